@@ -1,7 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agree.h - how the ranks of a process set agree on what to run next, and in
- * which order: the door of this room.
+ * agree.h - how the ranks of a process set agree on what to run next and in
+ * which order: the door of the room core/agree.
+ *
+ * The room owns set->agreement: what this rank has announced or written into
+ * its slots, what it has heard of the others, and on the set's first member the
+ * coordinator. Two ways lead to a decision. In ordered mode (ordered.h) every
+ * rank compares the slots of all ranks. By name (step.c) the coordinator
+ * decides and all members follow. All members run the same batches in the same
+ * order. A submission goes one way at a time, and only an epoch that all ranks
+ * accept leads from names back to order.
+ *
+ * The engine (core/world) calls hvd__agree_step and hvd__agree_post, a blocking
+ * call (core/api/quick.c) the functions hvd__quick_*; all with the role of the
+ * driver. Decided requests go to core/run.
  */
 #ifndef HVD_CORE_AGREE_H
 #define HVD_CORE_AGREE_H
@@ -34,21 +46,21 @@ bool hvd__agree_is_over(const struct hvd__set *set);
  */
 void hvd__agree_drop(struct hvd__set *set);
 
-/* Driver's: announce what was submitted, take in what others say, decide
- * (where we coordinate), follow what was decided. Returns how many messages
- * are still on their way out. */
+/* Driver's. Announces what was submitted, takes in what others say, decides (on
+ * the coordinator's rank) and follows decisions. Returns how many messages are
+ * still on their way out, or an error after which nothing can go on. */
 int hvd__agree_step(struct hvd__engine *engine, bool *moved);
 
-/* Driver's: what was submitted, where it is agreed on by order: post it.
- * submission: that alone, which is not in the queue; NULL: what is. */
+/* Driver's. Posts what was submitted to sets in ordered mode. submission: that
+ * one alone, which is not in the queue; NULL: the queue. */
 int hvd__agree_post(struct hvd__engine *engine,
                     struct hvd__submission *submission);
 
-/* Driver's, best effort: tell the other ranks that this world is broken. */
+/* Driver's, best effort. Tells the other ranks that this world is broken. */
 void hvd__agree_break(struct hvd__engine *engine, int status, const char *text);
 
-/* A blocking request on its shortest way, which the calling thread goes with
- * the role of the driver: it posts the request and looks for the others'. */
+/* A blocking request on its shortest way: the calling thread, with the role of
+ * the driver, posts the request and looks for the slots of the others. */
 struct hvd__quick {
     int pauses; /* that are left */
     int yields;
@@ -61,20 +73,22 @@ enum hvd__quick_result {
     HVD__QUICK_DONE
 };
 
-/* Whether ordered mode is open in shared memory, and nothing of ours is under
- * way in it. */
+/* Returns true if ordered mode is open in shared memory and nothing of this
+ * rank is under way in it. */
 bool hvd__quick_is_possible(const struct hvd__set *set);
-/* Starts the time of the submission, whose set is possible. */
+/* Starts the time of a submission to such a set. */
 struct hvd__quick hvd__quick_begin(struct hvd__submission *submission,
                                    bool may_spin);
 enum hvd__quick_result hvd__quick_post(struct hvd__engine *engine,
                                        struct hvd__set *set,
                                        struct hvd__submission *submission,
                                        struct hvd__quick *quick);
-/* It is done: what it took, as far as it is known. */
+/* Ends a quick request that is done. Returns its latency, as far as it is
+ * known. */
 int64_t hvd__quick_end(const struct hvd__submission *submission,
                        const struct hvd__quick *quick);
-/* It was not posted: it is agreed on by order as others are. */
+/* Queues a submission that was not posted: it is agreed on by order as others
+ * are. */
 void hvd__quick_queue(struct hvd__submission *submission);
 
 #endif

@@ -33,7 +33,7 @@ static int make_coordinator(struct hvd__set *set,
                                           settings->fusion_threshold);
     if (!a->coordinator)
         return hvd__fail_memory(1);
-    /* Its messages begin with the id of the set (step.c). */
+    /* Messages begin with the id of the set (message.c). */
     hvd__write_int(hvd__coordinator_decide(a->coordinator, 0), set->id);
     return HVD_OK;
 }

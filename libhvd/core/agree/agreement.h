@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agreement.h - what a member of a process set keeps to agree with the others:
- * private to this room. All of it belongs to the driver.
+ * agreement.h - the state in which a member of a process set agrees with the
+ * others. It is private to this room and belongs to the driver.
  */
 #ifndef HVD_CORE_AGREEMENT_H
 #define HVD_CORE_AGREEMENT_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this rank tells the coordinator: its own, if it has it, by a call. */
+/* announce.c - announces this rank's submissions to the coordinator by a
+ * message, or, on the coordinator's own rank, by a call. */
 #include <stdlib.h>
 
 #include "base/status.h"
@@ -46,7 +47,8 @@ static void announce_other(struct hvd__set *set,
         hvd__write_long(&set->agreement->out, numbers[i]);
 }
 
-/* What a submission's requests carry, in their order; *n of them. */
+/* Collects the numbers that a submission's requests carry, in their order; *n
+ * of them. */
 static int collect(const struct hvd__submission *submission, int64_t **numbers,
                    int *n)
 {

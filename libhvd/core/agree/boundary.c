@@ -76,7 +76,7 @@ int hvd__boundaries_add(struct hvd__boundaries *boundaries,
 /* ------------------------------------------------------------------- pieces
  */
 
-/* The requests up to a sequence number, taken off; *n of them. */
+/* Takes the requests up to a sequence number off the list; *n of them. */
 static struct hvd__request *take_piece(struct hvd__boundaries *boundaries,
                                        uint64_t sequence, int *n)
 {
@@ -107,7 +107,8 @@ static size_t fusion_bytes(const struct hvd__set *set,
     return hvd__fusion_bytes(&request->signature, set->team.size, rows);
 }
 
-/* Take a batch out of a piece of n requests: the rest of it, *n of them. */
+/* Takes a batch out of a piece of n requests. Returns the rest of it, *n of
+ * them. */
 static struct hvd__request *take_batch(const struct hvd__set *set,
                                        struct hvd__request *piece, int *n,
                                        size_t threshold,
@@ -152,8 +153,8 @@ static int run_piece(struct hvd__set *set, const struct hvd__boundary *boundary)
     return status;
 }
 
-/* All that belongs to it is agreed on here. It may have come before this rank
- * has seen that its epoch is open. */
+/* Returns true if all of a piece is agreed on here. Its boundary may come
+ * before this rank has seen that its epoch is open. */
 static bool is_whole(const struct hvd__ordered *x,
                      const struct hvd__boundary *boundary)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * boundary.h - batches of what is agreed on by order among ranks that share no
- * memory.
+ * boundary.h - batch boundaries in the order of requests, among ranks that
+ * share no memory.
  *
  * All ranks agree on the same requests in the same order, but not at the same
- * time: which of them go together, as one collective, must not depend on how
- * far a rank has come. So the first rank sets boundaries in the order: all up
- * to a slot, in batches of at most so many bytes. It does so while it has lanes
- * to spare, and sends the boundary with its slots; what is agreed on while all
- * lanes are busy waits, and goes as one piece. Every rank fuses a piece in the
- * same way once it knows all of it.
+ * time. Which requests go together, as one collective, must not depend on how
+ * far a rank has come. So the first rank sets boundaries in the order:
+ * everything up to a slot goes in batches of at most so many bytes. It sets one
+ * while it has a free lane, and sends it with its slots. Requests that are
+ * agreed on while all lanes are busy wait and go as one piece. Every rank fuses
+ * a piece in the same way once it knows all of it.
  */
 #ifndef HVD_CORE_BOUNDARY_H
 #define HVD_CORE_BOUNDARY_H
@@ -40,20 +40,20 @@ struct hvd__boundaries {
 void hvd__boundaries_init(struct hvd__boundaries *boundaries);
 void hvd__boundaries_fini(struct hvd__boundaries *boundaries);
 
-/* A request was posted that needs a batch when it is agreed on. */
+/* A request was posted that will need a batch when it is agreed on. */
 void hvd__boundaries_expect(struct hvd__boundaries *boundaries,
                             const struct hvd__signature *signature);
-/* It is agreed on, in this slot; it waits for a boundary. */
+/* A request is agreed on, in this slot, and waits for a boundary. */
 void hvd__boundaries_agree(struct hvd__boundaries *boundaries,
                            struct hvd__request *request, uint64_t sequence);
-/* The first rank's: whether it is time to set a boundary behind what is posted,
- * or, when the epoch is over, what is agreed on: *boundary is what all must
- * know. */
+/* The first rank's. Returns true if it is time to set a boundary behind what is
+ * posted, or, when the epoch is over, behind what is agreed on. *boundary is
+ * what all must know. */
 bool hvd__boundaries_make(struct hvd__set *set, struct hvd__boundary *boundary);
-/* What the first rank has told. HVD_ERR_MEMORY. */
+/* Adds a boundary that the first rank has set. HVD_ERR_MEMORY. */
 int hvd__boundaries_add(struct hvd__boundaries *boundaries,
                         const struct hvd__boundary *boundary);
-/* Give the lanes the pieces that are agreed on to their ends. */
+/* Gives the lanes all pieces that are agreed on to their ends. */
 int hvd__boundaries_run(struct hvd__set *set);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * by_name.h - what the files of the negotiation share: announce.c
- * (what this rank says), hear.c (what members say to the coordinator),
- * follow.c (what it decided), and step.c (messages, and a step).
+ * by_name.h - the steps of agreement by name, private to this room: announce.c
+ * sends what this rank submits, hear.c takes what members say to the
+ * coordinator, decide.c sends what it decides, follow.c carries it out.
  */
 #ifndef HVD_CORE_BY_NAME_H
 #define HVD_CORE_BY_NAME_H
@@ -11,23 +11,24 @@
 #include "core/agree/message.h"
 #include "core/run/engine.h"
 
-/* Driver's: agree on a submission by name, from now on. It is freed if it was
+/* Driver's. Agrees on a submission by name from now on. Frees it if it was
  * refused. */
 int hvd__announce(struct hvd__set *set, struct hvd__submission *submission);
-/* Say that this rank leaves the set, once. */
+/* Says once that this rank leaves the set. */
 int hvd__announce_leave(struct hvd__set *set);
 
-/* The coordinator's: the next record of a message. */
+/* The coordinator's. Takes the next record of a message. */
 int hvd__hear_record(struct hvd__set *set, int peer, struct hvd__reader *in);
 
-/* The coordinator's, in each step: goes on with autotuning, if it is active.
+/* The coordinator's, in each step. Goes on with autotuning, if it is active.
  * file: where the result is kept, or "". */
 void hvd__tuning_step(struct hvd__set *set, const char *file);
 
-/* The coordinator's, in each step: asks, decides, tells the members. */
+/* The coordinator's, in each step. Sends questions and decisions to the
+ * members, and follows them on this rank. */
 int hvd__decide(struct hvd__engine *engine, struct hvd__set *set);
 
-/* A whole message of decisions. */
+/* Follows a whole message of decisions. */
 int hvd__follow(struct hvd__engine *engine, struct hvd__set *set,
                 const void *data, size_t bytes);
 

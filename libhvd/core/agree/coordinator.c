@@ -170,7 +170,7 @@ static void fail_differing(struct hvd__coordinator *c,
     write_failure(c, p, refused ? HVD_ERR_PEER : HVD_ERR_MISMATCH, text);
 }
 
-/* Who will never come. */
+/* Keeps the text that says which members will never announce a proposal. */
 static int describe_lack(const struct hvd__coordinator *c,
                          struct hvd__proposal *p)
 {
@@ -185,7 +185,8 @@ static int describe_lack(const struct hvd__coordinator *c,
     return p->lacking ? HVD_OK : hvd__fail_memory(sizeof text);
 }
 
-/* Answer those who wait; forget it when nobody else can come. */
+/* Answers the members that wait; forgets the proposal when nobody else can
+ * come. */
 static int fail_lacking(struct hvd__coordinator *c, struct hvd__proposal *p)
 {
     bool expected = false;
@@ -211,7 +212,8 @@ static bool is_gradient(const struct hvd__proposal *p)
     return v->nsignatures > 0 && v->signatures[0].flags & HVD__OF_STRATEGY;
 }
 
-/* Members have joined, and it is not a reduction that can do without them. */
+/* Fails a proposal that is no reduction, or cannot do without members that have
+ * joined. */
 static int fail_joined(struct hvd__coordinator *c,
                        const struct hvd__proposal *p)
 {
@@ -249,7 +251,8 @@ static int ask(struct hvd__coordinator *c, const struct hvd__proposal *p,
     return HVD_OK;
 }
 
-/* Whether all variants are known: 1, or 0, and those who know are asked. */
+/* Returns 1 if all variants are known. Else asks the members that know them and
+ * returns 0. */
 static int is_known(struct hvd__coordinator *c, struct hvd__proposal *p)
 {
     int known = 1;
@@ -283,7 +286,7 @@ int hvd__coordinator_question(struct hvd__coordinator *c, int *rank,
 /* -------------------------------------------------------------- what is ready
  */
 
-/* Whether a request can do without a member that joined. */
+/* Returns true if a request can do without a member that joined. */
 static bool can_omit(const struct hvd__coordinator *c,
                      const struct hvd__signature *s, int rank)
 {
@@ -294,7 +297,8 @@ static bool can_omit(const struct hvd__coordinator *c,
            c->joined[rank] == JOINED_AND_RESTORES;
 }
 
-/* Whether reductions can do without the members that joined. */
+/* Returns true if all requests of a proposal can do without the members that
+ * joined. */
 static bool does_without(const struct hvd__coordinator *c,
                          const struct hvd__proposal *p)
 {
@@ -307,7 +311,7 @@ static bool does_without(const struct hvd__coordinator *c,
     return true;
 }
 
-/* The sum of what a member of a group carries fits into memory. */
+/* Returns true if the sum of what the members carry fits into memory. */
 static bool fits(const struct hvd__coordinator *c,
                  const struct hvd__proposal *p, const struct hvd__signature *s,
                  int number)
@@ -366,7 +370,7 @@ static bool lacks(const struct hvd__coordinator *c,
     return false;
 }
 
-/* Whether everyone has come who can. */
+/* Returns true if every member that can announce the proposal has done so. */
 static bool is_complete(const struct hvd__coordinator *c,
                         const struct hvd__proposal *p)
 {
@@ -378,7 +382,7 @@ static bool is_complete(const struct hvd__coordinator *c,
     return true;
 }
 
-/* Decide a proposal if it is time to. */
+/* Decides a proposal if it is time to. */
 static int judge(struct hvd__coordinator *c, struct hvd__proposal *p)
 {
     int refused = 0, status = HVD_OK;
@@ -517,7 +521,7 @@ void hvd__coordinator_break(struct hvd__coordinator *c, int rank, int status,
     if (c->broken)
         return;
     c->broken = true;
-    /* A loss is not the fault of the rank that tells. */
+    /* The rank that reports a loss is not the one at fault. */
     if (status != HVD_ERR_LOST && status != HVD_ERR_STALLED)
         hvd__text_add(&out, "rank %d failed: ", c->world[rank]);
     hvd__text_add(&out, "%s", text);
@@ -540,8 +544,8 @@ void hvd__coordinator_set_threshold(struct hvd__coordinator *c,
 /* ----------------------------------------------------------------- decisions
  */
 
-/* All have joined, and nothing is left to decide; or one has left, and they
- * never will. */
+/* Ends a join when all have joined and nothing is left to decide, or when one
+ * has left and so they never will. */
 static void end_join(struct hvd__coordinator *c)
 {
     struct hvd__writer *out = &c->out;

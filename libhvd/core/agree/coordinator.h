@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * coordinator.h - what the first member of a process set knows of what all
- * members have submitted, and its decisions: no I/O, one thread. Members are
- * numbered within the set; texts name ranks of the world.
+ * coordinator.h - the coordinator of a process set: what its first member knows
+ * of the submissions of all members, and its decisions. It does no I/O and is
+ * used by the driver alone. Members are numbered within the set; texts name
+ * ranks of the world.
  */
 #ifndef HVD_CORE_COORDINATOR_H
 #define HVD_CORE_COORDINATOR_H
@@ -11,7 +12,7 @@
 
 struct hvd__coordinator;
 
-/* What a member announces. */
+/* The announcement of a submission by a member. */
 struct hvd__announcement {
     uint64_t key;
     uint64_t fingerprint;
@@ -29,13 +30,14 @@ struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks,
                                               size_t threshold);
 void hvd__coordinator_free(struct hvd__coordinator *coordinator);
 
-/* What a member says. Texts and numbers are copied. HVD_ERR_MEMORY;
- * HVD_ERR_INTERNAL for what makes no sense. */
+/* Each of these takes one record of a member. Texts and numbers are copied.
+ * HVD_ERR_MEMORY; HVD_ERR_INTERNAL for a record that makes no sense. */
 int hvd__coordinator_announce(struct hvd__coordinator *coordinator, int rank,
                               const struct hvd__announcement *announcement);
 int hvd__coordinator_refuse(struct hvd__coordinator *coordinator, int rank,
                             uint64_t key, int status, const char *text);
-/* The answer to a question; not about anything any more is not an error. */
+/* Takes the answer to a question; an answer about something that is decided is
+ * no error. */
 int hvd__coordinator_detail(struct hvd__coordinator *coordinator, int rank,
                             uint64_t key,
                             const struct hvd__signature *signatures, int n);
@@ -47,23 +49,25 @@ int hvd__coordinator_leave(struct hvd__coordinator *coordinator, int rank);
 void hvd__coordinator_break(struct hvd__coordinator *coordinator, int rank,
                             int status, const char *text);
 
-/* All that members have said is decided, and none has joined or left. */
+/* Returns true if all that members have said is decided, and none has joined or
+ * left. */
 bool hvd__coordinator_is_idle(const struct hvd__coordinator *coordinator);
 
-/* Most bytes of a batch; and from now on. */
+/* Gets and sets the most bytes of a batch. */
 size_t hvd__coordinator_threshold(const struct hvd__coordinator *coordinator);
 void hvd__coordinator_set_threshold(struct hvd__coordinator *coordinator,
                                     size_t threshold);
 
-/* A question that the coordinator has for a member: 1 and what, or 0. */
+/* Gets a question that the coordinator has for a member: returns 1, or 0 if
+ * there is none. */
 int hvd__coordinator_question(struct hvd__coordinator *coordinator, int *rank,
                               uint64_t *key);
 
 /*
- * The decisions due, as records to be sent to every member: all failures, and
- * at most room batches (barriers, which move nothing, take no room). The
- * coordinator's own; the caller takes the bytes by clearing it, or calls
- * again later and gets these and more.
+ * Writes the decisions that are due, as records for every member: all failures,
+ * and at most room batches (barriers, which move nothing, take no room). The
+ * bytes are the coordinator's; the caller takes them by clearing the writer, or
+ * calls again later and gets these and more.
  */
 struct hvd__writer *hvd__coordinator_decide(
     struct hvd__coordinator *coordinator, int room);

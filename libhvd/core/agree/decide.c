@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * decide.c - the first member's side of agreement by name: what its coordinator
- * asks and decides goes to the members, and its own rank follows it too, from
- * the same bytes.
+ * decide.c - sends what the coordinator asks and decides to the members. Its
+ * own rank follows decisions too, from the same bytes.
  */
 #include "base/status.h"
 #include "core/agree/agree.h"
@@ -26,8 +25,8 @@ static int ask(struct hvd__set *set)
     return HVD_OK;
 }
 
-/* The decisions due as one message, or nothing. They are written behind the
- * set's id from the beginning. */
+/* Takes the decisions that are due as one message, or nothing. They are written
+ * behind the set's id from the beginning. */
 static struct hvd__writer take_decisions(struct hvd__set *set, int room)
 {
     struct hvd__writer *out =
@@ -42,7 +41,7 @@ static struct hvd__writer take_decisions(struct hvd__set *set, int room)
     return message;
 }
 
-/* Nothing is left to be agreed on by name: let requests go by order. */
+/* Opens ordered mode, if nothing is left to be agreed on by name. */
 static void open_ordered(struct hvd__engine *engine, struct hvd__set *set)
 {
     struct hvd__ordered *x = &set->agreement->ordered;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the coordinator has decided is done, on its own rank too. */
+/* follow.c - carries out what the coordinator has decided, on its own rank too.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +29,8 @@ static struct hvd__request *find(struct hvd__engine *engine,
     return &submission->requests[index];
 }
 
-/* What the ranks carry, n numbers, to request; NULL: nobody wants to know. */
+/* Reads the n numbers that the ranks carry into request; NULL: they are not
+ * needed. */
 static int read_carried(struct hvd__reader *in, int n,
                         struct hvd__request *request)
 {
@@ -82,7 +84,7 @@ static int follow_items(struct hvd__engine *engine, struct hvd__set *set,
     }
     if (requests->signature.kind != HVD_BARRIER)
         return hvd__execute(set, requests, absent, set->agreement->direct_max);
-    /* That all ranks have called it is all that a barrier says. */
+    /* A barrier is complete when all ranks have called it. */
     hvd__complete(engine, requests, HVD_OK, NULL);
     return HVD_OK;
 }
@@ -136,7 +138,8 @@ static int follow_joined(struct hvd__engine *engine, struct hvd__set *set,
     return HVD_OK;
 }
 
-/* The coordinator does not know what a fingerprint of ours stands for. */
+/* Answers the coordinator, which does not know what one of our fingerprints
+ * stands for. */
 static int answer(struct hvd__engine *engine, struct hvd__set *set,
                   struct hvd__reader *in)
 {

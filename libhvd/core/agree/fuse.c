@@ -31,7 +31,7 @@ size_t hvd__fusion_bytes(const struct hvd__signature *s, int nranks,
         return hvd__signature_varies(s)
                    ? (size_t)rows * hvd__signature_row_bytes(s)
                    : hvd__signature_bytes(s) * (size_t)nranks;
-    /* Its result lies behind it. */
+    /* The result lies behind the input. */
     case HVD_REDUCESCATTER: return 2 * hvd__signature_bytes(s);
     default:
         return (size_t)hvd__signature_count(s) *

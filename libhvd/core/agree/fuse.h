@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuse.h - which requests go together in one collective: pure.
+ * fuse.h - which requests go together in one collective: pure functions.
  */
 #ifndef HVD_CORE_FUSE_H
 #define HVD_CORE_FUSE_H
@@ -14,17 +14,17 @@ struct hvd__fusee {
 };
 
 /*
- * Whether two requests may share one buffer and one pass: reductions of the
- * same dtype, op, scales, compression and root; broadcasts from one root;
- * allgathers. Adasum, whose coefficients are a tensor's own, is not fused;
- * nor is what goes from each to each.
+ * Returns true if two requests may share one buffer and one pass: reductions of
+ * the same dtype, op, scales, compression and root; broadcasts from one root;
+ * allgathers. Adasum is not fused, since its coefficients belong to one tensor;
+ * nor are exchanges.
  */
 bool hvd__fusible(const struct hvd__signature *a,
                   const struct hvd__signature *b);
 
 /*
- * The bytes that a request takes in the fusion buffer of nranks ranks. rows:
- * of all ranks together, where they vary; else not used.
+ * Returns the bytes that a request takes in the fusion buffer of nranks ranks.
+ * rows: those of all ranks together, where they vary.
  */
 size_t hvd__fusion_bytes(const struct hvd__signature *signature, int nranks,
                          int64_t rows);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What members say, for the coordinator to decide on. */
+/* hear.c - passes what members say to the coordinator. */
 #include <stdlib.h>
 
 #include "base/status.h"

@@ -10,13 +10,13 @@
 
 struct hvd__set;
 
-/* Everything that a message begins with. */
+/* Begins a message with the id of its set. */
 void hvd__message_begin(const struct hvd__set *set, struct hvd__writer *out);
-/* Send what was written, if anything; out is empty afterwards. */
+/* Sends what was written, if anything, to a member; out is empty afterwards. */
 int hvd__message_post(struct hvd__set *set, int peer, struct hvd__writer *out);
-/* ... to every other member; out stays. */
+/* Sends a copy of what was written to every other member; out stays. */
 int hvd__message_tell(struct hvd__set *set, const struct hvd__writer *out);
-/* A member sent what cannot be. */
+/* Returns the error for a message of a member that makes no sense. */
 int hvd__message_garbled(const struct hvd__set *set, int peer);
 
 #endif

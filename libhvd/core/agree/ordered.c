@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Epochs, and what is agreed on in them. */
+/* ordered.c - the epochs of ordered mode, and the comparison of slots
+ * (ordered.h). step.c calls it, with the role of the driver.
+ *
+ * A rank stores in its area, with release order: accepted (hvd__ordered_open;
+ * loaded in try_open) and consumed (hvd__ordered_consume; loaded in
+ * ordered_post.c before slots are written again). Both hold an epoch: accepted
+ * is the epoch times 2, plus 1 if it is refused; consumed is a sequence number.
+ */
 #include "core/agree/ordered.h"
 
 #include <stdlib.h>
@@ -9,7 +16,7 @@
 #include "core/agree/by_name.h"
 #include "core/agree/ordered_parts.h"
 
-/* An epoch in which more slots were decided was worth it. */
+/* An epoch was worth its opening if more slots than this were decided in it. */
 enum { GOOD_EPOCH = 64, PATIENCE_MAX = 1 << 16 };
 
 /* ------------------------------------------------------------ life of a set */
@@ -125,7 +132,7 @@ static int announce_waiting(struct hvd__set *set)
     return HVD_OK;
 }
 
-/* Everything that is not decided goes the other way. */
+/* Ends the epoch: everything that is not decided is agreed on by name. */
 static int end_epoch(struct hvd__set *set, enum hvd__ordered_state state,
                      bool *moved)
 {
@@ -141,7 +148,7 @@ static int end_epoch(struct hvd__set *set, enum hvd__ordered_state state,
         struct hvd__request *request =
             x->pending[x->decided % HVD__LOG_SLOTS].request;
 
-        /* One that is posted in part still waits too. */
+        /* A submission that is posted in part still waits too. */
         if (request && request == request->submission->requests &&
             request->submission != x->waiting)
             HVD_TRY(hvd__announce(set, request->submission));
@@ -169,7 +176,7 @@ void hvd__ordered_open(struct hvd__set *set, uint32_t epoch, int64_t nheard)
                               memory_order_release);
 }
 
-/* Have all ranks accepted the epoch? */
+/* Opens the epoch if all ranks have accepted it. */
 static int try_open(const struct hvd__engine *engine, struct hvd__set *set,
                     bool *moved)
 {

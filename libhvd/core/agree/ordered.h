@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ordered.h - agreement among ranks that submit in the same order, which is
- * nearly always: with no word spoken if they share a host, else with one from
- * each to each (replicated log.h).
+ * ordered.h - ordered mode: agreement among ranks that submit in the same
+ * order, which they nearly always do. It takes no message if they share a host,
+ * else one from each rank to each (replicated_log.h).
  *
- * Each rank writes what it submits, in its order, into slots that all the
- * others see (transport/shm/shm.h). Slot i of all ranks is there, and all
- * are equal: that request is agreed on, and every rank knows it at the same
- * place of its order. The first slots that differ end
- * ordered mode on every rank at that very place, for all look at the same
- * slots: what is undecided, and everything that follows, is agreed on by name
- * (coordinator.c). What cannot be agreed on this way (a request that was
- * refused, a join, the end) is a slot that differs from all.
+ * Each rank writes its requests, in its order, into slots that all others see
+ * (transport/shm/shm.h). If slot i of all ranks is there and all are equal,
+ * that request is agreed on, and every rank knows it at the same place of its
+ * order. The first slots that differ end ordered mode on every rank at that
+ * very place, for all compare the same slots: what is undecided, and everything
+ * that follows, is agreed on by name (coordinator.c). A slot with the flag
+ * FALLBACK differs from all; it stands for what cannot be agreed on by order: a
+ * refused request, a join, the end.
  *
- * When nothing is left to be agreed on by name the coordinator opens
- * ordered mode again: an epoch of slots begins, if every rank accepts it. A
- * rank does so if the coordinator has heard all that it has said; so nothing
- * can be left behind on the other way, waiting for what goes this way.
+ * When nothing is left to be agreed on by name, the coordinator opens ordered
+ * mode again: an epoch of slots begins, if every rank accepts it. A rank
+ * accepts it if the coordinator has heard all that the rank has said. So
+ * nothing can be left behind by name, waiting for something that goes by order.
  *
- * Small tensors lie in or beside the slots, and are reduced on every rank as
+ * Small tensors lie in or next to the slots and are reduced on every rank as
  * soon as all are there: a blocking allreduce costs one cache line each way.
- * Large ones that lie in heaps are reduced in place, a share on each rank,
- * one after another without waiting in between. Everything else that was
- * agreed on goes to the lanes (execute.c); among ranks of several hosts as
- * rank 0 divides it into batches (boundary.h).
+ * Large ones that lie in heaps are reduced in place, a share on each rank, one
+ * after another without waiting in between. Everything else goes to the lanes
+ * (run/execute.c); among ranks that share no memory, in batches between the
+ * boundaries that rank 0 sets (boundary.h).
  */
 #ifndef HVD_CORE_ORDERED_H
 #define HVD_CORE_ORDERED_H
@@ -43,7 +43,7 @@ enum hvd__ordered_state {
     HVD__ORDERED_OPEN
 };
 
-/* What is behind a slot of ours. */
+/* A slot of this rank that is posted and not decided. */
 struct hvd__pending_slot {
     struct hvd__request *request; /* borrowed; NULL: the end */
     uint64_t payload_end; /* of the ring's bytes: up to where it is ours */
@@ -90,33 +90,33 @@ struct hvd__ordered {
     int64_t closed_at;  /* nannounced then */
 };
 
-/* For a set whose shared segment was made, or whose replicated log, which is
- * taken, also on failure; both NULL: there is no ordered mode. HVD_ERR_MEMORY.
- */
+/* Initialises ordered mode for a set with a shared segment or with a replicated
+ * log, which is taken, also on failure; both NULL: the set has no ordered mode.
+ * HVD_ERR_MEMORY. */
 int hvd__ordered_init(struct hvd__ordered *ordered, struct hvd__shm *shm,
                       struct hvd__replicated_log *log, int rank, int size);
-/* What has been submitted and is not decided is forgotten: nothing moves any
- * more. */
+/* Forgets what is submitted and not decided: nothing moves any more. */
 void hvd__ordered_drop(struct hvd__ordered *ordered);
 void hvd__ordered_fini(struct hvd__ordered *ordered);
 
-/* What was submitted to a set; taken over. */
+/* Takes a submission to the set. */
 void hvd__ordered_submit(struct hvd__ordered *ordered,
                          struct hvd__submission *submission);
-/* Post, decide, reduce, complete. leaving: nothing more is submitted. */
+/* Posts, decides, reduces and completes. leaving: nothing more is submitted. */
 int hvd__ordered_step(struct hvd__engine *engine, struct hvd__set *set,
                       bool leaving, bool *moved);
-/* Post, and no more. Ordered mode is open. */
+/* Posts what is submitted, and no more. Ordered mode is open. */
 void hvd__ordered_post(struct hvd__engine *engine, struct hvd__set *set);
-/* Whether it waits for other ranks. */
+/* Returns true if this rank waits for other ranks. */
 bool hvd__ordered_is_busy(const struct hvd__ordered *ordered);
 
-/* Whether it is open, and nothing of ours is under way. */
+/* Returns true if ordered mode is open in shared memory and nothing of this
+ * rank is under way. */
 bool hvd__ordered_is_free(const struct hvd__ordered *ordered);
 
-/* The coordinator opens an epoch, nheard of what we have told it known. */
+/* The coordinator opens an epoch; it has heard nheard of our announcements. */
 void hvd__ordered_open(struct hvd__set *set, uint32_t epoch, int64_t nheard);
-/* The coordinator's: may it open one? */
+/* The coordinator's. Returns true if it may open an epoch. */
 bool hvd__ordered_may_open(const struct hvd__ordered *ordered);
 
 #endif

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slots of our own: what goes into them, and when they are free again. */
+/* ordered_post.c - fills this rank's slots and finds out when they are free
+ * again (ordered.h).
+ *
+ * A slot is published by its sequence number (release), which
+ * hvd__ordered_compare loads (acquire) on all ranks. A slot is written again
+ * when the consumed of all areas (stored by hvd__ordered_consume, loaded here
+ * with acquire order) has passed it. */
 #include <string.h>
 
 #include "core/agree/ordered_parts.h"
 
-/* Most bytes that a rank sends of one request beside its slot, to all others
- * together: so much takes no longer than one more message does to arrive.
- * Between two there is nothing that takes fewer. */
+/* The most bytes that a rank sends of one request with its slot, to all others
+ * together: they take no longer than one more message does to arrive. Between
+ * two ranks nothing takes fewer bytes. */
 enum { SENT_BYTES = 8 << 10 };
 
-/* What all ranks have read of our slots: they, and what was beside them, may
- * be written again. */
+/* Looks up which of our slots all ranks have read: these, and the data next to
+ * them, may be written again. */
 static void look_who_read(struct hvd__set *set)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
@@ -30,7 +36,8 @@ static void look_who_read(struct hvd__set *set)
     }
 }
 
-/* Most bytes to lie beside a slot, which all ranks have a look at. */
+/* Returns the most bytes that may lie next to a slot, for all ranks read them.
+ */
 static size_t most_beside(const struct hvd__engine *engine,
                           const struct hvd__set *set,
                           const struct hvd__request *request)
@@ -53,7 +60,7 @@ static size_t most_beside(const struct hvd__engine *engine,
     return most;
 }
 
-/* Bytes of data that go with a slot; -1: it does not go so. */
+/* Returns the bytes of data that go with a slot; -1: none do. */
 static int64_t count_data(const struct hvd__engine *engine,
                           const struct hvd__set *set,
                           const struct hvd__request *request)
@@ -85,7 +92,8 @@ static int64_t data_bytes(const struct hvd__engine *engine,
     return request->data_bytes;
 }
 
-/* Room for bytes in the ring, as one piece: where; -1: not now. */
+/* Takes room for bytes in the ring, as one piece. Returns their offset; -1:
+ * there is none now. */
 static int64_t take_payload(struct hvd__ordered *x, size_t bytes)
 {
     uint64_t at = x->payload_next, offset = at % HVD__PAYLOAD_BYTES;
@@ -120,7 +128,7 @@ static void publish(struct hvd__ordered *x, struct hvd__log_slot *slot,
     x->posted++;
 }
 
-/* A slot that is like no other. */
+/* Posts a slot that differs from all others. */
 static bool post_fallback(struct hvd__set *set, struct hvd__request *request)
 {
     struct hvd__log_slot *slot = next_slot(set);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ordered_quick.c - a blocking request in ordered mode, in shared memory, with
- * nothing else under way: posted, compared, reduced and done by one thread.
+ * nothing else under way: one thread posts, compares, reduces and returns.
  */
 #include <sched.h>
 
@@ -11,11 +11,11 @@
 #include "core/request/sampling.h"
 
 /*
- * Looking for the others: first some ten microseconds without giving up the
- * core, for whoever else wants it may keep it for milliseconds; then giving
- * way, for that may be the one waited for. If it was, as among ranks that
- * share a core against all expectation, looking is a waste of its time, and is
- * done less from then on; at length only now and then.
+ * A rank looks for the others for some ten microseconds without giving up its
+ * core, for whoever else wants the core may keep it for milliseconds. Then it
+ * yields, for the one that it waits for may want the core. If that was so, as
+ * among ranks that share a core against all expectation, looking wastes time:
+ * it is done less from then on, and at last only now and then.
  */
 enum { LOOKS = 1000, LOOKS_YIELDING = 100, TRY_AGAIN = 256 };
 #define SHORT_NS INT64_C(50000)
@@ -34,7 +34,7 @@ struct hvd__quick hvd__quick_begin(struct hvd__submission *submission,
     return quick;
 }
 
-/* Between two looks; false: no more. */
+/* Waits between two looks. Returns false if there should be no more. */
 static bool pause_between(struct hvd__quick *quick)
 {
     if (quick->pauses > 0) {
@@ -52,8 +52,8 @@ static bool pause_between(struct hvd__quick *quick)
     return quick->yields-- > 0;
 }
 
-/* It is over: what it took. Were the others there soon after this rank had
- * given way? */
+/* Looks less from now on if the others came soon after this rank had yielded.
+ */
 int64_t hvd__quick_end(const struct hvd__submission *submission,
                        const struct hvd__quick *quick)
 {

@@ -257,7 +257,7 @@ void hvd__ordered_finish(struct hvd__engine *engine, struct hvd__set *set,
         hvd__complete_all(engine, requests);
 }
 
-/* What ranks carry lies in their slots. */
+/* Collects the numbers that the ranks carry from their slots. */
 static int collect_rows(struct hvd__set *set, struct hvd__request *request,
                         uint64_t slot)
 {

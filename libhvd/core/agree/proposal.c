@@ -59,8 +59,8 @@ struct hvd__proposal *hvd__proposal_for(struct hvd__proposal **table,
     return NULL;
 }
 
-/* Take a proposal out of the table; the next of its key takes its place. One
- * that is not the oldest goes when a member that it lacks has left. */
+/* The next proposal of its key takes its place. One that is not the oldest is
+ * removed when a member that it lacks has left. */
 int hvd__proposal_remove(struct hvd__proposal **table, struct hvd__proposal *p)
 {
     struct hvd__proposal *oldest, *later = p->later;
@@ -95,8 +95,7 @@ int hvd__variant_learn(struct hvd__variant *variant,
     return HVD_OK;
 }
 
-/* The number, from 1, of an equal variant, which is added if there is none;
- * 0: out of memory. */
+/* The search is linear: there is nearly always one variant. */
 int hvd__proposal_variant(struct hvd__proposal *p, uint64_t fingerprint,
                           int status, const char *text)
 {
@@ -133,7 +132,8 @@ int hvd__proposal_take_numbers(struct hvd__proposal *p, int nranks, int rank,
             return hvd__fail_memory(total * sizeof *p->numbers);
         p->nnumbers = n;
     }
-    /* Others have others only if all differ: it will fail. */
+    /* Another number of numbers means that the variants differ: the proposal
+     * will fail. */
     if (p->nnumbers == n)
         memcpy(p->numbers + rank * n, numbers, (size_t)n * sizeof *numbers);
     return HVD_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * proposal.h - what the members of a set have submitted under one name, so
- * far: a coordinator's record.
+ * proposal.h - a proposal: what the members of a set have submitted under one
+ * name so far.
  */
 #ifndef HVD_CORE_PROPOSAL_H
 #define HVD_CORE_PROPOSAL_H
@@ -37,12 +37,12 @@ struct hvd__proposal {
     char *lacking; /* owned; once a member that it lacks has left: who */
 };
 
-/* All of a table's are of the same number of members. */
+/* All proposals of a table are of the same number of members. */
 
 void hvd__proposal_free(struct hvd__proposal *proposal);
 
-/* The proposal that what a member says about key belongs to: the oldest that
- * lacks the member, or a new one. NULL: out of memory. */
+/* Returns the proposal to which a member's record about key belongs: the oldest
+ * that lacks the member, or a new one. NULL: out of memory. */
 struct hvd__proposal *hvd__proposal_for(struct hvd__proposal **table,
                                         int nranks, uint64_t key, int rank);
 
@@ -50,17 +50,17 @@ struct hvd__proposal *hvd__proposal_for(struct hvd__proposal **table,
 int hvd__proposal_remove(struct hvd__proposal **table,
                          struct hvd__proposal *proposal);
 
-/* The number, from 1, of an equal variant, which is added if there is none;
- * 0: out of memory. text is copied. */
+/* Returns the number, from 1, of an equal variant, which is added if there is
+ * none; 0: out of memory. text is copied. */
 int hvd__proposal_variant(struct hvd__proposal *proposal, uint64_t fingerprint,
                           int status, const char *text);
 
-/* What a variant's fingerprint stands for, if it is not known yet; NULL
+/* Learns what a variant's fingerprint stands for, if it is not known yet; NULL
  * signatures say nothing. HVD_ERR_MEMORY. */
 int hvd__variant_learn(struct hvd__variant *variant,
                        const struct hvd__signature *const *signatures, int n);
 
-/* The n numbers that a member carries; copied. HVD_ERR_MEMORY. */
+/* Copies the n numbers that a member carries. HVD_ERR_MEMORY. */
 int hvd__proposal_take_numbers(struct hvd__proposal *proposal, int nranks,
                                int rank, const int64_t *numbers, int n);
 

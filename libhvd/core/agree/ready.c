@@ -32,8 +32,8 @@ void hvd__ready_fini(struct hvd__ready *ready)
 
 /* ------------------------------------------------------------------- adding */
 
-/* Behind all of its priority. The usual case, all alike, goes to the end at
- * once. */
+/* Inserts behind all of its priority. In the usual case all are equal, and it
+ * goes to the end at once. */
 static void insert(struct hvd__ready *ready, struct hvd__item *item)
 {
     struct hvd__item **link = &ready->first;
@@ -125,7 +125,7 @@ static void write_item(const struct hvd__ready *ready,
         hvd__write_long(out, item->numbers[rank]);
 }
 
-/* Choose: how many are taken; 0: out of memory. */
+/* Chooses a batch. Returns how many are taken; 0: out of memory. */
 static int choose(struct hvd__ready *ready, size_t threshold)
 {
     int n = 0;
@@ -135,7 +135,7 @@ static int choose(struct hvd__ready *ready, size_t threshold)
     for (const struct hvd__item *item = ready->first; item; item = item->next)
         ready->fusees[n++] = (struct hvd__fusee){
             .signature = &item->signature,
-            /* One that others take part in fits with none. */
+            /* A request in which other ranks take part fits with none. */
             .bytes =
                 same_absent(ready, ready->first, item) ? item->bytes : SIZE_MAX,
         };

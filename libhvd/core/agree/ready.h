@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ready.h - the requests that all members have agreed on and that wait for
- * room: a coordinator's.
+ * ready.h - the coordinator's list of requests that all members have agreed on
+ * and that wait for a free lane.
  */
 #ifndef HVD_CORE_READY_H
 #define HVD_CORE_READY_H
@@ -44,7 +44,8 @@ void hvd__ready_fini(struct hvd__ready *ready);
 int hvd__ready_add(struct hvd__ready *ready, const struct hvd__item *item,
                    const int *submitted, const int64_t *numbers, int stride);
 
-/* Whether the first moves nothing, and so needs no room. There is one. */
+/* Returns true if the first request moves nothing and so needs no lane. There
+ * is one. */
 bool hvd__ready_is_barrier(const struct hvd__ready *ready);
 
 /* Write the next batch, of at most threshold bytes if it is of several, as a

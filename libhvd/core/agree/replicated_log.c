@@ -12,7 +12,8 @@
 /* --------------------------------------------------------------------- areas
  */
 
-/* What lies beside slots is never read before it is written. */
+/* Data next to slots is never read before it is written, so it is not cleared.
+ */
 static struct hvd__area *area_new(void)
 {
     struct hvd__area *area =
@@ -67,7 +68,7 @@ void hvd__replicated_log_begin(struct hvd__replicated_log *log)
     log->read_bytes = 0;
 }
 
-/* What lies beside a rank's slot is what the request says. */
+/* Returns true if a rank's slot has the data that the request needs. */
 static bool is_complete(const struct hvd__log_slot *slot, size_t bytes)
 {
     bool beside = (slot->flags & HVD__SLOT_BESIDE) != 0;
@@ -122,7 +123,8 @@ static void write_slot(const struct hvd__area *own,
     }
 }
 
-/* What we have read is worth a message: others may be short of room. */
+/* Returns true if what was read is worth a message: others may be short of
+ * room. */
 static bool has_read_much(const struct hvd__ordered *x)
 {
     const struct hvd__replicated_log *m = x->log;
@@ -175,7 +177,7 @@ int hvd__replicated_log_send(struct hvd__set *set)
 /* ------------------------------------------------------------------- hearing
  */
 
-/* Slots come one after the other, and epochs begin with their first. */
+/* Slots come one after the other, and epochs begin with their first slot. */
 static bool follows(uint64_t sequence, uint64_t before)
 {
     return sequence == before + 1 ||
@@ -216,7 +218,7 @@ static void read_slot(struct hvd__area *area, uint64_t sequence,
         atomic_store_explicit(&slot->sequence, sequence, memory_order_release);
 }
 
-/* The least bytes of a slot. */
+/* The fewest bytes of a slot in a message. */
 enum { CELL_BYTES = 28 };
 
 static int hear_slots(struct hvd__set *set, int peer, struct hvd__reader *in)

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * replicated log.h - slots of ranks that share no memory.
+ * replicated_log.h - a log of slots that is replicated by messages, for ranks
+ * that share no memory.
  *
- * Each rank sends what it writes into its own area (transport/shm/shm.h) to
- * all others: slots with the data beside them, and what it has accepted and
- * read. The others keep a copy of that area, so whoever looks at the areas
- * need not know how they came. One message to each rank holds all that a step
- * of the engine has written; what was read is told along with slots, or by
- * itself when a quarter of the room is used up.
+ * Each rank sends to all others what it writes into its own area
+ * (transport/shm/shm.h): slots with their data, and what it has accepted and
+ * read. The others keep a copy of that area, so whoever looks at the areas need
+ * not know how they came. One message to each rank holds all that a step of the
+ * engine has written. What was read travels with slots, or by itself when a
+ * quarter of the room is used up.
  *
- * A rank that is done with the set says farewell to every other, and waits
- * for their farewells: no message is left on its way.
+ * A rank that is done with the set says farewell to every other and waits for
+ * their farewells, so that no message is left on its way.
  */
 #ifndef HVD_CORE_REPLICATED_LOG_H
 #define HVD_CORE_REPLICATED_LOG_H
@@ -19,7 +20,7 @@
 #include "core/agree/wire.h"
 #include "transport/shm/shm.h"
 
-/* Among more ranks messages from each to each would be too many. */
+/* The most ranks that use it: more would send too many messages. */
 enum { HVD__REPLICATED_RANKS = 8 };
 
 struct hvd__replicated_log {
@@ -35,22 +36,23 @@ struct hvd__replicated_log {
     bool said_farewell;
 };
 
-/* For a set of so many ranks. NULL: out of memory. */
+/* Makes a log for a set of size ranks. NULL: out of memory. */
 struct hvd__replicated_log *hvd__replicated_log_new(int size);
 void hvd__replicated_log_free(struct hvd__replicated_log *log);
 
-/* All the driver's. An epoch begins: slots are counted from 0. */
+/* Driver's, as all that follow. An epoch begins: slots are counted from 0. */
 void hvd__replicated_log_begin(struct hvd__replicated_log *log);
-/* The request in a slot of all ranks is about to be run, with what lies beside
- * them. HVD_ERR_INTERNAL: that is not what it says. */
+/* The request in a slot of all ranks is about to be run, with the data next to
+ * the slots. HVD_ERR_INTERNAL: the data is not what the request says. */
 int hvd__replicated_log_read(struct hvd__set *set,
                              const struct hvd__request *request, uint64_t slot);
-/* Tell the others what is new. */
+/* Sends the others what is new. */
 int hvd__replicated_log_send(struct hvd__set *set);
-/* A record of another rank: POST or FAREWELL. */
+/* Takes a record of another rank: POST or FAREWELL. */
 int hvd__replicated_log_hear(struct hvd__set *set, int peer,
                              struct hvd__reader *in);
-/* Say farewell, once; and whether all others have. */
+/* Says farewell, once. hvd__replicated_log_is_left returns true if all others
+ * have, too. */
 int hvd__replicated_log_leave(struct hvd__set *set);
 bool hvd__replicated_log_is_left(const struct hvd__replicated_log *log);
 

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * step.c - requests become decisions, on each process set by itself.
+ * step.c - a step of agreement: routes each submission to ordered mode
+ * (ordered.c) or to agreement by name, takes in messages, and lets the
+ * coordinator decide. Each process set does so by itself. The engine
+ * (core/world/engine.c) calls it.
  *
- *     member r:      request table ──ANNOUNCE──► first member: coordinator
- *                      announce.c            │ hear.c
- *                                            │ decides when all have said so
- *     every member:  executor ◄──BATCH───────┤
- *                    request table   ◄──FAIL────────┘
+ * Agreement by name:
+ *
+ *     member r:      request table --ANNOUNCE--> first member: coordinator
+ *                      announce.c                 : hear.c
+ *                                                 : decides when all have
+ *                                                 : announced (decide.c)
+ *     every member:  lanes          <--BATCH------:
+ *                    request table  <--FAIL-------:
  *                      follow.c
  *
- * All members follow the coordinator's decisions in the order in which it
- * sent them, so all run the same batches in the same order although they
- * submitted in different ones. The coordinator's own rank follows its
- * decisions the same way, from the same bytes.
- *
- * Leaving is a record too (LEAVE); when all have left, CLOSE ends the set.
+ * All members follow the coordinator's decisions in the order in which it sent
+ * them, so all run the same batches in the same order although they submitted
+ * in different ones. Leaving is a record too (LEAVE); when all have left, CLOSE
+ * ends the set.
  */
-
 #include "core/agree/agree.h"
 
 #include <stdlib.h>
@@ -29,7 +32,7 @@
 
 /* ---------------------------------------------------------- what we submit */
 
-/* What was submitted, to where it is agreed on. */
+/* Passes each submission to where it is agreed on. */
 static int sort(struct hvd__submission *submission)
 {
     int status = HVD_OK;
@@ -69,8 +72,9 @@ static int announce_all(struct hvd__engine *engine, bool *moved)
 {
     struct hvd__submission *submission;
 
-    /* Leave is looked at first: what was submitted before is in the queue by
-     * then, and so is announced before the leave. */
+    /* The flag is loaded first: whatever was submitted before it was set is in
+     * the queue by then, and so is announced before the leave. The store is in
+     * core/world or core/api/process_sets.c. */
     for (struct hvd__set *set = engine->live; set; set = set->next)
         set->agreement->heard_leaving = atomic_load(&set->leaving);
     submission = hvd__table_take(&engine->table);
@@ -93,7 +97,8 @@ static int announce_all(struct hvd__engine *engine, bool *moved)
 
 /* ---------------------------------------------------------- what others say */
 
-/* ... other than to the coordinator or from it. */
+/* Returns true for a record that members send each other, not to or from the
+ * coordinator. */
 static bool is_for_all(const struct hvd__reader *in)
 {
     return hvd__reader_more(in) &&

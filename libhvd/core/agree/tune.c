@@ -30,7 +30,7 @@ enum { KNOBS = 2, MOVES = 4 };
 static const size_t least[KNOBS] = {64 << 10, 512};
 static const size_t most[KNOBS] = {SIZE_MAX, 256 << 10};
 
-/* The log ends when it cannot be written, and the run is told once. */
+/* The log ends when it cannot be written, with one warning. */
 __attribute__((format(printf, 2, 3))) static void add_line(
     struct hvd__tune *tune, const char *line_format, ...)
 {
@@ -101,7 +101,7 @@ static size_t *knob_of(struct hvd__knobs *knobs, int knob)
     return knob == 0 ? &knobs->fusion_threshold : &knobs->direct_max;
 }
 
-/* Move a knob from the best: false: it is at its end. */
+/* Moves a knob from the best; false: it is at its end. */
 static bool move(struct hvd__tune *tune)
 {
     size_t *value, top = most[tune->knob];
@@ -116,7 +116,7 @@ static bool move(struct hvd__tune *tune)
     return true;
 }
 
-/* The next move that is possible; none: it is over. */
+/* Makes the next move that is possible; if there is none, tuning is over. */
 static void choose(struct hvd__tune *tune, bool was_better)
 {
     if (was_better)
@@ -201,7 +201,7 @@ int hvd__knobs_read(struct hvd__knobs *knobs, const char *path)
     struct hvd__knobs found;
 
     if (!file && status == -ENOENT) {
-        /* Before hours of tuning, not after them. */
+        /* A file that cannot be written is reported before hours of tuning. */
         status = disk__output_check(path, 0);
         return status < 0 ? cannot("write", path, status) : 0;
     }

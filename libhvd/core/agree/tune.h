@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tune.h - finding the sizes that move most bytes a second: the search alone,
- * which knows nothing of what it tunes.
+ * tune.h - the search for the sizes that move most bytes a second. It knows
+ * nothing of what it tunes.
  */
 #ifndef HVD_CORE_TUNE_H
 #define HVD_CORE_TUNE_H
@@ -12,7 +12,7 @@
 
 #include "disk/disk.h"
 
-/* What is tuned: powers of two. */
+/* The sizes that are tuned: powers of two. */
 struct hvd__knobs {
     size_t fusion_threshold; /* bytes */
     size_t direct_max;       /* bytes: largest allreduce sent to all at once */
@@ -36,17 +36,18 @@ struct hvd__tune {
     struct disk__output log; /* may be closed */
 };
 
-/* Start at these. log: a file for a line a setting, or "". HVD_ERR_CONFIG. */
+/* Starts at these sizes. log: a file for a line per setting, or "".
+ * HVD_ERR_CONFIG. */
 int hvd__tune_start(struct hvd__tune *tune, const struct hvd__knobs *first,
                     size_t most_fusion, const char *log);
 void hvd__tune_fini(struct hvd__tune *tune);
 
-/* So many bytes are done. Whether now has changed; once active is false it is
- * the best, and stays. */
+/* Counts bytes that are done. Returns true if now has changed; once active is
+ * false, now is the best and stays. */
 bool hvd__tune_step(struct hvd__tune *tune, int64_t bytes, int64_t now_ns);
 
-/* Knobs that were found before: 1, or 0 if there is no such file, but one can
- * be made; HVD_ERR_CONFIG says what is wrong with it. */
+/* Reads knobs that were found before: returns 1, or 0 if there is no such file,
+ * but one can be made; HVD_ERR_CONFIG says what is wrong with it. */
 int hvd__knobs_read(struct hvd__knobs *knobs, const char *path);
 int hvd__knobs_write(const struct hvd__knobs *knobs, const char *path);
 

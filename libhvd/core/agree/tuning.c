@@ -13,8 +13,8 @@
 #include "core/agree/by_name.h"
 #include "core/settings/settings.h"
 
-/* Tuning begins at what was set, in powers of two; or what was found before
- * counts. */
+/* Tuning begins at the sizes that are set, in powers of two; sizes of an
+ * earlier run stay. */
 int hvd__agree_tune(struct hvd__set *set, const struct hvd__settings *s)
 {
     struct hvd__knobs knobs = {.fusion_threshold = 1, .direct_max = 8 << 10};
@@ -46,8 +46,8 @@ static void tell_direct_max(struct hvd__set *set, size_t bytes)
     hvd__write_long(out, (int64_t)bytes);
 }
 
-/* Another setting is tried: the threshold is ours alone to know, the rest is
- * a decision like others. */
+/* Tries the next setting. The threshold is the coordinator's alone; the rest is
+ * a decision that all follow. */
 static void try_next(struct hvd__set *set, const char *file)
 {
     struct hvd__tune *tune = &set->agreement->tune;

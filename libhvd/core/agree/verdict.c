@@ -5,8 +5,7 @@
 
 #include "base/status.h"
 
-/* What a variant asks for that the first does not; a group shows the member
- * that differs. */
+/* Describes a variant; of a group, the first member that differs. */
 static const char *describe(const struct hvd__proposal *p,
                             const struct hvd__variant *v, char *text,
                             size_t size)

@@ -96,12 +96,12 @@ enum hvd__record_type hvd__read_type(struct hvd__reader *reader);
 int32_t hvd__read_int(struct hvd__reader *reader);
 int64_t hvd__read_long(struct hvd__reader *reader);
 uint64_t hvd__read_key(struct hvd__reader *reader);
-/* How many of something follow, each of at least so many bytes: a number that
+/* Reads how many items follow, each of at least so many bytes: a number that
  * does not fit into the rest is a failure. */
 int32_t hvd__read_count(struct hvd__reader *reader, size_t each);
 void hvd__read_bytes(struct hvd__reader *reader, void *data, size_t bytes);
-/* Into text of size bytes, NUL-terminated; longer ones, and a NUL within, are
- * a failure. */
+/* Reads a text into size bytes, NUL-terminated; a longer one, and a NUL within,
+ * are failures. */
 void hvd__read_text(struct hvd__reader *reader, char *text, size_t size);
 void hvd__read_signature(struct hvd__reader *reader,
                          struct hvd__signature *signature);
