@@ -1,17 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * api.c - the door: every collective call is a request that goes through
- * submit() below. Follow one from here through
+ * api.c - submitting, waiting and polling: every collective call becomes a
+ * request that comes here, from any thread.
  *
- *     check.c        can this be at all?
- *     request table.c       in flight from now on, under its name
- *     progress.c     whoever waits moves the rest
- *     announce.c     announced to the first member of its process set, and
- *     coordinator.c  agreed on by all, with
- *     fuse.c         its neighbours in the same batch
- *     execute.c      carried out in one of the lanes,
- *     pack.c        packed, and moved by an algorithm of transport/algo
- *     complete.c     status, callback, waiter
+ * A blocking call without a name first tries the shortest way (quick.c): the
+ * calling thread posts the request into its slot, compares the slots of all
+ * ranks, reduces and returns. The request table never sees it. Set a breakpoint
+ * at hvd__quick_run.
+ *
+ * All other requests go through hvd__submit:
+ *
+ *     table/recycled.c      the same request as before? then no check is
+ * repeated api/check.c           else: is it possible at all? table/table.c it
+ * is in flight from now on, under its name agree/ordered_post.c  posted into a
+ * slot that all ranks see world/progress.c      the thread that waits drives
+ * the rest: agree/ordered.c       are the slots of all ranks equal?
+ *     agree/ordered_run.c   then it runs: at once, in place, or
+ *     run/execute.c         in a lane, packed (pack.c), by transport/algo
+ *     run/complete.c        status, callback, waiter
+ *
+ * Requests go by name only where ranks submit in different orders, with
+ * HVD_EXPRESS=0, or among more than 8 ranks that share no memory:
+ * agree/announce.c, coordinator.c, fuse.c and follow.c then stand between the
+ * table and the lanes.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -35,7 +46,7 @@
 
 /* ------------------------------------------------------------------- submit */
 
-/* What messages call a request or a group: "allreduce 'x'". */
+/* Adds what messages call a request or a group: "allreduce 'x'". */
 static void add_what(struct hvd__text *out, const char *what, const char *name)
 {
     hvd__text_add(out, "%s ", what);
@@ -45,7 +56,7 @@ static void add_what(struct hvd__text *out, const char *what, const char *name)
         hvd__text_add(out, "without a name");
 }
 
-/* The last error is about this request: say so. */
+/* Puts the request in front of the last error. */
 static int blame(const hvd_request *given, const char *name, int status)
 {
     const char *kind = hvd_kind_name(given->kind);
@@ -56,12 +67,12 @@ static int blame(const hvd_request *given, const char *name, int status)
     return hvd__fail(status, "%s: %s", text, hvd_last_error());
 }
 
-/* Tell the other members that this submission was refused, so that they do not
+/* Tells the other members that this submission was refused, so that they do not
  * wait for it. submission is taken; the last error stays. */
 static int refuse(struct hvd__world *world, struct hvd__submission *submission,
                   int status)
 {
-    /* Joins do not meet by their number: nobody waits for this one. */
+    /* Joins do not meet by their number, so nobody waits for this one. */
     if (submission->requests[0].signature.kind == HVD_JOIN) {
         hvd__submission_free(submission);
         return status;
@@ -99,8 +110,8 @@ bool hvd__checks_consistency(void)
     return world && world->engine.settings.consistency_check;
 }
 
-/* The set that a request is for, of which we must be a member; NULL or not, it
- * is to be given back. */
+/* Finds the set of a request, of which we must be a member; NULL or not, it is
+ * to be given back. */
 static int find_set(struct hvd__world *world, const hvd_request *given,
                     struct hvd__set **set)
 {
@@ -117,7 +128,7 @@ static int find_set(struct hvd__world *world, const hvd_request *given,
     return HVD_OK;
 }
 
-/* Codes are made now: their sizes are announced. */
+/* Makes codes now: their sizes are announced. */
 static int encode(const hvd_request *given, struct hvd__request *request)
 {
     const struct hvd__signature *s = &request->signature;
@@ -138,7 +149,7 @@ static int check(const hvd_request *given, const struct hvd__set *set,
     return hvd__request_check(given, set, request);
 }
 
-/* What was checked is part of its submission. */
+/* Makes a checked request a part of its submission. */
 static int add(const hvd_request *given, struct hvd__request *request)
 {
     struct hvd__submission *submission = request->submission;
@@ -151,7 +162,7 @@ static int add(const hvd_request *given, struct hvd__request *request)
     return HVD_OK;
 }
 
-/* The number of a request, more or less. */
+/* Returns the number of a request, more or less. */
 static int64_t number_of(const struct hvd__world *world)
 {
     return atomic_load_explicit(&world->engine.table.nentered,
@@ -218,7 +229,8 @@ static int submit(struct hvd__world *world, const hvd_request *given,
     return status;
 }
 
-/* If the request is like one before: whether it is; then *status is its. */
+/* Submits the request if it is like one before. Returns true if it is; then
+ * *status is its status. */
 static bool resubmit(struct hvd__world *world, const hvd_request *given,
                      const char *name, hvd_handle *handle, int *status)
 {
@@ -288,8 +300,8 @@ static int blame_member(const char *group, const char *label, int status)
                      hvd_last_error());
 }
 
-/* What a member must not be, beside what no request must be. taken: the names
- * of those before. */
+/* Checks what only members of a group must obey. taken: the names of those
+ * before. */
 static int check_as_member(const hvd_request *given,
                            struct hvd__submission *submission, int i,
                            struct hvd__names *taken)
@@ -306,7 +318,7 @@ static int check_as_member(const hvd_request *given,
     return check(given, submission->set, &submission->requests[i]);
 }
 
-/* What is submitted as one. */
+/* A group: requests that are submitted as one. */
 struct group {
     const char *name;                   /* borrowed; NULL: by order */
     const hvd_request *const *requests; /* [n], borrowed */
@@ -449,7 +461,7 @@ static int no_waiting_here(void)
                      "a callback must not wait: submit and return");
 }
 
-/* What the result looks like; own memory goes to the caller. */
+/* Describes the result; memory of the library's goes to the caller. */
 static void hand_over(struct hvd__request *request, hvd_tensor *output)
 {
     const struct hvd__signature *s = &request->signature;

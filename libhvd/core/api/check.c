@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * check.c - is what the program submits possible at all?
+ * check.c - checks whether a request is possible at all.
  *
  * Everything that one rank can judge alone is judged here, before anything
- * moves: sizes, ranges, NULL, overlap, what this version lacks. What only all
- * ranks together can judge (do they mean the same?) is coordinator.c's. A
- * message names the tensor, the argument and its value.
+ * moves: sizes, ranges, NULL, overlap, what this version lacks. coordinator.c
+ * judges what only all ranks together can: whether they mean the same. A
+ * message names the argument and its value; api.c adds the tensor. api.c and
+ * quick.c call it, on the thread that submits.
  */
 #include "core/api/check.h"
 
@@ -20,7 +21,7 @@
 #include "core/table/set.h"
 #include "transport/algo/algo.h"
 
-/* No object is larger, and sums of two sizes do not wrap. */
+/* The most bytes of an object, so that sums of two sizes do not wrap. */
 #define BYTES_MAX ((uint64_t)PTRDIFF_MAX)
 
 /* The least that a request of any version has: that of 0.1. */
@@ -251,7 +252,7 @@ static int check_splits(const hvd_request *given, const struct hvd__set *set,
     return HVD_OK;
 }
 
-/* Bytes of what this rank gets, as far as it is known. */
+/* Returns the bytes that this rank gets, as far as they are known. */
 static size_t output_bytes(const struct hvd__request *request,
                            const struct hvd__set *set)
 {
@@ -269,7 +270,7 @@ static size_t output_bytes(const struct hvd__request *request,
     }
 }
 
-/* Whether this rank gets a result. */
+/* Returns true if this rank gets a result. */
 static bool gets(const struct hvd__request *request, const struct hvd__set *set)
 {
     const struct hvd__signature *s = &request->signature;
@@ -310,8 +311,9 @@ static int check_overlap(const struct hvd__set *set,
     return HVD_OK;
 }
 
-/* Where it is known beforehand what the output must hold. Where the others'
- * rows count, that is judged when they have come. */
+/* Checks the capacity where it is known beforehand what the output must hold.
+ * Where the rows of others count, pack_gather.c judges it when they have come.
+ */
 static int check_capacity(const struct hvd__set *set,
                           const struct hvd__request *request)
 {
@@ -369,8 +371,8 @@ static int take_memory(void **memory, size_t bytes)
     return *memory ? HVD_OK : hvd__fail_memory(bytes);
 }
 
-/* In place where the algorithm is not: the input is copied, or the output
- * made elsewhere first. */
+/* Makes memory for requests that are in place where the algorithm is not: the
+ * input is copied, or the output is made elsewhere first. */
 static int make_room(const struct hvd__set *set, struct hvd__request *request)
 {
     const struct hvd__signature *s = &request->signature;
@@ -448,7 +450,8 @@ static int check_tensor(const hvd_request *given, const struct hvd__set *set,
     }
     HVD_TRY(check_compression(given));
     s->compression = given->compression;
-    /* Only the root of a gather has an output, but all must vary alike. */
+    /* Only the root of a gather has an output, but the shapes of all ranks must
+     * vary alike. */
     let_vary(request,
              s->kind == HVD_GATHER ? given->capacity == 0
                                    : given->output != NULL,

@@ -58,7 +58,7 @@ int hvd_broadcast(void *buffer, int64_t count, hvd_dtype dtype, int root)
     return hvd__run(&request, NULL, NULL);
 }
 
-/* What there is to be said of the world is said first, by whichever call. */
+/* An error of the world comes before any other, in every call. */
 static int find_world(struct hvd__world **world)
 {
     int status = HVD_OK;
@@ -67,8 +67,8 @@ static int find_world(struct hvd__world **world)
     return *world ? HVD_OK : status;
 }
 
-/* A call whose result has nowhere to go is a mistake, not a wish for memory
- * of ours. */
+/* A call whose result has nowhere to go is a mistake: it does not ask for
+ * memory of ours. */
 static int need(const void *out, const char *call)
 {
     struct hvd__world *world;

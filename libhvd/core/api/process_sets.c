@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * process_sets.c - making and removing process sets.
+ * process_sets.c - adds and removes process sets.
  *
  * Both are collectives of the world, made of others: every rank gathers what
- * every rank asks for (an operation of the library's own, so its ranks may
- * differ in anything) and judges it, all alike. If all ask for the same, each
- * rank makes its part, and a second gather tells whether all could; nobody
- * uses a set before everybody has it.
+ * all ranks ask for, in a request of the library's own, and judges it; all come
+ * to the same verdict. If all ask for the same, each rank makes its part, and a
+ * second gather tells whether all could. Nobody uses a set before everybody has
+ * it.
  *
- * All ranks see the same sequence of changes, so ids and the tags of sets
- * need no agreement: the next id, the lowest free tags.
+ * All ranks see the same sequence of changes, so ids and the tags of sets need
+ * no agreement: they are the next id and the lowest free tags.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 #include "base/text.h"
 #include "core/api/submit.h"
 
-/* What a rank asks for. */
+/* A change that a rank asks for. */
 struct wish {
     int32_t status; /* negative: it is in itself mistaken */
     int32_t remove; /* of this id; -1: make one of these ranks */
@@ -186,7 +186,8 @@ static bool has_ranks(const struct hvd__set *set, const struct wish *wish)
     return true;
 }
 
-/* Only this file changes the table, one change at a time: it may read it. */
+/* Only this file changes the list, one change at a time, so it may read it
+ * without the lock. */
 static int check_new(const struct hvd__world *world, const struct wish *wish)
 {
     for (int i = 0; i < world->engine.table.nsets; i++)
@@ -219,7 +220,7 @@ static int free_tags(const struct hvd__world *world)
     return slot;
 }
 
-/* Without its engine. */
+/* Makes a set without its engine. */
 static int make_set(const struct hvd__world *world, const struct wish *wish,
                     int32_t id, struct hvd__set **made)
 {
@@ -268,7 +269,7 @@ static int add(struct hvd__world *world, struct wish *wish)
     status = make_set(world, wish, id, &set);
     if (status == HVD_OK)
         status = prepare(world, set);
-    /* In the table before others may speak of it. */
+    /* The set must be in the table before others may send messages about it. */
     if (status == HVD_OK)
         status = hvd__table_add_set(&world->engine.table, set);
     if (status < 0 && set) {

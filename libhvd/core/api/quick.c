@@ -11,7 +11,7 @@
 #include "core/request/sampling.h"
 #include "core/run/complete.h"
 
-/* Whether there is a chance, by what the request is. */
+/* Returns true if a request of this kind may go the shortest way. */
 static bool may_be_quick(const hvd_request *given)
 {
     switch (given->kind) {
@@ -30,7 +30,7 @@ static bool may_be_quick(const hvd_request *given)
     }
 }
 
-/* What the check has allocated, for a way that was not taken. */
+/* Frees what the check has allocated, for a way that was not taken. */
 static void forget(struct hvd__request *request)
 {
     free(request->own_input);
@@ -38,7 +38,7 @@ static void forget(struct hvd__request *request)
     request->own_input = request->scratch = NULL;
 }
 
-/* The request is on its way; since when, exactly if that matters. */
+/* Completes the request's fingerprint and tells the watchdog about it. */
 static void depart(struct hvd__world *world, struct hvd__submission *submission,
                    uint64_t number)
 {
@@ -50,7 +50,7 @@ static void depart(struct hvd__world *world, struct hvd__submission *submission,
                      submission->state.submitted_ns);
 }
 
-/* The submission is given to the request table; its request goes the usual way
+/* Gives the submission to the request table; the request goes the usual way
  * from here. Without memory for that nothing can go on. */
 static void adopt(struct hvd__world *world, struct hvd__submission *submission,
                   uint64_t number, bool posted, hvd_handle *handle)
@@ -68,7 +68,7 @@ static void adopt(struct hvd__world *world, struct hvd__submission *submission,
         hvd__quick_queue(submission);
 }
 
-/* With the role of the driver. */
+/* Runs a request, with the role of the driver. */
 static bool run(struct hvd__world *world, struct hvd__set *set,
                 const hvd_request *given, hvd_handle *handle)
 {
@@ -88,7 +88,7 @@ static bool run(struct hvd__world *world, struct hvd__set *set,
     submission->set = set;
     submission->priority = given->priority;
     request = &submission->requests[0];
-    /* What is wrong will be said on the usual way. */
+    /* A wrong request gets its error on the usual way. */
     if (hvd__request_check(given, set, request) < 0) {
         forget(request);
         return false;

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * submit.h - the door, for the library's own use.
+ * submit.h - submitting and waiting, for the library's own use: private to this
+ * room.
  */
 #ifndef HVD_CORE_SUBMIT_H
 #define HVD_CORE_SUBMIT_H
 
 #include "core/world/world.h"
 
-/* Submit and wait: nobody else is woken, this thread drives. output as
- * hvd_wait_output, or NULL. name may be one of the library's own. */
+/* Submits and waits: this thread drives and nobody else is woken. output is
+ * that of hvd_wait_output, or NULL. name may be one of the library's own. */
 int hvd__run(const hvd_request *request, const char *name, hvd_tensor *output);
 
-/* The submitting half: hvd_submit of a request of this version. */
+/* Submits a request of this version. */
 int hvd__submit(const hvd_request *request, hvd_handle *handle);
 
-/* hvd_submit_group of requests that may have flags of our own. */
+/* Submits a group of requests that may have flags of the library's own. */
 int hvd__submit_group(const char *name, const hvd_request *const *requests,
                       int32_t n, hvd_handle *handles);
 
-/* The waiting half. */
+/* Waits for a request. */
 int hvd__wait(struct hvd__world *world, hvd_handle handle, hvd_tensor *output);
 
-/* A request of one dimension. */
+/* Fills a request of one dimension. */
 void hvd__fill(hvd_request *request, hvd_kind kind, const void *in, void *out,
                const int64_t *count, hvd_dtype dtype);
 

@@ -27,7 +27,7 @@ static void keep_message(struct hvd__request *request, const char *text)
     request->state.message = text ? strdup(text) : NULL;
 }
 
-/* Whether it counts as the one before it does. */
+/* Returns true if the request counts as the one before it does. */
 static bool is_like(const struct hvd__request *request,
                     const struct hvd__request *first)
 {
@@ -41,9 +41,9 @@ static bool is_like(const struct hvd__request *request,
            request->state.done_ns == first->state.done_ns;
 }
 
-/* For the metrics and the timeline: the first of a list of requests that are
- * over with one status, and those after it that are like it. Returns the first
- * that is not. */
+/* Records, for the metrics and the timeline, the first of a list of requests
+ * that are complete with one status, and those after it that are like it.
+ * Returns the first that is not. */
 static const struct hvd__request *record(struct hvd__engine *engine,
                                          const struct hvd__request *first)
 {
@@ -84,7 +84,8 @@ static void signal_listeners(const struct hvd__engine *engine)
         return;
 }
 
-/* It is out of the request table: tell everyone. */
+/* Calls the callback and wakes the waiter: the request is out of the request
+ * table. */
 static void conclude(struct hvd__engine *engine, struct hvd__request *request)
 {
     int status = request->state.status;
@@ -138,7 +139,7 @@ void hvd__complete_all(struct hvd__engine *engine,
 void hvd__complete_quick(struct hvd__engine *engine,
                          const struct hvd__request *request, int64_t latency_ns)
 {
-    /* Of no matter when. */
+    /* Only the difference of these times counts. */
     const struct hvd__times times = {.submitted_ns = 1,
                                      .done_ns = 1 + latency_ns};
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * complete.h - the end of a request.
+ * complete.h - completes requests.
  */
 #ifndef HVD_CORE_COMPLETE_H
 #define HVD_CORE_COMPLETE_H
@@ -20,7 +20,7 @@ struct hvd__engine;
 void hvd__complete(struct hvd__engine *engine, struct hvd__request *request,
                    int status, const char *text);
 
-/* A list of them is over, all well. */
+/* Completes a list of requests without an error. */
 void hvd__complete_all(struct hvd__engine *engine,
                        struct hvd__request *requests);
 
@@ -30,13 +30,13 @@ void hvd__complete_quick(struct hvd__engine *engine,
                          const struct hvd__request *request,
                          int64_t latency_ns);
 
-/* All of a submission that is not yet over. A text that begins with a space or
- * a colon goes on from the submission's name. */
+/* Completes all requests of a submission that are not complete yet. A text that
+ * begins with a space or a colon goes on from the submission's name. */
 void hvd__complete_submission(struct hvd__engine *engine,
                               struct hvd__submission *submission, int status,
                               const char *text);
 
-/* Whether this thread is inside a callback, which must not wait. */
+/* Returns true if this thread is inside a callback, which must not wait. */
 bool hvd__in_callback(void);
 
 #endif

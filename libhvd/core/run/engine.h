@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine.h - what the steps of all process sets of a world share: the rooms
- * that run, agree and drive get it as their first argument.
+ * engine.h - what the steps of all process sets of a world share: the door of
+ * the room core/run, with execute.h (batches), complete.h and trace_writer.h.
  *
+ * The rooms that run, agree and drive get the engine as their first argument.
  * "Driver's" marks what belongs, without a lock, to the one thread that has the
- * role of the driver (core/world/progress.h).
+ * role of the driver (core/world/progress.h). sending is stored by the driver
+ * after each step and loaded by any thread, relaxed: a hint whether to drive.
+ * completion_fd is set once, by hvd_completion_fd.
  */
 #ifndef HVD_CORE_ENGINE_H
 #define HVD_CORE_ENGINE_H

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * execute.c - batches and lanes.
+ * execute.c - runs batches in lanes.
  *
  * A batch is up to three collectives, its phases, one after the other: who gets
- * how much (only an alltoall whose parts are not equal), the tensors
- * themselves (pack.c says how), and a comparison of the results, if
- * HVD_CONSISTENCY_CHECK asks for it.
+ * how much (only an alltoall whose parts are not equal), the tensors themselves
+ * (pack.c), and a comparison of the results, if HVD_CONSISTENCY_CHECK asks for
+ * it.
  *
- * Batches of a set start in their order, one a free lane, and finish in any.
- * Their number, which all members count alike, makes their tags. A batch does
- * not start while one that is HVD__BATCH_WINDOW older is under way: they
+ * Batches of a set start in their order, one per free lane, and finish in any
+ * order. Their number, which all members count alike, makes their tags. A batch
+ * does not start while one that is HVD__BATCH_WINDOW older is under way: they
  * would have the same tags.
+ *
+ * core/agree gives it batches (hvd__execute), the engine moves them
+ * (hvd__execute_step), both with the role of the driver.
  */
 #include "core/run/execute.h"
 
@@ -38,7 +41,7 @@ static int lane_init(struct hvd__lane *lane, int nranks, size_t fusion_bytes)
     lane->counts = calloc(2 * n, sizeof *lane->counts);
     if (!lane->world || !lane->members || !lane->shares || !lane->counts)
         return hvd__fail_memory(2 * n * sizeof *lane->counts);
-    /* Untouched pages of it cost nothing. */
+    /* Untouched pages of the buffer cost nothing. */
     lane->fusion_bytes = fusion_bytes;
     lane->fusion = malloc(fusion_bytes ? fusion_bytes : 1);
     if (!lane->fusion)
@@ -149,7 +152,7 @@ void hvd__execute_skip(struct hvd__set *set)
 /* --------------------------------------------------------------------- phases
  */
 
-/* Who takes part: all members, or those that have not joined. */
+/* Chooses who takes part: all members, or those that have not joined. */
 static void choose_team(const struct hvd__set *set, struct hvd__lane *lane)
 {
     const int *absent = lane->batch->absent;
@@ -172,7 +175,7 @@ static void choose_team(const struct hvd__set *set, struct hvd__lane *lane)
     lane->team.size = n;
 }
 
-/* Whether all members should end up with the same bytes. */
+/* Returns true if all members should end up with the same bytes. */
 static bool is_checked(const struct hvd__engine *engine,
                        const struct hvd__lane *lane)
 {
@@ -183,7 +186,7 @@ static bool is_checked(const struct hvd__engine *engine,
             kind == HVD_ALLGATHER);
 }
 
-/* At least one. */
+/* Counts the requests of a list of at least one. */
 static int count_requests(const struct hvd__request *request)
 {
     int n = 1;
@@ -285,7 +288,8 @@ static enum hvd__phase phase_from(const struct hvd__engine *engine,
     return (enum hvd__phase)phase;
 }
 
-/* When the data was packed, and when it had moved: for a timeline alone. */
+/* Notes when the data was packed, and when it had moved: for a timeline alone.
+ */
 static void stamp(const struct hvd__engine *engine,
                   const struct hvd__lane *lane, bool moved)
 {
@@ -336,7 +340,7 @@ static int start_phase(const struct hvd__engine *engine,
 
 /* -------------------------------------------------------------------- lanes */
 
-/* In the metrics, n requests of so many bytes that are begun together. */
+/* Counts n requests of so many bytes that are begun together. */
 static void count_batch(struct hvd__metrics *metrics, int n, int64_t bytes)
 {
     hvd__count_alone(&metrics->batches, n > 0);
@@ -416,7 +420,7 @@ static struct hvd__batch *next_waiting(const struct hvd__set *set,
 
     if (!batch)
         return NULL;
-    /* In shared memory rounds follow each other, in one order. */
+    /* In shared memory batches follow each other, in one order. */
     for (int i = 0; set->shm && i < HVD__LANES; i++)
         if (executor->lanes[i].batch)
             return NULL;

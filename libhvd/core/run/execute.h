@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * execute.h - carrying out what was agreed: batches of requests, each as one
+ * execute.h - runs what was agreed on: batches of requests, each as one
  * collective or a few, in the order that all members of a set follow.
  */
 #ifndef HVD_CORE_EXECUTE_H
@@ -24,7 +24,7 @@ struct hvd__batch {
     size_t direct_max;             /* of an allreduce by all to all */
 };
 
-/* The collectives that a batch may be, in their order. */
+/* The phases of a batch, in their order. */
 enum hvd__phase {
     HVD__PHASE_COUNTS, /* of an alltoall: who gets how much from whom */
     HVD__PHASE_MOVE,   /* the tensors */
@@ -32,7 +32,7 @@ enum hvd__phase {
     HVD__PHASES
 };
 
-/* What one batch needs while it is under way. */
+/* The resources of one batch while it is under way. */
 struct hvd__lane {
     struct hvd__batch *batch; /* owned; NULL: the lane is free */
     enum hvd__phase phase;
@@ -72,12 +72,12 @@ void hvd__executor_free(struct hvd__set *set);
  * all members knew it when they agreed on the batch. */
 int hvd__execute(struct hvd__set *set, struct hvd__request *requests,
                  const int *absent, size_t direct_max);
-/* A batch that is the others' only. */
+/* Skips the number of a batch in which this rank takes no part. */
 void hvd__execute_skip(struct hvd__set *set);
-/* How many more batches can be under way at once; may be negative. */
+/* Returns how many more batches can be under way at once; may be negative. */
 int hvd__executor_room(const struct hvd__set *set);
 bool hvd__executor_is_idle(const struct hvd__set *set);
-/* The bytes of requests that are complete since the last call. */
+/* Returns the bytes of requests that are complete since the last call. */
 int64_t hvd__executor_take_bytes(struct hvd__set *set);
 int hvd__execute_step(struct hvd__engine *engine, struct hvd__set *set,
                       bool *moved);

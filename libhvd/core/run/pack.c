@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pack.c - reductions and broadcasts. (Gathers and exchanges have a file of
- * their own.)
+ * pack.c - packs reductions and broadcasts; pack_gather.c packs gathers and
+ * exchanges. execute.c calls both.
  *
  * Each batch becomes one collective over the elements of all its tensors, in
  * the order in which the decision names them. Where a tensor lies does not
  * matter to the others, so each rank chooses by itself how to make one run of
  * elements of several tensors:
  *
- *     one tensor, or neighbours in memory    nothing to do: used in place
+ *     one tensor, or neighbours in memory    used in place
  *     anything else                          packed into the lane's fusion
  *                                            buffer, and out of it after
  *
  * Gradients of a strategy are neighbours in memory by design. A compressed
- * tensor is converted while it is packed; or not at all, if its way leads over
- * several hosts by an algorithm that converts what goes between them. A
- * reducescatter is packed share by share, so that what goes to one rank lies
- * together; its result lies behind.
+ * tensor is converted while it is packed; or not at all, if an algorithm
+ * converts what goes between hosts. A reducescatter is packed share by share,
+ * so that what goes to one rank lies together; its result lies behind.
  */
 #include "core/run/pack.h"
 
@@ -47,8 +46,8 @@ int hvd__lane_room(struct hvd__lane *lane, size_t bytes)
 
 /* ------------------------------------------------------------- reductions */
 
-/* From this one on, the first that has elements, or the last: what has none may
- * lie anywhere, and nowhere. */
+/* Returns the first request from this one on that has elements, or the last: an
+ * empty tensor may lie anywhere. */
 static const struct hvd__request *first_full(const struct hvd__request *request)
 {
     while (request->bytes == 0 && request->state.next)
@@ -56,8 +55,8 @@ static const struct hvd__request *first_full(const struct hvd__request *request)
     return request;
 }
 
-/* Whether the tensors follow each other in memory, inputs and outputs; either
- * may be missing on some ranks. */
+/* Returns true if the tensors follow each other in memory, inputs and outputs;
+ * either may be missing on some ranks. */
 static bool are_neighbours(const struct hvd__request *request)
 {
     const struct hvd__request *next;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pack.h - between the tensors of a batch, wherever they lie, and the one
- * collective that moves them: packing, unpacking, shares and blocks.
+ * pack.h - packs the tensors of a batch, wherever they lie, for the one
+ * collective that moves them, and unpacks its result.
  */
 #ifndef HVD_CORE_PACK_H
 #define HVD_CORE_PACK_H
@@ -19,7 +19,8 @@ int hvd__pack(const struct hvd__set *set, struct hvd__lane *lane);
  * output is too small gets its status and message here. */
 void hvd__unpack(const struct hvd__set *set, struct hvd__lane *lane);
 
-/* For alltoall: the rows that each rank sends to each, one number a pair. */
+/* Exchanges, for an alltoall, the rows that each rank sends to each, one number
+ * a pair. */
 void hvd__pack_counts(const struct hvd__set *set, struct hvd__lane *lane);
 
 /* pack_gather.c's part of both. */

@@ -54,7 +54,8 @@ static int make_output(struct hvd__request *request, int64_t rows,
     return *memory ? HVD_OK : HVD_ERR_MEMORY;
 }
 
-/* Its size is known now: does it suffice? Whose it is, if it is ours. */
+/* Checks whether the output suffices, now that its size is known. Memory of
+ * ours becomes the output where the caller gave none. */
 static void judge_output(struct hvd__request *request)
 {
     char text[HVD__MESSAGE_MAX], name[HVD_MAX_NAME + 32];

@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 
-/* How often the timeline is written: what an abort may lose. */
+/* The timeline is written so often: an abort loses no more. */
 #define FLUSH_NS INT64_C(500000000)
 
 void hvd__trace_writer_init(struct hvd__trace_writer *writer)
@@ -69,8 +69,9 @@ static void *write_files(void *argument)
         sleep_for(s, s->timeline || s->metrics_interval_ns > FLUSH_NS
                          ? FLUSH_NS
                          : s->metrics_interval_ns);
-        /* Under the lock: the timeline may be stopped by others. Recording
-         * meets it only for the exchange of two pointers. */
+        /* The lock is held, for other threads may stop the timeline.
+         * hvd__trace_writer_record waits here only for the exchange of two
+         * pointers. */
         if (s->timeline)
             hvd__timeline_flush(s->timeline);
         if (hvd__now_ns() - written_ns < s->metrics_interval_ns && !s->stop)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trace_writer.h - the files that are written while the world runs: metrics and
- * a timeline, by a thread of their own, which is there only if they are asked
- * for.
+ * trace_writer.h - the thread that writes metrics and a timeline while the
+ * world runs. It is there only if one of them is asked for.
  */
 #ifndef HVD_CORE_TRACE_WRITER_H
 #define HVD_CORE_TRACE_WRITER_H
@@ -53,7 +52,7 @@ static inline bool hvd__trace_writer_listens(
     return atomic_load_explicit(&writer->listens, memory_order_relaxed);
 }
 
-/* A request is over. */
+/* Records a request that is complete. */
 void hvd__trace_writer_record(struct hvd__trace_writer *writer,
                               const struct hvd__request *request,
                               const struct hvd__times *times);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * settings.c - reading the environment, strictly: a value that is not
- * understood is an error, for a default in its place would be found out much
- * later.
+ * settings.c - reads the environment, strictly: a value that is not understood
+ * is an error, for a default in its place would be noticed much later. world.c
+ * calls it on each rank; hvd-info lists the settings.
  */
 #include "core/settings/settings.h"
 
@@ -52,9 +52,9 @@ int hvd__parse_bytes(const char *text, size_t *bytes)
     return HVD_OK;
 }
 
-/* Digits with at most one point. Not strtod, which takes more (a sign, an
- * exponent, infinity), and in the locale of a program that has chosen one, no
- * point but a comma. *rest is what follows. */
+/* Parses digits with at most one point. strtod would take more (a sign, an
+ * exponent, infinity), and in some locales a comma for the point. *rest is what
+ * follows. */
 static int parse_decimal(const char *text, double *value, const char **rest)
 {
     size_t length = strspn(text, "0123456789.");
@@ -192,7 +192,8 @@ static int parse_level(const char *variable, const char *text,
 /* ---------------------------------------------------------------- all of them
  */
 
-/* The value that counts, and the variable it is from; NULL: the default. */
+/* Returns the value that counts, and the variable it is from; NULL: the
+ * default. */
 static const char *given(const char *variable, const char *fallback,
                          const char **origin)
 {
@@ -222,9 +223,9 @@ static int read_stall_disable(struct hvd__settings *settings)
 }
 
 /*
- * What is understood, and cannot be meant. Bounds are as a person would give
- * them; "": there is none. A setting that is not here takes whatever its kind
- * can express.
+ * Ranges of values that are understood and cannot be meant. Bounds are as a
+ * person would give them; "": there is none. A setting that is not here takes
+ * whatever its kind can express.
  */
 static const struct range {
     const char *variable;
@@ -358,7 +359,8 @@ static const char *const variables[] = {
 
 enum { NVARIABLES = sizeof variables / sizeof *variables, NAME_MAX_ = 64 };
 
-/* Edits that make one of the other: Levenshtein's distance. */
+/* Returns the number of edits that make one of the other: Levenshtein's
+ * distance. */
 static int distance(const char *a, const char *b)
 {
     int row[NAME_MAX_ + 1], n = (int)strlen(b);
@@ -383,7 +385,8 @@ static int distance(const char *a, const char *b)
     return row[n];
 }
 
-/* What the launcher, programs and tests of this project read. */
+/* Returns true for variables that the launcher, programs and tests of this
+ * project read. */
 static bool is_others(const char *name)
 {
     return strcmp(name, "HVD_TTY") == 0 || strcmp(name, "HVD_BUILD") == 0 ||

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * settings.h - the environment variables of the library: one list, from which
- * parsing, messages, hvd-info and the documentation's table come.
+ * parsing, messages, hvd-info and the documentation's table are made. It is the
+ * door of the room core/settings, which needs no other room of core.
  */
 #ifndef HVD_CORE_SETTINGS_H
 #define HVD_CORE_SETTINGS_H

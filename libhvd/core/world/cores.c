@@ -75,7 +75,7 @@ bool hvd__cores_suffice(int n, int self,
     const struct hvd__cores *own = of(context, self);
     int confined = 0;
 
-    /* Those who can only use what we can must fit into it. */
+    /* Ranks that can use only our cores must fit into them. */
     for (int i = 0; i < n; i++) {
         cpu_set_t both;
 

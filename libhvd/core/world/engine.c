@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine.c - what a world does between its beginning and its end (world.c): the
- * table of its sets, a step of those that are moved, and how nothing moves any
- * more. Who makes the steps is progress.c's.
+ * engine.c - what a world does between its beginning and its end (world.c): a
+ * step of all sets that move, and the break, after which nothing moves.
+ * progress.c and core/api/quick.c call it, with the role of the driver;
+ * hvd__world_move_set is for any thread.
+ *
+ * added is a list of sets that other threads push (hvd__world_move_set) and the
+ * driver takes as a whole (absorb): the exchange acquires what the push
+ * releases.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +48,7 @@ static void absorb(struct hvd__world *world)
     }
 }
 
-/* Nothing comes any more. */
+/* Returns true if nothing comes any more. */
 static bool is_closed(const struct hvd__set *set)
 {
     return hvd__executor_is_idle(set) && hvd__agree_is_over(set);
@@ -108,7 +113,8 @@ void hvd__world_break(struct hvd__world *world, int status, const char *text)
     struct hvd__submission *submission;
     struct hvd__set *set = NULL;
 
-    /* From another rank, which may not have reached our watchdog yet. */
+    /* The text is of another rank if that rank's watchdog was faster than ours.
+     */
     snprintf(reason, sizeof reason, "%s%s",
              hvd__end_is_of(text, world->engine.transport->rank) ? HVD__GIVEN_UP
                                                                  : "",
@@ -123,7 +129,7 @@ void hvd__world_break(struct hvd__world *world, int status, const char *text)
     hvd__agree_break(&world->engine, status, reason);
     for (set = world->engine.live; set; set = set->next)
         hvd__agree_drop(set);
-    /* Those that are queued are in flight too, unless they were refused. */
+    /* Queued submissions are in flight too, unless they were refused. */
     for (submission = hvd__table_take(&world->engine.table); submission;) {
         struct hvd__submission *next = submission->state.next;
         if (submission->state.status < 0)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * launch.c - recognising launchers.
+ * launch.c - recognises launchers.
  *
  * A process that another MPI's launcher started as one of four finds itself
- * alone when it initialises this one, and four such processes would train the
- * same rank 0 four times over each other's files. Each launcher leaves its
- * own variables; the table says which of them counts the processes.
+ * alone when it initialises this MPI, and four such processes would train the
+ * same rank 0 over each other's files. Each launcher leaves variables in the
+ * environment; the table says which of them holds the number of processes.
  */
 #include "core/world/launch.h"
 

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * meet.c - the ranks meet, twice while a world starts: who they are, where,
- * with what settings, and whether each could do its part so far. From that
- * follow the watchdog, the memory that a host's ranks share, and whether they
- * may spin.
+ * meet.c - the meetings of all ranks while a world starts: the ranks exchange
+ * who and where they are, their settings, and whether each could do its part so
+ * far. The first meeting decides the watchdog, the memory that ranks of a host
+ * share, and whether they may spin. world.c and traces.c call it, with the lock
+ * of hvd_init.
+ *
+ * The watchdog's thread calls set_abort_status, is_member and list_requests. It
+ * writes abort_text before it stores abort_status; whoever loads a negative
+ * abort_status may read the text.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +24,7 @@
 #include "core/world/world.h"
 #include "transport/hosts.h"
 
-/* What ranks tell each other first. */
+/* The record that ranks exchange. */
 struct greeting {
     char version[16];
     char host[128]; /* name, and what tells two hosts of one name apart */
@@ -87,8 +92,9 @@ static void greet(const struct hvd__world *world, int status,
 
 /* ------------------------------------------------------- for the watchdog */
 
-/* On the watchdog's thread, which touches nothing of the driver's: whoever
- * drives next sees it. It is told at once, for nobody may be driving. */
+/* Runs on the watchdog's thread, which touches nothing of the driver's: the
+ * next driver sees the status. The log gets it at once, for nobody may be
+ * driving. */
 static void set_abort_status(void *context, int status, const char *text)
 {
     struct hvd__world *world = context;
@@ -108,7 +114,8 @@ static bool is_member(void *context, int32_t id, int rank)
     return is;
 }
 
-/* Younger ones are nobody's business, and listing them costs time. */
+/* Younger requests are not listed: nobody asks for them, and listing takes
+ * time. */
 #define OLD_ENOUGH_NS INT64_C(100000000)
 
 static void list_submission(const struct hvd__submission *submission,
@@ -139,7 +146,7 @@ static int list_requests(void *context, struct hvd__watch_request *oldest,
         const struct hvd__submission *submission =
             world->engine.table.sets[i]->requests.in_flight.oldest;
 
-        /* In the order of submission. */
+        /* The in-flight table is in the order of submission. */
         for (; submission && n < max && submission->state.submitted_ns <= limit;
              submission = submission->state.later)
             list_submission(submission, &oldest[n++]);
@@ -168,8 +175,8 @@ static int watch(struct hvd__world *world, const struct greeting *all)
                            &options, &subject);
 }
 
-/* All ranks have a shared segment to share with those of their host: what goes
- * between hosts is reduced there first. */
+/* All ranks share a segment with those of their host: data that goes between
+ * hosts is reduced there first. */
 static void span(const struct hvd__world *world, const struct greeting *all)
 {
     struct hvd__set *set = world->engine.table.everybody;
@@ -198,7 +205,7 @@ static const struct hvd__cores *cores_of(const void *context, int i)
     return &neighbours->all[neighbours->ranks[i]].cores;
 }
 
-/* What this rank shares with those of its host: cores, and memory. */
+/* Sets up what this rank shares with those of its host: cores and memory. */
 static int share(struct hvd__world *world, const struct greeting *all)
 {
     struct hvd__transport *t = world->engine.transport;
@@ -261,7 +268,7 @@ int hvd__world_meet(struct hvd__world *world, int status)
     struct greeting mine;
     struct greeting *all = calloc((size_t)t->size, sizeof *all);
 
-    /* Without memory for 2 KiB a rank, not even an error can be shared. */
+    /* Without memory for 2 KiB per rank not even an error can be shared. */
     if (!all)
         return hvd__fail_memory((size_t)t->size * sizeof *all);
     greet(world, status, &mine);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prepare.c - what a process set needs of other rooms where this process is a
- * member: memory that it shares with members of its host, lanes (core/run) and
- * a way to agree (core/agree). All of it is there before the set is used, and
- * is given back when nothing moves on it any more.
+ * prepare.c - prepares a process set where this process is a member: memory
+ * that it shares with members of its host, lanes (core/run) and an agreement
+ * (core/agree). All of it is there before the set is used, and is given back
+ * when nothing moves on it any more. world.c and core/api/process_sets.c call
+ * it.
  */
 #include <stdlib.h>
 

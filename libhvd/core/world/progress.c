@@ -49,9 +49,9 @@
 #define STANDBY_NS INT64_C(50000)
 #define STANDBY_MAX_NS INT64_C(1000000)
 #define LINGER_NS INT64_C(2000000)
-/* Between two looks of a waiter at the time; more is not its own. */
+/* A waiter that looked at the clock longer ago than this was not running. */
 #define PASS_MAX_NS INT64_C(200000000)
-/* How often a waiter tries to get the role before it sleeps. */
+/* A waiter tries so often to get the role before it sleeps. */
 enum { TRIES = 200 };
 
 /* Sleep on a condition; the lock is held. */
@@ -65,7 +65,7 @@ static void sleep_on(struct hvd__progress *p, pthread_cond_t *condition,
     pthread_cond_timedwait(condition, &p->lock, &t);
 }
 
-/* How long nothing has happened, and what to do about it. */
+/* How long a driver has found nothing to do. */
 struct patience {
     int64_t since; /* 0: something just happened */
     int64_t sleep_ns;
@@ -99,7 +99,9 @@ static enum advice ask(struct patience *patience, bool moved, bool may_spin,
 /* ----------------------------------------------------------------- the role
  */
 
-/* Without the lock: who has it may be asked often, and seldom has to wait. */
+/* Takes the role without the lock, for this happens often and seldom has to
+ * wait. The exchange acquires what the last driver did, up to its store in
+ * give. */
 static bool take(struct hvd__progress *p)
 {
     bool nobody = false;
@@ -107,8 +109,10 @@ static bool take(struct hvd__progress *p)
     return atomic_compare_exchange_strong(&p->driving, &nobody, true);
 }
 
-/* A waiter that has just failed to take it is counted by now, and told; one
- * that comes later finds it free. */
+/* Gives the role back. A waiter that has just failed to take it is counted in
+ * nwaiters by now, and is woken; one that comes later finds the role free. Both
+ * sides are sequentially consistent: the waiter increments nwaiters and then
+ * loads driving. */
 static void give(struct hvd__progress *p)
 {
     atomic_store(&p->driving, false);
@@ -130,16 +134,17 @@ void hvd__progress_give(struct hvd__world *world)
     give(&world->progress);
 }
 
-/* Whether there is something to do before this rank submits again: others may
- * wait for a message of which only a part has gone. */
+/* Returns true if there is something to do before this rank submits again:
+ * others may wait for a message of which only a part is sent. */
 static bool is_busy(const struct hvd__world *world)
 {
     return hvd__table_busy(&world->engine.table) > 0 ||
            atomic_load_explicit(&world->engine.sending, memory_order_relaxed);
 }
 
-/* If the background thread sleeps, which it does not before it has looked
- * once more, after it has said so. Once is enough. */
+/* Wakes the background thread if it sleeps. It stores asleep and then looks
+ * once more for work (stand_by), so either it sees the work or we see asleep:
+ * both are sequentially consistent. */
 static void wake_background(struct hvd__progress *p)
 {
     if (!atomic_load(&p->asleep))
@@ -152,7 +157,7 @@ static void wake_background(struct hvd__progress *p)
 
 /* ------------------------------------------------------------------ waiters */
 
-/* How long a waiter may wait: of its own time (own_time.h). */
+/* How long a waiter may wait, counted in its own time (own_time.h). */
 struct allowance {
     struct hvd__own_time time;
     int64_t limit_ns; /* 0: for ever */
@@ -168,7 +173,8 @@ static bool is_spent(struct allowance *allowance)
     return allowance->spent_ns > allowance->limit_ns;
 }
 
-/* With the role, and without the lock: until done, the limit, or a sleep. */
+/* Drives, with the role and without the lock, until done, the limit, or a
+ * sleep. */
 static void drive(struct hvd__world *world, bool (*done)(const void *),
                   const void *context, struct allowance *allowance,
                   struct patience *patience)
@@ -233,7 +239,7 @@ void hvd__progress_once(struct hvd__world *world)
 {
     if (!hvd__progress_take(world))
         return;
-    /* Without a background thread nobody else goes on, not even with what a
+    /* Without a background thread nobody else drives, not even for what a
      * callback submits. */
     while (hvd__world_step(world) && !world->progress.has_thread)
         continue;
@@ -255,8 +261,8 @@ void hvd__progress_wake(struct hvd__world *world)
     wake_background(p);
 }
 
-/* What was submitted is in the request table, if status says so. drives: with
- * the role, which is given back; direct: and without a queue. */
+/* Goes on after a submission. drives: with the role, which is given back;
+ * direct: the submission is not in the queue. */
 static int go_on(struct hvd__world *world, struct hvd__submission *submission,
                  int status, bool drives, bool direct)
 {
@@ -266,7 +272,7 @@ static int go_on(struct hvd__world *world, struct hvd__submission *submission,
         hvd__world_post(world, direct ? submission : NULL);
     if (drives)
         give(p);
-    else /* what was entered comes before the look whether anyone sleeps */
+    else /* orders the entry before the load of asleep */
         atomic_thread_fence(memory_order_seq_cst);
     if (status == HVD_OK && !p->has_thread)
         hvd__progress_once(world);
@@ -304,15 +310,15 @@ int hvd__progress_resubmit(struct hvd__world *world,
 
 /* -------------------------------------------------------- background thread */
 
-/* How long the background thread stays away from its sleep when there is
- * nothing to do, and how often it looks then, or while others drive. */
+/* The background thread stays away from its sleep for a while when there is
+ * nothing to do, and looks from time to time, also while others drive. */
 struct standby {
     uint64_t seen; /* drives of others */
     int64_t slice_ns;
     int64_t idle_ns;
 };
 
-/* Step the engine once, if nobody else does. How it went. */
+/* Steps the engine once, if nobody else does. */
 static enum advice drive_once(struct hvd__world *world,
                               struct patience *patience)
 {
@@ -336,7 +342,7 @@ static void nap(struct hvd__progress *p, int64_t ns)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* There is nothing to do, or others do it. */
+/* Waits while there is nothing to do, or others do it. */
 static void stand_by(struct hvd__world *world, struct standby *standby,
                      bool busy)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * progress.h - who moves the engine.
+ * progress.h - which thread moves the engine (progress.c).
  */
 #ifndef HVD_CORE_PROGRESS_H
 #define HVD_CORE_PROGRESS_H
@@ -40,23 +40,23 @@ int hvd__progress_start(struct hvd__world *world);
 /* Blocks until the thread has ended. */
 void hvd__progress_stop(struct hvd__world *world);
 
-/* Enter a submission into the request table (hvd__table_submit), and see to it
- * that it is moved: posted at once, if nobody drives. */
+/* Enters a submission into the request table (hvd__table_submit) and posts it
+ * at once if nobody drives. */
 int hvd__progress_submit(struct hvd__world *world,
                          struct hvd__submission *submission,
                          hvd_handle *handles);
-/* Likewise, of a request that may have been submitted before
+/* Does the same for a request that may have been submitted before
  * (hvd__table_resubmit). */
 int hvd__progress_resubmit(struct hvd__world *world,
                            struct hvd__resubmission *resubmission);
-/* Something is in the request table: if nobody drives, have somebody do it. */
+/* Something is in the request table: if nobody drives, makes somebody do it. */
 void hvd__progress_wake(struct hvd__world *world);
 
 /* The role of the driver, if nobody has it; to be given back soon. */
 bool hvd__progress_take(struct hvd__world *world);
 void hvd__progress_give(struct hvd__world *world);
 
-/* Move the engine a little, unless another thread is doing so. */
+/* Moves the engine a little, unless another thread is doing so. */
 void hvd__progress_once(struct hvd__world *world);
 
 /* Block, moving the engine, until done(context), or for at most limit_ns (0:

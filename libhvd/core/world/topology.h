@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * topology.h - which ranks share a host: pure.
+ * topology.h - which ranks share a host: pure functions.
  */
 #ifndef HVD_CORE_TOPOLOGY_H
 #define HVD_CORE_TOPOLOGY_H

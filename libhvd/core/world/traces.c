@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * traces.c - the timeline and the metrics that the settings ask for begin with
- * the world; and how far the clocks of two hosts are apart, which every
- * timeline must know.
+ * traces.c - begins the timeline and the metrics that the settings ask for,
+ * with all ranks, and measures how far the clocks of two hosts are apart, which
+ * every timeline must know. world.c calls it; core/api/traces.c uses the clock
+ * offset.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,9 +29,8 @@ static int meet_early(struct hvd__world *world, int64_t *stamp)
 }
 
 /*
- * What to add to our clock to get rank 0's. All ranks of a host read the same
- * one. Else: rank 0 reads its clock between two meetings, so after we came to
- * the first and before we leave the second.
+ * All ranks of a host read the same clock. Else rank 0 reads its clock between
+ * two meetings: after we came to the first and before we leave the second.
  */
 int hvd__world_clock_offset(struct hvd__world *world, hvd__stamp_meeting *meet,
                             int64_t *offset)
@@ -53,7 +53,7 @@ int hvd__world_clock_offset(struct hvd__world *world, hvd__stamp_meeting *meet,
     return HVD_OK;
 }
 
-/* A file that a setting names, and that cannot be used, is a wrong setting. */
+/* A file that a setting names and that cannot be used is a wrong setting. */
 static int as_setting(int status)
 {
     char text[HVD__MESSAGE_MAX];
@@ -64,7 +64,8 @@ static int as_setting(int status)
     return hvd__fail_text(HVD_ERR_CONFIG, text);
 }
 
-/* Before the world can be used: ranks agree by the transport. */
+/* Begins the timeline before the world can be used: ranks agree by the
+ * transport. */
 static int start_timeline(struct hvd__world *world)
 {
     struct hvd__transport *t = world->engine.transport;

@@ -32,16 +32,17 @@
 #include "transport/hosts.h"
 #include "transport/shm/shm.h"
 
-/* How long a process that exits without hvd_shutdown waits for the others. */
+/* A process that exits without hvd_shutdown waits so long for the others. */
 #define EXIT_LIMIT_NS INT64_C(2000000000)
 
 static pthread_mutex_t life = PTHREAD_MUTEX_INITIALIZER;
-/* Publishes a world that has started to every thread. */
+/* hvd__world_init stores a world that has started (release); current() loads it
+ * (acquire) on any thread. */
 static struct hvd__world *_Atomic the_world;
 static atomic_bool was_shut_down;
-static atomic_bool was_forked; /* from a process that had a world */
-/* ... which is not ours to free; volatile: only tools that look for lost
- * memory read this */
+static atomic_bool was_forked; /* this process's parent had a world */
+/* The parent's world, which is not ours to free. Only tools that look for lost
+ * memory read it, so it is volatile. */
 static struct hvd__world *volatile left_alone;
 
 static struct hvd__world *current(void)
@@ -56,7 +57,7 @@ static int no_world_after_fork(void)
                      "hvd_init, and is no rank: only its parent is");
 }
 
-/* No function is named: the caller may not be the one that the program
+/* The text names no function: the caller may not be the one that the program
  * called. */
 static int no_world(int status)
 {
@@ -87,7 +88,8 @@ int hvd_is_initialized(void)
     return current() != NULL;
 }
 
-/* A number of the world, or HVD_ERR_NOT_INITIALIZED. */
+/* Defines a function that returns a number of the world, or
+ * HVD_ERR_NOT_INITIALIZED. */
 #define WHO(function, number)                                                  \
     int function(void)                                                         \
     {                                                                          \
@@ -113,7 +115,7 @@ const char *hvd_version(void)
 
 /* -------------------------------------------------------------- beginning */
 
-/* What ends a wait for other ranks while the world starts. */
+/* Returns the error that ends a wait for other ranks while the world starts. */
 static int find_end(void *context)
 {
     const struct hvd__world *world = context;
@@ -181,7 +183,7 @@ static bool same_host(const void *context, int a, int b)
     return world->host_of[a] == world->host_of[b];
 }
 
-/* Set 0: everybody. */
+/* Makes set 0: all ranks. */
 static int make_world_set(struct hvd__world *world)
 {
     struct hvd__transport *t = world->engine.transport;
@@ -215,7 +217,7 @@ static int make_world_set(struct hvd__world *world)
     return status;
 }
 
-/* All that is allocated, once rank 0's settings are known. */
+/* Allocates everything, once rank 0's settings are known. */
 static int prepare(struct hvd__world *world)
 {
     struct hvd__transport *t = world->engine.transport;
@@ -257,7 +259,7 @@ static int start(struct hvd__world *world, const struct hvd__origin *origin)
     char stray[256], wrong[HVD__MESSAGE_MAX];
     int status = hvd__settings_read(&world->engine.settings);
 
-    /* What is wrong with them is told when all meet. */
+    /* A wrong setting is reported when all ranks meet. */
     if (status < 0)
         snprintf(wrong, sizeof wrong, "%s", hvd_last_error());
     hvd__log_set(world->engine.settings.log_level,
@@ -270,7 +272,7 @@ static int start(struct hvd__world *world, const struct hvd__origin *origin)
     if (status < 0)
         hvd__fail_text(status, wrong);
     HVD_TRY(hvd__world_meet(world, status));
-    /* Its thread does not move anything before all is ready. */
+    /* The background thread moves nothing before all is ready. */
     hvd__progress_take(world);
     status = prepare(world);
     hvd__guard_enter(world->guard, HVD__STAGE_PREPARE);
@@ -292,9 +294,9 @@ static int start(struct hvd__world *world, const struct hvd__origin *origin)
     return HVD_OK;
 }
 
-/* What is to happen before MPI ends, once there is no world any more; a world
- * of one rank leaves that as the one before it did. status: why it is over, or
- * did not come to be. */
+/* Says what happens when MPI ends, once there is no world any more; a world of
+ * one rank leaves that as it was. status: why the world is over, or did not
+ * come to be. */
 static void end_of(const struct hvd__world *world, int status)
 {
     bool is_lost = status == HVD_ERR_LOST || status == HVD_ERR_STALLED;
@@ -332,8 +334,8 @@ static int create(const struct hvd__origin *origin, struct hvd__world **created)
 
 static void process_ends(void);
 
-/* In a child: its threads are gone, its MPI is the parent's. It forgets the
- * world without touching it. */
+/* Runs in a forked child: its threads are gone, its MPI is the parent's. It
+ * forgets the world without touching it. */
 static void forget_world(void)
 {
     struct hvd__world *world = current();
@@ -362,8 +364,8 @@ int hvd__world_init(const struct hvd__origin *origin)
     pthread_once(&watching, watch_forks);
     pthread_mutex_lock(&life);
     if (!current()) {
-        /* Also while it starts: an exit then must not wait in MPI_Finalize for
-         * ranks that wait for this one. */
+        /* The handler is set also while the world starts: an exit then must not
+         * wait in MPI_Finalize for ranks that wait for this one. */
         hvd__mpi_before_end(process_ends);
         status = create(origin, &world);
         if (world)

@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * world.h - the ranks that work together, as this process sees them: the one
- * global of libhvd, from hvd_init to hvd_shutdown.
+ * world.h - the world: the ranks that work together, as this process sees them,
+ * from hvd_init to hvd_shutdown; the one global of libhvd, and the door of the
+ * room core/world.
+ *
+ * The room owns the life of the world (world.c, meet.c, prepare.c), the thread
+ * that drives (progress.h) and the step of all sets (engine.c). core/api calls
+ * it; the rooms below get the engine, which is a part of the world, and never
+ * the world.
  *
  * Locks, outermost first. None is held across a callback, an MPI call or
  * anything that blocks, but for the first two.
  *
- *     life (world.c)               hvd_init and hvd_shutdown, one at a time
- *     changing (process_sets.c)    process sets, likewise
- *     progress.lock                who drives, who waits
- *     request table.lock                  the request table of requests, the
- * table of sets
+ *     life (world.c)             hvd_init and hvd_shutdown, one at a time
+ *     changing (process_sets.c)  changes of process sets, one at a time
+ *     progress.lock              who drives, who waits
+ *     table.lock                 the request table and its list of sets
  *
- * What is marked "driver's" below belongs, without a lock, to the one thread
- * that has the role of the driver (progress.h).
+ * "Driver's" marks what belongs, without a lock, to the one thread that has the
+ * role of the driver (progress.h). abort_status is stored by the watchdog after
+ * abort_text (meet.c), broken by the driver after break_status and
+ * break_message (engine.c): whoever loads them set may read the others.
  */
 #ifndef HVD_CORE_WORLD_H
 #define HVD_CORE_WORLD_H
@@ -51,7 +58,7 @@ struct hvd__world {
  * hvd_shutdown, as the last error and in *status. */
 struct hvd__world *hvd__world_get(int *status);
 
-/* Whom hvd_init makes a world of. */
+/* The ranks of which hvd_init makes a world. */
 struct hvd__origin {
     const void *comm; /* borrowed: an MPI_Comm; NULL: MPI's world, or */
     const int *ranks; /* borrowed: of that these, [nranks], ascending */
@@ -60,8 +67,8 @@ struct hvd__origin {
 
 int hvd__world_init(const struct hvd__origin *origin);
 
-/* init_mpi.c: a communicator of the ranks of an origin, which all of them make;
- * it is to be freed. */
+/* Makes a communicator of the ranks of an origin, on all of them;
+ * hvd__group_free frees it. */
 int hvd__group_make(const struct hvd__origin *origin, const void **comm);
 void hvd__group_free(const void *comm);
 
@@ -69,13 +76,14 @@ void hvd__group_free(const void *comm);
  * every rank. */
 int hvd__world_meet(struct hvd__world *world, int status);
 
-/* From the next step on it is moved. We are a member. */
+/* The engine moves the set from the next step on. We are a member. */
 void hvd__world_move_set(struct hvd__world *world, struct hvd__set *set);
 
-/* What a member's engine needs. heap: of this host; NULL. HVD_ERR_MEMORY. */
+/* Makes what the engine needs of a set of which we are a member. heap: of this
+ * host; NULL. HVD_ERR_MEMORY. */
 int hvd__set_prepare(struct hvd__set *set, const struct hvd__settings *settings,
                      struct hvd__heap *heap);
-/* Give back what the engine needed: nothing moves on it any more. */
+/* Gives back what the engine needed: nothing moves on the set any more. */
 void hvd__set_retire(struct hvd__set *set);
 
 /* Collective, while the world starts: begins the timeline and the metrics that
