@@ -9,7 +9,7 @@
 
 enum { MOST = 700, MOVES = 40000 };
 
-static struct hvd__in_flight flight;
+static struct hvd__in_flight_table flight;
 static struct hvd__submission *list[MOST]; /* in the order of submission */
 static int nlist;
 

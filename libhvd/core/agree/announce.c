@@ -49,8 +49,8 @@ static void announce_other(struct hvd__set *set,
 
 /* Collects the numbers that a submission's requests carry, in their order; *n
  * of them. */
-static int collect(const struct hvd__submission *submission, int64_t **numbers,
-                   int *n)
+static int collect_numbers(const struct hvd__submission *submission,
+                           int64_t **numbers, int *n)
 {
     *n = 0;
     *numbers = NULL;
@@ -67,8 +67,8 @@ static int collect(const struct hvd__submission *submission, int64_t **numbers,
     return HVD_OK;
 }
 
-static int refuse(struct hvd__set *set,
-                  const struct hvd__submission *submission)
+static int announce_refusal(struct hvd__set *set,
+                            const struct hvd__submission *submission)
 {
     if (set->agreement->coordinator)
         return hvd__coordinator_refuse(
@@ -81,7 +81,8 @@ static int refuse(struct hvd__set *set,
     return HVD_OK;
 }
 
-static int join(struct hvd__set *set, const struct hvd__submission *submission)
+static int announce_join(struct hvd__set *set,
+                         const struct hvd__submission *submission)
 {
     bool restores = submission->requests[0].signature.flags & HVD__OF_STRATEGY;
 
@@ -92,8 +93,8 @@ static int join(struct hvd__set *set, const struct hvd__submission *submission)
     return HVD_OK;
 }
 
-static int announce(struct hvd__set *set,
-                    const struct hvd__submission *submission)
+static int announce_submission(struct hvd__set *set,
+                               const struct hvd__submission *submission)
 {
     int64_t *numbers;
     int nnumbers, status = HVD_OK;
@@ -101,10 +102,10 @@ static int announce(struct hvd__set *set,
     if (!set->agreement->coordinator)
         hvd__message_begin(set, &set->agreement->out);
     if (submission->state.status < 0)
-        return refuse(set, submission);
+        return announce_refusal(set, submission);
     if (submission->requests[0].signature.kind == HVD_JOIN)
-        return join(set, submission);
-    HVD_TRY(collect(submission, &numbers, &nnumbers));
+        return announce_join(set, submission);
+    HVD_TRY(collect_numbers(submission, &numbers, &nnumbers));
     if (set->agreement->coordinator)
         status = announce_own(set, submission, numbers, nnumbers);
     else
@@ -120,7 +121,7 @@ int hvd__announce(struct hvd__set *set, struct hvd__submission *submission)
     submission->state.next = NULL;
     hvd__sampling_announce(submission);
     set->agreement->ordered.nannounced++;
-    status = announce(set, submission);
+    status = announce_submission(set, submission);
     if (submission->state.status < 0)
         hvd__submission_free(submission);
     return status;

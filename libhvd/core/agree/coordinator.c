@@ -235,8 +235,8 @@ static int fail_joined(struct hvd__coordinator *c,
 /* ----------------------------------------------------------------- questions
  */
 
-static int ask(struct hvd__coordinator *c, const struct hvd__proposal *p,
-               int number)
+static int ask_member(struct hvd__coordinator *c, const struct hvd__proposal *p,
+                      int number)
 {
     struct question *question = calloc(1, sizeof *question);
 
@@ -264,7 +264,7 @@ static int is_known(struct hvd__coordinator *c, struct hvd__proposal *p)
             continue;
         known = 0;
         if (!v->asked)
-            HVD_TRY(ask(c, p, i));
+            HVD_TRY(ask_member(c, p, i));
     }
     return known;
 }
@@ -383,7 +383,7 @@ static bool is_complete(const struct hvd__coordinator *c,
 }
 
 /* Decides a proposal if it is time to. */
-static int judge(struct hvd__coordinator *c, struct hvd__proposal *p)
+static int judge_proposal(struct hvd__coordinator *c, struct hvd__proposal *p)
 {
     int refused = 0, status = HVD_OK;
 
@@ -416,7 +416,7 @@ static int judge_all(struct hvd__coordinator *c)
     HASH_ITER (hh, c->table, p, following)
         while (p) {
             struct hvd__proposal *later = p->later;
-            HVD_TRY(judge(c, p));
+            HVD_TRY(judge_proposal(c, p));
             p = later;
         }
     return HVD_OK;
@@ -442,7 +442,7 @@ int hvd__coordinator_announce(struct hvd__coordinator *c, int rank,
         p->priority = a->priority;
     p->nannounced++;
     p->of[rank] = variant;
-    return judge(c, p);
+    return judge_proposal(c, p);
 }
 
 int hvd__coordinator_refuse(struct hvd__coordinator *c, int rank, uint64_t key,
@@ -456,7 +456,7 @@ int hvd__coordinator_refuse(struct hvd__coordinator *c, int rank, uint64_t key,
         return hvd__fail_memory(sizeof *p);
     p->nannounced++;
     p->of[rank] = variant;
-    return judge(c, p);
+    return judge_proposal(c, p);
 }
 
 int hvd__coordinator_detail(struct hvd__coordinator *c, int rank, uint64_t key,
@@ -486,7 +486,7 @@ int hvd__coordinator_detail(struct hvd__coordinator *c, int rank, uint64_t key,
             return hvd__fail_memory((size_t)n * sizeof *v->signatures);
         memcpy(v->signatures, signatures, (size_t)n * sizeof *signatures);
         v->nsignatures = n;
-        return judge(c, p);
+        return judge_proposal(c, p);
     }
     return HVD_OK;
 }

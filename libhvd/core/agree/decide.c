@@ -8,7 +8,7 @@
 #include "core/agree/by_name.h"
 #include "trace/metrics.h"
 
-static int ask(struct hvd__set *set)
+static int ask_members(struct hvd__set *set)
 {
     struct hvd__writer out = {0};
     uint64_t key;
@@ -64,7 +64,7 @@ int hvd__decide(struct hvd__engine *engine, struct hvd__set *set)
     struct hvd__writer decisions;
     int status;
 
-    HVD_TRY(ask(set));
+    HVD_TRY(ask_members(set));
     hvd__tuning_step(set, engine->settings.autotune_file);
     open_ordered(engine, set);
     decisions = take_decisions(set, room);

@@ -9,9 +9,9 @@
 #include "core/agree/by_name.h"
 #include "core/run/complete.h"
 
-static struct hvd__request *find(struct hvd__engine *engine,
-                                 struct hvd__set *set, uint64_t key,
-                                 int32_t index)
+static struct hvd__request *find_decided(struct hvd__engine *engine,
+                                         struct hvd__set *set, uint64_t key,
+                                         int32_t index)
 {
     struct hvd__submission *submission =
         hvd__table_look(&engine->table, set, key);
@@ -67,7 +67,7 @@ static int follow_items(struct hvd__engine *engine, struct hvd__set *set,
 
         if (in->failed || (ncarried != 0 && ncarried != set->team.size))
             return hvd__message_garbled(set, 0);
-        if (ours && !(request = find(engine, set, key, index)))
+        if (ours && !(request = find_decided(engine, set, key, index)))
             return HVD_ERR_INTERNAL;
         HVD_TRY(read_carried(in, ncarried, request));
         if (!request)
@@ -115,7 +115,7 @@ static int follow_failure(struct hvd__engine *engine, struct hvd__set *set,
         return hvd__message_garbled(set, 0);
     if (!set->agreement->scratch[set->team.rank])
         return HVD_OK;
-    request = find(engine, set, key, 0);
+    request = find_decided(engine, set, key, 0);
     if (!request)
         return HVD_ERR_INTERNAL;
     hvd__complete_submission(engine, request->submission, status, text);
@@ -126,7 +126,8 @@ static int follow_joined(struct hvd__engine *engine, struct hvd__set *set,
                          struct hvd__reader *in)
 {
     int32_t last = hvd__read_int(in);
-    struct hvd__request *request = find(engine, set, hvd__join_key(), 0);
+    struct hvd__request *request =
+        find_decided(engine, set, hvd__join_key(), 0);
 
     if (in->failed)
         return hvd__message_garbled(set, 0);
@@ -140,8 +141,8 @@ static int follow_joined(struct hvd__engine *engine, struct hvd__set *set,
 
 /* Answers the coordinator, which does not know what one of our fingerprints
  * stands for. */
-static int answer(struct hvd__engine *engine, struct hvd__set *set,
-                  struct hvd__reader *in)
+static int answer_question(struct hvd__engine *engine, struct hvd__set *set,
+                           struct hvd__reader *in)
 {
     uint64_t key = hvd__read_key(in);
     const struct hvd__submission *submission =
@@ -185,7 +186,7 @@ static int follow_record(struct hvd__engine *engine, struct hvd__set *set,
     case HVD__BATCH: return follow_batch(engine, set, in);
     case HVD__FAIL: return follow_failure(engine, set, in);
     case HVD__JOINED: return follow_joined(engine, set, in);
-    case HVD__QUERY: return answer(engine, set, in);
+    case HVD__QUERY: return answer_question(engine, set, in);
     case HVD__TUNE:
         set->agreement->direct_max = (size_t)hvd__read_long(in);
         return in->failed ? hvd__message_garbled(set, 0) : HVD_OK;

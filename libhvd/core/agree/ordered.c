@@ -50,7 +50,7 @@ int hvd__ordered_init(struct hvd__ordered *x, struct hvd__shm *shm,
     return HVD_OK;
 }
 
-static void forget(struct hvd__submission *submission)
+static void forget_refused(struct hvd__submission *submission)
 {
     if (submission->state.status < 0)
         hvd__submission_free(submission);
@@ -65,11 +65,11 @@ void hvd__ordered_drop(struct hvd__ordered *x)
             x->pending[slot % HVD__LOG_SLOTS].request;
 
         if (request && request == request->submission->requests)
-            forget(request->submission);
+            forget_refused(request->submission);
     }
     while (submission) {
         struct hvd__submission *next = submission->state.next;
-        forget(submission);
+        forget_refused(submission);
         submission = next;
     }
     x->waiting = NULL;
@@ -252,7 +252,8 @@ void hvd__ordered_consume(struct hvd__set *set)
                               memory_order_release);
 }
 
-static int decide(struct hvd__engine *engine, struct hvd__set *set, bool *moved)
+static int decide_slots(struct hvd__engine *engine, struct hvd__set *set,
+                        bool *moved)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
     uint64_t before = x->decided;
@@ -281,8 +282,8 @@ static int decide(struct hvd__engine *engine, struct hvd__set *set, bool *moved)
 /* -------------------------------------------------------------------- a step
  */
 
-static void post(struct hvd__engine *engine, struct hvd__set *set, bool leaving,
-                 bool *moved)
+static void post_waiting(struct hvd__engine *engine, struct hvd__set *set,
+                         bool leaving, bool *moved)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
     uint64_t before = x->posted;
@@ -303,7 +304,7 @@ int hvd__ordered_step(struct hvd__engine *engine, struct hvd__set *set,
     if (x->state == HVD__ORDERED_CLOSED)
         HVD_TRY(announce_waiting(set));
     if (x->state == HVD__ORDERED_OPEN && (x->waiting || leaving))
-        post(engine, set, leaving, moved);
+        post_waiting(engine, set, leaving, moved);
     if (x->log)
         HVD_TRY(hvd__replicated_log_send(set));
     if (x->now.request) {
@@ -312,7 +313,7 @@ int hvd__ordered_step(struct hvd__engine *engine, struct hvd__set *set,
             return HVD_OK;
     }
     if (x->state == HVD__ORDERED_OPEN && x->decided < x->posted)
-        HVD_TRY(decide(engine, set, moved));
+        HVD_TRY(decide_slots(engine, set, moved));
     hvd__ordered_finish(engine, set, moved);
     return x->log ? hvd__replicated_log_send(set) : HVD_OK;
 }

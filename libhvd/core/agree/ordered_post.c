@@ -118,8 +118,8 @@ static struct hvd__log_slot *next_slot(struct hvd__set *set)
     return hvd__slot_at(set->agreement->ordered.own, x->posted);
 }
 
-static void publish(struct hvd__ordered *x, struct hvd__log_slot *slot,
-                    struct hvd__request *request)
+static void publish_slot(struct hvd__ordered *x, struct hvd__log_slot *slot,
+                         struct hvd__request *request)
 {
     x->pending[x->posted % HVD__LOG_SLOTS] =
         (struct hvd__pending_slot){request, x->payload_next};
@@ -136,7 +136,7 @@ static bool post_fallback(struct hvd__set *set, struct hvd__request *request)
     if (!slot)
         return false;
     slot->flags = HVD__SLOT_FALLBACK;
-    publish(&set->agreement->ordered, slot, request);
+    publish_slot(&set->agreement->ordered, slot, request);
     return true;
 }
 
@@ -181,7 +181,7 @@ static bool post_request(const struct hvd__engine *engine, struct hvd__set *set,
         slot->output =
             hvd__heap_place(set->shm->heap, request->output, request->bytes);
     }
-    publish(x, slot, request);
+    publish_slot(x, slot, request);
     return true;
 }
 

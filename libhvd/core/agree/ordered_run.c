@@ -152,8 +152,8 @@ static void move(struct hvd__set *set, struct hvd__request *request,
  */
 
 /* Finds all inputs and outputs. Returns false if some are out of reach. */
-static bool reach(struct hvd__set *set, const struct hvd__request *request,
-                  uint64_t number)
+static bool reach_addresses(struct hvd__set *set,
+                            const struct hvd__request *request, uint64_t number)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
 
@@ -219,8 +219,8 @@ uint64_t hvd__ordered_least_reduced(const struct hvd__set *set)
     return least;
 }
 
-static void done(struct hvd__engine *engine, struct hvd__ordered *x,
-                 struct hvd__request *request)
+static void add_done(struct hvd__engine *engine, struct hvd__ordered *x,
+                     struct hvd__request *request)
 {
     if (!hvd__request_is_own(request)) {
         hvd__count_alone(&engine->metrics.batches, 1);
@@ -248,7 +248,7 @@ void hvd__ordered_finish(struct hvd__engine *engine, struct hvd__set *set,
         if (!x->unfinished)
             x->unfinished_tail = &x->unfinished;
         *moved = true;
-        done(engine, x, request);
+        add_done(engine, x, request);
     }
     requests = x->over;
     x->over = NULL;
@@ -317,12 +317,12 @@ bool hvd__ordered_goes_in_place(const struct hvd__engine *engine,
 
     return s->kind == HVD_ALLREDUCE && !engine->settings.consistency_check &&
            s->op != HVD_ADASUM && s->compression == HVD_COMPRESSION_NONE &&
-           reach(set, request, slot);
+           reach_addresses(set, request, slot);
 }
 
 /* All ranks have submitted it, and this one knows. */
-static void decided(struct hvd__ordered *x, struct hvd__submission *submission,
-                    int64_t now)
+static void note_decision(struct hvd__ordered *x,
+                          struct hvd__submission *submission, int64_t now)
 {
     submission->state.decided_ns = now;
     hvd__sampling_decide(&x->sampling, submission, now);
@@ -336,7 +336,7 @@ int hvd__ordered_run(struct hvd__engine *engine, struct hvd__set *set,
     struct hvd__ordered *x = &set->agreement->ordered;
 
     if (request->submission->state.decided_ns == 0)
-        decided(x, request->submission, now);
+        note_decision(x, request->submission, now);
     request->state.started_ns = now;
     request->state.batched = 1;
     request->state.shared = !x->log;
@@ -346,7 +346,7 @@ int hvd__ordered_run(struct hvd__engine *engine, struct hvd__set *set,
         if (!hvd__trace_writer_listens(&engine->writer))
             request->state.done_ns =
                 now; /* in no time: not worth another look */
-        done(engine, x, request);
+        add_done(engine, x, request);
         return HVD_OK;
     }
     if (hvd__ordered_goes_in_place(engine, set, request, slot)) {

@@ -34,7 +34,7 @@ void hvd__ready_fini(struct hvd__ready *ready)
 
 /* Inserts behind all of its priority. In the usual case all are equal, and it
  * goes to the end at once. */
-static void insert(struct hvd__ready *ready, struct hvd__item *item)
+static void insert_item(struct hvd__ready *ready, struct hvd__item *item)
 {
     struct hvd__item **link = &ready->first;
 
@@ -74,7 +74,7 @@ int hvd__ready_add(struct hvd__ready *ready, const struct hvd__item *item,
         }
     }
     copy->bytes = hvd__fusion_bytes(&copy->signature, ready->nranks, rows);
-    insert(ready, copy);
+    insert_item(ready, copy);
     return HVD_OK;
 }
 
@@ -86,7 +86,7 @@ bool hvd__ready_is_barrier(const struct hvd__ready *ready)
     return ready->first->signature.kind == HVD_BARRIER;
 }
 
-static bool reserve(struct hvd__ready *ready)
+static bool reserve_fusees(struct hvd__ready *ready)
 {
     int capacity = 2 * ready->n;
     struct hvd__fusee *fusees;
@@ -126,11 +126,11 @@ static void write_item(const struct hvd__ready *ready,
 }
 
 /* Chooses a batch. Returns how many are taken; 0: out of memory. */
-static int choose(struct hvd__ready *ready, size_t threshold)
+static int choose_batch(struct hvd__ready *ready, size_t threshold)
 {
     int n = 0;
 
-    if (!reserve(ready))
+    if (!reserve_fusees(ready))
         return 0;
     for (const struct hvd__item *item = ready->first; item; item = item->next)
         ready->fusees[n++] = (struct hvd__fusee){
@@ -146,7 +146,7 @@ void hvd__ready_write_batch(struct hvd__ready *ready, size_t threshold,
                             struct hvd__writer *out)
 {
     struct hvd__item **link = &ready->first;
-    int n = ready->n, ntaken = choose(ready, threshold);
+    int n = ready->n, ntaken = choose_batch(ready, threshold);
     const int *absent = ready->first->absent;
 
     if (ntaken == 0) {

@@ -98,7 +98,7 @@ int hvd__replicated_log_read(struct hvd__set *set,
     return HVD_OK;
 }
 
-static int say(struct hvd__set *set, struct hvd__writer *out)
+static int send_and_free(struct hvd__set *set, struct hvd__writer *out)
 {
     int status = hvd__message_tell(set, out);
 
@@ -136,7 +136,8 @@ static bool has_read_much(const struct hvd__ordered *x)
                 HVD__LOG_SLOTS / 4);
 }
 
-static int tell(struct hvd__set *set, const struct hvd__boundary *boundary)
+static int send_slots(struct hvd__set *set,
+                      const struct hvd__boundary *boundary)
 {
     const struct hvd__ordered *x = &set->agreement->ordered;
     struct hvd__replicated_log *m = x->log;
@@ -155,7 +156,7 @@ static int tell(struct hvd__set *set, const struct hvd__boundary *boundary)
     hvd__write_int(&out, (int32_t)(x->posted - m->nsent));
     for (; m->nsent < x->posted; m->nsent++)
         write_slot(x->own, hvd__slot_at(x->own, m->nsent), &out);
-    return say(set, &out);
+    return send_and_free(set, &out);
 }
 
 int hvd__replicated_log_send(struct hvd__set *set)
@@ -170,7 +171,7 @@ int hvd__replicated_log_send(struct hvd__set *set)
         HVD_TRY(hvd__boundaries_add(&m->boundaries, &boundary));
     if (is_new || m->nsent < x->posted || has_read_much(x) ||
         m->accepted != atomic_load(&x->own->accepted))
-        HVD_TRY(tell(set, is_new ? &boundary : NULL));
+        HVD_TRY(send_slots(set, is_new ? &boundary : NULL));
     return hvd__boundaries_run(set);
 }
 
@@ -274,7 +275,7 @@ int hvd__replicated_log_leave(struct hvd__set *set)
     m->said_farewell = true;
     hvd__message_begin(set, &out);
     hvd__write_type(&out, HVD__FAREWELL);
-    return say(set, &out);
+    return send_and_free(set, &out);
 }
 
 bool hvd__replicated_log_is_left(const struct hvd__replicated_log *log)

@@ -33,7 +33,7 @@
 /* ---------------------------------------------------------- what we submit */
 
 /* Passes each submission to where it is agreed on. */
-static int sort(struct hvd__submission *submission)
+static int route_submissions(struct hvd__submission *submission)
 {
     int status = HVD_OK;
 
@@ -61,7 +61,8 @@ int hvd__agree_post(struct hvd__engine *engine,
         !submission->set->agreement->ordered.waiting &&
         hvd__ordered_post_submission(engine, submission->set, submission))
         return HVD_OK;
-    HVD_TRY(sort(submission ? submission : hvd__table_take(&engine->table)));
+    HVD_TRY(route_submissions(submission ? submission
+                                         : hvd__table_take(&engine->table)));
     for (struct hvd__set *set = engine->live; set; set = set->next)
         if (set->agreement->ordered.state == HVD__ORDERED_OPEN)
             hvd__ordered_post(engine, set);
@@ -79,7 +80,7 @@ static int announce_all(struct hvd__engine *engine, bool *moved)
         set->agreement->heard_leaving = atomic_load(&set->leaving);
     submission = hvd__table_take(&engine->table);
     *moved |= submission != NULL;
-    HVD_TRY(sort(submission));
+    HVD_TRY(route_submissions(submission));
     for (struct hvd__set *set = engine->live; set; set = set->next) {
         if (set->agreement->ordered.state != HVD__ORDERED_OFF)
             HVD_TRY(hvd__ordered_step(engine, set,
@@ -138,7 +139,7 @@ static int hear_message(struct hvd__engine *engine, int rank,
     return status;
 }
 
-static int hear(struct hvd__engine *engine, bool *moved)
+static int hear_messages(struct hvd__engine *engine, bool *moved)
 {
     struct hvd__transport *t = engine->transport;
     void *message;
@@ -181,7 +182,7 @@ int hvd__agree_step(struct hvd__engine *engine, bool *moved)
     if (may_skip_messages(engine))
         return 0;
     engine->nskipped = 0;
-    HVD_TRY(hear(engine, moved));
+    HVD_TRY(hear_messages(engine, moved));
     for (struct hvd__set *set = engine->live; set; set = set->next)
         if (set->agreement->coordinator)
             HVD_TRY(hvd__decide(engine, set));

@@ -102,7 +102,7 @@ static size_t *knob_of(struct hvd__knobs *knobs, int knob)
 }
 
 /* Moves a knob from the best; false: it is at its end. */
-static bool move(struct hvd__tune *tune)
+static bool move_knob(struct hvd__tune *tune)
 {
     size_t *value, top = most[tune->knob];
 
@@ -117,13 +117,13 @@ static bool move(struct hvd__tune *tune)
 }
 
 /* Makes the next move that is possible; if there is none, tuning is over. */
-static void choose(struct hvd__tune *tune, bool was_better)
+static void choose_move(struct hvd__tune *tune, bool was_better)
 {
     if (was_better)
         tune->nfailed = 0;
     else
         tune->nfailed++;
-    if (was_better && move(tune))
+    if (was_better && move_knob(tune))
         return;
     while (tune->nfailed < MOVES) {
         if (tune->direction > 0) {
@@ -132,7 +132,7 @@ static void choose(struct hvd__tune *tune, bool was_better)
             tune->direction = 1;
             tune->knob = (tune->knob + 1) % KNOBS;
         }
-        if (move(tune))
+        if (move_knob(tune))
             return;
         tune->nfailed++;
     }
@@ -140,7 +140,7 @@ static void choose(struct hvd__tune *tune, bool was_better)
     tune->active = false;
 }
 
-static void judge(struct hvd__tune *tune)
+static void judge_setting(struct hvd__tune *tune)
 {
     double score;
     bool better;
@@ -154,7 +154,7 @@ static void judge(struct hvd__tune *tune)
         tune->best = tune->now;
         tune->best_score = score;
     }
-    choose(tune, better);
+    choose_move(tune, better);
 }
 
 bool hvd__tune_step(struct hvd__tune *tune, int64_t bytes, int64_t now_ns)
@@ -179,7 +179,7 @@ bool hvd__tune_step(struct hvd__tune *tune, int64_t bytes, int64_t now_ns)
     if (tune->nsamples < HVD__TUNE_SAMPLES)
         return false;
     tune->nsamples = -1;
-    judge(tune);
+    judge_setting(tune);
     return true;
 }
 

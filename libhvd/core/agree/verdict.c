@@ -6,9 +6,9 @@
 #include "base/status.h"
 
 /* Describes a variant; of a group, the first member that differs. */
-static const char *describe(const struct hvd__proposal *p,
-                            const struct hvd__variant *v, char *text,
-                            size_t size)
+static const char *describe_variant(const struct hvd__proposal *p,
+                                    const struct hvd__variant *v, char *text,
+                                    size_t size)
 {
     const struct hvd__variant *first = &p->variants[0];
     struct hvd__text out = hvd__text_at(text, size);
@@ -52,8 +52,9 @@ void hvd__verdict_differing(struct hvd__text *out,
         first = 0;
         hvd__text_add_ranks(out, world, p->of, nranks, i + 1);
         hvd__text_add(out, ": %s",
-                      refused ? v->text
-                              : describe(p, v, variant, sizeof variant));
+                      refused
+                          ? v->text
+                          : describe_variant(p, v, variant, sizeof variant));
     }
     if (!refused)
         hvd__text_add(out, "; all ranks must submit the same");

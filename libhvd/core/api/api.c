@@ -57,7 +57,7 @@ static void add_what(struct hvd__text *out, const char *what, const char *name)
 }
 
 /* Puts the request in front of the last error. */
-static int blame(const hvd_request *given, const char *name, int status)
+static int blame_request(const hvd_request *given, const char *name, int status)
 {
     const char *kind = hvd_kind_name(given->kind);
     char text[HVD_MAX_NAME + 48];
@@ -69,8 +69,8 @@ static int blame(const hvd_request *given, const char *name, int status)
 
 /* Tells the other members that this submission was refused, so that they do not
  * wait for it. submission is taken; the last error stays. */
-static int refuse(struct hvd__world *world, struct hvd__submission *submission,
-                  int status)
+static int refuse_submission(struct hvd__world *world,
+                             struct hvd__submission *submission, int status)
 {
     /* Joins do not meet by their number, so nobody waits for this one. */
     if (submission->requests[0].signature.kind == HVD_JOIN) {
@@ -99,7 +99,7 @@ void hvd__refuse(const char *name, int status)
         return;
     submission->set = hvd__table_find_set(&world->engine.table, 0);
     snprintf(submission->name, sizeof submission->name, "%s", name);
-    refuse(world, submission, status);
+    refuse_submission(world, submission, status);
 }
 
 bool hvd__checks_consistency(void)
@@ -129,7 +129,8 @@ static int find_set(struct hvd__world *world, const hvd_request *given,
 }
 
 /* Makes codes now: their sizes are announced. */
-static int encode(const hvd_request *given, struct hvd__request *request)
+static int encode_request(const hvd_request *given,
+                          struct hvd__request *request)
 {
     const struct hvd__signature *s = &request->signature;
 
@@ -141,8 +142,8 @@ static int encode(const hvd_request *given, struct hvd__request *request)
                                 &request->own_input, &request->rows);
 }
 
-static int check(const hvd_request *given, const struct hvd__set *set,
-                 struct hvd__request *request)
+static int check_request(const hvd_request *given, const struct hvd__set *set,
+                         struct hvd__request *request)
 {
     request->callback = given->callback;
     request->callback_context = given->callback_context;
@@ -150,11 +151,11 @@ static int check(const hvd_request *given, const struct hvd__set *set,
 }
 
 /* Makes a checked request a part of its submission. */
-static int add(const hvd_request *given, struct hvd__request *request)
+static int add_request(const hvd_request *given, struct hvd__request *request)
 {
     struct hvd__submission *submission = request->submission;
 
-    HVD_TRY(encode(given, request));
+    HVD_TRY(encode_request(given, request));
     submission->fingerprint = hvd__signature_fingerprint(
         submission->fingerprint, &request->signature);
     if (given->priority > submission->priority)
@@ -170,8 +171,8 @@ static int64_t number_of(const struct hvd__world *world)
 }
 
 /* The submission's time begins. A timeline wants to know it exactly. */
-static void begin(const struct hvd__world *world,
-                  struct hvd__submission *submission)
+static void begin_submission(const struct hvd__world *world,
+                             struct hvd__submission *submission)
 {
     hvd__sampling_start(submission,
                         hvd__trace_writer_listens(&world->engine.writer),
@@ -198,31 +199,31 @@ static int submit_to(struct hvd__world *world, struct hvd__set *set,
     submission->priority = given->priority;
     memcpy(submission->name, name, bytes);
     submission->name[bytes] = '\0';
-    status = check(given, set, &submission->requests[0]);
-    begin(world, submission);
+    status = check_request(given, set, &submission->requests[0]);
+    begin_submission(world, submission);
     if (status < 0)
-        blame(given, name, status);
+        blame_request(given, name, status);
     else
-        status = add(given, &submission->requests[0]);
+        status = add_request(given, &submission->requests[0]);
     if (status == HVD_OK) {
         hvd__submission_remember(submission, given, bytes);
         submitted_ns = submission->state.submitted_ns;
         status = hvd__progress_submit(world, submission, handle);
     }
     if (status < 0)
-        return refuse(world, submission, status);
+        return refuse_submission(world, submission, status);
     hvd__watch_doing(world->watch, given->kind, name, bytes, submitted_ns);
     return HVD_OK;
 }
 
-static int submit(struct hvd__world *world, const hvd_request *given,
-                  const char *name, size_t bytes, hvd_handle *handle)
+static int submit_request(struct hvd__world *world, const hvd_request *given,
+                          const char *name, size_t bytes, hvd_handle *handle)
 {
     struct hvd__set *set;
     int status = find_set(world, given, &set);
 
     if (status < 0)
-        blame(given, name, status);
+        blame_request(given, name, status);
     else
         status = submit_to(world, set, given, name, bytes, handle);
     hvd__set_put(set);
@@ -242,7 +243,7 @@ static bool resubmit(struct hvd__world *world, const hvd_request *given,
 
     *status = hvd__progress_resubmit(world, &resubmission);
     if (resubmission.submission && *status < 0)
-        refuse(world, resubmission.submission, *status);
+        refuse_submission(world, resubmission.submission, *status);
     else if (resubmission.submission)
         hvd__watch_doing(world->watch, given->kind, name, strlen(name),
                          resubmission.submitted_ns);
@@ -265,7 +266,7 @@ int hvd__submit(const hvd_request *given, hvd_handle *handle)
     bytes = hvd__name_check(name);
     if (bytes < 0)
         return bytes;
-    return submit(world, given, name, (size_t)bytes, handle);
+    return submit_request(world, given, name, (size_t)bytes, handle);
 }
 
 int hvd_submit(const hvd_request *given, hvd_handle *handle)
@@ -315,7 +316,7 @@ static int check_as_member(const hvd_request *given,
     if (given->name && given->name[0] &&
         !hvd__names_add(taken, submission->requests[i].label))
         return hvd__fail(HVD_ERR_DUPLICATE, "another member has that name");
-    return check(given, submission->set, &submission->requests[i]);
+    return check_request(given, submission->set, &submission->requests[i]);
 }
 
 /* A group: requests that are submitted as one. */
@@ -351,7 +352,7 @@ static int add_member(const struct group *group,
     status = check_as_member(&given, submission, i, taken);
     if (status < 0)
         return blame_member(group->name, label, status);
-    return add(&given, request);
+    return add_request(&given, request);
 }
 
 static int add_members(const struct group *group,
@@ -389,7 +390,7 @@ static int submit_group_to(struct hvd__world *world, struct hvd__set *set,
         status = hvd__progress_submit(world, submission, handles);
     }
     if (status < 0)
-        return refuse(world, submission, status);
+        return refuse_submission(world, submission, status);
     return HVD_OK;
 }
 
@@ -559,8 +560,8 @@ int hvd__run(const hvd_request *given, const char *name, hvd_tensor *output)
         return no_waiting_here();
     if (!name && !output && hvd__quick_run(world, given, &handle))
         return handle == 0 ? HVD_OK : hvd__wait(world, handle, NULL);
-    HVD_TRY(submit(world, given, name ? name : "", name ? strlen(name) : 0,
-                   &handle));
+    HVD_TRY(submit_request(world, given, name ? name : "",
+                           name ? strlen(name) : 0, &handle));
     return hvd__wait(world, handle, output);
 }
 

@@ -271,7 +271,8 @@ static size_t output_bytes(const struct hvd__request *request,
 }
 
 /* Returns true if this rank gets a result. */
-static bool gets(const struct hvd__request *request, const struct hvd__set *set)
+static bool gets_result(const struct hvd__request *request,
+                        const struct hvd__set *set)
 {
     const struct hvd__signature *s = &request->signature;
 
@@ -342,14 +343,14 @@ static int check_buffers(const hvd_request *given, const struct hvd__set *set,
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "so much of every rank is more bytes than memory "
                          "can hold");
-    request->output = gets(request, set) ? given->output : NULL;
+    request->output = gets_result(request, set) ? given->output : NULL;
     request->counts = given->counts;
     if (given->capacity < 0)
         return hvd__fail(HVD_ERR_ARGUMENT, "capacity %lld is less than 0",
                          (long long)given->capacity);
     request->capacity = request->output ? given->capacity : 0;
     HVD_TRY(check_capacity(set, request));
-    if (request->count > 0 && !request->output && gets(request, set) &&
+    if (request->count > 0 && !request->output && gets_result(request, set) &&
         !may_be_ours)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "the output of %lld elements is NULL",

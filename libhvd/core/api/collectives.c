@@ -69,7 +69,7 @@ static int find_world(struct hvd__world **world)
 
 /* A call whose result has nowhere to go is a mistake: it does not ask for
  * memory of ours. */
-static int need(const void *out, const char *call)
+static int need_output(const void *out, const char *call)
 {
     struct hvd__world *world;
 
@@ -85,7 +85,7 @@ int hvd_allgather(const void *in, void *out, int64_t count, hvd_dtype dtype)
     hvd_request request;
 
     if (count != 0)
-        HVD_TRY(need(out, "hvd_allgather"));
+        HVD_TRY(need_output(out, "hvd_allgather"));
     hvd__fill(&request, HVD_ALLGATHER, in, out ? out : &nowhere, &count, dtype);
     return hvd__run(&request, NULL, NULL);
 }
@@ -97,7 +97,7 @@ int hvd_allgatherv(const void *in, int64_t count, void *out, int64_t capacity,
     hvd_request request;
 
     if (capacity > 0)
-        HVD_TRY(need(out, "hvd_allgatherv"));
+        HVD_TRY(need_output(out, "hvd_allgatherv"));
     hvd__fill(&request, HVD_ALLGATHER, in, out ? out : &nowhere, &count, dtype);
     request.flags = HVD__OWN_ROWS;
     request.capacity = capacity;
@@ -114,7 +114,7 @@ int hvd_gather(const void *in, void *out, int64_t count, hvd_dtype dtype,
 
     HVD_TRY(find_world(&world));
     if (count != 0 && root == world->engine.transport->rank)
-        HVD_TRY(need(out, "hvd_gather"));
+        HVD_TRY(need_output(out, "hvd_gather"));
     hvd__fill(&request, HVD_GATHER, in, out ? out : &nowhere, &count, dtype);
     request.root = root;
     return hvd__run(&request, NULL, NULL);
@@ -129,7 +129,7 @@ int hvd_reducescatter(const void *in, void *out, int64_t count, hvd_dtype dtype,
 
     HVD_TRY(find_world(&world));
     if (count > world->engine.transport->rank)
-        HVD_TRY(need(out, "hvd_reducescatter"));
+        HVD_TRY(need_output(out, "hvd_reducescatter"));
     hvd__fill(&request, HVD_REDUCESCATTER, in, out ? out : &nowhere, &count,
               dtype);
     request.op = op;
@@ -142,7 +142,7 @@ int hvd_alltoall(const void *in, void *out, int64_t count, hvd_dtype dtype)
     hvd_request request;
 
     if (count != 0)
-        HVD_TRY(need(out, "hvd_alltoall"));
+        HVD_TRY(need_output(out, "hvd_alltoall"));
     hvd__fill(&request, HVD_ALLTOALL, in, out ? out : &nowhere, &count, dtype);
     return hvd__run(&request, NULL, NULL);
 }
@@ -159,7 +159,7 @@ int hvd_alltoallv(const void *in, const int64_t *splits, void *out,
     if (!splits)
         return hvd__fail(HVD_ERR_ARGUMENT, "hvd_alltoallv: splits is NULL");
     if (capacity > 0)
-        HVD_TRY(need(out, "hvd_alltoallv"));
+        HVD_TRY(need_output(out, "hvd_alltoallv"));
     /* A split below 0 is found, and told, by the request's check. */
     for (int rank = 0; rank < world->engine.transport->size; rank++)
         if (splits[rank] > 0 &&
@@ -184,7 +184,7 @@ int hvd_barrier(void)
     return hvd__run(&request, NULL, NULL);
 }
 
-static int join(int32_t flags, int *last)
+static int join_all(int32_t flags, int *last)
 {
     int32_t rank = -1;
     hvd_request request;
@@ -202,12 +202,12 @@ static int join(int32_t flags, int *last)
 
 int hvd_join(int *last)
 {
-    return join(0, last);
+    return join_all(0, last);
 }
 
 int hvd__join_strategies(int *last)
 {
-    return join(HVD__OF_STRATEGY, last);
+    return join_all(HVD__OF_STRATEGY, last);
 }
 
 /* -------------------------------------------------------------- asynchronous

@@ -46,7 +46,7 @@ static struct wish *wish_new(int32_t nranks)
     return wish;
 }
 
-static void mistaken(struct wish *wish)
+static void keep_mistake(struct wish *wish)
 {
     snprintf(wish->message, sizeof wish->message, "%s", hvd_last_error());
 }
@@ -54,7 +54,7 @@ static void mistaken(struct wish *wish)
 /* ------------------------------------------------------- gathering wishes */
 
 /* All ranks' wishes, in their order; *all is for hvd_free. */
-static int gather(const struct wish *mine, hvd_tensor *all)
+static int gather_wishes(const struct wish *mine, hvd_tensor *all)
 {
     int64_t bytes = (int64_t)wish_bytes(mine->nranks);
     hvd_request request;
@@ -77,7 +77,7 @@ static bool same_wish(const struct wish *a, const struct wish *b)
                0;
 }
 
-static void describe(struct hvd__text *out, const struct wish *wish)
+static void describe_wish(struct hvd__text *out, const struct wish *wish)
 {
     if (wish->remove >= 0) {
         hvd__text_add(out, "remove process set %d", (int)wish->remove);
@@ -88,22 +88,23 @@ static void describe(struct hvd__text *out, const struct wish *wish)
         hvd__text_add(out, "%s%d", i ? "," : " ", (int)wish->ranks[i]);
 }
 
-static int differ(const struct wish *first, const struct wish *other, int rank)
+static int fail_differing(const struct wish *first, const struct wish *other,
+                          int rank)
 {
     char text[HVD__MESSAGE_MAX];
     struct hvd__text out = hvd__text_at(text, sizeof text);
 
     hvd__text_add(&out, "process sets differ: rank 0: ");
-    describe(&out, first);
+    describe_wish(&out, first);
     hvd__text_add(&out, "; rank %d: ", rank);
-    describe(&out, other);
+    describe_wish(&out, other);
     hvd__text_add(&out, "; all ranks must make the same changes in the same "
                         "order");
     return hvd__fail_text(HVD_ERR_MISMATCH, text);
 }
 
 /* The verdict on all wishes, the same on every rank. */
-static int judge(const struct wish *first, int size)
+static int judge_wishes(const struct wish *first, int size)
 {
     const struct wish *wish = first;
 
@@ -113,18 +114,18 @@ static int judge(const struct wish *first, int size)
     wish = first;
     for (int rank = 0; rank < size; rank++, wish = next_wish(wish))
         if (!same_wish(first, wish))
-            return differ(first, wish, rank);
+            return fail_differing(first, wish, rank);
     return HVD_OK;
 }
 
 /* Share a wish, or how it went (then it is ours alone), and get the verdict. */
-static int agree(const struct wish *mine, int size)
+static int agree_on_wish(const struct wish *mine, int size)
 {
     hvd_tensor all;
-    int status = gather(mine, &all);
+    int status = gather_wishes(mine, &all);
 
     if (status == HVD_OK)
-        status = judge(all.data, size);
+        status = judge_wishes(all.data, size);
     hvd_free(all.data);
     return status;
 }
@@ -139,15 +140,15 @@ static int all_done(int status, int size)
         return hvd__fail_memory(sizeof *wish);
     wish->status = status;
     if (status < 0)
-        mistaken(wish);
-    verdict = agree(wish, size);
+        keep_mistake(wish);
+    verdict = agree_on_wish(wish, size);
     free(wish);
     return verdict;
 }
 
 /* --------------------------------------------------------------- adding one */
 
-static int compare(const void *a, const void *b)
+static int compare_ranks(const void *a, const void *b)
 {
     int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
 
@@ -157,7 +158,8 @@ static int compare(const void *a, const void *b)
 /* Sort the ranks; what is wrong with them. */
 static int check_ranks(struct wish *wish, int size)
 {
-    qsort(wish->ranks, (size_t)wish->nranks, sizeof *wish->ranks, compare);
+    qsort(wish->ranks, (size_t)wish->nranks, sizeof *wish->ranks,
+          compare_ranks);
     if (wish->nranks < 1)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "a process set needs one rank or more; n is less, or "
@@ -237,7 +239,7 @@ static int make_set(const struct hvd__world *world, const struct wish *wish,
     return *made ? HVD_OK : hvd__fail_memory(sizeof **made);
 }
 
-static int prepare(const struct hvd__world *world, struct hvd__set *set)
+static int prepare_set(const struct hvd__world *world, struct hvd__set *set)
 {
     int most = world->engine.transport->ntags / HVD__SET_TAGS;
 
@@ -251,7 +253,7 @@ static int prepare(const struct hvd__world *world, struct hvd__set *set)
     return hvd__set_prepare(set, &world->engine.settings, world->heap);
 }
 
-static int add(struct hvd__world *world, struct wish *wish)
+static int add_set(struct hvd__world *world, struct wish *wish)
 {
     int size = world->engine.transport->size;
     struct hvd__set *set = NULL;
@@ -262,13 +264,13 @@ static int add(struct hvd__world *world, struct wish *wish)
         status = check_new(world, wish);
     wish->status = status;
     if (status < 0)
-        mistaken(wish);
-    HVD_TRY(agree(wish, size));
+        keep_mistake(wish);
+    HVD_TRY(agree_on_wish(wish, size));
     /* Used even if it comes to nothing, so that all ranks count alike. */
     id = ++world->last_id;
     status = make_set(world, wish, id, &set);
     if (status == HVD_OK)
-        status = prepare(world, set);
+        status = prepare_set(world, set);
     /* The set must be in the table before others may send messages about it. */
     if (status == HVD_OK)
         status = hvd__table_add_set(&world->engine.table, set);
@@ -304,7 +306,7 @@ int hvd_add_process_set(const int32_t *ranks, int32_t n)
     if (n > 0)
         memcpy(wish->ranks, ranks, (size_t)n * sizeof *ranks);
     pthread_mutex_lock(&changing);
-    status = add(world, wish);
+    status = add_set(world, wish);
     pthread_mutex_unlock(&changing);
     free(wish);
     return status;
@@ -372,8 +374,8 @@ static int remove_set(struct hvd__world *world, int32_t id,
     wish->remove = id < 0 ? INT32_MAX : id;
     wish->status = check_removal(id, set);
     if (wish->status < 0)
-        mistaken(wish);
-    status = agree(wish, world->engine.transport->size);
+        keep_mistake(wish);
+    status = agree_on_wish(wish, world->engine.transport->size);
     free(wish);
     HVD_TRY(status);
     status = close_set(world, set);
@@ -400,7 +402,7 @@ int hvd_remove_process_set(int32_t process_set)
  */
 
 /* A set, to be given back; NULL, and *status says why. */
-static struct hvd__set *look(int32_t id, int *status)
+static struct hvd__set *look_up_set(int32_t id, int *status)
 {
     struct hvd__world *world = hvd__world_get(status);
     struct hvd__set *set =
@@ -415,7 +417,7 @@ static struct hvd__set *look(int32_t id, int *status)
 int hvd_process_set_rank(int32_t process_set)
 {
     int status;
-    struct hvd__set *set = look(process_set, &status);
+    struct hvd__set *set = look_up_set(process_set, &status);
     char text[160];
 
     if (!set)
@@ -432,7 +434,7 @@ int hvd_process_set_rank(int32_t process_set)
 int hvd_process_set_size(int32_t process_set)
 {
     int status;
-    struct hvd__set *set = look(process_set, &status);
+    struct hvd__set *set = look_up_set(process_set, &status);
 
     if (set)
         status = set->team.size;
@@ -443,7 +445,7 @@ int hvd_process_set_size(int32_t process_set)
 int hvd_process_set_included(int32_t process_set)
 {
     int status;
-    struct hvd__set *set = look(process_set, &status);
+    struct hvd__set *set = look_up_set(process_set, &status);
 
     if (set)
         status = hvd__set_has_us(set);
@@ -477,7 +479,7 @@ int hvd_number_of_process_sets(void)
 int hvd_process_set_ranks(int32_t process_set, int32_t *ranks, int32_t n)
 {
     int status;
-    struct hvd__set *set = look(process_set, &status);
+    struct hvd__set *set = look_up_set(process_set, &status);
 
     if (!set)
         return status;

@@ -31,7 +31,7 @@ static bool may_be_quick(const hvd_request *given)
 }
 
 /* Frees what the check has allocated, for a way that was not taken. */
-static void forget(struct hvd__request *request)
+static void forget_memory(struct hvd__request *request)
 {
     free(request->own_input);
     free(request->scratch);
@@ -39,8 +39,8 @@ static void forget(struct hvd__request *request)
 }
 
 /* Completes the request's fingerprint and tells the watchdog about it. */
-static void depart(struct hvd__world *world, struct hvd__submission *submission,
-                   uint64_t number)
+static void note_start(struct hvd__world *world,
+                       struct hvd__submission *submission, uint64_t number)
 {
     const struct hvd__request *request = &submission->requests[0];
 
@@ -52,8 +52,9 @@ static void depart(struct hvd__world *world, struct hvd__submission *submission,
 
 /* Gives the submission to the request table; the request goes the usual way
  * from here. Without memory for that nothing can go on. */
-static void adopt(struct hvd__world *world, struct hvd__submission *submission,
-                  uint64_t number, bool posted, hvd_handle *handle)
+static void adopt_submission(struct hvd__world *world,
+                             struct hvd__submission *submission,
+                             uint64_t number, bool posted, hvd_handle *handle)
 {
     int status =
         hvd__table_adopt(&world->engine.table, submission, number, handle);
@@ -69,8 +70,8 @@ static void adopt(struct hvd__world *world, struct hvd__submission *submission,
 }
 
 /* Runs a request, with the role of the driver. */
-static bool run(struct hvd__world *world, struct hvd__set *set,
-                const hvd_request *given, hvd_handle *handle)
+static bool run_request(struct hvd__world *world, struct hvd__set *set,
+                        const hvd_request *given, hvd_handle *handle)
 {
     struct hvd__submission *submission = world->quick;
     struct hvd__request *request;
@@ -90,23 +91,24 @@ static bool run(struct hvd__world *world, struct hvd__set *set,
     request = &submission->requests[0];
     /* A wrong request gets its error on the usual way. */
     if (hvd__request_check(given, set, request) < 0) {
-        forget(request);
+        forget_memory(request);
         return false;
     }
     if (!hvd__table_number(&world->engine.table, submission, &number)) {
-        forget(request);
+        forget_memory(request);
         return false;
     }
     quick = hvd__quick_begin(submission, world->progress.may_spin);
-    depart(world, submission, number);
+    note_start(world, submission, number);
     done = hvd__quick_post(&world->engine, set, submission, &quick);
     if (done == HVD__QUICK_DONE) {
         hvd__complete_quick(&world->engine, request,
                             hvd__quick_end(submission, &quick));
-        forget(request);
+        forget_memory(request);
     } else {
         hvd__sampling_go_on(submission, quick.since_ns);
-        adopt(world, submission, number, done == HVD__QUICK_POSTED, handle);
+        adopt_submission(world, submission, number, done == HVD__QUICK_POSTED,
+                         handle);
     }
     return true;
 }
@@ -119,7 +121,7 @@ static bool run_if_free(struct hvd__world *world, struct hvd__set *set,
 
     if (!set || !hvd__set_has_us(set) || !hvd__progress_take(world))
         return false;
-    ran = run(world, set, given, handle);
+    ran = run_request(world, set, given, handle);
     hvd__progress_give(world);
     return ran;
 }

@@ -52,7 +52,7 @@ static struct scheme registered[MOST_REGISTERED];
 static int nregistered;
 static struct memory *memories;
 
-static const hvd_compressor *find(hvd_compression compression)
+static const hvd_compressor *find_compressor(hvd_compression compression)
 {
     int i = compression - HVD_COMPRESSION_REGISTERED;
     const hvd_compressor *found = NULL;
@@ -75,7 +75,7 @@ const char *hvd_compression_name(hvd_compression compression)
     case HVD_COMPRESSION_FP16: return "fp16";
     case HVD_COMPRESSION_BF16: return "bf16";
     default:
-        functions = find(compression);
+        functions = find_compressor(compression);
         return functions ? functions->name : NULL;
     }
 }
@@ -171,7 +171,7 @@ static void memory_free(struct memory *m)
 }
 
 /* NULL: out of memory. */
-static struct memory *recall(const struct topic *topic, int64_t bytes)
+static struct memory *recall_memory(const struct topic *topic, int64_t bytes)
 {
     struct memory *m;
 
@@ -252,9 +252,9 @@ static int cannot_do(const hvd_compressor *f, int64_t count)
 
 /* topic: of a memory that lasts; NULL: it does not. Returns the bytes, at most
  * 'most'. */
-static int64_t encode(const hvd_compressor *f, const struct topic *topic,
-                      const float *values, int64_t count, void *code,
-                      int64_t most)
+static int64_t encode_values(const hvd_compressor *f, const struct topic *topic,
+                             const float *values, int64_t count, void *code,
+                             int64_t most)
 {
     int64_t bytes = f->state_bytes ? f->state_bytes(f->context, count) : 0;
     struct memory *memory;
@@ -262,7 +262,7 @@ static int64_t encode(const hvd_compressor *f, const struct topic *topic,
 
     if (bytes < 0)
         return cannot_do(f, count);
-    memory = topic ? recall(topic, bytes) : memory_new(0, bytes);
+    memory = topic ? recall_memory(topic, bytes) : memory_new(0, bytes);
     if (!memory)
         return hvd__fail_memory((size_t)bytes);
     result = encode_with(f, memory, values, count, code);
@@ -283,7 +283,7 @@ int hvd__compress_encode(hvd_compression compression, int32_t process_set,
                          const char *name, const float *values, int64_t count,
                          double factor, void **code, int64_t *bytes)
 {
-    const hvd_compressor *f = find(compression);
+    const hvd_compressor *f = find_compressor(compression);
     const struct topic topic = topic_of(compression, process_set, name, count);
     int64_t most = f->max_bytes(f->context, count);
     float *scaled = NULL;
@@ -300,8 +300,8 @@ int hvd__compress_encode(hvd_compression compression, int32_t process_set,
         for (int64_t i = 0; i < count; i++)
             scaled[i] = (float)((double)values[i] * factor);
     }
-    *bytes = encode(f, name[0] ? &topic : NULL, scaled ? scaled : values, count,
-                    *code, most);
+    *bytes = encode_values(f, name[0] ? &topic : NULL, scaled ? scaled : values,
+                           count, *code, most);
     free(scaled);
     return *bytes < 0 ? (int)*bytes : HVD_OK;
 }
@@ -309,7 +309,7 @@ int hvd__compress_encode(hvd_compression compression, int32_t process_set,
 int hvd__compress_add(hvd_compression compression, const void *code,
                       int64_t bytes, float *sum, int64_t count)
 {
-    const hvd_compressor *f = find(compression);
+    const hvd_compressor *f = find_compressor(compression);
     int status = f->add(f->context, code, bytes, sum, count);
 
     if (status < 0)

@@ -12,7 +12,7 @@
 
 #include "base/text.h"
 
-static void begin(struct hvd__submission *submission, int n)
+static void begin_use(struct hvd__submission *submission, int n)
 {
     submission->state.nrequests = submission->state.nleft = n;
     atomic_init(&submission->state.nrefs, n);
@@ -34,7 +34,7 @@ void hvd__submission_reset(struct hvd__submission *submission)
     submission->state = (struct hvd__submission_state){0};
     submission->name[0] = '\0';
     memset(submission->requests, 0, sizeof *submission->requests);
-    begin(submission, 1);
+    begin_use(submission, 1);
 }
 
 void hvd__submission_remember(struct hvd__submission *submission,
@@ -96,7 +96,7 @@ void hvd__submission_renew(struct hvd__submission *submission,
     submission->name[submission->name_bytes] = '\0';
     request->callback = given->callback;
     request->callback_context = given->callback_context;
-    begin(submission, 1);
+    begin_use(submission, 1);
 }
 
 struct hvd__submission *hvd__submission_new(int n)
@@ -108,12 +108,12 @@ struct hvd__submission *hvd__submission_new(int n)
     if (!submission)
         return NULL;
     memset(submission, 0, bytes);
-    begin(submission, n);
+    begin_use(submission, n);
     return submission;
 }
 
 /* Nearly all requests own nothing: a test is cheaper than a call of free. */
-static inline void drop(void *memory)
+static inline void free_if_any(void *memory)
 {
     if (memory)
         free(memory);
@@ -123,19 +123,19 @@ struct hvd__submission *hvd__request_fini(struct hvd__request *request)
 {
     struct hvd__submission *submission = request->submission;
 
-    drop(request->splits);
-    drop(request->state.carried);
-    drop(request->label);
-    drop(request->state.message);
+    free_if_any(request->splits);
+    free_if_any(request->state.carried);
+    free_if_any(request->label);
+    free_if_any(request->state.message);
     if (request->own_output)
         hvd_free(request->own_output);
-    drop(request->own_input);
-    drop(request->scratch);
+    free_if_any(request->own_input);
+    free_if_any(request->scratch);
     /* The last user needs no locked instruction. */
     if (atomic_load(&submission->state.nrefs) > 1 &&
         atomic_fetch_sub(&submission->state.nrefs, 1) > 1)
         return NULL;
-    drop(submission->state.message);
+    free_if_any(submission->state.message);
     return submission;
 }
 

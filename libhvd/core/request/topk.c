@@ -49,7 +49,7 @@ static int64_t state_bytes(void *context, int64_t count)
     return count * (int64_t)sizeof(float);
 }
 
-static void swap(float *a, float *b)
+static void swap_values(float *a, float *b)
 {
     float t = *a;
 
@@ -69,9 +69,9 @@ static float select_largest(float *v, int64_t n, int64_t k)
 
         while (i <= smaller)
             if (v[i] > pivot)
-                swap(&v[larger++], &v[i++]);
+                swap_values(&v[larger++], &v[i++]);
             else if (v[i] < pivot)
-                swap(&v[i], &v[smaller--]);
+                swap_values(&v[i], &v[smaller--]);
             else
                 i++;
         if (k < larger)
@@ -91,8 +91,8 @@ static float magnitude(float value)
     return isnan(value) ? INFINITY : fabsf(value);
 }
 
-static int64_t take(float *left, int64_t count, int64_t k, float least,
-                    unsigned char *indices, unsigned char *values)
+static int64_t take_largest(float *left, int64_t count, int64_t k, float least,
+                            unsigned char *indices, unsigned char *values)
 {
     int64_t larger = 0, n = 0, equal;
 
@@ -132,8 +132,8 @@ static int64_t encode(void *context, void *state, const float *values,
     }
     least = select_largest(magnitudes, count, k - 1);
     free(magnitudes);
-    take(left, count, k, least, code,
-         (unsigned char *)code + k * (int64_t)sizeof(uint32_t));
+    take_largest(left, count, k, least, code,
+                 (unsigned char *)code + k * (int64_t)sizeof(uint32_t));
     return k * PAIR_BYTES;
 }
 

@@ -44,8 +44,8 @@ static bool is_like(const struct hvd__request *request,
 /* Records, for the metrics and the timeline, the first of a list of requests
  * that are complete with one status, and those after it that are like it.
  * Returns the first that is not. */
-static const struct hvd__request *record(struct hvd__engine *engine,
-                                         const struct hvd__request *first)
+static const struct hvd__request *record_requests(
+    struct hvd__engine *engine, const struct hvd__request *first)
 {
     const struct hvd__submission *submission = first->submission;
     const struct hvd__request *request = first->state.next;
@@ -86,7 +86,8 @@ static void signal_listeners(const struct hvd__engine *engine)
 
 /* Calls the callback and wakes the waiter: the request is out of the request
  * table. */
-static void conclude(struct hvd__engine *engine, struct hvd__request *request)
+static void conclude_request(struct hvd__engine *engine,
+                             struct hvd__request *request)
 {
     int status = request->state.status;
 
@@ -116,8 +117,8 @@ void hvd__complete(struct hvd__engine *engine, struct hvd__request *request,
     if (--request->submission->state.nleft == 0)
         hvd__table_remove(&engine->table, request->submission);
     request->state.next = NULL;
-    record(engine, request);
-    conclude(engine, request);
+    record_requests(engine, request);
+    conclude_request(engine, request);
 }
 
 void hvd__complete_all(struct hvd__engine *engine,
@@ -130,8 +131,8 @@ void hvd__complete_all(struct hvd__engine *engine,
         struct hvd__request *next = requests->state.next;
 
         if (requests == unrecorded)
-            unrecorded = record(engine, requests);
-        conclude(engine, requests);
+            unrecorded = record_requests(engine, requests);
+        conclude_request(engine, requests);
         requests = next;
     }
 }

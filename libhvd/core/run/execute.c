@@ -290,8 +290,8 @@ static enum hvd__phase phase_from(const struct hvd__engine *engine,
 
 /* Notes when the data was packed, and when it had moved: for a timeline alone.
  */
-static void stamp(const struct hvd__engine *engine,
-                  const struct hvd__lane *lane, bool moved)
+static void stamp_requests(const struct hvd__engine *engine,
+                           const struct hvd__lane *lane, bool moved)
 {
     int64_t now;
 
@@ -330,7 +330,7 @@ static int start_phase(const struct hvd__engine *engine,
     case HVD__PHASE_COUNTS: hvd__pack_counts(set, lane); break;
     case HVD__PHASE_MOVE:
         HVD_TRY(hvd__pack(set, lane));
-        stamp(engine, lane, false);
+        stamp_requests(engine, lane, false);
         break;
     default: HVD_TRY(pack_check(lane));
     }
@@ -349,8 +349,8 @@ static void count_batch(struct hvd__metrics *metrics, int n, int64_t bytes)
     hvd__count_alone(&metrics->fused_bytes, n > 1 ? bytes : 0);
 }
 
-static int start(struct hvd__engine *engine, struct hvd__set *set,
-                 struct hvd__lane *lane, struct hvd__batch *batch)
+static int start_batch(struct hvd__engine *engine, struct hvd__set *set,
+                       struct hvd__lane *lane, struct hvd__batch *batch)
 {
     struct hvd__request *e = batch->requests;
     int64_t now = hvd__now_ns();
@@ -373,8 +373,8 @@ static int start(struct hvd__engine *engine, struct hvd__set *set,
                        phase_from(engine, lane, HVD__PHASE_COUNTS));
 }
 
-static void finish(struct hvd__engine *engine, struct hvd__set *set,
-                   struct hvd__lane *lane)
+static void finish_batch(struct hvd__engine *engine, struct hvd__set *set,
+                         struct hvd__lane *lane)
 {
     struct hvd__request *request = lane->batch->requests;
 
@@ -393,15 +393,15 @@ static void finish(struct hvd__engine *engine, struct hvd__set *set,
 }
 
 /* The phase is over: the next one, or the end. */
-static int go_on(struct hvd__engine *engine, struct hvd__set *set,
-                 struct hvd__lane *lane)
+static int next_phase(struct hvd__engine *engine, struct hvd__set *set,
+                      struct hvd__lane *lane)
 {
     enum hvd__phase next;
 
     hvd__count_alone(&engine->metrics.computing_ns,
                      lane->collective.computing_ns);
     if (lane->phase == HVD__PHASE_MOVE) {
-        stamp(engine, lane, true);
+        stamp_requests(engine, lane, true);
         hvd__unpack(set, lane);
     } else if (lane->phase == HVD__PHASE_CHECK) {
         unpack_check(lane);
@@ -409,7 +409,7 @@ static int go_on(struct hvd__engine *engine, struct hvd__set *set,
     next = phase_from(engine, lane, (int)lane->phase + 1);
     if (next != HVD__PHASES)
         return start_phase(engine, set, lane, next);
-    finish(engine, set, lane);
+    finish_batch(engine, set, lane);
     return HVD_OK;
 }
 
@@ -448,14 +448,14 @@ int hvd__execute_step(struct hvd__engine *engine, struct hvd__set *set,
             struct hvd__batch *batch = next_waiting(set, executor);
             if (!batch)
                 continue;
-            HVD_TRY(start(engine, set, lane, batch));
+            HVD_TRY(start_batch(engine, set, lane, batch));
             *moved = true;
         }
         done = hvd__collective_step(&lane->collective, moved);
         if (done < 0)
             return done;
         if (done) {
-            HVD_TRY(go_on(engine, set, lane));
+            HVD_TRY(next_phase(engine, set, lane));
             *moved = true;
         }
     }

@@ -8,21 +8,21 @@
 
 enum { FIRST_CHAINS = 64 };
 
-void hvd__in_flight_fini(struct hvd__in_flight *flight)
+void hvd__in_flight_fini(struct hvd__in_flight_table *flight)
 {
     free(flight->chains);
-    *flight = (struct hvd__in_flight){0};
+    *flight = (struct hvd__in_flight_table){0};
 }
 
 /* Returns the head of the chain of a key. */
-static struct hvd__submission **chain_of(const struct hvd__in_flight *flight,
-                                         uint64_t key)
+static struct hvd__submission **chain_of(
+    const struct hvd__in_flight_table *flight, uint64_t key)
 {
     return &flight->chains[key & (flight->nchains - 1)];
 }
 
-struct hvd__submission *hvd__in_flight_find(const struct hvd__in_flight *flight,
-                                            uint64_t key)
+struct hvd__submission *hvd__in_flight_find(
+    const struct hvd__in_flight_table *flight, uint64_t key)
 {
     struct hvd__submission *submission =
         flight->n > 0 ? *chain_of(flight, key) : NULL;
@@ -32,8 +32,8 @@ struct hvd__submission *hvd__in_flight_find(const struct hvd__in_flight *flight,
     return submission;
 }
 
-static void chain(const struct hvd__in_flight *flight,
-                  struct hvd__submission *submission)
+static void add_to_chain(const struct hvd__in_flight_table *flight,
+                         struct hvd__submission *submission)
 {
     struct hvd__submission **first = chain_of(flight, submission->key);
 
@@ -41,7 +41,7 @@ static void chain(const struct hvd__in_flight *flight,
     *first = submission;
 }
 
-static int grow(struct hvd__in_flight *flight)
+static int grow_chains(struct hvd__in_flight_table *flight)
 {
     uint32_t nchains = flight->nchains ? 2 * flight->nchains : FIRST_CHAINS;
     struct hvd__submission **chains = calloc(nchains, sizeof *chains);
@@ -52,16 +52,16 @@ static int grow(struct hvd__in_flight *flight)
     flight->chains = chains;
     flight->nchains = nchains;
     for (struct hvd__submission *u = flight->oldest; u; u = u->state.later)
-        chain(flight, u);
+        add_to_chain(flight, u);
     return HVD_OK;
 }
 
-int hvd__in_flight_add(struct hvd__in_flight *flight,
+int hvd__in_flight_add(struct hvd__in_flight_table *flight,
                        struct hvd__submission *submission)
 {
     if (2 * (flight->n + 1) > flight->nchains)
-        HVD_TRY(grow(flight));
-    chain(flight, submission);
+        HVD_TRY(grow_chains(flight));
+    add_to_chain(flight, submission);
     flight->n++;
     submission->state.later = NULL;
     submission->state.earlier = flight->youngest;
@@ -73,7 +73,7 @@ int hvd__in_flight_add(struct hvd__in_flight *flight,
     return HVD_OK;
 }
 
-void hvd__in_flight_remove(struct hvd__in_flight *flight,
+void hvd__in_flight_remove(struct hvd__in_flight_table *flight,
                            struct hvd__submission *submission)
 {
     struct hvd__submission **link = chain_of(flight, submission->key);

@@ -14,7 +14,7 @@
 struct hvd__submission;
 
 /* A zeroed table is empty. Submissions are borrowed. */
-struct hvd__in_flight {
+struct hvd__in_flight_table {
     struct hvd__submission *oldest; /* list by later */
     struct hvd__submission *youngest;
     struct hvd__submission **chains; /* owned, [nchains]: lists by chained */
@@ -22,16 +22,16 @@ struct hvd__in_flight {
     uint32_t n;
 };
 
-void hvd__in_flight_fini(struct hvd__in_flight *flight);
+void hvd__in_flight_fini(struct hvd__in_flight_table *flight);
 
 /* Returns the submission of a key; NULL: there is none. */
-struct hvd__submission *hvd__in_flight_find(const struct hvd__in_flight *flight,
-                                            uint64_t key);
+struct hvd__submission *hvd__in_flight_find(
+    const struct hvd__in_flight_table *flight, uint64_t key);
 /* Adds a submission, whose key is not in the table. HVD_ERR_MEMORY. */
-int hvd__in_flight_add(struct hvd__in_flight *flight,
+int hvd__in_flight_add(struct hvd__in_flight_table *flight,
                        struct hvd__submission *submission);
 /* Removes a submission that is in the table. */
-void hvd__in_flight_remove(struct hvd__in_flight *flight,
+void hvd__in_flight_remove(struct hvd__in_flight_table *flight,
                            struct hvd__submission *submission);
 
 #endif

@@ -81,8 +81,8 @@ static uint32_t first_place(const hvd_request *given)
     return (uint32_t)(spread >> 54);
 }
 
-static struct hvd__submission **place(struct hvd__recycled *recycled,
-                                      uint32_t number)
+static struct hvd__submission **place_at(struct hvd__recycled *recycled,
+                                         uint32_t number)
 {
     return &recycled->places[number % HVD__RECYCLED_PLACES];
 }
@@ -92,7 +92,7 @@ void hvd__recycled_forget(struct hvd__recycled *recycled,
 {
     if (submission->place == 0)
         return;
-    *place(recycled, (uint32_t)submission->place - 1) = NULL;
+    *place_at(recycled, (uint32_t)submission->place - 1) = NULL;
     submission->place = 0;
     if (submission->is_recycled) {
         unlist(recycled, submission);
@@ -138,7 +138,7 @@ struct hvd__submission *hvd__recycled_recall(struct hvd__recycled *recycled,
     uint32_t first = first_place(given);
 
     for (uint32_t i = first; i < first + NEAR; i++) {
-        struct hvd__submission *submission = *place(recycled, i);
+        struct hvd__submission *submission = *place_at(recycled, i);
 
         if (submission && submission->is_recycled &&
             hvd__submission_is_like(submission, given, name)) {
@@ -158,12 +158,12 @@ void hvd__recycled_remember(struct hvd__recycled *recycled,
 {
     uint32_t first = first_place(&submission->given), at = first;
 
-    while (*place(recycled, at) && at < first + NEAR - 1)
+    while (*place_at(recycled, at) && at < first + NEAR - 1)
         at++;
     /* If no place is free, another submission gives up its place. */
-    if (*place(recycled, at))
-        hvd__recycled_forget(recycled, *place(recycled, at));
-    *place(recycled, at) = submission;
+    if (*place_at(recycled, at))
+        hvd__recycled_forget(recycled, *place_at(recycled, at));
+    *place_at(recycled, at) = submission;
     submission->place = (int32_t)(at % HVD__RECYCLED_PLACES) + 1;
 }
 

@@ -114,8 +114,8 @@ static hvd_handle open_slot(struct hvd__table *table,
 }
 
 /* The request of a handle, or NULL. The lock is held. */
-static struct hvd__request *find(const struct hvd__table *table,
-                                 hvd_handle handle)
+static struct hvd__request *find_request(const struct hvd__table *table,
+                                         hvd_handle handle)
 {
     int64_t i = (handle & UINT32_MAX) - 1;
 
@@ -159,7 +159,7 @@ int hvd__table_claim(struct hvd__table *table, hvd_handle handle, bool wanted,
     bool done = false;
 
     hvd__mutex_lock(&table->lock);
-    found = find(table, handle);
+    found = find_request(table, handle);
     if (found && found->state.claimed)
         found = NULL;
     if (found) {
@@ -182,7 +182,7 @@ int hvd__table_poll(struct hvd__table *table, hvd_handle handle)
     int done = -1;
 
     hvd__mutex_lock(&table->lock);
-    found = find(table, handle);
+    found = find_request(table, handle);
     if (found)
         done = atomic_load_explicit(&found->state.done, memory_order_acquire);
     hvd__mutex_unlock(&table->lock);
@@ -200,8 +200,8 @@ void hvd__table_release(struct hvd__table *table,
 /* -------------------------------------------------------------------
  * submissions */
 
-static void enqueue(struct hvd__table *table,
-                    struct hvd__submission *submission)
+static void enqueue_submission(struct hvd__table *table,
+                               struct hvd__submission *submission)
 {
     submission->state.next = NULL;
     *table->queue_tail = submission;
@@ -261,8 +261,8 @@ static void complete_name(struct hvd__submission *submission)
 }
 
 /* Returns the error that keeps a submission out. Its name is complete. */
-static int check(const struct hvd__set_table *requests,
-                 const struct hvd__submission *submission)
+static int check_submission(const struct hvd__set_table *requests,
+                            const struct hvd__submission *submission)
 {
     if (requests->status < 0)
         return hvd__fail_text(requests->status, requests->message);
@@ -309,8 +309,9 @@ bool hvd__table_number(struct hvd__table *table,
     return free;
 }
 
-static int enter(struct hvd__table *table, struct hvd__submission *submission,
-                 hvd_handle *handles)
+static int enter_submission(struct hvd__table *table,
+                            struct hvd__submission *submission,
+                            hvd_handle *handles)
 {
     struct hvd__set_table *requests = &submission->set->requests;
 
@@ -333,7 +334,7 @@ int hvd__table_adopt(struct hvd__table *table,
 
     hvd__mutex_lock(&table->lock);
     write_name(submission, number);
-    status = enter(table, submission, handle);
+    status = enter_submission(table, submission, handle);
     hvd__mutex_unlock(&table->lock);
     return status;
 }
@@ -366,18 +367,18 @@ void hvd__table_recycle(struct hvd__table *table, struct hvd__request *request)
 }
 
 /* The lock is held. */
-static inline int submit(struct hvd__table *table,
-                         struct hvd__submission *submission,
-                         hvd_handle *handles, bool *direct)
+static inline int submit_locked(struct hvd__table *table,
+                                struct hvd__submission *submission,
+                                hvd_handle *handles, bool *direct)
 {
     complete_name(submission);
-    HVD_TRY(check(&submission->set->requests, submission));
-    HVD_TRY(enter(table, submission, handles));
+    HVD_TRY(check_submission(&submission->set->requests, submission));
+    HVD_TRY(enter_submission(table, submission, handles));
     count_submitted(table, submission);
     if (direct)
         *direct = *direct && !table->queue;
     if (!direct || !*direct)
-        enqueue(table, submission);
+        enqueue_submission(table, submission);
     return HVD_OK;
 }
 
@@ -388,7 +389,7 @@ int hvd__table_submit(struct hvd__table *table,
     int status;
 
     hvd__mutex_lock(&table->lock);
-    status = submit(table, submission, handles, direct);
+    status = submit_locked(table, submission, handles, direct);
     if (status == HVD_OK && submission->may_recur)
         hvd__recycled_remember(&table->recycled, submission);
     hvd__mutex_unlock(&table->lock);
@@ -407,7 +408,7 @@ int hvd__table_resubmit(struct hvd__table *table,
     if (submission) {
         hvd__sampling_start(submission, resubmission->timed, table->nentered);
         resubmission->submitted_ns = submission->state.submitted_ns;
-        status = submit(table, submission, resubmission->handle, direct);
+        status = submit_locked(table, submission, resubmission->handle, direct);
         if (status < 0) {
             hvd__recycled_forget(&table->recycled, submission);
             resubmission->refused_by = submission->set;
@@ -429,7 +430,7 @@ void hvd__table_refuse(struct hvd__table *table,
     if (!closed) {
         submission->key = 0; /* its name is final now */
         complete_name(submission);
-        enqueue(table, submission);
+        enqueue_submission(table, submission);
         hvd__count_alone(&table->nentered, submission->state.nrequests);
     }
     hvd__mutex_unlock(&table->lock);
@@ -492,7 +493,7 @@ struct hvd__submission *hvd__table_any(struct hvd__table *table,
 }
 
 /* The lock is held. */
-static void strike(struct hvd__submission *submission)
+static void strike_submission(struct hvd__submission *submission)
 {
     hvd__in_flight_remove(&submission->set->requests.in_flight, submission);
     if (submission->requests[0].signature.kind == HVD_JOIN) {
@@ -506,7 +507,7 @@ void hvd__table_remove(struct hvd__table *table,
                        struct hvd__submission *submission)
 {
     hvd__mutex_lock(&table->lock);
-    strike(submission);
+    strike_submission(submission);
     hvd__mutex_unlock(&table->lock);
 }
 
@@ -517,7 +518,7 @@ void hvd__table_remove_all(struct hvd__table *table,
     for (const struct hvd__request *request = requests; request;
          request = request->state.next)
         if (--request->submission->state.nleft == 0)
-            strike(request->submission);
+            strike_submission(request->submission);
     hvd__mutex_unlock(&table->lock);
 }
 

@@ -27,7 +27,7 @@ struct hvd__handle_slot {
 
 /* The part of the request table that belongs to one process set. */
 struct hvd__set_table {
-    struct hvd__in_flight in_flight; /* borrowed until completion */
+    struct hvd__in_flight_table in_flight; /* borrowed until completion */
     uint64_t nunnamed; /* unnamed submissions since the last join, refused ones
                           included */
     uint64_t njoins;   /* that are over */

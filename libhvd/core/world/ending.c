@@ -22,7 +22,7 @@ struct hvd__guard_options hvd__ending_options(
 }
 
 /* MPI_Finalize begins. */
-static void enter(bool is_last)
+static void enter_finalize(bool is_last)
 {
     hvd__guard_watch_finalize(&options, lost[0] ? lost : NULL, is_last);
 }
@@ -30,7 +30,7 @@ static void enter(bool is_last)
 void hvd__ending_expect(const struct hvd__settings *settings)
 {
     options = hvd__ending_options(settings);
-    hvd__mpi_around_end(enter, hvd__guard_leave_finalize);
+    hvd__mpi_around_end(enter_finalize, hvd__guard_leave_finalize);
 }
 
 /* An exit leaves MPI alone. */

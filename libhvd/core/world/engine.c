@@ -31,7 +31,7 @@ void hvd__world_move_set(struct hvd__world *world, struct hvd__set *set)
 /* ------------------------------------------------------------------ a step */
 
 /* Sets that were made since the last step. */
-static void absorb(struct hvd__world *world)
+static void absorb_sets(struct hvd__world *world)
 {
     struct hvd__set *set;
 
@@ -55,7 +55,7 @@ static bool is_closed(const struct hvd__set *set)
 }
 
 /* Move the lanes of all sets; drop those that all members have left. */
-static int execute(struct hvd__world *world, bool sending, bool *moved)
+static int execute_sets(struct hvd__world *world, bool sending, bool *moved)
 {
     struct hvd__set **link = &world->engine.live, *set;
 
@@ -80,7 +80,7 @@ bool hvd__world_step(struct hvd__world *world)
 
     if (atomic_load(&world->broken))
         return false;
-    absorb(world);
+    absorb_sets(world);
     status = atomic_load(&world->abort_status);
     if (status < 0)
         hvd__fail_text(status, world->abort_text);
@@ -89,7 +89,7 @@ bool hvd__world_step(struct hvd__world *world)
     atomic_store_explicit(&world->engine.sending, status > 0,
                           memory_order_relaxed);
     if (status >= 0)
-        status = execute(world, status > 0, &moved);
+        status = execute_sets(world, status > 0, &moved);
     if (status < 0)
         hvd__world_break(world, status, hvd_last_error());
     return moved;
@@ -100,7 +100,7 @@ void hvd__world_post(struct hvd__world *world,
 {
     if (atomic_load(&world->broken) || atomic_load(&world->abort_status) < 0)
         return;
-    absorb(world);
+    absorb_sets(world);
     if (hvd__agree_post(&world->engine, submission) < 0)
         hvd__world_break(world, HVD_ERR_MEMORY, hvd_last_error());
 }

@@ -8,7 +8,7 @@
 #include "core/world/launch.h"
 #include "core/world/world.h"
 
-static int check(MPI_Comm comm)
+static int check_comm(MPI_Comm comm)
 {
     int inter = 0;
 
@@ -32,7 +32,7 @@ static int check_live(void)
 int hvd_init_mpi(MPI_Comm comm)
 {
     HVD_TRY(check_live());
-    HVD_TRY(check(comm));
+    HVD_TRY(check_comm(comm));
     return hvd__world_init(&(struct hvd__origin){.comm = &comm});
 }
 

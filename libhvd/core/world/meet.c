@@ -58,7 +58,7 @@ static const char *host_of(const void *greetings, int rank)
 }
 
 /* The first failure of all ranks, and what they differ in. */
-static int judge(const struct greeting *all, int size)
+static int judge_greetings(const struct greeting *all, int size)
 {
     for (int r = 0; r < size; r++)
         if (all[r].status < 0 && size > 1)
@@ -74,8 +74,8 @@ static int judge(const struct greeting *all, int size)
     return HVD_OK;
 }
 
-static void greet(const struct hvd__world *world, int status,
-                  struct greeting *mine)
+static void fill_greeting(const struct hvd__world *world, int status,
+                          struct greeting *mine)
 {
     *mine =
         (struct greeting){.status = status, .settings = world->engine.settings};
@@ -155,7 +155,7 @@ static int list_requests(void *context, struct hvd__watch_request *oldest,
     return n;
 }
 
-static int watch(struct hvd__world *world, const struct greeting *all)
+static int watch_ranks(struct hvd__world *world, const struct greeting *all)
 {
     const struct hvd__settings *s = &world->engine.settings;
     const struct hvd__watch_options options = {
@@ -177,7 +177,8 @@ static int watch(struct hvd__world *world, const struct greeting *all)
 
 /* All ranks share a segment with those of their host: data that goes between
  * hosts is reduced there first. */
-static void span(const struct hvd__world *world, const struct greeting *all)
+static void span_hosts(const struct hvd__world *world,
+                       const struct greeting *all)
 {
     struct hvd__set *set = world->engine.table.everybody;
 
@@ -206,7 +207,7 @@ static const struct hvd__cores *cores_of(const void *context, int i)
 }
 
 /* Sets up what this rank shares with those of its host: cores and memory. */
-static int share(struct hvd__world *world, const struct greeting *all)
+static int share_host(struct hvd__world *world, const struct greeting *all)
 {
     struct hvd__transport *t = world->engine.transport;
     int *locals = malloc((size_t)t->size * sizeof *locals), nlocals = 0;
@@ -254,11 +255,11 @@ static int get_to_know(struct hvd__world *world, const struct greeting *all)
     hvd__guard_set(world->guard, &options);
     if (t->size > 1)
         hvd__ending_expect(&world->engine.settings);
-    HVD_TRY(watch(world, all));
+    HVD_TRY(watch_ranks(world, all));
     if (world->watch)
         hvd__guard_hand_over(world->guard);
     hvd__guard_enter(world->guard, HVD__STAGE_SHARE);
-    return share(world, all);
+    return share_host(world, all);
 }
 
 /* Collective: all ranks learn how all have fared, and where they are. */
@@ -271,14 +272,14 @@ int hvd__world_meet(struct hvd__world *world, int status)
     /* Without memory for 2 KiB per rank not even an error can be shared. */
     if (!all)
         return hvd__fail_memory((size_t)t->size * sizeof *all);
-    greet(world, status, &mine);
+    fill_greeting(world, status, &mine);
     status = t->exchange(t, &mine, all, sizeof mine);
     if (status == HVD_OK)
-        status = judge(all, t->size);
+        status = judge_greetings(all, t->size);
     if (status == HVD_OK && !world->has_met)
         status = get_to_know(world, all);
     else if (status == HVD_OK)
-        span(world, all);
+        span_hosts(world, all);
     free(all);
     return status;
 }

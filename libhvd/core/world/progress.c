@@ -73,8 +73,8 @@ struct patience {
 
 enum advice { GO_ON, YIELD, SLEEP };
 
-static enum advice ask(struct patience *patience, bool moved, bool may_spin,
-                       int64_t yield_ns)
+static enum advice ask_patience(struct patience *patience, bool moved,
+                                bool may_spin, int64_t yield_ns)
 {
     int64_t idle;
 
@@ -102,7 +102,7 @@ static enum advice ask(struct patience *patience, bool moved, bool may_spin,
 /* Takes the role without the lock, for this happens often and seldom has to
  * wait. The exchange acquires what the last driver did, up to its store in
  * give. */
-static bool take(struct hvd__progress *p)
+static bool take_role(struct hvd__progress *p)
 {
     bool nobody = false;
 
@@ -113,7 +113,7 @@ static bool take(struct hvd__progress *p)
  * nwaiters by now, and is woken; one that comes later finds the role free. Both
  * sides are sequentially consistent: the waiter increments nwaiters and then
  * loads driving. */
-static void give(struct hvd__progress *p)
+static void give_role(struct hvd__progress *p)
 {
     atomic_store(&p->driving, false);
     if (atomic_load(&p->nwaiters) == 0)
@@ -125,13 +125,13 @@ static void give(struct hvd__progress *p)
 
 bool hvd__progress_take(struct hvd__world *world)
 {
-    return take(&world->progress);
+    return take_role(&world->progress);
 }
 
 void hvd__progress_give(struct hvd__world *world)
 {
     world->progress.ndrives++;
-    give(&world->progress);
+    give_role(&world->progress);
 }
 
 /* Returns true if there is something to do before this rank submits again:
@@ -175,14 +175,15 @@ static bool is_spent(struct allowance *allowance)
 
 /* Drives, with the role and without the lock, until done, the limit, or a
  * sleep. */
-static void drive(struct hvd__world *world, bool (*done)(const void *),
-                  const void *context, struct allowance *allowance,
-                  struct patience *patience)
+static void drive_until(struct hvd__world *world, bool (*done)(const void *),
+                        const void *context, struct allowance *allowance,
+                        struct patience *patience)
 {
     while (!done(context)) {
         bool moved = hvd__world_step(world);
 
-        switch (ask(patience, moved, world->progress.may_spin, YIELD_NS)) {
+        switch (
+            ask_patience(patience, moved, world->progress.may_spin, YIELD_NS)) {
         case GO_ON: break;
         case YIELD: sched_yield(); break;
         case SLEEP: return;
@@ -206,10 +207,10 @@ bool hvd__progress_until(struct hvd__world *world,
         return true;
     p->nwaiters++;
     while (!(is_done = done(context)) && !is_spent(&allowance)) {
-        bool drove = take(p);
+        bool drove = take_role(p);
 
         if (drove) {
-            drive(world, done, context, &allowance, &patience);
+            drive_until(world, done, context, &allowance, &patience);
             atomic_store(&p->driving, false);
             p->ndrives++;
             if (done(context) || !patience.sleep_ns)
@@ -254,24 +255,25 @@ void hvd__progress_wake(struct hvd__world *world)
         hvd__progress_once(world);
         return;
     }
-    if (take(p)) {
+    if (take_role(p)) {
         hvd__world_post(world, NULL);
-        give(p);
+        give_role(p);
     }
     wake_background(p);
 }
 
 /* Goes on after a submission. drives: with the role, which is given back;
  * direct: the submission is not in the queue. */
-static int go_on(struct hvd__world *world, struct hvd__submission *submission,
-                 int status, bool drives, bool direct)
+static int go_on_submitted(struct hvd__world *world,
+                           struct hvd__submission *submission, int status,
+                           bool drives, bool direct)
 {
     struct hvd__progress *p = &world->progress;
 
     if (drives && status == HVD_OK)
         hvd__world_post(world, direct ? submission : NULL);
     if (drives)
-        give(p);
+        give_role(p);
     else /* orders the entry before the load of asleep */
         atomic_thread_fence(memory_order_seq_cst);
     if (status == HVD_OK && !p->has_thread)
@@ -286,25 +288,26 @@ int hvd__progress_submit(struct hvd__world *world,
                          hvd_handle *handles)
 {
     struct hvd__progress *p = &world->progress;
-    bool drives = p->has_thread && take(p), direct = drives;
+    bool drives = p->has_thread && take_role(p), direct = drives;
     int status =
         hvd__table_submit(&world->engine.table, submission, handles, &direct);
 
-    return go_on(world, submission, status, drives, direct);
+    return go_on_submitted(world, submission, status, drives, direct);
 }
 
 int hvd__progress_resubmit(struct hvd__world *world,
                            struct hvd__resubmission *resubmission)
 {
     struct hvd__progress *p = &world->progress;
-    bool drives = p->has_thread && take(p), direct = drives;
+    bool drives = p->has_thread && take_role(p), direct = drives;
     int status =
         hvd__table_resubmit(&world->engine.table, resubmission, &direct);
 
     if (resubmission->submission)
-        return go_on(world, resubmission->submission, status, drives, direct);
+        return go_on_submitted(world, resubmission->submission, status, drives,
+                               direct);
     if (drives)
-        give(p);
+        give_role(p);
     return HVD_OK;
 }
 
@@ -325,16 +328,17 @@ static enum advice drive_once(struct hvd__world *world,
     struct hvd__progress *p = &world->progress;
     enum advice advice;
 
-    if (!take(p))
+    if (!take_role(p))
         return GO_ON;
-    advice = ask(patience, hvd__world_step(world), false, YIELD_BACKGROUND_NS);
-    give(p);
+    advice = ask_patience(patience, hvd__world_step(world), false,
+                          YIELD_BACKGROUND_NS);
+    give_role(p);
     if (advice == YIELD)
         sched_yield();
     return advice;
 }
 
-static void nap(struct hvd__progress *p, int64_t ns)
+static void nap_background(struct hvd__progress *p, int64_t ns)
 {
     pthread_mutex_lock(&p->lock);
     if (!p->stop)
@@ -354,7 +358,7 @@ static void stand_by(struct hvd__world *world, struct standby *standby,
     standby->seen = p->ndrives;
     if (busy || standby->idle_ns < LINGER_NS) {
         standby->idle_ns += busy ? 0 : standby->slice_ns;
-        nap(p, standby->slice_ns);
+        nap_background(p, standby->slice_ns);
         return;
     }
     pthread_mutex_lock(&p->lock);
@@ -365,7 +369,7 @@ static void stand_by(struct hvd__world *world, struct standby *standby,
     pthread_mutex_unlock(&p->lock);
 }
 
-static void *background(void *argument)
+static void *run_background(void *argument)
 {
     struct hvd__world *world = argument;
     struct hvd__progress *p = &world->progress;
@@ -383,7 +387,7 @@ static void *background(void *argument)
         } else if (busy) {
             standby.slice_ns = 0;
             if (drive_once(world, &patience) == SLEEP && p->nwaiters == 0)
-                nap(p, patience.sleep_ns);
+                nap_background(p, patience.sleep_ns);
         } else {
             /* Messages may have come: one may be that a rank has left. */
             drive_once(world, &patience);
@@ -419,7 +423,8 @@ int hvd__progress_start(struct hvd__world *world)
 {
     struct hvd__progress *p = &world->progress;
 
-    HVD_TRY(hvd__thread_start(&p->thread, "hvd-progress", background, world));
+    HVD_TRY(
+        hvd__thread_start(&p->thread, "hvd-progress", run_background, world));
     p->has_thread = true;
     return HVD_OK;
 }

@@ -36,8 +36,8 @@
 #define EXIT_LIMIT_NS INT64_C(2000000000)
 
 static pthread_mutex_t life = PTHREAD_MUTEX_INITIALIZER;
-/* hvd__world_init stores a world that has started (release); current() loads it
- * (acquire) on any thread. */
+/* hvd__world_init stores a world that has started (release); current_world()
+ * loads it (acquire) on any thread. */
 static struct hvd__world *_Atomic the_world;
 static atomic_bool was_shut_down;
 static atomic_bool was_forked; /* this process's parent had a world */
@@ -45,7 +45,7 @@ static atomic_bool was_forked; /* this process's parent had a world */
  * memory read it, so it is volatile. */
 static struct hvd__world *volatile left_alone;
 
-static struct hvd__world *current(void)
+static struct hvd__world *current_world(void)
 {
     return atomic_load_explicit(&the_world, memory_order_acquire);
 }
@@ -70,7 +70,7 @@ static int no_world(int status)
 
 struct hvd__world *hvd__world_get(int *status)
 {
-    struct hvd__world *world = current();
+    struct hvd__world *world = current_world();
 
     if (!world && atomic_load(&was_forked))
         *status = no_world_after_fork();
@@ -85,7 +85,7 @@ struct hvd__world *hvd__world_get(int *status)
 
 int hvd_is_initialized(void)
 {
-    return current() != NULL;
+    return current_world() != NULL;
 }
 
 /* Defines a function that returns a number of the world, or
@@ -93,7 +93,7 @@ int hvd_is_initialized(void)
 #define WHO(function, number)                                                  \
     int function(void)                                                         \
     {                                                                          \
-        const struct hvd__world *world = current();                            \
+        const struct hvd__world *world = current_world();                      \
         if (world)                                                             \
             return world->number;                                              \
         if (atomic_load(&was_forked))                                          \
@@ -218,7 +218,7 @@ static int make_world_set(struct hvd__world *world)
 }
 
 /* Allocates everything, once rank 0's settings are known. */
-static int prepare(struct hvd__world *world)
+static int prepare_world(struct hvd__world *world)
 {
     struct hvd__transport *t = world->engine.transport;
 
@@ -227,7 +227,7 @@ static int prepare(struct hvd__world *world)
     return t->threads && t->size > 1 ? hvd__progress_start(world) : HVD_OK;
 }
 
-static void destroy(struct hvd__world *world)
+static void destroy_world(struct hvd__world *world)
 {
     int fd = atomic_load(&world->engine.completion_fd);
 
@@ -252,7 +252,8 @@ static void destroy(struct hvd__world *world)
     free(world);
 }
 
-static int start(struct hvd__world *world, const struct hvd__origin *origin)
+static int start_world(struct hvd__world *world,
+                       const struct hvd__origin *origin)
 {
     struct hvd__transport *t;
     const char *note;
@@ -274,7 +275,7 @@ static int start(struct hvd__world *world, const struct hvd__origin *origin)
     HVD_TRY(hvd__world_meet(world, status));
     /* The background thread moves nothing before all is ready. */
     hvd__progress_take(world);
-    status = prepare(world);
+    status = prepare_world(world);
     hvd__guard_enter(world->guard, HVD__STAGE_PREPARE);
     HVD_TRY(hvd__world_meet(world, status));
     HVD_TRY(hvd__world_start_traces(world));
@@ -307,7 +308,8 @@ static void end_of(const struct hvd__world *world, int status)
     hvd__ending_resume();
 }
 
-static int create(const struct hvd__origin *origin, struct hvd__world **created)
+static int create_world(const struct hvd__origin *origin,
+                        struct hvd__world **created)
 {
     struct hvd__world *world = calloc(1, sizeof *world);
     int status;
@@ -320,12 +322,12 @@ static int create(const struct hvd__origin *origin, struct hvd__world **created)
     world->engine.table.metrics = &world->engine.metrics;
     status = hvd__progress_init(&world->progress);
     if (status == HVD_OK)
-        status = start(world, origin);
+        status = start_world(world, origin);
     hvd__guard_stop(world->guard, status);
     world->guard = NULL;
     if (status < 0) {
         end_of(world, status);
-        destroy(world);
+        destroy_world(world);
         return status;
     }
     *created = world;
@@ -338,7 +340,7 @@ static void process_ends(void);
  * forgets the world without touching it. */
 static void forget_world(void)
 {
-    struct hvd__world *world = current();
+    struct hvd__world *world = current_world();
 
     hvd__heap_forked();
     if (!world)
@@ -363,11 +365,11 @@ int hvd__world_init(const struct hvd__origin *origin)
         return no_world_after_fork();
     pthread_once(&watching, watch_forks);
     pthread_mutex_lock(&life);
-    if (!current()) {
+    if (!current_world()) {
         /* The handler is set also while the world starts: an exit then must not
          * wait in MPI_Finalize for ranks that wait for this one. */
         hvd__mpi_before_end(process_ends);
-        status = create(origin, &world);
+        status = create_world(origin, &world);
         if (world)
             atomic_store_explicit(&the_world, world, memory_order_release);
     }
@@ -391,7 +393,7 @@ static bool is_over(const void *context)
 
 /* Say that this rank leaves all sets, and move the engine until all have, or
  * for limit_ns (0: as long as it takes). Whether the world is over. */
-static bool leave(struct hvd__world *world, int64_t limit_ns)
+static bool leave_world(struct hvd__world *world, int64_t limit_ns)
 {
     struct hvd__set *set = NULL;
 
@@ -412,9 +414,9 @@ int hvd_shutdown(void)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "a callback must not call hvd_shutdown");
     pthread_mutex_lock(&life);
-    world = current();
+    world = current_world();
     if (world) {
-        leave(world, 0);
+        leave_world(world, 0);
         hvd__watch_leave(world->watch);
         atomic_store(&the_world, NULL);
         atomic_store(&was_shut_down, true);
@@ -424,7 +426,7 @@ int hvd_shutdown(void)
                                         ? world->break_message
                                         : hvd_strerror(world->break_status));
         end_of(world, status);
-        destroy(world);
+        destroy_world(world);
     }
     pthread_mutex_unlock(&life);
     return status;
@@ -441,18 +443,18 @@ static void process_ends(void)
         hvd__mpi_before_end(process_ends);
         return;
     }
-    world = current();
+    world = current_world();
     if (!world) {
         pthread_mutex_unlock(&life);
         return;
     }
-    over = !hvd__in_callback() && leave(world, EXIT_LIMIT_NS) &&
+    over = !hvd__in_callback() && leave_world(world, EXIT_LIMIT_NS) &&
            !atomic_load(&world->broken);
     if (over) {
         hvd__watch_leave(world->watch);
         atomic_store(&the_world, NULL);
         end_of(world, HVD_OK);
-        destroy(world);
+        destroy_world(world);
     } else {
         /* Other threads may be inside: only our own must stop. Set again,
          * this handler keeps MPI from being finalised. */
