@@ -24,8 +24,6 @@
 
 #include <stdlib.h>
 
-#include "base/clock.h"
-#include "base/log.h"
 #include "base/status.h"
 #include "core/agree/by_name.h"
 #include "core/agree/ordered_parts.h"

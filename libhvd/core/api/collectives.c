@@ -3,9 +3,7 @@
  * collectives.c - the calls that fill a request for the caller, and a few
  * that fill more than one.
  */
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/status.h"
 #include "core/api/refuse.h"

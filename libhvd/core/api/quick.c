@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#include "base/clock.h"
-#include "base/fingerprint.h"
 #include "base/status.h"
 #include "core/agree/agree.h"
 #include "core/api/check.h"

@@ -2,10 +2,8 @@
 /*
  * traces.c - the calls about the timeline and the metrics.
  */
-#include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/status.h"
 #include "core/world/world.h"
 #include "trace/metrics.h"

@@ -14,7 +14,6 @@
 #include "core/request/compress.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

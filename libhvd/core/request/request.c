@@ -6,7 +6,6 @@
  */
 #include "core/request/request.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -16,7 +16,6 @@
  * If the caller's output turns out to be too small, the rows go to memory of
  * ours: the others must not suffer, and the request fails.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"

@@ -2,7 +2,6 @@
 #include "core/run/trace_writer.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

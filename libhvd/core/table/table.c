@@ -20,7 +20,6 @@
 #include "core/table/table.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 #include "core/world/cores.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 double hvd__cores_quota(const char *line)
