@@ -10,11 +10,12 @@
  *
  * All other requests go through hvd__submit:
  *
- *     table/recycled.c      the same request as before? then no check is
- * repeated api/check.c           else: is it possible at all? table/table.c it
- * is in flight from now on, under its name agree/ordered_post.c  posted into a
- * slot that all ranks see world/progress.c      the thread that waits drives
- * the rest: agree/ordered.c       are the slots of all ranks equal?
+ *     table/recycled.c      an earlier request, equal and complete? if not,
+ *     api/check.c           is it possible at all?
+ *     table/table.c         it is in flight from now on, under its name
+ *     agree/ordered_post.c  posted into a slot that all ranks see
+ *     world/progress.c      the thread that waits drives the rest:
+ *     agree/ordered.c       are the slots of all ranks equal?
  *     agree/ordered_run.c   then it runs: at once, in place, or
  *     run/execute.c         in a lane, packed (pack.c), by transport/algo
  *     run/complete.c        status, callback, waiter
