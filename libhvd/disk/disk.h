@@ -59,7 +59,7 @@ enum {
     DISK__DIRECT = 1,  /* devices and FIFOs are written to */
     DISK__BRIEFLY = 2, /* ... waiting for a reader one second, not ten */
     DISK__SYNC = 4,    /* what is committed survives a loss of power */
-    DISK__SWEEP = 8    /* remove what killed writers left beside it */
+    DISK__SWEEP = 8    /* remove what killed writers have left */
 };
 
 /* A file that is being written. A zeroed one is closed. */

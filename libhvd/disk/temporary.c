@@ -82,7 +82,7 @@ static char *make_name(const char *target)
     uint64_t number;
     char *name;
 
-    /* So few bytes come at once, or not at all. */
+    /* getrandom returns so few bytes at once, or not at all. */
     if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
         return NULL;
     if (asprintf(&name, "%.*s%.*s.%08" PRIx32 "%016" PRIx64 "%s",

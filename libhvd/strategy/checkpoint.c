@@ -128,7 +128,7 @@ int hvd_strategy_save(hvd_strategy *strategy, const char *path)
 
 /* ------------------------------------------------------- reading, on rank 0 */
 
-/* Where the file has one of our variables. */
+/* The place of one of our variables in the file. */
 struct place {
     bool found;
     int64_t elements; /* offset of the first element */

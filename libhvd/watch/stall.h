@@ -10,7 +10,7 @@
 
 #include "watch/page.h"
 
-/* What this rank knows about another. */
+/* This rank's knowledge of another. */
 struct hvd__view {
     enum {
         HVD__VIEW_ELSEWHERE, /* on another host: nothing is known of it */

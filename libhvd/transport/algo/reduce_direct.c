@@ -26,7 +26,7 @@ static bool applies(const struct hvd__collective *c)
     size_t most = c->direct_max ? c->direct_max : DIRECT_MAX;
     size_t peers = (size_t)c->team->size - 1;
 
-    /* What peers send must fit into a segment's scratch. */
+    /* The data of all peers must fit into a segment's scratch. */
     if (most > c->workspace->segment_bytes)
         most = c->workspace->segment_bytes;
     return c->motion <= HVD__REDUCE_TO_ROOT && bytes_of(c) <= most / peers;

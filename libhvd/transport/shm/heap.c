@@ -81,7 +81,7 @@ static bool forked;
 
 /* ---------------------------------------------------------------- the files */
 
-/* What ranks tell each other about their files. */
+/* The offer of a rank: where its file is, or why there is none. */
 struct offer {
     struct hvd__segment_address address; /* 0: none */
     uint64_t bytes;
