@@ -2,7 +2,7 @@
 # device: the software IPU. Knows OpenBLAS and jansson; knows nothing of ranks or MPI.
 
 IPU_SRC := $(filter-out device/tools/%,$(wildcard device/*/*.c device/*/*/*.c))
-# The page of reports, as a C file.
+# The page of reports, made into a C file by the embed script.
 IPU_PAGE := $(B)/gen/report_page.c
 IPU_OBJ := $(IPU_SRC:%.c=$(B)/obj/%.o) $(IPU_PAGE:%.c=$(B)/obj/%.o) \
 	$(DISK_OBJ)
@@ -10,16 +10,16 @@ IPU_LIB := $(B)/lib/libipu.a
 IPU_SO := $(B)/lib/libipu.so
 LIBS += $(IPU_LIB) $(IPU_SO)
 
-# What it takes for loops to become vector code: nobody reads errno after sqrt,
-# and nobody looks at the flags that a comparison of NaN raises, so that both
-# sides of a choice may be computed. Neither changes a value. Products and sums
-# are not contracted: every set of instructions (ops/wide.h) gives the same bits.
+# These flags let loops become vector code: no code reads errno after sqrt, and
+# none reads the flags that a comparison of NaN raises, so that both sides of a
+# choice may be computed. Neither changes a value. Products and sums are not
+# contracted: every set of instructions (ops/wide.h) gives the same bits.
 CFLAGS_device = -Idevice/include -Idevice -Ilibhvd $(BLAS_CFLAGS) -fno-math-errno \
 	-fno-trapping-math -ffp-contract=off \
 	-fvisibility=default -fno-semantic-interposition
-# That map says what libipu.so exports; nobody is to replace functions in it, so
-# that they can be inlined.
-# Programs of ours have it in them.
+# libipu.map lists what libipu.so exports. Its functions cannot be replaced from
+# outside, so they can be inlined.
+# The project's own programs link the archive.
 IPU_LINK = $(IPU_LIB) $(BLAS_LIBS) $(JSON_LIBS)
 
 $(IPU_LIB): $(IPU_OBJ)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What bench/report/measure left: files, and how their numbers are written."""
+"""Reads the files of bench/report/measure, and prints their numbers."""
 import csv
 import math
 import os
@@ -16,7 +16,7 @@ class Measurements:
                       if name.endswith(".csv"))
 
     def rows(self, name):
-        """A dictionary for each line; none if that was not measured."""
+        """Returns a dictionary per line; none if the table was not measured."""
         path = os.path.join(self.directory, name + ".csv")
         if not os.path.exists(path):
             return []
@@ -28,7 +28,7 @@ class Measurements:
             return file.read().strip()
 
     def sweep(self, name, placement="in_place"):
-        """[(bytes, row of hvd, row of MPI)] of a collective."""
+        """Returns [(bytes, row of hvd, row of MPI)] of a collective."""
         rows = [r for r in self.rows(name) if r["placement"] == placement]
         mpi = {r["bytes"]: r for r in rows if r["implementation"] == "mpi"}
         return [(int(r["bytes"]), r, mpi[r["bytes"]]) for r in rows
