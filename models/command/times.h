@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * times.h - where the time of a training run went, and the average of a loss
+ * times.h - measures where the time of a training run goes, and averages losses
  * over the ranks.
  */
 #ifndef MODELS_TIMES_H

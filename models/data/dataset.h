@@ -32,9 +32,9 @@ struct dataset {
 
 /* The source of the images. */
 struct dataset_source {
-    const char *directory; /* with MNIST files; NULL: digits are drawn */
+    const char *directory; /* has MNIST files; NULL: digits are drawn */
     uint64_t seed;         /* of drawn digits */
-    int64_t train, test;   /* how many; 0: all, or the default number drawn */
+    int64_t train, test;   /* images; 0: all, or the default number drawn */
 };
 
 /* Loads or draws the images. Drawing takes seconds, which progress shows (NULL:

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-/* These stand in place of x: the pen lifts; the digit is complete. */
+/* Marks in place of x: the pen lifts; the digit is complete. */
 enum { SHAPE_LIFT = -1, SHAPE_END = -2 };
 
 struct shape_point {

@@ -20,7 +20,7 @@ struct pieces {
     const struct text *text; /* borrowed */
     int context, batch_size;
     int rank, size;
-    int replicas; /* of each rank: they take pieces as that many ranks would */
+    int replicas; /* replicas of each rank; they take pieces as ranks would */
     uint64_t seed;
     int64_t
         evaluated; /* pieces of the validation text, for all ranks together */

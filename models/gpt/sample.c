@@ -19,7 +19,7 @@
 
 struct writer {
     struct model *model;
-    struct evaluation evaluation; /* its input has the characters so far */
+    struct evaluation evaluation; /* the input has the characters so far */
     double *weights;              /* owned, [characters] */
     int context;
     int count; /* characters so far, at most context */

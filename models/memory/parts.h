@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * parts.h - what the files about a training share: network.c builds the graph,
- * batches.c draws batches and first weights, staged.c makes a pipeline of the
- * network, and training.c trains it with each tool. Negative statuses leave the
- * device's last error set.
+ * parts.h - the declarations that the files of memory/ share: network.c builds
+ * the graph, batches.c draws batches and first weights, staged.c makes a
+ * pipeline of the network, and training.c trains it with each tool. Negative
+ * statuses leave the device's last error set.
  */
 #ifndef MODELS_MEMORY_PARTS_H
 #define MODELS_MEMORY_PARTS_H

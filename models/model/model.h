@@ -34,7 +34,7 @@ struct model_variable {
 struct model_pass {
     bool training;
     ipu_tensor step; /* number of the batch; only in training */
-    uint64_t seed;   /* for what is random in training */
+    uint64_t seed;   /* seed of what is random in training */
 };
 
 struct model {

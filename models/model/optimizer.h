@@ -19,8 +19,8 @@ int optimizer_from_name(const char *name);
 
 struct optimizer_settings {
     enum optimizer optimizer;
-    double weight_decay; /* for adamw and lamb, and variables of two dimensions
-                            or more: not for biases and scales */
+    double weight_decay; /* used by adamw and lamb for variables of two
+                            dimensions or more: not for biases and scales */
     double clip;         /* longest norm of the gradients; 0: any */
     int accumulate;      /* steps to an update */
 };

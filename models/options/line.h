@@ -51,12 +51,12 @@ int line_parse(const struct line *line, int argc, char **argv);
 /* Prints the text of --help. */
 void line_help(const struct line *line, FILE *out);
 
-/* For programs of one process: handles an outcome of line_parse that is not
- * LINE_RUN. Returns the exit status. */
+/* Handles an outcome of line_parse that is not LINE_RUN, in a program of one
+ * process. Returns the exit status. */
 int line_settle(const struct line *line, int outcome);
 
-/* For programs of one process: ends the program. Prints a problem on stderr if
- * status is one, or if standard output failed. Returns the exit status. */
+/* Ends a program of one process: prints a problem on stderr if status is one,
+ * or if standard output failed. Returns the exit status. */
 int line_end(const struct line *line, int status);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-/* It must not move in memory while it is open. */
+/* A file that is being written. It must not move in memory while it is open. */
 struct outfile {
     FILE *file;
     const char *option; /* for messages: "--summary"; borrowed */

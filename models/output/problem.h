@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * problem.h - how functions in models/ report a failure: they return 0 or more
+ * problem.h - lets functions in models/ report a failure: they return 0 or more
  * on success, and on failure one of the constants below, with the line for the
  * user kept for problem_text(). Only main prints it; the constant says on which
  * rank.

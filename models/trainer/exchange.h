@@ -27,7 +27,7 @@ struct exchange_settings {
 /* Counts on this rank since the start. */
 struct exchange_stats {
     int64_t averages; /* averages of a gradient over the ranks */
-    int64_t early;    /* those that had arrived when they were needed */
+    int64_t early;    /* averages that had arrived when they were needed */
     double wait;      /* seconds that the rank only waited for averages */
 };
 

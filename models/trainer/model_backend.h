@@ -13,8 +13,9 @@
 struct model_backend {
     const struct model *model;             /* borrowed until fini */
     const struct trainer_options *options; /* borrowed until new returns */
-    uint64_t seed; /* for what is random in training; each rank has its own */
-    bool record;   /* count for a profile */
+    uint64_t
+        seed;    /* seed of what is random in training; each rank has its own */
+    bool record; /* count for a profile */
     /* [variables], borrowed until fini. They are the first values of rank 0,
      * and, after the start and after each update, those of the devices. */
     float *const *values;

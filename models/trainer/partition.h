@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * partition.h - how a network is spread over several IPUs, and the figures of
+ * partition.h - the spread of a network over several IPUs, and the figures of
  * the modelled chips. stages.c makes the stages.
  */
 #ifndef MODELS_PARTITION_H
@@ -27,8 +27,8 @@ struct partition_stats {
     int64_t bytes_per_tile;  /* a tile has */
     int64_t inter_ipu_bytes; /* between stages */
     int64_t averages;        /* averages of a gradient over the ranks */
-    int64_t early;           /* those that had arrived when they were needed */
-    double wait; /* seconds that this process waited for other ranks */
+    int64_t early; /* averages that had arrived when they were needed */
+    double wait;   /* seconds that this process waited for other ranks */
 };
 
 /* Returns the ipu_schedule of that name; -1 if there is none. */

@@ -24,8 +24,8 @@ int pipeline_exchange_new(struct ipu_pipeline_options *options,
                           struct exchange *exchange,
                           struct pipeline_exchange **made);
 
-/* To be called before the pipeline is freed, whose variables then have memory
- * of their own again. NULL is accepted. */
+/* Ends the exchange, before the pipeline is freed: its variables get memory of
+ * their own again. NULL is accepted. */
 void pipeline_exchange_free(struct pipeline_exchange *p);
 
 /*

@@ -97,7 +97,7 @@ int trainer_new(struct model *model, const struct trainer_options *options,
                 struct trainer **trainer)
 {
     struct trainer *fresh = calloc(1, sizeof *fresh);
-    int status = PROBLEM; /* of a rank that could not make the model */
+    int status = PROBLEM; /* a rank without a model has kept the text */
 
     if (fresh && model) {
         fresh->model = model;

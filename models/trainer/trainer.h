@@ -38,8 +38,8 @@ typedef int fill_batch_fn(void *context, int64_t number, void *input,
 
 struct trainer_options {
     struct optimizer_settings optimizer;
-    int rank;        /* this one */
-    uint64_t seed;   /* for first values, and for what is random in training */
+    int rank;      /* this one */
+    uint64_t seed; /* seed of first values, and of what is random in training */
     int compression; /* of gradients: an hvd_compression */
     int check_every; /* updates between two comparisons of the ranks' variables;
                         0: none */
@@ -47,7 +47,7 @@ struct trainer_options {
     bool serial;         /* reduce after the backward pass */
     double proportion;   /* share of a tile for products; 0: the default */
     const char *load;    /* weights to start from; NULL: none */
-    const char *profile; /* as profile.h has it; NULL: no profile */
+    const char *profile; /* directory or "text"; NULL: no profile */
     struct progress *
         progress; /* shows compilations; borrowed by trainer_new; may be NULL */
     struct partition partition; /* stages 0: one device */
