@@ -36,7 +36,7 @@ function findingsSection(p) {
     const d = p.derived;
     return section(
         "savings",
-        "The largest possible savings",
+        "The largest savings",
         el(
             "p",
             {},
