@@ -21,7 +21,7 @@ START_TEST(names_and_numbers_are_inverse)
 }
 END_TEST
 
-/* What other programs rely on: the numbers of Horovod. */
+/* Other programs rely on Horovod's numbers. */
 START_TEST(numbers_stay)
 {
     ck_assert_str_eq(hvd_dtype_name(0), "uint8");
@@ -95,7 +95,7 @@ START_TEST(an_error_is_one_line_and_is_cut)
 
     hvd__fail(HVD_ERR_PEER, "two\nlines\tand a bell\a, \xc3\xa9");
     ck_assert_str_eq(hvd_last_error(), "two?lines?and a bell?, \xc3\xa9");
-    /* Its own text may be an argument. */
+    /* The text of the last error may be an argument of the next. */
     hvd__fail(HVD_ERR_PEER, "again: %s", hvd_last_error());
     ck_assert_str_eq(hvd_last_error(),
                      "again: two?lines?and a bell?, \xc3\xa9");

@@ -151,7 +151,7 @@ START_TEST(scalar_code_issues_an_instruction_for_each_access)
 }
 END_TEST
 
-/* Without a cache, each point of a stencil is read from local memory: a
+/* There is no cache: each point of a stencil is read from local memory, a
  * quarter of an operation for a byte, whatever the points. On a Mk2 that allows
  * 11.7 TFLOPS, so that vectors of two floats, 7.8 TFLOPS, are the roof. */
 START_TEST(stencils_are_seen_below_their_roofline)
@@ -173,8 +173,8 @@ START_TEST(stencils_are_seen_below_their_roofline)
 }
 END_TEST
 
-/* At the edge of memory a product is slow since its plan has no room: the row
- * says so, and by how much. */
+/* A product that nearly fills memory is slow because its plan has no room: the
+ * row says so, and by how much. */
 START_TEST(a_plan_without_room_is_told)
 {
     ipu_system system = system_of("C2", NULL);

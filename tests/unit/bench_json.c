@@ -112,7 +112,8 @@ static json_t *written(void)
     return root;
 }
 
-/* What keys, separated by blanks, lead to; a number is an index. */
+/* Returns the value at a path of keys, separated by blanks; a number is an
+ * index. */
 static json_t *at(json_t *value, const char *keys)
 {
     char copy[128];

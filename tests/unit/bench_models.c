@@ -64,7 +64,7 @@ START_TEST(gradients_come_from_the_last_layer_first)
 }
 END_TEST
 
-/* On rank 2 of 3, at most 100 bytes of float32. */
+/* The call is made on rank 2 of 3, with at most 100 bytes of float32. */
 static struct call call_of(hvd_kind kind, int root)
 {
     struct call call;
@@ -147,7 +147,7 @@ START_TEST(only_reductions_have_an_operation)
     ck_assert_uint_eq(call_bytes(&call), 0);
     ck_assert(!call_known(HVD_JOIN));
     ck_assert(!call_known(-1));
-    ck_assert(!call_known(4)); /* a number that no kind has */
+    ck_assert(!call_known(4)); /* no kind has this number */
     ck_assert(!call_known(HVD_NUM_KINDS));
 }
 END_TEST

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the benchmark expects of a collective, against a slow computation
- * here: every type and operation, on up to 300 ranks, combined forwards and
- * backwards in the type itself. And that it notices: one element changed in
- * its last bit, data shifted, a rank left out, NaN.
+ * The results that the benchmark expects of a collective equal a slow
+ * computation here: every type and operation, on up to 300 ranks, combined
+ * forwards and backwards in the type itself. The benchmark notices wrong ones:
+ * one element changed in its last bit, data shifted, a rank left out, NaN.
  */
 #include "collectives/half.h"
 #include "collectives/pattern.h"
@@ -21,7 +21,7 @@ enum { RANK_COUNTS = sizeof rank_counts / sizeof *rank_counts };
 
 /* ------------------------------------------------------------ 16-bit floats */
 
-/* By definition: sign, exponent and fraction, put together by ldexp. */
+/* Puts sign, exponent and fraction together by ldexp, as float16 is defined. */
 static double half_by_definition(unsigned bits)
 {
     int exponent = (int)(bits >> 10 & 31);
@@ -67,7 +67,8 @@ START_TEST(every_bfloat16_is_the_upper_half_of_a_float)
 }
 END_TEST
 
-/* Between two neighbours the nearer one, and of equally near ones the even. */
+/* A value between two neighbours is rounded to the nearer one, and one in the
+ * middle to the even one. */
 START_TEST(rounding_is_to_nearest_even)
 {
     for (unsigned bits = 0; bits < 0x7BFF; bits++) {
@@ -92,7 +93,7 @@ END_TEST
 
 /* ----------------------------------------------------------- slow reduction */
 
-/* a op b in the type, rounded or wrapped as the type does. */
+/* COMBINE computes a op b in the type, rounded or wrapped as the type does. */
 #define COMBINE(type)                                                          \
     do {                                                                       \
         type a, b, c;                                                          \
@@ -155,7 +156,7 @@ static void divide(hvd_dtype type, void *element, int n)
     uint16_t *bits = element;
 
     switch (type) {
-    /* n may not fit into these; C divides them as int anyway. */
+    /* These types may not hold n; C divides them as int anyway. */
     case HVD_UINT8:
         *(uint8_t *)element = (uint8_t)(*(uint8_t *)element / n);
         break;
@@ -178,7 +179,8 @@ static void divide(hvd_dtype type, void *element, int n)
 /* Aligned for every type. */
 static _Alignas(8) unsigned char result[COUNT * 8], input[COUNT * 8];
 
-/* result = what the collective must give, forwards or backwards. */
+/* Sets result to what the collective must give, combined forwards or
+ * backwards. */
 static void reduce(const struct pattern *p, int backwards)
 {
     size_t size = p->type->bytes;
@@ -343,7 +345,7 @@ START_TEST(the_tolerance_of_averages_is_two_epsilons)
 }
 END_TEST
 
-/* At least this many of COUNT must be noticed. */
+/* Returns how many of COUNT changed elements must be noticed, at least. */
 static int64_t many(const struct pattern *p)
 {
     return p->type->class == BENCH_BOOLEAN || p->op->id == HVD_PRODUCT

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What times mean: medians, means of ratios, bandwidths.
+ * These tests are about medians, means of ratios and bandwidths.
  */
 #include "tables/result.h"
 #include "tables/stats.h"
@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-static const double tiny = 1e-12; /* relative; results are a few operations */
+static const double tiny = 1e-12; /* relative; results take a few operations */
 
 static void assert_near(double got, double want)
 {

@@ -25,7 +25,7 @@ static void close_text(void)
     free(text);
 }
 
-/* What was printed since open_text. */
+/* Returns what was printed since open_text. */
 static const char *printed(void)
 {
     fclose(out);
@@ -57,7 +57,7 @@ START_TEST(numbers_keep_their_column)
         {12345.6, 6, " 12346"},
         {123456, 6, "123456"},
         {1234567, 6, " 1e+06"},
-        /* rounding adds a digit: a decimal less */
+        /* rounding up adds a digit, so there is a decimal less */
         {999.996, 6, "1000.0"},
         {9999.996, 7, "10000.0"},
         {99999.96, 7, " 100000"},

@@ -108,7 +108,7 @@ static struct hvd__signature sum_of(int64_t count)
                                    .shape = {count}};
 }
 
-/* Only rank 0's own announcements say what they stand for. */
+/* Only rank 0's own announcements have signatures. */
 static void announce_all(struct hvd__coordinator *c, int rank, const char *name,
                          const struct hvd__signature *s, int n,
                          int32_t priority, int64_t number)
@@ -231,7 +231,7 @@ START_TEST(differences_name_both_sides)
     announce(c, 1, "w", 10);
     announce(c, 3, "w", 10);
     announce(c, 2, "w", 11);
-    /* What rank 2 means must be asked. */
+    /* The coordinator must ask what rank 2's fingerprint stands for. */
     ck_assert_int_eq(decide(c, 4, 2), 0);
     answer(c, 2, "w", 11);
     ck_assert_int_eq(decide(c, 4, 2), 1);
@@ -242,7 +242,7 @@ START_TEST(differences_name_both_sides)
                      "rank 2: allreduce sum float32 [11]"));
     for (int rank = 0; rank < 4; rank++)
         ck_assert(decisions[0].ranks[rank]);
-    /* It is forgotten: the name works again. */
+    /* The failed name is forgotten: it works again. */
     for (int rank = 0; rank < 4; rank++)
         announce(c, rank, "w", 12);
     ck_assert_int_eq(decide(c, 4, 2), 1);
@@ -461,7 +461,7 @@ START_TEST(reductions_do_without_the_joined)
     ck_assert_int_eq(decide(c, 3, 2), 1);
     ck_assert_int_eq(decisions[0].type, HVD__JOINED);
     ck_assert_int_eq(decisions[0].last, 2);
-    /* And again from the beginning. */
+    /* The same name begins again. */
     announce(c, 0, "a", 10);
     ck_assert_int_eq(decide(c, 3, 2), 0);
     hvd__coordinator_free(c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes together, and how much room it takes. */
+/* Requests that are alike are fused, up to a number of bytes. */
 #include "check_main.h"
 #include "core/agree/fuse.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is in flight: against a list that is searched from end to end. */
+/* The in-flight table is compared with a list that is searched from end to
+ * end. */
 #include <check.h>
 #include <stdlib.h>
 

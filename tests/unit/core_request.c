@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one rank can judge of a request alone: the second of a set of three,
+ * One rank alone can refuse some requests. It is the second of a set of three,
  * whose ranks in the world are 1, 4 and 5.
  */
 #include <math.h>
@@ -136,7 +136,8 @@ START_TEST(defaults)
     ck_assert_int_eq(r.op, HVD_AVERAGE);
     ck_assert(r.prescale == 1 && r.postscale == 1);
     ck_assert(!r.name && !r.input && !r.output && !r.callback && !r.counts);
-    /* No byte more than an earlier version has. */
+    /* hvd_request_init writes no byte that an earlier version's struct
+     * lacks. */
     memset(&r, 0xff, sizeof r);
     hvd_request_init(&r, offsetof(hvd_request, process_set));
     ck_assert_int_eq(r.process_set, -1);
@@ -320,14 +321,14 @@ START_TEST(which_rows_may_differ)
 {
     hvd_request r = good(HVD_ALLGATHER);
 
-    ck_assert(!varies(&r)); /* the output's size says how many */
+    ck_assert(!varies(&r)); /* the output's size gives the number */
     r.capacity = N * COUNT;
     ck_assert(varies(&r));
     r.capacity = 0;
     r.output = NULL;
     ck_assert(varies(&r));
     r = good(HVD_GATHER);
-    r.root = 1; /* not here: no output, as on root */
+    r.root = 1; /* this rank has no output here; the root has one */
     r.output = NULL;
     ck_assert(!varies(&r));
     r.capacity = N * COUNT;
@@ -356,7 +357,7 @@ START_TEST(buffers)
 }
 END_TEST
 
-/* What is known beforehand: all of the input, or this rank's share of it. */
+/* The result has all of the input, or this rank's share of it. */
 START_TEST(capacities)
 {
     static const hvd_kind kinds[] = {HVD_ALLREDUCE, HVD_REDUCE, HVD_BROADCAST};

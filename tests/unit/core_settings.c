@@ -197,7 +197,7 @@ START_TEST(settings_have_defaults_and_names)
 }
 END_TEST
 
-/* What is understood, and cannot be meant, is refused in words. */
+/* A value that can be read but makes no sense is refused, with a reason. */
 START_TEST(values_have_ranges)
 {
     static const struct {

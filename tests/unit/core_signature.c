@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ranks must agree on: compared, as a fingerprint, and in words. */
+/* Ranks must agree on signatures: these are compared, hashed and printed. */
 #include <string.h>
 
 #include "check_main.h"
@@ -52,7 +52,7 @@ START_TEST(every_field_counts)
 }
 END_TEST
 
-/* What compares equal has one fingerprint. */
+/* Signatures that compare equal have the same fingerprint. */
 START_TEST(zeros_of_both_signs_are_one)
 {
     struct hvd__signature a = sum(), b;
@@ -108,12 +108,13 @@ START_TEST(what_varies_is_carried)
     s.kind = HVD_ALLGATHER;
     s.shape[0] = HVD__VARIES;
     ck_assert(hvd__signature_varies(&s) && hvd__signature_carries(&s));
-    s.kind = HVD_ALLTOALL; /* whose rows differ from pair to pair */
+    s.kind = HVD_ALLTOALL; /* its rows differ from pair to pair */
     ck_assert(hvd__signature_varies(&s) && !hvd__signature_carries(&s));
     s = sum();
     s.compression = HVD_COMPRESSION_BF16;
     ck_assert(!hvd__signature_carries(&s));
-    s.compression = HVD_COMPRESSION_TOPK; /* each rank's code has its length */
+    s.compression =
+        HVD_COMPRESSION_TOPK; /* each rank's code has a length of its own */
     ck_assert(hvd__signature_carries(&s));
     s.ndim = 0;
     ck_assert(!hvd__signature_varies(&s));

@@ -52,7 +52,7 @@ static int submit(const char *name, hvd_handle *handle,
     return status;
 }
 
-/* What the engine does with a submission that is over. */
+/* Does what the engine does with a submission that is complete. */
 static void complete(struct hvd__submission *submission)
 {
     int n = submission->state.nrequests;
@@ -62,7 +62,7 @@ static void complete(struct hvd__submission *submission)
         hvd__table_finish(&table, &submission->requests[i]);
 }
 
-/* What hvd_wait does with the handle of what is done: 1, or why not. */
+/* Does what hvd_wait does with a complete handle: returns 1, or an error. */
 static int consume(hvd_handle handle)
 {
     struct hvd__request *request;
@@ -97,7 +97,7 @@ START_TEST(from_submission_to_the_end)
 }
 END_TEST
 
-/* Who waits before it is done keeps others from it. */
+/* A thread that waits before the request is complete keeps others from it. */
 START_TEST(only_one_thread_may_wait)
 {
     struct hvd__submission *submission;
@@ -142,7 +142,8 @@ START_TEST(past_the_books)
     ck_assert_int_eq(consume(handle), 1);
     ck_assert(hvd__table_number(&table, other, &number));
     ck_assert_uint_eq(number, 1);
-    /* On every rank its key is that of the second, whichever way it goes. */
+    /* The third has the second's key, as on other ranks, although it goes
+     * another way. */
     key = other->key;
     set.requests.nunnamed = 1;
     ck_assert_int_eq(submit("", NULL, &submission), HVD_OK);
@@ -200,7 +201,7 @@ START_TEST(unnamed_units_are_numbered)
     ck_assert_int_eq(submit("x", NULL, &other), HVD_ERR_JOINED);
     ck_assert_int_eq(hvd__table_submit(&table, join, NULL, NULL),
                      HVD_ERR_JOINED);
-    /* In the order of submission. */
+    /* Submissions are taken in their order. */
     ck_assert(hvd__table_take(&table) == submissions[0]);
     ck_assert(submissions[0]->state.next == refused &&
               refused->state.next == submissions[1]);
@@ -296,8 +297,8 @@ START_TEST(stale_handles_stay_stale)
 }
 END_TEST
 
-/* What was never waited for, or never over, goes with the request table; a
- * sanitizer sees what does not. */
+/* Requests that were never waited for, or never completed, are freed with the
+ * request table; a sanitizer would find a leak. */
 START_TEST(the_end_frees_everything)
 {
     struct hvd__submission *submission, *refused = unit_of(1, "r");
@@ -366,7 +367,7 @@ START_TEST(many_from_several_threads)
 }
 END_TEST
 
-/* What is posted at once does not queue, unless something came before it. */
+/* A request that is posted at once is not queued, unless one before it is. */
 START_TEST(past_the_queue)
 {
     struct hvd__submission *first = unit_of(1, "a"), *second = unit_of(1, "b");
@@ -445,7 +446,7 @@ START_TEST(spare_units)
 }
 END_TEST
 
-/* What the program submits in the tests of requests that recur. */
+/* The tests of recurring requests submit these. */
 static float buffers[HVD__RECYCLED_PLACES][4];
 
 static hvd_request request_of(int i)
@@ -490,7 +491,7 @@ static struct hvd__submission *resubmit(const hvd_request *request,
     return resubmission.submission;
 }
 
-/* What hvd_wait does if all is well. */
+/* Completes a submission and takes its result, as hvd_wait does. */
 static void end(struct hvd__submission *submission, hvd_handle handle)
 {
     struct hvd__request *request;
@@ -630,7 +631,7 @@ static int count_tries(void)
     return n;
 }
 
-/* Where nothing recurs, it is looked for seldom, but not never. */
+/* If no request recurs, the table is searched seldom, but not never. */
 START_TEST(requests_that_do_not_recur)
 {
     hvd_request request = request_of(0);
@@ -650,7 +651,8 @@ START_TEST(requests_that_do_not_recur)
 }
 END_TEST
 
-/* What keeps a request out keeps it out however often it was let in. */
+/* A request that recurs is still refused for any reason that would refuse it
+ * the first time. */
 START_TEST(a_request_that_recurs_and_is_refused)
 {
     hvd_request request = request_of(0);
@@ -660,7 +662,7 @@ START_TEST(a_request_that_recurs_and_is_refused)
         .given = &request, .name = "a", .handle = &handle};
 
     end(submission, handle);
-    /* Its name is in flight, from elsewhere. */
+    /* Another request of its name is in flight. */
     ck_assert_int_eq(submit("a", NULL, &other), HVD_OK);
     ck_assert_int_eq(hvd__table_resubmit(&table, &resubmission, NULL),
                      HVD_ERR_DUPLICATE);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who shares a host: for all numbers of ranks up to 17. */
+/* Ranks are assigned to hosts in all ways, for all numbers of ranks up to
+ * 17. */
 #include <stdbool.h>
 #include <string.h>
 

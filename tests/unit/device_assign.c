@@ -66,7 +66,7 @@ START_TEST(variables_become_each_other)
 }
 END_TEST
 
-/* b takes what a was, although a could be computed in place before. */
+/* b gets the old value of a, although a could be computed in place before. */
 START_TEST(ops_see_what_was)
 {
     ipu_tensor doubled = ipu_scale(d.graph, a, 2, 0);

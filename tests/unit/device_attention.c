@@ -37,7 +37,7 @@ static double dot(const float *a, const float *b, int64_t n)
     return sum;
 }
 
-/* Of row r, channel k of the head. */
+/* Returns the result of row r, channel k of the head. */
 static double expected(int i, int64_t b, int64_t head, int64_t r, int64_t k,
                        int causal)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What compiling makes of small graphs whose right answer can be told by
- * hand: which steps, which memory, which tiles; and what it refuses.
+ * Small graphs have programs whose steps, memory and tiles can be worked out by
+ * hand; some graphs are refused.
  */
 #include "check_main.h"
 
@@ -96,8 +96,8 @@ START_TEST(variables_are_never_overwritten)
 }
 END_TEST
 
-/* x is needed after its reshape: both are the same memory, which nothing may
- * overwrite until neither is needed. */
+/* x is needed after its reshape: both share memory, which nothing may overwrite
+ * until neither is needed. */
 START_TEST(a_reshape_shares_memory_while_both_are_needed)
 {
     ipu_tensor x = row("x");
@@ -384,7 +384,7 @@ START_TEST(tensors_are_spread_over_tiles)
 }
 END_TEST
 
-/* Where the first ended the second begins, around the chip. */
+/* The second tensor begins where the first ended, around the chip. */
 START_TEST(small_tensors_do_not_pile_up_on_one_tile)
 {
     ipu_target target;

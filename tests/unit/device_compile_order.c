@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In which order steps run: that of small graphs needs as little memory as any
- * order does, tried one by one; that of larger ones never more than the order
- * in which the program was built and scheduled.
+ * The order of steps: for small graphs, it needs as little memory as any order
+ * does, tried one by one; for larger ones, never more than the order in which
+ * the graph was built and scheduled.
  */
 #include "check_main.h"
 
@@ -59,12 +59,12 @@ struct small {
     struct op ops[MOST_OPS];
     int nops;
     int64_t sizes[MOST_TENSORS];
-    int cell[MOST_TENSORS]; /* the tensor in whose memory it is */
+    int cell[MOST_TENSORS]; /* the tensor whose memory it shares */
     bool leaves[MOST_TENSORS];
     int ntensors, ninputs;
     ipu_tensor tensors[MOST_TENSORS];
     /* While orders are tried */
-    int users[MOST_TENSORS]; /* of a cell, still to run */
+    int users[MOST_TENSORS]; /* ops that use a cell and have not run */
     bool stays[MOST_TENSORS];
     bool ran[MOST_OPS];
     int64_t best;
@@ -175,7 +175,8 @@ static void try_orders(struct small *s, int left, int64_t alive, int64_t most)
     }
 }
 
-/* In bytes, with inputs that are there from the beginning. */
+/* Returns the smallest peak in bytes. Inputs are in memory from the
+ * beginning. */
 static int64_t smallest_peak(struct small *s)
 {
     int64_t alive = 0;
@@ -212,8 +213,8 @@ END_TEST
 
 /* ------------------------------------------------------------- known graphs */
 
-/* Without and with fused steps: never more than it was. Returns what it is
- * with them. */
+/* Checks that the peak is never higher than without the pass, with and without
+ * fused steps. Returns the peak with them. */
 static int64_t no_more_than_before(void)
 {
     ck_assert_int_le(peak(ALL - IPU_PASS_ORDER), peak(ALL));
@@ -221,8 +222,8 @@ static int64_t no_more_than_before(void)
     return peak(0);
 }
 
-/* x, cut into two parts that need more room each, and put together again. In
- * the order in which it is built both parts are large at the same time. */
+/* Cuts x into two parts that need more room each, and puts them together again.
+ * In the order in which it is built both parts are large at the same time. */
 static ipu_tensor diamond(ipu_tensor x)
 {
     ipu_tensor a = ipu_pad(d.graph, x, SHAPE(0), SHAPE(1000), 0);
@@ -240,14 +241,15 @@ START_TEST(of_diamonds_one_side_comes_first)
     for (int i = 0; i < 100; i++)
         x = diamond(x);
     MUST(ipu_output(d.graph, "y", x));
-    /* x, one side, and what is left of the other; or both sides. */
+    /* The peak has x, one side, and what is left of the other; or both
+     * sides. */
     ck_assert_int_eq(no_more_than_before(), 4 * (40 + 1040 + 20));
     ck_assert_int_eq(peak(IPU_PASS_ORDER), 4 * (40 + 1040 + 1040));
 }
 END_TEST
 
-/* Of 2^depth leaves, each made of x: all are built first, then the sums of
- * two, then those of these. */
+/* Builds a tree of 2^depth leaves, each made of x: all leaves first, then the
+ * sums of two, then those of these. */
 static void tree(ipu_tensor x, int depth)
 {
     ipu_tensor nodes[1 << 10] = {{0}};
@@ -261,8 +263,9 @@ static void tree(ipu_tensor x, int depth)
     MUST(ipu_output(d.graph, "y", nodes[0]));
 }
 
-/* As registers for an expression (Sethi and Ullman 1970): one more a level.
- * x is there until the last leaf, which is when most is alive. */
+/* A tree needs one more tensor a level, as registers for an expression (Sethi
+ * and Ullman 1970). x is there until the last leaf, which is when most is
+ * alive. */
 START_TEST(trees_are_walked_in_depth)
 {
     int depth = 1 + _i / 2;
@@ -295,7 +298,8 @@ static ipu_tensor residual(ipu_tensor x, int n, ipu_tensor *weights)
     return ipu_relu(d.graph, ipu_add(d.graph, x, y));
 }
 
-/* With a step of SGD, for so many blocks; calls: the host gets gradients. */
+/* Builds a network of so many blocks with a step of SGD; calls: the host gets
+ * the gradients. */
 static void resnet(int blocks, bool calls)
 {
     ipu_tensor weights[2 * 20], gradients[2 * 20], loss;
@@ -432,7 +436,7 @@ static void build_rows(uint64_t *state)
     MUST(ipu_output(d.graph, "y", rows[TENSORS - 1]));
 }
 
-/* y, and variables, after two runs. */
+/* Returns y, and the variables, after two runs. */
 static void run_rows(uint32_t without, float results[VARIABLES + 1][ROW])
 {
     ipu_engine *engine;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What passes make of programs: which steps are left, what they need; and
- * that results are the same bits without them.
+ * Passes leave out steps and memory; results are the same bits without them.
  */
 #include "check_main.h"
 
@@ -103,7 +102,7 @@ START_TEST(large_constants_are_not_made)
 }
 END_TEST
 
-/* What fails, fails when it runs. */
+/* An op that fails does so when the program runs. */
 START_TEST(what_fails_is_not_folded)
 {
     const int32_t nine[] = {9};
@@ -122,7 +121,7 @@ END_TEST
 
 /* ------------------------------------------------------------------ algebra */
 
-/* What changes x in no bit. */
+/* Builds something that equals x in every bit. */
 static ipu_tensor unchanged(ipu_tensor x, int which)
 {
     const int32_t swap[] = {1, 0};
@@ -157,7 +156,7 @@ START_TEST(what_changes_nothing_is_dropped)
 }
 END_TEST
 
-/* What would change a 0's sign, or round elsewhere, stays. */
+/* An op that may change a 0's sign, or rounds differently, stays. */
 START_TEST(what_changes_a_bit_stays)
 {
     ipu_tensor x = row("x", 2);
@@ -191,7 +190,7 @@ START_TEST(zero_is_added_to_what_is_never_negative)
 }
 END_TEST
 
-/* What is rounded to float16 after +0 was added can be -0. */
+/* A value that is rounded to float16 after +0 was added can be -0. */
 START_TEST(zero_is_added_to_what_is_rounded)
 {
     ipu_tensor x = ipu_input(d.graph, "x", IPU_FLOAT16, 1, SHAPE(2));
@@ -305,7 +304,8 @@ static TCase *tcase_nodes(void)
 /* ------------------------------------------------------------------- fusion
  */
 
-/* Of a convolution, what follows takes its output while it is in the cache. */
+/* The ops that follow a convolution take its output while it is in the
+ * cache. */
 START_TEST(a_layer_is_one_step)
 {
     ipu_tensor x = device_floats(&d, "x", 4, SHAPE(2, 9, 9, 3));
@@ -335,7 +335,7 @@ START_TEST(a_layer_is_one_step)
 }
 END_TEST
 
-/* What passes between parts has no memory, and no loads and stores. */
+/* A value that passes between parts has no memory, and no loads and stores. */
 START_TEST(what_is_in_between_needs_no_memory)
 {
     enum { COUNT = 100000 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which tiles hold what, by the compiler's choice and by the program's, what
- * is moved because of that, and what that takes of their memory.
+ * Tensors lie on the tiles that the compiler or the program chooses; steps move
+ * them where they are needed, which takes memory and cycles.
  */
 #include "check_main.h"
 
@@ -13,7 +13,7 @@
 static struct device d;
 static ipu_target target;
 
-/* Of 64 tiles, 128 bytes each. */
+/* There are 64 tiles, with 128 bytes each. */
 enum { TILES = 64, EACH = 32, COUNT = TILES * EACH };
 
 static void set_up(void)
@@ -68,8 +68,8 @@ START_TEST(what_is_used_together_lies_together)
 }
 END_TEST
 
-/* x on one half of the chip, y on the other: each tile of y receives what it
- * computes. */
+/* x lies on one half of the chip, y on the other: each tile of y receives its
+ * part of x. */
 START_TEST(what_lies_elsewhere_is_received)
 {
     ipu_tensor x = row("x", COUNT), y = ipu_exp(d.graph, x);
@@ -79,7 +79,7 @@ START_TEST(what_lies_elsewhere_is_received)
     MUST(ipu_map(d.graph, y, TILES / 2, TILES / 2));
     MUST(ipu_output(d.graph, "y", y));
     compiled();
-    words = 2 * EACH; /* on half of the tiles, twice as many */
+    words = 2 * EACH; /* half of the tiles have twice as many */
     ck_assert_int_eq(device_step(&d, 0).exchange_bytes, words * 4);
     ck_assert_int_ge(device_step(&d, 0).exchange_cycles, words);
     ck_assert_int_eq(device_step(&d, 0).temporary_bytes, words * 4);
@@ -206,8 +206,8 @@ START_TEST(a_mapped_tensor_lies_where_it_shall)
 }
 END_TEST
 
-/* What has a place of its own is not computed in another's, nor left without
- * memory between two ops. */
+/* A mapped tensor is not computed in another's memory, and always has memory,
+ * even between two ops of a step. */
 START_TEST(a_mapped_tensor_has_memory)
 {
     ipu_tensor x = row("x", COUNT), y = ipu_exp(d.graph, x);

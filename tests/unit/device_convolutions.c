@@ -194,7 +194,7 @@ START_TEST(convolutions_in_loops)
 }
 END_TEST
 
-/* Of no channels, and so of no bytes. */
+/* The input has no channels, and so no bytes. */
 START_TEST(endless_kernels_are_refused)
 {
     ipu_tensor in = input(4, SHAPE(1, 5, 5, 0));

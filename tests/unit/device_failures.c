@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How building a graph fails: the first failure stays, names its place in the
- * program, and is one line.
+ * The first failure of building a graph stays, names its place in the program,
+ * and is one line.
  */
 #include "check_main.h"
 
@@ -188,7 +188,7 @@ START_TEST(every_status_has_a_text)
 }
 END_TEST
 
-/* Until a handle has no room for the number: 600 MB of them. */
+/* Tensors are added until a handle cannot hold the number: 600 MB of them. */
 START_TEST(there_can_be_too_many_tensors)
 {
     ipu_tensor x = floats("x", 0, NULL);

@@ -114,8 +114,8 @@ START_TEST(a_loaded_graph_computes_the_same)
 }
 END_TEST
 
-/* ... what its remedies are, for which derivative is of which tensor is kept;
- * and where the program wants its tensors. */
+/* A loaded graph still knows which derivative is of which tensor, which
+ * remedies need, and where the program wants its tensors. */
 START_TEST(a_loaded_graph_can_be_changed_as_well)
 {
     const ipu_compile_options options = {.size = sizeof options};
@@ -280,7 +280,7 @@ START_TEST(tensors_of_a_loaded_graph_are_found)
     ck_assert_int_eq(dtype, IPU_FLOAT32);
     ck_assert_int_eq(shape[2], 2);
     ck_assert_str_eq(name, "kernel");
-    /* It can be built on. */
+    /* The loaded graph can be built on. */
     MUST(ipu_gradients(loaded, loss, 1, &kernel, &gradient));
     MUST(ipu_output(loaded, "again", gradient));
     MUST_FAIL(ipu_graph_find(loaded, "nobody", &loss), IPU_ERR_NAME,
@@ -315,7 +315,8 @@ START_TEST(what_was_found_has_the_name_that_was_given)
 }
 END_TEST
 
-/* Where a graph was built is still said of what fails in it. */
+/* A failure in a loaded graph still names the place where the graph was
+ * built. */
 START_TEST(sources_are_kept)
 {
     struct device e = device_new();
@@ -375,7 +376,7 @@ static int give(void *context, const char *name, void *data, int64_t count)
     return 0;
 }
 
-/* ... and so does a tensor that the host gives. */
+/* A tensor that the host gives needs a function, too. */
 START_TEST(a_host_receive_needs_a_function)
 {
     struct device e = device_new();
@@ -476,8 +477,8 @@ END_TEST
 
 /* -------------------------------------------------------------------- lists */
 
-/* Of these nine bytes it is known. In parts, and from any place, it is the
- * same. */
+/* The checksum of these nine bytes is published. Computed in parts, and from
+ * any address, it is the same. */
 START_TEST(the_checksum_is_the_usual_one)
 {
     char text[64] = "...123456789";
@@ -539,7 +540,7 @@ START_TEST(every_member_is_kept)
     /* Within an executable, and not a struct of its own. */
     ck_assert_uint_eq(sizeof(ipu_memory_info), 112);
     ck_assert_uint_eq(sizeof(ipu_cycles), 104);
-    /* What graph.c and executable.c write beside those. */
+    /* graph.c and executable.c write these as well. */
     ck_assert_uint_eq(sizeof(struct ipu_graph), 272);
     ck_assert_uint_eq(sizeof(struct ipu__loop), 88);
     ck_assert_uint_eq(sizeof(struct ipu__loop_code), 104);

@@ -12,7 +12,7 @@
 /* Reads until all files end; less than 0: they end where they end. */
 static int until_end = -1;
 
-/* By its name for the linker: headers may have it inline. */
+/* This is read, by its name for the linker: headers may have it inline. */
 ssize_t read_some(int file, void *data, size_t bytes) __asm__("read")
     __attribute__((visibility("default")));
 

@@ -176,7 +176,7 @@ START_TEST(every_byte_is_needed)
 }
 END_TEST
 
-/* ... also where a length and a checksum say that this is all. */
+/* Contents that end early are refused, even if length and checksum fit them. */
 START_TEST(contents_that_end_early_are_refused)
 {
     const struct kind *k = &kinds[_i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What else files keep: replicas, shards, rounding; how deep loops may be in
- * them, and what is read of an older version.
+ * Files keep replicas, shards and rounding. The depth of loops in them is
+ * limited, and files of an older version can be read.
  */
 #include "check_main.h"
 #include "device_file.h"
@@ -76,7 +76,7 @@ START_TEST(replicas_run_a_loaded_program)
 }
 END_TEST
 
-/* Which chip a tensor is on. */
+/* A file keeps the chip of each tensor. */
 START_TEST(shards_are_kept)
 {
     struct device d = device_new();
@@ -112,7 +112,7 @@ START_TEST(shards_are_kept)
 }
 END_TEST
 
-/* What is built after the load is rounded as what was built before the save. */
+/* Ops that are added after the load are rounded as those before the save. */
 START_TEST(rounding_is_kept)
 {
     struct device d = device_new();
@@ -198,7 +198,7 @@ START_TEST(loops_are_nested_up_to_a_depth)
 }
 END_TEST
 
-/* What version 2 has added is the end of the file, and all 0. */
+/* Version 2 added only the end of the file, which is all 0 here. */
 START_TEST(files_of_version_1_are_read)
 {
     const uint32_t version = 1;

@@ -197,7 +197,8 @@ START_TEST(a_loaded_executable_knows_its_cost)
 }
 END_TEST
 
-/* It is the graph that was built: built on, it is as that one would be. */
+/* If ops are added to the loaded graph, it stays equal to the built one with
+ * the same ops. */
 START_TEST(a_loaded_graph_is_built_on)
 {
     ipu_graph *graphs[2] = {built, NULL};
@@ -301,7 +302,7 @@ START_TEST(without_queues_there_is_no_engine)
 }
 END_TEST
 
-/* ... and is as it was. */
+/* The program is unchanged after that. */
 START_TEST(what_does_not_fit_is_not_connected)
 {
     struct source source = source_of(0, 1);

@@ -439,7 +439,8 @@ static int shows(ipu_graph *g, void *context, int32_t ninputs,
                          device_no_call, NULL);
 }
 
-/* What it makes is given instead, so that nothing misses its node. */
+/* The loop's output is an input instead, so that no tensor refers to the
+ * missing node. */
 START_TEST(a_loop_without_a_node)
 {
     struct device d = device_new();
@@ -591,7 +592,7 @@ START_TEST(a_loop_of_broken_updates)
 }
 END_TEST
 
-/* Its last value begins where its first has not ended. */
+/* The loop's last value begins before its first has ended. */
 START_TEST(a_loop_over_itself)
 {
     struct device d = device_new();
@@ -615,7 +616,7 @@ START_TEST(a_loop_over_itself)
 }
 END_TEST
 
-/* As one that somebody has forgotten to put into the list. */
+/* Somebody may have forgotten to put the op into the list. */
 START_TEST(an_op_without_a_name)
 {
     struct ipu__op mine = ipu__relu;
@@ -631,7 +632,7 @@ START_TEST(an_op_without_a_name)
 }
 END_TEST
 
-/* Which of them would be connected? */
+/* Nobody could say which of them to connect. */
 START_TEST(queues_of_one_name)
 {
     struct device d = device_new();

@@ -20,16 +20,17 @@
 
 enum { MOST = 32, ROWS = 4096, WIDTH = 1024, LAYERS = 16 };
 
-/* What the author may do about it. */
+/* Remedies that the author of a program may apply. */
 struct way {
     int32_t parts; /* of the batch */
-    int32_t mini;  /* mini-batches in an update region; 0: none */
+    int32_t mini;  /* number of mini-batches in an update region; 0: none */
     ipu_dtype dtype;
-    ipu_offload offload, others; /* of state; of weights and accumulators */
+    ipu_offload offload,
+        others; /* offloading of state, and of weights and accumulators */
     bool recompute;
     int32_t shards; /* 0: none */
-    bool by_hand;   /* ... which the author has chosen */
-    bool placed;    /* some of the weights are where they should not be */
+    bool by_hand;   /* the author has chosen the shards */
+    bool placed;    /* some weights are mapped to the wrong tiles */
 };
 
 static const struct way plain = {
@@ -126,8 +127,9 @@ static const char *refusal(const struct network *n)
     return text;
 }
 
-/* What the refusal has to say of the remedy is what is told of it in numbers:
- * "...; what: N bytes, [so many runs, of ]X ms [in all ]instead of Y". */
+/* Checks that the refusal's text about a remedy has the numbers that
+ * ipu_remedy_try gives: "...; what: N bytes, [so many runs, of ]X ms [in all
+ * ]instead of Y". Returns these. */
 static ipu_remedy told(const char *text, ipu_remedy_kind kind, const char *what)
 {
     const ipu_compile_options options = {.size = sizeof options,
@@ -160,7 +162,7 @@ static void check_near(const char *what, double is, double told)
                   is, told);
 }
 
-/* Of a program on several chips. */
+/* Adds the bytes and seconds of a program on several chips. */
 static void add_shards(const ipu_executable *e, int64_t *bytes, double *seconds)
 {
     ipu_sharding_info all = {.size = sizeof all};
@@ -206,7 +208,8 @@ static void check_told(const struct network *n, const struct way *way,
     device_free(&other);
 }
 
-/* What the program takes as it is, which the engine would run all the same. */
+/* Returns the time of the unchanged program, which the engine would run
+ * although it does not fit. */
 static double ms_of_plain(const struct network *n)
 {
     struct device other = device_new();
@@ -305,8 +308,8 @@ START_TEST(weights_can_lie_beside_the_chip)
 }
 END_TEST
 
-/* Over as many chips as it takes, or over that many more; automatically, or by
- * hand. */
+/* The program is spread over as many chips as it takes, or over more;
+ * automatically, or by hand. */
 START_TEST(several_chips_can_share_it)
 {
     const struct network state = {IPU_OPTIMIZER_ADAM, 256, 24, &plain};
@@ -411,7 +414,7 @@ START_TEST(all_kinds_of_networks_can_be_changed)
 }
 END_TEST
 
-/* What cannot be done to a program is named, with the reason. */
+/* A remedy that cannot be applied is named, with the reason. */
 START_TEST(what_a_program_cannot_have_is_said)
 {
     static const struct {
@@ -440,7 +443,7 @@ START_TEST(what_a_program_cannot_have_is_said)
 }
 END_TEST
 
-/* Who wants none of it gets the reason alone. */
+/* A program that asks for no remedies gets the reason alone. */
 START_TEST(a_refusal_may_be_brief)
 {
     const ipu_compile_options options = {
@@ -453,7 +456,7 @@ START_TEST(a_refusal_may_be_brief)
 }
 END_TEST
 
-/* How often steps are put in order. */
+/* Counts how often steps are put in order. */
 static int count_orders(void *context, const char *phase, int64_t done,
                         int64_t total)
 {
@@ -464,8 +467,8 @@ static int count_orders(void *context, const char *phase, int64_t done,
     return 0;
 }
 
-/* Where variables alone are too many, this is said without looking for an order
- * of steps. Who asks for the remedy itself is told all of it. */
+/* If variables alone are too large, the compiler says so without looking for an
+ * order of steps. ipu_remedy_try still computes everything. */
 START_TEST(what_is_hopeless_is_given_up)
 {
     static const char hopeless[] =

@@ -13,11 +13,13 @@
 
 enum { ROWS = 1024, WIDTH = 256, LAYERS = 8, ITERATIONS = 8, TABLE = 16 };
 
-/* How the author writes it. */
+/* The author's ways to write the program. */
 struct way {
-    int parts; /* of the batch, and mini-batches in an update; 0: no region */
+    int parts; /* parts of the batch, and mini-batches in an update; 0: no
+                  region */
     ipu_dtype dtype;
-    ipu_offload offload, others; /* of state; of weights and accumulators */
+    ipu_offload offload,
+        others; /* offloading of state, and of weights and accumulators */
     bool recompute, placed, sgd;
 };
 
@@ -191,7 +193,8 @@ START_TEST(the_refusal_names_them)
 }
 END_TEST
 
-/* Of a loop, what runs every fourth time is counted every fourth time. */
+/* An update that a loop makes every fourth time is counted every fourth
+ * time. */
 START_TEST(updates_are_counted_as_often_as_they_are_made)
 {
     static const struct way apart = {

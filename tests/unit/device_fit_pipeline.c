@@ -66,7 +66,7 @@ static int optimize(ipu_graph *g, ipu_tensor rate, int32_t count,
     return ipu_optimize(g, &o, count, w, slopes);
 }
 
-/* On one chip. */
+/* Builds the whole network on one chip. */
 static void whole(ipu_graph *g)
 {
     ipu_tensor rate = ipu_input(g, "rate", IPU_FLOAT32, 0, NULL);
@@ -89,7 +89,7 @@ struct stage {
     int number, of, rows;
 };
 
-/* rate, labels, h -> rate, labels, h; the last: loss, rate. */
+/* Builds a stage: rate, labels, h -> rate, labels, h; the last: loss, rate. */
 static int build_stage(void *context, ipu_graph *g, int32_t ninputs,
                        const ipu_tensor *in, ipu_tensor *out)
 {
@@ -139,7 +139,7 @@ struct cost {
     int64_t bytes, cycles;
 };
 
-/* What one update takes of it. */
+/* Returns the cost of one update of the pipeline. */
 static struct cost run(int nstages)
 {
     struct stage parts[4];
@@ -276,7 +276,7 @@ START_TEST(state_stays_on_the_chips_where_more_stages_fit)
 }
 END_TEST
 
-/* What no pipeline can be made of. */
+/* These programs cannot become pipelines. */
 START_TEST(some_programs_are_none)
 {
     static const char *const why[] = {

@@ -11,7 +11,7 @@ enum { ROWS = 8, WIDTH = 4 };
 static struct device d;
 static ipu_tensor x, w, dw;
 
-/* loss = sum((x w)^2) and its gradient. */
+/* Builds loss = sum((x w)^2) and its gradient. */
 static ipu_tensor loss_of(ipu_graph *g)
 {
     ipu_tensor loss;
@@ -80,7 +80,7 @@ static void a_loop(ipu_graph *g)
     MUST(ipu_output(g, "y", y));
 }
 
-/* To each row its own. */
+/* Each row has a bias of its own. */
 static void biased_by_row(ipu_graph *g)
 {
     x = ipu_input(g, "x", IPU_FLOAT32, 2, SHAPE(ROWS, WIDTH));

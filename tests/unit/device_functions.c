@@ -71,7 +71,7 @@ static const struct {
     ipu_tensor (*op)(ipu_graph *, ipu_tensor);
     double (*of)(double);
     double low, high; /* where it is looked at */
-    bool flat;        /* it has a derivative of 0 */
+    bool flat;        /* the derivative is 0 */
 } functions[] = {
     {plain_floor, floor, -50, 50, true},
     {plain_ceil, ceil, -50, 50, true},
@@ -296,7 +296,8 @@ START_TEST(derivatives_of_losses)
            : _i == 1 ? ipu_huber_loss(d.graph, x, z, 0.4)
                      : ipu_binary_cross_entropy(
                            d.graph, ipu_sigmoid(d.graph, x), z, 1e-7);
-    /* Of random numbers, no difference is at the bend of |x - z|. */
+    /* The numbers are spaced so that no difference is taken at the bend of |x -
+     * z|. */
     spacing = 0.11f;
     check_gradients(loss);
 }

@@ -139,7 +139,7 @@ static ipu_tensor doubled(void)
     return ipu_add(d.graph, x, x);
 }
 
-/* relu's output in three places, one of them a reshape. */
+/* relu's output is used in three places, one of them a reshape. */
 static ipu_tensor branches(void)
 {
     ipu_tensor x = ipu_relu(d.graph, variable(2, SHAPE(4, 4)));
@@ -308,7 +308,8 @@ START_TEST(the_loss_with_respect_to_itself)
 }
 END_TEST
 
-/* With respect to something in between, and not beyond it. */
+/* A derivative is taken with respect to a result in between, and not beyond
+ * it. */
 START_TEST(with_respect_to_results)
 {
     ipu_tensor x = variable(1, SHAPE(3));
@@ -325,7 +326,7 @@ START_TEST(with_respect_to_results)
 }
 END_TEST
 
-/* What made the result need not have a derivative. */
+/* The op that made the result need not have a derivative. */
 START_TEST(with_respect_to_a_result_that_has_no_derivative)
 {
     ipu_tensor x = variable(1, SHAPE(3)), dx, ddx;
@@ -337,7 +338,8 @@ START_TEST(with_respect_to_a_result_that_has_no_derivative)
 }
 END_TEST
 
-/* d/dx of (d/dx of sum x^2 y) = 2 y, through multiply and matmul. */
+/* The test takes d/dx of (d/dx of sum x^2 y) = 2 y, through multiply and
+ * matmul. */
 START_TEST(derivatives_of_derivatives)
 {
     ipu_tensor x = variable(1, SHAPE(2)), y = variable(1, SHAPE(2)), dx, ddx;
@@ -444,7 +446,7 @@ START_TEST(ops_without_a_derivative_say_so)
 
     MUST(ipu_gradients(d.graph, ipu_reduce_sum(d.graph, y, 1), 1, &x, &dx));
     dx = ipu_reduce_sum(d.graph, dx, 1);
-    /* It does not depend on it. */
+    /* dx does not depend on x. */
     MUST(ipu_gradients(d.graph, dx, 1, &other, &ddx));
     MUST_FAIL(ipu_gradients(d.graph, dx, 1, &x, &ddx), IPU_ERR_ARGUMENT,
               "has no derivative");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * float16 and bfloat16: conversions against the compiler's own, and that ops
- * give what they give of the widened numbers in float32, rounded once.
+ * Conversions of float16 and bfloat16 equal the compiler's own. Ops on halves
+ * give the result in float32 of the widened numbers, rounded once.
  */
 #include "check_main.h"
 
@@ -174,7 +174,7 @@ static ipu_tensor batch_norm_of(ipu_graph *g, ipu_tensor x, ipu_tensor row)
 
 enum { OPS = 34 };
 
-/* Of x and w, [SIDE, SIDE] each. */
+/* Builds an op of x and w, [SIDE, SIDE] each. */
 static ipu_tensor make(ipu_graph *g, int op, ipu_tensor x, ipu_tensor w)
 {
     const int32_t axis = 1;

@@ -173,7 +173,7 @@ START_TEST(cast_of_integers)
 }
 END_TEST
 
-/* No derivative comes through an integer. */
+/* Derivatives do not pass through an integer. */
 START_TEST(derivatives_end_at_integers)
 {
     ipu_tensor v = variable(1, SHAPE(5));

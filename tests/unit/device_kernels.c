@@ -13,7 +13,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-/* x and z: [2, 6, 6, 37] */
+/* The shape of x and z is [2, 6, 6, 37]. */
 enum { IMAGES = 2, SIDE = 6, CHANNELS = 37 };
 enum { N = IMAGES * SIDE * SIDE * CHANNELS };
 
@@ -316,8 +316,9 @@ enum { OPS = sizeof ops / sizeof *ops };
 
 /* ------------------------------------------------------------- comparing */
 
-/* From small to large, of both signs; with special: values at both ends of a
- * register and in its middle that arithmetic treats otherwise. */
+/* Fills x and z with values from small to large, of both signs; with special:
+ * values at both ends of a register and in its middle that arithmetic treats
+ * otherwise. */
 static void fill(float *x, float *z, bool special)
 {
     static const float values[] = {
@@ -334,7 +335,7 @@ static void fill(float *x, float *z, bool special)
     }
 }
 
-/* Which of several NaNs comes out is left to the compiler. */
+/* The compiler may choose which of several NaNs comes out. */
 static bool same(float a, float b)
 {
     return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof a) == 0;

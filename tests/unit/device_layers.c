@@ -51,7 +51,8 @@ START_TEST(softmax_of_the_extremes)
 
     memcpy(x, rows, sizeof rows);
     memcpy(wanted, of, sizeof of);
-    wanted[7] = wanted[8] = 0; /* infinity - infinity is NaN, 0 - it is not */
+    wanted[7] = wanted[8] =
+        0; /* infinity - infinity is NaN, 0 - infinity is not */
     compute(ipu_softmax(d.graph, input(2, SHAPE(5, 3))), 15);
     wanted[7] = wanted[8] = isnan(y[7]) ? NAN : 0;
     check_values(15, 1e-6);
@@ -117,7 +118,8 @@ static TCase *tcase_softmax(void)
 
 enum { LAYER, LAYER_OF_TWO, GROUP, BATCH, NORMS };
 
-/* What x is for each, and as [outer, rows, groups, columns]. */
+/* The kinds of x for each layer, and their views as [outer, rows, groups,
+ * columns]. */
 static const struct {
     int kind;
     int32_t ndim;
@@ -154,7 +156,8 @@ static ipu_tensor normalise(int c, ipu_tensor in, ipu_tensor scale,
     return ipu_layer_norm(d.graph, in, scale, offset, EPSILON);
 }
 
-/* scale and offset: the last dimension, or the last two. */
+/* Returns the shape of scale and offset: the last dimension, or the last
+ * two. */
 static int32_t parameters(int c, const int64_t **shape)
 {
     int32_t ndim = norms[c].kind == LAYER_OF_TWO ? 2 : 1;
@@ -171,7 +174,7 @@ static int64_t group_of(int c, int64_t i)
     return i / columns / groups / rows * groups + i / columns % groups;
 }
 
-/* means and variances of each group of x, by the definition. */
+/* Computes means and variances of each group of x, by the definition. */
 static void statistics(int c, int64_t count, double *means, double *variances)
 {
     double number = (double)(norms[c].view[1] * norms[c].view[3]);
@@ -203,7 +206,7 @@ START_TEST(normalisations_follow_their_definition)
     device_fill(o, width, 6);
     device_fill(x, count, 1);
     for (int64_t i = 0; i < count; i++)
-        x[i] += 100; /* far from 0: two passes matter */
+        x[i] += 100; /* far from 0, two passes are needed */
     statistics(_i, count, means, variances);
     for (int64_t i = 0; i < count; i++)
         wanted[i] = ((double)x[i] - means[group_of(_i, i)]) /
@@ -260,7 +263,7 @@ START_TEST(batch_norm_keeps_statistics)
 }
 END_TEST
 
-/* Also for halves, what is kept being float32. */
+/* The input may be of halves; the statistics that are kept are float32. */
 START_TEST(batch_norm_infers_from_what_is_kept)
 {
     const ipu_dtype dtype = _i ? IPU_FLOAT16 : IPU_FLOAT32;

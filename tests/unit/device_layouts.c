@@ -339,7 +339,7 @@ START_TEST(depthwise_refuses)
 }
 END_TEST
 
-/* What a penalty on gradients needs. */
+/* A penalty on gradients needs second derivatives. */
 START_TEST(second_derivatives_of_convolutions)
 {
     const ipu_conv_options o = {.size = sizeof o, .stride = {2, 1}, .same = 1};

@@ -34,7 +34,7 @@ static int count_and_double(ipu_graph *g, void *context, int32_t ninputs,
     return 0;
 }
 
-/* Of any shape, in any number of runs. */
+/* Carried values have any shape, and loops run any number of times. */
 START_TEST(carried_values)
 {
     struct device d = device_new();
@@ -163,7 +163,7 @@ static int add_captured(ipu_graph *g, void *context, int32_t ninputs,
     return 0;
 }
 
-/* What has been computed outside, an input, a large and a small constant. */
+/* A body uses a result from outside, an input, a large and a small constant. */
 START_TEST(bodies_use_what_is_around)
 {
     struct device d = device_new();
@@ -193,7 +193,7 @@ START_TEST(bodies_use_what_is_around)
 }
 END_TEST
 
-/* x = x * 2 + captured, 3 times */
+/* The inner loop computes x = x * 2 + captured, 3 times. */
 static int inner_body(ipu_graph *g, void *context, int32_t ninputs,
                       const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What loops cost, and what can be seen of their bodies. */
+/* Loops have costs, and their bodies can be inspected. */
 #include "check_main.h"
 #include "device.h"
 
@@ -72,7 +72,7 @@ static int small_body(ipu_graph *g, void *context, int32_t ninputs,
     return 0;
 }
 
-/* What a condition makes is in memory while it is asked. */
+/* The tensors of a condition are in memory while it runs. */
 START_TEST(conditions_need_memory)
 {
     struct device d = device_new();

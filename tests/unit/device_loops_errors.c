@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What loops refuse, and in which words. */
+/* Loops refuse wrong bodies and arguments, with a reason. */
 #include "check_main.h"
 #include "device.h"
 #include "feeds.h"
 
-/* What a body does wrong, and with what. */
+/* A body's mistake, and what it needs for that. */
 struct wrong {
     ipu_graph *outer;
     ipu_tensor x, w;

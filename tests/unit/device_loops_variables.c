@@ -16,7 +16,8 @@ static void set_variable(struct device *d, const char *name, float x)
     MUST(ipu_engine_write(d->engine, name, &x, sizeof x));
 }
 
-/* w = w * 2 + 1; the carried value adds up what w was. */
+/* The body computes w = w * 2 + 1; the carried value adds up the old values of
+ * w. */
 static int double_variable(ipu_graph *g, void *context, int32_t ninputs,
                            const ipu_tensor *in, int32_t noutputs,
                            ipu_tensor *out)
@@ -29,7 +30,7 @@ static int double_variable(ipu_graph *g, void *context, int32_t ninputs,
     return ipu_assign(g, *w, ipu_scale(g, *w, 2, 1));
 }
 
-/* Before a loop a variable is what it was, after it what it has become. */
+/* Before a loop a variable has its old value, after it the new one. */
 START_TEST(variables_change_with_iterations)
 {
     struct device d = device_new();
@@ -154,7 +155,7 @@ static void build_problem(struct device *d, ipu_tensor *x)
     x[2] = ipu_variable(d->graph, "w", IPU_FLOAT32, 2, SHAPE(5, 1));
 }
 
-/* n iterations are the bits of n runs. */
+/* n iterations give the same bits as n runs. */
 START_TEST(training_is_that_of_as_many_runs)
 {
     struct device looped = device_new(), plain = device_new();

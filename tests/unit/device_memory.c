@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When host memory runs out.
+ * Host memory runs out.
  *
- * A tensor larger than any memory fails at ipu_engine_new. And this program
- * has an allocator of its own, before the C library's, that can fail at the
- * n-th request: a whole life of graph, executable and engine is gone through
- * for n = 1, 2, ... until it succeeds. Each time the failure must be reported
- * as what it is, and nothing may be kept. Sanitizers have allocators of their
- * own, so with them it is only the first.
+ * A tensor larger than any memory fails at ipu_engine_new. Besides, this
+ * program has an allocator of its own, before the C library's, that can fail at
+ * the n-th request: a graph, executable and engine are made, used and freed for
+ * n = 1, 2, ... until no request fails. Each failure must be reported as
+ * IPU_ERR_MEMORY, and nothing may leak. Sanitizers have allocators of their
+ * own: with them, only the first test runs.
  */
 #include "check_main.h"
 
@@ -17,7 +17,7 @@
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 
-/* They would end the program instead of returning NULL. */
+/* The sanitizers would end the program instead of returning NULL. */
 const char *__asan_default_options(void);
 __attribute__((visibility("default"))) const char *__asan_default_options(void)
 {
@@ -35,7 +35,7 @@ __attribute__((visibility("default"))) const char *__tsan_default_options(void)
 
 /* Requests until one fails; less than 0: none does. Used by one thread. */
 static long until_failure = -1;
-static long blocks; /* allocated and not freed, while counting */
+static long blocks; /* number allocated and not freed, while counting */
 static int counting;
 
 static int fails(void)
@@ -51,7 +51,7 @@ static void *counted(void *block)
     return block;
 }
 
-/* glibc's own, and its names for them. */
+/* These are glibc's allocators, and its names for them. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *block, size_t size);
@@ -157,7 +157,7 @@ START_TEST(memory_may_run_out_anywhere)
     int status = IPU_ERR_MEMORY;
 
     setenv("IPU_POISON", _i ? "1" : "0", 1);
-    MUST(live()); /* what is allocated once for all */
+    MUST(live()); /* some memory is allocated once for all */
     while (status == IPU_ERR_MEMORY) {
         long left;
 

@@ -315,7 +315,7 @@ START_TEST(builders_refuse)
     MUST(ipu_graph_new(&g));
     m->build(g);
     MUST_FAIL(ipu_compile(g, NULL, &x), m->status, m->words);
-    /* To the end: what is before is the place in the program. */
+    /* The text must end so: it begins with the place in the program. */
     ck_assert_str_eq(strstr(ipu_last_error(), m->words), m->words);
     ipu_graph_free(g);
 }

@@ -80,7 +80,7 @@ static void compile(ipu_offload offload, bool loop, int64_t bytes)
     MUST(ipu_compile_with(d.graph, &options, &d.executable));
 }
 
-/* Its weights after a few updates. */
+/* Returns the weights after a few updates. */
 static void run(bool loop, float *weights)
 {
     static float x[ROWS * WIDTH];
@@ -123,9 +123,8 @@ START_TEST(it_stays_where_there_is_room)
 }
 END_TEST
 
-/* What the program takes with and without it, on tiles that have room, and
- * little more than it takes at least: other than that, products take what is
- * free. */
+/* Returns the bytes that the program takes on tiles that are little larger than
+ * they must be: on others, products take what is free. */
 static int64_t least(ipu_offload offload, bool loop)
 {
     int64_t bytes = LARGE;

@@ -74,7 +74,7 @@ START_TEST(matmul_is_the_sum_over_the_inner_dimension)
 }
 END_TEST
 
-/* x times itself: one tensor as both inputs. */
+/* One tensor, x, is both inputs. */
 START_TEST(matmul_takes_one_tensor_twice)
 {
     ipu_tensor x = input("a", 2, SHAPE(2, 2));
@@ -193,7 +193,7 @@ START_TEST(reduce_sum_is_the_scaled_sum)
 }
 END_TEST
 
-/* In float, the small ones would be lost beside the large one. */
+/* Summed in float, the small ones would be lost beside the large one. */
 START_TEST(reduce_sum_keeps_small_elements)
 {
     ipu_tensor x = input("a", 1, SHAPE(MOST));

@@ -144,8 +144,8 @@ START_TEST(weights_may_start_at_0)
 }
 END_TEST
 
-/* By a rate of float32. The square of each weight alone is more than float16
- * can hold. */
+/* The rate is float32. The square of each weight alone is more than float16 can
+ * hold. */
 START_TEST(weights_may_be_halves)
 {
     struct state s = {.w = {0}};

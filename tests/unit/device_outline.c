@@ -103,7 +103,7 @@ static int64_t exchange_code(void)
     return info.exchange_code_bytes;
 }
 
-/* As it is without sharing. */
+/* Compiles without sharing. */
 static ipu_memory_info compile_plain(void)
 {
     ipu_compile_options plain = options;
@@ -155,7 +155,7 @@ START_TEST(what_fits_shares_nothing)
 }
 END_TEST
 
-/* What is said of steps, of tiles and of the whole is the same. */
+/* The reports on steps, on tiles and on the whole program agree. */
 START_TEST(what_is_shared_is_there_once)
 {
     int64_t own = 0, calls[1000] = {0};
@@ -278,7 +278,7 @@ START_TEST(what_lies_there_is_not_copied)
 }
 END_TEST
 
-/* What differs in shape, or in what its op is told, is not equal. */
+/* Steps that differ in shape, or in their op's attributes, are not equal. */
 START_TEST(what_differs_is_not_shared)
 {
     ipu_tensor w, y;
@@ -303,7 +303,7 @@ START_TEST(what_differs_is_not_shared)
 }
 END_TEST
 
-/* What the pass may not do is refused. */
+/* Without the pass, the program is refused. */
 START_TEST(without_it_the_program_is_too_large)
 {
     build_layers(16);
@@ -377,7 +377,7 @@ static void run(struct result *r)
     MUST(ipu_engine_read(d.engine, "w3", r->w, sizeof r->w));
 }
 
-/* In memory, and from a file. */
+/* The program runs from memory, and from a file. */
 START_TEST(results_are_the_same_bits)
 {
     static struct result plain, shared, loaded;

@@ -103,7 +103,7 @@ static const struct {
     {op_power, pow, 2, 0.8f, 0},
     {op_maximum, larger, 0, 2, 1},
     {op_minimum, smaller, 0, 2, 1},
-    /* Those that follow compare. */
+    /* The ops that follow compare. */
     {op_equal, are_equal, 0, 2, 1},
     {op_not_equal, are_not_equal, 0, 2, 1},
     {op_less, is_less, 0, 2, 1},
@@ -114,7 +114,7 @@ static const struct {
 enum { BINARY = sizeof binary / sizeof *binary };
 enum { MAXIMUM = 5, MINIMUM, ARITHMETIC };
 
-/* What is broadcast against what; y as it must be. */
+/* Shapes a and b that are broadcast, and the shape y of the result. */
 static const struct {
     int32_t ndima, ndimb, ndim;
     int64_t a[4], b[4], y[4];
@@ -280,8 +280,8 @@ START_TEST(integers_wrap_around)
 }
 END_TEST
 
-/* Where a^b does not depend on the one of them, the derivative by it is 0, not
- * NaN: on a if b is 0, on b if a is. */
+/* If a^b does not depend on one of them, the derivative by that is 0, not NaN:
+ * on a if b is 0, on b if a is. */
 START_TEST(derivatives_of_powers_at_0)
 {
     ipu_tensor u = device_floats(&d, "a", 1, SHAPE(2));
@@ -311,7 +311,7 @@ START_TEST(select_takes_one_or_the_other)
     ipu_tensor result = ipu_select(d.graph, c, u, v);
 
     device_fill(a, 6, 1);
-    a[0] = NAN; /* not taken, and so not seen */
+    a[0] = NAN; /* not chosen, so it has no effect */
     device_fill(b, 6, 2);
     MUST(ipu_output(d.graph, "y", result));
     device_load(&d);

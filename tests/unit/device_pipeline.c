@@ -161,8 +161,8 @@ START_TEST(a_profile_has_its_programs_and_events)
     ck_assert_ptr_nonnull(strstr(text, "1 backward"));
     ck_assert_ptr_nonnull(strstr(text, "update on IPU 1"));
     ck_assert_ptr_nonnull(strstr(text, "\"mini_batch\""));
-    /* What stages hand on goes from chip to chip, or stays. What the pipeline
-     * itself takes from the host is told after its programs. */
+    /* Data between stages moves between chips, or stays. Data that the pipeline
+     * takes from the host is reported after its programs. */
     *strstr(text, "\"pipeline_run\"") = '\0';
     ck_assert_double_eq(host_cycles(text, &n), 0);
     ck_assert_int_gt(n, 5);
@@ -190,7 +190,7 @@ START_TEST(streams_overlap_with_io_tiles)
 }
 END_TEST
 
-/* Those of the caller's thread alone, and of four, are the same. */
+/* The weights are the same with one thread, the caller's, and with more. */
 START_TEST(threads_do_not_change_anything)
 {
     cut(4, 0);

@@ -33,7 +33,7 @@ static int build_calling(void *context, ipu_graph *graph, int32_t ninputs,
     return n;
 }
 
-/* After the failure the pipeline does what it would have done without. */
+/* After the failure the pipeline goes on as if there had been none. */
 static void expect_it_goes_on(void)
 {
     MUST(ipu_infeed_stop(options.infeed));

@@ -23,10 +23,11 @@ struct parcel {
 static struct other {
     struct parcel parcels[MOST];
     int nparcels;
-    int calls, waits, failures; /* of ready; of wait: that, and for failed
-                                   runs */
+    int calls, waits,
+        failures; /* calls of ready, of wait, and of wait for failed runs */
     int ready_fails_at, wait_fails_at; /* calls; 0: never */
-    int position[MOST]; /* that the gradient's stage has, by number */
+    int position[MOST]; /* position of the gradient's stage, by the variable's
+                           number */
     char reason[1024];
 } other;
 
@@ -64,7 +65,7 @@ static int take_gradient(void *context, int32_t number, const char *variable,
     struct parcel *p = &o->parcels[o->nparcels];
 
     ck_assert_str_eq(variable, ipu_pipeline_variable(pipeline, number));
-    /* From the last to 0, and again. */
+    /* The numbers go from the last to 0, and again. */
     ck_assert_int_eq(number, MOST - 1 - o->nparcels);
     expect_progress(o->position[number], o->waits);
     if (++o->calls == o->ready_fails_at)
@@ -216,7 +217,7 @@ static int note_wait(void *context, int status)
     return 0;
 }
 
-/* What two stages share is complete when the first of them is. */
+/* A variable of two stages is complete when the first of them is. */
 START_TEST(a_shared_variable_is_given_once)
 {
     static int sides[] = {0, 1};
@@ -365,7 +366,7 @@ START_TEST(both_functions_are_needed)
 }
 END_TEST
 
-/* As if nothing had been: but elements are gone. */
+/* The pipeline goes on as if it had not failed, but for lost elements. */
 static void expect_it_goes_on(void)
 {
     MUST(ipu_infeed_stop(options.infeed));
@@ -427,7 +428,8 @@ START_TEST(a_wait_that_fails_ends_the_run)
 }
 END_TEST
 
-/* In the first update, and in the second. Two replicas, too. */
+/* A run fails in the first update, or in the second, with one or two
+ * replicas. */
 START_TEST(others_hear_of_a_run_that_fails)
 {
     exchange(4, 1 + _i / 2);
@@ -446,7 +448,7 @@ START_TEST(others_hear_of_a_run_that_fails)
 }
 END_TEST
 
-/* They have all gradients by then: it is the next that will not come. */
+/* The others have all gradients by then: the next ones will not come. */
 START_TEST(others_hear_of_an_update_that_fails)
 {
     exchange(4, _i);

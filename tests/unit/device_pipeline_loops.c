@@ -11,11 +11,11 @@
 
 enum { WIDTH = 6, OUTER = 3, INNER = 2, UPDATES = 20 };
 
-/* What a stage is made of: with ipu_repeat or written out. */
+/* A stage is built with ipu_repeat or written out. */
 static struct form {
     int loops; /* 1: ipu_repeat */
     int dropout, checkpoints, calls, nested;
-    int state; /* a variable that each iteration assigns */
+    int state; /* each iteration assigns a variable */
 } form;
 
 static int seen; /* calls of the host */
@@ -141,7 +141,7 @@ static int build_middle(void *context, ipu_graph *graph, int32_t ninputs,
     if (form.loops)
         MUST(ipu_repeat(graph, OUTER, outer_body, &v, 2, carried, NULL,
                         carried));
-    if (form.loops && form.state) /* as the loop has left it */
+    if (form.loops && form.state) /* the value after the loop */
         carried[0] = ipu_add(graph, carried[0], v.state);
     if (!form.loops)
         carried[0] = written_out(graph, &v, carried[0]);
@@ -310,7 +310,7 @@ START_TEST(the_loss_falls_as_its_gradient_says)
     read_all(after);
     first_loss = last_loss;
     MUST(ipu_pipeline_run(pipeline));
-    /* Of the loop's weights alone. */
+    /* Only the loop's weights are compared. */
     for (int i = 0; i < TRAINED; i++)
         for (int k = 0; k < MOST_WIDTH * MOST_WIDTH; k++) {
             double slope = (double)(before[i][k] - after[i][k]) / (double)rate;
@@ -325,7 +325,7 @@ START_TEST(the_loss_falls_as_its_gradient_says)
 }
 END_TEST
 
-/* In inference it is a loop, of which a program has one body. */
+/* In inference the stage keeps its loop, whose body the program has once. */
 START_TEST(inference_keeps_loops)
 {
     form = (struct form){.loops = 1, .nested = 1};
@@ -361,8 +361,8 @@ static int stops_there(void *context, int32_t replica, int64_t mini_batch,
     return mini_batch == fail_at ? -9 : 0;
 }
 
-/* In inference the loop assigns its variables: a run that fails leaves them as
- * they were. */
+/* In inference the loop assigns its variables: a failing run leaves them
+ * unchanged. */
 START_TEST(a_failing_run_takes_back_what_loops_assign)
 {
     float state = 0.75f, got;

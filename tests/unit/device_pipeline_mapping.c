@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which IPUs the stages of a pipeline are put on.
+ * The stages of a pipeline are mapped to IPUs.
  */
 #include "check_main.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a pipeline refuses, and how it says so.
+ * Pipelines refuse wrong arguments and programs, with a reason.
  */
 #include "check_main.h"
 

@@ -33,7 +33,8 @@ static void replicate(int replicas)
     memset(nseen, 0, sizeof nseen);
 }
 
-/* Which replica it is, in place of the rate; or a sum over replicas. */
+/* Builds a stage that gives the replica's index in place of the rate, or a sum
+ * over replicas. */
 static int build_indexed(void *context, ipu_graph *graph, int32_t ninputs,
                          const ipu_tensor *inputs, ipu_tensor *outputs)
 {
@@ -90,12 +91,13 @@ static int apply_mean(void *context, ipu_graph *graph, int32_t noutputs,
     return apply(context, graph, noutputs, outputs, count, variables, means);
 }
 
-/* They would be sums of one. */
+/* Sums over replicas are refused: each stage compiles for one replica, where
+ * they would be sums of one. */
 START_TEST(sums_over_replicas_are_refused)
 {
     cut(2, 0);
     stages[1].build = build_sum;
-    start(); /* of one replica that is what they are */
+    start(); /* with one replica, they are just that */
     ipu_pipeline_free(pipeline);
     pipeline = NULL;
     replicate(2);

@@ -93,7 +93,7 @@ static void restart_data(void)
     MUST(ipu_infeed_start(options.infeed));
 }
 
-/* After a failure: as if there had been none. */
+/* After a failure the pipeline goes on as if there had been none. */
 static void expect_it_goes_on(void)
 {
     restart_data();
@@ -240,7 +240,7 @@ START_TEST(readers_hear_of_a_run_that_fails)
                      0);
     MUST_FAIL(ipu_pipeline_run(pipeline), IPU_ERR_END, "mini-batch 6 of 8");
     pthread_join(thread, NULL);
-    /* Those that had left the last stage by then. */
+    /* The mini-batches that had left the last stage by then are there. */
     ck_assert_int_eq(taken, 6 - 3);
     MUST(ipu_outfeed_clear(losses_of));
     finish();
@@ -251,7 +251,8 @@ END_TEST
 /* -------------------------------------------------------------- the data set
  */
 
-/* In the middle of a mini-batch of all replicas, and of the second update. */
+/* The data ends in the middle of a mini-batch of all replicas, and of the
+ * second update. */
 START_TEST(data_that_ends_is_told)
 {
     ipu_outfeed_options o = plain_outfeed();

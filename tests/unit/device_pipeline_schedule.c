@@ -28,7 +28,8 @@ static ipu_schedule_info plan_of(const ipu_schedule_options *o)
     return info;
 }
 
-/* multiple of, ramp-up, ramp-down, slots, executions */
+/* Compares the numbers of a schedule: multiple of, ramp-up, ramp-down, slots,
+ * executions. */
 static void check_numbers(const ipu_schedule_options *o, int64_t multiple,
                           int64_t up, int64_t down, int64_t slots)
 {

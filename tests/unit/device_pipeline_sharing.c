@@ -11,7 +11,7 @@
 
 #include "pipelined.h"
 
-/* w0 is shared by up to 9 replicas, w1 by up to 5, b1 by none. */
+/* Up to 9 replicas share w0, up to 5 share w1, none share b1. */
 enum { HIDDEN = 61, W0 = FEATURES * HIDDEN, W1 = HIDDEN * CLASSES, MOST = 8 };
 
 static const char *const names[] = {"w0", "w1", "b1"};
@@ -288,8 +288,8 @@ START_TEST(bytes_and_collectives_follow_the_formula)
 }
 END_TEST
 
-/* What was saved with shared state goes on without it, and back; the last
- * replica's share ends before the others'. */
+/* Variables that were saved with shared state can be loaded without it, and the
+ * other way round; the last replica's share ends before the others'. */
 START_TEST(state_is_read_and_written_as_a_whole)
 {
     float values[W0];
@@ -324,7 +324,7 @@ START_TEST(state_is_read_and_written_as_a_whole)
     ck_assert_int_eq(updates, 7);
     MUST(ipu_pipeline_write(whole.pipeline, "updates", &updates, 4));
     expect_all_same();
-    close_job(&shared); /* both go on from the first element */
+    close_job(&shared); /* both read on from the first element */
     open_job(&shared);
     for (int i = 0; i < 3; i++)
         for (int k = -1; k < 2; k++) {

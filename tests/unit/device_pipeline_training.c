@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a pipeline can be told about training, against the same as one program:
- * reductions, accumulators, recomputation, dropout, concurrent stages, batch
- * serialization, what goes out, and what that does to memory and cycles.
+ * A pipeline trains as one program does, with each of its options: reductions,
+ * accumulators, recomputation, dropout, concurrent stages, batch serialization
+ * and outputs. The options change memory and cycles.
  */
 #include "check_main.h"
 
@@ -98,7 +98,7 @@ START_TEST(recomputation_changes_no_bit)
 }
 END_TEST
 
-/* What waits are a stage's inputs, and the counter of a dropout. */
+/* The stash has a stage's inputs, and the counter of a dropout. */
 START_TEST(the_stash_of_a_recomputed_stage_is_its_inputs)
 {
     cut(2, _i);
@@ -520,7 +520,7 @@ START_TEST(accounts_are_those_of_equal_stages)
         if (schedule == IPU_SCHEDULE_GROUPED)
             ck_assert_msg(fabs(run_info().idle_fraction - ideal) < 0.02,
                           "idle %g, ideal %g", run_info().idle_fraction, ideal);
-        /* There and back over three borders, 16 times. */
+        /* Tensors go forward and back over three borders, 16 times. */
         ck_assert_int_eq(run_info().inter_ipu_bytes, 16 * 3 * 2 * tensor);
         ck_assert_int_eq(stage_info(1).sent_bytes, 2 * tensor);
         ck_assert_int_gt(run_info().exchange_cycles, 0);
@@ -542,7 +542,8 @@ START_TEST(accounts_are_those_of_equal_stages)
 }
 END_TEST
 
-/* What is offloaded is not on the chip, takes longer, and changes nothing. */
+/* An offloaded tensor is not on the chip, takes longer, and changes no
+ * result. */
 START_TEST(offloading_moves_bytes_and_costs_cycles)
 {
     int64_t on_chip[2], total[2];

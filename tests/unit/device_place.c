@@ -13,10 +13,10 @@ static struct device d;
 static _Alignas(64) float gradient[N], weights[N], x[N];
 static float out[N];
 
-/* What the host did. */
+/* Records the host's calls. */
 static struct {
     int calls, receives;
-    int status; /* for the next receive to return */
+    int status; /* status that the next receive returns */
     float seen[N];
     void *called_with, *received_with;
 } host;
@@ -47,7 +47,8 @@ static int on_receive(void *context, const char *name, void *data,
     return host.status;
 }
 
-/* loss = sum(x w), w -= 0.5 average(gradient); the gradient is x. */
+/* The program: loss = sum(x w), w -= 0.5 average(gradient); the gradient is
+ * x. */
 static void set_up(void)
 {
     ipu_tensor in, w, g, a;
@@ -238,7 +239,7 @@ START_TEST(misuse_of_receives_is_told)
 }
 END_TEST
 
-/* What a receive takes is the host's time on the chip. */
+/* The cycles of a receive count as host time on the chip. */
 START_TEST(a_receive_is_a_stream)
 {
     ipu_memory_info memory = {.size = sizeof memory};

@@ -111,7 +111,7 @@ START_TEST(it_stops_wherever_it_is_told_to)
                       "the phase is not in: %s", ipu_last_error());
     }
     ck_assert_int_gt(tried, 20);
-    MUST(compile(-1, 0)); /* the graph is as it was */
+    MUST(compile(-1, 0)); /* the graph is unchanged */
 }
 END_TEST
 
@@ -130,7 +130,7 @@ START_TEST(who_watches_changes_nothing)
 }
 END_TEST
 
-/* No steps, nothing to count: still each phase. */
+/* Without steps nothing is counted, but each phase is reported. */
 START_TEST(an_empty_graph_has_phases)
 {
     device_free(&d);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much of a tile products may take in between: less of it is never more
- * temporary memory nor fewer cycles, of single products, and of programs, whose
- * results are the same bits. Whoever may say it is heard, files keep it,
- * reports tell it, and what it cannot be is refused.
+ * A proportion limits how much of a tile a product may take for temporaries. A
+ * smaller one gives no more temporary memory and no fewer cycles, for single
+ * products and for programs, whose results are the same bits. It can be set in
+ * several places, files keep it, reports have it, and wrong ones are refused.
  */
 #include "check_main.h"
 
@@ -56,7 +56,7 @@ START_TEST(less_takes_no_more_memory_and_no_fewer_cycles)
 
         p.available_memory_proportion = proportions[i];
         if (ipu_model_product(&target, &p, NULL, &cycles) == IPU_ERR_FULL)
-            continue; /* its operands alone fill the chip */
+            continue; /* the operands alone fill the chip */
         ck_assert_int_ge(cycles.temporary_bytes, last_bytes);
         ck_assert_int_le(cycles.total, last_cycles);
         last_bytes = cycles.temporary_bytes;
@@ -65,7 +65,7 @@ START_TEST(less_takes_no_more_memory_and_no_fewer_cycles)
 }
 END_TEST
 
-/* Where it is the memory that limits a plan, and the usual is 0.6. */
+/* Here memory limits the plan, and the default is 0.6. */
 START_TEST(a_product_keeps_to_its_proportion)
 {
     ipu_target target = {.size = sizeof target};
@@ -80,7 +80,7 @@ START_TEST(a_product_keeps_to_its_proportion)
     for (int i = 0; i < PROPORTIONS; i++) {
         p.available_memory_proportion = proportions[i];
         MUST(ipu_model_product(&target, &p, NULL, &cycles));
-        if (proportions[i] >= 0.3) /* sums alone are a sixth of a tile */
+        if (proportions[i] >= 0.3) /* sums alone take a sixth of a tile */
             ck_assert_double_le((double)cycles.temporary_bytes,
                                 proportions[i] * (double)target.bytes_per_tile);
         if (proportions[i] == 0.6)
@@ -139,7 +139,7 @@ static void compile(double all, double matmul, double convolution)
                              .convolution_memory_proportion = convolution};
 
     MUST(ipu_target_find("mk2", &small));
-    small.tiles = 32; /* so that memory is what limits them */
+    small.tiles = 32; /* memory shall limit the products */
     small.bytes_per_tile = 512 << 10;
     MUST(ipu_compile_with(d.graph, &o, &d.executable));
 }
@@ -229,7 +229,8 @@ START_TEST(programs_take_less_and_compute_the_same)
 }
 END_TEST
 
-/* What a product says itself, then its kind, then all, then 0.6. */
+/* A product's own proportion counts first, then that of its kind, then that of
+ * all, then 0.6. */
 START_TEST(the_nearest_word_counts)
 {
     build(d.graph, _i ? 0.07 : 0);
@@ -254,7 +255,7 @@ START_TEST(the_nearest_word_counts)
 }
 END_TEST
 
-/* Also a body's. */
+/* The product is in a loop's body. */
 static int square(ipu_graph *g, void *context, int32_t ninputs,
                   const ipu_tensor *inputs, int32_t noutputs,
                   ipu_tensor *outputs)

@@ -20,8 +20,8 @@ enum { GRAPHS = 300, OPS = 24, SIDE = 6, COUNT = SIDE * SIDE, SINKS = 8 };
 
 enum { PASSES = 15 }; /* all of them, as bits */
 
-/* What a run gives the host: of calls, in the order of their names (which
- * comes first is the compiler's choice), of outputs, of variables. */
+/* The data that a run gives the host: of calls, in the order of their names
+ * (the compiler chooses the order of calls), of outputs, and of variables. */
 struct results {
     float data[2 * SINKS + 2][COUNT];
     int64_t counts[2 * SINKS + 2];
@@ -46,7 +46,7 @@ static int choose(uint64_t *state, int n)
     return (int)(device_random(state) % (uint64_t)n);
 }
 
-/* As a picture, so that the ops on images take part. */
+/* Reshapes x to an image, so that the ops on images take part. */
 static ipu_tensor through_images(ipu_graph *g, ipu_tensor x, ipu_tensor k)
 {
     ipu_conv_options same = {.size = sizeof same, .stride = {1, 1}, .same = 1};
@@ -111,7 +111,7 @@ static ipu_tensor random_op(ipu_graph *g, uint64_t *state, ipu_tensor a,
     case 14: return ipu_gather(g, a, ipu_argmax(g, b, 1), choose(state, 2));
     default:
         b = ipu_reshape(g, b, 3, SHAPE(1, COUNT, 1));
-        b = ipu_relu(g, b); /* in place of an alias, if of nothing else */
+        b = ipu_relu(g, b); /* in place of an alias, if nothing else reads it */
         return ipu_add(g, a, ipu_reshape(g, b, 2, SHAPE(SIDE, SIDE)));
     }
 }
@@ -241,7 +241,7 @@ START_TEST(passes_change_no_bit)
 }
 END_TEST
 
-/* So that the test above cannot pass on NaN alone. */
+/* Without this check, the test above could pass on NaN alone. */
 START_TEST(most_results_are_numbers)
 {
     static struct results results;

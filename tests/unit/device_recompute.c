@@ -12,7 +12,7 @@
 
 enum { ROWS = 96, WIDTH = 24, LAYERS = 9, CLASSES = 5 };
 
-/* How activations are kept. */
+/* Ways to keep activations. */
 enum { PLAIN, CHECKPOINTS, CHOSEN, WAYS };
 
 struct network {
@@ -40,8 +40,8 @@ static ipu_tensor layer(struct network *n, ipu_tensor x)
     return ipu_bias_add(graph, ipu_matmul(graph, x, w), b);
 }
 
-/* What a layer does beside its product; of some, the next but one sees what
- * came in, too. */
+/* Adds a layer's op after its product; the next layer but one sees some layers'
+ * inputs, too. */
 static ipu_tensor activation(struct network *n, int i, ipu_tensor x,
                              ipu_tensor step)
 {
@@ -133,7 +133,7 @@ static void fill_inputs(struct network *n, float *x, int32_t *y)
     device_connect(&n->d, "y", y, ROWS);
 }
 
-/* At the peak, beside variables. */
+/* Returns the bytes at the peak, without variables. */
 static int64_t transient(const struct network *n)
 {
     return device_memory(&n->d).peak_bytes -
@@ -196,8 +196,7 @@ static void note_steps(const struct network *n, int32_t *loss, int32_t *first,
     }
 }
 
-/* What is computed again is counted, and comes when the backward pass has
- * begun. */
+/* Recomputed steps are counted, and run when the backward pass has begun. */
 START_TEST(memory_falls_and_cycles_rise)
 {
     int64_t cycles, plain;
@@ -442,7 +441,7 @@ static int halved(ipu_graph *graph, void *context, int32_t ninputs,
     return 0;
 }
 
-/* Before a checkpoint come what a loop makes and what the host gives: they are
+/* A loop's outputs and the host's data come before a checkpoint: they are
  * kept. */
 START_TEST(loops_and_the_host_are_not_asked_again)
 {

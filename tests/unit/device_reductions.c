@@ -47,7 +47,7 @@ static const struct {
 };
 enum { REDUCED = sizeof reduced / sizeof *reduced, LAST_FULL = REDUCED - 1 };
 
-/* Into wanted, by the definition. Returns how many results there are. */
+/* Computes wanted by the definition. Returns how many results there are. */
 static int64_t reduce(int kind, int c)
 {
     bool gone[5] = {0};
@@ -126,7 +126,7 @@ START_TEST(nan_and_infinity_in_reductions)
 }
 END_TEST
 
-/* In float, the small ones would be lost beside the large one. */
+/* Summed in float, the small ones would be lost beside the large one. */
 START_TEST(sums_keep_small_elements)
 {
     const int32_t axis = 0;
@@ -147,7 +147,7 @@ START_TEST(derivatives_of_reductions)
 
     if (c == 1 || (kind == MAX && c == LAST_FULL))
         return;
-    spread = 20; /* so that the largest stays the largest */
+    spread = 20; /* the largest must stay the largest */
     check_gradients(
         reductions[kind](d.graph, variable(reduced[c].ndim, reduced[c].shape),
                          reduced[c].naxes, reduced[c].axes, _i % 2));

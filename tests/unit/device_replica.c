@@ -341,7 +341,7 @@ START_TEST(accumulation_divides_the_exchanges)
         ck_assert_int_eq(stats().done, 3 * ((step + 1) / 5));
     }
     ck_assert_int_eq(stats().runs, 20);
-    /* In the middle of an update, what was accumulated is their own. */
+    /* In the middle of an update, each replica has its own accumulated sums. */
     MUST(ipu_replicas_run(replicas));
     ck_assert_int_eq(ipu_replicas_check_equal(replicas), 3);
 }
@@ -350,7 +350,7 @@ END_TEST
 /* ----------------------------------------------------------------- in loops */
 
 struct descent {
-    int32_t fails_in; /* the replica whose host call fails; -1: none */
+    int32_t fails_in; /* the replica whose call of the host fails; -1: none */
 };
 
 static int may_fail(void *context, const char *name, void *data, int64_t count)
@@ -362,7 +362,7 @@ static int may_fail(void *context, const char *name, void *data, int64_t count)
     return *(const int32_t *)data == descent->fails_in && ++calls == 3 ? -6 : 0;
 }
 
-/* w -= 0.1 mean (w - x); the index goes to the host each time. */
+/* The program: w -= 0.1 mean (w - x); the host gets the index each time. */
 static int descend(ipu_graph *graph, void *context, int32_t ninputs,
                    const ipu_tensor *inputs, int32_t noutputs,
                    ipu_tensor *outputs)
@@ -390,7 +390,7 @@ START_TEST(replicas_meet_in_loops)
 
     MUST(ipu_repeat(d.graph, 25, descend, &descent, 1, &in, NULL, &out));
     MUST(ipu_output(d.graph, "y", out));
-    options.threads = 1; /* as many as it takes, all the same */
+    options.threads = 1; /* one thread runs all replicas */
     start(_i);
     connect("x", values, 3 * (size_t)_i);
     connect("y", got, 3 * (size_t)_i);
@@ -549,7 +549,8 @@ START_TEST(loops_know_which_replica_they_are)
 }
 END_TEST
 
-/* As many as there can be: the account does not wrap around. */
+/* A loop may run as often as a number can say: the account does not wrap
+ * around. */
 START_TEST(endless_loops_have_an_account)
 {
     struct descent descent = {-1};
@@ -565,7 +566,8 @@ START_TEST(endless_loops_have_an_account)
 }
 END_TEST
 
-/* What is due in one replica alone cannot be added up over all. */
+/* A sum in an update that is due in one replica only cannot be made over
+ * all. */
 START_TEST(updates_are_due_in_all_replicas)
 {
     ipu_tensor in = device_floats(&d, "x", 1, SHAPE(1)), sum;
@@ -597,7 +599,7 @@ START_TEST(updates_are_due_in_all_replicas)
 }
 END_TEST
 
-/* Of 3 gradients, 140 + 28 + 84 bytes. */
+/* There are 3 gradients, of 140 + 28 + 84 bytes. */
 START_TEST(sums_are_sent_together_up_to_the_buffer)
 {
     static const struct {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What replicas are told to send, against what they have done: collectives are
- * counted where engines meet, bytes follow from a formula for each tensor. For
- * each optimiser, gradients accumulated or not, in runs, loops and loops of
- * loops, by sums of whole gradients or with state that replicas share. And
- * which variables must be equal in all of them.
+ * The account of what replicas send equals what they do: collectives are
+ * counted where engines meet, and bytes follow from a formula for each tensor.
+ * This holds for each optimiser, with gradients accumulated or not, in runs,
+ * loops and loops of loops, by sums of whole gradients or with state that
+ * replicas share. The account also says which variables must be equal in all
+ * replicas.
  */
 #include "check_main.h"
 
@@ -106,8 +107,8 @@ static int outer(ipu_graph *g, void *context, int32_t ninputs,
     return 0;
 }
 
-/* In no loop, in one of 16, in one of 8 within one of 2. Returns how many
- * mini-batches there are in a run. */
+/* Builds the program in no loop, in one of 16, or in one of 8 within one of 2.
+ * Returns how many mini-batches there are in a run. */
 static int build(struct program *p, int loops)
 {
     ipu_tensor x = device_floats(&d, "x", 1, SHAPE(LARGE)), y;
@@ -141,7 +142,8 @@ static int64_t ring(int64_t elements, int n)
     return 2 * (n - 1) * ((elements * 4 + n - 1) / n);
 }
 
-/* Of one update. LAMB adds up two lengths of what is shared. */
+/* Returns the bytes of one update. LAMB adds up two lengths of what is
+ * shared. */
 static int64_t bytes_of(const struct program *p)
 {
     ipu_system system = {.size = sizeof system};
@@ -240,7 +242,7 @@ static int passed_over(const char *name)
 }
 
 /* In the middle of an update sums are each replica's own, and afterwards what
- * is left of them. _i: runs. */
+ * is left of them. _i is the number of runs. */
 START_TEST(accumulators_may_differ)
 {
     struct program p = {.kind = ADAM, .mini = 3, .replicas = 2};
@@ -264,7 +266,7 @@ START_TEST(accumulators_may_differ)
 }
 END_TEST
 
-/* Those of gradients that have been averaged may not. */
+/* Accumulators of averaged gradients may not differ. */
 START_TEST(accumulators_of_averages_must_be_equal)
 {
     ipu_tensor w = ipu_variable(d.graph, "w", IPU_FLOAT32, 1, SHAPE(LARGE));

@@ -318,8 +318,8 @@ START_TEST(a_profile_is_what_the_executable_tells)
 }
 END_TEST
 
-/* What lies on a tile at a step, of blocks and what the step needs, is what
- * the step says of its fullest tile. */
+/* The blocks on a tile at a step, and the step's own memory, add up to the
+ * bytes of the step's fullest tile. */
 START_TEST(blocks_explain_the_fullest_tile_of_each_step)
 {
     json_t *json;
@@ -462,13 +462,13 @@ static void accumulate(ipu_offload offload, const ipu_target *target)
     MUST(ipu_profile_add(profile, "p", 0, d.executable, NULL));
 }
 
-/* Its state lies beside the chip. */
+/* The network's state is offloaded. */
 static void accumulating_network(void)
 {
     accumulate(IPU_OFFLOAD_ON, NULL);
 }
 
-/* In words, and as numbers that come back from a file. */
+/* The reason is a text, and numbers that can be read back from a file. */
 START_TEST(why_it_lies_beside_the_chip_is_told)
 {
     const json_t *memory;

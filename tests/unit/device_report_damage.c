@@ -131,7 +131,7 @@ START_TEST(what_cannot_be_is_refused)
 }
 END_TEST
 
-/* There is a link, to nothing. */
+/* The directory is a link to nothing. */
 START_TEST(a_directory_that_is_not_there)
 {
     const char *folder = report_folder();

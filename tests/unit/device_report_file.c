@@ -292,7 +292,7 @@ static int try_changed(const json_t *json)
     for (int form = 0; form < 3; form++) {
         MUST(ipu_profile_print(again, form, &output));
         free(output);
-        output = NULL; /* they may have nothing in common any more */
+        output = NULL; /* they may have nothing in common */
         ipu_profile_compare_print(profile, again, form, &output);
         free(output);
     }

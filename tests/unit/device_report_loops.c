@@ -8,7 +8,7 @@
 
 #include "profiled.h"
 
-/* x becomes relu(x w), 5 times; in each of 3 rounds. */
+/* The inner loop makes relu(x w) of x, 5 times, in each of 3 rounds. */
 static int inner(ipu_graph *g, void *context, int32_t ninputs,
                  const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
 {
@@ -195,7 +195,7 @@ START_TEST(a_loop_of_estimates_is_one)
 }
 END_TEST
 
-/* What a loop uses does not merely wait while it runs. */
+/* A block that a loop uses does not count as waiting while the loop runs. */
 START_TEST(a_loop_uses_what_its_body_uses)
 {
     json_t *json;

@@ -247,7 +247,7 @@ START_TEST(a_slower_pipeline_is_found)
 }
 END_TEST
 
-/* What cannot be is refused when it is read. */
+/* Impossible numbers are refused when a profile is read. */
 START_TEST(numbers_that_cannot_be_are_refused)
 {
     static const struct {

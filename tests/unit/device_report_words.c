@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What follows from a profile: what bounds the program, in words, and what
- * would make it faster or smaller, against the same figures added up here.
+ * A profile's findings say what bounds the program, and what would make it
+ * faster or smaller. The same figures are added up here.
  */
 #include "check_main.h"
 
@@ -164,8 +164,8 @@ static bool uses(const json_t *entry, size_t step)
     return false;
 }
 
-/* How full the fullest tile is if a block is there only in the steps that use
- * it. */
+/* Returns how full the fullest tile is if a block is there only in the steps
+ * that use it. */
 static int64_t peak_if_dropped(const json_t *program, int32_t which)
 {
     const json_t *entry =
@@ -202,7 +202,8 @@ START_TEST(what_waits_over_the_peak_may_be_made_again)
     memory = json_object_get(program, "memory");
     tile = (int32_t)report_number(memory, "fullest_tile");
     which = (int32_t)report_number(f, "block");
-    /* No more than it has there; it costs what it takes to make it. */
+    /* The block saves no more than it has there; the cost is that of making it
+     * again. */
     ck_assert_int_gt(report_number(f, "bytes"), 0);
     ck_assert_int_le(report_number(f, "bytes"),
                      ipu_executable_block_on_tile(d.executable, which, tile));

@@ -63,9 +63,9 @@ static const float between[] = {
 };
 enum { BETWEEN = sizeof between / sizeof *between };
 
-/* Only two numbers come out, next to each other, on both sides of x; and their
- * mean is x: 65536 draws of a step have a deviation of at most 1 / 512 of it,
- * and 5 of these are one in two millions. */
+/* A draw gives one of two numbers, next to each other, on both sides of x; and
+ * their mean is x: 65536 draws of a step have a deviation of at most 1 / 512 of
+ * it, and 5 of these are one in two millions. */
 START_TEST(the_mean_of_many_draws)
 {
     static uint16_t got[DRAWS];
@@ -109,7 +109,7 @@ START_TEST(what_a_half_has_stays)
 }
 END_TEST
 
-/* As they are rounded to the nearest. */
+/* Values beyond the range are rounded as round-to-nearest does. */
 START_TEST(what_is_too_large)
 {
     static const struct {
@@ -151,7 +151,7 @@ START_TEST(seed_and_step_decide)
         differ += first[i] != second[i];
     if (_i == 0)
         ck_assert_int_eq(differ, 0);
-    else /* of each, 0.307: they differ with the probability 0.43 */
+    else /* each is 1 with 0.307: they differ with the probability 0.43 */
         ck_assert_int_gt(differ, DRAWS * 4 / 10);
 }
 END_TEST
@@ -161,7 +161,8 @@ END_TEST
 
 enum { N = 64, STEPS = 4000 };
 
-/* w = w + 0.0001 in float16, of which the nearest to 1 leaves nothing. */
+/* Computes w = w + 0.0001 in float16, where rounding to nearest leaves 1
+ * unchanged. */
 static void count_up(bool stochastic, const ipu_target *target, uint16_t *w)
 {
     ipu_tensor v = ipu_variable(d.graph, "w", IPU_FLOAT16, 1, SHAPE(N));
@@ -293,7 +294,7 @@ static int differentiate(ipu_graph *graph, void *context, int32_t ninputs,
     ipu_tensor sum = ipu_cast(graph, *v, IPU_FLOAT32), slope;
 
     (void)ninputs, (void)inputs, (void)noutputs;
-    for (int i = 0; i < 40; i++) /* the body's first tensors are many */
+    for (int i = 0; i < 40; i++) /* the body begins with many tensors */
         sum = ipu_tanh(graph, sum);
     sum = ipu_reduce_sum(graph, sum, 1);
     MUST(ipu_gradients(graph, sum, 1, v, &slope));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What cannot be done while a program runs, by a function of the host that the
- * run calls: the run goes on, and its numbers are right.
+ * A function of the host, called by a run, may not change the program: it is
+ * refused, the run goes on, and its numbers are right.
  */
 #include <string.h>
 
@@ -22,13 +22,14 @@ static int calls, attempts; /* functions called; refusals of them */
         ck_assert_str_eq(ipu_last_error(), (text));                            \
     } while (0)
 
-/* What a function of the host gives: x as it is. */
+/* A function of the host gives x unchanged. */
 static void give(void *data)
 {
     memcpy(data, in, sizeof in);
 }
 
-/* y = (x + v)^2, row 0 of rows is x; x + v goes to the host first. */
+/* Builds y = (x + v)^2, stores x in row 0 of rows; x + v goes to the host
+ * first. */
 static void build(ipu_host_fn fn)
 {
     ipu_remote_buffer rows;

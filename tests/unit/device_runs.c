@@ -17,7 +17,7 @@ enum { N = 4 };
 static struct device d;
 static float in[N] = {1, 2, 3, 4}, out[N], weights[N] = {10, 20, 30, 40};
 
-/* What a host call is to do, and what it saw. */
+/* Tells a host call what to return, and records what it saw. */
 static struct {
     int status; /* to return */
     ipu_engine *run;
@@ -42,7 +42,7 @@ static int on_call(void *context, const char *name, void *data, int64_t count)
     return call.status;
 }
 
-/* out = x v, and a host call of x v. Integers beside them. */
+/* The program: out = x v, and a host call of x v, and some integers. */
 static void set_up(void)
 {
     ipu_tensor x, v, y;

@@ -23,8 +23,8 @@ static void tear_down(void)
 
 enum { SGD, MOMENTUM, ADAM, OPTIMIZERS };
 
-/* tanh layers, one loss. shards: 0 none, 1 by hand (two), else that many
- * automatically. */
+/* Builds tanh layers and one loss. shards: 0 none, 1 by hand (two), else that
+ * many automatically. */
 static void build(ipu_graph *g, int shards, int64_t width, int kind,
                   ipu_tensor *v, ipu_tensor *slopes)
 {

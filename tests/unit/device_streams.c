@@ -12,7 +12,7 @@
 /* The names by which tests know an element. */
 static const char *const d_names[] = {"d1", "d2"};
 
-/* counter + 1; d1 = x1 + x2, d2 = x1 - x2 to the outfeed. */
+/* The body: counter + 1; d1 = x1 + x2, d2 = x1 - x2 to the outfeed. */
 static int sum_and_difference(ipu_graph *g, void *context, int32_t ninputs,
                               const ipu_tensor *in, int32_t noutputs,
                               ipu_tensor *out)

@@ -110,7 +110,7 @@ START_TEST(programs_cannot_have_them)
 
     m->build(d.graph);
     MUST_FAIL(ipu_compile(d.graph, NULL, &d.executable), m->status, m->text);
-    /* To the end: what is before is the place in the program. */
+    /* The text must end so: it begins with the place in the program. */
     ck_assert_str_eq(strstr(ipu_last_error(), m->text), m->text);
 }
 END_TEST

@@ -254,7 +254,7 @@ START_TEST(a_consumer_gives_up)
 }
 END_TEST
 
-/* Who waits for a run that fails is told. */
+/* A thread that waits for a failing run gets its error. */
 START_TEST(a_run_fails_while_someone_waits)
 {
     const ipu_outfeed_options options = outfeed_options(IPU_OUTFEED_ALL);

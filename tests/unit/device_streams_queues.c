@@ -129,7 +129,7 @@ START_TEST(read_ahead)
 }
 END_TEST
 
-/* At the end of the data it begins anew; an empty data set ends. */
+/* At its end the data begins anew; an empty data set ends. */
 START_TEST(data_repeats)
 {
     struct source source = source_of(1, 1);

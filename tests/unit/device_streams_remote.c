@@ -63,7 +63,8 @@ START_TEST(rows_are_loaded_and_stored_in_order)
 }
 END_TEST
 
-/* Also where only the host reads what was loaded before a store. */
+/* The order also holds if only the host reads what was loaded before a
+ * store. */
 START_TEST(rows_are_loaded_before_they_are_stored)
 {
     struct device d = device_new();

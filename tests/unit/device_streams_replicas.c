@@ -11,7 +11,7 @@
 
 enum { REPLICAS = 3, ITERATIONS = 10 };
 
-/* carried + x; x to the outfeed. */
+/* The body: carried + x; x goes to the outfeed. */
 static int add_up(ipu_graph *g, void *context, int32_t ninputs,
                   const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
 {

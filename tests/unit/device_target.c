@@ -281,7 +281,7 @@ START_TEST(pods_of_several_racks_are_joined_by_gateways)
     ck_assert_str_eq(pod.ipu.name, _i < 2 ? "mk2" : "bow");
     MUST(ipu_system_path(&pod, 0, 2, &within, &hops));
     ck_assert_int_eq(hops, 1);
-    /* To the same place of the next rack: over one gateway. */
+    /* The same chip of the next rack is one gateway away. */
     MUST(ipu_system_path(&pod, 5, 69, &width, &hops));
     ck_assert_int_eq(hops, 1);
     ck_assert_double_eq(width, pod.gateway_bytes_per_second);

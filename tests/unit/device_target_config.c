@@ -41,7 +41,7 @@ START_TEST(auto_select_takes_the_first_that_are_free)
     ck_assert_int_eq(apply(), 3);
     ck_assert_str_eq(chips.name, "M2000");
     ck_assert_int_eq(devices[0].id, 0);
-    ck_assert_int_eq(devices[1].id, 5); /* chips 2 and 3: the second two */
+    ck_assert_int_eq(devices[1].id, 5); /* chips 2 and 3 are the second two */
     ck_assert_int_eq(devices[1].count, 2);
     ck_assert_int_eq(devices[1].ipus[0], 2);
     ck_assert_int_eq(devices[2].ipus[0], 1);

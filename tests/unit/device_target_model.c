@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the model says of pieces of work: what is published of chips, within a
- * tenth; how it changes with sizes and loads; and what it refuses.
+ * The model's costs of pieces of work are within a tenth of published figures
+ * of chips, change with sizes and loads as they must, and are refused for
+ * impossible work.
  */
 #include "check_main.h"
 
@@ -330,8 +331,8 @@ START_TEST(small_messages_wait_for_turns)
 }
 END_TEST
 
-/* What replicas add up lies on as many tiles as it has words for: a few numbers
- * are sent by a few tiles, not by all. */
+/* A reduced tensor lies on as many tiles as it has words for: a few tiles send
+ * a few numbers, not all. */
 START_TEST(few_numbers_do_not_load_a_link)
 {
     ipu_sharding_cost few = {.size = sizeof few}, many = few;
@@ -347,7 +348,7 @@ START_TEST(few_numbers_do_not_load_a_link)
 }
 END_TEST
 
-/* ceil(15 ns x clock x hops x 2), hops = 1 + ipus / 4. */
+/* The cycles are ceil(15 ns x clock x hops x 2), with hops = 1 + ipus / 4. */
 START_TEST(chips_meet_over_half_of_the_ladder)
 {
     const struct {
@@ -546,8 +547,8 @@ static int64_t ceil_div(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* What does not fit comes in slices of what is summed up; on a Mk1, of the
- * output, each of which fetches all rows again. */
+/* A product that does not fit is computed in slices of its sum; on a Mk1, of
+ * its output, each of which fetches all rows again. */
 START_TEST(products_without_room_come_in_slices)
 {
     const ipu_product product = {.size = sizeof product,
@@ -644,7 +645,8 @@ START_TEST(a_product_that_does_not_fit_says_so)
 }
 END_TEST
 
-/* As many multiplications, but inputs that are fetched once for nine. */
+/* A convolution has as many multiplications, but its inputs are fetched once
+ * for nine. */
 START_TEST(a_convolution_fetches_less_than_a_product)
 {
     ipu_target mk2 = chip("mk2");
@@ -665,8 +667,8 @@ START_TEST(a_convolution_fetches_less_than_a_product)
 }
 END_TEST
 
-/* So does the derivative of its kernel; with few channels, patches are
- * cheaper than a pass for each position. */
+/* The derivative of its kernel fetches less, too; with few channels, patches
+ * are cheaper than a pass for each position. */
 START_TEST(derivatives_of_kernels_fetch_less_than_products)
 {
     ipu_target mk2 = chip("mk2");

@@ -34,7 +34,7 @@ static ipu_memory_info compiled(void)
     return device_memory(&d);
 }
 
-/* y = relu(x w), x: [64, 128], w: [128, 32] */
+/* Builds y = relu(x w), x: [64, 128], w: [128, 32]. */
 static void small_layer(void)
 {
     ipu_tensor x = device_floats(&d, "x", 2, SHAPE(64, 128));
@@ -202,7 +202,7 @@ START_TEST(a_batch_of_products_counts_each)
 }
 END_TEST
 
-/* What lies on one tile leaves it through 4 bytes a cycle, whoever takes it. */
+/* A tensor on one tile leaves it through 4 bytes a cycle, whoever takes it. */
 START_TEST(operands_come_from_where_they_lie)
 {
     ipu_tensor x = device_floats(&d, "x", 2, SHAPE(512, 64));
@@ -263,7 +263,7 @@ static double slots_of(ipu_tensor (*op)(ipu_graph *, ipu_tensor),
     MUST(ipu_output(d.graph, "y", op(d.graph, x)));
     compiled();
     slots = (double)device_step(&d, 0).compute_cycles / (double)pairs;
-    /* How long functions take depends on what they are given. */
+    /* The time of a function depends on its arguments. */
     ck_assert_int_eq(device_step(&d, 0).estimate == NULL, op == (ipu_relu));
     device_free(&d);
     d = device_new();
@@ -276,8 +276,9 @@ START_TEST(functions_take_their_instructions)
     double exp = slots_of((ipu_exp), IPU_FLOAT32);
     double gelu = slots_of((ipu_gelu), IPU_FLOAT32);
 
-    /* Beside a function, four slots of a compiled loop: load, store, count,
-     * branch; of 600: the launch shows. The library's gelu is by hand. */
+    /* A compiled loop has four slots besides the function: load, store, count,
+     * branch. With 600 elements the launch shows. The library's gelu is written
+     * by hand. */
     ck_assert_double_eq_tol(relu, 1 + 4, 0.5);
     ck_assert_double_eq_tol(exp, 6 + 4, 0.5);
     ck_assert_double_gt(gelu, exp + 20);
@@ -310,7 +311,7 @@ static ipu_tensor made(int i, ipu_tensor x)
     }
 }
 
-/* What is no more than a guess says so, and why; in the report, too. */
+/* An estimate is marked as one, with the reason; in the report, too. */
 START_TEST(estimates_say_why)
 {
     static const char *const reasons[] = {NULL,
@@ -378,9 +379,9 @@ START_TEST(a_softmax_goes_over_its_rows_five_times)
 }
 END_TEST
 
-/* So it makes norms: of statistics, two sums (halves: 2 slots each) and the
- * inverse of few deviations; of what is normalised, mean, inverse, scale and
- * offset, each a loop by row. */
+/* A norm has several loops by row: of statistics, two sums (halves: 2 slots
+ * each) and the inverse of few deviations; of the normalised values, mean,
+ * inverse, scale and offset. */
 START_TEST(a_norm_is_many_loops)
 {
     const int64_t n = 1472, columns = 480; /* 120 vectors a tile */
@@ -480,9 +481,9 @@ START_TEST(tiles_without_work_wait)
 }
 END_TEST
 
-/* What the mean tile waits for the busiest is told beside its compute: a relu
- * of one vector (2 floats) on each of half the tiles; then of two on half of
- * them and one on the others, which all start their contexts. */
+/* The mean tile's wait for the busiest is reported besides its compute: for a
+ * relu of one vector (2 floats) on each of half the tiles; then of two on half
+ * of them and one on the others, which all start their contexts. */
 START_TEST(waiting_for_the_busiest_is_told)
 {
     const int64_t start = 50 + 6 * 20, turn = 6 * 5;
@@ -571,7 +572,7 @@ static TCase *tcase_cycles(void)
 
 /* ------------------------------------------------------------------- memory */
 
-/* What is told of tiles, steps and the program is one and the same. */
+/* Tiles, steps and the program report the same sums. */
 START_TEST(tiles_add_up)
 {
     ipu_memory_info info;
@@ -597,7 +598,8 @@ START_TEST(tiles_add_up)
     ck_assert_int_eq(most, steps_most);
     ck_assert_int_gt(info.code_bytes_per_tile, 0);
     ck_assert_int_eq(info.bytes_per_tile, 624 << 10);
-    ck_assert_int_eq(info.fullest_step, 0); /* both inputs and what it needs */
+    ck_assert_int_eq(info.fullest_step,
+                     0); /* step 0 has both inputs and its own memory */
 }
 END_TEST
 
@@ -695,8 +697,8 @@ START_TEST(a_network_that_does_not_fit_is_explained)
 }
 END_TEST
 
-/* What accumulation is said to need is what a smaller batch then needs,
- * about: that it fits, is true. */
+/* The memory that accumulation is predicted to need is about that of a smaller
+ * batch: that it fits, is true. */
 START_TEST(a_remedy_does_what_is_said_of_it)
 {
     ipu_executable *executable = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What no model may say, of many sizes, dtypes and chips: more than the peak,
- * more bytes than the wires carry, less time for more work; and that parts add
- * up to wholes, of programs too.
+ * No model may claim impossible costs, for many sizes, dtypes and chips: more
+ * than the peak, more bytes than the wires carry, less time for more work.
+ * Parts add up to wholes, of programs too.
  */
 #include "check_main.h"
 
@@ -29,8 +29,8 @@ static ipu_target chip(int i)
     return target;
 }
 
-/* Of any work: parts add up, and nothing is less than nothing. Each exchange
- * takes its bytes' time at least. */
+/* Checks any work: parts add up, nothing is negative, and each exchange takes
+ * at least the time of its bytes. */
 static void is_sane(const ipu_target *target, const char *what)
 {
     double words = (double)c.exchange_bytes / target->exchange_bytes_per_cycle;
@@ -46,7 +46,7 @@ static void is_sane(const ipu_target *target, const char *what)
     ck_assert_int_ge(c.temporary_bytes, c.partial_bytes);
 }
 
-/* No more than lanes operations a cycle on each tile. */
+/* Checks that each tile makes at most `lanes` operations a cycle. */
 static void is_within(const ipu_target *target, double lanes, const char *what)
 {
     double most = (double)c.compute * target->tiles * lanes;

@@ -45,7 +45,7 @@ START_TEST(a_variable_changes_in_every_nth_run)
 }
 END_TEST
 
-/* What was before the update does not come back: not even a NaN. */
+/* Values from before the update do not come back: not even a NaN. */
 START_TEST(accumulation_begins_anew)
 {
     const ipu_accumulation_options o = {.size = sizeof o, .reduction = _i};
@@ -119,7 +119,7 @@ START_TEST(host_calls_are_made_with_updates)
 }
 END_TEST
 
-/* What does not depend on a gradient, in the scope. */
+/* Ops in the scope need not depend on a gradient. */
 START_TEST(updates_are_counted)
 {
     MUST(ipu_update_begin(d.graph, 3));
@@ -160,7 +160,7 @@ static int refuse(void *context, const char *name, void *data, int64_t count)
     return *(int *)context;
 }
 
-/* ... nor does it count, and what it accumulated is forgotten. */
+/* A failing run does not count, and its accumulated gradients are discarded. */
 START_TEST(a_run_that_fails_has_not_been)
 {
     int answer = 0;
@@ -266,8 +266,8 @@ START_TEST(loops_and_pipelines_can_ask)
 }
 END_TEST
 
-/* Whether it updates is what the variable was when the run began, although that
- * is assigned in the same run. */
+/* The variable's value at the beginning of the run decides whether it updates,
+ * although the same run assigns it. */
 START_TEST(a_variable_says_whether_to_update)
 {
     ipu_tensor on = ipu_variable(d.graph, "on", IPU_INT32, 0, NULL);
@@ -280,7 +280,8 @@ START_TEST(a_variable_says_whether_to_update)
     MUST(ipu_update_end(d.graph));
     device_load(&d);
     MUST(ipu_engine_write(d.engine, "on", &one, sizeof one));
-    for (int run = 1; run <= 4; run++) { /* in the first and the third */
+    for (int run = 1; run <= 4;
+         run++) { /* w changes in the first and the third run */
         run_with(1);
         ck_assert_int_eq(read_int("on"), run % 2 == 0);
         ck_assert_float_eq(read_first("w"), run < 3 ? -0.5f : -1);

@@ -108,7 +108,7 @@ static void compare(const char *name)
     ck_assert_mem_eq(first, second, sizeof first);
 }
 
-/* Beside the chip lie Adam's means, and his count of steps. */
+/* Adam's means and its count of steps are offloaded. */
 static void check_remote(const struct device *of)
 {
     ipu_memory_info memory = {.size = sizeof memory};
@@ -151,7 +151,7 @@ START_TEST(a_loop_ends_with_an_update)
 }
 END_TEST
 
-/* What the program around the loop reads as well stays on the chip. */
+/* A variable that the program around the loop reads stays on the chip. */
 START_TEST(what_is_around_a_loop_counts)
 {
     ipu_memory_info memory = {.size = sizeof memory};
@@ -172,7 +172,7 @@ START_TEST(what_is_around_a_loop_counts)
 }
 END_TEST
 
-/* What would help is not tried on a copy of a graph with loops, but told. */
+/* Remedies are not tried on a copy of a graph with loops, but explained. */
 START_TEST(loops_that_do_not_fit_are_explained)
 {
     ipu_target target;

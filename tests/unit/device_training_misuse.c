@@ -10,7 +10,7 @@
 static const ipu_tensor invalid = {-1};
 static ipu_tensor w, g;
 
-/* Of a variable whose name is as long as can be with this after it. */
+/* Makes a variable with the longest name to which this suffix can be added. */
 static ipu_tensor long_variable(ipu_graph *graph)
 {
     static char name[256];
@@ -205,7 +205,7 @@ START_TEST(misuse_is_refused)
     g = device_floats(&d, "g", 1, SHAPE(3));
     m->build(d.graph);
     MUST_FAIL(ipu_compile(d.graph, NULL, &x), m->status, m->text);
-    /* To the end: what is before is the place in the program. */
+    /* The text must end so: it begins with the place in the program. */
     ck_assert_str_eq(strstr(ipu_last_error(), m->text), m->text);
     device_free(&d);
 }

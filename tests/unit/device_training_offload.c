@@ -125,7 +125,7 @@ START_TEST(state_leaves_the_tiles)
         cycles[i] = device_cycles(&devices[i]);
     }
     MUST(ipu_model_streaming(&alone, BYTES, &one));
-    /* b's are too small to go. */
+    /* The b's are too small to be offloaded. */
     ck_assert_int_eq(memory[1].remote_bytes, BYTES * kept[_i]);
     ck_assert_int_eq(memory[0].always_live_bytes - memory[1].always_live_bytes,
                      BYTES * kept[_i]);
@@ -168,7 +168,7 @@ START_TEST(the_least_size_can_be_chosen)
 }
 END_TEST
 
-/* No transfer is of more than 128 MiB. */
+/* No transfer has more than 128 MiB. */
 START_TEST(large_variables_go_in_pieces)
 {
     enum { LARGE = (128 << 20) / 4 + 1000 };
@@ -202,7 +202,8 @@ START_TEST(large_variables_go_in_pieces)
 }
 END_TEST
 
-/* What another part of the program reads or writes stays on the chip. */
+/* A variable that another part of the program reads or writes stays on the
+ * chip. */
 START_TEST(only_what_the_update_alone_uses_goes)
 {
     ipu_graph *graph;

@@ -94,7 +94,7 @@ static void compare(struct device *a, struct device *b, const char *name,
                          (double)second[i]);
 }
 
-/* To rounding: sums are added in another order. */
+/* The weights are equal up to rounding: sums are added in another order. */
 START_TEST(n_small_batches_train_like_a_large_one)
 {
     enum { ALL = N * ROWS * UPDATES };
@@ -229,7 +229,7 @@ static ipu_dtype wide_for_large(void *context, const char *variable,
     return strcmp(variable, "large") == 0 ? IPU_FLOAT32 : IPU_FLOAT16;
 }
 
-/* What accumulators take is in the memory report, by their dtype: that of the
+/* The memory report has the bytes of accumulators, by their dtype: that of the
  * variable, one that is named, one for each. */
 START_TEST(accumulators_take_what_their_dtype_does)
 {
@@ -267,8 +267,8 @@ START_TEST(accumulators_take_what_their_dtype_does)
         always[k] = memory.always_live_bytes;
         device_free(&c);
     }
-    /* Of four mini-batches: an accumulator each, and their count; beside some
-     * constants. */
+    /* Four mini-batches need an accumulator for each variable, and a count, and
+     * some constants. */
     ck_assert_int_ge(always[1] - always[0], bytes[_i] + 4);
     ck_assert_int_le(always[1] - always[0], bytes[_i] + 32);
 }

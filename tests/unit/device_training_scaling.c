@@ -28,7 +28,8 @@ static void tear_down(void)
     device_free(&d);
 }
 
-/* sum(w x) with w and x in float16: the derivative is the scale times x. */
+/* Builds sum(w x) with w and x in float16: the derivative is the scale times
+ * x. */
 static void build(const ipu_loss_scaling_options *o, ipu_tensor *slope)
 {
     ipu_tensor y;
@@ -58,7 +59,7 @@ struct model {
     int runs;
 };
 
-/* As float16, of what is neither tiny nor huge. */
+/* Rounds a value as float16 does, if it is neither tiny nor huge. */
 static double rounded(double value)
 {
     int exponent;
@@ -163,7 +164,7 @@ START_TEST(what_is_not_finite_is_counted)
     device_connect(&d, "x", values, N);
     device_connect(&d, "overflows", &overflows, 1);
     MUST(ipu_engine_run(d.engine));
-    /* In bfloat16, 65504 is 65536, and 65000 is 65024. */
+    /* bfloat16 rounds 65504 to 65536, and 65000 to 65024. */
     ck_assert_float_eq(overflows, 6);
 }
 END_TEST
@@ -208,7 +209,8 @@ END_TEST
 static const ipu_sgd_options momentum = {.size = sizeof momentum,
                                          .momentum = 0.5};
 
-/* w in float32 and cast: of every mini'th run, if all is finite. */
+/* Builds w in float32, cast to a half; every mini'th run updates it, if all is
+ * finite. */
 static void build_trainer(int kind, int mini, double initial)
 {
     const ipu_loss_scaling_options o = {
@@ -261,7 +263,7 @@ START_TEST(updates_that_overflow_are_left_out)
     ck_assert_mem_eq(before, after, sizeof before);
     MUST(ipu_engine_read(d.engine, "w/momentum", after, sizeof after));
     ck_assert_float_eq(after[COUNT / 2], 2.0f * (float)mini);
-    /* What was accumulated with it is forgotten. */
+    /* Gradients that were accumulated with it are discarded. */
     for (int i = 0; i < mini; i++)
         run_with(1);
     MUST(ipu_engine_read(d.engine, "w", after, sizeof after));
@@ -290,7 +292,7 @@ START_TEST(a_scale_that_is_too_large_falls)
     build_trainer(IPU_OPTIMIZER_SGD, 1, 1 << 24);
     for (int i = 0; i < 8 * 12; i++)
         run_with(1);
-    /* It tries 65536 again and again, which is no float16. */
+    /* The scale tries 65536 again and again, which is no float16. */
     ck_assert_float_le(read_float("scaling/scale"), 65536);
     MUST(ipu_engine_read(d.engine, "w", after, sizeof after));
     ck_assert(isfinite(after[0]));

@@ -39,7 +39,7 @@ static struct replica {
     float weights[COUNT], small[SMALL];
 } replicas[MOST];
 
-static int64_t sent; /* elements that replica 0 gave to sums */
+static int64_t sent; /* number of elements that replica 0 gave to sums */
 
 static int give(void *context, const char *name, void *data, int64_t count)
 {
@@ -308,7 +308,7 @@ START_TEST(replicas_on_chips_share_it_too)
 }
 END_TEST
 
-/* With 3 mini-batches in an update, there is a third of the exchange. */
+/* An update of 3 mini-batches has a third of the exchange. */
 START_TEST(replicas_exchange_with_updates_only)
 {
     /* Rows are padded to 152, for gradients and weights; b is summed once. */
@@ -325,7 +325,7 @@ START_TEST(replicas_exchange_with_updates_only)
 }
 END_TEST
 
-/* Of w, each keeps a part, rounded up; b is too small. */
+/* Each replica keeps a part of w, rounded up; b is too small. */
 START_TEST(each_keeps_its_part)
 {
     static const int parts[] = {150, 75, 50, 38};

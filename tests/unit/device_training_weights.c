@@ -14,7 +14,7 @@ enum { WEIGHTS = 1, ACCUMULATORS = 2, STATE = 4, RECOMPUTE = 8, LOOP = 16 };
 
 static struct device devices[2];
 static ipu_tensor w[LAYERS];
-static int made, count; /* how the program is written; mini-batches */
+static int made, count; /* the program's kind, and its mini-batches */
 
 static void set_up(void)
 {
@@ -124,7 +124,7 @@ START_TEST(what_goes_is_moved)
     static const struct {
         int how;
         int variables; /* of each layer that go */
-        int transfers; /* of them in a run with an update */
+        int transfers; /* number of transfers in a run with an update */
     } cases[] = {
         /* Adam's means are loaded and stored by the update. */
         {STATE, 2, 4},
@@ -157,7 +157,7 @@ START_TEST(what_goes_is_moved)
 }
 END_TEST
 
-/* Of all the weights only that of the layer at work is on the chip. */
+/* Only the weight of the layer that is being computed is on the chip. */
 START_TEST(weights_are_not_there_between_uses)
 {
     ipu_memory_info memory[2];
@@ -167,8 +167,8 @@ START_TEST(weights_are_not_there_between_uses)
         build(&devices[i], i ? STATE | WEIGHTS : STATE);
         memory[i] = device_memory(&devices[i]);
     }
-    /* At the fullest step there are at most a weight, its gradient, a mean of
-     * each kind and what becomes of them, and some activations. */
+    /* The fullest step has at most a weight, its gradient, a mean of each kind
+     * and their new values, and some activations. */
     ck_assert_int_gt(memory[0].peak_bytes, (int64_t)LAYERS * BYTES);
     ck_assert_int_le(memory[1].peak_bytes,
                      6 * BYTES + (int64_t)4 * LAYERS * ROWS * WIDTH * 4);
@@ -192,7 +192,8 @@ START_TEST(small_ones_stay)
 }
 END_TEST
 
-/* What is not a node's: host calls, outputs, queues, what another becomes. */
+/* Some reads of variables are no node's: host calls, outputs, queues, and
+ * assignments to others. */
 static int see(void *context, const char *name, void *data, int64_t n)
 {
     (void)name;

@@ -79,10 +79,11 @@ static ipu_tensor op_scale(ipu_graph *graph, ipu_tensor x)
 static const struct {
     ipu_tensor (*op)(ipu_graph *graph, ipu_tensor x);
     double (*of)(double x);
-    float center, spread; /* where it is defined and not too steep */
-    float infinity[2];    /* of infinity, and of minus infinity */
+    float center,
+        spread;        /* the range in which it is defined and not too steep */
+    float infinity[2]; /* its values at infinity and at minus infinity */
     const char *name;
-    double slack; /* an error that does not matter */
+    double slack; /* the error that is tolerated */
 } unary[] = {
     {op_negate, negative, 0, 2, {-INFINITY, INFINITY}, "negate", 0},
     {op_abs, fabs, 0, 2, {INFINITY, INFINITY}, "abs", 0},
@@ -100,7 +101,7 @@ static const struct {
 };
 enum { UNARY = sizeof unary / sizeof *unary };
 
-/* Over all magnitudes, subnormal ones and those that overflow too. */
+/* Fills x with all magnitudes, subnormal ones and those that overflow too. */
 static void fill_magnitudes(float *x, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {

@@ -34,7 +34,7 @@ static void end(void)
     ck_assert_int_eq(system(command), 0);
 }
 
-/* How many names there are in the folder. */
+/* Returns how many names there are in the folder. */
 static int names(void)
 {
     DIR *d = opendir(".");
@@ -92,7 +92,7 @@ START_TEST(a_file_is_there_whole_or_not_at_all)
 }
 END_TEST
 
-/* It has its name from the first line on, and grows. */
+/* The file has its name from the first line on, and grows. */
 START_TEST(a_file_that_is_placed_grows)
 {
     struct disk__output o;
@@ -227,7 +227,7 @@ START_TEST(a_fifo_is_written_to_without_waiting)
 }
 END_TEST
 
-/* Its reader has gone: an errno, and not the end of the process. */
+/* If the FIFO's reader has gone, the writer gets an errno, and no signal. */
 START_TEST(a_fifo_that_breaks)
 {
     struct disk__output o;
@@ -309,7 +309,7 @@ START_TEST(no_room)
     expect("f", "old");
     ck_assert_int_eq(names(), 1);
 
-    /* No part of what failed is there. */
+    /* A failed output leaves no part of a file. */
     child = fork();
     if (child == 0) {
         setrlimit(RLIMIT_FSIZE, &limit);

@@ -34,7 +34,8 @@ static void end(void)
     ck_assert_int_eq(system(command), 0);
 }
 
-/* How many names there are but for the target's; one of them. */
+/* Returns how many names there are but for the target's; name gets one of
+ * them. */
 static int others(const char *target, char *name)
 {
     DIR *d = opendir(".");
@@ -107,7 +108,7 @@ START_TEST(what_the_living_write_stays)
     kill_writer(dead);
     ck_assert_int_eq(save("state"), 0);
     ck_assert_int_eq(others("state", name), 1);
-    /* ... and can still be finished, here by us. */
+    /* The living writer's file can still be renamed, here by us. */
     ck_assert_int_eq(rename(name, "state"), 0);
     kill_writer(living);
 }

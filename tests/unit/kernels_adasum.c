@@ -70,7 +70,7 @@ static double coefficient(double ab, double square)
     return 1 - ab / (2 * square);
 }
 
-/* In place, too. */
+/* The sum may be made in place. */
 START_TEST(sums_follow_the_formula)
 {
     static unsigned char out[MOST * 8 + 16], want[MOST * 8];

@@ -9,7 +9,7 @@
 static const hvd_dtype types[] = {HVD_FLOAT16, HVD_BFLOAT16, HVD_FLOAT32,
                                   HVD_FLOAT64};
 
-/* What one element becomes: in float32, unless either is float64. */
+/* Converts one element: in float32, unless either is float64. */
 static void convert_one(hvd_dtype to, void *out, hvd_dtype from, const void *in,
                         int64_t i, double factor)
 {
@@ -21,7 +21,7 @@ static void convert_one(hvd_dtype to, void *out, hvd_dtype from, const void *in,
         store_element(to, out, i, (double)((float)value * (float)factor));
 }
 
-/* With every variant: all elements, and nothing behind them. */
+/* Every variant converts all elements, and writes nothing behind them. */
 static void check(hvd_dtype to, hvd_dtype from, const void *in, int64_t count,
                   double factor, size_t offset)
 {
@@ -49,7 +49,7 @@ static void check(hvd_dtype to, hvd_dtype from, const void *in, int64_t count,
     free(out);
 }
 
-/* Also misaligned, also more than a block. */
+/* Buffers are misaligned, and longer than a block. */
 START_TEST(every_pair)
 {
     static const int64_t counts[] = {0, 1, 7, 8, 15, 16, 17, 33, 2100};
@@ -134,7 +134,7 @@ START_TEST(hard_values_of_32_bits)
         check(types[t], HVD_FLOAT32, values, n, 1, 0);
         check(types[t], HVD_FLOAT32, values, n, 0x1p-14, 0);
     }
-    /* Those and what lies beside them. */
+    /* The values and their near neighbours are converted. */
     for (int64_t i = 0; i < n; i++)
         wide[i] = (double)values[i] * (1 + (double)(i % 3 - 1) * 0x1p-40);
     for (int t = 0; t < 3; t++)

@@ -17,8 +17,8 @@ enum { MOST_BUFFERS = 8, MOST = 70001, GUARD = 64, BUFFER = MOST * 8 + 256 };
 static const hvd_op ops[] = {HVD_AVERAGE, HVD_SUM, HVD_MIN, HVD_MAX,
                              HVD_PRODUCT};
 
-/* What the sources hold; where they lie during a reduction; other outs; what
- * must come out. */
+/* given holds the sources' data, sources is where they lie during a reduction,
+ * outs are the outputs, and want is the right result. */
 static unsigned char *given[MOST_BUFFERS], *sources[MOST_BUFFERS],
     *outs[MOST_BUFFERS], *want;
 
@@ -99,8 +99,8 @@ static void store_integer(hvd_dtype dtype, void *to, int64_t i, wide value)
             (unsigned char)(low >> 8 * b);
 }
 
-/* size * factor / divisor with all binary digits: words of 32, the lowest
- * first, of which UNITS is the one where integers begin. */
+/* Numbers here are size * factor / divisor with all binary digits: words of 32,
+ * the lowest first; word UNITS is the lowest one of the integer part. */
 enum { UNITS = 36, WORDS = 80 };
 
 static void add_shifted(uint32_t *words, unsigned __int128 size, int bits)
@@ -137,7 +137,7 @@ static uint64_t all_digits(unsigned __int128 size, double factor, int divisor)
     return (uint64_t)words[UNITS + 1] << 32 | words[UNITS];
 }
 
-/* As a double, if it is one of those that are integers without gaps. */
+/* Computes in double if all integers up to the value are doubles. */
 static wide times(wide value, double factor, int divisor)
 {
     unsigned __int128 size =
@@ -438,7 +438,7 @@ START_TEST(integers_are_scaled_as_decimals_say)
         {HVD_INT64, HVD_MAX, 1.5, 1, 0x1fffffffffffff, 0x2ffffffffffffe},
         {HVD_INT64, HVD_AVERAGE, 1, 3, 0x2000000000000001, 0x6000000000000003},
         {HVD_INT64, HVD_SUM, 1, 0x1p-1, INT64_MAX, -0x4000000000000002},
-        /* What does not fit wraps. */
+        /* Results that do not fit wrap around. */
         {HVD_INT8, HVD_MAX, 2, 1, 100, -56},
         {HVD_UINT8, HVD_MAX, -1, 1, 1, 255},
         {HVD_INT64, HVD_MAX, 2, 1, INT64_MAX, -2},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which variants there are, and what choosing one does. */
+/* These tests are about the variants of kernels, and choosing one. */
 #include <stdbool.h>
 #include <string.h>
 

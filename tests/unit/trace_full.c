@@ -23,7 +23,7 @@
 enum { RANKS = 2, FLUSHES = 1 };
 
 static char folder[64], path[128], ballast[128];
-static int heard; /* the reading end of what goes to stderr */
+static int heard; /* the reading end of stderr */
 
 static void begin(void)
 {
@@ -48,7 +48,8 @@ static void end(void)
     ck_assert_int_eq(rmdir(folder), 0); /* nothing is beside it */
 }
 
-/* How many lines were logged since the last call, all of them of the end. */
+/* Returns how many lines were logged since the last call, and checks that all
+ * are about the end. */
 static int lines_heard(void)
 {
     char text[4096], *rest = text, *line;
@@ -266,7 +267,8 @@ START_TEST(a_disk_that_is_full)
 }
 END_TEST
 
-/* No room for a new one: the old one stays, and the caller is told. */
+/* If there is no room for a new file, the old one stays, and the caller gets an
+ * error. */
 START_TEST(a_disk_that_is_full_from_the_start)
 {
     enum { ALL = 8 };
@@ -280,7 +282,7 @@ START_TEST(a_disk_that_is_full_from_the_start)
 }
 END_TEST
 
-/* What is not the file that we write to any more is left alone. */
+/* If the path no longer leads to our file, the file there is left alone. */
 START_TEST(somebody_else_changes_it)
 {
     struct hvd__timeline *t;

@@ -55,7 +55,7 @@ START_TEST(requests_are_counted_by_kind)
 }
 END_TEST
 
-/* What did not come so far has no times of that. */
+/* A request that did not reach a station has no times of it. */
 START_TEST(stations_that_were_not_reached)
 {
     const struct hvd__times times = {.submitted_ns = 1000, .done_ns = 9000};

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who has which slice and who talks to whom: for all numbers of ranks up to
- * 17. */
+/* Slices and trees are right for all numbers of ranks up to 17. */
 #include "check_main.h"
 #include "transport/pattern.h"
 
@@ -69,8 +68,8 @@ START_TEST(slices_of_very_many)
 }
 END_TEST
 
-/* Who has most to pass on hears first: in a whole tree each child has half of
- * what the one before has. */
+/* The child with the most to pass on is first: in a whole tree each child has
+ * half of what the one before has. */
 START_TEST(large_subtrees_come_first)
 {
     int children[32];

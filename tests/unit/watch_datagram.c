@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What hosts write to each other: it arrives as it was written, and nothing
- * that anybody else has written, or that was damaged, is believed. */
+/* A datagram between hosts arrives as it was written; a forged or damaged one
+ * is not accepted. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static void begin(void)
     memset(&back, 0xff, sizeof back);
 }
 
-/* As if it had just arrived. */
+/* Opens the datagram as if it had just arrived. */
 static bool open_as(const uint64_t with[2], uint32_t world)
 {
     static struct hvd__datagram arrived;

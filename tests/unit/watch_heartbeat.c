@@ -19,7 +19,7 @@ enum { N = 5 };
 #define SECOND INT64_C(1000000000)
 
 static const char *const host_names[N] = {"a 1", "a 1", "b 1", "b 1", "c 1"};
-static struct hvd__page *pages[N]; /* by rank; those of a host are one */
+static struct hvd__page *pages[N]; /* by rank; the ranks of a host share one */
 static struct hvd__heartbeat *heartbeats[N];
 static struct hvd__heartbeat_card cards[N];
 static char how[512];
@@ -283,7 +283,7 @@ START_TEST(hosts_that_cannot_take_part_are_left_out)
     hvd__heartbeat_send(heartbeats[2], false);
     just_hear(0);
     ck_assert_int_eq(view_of(0, 2).state, HVD__VIEW_ELSEWHERE);
-    /* Of those that should, "c" has said nothing. */
+    /* Of the hosts that should send, "c" has sent nothing. */
     ck_assert(!hvd__heartbeat_lacks_contact(heartbeats[0], text, sizeof text));
     hvd__heartbeat_advance(heartbeats[0], 60 * SECOND);
     ck_assert(hvd__heartbeat_lacks_contact(heartbeats[0], text, sizeof text));
@@ -293,7 +293,8 @@ START_TEST(hosts_that_cannot_take_part_are_left_out)
 }
 END_TEST
 
-/* From a socket of a stranger, who may know what a datagram looks like. */
+/* Sends from the socket of a stranger, who may know the layout of a
+ * datagram. */
 static void send_as_stranger(const void *bytes, size_t size, int to)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
@@ -331,7 +332,7 @@ START_TEST(strangers_and_echoes_change_nothing)
     just_hear(0);
     ck_assert_uint_eq(atomic_load(&line(0, 4)->beats), 0);
     datagram[size - 1] ^= 1;
-    send_as_stranger(datagram, (size_t)size, 0); /* a copy is as good, once */
+    send_as_stranger(datagram, (size_t)size, 0); /* a copy is accepted, once */
     just_hear(0);
     beats = atomic_load(&line(0, 4)->beats);
     ck_assert_uint_eq(beats, 1);

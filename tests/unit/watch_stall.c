@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said about a request that others keep waiting; and the status page on
- * which ranks find it. */
+/* A request that other ranks keep waiting is reported, with the ranks from the
+ * status page. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -214,8 +214,8 @@ START_TEST(the_fate_of_a_process)
 }
 END_TEST
 
-/* In words or by number: the later counts, also where what is written is
- * shorter than what was. */
+/* A rank's operation is written as text or as a number: the later one counts,
+ * also if it is shorter. */
 START_TEST(what_a_rank_does)
 {
     static const struct hvd__doing longer = {3, "allreduce 'gradient of 1'"};
@@ -266,7 +266,7 @@ START_TEST(one_line_for_all_that_wait_alike)
         n = hvd__stall_add(stalls, n, 2, &r[i],
                            hvd__stall_missing(views, 3, &r[i], everyone, NULL));
     }
-    ck_assert_int_eq(n, 2); /* that of ranks 0, 1 and 2 found no room */
+    ck_assert_int_eq(n, 2); /* the stall of ranks 0, 1 and 2 found no room */
     ck_assert_int_eq(stalls[0].n, 49);
     ck_assert_int_eq(stalls[1].n, 1);
     hvd__stall_print(views, 3, stalls[0].oldest, everyone, NULL, 101 * SECOND,
