@@ -147,4 +147,4 @@ static TCase *tcase_in_flight(void)
     return tcase;
 }
 
-HVD_TEST_MAIN("core_flight", tcase_in_flight)
+HVD_TEST_MAIN("core_in_flight", tcase_in_flight)

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Recycled submissions: a request that recurs gets the submission of its last
+ * time, with nothing left of that, if it is the same in all that matters.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "check_main.h"
+#include "core/api/check.h"
+#include "request_table.h"
+
+/* A submission that is over comes back as if it were new; groups do not, nor
+ * more than there is room for. */
+START_TEST(recycled_submissions)
+{
+    enum { SOME = HVD__RECYCLED_MOST + 3 };
+    static struct hvd__submission *submissions[SOME];
+    struct hvd__submission *group = hvd__submission_new(2), *resubmission;
+
+    for (int i = 0; i < SOME; i++) {
+        submissions[i] = hvd__table_reuse(&table);
+        ck_assert(submissions[i] != NULL);
+        strcpy(submissions[i]->name, "used");
+        submissions[i]->priority = 7;
+        submissions[i]->requests[0].own_input = malloc(8);
+    }
+    for (int i = 0; i < SOME; i++)
+        hvd__table_recycle(&table, &submissions[i]->requests[0]);
+    ck_assert_int_eq(table.recycled.n, HVD__RECYCLED_MOST);
+    hvd__table_recycle(&table, &group->requests[0]);
+    hvd__table_recycle(&table, &group->requests[1]);
+    ck_assert_int_eq(table.recycled.n, HVD__RECYCLED_MOST);
+    resubmission = hvd__table_reuse(&table);
+    ck_assert(resubmission == submissions[HVD__RECYCLED_MOST - 1]);
+    ck_assert_str_eq(resubmission->name, "");
+    ck_assert_int_eq(resubmission->priority, 0);
+    ck_assert(resubmission->requests[0].own_input == NULL);
+    ck_assert(resubmission->requests[0].submission == resubmission &&
+              resubmission->state.nleft == 1);
+    hvd__table_recycle(&table, &resubmission->requests[0]);
+}
+END_TEST
+
+/* The tests of recurring requests submit these. */
+static float buffers[HVD__RECYCLED_PLACES][4];
+
+static hvd_request request_of(int i)
+{
+    static const int64_t shape[] = {2, 2};
+    hvd_request request;
+
+    hvd_request_init(&request, sizeof request);
+    request.dtype = HVD_FLOAT32;
+    request.ndim = 2;
+    request.shape = shape;
+    request.input = request.output = buffers[i];
+    return request;
+}
+
+/* The first time of a request: checked, and entered. */
+static hvd_handle submit_request(const hvd_request *request, const char *name,
+                                 struct hvd__submission **submission)
+{
+    hvd_handle handle = 0;
+
+    *submission = hvd__table_reuse(&table);
+    (*submission)->set = &set;
+    strcpy((*submission)->name, name);
+    ck_assert_int_eq(
+        hvd__request_check(request, &set, &(*submission)->requests[0]), HVD_OK);
+    hvd__submission_remember(*submission, request, strlen(name));
+    ck_assert_int_eq(hvd__table_submit(&table, *submission, &handle, NULL),
+                     HVD_OK);
+    hvd__table_take(&table);
+    return handle;
+}
+
+static struct hvd__submission *resubmit(const hvd_request *request,
+                                        const char *name, hvd_handle *handle)
+{
+    struct hvd__resubmission resubmission = {
+        .given = request, .name = name, .handle = handle};
+
+    ck_assert_int_eq(hvd__table_resubmit(&table, &resubmission, NULL), HVD_OK);
+    hvd__table_take(&table);
+    return resubmission.submission;
+}
+
+/* Completes a submission and takes its result, as hvd_wait does. */
+static void end(struct hvd__submission *submission, hvd_handle handle)
+{
+    struct hvd__request *request;
+
+    complete(submission);
+    ck_assert_int_eq(hvd__table_claim(&table, handle, false, &request), 1);
+    ck_assert(request == NULL);
+}
+
+/* The same submission with the same key, a handle of its own, and nothing left
+ * of its last use; with another callback all the same. */
+START_TEST(a_request_that_recurs)
+{
+    hvd_request request = request_of(0);
+    struct hvd__submission *submission, *resubmission;
+    hvd_handle handle, next = 0;
+    uint64_t key;
+
+    handle = submit_request(&request, "a", &submission);
+    key = submission->key;
+    ck_assert(resubmit(&request, "a", &next) == NULL); /* it is in flight */
+    submission->state.nposted = 1;
+    submission->state.decided_ns = submission->requests[0].state.done_ns = 4711;
+    end(submission, handle);
+    request.callback_context = &request;
+    resubmission = resubmit(&request, "a", &next);
+    ck_assert(resubmission == submission && resubmission->key == key);
+    ck_assert(next != handle &&
+              hvd__table_look(&table, &set, key) == submission);
+    ck_assert_int_eq(submission->state.nposted, 0);
+    ck_assert_int_eq(submission->state.decided_ns +
+                         submission->requests[0].state.done_ns,
+                     0);
+    ck_assert(submission->requests[0].callback_context == &request);
+    ck_assert_int_eq(hvd__table_poll(&table, handle), HVD_ERR_HANDLE);
+    ck_assert_int_eq(hvd__table_poll(&table, next), 0);
+    end(submission, next);
+}
+END_TEST
+
+/* Whatever is changed, one thing at a time, it is another request. */
+START_TEST(a_request_that_is_another)
+{
+    static const int64_t shape[] = {2, 1}, splits[] = {1};
+    static int64_t counts[1];
+    struct hvd__submission *submission;
+    hvd_request first = request_of(0), others[16];
+    hvd_handle handle = submit_request(&first, "a", &submission);
+    int n = 0;
+
+    end(submission, handle);
+    for (int i = 0; i < 16; i++)
+        others[i] = first;
+    others[n++].kind = HVD_REDUCE;
+    others[n++].dtype = HVD_INT32;
+    others[n++].op = HVD_MIN;
+    others[n++].root = 1;
+    others[n++].ndim = 1;
+    others[n++].shape = shape;
+    others[n++].input = buffers[1];
+    others[n++].prescale = 0.5;
+    others[n++].postscale = 0.5;
+    others[n++].process_set = 1;
+    others[n++].priority = 1;
+    others[n++].flags = HVD_AVERAGE_CONTRIBUTORS;
+    others[n++].compression = HVD_COMPRESSION_FP16;
+    others[n++].capacity = 4;
+    others[n++].splits = splits;
+    others[n++].counts = counts;
+    ck_assert_int_eq(n, 16);
+    for (int i = 0; i < n; i++)
+        if (resubmit(&others[i], "a", &handle))
+            ck_abort_msg("number %d is taken to be the same", i);
+    ck_assert(resubmit(&first, "b", &handle) == NULL);
+    ck_assert(resubmit(&first, "", &handle) == NULL);
+    ck_assert(resubmit(&first, "a", &handle) == submission);
+    end(submission, handle);
+}
+END_TEST
+
+/* One that had no name has another number each time, and its number is no
+ * name that would find it. */
+START_TEST(an_unnamed_request_that_recurs)
+{
+    hvd_request request = request_of(0);
+    struct hvd__submission *submission;
+    hvd_handle handle = submit_request(&request, "", &submission);
+    char name[sizeof submission->name];
+    uint64_t key = submission->key;
+
+    strcpy(name, submission->name);
+    end(submission, handle);
+    ck_assert(resubmit(&request, name, &handle) == NULL);
+    ck_assert(resubmit(&request, "", &handle) == submission);
+    ck_assert(submission->key != key);
+    ck_assert_str_ne(submission->name, name);
+    end(submission, handle);
+}
+END_TEST
+
+/* Many at once, by way of memory that comes to them again, in any order. */
+START_TEST(many_requests_that_recur)
+{
+    enum { MANY = HVD__RECYCLED_MOST, ROUNDS = 4 };
+    static struct hvd__submission *submissions[MANY];
+    static hvd_handle handles[MANY];
+    int nfound = 0;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int k = 0; k < MANY; k++) {
+            int i = round % 2 ? MANY - 1 - k : k;
+            hvd_request request = request_of(i);
+            char name[16];
+
+            snprintf(name, sizeof name, "tensor %d", i);
+            submissions[i] = resubmit(&request, name, &handles[i]);
+            nfound += submissions[i] != NULL;
+            if (!submissions[i])
+                handles[i] = submit_request(&request, name, &submissions[i]);
+            ck_assert(submissions[i]->requests[0].output == buffers[i]);
+            ck_assert_str_eq(submissions[i]->name, name);
+        }
+        for (int i = 0; i < MANY; i++)
+            end(submissions[i], handles[i]);
+    }
+    /* A few may have no place of their own. */
+    ck_assert_int_ge(nfound, (ROUNDS - 1) * MANY * 9 / 10);
+}
+END_TEST
+
+static int count_tries(void)
+{
+    int n = 0;
+
+    for (int64_t number = 0; number < 1000; number++)
+        n += hvd__recycled_may_recall(&table.recycled, number);
+    return n;
+}
+
+/* If no request recurs, the table is searched seldom, but not never. */
+START_TEST(requests_that_do_not_recur)
+{
+    hvd_request request = request_of(0);
+    struct hvd__submission *submission;
+    hvd_handle handle = submit_request(&request, "a", &submission);
+
+    end(submission, handle);
+    for (int i = 0; i < HVD__RECYCLED_PATIENCE; i++) {
+        ck_assert_int_eq(count_tries(), 1000);
+        ck_assert(resubmit(&request, "b", &handle) == NULL);
+    }
+    ck_assert_int_gt(count_tries(), 0);
+    ck_assert_int_lt(count_tries(), 200);
+    ck_assert(resubmit(&request, "a", &handle) == submission);
+    ck_assert_int_eq(count_tries(), 1000);
+    end(submission, handle);
+}
+END_TEST
+
+/* A request that recurs is still refused for any reason that would refuse it
+ * the first time. */
+START_TEST(a_request_that_recurs_and_is_refused)
+{
+    hvd_request request = request_of(0);
+    struct hvd__submission *submission, *other;
+    hvd_handle handle = submit_request(&request, "a", &submission);
+    struct hvd__resubmission resubmission = {
+        .given = &request, .name = "a", .handle = &handle};
+
+    end(submission, handle);
+    /* Another request of its name is in flight. */
+    ck_assert_int_eq(submit("a", NULL, &other), HVD_OK);
+    ck_assert_int_eq(hvd__table_resubmit(&table, &resubmission, NULL),
+                     HVD_ERR_DUPLICATE);
+    ck_assert(resubmission.submission == submission);
+    hvd__submission_free(submission);
+    hvd__table_take(&table);
+    complete(other);
+    handle = submit_request(&request, "a", &submission);
+    end(submission, handle);
+    hvd__table_close(&table, &set, HVD_ERR_SHUTDOWN, "the end");
+    ck_assert_int_eq(hvd__table_resubmit(&table, &resubmission, NULL),
+                     HVD_ERR_SHUTDOWN);
+    ck_assert_str_eq(hvd_last_error(), "the end");
+    hvd__submission_free(resubmission.submission);
+    ck_assert_int_eq(hvd__table_resubmit(&table, &resubmission, NULL), HVD_OK);
+    ck_assert(resubmission.submission == NULL); /* it is gone */
+}
+END_TEST
+
+static TCase *tcase_recycled(void)
+{
+    TCase *tcase = tcase_create("recycled");
+
+    tcase_add_checked_fixture(tcase, open_table, close_table);
+    tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, recycled_submissions);
+    tcase_add_test(tcase, a_request_that_recurs);
+    tcase_add_test(tcase, a_request_that_is_another);
+    tcase_add_test(tcase, an_unnamed_request_that_recurs);
+    tcase_add_test(tcase, many_requests_that_recur);
+    tcase_add_test(tcase, requests_that_do_not_recur);
+    tcase_add_test(tcase, a_request_that_recurs_and_is_refused);
+    return tcase;
+}
+
+HVD_TEST_MAIN("core_recycled", tcase_recycled)
