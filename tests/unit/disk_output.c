@@ -16,23 +16,7 @@
 
 #include "check_main.h"
 #include "disk/disk.h"
-
-static char folder[64];
-
-static void begin(void)
-{
-    snprintf(folder, sizeof folder, "/tmp/hvd-disk.XXXXXX");
-    ck_assert(mkdtemp(folder) != NULL);
-    ck_assert_int_eq(chdir(folder), 0);
-}
-
-static void end(void)
-{
-    char command[100];
-
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    ck_assert_int_eq(system(command), 0);
-}
+#include "working_folder.h"
 
 /* Returns how many names there are in the folder. */
 static int names(void)
@@ -369,7 +353,7 @@ static TCase *tcase_files(void)
 {
     TCase *tcase = tcase_create("files");
 
-    tcase_add_checked_fixture(tcase, begin, end);
+    tcase_add_checked_fixture(tcase, folder_enter, folder_remove);
     tcase_add_test(tcase, a_file_is_there_whole_or_not_at_all);
     tcase_add_test(tcase, a_file_that_is_placed_grows);
     tcase_add_test(tcase, paths_of_every_kind);
@@ -386,7 +370,7 @@ static TCase *tcase_others(void)
 {
     TCase *tcase = tcase_create("others");
 
-    tcase_add_checked_fixture(tcase, begin, end);
+    tcase_add_checked_fixture(tcase, folder_enter, folder_remove);
     tcase_set_timeout(tcase, 20);
     tcase_add_test(tcase, what_is_no_file_is_not_replaced);
     tcase_add_test(tcase, a_fifo_is_written_to_without_waiting);

@@ -16,23 +16,7 @@
 
 #include "check_main.h"
 #include "disk/disk.h"
-
-static char folder[64];
-
-static void begin(void)
-{
-    snprintf(folder, sizeof folder, "/tmp/hvd-disk.XXXXXX");
-    ck_assert(mkdtemp(folder) != NULL);
-    ck_assert_int_eq(chdir(folder), 0);
-}
-
-static void end(void)
-{
-    char command[100];
-
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    ck_assert_int_eq(system(command), 0);
-}
+#include "working_folder.h"
 
 /* Returns how many names there are but for the target's; name gets one of
  * them. */
@@ -230,7 +214,7 @@ static TCase *tcase_temporary(void)
 {
     TCase *tcase = tcase_create("temporary");
 
-    tcase_add_checked_fixture(tcase, begin, end);
+    tcase_add_checked_fixture(tcase, folder_enter, folder_remove);
     tcase_set_timeout(tcase, 30);
     tcase_add_test(tcase, what_the_dead_have_left_goes);
     tcase_add_test(tcase, what_the_living_write_stays);
