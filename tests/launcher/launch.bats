@@ -11,6 +11,20 @@ launch() {
     run timeout 60 "$LAUNCH" "$@"
 }
 
+# within_10_s COMMAND...: until it succeeds.
+within_10_s() {
+    for _ in {1..100}; do
+        ! "$@" 2>/dev/null || return 0
+        sleep 0.1
+    done
+    return 1
+}
+
+# lines_in FILE N [WORD]: it has so many lines, with the word.
+lines_in() {
+    [ "$(grep -c -- "${3-}" "$1")" -eq "$2" ]
+}
+
 refused() { # status text argument...
     local status_wanted=$1 text=$2
     shift 2
@@ -167,16 +181,13 @@ l][\\]" ]
 stubborn='trap "" INT TERM HUP; echo ready; while :; do sleep 1; done'
 
 @test "signals end everything, also what ignores them" {
-    local signal number pid tries
+    local signal number pid
     for signal in INT:130 TERM:143 HUP:129; do
         number=${signal#*:} signal=${signal%:*}
         # A shell's background commands have SIGINT ignored.
         env --default-signal=INT timeout -s KILL 60 "$LAUNCH" -np 2 \
             sh -c "$stubborn" "mark-$BATS_TEST_TMPDIR" >out 2>err 3>&- &
-        for tries in {1..100}; do
-            [ "$(cat out 2>/dev/null | grep -c ready)" -ne 2 ] || break
-            sleep 0.1
-        done
+        within_10_s lines_in out 2 ready
         pid=$(pgrep -of "^bash .*$LAUNCH")
         kill -s "$signal" "$pid"
         kill -s "$signal" "$pid"
@@ -193,10 +204,7 @@ stubborn='trap "" INT TERM HUP; echo ready; while :; do sleep 1; done'
     mkdir tmp
     env --default-signal=INT timeout -s KILL 60 "$LAUNCH" -np 2 \
         sh -c "$stubborn" "mark-$BATS_TEST_TMPDIR" >out 2>err 3>&- &
-    for _ in {1..100}; do
-        [ "$(cat out 2>/dev/null | grep -c ready)" -ne 2 ] || break
-        sleep 0.1
-    done
+    within_10_s lines_in out 2 ready
     launcher=$(pgrep -of "^bash .*$LAUNCH")
     kill -STOP "$(pgrep -P "$launcher" mpirun)"
     kill -INT "$launcher"
@@ -217,10 +225,7 @@ stubborn='trap "" INT TERM HUP; echo ready; while :; do sleep 1; done'
     timeout -s KILL 60 "$LAUNCH" -np 2 sh -c \
         'touch "ready$OMPI_COMM_WORLD_RANK"; while [ ! -e go ]; do sleep 0.1; done; exit 5' \
         >out 2>err 3>&- &
-    for _ in {1..100}; do
-        [ ! -e ready0 ] || [ ! -e ready1 ] || break
-        sleep 0.1
-    done
+    within_10_s [ -e ready0 -a -e ready1 ]
     launcher=$(pgrep -of "^bash .*$LAUNCH")
     kill -STOP "$(pgrep -P "$launcher" mpirun)"
     touch go
@@ -237,16 +242,9 @@ stubborn='trap "" INT TERM HUP; echo ready; while :; do sleep 1; done'
     touch "$mark"
     TMPDIR=$BATS_TEST_TMPDIR "$LAUNCH" -np 2 sh -c "echo \$\$ >>'$mark'; exec sleep 60" 3>&- &
     launcher=$!
-    for _ in $(seq 100); do
-        [ "$(wc -l <"$mark")" -lt 2 ] || break
-        sleep 0.1
-    done
+    within_10_s lines_in "$mark" 2
     [ "$(ls -A "$BATS_TEST_TMPDIR" | grep -v '^here$\|^ompi\.')" = '' ]
     kill -9 "$launcher"
-    for _ in $(seq 100); do
-        # shellcheck disable=SC2046 # numbers
-        kill -0 $(cat "$mark") 2>/dev/null || return 0
-        sleep 0.1
-    done
-    return 1
+    # shellcheck disable=SC2046 # numbers
+    within_10_s eval '! kill -0 $(cat "$mark")'
 }
