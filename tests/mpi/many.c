@@ -373,6 +373,7 @@ START_TEST(waiting_of_small_ones_is_told)
                 after = {.size = sizeof after};
     struct timespec first, last;
     int64_t waited;
+    double most;
     hvd_handle handle;
 
     ck_hvd(hvd_barrier());
@@ -389,7 +390,11 @@ START_TEST(waiting_of_small_ones_is_told)
     ck_hvd(hvd_get_metrics(&after));
     waited = after.kinds[HVD_ALLREDUCE].waiting_ns -
              before.kinds[HVD_ALLREDUCE].waiting_ns;
-    ck_assert_int_ge(waited, ranks_rank() == n - 1 ? 0 : ROUNDS * late / 4);
+    /* On a busy machine another rank may be late, too, but not all are. */
+    ck_assert_int_ge(waited, ranks_rank() == n - 1 ? 0 : 1);
+    most = (double)waited;
+    ck_hvd(hvd_allreduce(&most, &most, 1, HVD_FLOAT64, HVD_MAX));
+    ck_assert_double_ge(most, n == 1 ? 0 : (double)(ROUNDS * late) / 4);
     ck_assert_int_le(waited, ROUNDS * (seconds_ns(last) - seconds_ns(first)));
 }
 END_TEST
