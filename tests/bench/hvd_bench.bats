@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# hvd-bench as its users and their scripts meet it: the columns of its tables,
-# results that are right for every type and operation, wrong ones that do not
-# pass, the file, and one line for every mistake.
+# hvd-bench on the command line: its tables have the right columns, results are
+# right for every type and operation, wrong ones are found, the file is written,
+# and every mistake gives one line.
 
 setup() {
     BENCH="${HVD_BUILD:-$BATS_TEST_DIRNAME/../../build}/bin/hvd-bench"
@@ -12,16 +12,16 @@ setup() {
     export OMPI_MCA_mpi_yield_when_idle=1
 }
 
-# ranks N ARGS...: the program on N ranks.
+# ranks N ARGS...: runs the program on N ranks.
 ranks() {
     local n=$1
     shift
     mpirun --oversubscribe --bind-to none -np "$n" "$BENCH" "$@" </dev/null
 }
 
-# each_rank N ARGS...: the same, and every rank writes its exit status to
-# status.RANK; mpirun itself sees success, so that it ends no rank before that
-# has spoken for itself.
+# each_rank N ARGS...: does the same, and every rank writes its exit status to
+# status.RANK. mpirun itself sees success, so it ends no rank that has yet to
+# write.
 each_rank() {
     local n=$1
     shift
@@ -33,8 +33,8 @@ each_rank() {
         rank "$BENCH" "$OUT" "$@"
 }
 
-# fails_everywhere N STATUS WORD ARGS...: one line with the word, and this
-# status on every rank.
+# fails_everywhere N STATUS WORD ARGS...: expects one line with the word, and
+# this status on every rank.
 fails_everywhere() {
     local n=$1 status_wanted=$2 word=$3 rank
     shift 3
@@ -47,8 +47,8 @@ fails_everywhere() {
     done
 }
 
-# first_table: its rows, as tools find them: the lines between these two that
-# are no comments.
+# first_table: prints its rows, which tools find so: the lines between these two
+# that are no comments.
 first_table() {
     sed -n '/out-of-place/,/Out of bounds values/{/^#/d;p}' <<<"$output"
 }
@@ -57,7 +57,7 @@ second_table() {
     sed -n '/# MPI \/ hvd/q;/out of place/,${/^#/d;p}' <<<"$output"
 }
 
-# all_right ROWS: there are that many, with 13 columns and none wrong.
+# all_right ROWS: expects so many rows, with 13 columns and none wrong.
 all_right() {
     first_table | awk -v rows="$1" '
         NF != 13 || $9 != "0" || $13 != "0" { print; bad = 1 }
@@ -65,7 +65,7 @@ all_right() {
               exit bad || NR != rows }'
 }
 
-# a library that stands before libhvd.so and spoils what it returns
+# Makes a library that is loaded before libhvd.so and spoils its results.
 spoiler() { # FUNCTION PARAMETERS STATEMENT
     cat >"$OUT/spoiler.c" <<END
 #define _GNU_SOURCE

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# ipu-bench: its formats, its choice of groups and chips, one line for every
-# mistake.
+# ipu-bench has several formats, chooses groups and chips, and prints one line
+# for every mistake.
 
 load ../support/commands
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# ipu-report: profiles shown and compared, pages that browsers open, one line
-# for every mistake; and --profile of the training programs, whose profiles
-# these are.
+# ipu-report shows and compares profiles, writes pages that browsers open, and
+# prints one line for every mistake. The training programs write these profiles
+# with --profile.
 
 load ../support/commands
 
@@ -30,14 +30,14 @@ train() {
     "$MNIST" --steps 3 --train-images 400 --test-images 50 "$@"
 }
 
-# absent PATTERN FILE: no line matches.
+# absent PATTERN FILE: expects that no line matches.
 absent() {
     if grep -nE "$1" "$2"; then
         return 1
     fi
 }
 
-# dom FILE: what a browser makes of a page; what its console says on stderr.
+# dom FILE: prints the page as a browser builds it, and its console on stderr.
 dom() {
     timeout 120 chromium --headless --no-sandbox --disable-gpu \
         --enable-logging=stderr --user-data-dir="$BATS_TEST_TMPDIR/browser" \
@@ -121,7 +121,7 @@ document = json.loads(sys.argv[1])
 assert document['format'] == 'ipu-profile-comparison'
 training = document['programs'][0]
 flops = [f for f in training['in_all'] if f['name'] == 'operations'][0]
-# Twice the batch; the update of the weights is as much as before.
+# The batch is twice as large; the update of the weights costs the same.
 assert 60 < flops['percent'] < 101, flops
 " "$output"
 }
@@ -177,8 +177,8 @@ assert page.rstrip().endswith('</html>')
     absent CONSOLE "$BATS_TEST_TMPDIR/log"
 }
 
-# play FILE: the page with a script that uses everything on it, on standard
-# output: each choice, each button, the mouse over each drawing.
+# play FILE: prints the page with a script that uses everything on it: each
+# choice, each button, the mouse over each drawing.
 play() {
     cat "$1"
     cat <<'EOF'

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# The subcommands of hvd-bench, with tiny sizes: that each runs at 1, 2 and 3
-# ranks, what its tables say, and one line for every mistake.
+# The subcommands of hvd-bench run with tiny sizes at 1, 2 and 3 ranks, print
+# tables, and one line for every mistake.
 
 bats_require_minimum_version 1.5.0
 load ../support/commands
@@ -15,7 +15,7 @@ setup() {
     export OMPI_MCA_mpi_yield_when_idle=1
 }
 
-# ranks N ARGS...: the program on N ranks.
+# ranks N ARGS...: runs the program on N ranks.
 ranks() {
     local n=$1
     shift
@@ -23,7 +23,7 @@ ranks() {
         </dev/null
 }
 
-# rows PROGRAM: Python that sees the CSV of $output as rows.
+# rows PROGRAM: runs Python that sees the CSV of $output as rows.
 rows() {
     /usr/bin/python3 -c "
 import csv, sys

@@ -1,8 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# train-bench: that it runs the programs and reads what they say; its formats;
-# one line for every mistake. Not how fast they are.
+# train-bench runs the training programs, reads their output, prints it in
+# several formats, and prints one line for every mistake. Their speed is not
+# tested.
 
 load ../support/commands
 
@@ -78,7 +79,7 @@ assert abs(float(row['of_pair_%']) - 100 * ranks / pair) < 0.1, row
 " "$output"
 }
 
-# Stands in for train-bench-torch, which needs PyTorch, beside the programs.
+# Replaces train-bench-torch, which needs PyTorch.
 peer_that_says() { # JSON
     local bin=$BATS_TEST_TMPDIR/programs real=${PROGRAM%/*}
     mkdir "$bin"

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every operation in every language. Debian's own python3: another one, found
-# first, may lack numpy.
+# Every operation runs in every language. Python is Debian's own: another one
+# that is found first may lack numpy.
 
 setup_file() {
     export ROOT=$BATS_TEST_DIRNAME/../..
     export LIB=${HVD_BUILD:-$ROOT/build}/lib
 }
 
-# How many ranks came to the end of a program, which then says it has seen
-# "every" this or that. Occurrences, not lines: mpirun may put the lines of two
-# ranks into one.
+# Prints how many ranks came to the end of a program, which then says it has seen
+# "every" this or that. It counts occurrences, not lines: mpirun may put the
+# lines of two ranks into one.
 finished() { # what
     grep -o "every $1" <<<"$output" | wc -l
 }
@@ -43,8 +43,8 @@ python_says() { # what ranks
     python_says number 1
 }
 
-# The interpreter frees its arrays before the library has stopped. (mpirun may
-# say that it forwards a signal: that is none of a rank's.)
+# The interpreter frees its arrays before the library has stopped. mpirun may
+# print that it forwards a signal, which is no rank's line.
 @test "python: exit with requests under way" {
     python leave 2
     [ "$status" -eq 3 ]

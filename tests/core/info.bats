@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# hvd-info tells what is there, without starting anything.
+# hvd-info prints the features and settings, without starting anything.
 
 setup() {
     INFO=${HVD_BUILD:-$BATS_TEST_DIRNAME/../../build}/bin/hvd-info

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Programs whose users write one half as 0,5: what other programs read has
+# In a locale that writes one half as 0,5, files for other programs have decimal
 # points all the same, and so have settings.
 
-# A locale with a comma, of nothing but what is here: none may be installed.
+# The test makes a locale with a comma: none may be installed.
 make_locale() {
     printf '%s\n' LC_NUMERIC 'decimal_point ","' 'thousands_sep ""' \
         'grouping -1' 'END LC_NUMERIC' >comma.source
@@ -34,7 +34,7 @@ setup() {
     cd "$BATS_FILE_TMPDIR" || return 1
 }
 
-# Only there: bash itself does not know the locale.
+# The variable is set for the program only: bash does not know the locale.
 in_locale() { # command...
     run env LOCPATH="$PWD" LC_ALL=comma "$@"
     echo "$output"

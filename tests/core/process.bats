@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# How processes of libhvd begin and end: environments, launchers, exits.
+# Processes of libhvd begin and end in several environments, with several
+# launchers, and in several ways.
 
 setup_file() {
     export ROOT=$BATS_TEST_DIRNAME/../..

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Autotuning: results stay right while it goes on, it ends, and keeps what it
-# has found.
+# While autotuning runs, results stay right; it ends, and keeps what it has
+# found.
 
 setup_file() {
     export ROOT=$BATS_TEST_DIRNAME/../..

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Ranks that die, freeze and never come: what the others do about it. Where
-# mpirun would end the job by itself it is told to leave the survivors alone
-# (--enable-recovery, after which its own exit status means nothing).
+# Ranks die, freeze or never come; the others report it and end. Where mpirun
+# would end the job by itself, --enable-recovery makes it leave the survivors
+# alone; its own exit status then means nothing.
 
 setup_file() {
     export ROOT=$BATS_TEST_DIRNAME/../..
@@ -11,7 +11,7 @@ setup_file() {
         "$BATS_TEST_DIRNAME/victim.c" -L"$LIB" -lhvd -Wl,-rpath,"$LIB"
     gcc -Wall -Wextra -o "$BATS_FILE_TMPDIR/names" "$BATS_TEST_DIRNAME/names.c"
     export HVD_HEARTBEAT_TIME=3s HVD_EXIT_GRACE_TIME=2s
-    # Open MPI's memory, apart from that of other jobs of the machine.
+    # Open MPI's memory lies apart from that of other jobs of the machine.
     MEMORY=$(mktemp -d /dev/shm/hvd-faults.XXXXXXXX)
     export MEMORY OMPI_MCA_btl_vader_backing_directory=$MEMORY
 }
@@ -131,7 +131,7 @@ lines_with() { # text: how many lines of the output have it
     [ "$(lines_with '^rank [02]: -27: .*never.* has waited 3 s for rank 1')" -eq 2 ]
 }
 
-# With a /dev/shm of its own, mounted so, in which Open MPI keeps nothing.
+# Runs a command with a /dev/shm of its own, in which Open MPI keeps nothing.
 with_shm() { # options of the file system, number of ranks, command...
     local userns=()
     [ "$(id -u)" -eq 0 ] || userns=(--map-root-user)
@@ -140,7 +140,7 @@ with_shm() { # options of the file system, number of ranks, command...
     echo "$output"
 }
 
-# Whatever kills a rank, and when: what never had a name is not left behind.
+# Memory without a name is never left behind, whatever kills a rank, and when.
 @test "the ranks of a host share memory that never has a name" {
     local names=$BATS_FILE_TMPDIR/names
     with_shm size=1g "$names" /dev/shm touch /dev/shm/seen
@@ -153,8 +153,9 @@ with_shm() { # options of the file system, number of ranks, command...
     [ "$(lines_with 'warning')" -eq 0 ]
 }
 
-# As in containers that users start, one a rank. The names that they need are
-# gone at once; what somebody was killed with is removed, unless he lives.
+# Each rank has a user namespace, as in a container that a user starts. The names
+# that the ranks need are removed at once; so are those of a killed process, but
+# not those of one that lives.
 @test "ranks of several user namespaces share memory" {
     local dead=/dev/shm/hvd-share-000000000000000000000001
     local living=/dev/shm/hvd-share-000000000000000000000002

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Two minutes of random faults (tests/faults/matrix), others each time. What fails
-# prints the command that repeats it.
+# tests/faults/matrix makes two minutes of random faults, others each time. A case
+# that fails prints the command that repeats it.
 
 @test "random faults: nobody hangs, each is named, nothing is left" {
     run timeout 280 "$BATS_TEST_DIRNAME/matrix" --seconds 120 --jobs 3

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Ranks that die, freeze and never come while a job starts and ends: hvd_init,
-# hvd_shutdown and MPI_Finalize are watched, each from its first moment. And jobs
-# that are suspended as a whole, which nobody is to blame for.
+# Ranks die, freeze or never come while a job starts and ends: hvd_init,
+# hvd_shutdown and MPI_Finalize are watched, each from its first moment. A job
+# that is suspended as a whole goes on: no rank is blamed.
 
 setup_file() {
     export ROOT=$BATS_TEST_DIRNAME/../..
@@ -19,7 +19,7 @@ setup() {
     : >"$LOG"
 }
 
-# A stopped rank is for ever: who waits for it, waits.
+# A stopped rank never ends, and mpirun waits for it.
 teardown() {
     local pid
     for pid in $(pgrep -f "^($PREY|$VICTIM) "); do

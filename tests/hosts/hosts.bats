@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Several hosts, made by tests/hosts/net: that the library works across them,
-# and that ranks watch those of other hosts. What a rank says goes to a file
-# of its own: mpirun loses its output with its host.
+# The library works across several hosts, which tests/hosts/net makes, and ranks
+# watch those of other hosts. Each rank writes to a file of its own: mpirun loses
+# the output of a host that fails.
 
 setup_file() {
     export ROOT=$BATS_TEST_DIRNAME/../..
@@ -48,7 +48,7 @@ clear() {
     net join 2
 }
 
-# Slots of node1, node2, ... and what mpirun is given.
+# Runs mpirun with so many slots on node1, node2, ...
 on() { # "slots slots ..." argument...
     local slots=($1) hosts='' ranks=0 i name
     shift
@@ -74,9 +74,10 @@ ended() { # how many ranks have
     ranks_with '^status '
 }
 
-# Ranks meet somebody's end, until all but some have told and ended. mpirun,
-# told to let them, may wait for ever for what is gone: it is cleared away
-# before the next, not at once: on its way it would wake those that are stopped.
+# Starts a job of which a rank fails; finish waits for the others' reports and
+# ends. mpirun, which lets the survivors run, may wait for ever for the failed
+# rank: it is killed before the next job, and not at once, because it would wake
+# stopped ranks.
 begin() { # "slots..." what how victim
     clear
     rm -rf "$LOGS"
@@ -91,7 +92,7 @@ finish() { # number of ranks that end
     [ "$(ended)" -eq "$1" ]
 }
 
-# How many ranks' files have a line like this.
+# Prints how many ranks' files have a line like this.
 ranks_with() { # extended regular expression
     grep -lE -- "$1" "$LOGS"/* 2>/dev/null | wc -l
 }
@@ -104,7 +105,7 @@ wait_for() { # number of ranks, extended regular expression
     tail -n +1 "$LOGS"/* "$BATS_TEST_TMPDIR/mpirun"
 }
 
-# All that say how long ago the last operation was: less than that.
+# Expects that all ranks that report the age of the last operation say less.
 said_within() { # seconds
     grep -hoE '[0-9.]+ s ago' "$LOGS"/* |
         awk -v limit="$1" '$1 >= limit { print "late: " $0; bad = 1 } END { exit bad }'
@@ -261,7 +262,7 @@ rank 4 local 0/1 cross 2/3" ]
     [ "$(ended)" -eq 0 ]
 }
 
-# Ports that rank processes listen on, of those of a host.
+# Prints the ports that the rank processes of a host listen on.
 ports_of() { # node
     ip netns exec "$(cat "$NET/name")-$1" awk '
         NR > 1 { split($2, at, ":"); print at[2] }' /proc/net/udp |

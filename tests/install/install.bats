@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# make install, and programs outside of the tree that use what it installed.
+# make install installs all that programs outside of the tree need.
 
 setup_file() {
     export ROOT=$BATS_TEST_DIRNAME/../..

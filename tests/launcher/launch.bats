@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# mpi-launch.sh: what it makes of its command line, of ends and of signals.
+# mpi-launch.sh reads its command line, reports how ranks end, and handles
+# signals.
 
 setup() {
     LAUNCH=$BATS_TEST_DIRNAME/../../mpi-launch.sh
@@ -11,7 +12,7 @@ launch() {
     run timeout 60 "$LAUNCH" "$@"
 }
 
-# within_10_s COMMAND...: until it succeeds.
+# within_10_s COMMAND...: runs it until it succeeds, for at most 10 s.
 within_10_s() {
     for _ in {1..100}; do
         ! "$@" 2>/dev/null || return 0
@@ -20,7 +21,7 @@ within_10_s() {
     return 1
 }
 
-# lines_in FILE N [WORD]: it has so many lines, with the word.
+# lines_in FILE N [WORD]: succeeds if it has N lines, with the word.
 lines_in() {
     [ "$(grep -c -- "${3-}" "$1")" -eq "$2" ]
 }
@@ -177,7 +178,7 @@ l][\\]" ]
     [[ $output == *"1 101"* ]]
 }
 
-# A program that does not want to end.
+# This program ignores signals.
 stubborn='trap "" INT TERM HUP; echo ready; while :; do sleep 1; done'
 
 @test "signals end everything, also what ignores them" {

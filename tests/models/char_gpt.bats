@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# char_gpt as its users meet it: command line, texts, training on 1 to 4 ranks,
-# what must be equal to what, and what it writes. The text is hvd's own
+# char_gpt on the command line: options, texts, training on 1 to 4 ranks, runs
+# that must give equal weights, and its files. The text is hvd's own
 # documentation, or made here.
 
 load ../support/models

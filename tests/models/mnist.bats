@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# The MNIST program as its users meet it: command line, files, training on
-# 1 to 4 ranks, and what must be equal to what. Digits are drawn by the
-# program, so nothing is downloaded.
+# mnist on the command line: options, files, training on 1 to 4 ranks, and runs
+# that must give equal weights. The program draws digits, so nothing is
+# downloaded.
 
 load ../support/models
 
@@ -14,14 +14,14 @@ setup() {
     FEW=(--train-images 256 --test-images 10)
 }
 
-# be32 N: four bytes, big endian.
+# be32 N: prints four bytes, big endian.
 be32() {
     local n=$1
     printf "\\$(printf %o $((n >> 24 & 255)))\\$(printf %o $((n >> 16 & 255)))"
     printf "\\$(printf %o $((n >> 8 & 255)))\\$(printf %o $((n & 255)))"
 }
 
-# idx_images FILE N, idx_labels FILE N: blank images, labels 0.
+# idx_images FILE N, idx_labels FILE N: write N blank images, labels 0.
 idx_images() {
     {
         be32 2051 && be32 "$2" && be32 28 && be32 28

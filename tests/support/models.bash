@@ -15,9 +15,8 @@ models_setup() {
 }
 
 # ranks N ARGS...: the program on N ranks. Every rank writes its exit status
-# to status.RANK; mpirun itself sees success, so that it ends no rank before
-# that has spoken for itself. That it forwards a SIGCONT, it says now and then
-# and is nobody's failure.
+# to status.RANK. mpirun itself sees success, so it ends no rank that has yet to
+# write. Its line about forwarding a SIGCONT is left out.
 ranks() {
     local n=$1
     shift
@@ -31,7 +30,7 @@ ranks() {
         2> >(grep -v "^mpirun: Forwarding signal" >&2)
 }
 
-# Every one of N ranks ended with this status.
+# assert_status_everywhere N STATUS: every one of N ranks ended with it.
 assert_status_everywhere() {
     local rank
     for ((rank = 0; rank < $1; rank++)); do
@@ -42,7 +41,7 @@ assert_status_everywhere() {
     done
 }
 
-# The output is one line, and it has all the words.
+# assert_one_line WORD...: the output is one line, and it has all the words.
 assert_one_line() {
     [ "${#lines[@]}" -eq 1 ] || {
         printf 'not one line: %s\n' "${lines[@]}"
@@ -60,7 +59,7 @@ assert_one_line() {
     done
 }
 
-# field NAME: a number or a word of the summary; of several, the last.
+# field NAME: prints a number or a word of the summary; of several, the last.
 field() {
     sed -n "s/^ *\"$1\": \"\{0,1\}\([-0-9a-z.e+]*\)\"\{0,1\},*\$/\1/p" \
         "$OUT/summary.json" | tail -1
@@ -78,14 +77,14 @@ at_least() {
     }
 }
 
-# floats FILE: the values of a safetensors file, one a line.
+# floats FILE: prints the values of a safetensors file, one a line.
 floats() {
     local header
     header=$(od -An -N8 -t u8 "$1")
     tail -c +$((header + 9)) "$1" | od -An -v -w4 -t f4
 }
 
-# difference A B: the length of the difference of two files' values, as
+# difference A B: prints the length of the difference of two files' values, as
 # vectors, relative to that of the first.
 difference() {
     paste <(floats "$1") <(floats "$2") | awk '

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Timelines and metrics: files that other programs must be able to read.
+# Timelines and metrics are files that other programs can read.
 
 setup_file() {
     export ROOT=$BATS_TEST_DIRNAME/../..
@@ -45,7 +45,7 @@ for rank in range(3):
         if o and "ALLREDUCE" in e["name"] or "FUSION" in e["name"]:
             assert e["ts"] >= o["ts"] - 0.001
             assert e["ts"] + e["dur"] <= o["ts"] + o["dur"] + 0.001
-# One clock: what all did together overlaps in time.
+# There is one clock: an operation of all ranks overlaps in time.
 starts = [[e for e in events if e["ph"] == "X" and e["pid"] == r
            and e["name"] == "SHM_ALLREDUCE"][0] for r in range(3)]
 first = max(e["ts"] for e in starts)
@@ -123,7 +123,7 @@ END
     [[ $output == *"Is a directory"* ]]
 }
 
-# What is in the folder, as ls -F shows it.
+# Prints the names in the folder, as ls -F shows them.
 things() {
     (cd "$BATS_TEST_TMPDIR" && ls -F | tr '\n' ' ')
 }
@@ -160,7 +160,7 @@ things() {
     [ -c /dev/full ] && [ -c /dev/null ]
 }
 
-# The file that is printed to is not replaced: what was printed stays.
+# The file behind standard output is not replaced: its text stays.
 @test "metrics to standard output, which goes to a file" {
     cd "$BATS_TEST_TMPDIR"
     HVD_METRICS=/dev/stdout timeout 30 "$TRACED" >log
