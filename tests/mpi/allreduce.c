@@ -22,26 +22,21 @@ static void check_one(hvd_dtype dtype, hvd_op op, int64_t count, int in_place,
     size_t bytes = (size_t)(count * hvd_dtype_size(dtype)) + offset;
     char *memory = ranks_memory(bytes), *other = ranks_memory(bytes);
     char *in = memory + offset, *out = in_place ? in : other + offset;
-    double most = expected_tolerance(dtype, op);
-    int n = ranks_size(), rank = ranks_rank();
+    struct expected given = expected_tensor(dtype, op, ranks_rank());
+    struct expected result = expected_result(dtype, op, ranks_size());
+    int64_t wrong;
+    double want;
 
-    for (int64_t i = 0; i < count; i++)
-        element_put(dtype, in, i, expected_given(dtype, op, rank, i));
+    expected_fill(&given, 0, count, in);
     ck_hvd(hvd_allreduce(in, out, count, dtype, op));
-    for (int64_t i = 0; i < count; i++) {
-        double want = expected_reduced(dtype, op, n, NULL, n, i);
-        double got = element_get(dtype, out, i);
-
-        if (fabs(got - want) <= most * fabs(want))
-            continue;
+    wrong = expected_difference(&result, 0, count, out, &want);
+    if (wrong >= 0)
         ck_abort_msg("rank %d: %s %s [%lld] element %lld: %.9g, not %.9g",
                      ranks_rank(), hvd_dtype_name(dtype), hvd_op_name(op),
-                     (long long)count, (long long)i, got, want);
-    }
-    if (!in_place)
-        for (int64_t i = 0; i < count; i++)
-            if (element_get(dtype, in, i) != expected_given(dtype, op, rank, i))
-                ck_abort_msg("the input has changed");
+                     (long long)count, (long long)wrong,
+                     element_get(dtype, out, wrong), want);
+    if (!in_place && expected_difference(&given, 0, count, in, &want) >= 0)
+        ck_abort_msg("the input has changed");
     hvd_free(memory);
     hvd_free(other);
 }
@@ -187,6 +182,41 @@ START_TEST(all_ranks_get_the_same_bits)
 }
 END_TEST
 
+/* Of all ranks' random numbers: the sums in the order of the ranks. */
+static void sum_in_order(float *sums, int64_t count)
+{
+    for (int rank = 0; rank < ranks_size(); rank++) {
+        uint64_t state = 2463534242u + (uint64_t)rank;
+
+        for (int64_t i = 0; i < count; i++) {
+            float x = (float)((double)ranks_random(&state) * 0x1p-64 - 0.5);
+
+            sums[i] = rank ? sums[i] + x : x;
+        }
+    }
+}
+
+/* The order is that of the ranks, whichever way the data goes on one host. */
+START_TEST(sums_are_in_the_order_of_the_ranks)
+{
+    enum { MOST = 100003 };
+    static const int64_t counts[] = {1, 13, 700, 9001, MOST};
+    static float want[MOST];
+    float *data = ranks_memory(sizeof want);
+
+    for (int c = 0; c < 5 && hvd_local_size() == hvd_size(); c++) {
+        uint64_t state = 2463534242u + (uint64_t)ranks_rank();
+
+        for (int64_t i = 0; i < counts[c]; i++)
+            data[i] = (float)((double)ranks_random(&state) * 0x1p-64 - 0.5);
+        sum_in_order(want, counts[c]);
+        ck_hvd(hvd_allreduce(data, data, counts[c], HVD_FLOAT32, HVD_SUM));
+        ck_assert_mem_eq(data, want, (size_t)counts[c] * sizeof *data);
+    }
+    hvd_free(data);
+}
+END_TEST
+
 static int64_t sent_bytes(void)
 {
     hvd_metrics metrics = {.size = sizeof metrics};
@@ -271,6 +301,7 @@ static TCase *tcase_values(void)
     tcase_add_test(tcase, scales_apply_before_and_after);
     tcase_add_test(tcase, nan_and_infinity_reach_everyone);
     tcase_add_test(tcase, all_ranks_get_the_same_bits);
+    tcase_add_test(tcase, sums_are_in_the_order_of_the_ranks);
     tcase_add_test(tcase, what_must_be_sent_is);
     tcase_add_test(tcase, the_default_is_the_average);
     tcase_add_test(tcase, a_scalar_has_no_dimensions);
