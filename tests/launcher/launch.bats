@@ -185,6 +185,7 @@ stubborn='trap "" INT TERM HUP; echo ready; while :; do sleep 1; done'
     local signal number pid
     for signal in INT:130 TERM:143 HUP:129; do
         number=${signal#*:} signal=${signal%:*}
+        rm -f out
         # A shell's background commands have SIGINT ignored.
         env --default-signal=INT timeout -s KILL 60 "$LAUNCH" -np 2 \
             sh -c "$stubborn" "mark-$BATS_TEST_TMPDIR" >out 2>err 3>&- &
