@@ -236,6 +236,10 @@ check-symbols: $(HVD_SO) $(IPU_SO) ## check that libraries export what their hea
 check-vectors: $(IPU_LIB) ## check that loops that should be vector code are
 	$(Q)tests/tools/check-vectors $(IPU_OBJ)
 
+.PHONY: check-names
+check-names: ## check that no name stands for several things
+	$(Q)tests/tools/check-names
+
 .PHONY: check-docs
 check-docs: ## check that files and names in the documents exist
 	$(Q)tests/tools/check-docs
