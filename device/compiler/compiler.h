@@ -30,17 +30,20 @@
 
 #include "compiler/program.h"
 
-/* Settings of a compilation by other rooms, beside the options. */
+/* The settings that other rooms give a compilation in addition to the options.
+ */
 struct ipu__setting {
     struct ipu__plans
-        *plans;             /* borrowed: of products, which compilations for
-                               the same chip may share; NULL: it has its own */
-    int64_t reserved_bytes; /* bytes on each tile that others have */
-    /* IPU_OFFLOAD_AUTO means this. AUTO: ON if the program fits only so. */
+        *plans; /* borrowed: known plans of products, shared by compilations for
+                   one chip; NULL: the compilation keeps its own */
+    /* bytes on each tile that are reserved for others */
+    int64_t reserved_bytes;
+    /* the meaning of IPU_OFFLOAD_AUTO; if AUTO itself: ON only if the program
+     * does not fit otherwise */
     ipu_offload automatic;
 };
 
-/* Compiles a graph. The program may need more memory than the target has,
+/* Compiles a graph. The result may need more memory than the target has,
  * whatever the options say; ipu__fits returns whether it does. */
 int ipu__compile(const ipu_graph *graph, const ipu_compile_options *options,
                  const struct ipu__setting *setting,
@@ -49,17 +52,17 @@ int ipu__compile(const ipu_graph *graph, const ipu_compile_options *options,
 /* Returns IPU_ERR_ARGUMENT for options that no compilation can have. */
 int ipu__check_compile_options(const ipu_compile_options *options);
 
-/* Returns whether the program, or a loop in it, leaves to the compiler where
- * variables of an update region lie. */
+/* Returns whether the program, or a loop in it, lets the compiler choose where
+ * the variables of an update region are stored. */
 bool ipu__leaves_offload(const ipu_graph *graph);
 
-/* Returns 1 if no tile holds more than it can, 0 if one does. */
+/* Returns 1 if no tile exceeds its memory, 0 if one does. */
 int ipu__fits(const struct ipu_executable *executable);
-/* Counts the bytes of a tile that are too many or, if negative, left; with
- * several chips, bytes of all code that are too many. */
+/* Counts the bytes by which a tile exceeds its memory; a negative number is the
+ * free space. With several chips it counts the excess of all code. */
 int ipu__excess(const struct ipu_executable *executable, int64_t *bytes);
-/* Returns IPU_ERR_FULL if one of several chips is too full; the message says
- * which. */
+/* Returns IPU_ERR_FULL if one of several chips exceeds its memory; the message
+ * names the chip. */
 int ipu__check_shards(const struct ipu_executable *executable);
 
 #endif

@@ -3,15 +3,16 @@
  * passes.h - the passes, in the order in which compile.c runs them. Each adds
  * its part to the executable, or returns a negative status.
  *
- * Those on a draft of the graph come first: compiler/rewrite/draft.h.
+ * The passes that rewrite a draft of the graph run first;
+ * compiler/rewrite/draft.h declares them.
  */
 #ifndef IPU_COMPILER_PASSES_H
 #define IPU_COMPILER_PASSES_H
 
 #include "compiler/program.h"
 
-/* Compiles the bodies of the graph's loops, for tiles on which others have so
- * many bytes. */
+/* Compiles the bodies of the graph's loops for tiles on which that many bytes
+ * are reserved. */
 int ipu__compile_bodies(const ipu_graph *graph,
                         const ipu_compile_options *options,
                         int64_t reserved_bytes,
@@ -19,23 +20,23 @@ int ipu__compile_bodies(const ipu_graph *graph,
 /* Decides which nodes run, in which order, with the host calls in between:
  * makes steps, values and streams. */
 int ipu__schedule(const ipu_graph *graph, struct ipu_executable *executable);
-/* Returns IPU_ERR_ARGUMENT if a tensor is mapped to tiles that there are not.
- */
+/* Returns IPU_ERR_ARGUMENT if a tensor is mapped to tiles that do not exist. */
 int ipu__check_maps(const struct ipu_executable *executable);
-/* Makes one step of several. */
+/* Fuses neighbouring steps into one. */
 int ipu__fuse(struct ipu_executable *executable);
 /* Puts steps into an order that needs less memory. */
 int ipu__order(struct ipu_executable *executable);
-/* Finds from when to when each value is needed, and which share a block. */
+/* Computes the lifetime of each value, and which values share a block. */
 int ipu__liveness(struct ipu_executable *executable);
-/* Gives fused steps their buffers, once it is known what has no memory. */
+/* Assigns buffers to fused steps, once the values without memory are known. */
 int ipu__buffers(struct ipu_executable *executable);
 /* Gives each block an offset in the engine's memory. */
 int ipu__plan_memory(struct ipu_executable *executable);
-/* Puts blocks on tiles and fills in the memory info: first of tensors alone;
- * then, when costs are known, with code and what steps need for themselves. */
+/* Puts blocks on tiles and fills in the memory info. The first call counts
+ * tensors alone; the second, when costs are known, adds code and the temporary
+ * memory of steps. */
 int ipu__place(struct ipu_executable *executable, bool with_costs);
-/* Counts what each step takes on the chip. */
+/* Counts the cycles and the memory that each step takes on the chip. */
 int ipu__cost(struct ipu_executable *executable);
 /* Lets congruent steps share code where it is too much otherwise. */
 int ipu__outline(struct ipu_executable *executable);
