@@ -26,8 +26,8 @@ struct ipu__op;
 
 enum { IPU__MAX_INPUTS = 6 };
 
-/* The settings of an op beside its inputs. Which of them an op uses, and what
- * they mean, is up to the op. */
+/* The settings of an op, apart from its inputs. The op decides which of them it
+ * uses and what they mean. */
 struct ipu__attributes {
     int32_t stride[2]; /* height, width */
     int32_t dilation[2];
@@ -35,22 +35,22 @@ struct ipu__attributes {
     int32_t pad_after[2]; /* below, to the right */
     int32_t groups;
     int32_t size;
-    bool transpose[2]; /* of inputs 0 and 1 */
+    bool transpose[2]; /* inputs 0 and 1 are transposed */
     double scale, offset;
     double factors[4];
     uint64_t seed;
     int64_t view[4]; /* shape of x as the op groups its elements */
     int32_t axis;
-    int32_t order[IPU_MAX_DIMS]; /* of dimensions */
+    int32_t order[IPU_MAX_DIMS]; /* order of the dimensions */
     /* first element of a part, in each dimension */
     int64_t starts[IPU_MAX_DIMS];
-    bool axes[IPU_MAX_DIMS]; /* that are reduced */
-    bool keep;               /* reduced axes stay, as extents of 1 */
-    /* the output's shape, where inputs do not say it */
+    bool axes[IPU_MAX_DIMS]; /* axes that are reduced */
+    bool keep;               /* reduced axes stay, with extent 1 */
+    /* the output's shape, if it does not follow from the inputs */
     struct ipu__shape shape;
     double proportion; /* share of a tile's memory that a product may take for
                           temporary data; 0: not set */
-    ipu_host_fn fn;    /* of the host */
+    ipu_host_fn fn;    /* function on the host */
     void *context;     /* borrowed as long as engines run */
 };
 
@@ -64,16 +64,16 @@ enum ipu__tensor_kind { IPU__INPUT, IPU__VARIABLE, IPU__CONSTANT, IPU__RESULT };
 
 /* Reasons why replicas may have different values of a variable. */
 enum ipu__own {
-    IPU__EQUAL = 0, /* they may not */
-    IPU__OWN_SUMS,  /* sums of what each has computed since the last update */
-    IPU__OWN_PART,  /* each keeps another part of a whole */
-    IPU__OWN_STATISTICS, /* statistics of the data that each has seen */
-    IPU__OWN_CHOICE,     /* the program has said so */
+    IPU__EQUAL = 0,      /* they have the same value */
+    IPU__OWN_SUMS,       /* each has its own sums since the last update */
+    IPU__OWN_PART,       /* each keeps a different part of a whole */
+    IPU__OWN_STATISTICS, /* each has statistics of the data that it has seen */
+    IPU__OWN_CHOICE,     /* the program has asked for it */
     IPU__OWN_REASONS
 };
 
-/* The tiles on which the program wants a tensor: so many from the first on. The
- * compiler chooses if tiles is 0. */
+/* The tiles on which the program wants a tensor: tiles of them, beginning with
+ * tile first. If tiles is 0, the compiler chooses. */
 struct ipu__mapping {
     int32_t first, tiles;
 };
@@ -82,21 +82,22 @@ struct ipu__tensor {
     char *name; /* owned */
     struct ipu__shape shape;
     enum ipu__tensor_kind kind;
-    int32_t node;    /* that makes it; -1: none */
-    void *data;      /* owned; of a constant */
+    int32_t node;    /* node that makes it; -1: none */
+    void *data;      /* owned; the data of a constant */
     int32_t shard;   /* number of its chip, if there are several */
     bool checkpoint; /* kept when activations are computed again */
-    bool imported;   /* from the graph around */
-    bool fixed;      /* a variable to the compiler, but not to the program */
+    bool imported;   /* imported from the outer graph */
+    bool fixed;      /* the compiler sees a variable, the program does not */
     bool fed;        /* an infeed gives this input */
-    bool remote;     /* a variable beside the chip, with rows as dimension 0 */
-    bool offloaded;  /* the compiler has put this variable beside the chip; set
-                        in its draft alone */
+    bool remote; /* a variable in streaming memory, with rows as dimension 0 */
+    /* the compiler has moved this variable to streaming memory; set only in
+     * its draft */
+    bool offloaded;
     ipu_offload offload; /* the program's request for a variable */
-    int32_t own;         /* of a variable: enum ipu__own */
+    int32_t own;         /* enum ipu__own of a variable */
     /* A loop or a store that changes a tensor in place makes another tensor of
-     * it. renews is the tensor before + 1; renewed is the newest state + 1; 0:
-     * none. */
+     * it. renews is the previous tensor + 1; renewed is the newest state + 1; 0
+     * means none. */
     int32_t renews, renewed;
     struct ipu__mapping map;
     struct ipu__source source;
@@ -110,22 +111,23 @@ struct ipu__node {
     /* The node belongs to update region number region - 1; 0: it runs each
      * time. Nodes of different regions must not be merged or fused. */
     int32_t region;
-    /* A derivative has here the tensor + 1 of the derivative that it came from;
-     * other nodes have 0. */
+    /* In a derivative, this is the tensor + 1 of the derivative that it came
+     * from; other nodes have 0. */
     int32_t derived;
-    /* A derivative, or a node that computes again, has here the tensor + 1 on
-     * whose chip it lies, if there are several; other nodes have 0. */
+    /* In a derivative, or in a node that computes something again, this is the
+     * tensor + 1 whose chip the node shares, if there are several; other nodes
+     * have 0. */
     int32_t beside;
     /* The node waits for tensor after - 1, although it does not read it; 0: it
-     * waits for none. Set where something is computed again (again): such a
-     * node must not be merged with what it repeats, nor come earlier. */
+     * waits for none. It is set where something is computed again: such a node
+     * must not be merged with the node it repeats, nor run earlier. */
     int32_t after;
     bool again;
-    int32_t loop; /* index + 1 of its loop; 0: it is no loop */
+    int32_t loop; /* index + 1 of its loop; 0: not a loop */
     bool effect;  /* the node runs although nothing may need its output */
 };
 
-/* A tensor of the graph around a body, as the body sees it. */
+/* A tensor of the outer graph, as the body sees it. */
 struct ipu__import {
     int32_t outer, inner;
     bool written;
@@ -134,46 +136,49 @@ struct ipu__import {
 /* A graph that is run for each iteration, and its carried values. */
 struct ipu__block_graph {
     ipu_graph *graph; /* owned; NULL: there is none */
-    int32_t *carried; /* owned, [ncarried]: variables of it */
+    int32_t *carried; /* owned, [ncarried]: variables of graph */
 };
 
 /* A loop. */
 struct ipu__loop {
     struct ipu__block_graph body;
-    struct ipu__block_graph condition; /* of ipu_while; has one output */
-    int64_t count; /* iterations; with a condition the limit, and 0 for none */
+    /* condition of ipu_while, with one output */
+    struct ipu__block_graph condition;
+    /* iterations; with a condition, the limit, or 0 for no limit */
+    int64_t count;
     int32_t ncarried;
     int32_t *initial, *outputs; /* owned, [ncarried]: tensors */
-    int32_t *written;           /* owned: variables as they were before */
-    int32_t *renewed;           /* owned: ... and as they are afterwards */
+    int32_t *written;           /* owned: variables before the loop */
+    int32_t *renewed;           /* owned: the same variables after the loop */
     int32_t nwritten;
 };
 
-/* Tensors that a queue gives, numbers first to first + count - 1. */
+/* Tensors that an infeed gives. They are numbers first to first + count - 1. */
 struct ipu__feed {
     ipu_infeed *infeed; /* shared */
     int32_t first, count;
 };
 
-/* Tensors that a queue gets. */
+/* Tensors that are put into an outfeed. */
 struct ipu__enqueue {
     ipu_outfeed *outfeed; /* shared */
     int32_t *tensors;     /* owned */
     int32_t count;
 };
 
-/* Nodes that run in every count-th run only, or if something holds
+/* Nodes that run only in every count-th run, or only if a condition holds
  * (regions.c). */
 struct ipu__region {
     int32_t count;
     int32_t counter; /* tensor: mini-batches since the last update; -1: none */
-    int32_t due;     /* tensor: an int32 that is not 0 when it runs; -1: it
-                        always does */
-    /* this one runs only when region within - 1 does; 0: none */
+    /* tensor: an int32, and the region runs if it is not 0; -1: the region
+     * always runs */
+    int32_t due;
+    /* the region runs only when region within - 1 does; 0: no such limit */
     int32_t within;
     bool conditional;
     ipu_offload offload;
-    int64_t minimum_bytes; /* of what is offloaded */
+    int64_t minimum_bytes; /* smallest size of an offloaded variable */
 };
 
 /* A tensor that leaves the device. */
@@ -189,9 +194,9 @@ struct ipu__assign {
     int32_t variable, value; /* tensors */
 };
 
-/* The rounding of float16. */
+/* How values are rounded to float16. */
 struct ipu__rounding {
-    bool on; /* stochastically */
+    bool on; /* stochastic rounding is on */
     uint64_t seed;
     ipu_tensor step;
 };
@@ -208,7 +213,7 @@ struct ipu_graph {
     int32_t nassigns, assign_capacity;
     struct ipu__region *regions; /* owned */
     int32_t nregions, region_capacity;
-    ipu_graph *parent; /* the graph around this body, borrowed; NULL: none */
+    ipu_graph *parent; /* the outer graph of this body, borrowed; NULL: none */
     ipu_graph *open;   /* the body being built, borrowed; NULL: none */
     struct ipu__loop *loops; /* owned */
     int32_t nloops, loop_capacity;
@@ -218,102 +223,112 @@ struct ipu_graph {
     int32_t nfeeds, feed_capacity;
     struct ipu__enqueue *enqueues; /* owned */
     int32_t nenqueues, enqueue_capacity;
-    int32_t region;    /* region being built + 1; 0: none */
-    int32_t derived;   /* derivative being built, as in nodes; 0: none */
-    int32_t beside;    /* as in nodes */
-    int32_t shard;     /* chip being built on + 1; 0: where inputs are */
-    double proportion; /* available memory proportion of products being built;
-                          0: not set */
-    bool recompute;    /* derivatives read activations computed again */
-    bool unrolls;      /* loops of a known length become their iterations */
-    struct ipu__source source; /* of what is being built */
+    int32_t region;  /* region that is being built, + 1; 0: none */
+    int32_t derived; /* derivative that is being built, as in nodes; 0: none */
+    int32_t beside;  /* as beside in a node */
+    /* chip for the nodes that are being built, + 1; 0: the chip of the
+     * inputs */
+    int32_t shard;
+    /* available memory proportion for products that are being built; 0: not
+     * set */
+    double proportion;
+    bool recompute; /* derivatives read activations computed again */
+    bool unrolls;   /* loops of a known length become their iterations */
+    struct ipu__source source; /* source of the nodes that are being built */
     struct ipu__rounding rounding;
     int status;    /* status of the first failure, which stops all building */
-    char *message; /* owned; its text */
-    char **files;  /* owned, and each name, too: files of sources that were
-                      loaded */
+    char *message; /* owned; the text of that failure */
+    /* owned, with each name: source files named in a loaded graph */
+    char **files;
     int32_t nfiles;
 };
 
-/* The function of a host call that was loaded, until ipu_engine_connect_call
- * gives it one: it fails. */
+/* The function of a loaded host call until ipu_engine_connect_call sets another
+ * one: it fails. */
 int ipu__no_call(void *context, const char *name, void *data, int64_t count);
 
-/* Sets output to the shape that the node makes of its inputs, or returns why it
- * cannot. */
+/* Sets output to the shape that the node makes of its inputs. Fails with the
+ * reason if it cannot. */
 int ipu__node_shape(const ipu_graph *graph, const struct ipu__node *node,
                     struct ipu__shape *output);
 
-/* A new tensor's index. name is taken, also on failure. */
+/* Adds a tensor and returns its index. Takes ownership of name, also on
+ * failure. */
 int ipu__tensor_add(ipu_graph *graph, char *name,
                     const struct ipu__shape *shape, enum ipu__tensor_kind kind);
 
-/* The tensor's index, of its newest state; one of the graph around a body is
- * imported. A failure if it is of another graph, or none. */
+/* Returns the index of the tensor's newest state, and imports a tensor of the
+ * outer graph into a body. Fails if the tensor belongs to another graph or is
+ * invalid. */
 int32_t ipu__index(const ipu_graph *graph, ipu_tensor tensor);
-/* The tensor of an index. */
+/* Returns the tensor with an index. */
 ipu_tensor ipu__handle(const ipu_graph *graph, int32_t index);
 
 /*
  * Adds a node and returns the index of the tensor that it makes, or a failure.
- * inputs has as many tensors as the op takes; attributes NULL: zeros. Builders
- * of ops call ipu__add (ops/op.h), which also rounds.
+ * inputs has as many tensors as the op takes; if attributes is NULL, all are
+ * zero. Builders of ops call ipu__add (ops/op.h), which also rounds.
  */
 int32_t ipu__add_node(ipu_graph *graph, const struct ipu__op *op,
                       const ipu_tensor *inputs,
                       const struct ipu__attributes *attributes);
 
 /*
- * Share out a graph over count chips as if it had been shared out before its
- * gradients were asked for: what came before the first of them by weight;
- * derivatives, and what is made of them, where they then would be.
+ * Distributes a graph over count chips as if that had been done before its
+ * gradients were built. Nodes before the first gradient are distributed by
+ * weight; derivatives, and the nodes that use them, go where they would then
+ * be.
  */
 int ipu__shard_again(ipu_graph *graph, int32_t count);
 
-/* Another graph, with the same handles, that is freed by itself, before the
- * first. */
+/* Makes a copy of the graph with the same handles. It must be freed before the
+ * original. */
 int ipu__graph_copy(const ipu_graph *graph, ipu_graph **copy);
 
-/* Give the node the region of what is being built and of its inputs;
- * IPU_ERR_STATE if these are two of which none is within the other. */
+/* Gives the node the region that is being built or that of its inputs. Returns
+ * IPU_ERR_STATE if these are two regions and neither is within the other. */
 int ipu__region_join(const ipu_graph *graph, struct ipu__node *node);
 
-/* The tensors that must be there before the node can be computed: its inputs,
- * what it comes after, what says whether its region runs. Returns how many. */
+/* Finds the tensors that must exist before the node can be computed: its
+ * inputs, the tensor it waits for, and the condition of its region. Returns how
+ * many there are. */
 enum { IPU__MAX_NEEDS = IPU__MAX_INPUTS + 2 };
 int ipu__node_needs(const ipu_graph *graph, const struct ipu__node *node,
                     int32_t *needs);
 
-/* The region + 1 in which a tensor is computed; 0: in each run. */
+/* Returns the region + 1 in which a tensor is computed; 0: in each run. */
 int32_t ipu__tensor_region(const ipu_graph *graph, int32_t tensor);
 
-/* Names that connect and write find things by are one space, bodies included.
- * what says what the name is for. */
+/* Checks that a name is still free. All names by which connect and write find
+ * things are in one space, bodies included. what describes the use of the name.
+ */
 int ipu__check_name(const ipu_graph *graph, const char *what, const char *name);
 
-/* The body's tensor of one of the graph around it. */
+/* Returns the body's tensor for a tensor of the outer graph. */
 int32_t ipu__import(ipu_graph *body, ipu_tensor tensor);
 
-/* The tensor after it has been changed in place by the node. */
+/* Returns the new state of the tensor after the node has changed it in place.
+ */
 int32_t ipu__renew(ipu_graph *graph, int32_t tensor, int32_t node);
-/* Does the same with state, a variable that is there already. */
+/* Does the same, with the existing variable state as the new state. */
 void ipu__renew_as(ipu_graph *graph, int32_t state, int32_t tensor,
                    int32_t node);
 
-/* Replicas may have different values of a variable, also of one that a body
- * sees. Of anything else it says nothing. */
+/* Notes that replicas may have different values of a variable, also of one that
+ * a body imports. Does nothing for other tensors. */
 void ipu__variable_own(ipu_graph *graph, ipu_tensor variable,
                        enum ipu__own why);
 
-/* The variable of the outermost graph that a tensor of a body is, or the tensor
- * itself if it is none; graph becomes the graph that has it. */
+/* Follows a tensor of a body to the variable of the outermost graph that it is,
+ * and returns that; returns the tensor itself if it is no such variable. Sets
+ * graph to the graph of the result. */
 int32_t ipu__outermost(ipu_graph **graph, int32_t tensor);
 
-/* The tensor of which all these are states: what has a name and memory. */
+/* Returns the tensor whose states these are: the one with a name and memory. */
 int32_t ipu__origin(const ipu_graph *graph, int32_t tensor);
 
-/* Tensor number i that a loop's node needs; -1: there are no more, or it is
- * not a loop's. */
+/* Returns tensor number i that a loop's node needs; -1 if there are no more, or
+ * the node is not a loop. */
 int32_t ipu__loop_need(const ipu_graph *graph, const struct ipu__node *node,
                        int32_t i);
 
@@ -335,19 +350,21 @@ bool ipu__has_effects(const ipu_graph *body);
 
 void ipu__loops_free(ipu_graph *graph);
 
-/* IPU_ERR_STATE while the body of one of the graph's loops is being built. */
+/* Returns IPU_ERR_STATE while the body of one of the graph's loops is being
+ * built. */
 int ipu__check_closed(const ipu_graph *graph, const char *what);
 
-/* Keep the last error as the graph's, unless it has one, with the place in the
- * user's program; returns it as a status, or as an invalid tensor. */
+/* Keeps the last error, with the place in the user's program, as the graph's
+ * first failure unless it has one. Returns it as a status, or as an invalid
+ * tensor. */
 int ipu__graph_fail(ipu_graph *graph, int status);
 ipu_tensor ipu__invalid(ipu_graph *graph, int status);
 
-/* The status of the graph's first failure, its text the last error again; 0 if
- * it has none. */
+/* Returns the status of the graph's first failure and makes its text the last
+ * error; 0 if there is none. */
 int ipu__graph_status(const ipu_graph *graph);
 
-/* Make room for one more element: the array may move. */
+/* Makes room for one more element. The array may move. */
 int ipu__reserve(void **array, int32_t count, int32_t *capacity, size_t size);
 
 #endif

@@ -17,26 +17,27 @@ enum ipu__member_type {
 };
 
 struct ipu__layout_member {
-    uint8_t number; /* from 1 on, ascending */
+    uint8_t number; /* ascending, from 1 */
     uint8_t type;
     uint32_t offset, bytes;
     const char *name;
 };
 
 struct ipu__layout {
-    const char *name; /* for messages: "a step" */
+    const char *name; /* name for messages: "a step" */
     const struct ipu__layout_member *members;
     int32_t nmembers;
-    size_t bytes; /* of the whole struct */
+    size_t bytes; /* size of the whole struct */
 };
 
-/* Defines a layout of the struct IPU__STRUCT, which its user defines. */
+/* Defines a layout of the struct IPU__STRUCT, which the including file defines.
+ */
 #define IPU__MEMBER(number, type, name)                                        \
     {                                                                          \
         number, type, offsetof(IPU__STRUCT, name),                             \
             sizeof(((IPU__STRUCT *)0)->name), #name                            \
     }
-/* Defines three members of a shape, from that number on. */
+/* Defines the three members of a shape, numbered from number on. */
 #define IPU__SHAPE_MEMBERS(number, name)                                       \
     IPU__MEMBER(number, IPU__INT32, name.dtype),                               \
         IPU__MEMBER((number) + 1, IPU__INT32, name.ndim),                      \
@@ -45,7 +46,7 @@ struct ipu__layout {
     const struct ipu__layout symbol = {text, of, sizeof of / sizeof *of,       \
                                        sizeof(IPU__STRUCT)}
 
-/* The attributes of a node, but for what a file cannot keep: fn and context. */
+/* The attributes of a node, except fn and context, which files cannot keep. */
 extern const struct ipu__layout ipu__attributes_layout;
 
 #endif

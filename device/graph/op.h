@@ -24,8 +24,8 @@ static inline size_t ipu__aligned(size_t bytes)
 /* A tensor as an op sees it. */
 struct ipu__operand {
     const char *name;
-    struct ipu__shape shape; /* float32 in place of a half */
-    ipu_dtype dtype;         /* as stored */
+    struct ipu__shape shape; /* the op sees float32 in place of a half */
+    ipu_dtype dtype;         /* as it is stored */
     void *data;              /* while running; 64-byte aligned */
 };
 
@@ -46,8 +46,8 @@ struct ipu__call {
  * rows of its last dimension. */
 typedef void ipu__done(void *context, int64_t first, int64_t count);
 
-/* Elements that an op only moves: of a shape, from one memory to another, in
- * each by strides (ops/walk.h), in elements, from an offset on. */
+/* Elements that an op only moves. They have a shape, and lie in both memories
+ * with strides (ops/walk.h), counted in elements from an offset. */
 struct ipu__moves {
     struct ipu__shape shape;
     int64_t to[IPU_MAX_DIMS], from[IPU_MAX_DIMS];
@@ -59,19 +59,19 @@ enum ipu__product_kind { IPU__NO_PRODUCT, IPU__MATMUL, IPU__CONVOLUTION };
 struct ipu__op {
     const char *name;
     int ninputs;
-    /* The input whose memory the output may take, if nobody else needs it
-     * any more; -1: none. run must work with and without. */
+    /* The input whose memory the output may use if nothing else needs it any
+     * more; -1: none. run must work both ways. */
     int in_place;
-    /* The output is that input, unchanged: they share memory even while the
-     * input is needed. */
+    /* The output is that input, unchanged: the two share memory even while the
+     * input is still needed. */
     bool alias;
     /* The op takes elements of all dtypes, as they are stored. */
     bool raw;
-    /* The output is float32 even if the inputs are halves: statistics of
-     * them. */
+    /* The output is float32 even if the inputs are halves, as for statistics.
+     */
     bool makes_wide;
-    /* The last input may be float32 where the others are halves: such
-     * statistics, a learning rate. */
+    /* The last input may be float32 where the others are halves, as for
+     * statistics or a learning rate. */
     bool last_wide;
     /* run may fail, because it looks at the data. */
     bool checks;
@@ -80,27 +80,27 @@ struct ipu__op {
     /* Running it does more than make its output, or the output depends on more
      * than inputs and attributes: it is not folded, merged, or dropped. */
     bool effects;
-    /* Element i of the output depends on nothing but elements i of inputs as
-     * large as it, broadcast ones, scalars, and i: run is also called for a
-     * part of the elements, from number first on, as [n] or [rows, n]. It
-     * takes no scratch and does not fail. */
+    /* Element i of the output depends only on i, on elements i of inputs of the
+     * same size, and on broadcast inputs and scalars. run is also called for a
+     * range of elements that begins with number first, as [n] or [rows, n]. The
+     * op takes no scratch and does not fail. */
     bool by_element;
-    /* Rows of the output depend on the same rows of inputs as large as it, and
-     * are best computed where these lie; on statistics of them, parameters. */
+    /* Rows of the output depend on the same rows of inputs of the same size, on
+     * statistics of them, and on parameters. It is best to compute them where
+     * these rows are stored. */
     bool by_row;
-    /* Issue slots of arithmetic that the chip takes for two float32 elements:
-     * an instruction each, functions of the hardware as ops/costs.h has them.
-     * -1: none, it only moves. 0: not said. */
+    /* Issue slots of arithmetic that the chip takes for two float32 elements.
+     * Each instruction takes one; ops/costs.h has the hardware's functions. -1:
+     * the op only moves elements. 0: unknown. */
     int slots;
-    int half_slots; /* the same for four halves, if it differs; or 0 */
-    /* Issue slots of the library's hand-written loop, for a vector and with all
-     * that it does beside arithmetic, where the op is a step by itself. -1: as
-     * many as slots. 0: there is none, and the loop is compiled. */
+    int half_slots; /* slots for four halves, if different; or 0 */
+    /* Issue slots of the library's hand-written loop for one vector, with
+     * everything besides arithmetic, where the op is a step by itself. -1: the
+     * same as slots. 0: there is no such loop, and the compiler makes it. */
     int loop_slots;
-    /* Number of the library's loops that slots adds up, one after the other; 0:
-     * one. */
+    /* Number of consecutive loops of the library that slots adds up; 0: one. */
     int loops;
-    /* The reason why these are only an estimate; static. NULL: they are
+    /* The reason why these are only an estimate; static. NULL: they are counted
      * instructions. */
     const char *estimate;
     /* The op multiplies, with a plan (target/product.c); a program may give
@@ -109,11 +109,13 @@ struct ipu__op {
     /* Replicas give the op a meaning beyond its run function: it must neither
      * be computed while compiling nor be left out. */
     bool collective;
-    /* The output's shape; IPU_ERR_SHAPE says what does not fit. */
+    /* Computes the output's shape. Returns IPU_ERR_SHAPE with the reason if the
+     * inputs do not fit. */
     int (*shape)(const struct ipu__call *call, struct ipu__shape *output);
-    /* Bytes of scratch that run needs; NULL: none. */
+    /* Returns the bytes of scratch that run needs; NULL: none. */
     size_t (*scratch)(const struct ipu__call *call);
-    /* Compute. Only data can be wrong by now: IPU_ERR_DATA. */
+    /* Computes the output. Everything but the data has been checked; run
+     * returns IPU_ERR_DATA if the data are wrong. */
     int (*run)(const struct ipu__call *call);
     /* Computes the same, and calls done for parts of the output as they are
      * complete, so that the steps that follow find them in the cache; NULL:
@@ -142,8 +144,8 @@ struct ipu__op {
 int ipu__call_shape(struct ipu__call *call);
 
 /*
- * Shows halves to the op as float32: shapes get that dtype, and each operand's
- * dtype stays what it is stored as. Returns IPU_ERR_SHAPE if floats of the call
+ * Shows halves to the op as float32: shapes get that dtype, while each
+ * operand's dtype stays as stored. Returns IPU_ERR_SHAPE if floats of the call
  * differ in dtype. Raw ops are left alone.
  */
 int ipu__show_wide(struct ipu__call *call);
@@ -152,7 +154,8 @@ int ipu__show_wide(struct ipu__call *call);
  * are halves. */
 void ipu__store_narrow(const struct ipu__call *call, struct ipu__shape *output);
 
-/* IPU_ERR_SHAPE with the names and shapes of inputs i and j, and why. */
+/* Returns IPU_ERR_SHAPE with the names and shapes of inputs i and j, and the
+ * reason. */
 int ipu__unfit(const struct ipu__call *call, int i, int j, const char *why);
 
 /* Prints the operand's shape, with the dtype that the program gave it, into
