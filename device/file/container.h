@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * container.h - a file of this room on disk: a head that says what it is, and
- * the bytes that pack.h has made.
+ * container.h - a file of this room on disk: a head that identifies it, and the
+ * bytes that pack.h has made.
  */
 #ifndef IPU_FILE_CONTAINER_H
 #define IPU_FILE_CONTAINER_H
@@ -23,7 +23,7 @@ int ipu__file_write(const char *path, enum ipu__file_kind kind,
                     const char *target, struct ipu__writer *writer);
 
 /* Reads a whole file into memory, which the caller frees, and checks its head
- * and checksum. The reader then stands at the start of the contents. */
+ * and checksum. The reader is then at the start of the contents. */
 int ipu__file_read(const char *path, enum ipu__file_kind kind,
                    struct ipu__reader *reader, unsigned char **memory);
 

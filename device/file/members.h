@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * members.h - says which members of a struct a file keeps, and how.
+ * members.h - the members of a struct that a file keeps, and their encoding.
  *
  * A struct in a file consists of its members that are not 0, each with a
  * number, a type and a count. A member that a file lacks is 0. So a member may

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shared.h - what files of graphs and of executables have in common: ops and
- * their attributes, shapes, arrays, loops, and texts that occur often.
+ * shared.h - the parts that files of graphs and of executables have in common:
+ * ops and their attributes, shapes, arrays, loops, and frequent texts.
  */
 #ifndef IPU_FILE_SHARED_H
 #define IPU_FILE_SHARED_H

@@ -10,10 +10,10 @@
 #include "file/pack.h"
 
 /* Checks a graph, and fills in what follows from the rest. Returns IPU_ERR_DATA
- * with what is impossible. */
+ * with the impossible value. */
 int ipu__verify_graph(const struct ipu__reader *reader, ipu_graph *graph);
 
-/* Checks a program. Returns IPU_ERR_DATA with what is impossible. */
+/* Checks a program. Returns IPU_ERR_DATA with the impossible value. */
 int ipu__verify(const struct ipu__reader *reader,
                 const ipu_executable *executable);
 
@@ -23,7 +23,7 @@ int ipu__verify(const struct ipu__reader *reader,
 struct ipu__verified {
     const ipu_executable *e;
     const struct ipu__verified *outer; /* NULL: this is the outermost */
-    const struct ipu__inner *inner;    /* in a step of outer */
+    const struct ipu__inner *inner;    /* its place in a step of outer */
     int32_t *bound; /* owned, [blocks]: the bound value in the block, as an
                        index in inner: its memory is in outer; -1: none */
 };
@@ -38,8 +38,8 @@ int ipu__verify_program(const struct ipu__reader *reader,
 /* Returns how many bytes a value in the block may have. */
 size_t ipu__verified_room(const struct ipu__verified *program, int32_t block);
 
-/* Returns true if two values, neither of them inner, share any memory; or all
- * of it. */
+/* Return true if two values, neither of them inner, share any memory, or all of
+ * it. */
 bool ipu__verified_overlap(const struct ipu__verified *program, int32_t a,
                            int32_t b);
 bool ipu__verified_same(const struct ipu__verified *program, int32_t a,
