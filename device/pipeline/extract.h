@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * extract.h - copies a part of a graph to a graph of its own.
+ * extract.h - copies a part of a graph to a new graph.
  */
 #ifndef IPU_PIPELINE_EXTRACT_H
 #define IPU_PIPELINE_EXTRACT_H
@@ -18,14 +18,14 @@ int ipu__extract_init(struct ipu__extract *extract, const ipu_graph *from,
                       ipu_graph *to);
 void ipu__extract_fini(struct ipu__extract *extract);
 
-/* Lets the part begin here: tensor, an index, becomes an input of that name.
- * Call it before copying what needs the tensor. */
+/* Makes tensor, an index, an input of that name: the part begins here. Call it
+ * before copying nodes that need the tensor. */
 int ipu__extract_input(struct ipu__extract *extract, int32_t tensor,
                        const char *name);
 
-/* Copies a tensor with all that makes it, down to the beginning of the part.
- * Nodes before number late are copied only when the first node from there on
- * needs them. Returns the tensor's index in the new graph. */
+/* Copies a tensor with everything that makes it, down to the beginning of the
+ * part. Nodes before number late are copied only when the first node from there
+ * on needs them. Returns the tensor's index in the new graph. */
 int ipu__extract_tensor(struct ipu__extract *extract, int32_t tensor,
                         int32_t late);
 

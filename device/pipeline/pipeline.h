@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pipeline.h - what a pipeline is made of: the door of this room.
+ * pipeline.h - the parts of a pipeline: the door of this room.
  *
  * A position is a place in the schedule, 0 to S - 1. Each has one or more
  * parts: stages that work concurrently. The buffers between positions are
- * rings, in which element e lies at e modulo their capacity.
+ * rings, in which element e is at e modulo their capacity.
  */
 #ifndef IPU_PIPELINE_PIPELINE_H
 #define IPU_PIPELINE_PIPELINE_H
@@ -16,12 +16,12 @@
 /* Room for the name of a variable and a suffix; longer names are cut. */
 enum { IPU__NAME_MAX = 512 };
 
-/* A tensor at the border of a part. */
+/* A tensor at the boundary of a part. */
 struct ipu__port {
     struct ipu__shape shape;
-    int32_t tensor;      /* in the joint graph */
-    bool depends;        /* depends on a trained variable */
-    ipu_tensor gradient; /* derivative for the maker of an input */
+    int32_t tensor;      /* index in the joint graph */
+    bool depends;        /* it depends on a trained variable */
+    ipu_tensor gradient; /* derivative that is sent to the maker of an input */
 };
 
 /* A variable with the gradient that a part computes for it. */
@@ -29,13 +29,13 @@ struct ipu__trained {
     char *name; /* owned */
     struct ipu__shape shape;
     ipu_dtype accumulator;
-    int32_t tensor; /* in the joint graph */
+    int32_t tensor; /* index in the joint graph */
     ipu_tensor gradient;
 };
 
 /* A tensor that goes from a part's forward program to its backward program. */
 struct ipu__stash {
-    int32_t tensor; /* in the joint graph */
+    int32_t tensor; /* index in the joint graph */
     size_t bytes;
 };
 
@@ -43,9 +43,9 @@ struct ipu__stage_part {
     char *name;             /* owned */
     const ipu_stage *stage; /* borrowed during ipu_pipeline_new */
     int32_t position;
-    int32_t ipu; /* number in a replica */
+    int32_t ipu; /* number of the IPU in a replica */
 
-    ipu_graph *joint; /* owned, while building: both directions */
+    ipu_graph *joint; /* owned, during building: both directions */
     int32_t nforward; /* number of nodes that the user made */
     int32_t noutputs;
     struct ipu__port inputs[IPU_MAX_STAGE_TENSORS];
@@ -59,9 +59,9 @@ struct ipu__stage_part {
 
     ipu_executable *forward, *backward; /* owned; backward NULL: inference */
     ipu_executable *plain; /* owned; backward without recomputation */
-    int64_t stash_bytes;   /* of one element */
+    int64_t stash_bytes;   /* bytes of one element */
     int64_t forward_cycles, backward_cycles, recompute_cycles;
-    int64_t forward_sends, backward_sends; /* bytes to other IPUs */
+    int64_t forward_sends, backward_sends; /* bytes sent to other IPUs */
     int64_t forward_link, backward_link;   /* cycles of these transfers */
 };
 
@@ -74,7 +74,7 @@ struct ipu__done {
 /* A place in the schedule. */
 struct ipu__position {
     int32_t first_part, nparts;
-    int32_t ninputs; /* of each of its parts */
+    int32_t ninputs; /* inputs of each of its parts */
     int32_t noutputs;
 };
 
@@ -84,35 +84,36 @@ struct ipu__variable {
     struct ipu__shape shape;
     size_t bytes;
     bool trained;
-    bool staged;      /* a stage made it */
-    bool advanced;    /* a stage assigns it, or a loop or a store in a stage */
-    bool saved;       /* a failed run may have changed it */
-    bool resident;    /* programs other than the update need it */
-    int32_t share_of; /* index + 1 of the variable of whose state this is a
-                         replica's share; 0: each replica has all of it */
-    int32_t part;     /* part that made it; -1: the update */
+    bool staged;   /* a stage made it */
+    bool advanced; /* a stage, or a loop or store in one, assigns it */
+    bool saved;    /* a failed run may have changed it */
+    bool resident; /* programs other than the update need it */
+    /* index + 1 of the variable whose state this replica's share belongs to;
+     * 0: each replica has all of it */
+    int32_t share_of;
+    int32_t part; /* the part that made it; -1: the update */
 };
 
-/* A variable of the optimiser of which each replica has its share. */
+/* A variable of the optimiser that is divided between the replicas. */
 struct ipu__state {
     char *name; /* owned */
-    char *of;   /* owned: the trained variable */
+    char *of;   /* owned: name of the trained variable */
 };
 
 /* The gradient of a trained variable, on the chip that has the variable. */
 struct ipu__gradient {
     const char *name; /* borrowed from the chip's variable */
-    int32_t chip;     /* index */
+    int32_t chip;     /* index of the chip */
     int32_t variable,
         sum;          /* indices on the chip: the variable, its accumulator */
     int32_t position; /* first position that adds to it */
     int64_t share;    /* elements that a replica updates; 0: all */
     float *wide;      /* owned; a float16 accumulator as float32 */
-    bool given;       /* to other processes, in this update */
+    bool given;       /* it has been given to other processes, in this update */
 };
 
 struct ipu__chip {
-    int32_t ipu; /* number in a replica */
+    int32_t ipu; /* number of the IPU in a replica */
     int32_t nvariables, variable_capacity;
     struct ipu__variable *variables; /* owned */
     int32_t nstates, state_capacity;
@@ -121,10 +122,11 @@ struct ipu__chip {
     int64_t update_cycles;
     int64_t variable_bytes, stash_bytes, program_bytes, streaming_bytes;
     int64_t tile_bytes;
-    bool state_beside;          /* optimiser state in streaming memory */
-    int64_t automatic_bytes;    /* part of it by IPU_OFFLOAD_AUTO */
-    int64_t tile_bytes_without; /* bytes per tile without that */
-    int64_t offload_cycles;     /* of an update, for offloaded state */
+    bool state_beside; /* optimiser state in streaming memory */
+    /* the part of it that IPU_OFFLOAD_AUTO has moved */
+    int64_t automatic_bytes;
+    int64_t tile_bytes_without; /* bytes per tile without that move */
+    int64_t offload_cycles;     /* cycles of an update for offloaded state */
 };
 
 struct ipu__stage_buffer {
@@ -175,7 +177,7 @@ struct ipu__chip_lane {
     int32_t copy, chip;
     int32_t ntasks;
     struct ipu__task *tasks; /* owned, [2 * parts] */
-    int64_t busy_cycles;     /* in all slots */
+    int64_t busy_cycles;     /* cycles of work in all slots */
     int status;
     int32_t failed; /* index of the failed task */
     int callback_status;
@@ -183,7 +185,7 @@ struct ipu__chip_lane {
 };
 
 struct ipu_pipeline {
-    ipu_pipeline_options options; /* without its arrays */
+    ipu_pipeline_options options; /* options without their arrays */
     ipu_schedule_options schedule;
     ipu_schedule_info plan;
     ipu_system system;
@@ -198,12 +200,12 @@ struct ipu_pipeline {
     char **argument_names;         /* owned, [arguments], each owned */
     bool kept_back[IPU_MAX_STAGE_TENSORS];
     struct ipu__copy *copies;        /* owned, [replicas] */
-    struct ipu__gradient *gradients; /* owned: of trained variables */
+    struct ipu__gradient *gradients; /* owned: gradients of trained variables */
     int32_t ngradients;
-    bool waited;                  /* for other processes, in this update */
+    bool waited; /* it has waited for other processes, in this update */
     struct ipu__chip_lane *lanes; /* owned, [replicas * chips] */
     int32_t nlanes;
-    ipu_infeed *attached_infeed; /* one reference to each, and used */
+    ipu_infeed *attached_infeed; /* one reference to each; they are used */
     ipu_outfeed *attached_outfeed;
     struct ipu__thread_pool
         *pool;                  /* owned; NULL: the caller's thread does all */
@@ -211,14 +213,14 @@ struct ipu_pipeline {
     int64_t nevents, event_capacity;
     ipu_pipeline_info info;
     ipu_pipeline_info began;    /* info before the last run */
-    struct ipu__counts *counts; /* owned: of runs, if recorded */
+    struct ipu__counts *counts; /* owned: counts of runs, if recorded */
     int64_t idle_cycles;        /* idle cycles of all chips while stages work */
     int64_t work_cycles;        /* all cycles of these chips meanwhile */
     int callback_status;        /* user's status that ended the last run */
     bool running;
 };
 
-/* Puts the part's name before the last error. Returns status. */
+/* Puts the part's name in front of the last error. Returns status. */
 int ipu__part_fail(const struct ipu__stage_part *part, int status);
 
 /* Allocates zeroed host memory in whole cache lines, for bytes; returns NULL
@@ -252,10 +254,11 @@ int ipu__gradients_list(struct ipu_pipeline *pipeline);
 void ipu__gradients_free(struct ipu_pipeline *pipeline);
 /* Begins a new update. */
 void ipu__gradients_begin(struct ipu_pipeline *pipeline);
-/* Adds up, after a slot, the gradients that are complete now over the replicas,
- * and gives them to other processes. */
+/* Sums, after a slot, the complete gradients over the replicas, and gives them
+ * to other processes. */
 int ipu__gradients_give(struct ipu_pipeline *pipeline);
-/* Waits, after all gradients have been given, for those of other processes. */
+/* Waits, after all gradients have been given, for the sums from other
+ * processes. */
 int ipu__gradients_wait(struct ipu_pipeline *pipeline);
 /* Reports a failed run to other processes. Keeps the last error. */
 void ipu__gradients_abandon(struct ipu_pipeline *pipeline, int status);
@@ -267,9 +270,9 @@ int64_t ipu__share_elements(const struct ipu_pipeline *pipeline,
 /* Writes the name of the update's input for a replica's share of a gradient.
  * name has IPU__NAME_MAX. */
 void ipu__share_name(const char *variable, char *name);
-/* Checks that those of count variables that have shares (others: 0) are only
- * used element by element; notes the chip's states. Returns IPU_ERR_ARGUMENT
- * otherwise. */
+/* Checks that those of count variables that are shared (shares not 0) are only
+ * used element by element, and notes the chip's states. Returns
+ * IPU_ERR_ARGUMENT otherwise. */
 int ipu__shares_check(const ipu_graph *graph, int32_t count,
                       const ipu_tensor *variables, const int64_t *shares,
                       struct ipu__chip *chip);
@@ -283,7 +286,7 @@ void ipu__shares_free(const struct ipu_pipeline *pipeline,
                       struct ipu__copy *copy);
 /* Lets each replica take its share of values and gradients before an update. */
 void ipu__shares_take(struct ipu_pipeline *pipeline);
-/* Gives all replicas the shares of all after an update. */
+/* Distributes all shares to all replicas after an update. */
 void ipu__shares_gather(struct ipu_pipeline *pipeline);
 
 /* account.c: counts bytes and cycles. Returns IPU_ERR_FULL if the pipeline does
@@ -294,7 +297,8 @@ int ipu__pipeline_account(struct ipu_pipeline *pipeline);
 int ipu__pipeline_copies(struct ipu_pipeline *pipeline);
 void ipu__pipeline_copies_free(struct ipu_pipeline *pipeline);
 void *ipu__ring_at(const struct ipu__stage_buffer *ring, int64_t element);
-/* Moves a variable of a copy to that memory; NULL: back to its own. */
+/* Moves a variable of a copy to that memory; NULL: back to the copy's memory.
+ */
 int ipu__copy_place(const struct ipu_pipeline *pipeline, struct ipu__copy *copy,
                     int32_t chip, int32_t variable, void *data);
 /* Returns the memory of a variable. */
@@ -310,15 +314,16 @@ int ipu__hand_out(struct ipu_pipeline *pipeline, int64_t slot);
 /* new.c: the cost of a pipeline that is not run and has no memory for its
  * tensors, whether it fits or not. */
 struct ipu__pipeline_cost {
-    int64_t tile_bytes; /* on the fullest tile of all IPUs */
+    int64_t tile_bytes; /* bytes on the fullest tile of all IPUs */
     int64_t remote_bytes;
-    int64_t cycles;           /* from one update to the next */
-    int64_t streaming_cycles; /* part of these: transfers for an update, on the
-                                 chip with the most */
+    int64_t cycles; /* cycles from one update to the next */
+    /* the part of these that transfers for an update take, on the chip with
+     * the most */
+    int64_t streaming_cycles;
 };
 
-/* Measures a pipeline. compiling: reports progress; plans: of known products,
- * or NULL. */
+/* Measures a pipeline. compiling: reports progress; plans: known plans of
+ * products, or NULL. */
 int ipu__pipeline_measure(const ipu_pipeline_options *options,
                           const ipu_compile_options *compiling,
                           struct ipu__plans *plans,

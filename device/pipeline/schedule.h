@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * schedule.h - what the driver asks of a schedule, besides the functions of
- * ipu_pipeline.h.
+ * schedule.h - the queries of the driver on a schedule, besides the functions
+ * of ipu_pipeline.h.
  */
 #ifndef IPU_PIPELINE_SCHEDULE_H
 #define IPU_PIPELINE_SCHEDULE_H
@@ -18,7 +18,7 @@
  * backwards. */
 int32_t ipu__schedule_positions(const ipu_schedule_options *options);
 
-/* Returns the slot of its first position. */
+/* Returns the slot of the mini-batch's first position. */
 int64_t ipu__schedule_enters(const ipu_schedule_options *options,
                              int64_t mini_batch);
 
