@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * analysis.h - conclusions from a profile: what bounds the program, and what
- * would make it faster or smaller.
+ * analysis.h - conclusions from a profile: the limits of the program, and
+ * changes that would make it faster or smaller.
  */
 #ifndef IPU_REPORT_ANALYSIS_H
 #define IPU_REPORT_ANALYSIS_H
@@ -42,7 +42,7 @@ void ipu__find_time(const struct ipu__program *program,
 int ipu__find_memory(const struct ipu__program *program,
                      struct ipu__findings *findings);
 
-/* Finds what would save time, and what would save memory. */
+/* Finds changes that would save time, and changes that would save memory. */
 int ipu__find(const struct ipu__program *program,
               struct ipu__findings *findings);
 
@@ -52,8 +52,8 @@ int ipu__find(const struct ipu__program *program,
 double ipu__program_peak(const struct ipu__program *program,
                          const char **dtype);
 
-/* Writes sentences: what bounds the program, how much of the chip it uses, how
- * that compares with this machine. Returns how many. */
+/* Writes sentences about what limits the program, how much of the chip it uses,
+ * and how that compares with this machine. Returns their number. */
 int32_t ipu__say(const struct ipu__program *program,
                  char (*sentences)[IPU__WORDS_TEXT]);
 

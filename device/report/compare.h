@@ -10,8 +10,8 @@
 #include "report/profile.h"
 #include "report/text.h"
 
-/* What a figure describes: the program, a category of memory, an op, or a step
- * by the name of the tensor that it makes. */
+/* The object that a figure describes: the program, a category of memory, an op,
+ * or a step, named by the tensor that it makes. */
 enum ipu__figure_of {
     IPU__OF_PROGRAM,
     IPU__OF_MEMORY,
@@ -27,14 +27,15 @@ struct ipu__figure {
     const char *name; /* borrowed from a profile, or static */
     enum ipu__figure_unit unit;
     double before, after;
-    bool gone, come; /* only in the first, only in the second */
+    bool gone, come; /* it is only in the first; it is only in the second */
 };
 
 /* A program that both profiles have. */
 struct ipu__pair {
     const struct ipu__program *before, *after;
-    struct ipu__figure *figures; /* owned; those of the program in a fixed
-                                    order, the others by their change */
+    /* owned; figures of the program in a fixed order, the others by their
+     * change */
+    struct ipu__figure *figures;
     int32_t nfigures;
 };
 

@@ -11,12 +11,12 @@
 #include "report/profile.h"
 #include "report/text.h"
 
-/* Makes the whole document, including what follows from the profile. Returns
- * IPU_ERR_MEMORY if it cannot. */
+/* Makes the whole document, including values derived from the profile. Returns
+ * IPU_ERR_MEMORY on failure. */
 int ipu__profile_pack(const struct ipu_profile *profile, json_t **document);
 
-/* Fills the profile from a document; ignores what follows from the profile.
- * Returns IPU_ERR_DATA with the path and the place in it. */
+/* Fills the profile from a document and ignores derived values. Returns
+ * IPU_ERR_DATA with the path and the place in it. */
 int ipu__profile_unpack(const char *path, const json_t *document,
                         struct ipu_profile *profile);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * members.h - says which JSON member is which field of which struct: one table
- * for writing and for reading.
+ * members.h - maps JSON members to fields of structs: one table for writing and
+ * for reading.
  */
 #ifndef IPU_REPORT_MEMBERS_H
 #define IPU_REPORT_MEMBERS_H
@@ -47,9 +47,9 @@ extern const struct ipu__json_member ipu__chip_json[];
 json_t *ipu__json_pack(const struct ipu__json_member *members,
                        const void *object);
 
-/* Fills a struct; the profile keeps the texts. Ignores members that are not
- * in the list. Returns IPU_ERR_DATA with where, the member, and what it
- * should be. */
+/* Fills a struct; the profile keeps the texts. Ignores members that are not in
+ * the list. Returns IPU_ERR_DATA with where, the member, and the expected type.
+ */
 int ipu__json_unpack(const struct ipu__json_member *members, const char *where,
                      const json_t *json, struct ipu_profile *profile,
                      void *object);

@@ -9,11 +9,11 @@
 #include "report/profile.h"
 #include "report/text.h"
 
-/* Prints what the chip's memory holds, tile by tile and step by step. */
+/* Prints the contents of the chip's memory, by tile and by step. */
 int ipu__print_memory(const struct ipu__program *program,
                       struct ipu__text *text);
 
-/* Prints the cycles in all, by op, by step, and along the run. */
+/* Prints the cycles in total, by op, by step, and along the run. */
 int ipu__print_cycles(const struct ipu__program *program,
                       struct ipu__text *text);
 

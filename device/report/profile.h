@@ -27,23 +27,24 @@ struct ipu__profile_step {
     int32_t ipu;
     int32_t times;
     int32_t every; /* runs per execution; 1: every run */
-    bool again;    /* computes an activation again */
+    bool again;    /* it computes an activation again */
     int64_t compute, exchange, sync, host, total;
     int64_t exchange_bytes, temporary_bytes;
-    double available_memory_proportion; /* of a product; else 0 */
+    double available_memory_proportion; /* proportion of a product; else 0 */
     double flops;
-    int32_t element_bytes; /* of the tensor that it makes */
+    int32_t element_bytes; /* element size of the tensor that it makes */
     int32_t busy_tiles;
     int32_t fullest_tile;
     int64_t fullest_tile_bytes;
     int64_t ns;           /* measured in all runs; -1: not measured */
     const char *estimate; /* reason, if the cycles are an estimate; or NULL */
     int32_t calls;        /* steps that run its code; 0 or 1: only it */
-    int32_t code_of;      /* step whose code it runs */
-    int64_t copied_bytes; /* to that step's operands, and back */
+    int32_t code_of;      /* the step whose code it runs */
+    int64_t copied_bytes; /* bytes copied to that step's operands, and back */
 };
 
-/* A run of neighbouring tiles, from first on, with bytes each. */
+/* Neighbouring tiles with the same number of bytes each; first is the first
+ * tile. */
 struct ipu__profile_share {
     int32_t first, count;
     int64_t bytes;
@@ -67,7 +68,7 @@ struct ipu__profile_block {
     int32_t nuses;
 };
 
-/* Neighbouring tiles that hold the same, each at its peak. */
+/* Neighbouring tiles with the same contents, each at its peak. */
 struct ipu__profile_tiles {
     int32_t first, count;
     int32_t peak_step;
@@ -89,7 +90,7 @@ bool ipu__stream_of_host(const struct ipu__profile_stream *stream);
 struct ipu__program {
     const char *name;
     const char *parent; /* program with the loop of this body; or NULL */
-    int64_t iterations; /* of that loop, per execution; 1: no loop */
+    int64_t iterations; /* iterations of that loop, per execution; 1: no loop */
     int32_t ipu;        /* first chip that it runs on */
     int32_t ipus;       /* number of chips; tiles are numbered through */
     ipu_target target;
@@ -98,7 +99,7 @@ struct ipu__program {
     /* Cycles of an execution in the pipeline, including transfers to and from
      * streaming memory; 0: not part of a pipeline. */
     int64_t pipeline_cycles;
-    int64_t half_cycles; /* of the steps, if all elements were float16 */
+    int64_t half_cycles; /* cycles of the steps, if all elements were float16 */
     int64_t code_bytes, exchange_code_bytes, state_bytes; /* per tile */
     bool measured;
     ipu_engine_times times;
@@ -123,19 +124,21 @@ struct ipu__profile_stage {
     int64_t ns;         /* measured, both directions; -1: not measured */
 };
 
-/* A chip of a pipeline. Bytes are of the whole chip, but for those of a
+/* A chip of a pipeline. Bytes are of the whole chip, except those that are of a
  * tile. */
 struct ipu__profile_chip {
     int32_t ipu;
-    int64_t update;  /* cycles of one update */
-    int64_t offload; /* part of these, for transfers to streaming memory */
+    int64_t update; /* cycles of one update */
+    /* the part of update that transfers to streaming memory take */
+    int64_t offload;
     int64_t variable_bytes, stash_bytes, program_bytes;
-    int64_t streaming_bytes, automatic_bytes; /* in streaming memory; by AUTO */
+    /* bytes in streaming memory; the part that AUTO has put there */
+    int64_t streaming_bytes, automatic_bytes;
     int64_t tile_bytes, bytes_per_tile;
 };
 
-/* A run of a pipeline as a whole: cycles are those of the last run, times of
- * all that were measured. */
+/* A run of a pipeline as a whole: cycles are those of the last run, times are
+ * the sum of all measured runs. */
 struct ipu__profile_run {
     int32_t replicas;
     bool io_tiles; /* streams overlap with stages */
@@ -156,10 +159,10 @@ struct ipu_profile {
     int32_t nprograms;
     ipu_pipeline_slot *slots; /* owned */
     int32_t nslots;
-    struct ipu__profile_run run; /* of the pipeline */
+    struct ipu__profile_run run; /* the run of the pipeline */
     char **texts;                /* owned, and each text */
     size_t ntexts, text_capacity;
-    bool lacks_memory; /* for one of them */
+    bool lacks_memory; /* there was no memory for one of the texts */
 };
 
 /* Returns a copy of a text that lives as long as the profile, made printable.
@@ -174,15 +177,15 @@ void ipu__profile_drop(struct ipu_profile *profile);
 
 void ipu__run_free(struct ipu__profile_run *run);
 
-/* Checks that what a file says of a pipeline's run can be true. Returns
- * IPU_ERR_DATA with what is wrong and where. */
+/* Checks that the data in a file about a pipeline's run can be true. Returns
+ * IPU_ERR_DATA with the mistake and its place. */
 int ipu__run_check(const char *where, const struct ipu__profile_run *run);
 
 /* Checks that all numbers point to existing rows: no later code checks again.
- * Returns IPU_ERR_DATA with what is wrong and where. */
+ * Returns IPU_ERR_DATA with the mistake and its place. */
 int ipu__program_check(const char *where, const struct ipu__program *program);
 
-/* Returns the cycles of all executions, in the mean of all runs. */
+/* Returns the cycles of all executions, averaged over all runs. */
 int64_t ipu__step_cycles(const struct ipu__profile_step *step, int64_t cycles);
 
 /* Returns a block's bytes on the chip: 0 if it lies in streaming memory. */

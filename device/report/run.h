@@ -15,12 +15,12 @@
  * and an update as long as the longest one. */
 struct ipu__slots_account {
     int32_t ipus, slots;
-    int64_t stages, updates; /* of all slots, one after the other */
+    int64_t stages, updates; /* sums over all slots, one after the other */
     /* Sums over all chips, which 64 bits may not hold: */
-    double busy;     /* stages */
-    double empty;    /* chips without work in a slot */
-    double waiting;  /* chips that are done before the slot ends */
-    int64_t level;   /* stages, if those of a slot took equally long */
+    double busy;    /* cycles of stages */
+    double empty;   /* cycles of chips without work in a slot */
+    double waiting; /* cycles of chips that finish before the slot ends */
+    int64_t level;  /* cycles of stages, if those of a slot took equally long */
     int32_t slowest; /* chip whose stages take longest */
     int64_t slowest_cycles;
 };
@@ -32,7 +32,8 @@ int ipu__account_slots(const struct ipu_profile *profile,
 bool ipu__has_pipeline(const struct ipu_profile *profile);
 
 /* Writes *count sentences on the run: its time and its parts, the stage that is
- * the bottleneck, how much of the chips is idle and why, and the update. */
+ * the bottleneck, the idle share of the chips and its reason, and the update.
+ */
 int ipu__say_run(const struct ipu_profile *profile,
                  char (*sentences)[IPU__WORDS_TEXT], int32_t *count);
 

@@ -20,7 +20,7 @@ __attribute__((format(printf, 2, 3))) void ipu__text_put(struct ipu__text *text,
                                                          ...);
 void ipu__text_put_raw(struct ipu__text *text, const char *data, size_t bytes);
 
-/* Adds a word, and spaces up to that many columns. */
+/* Adds a word, and spaces up to that width in columns. */
 void ipu__text_put_padded(struct ipu__text *text, const char *word, int width);
 
 /* Adds a paragraph that begins with head. Its lines are no longer than 80

@@ -15,7 +15,7 @@ struct ipu__total {
     int64_t exchange_bytes;
     double flops;
     int64_t ns;     /* -1: not measured */
-    bool estimated; /* part of it is */
+    bool estimated; /* part of it is an estimate */
 };
 
 enum ipu__total_by { IPU__BY_OP, IPU__BY_TENSOR };
