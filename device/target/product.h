@@ -11,10 +11,10 @@
 #include "target/cost.h"
 #include "target/plans.h"
 
-/* Room, of a tile: more than any product asks. */
+/* A room of a tile that is larger than any product needs. */
 #define IPU__UNLIMITED (INT64_C(1) << 60)
 
-/* Limits on a plan beside its room: temporary bytes, and cycles. */
+/* Limits on a plan in addition to its room: temporary bytes, and cycles. */
 struct ipu__bounds {
     int64_t least_bytes, most_bytes;
     int64_t least_cycles, most_cycles;
@@ -27,9 +27,9 @@ struct ipu__problem {
     const ipu_product *product;
     struct ipu__product_unit unit;
     int64_t taps;      /* positions of the kernel */
-    int64_t tiles;     /* for one of the batch */
-    int64_t rounds;    /* of the batch */
-    int64_t room;      /* bytes for what it fetches and adds up in between */
+    int64_t tiles;     /* tiles for one of the batch */
+    int64_t rounds;    /* rounds of the batch */
+    int64_t room;      /* bytes for fetched data and intermediate sums */
     int64_t sum_bytes; /* bytes of an incomplete sum */
     bool whole;        /* k is not sliced */
     struct ipu__bounds bounds;
@@ -38,17 +38,19 @@ struct ipu__problem {
 /* Returns whether the choice is within the bounds. */
 bool ipu__is_within(const struct ipu__bounds *b, const struct ipu__choice *c);
 
-/* Makes *best the cheapest grid for one of the batch, unless it is cheaper. */
+/* Sets *best to the cheapest grid for one of the batch, unless *best is
+ * cheaper. */
 void ipu__search_grids(const struct ipu__problem *p, struct ipu__choice *best);
 
-/* Returns the cheapest way to make the product in so much room of a tile,
+/* Returns the cheapest way to make the product in the given room of a tile,
  * within bounds; its total is 0 if there is none. */
 struct ipu__choice ipu__search_products(const ipu_target *target,
                                         const ipu_product *product,
                                         int64_t room,
                                         const struct ipu__bounds *bounds);
 
-/* Sets *best to that way, from plans if they know it; plans NULL: none do. */
+/* Sets *best to that way, from plans if it is known there; plans may be NULL.
+ */
 int ipu__find_plan(const ipu_target *target, const ipu_product *product,
                    int64_t room, struct ipu__plans *plans,
                    struct ipu__choice *best);

@@ -2,12 +2,11 @@
 /*
  * target.h - the chip and systems of chips: the fields of a target as a table,
  * suggestions for mistyped names, systems. The door of this room, with cost.h
- * (cycles), plans.h (plans of products) and work.h (what an op asks of the
+ * (cycles), plans.h (plans of products) and work.h (the work of an op on the
  * chip).
  *
  * The room is a model: pure functions of an ipu_target or ipu_system, without
- * state but for plans. The graph, the compiler, and all rooms above them use
- * it.
+ * state except plans. The graph, the compiler, and all rooms above them use it.
  */
 #ifndef IPU_TARGET_TARGET_H
 #define IPU_TARGET_TARGET_H
@@ -18,7 +17,7 @@
 
 enum ipu__field_type { IPU__FIELD_INT32, IPU__FIELD_INT64, IPU__FIELD_REAL };
 
-/* A number of a target, by its name, and what it may be. */
+/* A number of a target, with its name and its allowed values. */
 struct ipu__field {
     const char *name;
     enum ipu__field_type type;
@@ -26,38 +25,39 @@ struct ipu__field {
     double least, most;
 };
 
-/* Ends with a NULL name. */
+/* The fields of a target; the list ends with a NULL name. */
 extern const struct ipu__field ipu__target_fields[];
 
-/* IPU_ERR_ARGUMENT unless the field may have this value; whose names the
- * target, or the file. */
+/* Returns IPU_ERR_ARGUMENT unless the field may have this value; whose names
+ * the target, or the file. */
 int ipu__field_check(const struct ipu__field *field, double value,
                      const char *whose);
 
-/* The name nearest to a mistyped one; NULL if none is near. stride is the
- * distance of the names in an array of structs that begin with them; a NULL
+/* Returns the name nearest to a mistyped one; NULL if none is near. stride is
+ * the distance of the names in an array of structs that begin with them; a NULL
  * name ends it. */
 const char *ipu__nearest(const char *word, const void *names, size_t stride);
 
-/* The JSON in a file; IPU_ERR_DATA with the line at which there is none. *root
- * is the caller's. */
+/* Reads the JSON in a file. Returns IPU_ERR_DATA with the line of a mistake.
+ * The caller owns *root. */
 struct json_t;
 int ipu__json_load(const char *path, struct json_t **root);
 
-/* Does what ipu_target_load does, with the object of a file; path names it.
- * target is half changed on failure. */
+/* Does the work of ipu_target_load with the object of a file; path names it. On
+ * failure, target is partly changed. */
 int ipu__target_from_json(const char *path, struct json_t *root,
                           ipu_target *target);
 
-/* The rack that a chip of the system is in, from 0 on. */
+/* Returns the rack of a chip of the system, counted from 0. */
 int32_t ipu__rack_of(const ipu_system *system, int32_t ipu);
 
-/* Sets *system to the one that was asked for; NULL: to an M2000, or to as large
- * a Pod as it takes for so many IPUs. */
+/* Sets *system to the requested one or, if asked is NULL, to an M2000 or to the
+ * smallest Pod that has that many IPUs. */
 int ipu__find_system(const ipu_system *asked, int32_t ipus, ipu_system *system);
 
-/* IPU_ERR_ARGUMENT unless a product may be given such a part of a tile: more
- * than 0, at most 1; or 0: not said. what: whose it is. */
+/* Returns IPU_ERR_ARGUMENT unless a product may have this proportion of a tile:
+ * more than 0 and at most 1, or 0 for not set. what names the owner in errors.
+ */
 int ipu__check_proportion(const char *what, double proportion);
 
 #endif
