@@ -8,16 +8,15 @@
 #include "graph/graph.h"
 
 /*
- * Makes derivatives (nodes with derived) read copies of what they read of the
- * forward pass. It changes the derivatives from node first on; inputs that come
- * before first must not be derivatives. Nothing is forgotten if there are no
- * checkpoints and none would help.
+ * Makes derivatives (nodes with derived) read copies of the forward tensors
+ * that they use. It changes the derivatives from node first on; inputs that
+ * come before first must not be derivatives. Nothing is forgotten if there are
+ * no checkpoints and none would help.
  */
 int ipu__recompute(ipu_graph *graph, int32_t first);
 
-/* Finds the nodes of the forward pass: those that derivatives from first on
- * depend on, and that do not depend on a derivative. forward: [nodes] of
- * falses. */
+/* Finds the nodes of the forward pass: derivatives from first on depend on
+ * them, and they do not depend on a derivative. forward: [nodes], all false. */
 void ipu__find_forward(const ipu_graph *graph, int32_t first, bool *forward);
 
 /* Chooses checkpoints; writes kept, [tensors]. Fails only with
