@@ -8,8 +8,8 @@
 #include "core/agree/replicated_log.h"
 #include "core/settings/settings.h"
 
-/* Members that see each other's slots agree by them; a few that do not send
- * each other copies. */
+/* Members that see each other's slots compare them directly. Members that do
+ * not, if they are few, send each other copies. */
 static int make_ordered(struct hvd__set *set, bool shares)
 {
     struct hvd__replicated_log *log = NULL;

@@ -14,13 +14,13 @@
 
 struct hvd__agreement {
     struct hvd__ordered ordered;
-    struct hvd__coordinator *coordinator; /* owned; the first member's */
-    struct hvd__tune tune;                /* the world's, on its coordinator */
-    size_t direct_max;       /* what all members have been told; 0: nothing */
-    size_t first_direct_max; /* to be told; 0: nothing */
-    struct hvd__writer out;  /* what will be announced next */
+    struct hvd__coordinator *coordinator; /* owned; only on the first member */
+    struct hvd__tune tune;   /* used by the world's coordinator only */
+    size_t direct_max;       /* last value sent to all members; 0: none */
+    size_t first_direct_max; /* value to send first; 0: none */
+    struct hvd__writer out;  /* the next message of announcements */
     int *scratch;            /* owned, [team.size] */
-    bool heard_leaving;      /* of set->leaving */
+    bool heard_leaving;      /* the driver has seen set->leaving */
     bool said_leave;
     bool heard_close; /* all members have left */
 };

@@ -47,8 +47,8 @@ static void announce_other(struct hvd__set *set,
         hvd__write_long(&set->agreement->out, numbers[i]);
 }
 
-/* Collects the numbers that a submission's requests carry, in their order; *n
- * of them. */
+/* Collects the numbers that a submission's requests carry, in their order. *n
+ * becomes how many there are. */
 static int collect_numbers(const struct hvd__submission *submission,
                            int64_t **numbers, int *n)
 {

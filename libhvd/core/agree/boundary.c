@@ -76,7 +76,8 @@ int hvd__boundaries_add(struct hvd__boundaries *boundaries,
 /* ------------------------------------------------------------------- pieces
  */
 
-/* Takes the requests up to a sequence number off the list; *n of them. */
+/* Removes the requests up to a sequence number from the list. *n becomes their
+ * number. */
 static struct hvd__request *take_piece(struct hvd__boundaries *boundaries,
                                        uint64_t sequence, int *n)
 {
@@ -107,8 +108,8 @@ static size_t fusion_bytes(const struct hvd__set *set,
     return hvd__fusion_bytes(&request->signature, set->team.size, rows);
 }
 
-/* Takes a batch out of a piece of n requests. Returns the rest of it, *n of
- * them. */
+/* Takes a batch out of a piece of *n requests. Returns the rest; *n becomes its
+ * length. */
 static struct hvd__request *take_batch(const struct hvd__set *set,
                                        struct hvd__request *piece, int *n,
                                        size_t threshold,

@@ -3,39 +3,39 @@
  * coordinator.c - agreement by name.
  *
  * A proposal gathers what the members submitted under one key. It keeps every
- * distinct thing that was submitted (a variant, told apart by its
- * fingerprint) and which member submitted which. When every member has
- * announced:
+ * distinct thing that was submitted (a variant, told apart by its fingerprint)
+ * and which member submitted which. When every member has announced:
  *
  *     one variant                the proposal is ready
  *     several                    it fails everywhere: HVD_ERR_MISMATCH
  *     some were refused theirs   it fails where it was not: HVD_ERR_PEER
  *     all were refused           nobody waits for it; forgotten
  *
- * A member may announce a key again before the others have announced it once:
- * its request was refused (a duplicate, say) while they have yet to come.
- * Proposals of one key therefore form a chain, oldest first, and what a
- * member says goes to the first that lacks it. So the k-th submission of a
- * name on one rank meets the k-th on every other, refused ones included,
- * whatever the timing: a program that makes the same mistake on all ranks,
- * and then the right call, gets the same answers everywhere.
+ * A member may announce a key again before the others have announced it once,
+ * for example when its request was refused as a duplicate. Proposals of one key
+ * therefore form a chain, oldest first, and a member's announcement goes to the
+ * first one that lacks it. So the k-th submission of a name on one rank meets
+ * the k-th on every other, refused ones included, whatever the timing: a
+ * program that makes the same mistake on all ranks, and then the right call,
+ * gets the same answers everywhere.
  *
- * Announcements hold fingerprints, not names and shapes: that is all that
- * agreement takes. The coordinator's own rank submits nearly everything
- * itself and so knows what a fingerprint means. Where it does not (variants
- * of others, whose difference a message must tell; requests of others after
- * its own rank has joined) it asks the member (QUERY), and the proposal waits
- * for the answer (DETAIL). There is nothing to be cached or evicted.
+ * Announcements hold fingerprints, not names and shapes: agreement needs no
+ * more. The coordinator's own rank submits nearly everything itself and so
+ * knows what a fingerprint means. It does not know variants of other members,
+ * whose difference an error message must name, nor requests of others after its
+ * own rank has joined. Then it asks the member (QUERY), and the proposal waits
+ * for the answer (DETAIL). No cache is needed.
  *
- * A member that has joined will announce nothing until all have; it is left
- * out of reductions, and everything else fails. A member that has left will
- * never announce what a proposal lacks. Such a proposal fails at once for
- * those who wait, and for each other member when it comes, in the same words;
- * it is kept until every member has come or left.
+ * A member that has joined announces nothing until all have joined. Reductions
+ * go on without it; everything else fails. A member that has left will never
+ * announce what a proposal lacks. Such a proposal fails at once for the members
+ * that wait, and for each other member when it announces, with the same text;
+ * it is kept until every member has announced it or left.
  *
  * Ready requests wait for room, the most urgent first: while two batches are
- * under way the next ones gather and are fused. No clock is involved; a lone
- * request goes at once, and the busier the engine the larger the batches.
+ * under way the next ones gather and are fused. No clock is involved: a single
+ * request goes at once, and the busier the engine is, the larger the batches
+ * are.
  */
 #include "core/agree/coordinator.h"
 
@@ -64,7 +64,7 @@ struct hvd__coordinator {
     struct hvd__proposal *table; /* owned, by key */
     struct hvd__ready ready;
     struct question *questions; /* owned list */
-    int *joined;                /* owned, [nranks]: of enum joined */
+    int *joined;                /* owned, [nranks]: values of enum joined */
     int njoined;
     int last_joined;
     int *left; /* owned, [nranks] */
@@ -132,7 +132,7 @@ bool hvd__coordinator_is_idle(const struct hvd__coordinator *c)
 /* ------------------------------------------------------------------ failures
  */
 
-/* Write the failure of a proposal for the members that wait for it. */
+/* Writes the failure of a proposal for the members that wait for it. */
 static void write_failure(struct hvd__coordinator *c,
                           const struct hvd__proposal *p, int status,
                           const char *text)
@@ -185,8 +185,8 @@ static int describe_lack(const struct hvd__coordinator *c,
     return p->lacking ? HVD_OK : hvd__fail_memory(sizeof text);
 }
 
-/* Answers the members that wait; forgets the proposal when nobody else can
- * come. */
+/* Answers the members that wait. Removes the proposal when no other member can
+ * still announce it. */
 static int fail_lacking(struct hvd__coordinator *c, struct hvd__proposal *p)
 {
     bool expected = false;
@@ -212,8 +212,8 @@ static bool is_gradient(const struct hvd__proposal *p)
     return v->nsignatures > 0 && v->signatures[0].flags & HVD__OF_STRATEGY;
 }
 
-/* Fails a proposal that is no reduction, or cannot do without members that have
- * joined. */
+/* Fails a proposal that is no reduction or that needs members that have joined.
+ */
 static int fail_joined(struct hvd__coordinator *c,
                        const struct hvd__proposal *p)
 {
@@ -251,8 +251,8 @@ static int ask_member(struct hvd__coordinator *c, const struct hvd__proposal *p,
     return HVD_OK;
 }
 
-/* Returns 1 if all variants are known. Else asks the members that know them and
- * returns 0. */
+/* Returns 1 if all variants are known. Otherwise asks the members that know
+ * them and returns 0. */
 static int is_known(struct hvd__coordinator *c, struct hvd__proposal *p)
 {
     int known = 1;
@@ -286,7 +286,7 @@ int hvd__coordinator_question(struct hvd__coordinator *c, int *rank,
 /* -------------------------------------------------------------- what is ready
  */
 
-/* Returns true if a request can do without a member that joined. */
+/* Returns true if a request can run without a member that joined. */
 static bool can_omit(const struct hvd__coordinator *c,
                      const struct hvd__signature *s, int rank)
 {
@@ -297,7 +297,7 @@ static bool can_omit(const struct hvd__coordinator *c,
            c->joined[rank] == JOINED_AND_RESTORES;
 }
 
-/* Returns true if all requests of a proposal can do without the members that
+/* Returns true if all requests of a proposal can run without the members that
  * joined. */
 static bool does_without(const struct hvd__coordinator *c,
                          const struct hvd__proposal *p)
@@ -311,7 +311,7 @@ static bool does_without(const struct hvd__coordinator *c,
     return true;
 }
 
-/* Returns true if the sum of what the members carry fits into memory. */
+/* Returns true if the sum of the members' numbers fits into memory. */
 static bool fits(const struct hvd__coordinator *c,
                  const struct hvd__proposal *p, const struct hvd__signature *s,
                  int number)
@@ -463,7 +463,7 @@ int hvd__coordinator_detail(struct hvd__coordinator *c, int rank, uint64_t key,
                             const struct hvd__signature *signatures, int n)
 {
     uint64_t fingerprint = 0;
-    bool certain = true; /* that their names for schemes are ours */
+    bool certain = true; /* the schemes are built in */
     struct hvd__proposal *p;
 
     for (int i = 0; i < n; i++) {
@@ -544,8 +544,8 @@ void hvd__coordinator_set_threshold(struct hvd__coordinator *c,
 /* ----------------------------------------------------------------- decisions
  */
 
-/* Ends a join when all have joined and nothing is left to decide, or when one
- * has left and so they never will. */
+/* Ends a join when all have joined and nothing is left to decide, or when a
+ * member has left, so that not all can join any more. */
 static void end_join(struct hvd__coordinator *c)
 {
     struct hvd__writer *out = &c->out;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * coordinator.h - the coordinator of a process set: what its first member knows
- * of the submissions of all members, and its decisions. It does no I/O and is
- * used by the driver alone. Members are numbered within the set; texts name
- * ranks of the world.
+ * coordinator.h - the coordinator of a process set. It runs on the first
+ * member, collects the submissions of all members and decides. It does no I/O
+ * and is used by the driver alone. Members are numbered within the set; texts
+ * name ranks of the world.
  */
 #ifndef HVD_CORE_COORDINATOR_H
 #define HVD_CORE_COORDINATOR_H
@@ -17,40 +17,42 @@ struct hvd__announcement {
     uint64_t key;
     uint64_t fingerprint;
     int32_t priority;
-    const int64_t *numbers; /* borrowed; what its requests carry */
+    const int64_t *numbers; /* borrowed; carried by its requests */
     int nnumbers;
-    /* The coordinator's own requests, of which it knows all; else NULL. */
+    /* The requests' signatures if the coordinator's own rank announces, else
+     * NULL. */
     const struct hvd__signature *const *signatures; /* borrowed, copied */
     int nsignatures;
 };
 
-/* world: the ranks of its nranks members, copied. threshold: most bytes of a
- * batch of several. NULL: out of memory. */
+/* world: the world ranks of the nranks members, copied. threshold: most bytes
+ * of a batch of several requests. Returns NULL if memory runs out. */
 struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks,
                                               size_t threshold);
 void hvd__coordinator_free(struct hvd__coordinator *coordinator);
 
-/* Each of these takes one record of a member. Texts and numbers are copied.
- * HVD_ERR_MEMORY; HVD_ERR_INTERNAL for a record that makes no sense. */
+/* Each of the next functions takes one record of a member. Texts and numbers
+ * are copied. They fail with HVD_ERR_MEMORY, or with HVD_ERR_INTERNAL if the
+ * record makes no sense. */
 int hvd__coordinator_announce(struct hvd__coordinator *coordinator, int rank,
                               const struct hvd__announcement *announcement);
 int hvd__coordinator_refuse(struct hvd__coordinator *coordinator, int rank,
                             uint64_t key, int status, const char *text);
-/* Takes the answer to a question; an answer about something that is decided is
- * no error. */
+/* Takes the answer to a question. An answer about a proposal that is already
+ * decided is no error. */
 int hvd__coordinator_detail(struct hvd__coordinator *coordinator, int rank,
                             uint64_t key,
                             const struct hvd__signature *signatures, int n);
-/* restores: it takes the variables of the last rank to join, so that steps of
- * strategies may go on without it. */
+/* restores is true if the rank will take the variables of the last rank to
+ * join, so that steps of strategies may continue without it. */
 int hvd__coordinator_join(struct hvd__coordinator *coordinator, int rank,
                           bool restores);
 int hvd__coordinator_leave(struct hvd__coordinator *coordinator, int rank);
 void hvd__coordinator_break(struct hvd__coordinator *coordinator, int rank,
                             int status, const char *text);
 
-/* Returns true if all that members have said is decided, and none has joined or
- * left. */
+/* Returns true if everything that members announced is decided and none has
+ * joined or left. */
 bool hvd__coordinator_is_idle(const struct hvd__coordinator *coordinator);
 
 /* Gets and sets the most bytes of a batch. */
@@ -58,16 +60,16 @@ size_t hvd__coordinator_threshold(const struct hvd__coordinator *coordinator);
 void hvd__coordinator_set_threshold(struct hvd__coordinator *coordinator,
                                     size_t threshold);
 
-/* Gets a question that the coordinator has for a member: returns 1, or 0 if
+/* Gets a question that the coordinator has for a member. Returns 1, or 0 if
  * there is none. */
 int hvd__coordinator_question(struct hvd__coordinator *coordinator, int *rank,
                               uint64_t *key);
 
 /*
  * Writes the decisions that are due, as records for every member: all failures,
- * and at most room batches (barriers, which move nothing, take no room). The
- * bytes are the coordinator's; the caller takes them by clearing the writer, or
- * calls again later and gets these and more.
+ * and at most room batches. Barriers move nothing and do not count. The bytes
+ * belong to the coordinator. The caller takes them by clearing the writer;
+ * otherwise the next call returns them again, with more behind them.
  */
 struct hvd__writer *hvd__coordinator_decide(
     struct hvd__coordinator *coordinator, int room);

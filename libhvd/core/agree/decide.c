@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * decide.c - sends what the coordinator asks and decides to the members. Its
- * own rank follows decisions too, from the same bytes.
+ * decide.c - sends the coordinator's questions and decisions to the members.
+ * The coordinator's own rank follows decisions from the same bytes.
  */
 #include "base/status.h"
 #include "core/agree/agree.h"
@@ -25,8 +25,8 @@ static int ask_members(struct hvd__set *set)
     return HVD_OK;
 }
 
-/* Takes the decisions that are due as one message, or nothing. They are written
- * behind the set's id from the beginning. */
+/* Takes the decisions that are due as one message, or none. The writer already
+ * holds the set's id in front of them. */
 static struct hvd__writer take_decisions(struct hvd__set *set, int room)
 {
     struct hvd__writer *out =

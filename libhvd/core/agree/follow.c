@@ -29,8 +29,8 @@ static struct hvd__request *find_decided(struct hvd__engine *engine,
     return &submission->requests[index];
 }
 
-/* Reads the n numbers that the ranks carry into request; NULL: they are not
- * needed. */
+/* Reads the n numbers that the ranks carry into request, or skips them if
+ * request is NULL. */
 static int read_carried(struct hvd__reader *in, int n,
                         struct hvd__request *request)
 {
@@ -78,7 +78,7 @@ static int follow_items(struct hvd__engine *engine, struct hvd__set *set,
     }
     if (in->failed || n == 0)
         return hvd__message_garbled(set, 0);
-    if (!requests) { /* ours is none of it */
+    if (!requests) { /* this rank takes no part */
         hvd__execute_skip(set);
         return HVD_OK;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuse.h - which requests go together in one collective: pure functions.
+ * fuse.h - chooses which requests go together in one collective. The functions
+ * are pure.
  */
 #ifndef HVD_CORE_FUSE_H
 #define HVD_CORE_FUSE_H
@@ -10,7 +11,7 @@
 /* A request that is ready, as far as fusion is concerned. */
 struct hvd__fusee {
     const struct hvd__signature *signature;
-    size_t bytes; /* of the fusion buffer that it would take */
+    size_t bytes; /* space that it would take in the fusion buffer */
 };
 
 /*
@@ -24,19 +25,19 @@ bool hvd__fusible(const struct hvd__signature *a,
 
 /*
  * Returns the bytes that a request takes in the fusion buffer of nranks ranks.
- * rows: those of all ranks together, where they vary.
+ * rows is the sum over all ranks if the rows vary.
  */
 size_t hvd__fusion_bytes(const struct hvd__signature *signature, int nranks,
                          int64_t rows);
 
 /*
- * Choose a batch from n requests that are ready, in the order in which they
- * should go. The first is always taken; each later one that is fusible with
- * it is taken if the sum stays within threshold bytes. One that does not fit
- * does not keep smaller ones behind it from being taken: order means nothing
- * between different tensors.
+ * Chooses a batch from n ready requests, which are given in the order in which
+ * they should go. The first is always taken; each later one that is fusible
+ * with it is taken if the sum stays within threshold bytes. A smaller request
+ * behind one that does not fit may still be taken, because the order of
+ * different tensors does not matter.
  *
- * taken, n flags, is written. Returns how many are taken; 0 only if n is 0.
+ * Writes n flags to taken. Returns how many are taken; 0 only if n is 0.
  */
 int hvd__fuse(const struct hvd__fusee *ready, int n, size_t threshold,
               bool *taken);

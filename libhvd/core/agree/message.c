@@ -5,7 +5,7 @@
 #include "core/table/set.h"
 #include "trace/metrics.h"
 
-/* Everything that a message begins with. */
+/* The id of the set, with which every message begins. */
 void hvd__message_begin(const struct hvd__set *set, struct hvd__writer *out)
 {
     if (out->bytes == 0)
@@ -38,7 +38,7 @@ int hvd__message_post(struct hvd__set *set, int peer, struct hvd__writer *out)
     return t->post(t, set->team.world[peer], message.data, message.bytes);
 }
 
-/* Each gets a copy of its own. */
+/* Each member gets its own copy. */
 int hvd__message_tell(struct hvd__set *set, const struct hvd__writer *out)
 {
     for (int i = 1; i < set->team.size; i++) {

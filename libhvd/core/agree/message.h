@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * message.h - messages between the members of a process set: the id of the set
- * and a run of records (wire.h).
+ * message.h - messages between the members of a process set. A message is the
+ * id of the set and a sequence of records (wire.h).
  */
 #ifndef HVD_CORE_MESSAGE_H
 #define HVD_CORE_MESSAGE_H
@@ -12,9 +12,10 @@ struct hvd__set;
 
 /* Begins a message with the id of its set. */
 void hvd__message_begin(const struct hvd__set *set, struct hvd__writer *out);
-/* Sends what was written, if anything, to a member; out is empty afterwards. */
+/* Sends what is in out, if anything, to a member and empties out. */
 int hvd__message_post(struct hvd__set *set, int peer, struct hvd__writer *out);
-/* Sends a copy of what was written to every other member; out stays. */
+/* Sends a copy of what is in out to every other member. out keeps its content.
+ */
 int hvd__message_tell(struct hvd__set *set, const struct hvd__writer *out);
 /* Returns the error for a message of a member that makes no sense. */
 int hvd__message_garbled(const struct hvd__set *set, int peer);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ordered.c - the epochs of ordered mode, and the comparison of slots
+/*
+ * ordered.c - the epochs of ordered mode, and the comparison of slots
  * (ordered.h). step.c calls it, with the role of the driver.
  *
  * A rank stores in its area, with release order: accepted (hvd__ordered_open;
  * loaded in try_open) and consumed (hvd__ordered_consume; loaded in
- * ordered_post.c before slots are written again). Both hold an epoch: accepted
- * is the epoch times 2, plus 1 if it is refused; consumed is a sequence number.
+ * ordered_post.c before slots are reused). Both hold an epoch: accepted is the
+ * epoch times 2, plus 1 if it is refused; consumed is a sequence number.
  */
 #include "core/agree/ordered.h"
 

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ordered.h - ordered mode: agreement among ranks that submit in the same
- * order, which they nearly always do. It takes no message if they share a host,
- * else one from each rank to each (replicated_log.h).
+ * order, which they nearly always do. Ranks that share a host need no message
+ * for it; others send one message from each rank to each (replicated_log.h).
  *
  * Each rank writes its requests, in its order, into slots that all others see
- * (transport/shm/shm.h). If slot i of all ranks is there and all are equal,
- * that request is agreed on, and every rank knows it at the same place of its
- * order. The first slots that differ end ordered mode on every rank at that
- * very place, for all compare the same slots: what is undecided, and everything
- * that follows, is agreed on by name (coordinator.c). A slot with the flag
- * FALLBACK differs from all; it stands for what cannot be agreed on by order: a
- * refused request, a join, the end.
+ * (transport/shm/shm.h). When all ranks have written slot i and the slots are
+ * equal, the request is agreed on, and every rank finds that out at the same
+ * place of its order. The first slots that differ end ordered mode at the same
+ * place on every rank, because all compare the same slots. Undecided requests
+ * and all later ones are then agreed on by name (coordinator.c). A slot with
+ * the flag FALLBACK differs from all others. It stands for something that
+ * cannot be agreed on by order: a refused request, a join, or the end.
  *
- * When nothing is left to be agreed on by name, the coordinator opens ordered
- * mode again: an epoch of slots begins, if every rank accepts it. A rank
- * accepts it if the coordinator has heard all that the rank has said. So
- * nothing can be left behind by name, waiting for something that goes by order.
+ * When nothing is left to agree on by name, the coordinator opens ordered mode
+ * again: a new epoch of slots begins if every rank accepts it. A rank accepts
+ * the epoch if the coordinator has received all its announcements. So no
+ * request that is agreed on by name can wait for one in ordered mode.
  *
  * Small tensors lie in or next to the slots and are reduced on every rank as
- * soon as all are there: a blocking allreduce costs one cache line each way.
- * Large ones that lie in heaps are reduced in place, a share on each rank, one
+ * soon as all slots are written: a blocking allreduce costs one cache line each
+ * way. Large tensors in heaps are reduced in place, a share on each rank, one
  * after another without waiting in between. Everything else goes to the lanes
  * (run/execute.c); among ranks that share no memory, in batches between the
  * boundaries that rank 0 sets (boundary.h).
@@ -37,7 +37,7 @@ struct hvd__set;
 struct hvd__engine;
 
 enum hvd__ordered_state {
-    HVD__ORDERED_OFF,     /* for ever: the ranks do not share a host */
+    HVD__ORDERED_OFF,     /* permanent: ordered mode cannot be used */
     HVD__ORDERED_CLOSED,  /* requests are agreed on by name */
     HVD__ORDERED_OPENING, /* not all have accepted the epoch yet */
     HVD__ORDERED_OPEN
@@ -45,78 +45,81 @@ enum hvd__ordered_state {
 
 /* A slot of this rank that is posted and not decided. */
 struct hvd__pending_slot {
-    struct hvd__request *request; /* borrowed; NULL: the end */
-    uint64_t payload_end; /* of the ring's bytes: up to where it is ours */
+    struct hvd__request *request; /* borrowed; NULL: the slot ends the epoch */
+    uint64_t payload_end;         /* end of its data in the ring of payload */
 };
 
 /* A reduction in place. */
 struct hvd__in_place {
     struct hvd__request *request; /* NULL: none */
     uint64_t slot;
-    struct hvd__visible work; /* our share */
+    struct hvd__visible work; /* this rank's share */
 };
 
 /* Driver's. */
 struct hvd__ordered {
     enum hvd__ordered_state state;
     uint32_t epoch;
-    uint64_t posted;                 /* our slots of this epoch */
-    uint64_t decided;                /* of them */
-    uint64_t read;                   /* that every rank is known to have read */
-    struct hvd__area **areas;        /* borrowed, [size]: of all ranks */
-    struct hvd__area *own;           /* borrowed: ours */
-    struct hvd__replicated_log *log; /* owned; whose areas they are; NULL: they
-                                   are in shared memory, the shared segment's */
+    uint64_t posted;                 /* this rank's slots of this epoch */
+    uint64_t decided;                /* how many of these are decided */
+    uint64_t read;                   /* how many of these every rank has read */
+    struct hvd__area **areas;        /* borrowed, [size]: areas of all ranks */
+    struct hvd__area *own;           /* borrowed: this rank's area */
+    struct hvd__replicated_log *log; /* owned; it owns the areas; NULL: they are
+                                        in the shared segment */
     struct hvd__pending_slot *pending; /* owned, [HVD__LOG_SLOTS] */
-    uint64_t payload_next;             /* bytes of the ring ever given out */
-    uint64_t payload_free; /* ... of which up to here are free again */
-    struct hvd__submission *waiting; /* list: submitted, and not posted yet */
+    uint64_t payload_next;             /* bytes of the ring ever allocated */
+    uint64_t payload_free;             /* bytes of the ring ever freed */
+    struct hvd__submission *waiting;   /* list: not yet posted */
     struct hvd__submission **waiting_tail;
-    bool ending; /* the last slot of ours is posted */
+    bool ending; /* this rank has posted its last slot */
     struct hvd__in_place now;
-    struct hvd__request *over; /* list: to be completed */
+    struct hvd__request *over; /* list: run, to be completed */
     struct hvd__request **over_tail;
-    struct hvd__request *unfinished; /* list: in place, our share is reduced */
+    struct hvd__request *unfinished; /* list: in place, own share done */
     struct hvd__request **unfinished_tail;
-    const void **sources; /* owned, [size]; of now, as far as it has come, */
-    void **targets;       /* ... or of what is being moved at once */
-    uint32_t nquick;      /* requests that have gone the quick way */
+    const void **sources; /* owned, [size]; addresses for now, or */
+    void **targets;       /* for the request that is run at once */
+    uint32_t nquick;      /* number of quick requests */
     struct hvd__sampling sampling;
-    int pauses;         /* between their looks for the others */
-    int64_t nannounced; /* what this rank has told the coordinator so far */
-    int64_t *nheard;    /* owned, [size]; the coordinator's: from each */
-    int64_t patience;   /* the coordinator's: so many of its own announcements
-                           after the end of an epoch it opens the next */
-    int64_t closed_at;  /* nannounced then */
+    int pauses;         /* pauses of a quick request between two polls */
+    int64_t nannounced; /* announcements that this rank has sent so far */
+    int64_t *nheard;  /* owned, [size]; coordinator only: announcements received
+                         from each rank */
+    int64_t patience; /* coordinator only: it opens the next epoch after this
+                         many of its own announcements */
+    int64_t closed_at; /* nannounced at the end of the last epoch */
 };
 
 /* Initialises ordered mode for a set with a shared segment or with a replicated
- * log, which is taken, also on failure; both NULL: the set has no ordered mode.
- * HVD_ERR_MEMORY. */
+ * log. It takes ownership of the log, also on failure. If both are NULL, the
+ * set has no ordered mode. Fails with HVD_ERR_MEMORY. */
 int hvd__ordered_init(struct hvd__ordered *ordered, struct hvd__shm *shm,
                       struct hvd__replicated_log *log, int rank, int size);
-/* Forgets what is submitted and not decided: nothing moves any more. */
+/* Forgets all undecided submissions, because nothing moves any more. */
 void hvd__ordered_drop(struct hvd__ordered *ordered);
 void hvd__ordered_fini(struct hvd__ordered *ordered);
 
-/* Takes a submission to the set. */
+/* Queues a submission to the set. */
 void hvd__ordered_submit(struct hvd__ordered *ordered,
                          struct hvd__submission *submission);
-/* Posts, decides, reduces and completes. leaving: nothing more is submitted. */
+/* Posts, decides, reduces and completes requests. leaving is true if nothing
+ * more will be submitted. */
 int hvd__ordered_step(struct hvd__engine *engine, struct hvd__set *set,
                       bool leaving, bool *moved);
-/* Posts what is submitted, and no more. Ordered mode is open. */
+/* Posts new submissions and does nothing else. Ordered mode must be open. */
 void hvd__ordered_post(struct hvd__engine *engine, struct hvd__set *set);
 /* Returns true if this rank waits for other ranks. */
 bool hvd__ordered_is_busy(const struct hvd__ordered *ordered);
 
-/* Returns true if ordered mode is open in shared memory and nothing of this
- * rank is under way. */
+/* Returns true if ordered mode is open in shared memory and this rank has
+ * nothing under way. */
 bool hvd__ordered_is_free(const struct hvd__ordered *ordered);
 
-/* The coordinator opens an epoch; it has heard nheard of our announcements. */
+/* Handles the coordinator's opening of an epoch. The coordinator has received
+ * nheard of this rank's announcements. */
 void hvd__ordered_open(struct hvd__set *set, uint32_t epoch, int64_t nheard);
-/* The coordinator's. Returns true if it may open an epoch. */
+/* Coordinator only. Returns true if it may open an epoch. */
 bool hvd__ordered_may_open(const struct hvd__ordered *ordered);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ordered_parts.h - the steps of ordered mode, private to this room: ordered.c
- * (epochs, deciding), ordered_post.c, ordered_run.c, and ordered_quick.c, which
- * takes all of them at once.
+ * (epochs and decisions), ordered_post.c, ordered_run.c, and ordered_quick.c,
+ * which does all steps at once.
  *
- * A sequence number is the epoch in its upper 24 bits and, below, one more than
- * the number of a slot in this epoch: a later slot has a greater sequence
- * number, in whatever epoch it is.
+ * A sequence number holds the epoch in its upper 24 bits and one more than the
+ * number of a slot of that epoch in the bits below. A later slot has a greater
+ * sequence number, also across epochs.
  */
 #ifndef HVD_CORE_ORDERED_PARTS_H
 #define HVD_CORE_ORDERED_PARTS_H
@@ -38,38 +38,40 @@ static inline struct hvd__log_slot *hvd__slot_at(struct hvd__area *area,
     return &area->slots[slot % HVD__LOG_SLOTS];
 }
 
-/* Returns how many slots of all ranks this one has read. A slot whose share is
- * not yet reduced will be read again. */
+/* Returns how many slots of all ranks this rank has finished reading. It will
+ * read a slot again while its share of it is not yet reduced. */
 static inline uint64_t hvd__slots_read(const struct hvd__ordered *x)
 {
     return x->decided - (x->now.request != NULL);
 }
 
-/* Posts all requests of a submission; false: there is no room, go on later. */
+/* Posts all requests of a submission. Returns false if there is no room; the
+ * caller then tries again later. */
 bool hvd__ordered_post_submission(const struct hvd__engine *engine,
                                   struct hvd__set *set,
                                   struct hvd__submission *submission);
-/* Posts a slot that says that nothing follows; false: there is no room. */
+/* Posts a slot that says that nothing follows. Returns false if there is no
+ * room. */
 bool hvd__ordered_post_end(struct hvd__set *set);
 
-/* The result of comparing the slots of all ranks that are the next to be
- * decided. */
+/* The result of comparing the next undecided slot of all ranks. */
 enum hvd__verdict { HVD__UNKNOWN, HVD__AGREED, HVD__DIFFERENT };
 enum hvd__verdict hvd__ordered_compare(const struct hvd__set *set);
 /* Publishes which slots this rank has read. */
 void hvd__ordered_consume(struct hvd__set *set);
 
-/* Runs a request that all ranks have in this slot, or has it run. */
+/* Runs a request that all ranks have in this slot, or passes it to the lanes.
+ */
 int hvd__ordered_run(struct hvd__engine *engine, struct hvd__set *set,
                      struct hvd__request *request, uint64_t slot, int64_t now);
 /* Runs the request if its data is already in the slots. Returns true if it ran.
  */
 bool hvd__ordered_run_here(struct hvd__engine *engine, struct hvd__set *set,
                            struct hvd__request *request, uint64_t slot);
-/* Returns whether a request other than an allreduce or a broadcast can be run
- * on the data in slots. */
+/* Returns true if a request other than an allreduce or a broadcast can run on
+ * the data in slots. */
 bool hvd__ordered_may_move(const struct hvd__request *request);
-/* Returns true if the request is to be reduced in place; its addresses are then
+/* Returns true if the request can be reduced in place. Its addresses are then
  * kept. */
 bool hvd__ordered_goes_in_place(const struct hvd__engine *engine,
                                 struct hvd__set *set,
@@ -78,13 +80,13 @@ bool hvd__ordered_goes_in_place(const struct hvd__engine *engine,
 /* Begins the reduction of this rank's share. */
 void hvd__ordered_begin_share(struct hvd__set *set,
                               struct hvd__request *request, uint64_t slot);
-/* Goes on with the share. Returns true if it is done. */
+/* Continues the share. Returns true if it is done. */
 bool hvd__ordered_reduce_share(struct hvd__set *set);
 /* Returns the sequence number of the slot up to which all ranks have reduced
  * their shares. */
 uint64_t hvd__ordered_least_reduced(const struct hvd__set *set);
-/* Completes requests that ran, and reductions in place of which all ranks have
- * done their shares. */
+/* Completes requests that have run, and in-place reductions whose shares are
+ * done on all ranks. */
 void hvd__ordered_finish(struct hvd__engine *engine, struct hvd__set *set,
                          bool *moved);
 

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ordered_post.c - fills this rank's slots and finds out when they are free
+/*
+ * ordered_post.c - fills this rank's slots and finds out when they are free
  * again (ordered.h).
  *
  * A slot is published by its sequence number (release), which
- * hvd__ordered_compare loads (acquire) on all ranks. A slot is written again
- * when the consumed of all areas (stored by hvd__ordered_consume, loaded here
- * with acquire order) has passed it. */
+ * hvd__ordered_compare loads (acquire) on all ranks. A slot is reused when the
+ * field consumed of all areas (stored by hvd__ordered_consume, loaded here with
+ * acquire order) has passed it.
+ */
 #include <string.h>
 
 #include "core/agree/ordered_parts.h"
 
-/* The most bytes that a rank sends of one request with its slot, to all others
- * together: they take no longer than one more message does to arrive. Between
- * two ranks nothing takes fewer bytes. */
+/* The most bytes of one request that a rank sends with its slot, to all others
+ * together: they take no longer to arrive than one more message would. Between
+ * two ranks no other way sends fewer bytes. */
 enum { SENT_BYTES = 8 << 10 };
 
-/* Looks up which of our slots all ranks have read: these, and the data next to
- * them, may be written again. */
+/* Finds which of this rank's slots all ranks have read. These slots, and the
+ * data next to them, may be reused. */
 static void look_who_read(struct hvd__set *set)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
@@ -36,14 +38,13 @@ static void look_who_read(struct hvd__set *set)
     }
 }
 
-/* Returns the most bytes that may lie next to a slot, for all ranks read them.
- */
+/* Returns the most bytes that may lie next to a slot. All ranks read them. */
 static size_t most_beside(const struct hvd__engine *engine,
                           const struct hvd__set *set,
                           const struct hvd__request *request)
 {
     size_t n = (size_t)set->team.size;
-    /* Several must fit into the ring, whatever was asked for. */
+    /* Several must fit into the ring, whatever the setting says. */
     size_t most = HVD__PAYLOAD_BYTES / 8;
 
     if (set->agreement->ordered.log)
@@ -52,7 +53,7 @@ static size_t most_beside(const struct hvd__engine *engine,
         most = engine->settings.shm_small;
     if (request->signature.kind == HVD_BROADCAST)
         return most;
-    /* Every rank reads what all have. In heaps each could do a share. */
+    /* Every rank reads the data of all. In heaps each could reduce a share. */
     most = 2 * most / n;
     if (request->signature.kind == HVD_ALLREDUCE &&
         hvd__heap_place(set->shm->heap, request->output, request->bytes))
@@ -79,8 +80,8 @@ static int64_t count_data(const struct hvd__engine *engine,
                : -1;
 }
 
-/* Returns the same, which is counted once: it does not change when the request
- * comes again. */
+/* Returns the number that count_data returns. It is computed once and does not
+ * change when the request is repeated. */
 static int64_t data_bytes(const struct hvd__engine *engine,
                           const struct hvd__set *set,
                           struct hvd__request *request)
@@ -92,8 +93,8 @@ static int64_t data_bytes(const struct hvd__engine *engine,
     return request->data_bytes;
 }
 
-/* Takes room for bytes in the ring, as one piece. Returns their offset; -1:
- * there is none now. */
+/* Allocates bytes in the ring, as one piece. Returns their offset, or -1 if
+ * there is no room now. */
 static int64_t take_payload(struct hvd__ordered *x, size_t bytes)
 {
     uint64_t at = x->payload_next, offset = at % HVD__PAYLOAD_BYTES;

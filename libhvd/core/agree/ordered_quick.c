@@ -11,11 +11,12 @@
 #include "core/request/sampling.h"
 
 /*
- * A rank looks for the others for some ten microseconds without giving up its
- * core, for whoever else wants the core may keep it for milliseconds. Then it
- * yields, for the one that it waits for may want the core. If that was so, as
- * among ranks that share a core against all expectation, looking wastes time:
- * it is done less from then on, and at last only now and then.
+ * A rank polls the others' slots for about ten microseconds without yielding
+ * its core, because another process that gets the core may keep it for
+ * milliseconds. Then it yields, because the rank that it waits for may need the
+ * core. If yielding helped, as it does when ranks unexpectedly share a core,
+ * polling wastes time: the rank polls less from then on, and in the end only
+ * rarely.
  */
 enum { LOOKS = 1000, LOOKS_YIELDING = 100, TRY_AGAIN = 256 };
 #define SHORT_NS INT64_C(50000)
@@ -34,7 +35,7 @@ struct hvd__quick hvd__quick_begin(struct hvd__submission *submission,
     return quick;
 }
 
-/* Waits between two looks. Returns false if there should be no more. */
+/* Waits between two polls. Returns false if polling should stop. */
 static bool pause_between(struct hvd__quick *quick)
 {
     if (quick->pauses > 0) {
@@ -52,8 +53,8 @@ static bool pause_between(struct hvd__quick *quick)
     return quick->yields-- > 0;
 }
 
-/* Looks less from now on if the others came soon after this rank had yielded.
- */
+/* Makes this rank poll less from now on if the others came soon after it had
+ * yielded. */
 int64_t hvd__quick_end(const struct hvd__submission *submission,
                        const struct hvd__quick *quick)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ordered_run.c - how a request runs that all ranks have in the same slot. If
- * its data is in the slots, it runs at once; if it lies in heaps, an allreduce
- * is reduced in place, a share on each rank; else it goes to the lanes
+ * ordered_run.c - runs a request that all ranks have in the same slot. If its
+ * data is in the slots, it runs at once; if it lies in heaps, an allreduce is
+ * reduced in place, a share on each rank; else it goes to the lanes
  * (run/execute.c). ordered.c and api/quick.c call it. The data is reduced and
- * moved by kernels and transport/algo/visible.c; here it is decided which rows
+ * moved by kernels and transport/algo/visible.c; this file decides which rows
  * and elements are this rank's.
  *
- * A rank stores in its area's reduced, after its share (release), the sequence
- * number of the slot; hvd__ordered_least_reduced loads those of all (acquire).
+ * After its share of a slot a rank stores the slot's sequence number in the
+ * field reduced of its area (release). hvd__ordered_least_reduced loads the
+ * fields of all ranks (acquire).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@
 #include "core/agree/ordered_parts.h"
 #include "core/run/complete.h"
 
-/* Returns what a rank has with a slot. */
+/* Returns the data that a rank has with a slot. */
 static const unsigned char *data_at(struct hvd__area *area, uint64_t number,
                                     size_t bytes)
 {
@@ -42,8 +43,8 @@ static struct hvd__reduction reduction_of(const struct hvd__set *set,
 
 /* ------------------------------------------------------- data in the slots */
 
-/* Shares whose sizes are not the same on all ranks are for the lanes, and so
- * is what is done to them beside moving or reducing. */
+/* The lanes handle shares whose sizes differ between ranks, and shares that
+ * need more than moving or reducing. */
 bool hvd__ordered_may_move(const struct hvd__request *request)
 {
     const struct hvd__signature *s = &request->signature;
@@ -73,7 +74,7 @@ static void tell_counts(const struct hvd__set *set,
         request->counts[rank] = each;
 }
 
-/* Points x->sources at bytes from an offset of what each rank has with a slot.
+/* Points x->sources at an offset into the data that each rank has with a slot.
  */
 static const void **sources_at(struct hvd__set *set,
                                const struct hvd__request *request,
@@ -87,7 +88,8 @@ static const void **sources_at(struct hvd__set *set,
     return x->sources;
 }
 
-/* Writes bytes of all ranks, from an offset in what each has, to the output. */
+/* Copies bytes of all ranks, from an offset into each rank's data, to the
+ * output. */
 static void gather(struct hvd__set *set, struct hvd__request *request,
                    uint64_t slot, size_t offset, size_t bytes)
 {
@@ -103,7 +105,7 @@ static void reduce(struct hvd__set *set, struct hvd__request *request,
     size_t offset = (size_t)start * hvd__dtype_bytes(reduction.dtype);
     const void **sources = sources_at(set, request, slot, offset);
 
-    /* The input itself is in the cache rather than its copy in our slot. */
+    /* The input is more likely to be in the cache than its copy in the slot. */
     if (count == request->count)
         sources[set->team.rank] = request->input;
     if (count > 0)
@@ -111,8 +113,8 @@ static void reduce(struct hvd__set *set, struct hvd__request *request,
                     count);
 }
 
-/* Runs a request other than a broadcast on the data in slots of all ranks: for
- * each kind, these are the rows and elements that are this rank's. */
+/* Runs a request other than a broadcast on the data in the slots of all ranks.
+ * Each kind selects the rows and elements that are this rank's. */
 static void move(struct hvd__set *set, struct hvd__request *request,
                  uint64_t slot)
 {
@@ -151,7 +153,8 @@ static void move(struct hvd__set *set, struct hvd__request *request,
 /* ------------------------------------------------------------------ in place
  */
 
-/* Finds all inputs and outputs. Returns false if some are out of reach. */
+/* Finds the addresses of all inputs and outputs. Returns false if this rank
+ * cannot reach some of them. */
 static bool reach_addresses(struct hvd__set *set,
                             const struct hvd__request *request, uint64_t number)
 {
@@ -257,7 +260,7 @@ void hvd__ordered_finish(struct hvd__engine *engine, struct hvd__set *set,
         hvd__complete_all(engine, requests);
 }
 
-/* Collects the numbers that the ranks carry from their slots. */
+/* Collects from the slots the numbers that the ranks carry. */
 static int collect_rows(struct hvd__set *set, struct hvd__request *request,
                         uint64_t slot)
 {
@@ -320,7 +323,7 @@ bool hvd__ordered_goes_in_place(const struct hvd__engine *engine,
            reach_addresses(set, request, slot);
 }
 
-/* All ranks have submitted it, and this one knows. */
+/* Marks a submission that all ranks have submitted as decided. */
 static void note_decision(struct hvd__ordered *x,
                           struct hvd__submission *submission, int64_t now)
 {
@@ -345,7 +348,7 @@ int hvd__ordered_run(struct hvd__engine *engine, struct hvd__set *set,
     if (hvd__ordered_run_here(engine, set, request, slot)) {
         if (!hvd__trace_writer_listens(&engine->writer))
             request->state.done_ns =
-                now; /* in no time: not worth another look */
+                now; /* a slot takes too little time to read the clock again */
         add_done(engine, x, request);
         return HVD_OK;
     }

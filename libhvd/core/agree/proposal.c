@@ -59,8 +59,8 @@ struct hvd__proposal *hvd__proposal_for(struct hvd__proposal **table,
     return NULL;
 }
 
-/* The next proposal of its key takes its place. One that is not the oldest is
- * removed when a member that it lacks has left. */
+/* The next proposal of the key takes its place. A proposal that is not the
+ * oldest is removed when a member that it lacks has left. */
 int hvd__proposal_remove(struct hvd__proposal **table, struct hvd__proposal *p)
 {
     struct hvd__proposal *oldest, *later = p->later;
@@ -132,8 +132,8 @@ int hvd__proposal_take_numbers(struct hvd__proposal *p, int nranks, int rank,
             return hvd__fail_memory(total * sizeof *p->numbers);
         p->nnumbers = n;
     }
-    /* Another number of numbers means that the variants differ: the proposal
-     * will fail. */
+    /* A different count means that the variants differ, so the proposal will
+     * fail. */
     if (p->nnumbers == n)
         memcpy(p->numbers + rank * n, numbers, (size_t)n * sizeof *numbers);
     return HVD_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * proposal.h - a proposal: what the members of a set have submitted under one
- * name so far.
+ * proposal.h - a proposal collects what the members of a set have submitted
+ * under one name so far.
  */
 #ifndef HVD_CORE_PROPOSAL_H
 #define HVD_CORE_PROPOSAL_H
@@ -9,12 +9,12 @@
 #include "core/request/hash.h"
 #include "core/request/signature.h"
 
-/* One of the distinct things that were submitted. */
+/* One of the distinct submissions under a name. */
 struct hvd__variant {
     uint64_t fingerprint;
     struct hvd__signature *signatures; /* owned; NULL: not known */
     int nsignatures;
-    int status; /* negative: refused, for the reason text */
+    int status; /* negative: refused; text says why */
     char *text; /* owned */
     bool asked;
 };
@@ -23,44 +23,44 @@ enum { HVD__ANSWERED = -1 };
 
 struct hvd__proposal {
     uint64_t key;
-    UT_hash_handle hh;             /* the oldest of its key is in the table */
+    UT_hash_handle hh;             /* the table holds the oldest of each key */
     struct hvd__proposal *later;   /* owned: the next of the same key */
     struct hvd__variant *variants; /* owned */
     int nvariants;
     int nannounced;
-    int *of;          /* owned, [nranks]: 0 not yet, i + 1 submitted
-                         variants[i], HVD__ANSWERED: did, and was told that it
-                         fails */
+    int *of;          /* owned, [nranks]: 0: not yet submitted; i + 1: submitted
+                         variants[i]; HVD__ANSWERED: submitted, failure sent */
     int64_t *numbers; /* owned, [nranks * nnumbers]; NULL: none */
     int nnumbers;
     int32_t priority;
-    char *lacking; /* owned; once a member that it lacks has left: who */
+    char *lacking; /* owned; names the missing members that have left; NULL:
+                      none */
 };
 
-/* All proposals of a table are of the same number of members. */
+/* All proposals of a table have the same number of members. */
 
 void hvd__proposal_free(struct hvd__proposal *proposal);
 
 /* Returns the proposal to which a member's record about key belongs: the oldest
- * that lacks the member, or a new one. NULL: out of memory. */
+ * that lacks the member, or a new one. Returns NULL if memory runs out. */
 struct hvd__proposal *hvd__proposal_for(struct hvd__proposal **table,
                                         int nranks, uint64_t key, int rank);
 
-/* Take a proposal out of the table. HVD_ERR_MEMORY. */
+/* Removes a proposal from the table. Fails with HVD_ERR_MEMORY. */
 int hvd__proposal_remove(struct hvd__proposal **table,
                          struct hvd__proposal *proposal);
 
-/* Returns the number, from 1, of an equal variant, which is added if there is
- * none; 0: out of memory. text is copied. */
+/* Returns the number, from 1, of an equal variant, and adds one if there is
+ * none. Returns 0 if memory runs out. text is copied. */
 int hvd__proposal_variant(struct hvd__proposal *proposal, uint64_t fingerprint,
                           int status, const char *text);
 
-/* Learns what a variant's fingerprint stands for, if it is not known yet; NULL
- * signatures say nothing. HVD_ERR_MEMORY. */
+/* Stores the signatures that a variant's fingerprint stands for, if they are
+ * not known yet. signatures may be NULL. Fails with HVD_ERR_MEMORY. */
 int hvd__variant_learn(struct hvd__variant *variant,
                        const struct hvd__signature *const *signatures, int n);
 
-/* Copies the n numbers that a member carries. HVD_ERR_MEMORY. */
+/* Copies the n numbers that a member carries. Fails with HVD_ERR_MEMORY. */
 int hvd__proposal_take_numbers(struct hvd__proposal *proposal, int nranks,
                                int rank, const int64_t *numbers, int n);
 

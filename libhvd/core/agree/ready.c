@@ -32,8 +32,8 @@ void hvd__ready_fini(struct hvd__ready *ready)
 
 /* ------------------------------------------------------------------- adding */
 
-/* Inserts behind all of its priority. In the usual case all are equal, and it
- * goes to the end at once. */
+/* Inserts the item behind all items of its priority. Usually all priorities are
+ * equal, and the item goes to the end at once. */
 static void insert_item(struct hvd__ready *ready, struct hvd__item *item)
 {
     struct hvd__item **link = &ready->first;
@@ -125,7 +125,8 @@ static void write_item(const struct hvd__ready *ready,
         hvd__write_long(out, item->numbers[rank]);
 }
 
-/* Chooses a batch. Returns how many are taken; 0: out of memory. */
+/* Chooses a batch. Returns how many requests are taken, or 0 if memory runs
+ * out. */
 static int choose_batch(struct hvd__ready *ready, size_t threshold)
 {
     int n = 0;
@@ -135,7 +136,7 @@ static int choose_batch(struct hvd__ready *ready, size_t threshold)
     for (const struct hvd__item *item = ready->first; item; item = item->next)
         ready->fusees[n++] = (struct hvd__fusee){
             .signature = &item->signature,
-            /* A request in which other ranks take part fits with none. */
+            /* Requests of other ranks cannot be fused with the first. */
             .bytes =
                 same_absent(ready, ready->first, item) ? item->bytes : SIZE_MAX,
         };

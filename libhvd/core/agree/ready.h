@@ -9,18 +9,19 @@
 #include "core/agree/fuse.h"
 #include "core/agree/wire.h"
 
-/* One request, of a submission of that key. */
+/* One request of the submission with that key. */
 struct hvd__item {
     uint64_t key;
-    int index; /* in its group */
+    int index; /* index in its group */
     int32_t priority;
     struct hvd__signature signature;
 
     /* Filled by hvd__ready_add. */
     struct hvd__item *next;
-    size_t bytes;     /* of the fusion buffer */
-    int *absent;      /* owned, [nranks]: who takes no part; NULL: all do */
-    int64_t *numbers; /* owned, [nranks]: what they carry; NULL: nothing */
+    size_t bytes; /* space in the fusion buffer */
+    int *absent;  /* owned, [nranks]: members that take no part; NULL: all take
+                     part */
+    int64_t *numbers; /* owned, [nranks]: numbers that they carry; NULL: none */
 };
 
 struct hvd__ready {
@@ -29,7 +30,7 @@ struct hvd__ready {
     struct hvd__item *last;
     int n;
     struct hvd__fusee *fusees; /* owned scratch, [capacity] */
-    bool *taken;               /* likewise */
+    bool *taken;               /* owned scratch, [capacity] */
     int capacity;
 };
 
@@ -37,19 +38,19 @@ void hvd__ready_init(struct hvd__ready *ready, int nranks);
 void hvd__ready_fini(struct hvd__ready *ready);
 
 /*
- * Add a copy of item. submitted, or NULL if all have: 0 for members that take
- * no part. numbers, or NULL: what member r carries is numbers[r * stride].
- * HVD_ERR_MEMORY.
+ * Adds a copy of item. submitted is 0 for members that take no part; it is NULL
+ * if all take part. Member r carries numbers[r * stride]; numbers may be NULL.
+ * Fails with HVD_ERR_MEMORY.
  */
 int hvd__ready_add(struct hvd__ready *ready, const struct hvd__item *item,
                    const int *submitted, const int64_t *numbers, int stride);
 
-/* Returns true if the first request moves nothing and so needs no lane. There
- * is one. */
+/* Returns true if the first request moves nothing and so needs no lane. The
+ * list must not be empty. */
 bool hvd__ready_is_barrier(const struct hvd__ready *ready);
 
-/* Write the next batch, of at most threshold bytes if it is of several, as a
- * record, and forget its requests. There is one. */
+/* Writes the next batch as a record and removes its requests. A batch of
+ * several has at most threshold bytes. The list must not be empty. */
 void hvd__ready_write_batch(struct hvd__ready *ready, size_t threshold,
                             struct hvd__writer *out);
 

@@ -22,7 +22,7 @@ static struct hvd__area *area_new(void)
     if (!area)
         return NULL;
     memset(area, 0, offsetof(struct hvd__area, payload));
-    /* The first epoch is accepted by all (ordered.c). */
+    /* All ranks accept the first epoch (ordered.c). */
     atomic_store(&area->accepted, UINT64_C(1) << 1);
     return area;
 }
@@ -123,8 +123,8 @@ static void write_slot(const struct hvd__area *own,
     }
 }
 
-/* Returns true if what was read is worth a message: others may be short of
- * room. */
+/* Returns true if enough was read to be worth a message, because others may be
+ * short of room. */
 static bool has_read_much(const struct hvd__ordered *x)
 {
     const struct hvd__replicated_log *m = x->log;
@@ -178,7 +178,8 @@ int hvd__replicated_log_send(struct hvd__set *set)
 /* ------------------------------------------------------------------- hearing
  */
 
-/* Slots come one after the other, and epochs begin with their first slot. */
+/* Returns true if a slot follows the last one, or is the first slot of an
+ * epoch. */
 static bool follows(uint64_t sequence, uint64_t before)
 {
     return sequence == before + 1 ||

@@ -30,7 +30,7 @@
 
 /* ---------------------------------------------------------- what we submit */
 
-/* Passes each submission to where it is agreed on. */
+/* Passes each submission to ordered mode or to agreement by name. */
 static int route_submissions(struct hvd__submission *submission)
 {
     int status = HVD_OK;
@@ -53,7 +53,7 @@ static int route_submissions(struct hvd__submission *submission)
 int hvd__agree_post(struct hvd__engine *engine,
                     struct hvd__submission *submission)
 {
-    /* The usual case, past all that may lie in its way. */
+    /* This is the usual case and skips all other checks. */
     if (submission &&
         submission->set->agreement->ordered.state == HVD__ORDERED_OPEN &&
         !submission->set->agreement->ordered.waiting &&
@@ -104,7 +104,7 @@ static bool is_for_all(const struct hvd__reader *in)
            (in->data[in->at] == HVD__POST || in->data[in->at] == HVD__FAREWELL);
 }
 
-/* in: behind the set's id. */
+/* in is positioned behind the set's id. */
 static int hear_of(struct hvd__engine *engine, struct hvd__set *set, int peer,
                    struct hvd__reader *in)
 {
@@ -154,8 +154,8 @@ static int hear_messages(struct hvd__engine *engine, bool *moved)
     return status;
 }
 
-/* While requests go by order messages are rare, and looking for them takes
- * longer than all the rest. */
+/* In ordered mode messages are rare, and polling for them takes longer than all
+ * the rest. */
 enum { STEPS_WITHOUT_MESSAGES = 16 };
 
 static bool may_skip_messages(struct hvd__engine *engine)

@@ -6,9 +6,9 @@
  * SAMPLE_BYTES each, after one that is thrown away; its score is their median.
  * A setting that is better than the best by more than GAIN becomes the best,
  * and the move is repeated; else the next move is tried from the best:
- * threshold up, threshold down, direct up, direct down. When all four in a
- * row have brought nothing it is over. Programs repeat their steps, so
- * the same bytes come again and again and scores can be compared.
+ * threshold up, threshold down, direct up, direct down. The search ends when
+ * all four in a row have brought no gain. Programs repeat their steps, so the
+ * same bytes come again and again and scores can be compared.
  */
 #include "core/agree/tune.h"
 
@@ -25,11 +25,11 @@
 
 enum { KNOBS = 2, MOVES = 4 };
 
-/* The ranges that matter. */
+/* The ranges that are searched. */
 static const size_t least[KNOBS] = {64 << 10, 512};
 static const size_t most[KNOBS] = {SIZE_MAX, 256 << 10};
 
-/* The log ends when it cannot be written, with one warning. */
+/* Stops writing the log, with one warning, when a write fails. */
 __attribute__((format(printf, 2, 3))) static void add_line(
     struct hvd__tune *tune, const char *line_format, ...)
 {
@@ -61,7 +61,7 @@ static int open_log(struct hvd__tune *tune, const char *path)
     if (status >= 0)
         status = disk__output_write(&tune->log, head, sizeof head - 1);
     if (status >= 0)
-        status = disk__output_place(&tune->log); /* to be read as it grows */
+        status = disk__output_place(&tune->log); /* readable as it grows */
     if (status >= 0)
         return HVD_OK;
     disk__output_close(&tune->log);
@@ -100,7 +100,7 @@ static size_t *knob_of(struct hvd__knobs *knobs, int knob)
     return knob == 0 ? &knobs->fusion_threshold : &knobs->direct_max;
 }
 
-/* Moves a knob from the best; false: it is at its end. */
+/* Moves a knob from its best value. Returns false at the end of its range. */
 static bool move_knob(struct hvd__tune *tune)
 {
     size_t *value, top = most[tune->knob];
@@ -115,7 +115,7 @@ static bool move_knob(struct hvd__tune *tune)
     return true;
 }
 
-/* Makes the next move that is possible; if there is none, tuning is over. */
+/* Makes the next possible move. If there is none, tuning is over. */
 static void choose_move(struct hvd__tune *tune, bool was_better)
 {
     if (was_better)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tune.h - the search for the sizes that move most bytes a second. It knows
- * nothing of what it tunes.
+ * tune.h - searches for the sizes that move most bytes a second. It does not
+ * depend on what it tunes.
  */
 #ifndef HVD_CORE_TUNE_H
 #define HVD_CORE_TUNE_H
@@ -21,33 +21,33 @@ struct hvd__knobs {
 enum { HVD__TUNE_SAMPLES = 5 };
 
 struct hvd__tune {
-    struct hvd__knobs now;  /* being tried */
-    struct hvd__knobs best; /* so far */
+    struct hvd__knobs now;  /* the sizes being tried */
+    struct hvd__knobs best; /* the best sizes so far */
     double best_score;      /* bytes a second */
-    size_t most_fusion;     /* what there are buffers for */
-    int knob;               /* which of them is being moved */
+    size_t most_fusion;     /* the size of the buffers */
+    int knob;               /* which size is being changed */
     int direction;          /* +1 or -1: doubled or halved */
-    int nfailed; /* moves in a row that brought nothing; 4: it is done */
+    int nfailed; /* moves in a row without a gain; 4: the search is over */
     bool active;
     double samples[HVD__TUNE_SAMPLES];
-    int nsamples; /* -1: the first of a setting, which warms up */
+    int nsamples; /* -1: the first sample of a setting, which is dropped */
     int64_t since_ns;
     int64_t bytes;
     struct disk__output log; /* may be closed */
 };
 
-/* Starts at these sizes. log: a file for a line per setting, or "".
- * HVD_ERR_CONFIG. */
+/* Starts at these sizes. log is the path of a file that gets one line per
+ * setting, or "". Fails with HVD_ERR_CONFIG. */
 int hvd__tune_start(struct hvd__tune *tune, const struct hvd__knobs *first,
                     size_t most_fusion, const char *log);
 void hvd__tune_fini(struct hvd__tune *tune);
 
-/* Counts bytes that are done. Returns true if now has changed; once active is
- * false, now is the best and stays. */
+/* Counts bytes that are done. Returns true if now has changed. Once active is
+ * false, now holds the best sizes and stays. */
 bool hvd__tune_step(struct hvd__tune *tune, int64_t bytes, int64_t now_ns);
 
-/* Reads knobs that were found before: returns 1, or 0 if there is no such file,
- * but one can be made; HVD_ERR_CONFIG says what is wrong with it. */
+/* Reads knobs that an earlier run found. Returns 1, or 0 if there is no such
+ * file but one can be created. Fails with HVD_ERR_CONFIG. */
 int hvd__knobs_read(struct hvd__knobs *knobs, const char *path);
 int hvd__knobs_write(const struct hvd__knobs *knobs, const char *path);
 

@@ -2,8 +2,8 @@
 /*
  * tuning.c - the coordinator's autotuner: it measures what the executor has
  * moved, lets the search (tune.c) choose the next sizes, and puts them into
- * force. The fusion threshold is the coordinator's alone; the largest direct
- * allreduce is a decision that all members follow.
+ * force. Only the coordinator uses the fusion threshold; the size of the
+ * largest direct allreduce is a decision that all members follow.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -13,8 +13,8 @@
 #include "core/agree/by_name.h"
 #include "core/settings/settings.h"
 
-/* Tuning begins at the sizes that are set, in powers of two; sizes of an
- * earlier run stay. */
+/* Tuning begins at the configured sizes, as powers of two. Sizes that an
+ * earlier run found are used unchanged. */
 int hvd__agree_tune(struct hvd__set *set, const struct hvd__settings *s)
 {
     struct hvd__knobs knobs = {.fusion_threshold = 1, .direct_max = 8 << 10};
@@ -46,8 +46,8 @@ static void tell_direct_max(struct hvd__set *set, size_t bytes)
     hvd__write_long(out, (int64_t)bytes);
 }
 
-/* Tries the next setting. The threshold is the coordinator's alone; the rest is
- * a decision that all follow. */
+/* Tries the next setting. Only the coordinator uses the threshold; the other
+ * size is a decision that all members follow. */
 static void try_next(struct hvd__set *set, const char *file)
 {
     struct hvd__tune *tune = &set->agreement->tune;

@@ -5,7 +5,8 @@
 
 #include "base/status.h"
 
-/* Describes a variant; of a group, the first member that differs. */
+/* Describes a variant. For a group it describes the first member that differs.
+ */
 static const char *describe_variant(const struct hvd__proposal *p,
                                     const struct hvd__variant *v, char *text,
                                     size_t size)

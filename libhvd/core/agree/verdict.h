@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verdict.h - texts that say why a proposal fails: what follows its name in the
- * message. world: the rank in the world of each of nranks members.
+ * verdict.h - texts that say why a proposal fails. They follow its name in the
+ * message. world holds the world rank of each of the nranks members.
  */
 #ifndef HVD_CORE_VERDICT_H
 #define HVD_CORE_VERDICT_H
@@ -11,14 +11,15 @@
 #include "base/text.h"
 #include "core/agree/proposal.h"
 
-/* Says which ranks submitted which variant; or, if some were refused, where and
- * why. All that were not refused are known. */
+/* Says which ranks submitted which variant or, if refused is true, which were
+ * refused and why. The signatures of all variants that were not refused must be
+ * known. */
 void hvd__verdict_differing(struct hvd__text *out,
                             const struct hvd__proposal *proposal,
                             const int *world, int nranks, bool refused);
 
-/* Says which of the ranks that are gone, [nranks], did not submit it, and why
- * they never will. HVD_ERR_MEMORY. */
+/* Says which of the ranks that are gone did not submit the proposal, and why
+ * they never will. gone has nranks flags. Fails with HVD_ERR_MEMORY. */
 int hvd__verdict_missing(struct hvd__text *out,
                          const struct hvd__proposal *proposal, const int *world,
                          int nranks, const int *gone, const char *why);

@@ -164,7 +164,7 @@ void hvd__read_text(struct hvd__reader *reader, char *text, size_t size)
     text[reader->failed ? 0 : bytes] = '\0';
 }
 
-/* Returns false for a signature that no rank in order sends. */
+/* Returns false for a signature that no correct rank sends. */
 static bool sane(const struct hvd__signature *s)
 {
     int32_t first = hvd__signature_varies(s) ? 1 : 0;

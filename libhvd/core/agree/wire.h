@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wire.h - what ranks tell each other about requests, as bytes: pure, no I/O.
+ * wire.h - encodes and decodes the records that ranks send each other about
+ * requests. The functions are pure and do no I/O.
  *
- * A message is the id of a process set and a run of records. A member sends
- * the set's coordinator
+ * A message is the id of a process set and a sequence of records. A member
+ * sends the set's coordinator
  *
  *     ANNOUNCE  key fingerprint priority numbers   I have submitted this
  *     REFUSE    key status text                    I was refused this
@@ -33,10 +34,10 @@
  *     POST      numbers, slots          what I have submitted, in my order
  *     FAREWELL                          the last that I say
  *
- * A key is the fingerprint of a name, a number is what only this rank knows:
- * its rows. Numbers have fixed widths and this machine's byte order: the
- * ranks of a world run on machines of one kind. A text is its length in 2
- * bytes, then its bytes. docs/PROTOCOL.md has the layout.
+ * A key is the fingerprint of a name. A number is what only this rank knows:
+ * its rows. Numbers have fixed widths and this machine's byte order: the ranks
+ * of a world run on machines of one kind. A text is its length in 2 bytes, then
+ * its bytes. docs/PROTOCOL.md has the layout.
  */
 #ifndef HVD_CORE_WIRE_H
 #define HVD_CORE_WIRE_H
@@ -61,7 +62,8 @@ enum hvd__record_type {
     HVD__FAREWELL
 };
 
-/* Bytes being written. When memory runs out it stays failed. */
+/* Bytes being written. When memory runs out, failed becomes true and stays
+ * true. */
 struct hvd__writer {
     unsigned char *data; /* owned; malloc'ed */
     size_t bytes;
@@ -78,12 +80,12 @@ void hvd__write_bytes(struct hvd__writer *writer, const void *data,
 void hvd__write_text(struct hvd__writer *writer, const char *text);
 void hvd__write_signature(struct hvd__writer *writer,
                           const struct hvd__signature *signature);
-/* The set of the ranks r of nranks for which of[r] != 0. */
+/* Writes the set of the ranks r below nranks with of[r] != 0. */
 void hvd__write_ranks(struct hvd__writer *writer, const int *of, int nranks);
 void hvd__writer_fini(struct hvd__writer *writer);
 
-/* Bytes being read. What does not fit, or is out of its range, makes it
- * failed, and then everything reads as zero. */
+/* Bytes being read. A value that does not fit or is out of range sets failed;
+ * everything then reads as zero. */
 struct hvd__reader {
     const unsigned char *data; /* borrowed */
     size_t bytes;
@@ -96,17 +98,17 @@ enum hvd__record_type hvd__read_type(struct hvd__reader *reader);
 int32_t hvd__read_int(struct hvd__reader *reader);
 int64_t hvd__read_long(struct hvd__reader *reader);
 uint64_t hvd__read_key(struct hvd__reader *reader);
-/* Reads how many items follow, each of at least so many bytes: a number that
- * does not fit into the rest is a failure. */
+/* Reads how many items follow. An item takes at least each bytes; the read
+ * fails if that many items do not fit into the rest. */
 int32_t hvd__read_count(struct hvd__reader *reader, size_t each);
 void hvd__read_bytes(struct hvd__reader *reader, void *data, size_t bytes);
-/* Reads a text into size bytes, NUL-terminated; a longer one, and a NUL within,
- * are failures. */
+/* Reads a text into size bytes, NUL-terminated. Fails if the text is longer or
+ * contains a NUL. */
 void hvd__read_text(struct hvd__reader *reader, char *text, size_t size);
 void hvd__read_signature(struct hvd__reader *reader,
                          struct hvd__signature *signature);
-/* of[r] becomes 1 for the ranks of the set, else 0; ranks beyond nranks are a
- * failure. */
+/* Reads a set of ranks. of[r] becomes 1 for the ranks of the set, else 0. Fails
+ * if a rank is not below nranks. */
 void hvd__read_ranks(struct hvd__reader *reader, int nranks, int *of);
 
 #endif
