@@ -77,7 +77,7 @@ static uint32_t first_place(const hvd_request *given)
     uint64_t spread =
         (uint64_t)(uintptr_t)given->output * UINT64_C(0x9e3779b97f4a7c15);
 
-    /* Ten upper bits choose one of HVD__RECYCLED_PLACES. */
+    /* The ten upper bits choose one of HVD__RECYCLED_PLACES. */
     return (uint32_t)(spread >> 54);
 }
 

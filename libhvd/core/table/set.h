@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * set.h - a process set: ranks whose requests concern only each other.
+ * set.h - a process set: a group of ranks whose requests concern only each
+ * other.
  *
  * Each set has its own coordinator, on its first member, its own order of
- * batches and its own lanes, so that waiting in one set never holds up another.
+ * batches and its own lanes, so that waiting in one set never delays another.
  * Set 0 is the world.
  *
  * Every rank knows every set. Only members have an executor and an agreement,
- * which core/world/prepare.c makes before the set is used and gives back when
+ * which core/world/prepare.c creates before the set is used and frees when
  * nothing moves on it any more.
  */
 #ifndef HVD_CORE_SET_H
@@ -26,47 +27,50 @@ struct hvd__set {
     int32_t id;
     struct hvd__team team; /* rank is -1 if this process is no member */
     int *ranks;            /* owned, [team.size], ascending: team.world */
-    int first_tag;         /* of HVD__SET_TAGS */
+    int first_tag;         /* first of its HVD__SET_TAGS tags */
     int tag_slot;
 
-    atomic_int nusers; /* threads in a call about it, and the world's table;
-                          who is the last frees it. Not of set 0's */
+    atomic_int nusers; /* threads in a call about it, plus the request table;
+                          the last user frees the set; unused for set 0 */
 
     /* Guarded by the request table's lock. */
     struct hvd__set_table requests;
 
     /* The rest belongs to the driver, unless it says otherwise. */
-    struct hvd__set *next;            /* live sets of which we are a member */
-    struct hvd__executor *executor;   /* owned; core/run's part; NULL: none */
-    struct hvd__agreement *agreement; /* owned; core/agree's part; NULL: none */
-    struct hvd__shm *shm;     /* owned; of the members on this host; NULL: they
-                                 share no memory */
-    struct hvd__hosts *hosts; /* owned; the world's, if it has several */
+    struct hvd__set *next; /* next live set of which this rank is a member */
+    struct hvd__executor *executor;   /* owned by core/run; NULL: none */
+    struct hvd__agreement *agreement; /* owned by core/agree; NULL: none */
+    struct hvd__shm *shm;     /* owned; shared by members on this host; NULL: no
+                                 member shares memory */
+    struct hvd__hosts *hosts; /* owned; only for the world, if it has several
+                                 hosts; else NULL */
     struct hvd__metrics *metrics; /* borrowed: the world's */
     int *locals;                  /* owned, [team.size]: members on this host */
-    atomic_bool leaving;          /* say so; any thread sets it */
-    atomic_bool closed; /* all members have left, nothing is under way */
+    atomic_bool leaving; /* any thread sets it to make this rank leave */
+    atomic_bool closed;  /* all members have left, nothing is under way */
 };
 
-/* Tags of a set, for batches that may be under way at once on any rank. */
+/* A set has enough tags for all batches that may be under way at once on any
+ * rank. */
 enum {
     HVD__BATCH_TAGS = 4 * HVD__COLLECTIVE_TAGS,
     HVD__BATCH_WINDOW = 16,
     HVD__SET_TAGS = HVD__BATCH_TAGS * HVD__BATCH_WINDOW
 };
 
-/* Makes a set of n ranks of the transport's, ascending, which are taken, also
- * on failure, without executor and agreement. NULL: out of memory. */
+/* Makes a set of n ranks of the transport, in ascending order, without executor
+ * and agreement. Takes ownership of ranks, also on failure. Returns NULL if
+ * memory runs out. */
 struct hvd__set *hvd__set_new(struct hvd__transport *transport, int32_t id,
                               int *ranks, int n, int tag_slot);
 /* Frees a set without executor and agreement. NULL is accepted. */
 void hvd__set_free(struct hvd__set *set);
 
-/* Returns the number in the set of a rank of the world; -1: no member. */
+/* Returns the member number of a world rank, or -1 if it is no member. */
 int hvd__set_find(const struct hvd__set *set, int rank);
 
-/* Adds a user. There is one already, or the request table's lock is held and
- * the set is in the table. */
+/* Adds a user. The set must already have a user, or the caller must hold the
+ * request table's lock while the set is in the table. */
 static inline void hvd__set_use(struct hvd__set *set)
 {
     if (set->id != 0)

@@ -2,9 +2,9 @@
 /*
  * sets.c - the process sets that the request table knows, by id.
  *
- * Whoever looks a set up becomes one of its users and must give it back with
- * hvd__set_put: the last user frees a set that was removed meanwhile. Any
- * thread calls these; the table's lock guards the list.
+ * A caller that looks up a set becomes one of its users and must give it back
+ * with hvd__set_put: the last user frees a set that was removed meanwhile. Any
+ * thread may call these functions; the table's lock guards the list.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,8 @@
 #include "core/request/compress.h"
 #include "core/table/set.h"
 
-/* Returns the index of the first set whose id is not less. The lock is held. */
+/* Returns the index of the first set whose id is not less than id. The caller
+ * holds the lock. */
 static int find_set(const struct hvd__table *table, int32_t id)
 {
     int low = 0, high = table->nsets;
@@ -72,7 +73,7 @@ struct hvd__set *hvd__table_next_set(struct hvd__table *table,
     return next;
 }
 
-/* The lock is held. */
+/* The caller holds the lock. */
 static bool has_room(struct hvd__table *table)
 {
     int capacity = 2 * table->sets_capacity + 8;
@@ -117,5 +118,5 @@ void hvd__table_remove_set(struct hvd__table *table, struct hvd__set *set)
     /* Requests of this set must not be found again. */
     hvd__recycled_forget_set(&table->recycled, set);
     hvd__mutex_unlock(&table->lock);
-    hvd__set_put(set); /* the table's */
+    hvd__set_put(set); /* gives back the table's own use */
 }

@@ -4,18 +4,18 @@
  *
  * A submission or its requests are in up to three places at once:
  *
- *     queue       submissions, from submit until they are announced
+ * queue       submissions, from submit until they are announced
  *     in_flight   submissions, a table for each process set, from submit until
- *                 they complete; finds duplicates, and what a decision is about
+ *                 they complete; finds duplicates and the subject of a decision
  *     slots       requests, from submit until hvd_wait, if the program has a
  *                 handle
  *
  * A handle is the number of a slot and its generation, which grows each time
- * the slot is given out: a stale handle differs from a live one until a slot
- * has been used 2^31 times.
+ * the slot is reused: a stale handle differs from a live one until a slot has
+ * been used 2^31 times.
  *
- * Threads that submit and wait, and the driver, call it. nentered and nover are
- * read without the lock (hvd__table_busy).
+ * Threads that submit and wait call it, and so does the driver. nentered and
+ * nover are read without the lock (hvd__table_busy).
  */
 #include "core/table/table.h"
 
@@ -112,7 +112,7 @@ static hvd_handle open_slot(struct hvd__table *table,
     return (hvd_handle)slot->generation << 32 | (i + 1);
 }
 
-/* The request of a handle, or NULL. The lock is held. */
+/* Returns the request of a handle, or NULL. The caller holds the lock. */
 static struct hvd__request *find_request(const struct hvd__table *table,
                                          hvd_handle handle)
 {
@@ -132,7 +132,7 @@ static int no_such_handle(hvd_handle handle)
                      (uint64_t)handle);
 }
 
-/* The lock is held. */
+/* The caller holds the lock. */
 static void close_slot(struct hvd__table *table, int32_t slot)
 {
     table->slots[slot].request = NULL;
@@ -142,7 +142,7 @@ static void close_slot(struct hvd__table *table, int32_t slot)
 }
 
 /* Recycles a request that is complete without an error, if it owns nothing. The
- * lock is held. */
+ * caller holds the lock. */
 static bool give_clean(struct hvd__table *table,
                        const struct hvd__request *request)
 {
@@ -207,8 +207,8 @@ static void enqueue_submission(struct hvd__table *table,
     table->queue_tail = &submission->state.next;
 }
 
-/* Writes a number in decimal and returns its end. printf would be slow, and
- * every request without a name comes here. */
+/* Writes a number in decimal and returns its end. Every unnamed request comes
+ * here, and printf would be slow. */
 static char *write_number(char *at, uint64_t number)
 {
     char digits[20];
@@ -222,9 +222,9 @@ static char *write_number(char *at, uint64_t number)
     return at;
 }
 
-/* Numbers a submission without a name. Ranks match these by number; refused
- * ones count. A rank that has joined misses some, so all count anew when a join
- * is over. */
+/* Numbers a submission without a name. Ranks match unnamed submissions by
+ * number; refused ones count. A rank that has joined misses some, so all ranks
+ * start counting again when a join is over. */
 static uint64_t number_submission(struct hvd__submission *submission)
 {
     struct hvd__set_table *requests = &submission->set->requests;
@@ -277,8 +277,8 @@ static int check_submission(const struct hvd__set_table *requests,
     return HVD_OK;
 }
 
-/* Counts a submission. These counters have no other writers: the lock is held.
- */
+/* Counts a submission. The caller holds the lock, so these counters have no
+ * other writers. */
 static inline void count_submitted(const struct hvd__table *table,
                                    const struct hvd__submission *submission)
 {
@@ -365,7 +365,7 @@ void hvd__table_recycle(struct hvd__table *table, struct hvd__request *request)
         free(submission);
 }
 
-/* The lock is held. */
+/* The caller holds the lock. */
 static inline int submit_locked(struct hvd__table *table,
                                 struct hvd__submission *submission,
                                 hvd_handle *handles, bool *direct)
@@ -491,7 +491,7 @@ struct hvd__submission *hvd__table_any(struct hvd__table *table,
     return submission;
 }
 
-/* The lock is held. */
+/* The caller holds the lock. */
 static void strike_submission(struct hvd__submission *submission)
 {
     hvd__in_flight_remove(&submission->set->requests.in_flight, submission);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * table.h - the request table: every request of this rank from hvd_submit until
- * it has been waited for; the door of the room core/table.
+ * table.h - the request table. It holds every request of this rank from
+ * hvd_submit until the program has waited for it. This is the door of the room
+ * core/table.
  *
  * The table knows which submissions are in flight under which key, which are
  * not yet announced, which handle belongs to which request, which submissions
@@ -21,7 +22,7 @@ struct hvd__metrics;
 
 struct hvd__handle_slot {
     struct hvd__request *request; /* owned; NULL: free */
-    uint32_t generation;          /* of the handle that is or was here */
+    uint32_t generation;          /* generation of the current or last handle */
     int32_t next_free;            /* -1: none */
 };
 
@@ -30,10 +31,10 @@ struct hvd__set_table {
     struct hvd__in_flight_table in_flight; /* borrowed until completion */
     uint64_t nunnamed; /* unnamed submissions since the last join, refused ones
                           included */
-    uint64_t njoins;   /* that are over */
+    uint64_t njoins;   /* joins that are over */
     bool joined;       /* nothing can be submitted until the join is over */
-    int status;        /* negative: why nothing can be submitted any more */
-    char *message;     /* owned: the same in full */
+    int status;        /* negative: the set is closed with this status */
+    char *message;     /* owned: text of the status */
 };
 
 struct hvd__table {
@@ -44,145 +45,151 @@ struct hvd__table {
     int32_t nslots;
     int32_t nfree;
     int32_t first_free; /* -1: none */
-    /* Requests ever in flight or to be announced, and those of them that are
-     * over: two numbers, for each has one writer, who needs no locked
-     * instruction. The first is written under the lock, the second by the
+    /* nentered counts all requests that were ever in flight or waiting to be
+     * announced, nover those that are over. Each has one writer and so needs no
+     * locked instruction: nentered is written under the lock, nover by the
      * driver. */
     atomic_int_fast64_t nentered, nover;
     struct hvd__recycled recycled;
-    struct hvd__metrics *metrics; /* borrowed: where to count what is submitted;
-                                     NULL: nowhere */
-    struct hvd__set **sets;       /* owned, [nsets], ascending ids */
+    struct hvd__metrics
+        *metrics;           /* borrowed: counters of submissions; NULL: none */
+    struct hvd__set **sets; /* owned, [nsets], ascending ids */
     int nsets;
     int sets_capacity;
-    struct hvd__set *everybody; /* borrowed: set 0, which stays */
+    struct hvd__set *everybody; /* borrowed: set 0, which is never removed */
 };
 
-/* A request that may have been submitted before: argument and result of
- * hvd__table_resubmit. */
+/* A request that may have been submitted before. It is the argument and the
+ * result of hvd__table_resubmit. */
 struct hvd__resubmission {
     const hvd_request *given;
     const char *name;
     hvd_handle *handle; /* NULL: none is wanted */
-    bool timed;         /* whatever its size */
-    /* Out: */
+    bool timed;         /* measure its time whatever its size */
+    /* Set by hvd__table_resubmit: */
     struct hvd__submission *submission;
-    struct hvd__set *refused_by; /* the submission's, to be given back, if there
-                                    is one, and it could not be entered */
+    struct hvd__set *refused_by; /* set of a submission that could not be
+                                    entered; the caller gives it back */
     int64_t submitted_ns;
 };
 
-/* Returns how many requests are in flight or to be announced: a hint, without
- * the lock. */
+/* Returns how many requests are in flight or waiting to be announced. It takes
+ * no lock, so the number is a hint. */
 static inline int64_t hvd__table_busy(const struct hvd__table *table)
 {
-    /* nover is loaded first: every request that is over was entered before. */
+    /* nover is loaded first, because every request that is over was entered
+     * before. */
     int64_t nover = atomic_load(&table->nover);
 
     return atomic_load(&table->nentered) - nover;
 }
 
-/* Frees requests of a set that nobody waits for. */
+/* Frees requests of a set for which nobody waits. */
 void hvd__set_table_fini(struct hvd__set_table *requests);
 
 void hvd__table_init(struct hvd__table *table);
-/* Also frees requests that nobody waited for, and the sets, which have neither
- * executor nor agreement any more. */
+/* Also frees requests for which nobody waited, and the sets, which must have
+ * neither executor nor agreement any more. */
 void hvd__table_fini(struct hvd__table *table);
 
-/* Returns a submission of one empty request; NULL: out of memory. */
+/* Returns a submission of one empty request, or NULL if memory runs out. */
 struct hvd__submission *hvd__table_reuse(struct hvd__table *table);
-/* Frees a request, as hvd__request_free does, but keeps its submission for the
- * next one. */
+/* Frees a request like hvd__request_free, but keeps its submission for reuse.
+ */
 void hvd__table_recycle(struct hvd__table *table, struct hvd__request *request);
 
 /*
- * Enter a submission: its name, "" if it is unnamed, and its key are completed;
- * handles are made if handles is not NULL; it is queued to be announced, or
- * not, if *direct, and nothing is queued before it; else *direct becomes false
- * (NULL: likewise).
- * On success it is the request table's. HVD_ERR_DUPLICATE, HVD_ERR_MEMORY,
- * HVD_ERR_JOINED, or the status that the part of the set was closed with.
+ * Enters a submission. Completes its name, which is "" if it is unnamed, and
+ * its key, and makes handles if handles is not NULL. If *direct is true and the
+ * queue is empty, the submission is not queued. Otherwise it is queued to be
+ * announced, and *direct becomes false. direct may be NULL for false. On
+ * success the request table owns the submission. Fails with HVD_ERR_DUPLICATE,
+ * HVD_ERR_MEMORY, HVD_ERR_JOINED, or the status with which the set was closed.
  */
 int hvd__table_submit(struct hvd__table *table,
                       struct hvd__submission *submission, hvd_handle *handles,
                       bool *direct);
 
-/* Enter a request that is like one before, without a look at it. If there is
- * a submission of that one, and it is not used, it is the submission; else that
- * is NULL, and nothing has happened. As hvd__table_submit; unless all is well
- * the submission is the caller's. */
+/* Enters a request that equals an earlier one, without checking it again. If
+ * the earlier request's submission is kept and not in use,
+ * resubmission->submission is set to it and the rest works as in
+ * hvd__table_submit; on failure the caller owns the submission. Otherwise it is
+ * set to NULL, and nothing happens. */
 int hvd__table_resubmit(struct hvd__table *table,
                         struct hvd__resubmission *resubmission, bool *direct);
 
-/* Numbers a submission without a name that is not entered yet, and may never
- * be. It then counts as submitted and has its key. Returns false, and does
- * nothing, if anything is in flight or waits to be announced. */
+/* Numbers a submission without a name that is not entered yet and may never be.
+ * It then counts as submitted and has its key. Returns false and does nothing
+ * if anything is in flight or waits to be announced. */
 bool hvd__table_number(struct hvd__table *table,
                        struct hvd__submission *submission, uint64_t *number);
-/* Enters such a submission after all, with a handle; it is not announced. */
+/* Enters a numbered submission after all, with a handle. It is not queued to be
+ * announced. */
 int hvd__table_adopt(struct hvd__table *table,
                      struct hvd__submission *submission, uint64_t number,
                      hvd_handle *handle);
 
-/* Queues a submission whose status says that it was refused. It is taken;
- * whoever announces it frees it. */
+/* Queues a refused submission, whose status says why. The table takes
+ * ownership; the code that announces the submission frees it. */
 void hvd__table_refuse(struct hvd__table *table,
                        struct hvd__submission *submission);
 
-/* Refuses every later request of a set with this status. The first reason
- * stays. */
+/* Refuses every later request of a set with this status. If the set is already
+ * closed, the first status and message stay. */
 void hvd__table_close(struct hvd__table *table, struct hvd__set *set,
                       int status, const char *message);
 
-/* Returns the whole queue, a list by next; each submission is in flight, or
+/* Takes the whole queue, a list linked by next. Each submission is in flight or
  * refused. */
 struct hvd__submission *hvd__table_take(struct hvd__table *table);
 
-/* Returns the submission in flight under a key; NULL: there is none. */
+/* Returns the submission in flight under a key, or NULL if there is none. */
 struct hvd__submission *hvd__table_look(struct hvd__table *table,
                                         struct hvd__set *set, uint64_t key);
-/* Returns the oldest submission in flight, decided or not; NULL: there is none.
- */
+/* Returns the oldest submission in flight, decided or not, or NULL if there is
+ * none. */
 struct hvd__submission *hvd__table_any(struct hvd__table *table,
                                        struct hvd__set *set);
 
-/* Removes a submission from the in-flight table: its name may be submitted
+/* Removes a submission from the in-flight table. Its name may then be submitted
  * again. */
 void hvd__table_remove(struct hvd__table *table,
                        struct hvd__submission *submission);
-/* Removes the submissions of which these requests, a list, are the last ones.
- */
+/* Removes the submissions whose last requests are in this list. */
 void hvd__table_remove_all(struct hvd__table *table,
                            const struct hvd__request *requests);
-/* Publishes the status of a request to its waiter; frees the request if nobody
- * waits. */
+/* Publishes the status of a request to its waiter, or frees the request if
+ * nobody waits. */
 void hvd__table_finish(struct hvd__table *table, struct hvd__request *request);
 
-/* Gives the request of a handle to this thread alone, which gives it back.
- * Returns 1 if it is complete: the handle is freed. Returns 0 if it is not:
- * this thread calls hvd__table_release when it is. HVD_ERR_HANDLE. A request
- * that is complete without an error and needs nothing more is given back at
- * once, and *request is NULL. wanted: the caller looks at its output. */
+/* Reserves the request of a handle for this thread, which must give it back.
+ * Returns 1 if the request is complete; the handle is then freed. Returns 0 if
+ * it is not; this thread must call hvd__table_release when it is. Fails with
+ * HVD_ERR_HANDLE. If the request is complete without an error and wanted is
+ * false, it may be given back at once; *request is then NULL. wanted is true if
+ * the caller reads its output. */
 int hvd__table_claim(struct hvd__table *table, hvd_handle handle, bool wanted,
                      struct hvd__request **request);
-/* Returns 1 if the request of a handle is complete, else 0; HVD_ERR_HANDLE. */
+/* Returns 1 if the request of a handle is complete, else 0. Fails with
+ * HVD_ERR_HANDLE. */
 int hvd__table_poll(struct hvd__table *table, hvd_handle handle);
 /* Frees the handle. */
 void hvd__table_release(struct hvd__table *table,
                         const struct hvd__request *request);
 
-/* Finds the set of an id, to be given back; NULL: there is none. Any thread. */
+/* Returns the set of an id, which the caller must give back, or NULL if there
+ * is none. Any thread may call it. */
 struct hvd__set *hvd__table_find_set(struct hvd__table *table, int32_t id);
-/* Gives a set back and returns the next by id, to be given back; NULL: there is
- * no other. set NULL: returns the first. Any thread. */
+/* Gives a set back and returns the next one by id, which the caller must give
+ * back, or NULL if there is none. If set is NULL, it returns the first. Any
+ * thread may call it. */
 struct hvd__set *hvd__table_next_set(struct hvd__table *table,
                                      struct hvd__set *set);
-/* Gives a set back, which may free it if it was removed meanwhile. NULL is
- * accepted. Any thread. */
+/* Gives a set back. This frees the set if it was removed and this was its last
+ * user. NULL is accepted. Any thread may call it. */
 void hvd__set_put(struct hvd__set *set);
-/* Adds a set, with the highest id so far: messages about it find it now.
- * HVD_ERR_MEMORY; then it is not taken. */
+/* Adds a set, which must have the highest id so far. Messages about the set
+ * find it from now on. On HVD_ERR_MEMORY the caller keeps the set. */
 int hvd__table_add_set(struct hvd__table *table, struct hvd__set *set);
 /* Removes a set on which nothing moves and whose part of the table is closed.
  * Its last user frees it. */
