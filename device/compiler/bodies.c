@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bodies.c - compiles the bodies and conditions of loops to programs of their
- * own.
+ * bodies.c - compiles the bodies and conditions of loops to separate programs.
  *
- * compile.c calls this before the passes over the graph around them, and is
- * called for each body: the passes are the same. Whether a body fits is not
- * asked; only the whole program has to.
+ * compile.c calls this before the passes over the outer graph, and this calls
+ * compile.c for each body: the passes are the same. A body by itself need not
+ * fit; only the whole program must.
  */
 #include <stdlib.h>
 

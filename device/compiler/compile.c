@@ -4,10 +4,10 @@
  * other.
  *
  *     pass      what it does                              what it makes
- *     fold      computes what constants make              nodes of a draft
- *     simplify  drops what changes nothing                nodes
- *     merge     computes once what is computed twice      nodes
- *     offload   moves variables beside the chip           nodes
+ *     fold      computes values made of constants      nodes of a draft
+ *     simplify  drops ops without an effect            nodes
+ *     merge     makes one node of equal nodes          nodes
+ *     offload   moves variables off the chip           nodes
  *     schedule  decides which nodes run, in which order   steps and values
  *     fuse      makes one step of several                 steps, parts
  *     order     orders steps so that less memory is used  steps
@@ -18,13 +18,14 @@
  *     place     runs again, with costs                    memory info
  *     outline   shares code if that is too much           shared code
  *
- * If the program leaves it to the compiler whether the optimiser's state lies
- * beside the chip (IPU_OFFLOAD_AUTO), all of that is done with the state on the
- * chip first. If the program does not fit so, it is compiled again with the
- * state beside the chip, and stays so if it fits then: transfers may take
- * longer than all the rest of an update, and are paid only where they buy a
- * program that runs. The choice follows from graph, target and options alone,
- * so that all processes that compile the same program make the same choice.
+ * If the program lets the compiler decide whether the optimiser's state is in
+ * streaming memory (IPU_OFFLOAD_AUTO), all of that is done with the state on
+ * the chip first. If the program does not fit, it is compiled again with the
+ * state in streaming memory, which is kept if the program then fits: transfers
+ * may take longer than all the rest of an update, so they are accepted only
+ * where the program would not run otherwise. The choice follows from graph,
+ * target and options alone, so that all processes that compile the same program
+ * make the same choice.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -151,7 +152,8 @@ static int build_program(const ipu_graph *graph,
 struct tools {
     struct ipu__progress *progress;
     struct ipu__setting setting;
-    bool may_end_early; /* it may end early if variables alone are too much */
+    bool may_end_early; /* compilation may end early if variables alone are too
+                           large */
 };
 
 static struct ipu_executable *executable_new(const struct tools *tools)
@@ -168,9 +170,9 @@ static struct ipu_executable *executable_new(const struct tools *tools)
     return e;
 }
 
-/* Finds the bytes that lie around the bodies of loops, which are compiled
- * before that is known. 0: they need not be compiled again with less room for
- * their code. */
+/* Finds the bytes of the outer program during the bodies of loops, which are
+ * compiled before that is known. 0: the bodies need not be compiled again with
+ * less room for their code. */
 static int find_reserved(const struct ipu_executable *e, uint32_t without,
                          int64_t *bytes)
 {
@@ -213,7 +215,7 @@ static int build_twice(const ipu_graph *graph,
     return IPU_OK;
 }
 
-/* Compiles with the optimiser's state beside the chip. If that fits, it
+/* Compiles with the optimiser's state in streaming memory. If that fits, it
  * replaces e. */
 static int try_off_chip(const ipu_graph *graph,
                         const ipu_compile_options *options,
@@ -238,8 +240,9 @@ static int try_off_chip(const ipu_graph *graph,
     return fits;
 }
 
-/* Compiles with the optimiser's state on the chip, or beside it if the program
- * fits only so. If it fits in neither way, the state stays on the chip. */
+/* Compiles with the optimiser's state on the chip, or in streaming memory if
+ * the program fits only in that way. If it fits in neither way, the state stays
+ * on the chip. */
 static int build_to_fit(const ipu_graph *graph,
                         const ipu_compile_options *options,
                         const struct tools *tools, struct ipu_executable **e)

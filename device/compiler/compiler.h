@@ -17,13 +17,13 @@
  *     outline/    congruent steps share code where it is too much otherwise
  *     program/    queries on a program, used by all passes and other rooms
  *
- * compile.c runs the passes in this order and lists what each of them adds;
- * bodies.c does so for the bodies of loops first. passes.h declares them.
+ * compile.c runs the passes in this order and lists the additions of each;
+ * bodies.c runs them for the bodies of loops first. passes.h declares them.
  *
- * What holds: the program follows from the graph, the options and the setting
- * alone, so that all processes that compile the same get the same. No pass
- * changes the bits of a result. A compiled program keeps no pointer into the
- * graph, which may be freed.
+ * The program follows from the graph, the options and the setting alone, so all
+ * processes that compile the same graph get the same program. No pass changes
+ * the bits of a result. A compiled program keeps no pointer into the graph,
+ * which may be freed.
  */
 #ifndef IPU_COMPILER_COMPILER_H
 #define IPU_COMPILER_COMPILER_H

@@ -41,30 +41,30 @@ int ipu__cost(struct ipu_executable *executable);
 /* Lets congruent steps share code where it is too much otherwise. */
 int ipu__outline(struct ipu_executable *executable);
 
-/* ------------------------------------------------- what passes ask passes */
+/* ------------------------------------------------- queries between passes */
 
 /* Finds blocks that are spread alike, since steps by element use them together.
- * For each block, roots gets the first of those that it is spread with. place
- * asks. */
+ * For each block, roots is set to the first block that is spread in the same
+ * way. place calls it. */
 void ipu__align(const struct ipu_executable *executable, int32_t *roots);
-/* Counts the code of all steps, once their costs are known. place asks. */
+/* Counts the code of all steps, once their costs are known. place calls it. */
 int ipu__count_code(struct ipu_executable *executable);
 
-/* Returns the bytes of a step's code that no other step has unless it is
- * congruent; the bytes of code that copies so many operands to where shared
- * code has them. Adds the cycles of a vertex that copies so many bytes of a
- * tile. outline asks. */
+/* Return the bytes of a step's code that only congruent steps can share, and
+ * the bytes of code that copies that many operands to the place where shared
+ * code expects them. Add the cycles of a vertex that copies that many bytes of
+ * a tile. outline calls them. */
 int64_t ipu__own_code_bytes(const struct ipu_executable *executable,
                             const struct ipu__step *step);
 int64_t ipu__copy_code_bytes(int32_t copies);
 int ipu__count_copies(const struct ipu_executable *executable, int64_t bytes,
                       ipu_cycles *cycles);
 
-/* Bytes that tiles receive for a step because its operands do not lie where it
- * runs. cost and place ask. */
+/* Bytes that tiles receive for a step because its operands are not where it
+ * runs. cost and place use it. */
 struct ipu__received {
-    int64_t *bytes;         /* [tiles]: added to what is there */
-    int64_t most, messages; /* of the tile that receives most */
+    int64_t *bytes;         /* [tiles]: amounts are added to it */
+    int64_t most, messages; /* on the tile that receives most */
     int64_t given;          /* bytes that the tile that gives most gives */
 };
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * code.c - the code that every tile holds, and the state of its vertices.
+ * code.c - counts the code that every tile holds, and the state of its
+ * vertices.
  *
- * Code of vertices is there once for each kind of step, that is for the same
- * ops in the same order. Code of exchanges is each step's own, unless it shares
- * that of a congruent one (outline.c). place.c and outline.c ask.
+ * Code of vertices exists once for each kind of step, that is for the same ops
+ * in the same order. Each step has its own code of exchanges, unless it shares
+ * that of a congruent step (outline.c). place.c and outline.c call it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@ enum {
     STATE_BYTES = 16,   /* state of a vertex; a step has one for each context */
     CONTROL_BYTES = 24, /* code of the program around a step */
     COPY_CODE_BYTES =
-        52 /* code of the vertex that copies, as of any by element */
+        52 /* code of the vertex that copies, as of any vertex by element */
 };
 
 int64_t ipu__own_code_bytes(const struct ipu_executable *e,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cost.c - the pass that counts what each step takes on the chip.
+ * cost.c - the pass that counts the cycles and memory of each step on the chip.
  *
  * An op describes its work, and the model of the target counts it
  * (target/cost.h). Host calls are streams; so are inputs before the first step
  * and outputs after the last. It runs after place.c has put tensors on tiles,
- * since what a step exchanges depends on where they lie (exchange.c); place.c
+ * since the exchange of a step depends on their placement (exchange.c); place.c
  * then runs again, with the temporary memory that is found here.
  */
 #include <stdlib.h>
@@ -76,8 +76,8 @@ static int64_t tiles_of_a_sum(const struct ipu__work *work, int32_t used)
     return ipu__least(parts, used);
 }
 
-/* Notes where operands lie: from how few tiles they come, on how many a sum is.
- */
+/* Notes the placement of operands: the fewest tiles that hold one, and the
+ * number of tiles that a sum is on. */
 static void look_where(const struct ipu_executable *e,
                        const struct ipu__step_op *part, struct ipu__work *work)
 {
@@ -161,7 +161,7 @@ static bool is_at_hand(const struct ipu_executable *e,
     return false;
 }
 
-/* Returns the arithmetic of a part among others, whose loop is not the
+/* Returns the arithmetic of a part of a fused step, whose loop is not the
  * library's. */
 static int32_t arithmetic_of(const struct ipu__step_op *part,
                              const struct ipu__work *work)
@@ -292,7 +292,8 @@ static int count_fused(const struct ipu_executable *e,
     return IPU_OK;
 }
 
-/* Adds what tiles fetch because operands do not lie where the step runs. */
+/* Adds the data that tiles fetch because operands are not where the step runs.
+ */
 static void count_received(const struct ipu_executable *e,
                            const struct ipu__step *step, int element_bytes,
                            ipu_cycles *cycles)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exchange.c - what a step by element, or one that only moves, must fetch, tile
- * by tile. cost.c and place.c ask.
+ * exchange.c - counts, tile by tile, what a step by element or a step that only
+ * moves must fetch. cost.c and place.c call it.
  *
- * An element is computed where its output lies. A tile receives what it needs
- * for its part of the output and does not hold: the same elements of inputs
- * that are as large, if they are spread otherwise; of rows that are repeated,
- * as many as its elements go over; scalars. If a step makes several outputs,
- * the others are sent from where the first lies.
+ * An element is computed on the tile of its output. A tile receives the data
+ * that it needs for its part of the output and does not hold: the same elements
+ * of inputs of the same size, if they are spread differently; as many repeated
+ * rows as its elements use; scalars. If a step makes several outputs, the
+ * others are sent from the tiles of the first.
  *
  * For ops that only move (transpose, slice, concat, ...) each row is followed
- * from where it lies to where it goes.
+ * from its source to its destination.
  *
- * Products and sums are not counted here: their plans say what they exchange
- * (target/), from as many tiles as their operands lie on.
+ * Products and sums are not counted here: their plans contain the exchange
+ * (target/), from as many tiles as hold their operands.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -98,8 +98,8 @@ static int64_t element_bytes(const struct ipu_executable *e, int32_t v)
 struct move {
     struct ipu__spread from, to;
     int64_t size;        /* of an element */
-    int64_t all, pieces; /* bytes that all tiles receive; rows, or parts of
-                            them, in which they come */
+    int64_t all, pieces; /* bytes that all tiles receive; the number of rows, or
+                            parts of rows, that carry them */
     struct ipu__received *r;
 };
 

@@ -2,11 +2,12 @@
 /*
  * buffers.c - the scratch memory of steps.
  *
- * Most steps need what their op asks for. A fused step keeps there what passes
- * between its parts: each inner value has one of a few buffers of a block,
- * which is free again when no part needs the value. The engine lays it out as
+ * Most steps need the scratch memory of their op. A fused step keeps the values
+ * that pass between its parts there: each inner value has one of a few buffers
+ * of a block, which is free again when no part needs the value. The engine lays
+ * it out as
  *
- *     what the head needs | buffers | room to widen halves of one part
+ *     scratch of the head | buffers | room to widen halves of one part
  *
  * each beginning at a multiple of 64 bytes.
  */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuse.c - the pass that makes one step of several.
+ * fuse.c - the pass that fuses several steps into one.
  *
  * Ops by element that follow each other, over the same number of elements, and
- * that have a tensor in common, become the parts of one step. The step goes
- * over the elements once, in blocks that stay in the nearest caches: all parts
- * on the first block, all on the second, and so on. Each part is run by its op,
- * as it would be by itself, so results are the same bits.
+ * that have a tensor in common, become the parts of one step. The step
+ * processes the elements once, in blocks that stay in the nearest caches: all
+ * parts on the first block, all on the second, and so on. Each part is run by
+ * its op, as a single step would be, so results have the same bits.
  *
  *     conv2d     x, k -> a        step 0   conv2d + bias_add + relu
  *     bias_add   a, b -> c                 a part of a, when it is complete:
@@ -17,13 +17,13 @@
  * registers.
  *
  * A step may begin with a head: an op that makes its output in parts (a
- * product, a convolution), which the others take. Steps in between that are
- * small or only another view of a tensor come before the fused step if they
- * need nothing of it; if they do, or assign a variable, after it. Nothing else
- * changes its place, so host calls come as early as they did.
+ * product, a convolution), which the other parts use. Steps in between that are
+ * small or only make another view of a tensor run before the fused step if they
+ * need nothing of it, and after it if they do, or if they assign a variable. No
+ * other step changes its place, so host calls run as early as before.
  *
  * A variable's new elements are written block by block, too. So nothing in a
- * step that assigns a variable may read more of it than the block at hand.
+ * step that assigns a variable may read more of it than the current block.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,21 +34,20 @@
 
 enum {
     MOST_MOVED = 24,    /* steps in between */
-    SMALL_BYTES = 1024, /* of their output */
-    BLOCK = 4096,       /* elements: 16 KiB of each tensor */
+    SMALL_BYTES = 1024, /* bytes of their output */
+    BLOCK = 4096,       /* in elements: 16 KiB of each tensor */
     TEXT = IPU__MOST_PARTS * 32
 };
 
 /* A step that is being made. */
 struct group {
     int32_t members[IPU__MOST_PARTS], n; /* steps */
-    int32_t moved[MOST_MOVED], nmoved;   /* what comes before it instead */
-    int32_t kept[MOST_MOVED], nkept;     /* what comes after it instead */
+    int32_t moved[MOST_MOVED], nmoved;   /* steps that run before it instead */
+    int32_t kept[MOST_MOVED], nkept;     /* steps that run after it instead */
     int32_t next;                        /* the first step after them */
-    int32_t moved_so_far,
-        kept_so_far; /* of these, those before the last member */
-    int64_t count;   /* elements; -1: no op by element so far */
-    int64_t period;  /* a block is a multiple of it */
+    int32_t moved_so_far, kept_so_far;   /* kept steps before the last member */
+    int64_t count;  /* elements; -1: no op by element so far */
+    int64_t period; /* a block is a multiple of it */
     bool has_head;
     int32_t work; /* ops that compute */
 };
@@ -59,11 +58,11 @@ struct fuser {
     int32_t *uses;   /* [values]: reads of the whole program */
     int32_t *root;   /* [values]: the value that it is a view of */
     int32_t *stamp;  /* [values]: the number of the last group that makes it */
-    int32_t *taken;  /* the same, of the last that takes it */
-    int32_t *beyond; /* the same, of the last that reads it beyond the block */
-    int32_t *assigned; /* the same, of the last that assigns it */
-    int32_t *late;  /* the same, of the last after which a kept step uses it */
-    int32_t number; /* of this group */
+    int32_t *taken;  /* the same, of the last step that takes it */
+    int32_t *beyond; /* the same, of the last to read past the block */
+    int32_t *assigned;       /* the same, of the last step that assigns it */
+    int32_t *late;           /* the same, of the last before a kept use */
+    int32_t number;          /* number of this group */
     struct ipu__step *steps; /* as they become */
     int32_t nsteps;
 };
@@ -397,7 +396,7 @@ static void find_inner(struct fuser *f)
         if (is_assign(s))
             continue;
         if (f->uses[s->output] > 0 || y->map.tiles)
-            y->inner = false; /* the program says where it is */
+            y->inner = false; /* the program has mapped it */
         if (s->op->alias && !y->inner)
             e->values[s->inputs[s->op->in_place]].inner = false;
     }

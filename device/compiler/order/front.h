@@ -21,7 +21,7 @@ struct ipu__front {
     int64_t live;      /* bytes */
     int32_t *taken;    /* [units]: in the order in which they were taken */
     int32_t ntaken;
-    int64_t peak; /* of what was taken, bytes; at least what is allowed */
+    int64_t peak; /* peak bytes of the units taken; at least the allowed peak */
 };
 
 /* fini also after a failure */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lifetimes.c - finds what each step reads and writes, and from when to when
- * memory is needed for it. order.c calls it, before liveness.c has run.
+ * lifetimes.c - finds what each step reads and writes, and the lifetime of the
+ * memory for it. order.c calls it, before liveness.c has run.
  *
  * A storage is the memory of a value and of all values that are views of it. It
  * is needed from the step that makes the value to the last that touches one of
  * them. Variables and constants are always there, so their views have no
- * storage; nor has a value that only passes between the parts of a step.
+ * storage; a value that only passes between the parts of a step has none
+ * either.
  */
 #include <stdlib.h>
 

@@ -2,16 +2,16 @@
 /*
  * order.c - the pass that puts steps into an order that needs less memory.
  *
- * compile.c runs it after fusion and before liveness. Scheduling has host calls
- * come as early as they can: before each stands only what it and the calls
- * before it need. This pass leaves the calls where they are. Steps change
+ * compile.c runs it after fusion and before liveness. Scheduling places host
+ * calls as early as possible: only steps that a call or the calls before it
+ * need run before it. This pass leaves the calls where they are. Steps change
  * places only within a section, that is between two calls (section.c,
  * search.c). Sections are independent, since what is alive between two of them
  * follows from which steps have run, not in which order. Sections that may need
- * the most come first; once none that is left can need more than one that was
- * ordered, the rest stays as it is.
+ * the most come first; once no remaining section can need more than an ordered
+ * one, the rest stays as it is.
  *
- * Which output takes the place of which input depends on more than is known
+ * The reuse of an input's memory by an output depends on more than is known
  * here. So liveness plans both orders, and the new one is taken only if its
  * plan has a smaller peak: the peak of the fullest chip, if there are several.
  */

@@ -10,7 +10,7 @@
  *                         from the unit that makes them to the last user
  *     search.c            solves a problem
  *     valley.c            decides which units come next
- *     front.c             tells what is alive after the units that have run
+ *     front.c             counts what is alive after the units that have run
  *
  * A storage is the memory of a value and of all values that are views of it. A
  * section is the steps between two host calls. A unit is a step, with the steps
@@ -35,8 +35,8 @@ struct ipu__lifetimes {
     const struct ipu_executable *e; /* borrowed */
     /* Owned, as all arrays: [values] */
     int32_t *root;    /* the value of which it is a view; itself */
-    int32_t *storage; /* the root in whose storage it is; IPU__NONE: in no
-                         memory that comes and goes */
+    int32_t *storage; /* the root of its storage; IPU__NONE: it has no temporary
+                         memory */
     int32_t *birth;   /* the step that makes the storage; -1: it is there before
                          the first */
     int32_t *death;   /* the last step that touches it; nsteps: the end */
@@ -63,9 +63,9 @@ void ipu__sections_free(struct ipu__sections *sections);
 
 /*
  * Puts the steps from first to end, without end, into an order whose peak is as
- * small as can be found: steps [end - first]. They stay as they are if their
- * peak is not above limit, or no other order has a smaller one. Returns 1 if
- * the order is another, 0 if not; peak: bytes.
+ * small as can be found: steps [end - first]. They keep their order if its peak
+ * is not above limit, or if no other order has a smaller one. Returns 1 if the
+ * order has changed, 0 if not; peak: bytes.
  */
 int ipu__section_order(struct ipu__sections *sections, int32_t first,
                        int32_t end, int64_t limit, int32_t *steps,
@@ -81,7 +81,7 @@ struct ipu__reuse {
 struct ipu__order_unit {
     int32_t uses, nuses;     /* storages */
     int32_t makes, nmakes;   /* storages that outlive it */
-    int32_t reuses, nreuses; /* of the same size, best first */
+    int32_t reuses, nreuses; /* storages of the same size, best first */
     int32_t preds, npreds;   /* units that must come before, ascending */
     int32_t succs, nsuccs;   /* units that must come after */
     int64_t inside;          /* bytes alive only while it runs */

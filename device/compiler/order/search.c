@@ -7,7 +7,7 @@
  * it never had to take a unit without a valley, there is no better order.
  * Otherwise, further rounds allow a higher peak from the beginning: there are
  * more valleys then, found sooner, since all hills below that peak are equal.
- * The peak to allow is found by bisection, between what no order can do without
+ * The peak to allow is found by bisection, between a lower bound for all orders
  * and the best so far.
  *
  * A greedy scheduler in place of this was measured: no rule kept the peak of

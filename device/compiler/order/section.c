@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * section.c - makes a problem of the steps of a section, for search.c.
+ * section.c - turns the steps of a section into a problem for search.c.
  *
- * order.c calls this for one section after the other. A step keeps its place
- * relative to
+ * order.c calls it for each section in turn. A step keeps its place relative to
  *
  *     the steps that make what it reads, and that read what it makes
  *     the steps that write a variable that it reads, and the other way round
  *     other steps that do more than make their outputs
  *     assignments to variables, if it may fail: they come afterwards
  *
- * Such steps are predecessors. For assignments there is a fence between them
- * and what may fail: a member of the section that is no step. A step that uses
- * no storage and that a single other waits for, as a fill or a load of a remote
- * variable, comes right before that, and both are one unit: it frees nothing,
- * so there is no reason to run it earlier.
+ * Such steps are predecessors. Assignments are separated from steps that may
+ * fail by a fence: a member of the section that is not a step. If a step uses
+ * no storage and only one other step waits for it, as for a fill or a load of a
+ * remote variable, it runs right before that step, and both are one unit: it
+ * frees nothing, so there is no reason to run it earlier.
  */
 #include "compiler/order/section.h"
 
@@ -24,7 +23,7 @@
 #include "base/error.h"
 #include "compiler/program.h"
 
-/* -------------------------------------------------- what must stand before */
+/* -------------------------------------------------- predecessors */
 
 static int add_pred(struct ipu__sections *p, int32_t m, int32_t pred)
 {
@@ -158,7 +157,7 @@ static int add_members(struct ipu__sections *p, const struct ipu__section *s)
     return IPU_OK;
 }
 
-/* Forgets who wrote and read, for the next section. */
+/* Forgets the writers and readers, for the next section. */
 static void forget_section(struct ipu__sections *p,
                            const struct ipu__section *s)
 {

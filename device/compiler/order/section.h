@@ -29,7 +29,7 @@ struct ipu__sections {
     int32_t *member_of; /* [steps] */
     int32_t *units;     /* [units]: in their order */
     int32_t *owners;    /* [units]: members */
-    int32_t *preds;     /* of members */
+    int32_t *preds;     /* predecessors of members */
     int32_t npreds, pred_capacity;
     int32_t *stamp;   /* [members]: the last that it was made a pred of */
     int32_t *writer;  /* [values]: the last member that wrote it */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * section_storages.c - finds the storages that each unit uses and makes, and
- * which of its outputs take the place of an input that is dead after it.
+ * the outputs that take the place of an input that is dead afterwards.
  * section.c calls it.
  *
- * liveness.c decides later which output takes whose place; this foresees what
- * it will decide, as far as that is known by now. order.c compares the real
- * plans.
+ * liveness.c makes the final decision about these places; this file predicts it
+ * as far as it is known by now. order.c compares the real plans.
  */
 #include "base/error.h"
 #include "compiler/order/section.h"

@@ -24,13 +24,13 @@
  *
  * A search that ends in the nearest valley, or in all units that are left,
  * loses nothing: orders of few units are the best there are. Where many are
- * left, a search that takes long is begun again, deep: it follows one way to
- * its end before it tries another, and takes the first valley that it finds,
- * without the units that only make it higher. If it finds none, the unit that
- * is numbered first is taken.
+ * left, a search that takes long is restarted as a deep search: it follows one
+ * path to its end before it tries another, and takes the first valley that it
+ * finds, without the units that only make it higher. If it finds none, the unit
+ * that is numbered first is taken.
  *
- * How long a search may take depends on how long the last took, and all
- * together on the number of units: there is no clock in it.
+ * The limit of a search depends on the length of the last one, and the limit of
+ * all on the number of units; no clock is used.
  *
  * The same statement holds backward from the last unit. A search from both ends
  * was tried: it made no peak smaller in any network of bench/ and models/, and
@@ -44,18 +44,18 @@
 #include "base/error.h"
 
 enum {
-    MOST_NODES = 1 << 15, /* of one search */
+    MOST_NODES = 1 << 15, /* nodes of one search */
     MOST_LOOKS = 4096,    /* nodes of one search that are expanded */
-    USUAL_LOOKS = 256,    /* expanded beside four times those of the last */
+    USUAL_LOOKS = 256, /* expanded, plus four times those of the last search */
     FEWEST_LOOKS = 32,
-    LOOKS_OF_ALL = 20000, /* of all searches, beside those of each unit */
+    LOOKS_OF_ALL = 20000, /* for all searches, plus those of each unit */
     LOOKS_OF_UNIT = 8,
     FEW = 16, /* units that are looked at in all orders */
     MOST_DEPTH = 1024,
-    MOST_CANDIDATES = 64, /* units that a node is expanded by */
+    MOST_CANDIDATES = 64, /* units that may follow a node */
     SOME_CANDIDATES = 16, /* the same, where many units are left */
     RECENT = 32,          /* units whose successors come first */
-    SLOTS = 1 << 14       /* of sets that were seen; more than MOST_LOOKS */
+    SLOTS = 1 << 14 /* hash slots for the sets seen; more than MOST_LOOKS */
 };
 
 /* A set of units: those on its path from the root, which is empty. */
@@ -68,16 +68,16 @@ struct node {
 
 struct slot {
     uint64_t hash;
-    int32_t number; /* of the search that put it there */
+    int32_t number; /* number of the search that put it there */
 };
 
 struct ipu__valleys {
     struct ipu__front front;
-    int32_t looks;  /* that the next search may take */
+    int32_t looks;  /* looks that the next search may take */
     int32_t first;  /* no unit before it is left */
-    int64_t budget; /* looks that are left for all searches */
+    int64_t budget; /* remaining looks for all searches */
     bool gave_up;
-    /* Of one search */
+    /* State of one search */
     bool deep;
     int32_t most;       /* candidates that it looks at */
     int32_t looked;     /* nodes that it has expanded */

@@ -2,15 +2,15 @@
 /*
  * congruent.c - finds steps that the same code could run. outline.c calls it.
  *
- * The code of a step is its vertices, and the messages of its exchange: who
- * sends how many bytes to whom, when. So congruent steps have the same ops with
+ * The code of a step is its vertices, and the messages of its exchange: their
+ * sender, receiver, size and time. So congruent steps have the same ops with
  * the same attributes (but for seeds, which are data), on operands of the same
  * shapes, on the same tiles, in the same pattern: where one step has an operand
  * twice, or makes its output in the place of an input, the other does, too.
  * Such steps take the same cycles, except where the plan of a product depends
  * on the memory around it; so cycles are compared as well.
  *
- * Loops, and steps that leave the chip, are no candidates.
+ * Loops, and steps that leave the chip, are not candidates.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -151,7 +151,7 @@ static bool leaves_chip(const struct ipu_executable *e,
            part->op->collective;
 }
 
-/* Returns whether a step has code of its own that others might run. */
+/* Returns whether a step has its own code, which others might run. */
 static bool may_share(const struct ipu_executable *e,
                       const struct ipu__step *step)
 {
@@ -220,7 +220,7 @@ static void list_groups(const struct ipu_executable *e, const int32_t *group,
         if (count < 2)
             continue;
         congruent->firsts[congruent->ngroups++] = n;
-        counts[i] = -n - 1; /* from now on, the place of its next one */
+        counts[i] = -n - 1; /* now the place of its next member */
         n += count;
     }
     congruent->firsts[congruent->ngroups] = n;

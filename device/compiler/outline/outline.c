@@ -47,7 +47,7 @@ struct tenant {
 /* Blocks that lie at one address: a list of them for each. */
 struct places {
     const struct ipu_executable *e;
-    int32_t *place;      /* [blocks]: the block that stands for its place */
+    int32_t *place;      /* [blocks]: the block that represents its place */
     int32_t *next;       /* [blocks]: the next in its place; -1: no more */
     int32_t *stamp;      /* [blocks]: the last gathering that had its place */
     struct tenant *some; /* [blocks]: what was gathered */
@@ -64,7 +64,7 @@ static void places_fini(struct places *p)
     free(p->fixed);
 }
 
-/* Puts each block at a place of its own. */
+/* Puts each block at a separate place. */
 static void places_reset(struct places *p)
 {
     for (int32_t b = 0; b < p->e->nblocks; b++) {
@@ -102,8 +102,8 @@ static int by_birth(const void *first, const void *second)
     return a->block < b->block ? -1 : a->block > b->block;
 }
 
-/* Gathers what lies at the places of n blocks in some. Returns how many blocks;
- * -1 if they cannot all be at one place, for some are alive together. */
+/* Gathers in some all blocks at the places of n blocks. Returns their number;
+ * -1 if they cannot all be at one place because some are alive together. */
 static int32_t gather_blocks(struct places *p, const int32_t *blocks, int32_t n)
 {
     const struct ipu__block *all = p->e->blocks;
@@ -332,8 +332,8 @@ static int by_price(const void *first, const void *second)
     return a->steps[0] < b->steps[0] ? -1 : a->steps[0] > b->steps[0];
 }
 
-/* Evaluates groups as they stand, and sorts those that save something by price.
- * Returns how many these are. */
+/* Evaluates the current groups, and sorts those that save something by price.
+ * Returns the number of these. */
 static int sort_groups(struct outliner *o)
 {
     int32_t n = 0;

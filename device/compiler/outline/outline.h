@@ -31,10 +31,10 @@ struct ipu__congruent {
 };
 
 /*
- * Finds the groups. Congruent are steps of the same ops with the same
+ * Finds the groups. Steps are congruent if they have the same ops with the same
  * attributes on operands of the same shapes, spread in the same way. placed:
- * they are on the same tiles, too, and cost the same; otherwise where they lie
- * may still change.
+ * they are also on the same tiles and cost the same; otherwise their tiles may
+ * still change.
  */
 int ipu__congruent_init(const struct ipu_executable *executable, bool placed,
                         struct ipu__congruent *congruent);

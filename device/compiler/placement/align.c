@@ -3,13 +3,13 @@
  * align.c - blocks that are spread alike, and tensors that the program maps
  * itself.
  *
- * A step by element takes elements i of its inputs to element i of its outputs;
- * a step by row, like a softmax, does so with rows. If all of them begin on the
- * same tile, each tile has what it needs. So blocks of as many bytes that such
- * steps use together are joined into classes, through all steps: an activation
- * with its derivative, a weight with its gradient and its moments. Where
- * congruent steps are to share code, what they use is joined, too. place.c
- * asks.
+ * A step by element computes element i of its outputs from elements i of its
+ * inputs; a step by row, like a softmax, does so with rows. If all of these
+ * tensors begin on the same tile, each tile has the data it needs. So blocks of
+ * as many bytes that such steps use together are joined into classes, through
+ * all steps: an activation with its derivative, a weight with its gradient and
+ * its moments. Where congruent steps are to share code, their operands are
+ * joined, too. place.c calls it.
  */
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fits.c - how many bytes a program has too many for its tiles.
+ * fits.c - counts the bytes by which a program exceeds its tiles.
  */
 #include "base/error.h"
 #include "compiler/compiler.h"

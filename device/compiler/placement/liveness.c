@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * liveness.c - the pass that finds from when to when each value is needed, and
- * which values are computed in the place of another. order.c runs it, too, to
- * compare plans.
+ * liveness.c - the pass that finds the lifetime of each value, and which values
+ * are computed in the place of another. order.c runs it, too, to compare plans.
  *
  * An op that can work in place takes over the memory of its input if its step
- * is the last that needs what is in it, and neither the host nor the next run
- * does. A reshape, which changes nothing, always shares memory. Values joined
- * in this way form one block, alive from the birth of the first to the death of
- * the last.
+ * is the last that needs its contents, and neither the host nor the next run
+ * needs them. A reshape, which changes nothing, always shares memory. Values
+ * joined in this way form one block, alive from the birth of the first to the
+ * death of the last.
  *
  * The outputs of a fused step take over the memory of inputs in the same way,
  * if its parts are done with an input's block when they write the output's. A
@@ -151,7 +150,7 @@ struct maps {
     int32_t *assigned; /* [values]: the step that writes a variable; -1 */
     int32_t *becomes;  /* [values]: the value that the variable becomes */
     int32_t *first;    /* [blocks]: the value that opened it */
-    int32_t fails;     /* the last step that may */
+    int32_t fails;     /* the last step that may fail */
 };
 
 static void find_assigns(const struct ipu_executable *e, struct maps *m)
@@ -219,7 +218,7 @@ static bool can_be_at(const struct ipu_executable *e, int32_t i, int32_t p,
 
     if (map->tiles && (map->tiles != e->blocks[block].tiles ||
                        map->first != e->blocks[block].first_tile))
-        return false; /* the program wants it elsewhere */
+        return false; /* the program has mapped it elsewhere */
     if (e->values[first].shared ||
         e->values[v].bytes != e->values[part->output].bytes ||
         !done_with(e, step, p, block, by))
@@ -290,7 +289,7 @@ static int32_t place_of(const struct ipu_executable *e, int32_t i, int32_t p,
         return can_be_at(e, i, p, input, m) ? e->values[input].block : -1;
     first = m->first[e->values[input].block];
     if (e->values[first].shared)
-        return -1; /* it changes while others may see it */
+        return -1; /* it changes while others may read it */
     return m->assigned[first] < 0 || e->values[input].renewed ||
                    m->needs[part->output] < m->assigned[first]
                ? e->values[input].block

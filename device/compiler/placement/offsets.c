@@ -2,8 +2,8 @@
 /*
  * offsets.c - the pass that gives each block an offset in the engine's memory.
  *
- * Variables lie first, one after the other. The other blocks follow, largest
- * first, each at the lowest offset where it does not meet a block that is
+ * Variables come first, one after the other. The other blocks follow, largest
+ * first, each at the lowest offset where it does not overlap a block that is
  * needed at the same time ("greedy by size"; Pisarchyk and Lee, Efficient
  * Memory Management for Deep Neural Net Inference, 2020). The least memory
  * possible is NP-hard to find; for networks this comes close.

@@ -5,17 +5,18 @@
  *
  * A block is spread over tiles in runs of whole grains, as evenly as can be:
  * small blocks on a few tiles, large ones on all. Blocks that steps by element
- * use together begin on the same tile, so that nothing has to be moved for them
- * (align.c). Otherwise each begins where the last one ended, around the chip,
- * so that the first tiles do not get all of the small ones. A block that the
- * program has mapped lies where it says.
+ * use together begin on the same tile, so that no data have to be moved for
+ * these steps (align.c). Otherwise each begins where the last one ended, around
+ * the chip, so that the first tiles do not get all of the small ones. A block
+ * that the program has mapped goes to those tiles.
  *
- * Beside tensors a tile holds code (code.c) and, during a step, what that
- * fetches and adds up. All tiles are taken to have the same of these, but of
- * what is fetched because operands do not lie where the step runs (exchange.c).
- * Both are known only when the steps' costs are, which in turn depend on how
- * much room tensors leave: so compile.c runs this pass twice, without costs and
- * with them, and outline.c once more after each change.
+ * In addition to tensors, a tile holds code (code.c) and, during a step, the
+ * data that the step fetches and sums. All tiles are assumed to have the same
+ * amount of these, except of data that is fetched because operands are not
+ * where the step runs (exchange.c). Both are known only when the steps' costs
+ * are, which in turn depend on how much room tensors leave: so compile.c runs
+ * this pass twice, without costs and with them, and outline.c once more after
+ * each change.
  */
 #include <stdlib.h>
 #include <string.h>

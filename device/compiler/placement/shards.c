@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shards.c - one program on several chips, without a pipeline: what each chip
- * holds, and what passes between them.
+ * shards.c - one program on several chips, without a pipeline: the contents of
+ * each chip, and the transfers between them.
  *
  * Every value is on one chip, where it is computed, and steps of different
- * chips run one after the other: sharding makes room, not speed. What a step on
- * another chip reads is copied there once a run, before the first that needs
- * it, and kept until the last; constants are on every chip that needs them from
- * the beginning.
+ * chips run one after the other: sharding gains memory, not speed. A value that
+ * a step on another chip reads is copied there once a run, before the first
+ * that needs it, and kept until the last; constants are on every chip that
+ * needs them from the beginning.
  *
  *     chip 0   x -- step -- h         dh -- step -- dw0
  *                            \       /
  *     chip 1                  step -- step -- dw1
  *
- * The memory of a chip has variables and constants, tensors of its own and
- * copies of others' while they are alive, what a step needs for itself, and
- * code, of which each chip is taken to have as large a share as of the steps.
- * Tensors are taken to be spread evenly over the tiles.
+ * The memory of a chip has variables and constants, its tensors and copies of
+ * others' while they are alive, the temporary memory of a step, and code: each
+ * chip is assumed to have the same share of the code as of the steps. Tensors
+ * are assumed to be spread evenly over the tiles.
  */
 #include <inttypes.h>
 #include <stdlib.h>

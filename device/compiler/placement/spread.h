@@ -8,7 +8,8 @@
 
 #include "compiler/program.h"
 
-/* Grains that so many bytes take; the number of tiles that a block lies on. */
+/* Return the number of grains in that many bytes, and the number of tiles that
+ * a block occupies. */
 int64_t ipu__grains(size_t bytes);
 int32_t ipu__block_width(const struct ipu_executable *executable,
                          const struct ipu__block *block);

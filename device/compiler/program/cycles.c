@@ -2,10 +2,10 @@
 /*
  * cycles.c - counts the cycles of a whole program, and of a loop in it.
  *
- * A loop's step takes what its body takes, multiplied by the iterations, and
+ * A loop's step takes the cycles of its body, multiplied by the iterations, and
  * some instructions to count them. The two count each other: a program may have
- * loops, and a loop's body is a program. cost.c asks for loops; reports, advice
- * and users ask for programs.
+ * loops, and a loop's body is a program. cost.c calls it for loops; reports,
+ * advice and users for programs.
  */
 #include "base/error.h"
 #include "compiler/program.h"

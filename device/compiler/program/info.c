@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * info.c - queries on a compiled program: the memory of all of it; memory and
- * cycles of a step, and of a tile. cycles.c has the cycles of all of it.
- * Programs and reports call them.
+ * info.c - queries on a compiled program: the memory of the whole program;
+ * memory and cycles of a step, and of a tile. cycles.c has the cycles of the
+ * whole program. Programs and reports call them.
  */
 #include "base/error.h"
 #include "compiler/program.h"
@@ -137,7 +137,7 @@ int ipu_executable_tile_cycles(const ipu_executable *executable, int32_t step,
     size = cycles->size;
     *cycles = s->cycles;
     cycles->size = size;
-    cycles->waiting = 0; /* this tile has it among sync */
+    cycles->waiting = 0; /* this tile counts it as sync */
     if (tile >= s->busy_tiles) {
         cycles->sync += cycles->compute;
         cycles->compute = 0;

@@ -2,9 +2,9 @@
 /*
  * loops.c - loops as steps of a program.
  *
- * A loop is one step. Its body is a program of its own (bodies.c), which the
- * engine runs count times. Values of the body that are imported or carried
- * have no memory in it: they are bound to values of the program around it.
+ * A loop is one step. Its body is a separate program (bodies.c), which the
+ * engine runs count times. Values of the body that are imported or carried have
+ * no memory in it: they are bound to values of the outer program.
  */
 #include "base/error.h"
 #include "compiler/program.h"

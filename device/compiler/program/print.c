@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * print.c - ipu_executable_print: a program as text, for people and for
- * comparing. The same program is always the same text.
+ * comparing. The same program always gives the same text.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 struct text {
     char *data;
     int64_t size;
-    int64_t used; /* bytes that are needed; may pass size */
+    int64_t used; /* bytes needed so far; may exceed size */
     int depth;    /* of loops */
 };
 

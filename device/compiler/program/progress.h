@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * progress.h - tells the caller how far a compilation is, and lets it stop
- * that.
+ * progress.h - reports the progress of a compilation to the caller, who may
+ * stop it.
  */
 #ifndef IPU_COMPILER_PROGRAM_PROGRESS_H
 #define IPU_COMPILER_PROGRAM_PROGRESS_H
@@ -9,14 +9,14 @@
 #include "ipu.h"
 
 struct ipu__progress {
-    ipu_progress_fn fn; /* NULL: nobody asks */
+    ipu_progress_fn fn; /* NULL: no reports */
     void *context;      /* borrowed */
     const char *phase;  /* static */
-    int64_t next;       /* done at which the caller is told again */
+    int64_t next;       /* value of done for the next report */
 };
 
 /*
- * Tells the caller that done of total is done in a phase: at the phase's
+ * Reports to the caller that done of total is done in a phase: at the phase's
  * beginning, when a hundredth more is done, and at its end. Returns
  * IPU_ERR_CALLBACK if the compilation is to stop.
  */

@@ -3,7 +3,7 @@
  * steps.c - the ops that a step is made of, and how each sees its inputs.
  *
  * An op that is a step by itself looks the same as one that is a part of a
- * fused step, so callers need to know of one kind only.
+ * fused step, so callers handle only one kind.
  */
 #include "compiler/program.h"
 #include "ops/half.h"

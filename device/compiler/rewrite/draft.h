@@ -27,8 +27,8 @@ int ipu__fold(
 int ipu__simplify(struct ipu__draft *draft); /* drops what changes nothing */
 int ipu__merge(
     struct ipu__draft *draft); /* computes once what is computed twice */
-/* Puts variables beside the chip, and adds nodes that bring them to it, for the
- * executable's target. Sets its spared_bytes. */
+/* Moves variables to streaming memory and adds nodes that load them, for the
+ * executable's target. Sets the executable's spared_bytes. */
 int ipu__offload(struct ipu__draft *draft, struct ipu_executable *executable);
 
 /* Has the draft own memory. Returns it; or frees it and returns NULL if there

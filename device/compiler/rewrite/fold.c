@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fold.c - the pass that computes, when compiling, what is made of constants.
- * The ops themselves compute it, so it is the same bits.
+ * fold.c - the pass that computes values made of constants during compilation.
+ * The ops themselves compute them, so the bits are the same.
  *
- * Two things may be known of a tensor: all of its elements, if it is small; or
- * that they are all the same, whatever its size. The first becomes a constant,
- * which lies on the device from then on; the second becomes a fill, made when
- * it is needed. An op that fails on such data is left alone: it fails when it
- * runs.
+ * A tensor may be known in two ways: all of its elements, if it is small; or
+ * the one value that all of them have, whatever its size. The first becomes a
+ * constant, which is on the device from then on; the second becomes a fill,
+ * made when it is needed. An op that fails on such data is left alone: it fails
+ * when it runs.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -192,7 +192,7 @@ static bool as_double(const void *element, ipu_dtype dtype, double *value)
     return x == x;
 }
 
-/* Replaces a node whose output is known: by a fill, or by none. */
+/* Replaces a node with a known output by a fill, or removes it. */
 static void replace_node(struct folder *f, struct ipu__node *node)
 {
     struct ipu__tensor *y = &f->draft->graph.tensors[node->output];

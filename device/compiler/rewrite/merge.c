@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * merge.c - the pass that computes once what is computed twice.
+ * merge.c - the pass that merges nodes that compute the same.
  *
- * Nodes of the same op, attributes and inputs become the first of them. So do
- * random ops, since what they make is a function of seed, step and place. Large
- * fills are not merged: made when it is needed, each is alive for a moment; as
- * one they would lie on the device from the first use to the last.
+ * Nodes with the same op, attributes and inputs become the first of them. This
+ * includes random ops, since their output is a function of seed, step and
+ * place. Large fills are not merged: made when it is needed, each is alive for
+ * a moment; a merged one would occupy the device from the first use to the
+ * last.
  */
 #include <stdlib.h>
 #include <string.h>

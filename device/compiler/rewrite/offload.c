@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * offload.c - the pass that chooses which variables lie in the DRAM beside the
- * chip, and brings them to it.
+ * offload.c - the pass that chooses the variables in streaming memory, and
+ * loads them to the chip.
  *
- * Variables go there that only an update region uses: read there and nowhere
- * else, assigned there or not at all, as an optimiser's state. Weights, which
- * the forward pass reads, and accumulators, which each run writes, go there
- * only if the program says so. A body of a loop may use a variable so if
- * nothing around it uses it. Small variables stay: a transfer takes its latency
- * however few bytes it has.
+ * A variable goes there if only an update region uses it, as with an
+ * optimiser's state: it is read there and nowhere else, and assigned there or
+ * not at all. Weights, which the forward pass reads, and accumulators, which
+ * each run writes, go there only at the program's request. The body of a loop
+ * may use a variable in this way if the outer graph does not use it. Small
+ * variables stay on the chip: a transfer has its full latency however few bytes
+ * it has.
  *
  * If the program leaves the choice to the compiler (IPU_OFFLOAD_AUTO), they go
- * if the executable's automatic is ON: compile.c tries it without first.
+ * there if the executable's automatic is ON: compile.c tries OFF first.
  *
- * A variable there is loaded once for each phase of the program that reads it:
- * what comes before the derivatives, the derivatives, and each update region.
- * Between phases it is not on the chip:
+ * A variable there is loaded once for each phase of the program that reads it;
+ * the phases are the nodes before the derivatives, the derivatives, and each
+ * update region. Between phases it is not on the chip:
  *
  *     load w - forward   ...   load w - derivatives   ...   load w - update
  *                                                                store w
  *
- * A load is a node, right before the first that reads it; a store takes the
- * place of the assignment (schedule.c).
+ * A load is a node right before its first reader; a store takes the place of
+ * the assignment (schedule.c).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,7 +138,8 @@ static bool wants_offload(const struct chooser *c, int32_t tensor)
     int32_t use = c->use[tensor];
     ipu_offload asked;
 
-    /* Carried values stay, and rows lie there anyway. */
+    /* Carried values stay on the chip, and rows are in streaming memory anyway.
+     */
     if (t->kind != IPU__VARIABLE || t->fixed || t->remote || t->renews ||
         !(c->target->streaming_bytes_per_second > 0))
         return false;
@@ -236,7 +238,7 @@ struct loader {
     bool *depends;   /* owned, [tensors]: it depends on derivatives */
     int32_t *loaded; /* owned, [tensors, phases]: the loaded copy + 1; 0: none
                         so far */
-    struct ipu__node *nodes; /* owned: in their new order */
+    struct ipu__node *nodes; /* owned: nodes in their new order */
     int32_t nnodes, capacity;
 };
 
@@ -325,8 +327,8 @@ static bool is_off_chip(const struct loader *l, int32_t tensor)
            l->remote[ipu__origin(&l->draft->graph, tensor)];
 }
 
-/* Loads a tensor for a reader that is no node. An output is shown where it
- * lies, and is not loaded. */
+/* Loads a tensor for a reader that is not a node. An output is read where it is
+ * stored, and is not loaded. */
 static int load_for(struct loader *l, int32_t *tensor)
 {
     int status;
@@ -450,8 +452,8 @@ bool ipu__leaves_offload(const ipu_graph *g)
     return false;
 }
 
-/* Counts bytes that would be beside the chip if automatic were ON, and are not.
- * remote: the variables that are. */
+/* Counts bytes that are on the chip, but would be in streaming memory if
+ * automatic were ON. remote: the variables that are there. */
 static int count_spared(const ipu_graph *g, const ipu_target *target,
                         const bool *remote, int64_t *bytes)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * simplify.c - the pass that drops ops that change nothing, and makes one op of
- * two.
+ * simplify.c - the pass that drops ops without an effect, and joins two ops
+ * into one.
  *
- * It does so only where the result is the same bits for all numbers, infinities
- * and zeros of either sign (which bits a NaN carries is not promised):
+ * It does so only where the result has the same bits for all numbers,
+ * infinities and zeros of either sign (which bits a NaN carries is not
+ * promised):
  *
  *     x * 1, x / 1, x - 0, x + -0             x
  *     x + 0, scale(x, 1, 0)                   x, if x is never -0

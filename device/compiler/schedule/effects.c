@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * effects.c - nodes that change something in place, and what must run first.
+ * effects.c - nodes that change something in place, and the nodes that must run
+ * first.
  *
  * A loop that assigns to variables, and a store into a remote buffer, make new
  * states of tensors. Such nodes run even if nothing needs their output. Readers
  * of the new state depend on it as on any input; readers of the old state must
- * run before it, if anything needs them, and that is what this file finds.
- * schedule.c and required.c ask.
+ * run before it, if anything needs them; this file finds them. schedule.c and
+ * required.c call it.
  */
 #include <stdlib.h>
 

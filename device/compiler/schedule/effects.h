@@ -16,8 +16,9 @@ struct ipu__effects {
 int ipu__effects_init(struct ipu__effects *effects, const ipu_graph *graph);
 void ipu__effects_fini(struct ipu__effects *effects);
 
-/* Marks nodes that are not scheduled and that node n needs beside its inputs,
- * or that must run before it. All of them come before n in the graph. */
+/* Marks nodes that are not scheduled and that node n needs in addition to its
+ * inputs, or that must run before it. All of them come before n in the graph.
+ */
 void ipu__effects_want(const struct ipu__effects *effects, int32_t n,
                        const bool *scheduled, bool *wanted);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * emit.c - makes values of tensors, steps of nodes, and streams of connections
- * to the host, in the order in which schedule.c asks for them.
+ * to the host, in the order in which schedule.c requests them.
  *
- * A tensor becomes a value when it is first used, so tensors that nothing uses
- * have none. Everything is copied: the program outlives the graph.
+ * A tensor becomes a value when it is first used, so unused tensors have no
+ * value. Everything is copied: the program outlives the graph.
  */
 #include "compiler/schedule/emit.h"
 

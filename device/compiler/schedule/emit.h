@@ -12,7 +12,7 @@ struct ipu__emitter {
     struct ipu_executable *e; /* borrowed */
     int32_t
         *value_of; /* [tensors]; -1: not used so far; owned by the executable */
-    size_t bytes;  /* of all values so far */
+    size_t bytes;  /* bytes of all values so far */
 };
 
 /* Makes room in the executable, which owns it. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * required.c - the nodes that have still to run for a tensor.
+ * required.c - the nodes that must still run for a tensor.
  *
- * A look goes from a tensor to its maker, to what that needs, and so on, until
- * it meets nodes that are scheduled. Where a loop or a store changes something
- * in place, readers of the old state have to run first, too: a look then goes
- * over nodes from the last to the first, and asks effects.c which nodes before
- * each that adds. schedule.c asks again and again which candidate needs the
- * fewest nodes, so what is known of a candidate is kept from one look to the
- * next.
+ * A search goes from a tensor to its maker, to the maker's inputs, and so on,
+ * until it meets nodes that are scheduled. Where a loop or a store changes
+ * something in place, readers of the old state have to run first, too: a search
+ * then goes over nodes from the last to the first, and effects.c returns the
+ * earlier nodes that each of them adds. schedule.c asks many times for the
+ * candidate that needs the fewest nodes, so results about a candidate are kept
+ * from one search to the next.
  */
 #include "compiler/schedule/required.h"
 
@@ -241,7 +241,7 @@ static int find_readers(struct ipu__required *s)
     free(reads);
     if (!s->readers)
         return ipu__fail_memory((size_t)total * sizeof *s->readers);
-    /* Each first has gone back to the beginning of its own, one place too far.
+    /* Each first now points to the start of its own range, one place too far.
      */
     memmove(s->first, s->first + 1, (size_t)g->ntensors * sizeof *s->first);
     s->first[g->ntensors] = total;

@@ -2,26 +2,26 @@
 /*
  * schedule.c - the pass that decides which nodes run, and when.
  *
- * Only what a host call or an output needs is computed. Host calls come first:
- * the call that needs the fewest more nodes is served next, then the same again
- * for those that remain. So a gradient leaves as soon as it can, and gradients
- * of the last layers, which need little of the backward pass, leave before
- * those of the first. Within what a call needs, nodes keep the order of the
- * graph.
+ * Only nodes that a host call or an output needs are computed. Host calls come
+ * first: the call that needs the fewest more nodes is served next, then the
+ * same again for those that remain. So a gradient leaves as soon as it can, and
+ * gradients of the last layers, which need little of the backward pass, leave
+ * before those of the first. Among the nodes that a call needs, the order of
+ * the graph is kept.
  *
- * Outputs leave at the end of a run, so what only they need comes afterwards,
- * by the same rule: gradients of the last layers first, whose activations are
- * then no longer needed.
+ * Outputs leave at the end of a run, so nodes that only outputs need come
+ * afterwards, by the same rule: gradients of the last layers first, whose
+ * activations are then no longer needed.
  *
  * Assignments to variables come last: nothing may fail once a variable has been
  * written. First come ops that look at data and that assignments need, then the
  * new values, by the same rule as host calls. An op that reads the old value
  * and does not need the new one comes before it, so that the new one can be
- * computed in its place. The assignment itself follows as soon as nobody reads
+ * computed in its place. The assignment itself follows as soon as no node reads
  * the old value any more.
  *
  * Loops and stores that change something run after host calls, even if nothing
- * needs what they make; effects.c finds what must come before them.
+ * needs their output; effects.c finds the nodes that must run before them.
  *
  * emit.c makes steps of nodes, required.c finds which nodes something needs.
  * Later passes begin with this order; order.c looks for one that needs less
@@ -47,7 +47,7 @@ struct scheduler {
     struct ipu__required_known *known; /* [sinks and assigns] */
     int32_t *made; /* [nodes]: an assignment of what it makes, + 1; 0: none */
     int32_t *next; /* [assigns]: another of the same node, + 1 */
-    int32_t *waiting; /* assignments whose value is there, ascending */
+    int32_t *waiting; /* assignments with a computed value, ascending */
     int32_t nwaiting;
 };
 
@@ -163,8 +163,8 @@ static bool is_read(const struct scheduler *s, int32_t variable)
     return false;
 }
 
-/* Emits assignments whose values have been computed and whose variables nobody
- * reads any more. */
+/* Emits assignments if their value has been computed and no node reads the old
+ * value of the variable any more. */
 static int emit_assigns(struct scheduler *s)
 {
     int32_t left = 0;
@@ -205,10 +205,11 @@ static int32_t next_reader(struct scheduler *s, const struct ipu__assign *a,
 }
 
 /*
- * Emits nodes that read the variable and can come before its new value, and
- * what is assigned on the way. Begins at the end of the graph where less is
- * needed: of updates of many variables, which all read a counter of steps,
- * those of the last layers come first, whose activations are then free.
+ * Emits nodes that read the variable and can come before its new value, and the
+ * assignments that become possible on the way. Begins at the end of the graph,
+ * where less is needed: if updates of many variables all read a counter of
+ * steps, those of the last layers come first, and their activations are then
+ * free.
  */
 static int emit_readers(struct scheduler *s, const struct ipu__assign *a)
 {
