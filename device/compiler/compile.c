@@ -4,15 +4,15 @@
  * other.
  *
  *     pass      what it does                              what it makes
- *     fold      computes values made of constants      nodes of a draft
- *     simplify  drops ops without an effect            nodes
- *     merge     makes one node of equal nodes          nodes
- *     offload   moves variables off the chip           nodes
+ *     fold      computes values made of constants         nodes of a draft
+ *     simplify  drops ops without an effect               nodes
+ *     merge     makes one node of equal nodes             nodes
+ *     offload   moves variables off the chip              nodes
  *     schedule  decides which nodes run, in which order   steps and values
- *     fuse      makes one step of several                 steps, parts
+ *     fuse      joins several steps into one              steps, parts
  *     order     orders steps so that less memory is used  steps
  *     liveness  finds when each value is needed           blocks
- *     memory    finds where each block lies               offsets
+ *     memory    finds the place of each block             offsets
  *     place     puts blocks on tiles                      tensors on tiles
  *     cost      counts what each step takes               cycles
  *     place     runs again, with costs                    memory info
