@@ -2,15 +2,14 @@
 /*
  * divide.c - changes a graph to one for a part of the batch. remedy.c calls it.
  *
- * The batch is the first extent of the inputs: the smallest, of which those of
- * the others are multiples. From the inputs on, each op infers its output
- * again. Some ops have a shape among their attributes, which may contain the
- * batch. It is divided if a tensor that was divided had the same shape, if it
- * begins with the batch and nothing else can tell, or if the op refuses
- * otherwise.
+ * The batch is the smallest first extent of the inputs, and those of the others
+ * are multiples of it. From the inputs on, each op infers its output again.
+ * Some ops have a shape among their attributes, which may contain the batch. It
+ * is divided if a tensor that was divided had the same shape, if it begins with
+ * the batch and there is no other evidence, or if the op refuses otherwise.
  *
  * A wrong guess ends in shapes that do not fit, which some op refuses: then
- * this fails, and advice says nothing of the remedy. It never ends in a graph
+ * this fails, and advice does not mention the remedy. It never ends in a graph
  * that computes something else.
  */
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fit.c - refuses a program that does not fit: says which tile is too full, at
- * which step, by how much, what lies there, and what would help.
+ * fit.c - refuses a program that does not fit: the text names the tile that is
+ * too full, the step, the excess, the contents of the tile, and the remedies.
  *
  * The figures of a remedy are those of a program that was compiled with it
  * (remedy.h): bytes of its fullest tile, time of a run or, with accumulation,
- * of the runs up to an update. A remedy with "still too many" will not do
- * alone. A remedy that the program cannot have is named with the reason.
+ * of the runs up to an update. A remedy with "still too many" is not enough by
+ * itself. A remedy that is impossible for the program is named with the reason.
  * models/ parses these texts, so they stay as they are
  * (models/common/problem.c).
  */
@@ -56,7 +56,8 @@ static bool is_alive(const struct place *p, const struct ipu__block *block)
     return block->birth <= p->step && p->step <= block->death;
 }
 
-/* ------------------------------------------------------- what lies there */
+/* ------------------------------------------------------- contents of the tile
+ */
 
 struct tenant {
     int32_t block;
@@ -127,7 +128,7 @@ struct remedies {
     struct ipu__trial trial;
     ipu_remedy plain;   /* the program without any */
     bool hopeless;      /* the remedy at hand */
-    struct line cannot; /* what is not possible, and why */
+    struct line cannot; /* an impossible remedy, with the reason */
 };
 
 /* Describes a remedy in words. */
@@ -163,7 +164,7 @@ static void describe_remedy(const struct remedies *r, ipu_remedy_kind kind,
     }
 }
 
-/* Returns the time of moving what lies beside the chip. */
+/* Returns the time of the transfers to and from streaming memory. */
 static double streaming_seconds(const ipu_remedy *remedy)
 {
     return remedy->cycles > 0

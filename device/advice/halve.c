@@ -31,7 +31,7 @@ static bool is_scalar(const struct ipu__shape *shape)
 }
 
 /* Tensors that stay float32 where the rest becomes float16: statistics, and
- * what is made of them by ops whose operands must have one type. */
+ * tensors made of them by ops whose operands must have one type. */
 struct wide {
     ipu_graph *g;
     bool *tensors; /* owned, [ntensors] */

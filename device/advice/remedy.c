@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * remedy.c - measures what a program would be if its author did something about
- * its memory: changes a copy of the graph in that way and compiles it, so that
- * bytes and time are those of a program, not a rule of thumb.
+ * remedy.c - measures a program after a change that its author could make to
+ * save memory: it changes a copy of the graph in that way and compiles it, so
+ * that bytes and time are those of a real program, not a rule of thumb.
  *
- * If a remedy comes in parts, the fewest that fit are wanted. Bytes of a tile
- * are about a + b / parts: the program as it is and the same in two parts give
- * a and b, and these give the number of parts. So two or three compilations
- * find what would otherwise take one for each power of two.
+ * If a remedy has a number of parts, the smallest number that fits is searched
+ * for. Bytes of a tile are about a + b / parts: the unchanged program and the
+ * same in two parts give a and b, and these give the number of parts. So two or
+ * three compilations replace one for each power of two.
  *
  * State that a program leaves to the compiler (IPU_OFFLOAD_AUTO) is on the chip
- * at first. Only a remedy that does not fit so, in however many parts, is tried
- * with it beside the chip, and reported so if it fits then.
+ * at first. A remedy that does not fit in any number of parts is tried with the
+ * state in streaming memory, and reported in that form if it fits then.
  *
- * If nobody asks for just this remedy, a hopeless one is given up: if code and
- * variables alone are more than a tile has, no order of steps helps, nor do
- * smaller parts of a batch.
+ * Unless the caller asks for one particular remedy, a hopeless one is given up:
+ * if code and variables alone are more than a tile has, no order of steps
+ * helps, nor do smaller parts of a batch.
  *
- * fit.c and ipu_remedy_try ask.
+ * fit.c and ipu_remedy_try call it.
  */
 #include "advice/remedy.h"
 
@@ -298,8 +298,7 @@ static bool more_iterations(ipu_graph *g, const ipu_graph *of, int32_t parts)
 /* Makes parts of the batch, and as many more runs to an update. */
 static int make_accumulate(ipu_graph *root, int32_t parts)
 {
-    ipu_offload offload =
-        IPU_OFFLOAD_OFF; /* offloading is a remedy of its own */
+    ipu_offload offload = IPU_OFFLOAD_OFF; /* offloading is a separate remedy */
     ipu_graph *g = trained_graph(root);
     int64_t least = 0;
 
@@ -580,12 +579,12 @@ static int try_with(const struct ipu__trial *t, ipu_remedy_kind kind,
                  : find_fewest(&trial, kind, remedy);
 }
 
-/* Tries a remedy that does not fit with the optimiser's state on the chip with
- * it beside the chip. */
+/* Tries a remedy with the optimiser's state in streaming memory, after it did
+ * not fit with the state on the chip. */
 static int try_off_chip(const struct ipu__trial *t, ipu_remedy_kind kind,
                         int32_t parts, ipu_remedy *remedy)
 {
-    /* A pipeline has it beside those chips alone that need that. */
+    /* A pipeline uses streaming memory only on the chips that need it. */
     ipu_offload automatic =
         kind == IPU_REMEDY_PIPELINE ? IPU_OFFLOAD_AUTO : IPU_OFFLOAD_ON;
     bool hopeless = t->hopeless && *t->hopeless;

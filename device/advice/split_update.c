@@ -21,7 +21,7 @@
 
 struct update {
     ipu_graph *graph;
-    int32_t nnodes, ntensors; /* as many as there were */
+    int32_t nnodes, ntensors; /* numbers in the original graph */
     int32_t region;
     bool *depends;        /* [tensors]: it depends on derivatives */
     bool *inside;         /* [nodes]: it belongs to the update */

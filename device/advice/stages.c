@@ -234,8 +234,8 @@ static int find_border(const struct plan *p, int32_t before, int32_t *tensors)
     return count;
 }
 
-/* Checks all borders before the pipeline asks for them: it would name a stage
- * that fails by its number only. */
+/* Checks all boundaries before the pipeline does: its errors would name a stage
+ * only by number. */
 static int check_borders(const struct plan *p)
 {
     int32_t border[IPU_MAX_STAGE_TENSORS];
