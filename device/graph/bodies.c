@@ -2,19 +2,19 @@
 /*
  * bodies.c - graphs within graphs, and tensors that are changed in place.
  *
- * The body of a loop is a graph of its own. When it uses a tensor of the graph
- * around it, that tensor is imported: the body gets a variable which the
- * compiler binds to the outer tensor's memory, so that nothing is copied and
- * nothing in the body overwrites it. Variables and inputs are made in the
- * outermost graph, which the host knows, and imported, too; the body may assign
- * to those. Small constants are copied, so that the compiler can compute with
+ * The body of a loop is a separate graph. When it uses a tensor of the outer
+ * graph, that tensor is imported: the body gets a variable which the compiler
+ * binds to the outer tensor's memory, so that nothing is copied and nothing in
+ * the body overwrites it. Variables and inputs are made in the outermost graph,
+ * which the host has access to, and are imported, too; the body may assign to
+ * those. Small constants are copied, so that the compiler can compute with
  * them.
  *
  * A loop that assigns to a variable, or a store into a remote buffer, changes a
  * tensor in place. Nodes that are built later see another tensor, made by that
  * node, in the same memory. So a reader of the new state depends on the node
- * like on any input; a reader of the old state must come before the node, and
- * the compiler sees to that.
+ * like on any input; the compiler makes sure that a reader of the old state
+ * runs before the node.
  *
  * The builders of loops (ops/control), graph.c and the compiler call it.
  */

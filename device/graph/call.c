@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * call.c - shapes of a call: the output that an op makes of its inputs.
+ * call.c - shapes of a call: computes the output's shape from those of the
+ * inputs.
  *
- * Ops compute in float32. A half is a dtype to store in: the shape function of
- * an op sees float32 in its place, and the output becomes a half again.
+ * Ops compute in float32. A half is only a dtype for storage: the shape
+ * function of an op sees float32 in its place, and the output becomes a half
+ * again.
  */
 #include "base/error.h"
 #include "graph/op.h"

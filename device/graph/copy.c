@@ -28,7 +28,8 @@ static int32_t *copy_indices(const int32_t *indices, int32_t count)
 
 /* ------------------------------------------------- what every graph has */
 
-/* Names and elements of its own; false: there is no memory for them. */
+/* Copies the tensors with their names and elements. Returns false without
+ * memory. */
 static bool copy_tensors(const ipu_graph *from, ipu_graph *to)
 {
     to->tensors =

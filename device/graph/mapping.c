@@ -4,7 +4,7 @@
 #include "graph/graph.h"
 #include "graph/op.h"
 
-enum { MOST_TILES = 1 << 20 }; /* of any chip */
+enum { MOST_TILES = 1 << 20 }; /* tiles of any chip */
 
 static int map_tensor(ipu_graph *g, ipu_tensor tensor, int32_t first,
                       int32_t tiles)

@@ -72,8 +72,7 @@ int ipu__node_needs(const ipu_graph *g, const struct ipu__node *node,
     return n;
 }
 
-/* ----------------------------------------------------- who may run the graph
- */
+/* ----------------------------------------------------- checks of the graph */
 
 static int check_graph(const ipu_graph *graph)
 {
