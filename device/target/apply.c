@@ -158,7 +158,7 @@ static void make_device(const ipu_config *config, int32_t id, int32_t first,
         device->ipus[i] = first + ordered(order, i, count);
 }
 
-/* The group that an id stands for; false: none. */
+/* Finds the group of an id; returns false if there is none. */
 static bool group_of(const ipu_system *system, int32_t id, int32_t *first,
                      int32_t *count)
 {

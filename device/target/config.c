@@ -140,7 +140,7 @@ static bool is_list_of_ints(const json_t *value)
 }
 
 /* Returns the name of the type that the default has, or NULL if the value is of
- * that type. One number stands for a list of it. */
+ * that type. One number is accepted for a list of one. */
 static const char *expected(const json_t *standard, const json_t *value)
 {
     if (json_is_array(standard))

@@ -9,9 +9,9 @@
  *
  * The compiler knows when each word leaves and arrives, so there are no
  * headers, no arbitration and no queues: any pattern moves as fast as the
- * busiest tile can take or give, 4 bytes a cycle. Load changes only how long
- * the phase lasts: one message ends when it has gone its way, a full exchange
- * when the longest way is gone.
+ * busiest tile can receive or send, 4 bytes a cycle. Load changes only the
+ * length of the phase: one message ends when it has travelled its path, a full
+ * exchange when the longest path is complete.
  */
 #include <math.h>
 

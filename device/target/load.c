@@ -35,7 +35,7 @@ static int set_field(const char *path, const char *key, const json_t *value,
         return ipu__fail(IPU_ERR_DATA, "%s: '%s' is %g, not a whole number",
                          path, key, number);
     if (ipu__field_check(f, number, path) < 0)
-        return IPU_ERR_DATA; /* the text stands */
+        return IPU_ERR_DATA; /* the text of the error is set */
     at += f->offset;
     if (f->type == IPU__FIELD_INT32)
         *(int32_t *)(void *)at = (int32_t)number;

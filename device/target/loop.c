@@ -29,7 +29,7 @@ int64_t ipu__loop_slots(const ipu_loop *loop)
     return memory > loop->arithmetic ? memory : loop->arithmetic;
 }
 
-/* Cycles that the tile stands still, for one iteration. */
+/* Returns the cycles in which the tile stalls, for one iteration. */
 static int64_t stalls(const ipu_loop *loop)
 {
     return loop->tuned && loop->one_element

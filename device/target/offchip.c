@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * offchip.c - data that leaves the chip: over IPU-Links, to the host, to the
- * DRAM beside it. The cost is bytes over bandwidth, after everybody has met.
+ * offchip.c - data that leaves the chip: over IPU-Links, to the host, and to
+ * streaming memory. The cost is bytes over bandwidth, after all chips have
+ * synchronised.
  *
- * Chips meet over the links: 15 ns a hop, there and back, along half of the
- * ladder. That, the width of a link and what its headers leave (85 %) are
- * Graphcore's own figures for its models.
+ * Chips synchronise over the links: 15 ns a hop, there and back, along half of
+ * the ladder. This figure, the width of a link and the share that headers leave
+ * of it (85 %) are Graphcore's own figures for its models.
  *
  *     tiles  ----exchange----  block = link = block  ----exchange----  tiles
  *              on
@@ -16,17 +17,18 @@
  * The compiler times nothing between chips: data travels in packets with
  * headers, and an exchange block at each link has a queue of tiles that want to
  * send. A request starts it; then it signals a tile to send (on), takes that
- * tile's packets, and goes on to the next (Graphcore's patent US 10,558,595).
- * So a turn is the way there and back over the chip, and the packets, 4 bytes a
- * cycle. A link takes several times that, so several tiles must have their turn
- * at once. How many is not published: we take as many as keep the link busy if
- * each sends one full packet, the rule by which queues are made (bandwidth
- * times delay). Then small messages wait for turns, and large ones for bytes.
+ * tile's packets, and proceeds to the next (Graphcore's patent US 10,558,595).
+ * So a turn takes the path there and back over the chip, and the packets, at 4
+ * bytes a cycle. A link carries several times that, so several tiles must have
+ * their turn at once. Their number is not published: we assume as many as keep
+ * the link busy if each sends one full packet, the rule for the size of queues
+ * (bandwidth times delay). Then small messages wait for turns, and large ones
+ * for bytes.
  *
- * The size of the largest packet is not published: we take 128 bytes, the
+ * The size of the largest packet is not published: we assume 128 bytes, the
  * smallest maximum of PCI Express, whose lanes have the rate of these links.
- * The size of a header follows from what headers leave of a stream of full
- * packets.
+ * The size of a header follows from the share that headers leave of a stream of
+ * full packets.
  */
 #include <math.h>
 

@@ -49,7 +49,7 @@ struct ipu__product_unit ipu__product_unit_of(const ipu_target *target,
     return unit;
 }
 
-/* Slots of a context, beside those of its rows. */
+/* Returns the slots of a context, except those of its rows. */
 static int64_t context_slots(const struct ipu__product_unit *unit,
                              int64_t positions)
 {

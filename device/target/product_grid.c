@@ -4,18 +4,18 @@
  * grid.
  *
  * A tile fetches the parts of both inputs that its block needs, in slices of k
- * if they do not fit beside its own data, and multiplies in passes of its
- * product unit (passes.c). Small blocks pay for passes, uneven ones for
- * padding, and everything for fetching its inputs through 4 bytes a cycle: that
- * is what keeps products below the peak.
+ * if they do not fit together with its own data, and multiplies in passes of
+ * its product unit (passes.c). Small blocks pay for passes, uneven ones for
+ * padding, and all blocks for fetching their inputs at 4 bytes a cycle: this
+ * keeps products below the peak.
  */
 #include <math.h>
 
 #include "target/cost.h"
 #include "target/product.h"
 
-/* Input elements of one channel under so many output pixels that lie in a
- * square. */
+/* Returns the input elements of one channel under a square of that many output
+ * pixels. */
 static int64_t under(const struct ipu__problem *p, int64_t pixels)
 {
     const ipu_product *d = p->product;

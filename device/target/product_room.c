@@ -7,8 +7,8 @@
 #include "target/cost.h"
 #include "target/product.h"
 
-/* Finds the plan, first among those that are known: the plan without limit is
- * the best wherever it has the room. */
+/* Finds the plan, first among the known ones: the plan without a limit is the
+ * best wherever there is room for it. */
 int ipu__find_plan(const ipu_target *target, const ipu_product *d, int64_t room,
                    struct ipu__plans *plans, struct ipu__choice *best)
 {
@@ -24,7 +24,7 @@ int ipu__find_plan(const ipu_target *target, const ipu_product *d, int64_t room,
             if (best->total == 0)
                 best->needs = 0; /* no plan needs less either */
             else if (target->output_slices)
-                best->needs = room; /* that search does not see all plans */
+                best->needs = room; /* this search does not cover all plans */
             IPU_TRY(ipu__plans_add(plans, d, rooms[i], best));
         }
         known = ipu__plans_find(plans, d, room);

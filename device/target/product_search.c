@@ -4,22 +4,23 @@
  * cheapest: by slices of the output, of patches, with groups of channels
  * combined.
  *
- * A convolution fetches what lies under its pixels once, and takes a pass for
- * each position of the kernel; or, where that is cheaper since there are few
- * channels, it fetches patches, and is a product of these.
+ * A convolution fetches the input under its pixels once, and takes a pass for
+ * each position of the kernel; or, where that is cheaper because there are few
+ * channels, it fetches patches, and is computed as a product of these.
  *
  * Groups of few channels would leave most of the unit idle. So several may be
  * computed as one convolution of all their channels, whose kernel is zero
- * between channels of different groups, as Graphcore's planner does it
- * (lib/poplin/ConvPlan.hpp: combineConvGroupsFactor): as many as fill what goes
- * into a pass. The zeros are fetched and multiplied like others.
+ * between channels of different groups, as Graphcore's planner does
+ * (lib/poplin/ConvPlan.hpp: combineConvGroupsFactor): as many as fill the input
+ * of a pass. The zeros are fetched and multiplied like other elements.
  *
- * A slice is whole groups of k, as the unit takes them, and its own vertex.
- * Early compilers could not do that: in Graphcore's poplibs of 2019, for the
- * Mk1, only output channels are split serially (lib/poplin/ConvPlan.hpp:
- * outChanSplit has a serial part, inChanSplit has none). There, one product
- * comes after the other, of a part of the output channels each, on all tiles.
- * Each fetches all of the other input again: that is the price of memory then.
+ * A slice consists of whole groups of k, as the unit takes them, and is a
+ * separate vertex. Early compilers could not do that: in Graphcore's poplibs of
+ * 2019, for the Mk1, only output channels are split serially
+ * (lib/poplin/ConvPlan.hpp: outChanSplit has a serial part, inChanSplit has
+ * none). There, products run one after the other on all tiles, each for a part
+ * of the output channels. Each fetches all of the other input again: that is
+ * the price of saving memory.
  */
 #include <math.h>
 
@@ -135,9 +136,9 @@ static ipu_product of_patches(const ipu_product *d)
     return p;
 }
 
-/* Returns the part of compute that the mean tile waits: tiles beside the grid
- * have nothing to do, the last of each row and column less than others, and in
- * the last round there may be fewer of the batch. */
+/* Returns the part of compute in which the mean tile waits: tiles outside the
+ * grid have no work, the last of each row and column have less than others, and
+ * the last round may have fewer of the batch. */
 static int64_t uneven(const struct ipu__problem *p, const ipu_plan *plan,
                       int64_t compute)
 {
@@ -162,7 +163,7 @@ static void search_ways(const ipu_target *target, const ipu_product *d,
     struct ipu__choice c = {.total = 0};
 
     p.room = room;
-    p.bounds = *bounds; /* of one round */
+    p.bounds = *bounds; /* bounds of one round */
     p.bounds.least_cycles = ipu__ceil_div(bounds->least_cycles, p.rounds);
     p.bounds.most_cycles /= p.rounds;
     if (target->output_slices)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spread.c - the cost of work that lies evenly on all tiles: elements, sums,
- * stencils, a matrix times a vector.
+ * spread.c - the cost of work that is spread evenly over all tiles: elements,
+ * sums, stencils, a matrix times a vector.
  */
 #include <math.h>
 
@@ -179,10 +179,10 @@ int ipu_model_reduce(const ipu_target *target, int64_t elements,
 /* ------------------------------------------------------------------ stencils
  */
 
-/* Hand-written loops take two cells at a time: rows that lie straight are
- * loaded as vectors, and the neighbours within a row need a vector of their own
- * each. Compiled loops take one cell at a time, as the compiler cannot know
- * that rows are aligned. */
+/* Hand-written loops take two cells at a time: aligned rows are loaded as
+ * vectors, and each neighbour within a row needs a separate vector. Compiled
+ * loops take one cell at a time, as the compiler cannot know that rows are
+ * aligned. */
 static ipu_loop cell_loop(int32_t points, int32_t tuned, int64_t cells)
 {
     return (ipu_loop){

@@ -8,17 +8,16 @@
  *        |   |
  *        0 - 1
  *
- * An IPU-Machine is two pairs. Of a chip's ten links four go to the other of
- * its pair, two up, two down, and two across, which this model leaves out: they
- * serve collectives over racks. So 8 + 4 links are inside of the machine and 4
- * + 4 leave it, which with two gateway links of 100 Gbit/s makes the 1.2 and
- * 2.8 Tbit/s that its maker states.
+ * An IPU-Machine is two pairs. Of a chip's ten links, four lead to the other
+ * chip of its pair, two up, two down, and two across, which this model leaves
+ * out: they serve collectives over racks. So 8 + 4 links are inside the machine
+ * and 4 + 4 leave it; with two gateway links of 100 Gbit/s this gives the 1.2
+ * and 2.8 Tbit/s in the maker's data.
  *
- * A rack has a ladder of 64 chips. From rack to rack data goes through the
- * gateways of the boards that stand at the same place, so that a way is along
- * the ladder of one rack, and then over as many gateway links as racks lie
- * between. The time that such a link adds to a hop is not published: it counts
- * as one.
+ * A rack has a ladder of 64 chips. From rack to rack, data goes through the
+ * gateways of the boards at the same place, so that a path follows the ladder
+ * of one rack, and then as many gateway links as the racks are apart. The time
+ * that such a link adds to a hop is not published: it counts as one hop.
  */
 #include <stdlib.h>
 #include <string.h>

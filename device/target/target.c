@@ -29,7 +29,7 @@ enum { KIB = 1 << 10 };
     .host_bytes_per_second = 32e9, .host_latency_seconds = 5e-6
 
 /* A Bow is a Mk2 on a faster clock; so is the chip of a C600 card, which has no
- * memory beside it. */
+ * streaming memory. */
 #define SECOND_GENERATION                                                      \
     .tiles = 1472, .bytes_per_tile = 624 * KIB, .macs_float16 = 64,            \
     .macs_float32 = 16, .memory_element = 32 * KIB,                            \
@@ -191,7 +191,8 @@ int ipu_target_get_peaks(const ipu_target *target, ipu_target_peaks *peaks)
     if (!peaks)
         return ipu__fail(IPU_ERR_ARGUMENT, "the place for peaks is NULL");
     IPU_TRY(ipu__check_size("peaks", peaks->size, sizeof *peaks));
-    cycles = target->tiles * target->clock_hz; /* of all tiles, a second */
+    cycles =
+        target->tiles * target->clock_hz; /* cycles of all tiles per second */
     *peaks = (ipu_target_peaks){
         .size = peaks->size,
         .threads = target->tiles * target->workers,

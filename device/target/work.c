@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * work.c - the cycles of a step: turns the work that an op describes into the
+ * work.c - the cycles of a step: passes the work that an op describes to the
  * cost functions that count it.
  *
- * The compiler calls ipu__work_cycles for each step, once it knows where
- * tensors lie; it passes the plans of products that are known.
+ * The compiler calls ipu__work_cycles for each step, once it has placed the
+ * tensors; it passes the known plans of products.
  */
 #include "target/work.h"
 
@@ -29,8 +29,8 @@ static void wait_for_senders(const ipu_target *target, int64_t give_bytes,
     cycles->total += more;
 }
 
-/* A product that has no room beside others: with as much as it is tried with,
- * or twice that, and so on. */
+/* Counts a product that has no room next to other data: with the given room,
+ * then twice that, and so on. */
 static int count_without_room(const ipu_target *target,
                               const ipu_product *product,
                               const struct ipu__work *work, ipu_plan *plan,
@@ -87,7 +87,8 @@ static int count_elements(const ipu_target *target,
     return status;
 }
 
-/* Tiles that a row lies on: as is said, or evenly. */
+/* Returns the number of tiles that a row is on: the given one, or an even
+ * spread. */
 static int64_t parts_of_rows(const ipu_target *target,
                              const struct ipu__work *work)
 {
@@ -99,8 +100,8 @@ static int64_t parts_of_rows(const ipu_target *target,
     return ipu__least(target->tiles / work->rows, vectors);
 }
 
-/* Counts rows that lie on several tiles: each tile sums up its part; the parts
- * are added up, and each tile receives the sums that are its own. */
+/* Counts rows that lie on several tiles: each tile sums its part; the parts are
+ * summed, and each tile receives its own sums. */
 static int count_rows(const ipu_target *target, const struct ipu__work *work,
                       ipu_cycles *cycles)
 {
