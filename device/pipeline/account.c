@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * account.c - counts what the IPUs hold, and the cycles of each thing that they
- * do.
+ * account.c - counts the contents of the IPUs, and the cycles of each of their
+ * tasks.
  *
  * An IPU holds at the same time its variables, the stash of each of its stages,
  * the code of all its programs, and the memory that the largest of them needs
  * while it runs; only one runs at a time. Stash and variables are assumed to be
- * spread evenly over the tiles. What is offloaded lies in streaming memory
- * instead, and crosses that bus whenever it is used; the compiler already
+ * spread evenly over the tiles. Offloaded variables are in streaming memory
+ * instead, and cross that bus whenever they are used; the compiler already
  * counts variables that a program uses within that program, so they are
- * subtracted from its need. If the choice is the pipeline's (IPU_OFFLOAD_AUTO),
+ * subtracted from its need. If the pipeline has the choice (IPU_OFFLOAD_AUTO),
  * the optimiser's state of an IPU is offloaded only if the IPU is too full
- * otherwise, and fits then.
+ * otherwise and fits with it.
  *
  * The cycles of a stage are those of its program without host streams, which
  * are rings in a pipeline. Transfers between IPUs are counted separately, over
- * links whose narrowest part the two IPUs have to themselves.
+ * links; no other traffic shares the narrowest part between the two IPUs.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -132,7 +132,7 @@ static bool ends_with(const char *name, const char *end)
     return length >= most && strcmp(name + length - most, end) == 0;
 }
 
-/* Returns true if a variable lies in streaming memory between its uses. */
+/* Returns true if a variable is in streaming memory between its uses. */
 static bool is_offloaded(const struct ipu_pipeline *p,
                          const struct ipu__chip *chip,
                          const struct ipu__variable *v)

@@ -6,10 +6,10 @@
  * From the last position to the first, each part's graph is differentiated:
  * from the derivatives that the next position sends, one for each of its
  * outputs (several, if concurrent stages use it), to those of its inputs and of
- * its variables. That makes a joint graph of both directions, which is then
+ * its variables. The result is a joint graph of both directions, which is then
  * cut:
  *
- *     forward   the joint graph with sinks for what leaves it: the outputs,
+ *     forward   the joint graph with sinks for its results: the outputs,
  *               and the stash, which is all that the backward graph reads of it
  *     backward  a copy of the rest, with the stash as inputs; it adds the
  *               gradients to accumulators
@@ -21,9 +21,9 @@
  *
  * Recomputation moves the cut: the stash holds the stage's inputs, variables as
  * above and checkpoints, and the backward graph computes the forward part again
- * first. With "then backpropagate" that is the whole part, in its own order;
- * with "interleaved" each piece of it comes just before it is needed. The last
- * stage has nothing to wait for and keeps its results.
+ * first. With "then backpropagate" the whole part is computed again, in its
+ * original order; with "interleaved" each piece of it is computed just before
+ * it is needed. The last stage has nothing to wait for and keeps its results.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -264,8 +264,8 @@ struct back {
     const struct ipu__stage_part *part;
     ipu_graph *graph;
     struct ipu__extract extract;
-    ipu_tensor weights[2]; /* of the old and the new value: inputs "old" and
-                              "new", for a running mean */
+    ipu_tensor weights[2]; /* weights of the old and the new value: inputs "old"
+                              and "new", for a running mean */
 };
 
 static ipu_tensor add_up(const struct back *b, ipu_tensor sum, ipu_tensor g,
@@ -353,8 +353,8 @@ static int build_back(struct back *b)
     return ipu__graph_status(b->graph);
 }
 
-/* Removes the host from a program's streams: they lie in rings on the chips or
- * are sent between chips, which account.c counts. */
+/* Removes the host from a program's streams: the data are in rings on the chips
+ * or are sent between chips, which account.c counts. */
 static void leave_to_chips(ipu_executable *executable)
 {
     for (int32_t i = 0; i < executable->nstreams; i++) {

@@ -2,9 +2,9 @@
 /*
  * copy.c - the memory and the engines of each replica.
  *
- * Variables lie in memory of the pipeline, to which the engines of all programs
- * of an IPU are bound: nothing is copied between them. Between stages lie
- * rings. A stage works on element e while the stage before makes e + 1 (or,
+ * Variables are in memory of the pipeline, to which the engines of all programs
+ * of an IPU are bound: nothing is copied between them. There are rings between
+ * stages. A stage works on element e while the stage before makes e + 1 (or,
  * with batch serialization, the elements of a mini-batch one after the other),
  * so a ring between them has room for two mini-batches. The stash has room for
  * as many as the schedule lets wait, and the current one.

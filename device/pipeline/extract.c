@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * extract.c - copies a part of a graph to a graph of its own.
+ * extract.c - copies a part of a graph to a new graph.
  *
  * The nodes that a tensor needs are marked backwards from it, up to tensors
  * that are already copied or come from outside. Then the marked nodes are added

@@ -13,13 +13,13 @@
  *               stage 0                     back  | ready(w0)  wait  update
  *     others:                     w3 ...  w2 ...  w1 ...  w0 ...
  *
- * so the exchange of one stage's gradients goes on while earlier stages still
- * work, which the user's functions arrange. Here the order is that of the list,
- * from its end, with any number of threads. float16 gradients travel as
- * float32, in memory of their own.
+ * so the user's functions can exchange one stage's gradients while earlier
+ * stages still work. The order here is that of the list, from its end, with any
+ * number of threads. float16 gradients are exchanged as float32, in separate
+ * memory.
  *
- * A process that waits for one whose run fails must learn of the failure: so
- * wait is called then, too, with the status.
+ * If a run fails, processes that wait for this one must learn of the failure:
+ * so wait is called then, too, with the status.
  */
 #include <stdio.h>
 #include <stdlib.h>

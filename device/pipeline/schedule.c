@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * schedule.c - says which stage works on which mini-batch in which slot.
+ * schedule.c - decides which stage works on which mini-batch in which slot.
  *
  * A mini-batch goes through positions 0 .. P - 1: the S stages forwards and, in
  * training, the same stages backwards, so that position S + k is stage S - 1 -
- * k. It enters at a slot of its own and moves on by one position per slot:
+ * k. Each mini-batch enters at a different slot and advances by one position
+ * per slot:
  *
  *     grouped      enters every slot          position p of m at slot m + p
  *     interleaved  enters every second slot   2 m + p, in training
  *     sequential   enters when the last left  P m + p
  *
- * With interleaved, the two positions of a stage (p and P - 1 - p) differ by an
- * odd number, and so never share a slot: an IPU does one thing at a time. In
- * inference a stage has one position, and both schedules are the same.
+ * In the interleaved schedule, the two positions of a stage (p and P - 1 - p)
+ * differ by an odd number, and so never share a slot: an IPU runs one task at a
+ * time. In inference a stage has one position, and both schedules are the same.
  *
  * As a program, L mini-batches make a round: the ramp-up lasts until the first
  * L have entered and every lane is busy, then come count / L - 1 rounds of the
@@ -20,9 +21,9 @@
  * if there are P lanes, S if there are S, and 1 if there is only one.
  *
  * With I/O tiles a mini-batch arrives one slot before its first stage and
- * leaves one slot after its last: that makes two more slots, and all but the
- * first and last L + 2 lanes are one loop of a single slot, so that every count
- * from L + 2 on is possible.
+ * leaves one slot after its last: this adds two slots, and all but the first
+ * and last L + 2 lanes are one loop of a single slot, so that every count from
+ * L + 2 on is possible.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * update.c - makes the programs that update the weights, once a round.
+ * update.c - makes the programs that update the weights once a round.
  *
  * There is one program per IPU: the user's optimiser gets the variables that
- * are trained there and their accumulators; then the accumulators become zeros.
- * The last stage's outputs for the last mini-batch are inputs "output:k". Of
- * variables whose state is shared, the optimiser gets a replica's share, and
- * the gradient's share as an input (shares.c).
+ * are trained there and their accumulators; then the accumulators are set to
+ * zero. The last stage's outputs for the last mini-batch are inputs "output:k".
+ * If the state of a variable is shared, the optimiser gets a replica's share of
+ * the variable, and the gradient's share as an input (shares.c).
  */
 #include <stdio.h>
 #include <stdlib.h>

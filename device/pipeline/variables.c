@@ -90,7 +90,8 @@ static int mark_roles(struct ipu__chip *chip,
                 ipu__chip_variable(chip, g->tensors[t].name);
 
             v->staged = true;
-            v->advanced |= g->tensors[t].renews != 0; /* by a loop or a store */
+            v->advanced |=
+                g->tensors[t].renews != 0; /* a loop or a store assigns it */
         }
     for (int32_t i = 0; i < g->nassigns; i++)
         ipu__chip_variable(chip, g->tensors[g->assigns[i].variable].name)
