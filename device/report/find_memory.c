@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * find_memory.c - finds what would make the fullest tile less full, and by how
- * much.
+ * find_memory.c - finds changes that would reduce the fullest tile, and the
+ * bytes that they would save.
  *
  * The program is examined along its steps, at each step on the tile that is
- * fullest then. A remedy takes something away from some steps; its worth is how
- * much lower the highest of all steps is afterwards. So a remedy against one
- * peak is worth no more than the distance to the next peak, and a change away
- * from the peak is worth nothing.
+ * fullest then. A remedy removes bytes from some steps; it saves the difference
+ * that this makes to the highest of all steps. So a remedy against one peak
+ * saves no more than the distance to the next peak, and a change away from the
+ * peak saves nothing.
  *
  *   recompute  a result that waits for a later step is dropped, and made
  *              again before that
  *   in_place   a result is made in the place of one that dies with that step
- *   offload    a variable stays in the memory beside the chip while no step
+ *   offload    a variable stays in streaming memory while no step
  *              uses it
  *   half       all floats are halves
  *
@@ -27,7 +27,7 @@
 #include "report/analysis.h"
 #include "report/text.h"
 
-/* Only the candidates with the largest share on the fullest tile are
+/* Only the candidates with the largest share bytes on the fullest tile are
  * examined. */
 enum { MOST_CANDIDATES = 48 };
 

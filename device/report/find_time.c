@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * find_time.c - finds what would save cycles, and at most how many.
+ * find_time.c - finds changes that would save cycles, and the most that each
+ * could save.
  *
  *   balance   a step computes on some of the tiles. On all of them it would
  *             take their part of the time, but not less than it takes to
@@ -13,7 +14,7 @@
  *   streams   without I/O tiles a chip does not compute while it talks to the
  *             host. With some it does; they are then missing elsewhere.
  *
- * Each finding stands by itself: savings on the same step do not add up.
+ * Each finding is independent: savings on the same step do not add up.
  */
 #include <inttypes.h>
 #include <stdio.h>

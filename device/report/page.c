@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Writes JSON into the page. In JSON a < can only stand in a text, where it may
+/* Writes JSON into the page. In JSON a < can occur only in a text, where it may
  * be escaped; so nothing in the document ends its script element. */
 static int put_escaped(const char *data, size_t bytes, void *context)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pipeline.c - adds a pipeline to a profile: its programs, what ran when in its
+ * pipeline.c - adds a pipeline to a profile: its programs, the slots of its
  * last run, and the cost of that run as a whole.
  *
  * A program sees its inputs and outputs as streams. In a pipeline few of them
  * belong to the host: the others wait in the stash of a chip, or pass between
- * stages, and get names that say so. An update is a slot of its own, after
- * those of its mini-batches, because the chips meet before it.
+ * stages, and are named accordingly. An update is a separate slot, after those
+ * of its mini-batches, because the chips synchronise before it.
  */
 #include <stdio.h>
 #include <stdlib.h>

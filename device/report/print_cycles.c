@@ -68,8 +68,8 @@ static char sign_of(const double phases[4])
     return phases[most] > 0 ? "#=.h"[most] : ' ';
 }
 
-/* Spreads a phase that begins at *at over the slices; drops what lies beyond
- * the last. */
+/* Spreads a phase that begins at *at over the slices; drops the part beyond the
+ * last. */
 static void spread_phase(double (*slices)[4], int phase, double *at,
                          double cycles)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * profile.c - profiles as objects: makes them, adds programs and slots, frees
- * them, checks what was read, and answers the few questions that every report
- * asks.
+ * them, checks loaded ones, and provides the few queries that every report
+ * needs.
  *
- * All texts of a profile lie in one list that is freed as a whole, so rows of
+ * All texts of a profile are in one list that is freed as a whole, so rows of
  * tables are plain structs that own nothing.
  */
 #include "report/profile.h"

@@ -100,7 +100,7 @@ static int by_slot_and_chip(const void *first, const void *second)
 
 /* The sums of the current slot. */
 struct slot {
-    int64_t stages, updates; /* of the slowest chip */
+    int64_t stages, updates; /* cycles of the slowest chip */
     int64_t busy;
     int32_t working; /* chips with stages */
 };

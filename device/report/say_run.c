@@ -146,7 +146,7 @@ static void say_idle(const struct teller *t, char *text)
              ipu__percent(s->empty, all), ipu__percent(s->waiting, all));
 }
 
-/* Returns the chip whose update takes longest. */
+/* Returns the chip with the longest update. */
 static const struct ipu__profile_chip *slowest_update(
     const struct ipu__profile_run *r)
 {
