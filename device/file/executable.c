@@ -4,26 +4,26 @@
  *
  *     target     struct, name
  *     numbers    struct
- *     estimates  texts: why cycles are only an estimate, of all bodies too
+ *     estimates  texts: reasons for estimated cycles, of all bodies too
  *     program
  *
  * The layout of a program, and also of the body of a loop:
  *
- *     values     struct, name, file (or none); of constants, the elements
+ *     values     struct, name, file (or none); for constants, the elements
  *     blocks     struct
- *     steps      struct, estimate (-1: none); of those that compute, the op's
- *                name and attributes; of fused ones, whether the first part is
- *                a head, and what they say of their parts
+ *     steps      struct, estimate (-1: none); if it computes, the op's
+ *                name and attributes; if it is fused, whether the first part is
+ *                a head, and the text of its parts
  *     parts      struct, the op's name and attributes
  *     streams    struct, name
  *     tiles      struct
  *     loops      iterations; values: initial, outputs; the body; a condition or
- *                none. Both are the values that are bound, those that they are
+ *                none. Both consist of the bound values, the values they are
  *                bound to, numbers as above, and a program
- *     feeds      whether it is an infeed, queue, values, bytes, cycles
+ *     feeds      a flag for an infeed, queue, values, bytes, cycles
  *
  * Each list begins with its count. Files of version 1 have neither loops nor
- * feeds. The file leaves out what follows from the rest: sizes of values,
+ * feeds. The file leaves out data that follow from the rest: sizes of values,
  * scratch. verify.c checks the whole program before anyone uses it.
  */
 #include <stdio.h>

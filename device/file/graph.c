@@ -4,24 +4,25 @@
  *
  *     files      of the program's sources, each once
  *     graph
- *     rounding   whether, seed, step: of float16, if it is stochastic
+ *     rounding   of float16: a flag, and seed and step if stochastic
  *
  * The layout of a graph, and also of the body of a loop:
  *
- *     tensors    struct, name, file (-1: none); of constants, the elements
+ *     tensors    struct, name, file (-1: none); for constants, the elements
  *     regions    struct; before them, whether activations are computed again
  *     nodes      op's name, struct, attributes
  *     sinks      struct, name, whether it is a host call
  *     assigns    struct
  *     feeds      queue, its first tensor
  *     enqueues   queue, tensors
- *     imports    tensor around, tensor
+ *     imports    outer tensor, tensor
  *     loops      iterations; tensors: initial, outputs, renewed; the body; a
- *                condition or none. Both are carried tensors and a graph
+ *                condition or none. Both consist of carried tensors and a graph
  *
  * Each list begins with its count. Files of version 1 have neither rounding nor
- * the lists after the assigns. The file leaves out what follows from the rest.
- * Nothing that is read here is trusted: verify_graph.c checks the whole graph.
+ * the lists after the assigns. The file leaves out data that follow from the
+ * rest. Nothing that is read here is trusted: verify_graph.c checks the whole
+ * graph.
  */
 #include <stdlib.h>
 

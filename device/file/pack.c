@@ -2,9 +2,9 @@
 /*
  * pack.c - converts numbers, texts and arrays to bytes and back.
  *
- * Nothing is aligned, and there is no padding. A text is its length, 4 bytes,
- * and its bytes without the 0; the length NO_TEXT stands for NULL. A block is
- * its length, 8 bytes, and its bytes.
+ * Nothing is aligned, and there is no padding. A text is stored as its length,
+ * 4 bytes, and its bytes without the 0; the length NO_TEXT means NULL. A block
+ * is stored as its length, 8 bytes, and its bytes.
  *
  * Reading never trusts a length: it is compared with the bytes that are left,
  * and with the expected length if that is known, before memory is allocated. So

@@ -2,13 +2,13 @@
 /*
  * queues.c - the queues of programs that come from files.
  *
- * A file keeps what the program knows of a queue: its name, the number of
+ * A file keeps the program's description of a queue: its name, the number of
  * replicas, and the form of an element. The source or the receiver of the data
  * belongs to the host. So a loaded program has absent queues, and the host
  * connects its own queues in their places, by name. An absent queue is like any
  * other, except that no engine can use it.
  *
- *     a queue    name, replicas, how many tensors; of each name and struct
+ *     a queue    name, replicas, number of tensors; for each, name and struct
  */
 #include "file/queues.h"
 

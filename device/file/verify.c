@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verify.c - checks that a program that was read can run.
+ * verify.c - checks that a loaded program can run.
  *
- * A checksum is right for whatever was written. So that no file makes an engine
- * read or write out of bounds, these functions check that
+ * A checksum does not show that the contents are valid. So that no file makes
+ * an engine read or write out of bounds, these functions check that
  *
- *     every index is of something that there is
- *     every value lies within its block, and every block within the memory,
- *     where an op may expect it (on a multiple of 64)
+ *     every index is that of an existing item
+ *     every value is within its block, and every block within the memory,
+ *     at a valid address for an op (a multiple of 64)
  *     every op, asked again, makes of its inputs' shapes that of its output
- *     no op writes over what it still reads
+ *     no op overwrites data that it still reads
  *     a stream is as long as its value
- *     what a body of a loop has elsewhere is a value of the program around it,
- *     and as large (verify_loops.c)
+ *     a bound value of a loop's body is bound to a value of the outer program,
+ *     of the same size (verify_loops.c)
  *
- * They do not check that a value still exists when a later step needs it, nor
- * that the order of steps makes sense: an error there gives other numbers, but
+ * They do not check that a value still exists when a later step needs it, or
+ * that the order of steps makes sense: an error there gives wrong numbers, but
  * no invalid access.
  */
 #include "file/verify.h"

@@ -444,7 +444,7 @@ static int verify_assigns(const struct ipu__reader *r, ipu_graph *g)
 
         if (!within(a.variable, g->ntensors) || !within(a.value, g->ntensors))
             return ipu__damaged(r, "an assignment is of no tensor");
-        /* Only the loop assigns what it carries. */
+        /* Only the loop assigns its carried variables. */
         carried = g->parent && g->tensors[a.variable].kind == IPU__VARIABLE &&
                   g->tensors[a.variable].fixed;
         for (int32_t k = 0; carried && k < g->nimports; k++)

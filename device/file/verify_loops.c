@@ -3,10 +3,10 @@
  * verify_loops.c - checks a program's loops and queues.
  *
  * Bound values of a body have no memory in the body: their memory is that of
- * values of the program around it. So a block of a body is either in the body's
- * own memory or bound. A bound block has one bound value, and all other values
- * of the block lie in that value's memory. Whether two values overlap is
- * decided in the program that has their memory.
+ * values of the outer program. So a block of a body is either in the body's own
+ * memory or bound. A bound block has one bound value, and all other values of
+ * the block are in that value's memory. The overlap of two values is decided in
+ * the program that has their memory.
  *
  *     outermost   [ a ][ b  ]
  *                   |    |           bound
@@ -79,8 +79,8 @@ bool ipu__verified_same(const struct ipu__verified *p, int32_t a, int32_t b)
 
 /* ---------------------------------------------------------------- programs */
 
-/* Checks that each bound value has a value in the program around it, and a
- * block of its own. */
+/* Checks that each bound value has a value in the outer program, and a separate
+ * block. */
 static int find_bound(const struct ipu__reader *r, struct ipu__verified *p)
 {
     const struct ipu__inner *inner = p->inner;
