@@ -10,9 +10,9 @@
  * counts. With n = 0 the accumulator's old content is not read: it needs no
  * zeroing after an update, and a NaN in it does not outlive an update.
  *
- * There are two nodes. "accumulate", in each run, writes the accumulator;
- * "accumulated", of the update region, is the same memory under another name:
- * whatever reads it is in the region, too.
+ * There are two nodes. "accumulate", these nodes run each time, writes the
+ * accumulator; "accumulated", of the update region, is the same memory under
+ * another name: whatever reads it is in the region, too.
  */
 #include <stdio.h>
 #include <strings.h>

@@ -38,7 +38,7 @@ static int64_t bytes_of(const ipu_graph *g, int32_t tensor)
     return (int64_t)ipu__shape_bytes(&g->tensors[tensor].shape);
 }
 
-/* Returns the tensor whose memory this one shows. */
+/* Returns the tensor that this one is a view of. */
 static int32_t root_of(const ipu_graph *g, int32_t tensor)
 {
     while (g->tensors[tensor].node >= 0) {
@@ -111,8 +111,8 @@ static void cut_parts(struct planner *p, int32_t parts)
     }
 }
 
-/* Returns true if a cut lies between where the tensor is made and where it is
- * last read. */
+/* Returns true if there is a cut between the tensor's maker and its last
+ * reader. */
 static bool crosses(const struct planner *p, int32_t i)
 {
     int32_t last = p->last[p->graph->nodes[p->nodes[i]].output];

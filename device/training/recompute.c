@@ -40,7 +40,7 @@
 
 struct rewriter {
     ipu_graph *graph;
-    int32_t ntensors;        /* of the old graph */
+    int32_t ntensors;        /* tensors of the old graph */
     bool *forgotten;         /* [tensors]: derivatives read copies */
     int32_t *copies;         /* [tensors]; -1: none so far */
     struct ipu__node *nodes; /* owned: nodes in their new order */
@@ -107,9 +107,9 @@ static bool has_checkpoints(const ipu_graph *g, const bool *forward)
     return false;
 }
 
-/* Finds what to forget. forgotten holds the checkpoints at first, then what
- * lies before a checkpoint and is none, without tensors that show kept
- * memory. */
+/* Finds the tensors to forget. forgotten holds the checkpoints at first, then
+ * the tensors before a checkpoint that are none, except views of kept memory.
+ */
 static void find_forgotten(const ipu_graph *g, const bool *forward,
                            const bool *checkpoints, bool *forgotten)
 {

@@ -7,9 +7,9 @@
  * variable of n elements is padded with zeros to R rows of ceil(n / R), and
  * replica r has row r.
  *
- *     gradients        added up over the replicas      [R, ceil(n / R)]
+ *     gradients        summed over the replicas        [R, ceil(n / R)]
  *       its row        the optimiser, on this part     [ceil(n / R)]
- *     new weights      each its row, zeros elsewhere, added up: all rows
+ *     new weights      own row, zeros elsewhere, summed: all rows
  *
  * The two sums are cross-replica ops, or functions of the caller: over
  * processes, for example. On chips they are a reduce-scatter and an all-gather,
@@ -19,8 +19,8 @@
  * state. LAMB needs lengths, which are summed over the parts: they are equal up
  * to rounding.
  *
- * Small variables are not worth it: those whose row would have less than
- * minimum_remote_bytes are kept and updated by all replicas.
+ * Small variables are not divided: if a row would have less than
+ * minimum_remote_bytes, all replicas keep and update the variable.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * update.c - the update region as programs see it: its scope, its count, and
- * the check of who may run a graph that has one.
+ * the check of the callers that may run a graph with one.
  *
  * A region of count n runs in every n-th run. Its counter is a variable of the
  * graph, which every run advances; the compiler finds the steps of a region by
