@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * memory_tools - trains one network with each of the device's memory tools, and
- * prints what each takes on the chip and how near the weights come to those of
- * the plain program. docs/MEMORY.md describes the tools.
+ * prints the memory that each takes on the chip, and how close the weights are
+ * to those of the plain program. docs/MEMORY.md describes the tools.
  */
 #include "memory/training.h"
 

@@ -25,7 +25,7 @@ int net_from_name(const char *name);
 extern const char net_names[];
 
 struct run {
-    struct options options; /* of the dataset */
+    struct options options; /* options of the dataset */
     struct job_options job_options;
     struct dataset dataset;
     struct job *job;

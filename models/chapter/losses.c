@@ -5,10 +5,10 @@
  * A perceptron of 784, 128 and 10 neurons learns digits. Forward pass, backward
  * pass and update are the body of a loop that runs on the device without coming
  * back to the host. Each iteration takes a batch from an iterator and enqueues
- * its loss, which a thread dequeues and prints while the loop goes on.
+ * its loss, which a thread dequeues and prints while the loop continues.
  *
  * With --per-run N the loop has N iterations and is run several times; between
- * the runs the host adds up the losses of the last one and prints their mean.
+ * the runs the host sums the losses of the last one and prints their mean.
  */
 #include <pthread.h>
 #include <stdio.h>

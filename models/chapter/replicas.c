@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * replicas.c - ipu-replicas: runs the same program on several IPUs, each with
- * its own part of the data.
+ * replicas.c - ipu-replicas: runs the same program on several IPUs, each with a
+ * different part of the data.
  *
- * There are as many replicas as the IPUs of the system divided by those that
- * the program takes (shards). Each trains its own copy of a perceptron in a
- * loop on the device, on batches of its own. A cross-replica optimiser makes
- * the mean of their gradients before it changes the weights, so that these stay
- * equal in all of them: --apart leaves that out, and they drift apart.
+ * The number of replicas is that of the system's IPUs divided by those that the
+ * program takes (shards). Each trains its own copy of a perceptron in a loop on
+ * the device, on separate batches. A cross-replica optimiser averages their
+ * gradients before it changes the weights, so that these stay equal in all of
+ * them; --apart leaves that out, and they drift apart.
  */
 #include <stdio.h>
 #include <stdlib.h>

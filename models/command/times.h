@@ -16,7 +16,7 @@ struct times {
     double wait;     /* while this rank waits for others */
     double update;   /* the optimiser */
     double data;     /* filling batches */
-    double total;    /* with evaluation */
+    double total;    /* total time, with evaluation */
 };
 
 /* Collective: replaces a loss by its average over the ranks, and counts the

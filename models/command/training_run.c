@@ -15,7 +15,7 @@ static int make_trainer(struct training_run *run)
     return trainer_new(model, &options, &run->trainer);
 }
 
-/* Rank 0 writes the files that the command line asks for. */
+/* Rank 0 writes the files that the command line requests. */
 static int write_results(struct training_run *run)
 {
     const struct training_functions *f = run->functions;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dataset.c - owns the images and the order of the current epoch. All ranks
- * have the same images and the same order; a rank takes its places of it by
- * hvd_shard. A trainer calls dataset_fill, for a pipeline on a thread of its
- * own; then only that thread uses the order.
+ * have the same images and the same order; a rank finds its places in it by
+ * hvd_shard. A trainer calls dataset_fill, for a pipeline on a separate thread;
+ * then only that thread uses the order.
  */
 #include "data/dataset.h"
 

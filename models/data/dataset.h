@@ -25,15 +25,15 @@ struct dataset {
     struct images train;
     struct images test;
     int rank, size;
-    int batch_size; /* of dataset_fill and dataset_fill_test */
+    int batch_size; /* batch size of dataset_fill and dataset_fill_test */
     uint64_t seed;
-    int64_t *order; /* of the current epoch; owned */
+    int64_t *order; /* order of the current epoch; owned */
 };
 
 /* The source of the images. */
 struct dataset_source {
     const char *directory; /* has MNIST files; NULL: digits are drawn */
-    uint64_t seed;         /* of drawn digits */
+    uint64_t seed;         /* seed of drawn digits */
     int64_t train, test;   /* images; 0: all, or the default number drawn */
 };
 

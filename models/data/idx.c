@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * idx.c - reads IDX files through zlib, whose gzdopen reads plain files as they
- * are. Nothing in the file is trusted: memory grows with the bytes that are
- * really there, not with the counts of the header, and after the last element
- * the file must end (which also makes zlib verify the checksum of a .gz).
+ * idx.c - reads IDX files through zlib, whose gzdopen also reads plain files.
+ * Nothing in the file is trusted: memory grows with the bytes actually read,
+ * not with the counts of the header, and after the last element the file must
+ * end (which also makes zlib verify the checksum of a .gz).
  */
 #include "data/idx.h"
 

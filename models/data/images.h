@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * images.h - labelled grey images as they lie in MNIST: 28 rows of 28 bytes,
- * 0 is paper and 255 is ink, and a digit 0 to 9 for each.
+ * images.h - labelled grey images in the format of MNIST: 28 rows of 28 bytes,
+ * in which 0 is paper and 255 is ink, and a digit 0 to 9 for each image.
  */
 #ifndef MODELS_IMAGES_H
 #define MODELS_IMAGES_H

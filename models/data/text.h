@@ -19,7 +19,7 @@ struct text {
     int64_t train;        /* characters at the begin that are trained on */
     uint32_t *vocabulary; /* [characters], owned: sorted code points */
     int characters;
-    uint64_t hash; /* of the text */
+    uint64_t hash; /* hash of the text */
 };
 
 /* Loads a file; path NULL: all of hvd's own documentation. PROBLEM with the

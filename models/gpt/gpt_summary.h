@@ -12,14 +12,14 @@
 struct gpt_evaluation {
     int64_t step;          /* steps made by then */
     double train_loss;     /* mean since the last one */
-    double loss, accuracy; /* of the validation text */
+    double loss, accuracy; /* values for the validation text */
 };
 
 /* All figures are sums or averages over the ranks. */
 struct gpt_summary {
     struct outcome outcome;
     int64_t text_count, train_count; /* characters */
-    int characters;                  /* of the vocabulary */
+    int characters;                  /* size of the vocabulary */
     int64_t evaluated;               /* characters of an evaluation */
 
     struct gpt_evaluation *history; /* owned */

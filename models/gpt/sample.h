@@ -9,8 +9,8 @@
 #include "options/options.h"
 
 /* Checks the prompt: all its characters must be in the vocabulary, and it must
- * not be empty. Without a prompt the sample goes on from the first character of
- * the text. PROBLEM with the text kept. */
+ * not be empty. Without a prompt the sample continues from the first character
+ * of the text. Returns PROBLEM with the text kept. */
 int sample_check(const struct options *options, const struct text *text);
 
 /*

@@ -39,7 +39,7 @@ struct training {
     float *x; /* [rows of a batch, width], owned, as the next two */
     int32_t *labels;
     float *directions; /* [CLASSES, width] */
-    uint64_t state;    /* of the random numbers */
+    uint64_t state;    /* state of the random numbers */
 };
 
 /* Returns layer i of x, in t's graph, and sets *w to its weights. */

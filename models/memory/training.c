@@ -160,7 +160,7 @@ static int account_program(const struct training *t, struct training_result *r)
     return status;
 }
 
-/* Asks the compiler what the plain program would take with the tool. */
+/* Gets the memory of the plain program with the tool from the compiler. */
 static int ask_compiler(const struct training_settings *settings,
                         enum tool tool, struct training_result *r)
 {

@@ -38,8 +38,8 @@ struct training_settings {
 struct training_result {
     int64_t tensor_bytes; /* bytes of tensors on the fullest tile */
     int64_t tile_bytes;   /* the same with code and temporary memory: products
-                             take what there is */
-    int64_t remote_bytes; /* bytes beside a chip */
+                             take all that is free */
+    int64_t remote_bytes; /* bytes in a chip's streaming memory */
     double ms;            /* time of an update on the chip */
     int64_t told_bytes;   /* bytes and time of the plain program with this */
     double told_ms;       /* tool by ipu_remedy_try; 0: not known */

@@ -5,7 +5,7 @@
  * byte after the object; then the bytes. All numbers are little endian.
  *
  * Loading trusts nothing: the header must be JSON of a sensible length, offsets
- * must fit the shape and lie in the file.
+ * must fit the shape and be within the file.
  */
 #include "model/weights.h"
 
@@ -104,7 +104,7 @@ int weights_save(const char *path, const struct model *model,
 struct reading {
     const char *path;
     FILE *file;
-    int64_t first; /* first byte of the data */
+    int64_t first; /* first byte bytes of the data */
     int64_t bytes; /* of the data */
     json_t *header;
 };

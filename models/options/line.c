@@ -49,8 +49,7 @@ static int explain_option(const struct argp_state *state,
     if (matches > 1)
         return problem_set("%s may be more than one option; write it in full",
                            word);
-    const struct argp_option *of =
-        match; /* the option that an alias stands for */
+    const struct argp_option *of = match; /* the option that an alias means */
     while (of->flags & OPTION_ALIAS)
         of--;
     if (of->arg)

@@ -26,7 +26,7 @@ static const struct whole {
     int key;
     const char *option;
     int64_t low, high;
-    size_t at, bytes; /* in struct options */
+    size_t at, bytes; /* place in struct options */
 } wholes[] = {
     {KEY_TRAIN, "--train-images", 1, 1000000, AT(train_images)},
     {KEY_TEST, "--test-images", 1, 1000000, AT(test_images)},
@@ -49,7 +49,7 @@ static const struct whole {
     {KEY_REPLICAS, "--replicas", 1, 256, AT(partition.replicas)},
 };
 
-/* Reads an option whose value is a whole number. */
+/* Reads an option with a whole number as its value. */
 static int parse_whole(int key, const char *value, struct options *o)
 {
     for (size_t i = 0; i < sizeof wholes / sizeof *wholes; i++) {

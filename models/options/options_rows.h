@@ -59,6 +59,6 @@ struct options_row {
 enum { OPTIONS_ROWS_MOST = 60 };
 
 extern const struct options_row options_rows[];
-extern const int options_nrows; /* at most OPTIONS_ROWS_MOST */
+extern const int options_nrows; /* number of rows, at most OPTIONS_ROWS_MOST */
 
 #endif

@@ -75,7 +75,7 @@ int outfile_commit(struct outfile *out)
 
     failed |= fclose(out->file);
     out->file = NULL;
-    /* The output knows of a write that failed, and then fails the commit. */
+    /* The output remembers a failed write, and then fails the commit. */
     status = disk__output_commit(&out->output);
     atomic_store(&is_pending, false);
     if (status < 0)

@@ -14,8 +14,8 @@
 /* A file that is being written. It must not move in memory while it is open. */
 struct outfile {
     FILE *file;
-    const char *option; /* for messages: "--summary"; borrowed */
-    const char *path;   /* as it was given; borrowed */
+    const char *option; /* name for messages: "--summary"; borrowed */
+    const char *path;   /* path from the command line; borrowed */
     struct disk__output output;
 };
 

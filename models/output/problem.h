@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 enum {
-    PROBLEM = -1,            /* this rank failed, and prints */
+    PROBLEM = -1,            /* this rank failed, and prints the text */
     PROBLEM_EVERYWHERE = -2, /* every rank failed alike; rank 0 prints */
     PROBLEM_ELSEWHERE = -3   /* another rank failed, and prints */
 };

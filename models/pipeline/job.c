@@ -3,13 +3,13 @@
  * job.c - trains a network as a pipeline (trainer/pipeline.h).
  *
  * Mini-batches are the dataset's steps, one after the other, epoch after epoch.
- * An update takes count mini-batches for each replica, and the mean of their
+ * An update uses count mini-batches for each replica, and the mean of their
  * gradients over all ranks.
  *
- * To test, the weights are copied to a pipeline without a way back, whose last
- * stage outputs logits and labels. Its run takes a whole number of rounds; the
- * last mini-batches are filled up with blank images of no class, which are
- * never right.
+ * For a test, the weights are copied to a pipeline without a backward pass; its
+ * last stage outputs logits and labels. Its run takes a whole number of rounds;
+ * the last mini-batches are filled up with blank images of no class, which
+ * never count as correct.
  */
 #include "pipeline/job.h"
 
@@ -229,7 +229,7 @@ static int next_test(void *context, void *const *buffers)
     return 1;
 }
 
-/* Counts the images whose class has the largest logit. */
+/* Counts the images with the largest logit for their class. */
 static int take_logits(void *context, int32_t replica, int64_t mini_batch,
                        int32_t count, const void *const *data)
 {

@@ -13,7 +13,7 @@
 enum net {
     NET_MLP,    /* 784-256-128-64-10 */
     NET_CNN,    /* mnist's: a convolution, a pooling, two dense layers */
-    NET_RESNET, /* as for CIFAR: 3 groups of 2 blocks of 2 convolutions */
+    NET_RESNET, /* the net for CIFAR: 3 groups of 2 blocks of 2 convolutions */
     NET_TOWERS  /* two towers of convolutions side by side, then one head */
 };
 

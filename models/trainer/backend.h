@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * backend.h - the interface of the devices that a trainer trains on: one device
+ * backend.h - the interface of the devices that a trainer uses: one device
  * (engine.h), several that hold the same program (replicas.h), or several that
  * hold a stage each (pipeline.h).
  *
- * A backend fetches its mini-batches from a feed, makes updates of its
- * variables, and lets them be read and written by name. If it has an exchange
- * (exchange.h), its gradients are averaged over all ranks; the calls marked
- * collective then are.
+ * A backend fetches its mini-batches from a feed, updates its variables, and
+ * reads and writes them by name. If it has an exchange (exchange.h), its
+ * gradients are averaged over all ranks, and the calls marked collective are
+ * collective.
  *
  * A new backend is a struct whose first member is a struct backend, an init
  * function that sets functions before anything can fail, and the functions

@@ -15,7 +15,7 @@ struct compiling {
     double start;              /* clock_seconds */
 };
 
-/* Is an ipu_progress_fn, whose context is a struct compiling: draws a bar for
+/* An ipu_progress_fn with a struct compiling as its context. It draws a bar for
  * each phase, on a terminal only, and none in the first two seconds. */
 int compiling_tell(void *context, const char *phase, int64_t done,
                    int64_t total);

@@ -23,9 +23,9 @@ struct engine {
     struct backend base;
     ipu_executable *executable;       /* owned, as the next two */
     ipu_engine *device;               /* NULL: not made yet */
-    void *buffers[FEED_MOST_TENSORS]; /* of the mini-batch at hand */
+    void *buffers[FEED_MOST_TENSORS]; /* buffers of the current mini-batch */
     struct feed feed;
-    float loss, rate; /* of the run at hand */
+    float loss, rate; /* values of the current run */
 };
 
 /* PROBLEM with the text kept; fini is accepted then, too. */
@@ -36,8 +36,8 @@ int engine_init(struct engine *engine, const struct engine_settings *settings);
 int engine_fetch(struct engine *engine);
 int engine_run(struct engine *engine, double rate);
 
-/* The functions of an engine whose variables stay on the device and whose
- * gradients no other rank has. */
+/* The functions of an engine that keeps its variables on the device and its
+ * gradients on this rank. */
 extern const struct backend_functions engine_functions;
 
 #endif

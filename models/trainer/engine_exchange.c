@@ -4,16 +4,16 @@
  *
  *          device, one run                     exchange
  *     backward pass computes gradient v
- *       where the exchange's memory is
+ *       in the exchange's memory
  *     host call "gradient/v"        ------>  ready(v)
- *     ... backward pass goes on               averaged meanwhile, in place
+ *     ... backward pass continues             averaged meanwhile, in place
  *     receive "average/..."         ------>  wait: for all averages
  *     optimiser, on averages and
- *       variables where they are
+ *       variables in place
  *
  * ipu_engine_place puts the gradients into the exchange's memory, so that
- * nothing is copied. With IPU_POISON the result of a receive has memory of its
- * own, and average_wanted copies.
+ * nothing is copied. With IPU_POISON the result of a receive has separate
+ * memory, and average_wanted copies.
  *
  * The first receive waits for all averages: the optimiser may not change a
  * variable as long as something may fail. A negative status of the exchange

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exchange.c - an exchange by libhvd's strategy without an optimiser of its
- * own: the devices update their variables themselves.
+ * exchange.c - an exchange by libhvd's strategy without an optimiser: the
+ * devices update their variables themselves.
  */
 #include "trainer/exchange.h"
 

@@ -18,7 +18,7 @@
 struct exchange;
 
 struct exchange_settings {
-    int compression; /* of gradients: an hvd_compression */
+    int compression; /* the hvd_compression of gradients */
     int check_every; /* updates between comparisons of the ranks' variables; 0:
                         none */
     bool serial;     /* reduce only when all gradients are there */
@@ -43,7 +43,7 @@ struct exchange_functions {
     /* Returns where the gradient of a variable, and later its average, is; the
      * exchange owns it. Call after the start. */
     float *(*gradient)(const struct exchange *exchange, int32_t variable);
-    /* Tells the exchange that a gradient is complete. */
+    /* Notifies the exchange that a gradient is complete. */
     int (*ready)(struct exchange *exchange, int32_t variable);
     /* Waits until all averages have arrived. */
     int (*wait)(struct exchange *exchange);

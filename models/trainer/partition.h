@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * partition.h - the spread of a network over several IPUs, and the figures of
- * the modelled chips. stages.c makes the stages.
+ * partition.h - the spread of a network over several IPUs, and the figures time
+ * of the modelled chips. stages.c makes the stages.
  */
 #ifndef MODELS_PARTITION_H
 #define MODELS_PARTITION_H
@@ -18,7 +18,7 @@ struct partition {
 
 /* Figures since the pipeline was made. */
 struct partition_stats {
-    int ipus; /* in all replicas */
+    int ipus; /* IPUs of all replicas */
     int64_t mini_batches, updates, slots;
     double idle;             /* share of the IPUs' time, 0 to 1 */
     double seconds;          /* of the modelled chips */

@@ -87,7 +87,7 @@ static void pipeline_fini(struct backend *backend)
 {
     struct pipeline *p = (struct pipeline *)backend;
 
-    pipeline_exchange_free(p->exchange); /* and the exchange */
+    pipeline_exchange_free(p->exchange); /* frees the exchange, too */
     ipu_pipeline_free(p->device);
     ipu_infeed_free(p->infeed);
 }

@@ -5,7 +5,7 @@
  * one place that makes and runs an ipu_pipeline.
  *
  * The first output of the last stage is the loss of a mini-batch, a float32
- * scalar, unless the settings have a sink of their own.
+ * scalar, unless the settings have a sink.
  */
 #ifndef MODELS_PIPELINE_H
 #define MODELS_PIPELINE_H
@@ -20,7 +20,7 @@ struct pipeline_settings {
      * the sink, and what the exchange needs. */
     ipu_pipeline_options device;
     bool has_rate; /* the first stage has the argument "rate", float32 */
-    const char *feed_name; /* for messages and profiles */
+    const char *feed_name; /* name for messages and profiles */
     struct feed feed;
     struct exchange *exchange; /* taken over, also on failure; may be NULL */
 };

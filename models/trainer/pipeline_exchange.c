@@ -30,7 +30,7 @@
 struct trained {
     float *value;    /* owned: where the first replica's variable lives */
     float *gradient; /* borrowed from the exchange */
-    float *given;    /* borrowed: where the device wants the average */
+    float *given;    /* borrowed: the device's memory for the average */
     int64_t count;
 };
 

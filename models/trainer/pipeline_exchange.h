@@ -3,10 +3,10 @@
  * pipeline_exchange.h - connects a pipeline of the device to an exchange: its
  * gradients are averaged over all ranks.
  *
- * Variables and gradients of the first replica lie in memory that all ranks of
- * the host share, so that nothing is copied. The gradients of a stage leave
- * when it has gone backwards with the last mini-batch of the update, while the
- * stages before it still work.
+ * Variables and gradients of the first replica are in memory that all ranks of
+ * the host share, so that nothing is copied. The gradients of a stage are
+ * submitted when it has finished the backward pass of the update's last
+ * mini-batch, while the stages before it still work.
  */
 #ifndef MODELS_PIPELINE_EXCHANGE_H
 #define MODELS_PIPELINE_EXCHANGE_H
@@ -24,8 +24,8 @@ int pipeline_exchange_new(struct ipu_pipeline_options *options,
                           struct exchange *exchange,
                           struct pipeline_exchange **made);
 
-/* Ends the exchange, before the pipeline is freed: its variables get memory of
- * their own again. NULL is accepted. */
+/* Ends the exchange, before the pipeline is freed: its variables move back to
+ * the pipeline's memory. NULL is accepted. */
 void pipeline_exchange_free(struct pipeline_exchange *p);
 
 /*
@@ -37,9 +37,9 @@ int pipeline_exchange_start(struct pipeline_exchange *p,
                             struct ipu_pipeline *pipeline);
 
 /*
- * Collective: runs the pipeline. A rank whose run fails ends the runs of the
- * others: PROBLEM there, PROBLEM_ELSEWHERE here, and nothing is left to agree
- * on.
+ * Collective: runs the pipeline. If the run fails on one rank, it ends on the
+ * others: the failed rank returns PROBLEM, the others PROBLEM_ELSEWHERE, and no
+ * further agreement is needed.
  */
 int pipeline_exchange_run(struct pipeline_exchange *p);
 

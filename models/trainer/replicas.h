@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * replicas.h - a backend (backend.h) of several devices of one process, all
- * with the same program, which averages gradients over them itself. Inputs and
- * output are as an engine's (engine.h), without a rate; each replica takes a
- * mini-batch of its own.
+ * with the same program, and averages gradients over them itself. Inputs and
+ * output are those of an engine (engine.h), without a rate; each replica takes
+ * a separate mini-batch.
  */
 #ifndef MODELS_REPLICAS_H
 #define MODELS_REPLICAS_H

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * single.c - an engine whose program is made of a model, whose variables are
- * memory of the host, and whose gradients other ranks average, too.
+ * single.c - an engine for a model: its variables are in memory of the host,
+ * and its gradients are averaged over the ranks.
  *
- * A rank that is alone averages nothing: its program has neither host calls nor
- * receives, which would cost the chip more than all else that it does, and the
+ * A single rank averages nothing: its program has no host calls and no
+ * receives, which would cost the chip more than all its other work, and the
  * exchange only broadcasts and compares. Then the time of the optimiser is not
- * told apart from the rest.
+ * measured separately.
  */
 #include "trainer/model_backend.h"
 

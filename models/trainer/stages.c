@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stages.c - a pipeline whose stages are made of a model: neighbouring pieces
- * make a stage, and each stage has an IPU of its own.
+ * make a stage, and each stage has its own IPU.
  *
  *     infeed: input, labels [, number]      argument: rate
  *        |                                     |
  *     stage 0 -- rate, x, labels [, number] -> stage 1 -> ... -> loss, rate
  *
- * A stage hands on what a later one needs. Random ops take the number of the
- * mini-batch for their step: it is the same on the way back, and another in
- * each replica. It is there only if the model draws.
+ * A stage passes on the tensors that a later one needs. Random ops use the
+ * number of the mini-batch as their step: it is the same in the backward pass,
+ * and different in each replica. It is passed only if the model uses random
+ * numbers.
  *
  * The first and the last piece may need the same variable (a table that is
  * tied): then the first and the last stage share an IPU.

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * trainer.c - the part of a trainer that is the same for all backends: the
- * values of the variables on the host, which evaluation reads where they are,
- * and the evaluation's program.
+ * values of the variables on the host, which evaluation reads in place, and the
+ * evaluation's program.
  *
- * trainer_new chooses the backend, and is the only place that asks which it is.
- * The values are valid after the start of the backend and after each of its
- * updates. What only one rank can find wrong is agreed on before the first
- * collective call.
+ * trainer_new chooses the backend; no other function depends on the kind of
+ * backend. The values are valid after the start of the backend and after each
+ * of its updates. All ranks agree on errors that only one of them can find
+ * before the first collective call.
  */
 #include "trainer/trainer.h"
 

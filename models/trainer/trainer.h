@@ -38,9 +38,9 @@ typedef int fill_batch_fn(void *context, int64_t number, void *input,
 
 struct trainer_options {
     struct optimizer_settings optimizer;
-    int rank;      /* this one */
+    int rank;      /* this rank */
     uint64_t seed; /* seed of first values, and of what is random in training */
-    int compression; /* of gradients: an hvd_compression */
+    int compression; /* the hvd_compression of gradients */
     int check_every; /* updates between two comparisons of the ranks' variables;
                         0: none */
     int threads;
@@ -52,13 +52,13 @@ struct trainer_options {
         progress; /* shows compilations; borrowed by trainer_new; may be NULL */
     struct partition partition; /* stages 0: one device */
     fill_batch_fn *fill; /* fills training batches; a pipeline calls it on a
-                            thread of its own, ahead of the devices */
+                            separate thread, ahead of the devices */
     void *fill_context;  /* borrowed until trainer_free */
 };
 
 /* Seconds since the start, on this rank. */
 struct trainer_times {
-    double data;    /* this thread fills mini-batches */
+    double data;    /* time in which this thread fills mini-batches */
     double compute; /* devices run, and gradients leave meanwhile */
     double wait;    /* the rank only waits for averages */
     double update;  /* the optimiser runs; 0 without an exchange */
