@@ -15,8 +15,8 @@ int agree_well(int well);
 /* Returns 1 if value is the same on every rank, else 0. */
 int agree_same(uint64_t value);
 
-/* Replaces text, a string in size bytes, by that of the lowest rank whose text
- * is not empty. */
+/* Replaces text, a string in size bytes, by that of the lowest rank with a text
+ * that is not empty. */
 void agree_text(char *text, size_t size);
 
 #endif

@@ -6,10 +6,10 @@
  * In each round, each way first writes the tensors anew, as a backward pass
  * would; after a barrier it is timed from the first submission to the end of
  * the last wait, and the slowest rank's time counts. Just before, it has run
- * untimed: otherwise its code and data would lie in no cache, while those of
- * MPI, which ran the barrier, would. Each round begins with another way. Before
- * the rounds, every way runs once on known data, and every element of the
- * result is compared.
+ * untimed: otherwise its code and data would not be in any cache, while those
+ * of MPI, which ran the barrier, would be. Each round begins with another way.
+ * Before the rounds, every way runs once on known data, and every element of
+ * the result is compared.
  */
 #include "collectives/gradients.h"
 
@@ -233,7 +233,7 @@ static int check_memory(struct session *s, int model)
         s, well && (have < 0 || need <= have / hvd_local_size()), text);
 }
 
-/* Chooses more rounds for small models, whose short times are easily
+/* Chooses more rounds for small models, because their short times are easily
  * disturbed. */
 static int choose_rounds(const struct gradients_options *options,
                          const struct tensor_list *list)

@@ -6,8 +6,8 @@
 #ifndef BENCH_HOSTS_H
 #define BENCH_HOSTS_H
 
-/* Replaces this process by the script hvd-bench-hosts, which lies in the same
- * directory as this program. Returns only if that fails. */
+/* Replaces this process by the script hvd-bench-hosts in the directory of this
+ * program. Returns only if that fails. */
 int hosts_main(int argc, char **argv);
 
 #endif

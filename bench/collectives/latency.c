@@ -52,9 +52,9 @@ struct latency {
     struct session *session;
     const struct latency_options *options;
     struct table table;
-    float *buffer; /* from hvd_malloc; all ways use it */
+    float *buffer; /* memory of hvd_malloc; all ways use it */
     double *times; /* [WAYS][iters], of this rank */
-    double *all;   /* on rank 0: one way, all ranks */
+    double *all;   /* only on rank 0: one way, all ranks */
     bool busy;     /* computing threads run now */
     int iters;     /* operations in this state */
     int counts[WAYS];

@@ -83,7 +83,7 @@ size_t machine_cache(void)
 
         snprintf(path, sizeof path,
                  "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
-        kib = find_number(path); /* as in 32768K */
+        kib = find_number(path); /* the file has the form 32768K */
         if (kib > 0 && (size_t)kib > most)
             most = (size_t)kib;
     }
@@ -92,7 +92,8 @@ size_t machine_cache(void)
 
 int64_t machine_memory(void)
 {
-    int64_t limit = find_number("/sys/fs/cgroup/memory.max"); /* or "max" */
+    int64_t limit = find_number(
+        "/sys/fs/cgroup/memory.max"); /* the file may also contain "max" */
     int64_t used = find_number("/sys/fs/cgroup/memory.current");
     int64_t available = -1;
     char text[128];

@@ -2,9 +2,9 @@
 /*
  * measure.c - fills the buffers, checks the result, warms up, then times.
  *
- * Results are checked in a run of their own, before the timed ones: every
- * element must be right, and the input of an operation out of place must be
- * unchanged. collectives.c calls it for each row.
+ * Results are checked in a separate run, before the timed ones: every element
+ * must be right, and the input of an operation out of place must be unchanged.
+ * collectives.c calls it for each row.
  */
 #include "collectives/measure.h"
 

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How the times of the ranks become one time in the table of nccl-tests. */
+/* The rule that combines the times of the ranks in the table of nccl-tests. */
 enum bench_average {
     AVERAGE_RANK_0,
     AVERAGE_MEAN,
@@ -33,7 +33,7 @@ struct bench_options {
     int warmup_iters;
     bool check;
     bool each; /* times each operation by itself */
-    bool cold; /* buffers lie in no cache */
+    bool cold; /* buffers are not in any cache */
     enum bench_average average;
     const struct bench_op *op;      /* NULL: all */
     const struct bench_dtype *type; /* NULL: all */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pattern.c - values whose reduction is exact.
+ * pattern.c - values with an exact reduction.
  *
  * Inputs are small integers that depend on rank and element through a hash, so
  * that a result that is shifted, stale, or lacks a rank does not compare equal

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pattern.h - the values that fill the buffers, and the results that must come
- * out.
+ * pattern.h - the values that fill the buffers, and the expected results.
  *
- * Pure functions of (rank, element): every rank can compute what any other rank
- * put in, so every element of a result is compared with a value that neither
- * libhvd nor MPI had a hand in.
+ * Pure functions of (rank, element): every rank can compute the input of any
+ * other rank, so every element of a result is compared with a value that was
+ * computed without libhvd and MPI.
  */
 #ifndef BENCH_PATTERN_H
 #define BENCH_PATTERN_H
@@ -20,7 +19,7 @@ struct pattern {
     hvd_kind kind;
     int nranks;
     int root;
-    int rank;      /* the rank whose output it is */
+    int rank;      /* the rank that has this output */
     int64_t share; /* elements of a rank's share */
     int64_t low;   /* values are low .. low + span - 1 */
     uint32_t span;

@@ -8,12 +8,12 @@
  *     also when nothing is queued
  *   tensors that all ranks have, in order, are packed as long as they fit
  *     into the fusion buffer: copy in, one MPI_Allreduce, copy out;
- *     one that is alone is reduced where it lies
+ *     a single tensor is reduced in place
  *   the others wait for the next cycle
  *
- * A waiting caller sleeps on a condition variable. Horovod also does what this
- * program leaves out: it converts frameworks' tensors, writes the timeline,
- * checks for stalls, and negotiates new tensors through rank 0.
+ * A waiting caller sleeps on a condition variable. Horovod does more, which
+ * this program leaves out: it converts frameworks' tensors, writes the
+ * timeline, checks for stalls, and negotiates new tensors through rank 0.
  */
 #include "collectives/poller.h"
 

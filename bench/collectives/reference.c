@@ -3,9 +3,10 @@
  * reference.c - runs calls by raw MPI.
  *
  * MPI has no 16-bit floating point and no average. A program that needs them
- * writes an MPI_Op of its own, and divides after a sum; so does this one, in
- * plain loops. Reductions and broadcasts whose counts exceed those of MPI-3.1
- * go in pieces; gathers and exchanges cannot, and return an error of MPI.
+ * defines its own MPI_Op, and divides after a sum; so does this one, in plain
+ * loops. Reductions and broadcasts with larger counts than MPI-3.1 allows are
+ * divided into pieces; gathers and exchanges cannot be divided, and return an
+ * error of MPI.
  */
 #include "collectives/reference.h"
 

@@ -21,8 +21,8 @@ struct reference {
 void reference_init(struct reference *reference, const struct call *call);
 void reference_fini(struct reference *reference);
 
-/* Runs the call. It is in place (MPI_IN_PLACE) if in lies in out where
- * call_input_of says. Returns an MPI code. */
+/* Runs the call. It is in place (MPI_IN_PLACE) if in is at the place in out
+ * that call_input_of returns. Returns an MPI code. */
 int reference_run(const struct reference *reference, const struct call *call,
                   const void *in, void *out);
 

@@ -25,7 +25,7 @@ struct session {
     int rank;
     int nranks;
     int argc;
-    char **argv; /* as given; the array is owned */
+    char **argv; /* arguments of main; the array is owned */
     int64_t start_time;
     int owns_mpi;    /* MPI was started here */
     int launch_rank; /* rank that the launcher gave; MPI's is 0 for a single

@@ -2,7 +2,7 @@
 /*
  * ways.c - sums the gradients of a model in one of several ways.
  *
- * The tensors stand twice in memory: in one arena of hvd_malloc, in order, and
+ * The tensors are in memory twice: in order in one arena of hvd_malloc, and
  * each by itself in ordinary memory. A way uses one of these sets; gradients.c
  * runs the ways in turn and checks their sums. WAY_POLLED needs a thread, which
  * way_begin and way_end start and stop outside the timed part.
@@ -152,7 +152,7 @@ static int run_each(const struct gradients *g, float *const *tensors)
 }
 
 /* Reduces tensors first to last - 1 through the buffer; a single tensor is
- * reduced where it lies. */
+ * reduced in place. */
 static int run_pack(const struct gradients *g, float *const *tensors, int first,
                     int last)
 {

@@ -23,8 +23,8 @@ enum way_kind {
 
 struct way {
     enum way_kind kind;
-    bool arena;    /* in order in hvd_malloc memory; false: each by itself, of
-                      malloc */
+    bool arena; /* tensors are in order in hvd_malloc memory; false: each is in
+                   separate memory of malloc */
     size_t buffer; /* bytes of WAY_PACKED's buffer */
 };
 

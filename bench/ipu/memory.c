@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * memory.c - rows of the local memory: how long a load takes, and STREAM on all
+ * memory.c - rows of the local memory: the time of a load, and STREAM on all
  * tiles, over arrays of half of a tile's memory.
  *
  * There are three kinds of loops. A compiler that does not know the alignment
  * of arrays makes scalar code: one element at a time, one instruction for each
  * load, store and operation, and a branch that counts; pointers advance with
  * the accesses. A compiler that knows it makes vectors of 8 bytes, one
- * instruction at a time, in loops that are unrolled four times. Code by hand
- * issues memory accesses and arithmetic in the same bundles, and hardware
- * counts its loops.
+ * instruction at a time, in loops that are unrolled four times. Code
+ * instructions of the loop by hand issues memory accesses and arithmetic in the
+ * same bundles, and hardware counts its loops.
  */
 #include "ipu/rows.h"
 

@@ -18,7 +18,7 @@ struct net {
     int count; /* number of variables, all trained */
     ipu_tensor variables[NET_MAX_VARIABLES];
     int64_t parameters;
-    ipu_tensor step;  /* for dropout, in networks with dropout */
+    ipu_tensor step;  /* step of dropout, in networks with dropout */
     int drawn;        /* dropout seeds so far */
     bool offload;     /* optimiser state in streaming memory */
     int32_t stage;    /* pipeline stage to build, from 0 */
@@ -40,9 +40,9 @@ struct net_size;
 int net_send_on(struct net *net, ipu_tensor y, int32_t ndim,
                 const int64_t *shape, int32_t mini_batches);
 
-/* Ends a network that classifies: with the loss of logits [batch, classes], or
- * with their softmax. received is the input that the previous stage sent, whose
- * derivative goes back; a tensor of no graph if there is none. */
+/* Ends a network that classifies, with the loss of logits [batch, classes] or
+ * with their softmax. received is the input from the previous stage, and its
+ * derivative is sent back; a tensor of no graph if there is none. */
 int net_classify(struct net *net, const struct net_size *size,
                  ipu_tensor received, ipu_tensor logits, int32_t mini_batches);
 
@@ -50,7 +50,7 @@ int net_classify(struct net *net, const struct net_size *size,
 struct net_size {
     int32_t layers;  /* layers of a stage */
     int32_t batch;   /* samples of a mini-batch */
-    int32_t tokens;  /* of a sequence; or the side of an image */
+    int32_t tokens;  /* tokens of a sequence; or the side of an image */
     int32_t width;   /* elements of a token */
     int32_t heads;   /* heads of attention */
     bool causal;     /* attention sees earlier tokens only */
@@ -69,8 +69,7 @@ net_build net_resnet50;
 net_build net_resnext101;
 /* EfficientNet-B4 with groups of 16 channels and group norm, in two stages. */
 net_build net_efficientnet;
-/* A stage of encoder or decoder layers, whose activations are computed
- * again. */
+/* A stage of encoder or decoder layers. Its activations are computed again. */
 net_build net_transformer;
 /* Layers of 784, width and classes units with relu, float32. */
 net_build net_mlp;
@@ -86,7 +85,7 @@ struct net_case {
     int32_t replicas, stages; /* the network has replicas * stages IPUs */
     int32_t mini_batches;     /* mini-batches per update */
     int32_t io_tiles;         /* tiles per chip that only serve the host */
-    double published;         /* samples per second of the system; 0: none */
+    double published; /* samples per second rate of the system; 0: none */
 };
 
 /* The cases; ends with a NULL name. */
@@ -101,7 +100,7 @@ struct net_result {
     int64_t boundary;   /* elements sent to the next stage */
     int64_t cycles;
     double samples_per_second; /* of the system */
-    double tflops;             /* of one IPU */
+    double tflops;             /* rate of one IPU */
     double utilisation;        /* tflops / peak */
     /* Shares of the time: the mean tile computes; it waits for the busiest
      * tile; outside: host, DRAM, links. */

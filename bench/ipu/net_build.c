@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * net_build.c - what several networks need: weights, optimisers, the ends of
+ * net_build.c - parts for several networks: weights, optimisers, the ends of
  * stages, and the smallest network.
  *
  * All functions add ops to the graph of a struct net. A failed op leaves a null
@@ -86,7 +86,7 @@ int net_mlp(struct net *net, const struct net_size *size, int32_t mini_batches)
     return net_train(net, gradients, mini_batches, IPU_OPTIMIZER_SGD);
 }
 
-/* Returns a loss whose derivative with respect to y is dy. */
+/* Returns a loss that has dy as its derivative with respect to y. */
 static ipu_tensor loss_of(ipu_graph *g, ipu_tensor y, ipu_tensor dy)
 {
     return ipu_cast(g, ipu_reduce_sum(g, ipu_multiply(g, y, dy), 1),

@@ -10,12 +10,12 @@
 struct ipu_row {
     const char *group; /* "memory" */
     const char *what;  /* "triad, by hand" */
-    int64_t size;      /* of a message, a matrix side, ... */
+    int64_t size;      /* size of a message, a matrix side, ... */
     int64_t cycles;
     double ns;
-    double rate;          /* in unit; 0: only the time counts */
+    double rate;          /* rate in unit; 0: only the time counts */
     const char *unit;     /* "TB/s" */
-    double share;         /* of the peak; 0: there is no peak */
+    double share;         /* share of the peak; 0: there is no peak */
     const char *estimate; /* reason, if it is an estimate; or NULL */
     double with_room; /* speed-up of a product if memory did not limit its plan;
                          1: it does not; 0: no product */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * call.h - describes one collective call: how many elements go in and come out,
- * where the input of an in-place call lies, and the bus bandwidth that its time
- * means. Pure functions.
+ * call.h - describes one collective call: the numbers of input and output
+ * elements, the place of the input of an in-place call, and the bus bandwidth
+ * for its time. Pure functions.
  */
 #ifndef BENCH_CALL_H
 #define BENCH_CALL_H
@@ -43,7 +43,7 @@ size_t call_bytes(const struct call *call);
 int64_t call_in_count(const struct call *call);
 int64_t call_out_count(const struct call *call);
 
-/* Returns where the input of an in-place call lies in its output. */
+/* Returns the place of the input of an in-place call in its output. */
 void *call_input_of(const struct call *call, void *out);
 
 /* Returns the factor from size / time to bus bandwidth for this kind. */

@@ -20,8 +20,8 @@ extern const char *const table_formats[];
 
 struct table_column {
     const char *name; /* "bytes", "p50_us": unique, no blanks */
-    int width;        /* for text; negative: aligned left */
-    int decimals;     /* of numbers, for text */
+    int width;        /* width in text; negative: aligned left */
+    int decimals;     /* decimals of numbers in text */
 };
 
 struct table {

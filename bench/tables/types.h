@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * types.h - the element types and the reductions that the benchmark knows.
+ * types.h - the element types and the reductions of the benchmark.
  *
  * Each is one list: the number in hvd.h, the name that nccl-tests prints, hvd's
  * name if it differs, and the facts about the type that the fill pattern needs.
@@ -23,8 +23,8 @@ enum bench_class {
 struct bench_dtype {
     hvd_dtype id;
     enum bench_class class;
-    size_t bytes;      /* of one element */
-    const char *name;  /* as in the table */
+    size_t bytes;      /* size of one element */
+    const char *name;  /* name in the table */
     const char *alias; /* second name; NULL: none */
     int64_t exact; /* largest integer up to which all are represented exactly */
     double epsilon; /* spacing of floating-point values at 1; integers: 0 */

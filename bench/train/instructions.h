@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * instructions.h - measures as on another processor: libhvd, the device,
- * OpenBLAS and PyTorch are all told to use the same set of instructions.
+ * OpenBLAS and PyTorch are all set to use the same set of instructions.
  */
 #ifndef BENCH_TRAIN_INSTRUCTIONS_H
 #define BENCH_TRAIN_INSTRUCTIONS_H

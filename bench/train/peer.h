@@ -13,7 +13,7 @@ struct train_peer {
     struct series ours, theirs; /* units a second */
     struct series ratios;       /* ours / theirs of each turn */
     double parameters;
-    char version[64], blas[128]; /* of PyTorch, and of the BLAS that it uses */
+    char version[64], blas[128]; /* versions of PyTorch and of its BLAS */
 };
 
 /* Measures both on one thread, repeats times, and sorts the series. Returns 0,

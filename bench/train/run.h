@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * run.h - runs of the training programs in processes of their own, the results
- * that they report, and a plain sgemm to compare with.
+ * run.h - runs of the training programs in separate processes, the results that
+ * they report, and a plain sgemm for comparison.
  *
- * Functions return 0, or -1 after a line on stderr that says what went wrong.
+ * Functions return 0, or -1 after a line on stderr with the reason.
  */
 #ifndef BENCH_TRAIN_RUN_H
 #define BENCH_TRAIN_RUN_H
@@ -20,7 +20,7 @@ struct train_network {
     const char *rate;    /* field of the summary: "images_per_second" */
     bool speaks;         /* reports the size of its vocabulary */
     int batch;           /* units of one rank's step */
-    int steps;           /* of a run: about a second on one core */
+    int steps;           /* steps of a run: about a second on one core */
 };
 
 extern const struct train_network train_networks[]; /* ends with a NULL name */
@@ -30,9 +30,9 @@ struct train_place {
     char programs[4096]; /* the directory of this program */
     char launcher[4096]; /* mpi-launch.sh */
     char scratch[64];    /* a directory for results */
-    const char *data;    /* for mnist --data; NULL: drawn digits */
-    const char *text;    /* for char_gpt --text; NULL: documentation */
-    int steps;           /* of a run; 0: the network's own number */
+    const char *data;    /* argument of mnist --data; NULL: drawn digits */
+    const char *text;    /* argument of char_gpt --text; NULL: documentation */
+    int steps;           /* steps of a run; 0: the network's default */
 };
 
 /* Finds the programs and makes the scratch directory. */
@@ -63,9 +63,9 @@ int train_summary_number(const struct train_place *place, const char *field,
  * what it reports. */
 struct train_torch {
     int steps;
-    double vocabulary;           /* of networks with speaks; else 0 */
+    double vocabulary;           /* size for networks with speaks; else 0 */
     double rate, parameters;     /* units per second, and how many */
-    char version[64], blas[128]; /* of PyTorch, and its BLAS */
+    char version[64], blas[128]; /* versions of PyTorch and its BLAS */
 };
 
 int train_run_torch(const struct train_place *place,
@@ -84,7 +84,7 @@ struct train_profile {
         char name[48];
         double seconds;    /* per step */
         double flops;      /* products only, else 0 */
-    } ops[TRAIN_MOST_OPS]; /* in descending order of seconds */
+    } ops[TRAIN_MOST_OPS]; /* sorted by seconds, descending */
 };
 
 int train_profile(const struct train_place *place,
