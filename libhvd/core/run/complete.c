@@ -22,12 +22,12 @@ static void keep_message(struct hvd__request *request, const char *text)
 {
     if (text == request->state.message)
         return;
-    /* If memory is short the waiter gets the short text instead. */
+    /* If memory runs out, the waiter gets the short text instead. */
     free(request->state.message);
     request->state.message = text ? strdup(text) : NULL;
 }
 
-/* Returns true if the request counts as the one before it does. */
+/* Returns true if the metrics count the request like the one before it. */
 static bool is_like(const struct hvd__request *request,
                     const struct hvd__request *first)
 {
@@ -73,19 +73,19 @@ static const struct hvd__request *record_requests(
     return request;
 }
 
-/* Tells whoever listens to hvd_completion_fd. */
+/* Makes hvd_completion_fd readable. */
 static void signal_listeners(const struct hvd__engine *engine)
 {
     int fd = atomic_load(&engine->completion_fd);
     uint64_t one = 1;
 
-    /* Full (2^64 - 2 of them unread) is readable too. */
+    /* A full counter (2^64 - 2) is readable too. */
     if (fd >= 0 && write(fd, &one, sizeof one) < 0)
         return;
 }
 
-/* Calls the callback and wakes the waiter: the request is out of the request
- * table. */
+/* Calls the callback and wakes the waiter. The request must be out of the
+ * request table. */
 static void conclude_request(struct hvd__engine *engine,
                              struct hvd__request *request)
 {
@@ -140,7 +140,7 @@ void hvd__complete_all(struct hvd__engine *engine,
 void hvd__complete_quick(struct hvd__engine *engine,
                          const struct hvd__request *request, int64_t latency_ns)
 {
-    /* Only the difference of these times counts. */
+    /* The metrics use only the difference of these times. */
     const struct hvd__times times = {.submitted_ns = 1,
                                      .done_ns = 1 + latency_ns};
 
@@ -156,7 +156,7 @@ void hvd__complete_submission(struct hvd__engine *engine,
 {
     int left = submission->state.nleft;
 
-    /* The last one that is not done keeps the submission. */
+    /* The last request that is not done keeps the submission alive. */
     for (int i = 0; left > 0; i++) {
         char message[HVD__MESSAGE_MAX];
         struct hvd__text out = hvd__text_at(message, sizeof message);

@@ -12,10 +12,10 @@
 struct hvd__engine;
 
 /*
- * Driver's. The request is over: if it is the last of its submission, the name
- * may be used again; its callback is called, its waiter may return, in this
- * order. text, copied (it may be the request's own message), is what
- * hvd_last_error says of a negative status. request is gone afterwards.
+ * Driver's. Completes a request: if it is the last of its submission, frees the
+ * name for reuse; then calls the callback; then lets the waiter return. text is
+ * copied and may be the request's own message; hvd_last_error returns it for a
+ * negative status. request must not be used afterwards.
  */
 void hvd__complete(struct hvd__engine *engine, struct hvd__request *request,
                    int status, const char *text);
@@ -24,14 +24,14 @@ void hvd__complete(struct hvd__engine *engine, struct hvd__request *request,
 void hvd__complete_all(struct hvd__engine *engine,
                        struct hvd__request *requests);
 
-/* A request that was never in the request table is over, well: it is counted.
- */
+/* Counts a request that was never in the request table and is complete without
+ * an error. */
 void hvd__complete_quick(struct hvd__engine *engine,
                          const struct hvd__request *request,
                          int64_t latency_ns);
 
 /* Completes all requests of a submission that are not complete yet. A text that
- * begins with a space or a colon goes on from the submission's name. */
+ * begins with a space or a colon is put behind the submission's name. */
 void hvd__complete_submission(struct hvd__engine *engine,
                               struct hvd__submission *submission, int status,
                               const char *text);

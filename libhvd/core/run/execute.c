@@ -2,18 +2,18 @@
 /*
  * execute.c - runs batches in lanes.
  *
- * A batch is up to three collectives, its phases, one after the other: who gets
- * how much (only an alltoall whose parts are not equal), the tensors themselves
- * (pack.c), and a comparison of the results, if HVD_CONSISTENCY_CHECK asks for
- * it.
+ * A batch is up to three collectives, its phases, one after the other: the
+ * exchange of the sizes (only for an alltoall whose parts are not equal), the
+ * tensors themselves (pack.c), and a comparison of the results if
+ * HVD_CONSISTENCY_CHECK is set.
  *
  * Batches of a set start in their order, one per free lane, and finish in any
- * order. Their number, which all members count alike, makes their tags. A batch
- * does not start while one that is HVD__BATCH_WINDOW older is under way: they
- * would have the same tags.
+ * order. The tags of a batch follow from its number, which all members count
+ * alike. A batch does not start while one that is HVD__BATCH_WINDOW older is
+ * under way, because both would have the same tags.
  *
- * core/agree gives it batches (hvd__execute), the engine moves them
- * (hvd__execute_step), both with the role of the driver.
+ * core/agree passes batches to hvd__execute, and the engine moves them with
+ * hvd__execute_step; both have the role of the driver.
  */
 #include "core/run/execute.h"
 
@@ -152,7 +152,8 @@ void hvd__execute_skip(struct hvd__set *set)
 /* --------------------------------------------------------------------- phases
  */
 
-/* Chooses who takes part: all members, or those that have not joined. */
+/* Makes the team of the members that take part: all, or those that have not
+ * joined. */
 static void choose_team(const struct hvd__set *set, struct hvd__lane *lane)
 {
     const int *absent = lane->batch->absent;
@@ -161,7 +162,7 @@ static void choose_team(const struct hvd__set *set, struct hvd__lane *lane)
     lane->team = set->team;
     if (!absent)
         return;
-    lane->team.shm = NULL; /* they are for all members */
+    lane->team.shm = NULL; /* the segment is for all members */
     lane->team.hosts = NULL;
     for (int rank = 0; rank < set->team.size; rank++) {
         if (absent[rank])
@@ -186,7 +187,7 @@ static bool is_checked(const struct hvd__engine *engine,
             kind == HVD_ALLGATHER);
 }
 
-/* Counts the requests of a list of at least one. */
+/* Returns the number of requests in a list that is not empty. */
 static int count_requests(const struct hvd__request *request)
 {
     int n = 1;
@@ -209,7 +210,8 @@ static uint64_t fingerprint_of(const struct hvd__request *request)
                : 0;
 }
 
-/* results[i * n + e]: what member i got for request e. */
+/* Prepares the exchange of fingerprints: results[i * n + e] is that of member i
+ * for request e. */
 static int pack_check(struct hvd__lane *lane)
 {
     struct hvd__collective *c = &lane->collective;
@@ -235,8 +237,8 @@ static int pack_check(struct hvd__lane *lane)
     return HVD_OK;
 }
 
-/* Compare with the first member that has a result; the first that differs is
- * named. All members see the same, and so all fail. */
+/* Compares all results with that of the first member that has one, and names
+ * the first that differs. All members see the same results, and so all fail. */
 static void check_request(const struct hvd__lane *lane,
                           struct hvd__request *request, size_t n, size_t e)
 {
@@ -274,7 +276,8 @@ static void unpack_check(struct hvd__lane *lane)
     lane->results = NULL;
 }
 
-/* The first phase from this one on that the batch has; HVD__PHASES: none. */
+/* Returns the first phase from this one on that the batch has, or HVD__PHASES
+ * if there is none. */
 static enum hvd__phase phase_from(const struct hvd__engine *engine,
                                   const struct hvd__lane *lane, int phase)
 {
@@ -288,8 +291,8 @@ static enum hvd__phase phase_from(const struct hvd__engine *engine,
     return (enum hvd__phase)phase;
 }
 
-/* Notes when the data was packed, and when it had moved: for a timeline alone.
- */
+/* Stores the time at which the data was packed, or had moved. Only a timeline
+ * uses it. */
 static void stamp_requests(const struct hvd__engine *engine,
                            const struct hvd__lane *lane, bool moved)
 {
@@ -340,7 +343,7 @@ static int start_phase(const struct hvd__engine *engine,
 
 /* -------------------------------------------------------------------- lanes */
 
-/* Counts n requests of so many bytes that are begun together. */
+/* Counts n requests of so many bytes that start together. */
 static void count_batch(struct hvd__metrics *metrics, int n, int64_t bytes)
 {
     hvd__count_alone(&metrics->batches, n > 0);
@@ -392,7 +395,7 @@ static void finish_batch(struct hvd__engine *engine, struct hvd__set *set,
     }
 }
 
-/* The phase is over: the next one, or the end. */
+/* Ends a phase: starts the next one, or completes the batch. */
 static int next_phase(struct hvd__engine *engine, struct hvd__set *set,
                       struct hvd__lane *lane)
 {
@@ -420,7 +423,7 @@ static struct hvd__batch *next_waiting(const struct hvd__set *set,
 
     if (!batch)
         return NULL;
-    /* In shared memory batches follow each other, in one order. */
+    /* In shared memory batches run one after another, in order. */
     for (int i = 0; set->shm && i < HVD__LANES; i++)
         if (executor->lanes[i].batch)
             return NULL;

@@ -4,18 +4,18 @@
  * exchanges. execute.c calls both.
  *
  * Each batch becomes one collective over the elements of all its tensors, in
- * the order in which the decision names them. Where a tensor lies does not
- * matter to the others, so each rank chooses by itself how to make one run of
- * elements of several tensors:
+ * the order in which the decision names them. The other ranks do not depend on
+ * where a tensor lies, so each rank chooses by itself how to join several
+ * tensors into one array of elements:
  *
- *     one tensor, or neighbours in memory    used in place
+ * one tensor, or neighbours in memory    used in place
  *     anything else                          packed into the lane's fusion
- *                                            buffer, and out of it after
+ *                                            buffer, unpacked afterwards
  *
  * Gradients of a strategy are neighbours in memory by design. A compressed
- * tensor is converted while it is packed; or not at all, if an algorithm
- * converts what goes between hosts. A reducescatter is packed share by share,
- * so that what goes to one rank lies together; its result lies behind.
+ * tensor is converted while it is packed, unless an algorithm converts only
+ * what goes between hosts. A reducescatter is packed share by share, so that
+ * the data for one rank lies together; its result lies behind.
  */
 #include "core/run/pack.h"
 
@@ -55,8 +55,8 @@ static const struct hvd__request *first_full(const struct hvd__request *request)
     return request;
 }
 
-/* Returns true if the tensors follow each other in memory, inputs and outputs;
- * either may be missing on some ranks. */
+/* Returns true if the inputs, and the outputs, follow each other in memory.
+ * Either may be missing on some ranks. */
 static bool are_neighbours(const struct hvd__request *request)
 {
     const struct hvd__request *next;
@@ -162,7 +162,7 @@ static int pack_reduction(const struct hvd__set *set, struct hvd__lane *lane)
 
 /* ---------------------------------------------------------- reducescatters */
 
-/* Elements of a request that are a rank's of the set. */
+/* Returns the elements of a request that belong to a rank of the set. */
 static struct hvd__slice share_of(const struct hvd__set *set,
                                   const struct hvd__request *request, int rank)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pack.h - packs the tensors of a batch, wherever they lie, for the one
- * collective that moves them, and unpacks its result.
+ * pack.h - packs the tensors of a batch for the collective that moves them, and
+ * unpacks its result.
  */
 #ifndef HVD_CORE_PACK_H
 #define HVD_CORE_PACK_H
@@ -9,27 +9,28 @@
 #include "core/run/execute.h"
 
 /*
- * Fill the lane's collective (motion, buffers, counts; the rest is the
- * caller's) for the batch, packing what has to be. Outputs that only now have
- * a size are allocated. HVD_ERR_MEMORY.
+ * Fills motion, buffers and counts of the lane's collective for the batch; the
+ * caller fills the rest. Packs tensors that cannot be used in place, and
+ * allocates outputs whose size is known only now. Fails with HVD_ERR_MEMORY.
  */
 int hvd__pack(const struct hvd__set *set, struct hvd__lane *lane);
 
-/* The collective is done: put the results where they belong. A request whose
+/* Copies the results of a finished collective to the outputs. A request whose
  * output is too small gets its status and message here. */
 void hvd__unpack(const struct hvd__set *set, struct hvd__lane *lane);
 
-/* Exchanges, for an alltoall, the rows that each rank sends to each, one number
- * a pair. */
+/* Prepares the exchange of an alltoall's row counts, one number for each pair
+ * of ranks. */
 void hvd__pack_counts(const struct hvd__set *set, struct hvd__lane *lane);
 
-/* pack_gather.c's part of both. */
+/* These do the same for gathers and exchanges (pack_gather.c). */
 int hvd__pack_gather(const struct hvd__set *set, struct hvd__lane *lane);
 void hvd__unpack_gather(const struct hvd__set *set, struct hvd__lane *lane);
 
-/* The number in the set of member i of the lane's team. */
+/* Returns the number in the set of member i of the lane's team. */
 int hvd__lane_member(const struct hvd__lane *lane, int i);
-/* Room for bytes: the fusion buffer, or a temporary one. */
+/* Sets lane->buffer to a buffer of at least so many bytes: the fusion buffer,
+ * or a temporary one. */
 int hvd__lane_room(struct hvd__lane *lane, size_t bytes);
 
 #endif

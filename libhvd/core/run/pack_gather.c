@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pack_gather.c - blocks from each rank to each: gathers, alltoall, and
- * allreduces that travel as codes (everyone gets everyone's code).
+ * pack_gather.c - packs blocks from each rank to each: gathers, alltoall, and
+ * allreduces that are sent as codes (every rank gets every code).
  *
  *                 to rank r                    from rank r
  *     allgather   all of the input             its rows, in the output
@@ -9,12 +9,12 @@
  *     alltoall    the rows of split r          what it split off for us
  *     codes       our code                     its code, in a temporary
  *
- * Several allgathers are fused: what comes from one rank lies together in the
- * fusion buffer, and is dealt out at the end. A block to ourselves lies
- * where the one from us belongs, if it can.
+ * Several allgathers are fused: the data from one rank lies together in the
+ * fusion buffer and is copied to the outputs at the end. A rank's block to
+ * itself lies at its final place if possible.
  *
  * If the caller's output turns out to be too small, the rows go to memory of
- * ours: the others must not suffer, and the request fails.
+ * the library, so that the other ranks are not affected, and the request fails.
  */
 #include <string.h>
 
@@ -24,7 +24,7 @@
 #include "core/run/pack.h"
 #include "core/table/set.h"
 
-/* Rows that rank r of the set contributes to a gather. */
+/* Returns the rows that rank r of the set contributes to a gather. */
 static int64_t rows_of(const struct hvd__request *request, int rank)
 {
     return request->state.carried ? request->state.carried[rank]
@@ -39,7 +39,8 @@ static bool is_too_small(const struct hvd__request *request, size_t bytes)
            bytes / element > (size_t)request->capacity;
 }
 
-/* Memory for an output of rows rows; what the caller gave if it suffices. */
+/* Sets *memory to an output of rows rows: the caller's memory if it suffices,
+ * else new memory. */
 static int make_output(struct hvd__request *request, int64_t rows,
                        unsigned char **memory)
 {
@@ -53,8 +54,8 @@ static int make_output(struct hvd__request *request, int64_t rows,
     return *memory ? HVD_OK : HVD_ERR_MEMORY;
 }
 
-/* Checks whether the output suffices, now that its size is known. Memory of
- * ours becomes the output where the caller gave none. */
+/* Checks whether the output suffices, now that its size is known. If the caller
+ * gave none, memory of the library becomes the output. */
 static void judge_output(struct hvd__request *request)
 {
     char text[HVD__MESSAGE_MAX], name[HVD_MAX_NAME + 32];
@@ -116,7 +117,7 @@ static int pack_one(const struct hvd__set *set, struct hvd__lane *lane)
 
         c->to[rank] = (struct hvd__block){0};
         c->from[rank] = (struct hvd__block){0};
-        /* Sent, and not written to. */
+        /* It is sent and never written to. */
         if (!to_root || rank == c->root)
             memcpy(&c->to[rank].data, &request->input, sizeof request->input);
         if (c->to[rank].data)
@@ -179,7 +180,8 @@ static void unpack_fused(const struct hvd__set *set, struct hvd__lane *lane)
         }
 }
 
-/* A gathered average is of sparse rows: all of them, divided. */
+/* Divides all rows of a gathered average. Only gathers of sparse rows have one.
+ */
 static void scale_gathered(const struct hvd__set *set,
                            struct hvd__request *request)
 {
@@ -236,7 +238,7 @@ static int pack_alltoall(const struct hvd__set *set, struct hvd__lane *lane)
 
     memcpy(&in, &request->input, sizeof in);
     for (int rank = 0; rank < n; rank++) {
-        /* Equal parts need no asking. */
+        /* Equal parts need no exchange of sizes. */
         if (!hvd__signature_varies(&request->signature))
             lane->counts[n + rank] = split_of(set, request, rank);
         if (lane->counts[n + rank] < 0 ||

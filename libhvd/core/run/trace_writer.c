@@ -10,7 +10,8 @@
 #include "base/status.h"
 #include "base/thread.h"
 
-/* The timeline is written so often: an abort loses no more. */
+/* The interval at which the timeline is written. An abort loses no more than
+ * that. */
 #define FLUSH_NS INT64_C(500000000)
 
 void hvd__trace_writer_init(struct hvd__trace_writer *writer)
@@ -68,7 +69,7 @@ static void *write_files(void *argument)
         sleep_for(s, s->timeline || s->metrics_interval_ns > FLUSH_NS
                          ? FLUSH_NS
                          : s->metrics_interval_ns);
-        /* The lock is held, for other threads may stop the timeline.
+        /* The lock is held because other threads may stop the timeline.
          * hvd__trace_writer_record waits here only for the exchange of two
          * pointers. */
         if (s->timeline)

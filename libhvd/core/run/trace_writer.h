@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * trace_writer.h - the thread that writes metrics and a timeline while the
- * world runs. It is there only if one of them is asked for.
+ * world runs. It exists only if one of them is enabled.
  */
 #ifndef HVD_CORE_TRACE_WRITER_H
 #define HVD_CORE_TRACE_WRITER_H
@@ -16,14 +16,14 @@
 struct hvd__trace_writer {
     pthread_mutex_t lock; /* guards timeline and stop */
     pthread_cond_t wake;
-    struct hvd__timeline *timeline; /* owned; NULL: none is written */
+    struct hvd__timeline *timeline; /* owned; NULL: none */
     atomic_bool listens;            /* there is a timeline */
     bool stop;
     bool has_thread;
     pthread_t thread;
     const struct hvd__metrics *metrics; /* borrowed */
     char metrics_path[600];             /* "": this rank writes none */
-    bool metrics_written;               /* once, at least */
+    bool metrics_written;               /* at least once */
     int64_t metrics_interval_ns;
     int rank;
 };
@@ -31,19 +31,19 @@ struct hvd__trace_writer {
 void hvd__trace_writer_init(struct hvd__trace_writer *writer);
 void hvd__trace_writer_fini(struct hvd__trace_writer *writer);
 
-/* The path of the metrics, in which %r becomes the rank; without it only rank 0
- * writes them. */
+/* Sets the path of the metrics. %r in it becomes the rank; without %r only rank
+ * 0 writes them. */
 void hvd__trace_writer_name_metrics(struct hvd__trace_writer *writer,
                                     const char *setting);
 /* Starts the thread, if it does not run yet. */
 int hvd__trace_writer_start(struct hvd__trace_writer *writer);
-/* Begins a timeline of this rank in a file that exists. offset: what to add to
- * this rank's clock to get rank 0's. */
+/* Begins a timeline of this rank in an existing file. offset plus this rank's
+ * clock is rank 0's clock. */
 int hvd__trace_writer_open(struct hvd__trace_writer *writer, const char *path,
                            int64_t offset);
 /* Ends the timeline, if there is one. */
 void hvd__trace_writer_close(struct hvd__trace_writer *writer);
-/* Write what is left, and end the thread. */
+/* Writes what is left and ends the thread. */
 void hvd__trace_writer_stop(struct hvd__trace_writer *writer);
 
 static inline bool hvd__trace_writer_listens(
