@@ -28,8 +28,8 @@ static double read_quota(const char *path)
     return hvd__cores_quota(line);
 }
 
-/* The least of the limits of our cgroup and of those it is in. (cgroup v2, the
- * kernel's Documentation/admin-guide/cgroup-v2.rst.) */
+/* Returns the least of the limits of this process's cgroup and of its ancestors
+ * (cgroup v2, the kernel's Documentation/admin-guide/cgroup-v2.rst). */
 static double least_quota(void)
 {
     static const char root[] = "/sys/fs/cgroup";
@@ -74,7 +74,7 @@ bool hvd__cores_suffice(int n, int self,
     const struct hvd__cores *own = of(context, self);
     int confined = 0;
 
-    /* Ranks that can use only our cores must fit into them. */
+    /* All ranks that can use only this rank's cores must fit into them. */
     for (int i = 0; i < n; i++) {
         cpu_set_t both;
 
@@ -83,6 +83,6 @@ bool hvd__cores_suffice(int n, int self,
     }
     if (confined > CPU_COUNT(&own->mask))
         return false;
-    /* A quota is, as a rule, the whole job's. */
+    /* A quota usually applies to the whole job. */
     return own->quota <= 0 || own->quota >= n;
 }

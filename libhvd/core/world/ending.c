@@ -7,7 +7,7 @@
 #include "transport/transport.h"
 
 static struct hvd__guard_options options;
-static char lost[HVD__MESSAGE_MAX]; /* "": nobody */
+static char lost[HVD__MESSAGE_MAX]; /* the lost ranks; "": none */
 static void (*then)(void);
 
 struct hvd__guard_options hvd__ending_options(
@@ -21,7 +21,7 @@ struct hvd__guard_options hvd__ending_options(
     };
 }
 
-/* MPI_Finalize begins. */
+/* Runs when MPI_Finalize begins. */
 static void enter_finalize(bool is_last)
 {
     hvd__guard_watch_finalize(&options, lost[0] ? lost : NULL, is_last);
@@ -33,7 +33,8 @@ void hvd__ending_expect(const struct hvd__settings *settings)
     hvd__mpi_around_end(enter_finalize, hvd__guard_leave_finalize);
 }
 
-/* An exit leaves MPI alone. */
+/* An exit does not finalise MPI while a handler is set, so this one sets itself
+ * again. */
 static void stay_broken(void)
 {
     hvd__mpi_before_end(stay_broken);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine.c - what a world does between its beginning and its end (world.c): a
- * step of all sets that move, and the break, after which nothing moves.
- * progress.c and core/api/quick.c call it, with the role of the driver;
- * hvd__world_move_set is for any thread.
+ * engine.c - moves a world between its start and its end (world.c). It steps
+ * all live sets, and it breaks the world, after which nothing moves. progress.c
+ * and core/api/quick.c call it with the role of the driver; any thread may call
+ * hvd__world_move_set.
  *
  * added is a list of sets that other threads push (hvd__world_move_set) and the
- * driver takes as a whole (absorb): the exchange acquires what the push
+ * driver takes as a whole (absorb). The exchange there acquires what the push
  * releases.
  */
 #include <stdio.h>
@@ -29,12 +29,12 @@ void hvd__world_move_set(struct hvd__world *world, struct hvd__set *set)
 
 /* ------------------------------------------------------------------ a step */
 
-/* Sets that were made since the last step. */
+/* Adds the sets that were made since the last step to the live ones. */
 static void absorb_sets(struct hvd__world *world)
 {
     struct hvd__set *set;
 
-    /* Nearly always there is none, and to look is cheaper. */
+    /* There is nearly always none, and a load is cheaper than an exchange. */
     if (!atomic_load(&world->engine.added))
         return;
     set = atomic_exchange(&world->engine.added, NULL);
@@ -47,13 +47,13 @@ static void absorb_sets(struct hvd__world *world)
     }
 }
 
-/* Returns true if nothing comes any more. */
+/* Returns true if nothing more will come for the set. */
 static bool is_closed(const struct hvd__set *set)
 {
     return hvd__executor_is_idle(set) && hvd__agree_is_over(set);
 }
 
-/* Move the lanes of all sets; drop those that all members have left. */
+/* Moves the lanes of all sets and drops sets that all members have left. */
 static int execute_sets(struct hvd__world *world, bool sending, bool *moved)
 {
     struct hvd__set **link = &world->engine.live, *set;
@@ -108,17 +108,18 @@ void hvd__world_post(struct hvd__world *world,
 
 void hvd__world_break(struct hvd__world *world, int status, const char *text)
 {
-    char reason[HVD__MESSAGE_MAX]; /* text may be the last error */
+    char reason[HVD__MESSAGE_MAX]; /* a copy, because text may be the last error
+                                    */
     struct hvd__submission *submission;
     struct hvd__set *set = NULL;
 
-    /* The text is of another rank if that rank's watchdog was faster than ours.
-     */
+    /* The text is another rank's if that rank's watchdog was faster. */
     snprintf(reason, sizeof reason, "%s%s",
              hvd__end_is_of(text, world->engine.transport->rank) ? HVD__GIVEN_UP
                                                                  : "",
              text);
-    if (atomic_load(&world->abort_status) == HVD_OK) /* else it has been told */
+    if (atomic_load(&world->abort_status) ==
+        HVD_OK) /* otherwise the other ranks know already */
         hvd__log(HVD__LOG_ERROR, "%s: %s", hvd_strerror(status), reason);
     world->break_status = status;
     world->break_message = strdup(reason);
@@ -128,7 +129,7 @@ void hvd__world_break(struct hvd__world *world, int status, const char *text)
     hvd__agree_break(&world->engine, status, reason);
     for (set = world->engine.live; set; set = set->next)
         hvd__agree_drop(set);
-    /* Queued submissions are in flight too, unless they were refused. */
+    /* Queued submissions are in flight too, except refused ones. */
     for (submission = hvd__table_take(&world->engine.table); submission;) {
         struct hvd__submission *next = submission->state.next;
         if (submission->state.status < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one file of this room that knows what an MPI_Comm is. */
+/* init_mpi.c - the only file of this room that uses MPI_Comm. */
 #include "hvd_mpi.h"
 
 #include <stdlib.h>
@@ -79,7 +79,7 @@ static int check_ranks(const int *ranks, int n)
     return HVD_OK;
 }
 
-/* Blocking: as long as one of them has not come, the others wait in it. */
+/* Blocks until all ranks of the group have called it. */
 static int make_comm(const int *ranks, int n, MPI_Comm *comm)
 {
     MPI_Group world = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
@@ -130,7 +130,7 @@ int hvd_init_ranks(const int32_t *ranks, int32_t n)
                          (int)n);
     if (hvd_is_initialized())
         return HVD_OK;
-    /* Alone, as hvd_init: without MPI. */
+    /* A process that is alone needs no MPI, as in hvd_init. */
     if (n == 1 && ranks[0] == 0 && !hvd__launched() && !hvd__mpi_is_live())
         return hvd_init();
     sorted = malloc((size_t)n * sizeof *sorted);

@@ -13,7 +13,8 @@
 
 #include "base/status.h"
 
-/* count: number of processes, NULL if the launcher does not tell. */
+/* count names the variable with the number of processes; NULL: there is none.
+ */
 static const struct {
     const char *launcher;
     const char *mark;

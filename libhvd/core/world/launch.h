@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * launch.h - what the environment says of the launcher.
+ * launch.h - finds the launcher of this process in the environment.
  */
 #ifndef HVD_CORE_LAUNCH_H
 #define HVD_CORE_LAUNCH_H
 
 #include <stdbool.h>
 
-/* Returns true if an MPI launcher or batch system started this process: without
- * one it is alone and needs no MPI. */
+/* Returns true if an MPI launcher or batch system started this process. Without
+ * one the process is alone and needs no MPI. */
 bool hvd__launched(void);
 
-/* Returns this process's rank in MPI_COMM_WORLD, which Open MPI's launcher
- * gives before MPI does; -1: it does not. */
+/* Returns this process's rank in MPI_COMM_WORLD, which Open MPI's launcher sets
+ * before MPI starts, or -1 if it did not set it. */
 int hvd__launch_rank(void);
 
-/* HVD_ERR_LAUNCH if the environment says that this process is one of
- * several, and MPI, in a library of that name, found it alone. */
+/* Fails with HVD_ERR_LAUNCH if the environment says that this process is one of
+ * several, but MPI found it alone. library is the name of the MPI library. */
 int hvd__launch_check_alone(const char *library);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * meet.c - the meetings of all ranks while a world starts: the ranks exchange
- * who and where they are, their settings, and whether each could do its part so
- * far. The first meeting decides the watchdog, the memory that ranks of a host
+ * their identity and host, their settings, and whether each has failed so far.
+ * The first meeting decides about the watchdog, the memory that ranks of a host
  * share, and whether they may spin. world.c and traces.c call it, with the lock
  * of hvd_init.
  *
  * The watchdog's thread calls set_abort_status, is_member and list_requests. It
- * writes abort_text before it stores abort_status; whoever loads a negative
- * abort_status may read the text.
+ * writes abort_text before it stores abort_status; a thread that loads a
+ * negative abort_status may read the text.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,10 +27,10 @@
 /* The record that ranks exchange. */
 struct greeting {
     char version[16];
-    char host[128]; /* name, and what tells two hosts of one name apart */
+    char host[128]; /* name, and an id that differs between hosts of one name */
     struct hvd__settings settings;
-    struct hvd__cores cores; /* that it may use */
-    int32_t shares;          /* it has a place for others to look at */
+    struct hvd__cores cores; /* cores that it may use */
+    int32_t shares;          /* it has an area in its host's segment */
     int32_t status;          /* negative: this rank cannot start */
     char message[HVD__MESSAGE_MAX];
 };
@@ -57,7 +57,8 @@ static const char *host_of(const void *greetings, int rank)
     return ((const struct greeting *)greetings)[rank].host;
 }
 
-/* The first failure of all ranks, and what they differ in. */
+/* Returns the first failure of all ranks, or an error if their versions differ.
+ */
 static int judge_greetings(const struct greeting *all, int size)
 {
     for (int r = 0; r < size; r++)
@@ -92,9 +93,9 @@ static void fill_greeting(const struct hvd__world *world, int status,
 
 /* ------------------------------------------------------- for the watchdog */
 
-/* Runs on the watchdog's thread, which touches nothing of the driver's: the
- * next driver sees the status. The log gets it at once, for nobody may be
- * driving. */
+/* Runs on the watchdog's thread, which must not use the driver's fields: the
+ * next driver sees the status. It is logged at once, because perhaps no thread
+ * is driving. */
 static void set_abort_status(void *context, int status, const char *text)
 {
     struct hvd__world *world = context;
@@ -114,8 +115,8 @@ static bool is_member(void *context, int32_t id, int rank)
     return is;
 }
 
-/* Younger requests are not listed: nobody asks for them, and listing takes
- * time. */
+/* Younger requests are not listed: they are not needed, and listing takes time.
+ */
 #define OLD_ENOUGH_NS INT64_C(100000000)
 
 static void list_submission(const struct hvd__submission *submission,
@@ -175,8 +176,8 @@ static int watch_ranks(struct hvd__world *world, const struct greeting *all)
                            &options, &subject);
 }
 
-/* All ranks share a segment with those of their host: data that goes between
- * hosts is reduced there first. */
+/* If every rank shares a segment with the ranks of its host, data that goes
+ * between hosts is reduced on each host first. */
 static void span_hosts(const struct hvd__world *world,
                        const struct greeting *all)
 {
@@ -193,7 +194,7 @@ static void span_hosts(const struct hvd__world *world,
     set->team.hosts = set->hosts;
 }
 
-/* Ranks of this host, as they greeted. */
+/* The greetings of the ranks of this host. */
 struct neighbours {
     const struct greeting *all;
     const int *ranks;
@@ -206,7 +207,8 @@ static const struct hvd__cores *cores_of(const void *context, int i)
     return &neighbours->all[neighbours->ranks[i]].cores;
 }
 
-/* Sets up what this rank shares with those of its host: cores and memory. */
+/* Sets up the cores and memory that this rank shares with the ranks of its
+ * host. */
 static int share_host(struct hvd__world *world, const struct greeting *all)
 {
     struct hvd__transport *t = world->engine.transport;
@@ -239,8 +241,8 @@ static int share_host(struct hvd__world *world, const struct greeting *all)
     return status;
 }
 
-/* The first meeting: where all are, and what counts for all; nothing of the
- * world moves yet. */
+/* Evaluates the first meeting: the hosts of all ranks and the settings that
+ * apply to all. The world does not move yet. */
 static int get_to_know(struct hvd__world *world, const struct greeting *all)
 {
     struct hvd__transport *t = world->engine.transport;
@@ -262,14 +264,14 @@ static int get_to_know(struct hvd__world *world, const struct greeting *all)
     return share_host(world, all);
 }
 
-/* Collective: all ranks learn how all have fared, and where they are. */
+/* Collective: all ranks exchange their statuses and hosts. */
 int hvd__world_meet(struct hvd__world *world, int status)
 {
     struct hvd__transport *t = world->engine.transport;
     struct greeting mine;
     struct greeting *all = calloc((size_t)t->size, sizeof *all);
 
-    /* Without memory for 2 KiB per rank not even an error can be shared. */
+    /* A rank without memory for 2 KiB per rank cannot share even an error. */
     if (!all)
         return hvd__fail_memory((size_t)t->size * sizeof *all);
     fill_greeting(world, status, &mine);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prepare.c - prepares a process set where this process is a member: memory
+ * prepare.c - prepares a process set of which this process is a member: memory
  * that it shares with members of its host, lanes (core/run) and an agreement
- * (core/agree). All of it is there before the set is used, and is given back
- * when nothing moves on it any more. world.c and core/api/process_sets.c call
+ * (core/agree). All of it exists before the set is used and is freed when
+ * nothing moves on the set any more. world.c and core/api/process_sets.c call
  * it.
  */
 #include <stdlib.h>
@@ -15,8 +15,8 @@
 #include "transport/hosts.h"
 #include "transport/shm/shm.h"
 
-/* Bytes of the blocks of a rank: smaller blocks where there are many ranks,
- * each with a place for every other. */
+/* Returns the bytes of all blocks of a rank. Each rank has blocks for every
+ * other, so blocks are smaller where there are many ranks. */
 static size_t bounce_bytes(const struct hvd__set *set, size_t block, size_t all)
 {
     size_t n = (size_t)set->team.size;
@@ -27,12 +27,14 @@ static size_t bounce_bytes(const struct hvd__set *set, size_t block, size_t all)
     return block * n * HVD__BUFFERS;
 }
 
-/* Most bytes of all blocks; and for those that go over a network, which are
- * larger, by so much: a few must keep it busy while ranks take turns. */
+/* The most bytes of all blocks. Blocks that go over a network are
+ * NETWORK_BLOCKS times larger: a few must keep it busy while ranks take turns.
+ */
 enum { BOUNCE_BYTES = 2 << 20 };
 enum { NETWORK_BLOCKS = 8, NETWORK_BOUNCE_BYTES = 16 << 20 };
 
-/* The members on this host, into locals; ours is *rank among them. */
+/* Writes the members on this host to set->locals and returns their number.
+ * *rank becomes this rank's place among them. */
 static int find_locals(struct hvd__set *set, const struct hvd__heap *heap,
                        int *rank)
 {
@@ -48,8 +50,8 @@ static int find_locals(struct hvd__set *set, const struct hvd__heap *heap,
     return n;
 }
 
-/* Ranks of one host share memory. Those of the world do so on each host.
- * *all: all members are on this host. */
+/* Makes the memory that members of one host share; the world has it on each
+ * host. *all becomes true if all members are on this host. */
 static int make_shm(struct hvd__set *set, const struct hvd__settings *settings,
                     struct hvd__heap *heap, bool *all)
 {

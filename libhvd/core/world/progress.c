@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * progress.c - the waiter drives.
+ * progress.c - chooses the thread that moves the engine: a waiting thread if
+ * there is one, else the background thread.
  *
- * The engine (negotiation and lanes) is moved by one thread at a time, the
- * driver. A thread that waits for a request takes the role if it is free and
- * steps the engine until its own request is done: between the arrival of the
- * data and the return of hvd_wait there is no hand-over to another thread. If
- * another waiter drives, it sleeps until that one is done with the role, or
- * with its request.
+ * One thread at a time, the driver, moves the engine (agreement and lanes). A
+ * thread that waits for a request takes the role of the driver if it is free
+ * and steps the engine until its own request is done. So no other thread takes
+ * part between the arrival of the data and the return of hvd_wait. If another
+ * thread drives, the waiter sleeps until the role is free or its request is
+ * done.
  *
- * While requests are in flight and nobody else has driven for a moment, the
- * background thread has the role: a program that submits and waits by turns
- * is not disturbed by it, and need not wake it. When nothing has been in
- * flight for a while it sleeps, waking up only every IDLE_NS, for the sake of
- * MPI: ranks may be sending us messages, and one of those may be that another
- * rank has left.
+ * The background thread takes the role when requests are in flight and no other
+ * thread has driven for a moment. A program that submits and waits in turn is
+ * not disturbed by it and need not wake it. When nothing has been in flight for
+ * a while, the background thread sleeps and wakes up only every IDLE_NS to poll
+ * MPI: messages may have arrived, perhaps one that says that another rank has
+ * left.
  *
- * A thread that submits posts what it submits where other ranks see it, but
- * completes nothing: no callback is called in the middle of hvd_submit.
+ * A thread that submits a request posts it where other ranks see it but
+ * completes nothing, so no callback runs inside hvd_submit.
  *
- * A driver that finds nothing to do is patient in three stages: it spins, if
- * there are cores enough for all ranks of the host; it yields the core; it
- * sleeps for ever longer, up to SLEEP_MAX_NS, with the role free, so that a
- * thread with news (a submission, a wait) can take it. The background thread
- * skips the first: it competes with the program's own computation.
+ * A driver that finds nothing to do waits in three stages. It spins if there
+ * are enough cores for all ranks of the host; then it yields the core; then it
+ * sleeps for longer and longer times, up to SLEEP_MAX_NS. While it sleeps the
+ * role is free, so that a thread that submits or waits can take it. The
+ * background thread does not spin, because it would compete with the program's
+ * own computation.
  *
  * Without a background thread (MPI allows none) only waits, polls and
  * submissions of the program move the engine.
@@ -49,12 +51,12 @@
 #define STANDBY_NS INT64_C(50000)
 #define STANDBY_MAX_NS INT64_C(1000000)
 #define LINGER_NS INT64_C(2000000)
-/* A waiter that looked at the clock longer ago than this was not running. */
+/* A waiter that last read the clock longer ago than this was not running. */
 #define PASS_MAX_NS INT64_C(200000000)
-/* A waiter tries so often to get the role before it sleeps. */
+/* The number of times that a waiter tries to take the role before it sleeps. */
 enum { TRIES = 200 };
 
-/* Sleep on a condition; the lock is held. */
+/* Sleeps on a condition. The caller holds the lock. */
 static void sleep_on(struct hvd__progress *p, pthread_cond_t *condition,
                      int64_t ns)
 {
@@ -65,7 +67,7 @@ static void sleep_on(struct hvd__progress *p, pthread_cond_t *condition,
     pthread_cond_timedwait(condition, &p->lock, &t);
 }
 
-/* How long a driver has found nothing to do. */
+/* The time for which a driver has found nothing to do. */
 struct patience {
     int64_t since; /* 0: something just happened */
     int64_t sleep_ns;
@@ -99,9 +101,9 @@ static enum advice ask_patience(struct patience *patience, bool moved,
 /* ----------------------------------------------------------------- the role
  */
 
-/* Takes the role without the lock, for this happens often and seldom has to
+/* Takes the role without the lock, because this happens often and rarely has to
  * wait. The exchange acquires what the last driver did, up to its store in
- * give. */
+ * give_role. */
 static bool take_role(struct hvd__progress *p)
 {
     bool nobody = false;
@@ -109,10 +111,10 @@ static bool take_role(struct hvd__progress *p)
     return atomic_compare_exchange_strong(&p->driving, &nobody, true);
 }
 
-/* Gives the role back. A waiter that has just failed to take it is counted in
- * nwaiters by now, and is woken; one that comes later finds the role free. Both
- * sides are sequentially consistent: the waiter increments nwaiters and then
- * loads driving. */
+/* Gives the role back. A waiter that has just failed to take it is already
+ * counted in nwaiters and is woken; one that comes later finds the role free.
+ * Both sides are sequentially consistent: the waiter increments nwaiters and
+ * then loads driving. */
 static void give_role(struct hvd__progress *p)
 {
     atomic_store(&p->driving, false);
@@ -134,8 +136,8 @@ void hvd__progress_give(struct hvd__world *world)
     give_role(&world->progress);
 }
 
-/* Returns true if there is something to do before this rank submits again:
- * others may wait for a message of which only a part is sent. */
+/* Returns true if there is work even if this rank submits nothing more: others
+ * may wait for a message that is only partly sent. */
 static bool is_busy(const struct hvd__world *world)
 {
     return hvd__table_busy(&world->engine.table) > 0 ||
@@ -157,10 +159,11 @@ static void wake_background(struct hvd__progress *p)
 
 /* ------------------------------------------------------------------ waiters */
 
-/* How long a waiter may wait, counted in its own time (own_time.h). */
+/* The time for which a waiter may wait, counted in its own time (own_time.h).
+ */
 struct allowance {
     struct hvd__own_time time;
-    int64_t limit_ns; /* 0: for ever */
+    int64_t limit_ns; /* 0: no limit */
     int64_t spent_ns;
 };
 
@@ -173,8 +176,8 @@ static bool is_spent(struct allowance *allowance)
     return allowance->spent_ns > allowance->limit_ns;
 }
 
-/* Drives, with the role and without the lock, until done, the limit, or a
- * sleep. */
+/* Drives until done returns true, the limit is reached, or it is time to sleep.
+ * The caller has the role but not the lock. */
 static void drive_until(struct hvd__world *world, bool (*done)(const void *),
                         const void *context, struct allowance *allowance,
                         struct patience *patience)
@@ -225,7 +228,7 @@ bool hvd__progress_until(struct hvd__world *world,
             sleep_on(p, &p->changed, drove ? patience.sleep_ns : SLEEP_MAX_NS);
         pthread_mutex_unlock(&p->lock);
     }
-    /* The others may go on. */
+    /* Another waiter may now take the role. */
     if (--p->nwaiters > 0) {
         pthread_mutex_lock(&p->lock);
         pthread_cond_broadcast(&p->changed);
@@ -240,8 +243,8 @@ void hvd__progress_once(struct hvd__world *world)
 {
     if (!hvd__progress_take(world))
         return;
-    /* Without a background thread nobody else drives, not even for what a
-     * callback submits. */
+    /* If there is no background thread, no other thread drives, not even for
+     * requests that a callback submits. */
     while (hvd__world_step(world) && !world->progress.has_thread)
         continue;
     hvd__progress_give(world);
@@ -262,8 +265,9 @@ void hvd__progress_wake(struct hvd__world *world)
     wake_background(p);
 }
 
-/* Goes on after a submission. drives: with the role, which is given back;
- * direct: the submission is not in the queue. */
+/* Does the rest after a submission. drives is true if this thread has the role,
+ * which it then gives back; direct is true if the submission is not in the
+ * queue. */
 static int go_on_submitted(struct hvd__world *world,
                            struct hvd__submission *submission, int status,
                            bool drives, bool direct)
@@ -274,7 +278,7 @@ static int go_on_submitted(struct hvd__world *world,
         hvd__world_post(world, direct ? submission : NULL);
     if (drives)
         give_role(p);
-    else /* orders the entry before the load of asleep */
+    else /* the fence orders the entry before the load of asleep */
         atomic_thread_fence(memory_order_seq_cst);
     if (status == HVD_OK && !p->has_thread)
         hvd__progress_once(world);
@@ -313,15 +317,16 @@ int hvd__progress_resubmit(struct hvd__world *world,
 
 /* -------------------------------------------------------- background thread */
 
-/* The background thread stays away from its sleep for a while when there is
- * nothing to do, and looks from time to time, also while others drive. */
+/* The state of the background thread while it has nothing to do or others
+ * drive. It takes short naps and checks for work between them before it sleeps
+ * for long. */
 struct standby {
-    uint64_t seen; /* drives of others */
+    uint64_t seen; /* last ndrives that it saw */
     int64_t slice_ns;
     int64_t idle_ns;
 };
 
-/* Steps the engine once, if nobody else does. */
+/* Steps the engine once if the role is free. */
 static enum advice drive_once(struct hvd__world *world,
                               struct patience *patience)
 {
@@ -346,7 +351,7 @@ static void nap_background(struct hvd__progress *p, int64_t ns)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Waits while there is nothing to do, or others do it. */
+/* Waits for a while because there is nothing to do or others drive. */
 static void stand_by(struct hvd__world *world, struct standby *standby,
                      bool busy)
 {
@@ -389,7 +394,8 @@ static void *run_background(void *argument)
             if (drive_once(world, &patience) == SLEEP && p->nwaiters == 0)
                 nap_background(p, patience.sleep_ns);
         } else {
-            /* Messages may have come: one may be that a rank has left. */
+            /* Messages may have come, perhaps one that says that a rank has
+             * left. */
             drive_once(world, &patience);
             stand_by(world, &standby, false);
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * progress.h - which thread moves the engine (progress.c).
+ * progress.h - decides which thread moves the engine (progress.c).
  */
 #ifndef HVD_CORE_PROGRESS_H
 #define HVD_CORE_PROGRESS_H
@@ -17,15 +17,16 @@ struct hvd__submission;
 struct hvd__world;
 
 struct hvd__progress {
-    pthread_mutex_t lock;   /* of those who sleep on what follows */
-    pthread_cond_t changed; /* waiters: the role is free, or one may be done */
-    pthread_cond_t work;    /* the background thread: look again */
-    atomic_bool driving;    /* a thread has the role of the driver */
-    atomic_uint_fast64_t ndrives; /* how often others than the background
-                                     thread have moved the engine; driver's */
+    pthread_mutex_t lock; /* held by threads that sleep on changed or work */
+    pthread_cond_t
+        changed; /* wakes waiters: the role is free, or one may be done */
+    pthread_cond_t work;          /* wakes the background thread */
+    atomic_bool driving;          /* a thread has the role of the driver */
+    atomic_uint_fast64_t ndrives; /* driver's: how often threads other than the
+                                     background thread have moved the engine */
     atomic_int nwaiters;          /* threads in hvd__progress_until */
-    atomic_bool asleep;           /* the background thread, until it is woken */
-    atomic_bool stop;             /* the background thread must end */
+    atomic_bool asleep; /* the background thread sleeps until it is woken */
+    atomic_bool stop;   /* the background thread must end */
     bool has_thread;
     bool may_spin; /* there is a core for every rank of this host */
     pthread_t thread;
@@ -35,13 +36,13 @@ struct hvd__progress {
 int hvd__progress_init(struct hvd__progress *progress);
 void hvd__progress_fini(struct hvd__progress *progress);
 
-/* The thread that moves the engine while nobody waits. */
+/* Starts the background thread, which moves the engine while nobody waits. */
 int hvd__progress_start(struct hvd__world *world);
 /* Blocks until the thread has ended. */
 void hvd__progress_stop(struct hvd__world *world);
 
 /* Enters a submission into the request table (hvd__table_submit) and posts it
- * at once if nobody drives. */
+ * at once if no thread is driving. */
 int hvd__progress_submit(struct hvd__world *world,
                          struct hvd__submission *submission,
                          hvd_handle *handles);
@@ -49,19 +50,21 @@ int hvd__progress_submit(struct hvd__world *world,
  * (hvd__table_resubmit). */
 int hvd__progress_resubmit(struct hvd__world *world,
                            struct hvd__resubmission *resubmission);
-/* Something is in the request table: if nobody drives, makes somebody do it. */
+/* Call this when something was put into the request table. Makes a thread drive
+ * if none does. */
 void hvd__progress_wake(struct hvd__world *world);
 
-/* The role of the driver, if nobody has it; to be given back soon. */
+/* Takes the role of the driver if it is free. Returns true if so; the caller
+ * must give it back soon. */
 bool hvd__progress_take(struct hvd__world *world);
 void hvd__progress_give(struct hvd__world *world);
 
 /* Moves the engine a little, unless another thread is doing so. */
 void hvd__progress_once(struct hvd__world *world);
 
-/* Block, moving the engine, until done(context), or for at most limit_ns (0:
- * no limit). Returns whether it is done. done is called often, by any driver,
- * without a lock. */
+/* Blocks, moving the engine, until done(context) returns true, or for at most
+ * limit_ns (0: no limit). Returns the last result of done, which any driver
+ * calls often and without a lock. */
 bool hvd__progress_until(struct hvd__world *world,
                          bool (*done)(const void *context), const void *context,
                          int64_t limit_ns);

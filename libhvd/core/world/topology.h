@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * topology.h - which ranks share a host: pure functions.
+ * topology.h - computes which ranks share a host. The functions are pure.
  */
 #ifndef HVD_CORE_TOPOLOGY_H
 #define HVD_CORE_TOPOLOGY_H
 
 struct hvd__topology {
-    int local_rank; /* ranks of my host that are lower than mine */
-    int local_size; /* ranks of my host */
-    int cross_rank; /* hosts before mine that have my local rank too */
-    int cross_size; /* hosts that have my local rank */
+    int local_rank; /* number of lower ranks on this rank's host */
+    int local_size; /* number of ranks on this rank's host */
+    int cross_rank; /* number of earlier hosts that have this local rank */
+    int cross_size; /* number of hosts that have this local rank */
 };
 
 /* host(context, r) is a string that is the same for ranks of one host and

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * traces.c - begins the timeline and the metrics that the settings ask for,
- * with all ranks, and measures how far the clocks of two hosts are apart, which
- * every timeline must know. world.c calls it; core/api/traces.c uses the clock
- * offset.
+ * traces.c - starts, together with all ranks, the timeline and the metrics that
+ * the settings ask for, and measures the offset between the clocks of two
+ * hosts, which every timeline needs. world.c calls it; core/api/traces.c uses
+ * the clock offset.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,8 +29,9 @@ static int meet_early(struct hvd__world *world, int64_t *stamp)
 }
 
 /*
- * All ranks of a host read the same clock. Else rank 0 reads its clock between
- * two meetings: after we came to the first and before we leave the second.
+ * All ranks of a host read the same clock. For other hosts, rank 0 reads its
+ * clock between two meetings: after this rank has come to the first and before
+ * it leaves the second.
  */
 int hvd__world_clock_offset(struct hvd__world *world, hvd__stamp_meeting *meet,
                             int64_t *offset)
@@ -53,7 +54,7 @@ int hvd__world_clock_offset(struct hvd__world *world, hvd__stamp_meeting *meet,
     return HVD_OK;
 }
 
-/* A file that a setting names and that cannot be used is a wrong setting. */
+/* A setting that names an unusable file is a wrong setting. */
 static int as_setting(int status)
 {
     char text[HVD__MESSAGE_MAX];
@@ -64,7 +65,7 @@ static int as_setting(int status)
     return hvd__fail_text(HVD_ERR_CONFIG, text);
 }
 
-/* Begins the timeline before the world can be used: ranks agree by the
+/* Begins the timeline before the world can be used, so the ranks agree over the
  * transport. */
 static int start_timeline(struct hvd__world *world)
 {

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * world.c - the beginning and the end.
+ * world.c - starts and ends the world.
  *
- * Beginning. Each rank reads its environment, opens the transport and
- * allocates all that the engine will need, keeping a first failure instead of
- * returning it. Then all ranks exchange a greeting: who they are, where, and
- * whether they have failed. So either every rank starts, or every rank
- * returns the same error, the one of the lowest rank that has one. What must
- * be the same everywhere (the fusion threshold) is rank 0's.
+ * Start: each rank reads its environment, opens the transport and allocates
+ * everything that the engine needs. It keeps its first failure instead of
+ * returning it. Then all ranks exchange greetings: their identity, their host,
+ * and whether they have failed. So either every rank starts, or every rank
+ * returns the same error, that of the lowest rank that failed. All ranks use
+ * rank 0's value of settings that must be the same everywhere (the fusion
+ * threshold).
  *
- * End. hvd_shutdown says LEAVE and drives the engine until rank 0 has heard
- * it from everyone and says CLOSE. A process that exits, or finalises MPI,
- * without hvd_shutdown says LEAVE too, so that the others' requests fail
- * instead of waiting, but waits for them only for a moment; then it leaves
+ * End: hvd_shutdown sends LEAVE and drives the engine until rank 0 has received
+ * LEAVE from all ranks and sends CLOSE. A process that exits or finalises MPI
+ * without hvd_shutdown sends LEAVE too, so that the others' requests fail
+ * instead of waiting. But it waits for them only for a moment; then it exits
  * without MPI_Finalize, and mpirun ends the job.
  */
 #include "core/world/world.h"
@@ -32,7 +33,8 @@
 #include "transport/hosts.h"
 #include "transport/shm/shm.h"
 
-/* A process that exits without hvd_shutdown waits so long for the others. */
+/* The time for which a process that exits without hvd_shutdown waits for the
+ * others. */
 #define EXIT_LIMIT_NS INT64_C(2000000000)
 
 static pthread_mutex_t life = PTHREAD_MUTEX_INITIALIZER;
@@ -41,8 +43,8 @@ static pthread_mutex_t life = PTHREAD_MUTEX_INITIALIZER;
 static struct hvd__world *_Atomic the_world;
 static atomic_bool was_shut_down;
 static atomic_bool was_forked; /* this process's parent had a world */
-/* The parent's world, which is not ours to free. Only tools that look for lost
- * memory read it, so it is volatile. */
+/* The parent's world, which a forked child must not free. It is volatile
+ * because only memory checkers read it. */
 static struct hvd__world *volatile left_alone;
 
 static struct hvd__world *current_world(void)
@@ -57,8 +59,8 @@ static int no_world_after_fork(void)
                      "hvd_init, and is no rank: only its parent is");
 }
 
-/* The text names no function: the caller may not be the one that the program
- * called. */
+/* The text names no function, because the program may have called another one
+ * than the caller. */
 static int no_world(int status)
 {
     return hvd__fail(status,
@@ -115,7 +117,8 @@ const char *hvd_version(void)
 
 /* -------------------------------------------------------------- beginning */
 
-/* Returns the error that ends a wait for other ranks while the world starts. */
+/* Returns the error with which a wait for other ranks ends while the world
+ * starts. */
 static int find_end(void *context)
 {
     const struct hvd__world *world = context;
@@ -183,7 +186,7 @@ static bool same_host(const void *context, int a, int b)
     return world->host_of[a] == world->host_of[b];
 }
 
-/* Makes set 0: all ranks. */
+/* Makes set 0, which holds all ranks. */
 static int make_world_set(struct hvd__world *world)
 {
     struct hvd__transport *t = world->engine.transport;
@@ -223,7 +226,7 @@ static int prepare_world(struct hvd__world *world)
     struct hvd__transport *t = world->engine.transport;
 
     HVD_TRY(make_world_set(world));
-    /* Alone, whatever is submitted completes at once. */
+    /* In a world of one rank every request completes at once. */
     return t->threads && t->size > 1 ? hvd__progress_start(world) : HVD_OK;
 }
 
@@ -273,7 +276,7 @@ static int start_world(struct hvd__world *world,
     if (status < 0)
         hvd__fail_text(status, wrong);
     HVD_TRY(hvd__world_meet(world, status));
-    /* The background thread moves nothing before all is ready. */
+    /* The background thread must move nothing before everything is ready. */
     hvd__progress_take(world);
     status = prepare_world(world);
     hvd__guard_enter(world->guard, HVD__STAGE_PREPARE);
@@ -295,9 +298,9 @@ static int start_world(struct hvd__world *world,
     return HVD_OK;
 }
 
-/* Says what happens when MPI ends, once there is no world any more; a world of
- * one rank leaves that as it was. status: why the world is over, or did not
- * come to be. */
+/* Decides what happens when MPI ends after this world; a world of one rank
+ * changes nothing. status is the reason why the world ended or failed to start.
+ */
 static void end_of(const struct hvd__world *world, int status)
 {
     bool is_lost = status == HVD_ERR_LOST || status == HVD_ERR_STALLED;
@@ -336,8 +339,8 @@ static int create_world(const struct hvd__origin *origin,
 
 static void process_ends(void);
 
-/* Runs in a forked child: its threads are gone, its MPI is the parent's. It
- * forgets the world without touching it. */
+/* Runs in a forked child, which has no other threads and must not use the
+ * parent's MPI. It drops the world without touching it. */
 static void forget_world(void)
 {
     struct hvd__world *world = current_world();
@@ -366,7 +369,7 @@ int hvd__world_init(const struct hvd__origin *origin)
     pthread_once(&watching, watch_forks);
     pthread_mutex_lock(&life);
     if (!current_world()) {
-        /* The handler is set also while the world starts: an exit then must not
+        /* The handler is also set while the world starts: an exit then must not
          * wait in MPI_Finalize for ranks that wait for this one. */
         hvd__mpi_before_end(process_ends);
         status = create_world(origin, &world);
@@ -391,8 +394,9 @@ static bool is_over(const void *context)
     return atomic_load(&world->closed) || atomic_load(&world->broken);
 }
 
-/* Say that this rank leaves all sets, and move the engine until all have, or
- * for limit_ns (0: as long as it takes). Whether the world is over. */
+/* Announces that this rank leaves all sets and moves the engine until all ranks
+ * have left, or for limit_ns (0: no limit). Returns true if the world is over.
+ */
 static bool leave_world(struct hvd__world *world, int64_t limit_ns)
 {
     struct hvd__set *set = NULL;
@@ -432,14 +436,15 @@ int hvd_shutdown(void)
     return status;
 }
 
-/* The process exits, or finalises MPI, and the library is still running. */
+/* Handles an exit of the process, or MPI_Finalize, while the library is still
+ * running. */
 static void process_ends(void)
 {
     struct hvd__world *world;
     bool over;
 
     if (pthread_mutex_trylock(&life) != 0) {
-        /* Another thread is starting or stopping it, with MPI. */
+        /* Another thread is starting or stopping the world and uses MPI. */
         hvd__mpi_before_end(process_ends);
         return;
     }
@@ -456,8 +461,8 @@ static void process_ends(void)
         end_of(world, HVD_OK);
         destroy_world(world);
     } else {
-        /* Other threads may be inside: only our own must stop. Set again,
-         * this handler keeps MPI from being finalised. */
+        /* Other threads may be inside the library, so only its own threads are
+         * stopped. Setting the handler again keeps MPI from being finalised. */
         hvd__progress_stop(world);
         hvd__trace_writer_stop(&world->engine.writer);
         hvd__mpi_before_end(process_ends);
