@@ -2,11 +2,11 @@
 /*
  * compress.c - the table of compression schemes, and the state that they keep.
  *
- * A scheme of ours that encodes is registered through the same struct as a
- * program's. The state that a scheme keeps between two requests of one name
+ * The library's own encoding schemes are registered through the same struct as
+ * a program's. The state that a scheme keeps between two requests of one name
  * (the error that it feeds back) lies in a table by process set, name, scheme
- * and count: a name that is used again for another size begins with empty
- * state. Requests without a name have none.
+ * and count: a name that is reused for another size begins with empty state.
+ * Requests without a name have no state.
  *
  * Any thread that submits calls hvd__compress_encode; the driver calls
  * hvd__compress_add. A lock guards both tables, another one each state.
@@ -44,8 +44,8 @@ struct memory {
     void *state;          /* owned; zeroed at first */
 };
 
-/* Guards what follows. Schemes are never unregistered: once seen, one may be
- * read without it. */
+/* Guards the variables below. Schemes are never unregistered, so a scheme that
+ * was found once may be read without the lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct scheme registered[MOST_REGISTERED];
 static int nregistered;
@@ -132,7 +132,7 @@ int hvd_register_compressor(const hvd_compressor *compressor)
         nregistered++;
     }
     pthread_mutex_unlock(&lock);
-    if (i < MOST_REGISTERED) /* which has the name now */
+    if (i < MOST_REGISTERED) /* the table owns the name now */
         /* cppcheck-suppress memleak */
         return HVD_COMPRESSION_REGISTERED + i;
     free(name);
@@ -169,7 +169,7 @@ static void memory_free(struct memory *m)
     free(m);
 }
 
-/* NULL: out of memory. */
+/* Returns NULL if memory runs out. */
 static struct memory *recall_memory(const struct topic *topic, int64_t bytes)
 {
     struct memory *m;
@@ -194,7 +194,8 @@ void hvd__compress_forget(void)
 
     pthread_mutex_lock(&lock);
     m = memories;
-    HASH_CLEAR(hh, memories); /* the table; they are still a list */
+    HASH_CLEAR(hh,
+               memories); /* frees the table; its elements are still a list */
     for (; m; m = next) {
         next = m->hh.next;
         memory_free(m);
@@ -249,8 +250,8 @@ static int cannot_do(const hvd_compressor *f, int64_t count)
                      (long long)count);
 }
 
-/* topic: of a memory that lasts; NULL: it does not. Returns the bytes, at most
- * 'most'. */
+/* topic is the key of a state that is kept, or NULL for state that is not.
+ * Returns the bytes, at most 'most'. */
 static int64_t encode_values(const hvd_compressor *f, const struct topic *topic,
                              const float *values, int64_t count, void *code,
                              int64_t most)

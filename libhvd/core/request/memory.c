@@ -6,7 +6,7 @@
 #include "hvd.h"
 #include "transport/shm/heap.h"
 
-/* A cache line, and the widest vector register. */
+/* The size of a cache line and of the widest vector register. */
 enum { ALIGNMENT = 64 };
 
 void *hvd_malloc(size_t bytes)

@@ -26,8 +26,8 @@ void hvd__names_fini(struct hvd__names *names)
     *names = (struct hvd__names){0};
 }
 
-/* A name lies at the place that its fingerprint gives, or, if others are there,
- * at the next free one. */
+/* A name is stored at the place that its fingerprint gives or, if that is
+ * taken, at the next free one. */
 bool hvd__names_add(struct hvd__names *names, const char *name)
 {
     size_t mask = names->nplaces - 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * request.c - the memory of a submission and of its requests, from hvd_submit
- * until it is given back or used again. The request table (core/table) and the
- * thread that submits call it; a submission belongs to one thread at a time.
+ * until it is freed or reused. The request table (core/table) and the thread
+ * that submits call it; a submission belongs to one thread at a time.
  */
 #include "core/request/request.h"
 
@@ -29,7 +29,7 @@ void hvd__submission_reset(struct hvd__submission *submission)
     submission->priority = 0;
     submission->place = 0;
     submission->is_recycled = false;
-    submission->may_recur = false; /* given and name_bytes are unused then */
+    submission->may_recur = false; /* so given and name_bytes are unused */
     submission->state = (struct hvd__submission_state){0};
     submission->name[0] = '\0';
     memset(submission->requests, 0, sizeof *submission->requests);
@@ -41,8 +41,9 @@ void hvd__submission_remember(struct hvd__submission *submission,
 {
     const struct hvd__request *request = &submission->requests[0];
 
-    /* Rows and codes are counted each time, and some kinds take memory each
-     * time. Programs must not find the library's own names. */
+    /* Rows and codes must be counted each time, and some kinds allocate memory
+     * each time. Programs must not find requests with the library's own names.
+     */
     if (submission->name[0] == HVD__OWN || given->kind == HVD_JOIN ||
         hvd__kind_has(given->kind, HVD__HAS_ROWS) ||
         given->compression != HVD_COMPRESSION_NONE || request->scratch)
@@ -54,8 +55,8 @@ void hvd__submission_remember(struct hvd__submission *submission,
 
 _Static_assert(sizeof(hvd_request) == 128, "a new field is compared below");
 
-/* Compares all but name, shape and callback. Scales are equal if their bits
- * are: -0.0 is not 0.0. */
+/* Compares all fields but name, shape and callback. Scales are equal if their
+ * bits are: -0.0 is not 0.0. */
 static bool is_same(const hvd_request *a, const hvd_request *b)
 {
     return a->size == b->size && a->kind == b->kind && a->dtype == b->dtype &&
@@ -111,7 +112,8 @@ struct hvd__submission *hvd__submission_new(int n)
     return submission;
 }
 
-/* Nearly all requests own nothing: a test is cheaper than a call of free. */
+/* Nearly all requests own nothing, and a test is cheaper than a call of free.
+ */
 static inline void free_if_any(void *memory)
 {
     if (memory)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * request.h - a submission and its requests, from hvd_submit until they are
- * complete: the door of the room core/request, whose other headers (signature,
- * compress, names, sampling, hash) all rooms of core may include too.
+ * complete. This is the door of the room core/request. All rooms of core may
+ * also include its other headers (signature, compress, names, sampling, hash).
  *
- * Ranks agree on a submission at once: one request, or a group of them. A
- * request is what is computed, waited for and completed. A submission and its
- * requests are one piece of memory, which lives as long as one of its requests
- * does. Memory changes owner (program's thread, driver, request table), and
+ * A submission is one request or a group of them; ranks agree on it as a whole.
+ * Each request is computed, waited for and completed by itself. A submission
+ * and its requests are one block of memory, which lives as long as any of its
+ * requests. Its owner changes (program's thread, driver, request table), and
  * only one thread uses it at a time unless a field says otherwise.
  */
 #ifndef HVD_CORE_REQUEST_H
@@ -22,8 +22,8 @@
 struct hvd__set;
 struct hvd__submission;
 
-/* Names of unnamed requests begin with the first, names of the library's own
- * requests with the second. Names of programs hold no control characters. */
+/* Names of unnamed requests begin with HVD__UNNAMED, names of the library's own
+ * requests with HVD__OWN. Names of programs hold no control characters. */
 enum { HVD__UNNAMED = '\1', HVD__OWN = '\2' };
 #define HVD__JOIN_NAME "\2join"
 #define HVD__SETS_NAME "\2process sets"
@@ -31,9 +31,9 @@ enum { HVD__UNNAMED = '\1', HVD__OWN = '\2' };
 /* The size of a name, or of a mark and a number, with the NUL. */
 enum { HVD__NAME_SIZE = HVD_MAX_NAME + 1 };
 
-/* A cache line. Where many small requests are under way, their submissions come
- * out of a slower cache one by one: fields that are used together lie together.
- */
+/* The size of a cache line. When many small requests are under way, each
+ * submission must be fetched from a slower cache, so fields that are used
+ * together lie together. */
 enum { HVD__LINE = 64 };
 
 /* The state of a request in flight, which is cleared when the request comes
@@ -42,9 +42,9 @@ struct hvd__request_state {
     /* These fields are used while it is in flight. */
     struct hvd__request *next; /* in its batch */
     int64_t started_ns;
-    int64_t done_ns;  /* 0: when it is completed */
-    int64_t *carried; /* owned; of each rank of the set; NULL: none */
-    int32_t batched;  /* requests in its batch */
+    int64_t done_ns;  /* 0: the time at which it is completed */
+    int64_t *carried; /* owned, [set size]: each rank's number; NULL: none */
+    int32_t batched;  /* number of requests in its batch */
     bool packed;
     bool shared; /* moved in shared memory */
 
@@ -59,22 +59,24 @@ struct hvd__request_state {
 
     /* These fields are used in flight, but not on the shortest way. */
     int64_t packed_ns, moved_ns;
-    uint64_t sequence; /* of its slot, if it is reduced in place */
-    int64_t out_rows;  /* of the output, where it has rows */
+    uint64_t
+        sequence; /* sequence number of its slot, if it is reduced in place */
+    int64_t out_rows; /* rows of the output, if it has rows */
 };
 
 struct hvd__request {
-    /* The request as submitted: copied, but for the buffers, which are borrowed
-     * until it completes. Most requests have only the fields of this first
-     * cache line. */
+    /* The request as submitted. It is copied, except the buffers, which are
+     * borrowed until it completes. Most requests use only the fields of this
+     * first cache line. */
     _Alignas(HVD__LINE) struct hvd__submission *submission;
     const void *input;
-    void *output;        /* where the result goes */
-    int64_t count;       /* of the input's elements */
-    size_t bytes;        /* of the input */
-    int64_t rows;        /* of the input: what it carries, where it does */
-    int32_t data_bytes;  /* that go with its slot; -1: none do */
-    bool has_data_bytes; /* they are counted */
+    void *output;  /* where the result goes */
+    int64_t count; /* elements of the input */
+    size_t bytes;  /* of the input */
+    int64_t rows;  /* rows of the input; the number that the request carries, if
+                      it carries one */
+    int32_t data_bytes;  /* bytes of data that go with its slot; -1: none */
+    bool has_data_bytes; /* data_bytes is set */
     hvd_callback callback;
     void *callback_context;
 
@@ -87,34 +89,34 @@ struct hvd__request {
     char *label;     /* owned: the name of a member of a group; else NULL */
 
     /* Memory that the request owns. */
-    void *own_output; /* of hvd_malloc; handed over, or freed */
-    void *own_input;  /* a copy, or a code, of the caller's */
-    void *scratch;    /* where the result is made first, or an adasum's */
+    void *own_output; /* from hvd_malloc; passed to the caller, or freed */
+    void *own_input;  /* a copy of the caller's input, or its code */
+    void *scratch;    /* for results made elsewhere first, and for adasum */
 
-    struct hvd__signature signature; /* ends with what is seldom used */
+    struct hvd__signature signature; /* rarely used fields last */
 };
 
 /* The state of a submission in flight, which is cleared when the submission
  * comes again. */
 struct hvd__submission_state {
-    /* On its way. */
+    /* These fields are used in flight. */
     struct hvd__submission *next; /* in the queue */
     struct hvd__submission *earlier,
-        *later;                      /* in the set's flight; or recycled */
-    struct hvd__submission *chained; /* there: of those with such keys */
+        *later; /* in the set's in-flight table, or recycled */
+    struct hvd__submission *chained; /* next in its chain of that table */
     int64_t submitted_ns;            /* sampling.h */
     bool timed;
-    int64_t since_ns;    /* from when its time counts; the driver's, once it is
+    int64_t since_ns;    /* start of its waiting time; the driver's once it is
                             submitted */
     int64_t decided_ns;  /* driver's; 0: not yet */
-    atomic_bool decided; /* all ranks agreed: it is run, or fails */
+    atomic_bool decided; /* all ranks have agreed that it runs or fails */
 
     /* A refused submission is announced with this status, and then freed. */
     int status;
     char *message; /* owned */
 
     int nposted;      /* requests that have a slot; driver's */
-    int nleft;        /* ... that are not yet completed; driver's */
+    int nleft;        /* requests not yet completed; driver's */
     atomic_int nrefs; /* requests not yet freed */
     int nrequests;
 };
@@ -126,32 +128,33 @@ struct hvd__submission {
     uint64_t key;         /* fingerprint of the name; 0: not yet made */
     uint64_t fingerprint; /* of all signatures */
     int32_t priority;
-    int32_t place;    /* of the recycled: one more than where it is found again;
-                         0: nowhere */
+    int32_t place;    /* one more than its place in the index of recycled
+                         submissions; 0: none */
     bool is_recycled; /* likewise */
-    bool may_recur;   /* a request like given is this one again; then it
-                         owns nothing but what comes up on its way */
-    uint16_t name_bytes; /* likewise: of the name as given; 0: it is a number */
-    hvd_request given;   /* likewise; its pointers are only compared */
+    bool may_recur; /* a request equal to given may reuse it; it then owns only
+                       what it gets in flight */
+    uint16_t name_bytes; /* bytes of the given name; 0: unnamed */
+    hvd_request given;   /* its pointers are only compared */
 
     struct hvd__submission_state state;
     char name[HVD__NAME_SIZE];
     struct hvd__request requests[];
 };
 
-/* Allocates a submission of n empty requests. NULL: out of memory. */
+/* Allocates a submission of n empty requests. Returns NULL if memory runs out.
+ */
 struct hvd__submission *hvd__submission_new(int n);
-/* Makes a submission of a single request as good as new. Its first use left no
- * trace anywhere. */
+/* Resets a submission of a single request to the state of a new one. Nothing
+ * may refer to its last use any more. */
 void hvd__submission_reset(struct hvd__submission *submission);
-/* Keeps what was given, by which the request is found when it comes again,
- * unless something must be done for it each time. The request was checked;
- * bytes are those of its name. */
+/* Stores the given request, so that an equal one can reuse the submission,
+ * unless such a request needs work each time. The request must be checked.
+ * bytes is the length of its name. */
 void hvd__submission_remember(struct hvd__submission *submission,
                               const hvd_request *given, size_t bytes);
-/* Returns true if a request is what the submission is known by.
- * hvd__submission_renew then makes it that request again: the last use is
- * complete, and the results of the checks still hold. */
+/* Returns true if a request equals the one that hvd__submission_remember
+ * stored. hvd__submission_renew then makes the submission that request again.
+ * Its last use must be complete; the results of the checks still hold. */
 bool hvd__submission_is_like(const struct hvd__submission *submission,
                              const hvd_request *given, const char *name);
 void hvd__submission_renew(struct hvd__submission *submission,
@@ -162,7 +165,8 @@ void hvd__submission_free(struct hvd__submission *submission);
 /* Frees a request, and with the last one the submission. NULL is accepted. */
 void hvd__request_free(struct hvd__request *request);
 /* Frees what the request owns, and, if it is the last one, what its submission
- * owns. Returns that submission, which is still to be freed; else NULL. */
+ * owns. In that case returns the submission, which the caller must free, else
+ * NULL. */
 struct hvd__submission *hvd__request_fini(struct hvd__request *request);
 
 /* Returns true for a gather of the library's own, which makes process sets: no

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sampling.h - which requests read the clock, and which times the others get.
+ * sampling.h - chooses the requests that read the clock, and estimates the
+ * times of the others.
  *
  * Reading the clock takes a tenth of the time of a small request. So one small
- * request in eight is timed, and the next ones are taken to be like it: of a
+ * request in eight is timed, and the next ones are assumed to be like it. For a
  * request that is not timed,
  *
  *     submitted_ns   is exact to a few milliseconds
@@ -11,8 +12,9 @@
  *                    request waited; or when it was announced by name
  *     its latency    if it ran at once, is that of the last timed one
  *
- * Larger requests are timed, and all are while a trace is written. The driver
- * of a set's engine calls these functions, but for hvd__sampling_start.
+ * Larger requests are always timed, and so are all requests while a trace is
+ * written. The driver calls these functions; any thread may call
+ * hvd__sampling_start.
  */
 #ifndef HVD_CORE_SAMPLING_H
 #define HVD_CORE_SAMPLING_H
@@ -22,13 +24,13 @@
 
 /* The last timed requests of a set. */
 struct hvd__sampling {
-    int64_t quick_ns;  /* latency of the last that ran at once */
-    int64_t waited_ns; /* for the other ranks */
+    int64_t quick_ns;  /* latency of the last one that ran at once */
+    int64_t waited_ns; /* time that the last one waited for other ranks */
 };
 
-/* Starts the time of a submission. always: time it in any case; number: of the
- * request, in any order. The choice must not follow what a program does every
- * so many requests. */
+/* Starts the clock of a submission. It is timed in any case if always is true.
+ * number is a number of the request, in any order; it is mixed so that the
+ * choice does not follow a period in the program's requests. */
 static inline void hvd__sampling_start(struct hvd__submission *submission,
                                        bool always, int64_t number)
 {
@@ -42,14 +44,15 @@ static inline void hvd__sampling_start(struct hvd__submission *submission,
     submission->state.since_ns = submission->state.submitted_ns;
 }
 
-/* The submission is about to be announced by name. */
+/* Call this before the submission is announced by name. */
 static inline void hvd__sampling_announce(struct hvd__submission *submission)
 {
     if (!submission->state.timed)
         submission->state.since_ns = hvd__now_ns();
 }
 
-/* All ranks have submitted it, and this one knows since now_ns. */
+/* Call this when this rank has found, at now_ns, that all ranks have submitted
+ * it. */
 static inline void hvd__sampling_decide(struct hvd__sampling *sampling,
                                         struct hvd__submission *submission,
                                         int64_t now_ns)
@@ -60,8 +63,8 @@ static inline void hvd__sampling_decide(struct hvd__sampling *sampling,
         submission->state.since_ns = now_ns - sampling->waited_ns;
 }
 
-/* Ends a submission that ran at once. yielded_ns: the part of its time that is
- * known anyway. */
+/* Ends a submission that ran at once. yielded_ns is its time since the first
+ * yield, a lower bound of its latency. */
 static inline void hvd__sampling_end(struct hvd__sampling *sampling,
                                      const struct hvd__submission *submission,
                                      int64_t yielded_ns)
@@ -72,8 +75,8 @@ static inline void hvd__sampling_end(struct hvd__sampling *sampling,
         sampling->quick_ns = yielded_ns;
 }
 
-/* Goes on with a submission that could not run at once: it is timed from now
- * on, or from its first yield, if it yielded. */
+/* Continues a submission that could not run at once. It is timed from its first
+ * yield if it yielded, else from now. */
 static inline void hvd__sampling_go_on(struct hvd__submission *submission,
                                        int64_t yielded_at_ns)
 {

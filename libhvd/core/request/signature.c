@@ -22,7 +22,7 @@ bool hvd__signature_carries(const struct hvd__signature *s)
 bool hvd__signature_equal(const struct hvd__signature *a,
                           const struct hvd__signature *b)
 {
-    /* Scales are finite: == is equality. */
+    /* Scales are finite, so == is equality. */
     return a->kind == b->kind && a->dtype == b->dtype && a->op == b->op &&
            a->root == b->root && a->flags == b->flags &&
            a->compression == b->compression && a->ndim == b->ndim &&
@@ -59,7 +59,7 @@ uint64_t hvd__signature_fingerprint(uint64_t before,
 
 int64_t hvd__signature_count(const struct hvd__signature *s)
 {
-    uint64_t count = 1; /* may wrap on the way to a 0 */
+    uint64_t count = 1; /* may wrap before a factor 0 */
 
     for (int32_t i = hvd__signature_varies(s) ? 1 : 0; i < s->ndim; i++)
         count *= (uint64_t)s->shape[i];
@@ -82,7 +82,8 @@ size_t hvd__signature_row_bytes(const struct hvd__signature *s)
     return bytes;
 }
 
-/* Another rank may have other schemes, or other names for them. */
+/* Another rank may have other schemes or other names for them, so a registered
+ * scheme is described by its number and by its name on this rank. */
 static void add_compression(struct hvd__text *out, hvd_compression compression)
 {
     const char *name = hvd_compression_name(compression);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * signature.h - the signature of a request: everything that all ranks must
+ * signature.h - the signature of a request holds everything that all ranks must
  * agree on before its data moves.
  */
 #ifndef HVD_CORE_SIGNATURE_H
@@ -23,21 +23,21 @@ struct hvd__signature {
     int32_t ndim;
     double prescale;
     double postscale;
-    int64_t shape[HVD_MAX_DIMS]; /* [0] is HVD__VARIES if each rank may have
-                                    its own */
+    int64_t shape[HVD_MAX_DIMS]; /* [0] is HVD__VARIES if it may differ between
+                                    ranks */
 };
 
 #define HVD__VARIES INT64_C(-1)
 
-/* Flags of our own. */
+/* Flags of the library. */
 enum {
-    HVD__SPARSE = 1 << 16,   /* an allgather of sparse rows, whose op applies */
-    HVD__OWN_ROWS = 1 << 17, /* rows vary even if the output has no room */
-    /* A gradient of a strategy; or the join of a rank that takes the variables
-     * of the last rank afterwards. The first can do without ranks that joined
-     * only if they made the second. */
+    HVD__SPARSE = 1 << 16, /* an allgather of sparse rows; op applies to them */
+    HVD__OWN_ROWS = 1 << 17, /* rows vary even if the output has no capacity */
+    /* A gradient of a strategy, or the join of a rank that takes the variables
+       of the last rank afterwards. The gradient runs without ranks that have
+       joined only if their joins have this flag. */
     HVD__OF_STRATEGY = 1 << 18,
-    /* A program has set one of these. */
+    /* A program has set one of the library's flags. */
     HVD__FORGED = 1 << 19,
     HVD__OWN_FLAGS = HVD__SPARSE | HVD__OWN_ROWS | HVD__OF_STRATEGY
 };
@@ -53,14 +53,15 @@ bool hvd__signature_equal(const struct hvd__signature *a,
 uint64_t hvd__signature_fingerprint(uint64_t before,
                                     const struct hvd__signature *signature);
 
-/* Returns the elements of the tensor; of one row where the first dimension
+/* Returns the elements of the tensor, or of one row if the first dimension
  * varies. The signature is valid, so there is no overflow. */
 int64_t hvd__signature_count(const struct hvd__signature *signature);
 size_t hvd__signature_bytes(const struct hvd__signature *signature);
 /* Returns the bytes of one row. */
 size_t hvd__signature_row_bytes(const struct hvd__signature *signature);
 
-/* "allreduce sum float32 [17,3]" into text, cut to size. Returns text. */
+/* Writes a text like "allreduce sum float32 [17,3]" into text, cut to size.
+ * Returns text. */
 const char *hvd__signature_print(const struct hvd__signature *signature,
                                  char *text, size_t size);
 

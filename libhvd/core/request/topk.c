@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * topk.c - a compression that sends only the largest values. It keeps the rest
- * and adds it to the next ones (error feedback), so that nothing is lost, only
- * late.
+ * and adds it to the next ones (error feedback), so that values are delayed but
+ * not lost.
  *
  * Sources: Strom, Scalable distributed DNN training using commodity GPU cloud
  * computing (2015); Stich, Cordonnier and Jaggi, Sparsified SGD with memory
@@ -57,8 +57,9 @@ static void swap_values(float *a, float *b)
     *b = t;
 }
 
-/* The value that would be at place k if v were sorted, largest first. v is
- * rearranged. Three-way partition: many equal values cost no more. */
+/* Returns the value that would be at place k if v were sorted, largest first.
+ * Rearranges v. The partition is three-way, so many equal values cost no more.
+ */
 static float select_largest(float *v, int64_t n, int64_t k)
 {
     int64_t low = 0, high = n - 1;
@@ -84,8 +85,8 @@ static float select_largest(float *v, int64_t n, int64_t k)
     return v[low];
 }
 
-/* NaN and infinity would stay in the memory for ever: they count as the
- * largest, and go. */
+/* NaN and infinity would stay in the memory forever, so they count as the
+ * largest values and are sent. */
 static float magnitude(float value)
 {
     return isnan(value) ? INFINITY : fabsf(value);
