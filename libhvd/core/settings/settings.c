@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * settings.c - reads the environment, strictly: a value that is not understood
- * is an error, for a default in its place would be noticed much later. world.c
- * calls it on each rank; hvd-info lists the settings.
+ * settings.c - reads the environment strictly: a value that is not understood
+ * is an error, because a default in its place would be noticed much later.
+ * world.c calls it on each rank; hvd-info lists the settings.
  */
 #include "core/settings/settings.h"
 
@@ -74,7 +74,8 @@ static int parse_decimal(const char *text, double *value, const char **rest)
         *value = 10 * *value + (text[i] - '0');
         scale *= point ? 10 : 1;
     }
-    *value /= scale; /* both exact, and this rounded once, up to 15 digits */
+    *value /= scale; /* up to 15 digits both operands are exact, so the result
+                        is rounded once */
     *rest = text + length;
     return HVD_OK;
 }
@@ -179,7 +180,7 @@ static int parse_level(const char *variable, const char *text,
             *level = (enum hvd__log_level)i;
             return HVD_OK;
         }
-    if (strcasecmp(text, "fatal") == 0) { /* Horovod's */
+    if (strcasecmp(text, "fatal") == 0) { /* Horovod's name */
         *level = HVD__LOG_ERROR;
         return HVD_OK;
     }
@@ -192,7 +193,7 @@ static int parse_level(const char *variable, const char *text,
 /* ---------------------------------------------------------------- all of them
  */
 
-/* Returns the value that counts, and the variable it is from; NULL: the
+/* Returns the value that applies and the variable that gave it, or NULL for the
  * default. */
 static const char *given(const char *variable, const char *fallback,
                          const char **origin)
@@ -207,7 +208,7 @@ static const char *given(const char *variable, const char *fallback,
     return text && *text ? text : NULL;
 }
 
-/* Horovod's switch for what is a time of 0 here. */
+/* Horovod has a switch where this library uses a time of 0. */
 static int read_stall_disable(struct hvd__settings *settings)
 {
     const char *variable = "HOROVOD_STALL_CHECK_DISABLE";
@@ -223,13 +224,13 @@ static int read_stall_disable(struct hvd__settings *settings)
 }
 
 /*
- * Ranges of values that are understood and cannot be meant. Bounds are as a
- * person would give them; "": there is none. A setting that is not here takes
- * whatever its kind can express.
+ * Ranges outside of which a value is understood but surely a mistake. Bounds
+ * are written as in the environment; "": no bound. A setting that is not listed
+ * accepts every value of its kind.
  */
 static const struct range {
     const char *variable;
-    bool takes_zero; /* beside what lies between the bounds */
+    bool takes_zero; /* 0 is accepted in addition to the range */
     const char *least, *most;
     const char *why;
 } ranges[] = {
@@ -272,7 +273,7 @@ static int out_of_range(const struct range *range, const char *origin,
         range->takes_zero && !above ? "; 0 switches this off" : "");
 }
 
-/* A setting's value, read from text, which is from the variable origin. Only
+/* Reads a setting's value from text, which the variable origin gave. Only
  * numbers of 64 bits have ranges. */
 static int check_range(const char *variable, const char *origin,
                        const char *text, const void *field)
@@ -312,7 +313,7 @@ int hvd__settings_read(struct hvd__settings *settings)
 {
     const char *text, *origin;
 
-    /* Defaults first, all of them: a failure leaves no field unset. */
+    /* All defaults are set first, so that a failure leaves no field unset. */
 #define X(variable, field, kind, standard, fallback, fallback_kind, meaning)   \
     HVD_TRY(parse_##kind(variable, standard, &settings->field));
     HVD__SETTINGS(X)
@@ -359,8 +360,8 @@ static const char *const variables[] = {
 
 enum { NVARIABLES = sizeof variables / sizeof *variables, NAME_MAX_ = 64 };
 
-/* Returns the number of edits that make one of the other: Levenshtein's
- * distance. */
+/* Returns the number of edits that turn one text into the other (the
+ * Levenshtein distance). */
 static int distance(const char *a, const char *b)
 {
     int row[NAME_MAX_ + 1], n = (int)strlen(b);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * settings.h - the environment variables of the library: one list, from which
- * parsing, messages, hvd-info and the documentation's table are made. It is the
+ * settings.h - the environment variables of the library. Parsing, messages,
+ * hvd-info and the documentation's table are made from one list. This is the
  * door of the room core/settings, which needs no other room of core.
  */
 #ifndef HVD_CORE_SETTINGS_H
@@ -13,13 +13,13 @@
 
 #include "base/log.h"
 
-/* Room for a path or another text. */
+/* The size of a path or another text. */
 enum { HVD__SETTING_TEXT = 512 };
 
 /*
- * X(variable, field, kind, default, fallback, its kind, meaning). A fallback
- * is Horovod's name for the same, read if ours is not set; it may count in
- * another unit. "" and the same kind: there is none.
+ * X(variable, field, kind, default, fallback, its kind, meaning). fallback is
+ * Horovod's name of the variable, which is read if the first is not set; it may
+ * use another unit. If there is none, fallback is "" and its kind is the same.
  */
 #define HVD__SETTINGS(X)                                                       \
     X("HVD_FUSION_THRESHOLD", fusion_threshold, bytes, "64MB",                 \
@@ -99,32 +99,35 @@ struct hvd__settings {
     enum hvd__log_level log_level;
 };
 
-/* Read all of them; HVD_ERR_CONFIG names variable, value and what is
- * accepted. Settings that are not set have their default, also on failure.
- * The kernels are chosen at once: that is each process's own affair, for the
- * results are the same. */
+/* Reads all settings. On HVD_ERR_CONFIG the message names the variable, its
+ * value and the accepted values. Settings that are not set have their defaults,
+ * also on failure. The kernels are chosen at once; processes may differ in
+ * them, because the results are the same. */
 int hvd__settings_read(struct hvd__settings *settings);
 
-/* One setting, as a person reads it. Texts are valid during the call. */
+/* Receives one setting in readable form. The texts are valid during the call.
+ */
 typedef void hvd__setting_visitor(void *context, const char *variable,
                                   const char *value, const char *origin,
                                   const char *meaning);
 
-/* All of them in the order of the list: value as it was given, origin
- * "default" or the variable it is from. */
+/* Calls visit for all settings in the order of the list. value is as it was
+ * given; origin is "default" or the variable that gave the value. */
 void hvd__settings_each(hvd__setting_visitor *visit, void *context);
 
-/* A variable of the environment that begins with HVD_ and that nobody knows,
- * with the name that is most like it, as one line into text; false: there is
- * none. */
+/* Finds an unknown variable of the environment that begins with HVD_ and writes
+ * it, with the most similar known name, as one line into text. Returns false if
+ * there is none. */
 bool hvd__settings_stray(char *text, size_t size);
 
-/* A number of bytes: digits, then nothing, B, or K, M, G, T with or without
- * B or iB, in any case, all powers of 1024. HVD_ERR_CONFIG without text. */
+/* Parses a number of bytes: digits, then nothing, B, or K, M, G, T with or
+ * without B or iB, in upper or lower case, all powers of 1024. Fails with
+ * HVD_ERR_CONFIG without a message. */
 int hvd__parse_bytes(const char *text, size_t *bytes);
 
-/* A time, not negative: a decimal number, then nothing (seconds), ns, us, ms,
- * s, m (or min) or h. HVD_ERR_CONFIG without text. */
+/* Parses a time that is not negative: a decimal number, then nothing (seconds),
+ * ns, us, ms, s, m (or min) or h. Fails with HVD_ERR_CONFIG without a message.
+ */
 int hvd__parse_duration(const char *text, int64_t *ns);
 
 #endif
