@@ -7,9 +7,9 @@
  * of arrays makes scalar code: one element at a time, one instruction for each
  * load, store and operation, and a branch that counts; pointers advance with
  * the accesses. A compiler that knows it makes vectors of 8 bytes, one
- * instruction at a time, in loops that are unrolled four times. Code
- * instructions of the loop by hand issues memory accesses and arithmetic in the
- * same bundles, and hardware counts its loops.
+ * instruction at a time, in loops that are unrolled four times. Code by hand
+ * issues memory accesses and arithmetic in the same bundles, and hardware
+ * counts its loops.
  */
 #include "ipu/rows.h"
 
@@ -17,7 +17,7 @@ enum code { SCALAR, COMPILED, BY_HAND, NCODES };
 
 static const struct {
     const char *what[NCODES];
-    int32_t loads, stores, arithmetic; /* by hand */
+    int32_t loads, stores, arithmetic; /* instructions of code by hand */
     /* Compiled code moves 8 bytes, or one element, with each of these: */
     int32_t compiled_loads, compiled_arithmetic;
 } kernels[] = {

@@ -85,7 +85,7 @@ struct net_case {
     int32_t replicas, stages; /* the network has replicas * stages IPUs */
     int32_t mini_batches;     /* mini-batches per update */
     int32_t io_tiles;         /* tiles per chip that only serve the host */
-    double published; /* samples per second rate of the system; 0: none */
+    double published;         /* samples per second of the system; 0: none */
 };
 
 /* The cases; ends with a NULL name. */
@@ -99,7 +99,7 @@ struct net_result {
     int64_t parameters; /* parameters of that stage */
     int64_t boundary;   /* elements sent to the next stage */
     int64_t cycles;
-    double samples_per_second; /* of the system */
+    double samples_per_second; /* rate of the system */
     double tflops;             /* rate of one IPU */
     double utilisation;        /* tflops / peak */
     /* Shares of the time: the mean tile computes; it waits for the busiest

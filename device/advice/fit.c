@@ -56,8 +56,7 @@ static bool is_alive(const struct place *p, const struct ipu__block *block)
     return block->birth <= p->step && p->step <= block->death;
 }
 
-/* ------------------------------------------------------- contents of the tile
- */
+/* --------------------------------------------------- contents of the tile */
 
 struct tenant {
     int32_t block;

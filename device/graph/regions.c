@@ -72,7 +72,7 @@ int ipu__node_needs(const ipu_graph *g, const struct ipu__node *node,
     return n;
 }
 
-/* ----------------------------------------------------- checks of the graph */
+/* ---------------------------------------------------- checks of the graph */
 
 static int check_graph(const ipu_graph *graph)
 {

@@ -27,7 +27,7 @@
 #include "report/analysis.h"
 #include "report/text.h"
 
-/* Only the candidates with the largest share bytes on the fullest tile are
+/* Only the candidates with the largest share on the fullest tile are
  * examined. */
 enum { MOST_CANDIDATES = 48 };
 
@@ -36,7 +36,7 @@ enum remedy { RECOMPUTE, IN_PLACE, OFFLOAD };
 struct peak {
     const struct ipu__program *p;
     int32_t step, tile;
-    int64_t bytes; /* on the fullest tile */
+    int64_t bytes; /* bytes on the fullest tile */
 };
 
 /* Returns true if the remedy takes the block away from the step. */

@@ -10,9 +10,9 @@
  * counts. With n = 0 the accumulator's old content is not read: it needs no
  * zeroing after an update, and a NaN in it does not outlive an update.
  *
- * There are two nodes. "accumulate", these nodes run each time, writes the
- * accumulator; "accumulated", of the update region, is the same memory under
- * another name: whatever reads it is in the region, too.
+ * There are two nodes. "accumulate" runs each time and writes the accumulator;
+ * "accumulated", of the update region, is the same memory under another name:
+ * its readers are in the region, too.
  */
 #include <stdio.h>
 #include <strings.h>
@@ -168,7 +168,7 @@ static ipu_tensor accumulate(ipu_graph *g, int32_t variable,
 
     if (status < 0)
         return ipu__invalid(g, status);
-    g->region = 0; /* in each run */
+    g->region = 0; /* the node runs each time */
     gradient = cast_to(g, gradient, dtype);
     sum = gradient;
     if (r.due >= 0) {

@@ -10,13 +10,12 @@
  * and by increase otherwise, unless it would leave [1, maximum); then counting
  * begins anew.
  *
- * Unlike there, gradients of all dtypes are counted, not only those largest
- * number of float16: gradients of weights that are kept in float32 and cast for
- * the forward pass are float32, but have been float16. NaN counts as an
- * overflow; on the chip, float16 saturates and gives no NaN. The division is in
- * float32, even if the gradient is then rounded to float16. The graph also
- * computes whether all gradients were finite, so that a program can skip the
- * update.
+ * Unlike there, gradients of all dtypes are counted, not only those of float16:
+ * gradients of weights that are kept in float32 and cast for the forward pass
+ * are float32, but have been float16. NaN counts as an overflow; on the chip,
+ * float16 saturates and gives no NaN. The division is in float32, even if the
+ * gradient is then rounded to float16. The graph also computes whether all
+ * gradients were finite, so that a program can skip the update.
  */
 #include <stdio.h>
 
@@ -24,7 +23,7 @@
 #include "graph/graph.h"
 #include "ops/op.h"
 
-static const double LARGEST = 65504; /* of float16 */
+static const double LARGEST = 65504; /* largest number of float16 */
 
 static const ipu_loss_scaling_options usual = {sizeof usual, 8,    1, 2, 0.5,
                                                32768,        1e-5, 0, 0};

@@ -104,8 +104,8 @@ int weights_save(const char *path, const struct model *model,
 struct reading {
     const char *path;
     FILE *file;
-    int64_t first; /* first byte bytes of the data */
-    int64_t bytes; /* of the data */
+    int64_t first; /* first byte of the data */
+    int64_t bytes; /* bytes of the data */
     json_t *header;
 };
 

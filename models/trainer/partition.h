@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * partition.h - the spread of a network over several IPUs, and the figures time
- * of the modelled chips. stages.c makes the stages.
+ * partition.h - the spread of a network over several IPUs, and the figures of
+ * the modelled chips. stages.c makes the stages.
  */
 #ifndef MODELS_PARTITION_H
 #define MODELS_PARTITION_H
@@ -21,7 +21,7 @@ struct partition_stats {
     int ipus; /* IPUs of all replicas */
     int64_t mini_batches, updates, slots;
     double idle;             /* share of the IPUs' time, 0 to 1 */
-    double seconds;          /* of the modelled chips */
+    double seconds;          /* time of the modelled chips */
     int64_t stash_bytes;     /* most that wait at a time on one IPU */
     int64_t tile_bytes;      /* used, on the fullest tile */
     int64_t bytes_per_tile;  /* a tile has */

@@ -23,7 +23,7 @@
 #include "base/error.h"
 #include "compiler/program.h"
 
-/* -------------------------------------------------- predecessors */
+/* ----------------------------------------------------------- predecessors */
 
 static int add_pred(struct ipu__sections *p, int32_t m, int32_t pred)
 {
