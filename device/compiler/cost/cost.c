@@ -172,7 +172,7 @@ static int32_t arithmetic_of(const struct ipu__step_op *part,
                            : work->arithmetic;
 }
 
-/* Counts what a part loads from elsewhere, and stores for others. */
+/* Counts the values that a part loads from elsewhere, and stores for others. */
 static void count_accesses(const struct ipu_executable *e,
                            const struct ipu__step *step, int32_t k,
                            struct ipu__work *all)
@@ -404,7 +404,7 @@ static int count_streams(struct ipu_executable *e)
     return IPU_OK;
 }
 
-/* Finds what each step fetches. */
+/* Finds the data that each step fetches. */
 static int find_received(struct ipu_executable *e)
 {
     struct ipu__received r = {0};

@@ -87,7 +87,7 @@ static void note_fetch(struct ipu__received *r, const struct fetch *f)
     r->given += (all + f->from.used - 1) / f->from.used;
 }
 
-/* ------------------------------------------------------------- what moves */
+/* ------------------------------------------------------------------ moves */
 
 static int64_t element_bytes(const struct ipu_executable *e, int32_t v)
 {

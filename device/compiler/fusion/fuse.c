@@ -67,7 +67,7 @@ struct fuser {
     int32_t nsteps;
 };
 
-/* ----------------------------------------------------------- what is known */
+/* ------------------------------------------------------------ known facts */
 
 /* Counts reads by loops and by queues. */
 static void count_uses_of_loops(struct fuser *f)
@@ -122,13 +122,13 @@ static bool made_here(const struct fuser *f, int32_t v)
     return f->stamp[v] == f->number;
 }
 
-/* Returns whether what comes after the group makes a value, or assigns it. */
+/* Returns whether a step after the group makes a value, or assigns it. */
 static bool is_made_late(const struct fuser *f, int32_t v)
 {
     return f->late[f->root[v]] == 2 * f->number + 1;
 }
 
-/* Returns whether what comes after the group uses a value. */
+/* Returns whether a step after the group uses a value. */
 static bool is_used_late(const struct fuser *f, int32_t v)
 {
     return f->late[f->root[v]] >= 2 * f->number;
@@ -179,7 +179,7 @@ static bool views_fit(const struct fuser *f, const struct ipu__step_op *part)
              count_of(f, v) != 1))
             return false;
         /* A value that is made here, or that a variable becomes, has only the
-         * block at hand. */
+         * current block. */
         if (made_here(f, v) && view != IPU__WHOLE)
             return false;
         if (f->assigned[f->root[v]] == f->number || is_made_late(f, v))

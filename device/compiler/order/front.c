@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 
-/* ----------------------------------------------------- what a unit changes */
+/* ------------------------------------------------------ changes by a unit */
 
 int64_t ipu__unit_reused(const struct ipu__order_problem *o,
                          const struct ipu__order_unit *u, uint64_t dying)
@@ -144,7 +144,7 @@ int64_t ipu__front_without(const struct ipu__front *f, int32_t unit)
     return more;
 }
 
-/* ---------------------------------------------------------- what can be run */
+/* ----------------------------------------------------- units that can run */
 
 void ipu__front_add_if_ready(const struct ipu__front *f, int32_t unit,
                              int32_t most, int32_t *units, int32_t *count)

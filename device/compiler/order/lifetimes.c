@@ -15,7 +15,7 @@
 #include "compiler/order/order.h"
 #include "compiler/program.h"
 
-/* ------------------------------------------------------- what steps touch */
+/* ------------------------------------------------------ accesses of steps */
 
 static void touch_value(struct ipu__lifetimes *c, struct ipu__span *list,
                         int32_t value)
@@ -146,8 +146,7 @@ static void find_ends(struct ipu__lifetimes *c)
             needed_until(c, e->feeds[i].values[k], e->nsteps);
 }
 
-/* Finds from when to when each storage is needed, and what is alive between two
- * steps. */
+/* Finds the lifetime of each storage, and the bytes alive between two steps. */
 static void find_storages(struct ipu__lifetimes *c)
 {
     const struct ipu_executable *e = c->e;

@@ -3,8 +3,8 @@
  * order.h - steps in an order that needs less memory.
  *
  *     order.c             takes the sections of the program one by one
- *     lifetimes.c         what steps touch, and from when to when memory is
- *                         needed for it
+ *     lifetimes.c         the accesses of steps, and the lifetime of the memory
+ *                         for them
  *     section.c           a section as a problem: units that wait for each
  *                         other, and (section_storages.c) storages that live
  *                         from the unit that makes them to the last user

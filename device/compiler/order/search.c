@@ -54,7 +54,7 @@ static int find_order(struct search *s, int32_t round, int64_t allowed)
     return IPU_OK;
 }
 
-/* Returns what no order can do without: each unit has what it uses and makes.
+/* Returns a lower bound for all orders: each unit has what it uses and makes.
  */
 static int64_t least_peak(const struct ipu__order_problem *o)
 {

@@ -194,7 +194,8 @@ static int find_reuses(struct ipu__sections *p, struct ipu__order_unit *u,
     return offer_reuse(p, u, step->inputs[step->op->in_place], step->output);
 }
 
-/* Drops what a unit makes and nobody else uses: it is inside the unit. */
+/* Drops storages that a unit makes and no other unit uses: they are inside the
+ * unit. */
 static void drop_inside(struct ipu__order_problem *o, struct ipu__order_unit *u)
 {
     int32_t count = 0;

@@ -92,7 +92,7 @@ struct ipu__valleys {
     int32_t depth;
 };
 
-/* ---------------------------------------------------------- what can be run */
+/* ----------------------------------------------------- units that can run */
 
 /* Returns the unit that ran so long ago, on the path or before; or IPU__NONE.
  */
@@ -270,7 +270,7 @@ static void expand_node(struct ipu__valleys *s, int32_t node)
 }
 
 /* Returns the node of a valley, or of all units that are left; -1 if it found
- * none in so many looks. */
+ * none in that many looks. */
 static int32_t find_valley(struct ipu__valleys *s, bool deep, int32_t looks)
 {
     int64_t live = s->front.live;

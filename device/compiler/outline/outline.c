@@ -20,8 +20,9 @@
  * same tiles, which align.c sees to when tensors are placed.
  *
  * Memory that is free has no value. So code is shared only where a program
- * would not fit otherwise, but could, and only as much as it takes: first what
- * costs nothing, then what costs the fewest cycles for the bytes it saves.
+ * would not fit otherwise, but could, and only as much as it takes: first
+ * operands that cost nothing, then those that cost the fewest cycles for the
+ * bytes they save.
  */
 #include "compiler/outline/outline.h"
 
@@ -34,7 +35,7 @@
 #include "compiler/placement/spread.h"
 #include "target/cost.h"
 
-/* Rounds in which more is shared, since what is copied takes room, too. */
+/* Rounds in which more is shared, since copies take memory, too. */
 enum { MOST_ROUNDS = 4 };
 
 /* ------------------------------------------------------------------ places */
@@ -134,7 +135,7 @@ static int32_t gather_blocks(struct places *p, const int32_t *blocks, int32_t n)
     return count;
 }
 
-/* Puts what was gathered at one place. */
+/* Puts the gathered blocks at one place. */
 static void put_together(struct places *p, int32_t count)
 {
     for (int32_t i = 0; i < count; i++) {
@@ -370,7 +371,7 @@ static bool is_too_full(const struct outliner *o, const struct group *g,
            o->e->target.bytes_per_tile;
 }
 
-/* Shares until so many bytes of code are saved. Returns 1 if they are, 0 if
+/* Shares until that many bytes of code are saved. Returns 1 if they are, 0 if
  * not. */
 static int share_bytes(struct outliner *o, int64_t wanted)
 {

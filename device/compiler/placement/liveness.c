@@ -35,7 +35,7 @@ static void needed_at(struct ipu__value *value, int32_t step)
         value->death = step;
 }
 
-/* Notes what a loop's step needs and makes. */
+/* Notes the values that a loop's step needs and makes. */
 static void find_loop_lifetimes(struct ipu_executable *e, int32_t i)
 {
     const struct ipu__step *step = &e->steps[i];
@@ -53,7 +53,7 @@ static void find_loop_lifetimes(struct ipu_executable *e, int32_t i)
     }
 }
 
-/* Keeps what queues get until the end. */
+/* Keeps the values of queues until the end. */
 static void find_enqueued(struct ipu_executable *e)
 {
     for (int32_t i = 0; i < e->nfeeds; i++)
@@ -97,7 +97,7 @@ static void find_lifetimes(struct ipu_executable *e)
             e->values[v].death = e->nsteps;
 }
 
-/* Notes what a part of step i needs. */
+/* Notes the values that a part of step i needs. */
 static void note_needs(const struct ipu__step_op *part, int32_t i,
                        int32_t *needs)
 {

@@ -248,7 +248,7 @@ int ipu__check_shards(const struct ipu_executable *e)
 
 /* ---------------------------------------------------------------- transfers */
 
-/* Adds what is sent to one chip. */
+/* Adds the bytes that are sent to one chip. */
 static int add_transfers(const ipu_executable *e, const ipu_system *system,
                          int32_t shard, struct uses *uses,
                          ipu_sharding_info *sum)

@@ -50,7 +50,7 @@ static void move_cycles(int64_t *one, int64_t *sum, int64_t number,
     ipu__add_times(sum, number, runs);
 }
 
-/* Takes steps of update regions, which run every so many times only, out of one
+/* Takes steps of update regions, which run only every count-th time, out of one
  * iteration. */
 static void take_updates(const ipu_executable *e, int64_t times,
                          ipu_program_cycles *one, ipu_program_cycles *sum)

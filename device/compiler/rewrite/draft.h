@@ -2,7 +2,7 @@
 /*
  * draft.h - a graph that passes may change: a copy of the user's, which owns
  * its arrays. Names and data of constants are still the user's; the draft owns
- * what passes add.
+ * the additions of the passes.
  */
 #ifndef IPU_COMPILER_REWRITE_DRAFT_H
 #define IPU_COMPILER_REWRITE_DRAFT_H
@@ -20,13 +20,11 @@ struct ipu__draft {
 int ipu__draft_init(struct ipu__draft *draft, const ipu_graph *graph);
 void ipu__draft_fini(struct ipu__draft *draft);
 
-/* The passes over a draft. Each leaves nodes that nobody needs any more;
+/* The passes over a draft. Each leaves nodes that are no longer needed;
  * scheduling drops them. */
-int ipu__fold(
-    struct ipu__draft *draft); /* computes what is made of constants */
-int ipu__simplify(struct ipu__draft *draft); /* drops what changes nothing */
-int ipu__merge(
-    struct ipu__draft *draft); /* computes once what is computed twice */
+int ipu__fold(struct ipu__draft *draft); /* computes values made of constants */
+int ipu__simplify(struct ipu__draft *draft); /* drops ops without an effect */
+int ipu__merge(struct ipu__draft *draft);    /* merges equal nodes */
 /* Moves variables to streaming memory and adds nodes that load them, for the
  * executable's target. Sets the executable's spared_bytes. */
 int ipu__offload(struct ipu__draft *draft, struct ipu_executable *executable);

@@ -143,7 +143,7 @@ static bool depends_on_place(const struct ipu__op *op)
            op == &ipu__random_normal;
 }
 
-/* Notes what is known of a tensor that is not computed. */
+/* Notes the known elements of a tensor that is not computed. */
 static void look_at_tensor(struct folder *f, int32_t t)
 {
     const struct ipu__tensor *tensor = &f->draft->graph.tensors[t];

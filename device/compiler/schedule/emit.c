@@ -213,7 +213,7 @@ int ipu__emit_assign(struct ipu__emitter *m, const struct ipu__assign *a)
     return IPU_OK;
 }
 
-/* Adds the code of a queue, with room for so many values. */
+/* Adds the code of a queue, with room for that many values. */
 static struct ipu__feed_code *add_feed(struct ipu__emitter *m, int32_t count)
 {
     struct ipu__feed_code *feed = &m->e->feeds[m->e->nfeeds];

@@ -23,7 +23,7 @@ struct ipu__required {
     bool *wanted;                /* [nodes], where there are effects */
     int32_t *looked;             /* [nodes]: the last look that came by */
     int32_t look;                /* its number */
-    int32_t *nodes;              /* [nodes]: what the last look found */
+    int32_t *nodes;              /* [nodes]: result of the last search */
     int32_t count;
     /* Nodes that read each variable, in whatever state: readers from number
      * first[tensor] to first[tensor + 1], ascending. */
