@@ -9,8 +9,8 @@
 #include "target/plans.h"
 #include "target/target.h"
 
-/* Compiles, and says what would help if the program does not fit. plans: those
- * of the first compilation serve the ones that advice needs. */
+/* Compiles, and lists remedies if the program does not fit. plans: those of the
+ * first compilation serve the ones that advice needs. */
 static int compile_to_fit(const ipu_graph *graph,
                           const ipu_compile_options *options,
                           struct ipu__plans *plans, ipu_executable **executable)

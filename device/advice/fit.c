@@ -126,7 +126,7 @@ struct remedies {
     struct line *line;
     struct ipu__trial trial;
     ipu_remedy plain;   /* the program without any */
-    bool hopeless;      /* the remedy at hand */
+    bool hopeless;      /* the current remedy */
     struct line cannot; /* an impossible remedy, with the reason */
 };
 
@@ -257,7 +257,7 @@ static struct place worst_place(const struct ipu_executable *e)
     return p;
 }
 
-/* Describes what there is too much of on the fullest tile. */
+/* Describes the excess on the fullest tile and its contents. */
 static void describe_worst(struct line *line, const struct place *p)
 {
     const struct ipu_executable *e = p->e;

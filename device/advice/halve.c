@@ -3,7 +3,7 @@
  * halve.c - changes a graph of float32 to float16. remedy.c calls it.
  *
  * Scalars stay as they are. So do statistics of halves, which are float32, and
- * what is made of them.
+ * tensors made of them.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -29,7 +29,7 @@
 #include "target/target.h"
 #include "training/recompute.h"
 
-/* ----------------------------------------------------- what is compiled */
+/* ------------------------------------------------------ compiled programs */
 
 /* Measures a program on several chips: the fullest, and what passes between
  * them. */
@@ -55,7 +55,7 @@ static int measure_shards(const struct ipu_executable *e, ipu_remedy *remedy)
     return IPU_OK;
 }
 
-/* Returns the streaming cycles of so many runs, one of which has an update.
+/* Returns the streaming cycles of that many runs, one of which has an update.
  * cycles: of a run with an update. */
 static int64_t streaming_of(const struct ipu_executable *e, int64_t cycles,
                             int runs)
@@ -166,8 +166,7 @@ static int measure_graph(const struct ipu__trial *t, const ipu_graph *g,
     return status;
 }
 
-/* --------------------------------------------------- what is done to a graph
- */
+/* ----------------------------------------------------- changes of a graph */
 
 /* A change to a copy of the graph. */
 typedef int (*change_fn)(ipu_graph *g, int32_t parts);

@@ -58,8 +58,7 @@ struct stage {
     int32_t number;
 };
 
-/* ------------------------------------------------------------- which is what
- */
+/* --------------------------------------------------------- kinds of nodes */
 
 static bool is_source(const ipu_graph *g, int32_t n)
 {
@@ -83,7 +82,7 @@ static int find_loss(struct plan *p)
     return IPU_OK;
 }
 
-/* Marks what the marked nodes need. */
+/* Marks the nodes that the marked nodes need. */
 static void mark_inputs(const ipu_graph *g, bool *nodes)
 {
     for (int32_t n = g->nnodes - 1; n >= 0; n--)
