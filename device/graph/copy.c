@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A second graph like the first, to try on it what would help: with the bodies
+/* A second graph like the first, on which remedies are tried: with the bodies
  * of its loops, which are copied too, and the same queues, of which it has a
  * share. */
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static int32_t *copy_indices(const int32_t *indices, int32_t count)
     return copy_array(indices, indices ? count : 0, sizeof *indices);
 }
 
-/* ------------------------------------------------- what every graph has */
+/* --------------------------------------------------- parts of every graph */
 
 /* Copies the tensors with their names and elements. Returns false without
  * memory. */

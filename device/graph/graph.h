@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * graph.h - tensors and nodes: what the program wants. The door of this room.
+ * graph.h - tensors and nodes: the program as its author wrote it. The door of
+ * this room.
  *
  * A graph is two growing arrays, tensors and nodes, both in an order in which
  * they can be computed: a node comes after the nodes that make its inputs. The
@@ -10,8 +11,8 @@
  * The first failure of a builder stays in the graph and stops all building;
  * ipu_compile reports it.
  *
- * The body of a loop is a graph of its own, which the loop's node owns. Tensors
- * of the graph around it that it uses are imported (bodies.c).
+ * The body of a loop is a separate graph, which the loop's node owns. Tensors
+ * of the outer graph that it uses are imported (bodies.c).
  *
  * Indices are -1 where there is none. Members that files keep by leaving out
  * zeros (file/members.h) are an index + 1 instead, and 0 where there is none:

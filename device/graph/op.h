@@ -122,9 +122,9 @@ struct ipu__op {
      * there are no parts. */
     int (*run_in_parts)(const struct ipu__call *call, ipu__done *done,
                         void *context);
-    /* Sets the work that the op asks of the chip. NULL: none, if it is an
-     * alias; sums, if the output is smaller than an input; else one instruction
-     * for each vector of the output. */
+    /* Sets the work of the op on the chip. NULL: none, if it is an alias; sums,
+     * if the output is smaller than an input; else one instruction for each
+     * vector of the output. */
     void (*cost)(const struct ipu__call *call, struct ipu__work *work);
     /* Sets which elements of input i become which of the output. NULL: the op
      * does more than move them. */
