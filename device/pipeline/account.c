@@ -60,7 +60,7 @@ static int link_cycles(const struct ipu_pipeline *p, int32_t from, int32_t to,
         return IPU_OK;
     IPU_TRY(ipu__send_cycles(&p->system, from, to, bytes, &c));
     *sum_bytes += bytes;
-    *sum_cycles += c.exchange; /* all IPUs meet once per slot anyway */
+    *sum_cycles += c.exchange; /* all IPUs synchronise once per slot anyway */
     return IPU_OK;
 }
 

@@ -214,7 +214,7 @@ static int check_collectives(const struct ipu_pipeline *p)
     return IPU_OK;
 }
 
-/* Makes everything but what runs need. */
+/* Makes everything except the parts that only runs need. */
 static int plan_pipeline(struct ipu_pipeline *p, const ipu_pipeline_options *o)
 {
     IPU_TRY(take_options(p, o));

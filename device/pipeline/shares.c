@@ -48,7 +48,7 @@ void ipu__share_name(const char *variable, char *name)
     snprintf(name, IPU__NAME_MAX, "%.480s/gradient", variable);
 }
 
-/* ------------------------------------------------- what the optimizer makes */
+/* ----------------------------------------------- results of the optimizer */
 
 struct follow {
     const ipu_graph *graph;

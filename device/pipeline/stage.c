@@ -113,7 +113,7 @@ static int make_inputs(struct ipu__stage_part *part,
     return IPU_OK;
 }
 
-/* --------------------------------------------------------- what was built */
+/* ----------------------------------------------------------- built graphs */
 
 static int check_sources(const struct ipu__stage_part *part, int32_t ninputs)
 {
