@@ -2,9 +2,9 @@
 /*
  * pack.c - writes a profile as JSON.
  *
- * The document also holds what follows from the profile and ipu_profile_read
- * ignores: sentences, findings, sums, the peak. Other readers and the page then
- * need not compute them.
+ * The document also holds values that follow from the profile and that
+ * ipu_profile_read ignores: sentences, findings, sums, the peak. Other readers
+ * and the page then need not compute them.
  *
  * Every json function accepts NULL for a value that could not be made, so only
  * the last status of a chain matters.
@@ -74,7 +74,7 @@ static json_t *pack_blocks(const struct ipu__program *program)
     return array;
 }
 
-/* --------------------------------------------------- what follows from it */
+/* --------------------------------------------------------- derived values */
 
 static json_t *pack_findings(const struct ipu__finding *list, int32_t count)
 {

@@ -97,8 +97,7 @@ static int add_programs(const struct ipu_pipeline *p, ipu_profile *profile)
     return IPU_OK;
 }
 
-/* ------------------------------------------------------------ what ran when
- */
+/* ----------------------------------------------------- tasks of the slots */
 
 static int add_events(const ipu_pipeline *p, ipu_profile *profile)
 {

@@ -17,7 +17,7 @@ int ipu__print_memory(const struct ipu__program *program,
 int ipu__print_cycles(const struct ipu__program *program,
                       struct ipu__text *text);
 
-/* Prints which chip ran what in which slot. */
+/* Prints the tasks of each chip in each slot. */
 int ipu__print_pipeline(const struct ipu_profile *profile,
                         struct ipu__text *text);
 

@@ -2,10 +2,11 @@
 /*
  * run.c - adds up the slots of a pipeline.
  *
- * All chips meet between slots. So a slot lasts as long as the stages of its
- * slowest chip, and the time that other chips wait is idle: chips without work,
- * because the pipeline fills or empties, and chips that are done early, because
- * stages differ. Updates follow the slots of stages and are counted separately.
+ * All chips synchronise between slots. So a slot lasts as long as the stages of
+ * its slowest chip, and the time that other chips wait is idle: chips without
+ * work, because the pipeline fills or empties, and chips that are done early,
+ * because stages differ. Updates follow the slots of stages and are counted
+ * separately.
  */
 #include "report/run.h"
 
