@@ -17,7 +17,7 @@
 
 #define REFUSE(...) ipu__fail(IPU_ERR_ARGUMENT, "config: " __VA_ARGS__)
 
-/* ------------------------------------------------------- what goes together */
+/* ------------------------------------------------------------ consistency */
 
 static bool is_model(const ipu_config *config)
 {

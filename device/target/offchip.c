@@ -104,7 +104,7 @@ static double wire_bytes(const ipu_target *chip, int64_t bytes)
     return (double)bytes + header * (double)ipu__ceil_div(bytes, PACKET_BYTES);
 }
 
-/* Cycles of one tile's turn, with so many bytes on the wire. */
+/* Returns the cycles of one tile's turn, with that many bytes on the wire. */
 static double turn_cycles(const ipu_target *chip, double wire)
 {
     return 2 * (double)ipu__mean_path(chip) +

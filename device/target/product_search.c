@@ -179,7 +179,7 @@ static void search_ways(const ipu_target *target, const ipu_product *d,
     *best = c;
 }
 
-/* Returns the product with so many groups of channels as one. */
+/* Returns the product with that many groups of channels as one. */
 static ipu_product combined(const ipu_product *d, int64_t groups)
 {
     ipu_product p = *d;
