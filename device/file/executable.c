@@ -421,7 +421,7 @@ static int get_program(struct ipu__reader *r, ipu_executable *e,
     return get_feeds(r, e);
 }
 
-/* Computes what follows from the rest and is not in the file. */
+/* Computes values that follow from the rest and are not in the file. */
 static int derive_rest(ipu_executable *e)
 {
     if (!e)
