@@ -5,9 +5,10 @@
  * The forward pass is a row of nodes, some of which make what the backward pass
  * reads. The row is cut into parts of about equal bytes of these, each at the
  * nearby place where the fewest bytes cross: a network of layers has such
- * places between layers. What crosses a cut is a checkpoint. For each number of
- * parts, the bytes alive at once are estimated as those of all checkpoints and
- * of the largest part; the number with the least bytes is taken.
+ * places between layers. A tensor that crosses a cut is a checkpoint. For each
+ * number of parts, the bytes alive at once are estimated as those of all
+ * checkpoints and of the largest part; the number with the least bytes is
+ * taken.
  *
  * Parts of equal size are not the optimum, but a few cuts more or fewer change
  * little near the best number, which is about the square root of the number of

@@ -49,8 +49,7 @@ struct rewriter {
     bool *marked;     /* [nodes]: in pending */
 };
 
-/* ---------------------------------------------------------- what is forward
- */
+/* ---------------------------------------------------------- forward nodes */
 
 static void mark_inputs(const ipu_graph *g, const struct ipu__node *node,
                         bool *nodes)
@@ -97,7 +96,7 @@ void ipu__find_forward(const ipu_graph *g, int32_t first, bool *forward)
         forward[n] = !forward[n];
 }
 
-/* ------------------------------------------------------- what is forgotten */
+/* ------------------------------------------------------ forgotten tensors */
 
 static bool has_checkpoints(const ipu_graph *g, const bool *forward)
 {
@@ -236,7 +235,7 @@ static void mark_pending(struct rewriter *r, const struct ipu__node *node,
     }
 }
 
-/* Copies what the node reads, and what that is made of. */
+/* Copies the tensors that the node reads, and all that they are made of. */
 static int copy_inputs(struct rewriter *r, const struct ipu__node *node)
 {
     int32_t count = 0;
