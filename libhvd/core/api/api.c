@@ -5,8 +5,8 @@
  *
  * A blocking call without a name first tries the shortest way (quick.c): the
  * calling thread posts the request into its slot, compares the slots of all
- * ranks, reduces and returns. The request table never sees it. Set a breakpoint
- * at hvd__quick_run.
+ * ranks, reduces and returns. The request table never sees it. To debug this
+ * path, set a breakpoint at hvd__quick_run.
  *
  * All other requests go through hvd__submit:
  *
@@ -20,9 +20,9 @@
  *     run/execute.c         in a lane, packed (pack.c), by transport/algo
  *     run/complete.c        status, callback, waiter
  *
- * Requests go by name only where ranks submit in different orders, with
- * HVD_EXPRESS=0, or among more than 8 ranks that share no memory:
- * agree/announce.c, coordinator.c, fuse.c and follow.c then stand between the
+ * Requests are agreed on by name only if ranks submit in different orders, with
+ * HVD_EXPRESS=0, or among more than 8 ranks that share no memory. They then
+ * pass through agree/announce.c, coordinator.c, fuse.c and follow.c between the
  * table and the lanes.
  */
 #include <errno.h>
@@ -45,7 +45,8 @@
 
 /* ------------------------------------------------------------------- submit */
 
-/* Adds what messages call a request or a group: "allreduce 'x'". */
+/* Adds the text by which messages name a request or a group: "allreduce 'x'".
+ */
 static void add_what(struct hvd__text *out, const char *what, const char *name)
 {
     hvd__text_add(out, "%s ", what);
@@ -66,12 +67,12 @@ static int blame_request(const hvd_request *given, const char *name, int status)
     return hvd__fail(status, "%s: %s", text, hvd_last_error());
 }
 
-/* Tells the other members that this submission was refused, so that they do not
- * wait for it. submission is taken; the last error stays. */
+/* Informs the other members that this submission was refused, so that they do
+ * not wait for it. Takes ownership of the submission; the last error stays. */
 static int refuse_submission(struct hvd__world *world,
                              struct hvd__submission *submission, int status)
 {
-    /* Joins do not meet by their number, so nobody waits for this one. */
+    /* Joins are not matched by their number, so no rank waits for this one. */
     if (submission->requests[0].signature.kind == HVD_JOIN) {
         hvd__submission_free(submission);
         return status;
@@ -109,8 +110,8 @@ bool hvd__checks_consistency(void)
     return world && world->engine.settings.consistency_check;
 }
 
-/* Finds the set of a request, of which we must be a member; NULL or not, it is
- * to be given back. */
+/* Finds the set of a request, of which this rank must be a member. The caller
+ * gives the set back, also on failure; it may be NULL. */
 static int find_set(struct hvd__world *world, const hvd_request *given,
                     struct hvd__set **set)
 {
@@ -127,7 +128,7 @@ static int find_set(struct hvd__world *world, const hvd_request *given,
     return HVD_OK;
 }
 
-/* Makes codes now: their sizes are announced. */
+/* Encodes now, because the sizes of codes are announced. */
 static int encode_request(const hvd_request *given,
                           struct hvd__request *request)
 {
@@ -162,14 +163,14 @@ static int add_request(const hvd_request *given, struct hvd__request *request)
     return HVD_OK;
 }
 
-/* Returns the number of a request, more or less. */
+/* Returns the approximate number of a request. */
 static int64_t number_of(const struct hvd__world *world)
 {
     return atomic_load_explicit(&world->engine.table.nentered,
                                 memory_order_relaxed);
 }
 
-/* The submission's time begins. A timeline wants to know it exactly. */
+/* Starts the clock of a submission. A timeline needs the exact time. */
 static void begin_submission(const struct hvd__world *world,
                              struct hvd__submission *submission)
 {
@@ -178,7 +179,7 @@ static void begin_submission(const struct hvd__world *world,
                         number_of(world));
 }
 
-/* bytes: of the name, which may be one of the library's own. */
+/* bytes is the length of the name, which may be one of the library's own. */
 static int submit_to(struct hvd__world *world, struct hvd__set *set,
                      const hvd_request *given, const char *name, size_t bytes,
                      hvd_handle *handle)
@@ -229,8 +230,8 @@ static int submit_request(struct hvd__world *world, const hvd_request *given,
     return status;
 }
 
-/* Submits the request if it is like one before. Returns true if it is; then
- * *status is its status. */
+/* Submits the request if it equals an earlier one. In that case returns true,
+ * and *status is its status. */
 static bool resubmit(struct hvd__world *world, const hvd_request *given,
                      const char *name, hvd_handle *handle, int *status)
 {
@@ -300,8 +301,8 @@ static int blame_member(const char *group, const char *label, int status)
                      hvd_last_error());
 }
 
-/* Checks what only members of a group must obey. taken: the names of those
- * before. */
+/* Checks the rules that apply only to members of a group. taken holds the names
+ * of the earlier members. */
 static int check_as_member(const hvd_request *given,
                            struct hvd__submission *submission, int i,
                            struct hvd__names *taken)
@@ -318,12 +319,12 @@ static int check_as_member(const hvd_request *given,
     return check_request(given, submission->set, &submission->requests[i]);
 }
 
-/* A group: requests that are submitted as one. */
+/* A group of requests that are submitted as one. */
 struct group {
-    const char *name;                   /* borrowed; NULL: by order */
+    const char *name;                   /* borrowed; NULL: unnamed */
     const hvd_request *const *requests; /* [n], borrowed */
     int32_t n;
-    bool trusted; /* the requests are of our own making */
+    bool trusted; /* the library made the requests */
 };
 
 static int add_member(const struct group *group,
@@ -461,7 +462,8 @@ static int no_waiting_here(void)
                      "a callback must not wait: submit and return");
 }
 
-/* Describes the result; memory of the library's goes to the caller. */
+/* Describes the result. The caller takes over output memory that the library
+ * allocated. */
 static void hand_over(struct hvd__request *request, hvd_tensor *output)
 {
     const struct hvd__signature *s = &request->signature;

@@ -2,11 +2,11 @@
 /*
  * check.c - checks whether a request is possible at all.
  *
- * Everything that one rank can judge alone is judged here, before anything
- * moves: sizes, ranges, NULL, overlap, what this version lacks. coordinator.c
- * judges what only all ranks together can: whether they mean the same. A
- * message names the argument and its value; api.c adds the tensor. api.c and
- * quick.c call it, on the thread that submits.
+ * Everything that one rank can check alone is checked here, before anything
+ * moves: sizes, ranges, NULL, overlap, and features that this version lacks.
+ * coordinator.c checks whether all ranks mean the same. A message names the
+ * argument and its value; api.c adds the tensor. api.c and quick.c call it, on
+ * the thread that submits.
  */
 #include "core/api/check.h"
 
@@ -24,7 +24,7 @@
 /* The most bytes of an object, so that sums of two sizes do not wrap. */
 #define BYTES_MAX ((uint64_t)PTRDIFF_MAX)
 
-/* The least that a request of any version has: that of 0.1. */
+/* The smallest size of a request in any version, which is that of 0.1. */
 #define FIRST_SIZE offsetof(hvd_request, process_set)
 
 void hvd_request_init(hvd_request *given, size_t size)
@@ -84,7 +84,7 @@ static int check_flags(const hvd_request *given)
     int32_t strange = given->flags & ~HVD_AVERAGE_CONTRIBUTORS;
 
     if (strange & HVD__OWN_FLAGS)
-        strange &= ~HVD__FORGED; /* which is our mark */
+        strange &= ~HVD__FORGED; /* the library's own mark */
     if (given->flags & ~known)
         return hvd__fail(HVD_ERR_UNSUPPORTED,
                          "flags 0x%x are none that version %s knows",
@@ -96,8 +96,8 @@ static int check_flags(const hvd_request *given)
     return HVD_OK;
 }
 
-/* A flag, a scale or a root that means nothing to a kind is a mistake: the
- * program expects something of it. */
+/* A flag, a scale or a root that a kind does not use is a mistake, because the
+ * program expects it to have an effect. */
 static int check_meaning(const hvd_request *given)
 {
     const hvd_kind kind = given->kind;
@@ -252,7 +252,7 @@ static int check_splits(const hvd_request *given, const struct hvd__set *set,
     return HVD_OK;
 }
 
-/* Returns the bytes that this rank gets, as far as they are known. */
+/* Returns the bytes that this rank receives, as far as they are known. */
 static size_t output_bytes(const struct hvd__request *request,
                            const struct hvd__set *set)
 {
@@ -270,7 +270,7 @@ static size_t output_bytes(const struct hvd__request *request,
     }
 }
 
-/* Returns true if this rank gets a result. */
+/* Returns true if this rank receives a result. */
 static bool gets_result(const struct hvd__request *request,
                         const struct hvd__set *set)
 {
@@ -312,9 +312,9 @@ static int check_overlap(const struct hvd__set *set,
     return HVD_OK;
 }
 
-/* Checks the capacity where it is known beforehand what the output must hold.
- * Where the rows of others count, pack_gather.c judges it when they have come.
- */
+/* Checks the capacity if the size of the result is known beforehand. If it
+ * depends on the rows of other ranks, pack_gather.c checks it when they are
+ * known. */
 static int check_capacity(const struct hvd__set *set,
                           const struct hvd__request *request)
 {
@@ -372,8 +372,8 @@ static int take_memory(void **memory, size_t bytes)
     return *memory ? HVD_OK : hvd__fail_memory(bytes);
 }
 
-/* Makes memory for requests that are in place where the algorithm is not: the
- * input is copied, or the output is made elsewhere first. */
+/* Allocates memory for in-place requests whose algorithm does not work in
+ * place: the input is copied, or the output is made elsewhere first. */
 static int make_room(const struct hvd__set *set, struct hvd__request *request)
 {
     const struct hvd__signature *s = &request->signature;
@@ -412,7 +412,7 @@ static int check_root(const hvd_request *given, const struct hvd__set *set)
                      (int)given->root, hvd__set_print(set, text, sizeof text));
 }
 
-/* Shapes may differ in their rows where the output does not say otherwise. */
+/* The rows of the shapes may differ unless the output excludes it. */
 static void let_vary(const struct hvd__request *request, bool has_output,
                      bool asked, struct hvd__signature *s)
 {
@@ -451,8 +451,8 @@ static int check_tensor(const hvd_request *given, const struct hvd__set *set,
     }
     HVD_TRY(check_compression(given));
     s->compression = given->compression;
-    /* Only the root of a gather has an output, but the shapes of all ranks must
-     * vary alike. */
+    /* All ranks must agree whether rows vary, although only the root of a
+     * gather has an output. */
     let_vary(request,
              s->kind == HVD_GATHER ? given->capacity == 0
                                    : given->output != NULL,
@@ -470,7 +470,7 @@ int hvd__request_check(const hvd_request *given, const struct hvd__set *set,
     request->signature.kind = given->kind;
     if (hvd__kind_has(given->kind, HVD__HAS_TENSOR))
         return check_tensor(given, set, request);
-    request->output = given->output; /* of a join: the last rank */
+    request->output = given->output; /* a join writes the last rank here */
     if (given->kind == HVD_JOIN)
         request->signature.flags = given->flags & HVD__OF_STRATEGY;
     return HVD_OK;

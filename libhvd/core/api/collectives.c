@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * collectives.c - the calls that fill a request for the caller, and a few
- * that fill more than one.
+ * collectives.c - the public calls that fill one or more requests for the
+ * caller.
  */
 #include <stdlib.h>
 
@@ -56,7 +56,7 @@ int hvd_broadcast(void *buffer, int64_t count, hvd_dtype dtype, int root)
     return hvd__run(&request, NULL, NULL);
 }
 
-/* An error of the world comes before any other, in every call. */
+/* Every call reports an error of the world before any other error. */
 static int find_world(struct hvd__world **world)
 {
     int status = HVD_OK;
@@ -65,8 +65,8 @@ static int find_world(struct hvd__world **world)
     return *world ? HVD_OK : status;
 }
 
-/* A call whose result has nowhere to go is a mistake: it does not ask for
- * memory of ours. */
+/* A call without an output is a mistake: it does not ask the library to
+ * allocate one. */
 static int need_output(const void *out, const char *call)
 {
     struct hvd__world *world;
@@ -79,7 +79,7 @@ static int need_output(const void *out, const char *call)
 
 int hvd_allgather(const void *in, void *out, int64_t count, hvd_dtype dtype)
 {
-    char nowhere; /* count 0 needs no output, and wants none of ours */
+    char nowhere; /* output for count 0, so that the library allocates none */
     hvd_request request;
 
     if (count != 0)
@@ -158,7 +158,7 @@ int hvd_alltoallv(const void *in, const int64_t *splits, void *out,
         return hvd__fail(HVD_ERR_ARGUMENT, "hvd_alltoallv: splits is NULL");
     if (capacity > 0)
         HVD_TRY(need_output(out, "hvd_alltoallv"));
-    /* A split below 0 is found, and told, by the request's check. */
+    /* The request's check reports a negative split. */
     for (int rank = 0; rank < world->engine.transport->size; rank++)
         if (splits[rank] > 0 &&
             __builtin_add_overflow(count, splits[rank], &count))

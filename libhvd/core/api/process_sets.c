@@ -2,11 +2,11 @@
 /*
  * process_sets.c - adds and removes process sets.
  *
- * Both are collectives of the world, made of others: every rank gathers what
- * all ranks ask for, in a request of the library's own, and judges it; all come
- * to the same verdict. If all ask for the same, each rank makes its part, and a
- * second gather tells whether all could. Nobody uses a set before everybody has
- * it.
+ * Both are collectives of the world that are built from gathers of the library.
+ * In the first gather every rank gets the wishes of all ranks and evaluates
+ * them; all come to the same verdict. If all ask for the same, each rank makes
+ * its part, and a second gather shows whether all succeeded. No rank uses a set
+ * before all ranks have it.
  *
  * All ranks see the same sequence of changes, so ids and the tags of sets need
  * no agreement: they are the next id and the lowest free tags.
@@ -21,11 +21,11 @@
 
 /* A change that a rank asks for. */
 struct wish {
-    int32_t status; /* negative: it is in itself mistaken */
-    int32_t remove; /* of this id; -1: make one of these ranks */
+    int32_t status; /* negative: the wish itself is invalid */
+    int32_t remove; /* id of the set to remove; -1: add a set */
     int32_t nranks;
     char message[256];
-    int32_t ranks[]; /* ascending */
+    int32_t ranks[]; /* ranks of the set to add, ascending */
 };
 
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
@@ -53,7 +53,8 @@ static void keep_mistake(struct wish *wish)
 
 /* ------------------------------------------------------- gathering wishes */
 
-/* All ranks' wishes, in their order; *all is for hvd_free. */
+/* Gathers all ranks' wishes, in their order. The caller frees *all with
+ * hvd_free. */
 static int gather_wishes(const struct wish *mine, hvd_tensor *all)
 {
     int64_t bytes = (int64_t)wish_bytes(mine->nranks);
@@ -103,7 +104,7 @@ static int fail_differing(const struct wish *first, const struct wish *other,
     return hvd__fail_text(HVD_ERR_MISMATCH, text);
 }
 
-/* The verdict on all wishes, the same on every rank. */
+/* Returns the verdict on all wishes, which is the same on every rank. */
 static int judge_wishes(const struct wish *first, int size)
 {
     const struct wish *wish = first;
@@ -118,7 +119,7 @@ static int judge_wishes(const struct wish *first, int size)
     return HVD_OK;
 }
 
-/* Share a wish, or how it went (then it is ours alone), and get the verdict. */
+/* Shares a wish, or this rank's status, and returns the verdict. */
 static int agree_on_wish(const struct wish *mine, int size)
 {
     hvd_tensor all;
@@ -130,7 +131,7 @@ static int agree_on_wish(const struct wish *mine, int size)
     return status;
 }
 
-/* The second gather: whether all could do their part. */
+/* Does the second gather, which shows whether all ranks succeeded. */
 static int all_done(int status, int size)
 {
     struct wish *wish = wish_new(0);
@@ -155,7 +156,7 @@ static int compare_ranks(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sort the ranks; what is wrong with them. */
+/* Sorts the ranks and returns an error if they are invalid. */
 static int check_ranks(struct wish *wish, int size)
 {
     qsort(wish->ranks, (size_t)wish->nranks, sizeof *wish->ranks,
@@ -205,7 +206,8 @@ static int check_new(const struct hvd__world *world, const struct wish *wish)
     return HVD_OK;
 }
 
-/* The lowest slot that no set has; negative: out of memory. */
+/* Returns the lowest slot that no set has, or a negative status if memory runs
+ * out. */
 static int free_tags(const struct hvd__world *world)
 {
     bool *taken = calloc((size_t)world->engine.table.nsets + 1, sizeof *taken);
@@ -266,7 +268,7 @@ static int add_set(struct hvd__world *world, struct wish *wish)
     if (status < 0)
         keep_mistake(wish);
     HVD_TRY(agree_on_wish(wish, size));
-    /* Used even if it comes to nothing, so that all ranks count alike. */
+    /* The id is used up even on failure, so that all ranks count alike. */
     id = ++world->last_id;
     status = make_set(world, wish, id, &set);
     if (status == HVD_OK)
@@ -333,7 +335,7 @@ static bool has_ended(const void *context)
     return is_closed(ending->set) || atomic_load(&ending->world->broken);
 }
 
-/* set: of this id; NULL: there is none. */
+/* set is the set with this id, or NULL if there is none. */
 static int check_removal(int32_t id, const struct hvd__set *set)
 {
     if (id == 0)
@@ -362,7 +364,7 @@ static int close_set(struct hvd__world *world, struct hvd__set *set)
     return HVD_OK;
 }
 
-/* set: of this id; NULL: there is none. */
+/* set is the set with this id, or NULL if there is none. */
 static int remove_set(struct hvd__world *world, int32_t id,
                       struct hvd__set *set)
 {
@@ -401,7 +403,8 @@ int hvd_remove_process_set(int32_t process_set)
 /* ------------------------------------------------------------------ questions
  */
 
-/* A set, to be given back; NULL, and *status says why. */
+/* Returns a set, which the caller must give back. On failure returns NULL and
+ * sets *status. */
 static struct hvd__set *look_up_set(int32_t id, int *status)
 {
     struct hvd__world *world = hvd__world_get(status);
@@ -505,7 +508,7 @@ void hvd_options_init(hvd_options *options, size_t size)
     options->size = (uint32_t)size;
 }
 
-/* All ranks must give as many. */
+/* All ranks must contribute the same number. */
 static int check_number(int32_t n)
 {
     int32_t least = n, most = n, *numbers;

@@ -28,7 +28,8 @@ static bool may_be_quick(const hvd_request *given)
     }
 }
 
-/* Frees what the check has allocated, for a way that was not taken. */
+/* Frees what the check allocated, because the request cannot go the shortest
+ * way. */
 static void forget_memory(struct hvd__request *request)
 {
     free(request->own_input);
@@ -36,7 +37,8 @@ static void forget_memory(struct hvd__request *request)
     request->own_input = request->scratch = NULL;
 }
 
-/* Completes the request's fingerprint and tells the watchdog about it. */
+/* Completes the request's fingerprint and reports the request to the watchdog.
+ */
 static void note_start(struct hvd__world *world,
                        struct hvd__submission *submission, uint64_t number)
 {
@@ -48,8 +50,8 @@ static void note_start(struct hvd__world *world,
                      submission->state.submitted_ns);
 }
 
-/* Gives the submission to the request table; the request goes the usual way
- * from here. Without memory for that nothing can go on. */
+/* Enters the submission into the request table, from where it goes the usual
+ * way. If memory runs out here, the world is broken. */
 static void adopt_submission(struct hvd__world *world,
                              struct hvd__submission *submission,
                              uint64_t number, bool posted, hvd_handle *handle)
@@ -60,14 +62,14 @@ static void adopt_submission(struct hvd__world *world,
     world->quick = NULL;
     if (status < 0) {
         hvd__world_break(world, status, hvd_last_error());
-        *handle = -1; /* of nothing: to wait for it is an error */
+        *handle = -1; /* refers to no request, so waiting for it is an error */
         return;
     }
     if (!posted)
         hvd__quick_queue(submission);
 }
 
-/* Runs a request, with the role of the driver. */
+/* Runs a request. The caller has the role of the driver. */
 static bool run_request(struct hvd__world *world, struct hvd__set *set,
                         const hvd_request *given, hvd_handle *handle)
 {
@@ -111,7 +113,7 @@ static bool run_request(struct hvd__world *world, struct hvd__set *set,
     return true;
 }
 
-/* set: NULL: there is no such set. */
+/* set is NULL if there is no such set. */
 static bool run_if_free(struct hvd__world *world, struct hvd__set *set,
                         const hvd_request *given, hvd_handle *handle)
 {
@@ -131,7 +133,7 @@ bool hvd__quick_run(struct hvd__world *world, const hvd_request *given,
     bool ran;
 
     *handle = 0;
-    /* A timeline wants to know more than there is time for. */
+    /* A timeline needs more times than this path measures. */
     if (!may_be_quick(given) || atomic_load(&world->broken) ||
         atomic_load(&world->abort_status) < 0 ||
         hvd__trace_writer_listens(&world->engine.writer))

@@ -9,19 +9,19 @@
 
 #include "hvd.h"
 
-/* Tells the other ranks that this rank will not submit a request of that name,
- * for the reason of the calling thread's last error, whose status is given:
- * those that do fail with HVD_ERR_PEER instead of waiting. Any thread; best
- * effort. */
+/* Informs the other ranks, on a best-effort basis, that this rank will not
+ * submit a request of that name. The reason is the calling thread's last error,
+ * whose status is given. Their requests fail with HVD_ERR_PEER instead of
+ * waiting. Any thread may call it. */
 void hvd__refuse(const char *name, int status);
 
-/* Submits a gradient. It fails on all ranks if one has joined by hvd_join, and
- * does without ranks that have joined by hvd__join_strategies, after which the
- * strategies' variables go to all from rank *last. */
+/* Submits a gradient. It fails on all ranks if one has joined by hvd_join. It
+ * runs without ranks that have joined by hvd__join_strategies; after that call
+ * the strategies' variables of rank *last are sent to all. */
 int hvd__submit_gradient(const hvd_request *request, hvd_handle *handle);
 int hvd__join_strategies(int *last);
 
-/* Returns true if HVD_CONSISTENCY_CHECK is set, on rank 0. */
+/* Returns true if HVD_CONSISTENCY_CHECK is set on rank 0. */
 bool hvd__checks_consistency(void);
 
 #endif

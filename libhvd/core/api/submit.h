@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * submit.h - submitting and waiting, for the library's own use: private to this
- * room.
+ * submit.h - submits and waits for the library's own requests. It is private to
+ * this room.
  */
 #ifndef HVD_CORE_SUBMIT_H
 #define HVD_CORE_SUBMIT_H
 
 #include "core/world/world.h"
 
-/* Submits and waits: this thread drives and nobody else is woken. output is
- * that of hvd_wait_output, or NULL. name may be one of the library's own. */
+/* Submits a request and waits for it. This thread drives, and no other thread
+ * is woken. output is as in hvd_wait_output, or NULL. name may be one of the
+ * library's own. */
 int hvd__run(const hvd_request *request, const char *name, hvd_tensor *output);
 
 /* Submits a request of this version. */
