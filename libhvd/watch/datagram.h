@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * datagram.h - the bytes of the datagrams that hosts send to each other. Pure:
- * no function here does I/O.
+ * datagram.h - encodes and decodes the datagrams that hosts send to each other.
+ * The functions do no I/O.
  *
  * A datagram is small enough for every network. It names its sender and its
  * number, and holds items and a MAC. Each item can be understood alone, so it
- * does not matter which datagrams arrive. Times travel as ages, for hosts have
- * clocks of their own.
+ * does not matter which datagrams arrive. Times are sent as ages, because each
+ * host has its own clock.
  */
 #ifndef HVD_WATCH_DATAGRAM_H
 #define HVD_WATCH_DATAGRAM_H
@@ -64,7 +64,7 @@ struct hvd__datagram_item {
 };
 
 /* Begins a datagram. world is a number that all datagrams of a world have in
- * bytes 4 to 7, for filters that look no further. */
+ * bytes 4 to 7, for simple filters. */
 void hvd__datagram_begin(struct hvd__datagram *datagram, uint32_t world,
                          int from, uint64_t number);
 
@@ -76,7 +76,7 @@ bool hvd__datagram_add(struct hvd__datagram *datagram,
 /* Closes the datagram with its MAC: no item can be added afterwards. */
 void hvd__datagram_close(struct hvd__datagram *datagram, const uint64_t key[2]);
 
-/* Returns whether size bytes, which have arrived in datagram->bytes, are a
+/* Returns true if the size bytes that have arrived in datagram->bytes are a
  * datagram that was closed with this key. */
 bool hvd__datagram_open(struct hvd__datagram *datagram, size_t size,
                         uint32_t world, const uint64_t key[2]);

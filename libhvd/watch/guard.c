@@ -26,7 +26,7 @@
 enum { EXIT_ENDED = 70 }; /* EX_SOFTWARE, as the watchdog's */
 #define TICK_NS INT64_C(100000000)
 
-/* The processes that were heard of in the last hvd_init, for MPI_Finalize. */
+/* The processes that called in the last hvd_init. MPI_Finalize needs them. */
 static struct hvd__guard_peer
     *known; /* owned, [nknown], by rank in MPI's world */
 static int nknown;
@@ -41,7 +41,8 @@ static void end_process(const char *why)
     _exit(EXIT_ENDED);
 }
 
-/* Comes to a verdict. is_heard: from a peer, which has told the others. */
+/* Stores a verdict. is_heard is true if it came from a peer, which has sent it
+ * to the others. */
 void hvd__guard_conclude(struct hvd__guard *g, int status, const char *text,
                          bool is_heard)
 {
@@ -89,9 +90,9 @@ static bool is_report_due(struct hvd__guard *g)
     return true;
 }
 
-/* MPI_Finalize may take as long as any rank goes on after hvd_shutdown: the
- * guard reports that and ends nothing. It reports nothing about a program's own
- * call, which may have returned. */
+/* MPI_Finalize may take as long as any rank keeps running after hvd_shutdown:
+ * the guard reports that and ends nothing. It reports nothing about a program's
+ * own call, which may have returned. */
 static void report_finalize(struct hvd__guard *g)
 {
     char text[1024];

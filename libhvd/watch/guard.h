@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * guard.h - the guard, which finds out who keeps hvd_init or MPI_Finalize from
- * ending. It watches from the first moment, before there is a status page
- * (page.h), and after the page is gone.
+ * guard.h - the guard finds the ranks that keep hvd_init or MPI_Finalize from
+ * ending. It watches before the status page (page.h) exists and after it is
+ * gone.
  *
  * The guard is a thread that never calls MPI. It knows the ranks of its host,
  * with their processes, by their calls (roll.h); of other ranks it knows only
- * that they were not heard of. What it finds is a verdict: it logs it, and
- * tells the ranks of its host at once. A rank that looks at the verdict
- * (hvd__guard_verdict) can give up in an orderly way. Where a rank is inside a
- * blocking call of MPI, or does not look, the guard ends the process with
+ * that they did not call. When it comes to a verdict, it logs it and sends it
+ * to the ranks of its host at once. A rank that reads the verdict
+ * (hvd__guard_verdict) can give up in an orderly way. If a rank is inside a
+ * blocking call of MPI or does not read it, the guard ends the process with
  * status 70.
  *
- * All times are the thread's own, as the watchdog's.
+ * All times are the thread's own (own_time.h), as in the watchdog.
  */
 #ifndef HVD_WATCH_GUARD_H
 #define HVD_WATCH_GUARD_H
@@ -55,37 +55,38 @@ struct hvd__guard *hvd__guard_start(const struct hvd__guard_options *options,
 void hvd__guard_set(struct hvd__guard *guard,
                     const struct hvd__guard_options *options);
 
-/* Notes that this rank has come to a stage, and tells the others of its
+/* Records that this rank has come to a stage and informs the other ranks of its
  * host. */
 void hvd__guard_enter(struct hvd__guard *guard, enum hvd__stage stage);
 
-/* Says who takes part: the ranks in MPI_COMM_WORLD in the order of their new
- * ranks; negative for those of other jobs. */
+/* Sets the ranks that take part: their ranks in MPI_COMM_WORLD in the order of
+ * their new ranks, negative for those of other jobs. */
 void hvd__guard_choose(struct hvd__guard *guard, const int *ranks, int n);
 
 /* Leaves the other ranks to the watchdog. The guard still enforces the
  * limit. */
 void hvd__guard_hand_over(struct hvd__guard *guard);
 
-/* Returns HVD_OK, or what is wrong, with the last error set. Any thread may
- * call it, at any rate. */
+/* Returns HVD_OK, or the verdict's status with the last error set. Any thread
+ * may call it as often as it likes. */
 int hvd__guard_verdict(const struct hvd__guard *guard);
 
-/* Stops the guard and tells the others how hvd_init went: status and, if that
- * is negative, the last error. The processes that were heard of are remembered
+/* Stops the guard and sends the others the result of hvd_init: status and, if
+ * it is negative, the last error. The processes that have called are remembered
  * for MPI_Finalize. */
 void hvd__guard_stop(struct hvd__guard *guard, int status);
 
 /*
  * Watches MPI_Finalize, which waits for all ranks: the guard judges those that
- * were heard of in the last hvd_init. text, if not NULL, says why MPI_Finalize
- * cannot succeed; then the process is ended after the grace. is_last: the
- * process exits as soon as MPI_Finalize is over, so a rank that is gone for
- * long and yet keeps us is lost even if it had come.
+ * called in the last hvd_init. text, if not NULL, says why MPI_Finalize cannot
+ * succeed; then the process is ended after the grace. is_last: the process
+ * exits as soon as MPI_Finalize is over, so a rank that has been gone for long
+ * and still blocks this one is lost even if it had come.
  */
 void hvd__guard_watch_finalize(const struct hvd__guard_options *options,
                                const char *text, bool is_last);
-/* Stops that guard as the process exits; calls that have come are answered. */
+/* Stops the guard of MPI_Finalize when the process exits. Answers the calls
+ * that have arrived. */
 void hvd__guard_leave_finalize(void);
 
 #endif

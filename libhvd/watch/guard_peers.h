@@ -50,8 +50,8 @@ struct hvd__guard {
     pthread_t thread;
 };
 
-/* Returns the number that a rank of MPI_COMM_WORLD has in the new world;
- * negative: none, as far as is known. */
+/* Returns the number that a rank of MPI_COMM_WORLD has in the new world, or a
+ * negative number if none is known. */
 int hvd__number_of(const struct hvd__guard *guard, int rank);
 
 /* Takes in the calls that have come. */
@@ -60,8 +60,8 @@ void hvd__guard_peers_hear(struct hvd__guard *guard);
 /* Returns whether this rank waits for another. */
 bool hvd__guard_peer_matters(const struct hvd__guard *guard, int rank);
 
-/* Judges all peers that matter, given the time since the last call. Returns
- * whether there are any. */
+/* Judges all peers for which this rank waits, given the time since the last
+ * call. Returns true if there are any. */
 bool hvd__guard_peers_look(struct hvd__guard *guard, int64_t passed_ns);
 
 /* Adds the ranks that have not come as far as this one. */
@@ -81,8 +81,8 @@ const char *hvd__stage_name(enum hvd__stage stage);
  * come. */
 bool hvd__stage_blocks(enum hvd__stage stage);
 
-/* Comes to a verdict, unless there is one (guard.c). is_heard: from a peer,
- * which has told the others. */
+/* Stores a verdict unless there is one (guard.c). is_heard is true if it came
+ * from a peer, which has sent it to the others. */
 void hvd__guard_conclude(struct hvd__guard *guard, int status, const char *text,
                          bool is_heard);
 

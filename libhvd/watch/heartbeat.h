@@ -2,13 +2,13 @@
 /*
  * heartbeat.h - heartbeats between hosts, over UDP.
  *
- * Each rank has a socket. One rank of a host, its speaker, tells all other
- * hosts a few times in every heartbeat period how the ranks of its host are.
+ * Each rank has a socket. One rank of a host, its speaker, sends the state of
+ * its host's ranks to all other hosts a few times in every heartbeat period.
  * The rank that receives this writes it on the status page of its own host. The
  * caller decides which rank speaks, and may change that at any time.
  *
- * Only one thread, the watchdog, may call these functions, except those that
- * open and introduce. No call blocks.
+ * Only the watchdog's thread may call these functions, except those that open
+ * and introduce. No call blocks.
  */
 #ifndef HVD_WATCH_HEARTBEAT_H
 #define HVD_WATCH_HEARTBEAT_H
@@ -36,8 +36,8 @@ int hvd__heartbeat_open(struct hvd__heartbeat **heartbeat, int rank, int nranks,
                         const char *(*host)(const void *context, int rank),
                         const void *context, struct hvd__heartbeat_card *card);
 
-/* Takes in the card of a rank, and whether that rank has a watchdog at all. The
- * caller introduces all ranks in their order, before the start. */
+/* Stores the card of a rank, and whether that rank has a watchdog. The caller
+ * introduces all ranks in their order, before the start. */
 void hvd__heartbeat_introduce(struct hvd__heartbeat *heartbeat, int rank,
                               const struct hvd__heartbeat_card *card,
                               bool is_watching);
@@ -50,17 +50,17 @@ void hvd__heartbeat_close(struct hvd__heartbeat *heartbeat);
 /* Returns a descriptor that is readable when a datagram has arrived. */
 int hvd__heartbeat_fd(const struct hvd__heartbeat *heartbeat);
 
-/* Takes in what has arrived. Returns true if the world has ended on another
- * host; status and text then say why. */
+/* Handles the datagrams that have arrived. Returns true if the world has ended
+ * on another host; status and text then say why. */
 bool hvd__heartbeat_receive(struct hvd__heartbeat *heartbeat, int *status,
                             char *text, size_t size);
 
-/* Tells the other hosts how the ranks of this host are and, with detail, what
- * they have in flight. */
+/* Sends the other hosts the state of this host's ranks and, if detail is true,
+ * their requests in flight. */
 void hvd__heartbeat_send(struct hvd__heartbeat *heartbeat, bool detail);
-/* Tells the other hosts that this rank has left. */
+/* Informs the other hosts that this rank has left. */
 void hvd__heartbeat_send_goodbye(struct hvd__heartbeat *heartbeat);
-/* Tells every rank of every other host that nothing can succeed any more. */
+/* Informs every rank of every other host that nothing can succeed any more. */
 void hvd__heartbeat_send_end(struct hvd__heartbeat *heartbeat, int status,
                              const char *text);
 

@@ -89,8 +89,8 @@ static void note_flight(struct hvd__heartbeat *b, struct hvd__line *line,
     hvd__page_write_flight(line, f);
 }
 
-/* Takes in the datagram that was just opened. Returns true if it tells of the
- * end. */
+/* Handles the datagram that was just opened. Returns true if it reports the end
+ * of the world. */
 static bool take_datagram(struct hvd__heartbeat *b, uint32_t address,
                           int *status, char *text, size_t size)
 {

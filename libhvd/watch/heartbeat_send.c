@@ -24,8 +24,8 @@
 #include "watch/neighbours.h"
 #include "watch/socket.h"
 
-/* MOST_REQUESTS is how many requests of a rank are told in full: a stall names
- * no more than one that is similar. */
+/* MOST_REQUESTS is the number of requests of a rank that are sent in full. More
+ * are not needed, because a stall names at most one similar request. */
 enum { MOST_REQUESTS = 8 };
 
 static void deliver(const struct hvd__heartbeat *b, int rank)

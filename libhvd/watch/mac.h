@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mac.h - the message authentication code of a datagram: a number that only an
- * owner of the key can compute. It tells datagrams of this world from those of
- * strangers, and from damaged ones.
+ * owner of the key can compute. It distinguishes the datagrams of this world
+ * from foreign and from damaged ones.
  */
 #ifndef HVD_WATCH_MAC_H
 #define HVD_WATCH_MAC_H

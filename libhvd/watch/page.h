@@ -42,7 +42,8 @@ struct hvd__begun {
 
 /* The requests that a rank has in flight, as of its last beat. */
 struct hvd__in_flight {
-    int32_t nrequests; /* valid entries of requests; nkeys: of keys */
+    int32_t
+        nrequests; /* valid entries of requests; nkeys counts those of keys */
     int32_t nkeys;
     struct hvd__watch_request requests[HVD__PAGE_REQUESTS];
     uint64_t keys[HVD__PAGE_KEYS];
@@ -60,9 +61,10 @@ struct hvd__seqlock {
 struct hvd__line {
     _Alignas(64) _Atomic int32_t state;
     _Atomic int32_t pid;
-    _Atomic uint64_t start_time; /* of the process, in /proc's clock ticks */
-    _Atomic uint64_t beats;      /* counts up with every look of its watchdog */
-    _Atomic int32_t in_flight;   /* requests in flight, as of the last beat */
+    _Atomic uint64_t
+        start_time;         /* start of the process, in /proc's clock ticks */
+    _Atomic uint64_t beats; /* number of its watchdog's beats */
+    _Atomic int32_t in_flight; /* requests in flight, as of the last beat */
     /* The next three are only for ranks of other hosts. */
     _Atomic int64_t silent_ns; /* silence, as their host reports it */
     _Atomic uint32_t address;  /* where it was last heard from, IPv4 in network
@@ -98,7 +100,7 @@ void hvd__page_unmap(struct hvd__page *page, int n);
 
 void hvd__page_write_doing(struct hvd__line *line,
                            const struct hvd__doing *doing);
-/* Notes a request, or a group of them, by its name of so many bytes. */
+/* Records a request, or a group of them, by its name of so many bytes. */
 void hvd__page_write_begun(struct hvd__line *line, int32_t kind,
                            const char *name, size_t bytes, int64_t since_ns);
 void hvd__page_write_quick(struct hvd__line *line, int32_t kind,

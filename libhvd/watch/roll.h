@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * roll.h - the roll call: how the ranks of a host call each other before MPI
- * can carry anything and after it no longer does.
+ * roll.h - the roll call: the ranks of a host call each other when MPI cannot
+ * carry messages yet or any more.
  *
  * Each rank in hvd_init or MPI_Finalize has a datagram socket of the kernel's
  * (AF_UNIX, in the abstract namespace: no file), named after the job and the
- * rank, which it has from the launcher. A rank that comes calls all others, and
- * they answer. The kernel says which process a call is from, so no other user
- * is believed. Nothing blocks: a call to a rank that is not there, or does not
- * listen, is lost.
+ * rank, which the launcher gives. A rank that comes calls all others, and they
+ * answer. The kernel reports the process that sent a call, so calls of other
+ * users are ignored. Nothing blocks: a call to a rank that is not there, or
+ * does not listen, is lost.
  */
 #ifndef HVD_WATCH_ROLL_H
 #define HVD_WATCH_ROLL_H
@@ -40,8 +40,8 @@ struct hvd__roll {
     uint64_t job;   /* number made from the job's name */
 };
 
-/* Takes from the launcher's environment who we are, and opens a socket if
- * others can be on this host. */
+/* Reads this rank's identity from the launcher's environment, and opens a
+ * socket if other ranks can be on this host. */
 void hvd__roll_open(struct hvd__roll *roll);
 /* Closes the socket. Accepts a zeroed roll, and one without a socket. */
 void hvd__roll_close(struct hvd__roll *roll);
@@ -51,8 +51,8 @@ void hvd__roll_call(const struct hvd__roll *roll, int to,
 void hvd__roll_call_all(const struct hvd__roll *roll,
                         const struct hvd__call *call);
 
-/* Takes in the next call and the process that it came from; *pid is 0 if this
- * process cannot see that one. Returns false if there is none now. */
+/* Receives the next call and the process that sent it; *pid is 0 if that
+ * process is not visible from here. Returns false if there is none now. */
 bool hvd__roll_hear(const struct hvd__roll *roll, struct hvd__call *call,
                     int *pid);
 

@@ -32,7 +32,8 @@ const char *hvd__doing_print(const struct hvd__doing *doing, int64_t now_ns,
 }
 
 /* Returns the request of a rank in flight that is most like this one: the same
- * but for its name, or of the same name but different. NULL: none. */
+ * but for its name, or of the same name but different. Returns NULL if there is
+ * none. */
 static const struct hvd__watch_request *similar(
     const struct hvd__view *view, const struct hvd__watch_request *request,
     bool *same_name)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stall.h - texts about requests that wait for other ranks. Pure: no function
- * here does I/O.
+ * stall.h - writes texts about requests that wait for other ranks. The
+ * functions do no I/O.
  */
 #ifndef HVD_WATCH_STALL_H
 #define HVD_WATCH_STALL_H

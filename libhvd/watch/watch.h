@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * watch.h - the door of this room, which finds out which ranks are alive, which
+ * watch.h - the door of this room. It finds out which ranks are alive, which
  * are frozen and which keep others waiting.
  *
  * Every rank has a thread for it, the watchdog, which never calls MPI and never
@@ -16,8 +16,8 @@
 
 /* A request of this rank that is in flight. */
 struct hvd__watch_request {
-    uint64_t key; /* of its name; requests of equal key and set wait for each
-                     other */
+    uint64_t key; /* fingerprint of its name; requests of equal key and set wait
+                     for each other */
     int32_t set;  /* process set */
     bool decided; /* all ranks have submitted it */
     int64_t since_ns; /* when it was submitted, as hvd__now_ns */
@@ -34,8 +34,8 @@ struct hvd__watch_subject {
     int (*requests)(void *context, struct hvd__watch_request *oldest, int max);
     /* Returns whether a rank is a member of a process set. */
     bool (*is_member)(void *context, int32_t set, int rank);
-    /* Tells the owner that nothing can succeed any more, and why. Called once.
-     */
+    /* Informs the owner that nothing can succeed any more, and why. It is
+     * called once. */
     void (*end)(void *context, int status, const char *text);
 };
 
@@ -54,10 +54,10 @@ struct hvd__watch;
 
 /*
  * Opens the watch and starts the watchdog. Collective over the transport's
- * ranks. host(context, rank) returns the name of a rank's host. Where shared
- * memory or threads cannot be had, the ranks of that host are not watched, and
- * a warning says so. Returns HVD_ERR_MPI or HVD_ERR_MEMORY on failure. *watch
- * is NULL for a world of one rank.
+ * ranks. host(context, rank) returns the name of a rank's host. If a host has
+ * no shared memory or threads, its ranks are not watched, and a warning says
+ * so. Returns HVD_ERR_MPI or HVD_ERR_MEMORY on failure. *watch is NULL for a
+ * world of one rank.
  */
 int hvd__watch_open(struct hvd__watch **watch, struct hvd__transport *transport,
                     const char *(*host)(const void *context, int rank),
@@ -79,7 +79,8 @@ void hvd__watch_doing(struct hvd__watch *watch, int32_t kind, const char *name,
 void hvd__watch_quick(struct hvd__watch *watch, int32_t kind, uint64_t number,
                       int64_t now_ns);
 
-/* Says goodbye: from now on this process may end without being missed. */
+/* Announces that this rank leaves: from now on this process may end without
+ * counting as lost. */
 void hvd__watch_leave(struct hvd__watch *watch);
 
 /* Returns whether the text of an end, which begins with the lost rank, names

@@ -48,18 +48,18 @@
  * EX_SOFTWARE. */
 enum { EXIT_ENDED = 70 };
 
-/* MOST_STALLS is how many stalls one report tells in full. */
+/* MOST_STALLS is the number of stalls that one report describes in full. */
 enum { MOST_STALLS = 6 };
 
 /* A peer without a beat for SILENT_TICKS counts as silent. */
 enum { SILENT_TICKS = 8 };
 /* A host sends a heartbeat every TICKS_A_WORD ticks. */
 enum { TICKS_A_WORD = 2 };
-/* A heartbeat tells what is in flight every DETAIL_NS, or four times before a
- * stall is reported. */
+/* A heartbeat lists the requests in flight every DETAIL_NS, or four times
+ * before a stall is reported. */
 #define DETAIL_NS INT64_C(2000000000)
-/* A rank tells the end to other hosts MOST_TOLD_ENDS times while its process is
- * still there. */
+/* A rank reports the end to other hosts MOST_TOLD_ENDS times while its process
+ * still exists. */
 enum { MOST_TOLD_ENDS = 5 };
 
 /* --------------------------------------------------------------------- ends */
@@ -98,7 +98,7 @@ static void end(struct hvd__watch *w, int status, const char *text,
 
     if (w->ended_ns != 0)
         return;
-    /* The rank that found the cause tells the other hosts before this process
+    /* The rank that found the cause informs the other hosts before this process
      * can end. */
     if (hvd__page_end(w->page, status, text) && !is_heard && is_linked(w)) {
         hvd__heartbeat_send_end(w->heartbeat, status, text);
@@ -439,7 +439,8 @@ static void look(struct hvd__watch *w)
     }
     look_for_death(w);
     if (now - w->time.looked_ns < w->tick_ns / 2)
-        return; /* A death woke us up early; the rest has time. */
+        return; /* The death of a process woke this thread early, so the rest
+                   can wait. */
     passed = hvd__own_time_pass(&w->time, now, 2 * w->tick_ns);
     publish(w, now);
     look_for_silence(w, passed);

@@ -28,8 +28,8 @@ struct hvd__watch {
     struct hvd__watch_options options;
     struct hvd__watch_subject subject;
     struct hvd__page *page; /* owned mapping */
-    int page_fd;            /* in the rank that made it, while ranks meet */
-    struct hvd__segment_address page_at; /* where the others find the page */
+    int page_fd; /* only in the rank that made it, while ranks meet */
+    struct hvd__segment_address page_at; /* address for the others */
     struct hvd__heartbeat *heartbeat; /* owned; NULL: one host, or no network */
     /* Stored in link_hosts (watch.c), loaded in is_linked (watchdog.c):
      * publishes heartbeat to the thread. */
@@ -49,9 +49,9 @@ struct hvd__watch {
     struct hvd__own_time time; /* the watchdog's own time */
     int64_t reported_ns;       /* when it last reported stalls */
     int64_t spoken_ns;         /* when it last sent a heartbeat for its host */
-    int64_t detailed_ns;       /* when that last told what is in flight */
-    int64_t ended_ns;          /* 0: not yet */
-    int ends_to_tell; /* how often this rank still has to tell other hosts */
+    int64_t detailed_ns; /* when that last listed the requests in flight */
+    int64_t ended_ns;    /* 0: not yet */
+    int ends_to_tell;    /* how often this rank must still inform other hosts */
     pthread_t thread;
     bool has_thread;
 };
