@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hosts.h - the members of a team by host, where those of each host share
+ * hosts.h - the members of a team by host. The members on each host share
  * memory.
  */
 #ifndef HVD_TRANSPORT_HOSTS_H
@@ -9,9 +9,9 @@
 #include "transport/shm/shm.h"
 
 struct hvd__hosts {
-    struct hvd__shm *shm; /* borrowed: of the members on our host */
+    struct hvd__shm *shm; /* borrowed: segment of the members on this host */
     int n;                /* number of hosts, at least two */
-    int own;              /* index of our host */
+    int own;              /* index of this rank's host */
     int widest;           /* members of the host with most */
     int narrowest;
     int *first;   /* owned, [n + 1]: start of each host in members */
@@ -19,8 +19,9 @@ struct hvd__hosts {
                      ascending */
 };
 
-/* Groups a team of size, in which we are rank. same(context, a, b) returns
- * whether two members are on one host. Returns NULL if out of memory. */
+/* Groups a team of size, in which this rank is rank. same(context, a, b)
+ * returns true if two members are on one host. Returns NULL if memory runs out.
+ */
 struct hvd__hosts *hvd__hosts_new(int size, int rank,
                                   bool (*same)(const void *context, int a,
                                                int b),

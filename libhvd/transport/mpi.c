@@ -39,7 +39,7 @@ struct outgoing {
 
 struct mpi {
     struct hvd__transport base;
-    MPI_Comm comm;             /* owned: our copy */
+    MPI_Comm comm;             /* owned copy */
     struct outgoing *outgoing; /* owned list, newest first */
     int npending;
     /* The message being received; a long one takes several polls. */
@@ -61,7 +61,7 @@ static int mpi_error(int code, const char *call)
     return hvd__fail(HVD_ERR_MPI, "%s failed: %s", call, text);
 }
 
-/* Turns the code of an MPI call into one of ours. */
+/* Turns the code of an MPI call into a status of this library. */
 #define HVD_TRY_MPI(call, name)                                                \
     do {                                                                       \
         int code_ = (call);                                                    \
@@ -254,8 +254,8 @@ static int mpi_poll(struct hvd__transport *self, int *peer, void **message,
     return 1;
 }
 
-/* Keeps a pointer to memory left to MPI, for tools that look for lost
- * memory. */
+/* Keeps a pointer to memory that is left to MPI, so that memory checkers find
+ * it. */
 static void *volatile abandoned;
 
 /* Polls a request to its end without burning a core. The caller frees memory,
@@ -285,7 +285,8 @@ static int mpi_exchange(struct hvd__transport *self, const void *mine,
 {
     struct mpi *mpi = (struct mpi *)self;
     size_t total = (size_t)self->size * bytes;
-    char *memory = malloc(total + bytes); /* what all gave, then what we give */
+    char *memory = malloc(
+        total + bytes); /* the contributions of all ranks, then this rank's */
     MPI_Request request;
     int code, status;
 

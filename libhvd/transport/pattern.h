@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pattern.h - which rank works on what and talks to whom. Pure arithmetic.
+ * pattern.h - computes which rank works on which slice and communicates with
+ * which ranks. The functions are pure.
  */
 #ifndef HVD_TRANSPORT_PATTERN_H
 #define HVD_TRANSPORT_PATTERN_H
@@ -13,7 +14,7 @@ struct hvd__slice {
     int64_t count;
 };
 
-/* Returns a rank's slice of count elements. Slices are as even as can be; the
+/* Returns a rank's slice of count elements. Slices are as even as possible; the
  * first ranks take the remainder (the rule of Horovod's reducescatter). */
 struct hvd__slice hvd__slice_of(int64_t count, int rank, int nranks);
 

@@ -6,8 +6,8 @@
 #include "base/status.h"
 #include "transport/transport.h"
 
-/* In a world of one the coordinator is its own only worker and never posts, so
- * nothing moves. */
+/* In a world of one rank the coordinator has no other members and never posts,
+ * so nothing moves. */
 
 static int no_transfer(void)
 {

@@ -14,7 +14,7 @@ struct hvd__shm;
 struct hvd__team {
     struct hvd__transport *transport; /* borrowed */
     const int *world; /* borrowed, [size]: their ranks in the world */
-    int rank;         /* this process's number among them */
+    int rank;         /* this process's number in the team */
     int size;
     struct hvd__shm *shm;           /* borrowed; NULL: not all on one host */
     const struct hvd__hosts *hosts; /* borrowed; NULL: on one host, or where

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * transport.h - the door of this room: how bytes move between the ranks of a
+ * transport.h - the door of this room: it moves bytes between the ranks of a
  * world.
  *
  * A transport is a table of functions and its state. No function blocks, except
  * those that say so: sends and receives are started and tested, messages are
  * posted and polled, so that the caller can always do something else, or give
- * up. One thread at a time uses a transport (core/world/progress.c sees to
+ * up. One thread at a time uses a transport (core/world/progress.c ensures
  * that).
  *
- * There are two kinds of traffic. Messages carry the negotiation: they are of
- * any size, in order between two ranks, and received from whichever rank sent
- * one. Transfers carry tensors: the receiver knows peer, tag and size, and
+ * There are two kinds of traffic. Messages carry the agreement between ranks:
+ * they have any size, stay in order between two ranks, and are received from
+ * any rank. Transfers carry tensors: the receiver knows peer, tag and size, and
  * provides the memory.
  *
  * Functions return 0 or more on success, and a negative HVD_ERR_* with the text
@@ -33,9 +33,9 @@ struct hvd__transfer {
     void *request;
 };
 
-/* The callback that a collective call asks now and then while it waits for
- * other ranks. A negative answer, with the last error set, ends the wait; then
- * the transport can only be closed. */
+/* The callback that a collective call calls from time to time while it waits
+ * for other ranks. A negative answer, with the last error set, ends the wait;
+ * then the transport can only be closed. */
 struct hvd__asked {
     int (*ask)(void *context);
     void *context;
@@ -68,8 +68,8 @@ struct hvd__transport {
      * there is none. */
     int (*poll)(struct hvd__transport *self, int *peer, void **message,
                 size_t *bytes);
-    /* Moves the messages that were posted and are still on their way out.
-     * Returns their number. */
+    /* Moves the posted messages that are still being sent. Returns their
+     * number. */
     int (*pending)(struct hvd__transport *self);
 
     /* Gathers bytes from all ranks: all[r] is what rank r gave as mine.
@@ -93,13 +93,13 @@ int hvd__mpi_open(const void *comm, bool threads,
                   struct hvd__transport **transport);
 
 /* Makes MPI live. If the program has not initialised it, this call does, and
- * MPI is finalised at exit. *threads: a thread of ours may call MPI while the
- * program runs; if not, *note is a static text that says what that costs, else
- * NULL. */
+ * MPI is finalised at exit. *threads becomes true if a thread of the library
+ * may call MPI while the program runs. If not, *note is a static text about the
+ * cost, else NULL. */
 int hvd__mpi_start(bool *threads, const char **note);
 
-/* Writes the ranks in MPI_COMM_WORLD of a communicator's ranks, in their order,
- * negative for those of other jobs: *n of them, which the caller frees. */
+/* Allocates the ranks in MPI_COMM_WORLD of a communicator's *n ranks, in their
+ * order, negative for those of other jobs. The caller frees them. */
 int hvd__mpi_members(const void *comm, int **ranks, int *n);
 
 /* Returns "Open MPI 4.1.4", a static text. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * algo.h - the door of this room: collectives made of transfers or in shared
+ * algo.h - the door of this room: collectives built from transfers or in shared
  * memory.
  *
  * An algorithm is a row of the table in algo.c: when it may be used, how a
@@ -16,10 +16,11 @@
 #include "transport/pattern.h"
 #include "transport/team.h"
 
-/* HVD__SEGMENTS segments of one collective are under way at the same time. */
+/* At most HVD__SEGMENTS segments of one collective are under way at the same
+ * time. */
 enum { HVD__SEGMENTS = 3 };
 
-/* A collective uses so many tags. */
+/* The number of tags that a collective uses. */
 enum { HVD__COLLECTIVE_TAGS = 2 };
 
 /* The bytes from or to one rank. */
@@ -46,7 +47,7 @@ void hvd__workspace_fini(struct hvd__workspace *workspace);
  * (shared_*.c). */
 struct hvd__shared {
     uint32_t round; /* number of the round, on all ranks */
-    bool began;     /* our area says that we began */
+    bool began;     /* this rank's area says that it began */
     bool direct;    /* data is read where it lies */
     int64_t copied; /* chunks, as in our area */
     int64_t combined;
@@ -66,8 +67,8 @@ struct hvd__segment {
 /* The kinds of data movement. */
 enum hvd__motion {
     HVD__REDUCE_TO_ALL,    /* reduction of all inputs to all outputs */
-    HVD__REDUCE_TO_ROOT,   /* ... to the root's output */
-    HVD__REDUCE_TO_SHARES, /* ... of shares, to output's start */
+    HVD__REDUCE_TO_ROOT,   /* reduction to the root's output */
+    HVD__REDUCE_TO_SHARES, /* reduction of shares, to output's start */
     HVD__SEND_FROM_ROOT,   /* root's output to all outputs */
     HVD__EXCHANGE          /* a block from each rank to each */
 };
@@ -87,9 +88,10 @@ struct hvd__collective {
     struct hvd__block *to, *from;    /* [team size], in the workspace; a rank
                                         copies its own, unless in place */
     void *scratch;                   /* hvd__adasum_scratch bytes, borrowed */
-    size_t direct_max; /* bytes that "direct" is for, to all; 0: default */
-    bool same_order;   /* float sums in one order, whatever moves along */
-    int tag;           /* first of this collective's tags */
+    size_t direct_max; /* most bytes for which "direct" is used, to all; 0:
+                          default */
+    bool same_order; /* float sums in one order, independent of other tensors */
+    int tag;         /* first of this collective's tags */
     const struct hvd__team *team;     /* borrowed */
     struct hvd__workspace *workspace; /* borrowed, used by this one alone */
 
@@ -135,7 +137,7 @@ extern const struct hvd__algorithm hvd__broadcast_local;
 extern const struct hvd__algorithm hvd__broadcast_binomial;
 extern const struct hvd__algorithm hvd__exchange_pairwise;
 
-/* Returns whether the algorithm for it can narrow what goes between hosts. All
+/* Returns true if the algorithm for it can narrow the data between hosts. All
  * ranks get the same answer. */
 bool hvd__collective_can_narrow(const struct hvd__collective *collective);
 /* Chooses the algorithm. Never fails: the last that applies always does. */
@@ -156,8 +158,8 @@ void hvd__timed_reduce(int64_t *ns, const struct hvd__reduction *reduction,
                        void *const *outs, int nouts, const void *const *sources,
                        int nsources, int64_t count);
 
-/* For algorithms: the transfers of a segment; whether all of them are done (1,
- * 0 or a failure); the scratch of a segment. */
+/* Algorithms use these functions. They return the transfers of a segment, 1 if
+ * all of them are done (else 0 or a failure), and the scratch of a segment. */
 struct hvd__transfer *hvd__segment_transfers(struct hvd__collective *c,
                                              const struct hvd__segment *s);
 int hvd__transfers_done(const struct hvd__team *team,

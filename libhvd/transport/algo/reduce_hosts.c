@@ -178,7 +178,8 @@ static void copy(const struct hvd__collective *c, int64_t k)
     }
 }
 
-/* Sums the ranges that we carry. Dividing and scaling are left for the end. */
+/* Sums the ranges that this rank carries. Dividing and scaling follow at the
+ * end. */
 static void sum(struct hvd__collective *c, int64_t k)
 {
     struct hvd__reduction reduction = c->reduction;
@@ -235,10 +236,10 @@ static struct hvd__transfer *transfers_of(const struct hvd__collective *c,
            (k % HVD__SEGMENTS) * c->workspace->per_segment;
 }
 
-/* A slice that we carry, in chunk k, as it travels. */
+/* A slice that this rank carries, in chunk k. */
 struct carried {
     int slice;
-    struct hvd__slice own; /* our part of the range */
+    struct hvd__slice own; /* this rank's part of the range */
     unsigned char *range;  /* in our buffer */
     unsigned char *mine;   /* our part, in the range */
     unsigned char *in;     /* our part of the other hosts; if it narrows, later
@@ -286,7 +287,7 @@ static void widen(const struct hvd__collective *c, void *to, const void *from,
     hvd__convert(c->reduction.dtype, to, c->wire, from, count, 1);
 }
 
-/* Sends each host its part of what we have summed, and receives ours. */
+/* Sends each host its part of the sums, and receives this rank's part. */
 static int scatter(const struct hvd__collective *c, const struct carried *s,
                    int host, struct hvd__slice theirs, int others,
                    struct hvd__transfer *transfer)
@@ -308,8 +309,8 @@ static int scatter(const struct hvd__collective *c, const struct carried *s,
                           (size_t)theirs.count * wire, transfer + 1);
 }
 
-/* Sends our part, reduced, and receives theirs: in its place, or in s->in if it
- * narrows. */
+/* Sends this rank's reduced part and receives the others' parts, in their
+ * places or, if it narrows, in s->in. */
 static int gather(const struct hvd__collective *c, const struct carried *s,
                   int host, struct hvd__slice theirs,
                   struct hvd__transfer *transfer)
@@ -353,7 +354,7 @@ static int exchange(struct hvd__collective *c, int64_t k, int phase)
     return HVD_OK;
 }
 
-/* Reduces our part of a range, of all hosts, in their order. */
+/* Reduces this rank's part of a range over all hosts, in their order. */
 static void reduce_wide(struct hvd__collective *c, const struct carried *s,
                         const struct hvd__reduction *reduction)
 {
@@ -370,8 +371,8 @@ static void reduce_wide(struct hvd__collective *c, const struct carried *s,
                       s->own.count);
 }
 
-/* Reduces parts that came as the narrower type: adds them one by one to ours,
- * in pieces that stay in the cache, and narrows the result. */
+/* Reduces parts that came as the narrower type: adds them one by one to this
+ * rank's, in pieces that stay in the cache, and narrows the result. */
 static void reduce_narrow(const struct hvd__collective *c,
                           const struct carried *s,
                           const struct hvd__reduction *reduction)
@@ -417,7 +418,7 @@ static void reduce(struct hvd__collective *c, int64_t k)
     }
 }
 
-/* Widens what other hosts have reduced into our buffer. */
+/* Widens the parts that other hosts have reduced into this rank's buffer. */
 static void take_in(const struct hvd__collective *c, int64_t k)
 {
     const struct hvd__hosts *h = c->team->hosts;

@@ -78,7 +78,7 @@ static size_t locate(const struct hvd__collective *c,
     return (size_t)(share.start + segment->start) * element;
 }
 
-/* Returns where the result of a range of our own goes. */
+/* Returns the address for the result of one of this rank's ranges. */
 static unsigned char *result(const struct hvd__collective *c,
                              const struct hvd__segment *segment)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shared.h - what the collectives in shared memory share.
+ * shared.h - the common parts of the collectives in shared memory.
  *
  * A shared segment has one round at a time: one collective that all its ranks
  * work on. All ranks begin the same rounds in the same order
- * (core/run/execute.c sees to that), and none begins a round before all have
+ * (core/run/execute.c ensures that), and none begins a round before all have
  * finished the one before; then everything in the segment is free. A rank that
  * begins says where its data lies. When all have begun, all know the same and
  * choose alike: direct, if the data lies in heaps, or through bounce buffers in
@@ -28,8 +28,8 @@ int hvd__shared_start(struct hvd__collective *c, struct hvd__segment *segment);
 /* Returns whether all ranks are done with the round before, so that our area
  * may be written to. */
 bool hvd__shared_may_begin(const struct hvd__collective *c);
-/* Begins: publishes what is in our area, and that our input and output, of
- * bytes each, lie at these addresses, if others can reach them. */
+/* Begins the round: publishes this rank's area and, if others can reach them,
+ * the addresses of its input and output, of bytes each. */
 void hvd__shared_begin(struct hvd__collective *c, const void *input,
                        const void *output, size_t bytes);
 /* Returns whether all ranks have begun. */
@@ -39,10 +39,11 @@ bool hvd__shared_all_began(const struct hvd__collective *c);
 void *hvd__shared_output(const struct hvd__collective *c, int rank,
                          size_t bytes);
 
-/* Finishes the round: this rank will not look at other areas. */
+/* Finishes the round: this rank will not read other areas any more. */
 void hvd__shared_finish(struct hvd__collective *c);
 
-/* Returns the least that the other ranks have in one of their counts. */
+/* Returns the smallest value that the other ranks have in one of their counts.
+ */
 #define HVD__SHARED_LEAST(c, count)                                            \
     hvd__shared_least((c), offsetof(struct hvd__area, count))
 int64_t hvd__shared_least(const struct hvd__collective *c, size_t count);

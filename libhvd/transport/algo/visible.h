@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * visible.h - collectives on data that this rank can read where it lies: in
- * the heaps of the ranks of its host, or in the slots of their logs. Nothing is
- * sent and nothing waits; the callers agree first that all data is there, and
- * say afterwards that it was read. They are shared_reduce.c and core/agree.
+ * visible.h - collectives on data that this rank can read where it lies: in the
+ * heaps of the ranks of its host, or in the slots of their logs. Nothing is
+ * sent and nothing waits; the callers, shared_reduce.c and core/agree, agree
+ * first that all data is there and announce afterwards that it was read.
  */
 #ifndef HVD_TRANSPORT_ALGO_VISIBLE_H
 #define HVD_TRANSPORT_ALGO_VISIBLE_H
@@ -11,7 +11,7 @@
 #include "kernels/kernels.h"
 #include "transport/shm/shm.h"
 
-/* HVD__CHUNK_BYTES are worked on without looking at anything else. */
+/* The number of bytes that are processed between two checks for other work. */
 enum { HVD__CHUNK_BYTES = 4 << 20 };
 
 /* A reduction in place: one rank reduces its share of all contributions and
@@ -25,7 +25,8 @@ struct hvd__visible {
 };
 
 /* Adds a rank, whose data of so many bytes lies at these places in its heap.
- * Returns false if they are out of reach. wanted: the rank wants the result. */
+ * Returns false if they are out of reach. wanted is true if the rank wants the
+ * result. */
 bool hvd__visible_add(struct hvd__visible *visible, const struct hvd__shm *shm,
                       int rank, uint64_t input, uint64_t output, bool wanted,
                       size_t bytes);

@@ -58,7 +58,7 @@ _Static_assert(sizeof(struct block) == LINE, "a tag is one cache line");
 
 struct hvd__heap {
     struct hvd__heap *next; /* list of all that are mapped */
-    unsigned char *base;    /* our own file */
+    unsigned char *base;    /* this rank's file */
     size_t bytes;           /* size of the file */
     size_t committed;       /* bytes committed, from the beginning */
     size_t last;            /* offset of the last block; 0: none */
@@ -70,11 +70,11 @@ struct hvd__heap {
     /* The heaps of all ranks of this host, by local rank. */
     int nlocals;
     int *locals;           /* owned, ascending ranks of the world */
-    unsigned char **bases; /* owned; our own is base */
+    unsigned char **bases; /* owned; this rank's is base */
     size_t *sizes;         /* owned */
 };
 
-/* Guards the list of heaps and what is within our own. */
+/* Guards the list of heaps and the blocks of this rank's heap. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct hvd__heap *heaps;
 static bool forked;
@@ -135,7 +135,7 @@ static size_t largest(int fd, size_t limit, int nlocals)
     return (size_t)bytes / PAGE * PAGE;
 }
 
-/* Makes our own file, mapped, with its header. */
+/* Makes and maps this rank's file, with its header. */
 static int create(struct hvd__heap *heap, size_t limit, struct offer *offer)
 {
     int code;
@@ -367,7 +367,7 @@ static void unlist(struct hvd__heap *heap, struct block *block)
         heap->free = block->next;
 }
 
-/* Sets a block's size, and tells the block that follows. */
+/* Sets a block's size, also in the block that follows. */
 static void resize(struct hvd__heap *heap, struct block *block, size_t bytes)
 {
     struct block *next;

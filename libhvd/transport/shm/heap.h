@@ -2,8 +2,8 @@
 /*
  * heap.h - memory that all ranks of a host see. Each rank has a file in
  * /dev/shm (base/segment.h), its heap, which every other rank of the host maps
- * too. hvd_malloc hands out pieces of it, so that another rank can reduce them
- * where they lie.
+ * too. hvd_malloc allocates from it, so that another rank can reduce the memory
+ * where it lies.
  *
  * The file is as large as /dev/shm could ever be, and empty: its pages are
  * allocated when they are handed out, so that a full /dev/shm is a failed
@@ -42,8 +42,9 @@ void *hvd__heap_alloc(size_t bytes);
  * heap was closed. */
 bool hvd__heap_free(void *memory);
 
-/* Tells a forked child that all heaps are the parent's: nothing is allocated or
- * freed in them any more, and other ranks do not see what the child writes. */
+/* Call this in a forked child, where all heaps belong to the parent: nothing is
+ * allocated or freed in them any more, and other ranks do not see what the
+ * child writes. */
 void hvd__heap_forked(void);
 
 /* Frees memory without touching it, for others may look at it: the heap is
@@ -63,10 +64,10 @@ void *hvd__heap_at(const struct hvd__heap *heap, int rank, uint64_t place,
 bool hvd__heap_is_local(const struct hvd__heap *heap, int rank);
 
 /*
- * The directory of a heap tells others what its rank has put where: a place
- * under a number less than HVD__HEAP_DIRECTORY and an id (two that have the
- * same number at different times have different ids). The place 0 means that
- * there was no room.
+ * The directory of a heap shows other ranks what its rank has published: a
+ * place under a number less than HVD__HEAP_DIRECTORY and an id (two that have
+ * the same number at different times have different ids). The place 0 means
+ * that there was no room.
  */
 enum { HVD__HEAP_DIRECTORY = 1024 };
 void hvd__heap_publish(struct hvd__heap *heap, int number, int32_t id,

@@ -9,8 +9,8 @@
 #define GONE UINT64_C(1)
 
 /* Shared segments that this rank no longer uses while other ranks may still
- * look at our areas. One thread at a time changes the list, when sets are made
- * or end. */
+ * read its areas. One thread at a time changes the list, when sets are made or
+ * end. */
 static struct hvd__shm *retired;
 
 static size_t places_offset(void)

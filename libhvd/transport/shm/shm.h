@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shm.h - the shared segment of a process set: memory through which those ranks
- * of the set that share a host see what the others do. Each rank has an area,
- * in its heap, which it alone writes and all read:
+ * shm.h - the shared segment of a process set: memory in which the ranks of the
+ * set on one host see each other's progress. Each rank has an area, in its
+ * heap, which it alone writes and all read:
  *
  *     slots     what it has submitted, in its order, with the data of small
  *               tensors (core/agree/ordered.c)
@@ -32,7 +32,7 @@ enum {
 enum {
     HVD__SLOT_FALLBACK = 1, /* not in order: agree on it by name */
     HVD__SLOT_DATA = 2,     /* the slot has the data */
-    HVD__SLOT_BESIDE = 4,   /* ... in the ring, of length bytes */
+    HVD__SLOT_BESIDE = 4,   /* the data is in the ring, length bytes */
     HVD__SLOT_ALL = 7
 };
 
@@ -41,7 +41,7 @@ struct hvd__log_slot {
     uint64_t key;
     uint64_t fingerprint;
     uint32_t flags;
-    uint32_t offset; /* of the data in the ring */
+    uint32_t offset; /* offset of the data in the ring */
     int64_t rows;    /* the number that the request carries */
     union {
         struct {
@@ -106,10 +106,10 @@ struct hvd__shm {
     int32_t id;
     size_t bounce_bytes;
     struct hvd__area **areas; /* owned, [size]; NULL: not seen yet */
-    struct hvd__area *own;    /* owned; NULL: there was no room */
+    struct hvd__area *own;    /* owned; NULL: no room */
     int nseen;
-    bool failed;    /* a rank has no area: nobody uses it */
-    uint32_t round; /* the last that has begun, on all ranks */
+    bool failed;    /* a rank has no area, so no rank uses the segment */
+    uint32_t round; /* the last round that has begun, on all ranks */
     struct hvd__shm *next;
 };
 
