@@ -3,8 +3,8 @@
  * kernels.h - the door of this room: arithmetic on buffers.
  *
  * The loops exist in variants for the instruction sets of an architecture. All
- * give the same bits, but for which of several NaNs of an element is passed on.
- * Callers need not choose: the best variant is used.
+ * give the same bits, except that they may pass on a different one of several
+ * NaNs of an element. Callers need not choose: the best variant is used.
  */
 #ifndef HVD_KERNELS_KERNELS_H
 #define HVD_KERNELS_KERNELS_H
@@ -23,8 +23,8 @@ struct hvd__reduction {
 /*
  * Sets out[i] to the reduction of sources[0..nsources-1][i], for count elements
  * and for every out, in one pass over memory. The sources are always combined
- * in their order, so that the result depends on nothing but the values and
- * their order.
+ * in their order, so that the result depends only on the values and their
+ * order.
  *
  * An out may be one of the sources; they must not overlap otherwise. No
  * alignment is needed. nsources >= 1, nouts >= 1, and the caller has checked

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * variant.h - a variant of the kernels: the loops, compiled for one instruction
- * set. Only for the files of this room.
+ * set. It is private to this room.
  */
 #ifndef HVD_KERNELS_VARIANT_H
 #define HVD_KERNELS_VARIANT_H
@@ -10,9 +10,9 @@
 
 /* The last step for a combined value of a floating type before it is stored. */
 enum hvd__finish {
-    HVD__SCALE,  /* times factor, in the type of combining */
-    HVD__DIVIDE, /* by divisor, in the type of combining */
-    HVD__EXACTLY /* by divisor and times factor, both in float64 */
+    HVD__SCALE,  /* multiply by factor, in the type of combining */
+    HVD__DIVIDE, /* divide by divisor, in the type of combining */
+    HVD__EXACTLY /* divide by divisor and multiply by factor, both in float64 */
 };
 
 /* A pass of a loop over memory. Integers are neither scaled nor divided. */

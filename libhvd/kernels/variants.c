@@ -27,7 +27,7 @@ static bool has_avx2(void)
 {
     unsigned a, b, c, d;
 
-    /* Some compilers' builtin does not know F16C. */
+    /* The builtin of some compilers does not support F16C. */
     return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) &&
            (c & bit_F16C);
 }

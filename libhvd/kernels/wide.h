@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wide.h - reductions of integers that are averaged or scaled, for which their
- * own width is not enough. Only for the files of this room.
+ * wide.h - reductions of averaged or scaled integers, which need more than the
+ * width of their type. It is private to this room.
  */
 #ifndef HVD_KERNELS_WIDE_H
 #define HVD_KERNELS_WIDE_H
