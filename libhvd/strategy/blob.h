@@ -10,8 +10,7 @@
 
 #include "disk/disk.h"
 
-/* The checksum is computed from blocks of so many bytes, one after the
- * other. */
+/* The number of bytes of a block; the checksum is computed block by block. */
 enum { HVD__BLOB_BLOCK = 64 << 10 };
 
 /* A file being written, under a temporary name. */
@@ -29,9 +28,9 @@ struct hvd__blob_writer {
 int hvd__blob_create(struct hvd__blob_writer *writer, const char *path);
 int hvd__blob_put(struct hvd__blob_writer *writer, const void *data,
                   size_t bytes);
-/* Brings the file to the disk and gives it its name. */
+/* Writes the file to the disk and gives it its final name. */
 int hvd__blob_commit(struct hvd__blob_writer *writer);
-/* Removes what is left of the writer. */
+/* Closes the writer. An unfinished file does not stay. */
 void hvd__blob_discard(struct hvd__blob_writer *writer);
 
 /* A complete file, whose checksum was compared. */
@@ -42,8 +41,8 @@ struct hvd__blob {
 };
 
 int hvd__blob_open(struct hvd__blob *blob, const char *path);
-/* Reads bytes from an offset on. Returns HVD_ERR_FILE also if the file has not
- * so many. */
+/* Reads bytes from an offset on. Also returns HVD_ERR_FILE if the file has
+ * fewer bytes. */
 int hvd__blob_get(const struct hvd__blob *blob, int64_t offset, void *data,
                   size_t bytes);
 void hvd__blob_close(struct hvd__blob *blob);

@@ -128,7 +128,7 @@ int hvd_strategy_save(hvd_strategy *strategy, const char *path)
 
 /* ------------------------------------------------------- reading, on rank 0 */
 
-/* The place of one of our variables in the file. */
+/* The place of a variable of the strategy in the file. */
 struct place {
     bool found;
     int64_t elements; /* offset of the first element */

@@ -157,8 +157,8 @@ static int make_step(struct hvd_strategy *strategy)
     return HVD_OK;
 }
 
-/* The count is of calls: a step that fails on one rank alone is a call on
- * all. */
+/* ncalls counts calls, because a step that fails on one rank is still a call on
+ * all ranks. */
 static bool is_check_due(struct hvd_strategy *s)
 {
     int32_t every = s->options.check_every;
@@ -186,7 +186,7 @@ int hvd_strategy_step(hvd_strategy *strategy)
         return status;
     if (status >= 0)
         return hvd_strategy_check(strategy);
-    /* The other ranks wait for our part of the check. */
+    /* The other ranks wait for this rank's part of the check. */
     snprintf(reason, sizeof reason, "%s", hvd_last_error());
     hvd_strategy_check(strategy);
     return hvd__fail_text(status, reason);
@@ -233,7 +233,7 @@ int hvd_strategy_abandon(hvd_strategy *strategy, const char *reason)
         bool due = is_check_due(strategy);
 
         told = give_up(strategy, reason ? reason : "the program gave up");
-        if (due) /* the others wait for our part of the check */
+        if (due) /* the other ranks wait for this rank's part of the check */
             hvd_strategy_check(strategy);
     }
     return HVD_OK;

@@ -7,7 +7,8 @@
 
 #include "hvd_strategy.h"
 
-/* Check the options. HVD_ERR_ARGUMENT names the option and its value. */
+/* Checks the options. On HVD_ERR_ARGUMENT the message names the option and its
+ * value. */
 int hvd__optimizer_check(const hvd_strategy_options *options);
 int hvd__optimizer_check_rate(double rate);
 

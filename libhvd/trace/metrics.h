@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * metrics.h - counters of what the library does: a few relaxed atomics a
- * request, which any thread may read at any time (hvd__metrics_copy in
+ * metrics.h - counters of the library's work. A request changes a few relaxed
+ * atomics, which any thread may read at any time (hvd__metrics_copy in
  * metrics.c loads all of them). They publish nothing else.
  */
 #ifndef HVD_TRACE_METRICS_H
@@ -12,10 +12,10 @@
 
 #include "hvd.h"
 
-/* The life of a request, in hvd__now_ns; 0: it did not come that far. */
+/* The life of a request, in hvd__now_ns; 0: not reached. */
 struct hvd__times {
     int64_t submitted_ns;
-    int64_t decided_ns; /* all ranks had submitted it, and this rank knew */
+    int64_t decided_ns; /* this rank knew that all ranks had submitted it */
     int64_t started_ns; /* a lane was free */
     int64_t packed_ns;  /* data was packed, if it had to be */
     int64_t moved_ns;   /* the data has arrived */
@@ -40,8 +40,8 @@ static inline void hvd__count(atomic_int_fast64_t *counter, int64_t by)
     atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
 }
 
-/* Counts what only the driver counts, which is cheaper than an atomic
- * addition. */
+/* Adds to a counter that only the driver changes, which is cheaper than an
+ * atomic addition. */
 static inline void hvd__count_alone(atomic_int_fast64_t *counter, int64_t by)
 {
     atomic_store_explicit(
@@ -62,9 +62,9 @@ void hvd__metrics_read(const struct hvd__metrics *metrics, hvd_metrics *copy);
 size_t hvd__metrics_print(const hvd_metrics *metrics, int rank, char *text,
                           size_t size);
 
-/* Replaces the file by the text, so that no reader sees half of it. first: also
- * removes what killed processes left. HVD_ERR_FILE says why it could not be
- * written. */
+/* Replaces the file by the text, so that no reader sees half of it. If first is
+ * true, also removes files that killed processes left. HVD_ERR_FILE says why it
+ * could not be written. */
 int hvd__metrics_write(const hvd_metrics *metrics, int rank, const char *path,
                        bool first);
 

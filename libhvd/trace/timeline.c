@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * timeline.c - writes the timeline in the JSON object form of Chrome's trace
- * event format. The trace writer (core/world/trace_writer.c) calls it.
+ * event format. The trace writer (core/run/trace_writer.c) calls it.
  *
  *     {"displayTimeUnit":"ms","otherData":{...},"traceEvents":[
  *     {...},
@@ -299,7 +299,7 @@ static int overwrite_end(const struct hvd__timeline *t, off_t size)
     return status;
 }
 
-/* Restores the file, except for its end, which now tells all ranks that nothing
+/* Restores the file, except for its end, which now shows all ranks that nothing
  * follows. */
 static void close_file(const struct hvd__timeline *t, off_t size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * timeline.h - the timeline: what every rank did when, as one file for Chrome's
- * tracing or Perfetto.
+ * timeline.h - writes the timeline, which shows what every rank did when, as
+ * one file for Chrome's tracing or Perfetto.
  */
 #ifndef HVD_TRACE_TIMELINE_H
 #define HVD_TRACE_TIMELINE_H
@@ -29,14 +29,13 @@ struct hvd__timeline;
  * before all open it. HVD_ERR_FILE says why it cannot be written. */
 int hvd__timeline_create(const char *path, int nranks);
 
-/* Opens the file for this rank. offset_ns: what is added to its clock to get
- * that of rank 0. On failure, HVD_ERR_FILE or HVD_ERR_MEMORY, *timeline is
- * NULL. */
+/* Opens the file for this rank. offset_ns is added to its clock to get that of
+ * rank 0. On failure, HVD_ERR_FILE or HVD_ERR_MEMORY, *timeline is NULL. */
 int hvd__timeline_open(const char *path, int rank, const char *host,
                        int64_t offset_ns, struct hvd__timeline **timeline);
 
-/* Records a span, which is copied at most; any thread. When there is no room
- * until the next flush, it is dropped and counted. */
+/* Records a copy of a span. Any thread may call it. When there is no room until
+ * the next flush, it is dropped and counted. */
 void hvd__timeline_record(struct hvd__timeline *timeline,
                           const struct hvd__span *span);
 
@@ -51,7 +50,8 @@ void hvd__timeline_close(struct hvd__timeline *timeline);
 /*
  * Returns the difference of two clocks, from n samples of: our time before,
  * their time at some moment between, our time after. The sample with the
- * shortest way counts (Cristian, Probabilistic clock synchronization, 1989).
+ * shortest round trip is used (Cristian, Probabilistic clock synchronization,
+ * 1989).
  */
 int64_t hvd__clock_offset(const int64_t *before, const int64_t *theirs,
                           const int64_t *after, int n);
