@@ -14,7 +14,7 @@
  * The engine (core/world) calls hvd__agree_step and hvd__agree_post, and a
  * blocking call (core/api/quick.c) calls the functions hvd__quick_*. The caller
  * always has the role of the driver. Decided requests go to core/run.
- * "Driver's" marks functions that only the thread with that role may call.
+ * "Driver only" marks functions that only the thread with that role may call.
  */
 #ifndef HVD_CORE_AGREE_H
 #define HVD_CORE_AGREE_H
@@ -40,24 +40,24 @@ void hvd__agreement_free(struct hvd__set *set);
  * found are used unchanged. Fails with HVD_ERR_CONFIG. */
 int hvd__agree_tune(struct hvd__set *set, const struct hvd__settings *settings);
 
-/* Driver's. Returns true if all members have left and none of their messages is
- * under way. */
+/* Driver only. Returns true if all members have left and none of their messages
+ * is under way. */
 bool hvd__agree_is_over(const struct hvd__set *set);
-/* Driver's. Forgets all undecided submissions, because nothing moves any more.
- */
+/* Driver only. Drops all undecided submissions: nothing moves any more. */
 void hvd__agree_drop(struct hvd__set *set);
 
-/* Driver's. Announces new submissions, receives messages, decides (on the
+/* Driver only. Announces new submissions, receives messages, decides (on the
  * coordinator's rank) and follows decisions. Returns how many messages are
  * still being sent, or an error that breaks the world. */
 int hvd__agree_step(struct hvd__engine *engine, bool *moved);
 
-/* Driver's. Posts submissions to sets in ordered mode: only the given one,
+/* Driver only. Posts submissions to sets in ordered mode: only the given one,
  * which must not be in the queue, or the whole queue if submission is NULL. */
 int hvd__agree_post(struct hvd__engine *engine,
                     struct hvd__submission *submission);
 
-/* Driver's, best effort. Tells the other ranks that this world is broken. */
+/* Driver only. Informs the other ranks, if possible, that this world is broken.
+ */
 void hvd__agree_break(struct hvd__engine *engine, int status, const char *text);
 
 /* A quick request is a blocking request that takes the shortest way: the

@@ -11,7 +11,7 @@
 #include "core/agree/message.h"
 #include "core/run/engine.h"
 
-/* Driver's. Agrees on a submission by name from now on. Frees it if it was
+/* Driver only. Agrees on a submission by name from now on. Frees it if it was
  * refused. */
 int hvd__announce(struct hvd__set *set, struct hvd__submission *submission);
 /* Announces once that this rank leaves the set. */

@@ -56,7 +56,7 @@ struct hvd__in_place {
     struct hvd__visible work; /* this rank's share */
 };
 
-/* Driver's. */
+/* Driver only. */
 struct hvd__ordered {
     enum hvd__ordered_state state;
     uint32_t epoch;

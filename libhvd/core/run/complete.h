@@ -12,10 +12,10 @@
 struct hvd__engine;
 
 /*
- * Driver's. Completes a request: if it is the last of its submission, frees the
- * name for reuse; then calls the callback; then lets the waiter return. text is
- * copied and may be the request's own message; hvd_last_error returns it for a
- * negative status. request must not be used afterwards.
+ * Driver only. Completes a request: if it is the last of its submission, frees
+ * the name for reuse; then calls the callback; then lets the waiter return.
+ * text is copied and may be the request's own message; hvd_last_error returns
+ * it for a negative status. request must not be used afterwards.
  */
 void hvd__complete(struct hvd__engine *engine, struct hvd__request *request,
                    int status, const char *text);

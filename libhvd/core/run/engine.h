@@ -5,10 +5,10 @@
  * complete.h and trace_writer.h.
  *
  * Functions of core/run, core/agree and core/world get the engine as their
- * first argument. "Driver's" marks fields and functions that only the thread
- * with the role of the driver (core/world/progress.h) may use; they need no
- * lock. The driver stores sending after each step, and any thread loads it,
- * relaxed, as a hint whether to drive. completion_fd is set once, by
+ * first argument. "Driver only" and "driver's" mark functions and fields that
+ * only the thread with the role of the driver (core/world/progress.h) may use;
+ * they need no lock. The driver stores sending after each step, and any thread
+ * loads it, relaxed, as a hint whether to drive. completion_fd is set once, by
  * hvd_completion_fd.
  */
 #ifndef HVD_CORE_ENGINE_H

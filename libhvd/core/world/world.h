@@ -17,11 +17,11 @@
  *     progress.lock              who drives, who waits
  *     table.lock                 the request table and its list of sets
  *
- * "Driver's" marks fields and functions that only the thread with the role of
- * the driver (progress.h) may use; they need no lock. The watchdog stores
- * abort_status after abort_text (meet.c), and the driver stores broken after
- * break_status and break_message (engine.c). A thread that finds abort_status
- * or broken set may read the others.
+ * "Driver only" and "driver's" mark functions and fields that only the thread
+ * with the role of the driver (progress.h) may use; they need no lock. The
+ * watchdog stores abort_status after abort_text (meet.c), and the driver stores
+ * broken after break_status and break_message (engine.c). A thread that finds
+ * abort_status or broken set may read the others.
  */
 #ifndef HVD_CORE_WORLD_H
 #define HVD_CORE_WORLD_H
@@ -101,16 +101,16 @@ typedef int hvd__stamp_meeting(struct hvd__world *world, int64_t *stamp);
 int hvd__world_clock_offset(struct hvd__world *world, hvd__stamp_meeting *meet,
                             int64_t *offset);
 
-/* Driver's. Steps everything once. Returns true if anything happened. */
+/* Driver only. Steps everything once. Returns true if anything happened. */
 bool hvd__world_step(struct hvd__world *world);
 
-/* Driver's. Posts a submission, or the whole queue if it is NULL, where other
- * ranks see it, and does nothing else. */
+/* Driver only. Posts a submission, or the whole queue if it is NULL, where
+ * other ranks see it, and does nothing else. */
 void hvd__world_post(struct hvd__world *world,
                      struct hvd__submission *submission);
 
-/* Driver's. Breaks the world: every request in flight fails, every later one is
- * refused, and the other ranks are informed. */
+/* Driver only. Breaks the world: every request in flight fails, every later one
+ * is refused, and the other ranks are informed. */
 void hvd__world_break(struct hvd__world *world, int status, const char *text);
 
 #endif
