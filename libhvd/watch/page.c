@@ -161,8 +161,7 @@ void hvd__page_write_begun(struct hvd__line *line, int32_t kind,
     begun.kind = kind;
     memcpy(begun.name, name, bytes);
     begun.name[bytes] = '\0';
-    /* Only the bytes in use are written: this is on the way of every request.
-     */
+    /* Only the bytes in use are written: every request runs this code. */
     bytes += offsetof(struct hvd__begun, name) + 1;
     write_words(&line->doing_lock, line->begun, &begun, (bytes + 7) / 8 * 8);
     atomic_store_explicit(&line->quick_ns, 0, memory_order_release);

@@ -10,7 +10,7 @@
 
 #include "watch/page.h"
 
-/* This rank's knowledge of another. */
+/* The state of another rank as this rank knows it. */
 struct hvd__view {
     enum {
         HVD__VIEW_ELSEWHERE, /* on another host: nothing is known of it */

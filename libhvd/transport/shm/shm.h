@@ -54,10 +54,10 @@ struct hvd__log_slot {
 _Static_assert(sizeof(struct hvd__log_slot) == 64, "a slot is one cache line");
 
 /*
- * How far a rank is with a round: the upper half of the word is the round's
- * number, the lower half a count. A reader takes a rank in an earlier round to
- * have counted nothing, and one in a later round to have counted everything.
- * hvd__round_set stores the word, hvd__round_get loads it.
+ * A rank's progress in a round: the upper half of the word is the round's
+ * number, the lower half a count. A reader counts nothing for a rank in an
+ * earlier round, and everything for one in a later round. hvd__round_set stores
+ * the word, hvd__round_get loads it.
  */
 typedef _Atomic uint64_t hvd__round_count;
 
@@ -83,10 +83,10 @@ struct hvd__area {
 
     struct hvd__log_slot slots[HVD__LOG_SLOTS];
     _Alignas(64) unsigned char payload[HVD__PAYLOAD_BYTES];
-    /* After this struct: a place and a pair for each rank, and the buffers. */
+    /* A place and a pair for each rank, and the buffers, follow this struct. */
 };
 
-/* Where a rank's block for another lies; place 0: it comes through buffers. */
+/* The place of a rank's block for another rank; 0: it comes through buffers. */
 struct hvd__shm_place {
     uint64_t place;
     uint64_t bytes;
