@@ -172,7 +172,7 @@ int ipu__check_name(const ipu_graph *g, const char *what, const char *name)
 /* --------------------------------------------------------- a loop as a node
  */
 
-/* An import of the body or the condition. */
+/* Returns number i of the imports of the body and the condition. */
 static int32_t import_need(const struct ipu__loop *loop, int32_t i)
 {
     const ipu_graph *graphs[2] = {loop->body.graph, loop->condition.graph};

@@ -112,7 +112,7 @@ static void share_out(ipu_graph *g, int32_t nnodes, int32_t count,
     }
 }
 
-/* The first nnodes nodes. */
+/* Cuts the chain of the first nnodes nodes into count parts. */
 static int cut_chain(ipu_graph *g, int32_t nnodes, int32_t count)
 {
     bool *seen = calloc(2 * (size_t)g->ntensors + 1, sizeof *seen);

@@ -402,7 +402,7 @@ static int make_back(const struct ipu_pipeline *p, struct ipu__stage_part *part,
 
 /* ------------------------------------------------------------ the way there */
 
-/* The stash of a variable shows its old value. */
+/* The stash of a variable holds its old value. */
 static int show_stash(struct ipu__stage_part *part)
 {
     ipu_graph *g = part->joint;

@@ -95,7 +95,7 @@ static int check_norms(const ipu_config *config)
 /* ------------------------------------------------------------------ the chips
  */
 
-/* A rack of the simulated ones, or as many as are asked for. */
+/* Returns the number of simulated chips: one rack, or the requested number. */
 static int32_t model_chips(const ipu_config *config)
 {
     int32_t asked[IPU_MAX_IPUS], usual = 64;
@@ -136,7 +136,7 @@ static int find_system(const ipu_config *config, ipu_system *system)
     return IPU_OK;
 }
 
-/* The i-th of count chips, from 0, in the order that is asked for. */
+/* Returns the i-th of count chips, from 0, in the requested order. */
 static int32_t ordered(const char *order, int32_t i, int32_t count)
 {
     if (strcmp(order, "HOOF") ==
@@ -217,7 +217,7 @@ static int select_explicitly(const ipu_config *config, const ipu_system *system,
     return n;
 }
 
-/* The first free aligned group of each size. */
+/* Selects the first free aligned group of each size. */
 static int select_any(const ipu_config *config, const ipu_system *system,
                       const int32_t *wanted, int32_t n, ipu_device *devices)
 {

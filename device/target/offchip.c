@@ -62,7 +62,7 @@ static int64_t cycles_of(const ipu_system *system, double seconds)
     return (int64_t)ceil(seconds * system->ipu.clock_hz - 1e-9);
 }
 
-/* Along half of a ladder, and through the racks. */
+/* Returns the cycles of a sync along half of a ladder and through the racks. */
 static int64_t global_sync(const ipu_system *system)
 {
     int64_t racks = ipu__rack_of(system, system->ipus - 1);

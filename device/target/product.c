@@ -92,7 +92,7 @@ static int check_product(const ipu_product *d)
     return IPU_OK;
 }
 
-/* A tile's share of inputs and output. */
+/* Returns the bytes of a tile's share of inputs and output. */
 static int64_t own_bytes(const ipu_target *t, const ipu_product *d)
 {
     double m = (double)d->m, k = (double)d->k, n = (double)d->n;

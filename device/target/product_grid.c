@@ -45,7 +45,8 @@ static int64_t sums_of(const struct ipu__problem *p, int64_t rows, int64_t n)
     return rows * n * (p->product->of_kernel ? p->taps : 1);
 }
 
-/* Add up what parts of k have made: each tile its share. */
+/* Counts the sum of the results for the parts of k: each tile sums its share.
+ */
 static void count_partials(const struct ipu__problem *p, int64_t elements,
                            int64_t parts, ipu_cycles *c)
 {
@@ -89,9 +90,9 @@ static int64_t slices_of(int64_t groups, int64_t bytes, int64_t sums,
     return whole < 1 ? 0 : ipu__ceil_div(groups, (int64_t)whole);
 }
 
-/* The passes of a block. Of the derivative of a kernel, its positions are rows:
- * each reads the same input elsewhere, which is first turned to have pixels
- * side by side, an element at a time. */
+/* Counts the passes of a block. For the derivative of a kernel, its positions
+ * are rows: each reads the same input elsewhere, which is first turned to have
+ * pixels side by side, an element at a time. */
 static int64_t count_block(const struct ipu__problem *p, int64_t rows,
                            int64_t k, int64_t n)
 {
@@ -190,7 +191,8 @@ static void try_grid(const struct ipu__problem *p, int64_t gm, int64_t gk,
         *best = c;
 }
 
-/* The next number of parts that makes smaller ones; 0: there is none. */
+/* Returns the next number of parts that makes smaller parts; 0 if there is
+ * none. */
 static int64_t next_parts(int64_t extent, int64_t parts)
 {
     int64_t size = ipu__ceil_div(extent, parts);

@@ -81,8 +81,8 @@ static void go_up(const ipu_target *target, const ipu_product *d, int64_t room,
         *best = other;
 }
 
-/* The plan for so much room, where the usual plan was found with usual bytes,
- * and most is the tile's. */
+/* Finds the plan for share bytes of room, where the usual plan was found with
+ * usual bytes, and most is the room of the tile. */
 int ipu__find_share(const ipu_target *target, const ipu_product *d,
                     const int64_t rooms[3], struct ipu__plans *plans,
                     struct ipu__choice *best)

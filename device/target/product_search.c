@@ -77,8 +77,8 @@ static int64_t more_slices(int64_t slices)
     return slices + (power_of_two ? slices / 2 : slices / 3);
 }
 
-/* The cheapest number of slices of the output: more of them first make room for
- * better grids, then only cost. */
+/* Searches for the cheapest number of slices of the output: more slices first
+ * make room for better grids, then only cost cycles. */
 static void search_by_output(const struct ipu__problem *p,
                              struct ipu__choice *best)
 {
@@ -154,7 +154,7 @@ static int64_t uneven(const struct ipu__problem *p, const ipu_plan *plan,
     return (int64_t)((double)compute * (1 - fmin(1, all / most)));
 }
 
-/* The best for all of the batch. */
+/* Finds the best way for the whole batch. */
 static void search_ways(const ipu_target *target, const ipu_product *d,
                         int64_t room, const struct ipu__bounds *bounds,
                         struct ipu__choice *best)

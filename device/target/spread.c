@@ -236,7 +236,8 @@ int ipu_model_stencil(const ipu_target *target, int32_t dims, int64_t side,
 /* ------------------------------------------------------------ matrix, vector
  */
 
-/* A vertex of that many multiplications or additions, two a slot. */
+/* Returns the slots of a vertex of that many multiplications or additions, two
+ * a slot. */
 static int64_t dot_slots(int64_t count)
 {
     const ipu_loop loop = {.tuned = 1, .loads = 2, .arithmetic = 1};

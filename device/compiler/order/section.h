@@ -47,9 +47,10 @@ void ipu__add_storages(struct ipu__sections *sections,
                        const struct ipu__section *section);
 
 /*
- * Once the storages of all units are there: keeps of what a unit makes only
- * what outlives it, and appends to its reuses what may take the place of an
- * input of its last step (IPU__NONE: it has none).
+ * Call it once the storages of all units are known. Of the storages that a unit
+ * makes, it keeps only those that outlive the unit, and appends to its reuses
+ * those that may take the place of an input of its last step (IPU__NONE: it has
+ * none).
  */
 int ipu__add_reuses(struct ipu__sections *sections,
                     struct ipu__order_unit *unit, int32_t step);

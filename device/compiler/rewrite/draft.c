@@ -102,8 +102,8 @@ static bool is_outside(const ipu_graph *g, int32_t tensor)
            g->tensors[tensor].kind == IPU__INPUT;
 }
 
-/* A tensor that a loop or a store changes cannot replace another: it is not
- * what it was any more. */
+/* A tensor that a loop or a store changes cannot replace another: its contents
+ * have changed. */
 bool ipu__may_replace(const ipu_graph *g, int32_t tensor, int32_t by)
 {
     if (g->tensors[root_of(g, by)].renewed)
