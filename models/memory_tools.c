@@ -107,8 +107,7 @@ static void describe_tools(char *text, size_t size)
 
 /* ----------------------------------------------------------------- results */
 
-/* Prints what the compiler had said of the tool, and by how much that was
- * wrong. */
+/* Prints the compiler's estimate for the tool, and its error. */
 static void print_told(const struct training_result *r)
 {
     if (r->told_bytes == 0) {

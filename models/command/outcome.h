@@ -30,7 +30,7 @@ void outcome_report_head(struct progress *progress,
                          const struct outcome *outcome, int64_t per_step,
                          const char *unit);
 
-/* Print where the time went, and that the weights are equal. */
+/* Print the parts of the run's time, and that the weights are equal. */
 void outcome_report_times(struct progress *progress,
                           const struct outcome *outcome);
 void outcome_report_weights(struct progress *progress,

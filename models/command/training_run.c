@@ -53,7 +53,7 @@ static int train_and_report(struct training_run *run)
     return write_results(run);
 }
 
-/* The whole run, on a started library. */
+/* Does the whole run, after the library has started. */
 static int run_training(struct command *command)
 {
     struct training_run *run = command->context;

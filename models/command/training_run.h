@@ -19,8 +19,7 @@ struct training_run;
 /* Functions that return int return 0 or a problem (problem.h). */
 struct training_functions {
     enum options_program program;
-    /* Collective: command_prepare with the options that are the program's own.
-     */
+    /* Collective: calls command_prepare with the options of this program. */
     int (*prepare)(struct training_run *run);
     /* Collective: loads the data. */
     int (*load)(struct training_run *run);
@@ -29,7 +28,7 @@ struct training_functions {
     void (*make_model)(struct training_run *run,
                        struct trainer_options *options, struct model **model);
     void (*report_head)(struct training_run *run);
-    /* Collective: the loop of steps and evaluations. */
+    /* Collective: runs the loop of steps and evaluations. */
     int (*train)(struct training_run *run);
     void (*report_results)(struct training_run *run);
     /* Writes the file of --summary; on rank 0. */
@@ -49,7 +48,7 @@ struct training_run {
     void *own;                     /* the program's */
 };
 
-/* All of main. Returns the exit status. */
+/* Does all the work of main. Returns the exit status. */
 int training_main(const struct training_functions *functions,
                   struct outcome *outcome, void *own, int argc, char **argv);
 

@@ -9,7 +9,8 @@
 
 #define FNV1A_START UINT64_C(0xcbf29ce484222325)
 
-/* Returns the hash of what was hashed to hash so far, and of these bytes. */
+/* Returns the hash of the bytes hashed so far, which gave hash, and of these
+ * bytes. */
 static inline uint64_t fnv1a(uint64_t hash, const void *bytes, size_t count)
 {
     const unsigned char *at = bytes;

@@ -5,8 +5,8 @@
  */
 #include "memory/parts.h"
 
-/* A stage takes and gives labels and x, or what the stage before has made of
- * it. The last gives the loss. */
+/* A stage receives and passes on labels and x, or the previous stage's result
+ * for x. The last stage gives the loss. */
 static int build_stage(void *context, ipu_graph *graph, int32_t ninputs,
                        const ipu_tensor *in, ipu_tensor *out)
 {

@@ -14,7 +14,7 @@
 int value_whole(const char *option, const char *value, int64_t low,
                 int64_t high, int64_t *number);
 
-/* The same for an int. */
+/* Reads an int in [low, high], digits only. */
 int value_int(const char *option, const char *value, int low, int high,
               int *number);
 

@@ -73,7 +73,7 @@ static int build_update(void *context, ipu_graph *graph, int32_t noutputs,
                         outputs[1], ipu_counter(graph, "updates"));
 }
 
-/* Sets what training and test have in common. */
+/* Sets the settings that training and test have in common. */
 static void describe_stages(const struct nets *nets, int schedule, int threads,
                             struct pipeline_settings *settings)
 {

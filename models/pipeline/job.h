@@ -34,8 +34,9 @@ void job_free(struct job *job); /* NULL is accepted */
  * all. */
 int job_start(struct job *job);
 
-/* Collective: makes so many updates, and sets *loss to the mean of this rank's
- * mini-batches. If one rank fails all do: there is no need to agree. */
+/* Collective: makes that many updates, and sets *loss to the mean of this
+ * rank's mini-batches. If one rank fails, all fail, so no agreement is needed.
+ */
 int job_train(struct job *job, int64_t updates, double *loss);
 
 /* Counts this rank's test images, and those of them that are right. */

@@ -16,8 +16,9 @@
 int agree(int status);
 
 /*
- * Collective: checks that value is the same on all ranks. what names it in the
- * message: "the number of training images". PROBLEM_EVERYWHERE.
+ * Collective: checks that value is the same on all ranks. what is its name in
+ * the message: "the number of training images". Returns PROBLEM_EVERYWHERE if
+ * it differs.
  */
 int agree_same(const char *what, uint64_t value);
 

@@ -28,7 +28,7 @@ struct engine {
     float loss, rate; /* values of the current run */
 };
 
-/* PROBLEM with the text kept; fini is accepted then, too. */
+/* On failure returns PROBLEM with the text kept; fini is accepted then, too. */
 int engine_init(struct engine *engine, const struct engine_settings *settings);
 
 /* The parts of an update: fetches a mini-batch; runs the program on it, and

@@ -19,7 +19,7 @@ struct engine_exchange {
     double asked_at; /* clock_seconds when this run first asked for averages */
 };
 
-/* PROBLEM: no memory. Accepts fini then, too. */
+/* Returns PROBLEM without memory; fini is accepted then, too. */
 int engine_exchange_init(struct engine_exchange *e, const struct model *model,
                          struct exchange *exchange);
 void engine_exchange_fini(struct engine_exchange *e);

@@ -111,7 +111,7 @@ int exchange_new(const struct exchange_settings *settings,
     if (!exchange)
         return problem_set("no memory for the exchange of gradients");
     exchange->base.functions = &functions;
-    /* A compressed gradient is not what it was, even if there is one rank. */
+    /* Compression changes a gradient, even if there is only one rank. */
     exchange->base.alone =
         hvd_size() == 1 && settings->compression == HVD_COMPRESSION_NONE;
     hvd_strategy_options_init(&options, sizeof options);

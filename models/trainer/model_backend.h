@@ -21,12 +21,13 @@ struct model_backend {
     float *const *values;
 };
 
-/* One device (single.c). PROBLEM with the text kept. */
+/* Makes a backend of one device (single.c). On failure returns PROBLEM with the
+ * text kept. */
 int single_new(const struct model_backend *of, struct backend **backend);
 
-/* A pipeline of options->partition.stages devices (stages.c), for each of so
- * many replicas. PROBLEM with the text kept: more stages than pieces, or what
- * the device refuses. */
+/* Makes a pipeline of options->partition.stages devices (stages.c) for each
+ * replica. Returns PROBLEM with the text kept if there are more stages than
+ * pieces, or if the device refuses. */
 int stages_new(const struct model_backend *of, struct backend **backend);
 
 /* Partitions the pieces of a model into count stages, at most as many as

@@ -35,8 +35,8 @@ struct pipeline {
     int64_t nlosses;
 };
 
-/* PROBLEM with the text kept; fini is accepted then, too. The pipeline must not
- * move in memory until then. */
+/* On failure returns PROBLEM with the text kept; fini is accepted then, too.
+ * The pipeline must not move in memory until then. */
 int pipeline_init(struct pipeline *pipeline,
                   const struct pipeline_settings *settings);
 

@@ -117,7 +117,7 @@ int pipeline_exchange_new(ipu_pipeline_options *options,
 }
 
 /* Gives a variable memory that the exchange can broadcast from. Its elements
- * stay: what they are now on rank 0, they will be everywhere. */
+ * stay: rank 0's present values will be those of all ranks. */
 static int place_value(struct pipeline_exchange *p, int32_t number)
 {
     struct trained *t = &p->trained[number];

@@ -34,8 +34,8 @@ int program_training(const struct model *model,
                      const struct program_exchange *exchange, double proportion,
                      struct progress *progress, ipu_executable **executable);
 
-/* Compiles an evaluation for so many chips. Its inputs are those of the model,
- * its outputs "losses" [rows] and "logits" [rows, classes]. */
+/* Compiles an evaluation for that many chips. Its inputs are those of the
+ * model, its outputs "losses" [rows] and "logits" [rows, classes]. */
 int program_evaluation(const struct model *model, int chips, double proportion,
                        struct progress *progress, ipu_executable **executable);
 

@@ -25,7 +25,7 @@ struct replicas {
     struct feed feed;
 };
 
-/* PROBLEM with the text kept; fini is accepted then, too. */
+/* On failure returns PROBLEM with the text kept; fini is accepted then, too. */
 int replicas_init(struct replicas *replicas,
                   const struct replicas_settings *settings);
 

@@ -56,8 +56,9 @@ struct stages {
 /* ----------------------------------------------------------------- partition
  */
 
-/* Fills each stage with pieces up to so much work, but with one piece at least,
- * and leaves one for each stage to come. Returns true if all pieces fit. */
+/* Fills each stage with pieces up to that much work, but with at least one
+ * piece, and leaves one for each later stage. Returns true if all pieces fit.
+ */
 static bool fill_stages(const struct model *m, int count, int64_t most,
                         int *first)
 {
@@ -220,7 +221,7 @@ static int make_pipeline(struct stages *s, const struct model_backend *of)
     return status < 0 ? problem_set("device: %s", problem_text()) : 0;
 }
 
-/* Checks that the schedule can have so many mini-batches. */
+/* Checks that the schedule can have that many mini-batches. */
 static int check_count(const struct trainer_options *o)
 {
     const ipu_schedule_options plan = {.size = sizeof plan,
