@@ -36,7 +36,7 @@ enum { LEAST_BLOCKS = 10, COLD_BLOCK = 32 };
 static void copy_once(const struct run *r, char *out, const char *in)
 {
     memcpy(out, in, call_bytes(r->call));
-    /* The compiler must not drop copies that nobody reads. */
+    /* The compiler must not drop copies that no code reads. */
     __asm__ volatile("" ::"r"(out) : "memory");
 }
 

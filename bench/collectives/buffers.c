@@ -125,6 +125,6 @@ void buffers_sweep(struct buffers *b)
         return;
     for (size_t i = 0; i < b->sweep_bytes; i += LINE)
         b->sweep[i]++;
-    /* The compiler must not drop stores that nobody reads. */
+    /* The compiler must not drop stores that no code reads. */
     __asm__ volatile("" ::"r"(b->sweep) : "memory");
 }

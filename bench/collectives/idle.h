@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * idle.h - hvd-bench idle: measures what an initialised program costs that does
- * nothing.
+ * idle.h - hvd-bench idle: measures the cost of an initialised program that
+ * does nothing.
  */
 #ifndef BENCH_IDLE_H
 #define BENCH_IDLE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * machine.c - reads what Linux says about this machine: /proc, /sys and the
+ * machine.c - reads Linux's description of this machine: /proc, /sys and the
  * control group. Nothing here fails: what the system does not say becomes
  * "unknown", -1, or a usual value.
  */

@@ -122,8 +122,8 @@ static int wait_all(struct overlap *v, enum way way, int n)
     return 0;
 }
 
-/* Runs all tensors once, with so many units of computing before each. If way is
- * WAYS, it only computes. */
+/* Runs all tensors once, with that many units of computing before each. If way
+ * is WAYS, it only computes. */
 static int run_once(struct overlap *v, enum way way, int64_t units)
 {
     int n = v->options->tensors, failed = 0;

@@ -60,7 +60,7 @@ void way_name(const struct way *way, char *text, size_t size);
 float *const *way_tensors(const struct gradients *gradients,
                           const struct way *way);
 
-/* Start and end what the way needs; not timed. Collective. */
+/* Start and end the resources of the way; not timed. Collective. */
 int way_begin(struct gradients *gradients, const struct way *way);
 void way_end(struct gradients *gradients, const struct way *way);
 

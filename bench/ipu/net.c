@@ -148,7 +148,7 @@ const struct net_case net_cases[] = {
 /* ----------------------------------------------------------------- compiling
  */
 
-/* Returns the cycles of the host that a run of so many cycles does not hide:
+/* Returns the cycles of the host that a run of that many cycles does not hide:
  * with I/O tiles, only those beyond the run. */
 static double host_cycles(const struct net_case *net, double host, double run)
 {
