@@ -310,8 +310,8 @@ void ipu__part_call(const struct ipu_executable *executable,
 void ipu__step_call(const struct ipu_executable *executable,
                     const struct ipu__step *step, struct ipu__call *call);
 
-/* How a part of a fused step reads an input: all elements, as many as its
- * output has; rows of the last dimensions, repeated; or one element. */
+/* The way in which a part of a fused step reads an input: all elements, as many
+ * as its output has; rows of the last dimensions, repeated; or one element. */
 enum ipu__view { IPU__NO_VIEW, IPU__WHOLE, IPU__ROW, IPU__SCALAR };
 
 enum ipu__view ipu__view_of(const struct ipu_executable *executable,

@@ -32,8 +32,8 @@ struct ipu__counts {
 struct ipu__counts *ipu__counts_new(int32_t nsteps);
 void ipu__counts_free(struct ipu__counts *counts); /* NULL is accepted */
 
-/* These are called in the order of a run. Each counts the time since the call
- * before. call says that the step is a host call. */
+/* A run calls these functions in this order. Each counts the time since the
+ * call before. call says that the step is a host call. */
 void ipu__counts_begin(struct ipu__counts *counts);
 void ipu__counts_input(struct ipu__counts *counts);
 void ipu__counts_step(struct ipu__counts *counts, int32_t step, bool call);

@@ -195,7 +195,7 @@ struct ipu__assign {
     int32_t variable, value; /* tensors */
 };
 
-/* How values are rounded to float16. */
+/* The rounding of values to float16. */
 struct ipu__rounding {
     bool on; /* stochastic rounding is on */
     uint64_t seed;

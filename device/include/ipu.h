@@ -35,24 +35,24 @@
 #ifndef IPU_H
 #define IPU_H
 
-/* These headers need no other: files, the cost model, targets, types. */
+/* Headers that need no other: files, the cost model, targets, types. */
 #include "ipu_file.h"
 #include "ipu_model.h"
 #include "ipu_target.h"
 #include "ipu_types.h"
 
-/* These build a graph. */
+/* Headers for building a graph. */
 #include "ipu_graph.h"
 #include "ipu_layers.h"
 #include "ipu_ops.h"
 #include "ipu_optimizers.h"
 #include "ipu_training.h"
 
-/* These compile it and run it. */
+/* Headers for compiling and running a graph. */
 #include "ipu_compile.h"
 #include "ipu_engine.h"
 
-/* These feed it, spread it over several chips, and report on it. */
+/* Headers for feeding programs, for several chips, and for reports. */
 #include "ipu_streams.h"
 
 #include "ipu_pipeline.h"

@@ -32,7 +32,8 @@ extern "C" {
  * with "; " before each, so that a program can print it as a list.
  */
 #define IPU_FULL_REMEDIES "What would change that"
-#define IPU_FULL_REASONS "What would not" /* remedies the program cannot have */
+/* Remedies that the program cannot have. */
+#define IPU_FULL_REASONS "What would not"
 int ipu_compile(const ipu_graph *graph, const ipu_target *target,
                 ipu_executable **executable);
 
@@ -97,7 +98,7 @@ typedef struct ipu_memory_info {
     int64_t planned_bytes;     /* bytes that the engine allocates for tensors */
     int64_t unshared_bytes;    /* the same if no two tensors shared memory */
     int64_t bytes_on_fullest_tile; /* bytes of tensors alone */
-    /* These include code and the temporary memory of steps. */
+    /* The sizes below include code and the temporary memory of steps. */
     int64_t code_bytes_per_tile;
     int64_t bytes_per_tile; /* size of a tile's memory */
     int64_t fullest_tile_bytes;
