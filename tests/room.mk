@@ -46,6 +46,7 @@ DEPS_tests-fuzz-$(1) = $$(filter %.a,$$(TEST_LINK_$(2)))
 endef
 $(foreach t,$(FUZZ_TESTS),$(eval $(call fuzz_test,$(t),$(call \
 	test_room,$(firstword $(subst _, ,$(t)))))))
+SRC_tests-fuzz-wire += tests/support/wire_messages.c
 
 define mpi_test
 SRC_tests-mpi-$(1) := tests/mpi/$(1).c tests/support/ranks.c \

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages that no rank would send, to those who read them.
- *
- * Messages are made as ranks make them, with keys and fingerprints from a
- * small pool so that they have to do with each other, and then spoilt: bytes
- * turned, bounded, doubled, put in from another message, numbers replaced by
- * extreme ones; some are nothing but random bytes. Two readers get them:
+ * wire.c - gives messages that no rank would send (wire_messages.h) to the two
+ * readers of messages:
  *
  *     the format   what is accepted, written again, gives the same bytes: no
  *                  two messages mean the same, and nothing is overlooked
@@ -15,274 +11,19 @@
  * The sequence is the same in every run, so that a failure occurs again. A
  * sanitized build (make sanitize) sees bytes read too far.
  */
-#include <limits.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/dtype.h"
 #include "base/status.h"
 #include "check_main.h"
 #include "core/agree/agree.h"
-#include "core/agree/ordered_parts.h"
 #include "core/world/world.h"
-
-enum { RANKS = 3, KEYS = 5, MOST_BYTES = 2048, MOST_RECORDS = 12 };
-
-static uint64_t state;
-
-static uint32_t any(uint32_t below)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (uint32_t)((state * UINT64_C(0x2545f4914f6cdd1d)) >> 32) % below;
-}
+#include "wire_messages.h"
 
 /* Rounds of a test: so many thousands, or many more if time allows. */
 static int rounds(int thousands)
 {
     return thousands * (getenv("HVD_TEST_FULL") ? 20000 : 1000);
-}
-
-/* ------------------------------------------------------------ good messages */
-
-static uint64_t any_key(void)
-{
-    return any(50) ? UINT64_C(0x1111111111111111) * (1 + any(KEYS))
-                   : hvd__join_key();
-}
-
-static void write_signature(struct hvd__writer *out)
-{
-    static const hvd_kind kinds[] = {
-        HVD_ALLREDUCE, HVD_ALLGATHER,     HVD_BROADCAST, HVD_ALLTOALL,
-        HVD_BARRIER,   HVD_REDUCESCATTER, HVD_GATHER,    HVD_REDUCE};
-    struct hvd__signature s = {.kind = kinds[any(8)],
-                               .dtype = (int32_t)any(HVD_NUM_DTYPES),
-                               .op = (int32_t)any(HVD_NUM_OPS),
-                               .root = (int32_t)any(RANKS),
-                               .ndim = (int32_t)any(4),
-                               .prescale = 1 + any(2),
-                               .postscale = 1};
-
-    for (int i = 0; i < s.ndim; i++)
-        s.shape[i] = any(9);
-    if (s.ndim > 0 && hvd__kind_has(s.kind, HVD__MAY_VARY) && any(2))
-        s.shape[0] = HVD__VARIES;
-    hvd__write_signature(out, &s);
-}
-
-static void write_text(struct hvd__writer *out)
-{
-    char text[64];
-    uint32_t n = any(sizeof text);
-
-    for (uint32_t i = 0; i < n; i++)
-        text[i] = (char)(1 + any(255));
-    text[n] = '\0';
-    hvd__write_text(out, text);
-}
-
-static void write_failure(struct hvd__writer *out)
-{
-    hvd__write_int(out, -1 - (int32_t)any(27));
-    write_text(out);
-}
-
-static void write_ranks(struct hvd__writer *out)
-{
-    int ranks[RANKS];
-
-    for (int i = 0; i < RANKS; i++)
-        ranks[i] = (int)any(2);
-    hvd__write_ranks(out, ranks, RANKS);
-}
-
-static void write_longs(struct hvd__writer *out, int n)
-{
-    hvd__write_int(out, n);
-    for (int i = 0; i < n; i++)
-        hvd__write_long(out, any(100));
-}
-
-static void write_batch(struct hvd__writer *out)
-{
-    int absent = (int)any(2), n = 1 + (int)any(3);
-
-    hvd__write_int(out, absent);
-    if (absent)
-        write_ranks(out);
-    hvd__write_int(out, n);
-    for (int i = 0; i < n; i++) {
-        hvd__write_key(out, any_key());
-        hvd__write_int(out, (int32_t)any(2));
-        write_longs(out, any(2) ? RANKS : 0);
-    }
-}
-
-/* Returns what a rank has in the slots from a sequence number on, or NULL. */
-static const struct hvd__log_slot *(*slot_at)(uint64_t sequence);
-static uint64_t next_sequence;
-
-static void write_slot(struct hvd__writer *out, uint64_t sequence)
-{
-    static const unsigned char data[256];
-    const struct hvd__log_slot *slot =
-        slot_at && any(8) ? slot_at(sequence) : NULL;
-    uint32_t flags = any(20) ? any(2) * HVD__SLOT_DATA : HVD__SLOT_FALLBACK;
-    uint32_t length = HVD__INLINE_BYTES + any(100);
-
-    if (length > HVD__INLINE_BYTES && flags == HVD__SLOT_DATA && any(2))
-        flags |= HVD__SLOT_BESIDE;
-    hvd__write_key(out, slot ? slot->key : any_key());
-    hvd__write_key(out, slot ? slot->fingerprint : any(2));
-    hvd__write_int(out, (int32_t)flags);
-    hvd__write_long(out, any(100));
-    if (flags & HVD__SLOT_BESIDE) {
-        hvd__write_int(out, (int32_t)any(HVD__PAYLOAD_BYTES - length));
-        hvd__write_int(out, (int32_t)length);
-    }
-    if (flags & HVD__SLOT_DATA)
-        hvd__write_bytes(out, data,
-                         flags & HVD__SLOT_BESIDE ? length : HVD__INLINE_BYTES);
-}
-
-static void write_post(struct hvd__writer *out)
-{
-    int n = (int)any(4);
-
-    hvd__write_key(out, any(4) << 1 | !any(10));
-    hvd__write_key(out, any(10) ? 0 : next_sequence);
-    hvd__write_key(out, any(100) ? 0 : next_sequence);
-    hvd__write_long(out, any(1 << 20));
-    hvd__write_key(out, next_sequence);
-    hvd__write_int(out, n);
-    for (int i = 0; i < n; i++)
-        write_slot(out, next_sequence++);
-}
-
-static void write_record(struct hvd__writer *out, enum hvd__record_type type)
-{
-    int n = (int)any(3);
-
-    hvd__write_type(out, type);
-    switch (type) {
-    case HVD__ANNOUNCE:
-        hvd__write_key(out, any_key());
-        hvd__write_key(out, any(2));
-        hvd__write_int(out, (int32_t)any(3));
-        write_longs(out, n);
-        break;
-    case HVD__REFUSE:
-        hvd__write_key(out, any_key());
-        write_failure(out);
-        break;
-    case HVD__DETAIL:
-        hvd__write_key(out, any_key());
-        hvd__write_int(out, n);
-        while (n-- > 0)
-            write_signature(out);
-        break;
-    case HVD__BATCH: write_batch(out); break;
-    case HVD__FAIL:
-        write_failure(out);
-        hvd__write_key(out, any_key());
-        write_ranks(out);
-        break;
-    case HVD__JOINED: hvd__write_int(out, (int32_t)any(RANKS)); break;
-    case HVD__BREAK: write_failure(out); break;
-    case HVD__QUERY: hvd__write_key(out, any_key()); break;
-    case HVD__TUNE: hvd__write_long(out, any(1 << 20)); break;
-    case HVD__OPEN:
-        hvd__write_int(out, (int32_t)any(5));
-        for (int i = 0; i < RANKS; i++)
-            hvd__write_long(out, any(100));
-        break;
-    case HVD__POST: write_post(out); break;
-    case HVD__JOIN: hvd__write_int(out, (int32_t)any(2)); break;
-    case HVD__LEAVE:
-    case HVD__FAREWELL:
-    case HVD__CLOSE: break;
-    }
-}
-
-/* Records of types up to most. Leaving and breaking would soon be all there
- * is: they are rare. */
-static void write_message(struct hvd__writer *out, enum hvd__record_type most)
-{
-    out->bytes = 0;
-    hvd__write_int(out, any(40) ? 0 : (int32_t)any(3) - 1);
-    for (uint32_t n = any(MOST_RECORDS); n > 0; n--) {
-        enum hvd__record_type type = (enum hvd__record_type)(1 + any(most));
-
-        if (type >= HVD__JOIN && type <= HVD__LEAVE && any(20))
-            type = HVD__ANNOUNCE;
-        write_record(out, type);
-    }
-}
-
-/* ------------------------------------------------------------------ spoiling
- */
-
-static void replace_number(unsigned char *data, size_t bytes)
-{
-    static const int64_t extremes[] = {
-        0,         -1,     1,      INT_MAX, INT_MIN,         INT64_MAX,
-        INT64_MIN, 0xffff, 0x7fff, 255,     INT64_C(1) << 32};
-    int64_t number = extremes[any(sizeof extremes / sizeof *extremes)];
-    size_t width = (size_t)1 << any(4);
-
-    if (bytes >= width)
-        memcpy(data + any((uint32_t)(bytes - width + 1)), &number, width);
-}
-
-/* Some bytes of from, put in before some byte of data; returns the new size. */
-static size_t put_in(unsigned char *data, size_t bytes,
-                     const unsigned char *from, size_t from_bytes)
-{
-    size_t start = any((uint32_t)from_bytes + 1), at = any((uint32_t)bytes + 1);
-    size_t n = any((uint32_t)(from_bytes - start) + 1);
-    unsigned char piece[MOST_BYTES];
-
-    if (bytes + n > MOST_BYTES)
-        return bytes;
-    memcpy(piece, from + start, n); /* from may be data */
-    memmove(data + at + n, data + at, bytes - at);
-    memcpy(data + at, piece, n);
-    return bytes + n;
-}
-
-static size_t take_out(unsigned char *data, size_t bytes)
-{
-    size_t at = any((uint32_t)bytes + 1), n = any((uint32_t)(bytes - at) + 1);
-
-    memmove(data + at, data + at + n, bytes - at - n);
-    return bytes - n;
-}
-
-/* A spoilt copy of a message; other is another one. Returns its size. */
-static size_t spoil(const struct hvd__writer *message,
-                    const struct hvd__writer *other, unsigned char *data)
-{
-    size_t bytes = message->bytes < MOST_BYTES ? message->bytes : MOST_BYTES;
-
-    memcpy(data, message->data, bytes);
-    for (uint32_t times = any(4); times > 0 && bytes > 0; times--)
-        switch (any(7)) {
-        case 0:
-            data[any((uint32_t)bytes)] ^= (unsigned char)(1u << any(8));
-            break;
-        case 1: data[any((uint32_t)bytes)] = (unsigned char)any(256); break;
-        case 2: replace_number(data, bytes); break;
-        case 3: bytes = any((uint32_t)bytes); break;
-        case 4: bytes = put_in(data, bytes, data, bytes); break;
-        case 5: bytes = put_in(data, bytes, other->data, other->bytes); break;
-        default: bytes = take_out(data, bytes); break;
-        }
-    if (any(16) == 0)
-        for (size_t i = 0; i < bytes; i++)
-            data[i] = (unsigned char)any(any(2) ? 256 : 16);
-    return bytes;
 }
 
 /* ---------------------------------------------------------------- the format
@@ -313,10 +54,10 @@ static void copy_text(struct hvd__reader *in, struct hvd__writer *out)
 
 static void copy_ranks(struct hvd__reader *in, struct hvd__writer *out)
 {
-    int ranks[RANKS];
+    int ranks[FUZZ_RANKS];
 
-    hvd__read_ranks(in, RANKS, ranks);
-    hvd__write_ranks(out, ranks, RANKS);
+    hvd__read_ranks(in, FUZZ_RANKS, ranks);
+    hvd__write_ranks(out, ranks, FUZZ_RANKS);
 }
 
 static void copy_key(struct hvd__reader *in, struct hvd__writer *out)
@@ -367,7 +108,7 @@ static void copy_batch(struct hvd__reader *in, struct hvd__writer *out)
 
 static void copy_slot(struct hvd__reader *in, struct hvd__writer *out)
 {
-    unsigned char data[MOST_BYTES];
+    unsigned char data[FUZZ_MOST_BYTES];
     int32_t flags, length = HVD__INLINE_BYTES;
 
     copy_key(in, out);
@@ -380,7 +121,7 @@ static void copy_slot(struct hvd__reader *in, struct hvd__writer *out)
     }
     if (!(flags & (HVD__SLOT_BESIDE | HVD__SLOT_DATA)))
         return;
-    if (length < 0 || length > MOST_BYTES)
+    if (length < 0 || length > FUZZ_MOST_BYTES)
         in->failed = true;
     if (in->failed)
         return;
@@ -438,7 +179,7 @@ static void copy_record(struct hvd__reader *in, struct hvd__writer *out)
     case HVD__TUNE: copy_long(in, out); break;
     case HVD__OPEN:
         copy_int(in, out);
-        for (int i = 0; i < RANKS; i++)
+        for (int i = 0; i < FUZZ_RANKS; i++)
             copy_long(in, out);
         break;
     case HVD__POST: copy_post(in, out); break;
@@ -473,23 +214,23 @@ static bool well_made(const unsigned char *data, size_t bytes)
 START_TEST(what_is_accepted_is_what_was_written)
 {
     struct hvd__writer message = {0}, other = {0};
-    unsigned char *room = malloc(MOST_BYTES);
+    unsigned char *room = malloc(FUZZ_MOST_BYTES);
     int n = rounds(1000), accepted = 0;
 
-    state = 20220617;
-    write_message(&other, HVD__FAREWELL);
+    fuzz_seed(20220617);
+    fuzz_write_message(&other, HVD__FAREWELL);
     for (int round = 0; round < n; round++) {
-        unsigned char data[MOST_BYTES];
+        unsigned char data[FUZZ_MOST_BYTES];
         size_t bytes;
 
-        write_message(&message, HVD__FAREWELL);
+        fuzz_write_message(&message, HVD__FAREWELL);
         if (!well_made(message.data, message.bytes))
             ck_abort_msg("round %d: a good message was refused", round);
-        bytes = spoil(&message, &other, data);
+        bytes = fuzz_spoil(&message, &other, data);
         /* The message ends where the buffer ends: a sanitizer sees a byte read
          * too far. */
-        memcpy(room + MOST_BYTES - bytes, data, bytes);
-        accepted += well_made(room + MOST_BYTES - bytes, bytes);
+        memcpy(room + FUZZ_MOST_BYTES - bytes, data, bytes);
+        accepted += well_made(room + FUZZ_MOST_BYTES - bytes, bytes);
         if (round % 16 == 0) {
             struct hvd__writer swap = message;
             message = other;
@@ -531,7 +272,7 @@ static int check_posted(struct hvd__transport *self, int peer, void *message,
                         size_t bytes)
 {
     (void)self;
-    if (peer <= 0 || peer >= RANKS || !well_made(message, bytes))
+    if (peer <= 0 || peer >= FUZZ_RANKS || !well_made(message, bytes))
         ck_abort_msg("a message to rank %d that is not well made", peer);
     nposted++;
     free(message);
@@ -545,7 +286,7 @@ static int none_pending(struct hvd__transport *self)
 }
 
 static struct hvd__transport transport = {.name = "fuzz",
-                                          .size = RANKS,
+                                          .size = FUZZ_RANKS,
                                           .ntags = 1 << 20,
                                           .post = check_posted,
                                           .poll = poll_pending,
@@ -555,17 +296,17 @@ static struct hvd__set *set;
 
 static void begin_world(void)
 {
-    int *ranks = malloc(RANKS * sizeof *ranks);
+    int *ranks = malloc(FUZZ_RANKS * sizeof *ranks);
 
-    for (int i = 0; i < RANKS; i++)
+    for (int i = 0; i < FUZZ_RANKS; i++)
         ranks[i] = i;
     world = calloc(1, sizeof *world);
     world->engine.transport = &transport;
-    world->engine.settings.ordered = any(2);
+    world->engine.settings.ordered = fuzz_any(2);
     atomic_store(&world->engine.completion_fd, -1);
     hvd__table_init(&world->engine.table);
     world->engine.table.metrics = &world->engine.metrics;
-    set = hvd__set_new(&transport, 0, ranks, RANKS, 0);
+    set = hvd__set_new(&transport, 0, ranks, FUZZ_RANKS, 0);
     ck_assert(set != NULL);
     ck_assert_int_eq(hvd__set_prepare(set, &world->engine.settings, NULL),
                      HVD_OK);
@@ -589,7 +330,7 @@ static void submit_barrier(void)
     struct hvd__signature *s = &submission->requests[0].signature;
 
     submission->set = set;
-    submission->name[0] = (char)('a' + any(KEYS));
+    submission->name[0] = (char)('a' + fuzz_any(FUZZ_KEYS));
     s->kind = HVD_BARRIER;
     submission->fingerprint = hvd__signature_fingerprint(0, s);
     if (hvd__table_submit(&world->engine.table, submission, NULL, NULL) < 0)
@@ -605,14 +346,14 @@ static void submit_sum(void)
     struct hvd__signature *s = &request->signature;
 
     submission->set = set;
-    submission->name[0] = (char)('a' + any(KEYS));
+    submission->name[0] = (char)('a' + fuzz_any(FUZZ_KEYS));
     *s = (struct hvd__signature){.kind = HVD_ALLREDUCE,
                                  .dtype = HVD_FLOAT32,
                                  .op = HVD_SUM,
                                  .ndim = 1,
                                  .prescale = 1,
                                  .postscale = 1};
-    s->shape[0] = request->count = 1 + any(64);
+    s->shape[0] = request->count = 1 + fuzz_any(64);
     request->bytes = (size_t)request->count * sizeof *data;
     request->input = data;
     request->output = sum;
@@ -632,14 +373,14 @@ static const struct hvd__log_slot *own_slot(uint64_t sequence)
 /* Writes a message that a member may send, to the coordinator or to all. */
 static void write_members(struct hvd__writer *message, int from)
 {
-    next_sequence = set->agreement->ordered.log->heard[from] + 1;
-    if (any(3)) {
-        write_message(message, HVD__LEAVE);
+    fuzz_next_sequence = set->agreement->ordered.log->heard[from] + 1;
+    if (fuzz_any(3)) {
+        fuzz_write_message(message, HVD__LEAVE);
         return;
     }
     message->bytes = 0;
     hvd__write_int(message, 0);
-    write_record(message, HVD__POST);
+    fuzz_write_record(message, HVD__POST);
 }
 
 START_TEST(a_rank_refuses_or_goes_on)
@@ -647,33 +388,33 @@ START_TEST(a_rank_refuses_or_goes_on)
     struct hvd__writer message = {0}, other = {0};
     int n = rounds(50), refused = 0;
 
-    state = 19691029;
+    fuzz_seed(19691029);
     begin_world();
-    slot_at = own_slot;
+    fuzz_slot_at = own_slot;
     write_members(&other, 1);
     for (int round = 0; round < n; round++) {
-        unsigned char data[MOST_BYTES];
+        unsigned char data[FUZZ_MOST_BYTES];
         bool moved = false;
         int status;
 
-        pending_from = 1 + (int)any(RANKS - 1);
+        pending_from = 1 + (int)fuzz_any(FUZZ_RANKS - 1);
         write_members(&message, pending_from);
         memcpy(data, message.data, message.bytes);
         pending_bytes = message.bytes;
-        if (any(3))
-            pending_bytes = spoil(&message, &other, data);
+        if (fuzz_any(3))
+            pending_bytes = fuzz_spoil(&message, &other, data);
         pending = malloc(pending_bytes + !pending_bytes);
         memcpy(pending, data, pending_bytes);
-        if (any(4) == 0)
+        if (fuzz_any(4) == 0)
             submit_barrier();
-        if (any(4) == 0)
+        if (fuzz_any(4) == 0)
             submit_sum();
         status = hvd__agree_step(&world->engine, &moved);
         free(pending);
         pending = NULL;
         if (status < 0 && !hvd_last_error()[0])
             ck_abort_msg("round %d: refused without a word", round);
-        if (status < 0 || set->agreement->heard_close || any(500) == 0) {
+        if (status < 0 || set->agreement->heard_close || fuzz_any(500) == 0) {
             refused += status == HVD_ERR_INTERNAL;
             end_world();
             begin_world();

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wire_messages.h - messages between ranks for fuzzing, good ones and spoilt
+ * ones.
+ *
+ * Messages are made as ranks make them, with keys and fingerprints from a small
+ * pool, so that they refer to each other. Then they are spoilt: bits flipped,
+ * bytes changed, removed, doubled or inserted from another message, numbers
+ * replaced by extreme ones; some become random bytes. The sequence depends on
+ * the seed alone, so that a failure occurs again.
+ */
+#ifndef HVD_TESTS_WIRE_MESSAGES_H
+#define HVD_TESTS_WIRE_MESSAGES_H
+
+#include "core/agree/agree.h"
+#include "core/agree/ordered_parts.h"
+
+enum { FUZZ_RANKS = 3, FUZZ_KEYS = 5, FUZZ_MOST_BYTES = 2048 };
+
+/* Sets the seed of all that follows; not 0. */
+void fuzz_seed(uint64_t seed);
+
+/* Returns a random number less than below. */
+uint32_t fuzz_any(uint32_t below);
+
+/* Replaces a message by one of random records of types up to most. */
+void fuzz_write_message(struct hvd__writer *out, enum hvd__record_type most);
+
+/* Appends a record of a type. */
+void fuzz_write_record(struct hvd__writer *out, enum hvd__record_type type);
+
+/* Posts begin with this sequence number, which each slot increments. */
+extern uint64_t fuzz_next_sequence;
+
+/* Returns the slot that a rank has for a sequence number, or NULL; posts then
+ * often agree with it. NULL: posts are random. */
+extern const struct hvd__log_slot *(*fuzz_slot_at)(uint64_t sequence);
+
+/* Writes a spoilt copy of a message to data, which has FUZZ_MOST_BYTES. other
+ * is a message whose bytes may be inserted. Returns the size of the copy. */
+size_t fuzz_spoil(const struct hvd__writer *message,
+                  const struct hvd__writer *other, unsigned char *data);
+
+#endif
