@@ -238,8 +238,7 @@ static int add_remedies(struct line *line, const struct ipu_executable *e,
     return IPU_OK;
 }
 
-/* ------------------------------------------------------------- the judgement
- */
+/* ------------------------------------------------------------ the judgement */
 
 static struct place worst_place(const struct ipu_executable *e)
 {

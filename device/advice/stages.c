@@ -244,8 +244,7 @@ static int check_borders(const struct plan *p)
     return IPU_OK;
 }
 
-/* ------------------------------------------------------------------ copying
- */
+/* ------------------------------------------------------------------ copying */
 
 static int copier_init(struct copier *c)
 {
@@ -307,8 +306,7 @@ static int copy_node(struct copier *c, int32_t n)
     return ipu__graph_status(c->to);
 }
 
-/* ------------------------------------------------------------------- stages
- */
+/* ------------------------------------------------------------------- stages */
 
 static int assign_forward(struct copier *c)
 {
@@ -371,8 +369,7 @@ static int build_stage(void *context, ipu_graph *graph, int32_t ninputs,
     return status;
 }
 
-/* ---------------------------------------------------------------- optimiser
- */
+/* ---------------------------------------------------------------- optimiser */
 
 static int32_t variable_named(const ipu_graph *g, const char *name)
 {
@@ -538,8 +535,7 @@ static int build_optimizer(void *context, ipu_graph *graph, int32_t noutputs,
     return status;
 }
 
-/* -------------------------------------------------------------- the pipeline
- */
+/* ------------------------------------------------------------- the pipeline */
 
 static int no_data(void *context, void *const *buffers)
 {

@@ -10,8 +10,7 @@
 #include "base/error.h"
 #include "engine/state.h"
 
-/* ------------------------------------------------------- names of the host's
- */
+/* ------------------------------------------------------ names of the host's */
 
 static int check_given(const ipu_engine *engine, const char *name)
 {
@@ -123,8 +122,7 @@ int ipu_engine_read(ipu_engine *engine, const char *name, void *data,
     return IPU_OK;
 }
 
-/* -------------------------------------------------------- in the host's memory
- */
+/* ----------------------------------------------------- in the host's memory */
 
 static int32_t find_stream(const ipu_engine *engine, const char *name)
 {

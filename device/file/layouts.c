@@ -11,8 +11,7 @@
 #include "compiler/program.h"
 #include "file/members.h"
 
-/* -------------------------------------------------------------------- graphs
- */
+/* ------------------------------------------------------------------- graphs */
 
 #define IPU__STRUCT struct ipu__tensor
 static const struct ipu__layout_member tensor[] = {
@@ -78,8 +77,7 @@ static const struct ipu__layout_member feed_tensor[] = {
 IPU__LAYOUT(ipu__feed_tensor_layout, "a queue's tensor", feed_tensor);
 #undef IPU__STRUCT
 
-/* --------------------------------------------------------------- executables
- */
+/* -------------------------------------------------------------- executables */
 
 #define IPU__STRUCT ipu_target
 static const struct ipu__layout_member target[] = {

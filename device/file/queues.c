@@ -22,8 +22,7 @@
 #include "file/shared.h"
 #include "target/target.h"
 
-/* ------------------------------------------------------------------ in files
- */
+/* ----------------------------------------------------------------- in files */
 
 static void put_queue(struct ipu__writer *w, const char *name, int32_t replicas,
                       int32_t count, const ipu_feed_tensor *tensors)
@@ -137,8 +136,7 @@ bool ipu__queue_shape(const ipu_feed_tensor *tensors, int32_t count, int32_t i,
                            tensors[i].shape, shape) == IPU_OK;
 }
 
-/* ---------------------------------------------------------------- in programs
- */
+/* -------------------------------------------------------------- in programs */
 
 /* The search in a graph or an executable: for the queue of a number, or of a
  * name and kind. */
@@ -276,8 +274,7 @@ int ipu__check_queues(const struct ipu__reader *r, const ipu_graph *graph,
     }
 }
 
-/* ---------------------------------------------------------------- connecting
- */
+/* --------------------------------------------------------------- connecting */
 
 /* Writes the form of a tensor, "float32 [2, 3]", into text. */
 static const char *print_tensor(const ipu_feed_tensor *t, char *text)

@@ -58,8 +58,7 @@ int ipu__check_shape(struct ipu__reader *reader, const char *what,
     return IPU_OK;
 }
 
-/* ------------------------------------------------------------------- arrays
- */
+/* ------------------------------------------------------------------- arrays */
 
 int ipu__get_array(struct ipu__reader *reader, const char *what, size_t least,
                    size_t size, void *array, int32_t *count)
@@ -97,8 +96,7 @@ int ipu__get_structs(struct ipu__reader *reader, const char *what,
     return IPU_OK;
 }
 
-/* -------------------------------------------------------------------- loops
- */
+/* -------------------------------------------------------------------- loops */
 
 void ipu__put_loop(struct ipu__writer *writer, int64_t iterations,
                    const int32_t *initial, const int32_t *outputs,

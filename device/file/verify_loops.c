@@ -33,8 +33,7 @@ static bool has_place(const ipu_executable *e, int32_t v)
     return within(v, e->nvalues) && !e->values[v].inner;
 }
 
-/* ------------------------------------------------------------------- places
- */
+/* ------------------------------------------------------------------- places */
 
 /* The place of a value: the program that has its memory, and where. */
 struct place {

@@ -27,8 +27,7 @@
 
 enum { COPIED_BYTES = 4096 };
 
-/* ------------------------------------------------------------------- states
- */
+/* ------------------------------------------------------------------- states */
 
 int32_t ipu__origin(const ipu_graph *g, int32_t tensor)
 {
@@ -63,8 +62,7 @@ void ipu__renew_as(ipu_graph *g, int32_t state, int32_t tensor, int32_t node)
         g->tensors[g->tensors[t].renews - 1].renewed = state + 1;
 }
 
-/* ------------------------------------------------------------------- imports
- */
+/* ------------------------------------------------------------------ imports */
 
 static int copy_constant(ipu_graph *g, int32_t tensor, const void *data)
 {
@@ -125,8 +123,7 @@ int ipu__check_closed(const ipu_graph *g, const char *what)
                      what);
 }
 
-/* -------------------------------------------------------------------- names
- */
+/* -------------------------------------------------------------------- names */
 
 static int check_within(const ipu_graph *g, const char *what, const char *name);
 
@@ -169,8 +166,7 @@ int ipu__check_name(const ipu_graph *g, const char *what, const char *name)
     return check_within(g, what, name);
 }
 
-/* --------------------------------------------------------- a loop as a node
- */
+/* --------------------------------------------------------- a loop as a node */
 
 /* Returns number i of the imports of the body and the condition. */
 static int32_t import_need(const struct ipu__loop *loop, int32_t i)

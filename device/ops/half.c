@@ -48,8 +48,7 @@ static inline uint16_t bfloat16_of(float x)
     return (uint16_t)(x == x ? rounded : bits >> 16 | 0x40);
 }
 
-/* -------------------------------------------------------------------- arrays
- */
+/* ------------------------------------------------------------------- arrays */
 
 IPU__WIDE(static, void, widen_float16,
           (float *to, const uint16_t *from, int64_t count), (to, from, count))
@@ -95,8 +94,7 @@ void ipu__narrow(ipu_dtype dtype, void *to, const float *from, int64_t count)
         narrow_bfloat16(to, from, count);
 }
 
-/* --------------------------------------------------------------------- calls
- */
+/* -------------------------------------------------------------------- calls */
 
 static size_t wide_bytes(const struct ipu__operand *operand)
 {

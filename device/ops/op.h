@@ -47,8 +47,7 @@ const struct ipu__op *ipu__op_find(const char *name);
 /* Op number i of the list, in the order of the names in it; NULL: the end. */
 const struct ipu__op *ipu__op_at(int i);
 
-/* ---------------------------------------- what shape functions have in common
- */
+/* -------------------------------------- what shape functions have in common */
 
 /* IPU_ERR_SHAPE unless input i has that dtype and, if ndim >= 0, as many
  * dimensions. form says in words what is expected: "[n, h, w, c]". */

@@ -46,8 +46,7 @@ void *ipu__ring_at(const struct ipu__stage_buffer *ring, int64_t element)
     return ring->data + (size_t)(element % ring->capacity) * ring->stride;
 }
 
-/* ------------------------------------------------------------------ variables
- */
+/* ---------------------------------------------------------------- variables */
 
 /* Makes the place of one variable in a replica. */
 static int make_place(const struct ipu__variable *v, int32_t replica,
@@ -176,8 +175,7 @@ int ipu__copy_place(const struct ipu_pipeline *p, struct ipu__copy *copy,
     return bind_variable(copy->update[chip], v->name, now, v->bytes);
 }
 
-/* ---------------------------------------------------------------------- rings
- */
+/* -------------------------------------------------------------------- rings */
 
 /* Makes the rings of what each position receives, and of what leaves the last
  * one. */
@@ -290,8 +288,7 @@ int ipu__pipeline_copies(struct ipu_pipeline *p)
     return IPU_OK;
 }
 
-/* --------------------------------------------------------------------- freeing
- */
+/* ------------------------------------------------------------------ freeing */
 
 static void free_places(const struct ipu_pipeline *p, struct ipu__copy *copy)
 {

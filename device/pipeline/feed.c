@@ -49,8 +49,7 @@ int ipu__feed_in(struct ipu_pipeline *p, int64_t repeat, int64_t slot,
     return IPU_OK;
 }
 
-/* ------------------------------------------------------------------- outputs
- */
+/* ------------------------------------------------------------------ outputs */
 
 static int call_sink(struct ipu_pipeline *p, int32_t replica,
                      int64_t mini_batch, int32_t count, const void *const *data)

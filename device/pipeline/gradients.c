@@ -29,8 +29,7 @@
 #include "pipeline/pipeline.h"
 #include "replica/replica.h"
 
-/* -------------------------------------------------------------------- the list
- */
+/* ----------------------------------------------------------------- the list */
 
 static int32_t find_variable(const struct ipu__chip *chip, const char *name)
 {
@@ -106,8 +105,7 @@ void ipu__gradients_free(struct ipu_pipeline *p)
     free(p->gradients);
 }
 
-/* ------------------------------------------------------------------- a round
- */
+/* ------------------------------------------------------------------ a round */
 
 void ipu__gradients_begin(struct ipu_pipeline *p)
 {

@@ -31,8 +31,7 @@ struct run {
     int64_t repeat, slot;
 };
 
-/* ------------------------------------------------------------------ one slot
- */
+/* ----------------------------------------------------------------- one slot */
 
 int ipu__hand_out(struct ipu_pipeline *p, int64_t slot)
 {
@@ -133,8 +132,7 @@ static int run_slot(struct run *run)
     return ipu__tally_slot(p, run->repeat * p->plan.slots + run->slot);
 }
 
-/* ---------------------------------------------------------------- the update
- */
+/* --------------------------------------------------------------- the update */
 
 /* Connects the replica's shares of gradients to the update. */
 static int connect_shares(const struct ipu_pipeline *p,
@@ -206,8 +204,7 @@ static int run_update(struct run *run)
                              run->repeat);
 }
 
-/* ------------------------------------------------------------------- the whole
- */
+/* ---------------------------------------------------------------- the whole */
 
 /* Copies what a failure may change: saves it, or restores it. */
 static void save_variables(struct ipu_pipeline *p, bool restore)

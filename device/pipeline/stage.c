@@ -29,8 +29,7 @@ static bool is_float(const struct ipu__shape *shape)
     return shape->dtype != IPU_INT32;
 }
 
-/* ---------------------------------------------------------------- its inputs
- */
+/* --------------------------------------------------------------- its inputs */
 
 static int check_inputs(const struct ipu_pipeline *p,
                         const struct ipu__stage_part *part, int32_t ninputs)

@@ -52,8 +52,7 @@ struct ipu_replicas {
     ipu_replicas_info info;
 };
 
-/* -------------------------------------------------------------------- making
- */
+/* ------------------------------------------------------------------- making */
 
 void ipu_replicas_options_init(ipu_replicas_options *options, size_t size)
 {
@@ -289,8 +288,7 @@ void ipu_replicas_free(ipu_replicas *r)
     free(r);
 }
 
-/* ------------------------------------------------------------------ the host
- */
+/* ----------------------------------------------------------------- the host */
 
 static int check_replicas(const ipu_replicas *r)
 {
@@ -371,8 +369,7 @@ ipu_engine *ipu__replicas_engine(const ipu_replicas *r, int32_t replica)
     return r->lanes[replica].engine;
 }
 
-/* ------------------------------------------------------------------- running
- */
+/* ------------------------------------------------------------------ running */
 
 static void note_status(struct lane *lane, int status)
 {

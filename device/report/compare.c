@@ -43,8 +43,7 @@ static void add_figure(struct ipu__pair *pair, enum ipu__figure_of of,
         (struct ipu__figure){of, name, unit, before, after, false, false};
 }
 
-/* ------------------------------------------------------------ whole programs
- */
+/* ----------------------------------------------------------- whole programs */
 
 static double exchanged(const struct ipu__program *p)
 {
@@ -104,8 +103,7 @@ static void add_memory(struct ipu__pair *pair)
                        (double)before[c], (double)after[c]);
 }
 
-/* -------------------------------------------------------------- ops and steps
- */
+/* ------------------------------------------------------------ ops and steps */
 
 static int by_name(const void *first, const void *second)
 {
@@ -189,8 +187,7 @@ static int compare_pair(const struct ipu__program *before,
     return IPU_OK;
 }
 
-/* --------------------------------------------------------------- the profiles
- */
+/* ------------------------------------------------------------- the profiles */
 
 static const struct ipu__program *find_program(
     const struct ipu_profile *profile, const char *name)

@@ -157,8 +157,7 @@ static void judge(const struct peak *peak, int32_t block,
         note(peak, block, OFFLOAD, f);
 }
 
-/* ---------------------------------------------------------------- candidates
- */
+/* --------------------------------------------------------------- candidates */
 
 struct candidate {
     int32_t block;

@@ -308,8 +308,7 @@ static int gather_tiles(struct ipu__program *program,
     return IPU_OK;
 }
 
-/* --------------------------------------------------------------- the program
- */
+/* -------------------------------------------------------------- the program */
 
 static int gather_streams(struct ipu_profile *p, struct ipu__program *program,
                           const struct ipu_executable *e)

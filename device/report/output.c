@@ -91,8 +91,7 @@ int ipu_profile_write(const ipu_profile *profile, const char *directory)
     return write_format(profile, directory, "report.html", IPU_PROFILE_HTML);
 }
 
-/* ------------------------------------------------------------------- reading
- */
+/* ------------------------------------------------------------------ reading */
 
 static int read_document(const char *path, json_t **document)
 {

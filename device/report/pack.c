@@ -131,8 +131,7 @@ static int pack_derived(const struct ipu__program *program, json_t *json)
     return IPU_OK;
 }
 
-/* ------------------------------------------------------------- the document
- */
+/* ------------------------------------------------------------- the document */
 
 static int pack_program(const struct ipu__program *p, json_t **packed)
 {
@@ -201,8 +200,7 @@ int ipu__profile_pack(const struct ipu_profile *profile, json_t **document)
     return status;
 }
 
-/* -------------------------------------------------------------------- output
- */
+/* ------------------------------------------------------------------- output */
 
 static int put_bytes(const char *data, size_t bytes, void *context)
 {

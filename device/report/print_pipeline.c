@@ -91,8 +91,7 @@ static int print_slots(const struct ipu_profile *profile, int32_t ipus,
     return IPU_OK;
 }
 
-/* ------------------------------------------------------------- the whole run
- */
+/* ------------------------------------------------------------ the whole run */
 
 static void print_head(const struct ipu_profile *profile,
                        struct ipu__text *text)

@@ -65,8 +65,7 @@ const char *ipu__profile_keep(struct ipu_profile *profile, const char *text)
     return copy;
 }
 
-/* ------------------------------------------------------------------ profiles
- */
+/* ----------------------------------------------------------------- profiles */
 
 int ipu_profile_new(const char *name, ipu_profile **profile)
 {
@@ -196,8 +195,7 @@ int ipu_profile_set_pipeline(ipu_profile *profile, int32_t count,
     return IPU_OK;
 }
 
-/* ----------------------------------------------------------------- questions
- */
+/* ---------------------------------------------------------------- questions */
 
 bool ipu__stream_of_host(const struct ipu__profile_stream *stream)
 {
@@ -253,8 +251,7 @@ int64_t ipu__share_on(const struct ipu__profile_block *block, int32_t tile)
     return 0;
 }
 
-/* -------------------------------------------------------------------- checks
- */
+/* ------------------------------------------------------------------- checks */
 
 static int broken(const char *where, const char *what, int32_t number)
 {

@@ -26,8 +26,7 @@ void ipu__run_free(struct ipu__profile_run *run)
     *run = (struct ipu__profile_run){0};
 }
 
-/* -------------------------------------------------------------------- checks
- */
+/* ------------------------------------------------------------------- checks */
 
 /* The limit keeps sums of a few numbers far below what 64 bits can hold. */
 static const int64_t MOST = (int64_t)1 << 55;
@@ -87,8 +86,7 @@ int ipu__run_check(const char *where, const struct ipu__profile_run *run)
                             where);
 }
 
-/* --------------------------------------------------------------------- slots
- */
+/* -------------------------------------------------------------------- slots */
 
 static int by_slot_and_chip(const void *first, const void *second)
 {

@@ -169,8 +169,7 @@ static int read_blocks(const struct reading *r, const json_t *json)
     return IPU_OK;
 }
 
-/* ----------------------------------------------------------------- a program
- */
+/* ---------------------------------------------------------------- a program */
 
 static int read_target(const struct reading *r, const json_t *json)
 {
@@ -244,8 +243,7 @@ static int read_program(struct reading *r, const json_t *json)
     return ipu__program_check(say_where(r, NULL, -1, where), p);
 }
 
-/* --------------------------------------------------------------- the document
- */
+/* ------------------------------------------------------------- the document */
 
 static int read_slot(const char *path, const json_t *json, int32_t i,
                      struct ipu_profile *profile, ipu_pipeline_slot *slot)

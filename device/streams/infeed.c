@@ -21,8 +21,7 @@ void ipu_infeed_options_init(ipu_infeed_options *options, size_t size)
     options->replicas = 1;
 }
 
-/* ------------------------------------------------------------- life and death
- */
+/* ----------------------------------------------------------- life and death */
 
 static int check_options(const ipu_infeed_options *o)
 {
@@ -147,8 +146,7 @@ void ipu__infeed_detach(ipu_infeed *q)
     ipu__queue_detach(&q->base);
 }
 
-/* -------------------------------------------------------------------- control
- */
+/* ------------------------------------------------------------------ control */
 
 /* Waits until nobody fills slots or reads them. Others may have started the
  * queue again by then. The caller holds the lock, which is given up
@@ -226,8 +224,7 @@ void ipu_infeed_free(ipu_infeed *q)
     ipu__infeed_release(q);
 }
 
-/* ---------------------------------------------------------------- the device
- */
+/* --------------------------------------------------------------- the device */
 
 /* Returns the status that says why there is no element. The caller holds the
  * lock. */

@@ -36,8 +36,7 @@ void ipu_outfeed_options_init(ipu_outfeed_options *options, size_t size)
     options->replicas = 1;
 }
 
-/* ------------------------------------------------------------- life and death
- */
+/* ----------------------------------------------------------- life and death */
 
 static int check_options(const ipu_outfeed_options *o)
 {
@@ -172,8 +171,7 @@ void ipu_outfeed_free(ipu_outfeed *q)
     ipu__outfeed_release(q);
 }
 
-/* ---------------------------------------------------------------- the device
- */
+/* --------------------------------------------------------------- the device */
 
 int ipu__outfeed_describe(ipu_outfeed *q, int32_t count,
                           const ipu_feed_tensor *tensors)

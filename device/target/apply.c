@@ -92,8 +92,7 @@ static int check_norms(const ipu_config *config)
     return IPU_OK;
 }
 
-/* ------------------------------------------------------------------ the chips
- */
+/* ---------------------------------------------------------------- the chips */
 
 /* Returns the number of simulated chips: one rack, or the requested number. */
 static int32_t model_chips(const ipu_config *config)

@@ -236,8 +236,7 @@ int ipu_config_auto_select(ipu_config *config, int32_t ipus)
     return ipu_config_set(config, "auto_select_ipus", text);
 }
 
-/* ------------------------------------------------------- as a whole, as text
- */
+/* ------------------------------------------------------ as a whole, as text */
 
 int ipu_config_new(ipu_config **config)
 {

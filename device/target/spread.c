@@ -68,8 +68,7 @@ int ipu_model_elementwise(const ipu_target *target, int64_t elements,
                                 cycles);
 }
 
-/* ---------------------------------------------------------------------- sums
- */
+/* --------------------------------------------------------------------- sums */
 
 /* Counts one stage of adding: each tile takes parts values of each of sums. */
 static void count_stage(const ipu_target *target, int64_t sums, int64_t parts,
@@ -176,8 +175,7 @@ int ipu_model_reduce(const ipu_target *target, int64_t elements,
     return ipu__reduce_cycles(target, &work, cycles);
 }
 
-/* ------------------------------------------------------------------ stencils
- */
+/* ----------------------------------------------------------------- stencils */
 
 /* Hand-written loops take two cells at a time: aligned rows are loaded as
  * vectors, and each neighbour within a row needs a separate vector. Compiled
@@ -233,8 +231,7 @@ int ipu_model_stencil(const ipu_target *target, int32_t dims, int64_t side,
     return IPU_OK;
 }
 
-/* ------------------------------------------------------------ matrix, vector
- */
+/* ----------------------------------------------------------- matrix, vector */
 
 /* Returns the slots of a vertex of that many multiplications or additions, two
  * a slot. */

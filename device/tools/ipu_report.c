@@ -85,8 +85,7 @@ static int complain(const char *text)
     return 1;
 }
 
-/* -------------------------------------------------------------------- output
- */
+/* ------------------------------------------------------------------- output */
 
 /* Makes the report of one profile, or the comparison of two. */
 static int print_profiles(ipu_profile *const profiles[2],
@@ -156,8 +155,7 @@ static int check_growth(const struct report_options *o,
     return 1;
 }
 
-/* ------------------------------------------------------------------- program
- */
+/* ------------------------------------------------------------------ program */
 
 static int run_report(const struct report_options *o)
 {

@@ -161,8 +161,7 @@ static int choose_forgotten(struct rewriter *r, int32_t first)
     return status;
 }
 
-/* ------------------------------------------------------------------ copying
- */
+/* ------------------------------------------------------------------ copying */
 
 static int push(struct rewriter *r, const struct ipu__node *node)
 {
@@ -313,8 +312,7 @@ int ipu__recompute(ipu_graph *g, int32_t first)
     return status;
 }
 
-/* ------------------------------------------------------------- the builders
- */
+/* ------------------------------------------------------------- the builders */
 
 int ipu_allow_recompute(ipu_graph *graph, int32_t allow)
 {

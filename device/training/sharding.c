@@ -76,8 +76,7 @@ int ipu_sharding_cost_get(const ipu_system *system, int32_t replicas,
     return IPU_OK;
 }
 
-/* -------------------------------------------------------------- rows of parts
- */
+/* ------------------------------------------------------------ rows of parts */
 
 struct sharding {
     ipu_graph *graph;
@@ -159,8 +158,7 @@ static ipu_tensor gathered(const struct sharding *s, ipu_tensor variable,
     return ipu_reshape(s->graph, x, shape.ndim, shape.extents);
 }
 
-/* ------------------------------------------------------------- the optimiser
- */
+/* ------------------------------------------------------------ the optimiser */
 
 static int optimize(const struct sharding *s, struct ipu__update *part,
                     ipu_tensor gradient)

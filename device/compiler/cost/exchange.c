@@ -23,8 +23,7 @@
 #include "ops/walk.h"
 #include "target/cost.h"
 
-/* ------------------------------------------------------------------ one input
- */
+/* ---------------------------------------------------------------- one input */
 
 struct fetch {
     struct ipu__spread from, to; /* the input, the output */

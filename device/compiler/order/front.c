@@ -173,8 +173,7 @@ void ipu__front_add_ready(struct ipu__front *f, int32_t most, int32_t *units,
     }
 }
 
-/* -------------------------------------------------------------------- making
- */
+/* ------------------------------------------------------------------- making */
 
 void ipu__front_begin(struct ipu__front *f, int64_t allowed)
 {

@@ -48,8 +48,7 @@ static void note_most(int64_t *most, int64_t value)
         *most = value;
 }
 
-/* ------------------------------------------------------------------- tensors
- */
+/* ------------------------------------------------------------------ tensors */
 
 /* Blocks, sorted by the steps at which they are born or die. */
 struct by_step {

@@ -58,8 +58,7 @@ static int check_request(const struct request *r)
     return IPU_OK;
 }
 
-/* ------------------------------------------------------------------ a graph
- */
+/* ------------------------------------------------------------------ a graph */
 
 /* The loop's graph for a body or condition, with its carried values. */
 static int open_block(ipu_graph *g, const struct request *r,
@@ -165,8 +164,7 @@ static int check_infeed_used(const struct request *r, const ipu_graph *body)
                      r->what, ipu__infeed_name(r->infeed));
 }
 
-/* ----------------------------------------------------------------- the body
- */
+/* ----------------------------------------------------------------- the body */
 
 static int check_carried(const struct request *r, const ipu_graph *body,
                          int32_t i, int32_t from, int32_t to)
@@ -273,8 +271,7 @@ static int build_condition(ipu_graph *g, const struct request *r,
     return status;
 }
 
-/* ----------------------------------------------------------------- the node
- */
+/* ----------------------------------------------------------------- the node */
 
 /* Host calls that show a variable as it is before the loop must not show it
  * as it is afterwards. */

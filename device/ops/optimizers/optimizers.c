@@ -140,8 +140,7 @@ int ipu__sgd(ipu_graph *graph, struct ipu__update *part, ipu_tensor gradient,
     return graph->status;
 }
 
-/* --------------------------------------------------- Adam and what grew of it
- */
+/* ------------------------------------------------- Adam and what grew of it */
 
 static int check_adam(const char *name, const ipu_adam_options *o)
 {

@@ -217,8 +217,7 @@ const struct ipu__op ipu__attention = {
     .gradient = gradient,
 };
 
-/* ----------------------------------------------------------- the derivative
- */
+/* ----------------------------------------------------------- the derivative */
 
 /* qkv, dy -> dqkv */
 static int grad_shape(const struct ipu__call *call, struct ipu__shape *output)

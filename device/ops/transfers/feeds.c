@@ -18,8 +18,7 @@ static const ipu_graph *outermost(const ipu_graph *g)
     return g;
 }
 
-/* ------------------------------------------------------------------- infeeds
- */
+/* ------------------------------------------------------------------ infeeds */
 
 static int check_feeds(const ipu_graph *g, const ipu_infeed *infeed);
 
@@ -114,8 +113,7 @@ int ipu_infeed_dequeue(ipu_graph *graph, ipu_infeed *infeed,
     return status < 0 ? ipu__graph_fail(graph, status) : IPU_OK;
 }
 
-/* ------------------------------------------------------------------ outfeeds
- */
+/* ----------------------------------------------------------------- outfeeds */
 
 static int check_enqueues(const ipu_graph *g, const ipu_outfeed *outfeed)
 {
