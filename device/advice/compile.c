@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "compiler/compiler.h"
 #include "target/plans.h"
-#include "target/target.h"
 
 /* Compiles, and lists remedies if the program does not fit. plans: those of the
  * first compilation serve the ones that advice needs. */

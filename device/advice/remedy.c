@@ -22,7 +22,6 @@
 #include "advice/remedy.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/error.h"
 #include "target/plans.h"

@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "engine/engine.h"
-#include "engine/memory.h"
 
 /* The value of the buffer, checked. */
 static int find_row(const ipu_engine *engine, const char *name, int64_t row,

@@ -2,7 +2,6 @@
 /* The times that an engine reports: of runs, of steps. */
 #include "base/error.h"
 #include "engine/state.h"
-#include "target/target.h"
 
 /* The bodies of loops, too. */
 static int profile_loops(const ipu_engine *engine, int32_t on)

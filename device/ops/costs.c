@@ -8,7 +8,6 @@
  */
 #include "ops/costs.h"
 
-#include "ops/half.h"
 #include "ops/norms/norm.h"
 
 int32_t ipu__slots(const struct ipu__op *op, int32_t element_bytes)

@@ -7,7 +7,6 @@
  * never runs (ipu__pipeline_measure). The steps are functions of this room;
  * pipeline.h lists them in their order.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,10 +5,8 @@
  * Each pair of programs has one table of figures per kind; ops and steps show
  * only the rows that changed most. output.c calls these functions.
  */
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "report/compare.h"
 

@@ -19,7 +19,6 @@
  * The search ignores that another tile may be the fullest afterwards: large
  * tensors are spread evenly over all tiles.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,6 @@
  */
 #include "report/members.h"
 
-#include <math.h>
 #include <string.h>
 
 #define M(struct_type, kind, field)                                            \

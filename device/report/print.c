@@ -6,7 +6,6 @@
  */
 #include "report/print.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

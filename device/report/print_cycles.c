@@ -6,7 +6,6 @@
  * The longest lists are cut after MOST_ROWS, with a count of the rest. print.c
  * calls ipu__print_cycles for each program.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

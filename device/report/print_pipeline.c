@@ -12,7 +12,6 @@
  * Slots that do not fit side by side follow below. If a chip does several
  * things in a slot, the longest one is shown, with a +.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

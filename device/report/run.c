@@ -10,7 +10,6 @@
  */
 #include "report/run.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

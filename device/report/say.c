@@ -9,7 +9,6 @@
  * measured, for the host's work between runs. That work can be prepared ahead
  * of time, and the sentence says so.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

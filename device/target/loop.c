@@ -10,7 +10,6 @@
  */
 #include "base/error.h"
 #include "target/cost.h"
-#include "target/target.h"
 
 static int64_t memory_bundles(const ipu_loop *loop)
 {

@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "graph/graph.h"
-#include "ops/half.h"
 
 static int check_gradients(const ipu_graph *g, const char *what, int32_t count,
                            const ipu_tensor *gradients, double limit)

@@ -15,7 +15,6 @@
  * Products and sums are not counted here: their plans contain the exchange
  * (target/), from as many tiles as hold their operands.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "compiler/passes.h"

@@ -6,7 +6,6 @@
  * fused step, so callers handle only one kind.
  */
 #include "compiler/program.h"
-#include "ops/half.h"
 
 const struct ipu__op ipu__fused_step = {
     .name = "fused",

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "ops/half.h"
 
 static void *copy_of(const void *array, int32_t count, size_t size)
 {

@@ -4,7 +4,6 @@
  * number is more than the row's by offset or more: what comes later than the
  * row. The derivative is the same of dy, with 0 for the value.
  */
-#include "base/error.h"
 #include "ops/op.h"
 
 static int shape(const struct ipu__call *call, struct ipu__shape *output)

@@ -3,7 +3,6 @@
  * Tensors one after the other along an axis. The op joins two; more are joined
  * as a tree, so that no element is copied more often than the tree is high.
  */
-#include <inttypes.h>
 
 #include "base/error.h"
 #include "ops/copy.h"

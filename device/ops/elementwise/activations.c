@@ -8,7 +8,6 @@
  *     gelu_tanh(x)  x sigmoid(2 u)      u = sqrt(2 / pi) (x + 0.044715 x^3)
  *     silu(x)       x sigmoid(x)
  */
-#include "base/error.h"
 #include "ops/costs.h"
 #include "ops/elementwise/pair.h"
 #include "ops/functions.h"

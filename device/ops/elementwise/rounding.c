@@ -3,7 +3,6 @@
  * Whole numbers near each element, and its sign. They are flat wherever they
  * have a derivative, which is taken to be 0 everywhere.
  */
-#include "base/error.h"
 #include "ops/functions.h"
 #include "ops/op.h"
 

@@ -9,7 +9,6 @@
  *     erf       2 / sqrt(pi) exp(-x^2)
  *     softplus  sigmoid(x)
  */
-#include "base/error.h"
 #include "ops/costs.h"
 #include "ops/functions.h"
 #include "ops/op.h"

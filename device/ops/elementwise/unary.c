@@ -3,7 +3,6 @@
  * Functions of each element by itself. Their derivatives are made of ops that
  * have derivatives again.
  */
-#include "base/error.h"
 #include "ops/costs.h"
 #include "ops/functions.h"
 #include "ops/op.h"

@@ -6,7 +6,6 @@
 #include <math.h>
 
 #include "base/error.h"
-#include "ops/half.h"
 #include "ops/norms/norm.h"
 
 static int check_epsilon(const struct ipu__op *op, double epsilon)

@@ -7,7 +7,6 @@
  *                  image, as decoders and generators need it
  *     depthwise    a group for each channel
  */
-#include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
  * expected to stay. Which ones, seed and step say: the derivative is the same
  * op on dy, and no mask has to be kept.
  */
-#include <math.h>
 
 #include "base/error.h"
 #include "ops/op.h"

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "ops/arrangement/broadcast.h"
 #include "ops/costs.h"
 #include "ops/reductions/reduce.h"
 #include "ops/rows.h"
