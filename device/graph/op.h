@@ -54,6 +54,24 @@ struct ipu__moves {
     int64_t to_offset, from_offset;
 };
 
+/* Functions that the chip has instructions for, or its library; ops/costs.c has
+ * the slots that they take. */
+enum ipu__function {
+    IPU__NO_FUNCTION,
+    IPU__EXP,
+    IPU__LOG,
+    IPU__TANH,
+    IPU__SIGMOID,
+    IPU__DIVIDE,
+    IPU__SQRT,
+    IPU__RSQRT,
+    IPU__ERF,
+    IPU__EXPM1,
+    IPU__LOG1P,
+    IPU__SIN, /* and cos */
+    IPU__POWER
+};
+
 enum ipu__product_kind { IPU__NO_PRODUCT, IPU__MATMUL, IPU__CONVOLUTION };
 
 struct ipu__op {
@@ -89,9 +107,12 @@ struct ipu__op {
      * statistics of them, and on parameters. It is best to compute them where
      * these rows are stored. */
     bool by_row;
-    /* Issue slots of arithmetic that the chip takes for two float32 elements.
-     * Each instruction takes one; ops/costs.h has the hardware's functions. -1:
-     * the op only moves elements. 0: unknown. */
+    /* The functions of the chip that each element takes. How long they take is
+     * an estimate. */
+    enum ipu__function functions[2];
+    /* Issue slots of arithmetic that the chip takes for two float32 elements,
+     * besides the functions. Each instruction takes one. -1: the op only moves
+     * elements. 0: unknown, unless there are functions. */
     int slots;
     int half_slots; /* slots for four halves, if different; or 0 */
     /* Issue slots of the library's hand-written loop for one vector, with

@@ -10,11 +10,46 @@
 
 #include "ops/norms/norm.h"
 
+/*
+ * Issue slots of a context for the functions, as Graphcore's estimates have
+ * them (poplibs, lib/popops/popopsCycleEstimators.hpp): of two float32
+ * elements, and of four halves. How many cycles an instruction takes depends on
+ * its data; these are averages. sin, cos and powers are the library's, an
+ * element at a time.
+ */
+static const struct {
+    int32_t floats, halves;
+} function_slots[] = {
+    [IPU__NO_FUNCTION] = {0, 0},
+    [IPU__EXP] = {6, 4},
+    [IPU__LOG] = {12, 4},
+    [IPU__TANH] = {10, 2},
+    [IPU__SIGMOID] = {10, 4},
+    [IPU__DIVIDE] = {10, 21},
+    [IPU__SQRT] = {10, 23},
+    [IPU__RSQRT] = {8, 19},
+    [IPU__ERF] = {2 * 18, 4 * 16},
+    [IPU__EXPM1] = {2 * 4, 5},
+    [IPU__LOG1P] = {180, 180},
+    [IPU__SIN] = {2 * 2300, 4 * 26},
+    [IPU__POWER] = {2 * 312, 4 * 325},
+};
+
+bool ipu__knows_slots(const struct ipu__op *op)
+{
+    return op->slots || op->functions[0];
+}
+
 int32_t ipu__slots(const struct ipu__op *op, int32_t element_bytes)
 {
-    if (element_bytes < 4 && op->half_slots)
-        return op->half_slots;
-    return op->slots > 0 ? op->slots : 0;
+    bool halves = element_bytes < 4;
+    int32_t slots = halves && op->half_slots ? op->half_slots : op->slots;
+
+    slots = slots > 0 ? slots : 0;
+    for (int i = 0; i < 2; i++)
+        slots += halves ? function_slots[op->functions[i]].halves
+                        : function_slots[op->functions[i]].floats;
+    return slots;
 }
 
 static int64_t count_of(const struct ipu__call *call, int i)

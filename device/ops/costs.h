@@ -10,44 +10,11 @@
 #include "ops/op.h"
 
 /*
- * Issue slots of a context for functions that the chip has instructions for, or
- * its library, as Graphcore's estimates have them (poplibs,
- * lib/popops/popopsCycleEstimators.hpp): of two float32 elements, and of four
- * halves. How many cycles an instruction takes depends on its data; these are
- * averages. sin, cos and powers are the library's, an element at a time.
- */
-enum {
-    IPU__EXP_SLOTS = 6,
-    IPU__EXP_HALVES = 4,
-    IPU__LOG_SLOTS = 12,
-    IPU__LOG_HALVES = 4,
-    IPU__TANH_SLOTS = 10,
-    IPU__TANH_HALVES = 2,
-    IPU__SIGMOID_SLOTS = 10,
-    IPU__SIGMOID_HALVES = 4,
-    IPU__DIVIDE_SLOTS = 10,
-    IPU__DIVIDE_HALVES = 21,
-    IPU__SQRT_SLOTS = 10,
-    IPU__SQRT_HALVES = 23,
-    IPU__RSQRT_SLOTS = 8,
-    IPU__RSQRT_HALVES = 19,
-    IPU__ERF_SLOTS = 2 * 18,
-    IPU__ERF_HALVES = 4 * 16,
-    IPU__EXPM1_SLOTS = 2 * 4,
-    IPU__EXPM1_HALVES = 5,
-    IPU__LOG1P_SLOTS = 180,
-    IPU__LOG1P_HALVES = 180,
-    IPU__SIN_SLOTS = 2 * 2300,
-    IPU__SIN_HALVES = 4 * 26,
-    IPU__POWER_SLOTS = 2 * 312,
-    IPU__POWER_HALVES = 4 * 325
-};
-
-/*
- * Slots of the library's loops for a vector, from the same source: what
- * reading, writing and counting take beside a function, whose loops are
- * compiled; and all of an addition or product of two tensors, or of a tensor
- * and one value for each row, which are written by hand.
+ * Slots of the library's loops for a vector, as Graphcore's estimates have them
+ * (poplibs, lib/popops/popopsCycleEstimators.hpp): what reading, writing and
+ * counting take beside a function, whose loops are compiled; and all of an
+ * addition or product of two tensors, or of a tensor and one value for each
+ * row, which are written by hand.
  */
 enum {
     IPU__FUNCTION_LOOP_SLOTS = 4,
@@ -57,16 +24,15 @@ enum {
 
 /*
  * A softmax is not one loop but five, each over all elements (lib/popnn/
- * NonLinearity.cpp): the largest of a row, subtracting it, exp, the sum, and
- * the product with its inverse. Its derivative is four: the product, its sum,
- * the product with that, and the difference. Sums of halves are float32, an
- * instruction for two.
+ * NonLinearity.cpp): the largest of a row, subtracting it, exp (counted as a
+ * function), the sum, and the product with its inverse. Its derivative is four:
+ * the product, its sum, the product with that, and the difference. Sums of
+ * halves are float32, an instruction for two.
  */
 enum {
-    IPU__SOFTMAX_SLOTS = 1 + IPU__BY_ROW_SLOTS + IPU__EXP_SLOTS +
-                         IPU__FUNCTION_LOOP_SLOTS + 1 + IPU__BY_ROW_SLOTS,
-    IPU__SOFTMAX_HALVES = 1 + IPU__BY_ROW_SLOTS + IPU__EXP_HALVES +
-                          IPU__FUNCTION_LOOP_SLOTS + 2 + IPU__BY_ROW_SLOTS,
+    IPU__SOFTMAX_SLOTS = 1 + IPU__BY_ROW_SLOTS + IPU__FUNCTION_LOOP_SLOTS + 1 +
+                         IPU__BY_ROW_SLOTS,
+    IPU__SOFTMAX_HALVES = IPU__SOFTMAX_SLOTS + 1,
     IPU__SOFTMAX_GRAD_SLOTS = 2 * IPU__TWO_SLOTS + 1 + IPU__BY_ROW_SLOTS,
     IPU__SOFTMAX_GRAD_HALVES = 2 * IPU__TWO_SLOTS + 2 + IPU__BY_ROW_SLOTS,
     IPU__SOFTMAX_LOOPS = 5,
@@ -107,6 +73,9 @@ enum {
 #define IPU__FUNCTION_ESTIMATE                                                 \
     "how many cycles the chip's functions take depends on their data: these "  \
     "are averages of Graphcore's"
+
+/* Returns whether the row says how many slots the op takes. */
+bool ipu__knows_slots(const struct ipu__op *op);
 
 /* Slots of arithmetic for a vector of elements of so many bytes. */
 int32_t ipu__slots(const struct ipu__op *op, int32_t element_bytes);

@@ -24,8 +24,9 @@ static const char not_said[] = "the op does not say how many instructions an "
 static void guess_work(const struct ipu__call *call, struct ipu__work *work)
 {
     work->kind = IPU__WORK_ELEMENTS;
-    work->arithmetic =
-        call->op->slots ? ipu__slots(call->op, work->element_bytes) : 1;
+    work->arithmetic = ipu__knows_slots(call->op)
+                           ? ipu__slots(call->op, work->element_bytes)
+                           : 1;
     work->compiled = call->op->loop_slots == 0 && work->arithmetic > 0;
     if (call->op->loop_slots > 0)
         work->arithmetic = call->op->loop_slots;
@@ -168,8 +169,9 @@ static int32_t arithmetic_of(const struct ipu__step_op *part,
 {
     if (part->op->alias || part->op == &ipu__assign_step)
         return 0;
-    return part->op->slots ? ipu__slots(part->op, work->element_bytes)
-                           : work->arithmetic;
+    return ipu__knows_slots(part->op)
+               ? ipu__slots(part->op, work->element_bytes)
+               : work->arithmetic;
 }
 
 /* Counts the values that a part loads from elsewhere, and stores for others. */
@@ -229,6 +231,8 @@ static const char *doubt_of_op(const struct ipu__op *op)
 {
     if (op->estimate)
         return op->estimate;
+    if (op->functions[0])
+        return IPU__FUNCTION_ESTIMATE;
     return op->slots || op->cost || op->alias ? NULL : not_said;
 }
 

@@ -111,12 +111,9 @@ static int run_tanh_grad(const struct ipu__call *call)
 
 const struct ipu__op ipu__tanh_grad = {
     .name = "tanh_grad",
-    .ninputs = 2,
-    .in_place = 0,
-    .by_element = true,
+    IPU__OF_TWO,
     .slots = 3,
     .loop_slots = -1,
-    .shape = ipu__two_floats,
     .run = run_tanh_grad,
 };
 
@@ -129,13 +126,8 @@ static void tanh_gradient(ipu_graph *graph, const struct ipu__node *node,
 
 const struct ipu__op ipu__activation_tanh = {
     .name = "tanh",
-    .ninputs = 1,
-    .in_place = 0,
-    .by_element = true,
-    .slots = IPU__TANH_SLOTS,
-    .half_slots = IPU__TANH_HALVES,
-    .estimate = IPU__FUNCTION_ESTIMATE,
-    .shape = ipu__same_floats,
+    IPU__OF_ONE,
+    .functions = {IPU__TANH},
     .run = run_tanh,
     .gradient = tanh_gradient,
 };
@@ -149,12 +141,9 @@ static int run_sigmoid_grad(const struct ipu__call *call)
 
 const struct ipu__op ipu__sigmoid_grad = {
     .name = "sigmoid_grad",
-    .ninputs = 2,
-    .in_place = 0,
-    .by_element = true,
+    IPU__OF_TWO,
     .slots = 3,
     .loop_slots = -1,
-    .shape = ipu__two_floats,
     .run = run_sigmoid_grad,
 };
 
@@ -167,13 +156,8 @@ static void sigmoid_gradient(ipu_graph *graph, const struct ipu__node *node,
 
 const struct ipu__op ipu__activation_sigmoid = {
     .name = "sigmoid",
-    .ninputs = 1,
-    .in_place = 0,
-    .by_element = true,
-    .slots = IPU__SIGMOID_SLOTS,
-    .half_slots = IPU__SIGMOID_HALVES,
-    .estimate = IPU__FUNCTION_ESTIMATE,
-    .shape = ipu__same_floats,
+    IPU__OF_ONE,
+    .functions = {IPU__SIGMOID},
     .run = run_sigmoid,
     .gradient = sigmoid_gradient,
 };
@@ -187,14 +171,10 @@ static int run_gelu_grad(const struct ipu__call *call)
 
 const struct ipu__op ipu__gelu_grad = {
     .name = "gelu_grad",
-    .ninputs = 2,
-    .in_place = 0,
-    .by_element = true,
-    .slots = IPU__ERF_SLOTS + IPU__EXP_SLOTS + 8,
-    .half_slots = IPU__ERF_HALVES + IPU__EXP_HALVES + 8,
+    IPU__OF_TWO,
+    .functions = {IPU__ERF, IPU__EXP},
+    .slots = 8,
     .loop_slots = -1,
-    .estimate = IPU__FUNCTION_ESTIMATE,
-    .shape = ipu__two_floats,
     .run = run_gelu_grad,
 };
 
@@ -207,14 +187,10 @@ static void gelu_gradient(ipu_graph *graph, const struct ipu__node *node,
 
 const struct ipu__op ipu__gelu = {
     .name = "gelu",
-    .ninputs = 1,
-    .in_place = 0,
-    .by_element = true,
-    .slots = IPU__ERF_SLOTS + 4,
-    .half_slots = IPU__ERF_HALVES + 4,
+    IPU__OF_ONE,
+    .functions = {IPU__ERF},
+    .slots = 4,
     .loop_slots = -1,
-    .estimate = IPU__FUNCTION_ESTIMATE,
-    .shape = ipu__same_floats,
     .run = run_gelu,
     .gradient = gelu_gradient,
 };
@@ -226,14 +202,10 @@ static int run_gelu_tanh_grad(const struct ipu__call *call)
 
 const struct ipu__op ipu__gelu_tanh_grad = {
     .name = "gelu_tanh_grad",
-    .ninputs = 2,
-    .in_place = 0,
-    .by_element = true,
-    .slots = IPU__TANH_SLOTS + 12,
-    .half_slots = IPU__TANH_HALVES + 12,
+    IPU__OF_TWO,
+    .functions = {IPU__TANH},
+    .slots = 12,
     .loop_slots = -1,
-    .estimate = IPU__FUNCTION_ESTIMATE,
-    .shape = ipu__two_floats,
     .run = run_gelu_tanh_grad,
 };
 
@@ -247,14 +219,10 @@ static void gelu_tanh_gradient(ipu_graph *graph, const struct ipu__node *node,
 
 const struct ipu__op ipu__gelu_tanh = {
     .name = "gelu_tanh",
-    .ninputs = 1,
-    .in_place = 0,
-    .by_element = true,
-    .slots = IPU__TANH_SLOTS + 6,
-    .half_slots = IPU__TANH_HALVES + 6,
+    IPU__OF_ONE,
+    .functions = {IPU__TANH},
+    .slots = 6,
     .loop_slots = -1,
-    .estimate = IPU__FUNCTION_ESTIMATE,
-    .shape = ipu__same_floats,
     .run = run_gelu_tanh,
     .gradient = gelu_tanh_gradient,
 };
@@ -268,14 +236,10 @@ static int run_silu_grad(const struct ipu__call *call)
 
 const struct ipu__op ipu__silu_grad = {
     .name = "silu_grad",
-    .ninputs = 2,
-    .in_place = 0,
-    .by_element = true,
-    .slots = IPU__SIGMOID_SLOTS + 5,
-    .half_slots = IPU__SIGMOID_HALVES + 5,
+    IPU__OF_TWO,
+    .functions = {IPU__SIGMOID},
+    .slots = 5,
     .loop_slots = -1,
-    .estimate = IPU__FUNCTION_ESTIMATE,
-    .shape = ipu__two_floats,
     .run = run_silu_grad,
 };
 
@@ -288,14 +252,10 @@ static void silu_gradient(ipu_graph *graph, const struct ipu__node *node,
 
 const struct ipu__op ipu__silu = {
     .name = "silu",
-    .ninputs = 1,
-    .in_place = 0,
-    .by_element = true,
-    .slots = IPU__SIGMOID_SLOTS + 1,
-    .half_slots = IPU__SIGMOID_HALVES + 1,
+    IPU__OF_ONE,
+    .functions = {IPU__SIGMOID},
+    .slots = 1,
     .loop_slots = -1,
-    .estimate = IPU__FUNCTION_ESTIMATE,
-    .shape = ipu__same_floats,
     .run = run_silu,
     .gradient = silu_gradient,
 };

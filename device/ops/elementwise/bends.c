@@ -53,11 +53,8 @@ static void leaky_gradient(ipu_graph *graph, const struct ipu__node *node,
 
 const struct ipu__op ipu__leaky_relu = {
     .name = "leaky_relu",
-    .ninputs = 1,
-    .in_place = 0,
-    .by_element = true,
+    IPU__OF_ONE,
     .slots = 2,
-    .shape = ipu__same_floats,
     .run = run_leaky,
     .gradient = leaky_gradient,
 };
@@ -88,13 +85,9 @@ static void elu_gradient(ipu_graph *graph, const struct ipu__node *node,
 
 const struct ipu__op ipu__elu = {
     .name = "elu",
-    .ninputs = 1,
-    .in_place = 0,
-    .by_element = true,
-    .slots = IPU__EXP_SLOTS + 4,
-    .half_slots = IPU__EXP_HALVES + 4,
-    .estimate = IPU__FUNCTION_ESTIMATE,
-    .shape = ipu__same_floats,
+    IPU__OF_ONE,
+    .functions = {IPU__EXP},
+    .slots = 4,
     .run = run_elu,
     .gradient = elu_gradient,
 };

@@ -28,11 +28,8 @@ static void gradient(ipu_graph *graph, const struct ipu__node *node,
 
 const struct ipu__op ipu__relu = {
     .name = "relu",
-    .ninputs = 1,
-    .in_place = 0,
-    .by_element = true,
+    IPU__OF_ONE,
     .slots = 1,
-    .shape = ipu__same_floats,
     .run = run,
     .gradient = gradient,
 };
@@ -59,12 +56,9 @@ static int run_grad(const struct ipu__call *call)
 
 const struct ipu__op ipu__relu_grad = {
     .name = "relu_grad",
-    .ninputs = 2,
-    .in_place = 0,
-    .by_element = true,
+    IPU__OF_TWO,
     .slots = 2,
     .loop_slots = -1,
-    .shape = ipu__two_floats,
     .run = run_grad,
 };
 

@@ -32,44 +32,32 @@ static void flat(ipu_graph *graph, const struct ipu__node *node,
 
 const struct ipu__op ipu__floor = {
     .name = "floor",
-    .ninputs = 1,
-    .in_place = 0,
-    .by_element = true,
+    IPU__OF_ONE,
     .slots = 1,
-    .shape = ipu__same_floats,
     .run = run_floor,
     .gradient = flat,
 };
 
 const struct ipu__op ipu__ceil = {
     .name = "ceil",
-    .ninputs = 1,
-    .in_place = 0,
-    .by_element = true,
+    IPU__OF_ONE,
     .slots = 1,
-    .shape = ipu__same_floats,
     .run = run_ceil,
     .gradient = flat,
 };
 
 const struct ipu__op ipu__round = {
     .name = "round",
-    .ninputs = 1,
-    .in_place = 0,
-    .by_element = true,
+    IPU__OF_ONE,
     .slots = 1,
-    .shape = ipu__same_floats,
     .run = run_round,
     .gradient = flat,
 };
 
 const struct ipu__op ipu__sign = {
     .name = "sign",
-    .ninputs = 1,
-    .in_place = 0,
-    .by_element = true,
+    IPU__OF_ONE,
     .slots = 3,
-    .shape = ipu__same_floats,
     .run = run_sign,
     .gradient = flat,
 };

@@ -56,11 +56,8 @@ static void negate_gradient(ipu_graph *graph, const struct ipu__node *node,
 
 const struct ipu__op ipu__negate = {
     .name = "negate",
-    .ninputs = 1,
-    .in_place = 0,
-    .by_element = true,
+    IPU__OF_ONE,
     .slots = 1,
-    .shape = ipu__same_floats,
     .run = run_negate,
     .gradient = negate_gradient,
 };
@@ -79,11 +76,8 @@ static void abs_gradient(ipu_graph *graph, const struct ipu__node *node,
 
 const struct ipu__op ipu__unary_abs = {
     .name = "abs",
-    .ninputs = 1,
-    .in_place = 0,
-    .by_element = true,
+    IPU__OF_ONE,
     .slots = 1,
-    .shape = ipu__same_floats,
     .run = run_abs,
     .gradient = abs_gradient,
 };
@@ -97,11 +91,8 @@ static void square_gradient(ipu_graph *graph, const struct ipu__node *node,
 
 const struct ipu__op ipu__square = {
     .name = "square",
-    .ninputs = 1,
-    .in_place = 0,
-    .by_element = true,
+    IPU__OF_ONE,
     .slots = 1,
-    .shape = ipu__same_floats,
     .run = run_square,
     .gradient = square_gradient,
 };
@@ -117,13 +108,8 @@ static void exp_gradient(ipu_graph *graph, const struct ipu__node *node,
 
 const struct ipu__op ipu__unary_exp = {
     .name = "exp",
-    .ninputs = 1,
-    .in_place = 0,
-    .by_element = true,
-    .slots = IPU__EXP_SLOTS,
-    .half_slots = IPU__EXP_HALVES,
-    .estimate = IPU__FUNCTION_ESTIMATE,
-    .shape = ipu__same_floats,
+    IPU__OF_ONE,
+    .functions = {IPU__EXP},
     .run = run_exp,
     .gradient = exp_gradient,
 };
@@ -137,13 +123,8 @@ static void log_gradient(ipu_graph *graph, const struct ipu__node *node,
 
 const struct ipu__op ipu__unary_log = {
     .name = "log",
-    .ninputs = 1,
-    .in_place = 0,
-    .by_element = true,
-    .slots = IPU__LOG_SLOTS,
-    .half_slots = IPU__LOG_HALVES,
-    .estimate = IPU__FUNCTION_ESTIMATE,
-    .shape = ipu__same_floats,
+    IPU__OF_ONE,
+    .functions = {IPU__LOG},
     .run = run_log,
     .gradient = log_gradient,
 };
@@ -160,13 +141,8 @@ static void sqrt_gradient(ipu_graph *graph, const struct ipu__node *node,
 
 const struct ipu__op ipu__sqrt = {
     .name = "sqrt",
-    .ninputs = 1,
-    .in_place = 0,
-    .by_element = true,
-    .slots = IPU__SQRT_SLOTS,
-    .half_slots = IPU__SQRT_HALVES,
-    .estimate = IPU__FUNCTION_ESTIMATE,
-    .shape = ipu__same_floats,
+    IPU__OF_ONE,
+    .functions = {IPU__SQRT},
     .run = run_sqrt,
     .gradient = sqrt_gradient,
 };
@@ -184,13 +160,8 @@ static void rsqrt_gradient(ipu_graph *graph, const struct ipu__node *node,
 
 const struct ipu__op ipu__rsqrt = {
     .name = "rsqrt",
-    .ninputs = 1,
-    .in_place = 0,
-    .by_element = true,
-    .slots = IPU__RSQRT_SLOTS,
-    .half_slots = IPU__RSQRT_HALVES,
-    .estimate = IPU__FUNCTION_ESTIMATE,
-    .shape = ipu__same_floats,
+    IPU__OF_ONE,
+    .functions = {IPU__RSQRT},
     .run = run_rsqrt,
     .gradient = rsqrt_gradient,
 };
@@ -223,12 +194,9 @@ static void scale_gradient(ipu_graph *graph, const struct ipu__node *node,
 
 const struct ipu__op ipu__scale = {
     .name = "scale",
-    .ninputs = 1,
-    .in_place = 0,
-    .by_element = true,
+    IPU__OF_ONE,
     .slots = 2,
     .loop_slots = IPU__BY_ROW_SLOTS,
-    .shape = ipu__same_floats,
     .run = run_scale,
     .gradient = scale_gradient,
 };

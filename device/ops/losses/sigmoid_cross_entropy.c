@@ -46,13 +46,9 @@ static void gradient(ipu_graph *graph, const struct ipu__node *node,
 
 const struct ipu__op ipu__sigmoid_cross_entropy = {
     .name = "sigmoid_cross_entropy",
-    .ninputs = 2,
-    .in_place = 0,
-    .by_element = true,
-    .slots = IPU__EXP_SLOTS + IPU__LOG_SLOTS + 5,
-    .half_slots = IPU__EXP_HALVES + IPU__LOG_HALVES + 5,
-    .estimate = IPU__FUNCTION_ESTIMATE,
-    .shape = ipu__two_floats,
+    IPU__OF_TWO,
+    .functions = {IPU__EXP, IPU__LOG},
+    .slots = 5,
     .run = run,
     .gradient = gradient,
 };

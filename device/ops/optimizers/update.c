@@ -50,11 +50,8 @@ static int run_blend(const struct ipu__call *call)
 
 const struct ipu__op ipu__blend = {
     .name = "blend",
-    .ninputs = 2,
-    .in_place = 0,
-    .by_element = true,
+    IPU__OF_TWO,
     .slots = 2,
-    .shape = ipu__two_floats,
     .run = run_blend,
 };
 
@@ -69,11 +66,8 @@ static int run_blend_square(const struct ipu__call *call)
 
 const struct ipu__op ipu__blend_square = {
     .name = "blend_square",
-    .ninputs = 2,
-    .in_place = 0,
-    .by_element = true,
+    IPU__OF_TWO,
     .slots = 3,
-    .shape = ipu__two_floats,
     .run = run_blend_square,
 };
 
@@ -178,9 +172,8 @@ const struct ipu__op ipu__adam_update = {
     .last_wide = true,
     .in_place = 0,
     .by_element = true,
-    .slots = IPU__SQRT_SLOTS + IPU__DIVIDE_SLOTS + 9,
-    .half_slots = IPU__SQRT_HALVES + IPU__DIVIDE_HALVES + 9,
-    .estimate = IPU__FUNCTION_ESTIMATE,
+    .functions = {IPU__SQRT, IPU__DIVIDE},
+    .slots = 9,
     .shape = update_shape,
     .run = run_update,
 };
@@ -198,9 +191,8 @@ const struct ipu__op ipu__adam_direction = {
     .ninputs = 4,
     .in_place = 0,
     .by_element = true,
-    .slots = IPU__SQRT_SLOTS + IPU__DIVIDE_SLOTS + 7,
-    .half_slots = IPU__SQRT_HALVES + IPU__DIVIDE_HALVES + 7,
-    .estimate = IPU__FUNCTION_ESTIMATE,
+    .functions = {IPU__SQRT, IPU__DIVIDE},
+    .slots = 7,
     .shape = direction_shape,
     .run = run_direction,
 };
