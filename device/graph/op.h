@@ -74,6 +74,8 @@ enum ipu__function {
 
 enum ipu__product_kind { IPU__NO_PRODUCT, IPU__MATMUL, IPU__CONVOLUTION };
 
+struct ipu__pair_loops;
+
 struct ipu__op {
     const char *name;
     int ninputs;
@@ -138,6 +140,9 @@ struct ipu__op {
     /* Computes the output. Everything but the data has been checked; run
      * returns IPU_ERR_DATA if the data are wrong. */
     int (*run)(const struct ipu__call *call);
+    /* The loops of an op of two elements, which ipu__pair_run runs
+     * (ops/elementwise/pair.h). NULL: the op does not take that dtype. */
+    const struct ipu__pair_loops *floats, *ints;
     /* Computes the same, and calls done for parts of the output as they are
      * complete, so that the steps that follow find them in the cache; NULL:
      * there are no parts. */
@@ -158,6 +163,9 @@ struct ipu__op {
      * derivative. */
     void (*gradient)(ipu_graph *graph, const struct ipu__node *node,
                      const bool *needed, ipu_tensor dy, ipu_tensor *dx);
+    /* The op by which one of the shared gradient functions builds the
+     * derivative (ops/op.h, ops/windows/); else NULL. */
+    const struct ipu__op *slope;
 };
 
 /* Sets the shape that the op makes of its inputs' shapes; or fails with the

@@ -110,6 +110,28 @@ ipu_tensor ipu__add(ipu_graph *graph, const struct ipu__op *op,
     return index < 0 ? ipu__invalid(graph, index) : ipu__handle(graph, index);
 }
 
+static ipu_tensor slope_by(ipu_graph *graph, const struct ipu__node *node,
+                           ipu_tensor dy, int32_t tensor)
+{
+    const ipu_tensor inputs[] = {dy, ipu__handle(graph, tensor)};
+
+    return ipu__add(graph, node->op->slope, inputs, NULL);
+}
+
+void ipu__slope_by_input(ipu_graph *graph, const struct ipu__node *node,
+                         const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+{
+    (void)needed;
+    dx[0] = slope_by(graph, node, dy, node->inputs[0]);
+}
+
+void ipu__slope_by_output(ipu_graph *graph, const struct ipu__node *node,
+                          const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+{
+    (void)needed;
+    dx[0] = slope_by(graph, node, dy, node->output);
+}
+
 bool ipu__casts_stochastically(const ipu_graph *graph, ipu_dtype dtype)
 {
     return graph && dtype == IPU_FLOAT16 && settings_of(graph)->on;

@@ -55,119 +55,66 @@ static inline float silu_slope(float x)
 #include "ops/elementwise/unary.inc"
 
 #define NAME tanh_slopes
-#define IN float
-#define OUT float
 #define OF(dy, y) (dy) * (1 - (y) * (y))
 #include "ops/elementwise/binary.inc"
 
 #define NAME sigmoid_slopes
-#define IN float
-#define OUT float
 #define OF(dy, y) (dy) * (y) * (1 - (y))
 #include "ops/elementwise/binary.inc"
 
 #define NAME gelu_slopes
-#define IN float
-#define OUT float
 #define OF(dy, x) (dy) * (ipu__normal_cdf(x) + (x)*ipu__normal_density(x))
 #include "ops/elementwise/binary.inc"
 
 #define NAME gelu_tanh_slopes
-#define IN float
-#define OUT float
 #define OF(dy, x) (dy) * gelu_tanh_slope(x)
 #include "ops/elementwise/binary.inc"
 
 #define NAME silu_slopes
-#define IN float
-#define OUT float
 #define OF(dy, x) (dy) * silu_slope(x)
 #include "ops/elementwise/binary.inc"
 
-static int run_slopes(const struct ipu__call *call,
-                      const struct ipu__pair_loops *loops)
-{
-    const struct ipu__pair_loops *const by_dtype[IPU_NUM_DTYPES] = {
-        [IPU_FLOAT32] = loops};
-
-    return ipu__pair_run(call, by_dtype);
-}
-
-/* Builds dx from dy and the node's input, or its output. */
-static ipu_tensor slope_of(ipu_graph *graph, const struct ipu__op *op,
-                           ipu_tensor dy, int32_t tensor)
-{
-    const ipu_tensor inputs[] = {dy, ipu__handle(graph, tensor)};
-
-    return ipu__add(graph, op, inputs, NULL);
-}
-
 /* --------------------------------------------------------------------- tanh */
-
-static int run_tanh_grad(const struct ipu__call *call)
-{
-    return run_slopes(call, &tanh_slopes);
-}
 
 const struct ipu__op ipu__tanh_grad = {
     .name = "tanh_grad",
     IPU__OF_TWO,
     .slots = 3,
     .loop_slots = -1,
-    .run = run_tanh_grad,
+    .run = ipu__pair_run,
+    .floats = &tanh_slopes,
 };
-
-static void tanh_gradient(ipu_graph *graph, const struct ipu__node *node,
-                          const bool *needed, ipu_tensor dy, ipu_tensor *dx)
-{
-    (void)needed;
-    dx[0] = slope_of(graph, &ipu__tanh_grad, dy, node->output);
-}
 
 const struct ipu__op ipu__activation_tanh = {
     .name = "tanh",
     IPU__OF_ONE,
     .functions = {IPU__TANH},
     .run = run_tanh,
-    .gradient = tanh_gradient,
+    .gradient = ipu__slope_by_output,
+    .slope = &ipu__tanh_grad,
 };
 
 /* ------------------------------------------------------------------ sigmoid */
-
-static int run_sigmoid_grad(const struct ipu__call *call)
-{
-    return run_slopes(call, &sigmoid_slopes);
-}
 
 const struct ipu__op ipu__sigmoid_grad = {
     .name = "sigmoid_grad",
     IPU__OF_TWO,
     .slots = 3,
     .loop_slots = -1,
-    .run = run_sigmoid_grad,
+    .run = ipu__pair_run,
+    .floats = &sigmoid_slopes,
 };
-
-static void sigmoid_gradient(ipu_graph *graph, const struct ipu__node *node,
-                             const bool *needed, ipu_tensor dy, ipu_tensor *dx)
-{
-    (void)needed;
-    dx[0] = slope_of(graph, &ipu__sigmoid_grad, dy, node->output);
-}
 
 const struct ipu__op ipu__activation_sigmoid = {
     .name = "sigmoid",
     IPU__OF_ONE,
     .functions = {IPU__SIGMOID},
     .run = run_sigmoid,
-    .gradient = sigmoid_gradient,
+    .gradient = ipu__slope_by_output,
+    .slope = &ipu__sigmoid_grad,
 };
 
 /* --------------------------------------------------------------------- gelu */
-
-static int run_gelu_grad(const struct ipu__call *call)
-{
-    return run_slopes(call, &gelu_slopes);
-}
 
 const struct ipu__op ipu__gelu_grad = {
     .name = "gelu_grad",
@@ -175,15 +122,9 @@ const struct ipu__op ipu__gelu_grad = {
     .functions = {IPU__ERF, IPU__EXP},
     .slots = 8,
     .loop_slots = -1,
-    .run = run_gelu_grad,
+    .run = ipu__pair_run,
+    .floats = &gelu_slopes,
 };
-
-static void gelu_gradient(ipu_graph *graph, const struct ipu__node *node,
-                          const bool *needed, ipu_tensor dy, ipu_tensor *dx)
-{
-    (void)needed;
-    dx[0] = slope_of(graph, &ipu__gelu_grad, dy, node->inputs[0]);
-}
 
 const struct ipu__op ipu__gelu = {
     .name = "gelu",
@@ -192,13 +133,9 @@ const struct ipu__op ipu__gelu = {
     .slots = 4,
     .loop_slots = -1,
     .run = run_gelu,
-    .gradient = gelu_gradient,
+    .gradient = ipu__slope_by_input,
+    .slope = &ipu__gelu_grad,
 };
-
-static int run_gelu_tanh_grad(const struct ipu__call *call)
-{
-    return run_slopes(call, &gelu_tanh_slopes);
-}
 
 const struct ipu__op ipu__gelu_tanh_grad = {
     .name = "gelu_tanh_grad",
@@ -206,16 +143,9 @@ const struct ipu__op ipu__gelu_tanh_grad = {
     .functions = {IPU__TANH},
     .slots = 12,
     .loop_slots = -1,
-    .run = run_gelu_tanh_grad,
+    .run = ipu__pair_run,
+    .floats = &gelu_tanh_slopes,
 };
-
-static void gelu_tanh_gradient(ipu_graph *graph, const struct ipu__node *node,
-                               const bool *needed, ipu_tensor dy,
-                               ipu_tensor *dx)
-{
-    (void)needed;
-    dx[0] = slope_of(graph, &ipu__gelu_tanh_grad, dy, node->inputs[0]);
-}
 
 const struct ipu__op ipu__gelu_tanh = {
     .name = "gelu_tanh",
@@ -224,15 +154,11 @@ const struct ipu__op ipu__gelu_tanh = {
     .slots = 6,
     .loop_slots = -1,
     .run = run_gelu_tanh,
-    .gradient = gelu_tanh_gradient,
+    .gradient = ipu__slope_by_input,
+    .slope = &ipu__gelu_tanh_grad,
 };
 
 /* --------------------------------------------------------------------- silu */
-
-static int run_silu_grad(const struct ipu__call *call)
-{
-    return run_slopes(call, &silu_slopes);
-}
 
 const struct ipu__op ipu__silu_grad = {
     .name = "silu_grad",
@@ -240,15 +166,9 @@ const struct ipu__op ipu__silu_grad = {
     .functions = {IPU__SIGMOID},
     .slots = 5,
     .loop_slots = -1,
-    .run = run_silu_grad,
+    .run = ipu__pair_run,
+    .floats = &silu_slopes,
 };
-
-static void silu_gradient(ipu_graph *graph, const struct ipu__node *node,
-                          const bool *needed, ipu_tensor dy, ipu_tensor *dx)
-{
-    (void)needed;
-    dx[0] = slope_of(graph, &ipu__silu_grad, dy, node->inputs[0]);
-}
 
 const struct ipu__op ipu__silu = {
     .name = "silu",
@@ -257,7 +177,8 @@ const struct ipu__op ipu__silu = {
     .slots = 1,
     .loop_slots = -1,
     .run = run_silu,
-    .gradient = silu_gradient,
+    .gradient = ipu__slope_by_input,
+    .slope = &ipu__silu_grad,
 };
 
 ipu_tensor ipu_tanh(ipu_graph *graph, ipu_tensor x)

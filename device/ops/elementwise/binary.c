@@ -13,8 +13,6 @@
 #include "ops/elementwise/pair.h"
 
 #define NAME add_floats
-#define IN float
-#define OUT float
 #define OF(a, b) (a) + (b)
 #include "ops/elementwise/binary.inc"
 
@@ -25,8 +23,6 @@
 #include "ops/elementwise/binary.inc"
 
 #define NAME subtract_floats
-#define IN float
-#define OUT float
 #define OF(a, b) (a) - (b)
 #include "ops/elementwise/binary.inc"
 
@@ -37,8 +33,6 @@
 #include "ops/elementwise/binary.inc"
 
 #define NAME multiply_floats
-#define IN float
-#define OUT float
 #define OF(a, b) (a) * (b)
 #include "ops/elementwise/binary.inc"
 
@@ -49,15 +43,11 @@
 #include "ops/elementwise/binary.inc"
 
 #define NAME divide_floats
-#define IN float
-#define OUT float
 #define OF(a, b) (a) / (b)
 #include "ops/elementwise/binary.inc"
 
 /* !(a < b): a is taken if it is NaN; b, if it is and a is not. */
 #define NAME maximum_floats
-#define IN float
-#define OUT float
 #define OF(a, b) (a) >= (b) || (a) != (a) ? (a) : (b)
 #include "ops/elementwise/binary.inc"
 
@@ -68,8 +58,6 @@
 #include "ops/elementwise/binary.inc"
 
 #define NAME minimum_floats
-#define IN float
-#define OUT float
 #define OF(a, b) (a) <= (b) || (a) != (a) ? (a) : (b)
 #include "ops/elementwise/binary.inc"
 
@@ -80,17 +68,8 @@
 #include "ops/elementwise/binary.inc"
 
 #define NAME power_floats
-#define IN float
-#define OUT float
 #define OF(a, b) powf(a, b)
 #include "ops/elementwise/binary.inc"
-
-/* The loops of an op, by dtype; NULL where it is not defined. */
-#define LOOPS(f, i)                                                            \
-    (const struct ipu__pair_loops *const[IPU_NUM_DTYPES])                      \
-    {                                                                          \
-        [IPU_FLOAT32] = (f), [IPU_INT32] = (i)                                 \
-    }
 
 static int floats_only(const struct ipu__call *call, struct ipu__shape *output)
 {
@@ -105,11 +84,6 @@ static ipu_tensor input(ipu_graph *graph, const struct ipu__node *node, int i)
 
 /* --------------------------------------------------------- add and subtract */
 
-static int run_add(const struct ipu__call *call)
-{
-    return ipu__pair_run(call, LOOPS(&add_floats, &add_ints));
-}
-
 static void add_gradient(ipu_graph *graph, const struct ipu__node *node,
                          const bool *needed, ipu_tensor dy, ipu_tensor *dx)
 {
@@ -120,20 +94,14 @@ static void add_gradient(ipu_graph *graph, const struct ipu__node *node,
 
 const struct ipu__op ipu__binary_add = {
     .name = "add",
-    .ninputs = 2,
-    .in_place = 0,
-    .by_element = true,
+    IPU__OF_PAIR,
     .slots = 1,
     .loop_slots = IPU__TWO_SLOTS,
     .shape = ipu__pair_shape,
-    .run = run_add,
+    .floats = &add_floats,
+    .ints = &add_ints,
     .gradient = add_gradient,
 };
-
-static int run_subtract(const struct ipu__call *call)
-{
-    return ipu__pair_run(call, LOOPS(&subtract_floats, &subtract_ints));
-}
 
 static void subtract_gradient(ipu_graph *graph, const struct ipu__node *node,
                               const bool *needed, ipu_tensor dy, ipu_tensor *dx)
@@ -146,22 +114,16 @@ static void subtract_gradient(ipu_graph *graph, const struct ipu__node *node,
 
 const struct ipu__op ipu__binary_subtract = {
     .name = "subtract",
-    .ninputs = 2,
-    .in_place = 0,
-    .by_element = true,
+    IPU__OF_PAIR,
     .slots = 1,
     .loop_slots = IPU__TWO_SLOTS,
     .shape = ipu__pair_shape,
-    .run = run_subtract,
+    .floats = &subtract_floats,
+    .ints = &subtract_ints,
     .gradient = subtract_gradient,
 };
 
 /* ------------------------------------------------------ multiply and divide */
-
-static int run_multiply(const struct ipu__call *call)
-{
-    return ipu__pair_run(call, LOOPS(&multiply_floats, &multiply_ints));
-}
 
 static void multiply_gradient(ipu_graph *graph, const struct ipu__node *node,
                               const bool *needed, ipu_tensor dy, ipu_tensor *dx)
@@ -175,20 +137,14 @@ static void multiply_gradient(ipu_graph *graph, const struct ipu__node *node,
 
 const struct ipu__op ipu__binary_multiply = {
     .name = "multiply",
-    .ninputs = 2,
-    .in_place = 0,
-    .by_element = true,
+    IPU__OF_PAIR,
     .slots = 1,
     .loop_slots = IPU__TWO_SLOTS,
     .shape = ipu__pair_shape,
-    .run = run_multiply,
+    .floats = &multiply_floats,
+    .ints = &multiply_ints,
     .gradient = multiply_gradient,
 };
-
-static int run_divide(const struct ipu__call *call)
-{
-    return ipu__pair_run(call, LOOPS(&divide_floats, NULL));
-}
 
 /* The derivative is d(a / b) = da / b - (a / b) db / b. */
 static void divide_gradient(ipu_graph *graph, const struct ipu__node *node,
@@ -207,21 +163,14 @@ static void divide_gradient(ipu_graph *graph, const struct ipu__node *node,
 
 const struct ipu__op ipu__binary_divide = {
     .name = "divide",
-    .ninputs = 2,
-    .in_place = 0,
-    .by_element = true,
+    IPU__OF_PAIR,
     .functions = {IPU__DIVIDE},
     .shape = floats_only,
-    .run = run_divide,
+    .floats = &divide_floats,
     .gradient = divide_gradient,
 };
 
 /* ------------------------------------------------------ maximum and minimum */
-
-static int run_maximum(const struct ipu__call *call)
-{
-    return ipu__pair_run(call, LOOPS(&maximum_floats, &maximum_ints));
-}
 
 static void maximum_gradient(ipu_graph *graph, const struct ipu__node *node,
                              const bool *needed, ipu_tensor dy, ipu_tensor *dx)
@@ -234,19 +183,13 @@ static void maximum_gradient(ipu_graph *graph, const struct ipu__node *node,
 
 const struct ipu__op ipu__binary_maximum = {
     .name = "maximum",
-    .ninputs = 2,
-    .in_place = 0,
-    .by_element = true,
+    IPU__OF_PAIR,
     .slots = 1,
     .shape = ipu__pair_shape,
-    .run = run_maximum,
+    .floats = &maximum_floats,
+    .ints = &maximum_ints,
     .gradient = maximum_gradient,
 };
-
-static int run_minimum(const struct ipu__call *call)
-{
-    return ipu__pair_run(call, LOOPS(&minimum_floats, &minimum_ints));
-}
 
 static void minimum_gradient(ipu_graph *graph, const struct ipu__node *node,
                              const bool *needed, ipu_tensor dy, ipu_tensor *dx)
@@ -259,21 +202,15 @@ static void minimum_gradient(ipu_graph *graph, const struct ipu__node *node,
 
 const struct ipu__op ipu__binary_minimum = {
     .name = "minimum",
-    .ninputs = 2,
-    .in_place = 0,
-    .by_element = true,
+    IPU__OF_PAIR,
     .slots = 1,
     .shape = ipu__pair_shape,
-    .run = run_minimum,
+    .floats = &minimum_floats,
+    .ints = &minimum_ints,
     .gradient = minimum_gradient,
 };
 
 /* -------------------------------------------------------------------- power */
-
-static int run_power(const struct ipu__call *call)
-{
-    return ipu__pair_run(call, LOOPS(&power_floats, NULL));
-}
 
 /* The derivative is d(a^b) = b a^(b - 1) da + a^b log(a) db. The first term is
  * 0 where b = 0, and the second where a = 0, rather than 0 times infinity. */
@@ -304,52 +241,44 @@ static void power_gradient(ipu_graph *graph, const struct ipu__node *node,
 
 const struct ipu__op ipu__binary_power = {
     .name = "power",
-    .ninputs = 2,
-    .in_place = 0,
-    .by_element = true,
+    IPU__OF_PAIR,
     .functions = {IPU__POWER},
     .shape = floats_only,
-    .run = run_power,
+    .floats = &power_floats,
     .gradient = power_gradient,
 };
 
-static ipu_tensor pair(ipu_graph *graph, const struct ipu__op *op, ipu_tensor a,
-                       ipu_tensor b)
-{
-    return ipu__add(graph, op, (const ipu_tensor[]){a, b}, NULL);
-}
-
 ipu_tensor ipu_add(ipu_graph *graph, ipu_tensor a, ipu_tensor b)
 {
-    return pair(graph, &ipu__binary_add, a, b);
+    return ipu__pair_add(graph, &ipu__binary_add, a, b);
 }
 
 ipu_tensor ipu_subtract(ipu_graph *graph, ipu_tensor a, ipu_tensor b)
 {
-    return pair(graph, &ipu__binary_subtract, a, b);
+    return ipu__pair_add(graph, &ipu__binary_subtract, a, b);
 }
 
 ipu_tensor ipu_multiply(ipu_graph *graph, ipu_tensor a, ipu_tensor b)
 {
-    return pair(graph, &ipu__binary_multiply, a, b);
+    return ipu__pair_add(graph, &ipu__binary_multiply, a, b);
 }
 
 ipu_tensor ipu_divide(ipu_graph *graph, ipu_tensor a, ipu_tensor b)
 {
-    return pair(graph, &ipu__binary_divide, a, b);
+    return ipu__pair_add(graph, &ipu__binary_divide, a, b);
 }
 
 ipu_tensor ipu_maximum(ipu_graph *graph, ipu_tensor a, ipu_tensor b)
 {
-    return pair(graph, &ipu__binary_maximum, a, b);
+    return ipu__pair_add(graph, &ipu__binary_maximum, a, b);
 }
 
 ipu_tensor ipu_minimum(ipu_graph *graph, ipu_tensor a, ipu_tensor b)
 {
-    return pair(graph, &ipu__binary_minimum, a, b);
+    return ipu__pair_add(graph, &ipu__binary_minimum, a, b);
 }
 
 ipu_tensor ipu_power(ipu_graph *graph, ipu_tensor a, ipu_tensor b)
 {
-    return pair(graph, &ipu__binary_power, a, b);
+    return ipu__pair_add(graph, &ipu__binary_power, a, b);
 }

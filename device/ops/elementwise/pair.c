@@ -13,10 +13,11 @@ int ipu__pair_shape(const struct ipu__call *call, struct ipu__shape *output)
     return ipu__broadcast_shape(call, 2, output);
 }
 
-int ipu__pair_run(const struct ipu__call *call,
-                  const struct ipu__pair_loops *const *loops)
+int ipu__pair_run(const struct ipu__call *call)
 {
-    const struct ipu__pair_loops *l = loops[call->inputs[0].shape.dtype];
+    const struct ipu__pair_loops *l = call->inputs[0].shape.dtype == IPU_INT32
+                                          ? call->op->ints
+                                          : call->op->floats;
     const char *a = call->inputs[0].data, *b = call->inputs[1].data;
     char *y = call->output.data;
     struct ipu__walk walk;
@@ -34,4 +35,10 @@ int ipu__pair_run(const struct ipu__call *call,
         loop(y, a + walk.offsets[0] * 4, b + walk.offsets[1] * 4, walk.length);
     }
     return IPU_OK;
+}
+
+ipu_tensor ipu__pair_add(ipu_graph *graph, const struct ipu__op *op,
+                         ipu_tensor a, ipu_tensor b)
+{
+    return ipu__add(graph, op, (const ipu_tensor[]){a, b}, NULL);
 }

@@ -21,8 +21,14 @@ struct ipu__pair_loops {
 /* Both inputs are float32 or both int32, and fit together. */
 int ipu__pair_shape(const struct ipu__call *call, struct ipu__shape *output);
 
-/* Runs the op; loops has the loops for float32 and for int32, by dtype. */
-int ipu__pair_run(const struct ipu__call *call,
-                  const struct ipu__pair_loops *const *loops);
+/* Runs the loops of the op's row. */
+int ipu__pair_run(const struct ipu__call *call);
+
+/* What the rows begin with. The output may take the place of the first. */
+#define IPU__OF_PAIR                                                           \
+    .ninputs = 2, .in_place = 0, .by_element = true, .run = ipu__pair_run
+
+ipu_tensor ipu__pair_add(ipu_graph *graph, const struct ipu__op *op,
+                         ipu_tensor a, ipu_tensor b);
 
 #endif

@@ -17,21 +17,13 @@ static int run(const struct ipu__call *call)
     return IPU_OK;
 }
 
-static void gradient(ipu_graph *graph, const struct ipu__node *node,
-                     const bool *needed, ipu_tensor dy, ipu_tensor *dx)
-{
-    const ipu_tensor inputs[] = {dy, ipu__handle(graph, node->output)};
-
-    (void)needed;
-    dx[0] = ipu__add(graph, &ipu__relu_grad, inputs, NULL);
-}
-
 const struct ipu__op ipu__relu = {
     .name = "relu",
     IPU__OF_ONE,
     .slots = 1,
     .run = run,
-    .gradient = gradient,
+    .gradient = ipu__slope_by_output,
+    .slope = &ipu__relu_grad,
 };
 
 /* dy, y -> dx */

@@ -93,15 +93,6 @@ const struct ipu__op ipu__softmax_grad = {
     .cost = ipu__rows_cost,
 };
 
-static void softmax_gradient(ipu_graph *graph, const struct ipu__node *node,
-                             const bool *needed, ipu_tensor dy, ipu_tensor *dx)
-{
-    const ipu_tensor inputs[] = {dy, ipu__handle(graph, node->output)};
-
-    (void)needed;
-    dx[0] = ipu__add(graph, &ipu__softmax_grad, inputs, NULL);
-}
-
 const struct ipu__op ipu__softmax = {
     .name = "softmax",
     .ninputs = 1,
@@ -114,7 +105,8 @@ const struct ipu__op ipu__softmax = {
     .shape = rows_shape,
     .run = run_softmax,
     .cost = ipu__rows_cost,
-    .gradient = softmax_gradient,
+    .gradient = ipu__slope_by_output,
+    .slope = &ipu__softmax_grad,
 };
 
 /* -------------------------------------------------------------- log_softmax */
@@ -175,16 +167,6 @@ const struct ipu__op ipu__log_softmax_grad = {
     .cost = ipu__rows_cost,
 };
 
-static void log_softmax_gradient(ipu_graph *graph, const struct ipu__node *node,
-                                 const bool *needed, ipu_tensor dy,
-                                 ipu_tensor *dx)
-{
-    const ipu_tensor inputs[] = {dy, ipu__handle(graph, node->output)};
-
-    (void)needed;
-    dx[0] = ipu__add(graph, &ipu__log_softmax_grad, inputs, NULL);
-}
-
 const struct ipu__op ipu__log_softmax = {
     .name = "log_softmax",
     .ninputs = 1,
@@ -195,7 +177,8 @@ const struct ipu__op ipu__log_softmax = {
     .shape = rows_shape,
     .run = run_log_softmax,
     .cost = ipu__rows_cost,
-    .gradient = log_softmax_gradient,
+    .gradient = ipu__slope_by_output,
+    .slope = &ipu__log_softmax_grad,
 };
 
 /* Along another axis: with that as the last one, and back. */

@@ -62,16 +62,6 @@ static int run(const struct ipu__call *call)
     return IPU_OK;
 }
 
-static void gradient(ipu_graph *graph, const struct ipu__node *node,
-                     const bool *needed, ipu_tensor dy, ipu_tensor *dx)
-{
-    struct ipu__attributes attributes = node->attributes;
-
-    (void)needed;
-    attributes.shape = graph->tensors[node->inputs[0]].shape;
-    dx[0] = ipu__add(graph, &ipu__avg_pool2d_grad, &dy, &attributes);
-}
-
 const struct ipu__op ipu__avg_pool2d = {
     .name = "avg_pool2d",
     .ninputs = 1,
@@ -81,7 +71,8 @@ const struct ipu__op ipu__avg_pool2d = {
     .run = run,
     .cost = ipu__read_once_cost,
     .estimate = IPU__WINDOW_ESTIMATE,
-    .gradient = gradient,
+    .gradient = ipu__pooling_slope,
+    .slope = &ipu__avg_pool2d_grad,
 };
 
 static int grad_shape(const struct ipu__call *call, struct ipu__shape *output)

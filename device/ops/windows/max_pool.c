@@ -48,11 +48,12 @@ size_t ipu__max_left_scratch(const struct ipu__call *call)
     return (size_t)call->inputs[0].shape.extents[3] * sizeof(float);
 }
 
-ipu_tensor ipu__max_gradient(ipu_graph *graph, const struct ipu__node *node,
-                             const struct ipu__op *op, ipu_tensor dy)
+void ipu__max_slope(ipu_graph *graph, const struct ipu__node *node,
+                    const bool *needed, ipu_tensor dy, ipu_tensor *dx)
 {
     const ipu_tensor inputs[] = {ipu__handle(graph, node->inputs[0]),
                                  ipu__handle(graph, node->output), dy};
 
-    return ipu__add(graph, op, inputs, &node->attributes);
+    (void)needed;
+    dx[0] = ipu__add(graph, node->op->slope, inputs, &node->attributes);
 }

@@ -26,8 +26,8 @@ void ipu__max_take_more(float *dx, float *left, const float *x, const float *y,
  * pixel. */
 size_t ipu__max_left_scratch(const struct ipu__call *call);
 
-/* The node's derivative, by such an op. */
-ipu_tensor ipu__max_gradient(ipu_graph *graph, const struct ipu__node *node,
-                             const struct ipu__op *op, ipu_tensor dy);
+/* The gradient of the maxima, by the row's slope, which is such an op. */
+void ipu__max_slope(ipu_graph *graph, const struct ipu__node *node,
+                    const bool *needed, ipu_tensor dy, ipu_tensor *dx);
 
 #endif

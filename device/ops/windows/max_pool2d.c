@@ -87,13 +87,6 @@ static int run(const struct ipu__call *call)
     return IPU_OK;
 }
 
-static void gradient(ipu_graph *graph, const struct ipu__node *node,
-                     const bool *needed, ipu_tensor dy, ipu_tensor *dx)
-{
-    (void)needed;
-    dx[0] = ipu__max_gradient(graph, node, &ipu__max_pool2d_grad, dy);
-}
-
 const struct ipu__op ipu__max_pool2d = {
     .name = "max_pool2d",
     .ninputs = 1,
@@ -103,7 +96,8 @@ const struct ipu__op ipu__max_pool2d = {
     .run = run,
     .cost = ipu__read_once_cost,
     .estimate = IPU__WINDOW_ESTIMATE,
-    .gradient = gradient,
+    .gradient = ipu__max_slope,
+    .slope = &ipu__max_pool2d_grad,
 };
 
 /* x, y, dy -> dx */

@@ -36,13 +36,6 @@ static int run(const struct ipu__call *call)
     return IPU_OK;
 }
 
-static void gradient(ipu_graph *graph, const struct ipu__node *node,
-                     const bool *needed, ipu_tensor dy, ipu_tensor *dx)
-{
-    (void)needed;
-    dx[0] = ipu__max_gradient(graph, node, &ipu__max_windows_grad, dy);
-}
-
 const struct ipu__op ipu__max_windows = {
     .name = "max_windows",
     .ninputs = 1,
@@ -51,7 +44,8 @@ const struct ipu__op ipu__max_windows = {
     .run = run,
     .cost = ipu__windows_cost,
     .estimate = IPU__WINDOW_ESTIMATE,
-    .gradient = gradient,
+    .gradient = ipu__max_slope,
+    .slope = &ipu__max_windows_grad,
 };
 
 /* ------------------------------------------------------ x, y, dy -> dx */

@@ -193,6 +193,16 @@ static bool is_plain(const struct ipu__attributes *a)
            !a->pad_after[0] && !a->pad_after[1];
 }
 
+void ipu__pooling_slope(ipu_graph *graph, const struct ipu__node *node,
+                        const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+{
+    struct ipu__attributes attributes = node->attributes;
+
+    (void)needed;
+    attributes.shape = graph->tensors[node->inputs[0]].shape;
+    dx[0] = ipu__add(graph, node->op->slope, &dy, &attributes);
+}
+
 ipu_tensor ipu__pooling_with(ipu_graph *graph, const struct ipu__op *plain,
                              const struct ipu__op *any, ipu_tensor x,
                              const ipu_pool_options *o)
