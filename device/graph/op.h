@@ -74,6 +74,15 @@ enum ipu__function {
 
 enum ipu__product_kind { IPU__NO_PRODUCT, IPU__MATMUL, IPU__CONVOLUTION };
 
+/* Gradient functions find this id in place of the derivatives that they are to
+ * build, and -1 in place of others. */
+enum { IPU__WANTED = -2 };
+
+static inline bool ipu__wanted(ipu_tensor dx)
+{
+    return dx.id == IPU__WANTED;
+}
+
 struct ipu__pair_loops;
 
 struct ipu__op {
@@ -157,12 +166,12 @@ struct ipu__op {
     void (*moves)(const struct ipu__call *call, int i,
                   struct ipu__moves *moves);
     /* Builds the derivatives of the loss with respect to the inputs that are
-     * needed (by tensor) from dy, the derivative with respect to the output;
-     * the others may stay invalid. The node is a copy, which stays where it is
-     * while nodes are added. Failures stay in the graph. NULL: the op has no
+     * wanted (ipu__wanted) from dy, the derivative with respect to the output;
+     * the others may stay as they are. The node is a copy, which stays where it
+     * is while nodes are added. Failures stay in the graph. NULL: the op has no
      * derivative. */
     void (*gradient)(ipu_graph *graph, const struct ipu__node *node,
-                     const bool *needed, ipu_tensor dy, ipu_tensor *dx);
+                     ipu_tensor dy, ipu_tensor *dx);
     /* The op by which one of the shared gradient functions builds the
      * derivative (ops/op.h, ops/windows/); else NULL. */
     const struct ipu__op *slope;

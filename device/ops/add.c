@@ -119,16 +119,14 @@ static ipu_tensor slope_by(ipu_graph *graph, const struct ipu__node *node,
 }
 
 void ipu__slope_by_input(ipu_graph *graph, const struct ipu__node *node,
-                         const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                         ipu_tensor dy, ipu_tensor *dx)
 {
-    (void)needed;
     dx[0] = slope_by(graph, node, dy, node->inputs[0]);
 }
 
 void ipu__slope_by_output(ipu_graph *graph, const struct ipu__node *node,
-                          const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                          ipu_tensor dy, ipu_tensor *dx)
 {
-    (void)needed;
     dx[0] = slope_by(graph, node, dy, node->output);
 }
 

@@ -90,9 +90,9 @@ ipu_tensor ipu__add(ipu_graph *graph, const struct ipu__op *op,
 /* Gradients of ops of one tensor, of dy and that tensor, or dy and the output,
  * by one op: the row's slope. */
 void ipu__slope_by_input(ipu_graph *graph, const struct ipu__node *node,
-                         const bool *needed, ipu_tensor dy, ipu_tensor *dx);
+                         ipu_tensor dy, ipu_tensor *dx);
 void ipu__slope_by_output(ipu_graph *graph, const struct ipu__node *node,
-                          const bool *needed, ipu_tensor dy, ipu_tensor *dx);
+                          ipu_tensor dy, ipu_tensor *dx);
 
 /* The tensor's index; or that of a copy, if it is a variable: as it is at the
  * beginning of the run or iteration, whatever becomes of it. */

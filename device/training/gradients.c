@@ -79,11 +79,11 @@ static int differentiate_node(ipu_graph *g, int32_t n, const bool *needed,
         return ipu__graph_fail(g, ipu__fail(IPU_ERR_ARGUMENT,
                                             "%s has no derivative",
                                             g->tensors[node.output].name));
-    for (int i = 0; i < IPU__MAX_INPUTS; i++)
-        parts[i] = (ipu_tensor){-1};
+    for (int i = 0; i < node.op->ninputs; i++)
+        parts[i].id = needed[node.inputs[i]] ? IPU__WANTED : -1;
     g->derived = ipu__index(g, dy) + 1;
     g->beside = node.output + 1;
-    node.op->gradient(g, &node, needed, dy, parts);
+    node.op->gradient(g, &node, dy, parts);
     g->source = asked;
     g->shard = shard;
     g->proportion = proportion;

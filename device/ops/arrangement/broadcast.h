@@ -26,7 +26,7 @@ ipu_tensor ipu__unbroadcast(ipu_graph *graph, const struct ipu__node *node,
 /* Passes dy on as a condition says: to the node's input number first, or else
  * to the one after it. */
 void ipu__select_gradient(ipu_graph *graph, const struct ipu__node *node,
-                          int first, const bool *needed, ipu_tensor condition,
-                          ipu_tensor dy, ipu_tensor *dx);
+                          int first, ipu_tensor condition, ipu_tensor dy,
+                          ipu_tensor *dx);
 
 #endif

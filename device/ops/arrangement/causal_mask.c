@@ -31,11 +31,10 @@ static int run(const struct ipu__call *call)
 }
 
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
-                     const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                     ipu_tensor dy, ipu_tensor *dx)
 {
     struct ipu__attributes attributes = node->attributes;
 
-    (void)needed;
     attributes.scale = 0;
     dx[0] = ipu__add(graph, &ipu__causal_mask, &dy, &attributes);
 }

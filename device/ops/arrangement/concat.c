@@ -42,14 +42,14 @@ static void moves(const struct ipu__call *call, int i, struct ipu__moves *m)
 
 /* The parts of dy. */
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
-                     const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                     ipu_tensor dy, ipu_tensor *dx)
 {
     int32_t axis = node->attributes.axis;
     struct ipu__attributes attributes = {0};
 
     for (int i = 0; i < 2; i++) {
         attributes.shape = graph->tensors[node->inputs[i]].shape;
-        if (needed[node->inputs[i]])
+        if (ipu__wanted(dx[i]))
             dx[i] = ipu__add(graph, &ipu__slice, &dy, &attributes);
         attributes.starts[axis] = attributes.shape.extents[axis];
     }

@@ -88,13 +88,12 @@ static int run_gather(const struct ipu__call *call)
 }
 
 static void gather_gradient(ipu_graph *graph, const struct ipu__node *node,
-                            const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                            ipu_tensor dy, ipu_tensor *dx)
 {
     const struct ipu__shape x = graph->tensors[node->inputs[0]].shape;
     const ipu_tensor inputs[] = {ipu__constant(graph, &x, 0),
                                  ipu__handle(graph, node->inputs[1]), dy};
 
-    (void)needed;
     dx[0] = ipu__add(graph, &ipu__scatter_add, inputs, &node->attributes);
 }
 
@@ -155,12 +154,12 @@ static int run_scatter(const struct ipu__call *call)
 }
 
 static void scatter_gradient(ipu_graph *graph, const struct ipu__node *node,
-                             const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                             ipu_tensor dy, ipu_tensor *dx)
 {
     const ipu_tensor inputs[] = {dy, ipu__handle(graph, node->inputs[1])};
 
     dx[0] = dy;
-    if (needed[node->inputs[2]])
+    if (ipu__wanted(dx[2]))
         dx[2] = ipu__add(graph, &ipu__gather, inputs, &node->attributes);
 }
 

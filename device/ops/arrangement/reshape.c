@@ -24,12 +24,11 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
 }
 
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
-                     const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                     ipu_tensor dy, ipu_tensor *dx)
 {
     const struct ipu__attributes attributes = {
         .shape = graph->tensors[node->inputs[0]].shape};
 
-    (void)needed;
     dx[0] = ipu__add(graph, &ipu__reshape, &dy, &attributes);
 }
 

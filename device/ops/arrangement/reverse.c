@@ -19,9 +19,8 @@ static void moves(const struct ipu__call *call, int i, struct ipu__moves *m)
 }
 
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
-                     const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                     ipu_tensor dy, ipu_tensor *dx)
 {
-    (void)needed;
     dx[0] = ipu__add(graph, &ipu__reverse, &dy, &node->attributes);
 }
 

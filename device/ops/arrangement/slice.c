@@ -57,11 +57,10 @@ static void slice_moves(const struct ipu__call *call, int i,
 }
 
 static void slice_gradient(ipu_graph *graph, const struct ipu__node *node,
-                           const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                           ipu_tensor dy, ipu_tensor *dx)
 {
     struct ipu__attributes attributes = node->attributes;
 
-    (void)needed;
     attributes.shape = graph->tensors[node->inputs[0]].shape;
     attributes.scale = 0;
     dx[0] = ipu__add(graph, &ipu__pad, &dy, &attributes);
@@ -118,11 +117,10 @@ static int run_pad(const struct ipu__call *call)
 }
 
 static void pad_gradient(ipu_graph *graph, const struct ipu__node *node,
-                         const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                         ipu_tensor dy, ipu_tensor *dx)
 {
     struct ipu__attributes attributes = node->attributes;
 
-    (void)needed;
     attributes.shape = graph->tensors[node->inputs[0]].shape;
     dx[0] = ipu__add(graph, &ipu__slice, &dy, &attributes);
 }

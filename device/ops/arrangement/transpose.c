@@ -36,11 +36,10 @@ static void moves(const struct ipu__call *call, int i, struct ipu__moves *m)
 
 /* Back into the order that was. */
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
-                     const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                     ipu_tensor dy, ipu_tensor *dx)
 {
     struct ipu__attributes inverse = {0};
 
-    (void)needed;
     for (int32_t i = 0; i < graph->tensors[node->output].shape.ndim; i++)
         inverse.order[node->attributes.order[i]] = i;
     dx[0] = ipu__add(graph, &ipu__transpose, &dy, &inverse);

@@ -44,9 +44,8 @@ static int run_leaky(const struct ipu__call *call)
 }
 
 static void leaky_gradient(ipu_graph *graph, const struct ipu__node *node,
-                           const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                           ipu_tensor dy, ipu_tensor *dx)
 {
-    (void)needed;
     dx[0] = ipu_select(graph, positive(graph, node), dy,
                        ipu_scale(graph, dy, node->attributes.scale, 0));
 }
@@ -73,12 +72,11 @@ static int run_elu(const struct ipu__call *call)
 }
 
 static void elu_gradient(ipu_graph *graph, const struct ipu__node *node,
-                         const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                         ipu_tensor dy, ipu_tensor *dx)
 {
     ipu_tensor slope = ipu_scale(graph, ipu_exp(graph, input(graph, node)),
                                  node->attributes.scale, 0);
 
-    (void)needed;
     dx[0] = ipu_select(graph, positive(graph, node), dy,
                        ipu_multiply(graph, dy, slope));
 }
@@ -126,13 +124,12 @@ static int run_clip(const struct ipu__call *call)
 }
 
 static void clip_gradient(ipu_graph *graph, const struct ipu__node *node,
-                          const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                          ipu_tensor dy, ipu_tensor *dx)
 {
     ipu_tensor x = input(graph, node), zero = ipu__scalar_like(graph, dy, 0);
     ipu_tensor low = ipu__scalar_like(graph, x, node->attributes.offset);
     ipu_tensor high = ipu__scalar_like(graph, x, node->attributes.scale);
 
-    (void)needed;
     dx[0] = ipu_select(graph, ipu_greater_equal(graph, x, low), dy, zero);
     dx[0] = ipu_select(graph, ipu_less_equal(graph, x, high), dx[0], zero);
 }

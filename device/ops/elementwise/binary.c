@@ -85,10 +85,10 @@ static ipu_tensor input(ipu_graph *graph, const struct ipu__node *node, int i)
 /* --------------------------------------------------------- add and subtract */
 
 static void add_gradient(ipu_graph *graph, const struct ipu__node *node,
-                         const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                         ipu_tensor dy, ipu_tensor *dx)
 {
     for (int i = 0; i < 2; i++)
-        if (needed[node->inputs[i]])
+        if (ipu__wanted(dx[i]))
             dx[i] = ipu__unbroadcast(graph, node, i, dy);
 }
 
@@ -104,11 +104,11 @@ const struct ipu__op ipu__binary_add = {
 };
 
 static void subtract_gradient(ipu_graph *graph, const struct ipu__node *node,
-                              const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                              ipu_tensor dy, ipu_tensor *dx)
 {
-    if (needed[node->inputs[0]])
+    if (ipu__wanted(dx[0]))
         dx[0] = ipu__unbroadcast(graph, node, 0, dy);
-    if (needed[node->inputs[1]])
+    if (ipu__wanted(dx[1]))
         dx[1] = ipu_negate(graph, ipu__unbroadcast(graph, node, 1, dy));
 }
 
@@ -126,10 +126,10 @@ const struct ipu__op ipu__binary_subtract = {
 /* ------------------------------------------------------ multiply and divide */
 
 static void multiply_gradient(ipu_graph *graph, const struct ipu__node *node,
-                              const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                              ipu_tensor dy, ipu_tensor *dx)
 {
     for (int i = 0; i < 2; i++)
-        if (needed[node->inputs[i]])
+        if (ipu__wanted(dx[i]))
             dx[i] = ipu__unbroadcast(
                 graph, node, i,
                 ipu_multiply(graph, dy, input(graph, node, !i)));
@@ -148,14 +148,14 @@ const struct ipu__op ipu__binary_multiply = {
 
 /* The derivative is d(a / b) = da / b - (a / b) db / b. */
 static void divide_gradient(ipu_graph *graph, const struct ipu__node *node,
-                            const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                            ipu_tensor dy, ipu_tensor *dx)
 {
     ipu_tensor quotient = ipu__handle(graph, node->output);
     ipu_tensor over = ipu_divide(graph, dy, input(graph, node, 1));
 
-    if (needed[node->inputs[0]])
+    if (ipu__wanted(dx[0]))
         dx[0] = ipu__unbroadcast(graph, node, 0, over);
-    if (needed[node->inputs[1]])
+    if (ipu__wanted(dx[1]))
         dx[1] = ipu__unbroadcast(
             graph, node, 1,
             ipu_negate(graph, ipu_multiply(graph, over, quotient)));
@@ -173,10 +173,10 @@ const struct ipu__op ipu__binary_divide = {
 /* ------------------------------------------------------ maximum and minimum */
 
 static void maximum_gradient(ipu_graph *graph, const struct ipu__node *node,
-                             const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                             ipu_tensor dy, ipu_tensor *dx)
 {
     ipu__select_gradient(
-        graph, node, 0, needed,
+        graph, node, 0,
         ipu_greater_equal(graph, input(graph, node, 0), input(graph, node, 1)),
         dy, dx);
 }
@@ -192,10 +192,10 @@ const struct ipu__op ipu__binary_maximum = {
 };
 
 static void minimum_gradient(ipu_graph *graph, const struct ipu__node *node,
-                             const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                             ipu_tensor dy, ipu_tensor *dx)
 {
     ipu__select_gradient(
-        graph, node, 0, needed,
+        graph, node, 0,
         ipu_less_equal(graph, input(graph, node, 0), input(graph, node, 1)), dy,
         dx);
 }
@@ -215,13 +215,13 @@ const struct ipu__op ipu__binary_minimum = {
 /* The derivative is d(a^b) = b a^(b - 1) da + a^b log(a) db. The first term is
  * 0 where b = 0, and the second where a = 0, rather than 0 times infinity. */
 static void power_gradient(ipu_graph *graph, const struct ipu__node *node,
-                           const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                           ipu_tensor dy, ipu_tensor *dx)
 {
     ipu_tensor a = input(graph, node, 0), b = input(graph, node, 1);
     ipu_tensor y = ipu__handle(graph, node->output);
     ipu_tensor zero = ipu__scalar_like(graph, dy, 0);
 
-    if (needed[node->inputs[0]]) {
+    if (ipu__wanted(dx[0])) {
         ipu_tensor less = ipu_select(graph, ipu_equal(graph, b, zero), zero,
                                      ipu_scale(graph, b, 1, -1));
         ipu_tensor slope = ipu_multiply(graph, ipu_power(graph, a, less), b);
@@ -229,7 +229,7 @@ static void power_gradient(ipu_graph *graph, const struct ipu__node *node,
         dx[0] =
             ipu__unbroadcast(graph, node, 0, ipu_multiply(graph, slope, dy));
     }
-    if (needed[node->inputs[1]]) {
+    if (ipu__wanted(dx[1])) {
         ipu_tensor log = ipu_select(graph, ipu_equal(graph, a, zero), zero,
                                     ipu_log(graph, a));
 

@@ -86,11 +86,10 @@ static int run(const struct ipu__call *call)
 
 /* Integers have none. */
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
-                     const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                     ipu_tensor dy, ipu_tensor *dx)
 {
     ipu_dtype from = graph->tensors[node->inputs[0]].shape.dtype;
 
-    (void)needed;
     if (from != IPU_INT32)
         dx[0] = ipu_cast(graph, dy, from);
 }

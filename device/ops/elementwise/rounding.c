@@ -23,10 +23,10 @@
 #define OF(x) (x) > 0 ? 1.0f : (x) < 0 ? -1.0f : (x)
 #include "ops/elementwise/unary.inc"
 
-static void flat(ipu_graph *graph, const struct ipu__node *node,
-                 const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+static void flat(ipu_graph *graph, const struct ipu__node *node, ipu_tensor dy,
+                 ipu_tensor *dx)
 {
-    (void)dy, (void)needed;
+    (void)dy;
     dx[0] = ipu__constant(graph, &graph->tensors[node->output].shape, 0);
 }
 

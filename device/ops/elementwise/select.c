@@ -59,23 +59,23 @@ static int run(const struct ipu__call *call)
 }
 
 void ipu__select_gradient(ipu_graph *graph, const struct ipu__node *node,
-                          int first, const bool *needed, ipu_tensor condition,
-                          ipu_tensor dy, ipu_tensor *dx)
+                          int first, ipu_tensor condition, ipu_tensor dy,
+                          ipu_tensor *dx)
 {
     ipu_tensor zero = ipu__scalar_like(graph, dy, 0);
 
     for (int i = 0; i < 2; i++)
-        if (needed[node->inputs[first + i]])
+        if (ipu__wanted(dx[first + i]))
             dx[first + i] = ipu__unbroadcast(
                 graph, node, first + i,
                 ipu_select(graph, condition, i ? zero : dy, i ? dy : zero));
 }
 
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
-                     const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                     ipu_tensor dy, ipu_tensor *dx)
 {
-    ipu__select_gradient(graph, node, 1, needed,
-                         ipu__handle(graph, node->inputs[0]), dy, dx);
+    ipu__select_gradient(graph, node, 1, ipu__handle(graph, node->inputs[0]),
+                         dy, dx);
 }
 
 const struct ipu__op ipu__select = {

@@ -53,9 +53,8 @@ static ipu_tensor input(ipu_graph *graph, const struct ipu__node *node)
 /* ------------------------------------------------------------- sin and cos */
 
 static void sin_gradient(ipu_graph *graph, const struct ipu__node *node,
-                         const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                         ipu_tensor dy, ipu_tensor *dx)
 {
-    (void)needed;
     dx[0] = ipu_multiply(graph, dy, ipu_cos(graph, input(graph, node)));
 }
 
@@ -68,11 +67,10 @@ const struct ipu__op ipu__sin = {
 };
 
 static void cos_gradient(ipu_graph *graph, const struct ipu__node *node,
-                         const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                         ipu_tensor dy, ipu_tensor *dx)
 {
     ipu_tensor slope = ipu_negate(graph, ipu_sin(graph, input(graph, node)));
 
-    (void)needed;
     dx[0] = ipu_multiply(graph, dy, slope);
 }
 
@@ -87,11 +85,10 @@ const struct ipu__op ipu__cos = {
 /* --------------------------------------------------------- log1p and expm1 */
 
 static void log1p_gradient(ipu_graph *graph, const struct ipu__node *node,
-                           const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                           ipu_tensor dy, ipu_tensor *dx)
 {
     ipu_tensor more = ipu_scale(graph, input(graph, node), 1, 1);
 
-    (void)needed;
     dx[0] = ipu_divide(graph, dy, more);
 }
 
@@ -104,9 +101,8 @@ const struct ipu__op ipu__unary_log1p = {
 };
 
 static void expm1_gradient(ipu_graph *graph, const struct ipu__node *node,
-                           const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                           ipu_tensor dy, ipu_tensor *dx)
 {
-    (void)needed;
     dx[0] = ipu_multiply(graph, dy, ipu_exp(graph, input(graph, node)));
 }
 
@@ -121,12 +117,11 @@ const struct ipu__op ipu__unary_expm1 = {
 /* --------------------------------------------------------- erf and softplus */
 
 static void erf_gradient(ipu_graph *graph, const struct ipu__node *node,
-                         const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                         ipu_tensor dy, ipu_tensor *dx)
 {
     ipu_tensor square = ipu_square(graph, input(graph, node));
     ipu_tensor slope = ipu_exp(graph, ipu_negate(graph, square));
 
-    (void)needed;
     dx[0] =
         ipu_multiply(graph, dy, ipu_scale(graph, slope, 1.1283791670955126, 0));
 }
@@ -140,9 +135,8 @@ const struct ipu__op ipu__unary_erf = {
 };
 
 static void softplus_gradient(ipu_graph *graph, const struct ipu__node *node,
-                              const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                              ipu_tensor dy, ipu_tensor *dx)
 {
-    (void)needed;
     dx[0] = ipu_multiply(graph, dy, ipu_sigmoid(graph, input(graph, node)));
 }
 

@@ -48,9 +48,9 @@ static ipu_tensor output(ipu_graph *graph, const struct ipu__node *node)
 /* ---------------------------------------------- negate, abs and square */
 
 static void negate_gradient(ipu_graph *graph, const struct ipu__node *node,
-                            const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                            ipu_tensor dy, ipu_tensor *dx)
 {
-    (void)node, (void)needed;
+    (void)node;
     dx[0] = ipu_negate(graph, dy);
 }
 
@@ -64,12 +64,11 @@ const struct ipu__op ipu__negate = {
 
 /* The sign of x times dy; 0 at 0. */
 static void abs_gradient(ipu_graph *graph, const struct ipu__node *node,
-                         const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                         ipu_tensor dy, ipu_tensor *dx)
 {
     ipu_tensor zero = ipu__scalar_like(graph, dy, 0), x = input(graph, node);
     ipu_tensor above = ipu_select(graph, ipu_greater(graph, x, zero), dy, zero);
 
-    (void)needed;
     dx[0] = ipu_select(graph, ipu_less(graph, x, zero), ipu_negate(graph, dy),
                        above);
 }
@@ -83,9 +82,8 @@ const struct ipu__op ipu__unary_abs = {
 };
 
 static void square_gradient(ipu_graph *graph, const struct ipu__node *node,
-                            const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                            ipu_tensor dy, ipu_tensor *dx)
 {
-    (void)needed;
     dx[0] = ipu_multiply(graph, ipu_scale(graph, dy, 2, 0), input(graph, node));
 }
 
@@ -100,9 +98,8 @@ const struct ipu__op ipu__square = {
 /* -------------------------------------------------------------- exp and log */
 
 static void exp_gradient(ipu_graph *graph, const struct ipu__node *node,
-                         const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                         ipu_tensor dy, ipu_tensor *dx)
 {
-    (void)needed;
     dx[0] = ipu_multiply(graph, dy, output(graph, node));
 }
 
@@ -115,9 +112,8 @@ const struct ipu__op ipu__unary_exp = {
 };
 
 static void log_gradient(ipu_graph *graph, const struct ipu__node *node,
-                         const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                         ipu_tensor dy, ipu_tensor *dx)
 {
-    (void)needed;
     dx[0] = ipu_divide(graph, dy, input(graph, node));
 }
 
@@ -132,9 +128,8 @@ const struct ipu__op ipu__unary_log = {
 /* -------------------------------------------------------------------- roots */
 
 static void sqrt_gradient(ipu_graph *graph, const struct ipu__node *node,
-                          const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                          ipu_tensor dy, ipu_tensor *dx)
 {
-    (void)needed;
     dx[0] =
         ipu_divide(graph, ipu_scale(graph, dy, 0.5, 0), output(graph, node));
 }
@@ -149,12 +144,11 @@ const struct ipu__op ipu__sqrt = {
 
 /* -y^3 / 2, as y / x: it neither overflows nor underflows before dx does. */
 static void rsqrt_gradient(ipu_graph *graph, const struct ipu__node *node,
-                           const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                           ipu_tensor dy, ipu_tensor *dx)
 {
     ipu_tensor slope =
         ipu_divide(graph, output(graph, node), input(graph, node));
 
-    (void)needed;
     dx[0] = ipu_multiply(graph, ipu_scale(graph, dy, -0.5, 0), slope);
 }
 
@@ -186,9 +180,8 @@ static int run_scale(const struct ipu__call *call)
 }
 
 static void scale_gradient(ipu_graph *graph, const struct ipu__node *node,
-                           const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                           ipu_tensor dy, ipu_tensor *dx)
 {
-    (void)needed;
     dx[0] = ipu_scale(graph, dy, node->attributes.scale, 0);
 }
 

@@ -31,16 +31,16 @@ static int run(const struct ipu__call *call)
 }
 
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
-                     const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                     ipu_tensor dy, ipu_tensor *dx)
 {
     ipu_tensor x = ipu__handle(graph, node->inputs[0]);
     ipu_tensor z = ipu__handle(graph, node->inputs[1]), slope;
 
-    if (needed[node->inputs[0]]) {
+    if (ipu__wanted(dx[0])) {
         slope = ipu_subtract(graph, ipu_sigmoid(graph, x), z);
         dx[0] = ipu_multiply(graph, dy, slope);
     }
-    if (needed[node->inputs[1]])
+    if (ipu__wanted(dx[1]))
         dx[1] = ipu_multiply(graph, dy, ipu_negate(graph, x));
 }
 

@@ -92,12 +92,11 @@ static int run(const struct ipu__call *call)
 }
 
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
-                     const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                     ipu_tensor dy, ipu_tensor *dx)
 {
     const ipu_tensor inputs[] = {ipu__handle(graph, node->inputs[0]),
                                  ipu__handle(graph, node->inputs[1]), dy};
 
-    (void)needed;
     dx[0] = ipu__add(graph, &ipu__softmax_cross_entropy_grad, inputs, NULL);
 }
 

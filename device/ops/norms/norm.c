@@ -250,21 +250,21 @@ static int run(const struct ipu__call *call)
 
 /* The derivative through the statistics is in that by x. */
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
-                     const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                     ipu_tensor dy, ipu_tensor *dx)
 {
     ipu_tensor x = ipu__handle(graph, node->inputs[0]);
     ipu_tensor scale = ipu__handle(graph, node->inputs[1]);
     ipu_tensor statistics = ipu__handle(graph, node->inputs[3]);
     struct ipu__attributes a = node->attributes;
 
-    if (needed[node->inputs[0]])
+    if (ipu__wanted(dx[0]))
         dx[0] = ipu__add(graph, &ipu__norm_grad,
                          (const ipu_tensor[]){dy, x, scale, statistics}, &a);
     a.shape = graph->tensors[node->inputs[1]].shape;
-    if (needed[node->inputs[1]])
+    if (ipu__wanted(dx[1]))
         dx[1] = ipu__add(graph, &ipu__norm_scale_grad,
                          (const ipu_tensor[]){dy, x, statistics}, &a);
-    if (needed[node->inputs[2]]) {
+    if (ipu__wanted(dx[2])) {
         const int64_t rows[] = {-1, a.view[2] * a.view[3]};
 
         dy = ipu_reshape(graph, dy, 2, rows);

@@ -52,10 +52,10 @@ static int run(const struct ipu__call *call)
 }
 
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
-                     const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                     ipu_tensor dy, ipu_tensor *dx)
 {
     dx[0] = dy;
-    if (needed[node->inputs[1]])
+    if (ipu__wanted(dx[1]))
         dx[1] = ipu__add(graph, &ipu__bias_add_grad, &dy, NULL);
 }
 

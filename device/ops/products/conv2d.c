@@ -378,18 +378,18 @@ static int run(const struct ipu__call *call)
 }
 
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
-                     const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                     ipu_tensor dy, ipu_tensor *dx)
 {
     ipu_tensor x = ipu__handle(graph, node->inputs[0]);
     ipu_tensor kernel = ipu__handle(graph, node->inputs[1]);
     struct ipu__attributes attributes = node->attributes;
 
-    if (needed[node->inputs[0]]) {
+    if (ipu__wanted(dx[0])) {
         attributes.shape = graph->tensors[node->inputs[0]].shape;
         dx[0] = ipu__add(graph, &ipu__conv2d_input_grad,
                          (const ipu_tensor[]){dy, kernel}, &attributes);
     }
-    if (needed[node->inputs[1]]) {
+    if (ipu__wanted(dx[1])) {
         attributes.shape = graph->tensors[node->inputs[1]].shape;
         dx[1] = ipu__add(graph, &ipu__conv2d_kernel_grad,
                          (const ipu_tensor[]){x, dy}, &attributes);

@@ -100,35 +100,35 @@ static void input_cost(const struct ipu__call *call, struct ipu__work *work)
 /* Both derivatives are linear in each input, and each other's and the
  * convolution's derivatives: so all have derivatives of any order. */
 static void input_gradient(ipu_graph *graph, const struct ipu__node *node,
-                           const bool *needed, ipu_tensor g, ipu_tensor *dx)
+                           ipu_tensor g, ipu_tensor *dx)
 {
     struct ipu__attributes attributes = node->attributes;
     ipu_tensor dy = ipu__handle(graph, node->inputs[0]);
     ipu_tensor kernel = ipu__handle(graph, node->inputs[1]);
 
     attributes.shape = (struct ipu__shape){0};
-    if (needed[node->inputs[0]])
+    if (ipu__wanted(dx[0]))
         dx[0] = ipu__add(graph, &ipu__conv2d, (const ipu_tensor[]){g, kernel},
                          &attributes);
     attributes.shape = graph->tensors[node->inputs[1]].shape;
-    if (needed[node->inputs[1]])
+    if (ipu__wanted(dx[1]))
         dx[1] = ipu__add(graph, &ipu__conv2d_kernel_grad,
                          (const ipu_tensor[]){g, dy}, &attributes);
 }
 
 static void kernel_gradient(ipu_graph *graph, const struct ipu__node *node,
-                            const bool *needed, ipu_tensor g, ipu_tensor *dx)
+                            ipu_tensor g, ipu_tensor *dx)
 {
     struct ipu__attributes attributes = node->attributes;
     ipu_tensor x = ipu__handle(graph, node->inputs[0]);
     ipu_tensor dy = ipu__handle(graph, node->inputs[1]);
 
     attributes.shape = graph->tensors[node->inputs[0]].shape;
-    if (needed[node->inputs[0]])
+    if (ipu__wanted(dx[0]))
         dx[0] = ipu__add(graph, &ipu__conv2d_input_grad,
                          (const ipu_tensor[]){dy, g}, &attributes);
     attributes.shape = (struct ipu__shape){0};
-    if (needed[node->inputs[1]])
+    if (ipu__wanted(dx[1]))
         dx[1] = ipu__add(graph, &ipu__conv2d, (const ipu_tensor[]){x, g},
                          &attributes);
 }

@@ -174,18 +174,18 @@ static ipu_tensor stacked(ipu_graph *graph, ipu_tensor x)
 /* With A = op(a), B = op(b), Y = A B, the derivatives are dA = dY B' and dB =
  * A' dY. */
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
-                     const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                     ipu_tensor dy, ipu_tensor *dx)
 {
     bool ta = node->attributes.transpose[0], tb = node->attributes.transpose[1];
     ipu_tensor a = ipu__handle(graph, node->inputs[0]);
     ipu_tensor b = ipu__handle(graph, node->inputs[1]);
     bool b_is_shared = graph->tensors[node->inputs[1]].shape.ndim == 2;
 
-    if (needed[node->inputs[0]])
+    if (ipu__wanted(dx[0]))
         dx[0] = sum_leading(graph, node, 0,
                             ta ? multiply(graph, b, tb, dy, true)
                                : multiply(graph, dy, false, b, !tb));
-    if (!needed[node->inputs[1]] || graph->status < 0)
+    if (!ipu__wanted(dx[1]) || graph->status < 0)
         return;
     if (b_is_shared && !ta) { /* one product is the sum */
         a = stacked(graph, a);

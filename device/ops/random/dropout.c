@@ -50,11 +50,10 @@ static int run(const struct ipu__call *call)
 }
 
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
-                     const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                     ipu_tensor dy, ipu_tensor *dx)
 {
     const ipu_tensor inputs[] = {dy, ipu__handle(graph, node->inputs[1])};
 
-    (void)needed;
     dx[0] = ipu__add(graph, &ipu__dropout, inputs, &node->attributes);
 }
 

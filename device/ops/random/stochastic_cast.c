@@ -105,9 +105,9 @@ static int run(const struct ipu__call *call)
 }
 
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
-                     const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                     ipu_tensor dy, ipu_tensor *dx)
 {
-    (void)node, (void)needed;
+    (void)node;
     dx[0] = ipu_cast(graph, dy, IPU_FLOAT32);
 }
 

@@ -48,11 +48,10 @@ static int run(const struct ipu__call *call)
 }
 
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
-                     const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                     ipu_tensor dy, ipu_tensor *dx)
 {
     struct ipu__attributes back = node->attributes;
 
-    (void)needed;
     back.keep = !back.keep;
     dx[0] = ipu__add(graph, &ipu__cumulative_sum, &dy, &back);
 }

@@ -88,11 +88,10 @@ ipu_tensor ipu__reduce_keep(ipu_graph *graph, const struct ipu__node *node,
 }
 
 static void sum_gradient(ipu_graph *graph, const struct ipu__node *node,
-                         const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                         ipu_tensor dy, ipu_tensor *dx)
 {
     const struct ipu__shape x = graph->tensors[node->inputs[0]].shape;
 
-    (void)needed;
     dy = ipu__reduce_keep(graph, node, dy);
     if (node->attributes.scale != 1)
         dy = ipu_scale(graph, dy, node->attributes.scale, 0);
@@ -180,9 +179,8 @@ ipu_tensor ipu__reduce_share(ipu_graph *graph, const struct ipu__node *node,
 }
 
 static void max_gradient(ipu_graph *graph, const struct ipu__node *node,
-                         const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                         ipu_tensor dy, ipu_tensor *dx)
 {
-    (void)needed;
     dx[0] = ipu__reduce_share(graph, node, dy);
 }
 

@@ -28,9 +28,8 @@ static int run(const struct ipu__call *call)
 }
 
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
-                     const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                     ipu_tensor dy, ipu_tensor *dx)
 {
-    (void)needed;
     dx[0] = ipu__reduce_share(graph, node, dy);
 }
 

@@ -26,13 +26,12 @@ static int run(const struct ipu__call *call)
 }
 
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
-                     const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                     ipu_tensor dy, ipu_tensor *dx)
 {
     const struct ipu__attributes attributes = {
         .shape = graph->tensors[node->inputs[0]].shape,
         .scale = node->attributes.scale};
 
-    (void)needed;
     dx[0] = ipu__add(graph, &ipu__spread, &dy, &attributes);
 }
 
@@ -65,9 +64,8 @@ static int run_spread(const struct ipu__call *call)
 }
 
 static void spread_gradient(ipu_graph *graph, const struct ipu__node *node,
-                            const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                            ipu_tensor dy, ipu_tensor *dx)
 {
-    (void)needed;
     dx[0] = ipu_reduce_sum(graph, dy, node->attributes.scale);
 }
 

@@ -138,13 +138,12 @@ static int run_take(const struct ipu__call *call)
 }
 
 static void take_gradient(ipu_graph *graph, const struct ipu__node *node,
-                          const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                          ipu_tensor dy, ipu_tensor *dx)
 {
     const ipu_tensor inputs[] = {dy, ipu__handle(graph, node->inputs[1])};
     const struct ipu__attributes attributes = {
         .shape = graph->tensors[node->inputs[0]].shape};
 
-    (void)needed;
     dx[0] = ipu__add(graph, &ipu__take_grad, inputs, &attributes);
 }
 
@@ -191,11 +190,10 @@ static int run_grad(const struct ipu__call *call)
 }
 
 static void grad_gradient(ipu_graph *graph, const struct ipu__node *node,
-                          const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                          ipu_tensor dy, ipu_tensor *dx)
 {
     const ipu_tensor inputs[] = {dy, ipu__handle(graph, node->inputs[1])};
 
-    (void)needed;
     dx[0] = ipu__add(graph, &ipu__take, inputs, NULL);
 }
 

@@ -58,9 +58,9 @@ const struct ipu__op ipu__remote_store = {
 };
 
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
-                     const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                     ipu_tensor dy, ipu_tensor *dx)
 {
-    (void)graph, (void)node, (void)needed;
+    (void)graph, (void)node;
     dx[0] = dy;
 }
 

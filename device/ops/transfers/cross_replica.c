@@ -33,9 +33,8 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
 }
 
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
-                     const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                     ipu_tensor dy, ipu_tensor *dx)
 {
-    (void)needed;
     dx[0] = ipu__add(graph, &ipu__cross_replica, &dy, &node->attributes);
 }
 

@@ -106,9 +106,8 @@ static int run_grad(const struct ipu__call *call)
 
 /* Linear: its derivative is the mean of windows again. */
 static void grad_gradient(ipu_graph *graph, const struct ipu__node *node,
-                          const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                          ipu_tensor dy, ipu_tensor *dx)
 {
-    (void)needed;
     dx[0] = ipu__add(graph, &ipu__avg_pool2d, &dy, &node->attributes);
 }
 

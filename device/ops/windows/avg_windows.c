@@ -95,11 +95,10 @@ static int run_grad(const struct ipu__call *call)
 
 /* Linear: its derivative is the mean of windows again. */
 static void grad_gradient(ipu_graph *graph, const struct ipu__node *node,
-                          const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                          ipu_tensor dy, ipu_tensor *dx)
 {
     struct ipu__attributes attributes = node->attributes;
 
-    (void)needed;
     attributes.shape = (struct ipu__shape){0};
     dx[0] = ipu__add(graph, &ipu__avg_windows, &dy, &attributes);
 }

@@ -49,11 +49,10 @@ size_t ipu__max_left_scratch(const struct ipu__call *call)
 }
 
 void ipu__max_slope(ipu_graph *graph, const struct ipu__node *node,
-                    const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                    ipu_tensor dy, ipu_tensor *dx)
 {
     const ipu_tensor inputs[] = {ipu__handle(graph, node->inputs[0]),
                                  ipu__handle(graph, node->output), dy};
 
-    (void)needed;
     dx[0] = ipu__add(graph, node->op->slope, inputs, &node->attributes);
 }

@@ -28,6 +28,6 @@ size_t ipu__max_left_scratch(const struct ipu__call *call);
 
 /* The gradient of the maxima, by the row's slope, which is such an op. */
 void ipu__max_slope(ipu_graph *graph, const struct ipu__node *node,
-                    const bool *needed, ipu_tensor dy, ipu_tensor *dx);
+                    ipu_tensor dy, ipu_tensor *dx);
 
 #endif

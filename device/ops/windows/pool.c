@@ -194,11 +194,10 @@ static bool is_plain(const struct ipu__attributes *a)
 }
 
 void ipu__pooling_slope(ipu_graph *graph, const struct ipu__node *node,
-                        const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+                        ipu_tensor dy, ipu_tensor *dx)
 {
     struct ipu__attributes attributes = node->attributes;
 
-    (void)needed;
     attributes.shape = graph->tensors[node->inputs[0]].shape;
     dx[0] = ipu__add(graph, node->op->slope, &dy, &attributes);
 }

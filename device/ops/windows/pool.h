@@ -53,7 +53,7 @@ void ipu__windows_cost(const struct ipu__call *call, struct ipu__work *work);
 /* The gradient of the means, by the row's slope, which gets dy and the shape
  * of x. */
 void ipu__pooling_slope(ipu_graph *graph, const struct ipu__node *node,
-                        const bool *needed, ipu_tensor dy, ipu_tensor *dx);
+                        ipu_tensor dy, ipu_tensor *dx);
 
 /* The pooling of x that options ask for: plain, if its windows are, or any. */
 ipu_tensor ipu__pooling_with(ipu_graph *graph, const struct ipu__op *plain,
