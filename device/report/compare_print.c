@@ -19,27 +19,26 @@ static const char *const titles[] = {
     [IPU__OF_STEP] = "cycles by step, the most changed first",
 };
 
-static const char *value_text(const struct ipu__figure *f, double value,
-                              char *buffer)
+static struct ipu__number value_text(const struct ipu__figure *f, double value)
 {
     switch (f->unit) {
-    case IPU__BYTES: return ipu__bytes_text(value, buffer);
-    case IPU__NANOSECONDS: return ipu__seconds_text(value / 1e9, buffer);
-    case IPU__FLOPS: return ipu__scaled_text(value, "", buffer);
-    default: return ipu__count_text((int64_t)value, buffer);
+    case IPU__BYTES: return ipu__bytes_text(value);
+    case IPU__NANOSECONDS: return ipu__seconds_text(value / 1e9);
+    case IPU__FLOPS: return ipu__scaled_text(value, "");
+    default: return ipu__count_text((int64_t)value);
     }
 }
 
 static void print_figure(const struct ipu__figure *f, struct ipu__text *text)
 {
-    char name[128], a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT];
+    char name[128];
 
     ipu__text_put(text, "  ");
     ipu__text_put_padded(text, ipu__shorten(f->name, 32, name, sizeof name),
                          32);
     ipu__text_put(text, " %14s %14s ",
-                  f->come ? "-" : value_text(f, f->before, a),
-                  f->gone ? "-" : value_text(f, f->after, b));
+                  f->come ? "-" : value_text(f, f->before).text,
+                  f->gone ? "-" : value_text(f, f->after).text);
     if (f->come || f->gone)
         ipu__text_put(text, "%9s\n", f->come ? "new" : "gone");
     else if (f->before == f->after)

@@ -110,7 +110,7 @@ static void note(const struct peak *peak, int32_t block, enum remedy remedy,
     const struct ipu__program *p = peak->p;
     const struct ipu__profile_block *b = &p->blocks[block];
     struct ipu__finding finding = {kinds[remedy], peak->step, block, 0, 0, ""};
-    char bytes[IPU__NUMBER_TEXT], source[64];
+    char source[64];
 
     finding.bytes = peak->bytes - peak_without(p, b, remedy);
     if (finding.bytes <= 0)
@@ -122,7 +122,7 @@ static void note(const struct peak *peak, int32_t block, enum remedy remedy,
     where_from(b, source, sizeof source);
     snprintf(finding.text, sizeof finding.text,
              "'%.60s' %.60s, %s in all%s: %s", b->tensor, b->type,
-             ipu__bytes_text((double)b->bytes, bytes), source, ways[remedy]);
+             ipu__bytes_text((double)b->bytes).text, source, ways[remedy]);
     ipu__note_finding(f->memory, &f->nmemory, true, &finding);
 }
 

@@ -81,7 +81,6 @@ static void find_exchange(const struct ipu__program *p, int32_t i,
 {
     const struct ipu__profile_step *s = &p->steps[i];
     struct ipu__finding finding = {"exchange", i, s->block, 0, 0, ""};
-    char bytes[IPU__NUMBER_TEXT];
 
     if (s->exchange <= s->compute || s->exchange == 0)
         return;
@@ -92,7 +91,7 @@ static void find_exchange(const struct ipu__program *p, int32_t i,
              " of compute): %s into the busiest tile; were they there "
              "already, the exchange and its sync would go",
              (int)i, s->op, s->tensor, s->exchange, s->compute,
-             ipu__bytes_text((double)s->exchange_bytes, bytes));
+             ipu__bytes_text((double)s->exchange_bytes).text);
     note(f, &finding);
 }
 

@@ -16,7 +16,7 @@ static void print_head(const struct ipu_profile *profile,
                        const struct ipu__program *p, struct ipu__text *text)
 {
     const ipu_target *t = &p->target;
-    char name[192], chip[200], a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT];
+    char name[192], chip[200];
     char line[80 * 4 + 1];
 
     ipu__shorten(profile->name, 38, chip, sizeof chip);
@@ -30,8 +30,8 @@ static void print_head(const struct ipu_profile *profile,
                   "\n%d step%s, for %d IPU%s '%.31s': %d tiles of %s, %s\n\n",
                   (int)p->nsteps, p->nsteps == 1 ? "" : "s", (int)p->ipus,
                   p->ipus == 1 ? "" : "s", t->name, (int)t->tiles,
-                  ipu__bytes_text((double)t->bytes_per_tile, a),
-                  ipu__scaled_text(t->clock_hz, "Hz", b));
+                  ipu__bytes_text((double)t->bytes_per_tile).text,
+                  ipu__scaled_text(t->clock_hz, "Hz").text);
 }
 
 static void print_sentences(const struct ipu__program *p,
@@ -49,19 +49,19 @@ static void print_finding(const struct ipu__program *p,
                           const struct ipu__finding *f, bool memory,
                           struct ipu__text *text)
 {
-    char head[48], bytes[IPU__NUMBER_TEXT], time[IPU__NUMBER_TEXT];
+    char head[48];
     char line[IPU__FINDING_TEXT + 96];
     double cost = ipu_model_seconds(&p->target, -f->cycles);
 
     if (!memory) {
-        snprintf(head, sizeof head, "  %10s  ", ipu__seconds_text(-cost, time));
+        snprintf(head, sizeof head, "  %10s  ", ipu__seconds_text(-cost).text);
         ipu__text_put_wrapped(text, head, 14, f->text);
         return;
     }
     snprintf(head, sizeof head, "  %10s  ",
-             ipu__bytes_text((double)f->bytes, bytes));
+             ipu__bytes_text((double)f->bytes).text);
     snprintf(line, sizeof line, "%s%s%s%s", f->text, f->cycles ? "; " : "",
-             f->cycles ? ipu__seconds_text(cost < 0 ? -cost : cost, time) : "",
+             f->cycles ? ipu__seconds_text(cost < 0 ? -cost : cost).text : "",
              f->cycles == 0 ? ""
              : cost < 0     ? " faster"
                             : " slower");
@@ -99,7 +99,7 @@ static int print_program(const struct ipu_profile *profile,
 static void print_overview(const struct ipu_profile *profile,
                            struct ipu__text *text)
 {
-    char name[160], a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT];
+    char name[160];
 
     ipu__text_put(text, "  %-28s %4s %6s %14s %11s %9s\n", "program", "IPU",
                   "steps", "cycles", "full tile", "here");
@@ -112,14 +112,15 @@ static void print_overview(const struct ipu_profile *profile,
         ipu__text_put(text, "  ");
         ipu__text_put_padded(text, ipu__shorten(p->name, 28, name, sizeof name),
                              28);
-        ipu__text_put(text, " %4d %6d %14s %11s", (int)p->ipu, (int)p->nsteps,
-                      ipu__count_within(p->pipeline_cycles > 0
-                                            ? p->pipeline_cycles
-                                            : p->cycles.total,
-                                        14, a),
-                      ipu__bytes_text((double)p->memory.fullest_tile_bytes, b));
+        ipu__text_put(
+            text, " %4d %6d %14s %11s", (int)p->ipu, (int)p->nsteps,
+            ipu__count_within(p->pipeline_cycles > 0 ? p->pipeline_cycles
+                                                     : p->cycles.total,
+                              14)
+                .text,
+            ipu__bytes_text((double)p->memory.fullest_tile_bytes).text);
         ipu__text_put(text, " %9s\n",
-                      p->measured ? ipu__seconds_text(mean, a) : "-");
+                      p->measured ? ipu__seconds_text(mean).text : "-");
     }
     ipu__text_put(text, "\n");
 }

@@ -19,11 +19,9 @@ enum { BAR = 24, STRIP = 76, MOST_ROWS = 20, MOST_REASONS = 16 };
 static void print_phase(const struct ipu__program *p, const char *name,
                         int64_t cycles, struct ipu__text *text)
 {
-    char a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT];
-
     ipu__text_put(text, "  %-10s %15s %11s %5.1f %%", name,
-                  ipu__count_within(cycles, 15, a),
-                  ipu__seconds_text(ipu_model_seconds(&p->target, cycles), b),
+                  ipu__count_within(cycles, 15).text,
+                  ipu__seconds_text(ipu_model_seconds(&p->target, cycles)).text,
                   ipu__percent((double)cycles, (double)p->cycles.total));
     ipu__text_put_bar(text, (double)cycles / (double)p->cycles.total, BAR);
     ipu__text_put(text, "\n");
@@ -31,8 +29,6 @@ static void print_phase(const struct ipu__program *p, const char *name,
 
 static void print_phases(const struct ipu__program *p, struct ipu__text *text)
 {
-    char a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT];
-
     ipu__text_put(text, "\ncycles of a run\n");
     print_phase(p, "compute", p->cycles.compute - p->cycles.waiting, text);
     print_phase(p, "waiting", p->cycles.waiting, text);
@@ -40,8 +36,8 @@ static void print_phases(const struct ipu__program *p, struct ipu__text *text)
     print_phase(p, "sync", p->cycles.sync, text);
     print_phase(p, "host", p->cycles.host, text);
     ipu__text_put(text, "  %-10s %15s %11s%s\n", "in all",
-                  ipu__count_within(p->cycles.total, 15, a),
-                  ipu__seconds_text(p->cycles.seconds, b),
+                  ipu__count_within(p->cycles.total, 15).text,
+                  ipu__seconds_text(p->cycles.seconds).text,
                   p->target.io_tiles > 0 ? "  host goes on beside the rest"
                                          : "");
     for (int32_t i = 0; i < p->nstreams; i++) {
@@ -51,8 +47,8 @@ static void print_phases(const struct ipu__program *p, struct ipu__text *text)
             continue;
         ipu__text_put(
             text, "  %s '%.30s': %s, %s\n", s->kind, s->name,
-            ipu__bytes_text((double)s->bytes, a),
-            ipu__seconds_text(ipu_model_seconds(&p->target, s->cycles), b));
+            ipu__bytes_text((double)s->bytes).text,
+            ipu__seconds_text(ipu_model_seconds(&p->target, s->cycles)).text);
     }
 }
 
@@ -121,19 +117,17 @@ static void print_strip(const struct ipu__program *p, struct ipu__text *text)
 
 static void print_ns(double ns, double runs, struct ipu__text *text)
 {
-    char a[IPU__NUMBER_TEXT];
-
     if (ns < 0 || !(runs > 0))
         ipu__text_put(text, " %9s", "-");
     else
-        ipu__text_put(text, " %9s", ipu__seconds_text(ns / runs / 1e9, a));
+        ipu__text_put(text, " %9s", ipu__seconds_text(ns / runs / 1e9).text);
 }
 
 static int print_ops(const struct ipu__program *p, struct ipu__text *text)
 {
     struct ipu__total *totals = NULL;
     int n = ipu__totals(p, IPU__BY_OP, &totals);
-    char name[96], a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT];
+    char name[96];
 
     IPU_TRY(n);
     ipu__text_put(text, "\n  %-22s %5s %13s %6s %6s %10s %9s\n", "op", "steps",
@@ -146,10 +140,10 @@ static int print_ops(const struct ipu__program *p, struct ipu__text *text)
                              22);
         ipu__text_put(text, " %5d%c%13s %6.1f %6.1f %10s", (int)t->steps,
                       t->estimated ? '~' : ' ',
-                      ipu__count_within(t->cycles, 13, a),
+                      ipu__count_within(t->cycles, 13).text,
                       ipu__percent((double)t->cycles, (double)p->cycles.total),
                       ipu__percent((double)t->exchange, (double)t->cycles),
-                      ipu__scaled_text(t->flops, "", b));
+                      ipu__scaled_text(t->flops, "").text);
         print_ns((double)t->ns, (double)p->times.runs, text);
         ipu__text_put(text, "\n");
     }
@@ -177,7 +171,7 @@ static void print_step(const struct ipu__program *p, int32_t i,
                        struct ipu__text *text)
 {
     const struct ipu__profile_step *s = &p->steps[i];
-    char name[96], op[64], a[IPU__NUMBER_TEXT];
+    char name[96], op[64];
 
     ipu__text_put(text, "  %5d ", (int)i);
     ipu__text_put_padded(text, ipu__shorten(s->op, 13, op, sizeof op), 13);
@@ -186,7 +180,7 @@ static void print_step(const struct ipu__program *p, int32_t i,
                          16);
     ipu__text_put(
         text, "%c%11s %5.1f %6.1f %6d", s->estimate ? '~' : ' ',
-        ipu__count_within(s->total * s->times, 11, a),
+        ipu__count_within(s->total * s->times, 11).text,
         ipu__percent((double)s->total * s->times, (double)p->cycles.total),
         ipu__percent((double)s->exchange, (double)s->total),
         (int)s->busy_tiles);

@@ -20,7 +20,6 @@ enum { BINS = 8, BUCKETS = 16, LARGEST = 12, BAR = 24 };
 static void print_shared(const struct ipu__program *p, struct ipu__text *text)
 {
     int32_t sharing = 0, copying = 0, codes = 0;
-    char a[IPU__NUMBER_TEXT];
 
     for (int32_t i = 0; i < p->nsteps; i++)
         if (p->steps[i].calls > 1) {
@@ -32,7 +31,7 @@ static void print_shared(const struct ipu__program *p, struct ipu__text *text)
                   "  code shared: %d steps run the code of %d, %d of them copy "
                   "operands for it; %s more on each tile otherwise\n",
                   (int)sharing, (int)codes, (int)copying,
-                  ipu__bytes_text((double)p->memory.shared_code_bytes, a));
+                  ipu__bytes_text((double)p->memory.shared_code_bytes).text);
 }
 
 /* Prints the memory that products may take, if it is not the default: the most
@@ -63,17 +62,17 @@ static void print_sums(const struct ipu__program *p, struct ipu__text *text)
     int64_t bytes[IPU_NUM_CATEGORIES];
     int64_t used = ipu__sum_categories(p, bytes);
     int64_t all = p->memory.bytes_per_tile * ipu__program_tiles(p);
-    char a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT];
 
     ipu__text_put(text, "memory: %s on %d tiles; ",
-                  ipu__bytes_text((double)all, a), (int)ipu__program_tiles(p));
+                  ipu__bytes_text((double)all).text,
+                  (int)ipu__program_tiles(p));
     ipu__text_put(text, "%s (%.1f %%) used, %s free\n",
-                  ipu__bytes_text((double)used, a),
+                  ipu__bytes_text((double)used).text,
                   ipu__percent((double)used, (double)all),
-                  ipu__bytes_text((double)(all - used), b));
+                  ipu__bytes_text((double)(all - used)).text);
     if (p->memory.remote_bytes > 0)
         ipu__text_put(text, "  beside the chip: %s\n",
-                      ipu__bytes_text((double)p->memory.remote_bytes, a));
+                      ipu__bytes_text((double)p->memory.remote_bytes).text);
     print_proportions(p, text);
     if (p->memory.shared_code_bytes > 0)
         print_shared(p, text);
@@ -81,7 +80,7 @@ static void print_sums(const struct ipu__program *p, struct ipu__text *text)
         if (bytes[c] == 0)
             continue;
         ipu__text_put(text, "  %-14s %10s %5.1f %%", ipu_category_name(c),
-                      ipu__bytes_text((double)bytes[c], a),
+                      ipu__bytes_text((double)bytes[c]).text,
                       ipu__percent((double)bytes[c], (double)used));
         ipu__text_put_bar(text, (double)bytes[c] / (double)used, BAR);
         ipu__text_put(text, "\n");
@@ -102,7 +101,6 @@ static void print_histogram(const struct ipu__program *p,
                             struct ipu__text *text)
 {
     int64_t least = INT64_MAX, most = 0, width, tiles[BINS] = {0};
-    char a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT];
 
     for (int32_t i = 0; i < p->ntiles; i++) {
         int64_t total = p->tiles[i].total;
@@ -121,8 +119,8 @@ static void print_histogram(const struct ipu__program *p,
         int64_t from = (least / width + i) * width;
 
         ipu__text_put(text, "  %11s to %11s %7" PRId64 " tiles",
-                      ipu__count_text(from, a),
-                      ipu__count_text(from + width - 1, b), tiles[i]);
+                      ipu__count_text(from).text,
+                      ipu__count_text(from + width - 1).text, tiles[i]);
         ipu__text_put_bar(text, (double)tiles[i] / ipu__program_tiles(p), BAR);
         ipu__text_put(text, "\n");
     }
@@ -155,7 +153,6 @@ static void print_bucket(const struct ipu__program *p, int32_t first,
                          int64_t most, struct ipu__text *text)
 {
     int32_t peak = first, full = first;
-    char a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT];
     bool fullest =
         first <= p->memory.fullest_step && p->memory.fullest_step < end;
 
@@ -165,10 +162,11 @@ static void print_bucket(const struct ipu__program *p, int32_t first,
         if (p->steps[i].fullest_tile_bytes > p->steps[full].fullest_tile_bytes)
             full = i;
     }
-    ipu__text_put(text, "  %6d-%-6d %10s %10s%s", (int)first, (int)end - 1,
-                  ipu__bytes_text((double)(always + rest[peak]), a),
-                  ipu__bytes_text((double)p->steps[full].fullest_tile_bytes, b),
-                  fullest ? " >" : "");
+    ipu__text_put(
+        text, "  %6d-%-6d %10s %10s%s", (int)first, (int)end - 1,
+        ipu__bytes_text((double)(always + rest[peak])).text,
+        ipu__bytes_text((double)p->steps[full].fullest_tile_bytes).text,
+        fullest ? " >" : "");
     ipu__text_put_bar(text, (double)(always + rest[peak]) / (double)most, 30);
     ipu__text_put(text, "\n");
 }
@@ -178,7 +176,6 @@ static int print_liveness(const struct ipu__program *p, struct ipu__text *text)
     int64_t *rest = calloc((size_t)p->nsteps + 1, sizeof *rest);
     int64_t always = 0, most = 1;
     int32_t width = p->nsteps / BUCKETS + (p->nsteps % BUCKETS > 0);
-    char a[IPU__NUMBER_TEXT];
 
     if (!rest)
         return ipu__fail_memory((size_t)p->nsteps * sizeof *rest);
@@ -190,7 +187,7 @@ static int print_liveness(const struct ipu__program *p, struct ipu__text *text)
         text,
         "\nalive along the steps, of which always %s (> holds the peak)\n"
         "  %-13s %10s %10s\n",
-        ipu__bytes_text((double)always, a), "steps", "tensors", "full tile");
+        ipu__bytes_text((double)always).text, "steps", "tensors", "full tile");
     for (int32_t i = 0; i < p->nsteps; i += width)
         print_bucket(p, i, i + width < p->nsteps ? i + width : p->nsteps,
                      always, rest, most, text);
@@ -218,15 +215,14 @@ static void print_tenant(const struct ipu__profile_block *b, int64_t bytes,
                          struct ipu__text *text)
 {
     const char *slash = b->file ? strrchr(b->file, '/') : NULL;
-    char name[128], type[128], file[64], source[96] = "",
-                                         size[IPU__NUMBER_TEXT];
+    char name[128], type[128], file[64], source[96] = "";
 
     if (b->file)
         snprintf(
             source, sizeof source, "%s:%d",
             ipu__shorten(slash ? slash + 1 : b->file, 13, file, sizeof file),
             (int)b->line);
-    ipu__text_put(text, "  %10s  ", ipu__bytes_text((double)bytes, size));
+    ipu__text_put(text, "  %10s  ", ipu__bytes_text((double)bytes).text);
     ipu__text_put_padded(text, ipu__shorten(b->tensor, 24, name, sizeof name),
                          24);
     ipu__text_put(text, " ");
@@ -241,7 +237,6 @@ static int print_peak(const struct ipu__program *p, struct ipu__text *text)
     struct tenant *tenants = calloc((size_t)p->nblocks + 1, sizeof *tenants);
     int32_t n = 0;
     int64_t others = 0;
-    char a[IPU__NUMBER_TEXT];
 
     if (!tenants)
         return ipu__fail_memory((size_t)p->nblocks * sizeof *tenants);
@@ -261,12 +256,13 @@ static int print_peak(const struct ipu__program *p, struct ipu__text *text)
             others += tenants[i].bytes;
     if (n > LARGEST)
         ipu__text_put(text, "  %10s  %d smaller tensors\n",
-                      ipu__bytes_text((double)others, a), (int)(n - LARGEST));
+                      ipu__bytes_text((double)others).text, (int)(n - LARGEST));
     ipu__text_put(
         text, "  %10s  temporary, of the step\n",
-        ipu__bytes_text((double)p->steps[m->fullest_step].temporary_bytes, a));
+        ipu__bytes_text((double)p->steps[m->fullest_step].temporary_bytes)
+            .text);
     ipu__text_put(text, "  %10s  code and state of vertices, exchange code\n",
-                  ipu__bytes_text((double)p->code_bytes, a));
+                  ipu__bytes_text((double)p->code_bytes).text);
     free(tenants);
     return IPU_OK;
 }

@@ -131,12 +131,12 @@ static void print_phases(const struct ipu__profile_run *r,
     ipu__text_put(text, "\ncycles of a run\n");
     for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
         double part = ipu__percent((double)phases[i].cycles, (double)r->total);
-        char a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT];
 
         ipu__text_put(
             text, "  %-12s %15s %11s %5.1f %%", phases[i].name,
-            ipu__count_within(phases[i].cycles, 15, a),
-            ipu__seconds_text((double)phases[i].cycles / r->clock_hz, b), part);
+            ipu__count_within(phases[i].cycles, 15).text,
+            ipu__seconds_text((double)phases[i].cycles / r->clock_hz).text,
+            part);
         if (i + 1 < sizeof phases / sizeof *phases)
             ipu__text_put_bar(text, part / 100, BAR);
         ipu__text_put(text, "\n");
@@ -147,8 +147,7 @@ static void print_phases(const struct ipu__profile_run *r,
 static void print_stages(const struct ipu__profile_run *r,
                          struct ipu__text *text)
 {
-    char name[96], a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT],
-        c[IPU__NUMBER_TEXT], d[IPU__NUMBER_TEXT], e[IPU__NUMBER_TEXT];
+    char name[96];
 
     ipu__text_put(text, "\n  %-16s %3s %10s %10s %10s %10s %10s\n",
                   "of a mini-batch", "IPU", "forward", "backward", "again",
@@ -161,20 +160,17 @@ static void print_stages(const struct ipu__profile_run *r,
                              16);
         ipu__text_put(
             text, " %3d %10s %10s %10s %10s %10s\n", (int)s->ipu,
-            ipu__count_within(s->forward, 10, a),
-            ipu__count_within(s->backward, 10, b),
-            s->recompute ? ipu__count_within(s->recompute, 10, c) : "-",
-            ipu__bytes_text((double)s->stash_bytes, d),
-            s->ns < 0 ? "-" : ipu__seconds_text((double)s->ns / 1e9, e));
+            ipu__count_within(s->forward, 10).text,
+            ipu__count_within(s->backward, 10).text,
+            s->recompute ? ipu__count_within(s->recompute, 10).text : "-",
+            ipu__bytes_text((double)s->stash_bytes).text,
+            s->ns < 0 ? "-" : ipu__seconds_text((double)s->ns / 1e9).text);
     }
 }
 
 static void print_chips(const struct ipu__profile_run *r,
                         struct ipu__text *text)
 {
-    char a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT], c[IPU__NUMBER_TEXT],
-        d[IPU__NUMBER_TEXT], e[IPU__NUMBER_TEXT], f[IPU__NUMBER_TEXT];
-
     ipu__text_put(text, "\n  %3s %10s %10s %10s %10s %10s %10s\n", "IPU",
                   "update", "of it move", "variables", "stashes", "beside",
                   "full tile");
@@ -182,12 +178,12 @@ static void print_chips(const struct ipu__profile_run *r,
         const struct ipu__profile_chip *chip = &r->chips[i];
 
         ipu__text_put(text, "  %3d %10s %10s %10s %10s %10s %10s\n",
-                      (int)chip->ipu, ipu__count_within(chip->update, 10, a),
-                      ipu__count_within(chip->offload, 10, b),
-                      ipu__bytes_text((double)chip->variable_bytes, c),
-                      ipu__bytes_text((double)chip->stash_bytes, d),
-                      ipu__bytes_text((double)chip->streaming_bytes, e),
-                      ipu__bytes_text((double)chip->tile_bytes, f));
+                      (int)chip->ipu, ipu__count_within(chip->update, 10).text,
+                      ipu__count_within(chip->offload, 10).text,
+                      ipu__bytes_text((double)chip->variable_bytes).text,
+                      ipu__bytes_text((double)chip->stash_bytes).text,
+                      ipu__bytes_text((double)chip->streaming_bytes).text,
+                      ipu__bytes_text((double)chip->tile_bytes).text);
     }
 }
 
@@ -195,7 +191,6 @@ static int print_schedule(const struct ipu_profile *profile,
                           struct ipu__text *text)
 {
     struct ipu__slots_account s;
-    char a[IPU__NUMBER_TEXT];
 
     IPU_TRY(ipu__account_slots(profile, &s));
     ipu__text_put(text,
@@ -204,7 +199,7 @@ static int print_schedule(const struct ipu_profile *profile,
                   "F forward, B backward, R recompute, U update, with the "
                   "number of the mini-batch\n",
                   (int)s.ipus, s.ipus == 1 ? "" : "s", (int)s.slots,
-                  ipu__count_text(s.stages + s.updates, a));
+                  ipu__count_text(s.stages + s.updates).text);
     return print_slots(profile, s.ipus, s.slots, text);
 }
 

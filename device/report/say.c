@@ -63,22 +63,20 @@ static void say_bound(const struct ipu__program *p, char *text)
     /* The host does nothing between iterations of a loop. */
     double between =
         p->measured && !p->parent ? (double)p->times.between_ns / 1e9 : 0;
-    char all[IPU__NUMBER_TEXT], work[IPU__NUMBER_TEXT], host[IPU__NUMBER_TEXT],
-        gap[IPU__NUMBER_TEXT];
     int n = snprintf(
         text, IPU__WORDS_TEXT,
         "%s: of %s that a run would take on the chip, the chip works %s "
         "(%.0f %%); streams to and from the host take %s%s.",
         streams + between > device ? "Host-bound" : "Device-bound",
-        ipu__seconds_text(c->seconds, all), ipu__seconds_text(device, work),
-        ipu__percent(device, c->seconds), ipu__seconds_text(streams, host),
+        ipu__seconds_text(c->seconds).text, ipu__seconds_text(device).text,
+        ipu__percent(device, c->seconds), ipu__seconds_text(streams).text,
         p->target.io_tiles > 0 ? " beside that" : "");
 
     if (between > 0)
         snprintf(text + n, IPU__WORDS_TEXT - (size_t)n,
                  " From one run to the next the host needed %s here, in which "
                  "the chip would wait unless the host prepares ahead.",
-                 ipu__seconds_text(between, gap));
+                 ipu__seconds_text(between).text);
 }
 
 /* Describes a program of a pipeline. What its chips wait for is described with
@@ -86,16 +84,15 @@ static void say_bound(const struct ipu__program *p, char *text)
 static void say_part(const struct ipu__program *p, char *text)
 {
     int64_t moved = p->pipeline_cycles - p->cycles.total;
-    char all[IPU__NUMBER_TEXT], more[IPU__NUMBER_TEXT];
     int n = snprintf(text, IPU__WORDS_TEXT,
                      "A program of the pipeline: an execution takes %s there",
-                     ipu__seconds_text(seconds(p, p->pipeline_cycles), all));
+                     ipu__seconds_text(seconds(p, p->pipeline_cycles)).text);
 
     if (moved > 0)
         n += snprintf(text + n, IPU__WORDS_TEXT - (size_t)n,
                       ", of which %s to move what lies beside the chip, which "
                       "is not among its steps",
-                      ipu__seconds_text(seconds(p, moved), more));
+                      ipu__seconds_text(seconds(p, moved)).text);
     snprintf(text + n, IPU__WORDS_TEXT - (size_t)n,
              ". What it takes and gives waits on the chip or passes between "
              "IPUs; what bounds the pipeline is said of that.");
@@ -108,28 +105,25 @@ static void say_use(const struct ipu__program *p, char *text)
     double rate =
         p->cycles.seconds > 0 ? p->cycles.flops / p->cycles.seconds : 0;
     double computing = seconds(p, p->cycles.compute);
-    char flops[IPU__NUMBER_TEXT], speed[IPU__NUMBER_TEXT];
 
-    snprintf(text, IPU__WORDS_TEXT,
-             "A run is %s in products and sums, %s: %.2g %% of the chip's peak "
-             "in %s, and %.2g %% of it while it computes.",
-             ipu__scaled_text(p->cycles.flops, "FLOP", flops),
-             ipu__scaled_text(rate, "FLOP/s", speed), ipu__percent(rate, peak),
-             dtype,
-             computing > 0 ? ipu__percent(p->cycles.flops / computing, peak)
-                           : 0);
+    snprintf(
+        text, IPU__WORDS_TEXT,
+        "A run is %s in products and sums, %s: %.2g %% of the chip's peak "
+        "in %s, and %.2g %% of it while it computes.",
+        ipu__scaled_text(p->cycles.flops, "FLOP").text,
+        ipu__scaled_text(rate, "FLOP/s").text, ipu__percent(rate, peak), dtype,
+        computing > 0 ? ipu__percent(p->cycles.flops / computing, peak) : 0);
 }
 
 static void say_full(const struct ipu__program *p, char *text)
 {
     const ipu_memory_info *m = &p->memory;
-    char most[IPU__NUMBER_TEXT], has[IPU__NUMBER_TEXT], over[IPU__NUMBER_TEXT];
     int64_t excess = m->fullest_tile_bytes - m->bytes_per_tile;
     int n = snprintf(
         text, IPU__WORDS_TEXT,
         "Tile %d is the fullest, with %s of %s (%.1f %%)", (int)m->fullest_tile,
-        ipu__bytes_text((double)m->fullest_tile_bytes, most),
-        ipu__bytes_text((double)m->bytes_per_tile, has),
+        ipu__bytes_text((double)m->fullest_tile_bytes).text,
+        ipu__bytes_text((double)m->bytes_per_tile).text,
         ipu__percent((double)m->fullest_tile_bytes, (double)m->bytes_per_tile));
 
     if (p->nsteps > 0)
@@ -140,7 +134,7 @@ static void say_full(const struct ipu__program *p, char *text)
     if (excess > 0)
         snprintf(text + n, IPU__WORDS_TEXT - (size_t)n,
                  ": %s more than it has. The program does not fit.",
-                 ipu__bytes_text((double)excess, over));
+                 ipu__bytes_text((double)excess).text);
     else
         snprintf(text + n, IPU__WORDS_TEXT - (size_t)n, ".");
 }
@@ -149,24 +143,22 @@ static void say_measured(const struct ipu__program *p, char *text)
 {
     const ipu_engine_times *t = &p->times;
     double mean = (double)t->run_ns / 1e9 / (double)t->runs;
-    char runs[IPU__NUMBER_TEXT], here[IPU__NUMBER_TEXT],
-        fastest[IPU__NUMBER_TEXT], chip[IPU__NUMBER_TEXT],
-        speed[IPU__NUMBER_TEXT], ratio[IPU__NUMBER_TEXT];
 
     snprintf(
         text, IPU__WORDS_TEXT,
         "On this machine %s run%s took %s on average, the fastest %s (%s); "
         "the chip is modelled to take %s, which is %s times as fast.",
-        ipu__count_text(t->runs, runs), t->runs == 1 ? "" : "s",
-        ipu__seconds_text(mean, here),
-        ipu__seconds_text((double)t->fastest_ns / 1e9, fastest),
+        ipu__count_text(t->runs).text, t->runs == 1 ? "" : "s",
+        ipu__seconds_text(mean).text,
+        ipu__seconds_text((double)t->fastest_ns / 1e9).text,
         ipu__scaled_text(t->fastest_ns > 0
                              ? p->cycles.flops / ((double)t->fastest_ns / 1e9)
                              : 0,
-                         "FLOP/s", speed),
-        ipu__seconds_text(p->cycles.seconds, chip),
-        ipu__ratio_text(p->cycles.seconds > 0 ? mean / p->cycles.seconds : 0,
-                        ratio));
+                         "FLOP/s")
+            .text,
+        ipu__seconds_text(p->cycles.seconds).text,
+        ipu__ratio_text(p->cycles.seconds > 0 ? mean / p->cycles.seconds : 0)
+            .text);
 }
 
 static void say_estimates(const struct ipu__program *p, char *text)
@@ -192,10 +184,9 @@ static void say_estimates(const struct ipu__program *p, char *text)
 static void say_beside(const struct ipu__program *p, char *text)
 {
     const ipu_memory_info *m = &p->memory;
-    char all[IPU__NUMBER_TEXT], most[IPU__NUMBER_TEXT], time[IPU__NUMBER_TEXT];
     int n = snprintf(text, IPU__WORDS_TEXT,
                      "%s of tensors lie in the memory beside the chip",
-                     ipu__bytes_text((double)m->remote_bytes, all));
+                     ipu__bytes_text((double)m->remote_bytes).text);
 
     if (m->automatic_bytes > 0)
         n += snprintf(text + n, IPU__WORDS_TEXT - (size_t)n,
@@ -203,12 +194,12 @@ static void say_beside(const struct ipu__program *p, char *text)
                       "(IPU_OFFLOAD_AUTO): the fullest tile would hold %s",
                       m->automatic_bytes == m->remote_bytes
                           ? "all"
-                          : ipu__bytes_text((double)m->automatic_bytes, all),
-                      ipu__bytes_text((double)m->tile_bytes_without, most));
+                          : ipu__bytes_text((double)m->automatic_bytes).text,
+                      ipu__bytes_text((double)m->tile_bytes_without).text);
     snprintf(
         text + n, IPU__WORDS_TEXT - (size_t)n,
         ". Moving them there and back takes %s of a run%s (%.1f %%).",
-        ipu__seconds_text(seconds(p, p->cycles.streaming), time),
+        ipu__seconds_text(seconds(p, p->cycles.streaming)).text,
         p->cycles.mean_total < p->cycles.total ? " with an update" : "",
         ipu__percent((double)p->cycles.streaming, (double)p->cycles.total));
 }
@@ -218,26 +209,25 @@ static void say_beside(const struct ipu__program *p, char *text)
 static void say_extra(const struct ipu__program *p, char *text)
 {
     const ipu_program_cycles *c = &p->cycles;
-    char a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT], d[IPU__NUMBER_TEXT];
     int n = 0;
 
     if (c->mean_total < c->total)
         n += snprintf(text, IPU__WORDS_TEXT,
                       "A run with an update takes %s, of which the update is "
                       "%s; the mean of all runs is %s. ",
-                      ipu__seconds_text(c->seconds, a),
-                      ipu__seconds_text(seconds(p, c->update), b),
-                      ipu__seconds_text(seconds(p, c->mean_total), d));
+                      ipu__seconds_text(c->seconds).text,
+                      ipu__seconds_text(seconds(p, c->update)).text,
+                      ipu__seconds_text(seconds(p, c->mean_total)).text);
     if (c->again > 0)
         n += snprintf(text + n, IPU__WORDS_TEXT - (size_t)n,
                       "Activations that are computed again take %s (%.1f %%). ",
-                      ipu__seconds_text(seconds(p, c->again), a),
+                      ipu__seconds_text(seconds(p, c->again)).text,
                       ipu__percent((double)c->again, (double)c->total));
     if (c->streaming > 0 && p->memory.remote_bytes == 0)
         n += snprintf(text + n, IPU__WORDS_TEXT - (size_t)n,
                       "Moving tensors to and from the memory beside the chip "
                       "takes %s (%.1f %%). ",
-                      ipu__seconds_text(seconds(p, c->streaming), a),
+                      ipu__seconds_text(seconds(p, c->streaming)).text,
                       ipu__percent((double)c->streaming, (double)c->total));
     text[n > 0 ? n - 1 : 0] = '\0';
 }

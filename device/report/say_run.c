@@ -23,13 +23,14 @@ struct teller {
     int64_t total; /* cycles of a run */
 };
 
-static const char *time_of(const struct teller *t, int64_t cycles, char *buffer)
+static struct ipu__number time_of(const struct teller *t, int64_t cycles)
 {
-    if (t->run->nstages == 0)
-        snprintf(buffer, IPU__NUMBER_TEXT, "%" PRId64 " cycles", cycles);
-    else
-        ipu__seconds_text((double)cycles / t->run->clock_hz, buffer);
-    return buffer;
+    struct ipu__number number;
+
+    if (t->run->nstages > 0)
+        return ipu__seconds_text((double)cycles / t->run->clock_hz);
+    snprintf(number.text, sizeof number.text, "%" PRId64 " cycles", cycles);
+    return number;
 }
 
 static double share(const struct teller *t, int64_t cycles)
@@ -64,20 +65,19 @@ static const char *verdict(const struct ipu__profile_run *r)
 static void say_total(const struct teller *t, char *text)
 {
     const struct ipu__profile_run *r = t->run;
-    char all[IPU__NUMBER_TEXT];
     int n;
 
     if (r->nstages == 0) {
         snprintf(text, IPU__WORDS_TEXT,
                  "The slots of a run take %s: stages %.1f %%, updates %.1f %%.",
-                 time_of(t, t->total, all), share(t, t->slots.stages),
+                 time_of(t, t->total).text, share(t, t->slots.stages),
                  share(t, t->slots.updates));
         return;
     }
     n = snprintf(text, IPU__WORDS_TEXT,
                  "%s: a run takes %s on %d IPU%s, for %" PRId64
                  " mini-batches through %d stages in %" PRId64 " slots",
-                 verdict(r), time_of(t, t->total, all), (int)r->nchips,
+                 verdict(r), time_of(t, t->total).text, (int)r->nchips,
                  r->nchips == 1 ? "" : "s", r->mini_batches, (int)r->nstages,
                  r->slots);
     if (r->updates > 0)
@@ -117,7 +117,7 @@ static void say_bottleneck(const struct teller *t, char *text)
 {
     const struct ipu__slots_account *s = &t->slots;
     double mean = s->busy / s->ipus;
-    char name[160], gain[IPU__NUMBER_TEXT];
+    char name[160];
     int n;
 
     name_chip(t, s->slowest, name, sizeof name);
@@ -128,7 +128,7 @@ static void say_bottleneck(const struct teller *t, char *text)
     snprintf(text + n, IPU__WORDS_TEXT - (size_t)n,
              ": if the stages of each slot took equally long, a run would take "
              "%s (%.1f %%) less.",
-             time_of(t, s->stages - s->level, gain),
+             time_of(t, s->stages - s->level).text,
              share(t, s->stages - s->level));
 }
 
@@ -162,12 +162,11 @@ static void say_update(const struct teller *t, char *text)
 {
     const struct ipu__profile_run *r = t->run;
     const struct ipu__profile_chip *slowest = slowest_update(r);
-    char all[IPU__NUMBER_TEXT], move[IPU__NUMBER_TEXT];
     double beside = 0; /* 64 bits may not hold the sum over all chips */
     bool automatic = false;
     int n = snprintf(text, IPU__WORDS_TEXT,
                      "Updates take %s of a run (%.1f %%), longest on IPU %d",
-                     time_of(t, r->update, all), share(t, r->update),
+                     time_of(t, r->update).text, share(t, r->update),
                      (int)slowest->ipu);
 
     for (int32_t i = 0; i < r->nchips; i++) {
@@ -179,9 +178,9 @@ static void say_update(const struct teller *t, char *text)
             text + n, IPU__WORDS_TEXT - (size_t)n,
             ": %s, %.1f %% of it, to move what lies beside the chips (%s in "
             "all%s)",
-            time_of(t, slowest->offload, move),
+            time_of(t, slowest->offload).text,
             ipu__percent((double)slowest->offload, (double)slowest->update),
-            ipu__bytes_text(beside, all),
+            ipu__bytes_text(beside).text,
             automatic ? ", because they would be too full" : "");
     snprintf(text + n, IPU__WORDS_TEXT - (size_t)n, ".");
 }
@@ -190,8 +189,6 @@ static void say_full(const struct teller *t, char *text)
 {
     const struct ipu__profile_chip *c = t->run->chips;
     const char *fits;
-    char most[IPU__NUMBER_TEXT], has[IPU__NUMBER_TEXT],
-        variables[IPU__NUMBER_TEXT], stashes[IPU__NUMBER_TEXT];
 
     for (int32_t i = 1; i < t->run->nchips; i++)
         if (t->run->chips[i].tile_bytes > c->tile_bytes)
@@ -201,11 +198,11 @@ static void say_full(const struct teller *t, char *text)
         text, IPU__WORDS_TEXT,
         "IPU %d is the fullest: its fullest tile holds %s of %s (%.1f %%), "
         "the whole chip %s of variables and %s of stashes.%s",
-        (int)c->ipu, ipu__bytes_text((double)c->tile_bytes, most),
-        ipu__bytes_text((double)c->bytes_per_tile, has),
+        (int)c->ipu, ipu__bytes_text((double)c->tile_bytes).text,
+        ipu__bytes_text((double)c->bytes_per_tile).text,
         ipu__percent((double)c->tile_bytes, (double)c->bytes_per_tile),
-        ipu__bytes_text((double)c->variable_bytes, variables),
-        ipu__bytes_text((double)c->stash_bytes, stashes), fits);
+        ipu__bytes_text((double)c->variable_bytes).text,
+        ipu__bytes_text((double)c->stash_bytes).text, fits);
 }
 
 static void say_measured(const struct teller *t, char *text)
@@ -213,9 +210,6 @@ static void say_measured(const struct teller *t, char *text)
     const ipu_engine_times *m = &t->run->times;
     const struct ipu__profile_stage *longest = t->run->stages;
     double mean = (double)m->run_ns / 1e9 / (double)m->runs;
-    char runs[IPU__NUMBER_TEXT], here[IPU__NUMBER_TEXT],
-        fastest[IPU__NUMBER_TEXT], stage[IPU__NUMBER_TEXT],
-        gap[IPU__NUMBER_TEXT], ratio[IPU__NUMBER_TEXT];
     int n;
 
     for (int32_t i = 1; i < t->run->nstages; i++)
@@ -226,17 +220,17 @@ static void say_measured(const struct teller *t, char *text)
         "On this machine %s run%s took %s on average, the fastest %s, "
         "%s times what the IPUs are modelled to take; '%.40s' is "
         "the slowest stage here, with %s for a mini-batch.",
-        ipu__count_text(m->runs, runs), m->runs == 1 ? "" : "s",
-        ipu__seconds_text(mean, here),
-        ipu__seconds_text((double)m->fastest_ns / 1e9, fastest),
+        ipu__count_text(m->runs).text, m->runs == 1 ? "" : "s",
+        ipu__seconds_text(mean).text,
+        ipu__seconds_text((double)m->fastest_ns / 1e9).text,
         ipu__ratio_text(
-            t->total > 0 ? mean * t->run->clock_hz / (double)t->total : 0,
-            ratio),
-        longest->name, ipu__seconds_text((double)longest->ns / 1e9, stage));
+            t->total > 0 ? mean * t->run->clock_hz / (double)t->total : 0)
+            .text,
+        longest->name, ipu__seconds_text((double)longest->ns / 1e9).text);
     if (m->between_ns > 0)
         snprintf(text + n, IPU__WORDS_TEXT - (size_t)n,
                  " From one run to the next the host needed %s.",
-                 ipu__seconds_text((double)m->between_ns / 1e9, gap));
+                 ipu__seconds_text((double)m->between_ns / 1e9).text);
 }
 
 int ipu__say_run(const struct ipu_profile *profile,

@@ -158,73 +158,83 @@ void ipu__text_free(struct ipu__text *text)
 
 /* ------------------------------------------------------------------ numbers */
 
-const char *ipu__bytes_text(double bytes, char *buffer)
+struct ipu__number ipu__bytes_text(double bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    struct ipu__number number;
     size_t i = 0;
 
     while (fabs(bytes) >= 1024 && i + 1 < sizeof units / sizeof *units) {
         bytes /= 1024;
         i++;
     }
-    snprintf(buffer, IPU__NUMBER_TEXT, "%.*f %s", i ? 1 : 0, bytes, units[i]);
-    return buffer;
+    snprintf(number.text, sizeof number.text, "%.*f %s", i ? 1 : 0, bytes,
+             units[i]);
+    return number;
 }
 
-const char *ipu__seconds_text(double seconds, char *buffer)
+struct ipu__number ipu__seconds_text(double seconds)
 {
     static const char *const units[] = {"s", "ms", "us", "ns"};
+    struct ipu__number number;
     size_t i = 0;
 
     while (fabs(seconds) < 1 && i + 1 < sizeof units / sizeof *units) {
         seconds *= 1000;
         i++;
     }
-    snprintf(buffer, IPU__NUMBER_TEXT,
+    snprintf(number.text, sizeof number.text,
              fabs(seconds) >= 999.5 ? "%.0f %s" : "%.3g %s", seconds, units[i]);
-    return buffer;
+    return number;
 }
 
-const char *ipu__count_text(int64_t count, char *buffer)
+struct ipu__number ipu__count_text(int64_t count)
 {
-    char digits[IPU__NUMBER_TEXT];
-    int n = snprintf(digits, sizeof digits, "%" PRId64, count), used = 0;
+    struct ipu__number digits, number;
+    int n = snprintf(digits.text, sizeof digits.text, "%" PRId64, count);
+    size_t used = 0;
 
-    for (int i = 0; i < n && used + 2 < IPU__NUMBER_TEXT; i++) {
-        if (i > 0 && (n - i) % 3 == 0 && digits[i - 1] != '-')
-            buffer[used++] = ',';
-        buffer[used++] = digits[i];
+    for (int i = 0; i < n && used + 2 < sizeof number.text; i++) {
+        if (i > 0 && (n - i) % 3 == 0 && digits.text[i - 1] != '-')
+            number.text[used++] = ',';
+        number.text[used++] = digits.text[i];
     }
-    buffer[used] = '\0';
-    return buffer;
+    number.text[used] = '\0';
+    return number;
 }
 
-const char *ipu__scaled_text(double value, const char *unit, char *buffer)
+struct ipu__number ipu__scaled_text(double value, const char *unit)
 {
     static const char *const scales[] = {"", "k", "M", "G", "T", "P"};
+    struct ipu__number number;
     size_t i = 0;
 
     while (fabs(value) >= 1000 && i + 1 < sizeof scales / sizeof *scales) {
         value /= 1000;
         i++;
     }
-    snprintf(buffer, IPU__NUMBER_TEXT, "%.4g %s%s", value, scales[i], unit);
-    return buffer;
+    snprintf(number.text, sizeof number.text, "%.4g %s%s", value, scales[i],
+             unit);
+    return number;
 }
 
-const char *ipu__ratio_text(double ratio, char *buffer)
+struct ipu__number ipu__ratio_text(double ratio)
 {
+    struct ipu__number number;
+
     if (ratio >= 1000 && ratio < 1e15)
-        return ipu__count_text(llround(ratio), buffer);
-    snprintf(buffer, IPU__NUMBER_TEXT, "%.3g", ratio);
-    return buffer;
+        return ipu__count_text(llround(ratio));
+    snprintf(number.text, sizeof number.text, "%.3g", ratio);
+    return number;
 }
 
-const char *ipu__count_within(int64_t count, int width, char *buffer)
+struct ipu__number ipu__count_within(int64_t count, int width)
 {
-    if (strlen(ipu__count_text(count, buffer)) > (size_t)width)
-        ipu__scaled_text((double)count, "", buffer);
-    return buffer;
+    struct ipu__number number = ipu__count_text(count);
+
+    return strlen(number.text) > (size_t)width
+               ? ipu__scaled_text((double)count, "")
+               : number;
 }
 
 double ipu__percent(double part, double all)

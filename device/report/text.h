@@ -35,20 +35,24 @@ void ipu__text_put_bar(struct ipu__text *text, double part, int width);
 int ipu__text_take(struct ipu__text *text, char **taken);
 void ipu__text_free(struct ipu__text *text);
 
-/* Write "12.3 KiB", "1.25 ms", "12,345", "3.4 GFLOP" into a buffer of
- * IPU__NUMBER_TEXT, and return it. */
-enum { IPU__NUMBER_TEXT = 32 };
-const char *ipu__bytes_text(double bytes, char *buffer);
-const char *ipu__seconds_text(double seconds, char *buffer);
-const char *ipu__count_text(int64_t count, char *buffer);
-const char *ipu__scaled_text(double value, const char *unit, char *buffer);
+/* A number as people read it. A call's result may be used within the same full
+ * expression: ipu__bytes_text(n).text. */
+struct ipu__number {
+    char text[32];
+};
+
+/* Write "12.3 KiB", "1.25 ms", "12,345", "3.4 GFLOP". */
+struct ipu__number ipu__bytes_text(double bytes);
+struct ipu__number ipu__seconds_text(double seconds);
+struct ipu__number ipu__count_text(int64_t count);
+struct ipu__number ipu__scaled_text(double value, const char *unit);
 
 /* Writes a ratio: "0.85", "25.2", "1,512". */
-const char *ipu__ratio_text(double ratio, char *buffer);
+struct ipu__number ipu__ratio_text(double ratio);
 
 /* Writes a count in at most width columns, 10 or more: "3.74 T" if it has more
  * digits. */
-const char *ipu__count_within(int64_t count, int width, char *buffer);
+struct ipu__number ipu__count_within(int64_t count, int width);
 
 /* Returns part in percent of all; 0 if all is 0. */
 double ipu__percent(double part, double all);
