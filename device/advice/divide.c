@@ -163,9 +163,7 @@ static int divide_graph(ipu_graph *g, int32_t parts, int64_t batch)
     struct divider d = {.graph = g, .parts = parts, .batch = batch};
     int status;
 
-    d.were = calloc((size_t)g->ntensors + 1, sizeof *d.were);
-    if (!d.were)
-        return ipu__fail_memory((size_t)g->ntensors * sizeof *d.were);
+    IPU_TRY(ipu__new_array(&d.were, (size_t)g->ntensors, sizeof *d.were));
     status = divide_all(&d);
     free(d.were);
     for (int32_t i = 0; i < g->nloops && status >= 0; i++)

@@ -91,9 +91,8 @@ static int find_wide(struct wide *wide)
 {
     const ipu_graph *g = wide->g;
 
-    wide->tensors = calloc((size_t)g->ntensors + 1, sizeof *wide->tensors);
-    if (!wide->tensors)
-        return ipu__fail_memory((size_t)g->ntensors);
+    IPU_TRY(ipu__new_array(&wide->tensors, (size_t)g->ntensors,
+                           sizeof *wide->tensors));
     for (int32_t n = 0; n < g->nnodes; n++)
         if (g->nodes[n].op->makes_wide)
             wide->tensors[g->nodes[n].output] = true;

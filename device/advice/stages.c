@@ -454,11 +454,10 @@ static int copy_update(struct copier *c, int32_t variable, ipu_tensor gradient,
 static int check_updates(const struct plan *p)
 {
     const ipu_graph *g = p->graph;
-    bool *nodes = calloc((size_t)g->nnodes + 1, sizeof *nodes);
+    bool *nodes;
     int status = IPU_OK;
 
-    if (!nodes)
-        return ipu__fail_memory((size_t)g->nnodes);
+    IPU_TRY(ipu__new_array(&nodes, (size_t)g->nnodes, sizeof *nodes));
     for (int32_t i = 0; i < g->nassigns && status >= 0; i++) {
         memset(nodes, 0, (size_t)g->nnodes * sizeof *nodes);
         if (mark_update(p, g->assigns[i].value, nodes) == -2)

@@ -3,6 +3,8 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* The one list: X(constant, text). */
 #define STATUSES(X)                                                            \
@@ -60,6 +62,22 @@ int ipu__fail(int status, const char *format, ...)
 int ipu__fail_memory(size_t bytes)
 {
     return ipu__fail(IPU_ERR_MEMORY, "out of memory: %zu bytes wanted", bytes);
+}
+
+int ipu__new(void *place, size_t bytes)
+{
+    void *made = calloc(1, bytes);
+
+    memcpy(place, &made, sizeof made);
+    return made ? IPU_OK : ipu__fail_memory(bytes);
+}
+
+int ipu__new_array(void *place, size_t count, size_t each)
+{
+    void *made = calloc(count + 1, each);
+
+    memcpy(place, &made, sizeof made);
+    return made ? IPU_OK : ipu__fail_memory(count * each);
 }
 
 int ipu__check_size(const char *what, uint32_t size, size_t ours)

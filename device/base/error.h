@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * error.h - statuses, and the text of this thread's last failure.
+ * error.h - statuses, the text of this thread's last failure, and allocation,
+ * which fails with it.
  *
  * The door of the lowest room of the device, with shape.h. Whoever first
  * decides which error it is calls ipu__fail; everyone above returns the status
@@ -40,6 +41,13 @@ int ipu__fail_explained(int status, const char *text);
 
 /* IPU_ERR_MEMORY, saying how much was wanted. */
 int ipu__fail_memory(size_t bytes);
+
+/* Allocate zeroed memory that the caller owns: of so many bytes, or an array,
+ * with room for one element more, so that an empty one is not NULL either.
+ * place: the address of the pointer to it, which is NULL after a failure
+ * (IPU_ERR_MEMORY). */
+int ipu__new(void *place, size_t bytes);
+int ipu__new_array(void *place, size_t count, size_t each);
 
 /* IPU_ERR_ARGUMENT unless a caller's struct is as large as ours. */
 int ipu__check_size(const char *what, uint32_t size, size_t ours);

@@ -48,9 +48,7 @@ int ipu__compile_bodies(const ipu_graph *g, const ipu_compile_options *options,
 {
     if (g->nloops == 0)
         return IPU_OK;
-    e->loops = calloc((size_t)g->nloops, sizeof *e->loops);
-    if (!e->loops)
-        return ipu__fail_memory((size_t)g->nloops * sizeof *e->loops);
+    IPU_TRY(ipu__new_array(&e->loops, (size_t)g->nloops, sizeof *e->loops));
     for (int32_t i = 0; i < g->nloops; i++) {
         const struct ipu__loop *loop = &g->loops[i];
         struct ipu__loop_code *code = &e->loops[e->nloops++];

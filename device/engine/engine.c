@@ -16,9 +16,7 @@ static int init_loops(ipu_engine *e)
 {
     const struct ipu_executable *x = e->executable;
 
-    e->loops = calloc((size_t)x->nloops + 1, sizeof *e->loops);
-    if (!e->loops)
-        return ipu__fail_memory((size_t)x->nloops * sizeof *e->loops);
+    IPU_TRY(ipu__new_array(&e->loops, (size_t)x->nloops, sizeof *e->loops));
     for (int32_t i = 0; i < x->nloops; i++) {
         IPU_TRY(ipu__engine_new_replica(x->loops[i].body.program, e->replica,
                                         e->replicas, &e->loops[i].body));
@@ -35,9 +33,7 @@ static int engine_init(ipu_engine *e, const ipu_executable *executable)
     size_t nstreams = (size_t)executable->nstreams + 1;
 
     e->executable = executable;
-    e->host = calloc(nstreams, sizeof *e->host);
-    if (!e->host)
-        return ipu__fail_memory(nstreams * sizeof *e->host);
+    IPU_TRY(ipu__new_array(&e->host, nstreams, sizeof *e->host));
     IPU_TRY(ipu__calls_init(&e->calls, executable));
     IPU_TRY(ipu__memory_init(&e->memory, executable));
     e->nqueues = ipu__streams_attach(executable, e->replicas);
@@ -61,9 +57,7 @@ int ipu__engine_new_replica(const ipu_executable *executable, int32_t replica,
                          executable ? "the place for an engine"
                                     : "the executable");
     IPU_TRY(ipu__kernels_check());
-    e = calloc(1, sizeof *e);
-    if (!e)
-        return ipu__fail_memory(sizeof *e);
+    IPU_TRY(ipu__new(&e, sizeof *e));
     e->replica = replica;
     e->replicas = replicas;
     status = engine_init(e, executable);

@@ -41,9 +41,7 @@ static int init_hostile(struct ipu__memory *m)
 {
     const struct ipu_executable *x = m->executable;
 
-    m->own = calloc((size_t)x->nvalues + 1, sizeof *m->own);
-    if (!m->own)
-        return ipu__fail_memory((size_t)x->nvalues * sizeof *m->own);
+    IPU_TRY(ipu__new_array(&m->own, (size_t)x->nvalues, sizeof *m->own));
     for (int32_t v = 0; v < x->nvalues; v++) {
         const struct ipu__value *value = &x->values[v];
 
@@ -62,10 +60,8 @@ int ipu__memory_init(struct ipu__memory *m,
                      const struct ipu_executable *executable)
 {
     m->executable = executable;
-    m->placed = calloc((size_t)executable->nvalues + 1, sizeof *m->placed);
-    if (!m->placed)
-        return ipu__fail_memory((size_t)executable->nvalues *
-                                sizeof *m->placed);
+    IPU_TRY(ipu__new_array(&m->placed, (size_t)executable->nvalues,
+                           sizeof *m->placed));
     m->scratch = allocate_bytes(executable->scratch_bytes);
     if (!m->scratch)
         return ipu__fail_memory(executable->scratch_bytes);

@@ -157,9 +157,7 @@ int ipu__get_ints(struct ipu__reader *r, const char *what, int32_t **values,
 {
     *values = NULL;
     IPU_TRY(ipu__get_count(r, what, sizeof **values, count));
-    *values = calloc((size_t)*count + 1, sizeof **values);
-    if (!*values)
-        return ipu__fail_memory((size_t)*count * sizeof **values);
+    IPU_TRY(ipu__new_array(values, (size_t)*count, sizeof **values));
     return ipu__get(r, *values, (size_t)*count * sizeof **values);
 }
 

@@ -100,11 +100,10 @@ static int get_description(struct ipu__reader *r, struct description *d)
 static int get_queue(struct ipu__reader *r, ipu_infeed **infeed,
                      ipu_outfeed **outfeed)
 {
-    struct description *d = calloc(1, sizeof *d);
+    struct description *d;
     int status;
 
-    if (!d)
-        return ipu__fail_memory(sizeof *d);
+    IPU_TRY(ipu__new(&d, sizeof *d));
     status = get_description(r, d);
     if (status == IPU_OK) {
         status = infeed ? ipu__infeed_absent(d->name, d->replicas, d->count,

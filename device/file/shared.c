@@ -63,12 +63,8 @@ int ipu__check_shape(struct ipu__reader *reader, const char *what,
 int ipu__get_array(struct ipu__reader *reader, const char *what, size_t least,
                    size_t size, void *array, int32_t *count)
 {
-    void *made;
-
     IPU_TRY(ipu__get_count(reader, what, least, count));
-    made = calloc((size_t)*count + 1, size);
-    memcpy(array, &made, sizeof made);
-    return made ? IPU_OK : ipu__fail_memory((size_t)*count * size);
+    return ipu__new_array(array, (size_t)*count, size);
 }
 
 void ipu__put_structs(struct ipu__writer *writer,

@@ -141,9 +141,8 @@ static int get_entries(struct ipu__reader *r, struct entries *entries)
     int32_t count;
 
     IPU_TRY(ipu__get_count(r, "variables", LEAST_VARIABLE, &count));
-    entries->list = calloc((size_t)count + 1, sizeof *entries->list);
-    if (!entries->list)
-        return ipu__fail_memory((size_t)count * sizeof *entries->list);
+    IPU_TRY(
+        ipu__new_array(&entries->list, (size_t)count, sizeof *entries->list));
     while (entries->count < count)
         IPU_TRY(get_entry(r, entries));
     return ipu__get_end(r);

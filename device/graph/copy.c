@@ -141,9 +141,8 @@ static int copy_loop(const struct ipu__loop *from, ipu_graph *parent,
 
 static int copy_loops(const ipu_graph *from, ipu_graph *to)
 {
-    to->loops = calloc((size_t)from->nloops + 1, sizeof *to->loops);
-    if (!to->loops)
-        return ipu__fail_memory((size_t)from->nloops * sizeof *to->loops);
+    IPU_TRY(
+        ipu__new_array(&to->loops, (size_t)from->nloops, sizeof *to->loops));
     to->loop_capacity = from->nloops;
     for (int32_t i = 0; i < from->nloops; i++) {
         to->nloops++;
@@ -157,11 +156,10 @@ static int copy_loops(const ipu_graph *from, ipu_graph *to)
 static int copy_into(const ipu_graph *graph, ipu_graph *parent,
                      ipu_graph **copy)
 {
-    ipu_graph *g = calloc(1, sizeof *g);
+    ipu_graph *g;
     int status;
 
-    if (!g)
-        return ipu__fail_memory(sizeof *g);
+    IPU_TRY(ipu__new(&g, sizeof *g));
     *copy = g; /* the caller frees it, also after a failure */
     g->tag = graph->tag;
     g->parent = parent;

@@ -29,9 +29,7 @@ int ipu_graph_new(ipu_graph **graph)
 
     if (!graph)
         return ipu__fail(IPU_ERR_ARGUMENT, "the place for a graph is NULL");
-    g = calloc(1, sizeof *g);
-    if (!g)
-        return ipu__fail_memory(sizeof *g);
+    IPU_TRY(ipu__new(&g, sizeof *g));
     g->tag = (int32_t)(atomic_fetch_add(&ngraphs, 1) % TAGS);
     *graph = g;
     return IPU_OK;

@@ -199,12 +199,11 @@ static void place_derivatives(ipu_graph *g, int32_t first, bool *placed)
 
 int ipu__shard_again(ipu_graph *g, int32_t count)
 {
-    bool *placed = calloc((size_t)g->ntensors + 1, sizeof *placed);
+    bool *placed;
     int32_t first = 0;
     int status;
 
-    if (!placed)
-        return ipu__fail_memory((size_t)g->ntensors);
+    IPU_TRY(ipu__new_array(&placed, (size_t)g->ntensors, sizeof *placed));
     while (first < g->nnodes && !g->nodes[first].derived)
         first++;
     status = cut_chain(g, first, count);

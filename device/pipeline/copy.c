@@ -64,9 +64,8 @@ static int make_place(const struct ipu__variable *v, int32_t replica,
 
 static int make_places(const struct ipu_pipeline *p, struct ipu__copy *copy)
 {
-    copy->places = calloc((size_t)p->nchips, sizeof *copy->places);
-    if (!copy->places)
-        return ipu__fail_memory((size_t)p->nchips * sizeof *copy->places);
+    IPU_TRY(
+        ipu__new_array(&copy->places, (size_t)p->nchips, sizeof *copy->places));
     for (int32_t c = 0; c < p->nchips; c++) {
         const struct ipu__chip *chip = &p->chips[c];
         size_t count = (size_t)chip->nvariables + 1;

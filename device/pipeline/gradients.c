@@ -87,9 +87,7 @@ int ipu__gradients_list(struct ipu_pipeline *p)
 
     for (int32_t i = 0; i < p->nparts; i++)
         most += (size_t)p->parts[i].ntrained;
-    p->gradients = calloc(most, sizeof *p->gradients);
-    if (!p->gradients)
-        return ipu__fail_memory(most * sizeof *p->gradients);
+    IPU_TRY(ipu__new_array(&p->gradients, most, sizeof *p->gradients));
     for (int32_t i = 0; i < p->nparts; i++)
         for (int32_t k = 0; k < p->parts[i].ntrained; k++)
             if (p->parts[i].trained[k].gradient.id >= 0)

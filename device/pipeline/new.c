@@ -255,9 +255,7 @@ int ipu_pipeline_new(const ipu_pipeline_options *options,
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "pipeline: the place for it is NULL");
     IPU_TRY(ipu__pipeline_check(options));
-    p = calloc(1, sizeof *p);
-    if (!p)
-        return ipu__fail_memory(sizeof *p);
+    IPU_TRY(ipu__new(&p, sizeof *p));
     status = build(p, options);
     if (status < 0) {
         ipu_pipeline_free(p);
@@ -299,9 +297,7 @@ int ipu__pipeline_measure(const ipu_pipeline_options *options,
 
     o.allow_out_of_memory = 1;
     IPU_TRY(ipu__pipeline_check(&o));
-    p = calloc(1, sizeof *p);
-    if (!p)
-        return ipu__fail_memory(sizeof *p);
+    IPU_TRY(ipu__new(&p, sizeof *p));
     p->compiling.progress = compiling->progress;
     p->compiling.progress_context = compiling->progress_context;
     p->compiling.available_memory_proportion =

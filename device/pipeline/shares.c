@@ -146,9 +146,7 @@ int ipu__shares_check(const ipu_graph *graph, int32_t count,
     struct follow f = {graph, count, variables, shares, NULL};
     int status;
 
-    f.of = calloc((size_t)graph->ntensors + 1, sizeof *f.of);
-    if (!f.of)
-        return ipu__fail_memory((size_t)graph->ntensors * sizeof *f.of);
+    IPU_TRY(ipu__new_array(&f.of, (size_t)graph->ntensors, sizeof *f.of));
     status = follow_all(&f, chip);
     free(f.of);
     return status;
@@ -188,9 +186,8 @@ static size_t share_bytes(const struct ipu__gradient *g,
 
 int ipu__shares_new(const struct ipu_pipeline *p, struct ipu__copy *copy)
 {
-    copy->shares = calloc((size_t)p->ngradients + 1, sizeof *copy->shares);
-    if (!copy->shares)
-        return ipu__fail_memory((size_t)p->ngradients * sizeof *copy->shares);
+    IPU_TRY(ipu__new_array(&copy->shares, (size_t)p->ngradients,
+                           sizeof *copy->shares));
     for (int32_t i = 0; i < p->ngradients; i++) {
         const struct ipu__gradient *g = &p->gradients[i];
         struct ipu__share *share = &copy->shares[i];

@@ -238,10 +238,9 @@ static int find_trained(struct ipu_pipeline *p, struct ipu__stage_part *part)
 static int find_dependents(struct ipu__stage_part *part, int32_t ninputs)
 {
     const ipu_graph *g = part->joint;
-    bool *depends = calloc((size_t)g->ntensors + 1, sizeof *depends);
+    bool *depends;
 
-    if (!depends)
-        return ipu__fail_memory((size_t)g->ntensors);
+    IPU_TRY(ipu__new_array(&depends, (size_t)g->ntensors, sizeof *depends));
     for (int32_t i = 0; i < part->ntrained; i++)
         depends[part->trained[i].tensor] = true;
     for (int32_t i = 0; i < ninputs; i++)

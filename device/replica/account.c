@@ -175,9 +175,8 @@ static int account_program(struct account *a)
     const ipu_executable *e = a->executable;
     int status = IPU_OK;
 
-    a->depends = calloc((size_t)e->nvalues + 1, sizeof *a->depends);
-    if (!a->depends)
-        return ipu__fail_memory((size_t)e->nvalues);
+    IPU_TRY(
+        ipu__new_array(&a->depends, (size_t)e->nvalues, sizeof *a->depends));
     for (int32_t i = 0; status == IPU_OK && i < e->nsteps; i++)
         status = account_step(a, &e->steps[i]);
     if (status == IPU_OK)

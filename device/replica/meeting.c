@@ -34,10 +34,9 @@ struct ipu__meeting {
 
 int ipu__meeting_new(int32_t replicas, struct ipu__meeting **made)
 {
-    struct ipu__meeting *m = calloc(1, sizeof *m);
+    struct ipu__meeting *m;
 
-    if (!m)
-        return ipu__fail_memory(sizeof *m);
+    IPU_TRY(ipu__new(&m, sizeof *m));
     m->replicas = replicas;
     pthread_mutex_init(&m->lock, NULL);
     pthread_cond_init(&m->changed, NULL);

@@ -186,9 +186,7 @@ static int find_cuts(struct ipu_replicas *r)
 
 static int make_lanes(struct ipu_replicas *r)
 {
-    r->lanes = calloc((size_t)r->count, sizeof *r->lanes);
-    if (!r->lanes)
-        return ipu__fail_memory((size_t)r->count * sizeof *r->lanes);
+    IPU_TRY(ipu__new_array(&r->lanes, (size_t)r->count, sizeof *r->lanes));
     for (int32_t i = 0; i < r->count; i++) {
         r->lanes[i].message = calloc(1, IPU__EXPLANATION_MAX);
         if (!r->lanes[i].message)
@@ -260,9 +258,7 @@ int ipu_replicas_new(const ipu_executable *executable,
                          " bytes: 0 or more",
                          (int)options->threads,
                          options->maximum_cross_replica_sum_buffer_size);
-    r = calloc(1, sizeof *r);
-    if (!r)
-        return ipu__fail_memory(sizeof *r);
+    IPU_TRY(ipu__new(&r, sizeof *r));
     r->executable = executable;
     status = build_replicas(r, options);
     if (status < 0) {

@@ -174,9 +174,7 @@ static int compare_pair(const struct ipu__program *before,
     int32_t fixed;
 
     *pair = (struct ipu__pair){.before = before, .after = after};
-    pair->figures = calloc(most, sizeof *pair->figures);
-    if (!pair->figures)
-        return ipu__fail_memory(most * sizeof *pair->figures);
+    IPU_TRY(ipu__new_array(&pair->figures, most, sizeof *pair->figures));
     add_program(pair);
     add_memory(pair);
     fixed = pair->nfigures;

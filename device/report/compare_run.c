@@ -6,7 +6,6 @@
  *
  * For the functions that print, it is one more pair of programs, the first.
  */
-#include <stdlib.h>
 
 #include "report/compare.h"
 
@@ -93,9 +92,7 @@ int ipu__compare_runs(struct ipu__comparison *c, struct ipu__pair *pair)
     c->pipelines[1] = describe_chips(c->after);
     *pair = (struct ipu__pair){.before = &c->pipelines[0],
                                .after = &c->pipelines[1]};
-    pair->figures = calloc(most, sizeof *pair->figures);
-    if (!pair->figures)
-        return ipu__fail_memory(most * sizeof *pair->figures);
+    IPU_TRY(ipu__new_array(&pair->figures, most, sizeof *pair->figures));
     add_phases(pair, a, b);
     add_stages(pair, a, b);
     add_figure(pair, "fullest tile", IPU__BYTES, fullest(a), fullest(b));

@@ -176,11 +176,10 @@ static int by_bytes(const void *first, const void *second)
 static int judge_all(const struct peak *peak, struct ipu__findings *f)
 {
     const struct ipu__program *p = peak->p;
-    struct candidate *list = calloc((size_t)p->nblocks + 1, sizeof *list);
+    struct candidate *list;
     int32_t n = 0;
 
-    if (!list)
-        return ipu__fail_memory((size_t)p->nblocks * sizeof *list);
+    IPU_TRY(ipu__new_array(&list, (size_t)p->nblocks, sizeof *list));
     for (int32_t b = 0; b < p->nblocks; b++) {
         int64_t share = ipu__share_on(&p->blocks[b], peak->tile);
 

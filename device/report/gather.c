@@ -9,7 +9,6 @@
  * sum equals the compiler's count.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "compiler/program.h"
@@ -92,9 +91,8 @@ static int gather_steps(struct ipu_profile *p, struct ipu__program *program,
                         const struct ipu_executable *e,
                         const ipu_engine *engine)
 {
-    program->steps = calloc((size_t)e->nsteps + 1, sizeof *program->steps);
-    if (!program->steps)
-        return ipu__fail_memory((size_t)e->nsteps * sizeof *program->steps);
+    IPU_TRY(ipu__new_array(&program->steps, (size_t)e->nsteps,
+                           sizeof *program->steps));
     for (int32_t i = 0; i < e->nsteps; i++) {
         IPU_TRY(gather_step(p, e, engine, i, program->ipu, &program->steps[i]));
         program->nsteps = i + 1;
@@ -182,9 +180,8 @@ static int gather_uses(struct ipu__program *program,
     for (int32_t b = 0; b < program->nblocks; b++) {
         struct ipu__profile_block *block = &program->blocks[b];
 
-        block->uses = calloc((size_t)block->nuses + 1, sizeof *block->uses);
-        if (!block->uses)
-            return ipu__fail_memory((size_t)block->nuses * sizeof *block->uses);
+        IPU_TRY(ipu__new_array(&block->uses, (size_t)block->nuses,
+                               sizeof *block->uses));
         block->nuses = 0;
     }
     note_uses(program, e, false);
@@ -218,9 +215,8 @@ static int gather_block(struct ipu_profile *p, const struct ipu_executable *e,
         .always = info.always_live,
         .nshares = find_shares(e, i, NULL),
     };
-    block->shares = calloc((size_t)block->nshares + 1, sizeof *block->shares);
-    if (!block->shares)
-        return ipu__fail_memory((size_t)block->nshares * sizeof *block->shares);
+    IPU_TRY(ipu__new_array(&block->shares, (size_t)block->nshares,
+                           sizeof *block->shares));
     find_shares(e, i, block->shares);
     return IPU_OK;
 }
@@ -228,9 +224,8 @@ static int gather_block(struct ipu_profile *p, const struct ipu_executable *e,
 static int gather_blocks(struct ipu_profile *p, struct ipu__program *program,
                          const struct ipu_executable *e)
 {
-    program->blocks = calloc((size_t)e->nblocks + 1, sizeof *program->blocks);
-    if (!program->blocks)
-        return ipu__fail_memory((size_t)e->nblocks * sizeof *program->blocks);
+    IPU_TRY(ipu__new_array(&program->blocks, (size_t)e->nblocks,
+                           sizeof *program->blocks));
     for (int32_t b = 0; b < e->nblocks; b++) {
         program->nblocks = b + 1;
         IPU_TRY(gather_block(p, e, b, &program->blocks[b]));
@@ -297,9 +292,8 @@ static int gather_tiles(struct ipu__program *program,
 {
     int32_t count = e->target.tiles;
 
-    program->tiles = calloc((size_t)count + 1, sizeof *program->tiles);
-    if (!program->tiles)
-        return ipu__fail_memory((size_t)count * sizeof *program->tiles);
+    IPU_TRY(
+        ipu__new_array(&program->tiles, (size_t)count, sizeof *program->tiles));
     for (int32_t t = 0; t < count; t++)
         IPU_TRY(gather_tile(e, t, program, &program->tiles[t]));
     for (int32_t b = 0; b < program->nblocks; b++)
@@ -319,9 +313,7 @@ static int gather_streams(struct ipu_profile *p, struct ipu__program *program,
 
     size_t count = (size_t)e->nstreams + (size_t)e->nfeeds;
 
-    program->streams = calloc(count + 1, sizeof *program->streams);
-    if (!program->streams)
-        return ipu__fail_memory(count * sizeof *program->streams);
+    IPU_TRY(ipu__new_array(&program->streams, count, sizeof *program->streams));
     for (int32_t i = 0; i < e->nstreams; i++)
         program->streams[i] = (struct ipu__profile_stream){
             .name = ipu__profile_keep(p, e->streams[i].name),

@@ -101,11 +101,10 @@ static int add_programs(const struct ipu_pipeline *p, ipu_profile *profile)
 
 static int add_events(const ipu_pipeline *p, ipu_profile *profile)
 {
-    ipu_pipeline_slot *slots = calloc((size_t)p->nevents + 1, sizeof *slots);
+    ipu_pipeline_slot *slots;
     int status;
 
-    if (!slots)
-        return ipu__fail_memory((size_t)p->nevents * sizeof *slots);
+    IPU_TRY(ipu__new_array(&slots, (size_t)p->nevents, sizeof *slots));
     for (int64_t i = 0; i < p->nevents; i++) {
         const ipu_pipeline_event *e = &p->events[i];
         bool update = e->kind == IPU_STAGE_UPDATE;
@@ -142,9 +141,8 @@ static int add_stages(const ipu_pipeline *p, struct ipu__profile_run *run,
 {
     int64_t serial = p->options.batch_serialization_iterations;
 
-    run->stages = calloc((size_t)p->nparts, sizeof *run->stages);
-    if (!run->stages)
-        return ipu__fail_memory((size_t)p->nparts * sizeof *run->stages);
+    IPU_TRY(
+        ipu__new_array(&run->stages, (size_t)p->nparts, sizeof *run->stages));
     run->nstages = p->nparts;
     for (int32_t i = 0; i < p->nparts; i++) {
         const struct ipu__stage_part *part = &p->parts[i];
@@ -169,9 +167,7 @@ static int add_stages(const ipu_pipeline *p, struct ipu__profile_run *run,
 
 static int add_chips(const ipu_pipeline *p, struct ipu__profile_run *run)
 {
-    run->chips = calloc((size_t)p->nlanes, sizeof *run->chips);
-    if (!run->chips)
-        return ipu__fail_memory((size_t)p->nlanes * sizeof *run->chips);
+    IPU_TRY(ipu__new_array(&run->chips, (size_t)p->nlanes, sizeof *run->chips));
     run->nchips = p->nlanes;
     for (int32_t i = 0; i < p->nlanes; i++) {
         ipu_pipeline_ipu_info info = {.size = sizeof info};

@@ -190,10 +190,9 @@ static void print_step(const struct ipu__program *p, int32_t i,
 
 static int print_steps(const struct ipu__program *p, struct ipu__text *text)
 {
-    struct row *rows = calloc((size_t)p->nsteps + 1, sizeof *rows);
+    struct row *rows;
 
-    if (!rows)
-        return ipu__fail_memory((size_t)p->nsteps * sizeof *rows);
+    IPU_TRY(ipu__new_array(&rows, (size_t)p->nsteps, sizeof *rows));
     for (int32_t i = 0; i < p->nsteps; i++)
         rows[i] = (struct row){i, p->steps[i].total * p->steps[i].times};
     qsort(rows, (size_t)p->nsteps, sizeof *rows, by_cycles);

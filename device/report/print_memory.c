@@ -173,12 +173,11 @@ static void print_bucket(const struct ipu__program *p, int32_t first,
 
 static int print_liveness(const struct ipu__program *p, struct ipu__text *text)
 {
-    int64_t *rest = calloc((size_t)p->nsteps + 1, sizeof *rest);
+    int64_t *rest;
     int64_t always = 0, most = 1;
     int32_t width = p->nsteps / BUCKETS + (p->nsteps % BUCKETS > 0);
 
-    if (!rest)
-        return ipu__fail_memory((size_t)p->nsteps * sizeof *rest);
+    IPU_TRY(ipu__new_array(&rest, (size_t)p->nsteps, sizeof *rest));
     find_live(p, &always, rest);
     for (int32_t i = 0; i < p->nsteps; i++)
         if (always + rest[i] > most)
@@ -234,12 +233,11 @@ static void print_tenant(const struct ipu__profile_block *b, int64_t bytes,
 static int print_peak(const struct ipu__program *p, struct ipu__text *text)
 {
     const ipu_memory_info *m = &p->memory;
-    struct tenant *tenants = calloc((size_t)p->nblocks + 1, sizeof *tenants);
+    struct tenant *tenants;
     int32_t n = 0;
     int64_t others = 0;
 
-    if (!tenants)
-        return ipu__fail_memory((size_t)p->nblocks * sizeof *tenants);
+    IPU_TRY(ipu__new_array(&tenants, (size_t)p->nblocks, sizeof *tenants));
     for (int32_t b = 0; b < p->nblocks; b++) {
         int64_t bytes = ipu__share_on(&p->blocks[b], m->fullest_tile);
 

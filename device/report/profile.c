@@ -74,9 +74,7 @@ int ipu_profile_new(const char *name, ipu_profile **profile)
     if (!name || !profile)
         return ipu__fail(IPU_ERR_ARGUMENT, "profile: %s is NULL",
                          name ? "the place for it" : "the name");
-    p = calloc(1, sizeof *p);
-    if (!p)
-        return ipu__fail_memory(sizeof *p);
+    IPU_TRY(ipu__new(&p, sizeof *p));
     p->name = ipu__profile_keep(p, name);
     if (p->lacks_memory) {
         ipu_profile_free(p);

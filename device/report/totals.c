@@ -56,11 +56,10 @@ int ipu__totals(const struct ipu__program *program, enum ipu__total_by by,
                 struct ipu__total **totals)
 {
     size_t count = (size_t)program->nsteps;
-    struct ipu__total *list = calloc(count + 1, sizeof *list);
+    struct ipu__total *list;
     int n = 0;
 
-    if (!list)
-        return ipu__fail_memory(count * sizeof *list);
+    IPU_TRY(ipu__new_array(&list, count, sizeof *list));
     for (size_t i = 0; i < count; i++)
         list[i] = of_step(&program->steps[i], by);
     qsort(list, count, sizeof *list, by_name);

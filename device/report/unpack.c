@@ -273,9 +273,7 @@ static int read_pipeline(const char *path, const json_t *array,
         return IPU_OK;
     if (!json_is_array(array) || n > INT32_MAX / 2)
         return ipu__fail(IPU_ERR_DATA, "%s: 'pipeline' must be a list", path);
-    slots = calloc(n + 1, sizeof *slots);
-    if (!slots)
-        return ipu__fail_memory(n * sizeof *slots);
+    IPU_TRY(ipu__new_array(&slots, n, sizeof *slots));
     for (size_t i = 0; i < n && status >= 0; i++)
         status = read_slot(path, json_array_get(array, i), (int32_t)i, profile,
                            &slots[i]);

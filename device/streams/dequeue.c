@@ -68,11 +68,10 @@ static int allocate_tensors(ipu_results *results)
 static int make_results(const struct ipu_outfeed *q, const struct ipu__put *put,
                         int64_t count, bool single, ipu_results **made)
 {
-    ipu_results *results = calloc(1, sizeof *results);
+    ipu_results *results;
     int status;
 
-    if (!results)
-        return ipu__fail_memory(sizeof *results);
+    IPU_TRY(ipu__new(&results, sizeof *results));
     results->count = count;
     results->single = single;
     results->replicas = q->base.replicas;

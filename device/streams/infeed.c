@@ -44,9 +44,8 @@ static int init_rings(struct ipu_infeed *q)
 {
     const struct ipu__element *e = &q->base.element;
 
-    q->rings = calloc((size_t)q->base.replicas, sizeof *q->rings);
-    if (!q->rings)
-        return ipu__fail_memory((size_t)q->base.replicas * sizeof *q->rings);
+    IPU_TRY(
+        ipu__new_array(&q->rings, (size_t)q->base.replicas, sizeof *q->rings));
     for (int32_t r = 0; r < q->base.replicas; r++)
         IPU_TRY(ipu__ring_init(&q->rings[r].ring,
                                ipu__element_offset(e, e->ntensors), q->depth));
@@ -81,9 +80,7 @@ int ipu_infeed_new(const ipu_infeed_options *options, ipu_infeed **infeed)
         return ipu__fail(IPU_ERR_ARGUMENT, "infeed: %s is NULL",
                          options ? "the place for it" : "options");
     IPU_TRY(check_options(options));
-    q = calloc(1, sizeof *q);
-    if (!q)
-        return ipu__fail_memory(sizeof *q);
+    IPU_TRY(ipu__new(&q, sizeof *q));
     status = infeed_init(q, options);
     if (status == IPU_OK)
         status = init_rings(q);
@@ -108,9 +105,7 @@ int ipu__infeed_absent(const char *name, int32_t replicas, int32_t count,
     o.ntensors = count;
     o.tensors = tensors;
     IPU_TRY(ipu__queue_check("infeed", name, "prefetch", 1, replicas));
-    q = calloc(1, sizeof *q);
-    if (!q)
-        return ipu__fail_memory(sizeof *q);
+    IPU_TRY(ipu__new(&q, sizeof *q));
     status = infeed_init(q, &o);
     if (status < 0) {
         infeed_fini(q);

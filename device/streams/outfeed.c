@@ -81,9 +81,7 @@ int ipu_outfeed_new(const ipu_outfeed_options *options, ipu_outfeed **outfeed)
         return ipu__fail(IPU_ERR_ARGUMENT, "outfeed: %s is NULL",
                          options ? "the place for it" : "options");
     IPU_TRY(check_options(options));
-    q = calloc(1, sizeof *q);
-    if (!q)
-        return ipu__fail_memory(sizeof *q);
+    IPU_TRY(ipu__new(&q, sizeof *q));
     status =
         ipu__queue_init(&q->base, "outfeed", options->name, options->replicas);
     q->options = *options;

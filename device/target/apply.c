@@ -287,9 +287,7 @@ int ipu_config_apply(const ipu_config *config, ipu_system *system,
     IPU_TRY(check_distribution(config));
     IPU_TRY(check_norms(config));
     IPU_TRY(find_system(config, &found));
-    chosen = calloc(IPU_MAX_IPUS, sizeof *chosen);
-    if (!chosen)
-        return ipu__fail_memory(IPU_MAX_IPUS * sizeof *chosen);
+    IPU_TRY(ipu__new_array(&chosen, IPU_MAX_IPUS, sizeof *chosen));
     n = choose_devices(config, &found, chosen, capacity);
     if (n >= 0) {
         size = system->size;

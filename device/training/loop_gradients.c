@@ -75,9 +75,8 @@ int ipu__mark_imports(const ipu_graph *body, int32_t count, const int32_t *wrt,
 
     if (!body->parent)
         return IPU_OK;
-    reached = calloc((size_t)body->parent->ntensors + 1, sizeof *reached);
-    if (!reached)
-        return ipu__fail_memory((size_t)body->parent->ntensors);
+    IPU_TRY(ipu__new_array(&reached, (size_t)body->parent->ntensors,
+                           sizeof *reached));
     mark_reached(body, count, wrt, reached);
     for (int32_t i = 0; i < body->nimports; i++)
         if (reached[body->imports[i].outer] &&

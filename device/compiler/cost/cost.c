@@ -414,9 +414,8 @@ static int find_received(struct ipu_executable *e)
     struct ipu__received r = {0};
 
     for (int32_t i = 0; i < e->nsteps; i++) {
-        r.bytes = calloc((size_t)e->target.tiles, sizeof *r.bytes);
-        if (!r.bytes)
-            return ipu__fail_memory((size_t)e->target.tiles * sizeof *r.bytes);
+        IPU_TRY(
+            ipu__new_array(&r.bytes, (size_t)e->target.tiles, sizeof *r.bytes));
         ipu__receive(e, &e->steps[i], &r);
         e->steps[i].fetch_bytes = r.most;
         e->steps[i].messages = r.messages;

@@ -91,10 +91,9 @@ static int peak_of_plan(const struct ipu_executable *e, int64_t *peak)
 {
     int32_t chips = ipu_executable_shards(e);
     size_t n = (size_t)chips * ((size_t)e->nsteps + 3);
-    int64_t *changes = calloc(n, sizeof *changes);
+    int64_t *changes;
 
-    if (!changes)
-        return ipu__fail_memory(n * sizeof *changes);
+    IPU_TRY(ipu__new_array(&changes, n, sizeof *changes));
     for (int32_t v = 0; v < e->nvalues; v++) {
         const struct ipu__value *value = &e->values[v];
         const struct ipu__block *b = &e->blocks[value->block];
@@ -143,12 +142,11 @@ static int try_plan(struct ipu_executable *e, struct ipu__step *steps,
 /* Returns whether the plan of another order of the steps has a smaller peak. */
 static int is_better(struct ipu_executable *e, struct ipu__step *steps)
 {
-    struct ipu__value *values = calloc((size_t)e->nvalues + 1, sizeof *values);
+    struct ipu__value *values;
     int64_t before = 0, after = 0;
     int status;
 
-    if (!values)
-        return ipu__fail_memory((size_t)e->nvalues * sizeof *values);
+    IPU_TRY(ipu__new_array(&values, (size_t)e->nvalues, sizeof *values));
     status = try_plan(e, e->steps, values, &before);
     if (status >= 0)
         status = try_plan(e, steps, values, &after);
@@ -158,11 +156,10 @@ static int is_better(struct ipu_executable *e, struct ipu__step *steps)
 
 static int put_in_order(struct ipu_executable *e, const int32_t *order)
 {
-    struct ipu__step *steps = calloc((size_t)e->nsteps + 1, sizeof *steps);
+    struct ipu__step *steps;
     int status;
 
-    if (!steps)
-        return ipu__fail_memory((size_t)e->nsteps * sizeof *steps);
+    IPU_TRY(ipu__new_array(&steps, (size_t)e->nsteps, sizeof *steps));
     for (int32_t i = 0; i < e->nsteps; i++)
         steps[i] = e->steps[order[i]];
     status = is_better(e, steps);

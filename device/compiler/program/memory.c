@@ -3,7 +3,6 @@
  * memory.c - queries on a compiled program's memory layout: blocks, categories,
  * tenants. Programs and reports call them; compile.c and file/ fill in tenants.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -29,9 +28,8 @@ const char *ipu_category_name(ipu_category category)
 
 int ipu__find_tenants(struct ipu_executable *e)
 {
-    e->tenants = calloc((size_t)e->nblocks + 1, sizeof *e->tenants);
-    if (!e->tenants)
-        return ipu__fail_memory((size_t)e->nblocks * sizeof *e->tenants);
+    IPU_TRY(
+        ipu__new_array(&e->tenants, (size_t)e->nblocks, sizeof *e->tenants));
     for (int32_t b = 0; b < e->nblocks; b++)
         e->tenants[b].first = -1;
     for (int32_t v = 0; v < e->nvalues; v++) {

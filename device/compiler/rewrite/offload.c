@@ -192,9 +192,8 @@ static int choose_with_parents(const ipu_graph *g, const ipu_target *target,
 
     if (status < 0 || !g->parent)
         return status;
-    outside = calloc((size_t)g->parent->ntensors + 1, sizeof *outside);
-    if (!outside)
-        return ipu__fail_memory((size_t)g->parent->ntensors);
+    IPU_TRY(
+        ipu__new_array(&outside, (size_t)g->parent->ntensors, sizeof *outside));
     status = choose_with_parents(g->parent, target, automatic, outside);
     for (int32_t i = 0; i < g->nimports && status >= 0; i++)
         remote[g->imports[i].inner] &=
@@ -457,11 +456,10 @@ bool ipu__leaves_offload(const ipu_graph *g)
 static int count_spared(const ipu_graph *g, const ipu_target *target,
                         const bool *remote, int64_t *bytes)
 {
-    bool *would = calloc((size_t)g->ntensors + 1, sizeof *would);
+    bool *would;
     int status;
 
-    if (!would)
-        return ipu__fail_memory((size_t)g->ntensors);
+    IPU_TRY(ipu__new_array(&would, (size_t)g->ntensors, sizeof *would));
     status = choose_with_parents(g, target, IPU_OFFLOAD_ON, would);
     for (int32_t t = 0; t < g->ntensors && status >= 0; t++)
         if (would[t] && !remote[t])
@@ -479,9 +477,7 @@ int ipu__offload(struct ipu__draft *draft, struct ipu_executable *e)
     if (!may_offload(graph))
         return IPU_OK;
     IPU_TRY(check_target(graph, &e->target));
-    remote = calloc((size_t)graph->ntensors + 1, sizeof *remote);
-    if (!remote)
-        return ipu__fail_memory((size_t)graph->ntensors);
+    IPU_TRY(ipu__new_array(&remote, (size_t)graph->ntensors, sizeof *remote));
     status = choose_with_parents(graph, &e->target, e->automatic, remote);
     if (status >= 0 && e->automatic == IPU_OFFLOAD_OFF)
         status = count_spared(graph, &e->target, remote, &e->spared_bytes);

@@ -211,10 +211,9 @@ int ipu__simplify(struct ipu__draft *draft)
 {
     ipu_graph *g = &draft->graph;
     size_t ntensors = (size_t)g->ntensors + 1;
-    int32_t *by = calloc(ntensors, sizeof *by);
+    int32_t *by;
 
-    if (!by)
-        return ipu__fail_memory(ntensors * sizeof *by);
+    IPU_TRY(ipu__new_array(&by, ntensors, sizeof *by));
     for (size_t t = 0; t < ntensors; t++)
         by[t] = (int32_t)t;
     for (int32_t n = 0; n < g->nnodes; n++) {

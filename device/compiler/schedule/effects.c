@@ -48,9 +48,8 @@ int ipu__effects_init(struct ipu__effects *effects, const ipu_graph *g)
     *effects = (struct ipu__effects){.graph = g};
     if (!has_effects(g))
         return IPU_OK;
-    effects->live = calloc((size_t)g->nnodes + 1, sizeof *effects->live);
-    if (!effects->live)
-        return ipu__fail_memory((size_t)g->nnodes);
+    IPU_TRY(ipu__new_array(&effects->live, (size_t)g->nnodes,
+                           sizeof *effects->live));
     mark_ends(g, effects->live);
     for (int32_t n = g->nnodes - 1; n >= 0; n--) {
         const struct ipu__node *node = &g->nodes[n];

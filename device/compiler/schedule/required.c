@@ -217,11 +217,10 @@ static int32_t most_reads(const ipu_graph *g)
 static int find_readers(struct ipu__required *s)
 {
     const ipu_graph *g = s->graph;
-    int32_t *reads = calloc((size_t)most_reads(g), sizeof *reads);
+    int32_t *reads;
     int32_t total = 0;
 
-    if (!reads)
-        return ipu__fail_memory((size_t)most_reads(g) * sizeof *reads);
+    IPU_TRY(ipu__new_array(&reads, (size_t)most_reads(g), sizeof *reads));
     for (int32_t n = 0; n < g->nnodes; n++) {
         int32_t count = find_reads(g, n, reads);
 

@@ -71,9 +71,8 @@ static int open_block(ipu_graph *g, const struct request *r,
     block->graph->source = g->source;
     block->graph->recompute = g->recompute;
     block->graph->unrolls = g->unrolls;
-    block->carried = calloc((size_t)r->ninputs + 1, sizeof *block->carried);
-    if (!block->carried)
-        return ipu__fail_memory((size_t)r->ninputs * sizeof *block->carried);
+    IPU_TRY(ipu__new_array(&block->carried, (size_t)r->ninputs,
+                           sizeof *block->carried));
     for (int32_t i = 0; i < r->ninputs; i++) {
         const struct ipu__tensor *t = &g->tensors[loop->initial[i]];
         char name[96];
@@ -210,12 +209,11 @@ static int build_body(ipu_graph *g, const struct request *r,
 {
     int32_t nfed = r->infeed ? ipu_infeed_tensors(r->infeed, NULL) : 0;
     size_t n = (size_t)r->ninputs + (size_t)nfed + 1;
-    ipu_tensor *inputs = calloc(2 * n, sizeof *inputs);
+    ipu_tensor *inputs;
     ipu_graph *body;
     int status;
 
-    if (!inputs)
-        return ipu__fail_memory(2 * n * sizeof *inputs);
+    IPU_TRY(ipu__new_array(&inputs, 2 * n, sizeof *inputs));
     status = open_block(g, r, loop, &loop->body);
     body = loop->body.graph;
     if (status == IPU_OK && r->infeed)
@@ -240,9 +238,7 @@ static int build_condition(ipu_graph *g, const struct request *r,
     int status;
 
     IPU_TRY(open_block(g, r, loop, block));
-    inputs = calloc((size_t)r->ninputs + 1, sizeof *inputs);
-    if (!inputs)
-        return ipu__fail_memory((size_t)r->ninputs * sizeof *inputs);
+    IPU_TRY(ipu__new_array(&inputs, (size_t)r->ninputs, sizeof *inputs));
     for (int32_t i = 0; i < r->ninputs; i++)
         inputs[i] = ipu__handle(block->graph, block->carried[i]);
     status = call_builder(g, r, "condition", r->condition, block->graph,

@@ -54,6 +54,7 @@ static int run(const struct ipu__call *call)
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
                      ipu_tensor dy, ipu_tensor *dx)
 {
+    (void)node;
     dx[0] = dy;
     if (ipu__wanted(dx[1]))
         dx[1] = ipu__add(graph, &ipu__bias_add_grad, &dy, NULL);

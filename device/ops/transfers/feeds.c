@@ -143,12 +143,11 @@ static int describe_element(const ipu_graph *g, ipu_outfeed *outfeed,
                             int32_t count, const char *const *names,
                             const int32_t *indices)
 {
-    ipu_feed_tensor *tensors = calloc((size_t)count, sizeof *tensors);
+    ipu_feed_tensor *tensors;
     char numbers[IPU_MAX_FEED_TENSORS][4];
     int status;
 
-    if (!tensors)
-        return ipu__fail_memory((size_t)count * sizeof *tensors);
+    IPU_TRY(ipu__new_array(&tensors, (size_t)count, sizeof *tensors));
     for (int32_t i = 0; i < count; i++) {
         const struct ipu__shape *shape = &g->tensors[indices[i]].shape;
 
@@ -194,9 +193,7 @@ static int add_enqueue(ipu_graph *g, ipu_outfeed *outfeed, int32_t count,
     IPU_TRY(check_enqueues(outermost(g), outfeed));
     IPU_TRY(ipu__reserve((void **)&g->enqueues, g->nenqueues,
                          &g->enqueue_capacity, sizeof *g->enqueues));
-    e.tensors = calloc((size_t)count, sizeof *e.tensors);
-    if (!e.tensors)
-        return ipu__fail_memory((size_t)count * sizeof *e.tensors);
+    IPU_TRY(ipu__new_array(&e.tensors, (size_t)count, sizeof *e.tensors));
     status = find_tensors(g, outfeed, count, tensors, e.tensors);
     if (status == IPU_OK)
         status = describe_element(g, outfeed, count, names, e.tensors);
