@@ -355,9 +355,8 @@ static int get_inner(struct ipu__reader *r, const ipu_executable *root,
     if (count != inner->nbound)
         return ipu__damaged(r, "%d values are bound to %d", (int)inner->nbound,
                             (int)count);
-    inner->program = e = calloc(1, sizeof *e);
-    if (!e)
-        return ipu__fail_memory(sizeof *e);
+    IPU_TRY(ipu__new(&e, sizeof *e));
+    inner->program = e;
     e->target = root->target;
     e->info.size = sizeof e->info;
     IPU_TRY(ipu__get_struct(r, &ipu__executable_layout, e));

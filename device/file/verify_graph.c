@@ -371,9 +371,8 @@ static int verify_loop(const struct ipu__reader *r, ipu_graph *g, int32_t n)
         g->loops[node->loop - 1].written)
         return ipu__damaged(r, "node %d is no loop of its own", (int)n);
     loop = &g->loops[node->loop - 1];
-    loop->written = calloc((size_t)loop->nwritten + 1, sizeof *loop->written);
-    if (!loop->written)
-        return ipu__fail_memory((size_t)loop->nwritten * sizeof(int32_t));
+    IPU_TRY(ipu__new_array(&loop->written, (size_t)loop->nwritten,
+                           sizeof *loop->written));
     if (loop->count < 0)
         return ipu__damaged(r, "a loop runs less than 0 times");
     for (int32_t i = 0; i < loop->ncarried; i++)

@@ -70,9 +70,7 @@ static int make_places(const struct ipu_pipeline *p, struct ipu__copy *copy)
         const struct ipu__chip *chip = &p->chips[c];
         size_t count = (size_t)chip->nvariables + 1;
 
-        copy->places[c] = calloc(count, sizeof **copy->places);
-        if (!copy->places[c])
-            return ipu__fail_memory(count * sizeof **copy->places);
+        IPU_TRY(ipu__new_array(&copy->places[c], count, sizeof **copy->places));
         for (int32_t i = 0; i < chip->nvariables; i++)
             IPU_TRY(make_place(&chip->variables[i], (int32_t)(copy - p->copies),
                                &copy->places[c][i]));
@@ -126,12 +124,13 @@ static int make_engine(const struct ipu_pipeline *p, struct ipu__copy *copy,
 
 static int make_engines(const struct ipu_pipeline *p, struct ipu__copy *copy)
 {
-    copy->forward = calloc((size_t)p->nparts, sizeof(ipu_engine *));
-    copy->backward = calloc((size_t)p->nparts, sizeof(ipu_engine *));
-    copy->update = calloc((size_t)p->nchips, sizeof(ipu_engine *));
-    copy->done = calloc((size_t)p->nparts, sizeof(struct ipu__done));
-    if (!copy->forward || !copy->backward || !copy->update || !copy->done)
-        return ipu__fail_memory((size_t)p->nparts);
+    size_t nparts = (size_t)p->nparts;
+
+    IPU_TRY(ipu__new_array(&copy->forward, nparts, sizeof *copy->forward));
+    IPU_TRY(ipu__new_array(&copy->backward, nparts, sizeof *copy->backward));
+    IPU_TRY(
+        ipu__new_array(&copy->update, (size_t)p->nchips, sizeof *copy->update));
+    IPU_TRY(ipu__new_array(&copy->done, nparts, sizeof *copy->done));
     for (int32_t i = 0; i < p->nparts; i++) {
         IPU_TRY(make_engine(p, copy, p->parts[i].ipu, p->parts[i].forward,
                             &copy->forward[i]));
@@ -182,9 +181,8 @@ static int make_carried(const struct ipu_pipeline *p, struct ipu__copy *copy)
 {
     int64_t two = 2 * p->options.batch_serialization_iterations;
 
-    copy->carried = calloc((size_t)p->npositions + 1, sizeof *copy->carried);
-    if (!copy->carried)
-        return ipu__fail_memory(sizeof *copy->carried);
+    IPU_TRY(ipu__new_array(&copy->carried, (size_t)p->npositions,
+                           sizeof *copy->carried));
     for (int32_t i = 0; i < p->positions[0].ninputs; i++)
         IPU_TRY(ring_new(&copy->carried[0][i],
                          ipu__shape_bytes(&p->parts[0].inputs[i].shape),
@@ -210,10 +208,10 @@ static int make_returned(const struct ipu_pipeline *p, struct ipu__copy *copy)
 {
     int64_t serial = p->options.batch_serialization_iterations;
 
-    copy->returned = calloc((size_t)p->nparts, sizeof *copy->returned);
-    copy->stashed = calloc((size_t)p->nparts, sizeof *copy->stashed);
-    if (!copy->returned || !copy->stashed)
-        return ipu__fail_memory((size_t)p->nparts * sizeof *copy->returned);
+    IPU_TRY(ipu__new_array(&copy->returned, (size_t)p->nparts,
+                           sizeof *copy->returned));
+    IPU_TRY(ipu__new_array(&copy->stashed, (size_t)p->nparts,
+                           sizeof *copy->stashed));
     for (int32_t i = 0; i < p->nparts; i++) {
         const struct ipu__stage_part *part = &p->parts[i];
         int64_t waiting = ipu_schedule_stash(&p->schedule, part->position) + 1;
@@ -240,9 +238,8 @@ static int make_outfeed(const struct ipu_pipeline *p, struct ipu__copy *copy)
 
     if (!p->options.accumulate_outfeed)
         return IPU_OK;
-    copy->outfeed = calloc((size_t)count + 1, sizeof *copy->outfeed);
-    if (!copy->outfeed)
-        return ipu__fail_memory((size_t)count);
+    IPU_TRY(
+        ipu__new_array(&copy->outfeed, (size_t)count, sizeof *copy->outfeed));
     for (int32_t i = 0; i < count; i++) {
         copy->outfeed[i] =
             ipu__pipeline_allocate(copy->carried[p->npositions][i].bytes);
@@ -255,27 +252,23 @@ static int make_outfeed(const struct ipu_pipeline *p, struct ipu__copy *copy)
 int ipu__pipeline_lanes(struct ipu_pipeline *p)
 {
     p->nlanes = p->options.replicas * p->nchips;
-    p->lanes = calloc((size_t)p->nlanes, sizeof *p->lanes);
-    if (!p->lanes)
-        return ipu__fail_memory((size_t)p->nlanes);
+    IPU_TRY(ipu__new_array(&p->lanes, (size_t)p->nlanes, sizeof *p->lanes));
     for (int32_t i = 0; i < p->nlanes; i++) {
         struct ipu__chip_lane *lane = &p->lanes[i];
 
         lane->copy = i / p->nchips;
         lane->chip = i % p->nchips;
-        lane->tasks = calloc(2 * (size_t)p->nparts, sizeof *lane->tasks);
-        lane->message = calloc(1, IPU__EXPLANATION_MAX);
-        if (!lane->tasks || !lane->message)
-            return ipu__fail_memory(IPU__EXPLANATION_MAX);
+        IPU_TRY(ipu__new_array(&lane->tasks, 2 * (size_t)p->nparts,
+                               sizeof *lane->tasks));
+        IPU_TRY(ipu__new(&lane->message, IPU__EXPLANATION_MAX));
     }
     return IPU_OK;
 }
 
 int ipu__pipeline_copies(struct ipu_pipeline *p)
 {
-    p->copies = calloc((size_t)p->options.replicas, sizeof *p->copies);
-    if (!p->copies)
-        return ipu__fail_memory((size_t)p->options.replicas);
+    IPU_TRY(ipu__new_array(&p->copies, (size_t)p->options.replicas,
+                           sizeof *p->copies));
     for (int32_t r = 0; r < p->options.replicas; r++) {
         IPU_TRY(make_places(p, &p->copies[r]));
         IPU_TRY(ipu__shares_new(p, &p->copies[r]));

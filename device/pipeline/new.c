@@ -20,10 +20,8 @@ static int take_options(struct ipu_pipeline *p, const ipu_pipeline_options *o)
 {
     p->options = *o;
     p->training = o->optimizer != NULL;
-    p->argument_names =
-        calloc((size_t)o->narguments + 1, sizeof *p->argument_names);
-    if (!p->argument_names)
-        return ipu__fail_memory((size_t)o->narguments);
+    IPU_TRY(ipu__new_array(&p->argument_names, (size_t)o->narguments,
+                           sizeof *p->argument_names));
     for (int32_t i = 0; i < o->narguments; i++) {
         p->argument_names[i] = strdup(o->arguments[i].name);
         if (!p->argument_names[i])

@@ -227,6 +227,18 @@ json_t *ipu__json_pack(const struct ipu__json_member *members,
     return json;
 }
 
+json_t *ipu__json_pack_rows(const struct ipu__json_member *members,
+                            const void *rows, int32_t count, size_t stride)
+{
+    json_t *array = json_array();
+
+    for (int32_t i = 0; i < count; i++)
+        json_array_append_new(
+            array,
+            ipu__json_pack(members, (const char *)rows + (size_t)i * stride));
+    return array;
+}
+
 /* ------------------------------------------------------------------ reading */
 
 static const json_int_t MOST = (json_int_t)1 << 55;

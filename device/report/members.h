@@ -47,6 +47,10 @@ extern const struct ipu__json_member ipu__chip_json[];
 json_t *ipu__json_pack(const struct ipu__json_member *members,
                        const void *object);
 
+/* Makes a list of such objects, of rows of stride bytes each. */
+json_t *ipu__json_pack_rows(const struct ipu__json_member *members,
+                            const void *rows, int32_t count, size_t stride);
+
 /* Fills a struct; the profile keeps the texts. Ignores members that are not in
  * the list. Returns IPU_ERR_DATA with where, the member, and the expected type.
  */

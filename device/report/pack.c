@@ -35,19 +35,6 @@ static json_t *pack_target(const ipu_target *target)
     return json;
 }
 
-/* Packs the rows of a table, each of stride bytes. */
-static json_t *pack_rows(const struct ipu__json_member *members,
-                         const void *rows, int32_t count, size_t stride)
-{
-    json_t *array = json_array();
-
-    for (int32_t i = 0; i < count; i++)
-        json_array_append_new(
-            array,
-            ipu__json_pack(members, (const char *)rows + (size_t)i * stride));
-    return array;
-}
-
 static json_t *pack_block(const struct ipu__profile_block *block)
 {
     json_t *json = ipu__json_pack(ipu__block_json, block);
@@ -148,15 +135,15 @@ static int pack_program(const struct ipu__program *p, json_t **packed)
                                     : json_null());
     IPU_TRY(pack_derived(p, json));
     json_object_set_new(json, "streams",
-                        pack_rows(ipu__stream_json, p->streams, p->nstreams,
-                                  sizeof *p->streams));
-    json_object_set_new(
-        json, "steps",
-        pack_rows(ipu__step_json, p->steps, p->nsteps, sizeof *p->steps));
+                        ipu__json_pack_rows(ipu__stream_json, p->streams,
+                                            p->nstreams, sizeof *p->streams));
+    json_object_set_new(json, "steps",
+                        ipu__json_pack_rows(ipu__step_json, p->steps, p->nsteps,
+                                            sizeof *p->steps));
     json_object_set_new(json, "blocks", pack_blocks(p));
-    json_object_set_new(
-        json, "tiles",
-        pack_rows(ipu__tiles_json, p->tiles, p->ntiles, sizeof *p->tiles));
+    json_object_set_new(json, "tiles",
+                        ipu__json_pack_rows(ipu__tiles_json, p->tiles,
+                                            p->ntiles, sizeof *p->tiles));
     return json ? IPU_OK : ipu__fail_memory(sizeof *p);
 }
 

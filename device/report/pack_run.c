@@ -5,30 +5,10 @@
  * follows from them. pack.c and unpack.c call it for the member "pipeline_run".
  */
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "report/members.h"
 #include "report/run.h"
-
-static json_t *pack_stages(const struct ipu__profile_run *run)
-{
-    json_t *array = json_array();
-
-    for (int32_t i = 0; i < run->nstages; i++)
-        json_array_append_new(array,
-                              ipu__json_pack(ipu__stage_json, &run->stages[i]));
-    return array;
-}
-
-static json_t *pack_chips(const struct ipu__profile_run *run)
-{
-    json_t *array = json_array();
-
-    for (int32_t i = 0; i < run->nchips; i++)
-        json_array_append_new(array,
-                              ipu__json_pack(ipu__chip_json, &run->chips[i]));
-    return array;
-}
 
 static int pack_derived(const struct ipu_profile *profile, json_t *json)
 {
@@ -69,8 +49,12 @@ int ipu__run_pack(const struct ipu_profile *profile, json_t *document)
                             ? ipu__json_pack(ipu__times_json, &run->times)
                             : json_null());
     status = pack_derived(profile, json);
-    json_object_set_new(json, "stages", pack_stages(run));
-    json_object_set_new(json, "ipus", pack_chips(run));
+    json_object_set_new(json, "stages",
+                        ipu__json_pack_rows(ipu__stage_json, run->stages,
+                                            run->nstages, sizeof *run->stages));
+    json_object_set_new(json, "ipus",
+                        ipu__json_pack_rows(ipu__chip_json, run->chips,
+                                            run->nchips, sizeof *run->chips));
     if (status >= 0 &&
         (!json || json_object_set_new(document, "pipeline_run", json) < 0))
         return ipu__fail_memory(sizeof *run);
@@ -81,25 +65,26 @@ int ipu__run_pack(const struct ipu_profile *profile, json_t *document)
 
 /* ------------------------------------------------------------------ reading */
 
-/* Reads a list of objects into rows of stride bytes each. */
+/* Reads a list of objects into rows of stride bytes each. table: the address of
+ * the pointer that owns them. */
 static int read_rows(const char *where, const char *name, const json_t *json,
                      const struct ipu__json_member *members, size_t stride,
-                     struct ipu_profile *profile, void **rows, int32_t *count)
+                     struct ipu_profile *profile, void *table, int32_t *count)
 {
     const json_t *array = json_object_get(json, name);
     size_t n = json_array_size(array);
+    char *rows;
 
     if (!json_is_array(array) || n == 0 || n > INT32_MAX / 2)
         return ipu__fail(IPU_ERR_DATA,
                          "%s: '%s' must be a list that is not empty", where,
                          name);
-    *rows = calloc(n, stride);
-    if (!*rows)
-        return ipu__fail_memory(n * stride);
+    IPU_TRY(ipu__new_array(&rows, n, stride));
+    memcpy(table, &rows, sizeof rows);
     *count = (int32_t)n;
     for (size_t i = 0; i < n; i++)
         IPU_TRY(ipu__json_unpack(members, where, json_array_get(array, i),
-                                 profile, (char *)*rows + i * stride));
+                                 profile, rows + i * stride));
     return IPU_OK;
 }
 
@@ -122,23 +107,17 @@ int ipu__run_unpack(const char *path, const json_t *document,
 {
     struct ipu__profile_run *run = &profile->run;
     const json_t *json = json_object_get(document, "pipeline_run");
-    void *rows = NULL;
     char where[512];
-    int status;
 
     if (!json)
         return IPU_OK;
     snprintf(where, sizeof where, "%.300s, pipeline_run", path);
     IPU_TRY(ipu__json_unpack(ipu__run_json, where, json, profile, run));
     IPU_TRY(read_measured(where, json, profile));
-    status = read_rows(where, "stages", json, ipu__stage_json,
-                       sizeof *run->stages, profile, &rows, &run->nstages);
-    run->stages = rows;
-    IPU_TRY(status);
-    rows = NULL;
-    status = read_rows(where, "ipus", json, ipu__chip_json, sizeof *run->chips,
-                       profile, &rows, &run->nchips);
-    run->chips = rows;
-    IPU_TRY(status);
+    IPU_TRY(read_rows(where, "stages", json, ipu__stage_json,
+                      sizeof *run->stages, profile, &run->stages,
+                      &run->nstages));
+    IPU_TRY(read_rows(where, "ipus", json, ipu__chip_json, sizeof *run->chips,
+                      profile, &run->chips, &run->nchips));
     return ipu__run_check(where, run);
 }

@@ -64,26 +64,27 @@ static int read_part(const struct reading *r, const json_t *json,
                             r->profile, object);
 }
 
-/* Reads a table into *table: rows of stride bytes each. */
+/* Reads a table of rows of stride bytes each. table: the address of the pointer
+ * that owns them. */
 static int read_rows(const struct reading *r, const json_t *json,
                      const char *name, const struct ipu__json_member *members,
-                     size_t stride, void **table, int32_t *count)
+                     size_t stride, void *table, int32_t *count)
 {
     json_t *array = NULL;
+    char *rows;
     size_t n;
 
     IPU_TRY(get_array(r, json, name, &array));
     n = json_array_size(array);
-    *table = calloc(n + 1, stride);
-    if (!*table)
-        return ipu__fail_memory(n * stride);
+    IPU_TRY(ipu__new_array(&rows, n, stride));
+    memcpy(table, &rows, sizeof rows);
     *count = (int32_t)n;
     for (size_t i = 0; i < n; i++) {
         char where[WHERE_TEXT];
 
         say_where(r, name, (int32_t)i, where);
         IPU_TRY(ipu__json_unpack(members, where, json_array_get(array, i),
-                                 r->profile, (char *)*table + i * stride));
+                                 r->profile, rows + i * stride));
     }
     return IPU_OK;
 }
@@ -96,9 +97,8 @@ static int read_uses(const struct reading *r, const json_t *json,
     json_t *array = NULL;
 
     IPU_TRY(get_array(r, json, "uses", &array));
-    block->uses = calloc(json_array_size(array) + 1, sizeof *block->uses);
-    if (!block->uses)
-        return ipu__fail_memory(json_array_size(array));
+    IPU_TRY(ipu__new_array(&block->uses, json_array_size(array),
+                           sizeof *block->uses));
     block->nuses = (int32_t)json_array_size(array);
     for (int32_t i = 0; i < block->nuses; i++) {
         json_int_t step = json_integer_value(json_array_get(array, (size_t)i));
@@ -115,9 +115,8 @@ static int read_shares(const struct reading *r, const json_t *json,
     json_t *array = NULL;
 
     IPU_TRY(get_array(r, json, "tiles", &array));
-    block->shares = calloc(json_array_size(array) + 1, sizeof *block->shares);
-    if (!block->shares)
-        return ipu__fail_memory(json_array_size(array));
+    IPU_TRY(ipu__new_array(&block->shares, json_array_size(array),
+                           sizeof *block->shares));
     block->nshares = (int32_t)json_array_size(array);
     for (int32_t i = 0; i < block->nshares; i++) {
         int first, count;
@@ -152,12 +151,9 @@ static int read_blocks(const struct reading *r, const json_t *json)
 {
     struct ipu__program *p = r->program;
     json_t *array;
-    void *table = NULL;
-    int status = read_rows(r, json, "blocks", ipu__block_json,
-                           sizeof *p->blocks, &table, &p->nblocks);
 
-    p->blocks = table;
-    IPU_TRY(status);
+    IPU_TRY(read_rows(r, json, "blocks", ipu__block_json, sizeof *p->blocks,
+                      &p->blocks, &p->nblocks));
     array = json_object_get(json, "blocks");
     for (int32_t i = 0; i < p->nblocks; i++) {
         const json_t *row = json_array_get(array, (size_t)i);
@@ -204,23 +200,14 @@ static int read_measured(const struct reading *r, const json_t *json)
 static int read_tables(const struct reading *r, const json_t *json)
 {
     struct ipu__program *p = r->program;
-    void *table = NULL;
-    int status = read_rows(r, json, "steps", ipu__step_json, sizeof *p->steps,
-                           &table, &p->nsteps);
 
-    p->steps = table;
+    IPU_TRY(read_rows(r, json, "steps", ipu__step_json, sizeof *p->steps,
+                      &p->steps, &p->nsteps));
     p->memory.steps = p->nsteps;
-    IPU_TRY(status);
-    table = NULL;
-    status = read_rows(r, json, "tiles", ipu__tiles_json, sizeof *p->tiles,
-                       &table, &p->ntiles);
-    p->tiles = table;
-    IPU_TRY(status);
-    table = NULL;
-    status = read_rows(r, json, "streams", ipu__stream_json, sizeof *p->streams,
-                       &table, &p->nstreams);
-    p->streams = table;
-    IPU_TRY(status);
+    IPU_TRY(read_rows(r, json, "tiles", ipu__tiles_json, sizeof *p->tiles,
+                      &p->tiles, &p->ntiles));
+    IPU_TRY(read_rows(r, json, "streams", ipu__stream_json, sizeof *p->streams,
+                      &p->streams, &p->nstreams));
     return read_blocks(r, json);
 }
 

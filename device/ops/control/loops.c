@@ -292,10 +292,8 @@ static int note_written(ipu_graph *g, struct ipu__loop *loop)
     const ipu_graph *body = loop->body.graph;
     size_t n = (size_t)body->nimports + 1;
 
-    loop->written = calloc(n, sizeof *loop->written);
-    loop->renewed = calloc(n, sizeof *loop->renewed);
-    if (!loop->written || !loop->renewed)
-        return ipu__fail_memory(n * sizeof *loop->written);
+    IPU_TRY(ipu__new_array(&loop->written, n, sizeof *loop->written));
+    IPU_TRY(ipu__new_array(&loop->renewed, n, sizeof *loop->renewed));
     for (int32_t i = 0; i < body->nimports; i++)
         if (body->imports[i].written) {
             IPU_TRY(keep_shown(g, body->imports[i].outer));
@@ -364,10 +362,8 @@ static int find_initial(ipu_graph *g, const struct request *r,
 
     loop->ncarried = r->ninputs;
     loop->count = r->count;
-    loop->initial = calloc(n, sizeof *loop->initial);
-    loop->outputs = calloc(n, sizeof *loop->outputs);
-    if (!loop->initial || !loop->outputs)
-        return ipu__fail_memory(n * sizeof *loop->initial);
+    IPU_TRY(ipu__new_array(&loop->initial, n, sizeof *loop->initial));
+    IPU_TRY(ipu__new_array(&loop->outputs, n, sizeof *loop->outputs));
     for (int32_t i = 0; i < r->ninputs; i++) {
         loop->initial[i] = ipu__index(g, r->inputs[i]);
         if (loop->initial[i] < 0)
