@@ -207,30 +207,45 @@ static void print_amount(struct table *table, const double *medians)
     }
 }
 
+/* Fills the ratio of the time of hvd alone to that of so much computing; both
+ * are medians of rounds. */
+static int compare_with(struct overlap *v, int64_t units, double *ratio)
+{
+    int rounds = v->options->rounds, status = 0;
+    double *alone = v->times, *computing = v->times + rounds;
+
+    for (int r = 0; r < rounds && !status; r++) {
+        status = time_once(v, HVD_ASYNC, 0, &alone[r]);
+        if (!status)
+            status = time_once(v, WAYS, units, &computing[r]);
+    }
+    if (!status)
+        *ratio = stats_median(alone, (size_t)rounds) /
+                 stats_median(computing, (size_t)rounds);
+    return status;
+}
+
 /* Finds how many units before each tensor take, together, as long as hvd does.
- * All ranks get the same number. */
+ * All ranks get the same number. If the first trial is shorter than the
+ * communication, a second one is about as long: on a busy machine a rank gets
+ * a whole core for a millisecond, but only its share of it for longer. */
 static int calibrate(struct overlap *v, double *units)
 {
-    enum { TRIAL = 100 };
-    double alone = 0, computing = 0;
+    int64_t trial = 100;
+    double ratio = 0, ignored;
     int status = 0;
 
     for (int way = 0; way < WAYS && !status; way++)
         for (int i = 0; i < WARM_UPS && !status; i++)
-            status = time_once(v, (enum way)way, 0, &alone);
-    for (int r = 0; r < v->options->rounds && !status; r++) {
-        status = time_once(v, HVD_ASYNC, 0, &v->times[r]);
-        if (!status)
-            status =
-                time_once(v, WAYS, TRIAL, &v->times[v->options->rounds + r]);
+            status = time_once(v, (enum way)way, 0, &ignored);
+    if (!status)
+        status = compare_with(v, trial, &ratio);
+    if (!status && ratio > 1) {
+        trial = (int64_t)((double)trial * ratio);
+        status = compare_with(v, trial, &ratio);
     }
-    if (status)
-        return status;
-    alone = stats_median(v->times, (size_t)v->options->rounds);
-    computing =
-        stats_median(v->times + v->options->rounds, (size_t)v->options->rounds);
-    *units = TRIAL * alone / computing;
-    return 0;
+    *units = (double)trial * ratio;
+    return status;
 }
 
 static int run_amounts(struct overlap *v)
