@@ -15,11 +15,12 @@ setup() {
     export OMPI_MCA_mpi_yield_when_idle=1
 }
 
-# ranks N ARGS...: runs the program on N ranks.
+# ranks N ARGS...: runs the program on N ranks. The limit of time is for what
+# hangs: on a busy machine each message waits for its receiver's turn on a core.
 ranks() {
     local n=$1
     shift
-    timeout 120 mpirun --oversubscribe --bind-to none -np "$n" "$PROGRAM" "$@" \
+    timeout 300 mpirun --oversubscribe --bind-to none -np "$n" "$PROGRAM" "$@" \
         </dev/null
 }
 
