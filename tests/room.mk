@@ -24,14 +24,15 @@ test_room = $(if $(filter device models bench,$(1)),$(1),libhvd)
 
 # $(1): the file, $(2): its room
 define unit_test
-SRC_tests-unit-$(1) := tests/unit/$(1).c $(TEST_SRC_$(2))
+SRC_tests-unit-$(1) := tests/unit/$(1).c tests/support/suite.c $(TEST_SRC_$(2))
 LIBS_tests-unit-$(1) = $$(TEST_LINK_$(2)) $$(CHECK_LIBS)
 DEPS_tests-unit-$(1) = $$(filter %.a,$$(TEST_LINK_$(2))) $$(IPU_LIB) $$(HVD_SO)
 endef
 $(foreach t,$(UNIT_TESTS),$(eval $(call unit_test,$(t),$(call \
 	test_room,$(firstword $(subst _, ,$(t)))))))
 # ipu-bench is a program of its own.
-SRC_tests-unit-bench_ipu := tests/unit/bench_ipu.c $(IPU_BENCH_SRC)
+SRC_tests-unit-bench_ipu := tests/unit/bench_ipu.c tests/support/suite.c \
+	$(IPU_BENCH_SRC)
 LIBS_tests-unit-bench_ipu = $(IPU_LINK) $(CHECK_LIBS)
 # They read what the timeline writes.
 LIBS_tests-unit-trace_timeline += $(JSON_LIBS)
@@ -40,7 +41,7 @@ LIBS_tests-unit-trace_full += $(JSON_LIBS)
 # Fuzzing is of what libhvd reads, and of the device's files.
 # $(1): the file, $(2): its room
 define fuzz_test
-SRC_tests-fuzz-$(1) := tests/fuzz/$(1).c
+SRC_tests-fuzz-$(1) := tests/fuzz/$(1).c tests/support/suite.c
 LIBS_tests-fuzz-$(1) = $$(TEST_LINK_$(2)) $$(CHECK_LIBS)
 DEPS_tests-fuzz-$(1) = $$(filter %.a,$$(TEST_LINK_$(2)))
 endef
@@ -50,7 +51,7 @@ SRC_tests-fuzz-wire += tests/support/wire_messages.c
 
 define mpi_test
 SRC_tests-mpi-$(1) := tests/mpi/$(1).c tests/support/ranks.c \
-	tests/support/expected.c
+	tests/support/expected.c tests/support/suite.c
 LIBS_tests-mpi-$(1) = $$(HVD_LINK) $$(MPI_LIBS) $$(CHECK_LIBS)
 DEPS_tests-mpi-$(1) = $$(HVD_SO)
 endef

@@ -84,19 +84,11 @@ static int start_library(enum ranks_start start)
     return 0;
 }
 
-int ranks_main(const char *name, enum ranks_start start,
-               TCase *(*const *makers)(void), int nmakers)
+static int run_suite(Suite *suite, enum ranks_start start)
 {
-    Suite *suite = suite_create(name);
-    SRunner *runner;
+    SRunner *runner = srunner_create(suite);
     int nfailed;
 
-    setvbuf(stdout, NULL, _IOLBF, 0); /* lasts beyond an abort */
-    if (start_library(start) < 0)
-        return EXIT_FAILURE;
-    for (int i = 0; i < nmakers; i++)
-        suite_add_tcase(suite, makers[i]());
-    runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_NOFORK);
     srunner_set_tap(runner, "-");
     srunner_run_all(runner, CK_SILENT);
@@ -107,6 +99,32 @@ int ranks_main(const char *name, enum ranks_start start,
     if (start != HVD_STARTS_MPI)
         MPI_Finalize();
     return nfailed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int ranks_main(const char *name, enum ranks_start start,
+               TCase *(*const *makers)(void), int nmakers)
+{
+    Suite *suite = suite_create(name);
+
+    setvbuf(stdout, NULL, _IOLBF, 0); /* lasts beyond an abort */
+    if (start_library(start) < 0)
+        return EXIT_FAILURE;
+    for (int i = 0; i < nmakers; i++)
+        suite_add_tcase(suite, makers[i]());
+    return run_suite(suite, start);
+}
+
+int ranks_test_main(enum ranks_start start, const struct suite *suite)
+{
+    Suite *tests = suite_create(suite->name);
+    TCase *tcase = ranks_tcase(suite->name);
+
+    setvbuf(stdout, NULL, _IOLBF, 0); /* lasts beyond an abort */
+    if (start_library(start) < 0)
+        return EXIT_FAILURE;
+    suite_fill(tcase, suite);
+    suite_add_tcase(tests, tcase);
+    return run_suite(tests, start);
 }
 
 void *ranks_memory(size_t bytes)

@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "hvd.h"
+#include "suite.h"
 
 /* Says who initialises MPI before the first test; either way hvd_init follows.
  */
@@ -49,6 +50,16 @@ int ranks_main(const char *name, enum ranks_start start,
         TCase *(*const makers[])(void) = {__VA_ARGS__};                        \
         return ranks_main(name, start, makers,                                 \
                           (int)(sizeof makers / sizeof *makers));              \
+    }
+
+int ranks_test_main(enum ranks_start start, const struct suite *suite);
+
+/* RANKS_TEST_MAIN(start, name, .set_up = ..., ...) has members of struct suite.
+ */
+#define RANKS_TEST_MAIN(start, ...)                                            \
+    int main(void)                                                             \
+    {                                                                          \
+        return ranks_test_main(start, &(struct suite){.name = __VA_ARGS__});   \
     }
 
 /* Memory for tensors, by turns of hvd_malloc on all ranks, ordinary on all
