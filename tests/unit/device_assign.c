@@ -3,7 +3,7 @@
  * Assignments to variables: ops see what was, the host sees what has become,
  * all happen or none, and new values are computed in the place of the old.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include "device.h"
 
@@ -39,7 +39,7 @@ static float first_of(const char *name)
     return values[0];
 }
 
-START_TEST(a_variable_becomes_its_value)
+TEST(a_variable_becomes_its_value)
 {
     MUST(ipu_assign(d.graph, a, ipu_scale(d.graph, a, 2, 0)));
     device_load(&d);
@@ -49,9 +49,8 @@ START_TEST(a_variable_becomes_its_value)
     ck_assert_float_eq(first_of("a"), 40);
     ck_assert_float_eq(first_of("b"), 7);
 }
-END_TEST
 
-START_TEST(variables_become_each_other)
+TEST(variables_become_each_other)
 {
     MUST(ipu_assign(d.graph, a, b));
     MUST(
@@ -64,10 +63,9 @@ START_TEST(variables_become_each_other)
     ck_assert_float_eq(first_of("a"), 7);
     ck_assert_float_eq(first_of("b"), 5);
 }
-END_TEST
 
 /* b gets the old value of a, although a could be computed in place before. */
-START_TEST(ops_see_what_was)
+TEST(ops_see_what_was)
 {
     ipu_tensor doubled = ipu_scale(d.graph, a, 2, 0);
 
@@ -79,7 +77,6 @@ START_TEST(ops_see_what_was)
     ck_assert_float_eq(first_of("a"), 6);
     ck_assert_float_eq(first_of("b"), 18);
 }
-END_TEST
 
 static int see(void *context, const char *name, void *data, int64_t count)
 {
@@ -89,7 +86,7 @@ static int see(void *context, const char *name, void *data, int64_t count)
     return 0;
 }
 
-START_TEST(the_host_sees_what_was_and_what_has_become)
+TEST(the_host_sees_what_was_and_what_has_become)
 {
     float before = 0, after[3], view[3];
 
@@ -108,7 +105,6 @@ START_TEST(the_host_sees_what_was_and_what_has_become)
     ck_assert_float_eq(view[0], 5);
     ck_assert_float_eq(view[2], 7);
 }
-END_TEST
 
 static int refuse(void *context, const char *name, void *data, int64_t count)
 {
@@ -117,7 +113,7 @@ static int refuse(void *context, const char *name, void *data, int64_t count)
 }
 
 /* The label is looked at for no output, only for what b becomes. */
-START_TEST(all_or_nothing)
+LOOP_TEST(all_or_nothing, 0, 2)
 {
     ipu_tensor logits = ipu_reshape(d.graph, b, 2, SHAPE(1, 3)), loss;
     ipu_tensor label = ipu_input(d.graph, "label", IPU_INT32, 1, SHAPE(1));
@@ -143,10 +139,9 @@ START_TEST(all_or_nothing)
     MUST(ipu_engine_run(d.engine));
     ck_assert_float_eq(first_of("a"), 10);
 }
-END_TEST
 
 /* Momentum: the velocity is updated, and the weights by the velocity. */
-START_TEST(new_values_take_the_place_of_the_old)
+TEST(new_values_take_the_place_of_the_old)
 {
     const int64_t shape[] = {1000, 1000};
     ipu_tensor w = ipu_variable(d.graph, "w", IPU_FLOAT32, 2, shape);
@@ -170,9 +165,8 @@ START_TEST(new_values_take_the_place_of_the_old)
         ck_assert_float_eq(values[999999], -2.5f);
     }
 }
-END_TEST
 
-START_TEST(a_counter_counts)
+TEST(a_counter_counts)
 {
     int32_t count = -1;
 
@@ -184,17 +178,15 @@ START_TEST(a_counter_counts)
         MUST(ipu_engine_run(d.engine));
     }
 }
-END_TEST
 
-START_TEST(the_program_shows_assignments)
+TEST(the_program_shows_assignments)
 {
     MUST(ipu_assign(d.graph, a, ipu_scale(d.graph, a, 2, 0)));
     device_load(&d);
     ck_assert_ptr_nonnull(strstr(device_program(&d), "assign a (scale:0)"));
 }
-END_TEST
 
-START_TEST(assignments_that_cannot_be_are_refused)
+LOOP_TEST(assignments_that_cannot_be_are_refused, 0, 6)
 {
     ipu_tensor x = device_floats(&d, "x", 1, SHAPE(3));
     ipu_tensor wide = device_floats(&d, "wide", 1, SHAPE(4));
@@ -222,23 +214,5 @@ START_TEST(assignments_that_cannot_be_are_refused)
               bad[_i].words);
     MUST_FAIL(ipu_assign(NULL, a, b), IPU_ERR_ARGUMENT, "the graph is NULL");
 }
-END_TEST
 
-static TCase *tcase_assign(void)
-{
-    TCase *tcase = tcase_create("assign");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, a_variable_becomes_its_value);
-    tcase_add_test(tcase, variables_become_each_other);
-    tcase_add_test(tcase, ops_see_what_was);
-    tcase_add_test(tcase, the_host_sees_what_was_and_what_has_become);
-    tcase_add_loop_test(tcase, all_or_nothing, 0, 2);
-    tcase_add_test(tcase, new_values_take_the_place_of_the_old);
-    tcase_add_test(tcase, a_counter_counts);
-    tcase_add_test(tcase, the_program_shows_assignments);
-    tcase_add_loop_test(tcase, assignments_that_cannot_be_are_refused, 0, 6);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_assign", tcase_assign)
+TEST_MAIN("device_assign", .set_up = set_up, .tear_down = tear_down)

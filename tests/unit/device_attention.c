@@ -3,7 +3,7 @@
  * Attention against its definition in double and differences, for shapes that
  * are and are not multiples of its blocks.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include "differences.h"
 
@@ -60,7 +60,7 @@ static double expected(int i, int64_t b, int64_t head, int64_t r, int64_t k,
     return weighted / sum;
 }
 
-START_TEST(attention_is_its_definition)
+LOOP_TEST(attention_is_its_definition, 0, 2 * CASES)
 {
     int i = _i / 2, causal = _i % 2;
     int64_t c = channels(i), at = 0;
@@ -87,9 +87,8 @@ START_TEST(attention_is_its_definition)
                 ck_assert_double_eq_tol((double)y[at], wanted, 3e-6);
             }
 }
-END_TEST
 
-START_TEST(its_derivative_is_that_of_differences)
+LOOP_TEST(its_derivative_is_that_of_differences, 0, 6)
 {
     const int64_t shapes[][4] = {{2, 5, 2, 2}, {1, 70, 1, 2}, {1, 9, 3, 1}};
     const int64_t *s = shapes[_i / 2];
@@ -99,10 +98,9 @@ START_TEST(its_derivative_is_that_of_differences)
         ipu_attention(d.graph, variable(3, SHAPE(s[0], s[1], 3 * s[2] * s[3])),
                       (int32_t)s[2], _i % 2));
 }
-END_TEST
 
 /* Later rows do not matter to earlier ones, also if they are NaN. */
-START_TEST(causal_rows_do_not_look_ahead)
+TEST(causal_rows_do_not_look_ahead)
 {
     ipu_tensor qkv = device_floats(&d, "x", 3, SHAPE(1, 66, 6));
 
@@ -117,7 +115,6 @@ START_TEST(causal_rows_do_not_look_ahead)
     for (int i = 40 * 2; i < 66 * 2; i++)
         ck_assert(isnan(y[i]));
 }
-END_TEST
 
 static const struct {
     int64_t shape[3];
@@ -132,7 +129,7 @@ static const struct {
     {{2, 3}, 2, 1, "it must be float32 [batch, t, 3 c]"},
 };
 
-START_TEST(attention_refuses)
+LOOP_TEST(attention_refuses, 0, sizeof refusals / sizeof *refusals)
 {
     ipu_tensor in =
         device_floats(&d, "x", refusals[_i].ndim, refusals[_i].shape);
@@ -140,19 +137,5 @@ START_TEST(attention_refuses)
     ck_assert_int_lt(ipu_attention(d.graph, in, refusals[_i].heads, 1).id, 0);
     device_says(&d, refusals[_i].words);
 }
-END_TEST
 
-static TCase *tcase_attention(void)
-{
-    TCase *tcase = tcase_create("attention");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, attention_is_its_definition, 0, 2 * CASES);
-    tcase_add_loop_test(tcase, its_derivative_is_that_of_differences, 0, 6);
-    tcase_add_test(tcase, causal_rows_do_not_look_ahead);
-    tcase_add_loop_test(tcase, attention_refuses, 0,
-                        sizeof refusals / sizeof *refusals);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_attention", tcase_attention)
+TEST_MAIN("device_attention", .set_up = set_up, .tear_down = tear_down)

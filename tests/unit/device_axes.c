@@ -4,8 +4,8 @@
  * the k largest, elements by number, what comes later. Against loops that
  * follow the definition; derivatives against differences.
  */
-#include "check_main.h"
 #include "differences.h"
+#include "suite.h"
 
 static float in[MOST], out[MOST];
 static int32_t numbers[MOST];
@@ -26,7 +26,7 @@ static void run(ipu_tensor y, int64_t count)
 
 /* --------------------------------------------------------------- reductions */
 
-START_TEST(the_smallest_and_the_product)
+LOOP_TEST(the_smallest_and_the_product, 0, 6)
 {
     const int32_t axes[3][2] = {{1, 0}, {0, -1}, {-1, 1}};
     const int32_t naxes = _i % 3 == 0 ? 1 : 2;
@@ -52,9 +52,8 @@ START_TEST(the_smallest_and_the_product)
         ck_assert_double_eq_tol((double)out[i], wanted[i],
                                 1e-6 * fabs(wanted[i]));
 }
-END_TEST
 
-START_TEST(nan_and_nothing_in_reductions)
+LOOP_TEST(nan_and_nothing_in_reductions, 0, 2)
 {
     const int32_t axis = 1;
     ipu_tensor x = x_of(2, SHAPE(2, 3));
@@ -75,10 +74,9 @@ START_TEST(nan_and_nothing_in_reductions)
     ck_assert_float_eq(out[1], _i ? 2 : INFINITY);
     ck_assert_float_eq(of_none[0], 1);
 }
-END_TEST
 
 /* The product of the others, whatever is 0. */
-START_TEST(the_derivative_of_a_product_with_zeros)
+LOOP_TEST(the_derivative_of_a_product_with_zeros, 0, 3)
 {
     const float rows[3][4] = {{2, 3, 4, 5}, {2, 0, 4, 5}, {0, 3, 0, 5}};
     const float slopes[3][4] = {{60, 40, 30, 24}, {0, 40, 0, 0}, {0, 0, 0, 0}};
@@ -92,9 +90,8 @@ START_TEST(the_derivative_of_a_product_with_zeros)
     for (int i = 0; i < 4; i++)
         ck_assert_float_eq(out[i], slopes[_i][i]);
 }
-END_TEST
 
-START_TEST(equal_elements_share_the_derivative_of_min)
+TEST(equal_elements_share_the_derivative_of_min)
 {
     const int32_t axis = 0;
     ipu_tensor x = x_of(1, SHAPE(4)), dx;
@@ -106,9 +103,8 @@ START_TEST(equal_elements_share_the_derivative_of_min)
     ck_assert_float_eq(out[1], 0);
     ck_assert_float_eq(out[2], 0.5f);
 }
-END_TEST
 
-START_TEST(argmin_is_the_first_of_the_smallest)
+TEST(argmin_is_the_first_of_the_smallest)
 {
     int32_t got[2];
     ipu_tensor x = x_of(2, SHAPE(3, 2));
@@ -123,12 +119,11 @@ START_TEST(argmin_is_the_first_of_the_smallest)
     ck_assert_int_eq(got[0], 1);
     ck_assert_int_eq(got[1], 1);
 }
-END_TEST
 
 /* -------------------------------------------------------------- along an axis
  */
 
-START_TEST(cumulative_sums_go_on)
+LOOP_TEST(cumulative_sums_go_on, 0, 12)
 {
     int axis = _i % 3, exclusive = _i / 3 % 2, reverse = _i / 6;
     ipu_tensor x = x_of(3, SHAPE(3, 4, 5));
@@ -146,9 +141,8 @@ START_TEST(cumulative_sums_go_on)
         ck_assert_double_eq_tol((double)out[i], sum, 1e-6);
     }
 }
-END_TEST
 
-START_TEST(softmax_of_any_axis)
+LOOP_TEST(softmax_of_any_axis, 0, 6)
 {
     int axis = _i % 3;
     ipu_tensor x = x_of(3, SHAPE(3, 4, 5));
@@ -169,9 +163,8 @@ START_TEST(softmax_of_any_axis)
                                 1e-6);
     }
 }
-END_TEST
 
-START_TEST(the_largest_fall)
+TEST(the_largest_fall)
 {
     ipu_tensor x = x_of(2, SHAPE(4, 6)), i, y = ipu_top_k(d.graph, x, 4, &i);
 
@@ -207,9 +200,8 @@ START_TEST(the_largest_fall)
             ck_assert_int_eq(before, k);
         }
 }
-END_TEST
 
-START_TEST(elements_are_taken_by_number)
+LOOP_TEST(elements_are_taken_by_number, 0, 2)
 {
     ipu_tensor x = x_of(2, SHAPE(2, 3));
     ipu_tensor i = ipu_input(d.graph, "i", IPU_INT32, 2, SHAPE(2, 4));
@@ -241,9 +233,8 @@ START_TEST(elements_are_taken_by_number)
               _i ? "number 5 of i is 3, not one of the 3 of a row"
                  : "number 5 of i is -1, not one of the 3 of a row");
 }
-END_TEST
 
-START_TEST(what_comes_later_is_masked)
+LOOP_TEST(what_comes_later_is_masked, 0, 4)
 {
     ipu_tensor x = x_of(3, SHAPE(2, 3, 5));
 
@@ -252,7 +243,6 @@ START_TEST(what_comes_later_is_masked)
     for (int i = 0; i < 30; i++)
         ck_assert_float_eq(out[i], i % 5 - i / 5 % 3 >= _i - 1 ? -7 : in[i]);
 }
-END_TEST
 
 /* -------------------------------------------------------------- derivatives */
 
@@ -300,7 +290,7 @@ static ipu_tensor make_mask(ipu_tensor x)
     return ipu_causal_mask(d.graph, x, 1, -3);
 }
 
-START_TEST(derivatives_along_an_axis)
+LOOP_TEST(derivatives_along_an_axis, 0, 8)
 {
     ipu_tensor (*const make[])(ipu_tensor) = {
         make_min,     make_prod,        make_cumulative, make_exclusive,
@@ -309,7 +299,6 @@ START_TEST(derivatives_along_an_axis)
     spacing = _i == 1 ? 0.04f : 0.2f;
     check_gradients(make[_i](variable(3, SHAPE(2, 3, 4))));
 }
-END_TEST
 
 /* ------------------------------------------------------------------- refused
  */
@@ -350,39 +339,10 @@ static const char *const misuses[] = {
 };
 enum { MISUSES = sizeof misuses / sizeof *misuses };
 
-START_TEST(what_cannot_be_is_refused)
+LOOP_TEST(what_cannot_be_is_refused, 0, MISUSES)
 {
     misuse(_i);
     device_says(&d, misuses[_i]);
 }
-END_TEST
 
-static TCase *tcase_reductions(void)
-{
-    TCase *tcase = tcase_create("reductions");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, the_smallest_and_the_product, 0, 6);
-    tcase_add_loop_test(tcase, nan_and_nothing_in_reductions, 0, 2);
-    tcase_add_loop_test(tcase, the_derivative_of_a_product_with_zeros, 0, 3);
-    tcase_add_test(tcase, equal_elements_share_the_derivative_of_min);
-    tcase_add_test(tcase, argmin_is_the_first_of_the_smallest);
-    return tcase;
-}
-
-static TCase *tcase_axes(void)
-{
-    TCase *tcase = tcase_create("axes");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, cumulative_sums_go_on, 0, 12);
-    tcase_add_loop_test(tcase, softmax_of_any_axis, 0, 6);
-    tcase_add_test(tcase, the_largest_fall);
-    tcase_add_loop_test(tcase, elements_are_taken_by_number, 0, 2);
-    tcase_add_loop_test(tcase, what_comes_later_is_masked, 0, 4);
-    tcase_add_loop_test(tcase, derivatives_along_an_axis, 0, 8);
-    tcase_add_loop_test(tcase, what_cannot_be_is_refused, 0, MISUSES);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_axes", tcase_reductions, tcase_axes)
+TEST_MAIN("device_axes", .set_up = set_up, .tear_down = tear_down)

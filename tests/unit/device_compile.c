@@ -3,7 +3,7 @@
  * Small graphs have programs whose steps, memory and tiles can be worked out by
  * hand; some graphs are refused.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ static ipu_tensor row(const char *name)
     return device_floats(&d, name, 1, SHAPE(N));
 }
 
-START_TEST(a_chain_of_ops_in_place_needs_one_buffer)
+TEST(a_chain_of_ops_in_place_needs_one_buffer)
 {
     ipu_tensor x = row("x");
     ipu_memory_info info;
@@ -59,9 +59,8 @@ START_TEST(a_chain_of_ops_in_place_needs_one_buffer)
     ck_assert_int_eq(info.peak_bytes, BYTES);
     ck_assert_int_eq(info.unshared_bytes, 6 * BYTES);
 }
-END_TEST
 
-START_TEST(what_is_still_needed_is_not_overwritten)
+TEST(what_is_still_needed_is_not_overwritten)
 {
     ipu_tensor x = row("x"), y = ipu_relu(d.graph, x);
 
@@ -69,9 +68,8 @@ START_TEST(what_is_still_needed_is_not_overwritten)
     without = IPU_PASS_FUSE;
     ck_assert_int_eq(compiled(NULL).planned_bytes, 2 * BYTES);
 }
-END_TEST
 
-START_TEST(variables_are_never_overwritten)
+TEST(variables_are_never_overwritten)
 {
     ipu_tensor v = ipu_variable(d.graph, "v", IPU_FLOAT32, 1, SHAPE(N));
     float one[N], back[N], y[N];
@@ -94,11 +92,10 @@ START_TEST(variables_are_never_overwritten)
     ck_assert_mem_eq(one, back, sizeof one);
     ck_assert_float_eq(y[0], 2);
 }
-END_TEST
 
 /* x is needed after its reshape: both share memory, which nothing may overwrite
  * until neither is needed. */
-START_TEST(a_reshape_shares_memory_while_both_are_needed)
+TEST(a_reshape_shares_memory_while_both_are_needed)
 {
     ipu_tensor x = row("x");
     ipu_tensor flat = ipu_reshape(d.graph, x, 2, SHAPE(8, 8));
@@ -117,9 +114,8 @@ START_TEST(a_reshape_shares_memory_while_both_are_needed)
     for (int i = 0; i < N; i++)
         ck_assert_float_eq(out[i], in[i] + fmaxf(in[i], 0));
 }
-END_TEST
 
-START_TEST(a_reshape_costs_no_memory)
+TEST(a_reshape_costs_no_memory)
 {
     ipu_tensor x = row("x");
 
@@ -127,10 +123,9 @@ START_TEST(a_reshape_costs_no_memory)
     MUST(ipu_output(d.graph, "after", ipu_reshape(d.graph, x, 2, SHAPE(8, 8))));
     ck_assert_int_eq(compiled(NULL).planned_bytes, BYTES);
 }
-END_TEST
 
 /* An output and a tensor in place of it: the output must last to the end. */
-START_TEST(outputs_last_to_the_end)
+TEST(outputs_last_to_the_end)
 {
     ipu_tensor x = row("x"), y = ipu_relu(d.graph, x);
     float in[N], first[N], second[N];
@@ -149,10 +144,9 @@ START_TEST(outputs_last_to_the_end)
         ck_assert_float_eq(second[i], 2 * fmaxf(in[i], 0));
     }
 }
-END_TEST
 
 /* Forward results are needed late, so they pile up; backward ones do not. */
-START_TEST(memory_is_planned_near_the_peak)
+TEST(memory_is_planned_near_the_peak)
 {
     enum { LAYERS = 12, WIDTH = 64 };
     ipu_tensor x = device_floats(&d, "x", 2, SHAPE(WIDTH, WIDTH));
@@ -178,9 +172,8 @@ START_TEST(memory_is_planned_near_the_peak)
     ck_assert_int_le(info.planned_bytes, info.peak_bytes * 5 / 4);
     ck_assert_int_lt(info.planned_bytes, info.unshared_bytes * 3 / 4);
 }
-END_TEST
 
-START_TEST(empty_tensors_take_no_memory)
+TEST(empty_tensors_take_no_memory)
 {
     ipu_tensor x = device_floats(&d, "x", 2, SHAPE(0, 5));
     ipu_memory_info info;
@@ -192,27 +185,10 @@ START_TEST(empty_tensors_take_no_memory)
     MUST(ipu_engine_new(d.executable, &d.engine));
     MUST(ipu_engine_run(d.engine)); /* nothing to connect */
 }
-END_TEST
-
-static TCase *tcase_memory(void)
-{
-    TCase *tcase = tcase_create("memory");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, a_chain_of_ops_in_place_needs_one_buffer);
-    tcase_add_test(tcase, what_is_still_needed_is_not_overwritten);
-    tcase_add_test(tcase, variables_are_never_overwritten);
-    tcase_add_test(tcase, a_reshape_shares_memory_while_both_are_needed);
-    tcase_add_test(tcase, a_reshape_costs_no_memory);
-    tcase_add_test(tcase, outputs_last_to_the_end);
-    tcase_add_test(tcase, memory_is_planned_near_the_peak);
-    tcase_add_test(tcase, empty_tensors_take_no_memory);
-    return tcase;
-}
 
 /* -------------------------------------------------------------------- steps */
 
-START_TEST(an_empty_graph_is_a_program)
+TEST(an_empty_graph_is_a_program)
 {
     ipu_memory_info info = compiled(NULL);
 
@@ -222,10 +198,9 @@ START_TEST(an_empty_graph_is_a_program)
     MUST(ipu_engine_new(d.executable, &d.engine));
     MUST(ipu_engine_run(d.engine));
 }
-END_TEST
 
 /* A variable that no op uses is still written and read. */
-START_TEST(unused_variables_are_kept)
+TEST(unused_variables_are_kept)
 {
     float three[1] = {3}, back[1];
 
@@ -239,11 +214,10 @@ START_TEST(unused_variables_are_kept)
     MUST(ipu_engine_read(d.engine, "v", back, sizeof back));
     ck_assert_float_eq(back[0], 3);
 }
-END_TEST
 
 /* The call that needs fewest ops first, whatever the order they were declared
  * in; what only outputs need comes last. */
-START_TEST(host_calls_come_in_the_order_of_what_they_need)
+TEST(host_calls_come_in_the_order_of_what_they_need)
 {
     ipu_tensor x = row("x"), one = ipu_relu(d.graph, x);
     ipu_tensor two = ipu_add(d.graph, one, x), other = ipu_add(d.graph, x, x);
@@ -263,10 +237,9 @@ START_TEST(host_calls_come_in_the_order_of_what_they_need)
             ck_assert(place[i] > place[i - 1]);
     }
 }
-END_TEST
 
 /* Inputs, variables and one tensor for two calls. */
-START_TEST(host_calls_take_any_tensor)
+TEST(host_calls_take_any_tensor)
 {
     ipu_tensor x = row("x");
     float in[N] = {0};
@@ -281,9 +254,8 @@ START_TEST(host_calls_take_any_tensor)
     device_connect(&d, "x", in, N);
     MUST(ipu_engine_run(d.engine));
 }
-END_TEST
 
-START_TEST(printing_writes_no_more_than_it_may)
+TEST(printing_writes_no_more_than_it_may)
 {
     char text[64];
     int64_t needed;
@@ -300,10 +272,9 @@ START_TEST(printing_writes_no_more_than_it_may)
     MUST_FAIL(ipu_executable_print(NULL, text, 8), IPU_ERR_ARGUMENT,
               "print: the executable is NULL");
 }
-END_TEST
 
 /* Compiling leaves the graph as it was, and the program does not need it. */
-START_TEST(a_graph_can_be_compiled_again_and_freed)
+TEST(a_graph_can_be_compiled_again_and_freed)
 {
     ipu_executable *before = NULL;
     static char first[4096];
@@ -318,25 +289,10 @@ START_TEST(a_graph_can_be_compiled_again_and_freed)
     ipu_executable_free(before);
     MUST(ipu_engine_new(d.executable, &d.engine));
 }
-END_TEST
-
-static TCase *tcase_steps(void)
-{
-    TCase *tcase = tcase_create("steps");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, an_empty_graph_is_a_program);
-    tcase_add_test(tcase, unused_variables_are_kept);
-    tcase_add_test(tcase, host_calls_come_in_the_order_of_what_they_need);
-    tcase_add_test(tcase, host_calls_take_any_tensor);
-    tcase_add_test(tcase, printing_writes_no_more_than_it_may);
-    tcase_add_test(tcase, a_graph_can_be_compiled_again_and_freed);
-    return tcase;
-}
 
 /* ------------------------------------------------------------------ targets */
 
-START_TEST(a_target_is_a_mk2_until_told_otherwise)
+TEST(a_target_is_a_mk2_until_told_otherwise)
 {
     ipu_target target;
 
@@ -347,11 +303,10 @@ START_TEST(a_target_is_a_mk2_until_told_otherwise)
     ck_assert(target.clock_hz > 1.3e9 && target.clock_hz < 1.35e9);
     ipu_target_init(NULL, sizeof target);
 }
-END_TEST
 
 /* A program compiled against a later header has a longer struct: what is not
  * known is 0, and nothing past it is touched. */
-START_TEST(a_target_may_be_longer)
+TEST(a_target_may_be_longer)
 {
     struct {
         ipu_target target;
@@ -365,10 +320,9 @@ START_TEST(a_target_may_be_longer)
     ck_assert_int_eq(later.beyond, 'x');
     MUST(ipu_compile(d.graph, &later.target, &d.executable));
 }
-END_TEST
 
 /* Tiles hold grains of 8 bytes. One tensor: spread evenly. */
-START_TEST(tensors_are_spread_over_tiles)
+LOOP_TEST(tensors_are_spread_over_tiles, 0, 4)
 {
     const struct {
         int32_t tiles;
@@ -382,10 +336,9 @@ START_TEST(tensors_are_spread_over_tiles)
     ck_assert_int_eq(compiled(&target).bytes_on_fullest_tile,
                      cases[_i].fullest);
 }
-END_TEST
 
 /* The second tensor begins where the first ended, around the chip. */
-START_TEST(small_tensors_do_not_pile_up_on_one_tile)
+TEST(small_tensors_do_not_pile_up_on_one_tile)
 {
     ipu_target target;
     char name[] = "a";
@@ -396,9 +349,8 @@ START_TEST(small_tensors_do_not_pile_up_on_one_tile)
         ipu_variable(d.graph, name, IPU_FLOAT32, 0, NULL);
     ck_assert_int_eq(compiled(&target).bytes_on_fullest_tile, 2 * 8);
 }
-END_TEST
 
-START_TEST(targets_that_cannot_be_are_refused)
+LOOP_TEST(targets_that_cannot_be_are_refused, 0, 5)
 {
     ipu_executable *executable = NULL;
     ipu_target target;
@@ -431,9 +383,8 @@ START_TEST(targets_that_cannot_be_are_refused)
               words);
     ck_assert_ptr_null(executable);
 }
-END_TEST
 
-START_TEST(null_arguments_are_refused)
+TEST(null_arguments_are_refused)
 {
     ipu_memory_info info = {.size = sizeof info};
 
@@ -449,20 +400,5 @@ START_TEST(null_arguments_are_refused)
               "size is 0");
     ipu_executable_free(NULL);
 }
-END_TEST
 
-static TCase *tcase_targets(void)
-{
-    TCase *tcase = tcase_create("targets");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, a_target_is_a_mk2_until_told_otherwise);
-    tcase_add_test(tcase, a_target_may_be_longer);
-    tcase_add_loop_test(tcase, tensors_are_spread_over_tiles, 0, 4);
-    tcase_add_test(tcase, small_tensors_do_not_pile_up_on_one_tile);
-    tcase_add_loop_test(tcase, targets_that_cannot_be_are_refused, 0, 5);
-    tcase_add_test(tcase, null_arguments_are_refused);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_compile", tcase_memory, tcase_steps, tcase_targets)
+TEST_MAIN("device_compile", .set_up = set_up, .tear_down = tear_down)

@@ -4,7 +4,7 @@
  * does, tried one by one; for larger ones, never more than the order in which
  * the graph was built and scheduled.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <stdbool.h>
 
@@ -188,7 +188,7 @@ static int64_t smallest_peak(struct small *s)
     return 4 * s->best;
 }
 
-START_TEST(small_graphs_need_no_more_than_the_best_order)
+LOOP_TEST(small_graphs_need_no_more_than_the_best_order, 0, 5)
 {
     uint64_t state = (uint64_t)_i;
     struct small s;
@@ -209,7 +209,6 @@ START_TEST(small_graphs_need_no_more_than_the_best_order)
     }
     ck_assert_int_gt(better, 0); /* or nothing was ordered */
 }
-END_TEST
 
 /* ------------------------------------------------------------- known graphs */
 
@@ -234,7 +233,7 @@ static ipu_tensor diamond(ipu_tensor x)
     return ipu_concat(d.graph, 2, (ipu_tensor[]){a, b}, 0);
 }
 
-START_TEST(of_diamonds_one_side_comes_first)
+TEST(of_diamonds_one_side_comes_first)
 {
     ipu_tensor x = row("x", 40);
 
@@ -246,7 +245,6 @@ START_TEST(of_diamonds_one_side_comes_first)
     ck_assert_int_eq(no_more_than_before(), 4 * (40 + 1040 + 20));
     ck_assert_int_eq(peak(IPU_PASS_ORDER), 4 * (40 + 1040 + 1040));
 }
-END_TEST
 
 /* Builds a tree of 2^depth leaves, each made of x: all leaves first, then the
  * sums of two, then those of these. */
@@ -265,8 +263,8 @@ static void tree(ipu_tensor x, int depth)
 
 /* A tree needs one more tensor a level, as registers for an expression (Sethi
  * and Ullman 1970). x is there until the last leaf, which is when most is
- * alive. */
-START_TEST(trees_are_walked_in_depth)
+ * alive. Depths go up to 8, or 10. */
+LOOP_TEST(trees_are_walked_in_depth, 0, getenv("HVD_TEST_FULL") ? 20 : 16)
 {
     int depth = 1 + _i / 2;
 
@@ -277,7 +275,6 @@ START_TEST(trees_are_walked_in_depth)
     ck_assert_int_eq(peak(ALL - IPU_PASS_ORDER), 400 * (depth + 1) + 4);
     no_more_than_before();
 }
-END_TEST
 
 /* ResNets: two convolutions and a way around them, as often as asked. */
 static ipu_tensor residual(ipu_tensor x, int n, ipu_tensor *weights)
@@ -322,14 +319,13 @@ static void resnet(int blocks, bool calls)
     MUST(ipu_output(d.graph, "loss", loss));
 }
 
-START_TEST(training_needs_no_more)
+LOOP_TEST(training_needs_no_more, 0, 10)
 {
     static const int blocks[] = {1, 2, 3, 8, 20};
 
     resnet(blocks[_i / 2], _i % 2);
     no_more_than_before();
 }
-END_TEST
 
 /* -------------------------------------------------------- what stays as it is
  */
@@ -344,7 +340,7 @@ static char *program(void)
     return text;
 }
 
-START_TEST(the_same_graph_is_the_same_program)
+LOOP_TEST(the_same_graph_is_the_same_program, 0, 2)
 {
     char *texts[2];
 
@@ -357,7 +353,6 @@ START_TEST(the_same_graph_is_the_same_program)
     free(texts[0]);
     free(texts[1]);
 }
-END_TEST
 
 /* The numbers of the steps that are calls, and what they give. */
 static void note_calls(uint32_t without, char *notes, size_t size)
@@ -378,7 +373,7 @@ static void note_calls(uint32_t without, char *notes, size_t size)
     ck_assert_uint_gt(used, 0);
 }
 
-START_TEST(calls_come_as_early_as_before)
+TEST(calls_come_as_early_as_before)
 {
     char notes[2][2048], name[8];
     ipu_tensor x = row("x", 40);
@@ -395,7 +390,6 @@ START_TEST(calls_come_as_early_as_before)
     ck_assert_str_eq(notes[0], notes[1]);
     ck_assert_int_lt(peak(0), peak(IPU_PASS_ORDER));
 }
-END_TEST
 
 enum { VARIABLES = 4, ROW = 32, OPS = 40, TENSORS = VARIABLES + OPS };
 
@@ -458,7 +452,7 @@ static void run_rows(uint32_t without, float results[VARIABLES + 1][ROW])
     ipu_engine_free(engine);
 }
 
-START_TEST(results_are_the_same_bits)
+LOOP_TEST(results_are_the_same_bits, 0, 5)
 {
     static const uint32_t ways[] = {0, IPU_PASS_FUSE, ALL - IPU_PASS_ORDER};
     float expected[VARIABLES + 1][ROW], results[VARIABLES + 1][ROW];
@@ -479,43 +473,6 @@ START_TEST(results_are_the_same_bits)
     }
     ck_assert_int_gt(other, 0); /* or all were as before */
 }
-END_TEST
 
-static TCase *tcase_small(void)
-{
-    TCase *tcase = tcase_create("small");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_set_timeout(tcase, 120);
-    tcase_add_loop_test(tcase, small_graphs_need_no_more_than_the_best_order, 0,
-                        5);
-    return tcase;
-}
-
-static TCase *tcase_known(void)
-{
-    TCase *tcase = tcase_create("known");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_set_timeout(tcase, 120);
-    tcase_add_test(tcase, of_diamonds_one_side_comes_first);
-    /* Depths up to 8, or 10. */
-    tcase_add_loop_test(tcase, trees_are_walked_in_depth, 0,
-                        getenv("HVD_TEST_FULL") ? 20 : 16);
-    tcase_add_loop_test(tcase, training_needs_no_more, 0, 10);
-    return tcase;
-}
-
-static TCase *tcase_same(void)
-{
-    TCase *tcase = tcase_create("same");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_set_timeout(tcase, 120);
-    tcase_add_loop_test(tcase, the_same_graph_is_the_same_program, 0, 2);
-    tcase_add_test(tcase, calls_come_as_early_as_before);
-    tcase_add_loop_test(tcase, results_are_the_same_bits, 0, 5);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_compile_order", tcase_small, tcase_known, tcase_same)
+TEST_MAIN("device_compile_order", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 120)

@@ -2,7 +2,7 @@
 /*
  * Passes leave out steps and memory; results are the same bits without them.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -57,7 +57,7 @@ static ipu_tensor fill(double value)
 
 /* ---------------------------------------------------------------- constants */
 
-START_TEST(what_constants_make_is_a_constant)
+TEST(what_constants_make_is_a_constant)
 {
     const float data[] = {1, 2, 3, 4, 5, 6};
     ipu_tensor c = ipu_constant(d.graph, IPU_FLOAT32, 2, SHAPE(2, 3), data);
@@ -73,10 +73,9 @@ START_TEST(what_constants_make_is_a_constant)
     without = IPU_PASS_FOLD | IPU_PASS_FUSE;
     ck_assert_int_eq(compiled().steps, 4);
 }
-END_TEST
 
 /* A large tensor of one value takes no memory until it is needed. */
-START_TEST(what_is_the_same_everywhere_is_filled)
+TEST(what_is_the_same_everywhere_is_filled)
 {
     ipu_tensor x = ipu_fill(d.graph, IPU_FLOAT32, 2, SHAPE(1000, 1000), 2);
 
@@ -87,10 +86,9 @@ START_TEST(what_is_the_same_everywhere_is_filled)
     ck_assert_int_eq(compiled().always_live_bytes, 0);
     must_have("reshape:4 ()"); /* filled in its place */
 }
-END_TEST
 
 /* Nor is what would be large always. */
-START_TEST(large_constants_are_not_made)
+TEST(large_constants_are_not_made)
 {
     static const float data[100];
     ipu_tensor c = ipu_constant(d.graph, IPU_FLOAT32, 1, SHAPE(100), data);
@@ -100,10 +98,9 @@ START_TEST(large_constants_are_not_made)
     ck_assert_int_eq(compiled().steps, 1);
     ck_assert_int_eq(compiled().always_live_bytes, 400);
 }
-END_TEST
 
 /* An op that fails does so when the program runs. */
-START_TEST(what_fails_is_not_folded)
+TEST(what_fails_is_not_folded)
 {
     const int32_t nine[] = {9};
     ipu_tensor table =
@@ -117,7 +114,6 @@ START_TEST(what_fails_is_not_folded)
         ipu_engine_run(d.engine), IPU_ERR_DATA,
         "gather: number 0 of constant:1 is 9, not one of the 1 of constant:0");
 }
-END_TEST
 
 /* ------------------------------------------------------------------ algebra */
 
@@ -145,7 +141,7 @@ static ipu_tensor unchanged(ipu_tensor x, int which)
 
 enum { UNCHANGED = 10 };
 
-START_TEST(what_changes_nothing_is_dropped)
+LOOP_TEST(what_changes_nothing_is_dropped, 0, UNCHANGED)
 {
     ipu_tensor x = device_floats(&d, "x", 2, SHAPE(3, 4));
 
@@ -154,10 +150,9 @@ START_TEST(what_changes_nothing_is_dropped)
     ck_assert_int_eq(compiled().steps, 1);
     must_have(" (x)");
 }
-END_TEST
 
 /* An op that may change a 0's sign, or rounds differently, stays. */
-START_TEST(what_changes_a_bit_stays)
+LOOP_TEST(what_changes_a_bit_stays, 0, 4)
 {
     ipu_tensor x = row("x", 2);
     float in[] = {-0.0f, 0x1.8p127f}, y[2];
@@ -178,9 +173,8 @@ START_TEST(what_changes_a_bit_stays)
     if (_i == 3)
         ck_assert(isinf(y[1])); /* as 2 x is */
 }
-END_TEST
 
-START_TEST(zero_is_added_to_what_is_never_negative)
+TEST(zero_is_added_to_what_is_never_negative)
 {
     ipu_tensor x = ipu_relu(d.graph, row("x", 8));
 
@@ -188,10 +182,9 @@ START_TEST(zero_is_added_to_what_is_never_negative)
     MUST(ipu_output(d.graph, "y", ipu_relu(d.graph, x)));
     ck_assert_int_eq(compiled().steps, 1);
 }
-END_TEST
 
 /* A value that is rounded to float16 after +0 was added can be -0. */
-START_TEST(zero_is_added_to_what_is_rounded)
+LOOP_TEST(zero_is_added_to_what_is_rounded, 0, 2)
 {
     ipu_tensor x = ipu_input(d.graph, "x", IPU_FLOAT16, 1, SHAPE(2));
     uint16_t least[2] = {0x0001, 0x8001}, y[2];
@@ -205,9 +198,8 @@ START_TEST(zero_is_added_to_what_is_rounded)
     ck_assert_uint_eq(y[0], 0);
     ck_assert_uint_eq(y[1], 0);
 }
-END_TEST
 
-START_TEST(two_become_one)
+LOOP_TEST(two_become_one, 0, 4)
 {
     const int32_t first[] = {2, 0, 1}, second[] = {0, 2, 1};
     ipu_tensor x = device_floats(&d, "x", 3, SHAPE(2, 3, 4)), y = x;
@@ -227,11 +219,10 @@ START_TEST(two_become_one)
     ck_assert_int_eq(compiled().steps, 1);
     must_have(_i == 3 ? "(h)" : "(x)");
 }
-END_TEST
 
 /* An output of a variable shows what it becomes, one of a copy what it was:
  * the copy is not the variable. */
-START_TEST(a_copy_of_a_variable_stays_what_it_was)
+TEST(a_copy_of_a_variable_stays_what_it_was)
 {
     ipu_tensor v = ipu_variable(d.graph, "v", IPU_FLOAT32, 1, SHAPE(1));
     float copy[1], now[1];
@@ -246,12 +237,11 @@ START_TEST(a_copy_of_a_variable_stays_what_it_was)
     ck_assert_float_eq(copy[0], 0);
     ck_assert_float_eq(now[0], 1);
 }
-END_TEST
 
 /* ------------------------------------------------------------------- merging
  */
 
-START_TEST(what_is_computed_twice_is_computed_once)
+TEST(what_is_computed_twice_is_computed_once)
 {
     ipu_tensor x = row("x", 64), step = ipu_counter(d.graph, "step");
     ipu_tensor a = ipu_dropout(d.graph, ipu_exp(d.graph, x), 0.5, 7, step);
@@ -266,9 +256,8 @@ START_TEST(what_is_computed_twice_is_computed_once)
     without |= IPU_PASS_MERGE;
     ck_assert_int_eq(compiled().steps, 6 + 2);
 }
-END_TEST
 
-START_TEST(different_attributes_are_not_merged)
+TEST(different_attributes_are_not_merged)
 {
     ipu_tensor x = row("x", 64);
 
@@ -279,34 +268,13 @@ START_TEST(different_attributes_are_not_merged)
     without = IPU_PASS_FUSE;
     ck_assert_int_eq(compiled().steps, 4);
 }
-END_TEST
-
-static TCase *tcase_nodes(void)
-{
-    TCase *tcase = tcase_create("nodes");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, what_constants_make_is_a_constant);
-    tcase_add_test(tcase, what_is_the_same_everywhere_is_filled);
-    tcase_add_test(tcase, large_constants_are_not_made);
-    tcase_add_test(tcase, what_fails_is_not_folded);
-    tcase_add_loop_test(tcase, what_changes_nothing_is_dropped, 0, UNCHANGED);
-    tcase_add_loop_test(tcase, what_changes_a_bit_stays, 0, 4);
-    tcase_add_test(tcase, zero_is_added_to_what_is_never_negative);
-    tcase_add_loop_test(tcase, zero_is_added_to_what_is_rounded, 0, 2);
-    tcase_add_loop_test(tcase, two_become_one, 0, 4);
-    tcase_add_test(tcase, a_copy_of_a_variable_stays_what_it_was);
-    tcase_add_test(tcase, what_is_computed_twice_is_computed_once);
-    tcase_add_test(tcase, different_attributes_are_not_merged);
-    return tcase;
-}
 
 /* ------------------------------------------------------------------- fusion
  */
 
 /* The ops that follow a convolution take its output while it is in the
  * cache. */
-START_TEST(a_layer_is_one_step)
+TEST(a_layer_is_one_step)
 {
     ipu_tensor x = device_floats(&d, "x", 4, SHAPE(2, 9, 9, 3));
     ipu_tensor k =
@@ -333,10 +301,9 @@ START_TEST(a_layer_is_one_step)
     }
     ck_assert_int_lt(fused, apart);
 }
-END_TEST
 
 /* A value that passes between parts has no memory, and no loads and stores. */
-START_TEST(what_is_in_between_needs_no_memory)
+TEST(what_is_in_between_needs_no_memory)
 {
     enum { COUNT = 100000 };
     ipu_tensor x = row("x", COUNT), y = x;
@@ -352,10 +319,9 @@ START_TEST(what_is_in_between_needs_no_memory)
     without = IPU_PASS_FUSE;
     ck_assert_int_ge(compiled().peak_bytes, 2 * fused);
 }
-END_TEST
 
 /* Moments and variable, each in its place. */
-START_TEST(an_optimiser_is_one_step_in_place)
+TEST(an_optimiser_is_one_step_in_place)
 {
     ipu_tensor w = ipu_variable(d.graph, "w", IPU_FLOAT32, 1, SHAPE(6000));
     ipu_tensor g = row("g", 6000), rate = device_floats(&d, "rate", 0, NULL);
@@ -367,10 +333,9 @@ START_TEST(an_optimiser_is_one_step_in_place)
     must_have(" + assign w (");
     ck_assert_int_lt(compiled().peak_bytes, 4 * 6000 * 4 + 32);
 }
-END_TEST
 
 /* A call that shows what is in between parts them. */
-START_TEST(a_host_call_comes_when_it_did)
+TEST(a_host_call_comes_when_it_did)
 {
     ipu_tensor x = row("x", 8), y = ipu_exp(d.graph, ipu_sqrt(d.graph, x));
     const char *call, *rest;
@@ -383,10 +348,9 @@ START_TEST(a_host_call_comes_when_it_did)
     rest = strstr(device_program(&d), "sqrt:2 + tanh:3 (exp:1)");
     ck_assert(call && rest && call < rest);
 }
-END_TEST
 
 /* A column is not the end of a row: its op stays by itself. */
-START_TEST(other_broadcasts_stay_apart)
+TEST(other_broadcasts_stay_apart)
 {
     ipu_tensor x = device_floats(&d, "x", 2, SHAPE(8, 8));
     ipu_tensor column = device_floats(&d, "c", 2, SHAPE(8, 1));
@@ -395,7 +359,6 @@ START_TEST(other_broadcasts_stay_apart)
     MUST(ipu_output(d.graph, "y", x));
     ck_assert_int_eq(compiled().steps, 2);
 }
-END_TEST
 
 /* ------------------------------------------------------- the same bits, odd
  * shapes */
@@ -482,7 +445,7 @@ static bool learns(const struct fed *fed)
 
 /* Rows of an odd length, more than a block, halves, dropout, random numbers,
  * a gradient and its optimiser: without and with each set of passes. */
-START_TEST(passes_change_no_bit)
+LOOP_TEST(passes_change_no_bit, 0, 2 * (ALL + 1))
 {
     static struct fed plain, other;
 
@@ -491,7 +454,6 @@ START_TEST(passes_change_no_bit)
     run_chain((uint32_t)_i / 2, _i % 2 ? "1" : "0", &other);
     ck_assert_mem_eq(&plain, &other, sizeof plain);
 }
-END_TEST
 
 /* A whole product or convolution as the head. */
 static ipu_tensor head(ipu_graph *g, int which, ipu_tensor x, ipu_tensor w)
@@ -508,7 +470,7 @@ static ipu_tensor head(ipu_graph *g, int which, ipu_tensor x, ipu_tensor w)
                       &grouped);
 }
 
-START_TEST(heads_change_no_bit)
+LOOP_TEST(heads_change_no_bit, 0, 3)
 {
     static float in[4 * 20 * 60], weights[1200], out[2][4 * 20 * 60];
 
@@ -542,21 +504,5 @@ START_TEST(heads_change_no_bit)
     ck_assert_mem_eq(out[0], out[1], sizeof out[0]);
     ck_assert(out[0][5] != 0);
 }
-END_TEST
 
-static TCase *tcase_fusion(void)
-{
-    TCase *tcase = tcase_create("fusion");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, a_layer_is_one_step);
-    tcase_add_test(tcase, what_is_in_between_needs_no_memory);
-    tcase_add_test(tcase, an_optimiser_is_one_step_in_place);
-    tcase_add_test(tcase, a_host_call_comes_when_it_did);
-    tcase_add_test(tcase, other_broadcasts_stay_apart);
-    tcase_add_loop_test(tcase, passes_change_no_bit, 0, 2 * (ALL + 1));
-    tcase_add_loop_test(tcase, heads_change_no_bit, 0, 3);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_compile_passes", tcase_nodes, tcase_fusion)
+TEST_MAIN("device_compile_passes", .set_up = set_up, .tear_down = tear_down)

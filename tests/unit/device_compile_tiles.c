@@ -3,7 +3,7 @@
  * Tensors lie on the tiles that the compiler or the program chooses; steps move
  * them where they are needed, which takes memory and cycles.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ static ipu_tensor row(const char *name, int64_t count)
 /* ----------------------------------------------------------------- exchange */
 
 /* Whatever lies between their births. */
-START_TEST(what_is_used_together_lies_together)
+TEST(what_is_used_together_lies_together)
 {
     ipu_tensor x, y, w;
 
@@ -66,11 +66,10 @@ START_TEST(what_is_used_together_lies_together)
     ck_assert_int_eq(device_step(&d, 0).exchange_bytes, 0);
     ck_assert_int_eq(device_step(&d, 0).exchange_cycles, 0);
 }
-END_TEST
 
 /* x lies on one half of the chip, y on the other: each tile of y receives its
  * part of x. */
-START_TEST(what_lies_elsewhere_is_received)
+TEST(what_lies_elsewhere_is_received)
 {
     ipu_tensor x = row("x", COUNT), y = ipu_exp(d.graph, x);
     int64_t words;
@@ -89,9 +88,8 @@ START_TEST(what_lies_elsewhere_is_received)
     ck_assert_int_eq(tile(TILES - 1).not_always_live_bytes, 2 * words * 4);
     ck_assert_int_gt(tile(0).exchange_code_bytes, 0);
 }
-END_TEST
 
-START_TEST(only_what_is_missing_is_received)
+TEST(only_what_is_missing_is_received)
 {
     ipu_tensor x = row("x", COUNT), y = ipu_exp(d.graph, x);
 
@@ -104,10 +102,9 @@ START_TEST(only_what_is_missing_is_received)
     ck_assert_int_eq(tile(0).exchange_bytes, EACH * 4);
     ck_assert_int_eq(tile(1).exchange_bytes, 2 * EACH * 4);
 }
-END_TEST
 
 /* 16 rows of 128: each tile has a quarter of one. */
-START_TEST(of_rows_a_tile_receives_its_part)
+TEST(of_rows_a_tile_receives_its_part)
 {
     ipu_tensor x = device_floats(&d, "x", 2, SHAPE(16, 128));
     ipu_tensor b = row("b", 128);
@@ -119,10 +116,9 @@ START_TEST(of_rows_a_tile_receives_its_part)
     ck_assert_int_eq(tile(0).exchange_bytes, 0);
     ck_assert_int_eq(tile(63).exchange_bytes, EACH * 4);
 }
-END_TEST
 
 /* A scalar is one value for each tile, but where it is. */
-START_TEST(scalars_are_received)
+TEST(scalars_are_received)
 {
     ipu_tensor s = device_floats(&d, "s", 0, NULL);
 
@@ -133,9 +129,8 @@ START_TEST(scalars_are_received)
     ck_assert_int_eq(tile(5).exchange_bytes, 0);
     ck_assert_int_eq(tile(6).exchange_bytes, 4);
 }
-END_TEST
 
-START_TEST(memory_is_told_by_kind)
+TEST(memory_is_told_by_kind)
 {
     const float three[] = {3, 4};
     ipu_tensor x = device_floats(&d, "x", 2, SHAPE(256, 512)), w, c;
@@ -157,28 +152,13 @@ START_TEST(memory_is_told_by_kind)
                      t.not_always_live_bytes);
     ck_assert_int_lt(t.exchange_code_bytes + t.state_bytes, t.code_bytes);
 }
-END_TEST
-
-static TCase *tcase_exchange(void)
-{
-    TCase *tcase = tcase_create("exchange");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, what_is_used_together_lies_together);
-    tcase_add_test(tcase, what_lies_elsewhere_is_received);
-    tcase_add_test(tcase, only_what_is_missing_is_received);
-    tcase_add_test(tcase, of_rows_a_tile_receives_its_part);
-    tcase_add_test(tcase, scalars_are_received);
-    tcase_add_test(tcase, memory_is_told_by_kind);
-    return tcase;
-}
 
 /* ------------------------------------------------------------------- mapping
  */
 
 /* All on few tiles: they fill up, the others are empty, and results are the
  * same. */
-START_TEST(a_mapped_tensor_lies_where_it_shall)
+TEST(a_mapped_tensor_lies_where_it_shall)
 {
     ipu_tensor v = ipu_variable(d.graph, "v", IPU_FLOAT32, 1, SHAPE(COUNT));
     float in[COUNT], y[COUNT];
@@ -204,11 +184,10 @@ START_TEST(a_mapped_tensor_lies_where_it_shall)
     for (int i = 0; i < COUNT; i++)
         ck_assert_float_eq(y[i], fmaxf(in[i], 0));
 }
-END_TEST
 
 /* A mapped tensor is not computed in another's memory, and always has memory,
  * even between two ops of a step. */
-START_TEST(a_mapped_tensor_has_memory)
+TEST(a_mapped_tensor_has_memory)
 {
     ipu_tensor x = row("x", COUNT), y = ipu_exp(d.graph, x);
     int64_t peak;
@@ -220,9 +199,8 @@ START_TEST(a_mapped_tensor_has_memory)
     ck_assert_int_gt(compiled().peak_bytes, peak);
     ck_assert_int_ge(tile(3).tensor_bytes, COUNT * 4 / 8);
 }
-END_TEST
 
-START_TEST(maps_that_cannot_be_are_refused)
+LOOP_TEST(maps_that_cannot_be_are_refused, 0, 5)
 {
     ipu_tensor x = row("x", COUNT);
     const char *words = "";
@@ -256,17 +234,5 @@ START_TEST(maps_that_cannot_be_are_refused)
     MUST_FAIL(ipu_map(NULL, x, 0, 4), IPU_ERR_ARGUMENT,
               "map: the graph is NULL");
 }
-END_TEST
 
-static TCase *tcase_mapping(void)
-{
-    TCase *tcase = tcase_create("mapping");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, a_mapped_tensor_lies_where_it_shall);
-    tcase_add_test(tcase, a_mapped_tensor_has_memory);
-    tcase_add_loop_test(tcase, maps_that_cannot_be_are_refused, 0, 5);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_compile_tiles", tcase_exchange, tcase_mapping)
+TEST_MAIN("device_compile_tiles", .set_up = set_up, .tear_down = tear_down)
