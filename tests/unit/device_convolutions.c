@@ -3,7 +3,7 @@
  * Convolutions with all options, and average pooling: values against their
  * definitions in double, derivatives against differences, and what is refused.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <stdbool.h>
 
@@ -74,7 +74,7 @@ static double convolved(int c, int64_t image, int64_t row, int64_t column,
     return sum;
 }
 
-START_TEST(convolutions_follow_their_definition)
+LOOP_TEST(convolutions_follow_their_definition, 0, CONVS)
 {
     ipu_tensor in =
         input(4, SHAPE(convs[_i].n, convs[_i].h, convs[_i].w, convs[_i].ci));
@@ -101,9 +101,8 @@ START_TEST(convolutions_follow_their_definition)
     MUST(ipu_engine_run(d.engine));
     check_values(count, 1e-5);
 }
-END_TEST
 
-START_TEST(derivatives_of_convolutions)
+LOOP_TEST(derivatives_of_convolutions, 0, CONVS)
 {
     ipu_tensor in =
         variable(4, SHAPE(convs[_i].n, convs[_i].h, convs[_i].w, convs[_i].ci));
@@ -113,9 +112,8 @@ START_TEST(derivatives_of_convolutions)
         variable(4, SHAPE(convs[_i].kh, convs[_i].kw,
                           convs[_i].ci / convs[_i].groups, convs[_i].co))));
 }
-END_TEST
 
-START_TEST(convolutions_refuse)
+LOOP_TEST(convolutions_refuse, 0, 7)
 {
     ipu_tensor in = input(4, SHAPE(1, 5, 5, 4));
     ipu_tensor k = device_floats(&d, "k", 4, SHAPE(3, 3, 2, 6));
@@ -147,7 +145,6 @@ START_TEST(convolutions_refuse)
     refused(ipu_conv2d(d.graph, in, k, &o),
             _i < 4 ? IPU_ERR_ARGUMENT : IPU_ERR_SHAPE, words[_i]);
 }
-END_TEST
 
 static int convolve_within(ipu_graph *graph, void *context, int32_t ninputs,
                            const ipu_tensor *inputs, int32_t noutputs,
@@ -167,7 +164,7 @@ static int convolve_within(ipu_graph *graph, void *context, int32_t ninputs,
 }
 
 /* Each brings its kernel into the body, whose tensors move now and then. */
-START_TEST(convolutions_in_loops)
+TEST(convolutions_in_loops)
 {
     const float one[9] = {0, 0, 0, 0, 1, 0, 0, 0, 0};
     ipu_tensor in = input(4, SHAPE(1, 3, 3, 1)), out, kernels[40];
@@ -192,10 +189,9 @@ START_TEST(convolutions_in_loops)
     for (int i = 0; i < 9; i++)
         ck_assert_float_eq(y[i], x[i]);
 }
-END_TEST
 
 /* The input has no channels, and so no bytes. */
-START_TEST(endless_kernels_are_refused)
+TEST(endless_kernels_are_refused)
 {
     ipu_tensor in = input(4, SHAPE(1, 5, 5, 0));
     ipu_tensor k = device_floats(&d, "k", 4, SHAPE(INT64_C(1) << 40, 1, 0, 1));
@@ -205,9 +201,8 @@ START_TEST(endless_kernels_are_refused)
     refused(ipu_conv2d(d.graph, in, k, &o), IPU_ERR_SHAPE,
             "at most 2147483647");
 }
-END_TEST
 
-START_TEST(average_pooling_is_the_mean_of_windows)
+LOOP_TEST(average_pooling_is_the_mean_of_windows, 0, 4)
 {
     const int64_t sizes[][4] = {
         {5, 7, 3, 2}, {4, 4, 17, 2}, {6, 7, 1, 3}, {3, 2, 2, 1}};
@@ -231,16 +226,14 @@ START_TEST(average_pooling_is_the_mean_of_windows)
     compute(ipu_avg_pool2d(d.graph, in, (int32_t)s), 2 * h * w * c);
     check_values(2 * ho * wo * c, 1e-6);
 }
-END_TEST
 
-START_TEST(derivatives_of_average_pooling)
+LOOP_TEST(derivatives_of_average_pooling, 0, 2)
 {
     check_gradients(
         ipu_avg_pool2d(d.graph, variable(4, SHAPE(2, 5, 7, 3)), 2 + _i));
 }
-END_TEST
 
-START_TEST(average_pooling_refuses)
+LOOP_TEST(average_pooling_refuses, 0, 3)
 {
     if (_i == 0)
         refused(ipu_avg_pool2d(d.graph, input(4, SHAPE(1, 3, 3, 1)), 4),
@@ -252,22 +245,5 @@ START_TEST(average_pooling_refuses)
         refused(ipu_avg_pool2d(d.graph, input(2, SHAPE(3, 3)), 1),
                 IPU_ERR_SHAPE, "avg_pool2d: x is float32 [3,3], it must be");
 }
-END_TEST
 
-static TCase *tcase_images(void)
-{
-    TCase *tcase = tcase_create("images");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, convolutions_follow_their_definition, 0, CONVS);
-    tcase_add_loop_test(tcase, derivatives_of_convolutions, 0, CONVS);
-    tcase_add_loop_test(tcase, convolutions_refuse, 0, 7);
-    tcase_add_test(tcase, convolutions_in_loops);
-    tcase_add_test(tcase, endless_kernels_are_refused);
-    tcase_add_loop_test(tcase, average_pooling_is_the_mean_of_windows, 0, 4);
-    tcase_add_loop_test(tcase, derivatives_of_average_pooling, 0, 2);
-    tcase_add_loop_test(tcase, average_pooling_refuses, 0, 3);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_convolutions", tcase_images)
+TEST_MAIN("device_convolutions", .set_up = set_up, .tear_down = tear_down)

@@ -3,7 +3,7 @@
  * The first failure of building a graph stays, names its place in the program,
  * and is one line.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static ipu_tensor floats(const char *name, int32_t ndim, const int64_t *shape)
     return device_floats(&d, name, ndim, shape);
 }
 
-START_TEST(the_first_failure_is_the_one_reported)
+TEST(the_first_failure_is_the_one_reported)
 {
     ipu_tensor x = floats("x", 2, SHAPE(2, 3));
     ipu_tensor bad = ipu_matmul(d.graph, x, x);
@@ -45,9 +45,8 @@ START_TEST(the_first_failure_is_the_one_reported)
     MUST_FAIL(ipu_gradients(d.graph, bad, 1, &x, &x), IPU_ERR_SHAPE, "matmul");
     device_refused(&d, bad, IPU_ERR_SHAPE, "matmul");
 }
-END_TEST
 
-START_TEST(failures_name_the_line_of_the_program)
+TEST(failures_name_the_line_of_the_program)
 {
     ipu_tensor x = floats("x", 2, SHAPE(2, 3));
     char words[128];
@@ -58,9 +57,8 @@ START_TEST(failures_name_the_line_of_the_program)
              line);
     device_refused(&d, (ipu_tensor){-1}, IPU_ERR_SHAPE, words);
 }
-END_TEST
 
-START_TEST(who_wraps_ops_says_where_they_are_asked_for)
+TEST(who_wraps_ops_says_where_they_are_asked_for)
 {
     ipu_graph *g = d.graph;
     ipu_tensor x = ipu_input(g, "x", IPU_FLOAT32, 2, SHAPE(2, 3));
@@ -72,10 +70,9 @@ START_TEST(who_wraps_ops_says_where_they_are_asked_for)
               "model.py:77: matmul");
     ck_assert_ptr_null(ipu_at(NULL, "model.py", 77));
 }
-END_TEST
 
 /* The derivative comes from the line of the op that has none. */
-START_TEST(derivatives_come_from_the_lines_of_their_ops)
+TEST(derivatives_come_from_the_lines_of_their_ops)
 {
     ipu_graph *g = d.graph;
     ipu_tensor x = ipu_input(g, "x", IPU_FLOAT32, 2, SHAPE(2, 3)), y, dx, ddx;
@@ -88,16 +85,14 @@ START_TEST(derivatives_come_from_the_lines_of_their_ops)
     MUST_FAIL(ipu_compile(g, NULL, &executable), IPU_ERR_ARGUMENT,
               "layer.c:5: tanh_grad");
 }
-END_TEST
 
-START_TEST(an_invalid_tensor_is_a_failure_by_itself)
+TEST(an_invalid_tensor_is_a_failure_by_itself)
 {
     device_refused(&d, ipu_relu(d.graph, (ipu_tensor){-1}), IPU_ERR_ARGUMENT,
                    "relu: input 0");
 }
-END_TEST
 
-START_TEST(tensors_of_other_graphs_are_noticed)
+TEST(tensors_of_other_graphs_are_noticed)
 {
     struct device other = device_new();
     ipu_tensor theirs = device_floats(&other, "x", 1, SHAPE(2));
@@ -107,9 +102,8 @@ START_TEST(tensors_of_other_graphs_are_noticed)
                    "another graph");
     device_free(&other);
 }
-END_TEST
 
-START_TEST(a_null_graph_is_refused_everywhere)
+TEST(a_null_graph_is_refused_everywhere)
 {
     ipu_tensor x = {0};
 
@@ -135,17 +129,15 @@ START_TEST(a_null_graph_is_refused_everywhere)
               "the place for a graph is NULL");
     ipu_graph_free(NULL);
 }
-END_TEST
 
-START_TEST(a_message_is_one_line)
+TEST(a_message_is_one_line)
 {
     device_refused(&d, floats("two\nlines\x1b[2J", 9, nine), IPU_ERR_SHAPE,
                    "two?lines?[");
 }
-END_TEST
 
 /* Longer than any message can be: cut, not overrun. */
-START_TEST(a_long_name_is_cut)
+TEST(a_long_name_is_cut)
 {
     char name[5000];
 
@@ -156,7 +148,6 @@ START_TEST(a_long_name_is_cut)
               "nnnnn");
     ck_assert_uint_lt(strlen(ipu_last_error()), 2000);
 }
-END_TEST
 
 static void *fail_elsewhere(void *message)
 {
@@ -165,7 +156,7 @@ static void *fail_elsewhere(void *message)
     return NULL;
 }
 
-START_TEST(the_last_error_is_the_threads_own)
+TEST(the_last_error_is_the_threads_own)
 {
     char theirs[2000] = "";
     pthread_t thread;
@@ -176,9 +167,8 @@ START_TEST(the_last_error_is_the_threads_own)
     ck_assert_ptr_nonnull(strstr(theirs, "NULL"));
     ck_assert_ptr_nonnull(strstr(ipu_last_error(), "0 threads"));
 }
-END_TEST
 
-START_TEST(every_status_has_a_text)
+TEST(every_status_has_a_text)
 {
     for (int i = IPU_OK; i >= IPU_ERR_DATA; i--)
         for (int k = IPU_OK; k > i; k--)
@@ -186,10 +176,9 @@ START_TEST(every_status_has_a_text)
     ck_assert_str_eq(ipu_strerror(-1000), "unknown status");
     ck_assert_str_eq(ipu_strerror(5), ipu_strerror(IPU_OK));
 }
-END_TEST
 
 /* Tensors are added until a handle cannot hold the number: 600 MB of them. */
-START_TEST(there_can_be_too_many_tensors)
+TEST(there_can_be_too_many_tensors)
 {
     ipu_tensor x = floats("x", 0, NULL);
     char words[128];
@@ -201,27 +190,6 @@ START_TEST(there_can_be_too_many_tensors)
              __FILE__, line);
     device_refused(&d, x, IPU_ERR_ARGUMENT, words);
 }
-END_TEST
 
-static TCase *tcase_failures(void)
-{
-    TCase *tcase = tcase_create("failures");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, the_first_failure_is_the_one_reported);
-    tcase_add_test(tcase, failures_name_the_line_of_the_program);
-    tcase_add_test(tcase, who_wraps_ops_says_where_they_are_asked_for);
-    tcase_add_test(tcase, derivatives_come_from_the_lines_of_their_ops);
-    tcase_add_test(tcase, an_invalid_tensor_is_a_failure_by_itself);
-    tcase_add_test(tcase, tensors_of_other_graphs_are_noticed);
-    tcase_add_test(tcase, a_null_graph_is_refused_everywhere);
-    tcase_add_test(tcase, a_message_is_one_line);
-    tcase_add_test(tcase, a_long_name_is_cut);
-    tcase_add_test(tcase, the_last_error_is_the_threads_own);
-    tcase_add_test(tcase, every_status_has_a_text);
-    tcase_add_test(tcase, there_can_be_too_many_tensors);
-    tcase_set_timeout(tcase, 60);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_failures", tcase_failures)
+TEST_MAIN("device_failures", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 60)

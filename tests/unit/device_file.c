@@ -5,7 +5,7 @@
  * complete.
  */
 #include "device_file.h"
-#include "check_main.h"
+#include "suite.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -97,7 +97,7 @@ static ipu_graph *build(void)
     return g;
 }
 
-START_TEST(a_loaded_graph_computes_the_same)
+TEST(a_loaded_graph_computes_the_same)
 {
     ipu_graph *g = build(), *loaded = NULL;
     ipu_executable *a = NULL, *b = NULL;
@@ -112,11 +112,10 @@ START_TEST(a_loaded_graph_computes_the_same)
     ipu_graph_free(g);
     ipu_graph_free(loaded);
 }
-END_TEST
 
 /* A loaded graph still knows which derivative is of which tensor, which
  * remedies need, and where the program wants its tensors. */
-START_TEST(a_loaded_graph_can_be_changed_as_well)
+TEST(a_loaded_graph_can_be_changed_as_well)
 {
     const ipu_compile_options options = {.size = sizeof options};
     ipu_graph *g = build(), *loaded = NULL;
@@ -137,9 +136,8 @@ START_TEST(a_loaded_graph_can_be_changed_as_well)
     ipu_graph_free(g);
     ipu_graph_free(loaded);
 }
-END_TEST
 
-START_TEST(a_loaded_executable_computes_the_same)
+TEST(a_loaded_executable_computes_the_same)
 {
     ipu_graph *g = build();
     ipu_executable *a = NULL, *b = NULL;
@@ -152,7 +150,6 @@ START_TEST(a_loaded_executable_computes_the_same)
     ipu_executable_free(a);
     ipu_executable_free(b);
 }
-END_TEST
 
 static void check_infos(const ipu_executable *a, const ipu_executable *b)
 {
@@ -193,7 +190,7 @@ static void check_infos(const ipu_executable *a, const ipu_executable *b)
     }
 }
 
-START_TEST(a_loaded_executable_knows_its_cost)
+TEST(a_loaded_executable_knows_its_cost)
 {
     ipu_graph *g = build();
     ipu_executable *a = NULL, *b = NULL;
@@ -206,11 +203,10 @@ START_TEST(a_loaded_executable_knows_its_cost)
     ipu_executable_free(b);
     ipu_graph_free(g);
 }
-END_TEST
 
 /* ----------------------------------------------------------------- bytes */
 
-START_TEST(the_same_graph_gives_the_same_file)
+TEST(the_same_graph_gives_the_same_file)
 {
     ipu_graph *loaded = NULL;
     ipu_executable *a[3] = {NULL};
@@ -241,9 +237,8 @@ START_TEST(the_same_graph_gives_the_same_file)
         ipu_executable_free(a[i]);
     ipu_graph_free(loaded);
 }
-END_TEST
 
-START_TEST(an_empty_graph_is_one)
+TEST(an_empty_graph_is_one)
 {
     struct device e = device_new();
     ipu_graph *loaded = NULL;
@@ -259,11 +254,10 @@ START_TEST(an_empty_graph_is_one)
     ipu_graph_free(loaded);
     device_free(&e);
 }
-END_TEST
 
 /* ------------------------------------------------------------ loaded graphs */
 
-START_TEST(tensors_of_a_loaded_graph_are_found)
+TEST(tensors_of_a_loaded_graph_are_found)
 {
     ipu_graph *g = build(), *loaded = NULL;
     ipu_tensor loss, kernel, gradient;
@@ -294,9 +288,8 @@ START_TEST(tensors_of_a_loaded_graph_are_found)
     ipu_graph_free(g);
     ipu_graph_free(loaded);
 }
-END_TEST
 
-START_TEST(what_was_found_has_the_name_that_was_given)
+TEST(what_was_found_has_the_name_that_was_given)
 {
     struct device e = device_new();
     ipu_tensor x, y, found;
@@ -313,11 +306,10 @@ START_TEST(what_was_found_has_the_name_that_was_given)
     ck_assert_int_eq(found.id, y.id);
     device_free(&e);
 }
-END_TEST
 
 /* A failure in a loaded graph still names the place where the graph was
  * built. */
-START_TEST(sources_are_kept)
+TEST(sources_are_kept)
 {
     struct device e = device_new();
     ipu_graph *loaded = NULL;
@@ -335,9 +327,8 @@ START_TEST(sources_are_kept)
     MUST_FAIL(ipu_compile(loaded, &small, &x), IPU_ERR_FULL, "(users.c:123)");
     ipu_graph_free(loaded);
 }
-END_TEST
 
-START_TEST(a_host_call_needs_a_function)
+TEST(a_host_call_needs_a_function)
 {
     ipu_graph *g = build(), *loaded = NULL;
     ipu_executable *x = NULL;
@@ -366,7 +357,6 @@ START_TEST(a_host_call_needs_a_function)
     ipu_graph_free(g);
     ipu_graph_free(loaded);
 }
-END_TEST
 
 static int give(void *context, const char *name, void *data, int64_t count)
 {
@@ -377,7 +367,7 @@ static int give(void *context, const char *name, void *data, int64_t count)
 }
 
 /* A tensor that the host gives needs a function, too. */
-START_TEST(a_host_receive_needs_a_function)
+TEST(a_host_receive_needs_a_function)
 {
     struct device e = device_new();
     ipu_tensor v = ipu_variable(e.graph, "v", IPU_FLOAT32, 1, SHAPE(2));
@@ -405,11 +395,10 @@ START_TEST(a_host_receive_needs_a_function)
     MUST(ipu_engine_run(e.engine));
     device_free(&e);
 }
-END_TEST
 
 /* ------------------------------------------------------------------ refused */
 
-START_TEST(a_graph_with_a_failure_is_not_saved)
+TEST(a_graph_with_a_failure_is_not_saved)
 {
     struct device e = device_new();
     struct stat info;
@@ -420,9 +409,8 @@ START_TEST(a_graph_with_a_failure_is_not_saved)
     ck_assert_int_ne(stat(in_folder("graph"), &info), 0);
     device_free(&e);
 }
-END_TEST
 
-START_TEST(what_is_missing_is_named)
+TEST(what_is_missing_is_named)
 {
     ipu_graph *g = NULL;
     ipu_executable *x = NULL;
@@ -449,10 +437,9 @@ START_TEST(what_is_missing_is_named)
     MUST_FAIL(ipu_graph_save(g, folder), IPU_ERR_DATA, "Is a directory");
     ipu_graph_free(g);
 }
-END_TEST
 
 /* Nothing but the files that were asked for; a link stays one. */
-START_TEST(a_file_replaces_what_was_there)
+TEST(a_file_replaces_what_was_there)
 {
     struct device e = device_new();
     ipu_graph *loaded = NULL;
@@ -473,13 +460,12 @@ START_TEST(a_file_replaces_what_was_there)
     ipu_graph_free(loaded);
     device_free(&e);
 }
-END_TEST
 
 /* -------------------------------------------------------------------- lists */
 
 /* The checksum of these nine bytes is published. Computed in parts, and from
  * any address, it is the same. */
-START_TEST(the_checksum_is_the_usual_one)
+TEST(the_checksum_is_the_usual_one)
 {
     char text[64] = "...123456789";
 
@@ -491,16 +477,14 @@ START_TEST(the_checksum_is_the_usual_one)
             ipu__crc64(ipu__crc64(0, text + 3, i), text + 3 + i, 9 - i),
             UINT64_C(0x995dc9bbdf1939fa));
 }
-END_TEST
 
-START_TEST(ops_are_found_by_their_names)
+TEST(ops_are_found_by_their_names)
 {
     for (int i = 0; ipu__op_at(i); i++)
         ck_assert_ptr_eq(ipu__op_find(ipu__op_at(i)->name), ipu__op_at(i));
     ck_assert_ptr_null(ipu__op_find("nothing"));
     ck_assert_ptr_null(ipu__op_at(-1));
 }
-END_TEST
 
 /* Members rise in number, and none lies upon another. */
 static void check_layout(const struct ipu__layout *layout, size_t bytes)
@@ -520,7 +504,7 @@ static void check_layout(const struct ipu__layout *layout, size_t bytes)
     }
 }
 
-START_TEST(every_member_is_kept)
+TEST(every_member_is_kept)
 {
     check_layout(&ipu__tensor_layout, 152);
     check_layout(&ipu__node_layout, 416);
@@ -546,55 +530,5 @@ START_TEST(every_member_is_kept)
     ck_assert_uint_eq(sizeof(struct ipu__loop_code), 104);
     ck_assert_uint_eq(sizeof(struct ipu__feed_code), 48);
 }
-END_TEST
 
-static TCase *tcase_same(void)
-{
-    TCase *tcase = tcase_create("same");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, a_loaded_graph_computes_the_same);
-    tcase_add_test(tcase, a_loaded_graph_can_be_changed_as_well);
-    tcase_add_test(tcase, a_loaded_executable_computes_the_same);
-    tcase_add_test(tcase, a_loaded_executable_knows_its_cost);
-    tcase_add_test(tcase, the_same_graph_gives_the_same_file);
-    tcase_add_test(tcase, an_empty_graph_is_one);
-    return tcase;
-}
-
-static TCase *tcase_graphs(void)
-{
-    TCase *tcase = tcase_create("graphs");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, tensors_of_a_loaded_graph_are_found);
-    tcase_add_test(tcase, what_was_found_has_the_name_that_was_given);
-    tcase_add_test(tcase, sources_are_kept);
-    tcase_add_test(tcase, a_host_call_needs_a_function);
-    tcase_add_test(tcase, a_host_receive_needs_a_function);
-    return tcase;
-}
-
-static TCase *tcase_refused(void)
-{
-    TCase *tcase = tcase_create("refused");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, a_graph_with_a_failure_is_not_saved);
-    tcase_add_test(tcase, what_is_missing_is_named);
-    tcase_add_test(tcase, a_file_replaces_what_was_there);
-    return tcase;
-}
-
-static TCase *tcase_lists(void)
-{
-    TCase *tcase = tcase_create("lists");
-
-    tcase_add_test(tcase, the_checksum_is_the_usual_one);
-    tcase_add_test(tcase, ops_are_found_by_their_names);
-    tcase_add_test(tcase, every_member_is_kept);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_file", tcase_same, tcase_graphs, tcase_refused,
-              tcase_lists)
+TEST_MAIN("device_file", .set_up = set_up, .tear_down = tear_down)

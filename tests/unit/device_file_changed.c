@@ -3,7 +3,7 @@
  * A file that becomes shorter while it is read. This program has a read of its
  * own, before the C library's, that can come to the end of a file early.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <sys/syscall.h>
 
@@ -24,7 +24,7 @@ ssize_t read_some(int file, void *data, size_t bytes)
     return syscall(SYS_read, file, data, bytes);
 }
 
-START_TEST(files_that_are_cut_while_they_are_read)
+TEST(files_that_are_cut_while_they_are_read)
 {
     struct device d = device_new();
     const char *path = device_file("");
@@ -44,14 +44,5 @@ START_TEST(files_that_are_cut_while_they_are_read)
     unlink(path);
     device_free(&d);
 }
-END_TEST
 
-static TCase *tcase_changed(void)
-{
-    TCase *t = tcase_create("changed");
-
-    tcase_add_test(t, files_that_are_cut_while_they_are_read);
-    return t;
-}
-
-HVD_TEST_MAIN("device_file_changed", tcase_changed)
+TEST_MAIN("device_file_changed")

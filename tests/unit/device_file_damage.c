@@ -4,8 +4,8 @@
  * is turned, wherever it is cut off, and if it has another version, byte order
  * or kind.
  */
-#include "check_main.h"
 #include "device_file_loops.h"
+#include "suite.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -132,7 +132,7 @@ static void must_refuse(const struct kind *k, const char *path,
 
 /* Every bit of the head is turned, and of each byte behind it one, or all if
  * HVD_TEST_FULL is set. */
-START_TEST(every_bit_counts)
+LOOP_TEST(every_bit_counts, 0, KINDS)
 {
     bool all = getenv("HVD_TEST_FULL") != NULL;
     const struct kind *k = &kinds[_i];
@@ -155,9 +155,8 @@ START_TEST(every_bit_counts)
     MUST(k->load(path));
     free(b.data);
 }
-END_TEST
 
-START_TEST(every_byte_is_needed)
+LOOP_TEST(every_byte_is_needed, 0, KINDS)
 {
     const struct kind *k = &kinds[_i];
     const char *path = in_folder(k->name);
@@ -174,10 +173,9 @@ START_TEST(every_byte_is_needed)
     must_refuse(k, path, "some were added");
     free(b.data);
 }
-END_TEST
 
 /* Contents that end early are refused, even if length and checksum fit them. */
-START_TEST(contents_that_end_early_are_refused)
+LOOP_TEST(contents_that_end_early_are_refused, 0, KINDS)
 {
     const struct kind *k = &kinds[_i];
     const char *path = in_folder(k->name);
@@ -195,14 +193,13 @@ START_TEST(contents_that_end_early_are_refused)
     must_refuse(k, path, "1 bytes too many");
     free(b.data);
 }
-END_TEST
 
 static void put(struct bytes b, size_t at, uint32_t value)
 {
     memcpy(b.data + at, &value, sizeof value);
 }
 
-START_TEST(a_head_says_what_it_is)
+LOOP_TEST(a_head_says_what_it_is, 0, KINDS)
 {
     const struct kind *k = &kinds[_i];
     const char *path = in_folder(k->name);
@@ -239,9 +236,8 @@ START_TEST(a_head_says_what_it_is)
     must_refuse(k, path, "it has 0 bytes");
     free(b.data);
 }
-END_TEST
 
-START_TEST(one_kind_is_not_another)
+TEST(one_kind_is_not_another)
 {
     for (int i = 0; i < KINDS; i++)
         for (int j = 0; j < KINDS; j++) {
@@ -253,10 +249,9 @@ START_TEST(one_kind_is_not_another)
                 must_refuse(&kinds[i], in_folder(kinds[j].name), words);
         }
 }
-END_TEST
 
 /* Lengths and counts that would take all memory, wherever they stand. */
-START_TEST(no_number_is_believed)
+LOOP_TEST(no_number_is_believed, 0, KINDS)
 {
     static const uint32_t numbers[] = {0xffffffff, 0x7fffffff, 0x80000000,
                                        0x00ffffff};
@@ -287,21 +282,6 @@ START_TEST(no_number_is_believed)
     close(file);
     free(b.data);
 }
-END_TEST
 
-static TCase *tcase_damage(void)
-{
-    TCase *tcase = tcase_create("damage");
-
-    tcase_set_timeout(tcase, 300);
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, every_bit_counts, 0, KINDS);
-    tcase_add_loop_test(tcase, every_byte_is_needed, 0, KINDS);
-    tcase_add_loop_test(tcase, contents_that_end_early_are_refused, 0, KINDS);
-    tcase_add_loop_test(tcase, a_head_says_what_it_is, 0, KINDS);
-    tcase_add_loop_test(tcase, no_number_is_believed, 0, KINDS);
-    tcase_add_test(tcase, one_kind_is_not_another);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_file_damage", tcase_damage)
+TEST_MAIN("device_file_damage", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 300)

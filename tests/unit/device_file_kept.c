@@ -3,9 +3,9 @@
  * Files keep replicas, shards and rounding. The depth of loops in them is
  * limited, and files of an older version can be read.
  */
-#include "check_main.h"
 #include "device_file.h"
 #include "feeds.h"
+#include "suite.h"
 
 static void set_up(void)
 {
@@ -26,7 +26,7 @@ static int add_up(ipu_graph *g, void *context, int32_t ninputs,
 }
 
 /* Each replica of a loaded program takes elements in its turn. */
-START_TEST(replicas_run_a_loaded_program)
+TEST(replicas_run_a_loaded_program)
 {
     struct source source = source_of(0, 1);
     ipu_feed_tensor tensors[2];
@@ -74,10 +74,9 @@ START_TEST(replicas_run_a_loaded_program)
         ipu_outfeed_free(outfeed[i]);
     }
 }
-END_TEST
 
 /* A file keeps the chip of each tensor. */
-START_TEST(shards_are_kept)
+TEST(shards_are_kept)
 {
     struct device d = device_new();
     ipu_tensor x = device_floats(&d, "x", 2, SHAPE(4, 4)), w, found;
@@ -110,10 +109,9 @@ START_TEST(shards_are_kept)
     ipu_graph_free(loaded);
     device_free(&d);
 }
-END_TEST
 
 /* Ops that are added after the load are rounded as those before the save. */
-START_TEST(rounding_is_kept)
+TEST(rounding_is_kept)
 {
     struct device d = device_new();
     ipu_graph *graphs[2] = {d.graph, NULL};
@@ -132,7 +130,6 @@ START_TEST(rounding_is_kept)
     ipu_graph_free(graphs[1]);
     device_free(&d);
 }
-END_TEST
 
 /* ----------------------------------------------------------------- refused */
 
@@ -148,7 +145,7 @@ static int save_body(ipu_graph *g, void *context, int32_t ninputs,
     return 0;
 }
 
-START_TEST(a_graph_is_saved_when_its_loops_are_built)
+TEST(a_graph_is_saved_when_its_loops_are_built)
 {
     struct device d = device_new();
     ipu_tensor x = device_floats(&d, "x", 1, SHAPE(2)), y;
@@ -157,7 +154,6 @@ START_TEST(a_graph_is_saved_when_its_loops_are_built)
     MUST(ipu_graph_save(d.graph, in_folder("graph")));
     device_free(&d);
 }
-END_TEST
 
 static int nest(ipu_graph *g, void *context, int32_t ninputs,
                 const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
@@ -171,7 +167,7 @@ static int nest(ipu_graph *g, void *context, int32_t ninputs,
     return 0;
 }
 
-START_TEST(loops_are_nested_up_to_a_depth)
+TEST(loops_are_nested_up_to_a_depth)
 {
     for (int deep = 64; deep <= 65; deep++) {
         struct device d = device_new();
@@ -196,10 +192,9 @@ START_TEST(loops_are_nested_up_to_a_depth)
         device_free(&d);
     }
 }
-END_TEST
 
 /* Version 2 added only the end of the file, which is all 0 here. */
-START_TEST(files_of_version_1_are_read)
+TEST(files_of_version_1_are_read)
 {
     const uint32_t version = 1;
     ipu_executable *x = NULL;
@@ -230,20 +225,5 @@ START_TEST(files_of_version_1_are_read)
     ipu_graph_free(g);
     ipu_executable_free(x);
 }
-END_TEST
 
-static TCase *tcase_kept(void)
-{
-    TCase *t = tcase_create("kept");
-
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, replicas_run_a_loaded_program);
-    tcase_add_test(t, shards_are_kept);
-    tcase_add_test(t, rounding_is_kept);
-    tcase_add_test(t, a_graph_is_saved_when_its_loops_are_built);
-    tcase_add_test(t, loops_are_nested_up_to_a_depth);
-    tcase_add_test(t, files_of_version_1_are_read);
-    return t;
-}
-
-HVD_TEST_MAIN("device_file_kept", tcase_kept)
+TEST_MAIN("device_file_kept", .set_up = set_up, .tear_down = tear_down)

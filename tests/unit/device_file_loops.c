@@ -5,7 +5,7 @@
  * bytes; and what cannot be connected is refused.
  */
 #include "device_file_loops.h"
-#include "check_main.h"
+#include "suite.h"
 
 /* -------------------------------------------------------------------- runs */
 
@@ -126,7 +126,7 @@ static void tear_down_program(void)
     folder_remove();
 }
 
-START_TEST(a_loaded_executable_computes_the_same)
+TEST(a_loaded_executable_computes_the_same)
 {
     struct loops_queues *q = loops_queues_new();
     ipu_executable *x = NULL;
@@ -142,10 +142,9 @@ START_TEST(a_loaded_executable_computes_the_same)
     ipu_executable_free(x);
     loops_queues_free(q);
 }
-END_TEST
 
 /* Queues are connected to the graph, or to what is compiled of it. */
-START_TEST(a_loaded_graph_computes_the_same)
+LOOP_TEST(a_loaded_graph_computes_the_same, 0, 2)
 {
     struct loops_queues *q = loops_queues_new();
     ipu_executable *x = NULL;
@@ -170,9 +169,8 @@ START_TEST(a_loaded_graph_computes_the_same)
     ipu_graph_free(g);
     loops_queues_free(q);
 }
-END_TEST
 
-START_TEST(a_loaded_executable_knows_its_cost)
+TEST(a_loaded_executable_knows_its_cost)
 {
     ipu_memory_info first = {.size = sizeof first}, second = first;
     ipu_program_cycles c = {.size = sizeof c}, d = c;
@@ -195,11 +193,10 @@ START_TEST(a_loaded_executable_knows_its_cost)
     ck_assert_mem_eq(&c, &d, sizeof c);
     ipu_executable_free(x);
 }
-END_TEST
 
 /* If ops are added to the loaded graph, it stays equal to the built one with
  * the same ops. */
-START_TEST(a_loaded_graph_is_built_on)
+TEST(a_loaded_graph_is_built_on)
 {
     ipu_graph *graphs[2] = {built, NULL};
     ipu_executable *x[2] = {NULL};
@@ -219,7 +216,6 @@ START_TEST(a_loaded_graph_is_built_on)
     files_equal(in_folder("x0"), in_folder("x1"));
     ipu_graph_free(graphs[1]);
 }
-END_TEST
 
 /* -------------------------------------------------------------- connecting */
 
@@ -235,7 +231,7 @@ static int count_queues(const ipu_executable *x, int32_t connected)
     return n;
 }
 
-START_TEST(a_program_says_which_queues_it_has)
+TEST(a_program_says_which_queues_it_has)
 {
     ipu_queue_info info = {.size = sizeof info};
     ipu_executable *x = NULL;
@@ -275,9 +271,8 @@ START_TEST(a_program_says_which_queues_it_has)
     ipu_executable_free(x);
     ipu_graph_free(g);
 }
-END_TEST
 
-START_TEST(without_queues_there_is_no_engine)
+TEST(without_queues_there_is_no_engine)
 {
     struct loops_queues *q = loops_queues_new();
     ipu_executable *x = NULL;
@@ -300,10 +295,9 @@ START_TEST(without_queues_there_is_no_engine)
     ipu_executable_free(x);
     loops_queues_free(q);
 }
-END_TEST
 
 /* The program is unchanged after that. */
-START_TEST(what_does_not_fit_is_not_connected)
+TEST(what_does_not_fit_is_not_connected)
 {
     struct source source = source_of(0, 1);
     ipu_feed_tensor tensors[2];
@@ -343,9 +337,8 @@ START_TEST(what_does_not_fit_is_not_connected)
     ck_assert_int_eq(count_queues(x, 0), 4);
     ipu_executable_free(x);
 }
-END_TEST
 
-START_TEST(connecting_is_done_once)
+TEST(connecting_is_done_once)
 {
     struct loops_queues *q = loops_queues_new();
     ipu_outfeed_options out = outfeed_options(IPU_OUTFEED_ALL);
@@ -385,30 +378,6 @@ START_TEST(connecting_is_done_once)
     device_free(&d);
     ipu_outfeed_free(other);
 }
-END_TEST
 
-static TCase *tcase_same(void)
-{
-    TCase *t = tcase_create("same");
-
-    tcase_add_checked_fixture(t, set_up_program, tear_down_program);
-    tcase_add_test(t, a_loaded_executable_computes_the_same);
-    tcase_add_loop_test(t, a_loaded_graph_computes_the_same, 0, 2);
-    tcase_add_test(t, a_loaded_executable_knows_its_cost);
-    tcase_add_test(t, a_loaded_graph_is_built_on);
-    return t;
-}
-
-static TCase *tcase_connecting(void)
-{
-    TCase *t = tcase_create("connecting");
-
-    tcase_add_checked_fixture(t, set_up_program, tear_down_program);
-    tcase_add_test(t, a_program_says_which_queues_it_has);
-    tcase_add_test(t, without_queues_there_is_no_engine);
-    tcase_add_test(t, what_does_not_fit_is_not_connected);
-    tcase_add_test(t, connecting_is_done_once);
-    return t;
-}
-
-HVD_TEST_MAIN("device_file_loops", tcase_same, tcase_connecting)
+TEST_MAIN("device_file_loops", .set_up = set_up_program,
+          .tear_down = tear_down_program)

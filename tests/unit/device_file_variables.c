@@ -3,8 +3,8 @@
  * Checkpoints: what an engine's variables were, another engine's are; and what
  * is missing, too much, or of another shape is named and changes nothing.
  */
-#include "check_main.h"
 #include "device_file.h"
+#include "suite.h"
 
 #include <sys/stat.h>
 
@@ -54,7 +54,7 @@ static void tear_down(void)
     folder_remove();
 }
 
-START_TEST(another_engine_gets_the_same)
+TEST(another_engine_gets_the_same)
 {
     struct device e = device_of(usual, 4);
     float w[6];
@@ -72,7 +72,6 @@ START_TEST(another_engine_gets_the_same)
     files_equal(in_folder("saved"), in_folder("again"));
     device_free(&e);
 }
-END_TEST
 
 /* "weights" is written only if all is well. */
 static void check_untouched(struct device *e)
@@ -83,7 +82,7 @@ static void check_untouched(struct device *e)
     ck_assert_mem_eq(w, zero, sizeof w);
 }
 
-START_TEST(other_variables_are_named)
+TEST(other_variables_are_named)
 {
     const struct variable others[] = {
         usual[0], usual[1], usual[3], {"new", IPU_FLOAT32, 1, {1}}};
@@ -107,9 +106,8 @@ START_TEST(other_variables_are_named)
     ck_assert_mem_eq(w, weights, sizeof w);
     device_free(&e);
 }
-END_TEST
 
-START_TEST(many_names_are_cut_off)
+TEST(many_names_are_cut_off)
 {
     struct variable others[60];
     char names[60][48];
@@ -125,9 +123,8 @@ START_TEST(many_names_are_cut_off)
               IPU_ERR_NAME, ", ..; the engine has no 'weights', 'count'");
     device_free(&e);
 }
-END_TEST
 
-START_TEST(another_shape_or_dtype_is_refused)
+TEST(another_shape_or_dtype_is_refused)
 {
     struct variable others[4];
     struct device e;
@@ -147,9 +144,8 @@ START_TEST(another_shape_or_dtype_is_refused)
     check_untouched(&e);
     device_free(&e);
 }
-END_TEST
 
-START_TEST(misuse_is_refused)
+TEST(misuse_is_refused)
 {
     struct stat info;
 
@@ -170,7 +166,6 @@ START_TEST(misuse_is_refused)
               IPU_ERR_DATA, "graph: holds a graph, not variables");
     ck_assert_int_eq(stat(in_folder("graph"), &info), 0);
 }
-END_TEST
 
 /* --------------------------------------------------------- while it runs */
 
@@ -190,7 +185,7 @@ static int on_call(void *context, const char *name, void *data, int64_t n)
     return 0;
 }
 
-START_TEST(not_while_the_engine_runs)
+TEST(not_while_the_engine_runs)
 {
     struct device e = device_new();
     ipu_tensor v = ipu_variable(e.graph, "v", IPU_FLOAT32, 1, SHAPE(2));
@@ -204,20 +199,5 @@ START_TEST(not_while_the_engine_runs)
     ck_assert_int_eq(during.connected, IPU_ERR_STATE);
     device_free(&e);
 }
-END_TEST
 
-static TCase *tcase_checkpoints(void)
-{
-    TCase *tcase = tcase_create("checkpoints");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, another_engine_gets_the_same);
-    tcase_add_test(tcase, other_variables_are_named);
-    tcase_add_test(tcase, many_names_are_cut_off);
-    tcase_add_test(tcase, another_shape_or_dtype_is_refused);
-    tcase_add_test(tcase, misuse_is_refused);
-    tcase_add_test(tcase, not_while_the_engine_runs);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_file_variables", tcase_checkpoints)
+TEST_MAIN("device_file_variables", .set_up = set_up, .tear_down = tear_down)

@@ -4,8 +4,8 @@
  * loaded, one thing of it is changed to what cannot be, and it is saved again.
  * To load that is refused, and the text says what is wrong.
  */
-#include "check_main.h"
 #include "device_file_loops.h"
+#include "suite.h"
 
 #include "compiler/program.h"
 #include "graph/graph.h"
@@ -228,14 +228,13 @@ static const char *spoil_streams(ipu_executable *e, int i)
     }
 }
 
-START_TEST(programs_that_cannot_be)
+TEST(programs_that_cannot_be)
 {
     check_programs(spoil_values, LAYERS);
     check_programs(spoil_steps, LAYERS);
     check_programs(spoil_fused, LAYERS);
     check_programs(spoil_streams, LAYERS);
 }
-END_TEST
 
 /* ------------------------------------------------------- programs with loops
  */
@@ -331,14 +330,13 @@ static const char *spoil_feeds(ipu_executable *e, int i)
     }
 }
 
-START_TEST(loops_that_cannot_be)
+TEST(loops_that_cannot_be)
 {
     check_programs(spoil_loops, LOOPS);
     check_programs(spoil_rows, LOOPS);
     check_programs(spoil_conditions, LOOPS);
     check_programs(spoil_feeds, LOOPS);
 }
-END_TEST
 
 /* ------------------------------------------------------------------- graphs */
 
@@ -441,7 +439,7 @@ static int shows(ipu_graph *g, void *context, int32_t ninputs,
 
 /* The loop's output is an input instead, so that no tensor refers to the
  * missing node. */
-START_TEST(a_loop_without_a_node)
+TEST(a_loop_without_a_node)
 {
     struct device d = device_new();
     ipu_tensor v = ipu_variable(d.graph, "v", IPU_FLOAT32, 0, NULL);
@@ -455,14 +453,12 @@ START_TEST(a_loop_without_a_node)
                 0);
     device_free(&d);
 }
-END_TEST
 
-START_TEST(graphs_that_cannot_be)
+TEST(graphs_that_cannot_be)
 {
     check_graphs(spoil_tensors, LAYERS);
     check_graphs(spoil_nodes, LAYERS);
 }
-END_TEST
 
 /* --------------------------------------------------------- graphs with loops
  */
@@ -553,13 +549,12 @@ static const char *spoil_states(ipu_graph *g, int i)
     }
 }
 
-START_TEST(bodies_that_cannot_be)
+TEST(bodies_that_cannot_be)
 {
     check_graphs(spoil_bodies, LOOPS);
     check_graphs(spoil_queues, LOOPS);
     check_graphs(spoil_states, LOOPS);
 }
-END_TEST
 
 static int keeps(ipu_graph *g, void *context, int32_t ninputs,
                  const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
@@ -574,7 +569,7 @@ static int keeps(ipu_graph *g, void *context, int32_t ninputs,
     return 0;
 }
 
-START_TEST(a_loop_of_broken_updates)
+TEST(a_loop_of_broken_updates)
 {
     struct device d = device_new();
     ipu_tensor v = ipu_variable(d.graph, "v", IPU_FLOAT32, 1, SHAPE(2));
@@ -590,10 +585,9 @@ START_TEST(a_loop_of_broken_updates)
                 0);
     device_free(&d);
 }
-END_TEST
 
 /* The loop's last value begins before its first has ended. */
-START_TEST(a_loop_over_itself)
+TEST(a_loop_over_itself)
 {
     struct device d = device_new();
     ipu_tensor x = device_floats(&d, "x", 1, SHAPE(64)), y;
@@ -614,10 +608,9 @@ START_TEST(a_loop_over_itself)
                 "a loop writes over what it begins with", 0);
     device_free(&d);
 }
-END_TEST
 
 /* Somebody may have forgotten to put the op into the list. */
-START_TEST(an_op_without_a_name)
+TEST(an_op_without_a_name)
 {
     struct ipu__op mine = ipu__relu;
     struct device d = device_new();
@@ -630,10 +623,9 @@ START_TEST(an_op_without_a_name)
               "it");
     device_free(&d);
 }
-END_TEST
 
 /* Nobody could say which of them to connect. */
-START_TEST(queues_of_one_name)
+TEST(queues_of_one_name)
 {
     struct device d = device_new();
     ipu_outfeed_options options = outfeed_options(IPU_OUTFEED_ALL);
@@ -661,33 +653,6 @@ START_TEST(queues_of_one_name)
     ipu_outfeed_free(a);
     ipu_outfeed_free(b);
 }
-END_TEST
 
-static TCase *tcase_programs(void)
-{
-    TCase *t = tcase_create("programs");
-
-    tcase_set_timeout(t, 300);
-    tcase_add_unchecked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, programs_that_cannot_be);
-    tcase_add_test(t, loops_that_cannot_be);
-    return t;
-}
-
-static TCase *tcase_graphs(void)
-{
-    TCase *t = tcase_create("graphs");
-
-    tcase_set_timeout(t, 300);
-    tcase_add_unchecked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, graphs_that_cannot_be);
-    tcase_add_test(t, bodies_that_cannot_be);
-    tcase_add_test(t, an_op_without_a_name);
-    tcase_add_test(t, a_loop_without_a_node);
-    tcase_add_test(t, a_loop_of_broken_updates);
-    tcase_add_test(t, a_loop_over_itself);
-    tcase_add_test(t, queues_of_one_name);
-    return t;
-}
-
-HVD_TEST_MAIN("device_file_verify", tcase_programs, tcase_graphs)
+TEST_MAIN("device_file_verify", .set_up_once = set_up,
+          .tear_down_once = tear_down, .seconds = 300)
