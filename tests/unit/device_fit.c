@@ -10,7 +10,7 @@
  * what was told of it (ipu_remedy_try), within 5 %, and that with the text of
  * the refusal.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -228,7 +228,7 @@ static double ms_of_plain(const struct network *n)
  */
 
 /* Activations are what is too much. */
-START_TEST(activations_can_be_computed_again)
+TEST(activations_can_be_computed_again)
 {
     const char *text = refusal(&activations);
     ipu_remedy r = told(text, IPU_REMEDY_RECOMPUTE,
@@ -242,9 +242,8 @@ START_TEST(activations_can_be_computed_again)
     ck_assert_msg(strstr(text, before) != NULL, "%s: %s", before, text);
     check_told(&activations, &way, r);
 }
-END_TEST
 
-START_TEST(gradients_can_be_accumulated)
+TEST(gradients_can_be_accumulated)
 {
     ipu_remedy r = told(refusal(&activations), IPU_REMEDY_ACCUMULATE,
                         "1/%d of the batch, gradients accumulated");
@@ -255,9 +254,8 @@ START_TEST(gradients_can_be_accumulated)
     way.parts = way.mini = r.parts;
     check_told(&activations, &way, r);
 }
-END_TEST
 
-START_TEST(numbers_can_be_half_as_long)
+TEST(numbers_can_be_half_as_long)
 {
     ipu_remedy r =
         told(refusal(&activations), IPU_REMEDY_HALF, "float16 throughout");
@@ -266,11 +264,10 @@ START_TEST(numbers_can_be_half_as_long)
     way.dtype = IPU_FLOAT16;
     check_told(&activations, &way, r);
 }
-END_TEST
 
 /* The optimiser's state is what is too much; and there is memory beside the
  * chip. */
-START_TEST(state_can_lie_beside_the_chip)
+TEST(state_can_lie_beside_the_chip)
 {
     const struct network state = {IPU_OPTIMIZER_ADAM, 256, 24, &plain};
     struct way way = plain;
@@ -284,10 +281,9 @@ START_TEST(state_can_lie_beside_the_chip)
     way.offload = IPU_OFFLOAD_ON;
     check_told(&state, &way, r);
 }
-END_TEST
 
 /* The weights, too, between their uses. */
-START_TEST(weights_can_lie_beside_the_chip)
+TEST(weights_can_lie_beside_the_chip)
 {
     const struct network state = {IPU_OPTIMIZER_ADAM, 256, 24, &plain};
     struct way way = plain;
@@ -306,11 +302,10 @@ START_TEST(weights_can_lie_beside_the_chip)
     way.offload = way.others = IPU_OFFLOAD_ON;
     check_told(&state, &way, r);
 }
-END_TEST
 
 /* The program is spread over as many chips as it takes, or over more;
  * automatically, or by hand. */
-START_TEST(several_chips_can_share_it)
+LOOP_TEST(several_chips_can_share_it, 0, 4)
 {
     const struct network state = {IPU_OPTIMIZER_ADAM, 256, 24, &plain};
     const struct network *n = _i & 1 ? &state : &activations;
@@ -328,10 +323,9 @@ START_TEST(several_chips_can_share_it)
     ck_assert_int_eq(r.parts, 4);
     check_told(n, &way, r);
 }
-END_TEST
 
 /* The program has put all weights on half of the tiles. */
-START_TEST(the_compiler_may_place_it_better)
+TEST(the_compiler_may_place_it_better)
 {
     static const struct way heaped = {.parts = 1,
                                       .dtype = IPU_FLOAT32,
@@ -343,7 +337,6 @@ START_TEST(the_compiler_may_place_it_better)
 
     check_told(&n, &plain, r);
 }
-END_TEST
 
 static ipu_tensor images(ipu_graph *g, ipu_tensor *w)
 {
@@ -386,7 +379,7 @@ static ipu_tensor tokens(ipu_graph *g, ipu_tensor *w)
 }
 
 /* Every remedy is there, but one that places anew what nobody has placed. */
-START_TEST(all_kinds_of_networks_can_be_changed)
+LOOP_TEST(all_kinds_of_networks_can_be_changed, 0, 2)
 {
     const ipu_optimizer o = {.size = sizeof o,
                              .kind = IPU_OPTIMIZER_ADAM,
@@ -412,10 +405,9 @@ START_TEST(all_kinds_of_networks_can_be_changed)
                                                    "placement: the compiler "
                                                    "has placed all of it"));
 }
-END_TEST
 
 /* A remedy that cannot be applied is named, with the reason. */
-START_TEST(what_a_program_cannot_have_is_said)
+TEST(what_a_program_cannot_have_is_said)
 {
     static const struct {
         ipu_remedy_kind kind;
@@ -441,10 +433,9 @@ START_TEST(what_a_program_cannot_have_is_said)
                   IPU_ERR_STATE, cannot[i].why);
     }
 }
-END_TEST
 
 /* A program that asks for no remedies gets the reason alone. */
-START_TEST(a_refusal_may_be_brief)
+TEST(a_refusal_may_be_brief)
 {
     const ipu_compile_options options = {
         .size = sizeof options, .target = &target, .brief = 1};
@@ -454,7 +445,6 @@ START_TEST(a_refusal_may_be_brief)
               "largest there: ");
     ck_assert_ptr_null(strstr(ipu_last_error(), "What would"));
 }
-END_TEST
 
 /* Counts how often steps are put in order. */
 static int count_orders(void *context, const char *phase, int64_t done,
@@ -469,7 +459,7 @@ static int count_orders(void *context, const char *phase, int64_t done,
 
 /* If variables alone are too large, the compiler says so without looking for an
  * order of steps. ipu_remedy_try still computes everything. */
-START_TEST(what_is_hopeless_is_given_up)
+TEST(what_is_hopeless_is_given_up)
 {
     static const char hopeless[] =
         "float16 throughout: %" SCNd64 " bytes at least (still too many)%n";
@@ -496,10 +486,9 @@ START_TEST(what_is_hopeless_is_given_up)
     ck_assert_int_gt(alone, target.bytes_per_tile);
     ck_assert_int_lt(alone, r.tile_bytes);
 }
-END_TEST
 
 /* The rows of a batch go through one after the other, without gradients. */
-START_TEST(a_batch_can_be_cut_for_inference)
+TEST(a_batch_can_be_cut_for_inference)
 {
     const ipu_compile_options options = {.size = sizeof options,
                                          .target = &target};
@@ -518,9 +507,8 @@ START_TEST(a_batch_can_be_cut_for_inference)
                         &whole));
     ck_assert_int_eq(whole.fits, 0);
 }
-END_TEST
 
-START_TEST(misuse_is_refused)
+TEST(misuse_is_refused)
 {
     const ipu_compile_options options = {.size = sizeof options};
     ipu_remedy r = {.size = sizeof r};
@@ -549,7 +537,6 @@ START_TEST(misuse_is_refused)
     for (int i = 0; i < IPU_NUM_REMEDIES; i++)
         ck_assert_ptr_nonnull(ipu_remedy_name(i));
 }
-END_TEST
 
 static int32_t stop_at_remedies(void *context, const char *phase, int64_t done,
                                 int64_t total)
@@ -560,7 +547,7 @@ static int32_t stop_at_remedies(void *context, const char *phase, int64_t done,
 }
 
 /* Remedies are tried one after the other, until somebody has enough. */
-START_TEST(the_search_can_be_stopped)
+TEST(the_search_can_be_stopped)
 {
     int seen = 0;
     const ipu_compile_options options = {.size = sizeof options,
@@ -573,29 +560,6 @@ START_TEST(the_search_can_be_stopped)
                      IPU_ERR_CALLBACK);
     ck_assert_int_eq(seen, 3);
 }
-END_TEST
 
-static TCase *tcase_fit(void)
-{
-    TCase *tc = tcase_create("fit");
-
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_set_timeout(tc, 300);
-    tcase_add_test(tc, activations_can_be_computed_again);
-    tcase_add_test(tc, gradients_can_be_accumulated);
-    tcase_add_test(tc, numbers_can_be_half_as_long);
-    tcase_add_test(tc, state_can_lie_beside_the_chip);
-    tcase_add_loop_test(tc, all_kinds_of_networks_can_be_changed, 0, 2);
-    tcase_add_test(tc, the_search_can_be_stopped);
-    tcase_add_test(tc, weights_can_lie_beside_the_chip);
-    tcase_add_loop_test(tc, several_chips_can_share_it, 0, 4);
-    tcase_add_test(tc, the_compiler_may_place_it_better);
-    tcase_add_test(tc, what_a_program_cannot_have_is_said);
-    tcase_add_test(tc, a_refusal_may_be_brief);
-    tcase_add_test(tc, what_is_hopeless_is_given_up);
-    tcase_add_test(tc, a_batch_can_be_cut_for_inference);
-    tcase_add_test(tc, misuse_is_refused);
-    return tc;
-}
-
-HVD_TEST_MAIN("device_fit", tcase_fit)
+TEST_MAIN("device_fit", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 300)

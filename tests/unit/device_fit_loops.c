@@ -4,7 +4,7 @@
  * buffer, and does not fit: what is foretold of each remedy is what its author
  * then gets, within 5 %.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -151,7 +151,7 @@ static const struct {
     {IPU_REMEDY_PLACEMENT, {.placed = true}, {.dtype = IPU_FLOAT32}},
 };
 
-START_TEST(a_loop_is_what_was_told)
+LOOP_TEST(a_loop_is_what_was_told, 0, sizeof cases / sizeof *cases)
 {
     const ipu_compile_options options = {
         .size = sizeof options, .target = &target, .allow_out_of_memory = 1};
@@ -176,9 +176,8 @@ START_TEST(a_loop_is_what_was_told)
     check_near("cycles", (double)cycles.total, (double)r.cycles);
     ck_assert_int_eq(memory.remote_bytes, r.remote_bytes);
 }
-END_TEST
 
-START_TEST(the_refusal_names_them)
+TEST(the_refusal_names_them)
 {
     int compiled = 0;
     const char *at;
@@ -191,11 +190,10 @@ START_TEST(the_refusal_names_them)
         compiled++;
     ck_assert_int_eq(compiled, IPU_NUM_REMEDIES - 3);
 }
-END_TEST
 
 /* An update that a loop makes every fourth time is counted every fourth
  * time. */
-START_TEST(updates_are_counted_as_often_as_they_are_made)
+TEST(updates_are_counted_as_often_as_they_are_made)
 {
     static const struct way apart = {
         .parts = 4, .dtype = IPU_FLOAT32, .offload = IPU_OFFLOAD_ON};
@@ -225,19 +223,6 @@ START_TEST(updates_are_counted_as_often_as_they_are_made)
                      runs * WIDTH * 4 +
                          (int64_t)ITERATIONS * LAYERS * 4 * WIDTH * WIDTH * 4);
 }
-END_TEST
 
-static TCase *tcase_loops(void)
-{
-    TCase *tc = tcase_create("loops");
-
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_set_timeout(tc, 120);
-    tcase_add_loop_test(tc, a_loop_is_what_was_told, 0,
-                        sizeof cases / sizeof *cases);
-    tcase_add_test(tc, the_refusal_names_them);
-    tcase_add_test(tc, updates_are_counted_as_often_as_they_are_made);
-    return tc;
-}
-
-HVD_TEST_MAIN("device_fit_loops", tcase_loops)
+TEST_MAIN("device_fit_loops", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 120)

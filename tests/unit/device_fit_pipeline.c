@@ -4,7 +4,7 @@
  * author writes the stages, runs an update, and finds the bytes and the cycles
  * that were told, within 5 %.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -204,7 +204,7 @@ static void check_near(const char *what, int64_t is, int64_t told)
 
 /* Two stages, or four; Adam, or SGD, or with dropout whose steps each stage
  * counts. */
-START_TEST(a_pipeline_is_what_was_told)
+LOOP_TEST(a_pipeline_is_what_was_told, 0, 6)
 {
     const ipu_compile_options options = {
         .size = sizeof options, .target = &target, .brief = 1};
@@ -223,9 +223,8 @@ START_TEST(a_pipeline_is_what_was_told)
     ck_assert_int_eq(r.fits, 1);
     ck_assert(r.seconds > 0);
 }
-END_TEST
 
-START_TEST(the_refusal_names_it)
+TEST(the_refusal_names_it)
 {
     ipu_remedy r = {.size = sizeof r};
     const ipu_compile_options options = {.size = sizeof options,
@@ -245,11 +244,10 @@ START_TEST(the_refusal_names_it)
     ck_assert_msg(strstr(text, words) != NULL, "'%s' is not in: %s", words,
                   text);
 }
-END_TEST
 
 /* More stages with the optimiser's state on the chips come before fewer with it
  * beside them; asked for just as many, it tells what moving the state takes. */
-START_TEST(state_stays_on_the_chips_where_more_stages_fit)
+TEST(state_stays_on_the_chips_where_more_stages_fit)
 {
     const ipu_compile_options options = {
         .size = sizeof options, .target = &target, .brief = 1};
@@ -274,10 +272,9 @@ START_TEST(state_stays_on_the_chips_where_more_stages_fit)
     ck_assert_int_eq(found.streaming_cycles, 0);
     ck_assert_int_lt(found.cycles, two.cycles);
 }
-END_TEST
 
 /* These programs cannot become pipelines. */
-START_TEST(some_programs_are_none)
+LOOP_TEST(some_programs_are_none, 0, 4)
 {
     static const char *const why[] = {
         "pipeline: the program has no gradients",
@@ -314,19 +311,6 @@ START_TEST(some_programs_are_none)
         ipu_remedy_try(g, &options, IPU_REMEDY_PIPELINE, _i == 3 ? 32 : 2, &r),
         IPU_ERR_STATE, why[_i]);
 }
-END_TEST
 
-static TCase *tcase_pipeline(void)
-{
-    TCase *tc = tcase_create("pipeline");
-
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_set_timeout(tc, 120);
-    tcase_add_loop_test(tc, a_pipeline_is_what_was_told, 0, 6);
-    tcase_add_test(tc, the_refusal_names_it);
-    tcase_add_test(tc, state_stays_on_the_chips_where_more_stages_fit);
-    tcase_add_loop_test(tc, some_programs_are_none, 0, 4);
-    return tc;
-}
-
-HVD_TEST_MAIN("device_fit_pipeline", tcase_pipeline)
+TEST_MAIN("device_fit_pipeline", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 120)

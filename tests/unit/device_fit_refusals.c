@@ -3,8 +3,8 @@
  * Remedies that a program is not made for: ipu_remedy_try says which of them,
  * and what about the program it is, in a few words of the whole text.
  */
-#include "check_main.h"
 #include "device.h"
+#include "suite.h"
 
 enum { ROWS = 8, WIDTH = 4 };
 
@@ -183,7 +183,7 @@ static const struct refusal {
      "remedy: offload all: it has no variables of any size"},
 };
 
-START_TEST(remedies_that_do_not_apply)
+LOOP_TEST(remedies_that_do_not_apply, 0, sizeof refusals / sizeof *refusals)
 {
     const struct refusal *r = &refusals[_i];
     ipu_target target = {.size = sizeof target};
@@ -198,15 +198,5 @@ START_TEST(remedies_that_do_not_apply)
     ck_assert_str_eq(ipu_last_error(), r->text);
     device_free(&d);
 }
-END_TEST
 
-static TCase *tcase_refusals(void)
-{
-    TCase *t = tcase_create("refusals");
-
-    tcase_add_loop_test(t, remedies_that_do_not_apply, 0,
-                        sizeof refusals / sizeof *refusals);
-    return t;
-}
-
-HVD_TEST_MAIN("device_fit_refusals", tcase_refusals)
+TEST_MAIN("device_fit_refusals")

@@ -4,7 +4,7 @@
  * derivatives against differences, what becomes of NaN and infinity, what is
  * refused. And losses, against their definitions.
  */
-#include "check_main.h"
+#include "suite.h"
 #include <stdbool.h>
 
 #include "differences.h"
@@ -89,7 +89,7 @@ static const struct {
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
-START_TEST(functions_are_those_of_the_library)
+LOOP_TEST(functions_are_those_of_the_library, 0, FUNCTIONS)
 {
     float in[N], out[N];
     double low = functions[_i].low, high = functions[_i].high;
@@ -111,9 +111,8 @@ START_TEST(functions_are_those_of_the_library)
                                 1e-6 * fabs(wanted) + 1e-7);
     }
 }
-END_TEST
 
-START_TEST(their_derivatives_equal_differences)
+LOOP_TEST(their_derivatives_equal_differences, 0, FUNCTIONS)
 {
     float slopes[8];
     ipu_tensor x, dx;
@@ -135,9 +134,8 @@ START_TEST(their_derivatives_equal_differences)
     for (int i = 0; i < 8; i++)
         ck_assert_float_eq(slopes[i], 0);
 }
-END_TEST
 
-START_TEST(they_take_floats_and_keep_nan)
+LOOP_TEST(they_take_floats_and_keep_nan, 0, FUNCTIONS)
 {
     ipu_tensor x = device_floats(&d, "x", 1, SHAPE(3));
     float in[3] = {NAN, 1, NAN}, out[3];
@@ -158,9 +156,8 @@ START_TEST(they_take_floats_and_keep_nan)
               "it must be float32");
     device_free(&other);
 }
-END_TEST
 
-START_TEST(infinities_are_where_they_should_be)
+LOOP_TEST(infinities_are_where_they_should_be, 0, 10)
 {
     const struct {
         ipu_tensor (*op)(ipu_graph *, ipu_tensor);
@@ -187,9 +184,8 @@ START_TEST(infinities_are_where_they_should_be)
     MUST(ipu_engine_run(d.engine));
     ck_assert_float_eq(out, ends[_i].wanted);
 }
-END_TEST
 
-START_TEST(the_derivative_of_clip_at_its_bounds)
+TEST(the_derivative_of_clip_at_its_bounds)
 {
     ipu_tensor x = device_floats(&d, "x", 1, SHAPE(4)), dx;
     float in[4] = {-0.75f, 1.25f, -0.76f, 1.26f}, slopes[4];
@@ -206,16 +202,14 @@ START_TEST(the_derivative_of_clip_at_its_bounds)
     ck_assert_float_eq(slopes[2], 0);
     ck_assert_float_eq(slopes[3], 0);
 }
-END_TEST
 
-START_TEST(clip_needs_a_range)
+TEST(clip_needs_a_range)
 {
     ck_assert_int_lt(
         ipu_clip(d.graph, device_floats(&d, "x", 1, SHAPE(2)), 1, -1).id, 0);
     MUST_FAIL(ipu_compile(d.graph, NULL, &d.executable), IPU_ERR_ARGUMENT,
               "clip: 1 to -1 is no range");
 }
-END_TEST
 
 /* ------------------------------------------------------------------- losses */
 
@@ -235,7 +229,7 @@ static double run_loss(ipu_tensor loss)
     return (double)out;
 }
 
-START_TEST(losses_follow_their_definitions)
+LOOP_TEST(losses_follow_their_definitions, 0, 3)
 {
     ipu_tensor x = device_floats(&d, "x", 1, SHAPE(N)), z, loss;
     double wanted = 0;
@@ -257,9 +251,8 @@ START_TEST(losses_follow_their_definitions)
                      : ipu_huber_loss(d.graph, x, z, 0.3);
     ck_assert_double_eq_tol(run_loss(loss), wanted, 1e-5);
 }
-END_TEST
 
-START_TEST(cross_entropies_of_sigmoids)
+LOOP_TEST(cross_entropies_of_sigmoids, 0, 2)
 {
     ipu_tensor x = device_floats(&d, "x", 1, SHAPE(N));
     ipu_tensor z = device_floats(&d, "z", 1, SHAPE(N));
@@ -283,9 +276,8 @@ START_TEST(cross_entropies_of_sigmoids)
     got = run_loss(ipu_reduce_sum(d.graph, loss, 1));
     ck_assert_double_eq_tol(got, wanted, 1e-5 * wanted);
 }
-END_TEST
 
-START_TEST(derivatives_of_losses)
+LOOP_TEST(derivatives_of_losses, 0, 3)
 {
     ipu_tensor x = variable(1, SHAPE(12)), z = variable(1, SHAPE(12)), loss;
 
@@ -301,9 +293,8 @@ START_TEST(derivatives_of_losses)
     spacing = 0.11f;
     check_gradients(loss);
 }
-END_TEST
 
-START_TEST(losses_refuse)
+LOOP_TEST(losses_refuse, 0, 4)
 {
     ipu_tensor x = device_floats(&d, "x", 1, SHAPE(2));
     ipu_tensor z = device_floats(&d, "z", 1, SHAPE(3));
@@ -322,34 +313,5 @@ START_TEST(losses_refuse)
     MUST_FAIL(ipu_compile(d.graph, NULL, &d.executable),
               _i < 2 ? IPU_ERR_ARGUMENT : IPU_ERR_SHAPE, words[_i]);
 }
-END_TEST
 
-static TCase *tcase_functions(void)
-{
-    TCase *tcase = tcase_create("functions");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, functions_are_those_of_the_library, 0,
-                        FUNCTIONS);
-    tcase_add_loop_test(tcase, their_derivatives_equal_differences, 0,
-                        FUNCTIONS);
-    tcase_add_loop_test(tcase, they_take_floats_and_keep_nan, 0, FUNCTIONS);
-    tcase_add_loop_test(tcase, infinities_are_where_they_should_be, 0, 10);
-    tcase_add_test(tcase, the_derivative_of_clip_at_its_bounds);
-    tcase_add_test(tcase, clip_needs_a_range);
-    return tcase;
-}
-
-static TCase *tcase_losses(void)
-{
-    TCase *tcase = tcase_create("losses");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, losses_follow_their_definitions, 0, 3);
-    tcase_add_loop_test(tcase, cross_entropies_of_sigmoids, 0, 2);
-    tcase_add_loop_test(tcase, derivatives_of_losses, 0, 3);
-    tcase_add_loop_test(tcase, losses_refuse, 0, 4);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_functions", tcase_functions, tcase_losses)
+TEST_MAIN("device_functions", .set_up = set_up, .tear_down = tear_down)

@@ -2,7 +2,7 @@
 /*
  * Derivatives against central differences: each case builds y from variables.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include "differences.h"
 
@@ -193,11 +193,10 @@ static ipu_tensor (*const cases[])(void) = {
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
-START_TEST(derivatives_equal_difference_quotients)
+LOOP_TEST(derivatives_equal_difference_quotients, 0, CASES)
 {
     check_gradients(cases[_i]());
 }
-END_TEST
 
 /* The cross entropy of logits with respect to the variables that are there.
  * Labels are an input of its own, and so a run of its own. */
@@ -237,34 +236,19 @@ static void check_cross_entropy(ipu_tensor logits)
     }
 }
 
-START_TEST(the_derivative_of_the_cross_entropy)
+TEST(the_derivative_of_the_cross_entropy)
 {
     check_cross_entropy(variable(2, SHAPE(5, 4)));
 }
-END_TEST
 
 /* Several layers in a row: the chain rule. */
-START_TEST(the_derivative_of_a_network)
+TEST(the_derivative_of_a_network)
 {
     ipu_tensor x = variable(4, SHAPE(5, 4, 4, 1));
     ipu_tensor y = ipu_conv2d(d.graph, x, variable(4, SHAPE(3, 3, 1, 1)), NULL);
 
     y = ipu_multiply(d.graph, y, y);
     check_cross_entropy(ipu_reshape(d.graph, y, 2, SHAPE(5, 4)));
-}
-END_TEST
-
-static TCase *tcase_differences(void)
-{
-    TCase *tcase = tcase_create("differences");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_set_timeout(tcase, 120);
-    tcase_add_loop_test(tcase, derivatives_equal_difference_quotients, 0,
-                        CASES);
-    tcase_add_test(tcase, the_derivative_of_the_cross_entropy);
-    tcase_add_test(tcase, the_derivative_of_a_network);
-    return tcase;
 }
 
 /* --------------------------------------------------------- what they are of */
@@ -281,7 +265,7 @@ static const float *run_for(ipu_tensor tensor)
     return out;
 }
 
-START_TEST(what_the_loss_does_not_depend_on_has_zeros)
+TEST(what_the_loss_does_not_depend_on_has_zeros)
 {
     ipu_tensor x = variable(1, SHAPE(3)), other = variable(2, SHAPE(2, 2));
     ipu_tensor loss = ipu_reduce_sum(d.graph, x, 2), gradients[2];
@@ -297,20 +281,18 @@ START_TEST(what_the_loss_does_not_depend_on_has_zeros)
     for (int i = 0; i < 4; i++)
         ck_assert_float_eq(got[i], 0);
 }
-END_TEST
 
-START_TEST(the_loss_with_respect_to_itself)
+TEST(the_loss_with_respect_to_itself)
 {
     ipu_tensor loss = ipu_variable(d.graph, "l", IPU_FLOAT32, 0, NULL), one;
 
     MUST(ipu_gradients(d.graph, loss, 1, &loss, &one));
     ck_assert_float_eq(run_for(one)[0], 1);
 }
-END_TEST
 
 /* A derivative is taken with respect to a result in between, and not beyond
  * it. */
-START_TEST(with_respect_to_results)
+TEST(with_respect_to_results)
 {
     ipu_tensor x = variable(1, SHAPE(3));
     ipu_tensor middle = ipu_add(d.graph, x, x), gradients[2];
@@ -324,10 +306,9 @@ START_TEST(with_respect_to_results)
     for (int i = 0; i < 3; i++)
         ck_assert_float_eq(got[i], 5);
 }
-END_TEST
 
 /* The op that made the result need not have a derivative. */
-START_TEST(with_respect_to_a_result_that_has_no_derivative)
+TEST(with_respect_to_a_result_that_has_no_derivative)
 {
     ipu_tensor x = variable(1, SHAPE(3)), dx, ddx;
 
@@ -336,11 +317,10 @@ START_TEST(with_respect_to_a_result_that_has_no_derivative)
     MUST(ipu_gradients(d.graph, ipu_reduce_sum(d.graph, dx, 3), 1, &dx, &ddx));
     ck_assert_float_eq(run_for(ddx)[2], 3);
 }
-END_TEST
 
 /* The test takes d/dx of (d/dx of sum x^2 y) = 2 y, through multiply and
  * matmul. */
-START_TEST(derivatives_of_derivatives)
+TEST(derivatives_of_derivatives)
 {
     ipu_tensor x = variable(1, SHAPE(2)), y = variable(1, SHAPE(2)), dx, ddx;
     ipu_tensor f = ipu_multiply(d.graph, ipu_multiply(d.graph, x, x), y);
@@ -358,9 +338,8 @@ START_TEST(derivatives_of_derivatives)
     for (int i = 0; i < 2; i++)
         ck_assert_float_eq(got[i], 2 * values[i]);
 }
-END_TEST
 
-START_TEST(the_derivative_of_relu_at_0_is_0)
+TEST(the_derivative_of_relu_at_0_is_0)
 {
     ipu_tensor x = variable(1, SHAPE(3)), dx; /* zeros */
     const float *got;
@@ -371,14 +350,13 @@ START_TEST(the_derivative_of_relu_at_0_is_0)
     for (int i = 0; i < 3; i++)
         ck_assert_float_eq(got[i], 0);
 }
-END_TEST
 
 static ipu_tensor scalar(ipu_dtype dtype)
 {
     return ipu_input(d.graph, "scalar", dtype, 0, NULL);
 }
 
-START_TEST(what_cannot_be_differentiated_is_refused)
+LOOP_TEST(what_cannot_be_differentiated_is_refused, 0, 5)
 {
     ipu_tensor x = variable(1, SHAPE(3)), gradient = {77};
     ipu_tensor loss = ipu_reduce_sum(d.graph, x, 1);
@@ -414,9 +392,8 @@ START_TEST(what_cannot_be_differentiated_is_refused)
     ck_assert_int_eq(gradient.id, 77);
     MUST_FAIL(ipu_compile(d.graph, NULL, &executable), status, words);
 }
-END_TEST
 
-START_TEST(bad_arrays_are_refused)
+LOOP_TEST(bad_arrays_are_refused, 0, 3)
 {
     ipu_tensor x = variable(1, SHAPE(3)), gradient;
     ipu_tensor loss = ipu_reduce_sum(d.graph, x, 1);
@@ -435,11 +412,10 @@ START_TEST(bad_arrays_are_refused)
     MUST_FAIL(ipu_compile(d.graph, NULL, &executable), IPU_ERR_ARGUMENT,
               "gradients:");
 }
-END_TEST
 
 /* The second derivative of an activation is not offered: it says so, once it
  * is really needed. */
-START_TEST(ops_without_a_derivative_say_so)
+TEST(ops_without_a_derivative_say_so)
 {
     ipu_tensor x = variable(1, SHAPE(4)), other = variable(1, SHAPE(4));
     ipu_tensor y = ipu_tanh(d.graph, x), dx, ddx;
@@ -451,23 +427,6 @@ START_TEST(ops_without_a_derivative_say_so)
     MUST_FAIL(ipu_gradients(d.graph, dx, 1, &x, &ddx), IPU_ERR_ARGUMENT,
               "has no derivative");
 }
-END_TEST
 
-static TCase *tcase_definition(void)
-{
-    TCase *tcase = tcase_create("definition");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, what_the_loss_does_not_depend_on_has_zeros);
-    tcase_add_test(tcase, the_loss_with_respect_to_itself);
-    tcase_add_test(tcase, with_respect_to_results);
-    tcase_add_test(tcase, with_respect_to_a_result_that_has_no_derivative);
-    tcase_add_test(tcase, derivatives_of_derivatives);
-    tcase_add_test(tcase, the_derivative_of_relu_at_0_is_0);
-    tcase_add_loop_test(tcase, what_cannot_be_differentiated_is_refused, 0, 5);
-    tcase_add_loop_test(tcase, bad_arrays_are_refused, 0, 3);
-    tcase_add_test(tcase, ops_without_a_derivative_say_so);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_gradients", tcase_differences, tcase_definition)
+TEST_MAIN("device_gradients", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 120)

@@ -3,7 +3,7 @@
  * Building graphs: what is accepted, what is refused and in which words, and
  * that a builder may check once, at the end.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <stdio.h>
 
@@ -49,7 +49,7 @@ static ipu_tensor ints(const char *name, int64_t count)
 
 /* --------------------------------------------------- inputs and variables */
 
-START_TEST(info_tells_what_a_tensor_is)
+TEST(info_tells_what_a_tensor_is)
 {
     ipu_tensor w = ipu_variable(d.graph, "w", IPU_INT32, 2, SHAPE(3, 5));
     int64_t shape[IPU_MAX_DIMS] = {0};
@@ -67,16 +67,14 @@ START_TEST(info_tells_what_a_tensor_is)
     MUST_FAIL(ipu_tensor_info(d.graph, (ipu_tensor){-1}, NULL, NULL, NULL),
               IPU_ERR_ARGUMENT, "the tensor is invalid: what made it failed");
 }
-END_TEST
 
-START_TEST(scalars_and_empty_tensors_are_tensors)
+TEST(scalars_and_empty_tensors_are_tensors)
 {
     ck_assert_str_eq(shape_of(floats("scalar", 0, NULL)), "");
     ck_assert_str_eq(shape_of(floats("empty", 2, SHAPE(0, 7))), "0 7");
     ck_assert_str_eq(shape_of(floats("most", 8, SHAPE(1, 1, 1, 1, 1, 1, 1, 2))),
                      "1 1 1 1 1 1 1 2");
 }
-END_TEST
 
 static const int64_t nine[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
 static const int64_t negative[2] = {4, -3};
@@ -106,7 +104,7 @@ static const struct {
 };
 enum { BAD_TENSORS = sizeof bad_tensors / sizeof *bad_tensors };
 
-START_TEST(tensors_that_cannot_be_are_refused)
+LOOP_TEST(tensors_that_cannot_be_are_refused, 0, 2 * BAD_TENSORS)
 {
     MUST(ipu_output(d.graph, "out", floats("taken", 1, SHAPE(2))));
     if (_i % 2)
@@ -124,9 +122,8 @@ START_TEST(tensors_that_cannot_be_are_refused)
                                     bad_tensors[_i / 2].shape),
                        bad_tensors[_i / 2].status, bad_tensors[_i / 2].words);
 }
-END_TEST
 
-START_TEST(streams_have_names_of_their_own)
+LOOP_TEST(streams_have_names_of_their_own, 0, 6)
 {
     ipu_tensor x = floats("x", 1, SHAPE(2));
 
@@ -159,24 +156,10 @@ START_TEST(streams_have_names_of_their_own)
         break;
     }
 }
-END_TEST
-
-static TCase *tcase_tensors(void)
-{
-    TCase *tcase = tcase_create("tensors");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, info_tells_what_a_tensor_is);
-    tcase_add_test(tcase, scalars_and_empty_tensors_are_tensors);
-    tcase_add_loop_test(tcase, tensors_that_cannot_be_are_refused, 0,
-                        2 * BAD_TENSORS);
-    tcase_add_loop_test(tcase, streams_have_names_of_their_own, 0, 6);
-    return tcase;
-}
 
 /* ---------------------------------------------------------- shapes of ops */
 
-START_TEST(ops_tell_the_shape_of_their_output)
+TEST(ops_tell_the_shape_of_their_output)
 {
     ipu_conv_options same = {.size = sizeof same, .stride = {2, 3}, .same = 1};
     ipu_conv_options valid = {.size = sizeof valid, .stride = {2, 3}};
@@ -198,9 +181,8 @@ START_TEST(ops_tell_the_shape_of_their_output)
     ck_assert_str_eq(
         shape_of(ipu_softmax_cross_entropy(d.graph, m, ints("l", 6))), "6");
 }
-END_TEST
 
-START_TEST(reshape_completes_one_extent)
+TEST(reshape_completes_one_extent)
 {
     ipu_tensor x = floats("x", 2, SHAPE(6, 4));
 
@@ -212,7 +194,6 @@ START_TEST(reshape_completes_one_extent)
     x = floats("one", 1, SHAPE(1));
     ck_assert_str_eq(shape_of(ipu_reshape(d.graph, x, 0, NULL)), "");
 }
-END_TEST
 
 /* Each breaks one op in one way. */
 
@@ -482,14 +463,13 @@ static const struct {
 };
 enum { BAD_OPS = sizeof bad_ops / sizeof *bad_ops };
 
-START_TEST(ops_refuse_what_does_not_fit)
+LOOP_TEST(ops_refuse_what_does_not_fit, 0, BAD_OPS)
 {
     device_refused(&d, bad_ops[_i].make(), bad_ops[_i].status,
                    bad_ops[_i].words);
 }
-END_TEST
 
-START_TEST(all_tensors_together_fit_into_memory)
+TEST(all_tensors_together_fit_into_memory)
 {
     const int64_t large = INT64_C(1) << 58;
     ipu_executable *executable = NULL;
@@ -500,18 +480,5 @@ START_TEST(all_tensors_together_fit_into_memory)
     MUST_FAIL(ipu_compile(d.graph, NULL, &executable), IPU_ERR_MEMORY,
               "more bytes than memory can hold");
 }
-END_TEST
 
-static TCase *tcase_shapes(void)
-{
-    TCase *tcase = tcase_create("shapes");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, ops_tell_the_shape_of_their_output);
-    tcase_add_test(tcase, reshape_completes_one_extent);
-    tcase_add_loop_test(tcase, ops_refuse_what_does_not_fit, 0, BAD_OPS);
-    tcase_add_test(tcase, all_tensors_together_fit_into_memory);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_graph", tcase_tensors, tcase_shapes)
+TEST_MAIN("device_graph", .set_up = set_up, .tear_down = tear_down)

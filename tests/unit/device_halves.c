@@ -3,7 +3,7 @@
  * Conversions of float16 and bfloat16 equal the compiler's own. Ops on halves
  * give the result in float32 of the widened numbers, rounded once.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -68,7 +68,7 @@ static void connect_halves(const char *name, uint16_t *data, int64_t count)
     MUST(ipu_engine_connect(d.engine, name, data, (size_t)count * 2));
 }
 
-START_TEST(every_half_is_widened)
+LOOP_TEST(every_half_is_widened, 0, 2)
 {
     static uint16_t bits[ALL];
     static float got[ALL];
@@ -92,10 +92,9 @@ START_TEST(every_half_is_widened)
                          (double)wanted);
     }
 }
-END_TEST
 
 /* Around every half, and halfway between it and the next. */
-START_TEST(floats_are_rounded_to_the_nearest)
+LOOP_TEST(floats_are_rounded_to_the_nearest, 0, 8)
 {
     static float x[ALL];
     static uint16_t got[ALL];
@@ -124,9 +123,8 @@ START_TEST(floats_are_rounded_to_the_nearest)
                          wanted);
     }
 }
-END_TEST
 
-START_TEST(casts_between_all_dtypes)
+LOOP_TEST(casts_between_all_dtypes, 0, 16)
 {
     const ipu_dtype dtypes[] = {IPU_FLOAT32, IPU_INT32, IPU_FLOAT16,
                                 IPU_BFLOAT16};
@@ -142,7 +140,6 @@ START_TEST(casts_between_all_dtypes)
     MUST(ipu_engine_run(d.engine));
     ck_assert_mem_eq(got, values, sizeof got);
 }
-END_TEST
 
 /* ----------------------------------------------------------------- every op */
 
@@ -248,7 +245,7 @@ static int64_t compute(int op, ipu_dtype dtype, void *x, void *w, void *y,
     return count;
 }
 
-START_TEST(ops_compute_in_float32_and_round_once)
+LOOP_TEST(ops_compute_in_float32_and_round_once, 0, 2 * OPS)
 {
     ipu_dtype dtype = half_of(_i % 2);
     uint16_t x[COUNT], w[COUNT], y[4 * COUNT];
@@ -281,7 +278,6 @@ START_TEST(ops_compute_in_float32_and_round_once)
                          (double)widened(dtype, y[i]), (double)wide[2][i]);
     }
 }
-END_TEST
 
 /* -------------------------------------------------------------- derivatives */
 
@@ -311,7 +307,7 @@ static void differentiate(ipu_dtype dtype, float (*gradients)[COUNT])
     MUST(ipu_engine_run(d.engine));
 }
 
-START_TEST(derivatives_come_through_halves)
+LOOP_TEST(derivatives_come_through_halves, 0, 2)
 {
     static float wide[4][COUNT], narrow[4][COUNT];
     double tolerance = _i ? 0.15 : 0.02;
@@ -330,9 +326,8 @@ START_TEST(derivatives_come_through_halves)
                 ck_abort_msg("derivative %d of %d is %g, not %g", i, k - 2,
                              (double)narrow[k][i], (double)wide[k][i]);
 }
-END_TEST
 
-START_TEST(dtypes_do_not_mix)
+LOOP_TEST(dtypes_do_not_mix, 0, 5)
 {
     ipu_tensor x = ipu_input(d.graph, "x", IPU_FLOAT16, 1, SHAPE(3));
     ipu_tensor w = ipu_input(d.graph, "w", IPU_BFLOAT16, 1, SHAPE(3));
@@ -366,21 +361,5 @@ START_TEST(dtypes_do_not_mix)
     }
     MUST_FAIL(ipu_compile(d.graph, NULL, &executable), IPU_ERR_SHAPE, words);
 }
-END_TEST
 
-static TCase *tcase_halves(void)
-{
-    TCase *tcase = tcase_create("halves");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, every_half_is_widened, 0, 2);
-    tcase_add_loop_test(tcase, floats_are_rounded_to_the_nearest, 0, 8);
-    tcase_add_loop_test(tcase, casts_between_all_dtypes, 0, 16);
-    tcase_add_loop_test(tcase, ops_compute_in_float32_and_round_once, 0,
-                        2 * OPS);
-    tcase_add_loop_test(tcase, derivatives_come_through_halves, 0, 2);
-    tcase_add_loop_test(tcase, dtypes_do_not_mix, 0, 5);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_halves", tcase_halves)
+TEST_MAIN("device_halves", .set_up = set_up, .tear_down = tear_down)

@@ -3,7 +3,7 @@
  * Convolution and pooling, against loops that do nothing but follow the
  * definition, in double.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -93,7 +93,7 @@ static void check_conv(const struct conv_case *c, const float *x,
                                             1e-6 + 2e-7 * depth);
 }
 
-START_TEST(convolution_is_the_sum_over_its_window)
+LOOP_TEST(convolution_is_the_sum_over_its_window, 0, CONV_CASES)
 {
     const struct conv_case *c = &conv_cases[_i];
     ipu_conv_options options = {.size = sizeof options,
@@ -129,7 +129,6 @@ START_TEST(convolution_is_the_sum_over_its_window)
         free(data[i]);
     device_free(&d);
 }
-END_TEST
 
 /* ------------------------------------------------------------------ pooling */
 
@@ -156,7 +155,7 @@ static float window_maximum(const struct pool_case *c, const float *x,
 }
 
 /* All below 0 in odd cases: the zeros of nowhere must not win. */
-START_TEST(pooling_takes_the_largest_of_each_window)
+LOOP_TEST(pooling_takes_the_largest_of_each_window, 0, POOL_CASES)
 {
     const struct pool_case *c = &pool_cases[_i];
     const struct image s = {c->x.n, c->x.h / c->size, c->x.w / c->size, c->x.c};
@@ -186,10 +185,9 @@ START_TEST(pooling_takes_the_largest_of_each_window)
     free(to);
     device_free(&d);
 }
-END_TEST
 
 /* Two windows of 2 x 2; the derivative of each is 1. */
-START_TEST(the_first_maximum_takes_the_derivative)
+LOOP_TEST(the_first_maximum_takes_the_derivative, 0, 4)
 {
     const float cases[4][2][8] = {
         {{1, 1, 0, 0, 1, 1, 0, 0}, {1, 0, 1, 0, 0, 0, 0, 0}},
@@ -215,9 +213,8 @@ START_TEST(the_first_maximum_takes_the_derivative)
         ck_assert_float_eq(got[i], cases[_i][1][i]);
     device_free(&d);
 }
-END_TEST
 
-START_TEST(a_nan_wins_wherever_it_is)
+LOOP_TEST(a_nan_wins_wherever_it_is, 0, 4)
 {
     struct device d = device_new();
     ipu_tensor x = device_floats(&d, "x", 4, SHAPE(1, 2, 2, 1));
@@ -238,27 +235,5 @@ START_TEST(a_nan_wins_wherever_it_is)
         ck_assert_float_eq(slope[i], i == _i ? 1 : 0);
     device_free(&d);
 }
-END_TEST
 
-static TCase *tcase_convolution(void)
-{
-    TCase *tcase = tcase_create("convolution");
-
-    tcase_add_loop_test(tcase, convolution_is_the_sum_over_its_window, 0,
-                        CONV_CASES);
-    tcase_set_timeout(tcase, 60);
-    return tcase;
-}
-
-static TCase *tcase_pooling(void)
-{
-    TCase *tcase = tcase_create("pooling");
-
-    tcase_add_loop_test(tcase, pooling_takes_the_largest_of_each_window, 0,
-                        POOL_CASES);
-    tcase_add_loop_test(tcase, the_first_maximum_takes_the_derivative, 0, 4);
-    tcase_add_loop_test(tcase, a_nan_wins_wherever_it_is, 0, 4);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_images", tcase_convolution, tcase_pooling)
+TEST_MAIN("device_images", .seconds = 60)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ops on numbers of elements, other dtypes, and constants. */
-#include "check_main.h"
+#include "suite.h"
 
 #include "differences.h"
 
@@ -43,7 +43,7 @@ static void choose_numbers(int64_t n)
         numbers[i] = (int32_t)(i * 2 % n); /* some of them twice */
 }
 
-START_TEST(gather_takes_by_number)
+LOOP_TEST(gather_takes_by_number, 0, 3)
 {
     const int64_t shape[] = {3, 4, 5};
     int64_t inner = _i == 0 ? 20 : _i == 1 ? 5 : 1, n = shape[_i];
@@ -62,9 +62,8 @@ START_TEST(gather_takes_by_number)
     MUST(compute(result, 60, 6));
     check_values(count);
 }
-END_TEST
 
-START_TEST(scatter_add_adds_by_number)
+TEST(scatter_add_adds_by_number)
 {
     ipu_tensor in = device_floats(&d, "x", 2, SHAPE(4, 3));
     ipu_tensor ones = ipu_fill(d.graph, IPU_FLOAT32, 2, SHAPE(5, 3), 1);
@@ -78,9 +77,8 @@ START_TEST(scatter_add_adds_by_number)
                  12, 5));
     check_values(12);
 }
-END_TEST
 
-START_TEST(derivatives_of_gather_and_scatter_add)
+LOOP_TEST(derivatives_of_gather_and_scatter_add, 0, 3)
 {
     const int32_t chosen[6] = {1, 0, 2, 1, 1, 2};
     ipu_tensor at = ipu_constant(d.graph, IPU_INT32, 2, SHAPE(2, 3), chosen);
@@ -92,9 +90,8 @@ START_TEST(derivatives_of_gather_and_scatter_add)
         check_gradients(
             ipu_scatter_add(d.graph, v, at, variable(3, SHAPE(2, 3, 4)), 0));
 }
-END_TEST
 
-START_TEST(numbers_out_of_range_fail_the_run)
+LOOP_TEST(numbers_out_of_range_fail_the_run, 0, 2)
 {
     ipu_tensor table = device_floats(&d, "x", 2, SHAPE(4, 3));
     ipu_tensor at = indices(1, SHAPE(2));
@@ -107,9 +104,8 @@ START_TEST(numbers_out_of_range_fail_the_run)
     numbers[1] = 3;
     MUST(ipu_engine_run(d.engine));
 }
-END_TEST
 
-START_TEST(a_nan_row_stays_one)
+TEST(a_nan_row_stays_one)
 {
     ipu_tensor table = device_floats(&d, "x", 2, SHAPE(2, 2));
 
@@ -121,12 +117,11 @@ START_TEST(a_nan_row_stays_one)
     y[3] = 0;
     check_values(6);
 }
-END_TEST
 
 /* --------------------------------------------------------- argmax and others
  */
 
-START_TEST(argmax_is_the_first_of_the_largest)
+LOOP_TEST(argmax_is_the_first_of_the_largest, 0, 2)
 {
     const float rows[4][3] = {
         {1, 3, 3}, {-2, -1, -3}, {NAN, 1, INFINITY}, {0, -INFINITY, 0}};
@@ -140,9 +135,8 @@ START_TEST(argmax_is_the_first_of_the_largest)
     else
         ck_assert_mem_eq(y, by_column, sizeof by_column);
 }
-END_TEST
 
-START_TEST(one_hot_is_1_at_the_number)
+TEST(one_hot_is_1_at_the_number)
 {
     memcpy(numbers, (int32_t[]){2, 0, -1, 3}, 4 * sizeof *numbers);
     memset(wanted, 0, sizeof wanted);
@@ -150,9 +144,8 @@ START_TEST(one_hot_is_1_at_the_number)
     MUST(compute(ipu_one_hot(d.graph, indices(2, SHAPE(2, 2)), 3), -1, 4));
     check_values(12);
 }
-END_TEST
 
-START_TEST(cast_goes_towards_0)
+TEST(cast_goes_towards_0)
 {
     const float from[8] = {1.9f, -1.9f, 0, NAN, 3e9f, -3e9f, INFINITY, -0.5f};
     const int32_t to[8] = {1, -1, 0, 0, INT32_MAX, INT32_MIN, INT32_MAX, 0};
@@ -162,19 +155,17 @@ START_TEST(cast_goes_towards_0)
     MUST(compute(ipu_cast(d.graph, in, IPU_INT32), 8, -1));
     ck_assert_mem_eq(y, to, sizeof to);
 }
-END_TEST
 
-START_TEST(cast_of_integers)
+TEST(cast_of_integers)
 {
     memcpy(numbers, (int32_t[]){7, -3, INT32_MIN}, 3 * sizeof *numbers);
     memcpy(wanted, (float[]){7, -3, -2147483648.0f}, 3 * sizeof *wanted);
     MUST(compute(ipu_cast(d.graph, indices(1, SHAPE(3)), IPU_FLOAT32), -1, 3));
     check_values(3);
 }
-END_TEST
 
 /* Derivatives do not pass through an integer. */
-START_TEST(derivatives_end_at_integers)
+TEST(derivatives_end_at_integers)
 {
     ipu_tensor v = variable(1, SHAPE(5));
     ipu_tensor whole =
@@ -193,9 +184,8 @@ START_TEST(derivatives_end_at_integers)
     memcpy(wanted, (float[]){1, 2, -1, 0, 9}, 20);
     check_values(5);
 }
-END_TEST
 
-START_TEST(constants_stay)
+TEST(constants_stay)
 {
     float values[6];
     ipu_tensor c, view;
@@ -214,9 +204,8 @@ START_TEST(constants_stay)
     MUST(ipu_engine_run(d.engine));
     check_values(6);
 }
-END_TEST
 
-START_TEST(numbers_refuse)
+LOOP_TEST(numbers_refuse, 0, 12)
 {
     ipu_tensor table = device_floats(&d, "x", 2, SHAPE(4, 3));
     ipu_tensor at = indices(1, SHAPE(2));
@@ -278,26 +267,5 @@ START_TEST(numbers_refuse)
                        IPU_ERR_ARGUMENT, "constant: the shape is NULL");
     }
 }
-END_TEST
 
-static TCase *tcase_indices(void)
-{
-    TCase *tcase = tcase_create("indices");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, gather_takes_by_number, 0, 3);
-    tcase_add_test(tcase, scatter_add_adds_by_number);
-    tcase_add_loop_test(tcase, derivatives_of_gather_and_scatter_add, 0, 3);
-    tcase_add_loop_test(tcase, numbers_out_of_range_fail_the_run, 0, 2);
-    tcase_add_test(tcase, a_nan_row_stays_one);
-    tcase_add_loop_test(tcase, argmax_is_the_first_of_the_largest, 0, 2);
-    tcase_add_test(tcase, one_hot_is_1_at_the_number);
-    tcase_add_test(tcase, cast_goes_towards_0);
-    tcase_add_test(tcase, cast_of_integers);
-    tcase_add_test(tcase, derivatives_end_at_integers);
-    tcase_add_test(tcase, constants_stay);
-    tcase_add_loop_test(tcase, numbers_refuse, 0, 12);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_indices", tcase_indices)
+TEST_MAIN("device_indices", .set_up = set_up, .tear_down = tear_down)

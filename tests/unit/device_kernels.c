@@ -5,7 +5,7 @@
  * infinities, zeros of both signs, subnormal and huge ones, for a count that is
  * no multiple of any register. And what IPU_KERNELS may say.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include "device.h"
 #include "ops/wide.h"
@@ -375,7 +375,7 @@ static void compute(enum ipu__kernels kernels, float *in, int64_t count,
     d.engine = NULL;
 }
 
-START_TEST(every_set_gives_the_same_bits)
+LOOP_TEST(every_set_gives_the_same_bits, 0, 2 * OPS)
 {
     static float in[2 * N], wanted[2][N], got[2][N];
     const int64_t shape[] = {IMAGES, SIDE, SIDE, CHANNELS};
@@ -403,11 +403,10 @@ START_TEST(every_set_gives_the_same_bits)
                 N);
     }
 }
-END_TEST
 
 /* ------------------------------------------------------------- the choice */
 
-START_TEST(the_best_set_is_used_unless_another_is_named)
+TEST(the_best_set_is_used_unless_another_is_named)
 {
     int best = IPU__KERNELS_GENERIC;
 
@@ -424,9 +423,8 @@ START_TEST(the_best_set_is_used_unless_another_is_named)
     ck_assert_int_eq(setenv("IPU_KERNELS", "", 1), 0);
     ck_assert_int_eq(ipu__kernels_find(), best);
 }
-END_TEST
 
-START_TEST(a_set_that_there_is_not_is_refused)
+TEST(a_set_that_there_is_not_is_refused)
 {
     ipu_tensor x = device_floats(&d, "x", 1, SHAPE(3));
     const char *words = "IPU_KERNELS='sse9' is no set of instructions: give "
@@ -442,25 +440,5 @@ START_TEST(a_set_that_there_is_not_is_refused)
     MUST_FAIL(ipu_compile(d.graph, NULL, &d.executable), IPU_ERR_ARGUMENT,
               words);
 }
-END_TEST
 
-static TCase *tcase_bits(void)
-{
-    TCase *tcase = tcase_create("bits");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, every_set_gives_the_same_bits, 0, 2 * OPS);
-    return tcase;
-}
-
-static TCase *tcase_choice(void)
-{
-    TCase *tcase = tcase_create("choice");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, the_best_set_is_used_unless_another_is_named);
-    tcase_add_test(tcase, a_set_that_there_is_not_is_refused);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_kernels", tcase_bits, tcase_choice)
+TEST_MAIN("device_kernels", .set_up = set_up, .tear_down = tear_down)
