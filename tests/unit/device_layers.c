@@ -3,7 +3,7 @@
  * Softmax and normalisations: values against their definitions in double,
  * derivatives against differences, and what is refused.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <stdbool.h>
 
@@ -15,7 +15,7 @@ static const int64_t tables[][2] = {{1, 1},  {3, 2}, {7, 33}, {2, 1025},
                                     {5, 16}, {0, 4}, {3, 0},  {64, 64}};
 enum { TABLES = sizeof tables / sizeof *tables };
 
-START_TEST(softmax_and_its_logarithm)
+LOOP_TEST(softmax_and_its_logarithm, 0, 2 * TABLES)
 {
     int64_t rows = tables[_i / 2][0], n = tables[_i / 2][1];
     ipu_tensor in = input(3, SHAPE(1, rows, n));
@@ -34,9 +34,8 @@ START_TEST(softmax_and_its_logarithm)
             rows * n);
     check_values(rows * n, 2e-6);
 }
-END_TEST
 
-START_TEST(softmax_of_the_extremes)
+TEST(softmax_of_the_extremes)
 {
     const float rows[5][3] = {{3e38f, 3e38f, -3e38f},
                               {-INFINITY, 0, -INFINITY},
@@ -57,25 +56,22 @@ START_TEST(softmax_of_the_extremes)
     wanted[7] = wanted[8] = isnan(y[7]) ? NAN : 0;
     check_values(15, 1e-6);
 }
-END_TEST
 
-START_TEST(derivatives_of_softmax)
+LOOP_TEST(derivatives_of_softmax, 0, 2)
 {
     ipu_tensor v = variable(3, SHAPE(2, 3, 7));
 
     check_gradients(_i ? ipu_log_softmax(d.graph, v) : ipu_softmax(d.graph, v));
 }
-END_TEST
 
-START_TEST(softmax_refuses)
+TEST(softmax_refuses)
 {
     refused(ipu_softmax(d.graph, input(0, NULL)), IPU_ERR_SHAPE,
             "softmax: x is float32 [], it must be float32 [..., n]");
 }
-END_TEST
 
 /* Labels for each position of each sequence. */
-START_TEST(cross_entropy_of_sequences)
+TEST(cross_entropy_of_sequences)
 {
     int32_t labels[6] = {0, 4, 2, 1, 3, 3};
     ipu_tensor logits = input(3, SHAPE(2, 3, 5)), loss;
@@ -98,20 +94,6 @@ START_TEST(cross_entropy_of_sequences)
     device_connect(&d, "y", y, 6);
     MUST(ipu_engine_run(d.engine));
     check_values(6, 1e-6);
-}
-END_TEST
-
-static TCase *tcase_softmax(void)
-{
-    TCase *tcase = tcase_create("softmax");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, softmax_and_its_logarithm, 0, 2 * TABLES);
-    tcase_add_test(tcase, softmax_of_the_extremes);
-    tcase_add_loop_test(tcase, derivatives_of_softmax, 0, 2);
-    tcase_add_test(tcase, softmax_refuses);
-    tcase_add_test(tcase, cross_entropy_of_sequences);
-    return tcase;
 }
 
 /* ----------------------------------------------------------- normalisations */
@@ -188,7 +170,7 @@ static void statistics(int c, int64_t count, double *means, double *variances)
     }
 }
 
-START_TEST(normalisations_follow_their_definition)
+LOOP_TEST(normalisations_follow_their_definition, 0, NORM_CASES)
 {
     const int64_t *shape;
     int32_t ndim = parameters(_i, &shape);
@@ -222,9 +204,8 @@ START_TEST(normalisations_follow_their_definition)
     MUST(ipu_engine_run(d.engine));
     check_values(count, 1e-4);
 }
-END_TEST
 
-START_TEST(derivatives_of_normalisations)
+LOOP_TEST(derivatives_of_normalisations, 0, NORM_CASES)
 {
     const int64_t *shape;
     int32_t ndim = parameters(_i, &shape);
@@ -233,9 +214,8 @@ START_TEST(derivatives_of_normalisations)
 
     check_gradients(normalise(_i, v, scale, variable(ndim, shape)));
 }
-END_TEST
 
-START_TEST(batch_norm_keeps_statistics)
+TEST(batch_norm_keeps_statistics)
 {
     const int64_t channels = 2;
     ipu_tensor in = input(2, SHAPE(4, 2));
@@ -261,10 +241,9 @@ START_TEST(batch_norm_keeps_statistics)
                             1e-5);
     ck_assert_float_eq(kept[1], 0);
 }
-END_TEST
 
 /* The input may be of halves; the statistics that are kept are float32. */
-START_TEST(batch_norm_infers_from_what_is_kept)
+LOOP_TEST(batch_norm_infers_from_what_is_kept, 0, 2)
 {
     const ipu_dtype dtype = _i ? IPU_FLOAT16 : IPU_FLOAT32;
     const int64_t channels = 2;
@@ -282,10 +261,9 @@ START_TEST(batch_norm_infers_from_what_is_kept)
     compute(ipu_cast(d.graph, result, IPU_FLOAT32), 6);
     check_values(6, _i ? 4e-3 : 1e-6);
 }
-END_TEST
 
 /* Each has its own mean: a NaN spoils its own group only. */
-START_TEST(nan_stays_in_its_group)
+LOOP_TEST(nan_stays_in_its_group, 0, 2)
 {
     ipu_tensor in = input(2, SHAPE(3, 40));
     ipu_tensor scale = ipu_fill(d.graph, IPU_FLOAT32, 1, SHAPE(40), 1);
@@ -296,9 +274,8 @@ START_TEST(nan_stays_in_its_group)
     for (int i = 0; i < 120; i++)
         ck_assert_int_eq(isnan(y[i]) != 0, i / 40 == 1);
 }
-END_TEST
 
-START_TEST(normalisations_refuse)
+LOOP_TEST(normalisations_refuse, 0, 9)
 {
     const int64_t four = 4, three = 3;
     ipu_tensor in = input(2, SHAPE(2, 4));
@@ -347,21 +324,5 @@ START_TEST(normalisations_refuse)
                 "scale has one or more of the last dimensions");
     }
 }
-END_TEST
 
-static TCase *tcase_norms(void)
-{
-    TCase *tcase = tcase_create("norms");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, normalisations_follow_their_definition, 0,
-                        NORM_CASES);
-    tcase_add_loop_test(tcase, derivatives_of_normalisations, 0, NORM_CASES);
-    tcase_add_test(tcase, batch_norm_keeps_statistics);
-    tcase_add_loop_test(tcase, batch_norm_infers_from_what_is_kept, 0, 2);
-    tcase_add_loop_test(tcase, nan_stays_in_its_group, 0, 2);
-    tcase_add_loop_test(tcase, normalisations_refuse, 0, 9);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_layers", tcase_softmax, tcase_norms)
+TEST_MAIN("device_layers", .set_up = set_up, .tear_down = tear_down)

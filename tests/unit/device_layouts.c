@@ -3,8 +3,8 @@
  * Moves that are made of others, ranges, and the convolutions in disguise:
  * against loops that follow the definition, derivatives against differences.
  */
-#include "check_main.h"
 #include "differences.h"
+#include "suite.h"
 
 static float in[MOST], other[MOST], out[MOST];
 
@@ -40,7 +40,7 @@ static ipu_tensor x_of(int32_t ndim, const int64_t *shape)
     return device_floats(&d, "x", ndim, shape);
 }
 
-START_TEST(dimensions_come_and_go)
+TEST(dimensions_come_and_go)
 {
     ipu_tensor x = x_of(2, SHAPE(3, 4));
 
@@ -53,9 +53,8 @@ START_TEST(dimensions_come_and_go)
     ck_assert_int_eq(compute(x, 12, 0), 12);
     ck_assert_mem_eq(out, in, 12 * sizeof *in);
 }
-END_TEST
 
-START_TEST(a_stack_is_split_again)
+LOOP_TEST(a_stack_is_split_again, 0, 3)
 {
     ipu_tensor x = x_of(2, SHAPE(6, 5)), parts[3], y;
     const int64_t sizes[3] = {1, 0, 4};
@@ -79,9 +78,8 @@ START_TEST(a_stack_is_split_again)
                                                  : (r * 5 + c) * 3 + p],
                                    in[(p * 2 + r) * 5 + c]);
 }
-END_TEST
 
-START_TEST(tiles_repeat_all)
+TEST(tiles_repeat_all)
 {
     const int32_t times[3] = {2, 1, 3};
     ipu_tensor y = ipu_tile(d.graph, x_of(3, SHAPE(2, 3, 2)), times);
@@ -94,9 +92,8 @@ START_TEST(tiles_repeat_all)
                 ck_assert_float_eq(out[(i * 3 + k) * 6 + m],
                                    in[(i % 2 * 3 + k) * 2 + m % 2]);
 }
-END_TEST
 
-START_TEST(pixels_become_squares)
+TEST(pixels_become_squares)
 {
     ipu_tensor y = ipu_upsample2d(d.graph, x_of(4, SHAPE(2, 2, 3, 2)), 3);
 
@@ -110,9 +107,8 @@ START_TEST(pixels_become_squares)
                         out[((n * 6 + h) * 9 + w) * 2 + c],
                         in[((n * 2 + h / 3) * 3 + w / 3) * 2 + c]);
 }
-END_TEST
 
-START_TEST(axes_are_reversed)
+LOOP_TEST(axes_are_reversed, 0, 3)
 {
     const int32_t axes[] = {0, -1};
     ipu_tensor y = ipu_reverse(d.graph, x_of(3, SHAPE(3, 2, 4)), _i, axes);
@@ -125,9 +121,8 @@ START_TEST(axes_are_reversed)
                                    in[((_i > 0 ? 2 - i : i) * 2 + k) * 4 +
                                       (_i > 1 ? 3 - m : m)]);
 }
-END_TEST
 
-START_TEST(ranges_go_on)
+TEST(ranges_go_on)
 {
     int32_t ints[5];
     float floats[4];
@@ -145,7 +140,6 @@ START_TEST(ranges_go_on)
     for (int i = 0; i < 4; i++)
         ck_assert_float_eq(floats[i], 0.5f + 0.25f * (float)i);
 }
-END_TEST
 
 /* ------------------------------------------------------------- convolutions */
 
@@ -242,7 +236,7 @@ static const int64_t *kernel_shape(const struct conv_case *c)
     return shape;
 }
 
-START_TEST(transposed_convolutions_scatter)
+LOOP_TEST(transposed_convolutions_scatter, 0, CONV_CASES)
 {
     const struct conv_case *c = &conv_cases[_i];
     ipu_tensor x = x_of(4, SHAPE(c->n, c->h, c->w, c->ci));
@@ -258,18 +252,16 @@ START_TEST(transposed_convolutions_scatter)
     for (int64_t i = 0; i < count; i++)
         ck_assert_double_eq_tol((double)out[i], wanted[i], 1e-5);
 }
-END_TEST
 
-START_TEST(derivatives_of_transposed_convolutions)
+LOOP_TEST(derivatives_of_transposed_convolutions, 0, CONV_CASES)
 {
     const struct conv_case *c = &conv_cases[_i];
     ipu_tensor x = variable(4, SHAPE(c->n, c->h, c->w, c->ci));
 
     check_gradients(transposed(_i, x, variable(4, kernel_shape(c))));
 }
-END_TEST
 
-START_TEST(transposed_convolutions_refuse)
+LOOP_TEST(transposed_convolutions_refuse, 0, 3)
 {
     static const struct {
         int64_t x[4], k[4];
@@ -292,9 +284,8 @@ START_TEST(transposed_convolutions_refuse)
     MUST_FAIL(ipu_compile(d.graph, NULL, &d.executable), misuses[_i].status,
               misuses[_i].words);
 }
-END_TEST
 
-START_TEST(each_channel_by_itself)
+TEST(each_channel_by_itself)
 {
     const ipu_conv_options o = {
         .size = sizeof o, .stride = {2, 1}, .padding = {1, 0, 0, 0}};
@@ -320,9 +311,8 @@ START_TEST(each_channel_by_itself)
                                         1e-5);
             }
 }
-END_TEST
 
-START_TEST(depthwise_refuses)
+LOOP_TEST(depthwise_refuses, 0, 2)
 {
     const ipu_conv_options o = {
         .size = sizeof o, .stride = {1, 1}, .groups = 3};
@@ -337,10 +327,9 @@ START_TEST(depthwise_refuses)
               _i ? IPU_ERR_SHAPE : IPU_ERR_ARGUMENT,
               _i ? "must be [h, w, channels" : "3 groups: there is one");
 }
-END_TEST
 
 /* A penalty on gradients needs second derivatives. */
-START_TEST(second_derivatives_of_convolutions)
+LOOP_TEST(second_derivatives_of_convolutions, 0, 2)
 {
     const ipu_conv_options o = {.size = sizeof o, .stride = {2, 1}, .same = 1};
     ipu_tensor x = variable(4, SHAPE(1, 4, 3, 2));
@@ -352,7 +341,6 @@ START_TEST(second_derivatives_of_convolutions)
                        (const ipu_tensor[]){x, k}, dx));
     check_gradients(dx[_i]);
 }
-END_TEST
 
 /* -------------------------------------------------------------- derivatives */
 
@@ -397,7 +385,7 @@ static ipu_tensor make_depthwise(ipu_tensor x)
                                 NULL);
 }
 
-START_TEST(derivatives_of_arrangements)
+LOOP_TEST(derivatives_of_arrangements, 0, 6)
 {
     ipu_tensor (*const make[])(ipu_tensor) = {make_stack,    make_split,
                                               make_tile,     make_reverse,
@@ -405,7 +393,6 @@ START_TEST(derivatives_of_arrangements)
 
     check_gradients(make[_i](variable(2, SHAPE(3, 4))));
 }
-END_TEST
 
 /* ------------------------------------------------------------------- refused
  */
@@ -454,43 +441,11 @@ static const char *const misuses[] = {
 };
 enum { MISUSES = sizeof misuses / sizeof *misuses };
 
-START_TEST(what_cannot_be_is_refused)
+LOOP_TEST(what_cannot_be_is_refused, 0, MISUSES)
 {
     misuse(_i);
     device_says(&d, misuses[_i]);
 }
-END_TEST
 
-static TCase *tcase_moves(void)
-{
-    TCase *tcase = tcase_create("moves");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, dimensions_come_and_go);
-    tcase_add_loop_test(tcase, a_stack_is_split_again, 0, 3);
-    tcase_add_test(tcase, tiles_repeat_all);
-    tcase_add_test(tcase, pixels_become_squares);
-    tcase_add_loop_test(tcase, axes_are_reversed, 0, 3);
-    tcase_add_test(tcase, ranges_go_on);
-    tcase_add_loop_test(tcase, derivatives_of_arrangements, 0, 6);
-    tcase_add_loop_test(tcase, what_cannot_be_is_refused, 0, MISUSES);
-    return tcase;
-}
-
-static TCase *tcase_convolutions(void)
-{
-    TCase *tcase = tcase_create("convolutions");
-
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, transposed_convolutions_scatter, 0, CONV_CASES);
-    tcase_add_loop_test(tcase, derivatives_of_transposed_convolutions, 0,
-                        CONV_CASES);
-    tcase_add_loop_test(tcase, transposed_convolutions_refuse, 0, 3);
-    tcase_add_test(tcase, each_channel_by_itself);
-    tcase_add_loop_test(tcase, depthwise_refuses, 0, 2);
-    tcase_add_loop_test(tcase, second_derivatives_of_convolutions, 0, 2);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_layouts", tcase_moves, tcase_convolutions)
+TEST_MAIN("device_layouts", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 60)

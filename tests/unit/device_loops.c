@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loops: what they compute, of what, and when they end. */
-#include "check_main.h"
 #include "device.h"
+#include "suite.h"
 
 static ipu_tensor plus(ipu_graph *g, ipu_tensor x, double value)
 {
@@ -35,7 +35,7 @@ static int count_and_double(ipu_graph *g, void *context, int32_t ninputs,
 }
 
 /* Carried values have any shape, and loops run any number of times. */
-START_TEST(carried_values)
+TEST(carried_values)
 {
     struct device d = device_new();
     ipu_tensor in[2], out[2];
@@ -57,9 +57,8 @@ START_TEST(carried_values)
     ck_assert_ptr_nonnull(strstr(device_program(&d), "repeat 10 times"));
     device_free(&d);
 }
-END_TEST
 
-START_TEST(no_iterations)
+TEST(no_iterations)
 {
     struct device d = device_new();
     ipu_tensor in[2], out[2];
@@ -77,10 +76,9 @@ START_TEST(no_iterations)
     ck_assert_float_eq(y, 3);
     device_free(&d);
 }
-END_TEST
 
 /* Many are too many to be counted, but a number all the same. */
-START_TEST(iterations_without_end_are_counted)
+TEST(iterations_without_end_are_counted)
 {
     struct device d = device_new();
     ipu_program_cycles cycles = {.size = sizeof cycles};
@@ -99,7 +97,6 @@ START_TEST(iterations_without_end_are_counted)
     ck_assert_int_gt(cycles.total, cycles.compute);
     device_free(&d);
 }
-END_TEST
 
 /* Fibonacci: carried values become each other. */
 static int fibonacci(ipu_graph *g, void *context, int32_t ninputs,
@@ -111,7 +108,7 @@ static int fibonacci(ipu_graph *g, void *context, int32_t ninputs,
     return 0;
 }
 
-START_TEST(values_become_each_other)
+TEST(values_become_each_other)
 {
     struct device d = device_new();
     ipu_tensor in[2], out[2];
@@ -124,10 +121,9 @@ START_TEST(values_become_each_other)
     ck_assert_int_eq(run_for_int(&d, "n"), 832040);
     device_free(&d);
 }
-END_TEST
 
 /* The initial value is read by others, before and after, and twice. */
-START_TEST(initial_values_stay)
+TEST(initial_values_stay)
 {
     struct device d = device_new();
     ipu_tensor x = device_floats(&d, "x", 1, SHAPE(4)), in[2], out[2], early;
@@ -149,7 +145,6 @@ START_TEST(initial_values_stay)
     }
     device_free(&d);
 }
-END_TEST
 
 /* ------------------------------------------------------- captures, nesting */
 
@@ -164,7 +159,7 @@ static int add_captured(ipu_graph *g, void *context, int32_t ninputs,
 }
 
 /* A body uses a result from outside, an input, a large and a small constant. */
-START_TEST(bodies_use_what_is_around)
+TEST(bodies_use_what_is_around)
 {
     struct device d = device_new();
     ipu_tensor x = device_floats(&d, "x", 1, SHAPE(2000)), captured[2], out;
@@ -191,7 +186,6 @@ START_TEST(bodies_use_what_is_around)
     }
     device_free(&d);
 }
-END_TEST
 
 /* The inner loop computes x = x * 2 + captured, 3 times. */
 static int inner_body(ipu_graph *g, void *context, int32_t ninputs,
@@ -215,7 +209,7 @@ static int outer_body(ipu_graph *g, void *context, int32_t ninputs,
     return ipu_repeat(g, 1, inner_body, context, 1, &first, NULL, out);
 }
 
-START_TEST(loops_in_loops)
+TEST(loops_in_loops)
 {
     struct device d = device_new();
     ipu_tensor x = device_floats(&d, "x", 0, NULL), out;
@@ -237,7 +231,6 @@ START_TEST(loops_in_loops)
     ck_assert_float_eq(y, want);
     device_free(&d);
 }
-END_TEST
 
 /* ------------------------------------------------------------------ whiles */
 
@@ -272,27 +265,11 @@ static void check_while(int64_t most, int32_t n, float x)
     device_free(&d);
 }
 
-START_TEST(whiles_end_by_their_condition)
+TEST(whiles_end_by_their_condition)
 {
     check_while(0, 7, 128);
     check_while(5, 5, 32);
     check_while(100, 7, 128);
 }
-END_TEST
 
-static TCase *tcase_values(void)
-{
-    TCase *t = tcase_create("values");
-
-    tcase_add_test(t, carried_values);
-    tcase_add_test(t, no_iterations);
-    tcase_add_test(t, iterations_without_end_are_counted);
-    tcase_add_test(t, values_become_each_other);
-    tcase_add_test(t, initial_values_stay);
-    tcase_add_test(t, bodies_use_what_is_around);
-    tcase_add_test(t, loops_in_loops);
-    tcase_add_test(t, whiles_end_by_their_condition);
-    return t;
-}
-
-HVD_TEST_MAIN("device_loops", tcase_values)
+TEST_MAIN("device_loops")

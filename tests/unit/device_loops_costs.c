@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loops have costs, and their bodies can be inspected. */
-#include "check_main.h"
 #include "device.h"
+#include "suite.h"
 
 static int multiply_body(ipu_graph *g, void *context, int32_t ninputs,
                          const ipu_tensor *in, int32_t noutputs,
@@ -30,7 +30,7 @@ static ipu_program_cycles cycles_of(int64_t count)
 }
 
 /* Cycles are those of an iteration, times their number; the host's are not. */
-START_TEST(cycles_grow_with_iterations)
+TEST(cycles_grow_with_iterations)
 {
     ipu_program_cycles zero = cycles_of(0), one = cycles_of(1),
                        many = cycles_of(1000);
@@ -48,7 +48,6 @@ START_TEST(cycles_grow_with_iterations)
     ck_assert_int_ge(many.total, INT64_C(1) << 56);
     ck_assert_int_ge(many.total, many.compute);
 }
-END_TEST
 
 static int large_condition(ipu_graph *g, void *context, int32_t ninputs,
                            const ipu_tensor *in, int32_t noutputs,
@@ -73,7 +72,7 @@ static int small_body(ipu_graph *g, void *context, int32_t ninputs,
 }
 
 /* The tensors of a condition are in memory while it runs. */
-START_TEST(conditions_need_memory)
+TEST(conditions_need_memory)
 {
     struct device d = device_new();
     ipu_memory_info memory = {.size = sizeof memory};
@@ -87,7 +86,6 @@ START_TEST(conditions_need_memory)
     ck_assert_int_gt(memory.fullest_tile_bytes, 4096 * 4096 * 4 / 1472);
     device_free(&d);
 }
-END_TEST
 
 /* An update in every second iteration, of as many as there can be: what it
  * takes does not turn the sum around. */
@@ -120,7 +118,7 @@ static ipu_program_cycles cycles_of_updates(int64_t count)
     return cycles;
 }
 
-START_TEST(seldom_updates_are_counted)
+TEST(seldom_updates_are_counted)
 {
     const int64_t most = INT64_C(1) << 52;
     ipu_program_cycles two = cycles_of_updates(2), four = cycles_of_updates(4),
@@ -134,11 +132,10 @@ START_TEST(seldom_updates_are_counted)
     ck_assert_int_gt(all.compute, most);
     ck_assert_int_gt(all.sync, most);
 }
-END_TEST
 
 /* One run of ten iterations costs the device what ten runs of one do, but for
  * counting; and the host is met once instead of ten times. */
-START_TEST(one_run_meets_the_host_once)
+TEST(one_run_meets_the_host_once)
 {
     ipu_program_cycles once = cycles_of(1), loop = cycles_of(10);
 
@@ -147,9 +144,8 @@ START_TEST(one_run_meets_the_host_once)
     ck_assert_int_lt(loop.total, 10 * once.total - 8 * once.host);
     ck_assert_int_eq(loop.sync, 10 * once.sync);
 }
-END_TEST
 
-START_TEST(bodies_can_be_looked_at)
+TEST(bodies_can_be_looked_at)
 {
     struct device d = device_new();
     ipu_tensor w = device_floats(&d, "w", 2, SHAPE(64, 64)), x, out;
@@ -177,18 +173,5 @@ START_TEST(bodies_can_be_looked_at)
               IPU_ERR_ARGUMENT, "there is no step 1");
     device_free(&d);
 }
-END_TEST
 
-static TCase *tcase_costs(void)
-{
-    TCase *t = tcase_create("costs");
-
-    tcase_add_test(t, cycles_grow_with_iterations);
-    tcase_add_test(t, seldom_updates_are_counted);
-    tcase_add_test(t, conditions_need_memory);
-    tcase_add_test(t, one_run_meets_the_host_once);
-    tcase_add_test(t, bodies_can_be_looked_at);
-    return t;
-}
-
-HVD_TEST_MAIN("device_loops_costs", tcase_costs)
+TEST_MAIN("device_loops_costs")

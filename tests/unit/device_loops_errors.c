@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loops refuse wrong bodies and arguments, with a reason. */
-#include "check_main.h"
 #include "device.h"
 #include "feeds.h"
+#include "suite.h"
 
 /* A body's mistake, and what it needs for that. */
 struct wrong {
@@ -89,7 +89,7 @@ static int op_fails(ipu_graph *g, struct wrong *wrong, const ipu_tensor *in,
     return 0;
 }
 
-START_TEST(values_of_bodies)
+TEST(values_of_bodies)
 {
     check_wrong(nothing, IPU_ERR_SHAPE,
                 "repeat: the body must give 1 value, and has not set number 0");
@@ -103,7 +103,6 @@ START_TEST(values_of_bodies)
     check_wrong(op_fails, IPU_ERR_SHAPE, "repeat: in its body: ");
     check_wrong(op_fails, IPU_ERR_SHAPE, "device_loops_errors.c:");
 }
-END_TEST
 
 /* Gives what the body of the loop before has made. */
 static int gives_another_bodys(ipu_graph *g, struct wrong *wrong,
@@ -114,7 +113,7 @@ static int gives_another_bodys(ipu_graph *g, struct wrong *wrong,
     return 0;
 }
 
-START_TEST(a_value_of_another_body)
+TEST(a_value_of_another_body)
 {
     struct device d = device_new();
     struct wrong wrong = {.kept = {-1}};
@@ -129,7 +128,6 @@ START_TEST(a_value_of_another_body)
               "to carry it or enqueue it");
     device_free(&d);
 }
-END_TEST
 
 static int builds_outside(ipu_graph *g, struct wrong *wrong,
                           const ipu_tensor *in, ipu_tensor *out)
@@ -178,7 +176,7 @@ static int takes_a_name(ipu_graph *g, struct wrong *wrong, const ipu_tensor *in,
     return ipu_variable(g, "w", IPU_FLOAT32, 1, SHAPE(3)).id < 0 ? -1 : 0;
 }
 
-START_TEST(what_bodies_do)
+TEST(what_bodies_do)
 {
     check_wrong(builds_outside, IPU_ERR_STATE,
                 "relu: the body of a loop of this graph is being built: use "
@@ -194,7 +192,6 @@ START_TEST(what_bodies_do)
     check_wrong(takes_a_name, IPU_ERR_NAME,
                 "variable 'w': an input or variable has that name");
 }
-END_TEST
 
 static int keeps(ipu_graph *g, struct wrong *wrong, const ipu_tensor *in,
                  ipu_tensor *out)
@@ -203,7 +200,7 @@ static int keeps(ipu_graph *g, struct wrong *wrong, const ipu_tensor *in,
     return 0;
 }
 
-START_TEST(tensors_of_bodies_outside)
+TEST(tensors_of_bodies_outside)
 {
     struct device d = device_new();
     struct wrong wrong;
@@ -213,7 +210,6 @@ START_TEST(tensors_of_bodies_outside)
               "or to the body of a loop, which has to carry it or enqueue it");
     device_free(&d);
 }
-END_TEST
 
 /* ----------------------------------------------------------- derivatives */
 
@@ -225,7 +221,7 @@ static int square(ipu_graph *g, struct wrong *wrong, const ipu_tensor *in,
     return 0;
 }
 
-START_TEST(gradients_through_loops)
+TEST(gradients_through_loops)
 {
     struct device d = device_new();
     struct body body = {square, NULL};
@@ -238,7 +234,6 @@ START_TEST(gradients_through_loops)
               "a loop; call ipu_gradients in its body");
     device_free(&d);
 }
-END_TEST
 
 static int differentiates_outside(ipu_graph *g, struct wrong *wrong,
                                   const ipu_tensor *in, ipu_tensor *out)
@@ -250,7 +245,7 @@ static int differentiates_outside(ipu_graph *g, struct wrong *wrong,
     return ipu_gradients(g, loss, 1, &wrong->w, &dw);
 }
 
-START_TEST(gradients_that_leave_the_body)
+TEST(gradients_that_leave_the_body)
 {
     struct device d = device_new();
     struct wrong wrong = {.outer = d.graph};
@@ -263,11 +258,10 @@ START_TEST(gradients_that_leave_the_body)
               IPU_ERR_ARGUMENT, "computed outside of the loop");
     device_free(&d);
 }
-END_TEST
 
 /* ------------------------------------------------------------- the request */
 
-START_TEST(requests)
+TEST(requests)
 {
     struct device d = device_new();
     struct body body = {square, NULL};
@@ -291,7 +285,6 @@ START_TEST(requests)
               IPU_ERR_ARGUMENT, "while: the condition is NULL");
     device_free(&d);
 }
-END_TEST
 
 static int is_float(ipu_graph *g, void *context, int32_t ninputs,
                     const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
@@ -323,7 +316,7 @@ static void check_condition(ipu_body_fn condition, int status,
     device_free(&d);
 }
 
-START_TEST(conditions)
+TEST(conditions)
 {
     check_condition(is_float, IPU_ERR_SHAPE,
                     "while: the condition must give an int32 scalar, not "
@@ -331,28 +324,5 @@ START_TEST(conditions)
     check_condition(has_effects, IPU_ERR_STATE,
                     "while: the condition must only compute");
 }
-END_TEST
 
-static TCase *tcase_bodies(void)
-{
-    TCase *t = tcase_create("bodies");
-
-    tcase_add_test(t, values_of_bodies);
-    tcase_add_test(t, a_value_of_another_body);
-    tcase_add_test(t, what_bodies_do);
-    tcase_add_test(t, tensors_of_bodies_outside);
-    tcase_add_test(t, gradients_through_loops);
-    tcase_add_test(t, gradients_that_leave_the_body);
-    return t;
-}
-
-static TCase *tcase_requests(void)
-{
-    TCase *t = tcase_create("requests");
-
-    tcase_add_test(t, requests);
-    tcase_add_test(t, conditions);
-    return t;
-}
-
-HVD_TEST_MAIN("device_loops_errors", tcase_bodies, tcase_requests)
+TEST_MAIN("device_loops_errors")

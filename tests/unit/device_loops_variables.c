@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loops that change variables, and that call the host. */
-#include "check_main.h"
 #include "device.h"
+#include "suite.h"
 
 static float variable(struct device *d, const char *name)
 {
@@ -31,7 +31,7 @@ static int double_variable(ipu_graph *g, void *context, int32_t ninputs,
 }
 
 /* Before a loop a variable has its old value, after it the new one. */
-START_TEST(variables_change_with_iterations)
+TEST(variables_change_with_iterations)
 {
     struct device d = device_new();
     ipu_tensor w = ipu_variable(d.graph, "w", IPU_FLOAT32, 0, NULL);
@@ -59,10 +59,9 @@ START_TEST(variables_change_with_iterations)
     ck_assert_float_eq(variable(&d, "w"), 511);
     device_free(&d);
 }
-END_TEST
 
 /* A view made before the loop shows what was, although it is read after it. */
-START_TEST(views_of_variables_stay)
+TEST(views_of_variables_stay)
 {
     struct device d = device_new();
     ipu_tensor w = ipu_variable(d.graph, "w", IPU_FLOAT32, 0, NULL);
@@ -79,7 +78,6 @@ START_TEST(views_of_variables_stay)
     ck_assert_float_eq(variable(&d, "w"), 15);
     device_free(&d);
 }
-END_TEST
 
 /* Two loops, a nested one, and an assignment at the end, of one variable. */
 static int nested_double(ipu_graph *g, void *context, int32_t ninputs,
@@ -93,7 +91,7 @@ static int nested_double(ipu_graph *g, void *context, int32_t ninputs,
     return ipu_assign(g, *w, ipu_scale(g, *w, 1, 100));
 }
 
-START_TEST(loops_follow_each_other)
+TEST(loops_follow_each_other)
 {
     struct device d = device_new();
     ipu_tensor w = ipu_variable(d.graph, "w", IPU_FLOAT32, 0, NULL);
@@ -121,7 +119,6 @@ START_TEST(loops_follow_each_other)
     ck_assert_float_eq(variable(&d, "w"), -x);
     device_free(&d);
 }
-END_TEST
 
 /* A counter and a slot made in the body are the program's. */
 static int train(ipu_graph *g, void *context, int32_t ninputs,
@@ -156,7 +153,7 @@ static void build_problem(struct device *d, ipu_tensor *x)
 }
 
 /* n iterations give the same bits as n runs. */
-START_TEST(training_is_that_of_as_many_runs)
+TEST(training_is_that_of_as_many_runs)
 {
     struct device looped = device_new(), plain = device_new();
     ipu_tensor x[3], loss, zero = device_scalar(looped.graph, IPU_FLOAT32, 0);
@@ -192,7 +189,6 @@ START_TEST(training_is_that_of_as_many_runs)
     device_free(&looped);
     device_free(&plain);
 }
-END_TEST
 
 /* -------------------------------------------------------------- host calls */
 
@@ -229,7 +225,7 @@ static int call_and_double(ipu_graph *g, void *context, int32_t ninputs,
 
 /* Once an iteration; a failure ends the loop, and the variable is as the
  * iteration before has left it. */
-START_TEST(host_calls_in_bodies)
+TEST(host_calls_in_bodies)
 {
     struct device d = device_new();
     struct log log = {.fail_at = 0};
@@ -255,10 +251,9 @@ START_TEST(host_calls_in_bodies)
     ck_assert_int_eq(ipu_engine_callback_status(d.engine), 0);
     device_free(&d);
 }
-END_TEST
 
 /* A host call shows a variable as it is before the loop that is built after. */
-START_TEST(host_calls_before_loops)
+TEST(host_calls_before_loops)
 {
     struct device d = device_new();
     struct log log = {.fail_at = 0};
@@ -275,19 +270,5 @@ START_TEST(host_calls_before_loops)
     ck_assert_float_eq(log.seen[1], 15 * 15);
     device_free(&d);
 }
-END_TEST
 
-static TCase *tcase_variables(void)
-{
-    TCase *t = tcase_create("variables");
-
-    tcase_add_test(t, variables_change_with_iterations);
-    tcase_add_test(t, views_of_variables_stay);
-    tcase_add_test(t, loops_follow_each_other);
-    tcase_add_test(t, training_is_that_of_as_many_runs);
-    tcase_add_test(t, host_calls_in_bodies);
-    tcase_add_test(t, host_calls_before_loops);
-    return t;
-}
-
-HVD_TEST_MAIN("device_loops_variables", tcase_variables)
+TEST_MAIN("device_loops_variables")

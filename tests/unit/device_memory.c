@@ -9,7 +9,7 @@
  * IPU_ERR_MEMORY, and nothing may leak. Sanitizers have allocators of their
  * own: with them, only the first test runs.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <stdlib.h>
 
@@ -93,7 +93,7 @@ OURS void free(void *block)
 
 #endif
 
-START_TEST(a_tensor_larger_than_memory)
+LOOP_TEST(a_tensor_larger_than_memory, 0, 2)
 {
     const int64_t shape[] = {INT64_C(1) << 50};
     const ipu_compile_options all_the_same = {.size = sizeof all_the_same,
@@ -108,7 +108,6 @@ START_TEST(a_tensor_larger_than_memory)
     ck_assert_ptr_null(d.engine);
     device_free(&d);
 }
-END_TEST
 
 #ifdef FAILING_ALLOCATOR
 
@@ -151,7 +150,7 @@ static int live(void)
     return status;
 }
 
-START_TEST(memory_may_run_out_anywhere)
+LOOP_TEST(memory_may_run_out_anywhere, 0, 2)
 {
     long n = 0;
     int status = IPU_ERR_MEMORY;
@@ -177,20 +176,7 @@ START_TEST(memory_may_run_out_anywhere)
                   status, ipu_last_error());
     ck_assert_int_gt(n, 500); /* requests were made to fail */
 }
-END_TEST
 
 #endif
 
-static TCase *tcase_memory(void)
-{
-    TCase *tcase = tcase_create("memory");
-
-    tcase_set_timeout(tcase, 120);
-    tcase_add_loop_test(tcase, a_tensor_larger_than_memory, 0, 2);
-#ifdef FAILING_ALLOCATOR
-    tcase_add_loop_test(tcase, memory_may_run_out_anywhere, 0, 2);
-#endif
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_memory", tcase_memory)
+TEST_MAIN("device_memory", .seconds = 120)

@@ -3,9 +3,9 @@
  * Misuse of builders, queues and readers that no other test is about: each is
  * refused with a status, and with words that say what was wrong and where.
  */
-#include "check_main.h"
 #include "device.h"
 #include "feeds.h"
+#include "suite.h"
 
 /* ----------------------------------------------------------------- builders */
 
@@ -306,7 +306,7 @@ static const struct misuse {
     {a_row_of_a_scalar, IPU_ERR_ARGUMENT, "load_row: v is no remote buffer"},
 };
 
-START_TEST(builders_refuse)
+LOOP_TEST(builders_refuse, 0, sizeof misuses / sizeof *misuses)
 {
     const struct misuse *m = &misuses[_i];
     ipu_executable *x = NULL;
@@ -319,11 +319,10 @@ START_TEST(builders_refuse)
     ck_assert_str_eq(strstr(ipu_last_error(), m->words), m->words);
     ipu_graph_free(g);
 }
-END_TEST
 
 /* ------------------------------------------------------------------- queues */
 
-START_TEST(infeeds_refuse)
+TEST(infeeds_refuse)
 {
     struct source source = source_of(0, 1);
     ipu_feed_tensor tensors[2];
@@ -347,9 +346,8 @@ START_TEST(infeeds_refuse)
     ck_assert_ptr_null(infeed);
     ck_assert_int_eq(source.closed, 0);
 }
-END_TEST
 
-START_TEST(results_refuse)
+TEST(results_refuse)
 {
     struct device d = device_new();
     ipu_outfeed *outfeed = outfeed_of(IPU_OUTFEED_ALL);
@@ -375,17 +373,5 @@ START_TEST(results_refuse)
     device_free(&d);
     ipu_outfeed_free(outfeed);
 }
-END_TEST
 
-static TCase *tcase_misuse(void)
-{
-    TCase *t = tcase_create("misuse");
-
-    tcase_add_loop_test(t, builders_refuse, 0,
-                        sizeof misuses / sizeof *misuses);
-    tcase_add_test(t, infeeds_refuse);
-    tcase_add_test(t, results_refuse);
-    return t;
-}
-
-HVD_TEST_MAIN("device_misuse", tcase_misuse)
+TEST_MAIN("device_misuse")

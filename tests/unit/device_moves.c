@@ -3,7 +3,7 @@
  * Products of many matrices, and ops that only move elements: transpose,
  * slice, pad, concat.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <stdbool.h>
 
@@ -88,7 +88,7 @@ static ipu_tensor make_variable(const char *name, int32_t ndim,
     return variable(ndim, shape);
 }
 
-START_TEST(products_follow_their_definition)
+LOOP_TEST(products_follow_their_definition, 0, 4 * PRODUCTS)
 {
     int p = _i / 4, ta = _i % 2, tb = _i / 2 % 2;
     int64_t m = products[p].m, k = products[p].k, n = products[p].n;
@@ -111,16 +111,14 @@ START_TEST(products_follow_their_definition)
             (products[p].shared == 2 ? 1 : batch) * k * n);
     check_values(batch * m * n, 1e-5);
 }
-END_TEST
 
-START_TEST(derivatives_of_products)
+LOOP_TEST(derivatives_of_products, 0, 4 * PRODUCTS)
 {
     check_gradients(product(_i, make_variable));
 }
-END_TEST
 
 /* A NaN reaches its row and its column, and nothing else. */
-START_TEST(nan_stays_in_its_product)
+TEST(nan_stays_in_its_product)
 {
     ipu_tensor u = device_floats(&d, "a", 3, SHAPE(2, 2, 2));
     ipu_tensor v = device_floats(&d, "b", 3, SHAPE(2, 2, 2));
@@ -134,7 +132,6 @@ START_TEST(nan_stays_in_its_product)
         ck_assert_int_eq(isfinite(y[i]) != 0,
                          i == 2 || i == 3 || i == 4 || i == 6);
 }
-END_TEST
 
 static ipu_tensor product_leading(void)
 {
@@ -160,18 +157,6 @@ static ipu_tensor product_of_vectors(void)
                       device_floats(&d, "v", 2, SHAPE(3, 5)));
 }
 
-static TCase *tcase_products(void)
-{
-    TCase *tcase = tcase_create("products");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, products_follow_their_definition, 0,
-                        4 * PRODUCTS);
-    tcase_add_loop_test(tcase, derivatives_of_products, 0, 4 * PRODUCTS);
-    tcase_add_test(tcase, nan_stays_in_its_product);
-    return tcase;
-}
-
 /* -------------------------------------------------------------------- moves */
 
 static const struct {
@@ -192,7 +177,7 @@ static const struct {
 };
 enum { ORDERS = sizeof orders / sizeof *orders };
 
-START_TEST(transpose_reorders_dimensions)
+LOOP_TEST(transpose_reorders_dimensions, 0, ORDERS)
 {
     int32_t ndim = orders[_i].ndim;
     int64_t count = 1, got[IPU_MAX_DIMS];
@@ -217,16 +202,14 @@ START_TEST(transpose_reorders_dimensions)
     compute(t, count, -1);
     check_values(count, 0);
 }
-END_TEST
 
-START_TEST(derivatives_of_transpose)
+LOOP_TEST(derivatives_of_transpose, 0, ORDERS)
 {
     check_gradients(ipu_transpose(
         d.graph, variable(orders[_i].ndim, orders[_i].shape), orders[_i].axes));
 }
-END_TEST
 
-START_TEST(transpose_without_axes_reverses)
+TEST(transpose_without_axes_reverses)
 {
     int64_t got[IPU_MAX_DIMS];
     ipu_tensor x = ipu_input(d.graph, "i", IPU_INT32, 3, SHAPE(2, 3, 4));
@@ -237,9 +220,8 @@ START_TEST(transpose_without_axes_reverses)
     ck_assert_int_eq(got[1], 3);
     ck_assert_int_eq(got[2], 2);
 }
-END_TEST
 
-START_TEST(slice_takes_a_part)
+TEST(slice_takes_a_part)
 {
     ipu_tensor x = device_floats(&d, "a", 3, SHAPE(4, 5, 6));
     ipu_tensor part = ipu_slice(d.graph, x, SHAPE(1, 0, 2), SHAPE(2, -1, 3));
@@ -250,9 +232,8 @@ START_TEST(slice_takes_a_part)
     compute(part, 120, -1);
     check_values(30, 0);
 }
-END_TEST
 
-START_TEST(pad_surrounds)
+TEST(pad_surrounds)
 {
     ipu_tensor x = device_floats(&d, "a", 2, SHAPE(2, 3));
     ipu_tensor wide = ipu_pad(d.graph, x, SHAPE(1, 0), SHAPE(0, 2), -7);
@@ -264,9 +245,8 @@ START_TEST(pad_surrounds)
     compute(wide, 6, -1);
     check_values(15, 0);
 }
-END_TEST
 
-START_TEST(concat_joins)
+LOOP_TEST(concat_joins, 0, 3)
 {
     const int64_t shape[] = {2, 3, 4};
     int64_t wide[] = {2, 3, 4};
@@ -291,7 +271,6 @@ START_TEST(concat_joins)
     compute(result, 24, device_count(&d, v));
     check_values(from, 0);
 }
-END_TEST
 
 static ipu_tensor slice_of(void)
 {
@@ -330,11 +309,10 @@ static ipu_tensor (*const moves[])(void) = {slice_of, slice_of_nothing, pad_of,
                                             concat_of, concat_of_one};
 enum { MOVES = sizeof moves / sizeof *moves };
 
-START_TEST(derivatives_of_moves)
+LOOP_TEST(derivatives_of_moves, 0, MOVES)
 {
     check_gradients(moves[_i]());
 }
-END_TEST
 
 static ipu_tensor matrix(void)
 {
@@ -475,26 +453,9 @@ static const struct {
 };
 enum { BAD = sizeof bad / sizeof *bad };
 
-START_TEST(what_does_not_fit_is_refused)
+LOOP_TEST(what_does_not_fit_is_refused, 0, BAD)
 {
     device_refused(&d, bad[_i].make(), bad[_i].status, bad[_i].words);
 }
-END_TEST
 
-static TCase *tcase_moves(void)
-{
-    TCase *tcase = tcase_create("moves");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, transpose_reorders_dimensions, 0, ORDERS);
-    tcase_add_loop_test(tcase, derivatives_of_transpose, 0, ORDERS);
-    tcase_add_test(tcase, transpose_without_axes_reverses);
-    tcase_add_test(tcase, slice_takes_a_part);
-    tcase_add_test(tcase, pad_surrounds);
-    tcase_add_loop_test(tcase, concat_joins, 0, 3);
-    tcase_add_loop_test(tcase, derivatives_of_moves, 0, MOVES);
-    tcase_add_loop_test(tcase, what_does_not_fit_is_refused, 0, BAD);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_moves", tcase_products, tcase_moves)
+TEST_MAIN("device_moves", .set_up = set_up, .tear_down = tear_down)

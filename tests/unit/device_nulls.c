@@ -4,9 +4,9 @@
  * happens. Graphs that are NULL are refused by builders too, which have none
  * that could remember it.
  */
-#include "check_main.h"
 #include "device.h"
 #include "feeds.h"
+#include "suite.h"
 
 static struct device d;
 static ipu_system pod;
@@ -53,7 +53,7 @@ static void tear_down(void)
         ck_assert_str_eq(ipu_last_error(), (text));                            \
     } while (0)
 
-START_TEST(graphs)
+TEST(graphs)
 {
     ipu_tensor y;
 
@@ -72,9 +72,8 @@ START_TEST(graphs)
     REFUSED(ipu_cross_replica_gradients(NULL, 1, &x, &y),
             "cross-replica gradients: the graph is NULL");
 }
-END_TEST
 
-START_TEST(executables)
+TEST(executables)
 {
     const ipu_executable *body;
     ipu_engine *engine = NULL;
@@ -96,9 +95,8 @@ START_TEST(executables)
     REFUSED(ipu_executable_shard(d.executable, 0, NULL),
             "shards: the place for an account is NULL");
 }
-END_TEST
 
-START_TEST(engines)
+TEST(engines)
 {
     ipu_replicas_options o;
     ipu_replicas *replicas;
@@ -110,9 +108,8 @@ START_TEST(engines)
             "replicas: the place for their account is NULL");
     ipu_replicas_free(replicas);
 }
-END_TEST
 
-START_TEST(infeeds)
+TEST(infeeds)
 {
     ipu_feed_tensor tensors[2];
     const ipu_infeed_options o = infeed_options(&source, tensors, 1, 2);
@@ -144,9 +141,8 @@ START_TEST(infeeds)
             "benchmark: the place for the text is NULL");
     ck_assert_ptr_null(json);
 }
-END_TEST
 
-START_TEST(outfeeds)
+TEST(outfeeds)
 {
     ipu_results *results = NULL;
 
@@ -163,9 +159,8 @@ START_TEST(outfeeds)
             "next: the place for results is NULL");
     ck_assert_ptr_null(results);
 }
-END_TEST
 
-START_TEST(models)
+TEST(models)
 {
     ipu_system_peaks peaks = {.size = sizeof peaks};
     ipu_cycles c = {.size = sizeof c};
@@ -182,20 +177,5 @@ START_TEST(models)
     REFUSED(ipu_target_get_peaks(&pod.ipu, NULL),
             "the place for peaks is NULL");
 }
-END_TEST
 
-static TCase *tcase_nulls(void)
-{
-    TCase *t = tcase_create("nulls");
-
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, graphs);
-    tcase_add_test(t, executables);
-    tcase_add_test(t, engines);
-    tcase_add_test(t, infeeds);
-    tcase_add_test(t, outfeeds);
-    tcase_add_test(t, models);
-    return t;
-}
-
-HVD_TEST_MAIN("device_nulls", tcase_nulls)
+TEST_MAIN("device_nulls", .set_up = set_up, .tear_down = tear_down)

@@ -4,7 +4,7 @@
  * fits so, beside it where the program fits only so, and on the chip where it
  * fits in neither way. Bits are the same in all cases.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <stdbool.h>
 
@@ -104,7 +104,7 @@ static void run(bool loop, float *weights)
 }
 
 /* Number: not in a loop, in one. */
-START_TEST(it_stays_where_there_is_room)
+LOOP_TEST(it_stays_where_there_is_room, 0, 2)
 {
     ipu_memory_info memory[2];
     ipu_program_cycles cycles[2];
@@ -121,7 +121,6 @@ START_TEST(it_stays_where_there_is_room)
     ck_assert_int_eq(memory[1].automatic_bytes, 0);
     ck_assert_int_eq(memory[1].tile_bytes_without, 0);
 }
-END_TEST
 
 /* Returns the bytes that the program takes on tiles that are little larger than
  * they must be: on others, products take what is free. */
@@ -138,7 +137,7 @@ static int64_t least(ipu_offload offload, bool loop)
     return device_memory(&d).fullest_tile_bytes;
 }
 
-START_TEST(it_goes_where_the_program_fits_only_so)
+LOOP_TEST(it_goes_where_the_program_fits_only_so, 0, 2)
 {
     static float weights[2][LAYERS * WIDTH * WIDTH];
     int64_t without = least(IPU_OFFLOAD_OFF, _i);
@@ -165,9 +164,8 @@ START_TEST(it_goes_where_the_program_fits_only_so)
     run(_i, weights[1]);
     ck_assert_mem_eq(weights[0], weights[1], sizeof weights[0]);
 }
-END_TEST
 
-START_TEST(it_stays_where_nothing_helps)
+LOOP_TEST(it_stays_where_nothing_helps, 0, 2)
 {
     ipu_executable *none = NULL;
     ipu_memory_info memory;
@@ -182,20 +180,18 @@ START_TEST(it_stays_where_nothing_helps)
     MUST_FAIL(ipu_compile(d.graph, &target, &none), IPU_ERR_FULL,
               "offloading what only the update uses: ");
 }
-END_TEST
 
 /* Nor does anybody tell of it. */
-START_TEST(without_streaming_memory_it_stays)
+LOOP_TEST(without_streaming_memory_it_stays, 0, 2)
 {
     target.streaming_bytes_per_second = 0;
     compile(IPU_OFFLOAD_AUTO, _i, LAYERS * WIDTH * WIDTH * 4 / TILES);
     ck_assert_int_eq(device_memory(&d).remote_bytes, 0);
 }
-END_TEST
 
 /* Remedies have the state on the chip, where they fit so in any number of
  * parts: 4 chips instead of 2, the state of which is beside them. */
-START_TEST(remedies_are_tried_on_the_chip_first)
+TEST(remedies_are_tried_on_the_chip_first)
 {
     const ipu_compile_options options = {.size = sizeof options,
                                          .target = &target};
@@ -215,20 +211,6 @@ START_TEST(remedies_are_tried_on_the_chip_first)
     ck_assert_int_eq(found.streaming_cycles, 0);
     ck_assert_int_lt(found.cycles, fixed.cycles);
 }
-END_TEST
 
-static TCase *tcase_automatic(void)
-{
-    TCase *tc = tcase_create("automatic");
-
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_set_timeout(tc, 120);
-    tcase_add_loop_test(tc, it_stays_where_there_is_room, 0, 2);
-    tcase_add_loop_test(tc, it_goes_where_the_program_fits_only_so, 0, 2);
-    tcase_add_loop_test(tc, it_stays_where_nothing_helps, 0, 2);
-    tcase_add_loop_test(tc, without_streaming_memory_it_stays, 0, 2);
-    tcase_add_test(tc, remedies_are_tried_on_the_chip_first);
-    return tc;
-}
-
-HVD_TEST_MAIN("device_offload_automatic", tcase_automatic)
+TEST_MAIN("device_offload_automatic", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 120)
