@@ -2,7 +2,7 @@
 /*
  * The values of every op but those on images, against their definitions.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -56,7 +56,7 @@ static const int64_t products[][3] = {
 };
 enum { PRODUCTS = sizeof products / sizeof *products };
 
-START_TEST(matmul_is_the_sum_over_the_inner_dimension)
+LOOP_TEST(matmul_is_the_sum_over_the_inner_dimension, 0, PRODUCTS)
 {
     const int64_t *s = products[_i];
     ipu_tensor x = input("a", 2, SHAPE(s[0], s[1]));
@@ -72,10 +72,9 @@ START_TEST(matmul_is_the_sum_over_the_inner_dimension)
             ck_assert_double_eq_tol((double)y[i * s[2] + k], sum, 2e-5);
         }
 }
-END_TEST
 
 /* One tensor, x, is both inputs. */
-START_TEST(matmul_takes_one_tensor_twice)
+TEST(matmul_takes_one_tensor_twice)
 {
     ipu_tensor x = input("a", 2, SHAPE(2, 2));
     const float wanted[4] = {7, 10, 15, 22};
@@ -86,7 +85,6 @@ START_TEST(matmul_takes_one_tensor_twice)
     for (int i = 0; i < 4; i++)
         ck_assert_float_eq(y[i], wanted[i]);
 }
-END_TEST
 
 /* -------------------------------------------------------------- by element */
 
@@ -106,7 +104,7 @@ static const struct {
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes, SCALAR = SHAPES - 1 };
 
-START_TEST(bias_is_added_to_the_last_dimension)
+LOOP_TEST(bias_is_added_to_the_last_dimension, 0, SCALAR)
 {
     int64_t n = shapes[_i].shape[shapes[_i].ndim - 1];
     ipu_tensor x = input("a", shapes[_i].ndim, shapes[_i].shape);
@@ -116,9 +114,8 @@ START_TEST(bias_is_added_to_the_last_dimension)
     for (int64_t i = 0; i < shapes[_i].count; i++)
         ck_assert_float_eq(y[i], a[i] + b[i % n]);
 }
-END_TEST
 
-START_TEST(add_and_multiply_go_by_element)
+LOOP_TEST(add_and_multiply_go_by_element, 0, SHAPES)
 {
     ipu_tensor u = input("a", shapes[_i].ndim, shapes[_i].shape);
     ipu_tensor v = input("b", shapes[_i].ndim, shapes[_i].shape);
@@ -130,9 +127,8 @@ START_TEST(add_and_multiply_go_by_element)
         ck_assert_float_eq(y[i], product + a[i]);
     }
 }
-END_TEST
 
-START_TEST(relu_drops_what_is_below_0)
+LOOP_TEST(relu_drops_what_is_below_0, 0, SHAPES)
 {
     ipu_tensor x = input("a", shapes[_i].ndim, shapes[_i].shape);
 
@@ -140,9 +136,8 @@ START_TEST(relu_drops_what_is_below_0)
     for (int64_t i = 0; i < shapes[_i].count; i++)
         ck_assert_float_eq(y[i], a[i] > 0 ? a[i] : 0);
 }
-END_TEST
 
-START_TEST(relu_of_infinities_and_nan)
+TEST(relu_of_infinities_and_nan)
 {
     ipu_tensor x = input("a", 1, SHAPE(4));
 
@@ -157,9 +152,8 @@ START_TEST(relu_of_infinities_and_nan)
     ck_assert(!signbit(y[2]));
     ck_assert_float_nan(y[3]);
 }
-END_TEST
 
-START_TEST(reshape_keeps_the_elements)
+LOOP_TEST(reshape_keeps_the_elements, 0, SHAPES)
 {
     ipu_tensor x = input("a", shapes[_i].ndim, shapes[_i].shape);
 
@@ -168,9 +162,8 @@ START_TEST(reshape_keeps_the_elements)
     for (int64_t i = 0; i < shapes[_i].count; i++)
         ck_assert_float_eq(y[i], a[i]);
 }
-END_TEST
 
-START_TEST(reshape_takes_integers)
+TEST(reshape_takes_integers)
 {
     ipu_tensor x = ipu_input(d.graph, "a", IPU_INT32, 2, SHAPE(2, 2));
     const int32_t from[4] = {1, -2, INT32_MAX, INT32_MIN};
@@ -179,9 +172,8 @@ START_TEST(reshape_takes_integers)
     compute(x, (ipu_tensor){-1}, ipu_reshape(d.graph, x, 1, SHAPE(-1)));
     ck_assert_mem_eq(y, from, sizeof from);
 }
-END_TEST
 
-START_TEST(reduce_sum_is_the_scaled_sum)
+LOOP_TEST(reduce_sum_is_the_scaled_sum, 0, SHAPES)
 {
     ipu_tensor x = input("a", shapes[_i].ndim, shapes[_i].shape);
     double sum = 0;
@@ -191,10 +183,9 @@ START_TEST(reduce_sum_is_the_scaled_sum)
         sum += (double)a[i];
     ck_assert_double_eq_tol((double)y[0], sum * -0.25, 1e-5);
 }
-END_TEST
 
 /* Summed in float, the small ones would be lost beside the large one. */
-START_TEST(reduce_sum_keeps_small_elements)
+TEST(reduce_sum_keeps_small_elements)
 {
     ipu_tensor x = input("a", 1, SHAPE(MOST));
 
@@ -204,7 +195,6 @@ START_TEST(reduce_sum_keeps_small_elements)
     compute(x, (ipu_tensor){-1}, ipu_reduce_sum(d.graph, x, 1));
     ck_assert_float_eq(y[0], (float)(16777216.0 + 0.25 * (MOST - 1)));
 }
-END_TEST
 
 /* ------------------------------------------------------------ cross entropy */
 
@@ -236,7 +226,7 @@ static double cross_entropy(const float *row, int64_t classes, int32_t label)
     return log(sum) - (double)row[label];
 }
 
-START_TEST(cross_entropy_follows_its_definition)
+LOOP_TEST(cross_entropy_follows_its_definition, 0, 5)
 {
     const int64_t sizes[][2] = {{1, 1}, {3, 2}, {64, 10}, {5, 777}, {0, 3}};
     int64_t rows = sizes[_i][0], classes = sizes[_i][1];
@@ -250,9 +240,8 @@ START_TEST(cross_entropy_follows_its_definition)
             (double)y[i], cross_entropy(a + i * classes, classes, labels[i]),
             1e-5);
 }
-END_TEST
 
-START_TEST(cross_entropy_does_not_overflow)
+TEST(cross_entropy_does_not_overflow)
 {
     const float rows[4][3] = {{1e4f, 0, -1e4f},
                               {-1e30f, -1e30f, -1e30f},
@@ -268,9 +257,8 @@ START_TEST(cross_entropy_does_not_overflow)
     ck_assert_double_eq_tol((double)y[2], log(2), 1e-6);
     ck_assert_double_eq_tol((double)y[3], 0, 1e-6);
 }
-END_TEST
 
-START_TEST(a_nan_makes_its_row_nan)
+TEST(a_nan_makes_its_row_nan)
 {
     memcpy(a, (float[]){1, NAN, 3, 1, 2, 3}, 6 * sizeof *a);
     memcpy(labels, (int32_t[]){0, 0}, 2 * sizeof *labels);
@@ -279,9 +267,8 @@ START_TEST(a_nan_makes_its_row_nan)
     ck_assert_float_nan(y[0]);
     ck_assert_float_finite(y[1]);
 }
-END_TEST
 
-START_TEST(labels_out_of_range_fail_the_run)
+LOOP_TEST(labels_out_of_range_fail_the_run, 0, 4)
 {
     const int32_t bad[] = {3, -1, INT32_MAX, INT32_MIN};
     const char *const words[] = {"row 2 of labels is label 3, not one of the 3",
@@ -297,10 +284,9 @@ START_TEST(labels_out_of_range_fail_the_run)
     MUST(ipu_engine_run(d.engine));
     ck_assert_double_eq_tol((double)y[0], cross_entropy(a, 3, 0), 1e-5);
 }
-END_TEST
 
 /* Nobody asks for the loss itself: its derivative has to look. */
-START_TEST(labels_are_checked_by_the_derivative_too)
+TEST(labels_are_checked_by_the_derivative_too)
 {
     ipu_tensor logits, losses = softmax(2, 3, &logits), dx;
     ipu_tensor sum = ipu_reduce_sum(d.graph, losses, 1);
@@ -314,48 +300,7 @@ START_TEST(labels_are_checked_by_the_derivative_too)
     labels[1] = 3;
     MUST_FAIL(ipu_engine_run(d.engine), IPU_ERR_DATA, "row 1 of labels");
 }
-END_TEST
 
 /* ------------------------------------------------------------------- cases */
 
-static TCase *tcase_elements(void)
-{
-    TCase *tcase = tcase_create("elements");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, bias_is_added_to_the_last_dimension, 0, SCALAR);
-    tcase_add_loop_test(tcase, add_and_multiply_go_by_element, 0, SHAPES);
-    tcase_add_loop_test(tcase, relu_drops_what_is_below_0, 0, SHAPES);
-    tcase_add_test(tcase, relu_of_infinities_and_nan);
-    tcase_add_loop_test(tcase, reshape_keeps_the_elements, 0, SHAPES);
-    tcase_add_test(tcase, reshape_takes_integers);
-    tcase_add_loop_test(tcase, reduce_sum_is_the_scaled_sum, 0, SHAPES);
-    tcase_add_test(tcase, reduce_sum_keeps_small_elements);
-    return tcase;
-}
-
-static TCase *tcase_products(void)
-{
-    TCase *tcase = tcase_create("products");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, matmul_is_the_sum_over_the_inner_dimension, 0,
-                        PRODUCTS);
-    tcase_add_test(tcase, matmul_takes_one_tensor_twice);
-    return tcase;
-}
-
-static TCase *tcase_cross_entropy(void)
-{
-    TCase *tcase = tcase_create("cross entropy");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, cross_entropy_follows_its_definition, 0, 5);
-    tcase_add_test(tcase, cross_entropy_does_not_overflow);
-    tcase_add_test(tcase, a_nan_makes_its_row_nan);
-    tcase_add_loop_test(tcase, labels_out_of_range_fail_the_run, 0, 4);
-    tcase_add_test(tcase, labels_are_checked_by_the_derivative_too);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_ops", tcase_elements, tcase_products, tcase_cross_entropy)
+TEST_MAIN("device_ops", .set_up = set_up, .tear_down = tear_down)

@@ -3,7 +3,7 @@
  * Optimisers on the device, for several steps beside the same in double by
  * their definitions.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -131,22 +131,20 @@ static void check_steps(int kind, double decay, float size)
     }
 }
 
-START_TEST(optimisers_follow_their_definitions)
+LOOP_TEST(optimisers_follow_their_definitions, 0, 2 * KINDS)
 {
     check_steps(_i / 2, _i % 2 ? 0.1 : 0, 1);
 }
-END_TEST
 
 /* LAMB of zeros cannot scale by their length. */
-START_TEST(weights_may_start_at_0)
+LOOP_TEST(weights_may_start_at_0, 0, KINDS)
 {
     check_steps(_i, 0, 0);
 }
-END_TEST
 
 /* The rate is float32. The square of each weight alone is more than float16 can
  * hold. */
-START_TEST(weights_may_be_halves)
+LOOP_TEST(weights_may_be_halves, 0, KINDS)
 {
     struct state s = {.w = {0}};
     float slopes[COUNT], now = (float)RATE;
@@ -173,9 +171,8 @@ START_TEST(weights_may_be_halves)
     for (int i = 0; i < COUNT; i++)
         ck_assert_double_eq_tol((double)values[i], s.w[i], 0.25);
 }
-END_TEST
 
-START_TEST(without_options_they_are_the_usual)
+LOOP_TEST(without_options_they_are_the_usual, 0, 2)
 {
     float values[COUNT], slopes[COUNT], one = 1;
 
@@ -191,9 +188,8 @@ START_TEST(without_options_they_are_the_usual)
     /* The first step of Adam is by the rate. */
     ck_assert_double_eq_tol((double)values[COUNT - 1], _i ? -1 : -0.25, 1e-6);
 }
-END_TEST
 
-START_TEST(what_they_keep_has_names)
+LOOP_TEST(what_they_keep_has_names, 0, 2)
 {
     float values[COUNT];
 
@@ -206,10 +202,9 @@ START_TEST(what_they_keep_has_names)
         MUST(ipu_engine_read(d.engine, "w/momentum", values, sizeof values));
     }
 }
-END_TEST
 
 /* A NaN in the gradient spoils its own element. */
-START_TEST(nan_reaches_its_weight)
+LOOP_TEST(nan_reaches_its_weight, 0, LAMB)
 {
     float values[COUNT], slopes[COUNT] = {0}, now = 0.1f;
 
@@ -223,9 +218,8 @@ START_TEST(nan_reaches_its_weight)
     for (int i = 0; i < COUNT; i++)
         ck_assert_int_eq(isnan(values[i]) != 0, i == 3);
 }
-END_TEST
 
-START_TEST(optimisers_refuse)
+LOOP_TEST(optimisers_refuse, 0, 15)
 {
     ipu_sgd_options sgd = {.size = sizeof sgd, .momentum = 0.9};
     ipu_adam_options adam = {
@@ -317,22 +311,5 @@ START_TEST(optimisers_refuse)
     }
     MUST_FAIL(ipu_compile(d.graph, NULL, &executable), status, words);
 }
-END_TEST
 
-static TCase *tcase_optimizers(void)
-{
-    TCase *tcase = tcase_create("optimizers");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, optimisers_follow_their_definitions, 0,
-                        2 * KINDS);
-    tcase_add_loop_test(tcase, weights_may_start_at_0, 0, KINDS);
-    tcase_add_loop_test(tcase, weights_may_be_halves, 0, KINDS);
-    tcase_add_loop_test(tcase, without_options_they_are_the_usual, 0, 2);
-    tcase_add_loop_test(tcase, what_they_keep_has_names, 0, 2);
-    tcase_add_loop_test(tcase, nan_reaches_its_weight, 0, LAMB);
-    tcase_add_loop_test(tcase, optimisers_refuse, 0, 15);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_optimizers", tcase_optimizers)
+TEST_MAIN("device_optimizers", .set_up = set_up, .tear_down = tear_down)

@@ -3,7 +3,7 @@
  * Code that equal steps share: when, which, what that saves and what it takes,
  * and that nothing else changes.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <stdio.h>
 
@@ -136,7 +136,7 @@ static void compile_short_of(int64_t bytes)
 /* ------------------------------------------------------------------- tests */
 
 /* Memory that is free has no value. */
-START_TEST(what_fits_shares_nothing)
+TEST(what_fits_shares_nothing)
 {
     ipu_memory_info plain;
 
@@ -153,10 +153,9 @@ START_TEST(what_fits_shares_nothing)
         ck_assert_int_eq(step(i).copied_bytes, 0);
     }
 }
-END_TEST
 
 /* The reports on steps, on tiles and on the whole program agree. */
-START_TEST(what_is_shared_is_there_once)
+TEST(what_is_shared_is_there_once)
 {
     int64_t own = 0, calls[1000] = {0};
     ipu_memory_info plain, shared;
@@ -193,10 +192,9 @@ START_TEST(what_is_shared_is_there_once)
     ck_assert_int_eq(shared.code_bytes_per_tile + shared.shared_code_bytes,
                      plain.code_bytes_per_tile);
 }
-END_TEST
 
 /* Cycles are those of steps that share nothing, and of copying. */
-START_TEST(copies_are_counted)
+TEST(copies_are_counted)
 {
     int copying = 0;
     int64_t plain[1000];
@@ -230,10 +228,9 @@ START_TEST(copies_are_counted)
     }
     ck_assert_int_gt(copying, 0);
 }
-END_TEST
 
 /* The more is missing, the more is shared, and no more than it takes. */
-START_TEST(only_as_much_as_it_takes)
+TEST(only_as_much_as_it_takes)
 {
     int64_t last = 0;
 
@@ -250,11 +247,10 @@ START_TEST(only_as_much_as_it_takes)
         drop();
     }
 }
-END_TEST
 
 /* Masks are made and used up one after the other: each at the same address, and
  * x and z are always the same. */
-START_TEST(what_lies_there_is_not_copied)
+TEST(what_lies_there_is_not_copied)
 {
     ipu_tensor z = x = device_floats(&d, "x", 2, SHAPE(ROWS, WIDTH));
     int shared = 0;
@@ -276,10 +272,9 @@ START_TEST(what_lies_there_is_not_copied)
     }
     ck_assert_int_gt(shared, 2);
 }
-END_TEST
 
 /* Steps that differ in shape, or in their op's attributes, are not equal. */
-START_TEST(what_differs_is_not_shared)
+TEST(what_differs_is_not_shared)
 {
     ipu_tensor w, y;
     char name[32];
@@ -301,10 +296,9 @@ START_TEST(what_differs_is_not_shared)
     for (int32_t i = 0; i < memory().steps; i++)
         ck_assert_int_eq(step(i).calls, 1);
 }
-END_TEST
 
 /* Without the pass, the program is refused. */
-START_TEST(without_it_the_program_is_too_large)
+TEST(without_it_the_program_is_too_large)
 {
     build_layers(16);
     compile_short_of(4000);
@@ -314,7 +308,6 @@ START_TEST(without_it_the_program_is_too_large)
     MUST_FAIL(ipu_compile_with(d.graph, &options, &d.executable), IPU_ERR_FULL,
               "does not fit");
 }
-END_TEST
 
 static int train_again(ipu_graph *graph, void *context, int32_t ninputs,
                        const ipu_tensor *inputs, int32_t noutputs,
@@ -326,7 +319,7 @@ static int train_again(ipu_graph *graph, void *context, int32_t ninputs,
 }
 
 /* A body of a loop, beside the variables around it: by itself it would fit. */
-START_TEST(bodies_share_code_too)
+TEST(bodies_share_code_too)
 {
     const ipu_executable *body = NULL;
     ipu_memory_info inner = {.size = sizeof inner};
@@ -344,7 +337,6 @@ START_TEST(bodies_share_code_too)
     ck_assert_int_ge(inner.shared_code_bytes, 1000);
     ck_assert_int_lt(inner.fullest_tile_bytes + 1000, target.bytes_per_tile);
 }
-END_TEST
 
 /* ------------------------------------------------------------ what it makes */
 
@@ -378,7 +370,7 @@ static void run(struct result *r)
 }
 
 /* The program runs from memory, and from a file. */
-START_TEST(results_are_the_same_bits)
+TEST(results_are_the_same_bits)
 {
     static struct result plain, shared, loaded;
     static char text[SEEN], again[SEEN];
@@ -418,24 +410,6 @@ START_TEST(results_are_the_same_bits)
     ck_assert_mem_eq(&plain, &loaded, sizeof plain);
     unlink(path);
 }
-END_TEST
 
-static TCase *tcase_outline(void)
-{
-    TCase *tcase = tcase_create("outline");
-
-    tcase_set_timeout(tcase, 120);
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, what_fits_shares_nothing);
-    tcase_add_test(tcase, what_is_shared_is_there_once);
-    tcase_add_test(tcase, copies_are_counted);
-    tcase_add_test(tcase, only_as_much_as_it_takes);
-    tcase_add_test(tcase, what_lies_there_is_not_copied);
-    tcase_add_test(tcase, what_differs_is_not_shared);
-    tcase_add_test(tcase, without_it_the_program_is_too_large);
-    tcase_add_test(tcase, bodies_share_code_too);
-    tcase_add_test(tcase, results_are_the_same_bits);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_outline", tcase_outline)
+TEST_MAIN("device_outline", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 120)

@@ -4,7 +4,7 @@
  * definitions in double, derivatives against differences, what becomes of NaN
  * and infinity, and what is refused.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <stdbool.h>
 
@@ -196,7 +196,7 @@ static void check_pair(int op, int p, ipu_dtype dtype)
     check_values(n, 1e-6);
 }
 
-START_TEST(pairs_of_floats_are_broadcast)
+LOOP_TEST(pairs_of_floats_are_broadcast, 0, BINARY *PAIRS)
 {
     int op = _i / PAIRS;
 
@@ -210,9 +210,8 @@ START_TEST(pairs_of_floats_are_broadcast)
     }
     check_pair(op, _i % PAIRS, IPU_FLOAT32);
 }
-END_TEST
 
-START_TEST(pairs_of_integers_are_broadcast)
+LOOP_TEST(pairs_of_integers_are_broadcast, 0, BINARY *PAIRS)
 {
     int op = _i / PAIRS;
 
@@ -223,9 +222,8 @@ START_TEST(pairs_of_integers_are_broadcast)
     if (binary[op].ints)
         check_pair(op, _i % PAIRS, IPU_INT32);
 }
-END_TEST
 
-START_TEST(nan_and_infinity_of_pairs)
+LOOP_TEST(nan_and_infinity_of_pairs, 0, BINARY)
 {
     const float some[] = {NAN, INFINITY, -INFINITY, 0, 1};
     ipu_tensor u = device_floats(&d, "a", 1, SHAPE(25));
@@ -245,9 +243,8 @@ START_TEST(nan_and_infinity_of_pairs)
     }
     check_values(25, 0);
 }
-END_TEST
 
-START_TEST(derivatives_of_pairs)
+LOOP_TEST(derivatives_of_pairs, 0, ARITHMETIC *PAIRS)
 {
     int op = _i / PAIRS, p = _i % PAIRS;
     ipu_tensor u, v;
@@ -262,9 +259,8 @@ START_TEST(derivatives_of_pairs)
     }
     check_gradients(binary[op].op(d.graph, u, v));
 }
-END_TEST
 
-START_TEST(integers_wrap_around)
+TEST(integers_wrap_around)
 {
     int32_t u[3] = {INT32_MAX, INT32_MIN, 1 << 30}, v[3] = {1, -1, 4}, got[3];
     ipu_tensor s = ipu_input(d.graph, "a", IPU_INT32, 1, SHAPE(3));
@@ -278,11 +274,10 @@ START_TEST(integers_wrap_around)
     ck_assert_int_eq(got[1], INT32_MAX);
     ck_assert_int_eq(got[2], (1 << 30) + 4);
 }
-END_TEST
 
 /* If a^b does not depend on one of them, the derivative by that is 0, not NaN:
  * on a if b is 0, on b if a is. */
-START_TEST(derivatives_of_powers_at_0)
+LOOP_TEST(derivatives_of_powers_at_0, 0, 2)
 {
     ipu_tensor u = device_floats(&d, "a", 1, SHAPE(2));
     ipu_tensor v = device_floats(&d, "b", 1, SHAPE(2)), by[2];
@@ -298,9 +293,8 @@ START_TEST(derivatives_of_powers_at_0)
     compute(by[_i], 2, 2);
     check_values(2, 1e-6);
 }
-END_TEST
 
-START_TEST(select_takes_one_or_the_other)
+LOOP_TEST(select_takes_one_or_the_other, 0, 4)
 {
     int32_t conditions[6] = {0, 1, -7, 0, INT32_MIN, 0};
     ipu_tensor c = ipu_input(d.graph, "c", IPU_INT32, 2, SHAPE(2, 3));
@@ -325,9 +319,8 @@ START_TEST(select_takes_one_or_the_other)
                                            : b[_i / 2 ? i : i % 3]);
     check_values(6, 0);
 }
-END_TEST
 
-START_TEST(derivatives_of_select_and_broadcast)
+TEST(derivatives_of_select_and_broadcast)
 {
     ipu_tensor u = variable(2, SHAPE(4, 1)), v = variable(1, SHAPE(3));
     ipu_tensor c = ipu_less(d.graph, u, v);
@@ -335,9 +328,8 @@ START_TEST(derivatives_of_select_and_broadcast)
     u = ipu_broadcast(d.graph, u, 3, SHAPE(2, 4, 3));
     check_gradients(ipu_select(d.graph, c, u, v));
 }
-END_TEST
 
-START_TEST(broadcast_repeats)
+TEST(broadcast_repeats)
 {
     ipu_tensor x = device_floats(&d, "a", 2, SHAPE(3, 1));
 
@@ -347,7 +339,6 @@ START_TEST(broadcast_repeats)
         wanted[i] = (double)a[i / 4 % 3];
     check_values(24, 0);
 }
-END_TEST
 
 static ipu_tensor misfit(void)
 {
@@ -430,31 +421,10 @@ static const struct {
 };
 enum { BAD_PAIRS = sizeof bad_pairs / sizeof *bad_pairs };
 
-START_TEST(pairs_that_do_not_fit_are_refused)
+LOOP_TEST(pairs_that_do_not_fit_are_refused, 0, BAD_PAIRS)
 {
     device_refused(&d, bad_pairs[_i].make(), bad_pairs[_i].status,
                    bad_pairs[_i].words);
 }
-END_TEST
 
-static TCase *tcase_binary(void)
-{
-    TCase *tcase = tcase_create("of two");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, pairs_of_floats_are_broadcast, 0,
-                        BINARY * PAIRS);
-    tcase_add_loop_test(tcase, pairs_of_integers_are_broadcast, 0,
-                        BINARY * PAIRS);
-    tcase_add_loop_test(tcase, nan_and_infinity_of_pairs, 0, BINARY);
-    tcase_add_loop_test(tcase, derivatives_of_pairs, 0, ARITHMETIC * PAIRS);
-    tcase_add_test(tcase, integers_wrap_around);
-    tcase_add_loop_test(tcase, derivatives_of_powers_at_0, 0, 2);
-    tcase_add_loop_test(tcase, select_takes_one_or_the_other, 0, 4);
-    tcase_add_test(tcase, derivatives_of_select_and_broadcast);
-    tcase_add_test(tcase, broadcast_repeats);
-    tcase_add_loop_test(tcase, pairs_that_do_not_fit_are_refused, 0, BAD_PAIRS);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_pairs", tcase_binary)
+TEST_MAIN("device_pairs", .set_up = set_up, .tear_down = tear_down)

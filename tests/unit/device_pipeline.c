@@ -4,12 +4,12 @@
  * by bit, for each schedule, 2 to 8 stages, three optimisers; and what has run
  * against the schedule's formulas.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include "pipelined.h"
 
 /* Number: optimizer, schedule, and 2 to 8 stages. */
-START_TEST(a_pipeline_trains_as_one_program_does)
+LOOP_TEST(a_pipeline_trains_as_one_program_does, 0, 63)
 {
     int runs = getenv("HVD_TEST_FULL") ? 10 : 2;
 
@@ -26,12 +26,11 @@ START_TEST(a_pipeline_trains_as_one_program_does)
     plain_free(&plain);
     finish();
 }
-END_TEST
 
 /* ------------------------------------------------------------ what has run */
 
 /* Number: schedule, and 2 to 8 stages. */
-START_TEST(what_has_run_is_what_the_formulas_say)
+LOOP_TEST(what_has_run_is_what_the_formulas_say, 0, 21)
 {
     int s = 2 + _i / 3, depth[] = {2, 1, 0};
     int64_t n, slots[3];
@@ -59,9 +58,8 @@ START_TEST(what_has_run_is_what_the_formulas_say)
     ck_assert_int_eq(run_info().ipus, s);
     finish();
 }
-END_TEST
 
-START_TEST(inference_goes_forwards_only)
+LOOP_TEST(inference_goes_forwards_only, 0, 21)
 {
     int s = 2 + _i / 3;
 
@@ -85,11 +83,10 @@ START_TEST(inference_goes_forwards_only)
     plain_free(&plain);
     finish();
 }
-END_TEST
 
 /* Each event's slot is where the schedule has it; events of one IPU do not
  * overlap. */
-START_TEST(events_tell_what_ran_when)
+LOOP_TEST(events_tell_what_ran_when, 0, 3)
 {
     const ipu_pipeline_event *events = NULL;
     int64_t count, updates = 0, until[4] = {0};
@@ -126,7 +123,6 @@ START_TEST(events_tell_what_ran_when)
     ck_assert_int_eq(updates, 8);
     finish();
 }
-END_TEST
 
 /* The report has all programs and draws what ran. */
 /* The numbers behind "host": of all programs, together; *n of them. */
@@ -143,7 +139,7 @@ static double host_cycles(const char *json, int *n)
     return sum;
 }
 
-START_TEST(a_profile_has_its_programs_and_events)
+TEST(a_profile_has_its_programs_and_events)
 {
     ipu_profile *profile = NULL;
     char *text = NULL;
@@ -172,10 +168,9 @@ START_TEST(a_profile_has_its_programs_and_events)
     ipu_profile_free(profile);
     finish();
 }
-END_TEST
 
 /* A count and an I/O overlap that the plain schedule does not allow. */
-START_TEST(streams_overlap_with_io_tiles)
+TEST(streams_overlap_with_io_tiles)
 {
     cut(2, 0);
     options.io_tiles = 1;
@@ -188,10 +183,9 @@ START_TEST(streams_overlap_with_io_tiles)
     plain_free(&plain);
     finish();
 }
-END_TEST
 
 /* The weights are the same with one thread, the caller's, and with more. */
-START_TEST(threads_do_not_change_anything)
+LOOP_TEST(threads_do_not_change_anything, 1, 6)
 {
     cut(4, 0);
     options.threads = _i;
@@ -204,31 +198,5 @@ START_TEST(threads_do_not_change_anything)
     plain_free(&plain);
     finish();
 }
-END_TEST
 
-static TCase *tcase_training(void)
-{
-    TCase *tcase = tcase_create("training");
-
-    tcase_add_checked_fixture(tcase, begin, NULL);
-    tcase_add_loop_test(tcase, a_pipeline_trains_as_one_program_does, 0, 63);
-    tcase_add_loop_test(tcase, threads_do_not_change_anything, 1, 6);
-    tcase_set_timeout(tcase, 120);
-    return tcase;
-}
-
-static TCase *tcase_runs(void)
-{
-    TCase *tcase = tcase_create("runs");
-
-    tcase_add_checked_fixture(tcase, begin, NULL);
-    tcase_add_loop_test(tcase, what_has_run_is_what_the_formulas_say, 0, 21);
-    tcase_add_loop_test(tcase, inference_goes_forwards_only, 0, 21);
-    tcase_add_loop_test(tcase, events_tell_what_ran_when, 0, 3);
-    tcase_add_test(tcase, streams_overlap_with_io_tiles);
-    tcase_add_test(tcase, a_profile_has_its_programs_and_events);
-    tcase_set_timeout(tcase, 120);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_pipeline", tcase_training, tcase_runs)
+TEST_MAIN("device_pipeline", .set_up = begin, .seconds = 120)

@@ -6,7 +6,7 @@
  * in another order. They make 20 updates, or 100 if HVD_TEST_FULL is set.
  * device_pipeline.c compares pipelines without these options.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include "pipelined.h"
 
@@ -102,7 +102,7 @@ static const struct way {
 enum { WAYS = sizeof ways / sizeof *ways };
 
 /* Number: optimizer, and way. */
-START_TEST(weights_are_those_of_one_program)
+LOOP_TEST(weights_are_those_of_one_program, 0, WAYS *OPTIMIZERS)
 {
     const struct way *way = &ways[_i / OPTIMIZERS];
     float rate = 0.005f;
@@ -131,17 +131,5 @@ START_TEST(weights_are_those_of_one_program)
     plain_free(&plain);
     finish();
 }
-END_TEST
 
-static TCase *tcase_equal(void)
-{
-    TCase *tcase = tcase_create("equal");
-
-    tcase_add_checked_fixture(tcase, begin, NULL);
-    tcase_add_loop_test(tcase, weights_are_those_of_one_program, 0,
-                        WAYS * OPTIMIZERS);
-    tcase_set_timeout(tcase, 240);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_pipeline_equal", tcase_equal)
+TEST_MAIN("device_pipeline_equal", .set_up = begin, .seconds = 240)

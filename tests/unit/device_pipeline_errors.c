@@ -3,7 +3,7 @@
  * Failures in the middle of a pipeline's run: which text they have, that
  * nothing hangs, and that afterwards all is as the last update left it.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include "pipelined.h"
 
@@ -48,7 +48,7 @@ static void expect_it_goes_on(void)
     finish();
 }
 
-START_TEST(an_infeed_that_ends_is_named)
+LOOP_TEST(an_infeed_that_ends_is_named, 0, 3)
 {
     cut(4, 1);
     data.end = 5;
@@ -60,9 +60,8 @@ START_TEST(an_infeed_that_ends_is_named)
     MUST_FAIL(ipu_pipeline_run(pipeline), IPU_ERR_END, "mini-batch 0");
     expect_it_goes_on();
 }
-END_TEST
 
-START_TEST(an_infeed_that_fails_is_named)
+TEST(an_infeed_that_fails_is_named)
 {
     cut(4, 1);
     data.status = -33;
@@ -72,9 +71,8 @@ START_TEST(an_infeed_that_fails_is_named)
     ck_assert_int_eq(ipu_pipeline_callback_status(pipeline), -33);
     expect_it_goes_on();
 }
-END_TEST
 
-START_TEST(a_host_call_that_fails_is_named)
+LOOP_TEST(a_host_call_that_fails_is_named, 0, 3)
 {
     cut(4, 1);
     fail_at = 3;
@@ -88,9 +86,8 @@ START_TEST(a_host_call_that_fails_is_named)
     ck_assert_int_eq(ipu_pipeline_callback_status(pipeline), -12);
     expect_it_goes_on();
 }
-END_TEST
 
-START_TEST(a_sink_that_fails_ends_the_run)
+TEST(a_sink_that_fails_ends_the_run)
 {
     cut(4, 1);
     fail_at = 2;
@@ -101,10 +98,9 @@ START_TEST(a_sink_that_fails_ends_the_run)
     ck_assert_int_eq(ipu_pipeline_callback_status(pipeline), -9);
     expect_it_goes_on();
 }
-END_TEST
 
 /* Nobody dequeues, and the queue has room for three. */
-START_TEST(an_outfeed_that_nobody_reads_ends_the_run)
+TEST(an_outfeed_that_nobody_reads_ends_the_run)
 {
     ipu_outfeed_options o;
 
@@ -122,7 +118,6 @@ START_TEST(an_outfeed_that_nobody_reads_ends_the_run)
     ipu_infeed_free(options.infeed);
     MUST(ipu_outfeed_delete(options.outfeed));
 }
-END_TEST
 
 struct optimized {
     int32_t count;
@@ -155,7 +150,7 @@ static int optimize_in_a_loop(void *context, ipu_graph *graph, int32_t noutputs,
 }
 
 /* The update of the third of four IPUs fails in its second iteration. */
-START_TEST(an_update_that_fails_in_a_loop_is_taken_back)
+TEST(an_update_that_fails_in_a_loop_is_taken_back)
 {
     float before[MOST_WIDTH * MOST_WIDTH], after[MOST_WIDTH * MOST_WIDTH];
     char name[16];
@@ -179,7 +174,6 @@ START_TEST(an_update_that_fails_in_a_loop_is_taken_back)
     MUST(ipu_pipeline_run(pipeline));
     finish();
 }
-END_TEST
 
 static int run_within(void *context, int32_t replica, int64_t mini_batch,
                       int32_t count, const void *const *outputs)
@@ -189,7 +183,7 @@ static int run_within(void *context, int32_t replica, int64_t mini_batch,
     return 0;
 }
 
-START_TEST(a_sink_cannot_run_the_pipeline)
+TEST(a_sink_cannot_run_the_pipeline)
 {
     cut(4, 0);
     options.sink = run_within;
@@ -197,22 +191,5 @@ START_TEST(a_sink_cannot_run_the_pipeline)
     MUST(ipu_pipeline_run(pipeline));
     finish();
 }
-END_TEST
 
-static TCase *tcase_failures(void)
-{
-    TCase *tcase = tcase_create("failures");
-
-    tcase_add_checked_fixture(tcase, begin, NULL);
-    tcase_add_loop_test(tcase, an_infeed_that_ends_is_named, 0, 3);
-    tcase_add_test(tcase, an_infeed_that_fails_is_named);
-    tcase_add_loop_test(tcase, a_host_call_that_fails_is_named, 0, 3);
-    tcase_add_test(tcase, a_sink_that_fails_ends_the_run);
-    tcase_add_test(tcase, an_outfeed_that_nobody_reads_ends_the_run);
-    tcase_add_test(tcase, an_update_that_fails_in_a_loop_is_taken_back);
-    tcase_add_test(tcase, a_sink_cannot_run_the_pipeline);
-    tcase_set_timeout(tcase, 60);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_pipeline_errors", tcase_failures)
+TEST_MAIN("device_pipeline_errors", .set_up = begin, .seconds = 60)

@@ -5,7 +5,7 @@
  * waited for before the update; and what is said when something fails. The
  * other process is played by threads, one a gradient, that double it.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <pthread.h>
 
@@ -125,7 +125,7 @@ static void expect_doubled(int updates, float tolerance)
 }
 
 /* Number: schedule; 2 and 4 stages; 1 to 3 replicas. */
-START_TEST(gradients_leave_as_stages_end)
+LOOP_TEST(gradients_leave_as_stages_end, 0, 18)
 {
     exchange(_i / 3 % 2 ? 4 : 2, 1 + _i / 6);
     options.schedule = _i % 3;
@@ -139,10 +139,9 @@ START_TEST(gradients_leave_as_stages_end)
     expect_doubled(5, options.replicas == 1 ? 0 : 1e-4f);
     finish();
 }
-END_TEST
 
 /* The same bits, however many threads. */
-START_TEST(threads_change_no_bit)
+LOOP_TEST(threads_change_no_bit, 1, 5)
 {
     exchange(4, 1);
     options.threads = _i;
@@ -152,7 +151,6 @@ START_TEST(threads_change_no_bit)
     expect_doubled(5, 0);
     finish();
 }
-END_TEST
 
 /* Halves go as float32, and come back rounded. */
 static ipu_dtype all_half(void *context, const char *variable, ipu_dtype dtype)
@@ -161,7 +159,7 @@ static ipu_dtype all_half(void *context, const char *variable, ipu_dtype dtype)
     return IPU_FLOAT16;
 }
 
-START_TEST(halves_travel_as_floats)
+TEST(halves_travel_as_floats)
 {
     exchange(2, 2);
     options.accumulator_of = all_half;
@@ -172,7 +170,6 @@ START_TEST(halves_travel_as_floats)
     expect_doubled(3, 2e-2f);
     finish();
 }
-END_TEST
 
 /* ------------------------------------------------------- variables of several
  */
@@ -218,7 +215,7 @@ static int note_wait(void *context, int status)
 }
 
 /* A variable of two stages is complete when the first of them is. */
-START_TEST(a_shared_variable_is_given_once)
+TEST(a_shared_variable_is_given_once)
 {
     static int sides[] = {0, 1};
     static const int32_t one_ipu[] = {0, 0};
@@ -249,7 +246,6 @@ START_TEST(a_shared_variable_is_given_once)
     ck_assert_int_eq(other.waits, 3);
     finish();
 }
-END_TEST
 
 /* ------------------------------------------------------------------- places */
 
@@ -263,7 +259,7 @@ static int in_its_place(void *context, int32_t number, const char *variable,
 }
 
 /* Weights and gradients in memory of the host. Number: replicas. */
-START_TEST(variables_live_where_they_are_placed)
+LOOP_TEST(variables_live_where_they_are_placed, 1, 3)
 {
     float values[MOST_WIDTH * MOST_WIDTH];
     char name[16], sum[32];
@@ -300,7 +296,6 @@ START_TEST(variables_live_where_they_are_placed)
     expect_doubled(5, _i == 1 ? 0 : 1e-4f);
     finish();
 }
-END_TEST
 
 static int place_within(void *context, int32_t number, const char *variable,
                         float *values, int64_t count)
@@ -311,7 +306,7 @@ static int place_within(void *context, int32_t number, const char *variable,
     return 0;
 }
 
-START_TEST(places_are_checked)
+TEST(places_are_checked)
 {
     int64_t shape[IPU_MAX_DIMS];
     ipu_dtype dtype;
@@ -348,11 +343,10 @@ START_TEST(places_are_checked)
     MUST(ipu_pipeline_run(pipeline));
     finish();
 }
-END_TEST
 
 /* ----------------------------------------------------------------- failures */
 
-START_TEST(both_functions_are_needed)
+LOOP_TEST(both_functions_are_needed, 0, 2)
 {
     exchange(2, 1);
     if (_i)
@@ -364,7 +358,6 @@ START_TEST(both_functions_are_needed)
                  : "wait is NULL, and ready is not");
     finish();
 }
-END_TEST
 
 /* The pipeline goes on as if it had not failed, but for lost elements. */
 static void expect_it_goes_on(void)
@@ -397,7 +390,7 @@ static int plain_gradient(void *context, int32_t number, const char *variable,
 }
 
 /* Number: replicas. */
-START_TEST(a_gradient_that_is_not_taken_ends_the_run)
+LOOP_TEST(a_gradient_that_is_not_taken_ends_the_run, 1, 3)
 {
     exchange(4, _i);
     options.ready = plain_gradient;
@@ -412,9 +405,8 @@ START_TEST(a_gradient_that_is_not_taken_ends_the_run)
     ck_assert_int_eq(other.waits, 0);
     expect_it_goes_on();
 }
-END_TEST
 
-START_TEST(a_wait_that_fails_ends_the_run)
+LOOP_TEST(a_wait_that_fails_ends_the_run, 1, 3)
 {
     exchange(4, _i);
     options.ready = plain_gradient;
@@ -426,11 +418,10 @@ START_TEST(a_wait_that_fails_ends_the_run)
     ck_assert_int_eq(other.failures, 0); /* it knows */
     expect_it_goes_on();
 }
-END_TEST
 
 /* A run fails in the first update, or in the second, with one or two
  * replicas. */
-START_TEST(others_hear_of_a_run_that_fails)
+LOOP_TEST(others_hear_of_a_run_that_fails, 0, 4)
 {
     exchange(4, 1 + _i / 2);
     options.ready = plain_gradient;
@@ -446,10 +437,9 @@ START_TEST(others_hear_of_a_run_that_fails)
     ck_assert_int_eq(other.failures, 2);
     finish();
 }
-END_TEST
 
 /* The others have all gradients by then: the next ones will not come. */
-START_TEST(others_hear_of_an_update_that_fails)
+LOOP_TEST(others_hear_of_an_update_that_fails, 1, 3)
 {
     exchange(4, _i);
     options.ready = plain_gradient;
@@ -464,35 +454,5 @@ START_TEST(others_hear_of_an_update_that_fails)
     update_status = 0;
     expect_it_goes_on();
 }
-END_TEST
 
-static TCase *tcase_exchange(void)
-{
-    TCase *tcase = tcase_create("exchange");
-
-    tcase_add_checked_fixture(tcase, begin, NULL);
-    tcase_add_loop_test(tcase, gradients_leave_as_stages_end, 0, 18);
-    tcase_add_loop_test(tcase, threads_change_no_bit, 1, 5);
-    tcase_add_test(tcase, halves_travel_as_floats);
-    tcase_add_test(tcase, a_shared_variable_is_given_once);
-    tcase_add_loop_test(tcase, variables_live_where_they_are_placed, 1, 3);
-    tcase_add_test(tcase, places_are_checked);
-    tcase_set_timeout(tcase, 120);
-    return tcase;
-}
-
-static TCase *tcase_failures(void)
-{
-    TCase *tcase = tcase_create("failures");
-
-    tcase_add_checked_fixture(tcase, begin, NULL);
-    tcase_add_loop_test(tcase, both_functions_are_needed, 0, 2);
-    tcase_add_loop_test(tcase, a_gradient_that_is_not_taken_ends_the_run, 1, 3);
-    tcase_add_loop_test(tcase, a_wait_that_fails_ends_the_run, 1, 3);
-    tcase_add_loop_test(tcase, others_hear_of_a_run_that_fails, 0, 4);
-    tcase_add_loop_test(tcase, others_hear_of_an_update_that_fails, 1, 3);
-    tcase_set_timeout(tcase, 120);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_pipeline_exchange", tcase_exchange, tcase_failures)
+TEST_MAIN("device_pipeline_exchange", .set_up = begin, .seconds = 120)

@@ -5,7 +5,7 @@
  * with checkpoints and host calls; against the same stages written out, every
  * bit. And what is refused. In inference loops stay loops.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include "pipelined.h"
 
@@ -216,7 +216,7 @@ static void read_all(float (*values)[MOST_WIDTH * MOST_WIDTH])
  * recomputation. */
 enum { FORMS = 32 };
 
-START_TEST(a_loop_trains_as_what_it_does)
+LOOP_TEST(a_loop_trains_as_what_it_does, 0, 2 * FORMS)
 {
     static float values[TRAINED][MOST_WIDTH * MOST_WIDTH];
     static const int way[] = {0, 1, 2, 0, 2};
@@ -258,7 +258,6 @@ START_TEST(a_loop_trains_as_what_it_does)
     ck_assert(kept[4][0] != 0);
     ck_assert_mem_eq(kept, values, sizeof kept);
 }
-END_TEST
 
 /* The derivative is that of the loss: a step against it makes the loss less by
  * rate x |gradient|^2, nearly. */
@@ -280,7 +279,7 @@ static int same_element(void *context, void *const *buffers)
     return 1;
 }
 
-START_TEST(the_loss_falls_as_its_gradient_says)
+TEST(the_loss_falls_as_its_gradient_says)
 {
     const ipu_feed_tensor tensors[] = {
         {"x", IPU_FLOAT32, 2, {ROWS, FEATURES}},
@@ -323,10 +322,9 @@ START_TEST(the_loss_falls_as_its_gradient_says)
                             square, 0.05 * square);
     finish();
 }
-END_TEST
 
 /* In inference the stage keeps its loop, whose body the program has once. */
-START_TEST(inference_keeps_loops)
+TEST(inference_keeps_loops)
 {
     form = (struct form){.loops = 1, .nested = 1};
     three_stages();
@@ -348,7 +346,6 @@ START_TEST(inference_keeps_loops)
     ck_assert_float_eq(first_loss, losses[5]);
     finish();
 }
-END_TEST
 
 /* ----------------------------------------------------------------- failures */
 
@@ -363,7 +360,7 @@ static int stops_there(void *context, int32_t replica, int64_t mini_batch,
 
 /* In inference the loop assigns its variables: a failing run leaves them
  * unchanged. */
-START_TEST(a_failing_run_takes_back_what_loops_assign)
+TEST(a_failing_run_takes_back_what_loops_assign)
 {
     float state = 0.75f, got;
     int32_t step = 40, steps;
@@ -388,7 +385,6 @@ START_TEST(a_failing_run_takes_back_what_loops_assign)
     ck_assert_int_eq(steps, step + 6 * OUTER);
     finish();
 }
-END_TEST
 
 /* ----------------------------------------------------------------- refusals */
 
@@ -565,7 +561,7 @@ static const struct {
 
 enum { REFUSALS = sizeof refusals / sizeof *refusals };
 
-START_TEST(what_cannot_be_repeated_is_refused)
+LOOP_TEST(what_cannot_be_repeated_is_refused, 0, REFUSALS)
 {
     static ipu_stage changed[3];
     struct data other = {0};
@@ -589,7 +585,6 @@ START_TEST(what_cannot_be_repeated_is_refused)
     ipu_infeed_free(another);
     ipu_outfeed_free(outfeed);
 }
-END_TEST
 
 /* Nothing happens, or what happens once: tanh of what tanh has made. */
 static int build_few(void *context, ipu_graph *graph, int32_t ninputs,
@@ -611,7 +606,7 @@ static int build_few(void *context, ipu_graph *graph, int32_t ninputs,
     return 3;
 }
 
-START_TEST(few_iterations_are_few)
+LOOP_TEST(few_iterations_are_few, 0, 2)
 {
     static ipu_stage changed[3];
     static float values[TRAINED][MOST_WIDTH * MOST_WIDTH];
@@ -634,21 +629,5 @@ START_TEST(few_iterations_are_few)
     }
     ck_assert_mem_eq(kept, values, sizeof kept);
 }
-END_TEST
 
-static TCase *tcase_loops(void)
-{
-    TCase *tcase = tcase_create("loops");
-
-    tcase_add_checked_fixture(tcase, begin, NULL);
-    tcase_add_loop_test(tcase, a_loop_trains_as_what_it_does, 0, 2 * FORMS);
-    tcase_add_test(tcase, the_loss_falls_as_its_gradient_says);
-    tcase_add_test(tcase, inference_keeps_loops);
-    tcase_add_test(tcase, a_failing_run_takes_back_what_loops_assign);
-    tcase_add_loop_test(tcase, few_iterations_are_few, 0, 2);
-    tcase_add_loop_test(tcase, what_cannot_be_repeated_is_refused, 0, REFUSALS);
-    tcase_set_timeout(tcase, 120);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_pipeline_loops", tcase_loops)
+TEST_MAIN("device_pipeline_loops", .set_up = begin, .seconds = 120)

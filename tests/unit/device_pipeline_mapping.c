@@ -2,13 +2,13 @@
 /*
  * The stages of a pipeline are mapped to IPUs.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include "pipelined.h"
 
 static const int32_t same_ipu[] = {0, 0, 1, 1};
 
-START_TEST(stages_are_as_near_as_can_be)
+LOOP_TEST(stages_are_as_near_as_can_be, 2, 9)
 {
     ipu_system system = {.size = sizeof system};
 
@@ -25,9 +25,8 @@ START_TEST(stages_are_as_near_as_can_be)
     }
     finish();
 }
-END_TEST
 
-START_TEST(stages_of_one_ipu_share_it)
+LOOP_TEST(stages_of_one_ipu_share_it, 0, 2)
 {
     ipu_pipeline_info info = {.size = sizeof info};
 
@@ -45,16 +44,5 @@ START_TEST(stages_of_one_ipu_share_it)
     plain_free(&plain);
     finish();
 }
-END_TEST
 
-static TCase *tcase_mapping(void)
-{
-    TCase *tcase = tcase_create("mapping");
-
-    tcase_add_checked_fixture(tcase, begin, NULL);
-    tcase_add_loop_test(tcase, stages_are_as_near_as_can_be, 2, 9);
-    tcase_add_loop_test(tcase, stages_of_one_ipu_share_it, 0, 2);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_pipeline_mapping", tcase_mapping)
+TEST_MAIN("device_pipeline_mapping", .set_up = begin)

@@ -3,7 +3,7 @@
  * Options of a pipeline that cannot be, alone or together, and stages that do
  * not go together: each is refused with its whole text.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include "pipelined.h"
 
@@ -202,7 +202,7 @@ static const struct refusal {
      "pipeline: 2 replicas of 4 IPUs: 'Pod16' has 6: set device_mapping"},
 };
 
-START_TEST(what_cannot_be_is_refused)
+LOOP_TEST(what_cannot_be_is_refused, 0, sizeof refusals / sizeof *refusals)
 {
     const struct refusal *r = &refusals[_i];
 
@@ -216,9 +216,8 @@ START_TEST(what_cannot_be_is_refused)
     finish();
     ipu_outfeed_free(options.outfeed);
 }
-END_TEST
 
-START_TEST(what_it_does_not_have_is_not_read)
+TEST(what_it_does_not_have_is_not_read)
 {
     float x;
 
@@ -229,18 +228,5 @@ START_TEST(what_it_does_not_have_is_not_read)
     ck_assert_str_eq(ipu_last_error(), "pipeline: there is no variable 'w9'");
     finish();
 }
-END_TEST
 
-static TCase *tcase_options(void)
-{
-    TCase *t = tcase_create("options");
-
-    tcase_add_checked_fixture(t, begin, NULL);
-    tcase_add_loop_test(t, what_cannot_be_is_refused, 0,
-                        sizeof refusals / sizeof *refusals);
-    tcase_add_test(t, what_it_does_not_have_is_not_read);
-    tcase_set_timeout(t, 60);
-    return t;
-}
-
-HVD_TEST_MAIN("device_pipeline_options", tcase_options)
+TEST_MAIN("device_pipeline_options", .set_up = begin, .seconds = 60)
