@@ -2,7 +2,7 @@
 /*
  * Pipelines refuse wrong arguments and programs, with a reason.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include "pipelined.h"
 
@@ -487,7 +487,7 @@ static const struct refusal {
     {wrong_replicas, IPU_ERR_STATE, "the infeed 'data' was made for 1"},
 };
 
-START_TEST(misuse_is_refused)
+LOOP_TEST(misuse_is_refused, 0, sizeof refusals / sizeof *refusals)
 {
     const struct refusal *r = &refusals[_i];
 
@@ -501,9 +501,8 @@ START_TEST(misuse_is_refused)
     finish();
     ipu_outfeed_free(options.outfeed);
 }
-END_TEST
 
-START_TEST(what_does_not_fit_may_run_all_the_same)
+TEST(what_does_not_fit_may_run_all_the_same)
 {
     cut(4, 0);
     too_small();
@@ -512,9 +511,8 @@ START_TEST(what_does_not_fit_may_run_all_the_same)
     MUST(ipu_pipeline_run(pipeline));
     finish();
 }
-END_TEST
 
-START_TEST(names_and_sizes_are_checked)
+TEST(names_and_sizes_are_checked)
 {
     ipu_pipeline_stage_info stage = {.size = sizeof stage};
     ipu_pipeline_ipu_info ipu = {.size = sizeof ipu};
@@ -547,10 +545,9 @@ START_TEST(names_and_sizes_are_checked)
               "pipeline: the place for it is NULL");
     finish();
 }
-END_TEST
 
 /* More of them than 32 bits count IPUs. */
-START_TEST(replicas_beyond_count_are_refused)
+TEST(replicas_beyond_count_are_refused)
 {
     ipu_infeed *infeed;
 
@@ -562,20 +559,5 @@ START_TEST(replicas_beyond_count_are_refused)
               "2147483647 replicas of 4 IPUs");
     ipu_infeed_free(infeed);
 }
-END_TEST
 
-static TCase *tcase_refusals(void)
-{
-    TCase *tcase = tcase_create("refusals");
-
-    tcase_add_checked_fixture(tcase, begin, NULL);
-    tcase_add_loop_test(tcase, misuse_is_refused, 0,
-                        sizeof refusals / sizeof *refusals);
-    tcase_add_test(tcase, what_does_not_fit_may_run_all_the_same);
-    tcase_add_test(tcase, names_and_sizes_are_checked);
-    tcase_add_test(tcase, replicas_beyond_count_are_refused);
-    tcase_set_timeout(tcase, 60);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_pipeline_refusals", tcase_refusals)
+TEST_MAIN("device_pipeline_refusals", .set_up = begin, .seconds = 60)

@@ -4,7 +4,7 @@
  * averaged once an update, weights are equal afterwards, and those of one
  * program that has all elements to rounding.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include "pipelined.h"
 
@@ -66,7 +66,7 @@ static int take_rate(void *context, int32_t replica, int64_t mini_batch,
     return 0;
 }
 
-START_TEST(stages_know_which_replica_they_are_in)
+TEST(stages_know_which_replica_they_are_in)
 {
     cut(2, 0);
     replicate(4);
@@ -79,7 +79,6 @@ START_TEST(stages_know_which_replica_they_are_in)
         ck_assert_float_eq_tol(rates[r], 0.05f + 2 * (float)r, 1e-6f);
     finish();
 }
-END_TEST
 
 static int apply_mean(void *context, ipu_graph *graph, int32_t noutputs,
                       const ipu_tensor *outputs, int32_t count,
@@ -93,7 +92,7 @@ static int apply_mean(void *context, ipu_graph *graph, int32_t noutputs,
 
 /* Sums over replicas are refused: each stage compiles for one replica, where
  * they would be sums of one. */
-START_TEST(sums_over_replicas_are_refused)
+TEST(sums_over_replicas_are_refused)
 {
     cut(2, 0);
     stages[1].build = build_sum;
@@ -109,11 +108,10 @@ START_TEST(sums_over_replicas_are_refused)
               "the optimizer has a sum over replicas");
     ipu_infeed_free(options.infeed);
 }
-END_TEST
 
 /* The mean over replicas of sums is the sum of means. Number: schedule and 2 or
  * 4 replicas. */
-START_TEST(replicas_of_a_pipeline_train_as_one_program)
+LOOP_TEST(replicas_of_a_pipeline_train_as_one_program, 0, 6)
 {
     int count = 2 << _i / 3, per_update;
     ipu_pipeline_info info = {.size = sizeof info};
@@ -154,19 +152,5 @@ START_TEST(replicas_of_a_pipeline_train_as_one_program)
     plain_free(&plain);
     finish();
 }
-END_TEST
 
-static TCase *tcase_replicas(void)
-{
-    TCase *tcase = tcase_create("replicas");
-
-    tcase_add_checked_fixture(tcase, begin, NULL);
-    tcase_add_loop_test(tcase, replicas_of_a_pipeline_train_as_one_program, 0,
-                        6);
-    tcase_add_test(tcase, stages_know_which_replica_they_are_in);
-    tcase_add_test(tcase, sums_over_replicas_are_refused);
-    tcase_set_timeout(tcase, 120);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_pipeline_replicas", tcase_replicas)
+TEST_MAIN("device_pipeline_replicas", .set_up = begin, .seconds = 120)

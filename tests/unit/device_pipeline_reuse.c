@@ -8,7 +8,7 @@
  *
  * Number of each test: 1 to 3 replicas, and 1 to 3 threads.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <pthread.h>
 
@@ -112,7 +112,7 @@ static void expect_it_goes_on(void)
 /* ------------------------------------------------ consumers that stop reading
  */
 
-START_TEST(memory_for_what_nobody_reads_has_an_end)
+LOOP_TEST(memory_for_what_nobody_reads_has_an_end, 0, CASES)
 {
     ipu_outfeed_options o = plain_outfeed();
 
@@ -138,9 +138,8 @@ START_TEST(memory_for_what_nobody_reads_has_an_end)
     }
     expect_it_goes_on();
 }
-END_TEST
 
-START_TEST(a_device_does_not_wait_for_ever)
+LOOP_TEST(a_device_does_not_wait_for_ever, 0, CASES)
 {
     ipu_outfeed_options o = plain_outfeed();
 
@@ -156,7 +155,6 @@ START_TEST(a_device_does_not_wait_for_ever)
     finish();
     ipu_outfeed_free(losses_of);
 }
-END_TEST
 
 /* Takes some elements, then no more. */
 static void *read_some(void *context)
@@ -184,7 +182,7 @@ static void *read_all(void *context)
     return NULL;
 }
 
-START_TEST(a_reader_that_gives_up_ends_the_run)
+LOOP_TEST(a_reader_that_gives_up_ends_the_run, 0, CASES)
 {
     ipu_outfeed_options o = plain_outfeed();
     int some = 2, all;
@@ -210,7 +208,6 @@ START_TEST(a_reader_that_gives_up_ends_the_run)
     finish();
     ipu_outfeed_free(losses_of);
 }
-END_TEST
 
 /* Whoever waits for an element hears that the run has failed. */
 static void *read_until_failure(void *context)
@@ -225,7 +222,7 @@ static void *read_until_failure(void *context)
     return NULL;
 }
 
-START_TEST(readers_hear_of_a_run_that_fails)
+LOOP_TEST(readers_hear_of_a_run_that_fails, 0, CASES)
 {
     ipu_outfeed_options o = plain_outfeed();
     int64_t taken = 0;
@@ -246,14 +243,13 @@ START_TEST(readers_hear_of_a_run_that_fails)
     finish();
     ipu_outfeed_free(losses_of);
 }
-END_TEST
 
 /* -------------------------------------------------------------- the data set
  */
 
 /* The data ends in the middle of a mini-batch of all replicas, and of the
  * second update. */
-START_TEST(data_that_ends_is_told)
+LOOP_TEST(data_that_ends_is_told, 0, CASES)
 {
     ipu_outfeed_options o = plain_outfeed();
     char text[96];
@@ -274,9 +270,8 @@ START_TEST(data_that_ends_is_told)
     finish();
     ipu_outfeed_free(losses_of);
 }
-END_TEST
 
-START_TEST(data_that_ends_may_begin_anew)
+LOOP_TEST(data_that_ends_may_begin_anew, 0, CASES)
 {
     ipu_outfeed_options o = plain_outfeed();
 
@@ -288,9 +283,8 @@ START_TEST(data_that_ends_may_begin_anew)
     MUST_FAIL(ipu_pipeline_run(pipeline), IPU_ERR_END, "mini-batch 2 of 8");
     expect_it_goes_on();
 }
-END_TEST
 
-START_TEST(data_that_fails_is_told)
+LOOP_TEST(data_that_fails_is_told, 0, CASES)
 {
     ipu_outfeed_options o = plain_outfeed();
 
@@ -302,7 +296,6 @@ START_TEST(data_that_fails_is_told)
     ck_assert_int_eq(ipu_pipeline_callback_status(pipeline), -33);
     expect_it_goes_on();
 }
-END_TEST
 
 /* ---------------------------------------------------------------- callbacks */
 
@@ -325,7 +318,7 @@ static int build_calling(void *context, ipu_graph *graph, int32_t ninputs,
     return n;
 }
 
-START_TEST(a_host_call_of_one_replica_ends_all)
+LOOP_TEST(a_host_call_of_one_replica_ends_all, 0, CASES)
 {
     ipu_outfeed_options o = plain_outfeed();
 
@@ -344,7 +337,6 @@ START_TEST(a_host_call_of_one_replica_ends_all)
     fails_at = -1;
     expect_it_goes_on();
 }
-END_TEST
 
 static int stops_at;
 
@@ -355,7 +347,7 @@ static int sink(void *context, int32_t replica, int64_t mini_batch,
     return mini_batch == stops_at && replica == options.replicas - 1 ? -9 : 0;
 }
 
-START_TEST(a_sink_that_stops_for_one_replica_ends_all)
+LOOP_TEST(a_sink_that_stops_for_one_replica_ends_all, 0, CASES)
 {
     char text[64];
 
@@ -371,7 +363,6 @@ START_TEST(a_sink_that_stops_for_one_replica_ends_all)
     stops_at = -1;
     expect_it_goes_on();
 }
-END_TEST
 
 /* A label that is no class: of one element, so of one replica. */
 static int next_wrong(void *context, void *const *buffers)
@@ -385,7 +376,7 @@ static int next_wrong(void *context, void *const *buffers)
     return status;
 }
 
-START_TEST(a_wrong_element_is_told)
+LOOP_TEST(a_wrong_element_is_told, 0, CASES)
 {
     ipu_infeed_options o;
     const ipu_feed_tensor tensors[] = {
@@ -413,7 +404,6 @@ START_TEST(a_wrong_element_is_told)
     fails_at = -1;
     expect_it_goes_on();
 }
-END_TEST
 
 /* ------------------------------------------------- stages that do not fit */
 
@@ -430,7 +420,7 @@ static int build_wrong_shapes(void *context, ipu_graph *graph, int32_t ninputs,
 }
 
 /* The queues were not taken, and serve one that is right. */
-START_TEST(shapes_that_differ_leave_the_queues_alone)
+LOOP_TEST(shapes_that_differ_leave_the_queues_alone, 0, 3)
 {
     ipu_outfeed_options o = plain_outfeed();
 
@@ -456,10 +446,9 @@ START_TEST(shapes_that_differ_leave_the_queues_alone)
     finish();
     ipu_outfeed_free(losses_of);
 }
-END_TEST
 
 /* A second pipeline takes over where the first has failed. */
-START_TEST(queues_serve_another_pipeline)
+LOOP_TEST(queues_serve_another_pipeline, 0, CASES)
 {
     ipu_outfeed_options o = plain_outfeed();
 
@@ -475,48 +464,5 @@ START_TEST(queues_serve_another_pipeline)
     start();
     expect_it_goes_on();
 }
-END_TEST
 
-static TCase *tcase_consumers(void)
-{
-    TCase *tcase = tcase_create("consumers");
-
-    tcase_add_checked_fixture(tcase, begin, NULL);
-    tcase_add_loop_test(tcase, memory_for_what_nobody_reads_has_an_end, 0,
-                        CASES);
-    tcase_add_loop_test(tcase, a_device_does_not_wait_for_ever, 0, CASES);
-    tcase_add_loop_test(tcase, a_reader_that_gives_up_ends_the_run, 0, CASES);
-    tcase_add_loop_test(tcase, readers_hear_of_a_run_that_fails, 0, CASES);
-    tcase_set_timeout(tcase, 120);
-    return tcase;
-}
-
-static TCase *tcase_data(void)
-{
-    TCase *tcase = tcase_create("data");
-
-    tcase_add_checked_fixture(tcase, begin, NULL);
-    tcase_add_loop_test(tcase, data_that_ends_is_told, 0, CASES);
-    tcase_add_loop_test(tcase, data_that_ends_may_begin_anew, 0, CASES);
-    tcase_add_loop_test(tcase, data_that_fails_is_told, 0, CASES);
-    tcase_add_loop_test(tcase, a_wrong_element_is_told, 0, CASES);
-    tcase_set_timeout(tcase, 120);
-    return tcase;
-}
-
-static TCase *tcase_callbacks(void)
-{
-    TCase *tcase = tcase_create("callbacks");
-
-    tcase_add_checked_fixture(tcase, begin, NULL);
-    tcase_add_loop_test(tcase, a_host_call_of_one_replica_ends_all, 0, CASES);
-    tcase_add_loop_test(tcase, a_sink_that_stops_for_one_replica_ends_all, 0,
-                        CASES);
-    tcase_add_loop_test(tcase, shapes_that_differ_leave_the_queues_alone, 0, 3);
-    tcase_add_loop_test(tcase, queues_serve_another_pipeline, 0, CASES);
-    tcase_set_timeout(tcase, 120);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_pipeline_reuse", tcase_consumers, tcase_data,
-              tcase_callbacks)
+TEST_MAIN("device_pipeline_reuse", .set_up = begin, .seconds = 120)

@@ -4,7 +4,7 @@
  * stages, training and inference; and what runs in each slot against the rules
  * that any schedule must keep.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include "device.h"
 
@@ -46,7 +46,7 @@ static void check_numbers(const ipu_schedule_options *o, int64_t multiple,
                      info.slots);
 }
 
-START_TEST(numbers_are_those_of_the_formulas)
+LOOP_TEST(numbers_are_those_of_the_formulas, 2, 9)
 {
     int64_t s = _i, n = 4 * s;
     ipu_schedule_options o = options_of(IPU_SCHEDULE_GROUPED, _i, 1, n);
@@ -73,9 +73,8 @@ START_TEST(numbers_are_those_of_the_formulas)
         ck_assert_int_eq(ipu_schedule_stash(&o, k), 0);
     }
 }
-END_TEST
 
-START_TEST(small_schedules_are_as_known)
+TEST(small_schedules_are_as_known)
 {
     ipu_schedule_options o = options_of(IPU_SCHEDULE_GROUPED, 2, 1, 16);
     ipu_schedule_info info;
@@ -96,9 +95,8 @@ START_TEST(small_schedules_are_as_known)
     ck_assert_int_eq(info.slots, 7 + 3 + 2);
     ck_assert_int_eq(info.executions, 28);
 }
-END_TEST
 
-START_TEST(letters_are_as_known)
+TEST(letters_are_as_known)
 {
     static const char *const known[] = {"a...ba..cba.dcba", "dcbadcbadcbadcba",
                                         ".dcb..dc...d...."};
@@ -118,7 +116,6 @@ START_TEST(letters_are_as_known)
     ck_assert_int_eq(ipu_schedule_print(&o, 1, text, sizeof text), 4);
     ck_assert_str_eq(text, "abcd");
 }
-END_TEST
 
 /* Each mini-batch goes through all positions in order; each stage waits as
  * often as its stash says. */
@@ -161,7 +158,7 @@ static void check_rules(const ipu_schedule_options *o)
     ck_assert_int_eq(ipu_schedule_slot(o, -1, 0, NULL), 0);
 }
 
-START_TEST(every_mini_batch_goes_its_way)
+LOOP_TEST(every_mini_batch_goes_its_way, 1, 9)
 {
     for (int schedule = 0; schedule < IPU_NUM_SCHEDULES; schedule++)
         for (int training = 0; training < 2; training++) {
@@ -175,9 +172,8 @@ START_TEST(every_mini_batch_goes_its_way)
             }
         }
 }
-END_TEST
 
-START_TEST(misuse_is_explained)
+TEST(misuse_is_explained)
 {
     ipu_schedule_options o = options_of(IPU_SCHEDULE_GROUPED, 2, 1, 6);
     ipu_schedule_info info = {.size = sizeof info};
@@ -224,18 +220,5 @@ START_TEST(misuse_is_explained)
     ck_assert_str_eq(ipu_schedule_name(IPU_SCHEDULE_INTERLEAVED),
                      "interleaved");
 }
-END_TEST
 
-static TCase *tcase_schedule(void)
-{
-    TCase *tcase = tcase_create("schedule");
-
-    tcase_add_loop_test(tcase, numbers_are_those_of_the_formulas, 2, 9);
-    tcase_add_test(tcase, small_schedules_are_as_known);
-    tcase_add_test(tcase, letters_are_as_known);
-    tcase_add_loop_test(tcase, every_mini_batch_goes_its_way, 1, 9);
-    tcase_add_test(tcase, misuse_is_explained);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_pipeline_schedule", tcase_schedule)
+TEST_MAIN("device_pipeline_schedule")

@@ -5,7 +5,7 @@
  * which each holds its part, read and written as a whole; bytes and collectives
  * by the formula; and what does not go together is refused.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <stdbool.h>
 
@@ -221,7 +221,7 @@ static void expect_all_same(void)
 static const int replicas_of[] = {2, 3, 4, 8};
 
 /* _i: optimiser and replicas; and so schedule and accumulators. */
-START_TEST(weights_are_the_same_bits)
+LOOP_TEST(weights_are_the_same_bits, 0, 4 * KINDS)
 {
     int replicas = replicas_of[_i / KINDS];
 
@@ -239,7 +239,6 @@ START_TEST(weights_are_the_same_bits)
     }
     expect_all_same();
 }
-END_TEST
 
 static int64_t up(int64_t n, int64_t by)
 {
@@ -248,7 +247,7 @@ static int64_t up(int64_t n, int64_t by)
 
 /* _i: optimiser and replicas. Stage 0 has w0, stage 1 the others; state is off
  * the chip, or on it. */
-START_TEST(bytes_and_collectives_follow_the_formula)
+LOOP_TEST(bytes_and_collectives_follow_the_formula, 0, 4 * KINDS)
 {
     static const int tensors[] = {0, 1, 2, 2};
     const int64_t n = replicas_of[_i / KINDS], s0 = up(W0, n), s1 = up(W1, n);
@@ -286,11 +285,10 @@ START_TEST(bytes_and_collectives_follow_the_formula)
                          4 * tensors[kind] * less);
     }
 }
-END_TEST
 
 /* Variables that were saved with shared state can be loaded without it, and the
  * other way round; the last replica's share ends before the others'. */
-START_TEST(state_is_read_and_written_as_a_whole)
+LOOP_TEST(state_is_read_and_written_as_a_whole, 2, 5)
 {
     float values[W0];
     int64_t shape[IPU_MAX_DIMS];
@@ -345,10 +343,9 @@ START_TEST(state_is_read_and_written_as_a_whole)
     MUST_FAIL(ipu_pipeline_place(shared.pipeline, "w0/m", values, W0 * 4),
               IPU_ERR_STATE, "replicas share 'w0/m'");
 }
-END_TEST
 
 /* An update that fails leaves everything as it was. */
-START_TEST(a_failed_update_changes_nothing)
+TEST(a_failed_update_changes_nothing)
 {
     kind = KIND_ADAM;
     describe(4, 0);
@@ -364,10 +361,9 @@ START_TEST(a_failed_update_changes_nothing)
         expect_all_same();
     }
 }
-END_TEST
 
 /* A weight in the host's memory is whole there. */
-START_TEST(weights_may_be_placed)
+TEST(weights_may_be_placed)
 {
     static float w[W0], got[W0];
 
@@ -385,10 +381,9 @@ START_TEST(weights_may_be_placed)
     MUST(ipu_pipeline_read(whole.pipeline, 0, "w0", got, sizeof got));
     ck_assert_mem_eq(got, w, sizeof w);
 }
-END_TEST
 
 /* One replica has nothing to share with. */
-START_TEST(one_replica_keeps_all)
+TEST(one_replica_keeps_all)
 {
     kind = KIND_ADAM;
     describe(1, 0);
@@ -403,9 +398,8 @@ START_TEST(one_replica_keeps_all)
     ck_assert_int_eq(stats(&shared).replica_bytes, 0);
     ck_assert_int_eq(stats(&shared).exchanges, stats(&whole).exchanges);
 }
-END_TEST
 
-START_TEST(what_does_not_go_together_is_refused)
+LOOP_TEST(what_does_not_go_together_is_refused, 0, 6)
 {
     static const char *const words[] = {
         "each with its part of 'w0', and reduce_sum looks at more of it",
@@ -428,23 +422,6 @@ START_TEST(what_does_not_go_together_is_refused)
     MUST_FAIL(ipu_pipeline_new(&options, &shared.pipeline), IPU_ERR_ARGUMENT,
               words[_i]);
 }
-END_TEST
 
-static TCase *tcase_sharing(void)
-{
-    TCase *tcase = tcase_create("sharing");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_set_timeout(tcase, 60);
-    tcase_add_loop_test(tcase, weights_are_the_same_bits, 0, 4 * KINDS);
-    tcase_add_loop_test(tcase, bytes_and_collectives_follow_the_formula, 0,
-                        4 * KINDS);
-    tcase_add_loop_test(tcase, state_is_read_and_written_as_a_whole, 2, 5);
-    tcase_add_test(tcase, a_failed_update_changes_nothing);
-    tcase_add_test(tcase, weights_may_be_placed);
-    tcase_add_test(tcase, one_replica_keeps_all);
-    tcase_add_loop_test(tcase, what_does_not_go_together_is_refused, 0, 6);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_pipeline_sharing", tcase_sharing)
+TEST_MAIN("device_pipeline_sharing", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 60)

@@ -4,7 +4,7 @@
  * accumulators, recomputation, dropout, concurrent stages, batch serialization
  * and outputs. The options change memory and cycles.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include "pipelined.h"
 
@@ -19,7 +19,7 @@ static ipu_pipeline_ipu_info chip(int number)
 }
 
 /* The mean's weight is rounded in another place than in one program. */
-START_TEST(reductions_are_what_they_are_called)
+LOOP_TEST(reductions_are_what_they_are_called, 0, 3)
 {
     which = ADAM;
     cut(4, 0);
@@ -32,7 +32,6 @@ START_TEST(reductions_are_what_they_are_called)
     plain_free(&plain);
     finish();
 }
-END_TEST
 
 /* ------------------------------------------------------------- recomputation
  */
@@ -63,7 +62,7 @@ static void expect_kept_weights(void)
 
 /* Each of its steps counter is its own stage's, so one program would drop
  * others: compare pipelines. Number: schedule; without and with dropout. */
-START_TEST(recomputation_changes_no_bit)
+LOOP_TEST(recomputation_changes_no_bit, 0, 6)
 {
     static const ipu_recompute modes[] = {
         IPU_RECOMPUTE_THEN_BACKPROPAGATE, IPU_RECOMPUTE_THEN_BACKPROPAGATE,
@@ -96,10 +95,9 @@ START_TEST(recomputation_changes_no_bit)
         finish();
     }
 }
-END_TEST
 
 /* The stash has a stage's inputs, and the counter of a dropout. */
-START_TEST(the_stash_of_a_recomputed_stage_is_its_inputs)
+LOOP_TEST(the_stash_of_a_recomputed_stage_is_its_inputs, 0, 2)
 {
     cut(2, _i);
     options.recompute = 1;
@@ -108,7 +106,6 @@ START_TEST(the_stash_of_a_recomputed_stage_is_its_inputs)
                      ROWS * FEATURES * 4 + (_i ? 4 : 0));
     finish();
 }
-END_TEST
 
 /* A stage that keeps one tensor in its middle. */
 static int build_checkpointed(void *context, ipu_graph *graph, int32_t ninputs,
@@ -127,7 +124,7 @@ static int build_checkpointed(void *context, ipu_graph *graph, int32_t ninputs,
     return 3;
 }
 
-START_TEST(checkpoints_are_kept)
+TEST(checkpoints_are_kept)
 {
     for (int i = 0; i < 2; i++) {
         begin();
@@ -148,11 +145,10 @@ START_TEST(checkpoints_are_kept)
         finish();
     }
 }
-END_TEST
 
 /* The same elements, the same steps: dropout drops the same on both ways. In
  * one stage there is one counter, as in one program; in others, as many. */
-START_TEST(dropout_is_the_same_on_both_ways)
+LOOP_TEST(dropout_is_the_same_on_both_ways, 0, 3)
 {
     which = MOMENTUM;
     cut(4, 1);
@@ -165,7 +161,6 @@ START_TEST(dropout_is_the_same_on_both_ways)
     plain_free(&plain);
     finish();
 }
-END_TEST
 
 /* ---------------------------------------------------------- concurrent stages
  */
@@ -232,7 +227,7 @@ static void write_halves(void)
     MUST(ipu_pipeline_write(pipeline, "out", values, 18 * 4));
 }
 
-START_TEST(concurrent_stages_are_one_position)
+LOOP_TEST(concurrent_stages_are_one_position, 0, 3)
 {
     static struct layers first = {0, 1, 0};
     static int sides[] = {0, 1};
@@ -279,12 +274,11 @@ START_TEST(concurrent_stages_are_one_position)
     }
     ck_assert_mem_eq(weights[0], weights[1], sizeof weights[0]);
 }
-END_TEST
 
 /* -------------------------------------------------------- batch serialization
  */
 
-START_TEST(batch_serialization_is_a_larger_count)
+TEST(batch_serialization_is_a_larger_count)
 {
     static const int32_t one_ipu[4];
 
@@ -307,7 +301,6 @@ START_TEST(batch_serialization_is_a_larger_count)
     plain_free(&plain);
     finish();
 }
-END_TEST
 
 /* -----------------------------------------------------------------
  * accumulators
@@ -320,7 +313,7 @@ static ipu_dtype choose_half(void *context, const char *variable,
     return variable[0] == 'w' ? IPU_FLOAT16 : dtype;
 }
 
-START_TEST(accumulators_have_their_dtype)
+TEST(accumulators_have_their_dtype)
 {
     int asked = 0;
     uint16_t half[MOST_WIDTH * MOST_WIDTH];
@@ -346,7 +339,6 @@ START_TEST(accumulators_have_their_dtype)
     plain_free(&plain);
     finish();
 }
-END_TEST
 
 static int not_the_first(void *context, const char *variable)
 {
@@ -354,7 +346,7 @@ static int not_the_first(void *context, const char *variable)
     return variable[1] != '0';
 }
 
-START_TEST(what_is_not_trained_stays)
+TEST(what_is_not_trained_stays)
 {
     float values[MOST_WIDTH * MOST_WIDTH], first[MOST_WIDTH * MOST_WIDTH];
     int count = 0;
@@ -372,7 +364,6 @@ START_TEST(what_is_not_trained_stays)
     ck_assert_str_eq(ipu_pipeline_variable(pipeline, 0), "w1");
     finish();
 }
-END_TEST
 
 /* -------------------------------------------------------------------- outputs
  */
@@ -389,7 +380,7 @@ static int take_sum(void *context, int32_t replica, int64_t mini_batch,
     return 0;
 }
 
-START_TEST(outputs_go_out_as_told)
+LOOP_TEST(outputs_go_out_as_told, 0, 3)
 {
     static const int32_t mask[] = {1, 0};
 
@@ -421,9 +412,8 @@ START_TEST(outputs_go_out_as_told)
     }
     finish();
 }
-END_TEST
 
-START_TEST(an_outfeed_queue_gets_what_comes_out)
+TEST(an_outfeed_queue_gets_what_comes_out)
 {
     static const char *const names[] = {"loss", "rate"};
     ipu_outfeed_options o;
@@ -454,7 +444,6 @@ START_TEST(an_outfeed_queue_gets_what_comes_out)
     finish();
     MUST(ipu_outfeed_delete(options.outfeed));
 }
-END_TEST
 
 /* ------------------------------------------------------------------- accounts
  */
@@ -491,7 +480,7 @@ static int apply_alike(void *context, ipu_graph *graph, int32_t noutputs,
     return 0;
 }
 
-START_TEST(accounts_are_those_of_equal_stages)
+TEST(accounts_are_those_of_equal_stages)
 {
     static int numbers[] = {0, 1, 2, 3};
     static const ipu_feed_tensor x = {"x", IPU_FLOAT32, 2, {128, 1024}};
@@ -540,11 +529,10 @@ START_TEST(accounts_are_those_of_equal_stages)
     }
     ck_assert_int_eq(stash[0], 2 * stash[1]);
 }
-END_TEST
 
 /* An offloaded tensor is not on the chip, takes longer, and changes no
  * result. */
-START_TEST(offloading_moves_bytes_and_costs_cycles)
+LOOP_TEST(offloading_moves_bytes_and_costs_cycles, 0, 4)
 {
     int64_t on_chip[2], total[2];
 
@@ -574,7 +562,6 @@ START_TEST(offloading_moves_bytes_and_costs_cycles)
     }
     ck_assert_int_gt(total[1], total[0]);
 }
-END_TEST
 
 /* The fullest tile of each of two chips. */
 static void look_at(ipu_offload state, ipu_pipeline_ipu_info *chips)
@@ -593,7 +580,7 @@ static void look_at(ipu_offload state, ipu_pipeline_ipu_info *chips)
 
 /* Left to the pipeline, an IPU's state lies beside it only if the IPU is too
  * full otherwise, and is not so then. */
-START_TEST(state_goes_from_chips_that_are_too_full)
+TEST(state_goes_from_chips_that_are_too_full)
 {
     ipu_pipeline_ipu_info on[2], off[2], automatic[2];
 
@@ -626,39 +613,5 @@ START_TEST(state_goes_from_chips_that_are_too_full)
     ck_assert_int_eq(automatic[0].streaming_bytes, 0);
     ck_assert_int_eq(automatic[1].streaming_bytes, 0);
 }
-END_TEST
 
-static TCase *tcase_options(void)
-{
-    TCase *tcase = tcase_create("options");
-
-    tcase_add_checked_fixture(tcase, begin, NULL);
-    tcase_add_loop_test(tcase, reductions_are_what_they_are_called, 0, 3);
-    tcase_add_loop_test(tcase, recomputation_changes_no_bit, 0, 6);
-    tcase_add_loop_test(tcase, the_stash_of_a_recomputed_stage_is_its_inputs, 0,
-                        2);
-    tcase_add_test(tcase, checkpoints_are_kept);
-    tcase_add_loop_test(tcase, dropout_is_the_same_on_both_ways, 0, 3);
-    tcase_add_loop_test(tcase, concurrent_stages_are_one_position, 0, 3);
-    tcase_add_test(tcase, batch_serialization_is_a_larger_count);
-    tcase_add_test(tcase, accumulators_have_their_dtype);
-    tcase_add_test(tcase, what_is_not_trained_stays);
-    tcase_add_loop_test(tcase, outputs_go_out_as_told, 0, 3);
-    tcase_add_test(tcase, an_outfeed_queue_gets_what_comes_out);
-    tcase_set_timeout(tcase, 120);
-    return tcase;
-}
-
-static TCase *tcase_accounts(void)
-{
-    TCase *tcase = tcase_create("accounts");
-
-    tcase_add_checked_fixture(tcase, begin, NULL);
-    tcase_add_test(tcase, accounts_are_those_of_equal_stages);
-    tcase_add_loop_test(tcase, offloading_moves_bytes_and_costs_cycles, 0, 4);
-    tcase_add_test(tcase, state_goes_from_chips_that_are_too_full);
-    tcase_set_timeout(tcase, 120);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_pipeline_training", tcase_options, tcase_accounts)
+TEST_MAIN("device_pipeline_training", .set_up = begin, .seconds = 120)

@@ -3,7 +3,7 @@
  * Tensors in the host's memory, and tensors that the host gives in the course
  * of a run: one step of descent whose gradient the host replaces.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include "device.h"
 
@@ -87,7 +87,7 @@ static void check_descent(const float *w, int steps)
                                      0.25f * (float)steps * (float)(i + 1));
 }
 
-START_TEST(the_host_replaces_a_tensor)
+TEST(the_host_replaces_a_tensor)
 {
     MUST(ipu_engine_write(d.engine, "w", weights, sizeof weights));
     MUST(ipu_engine_run(d.engine));
@@ -97,9 +97,8 @@ START_TEST(the_host_replaces_a_tensor)
     MUST(ipu_engine_read(d.engine, "w", out, sizeof out));
     check_descent(out, 2);
 }
-END_TEST
 
-START_TEST(placed_tensors_are_not_copied)
+TEST(placed_tensors_are_not_copied)
 {
     int hostile = getenv("IPU_POISON") != NULL;
 
@@ -114,9 +113,8 @@ START_TEST(placed_tensors_are_not_copied)
     MUST(ipu_engine_read(d.engine, "w", out, sizeof out));
     check_descent(out, 1);
 }
-END_TEST
 
-START_TEST(engines_share_a_placed_variable)
+TEST(engines_share_a_placed_variable)
 {
     ipu_engine *other;
 
@@ -130,9 +128,8 @@ START_TEST(engines_share_a_placed_variable)
     check_descent(weights, 3);
     ipu_engine_free(other);
 }
-END_TEST
 
-START_TEST(a_variable_returns_with_its_elements)
+TEST(a_variable_returns_with_its_elements)
 {
     MUST(ipu_engine_place(d.engine, "w", weights, sizeof weights));
     MUST(ipu_engine_run(d.engine));
@@ -146,9 +143,8 @@ START_TEST(a_variable_returns_with_its_elements)
     MUST(ipu_engine_read(d.engine, "w", out, sizeof out));
     check_descent(out, 2);
 }
-END_TEST
 
-START_TEST(an_output_is_where_it_is_placed)
+TEST(an_output_is_where_it_is_placed)
 {
     float elsewhere[N];
 
@@ -164,9 +160,8 @@ START_TEST(an_output_is_where_it_is_placed)
     MUST(ipu_engine_place(d.engine, "twice", NULL, 0));
     MUST(ipu_engine_run(d.engine)); /* streams nowhere */
 }
-END_TEST
 
-START_TEST(a_failed_receive_leaves_the_variables)
+TEST(a_failed_receive_leaves_the_variables)
 {
     host.status = -77;
     MUST(ipu_engine_place(d.engine, "w", weights, sizeof weights));
@@ -179,9 +174,8 @@ START_TEST(a_failed_receive_leaves_the_variables)
     ck_assert_int_eq(ipu_engine_callback_status(d.engine), 0);
     check_descent(weights, 1);
 }
-END_TEST
 
-START_TEST(misuse_of_places_is_told)
+TEST(misuse_of_places_is_told)
 {
     const struct {
         ipu_engine *engine;
@@ -205,9 +199,8 @@ START_TEST(misuse_of_places_is_told)
                                    cases[i].data, cases[i].bytes),
                   cases[i].status, cases[i].words);
 }
-END_TEST
 
-START_TEST(a_stream_of_a_variable_stays)
+TEST(a_stream_of_a_variable_stays)
 {
     struct device own = device_new();
     ipu_tensor v = ipu_variable(own.graph, "v", IPU_FLOAT32, 1, SHAPE(N));
@@ -218,9 +211,8 @@ START_TEST(a_stream_of_a_variable_stays)
               IPU_ERR_STATE, "connect it instead");
     device_free(&own);
 }
-END_TEST
 
-START_TEST(misuse_of_receives_is_told)
+TEST(misuse_of_receives_is_told)
 {
     struct device own = device_new();
     ipu_tensor v = ipu_variable(own.graph, "v", IPU_FLOAT32, 1, SHAPE(N));
@@ -237,10 +229,9 @@ START_TEST(misuse_of_receives_is_told)
               "the name is empty");
     device_free(&own);
 }
-END_TEST
 
 /* The cycles of a receive count as host time on the chip. */
-START_TEST(a_receive_is_a_stream)
+TEST(a_receive_is_a_stream)
 {
     ipu_memory_info memory = {.size = sizeof memory};
     int32_t calls = 0, receives = 0;
@@ -265,24 +256,5 @@ START_TEST(a_receive_is_a_stream)
     ck_assert_int_gt(call_cycles, 0);
     ck_assert_int_eq(receive_cycles, call_cycles);
 }
-END_TEST
 
-static TCase *tcase_place(void)
-{
-    TCase *tcase = tcase_create("place");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, the_host_replaces_a_tensor);
-    tcase_add_test(tcase, placed_tensors_are_not_copied);
-    tcase_add_test(tcase, engines_share_a_placed_variable);
-    tcase_add_test(tcase, a_variable_returns_with_its_elements);
-    tcase_add_test(tcase, an_output_is_where_it_is_placed);
-    tcase_add_test(tcase, a_failed_receive_leaves_the_variables);
-    tcase_add_test(tcase, misuse_of_places_is_told);
-    tcase_add_test(tcase, a_stream_of_a_variable_stays);
-    tcase_add_test(tcase, misuse_of_receives_is_told);
-    tcase_add_test(tcase, a_receive_is_a_stream);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_place", tcase_place)
+TEST_MAIN("device_place", .set_up = set_up, .tear_down = tear_down)

@@ -3,7 +3,7 @@
  * Compilations that tell how far they are, and stop when they are told to,
  * wherever that is.
  */
-#include "check_main.h"
+#include "suite.h"
 #include <stdbool.h>
 
 #include "device.h"
@@ -73,7 +73,7 @@ static void tear_down(void)
     device_free(&d);
 }
 
-START_TEST(every_phase_is_told)
+TEST(every_phase_is_told)
 {
     static const char *const some[] = {"schedule", "liveness", "memory",
                                        "place",    "cost",     "fit"};
@@ -90,9 +90,8 @@ START_TEST(every_phase_is_told)
     ck_assert_int_ge(seen.most_in_phase, 80);
     ck_assert_int_le(seen.most_in_phase, 110);
 }
-END_TEST
 
-START_TEST(it_stops_wherever_it_is_told_to)
+TEST(it_stops_wherever_it_is_told_to)
 {
     int total, tried = 0;
 
@@ -113,9 +112,8 @@ START_TEST(it_stops_wherever_it_is_told_to)
     ck_assert_int_gt(tried, 20);
     MUST(compile(-1, 0)); /* the graph is unchanged */
 }
-END_TEST
 
-START_TEST(who_watches_changes_nothing)
+TEST(who_watches_changes_nothing)
 {
     static char watched[1 << 18], alone[1 << 18];
 
@@ -128,29 +126,15 @@ START_TEST(who_watches_changes_nothing)
     ipu_executable_print(d.executable, alone, sizeof alone);
     ck_assert_str_eq(watched, alone);
 }
-END_TEST
 
 /* Without steps nothing is counted, but each phase is reported. */
-START_TEST(an_empty_graph_has_phases)
+TEST(an_empty_graph_has_phases)
 {
     device_free(&d);
     d = device_new();
     MUST(compile(-1, 0));
     ck_assert_int_ge(seen.nphases, 6);
 }
-END_TEST
 
-static TCase *tcase_progress(void)
-{
-    TCase *tcase = tcase_create("progress");
-
-    tcase_set_timeout(tcase, 120);
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, every_phase_is_told);
-    tcase_add_test(tcase, it_stops_wherever_it_is_told_to);
-    tcase_add_test(tcase, who_watches_changes_nothing);
-    tcase_add_test(tcase, an_empty_graph_has_phases);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_progress", tcase_progress)
+TEST_MAIN("device_progress", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 120)

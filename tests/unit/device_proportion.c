@@ -5,7 +5,7 @@
  * products and for programs, whose results are the same bits. It can be set in
  * several places, files keep it, reports have it, and wrong ones are refused.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 
@@ -41,7 +41,7 @@ static const ipu_product products[] = {
 enum { PRODUCTS = sizeof products / sizeof *products };
 
 /* _i: product and dtype, of a Mk2 or a Mk1. */
-START_TEST(less_takes_no_more_memory_and_no_fewer_cycles)
+LOOP_TEST(less_takes_no_more_memory_and_no_fewer_cycles, 0, 4 * PRODUCTS)
 {
     ipu_target target = {.size = sizeof target};
     ipu_product p = products[_i / 2 % PRODUCTS];
@@ -63,10 +63,9 @@ START_TEST(less_takes_no_more_memory_and_no_fewer_cycles)
         last_cycles = cycles.total;
     }
 }
-END_TEST
 
 /* Here memory limits the plan, and the default is 0.6. */
-START_TEST(a_product_keeps_to_its_proportion)
+TEST(a_product_keeps_to_its_proportion)
 {
     ipu_target target = {.size = sizeof target};
     ipu_product p = products[0];
@@ -91,7 +90,6 @@ START_TEST(a_product_keeps_to_its_proportion)
     ck_assert_int_lt(cycles.temporary_bytes, usual.temporary_bytes);
     ck_assert_int_gt(cycles.total, usual.total);
 }
-END_TEST
 
 /* ---------------------------------------------------------------- programs */
 
@@ -167,7 +165,7 @@ static double proportion_of(const char *op)
     return found;
 }
 
-START_TEST(programs_take_less_and_compute_the_same)
+TEST(programs_take_less_and_compute_the_same)
 {
     static float x[BATCH * SIDE * SIDE * 4], w[SIDE * SIDE * CHANNELS * WIDTH];
     static float k[9 * 4 * CHANNELS], o[WIDTH * CLASSES],
@@ -227,11 +225,10 @@ START_TEST(programs_take_less_and_compute_the_same)
     }
     ck_assert_int_ge(less, 3); /* the knob does something */
 }
-END_TEST
 
 /* A product's own proportion counts first, then that of its kind, then that of
  * all, then 0.6. */
-START_TEST(the_nearest_word_counts)
+LOOP_TEST(the_nearest_word_counts, 0, 2)
 {
     build(d.graph, _i ? 0.07 : 0);
     compile(0.3, 0, 0.2);
@@ -253,7 +250,6 @@ START_TEST(the_nearest_word_counts)
         ck_assert_int_eq(own, 3); /* there, and twice back */
     }
 }
-END_TEST
 
 /* The product is in a loop's body. */
 static int square(ipu_graph *g, void *context, int32_t ninputs,
@@ -265,7 +261,7 @@ static int square(ipu_graph *g, void *context, int32_t ninputs,
     return 0;
 }
 
-START_TEST(bodies_have_what_their_loops_have)
+LOOP_TEST(bodies_have_what_their_loops_have, 0, 2)
 {
     ipu_tensor x = device_floats(&d, "x", 2, SHAPE(64, 64)), y;
     const ipu_executable *body = NULL;
@@ -280,9 +276,8 @@ START_TEST(bodies_have_what_their_loops_have)
     MUST(ipu_executable_step(body, 0, &step));
     ck_assert_double_eq(step.available_memory_proportion, _i ? 0.11 : 0.22);
 }
-END_TEST
 
-START_TEST(files_keep_it)
+TEST(files_keep_it)
 {
     const char *path = device_file("");
     char told[16384];
@@ -303,9 +298,8 @@ START_TEST(files_keep_it)
     ck_assert_double_eq(proportion_of("conv2d"), 0.2);
     unlink(path);
 }
-END_TEST
 
-START_TEST(reports_tell_it)
+TEST(reports_tell_it)
 {
     static const char *const words[] = {
         [IPU_PROFILE_TEXT] = "available to a product: 0.07 of a tile to 0.3",
@@ -325,11 +319,10 @@ START_TEST(reports_tell_it)
     }
     ipu_profile_free(profile);
 }
-END_TEST
 
 /* ---------------------------------------------------------------- the rest */
 
-START_TEST(configurations_have_it)
+TEST(configurations_have_it)
 {
     ipu_config *config = NULL;
     ipu_compile_options o = {.size = sizeof o, .brief = 1};
@@ -359,9 +352,8 @@ START_TEST(configurations_have_it)
     ipu_config_free(config);
     unlink(path);
 }
-END_TEST
 
-START_TEST(what_it_cannot_be_is_refused)
+LOOP_TEST(what_it_cannot_be_is_refused, 0, 5)
 {
     static const double wrong[] = {-0.1, 1.0001, 60, NAN, INFINITY};
     ipu_compile_options o = {.size = sizeof o};
@@ -394,33 +386,6 @@ START_TEST(what_it_cannot_be_is_refused)
     MUST_FAIL(ipu_available_memory_proportion(NULL, 0.1), IPU_ERR_ARGUMENT,
               "the graph is NULL");
 }
-END_TEST
 
-static TCase *tcase_products(void)
-{
-    TCase *tcase = tcase_create("products");
-
-    tcase_set_timeout(tcase, 60);
-    tcase_add_loop_test(tcase, less_takes_no_more_memory_and_no_fewer_cycles, 0,
-                        4 * PRODUCTS);
-    tcase_add_test(tcase, a_product_keeps_to_its_proportion);
-    return tcase;
-}
-
-static TCase *tcase_programs(void)
-{
-    TCase *tcase = tcase_create("programs");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_set_timeout(tcase, 60);
-    tcase_add_test(tcase, programs_take_less_and_compute_the_same);
-    tcase_add_loop_test(tcase, the_nearest_word_counts, 0, 2);
-    tcase_add_loop_test(tcase, bodies_have_what_their_loops_have, 0, 2);
-    tcase_add_test(tcase, files_keep_it);
-    tcase_add_test(tcase, reports_tell_it);
-    tcase_add_test(tcase, configurations_have_it);
-    tcase_add_loop_test(tcase, what_it_cannot_be_is_refused, 0, 5);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_proportion", tcase_products, tcase_programs)
+TEST_MAIN("device_proportion", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 60)

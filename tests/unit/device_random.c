@@ -8,7 +8,7 @@
  *
  * A failure prints the seed of its graph.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -207,7 +207,7 @@ static void must_be_equal(const struct results *a, const struct results *b,
             (unsigned)without, i);
 }
 
-START_TEST(sharing_memory_changes_no_bit)
+LOOP_TEST(sharing_memory_changes_no_bit, 0, GRAPHS / 10)
 {
     static struct results planned, poisoned;
 
@@ -218,12 +218,11 @@ START_TEST(sharing_memory_changes_no_bit)
         must_be_equal(&planned, &poisoned, seed, 0);
     }
 }
-END_TEST
 
 /* Nor does any pass, alone or with others, on either memory. Each graph is
  * compiled with a third of the sets of passes, or with all if HVD_TEST_FULL is
  * set. */
-START_TEST(passes_change_no_bit)
+LOOP_TEST(passes_change_no_bit, 0, GRAPHS / 10)
 {
     static struct results plain, other;
     bool all = getenv("HVD_TEST_FULL") != NULL;
@@ -239,10 +238,9 @@ START_TEST(passes_change_no_bit)
         }
     }
 }
-END_TEST
 
 /* Without this check, the test above could pass on NaN alone. */
-START_TEST(most_results_are_numbers)
+TEST(most_results_are_numbers)
 {
     static struct results results;
     int finite = 0, all = 0;
@@ -256,17 +254,5 @@ START_TEST(most_results_are_numbers)
     }
     ck_assert_int_gt(finite, all * 3 / 4);
 }
-END_TEST
 
-static TCase *tcase_random(void)
-{
-    TCase *tcase = tcase_create("random");
-
-    tcase_set_timeout(tcase, 120);
-    tcase_add_loop_test(tcase, sharing_memory_changes_no_bit, 0, GRAPHS / 10);
-    tcase_add_loop_test(tcase, passes_change_no_bit, 0, GRAPHS / 10);
-    tcase_add_test(tcase, most_results_are_numbers);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_random", tcase_random)
+TEST_MAIN("device_random", .seconds = 120)

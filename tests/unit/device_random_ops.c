@@ -3,13 +3,13 @@
  * Dropout, random numbers and losses: how they are distributed, what they
  * depend on, derivatives against differences, and what is refused.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <stdbool.h>
 
 #include "layers.h"
 
-START_TEST(dropout_drops_by_seed_and_step)
+TEST(dropout_drops_by_seed_and_step)
 {
     ipu_tensor in = input(1, SHAPE(MOST));
     ipu_tensor step = ipu_counter(d.graph, "step");
@@ -36,9 +36,8 @@ START_TEST(dropout_drops_by_seed_and_step)
     MUST(ipu_engine_run(d.engine));
     ck_assert_mem_eq(y, first, sizeof first);
 }
-END_TEST
 
-START_TEST(seeds_differ)
+TEST(seeds_differ)
 {
     ipu_tensor in = input(1, SHAPE(1000));
     ipu_tensor step = ipu_fill(d.graph, IPU_INT32, 0, NULL, 3);
@@ -54,18 +53,16 @@ START_TEST(seeds_differ)
     ck_assert_int_gt(same, 400);
     ck_assert_int_lt(same, 600);
 }
-END_TEST
 
-START_TEST(derivatives_of_dropout)
+LOOP_TEST(derivatives_of_dropout, 0, 3)
 {
     ipu_tensor step = ipu_fill(d.graph, IPU_INT32, 0, NULL, 11);
 
     check_gradients(
         ipu_dropout(d.graph, variable(2, SHAPE(6, 7)), _i * 0.4, 5, step));
 }
-END_TEST
 
-START_TEST(random_numbers_have_their_distribution)
+LOOP_TEST(random_numbers_have_their_distribution, 0, 3)
 {
     ipu_tensor step = ipu_fill(d.graph, IPU_INT32, 0, NULL, _i);
     ipu_tensor u = ipu_random_uniform(d.graph, 1, SHAPE(MOST), -1, 3, 9, step);
@@ -98,17 +95,15 @@ START_TEST(random_numbers_have_their_distribution)
     ck_assert_int_gt(beyond, 130);
     ck_assert_int_lt(beyond, 245);
 }
-END_TEST
 
-START_TEST(mean_squared_error_is_the_mean)
+TEST(mean_squared_error_is_the_mean)
 {
     ipu_tensor u = variable(2, SHAPE(3, 5)), v = variable(1, SHAPE(5));
 
     check_gradients(ipu_mean_squared_error(d.graph, u, v));
 }
-END_TEST
 
-START_TEST(random_ops_refuse)
+LOOP_TEST(random_ops_refuse, 0, 7)
 {
     ipu_tensor in = input(1, SHAPE(4)), odd = device_floats(&d, "o", 0, NULL);
     ipu_tensor step = ipu_fill(d.graph, IPU_INT32, 0, NULL, 0);
@@ -144,20 +139,5 @@ START_TEST(random_ops_refuse)
                 IPU_ERR_SHAPE, "subtract: x is float32 [4] and t is");
     }
 }
-END_TEST
 
-static TCase *tcase_random_ops(void)
-{
-    TCase *tcase = tcase_create("random_ops");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, dropout_drops_by_seed_and_step);
-    tcase_add_test(tcase, seeds_differ);
-    tcase_add_loop_test(tcase, derivatives_of_dropout, 0, 3);
-    tcase_add_loop_test(tcase, random_numbers_have_their_distribution, 0, 3);
-    tcase_add_test(tcase, mean_squared_error_is_the_mean);
-    tcase_add_loop_test(tcase, random_ops_refuse, 0, 7);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_random_ops", tcase_random_ops)
+TEST_MAIN("device_random_ops", .set_up = set_up, .tear_down = tear_down)
