@@ -3,7 +3,7 @@
  * Activations computed again in the backward pass: the same gradients, bit
  * for bit, from less memory and more cycles.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -161,7 +161,7 @@ static void run(struct network *n, int way)
 }
 
 /* _i: without connections over layers, and with them. */
-START_TEST(gradients_are_the_same_bits)
+LOOP_TEST(gradients_are_the_same_bits, 0, 2)
 {
     memset(results, 0, sizeof results);
     for (int way = 0; way < WAYS; way++) {
@@ -174,7 +174,6 @@ START_TEST(gradients_are_the_same_bits)
     ck_assert_mem_eq(results[PLAIN], results[CHECKPOINTS], sizeof results[0]);
     ck_assert_mem_eq(results[PLAIN], results[CHOSEN], sizeof results[0]);
 }
-END_TEST
 
 static void note_steps(const struct network *n, int32_t *loss, int32_t *first,
                        int32_t *again, int64_t *cycles)
@@ -197,7 +196,7 @@ static void note_steps(const struct network *n, int32_t *loss, int32_t *first,
 }
 
 /* Recomputed steps are counted, and run when the backward pass has begun. */
-START_TEST(memory_falls_and_cycles_rise)
+LOOP_TEST(memory_falls_and_cycles_rise, 0, 2)
 {
     int64_t cycles, plain;
 
@@ -223,11 +222,10 @@ START_TEST(memory_falls_and_cycles_rise)
                          transient(&networks[PLAIN]) * (_i ? 9 : 6));
     }
 }
-END_TEST
 
 /* A chain of n equal layers of which every kth is a checkpoint: as many
  * tensors alive as there are checkpoints, and one part. */
-START_TEST(peaks_are_those_of_checkpoints_and_a_part)
+TEST(peaks_are_those_of_checkpoints_and_a_part)
 {
     enum { LONG = 24 };
     int64_t peaks[2], bytes = (int64_t)ROWS * WIDTH * 4;
@@ -255,7 +253,6 @@ START_TEST(peaks_are_those_of_checkpoints_and_a_part)
     /* 6 checkpoints, 3 of a part, the derivative, and one to compute it. */
     ck_assert_int_le(peaks[1], (6 + 3 + 2) * bytes + 100);
 }
-END_TEST
 
 static int order[2 * LAYERS], ncalls;
 
@@ -267,7 +264,7 @@ static int note(void *context, const char *name, void *data, int64_t count)
 }
 
 /* Gradients leave as early as they do without it: the last layer's first. */
-START_TEST(host_calls_come_in_their_order)
+TEST(host_calls_come_in_their_order)
 {
     static float x[ROWS * WIDTH];
     static int32_t y[ROWS];
@@ -293,10 +290,9 @@ START_TEST(host_calls_come_in_their_order)
         ck_assert_mem_eq(plain, order, sizeof plain);
     }
 }
-END_TEST
 
 /* Two losses in one graph, each with a backward pass of its own. */
-START_TEST(several_losses_may_be_differentiated)
+TEST(several_losses_may_be_differentiated)
 {
     ipu_tensor slopes[2 * LAYERS];
 
@@ -316,10 +312,9 @@ START_TEST(several_losses_may_be_differentiated)
     ck_assert_mem_eq(results[PLAIN], results[CHECKPOINTS], sizeof results[0]);
     ck_assert_mem_eq(results[PLAIN], results[CHOSEN], sizeof results[0]);
 }
-END_TEST
 
 /* 100 steps of SGD, momentum and Adam; _i: which. */
-START_TEST(training_gives_the_same_weights)
+LOOP_TEST(training_gives_the_same_weights, 0, 3)
 {
     static float x[ROWS * WIDTH];
     static int32_t y[ROWS];
@@ -348,7 +343,6 @@ START_TEST(training_gives_the_same_weights)
     ck_assert_mem_eq(weights[PLAIN], weights[CHECKPOINTS], sizeof weights[0]);
     ck_assert_mem_eq(weights[PLAIN], weights[CHOSEN], sizeof weights[0]);
 }
-END_TEST
 
 /* Images: convolutions, poolings, normalisations, an embedding of labels. */
 static ipu_tensor images(struct device *d, ipu_tensor *v, int way)
@@ -379,7 +373,7 @@ static ipu_tensor images(struct device *d, ipu_tensor *v, int way)
     return ipu_reduce_sum(g, ipu_square(g, x), 1);
 }
 
-START_TEST(images_are_computed_again)
+TEST(images_are_computed_again)
 {
     static const int64_t counts[] = {162, 6, 6, 324, 24};
     static float outputs[WAYS][5][324];
@@ -414,7 +408,6 @@ START_TEST(images_are_computed_again)
     ck_assert_mem_eq(outputs[PLAIN], outputs[CHECKPOINTS], sizeof outputs[0]);
     ck_assert_mem_eq(outputs[PLAIN], outputs[CHOSEN], sizeof outputs[0]);
 }
-END_TEST
 
 /* ------------------------------------------------- what is not made twice */
 
@@ -443,7 +436,7 @@ static int halved(ipu_graph *graph, void *context, int32_t ninputs,
 
 /* A loop's outputs and the host's data come before a checkpoint: they are
  * kept. */
-START_TEST(loops_and_the_host_are_not_asked_again)
+TEST(loops_and_the_host_are_not_asked_again)
 {
     static float slopes[WAYS][3][WIDTH * WIDTH];
     float x[ROWS * WIDTH], value[WIDTH * WIDTH];
@@ -492,10 +485,9 @@ START_TEST(loops_and_the_host_are_not_asked_again)
     ck_assert_mem_eq(slopes[PLAIN], slopes[CHECKPOINTS], sizeof slopes[0]);
     ck_assert_mem_eq(slopes[PLAIN], slopes[CHOSEN], sizeof slopes[0]);
 }
-END_TEST
 
 /* Nothing to forget: one node, or a checkpoint that nothing comes before. */
-START_TEST(small_graphs_stay_as_they_are)
+LOOP_TEST(small_graphs_stay_as_they_are, 0, 3)
 {
     struct network *n = &networks[0];
     int32_t loss, first, again;
@@ -514,9 +506,8 @@ START_TEST(small_graphs_stay_as_they_are)
     note_steps(n, &loss, &first, &again, &cycles);
     ck_assert_int_eq(again, 0);
 }
-END_TEST
 
-START_TEST(checkpoints_refuse)
+TEST(checkpoints_refuse)
 {
     struct device *d = &networks[0].d, *other = &networks[1].d;
     ipu_tensor x;
@@ -533,25 +524,6 @@ START_TEST(checkpoints_refuse)
     ck_assert_int_lt(ipu_recomputation_checkpoint(other->graph, x).id, 0);
     ck_assert_int_eq(ipu_allow_recompute(other->graph, 1), IPU_ERR_ARGUMENT);
 }
-END_TEST
 
-static TCase *tcase_recompute(void)
-{
-    TCase *tc = tcase_create("recompute");
-
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_set_timeout(tc, 120);
-    tcase_add_loop_test(tc, gradients_are_the_same_bits, 0, 2);
-    tcase_add_loop_test(tc, memory_falls_and_cycles_rise, 0, 2);
-    tcase_add_test(tc, peaks_are_those_of_checkpoints_and_a_part);
-    tcase_add_test(tc, host_calls_come_in_their_order);
-    tcase_add_test(tc, several_losses_may_be_differentiated);
-    tcase_add_loop_test(tc, training_gives_the_same_weights, 0, 3);
-    tcase_add_test(tc, images_are_computed_again);
-    tcase_add_test(tc, loops_and_the_host_are_not_asked_again);
-    tcase_add_loop_test(tc, small_graphs_stay_as_they_are, 0, 3);
-    tcase_add_test(tc, checkpoints_refuse);
-    return tc;
-}
-
-HVD_TEST_MAIN("device_recompute", tcase_recompute)
+TEST_MAIN("device_recompute", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 120)

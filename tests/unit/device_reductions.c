@@ -3,7 +3,7 @@
  * Reductions: values against their definitions in double, derivatives against
  * differences, what becomes of NaN and infinity, and what is refused.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <stdbool.h>
 
@@ -84,7 +84,7 @@ static int64_t reduce(int kind, int c)
     return results;
 }
 
-START_TEST(reductions_follow_their_definitions)
+LOOP_TEST(reductions_follow_their_definitions, 0, REDUCED *REDUCTIONS * 2)
 {
     int kind = _i / 2 % REDUCTIONS, c = _i / 2 / REDUCTIONS, keep = _i % 2;
     ipu_tensor x = device_floats(&d, "a", reduced[c].ndim, reduced[c].shape);
@@ -103,9 +103,8 @@ START_TEST(reductions_follow_their_definitions)
     compute(result, device_count(&d, x), -1);
     check_values(results, 1e-6);
 }
-END_TEST
 
-START_TEST(nan_and_infinity_in_reductions)
+LOOP_TEST(nan_and_infinity_in_reductions, 0, REDUCTIONS * 2)
 {
     int kind = _i / 2;
     const int32_t axes[] = {_i % 2};
@@ -124,10 +123,9 @@ START_TEST(nan_and_infinity_in_reductions)
                          kind != MAX && i == (_i % 2 ? 6 : 7));
     }
 }
-END_TEST
 
 /* Summed in float, the small ones would be lost beside the large one. */
-START_TEST(sums_keep_small_elements)
+LOOP_TEST(sums_keep_small_elements, 0, 2)
 {
     const int32_t axis = 0;
     ipu_tensor x =
@@ -139,9 +137,8 @@ START_TEST(sums_keep_small_elements)
     ck_assert_float_eq(y[0], _i ? (float)(16777216.0 + 0.25 * 2047)
                                 : (float)(2 * 16777216.0 + 0.25 * 4094));
 }
-END_TEST
 
-START_TEST(derivatives_of_reductions)
+LOOP_TEST(derivatives_of_reductions, 0, REDUCED *REDUCTIONS * 2)
 {
     int kind = _i / 2 % REDUCTIONS, c = _i / 2 / REDUCTIONS;
 
@@ -152,9 +149,8 @@ START_TEST(derivatives_of_reductions)
         reductions[kind](d.graph, variable(reduced[c].ndim, reduced[c].shape),
                          reduced[c].naxes, reduced[c].axes, _i % 2));
 }
-END_TEST
 
-START_TEST(equal_elements_share_the_derivative_of_max)
+TEST(equal_elements_share_the_derivative_of_max)
 {
     const int32_t axis = 1;
     ipu_tensor x = device_floats(&d, "a", 2, SHAPE(2, 3)), dx;
@@ -168,9 +164,8 @@ START_TEST(equal_elements_share_the_derivative_of_max)
     compute(dx, 6, -1);
     check_values(6, 0);
 }
-END_TEST
 
-START_TEST(axes_that_are_none_are_refused)
+LOOP_TEST(axes_that_are_none_are_refused, 0, 4)
 {
     const struct {
         int32_t naxes, axes[2];
@@ -186,9 +181,8 @@ START_TEST(axes_that_are_none_are_refused)
     device_refused(&d, ipu_sum(d.graph, x, bad[_i].naxes, bad[_i].axes, 0),
                    bad[_i].status, bad[_i].words);
 }
-END_TEST
 
-START_TEST(reductions_that_cannot_be_are_refused)
+LOOP_TEST(reductions_that_cannot_be_are_refused, 0, 4)
 {
     const int32_t axis = 0;
     ipu_executable *executable = NULL;
@@ -213,24 +207,5 @@ START_TEST(reductions_that_cannot_be_are_refused)
     MUST_FAIL(ipu_compile(d.graph, NULL, &executable), status, words);
     ck_assert_int_lt(ipu_sum(NULL, (ipu_tensor){0}, 0, NULL, 0).id, 0);
 }
-END_TEST
 
-static TCase *tcase_reductions(void)
-{
-    TCase *tcase = tcase_create("reductions");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, reductions_follow_their_definitions, 0,
-                        REDUCED * REDUCTIONS * 2);
-    tcase_add_loop_test(tcase, nan_and_infinity_in_reductions, 0,
-                        REDUCTIONS * 2);
-    tcase_add_loop_test(tcase, sums_keep_small_elements, 0, 2);
-    tcase_add_loop_test(tcase, derivatives_of_reductions, 0,
-                        REDUCED * REDUCTIONS * 2);
-    tcase_add_test(tcase, equal_elements_share_the_derivative_of_max);
-    tcase_add_loop_test(tcase, axes_that_are_none_are_refused, 0, 4);
-    tcase_add_loop_test(tcase, reductions_that_cannot_be_are_refused, 0, 4);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_reductions", tcase_reductions)
+TEST_MAIN("device_reductions", .set_up = set_up, .tear_down = tear_down)

@@ -5,7 +5,7 @@
  * batch does. In all numbers of replicas from 1 to 8, with threads and without.
  * device_replica_loops.c is about replicas that run loops.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 
@@ -17,7 +17,7 @@
 static float x[8][COUNT], y[8][COUNT], z[8][COUNT];
 
 /* Number: replicas. */
-START_TEST(sums_and_means_are_over_all)
+LOOP_TEST(sums_and_means_are_over_all, 1, 9)
 {
     ipu_tensor in = device_floats(&d, "x", 1, SHAPE(COUNT));
 
@@ -48,9 +48,8 @@ START_TEST(sums_and_means_are_over_all)
     ck_assert_int_eq(stats().done, 2);
     ck_assert_int_eq(stats().sent_bytes > 0, _i > 1);
 }
-END_TEST
 
-START_TEST(groups_are_of_consecutive_replicas)
+TEST(groups_are_of_consecutive_replicas)
 {
     ipu_tensor in = device_floats(&d, "x", 1, SHAPE(COUNT));
 
@@ -65,9 +64,8 @@ START_TEST(groups_are_of_consecutive_replicas)
         for (int k = 0; k < COUNT; k++)
             ck_assert_float_eq(y[r][k], x[r / 2 * 2][k] + x[r / 2 * 2 + 1][k]);
 }
-END_TEST
 
-START_TEST(integers_wrap_and_halves_are_rounded_once)
+TEST(integers_wrap_and_halves_are_rounded_once)
 {
     int32_t whole[3] = {INT32_MAX, 1, 5}, total[3];
     uint16_t half[3] = {0x3c00, 0x1000, 0x1000}, result[3]; /* 1, 2^-11 twice */
@@ -87,10 +85,9 @@ START_TEST(integers_wrap_and_halves_are_rounded_once)
         ck_assert_int_eq(result[r], 0x3c01); /* 1 + 2^-10, not 1 */
     }
 }
-END_TEST
 
 /* L = sum over replicas' shares: d (w * sum of x) / dx = w, added up again. */
-START_TEST(derivatives_are_added_up_too)
+TEST(derivatives_are_added_up_too)
 {
     ipu_tensor in = ipu_variable(d.graph, "x", IPU_FLOAT32, 1, SHAPE(3));
     ipu_tensor w = device_floats(&d, "w", 1, SHAPE(3)), slope;
@@ -108,9 +105,8 @@ START_TEST(derivatives_are_added_up_too)
         for (int k = 0; k < 3; k++)
             ck_assert_float_eq(slopes[r][k], 11 * (float)(k + 1));
 }
-END_TEST
 
-START_TEST(one_engine_is_its_only_replica)
+TEST(one_engine_is_its_only_replica)
 {
     ipu_tensor in = device_floats(&d, "x", 1, SHAPE(4));
     float values[] = {1, -2, 3, -4}, got[4];
@@ -126,9 +122,8 @@ START_TEST(one_engine_is_its_only_replica)
     ck_assert_mem_eq(values, got, sizeof got);
     ck_assert_int_eq(index, 0);
 }
-END_TEST
 
-START_TEST(replicas_know_which_they_are)
+TEST(replicas_know_which_they_are)
 {
     int32_t index[4];
     ipu_tensor first = ipu_replica_index(d.graph);
@@ -142,7 +137,6 @@ START_TEST(replicas_know_which_they_are)
         ck_assert_int_eq(index[r], r);
     MUST(ipu_replicas_check_equal(replicas));
 }
-END_TEST
 
 /* -------------------------------------------------------------------- training
  */
@@ -198,7 +192,7 @@ static void batch_of(int step, float *in, int32_t *labels, int rows)
 
 /* Number: optimiser, and 2, 4 or 8 replicas. The whole batch adds its rows in
  * another order: equal to rounding. */
-START_TEST(replicas_train_as_one_program_of_the_whole_batch)
+LOOP_TEST(replicas_train_as_one_program_of_the_whole_batch, 0, 9)
 {
     int count = 2 << _i / 3, rows = BATCH * count;
     struct device whole = device_new();
@@ -244,10 +238,9 @@ START_TEST(replicas_train_as_one_program_of_the_whole_batch)
     }
     device_free(&whole);
 }
-END_TEST
 
 /* Threads, one and several: the same bits. */
-START_TEST(threads_change_no_bit)
+TEST(threads_change_no_bit)
 {
     static float kept[3][HIDDEN * FEATURES];
     float in[4 * BATCH * FEATURES], values[HIDDEN * FEATURES];
@@ -280,9 +273,8 @@ START_TEST(threads_change_no_bit)
         }
     }
 }
-END_TEST
 
-START_TEST(accumulation_divides_the_exchanges)
+TEST(accumulation_divides_the_exchanges)
 {
     float in[2 * BATCH * FEATURES], values[HIDDEN * FEATURES];
     int32_t labels[2 * BATCH];
@@ -306,10 +298,9 @@ START_TEST(accumulation_divides_the_exchanges)
     MUST(ipu_replicas_run(replicas));
     ck_assert_int_eq(ipu_replicas_check_equal(replicas), 3);
 }
-END_TEST
 
 /* There are 3 gradients, of 140 + 28 + 84 bytes. */
-START_TEST(sums_are_sent_together_up_to_the_buffer)
+TEST(sums_are_sent_together_up_to_the_buffer)
 {
     static const struct {
         int64_t limit;
@@ -331,13 +322,12 @@ START_TEST(sums_are_sent_together_up_to_the_buffer)
             ck_assert_int_lt(stats().exchange_cycles, alone);
     }
 }
-END_TEST
 
 /* ---------------------------------------------------------------------- errors
  */
 
 /* A Pod256, each of whose chips is a replica: all of them meet. */
-START_TEST(there_are_as_many_replicas_as_a_pod256_has)
+TEST(there_are_as_many_replicas_as_a_pod256_has)
 {
     static float in[256], out[256];
     ipu_tensor t = device_floats(&d, "x", 1, SHAPE(1));
@@ -354,9 +344,8 @@ START_TEST(there_are_as_many_replicas_as_a_pod256_has)
     MUST(ipu_replicas_check_equal(replicas));
     MUST_FAIL(ipu_replica_count(257, 1), IPU_ERR_ARGUMENT, "1 to 256 of them");
 }
-END_TEST
 
-START_TEST(ipus_are_a_multiple_of_shards)
+TEST(ipus_are_a_multiple_of_shards)
 {
     ck_assert_int_eq(ipu_replica_count(8, 2), 4);
     ck_assert_int_eq(ipu_replica_count(5, 1), 5);
@@ -369,9 +358,8 @@ START_TEST(ipus_are_a_multiple_of_shards)
               "replicas: 0 IPUs of 1 shards: 1 to 256 of them, and 1 or more");
     MUST_FAIL(ipu_replica_count(4, 0), IPU_ERR_ARGUMENT, "0 shards");
 }
-END_TEST
 
-START_TEST(misuse_is_refused)
+TEST(misuse_is_refused)
 {
     ipu_tensor in = device_floats(&d, "x", 1, SHAPE(2));
     ipu_system c2 = {.size = sizeof c2};
@@ -413,9 +401,8 @@ START_TEST(misuse_is_refused)
     MUST_FAIL(ipu_replicas_run(NULL), IPU_ERR_ARGUMENT,
               "the replicas are NULL");
 }
-END_TEST
 
-START_TEST(builders_refuse)
+LOOP_TEST(builders_refuse, 0, 2)
 {
     ipu_tensor n = ipu_input(d.graph, "n", IPU_INT32, 0, NULL);
 
@@ -427,7 +414,6 @@ START_TEST(builders_refuse)
               _i ? IPU_ERR_ARGUMENT : IPU_ERR_SHAPE,
               _i ? "groups of -1" : "cast it first");
 }
-END_TEST
 
 static int fails_in_one(void *context, const char *name, void *data,
                         int64_t count)
@@ -437,7 +423,7 @@ static int fails_in_one(void *context, const char *name, void *data,
 }
 
 /* One replica's host call fails: none of them has written a variable. */
-START_TEST(a_failure_of_one_ends_the_run_of_all)
+LOOP_TEST(a_failure_of_one_ends_the_run_of_all, 0, 4)
 {
     ipu_tensor in = device_floats(&d, "x", 1, SHAPE(1));
     ipu_tensor v = ipu_variable(d.graph, "v", IPU_FLOAT32, 1, SHAPE(1));
@@ -462,47 +448,6 @@ START_TEST(a_failure_of_one_ends_the_run_of_all)
         ck_assert_float_eq(got, 6);
     }
 }
-END_TEST
 
-static TCase *tcase_collectives(void)
-{
-    TCase *tcase = tcase_create("collectives");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, sums_and_means_are_over_all, 1, 9);
-    tcase_add_test(tcase, groups_are_of_consecutive_replicas);
-    tcase_add_test(tcase, integers_wrap_and_halves_are_rounded_once);
-    tcase_add_test(tcase, derivatives_are_added_up_too);
-    tcase_add_test(tcase, one_engine_is_its_only_replica);
-    tcase_add_test(tcase, replicas_know_which_they_are);
-    return tcase;
-}
-
-static TCase *tcase_training(void)
-{
-    TCase *tcase = tcase_create("training");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, replicas_train_as_one_program_of_the_whole_batch,
-                        0, 9);
-    tcase_add_test(tcase, threads_change_no_bit);
-    tcase_add_test(tcase, accumulation_divides_the_exchanges);
-    tcase_add_test(tcase, sums_are_sent_together_up_to_the_buffer);
-    tcase_set_timeout(tcase, 120);
-    return tcase;
-}
-
-static TCase *tcase_errors(void)
-{
-    TCase *tcase = tcase_create("errors");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, there_are_as_many_replicas_as_a_pod256_has);
-    tcase_add_test(tcase, ipus_are_a_multiple_of_shards);
-    tcase_add_test(tcase, misuse_is_refused);
-    tcase_add_loop_test(tcase, builders_refuse, 0, 2);
-    tcase_add_loop_test(tcase, a_failure_of_one_ends_the_run_of_all, 0, 4);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_replica", tcase_collectives, tcase_training, tcase_errors)
+TEST_MAIN("device_replica", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 120)

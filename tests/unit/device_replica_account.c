@@ -7,7 +7,7 @@
  * replicas share. The account also says which variables must be equal in all
  * replicas.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <stdbool.h>
 
@@ -166,7 +166,7 @@ static int64_t collectives_of(const struct program *p)
 }
 
 /* _i: optimiser, mini-batches, loops, and whether state is shared. */
-START_TEST(told_is_what_is_done)
+LOOP_TEST(told_is_what_is_done, 0, KINDS * 3 * 3 * 2)
 {
     static const int minis[] = {1, 2, 8};
     struct program p = {.kind = _i % KINDS,
@@ -205,10 +205,9 @@ START_TEST(told_is_what_is_done)
                             (double)told.exchange_cycles * in_run / p.mini,
                             1e-6);
 }
-END_TEST
 
 /* Both halves of a ring take what the whole does. */
-START_TEST(halves_of_a_ring_take_half_of_it)
+TEST(halves_of_a_ring_take_half_of_it)
 {
     struct program p = {.kind = SGD, .mini = 1, .replicas = REPLICAS};
     ipu_replicas_info whole, halves;
@@ -227,7 +226,6 @@ START_TEST(halves_of_a_ring_take_half_of_it)
                      2 * 3 * 63 * 4 - ring(LARGE, 4));
     ck_assert_int_le(halves.exchange_cycles, whole.exchange_cycles + 16);
 }
-END_TEST
 
 /* ------------------------------------------------------- what must be equal */
 
@@ -243,7 +241,7 @@ static int passed_over(const char *name)
 
 /* In the middle of an update sums are each replica's own, and afterwards what
  * is left of them. _i is the number of runs. */
-START_TEST(accumulators_may_differ)
+LOOP_TEST(accumulators_may_differ, 1, 7)
 {
     struct program p = {.kind = ADAM, .mini = 3, .replicas = 2};
     float sums[2][LARGE];
@@ -264,10 +262,9 @@ START_TEST(accumulators_may_differ)
                                sizeof sums[r]));
     ck_assert(memcmp(sums[0], sums[1], sizeof sums[0]) != 0);
 }
-END_TEST
 
 /* Accumulators of averaged gradients may not differ. */
-START_TEST(accumulators_of_averages_must_be_equal)
+TEST(accumulators_of_averages_must_be_equal)
 {
     ipu_tensor w = ipu_variable(d.graph, "w", IPU_FLOAT32, 1, SHAPE(LARGE));
     ipu_tensor x = device_floats(&d, "x", 1, SHAPE(LARGE)), g;
@@ -280,9 +277,8 @@ START_TEST(accumulators_of_averages_must_be_equal)
     MUST(ipu_replicas_run(replicas));
     ck_assert_int_eq(ipu_replicas_check_equal(replicas), 0);
 }
-END_TEST
 
-START_TEST(parts_of_state_differ)
+TEST(parts_of_state_differ)
 {
     struct program p = {.kind = ADAM, .mini = 1, .shared = true, .replicas = 4};
 
@@ -295,7 +291,6 @@ START_TEST(parts_of_state_differ)
     ck_assert(passed_over("replica/index"));
     ck_assert(!passed_over("b/m") && !passed_over("w"));
 }
-END_TEST
 
 /* _i: within a loop, or not; what nobody has marked is found. */
 static int count_own(ipu_graph *g, void *context, int32_t ninputs,
@@ -312,7 +307,7 @@ static int count_own(ipu_graph *g, void *context, int32_t ninputs,
     return 0;
 }
 
-START_TEST(programs_say_what_is_their_own)
+LOOP_TEST(programs_say_what_is_their_own, 0, 4)
 {
     ipu_tensor x = device_floats(&d, "x", 1, SHAPE(LARGE)), y = x;
     int marked = _i % 2;
@@ -333,10 +328,9 @@ START_TEST(programs_say_what_is_their_own)
                   "element 0 of variable 'seen' is not the same in replicas 0 "
                   "and 1");
 }
-END_TEST
 
 /* Running statistics are of the data that each has seen; a loss's scale is. */
-START_TEST(statistics_may_differ)
+TEST(statistics_may_differ)
 {
     const char *const names[] = {"scale", "offset", "mean", "variance"};
     ipu_loss_scaling scaling = {.size = sizeof scaling};
@@ -361,10 +355,9 @@ START_TEST(statistics_may_differ)
     ck_assert(passed_over("mean") && passed_over("variance"));
     ck_assert(passed_over("scaling/scale") && passed_over("scaling/overflows"));
 }
-END_TEST
 
 /* Compiled, saved and loaded; or saved as a graph, loaded and compiled. */
-START_TEST(files_keep_what_may_differ)
+LOOP_TEST(files_keep_what_may_differ, 0, 2)
 {
     struct program p = {.kind = ADAM, .mini = 3, .replicas = 2};
     const char *path = device_file("");
@@ -397,9 +390,8 @@ START_TEST(files_keep_what_may_differ)
     ck_assert_int_eq(ipu_replicas_check_equal(replicas), 2);
     ck_assert_int_eq(stats().sent_bytes, bytes_of(&p));
 }
-END_TEST
 
-START_TEST(own_is_refused_of_what_is_no_variable)
+TEST(own_is_refused_of_what_is_no_variable)
 {
     ipu_tensor x = device_floats(&d, "x", 1, SHAPE(3));
 
@@ -409,32 +401,6 @@ START_TEST(own_is_refused_of_what_is_no_variable)
     MUST_FAIL(ipu_replicas_check_equal(NULL), IPU_ERR_ARGUMENT,
               "the replicas are NULL");
 }
-END_TEST
 
-static TCase *tcase_account(void)
-{
-    TCase *tcase = tcase_create("account");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_set_timeout(tcase, 60);
-    tcase_add_loop_test(tcase, told_is_what_is_done, 0, KINDS * 3 * 3 * 2);
-    tcase_add_test(tcase, halves_of_a_ring_take_half_of_it);
-    return tcase;
-}
-
-static TCase *tcase_equal(void)
-{
-    TCase *tcase = tcase_create("equal");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, accumulators_may_differ, 1, 7);
-    tcase_add_test(tcase, accumulators_of_averages_must_be_equal);
-    tcase_add_test(tcase, parts_of_state_differ);
-    tcase_add_loop_test(tcase, programs_say_what_is_their_own, 0, 4);
-    tcase_add_test(tcase, statistics_may_differ);
-    tcase_add_loop_test(tcase, files_keep_what_may_differ, 0, 2);
-    tcase_add_test(tcase, own_is_refused_of_what_is_no_variable);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_replica_account", tcase_account, tcase_equal)
+TEST_MAIN("device_replica_account", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 60)

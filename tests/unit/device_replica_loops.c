@@ -3,7 +3,7 @@
  * Replicas that run loops: they meet in each iteration, fail together, and
  * their account of what they exchange holds for any number of iterations.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 
@@ -41,7 +41,7 @@ static int descend(ipu_graph *graph, void *context, int32_t ninputs,
 }
 
 /* Number: replicas. */
-START_TEST(replicas_meet_in_loops)
+LOOP_TEST(replicas_meet_in_loops, 1, 9)
 {
     struct descent descent = {-1};
     ipu_tensor in = device_floats(&d, "x", 1, SHAPE(3)), out;
@@ -71,9 +71,8 @@ START_TEST(replicas_meet_in_loops)
     ck_assert_int_eq(stats().done, 50);
     ck_assert_int_eq(stats().collectives, 25);
 }
-END_TEST
 
-START_TEST(a_failure_in_a_loop_ends_all)
+TEST(a_failure_in_a_loop_ends_all)
 {
     struct descent descent = {2};
     ipu_tensor in = device_floats(&d, "x", 1, SHAPE(3)), out;
@@ -90,7 +89,6 @@ START_TEST(a_failure_in_a_loop_ends_all)
     descent.fails_in = -1;
     MUST(ipu_replicas_run(replicas));
 }
-END_TEST
 
 /* Iterations of a loop, carried with what is summed up. */
 static int goes_on(ipu_graph *graph, void *context, int32_t ninputs,
@@ -116,7 +114,7 @@ static int sum_up(ipu_graph *graph, void *context, int32_t ninputs,
 
 /* Each replica goes around two loops three times in all, but not the first as
  * often as the other: it comes to a sum of other tensors. */
-START_TEST(replicas_that_come_to_different_sums_fail)
+TEST(replicas_that_come_to_different_sums_fail)
 {
     ipu_tensor one = ipu_fill(d.graph, IPU_INT32, 0, NULL, 1), in[2], out[2];
     ipu_tensor index = ipu_replica_index(d.graph);
@@ -141,7 +139,6 @@ START_TEST(replicas_that_come_to_different_sums_fail)
               "come to different sums over replicas");
     MUST_FAIL(ipu_replicas_run(replicas), IPU_ERR_STATE, "different sums");
 }
-END_TEST
 
 /* The loop goes on while the sum over replicas is small. */
 static int all_are_small(ipu_graph *graph, void *context, int32_t ninputs,
@@ -163,7 +160,7 @@ static int doubled(ipu_graph *graph, void *context, int32_t ninputs,
     return 0;
 }
 
-START_TEST(replicas_meet_in_conditions)
+TEST(replicas_meet_in_conditions)
 {
     ipu_tensor in = device_floats(&d, "x", 0, NULL), out;
     float values[] = {1, 2, 3}, got[3];
@@ -180,7 +177,6 @@ START_TEST(replicas_meet_in_conditions)
     ck_assert_int_eq(stats().done, 6);
     ck_assert_int_eq(stats().collectives, 10);
 }
-END_TEST
 
 static int indexed(ipu_graph *graph, void *context, int32_t ninputs,
                    const ipu_tensor *inputs, int32_t noutputs,
@@ -192,7 +188,7 @@ static int indexed(ipu_graph *graph, void *context, int32_t ninputs,
 }
 
 /* Two bodies and the graph around them ask. */
-START_TEST(loops_know_which_replica_they_are)
+TEST(loops_know_which_replica_they_are)
 {
     ipu_tensor n = ipu_fill(d.graph, IPU_INT32, 0, NULL, 0);
     int32_t got[2];
@@ -207,11 +203,10 @@ START_TEST(loops_know_which_replica_they_are)
     ck_assert_int_eq(got[0], 0);
     ck_assert_int_eq(got[1], 8);
 }
-END_TEST
 
 /* A loop may run as often as a number can say: the account does not wrap
  * around. */
-START_TEST(endless_loops_have_an_account)
+TEST(endless_loops_have_an_account)
 {
     struct descent descent = {-1};
     ipu_tensor in = device_floats(&d, "x", 1, SHAPE(3)), out;
@@ -224,11 +219,10 @@ START_TEST(endless_loops_have_an_account)
     ck_assert_int_gt(stats().sent_bytes, INT64_C(1) << 55);
     ck_assert_int_gt(stats().total_cycles, INT64_C(1) << 55);
 }
-END_TEST
 
 /* A sum in an update that is due in one replica only cannot be made over
  * all. */
-START_TEST(updates_are_due_in_all_replicas)
+LOOP_TEST(updates_are_due_in_all_replicas, 0, 2)
 {
     ipu_tensor in = device_floats(&d, "x", 1, SHAPE(1)), sum;
     ipu_tensor v = ipu_variable(d.graph, "v", IPU_FLOAT32, 1, SHAPE(1));
@@ -257,22 +251,6 @@ START_TEST(updates_are_due_in_all_replicas)
         ck_assert_float_eq(got, 3);
     }
 }
-END_TEST
 
-static TCase *tcase_loops(void)
-{
-    TCase *tcase = tcase_create("loops");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, replicas_meet_in_loops, 1, 9);
-    tcase_add_test(tcase, a_failure_in_a_loop_ends_all);
-    tcase_add_test(tcase, replicas_that_come_to_different_sums_fail);
-    tcase_add_test(tcase, replicas_meet_in_conditions);
-    tcase_add_test(tcase, loops_know_which_replica_they_are);
-    tcase_add_test(tcase, endless_loops_have_an_account);
-    tcase_add_loop_test(tcase, updates_are_due_in_all_replicas, 0, 2);
-    tcase_set_timeout(tcase, 120);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_replica_loops", tcase_loops)
+TEST_MAIN("device_replica_loops", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 120)

@@ -3,7 +3,7 @@
  * Profiles of programs: what engines count, what blocks and tiles hold, and
  * that all of it is one and the same as what executables tell.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 
@@ -19,7 +19,7 @@ static ipu_engine_times times(void)
     return t;
 }
 
-START_TEST(an_engine_counts_when_it_is_asked)
+TEST(an_engine_counts_when_it_is_asked)
 {
     ipu_engine_times t = {.size = sizeof t};
     ipu_memory_info info = {.size = sizeof info};
@@ -51,7 +51,6 @@ START_TEST(an_engine_counts_when_it_is_asked)
     MUST_FAIL(ipu_engine_get_times(d.engine, &t), IPU_ERR_STATE,
               "does not count");
 }
-END_TEST
 
 static int refuse(void *context, const char *name, void *data, int64_t count)
 {
@@ -62,7 +61,7 @@ static int refuse(void *context, const char *name, void *data, int64_t count)
     return -7;
 }
 
-START_TEST(a_run_that_fails_is_not_counted)
+TEST(a_run_that_fails_is_not_counted)
 {
     report_network(&d, 4, refuse);
     device_load(&d);
@@ -73,7 +72,6 @@ START_TEST(a_run_that_fails_is_not_counted)
     ck_assert_int_eq(times().run_ns, 0);
     ck_assert_int_eq(ipu_engine_step_ns(d.engine, 0), 0);
 }
-END_TEST
 
 static int switch_off(void *context, const char *name, void *data,
                       int64_t count)
@@ -86,7 +84,7 @@ static int switch_off(void *context, const char *name, void *data,
     return 0;
 }
 
-START_TEST(counting_does_not_change_while_it_runs)
+TEST(counting_does_not_change_while_it_runs)
 {
     ipu_tensor x = device_floats(&d, "x", 1, SHAPE(4));
     float zeros[4] = {0};
@@ -100,9 +98,8 @@ START_TEST(counting_does_not_change_while_it_runs)
     ck_assert_int_eq(calls, 1);
     ck_assert_int_eq(times().runs, 1);
 }
-END_TEST
 
-START_TEST(arguments_of_counting_are_checked)
+TEST(arguments_of_counting_are_checked)
 {
     ipu_engine_times t = {.size = 3};
 
@@ -118,19 +115,6 @@ START_TEST(arguments_of_counting_are_checked)
               "no step 99");
     MUST_FAIL((int)ipu_engine_step_ns(NULL, 0), IPU_ERR_ARGUMENT,
               "the engine is NULL");
-}
-END_TEST
-
-static TCase *tcase_counting(void)
-{
-    TCase *tcase = tcase_create("counting");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, an_engine_counts_when_it_is_asked);
-    tcase_add_test(tcase, a_run_that_fails_is_not_counted);
-    tcase_add_test(tcase, counting_does_not_change_while_it_runs);
-    tcase_add_test(tcase, arguments_of_counting_are_checked);
-    return tcase;
 }
 
 /* ------------------------------------------------------------------- blocks */
@@ -155,7 +139,7 @@ static int32_t find_block(const char *tensor)
     return -1;
 }
 
-START_TEST(blocks_are_what_lies_on_tiles)
+TEST(blocks_are_what_lies_on_tiles)
 {
     ipu_memory_info info = {.size = sizeof info};
     int64_t always = 0, all = 0;
@@ -176,9 +160,8 @@ START_TEST(blocks_are_what_lies_on_tiles)
     ck_assert_int_eq(always, info.always_live_bytes);
     ck_assert_int_gt(all, ipu_executable_blocks(d.executable)); /* in place */
 }
-END_TEST
 
-START_TEST(a_block_says_what_it_is)
+TEST(a_block_says_what_it_is)
 {
     ipu_block_info w, x;
 
@@ -205,9 +188,8 @@ START_TEST(a_block_says_what_it_is)
     ck_assert_ptr_null(ipu_category_name(-1));
     ck_assert_ptr_null(ipu_category_name(IPU_NUM_CATEGORIES));
 }
-END_TEST
 
-START_TEST(arguments_of_blocks_are_checked)
+TEST(arguments_of_blocks_are_checked)
 {
     ipu_block_info info = {.size = sizeof info};
 
@@ -225,18 +207,6 @@ START_TEST(arguments_of_blocks_are_checked)
               "size is 1");
     MUST_FAIL((int)ipu_executable_block_on_tile(d.executable, 0, 1472),
               IPU_ERR_ARGUMENT, "no tile 1472");
-}
-END_TEST
-
-static TCase *tcase_blocks(void)
-{
-    TCase *tcase = tcase_create("blocks");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, blocks_are_what_lies_on_tiles);
-    tcase_add_test(tcase, a_block_says_what_it_is);
-    tcase_add_test(tcase, arguments_of_blocks_are_checked);
-    return tcase;
 }
 
 /* ------------------------------------------------------------- what is told */
@@ -293,7 +263,7 @@ static void check_steps(const json_t *program)
     }
 }
 
-START_TEST(a_profile_is_what_the_executable_tells)
+TEST(a_profile_is_what_the_executable_tells)
 {
     ipu_program_cycles cycles = {.size = sizeof cycles};
     json_t *json;
@@ -316,11 +286,10 @@ START_TEST(a_profile_is_what_the_executable_tells)
                      cycles.total);
     json_decref(json);
 }
-END_TEST
 
 /* The blocks on a tile at a step, and the step's own memory, add up to the
  * bytes of the step's fullest tile. */
-START_TEST(blocks_explain_the_fullest_tile_of_each_step)
+TEST(blocks_explain_the_fullest_tile_of_each_step)
 {
     json_t *json;
     const json_t *program, *steps, *blocks, *step, *entry;
@@ -349,9 +318,8 @@ START_TEST(blocks_explain_the_fullest_tile_of_each_step)
     }
     json_decref(json);
 }
-END_TEST
 
-START_TEST(without_an_engine_nothing_is_measured)
+TEST(without_an_engine_nothing_is_measured)
 {
     json_t *json;
     char *text;
@@ -369,9 +337,8 @@ START_TEST(without_an_engine_nothing_is_measured)
     free(text);
     json_decref(json);
 }
-END_TEST
 
-START_TEST(the_same_program_makes_the_same_profile)
+TEST(the_same_program_makes_the_same_profile)
 {
     struct device other = device_new();
     ipu_profile *twin;
@@ -390,9 +357,8 @@ START_TEST(the_same_program_makes_the_same_profile)
     ipu_profile_free(twin);
     device_free(&other);
 }
-END_TEST
 
-START_TEST(a_program_without_steps_has_a_profile)
+TEST(a_program_without_steps_has_a_profile)
 {
     char *text;
 
@@ -404,9 +370,8 @@ START_TEST(a_program_without_steps_has_a_profile)
     free(text);
     free(report_text(profile, IPU_PROFILE_HTML));
 }
-END_TEST
 
-START_TEST(arguments_of_profiles_are_checked)
+TEST(arguments_of_profiles_are_checked)
 {
     struct device other = device_new();
     char *text = NULL;
@@ -439,7 +404,6 @@ START_TEST(arguments_of_profiles_are_checked)
     ck_assert_ptr_null(text);
     device_free(&other);
 }
-END_TEST
 
 /* An optimiser, and an update in every second run. */
 static void accumulate(ipu_offload offload, const ipu_target *target)
@@ -469,7 +433,7 @@ static void accumulating_network(void)
 }
 
 /* The reason is a text, and numbers that can be read back from a file. */
-START_TEST(why_it_lies_beside_the_chip_is_told)
+TEST(why_it_lies_beside_the_chip_is_told)
 {
     const json_t *memory;
     ipu_target target;
@@ -500,9 +464,8 @@ START_TEST(why_it_lies_beside_the_chip_is_told)
                      target.bytes_per_tile);
     json_decref(json);
 }
-END_TEST
 
-START_TEST(what_lies_beside_the_chip_is_on_no_tile)
+TEST(what_lies_beside_the_chip_is_on_no_tile)
 {
     const json_t *program, *entry;
     json_t *json;
@@ -532,9 +495,8 @@ START_TEST(what_lies_beside_the_chip_is_on_no_tile)
     ck_assert_ptr_nonnull(strstr(text, "beside the chip: 234.4 KiB"));
     free(text);
 }
-END_TEST
 
-START_TEST(updates_are_told_apart)
+TEST(updates_are_told_apart)
 {
     ipu_program_cycles cycles = {.size = sizeof cycles};
     const json_t *program, *step;
@@ -565,23 +527,5 @@ START_TEST(updates_are_told_apart)
     ck_assert_ptr_nonnull(strstr(text, "Moving them"));
     free(text);
 }
-END_TEST
 
-static TCase *tcase_told(void)
-{
-    TCase *tcase = tcase_create("told");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, a_profile_is_what_the_executable_tells);
-    tcase_add_test(tcase, blocks_explain_the_fullest_tile_of_each_step);
-    tcase_add_test(tcase, without_an_engine_nothing_is_measured);
-    tcase_add_test(tcase, the_same_program_makes_the_same_profile);
-    tcase_add_test(tcase, a_program_without_steps_has_a_profile);
-    tcase_add_test(tcase, what_lies_beside_the_chip_is_on_no_tile);
-    tcase_add_test(tcase, why_it_lies_beside_the_chip_is_told);
-    tcase_add_test(tcase, updates_are_told_apart);
-    tcase_add_test(tcase, arguments_of_profiles_are_checked);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_report", tcase_counting, tcase_blocks, tcase_told)
+TEST_MAIN("device_report", .set_up = set_up, .tear_down = tear_down)

@@ -3,7 +3,7 @@
  * Two profiles: what grew and by how much, against what their executables
  * tell; what only one of them has.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 
@@ -54,7 +54,7 @@ static double grown(double a, double b)
     return 100 * (b - a) / a;
 }
 
-START_TEST(nothing_changes_by_itself)
+TEST(nothing_changes_by_itself)
 {
     ipu_profile_change c = change(before, before);
     char *text = compared(before, before, IPU_PROFILE_TEXT);
@@ -68,9 +68,8 @@ START_TEST(nothing_changes_by_itself)
     ck_assert_ptr_nonnull(strstr(text, " as before"));
     free(text);
 }
-END_TEST
 
-START_TEST(growth_is_that_of_the_executables)
+TEST(growth_is_that_of_the_executables)
 {
     ipu_program_cycles a = {.size = sizeof a}, b = a;
     ipu_memory_info m = {.size = sizeof m}, n = m;
@@ -91,10 +90,9 @@ START_TEST(growth_is_that_of_the_executables)
                             grown((double)b.total, (double)a.total), 1e-9);
     ck_assert(c.cycles_percent > 0 && back.cycles_percent < 0);
 }
-END_TEST
 
 /* Each figure's sum over steps is what both programs' steps take. */
-START_TEST(no_step_is_forgotten)
+TEST(no_step_is_forgotten)
 {
     static const char *const lists[] = {"steps", "ops"};
     char *text = compared(before, after, IPU_PROFILE_JSON);
@@ -127,9 +125,8 @@ START_TEST(no_step_is_forgotten)
     json_decref(json);
     free(text);
 }
-END_TEST
 
-START_TEST(what_changed_most_comes_first)
+TEST(what_changed_most_comes_first)
 {
     char *text = compared(before, after, IPU_PROFILE_JSON);
     json_t *json = json_loads(text, 0, NULL);
@@ -149,9 +146,8 @@ START_TEST(what_changed_most_comes_first)
     json_decref(json);
     free(text);
 }
-END_TEST
 
-START_TEST(ops_come_and_go)
+TEST(ops_come_and_go)
 {
     struct device d = device_new();
     ipu_profile *other;
@@ -172,10 +168,9 @@ START_TEST(ops_come_and_go)
     ipu_profile_free(other);
     device_free(&d);
 }
-END_TEST
 
 /* Programs go by their names, unless there is only one each. */
-START_TEST(programs_are_compared_by_name)
+TEST(programs_are_compared_by_name)
 {
     ipu_profile *two = NULL, *third = NULL;
     ipu_profile_change c = {.size = sizeof c};
@@ -199,9 +194,8 @@ START_TEST(programs_are_compared_by_name)
     ipu_profile_free(two);
     ipu_profile_free(third);
 }
-END_TEST
 
-START_TEST(the_worst_of_all_programs_counts)
+TEST(the_worst_of_all_programs_counts)
 {
     ipu_profile *a = NULL, *b = NULL;
 
@@ -217,9 +211,8 @@ START_TEST(the_worst_of_all_programs_counts)
     ipu_profile_free(a);
     ipu_profile_free(b);
 }
-END_TEST
 
-START_TEST(arguments_are_checked)
+TEST(arguments_are_checked)
 {
     ipu_profile_change c = {.size = 1};
     char *text = NULL;
@@ -236,22 +229,5 @@ START_TEST(arguments_are_checked)
               IPU_ERR_ARGUMENT, "no format 3");
     ck_assert_ptr_null(text);
 }
-END_TEST
 
-static TCase *tcase_compare(void)
-{
-    TCase *tcase = tcase_create("compare");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, nothing_changes_by_itself);
-    tcase_add_test(tcase, growth_is_that_of_the_executables);
-    tcase_add_test(tcase, no_step_is_forgotten);
-    tcase_add_test(tcase, what_changed_most_comes_first);
-    tcase_add_test(tcase, ops_come_and_go);
-    tcase_add_test(tcase, programs_are_compared_by_name);
-    tcase_add_test(tcase, the_worst_of_all_programs_counts);
-    tcase_add_test(tcase, arguments_are_checked);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_report_compare", tcase_compare)
+TEST_MAIN("device_report_compare", .set_up = set_up, .tear_down = tear_down)

@@ -3,7 +3,7 @@
  * Profiles that say what cannot be: one value of a good one is replaced, and
  * the refusal says in its whole text where that is, and what is wrong.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include "report.h"
 
@@ -110,7 +110,7 @@ static const struct damage {
      "the first, how many, bytes on each"},
 };
 
-START_TEST(what_cannot_be_is_refused)
+LOOP_TEST(what_cannot_be_is_refused, 0, sizeof damages / sizeof *damages)
 {
     const struct damage *damage = &damages[_i];
     json_t *json = report_json(profile);
@@ -129,10 +129,9 @@ START_TEST(what_cannot_be_is_refused)
     free(text);
     json_decref(json);
 }
-END_TEST
 
 /* The directory is a link to nothing. */
-START_TEST(a_directory_that_is_not_there)
+TEST(a_directory_that_is_not_there)
 {
     const char *folder = report_folder();
     char path[600], words[700];
@@ -146,17 +145,5 @@ START_TEST(a_directory_that_is_not_there)
     unlink(path);
     report_remove(folder);
 }
-END_TEST
 
-static TCase *tcase_damage(void)
-{
-    TCase *t = tcase_create("damage");
-
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_loop_test(t, what_cannot_be_is_refused, 0,
-                        sizeof damages / sizeof *damages);
-    tcase_add_test(t, a_directory_that_is_not_there);
-    return t;
-}
-
-HVD_TEST_MAIN("device_report_damage", tcase_damage)
+TEST_MAIN("device_report_damage", .set_up = set_up, .tear_down = tear_down)
