@@ -4,7 +4,7 @@
  * refused, one line, if they are broken, cut off, of another version, or not
  * what they say.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 
@@ -52,7 +52,7 @@ static const ipu_pipeline_slot slots[] = {
 
 /* ------------------------------------------------------------------ writing */
 
-START_TEST(what_is_written_is_read_again)
+TEST(what_is_written_is_read_again)
 {
     const char *folder = report_folder();
     char *before, *after, file[600];
@@ -73,10 +73,9 @@ START_TEST(what_is_written_is_read_again)
     MUST(ipu_profile_read(file, &again));
     report_remove(folder);
 }
-END_TEST
 
 /* An executable from a file is the one that was saved. */
-START_TEST(a_loaded_program_has_the_same_profile)
+TEST(a_loaded_program_has_the_same_profile)
 {
     const char *file = device_file("");
     struct device loaded = {0};
@@ -97,9 +96,8 @@ START_TEST(a_loaded_program_has_the_same_profile)
     ipu_profile_free(plain);
     device_free(&loaded);
 }
-END_TEST
 
-START_TEST(files_are_replaced)
+TEST(files_are_replaced)
 {
     const char *folder = report_folder();
     struct stat info;
@@ -114,9 +112,8 @@ START_TEST(files_are_replaced)
     ck_assert_int_gt(info.st_size, 20000);
     report_remove(folder);
 }
-END_TEST
 
-START_TEST(a_missing_directory_is_made)
+TEST(a_missing_directory_is_made)
 {
     const char *folder = report_folder();
     char path[600], deeper[700];
@@ -131,9 +128,8 @@ START_TEST(a_missing_directory_is_made)
     MUST_FAIL(ipu_profile_write(profile, deeper), IPU_ERR_DATA, "No such file");
     report_remove(folder);
 }
-END_TEST
 
-START_TEST(what_cannot_be_written_is_said)
+TEST(what_cannot_be_written_is_said)
 {
     const char *file = device_file("no directory");
 
@@ -148,11 +144,10 @@ START_TEST(what_cannot_be_written_is_said)
     MUST_FAIL(ipu_profile_check_directory(""), IPU_ERR_DATA, "");
     unlink(file);
 }
-END_TEST
 
 /* A directory where the file should be: it cannot be replaced, nothing is
  * left. */
-START_TEST(nothing_is_left_of_what_failed)
+TEST(nothing_is_left_of_what_failed)
 {
     const char *folder = report_folder();
     char path[600];
@@ -164,9 +159,8 @@ START_TEST(nothing_is_left_of_what_failed)
     ck_assert_int_eq(rmdir(path), 0);
     report_remove(folder);
 }
-END_TEST
 
-START_TEST(the_page_needs_nothing_else)
+TEST(the_page_needs_nothing_else)
 {
     char *html;
     const char *json, *end;
@@ -190,10 +184,9 @@ START_TEST(the_page_needs_nothing_else)
     json_decref(document);
     free(html);
 }
-END_TEST
 
 /* A name cannot end the script that it stands in. */
-START_TEST(names_cannot_break_the_page)
+TEST(names_cannot_break_the_page)
 {
     ipu_profile *evil = NULL;
     char *html;
@@ -207,23 +200,6 @@ START_TEST(names_cannot_break_the_page)
     ck_assert_ptr_null(strstr(html, "<script>alert"));
     free(html);
     ipu_profile_free(evil);
-}
-END_TEST
-
-static TCase *tcase_writing(void)
-{
-    TCase *tcase = tcase_create("writing");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, what_is_written_is_read_again);
-    tcase_add_test(tcase, a_loaded_program_has_the_same_profile);
-    tcase_add_test(tcase, files_are_replaced);
-    tcase_add_test(tcase, a_missing_directory_is_made);
-    tcase_add_test(tcase, what_cannot_be_written_is_said);
-    tcase_add_test(tcase, nothing_is_left_of_what_failed);
-    tcase_add_test(tcase, the_page_needs_nothing_else);
-    tcase_add_test(tcase, names_cannot_break_the_page);
-    return tcase;
 }
 
 /* ------------------------------------------------------------------ reading */
@@ -240,7 +216,7 @@ static int read_text(const char *text)
 
 #define MUST_REFUSE(text, words) MUST_FAIL(read_text(text), IPU_ERR_DATA, words)
 
-START_TEST(what_is_no_profile_is_refused)
+TEST(what_is_no_profile_is_refused)
 {
     MUST_FAIL(ipu_profile_read("/nowhere/at/all", &again), IPU_ERR_DATA,
               "/nowhere/at/all: cannot be read");
@@ -264,9 +240,8 @@ START_TEST(what_is_no_profile_is_refused)
                 "programs[0]: must be an object");
     ck_assert_ptr_null(again);
 }
-END_TEST
 
-START_TEST(every_cut_is_noticed)
+TEST(every_cut_is_noticed)
 {
     char *text = report_text(profile, IPU_PROFILE_JSON);
     size_t length = strlen(text);
@@ -277,7 +252,6 @@ START_TEST(every_cut_is_noticed)
     }
     free(text);
 }
-END_TEST
 
 /* Reading it again after a change; what was accepted is used, to see that
  * nothing more can be wrong with it. */
@@ -331,7 +305,7 @@ static void change_all(json_t *root, json_t *value, json_t *replacement,
     }
 }
 
-START_TEST(no_value_is_believed)
+LOOP_TEST(no_value_is_believed, 0, 8)
 {
     json_t *replacements[] = {json_null(),
                               json_integer(-1),
@@ -353,10 +327,9 @@ START_TEST(no_value_is_believed)
         json_decref(replacements[i]);
     json_decref(json);
 }
-END_TEST
 
 /* Each member taken away in turn, but for what follows from others. */
-START_TEST(missing_members_are_named)
+TEST(missing_members_are_named)
 {
     static const char *const names[] = {"steps",  "blocks", "tiles",  "streams",
                                         "memory", "cycles", "target", "ipus"};
@@ -378,9 +351,8 @@ START_TEST(missing_members_are_named)
     MUST(try_changed(json)); /* of some later program */
     json_decref(json);
 }
-END_TEST
 
-START_TEST(two_programs_of_one_name_are_refused)
+TEST(two_programs_of_one_name_are_refused)
 {
     json_t *json = report_json(profile);
     json_t *programs = json_object_get(json, "programs");
@@ -390,26 +362,11 @@ START_TEST(two_programs_of_one_name_are_refused)
     ck_assert_ptr_nonnull(strstr(ipu_last_error(), "two programs"));
     json_decref(json);
 }
-END_TEST
-
-static TCase *tcase_reading(void)
-{
-    TCase *tcase = tcase_create("reading");
-
-    tcase_set_timeout(tcase, 120);
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, what_is_no_profile_is_refused);
-    tcase_add_test(tcase, every_cut_is_noticed);
-    tcase_add_loop_test(tcase, no_value_is_believed, 0, 8);
-    tcase_add_test(tcase, missing_members_are_named);
-    tcase_add_test(tcase, two_programs_of_one_name_are_refused);
-    return tcase;
-}
 
 /* ----------------------------------------------------------------- pipelines
  */
 
-START_TEST(a_pipeline_is_drawn)
+TEST(a_pipeline_is_drawn)
 {
     char *text;
     json_t *json;
@@ -440,9 +397,8 @@ START_TEST(a_pipeline_is_drawn)
     ck_assert_ptr_null(json_object_get(json, "pipeline"));
     json_decref(json);
 }
-END_TEST
 
-START_TEST(a_pipeline_alone_is_a_profile)
+TEST(a_pipeline_alone_is_a_profile)
 {
     ipu_profile *alone = NULL;
     ipu_pipeline_slot many[200] = {{0}};
@@ -462,9 +418,8 @@ START_TEST(a_pipeline_alone_is_a_profile)
     free(text);
     ipu_profile_free(alone);
 }
-END_TEST
 
-START_TEST(slots_are_checked)
+TEST(slots_are_checked)
 {
     static const struct {
         ipu_pipeline_slot slot;
@@ -493,18 +448,6 @@ START_TEST(slots_are_checked)
     ck_assert_str_eq(ipu_stage_kind_name(IPU_STAGE_RECOMPUTE), "recompute");
     ck_assert_ptr_null(ipu_stage_kind_name(-1));
 }
-END_TEST
 
-static TCase *tcase_pipelines(void)
-{
-    TCase *tcase = tcase_create("pipelines");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, a_pipeline_is_drawn);
-    tcase_add_test(tcase, a_pipeline_alone_is_a_profile);
-    tcase_add_test(tcase, slots_are_checked);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_report_file", tcase_writing, tcase_reading,
-              tcase_pipelines)
+TEST_MAIN("device_report_file", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 120)

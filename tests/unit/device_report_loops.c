@@ -4,7 +4,7 @@
  * measured as often as there are iterations, and what they take is in the step
  * that they are.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include "profiled.h"
 
@@ -62,7 +62,7 @@ static const json_t *body_of(json_t *json, const char *parent)
     return NULL;
 }
 
-START_TEST(bodies_are_programs)
+TEST(bodies_are_programs)
 {
     json_t *json;
     const json_t *first, *second;
@@ -86,7 +86,6 @@ START_TEST(bodies_are_programs)
                      2 * 3 * 5);
     json_decref(json);
 }
-END_TEST
 
 static double flops(const json_t *program)
 {
@@ -95,7 +94,7 @@ static double flops(const json_t *program)
 }
 
 /* The operations of all iterations are those of the step, and of the run. */
-START_TEST(a_loop_is_its_iterations)
+TEST(a_loop_is_its_iterations)
 {
     json_t *json;
     const json_t *first, *second;
@@ -113,9 +112,8 @@ START_TEST(a_loop_is_its_iterations)
     ck_assert_double_le(flops(first), 5 * one + 16 * 32);
     json_decref(json);
 }
-END_TEST
 
-START_TEST(loops_are_printed_read_and_compared)
+TEST(loops_are_printed_read_and_compared)
 {
     ipu_profile *again = NULL;
     ipu_profile_change change = {.size = sizeof change};
@@ -140,7 +138,6 @@ START_TEST(loops_are_printed_read_and_compared)
     free(other);
     ipu_profile_free(again);
 }
-END_TEST
 
 /* Two steps whose cycles are estimates. */
 static int estimated(ipu_graph *g, void *context, int32_t ninputs,
@@ -153,7 +150,7 @@ static int estimated(ipu_graph *g, void *context, int32_t ninputs,
 
 /* Cycles of more digits than a column has, and a tensor of which nobody knows
  * the line that made it. */
-START_TEST(a_long_loop_keeps_its_columns)
+TEST(a_long_loop_keeps_its_columns)
 {
     ipu_tensor in = (ipu_input)(d.graph, "x", IPU_FLOAT32, 2, SHAPE(16, 32));
     ipu_tensor w = ipu_variable(d.graph, "w", IPU_FLOAT32, 2, SHAPE(32, 32));
@@ -168,9 +165,8 @@ START_TEST(a_long_loop_keeps_its_columns)
     report_is_narrow(text);
     free(text);
 }
-END_TEST
 
-START_TEST(a_loop_of_estimates_is_one)
+TEST(a_loop_of_estimates_is_one)
 {
     static const char sentence[] = "The cycles of ";
     static float x[16 * 32], y[16 * 32];
@@ -193,10 +189,9 @@ START_TEST(a_loop_of_estimates_is_one)
     ck_assert_int_eq(sentences, 2);
     free(text);
 }
-END_TEST
 
 /* A block that a loop uses does not count as waiting while the loop runs. */
-START_TEST(a_loop_uses_what_its_body_uses)
+TEST(a_loop_uses_what_its_body_uses)
 {
     json_t *json;
     const json_t *entry, *use;
@@ -223,7 +218,6 @@ START_TEST(a_loop_uses_what_its_body_uses)
     ck_assert_int_eq(found, 1);
     json_decref(json);
 }
-END_TEST
 
 static int ones(void *context, void *const *buffers)
 {
@@ -234,7 +228,7 @@ static int ones(void *context, void *const *buffers)
 }
 
 /* Queues are streams of the host: all of its cycles are told. */
-START_TEST(queues_are_streams)
+TEST(queues_are_streams)
 {
     const ipu_feed_tensor tensor = {
         .name = "x", .dtype = IPU_FLOAT32, .ndim = 1, .shape = {64}};
@@ -283,21 +277,5 @@ START_TEST(queues_are_streams)
     d.graph = NULL;
     ipu_infeed_free(infeed);
 }
-END_TEST
 
-static TCase *tcase_loops(void)
-{
-    TCase *tcase = tcase_create("loops");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, bodies_are_programs);
-    tcase_add_test(tcase, a_loop_is_its_iterations);
-    tcase_add_test(tcase, loops_are_printed_read_and_compared);
-    tcase_add_test(tcase, a_long_loop_keeps_its_columns);
-    tcase_add_test(tcase, a_loop_of_estimates_is_one);
-    tcase_add_test(tcase, a_loop_uses_what_its_body_uses);
-    tcase_add_test(tcase, queues_are_streams);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_report_loops", tcase_loops)
+TEST_MAIN("device_report_loops", .set_up = set_up, .tear_down = tear_down)

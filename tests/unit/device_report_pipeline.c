@@ -3,7 +3,7 @@
  * A pipeline in a report: its run as a whole comes first, adds up, and agrees
  * with the picture of its slots and with its programs.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <stdbool.h>
 
@@ -92,7 +92,7 @@ static int64_t drawn(const char *kind, int64_t ipu)
 }
 
 /* Number: stages / 2; with recomputation. */
-START_TEST(parts_of_a_run_add_up)
+LOOP_TEST(parts_of_a_run_add_up, 0, 4)
 {
     const json_t *run, *stage, *chip;
     int64_t count;
@@ -135,10 +135,9 @@ START_TEST(parts_of_a_run_add_up)
                          report_number(chip, "update"));
     }
 }
-END_TEST
 
 /* Stashes and links are no business of the host, nor are arguments. */
-START_TEST(streams_say_what_they_are)
+TEST(streams_say_what_they_are)
 {
     static const struct {
         const char *program, *stream, *kind;
@@ -168,10 +167,9 @@ START_TEST(streams_say_what_they_are)
                       are[n].stream);
     }
 }
-END_TEST
 
 /* Text opens on the whole, whose sentences name what bounds it. */
-START_TEST(the_whole_comes_first)
+TEST(the_whole_comes_first)
 {
     const json_t *derived, *measured;
     char *text;
@@ -196,9 +194,8 @@ START_TEST(the_whole_comes_first)
     measured = json_object_get(program_named("0 forward"), "measured");
     ck_assert_int_eq(report_number(measured, "runs"), RUNS * options.count);
 }
-END_TEST
 
-START_TEST(it_comes_back_from_a_file)
+TEST(it_comes_back_from_a_file)
 {
     const char *folder = report_folder();
     ipu_profile *again = NULL;
@@ -227,10 +224,9 @@ START_TEST(it_comes_back_from_a_file)
     ipu_profile_free(again);
     report_remove(folder);
 }
-END_TEST
 
 /* A pipeline that became slower is told, even if no program did. */
-START_TEST(a_slower_pipeline_is_found)
+TEST(a_slower_pipeline_is_found)
 {
     ipu_profile_change change = {.size = sizeof change};
     ipu_profile *before;
@@ -245,10 +241,9 @@ START_TEST(a_slower_pipeline_is_found)
     ck_assert(change.cycles_percent > 0);
     ipu_profile_free(before);
 }
-END_TEST
 
 /* Impossible numbers are refused when a profile is read. */
-START_TEST(numbers_that_cannot_be_are_refused)
+LOOP_TEST(numbers_that_cannot_be_are_refused, 0, 7)
 {
     static const struct {
         const char *list, *member;
@@ -282,21 +277,6 @@ START_TEST(numbers_that_cannot_be_are_refused)
     MUST_FAIL(ipu_profile_read(path, &none), IPU_ERR_DATA, wrong[_i].words);
     report_remove(folder);
 }
-END_TEST
 
-static TCase *tcase_pipeline(void)
-{
-    TCase *tc = tcase_create("pipeline");
-
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_set_timeout(tc, 120);
-    tcase_add_loop_test(tc, parts_of_a_run_add_up, 0, 4);
-    tcase_add_test(tc, streams_say_what_they_are);
-    tcase_add_test(tc, the_whole_comes_first);
-    tcase_add_test(tc, it_comes_back_from_a_file);
-    tcase_add_test(tc, a_slower_pipeline_is_found);
-    tcase_add_loop_test(tc, numbers_that_cannot_be_are_refused, 0, 7);
-    return tc;
-}
-
-HVD_TEST_MAIN("device_report_pipeline", tcase_pipeline)
+TEST_MAIN("device_report_pipeline", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 120)

@@ -3,7 +3,7 @@
  * A profile's findings say what bounds the program, and what would make it
  * faster or smaller. The same figures are added up here.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <stdbool.h>
 
@@ -29,7 +29,7 @@ static void text_has(const char *words)
     free(text);
 }
 
-START_TEST(the_text_is_narrow_whatever_names_are_in_it)
+TEST(the_text_is_narrow_whatever_names_are_in_it)
 {
     char name[300] = "";
     ipu_tensor x;
@@ -44,9 +44,8 @@ START_TEST(the_text_is_narrow_whatever_names_are_in_it)
     text_has("tiles by the bytes");
     json_decref(report_json(profile)); /* all of it is UTF-8 */
 }
-END_TEST
 
-START_TEST(small_work_is_bound_by_the_host)
+TEST(small_work_is_bound_by_the_host)
 {
     network(8);
     MUST(ipu_engine_profile(d.engine, 1));
@@ -59,9 +58,8 @@ START_TEST(small_work_is_bound_by_the_host)
     text_has("why figures marked ~ are estimates");
     text_has("I/O tiles");
 }
-END_TEST
 
-START_TEST(large_work_is_bound_by_the_device)
+TEST(large_work_is_bound_by_the_device)
 {
     ipu_tensor w =
         ipu_variable(d.graph, "w", IPU_FLOAT32, 2, SHAPE(1024, 1024));
@@ -75,9 +73,8 @@ START_TEST(large_work_is_bound_by_the_device)
     MUST(ipu_profile_add(profile, "p", 0, d.executable, NULL));
     text_has("* Device-bound: ");
 }
-END_TEST
 
-START_TEST(what_does_not_fit_is_said)
+TEST(what_does_not_fit_is_said)
 {
     ipu_target target;
     const ipu_compile_options options = {
@@ -90,19 +87,6 @@ START_TEST(what_does_not_fit_is_said)
     MUST(ipu_compile_with(d.graph, &options, &d.executable));
     profile = report_profile(&d, "net");
     text_has("The program does not fit.");
-}
-END_TEST
-
-static TCase *tcase_words(void)
-{
-    TCase *tcase = tcase_create("words");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, the_text_is_narrow_whatever_names_are_in_it);
-    tcase_add_test(tcase, small_work_is_bound_by_the_host);
-    tcase_add_test(tcase, large_work_is_bound_by_the_device);
-    tcase_add_test(tcase, what_does_not_fit_is_said);
-    return tcase;
 }
 
 /* ---------------------------------------------------------------- findings */
@@ -188,7 +172,7 @@ static int64_t peak_if_dropped(const json_t *program, int32_t which)
     return most;
 }
 
-START_TEST(what_waits_over_the_peak_may_be_made_again)
+TEST(what_waits_over_the_peak_may_be_made_again)
 {
     json_t *json;
     const json_t *program, *f, *memory;
@@ -215,11 +199,10 @@ START_TEST(what_waits_over_the_peak_may_be_made_again)
     ck_assert_int_gt(block(which).death, report_number(memory, "fullest_step"));
     json_decref(json);
 }
-END_TEST
 
 /* A step that uses what is dropped at the peak, made nearly as full: that is
  * all that can be saved. */
-START_TEST(the_next_peak_bounds_what_is_saved)
+TEST(the_next_peak_bounds_what_is_saved)
 {
     json_t *json;
     const json_t *f, *memory;
@@ -254,9 +237,8 @@ START_TEST(the_next_peak_bounds_what_is_saved)
     ck_assert_int_eq(report_number(f, "bytes"), 8);
     json_decref(json);
 }
-END_TEST
 
-START_TEST(idle_variables_may_be_kept_beside_the_chip)
+TEST(idle_variables_may_be_kept_beside_the_chip)
 {
     ipu_target target;
     json_t *json;
@@ -278,11 +260,10 @@ START_TEST(idle_variables_may_be_kept_beside_the_chip)
         finding(report_program(json, 0), "saves_memory", "offload"));
     json_decref(json);
 }
-END_TEST
 
 /* Half of the tensors' bytes. What that makes of the time is what compiling
  * for halves says of it. */
-START_TEST(halves_take_half)
+TEST(halves_take_half)
 {
     json_t *json;
     const json_t *program, *f, *memory;
@@ -300,9 +281,8 @@ START_TEST(halves_take_half)
                      64);
     json_decref(json);
 }
-END_TEST
 
-START_TEST(steps_on_few_tiles_are_found)
+TEST(steps_on_few_tiles_are_found)
 {
     ipu_target target;
     json_t *json;
@@ -335,19 +315,5 @@ START_TEST(steps_on_few_tiles_are_found)
     ck_assert_ptr_nonnull(f);
     json_decref(json);
 }
-END_TEST
 
-static TCase *tcase_findings(void)
-{
-    TCase *tcase = tcase_create("findings");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, what_waits_over_the_peak_may_be_made_again);
-    tcase_add_test(tcase, the_next_peak_bounds_what_is_saved);
-    tcase_add_test(tcase, idle_variables_may_be_kept_beside_the_chip);
-    tcase_add_test(tcase, halves_take_half);
-    tcase_add_test(tcase, steps_on_few_tiles_are_found);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_report_words", tcase_words, tcase_findings)
+TEST_MAIN("device_report_words", .set_up = set_up, .tear_down = tear_down)

@@ -4,8 +4,8 @@
  * many draws is what was rounded; the same again for the same seed and step;
  * and graphs that are built with it.
  */
-#include "check_main.h"
 #include "device.h"
+#include "suite.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -66,7 +66,7 @@ enum { BETWEEN = sizeof between / sizeof *between };
 /* A draw gives one of two numbers, next to each other, on both sides of x; and
  * their mean is x: 65536 draws of a step have a deviation of at most 1 / 512 of
  * it, and 5 of these are one in two millions. */
-START_TEST(the_mean_of_many_draws)
+LOOP_TEST(the_mean_of_many_draws, 0, 2 * BETWEEN)
 {
     static uint16_t got[DRAWS];
     ipu_dtype dtype = _i < BETWEEN ? IPU_FLOAT16 : IPU_BFLOAT16;
@@ -92,9 +92,8 @@ START_TEST(the_mean_of_many_draws)
     }
     ck_assert_double_eq_tol(sum / DRAWS, x, 5.0 / 512 * (high - low));
 }
-END_TEST
 
-START_TEST(what_a_half_has_stays)
+LOOP_TEST(what_a_half_has_stays, 0, 9)
 {
     static const float exact[] = {0,        -0.0f,    1,        -2.5f,    65504,
                                   0x1p-24f, 0x1p-14f, INFINITY, -INFINITY};
@@ -107,10 +106,9 @@ START_TEST(what_a_half_has_stays)
         ck_assert_int_eq(got[i] >> 15, signbit(x) != 0);
     }
 }
-END_TEST
 
 /* Values beyond the range are rounded as round-to-nearest does. */
-START_TEST(what_is_too_large)
+LOOP_TEST(what_is_too_large, 0, 5)
 {
     static const struct {
         float x, wanted;
@@ -125,9 +123,8 @@ START_TEST(what_is_too_large)
     for (int i = 0; i < DRAWS; i++)
         ck_assert(value_of(IPU_FLOAT16, got[i]) == (double)cases[_i].wanted);
 }
-END_TEST
 
-START_TEST(nan_stays)
+LOOP_TEST(nan_stays, 0, 2)
 {
     static uint16_t got[DRAWS];
     ipu_dtype dtype = _i ? IPU_BFLOAT16 : IPU_FLOAT16;
@@ -136,9 +133,8 @@ START_TEST(nan_stays)
     for (int i = 0; i < DRAWS; i++)
         ck_assert(isnan(value_of(dtype, got[i])));
 }
-END_TEST
 
-START_TEST(seed_and_step_decide)
+LOOP_TEST(seed_and_step_decide, 0, 3)
 {
     static uint16_t first[DRAWS], second[DRAWS];
     int differ = 0;
@@ -154,7 +150,6 @@ START_TEST(seed_and_step_decide)
     else /* each is 1 with 0.307: they differ with the probability 0.43 */
         ck_assert_int_gt(differ, DRAWS * 4 / 10);
 }
-END_TEST
 
 /* ------------------------------------------------------------------ of graphs
  */
@@ -181,7 +176,7 @@ static void count_up(bool stochastic, const ipu_target *target, uint16_t *w)
     MUST(ipu_engine_read(d.engine, "w", w, N * sizeof *w));
 }
 
-START_TEST(small_steps_add_up)
+LOOP_TEST(small_steps_add_up, 0, 2)
 {
     double sum = 0;
     uint16_t w[N];
@@ -198,9 +193,8 @@ START_TEST(small_steps_add_up)
     ck_assert_double_eq_tol(sum, 1.4, 0.012);
     ck_assert_uint_ne(w[0], w[1]);
 }
-END_TEST
 
-START_TEST(the_target_changes_nothing)
+TEST(the_target_changes_nothing)
 {
     uint16_t first[N], second[N];
     ipu_target small;
@@ -213,11 +207,10 @@ START_TEST(the_target_changes_nothing)
     count_up(true, &small, second);
     ck_assert_mem_eq(first, second, sizeof first);
 }
-END_TEST
 
 /* A product, an activation, their derivatives, an update: each result is a
  * neighbour of what float32 makes of the same halves. */
-START_TEST(whole_networks_are_built_with_it)
+TEST(whole_networks_are_built_with_it)
 {
     ipu_tensor x = ipu_input(d.graph, "x", IPU_FLOAT16, 2, SHAPE(8, 16));
     ipu_tensor w = ipu_variable(d.graph, "w", IPU_FLOAT16, 2, SHAPE(16, 4));
@@ -260,10 +253,9 @@ START_TEST(whole_networks_are_built_with_it)
     for (int i = 0; i < 64; i++)
         ck_assert(isfinite(value_of(IPU_FLOAT16, slopes[i])));
 }
-END_TEST
 
 /* Comparisons, moves and other dtypes go on as they are. */
-START_TEST(what_makes_no_float16_stays)
+TEST(what_makes_no_float16_stays)
 {
     ipu_tensor x = ipu_input(d.graph, "x", IPU_FLOAT16, 1, SHAPE(4));
     ipu_tensor step = ipu_input(d.graph, "step", IPU_INT32, 0, NULL), y;
@@ -284,7 +276,6 @@ START_TEST(what_makes_no_float16_stays)
     MUST(ipu_tensor_info(d.graph, y, NULL, NULL, &name));
     ck_assert_str_eq(name, "abs:5");
 }
-END_TEST
 
 static int differentiate(ipu_graph *graph, void *context, int32_t ninputs,
                          const ipu_tensor *inputs, int32_t noutputs,
@@ -304,7 +295,7 @@ static int differentiate(ipu_graph *graph, void *context, int32_t ninputs,
 
 /* The first to be rounded in the body is a derivative: which brings the step
  * there. */
-START_TEST(derivatives_in_a_loop_are_rounded)
+TEST(derivatives_in_a_loop_are_rounded)
 {
     ipu_tensor step = ipu_counter(d.graph, "step"), in, out;
     ipu_tensor v = ipu_variable(d.graph, "v", IPU_FLOAT16, 1, SHAPE(4));
@@ -321,9 +312,8 @@ START_TEST(derivatives_in_a_loop_are_rounded)
     for (int i = 0; i < 4; i++)
         ck_assert_float_eq(slope[i], 1); /* of tanh, at 0 */
 }
-END_TEST
 
-START_TEST(misuse_is_refused)
+LOOP_TEST(misuse_is_refused, 0, 4)
 {
     ipu_tensor x = device_floats(&d, "x", 1, SHAPE(2));
     ipu_tensor step = ipu_input(d.graph, "step", IPU_INT32, 0, NULL);
@@ -341,34 +331,6 @@ START_TEST(misuse_is_refused)
                          0);
     device_says(&d, words[_i]);
 }
-END_TEST
 
-static TCase *tcase_casts(void)
-{
-    TCase *tcase = tcase_create("casts");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, the_mean_of_many_draws, 0, 2 * BETWEEN);
-    tcase_add_loop_test(tcase, what_a_half_has_stays, 0, 9);
-    tcase_add_loop_test(tcase, what_is_too_large, 0, 5);
-    tcase_add_loop_test(tcase, nan_stays, 0, 2);
-    tcase_add_loop_test(tcase, seed_and_step_decide, 0, 3);
-    return tcase;
-}
-
-static TCase *tcase_graphs(void)
-{
-    TCase *tcase = tcase_create("graphs");
-
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, small_steps_add_up, 0, 2);
-    tcase_add_test(tcase, the_target_changes_nothing);
-    tcase_add_test(tcase, derivatives_in_a_loop_are_rounded);
-    tcase_add_test(tcase, whole_networks_are_built_with_it);
-    tcase_add_test(tcase, what_makes_no_float16_stays);
-    tcase_add_loop_test(tcase, misuse_is_refused, 0, 4);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_rounding", tcase_casts, tcase_graphs)
+TEST_MAIN("device_rounding", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 60)

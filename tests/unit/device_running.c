@@ -5,9 +5,9 @@
  */
 #include <string.h>
 
-#include "check_main.h"
 #include "device.h"
 #include "feeds.h"
+#include "suite.h"
 
 static struct device d;
 static ipu_outfeed *outfeed;
@@ -99,12 +99,11 @@ static int uses_the_engine(void *context, const char *name, void *data,
     return 0;
 }
 
-START_TEST(the_engine)
+TEST(the_engine)
 {
     build(uses_the_engine);
     run();
 }
-END_TEST
 
 static int waits_for_results(void *context, const char *name, void *data,
                              int64_t count)
@@ -124,7 +123,7 @@ static int waits_for_results(void *context, const char *name, void *data,
     return 0;
 }
 
-START_TEST(the_outfeed)
+TEST(the_outfeed)
 {
     ipu_results *results = NULL;
 
@@ -137,7 +136,6 @@ START_TEST(the_outfeed)
     REFUSED(ipu_outfeed_next(outfeed, -1, &results),
             "outfeed 'results' was aborted");
 }
-END_TEST
 
 static int runs_the_replicas(void *context, const char *name, void *data,
                              int64_t count)
@@ -150,7 +148,7 @@ static int runs_the_replicas(void *context, const char *name, void *data,
     return 0;
 }
 
-START_TEST(the_replicas)
+TEST(the_replicas)
 {
     ipu_replicas_options o;
     ipu_tensor y;
@@ -170,7 +168,6 @@ START_TEST(the_replicas)
     ck_assert_int_eq(calls, 2);
     ck_assert(out[1] == 4 && out[3] == 4);
 }
-END_TEST
 
 static int writes_too_much(void *context, const char *name, void *data,
                            int64_t count)
@@ -182,7 +179,7 @@ static int writes_too_much(void *context, const char *name, void *data,
 }
 
 /* One element more than the tensor has, where that is looked for. */
-START_TEST(writing_outside)
+TEST(writing_outside)
 {
     ck_assert_int_eq(setenv("IPU_POISON", "1", 1), 0);
     build(writes_too_much);
@@ -192,18 +189,5 @@ START_TEST(writing_outside)
               " of r wrote outside of r");
     ck_assert_int_eq(calls, 1);
 }
-END_TEST
 
-static TCase *tcase_running(void)
-{
-    TCase *t = tcase_create("running");
-
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, the_engine);
-    tcase_add_test(t, the_outfeed);
-    tcase_add_test(t, the_replicas);
-    tcase_add_test(t, writing_outside);
-    return t;
-}
-
-HVD_TEST_MAIN("device_running", tcase_running)
+TEST_MAIN("device_running", .set_up = set_up, .tear_down = tear_down)

@@ -3,7 +3,7 @@
  * Engines: streams, variables and host calls from run to run, and that every
  * failure leaves an engine that runs again.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -78,16 +78,15 @@ static void check_results(void)
 
 /* ------------------------------------------------------------------ streams */
 
-START_TEST(inputs_are_read_at_each_run)
+TEST(inputs_are_read_at_each_run)
 {
     check_results();
     in[2] = -7;
     check_results();
     in[2] = 3;
 }
-END_TEST
 
-START_TEST(streams_can_be_connected_elsewhere)
+TEST(streams_can_be_connected_elsewhere)
 {
     float other[N] = {-1, -2, -3, -4}, result[N];
 
@@ -97,18 +96,16 @@ START_TEST(streams_can_be_connected_elsewhere)
     ck_assert_float_eq(result[3], -160);
     ck_assert_float_eq(out[3], 0);
 }
-END_TEST
 
-START_TEST(outputs_need_no_host_memory)
+TEST(outputs_need_no_host_memory)
 {
     MUST(ipu_engine_connect(d.engine, "y", NULL, 0));
     MUST(ipu_engine_run(d.engine));
     ck_assert_float_eq(out[0], 0);
     ck_assert_int_eq(call.calls, 1);
 }
-END_TEST
 
-START_TEST(an_unused_input_may_be_connected_but_need_not)
+TEST(an_unused_input_may_be_connected_but_need_not)
 {
     float three[3] = {0};
 
@@ -118,9 +115,8 @@ START_TEST(an_unused_input_may_be_connected_but_need_not)
               "stream 'unused' takes 12 bytes, not 4");
     check_results();
 }
-END_TEST
 
-START_TEST(a_wrong_connection_leaves_the_old_one)
+TEST(a_wrong_connection_leaves_the_old_one)
 {
     MUST_FAIL(ipu_engine_connect(d.engine, "x", weights, 4 * N - 1),
               IPU_ERR_SHAPE, "'x' takes 16 bytes, not 15");
@@ -132,9 +128,8 @@ START_TEST(a_wrong_connection_leaves_the_old_one)
               "engine is NULL");
     check_results();
 }
-END_TEST
 
-START_TEST(a_run_without_an_input_changes_nothing)
+TEST(a_run_without_an_input_changes_nothing)
 {
     MUST(ipu_engine_connect(d.engine, "x", NULL, 0));
     MUST_FAIL(ipu_engine_run(d.engine), IPU_ERR_STATE,
@@ -144,11 +139,10 @@ START_TEST(a_run_without_an_input_changes_nothing)
     device_connect(&d, "x", in, N);
     check_results();
 }
-END_TEST
 
 /* ---------------------------------------------------------------- variables */
 
-START_TEST(variables_hold_until_written)
+TEST(variables_hold_until_written)
 {
     int32_t two[2] = {0};
     float back[N];
@@ -166,9 +160,8 @@ START_TEST(variables_hold_until_written)
     MUST(ipu_engine_read(d.engine, "counter", two, sizeof two));
     ck_assert_int_eq(two[1], INT32_MIN);
 }
-END_TEST
 
-START_TEST(variables_are_written_and_read_whole)
+TEST(variables_are_written_and_read_whole)
 {
     float back[N];
 
@@ -188,9 +181,8 @@ START_TEST(variables_are_written_and_read_whole)
               "engine is NULL");
     check_results();
 }
-END_TEST
 
-START_TEST(engines_of_one_executable_have_their_own_variables)
+TEST(engines_of_one_executable_have_their_own_variables)
 {
     const float other_weights[N] = {1, 1, 1, 1};
     ipu_engine *other;
@@ -206,11 +198,10 @@ START_TEST(engines_of_one_executable_have_their_own_variables)
     check_results();
     ipu_engine_free(other);
 }
-END_TEST
 
 /* --------------------------------------------------------------- host calls */
 
-START_TEST(a_host_call_sees_its_tensor)
+TEST(a_host_call_sees_its_tensor)
 {
     check_results();
     ck_assert_int_eq(call.calls, 1);
@@ -218,9 +209,8 @@ START_TEST(a_host_call_sees_its_tensor)
     ck_assert_str_eq(call.name, "call");
     ck_assert_mem_eq(call.seen, out, sizeof out);
 }
-END_TEST
 
-START_TEST(a_connected_host_call_finds_its_tensor_there)
+TEST(a_connected_host_call_finds_its_tensor_there)
 {
     float there[N] = {0};
 
@@ -229,9 +219,8 @@ START_TEST(a_connected_host_call_finds_its_tensor_there)
     ck_assert_ptr_eq(call.data, there);
     ck_assert_mem_eq(there, out, sizeof out);
 }
-END_TEST
 
-START_TEST(a_host_call_that_fails_ends_the_run)
+LOOP_TEST(a_host_call_that_fails_ends_the_run, 0, 2)
 {
     call.status = -1000 - _i;
     MUST_FAIL(ipu_engine_run(d.engine), IPU_ERR_CALLBACK, "'call' returned");
@@ -242,9 +231,8 @@ START_TEST(a_host_call_that_fails_ends_the_run)
     ck_assert_int_eq(ipu_engine_callback_status(d.engine), 0);
     ck_assert_int_eq(ipu_engine_callback_status(NULL), 0);
 }
-END_TEST
 
-START_TEST(a_host_call_cannot_run_its_engine)
+TEST(a_host_call_cannot_run_its_engine)
 {
     call.run = d.engine;
     check_results();
@@ -252,28 +240,6 @@ START_TEST(a_host_call_cannot_run_its_engine)
     ck_assert_int_eq(call.calls, 1);
     call.run = NULL;
     check_results();
-}
-END_TEST
-
-static TCase *tcase_engine(void)
-{
-    TCase *tcase = tcase_create("engine");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, inputs_are_read_at_each_run);
-    tcase_add_test(tcase, streams_can_be_connected_elsewhere);
-    tcase_add_test(tcase, outputs_need_no_host_memory);
-    tcase_add_test(tcase, an_unused_input_may_be_connected_but_need_not);
-    tcase_add_test(tcase, a_wrong_connection_leaves_the_old_one);
-    tcase_add_test(tcase, a_run_without_an_input_changes_nothing);
-    tcase_add_test(tcase, variables_hold_until_written);
-    tcase_add_test(tcase, variables_are_written_and_read_whole);
-    tcase_add_test(tcase, engines_of_one_executable_have_their_own_variables);
-    tcase_add_test(tcase, a_host_call_sees_its_tensor);
-    tcase_add_test(tcase, a_connected_host_call_finds_its_tensor_there);
-    tcase_add_loop_test(tcase, a_host_call_that_fails_ends_the_run, 0, 2);
-    tcase_add_test(tcase, a_host_call_cannot_run_its_engine);
-    return tcase;
 }
 
 /* ----------------------------------------------------------------- training */
@@ -372,7 +338,7 @@ static void *train(void *context)
     return NULL;
 }
 
-START_TEST(a_network_learns)
+TEST(a_network_learns)
 {
     struct training t = {0};
 
@@ -380,10 +346,9 @@ START_TEST(a_network_learns)
     ck_assert_float_eq_tol(t.first, logf(2), 0.1f);
     ck_assert_float_lt(t.last, 0.05f);
 }
-END_TEST
 
 /* The same again, on two threads at once, poisoned or not: the same bits. */
-START_TEST(training_gives_the_same_bits_every_time)
+LOOP_TEST(training_gives_the_same_bits_every_time, 0, 2)
 {
     static struct training alone, others[2];
     pthread_t threads[2];
@@ -399,9 +364,8 @@ START_TEST(training_gives_the_same_bits_every_time)
     for (int i = 0; i < 2; i++)
         ck_assert_mem_eq(&others[i], &alone, sizeof alone);
 }
-END_TEST
 
-START_TEST(threads_are_checked)
+TEST(threads_are_checked)
 {
     const int32_t bad[] = {0, -1, 1025, INT32_MAX};
 
@@ -411,17 +375,6 @@ START_TEST(threads_are_checked)
     MUST(ipu_set_threads(2));
     MUST(ipu_set_threads(1));
 }
-END_TEST
 
-static TCase *tcase_training(void)
-{
-    TCase *tcase = tcase_create("training");
-
-    tcase_set_timeout(tcase, 120);
-    tcase_add_test(tcase, a_network_learns);
-    tcase_add_loop_test(tcase, training_gives_the_same_bits_every_time, 0, 2);
-    tcase_add_test(tcase, threads_are_checked);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_runs", tcase_engine, tcase_training)
+TEST_MAIN("device_runs", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 120)

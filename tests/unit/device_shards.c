@@ -3,7 +3,7 @@
  * One program on several chips: the same bits as on one, derivatives where
  * their tensors are, bytes between the chips, room that one does not have.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include "device.h"
 
@@ -100,7 +100,7 @@ static ipu_shard_info shard(const struct device *c, int number)
 }
 
 /* Number: optimiser; by hand, or on so many chips. */
-START_TEST(several_chips_give_the_same_bits)
+LOOP_TEST(several_chips_give_the_same_bits, 0, 4 * OPTIMIZERS)
 {
     struct device one = device_new();
     ipu_tensor v[LAYERS], slopes[LAYERS];
@@ -145,11 +145,10 @@ START_TEST(several_chips_give_the_same_bits)
     ck_assert_int_ge(variables, shard(&one, 0).variable_bytes);
     device_free(&one);
 }
-END_TEST
 
 /* Weights, momenta and variances of six layers do not fit on a small chip;
  * those of three do. */
-START_TEST(two_chips_have_room_where_one_has_not)
+TEST(two_chips_have_room_where_one_has_not)
 {
     ipu_target small = {.size = sizeof small};
     ipu_tensor v[LAYERS], slopes[LAYERS];
@@ -171,9 +170,8 @@ START_TEST(two_chips_have_room_where_one_has_not)
               "shard 0 needs");
     device_free(&one);
 }
-END_TEST
 
-START_TEST(misuse_is_refused)
+LOOP_TEST(misuse_is_refused, 0, 3)
 {
     ipu_tensor v[LAYERS], slopes[LAYERS];
     ipu_shard_info info = {.size = sizeof info};
@@ -199,19 +197,6 @@ START_TEST(misuse_is_refused)
                   "0 shards");
     MUST_FAIL(ipu_shard(NULL, 0), IPU_ERR_ARGUMENT, "shard: the graph is NULL");
 }
-END_TEST
 
-static TCase *tcase_shards(void)
-{
-    TCase *tcase = tcase_create("shards");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, several_chips_give_the_same_bits, 0,
-                        4 * OPTIMIZERS);
-    tcase_add_test(tcase, two_chips_have_room_where_one_has_not);
-    tcase_add_loop_test(tcase, misuse_is_refused, 0, 3);
-    tcase_set_timeout(tcase, 60);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_shards", tcase_shards)
+TEST_MAIN("device_shards", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 60)

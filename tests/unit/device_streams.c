@@ -5,9 +5,9 @@
 #include <time.h>
 
 #include "adder.h"
-#include "check_main.h"
 #include "device.h"
 #include "feeds.h"
+#include "suite.h"
 
 /* The names by which tests know an element. */
 static const char *const d_names[] = {"d1", "d2"};
@@ -54,7 +54,7 @@ static void check_all(const ipu_results *results, const char *name,
         ck_assert_float_eq(((const float *)data)[i], value);
 }
 
-START_TEST(ten_iterations_of_the_chapter)
+TEST(ten_iterations_of_the_chapter)
 {
     struct device d = device_new();
     struct source source = source_of(1, 0);
@@ -87,9 +87,8 @@ START_TEST(ten_iterations_of_the_chapter)
     MUST(ipu_outfeed_delete(outfeed));
     ck_assert_int_eq(source.closed, 1);
 }
-END_TEST
 
-START_TEST(elements_come_in_their_order)
+TEST(elements_come_in_their_order)
 {
     struct adder a;
 
@@ -101,11 +100,10 @@ START_TEST(elements_come_in_their_order)
     ck_assert_float_eq(adder_w(&a), 210);
     adder_free(&a);
 }
-END_TEST
 
 /* The data ends in mid-run: variables of the iterations that were completed
  * stay, and so do their elements. Started again, all is as it was. */
-START_TEST(data_ends_in_mid_run)
+TEST(data_ends_in_mid_run)
 {
     const ipu_outfeed_options options = outfeed_options(IPU_OUTFEED_ALL);
     ipu_results *results;
@@ -129,9 +127,8 @@ START_TEST(data_ends_in_mid_run)
     ipu_results_free(results);
     adder_free(&a);
 }
-END_TEST
 
-START_TEST(sources_fail)
+TEST(sources_fail)
 {
     struct adder a;
 
@@ -149,9 +146,8 @@ START_TEST(sources_fail)
     ck_assert_float_eq(a.total, 55);
     adder_free(&a);
 }
-END_TEST
 
-START_TEST(runs_before_the_start_and_after_a_stop)
+TEST(runs_before_the_start_and_after_a_stop)
 {
     struct adder a;
 
@@ -166,9 +162,8 @@ START_TEST(runs_before_the_start_and_after_a_stop)
     ck_assert_float_eq(a.total, 6);
     adder_free(&a);
 }
-END_TEST
 
-START_TEST(runs_without_a_start)
+TEST(runs_without_a_start)
 {
     struct device d = device_new();
     struct source source = source_of(1, 0);
@@ -192,11 +187,10 @@ START_TEST(runs_without_a_start)
     device_free(&d);
     MUST(ipu_infeed_delete(infeed));
 }
-END_TEST
 
 /* Freed by its maker, a queue lives as long as what uses it; but it does not
  * run. */
-START_TEST(queues_outlive_their_makers)
+TEST(queues_outlive_their_makers)
 {
     struct adder a;
     ipu_engine *other;
@@ -210,7 +204,6 @@ START_TEST(queues_outlive_their_makers)
     ck_assert_int_eq(a.source.closed, 0);
     adder_free(&a);
 }
-END_TEST
 
 /* A device that waits for its data is woken by a stop. */
 static void *stop_after_a_while(void *argument)
@@ -225,7 +218,7 @@ static void *stop_after_a_while(void *argument)
     return NULL;
 }
 
-START_TEST(stopped_while_the_device_waits)
+TEST(stopped_while_the_device_waits)
 {
     pthread_t thread;
     struct adder a;
@@ -246,9 +239,8 @@ START_TEST(stopped_while_the_device_waits)
     ck_assert_float_eq(a.total, 55);
     adder_free(&a);
 }
-END_TEST
 
-START_TEST(iterators_make_their_queues)
+TEST(iterators_make_their_queues)
 {
     struct adder a;
     struct source source = source_of(1, 1);
@@ -271,7 +263,6 @@ START_TEST(iterators_make_their_queues)
     ipu_infeed_free(a.infeed);
     ck_assert_int_eq(source.closed, 1);
 }
-END_TEST
 
 static int refused(ipu_graph *g, void *context, int32_t ninputs,
                    const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
@@ -280,7 +271,7 @@ static int refused(ipu_graph *g, void *context, int32_t ninputs,
     return 0;
 }
 
-START_TEST(what_programs_refuse_of_queues)
+TEST(what_programs_refuse_of_queues)
 {
     struct device d = device_new();
     struct source source = source_of(1, 0), second = source_of(1, 0);
@@ -312,7 +303,6 @@ START_TEST(what_programs_refuse_of_queues)
     ipu_graph_free(d.graph);
     ipu_infeed_free(infeed);
 }
-END_TEST
 
 /* The host's cycles are those of each iteration's element; with I/O tiles they
  * go on beside the rest, and who is slower is what counts. */
@@ -339,7 +329,7 @@ static ipu_program_cycles cycles_with(int32_t io_tiles, int64_t count)
     return cycles;
 }
 
-START_TEST(streams_cost_in_each_iteration)
+TEST(streams_cost_in_each_iteration)
 {
     ipu_program_cycles one = cycles_with(0, 1), ten = cycles_with(0, 10),
                        overlapped = cycles_with(32, 10);
@@ -352,24 +342,5 @@ START_TEST(streams_cost_in_each_iteration)
     ck_assert_int_lt(overlapped.total, ten.total);
     ck_assert_int_ge(overlapped.total, overlapped.host);
 }
-END_TEST
 
-static TCase *tcase_infeeds(void)
-{
-    TCase *t = tcase_create("infeeds");
-
-    tcase_add_test(t, ten_iterations_of_the_chapter);
-    tcase_add_test(t, elements_come_in_their_order);
-    tcase_add_test(t, data_ends_in_mid_run);
-    tcase_add_test(t, sources_fail);
-    tcase_add_test(t, runs_before_the_start_and_after_a_stop);
-    tcase_add_test(t, runs_without_a_start);
-    tcase_add_test(t, queues_outlive_their_makers);
-    tcase_add_test(t, stopped_while_the_device_waits);
-    tcase_add_test(t, iterators_make_their_queues);
-    tcase_add_test(t, what_programs_refuse_of_queues);
-    tcase_add_test(t, streams_cost_in_each_iteration);
-    return t;
-}
-
-HVD_TEST_MAIN("device_streams", tcase_infeeds)
+TEST_MAIN("device_streams")
