@@ -2,7 +2,7 @@
 /*
  * Queues that a program cannot have, and sources that fail: whole texts.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include "feeds.h"
 #include "no_threads.h"
@@ -104,7 +104,7 @@ static const struct misuse {
      "outfeed 'results': an outfeed can be enqueued only once in a program"},
 };
 
-START_TEST(programs_cannot_have_them)
+LOOP_TEST(programs_cannot_have_them, 0, sizeof misuses / sizeof *misuses)
 {
     const struct misuse *m = &misuses[_i];
 
@@ -113,7 +113,6 @@ START_TEST(programs_cannot_have_them)
     /* The text must end so: it begins with the place in the program. */
     ck_assert_str_eq(strstr(ipu_last_error(), m->text), m->text);
 }
-END_TEST
 
 static int rewinds_to_nowhere(void *context)
 {
@@ -121,7 +120,7 @@ static int rewinds_to_nowhere(void *context)
     return -6;
 }
 
-START_TEST(a_source_that_does_not_rewind)
+TEST(a_source_that_does_not_rewind)
 {
     ipu_feed_tensor tensors[2];
     ipu_infeed_options o = infeed_options(&source, tensors, 1, 2);
@@ -136,12 +135,11 @@ START_TEST(a_source_that_does_not_rewind)
                      "infeed 'data': rewinding the source returned -6");
     ipu_infeed_free(again);
 }
-END_TEST
 
 #ifdef NO_THREADS
 
 /* The queue can be started when there is room again. */
-START_TEST(a_thread_that_cannot_be_made)
+TEST(a_thread_that_cannot_be_made)
 {
     struct rlimit before = threads_end();
 
@@ -153,10 +151,9 @@ START_TEST(a_thread_that_cannot_be_made)
     MUST(ipu_infeed_start(infeed));
     MUST(ipu_infeed_stop(infeed));
 }
-END_TEST
 
 /* A queue whose data had ended is not started then: nobody waits for it. */
-START_TEST(a_thread_that_cannot_be_made_again)
+TEST(a_thread_that_cannot_be_made_again)
 {
     struct rlimit before;
     float y[2];
@@ -172,7 +169,6 @@ START_TEST(a_thread_that_cannot_be_made_again)
     MUST_FAIL(ipu__infeed_take(infeed, 0, buffers, NULL), IPU_ERR_STATE,
               "infeed 'data' has been stopped");
 }
-END_TEST
 
 static int sums(ipu_graph *g, void *context, int32_t ninputs,
                 const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
@@ -183,7 +179,7 @@ static int sums(ipu_graph *g, void *context, int32_t ninputs,
 }
 
 /* Replicas that meet within a loop wait for each other there. */
-START_TEST(threads_that_replicas_need)
+TEST(threads_that_replicas_need)
 {
     ipu_replicas *replicas = NULL;
     ipu_replicas_options o;
@@ -204,24 +200,7 @@ START_TEST(threads_that_replicas_need)
     MUST(ipu_replicas_new(d.executable, &o, &replicas));
     ipu_replicas_free(replicas);
 }
-END_TEST
 
 #endif
 
-static TCase *tcase_misuse(void)
-{
-    TCase *t = tcase_create("misuse");
-
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_loop_test(t, programs_cannot_have_them, 0,
-                        sizeof misuses / sizeof *misuses);
-    tcase_add_test(t, a_source_that_does_not_rewind);
-#ifdef NO_THREADS
-    tcase_add_test(t, a_thread_that_cannot_be_made);
-    tcase_add_test(t, a_thread_that_cannot_be_made_again);
-    tcase_add_test(t, threads_that_replicas_need);
-#endif
-    return t;
-}
-
-HVD_TEST_MAIN("device_streams_misuse", tcase_misuse)
+TEST_MAIN("device_streams_misuse", .set_up = set_up, .tear_down = tear_down)

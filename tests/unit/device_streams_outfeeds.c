@@ -4,14 +4,14 @@
 #include <pthread.h>
 
 #include "adder.h"
-#include "check_main.h"
 #include "device.h"
 #include "feeds.h"
+#include "suite.h"
 
 /* The names by which tests know an element. */
 static const char *const d_names[] = {"d1", "d2"};
 
-START_TEST(the_last_value)
+TEST(the_last_value)
 {
     const ipu_outfeed_options options = outfeed_options(IPU_OUTFEED_LAST);
     int64_t shape[IPU_MAX_RESULT_DIMS];
@@ -34,9 +34,8 @@ START_TEST(the_last_value)
     }
     adder_free(&a);
 }
-END_TEST
 
-START_TEST(iterating_over_results)
+TEST(iterating_over_results)
 {
     const ipu_outfeed_options options = outfeed_options(IPU_OUTFEED_ALL);
     ipu_results *results;
@@ -59,9 +58,8 @@ START_TEST(iterating_over_results)
     ck_assert_float_eq(sum, 220); /* 1 + 3 + 6 + ... */
     adder_free(&a);
 }
-END_TEST
 
-START_TEST(outfeeds_that_nobody_enqueues)
+TEST(outfeeds_that_nobody_enqueues)
 {
     ipu_outfeed *outfeed = outfeed_of(IPU_OUTFEED_ALL);
     ipu_results *results;
@@ -74,9 +72,8 @@ START_TEST(outfeeds_that_nobody_enqueues)
               "no program enqueues into it");
     ipu_outfeed_free(outfeed);
 }
-END_TEST
 
-START_TEST(outfeeds_in_use)
+TEST(outfeeds_in_use)
 {
     const ipu_outfeed_options options = outfeed_options(IPU_OUTFEED_ALL);
     struct device other = device_new();
@@ -92,7 +89,6 @@ START_TEST(outfeeds_in_use)
     device_free(&other);
     adder_free(&a);
 }
-END_TEST
 
 struct reader {
     ipu_outfeed *outfeed;
@@ -118,7 +114,7 @@ static void *read_losses(void *argument)
 }
 
 /* An outfeed by which the program cannot end before something has been read. */
-START_TEST(results_are_seen_while_it_runs)
+TEST(results_are_seen_while_it_runs)
 {
     ipu_outfeed_options options = outfeed_options(IPU_OUTFEED_ALL);
     atomic_int running = 1;
@@ -141,7 +137,6 @@ START_TEST(results_are_seen_while_it_runs)
     ck_assert_int_eq(ipu_outfeed_count(a.outfeed), 0);
     adder_free(&a);
 }
-END_TEST
 
 static void *dequeue_and_wait(void *argument)
 {
@@ -159,7 +154,7 @@ static void *dequeue_and_wait(void *argument)
 
 /* Waiting for the end takes what comes meanwhile, so that a device that waits
  * for room is not waited for. */
-START_TEST(dequeuing_waits_for_the_end)
+TEST(dequeuing_waits_for_the_end)
 {
     ipu_outfeed_options options = outfeed_options(IPU_OUTFEED_ALL);
     struct reader reader = {0};
@@ -176,9 +171,8 @@ START_TEST(dequeuing_waits_for_the_end)
     ck_assert_int_eq(reader.seen, 100);
     adder_free(&a);
 }
-END_TEST
 
-START_TEST(nobody_reads_and_there_is_a_time_limit)
+TEST(nobody_reads_and_there_is_a_time_limit)
 {
     ipu_outfeed_options options = outfeed_options(IPU_OUTFEED_ALL);
     struct adder a;
@@ -195,9 +189,8 @@ START_TEST(nobody_reads_and_there_is_a_time_limit)
     MUST_FAIL(ipu_engine_run(a.d.engine), IPU_ERR_STATE, "is full");
     adder_free(&a);
 }
-END_TEST
 
-START_TEST(nobody_reads_and_there_is_a_limit)
+TEST(nobody_reads_and_there_is_a_limit)
 {
     ipu_outfeed_options options = outfeed_options(IPU_OUTFEED_ALL);
     ipu_results *results;
@@ -215,7 +208,6 @@ START_TEST(nobody_reads_and_there_is_a_limit)
     ck_assert_int_eq(ipu_outfeed_count(a.outfeed), 10);
     adder_free(&a);
 }
-END_TEST
 
 static void *read_three_and_abort(void *argument)
 {
@@ -226,7 +218,7 @@ static void *read_three_and_abort(void *argument)
     return NULL;
 }
 
-START_TEST(a_consumer_gives_up)
+TEST(a_consumer_gives_up)
 {
     ipu_outfeed_options options = outfeed_options(IPU_OUTFEED_ALL);
     atomic_int running = 1;
@@ -252,10 +244,9 @@ START_TEST(a_consumer_gives_up)
     ck_assert_int_eq(reader.seen, 100);
     adder_free(&a);
 }
-END_TEST
 
 /* A thread that waits for a failing run gets its error. */
-START_TEST(a_run_fails_while_someone_waits)
+TEST(a_run_fails_while_someone_waits)
 {
     const ipu_outfeed_options options = outfeed_options(IPU_OUTFEED_ALL);
     atomic_int running = 1;
@@ -272,11 +263,10 @@ START_TEST(a_run_fails_while_someone_waits)
     ck_assert_int_eq(reader.seen, 7);
     adder_free(&a);
 }
-END_TEST
 
 /* One element a run; an unused tensor of it; what is enqueued of a variable is
  * what it was when the run began. */
-START_TEST(one_element_a_run)
+TEST(one_element_a_run)
 {
     struct device d = device_new();
     struct source source = source_of(1, 1);
@@ -309,9 +299,8 @@ START_TEST(one_element_a_run)
     ipu_infeed_free(infeed);
     ipu_outfeed_free(outfeed);
 }
-END_TEST
 
-START_TEST(programs_enqueue_once)
+TEST(programs_enqueue_once)
 {
     struct device d = device_new();
     ipu_outfeed *outfeed = outfeed_of(IPU_OUTFEED_ALL);
@@ -328,32 +317,5 @@ START_TEST(programs_enqueue_once)
     ipu_graph_free(d.graph);
     ipu_outfeed_free(outfeed);
 }
-END_TEST
 
-static TCase *tcase_outfeeds(void)
-{
-    TCase *t = tcase_create("outfeeds");
-
-    tcase_add_test(t, the_last_value);
-    tcase_add_test(t, iterating_over_results);
-    tcase_add_test(t, outfeeds_that_nobody_enqueues);
-    tcase_add_test(t, outfeeds_in_use);
-    tcase_add_test(t, one_element_a_run);
-    tcase_add_test(t, programs_enqueue_once);
-    return t;
-}
-
-static TCase *tcase_threads(void)
-{
-    TCase *t = tcase_create("threads");
-
-    tcase_add_test(t, results_are_seen_while_it_runs);
-    tcase_add_test(t, dequeuing_waits_for_the_end);
-    tcase_add_test(t, nobody_reads_and_there_is_a_time_limit);
-    tcase_add_test(t, nobody_reads_and_there_is_a_limit);
-    tcase_add_test(t, a_consumer_gives_up);
-    tcase_add_test(t, a_run_fails_while_someone_waits);
-    return t;
-}
-
-HVD_TEST_MAIN("device_streams_outfeeds", tcase_outfeeds, tcase_threads)
+TEST_MAIN("device_streams_outfeeds")

@@ -4,10 +4,10 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "check_main.h"
 #include "device.h"
 #include "feeds.h"
 #include "streams/streams.h"
+#include "suite.h"
 
 /* ------------------------------------------------------------- what is wrong
  */
@@ -20,7 +20,7 @@ static void check_infeed(ipu_infeed_options options, int status,
     MUST_FAIL(ipu_infeed_new(&options, &infeed), status, words);
 }
 
-START_TEST(infeeds_that_cannot_be)
+TEST(infeeds_that_cannot_be)
 {
     struct source source = source_of(1, 0);
     ipu_feed_tensor tensors[2];
@@ -55,9 +55,8 @@ START_TEST(infeeds_that_cannot_be)
     tensors[1].name = "";
     check_infeed(good, IPU_ERR_NAME, "tensor 1 has no name");
 }
-END_TEST
 
-START_TEST(elements_that_cannot_be)
+TEST(elements_that_cannot_be)
 {
     struct source source = source_of(1, 0);
     ipu_feed_tensor tensors[2];
@@ -81,9 +80,8 @@ START_TEST(elements_that_cannot_be)
     tensors[1].dtype = 99;
     check_infeed(o, IPU_ERR_ARGUMENT, "dtype 99 is none");
 }
-END_TEST
 
-START_TEST(outfeeds_that_cannot_be)
+TEST(outfeeds_that_cannot_be)
 {
     ipu_outfeed_options o = outfeed_options(2);
     ipu_outfeed *outfeed;
@@ -101,10 +99,9 @@ START_TEST(outfeeds_that_cannot_be)
     MUST_FAIL(ipu_outfeed_new(NULL, &outfeed), IPU_ERR_ARGUMENT,
               "options is NULL");
 }
-END_TEST
 
 /* A queue reads as far ahead as it is deep, and not further. */
-START_TEST(read_ahead)
+TEST(read_ahead)
 {
     struct source source = source_of(1, 1);
     ipu_infeed *infeed = infeed_of(&source, 1, 4);
@@ -127,10 +124,9 @@ START_TEST(read_ahead)
     ck_assert_int_eq(atomic_load(&source.given), 4);
     ipu_infeed_free(infeed);
 }
-END_TEST
 
 /* At its end the data begins anew; an empty data set ends. */
-START_TEST(data_repeats)
+TEST(data_repeats)
 {
     struct source source = source_of(1, 1);
     ipu_feed_tensor tensors[2];
@@ -154,10 +150,9 @@ START_TEST(data_repeats)
               "the data of infeed 'data' has ended");
     ipu_infeed_free(infeed);
 }
-END_TEST
 
 /* Another queue has read all of the source: that is no empty data set. */
-START_TEST(a_source_at_its_end_is_begun_again)
+TEST(a_source_at_its_end_is_begun_again)
 {
     struct source source = source_of(1, 1);
     ipu_feed_tensor tensors[2];
@@ -175,7 +170,6 @@ START_TEST(a_source_at_its_end_is_begun_again)
     ck_assert_float_eq(x, 1);
     ipu_infeed_free(infeed);
 }
-END_TEST
 
 /* A data set that takes its time, and knows if two threads are in it. */
 struct slow {
@@ -213,7 +207,7 @@ static void *stop(void *infeed)
 }
 
 /* While one thread waits for the producer's end, another does not begin one. */
-START_TEST(one_producer_at_a_time)
+TEST(one_producer_at_a_time)
 {
     struct slow slow = {.source = source_of(1, 1)};
     ipu_feed_tensor tensors[2];
@@ -242,11 +236,10 @@ START_TEST(one_producer_at_a_time)
     ck_assert_int_eq(atomic_load(&slow.together), 0);
     ipu_infeed_free(infeed);
 }
-END_TEST
 
 /* Replica r of n takes elements r, r + n, ...; an element of an outfeed is
  * there when all replicas have given their part. */
-START_TEST(replicas_take_turns)
+TEST(replicas_take_turns)
 {
     struct source source = source_of(0, 1);
     ipu_feed_tensor tensors[2];
@@ -293,7 +286,6 @@ START_TEST(replicas_take_turns)
     ipu_infeed_free(infeed);
     ipu_outfeed_free(outfeed);
 }
-END_TEST
 
 /* ----------------------------------------------------------- how fast it is */
 
@@ -306,7 +298,7 @@ static void count_epochs(void *context, int32_t epoch, const char *json)
     ++*count;
 }
 
-START_TEST(throughput_as_json)
+TEST(throughput_as_json)
 {
     static const char *const keys[] = {"bandwidth", "elements_per_second",
                                        "elements_processed", "time_elapsed",
@@ -348,9 +340,8 @@ START_TEST(throughput_as_json)
     }
     ck_assert_int_eq(source.closed, 0);
 }
-END_TEST
 
-START_TEST(throughput_of_an_infeed)
+TEST(throughput_of_an_infeed)
 {
     struct source source = source_of(1, 0);
     ipu_infeed *infeed = infeed_of(&source, 1, 10);
@@ -366,11 +357,10 @@ START_TEST(throughput_of_an_infeed)
               "has been started");
     ipu_infeed_free(infeed);
 }
-END_TEST
 
 /* Replicas take turns over all epochs: none falls behind, so that no more is
  * read ahead than the queue is deep for each. */
-START_TEST(throughput_of_replicas)
+TEST(throughput_of_replicas)
 {
     struct source source = source_of(1, 0);
     ipu_feed_tensor tensors[2];
@@ -384,9 +374,8 @@ START_TEST(throughput_of_replicas)
     free(text);
     ck_assert_int_le(atomic_load(&source.given), 100 + 3 * 3 + 1);
 }
-END_TEST
 
-START_TEST(throughput_that_cannot_be)
+TEST(throughput_that_cannot_be)
 {
     struct source source = source_of(1, 0);
     ipu_feed_tensor tensors[2];
@@ -411,32 +400,5 @@ START_TEST(throughput_that_cannot_be)
     MUST_FAIL(ipu_dataset_benchmark(&data, &o, &text), IPU_ERR_ARGUMENT,
               "0 epochs of 20 elements: both must be 1 or more");
 }
-END_TEST
 
-static TCase *tcase_queues(void)
-{
-    TCase *t = tcase_create("queues");
-
-    tcase_add_test(t, infeeds_that_cannot_be);
-    tcase_add_test(t, elements_that_cannot_be);
-    tcase_add_test(t, outfeeds_that_cannot_be);
-    tcase_add_test(t, read_ahead);
-    tcase_add_test(t, data_repeats);
-    tcase_add_test(t, a_source_at_its_end_is_begun_again);
-    tcase_add_test(t, one_producer_at_a_time);
-    tcase_add_test(t, replicas_take_turns);
-    return t;
-}
-
-static TCase *tcase_throughput(void)
-{
-    TCase *t = tcase_create("throughput");
-
-    tcase_add_test(t, throughput_as_json);
-    tcase_add_test(t, throughput_of_an_infeed);
-    tcase_add_test(t, throughput_of_replicas);
-    tcase_add_test(t, throughput_that_cannot_be);
-    return t;
-}
-
-HVD_TEST_MAIN("device_streams_queues", tcase_queues, tcase_throughput)
+TEST_MAIN("device_streams_queues")

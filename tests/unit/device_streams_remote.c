@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Remote buffers: rows in the memory beside the chip. */
-#include "check_main.h"
 #include "device.h"
+#include "suite.h"
 
 static ipu_tensor number(ipu_graph *g, int32_t value)
 {
@@ -30,7 +30,7 @@ static void check_row(struct device *d, int64_t row, float first)
 
 /* Loads and stores of one buffer happen in the order in which they are built,
  * whatever the numbers are. */
-START_TEST(rows_are_loaded_and_stored_in_order)
+TEST(rows_are_loaded_and_stored_in_order)
 {
     struct device d = device_new();
     ipu_remote_buffer rows;
@@ -61,11 +61,10 @@ START_TEST(rows_are_loaded_and_stored_in_order)
     check_row(&d, 2, 120);
     device_free(&d);
 }
-END_TEST
 
 /* The order also holds if only the host reads what was loaded before a
  * store. */
-START_TEST(rows_are_loaded_before_they_are_stored)
+TEST(rows_are_loaded_before_they_are_stored)
 {
     struct device d = device_new();
     ipu_remote_buffer rows;
@@ -86,7 +85,6 @@ START_TEST(rows_are_loaded_before_they_are_stored)
     ck_assert_float_eq(seen[2], 7);
     device_free(&d);
 }
-END_TEST
 
 /* row[i] = row[i] + row[i - 1], i carried */
 static int add_previous(ipu_graph *g, void *context, int32_t ninputs,
@@ -101,7 +99,7 @@ static int add_previous(ipu_graph *g, void *context, int32_t ninputs,
     return ipu_remote_store(g, *rows, in[0], ipu_add(g, here, last));
 }
 
-START_TEST(rows_in_loops)
+TEST(rows_in_loops)
 {
     struct device d = device_new();
     ipu_remote_buffer rows;
@@ -122,9 +120,8 @@ START_TEST(rows_in_loops)
     }
     device_free(&d);
 }
-END_TEST
 
-START_TEST(rows_that_do_not_exist)
+TEST(rows_that_do_not_exist)
 {
     struct device d = device_new();
     ipu_remote_buffer rows;
@@ -158,7 +155,6 @@ START_TEST(rows_that_do_not_exist)
               "the host memory is NULL");
     device_free(&d);
 }
-END_TEST
 
 static void check_refused(int64_t rows, int32_t ndim, const int64_t *shape,
                           int status, const char *words)
@@ -173,7 +169,7 @@ static void check_refused(int64_t rows, int32_t ndim, const int64_t *shape,
     device_free(&d);
 }
 
-START_TEST(buffers_that_cannot_be)
+TEST(buffers_that_cannot_be)
 {
     check_refused(0, 1, SHAPE(3), IPU_ERR_ARGUMENT, "0 rows");
     check_refused(2, 1, SHAPE(0), IPU_ERR_SHAPE, "a row is 0 bytes");
@@ -182,9 +178,8 @@ START_TEST(buffers_that_cannot_be)
     check_refused(2, 8, SHAPE(1, 1, 1, 1, 1, 1, 1, 1), IPU_ERR_SHAPE,
                   "they have at most 7");
 }
-END_TEST
 
-START_TEST(what_is_no_buffer)
+TEST(what_is_no_buffer)
 {
     struct device d = device_new();
     ipu_tensor w = ipu_variable(d.graph, "w", IPU_FLOAT32, 1, SHAPE(3)), x;
@@ -204,11 +199,10 @@ START_TEST(what_is_no_buffer)
         IPU_ERR_SHAPE, "w is float32 [4], a row of 'b' is float32 [3]");
     device_free(&d);
 }
-END_TEST
 
 /* Rows are on no tile; cycles are those of streaming memory; a chip without it
  * cannot have them. */
-START_TEST(rows_cost_streams)
+TEST(rows_cost_streams)
 {
     struct device d = device_new();
     ipu_remote_buffer rows;
@@ -239,20 +233,5 @@ START_TEST(rows_cost_streams)
               "has no streaming memory");
     device_free(&d);
 }
-END_TEST
 
-static TCase *tcase_rows(void)
-{
-    TCase *t = tcase_create("rows");
-
-    tcase_add_test(t, rows_are_loaded_and_stored_in_order);
-    tcase_add_test(t, rows_are_loaded_before_they_are_stored);
-    tcase_add_test(t, rows_in_loops);
-    tcase_add_test(t, rows_that_do_not_exist);
-    tcase_add_test(t, buffers_that_cannot_be);
-    tcase_add_test(t, what_is_no_buffer);
-    tcase_add_test(t, rows_cost_streams);
-    return t;
-}
-
-HVD_TEST_MAIN("device_streams_remote", tcase_rows)
+TEST_MAIN("device_streams_remote")

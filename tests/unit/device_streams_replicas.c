@@ -2,7 +2,7 @@
 /* Queues of replicated programs: each replica takes its own elements, and gives
  * its part; with threads, and one after the other. And what happens when nobody
  * reads, or the data ends or fails: afterwards all of it runs again. */
-#include "check_main.h"
+#include "suite.h"
 
 #include <pthread.h>
 
@@ -91,14 +91,13 @@ static void check_fed(int32_t threads)
     fed_free(&f);
 }
 
-START_TEST(each_takes_its_elements)
+TEST(each_takes_its_elements)
 {
     check_fed(1);
     check_fed(REPLICAS);
 }
-END_TEST
 
-START_TEST(data_ends_for_one)
+TEST(data_ends_for_one)
 {
     struct fed f;
 
@@ -114,7 +113,6 @@ START_TEST(data_ends_for_one)
     ck_assert_int_eq(ipu_outfeed_count(f.outfeed), ITERATIONS);
     fed_free(&f);
 }
-END_TEST
 
 /* ------------------------------------------------------------------ failures
  */
@@ -136,7 +134,7 @@ static void expect_a_run(struct fed *f)
 }
 
 /* Number of these: threads. */
-START_TEST(memory_for_what_nobody_reads_has_an_end)
+LOOP_TEST(memory_for_what_nobody_reads_has_an_end, 1, REPLICAS + 1)
 {
     ipu_outfeed_options out = outfeed_options(IPU_OUTFEED_ALL);
     struct fed f;
@@ -152,9 +150,8 @@ START_TEST(memory_for_what_nobody_reads_has_an_end)
     ck_assert_int_eq(ipu_outfeed_count(f.outfeed), ITERATIONS);
     fed_free(&f);
 }
-END_TEST
 
-START_TEST(a_device_does_not_wait_for_ever)
+LOOP_TEST(a_device_does_not_wait_for_ever, 1, REPLICAS + 1)
 {
     ipu_outfeed_options out = outfeed_options(IPU_OUTFEED_ALL);
     struct fed f;
@@ -170,7 +167,6 @@ START_TEST(a_device_does_not_wait_for_ever)
     expect_a_run(&f);
     fed_free(&f);
 }
-END_TEST
 
 static atomic_int over; /* the run */
 
@@ -192,7 +188,7 @@ static void *read_two(void *context)
     return NULL;
 }
 
-START_TEST(a_reader_that_gives_up_ends_the_run)
+LOOP_TEST(a_reader_that_gives_up_ends_the_run, 1, REPLICAS + 1)
 {
     ipu_outfeed_options out = outfeed_options(IPU_OUTFEED_ALL);
     pthread_t reader;
@@ -210,9 +206,8 @@ START_TEST(a_reader_that_gives_up_ends_the_run)
     expect_a_run(&f);
     fed_free(&f);
 }
-END_TEST
 
-START_TEST(data_that_fails_is_told)
+LOOP_TEST(data_that_fails_is_told, 1, REPLICAS + 1)
 {
     struct fed f;
 
@@ -227,9 +222,8 @@ START_TEST(data_that_fails_is_told)
     expect_a_run(&f);
     fed_free(&f);
 }
-END_TEST
 
-START_TEST(data_that_ends_is_told)
+LOOP_TEST(data_that_ends_is_told, 1, REPLICAS + 1)
 {
     struct fed f;
 
@@ -244,9 +238,8 @@ START_TEST(data_that_ends_is_told)
     expect_a_run(&f);
     fed_free(&f);
 }
-END_TEST
 
-START_TEST(what_replicas_refuse)
+TEST(what_replicas_refuse)
 {
     struct fed f;
     ipu_engine *engine;
@@ -256,23 +249,5 @@ START_TEST(what_replicas_refuse)
               "has replication factor 3, the program 1");
     fed_free(&f);
 }
-END_TEST
 
-static TCase *tcase_replicas(void)
-{
-    TCase *t = tcase_create("replicas");
-
-    tcase_add_test(t, each_takes_its_elements);
-    tcase_add_test(t, data_ends_for_one);
-    tcase_add_test(t, what_replicas_refuse);
-    tcase_add_loop_test(t, memory_for_what_nobody_reads_has_an_end, 1,
-                        REPLICAS + 1);
-    tcase_add_loop_test(t, a_device_does_not_wait_for_ever, 1, REPLICAS + 1);
-    tcase_add_loop_test(t, a_reader_that_gives_up_ends_the_run, 1,
-                        REPLICAS + 1);
-    tcase_add_loop_test(t, data_that_fails_is_told, 1, REPLICAS + 1);
-    tcase_add_loop_test(t, data_that_ends_is_told, 1, REPLICAS + 1);
-    return t;
-}
-
-HVD_TEST_MAIN("device_streams_replicas", tcase_replicas)
+TEST_MAIN("device_streams_replicas")

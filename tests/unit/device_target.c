@@ -3,7 +3,7 @@
  * Chips and systems: what is published of each, descriptions from files, and
  * every reason to refuse one.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 
@@ -50,7 +50,7 @@ static ipu_system_peaks system_peaks(const char *name)
 
 /* --------------------------------------------------------------- published */
 
-START_TEST(a_mk1_is_what_is_published)
+TEST(a_mk1_is_what_is_published)
 {
     ipu_target mk1 = chip("mk1");
     ipu_target_peaks p = peaks_of("gc2");
@@ -73,9 +73,8 @@ START_TEST(a_mk1_is_what_is_published)
     ck_assert_int_eq(mk1.load_bytes, 16);
     ck_assert_double_eq(mk1.exchange_bytes_per_cycle, 4);
 }
-END_TEST
 
-START_TEST(a_mk2_is_what_is_published)
+TEST(a_mk2_is_what_is_published)
 {
     ipu_target mk2 = chip("mk2");
     ipu_target_peaks p = peaks_of("ipu2");
@@ -92,9 +91,8 @@ START_TEST(a_mk2_is_what_is_published)
     WITHIN(mk2.streaming_bytes_per_second, 20e9);
     ck_assert_int_eq(mk2.links, 10);
 }
-END_TEST
 
-START_TEST(a_bow_is_a_faster_mk2)
+TEST(a_bow_is_a_faster_mk2)
 {
     ipu_target bow = chip("ipu21");
 
@@ -103,9 +101,8 @@ START_TEST(a_bow_is_a_faster_mk2)
     WITHIN(peaks_of("c600").flops_float16, 280e12);
     WITHIN(bow.clock_hz, 1.85e9);
 }
-END_TEST
 
-START_TEST(boards_are_what_is_published)
+TEST(boards_are_what_is_published)
 {
     ipu_system c2 = system_of("C2"), m2000 = system_of("M2000");
     ipu_system_peaks card = system_peaks("C2"), machine = system_peaks("M2000");
@@ -134,9 +131,8 @@ START_TEST(boards_are_what_is_published)
     ck_assert_int_eq(system_of("Bow-Pod64").ipus, 64);
     ck_assert_str_eq(system_of("Bow-Pod64").ipu.name, "bow");
 }
-END_TEST
 
-START_TEST(paths_follow_the_ladder)
+TEST(paths_follow_the_ladder)
 {
     const ipu_system pod = system_of("Pod16");
     double near, far, next;
@@ -154,19 +150,6 @@ START_TEST(paths_follow_the_ladder)
     MUST_FAIL(ipu_system_path(&pod, 0, 16, NULL, NULL), IPU_ERR_ARGUMENT,
               "from IPU 0 to 16: 'Pod16' has 0 to 15");
 }
-END_TEST
-
-static TCase *tcase_published(void)
-{
-    TCase *tcase = tcase_create("published");
-
-    tcase_add_test(tcase, a_mk1_is_what_is_published);
-    tcase_add_test(tcase, a_mk2_is_what_is_published);
-    tcase_add_test(tcase, a_bow_is_a_faster_mk2);
-    tcase_add_test(tcase, boards_are_what_is_published);
-    tcase_add_test(tcase, paths_follow_the_ladder);
-    return tcase;
-}
 
 /* -------------------------------------------------------------------- files */
 
@@ -179,7 +162,7 @@ static int load(const char *text, ipu_target *target)
     return status;
 }
 
-START_TEST(a_file_describes_what_differs)
+TEST(a_file_describes_what_differs)
 {
     ipu_target target = {.size = sizeof target};
 
@@ -194,7 +177,6 @@ START_TEST(a_file_describes_what_differs)
     MUST(load("{\"name\": \"as mk2\"}", &target));
     ck_assert_int_eq(target.tiles, 1472);
 }
-END_TEST
 
 static const struct {
     const char *text, *words;
@@ -212,7 +194,8 @@ static const struct {
     {"{", "line 1"},
 };
 
-START_TEST(files_that_are_none_are_refused)
+LOOP_TEST(files_that_are_none_are_refused, 0,
+          sizeof bad_files / sizeof *bad_files)
 {
     ipu_target target = chip("mk2");
 
@@ -224,9 +207,8 @@ START_TEST(files_that_are_none_are_refused)
                   bad_files[_i].words);
     ck_assert_int_eq(target.tiles, 1472);
 }
-END_TEST
 
-START_TEST(a_file_that_is_not_there_is_named)
+TEST(a_file_that_is_not_there_is_named)
 {
     ipu_target target = {.size = sizeof target};
 
@@ -235,23 +217,11 @@ START_TEST(a_file_that_is_not_there_is_named)
     MUST_FAIL(ipu_target_load(NULL, &target), IPU_ERR_ARGUMENT,
               "target: the file's name is NULL");
 }
-END_TEST
-
-static TCase *tcase_files(void)
-{
-    TCase *tcase = tcase_create("files");
-
-    tcase_add_test(tcase, a_file_describes_what_differs);
-    tcase_add_loop_test(tcase, files_that_are_none_are_refused, 0,
-                        (int)(sizeof bad_files / sizeof *bad_files));
-    tcase_add_test(tcase, a_file_that_is_not_there_is_named);
-    return tcase;
-}
 
 /* ------------------------------------------------------------------ refusals
  */
 
-START_TEST(names_that_are_none_list_those_that_are)
+TEST(names_that_are_none_list_those_that_are)
 {
     ipu_target target = {.size = sizeof target};
     ipu_system system = {.size = sizeof system};
@@ -265,10 +235,9 @@ START_TEST(names_that_are_none_list_those_that_are)
     MUST_FAIL(ipu_system_find("C2", NULL), IPU_ERR_ARGUMENT,
               "system: the place for it is NULL");
 }
-END_TEST
 
 /* Racks of 64 are joined by the gateways of their boards. */
-START_TEST(pods_of_several_racks_are_joined_by_gateways)
+LOOP_TEST(pods_of_several_racks_are_joined_by_gateways, 0, 4)
 {
     static const char *const names[] = {"Pod128", "Pod256", "Bow-Pod128",
                                         "Bow-Pod256"};
@@ -303,9 +272,8 @@ START_TEST(pods_of_several_racks_are_joined_by_gateways)
     MUST_FAIL(ipu_system_path(&pod, 0, 1, &width, &hops), IPU_ERR_ARGUMENT,
               "a system of -1 IPUs a rack");
 }
-END_TEST
 
-START_TEST(sizes_must_be_set)
+TEST(sizes_must_be_set)
 {
     ipu_target target = chip("mk1"), none = {.size = 4};
     ipu_target_peaks peaks = {.size = 0};
@@ -324,9 +292,8 @@ START_TEST(sizes_must_be_set)
     MUST_FAIL(ipu_system_get_peaks(&system, &all), IPU_ERR_ARGUMENT,
               "a system of 257 IPUs, 2 a board: 1 to 256 of them");
 }
-END_TEST
 
-START_TEST(fields_out_of_range_are_named)
+TEST(fields_out_of_range_are_named)
 {
     ipu_target target = chip("mk1");
 
@@ -339,18 +306,5 @@ START_TEST(fields_out_of_range_are_named)
               "exchange_bytes_per_cycle is nan");
     MUST_FAIL(ipu_target_check(NULL), IPU_ERR_ARGUMENT, "the target is NULL");
 }
-END_TEST
 
-static TCase *tcase_refusals(void)
-{
-    TCase *tcase = tcase_create("refusals");
-
-    tcase_add_test(tcase, names_that_are_none_list_those_that_are);
-    tcase_add_loop_test(tcase, pods_of_several_racks_are_joined_by_gateways, 0,
-                        4);
-    tcase_add_test(tcase, sizes_must_be_set);
-    tcase_add_test(tcase, fields_out_of_range_are_named);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_target", tcase_published, tcase_files, tcase_refusals)
+TEST_MAIN("device_target")

@@ -3,7 +3,7 @@
  * Configurations: which devices they choose, and every misuse that is
  * refused, with its reason.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include "device.h"
 
@@ -35,7 +35,7 @@ static void set(const char *attribute, const char *value)
 
 /* ------------------------------------------------------------------ devices */
 
-START_TEST(auto_select_takes_the_first_that_are_free)
+TEST(auto_select_takes_the_first_that_are_free)
 {
     set("auto_select_ipus", "[1, 2, 1]");
     ck_assert_int_eq(apply(), 3);
@@ -46,18 +46,16 @@ START_TEST(auto_select_takes_the_first_that_are_free)
     ck_assert_int_eq(devices[1].ipus[0], 2);
     ck_assert_int_eq(devices[2].ipus[0], 1);
 }
-END_TEST
 
-START_TEST(auto_select_of_one_number)
+TEST(auto_select_of_one_number)
 {
     MUST(ipu_config_auto_select(config, 4));
     ck_assert_int_eq(apply(), 1);
     ck_assert_int_eq(devices[0].id, 6);
     ck_assert_int_eq(devices[0].count, 4);
 }
-END_TEST
 
-START_TEST(select_takes_devices_by_id)
+TEST(select_takes_devices_by_id)
 {
     set("system", "Pod16");
     set("select_ipus", "[0, 17, 30]");
@@ -70,7 +68,6 @@ START_TEST(select_takes_devices_by_id)
     ck_assert_int_eq(devices[1].ipus[0], 2);
     ck_assert_int_eq(devices[1].ipus[1], 3);
 }
-END_TEST
 
 static void check_order(const char *order, const int32_t *expected, int32_t n)
 {
@@ -80,7 +77,7 @@ static void check_order(const char *order, const int32_t *expected, int32_t n)
         ck_assert_int_eq(devices[0].ipus[i], expected[i]);
 }
 
-START_TEST(chips_come_in_the_order_asked_for)
+TEST(chips_come_in_the_order_asked_for)
 {
     set("system", "Pod16");
     set("auto_select_ipus", "16");
@@ -91,9 +88,8 @@ START_TEST(chips_come_in_the_order_asked_for)
         "HOOF",
         (int32_t[]){0, 2, 4, 6, 8, 10, 12, 14, 15, 13, 11, 9, 7, 5, 3, 1}, 16);
 }
-END_TEST
 
-START_TEST(a_model_has_as_many_as_are_asked_for)
+TEST(a_model_has_as_many_as_are_asked_for)
 {
     set("system", "model");
     set("auto_select_ipus", "[8, 8]");
@@ -103,9 +99,8 @@ START_TEST(a_model_has_as_many_as_are_asked_for)
     ck_assert_int_eq(chips.ipu.tiles, 4);
     ck_assert_str_eq(chips.ipu.name, "mk1");
 }
-END_TEST
 
-START_TEST(io_tiles_are_taken_from_the_others)
+TEST(io_tiles_are_taken_from_the_others)
 {
     set("auto_select_ipus", "1");
     set("io_tiles.num_io_tiles", "32");
@@ -114,9 +109,8 @@ START_TEST(io_tiles_are_taken_from_the_others)
     ck_assert_int_eq(chips.ipu.tiles, 1440);
     ck_assert_int_eq(chips.ipu.io_tiles, 32);
 }
-END_TEST
 
-START_TEST(a_version_says_what_to_compile_for)
+TEST(a_version_says_what_to_compile_for)
 {
     set("auto_select_ipus", "1");
     set("device_connection.type", "NEVER");
@@ -124,9 +118,8 @@ START_TEST(a_version_says_what_to_compile_for)
     ck_assert_int_eq(apply(), 1);
     ck_assert_str_eq(chips.ipu.name, "bow");
 }
-END_TEST
 
-START_TEST(a_configuration_is_written_and_read_again)
+TEST(a_configuration_is_written_and_read_again)
 {
     char text[2048], again[2048];
     const char *path;
@@ -143,23 +136,6 @@ START_TEST(a_configuration_is_written_and_read_again)
     ipu_config_print(config, again, sizeof again);
     unlink(path);
     ck_assert_str_eq(text, again);
-}
-END_TEST
-
-static TCase *tcase_devices(void)
-{
-    TCase *tcase = tcase_create("devices");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, auto_select_takes_the_first_that_are_free);
-    tcase_add_test(tcase, auto_select_of_one_number);
-    tcase_add_test(tcase, select_takes_devices_by_id);
-    tcase_add_test(tcase, chips_come_in_the_order_asked_for);
-    tcase_add_test(tcase, a_model_has_as_many_as_are_asked_for);
-    tcase_add_test(tcase, io_tiles_are_taken_from_the_others);
-    tcase_add_test(tcase, a_version_says_what_to_compile_for);
-    tcase_add_test(tcase, a_configuration_is_written_and_read_again);
-    return tcase;
 }
 
 /* -------------------------------------------------------------------- misuse
@@ -246,7 +222,8 @@ static const struct {
      IPU_ERR_NAME},
 };
 
-START_TEST(misuse_is_refused_with_the_reason)
+LOOP_TEST(misuse_is_refused_with_the_reason, 0,
+          sizeof misuses / sizeof *misuses)
 {
     for (int i = 0; i < 3 && misuses[_i].settings[i][0]; i++)
         set(misuses[_i].settings[i][0], misuses[_i].settings[i][1]);
@@ -254,7 +231,6 @@ START_TEST(misuse_is_refused_with_the_reason)
     MUST_FAIL(apply(), misuses[_i].status, misuses[_i].words);
     ck_assert_int_eq(chips.ipus, -7);
 }
-END_TEST
 
 static const struct {
     const char *attribute, *value, *words;
@@ -300,7 +276,8 @@ static const struct {
      IPU_ERR_ARGUMENT},
 };
 
-START_TEST(values_that_cannot_be_are_refused)
+LOOP_TEST(values_that_cannot_be_are_refused, 0,
+          sizeof bad_values / sizeof *bad_values)
 {
     char before[2048], after[2048];
 
@@ -311,7 +288,6 @@ START_TEST(values_that_cannot_be_are_refused)
     ipu_config_print(config, after, sizeof after);
     ck_assert_str_eq(before, after);
 }
-END_TEST
 
 /* A file with this text; what is said of it begins with its name. */
 static void check_file(const char *text, int status, const char *words)
@@ -325,7 +301,7 @@ static void check_file(const char *text, int status, const char *words)
     unlink(path);
 }
 
-START_TEST(files_that_are_none_are_refused)
+TEST(files_that_are_none_are_refused)
 {
     char text[400] = "{\"", *end = text + 2;
 
@@ -350,9 +326,8 @@ START_TEST(files_that_are_none_are_refused)
     MUST_FAIL(ipu_config_set(config, "system", "\xff"), IPU_ERR_ARGUMENT,
               "config: the value of system is not UTF-8");
 }
-END_TEST
 
-START_TEST(null_arguments_are_refused)
+TEST(null_arguments_are_refused)
 {
     MUST_FAIL(ipu_config_new(NULL), IPU_ERR_ARGUMENT,
               "the place for a configuration is NULL");
@@ -375,20 +350,5 @@ START_TEST(null_arguments_are_refused)
               "room for 0");
     ipu_config_free(NULL);
 }
-END_TEST
 
-static TCase *tcase_misuse(void)
-{
-    TCase *tcase = tcase_create("misuse");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, misuse_is_refused_with_the_reason, 0,
-                        (int)(sizeof misuses / sizeof *misuses));
-    tcase_add_loop_test(tcase, values_that_cannot_be_are_refused, 0,
-                        (int)(sizeof bad_values / sizeof *bad_values));
-    tcase_add_test(tcase, files_that_are_none_are_refused);
-    tcase_add_test(tcase, null_arguments_are_refused);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_target_config", tcase_devices, tcase_misuse)
+TEST_MAIN("device_target_config", .set_up = set_up, .tear_down = tear_down)
