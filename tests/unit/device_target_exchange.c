@@ -4,7 +4,7 @@
  * local memory, the exchange on a chip, and the links between chips and to the
  * host. They change with sizes and loads as they must.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include "target_model.h"
 
@@ -23,7 +23,7 @@ static double bandwidth(const ipu_target *target, ipu_loop loop)
 
 /* ------------------------------------------------------------- local memory */
 
-START_TEST(a_load_takes_six_cycles)
+TEST(a_load_takes_six_cycles)
 {
     ipu_target mk1 = chip("mk1");
     ipu_loop chase = {.size = sizeof chase,
@@ -38,9 +38,8 @@ START_TEST(a_load_takes_six_cycles)
     ck_assert_double_eq_tol(ipu_model_seconds(&mk1, c.total) / 1000, 3.75e-9,
                             1e-15);
 }
-END_TEST
 
-START_TEST(reading_by_hand_reaches_the_peak)
+TEST(reading_by_hand_reaches_the_peak)
 {
     ipu_target mk1 = chip("mk1");
 
@@ -48,20 +47,18 @@ START_TEST(reading_by_hand_reaches_the_peak)
     WITHIN(bandwidth(&mk1, (ipu_loop){.tuned = 1, .loads = 2}),
            0.987 * 31.1e12);
 }
-END_TEST
 
-START_TEST(compiled_code_reads_a_quarter)
+TEST(compiled_code_reads_a_quarter)
 {
     ipu_target mk1 = chip("mk1");
     double compiled = bandwidth(&mk1, (ipu_loop){.loads = 1, .arithmetic = 1});
 
     WITHIN(compiled, 31.1e12 / 4);
 }
-END_TEST
 
 /* Two loads and a store of 8 bytes a cycle: measured by hand on a Mk2, 46.55
  * TB/s, 99 % of what there is. */
-START_TEST(a_triad_by_hand_moves_three_words_a_cycle)
+TEST(a_triad_by_hand_moves_three_words_a_cycle)
 {
     ipu_target mk2 = chip("mk2");
     double moved = bandwidth(
@@ -70,9 +67,8 @@ START_TEST(a_triad_by_hand_moves_three_words_a_cycle)
     WITHIN(moved, 46.55e12);
     ck_assert(moved < 46.9e12);
 }
-END_TEST
 
-START_TEST(accesses_that_meet_wait)
+TEST(accesses_that_meet_wait)
 {
     ipu_target mk2 = chip("mk2");
     ipu_loop triad = {.size = sizeof triad,
@@ -89,11 +85,10 @@ START_TEST(accesses_that_meet_wait)
     MUST(ipu_model_loop(&mk2, &triad, &c));
     ck_assert_int_eq(c.compute, 3 * 6000);
 }
-END_TEST
 
 /* One context alone gets a sixth of the tile; seven units of work take as
  * long as twelve. */
-START_TEST(contexts_take_turns)
+TEST(contexts_take_turns)
 {
     ipu_target mk2 = chip("mk2");
     ipu_loop loop = {.size = sizeof loop, .loads = 1, .bare = 1};
@@ -108,21 +103,6 @@ START_TEST(contexts_take_turns)
     MUST(ipu_model_loop(&mk2, &loop, &c));
     ck_assert_int_eq(c.compute, 12);
 }
-END_TEST
-
-static TCase *tcase_memory(void)
-{
-    TCase *tcase = tcase_create("memory");
-
-    tcase_add_checked_fixture(tcase, set_up, NULL);
-    tcase_add_test(tcase, a_load_takes_six_cycles);
-    tcase_add_test(tcase, reading_by_hand_reaches_the_peak);
-    tcase_add_test(tcase, compiled_code_reads_a_quarter);
-    tcase_add_test(tcase, a_triad_by_hand_moves_three_words_a_cycle);
-    tcase_add_test(tcase, accesses_that_meet_wait);
-    tcase_add_test(tcase, contexts_take_turns);
-    return tcase;
-}
 
 /* ----------------------------------------------------------------- exchange */
 
@@ -133,7 +113,7 @@ static double exchange_ns(const ipu_target *target, ipu_pattern pattern,
     return ipu_model_seconds(target, c.total) * 1e9;
 }
 
-START_TEST(latencies_between_tiles)
+TEST(latencies_between_tiles)
 {
     ipu_target mk1 = chip("mk1");
     double idle = exchange_ns(&mk1, IPU_PATTERN_PAIR, 4);
@@ -144,9 +124,8 @@ START_TEST(latencies_between_tiles)
     WITHIN(loaded / idle, 1.24);
     ck_assert_ptr_nonnull(c.estimate);
 }
-END_TEST
 
-START_TEST(any_pattern_moves_as_fast_as_tiles_can_take)
+LOOP_TEST(any_pattern_moves_as_fast_as_tiles_can_take, 0, 2)
 {
     const double published[] = {7.78e12, 8e12};
     const char *const names[] = {"mk1", "mk2"};
@@ -163,9 +142,8 @@ START_TEST(any_pattern_moves_as_fast_as_tiles_can_take)
         WITHIN(into / ipu_model_seconds(&target, c.total), published[_i]);
     }
 }
-END_TEST
 
-START_TEST(one_tile_takes_from_all_in_turn)
+TEST(one_tile_takes_from_all_in_turn)
 {
     ipu_target mk2 = chip("mk2");
 
@@ -177,9 +155,8 @@ START_TEST(one_tile_takes_from_all_in_turn)
     ck_assert_str_eq(ipu_pattern_name(IPU_PATTERN_GATHER), "gather");
     ck_assert_ptr_null(ipu_pattern_name(99));
 }
-END_TEST
 
-START_TEST(rearranging_follows_the_regression)
+TEST(rearranging_follows_the_regression)
 {
     ipu_target mk2 = chip("mk2");
 
@@ -193,13 +170,12 @@ START_TEST(rearranging_follows_the_regression)
     MUST_FAIL(ipu_model_rearrange(&mk2, 1000, 3, &c), IPU_ERR_ARGUMENT,
               "pieces of 3");
 }
-END_TEST
 
 /* The halos of a Gaussian blur by Louw and McIntosh-Smith on a Mk1: blocks of
  * 27 x 25 pixels of four float32, all tiles at once. Two steps took 1173 cycles
  * of exchange (thorbenlouw/lbm-graphcore, experiments/gaussian-blur-scaling).
  */
-START_TEST(halos_are_exchanged_in_as_many_cycles)
+TEST(halos_are_exchanged_in_as_many_cycles)
 {
     ipu_target mk1 = chip("mk1");
 
@@ -207,25 +183,10 @@ START_TEST(halos_are_exchanged_in_as_many_cycles)
                             (2 * (27 + 25) + 4) * 4 * 4, &c));
     WITHIN(2 * c.exchange, 1173.0);
 }
-END_TEST
-
-static TCase *tcase_exchange(void)
-{
-    TCase *tcase = tcase_create("exchange");
-
-    tcase_add_checked_fixture(tcase, set_up, NULL);
-    tcase_add_test(tcase, halos_are_exchanged_in_as_many_cycles);
-    tcase_add_test(tcase, latencies_between_tiles);
-    tcase_add_loop_test(tcase, any_pattern_moves_as_fast_as_tiles_can_take, 0,
-                        2);
-    tcase_add_test(tcase, one_tile_takes_from_all_in_turn);
-    tcase_add_test(tcase, rearranging_follows_the_regression);
-    return tcase;
-}
 
 /* ----------------------------------------------------------------- off chip */
 
-START_TEST(links_carry_what_their_headers_leave)
+TEST(links_carry_what_their_headers_leave)
 {
     ipu_system c2 = system_of("C2"), m2000 = system_of("M2000");
     double bytes = 100e6;
@@ -239,7 +200,6 @@ START_TEST(links_carry_what_their_headers_leave)
     MUST_FAIL(ipu_model_link(&c2, 0, 0, 4, 1, &c), IPU_ERR_ARGUMENT,
               "no link from IPU 0 to 0 of C2");
 }
-END_TEST
 
 static int64_t link_cycles(const ipu_system *system, int64_t bytes,
                            int32_t loaded)
@@ -250,7 +210,7 @@ static int64_t link_cycles(const ipu_system *system, int64_t bytes,
 
 /* Jia et al. found the mean message between chips 4.0 to 7.7 times as slow
  * under load; of which size is not in what we have of their report. */
-START_TEST(a_loaded_link_makes_a_message_wait)
+TEST(a_loaded_link_makes_a_message_wait)
 {
     ipu_system c2 = system_of("C2");
 
@@ -264,12 +224,11 @@ START_TEST(a_loaded_link_makes_a_message_wait)
         ck_assert_int_gt(last, mean);
     }
 }
-END_TEST
 
 /* A packet carries 128 bytes; 85 % of a stream of full ones is data. So each
  * byte beyond full packets costs a header of 22.6 bytes more. 1216 tiles share
  * three links of 32 GB/s, 20 bytes a cycle. */
-START_TEST(packets_have_headers)
+TEST(packets_have_headers)
 {
     const double header = 128 / 0.85 - 128, each = 1216 / 3.0 / 20;
     ipu_system c2 = system_of("C2");
@@ -285,11 +244,10 @@ START_TEST(packets_have_headers)
     last = link_cycles(&c2, 1024, IPU_LINK_IDLE);
     ck_assert_int_eq(link_cycles(&c2, 1025, IPU_LINK_IDLE) - last, 6);
 }
-END_TEST
 
 /* Messages of a few bytes wait for turns, which cost the way over the chip
  * whatever they carry; large ones for bytes. */
-START_TEST(small_messages_wait_for_turns)
+TEST(small_messages_wait_for_turns)
 {
     ipu_system c2 = system_of("C2");
     int64_t small = link_cycles(&c2, 8, IPU_LINK_LOADED);
@@ -298,11 +256,10 @@ START_TEST(small_messages_wait_for_turns)
     ck_assert_int_lt(link_cycles(&c2, 32, IPU_LINK_LOADED), small * 3 / 2);
     ck_assert_int_gt(link_cycles(&c2, 32768, IPU_LINK_LOADED), large * 7 / 2);
 }
-END_TEST
 
 /* A reduced tensor lies on as many tiles as it has words for: a few tiles send
  * a few numbers, not all. */
-START_TEST(few_numbers_do_not_load_a_link)
+TEST(few_numbers_do_not_load_a_link)
 {
     ipu_sharding_cost few = {.size = sizeof few}, many = few;
     ipu_system m2000 = system_of("M2000");
@@ -315,10 +272,9 @@ START_TEST(few_numbers_do_not_load_a_link)
                                &many));
     ck_assert_int_ge(many.scatter_cycles, loaded);
 }
-END_TEST
 
 /* The cycles are ceil(15 ns x clock x hops x 2), with hops = 1 + ipus / 4. */
-START_TEST(chips_meet_over_half_of_the_ladder)
+TEST(chips_meet_over_half_of_the_ladder)
 {
     const struct {
         const char *name;
@@ -336,9 +292,8 @@ START_TEST(chips_meet_over_half_of_the_ladder)
                   "a ladder has an even number");
     }
 }
-END_TEST
 
-START_TEST(streams_take_bytes_over_bandwidth)
+TEST(streams_take_bytes_over_bandwidth)
 {
     ipu_system m2000 = system_of("M2000"), c2 = system_of("C2");
     double bytes = 128.0 * (1 << 20);
@@ -354,22 +309,5 @@ START_TEST(streams_take_bytes_over_bandwidth)
               "C2 has no streaming memory");
     MUST_FAIL(ipu_model_host(&c2, -1, &c), IPU_ERR_ARGUMENT, "-1 bytes");
 }
-END_TEST
 
-static TCase *tcase_off_chip(void)
-{
-    TCase *tcase = tcase_create("off chip");
-
-    tcase_add_checked_fixture(tcase, set_up, NULL);
-    tcase_add_test(tcase, links_carry_what_their_headers_leave);
-    tcase_add_test(tcase, a_loaded_link_makes_a_message_wait);
-    tcase_add_test(tcase, packets_have_headers);
-    tcase_add_test(tcase, small_messages_wait_for_turns);
-    tcase_add_test(tcase, few_numbers_do_not_load_a_link);
-    tcase_add_test(tcase, chips_meet_over_half_of_the_ladder);
-    tcase_add_test(tcase, streams_take_bytes_over_bandwidth);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_target_exchange", tcase_memory, tcase_exchange,
-              tcase_off_chip)
+TEST_MAIN("device_target_exchange", .set_up = set_up)

@@ -3,7 +3,7 @@
  * Memory of compiled programs on a chip: of tiles and steps, and what the
  * compiler says of a program that does not fit.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 
@@ -12,7 +12,7 @@
 /* ------------------------------------------------------------------- memory */
 
 /* Tiles, steps and the program report the same sums. */
-START_TEST(tiles_add_up)
+TEST(tiles_add_up)
 {
     ipu_memory_info info;
     int64_t always = 0, most = 0, steps_most = 0;
@@ -40,10 +40,9 @@ START_TEST(tiles_add_up)
     ck_assert_int_eq(info.fullest_step,
                      0); /* step 0 has both inputs and its own memory */
 }
-END_TEST
 
 /* The code of a kind of op is there once, its exchanges each time. */
-START_TEST(code_is_shared_by_steps_of_a_kind)
+TEST(code_is_shared_by_steps_of_a_kind)
 {
     ipu_tensor x = device_floats(&d, "x", 1, SHAPE(64));
     int64_t one, two, three;
@@ -58,17 +57,6 @@ START_TEST(code_is_shared_by_steps_of_a_kind)
     three = compiled().code_bytes_per_tile;
     ck_assert_int_eq(three - two, two - one);
     ck_assert_int_lt(two, 2 * one);
-}
-END_TEST
-
-static TCase *tcase_memory(void)
-{
-    TCase *tcase = tcase_create("memory");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, tiles_add_up);
-    tcase_add_test(tcase, code_is_shared_by_steps_of_a_kind);
-    return tcase;
 }
 
 /* ------------------------------------------------------------ what does not
@@ -103,7 +91,7 @@ static void text_has(const char *words)
                   words, ipu_last_error());
 }
 
-START_TEST(a_network_that_does_not_fit_is_explained)
+TEST(a_network_that_does_not_fit_is_explained)
 {
     ipu_executable *executable = NULL;
     const char *at;
@@ -134,11 +122,10 @@ START_TEST(a_network_that_does_not_fit_is_explained)
              "uses; ");
     text_has(" ms");
 }
-END_TEST
 
 /* The memory that accumulation is predicted to need is about that of a smaller
  * batch: that it fits, is true. */
-START_TEST(a_remedy_does_what_is_said_of_it)
+TEST(a_remedy_does_what_is_said_of_it)
 {
     ipu_executable *executable = NULL;
     const char *at;
@@ -157,9 +144,8 @@ START_TEST(a_remedy_does_what_is_said_of_it)
     large_network(4096 / parts);
     MUST(ipu_compile(d.graph, &target, &d.executable));
 }
-END_TEST
 
-START_TEST(what_does_not_fit_is_compiled_on_request)
+TEST(what_does_not_fit_is_compiled_on_request)
 {
     const ipu_compile_options options = {
         .size = sizeof options, .target = &target, .allow_out_of_memory = 1};
@@ -179,10 +165,9 @@ START_TEST(what_does_not_fit_is_compiled_on_request)
     MUST(ipu_engine_run(d.engine));
     ck_assert_float_eq(y[7], fmaxf(x[7], 0));
 }
-END_TEST
 
 /* A product is planned for more memory then; 0 cannot be doubled. */
-START_TEST(a_tile_may_have_a_byte)
+TEST(a_tile_may_have_a_byte)
 {
     const ipu_compile_options options = {
         .size = sizeof options, .target = &target, .allow_out_of_memory = 1};
@@ -193,9 +178,8 @@ START_TEST(a_tile_may_have_a_byte)
               "does not fit");
     MUST(ipu_compile_with(d.graph, &options, &d.executable));
 }
-END_TEST
 
-START_TEST(a_program_without_steps_may_not_fit_either)
+TEST(a_program_without_steps_may_not_fit_either)
 {
     target.tiles = 1;
     target.bytes_per_tile = 100;
@@ -203,9 +187,8 @@ START_TEST(a_program_without_steps_may_not_fit_either)
     MUST_FAIL(ipu_compile(d.graph, &target, &d.executable), IPU_ERR_FULL,
               "tile 0 would hold 256 bytes, 156 more than it has");
 }
-END_TEST
 
-START_TEST(arguments_are_checked)
+TEST(arguments_are_checked)
 {
     ipu_step_info step_info = {.size = sizeof step_info};
     ipu_tile_info tile_info = {.size = sizeof tile_info};
@@ -231,20 +214,5 @@ START_TEST(arguments_are_checked)
     MUST_FAIL(ipu_executable_cycles(d.executable, &run), IPU_ERR_ARGUMENT,
               "size is 0");
 }
-END_TEST
 
-static TCase *tcase_fit(void)
-{
-    TCase *tcase = tcase_create("fit");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, a_network_that_does_not_fit_is_explained);
-    tcase_add_test(tcase, a_remedy_does_what_is_said_of_it);
-    tcase_add_test(tcase, what_does_not_fit_is_compiled_on_request);
-    tcase_add_test(tcase, a_tile_may_have_a_byte);
-    tcase_add_test(tcase, a_program_without_steps_may_not_fit_either);
-    tcase_add_test(tcase, arguments_are_checked);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_target_memory", tcase_memory, tcase_fit)
+TEST_MAIN("device_target_memory", .set_up = set_up, .tear_down = tear_down)

@@ -4,13 +4,13 @@
  * figures, change with sizes and loads as they must, and are refused for
  * impossible work. device_target_exchange.c is about moving data.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include "target_model.h"
 
 /* Graphcore's tutorial of matrix times vector, cycle for cycle: it knows no
  * sync. */
-START_TEST(a_matrix_times_a_vector_exactly)
+TEST(a_matrix_times_a_vector_exactly)
 {
     ipu_target mk2 = chip("mk2");
     int64_t split = 0;
@@ -28,7 +28,6 @@ START_TEST(a_matrix_times_a_vector_exactly)
     ck_assert_int_eq(split, 1);
     ck_assert_int_eq(c.compute, 12 * 505 + 12 * 6);
 }
-END_TEST
 
 static double product_flops(const ipu_target *target, int64_t n,
                             int32_t element_bytes)
@@ -47,7 +46,7 @@ static double product_flops(const ipu_target *target, int64_t n,
     return c.flops / ipu_model_seconds(target, c.total);
 }
 
-START_TEST(products_come_near_the_peak_as_they_grow)
+LOOP_TEST(products_come_near_the_peak_as_they_grow, 0, 2)
 {
     ipu_target target = chip(_i ? "mk2" : "mk1");
     ipu_target_peaks peaks = {.size = sizeof peaks};
@@ -63,11 +62,10 @@ START_TEST(products_come_near_the_peak_as_they_grow)
     ck_assert(last > peaks.flops_float32 / 2);
     ck_assert(product_flops(&target, 2048, 2) > 2 * last);
 }
-END_TEST
 
 /* Sums of two bytes instead of four: half of what parts of k exchange, and
  * nothing to round at the end. Products of float32 are as they were. */
-START_TEST(sums_may_be_halves)
+TEST(sums_may_be_halves)
 {
     ipu_product product = {.size = sizeof product,
                            .element_bytes = 2,
@@ -93,7 +91,6 @@ START_TEST(sums_may_be_halves)
     MUST(ipu_model_product(&half, &product, &plan, &c));
     ck_assert_int_eq(c.total, total);
 }
-END_TEST
 
 /* 256 channels in groups of so many, 3 x 3, over 4 images of 14 x 14 pixels; or
  * the derivative of the kernel. */
@@ -114,7 +111,7 @@ static ipu_product grouped(int64_t channels, int32_t element_bytes,
 
 /* Groups of few channels go into the unit together, beside zeros: one channel
  * each never takes longer than several do. */
-START_TEST(groups_of_few_channels_share_passes)
+LOOP_TEST(groups_of_few_channels_share_passes, 0, 8)
 {
     ipu_target target = chip(_i & 1 ? "mk2" : "mk1");
     int32_t element_bytes = _i & 2 ? 2 : 4, of_kernel = _i & 4 ? 1 : 0;
@@ -129,9 +126,8 @@ START_TEST(groups_of_few_channels_share_passes)
         last = c.total;
     }
 }
-END_TEST
 
-START_TEST(groups_by_themselves_leave_the_unit_idle)
+TEST(groups_by_themselves_leave_the_unit_idle)
 {
     ipu_product product = grouped(1, 2, 1);
     ipu_target mk2 = chip("mk2");
@@ -143,7 +139,6 @@ START_TEST(groups_by_themselves_leave_the_unit_idle)
     MUST(ipu_model_product(&mk2, &product, NULL, &c));
     ck_assert_int_gt(c.compute, 3 * together / 2);
 }
-END_TEST
 
 static int64_t ceil_div(int64_t a, int64_t b)
 {
@@ -152,7 +147,7 @@ static int64_t ceil_div(int64_t a, int64_t b)
 
 /* A product that does not fit is computed in slices of its sum; on a Mk1, of
  * its output, each of which fetches all rows again. */
-START_TEST(products_without_room_come_in_slices)
+TEST(products_without_room_come_in_slices)
 {
     const ipu_product product = {.size = sizeof product,
                                  .element_bytes = 2,
@@ -182,9 +177,8 @@ START_TEST(products_without_room_come_in_slices)
     fetched = plan.output_slices * (2 * k * (rows + n) + 4 * sums);
     WITHIN(c.exchange_bytes, (double)fetched);
 }
-END_TEST
 
-START_TEST(a_product_with_room_is_not_sliced)
+TEST(a_product_with_room_is_not_sliced)
 {
     ipu_target mk1 = chip("mk1");
     double flops = product_flops(&mk1, 512, 2);
@@ -192,11 +186,10 @@ START_TEST(a_product_with_room_is_not_sliced)
     mk1.output_slices = 0;
     ck_assert_double_eq(product_flops(&mk1, 512, 2), flops);
 }
-END_TEST
 
 /* Jia et al. measured 18.9 and 58.9 TFLOPS as the best of square matrices on a
  * Mk1, as remembered; of which sizes is not known. */
-START_TEST(the_best_products_of_a_mk1)
+TEST(the_best_products_of_a_mk1)
 {
     static const double published[] = {[2] = 58.9e12, [4] = 18.9e12};
     ipu_target mk1 = chip("mk1");
@@ -212,9 +205,8 @@ START_TEST(the_best_products_of_a_mk1)
         WITHIN(best, published[bytes]);
     }
 }
-END_TEST
 
-START_TEST(a_product_that_does_not_fit_says_so)
+TEST(a_product_that_does_not_fit_says_so)
 {
     ipu_target mk1 = chip("mk1");
     ipu_product product = {.size = sizeof product,
@@ -246,11 +238,10 @@ START_TEST(a_product_that_does_not_fit_says_so)
     MUST(ipu_model_product(&mk1, &product, NULL, &c));
     ck_assert_int_eq(c.total, 0);
 }
-END_TEST
 
 /* A convolution has as many multiplications, but its inputs are fetched once
  * for nine. */
-START_TEST(a_convolution_fetches_less_than_a_product)
+TEST(a_convolution_fetches_less_than_a_product)
 {
     ipu_target mk2 = chip("mk2");
     ipu_product product = {.size = sizeof product,
@@ -268,11 +259,10 @@ START_TEST(a_convolution_fetches_less_than_a_product)
     MUST(ipu_model_product(&mk2, &product, NULL, &c));
     ck_assert_int_lt(c.exchange_bytes, bytes);
 }
-END_TEST
 
 /* The derivative of its kernel fetches less, too; with few channels, patches
  * are cheaper than a pass for each position. */
-START_TEST(derivatives_of_kernels_fetch_less_than_products)
+TEST(derivatives_of_kernels_fetch_less_than_products)
 {
     ipu_target mk2 = chip("mk2");
     ipu_product patches = {.size = sizeof patches,
@@ -300,9 +290,8 @@ START_TEST(derivatives_of_kernels_fetch_less_than_products)
     MUST(ipu_model_product(&mk2, &kernel, NULL, &c));
     ck_assert_int_le(c.total, total);
 }
-END_TEST
 
-START_TEST(a_batch_is_spread_over_the_tiles)
+TEST(a_batch_is_spread_over_the_tiles)
 {
     ipu_target mk2 = chip("mk2");
     ipu_product product = {.size = sizeof product,
@@ -319,9 +308,8 @@ START_TEST(a_batch_is_spread_over_the_tiles)
     MUST(ipu_model_product(&mk2, &product, NULL, &c));
     ck_assert_int_eq(c.total, 3 * once);
 }
-END_TEST
 
-START_TEST(sums_go_through_stages)
+TEST(sums_go_through_stages)
 {
     ipu_target mk2 = chip("mk2");
 
@@ -334,9 +322,8 @@ START_TEST(sums_go_through_stages)
     MUST_FAIL(ipu_model_reduce(&mk2, 4, 5, 4, &c), IPU_ERR_ARGUMENT,
               "4 elements to 5 sums");
 }
-END_TEST
 
-START_TEST(elements_are_spread_and_added_two_at_a_time)
+TEST(elements_are_spread_and_added_two_at_a_time)
 {
     ipu_target mk2 = chip("mk2");
     int64_t half;
@@ -353,11 +340,10 @@ START_TEST(elements_are_spread_and_added_two_at_a_time)
     MUST_FAIL(ipu_model_elementwise(&mk2, 1, 3, 2, 1, &c), IPU_ERR_ARGUMENT,
               "elementwise: elements of 3 bytes; 2 or 4");
 }
-END_TEST
 
 /* A published implementation of the heat equation in C++, seven points in
  * three dimensions, reaches 0.87 to 1.03 TFLOPS on a Mk2. */
-START_TEST(a_compiled_stencil)
+TEST(a_compiled_stencil)
 {
     ipu_target mk2 = chip("mk2");
     double compiled, tuned;
@@ -373,9 +359,8 @@ START_TEST(a_compiled_stencil)
     MUST_FAIL(ipu_model_stencil(&mk2, 4, 10, 7, 0, &c), IPU_ERR_ARGUMENT,
               "10^4 cells");
 }
-END_TEST
 
-START_TEST(arguments_are_checked)
+TEST(arguments_are_checked)
 {
     ipu_target mk2 = chip("mk2"), none = {.size = sizeof none};
     ipu_loop loop = {.size = sizeof loop, .iterations = -1};
@@ -402,30 +387,5 @@ START_TEST(arguments_are_checked)
     MUST_FAIL(ipu_model_exchange(&mk2, 0, 4, &c), IPU_ERR_ARGUMENT,
               "size is 1");
 }
-END_TEST
 
-static TCase *tcase_on_chip(void)
-{
-    TCase *tcase = tcase_create("on chip");
-
-    tcase_add_checked_fixture(tcase, set_up, NULL);
-    tcase_add_test(tcase, a_matrix_times_a_vector_exactly);
-    tcase_add_test(tcase, sums_may_be_halves);
-    tcase_add_loop_test(tcase, groups_of_few_channels_share_passes, 0, 8);
-    tcase_add_test(tcase, groups_by_themselves_leave_the_unit_idle);
-    tcase_add_loop_test(tcase, products_come_near_the_peak_as_they_grow, 0, 2);
-    tcase_add_test(tcase, products_without_room_come_in_slices);
-    tcase_add_test(tcase, a_product_with_room_is_not_sliced);
-    tcase_add_test(tcase, the_best_products_of_a_mk1);
-    tcase_add_test(tcase, a_product_that_does_not_fit_says_so);
-    tcase_add_test(tcase, a_convolution_fetches_less_than_a_product);
-    tcase_add_test(tcase, derivatives_of_kernels_fetch_less_than_products);
-    tcase_add_test(tcase, a_batch_is_spread_over_the_tiles);
-    tcase_add_test(tcase, sums_go_through_stages);
-    tcase_add_test(tcase, elements_are_spread_and_added_two_at_a_time);
-    tcase_add_test(tcase, a_compiled_stencil);
-    tcase_add_test(tcase, arguments_are_checked);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_target_model", tcase_on_chip)
+TEST_MAIN("device_target_model", .set_up = set_up)

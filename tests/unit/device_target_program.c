@@ -2,13 +2,13 @@
 /*
  * Cycles of compiled programs on a chip: of steps, tiles and runs.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 
 #include "target_program.h"
 
-START_TEST(a_step_takes_what_the_model_says)
+TEST(a_step_takes_what_the_model_says)
 {
     ipu_cycles product = {.size = sizeof product}, relu = product;
 
@@ -45,9 +45,8 @@ START_TEST(a_step_takes_what_the_model_says)
     ck_assert_ptr_nonnull(strstr(device_step(&d, 0).estimate, "another plan"));
     ck_assert_ptr_null(device_step(&d, 1).estimate);
 }
-END_TEST
 
-START_TEST(a_run_is_its_steps_and_its_streams)
+TEST(a_run_is_its_steps_and_its_streams)
 {
     ipu_program_cycles run;
     int64_t device;
@@ -61,9 +60,8 @@ START_TEST(a_run_is_its_steps_and_its_streams)
     ck_assert_double_eq_tol(run.seconds, (double)run.total / target.clock_hz,
                             1e-12);
 }
-END_TEST
 
-START_TEST(io_tiles_serve_streams_beside_the_rest)
+TEST(io_tiles_serve_streams_beside_the_rest)
 {
     ipu_program_cycles run;
 
@@ -74,9 +72,8 @@ START_TEST(io_tiles_serve_streams_beside_the_rest)
     ck_assert_int_gt(run.host, run.compute + run.exchange + run.sync);
     ck_assert_int_eq(run.total, run.host);
 }
-END_TEST
 
-START_TEST(a_host_call_is_a_stream)
+TEST(a_host_call_is_a_stream)
 {
     ipu_tensor x = device_floats(&d, "x", 1, SHAPE(1000));
     int64_t before;
@@ -90,9 +87,8 @@ START_TEST(a_host_call_is_a_stream)
     ck_assert_int_gt(before, device_step(&d, 1).total_cycles);
     ck_assert_int_eq(device_cycles(&d).exchange, 0);
 }
-END_TEST
 
-START_TEST(an_alias_takes_nothing)
+TEST(an_alias_takes_nothing)
 {
     ipu_tensor x = device_floats(&d, "x", 1, SHAPE(64));
 
@@ -100,10 +96,9 @@ START_TEST(an_alias_takes_nothing)
     compiled();
     ck_assert_int_eq(device_step(&d, 0).total_cycles, 0);
 }
-END_TEST
 
 /* A convolution and its two derivatives multiply as often. */
-START_TEST(derivatives_of_a_convolution_take_as_many_products)
+LOOP_TEST(derivatives_of_a_convolution_take_as_many_products, 0, 2)
 {
     const int32_t groups = _i ? 4 : 1;
     const ipu_conv_options options = {
@@ -128,12 +123,11 @@ START_TEST(derivatives_of_a_convolution_take_as_many_products)
     ck_assert_int_eq(products, 3);
     ck_assert_double_eq(found, 3 * flops);
 }
-END_TEST
 
 /* A row of x lies on each tile. Half of each stays where it is; rows of the
  * second half of the tiles, a half of one each, come from there; transposed,
  * all of what a tile has comes from others, but for one element at most. */
-START_TEST(what_moves_is_followed)
+LOOP_TEST(what_moves_is_followed, 0, 3)
 {
     ipu_tensor x = device_floats(&d, "x", 2, SHAPE(1472, 8));
     ipu_tensor y;
@@ -151,9 +145,8 @@ START_TEST(what_moves_is_followed)
     ck_assert_ptr_null(device_step(&d, 0).estimate);
     ck_assert_double_eq(device_step(&d, 0).flops, 0);
 }
-END_TEST
 
-START_TEST(a_batch_of_products_counts_each)
+TEST(a_batch_of_products_counts_each)
 {
     ipu_tensor a = device_floats(&d, "a", 3, SHAPE(5, 16, 32));
     ipu_tensor b = device_floats(&d, "b", 3, SHAPE(5, 32, 8));
@@ -162,10 +155,9 @@ START_TEST(a_batch_of_products_counts_each)
     compiled();
     ck_assert_double_eq(device_step(&d, 0).flops, 2.0 * 5 * 16 * 32 * 8);
 }
-END_TEST
 
 /* A tensor on one tile leaves it through 4 bytes a cycle, whoever takes it. */
-START_TEST(operands_come_from_where_they_lie)
+TEST(operands_come_from_where_they_lie)
 {
     ipu_tensor x = device_floats(&d, "x", 2, SHAPE(512, 64));
     ipu_tensor w = device_floats(&d, "w", 2, SHAPE(64, 512));
@@ -184,7 +176,6 @@ START_TEST(operands_come_from_where_they_lie)
     compiled();
     ck_assert_int_ge(device_step(&d, 0).exchange_cycles, 512 * 64);
 }
-END_TEST
 
 static ipu_step_info sum_of(int32_t axis, int32_t tiles)
 {
@@ -203,7 +194,7 @@ static ipu_step_info sum_of(int32_t axis, int32_t tiles)
 
 /* A row lies on one tile, or on two if it begins within one; a column on all
  * tiles that there are rows on; all of it on one, if it has been put there. */
-START_TEST(sums_are_made_where_elements_lie)
+TEST(sums_are_made_where_elements_lie)
 {
     ck_assert_int_eq(sum_of(1, 0).exchange_bytes, 0);
     ck_assert_int_eq(sum_of(1, 1000).exchange_bytes, 2 * 4);
@@ -212,7 +203,6 @@ START_TEST(sums_are_made_where_elements_lie)
     ck_assert_int_gt(sum_of(0, 1).compute_cycles,
                      20 * sum_of(0, 0).compute_cycles);
 }
-END_TEST
 
 /* Instructions of one pair of elements, by the difference to many. */
 static double slots_of(ipu_tensor (*op)(ipu_graph *, ipu_tensor),
@@ -232,7 +222,7 @@ static double slots_of(ipu_tensor (*op)(ipu_graph *, ipu_tensor),
     return slots;
 }
 
-START_TEST(functions_take_their_instructions)
+TEST(functions_take_their_instructions)
 {
     double relu = slots_of((ipu_relu), IPU_FLOAT32);
     double exp = slots_of((ipu_exp), IPU_FLOAT32);
@@ -252,7 +242,6 @@ START_TEST(functions_take_their_instructions)
     ck_assert_double_eq_tol(slots_of((ipu_relu), IPU_FLOAT16), (1 + 4) / 2.0,
                             0.5);
 }
-END_TEST
 
 static ipu_tensor made(int i, ipu_tensor x)
 {
@@ -274,7 +263,7 @@ static ipu_tensor made(int i, ipu_tensor x)
 }
 
 /* An estimate is marked as one, with the reason; in the report, too. */
-START_TEST(estimates_say_why)
+LOOP_TEST(estimates_say_why, 0, 9)
 {
     static const char *const reasons[] = {NULL,
                                           NULL,
@@ -301,10 +290,9 @@ START_TEST(estimates_say_why)
             strstr(device_step(&d, last).estimate, reasons[_i]));
     ck_assert_int_eq(all.estimates > 0, reasons[_i] != NULL);
 }
-END_TEST
 
 /* A softmax is computed where its output lies. */
-START_TEST(rows_that_lie_elsewhere_are_received)
+LOOP_TEST(rows_that_lie_elsewhere_are_received, 0, 2)
 {
     ipu_tensor x = device_floats(&d, "x", 2, SHAPE(1472, 8));
     ipu_tensor y = ipu_softmax(d.graph, x);
@@ -315,7 +303,6 @@ START_TEST(rows_that_lie_elsewhere_are_received)
     compiled();
     ck_assert_int_eq(device_step(&d, 0).exchange_bytes, _i ? 64 : 0);
 }
-END_TEST
 
 /* Graphcore's library makes a softmax of loops over all elements: the largest,
  * 1 slot of a vector, less it, 2, exp, 6 and 4 around it (halves: 4 and 4),
@@ -323,7 +310,7 @@ END_TEST
  * (50 cycles), which take 20 slots to begin and end. A tile has 120 vectors
  * here.
  */
-START_TEST(a_softmax_goes_over_its_rows_five_times)
+LOOP_TEST(a_softmax_goes_over_its_rows_five_times, 0, 2)
 {
     static const struct {
         ipu_dtype dtype;
@@ -339,12 +326,11 @@ START_TEST(a_softmax_goes_over_its_rows_five_times)
                      5 * (50 + 6 * 20) + 120 * kinds[_i].slots);
     ck_assert_int_eq(device_step(&d, 0).exchange_bytes, 0);
 }
-END_TEST
 
 /* A norm has several loops by row: of statistics, two sums (halves: 2 slots
  * each) and the inverse of few deviations; of the normalised values, mean,
  * inverse, scale and offset. */
-START_TEST(a_norm_is_many_loops)
+TEST(a_norm_is_many_loops)
 {
     const int64_t n = 1472, columns = 480; /* 120 vectors a tile */
     ipu_tensor x = ipu_input(d.graph, "x", IPU_FLOAT16, 2, SHAPE(n, columns));
@@ -361,11 +347,10 @@ START_TEST(a_norm_is_many_loops)
     ck_assert_int_eq(device_step(&d, 1).compute_cycles,
                      4 * (50 + 6 * 20) + 120 * 4 * 2);
 }
-END_TEST
 
 /* The library adds two tensors by hand, three slots for a vector; what it has
  * no loop for is compiled: two loads, a store, two to count, and arithmetic. */
-START_TEST(a_fused_step_is_compiled)
+TEST(a_fused_step_is_compiled)
 {
     const int64_t count = 1472 * 1200; /* 600 vectors a tile */
     ipu_tensor x = device_floats(&d, "x", 1, &count);
@@ -385,10 +370,9 @@ START_TEST(a_fused_step_is_compiled)
     ck_assert_int_eq(device_step(&d, 0).compute_cycles,
                      50 + 6 * 20 + 600 * (2 + 1 + 2 + 2));
 }
-END_TEST
 
 /* Few rows lie on many tiles each, which tell each other their sums. */
-START_TEST(rows_over_several_tiles_are_summed_up)
+TEST(rows_over_several_tiles_are_summed_up)
 {
     ipu_tensor few = device_floats(&d, "few", 2, SHAPE(4, 14720));
     ipu_tensor many = device_floats(&d, "many", 2, SHAPE(14720, 4));
@@ -401,10 +385,9 @@ START_TEST(rows_over_several_tiles_are_summed_up)
     ck_assert_int_gt(device_step(&d, 0).total_cycles,
                      device_step(&d, 1).total_cycles);
 }
-END_TEST
 
 /* A row that is looked up costs itself, whatever the table has. */
-START_TEST(looking_up_does_not_read_the_table)
+TEST(looking_up_does_not_read_the_table)
 {
     int64_t taken[2];
 
@@ -424,9 +407,8 @@ START_TEST(looking_up_does_not_read_the_table)
     }
     ck_assert_int_eq(taken[0], taken[1]);
 }
-END_TEST
 
-START_TEST(tiles_without_work_wait)
+TEST(tiles_without_work_wait)
 {
     ipu_cycles busy = {.size = sizeof busy}, idle = busy;
     ipu_tensor x = device_floats(&d, "x", 1, SHAPE(8));
@@ -441,12 +423,11 @@ START_TEST(tiles_without_work_wait)
     ck_assert_int_eq(idle.sync - busy.sync, busy.compute);
     ck_assert_int_eq(idle.total, busy.total);
 }
-END_TEST
 
 /* The mean tile's wait for the busiest is reported besides its compute: for a
  * relu of one vector (2 floats) on each of half the tiles; then of two on half
  * of them and one on the others, which all start their contexts. */
-START_TEST(waiting_for_the_busiest_is_told)
+TEST(waiting_for_the_busiest_is_told)
 {
     const int64_t start = 50 + 6 * 20, turn = 6 * 5;
     const int64_t half = 1472, more = 1472 * 6 * 2 * 3 / 2;
@@ -463,10 +444,9 @@ START_TEST(waiting_for_the_busiest_is_told)
     ck_assert_int_eq(device_step(&d, 1).waiting_cycles, 0);
     ck_assert_int_eq(device_cycles(&d).waiting, (start + turn) / 2);
 }
-END_TEST
 
 /* A product of few rows and columns leaves tiles without a block. */
-START_TEST(products_that_are_uneven_wait)
+TEST(products_that_are_uneven_wait)
 {
     ipu_tensor x = device_floats(&d, "x", 2, SHAPE(3, 8));
     ipu_tensor even = device_floats(&d, "even", 2, SHAPE(1472, 64));
@@ -485,9 +465,8 @@ START_TEST(products_that_are_uneven_wait)
     ck_assert_int_lt(device_step(&d, 1).waiting_cycles,
                      device_step(&d, 1).compute_cycles / 10);
 }
-END_TEST
 
-START_TEST(a_faster_chip_is_faster)
+TEST(a_faster_chip_is_faster)
 {
     double mk2;
 
@@ -499,37 +478,5 @@ START_TEST(a_faster_chip_is_faster)
     compiled();
     ck_assert(device_cycles(&d).seconds < mk2);
 }
-END_TEST
 
-static TCase *tcase_cycles(void)
-{
-    TCase *tcase = tcase_create("cycles");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, a_step_takes_what_the_model_says);
-    tcase_add_test(tcase, a_run_is_its_steps_and_its_streams);
-    tcase_add_test(tcase, io_tiles_serve_streams_beside_the_rest);
-    tcase_add_test(tcase, a_host_call_is_a_stream);
-    tcase_add_test(tcase, an_alias_takes_nothing);
-    tcase_add_loop_test(
-        tcase, derivatives_of_a_convolution_take_as_many_products, 0, 2);
-    tcase_add_loop_test(tcase, what_moves_is_followed, 0, 3);
-    tcase_add_test(tcase, a_batch_of_products_counts_each);
-    tcase_add_test(tcase, operands_come_from_where_they_lie);
-    tcase_add_test(tcase, sums_are_made_where_elements_lie);
-    tcase_add_test(tcase, functions_take_their_instructions);
-    tcase_add_loop_test(tcase, estimates_say_why, 0, 9);
-    tcase_add_loop_test(tcase, rows_that_lie_elsewhere_are_received, 0, 2);
-    tcase_add_loop_test(tcase, a_softmax_goes_over_its_rows_five_times, 0, 2);
-    tcase_add_test(tcase, a_norm_is_many_loops);
-    tcase_add_test(tcase, a_fused_step_is_compiled);
-    tcase_add_test(tcase, rows_over_several_tiles_are_summed_up);
-    tcase_add_test(tcase, looking_up_does_not_read_the_table);
-    tcase_add_test(tcase, tiles_without_work_wait);
-    tcase_add_test(tcase, waiting_for_the_busiest_is_told);
-    tcase_add_test(tcase, products_that_are_uneven_wait);
-    tcase_add_test(tcase, a_faster_chip_is_faster);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_target_program", tcase_cycles)
+TEST_MAIN("device_target_program", .set_up = set_up, .tear_down = tear_down)

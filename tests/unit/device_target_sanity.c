@@ -4,7 +4,7 @@
  * than the peak, more bytes than the wires carry, less time for more work.
  * Parts add up to wholes, of programs too.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 
@@ -92,7 +92,7 @@ static void is_slower(int64_t more, int64_t less)
                       (long long)more, (long long)less);
 }
 
-START_TEST(products_stay_within_the_peak_and_grow)
+LOOP_TEST(products_stay_within_the_peak_and_grow, 0, 2 * NCHIPS)
 {
     ipu_target target = chip(_i);
     int32_t bytes = _i < NCHIPS ? 2 : 4;
@@ -117,9 +117,8 @@ START_TEST(products_stay_within_the_peak_and_grow)
                 is_slower(product(&target, p), one);
             }
 }
-END_TEST
 
-START_TEST(batches_and_kernels_stay_within_the_peak)
+LOOP_TEST(batches_and_kernels_stay_within_the_peak, 0, 2 * NCHIPS)
 {
     ipu_target target = chip(_i);
     static const int64_t batches[] = {1, 7, 96, 2000};
@@ -149,10 +148,9 @@ START_TEST(batches_and_kernels_stay_within_the_peak)
                 is_slower(product(&target, p), one);
             }
 }
-END_TEST
 
 /* Nothing takes no time; one multiplication takes a vertex. */
-START_TEST(nothing_and_one)
+LOOP_TEST(nothing_and_one, 0, NCHIPS)
 {
     ipu_target target = chip(_i);
     ipu_product p = {.element_bytes = 4, .batch = 1, .m = 1, .k = 1, .n = 1};
@@ -174,11 +172,10 @@ START_TEST(nothing_and_one)
     MUST(ipu_model_stencil(&target, 1, 1, 3, 1, &c));
     ck_assert(c.total > 0 && c.exchange_bytes == 0);
 }
-END_TEST
 
 /* ------------------------------------------------------------- on all tiles */
 
-START_TEST(elements_and_sums_stay_within_vectors)
+LOOP_TEST(elements_and_sums_stay_within_vectors, 0, 2 * NCHIPS)
 {
     ipu_target target = chip(_i);
     int32_t bytes = _i < NCHIPS ? 2 : 4;
@@ -203,9 +200,8 @@ START_TEST(elements_and_sums_stay_within_vectors)
         }
     }
 }
-END_TEST
 
-START_TEST(memory_gives_no_more_than_it_has)
+LOOP_TEST(memory_gives_no_more_than_it_has, 0, NCHIPS)
 {
     ipu_target target = chip(_i);
 
@@ -230,9 +226,8 @@ START_TEST(memory_gives_no_more_than_it_has)
                                     cycles * target.store_bytes);
             }
 }
-END_TEST
 
-START_TEST(wires_carry_no_more_than_they_can)
+LOOP_TEST(wires_carry_no_more_than_they_can, 0, NCHIPS)
 {
     ipu_target target = chip(_i);
 
@@ -248,9 +243,8 @@ START_TEST(wires_carry_no_more_than_they_can)
         }
     }
 }
-END_TEST
 
-START_TEST(nothing_leaves_a_chip_faster_than_its_links)
+LOOP_TEST(nothing_leaves_a_chip_faster_than_its_links, 0, 3)
 {
     static const char *const names[] = {"C2", "M2000", "Bow-Pod16"};
     ipu_system system = {.size = sizeof system};
@@ -268,27 +262,6 @@ START_TEST(nothing_leaves_a_chip_faster_than_its_links)
                 ck_assert_double_le(
                     moved, width * ipu_model_seconds(&system.ipu, c.total));
             }
-}
-END_TEST
-
-static TCase *tcase_model(void)
-{
-    TCase *tcase = tcase_create("model");
-
-    tcase_set_timeout(tcase, 120);
-    tcase_add_checked_fixture(tcase, set_up, NULL);
-    tcase_add_loop_test(tcase, products_stay_within_the_peak_and_grow, 0,
-                        2 * NCHIPS);
-    tcase_add_loop_test(tcase, batches_and_kernels_stay_within_the_peak, 0,
-                        2 * NCHIPS);
-    tcase_add_loop_test(tcase, nothing_and_one, 0, NCHIPS);
-    tcase_add_loop_test(tcase, elements_and_sums_stay_within_vectors, 0,
-                        2 * NCHIPS);
-    tcase_add_loop_test(tcase, memory_gives_no_more_than_it_has, 0, NCHIPS);
-    tcase_add_loop_test(tcase, wires_carry_no_more_than_they_can, 0, NCHIPS);
-    tcase_add_loop_test(tcase, nothing_leaves_a_chip_faster_than_its_links, 0,
-                        3);
-    return tcase;
 }
 
 /* ----------------------------------------------------------------- programs */
@@ -336,7 +309,7 @@ static void tiles_agree(const struct device *d, int32_t i,
     ck_assert_int_eq(most, step->compute_cycles);
 }
 
-START_TEST(steps_add_up_to_programs)
+LOOP_TEST(steps_add_up_to_programs, 0, 3 * NCHIPS)
 {
     static const int64_t widths[] = {1, 5, 64};
     ipu_target target = chip(_i);
@@ -374,10 +347,9 @@ START_TEST(steps_add_up_to_programs)
                      all.compute + all.exchange + all.sync + all.host);
     device_free(&d);
 }
-END_TEST
 
 /* Tensors of no elements, and of one. */
-START_TEST(nothing_costs_nothing)
+LOOP_TEST(nothing_costs_nothing, 0, 2)
 {
     struct device d = device_new();
     ipu_tensor x = device_floats(&d, "x", 2, SHAPE(_i, 3));
@@ -392,16 +364,5 @@ START_TEST(nothing_costs_nothing)
     ck_assert_int_lt(all.compute + all.exchange + all.sync, 3000);
     device_free(&d);
 }
-END_TEST
 
-static TCase *tcase_programs(void)
-{
-    TCase *tcase = tcase_create("programs");
-
-    tcase_add_checked_fixture(tcase, set_up, NULL);
-    tcase_add_loop_test(tcase, nothing_costs_nothing, 0, 2);
-    tcase_add_loop_test(tcase, steps_add_up_to_programs, 0, 3 * NCHIPS);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_target_sanity", tcase_model, tcase_programs)
+TEST_MAIN("device_target_sanity", .set_up = set_up, .seconds = 120)

@@ -3,7 +3,7 @@
  * Gradients accumulated over mini-batches: what runs in which run, what the
  * reductions are, what a failing run leaves, what it costs.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 
@@ -24,7 +24,7 @@ static const double wanted[] = {[IPU_REDUCTION_SUM] = 1 + 2 + 4 + 8,
                                 [IPU_REDUCTION_MEAN] = 15.0 / 4,
                                 [IPU_REDUCTION_RUNNING_MEAN] = 15.0 / 4};
 
-START_TEST(a_variable_changes_in_every_nth_run)
+LOOP_TEST(a_variable_changes_in_every_nth_run, 0, 3)
 {
     const ipu_accumulation_options o = {.size = sizeof o, .reduction = _i};
     double before = 0;
@@ -43,10 +43,9 @@ START_TEST(a_variable_changes_in_every_nth_run)
         ck_assert_double_eq_tol((double)read_first("w"), before, 1e-6);
     }
 }
-END_TEST
 
 /* Values from before the update do not come back: not even a NaN. */
-START_TEST(accumulation_begins_anew)
+LOOP_TEST(accumulation_begins_anew, 0, 3)
 {
     const ipu_accumulation_options o = {.size = sizeof o, .reduction = _i};
 
@@ -59,9 +58,8 @@ START_TEST(accumulation_begins_anew)
         run_with(8);
     ck_assert_float_eq(read_first("w"), _i == IPU_REDUCTION_SUM ? 16 : 8);
 }
-END_TEST
 
-START_TEST(reductions_have_names)
+TEST(reductions_have_names)
 {
     ipu_reduction r = -1;
 
@@ -81,7 +79,6 @@ START_TEST(reductions_have_names)
     ck_assert_ptr_null(ipu_reduction_name(3));
     ck_assert_ptr_null(ipu_reduction_name(-1));
 }
-END_TEST
 
 /* -------------------------------------------------------- the update region
  */
@@ -98,7 +95,7 @@ static int note(void *context, const char *name, void *data, int64_t count)
 
 /* A host call of an accumulated gradient is made in every n-th run: what
  * reduces it over ranks does so n times less often. */
-START_TEST(host_calls_are_made_with_updates)
+TEST(host_calls_are_made_with_updates)
 {
     float seen = 0, host[COUNT] = {-1};
 
@@ -117,10 +114,9 @@ START_TEST(host_calls_are_made_with_updates)
     ck_assert_float_eq(seen, 9 + 10 + 11 + 12);
     ck_assert_float_eq(host[COUNT - 1], 9 + 10 + 11 + 12);
 }
-END_TEST
 
 /* Ops in the scope need not depend on a gradient. */
-START_TEST(updates_are_counted)
+TEST(updates_are_counted)
 {
     MUST(ipu_update_begin(d.graph, 3));
     ipu_counter(d.graph, "updates");
@@ -135,10 +131,9 @@ START_TEST(updates_are_counted)
         ck_assert_float_eq(read_first("w"), (float)(i / 3 * 3));
     }
 }
-END_TEST
 
 /* Ops of the region see other variables as they were in that run. */
-START_TEST(the_region_sees_what_was)
+TEST(the_region_sees_what_was)
 {
     ipu_tensor last =
         ipu_variable(d.graph, "last", IPU_FLOAT32, 1, SHAPE(COUNT));
@@ -152,7 +147,6 @@ START_TEST(the_region_sees_what_was)
     ck_assert_float_eq(read_first("w"), 5 + 7 - 5);
     ck_assert_float_eq(read_first("last"), 7);
 }
-END_TEST
 
 static int refuse(void *context, const char *name, void *data, int64_t count)
 {
@@ -161,7 +155,7 @@ static int refuse(void *context, const char *name, void *data, int64_t count)
 }
 
 /* A failing run does not count, and its accumulated gradients are discarded. */
-START_TEST(a_run_that_fails_has_not_been)
+LOOP_TEST(a_run_that_fails_has_not_been, 0, 2)
 {
     int answer = 0;
     ipu_tensor sum = ipu_accumulate(d.graph, w, g, 2, NULL);
@@ -183,10 +177,9 @@ START_TEST(a_run_that_fails_has_not_been)
     run_with(2);
     ck_assert_float_eq(read_first("w"), 3);
 }
-END_TEST
 
 /* Two regions, of 2 and of 3: 6 runs are a whole. */
-START_TEST(regions_have_their_own_counts)
+TEST(regions_have_their_own_counts)
 {
     ipu_tensor v = ipu_variable(d.graph, "v", IPU_FLOAT32, 1, SHAPE(COUNT));
 
@@ -199,9 +192,8 @@ START_TEST(regions_have_their_own_counts)
     ck_assert_float_eq(read_first("w"), 5 + 6);
     ck_assert_float_eq(read_first("v"), 4 + 5 + 6);
 }
-END_TEST
 
-START_TEST(the_update_costs_in_every_nth_run)
+TEST(the_update_costs_in_every_nth_run)
 {
     ipu_program_cycles plain = {.size = sizeof plain}, all = plain;
     ipu_step_info step = {.size = sizeof step};
@@ -231,10 +223,9 @@ START_TEST(the_update_costs_in_every_nth_run)
                      all.total - (int64_t)((double)with_update * 0.75));
     ipu_executable_free(without);
 }
-END_TEST
 
 /* The accumulated gradient is the accumulator, not another tensor. */
-START_TEST(accumulators_are_updated_in_place)
+TEST(accumulators_are_updated_in_place)
 {
     enum { LARGE = 10000 };
     ipu_memory_info memory = {.size = sizeof memory};
@@ -248,9 +239,8 @@ START_TEST(accumulators_are_updated_in_place)
     /* v, its accumulator, h */
     ck_assert_int_lt(memory.peak_bytes, 3 * LARGE * 4 + 1000);
 }
-END_TEST
 
-START_TEST(loops_and_pipelines_can_ask)
+TEST(loops_and_pipelines_can_ask)
 {
     MUST(ipu_update_check_iterations(d.graph, "repeat", 7));
     MUST(ipu_update_check_absent(d.graph, "pipeline"));
@@ -264,11 +254,10 @@ START_TEST(loops_and_pipelines_can_ask)
     MUST_FAIL(ipu_update_check_absent(d.graph, "pipeline"), IPU_ERR_STATE,
               "a pipeline does so itself");
 }
-END_TEST
 
 /* The variable's value at the beginning of the run decides whether it updates,
  * although the same run assigns it. */
-START_TEST(a_variable_says_whether_to_update)
+TEST(a_variable_says_whether_to_update)
 {
     ipu_tensor on = ipu_variable(d.graph, "on", IPU_INT32, 0, NULL);
     ipu_tensor zero = ipu_fill(d.graph, IPU_INT32, 0, NULL, 0);
@@ -287,9 +276,8 @@ START_TEST(a_variable_says_whether_to_update)
         ck_assert_float_eq(read_first("w"), run < 3 ? -0.5f : -1);
     }
 }
-END_TEST
 
-START_TEST(regions_do_not_mix)
+TEST(regions_do_not_mix)
 {
     ipu_tensor two = ipu_accumulate(d.graph, w, g, 2, NULL);
     ipu_tensor v = ipu_variable(d.graph, "v", IPU_FLOAT32, 1, SHAPE(COUNT));
@@ -300,7 +288,6 @@ START_TEST(regions_do_not_mix)
               "is computed in each 3 runs, and cannot be used in what is "
               "computed in each 2");
 }
-END_TEST
 
 static ipu_dtype no_dtype(void *context, const char *variable, ipu_dtype dtype)
 {
@@ -371,34 +358,10 @@ static const char *const refusals[] = {
     "of 2097152 mini-batches",
 };
 
-START_TEST(accumulation_refuses)
+LOOP_TEST(accumulation_refuses, 0, sizeof refusals / sizeof refusals[0])
 {
     refuse_accumulation(_i);
     device_says(&d, refusals[_i]);
 }
-END_TEST
 
-static TCase *tcase_regions(void)
-{
-    TCase *tc = tcase_create("regions");
-
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_loop_test(tc, a_variable_changes_in_every_nth_run, 0, 3);
-    tcase_add_loop_test(tc, accumulation_begins_anew, 0, 3);
-    tcase_add_test(tc, reductions_have_names);
-    tcase_add_test(tc, host_calls_are_made_with_updates);
-    tcase_add_test(tc, updates_are_counted);
-    tcase_add_test(tc, the_region_sees_what_was);
-    tcase_add_loop_test(tc, a_run_that_fails_has_not_been, 0, 2);
-    tcase_add_test(tc, regions_have_their_own_counts);
-    tcase_add_test(tc, the_update_costs_in_every_nth_run);
-    tcase_add_test(tc, accumulators_are_updated_in_place);
-    tcase_add_test(tc, loops_and_pipelines_can_ask);
-    tcase_add_test(tc, a_variable_says_whether_to_update);
-    tcase_add_test(tc, regions_do_not_mix);
-    tcase_add_loop_test(tc, accumulation_refuses, 0,
-                        sizeof refusals / sizeof refusals[0]);
-    return tc;
-}
-
-HVD_TEST_MAIN("device_training", tcase_regions)
+TEST_MAIN("device_training", .set_up = set_up, .tear_down = tear_down)

@@ -3,7 +3,7 @@
  * Accumulation, recomputation and offloading within ipu_repeat: a loop of
  * iterations gives the weights of as many runs, bit for bit.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include "device.h"
 
@@ -117,7 +117,7 @@ static void check_remote(const struct device *of)
     ck_assert_int_eq(memory.remote_bytes, 6 * WIDTH * WIDTH * 4 + 4);
 }
 
-START_TEST(iterations_are_like_runs)
+TEST(iterations_are_like_runs)
 {
     variables(d.graph);
     MUST(ipu_repeat(d.graph, ITERATIONS, body, NULL, 0, NULL, NULL, NULL));
@@ -138,9 +138,8 @@ START_TEST(iterations_are_like_runs)
         compare("w2");
     }
 }
-END_TEST
 
-START_TEST(a_loop_ends_with_an_update)
+TEST(a_loop_ends_with_an_update)
 {
     variables(d.graph);
     MUST_FAIL(
@@ -149,10 +148,9 @@ START_TEST(a_loop_ends_with_an_update)
         "gradients are accumulated over 4 mini-batches inside a loop of "
         "21 iterations");
 }
-END_TEST
 
 /* A variable that the program around the loop reads stays on the chip. */
-START_TEST(what_is_around_a_loop_counts)
+LOOP_TEST(what_is_around_a_loop_counts, 0, 2)
 {
     ipu_memory_info memory = {.size = sizeof memory};
     ipu_tensor m;
@@ -170,10 +168,9 @@ START_TEST(what_is_around_a_loop_counts)
     MUST(ipu_engine_run(d.engine));
     ck_assert_float_eq(read_one(), 1 << MINI);
 }
-END_TEST
 
 /* Remedies are not tried on a copy of a graph with loops, but explained. */
-START_TEST(loops_that_do_not_fit_are_explained)
+TEST(loops_that_do_not_fit_are_explained)
 {
     ipu_target target;
 
@@ -185,18 +182,5 @@ START_TEST(loops_that_do_not_fit_are_explained)
     MUST_FAIL(ipu_compile(d.graph, &target, &d.executable), IPU_ERR_FULL,
               "What would change that");
 }
-END_TEST
 
-static TCase *tcase_loops(void)
-{
-    TCase *tc = tcase_create("loops");
-
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, iterations_are_like_runs);
-    tcase_add_loop_test(tc, what_is_around_a_loop_counts, 0, 2);
-    tcase_add_test(tc, loops_that_do_not_fit_are_explained);
-    tcase_add_test(tc, a_loop_ends_with_an_update);
-    return tc;
-}
-
-HVD_TEST_MAIN("device_training_loops", tcase_loops)
+TEST_MAIN("device_training_loops", .set_up = set_up, .tear_down = tear_down)
