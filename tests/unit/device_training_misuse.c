@@ -4,8 +4,8 @@
  * clipping, update regions, checkpoints, offloading: each is refused, and the
  * graph keeps the whole text.
  */
-#include "check_main.h"
 #include "device.h"
+#include "suite.h"
 
 static const ipu_tensor invalid = {-1};
 static ipu_tensor w, g;
@@ -195,7 +195,7 @@ static const struct misuse {
      "offload: of tensors of at least -1 bytes: it must be 0 or more"},
 };
 
-START_TEST(misuse_is_refused)
+LOOP_TEST(misuse_is_refused, 0, sizeof misuses / sizeof *misuses)
 {
     const struct misuse *m = &misuses[_i];
     ipu_executable *x = NULL;
@@ -209,10 +209,9 @@ START_TEST(misuse_is_refused)
     ck_assert_str_eq(strstr(ipu_last_error(), m->text), m->text);
     device_free(&d);
 }
-END_TEST
 
 /* Runs after which all regions end at once. */
-START_TEST(counts_without_a_common_multiple)
+TEST(counts_without_a_common_multiple)
 {
     struct device d = device_new();
 
@@ -226,16 +225,5 @@ START_TEST(counts_without_a_common_multiple)
                      "only after 2^31 runs");
     device_free(&d);
 }
-END_TEST
 
-static TCase *tcase_misuse(void)
-{
-    TCase *t = tcase_create("misuse");
-
-    tcase_add_loop_test(t, misuse_is_refused, 0,
-                        sizeof misuses / sizeof *misuses);
-    tcase_add_test(t, counts_without_a_common_multiple);
-    return t;
-}
-
-HVD_TEST_MAIN("device_training_misuse", tcase_misuse)
+TEST_MAIN("device_training_misuse")

@@ -3,7 +3,7 @@
  * Optimiser state in the DRAM beside the chip: the same weights, bit for bit,
  * with less on the tiles and two transfers with each update.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include "device.h"
 
@@ -88,7 +88,7 @@ static void train(struct device *d, float *w)
     MUST(ipu_engine_read(d->engine, "b", w + COUNT, sizeof small));
 }
 
-START_TEST(weights_are_the_same_bits)
+LOOP_TEST(weights_are_the_same_bits, 0, KINDS)
 {
     static float weights[2][COUNT + SMALL];
 
@@ -103,10 +103,9 @@ START_TEST(weights_are_the_same_bits)
     ck_assert(weights[0][COUNT - 1] != 0);
     ck_assert_mem_eq(weights[0], weights[1], sizeof weights[0]);
 }
-END_TEST
 
 /* Tile memory falls by what is kept; each update moves it in and out. */
-START_TEST(state_leaves_the_tiles)
+LOOP_TEST(state_leaves_the_tiles, 0, KINDS)
 {
     const ipu_system alone = {.size = sizeof alone,
                               .ipu = target,
@@ -142,9 +141,8 @@ START_TEST(state_leaves_the_tiles)
     if (kept[_i] == 2)
         ck_assert_int_lt(memory[1].peak_bytes, memory[0].peak_bytes);
 }
-END_TEST
 
-START_TEST(without_streaming_memory_it_stays)
+TEST(without_streaming_memory_it_stays)
 {
     MUST(ipu_target_find("mk1", &target));
     devices[0] = build(ADAM, IPU_OFFLOAD_AUTO, 0);
@@ -154,9 +152,8 @@ START_TEST(without_streaming_memory_it_stays)
     MUST_FAIL(ipu_compile(devices[1].graph, &target, &devices[1].executable),
               IPU_ERR_ARGUMENT, "'mk1' has no streaming memory");
 }
-END_TEST
 
-START_TEST(the_least_size_can_be_chosen)
+LOOP_TEST(the_least_size_can_be_chosen, 0, 4)
 {
     static const int64_t least[] = {SMALL * 4, SMALL * 4 + 1, BYTES, BYTES + 1};
     static const int64_t remote[] = {2 * (BYTES + SMALL * 4), 2 * BYTES,
@@ -166,10 +163,9 @@ START_TEST(the_least_size_can_be_chosen)
     load(&devices[0]);
     ck_assert_int_eq(device_memory(&devices[0]).remote_bytes, remote[_i]);
 }
-END_TEST
 
 /* No transfer has more than 128 MiB. */
-START_TEST(large_variables_go_in_pieces)
+TEST(large_variables_go_in_pieces)
 {
     enum { LARGE = (128 << 20) / 4 + 1000 };
     const ipu_system alone = {.size = sizeof alone,
@@ -200,11 +196,10 @@ START_TEST(large_variables_go_in_pieces)
     ck_assert_int_eq(device_cycles(&devices[0]).streaming,
                      2 * (first.exchange + second.exchange));
 }
-END_TEST
 
 /* A variable that another part of the program reads or writes stays on the
  * chip. */
-START_TEST(only_what_the_update_alone_uses_goes)
+LOOP_TEST(only_what_the_update_alone_uses_goes, 0, 5)
 {
     ipu_graph *graph;
     ipu_tensor v, x;
@@ -229,11 +224,10 @@ START_TEST(only_what_the_update_alone_uses_goes)
     ck_assert_int_eq(device_memory(&devices[0]).remote_bytes,
                      _i == 0 || _i == 3 ? BYTES : 0);
 }
-END_TEST
 
 /* Recomputation, accumulation and offloading together change no bit beside
  * accumulation alone. */
-START_TEST(tools_go_together)
+TEST(tools_go_together)
 {
     static float weights[2][COUNT];
     static float x[COUNT];
@@ -270,10 +264,9 @@ START_TEST(tools_go_together)
                      device_memory(&devices[0]).peak_bytes);
     ck_assert_mem_eq(weights[0], weights[1], sizeof weights[0]);
 }
-END_TEST
 
 /* The host reads and writes them as others. */
-START_TEST(the_host_sees_them)
+TEST(the_host_sees_them)
 {
     static float m[COUNT], seen[COUNT];
 
@@ -287,23 +280,6 @@ START_TEST(the_host_sees_them)
     MUST(ipu_engine_read(devices[0].engine, "w/momentum", seen, BYTES));
     ck_assert_mem_ne(m, seen, BYTES);
 }
-END_TEST
 
-static TCase *tcase_offload(void)
-{
-    TCase *tc = tcase_create("offload");
-
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_set_timeout(tc, 120);
-    tcase_add_loop_test(tc, weights_are_the_same_bits, 0, KINDS);
-    tcase_add_loop_test(tc, state_leaves_the_tiles, 0, KINDS);
-    tcase_add_test(tc, without_streaming_memory_it_stays);
-    tcase_add_loop_test(tc, the_least_size_can_be_chosen, 0, 4);
-    tcase_add_test(tc, large_variables_go_in_pieces);
-    tcase_add_loop_test(tc, only_what_the_update_alone_uses_goes, 0, 5);
-    tcase_add_test(tc, tools_go_together);
-    tcase_add_test(tc, the_host_sees_them);
-    return tc;
-}
-
-HVD_TEST_MAIN("device_training_offload", tcase_offload)
+TEST_MAIN("device_training_offload", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 120)

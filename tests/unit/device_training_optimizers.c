@@ -3,7 +3,7 @@
  * Optimisers that accumulate: n batches of b train like one of n b, for each
  * optimiser, and in which dtype gradients are added up.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 
@@ -95,7 +95,7 @@ static void compare(struct device *a, struct device *b, const char *name,
 }
 
 /* The weights are equal up to rounding: sums are added in another order. */
-START_TEST(n_small_batches_train_like_a_large_one)
+LOOP_TEST(n_small_batches_train_like_a_large_one, 0, OPTIMISERS)
 {
     enum { ALL = N * ROWS * UPDATES };
     static float x[ALL * FEATURES];
@@ -120,10 +120,9 @@ START_TEST(n_small_batches_train_like_a_large_one)
     device_free(&small);
     device_free(&large);
 }
-END_TEST
 
 /* Bit-equal: of one mini-batch, and of gradients whose sums are exact. */
-START_TEST(exact_sums_give_the_same_bits)
+LOOP_TEST(exact_sums_give_the_same_bits, 0, OPTIMISERS)
 {
     struct device plain = device_new();
     ipu_tensor v = ipu_variable(plain.graph, "w", IPU_FLOAT32, 1, SHAPE(COUNT));
@@ -155,9 +154,8 @@ START_TEST(exact_sums_give_the_same_bits)
     ck_assert_mem_eq(values, others, sizeof values);
     device_free(&plain);
 }
-END_TEST
 
-START_TEST(the_first_version_takes_sgd_only)
+TEST(the_first_version_takes_sgd_only)
 {
     ipu_optimizer o = optimizer_of(d.graph, SGD);
 
@@ -168,9 +166,8 @@ START_TEST(the_first_version_takes_sgd_only)
               IPU_ERR_ARGUMENT,
               "accumulation of the first version takes SGD and momentum only");
 }
-END_TEST
 
-START_TEST(the_first_version_accumulates)
+LOOP_TEST(the_first_version_accumulates, 0, 2)
 {
     const ipu_optimizer o = optimizer_of(d.graph, _i);
 
@@ -181,9 +178,8 @@ START_TEST(the_first_version_accumulates)
     run_with(2);
     ck_assert_double_eq_tol((double)read_first("w"), -0.15, 1e-6);
 }
-END_TEST
 
-START_TEST(optimizers_refuse)
+LOOP_TEST(optimizers_refuse, 0, 6)
 {
     ipu_optimizer o = optimizer_of(d.graph, SGD);
     const ipu_update_options small = {.size = 4};
@@ -206,7 +202,6 @@ START_TEST(optimizers_refuse)
     ck_assert_int_eq(ipu_update_begin(NULL, 2), IPU_ERR_ARGUMENT);
     ck_assert_int_lt(ipu_accumulate(NULL, w, g, 2, NULL).id, 0);
 }
-END_TEST
 
 /* -------------------------------------------------------------------- dtypes
  */
@@ -231,7 +226,7 @@ static ipu_dtype wide_for_large(void *context, const char *variable,
 
 /* The memory report has the bytes of accumulators, by their dtype: that of the
  * variable, one that is named, one for each. */
-START_TEST(accumulators_take_what_their_dtype_does)
+LOOP_TEST(accumulators_take_what_their_dtype_does, 0, 3)
 {
     enum { LARGE = 4096, SMALL = 1024 };
     static const int64_t bytes[] = {4 * (LARGE + SMALL), 2 * (LARGE + SMALL),
@@ -272,9 +267,8 @@ START_TEST(accumulators_take_what_their_dtype_does)
     ck_assert_int_ge(always[1] - always[0], bytes[_i] + 4);
     ck_assert_int_le(always[1] - always[0], bytes[_i] + 32);
 }
-END_TEST
 
-START_TEST(a_wide_accumulator_keeps_small_gradients)
+LOOP_TEST(a_wide_accumulator_keeps_small_gradients, 0, 3)
 {
     const ipu_dtype wide = IPU_FLOAT32;
     int asked = 0;
@@ -301,11 +295,10 @@ START_TEST(a_wide_accumulator_keeps_small_gradients)
         ck_assert_float_lt(read_first("seen"), 0.6f);
     ck_assert_int_eq(asked, _i == 2);
 }
-END_TEST
 
 /* The optimiser's region is where accumulating is asked for, but it is done in
  * each run, and what it needs: gradients of another dtype are cast. */
-START_TEST(all_mini_batches_reach_a_wide_accumulator)
+TEST(all_mini_batches_reach_a_wide_accumulator)
 {
     const ipu_dtype wide = IPU_FLOAT32;
     const ipu_optimizer sgd = {.size = sizeof sgd, .rate = rate};
@@ -323,9 +316,8 @@ START_TEST(all_mini_batches_reach_a_wide_accumulator)
         run_with((float)(1 << i));
     ck_assert_float_eq(read_first("w"), -0.5f * (1 + 2 + 4));
 }
-END_TEST
 
-START_TEST(an_optimiser_takes_its_own_dtype)
+TEST(an_optimiser_takes_its_own_dtype)
 {
     const ipu_dtype wide = IPU_FLOAT32;
     const ipu_accumulation_options o = {.size = sizeof o, .dtype = &wide};
@@ -336,25 +328,6 @@ START_TEST(an_optimiser_takes_its_own_dtype)
     MUST_FAIL(ipu_sgd(d.graph, h, slope, rate, NULL), IPU_ERR_SHAPE,
               ": the dtypes must be the same: ipu_cast one of them");
 }
-END_TEST
 
-static TCase *tcase_training(void)
-{
-    TCase *tc = tcase_create("optimizers");
-
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_set_timeout(tc, 120);
-    tcase_add_loop_test(tc, n_small_batches_train_like_a_large_one, 0,
-                        OPTIMISERS);
-    tcase_add_loop_test(tc, exact_sums_give_the_same_bits, 0, OPTIMISERS);
-    tcase_add_test(tc, the_first_version_takes_sgd_only);
-    tcase_add_loop_test(tc, the_first_version_accumulates, 0, 2);
-    tcase_add_loop_test(tc, optimizers_refuse, 0, 6);
-    tcase_add_loop_test(tc, a_wide_accumulator_keeps_small_gradients, 0, 3);
-    tcase_add_loop_test(tc, accumulators_take_what_their_dtype_does, 0, 3);
-    tcase_add_test(tc, all_mini_batches_reach_a_wide_accumulator);
-    tcase_add_test(tc, an_optimiser_takes_its_own_dtype);
-    return tc;
-}
-
-HVD_TEST_MAIN("device_training_optimizers", tcase_training)
+TEST_MAIN("device_training_optimizers", .set_up = set_up,
+          .tear_down = tear_down, .seconds = 120)

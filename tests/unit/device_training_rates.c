@@ -3,7 +3,7 @@
  * Gradients within bounds, and learning rates by the step, beside the same in
  * double.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 
@@ -46,7 +46,7 @@ static double clipped(double value, double limit)
     return value > limit ? limit : value < -limit ? -limit : value;
 }
 
-START_TEST(elements_stay_within_the_limit)
+TEST(elements_stay_within_the_limit)
 {
     MUST(ipu_clip_by_value(d.graph, 2, x, 0.25));
     load_and_run(x);
@@ -63,7 +63,6 @@ START_TEST(elements_stay_within_the_limit)
         ck_assert_double_eq((double)results[0][i],
                             clipped((double)values[0][i], 0.25));
 }
-END_TEST
 
 static double length(void)
 {
@@ -77,7 +76,7 @@ static double length(void)
 }
 
 /* _i: too long; not; of zeros. */
-START_TEST(all_together_stay_within_the_norm)
+LOOP_TEST(all_together_stay_within_the_norm, 0, 3)
 {
     static const double limits[] = {0.5, 100, 1};
     double factor, is;
@@ -102,10 +101,9 @@ START_TEST(all_together_stay_within_the_norm)
     if (factor == 1)
         ck_assert_mem_eq(values[1], results[1], sizeof results[1]);
 }
-END_TEST
 
 /* The squares of float16 would overflow, or be nothing. */
-START_TEST(halves_are_measured_in_float32)
+LOOP_TEST(halves_are_measured_in_float32, 0, 2)
 {
     ipu_tensor h[2], y[2], n;
     float large = _i ? 1e-4f : 3000;
@@ -125,9 +123,8 @@ START_TEST(halves_are_measured_in_float32)
     ck_assert_float_eq_tol(norm / large, sqrtf(A), 2e-3f);
     ck_assert_float_eq_tol(results[0][0] / large, 1 / sqrtf(A), 2e-3f);
 }
-END_TEST
 
-START_TEST(clipping_refuses)
+LOOP_TEST(clipping_refuses, 0, 5)
 {
     ipu_tensor number = ipu_fill(d.graph, IPU_INT32, 0, NULL, 1);
 
@@ -154,7 +151,6 @@ START_TEST(clipping_refuses)
                   IPU_ERR_SHAPE, "is int32: floats are wanted");
     }
 }
-END_TEST
 
 /* ------------------------------------------------------------ learning rates
  */
@@ -180,7 +176,7 @@ static double rate_at(const ipu_rate_options *o, int step)
 }
 
 /* _i: kind, and whether it warms up. */
-START_TEST(rates_follow_their_definitions)
+LOOP_TEST(rates_follow_their_definitions, 0, 10)
 {
     const ipu_rate_options o = {.size = sizeof o,
                                 .kind = _i / 2,
@@ -199,7 +195,6 @@ START_TEST(rates_follow_their_definitions)
         ck_assert_double_eq_tol((double)rate, rate_at(&o, step), 1e-6);
     }
 }
-END_TEST
 
 static const struct {
     ipu_rate_options options;
@@ -214,7 +209,7 @@ static const struct {
     {{sizeof refused->options, 0, 1, 0, -1, 9}, "with -1 to warm up"},
 };
 
-START_TEST(rates_refuse)
+LOOP_TEST(rates_refuse, 0, sizeof refused / sizeof *refused)
 {
     ipu_tensor step = ipu_counter(d.graph, "step");
 
@@ -223,9 +218,8 @@ START_TEST(rates_refuse)
     MUST_FAIL(ipu_compile(d.graph, NULL, &d.executable), IPU_ERR_ARGUMENT,
               refused[_i].words);
 }
-END_TEST
 
-START_TEST(a_rate_is_of_a_step)
+LOOP_TEST(a_rate_is_of_a_step, 0, 2)
 {
     const ipu_rate_options o = {.size = sizeof o, .rate = 1};
 
@@ -236,21 +230,5 @@ START_TEST(a_rate_is_of_a_step)
               _i ? IPU_ERR_SHAPE : IPU_ERR_ARGUMENT,
               _i ? "step" : "rate: the options are NULL");
 }
-END_TEST
 
-static TCase *tcase_rates(void)
-{
-    TCase *tc = tcase_create("rates");
-
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, elements_stay_within_the_limit);
-    tcase_add_loop_test(tc, all_together_stay_within_the_norm, 0, 3);
-    tcase_add_loop_test(tc, halves_are_measured_in_float32, 0, 2);
-    tcase_add_loop_test(tc, clipping_refuses, 0, 5);
-    tcase_add_loop_test(tc, rates_follow_their_definitions, 0, 10);
-    tcase_add_loop_test(tc, rates_refuse, 0, sizeof refused / sizeof *refused);
-    tcase_add_loop_test(tc, a_rate_is_of_a_step, 0, 2);
-    return tc;
-}
-
-HVD_TEST_MAIN("device_training_rates", tcase_rates)
+TEST_MAIN("device_training_rates", .set_up = set_up, .tear_down = tear_down)

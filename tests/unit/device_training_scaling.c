@@ -4,7 +4,7 @@
  * be without it, updates by what is not finite are left out, and what float16
  * loses without a scale is learnt with one.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -106,7 +106,7 @@ static const ipu_loss_scaling_options cases[] = {
     {sizeof cases[0], 1, 30, 1.25, 0.5, 100, 0.5, 0, 0},
 };
 
-START_TEST(the_scale_follows_its_rules)
+LOOP_TEST(the_scale_follows_its_rules, 0, sizeof cases / sizeof *cases)
 {
     const ipu_loss_scaling_options *o = &cases[_i];
     struct model m = {.scale = o->initial};
@@ -141,10 +141,9 @@ START_TEST(the_scale_follows_its_rules)
     }
     ck_assert_int_ge(changes, 3);
 }
-END_TEST
 
 /* NaN and infinities are overflows in every dtype; 65504 is the limit. */
-START_TEST(what_is_not_finite_is_counted)
+LOOP_TEST(what_is_not_finite_is_counted, 0, 3)
 {
     static const ipu_dtype dtypes[] = {IPU_FLOAT32, IPU_FLOAT16, IPU_BFLOAT16};
     const ipu_loss_scaling_options o = {.size = sizeof o};
@@ -167,10 +166,9 @@ START_TEST(what_is_not_finite_is_counted)
     /* bfloat16 rounds 65504 to 65536, and 65000 to 65024. */
     ck_assert_float_eq(overflows, 6);
 }
-END_TEST
 
 /* Powers of 2 change no bit of what has room. */
-START_TEST(gradients_come_back)
+LOOP_TEST(gradients_come_back, 0, 2)
 {
     const ipu_loss_scaling_options o = {
         .size = sizeof o, .initial = 64, .widen = _i};
@@ -202,7 +200,6 @@ START_TEST(gradients_come_back)
     else
         ck_assert_mem_eq(halves, plain, sizeof halves);
 }
-END_TEST
 
 /* -------------------------------------------------------- updates left out */
 
@@ -247,7 +244,7 @@ static void run_with(float value)
 }
 
 /* _i: of each run, and of two. */
-START_TEST(updates_that_overflow_are_left_out)
+LOOP_TEST(updates_that_overflow_are_left_out, 0, 2)
 {
     int mini = _i + 1;
     float before[COUNT], after[COUNT];
@@ -270,9 +267,8 @@ START_TEST(updates_that_overflow_are_left_out)
     ck_assert_float_eq(after[0], before[0] - 0.25f * 1.5f * (float)mini);
     ck_assert(isfinite(after[COUNT / 2]));
 }
-END_TEST
 
-START_TEST(updates_left_out_are_not_counted)
+TEST(updates_left_out_are_not_counted)
 {
     int32_t steps;
 
@@ -282,10 +278,9 @@ START_TEST(updates_left_out_are_not_counted)
     MUST(ipu_engine_read(d.engine, "optimizer/step", &steps, 4));
     ck_assert_int_eq(steps, 3);
 }
-END_TEST
 
 /* A scale that is too large at first falls until gradients fit. */
-START_TEST(a_scale_that_is_too_large_falls)
+TEST(a_scale_that_is_too_large_falls)
 {
     float after[COUNT];
 
@@ -298,7 +293,6 @@ START_TEST(a_scale_that_is_too_large_falls)
     ck_assert(isfinite(after[0]));
     ck_assert_float_lt(after[0], -1);
 }
-END_TEST
 
 /* --------------------------------------------------------------- training */
 
@@ -344,20 +338,18 @@ static float final_loss(double initial, double increase)
     return value / 1e-4f;
 }
 
-START_TEST(without_a_scale_nothing_is_learnt)
+TEST(without_a_scale_nothing_is_learnt)
 {
     /* A scale that stays 1. */
     ck_assert_float_gt(final_loss(1, 1), 1e-6f);
     ck_assert_float_eq(read_float("s/scale"), 1);
 }
-END_TEST
 
-START_TEST(with_a_scale_it_is)
+TEST(with_a_scale_it_is)
 {
     ck_assert_float_lt(final_loss(1, 2), 2e-8f);
     ck_assert_float_gt(read_float("s/scale"), 1000);
 }
-END_TEST
 
 /* ------------------------------------------------------------------ refusals
  */
@@ -378,7 +370,7 @@ static const struct {
     {{4, 8, 1, 2, 0.5, 0, 0.1, 0, 0}, "options' size is 4"},
 };
 
-START_TEST(options_are_checked)
+LOOP_TEST(options_are_checked, 0, sizeof refused / sizeof *refused)
 {
     ipu_tensor slope;
 
@@ -387,9 +379,8 @@ START_TEST(options_are_checked)
                                    1, &w, &refused[_i].options, &slope, NULL),
               IPU_ERR_ARGUMENT, refused[_i].words);
 }
-END_TEST
 
-START_TEST(what_is_missing_is_named)
+LOOP_TEST(what_is_missing_is_named, 0, 4)
 {
     ipu_loss_scaling small = {.size = 4};
     ipu_tensor slope, loss;
@@ -411,27 +402,6 @@ START_TEST(what_is_missing_is_named)
                         "it has no name", "size of the place for tensors is 4",
                         "not a float32 scalar", "is not an int32 scalar"}[_i]);
 }
-END_TEST
 
-static TCase *tcase_scaling(void)
-{
-    TCase *tc = tcase_create("scaling");
-
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_set_timeout(tc, 120);
-    tcase_add_loop_test(tc, the_scale_follows_its_rules, 0,
-                        sizeof cases / sizeof *cases);
-    tcase_add_loop_test(tc, what_is_not_finite_is_counted, 0, 3);
-    tcase_add_loop_test(tc, gradients_come_back, 0, 2);
-    tcase_add_loop_test(tc, updates_that_overflow_are_left_out, 0, 2);
-    tcase_add_test(tc, updates_left_out_are_not_counted);
-    tcase_add_test(tc, a_scale_that_is_too_large_falls);
-    tcase_add_test(tc, without_a_scale_nothing_is_learnt);
-    tcase_add_test(tc, with_a_scale_it_is);
-    tcase_add_loop_test(tc, options_are_checked, 0,
-                        sizeof refused / sizeof *refused);
-    tcase_add_loop_test(tc, what_is_missing_is_named, 0, 4);
-    return tc;
-}
-
-HVD_TEST_MAIN("device_training_scaling", tcase_scaling)
+TEST_MAIN("device_training_scaling", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 120)

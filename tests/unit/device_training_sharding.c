@@ -4,7 +4,7 @@
  * its own; sums over them are host calls that wait for all: what is tested is
  * what replicas over processes do.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -245,7 +245,7 @@ static void check_weights(const struct replica *r, int kind)
 }
 
 /* _i: kind, and 2 or 4 replicas; 150 is no multiple of 4. */
-START_TEST(weights_are_those_of_one_that_keeps_all)
+LOOP_TEST(weights_are_those_of_one_that_keeps_all, 0, 2 * KINDS)
 {
     int kind = _i / 2, n = _i % 2 ? 4 : 2;
 
@@ -258,11 +258,10 @@ START_TEST(weights_are_those_of_one_that_keeps_all)
     for (int i = 0; i < n; i++)
         check_weights(&replicas[i], kind);
 }
-END_TEST
 
 /* The same on chips: 2 and 4 replicas of one program, which meet in
  * cross-replica ops; _i: kind, and how many. */
-START_TEST(replicas_on_chips_share_it_too)
+LOOP_TEST(replicas_on_chips_share_it_too, 0, 2 * KINDS)
 {
     static float gw[MOST][COUNT], gb[MOST][SMALL];
     int kind = _i / 2, n = _i % 2 ? 4 : 2;
@@ -306,10 +305,9 @@ START_TEST(replicas_on_chips_share_it_too)
     }
     ipu_replicas_free(all);
 }
-END_TEST
 
 /* An update of 3 mini-batches has a third of the exchange. */
-START_TEST(replicas_exchange_with_updates_only)
+TEST(replicas_exchange_with_updates_only)
 {
     /* Rows are padded to 152, for gradients and weights; b is summed once. */
     const int64_t elements = 2 * 152 + SMALL;
@@ -323,10 +321,9 @@ START_TEST(replicas_exchange_with_updates_only)
     check_weights(&replicas[2], ADAM);
     ck_assert_int_eq(sent, STEPS * elements);
 }
-END_TEST
 
 /* Each replica keeps a part of w, rounded up; b is too small. */
-START_TEST(each_keeps_its_part)
+LOOP_TEST(each_keeps_its_part, 0, MOST)
 {
     static const int parts[] = {150, 75, 50, 38};
     int n = _i + 1;
@@ -340,9 +337,8 @@ START_TEST(each_keeps_its_part)
     MUST(ipu_engine_read(replicas[0].d.engine, "b/m", state, SMALL * 4));
     ck_assert_int_eq(ipu_shard_elements(COUNT, n), parts[_i]);
 }
-END_TEST
 
-START_TEST(parts_are_counted)
+TEST(parts_are_counted)
 {
     ipu_system system = {.size = sizeof system};
     ipu_sharding_cost info = {.size = sizeof info}, one = info;
@@ -372,9 +368,8 @@ START_TEST(parts_are_counted)
     MUST_FAIL(ipu_sharding_cost_get(&system, 1, 1, 1, IPU_FLOAT32, &info),
               IPU_ERR_ARGUMENT, "size");
 }
-END_TEST
 
-START_TEST(sharding_refuses)
+LOOP_TEST(sharding_refuses, 0, 8)
 {
     static const char *const words[] = {
         "shard: the replication is NULL",
@@ -411,22 +406,6 @@ START_TEST(sharding_refuses)
                                     _i ? &r : NULL),
               IPU_ERR_ARGUMENT, words[_i]);
 }
-END_TEST
 
-static TCase *tcase_sharding(void)
-{
-    TCase *tc = tcase_create("sharding");
-
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_set_timeout(tc, 120);
-    tcase_add_loop_test(tc, weights_are_those_of_one_that_keeps_all, 0,
-                        2 * KINDS);
-    tcase_add_loop_test(tc, replicas_on_chips_share_it_too, 0, 2 * KINDS);
-    tcase_add_test(tc, replicas_exchange_with_updates_only);
-    tcase_add_loop_test(tc, each_keeps_its_part, 0, MOST);
-    tcase_add_test(tc, parts_are_counted);
-    tcase_add_loop_test(tc, sharding_refuses, 0, 8);
-    return tc;
-}
-
-HVD_TEST_MAIN("device_training_sharding", tcase_sharding)
+TEST_MAIN("device_training_sharding", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 120)

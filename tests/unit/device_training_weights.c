@@ -4,7 +4,7 @@
  * variables a program asks for: the same bits after 100 steps, less on the
  * tiles, and as many bytes moved as there are loads and stores.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include "device.h"
 
@@ -105,7 +105,7 @@ static void train(struct device *d, float (*weights)[WIDTH * WIDTH])
 }
 
 /* All 32 ways to write it. */
-START_TEST(weights_are_the_same_bits)
+LOOP_TEST(weights_are_the_same_bits, 0, 32)
 {
     static float weights[2][LAYERS][WIDTH * WIDTH];
 
@@ -116,10 +116,9 @@ START_TEST(weights_are_the_same_bits)
     ck_assert_float_ne(weights[0][0][1], weights[0][0][2]);
     ck_assert_mem_eq(weights[0], weights[1], sizeof weights[0]);
 }
-END_TEST
 
 /* Each variable leaves the tiles; and comes and goes as often as it must. */
-START_TEST(what_goes_is_moved)
+LOOP_TEST(what_goes_is_moved, 0, 4)
 {
     static const struct {
         int how;
@@ -155,10 +154,9 @@ START_TEST(what_goes_is_moved)
                      (int64_t)(LAYERS * cases[_i].transfers - missing) * BYTES);
     ck_assert_int_ge(cycles[1].total - cycles[0].total, cycles[1].streaming);
 }
-END_TEST
 
 /* Only the weight of the layer that is being computed is on the chip. */
-START_TEST(weights_are_not_there_between_uses)
+TEST(weights_are_not_there_between_uses)
 {
     ipu_memory_info memory[2];
 
@@ -173,9 +171,8 @@ START_TEST(weights_are_not_there_between_uses)
     ck_assert_int_le(memory[1].peak_bytes,
                      6 * BYTES + (int64_t)4 * LAYERS * ROWS * WIDTH * 4);
 }
-END_TEST
 
-START_TEST(small_ones_stay)
+TEST(small_ones_stay)
 {
     ipu_tensor v;
 
@@ -190,7 +187,6 @@ START_TEST(small_ones_stay)
     device_load(&devices[0]);
     ck_assert_int_eq(device_memory(&devices[0]).remote_bytes, 128);
 }
-END_TEST
 
 /* Some reads of variables are no node's: host calls, outputs, queues, and
  * assignments to others. */
@@ -201,7 +197,7 @@ static int see(void *context, const char *name, void *data, int64_t n)
     return 0;
 }
 
-START_TEST(whoever_reads_one_gets_it)
+TEST(whoever_reads_one_gets_it)
 {
     float seen[64], shown[64], first[64], other[64];
     ipu_tensor v, u;
@@ -228,9 +224,8 @@ START_TEST(whoever_reads_one_gets_it)
         ck_assert_float_eq(shown[i], 2 * first[i]);
     ck_assert_int_eq(device_memory(&devices[0]).remote_bytes, 256);
 }
-END_TEST
 
-START_TEST(misuse_is_refused)
+LOOP_TEST(misuse_is_refused, 0, 3)
 {
     ipu_target mk1;
     ipu_tensor x, v;
@@ -258,21 +253,6 @@ START_TEST(misuse_is_refused)
         MUST_FAIL(ipu_offload_variable(g, (ipu_tensor){-1}, IPU_OFFLOAD_ON),
                   IPU_ERR_ARGUMENT, "offload: ");
 }
-END_TEST
 
-static TCase *tcase_weights(void)
-{
-    TCase *tc = tcase_create("weights");
-
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_set_timeout(tc, 120);
-    tcase_add_loop_test(tc, weights_are_the_same_bits, 0, 32);
-    tcase_add_loop_test(tc, what_goes_is_moved, 0, 4);
-    tcase_add_test(tc, weights_are_not_there_between_uses);
-    tcase_add_test(tc, small_ones_stay);
-    tcase_add_test(tc, whoever_reads_one_gets_it);
-    tcase_add_loop_test(tc, misuse_is_refused, 0, 3);
-    return tc;
-}
-
-HVD_TEST_MAIN("device_training_weights", tcase_weights)
+TEST_MAIN("device_training_weights", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 120)

@@ -4,7 +4,7 @@
  * derivatives against differences, what becomes of NaN and infinity, and what
  * is refused.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <stdbool.h>
 
@@ -112,7 +112,7 @@ static void fill_magnitudes(float *x, int64_t count)
     }
 }
 
-START_TEST(functions_of_an_element_are_precise)
+LOOP_TEST(functions_of_an_element_are_precise, 0, 2 * UNARY)
 {
     ipu_tensor x = device_floats(&d, "a", 1, SHAPE(MOST));
 
@@ -135,9 +135,8 @@ START_TEST(functions_of_an_element_are_precise)
                          (double)a[i], (double)y[i], wanted[i]);
     }
 }
-END_TEST
 
-START_TEST(nan_and_infinity_go_through)
+LOOP_TEST(nan_and_infinity_go_through, 0, UNARY)
 {
     ipu_tensor x = device_floats(&d, "a", 1, SHAPE(40));
 
@@ -148,17 +147,15 @@ START_TEST(nan_and_infinity_go_through)
         wanted[i] = (double)(i % 3 ? unary[_i].infinity[i % 3 - 1] : NAN);
     check_values(40, 0);
 }
-END_TEST
 
-START_TEST(derivatives_of_functions_of_an_element)
+LOOP_TEST(derivatives_of_functions_of_an_element, 0, UNARY)
 {
     center = unary[_i].center;
     spread = unary[_i].spread;
     check_gradients(unary[_i].op(d.graph, variable(2, SHAPE(5, 7))));
 }
-END_TEST
 
-START_TEST(functions_of_an_element_take_floats)
+LOOP_TEST(functions_of_an_element_take_floats, 0, UNARY)
 {
     ipu_tensor x = ipu_input(d.graph, "i", IPU_INT32, 1, SHAPE(3));
     ipu_executable *executable = NULL;
@@ -169,9 +166,8 @@ START_TEST(functions_of_an_element_take_floats)
              unary[_i].name);
     MUST_FAIL(ipu_compile(d.graph, NULL, &executable), IPU_ERR_SHAPE, words);
 }
-END_TEST
 
-START_TEST(empty_tensors_and_scalars_are_nothing_special)
+LOOP_TEST(empty_tensors_and_scalars_are_nothing_special, 0, UNARY)
 {
     ipu_tensor x = device_floats(&d, "a", 0, NULL);
     ipu_tensor none = device_floats(&d, "b", 2, SHAPE(0, 3));
@@ -182,22 +178,5 @@ START_TEST(empty_tensors_and_scalars_are_nothing_special)
     wanted[0] = unary[_i].of(3);
     check_values(1, 1e-6);
 }
-END_TEST
 
-static TCase *tcase_unary(void)
-{
-    TCase *tcase = tcase_create("of one");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, functions_of_an_element_are_precise, 0,
-                        2 * UNARY);
-    tcase_add_loop_test(tcase, nan_and_infinity_go_through, 0, UNARY);
-    tcase_add_loop_test(tcase, derivatives_of_functions_of_an_element, 0,
-                        UNARY);
-    tcase_add_loop_test(tcase, functions_of_an_element_take_floats, 0, UNARY);
-    tcase_add_loop_test(tcase, empty_tensors_and_scalars_are_nothing_special, 0,
-                        UNARY);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_unary", tcase_unary)
+TEST_MAIN("device_unary", .set_up = set_up, .tear_down = tear_down)

@@ -4,8 +4,8 @@
  * double that ask of every pixel whether it is in the window, and derivatives
  * against differences.
  */
-#include "check_main.h"
 #include "differences.h"
+#include "suite.h"
 
 static const struct window_case {
     int64_t n, h, w, c;
@@ -78,7 +78,7 @@ static struct expected of_window(const struct window_case *c, const float *x,
     return e;
 }
 
-START_TEST(windows_are_where_they_should_be)
+LOOP_TEST(windows_are_where_they_should_be, 0, WINDOW_CASES)
 {
     const struct window_case *c = &window_cases[_i];
     const ipu_pool_options o = options_of(_i, 0), padded = options_of(_i, 1);
@@ -121,7 +121,6 @@ START_TEST(windows_are_where_they_should_be)
     free(from);
     free(to);
 }
-END_TEST
 
 static ipu_tensor case_variable(int i)
 {
@@ -130,24 +129,22 @@ static ipu_tensor case_variable(int i)
     return variable(4, SHAPE(c->n, c->h, c->w, c->c));
 }
 
-START_TEST(the_derivative_of_the_largest)
+LOOP_TEST(the_derivative_of_the_largest, 0, 10)
 {
     const ipu_pool_options o = options_of(_i, 0);
 
     check_gradients(ipu_max_pool2d_with(d.graph, case_variable(_i), &o));
 }
-END_TEST
 
-START_TEST(the_derivative_of_the_mean)
+LOOP_TEST(the_derivative_of_the_mean, 0, 20)
 {
     const ipu_pool_options o = options_of(_i / 2, _i % 2);
 
     check_gradients(ipu_avg_pool2d_with(d.graph, case_variable(_i / 2), &o));
 }
-END_TEST
 
 /* The derivative is linear in dy, and has one itself. */
-START_TEST(the_second_derivative_of_the_mean)
+TEST(the_second_derivative_of_the_mean)
 {
     const ipu_pool_options o = options_of(4, 1);
     ipu_tensor x = case_variable(4), y = ipu_avg_pool2d_with(d.graph, x, &o);
@@ -156,10 +153,9 @@ START_TEST(the_second_derivative_of_the_mean)
     MUST(ipu_gradients(d.graph, loss, 1, &x, &dx));
     check_gradients(dx);
 }
-END_TEST
 
 /* Halves too: windows of ones. */
-START_TEST(the_mean_of_halves)
+TEST(the_mean_of_halves)
 {
     const ipu_pool_options o = options_of(5, 0);
     ipu_tensor x = ipu_fill(d.graph, IPU_FLOAT16, 4, SHAPE(2, 7, 6, 1), 1);
@@ -173,9 +169,8 @@ START_TEST(the_mean_of_halves)
     for (int i = 0; i < 24; i++)
         ck_assert_uint_eq(out[i], 0x3c00);
 }
-END_TEST
 
-START_TEST(a_nan_in_several_windows_is_in_all_of_them)
+TEST(a_nan_in_several_windows_is_in_all_of_them)
 {
     const ipu_pool_options o = {
         .size = sizeof o, .window = {2, 2}, .stride = {1, 1}};
@@ -196,7 +191,6 @@ START_TEST(a_nan_in_several_windows_is_in_all_of_them)
     for (int i = 0; i < 9; i++)
         ck_assert_float_eq(slopes[i], i == 4 ? 4 : 0);
 }
-END_TEST
 
 /* --------------------------------------------------------------- refused */
 
@@ -230,7 +224,7 @@ static const struct misuse {
 };
 enum { MISUSES = sizeof misuses / sizeof *misuses };
 
-START_TEST(misuse_is_explained)
+LOOP_TEST(misuse_is_explained, 0, MISUSES)
 {
     ipu_tensor x = device_floats(&d, "x", 4, SHAPE(1, 4, 4, 1));
     ipu_tensor y = _i % 2 ? ipu_max_pool2d_with(d.graph, x, &misuses[_i].o)
@@ -240,9 +234,8 @@ START_TEST(misuse_is_explained)
     MUST_FAIL(ipu_compile(d.graph, NULL, &d.executable), misuses[_i].status,
               misuses[_i].words);
 }
-END_TEST
 
-START_TEST(other_tensors_are_refused)
+TEST(other_tensors_are_refused)
 {
     const ipu_pool_options o = options_of(0, 0);
     ipu_tensor x = device_floats(&d, "x", 3, SHAPE(4, 4, 1));
@@ -252,24 +245,6 @@ START_TEST(other_tensors_are_refused)
               "it must be float32 [n, h, w, c]");
     ck_assert_int_lt(ipu_avg_pool2d_with(NULL, x, &o).id, 0);
 }
-END_TEST
 
-static TCase *tcase_windows(void)
-{
-    TCase *tcase = tcase_create("windows");
-
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, windows_are_where_they_should_be, 0,
-                        WINDOW_CASES);
-    tcase_add_loop_test(tcase, the_derivative_of_the_largest, 0, 10);
-    tcase_add_loop_test(tcase, the_derivative_of_the_mean, 0, 20);
-    tcase_add_test(tcase, the_second_derivative_of_the_mean);
-    tcase_add_test(tcase, the_mean_of_halves);
-    tcase_add_test(tcase, a_nan_in_several_windows_is_in_all_of_them);
-    tcase_add_loop_test(tcase, misuse_is_explained, 0, MISUSES);
-    tcase_add_test(tcase, other_tensors_are_refused);
-    return tcase;
-}
-
-HVD_TEST_MAIN("device_windows", tcase_windows)
+TEST_MAIN("device_windows", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 60)
