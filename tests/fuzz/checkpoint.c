@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/fingerprint.h"
-#include "check_main.h"
 #include "hvd_strategy.h"
+#include "suite.h"
 
 enum { COUNT = 21, BLOCK = 64 << 10, MOST_BYTES = 1 << 16 };
 
@@ -125,7 +125,7 @@ static void sign(unsigned char *data, size_t bytes)
     memcpy(data + bytes, &mark, sizeof mark);
 }
 
-START_TEST(it_is_refused_or_loaded)
+TEST(it_is_refused_or_loaded)
 {
     static unsigned char good[MOST_BYTES], data[MOST_BYTES];
     size_t all = read_file(good) - sizeof(uint64_t);
@@ -155,16 +155,6 @@ START_TEST(it_is_refused_or_loaded)
     ck_assert_int_gt(loaded, rounds / 50);
     ck_assert_int_lt(loaded, rounds / 10 * 9);
 }
-END_TEST
 
-static TCase *tcase_checkpoint(void)
-{
-    TCase *tcase = tcase_create("checkpoint");
-
-    tcase_set_timeout(tcase, 1800);
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, it_is_refused_or_loaded);
-    return tcase;
-}
-
-HVD_TEST_MAIN("fuzz_checkpoint", tcase_checkpoint)
+TEST_MAIN("fuzz_checkpoint", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 1800)

@@ -15,8 +15,8 @@
  * The sequence is the same in every run, so that a failure occurs again. A
  * sanitized build (make sanitize) sees bytes read or written elsewhere.
  */
-#include "check_main.h"
 #include "device_file_loops.h"
+#include "suite.h"
 
 #include "compiler/program.h"
 
@@ -376,7 +376,7 @@ static void run_program(ipu_executable *x)
         ipu_infeed_free(infeeds[--n]);
 }
 
-START_TEST(a_graph_is_refused_or_compiles)
+TEST(a_graph_is_refused_or_compiles)
 {
     int n = rounds(6), accepted = 0;
 
@@ -412,9 +412,8 @@ START_TEST(a_graph_is_refused_or_compiles)
     ck_assert_int_gt(accepted, n / 50);
     ck_assert_int_lt(accepted, n / 10 * 9);
 }
-END_TEST
 
-START_TEST(a_program_is_refused_or_runs)
+TEST(a_program_is_refused_or_runs)
 {
     int n = rounds(6), accepted = 0;
 
@@ -443,9 +442,8 @@ START_TEST(a_program_is_refused_or_runs)
     ck_assert_int_gt(accepted, n / 50);
     ck_assert_int_lt(accepted, n / 10 * 9);
 }
-END_TEST
 
-START_TEST(variables_are_refused_or_read)
+TEST(variables_are_refused_or_read)
 {
     int n = rounds(6), accepted = 0;
 
@@ -464,18 +462,6 @@ START_TEST(variables_are_refused_or_read)
     ck_assert_int_gt(accepted, n / 50);
     ck_assert_int_lt(accepted, n / 10 * 9);
 }
-END_TEST
 
-static TCase *tcase_files(void)
-{
-    TCase *tcase = tcase_create("files");
-
-    tcase_set_timeout(tcase, 1800);
-    tcase_add_unchecked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, a_graph_is_refused_or_compiles);
-    tcase_add_test(tcase, a_program_is_refused_or_runs);
-    tcase_add_test(tcase, variables_are_refused_or_read);
-    return tcase;
-}
-
-HVD_TEST_MAIN("fuzz_device_file", tcase_files)
+TEST_MAIN("fuzz_device_file", .set_up_once = set_up,
+          .tear_down_once = tear_down, .seconds = 1800)

@@ -11,13 +11,14 @@
  * The sequence is the same in every run, so that a failure occurs again. A
  * sanitized build (make sanitize) sees bytes read too far.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/dtype.h"
 #include "base/status.h"
-#include "check_main.h"
 #include "core/agree/agree.h"
 #include "core/world/world.h"
+#include "suite.h"
 #include "wire_messages.h"
 
 /* Rounds of a test: so many thousands, or many more if time allows. */
@@ -211,7 +212,7 @@ static bool well_made(const unsigned char *data, size_t bytes)
     return true;
 }
 
-START_TEST(what_is_accepted_is_what_was_written)
+TEST(what_is_accepted_is_what_was_written)
 {
     struct hvd__writer message = {0}, other = {0};
     unsigned char *room = malloc(FUZZ_MOST_BYTES);
@@ -244,7 +245,6 @@ START_TEST(what_is_accepted_is_what_was_written)
     hvd__writer_fini(&message);
     hvd__writer_fini(&other);
 }
-END_TEST
 
 /* -------------------------------------------------------------------- a rank
  */
@@ -383,7 +383,7 @@ static void write_members(struct hvd__writer *message, int from)
     fuzz_write_record(message, HVD__POST);
 }
 
-START_TEST(a_rank_refuses_or_goes_on)
+TEST(a_rank_refuses_or_goes_on)
 {
     struct hvd__writer message = {0}, other = {0};
     int n = rounds(50), refused = 0;
@@ -427,16 +427,5 @@ START_TEST(a_rank_refuses_or_goes_on)
     hvd__writer_fini(&message);
     hvd__writer_fini(&other);
 }
-END_TEST
 
-static TCase *tcase_wire(void)
-{
-    TCase *tcase = tcase_create("wire");
-
-    tcase_set_timeout(tcase, 600);
-    tcase_add_test(tcase, what_is_accepted_is_what_was_written);
-    tcase_add_test(tcase, a_rank_refuses_or_goes_on);
-    return tcase;
-}
-
-HVD_TEST_MAIN("fuzz_wire", tcase_wire)
+TEST_MAIN("fuzz_wire", .seconds = 600)
