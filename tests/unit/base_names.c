@@ -5,9 +5,9 @@
 
 #include "base/dtype.h"
 #include "base/status.h"
-#include "check_main.h"
+#include "suite.h"
 
-START_TEST(names_and_numbers_are_inverse)
+TEST(names_and_numbers_are_inverse)
 {
     for (hvd_dtype d = 0; d < HVD_NUM_DTYPES; d++) {
         ck_assert_int_eq(hvd_dtype_from_name(hvd_dtype_name(d)), d);
@@ -19,10 +19,9 @@ START_TEST(names_and_numbers_are_inverse)
     ck_assert_int_eq(hvd_kind_from_name("broadcast"), HVD_BROADCAST);
     ck_assert_int_eq(hvd_kind_from_name("barrier"), HVD_BARRIER);
 }
-END_TEST
 
 /* Other programs rely on Horovod's numbers. */
-START_TEST(numbers_stay)
+TEST(numbers_stay)
 {
     ck_assert_str_eq(hvd_dtype_name(0), "uint8");
     ck_assert_str_eq(hvd_dtype_name(5), "int64");
@@ -36,9 +35,8 @@ START_TEST(numbers_stay)
     ck_assert_int_eq(hvd_dtype_size(HVD_BFLOAT16), 2);
     ck_assert_int_eq(hvd_dtype_size(HVD_BOOL), 1);
 }
-END_TEST
 
-START_TEST(what_has_no_name)
+TEST(what_has_no_name)
 {
     ck_assert(hvd_dtype_name(-1) == NULL && hvd_dtype_name(11) == NULL);
     ck_assert(hvd_op_name(-1) == NULL && hvd_op_name(6) == NULL);
@@ -51,9 +49,8 @@ START_TEST(what_has_no_name)
     ck_assert_int_eq(hvd_dtype_from_name(NULL), HVD_ERR_ARGUMENT);
     ck_assert_int_eq(hvd_op_from_name(NULL), HVD_ERR_ARGUMENT);
 }
-END_TEST
 
-START_TEST(every_status_has_a_text_of_its_own)
+TEST(every_status_has_a_text_of_its_own)
 {
     static const int all[] = {
 #define X(constant, text) constant,
@@ -68,7 +65,6 @@ START_TEST(every_status_has_a_text_of_its_own)
     ck_assert_str_eq(hvd_strerror(3), "success");
     ck_assert_str_eq(hvd_strerror(-99), "unknown status");
 }
-END_TEST
 
 static void *fail_elsewhere(void *ignored)
 {
@@ -78,7 +74,7 @@ static void *fail_elsewhere(void *ignored)
     return NULL;
 }
 
-START_TEST(the_last_error_is_the_threads_own)
+TEST(the_last_error_is_the_threads_own)
 {
     pthread_t thread;
 
@@ -87,9 +83,8 @@ START_TEST(the_last_error_is_the_threads_own)
     pthread_join(thread, NULL);
     ck_assert_str_eq(hvd_last_error(), "rank 3");
 }
-END_TEST
 
-START_TEST(an_error_is_one_line_and_is_cut)
+TEST(an_error_is_one_line_and_is_cut)
 {
     char longest[3 * HVD__MESSAGE_MAX];
 
@@ -106,19 +101,5 @@ START_TEST(an_error_is_one_line_and_is_cut)
     hvd__fail_text(HVD_ERR_PEER, "%n%s"); /* is no format */
     ck_assert_str_eq(hvd_last_error(), "%n%s");
 }
-END_TEST
 
-static TCase *tcase_names(void)
-{
-    TCase *tcase = tcase_create("names");
-
-    tcase_add_test(tcase, names_and_numbers_are_inverse);
-    tcase_add_test(tcase, numbers_stay);
-    tcase_add_test(tcase, what_has_no_name);
-    tcase_add_test(tcase, every_status_has_a_text_of_its_own);
-    tcase_add_test(tcase, the_last_error_is_the_threads_own);
-    tcase_add_test(tcase, an_error_is_one_line_and_is_cut);
-    return tcase;
-}
-
-HVD_TEST_MAIN("base_names", tcase_names)
+TEST_MAIN("base_names")

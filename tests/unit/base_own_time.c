@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own_time.h"
-#include "check_main.h"
+#include "suite.h"
 
-START_TEST(what_passes_between_looks_is_limited)
+TEST(what_passes_between_looks_is_limited)
 {
     struct hvd__own_time time = {0};
 
@@ -12,9 +12,8 @@ START_TEST(what_passes_between_looks_is_limited)
     ck_assert_int_eq(hvd__own_time_pass(&time, 2014, 10), 10);
     ck_assert_int_eq(hvd__own_time_pass(&time, 2015, 10), 1);
 }
-END_TEST
 
-START_TEST(gaps_do_not_count_for_what_began_before)
+TEST(gaps_do_not_count_for_what_began_before)
 {
     struct hvd__own_time time = {0};
 
@@ -26,9 +25,8 @@ START_TEST(gaps_do_not_count_for_what_began_before)
     /* The time began in the gap itself, as seen from others. */
     ck_assert_int_eq(hvd__own_time_since(&time, 1500, 2020), 10);
 }
-END_TEST
 
-START_TEST(any_number_of_gaps)
+TEST(any_number_of_gaps)
 {
     struct hvd__own_time time = {0};
     int64_t now = 1;
@@ -40,16 +38,5 @@ START_TEST(any_number_of_gaps)
     ck_assert_int_eq(hvd__own_time_since(&time, now, now), 0);
     ck_assert_int_eq(hvd__own_time_since(&time, now - 5, now + 1), 1);
 }
-END_TEST
 
-static TCase *tcase_own_time(void)
-{
-    TCase *tcase = tcase_create("own time");
-
-    tcase_add_test(tcase, what_passes_between_looks_is_limited);
-    tcase_add_test(tcase, gaps_do_not_count_for_what_began_before);
-    tcase_add_test(tcase, any_number_of_gaps);
-    return tcase;
-}
-
-HVD_TEST_MAIN("base_own_time", tcase_own_time)
+TEST_MAIN("base_own_time")

@@ -8,9 +8,9 @@
 
 #include "base/fingerprint.h"
 #include "base/status.h"
-#include "check_main.h"
 #include "core/agree/coordinator.h"
 #include "core/request/request.h"
+#include "suite.h"
 
 enum { MOST_RANKS = 5, MOST_RECORDS = 64 };
 
@@ -158,7 +158,7 @@ static void answer(struct hvd__coordinator *c, int rank, const char *name,
     ck_assert_int_eq(hvd__coordinator_detail(c, rank, asked, &s, 1), HVD_OK);
 }
 
-START_TEST(ready_when_all_have_announced)
+TEST(ready_when_all_have_announced)
 {
     for (int n = 1; n <= MOST_RANKS; n++) {
         struct hvd__coordinator *c = new_one(n, 1 << 20);
@@ -177,10 +177,9 @@ START_TEST(ready_when_all_have_announced)
         hvd__coordinator_free(c);
     }
 }
-END_TEST
 
 /* Every order of three ranks' announcements of three names. */
-START_TEST(every_order_of_announcing)
+TEST(every_order_of_announcing)
 {
     static const char *const names[] = {"x", "y", "z"};
     static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
@@ -202,9 +201,8 @@ START_TEST(every_order_of_announcing)
         hvd__coordinator_free(c);
     }
 }
-END_TEST
 
-START_TEST(neighbours_are_fused_up_to_the_threshold)
+TEST(neighbours_are_fused_up_to_the_threshold)
 {
     struct hvd__coordinator *c = new_one(1, 100 * 4);
 
@@ -221,9 +219,8 @@ START_TEST(neighbours_are_fused_up_to_the_threshold)
     ck_assert(decisions[1].keys[0] == key("d"));
     hvd__coordinator_free(c);
 }
-END_TEST
 
-START_TEST(differences_name_both_sides)
+TEST(differences_name_both_sides)
 {
     struct hvd__coordinator *c = new_one(4, 1 << 20);
 
@@ -249,9 +246,8 @@ START_TEST(differences_name_both_sides)
     ck_assert_int_eq(decisions[0].type, HVD__BATCH);
     hvd__coordinator_free(c);
 }
-END_TEST
 
-START_TEST(a_refusal_fails_those_who_wait)
+TEST(a_refusal_fails_those_who_wait)
 {
     struct hvd__coordinator *c = new_one(3, 1 << 20);
 
@@ -270,10 +266,9 @@ START_TEST(a_refusal_fails_those_who_wait)
     ck_assert_int_eq(decide(c, 3, 2), 0);
     hvd__coordinator_free(c);
 }
-END_TEST
 
 /* The k-th of one rank meets the k-th of the others, in any timing. */
-START_TEST(submissions_pair_by_their_number)
+TEST(submissions_pair_by_their_number)
 {
     struct hvd__coordinator *c = new_one(2, 1 << 20);
 
@@ -288,9 +283,8 @@ START_TEST(submissions_pair_by_their_number)
     ck_assert_int_eq(decisions[0].type, HVD__BATCH);
     hvd__coordinator_free(c);
 }
-END_TEST
 
-START_TEST(a_rank_that_left_fails_what_it_lacks)
+TEST(a_rank_that_left_fails_what_it_lacks)
 {
     struct hvd__coordinator *c = new_one(3, 1 << 20);
     char words[HVD__MESSAGE_MAX];
@@ -316,9 +310,8 @@ START_TEST(a_rank_that_left_fails_what_it_lacks)
     ck_assert_int_eq(decide(c, 3, 2), 0);
     hvd__coordinator_free(c);
 }
-END_TEST
 
-START_TEST(ready_ones_go_before_the_close)
+TEST(ready_ones_go_before_the_close)
 {
     struct hvd__coordinator *c = new_one(1, 0);
 
@@ -332,9 +325,8 @@ START_TEST(ready_ones_go_before_the_close)
     ck_assert_int_eq(decisions[1].type, HVD__CLOSE);
     hvd__coordinator_free(c);
 }
-END_TEST
 
-START_TEST(a_break_is_told_once)
+TEST(a_break_is_told_once)
 {
     struct hvd__coordinator *c = new_one(2, 0);
 
@@ -349,10 +341,9 @@ START_TEST(a_break_is_told_once)
     hvd__coordinator_free(c);
     hvd__coordinator_free(NULL);
 }
-END_TEST
 
 /* A barrier needs no room. */
-START_TEST(barriers_need_no_room)
+TEST(barriers_need_no_room)
 {
     struct hvd__coordinator *c = new_one(1, 0);
     struct hvd__signature barrier = {.kind = HVD_BARRIER};
@@ -362,9 +353,8 @@ START_TEST(barriers_need_no_room)
     ck_assert(decisions[0].keys[0] == key("b"));
     hvd__coordinator_free(c);
 }
-END_TEST
 
-START_TEST(the_urgent_go_first)
+TEST(the_urgent_go_first)
 {
     struct hvd__coordinator *c = new_one(2, 0);
     const struct hvd__signature s = sum_of(1);
@@ -383,9 +373,8 @@ START_TEST(the_urgent_go_first)
     ck_assert(decisions[3].keys[0] == key("low"));
     hvd__coordinator_free(c);
 }
-END_TEST
 
-START_TEST(numbers_reach_everyone)
+TEST(numbers_reach_everyone)
 {
     struct hvd__coordinator *c = new_one(3, 1 << 20);
     const struct hvd__signature s = {.kind = HVD_ALLGATHER,
@@ -405,9 +394,8 @@ START_TEST(numbers_reach_everyone)
     ck_assert_int_eq(decisions[0].status, HVD_ERR_ARGUMENT);
     hvd__coordinator_free(c);
 }
-END_TEST
 
-START_TEST(groups_are_all_or_nothing)
+TEST(groups_are_all_or_nothing)
 {
     struct hvd__coordinator *c = new_one(2, 1 << 20);
     const struct hvd__signature s[3] = {sum_of(1), sum_of(2), sum_of(3)};
@@ -435,9 +423,8 @@ START_TEST(groups_are_all_or_nothing)
     ck_assert(decisions[0].ranks[0] && decisions[0].ranks[1]);
     hvd__coordinator_free(c);
 }
-END_TEST
 
-START_TEST(reductions_do_without_the_joined)
+TEST(reductions_do_without_the_joined)
 {
     struct hvd__coordinator *c = new_one(3, 1 << 20);
 
@@ -466,9 +453,8 @@ START_TEST(reductions_do_without_the_joined)
     ck_assert_int_eq(decide(c, 3, 2), 0);
     hvd__coordinator_free(c);
 }
-END_TEST
 
-START_TEST(nothing_else_does)
+TEST(nothing_else_does)
 {
     const struct hvd__signature kinds[] = {
         {.kind = HVD_BARRIER},
@@ -491,10 +477,9 @@ START_TEST(nothing_else_does)
         hvd__coordinator_free(c);
     }
 }
-END_TEST
 
 /* A gradient does without a rank that takes the last one's variables. */
-START_TEST(steps_do_without_those_who_catch_up)
+TEST(steps_do_without_those_who_catch_up)
 {
     const struct hvd__signature gradient = {.kind = HVD_ALLREDUCE,
                                             .dtype = HVD_FLOAT32,
@@ -517,9 +502,8 @@ START_TEST(steps_do_without_those_who_catch_up)
         hvd__coordinator_free(c);
     }
 }
-END_TEST
 
-START_TEST(joining_ends_when_a_rank_leaves)
+TEST(joining_ends_when_a_rank_leaves)
 {
     struct hvd__coordinator *c = new_one(2, 1 << 20);
 
@@ -532,30 +516,5 @@ START_TEST(joining_ends_when_a_rank_leaves)
     ck_assert(decisions[0].keys[0] == hvd__join_key());
     hvd__coordinator_free(c);
 }
-END_TEST
 
-static TCase *tcase_coordinator(void)
-{
-    TCase *tcase = tcase_create("coordinator");
-
-    tcase_add_test(tcase, ready_when_all_have_announced);
-    tcase_add_test(tcase, every_order_of_announcing);
-    tcase_add_test(tcase, neighbours_are_fused_up_to_the_threshold);
-    tcase_add_test(tcase, differences_name_both_sides);
-    tcase_add_test(tcase, a_refusal_fails_those_who_wait);
-    tcase_add_test(tcase, submissions_pair_by_their_number);
-    tcase_add_test(tcase, a_rank_that_left_fails_what_it_lacks);
-    tcase_add_test(tcase, ready_ones_go_before_the_close);
-    tcase_add_test(tcase, a_break_is_told_once);
-    tcase_add_test(tcase, barriers_need_no_room);
-    tcase_add_test(tcase, the_urgent_go_first);
-    tcase_add_test(tcase, numbers_reach_everyone);
-    tcase_add_test(tcase, groups_are_all_or_nothing);
-    tcase_add_test(tcase, reductions_do_without_the_joined);
-    tcase_add_test(tcase, nothing_else_does);
-    tcase_add_test(tcase, steps_do_without_those_who_catch_up);
-    tcase_add_test(tcase, joining_ends_when_a_rank_leaves);
-    return tcase;
-}
-
-HVD_TEST_MAIN("core_coordinator", tcase_coordinator)
+TEST_MAIN("core_coordinator")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* May a rank spin? Masks and quotas of all kinds. */
-#include "check_main.h"
 #include "core/world/cores.h"
+#include "suite.h"
 
 enum { MOST = 4 };
 
@@ -24,7 +24,7 @@ static bool suffice(int n, int self, const char *const masks[], double quota)
     return hvd__cores_suffice(n, self, of, cores);
 }
 
-START_TEST(free_ranks_share_all_cores)
+TEST(free_ranks_share_all_cores)
 {
     const char *const masks[] = {"01", "01", "01", "01"};
 
@@ -33,18 +33,16 @@ START_TEST(free_ranks_share_all_cores)
     ck_assert(!suffice(3, 0, masks, 0));
     ck_assert(!suffice(4, 3, masks, 0));
 }
-END_TEST
 
-START_TEST(a_core_of_its_own_is_enough)
+TEST(a_core_of_its_own_is_enough)
 {
     const char *const masks[] = {"0", "1", "2", "3"};
 
     for (int rank = 0; rank < 4; rank++)
         ck_assert(suffice(4, rank, masks, 0));
 }
-END_TEST
 
-START_TEST(a_core_shared_by_two_is_not)
+TEST(a_core_shared_by_two_is_not)
 {
     const char *const masks[] = {"0", "0", "12", "12"};
 
@@ -52,18 +50,16 @@ START_TEST(a_core_shared_by_two_is_not)
     ck_assert(!suffice(4, 1, masks, 0));
     ck_assert(suffice(4, 2, masks, 0));
 }
-END_TEST
 
-START_TEST(others_may_be_confined_to_ours)
+TEST(others_may_be_confined_to_ours)
 {
     const char *const masks[] = {"012", "0", "1", "2"};
 
     ck_assert(!suffice(4, 0, masks, 0));
     ck_assert(suffice(4, 1, masks, 0));
 }
-END_TEST
 
-START_TEST(a_quota_counts_for_all)
+TEST(a_quota_counts_for_all)
 {
     const char *const masks[] = {"0123", "0123", "0123", "0123"};
 
@@ -71,9 +67,8 @@ START_TEST(a_quota_counts_for_all)
     ck_assert(!suffice(4, 0, masks, 3.5));
     ck_assert(suffice(2, 0, masks, 2));
 }
-END_TEST
 
-START_TEST(a_quota_is_read)
+TEST(a_quota_is_read)
 {
     ck_assert(hvd__cores_quota("max 100000\n") == 0);
     ck_assert(hvd__cores_quota("150000 100000\n") == 1.5);
@@ -82,9 +77,8 @@ START_TEST(a_quota_is_read)
     ck_assert(hvd__cores_quota("-1 100000") == 0);
     ck_assert(hvd__cores_quota("200000") == 0);
 }
-END_TEST
 
-START_TEST(this_process_has_a_core)
+TEST(this_process_has_a_core)
 {
     struct hvd__cores cores;
 
@@ -92,20 +86,5 @@ START_TEST(this_process_has_a_core)
     ck_assert_int_ge(CPU_COUNT(&cores.mask), 1);
     ck_assert(cores.quota >= 0);
 }
-END_TEST
 
-static TCase *tcase_cores(void)
-{
-    TCase *tcase = tcase_create("cores");
-
-    tcase_add_test(tcase, free_ranks_share_all_cores);
-    tcase_add_test(tcase, a_core_of_its_own_is_enough);
-    tcase_add_test(tcase, a_core_shared_by_two_is_not);
-    tcase_add_test(tcase, others_may_be_confined_to_ours);
-    tcase_add_test(tcase, a_quota_counts_for_all);
-    tcase_add_test(tcase, a_quota_is_read);
-    tcase_add_test(tcase, this_process_has_a_core);
-    return tcase;
-}
-
-HVD_TEST_MAIN("core_cores", tcase_cores)
+TEST_MAIN("core_cores")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests that are alike are fused, up to a number of bytes. */
-#include "check_main.h"
 #include "core/agree/fuse.h"
+#include "suite.h"
 
 static struct hvd__signature signature(hvd_kind kind, int64_t rows)
 {
@@ -14,7 +14,7 @@ static struct hvd__signature signature(hvd_kind kind, int64_t rows)
                                    .shape = {rows, 3}};
 }
 
-START_TEST(what_may_share_a_buffer)
+TEST(what_may_share_a_buffer)
 {
     static const hvd_kind alone[] = {HVD_ALLTOALL, HVD_GATHER, HVD_BARRIER};
     struct hvd__signature a = signature(HVD_ALLREDUCE, 4), b = a;
@@ -56,9 +56,8 @@ START_TEST(what_may_share_a_buffer)
         ck_assert(!hvd__fusible(&a, &b));
     }
 }
-END_TEST
 
-START_TEST(room_in_the_buffer)
+TEST(room_in_the_buffer)
 {
     struct hvd__signature s = signature(HVD_ALLREDUCE, 10);
 
@@ -72,9 +71,8 @@ START_TEST(room_in_the_buffer)
     s.shape[0] = HVD__VARIES;
     ck_assert_uint_eq(hvd__fusion_bytes(&s, 4, 17), 17 * 12);
 }
-END_TEST
 
-START_TEST(small_ones_overtake_what_does_not_fit)
+TEST(small_ones_overtake_what_does_not_fit)
 {
     struct hvd__signature s = signature(HVD_ALLREDUCE, 1),
                           other = signature(HVD_REDUCE, 1);
@@ -88,16 +86,5 @@ START_TEST(small_ones_overtake_what_does_not_fit)
     ck_assert_int_eq(hvd__fuse(ready, 5, 0, taken), 1);
     ck_assert_int_eq(hvd__fuse(ready, 0, 100, taken), 0);
 }
-END_TEST
 
-static TCase *tcase_fuse(void)
-{
-    TCase *tcase = tcase_create("fuse");
-
-    tcase_add_test(tcase, what_may_share_a_buffer);
-    tcase_add_test(tcase, room_in_the_buffer);
-    tcase_add_test(tcase, small_ones_overtake_what_does_not_fit);
-    return tcase;
-}
-
-HVD_TEST_MAIN("core_fuse", tcase_fuse)
+TEST_MAIN("core_fuse")

@@ -4,9 +4,9 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "check_main.h"
 #include "core/request/request.h"
 #include "core/table/in_flight.h"
+#include "suite.h"
 
 enum { MOST = 700, MOVES = 40000 };
 
@@ -92,26 +92,23 @@ static void go_through(uint64_t mask, int most)
     empty();
 }
 
-START_TEST(scattered)
+TEST(scattered)
 {
     go_through(UINT64_MAX, MOST);
 }
-END_TEST
 
-START_TEST(crowded)
+TEST(crowded)
 {
     go_through(UINT64_C(0xff0000000000003e), 60);
 }
-END_TEST
 
-START_TEST(few_and_the_same)
+TEST(few_and_the_same)
 {
     go_through(3, 4);
 }
-END_TEST
 
 /* Three that want the last berth, and one that wants the first. */
-START_TEST(around_the_end)
+TEST(around_the_end)
 {
     add(63);
     add(127);
@@ -125,26 +122,11 @@ START_TEST(around_the_end)
     is_the_list();
     empty();
 }
-END_TEST
 
-START_TEST(nothing_is_in_nothing)
+TEST(nothing_is_in_nothing)
 {
     ck_assert(hvd__in_flight_find(&flight, 0) == NULL);
     hvd__in_flight_fini(&flight);
 }
-END_TEST
 
-static TCase *tcase_in_flight(void)
-{
-    TCase *tcase = tcase_create("flight");
-
-    tcase_set_timeout(tcase, 120);
-    tcase_add_test(tcase, scattered);
-    tcase_add_test(tcase, crowded);
-    tcase_add_test(tcase, few_and_the_same);
-    tcase_add_test(tcase, around_the_end);
-    tcase_add_test(tcase, nothing_is_in_nothing);
-    return tcase;
-}
-
-HVD_TEST_MAIN("core_in_flight", tcase_in_flight)
+TEST_MAIN("core_in_flight", .seconds = 120)

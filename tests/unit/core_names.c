@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check_main.h"
 #include "core/request/names.h"
+#include "suite.h"
 
 enum { MOST = 600 };
 
@@ -20,7 +20,7 @@ static bool was_there(char (*names)[24], int n, const char *name)
 
 /* Filled to the last place that was asked for, with names drawn from so few
  * that many are drawn again. */
-START_TEST(knows_what_was_there)
+TEST(knows_what_was_there)
 {
     static char drawn[MOST][24];
     struct hvd__names names;
@@ -48,9 +48,8 @@ START_TEST(knows_what_was_there)
         ck_assert(!hvd__names_add(&names, drawn[i]));
     hvd__names_fini(&names);
 }
-END_TEST
 
-START_TEST(few_or_none)
+TEST(few_or_none)
 {
     struct hvd__names names = {0};
 
@@ -63,15 +62,5 @@ START_TEST(few_or_none)
     hvd__names_fini(&names);
     hvd__names_fini(&names);
 }
-END_TEST
 
-static TCase *tcase_names(void)
-{
-    TCase *tcase = tcase_create("names");
-
-    tcase_add_test(tcase, knows_what_was_there);
-    tcase_add_test(tcase, few_or_none);
-    return tcase;
-}
-
-HVD_TEST_MAIN("core_names", tcase_names)
+TEST_MAIN("core_names")

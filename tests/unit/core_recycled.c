@@ -7,13 +7,13 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "check_main.h"
 #include "core/api/check.h"
 #include "request_table.h"
+#include "suite.h"
 
 /* A submission that is over comes back as if it were new; groups do not, nor
  * more than there is room for. */
-START_TEST(recycled_submissions)
+TEST(recycled_submissions)
 {
     enum { SOME = HVD__RECYCLED_MOST + 3 };
     static struct hvd__submission *submissions[SOME];
@@ -41,7 +41,6 @@ START_TEST(recycled_submissions)
               resubmission->state.nleft == 1);
     hvd__table_recycle(&table, &resubmission->requests[0]);
 }
-END_TEST
 
 /* The tests of recurring requests submit these. */
 static float buffers[HVD__RECYCLED_PLACES][4];
@@ -100,7 +99,7 @@ static void end(struct hvd__submission *submission, hvd_handle handle)
 
 /* The same submission with the same key, a handle of its own, and nothing left
  * of its last use; with another callback all the same. */
-START_TEST(a_request_that_recurs)
+TEST(a_request_that_recurs)
 {
     hvd_request request = request_of(0);
     struct hvd__submission *submission, *resubmission;
@@ -127,10 +126,9 @@ START_TEST(a_request_that_recurs)
     ck_assert_int_eq(hvd__table_poll(&table, next), 0);
     end(submission, next);
 }
-END_TEST
 
 /* Whatever is changed, one thing at a time, it is another request. */
-START_TEST(a_request_that_is_another)
+TEST(a_request_that_is_another)
 {
     static const int64_t shape[] = {2, 1}, splits[] = {1};
     static int64_t counts[1];
@@ -167,11 +165,10 @@ START_TEST(a_request_that_is_another)
     ck_assert(resubmit(&first, "a", &handle) == submission);
     end(submission, handle);
 }
-END_TEST
 
 /* One that had no name has another number each time, and its number is no
  * name that would find it. */
-START_TEST(an_unnamed_request_that_recurs)
+TEST(an_unnamed_request_that_recurs)
 {
     hvd_request request = request_of(0);
     struct hvd__submission *submission;
@@ -187,10 +184,9 @@ START_TEST(an_unnamed_request_that_recurs)
     ck_assert_str_ne(submission->name, name);
     end(submission, handle);
 }
-END_TEST
 
 /* Many at once, by way of memory that comes to them again, in any order. */
-START_TEST(many_requests_that_recur)
+TEST(many_requests_that_recur)
 {
     enum { MANY = HVD__RECYCLED_MOST, ROUNDS = 4 };
     static struct hvd__submission *submissions[MANY];
@@ -217,7 +213,6 @@ START_TEST(many_requests_that_recur)
     /* A few may have no place of their own. */
     ck_assert_int_ge(nfound, (ROUNDS - 1) * MANY * 9 / 10);
 }
-END_TEST
 
 static int count_tries(void)
 {
@@ -229,7 +224,7 @@ static int count_tries(void)
 }
 
 /* If no request recurs, the table is searched seldom, but not never. */
-START_TEST(requests_that_do_not_recur)
+TEST(requests_that_do_not_recur)
 {
     hvd_request request = request_of(0);
     struct hvd__submission *submission;
@@ -246,11 +241,10 @@ START_TEST(requests_that_do_not_recur)
     ck_assert_int_eq(count_tries(), 1000);
     end(submission, handle);
 }
-END_TEST
 
 /* A request that recurs is still refused for any reason that would refuse it
  * the first time. */
-START_TEST(a_request_that_recurs_and_is_refused)
+TEST(a_request_that_recurs_and_is_refused)
 {
     hvd_request request = request_of(0);
     struct hvd__submission *submission, *other;
@@ -277,22 +271,6 @@ START_TEST(a_request_that_recurs_and_is_refused)
     ck_assert_int_eq(hvd__table_resubmit(&table, &resubmission, NULL), HVD_OK);
     ck_assert(resubmission.submission == NULL); /* it is gone */
 }
-END_TEST
 
-static TCase *tcase_recycled(void)
-{
-    TCase *tcase = tcase_create("recycled");
-
-    tcase_add_checked_fixture(tcase, open_table, close_table);
-    tcase_set_timeout(tcase, 120);
-    tcase_add_test(tcase, recycled_submissions);
-    tcase_add_test(tcase, a_request_that_recurs);
-    tcase_add_test(tcase, a_request_that_is_another);
-    tcase_add_test(tcase, an_unnamed_request_that_recurs);
-    tcase_add_test(tcase, many_requests_that_recur);
-    tcase_add_test(tcase, requests_that_do_not_recur);
-    tcase_add_test(tcase, a_request_that_recurs_and_is_refused);
-    return tcase;
-}
-
-HVD_TEST_MAIN("core_recycled", tcase_recycled)
+TEST_MAIN("core_recycled", .set_up = open_table, .tear_down = close_table,
+          .seconds = 120)

@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "check_main.h"
 #include "core/api/check.h"
 #include "core/request/names.h"
 #include "core/request/request.h"
 #include "core/table/set.h"
+#include "suite.h"
 
 enum { N = 3, ROWS = 6, COUNT = ROWS * 2 };
 
@@ -95,7 +95,7 @@ static void refused(const hvd_request *request, int want, const char *word)
 /* ------------------------------------------------------ requests of versions
  */
 
-START_TEST(programs_of_other_versions)
+TEST(programs_of_other_versions)
 {
     struct {
         hvd_request request;
@@ -125,9 +125,8 @@ START_TEST(programs_of_other_versions)
                      HVD_ERR_UNSUPPORTED);
     ck_assert(strstr(hvd_last_error(), "newer"));
 }
-END_TEST
 
-START_TEST(defaults)
+TEST(defaults)
 {
     hvd_request r;
 
@@ -143,12 +142,11 @@ START_TEST(defaults)
     ck_assert_int_eq(r.process_set, -1);
     hvd_request_init(NULL, sizeof r);
 }
-END_TEST
 
 /* --------------------------------------------------------------------- names
  */
 
-START_TEST(names)
+TEST(names)
 {
     char longest[HVD_MAX_NAME + 2];
 
@@ -170,10 +168,9 @@ START_TEST(names)
     ck_assert_int_eq(hvd__name_check("\x7f"), HVD_ERR_ARGUMENT);
     ck_assert_int_eq(hvd__name_check(HVD__JOIN_NAME), HVD_ERR_ARGUMENT);
 }
-END_TEST
 
 /* Every byte, wherever it is, whatever is around it. */
-START_TEST(control_characters)
+TEST(control_characters)
 {
     static const char around[] = {'x', ' ', '~', '\x80', '\xff'};
     char name[20], wanted[32];
@@ -193,9 +190,8 @@ START_TEST(control_characters)
                 ck_assert(!control || strstr(hvd_last_error(), wanted));
             }
 }
-END_TEST
 
-START_TEST(names_for_people)
+TEST(names_for_people)
 {
     char buffer[64];
     struct hvd__text text = hvd__text_at(buffer, sizeof buffer);
@@ -206,12 +202,11 @@ START_TEST(names_for_people)
     hvd__text_add_name(&text, HVD__JOIN_NAME);
     ck_assert_str_eq(buffer, "'w'unnamed operation 7'join'");
 }
-END_TEST
 
 /* -------------------------------------------------------------------- shapes
  */
 
-START_TEST(kinds_and_types)
+TEST(kinds_and_types)
 {
     REFUSED(-1, , HVD_ERR_UNSUPPORTED, "kind -1");
     REFUSED(4, , HVD_ERR_UNSUPPORTED, "kind 4");
@@ -220,9 +215,8 @@ START_TEST(kinds_and_types)
     REFUSED(HVD_BROADCAST, r.dtype = HVD_NUM_DTYPES, HVD_ERR_ARGUMENT,
             "dtype 11");
 }
-END_TEST
 
-START_TEST(shapes)
+TEST(shapes)
 {
     static const int64_t negative[] = {4, -1}, empty[] = {INT64_MAX, 0, 9},
                          huge[] = {INT64_C(1) << 40, INT64_C(1) << 40},
@@ -246,9 +240,8 @@ START_TEST(shapes)
     REFUSED(HVD_ALLTOALL, r.ndim = 0, HVD_ERR_ARGUMENT, "scalar");
     REFUSED(HVD_REDUCESCATTER, r.ndim = 0, HVD_ERR_ARGUMENT, "scalar");
 }
-END_TEST
 
-START_TEST(what_is_kept_of_a_shape)
+TEST(what_is_kept_of_a_shape)
 {
     int64_t mine[] = {5, 2};
     hvd_request r = good(HVD_REDUCESCATTER);
@@ -265,13 +258,12 @@ START_TEST(what_is_kept_of_a_shape)
     ck_assert_int_eq(submission->requests[0].signature.shape[2], 0);
     hvd__submission_free(submission);
 }
-END_TEST
 
 /* Equal requests have equal signatures: what a kind has no use for is left
  * out. */
 /* Unknown flags, and flags of the library's own, of every kind; and whatever
  * a kind does not use. */
-START_TEST(what_means_nothing_is_refused)
+TEST(what_means_nothing_is_refused)
 {
     static const int32_t strange[] = {2,       1 << 15, 1 << 16, 1 << 17,
                                       1 << 18, 1 << 19, 1 << 30, INT32_MIN};
@@ -306,7 +298,6 @@ START_TEST(what_means_nothing_is_refused)
             "for averages");
     REFUSED(HVD_BARRIER, r.root = 1, HVD_ERR_ARGUMENT, "barrier has no root");
 }
-END_TEST
 
 static bool varies(const hvd_request *r)
 {
@@ -317,7 +308,7 @@ static bool varies(const hvd_request *r)
     return answer;
 }
 
-START_TEST(which_rows_may_differ)
+TEST(which_rows_may_differ)
 {
     hvd_request r = good(HVD_ALLGATHER);
 
@@ -336,12 +327,11 @@ START_TEST(which_rows_may_differ)
     r = good(HVD_ALLREDUCE);
     ck_assert(!varies(&r));
 }
-END_TEST
 
 /* ------------------------------------------------------------------- buffers
  */
 
-START_TEST(buffers)
+TEST(buffers)
 {
     REFUSED(HVD_ALLREDUCE, r.input = NULL, HVD_ERR_ARGUMENT,
             "input of 12 elements is NULL");
@@ -355,10 +345,9 @@ START_TEST(buffers)
     ACCEPTED(HVD_REDUCESCATTER, r.output = NULL);
     REFUSED(HVD_ALLGATHER, r.capacity = -1, HVD_ERR_ARGUMENT, "capacity -1");
 }
-END_TEST
 
 /* The result has all of the input, or this rank's share of it. */
-START_TEST(capacities)
+TEST(capacities)
 {
     static const hvd_kind kinds[] = {HVD_ALLREDUCE, HVD_REDUCE, HVD_BROADCAST};
 
@@ -377,9 +366,8 @@ START_TEST(capacities)
     ACCEPTED(HVD_REDUCE, r.capacity = 1; r.root = 5);
     ACCEPTED(HVD_REDUCESCATTER, r.output = NULL; r.capacity = 1);
 }
-END_TEST
 
-START_TEST(overlap)
+TEST(overlap)
 {
     REFUSED(HVD_ALLREDUCE, r.input = out + 1, HVD_ERR_ARGUMENT, "overlap");
     REFUSED(HVD_ALLREDUCE, r.output = in;
@@ -396,12 +384,11 @@ START_TEST(overlap)
     ACCEPTED(HVD_ALLTOALL, r.input = out);
     ACCEPTED(HVD_REDUCESCATTER, r.input = out);
 }
-END_TEST
 
 /* ---------------------------------------------------------- roots and splits
  */
 
-START_TEST(roots)
+TEST(roots)
 {
     for (int root = -1; root <= 6; root++) {
         bool member = root == 1 || root == 4 || root == 5;
@@ -415,9 +402,8 @@ START_TEST(roots)
     REFUSED(HVD_GATHER, r.root = 2, HVD_ERR_ARGUMENT, "root 2");
     REFUSED(HVD_REDUCE, r.root = 2, HVD_ERR_ARGUMENT, "root 2");
 }
-END_TEST
 
-START_TEST(splits)
+TEST(splits)
 {
     static const int64_t negative[] = {1, -1, 1}, many[] = {3, 3, 1},
                          wrapping[] = {INT64_MAX, INT64_MAX, 2},
@@ -441,12 +427,11 @@ START_TEST(splits)
     ck_assert_int_eq(submission->requests[0].splits[2], 3);
     hvd__submission_free(submission);
 }
-END_TEST
 
 /* ---------------------------------------------------------------- operations
  */
 
-START_TEST(operations)
+TEST(operations)
 {
     REFUSED(HVD_ALLREDUCE, r.op = -1, HVD_ERR_ARGUMENT, "op -1");
     REFUSED(HVD_REDUCE, r.op = HVD_NUM_OPS, HVD_ERR_ARGUMENT, "op 6");
@@ -462,9 +447,8 @@ START_TEST(operations)
     ACCEPTED(HVD_ALLREDUCE, r.op = HVD_AVERAGE;
              r.flags = HVD_AVERAGE_CONTRIBUTORS);
 }
-END_TEST
 
-START_TEST(scales)
+TEST(scales)
 {
     REFUSED(HVD_ALLREDUCE, r.prescale = NAN, HVD_ERR_ARGUMENT, "finite");
     REFUSED(HVD_REDUCE, r.postscale = -INFINITY, HVD_ERR_ARGUMENT, "finite");
@@ -473,9 +457,8 @@ START_TEST(scales)
     ACCEPTED(HVD_ALLREDUCE, r.dtype = HVD_INT8; r.prescale = 0.5);
     ACCEPTED(HVD_ALLREDUCE, r.prescale = 0; r.postscale = -1e300);
 }
-END_TEST
 
-START_TEST(compressions)
+TEST(compressions)
 {
     REFUSED(HVD_ALLREDUCE, r.compression = 15, HVD_ERR_ARGUMENT,
             "compression 15");
@@ -493,31 +476,5 @@ START_TEST(compressions)
     ACCEPTED(HVD_ALLREDUCE, r.compression = HVD_COMPRESSION_FP16;
              r.dtype = HVD_FLOAT64);
 }
-END_TEST
 
-static TCase *tcase_request(void)
-{
-    TCase *tcase = tcase_create("request");
-
-    tcase_add_test(tcase, programs_of_other_versions);
-    tcase_add_test(tcase, defaults);
-    tcase_add_test(tcase, names);
-    tcase_add_test(tcase, control_characters);
-    tcase_add_test(tcase, names_for_people);
-    tcase_add_test(tcase, kinds_and_types);
-    tcase_add_test(tcase, shapes);
-    tcase_add_test(tcase, what_is_kept_of_a_shape);
-    tcase_add_test(tcase, what_means_nothing_is_refused);
-    tcase_add_test(tcase, which_rows_may_differ);
-    tcase_add_test(tcase, buffers);
-    tcase_add_test(tcase, capacities);
-    tcase_add_test(tcase, overlap);
-    tcase_add_test(tcase, roots);
-    tcase_add_test(tcase, splits);
-    tcase_add_test(tcase, operations);
-    tcase_add_test(tcase, scales);
-    tcase_add_test(tcase, compressions);
-    return tcase;
-}
-
-HVD_TEST_MAIN("core_request", tcase_request)
+TEST_MAIN("core_request")

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Environment variables: what is a number of bytes, and what is not. */
+#include <stdlib.h>
 #include <string.h>
 
-#include "check_main.h"
 #include "core/settings/settings.h"
 #include "core/world/launch.h"
 #include "hvd.h"
+#include "suite.h"
 
-START_TEST(bytes_that_are_well_formed)
+TEST(bytes_that_are_well_formed)
 {
     static const struct {
         const char *text;
@@ -37,9 +38,8 @@ START_TEST(bytes_that_are_well_formed)
         ck_assert_msg(bytes == good[i].bytes, "%s is %zu", good[i].text, bytes);
     }
 }
-END_TEST
 
-START_TEST(bytes_that_are_not)
+TEST(bytes_that_are_not)
 {
     static const char *const bad[] = {
         "",
@@ -71,9 +71,8 @@ START_TEST(bytes_that_are_not)
         ck_assert_uint_eq(bytes, 99);
     }
 }
-END_TEST
 
-START_TEST(times_that_are_well_formed)
+TEST(times_that_are_well_formed)
 {
     static const struct {
         const char *text;
@@ -108,9 +107,8 @@ START_TEST(times_that_are_well_formed)
         ck_assert_int_eq(ns, -1);
     }
 }
-END_TEST
 
-START_TEST(horovods_names_are_a_fallback)
+TEST(horovods_names_are_a_fallback)
 {
     struct hvd__settings settings;
 
@@ -130,9 +128,8 @@ START_TEST(horovods_names_are_a_fallback)
     ck_assert_int_eq(hvd__settings_read(&settings), HVD_ERR_CONFIG);
     ck_assert(strstr(hvd_last_error(), "HOROVOD_FUSION_THRESHOLD='64XB'"));
 }
-END_TEST
 
-START_TEST(values_are_strict)
+TEST(values_are_strict)
 {
     static const char *const bad[][2] = {
         {"HVD_CONSISTENCY_CHECK", "maybe"}, {"HVD_TOPK_RATIO", "0"},
@@ -154,9 +151,8 @@ START_TEST(values_are_strict)
     ck_assert_int_eq(hvd__settings_read(&settings), HVD_OK);
     ck_assert(settings.consistency_check);
 }
-END_TEST
 
-START_TEST(misspelt_names_are_found)
+TEST(misspelt_names_are_found)
 {
     char text[256];
 
@@ -170,9 +166,8 @@ START_TEST(misspelt_names_are_found)
     ck_assert(hvd__settings_stray(text, sizeof text));
     ck_assert(strstr(text, "hvd-info"));
 }
-END_TEST
 
-START_TEST(settings_have_defaults_and_names)
+TEST(settings_have_defaults_and_names)
 {
     struct hvd__settings settings = {0};
 
@@ -195,10 +190,9 @@ START_TEST(settings_have_defaults_and_names)
     ck_assert_int_eq(hvd__settings_read(&settings), HVD_ERR_CONFIG);
     ck_assert(strstr(hvd_last_error(), "HVD_LOG='loud'"));
 }
-END_TEST
 
 /* A value that can be read but makes no sense is refused, with a reason. */
-START_TEST(values_have_ranges)
+TEST(values_have_ranges)
 {
     static const struct {
         const char *variable, *good, *bad, *words;
@@ -233,9 +227,8 @@ START_TEST(values_have_ranges)
     ck_assert_int_eq(hvd__settings_read(&settings), HVD_ERR_CONFIG);
     ck_assert_uint_eq(settings.shm_block, 32 << 10);
 }
-END_TEST
 
-START_TEST(launchers_are_recognised)
+TEST(launchers_are_recognised)
 {
     static const char *const marks[] = {"OMPI_COMM_WORLD_RANK",
                                         "OMPI_COMM_WORLD_SIZE",
@@ -261,22 +254,5 @@ START_TEST(launchers_are_recognised)
     ck_assert(strstr(hvd_last_error(), "MPICH"));
     ck_assert(strstr(hvd_last_error(), "Open MPI"));
 }
-END_TEST
 
-static TCase *tcase_env(void)
-{
-    TCase *tcase = tcase_create("env");
-
-    tcase_add_test(tcase, bytes_that_are_well_formed);
-    tcase_add_test(tcase, bytes_that_are_not);
-    tcase_add_test(tcase, times_that_are_well_formed);
-    tcase_add_test(tcase, horovods_names_are_a_fallback);
-    tcase_add_test(tcase, values_are_strict);
-    tcase_add_test(tcase, misspelt_names_are_found);
-    tcase_add_test(tcase, settings_have_defaults_and_names);
-    tcase_add_test(tcase, values_have_ranges);
-    tcase_add_test(tcase, launchers_are_recognised);
-    return tcase;
-}
-
-HVD_TEST_MAIN("core_settings", tcase_env)
+TEST_MAIN("core_settings")

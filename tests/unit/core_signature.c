@@ -2,8 +2,8 @@
 /* Ranks must agree on signatures: these are compared, hashed and printed. */
 #include <string.h>
 
-#include "check_main.h"
 #include "core/request/signature.h"
+#include "suite.h"
 
 static struct hvd__signature sum(void)
 {
@@ -17,7 +17,7 @@ static struct hvd__signature sum(void)
 }
 
 /* Each field alone makes a difference, to both comparisons. */
-START_TEST(every_field_counts)
+TEST(every_field_counts)
 {
     const struct hvd__signature a = sum();
     const uint64_t of_a = hvd__signature_fingerprint(0, &a);
@@ -50,10 +50,9 @@ START_TEST(every_field_counts)
     b.shape[1] = a.shape[0];
     ck_assert(hvd__signature_fingerprint(0, &b) != of_a);
 }
-END_TEST
 
 /* Signatures that compare equal have the same fingerprint. */
-START_TEST(zeros_of_both_signs_are_one)
+TEST(zeros_of_both_signs_are_one)
 {
     struct hvd__signature a = sum(), b;
 
@@ -64,9 +63,8 @@ START_TEST(zeros_of_both_signs_are_one)
     ck_assert(hvd__signature_fingerprint(7, &a) ==
               hvd__signature_fingerprint(7, &b));
 }
-END_TEST
 
-START_TEST(elements_and_bytes)
+TEST(elements_and_bytes)
 {
     struct hvd__signature s = sum();
 
@@ -98,9 +96,8 @@ START_TEST(elements_and_bytes)
     ck_assert_int_eq(hvd__signature_count(&s), INT64_C(3) << 40);
     ck_assert(hvd__signature_bytes(&s) == (size_t)12 << 40);
 }
-END_TEST
 
-START_TEST(what_varies_is_carried)
+TEST(what_varies_is_carried)
 {
     struct hvd__signature s = sum();
 
@@ -119,7 +116,6 @@ START_TEST(what_varies_is_carried)
     s.ndim = 0;
     ck_assert(!hvd__signature_varies(&s));
 }
-END_TEST
 
 static void prints(const struct hvd__signature *s, const char *want)
 {
@@ -128,7 +124,7 @@ static void prints(const struct hvd__signature *s, const char *want)
     ck_assert_str_eq(hvd__signature_print(s, text, sizeof text), want);
 }
 
-START_TEST(in_words)
+TEST(in_words)
 {
     struct hvd__signature s = sum();
     char cut[12];
@@ -155,10 +151,9 @@ START_TEST(in_words)
     s = (struct hvd__signature){.kind = HVD_BARRIER};
     prints(&s, "barrier");
 }
-END_TEST
 
 /* Every kind that has a name is found by it, and says what it has. */
-START_TEST(kinds)
+TEST(kinds)
 {
     int named = 0;
 
@@ -182,19 +177,5 @@ START_TEST(kinds)
     ck_assert(strstr(hvd_last_error(), "'allreduces'"));
     ck_assert_int_eq(hvd_kind_from_name(NULL), HVD_ERR_ARGUMENT);
 }
-END_TEST
 
-static TCase *tcase_signature(void)
-{
-    TCase *tcase = tcase_create("signature");
-
-    tcase_add_test(tcase, every_field_counts);
-    tcase_add_test(tcase, zeros_of_both_signs_are_one);
-    tcase_add_test(tcase, elements_and_bytes);
-    tcase_add_test(tcase, what_varies_is_carried);
-    tcase_add_test(tcase, in_words);
-    tcase_add_test(tcase, kinds);
-    return tcase;
-}
-
-HVD_TEST_MAIN("core_signature", tcase_signature)
+TEST_MAIN("core_signature")
