@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "check_main.h"
 #include "request_table.h"
+#include "suite.h"
 
-START_TEST(from_submission_to_the_end)
+TEST(from_submission_to_the_end)
 {
     struct hvd__submission *submission;
     hvd_handle handle = 0;
@@ -32,10 +32,9 @@ START_TEST(from_submission_to_the_end)
     ck_assert_int_eq(hvd__table_poll(&table, handle), HVD_ERR_HANDLE);
     ck_assert(strstr(hvd_last_error(), "already waited for"));
 }
-END_TEST
 
 /* A thread that waits before the request is complete keeps others from it. */
-START_TEST(only_one_thread_may_wait)
+TEST(only_one_thread_may_wait)
 {
     struct hvd__submission *submission;
     struct hvd__request *request;
@@ -53,11 +52,10 @@ START_TEST(only_one_thread_may_wait)
     hvd__request_free(request);
     ck_assert_int_eq(table.nfree, table.nslots);
 }
-END_TEST
 
 /* A blocking call may go past the request table if they are empty, or be
  * entered when it turns out that it cannot. */
-START_TEST(past_the_table)
+TEST(past_the_table)
 {
     struct hvd__submission *submission = submission_of(1, ""), *other;
     hvd_handle handle;
@@ -93,9 +91,8 @@ START_TEST(past_the_table)
     ck_assert(!hvd__table_number(&table, other, &number));
     hvd__submission_free(other);
 }
-END_TEST
 
-START_TEST(names_in_flight_are_taken)
+TEST(names_in_flight_are_taken)
 {
     struct hvd__submission *first, *second;
     hvd_handle handle;
@@ -111,10 +108,9 @@ START_TEST(names_in_flight_are_taken)
     hvd__table_take(&table);
     complete(first);
 }
-END_TEST
 
 /* Unnamed ones count on, whether refused or not; a join begins anew. */
-START_TEST(unnamed_submissions_are_numbered)
+TEST(unnamed_submissions_are_numbered)
 {
     struct hvd__submission *submissions[3], *refused = submission_of(1, ""),
                                             *join, *other;
@@ -153,9 +149,8 @@ START_TEST(unnamed_submissions_are_numbered)
         complete(submissions[i]);
     ck_assert_int_eq(hvd__table_busy(&table), 0);
 }
-END_TEST
 
-START_TEST(a_closed_table_refuses)
+TEST(a_closed_table_refuses)
 {
     struct hvd__submission *submission, *refused = submission_of(1, "late");
 
@@ -167,10 +162,9 @@ START_TEST(a_closed_table_refuses)
     hvd__table_refuse(&table, refused); /* is freed: nobody listens */
     ck_assert(hvd__table_take(&table) == NULL);
 }
-END_TEST
 
 /* A group is one name and several handles, which are over one by one. */
-START_TEST(groups)
+TEST(groups)
 {
     struct hvd__submission *group = submission_of(5, "g");
     hvd_handle handles[5];
@@ -187,9 +181,8 @@ START_TEST(groups)
     }
     ck_assert_int_eq(hvd__table_busy(&table), 0);
 }
-END_TEST
 
-START_TEST(handles_that_never_were)
+TEST(handles_that_never_were)
 {
     static const hvd_handle wrong[] = {
         0, -1, 1, 64, INT64_MAX, INT64_MIN, INT64_C(1) << 32};
@@ -209,10 +202,9 @@ START_TEST(handles_that_never_were)
     hvd__table_take(&table);
     complete(submission);
 }
-END_TEST
 
 /* Slots are used again, handles are not. */
-START_TEST(stale_handles_stay_stale)
+TEST(stale_handles_stay_stale)
 {
     hvd_handle first = 0;
 
@@ -232,11 +224,10 @@ START_TEST(stale_handles_stay_stale)
     }
     ck_assert_int_le(table.nslots, 64);
 }
-END_TEST
 
 /* Requests that were never waited for, or never completed, are freed with the
  * request table; a sanitizer would find a leak. */
-START_TEST(the_end_frees_everything)
+TEST(the_end_frees_everything)
 {
     struct hvd__submission *submission, *refused = submission_of(1, "r");
     hvd_handle handles[3];
@@ -258,7 +249,6 @@ START_TEST(the_end_frees_everything)
     hvd__table_fini(&table);
     open_table();
 }
-END_TEST
 
 enum { THREADS = 4, EACH = 5000 };
 
@@ -279,7 +269,7 @@ static void *submit_many(void *which)
     return NULL;
 }
 
-START_TEST(many_from_several_threads)
+TEST(many_from_several_threads)
 {
     pthread_t threads[THREADS];
     int which[THREADS], announced = 0, consumed = 0;
@@ -304,10 +294,9 @@ START_TEST(many_from_several_threads)
     ck_assert_int_eq(consumed, THREADS * EACH);
     ck_assert_int_eq(table.nfree, table.nslots);
 }
-END_TEST
 
 /* A request that is posted at once is not queued, unless one before it is. */
-START_TEST(past_the_queue)
+TEST(past_the_queue)
 {
     struct hvd__submission *first = submission_of(1, "a"),
                            *second = submission_of(1, "b");
@@ -331,10 +320,9 @@ START_TEST(past_the_queue)
     complete(second);
     complete(third);
 }
-END_TEST
 
 /* A list of requests is struck at once; names whose last it is are free. */
-START_TEST(a_list_of_what_is_over)
+TEST(a_list_of_what_is_over)
 {
     struct hvd__submission *pair = submission_of(2, "pair"),
                            *one = submission_of(1, "one");
@@ -353,28 +341,6 @@ START_TEST(a_list_of_what_is_over)
     hvd__table_finish(&table, &pair->requests[0]);
     hvd__table_finish(&table, &pair->requests[1]);
 }
-END_TEST
 
-static TCase *tcase_table(void)
-{
-    TCase *tcase = tcase_create("table");
-
-    tcase_add_checked_fixture(tcase, open_table, close_table);
-    tcase_set_timeout(tcase, 120);
-    tcase_add_test(tcase, from_submission_to_the_end);
-    tcase_add_test(tcase, only_one_thread_may_wait);
-    tcase_add_test(tcase, past_the_table);
-    tcase_add_test(tcase, past_the_queue);
-    tcase_add_test(tcase, a_list_of_what_is_over);
-    tcase_add_test(tcase, names_in_flight_are_taken);
-    tcase_add_test(tcase, unnamed_submissions_are_numbered);
-    tcase_add_test(tcase, a_closed_table_refuses);
-    tcase_add_test(tcase, groups);
-    tcase_add_test(tcase, handles_that_never_were);
-    tcase_add_test(tcase, stale_handles_stay_stale);
-    tcase_add_test(tcase, the_end_frees_everything);
-    tcase_add_test(tcase, many_from_several_threads);
-    return tcase;
-}
-
-HVD_TEST_MAIN("core_table", tcase_table)
+TEST_MAIN("core_table", .set_up = open_table, .tear_down = close_table,
+          .seconds = 120)

@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "check_main.h"
 #include "core/world/topology.h"
+#include "suite.h"
 
 enum { MOST = 17 };
 
@@ -51,7 +51,7 @@ static void check_layout(const int *layout, int n)
     }
 }
 
-START_TEST(every_layout)
+TEST(every_layout)
 {
     int layout[MOST];
 
@@ -73,9 +73,8 @@ START_TEST(every_layout)
             check_layout(layout, n);
         }
 }
-END_TEST
 
-START_TEST(two_uneven_hosts)
+TEST(two_uneven_hosts)
 {
     static const int layout[] = {0, 0, 1, 0};
     struct hvd__topology t = hvd__topology_of(2, 4, host_of, layout);
@@ -86,15 +85,5 @@ START_TEST(two_uneven_hosts)
     ck_assert(t.local_rank == 2 && t.local_size == 3);
     ck_assert(t.cross_rank == 0 && t.cross_size == 1);
 }
-END_TEST
 
-static TCase *tcase_topology(void)
-{
-    TCase *tcase = tcase_create("topology");
-
-    tcase_add_test(tcase, every_layout);
-    tcase_add_test(tcase, two_uneven_hosts);
-    return tcase;
-}
-
-HVD_TEST_MAIN("core_topology", tcase_topology)
+TEST_MAIN("core_topology")

@@ -2,14 +2,15 @@
 /* The search for the best sizes, on landscapes whose top is known. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "check_main.h"
 #include "core/agree/tune.h"
 #include "hvd.h"
+#include "suite.h"
 
 /* Bytes a second, highest where both knobs are right. */
 static double score(const struct hvd__knobs *k, double fusion, double direct)
@@ -37,7 +38,7 @@ static int run(struct hvd__tune *tune, double fusion, double direct)
     return settings;
 }
 
-START_TEST(it_climbs_to_the_top)
+TEST(it_climbs_to_the_top)
 {
     static const size_t fusions[] = {1 << 20, 64 << 20, 64 << 10};
     static const size_t directs[] = {512, 8 << 10, 128 << 10};
@@ -56,9 +57,8 @@ START_TEST(it_climbs_to_the_top)
             hvd__tune_fini(&tune);
         }
 }
-END_TEST
 
-START_TEST(it_stops_where_nothing_is_gained)
+TEST(it_stops_where_nothing_is_gained)
 {
     struct hvd__knobs first = {4 << 20, 8 << 10};
     struct hvd__tune tune;
@@ -81,9 +81,8 @@ START_TEST(it_stops_where_nothing_is_gained)
         ck_assert(!hvd__tune_step(&tune, 100, now += 30000000));
     hvd__tune_fini(&tune);
 }
-END_TEST
 
-START_TEST(what_was_found_is_kept)
+TEST(what_was_found_is_kept)
 {
     char path[] = "/tmp/hvd-tune-XXXXXX";
     struct hvd__knobs knobs = {2 << 20, 4096}, found = {0};
@@ -105,7 +104,6 @@ START_TEST(what_was_found_is_kept)
     ck_assert_int_eq(hvd__knobs_write(&knobs, "/nonexistent/x"),
                      HVD_ERR_CONFIG);
 }
-END_TEST
 
 /* A search whose files have at most so many bytes, with its log in path. */
 static int search_within(const char *path, rlim_t bytes)
@@ -125,7 +123,7 @@ static int search_within(const char *path, rlim_t bytes)
 
 /* A log for which there is no more room ends with a whole line, and the search
  * goes on. */
-START_TEST(a_log_without_room)
+TEST(a_log_without_room)
 {
     char path[] = "/tmp/hvd-tune-XXXXXX", text[200] = "";
     int fd = mkstemp(path), status;
@@ -150,17 +148,5 @@ START_TEST(a_log_without_room)
     }
     unlink(path);
 }
-END_TEST
 
-static TCase *tcase_tune(void)
-{
-    TCase *tcase = tcase_create("tune");
-
-    tcase_add_test(tcase, it_climbs_to_the_top);
-    tcase_add_test(tcase, it_stops_where_nothing_is_gained);
-    tcase_add_test(tcase, what_was_found_is_kept);
-    tcase_add_test(tcase, a_log_without_room);
-    return tcase;
-}
-
-HVD_TEST_MAIN("core_tune", tcase_tune)
+TEST_MAIN("core_tune")

@@ -2,10 +2,11 @@
 /* Records as bytes: there and back, cut short, and impossible. (tests/fuzz has
  * garbage.) */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "check_main.h"
 #include "core/agree/wire.h"
+#include "suite.h"
 
 static struct hvd__signature example(void)
 {
@@ -56,7 +57,7 @@ static bool read_back(struct hvd__reader *in)
     return good && !in->failed && !hvd__reader_more(in);
 }
 
-START_TEST(there_and_back)
+TEST(there_and_back)
 {
     struct hvd__writer w = {0};
     struct hvd__reader in;
@@ -66,9 +67,8 @@ START_TEST(there_and_back)
     ck_assert(read_back(&in));
     hvd__writer_fini(&w);
 }
-END_TEST
 
-START_TEST(every_truncation_fails)
+TEST(every_truncation_fails)
 {
     struct hvd__writer w = {0};
 
@@ -86,7 +86,6 @@ START_TEST(every_truncation_fails)
     }
     hvd__writer_fini(&w);
 }
-END_TEST
 
 static bool refuses_text(const void *data, size_t bytes)
 {
@@ -98,16 +97,15 @@ static bool refuses_text(const void *data, size_t bytes)
     return in.failed;
 }
 
-START_TEST(texts_that_cannot_be_fail)
+TEST(texts_that_cannot_be_fail)
 {
     ck_assert(!refuses_text("\2\0ab", 4));
     ck_assert(refuses_text("\3\0a\0b", 5));       /* a NUL within */
     ck_assert(refuses_text("\10\0abcdefgh", 10)); /* no room for a NUL */
     ck_assert(refuses_text("\3\0ab", 4));
 }
-END_TEST
 
-START_TEST(ranks_that_cannot_be_fail)
+TEST(ranks_that_cannot_be_fail)
 {
     const unsigned char bits[] = {0xff, 0x02};
     int of[10];
@@ -119,9 +117,8 @@ START_TEST(ranks_that_cannot_be_fail)
         ck_assert_int_eq(in.failed, n == 7 || n == 9);
     }
 }
-END_TEST
 
-START_TEST(signatures_that_cannot_be_fail)
+TEST(signatures_that_cannot_be_fail)
 {
     struct hvd__signature s = example(), got;
 
@@ -145,9 +142,8 @@ START_TEST(signatures_that_cannot_be_fail)
         hvd__writer_fini(&w);
     }
 }
-END_TEST
 
-START_TEST(sets_of_ranks)
+TEST(sets_of_ranks)
 {
     for (int n = 1; n <= 40; n++)
         for (int step = 1; step <= 5; step++) {
@@ -166,20 +162,5 @@ START_TEST(sets_of_ranks)
             hvd__writer_fini(&w);
         }
 }
-END_TEST
 
-static TCase *tcase_wire(void)
-{
-    TCase *tcase = tcase_create("wire");
-
-    tcase_set_timeout(tcase, 120);
-    tcase_add_test(tcase, there_and_back);
-    tcase_add_test(tcase, every_truncation_fails);
-    tcase_add_test(tcase, texts_that_cannot_be_fail);
-    tcase_add_test(tcase, ranks_that_cannot_be_fail);
-    tcase_add_test(tcase, signatures_that_cannot_be_fail);
-    tcase_add_test(tcase, sets_of_ranks);
-    return tcase;
-}
-
-HVD_TEST_MAIN("core_wire", tcase_wire)
+TEST_MAIN("core_wire", .seconds = 120)

@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "check_main.h"
 #include "disk/disk.h"
+#include "suite.h"
 #include "working_folder.h"
 
 /* Returns how many names there are in the folder. */
@@ -58,7 +58,7 @@ static mode_t type_of(const char *path)
 /* ------------------------------------------------------------ regular files
  */
 
-START_TEST(a_file_is_there_whole_or_not_at_all)
+TEST(a_file_is_there_whole_or_not_at_all)
 {
     struct disk__output o;
 
@@ -74,10 +74,9 @@ START_TEST(a_file_is_there_whole_or_not_at_all)
     ck_assert_int_eq(names(), 1);
     disk__output_close(&o); /* again */
 }
-END_TEST
 
 /* The file has its name from the first line on, and grows. */
-START_TEST(a_file_that_is_placed_grows)
+TEST(a_file_that_is_placed_grows)
 {
     struct disk__output o;
 
@@ -92,9 +91,8 @@ START_TEST(a_file_that_is_placed_grows)
     expect("f", "one two");
     ck_assert_int_eq(names(), 1);
 }
-END_TEST
 
-START_TEST(paths_of_every_kind)
+TEST(paths_of_every_kind)
 {
     char path[200], longest[NAME_MAX + 1];
 
@@ -116,9 +114,8 @@ START_TEST(paths_of_every_kind)
     ck_assert_int_eq(put("/proc/none", "text", 0), -ENOENT);
     ck_assert_int_eq(names(), 2);
 }
-END_TEST
 
-START_TEST(permissions_are_those_of_a_new_file)
+TEST(permissions_are_those_of_a_new_file)
 {
     struct stat info;
     mode_t old = umask(027);
@@ -128,12 +125,11 @@ START_TEST(permissions_are_those_of_a_new_file)
     ck_assert_int_eq(stat("f", &info), 0);
     ck_assert_int_eq(info.st_mode & 07777, 0640);
 }
-END_TEST
 
 /* -------------------------------------------------------------------- links
  */
 
-START_TEST(a_link_stays_a_link)
+TEST(a_link_stays_a_link)
 {
     ck_assert_int_eq(mkdir("sub", 0777), 0);
     ck_assert_int_eq(put("sub/target", "old", 0), 0);
@@ -149,9 +145,8 @@ START_TEST(a_link_stays_a_link)
     ck_assert_int_eq(put("folder/more", "more", 0), 0);
     expect("sub/more", "more");
 }
-END_TEST
 
-START_TEST(a_link_to_nothing_is_refused)
+TEST(a_link_to_nothing_is_refused)
 {
     ck_assert_int_eq(symlink("none", "link"), 0);
     ck_assert_int_eq(put("link", "text", DISK__DIRECT), DISK__LINK_TO_NOTHING);
@@ -161,12 +156,11 @@ START_TEST(a_link_to_nothing_is_refused)
     ck_assert_int_eq(put("loop", "text", 0), -ELOOP);
     ck_assert_int_eq(names(), 2);
 }
-END_TEST
 
 /* ---------------------------------------------------------- devices and pipes
  */
 
-START_TEST(what_is_no_file_is_not_replaced)
+TEST(what_is_no_file_is_not_replaced)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "socket"};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -191,9 +185,8 @@ START_TEST(what_is_no_file_is_not_replaced)
     ck_assert_int_eq(type_of("/dev/null"), S_IFCHR);
     ck_assert_int_eq(names(), 2);
 }
-END_TEST
 
-START_TEST(a_fifo_is_written_to_without_waiting)
+TEST(a_fifo_is_written_to_without_waiting)
 {
     static const char much[1 << 20];
     char got[100] = "";
@@ -209,10 +202,9 @@ START_TEST(a_fifo_is_written_to_without_waiting)
         DISK__UNREAD);
     close(reader);
 }
-END_TEST
 
 /* If the FIFO's reader has gone, the writer gets an errno, and no signal. */
-START_TEST(a_fifo_that_breaks)
+TEST(a_fifo_that_breaks)
 {
     struct disk__output o;
     int reader;
@@ -224,10 +216,9 @@ START_TEST(a_fifo_that_breaks)
     ck_assert_int_eq(disk__output_write(&o, "text", 4), -EPIPE);
     ck_assert_int_eq(disk__output_commit(&o), -EPIPE);
 }
-END_TEST
 
 /* A reader that comes late, and reads slowly, gets everything. */
-START_TEST(a_fifo_is_waited_for)
+TEST(a_fifo_is_waited_for)
 {
     enum { BYTES = 1 << 20 };
     char *text = malloc(BYTES), got[4096];
@@ -251,10 +242,9 @@ START_TEST(a_fifo_is_waited_for)
     close(fd);
     free(text);
 }
-END_TEST
 
 /* Standard output goes to a file, and the path leads there, too. */
-START_TEST(what_is_printed_stays)
+TEST(what_is_printed_stays)
 {
     int fd = open("log", O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
 
@@ -267,13 +257,12 @@ START_TEST(what_is_printed_stays)
     expect("log", "printed text more again");
     ck_assert_int_eq(names(), 1);
 }
-END_TEST
 
 /* ----------------------------------------------------------------- failures
  */
 
 /* A limit on the size of files: an errno, and not the end of the process. */
-START_TEST(no_room)
+TEST(no_room)
 {
     struct rlimit limit = {1000, 1000};
     static const char much[3000];
@@ -307,9 +296,8 @@ START_TEST(no_room)
     ck_assert_int_eq(status, 0);
     expect("log", "line");
 }
-END_TEST
 
-START_TEST(a_stream_that_fails)
+TEST(a_stream_that_fails)
 {
     struct disk__output o;
     FILE *file;
@@ -322,12 +310,11 @@ START_TEST(a_stream_that_fails)
     ck_assert_int_eq(disk__output_commit(&o), -ENOSPC);
     ck_assert_str_eq(disk__text(-ENOSPC), strerror(ENOSPC));
 }
-END_TEST
 
 /* -------------------------------------------------------------------- input
  */
 
-START_TEST(only_files_are_read)
+TEST(only_files_are_read)
 {
     static const char *const others[] = {"fifo", ".", "/dev/null", "/dev/zero"};
     FILE *file;
@@ -347,37 +334,6 @@ START_TEST(only_files_are_read)
     ck_assert_str_eq(fgets(text, sizeof text, file), "text");
     fclose(file);
 }
-END_TEST
 
-static TCase *tcase_files(void)
-{
-    TCase *tcase = tcase_create("files");
-
-    tcase_add_checked_fixture(tcase, folder_enter, folder_remove);
-    tcase_add_test(tcase, a_file_is_there_whole_or_not_at_all);
-    tcase_add_test(tcase, a_file_that_is_placed_grows);
-    tcase_add_test(tcase, paths_of_every_kind);
-    tcase_add_test(tcase, permissions_are_those_of_a_new_file);
-    tcase_add_test(tcase, a_link_stays_a_link);
-    tcase_add_test(tcase, a_link_to_nothing_is_refused);
-    tcase_add_test(tcase, no_room);
-    tcase_add_test(tcase, a_stream_that_fails);
-    tcase_add_test(tcase, only_files_are_read);
-    return tcase;
-}
-
-static TCase *tcase_others(void)
-{
-    TCase *tcase = tcase_create("others");
-
-    tcase_add_checked_fixture(tcase, folder_enter, folder_remove);
-    tcase_set_timeout(tcase, 20);
-    tcase_add_test(tcase, what_is_no_file_is_not_replaced);
-    tcase_add_test(tcase, a_fifo_is_written_to_without_waiting);
-    tcase_add_test(tcase, a_fifo_that_breaks);
-    tcase_add_test(tcase, a_fifo_is_waited_for);
-    tcase_add_test(tcase, what_is_printed_stays);
-    return tcase;
-}
-
-HVD_TEST_MAIN("disk_output", tcase_files, tcase_others)
+TEST_MAIN("disk_output", .set_up = folder_enter, .tear_down = folder_remove,
+          .seconds = 20)

@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "check_main.h"
 #include "disk/disk.h"
+#include "suite.h"
 #include "working_folder.h"
 
 /* Returns how many names there are but for the target's; name gets one of
@@ -72,7 +72,7 @@ static void kill_writer(pid_t child)
     ck_assert_int_eq(waitpid(child, NULL, 0), child);
 }
 
-START_TEST(what_the_dead_have_left_goes)
+TEST(what_the_dead_have_left_goes)
 {
     char name[NAME_MAX + 1];
 
@@ -82,9 +82,8 @@ START_TEST(what_the_dead_have_left_goes)
     ck_assert_int_eq(save("state"), 0);
     ck_assert_int_eq(others("state", name), 0);
 }
-END_TEST
 
-START_TEST(what_the_living_write_stays)
+TEST(what_the_living_write_stays)
 {
     char name[NAME_MAX + 1];
     pid_t dead = start_writer("state"), living = start_writer("state");
@@ -96,10 +95,9 @@ START_TEST(what_the_living_write_stays)
     ck_assert_int_eq(rename(name, "state"), 0);
     kill_writer(living);
 }
-END_TEST
 
 /* Several at a time, who all sweep: each finishes. */
-START_TEST(many_at_once)
+TEST(many_at_once)
 {
     enum { WRITERS = 8, SAVES = 50 };
     char name[NAME_MAX + 1];
@@ -118,7 +116,6 @@ START_TEST(many_at_once)
     }
     ck_assert_int_eq(others("state", name), 0);
 }
-END_TEST
 
 static void make(const char *name, int hours_old)
 {
@@ -135,7 +132,7 @@ static void make(const char *name, int hours_old)
 }
 
 /* Another kernel's locks may not be seen here: age must speak, too. */
-START_TEST(other_hosts_have_an_hour)
+TEST(other_hosts_have_an_hour)
 {
     static const char young[] = "state.0000000000000000000000aa.tmp",
                       old[] = "state.0000000000000000000000bb.tmp",
@@ -153,9 +150,8 @@ START_TEST(other_hosts_have_an_hour)
     ck_assert_int_eq(access(locked, F_OK), 0);
     close(fd);
 }
-END_TEST
 
-START_TEST(other_files_stay)
+TEST(other_files_stay)
 {
     static const char *const names[] = {
         "state.tmp",
@@ -179,10 +175,9 @@ START_TEST(other_files_stay)
     ck_assert_int_eq(save("state"), 0);
     ck_assert_int_eq(others("state", name), n + 2);
 }
-END_TEST
 
 /* The name of a temporary file is cut; it is found again. */
-START_TEST(long_names)
+TEST(long_names)
 {
     char target[NAME_MAX + 1], name[NAME_MAX + 1];
 
@@ -193,10 +188,9 @@ START_TEST(long_names)
     ck_assert_int_eq(save(target), 0);
     ck_assert_int_eq(others(target, name), 0);
 }
-END_TEST
 
 /* Names cannot be guessed, so nothing can be put in their place. */
-START_TEST(names_are_random)
+TEST(names_are_random)
 {
     struct disk__output a, b;
 
@@ -208,22 +202,6 @@ START_TEST(names_are_random)
     disk__output_close(&a);
     disk__output_close(&b);
 }
-END_TEST
 
-static TCase *tcase_temporary(void)
-{
-    TCase *tcase = tcase_create("temporary");
-
-    tcase_add_checked_fixture(tcase, folder_enter, folder_remove);
-    tcase_set_timeout(tcase, 30);
-    tcase_add_test(tcase, what_the_dead_have_left_goes);
-    tcase_add_test(tcase, what_the_living_write_stays);
-    tcase_add_test(tcase, many_at_once);
-    tcase_add_test(tcase, other_hosts_have_an_hour);
-    tcase_add_test(tcase, other_files_stay);
-    tcase_add_test(tcase, long_names);
-    tcase_add_test(tcase, names_are_random);
-    return tcase;
-}
-
-HVD_TEST_MAIN("disk_temporary", tcase_temporary)
+TEST_MAIN("disk_temporary", .set_up = folder_enter, .tear_down = folder_remove,
+          .seconds = 30)

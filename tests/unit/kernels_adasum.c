@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "check_main.h"
 #include "floats.h"
+#include "suite.h"
 
 enum { MOST = 1003 };
 
@@ -42,7 +42,7 @@ static void check_dots(hvd_dtype dtype, const void *a, const void *b,
                       d, (long long)count, dots[d], (double)want[d]);
 }
 
-START_TEST(dots_are_close_and_the_same_everywhere)
+TEST(dots_are_close_and_the_same_everywhere)
 {
     for (int t = 0; t < 2; t++)
         for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
@@ -63,7 +63,6 @@ START_TEST(dots_are_close_and_the_same_everywhere)
                 }
             }
 }
-END_TEST
 
 static double coefficient(double ab, double square)
 {
@@ -71,7 +70,7 @@ static double coefficient(double ab, double square)
 }
 
 /* The sum may be made in place. */
-START_TEST(sums_follow_the_formula)
+TEST(sums_follow_the_formula)
 {
     static unsigned char out[MOST * 8 + 16], want[MOST * 8];
     const double dots[3] = {3, 1.5, 2};
@@ -96,7 +95,6 @@ START_TEST(sums_follow_the_formula)
                               hvd_dtype_name(types[t]));
             }
 }
-END_TEST
 
 static void adasum(const float *a, const float *b, float *out, int64_t count)
 {
@@ -106,7 +104,7 @@ static void adasum(const float *a, const float *b, float *out, int64_t count)
     hvd__adasum_combine(HVD_FLOAT32, out, a, b, count, dots);
 }
 
-START_TEST(orthogonal_adds_and_parallel_averages)
+TEST(orthogonal_adds_and_parallel_averages)
 {
     const float a[] = {2, 0, 4}, across[] = {0, 3, 0}, zero[] = {0, 0, 0};
     const char *variant;
@@ -124,16 +122,5 @@ START_TEST(orthogonal_adds_and_parallel_averages)
         ck_assert(out[0] == 0 && out[1] == 0 && out[2] == 0);
     }
 }
-END_TEST
 
-static TCase *tcase_adasum(void)
-{
-    TCase *tcase = tcase_create("adasum");
-
-    tcase_add_test(tcase, dots_are_close_and_the_same_everywhere);
-    tcase_add_test(tcase, sums_follow_the_formula);
-    tcase_add_test(tcase, orthogonal_adds_and_parallel_averages);
-    return tcase;
-}
-
-HVD_TEST_MAIN("kernels_adasum", tcase_adasum)
+TEST_MAIN("kernels_adasum")

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check_main.h"
 #include "floats.h"
+#include "suite.h"
 
 static const hvd_dtype types[] = {HVD_FLOAT16, HVD_BFLOAT16, HVD_FLOAT32,
                                   HVD_FLOAT64};
@@ -50,7 +50,7 @@ static void check(hvd_dtype to, hvd_dtype from, const void *in, int64_t count,
 }
 
 /* Buffers are misaligned, and longer than a block. */
-START_TEST(every_pair)
+TEST(every_pair)
 {
     static const int64_t counts[] = {0, 1, 7, 8, 15, 16, 17, 33, 2100};
     static const double factors[] = {1, -0.25, 0.1};
@@ -66,9 +66,8 @@ START_TEST(every_pair)
                 check(to, from, in + 1, counts[c], factors[f], (size_t)f);
     }
 }
-END_TEST
 
-START_TEST(in_place_if_the_types_are_equal)
+TEST(in_place_if_the_types_are_equal)
 {
     const char *variant;
 
@@ -84,9 +83,8 @@ START_TEST(in_place_if_the_types_are_equal)
         ck_assert_mem_eq(data, want, 100 * hvd__dtype_bytes(types[t]));
     }
 }
-END_TEST
 
-START_TEST(all_values_of_16_bits)
+TEST(all_values_of_16_bits)
 {
     static uint16_t in[65536];
 
@@ -95,7 +93,6 @@ START_TEST(all_values_of_16_bits)
     for (int t = 0; t < 8; t++)
         check(types[t / 2], types[t % 2], in, 65536, 1, 0);
 }
-END_TEST
 
 /* Every sign and exponent, each with the mantissas around the places where
  * rounding turns, all bits before them set or not; NaNs are among them. */
@@ -122,7 +119,7 @@ static int64_t hard_values(float *values)
     return n;
 }
 
-START_TEST(hard_values_of_32_bits)
+TEST(hard_values_of_32_bits)
 {
     enum { MOST = 512 * 24 * 3 * 4 };
     float *values = malloc(MOST * sizeof *values);
@@ -142,18 +139,5 @@ START_TEST(hard_values_of_32_bits)
     free(values);
     free(wide);
 }
-END_TEST
 
-static TCase *tcase_convert(void)
-{
-    TCase *tcase = tcase_create("convert");
-
-    tcase_set_timeout(tcase, 120);
-    tcase_add_test(tcase, every_pair);
-    tcase_add_test(tcase, in_place_if_the_types_are_equal);
-    tcase_add_test(tcase, all_values_of_16_bits);
-    tcase_add_test(tcase, hard_values_of_32_bits);
-    return tcase;
-}
-
-HVD_TEST_MAIN("kernels_convert", tcase_convert)
+TEST_MAIN("kernels_convert", .seconds = 120)

@@ -7,8 +7,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "check_main.h"
 #include "floats.h"
+#include "suite.h"
 
 __extension__ typedef __int128 wide;
 
@@ -327,7 +327,7 @@ static void attempt_all(const struct hvd__reduction *r, int nsources)
 }
 
 /* _i: the dtype */
-START_TEST(every_op_and_number_of_sources)
+LOOP_TEST(every_op_and_number_of_sources, 0, HVD_NUM_DTYPES)
 {
     static const int nsources[] = {1, 2, 3, 4, 5, 8};
 
@@ -342,7 +342,6 @@ START_TEST(every_op_and_number_of_sources)
         }
     release();
 }
-END_TEST
 
 static void attempt_scaled(const struct hvd__reduction *r, int nsources)
 {
@@ -373,7 +372,7 @@ static void attempt_scales(hvd_dtype dtype, const struct hvd__reduction *scales,
 
 /* Factors that a float32 holds exactly and that it does not, divisors with
  * and without an exact reciprocal; and for integers, huge ones. */
-START_TEST(scales_and_divisors)
+LOOP_TEST(scales_and_divisors, 0, HVD_NUM_DTYPES)
 {
     static const struct hvd__reduction scales[] = {
         {0, 0, 0.5, 1, 0},     {0, 0, 1, 0.5, 0},    {0, 0, 1, 0.1, 0},
@@ -395,9 +394,8 @@ START_TEST(scales_and_divisors)
         attempt_scales(_i, huge, sizeof huge / sizeof *huge);
     release();
 }
-END_TEST
 
-START_TEST(a_nan_wins)
+TEST(a_nan_wins)
 {
     const float a[] = {1, NAN, NAN}, b[] = {NAN, 2, NAN};
     const void *from[] = {a, b};
@@ -414,9 +412,8 @@ START_TEST(a_nan_wins)
                           hvd_op_name(ops[o]));
     }
 }
-END_TEST
 
-START_TEST(integers_are_scaled_as_decimals_say)
+TEST(integers_are_scaled_as_decimals_say)
 {
     static const struct {
         hvd_dtype dtype;
@@ -462,10 +459,9 @@ START_TEST(integers_are_scaled_as_decimals_say)
                       (long long)load_integer(r.dtype, &out, 0));
     }
 }
-END_TEST
 
 /* An infinite factor, which requests refuse, does no harm: the result is 0. */
-START_TEST(integers_survive_absurd_factors)
+TEST(integers_survive_absurd_factors)
 {
     const int32_t a[] = {0, 1, -1, INT32_MAX};
     const void *from[] = {a};
@@ -480,20 +476,5 @@ START_TEST(integers_survive_absurd_factors)
     for (int i = 0; i < 4; i++)
         ck_assert_int_eq(out[i], 0);
 }
-END_TEST
 
-static TCase *tcase_reduce(void)
-{
-    TCase *tcase = tcase_create("reduce");
-
-    tcase_set_timeout(tcase, 120);
-    tcase_add_loop_test(tcase, every_op_and_number_of_sources, 0,
-                        HVD_NUM_DTYPES);
-    tcase_add_loop_test(tcase, scales_and_divisors, 0, HVD_NUM_DTYPES);
-    tcase_add_test(tcase, a_nan_wins);
-    tcase_add_test(tcase, integers_are_scaled_as_decimals_say);
-    tcase_add_test(tcase, integers_survive_absurd_factors);
-    return tcase;
-}
-
-HVD_TEST_MAIN("kernels_reduce", tcase_reduce)
+TEST_MAIN("kernels_reduce", .seconds = 120)

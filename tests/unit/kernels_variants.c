@@ -3,9 +3,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "check_main.h"
 #include "hvd.h"
 #include "kernels/kernels.h"
+#include "suite.h"
 
 static const char *last_offered(void)
 {
@@ -16,7 +16,7 @@ static const char *last_offered(void)
     return name;
 }
 
-START_TEST(the_best_is_used)
+TEST(the_best_is_used)
 {
     ck_assert_str_eq(hvd__kernels_offered(0), "generic");
     ck_assert_str_eq(hvd__kernels_name(), last_offered());
@@ -25,9 +25,8 @@ START_TEST(the_best_is_used)
     ck_assert_int_eq(hvd__kernels_choose("auto"), HVD_OK);
     ck_assert_str_eq(hvd__kernels_name(), last_offered());
 }
-END_TEST
 
-START_TEST(what_is_offered_can_be_chosen)
+TEST(what_is_offered_can_be_chosen)
 {
     for (int i = 0; hvd__kernels_offered(i); i++) {
         const char *name = hvd__kernels_offered(i);
@@ -36,7 +35,6 @@ START_TEST(what_is_offered_can_be_chosen)
         ck_assert_str_eq(hvd__kernels_name(), name);
     }
 }
-END_TEST
 
 static bool is_offered(const char *name)
 {
@@ -46,7 +44,7 @@ static bool is_offered(const char *name)
     return false;
 }
 
-START_TEST(what_is_not_cannot_and_changes_nothing)
+TEST(what_is_not_cannot_and_changes_nothing)
 {
     static const char *const names[] = {"avx2", "avx512", "sse9",
                                         "",     "AVX2",   "generic "};
@@ -65,16 +63,5 @@ START_TEST(what_is_not_cannot_and_changes_nothing)
         ck_assert_str_eq(hvd__kernels_name(), "generic");
     }
 }
-END_TEST
 
-static TCase *tcase_variants(void)
-{
-    TCase *tcase = tcase_create("variants");
-
-    tcase_add_test(tcase, the_best_is_used);
-    tcase_add_test(tcase, what_is_offered_can_be_chosen);
-    tcase_add_test(tcase, what_is_not_cannot_and_changes_nothing);
-    return tcase;
-}
-
-HVD_TEST_MAIN("kernels_variants", tcase_variants)
+TEST_MAIN("kernels_variants")

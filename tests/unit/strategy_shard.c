@@ -3,11 +3,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "check_main.h"
 #include "hvd_strategy.h"
 #include "strategy/optimizer.h"
+#include "suite.h"
 
-START_TEST(shards_are_a_partition)
+TEST(shards_are_a_partition)
 {
     for (int size = 1; size <= 9; size++)
         for (int64_t n = 0; n <= 40; n++) {
@@ -28,9 +28,8 @@ START_TEST(shards_are_a_partition)
                 ck_assert_int_eq(seen[i], 1);
         }
 }
-END_TEST
 
-START_TEST(shards_that_cannot_be)
+TEST(shards_that_cannot_be)
 {
     int64_t a = 7, b = 7, c = 7;
 
@@ -41,11 +40,10 @@ START_TEST(shards_that_cannot_be)
     ck_assert_int_eq(hvd_shard(10, 0, 1, NULL, &b, &c), HVD_ERR_ARGUMENT);
     ck_assert(a == 7 && b == 7 && c == 7);
 }
-END_TEST
 
 enum { N = 1000 };
 
-START_TEST(shuffles_are_permutations)
+TEST(shuffles_are_permutations)
 {
     static int64_t first[N], other[N];
 
@@ -72,11 +70,10 @@ START_TEST(shuffles_are_permutations)
     ck_assert_int_eq(hvd_shuffle(-1, 0, 0, first), HVD_ERR_ARGUMENT);
     ck_assert_int_eq(hvd_shuffle(3, 0, 0, NULL), HVD_ERR_ARGUMENT);
 }
-END_TEST
 
 /* All 24 orders of four, about equally often. The seeds are fixed: chi-square
  * with 23 degrees of freedom is below 60 in all but 4 of 100,000 cases. */
-START_TEST(shuffles_are_uniform)
+TEST(shuffles_are_uniform)
 {
     enum { ROUNDS = 24000 };
     int counts[256] = {0}, orders = 0;
@@ -97,10 +94,9 @@ START_TEST(shuffles_are_uniform)
     ck_assert_int_eq(orders, 24);
     ck_assert_msg(chi < 60, "chi-square is %g", chi);
 }
-END_TEST
 
 /* Against the textbook, in double, for 50 steps. */
-START_TEST(optimizers_follow_the_textbook)
+TEST(optimizers_follow_the_textbook)
 {
     enum { COUNT = 37 };
 
@@ -142,9 +138,8 @@ START_TEST(optimizers_follow_the_textbook)
         }
     }
 }
-END_TEST
 
-START_TEST(optimizers_have_names)
+TEST(optimizers_have_names)
 {
     for (hvd_optimizer o = 0; o < HVD_NUM_OPTIMIZERS; o++)
         ck_assert_int_eq(hvd_optimizer_from_name(hvd_optimizer_name(o)), o);
@@ -152,19 +147,5 @@ START_TEST(optimizers_have_names)
     ck_assert_int_eq(hvd_optimizer_from_name("adagrad"), HVD_ERR_ARGUMENT);
     ck_assert_int_eq(hvd_optimizer_from_name(NULL), HVD_ERR_ARGUMENT);
 }
-END_TEST
 
-static TCase *tcase_shard(void)
-{
-    TCase *tcase = tcase_create("shard");
-
-    tcase_add_test(tcase, shards_are_a_partition);
-    tcase_add_test(tcase, shards_that_cannot_be);
-    tcase_add_test(tcase, shuffles_are_permutations);
-    tcase_add_test(tcase, shuffles_are_uniform);
-    tcase_add_test(tcase, optimizers_follow_the_textbook);
-    tcase_add_test(tcase, optimizers_have_names);
-    return tcase;
-}
-
-HVD_TEST_MAIN("strategy_shard", tcase_shard)
+TEST_MAIN("strategy_shard")

@@ -17,7 +17,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
-#include "check_main.h"
+#include "suite.h"
 #include "trace/timeline.h"
 
 enum { RANKS = 2, FLUSHES = 1 };
@@ -148,7 +148,7 @@ static off_t size_of_file(void)
 
 /* A limit on the size of files stands for a disk of any number of bytes. The
  * signal that it sends must not end the process. */
-START_TEST(every_byte_may_be_the_last)
+TEST(every_byte_may_be_the_last)
 {
     off_t least, most;
     int n, most_written = 0;
@@ -169,7 +169,6 @@ START_TEST(every_byte_may_be_the_last)
     }
     ck_assert_int_eq(most_written, RANKS * FLUSHES - 1);
 }
-END_TEST
 
 static void write_file(const char *name, const char *text)
 {
@@ -235,7 +234,7 @@ static void write_pages(struct hvd__timeline *timeline, int requests)
     hvd__timeline_flush(timeline);
 }
 
-START_TEST(a_disk_that_is_full)
+TEST(a_disk_that_is_full)
 {
     enum { ALL = 40, REQUESTS = 40 };
 
@@ -265,11 +264,10 @@ START_TEST(a_disk_that_is_full)
         ck_assert_int_eq(unlink(path), 0);
     }
 }
-END_TEST
 
 /* If there is no room for a new file, the old one stays, and the caller gets an
  * error. */
-START_TEST(a_disk_that_is_full_from_the_start)
+TEST(a_disk_that_is_full_from_the_start)
 {
     enum { ALL = 8 };
 
@@ -280,10 +278,9 @@ START_TEST(a_disk_that_is_full_from_the_start)
     ck_assert(strstr(hvd_last_error(), "No space left") != NULL);
     ck_assert_int_eq(count_requests(), 0);
 }
-END_TEST
 
 /* If the path no longer leads to our file, the file there is left alone. */
-START_TEST(somebody_else_changes_it)
+TEST(somebody_else_changes_it)
 {
     struct hvd__timeline *t;
     FILE *file;
@@ -304,19 +301,5 @@ START_TEST(somebody_else_changes_it)
     fclose(file);
     ck_assert_str_eq(text, "precious");
 }
-END_TEST
 
-static TCase *tcase_full(void)
-{
-    TCase *tcase = tcase_create("full");
-
-    tcase_add_checked_fixture(tcase, begin, end);
-    tcase_set_timeout(tcase, 120);
-    tcase_add_test(tcase, every_byte_may_be_the_last);
-    tcase_add_test(tcase, a_disk_that_is_full);
-    tcase_add_test(tcase, a_disk_that_is_full_from_the_start);
-    tcase_add_test(tcase, somebody_else_changes_it);
-    return tcase;
-}
-
-HVD_TEST_MAIN("trace_full", tcase_full)
+TEST_MAIN("trace_full", .set_up = begin, .tear_down = end, .seconds = 120)

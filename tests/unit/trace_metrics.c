@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counters: what is counted where, as a struct and as text. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/status.h"
-#include "check_main.h"
+#include "suite.h"
 #include "trace/metrics.h"
 
 static struct hvd__metrics metrics;
@@ -34,7 +35,7 @@ static const hvd_kind_metrics *read_kind(hvd_kind kind)
     return &seen.kinds[kind];
 }
 
-START_TEST(requests_are_counted_by_kind)
+TEST(requests_are_counted_by_kind)
 {
     const hvd_kind_metrics *k;
 
@@ -53,10 +54,9 @@ START_TEST(requests_are_counted_by_kind)
     ck_assert_int_eq(seen.kinds[HVD_BROADCAST].bytes, 800);
     ck_assert_int_eq(seen.kinds[HVD_BARRIER].completed, 0);
 }
-END_TEST
 
 /* A request that did not reach a station has no times of it. */
-START_TEST(stations_that_were_not_reached)
+TEST(stations_that_were_not_reached)
 {
     const struct hvd__times times = {.submitted_ns = 1000, .done_ns = 9000};
     const hvd_kind_metrics *k;
@@ -67,10 +67,9 @@ START_TEST(stations_that_were_not_reached)
     ck_assert_int_eq(k->latency_ns, 8000);
     ck_assert_int_eq(k->waiting_ns + k->queued_ns + k->moving_ns, 0);
 }
-END_TEST
 
 /* Several at once count as each of them would. */
-START_TEST(requests_of_one_moment)
+TEST(requests_of_one_moment)
 {
     const struct hvd__times times = {
         .submitted_ns = 1000, .decided_ns = 3000, .done_ns = 9000};
@@ -84,10 +83,9 @@ START_TEST(requests_of_one_moment)
     ck_assert_int_eq(k->latency_ns, 3 * 8000);
     ck_assert_int_eq(k->latency[4], 3);
 }
-END_TEST
 
 /* Bucket i: below 2^i microseconds, and not below half of that. */
-START_TEST(latencies_fall_into_buckets)
+TEST(latencies_fall_into_buckets)
 {
     for (int i = 0; i < HVD_LATENCY_BUCKETS - 1; i++) {
         memset(&metrics, 0, sizeof metrics);
@@ -100,9 +98,8 @@ START_TEST(latencies_fall_into_buckets)
     ck_assert_int_eq(read_kind(HVD_REDUCE)->latency[HVD_LATENCY_BUCKETS - 1],
                      1);
 }
-END_TEST
 
-START_TEST(the_other_counters)
+TEST(the_other_counters)
 {
     atomic_int_fast64_t *const counters[] = {
         &metrics.batches,     &metrics.batched,  &metrics.fused,
@@ -125,7 +122,6 @@ START_TEST(the_other_counters)
     ck_assert_int_eq(seen.blocked_ns, 9);
     ck_assert_int_eq(seen.sent_bytes, 10);
 }
-END_TEST
 
 /* ---------------------------------------------------------------------- text
  */
@@ -154,7 +150,7 @@ static double value_of(const char *text, const char *series)
     return strtod(at + strlen(series), NULL);
 }
 
-START_TEST(text_for_prometheus)
+TEST(text_for_prometheus)
 {
     char *text;
 
@@ -181,11 +177,10 @@ START_TEST(text_for_prometheus)
                              "\"allreduce\"} ") == 0.001003);
     free(text);
 }
-END_TEST
 
 /* Each line is a comment or a series and a number; a metric's help and type
  * come once and first. */
-START_TEST(text_is_well_formed)
+TEST(text_is_well_formed)
 {
     char *text = printed(0), *rest = text, *line;
     char metric[64] = "";
@@ -210,9 +205,8 @@ START_TEST(text_is_well_formed)
     }
     free(text);
 }
-END_TEST
 
-START_TEST(text_is_cut_to_its_room)
+TEST(text_is_cut_to_its_room)
 {
     char *text = printed(3), small[100];
 
@@ -223,12 +217,11 @@ START_TEST(text_is_cut_to_its_room)
     ck_assert(small[50] == 'x');
     free(text);
 }
-END_TEST
 
 /* ---------------------------------------------------------------------- file
  */
 
-START_TEST(files_are_replaced)
+TEST(files_are_replaced)
 {
     char folder[] = "/tmp/hvd-metrics.XXXXXX", path[64], got[8192];
     char *text;
@@ -258,22 +251,5 @@ START_TEST(files_are_replaced)
     ck_assert(strstr(hvd_last_error(), path));
     ck_assert(strstr(hvd_last_error(), "No such file"));
 }
-END_TEST
 
-static TCase *tcase_metrics(void)
-{
-    TCase *tcase = tcase_create("metrics");
-
-    tcase_add_test(tcase, requests_are_counted_by_kind);
-    tcase_add_test(tcase, stations_that_were_not_reached);
-    tcase_add_test(tcase, requests_of_one_moment);
-    tcase_add_test(tcase, latencies_fall_into_buckets);
-    tcase_add_test(tcase, the_other_counters);
-    tcase_add_test(tcase, text_for_prometheus);
-    tcase_add_test(tcase, text_is_well_formed);
-    tcase_add_test(tcase, text_is_cut_to_its_room);
-    tcase_add_test(tcase, files_are_replaced);
-    return tcase;
-}
-
-HVD_TEST_MAIN("trace_metrics", tcase_metrics)
+TEST_MAIN("trace_metrics")
