@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/status.h"
-#include "check_main.h"
+#include "suite.h"
 #include "trace/timeline.h"
 
 static char path[] = "/tmp/hvd-timeline.XXXXXX";
@@ -98,7 +98,7 @@ static void check_times(json_t *event, double ts, double dur)
     ck_assert(json_number_value(json_object_get(event, "dur")) == dur);
 }
 
-START_TEST(an_empty_one)
+TEST(an_empty_one)
 {
     json_t *root;
 
@@ -110,9 +110,8 @@ START_TEST(an_empty_one)
     ck_assert_int_eq(count(root, "X"), 0);
     json_decref(root);
 }
-END_TEST
 
-START_TEST(phases_of_a_request)
+TEST(phases_of_a_request)
 {
     struct hvd__span s = span("w");
     struct hvd__timeline *t;
@@ -135,10 +134,9 @@ START_TEST(phases_of_a_request)
     check_times(find(root, "MEMCPY_OUT_FUSION_BUFFER", 0), 5500, 1000);
     json_decref(root);
 }
-END_TEST
 
 /* One that failed before it was agreed on has only that phase. */
-START_TEST(a_request_that_failed)
+TEST(a_request_that_failed)
 {
     struct hvd__span s = span("w");
     struct hvd__timeline *t;
@@ -159,10 +157,9 @@ START_TEST(a_request_that_failed)
         hvd_strerror(HVD_ERR_MISMATCH));
     json_decref(root);
 }
-END_TEST
 
 /* Names are the program's: quotes, backslashes, bytes that are no text. */
-START_TEST(names_of_every_kind)
+TEST(names_of_every_kind)
 {
     static const char *const names[][2] = {
         {"plain", "plain"},
@@ -202,7 +199,6 @@ START_TEST(names_of_every_kind)
     ck_assert_uint_eq(found, n);
     json_decref(root);
 }
-END_TEST
 
 /* Valid between any two flushes, of several ranks that do not wait for each
  * other. */
@@ -221,7 +217,7 @@ static void *write_much(void *given)
     return NULL;
 }
 
-START_TEST(several_write_one_file)
+TEST(several_write_one_file)
 {
     struct hvd__timeline *ranks[RANKS];
     pthread_t threads[RANKS];
@@ -245,10 +241,9 @@ START_TEST(several_write_one_file)
         hvd__timeline_close(ranks[i]);
     json_decref(load());
 }
-END_TEST
 
 /* Faster than it is written: some are dropped, what is there is whole. */
-START_TEST(too_many_at_once)
+TEST(too_many_at_once)
 {
     struct hvd__span s = span("w");
     struct hvd__timeline *t;
@@ -267,9 +262,8 @@ START_TEST(too_many_at_once)
     ck_assert_int_eq(n % 6, 0);
     json_decref(root);
 }
-END_TEST
 
-START_TEST(files_that_cannot_be)
+TEST(files_that_cannot_be)
 {
     struct hvd__timeline *t;
 
@@ -281,10 +275,9 @@ START_TEST(files_that_cannot_be)
     ck_assert(strstr(hvd_last_error(), "No such file"));
     hvd__timeline_close(NULL);
 }
-END_TEST
 
 /* The shortest way is the one to believe. */
-START_TEST(clocks)
+TEST(clocks)
 {
     static const int64_t before[] = {100, 1000, 2000},
                          theirs[] = {5500, 6050, 9000},
@@ -295,23 +288,5 @@ START_TEST(clocks)
     ck_assert_int_eq(hvd__clock_offset(before + 2, theirs + 2, after + 2, 1),
                      6600);
 }
-END_TEST
 
-static TCase *tcase_timeline(void)
-{
-    TCase *tcase = tcase_create("timeline");
-
-    tcase_add_checked_fixture(tcase, begin, end);
-    tcase_set_timeout(tcase, 120);
-    tcase_add_test(tcase, an_empty_one);
-    tcase_add_test(tcase, phases_of_a_request);
-    tcase_add_test(tcase, a_request_that_failed);
-    tcase_add_test(tcase, names_of_every_kind);
-    tcase_add_test(tcase, several_write_one_file);
-    tcase_add_test(tcase, too_many_at_once);
-    tcase_add_test(tcase, files_that_cannot_be);
-    tcase_add_test(tcase, clocks);
-    return tcase;
-}
-
-HVD_TEST_MAIN("trace_timeline", tcase_timeline)
+TEST_MAIN("trace_timeline", .set_up = begin, .tear_down = end, .seconds = 120)

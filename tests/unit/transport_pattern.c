@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slices and trees are right for all numbers of ranks up to 17. */
-#include "check_main.h"
+#include "suite.h"
 #include "transport/pattern.h"
 
 enum { MOST = 17 };
 
-START_TEST(slices_are_a_partition)
+TEST(slices_are_a_partition)
 {
     for (int n = 1; n <= MOST; n++)
         for (int64_t count = 0; count <= 100; count++) {
@@ -21,9 +21,8 @@ START_TEST(slices_are_a_partition)
             ck_assert_int_eq(next, count);
         }
 }
-END_TEST
 
-START_TEST(binomial_trees_reach_everyone)
+TEST(binomial_trees_reach_everyone)
 {
     for (int n = 1; n <= MOST; n++)
         for (int root = 0; root < n; root++) {
@@ -51,10 +50,9 @@ START_TEST(binomial_trees_reach_everyone)
             ck_assert_int_eq(reached, n - 1);
         }
 }
-END_TEST
 
 /* Beyond 2^31, where an int in between would show. */
-START_TEST(slices_of_very_many)
+TEST(slices_of_very_many)
 {
     const int64_t count = (INT64_C(1) << 62) + 5;
 
@@ -66,11 +64,10 @@ START_TEST(slices_of_very_many)
         ck_assert_int_eq(last.count, count / n);
     }
 }
-END_TEST
 
 /* The child with the most to pass on is first: in a whole tree each child has
  * half of what the one before has. */
-START_TEST(large_subtrees_come_first)
+TEST(large_subtrees_come_first)
 {
     int children[32];
 
@@ -86,17 +83,5 @@ START_TEST(large_subtrees_come_first)
     ck_assert_int_eq(children[1], 2);
     ck_assert_int_eq(children[2], 1);
 }
-END_TEST
 
-static TCase *tcase_pattern(void)
-{
-    TCase *tcase = tcase_create("pattern");
-
-    tcase_add_test(tcase, slices_are_a_partition);
-    tcase_add_test(tcase, slices_of_very_many);
-    tcase_add_test(tcase, binomial_trees_reach_everyone);
-    tcase_add_test(tcase, large_subtrees_come_first);
-    return tcase;
-}
-
-HVD_TEST_MAIN("transport_pattern", tcase_pattern)
+TEST_MAIN("transport_pattern")

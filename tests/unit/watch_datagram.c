@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check_main.h"
+#include "suite.h"
 #include "watch/datagram.h"
 #include "watch/mac.h"
 
@@ -17,7 +17,7 @@ static struct hvd__datagram datagram;
 static struct hvd__datagram_item item, back;
 
 /* The vector of the paper's appendix. */
-START_TEST(macs_are_siphash)
+TEST(macs_are_siphash)
 {
     const uint64_t paper[2] = {UINT64_C(0x0706050403020100),
                                UINT64_C(0x0f0e0d0c0b0a0908)};
@@ -28,7 +28,6 @@ START_TEST(macs_are_siphash)
     ck_assert_uint_eq(hvd__mac(paper, bytes, sizeof bytes),
                       UINT64_C(0xa129ca6149be45e5));
 }
-END_TEST
 
 static void begin(void)
 {
@@ -65,7 +64,7 @@ static void send_item(void)
     ck_assert(!hvd__datagram_next(&datagram, &back, 3 * NOW));
 }
 
-START_TEST(news_arrive)
+TEST(news_arrive)
 {
     begin();
     item.kind = HVD__ITEM_NEWS;
@@ -90,9 +89,8 @@ START_TEST(news_arrive)
     ck_assert_int_eq(back.news.doing.since_ns, 0);
     ck_assert_str_eq(back.news.doing.text, "");
 }
-END_TEST
 
-START_TEST(keys_arrive)
+TEST(keys_arrive)
 {
     begin();
     item.kind = HVD__ITEM_KEYS;
@@ -107,9 +105,8 @@ START_TEST(keys_arrive)
     ck_assert_int_eq(back.keys.count, HVD__DATAGRAM_KEYS);
     ck_assert_mem_eq(back.keys.keys, item.keys.keys, sizeof item.keys.keys);
 }
-END_TEST
 
-START_TEST(requests_arrive)
+TEST(requests_arrive)
 {
     struct hvd__watch_request *r = &item.request.is;
 
@@ -131,9 +128,8 @@ START_TEST(requests_arrive)
     ck_assert_str_eq(r->name, "'w'");
     ck_assert_str_eq(r->what, "allreduce sum int32 [4]");
 }
-END_TEST
 
-START_TEST(an_end_arrives_whole_and_printable)
+TEST(an_end_arrives_whole_and_printable)
 {
     begin();
     item.kind = HVD__ITEM_END;
@@ -145,9 +141,8 @@ START_TEST(an_end_arrives_whole_and_printable)
     ck_assert_uint_eq(strlen(back.end.text), sizeof item.end.text - 1);
     ck_assert_int_eq(strncmp(back.end.text, "?[2J??eee", 9), 0);
 }
-END_TEST
 
-START_TEST(a_full_datagram_takes_no_more)
+TEST(a_full_datagram_takes_no_more)
 {
     int written = 0, read = 0;
 
@@ -164,11 +159,10 @@ START_TEST(a_full_datagram_takes_no_more)
     ck_assert_int_eq(read, written);
     ck_assert_int_gt(read, 10);
 }
-END_TEST
 
 /* ------------------------------------------------------------------ hostile */
 
-START_TEST(strangers_are_not_believed)
+TEST(strangers_are_not_believed)
 {
     const uint64_t other[2] = {key[0], key[1] + 1};
 
@@ -180,10 +174,9 @@ START_TEST(strangers_are_not_believed)
     ck_assert(!open_as(key, WORLD + 1));
     ck_assert(open_as(key, WORLD));
 }
-END_TEST
 
 /* Any flipped bit, any length. */
-START_TEST(damage_is_noticed)
+TEST(damage_is_noticed)
 {
     struct hvd__datagram whole;
     int believed = 0;
@@ -205,7 +198,6 @@ START_TEST(damage_is_noticed)
     }
     ck_assert_int_eq(believed, 0);
 }
-END_TEST
 
 static bool makes_sense(const struct hvd__datagram_item *i)
 {
@@ -232,7 +224,7 @@ static bool makes_sense(const struct hvd__datagram_item *i)
 }
 
 /* Even under a right seal: by a rank that has gone mad. */
-START_TEST(what_makes_no_sense_is_not_taken)
+TEST(what_makes_no_sense_is_not_taken)
 {
     int taken = 0, senseless = 0;
 
@@ -253,23 +245,5 @@ START_TEST(what_makes_no_sense_is_not_taken)
     ck_assert_int_gt(taken, 1000);
     ck_assert_int_eq(senseless, 0);
 }
-END_TEST
 
-static TCase *tcase_datagram(void)
-{
-    TCase *tcase = tcase_create("datagram");
-
-    tcase_set_timeout(tcase, 120);
-    tcase_add_test(tcase, macs_are_siphash);
-    tcase_add_test(tcase, news_arrive);
-    tcase_add_test(tcase, keys_arrive);
-    tcase_add_test(tcase, requests_arrive);
-    tcase_add_test(tcase, an_end_arrives_whole_and_printable);
-    tcase_add_test(tcase, a_full_datagram_takes_no_more);
-    tcase_add_test(tcase, strangers_are_not_believed);
-    tcase_add_test(tcase, damage_is_noticed);
-    tcase_add_test(tcase, what_makes_no_sense_is_not_taken);
-    return tcase;
-}
-
-HVD_TEST_MAIN("watch_datagram", tcase_datagram)
+TEST_MAIN("watch_datagram", .seconds = 120)

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "check_main.h"
+#include "suite.h"
 #include "watch/heartbeat.h"
 
 enum { N = 5 };
@@ -114,7 +114,7 @@ static struct hvd__line *line(int rank, int of)
     return &pages[rank]->lines[of];
 }
 
-START_TEST(news_reach_the_status_page_of_another_host)
+TEST(news_reach_the_status_page_of_another_host)
 {
     struct hvd__doing doing = {.since_ns = hvd__now_ns() - SECOND,
                                .text = "allreduce 'w'"};
@@ -136,9 +136,8 @@ START_TEST(news_reach_the_status_page_of_another_host)
     ck_assert_str_eq(hvd__heartbeat_host(heartbeats[3], 1), "a");
     close_all();
 }
-END_TEST
 
-START_TEST(what_is_in_flight_arrives_in_several_datagrams)
+TEST(what_is_in_flight_arrives_in_several_datagrams)
 {
     static struct hvd__in_flight f, seen;
 
@@ -165,9 +164,8 @@ START_TEST(what_is_in_flight_arrives_in_several_datagrams)
     ck_assert_str_eq(seen.requests[0].what, f.requests[0].what);
     close_all();
 }
-END_TEST
 
-START_TEST(silence_is_noticed_and_ends)
+TEST(silence_is_noticed_and_ends)
 {
     open_all(-1);
     hvd__heartbeat_advance(heartbeats[4], 60 * SECOND);
@@ -190,9 +188,8 @@ START_TEST(silence_is_noticed_and_ends)
     ck_assert_int_eq(lost(4, SECOND), -1);
     close_all();
 }
-END_TEST
 
-START_TEST(datagrams_go_to_who_speaks)
+TEST(datagrams_go_to_who_speaks)
 {
     struct pollfd fd;
 
@@ -208,9 +205,8 @@ START_TEST(datagrams_go_to_who_speaks)
     ck_assert_int_eq(poll(&fd, 1, 100), 1);
     close_all();
 }
-END_TEST
 
-START_TEST(the_dead_refuse_datagrams)
+TEST(the_dead_refuse_datagrams)
 {
     open_all(-1);
     hvd__heartbeat_send(heartbeats[4], false);
@@ -229,9 +225,8 @@ START_TEST(the_dead_refuse_datagrams)
     ck_assert(strstr(how, "is gone"));
     close_all();
 }
-END_TEST
 
-START_TEST(who_has_said_goodbye_is_not_missed)
+TEST(who_has_said_goodbye_is_not_missed)
 {
     open_all(-1);
     hvd__heartbeat_send(heartbeats[4], false);
@@ -251,9 +246,8 @@ START_TEST(who_has_said_goodbye_is_not_missed)
     ck_assert_int_eq(view_of(0, 4).state, HVD__VIEW_LEFT);
     close_all();
 }
-END_TEST
 
-START_TEST(an_end_reaches_every_rank_elsewhere)
+TEST(an_end_reaches_every_rank_elsewhere)
 {
     char text[HVD__PAGE_TEXT];
     int status = 0;
@@ -268,9 +262,8 @@ START_TEST(an_end_reaches_every_rank_elsewhere)
     just_hear(0);
     close_all();
 }
-END_TEST
 
-START_TEST(hosts_that_cannot_take_part_are_left_out)
+TEST(hosts_that_cannot_take_part_are_left_out)
 {
     struct pollfd fd;
     char text[512];
@@ -291,7 +284,6 @@ START_TEST(hosts_that_cannot_take_part_are_left_out)
     ck_assert(!hvd__heartbeat_lacks_contact(heartbeats[0], text, sizeof text));
     close_all();
 }
-END_TEST
 
 /* Sends from the socket of a stranger, who may know the layout of a
  * datagram. */
@@ -309,7 +301,7 @@ static void send_as_stranger(const void *bytes, size_t size, int to)
     close(fd);
 }
 
-START_TEST(strangers_and_echoes_change_nothing)
+TEST(strangers_and_echoes_change_nothing)
 {
     unsigned char datagram[1400], junk[1400];
     struct sockaddr_in from;
@@ -346,9 +338,8 @@ START_TEST(strangers_and_echoes_change_nothing)
     ck_assert_uint_eq(atomic_load(&line(4, 4)->beats), 0);
     close_all();
 }
-END_TEST
 
-START_TEST(one_host_needs_no_socket)
+TEST(one_host_needs_no_socket)
 {
     struct hvd__heartbeat_card card;
     struct hvd__heartbeat *heartbeat;
@@ -359,24 +350,5 @@ START_TEST(one_host_needs_no_socket)
     ck_assert_int_eq(card.port, 0);
     hvd__heartbeat_close(NULL);
 }
-END_TEST
 
-static TCase *tcase_heartbeat(void)
-{
-    TCase *tcase = tcase_create("heartbeat");
-
-    tcase_set_timeout(tcase, 60);
-    tcase_add_test(tcase, news_reach_the_status_page_of_another_host);
-    tcase_add_test(tcase, what_is_in_flight_arrives_in_several_datagrams);
-    tcase_add_test(tcase, silence_is_noticed_and_ends);
-    tcase_add_test(tcase, datagrams_go_to_who_speaks);
-    tcase_add_test(tcase, the_dead_refuse_datagrams);
-    tcase_add_test(tcase, who_has_said_goodbye_is_not_missed);
-    tcase_add_test(tcase, an_end_reaches_every_rank_elsewhere);
-    tcase_add_test(tcase, hosts_that_cannot_take_part_are_left_out);
-    tcase_add_test(tcase, strangers_and_echoes_change_nothing);
-    tcase_add_test(tcase, one_host_needs_no_socket);
-    return tcase;
-}
-
-HVD_TEST_MAIN("watch_heartbeat", tcase_heartbeat)
+TEST_MAIN("watch_heartbeat", .seconds = 60)

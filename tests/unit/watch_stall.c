@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "check_main.h"
+#include "suite.h"
 #include "watch/process.h"
 #include "watch/stall.h"
 
@@ -58,7 +58,7 @@ static const char *say(const struct hvd__watch_request *r, int nranks)
                             text, sizeof text);
 }
 
-START_TEST(who_is_missing_and_what_it_does)
+TEST(who_is_missing_and_what_it_does)
 {
     struct hvd__watch_request r = request(7, "'w'", "allreduce sum int32 [4]");
 
@@ -79,9 +79,8 @@ START_TEST(who_is_missing_and_what_it_does)
     views[2].state = HVD__VIEW_ELSEWHERE;
     ck_assert(strstr(say(&r, 3), "rank 2 is on another host"));
 }
-END_TEST
 
-START_TEST(what_is_similar)
+TEST(what_is_similar)
 {
     struct hvd__watch_request r = request(7, "'w'", "allreduce sum int32 [4]");
 
@@ -95,9 +94,8 @@ START_TEST(what_is_similar)
     ck_assert(strstr(say(&r, 3),
                      "has 'w' in flight as broadcast int32 [4] from root 0"));
 }
-END_TEST
 
-START_TEST(only_members_and_not_too_many)
+TEST(only_members_and_not_too_many)
 {
     struct hvd__watch_request r = request(7, "'w'", "barrier");
 
@@ -113,7 +111,6 @@ START_TEST(only_members_and_not_too_many)
         has(rank, r);
     ck_assert(strstr(say(&r, N), "although all ranks have submitted it"));
 }
-END_TEST
 
 /* -------------------------------------------------------------------- page */
 
@@ -136,7 +133,7 @@ static void *write_much(void *argument)
     return NULL;
 }
 
-START_TEST(readers_never_see_half)
+TEST(readers_never_see_half)
 {
     int fd;
     struct hvd__doing doing;
@@ -166,9 +163,8 @@ START_TEST(readers_never_see_half)
     hvd__page_unmap(same, 3);
     hvd__page_unmap(page, 3);
 }
-END_TEST
 
-START_TEST(the_first_end_counts)
+TEST(the_first_end_counts)
 {
     char text[256];
     int fd, status = 0;
@@ -183,11 +179,10 @@ START_TEST(the_first_end_counts)
     ck_assert_str_eq(text, "rank 1 is gone");
     hvd__page_unmap(page, 1);
 }
-END_TEST
 
 /* ---------------------------------------------------------------- processes */
 
-START_TEST(the_fate_of_a_process)
+TEST(the_fate_of_a_process)
 {
     char text[128], state;
     pid_t child = fork();
@@ -212,11 +207,10 @@ START_TEST(the_fate_of_a_process)
     ck_assert_str_eq(text, "was killed by signal 9 (Killed)");
     waitpid(child, NULL, 0);
 }
-END_TEST
 
 /* A rank's operation is written as text or as a number: the later one counts,
  * also if it is shorter. */
-START_TEST(what_a_rank_does)
+TEST(what_a_rank_does)
 {
     static const struct hvd__doing longer = {3, "allreduce 'gradient of 1'"};
     static const struct hvd__doing shorter = {9, "join ''"};
@@ -243,11 +237,10 @@ START_TEST(what_a_rank_does)
     ck_assert_str_eq(doing.text, shorter.text);
     hvd__page_unmap(page, 1);
 }
-END_TEST
 
 /* A hundred requests that wait for the same ranks are one line, whatever their
  * order; those that wait for others are another. */
-START_TEST(one_line_for_all_that_wait_alike)
+TEST(one_line_for_all_that_wait_alike)
 {
     static struct hvd__watch_request r[100];
     struct hvd__stall stalls[2];
@@ -285,22 +278,5 @@ START_TEST(one_line_for_all_that_wait_alike)
     hvd__stall_print_others(&stalls[0], strcpy(text, "x"), sizeof text);
     ck_assert_str_eq(text, "x; so does 1 more: 'g1'");
 }
-END_TEST
 
-static TCase *tcase_stall(void)
-{
-    TCase *tcase = tcase_create("stall");
-
-    tcase_set_timeout(tcase, 60);
-    tcase_add_test(tcase, who_is_missing_and_what_it_does);
-    tcase_add_test(tcase, what_is_similar);
-    tcase_add_test(tcase, only_members_and_not_too_many);
-    tcase_add_test(tcase, readers_never_see_half);
-    tcase_add_test(tcase, the_first_end_counts);
-    tcase_add_test(tcase, what_a_rank_does);
-    tcase_add_test(tcase, the_fate_of_a_process);
-    tcase_add_test(tcase, one_line_for_all_that_wait_alike);
-    return tcase;
-}
-
-HVD_TEST_MAIN("watch_stall", tcase_stall)
+TEST_MAIN("watch_stall", .seconds = 60)
