@@ -3,7 +3,7 @@
  * The microbenchmarks of ipu-bench beside what is published of the chips:
  * within a tenth, each of them.
  */
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -98,7 +98,7 @@ static const struct {
     {"Bow-2000", "host", "streaming memory", 0, RATE, 20},
 };
 
-START_TEST(a_published_figure)
+LOOP_TEST(a_published_figure, 0, sizeof figures / sizeof *figures)
 {
     ipu_system system = system_of(figures[_i].system, NULL);
     const struct ipu_row *row;
@@ -114,10 +114,9 @@ START_TEST(a_published_figure)
                   figures[_i].group, figures[_i].what, value,
                   figures[_i].published);
 }
-END_TEST
 
 /* The exact cycles of Graphcore's tutorial, and the two syncs it leaves out. */
-START_TEST(the_tutorial_exactly)
+TEST(the_tutorial_exactly)
 {
     ipu_system system = system_of("M2000", NULL);
     ipu_cycles sync = {.size = sizeof sync};
@@ -129,11 +128,10 @@ START_TEST(the_tutorial_exactly)
                      0);
     ck_assert_int_eq(row->cycles - sync.sync, 3996);
 }
-END_TEST
 
 /* Scalar code issues an instruction for each access and operation, and one to
  * count: a triad of six takes 6 cycles for 12 bytes. */
-START_TEST(scalar_code_issues_an_instruction_for_each_access)
+TEST(scalar_code_issues_an_instruction_for_each_access)
 {
     const char *const what[] = {"read, scalar", "copy, scalar", "scale, scalar",
                                 "add, scalar", "triad, scalar"};
@@ -149,12 +147,11 @@ START_TEST(scalar_code_issues_an_instruction_for_each_access)
                                 0.01);
     }
 }
-END_TEST
 
 /* There is no cache: each point of a stencil is read from local memory, a
  * quarter of an operation for a byte, whatever the points. On a Mk2 that allows
  * 11.7 TFLOPS, so that vectors of two floats, 7.8 TFLOPS, are the roof. */
-START_TEST(stencils_are_seen_below_their_roofline)
+TEST(stencils_are_seen_below_their_roofline)
 {
     ipu_system system = system_of("M2000", NULL);
     double roof = 4.0 * system.ipu.tiles * system.ipu.clock_hz / 1e12;
@@ -171,11 +168,10 @@ START_TEST(stencils_are_seen_below_their_roofline)
             ck_assert_double_eq_tol(rows[i].share, 2 * rows[i].rate / roof,
                                     1e-9);
 }
-END_TEST
 
 /* A product that nearly fills memory is slow because its plan has no room: the
  * row says so, and by how much. */
-START_TEST(a_plan_without_room_is_told)
+TEST(a_plan_without_room_is_told)
 {
     ipu_system system = system_of("C2", NULL);
 
@@ -187,9 +183,8 @@ START_TEST(a_plan_without_room_is_told)
     run(&system);
     ck_assert_double_eq(find("matmul", "float32", 4096)->with_room, 1);
 }
-END_TEST
 
-START_TEST(no_share_is_more_than_all)
+LOOP_TEST(no_share_is_more_than_all, 0, 4)
 {
     const char *const systems[] = {"C2", "M2000", "Bow-Pod64", "model"};
     ipu_system system = system_of(systems[_i], NULL);
@@ -203,10 +198,9 @@ START_TEST(no_share_is_more_than_all)
                          rows[i].what, rows[i].share,
                          (long long)rows[i].cycles);
 }
-END_TEST
 
 /* Sizes that do not fit are left out, not an error. */
-START_TEST(a_tiny_chip_has_fewer_rows)
+TEST(a_tiny_chip_has_fewer_rows)
 {
     ipu_system system = system_of("M2000", NULL);
     int all;
@@ -218,7 +212,6 @@ START_TEST(a_tiny_chip_has_fewer_rows)
     ck_assert_int_lt(nrows, all);
     ck_assert_int_gt(nrows, 20);
 }
-END_TEST
 
 /* Throughput of whole networks, which is in no table of the model; nor what
  * the chip's own compiler makes of them. Most are within 10 %, BERT-Base with
@@ -229,7 +222,16 @@ static double tolerance(const struct net_case *net)
     return net->build == net_efficientnet ? 0.3 : 0.15;
 }
 
-START_TEST(a_network_runs_as_fast_as_published)
+static int count_networks(void)
+{
+    int n = 0;
+
+    while (net_cases[n].name)
+        n++;
+    return n;
+}
+
+LOOP_TEST(a_network_runs_as_fast_as_published, 0, count_networks())
 {
     const struct net_case *net = &net_cases[_i];
     struct net_result r;
@@ -248,33 +250,5 @@ START_TEST(a_network_runs_as_fast_as_published)
                       "%s, %s: %g a second, published as %g", net->name,
                       net->system, r.samples_per_second, net->published);
 }
-END_TEST
 
-static int count_networks(void)
-{
-    int n = 0;
-
-    while (net_cases[n].name)
-        n++;
-    return n;
-}
-
-static TCase *tcase_figures(void)
-{
-    TCase *tcase = tcase_create("figures");
-
-    tcase_set_timeout(tcase, 120);
-    tcase_add_loop_test(tcase, a_published_figure, 0,
-                        (int)(sizeof figures / sizeof *figures));
-    tcase_add_test(tcase, the_tutorial_exactly);
-    tcase_add_test(tcase, scalar_code_issues_an_instruction_for_each_access);
-    tcase_add_test(tcase, a_plan_without_room_is_told);
-    tcase_add_test(tcase, stencils_are_seen_below_their_roofline);
-    tcase_add_loop_test(tcase, a_network_runs_as_fast_as_published, 0,
-                        count_networks());
-    tcase_add_loop_test(tcase, no_share_is_more_than_all, 0, 4);
-    tcase_add_test(tcase, a_tiny_chip_has_fewer_rows);
-    return tcase;
-}
-
-HVD_TEST_MAIN("bench_ipu", tcase_figures)
+TEST_MAIN("bench_ipu", .seconds = 120)

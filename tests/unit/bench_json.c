@@ -5,7 +5,7 @@
  */
 #include "collectives/json.h"
 
-#include "check_main.h"
+#include "suite.h"
 
 #include <dirent.h>
 #include <jansson.h>
@@ -140,7 +140,7 @@ static void assert_text(json_t *root, const char *keys, const char *want)
     ck_assert_str_eq(json_string_value(at(root, keys)), want);
 }
 
-START_TEST(it_says_what_was_measured)
+TEST(it_says_what_was_measured)
 {
     json_t *root = written();
 
@@ -166,9 +166,8 @@ START_TEST(it_says_what_was_measured)
     ck_assert_uint_eq(json_array_size(at(root, "results")), 2);
     json_decref(root);
 }
-END_TEST
 
-START_TEST(it_says_where_and_how)
+TEST(it_says_where_and_how)
 {
     json_t *root = written();
 
@@ -192,9 +191,8 @@ START_TEST(it_says_where_and_how)
     assert_text(root, "args 1", "?");
     json_decref(root);
 }
-END_TEST
 
-START_TEST(it_sums_up)
+TEST(it_sums_up)
 {
     json_t *root = written();
 
@@ -206,9 +204,8 @@ START_TEST(it_sums_up)
     assert_number(root, "mpi_over_hvd in_place", 0.5);
     json_decref(root);
 }
-END_TEST
 
-START_TEST(what_was_not_measured_is_null)
+TEST(what_was_not_measured_is_null)
 {
     json_t *root;
 
@@ -220,9 +217,8 @@ START_TEST(what_was_not_measured_is_null)
     ck_assert(json_is_null(at(root, "mpi_over_hvd")));
     json_decref(root);
 }
-END_TEST
 
-START_TEST(of_the_environment_only_what_matters_is_told)
+TEST(of_the_environment_only_what_matters_is_told)
 {
     json_t *root;
 
@@ -236,9 +232,8 @@ START_TEST(of_the_environment_only_what_matters_is_told)
     ck_assert_ptr_null(json_object_get(at(root, "env"), "PATH"));
     json_decref(root);
 }
-END_TEST
 
-START_TEST(a_check_leaves_things_as_they_are)
+TEST(a_check_leaves_things_as_they_are)
 {
     struct stat info;
     FILE *file;
@@ -253,9 +248,8 @@ START_TEST(a_check_leaves_things_as_they_are)
     ck_assert_int_eq(stat(path, &info), 0);
     ck_assert_int_eq(info.st_size, 3);
 }
-END_TEST
 
-START_TEST(an_old_file_is_replaced_whole)
+TEST(an_old_file_is_replaced_whole)
 {
     json_t *root;
     FILE *file = fopen(path, "w");
@@ -267,9 +261,8 @@ START_TEST(an_old_file_is_replaced_whole)
     json_decref(root);
     ck_assert_int_eq(entries(), 1);
 }
-END_TEST
 
-START_TEST(what_cannot_be_written_is_said)
+TEST(what_cannot_be_written_is_said)
 {
     static const char *const paths[] = {"/nonexistent/run.json", "/proc",
                                         "/proc/nonexistent/run.json"};
@@ -281,9 +274,8 @@ START_TEST(what_cannot_be_written_is_said)
         ck_assert_ptr_null(strchr(error, '\n'));
     }
 }
-END_TEST
 
-START_TEST(a_full_disk_is_said)
+TEST(a_full_disk_is_said)
 {
     ck_assert_int_eq(json_check("/dev/full", error, sizeof error), 0);
     ck_assert_int_eq(json_write("/dev/full", &options, &facts, results, 2,
@@ -291,9 +283,8 @@ START_TEST(a_full_disk_is_said)
                      -1);
     ck_assert_ptr_nonnull(strstr(error, "No space left"));
 }
-END_TEST
 
-START_TEST(what_is_no_file_is_not_replaced)
+TEST(what_is_no_file_is_not_replaced)
 {
     struct stat info;
 
@@ -303,9 +294,8 @@ START_TEST(what_is_no_file_is_not_replaced)
     ck_assert_int_eq(stat("/dev/null", &info), 0);
     ck_assert(S_ISCHR(info.st_mode));
 }
-END_TEST
 
-START_TEST(a_link_stays_a_link)
+TEST(a_link_stays_a_link)
 {
     char name[300];
     struct stat info;
@@ -321,33 +311,5 @@ START_TEST(a_link_stays_a_link)
     ck_assert_int_gt(info.st_size, 0);
     unlink(name);
 }
-END_TEST
 
-static TCase *tcase_content(void)
-{
-    TCase *tcase = tcase_create("content");
-
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, it_says_what_was_measured);
-    tcase_add_test(tcase, it_says_where_and_how);
-    tcase_add_test(tcase, it_sums_up);
-    tcase_add_test(tcase, what_was_not_measured_is_null);
-    tcase_add_test(tcase, of_the_environment_only_what_matters_is_told);
-    return tcase;
-}
-
-static TCase *tcase_file(void)
-{
-    TCase *tcase = tcase_create("file");
-
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, a_check_leaves_things_as_they_are);
-    tcase_add_test(tcase, an_old_file_is_replaced_whole);
-    tcase_add_test(tcase, what_cannot_be_written_is_said);
-    tcase_add_test(tcase, a_full_disk_is_said);
-    tcase_add_test(tcase, what_is_no_file_is_not_replaced);
-    tcase_add_test(tcase, a_link_stays_a_link);
-    return tcase;
-}
-
-HVD_TEST_MAIN("bench_json", tcase_content, tcase_file)
+TEST_MAIN("bench_json", .set_up = setup, .tear_down = teardown)

@@ -6,7 +6,7 @@
 #include "collectives/models.h"
 #include "tables/call.h"
 
-#include "check_main.h"
+#include "suite.h"
 
 #include <string.h>
 
@@ -22,7 +22,7 @@ static struct tensor_list list_of(const char *name)
     return list;
 }
 
-START_TEST(models_have_the_parameters_they_are_known_for)
+TEST(models_have_the_parameters_they_are_known_for)
 {
     static const struct {
         const char *name;
@@ -46,9 +46,8 @@ START_TEST(models_have_the_parameters_they_are_known_for)
         n++;
     ck_assert_int_eq(n, sizeof cases / sizeof *cases);
 }
-END_TEST
 
-START_TEST(gradients_come_from_the_last_layer_first)
+TEST(gradients_come_from_the_last_layer_first)
 {
     struct tensor_list list = list_of("resnet50");
 
@@ -62,7 +61,6 @@ START_TEST(gradients_come_from_the_last_layer_first)
     tensor_list_fini(&list);
     tensor_list_fini(&list);
 }
-END_TEST
 
 /* The call is made on rank 2 of 3, with at most 100 bytes of float32. */
 static struct call call_of(hvd_kind kind, int root)
@@ -74,7 +72,7 @@ static struct call call_of(hvd_kind kind, int root)
     return call;
 }
 
-START_TEST(what_all_have_is_the_size)
+TEST(what_all_have_is_the_size)
 {
     static const hvd_kind kinds[] = {HVD_ALLREDUCE, HVD_BROADCAST, HVD_REDUCE};
 
@@ -87,9 +85,8 @@ START_TEST(what_all_have_is_the_size)
         ck_assert_ptr_eq(call_input_of(&call, &call), &call);
     }
 }
-END_TEST
 
-START_TEST(parts_are_multiples_of_16_bytes)
+TEST(parts_are_multiples_of_16_bytes)
 {
     struct call call = call_of(HVD_ALLGATHER, 0);
     char out[100];
@@ -107,9 +104,8 @@ START_TEST(parts_are_multiples_of_16_bytes)
     ck_assert_int_eq(call_in_count(&call), 24);
     ck_assert_int_eq(call_out_count(&call), 24);
 }
-END_TEST
 
-START_TEST(small_parts_are_what_they_are)
+TEST(small_parts_are_what_they_are)
 {
     struct call call;
 
@@ -121,9 +117,8 @@ START_TEST(small_parts_are_what_they_are)
               8);
     ck_assert_int_eq(call.total, 0);
 }
-END_TEST
 
-START_TEST(only_a_root_gets_what_goes_to_it)
+TEST(only_a_root_gets_what_goes_to_it)
 {
     struct call call = call_of(HVD_GATHER, 1);
 
@@ -134,9 +129,8 @@ START_TEST(only_a_root_gets_what_goes_to_it)
     ck_assert_int_eq(call_out_count(&call), 0);
     ck_assert_int_eq(call_in_count(&call), 25);
 }
-END_TEST
 
-START_TEST(only_reductions_have_an_operation)
+TEST(only_reductions_have_an_operation)
 {
     struct call call = call_of(HVD_REDUCE, 0);
 
@@ -150,27 +144,5 @@ START_TEST(only_reductions_have_an_operation)
     ck_assert(!call_known(4)); /* no kind has this number */
     ck_assert(!call_known(HVD_NUM_KINDS));
 }
-END_TEST
 
-static TCase *tcase_models(void)
-{
-    TCase *tcase = tcase_create("models");
-
-    tcase_add_test(tcase, models_have_the_parameters_they_are_known_for);
-    tcase_add_test(tcase, gradients_come_from_the_last_layer_first);
-    return tcase;
-}
-
-static TCase *tcase_calls(void)
-{
-    TCase *tcase = tcase_create("calls");
-
-    tcase_add_test(tcase, what_all_have_is_the_size);
-    tcase_add_test(tcase, parts_are_multiples_of_16_bytes);
-    tcase_add_test(tcase, small_parts_are_what_they_are);
-    tcase_add_test(tcase, only_a_root_gets_what_goes_to_it);
-    tcase_add_test(tcase, only_reductions_have_an_operation);
-    return tcase;
-}
-
-HVD_TEST_MAIN("bench_models", tcase_models, tcase_calls)
+TEST_MAIN("bench_models")

@@ -6,8 +6,9 @@
  */
 #include "collectives/options.h"
 
-#include "check_main.h"
+#include "suite.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_WORDS = 16 };
@@ -26,7 +27,7 @@ static int parse(struct bench_options *options, const char *line)
     return command_parse(&bench_options_parser, argc, argv, options);
 }
 
-START_TEST(bytes_have_units_of_1024)
+TEST(bytes_have_units_of_1024)
 {
     static const struct {
         const char *text;
@@ -48,9 +49,8 @@ START_TEST(bytes_have_units_of_1024)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         ck_assert_int_eq(command_parse_bytes(cases[i].text), cases[i].bytes);
 }
-END_TEST
 
-START_TEST(what_is_no_size_is_refused)
+TEST(what_is_no_size_is_refused)
 {
     static const char *const texts[] = {"",
                                         "K",
@@ -73,9 +73,8 @@ START_TEST(what_is_no_size_is_refused)
         ck_assert_msg(command_parse_bytes(texts[i]) == -1, "'%s' is taken",
                       texts[i]);
 }
-END_TEST
 
-START_TEST(sizes_grow_by_factor_or_bytes_up_to_the_largest)
+TEST(sizes_grow_by_factor_or_bytes_up_to_the_largest)
 {
     struct bench_options o = {
         .max_bytes = 100, .step = 3, .step_is_factor = true};
@@ -93,9 +92,8 @@ START_TEST(sizes_grow_by_factor_or_bytes_up_to_the_largest)
     ck_assert_int_eq(bench_next_size(&o, 2), 0);
     ck_assert_int_eq(bench_next_size(&o, 1), INT64_MAX);
 }
-END_TEST
 
-START_TEST(defaults_are_those_of_the_help)
+TEST(defaults_are_those_of_the_help)
 {
     struct bench_options o;
 
@@ -121,9 +119,8 @@ START_TEST(defaults_are_those_of_the_help)
     ck_assert_int_eq(o.format, FORMAT_NCCL);
     ck_assert_ptr_null(o.json);
 }
-END_TEST
 
-START_TEST(every_flag_is_read)
+TEST(every_flag_is_read)
 {
     struct bench_options o;
 
@@ -150,9 +147,8 @@ START_TEST(every_flag_is_read)
     ck_assert_int_eq(o.step, 512);
     ck_assert(!o.step_is_factor);
 }
-END_TEST
 
-START_TEST(long_flags_are_those_of_nccl_tests)
+TEST(long_flags_are_those_of_nccl_tests)
 {
     struct bench_options o;
 
@@ -174,9 +170,8 @@ START_TEST(long_flags_are_those_of_nccl_tests)
     ck_assert_int_eq(o.step, 10);
     ck_assert_int_eq(o.average, AVERAGE_RANK_0);
 }
-END_TEST
 
-START_TEST(every_collective_is_known)
+TEST(every_collective_is_known)
 {
     static const struct {
         const char *line;
@@ -193,9 +188,8 @@ START_TEST(every_collective_is_known)
         ck_assert_int_eq(o.kind, cases[i].kind);
     }
 }
-END_TEST
 
-START_TEST(output_and_memory_are_chosen)
+TEST(output_and_memory_are_chosen)
 {
     struct bench_options o;
 
@@ -212,9 +206,8 @@ START_TEST(output_and_memory_are_chosen)
     ck_assert_int_eq(parse(&o, "reduce --format json"), OPTIONS_RUN);
     ck_assert_int_eq(o.format, FORMAT_JSON);
 }
-END_TEST
 
-START_TEST(all_is_everything)
+TEST(all_is_everything)
 {
     struct bench_options o;
 
@@ -223,9 +216,8 @@ START_TEST(all_is_everything)
     ck_assert_ptr_null(o.type);
     ck_assert_int_eq(o.root, -1);
 }
-END_TEST
 
-START_TEST(help_and_version_need_no_collective)
+TEST(help_and_version_need_no_collective)
 {
     struct bench_options o;
 
@@ -234,9 +226,8 @@ START_TEST(help_and_version_need_no_collective)
     ck_assert_int_eq(parse(&o, "--version"), OPTIONS_VERSION);
     ck_assert_int_eq(parse(&o, "-V allreduce"), OPTIONS_VERSION);
 }
-END_TEST
 
-START_TEST(mistakes_are_named)
+TEST(mistakes_are_named)
 {
     static const struct {
         const char *line, *text;
@@ -310,9 +301,8 @@ START_TEST(mistakes_are_named)
         ck_assert_str_eq(o.line.error, cases[i].text);
     }
 }
-END_TEST
 
-START_TEST(a_line_stays_one_line)
+TEST(a_line_stays_one_line)
 {
     char *argv[] = {(char[]){"hvd-bench"}, (char[]){"a\nb\033[31m"}, NULL};
     struct bench_options o;
@@ -322,9 +312,8 @@ START_TEST(a_line_stays_one_line)
                      OPTIONS_ERROR);
     ck_assert_ptr_nonnull(strstr(o.line.error, "'a?b?[31m'"));
 }
-END_TEST
 
-START_TEST(help_names_every_flag)
+TEST(help_names_every_flag)
 {
     static const char *const names[] = {
         "--minbytes", "--maxbytes",     "--stepfactor", "--stepbytes",
@@ -343,33 +332,5 @@ START_TEST(help_names_every_flag)
         ck_assert_msg(strstr(text, names[i]) != NULL, "no %s", names[i]);
     free(text);
 }
-END_TEST
 
-static TCase *tcase_sizes(void)
-{
-    TCase *tcase = tcase_create("sizes");
-
-    tcase_add_test(tcase, bytes_have_units_of_1024);
-    tcase_add_test(tcase, what_is_no_size_is_refused);
-    tcase_add_test(tcase, sizes_grow_by_factor_or_bytes_up_to_the_largest);
-    return tcase;
-}
-
-static TCase *tcase_flags(void)
-{
-    TCase *tcase = tcase_create("flags");
-
-    tcase_add_test(tcase, defaults_are_those_of_the_help);
-    tcase_add_test(tcase, every_flag_is_read);
-    tcase_add_test(tcase, long_flags_are_those_of_nccl_tests);
-    tcase_add_test(tcase, every_collective_is_known);
-    tcase_add_test(tcase, output_and_memory_are_chosen);
-    tcase_add_test(tcase, all_is_everything);
-    tcase_add_test(tcase, help_and_version_need_no_collective);
-    tcase_add_test(tcase, mistakes_are_named);
-    tcase_add_test(tcase, a_line_stays_one_line);
-    tcase_add_test(tcase, help_names_every_flag);
-    return tcase;
-}
-
-HVD_TEST_MAIN("bench_options", tcase_sizes, tcase_flags)
+TEST_MAIN("bench_options")

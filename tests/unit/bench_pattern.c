@@ -8,7 +8,7 @@
 #include "collectives/half.h"
 #include "collectives/pattern.h"
 
-#include "check_main.h"
+#include "suite.h"
 
 #include <float.h>
 #include <math.h>
@@ -34,7 +34,7 @@ static double half_by_definition(unsigned bits)
                             : ldexp(fraction, -24));
 }
 
-START_TEST(every_half_is_what_its_bits_say)
+TEST(every_half_is_what_its_bits_say)
 {
     for (unsigned bits = 0; bits < 65536; bits++) {
         float value = half_to_float((uint16_t)bits);
@@ -49,9 +49,8 @@ START_TEST(every_half_is_what_its_bits_say)
         ck_assert_int_eq(half_from_float(value), bits);
     }
 }
-END_TEST
 
-START_TEST(every_bfloat16_is_the_upper_half_of_a_float)
+TEST(every_bfloat16_is_the_upper_half_of_a_float)
 {
     for (unsigned bits = 0; bits < 65536; bits++) {
         float value = bfloat16_to_float((uint16_t)bits);
@@ -65,11 +64,10 @@ START_TEST(every_bfloat16_is_the_upper_half_of_a_float)
             ck_assert_int_eq(bfloat16_from_float(value), bits);
     }
 }
-END_TEST
 
 /* A value between two neighbours is rounded to the nearer one, and one in the
  * middle to the even one. */
-START_TEST(rounding_is_to_nearest_even)
+TEST(rounding_is_to_nearest_even)
 {
     for (unsigned bits = 0; bits < 0x7BFF; bits++) {
         double low = half_by_definition(bits);
@@ -89,7 +87,6 @@ START_TEST(rounding_is_to_nearest_even)
     ck_assert_int_eq(bfloat16_from_float(1.01171875f), 0x3F82);  /* tie */
     ck_assert_int_eq(bfloat16_from_float(1.003906369f), 0x3F81); /* above */
 }
-END_TEST
 
 /* ----------------------------------------------------------- slow reduction */
 
@@ -205,7 +202,7 @@ static void assert_right(const struct pattern *p)
                   p->op ? p->op->name : "copy", p->nranks, (int)nwrong);
 }
 
-START_TEST(reductions_are_as_expected_in_any_order)
+TEST(reductions_are_as_expected_in_any_order)
 {
     struct pattern p;
 
@@ -219,9 +216,8 @@ START_TEST(reductions_are_as_expected_in_any_order)
                 assert_right(&p);
             }
 }
-END_TEST
 
-START_TEST(a_copy_is_the_roots)
+TEST(a_copy_is_the_roots)
 {
     struct pattern p;
 
@@ -234,7 +230,6 @@ START_TEST(a_copy_is_the_roots)
         ck_assert_int_gt(pattern_check_result(&p, result, COUNT), COUNT / 4);
     }
 }
-END_TEST
 
 /* Three ranks, shares of 4 ints. */
 static struct pattern parts(hvd_kind kind, int rank)
@@ -249,7 +244,7 @@ static struct pattern parts(hvd_kind kind, int rank)
     return p;
 }
 
-START_TEST(gathered_parts_are_in_the_order_of_ranks)
+TEST(gathered_parts_are_in_the_order_of_ranks)
 {
     struct pattern p = parts(HVD_ALLGATHER, 2);
 
@@ -257,9 +252,8 @@ START_TEST(gathered_parts_are_in_the_order_of_ranks)
         ck_assert_int_eq((int64_t)pattern_result(&p, i),
                          pattern_value(&p, i / 4, i % 4));
 }
-END_TEST
 
-START_TEST(exchanged_parts_are_those_for_this_rank)
+TEST(exchanged_parts_are_those_for_this_rank)
 {
     struct pattern p = parts(HVD_ALLTOALL, 2);
 
@@ -267,9 +261,8 @@ START_TEST(exchanged_parts_are_those_for_this_rank)
         ck_assert_int_eq((int64_t)pattern_result(&p, i),
                          pattern_value(&p, i / 4, 2 * 4 + i % 4));
 }
-END_TEST
 
-START_TEST(a_reduced_part_is_that_of_this_rank)
+TEST(a_reduced_part_is_that_of_this_rank)
 {
     struct pattern p = parts(HVD_REDUCESCATTER, 1);
 
@@ -279,7 +272,6 @@ START_TEST(a_reduced_part_is_that_of_this_rank)
                              pattern_value(&p, 1, 4 + i) +
                              pattern_value(&p, 2, 4 + i));
 }
-END_TEST
 
 /* --------------------------------------------------------------- corruption */
 
@@ -321,13 +313,12 @@ static void change_one(const struct pattern *p)
     assert_right(p);
 }
 
-START_TEST(one_changed_bit_is_noticed)
+TEST(one_changed_bit_is_noticed)
 {
     for_each(change_one);
 }
-END_TEST
 
-START_TEST(the_tolerance_of_averages_is_two_epsilons)
+TEST(the_tolerance_of_averages_is_two_epsilons)
 {
     const struct bench_dtype *t = bench_dtype_find("float");
     float *values = (float *)result;
@@ -343,7 +334,6 @@ START_TEST(the_tolerance_of_averages_is_two_epsilons)
         values[i] *= 1 + 8 * FLT_EPSILON;
     ck_assert_int_gt(pattern_check_result(&p, result, COUNT), COUNT * 9 / 10);
 }
-END_TEST
 
 /* Returns how many of COUNT changed elements must be noticed, at least. */
 static int64_t many(const struct pattern *p)
@@ -364,11 +354,10 @@ static void shift(const struct pattern *p)
                   (int)nwrong);
 }
 
-START_TEST(shifted_data_is_noticed)
+TEST(shifted_data_is_noticed)
 {
     for_each(shift);
 }
-END_TEST
 
 static void leave_out(const struct pattern *p)
 {
@@ -382,13 +371,12 @@ static void leave_out(const struct pattern *p)
                   (int)nwrong);
 }
 
-START_TEST(a_missing_rank_is_noticed)
+TEST(a_missing_rank_is_noticed)
 {
     for_each(leave_out);
 }
-END_TEST
 
-START_TEST(nothing_done_is_noticed)
+TEST(nothing_done_is_noticed)
 {
     struct pattern p;
 
@@ -398,9 +386,8 @@ START_TEST(nothing_done_is_noticed)
         ck_assert_int_eq(pattern_check_result(&p, result, COUNT), COUNT);
     }
 }
-END_TEST
 
-START_TEST(a_changed_input_is_noticed)
+TEST(a_changed_input_is_noticed)
 {
     struct pattern p;
 
@@ -411,41 +398,5 @@ START_TEST(a_changed_input_is_noticed)
     input[4 * (COUNT - 1)] ^= 1;
     ck_assert_int_eq(pattern_check_input(&p, 1, input, COUNT), 1);
 }
-END_TEST
 
-static TCase *tcase_half(void)
-{
-    TCase *tcase = tcase_create("half");
-
-    tcase_add_test(tcase, every_half_is_what_its_bits_say);
-    tcase_add_test(tcase, every_bfloat16_is_the_upper_half_of_a_float);
-    tcase_add_test(tcase, rounding_is_to_nearest_even);
-    return tcase;
-}
-
-static TCase *tcase_expectation(void)
-{
-    TCase *tcase = tcase_create("expectation");
-
-    tcase_add_test(tcase, reductions_are_as_expected_in_any_order);
-    tcase_add_test(tcase, a_copy_is_the_roots);
-    tcase_add_test(tcase, gathered_parts_are_in_the_order_of_ranks);
-    tcase_add_test(tcase, exchanged_parts_are_those_for_this_rank);
-    tcase_add_test(tcase, a_reduced_part_is_that_of_this_rank);
-    tcase_add_test(tcase, the_tolerance_of_averages_is_two_epsilons);
-    return tcase;
-}
-
-static TCase *tcase_corruption(void)
-{
-    TCase *tcase = tcase_create("corruption");
-
-    tcase_add_test(tcase, one_changed_bit_is_noticed);
-    tcase_add_test(tcase, shifted_data_is_noticed);
-    tcase_add_test(tcase, a_missing_rank_is_noticed);
-    tcase_add_test(tcase, nothing_done_is_noticed);
-    tcase_add_test(tcase, a_changed_input_is_noticed);
-    return tcase;
-}
-
-HVD_TEST_MAIN("bench_pattern", tcase_half, tcase_expectation, tcase_corruption)
+TEST_MAIN("bench_pattern")

@@ -5,7 +5,7 @@
 #include "tables/result.h"
 #include "tables/stats.h"
 
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 
@@ -17,7 +17,7 @@ static void assert_near(double got, double want)
                   got, want);
 }
 
-START_TEST(the_median_is_the_middle)
+TEST(the_median_is_the_middle)
 {
     double odd[] = {5, -1, 3};
     double even[] = {4, 1, 3, 100};
@@ -28,9 +28,8 @@ START_TEST(the_median_is_the_middle)
     assert_near(stats_median(one, 1), 7);
     assert_near(stats_median(NULL, 0), 0);
 }
-END_TEST
 
-START_TEST(ratios_have_a_geometric_mean)
+TEST(ratios_have_a_geometric_mean)
 {
     struct stats_geomean mean = {0, 0};
 
@@ -41,9 +40,8 @@ START_TEST(ratios_have_a_geometric_mean)
     stats_geomean_add(&mean, 27);
     assert_near(stats_geomean_value(&mean), 3);
 }
-END_TEST
 
-START_TEST(what_is_no_ratio_is_left_out)
+TEST(what_is_no_ratio_is_left_out)
 {
     struct stats_geomean mean = {0, 0};
 
@@ -54,7 +52,6 @@ START_TEST(what_is_no_ratio_is_left_out)
     stats_geomean_add(&mean, NAN);
     assert_near(stats_geomean_value(&mean), 2);
 }
-END_TEST
 
 static struct result allreduce_of(double bytes, double seconds)
 {
@@ -66,7 +63,7 @@ static struct result allreduce_of(double bytes, double seconds)
                        {.hvd.mean = seconds / 2, .hvd.median = seconds / 2}}};
 }
 
-START_TEST(an_allreduce_crosses_the_bus_twice_but_for_its_own)
+TEST(an_allreduce_crosses_the_bus_twice_but_for_its_own)
 {
     const struct result r = allreduce_of(3e9, 1.5);
 
@@ -79,9 +76,8 @@ START_TEST(an_allreduce_crosses_the_bus_twice_but_for_its_own)
     ck_assert_str_eq(result_redop(&r), "sum");
     ck_assert_int_eq(result_root(&r), -1);
 }
-END_TEST
 
-START_TEST(a_broadcast_crosses_the_bus_once)
+TEST(a_broadcast_crosses_the_bus_once)
 {
     struct result r = allreduce_of(3e9, 1.5);
 
@@ -93,9 +89,8 @@ START_TEST(a_broadcast_crosses_the_bus_once)
     ck_assert_str_eq(result_redop(&r), "none");
     ck_assert_int_eq(result_root(&r), 5);
 }
-END_TEST
 
-START_TEST(ratio_and_share_compare_medians)
+TEST(ratio_and_share_compare_medians)
 {
     struct result r = allreduce_of(1e6, 1e-3);
 
@@ -108,9 +103,8 @@ START_TEST(ratio_and_share_compare_medians)
     assert_near(result_share(&r, IN_PLACE, 4), 0.3);
     assert_near(result_ratio(&r, OUT_OF_PLACE), 0);
 }
-END_TEST
 
-START_TEST(no_time_is_no_bandwidth)
+TEST(no_time_is_no_bandwidth)
 {
     const struct result r = allreduce_of(1e6, 0);
 
@@ -119,9 +113,8 @@ START_TEST(no_time_is_no_bandwidth)
     assert_near(result_copy_bw(&r, IN_PLACE), 0);
     assert_near(result_share(&r, IN_PLACE, 2), 0);
 }
-END_TEST
 
-START_TEST(the_summary_is_over_both_placements)
+TEST(the_summary_is_over_both_placements)
 {
     struct result results[] = {allreduce_of(1e9, 1), allreduce_of(1e9, 0.25)};
     struct summary s;
@@ -140,9 +133,8 @@ START_TEST(the_summary_is_over_both_placements)
     result_summarize(results, 0, 2, &s);
     assert_near(s.average_busbw, 0);
 }
-END_TEST
 
-START_TEST(percentiles_are_values_of_the_list)
+TEST(percentiles_are_values_of_the_list)
 {
     double values[200];
     struct stats_spread spread;
@@ -164,9 +156,8 @@ START_TEST(percentiles_are_values_of_the_list)
     assert_near(spread.most, 0);
     assert_near(stats_percentile(NULL, 0, 50), 0);
 }
-END_TEST
 
-START_TEST(what_ranks_share_crosses_the_bus_once_but_for_its_own)
+TEST(what_ranks_share_crosses_the_bus_once_but_for_its_own)
 {
     struct result r = allreduce_of(4e9, 1);
     static const hvd_kind kinds[] = {HVD_ALLGATHER, HVD_GATHER, HVD_ALLTOALL,
@@ -180,31 +171,5 @@ START_TEST(what_ranks_share_crosses_the_bus_once_but_for_its_own)
     r.kind = HVD_REDUCE;
     assert_near(result_busbw(&r, OUT_OF_PLACE, 4), 4);
 }
-END_TEST
 
-static TCase *tcase_stats(void)
-{
-    TCase *tcase = tcase_create("stats");
-
-    tcase_add_test(tcase, the_median_is_the_middle);
-    tcase_add_test(tcase, ratios_have_a_geometric_mean);
-    tcase_add_test(tcase, what_is_no_ratio_is_left_out);
-    tcase_add_test(tcase, percentiles_are_values_of_the_list);
-    return tcase;
-}
-
-static TCase *tcase_bandwidth(void)
-{
-    TCase *tcase = tcase_create("bandwidth");
-
-    tcase_add_test(tcase, an_allreduce_crosses_the_bus_twice_but_for_its_own);
-    tcase_add_test(tcase, a_broadcast_crosses_the_bus_once);
-    tcase_add_test(tcase,
-                   what_ranks_share_crosses_the_bus_once_but_for_its_own);
-    tcase_add_test(tcase, ratio_and_share_compare_medians);
-    tcase_add_test(tcase, no_time_is_no_bandwidth);
-    tcase_add_test(tcase, the_summary_is_over_both_placements);
-    return tcase;
-}
-
-HVD_TEST_MAIN("bench_result", tcase_stats, tcase_bandwidth)
+TEST_MAIN("bench_result")

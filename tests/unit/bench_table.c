@@ -6,9 +6,10 @@
 #include "tables/compare_table.h"
 #include "tables/nccl_table.h"
 
-#include "check_main.h"
+#include "suite.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static char *text;
@@ -32,7 +33,7 @@ static const char *printed(void)
     return text;
 }
 
-START_TEST(numbers_keep_their_column)
+TEST(numbers_keep_their_column)
 {
     static const struct {
         double value;
@@ -71,7 +72,6 @@ START_TEST(numbers_keep_their_column)
         ck_assert_str_eq(number, cases[i].want);
     }
 }
-END_TEST
 
 static struct nccl_row example(void)
 {
@@ -84,7 +84,7 @@ static struct nccl_row example(void)
                              .in_place = {21.5, 48.77, 48.77, 0}};
 }
 
-START_TEST(a_row_is_that_of_nccl_tests)
+TEST(a_row_is_that_of_nccl_tests)
 {
     struct nccl_row row = example();
 
@@ -94,9 +94,8 @@ START_TEST(a_row_is_that_of_nccl_tests)
         "     1048576        262144     float     sum      -1"
         "    22.00   47.66   47.66       0    21.50   48.77   48.77       0\n");
 }
-END_TEST
 
-START_TEST(a_broadcast_has_a_root_and_no_redop)
+TEST(a_broadcast_has_a_root_and_no_redop)
 {
     struct nccl_row row = example();
 
@@ -112,9 +111,8 @@ START_TEST(a_broadcast_has_a_root_and_no_redop)
         "  8589934592    1073741824    double    none       3"
         "  1234568    6.96    6.96       3    21.50   48.77   48.77       0\n");
 }
-END_TEST
 
-START_TEST(what_was_not_checked_is_not_available)
+TEST(what_was_not_checked_is_not_available)
 {
     struct nccl_row row = example();
 
@@ -126,9 +124,8 @@ START_TEST(what_was_not_checked_is_not_available)
         "     1048576        262144     float     sum      -1"
         "    22.00   47.66   47.66    N/A    21.50   48.77   48.77    N/A\n");
 }
-END_TEST
 
-START_TEST(many_wrong_values_are_printed_as_nccl_tests_does)
+TEST(many_wrong_values_are_printed_as_nccl_tests_does)
 {
     struct nccl_row row = example();
 
@@ -139,9 +136,8 @@ START_TEST(many_wrong_values_are_printed_as_nccl_tests_does)
                      "    22.00   47.66   47.66       0"
                      "    21.50   48.77   48.77  1.67772e+07\n");
 }
-END_TEST
 
-START_TEST(columns_are_those_of_nccl_tests)
+TEST(columns_are_those_of_nccl_tests)
 {
     nccl_table_columns(out);
     ck_assert_str_eq(
@@ -155,9 +151,8 @@ START_TEST(columns_are_those_of_nccl_tests)
         "     (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)         "
         "\n");
 }
-END_TEST
 
-START_TEST(head_and_devices_keep_their_shape)
+TEST(head_and_devices_keep_their_shape)
 {
     const struct nccl_head head = {.version = "hvd-bench 1.2.3",
                                    .program = "allreduce",
@@ -184,9 +179,8 @@ START_TEST(head_and_devices_keep_their_shape)
         "#  Rank  3 Group  0 Pid   4711 on      node7 device  1 [cpu] Some "
         "CPU\n");
 }
-END_TEST
 
-START_TEST(the_foot_says_ok)
+TEST(the_foot_says_ok)
 {
     nccl_table_foot(out, 0, 48.215, 0, "allreduce");
     ck_assert_str_eq(printed(), "# Out of bounds values : 0 OK\n"
@@ -194,9 +188,8 @@ START_TEST(the_foot_says_ok)
                                 "#\n"
                                 "# Collective test concluded: allreduce\n");
 }
-END_TEST
 
-START_TEST(the_foot_says_failed)
+TEST(the_foot_says_failed)
 {
     nccl_table_foot(out, INT64_C(1) << 40, 0, 0, "broadcast");
     ck_assert_str_eq(printed(), "# Out of bounds values : 2147483647 FAILED\n"
@@ -204,9 +197,8 @@ START_TEST(the_foot_says_failed)
                                 "#\n"
                                 "# Collective test concluded: broadcast\n");
 }
-END_TEST
 
-START_TEST(the_second_table_stands_beside_the_first)
+TEST(the_second_table_stands_beside_the_first)
 {
     const struct result results[] = {
         {.bytes = 8,
@@ -244,31 +236,5 @@ START_TEST(the_second_table_stands_beside_the_first)
         "# MPI / hvd            : 1.00 out of place, 1.00 in place "
         "(geometric means)\n");
 }
-END_TEST
 
-static TCase *tcase_nccl(void)
-{
-    TCase *tcase = tcase_create("nccl");
-
-    tcase_add_checked_fixture(tcase, open_text, close_text);
-    tcase_add_test(tcase, a_row_is_that_of_nccl_tests);
-    tcase_add_test(tcase, a_broadcast_has_a_root_and_no_redop);
-    tcase_add_test(tcase, what_was_not_checked_is_not_available);
-    tcase_add_test(tcase, many_wrong_values_are_printed_as_nccl_tests_does);
-    tcase_add_test(tcase, columns_are_those_of_nccl_tests);
-    tcase_add_test(tcase, head_and_devices_keep_their_shape);
-    tcase_add_test(tcase, the_foot_says_ok);
-    tcase_add_test(tcase, the_foot_says_failed);
-    tcase_add_test(tcase, the_second_table_stands_beside_the_first);
-    return tcase;
-}
-
-static TCase *tcase_numbers(void)
-{
-    TCase *tcase = tcase_create("numbers");
-
-    tcase_add_test(tcase, numbers_keep_their_column);
-    return tcase;
-}
-
-HVD_TEST_MAIN("bench_table", tcase_numbers, tcase_nccl)
+TEST_MAIN("bench_table", .set_up = open_text, .tear_down = close_text)

@@ -5,9 +5,10 @@
  */
 #include "trainer/compiling.h"
 
-#include "check_main.h"
+#include "suite.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "output/clock.h"
@@ -44,28 +45,25 @@ static const char *told(double seconds)
     return text;
 }
 
-START_TEST(a_long_compilation_has_a_bar)
+TEST(a_long_compilation_has_a_bar)
 {
     ck_assert_ptr_nonnull(strstr(told(2.5), "compiling [="));
     ck_assert_ptr_nonnull(strstr(text, "]  50 % schedule"));
 }
-END_TEST
 
-START_TEST(a_short_one_has_none)
+TEST(a_short_one_has_none)
 {
     ck_assert_str_eq(told(1.5), "");
 }
-END_TEST
 
-START_TEST(nothing_in_a_log)
+TEST(nothing_in_a_log)
 {
     progress.live = false;
     progress.last -= 100;
     ck_assert_str_eq(told(50), "");
 }
-END_TEST
 
-START_TEST(a_phase_of_nothing)
+TEST(a_phase_of_nothing)
 {
     struct compiling c = {&progress, clock_seconds() - 5}, nobody = {NULL, 0};
 
@@ -75,9 +73,8 @@ START_TEST(a_phase_of_nothing)
     ck_assert_ptr_nonnull(strstr(text, "  0 % fit"));
     ck_assert_int_eq(compiling_tell(&nobody, "fit", 0, 1), 0);
 }
-END_TEST
 
-START_TEST(it_compiles)
+TEST(it_compiles)
 {
     ipu_executable *executable = NULL;
     ipu_graph *graph = NULL;
@@ -94,19 +91,5 @@ START_TEST(it_compiles)
     ck_assert_ptr_null(executable);
     ipu_graph_free(graph);
 }
-END_TEST
 
-static TCase *tcase_compiling(void)
-{
-    TCase *tcase = tcase_create("compiling");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, a_long_compilation_has_a_bar);
-    tcase_add_test(tcase, a_short_one_has_none);
-    tcase_add_test(tcase, nothing_in_a_log);
-    tcase_add_test(tcase, a_phase_of_nothing);
-    tcase_add_test(tcase, it_compiles);
-    return tcase;
-}
-
-HVD_TEST_MAIN("models_compiling", tcase_compiling)
+TEST_MAIN("models_compiling", .set_up = set_up, .tear_down = tear_down)
