@@ -6,7 +6,7 @@
 #include "data/dataset.h"
 #include "output/problem.h"
 
-#include "check_main.h"
+#include "suite.h"
 
 #include <string.h>
 
@@ -67,7 +67,7 @@ static int64_t train_epoch(struct dataset *dataset, int batch, int64_t epoch,
 
 /* All ranks make the same number of steps, on different images; less than a
  * batch a rank, and one image a rank for the uneven shards, is dropped. */
-START_TEST(shards_are_disjoint_and_even)
+LOOP_TEST(shards_are_disjoint_and_even, 1, MOST_RANKS + 1)
 {
     enum { TRAIN = 1003, BATCH = 7 };
     int size = _i;
@@ -89,7 +89,6 @@ START_TEST(shards_are_disjoint_and_even)
     ck_assert_int_eq(used, steps * BATCH * size);
     ck_assert_int_eq(steps, TRAIN / size / BATCH);
 }
-END_TEST
 
 static int ascending(const void *a, const void *b)
 {
@@ -98,7 +97,7 @@ static int ascending(const void *a, const void *b)
 
 /* Step k of n ranks with batch b: the images of step k of one rank with
  * batch n b. */
-START_TEST(batches_of_all_ranks_make_one_large_batch)
+LOOP_TEST(batches_of_all_ranks_make_one_large_batch, 1, MOST_RANKS + 1)
 {
     enum { TRAIN = 2000, BATCH = 5 };
     int size = _i;
@@ -132,9 +131,8 @@ START_TEST(batches_of_all_ranks_make_one_large_batch)
     free(joined);
     dataset_fini(&alone);
 }
-END_TEST
 
-START_TEST(epochs_have_different_orders)
+TEST(epochs_have_different_orders)
 {
     enum { TRAIN = 100, BATCH = 10 };
     struct dataset dataset = make(TRAIN, 10, 0, 2, BATCH);
@@ -152,10 +150,9 @@ START_TEST(epochs_have_different_orders)
     ck_assert_mem_eq(numbers[0], numbers[2], sizeof numbers[0]);
     dataset_fini(&dataset);
 }
-END_TEST
 
 /* Each test image is seen exactly once, blank rows are blank. */
-START_TEST(evaluation_is_exact)
+LOOP_TEST(evaluation_is_exact, 1, MOST_RANKS + 1)
 {
     enum { TEST = 103, BATCH = 8 };
     int size = _i;
@@ -187,9 +184,8 @@ START_TEST(evaluation_is_exact)
     for (int i = 0; i < TEST; i++)
         ck_assert_int_eq(uses[i], 1);
 }
-END_TEST
 
-START_TEST(fewer_test_images_than_ranks)
+TEST(fewer_test_images_than_ranks)
 {
     struct dataset dataset = make(1000, 2, 3, 4, 8);
     float pixels[8 * IMAGE_PIXELS];
@@ -198,10 +194,9 @@ START_TEST(fewer_test_images_than_ranks)
     ck_assert_int_eq(dataset_test_batch(&dataset, 0, 8, pixels, labels), 0);
     dataset_fini(&dataset);
 }
-END_TEST
 
 /* 100 images on 3 ranks: the smallest shard has 33. */
-START_TEST(shard_smaller_than_a_batch)
+TEST(shard_smaller_than_a_batch)
 {
     struct images a = numbered(100), b = numbered(10);
     struct dataset dataset = make(100, 10, 0, 3, 33);
@@ -212,9 +207,8 @@ START_TEST(shard_smaller_than_a_batch)
     ck_assert_ptr_nonnull(strstr(problem_text(), "needs 102"));
     ck_assert_ptr_nonnull(strstr(problem_text(), "there are 100"));
 }
-END_TEST
 
-START_TEST(pixels_are_scaled_to_one)
+TEST(pixels_are_scaled_to_one)
 {
     struct images a = numbered(4), b = numbered(4);
     struct dataset dataset;
@@ -228,10 +222,9 @@ START_TEST(pixels_are_scaled_to_one)
         ck_assert_float_eq(pixels[p], 1);
     dataset_fini(&dataset);
 }
-END_TEST
 
 /* Without a directory digits are drawn, as many as the source says. */
-START_TEST(load_draws_without_data)
+TEST(load_draws_without_data)
 {
     const struct dataset_source source = {.seed = 1, .train = 30, .test = 20};
     struct images train = {0}, test = {0};
@@ -242,29 +235,5 @@ START_TEST(load_draws_without_data)
     images_fini(&train);
     images_fini(&test);
 }
-END_TEST
 
-static TCase *tcase_training(void)
-{
-    TCase *tcase = tcase_create("training");
-
-    tcase_add_loop_test(tcase, shards_are_disjoint_and_even, 1, MOST_RANKS + 1);
-    tcase_add_loop_test(tcase, batches_of_all_ranks_make_one_large_batch, 1,
-                        MOST_RANKS + 1);
-    tcase_add_test(tcase, epochs_have_different_orders);
-    tcase_add_test(tcase, shard_smaller_than_a_batch);
-    tcase_add_test(tcase, load_draws_without_data);
-    return tcase;
-}
-
-static TCase *tcase_evaluation(void)
-{
-    TCase *tcase = tcase_create("evaluation");
-
-    tcase_add_loop_test(tcase, evaluation_is_exact, 1, MOST_RANKS + 1);
-    tcase_add_test(tcase, fewer_test_images_than_ranks);
-    tcase_add_test(tcase, pixels_are_scaled_to_one);
-    return tcase;
-}
-
-HVD_TEST_MAIN("models_dataset", tcase_training, tcase_evaluation)
+TEST_MAIN("models_dataset")

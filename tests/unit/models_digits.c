@@ -5,7 +5,7 @@
  */
 #include "data/digits.h"
 
-#include "check_main.h"
+#include "suite.h"
 
 #include <string.h>
 
@@ -25,7 +25,7 @@ static int same_image(const struct images *a, int64_t i, const struct images *b,
                   IMAGE_PIXELS) == 0;
 }
 
-START_TEST(one_seed_draws_one_set)
+TEST(one_seed_draws_one_set)
 {
     struct images a = draw(7, DIGITS_TRAIN, 50);
     struct images b = draw(7, DIGITS_TRAIN, 50);
@@ -35,9 +35,8 @@ START_TEST(one_seed_draws_one_set)
     images_fini(&a);
     images_fini(&b);
 }
-END_TEST
 
-START_TEST(more_images_begin_with_the_same)
+TEST(more_images_begin_with_the_same)
 {
     struct images few = draw(7, DIGITS_TEST, 10);
     struct images many = draw(7, DIGITS_TEST, 100);
@@ -47,11 +46,10 @@ START_TEST(more_images_begin_with_the_same)
     images_fini(&few);
     images_fini(&many);
 }
-END_TEST
 
 /* The bits must not depend on machine, compiler or flags: ranks draw them
  * each for itself. FNV-1a of pixels and labels. */
-START_TEST(bits_are_pinned)
+TEST(bits_are_pinned)
 {
     struct images images = draw(1, DIGITS_TRAIN, 200);
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -63,11 +61,10 @@ START_TEST(bits_are_pinned)
     images_fini(&images);
     ck_assert_uint_eq(hash, UINT64_C(17568643418403281027));
 }
-END_TEST
 
 /* The training set shares no image with the test set, nor with the set of a
  * neighbouring seed. */
-START_TEST(sets_do_not_overlap)
+TEST(sets_do_not_overlap)
 {
     enum { N = 300 };
     struct images train = draw(3, DIGITS_TRAIN, N);
@@ -82,9 +79,8 @@ START_TEST(sets_do_not_overlap)
     }
     images_fini(&train);
 }
-END_TEST
 
-START_TEST(all_classes_in_fair_number)
+TEST(all_classes_in_fair_number)
 {
     enum { N = 5000 };
     struct images images = draw(1, DIGITS_TRAIN, N);
@@ -98,10 +94,9 @@ START_TEST(all_classes_in_fair_number)
         ck_assert_int_ge(counts[i], N / CLASSES * 8 / 10);
     images_fini(&images);
 }
-END_TEST
 
 /* Every image has ink, mostly paper, and its ink near the middle. */
-START_TEST(images_are_written_in_the_middle)
+TEST(images_are_written_in_the_middle)
 {
     enum { N = 1000, MARGIN = 3 };
     struct images images = draw(2, DIGITS_TEST, N);
@@ -122,12 +117,11 @@ START_TEST(images_are_written_in_the_middle)
     }
     images_fini(&images);
 }
-END_TEST
 
 /* Assign each test image the label of its nearest training image: much better
  * than chance (the classes mean something), not perfect (they take learning).
  */
-START_TEST(classes_can_be_told_apart)
+TEST(classes_can_be_told_apart)
 {
     enum { TRAIN = 1000, TEST = 200 };
     struct images train = draw(5, DIGITS_TRAIN, TRAIN);
@@ -156,28 +150,5 @@ START_TEST(classes_can_be_told_apart)
     ck_assert_int_ge(right, TEST * 6 / 10);
     ck_assert_int_lt(right, TEST);
 }
-END_TEST
 
-static TCase *tcase_determinism(void)
-{
-    TCase *tcase = tcase_create("determinism");
-
-    tcase_add_test(tcase, one_seed_draws_one_set);
-    tcase_add_test(tcase, more_images_begin_with_the_same);
-    tcase_add_test(tcase, bits_are_pinned);
-    tcase_add_test(tcase, sets_do_not_overlap);
-    return tcase;
-}
-
-static TCase *tcase_looks(void)
-{
-    TCase *tcase = tcase_create("looks");
-
-    tcase_set_timeout(tcase, 60);
-    tcase_add_test(tcase, all_classes_in_fair_number);
-    tcase_add_test(tcase, images_are_written_in_the_middle);
-    tcase_add_test(tcase, classes_can_be_told_apart);
-    return tcase;
-}
-
-HVD_TEST_MAIN("models_digits", tcase_determinism, tcase_looks)
+TEST_MAIN("models_digits", .seconds = 60)

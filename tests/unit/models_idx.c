@@ -6,7 +6,7 @@
 #include "data/idx.h"
 #include "output/problem.h"
 
-#include "check_main.h"
+#include "suite.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -103,31 +103,28 @@ static void expect_problem(const char *file, const char *found,
                       "'%s' does not say '%s'", problem_text(), parts[i]);
 }
 
-START_TEST(plain_files)
+TEST(plain_files)
 {
     put_pair();
     expect_good(0);
     expect_good(3);
 }
-END_TEST
 
-START_TEST(compressed_files)
+TEST(compressed_files)
 {
     put_gz("train-images-idx3-ubyte.gz", image_file, sizeof image_file);
     put_gz("train-labels-idx1-ubyte.gz", label_file, sizeof label_file);
     expect_good(0);
 }
-END_TEST
 
-START_TEST(other_spelling)
+TEST(other_spelling)
 {
     put("train-images.idx3-ubyte", image_file, sizeof image_file);
     put_gz("train-labels.idx1-ubyte.gz", label_file, sizeof label_file);
     expect_good(0);
 }
-END_TEST
 
-START_TEST(missing_directory)
+TEST(missing_directory)
 {
     struct images images = {0};
 
@@ -136,9 +133,8 @@ START_TEST(missing_directory)
     ck_assert_ptr_nonnull(strstr(problem_text(), "/nonexistent/mnist"));
     ck_assert_ptr_nonnull(strstr(problem_text(), "No such file"));
 }
-END_TEST
 
-START_TEST(file_as_directory)
+TEST(file_as_directory)
 {
     struct images images = {0};
 
@@ -148,16 +144,14 @@ START_TEST(file_as_directory)
         PROBLEM);
     ck_assert_ptr_nonnull(strstr(problem_text(), "not a directory"));
 }
-END_TEST
 
-START_TEST(missing_file)
+TEST(missing_file)
 {
     put("train-images-idx3-ubyte", image_file, sizeof image_file);
     expect_problem("train-labels-idx1-ubyte", "no file", directory);
 }
-END_TEST
 
-START_TEST(directory_as_file)
+TEST(directory_as_file)
 {
     put_pair();
     unlink(path_of("train-images-idx3-ubyte"));
@@ -165,7 +159,6 @@ START_TEST(directory_as_file)
     expect_problem("train-images-idx3-ubyte", "is a directory",
                    "expected a file");
 }
-END_TEST
 
 /* Cut after every interesting number of bytes. */
 static const struct {
@@ -180,25 +173,23 @@ static const struct {
             {17, "truncated: ends after 1 of 3920"},
             {IMAGE_BYTES - 1, "truncated: ends after 3919 of 3920"}};
 
-START_TEST(truncated_plain)
+LOOP_TEST(truncated_plain, 0, sizeof cuts / sizeof *cuts)
 {
     put_pair();
     put("train-images-idx3-ubyte", image_file, cuts[_i].bytes);
     expect_problem("train-images-idx3-ubyte", cuts[_i].says, "of");
 }
-END_TEST
 
-START_TEST(truncated_inside_gz)
+LOOP_TEST(truncated_inside_gz, 0, sizeof cuts / sizeof *cuts)
 {
     put_pair();
     unlink(path_of("train-images-idx3-ubyte"));
     put_gz("train-images-idx3-ubyte.gz", image_file, cuts[_i].bytes);
     expect_problem("train-images-idx3-ubyte.gz", cuts[_i].says, "of");
 }
-END_TEST
 
 /* The .gz itself is cut short: its tail of eight bytes, or more. */
-START_TEST(truncated_gz)
+LOOP_TEST(truncated_gz, 0, 4)
 {
     static const int lost[] = {1, 4, 8, 60};
     char name[] = "train-images-idx3-ubyte.gz";
@@ -211,9 +202,8 @@ START_TEST(truncated_gz)
     ck_assert_int_eq(truncate(path_of(name), info.st_size - lost[_i]), 0);
     expect_problem(name, "truncated", "of");
 }
-END_TEST
 
-START_TEST(damaged_gz)
+TEST(damaged_gz)
 {
     char name[] = "train-images-idx3-ubyte.gz";
 
@@ -230,9 +220,8 @@ START_TEST(damaged_gz)
     fclose(file);
     expect_problem(name, "damaged", "check");
 }
-END_TEST
 
-START_TEST(oversized)
+TEST(oversized)
 {
     uint8_t longer[sizeof image_file + 1] = {0};
 
@@ -241,76 +230,67 @@ START_TEST(oversized)
     put("train-images-idx3-ubyte", longer, sizeof longer);
     expect_problem("train-images-idx3-ubyte", "goes on after", "5 items");
 }
-END_TEST
 
-START_TEST(labels_as_images)
+TEST(labels_as_images)
 {
     put_pair();
     put("train-images-idx3-ubyte", label_file, sizeof label_file);
     expect_problem("train-images-idx3-ubyte", "00000801", "00000803");
 }
-END_TEST
 
-START_TEST(images_as_labels)
+TEST(images_as_labels)
 {
     put_pair();
     put("train-labels-idx1-ubyte", image_file, sizeof image_file);
     expect_problem("train-labels-idx1-ubyte", "00000803", "00000801");
 }
-END_TEST
 
-START_TEST(other_type)
+TEST(other_type)
 {
     image_file[2] = 0x0d; /* float */
     put_pair();
     expect_problem("train-images-idx3-ubyte", "00000d03", "00000803");
 }
-END_TEST
 
-START_TEST(other_size)
+TEST(other_size)
 {
     image_file[11] = 32;
     put_pair();
     expect_problem("train-images-idx3-ubyte", "32x28", "28x28");
 }
-END_TEST
 
-START_TEST(no_items)
+TEST(no_items)
 {
     image_file[7] = 0;
     put_pair();
     put("train-images-idx3-ubyte", image_file, 16);
     expect_problem("train-images-idx3-ubyte", "0 items", "1 to");
 }
-END_TEST
 
 /* A count that no memory holds must not be believed. */
-START_TEST(absurd_count)
+TEST(absurd_count)
 {
     memset(image_file + 4, 255, 4);
     put_pair();
     expect_problem("train-images-idx3-ubyte", "4294967295", "1 to");
 }
-END_TEST
 
-START_TEST(counts_differ)
+TEST(counts_differ)
 {
     label_file[7] = COUNT - 1;
     put_pair();
     put("train-labels-idx1-ubyte", label_file, sizeof label_file - 1);
     expect_problem("train-labels-idx1-ubyte", "4 labels", "5 images");
 }
-END_TEST
 
-START_TEST(label_out_of_range)
+TEST(label_out_of_range)
 {
     label_file[8 + 3] = 10;
     put_pair();
     expect_problem("train-labels-idx1-ubyte", "label 10 of item 3", "0 to 9");
 }
-END_TEST
 
-START_TEST(fewer_than_asked_for)
+TEST(fewer_than_asked_for)
 {
     struct images images = {0};
 
@@ -318,61 +298,5 @@ START_TEST(fewer_than_asked_for)
     ck_assert_int_eq(idx_load(directory, "train", COUNT + 1, &images), PROBLEM);
     ck_assert_ptr_nonnull(strstr(problem_text(), "5 images, fewer than the 6"));
 }
-END_TEST
 
-static TCase *tcase_good(void)
-{
-    TCase *tcase = tcase_create("good");
-
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, plain_files);
-    tcase_add_test(tcase, compressed_files);
-    tcase_add_test(tcase, other_spelling);
-    return tcase;
-}
-
-static TCase *tcase_missing(void)
-{
-    TCase *tcase = tcase_create("missing");
-
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, missing_directory);
-    tcase_add_test(tcase, file_as_directory);
-    tcase_add_test(tcase, missing_file);
-    tcase_add_test(tcase, directory_as_file);
-    return tcase;
-}
-
-static TCase *tcase_length(void)
-{
-    TCase *tcase = tcase_create("length");
-    int ncuts = (int)(sizeof cuts / sizeof *cuts);
-
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_loop_test(tcase, truncated_plain, 0, ncuts);
-    tcase_add_loop_test(tcase, truncated_inside_gz, 0, ncuts);
-    tcase_add_loop_test(tcase, truncated_gz, 0, 4);
-    tcase_add_test(tcase, damaged_gz);
-    tcase_add_test(tcase, oversized);
-    return tcase;
-}
-
-static TCase *tcase_content(void)
-{
-    TCase *tcase = tcase_create("content");
-
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, labels_as_images);
-    tcase_add_test(tcase, images_as_labels);
-    tcase_add_test(tcase, other_type);
-    tcase_add_test(tcase, other_size);
-    tcase_add_test(tcase, no_items);
-    tcase_add_test(tcase, absurd_count);
-    tcase_add_test(tcase, counts_differ);
-    tcase_add_test(tcase, label_out_of_range);
-    tcase_add_test(tcase, fewer_than_asked_for);
-    return tcase;
-}
-
-HVD_TEST_MAIN("models_idx", tcase_good, tcase_missing, tcase_length,
-              tcase_content)
+TEST_MAIN("models_idx", .set_up = setup, .tear_down = teardown)

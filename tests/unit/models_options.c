@@ -7,9 +7,10 @@
 #include "options/options.h"
 #include "output/problem.h"
 
-#include "check_main.h"
+#include "suite.h"
 
 #include <hvd_strategy.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_WORDS = 16 };
@@ -33,7 +34,7 @@ static int parse(struct options *options, const char *line)
     return parse_for(OPTIONS_MNIST, options, line);
 }
 
-START_TEST(defaults_are_those_of_the_help)
+TEST(defaults_are_those_of_the_help)
 {
     struct options o;
 
@@ -55,9 +56,8 @@ START_TEST(defaults_are_those_of_the_help)
     ck_assert_int_eq(o.train_images, 0);
     ck_assert_int_eq(o.test_images, 0);
 }
-END_TEST
 
-START_TEST(every_option_is_read)
+TEST(every_option_is_read)
 {
     struct options o;
 
@@ -90,9 +90,8 @@ START_TEST(every_option_is_read)
     ck_assert_int_eq(o.test_images, 20);
     ck_assert_int_eq(o.epochs, 3);
 }
-END_TEST
 
-START_TEST(a_pipeline_makes_whole_updates)
+TEST(a_pipeline_makes_whole_updates)
 {
     static const struct {
         const char *line;
@@ -123,9 +122,8 @@ START_TEST(a_pipeline_makes_whole_updates)
         ck_assert_int_eq(o.partition.replicas, 1);
     }
 }
-END_TEST
 
-START_TEST(default_rate_follows_images_of_a_step)
+TEST(default_rate_follows_images_of_a_step)
 {
     struct options o;
 
@@ -140,9 +138,8 @@ START_TEST(default_rate_follows_images_of_a_step)
     ck_assert_int_eq(parse(&o, "--optimizer sgd"), LINE_RUN);
     ck_assert_double_eq_tol(options_default_rate(&o, 1), 0.1, 1e-12);
 }
-END_TEST
 
-START_TEST(help_and_version_are_outcomes)
+TEST(help_and_version_are_outcomes)
 {
     struct options o;
 
@@ -150,9 +147,8 @@ START_TEST(help_and_version_are_outcomes)
     ck_assert_int_eq(parse(&o, "-h"), LINE_HELP);
     ck_assert_int_eq(parse(&o, "--version"), LINE_VERSION);
 }
-END_TEST
 
-START_TEST(help_names_every_option)
+TEST(help_names_every_option)
 {
     static const char *const names[] = {
         "--data",        "--epochs",       "--steps",   "--batch-size",
@@ -170,7 +166,6 @@ START_TEST(help_names_every_option)
         ck_assert_msg(strstr(text, names[i]) != NULL, "no %s", names[i]);
     free(text);
 }
-END_TEST
 
 static const struct {
     enum options_program program;
@@ -308,16 +303,15 @@ static const struct {
     {OPTIONS_CHAR_GPT, "--profile=", "--profile: '' is not a path"},
 };
 
-START_TEST(wrong_lines_are_explained)
+LOOP_TEST(wrong_lines_are_explained, 0, sizeof wrong / sizeof *wrong)
 {
     struct options o;
 
     ck_assert_int_eq(parse_for(wrong[_i].program, &o, wrong[_i].line), PROBLEM);
     ck_assert_str_eq(problem_text(), wrong[_i].text);
 }
-END_TEST
 
-START_TEST(control_characters_stay_out_of_messages)
+TEST(control_characters_stay_out_of_messages)
 {
     struct options o;
     char name[] = "mnist";
@@ -328,29 +322,5 @@ START_TEST(control_characters_stay_out_of_messages)
     ck_assert_ptr_null(strchr(problem_text(), '\n'));
     ck_assert_ptr_null(strchr(problem_text(), '\x1b'));
 }
-END_TEST
 
-static TCase *tcase_right(void)
-{
-    TCase *tcase = tcase_create("right");
-
-    tcase_add_test(tcase, defaults_are_those_of_the_help);
-    tcase_add_test(tcase, every_option_is_read);
-    tcase_add_test(tcase, a_pipeline_makes_whole_updates);
-    tcase_add_test(tcase, default_rate_follows_images_of_a_step);
-    tcase_add_test(tcase, help_and_version_are_outcomes);
-    tcase_add_test(tcase, help_names_every_option);
-    return tcase;
-}
-
-static TCase *tcase_wrong(void)
-{
-    TCase *tcase = tcase_create("wrong");
-
-    tcase_add_loop_test(tcase, wrong_lines_are_explained, 0,
-                        (int)(sizeof wrong / sizeof *wrong));
-    tcase_add_test(tcase, control_characters_stay_out_of_messages);
-    return tcase;
-}
-
-HVD_TEST_MAIN("models_options", tcase_right, tcase_wrong)
+TEST_MAIN("models_options")

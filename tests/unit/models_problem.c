@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check_main.h"
 #include "output/problem.h"
+#include "suite.h"
 
 static const char *printed(void)
 {
@@ -20,15 +20,14 @@ static const char *printed(void)
     return lines;
 }
 
-START_TEST(one_line)
+TEST(one_line)
 {
     problem_set("no file; none, at step 3");
     ck_assert_str_eq(printed(), "mnist: no file; none, at step 3\n");
 }
-END_TEST
 
 /* However long it is, nothing of it is lost. */
-START_TEST(a_refusal_is_a_sentence_and_a_list)
+TEST(a_refusal_is_a_sentence_and_a_list)
 {
     char many[2000];
 
@@ -47,15 +46,5 @@ START_TEST(a_refusal_is_a_sentence_and_a_list)
     problem_set("%s. What would change that; %s", many, "the end");
     ck_assert(strstr(printed(), "    the end\n"));
 }
-END_TEST
 
-static TCase *tcase_problem(void)
-{
-    TCase *tcase = tcase_create("problem");
-
-    tcase_add_test(tcase, one_line);
-    tcase_add_test(tcase, a_refusal_is_a_sentence_and_a_list);
-    return tcase;
-}
-
-HVD_TEST_MAIN("models_problem", tcase_problem)
+TEST_MAIN("models_problem")

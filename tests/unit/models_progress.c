@@ -5,8 +5,9 @@
  */
 #include "output/progress.h"
 
-#include "check_main.h"
+#include "suite.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -40,7 +41,7 @@ static void update(struct progress *progress, double part)
     fflush(out);
 }
 
-START_TEST(log_has_plain_lines)
+TEST(log_has_plain_lines)
 {
     struct progress progress;
 
@@ -51,9 +52,8 @@ START_TEST(log_has_plain_lines)
     fflush(out);
     ck_assert_str_eq(text, "loss 7\n");
 }
-END_TEST
 
-START_TEST(silent_log_speaks_after_ten_seconds)
+TEST(silent_log_speaks_after_ten_seconds)
 {
     struct progress progress;
 
@@ -64,9 +64,8 @@ START_TEST(silent_log_speaks_after_ten_seconds)
     fflush(out);
     ck_assert_str_eq(text, "epoch 1/2  25 % loss 0.5\n");
 }
-END_TEST
 
-START_TEST(terminal_has_a_bar_that_is_erased)
+TEST(terminal_has_a_bar_that_is_erased)
 {
     struct progress progress;
 
@@ -80,9 +79,8 @@ START_TEST(terminal_has_a_bar_that_is_erased)
     fflush(out);
     ck_assert_ptr_nonnull(strstr(text, "\r\033[Kdone\n"));
 }
-END_TEST
 
-START_TEST(updates_in_quick_succession_are_skipped)
+TEST(updates_in_quick_succession_are_skipped)
 {
     struct progress progress;
 
@@ -95,9 +93,8 @@ START_TEST(updates_in_quick_succession_are_skipped)
     fflush(out);
     ck_assert_uint_eq(strlen(text), once);
 }
-END_TEST
 
-START_TEST(bar_fits_the_width)
+TEST(bar_fits_the_width)
 {
     static const char *const widths[] = {"80", "40", "30", "20", "5", "1"};
 
@@ -116,9 +113,8 @@ START_TEST(bar_fits_the_width)
         }
     }
 }
-END_TEST
 
-START_TEST(no_color_is_respected)
+TEST(no_color_is_respected)
 {
     struct progress progress;
 
@@ -132,9 +128,8 @@ START_TEST(no_color_is_respected)
     update(&progress, 0.5);
     ck_assert_ptr_nonnull(strstr(text, "\033[32m"));
 }
-END_TEST
 
-START_TEST(dumb_terminal_has_no_bar)
+TEST(dumb_terminal_has_no_bar)
 {
     struct progress progress;
 
@@ -144,9 +139,8 @@ START_TEST(dumb_terminal_has_no_bar)
     update(&progress, 0.5);
     ck_assert_str_eq(text, "");
 }
-END_TEST
 
-START_TEST(launcher_may_say_there_is_no_terminal)
+TEST(launcher_may_say_there_is_no_terminal)
 {
     struct progress progress;
 
@@ -154,9 +148,8 @@ START_TEST(launcher_may_say_there_is_no_terminal)
     progress_init(&progress, out, true);
     ck_assert(!progress.live);
 }
-END_TEST
 
-START_TEST(silent_rank_prints_nothing)
+TEST(silent_rank_prints_nothing)
 {
     struct progress progress;
 
@@ -168,9 +161,8 @@ START_TEST(silent_rank_prints_nothing)
     fflush(out);
     ck_assert_str_eq(text, "");
 }
-END_TEST
 
-START_TEST(rank_is_what_the_launcher_says)
+TEST(rank_is_what_the_launcher_says)
 {
     ck_assert_int_eq(progress_launch_rank(), 0);
     setenv("PMI_RANK", "4", 1);
@@ -178,24 +170,5 @@ START_TEST(rank_is_what_the_launcher_says)
     setenv("OMPI_COMM_WORLD_RANK", "3", 1);
     ck_assert_int_eq(progress_launch_rank(), 3);
 }
-END_TEST
 
-static TCase *tcase_output(void)
-{
-    TCase *tcase = tcase_create("output");
-
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, log_has_plain_lines);
-    tcase_add_test(tcase, silent_log_speaks_after_ten_seconds);
-    tcase_add_test(tcase, terminal_has_a_bar_that_is_erased);
-    tcase_add_test(tcase, updates_in_quick_succession_are_skipped);
-    tcase_add_test(tcase, bar_fits_the_width);
-    tcase_add_test(tcase, no_color_is_respected);
-    tcase_add_test(tcase, dumb_terminal_has_no_bar);
-    tcase_add_test(tcase, launcher_may_say_there_is_no_terminal);
-    tcase_add_test(tcase, silent_rank_prints_nothing);
-    tcase_add_test(tcase, rank_is_what_the_launcher_says);
-    return tcase;
-}
-
-HVD_TEST_MAIN("models_progress", tcase_output)
+TEST_MAIN("models_progress", .set_up = setup, .tear_down = teardown)

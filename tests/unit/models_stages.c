@@ -4,7 +4,7 @@
  */
 #include "trainer/model_backend.h"
 
-#include "check_main.h"
+#include "suite.h"
 
 enum { MOST_PIECES = 9 };
 
@@ -42,7 +42,7 @@ static int64_t least(int first, int pieces, int count)
     return best;
 }
 
-START_TEST(the_fullest_stage_has_as_little_as_can_be)
+LOOP_TEST(the_fullest_stage_has_as_little_as_can_be, 0, 200)
 {
     unsigned state = 1 + (unsigned)_i;
     struct model model = {.work = work};
@@ -68,9 +68,8 @@ START_TEST(the_fullest_stage_has_as_little_as_can_be)
         ck_assert_int_eq(most, least(0, model.pieces, count));
     }
 }
-END_TEST
 
-START_TEST(equal_layers_between_small_ends_are_shared_out)
+TEST(equal_layers_between_small_ends_are_shared_out)
 {
     struct model model = {.work = work, .pieces = 6};
     int first[5];
@@ -84,16 +83,5 @@ START_TEST(equal_layers_between_small_ends_are_shared_out)
     stages_partition(&model, 2, first);
     ck_assert_int_eq(first[1], 3);
 }
-END_TEST
 
-static TCase *tcase_partition(void)
-{
-    TCase *tcase = tcase_create("partition");
-
-    tcase_add_loop_test(tcase, the_fullest_stage_has_as_little_as_can_be, 0,
-                        200);
-    tcase_add_test(tcase, equal_layers_between_small_ends_are_shared_out);
-    return tcase;
-}
-
-HVD_TEST_MAIN("models_stages", tcase_partition)
+TEST_MAIN("models_stages")

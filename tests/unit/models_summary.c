@@ -6,7 +6,7 @@
 #include "output/outfile.h"
 #include "output/problem.h"
 
-#include "check_main.h"
+#include "suite.h"
 
 #include <dirent.h>
 #include <hvd_strategy.h>
@@ -93,7 +93,7 @@ static double number(json_t *root, const char *name)
     return json_number_value(value);
 }
 
-START_TEST(fields_have_their_values)
+TEST(fields_have_their_values)
 {
     static const struct {
         const char *name;
@@ -137,9 +137,8 @@ START_TEST(fields_have_their_values)
     json_decref(root);
     summary_fini(&summary);
 }
-END_TEST
 
-START_TEST(history_has_every_epoch)
+TEST(history_has_every_epoch)
 {
     struct summary summary = sample();
 
@@ -155,9 +154,8 @@ START_TEST(history_has_every_epoch)
     json_decref(root);
     summary_fini(&summary);
 }
-END_TEST
 
-START_TEST(nothing_trained_divides_by_nothing)
+TEST(nothing_trained_divides_by_nothing)
 {
     struct summary summary = {.outcome.options = &options};
 
@@ -165,9 +163,8 @@ START_TEST(nothing_trained_divides_by_nothing)
     ck_assert_double_eq(times_share(&summary.outcome.times, 1), 0);
     ck_assert_int_eq(summary_write(&summary, path_of("s.json")), 0);
 }
-END_TEST
 
-START_TEST(path_that_is_no_text)
+TEST(path_that_is_no_text)
 {
     struct options odd = options;
     struct summary summary = sample();
@@ -179,17 +176,15 @@ START_TEST(path_that_is_no_text)
     ck_assert_int_eq(entries(), 0);
     summary_fini(&summary);
 }
-END_TEST
 
-START_TEST(check_leaves_nothing)
+TEST(check_leaves_nothing)
 {
     ck_assert_int_eq(outfile_check("--summary", path_of("s.json")), 0);
     ck_assert_int_eq(outfile_check("--summary", NULL), 0);
     ck_assert_int_eq(entries(), 0);
 }
-END_TEST
 
-START_TEST(check_finds_what_cannot_be_written)
+TEST(check_finds_what_cannot_be_written)
 {
     static const char *const paths[] = {"/nonexistent/s.json", "/tmp",
                                         "/proc/s.json"};
@@ -200,7 +195,6 @@ START_TEST(check_finds_what_cannot_be_written)
         ck_assert_ptr_nonnull(strstr(problem_text(), paths[i]));
     }
 }
-END_TEST
 
 static void write_text(const char *path, const char *text)
 {
@@ -222,7 +216,7 @@ static void expect_text(const char *path, const char *text)
     ck_assert_str_eq(read, text);
 }
 
-START_TEST(old_file_stays_until_commit)
+TEST(old_file_stays_until_commit)
 {
     struct outfile out;
 
@@ -238,9 +232,8 @@ START_TEST(old_file_stays_until_commit)
     expect_text(path_of("f"), "new");
     ck_assert_int_eq(entries(), 1);
 }
-END_TEST
 
-START_TEST(permissions_follow_umask)
+TEST(permissions_follow_umask)
 {
     struct stat info;
     mode_t old = umask(027);
@@ -250,9 +243,8 @@ START_TEST(permissions_follow_umask)
     ck_assert_int_eq(stat(path_of("f"), &info), 0);
     ck_assert_int_eq(info.st_mode & 0777, 0640);
 }
-END_TEST
 
-START_TEST(link_is_followed)
+TEST(link_is_followed)
 {
     struct stat info;
     char target[300];
@@ -265,9 +257,8 @@ START_TEST(link_is_followed)
     ck_assert(S_ISLNK(info.st_mode));
     expect_text(target, "new");
 }
-END_TEST
 
-START_TEST(devices_are_not_replaced)
+TEST(devices_are_not_replaced)
 {
     struct stat info;
     struct outfile out;
@@ -282,9 +273,8 @@ START_TEST(devices_are_not_replaced)
     ck_assert_ptr_nonnull(strstr(problem_text(), "/dev/full"));
     ck_assert_ptr_nonnull(strstr(problem_text(), "No space"));
 }
-END_TEST
 
-START_TEST(pending_file_can_be_removed)
+TEST(pending_file_can_be_removed)
 {
     struct outfile out;
 
@@ -295,33 +285,5 @@ START_TEST(pending_file_can_be_removed)
     ck_assert_int_eq(entries(), 0);
     outfile_discard(&out);
 }
-END_TEST
 
-static TCase *tcase_json(void)
-{
-    TCase *tcase = tcase_create("json");
-
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, fields_have_their_values);
-    tcase_add_test(tcase, history_has_every_epoch);
-    tcase_add_test(tcase, nothing_trained_divides_by_nothing);
-    tcase_add_test(tcase, path_that_is_no_text);
-    return tcase;
-}
-
-static TCase *tcase_outfile(void)
-{
-    TCase *tcase = tcase_create("outfile");
-
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, check_leaves_nothing);
-    tcase_add_test(tcase, check_finds_what_cannot_be_written);
-    tcase_add_test(tcase, old_file_stays_until_commit);
-    tcase_add_test(tcase, permissions_follow_umask);
-    tcase_add_test(tcase, link_is_followed);
-    tcase_add_test(tcase, devices_are_not_replaced);
-    tcase_add_test(tcase, pending_file_can_be_removed);
-    return tcase;
-}
-
-HVD_TEST_MAIN("models_summary", tcase_json, tcase_outfile)
+TEST_MAIN("models_summary", .set_up = setup, .tear_down = teardown)

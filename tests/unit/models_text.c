@@ -7,7 +7,7 @@
 #include "gpt/sample.h"
 #include "output/problem.h"
 
-#include "check_main.h"
+#include "suite.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static int from(const char *bytes)
     return text_from("t", bytes, strlen(bytes), &text);
 }
 
-START_TEST(the_vocabulary_is_what_occurs)
+TEST(the_vocabulary_is_what_occurs)
 {
     const uint32_t points[] = {'\n', 'a', 'c', 0xb5, 0x20ac, 0x1f600};
     const int32_t numbers[] = {1, 2, 1, 3, 4, 5, 0};
@@ -52,7 +52,6 @@ START_TEST(the_vocabulary_is_what_occurs)
     ck_assert_str_eq(written, bytes);
     free(written);
 }
-END_TEST
 
 static const struct {
     const char *bytes;
@@ -70,7 +69,7 @@ static const struct {
     {"\xe2\x28\xa1", 3, "byte 0"},
 };
 
-START_TEST(what_is_no_text_is_refused)
+LOOP_TEST(what_is_no_text_is_refused, 0, sizeof broken / sizeof *broken)
 {
     ck_assert_int_eq(text_from("t", broken[_i].bytes, broken[_i].length, &text),
                      PROBLEM);
@@ -78,7 +77,6 @@ START_TEST(what_is_no_text_is_refused)
                   problem_text());
     ck_assert_ptr_null(text.numbers);
 }
-END_TEST
 
 /* 1000 characters, number i being i % 50. */
 static void count_up(void)
@@ -94,7 +92,7 @@ static void count_up(void)
 
 enum { CONTEXT = 7, BATCH = 4, MOST = 64 };
 
-START_TEST(ranks_share_the_pieces_of_one)
+TEST(ranks_share_the_pieces_of_one)
 {
     int32_t whole[MOST * CONTEXT], labels[MOST * CONTEXT];
     int32_t part[MOST * CONTEXT], part_labels[MOST * CONTEXT];
@@ -119,9 +117,8 @@ START_TEST(ranks_share_the_pieces_of_one)
                 ck_assert_int_eq(labels[i], (whole[i] + 1) % 50);
         }
 }
-END_TEST
 
-START_TEST(pieces_come_from_the_training_text)
+TEST(pieces_come_from_the_training_text)
 {
     int32_t characters[MOST * CONTEXT], labels[MOST * CONTEXT];
     struct text small;
@@ -142,10 +139,9 @@ START_TEST(pieces_come_from_the_training_text)
     }
     text_fini(&small);
 }
-END_TEST
 
 /* 99 characters have a label: 14 pieces of 7, each once, on any ranks. */
-START_TEST(validation_counts_each_piece_once)
+TEST(validation_counts_each_piece_once)
 {
     count_up();
     for (int n = 1; n <= 17; n++) {
@@ -175,9 +171,8 @@ START_TEST(validation_counts_each_piece_once)
             ck_assert_int_ge(seen[i], 1);
     }
 }
-END_TEST
 
-START_TEST(a_text_must_be_longer_than_a_piece)
+TEST(a_text_must_be_longer_than_a_piece)
 {
     struct pieces p;
 
@@ -189,9 +184,8 @@ START_TEST(a_text_must_be_longer_than_a_piece)
     ck_assert_int_eq(pieces_init(&p, &text, 10, 1, 0, 1, 1, 3), 0);
     ck_assert_int_eq(p.evaluated, 3);
 }
-END_TEST
 
-START_TEST(prompts_are_of_the_text)
+TEST(prompts_are_of_the_text)
 {
     struct options o = {.prompt = "0"};
 
@@ -208,9 +202,8 @@ START_TEST(prompts_are_of_the_text)
     ck_assert_int_eq(sample_check(&o, &text), PROBLEM);
     ck_assert_ptr_nonnull(strstr(problem_text(), "no UTF-8"));
 }
-END_TEST
 
-START_TEST(the_rate_rises_and_falls)
+TEST(the_rate_rises_and_falls)
 {
     ck_assert_double_eq_tol(gpt_rate(1, 0, 100, 10), 0.1, 1e-12);
     ck_assert_double_eq_tol(gpt_rate(1, 9, 100, 10), 1, 1e-12);
@@ -221,23 +214,5 @@ START_TEST(the_rate_rises_and_falls)
     ck_assert_double_eq_tol(gpt_rate(1, 0, 1, 0), 1, 1e-12);
     ck_assert_double_eq_tol(gpt_rate(1, 3, 4, 10), 0.4, 1e-12);
 }
-END_TEST
 
-static TCase *tcase_text(void)
-{
-    TCase *tcase = tcase_create("text");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, the_vocabulary_is_what_occurs);
-    tcase_add_loop_test(tcase, what_is_no_text_is_refused, 0,
-                        sizeof broken / sizeof *broken);
-    tcase_add_test(tcase, ranks_share_the_pieces_of_one);
-    tcase_add_test(tcase, pieces_come_from_the_training_text);
-    tcase_add_test(tcase, validation_counts_each_piece_once);
-    tcase_add_test(tcase, a_text_must_be_longer_than_a_piece);
-    tcase_add_test(tcase, prompts_are_of_the_text);
-    tcase_add_test(tcase, the_rate_rises_and_falls);
-    return tcase;
-}
-
-HVD_TEST_MAIN("models_text", tcase_text)
+TEST_MAIN("models_text", .set_up = set_up, .tear_down = tear_down)
