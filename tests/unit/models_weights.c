@@ -6,9 +6,10 @@
 #include "model/weights.h"
 #include "output/problem.h"
 
-#include "check_main.h"
+#include "suite.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -38,7 +39,7 @@ static void tear_down(void)
     unlink(path);
 }
 
-START_TEST(what_was_saved_is_loaded)
+TEST(what_was_saved_is_loaded)
 {
     const uint64_t hash = weights_hash(&model, values);
 
@@ -48,7 +49,6 @@ START_TEST(what_was_saved_is_loaded)
     ck_assert_int_eq(weights_load(path, &model, values), 0);
     ck_assert_uint_eq(weights_hash(&model, values), hash);
 }
-END_TEST
 
 /* A header of this length with this text, and 36 bytes. */
 static void put(uint64_t length, const char *text)
@@ -73,7 +73,7 @@ static void expect(const char *at, const char *text)
     ck_assert_str_eq(problem_text(), whole);
 }
 
-START_TEST(what_is_no_such_file_is_told)
+TEST(what_is_no_such_file_is_told)
 {
     expect("/nowhere/at/all", "No such file or directory");
     expect("/tmp", "it is no regular file");
@@ -86,7 +86,6 @@ START_TEST(what_is_no_such_file_is_told)
     put(2, "[]");
     expect(path, "this is no safetensors file: its header is not JSON");
 }
-END_TEST
 
 #define KERNEL(dtype, shape, first, end)                                       \
     "{\"a/kernel\":{\"dtype\":" dtype ",\"shape\":" shape                      \
@@ -117,33 +116,18 @@ static const struct {
      "'a/kernel' does not lie where its header says; is the file truncated?"},
 };
 
-START_TEST(what_is_of_another_network_is_told)
+LOOP_TEST(what_is_of_another_network_is_told, 0, sizeof wrong / sizeof *wrong)
 {
     put(strlen(wrong[_i].header), wrong[_i].header);
     expect(path, wrong[_i].text);
 }
-END_TEST
 
-START_TEST(what_cannot_be_saved_is_told)
+TEST(what_cannot_be_saved_is_told)
 {
     ck_assert_int_eq(weights_save("/nowhere/at/all", &model, values), PROBLEM);
     ck_assert_str_eq(problem_text(),
                      "--save-weights /nowhere/at/all: cannot be written: No "
                      "such file or directory");
 }
-END_TEST
 
-static TCase *tcase_weights(void)
-{
-    TCase *t = tcase_create("weights");
-
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, what_was_saved_is_loaded);
-    tcase_add_test(t, what_is_no_such_file_is_told);
-    tcase_add_loop_test(t, what_is_of_another_network_is_told, 0,
-                        sizeof wrong / sizeof *wrong);
-    tcase_add_test(t, what_cannot_be_saved_is_told);
-    return t;
-}
-
-HVD_TEST_MAIN("models_weights", tcase_weights)
+TEST_MAIN("models_weights", .set_up = set_up, .tear_down = tear_down)
