@@ -100,7 +100,7 @@ static void check(hvd_dtype dtype, int64_t count, double prescale,
     free(want);
 }
 
-START_TEST(it_is_the_tree)
+TEST(it_is_the_tree)
 {
     static const hvd_dtype dtypes[] = {HVD_FLOAT16, HVD_BFLOAT16, HVD_FLOAT32,
                                        HVD_FLOAT64};
@@ -112,9 +112,8 @@ START_TEST(it_is_the_tree)
     check(HVD_FLOAT32, 333, 0.5, 3);
     check(HVD_FLOAT64, 333, -2, 0.25);
 }
-END_TEST
 
-START_TEST(orthogonal_ones_are_added_parallel_ones_averaged)
+TEST(orthogonal_ones_are_added_parallel_ones_averaged)
 {
     float data[16] = {0};
     int n = ranks_size();
@@ -134,9 +133,8 @@ START_TEST(orthogonal_ones_are_added_parallel_ones_averaged)
     for (int i = 0; i < 16; i++)
         ck_assert(data[i] == 0);
 }
-END_TEST
 
-START_TEST(only_floating_allreduces)
+TEST(only_floating_allreduces)
 {
     int32_t whole = 1;
     float value = 1;
@@ -153,9 +151,8 @@ START_TEST(only_floating_allreduces)
     ck_hvd_fails(hvd_submit(&request, NULL), HVD_ERR_UNSUPPORTED);
     ck_hvd(hvd_barrier());
 }
-END_TEST
 
-START_TEST(several_tensors_keep_their_own_coefficients)
+TEST(several_tensors_keep_their_own_coefficients)
 {
     float a[2] = {ranks_rank() == 0 ? 1.0f : 0.0f, ranks_rank() == 1};
     float b[2] = {1, 1};
@@ -170,17 +167,5 @@ START_TEST(several_tensors_keep_their_own_coefficients)
     ck_assert(a[0] == 1 && a[1] == (ranks_size() > 1 ? 1.0f : 0.0f));
     ck_assert(b[0] == 1 && b[1] == 1);
 }
-END_TEST
 
-static TCase *tcase_adasum(void)
-{
-    TCase *tcase = ranks_tcase("adasum");
-
-    tcase_add_test(tcase, it_is_the_tree);
-    tcase_add_test(tcase, orthogonal_ones_are_added_parallel_ones_averaged);
-    tcase_add_test(tcase, only_floating_allreduces);
-    tcase_add_test(tcase, several_tensors_keep_their_own_coefficients);
-    return tcase;
-}
-
-RANKS_MAIN("mpi_adasum", HVD_STARTS_MPI, tcase_adasum)
+RANKS_TEST_MAIN(HVD_STARTS_MPI, "mpi_adasum")

@@ -50,32 +50,29 @@ static void check_sizes(const int64_t *counts, int ncounts)
                     check_one(dtype, ops[o], counts[c], c % 2, 0);
 }
 
-START_TEST(small_ones_are_right)
+TEST(small_ones_are_right)
 {
     static const int64_t counts[] = {0, 1, 2, 7, 8, 64, 1023, 5000};
 
     check_sizes(counts, 8);
 }
-END_TEST
 
-START_TEST(large_ones_are_right)
+TEST(large_ones_are_right)
 {
     static const int64_t counts[] = {99991};
 
     check_sizes(counts, 1);
 }
-END_TEST
 
 /* More than the segments under way at once, and not a multiple of any. */
-START_TEST(very_large_ones_are_right)
+TEST(very_large_ones_are_right)
 {
     check_one(HVD_FLOAT32, HVD_SUM, 5000011, 1, 0);
     check_one(HVD_FLOAT64, HVD_AVERAGE, 2500009, 0, 0);
     check_one(HVD_INT8, HVD_MAX, 7000003, 0, 0);
 }
-END_TEST
 
-START_TEST(misaligned_ones_are_right)
+TEST(misaligned_ones_are_right)
 {
     for (hvd_dtype dtype = 0; dtype < HVD_NUM_DTYPES; dtype++)
         for (size_t offset = 1; offset < 8; offset += 3) {
@@ -83,10 +80,9 @@ START_TEST(misaligned_ones_are_right)
             check_one(dtype, HVD_MIN, 70001, 1, offset);
         }
 }
-END_TEST
 
 /* Above 2^53 a double would lose the last bits. */
-START_TEST(int64_keeps_every_bit)
+TEST(int64_keeps_every_bit)
 {
     int n = ranks_size();
     int64_t base = INT64_C(0x123456789abcdef), value, want = 0;
@@ -106,7 +102,6 @@ START_TEST(int64_keeps_every_bit)
     ck_hvd(hvd_allreduce(&mine, &value, 1, HVD_INT64, HVD_AVERAGE));
     ck_assert_int_eq(value, INT64_MAX - (n - 1) / 2 - ((n - 1) % 2 ? 1 : 0));
 }
-END_TEST
 
 static int scaled(hvd_dtype dtype, const void *in, void *out, int64_t count,
                   double prescale, double postscale)
@@ -126,7 +121,7 @@ static int scaled(hvd_dtype dtype, const void *in, void *out, int64_t count,
     return ranks_run(&request);
 }
 
-START_TEST(scales_apply_before_and_after)
+TEST(scales_apply_before_and_after)
 {
     int n = ranks_size();
     float in[3], out[3];
@@ -143,9 +138,8 @@ START_TEST(scales_apply_before_and_after)
     ck_assert_int_eq(result[0], (10 * n + n * (n - 1) / 2) / 2);
     ck_assert_int_eq(result[1], -7 * n / 2);
 }
-END_TEST
 
-START_TEST(nan_and_infinity_reach_everyone)
+TEST(nan_and_infinity_reach_everyone)
 {
     int last = ranks_size() - 1;
     float in[3] = {ranks_rank() == last ? NAN : 1,
@@ -160,10 +154,9 @@ START_TEST(nan_and_infinity_reach_everyone)
         ck_assert(out[2] == (ops[o] == HVD_SUM ? (float)(last + 1) : 1.0f));
     }
 }
-END_TEST
 
 /* Sums of floats depend on their order: all ranks must have used the same. */
-START_TEST(all_ranks_get_the_same_bits)
+TEST(all_ranks_get_the_same_bits)
 {
     enum { COUNT = 100003 };
     float *data = malloc(COUNT * sizeof *data);
@@ -180,7 +173,6 @@ START_TEST(all_ranks_get_the_same_bits)
     free(data);
     free(first);
 }
-END_TEST
 
 /* Of all ranks' random numbers: the sums in the order of the ranks. */
 static void sum_in_order(float *sums, int64_t count)
@@ -197,7 +189,7 @@ static void sum_in_order(float *sums, int64_t count)
 }
 
 /* The order is that of the ranks, whichever way the data goes on one host. */
-START_TEST(sums_are_in_the_order_of_the_ranks)
+TEST(sums_are_in_the_order_of_the_ranks)
 {
     enum { MOST = 100003 };
     static const int64_t counts[] = {1, 13, 700, 9001, MOST};
@@ -215,7 +207,6 @@ START_TEST(sums_are_in_the_order_of_the_ranks)
     }
     hvd_free(data);
 }
-END_TEST
 
 static int64_t sent_bytes(void)
 {
@@ -228,7 +219,7 @@ static int64_t sent_bytes(void)
 /* Over MPI, a rank sends the 2 (n - 1) / n of the tensor that must be sent; in
  * memory that all ranks share, nothing; where only some share memory, no more
  * than without. */
-START_TEST(what_must_be_sent_is)
+TEST(what_must_be_sent_is)
 {
     const int64_t n = ranks_size(), count = n * 100000;
     const int64_t all = 2 * (n - 1) * count / n * 4;
@@ -252,9 +243,8 @@ START_TEST(what_must_be_sent_is)
     free(given);
     free(data);
 }
-END_TEST
 
-START_TEST(the_default_is_the_average)
+TEST(the_default_is_the_average)
 {
     double value = 3.0 * (ranks_rank() + 1);
     uint8_t flag = 1;
@@ -271,9 +261,8 @@ START_TEST(the_default_is_the_average)
     ck_error_says("bool has no average");
     ck_error_says("sum or max");
 }
-END_TEST
 
-START_TEST(a_scalar_has_no_dimensions)
+TEST(a_scalar_has_no_dimensions)
 {
     hvd_request request;
     double value = ranks_rank() + 1;
@@ -287,25 +276,5 @@ START_TEST(a_scalar_has_no_dimensions)
     ck_hvd(ranks_run(&request));
     ck_assert(value == n * (n + 1) / 2);
 }
-END_TEST
 
-static TCase *tcase_values(void)
-{
-    TCase *tcase = ranks_tcase("values");
-
-    tcase_add_test(tcase, small_ones_are_right);
-    tcase_add_test(tcase, large_ones_are_right);
-    tcase_add_test(tcase, very_large_ones_are_right);
-    tcase_add_test(tcase, misaligned_ones_are_right);
-    tcase_add_test(tcase, int64_keeps_every_bit);
-    tcase_add_test(tcase, scales_apply_before_and_after);
-    tcase_add_test(tcase, nan_and_infinity_reach_everyone);
-    tcase_add_test(tcase, all_ranks_get_the_same_bits);
-    tcase_add_test(tcase, sums_are_in_the_order_of_the_ranks);
-    tcase_add_test(tcase, what_must_be_sent_is);
-    tcase_add_test(tcase, the_default_is_the_average);
-    tcase_add_test(tcase, a_scalar_has_no_dimensions);
-    return tcase;
-}
-
-RANKS_MAIN("mpi_allreduce", HVD_STARTS_MPI, tcase_values)
+RANKS_TEST_MAIN(HVD_STARTS_MPI, "mpi_allreduce")

@@ -92,17 +92,16 @@ static void end(struct request *request, int i, bool sum)
     free(request->values);
 }
 
-START_TEST(apart)
+TEST(apart)
 {
     own_seed = 1000 + (uint64_t)ranks_rank();
     ranks_restart_with("HVD_SHM_SIZE", "0");
 }
-END_TEST
 
 /* The data that goes with the slots, of all ranks or of one alone, soon takes
  * more room than there is; the others must learn in time that it is free again.
  */
-START_TEST(room_is_found_for_what_goes_with_slots)
+TEST(room_is_found_for_what_goes_with_slots)
 {
     static struct request requests[MANY];
 
@@ -113,9 +112,8 @@ START_TEST(room_is_found_for_what_goes_with_slots)
             end(&requests[i], i, sum);
     }
 }
-END_TEST
 
-START_TEST(a_message_to_each_is_all_it_takes)
+TEST(a_message_to_each_is_all_it_takes)
 {
     int64_t others = ranks_size() - 1, sent;
     hvd_metrics before;
@@ -131,11 +129,10 @@ START_TEST(a_message_to_each_is_all_it_takes)
     ck_assert_int_ge(sent, others * FEW);
     ck_assert_int_le(sent, others * (FEW + 4));
 }
-END_TEST
 
 /* Large ones are fused, in the same way on ranks that are never at the same
  * point. */
-START_TEST(batches_are_the_same_everywhere)
+TEST(batches_are_the_same_everywhere)
 {
     struct request requests[FEW];
     int64_t mine[3], all[3 * 64];
@@ -162,7 +159,6 @@ START_TEST(batches_are_the_same_everywhere)
     if (ranks_size() > 1)
         ck_assert_int_gt(mine[2], 0);
 }
-END_TEST
 
 static void shuffle(int *order, uint64_t *seed)
 {
@@ -178,7 +174,7 @@ static void shuffle(int *order, uint64_t *seed)
 /* Requests that are agreed on, but not carried out yet, when ordered mode ends
  * are carried out before those that are agreed on by name; ordered mode begins
  * again. */
-START_TEST(orders_end_and_begin_again)
+TEST(orders_end_and_begin_again)
 {
     static const int64_t counts[] = {0, 1, 6, 7, 300, 9000, 40000, 5};
     struct request requests[FEW];
@@ -201,25 +197,10 @@ START_TEST(orders_end_and_begin_again)
             ck_hvd(hvd_join(NULL));
     }
 }
-END_TEST
 
-START_TEST(together_again)
+TEST(together_again)
 {
     ranks_restart_with("HVD_SHM_SIZE", NULL);
 }
-END_TEST
 
-static TCase *tcase_apart(void)
-{
-    TCase *tcase = ranks_tcase("apart");
-
-    tcase_add_test(tcase, apart);
-    tcase_add_test(tcase, a_message_to_each_is_all_it_takes);
-    tcase_add_test(tcase, room_is_found_for_what_goes_with_slots);
-    tcase_add_test(tcase, batches_are_the_same_everywhere);
-    tcase_add_test(tcase, orders_end_and_begin_again);
-    tcase_add_test(tcase, together_again);
-    return tcase;
-}
-
-RANKS_MAIN("mpi_apart", HVD_STARTS_MPI, tcase_apart)
+RANKS_TEST_MAIN(HVD_STARTS_MPI, "mpi_apart")

@@ -31,7 +31,7 @@ static void check_one(hvd_dtype dtype, int64_t count, int root)
     free(buffer);
 }
 
-START_TEST(every_root_and_dtype)
+TEST(every_root_and_dtype)
 {
     static const int64_t counts[] = {0, 1, 3, 1000, 70001};
 
@@ -40,17 +40,15 @@ START_TEST(every_root_and_dtype)
             for (int c = 0; c < 5; c++)
                 check_one(dtype, counts[c], root);
 }
-END_TEST
 
 /* Several segments, and a remainder. */
-START_TEST(large_ones)
+TEST(large_ones)
 {
     check_one(HVD_UINT8, (5 << 20) + 12345, ranks_size() - 1);
     check_one(HVD_FLOAT64, (1 << 20) + 1, 0);
 }
-END_TEST
 
-START_TEST(many_at_once_from_different_roots)
+TEST(many_at_once_from_different_roots)
 {
     enum { N = 50 };
     int64_t values[N];
@@ -70,11 +68,10 @@ START_TEST(many_at_once_from_different_roots)
     for (int i = 0; i < N; i++)
         ck_assert_int_eq(values[i], 1000 + i);
 }
-END_TEST
 
 /* No rank leaves the barrier before the last has come: the last one comes late,
  * and the others see in the next sum that it had written by then. */
-START_TEST(a_barrier_waits_for_the_last)
+TEST(a_barrier_waits_for_the_last)
 {
     for (int round = 0; round < 20; round++) {
         int late = round % ranks_size();
@@ -95,17 +92,5 @@ START_TEST(a_barrier_waits_for_the_last)
                       (long long)(came - left));
     }
 }
-END_TEST
 
-static TCase *tcase_broadcast(void)
-{
-    TCase *tcase = ranks_tcase("broadcast");
-
-    tcase_add_test(tcase, every_root_and_dtype);
-    tcase_add_test(tcase, large_ones);
-    tcase_add_test(tcase, many_at_once_from_different_roots);
-    tcase_add_test(tcase, a_barrier_waits_for_the_last);
-    return tcase;
-}
-
-RANKS_MAIN("mpi_broadcast", HVD_STARTS_MPI, tcase_broadcast)
+RANKS_TEST_MAIN(HVD_STARTS_MPI, "mpi_broadcast")

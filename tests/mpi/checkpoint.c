@@ -124,7 +124,7 @@ static void train_and_save(hvd_optimizer optimizer)
 
 /* -------------------------------------------------------------- it goes on */
 
-START_TEST(training_goes_on_with_the_same_bits)
+TEST(training_goes_on_with_the_same_bits)
 {
     for (hvd_optimizer o = 0; o < HVD_NUM_OPTIMIZERS; o++)
         for (int backwards = 0; backwards < 2; backwards++) {
@@ -140,9 +140,8 @@ START_TEST(training_goes_on_with_the_same_bits)
             hvd_strategy_free(strategy);
         }
 }
-END_TEST
 
-START_TEST(on_other_ranks_too)
+TEST(on_other_ranks_too)
 {
     int mine = ranks_rank() % 2;
     hvd_strategy *strategy;
@@ -164,10 +163,9 @@ START_TEST(on_other_ranks_too)
     snprintf(file, sizeof file, "%s/state", directory);
     ck_hvd(hvd_init());
 }
-END_TEST
 
 /* The variables alone: Adam begins anew, as one that was given them. */
-START_TEST(another_optimizer_begins_anew)
+TEST(another_optimizer_begins_anew)
 {
     hvd_strategy *strategy = make(HVD_MOMENTUM, 0);
     static float saved[NVARIABLES][LARGEST];
@@ -191,9 +189,8 @@ START_TEST(another_optimizer_begins_anew)
     expect_kept();
     hvd_strategy_free(strategy);
 }
-END_TEST
 
-START_TEST(a_checkpoint_replaces_another)
+TEST(a_checkpoint_replaces_another)
 {
     hvd_strategy *strategy;
     struct stat before, after;
@@ -219,7 +216,6 @@ START_TEST(a_checkpoint_replaces_another)
     expect_kept();
     hvd_strategy_free(strategy);
 }
-END_TEST
 
 /* ------------------------------------------------------------ what is wrong */
 
@@ -265,7 +261,7 @@ static void damage(long at, int cut, int redo)
     fclose(f);
 }
 
-START_TEST(damaged_files_are_refused)
+TEST(damaged_files_are_refused)
 {
     static const struct {
         long at;
@@ -303,9 +299,8 @@ START_TEST(damaged_files_are_refused)
         hvd_strategy_free(strategy);
     }
 }
-END_TEST
 
-START_TEST(other_models_are_refused)
+TEST(other_models_are_refused)
 {
     hvd_strategy_options options;
     hvd_strategy *strategy;
@@ -330,9 +325,8 @@ START_TEST(other_models_are_refused)
                    "has a variable 'b', and the strategy has none");
     hvd_strategy_free(strategy);
 }
-END_TEST
 
-START_TEST(files_that_cannot_be_read)
+TEST(files_that_cannot_be_read)
 {
     hvd_strategy *strategy = make(HVD_SGD, 0);
     int mine = ranks_rank() == 0;
@@ -344,9 +338,8 @@ START_TEST(files_that_cannot_be_read)
     expect_refused(strategy, mine ? "" : "x", HVD_ERR_ARGUMENT, "no file name");
     hvd_strategy_free(strategy);
 }
-END_TEST
 
-START_TEST(files_that_cannot_be_written)
+TEST(files_that_cannot_be_written)
 {
     hvd_strategy *strategy = make(HVD_SGD, 0);
     char beside[320];
@@ -362,11 +355,10 @@ START_TEST(files_that_cannot_be_written)
     ck_hvd_fails(hvd_strategy_load(NULL, file), HVD_ERR_ARGUMENT);
     hvd_strategy_free(strategy);
 }
-END_TEST
 
 /* A path may lead to anything. Nothing but a file is replaced, and nothing
  * makes us wait. */
-START_TEST(paths_that_lead_elsewhere)
+TEST(paths_that_lead_elsewhere)
 {
     hvd_strategy *strategy = make(HVD_SGD, 0);
     char link[320], fifo[320];
@@ -392,10 +384,9 @@ START_TEST(paths_that_lead_elsewhere)
     unlink(fifo);
     hvd_strategy_free(strategy);
 }
-END_TEST
 
 /* Saves that were killed leave files, which the next save removes. */
-START_TEST(killed_saves_leave_nothing_for_long)
+TEST(killed_saves_leave_nothing_for_long)
 {
     hvd_strategy *strategy = make(HVD_SGD, 0);
     const struct timespec times[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
@@ -411,10 +402,9 @@ START_TEST(killed_saves_leave_nothing_for_long)
     ck_assert_int_lt(access(left, F_OK), 0);
     hvd_strategy_free(strategy);
 }
-END_TEST
 
 /* One rank is in the middle of a step: all are told, and can make it. */
-START_TEST(not_in_the_middle_of_a_step)
+TEST(not_in_the_middle_of_a_step)
 {
     hvd_strategy *strategy = make(HVD_SGD, 0);
     int last = ranks_size() - 1;
@@ -438,9 +428,8 @@ START_TEST(not_in_the_middle_of_a_step)
     ck_hvd(hvd_strategy_step(strategy));
     hvd_strategy_free(strategy);
 }
-END_TEST
 
-START_TEST(not_before_the_start)
+TEST(not_before_the_start)
 {
     hvd_strategy_options options;
     hvd_strategy *strategy;
@@ -456,35 +445,6 @@ START_TEST(not_before_the_start)
     ck_assert_int_eq(hvd_strategy_load(strategy, path()), 1);
     hvd_strategy_free(strategy);
 }
-END_TEST
 
-static TCase *tcase_checkpoints(void)
-{
-    TCase *tcase = ranks_tcase("checkpoints");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, training_goes_on_with_the_same_bits);
-    tcase_add_test(tcase, on_other_ranks_too);
-    tcase_add_test(tcase, another_optimizer_begins_anew);
-    tcase_add_test(tcase, a_checkpoint_replaces_another);
-    return tcase;
-}
-
-static TCase *tcase_mistakes(void)
-{
-    TCase *tcase = ranks_tcase("mistakes");
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, damaged_files_are_refused);
-    tcase_add_test(tcase, other_models_are_refused);
-    tcase_add_test(tcase, files_that_cannot_be_read);
-    tcase_add_test(tcase, files_that_cannot_be_written);
-    tcase_add_test(tcase, paths_that_lead_elsewhere);
-    tcase_add_test(tcase, killed_saves_leave_nothing_for_long);
-    tcase_add_test(tcase, not_in_the_middle_of_a_step);
-    tcase_add_test(tcase, not_before_the_start);
-    return tcase;
-}
-
-RANKS_MAIN("mpi_checkpoint", PROGRAM_STARTS_MPI, tcase_checkpoints,
-           tcase_mistakes)
+RANKS_TEST_MAIN(PROGRAM_STARTS_MPI, "mpi_checkpoint", .set_up = set_up,
+                .tear_down = tear_down)

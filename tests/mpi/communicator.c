@@ -13,7 +13,7 @@
 #include "ranks.h"
 
 /* Two worlds at once: the even ranks and the odd ones. */
-START_TEST(worlds_of_a_part_of_the_ranks)
+TEST(worlds_of_a_part_of_the_ranks)
 {
     MPI_Comm half;
     int32_t value = ranks_rank(), want = 0;
@@ -34,10 +34,9 @@ START_TEST(worlds_of_a_part_of_the_ranks)
     ck_hvd(hvd_init());
     ck_assert_int_eq(hvd_size(), ranks_size());
 }
-END_TEST
 
 /* The same by lists of ranks, told in falling order. */
-START_TEST(worlds_of_lists_of_ranks)
+TEST(worlds_of_lists_of_ranks)
 {
     int32_t value = ranks_rank(), want = 0, list[64];
     int n = 0, mine = ranks_rank() % 2;
@@ -59,9 +58,8 @@ START_TEST(worlds_of_lists_of_ranks)
     ck_hvd(hvd_init());
     ck_assert_int_eq(hvd_size(), ranks_size());
 }
-END_TEST
 
-START_TEST(lists_that_are_none)
+TEST(lists_that_are_none)
 {
     int n = ranks_size(), mine = ranks_rank();
     const int32_t twice[] = {mine, mine}, beyond[] = {mine, n},
@@ -90,9 +88,8 @@ START_TEST(lists_that_are_none)
     ck_assert_int_eq(hvd_is_initialized(), 0);
     ck_hvd(hvd_init());
 }
-END_TEST
 
-START_TEST(a_handle_of_fortran)
+TEST(a_handle_of_fortran)
 {
     ck_hvd(hvd_shutdown());
     ck_hvd(hvd_init_fint(MPI_Comm_c2f(MPI_COMM_WORLD)));
@@ -101,9 +98,8 @@ START_TEST(a_handle_of_fortran)
     ck_hvd(hvd_shutdown());
     ck_hvd(hvd_init());
 }
-END_TEST
 
-START_TEST(communicators_that_are_none)
+TEST(communicators_that_are_none)
 {
     ck_hvd(hvd_shutdown());
     ck_hvd_fails(hvd_init_mpi(MPI_COMM_NULL), HVD_ERR_ARGUMENT);
@@ -111,10 +107,9 @@ START_TEST(communicators_that_are_none)
     ck_hvd(hvd_init());
     ck_hvd(hvd_barrier());
 }
-END_TEST
 
 /* Messages with the tags that libhvd uses, on the communicator it copied. */
-START_TEST(the_programs_messages_are_its_own)
+TEST(the_programs_messages_are_its_own)
 {
     int next = (ranks_rank() + 1) % ranks_size();
     int before = (ranks_rank() + ranks_size() - 1) % ranks_size();
@@ -133,19 +128,5 @@ START_TEST(the_programs_messages_are_its_own)
         ck_assert(sum == (float)ranks_size());
     }
 }
-END_TEST
 
-static TCase *tcase_communicator(void)
-{
-    TCase *tcase = ranks_tcase("communicator");
-
-    tcase_add_test(tcase, worlds_of_a_part_of_the_ranks);
-    tcase_add_test(tcase, worlds_of_lists_of_ranks);
-    tcase_add_test(tcase, lists_that_are_none);
-    tcase_add_test(tcase, a_handle_of_fortran);
-    tcase_add_test(tcase, communicators_that_are_none);
-    tcase_add_test(tcase, the_programs_messages_are_its_own);
-    return tcase;
-}
-
-RANKS_MAIN("mpi_communicator", PROGRAM_STARTS_MPI, tcase_communicator)
+RANKS_TEST_MAIN(PROGRAM_STARTS_MPI, "mpi_communicator")

@@ -61,7 +61,7 @@ static void check_cast(hvd_dtype dtype, int64_t count, hvd_op op,
     free(out);
 }
 
-START_TEST(casts_of_small_numbers_are_exact)
+TEST(casts_of_small_numbers_are_exact)
 {
     for (int32_t c = HVD_COMPRESSION_NONE; c <= HVD_COMPRESSION_BF16; c++) {
         check_cast(HVD_FLOAT32, 1, HVD_SUM, c);
@@ -71,9 +71,8 @@ START_TEST(casts_of_small_numbers_are_exact)
         check_cast(HVD_FLOAT64, 0, HVD_SUM, c);
     }
 }
-END_TEST
 
-START_TEST(casts_lose_what_they_must)
+TEST(casts_lose_what_they_must)
 {
     float value = 1 + 0x1p-12f, result;
 
@@ -91,16 +90,14 @@ START_TEST(casts_lose_what_they_must)
                   HVD_COMPRESSION_FP16));
     ck_assert(isinf(result));
 }
-END_TEST
 
-START_TEST(larger_than_the_fusion_buffer)
+TEST(larger_than_the_fusion_buffer)
 {
     ranks_restart_with("HVD_FUSION_THRESHOLD", "4K");
     check_cast(HVD_FLOAT32, 50021, HVD_SUM, HVD_COMPRESSION_BF16);
     check_cast(HVD_FLOAT64, 50021, HVD_SUM, HVD_COMPRESSION_FP16);
     ranks_restart_with("HVD_FUSION_THRESHOLD", NULL);
 }
-END_TEST
 
 /* Values that neither type holds exactly, in and out of place; also over
  * several hosts, where sums of hosts are what is narrowed. */
@@ -142,7 +139,7 @@ static void check_rounded(int64_t count, hvd_op op, int32_t compression,
     free(in);
 }
 
-START_TEST(rounded_sums_are_the_same_on_all_ranks)
+TEST(rounded_sums_are_the_same_on_all_ranks)
 {
     for (int32_t c = HVD_COMPRESSION_FP16; c <= HVD_COMPRESSION_BF16; c++) {
         check_rounded(17, HVD_SUM, c, false);
@@ -151,14 +148,13 @@ START_TEST(rounded_sums_are_the_same_on_all_ranks)
         check_rounded(1000003, HVD_AVERAGE, c, false);
     }
 }
-END_TEST
 
 /* -------------------------------------------------------------------- top-k */
 
 /* Whatever is not sent at once is sent later: after many steps of a constant
  * gradient the sum of all updates is that of the gradients, but for what is
  * still kept back. */
-START_TEST(topk_loses_nothing_in_the_end)
+TEST(topk_loses_nothing_in_the_end)
 {
     enum { COUNT = 1000, STEPS = 400 };
     static float given_now[COUNT], got[COUNT];
@@ -187,9 +183,8 @@ START_TEST(topk_loses_nothing_in_the_end)
             ck_abort_msg("element %d: %g of %g has arrived", i, total[i], want);
     }
 }
-END_TEST
 
-START_TEST(topk_sends_the_largest)
+TEST(topk_sends_the_largest)
 {
     float values[200] = {0}, got[200];
     int n = ranks_size();
@@ -213,7 +208,6 @@ START_TEST(topk_sends_the_largest)
     ck_hvd(reduce("largest", values, got, 0, HVD_FLOAT32, HVD_SUM,
                   HVD_COMPRESSION_TOPK));
 }
-END_TEST
 
 /* ------------------------------------------------------------- one of our own
  */
@@ -300,7 +294,7 @@ static int registered(void)
     return number;
 }
 
-START_TEST(a_scheme_of_the_programs_own)
+TEST(a_scheme_of_the_programs_own)
 {
     enum { COUNT = 3001, STEPS = 50 };
     static float values[COUNT], got[COUNT];
@@ -327,9 +321,8 @@ START_TEST(a_scheme_of_the_programs_own)
             ck_abort_msg("element %d: %g, not %g", i, total[i], want);
     }
 }
-END_TEST
 
-START_TEST(a_scheme_that_fails_is_an_error_of_all)
+TEST(a_scheme_that_fails_is_an_error_of_all)
 {
     float value = 1, got;
     int number = registered(), last = ranks_size() - 1;
@@ -355,7 +348,6 @@ START_TEST(a_scheme_that_fails_is_an_error_of_all)
         ck_assert(fabsf(got - (float)ranks_size()) < 1e-5f);
     }
 }
-END_TEST
 
 static int64_t encode_plainly(void *context, void *state, const float *values,
                               int64_t count, void *code)
@@ -382,7 +374,7 @@ static int add_plainly(void *context, const void *code, int64_t bytes,
 
 /* A scheme may have no state, and encode tensors without elements or buffers.
  */
-START_TEST(a_scheme_may_keep_nothing)
+TEST(a_scheme_may_keep_nothing)
 {
     const hvd_compressor compressor = {
         .size = sizeof compressor,
@@ -401,9 +393,8 @@ START_TEST(a_scheme_may_keep_nothing)
     ck_hvd(
         reduce("p", NULL, NULL, 0, HVD_FLOAT32, HVD_SUM, HVD_COMPRESSION_TOPK));
 }
-END_TEST
 
-START_TEST(what_cannot_be_compressed)
+TEST(what_cannot_be_compressed)
 {
     int32_t whole = 1;
     double wide = 1;
@@ -434,10 +425,9 @@ START_TEST(what_cannot_be_compressed)
     ck_error_says("compressed by fp16");
     ck_error_says("compressed by bf16");
 }
-END_TEST
 
 /* Last of all: from here on the ranks' tables differ. */
-START_TEST(schemes_that_not_all_know)
+TEST(schemes_that_not_all_know)
 {
     int rank = ranks_rank(), last = ranks_size() - 1, number = registered();
     char name[32], text[64];
@@ -460,24 +450,5 @@ START_TEST(schemes_that_not_all_know)
                   HVD_COMPRESSION_NONE));
     ck_assert(value == (float)ranks_size());
 }
-END_TEST
 
-static TCase *tcase_compression(void)
-{
-    TCase *tcase = ranks_tcase("compression");
-
-    tcase_add_test(tcase, casts_of_small_numbers_are_exact);
-    tcase_add_test(tcase, casts_lose_what_they_must);
-    tcase_add_test(tcase, rounded_sums_are_the_same_on_all_ranks);
-    tcase_add_test(tcase, larger_than_the_fusion_buffer);
-    tcase_add_test(tcase, topk_loses_nothing_in_the_end);
-    tcase_add_test(tcase, topk_sends_the_largest);
-    tcase_add_test(tcase, a_scheme_of_the_programs_own);
-    tcase_add_test(tcase, a_scheme_that_fails_is_an_error_of_all);
-    tcase_add_test(tcase, a_scheme_may_keep_nothing);
-    tcase_add_test(tcase, what_cannot_be_compressed);
-    tcase_add_test(tcase, schemes_that_not_all_know);
-    return tcase;
-}
-
-RANKS_MAIN("mpi_compression", HVD_STARTS_MPI, tcase_compression)
+RANKS_TEST_MAIN(HVD_STARTS_MPI, "mpi_compression")

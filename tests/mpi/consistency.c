@@ -7,7 +7,7 @@
 
 #include "ranks.h"
 
-START_TEST(equal_results_pass)
+TEST(equal_results_pass)
 {
     float data[100];
     hvd_tensor out = {.size = sizeof out};
@@ -22,10 +22,9 @@ START_TEST(equal_results_pass)
     hvd_free(out.data);
     ck_hvd(hvd_barrier());
 }
-END_TEST
 
 /* A rank that gives one output for two tensors spoils one of them. */
-START_TEST(the_tensor_and_the_rank_are_named)
+TEST(the_tensor_and_the_rank_are_named)
 {
     float in[2][50], out[2][50];
     hvd_handle handles[2];
@@ -56,7 +55,6 @@ START_TEST(the_tensor_and_the_rank_are_named)
     ck_assert_int_eq(spoilt, 1);
     ck_hvd(hvd_barrier());
 }
-END_TEST
 
 /* Agreed on by name, a group is one batch: the second member spoils the
  * result of the first before they are compared. */
@@ -72,14 +70,5 @@ static void check_off(void)
     ranks_restart_with("HVD_CONSISTENCY_CHECK", NULL);
 }
 
-static TCase *tcase_consistency(void)
-{
-    TCase *tcase = ranks_tcase("consistency");
-
-    tcase_add_unchecked_fixture(tcase, check_on, check_off);
-    tcase_add_test(tcase, equal_results_pass);
-    tcase_add_test(tcase, the_tensor_and_the_rank_are_named);
-    return tcase;
-}
-
-RANKS_MAIN("mpi_consistency", HVD_STARTS_MPI, tcase_consistency)
+RANKS_TEST_MAIN(HVD_STARTS_MPI, "mpi_consistency", .set_up_once = check_on,
+                .tear_down_once = check_off)

@@ -60,7 +60,7 @@ static void check_mismatch(const hvd_request *request, const char *mine,
     ranks_check_usable();
 }
 
-START_TEST(dtype_differs)
+TEST(dtype_differs)
 {
     hvd_request request = good("tensor");
 
@@ -68,9 +68,8 @@ START_TEST(dtype_differs)
         request.dtype = HVD_INT32;
     check_mismatch(&request, "sum float32 [4,3]", "sum int32 [4,3]");
 }
-END_TEST
 
-START_TEST(shape_differs)
+TEST(shape_differs)
 {
     static const int64_t other[] = {3, 4}, flat[] = {12}, longer[] = {4, 4};
     hvd_request request = good("tensor");
@@ -89,9 +88,8 @@ START_TEST(shape_differs)
         request.shape = longer;
     check_mismatch(&request, "sum float32 [4,3]", "sum float32 [4,4]");
 }
-END_TEST
 
-START_TEST(op_differs)
+TEST(op_differs)
 {
     hvd_request request = good("tensor");
 
@@ -99,9 +97,8 @@ START_TEST(op_differs)
         request.op = HVD_MAX;
     check_mismatch(&request, "sum float32", "max float32");
 }
-END_TEST
 
-START_TEST(scale_differs)
+TEST(scale_differs)
 {
     hvd_request request = good("tensor");
 
@@ -109,9 +106,8 @@ START_TEST(scale_differs)
         request.prescale = 0.5;
     check_mismatch(&request, "sum float32", "prescale 0.5");
 }
-END_TEST
 
-START_TEST(kind_differs)
+TEST(kind_differs)
 {
     hvd_request request = good("tensor");
 
@@ -119,9 +115,8 @@ START_TEST(kind_differs)
         request.kind = HVD_BROADCAST;
     check_mismatch(&request, "allreduce sum", "broadcast float32");
 }
-END_TEST
 
-START_TEST(root_differs)
+TEST(root_differs)
 {
     hvd_request request = good("tensor");
 
@@ -133,10 +128,9 @@ START_TEST(root_differs)
         check_mismatch(&request, "root 0", odd);
     }
 }
-END_TEST
 
 /* The unnamed are matched by order, so that they can be of two minds too. */
-START_TEST(unnamed_differ)
+TEST(unnamed_differ)
 {
     if (ranks_size() == 1)
         return;
@@ -151,10 +145,9 @@ START_TEST(unnamed_differ)
         ranks_check_usable();
     }
 }
-END_TEST
 
 /* Every rank something else. */
-START_TEST(everyone_differs)
+TEST(everyone_differs)
 {
     hvd_request request = good("tensor");
     int64_t shape[] = {100 + ranks_rank()};
@@ -175,10 +168,9 @@ START_TEST(everyone_differs)
     }
     ranks_check_usable();
 }
-END_TEST
 
 /* A failure of one does not touch what is in flight beside it. */
-START_TEST(neighbours_survive)
+TEST(neighbours_survive)
 {
     enum { N = 20 };
     float values[N];
@@ -207,7 +199,6 @@ START_TEST(neighbours_survive)
     }
     ranks_check_usable();
 }
-END_TEST
 
 /* ---------------------------------------------------------------- refusals */
 
@@ -239,7 +230,7 @@ static void check_refused(const hvd_request *request, int status,
         check_refused(&request, status, text);                                 \
     } while (0)
 
-START_TEST(arguments_out_of_range)
+TEST(arguments_out_of_range)
 {
     static const int64_t negative[] = {4, -3};
     static const int64_t huge[] = {INT64_MAX / 2, 8};
@@ -261,9 +252,8 @@ START_TEST(arguments_out_of_range)
     REFUSED(request.dtype = HVD_BOOL;
             request.op = HVD_AVERAGE, HVD_ERR_ARGUMENT, "bool");
 }
-END_TEST
 
-START_TEST(root_out_of_range)
+TEST(root_out_of_range)
 {
     hvd_request request = good("tensor");
 
@@ -275,18 +265,16 @@ START_TEST(root_out_of_range)
         request.root = -1;
     check_refused(&request, HVD_ERR_ARGUMENT, "root -1");
 }
-END_TEST
 
-START_TEST(what_this_version_lacks)
+TEST(what_this_version_lacks)
 {
     REFUSED(request.kind = 4, HVD_ERR_UNSUPPORTED, "kind 4");
     REFUSED(request.kind = -7, HVD_ERR_UNSUPPORTED, "kind -7");
     REFUSED(request.flags = 8, HVD_ERR_UNSUPPORTED, "0x8");
 }
-END_TEST
 
 /* Refused by the blocking calls, which have no name. */
-START_TEST(blocking_calls_are_refused_everywhere)
+TEST(blocking_calls_are_refused_everywhere)
 {
     int mine = ranks_rank() == last();
     int refused = mine ? HVD_ERR_ARGUMENT : HVD_ERR_PEER;
@@ -304,10 +292,9 @@ START_TEST(blocking_calls_are_refused_everywhere)
     ck_error_says("99");
     ranks_check_usable();
 }
-END_TEST
 
 /* The same mistake on every rank: nobody waits for anybody. */
-START_TEST(everyone_is_refused)
+TEST(everyone_is_refused)
 {
     hvd_request request = good("tensor");
 
@@ -321,10 +308,9 @@ START_TEST(everyone_is_refused)
     request.input = data;
     ck_hvd(ranks_run(&request));
 }
-END_TEST
 
 /* Names that no other rank can have submitted: local errors. */
-START_TEST(names_that_cannot_be)
+TEST(names_that_cannot_be)
 {
     static char name[HVD_MAX_NAME + 2];
     hvd_request request = good(name);
@@ -344,9 +330,8 @@ START_TEST(names_that_cannot_be)
     ck_hvd(ranks_run(&request));
     ranks_check_usable();
 }
-END_TEST
 
-START_TEST(requests_that_are_none)
+TEST(requests_that_are_none)
 {
     struct {
         hvd_request request;
@@ -369,12 +354,11 @@ START_TEST(requests_that_are_none)
     ck_hvd_fails(ranks_run(&grown.request), HVD_ERR_UNSUPPORTED);
     ranks_check_usable();
 }
-END_TEST
 
 /* Flags, scales and roots that mean nothing to a kind; unknown flags, and the
  * library's own, of every kind; alone and in groups. On one rank, the others
  * are told. */
-START_TEST(what_means_nothing)
+TEST(what_means_nothing)
 {
     static const struct {
         hvd_kind kind;
@@ -422,13 +406,12 @@ START_TEST(what_means_nothing)
     }
     ranks_check_usable();
 }
-END_TEST
 
 /* -------------------------------------------------------------- duplicates */
 
 /* Every rank submits a name twice: the first request completes, the second is
  * refused. */
-START_TEST(duplicates_on_every_rank)
+TEST(duplicates_on_every_rank)
 {
     hvd_request request = good("tensor");
     hvd_handle first, second;
@@ -459,11 +442,10 @@ START_TEST(duplicates_on_every_rank)
     ck_hvd(ranks_run(&request));
     ranks_check_usable();
 }
-END_TEST
 
 /* One rank submits a name twice: the others' second request fails, and the
  * third works. */
-START_TEST(a_duplicate_on_one_rank)
+TEST(a_duplicate_on_one_rank)
 {
     hvd_request request = good("tensor");
     hvd_handle first, second;
@@ -488,11 +470,10 @@ START_TEST(a_duplicate_on_one_rank)
     ck_hvd(ranks_run(&request));
     ranks_check_usable();
 }
-END_TEST
 
 /* ------------------------------------------------------------------ handles */
 
-START_TEST(handles_are_for_once)
+TEST(handles_are_for_once)
 {
     hvd_request request = good("tensor");
     hvd_handle handle;
@@ -510,48 +491,5 @@ START_TEST(handles_are_for_once)
     ck_hvd_fails(hvd_wait(handle), HVD_ERR_HANDLE);
     ranks_check_usable();
 }
-END_TEST
 
-static TCase *tcase_mismatch(void)
-{
-    TCase *tcase = ranks_tcase("mismatch");
-
-    tcase_add_test(tcase, dtype_differs);
-    tcase_add_test(tcase, shape_differs);
-    tcase_add_test(tcase, op_differs);
-    tcase_add_test(tcase, scale_differs);
-    tcase_add_test(tcase, kind_differs);
-    tcase_add_test(tcase, root_differs);
-    tcase_add_test(tcase, unnamed_differ);
-    tcase_add_test(tcase, everyone_differs);
-    tcase_add_test(tcase, neighbours_survive);
-    return tcase;
-}
-
-static TCase *tcase_refusal(void)
-{
-    TCase *tcase = ranks_tcase("refusal");
-
-    tcase_add_test(tcase, arguments_out_of_range);
-    tcase_add_test(tcase, what_means_nothing);
-    tcase_add_test(tcase, root_out_of_range);
-    tcase_add_test(tcase, what_this_version_lacks);
-    tcase_add_test(tcase, blocking_calls_are_refused_everywhere);
-    tcase_add_test(tcase, everyone_is_refused);
-    tcase_add_test(tcase, names_that_cannot_be);
-    tcase_add_test(tcase, requests_that_are_none);
-    return tcase;
-}
-
-static TCase *tcase_duplicate(void)
-{
-    TCase *tcase = ranks_tcase("duplicate");
-
-    tcase_add_test(tcase, duplicates_on_every_rank);
-    tcase_add_test(tcase, a_duplicate_on_one_rank);
-    tcase_add_test(tcase, handles_are_for_once);
-    return tcase;
-}
-
-RANKS_MAIN("mpi_errors", HVD_STARTS_MPI, tcase_mismatch, tcase_refusal,
-           tcase_duplicate)
+RANKS_TEST_MAIN(HVD_STARTS_MPI, "mpi_errors")

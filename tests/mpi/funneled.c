@@ -9,14 +9,13 @@
 
 #include "ranks.h"
 
-START_TEST(there_is_no_thread)
+TEST(there_is_no_thread)
 {
     ck_assert_int_eq(ranks_thread("hvd-progress"), 0);
     ck_assert_int_gt(ranks_thread("tests-mpi"), 0); /* the main one's name */
 }
-END_TEST
 
-START_TEST(blocking_calls_work)
+TEST(blocking_calls_work)
 {
     double value = ranks_rank();
 
@@ -27,9 +26,8 @@ START_TEST(blocking_calls_work)
         ck_hvd(hvd_barrier());
     }
 }
-END_TEST
 
-START_TEST(submitted_ones_move_in_poll_and_wait)
+TEST(submitted_ones_move_in_poll_and_wait)
 {
     enum { N = 30, COUNT = 20011 };
     static float values[N][COUNT];
@@ -53,16 +51,5 @@ START_TEST(submitted_ones_move_in_poll_and_wait)
             ck_assert(values[k][j] == (float)((k + j % 7) * ranks_size()));
     }
 }
-END_TEST
 
-static TCase *tcase_funneled(void)
-{
-    TCase *tcase = ranks_tcase("funneled");
-
-    tcase_add_test(tcase, there_is_no_thread);
-    tcase_add_test(tcase, blocking_calls_work);
-    tcase_add_test(tcase, submitted_ones_move_in_poll_and_wait);
-    return tcase;
-}
-
-RANKS_MAIN("mpi_funneled", PROGRAM_STARTS_MPI_FUNNELED, tcase_funneled)
+RANKS_TEST_MAIN(PROGRAM_STARTS_MPI_FUNNELED, "mpi_funneled")

@@ -52,7 +52,7 @@ static void check_usable(void)
     check_sums();
 }
 
-START_TEST(all_members_arrive)
+TEST(all_members_arrive)
 {
     const void *in[N];
     void *out[N];
@@ -68,10 +68,9 @@ START_TEST(all_members_arrive)
                                        HVD_SUM, handles));
     check_sums();
 }
-END_TEST
 
 /* Kinds and dtypes that cannot share a batch. */
-START_TEST(members_may_be_of_any_kind)
+TEST(members_may_be_of_any_kind)
 {
     int32_t whole = ranks_rank(), root = ranks_rank() == 0 ? 42 : 0;
     hvd_tensor out = {.size = sizeof out};
@@ -101,7 +100,6 @@ START_TEST(members_may_be_of_any_kind)
     ck_assert_int_eq(whole, n - 1);
     ck_assert_int_eq(root, 42);
 }
-END_TEST
 
 /* Tensors of which those without elements have no buffers, and the others lie
  * side by side in memory, or with a gap between them. */
@@ -147,7 +145,7 @@ static void move_with_empty_ones(hvd_kind kind, hvd_dtype dtype,
     }
 }
 
-START_TEST(members_may_be_empty)
+TEST(members_may_be_empty)
 {
     static const hvd_kind kinds[] = {HVD_ALLREDUCE, HVD_REDUCE, HVD_BROADCAST};
 
@@ -161,9 +159,8 @@ START_TEST(members_may_be_empty)
             move_with_empty_ones(HVD_ALLREDUCE, HVD_FLOAT64, extents[i], gap);
         }
 }
-END_TEST
 
-START_TEST(a_member_that_differs_fails_all)
+TEST(a_member_that_differs_fails_all)
 {
     int last = ranks_size() - 1;
 
@@ -196,9 +193,8 @@ START_TEST(a_member_that_differs_fails_all)
         ck_hvd_fails(hvd_wait(handles[2]), HVD_ERR_MISMATCH);
     check_usable();
 }
-END_TEST
 
-START_TEST(a_member_that_is_refused_fails_all)
+TEST(a_member_that_is_refused_fails_all)
 {
     int last = ranks_size() - 1;
 
@@ -220,9 +216,8 @@ START_TEST(a_member_that_is_refused_fails_all)
     }
     check_usable();
 }
-END_TEST
 
-START_TEST(duplicates_are_refused)
+TEST(duplicates_are_refused)
 {
     hvd_handle other[N];
 
@@ -258,10 +253,9 @@ START_TEST(duplicates_are_refused)
     }
     check_usable();
 }
-END_TEST
 
 /* Names as alike as can be; the twins as far from each other as can be. */
-START_TEST(many_members_have_names_of_their_own)
+TEST(many_members_have_names_of_their_own)
 {
     enum { MANY = 3000 };
     static float values[MANY];
@@ -298,9 +292,8 @@ START_TEST(many_members_have_names_of_their_own)
     for (int i = 0; i < MANY; i++)
         ck_hvd(hvd_wait(waited[i]));
 }
-END_TEST
 
-START_TEST(groups_that_cannot_be)
+TEST(groups_that_cannot_be)
 {
     const hvd_request *hole[2] = {pointers[0], NULL};
 
@@ -315,21 +308,5 @@ START_TEST(groups_that_cannot_be)
                  HVD_ERR_UNSUPPORTED);
     check_usable();
 }
-END_TEST
 
-static TCase *tcase_groups(void)
-{
-    TCase *tcase = ranks_tcase("groups");
-
-    tcase_add_test(tcase, all_members_arrive);
-    tcase_add_test(tcase, members_may_be_of_any_kind);
-    tcase_add_test(tcase, members_may_be_empty);
-    tcase_add_test(tcase, a_member_that_differs_fails_all);
-    tcase_add_test(tcase, a_member_that_is_refused_fails_all);
-    tcase_add_test(tcase, duplicates_are_refused);
-    tcase_add_test(tcase, many_members_have_names_of_their_own);
-    tcase_add_test(tcase, groups_that_cannot_be);
-    return tcase;
-}
-
-RANKS_MAIN("mpi_groups", HVD_STARTS_MPI, tcase_groups)
+RANKS_TEST_MAIN(HVD_STARTS_MPI, "mpi_groups")

@@ -71,7 +71,7 @@ static void move(void)
     free(all);
 }
 
-START_TEST(more_than_an_int_of_elements)
+TEST(more_than_an_int_of_elements)
 {
     int64_t free_bytes =
         (int64_t)sysconf(_SC_AVPHYS_PAGES) * sysconf(_SC_PAGESIZE);
@@ -91,14 +91,5 @@ START_TEST(more_than_an_int_of_elements)
     move();
     ranks_restart_with("HVD_SHM_SIZE", NULL);
 }
-END_TEST
 
-static TCase *tcase_huge(void)
-{
-    TCase *tcase = ranks_tcase("huge");
-
-    tcase_add_test(tcase, more_than_an_int_of_elements);
-    return tcase;
-}
-
-RANKS_MAIN("mpi_huge", HVD_STARTS_MPI, tcase_huge)
+RANKS_TEST_MAIN(HVD_STARTS_MPI, "mpi_huge")
