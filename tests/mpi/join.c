@@ -55,7 +55,7 @@ static void check_last(void)
     ck_assert_int_eq(last, ranks_size() - 1);
 }
 
-START_TEST(the_joined_contribute_nothing)
+TEST(the_joined_contribute_nothing)
 {
     static const hvd_op ops[] = {HVD_SUM, HVD_AVERAGE, HVD_MIN, HVD_MAX,
                                  HVD_PRODUCT};
@@ -73,9 +73,8 @@ START_TEST(the_joined_contribute_nothing)
         check_last();
     }
 }
-END_TEST
 
-START_TEST(an_average_over_those_who_gave)
+TEST(an_average_over_those_who_gave)
 {
     for (int step = 0; step <= ranks_rank(); step++) {
         double value = value_of(ranks_rank(), step);
@@ -87,10 +86,9 @@ START_TEST(an_average_over_those_who_gave)
     }
     check_last();
 }
-END_TEST
 
 /* A prescale would spoil an identity: -1 times the largest is no minimum. */
-START_TEST(scales_do_not_matter_to_them)
+TEST(scales_do_not_matter_to_them)
 {
     for (int step = 0; step <= ranks_rank(); step++) {
         double value = value_of(ranks_rank(), step);
@@ -105,9 +103,8 @@ START_TEST(scales_do_not_matter_to_them)
     }
     check_last();
 }
-END_TEST
 
-START_TEST(large_tensors_and_shares)
+TEST(large_tensors_and_shares)
 {
     enum { COUNT = 30011 };
     static double data[COUNT];
@@ -143,9 +140,8 @@ START_TEST(large_tensors_and_shares)
     }
     check_last();
 }
-END_TEST
 
-START_TEST(everything_else_says_who_has_joined)
+TEST(everything_else_says_who_has_joined)
 {
     int n = ranks_size();
     float value = 1, all[16];
@@ -177,11 +173,10 @@ START_TEST(everything_else_says_who_has_joined)
     ck_hvd(hvd_join(NULL));
     ck_hvd(hvd_barrier());
 }
-END_TEST
 
 /* A join need not be waited for at once; until it is over the rank can
  * submit nothing. */
-START_TEST(a_join_may_be_asynchronous)
+TEST(a_join_may_be_asynchronous)
 {
     int32_t last = -1;
     hvd_request request;
@@ -202,19 +197,5 @@ START_TEST(a_join_may_be_asynchronous)
     ck_assert_int_ge(last, 0);
     ck_hvd(hvd_barrier());
 }
-END_TEST
 
-static TCase *tcase_join(void)
-{
-    TCase *tcase = ranks_tcase("join");
-
-    tcase_add_test(tcase, the_joined_contribute_nothing);
-    tcase_add_test(tcase, an_average_over_those_who_gave);
-    tcase_add_test(tcase, scales_do_not_matter_to_them);
-    tcase_add_test(tcase, large_tensors_and_shares);
-    tcase_add_test(tcase, everything_else_says_who_has_joined);
-    tcase_add_test(tcase, a_join_may_be_asynchronous);
-    return tcase;
-}
-
-RANKS_MAIN("mpi_join", HVD_STARTS_MPI, tcase_join)
+RANKS_TEST_MAIN(HVD_STARTS_MPI, "mpi_join")

@@ -30,7 +30,7 @@ static hvd_request request_of(hvd_kind kind, const char *name, const void *in,
 
 /* A name that all have agreed on before is agreed on again each time: there,
  * it is compared once and then remembered. */
-START_TEST(a_name_agreed_on_is_compared_again)
+TEST(a_name_agreed_on_is_compared_again)
 {
     float in[8] = {0}, out[8 * MOST];
     int64_t count = 4;
@@ -54,10 +54,9 @@ START_TEST(a_name_agreed_on_is_compared_again)
         request = request_of(HVD_ALLREDUCE, "w", in, out, &count);
     }
 }
-END_TEST
 
 /* A name that was an allreduce may be anything else next. */
-START_TEST(a_name_may_change_its_kind)
+TEST(a_name_may_change_its_kind)
 {
     static const hvd_kind kinds[] = {
         HVD_ALLREDUCE, HVD_REDUCESCATTER, HVD_ALLGATHER, HVD_BROADCAST,
@@ -76,11 +75,10 @@ START_TEST(a_name_may_change_its_kind)
                 ck_assert(out[0] == (float)ranks_size());
         }
 }
-END_TEST
 
 /* Horovod does not compare the operation of a reducescatter, or reports it as a
  * difference in factors. */
-START_TEST(operations_of_shares_are_compared)
+TEST(operations_of_shares_are_compared)
 {
     float in[MOST] = {0}, out[MOST];
     int64_t count = MOST;
@@ -94,10 +92,9 @@ START_TEST(operations_of_shares_are_compared)
     ck_error_says("reducescatter sum float32 [64]");
     ck_assert(strstr(hvd_last_error(), "postscale") == NULL);
 }
-END_TEST
 
 /* In Horovod, a barrier has one fixed name, and so has a join. */
-START_TEST(barriers_at_the_same_time)
+TEST(barriers_at_the_same_time)
 {
     enum { N = 10 };
     hvd_request request = request_of(HVD_BARRIER, NULL, NULL, NULL, NULL);
@@ -108,11 +105,10 @@ START_TEST(barriers_at_the_same_time)
     for (int i = N - 1; i >= 0; i--)
         ck_hvd(hvd_wait(handles[i]));
 }
-END_TEST
 
 /* In Horovod, a rank that has joined takes part in an allgather that was agreed
  * on before, and crashes; or its coordinator writes past an array. */
-START_TEST(names_from_before_a_join)
+TEST(names_from_before_a_join)
 {
     static const hvd_kind kinds[] = {HVD_ALLGATHER, HVD_ALLTOALL,
                                      HVD_REDUCESCATTER};
@@ -143,11 +139,10 @@ START_TEST(names_from_before_a_join)
     }
     ck_hvd(hvd_join(NULL));
 }
-END_TEST
 
 /* In Horovod, only all ranks together can join: on a set it uses the wrong
  * communicator. */
-START_TEST(joining_a_process_set)
+TEST(joining_a_process_set)
 {
     int32_t ranks[MOST], last = -1;
     int set, members = ranks_size() - 1;
@@ -179,11 +174,10 @@ START_TEST(joining_a_process_set)
     ck_hvd(hvd_remove_process_set(set));
     ck_hvd(hvd_barrier());
 }
-END_TEST
 
 /* In Horovod, members of a group that come before a duplicate stay in its
  * table. */
-START_TEST(nothing_of_a_group_stays_behind)
+TEST(nothing_of_a_group_stays_behind)
 {
     float in[2] = {1, 1}, out[2], other = 1, result;
     int64_t one = 1;
@@ -205,20 +199,5 @@ START_TEST(nothing_of_a_group_stays_behind)
         ck_assert(out[i] == (float)ranks_size());
     }
 }
-END_TEST
 
-static TCase *tcase_faults(void)
-{
-    TCase *tcase = ranks_tcase("known faults");
-
-    tcase_add_test(tcase, a_name_agreed_on_is_compared_again);
-    tcase_add_test(tcase, a_name_may_change_its_kind);
-    tcase_add_test(tcase, operations_of_shares_are_compared);
-    tcase_add_test(tcase, barriers_at_the_same_time);
-    tcase_add_test(tcase, names_from_before_a_join);
-    tcase_add_test(tcase, joining_a_process_set);
-    tcase_add_test(tcase, nothing_of_a_group_stays_behind);
-    return tcase;
-}
-
-RANKS_MAIN("mpi_known_faults", HVD_STARTS_MPI, tcase_faults)
+RANKS_TEST_MAIN(HVD_STARTS_MPI, "mpi_known_faults")

@@ -24,7 +24,7 @@ static void check_sum(void)
     ck_assert_int_eq(value, n * (n - 1) / 2);
 }
 
-START_TEST(everyone_knows_who_is_who)
+TEST(everyone_knows_who_is_who)
 {
     ck_assert_int_eq(hvd_is_initialized(), 1);
     ck_assert_int_eq(hvd_rank(), ranks_rank());
@@ -36,15 +36,13 @@ START_TEST(everyone_knows_who_is_who)
     ck_assert_int_eq(hvd_cross_size(), 1);
     ck_assert_str_eq(hvd_version(), "0.1.0");
 }
-END_TEST
 
-START_TEST(a_second_init_does_nothing)
+TEST(a_second_init_does_nothing)
 {
     ck_hvd(hvd_init());
     ck_hvd(hvd_init());
     check_sum();
 }
-END_TEST
 
 /* A call that needs a world says so, not of some other function that it calls
  * in turn, and before it looks at its arguments. */
@@ -101,7 +99,7 @@ static void check_nothing_works(int submitting)
     ck_assert_int_eq(handle, 0);
 }
 
-START_TEST(nothing_works_after_shutdown)
+TEST(nothing_works_after_shutdown)
 {
     ck_hvd(hvd_shutdown());
     check_nothing_works(HVD_ERR_SHUTDOWN);
@@ -109,9 +107,8 @@ START_TEST(nothing_works_after_shutdown)
     ck_hvd(hvd_init());
     check_sum();
 }
-END_TEST
 
-START_TEST(worlds_come_and_go)
+TEST(worlds_come_and_go)
 {
     for (int i = 0; i < 30; i++) {
         ck_hvd(hvd_shutdown());
@@ -119,10 +116,9 @@ START_TEST(worlds_come_and_go)
         check_sum();
     }
 }
-END_TEST
 
 /* Requests that all ranks have submitted complete before the world ends. */
-START_TEST(shutdown_completes_what_all_submitted)
+TEST(shutdown_completes_what_all_submitted)
 {
     enum { N = 40, COUNT = 10007 };
     static float values[N][COUNT];
@@ -145,7 +141,6 @@ START_TEST(shutdown_completes_what_all_submitted)
                               ranks_size() * (ranks_size() - 1) / 2));
     ck_hvd(hvd_init());
 }
-END_TEST
 
 static void keep_status(void *context, int status)
 {
@@ -153,7 +148,7 @@ static void keep_status(void *context, int status)
 }
 
 /* A request that one rank has not submitted fails on the others. */
-START_TEST(shutdown_fails_what_is_missing)
+TEST(shutdown_fails_what_is_missing)
 {
     hvd_request request;
     float x = 1;
@@ -175,10 +170,9 @@ START_TEST(shutdown_fails_what_is_missing)
     ck_hvd(hvd_init());
     check_sum();
 }
-END_TEST
 
 /* One rank has left; those that still wait for it are told so. */
-START_TEST(a_rank_that_left_is_named)
+TEST(a_rank_that_left_is_named)
 {
     float x = 1;
     char who[32];
@@ -197,10 +191,9 @@ START_TEST(a_rank_that_left_is_named)
     ck_hvd(hvd_init());
     check_sum();
 }
-END_TEST
 
 /* Handles that nobody waited for end with the world. */
-START_TEST(unwaited_handles_are_gone)
+TEST(unwaited_handles_are_gone)
 {
     hvd_handle handles[100];
     float x[100] = {0};
@@ -217,10 +210,9 @@ START_TEST(unwaited_handles_are_gone)
         ck_hvd_fails(hvd_wait(handles[k]), HVD_ERR_HANDLE);
     check_sum();
 }
-END_TEST
 
 /* A malformed variable on one rank is an error of all, and can be mended. */
-START_TEST(a_bad_setting_on_one_rank)
+TEST(a_bad_setting_on_one_rank)
 {
     ck_hvd(hvd_shutdown());
     if (ranks_rank() == last())
@@ -242,10 +234,9 @@ START_TEST(a_bad_setting_on_one_rank)
     ck_hvd(hvd_init());
     check_sum();
 }
-END_TEST
 
 /* A child is no rank, and its end is not the parent's. */
-START_TEST(a_forked_child_is_told_so)
+TEST(a_forked_child_is_told_so)
 {
     float x = 1;
     int status;
@@ -266,7 +257,6 @@ START_TEST(a_forked_child_is_told_so)
     ck_assert_int_eq(WEXITSTATUS(status), 17);
     check_sum();
 }
-END_TEST
 
 enum { FLOATS = 300000 };
 
@@ -304,7 +294,7 @@ static int write_in_child(float *data, float *gradient, int said, int heard)
 
 /* Neither sees what the other writes to memory that ranks share; and what all
  * ranks have in it is summed as if there were no children. */
-START_TEST(what_a_forked_child_writes_is_its_own)
+TEST(what_a_forked_child_writes_is_its_own)
 {
     static const int64_t shape[] = {FLOATS};
     static float first[FLOATS];
@@ -343,9 +333,8 @@ START_TEST(what_a_forked_child_writes_is_its_own)
     hvd_strategy_free(strategy);
     hvd_free(data);
 }
-END_TEST
 
-START_TEST(memory_is_aligned_zeroed_and_bounded)
+TEST(memory_is_aligned_zeroed_and_bounded)
 {
     ck_assert(hvd_malloc(SIZE_MAX) == NULL);
     ck_error_says("bytes");
@@ -360,7 +349,6 @@ START_TEST(memory_is_aligned_zeroed_and_bounded)
         hvd_free(memory);
     }
 }
-END_TEST
 
 /* The signals that a thread has blocked, number n as bit n - 1. */
 static unsigned long long blocked_in(int thread)
@@ -380,7 +368,7 @@ static unsigned long long blocked_in(int thread)
 }
 
 /* A handler of the program's never runs on a thread of the library's. */
-START_TEST(signals_are_for_the_program)
+TEST(signals_are_for_the_program)
 {
     static const char *const names[] = {"hvd-progress", "hvd-watchdog"};
 
@@ -398,26 +386,5 @@ START_TEST(signals_are_for_the_program)
                               "signal %d is not blocked in %s", n, names[i]);
     }
 }
-END_TEST
 
-static TCase *tcase_lifecycle(void)
-{
-    TCase *tcase = ranks_tcase("lifecycle");
-
-    tcase_add_test(tcase, everyone_knows_who_is_who);
-    tcase_add_test(tcase, a_second_init_does_nothing);
-    tcase_add_test(tcase, nothing_works_after_shutdown);
-    tcase_add_test(tcase, worlds_come_and_go);
-    tcase_add_test(tcase, shutdown_completes_what_all_submitted);
-    tcase_add_test(tcase, shutdown_fails_what_is_missing);
-    tcase_add_test(tcase, a_rank_that_left_is_named);
-    tcase_add_test(tcase, unwaited_handles_are_gone);
-    tcase_add_test(tcase, a_bad_setting_on_one_rank);
-    tcase_add_test(tcase, a_forked_child_is_told_so);
-    tcase_add_test(tcase, what_a_forked_child_writes_is_its_own);
-    tcase_add_test(tcase, memory_is_aligned_zeroed_and_bounded);
-    tcase_add_test(tcase, signals_are_for_the_program);
-    return tcase;
-}
-
-RANKS_MAIN("mpi_lifecycle", PROGRAM_STARTS_MPI, tcase_lifecycle)
+RANKS_TEST_MAIN(PROGRAM_STARTS_MPI, "mpi_lifecycle")

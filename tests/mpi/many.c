@@ -92,15 +92,14 @@ static void run_round(int round)
                              tensors[i].status, tensors[i].values[k]);
 }
 
-START_TEST(ten_thousand_from_four_threads)
+TEST(ten_thousand_from_four_threads)
 {
     for (int round = 0; round < 3; round++)
         run_round(round);
 }
-END_TEST
 
 /* The name is free once the operation is over, for anything. */
-START_TEST(names_come_back_as_something_else)
+TEST(names_come_back_as_something_else)
 {
     int n = ranks_size();
 
@@ -124,7 +123,6 @@ START_TEST(names_come_back_as_something_else)
         ck_hvd(hvd_wait(handle));
     }
 }
-END_TEST
 
 enum { RECURRING = 60, LENGTH = 5, SETS = 2 };
 
@@ -205,7 +203,7 @@ static void run_recurring(int round)
 }
 
 /* A request that recurs gives the result of this time's data. */
-START_TEST(requests_that_recur)
+TEST(requests_that_recur)
 {
     enum { ROUNDS = 30 };
 
@@ -216,11 +214,10 @@ START_TEST(requests_that_recur)
     for (int i = 0; i < RECURRING; i++)
         ck_assert_int_eq(callbacks[i], i % 2 ? ROUNDS : 0);
 }
-END_TEST
 
 /* However often all went well: a second one in flight is refused, and ranks
  * that differ are told. */
-START_TEST(requests_that_recur_and_are_wrong)
+TEST(requests_that_recur_and_are_wrong)
 {
     float values[4] = {0}, others[4] = {0};
     hvd_handle handle, again;
@@ -264,7 +261,6 @@ START_TEST(requests_that_recur_and_are_wrong)
     ck_hvd(hvd_barrier());
     ck_hvd(hvd_wait(handle));
 }
-END_TEST
 
 static int completed[8], ncompleted;
 
@@ -275,7 +271,7 @@ static void note(void *context, int status)
 }
 
 /* Requests that wait behind two large ones run by their priority. */
-START_TEST(urgent_ones_overtake)
+TEST(urgent_ones_overtake)
 {
     enum { LARGE = 4 << 20 };
     static float large[2][LARGE];
@@ -314,9 +310,8 @@ START_TEST(urgent_ones_overtake)
                       completed[0]);
     ranks_restart_with("HVD_FUSION_THRESHOLD", NULL);
 }
-END_TEST
 
-START_TEST(an_event_loop_hears_of_completions)
+TEST(an_event_loop_hears_of_completions)
 {
     int fd = hvd_completion_fd();
     float value = 1;
@@ -336,11 +331,10 @@ START_TEST(an_event_loop_hears_of_completions)
     ck_assert_int_eq(hvd_poll(handle), 1);
     ck_hvd(hvd_wait(handle));
 }
-END_TEST
 
 /* This does not measure speed: it finds threads that run when they should
  * sleep. */
-START_TEST(nothing_to_do_costs_nothing)
+TEST(nothing_to_do_costs_nothing)
 {
     struct timespec before, after;
     double used;
@@ -353,7 +347,6 @@ START_TEST(nothing_to_do_costs_nothing)
            1e-9 * (double)(after.tv_nsec - before.tv_nsec);
     ck_assert_msg(used < 0.02, "%.1f %% of a core", used / 2 * 100);
 }
-END_TEST
 
 static int64_t seconds_ns(struct timespec t)
 {
@@ -363,7 +356,7 @@ static int64_t seconds_ns(struct timespec t)
 /* The library does not read the clock for every small request, and yet reports
  * their waiting: much of it if the last rank is always late, and no more than
  * there was. */
-START_TEST(waiting_of_small_ones_is_told)
+TEST(waiting_of_small_ones_is_told)
 {
     enum { ROUNDS = 40 };
     const int64_t late = 10000000;
@@ -397,21 +390,5 @@ START_TEST(waiting_of_small_ones_is_told)
     ck_assert_double_ge(most, n == 1 ? 0 : (double)(ROUNDS * late) / 4);
     ck_assert_int_le(waited, ROUNDS * (seconds_ns(last) - seconds_ns(first)));
 }
-END_TEST
 
-static TCase *tcase_many(void)
-{
-    TCase *tcase = ranks_tcase("many");
-
-    tcase_add_test(tcase, ten_thousand_from_four_threads);
-    tcase_add_test(tcase, names_come_back_as_something_else);
-    tcase_add_test(tcase, requests_that_recur);
-    tcase_add_test(tcase, requests_that_recur_and_are_wrong);
-    tcase_add_test(tcase, urgent_ones_overtake);
-    tcase_add_test(tcase, an_event_loop_hears_of_completions);
-    tcase_add_test(tcase, nothing_to_do_costs_nothing);
-    tcase_add_test(tcase, waiting_of_small_ones_is_told);
-    return tcase;
-}
-
-RANKS_MAIN("mpi_many", HVD_STARTS_MPI, tcase_many)
+RANKS_TEST_MAIN(HVD_STARTS_MPI, "mpi_many")

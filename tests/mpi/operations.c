@@ -298,15 +298,14 @@ static const hvd_kind kinds[] = {
     HVD_ALLREDUCE, HVD_REDUCE, HVD_REDUCESCATTER, HVD_BROADCAST,
     HVD_ALLGATHER, HVD_GATHER, HVD_ALLTOALL};
 
-START_TEST(every_dtype_op_and_count)
+LOOP_TEST(every_dtype_op_and_count, 0, 7)
 {
     run_kind(kinds[_i]);
 }
-END_TEST
 
 /* One way for each dtype, another for each kind and number of ranks; all ways
  * if HVD_TEST_FULL is set. */
-START_TEST(large_ones)
+LOOP_TEST(large_ones, 0, 7)
 {
     for (enum how how = ALONE; how < HOWS; how++) {
         int turn = (_i + ranks_size() + (int)how) % HOWS;
@@ -317,15 +316,5 @@ START_TEST(large_ones)
             run(kinds[_i], HVD_INT8, HVD_MAX, 1500007, how);
     }
 }
-END_TEST
 
-static TCase *tcase_matrix(void)
-{
-    TCase *tcase = ranks_tcase("matrix");
-
-    tcase_add_loop_test(tcase, every_dtype_op_and_count, 0, 7);
-    tcase_add_loop_test(tcase, large_ones, 0, 7);
-    return tcase;
-}
-
-RANKS_MAIN("mpi_operations", HVD_STARTS_MPI, tcase_matrix)
+RANKS_TEST_MAIN(HVD_STARTS_MPI, "mpi_operations")

@@ -112,14 +112,13 @@ static void shuffled_round(uint64_t seed)
     check_and_free();
 }
 
-START_TEST(any_order_gives_the_same)
+TEST(any_order_gives_the_same)
 {
     for (uint64_t seed = 1; seed <= 5; seed++)
         shuffled_round(seed);
 }
-END_TEST
 
-START_TEST(any_fusion_threshold_gives_the_same)
+TEST(any_fusion_threshold_gives_the_same)
 {
     static const char *const thresholds[] = {"0", "1", "4KB", "1MB"};
 
@@ -133,10 +132,9 @@ START_TEST(any_fusion_threshold_gives_the_same)
     shuffled_round(20);
     ranks_restart_with("HVD_FUSION_THRESHOLD", NULL);
 }
-END_TEST
 
 /* Sums of floats in every order of submission, fused and alone: same bits. */
-START_TEST(fusion_does_not_change_bits)
+TEST(fusion_does_not_change_bits)
 {
     enum { N = 40, COUNT = 1001 };
     static float in[N][COUNT], fused[N][COUNT], alone[COUNT];
@@ -162,7 +160,6 @@ START_TEST(fusion_does_not_change_bits)
         ck_assert_mem_eq(alone, fused[k], sizeof alone);
     }
 }
-END_TEST
 
 /* ---------------------------------------------------------------- callbacks */
 
@@ -197,7 +194,7 @@ static int submit_with_callback(struct tensor *t, hvd_handle *handle)
     return hvd_submit(&request, handle);
 }
 
-START_TEST(callbacks_come_once_and_first)
+TEST(callbacks_come_once_and_first)
 {
     int order[NTENSORS];
 
@@ -212,9 +209,8 @@ START_TEST(callbacks_come_once_and_first)
     }
     check_and_free();
 }
-END_TEST
 
-START_TEST(a_callback_is_enough_without_a_handle)
+TEST(a_callback_is_enough_without_a_handle)
 {
     prepare();
     for (int k = 0; k < NTENSORS; k++)
@@ -224,7 +220,6 @@ START_TEST(a_callback_is_enough_without_a_handle)
         await(&tensors[k].called);
     check_and_free();
 }
-END_TEST
 
 struct chain {
     float value;
@@ -262,7 +257,7 @@ static void go_on(void *context, int status)
         atomic_store(&chain->done, 1);
 }
 
-START_TEST(a_callback_may_submit_but_not_wait)
+TEST(a_callback_may_submit_but_not_wait)
 {
     struct chain chain = {.value = 1, .left = 5};
     float want = 1;
@@ -276,7 +271,6 @@ START_TEST(a_callback_may_submit_but_not_wait)
     for (int i = 0; i < 3; i++)
         ck_assert_int_eq(chain.forbidden[i], HVD_ERR_ARGUMENT);
 }
-END_TEST
 
 /* ------------------------------------------------------------------ threads */
 
@@ -298,7 +292,7 @@ static void *submit_share(void *argument)
     return NULL;
 }
 
-START_TEST(threads_may_submit_and_wait)
+TEST(threads_may_submit_and_wait)
 {
     pthread_t threads[4];
     struct share shares[4];
@@ -317,10 +311,9 @@ START_TEST(threads_may_submit_and_wait)
         check_and_free();
     }
 }
-END_TEST
 
 /* Named ones in flight do not disturb the unnamed, matched by order. */
-START_TEST(named_and_unnamed_mix)
+TEST(named_and_unnamed_mix)
 {
     int order[NTENSORS];
 
@@ -345,10 +338,9 @@ START_TEST(named_and_unnamed_mix)
     }
     check_and_free();
 }
-END_TEST
 
 /* Neighbours in memory, reduced where they lie. */
-START_TEST(neighbours_are_reduced_in_place)
+TEST(neighbours_are_reduced_in_place)
 {
     enum { N = 30, COUNT = 777 };
     float *arena = hvd_malloc(N * COUNT * sizeof *arena);
@@ -374,37 +366,5 @@ START_TEST(neighbours_are_reduced_in_place)
     hvd_free(arena);
     hvd_free(NULL);
 }
-END_TEST
 
-static TCase *tcase_order(void)
-{
-    TCase *tcase = ranks_tcase("order");
-
-    tcase_add_test(tcase, any_order_gives_the_same);
-    tcase_add_test(tcase, any_fusion_threshold_gives_the_same);
-    tcase_add_test(tcase, fusion_does_not_change_bits);
-    tcase_add_test(tcase, named_and_unnamed_mix);
-    tcase_add_test(tcase, neighbours_are_reduced_in_place);
-    return tcase;
-}
-
-static TCase *tcase_callbacks(void)
-{
-    TCase *tcase = ranks_tcase("callbacks");
-
-    tcase_add_test(tcase, callbacks_come_once_and_first);
-    tcase_add_test(tcase, a_callback_is_enough_without_a_handle);
-    tcase_add_test(tcase, a_callback_may_submit_but_not_wait);
-    return tcase;
-}
-
-static TCase *tcase_threads(void)
-{
-    TCase *tcase = ranks_tcase("threads");
-
-    tcase_add_test(tcase, threads_may_submit_and_wait);
-    return tcase;
-}
-
-RANKS_MAIN("mpi_order", PROGRAM_STARTS_MPI, tcase_order, tcase_callbacks,
-           tcase_threads)
+RANKS_TEST_MAIN(PROGRAM_STARTS_MPI, "mpi_order")

@@ -130,7 +130,7 @@ static int64_t allreduces(void)
 }
 
 /* Number: optimizer; 1 and 2 replicas. */
-START_TEST(ranks_train_as_one_program)
+LOOP_TEST(ranks_train_as_one_program, 0, 6)
 {
     struct exchange_stats stats;
     int64_t before;
@@ -151,10 +151,9 @@ START_TEST(ranks_train_as_one_program)
     ck_assert_double_ge(stats.wait, 0);
     finish_all();
 }
-END_TEST
 
 /* Number: schedule. More mini-batches to an update: fewer allreduces. */
-START_TEST(accumulation_divides_the_allreduces)
+LOOP_TEST(accumulation_divides_the_allreduces, 0, 3)
 {
     for (int times = 1; times <= 4; times *= 2) {
         int64_t before;
@@ -171,7 +170,6 @@ START_TEST(accumulation_divides_the_allreduces)
         finish_all();
     }
 }
-END_TEST
 
 /* A half accumulator is not where the strategy averages. */
 static ipu_dtype half_weights(void *context, const char *variable,
@@ -181,7 +179,7 @@ static ipu_dtype half_weights(void *context, const char *variable,
     return variable[0] == 'w' ? IPU_FLOAT16 : dtype;
 }
 
-START_TEST(halves_are_averaged_too)
+TEST(halves_are_averaged_too)
 {
     describe(4, 1);
     options.accumulator_of = half_weights;
@@ -192,7 +190,6 @@ START_TEST(halves_are_averaged_too)
     expect_one_program(5, 2e-2f);
     finish_all();
 }
-END_TEST
 
 /* ----------------------------------------------------------------- failures */
 
@@ -229,7 +226,7 @@ static void expect_they_go_on(void)
 }
 
 /* Number: schedule; 1 and 2 replicas. */
-START_TEST(data_that_ends_on_one_rank_ends_all)
+LOOP_TEST(data_that_ends_on_one_rank_ends_all, 0, 6)
 {
     describe(2, 1 + _i / 3);
     options.schedule = _i % 3;
@@ -239,10 +236,9 @@ START_TEST(data_that_ends_on_one_rank_ends_all)
     expect_failure("mini-batch 3 of 4", "the data of infeed 'data' has ended");
     expect_they_go_on();
 }
-END_TEST
 
 /* Number: the mini-batch; 1 and 2 replicas. */
-START_TEST(a_callback_that_fails_on_one_rank_ends_all)
+LOOP_TEST(a_callback_that_fails_on_one_rank_ends_all, 0, 16)
 {
     describe(4, 1 + _i / 8);
     options.schedule = IPU_SCHEDULE_SEQUENTIAL;
@@ -251,7 +247,6 @@ START_TEST(a_callback_that_fails_on_one_rank_ends_all)
     expect_failure("the sink returned -9", "the sink returned -9");
     expect_they_go_on();
 }
-END_TEST
 
 static ipu_ready_fn give;
 static int gives_left; /* gradients that it gives before this rank fails; -1: it
@@ -267,7 +262,7 @@ static int give_some(void *context, int32_t number, const char *variable,
 }
 
 /* A rank fails in the ramp-down, after it has given _i gradients. */
-START_TEST(what_is_under_way_does_not_keep_others_waiting)
+LOOP_TEST(what_is_under_way_does_not_keep_others_waiting, 0, 2 * LAYERS)
 {
     describe(4, 1);
     give = options.ready;
@@ -278,10 +273,9 @@ START_TEST(what_is_under_way_does_not_keep_others_waiting)
     gives_left = -1;
     expect_they_go_on();
 }
-END_TEST
 
 /* Each of them by itself: all speak, and nobody waits. */
-START_TEST(failures_on_all_ranks_are_their_own)
+TEST(failures_on_all_ranks_are_their_own)
 {
     describe(2, 1);
     fails_at = ranks_rank() % 4;
@@ -290,10 +284,9 @@ START_TEST(failures_on_all_ranks_are_their_own)
     ck_assert_ptr_nonnull(strstr(problem_text(), "the sink returned -9"));
     expect_they_go_on();
 }
-END_TEST
 
 /* The others have changed their weights by then: they hear of it next time. */
-START_TEST(an_update_that_fails_on_one_rank_ends_the_next_of_all)
+TEST(an_update_that_fails_on_one_rank_ends_the_next_of_all)
 {
     int last = ranks_size() - 1;
 
@@ -311,7 +304,6 @@ START_TEST(an_update_that_fails_on_one_rank_ends_the_next_of_all)
     run_all(1);
     finish_all();
 }
-END_TEST
 
 /* Number: the last rank, or the others, do not train the first matrix. */
 static int without_first(void *context, const char *variable)
@@ -320,7 +312,7 @@ static int without_first(void *context, const char *variable)
     return strcmp(variable, "w0") != 0;
 }
 
-START_TEST(other_networks_are_told_apart)
+LOOP_TEST(other_networks_are_told_apart, 0, 2)
 {
     int last = ranks_size() - 1, status;
 
@@ -338,32 +330,5 @@ START_TEST(other_networks_are_told_apart)
     }
     finish_all();
 }
-END_TEST
 
-static TCase *tcase_training(void)
-{
-    TCase *tcase = ranks_tcase("training");
-
-    tcase_add_loop_test(tcase, ranks_train_as_one_program, 0, 6);
-    tcase_add_loop_test(tcase, accumulation_divides_the_allreduces, 0, 3);
-    tcase_add_test(tcase, halves_are_averaged_too);
-    return tcase;
-}
-
-static TCase *tcase_failures(void)
-{
-    TCase *tcase = ranks_tcase("failures");
-
-    tcase_add_loop_test(tcase, data_that_ends_on_one_rank_ends_all, 0, 6);
-    tcase_add_loop_test(tcase, a_callback_that_fails_on_one_rank_ends_all, 0,
-                        16);
-    tcase_add_loop_test(tcase, what_is_under_way_does_not_keep_others_waiting,
-                        0, 2 * LAYERS);
-    tcase_add_test(tcase, failures_on_all_ranks_are_their_own);
-    tcase_add_test(tcase,
-                   an_update_that_fails_on_one_rank_ends_the_next_of_all);
-    tcase_add_loop_test(tcase, other_networks_are_told_apart, 0, 2);
-    return tcase;
-}
-
-RANKS_MAIN("mpi_pipeline", HVD_STARTS_MPI, tcase_training, tcase_failures)
+RANKS_TEST_MAIN(HVD_STARTS_MPI, "mpi_pipeline")

@@ -37,7 +37,7 @@ static int sum_on(int set, const char *name, double *value)
     return ranks_run(&request);
 }
 
-START_TEST(the_world_is_set_0)
+TEST(the_world_is_set_0)
 {
     int32_t ids[4] = {-1, -1}, ranks[MOST];
 
@@ -51,9 +51,8 @@ START_TEST(the_world_is_set_0)
     for (int rank = 0; rank < ranks_size(); rank++)
         ck_assert_int_eq(ranks[rank], rank);
 }
-END_TEST
 
-START_TEST(a_set_is_a_world_of_its_own)
+TEST(a_set_is_a_world_of_its_own)
 {
     int32_t ranks[MOST], got[MOST];
     int32_t n = choose(ranks, 0, 2);
@@ -90,10 +89,9 @@ START_TEST(a_set_is_a_world_of_its_own)
     ck_hvd(hvd_remove_process_set(id));
     ck_assert_int_eq(hvd_number_of_process_sets(), 1);
 }
-END_TEST
 
 /* Sets {0,1}, {1,2}, ..., {n-1,0}: what each waits for is another's. */
-START_TEST(a_ring_of_overlapping_sets_never_locks)
+TEST(a_ring_of_overlapping_sets_never_locks)
 {
     enum { ROUNDS = 40 };
     int n = ranks_size(), ids[MOST];
@@ -135,9 +133,8 @@ START_TEST(a_ring_of_overlapping_sets_never_locks)
     for (int i = 0; i < n; i++)
         ck_hvd(hvd_remove_process_set(ids[i]));
 }
-END_TEST
 
-START_TEST(one_set_goes_on_while_another_waits)
+TEST(one_set_goes_on_while_another_waits)
 {
     int32_t ranks[MOST], n = choose(ranks, 0, 1);
     int pair, last = ranks_size() - 1;
@@ -169,9 +166,8 @@ START_TEST(one_set_goes_on_while_another_waits)
     ck_assert(held == ranks_size());
     ck_hvd(hvd_remove_process_set(pair));
 }
-END_TEST
 
-START_TEST(every_kind_works_on_a_set)
+TEST(every_kind_works_on_a_set)
 {
     int32_t ranks[MOST], n = choose(ranks, 1, 1);
     int set, me;
@@ -251,9 +247,8 @@ START_TEST(every_kind_works_on_a_set)
     ck_error_says("root 0 is not a rank of process set");
     ck_hvd(hvd_remove_process_set(set));
 }
-END_TEST
 
-START_TEST(mistakes_are_everybodys)
+TEST(mistakes_are_everybodys)
 {
     int32_t ranks[MOST] = {0}, n = choose(ranks, 0, 1), twice[2] = {0, 0};
     int32_t far[1] = {ranks_size()}, mine[1] = {0};
@@ -289,9 +284,8 @@ START_TEST(mistakes_are_everybodys)
                  HVD_ERR_ARGUMENT);
     ck_assert_int_eq(hvd_number_of_process_sets(), 1);
 }
-END_TEST
 
-START_TEST(removal_fails_what_cannot_complete)
+TEST(removal_fails_what_cannot_complete)
 {
     int32_t ranks[MOST], n = choose(ranks, 0, 1);
     int set, next;
@@ -322,9 +316,8 @@ START_TEST(removal_fails_what_cannot_complete)
     ck_assert_int_gt(next, set);
     ck_hvd(hvd_remove_process_set(next));
 }
-END_TEST
 
-START_TEST(many_come_and_go)
+TEST(many_come_and_go)
 {
     int32_t one[1];
     double value;
@@ -343,7 +336,6 @@ START_TEST(many_come_and_go)
         ck_hvd(hvd_remove_process_set(set));
     }
 }
-END_TEST
 
 /* Returns the bytes of malloc's memory that are in use. */
 static size_t in_use(void)
@@ -416,7 +408,7 @@ static void *ask_for_sets(void *context)
 
 /* MPI's own buffers grow now and then, for whatever reason, and stay; what sets
  * leave would be there after every round. */
-START_TEST(sets_that_are_gone_leave_nothing)
+TEST(sets_that_are_gone_leave_nothing)
 {
     enum { ROUNDS = 5, SETS = 50 };
     static float large[1000];
@@ -439,9 +431,8 @@ START_TEST(sets_that_are_gone_leave_nothing)
                   ranks_rank(), SETS, (long long)least);
     ck_assert_int_eq(hvd_number_of_process_sets(), 1);
 }
-END_TEST
 
-START_TEST(threads_may_ask_for_sets_that_go)
+TEST(threads_may_ask_for_sets_that_go)
 {
     const int32_t pair[] = {0, 1};
     pthread_t thread;
@@ -467,9 +458,8 @@ START_TEST(threads_may_ask_for_sets_that_go)
         pthread_join(thread, &mistaken);
     ck_assert(mistaken == NULL);
 }
-END_TEST
 
-START_TEST(sets_from_the_beginning)
+TEST(sets_from_the_beginning)
 {
     int n = ranks_size();
     int32_t sizes[2] = {1, n > 2 ? n - 1 : 1}, ranks[MOST];
@@ -507,11 +497,10 @@ START_TEST(sets_from_the_beginning)
     ck_hvd_fails(hvd_init_with(NULL), HVD_ERR_ARGUMENT);
     ck_hvd(hvd_init());
 }
-END_TEST
 
 /* Metrics are of what the program asked for: not of what starting, and making
  * and removing sets, take. And its first request is number 0. */
-START_TEST(the_librarys_own_are_not_counted)
+TEST(the_librarys_own_are_not_counted)
 {
     const int32_t sizes[] = {1}, ranks[] = {0};
     int32_t first = 0;
@@ -557,25 +546,5 @@ START_TEST(the_librarys_own_are_not_counted)
     }
     ck_hvd(hvd_init());
 }
-END_TEST
 
-static TCase *tcase_sets(void)
-{
-    TCase *tcase = ranks_tcase("sets");
-
-    tcase_add_test(tcase, the_world_is_set_0);
-    tcase_add_test(tcase, a_set_is_a_world_of_its_own);
-    tcase_add_test(tcase, a_ring_of_overlapping_sets_never_locks);
-    tcase_add_test(tcase, one_set_goes_on_while_another_waits);
-    tcase_add_test(tcase, every_kind_works_on_a_set);
-    tcase_add_test(tcase, mistakes_are_everybodys);
-    tcase_add_test(tcase, removal_fails_what_cannot_complete);
-    tcase_add_test(tcase, many_come_and_go);
-    tcase_add_test(tcase, sets_that_are_gone_leave_nothing);
-    tcase_add_test(tcase, threads_may_ask_for_sets_that_go);
-    tcase_add_test(tcase, sets_from_the_beginning);
-    tcase_add_test(tcase, the_librarys_own_are_not_counted);
-    return tcase;
-}
-
-RANKS_MAIN("mpi_process_sets", HVD_STARTS_MPI, tcase_sets)
+RANKS_TEST_MAIN(HVD_STARTS_MPI, "mpi_process_sets")

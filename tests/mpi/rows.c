@@ -25,7 +25,7 @@ static hvd_request request_of(hvd_kind kind, const char *name)
 /* ----------------------------------------------------------------- in place */
 
 /* All ranks learn how many rows each gives, also those that get none. */
-START_TEST(gathers_count_on_all_ranks)
+TEST(gathers_count_on_all_ranks)
 {
     int64_t counts[16], count = 2;
     int32_t given[2] = {7, 8}, all[32];
@@ -54,9 +54,8 @@ START_TEST(gathers_count_on_all_ranks)
             break;
     }
 }
-END_TEST
 
-START_TEST(gathers_in_place)
+TEST(gathers_in_place)
 {
     int32_t all[3 * MOST];
     int n = ranks_size(), rank = ranks_rank();
@@ -71,9 +70,8 @@ START_TEST(gathers_in_place)
     for (int i = 0; i < n && rank == 0; i++)
         ck_assert_int_eq(all[i], i);
 }
-END_TEST
 
-START_TEST(exchanges_and_shares_in_place)
+TEST(exchanges_and_shares_in_place)
 {
     int32_t data[2 * MOST + 1];
     int n = ranks_size(), rank = ranks_rank();
@@ -95,9 +93,8 @@ START_TEST(exchanges_and_shares_in_place)
     for (int i = 0; i < 5 && rank == n - 1; i++)
         ck_assert_int_eq(data[i], n - 1 + i);
 }
-END_TEST
 
-START_TEST(overlaps_are_refused)
+TEST(overlaps_are_refused)
 {
     int32_t data[4 * MOST] = {0};
 
@@ -113,12 +110,11 @@ START_TEST(overlaps_are_refused)
         HVD_ERR_ARGUMENT);
     ranks_check_usable();
 }
-END_TEST
 
 /* ------------------------------------------------------------ nothing, oddly
  */
 
-START_TEST(nothing_is_legal)
+TEST(nothing_is_legal)
 {
     int64_t zeros[MOST] = {0}, counts[MOST];
     hvd_tensor out = {.size = sizeof out};
@@ -137,9 +133,8 @@ START_TEST(nothing_is_legal)
     ck_assert(out.data != NULL);
     hvd_free(out.data);
 }
-END_TEST
 
-START_TEST(misaligned_ones_are_right)
+TEST(misaligned_ones_are_right)
 {
     char memory[8 * (MOST + 2)], gathered[8 * (MOST + 2) * MOST];
     double value;
@@ -155,11 +150,10 @@ START_TEST(misaligned_ones_are_right)
         }
     }
 }
-END_TEST
 
 /* ---------------------------------------------------------------- too small */
 
-START_TEST(too_small_an_output_is_ones_own_mistake)
+TEST(too_small_an_output_is_ones_own_mistake)
 {
     int32_t in[2] = {ranks_rank(), 7}, out[2 * MOST];
     int64_t counts[MOST] = {0}, splits[MOST];
@@ -184,12 +178,11 @@ START_TEST(too_small_an_output_is_ones_own_mistake)
     ck_assert_int_eq(status, last ? HVD_ERR_ARGUMENT : HVD_OK);
     ranks_check_usable();
 }
-END_TEST
 
 /* ------------------------------------------------------------------ mistakes
  */
 
-START_TEST(splits_must_make_sense)
+TEST(splits_must_make_sense)
 {
     int64_t shape[1] = {4}, splits[MOST] = {0};
     int32_t data[4] = {0};
@@ -217,9 +210,8 @@ START_TEST(splits_must_make_sense)
                  HVD_ERR_ARGUMENT);
     ranks_check_usable();
 }
-END_TEST
 
-START_TEST(scalars_have_no_rows)
+TEST(scalars_have_no_rows)
 {
     static const hvd_kind kinds[] = {HVD_ALLGATHER, HVD_GATHER, HVD_ALLTOALL,
                                      HVD_REDUCESCATTER};
@@ -234,9 +226,8 @@ START_TEST(scalars_have_no_rows)
     }
     ranks_check_usable();
 }
-END_TEST
 
-START_TEST(outputs_and_capacities)
+TEST(outputs_and_capacities)
 {
     int32_t value = 1;
     int64_t one = 1;
@@ -260,7 +251,6 @@ START_TEST(outputs_and_capacities)
                  HVD_ERR_UNSUPPORTED);
     ranks_check_usable();
 }
-END_TEST
 
 /* ---------------------------------------------------------------- capacities
  */
@@ -300,7 +290,7 @@ static int run_within(hvd_kind kind, int64_t count, int64_t capacity, int who,
 
 /* Small and large tensors go different ways, and so does memory that is shared.
  */
-START_TEST(no_more_is_written_than_fits)
+TEST(no_more_is_written_than_fits)
 {
     static const hvd_kind kinds[] = {HVD_ALLREDUCE, HVD_REDUCE, HVD_BROADCAST,
                                      HVD_REDUCESCATTER};
@@ -335,9 +325,8 @@ START_TEST(no_more_is_written_than_fits)
     hvd_free(in);
     hvd_free(out);
 }
-END_TEST
 
-START_TEST(a_group_with_a_member_that_does_not_fit)
+TEST(a_group_with_a_member_that_does_not_fit)
 {
     int32_t in[4] = {1, 2, 3, 4}, out[2][4];
     int64_t count = 4;
@@ -359,7 +348,6 @@ START_TEST(a_group_with_a_member_that_does_not_fit)
         ck_assert(out[0][i] == -1 && out[1][i] == -1);
     ranks_check_usable();
 }
-END_TEST
 
 /* ---------------------------------------------------------------- mismatches
  */
@@ -380,7 +368,7 @@ static void differ(const hvd_request *request, const hvd_request *other,
     ranks_check_usable();
 }
 
-START_TEST(what_ranks_may_not_differ_in)
+TEST(what_ranks_may_not_differ_in)
 {
     static const hvd_kind kinds[] = {HVD_ALLGATHER, HVD_ALLTOALL, HVD_GATHER};
     int32_t in[9 * MOST] = {0}, out[9 * MOST * MOST];
@@ -433,26 +421,5 @@ START_TEST(what_ranks_may_not_differ_in)
     other.root = ranks_size() - 1;
     differ(&request, &other, "to root 0", "to root ");
 }
-END_TEST
 
-static TCase *tcase_rows(void)
-{
-    TCase *tcase = ranks_tcase("rows");
-
-    tcase_add_test(tcase, gathers_in_place);
-    tcase_add_test(tcase, gathers_count_on_all_ranks);
-    tcase_add_test(tcase, exchanges_and_shares_in_place);
-    tcase_add_test(tcase, overlaps_are_refused);
-    tcase_add_test(tcase, nothing_is_legal);
-    tcase_add_test(tcase, misaligned_ones_are_right);
-    tcase_add_test(tcase, too_small_an_output_is_ones_own_mistake);
-    tcase_add_test(tcase, splits_must_make_sense);
-    tcase_add_test(tcase, scalars_have_no_rows);
-    tcase_add_test(tcase, outputs_and_capacities);
-    tcase_add_test(tcase, no_more_is_written_than_fits);
-    tcase_add_test(tcase, a_group_with_a_member_that_does_not_fit);
-    tcase_add_test(tcase, what_ranks_may_not_differ_in);
-    return tcase;
-}
-
-RANKS_MAIN("mpi_rows", HVD_STARTS_MPI, tcase_rows)
+RANKS_TEST_MAIN(HVD_STARTS_MPI, "mpi_rows")

@@ -127,7 +127,7 @@ static void check_small(hvd_dtype dtype, hvd_op op, double prescale,
     hvd_free(out);
 }
 
-START_TEST(products_are_rounded_to_doubles)
+LOOP_TEST(products_are_rounded_to_doubles, 0, 8)
 {
     static const struct {
         double before, after;
@@ -138,7 +138,6 @@ START_TEST(products_are_rounded_to_doubles)
         for (int o = 0; o < OPS; o++)
             check_small(dtype, ops[o], scales[_i].before, scales[_i].after);
 }
-END_TEST
 
 /* ------------------------------------------------------ large values
  *
@@ -170,7 +169,7 @@ static int64_t large_result(hvd_op op, int64_t i, int times, int shift)
     return (int64_t)(uint64_t)(result / (op == HVD_AVERAGE ? n : 1));
 }
 
-START_TEST(beyond_2_to_the_53_products_are_exact)
+LOOP_TEST(beyond_2_to_the_53_products_are_exact, 0, 6)
 {
     static const struct {
         int times, shift;
@@ -196,10 +195,9 @@ START_TEST(beyond_2_to_the_53_products_are_exact)
     hvd_free(in);
     hvd_free(out);
 }
-END_TEST
 
 /* The examples of the manual page. */
-START_TEST(ten_times_seven_tenths_is_seven)
+TEST(ten_times_seven_tenths_is_seven)
 {
     int32_t value = 10, result;
     int8_t small = 100, wraps;
@@ -212,9 +210,8 @@ START_TEST(ten_times_seven_tenths_is_seven)
     ck_hvd(reduce_scaled(HVD_INT8, HVD_MIN, &small, &wraps, 1, 1, 2));
     ck_assert_int_eq(wraps, -56);
 }
-END_TEST
 
-START_TEST(scales_must_be_finite)
+TEST(scales_must_be_finite)
 {
     int32_t value = 10, result = 5;
 
@@ -226,17 +223,5 @@ START_TEST(scales_must_be_finite)
         HVD_ERR_ARGUMENT);
     ck_assert_int_eq(result, 5);
 }
-END_TEST
 
-static TCase *tcase_scales(void)
-{
-    TCase *tcase = ranks_tcase("scales");
-
-    tcase_add_loop_test(tcase, products_are_rounded_to_doubles, 0, 8);
-    tcase_add_loop_test(tcase, beyond_2_to_the_53_products_are_exact, 0, 6);
-    tcase_add_test(tcase, ten_times_seven_tenths_is_seven);
-    tcase_add_test(tcase, scales_must_be_finite);
-    return tcase;
-}
-
-RANKS_MAIN("mpi_scales", HVD_STARTS_MPI, tcase_scales)
+RANKS_TEST_MAIN(HVD_STARTS_MPI, "mpi_scales")

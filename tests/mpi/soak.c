@@ -200,21 +200,12 @@ static void run_round(int round, uint64_t *shared, uint64_t *own)
     }
 }
 
-START_TEST(everything_at_random)
+TEST(everything_at_random)
 {
     uint64_t shared = 20240607, own = 99 + 31 * (uint64_t)ranks_rank();
 
     for (int round = 0; round < ROUNDS; round++)
         run_round(round, &shared, &own);
 }
-END_TEST
 
-static TCase *tcase_soak(void)
-{
-    TCase *tcase = ranks_tcase("soak");
-
-    tcase_add_test(tcase, everything_at_random);
-    return tcase;
-}
-
-RANKS_MAIN("mpi_soak", HVD_STARTS_MPI, tcase_soak)
+RANKS_TEST_MAIN(HVD_STARTS_MPI, "mpi_soak")
