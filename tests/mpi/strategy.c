@@ -99,24 +99,22 @@ static void train(hvd_optimizer optimizer, int serial)
     hvd_strategy_free(strategy);
 }
 
-START_TEST(every_optimizer_is_right)
+TEST(every_optimizer_is_right)
 {
     for (hvd_optimizer o = 0; o < HVD_NUM_OPTIMIZERS; o++)
         train(o, 0);
 }
-END_TEST
 
-START_TEST(gradients_may_be_added_up)
+TEST(gradients_may_be_added_up)
 {
     op = HVD_SUM;
     train(HVD_SGD, 0);
     train(HVD_ADAM, 1);
     op = HVD_AVERAGE;
 }
-END_TEST
 
 /* Gradients that are equal on all ranks are their own adaptive sum. */
-START_TEST(gradients_may_be_added_adaptively)
+TEST(gradients_may_be_added_adaptively)
 {
     hvd_strategy *strategy;
 
@@ -136,9 +134,8 @@ START_TEST(gradients_may_be_added_adaptively)
     check_values(2e-6);
     hvd_strategy_free(strategy);
 }
-END_TEST
 
-START_TEST(serial_gives_the_same_bits)
+TEST(serial_gives_the_same_bits)
 {
     static float overlapped[NVARIABLES][LARGEST];
 
@@ -147,10 +144,9 @@ START_TEST(serial_gives_the_same_bits)
     train(HVD_ADAM, 1);
     ck_assert_mem_eq(overlapped, values, sizeof values);
 }
-END_TEST
 
 /* Nothing is updated, and the averages are where the gradients were. */
-START_TEST(without_an_optimizer_averages_stay)
+TEST(without_an_optimizer_averages_stay)
 {
     hvd_strategy *strategy = make(HVD_NO_OPTIMIZER, 0, NULL, NULL);
     int n = ranks_size();
@@ -171,9 +167,8 @@ START_TEST(without_an_optimizer_averages_stay)
         }
     hvd_strategy_free(strategy);
 }
-END_TEST
 
-START_TEST(gradients_are_neighbours)
+TEST(gradients_are_neighbours)
 {
     hvd_strategy *strategy = make(HVD_SGD, 0, NULL, NULL);
 
@@ -186,9 +181,8 @@ START_TEST(gradients_are_neighbours)
     ck_assert(hvd_strategy_gradient(strategy, -1) == NULL);
     hvd_strategy_free(strategy);
 }
-END_TEST
 
-START_TEST(a_learning_rate_of_zero_changes_nothing)
+TEST(a_learning_rate_of_zero_changes_nothing)
 {
     hvd_strategy *strategy = make(HVD_SGD, 0, NULL, NULL);
 
@@ -204,7 +198,6 @@ START_TEST(a_learning_rate_of_zero_changes_nothing)
                  HVD_ERR_ARGUMENT);
     hvd_strategy_free(strategy);
 }
-END_TEST
 
 /* ---------------------------------------------------------------- callbacks */
 
@@ -221,7 +214,7 @@ static int note_update(void *context, int32_t variable)
     return variable == seen->stop_at ? -4711 : 0;
 }
 
-START_TEST(updates_are_told_once_a_step)
+TEST(updates_are_told_once_a_step)
 {
     struct seen seen = {.stop_at = -1};
     hvd_strategy *strategy = make(HVD_MOMENTUM, 0, note_update, &seen);
@@ -250,7 +243,6 @@ START_TEST(updates_are_told_once_a_step)
     check_same_bits();
     hvd_strategy_free(strategy);
 }
-END_TEST
 
 static void *feed_on_a_thread(void *strategy)
 {
@@ -258,7 +250,7 @@ static void *feed_on_a_thread(void *strategy)
     return NULL;
 }
 
-START_TEST(gradients_may_come_from_a_thread)
+TEST(gradients_may_come_from_a_thread)
 {
     hvd_strategy *strategy = make(HVD_SGD, 0, NULL, NULL);
     pthread_t thread;
@@ -272,11 +264,10 @@ START_TEST(gradients_may_come_from_a_thread)
     check_values(2e-6);
     hvd_strategy_free(strategy);
 }
-END_TEST
 
 /* ------------------------------------------------------------------- errors */
 
-START_TEST(options_are_checked)
+TEST(options_are_checked)
 {
     hvd_strategy_options options;
     hvd_strategy *strategy = NULL;
@@ -307,9 +298,8 @@ START_TEST(options_are_checked)
     ck_hvd_fails(hvd_strategy_new(NULL, &strategy), HVD_ERR_ARGUMENT);
     hvd_strategy_free(NULL);
 }
-END_TEST
 
-START_TEST(variables_are_checked)
+TEST(variables_are_checked)
 {
     static const int64_t bad[] = {3, -1}, huge[] = {INT64_MAX / 2, 16};
     hvd_strategy *strategy = make(HVD_SGD, 0, NULL, NULL);
@@ -341,11 +331,10 @@ START_TEST(variables_are_checked)
     ck_error_says("77");
     hvd_strategy_free(strategy);
 }
-END_TEST
 
 /* One rank forgets a gradient: all fail, naming it, and the next step is
  * right. */
-START_TEST(a_missing_gradient_fails_everywhere)
+TEST(a_missing_gradient_fails_everywhere)
 {
     hvd_strategy *strategy = make(HVD_SGD, 0, NULL, NULL);
     int last = ranks_size() - 1, mine = ranks_rank() == last;
@@ -372,7 +361,6 @@ START_TEST(a_missing_gradient_fails_everywhere)
     check_values(2e-6);
     hvd_strategy_free(strategy);
 }
-END_TEST
 
 /* Feeds count of the variables. */
 static void feed_some(hvd_strategy *strategy, int step, int count)
@@ -389,7 +377,7 @@ static void feed_some(hvd_strategy *strategy, int step, int count)
 
 /* Number: how many gradients the last rank has by then; overlapped, serial. Of
  * those, all ranks have averages, and all update their variables. */
-START_TEST(a_step_given_up_fails_elsewhere)
+LOOP_TEST(a_step_given_up_fails_elsewhere, 0, 2 * (NVARIABLES + 1))
 {
     int given = _i % (NVARIABLES + 1), last = ranks_size() - 1;
     hvd_strategy *strategy = make(HVD_ADAM, _i > NVARIABLES, NULL, NULL);
@@ -420,9 +408,8 @@ START_TEST(a_step_given_up_fails_elsewhere)
     check_same_bits();
     hvd_strategy_free(strategy);
 }
-END_TEST
 
-START_TEST(a_gradient_is_ready_once)
+TEST(a_gradient_is_ready_once)
 {
     hvd_strategy *strategy = make(HVD_SGD, 0, NULL, NULL);
 
@@ -433,9 +420,8 @@ START_TEST(a_gradient_is_ready_once)
     ck_hvd(hvd_strategy_step(strategy));
     hvd_strategy_free(strategy);
 }
-END_TEST
 
-START_TEST(different_models_are_told_apart)
+TEST(different_models_are_told_apart)
 {
     hvd_strategy *strategy = make(HVD_SGD, 0, NULL, NULL);
     int last = ranks_size() - 1;
@@ -479,9 +465,8 @@ START_TEST(different_models_are_told_apart)
     }
     hvd_strategy_free(strategy);
 }
-END_TEST
 
-START_TEST(two_strategies_at_once)
+TEST(two_strategies_at_once)
 {
     hvd_strategy *one = make(HVD_SGD, 0, NULL, NULL);
     hvd_strategy *two = make(HVD_SGD, 0, NULL, NULL);
@@ -501,9 +486,8 @@ START_TEST(two_strategies_at_once)
     hvd_strategy_free(one);
     hvd_strategy_free(two);
 }
-END_TEST
 
-START_TEST(no_variables_is_legal)
+TEST(no_variables_is_legal)
 {
     hvd_strategy_options options;
     hvd_strategy *strategy;
@@ -514,38 +498,5 @@ START_TEST(no_variables_is_legal)
     ck_hvd(hvd_strategy_step(strategy));
     hvd_strategy_free(strategy);
 }
-END_TEST
 
-static TCase *tcase_training(void)
-{
-    TCase *tcase = ranks_tcase("training");
-
-    tcase_add_test(tcase, every_optimizer_is_right);
-    tcase_add_test(tcase, gradients_may_be_added_up);
-    tcase_add_test(tcase, gradients_may_be_added_adaptively);
-    tcase_add_test(tcase, serial_gives_the_same_bits);
-    tcase_add_test(tcase, without_an_optimizer_averages_stay);
-    tcase_add_test(tcase, gradients_are_neighbours);
-    tcase_add_test(tcase, a_learning_rate_of_zero_changes_nothing);
-    tcase_add_test(tcase, updates_are_told_once_a_step);
-    tcase_add_test(tcase, gradients_may_come_from_a_thread);
-    tcase_add_test(tcase, two_strategies_at_once);
-    tcase_add_test(tcase, no_variables_is_legal);
-    return tcase;
-}
-
-static TCase *tcase_errors(void)
-{
-    TCase *tcase = ranks_tcase("errors");
-
-    tcase_add_test(tcase, options_are_checked);
-    tcase_add_test(tcase, variables_are_checked);
-    tcase_add_test(tcase, a_missing_gradient_fails_everywhere);
-    tcase_add_loop_test(tcase, a_step_given_up_fails_elsewhere, 0,
-                        2 * (NVARIABLES + 1));
-    tcase_add_test(tcase, a_gradient_is_ready_once);
-    tcase_add_test(tcase, different_models_are_told_apart);
-    return tcase;
-}
-
-RANKS_MAIN("mpi_strategy", HVD_STARTS_MPI, tcase_training, tcase_errors)
+RANKS_TEST_MAIN(HVD_STARTS_MPI, "mpi_strategy")

@@ -23,7 +23,7 @@ static void flip_a_bit(int variable, int64_t element, unsigned bit)
     memcpy(&values[variable][element], &bits, sizeof bits);
 }
 
-START_TEST(equal_variables_pass_the_check)
+TEST(equal_variables_pass_the_check)
 {
     hvd_strategy *strategy = make(HVD_ADAM, 0, NULL, NULL);
 
@@ -42,10 +42,9 @@ START_TEST(equal_variables_pass_the_check)
     ck_hvd(hvd_strategy_check(strategy));
     hvd_strategy_free(strategy);
 }
-END_TEST
 
 /* Every rank in turn has one other bit, in every variable in turn. */
-START_TEST(a_flipped_bit_is_found)
+TEST(a_flipped_bit_is_found)
 {
     hvd_strategy *strategy = make(HVD_SGD, 0, NULL, NULL);
     int n = ranks_size();
@@ -72,9 +71,8 @@ START_TEST(a_flipped_bit_is_found)
         }
     hvd_strategy_free(strategy);
 }
-END_TEST
 
-START_TEST(the_first_variable_and_all_ranks_are_named)
+TEST(the_first_variable_and_all_ranks_are_named)
 {
     hvd_strategy *strategy = make(HVD_SGD, 0, NULL, NULL);
 
@@ -91,7 +89,6 @@ START_TEST(the_first_variable_and_all_ranks_are_named)
     ck_hvd(hvd_barrier());
     hvd_strategy_free(strategy);
 }
-END_TEST
 
 static hvd_strategy *make_checked(int32_t every)
 {
@@ -113,7 +110,7 @@ static hvd_strategy *make_checked(int32_t every)
 }
 
 /* A rank that learns at a rate of its own drifts away. */
-START_TEST(steps_check_by_themselves)
+TEST(steps_check_by_themselves)
 {
     hvd_strategy *strategy = make_checked(3);
     int last = ranks_size() - 1;
@@ -130,9 +127,8 @@ START_TEST(steps_check_by_themselves)
         ck_error_says("'variable 0' is not the same on all ranks");
     hvd_strategy_free(strategy);
 }
-END_TEST
 
-START_TEST(a_failing_step_takes_part_in_the_check)
+TEST(a_failing_step_takes_part_in_the_check)
 {
     hvd_strategy *strategy = make_checked(2);
     int last = ranks_size() - 1;
@@ -155,9 +151,8 @@ START_TEST(a_failing_step_takes_part_in_the_check)
     step_once(strategy, 5, HVD_OK);
     hvd_strategy_free(strategy);
 }
-END_TEST
 
-START_TEST(ranks_check_alike)
+TEST(ranks_check_alike)
 {
     hvd_strategy *strategy;
 
@@ -169,9 +164,8 @@ START_TEST(ranks_check_alike)
     ck_error_says("a check every 5 steps");
     hvd_strategy_free(strategy);
 }
-END_TEST
 
-START_TEST(the_environment_asks_for_checks)
+TEST(the_environment_asks_for_checks)
 {
     hvd_strategy *strategy;
     int last = ranks_size() - 1;
@@ -188,20 +182,5 @@ START_TEST(the_environment_asks_for_checks)
     hvd_strategy_free(strategy);
     ranks_restart_with("HVD_CONSISTENCY_CHECK", NULL);
 }
-END_TEST
 
-static TCase *tcase_check(void)
-{
-    TCase *tcase = ranks_tcase("check");
-
-    tcase_add_test(tcase, equal_variables_pass_the_check);
-    tcase_add_test(tcase, a_flipped_bit_is_found);
-    tcase_add_test(tcase, the_first_variable_and_all_ranks_are_named);
-    tcase_add_test(tcase, steps_check_by_themselves);
-    tcase_add_test(tcase, a_failing_step_takes_part_in_the_check);
-    tcase_add_test(tcase, ranks_check_alike);
-    tcase_add_test(tcase, the_environment_asks_for_checks);
-    return tcase;
-}
-
-RANKS_MAIN("mpi_strategy_check", HVD_STARTS_MPI, tcase_check)
+RANKS_TEST_MAIN(HVD_STARTS_MPI, "mpi_strategy_check")

@@ -104,7 +104,7 @@ static void train(hvd_optimizer optimizer, int serial, bool lower)
     hvd_strategy_free(strategy);
 }
 
-START_TEST(all_ranks_hold_what_the_last_has)
+TEST(all_ranks_hold_what_the_last_has)
 {
     static const hvd_optimizer with_updates[] = {HVD_SGD, HVD_MOMENTUM,
                                                  HVD_ADAM};
@@ -113,10 +113,9 @@ START_TEST(all_ranks_hold_what_the_last_has)
         for (int lower = 0; lower < 2; lower++)
             train(with_updates[i], i == lower, lower);
 }
-END_TEST
 
 /* The check at the end of each step compares those that make it. */
-START_TEST(checks_go_on_without_the_joined)
+TEST(checks_go_on_without_the_joined)
 {
     hvd_strategy *strategy;
 
@@ -129,11 +128,10 @@ START_TEST(checks_go_on_without_the_joined)
     hvd_strategy_free(strategy);
     ranks_restart_with("HVD_CONSISTENCY_CHECK", NULL);
 }
-END_TEST
 
 /* A difference between ranks of which one has joined is found by the others,
  * who do not name it. */
-START_TEST(differences_are_told_without_the_joined)
+TEST(differences_are_told_without_the_joined)
 {
     int n = ranks_size();
     hvd_strategy *strategy;
@@ -155,10 +153,9 @@ START_TEST(differences_are_told_without_the_joined)
     ck_hvd(hvd_strategy_check(strategy));
     hvd_strategy_free(strategy);
 }
-END_TEST
 
 /* The mean of those who give, not of all. */
-START_TEST(averages_over_contributors)
+TEST(averages_over_contributors)
 {
     hvd_strategy_options options;
     hvd_strategy *strategy = NULL;
@@ -198,11 +195,10 @@ START_TEST(averages_over_contributors)
     ck_hvd_fails(hvd_strategy_new(&options, &strategy), HVD_ERR_UNSUPPORTED);
     ck_error_says("0x40000");
 }
-END_TEST
 
 /* A change that one rank made alone before it joined reaches all ranks, or
  * none. */
-START_TEST(the_learning_rate_is_the_lasts)
+TEST(the_learning_rate_is_the_lasts)
 {
     hvd_strategy *strategy = make(HVD_SGD, 0, NULL, NULL);
     int me = ranks_rank();
@@ -219,10 +215,9 @@ START_TEST(the_learning_rate_is_the_lasts)
     ck_hvd(hvd_strategy_check(strategy));
     hvd_strategy_free(strategy);
 }
-END_TEST
 
 /* Two strategies, stepped in turns: joining with one is joining with both. */
-START_TEST(all_strategies_get_the_lasts)
+TEST(all_strategies_get_the_lasts)
 {
     float w[2] = {(float)ranks_rank(), 0};
     hvd_strategy_options options;
@@ -267,11 +262,10 @@ START_TEST(all_strategies_get_the_lasts)
     hvd_strategy_free(strategies[1]);
     hvd_strategy_free(never_started);
 }
-END_TEST
 
 /* After a plain hvd_join there are no more gradients: the others' steps must
  * fail. */
-START_TEST(steps_do_not_go_on_after_a_plain_join)
+TEST(steps_do_not_go_on_after_a_plain_join)
 {
     hvd_strategy *strategy = make(HVD_ADAM, 0, NULL, NULL);
     int32_t one = 1;
@@ -296,11 +290,10 @@ START_TEST(steps_do_not_go_on_after_a_plain_join)
     ck_hvd(hvd_strategy_check(strategy));
     hvd_strategy_free(strategy);
 }
-END_TEST
 
 /* A checkpoint is everyone's to load: with a rank that has joined, nothing
  * changes. */
-START_TEST(nothing_is_loaded_while_a_rank_has_joined)
+TEST(nothing_is_loaded_while_a_rank_has_joined)
 {
     hvd_strategy *strategy = make(HVD_SGD, 0, NULL, NULL);
 
@@ -312,21 +305,5 @@ START_TEST(nothing_is_loaded_while_a_rank_has_joined)
     check_values("after the join", at_join);
     hvd_strategy_free(strategy);
 }
-END_TEST
 
-static TCase *tcase_join(void)
-{
-    TCase *tcase = ranks_tcase("join");
-
-    tcase_add_test(tcase, all_ranks_hold_what_the_last_has);
-    tcase_add_test(tcase, checks_go_on_without_the_joined);
-    tcase_add_test(tcase, differences_are_told_without_the_joined);
-    tcase_add_test(tcase, averages_over_contributors);
-    tcase_add_test(tcase, the_learning_rate_is_the_lasts);
-    tcase_add_test(tcase, all_strategies_get_the_lasts);
-    tcase_add_test(tcase, steps_do_not_go_on_after_a_plain_join);
-    tcase_add_test(tcase, nothing_is_loaded_while_a_rank_has_joined);
-    return tcase;
-}
-
-RANKS_MAIN("mpi_strategy_join", HVD_STARTS_MPI, tcase_join)
+RANKS_TEST_MAIN(HVD_STARTS_MPI, "mpi_strategy_join")
