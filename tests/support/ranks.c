@@ -53,15 +53,6 @@ static void meet(void)
     }
 }
 
-TCase *ranks_tcase(const char *name)
-{
-    TCase *tcase = tcase_create(name);
-
-    tcase_add_checked_fixture(tcase, NULL, meet);
-    tcase_set_timeout(tcase, 0);
-    return tcase;
-}
-
 static int start_library(enum ranks_start start)
 {
     int level, status;
@@ -84,11 +75,21 @@ static int start_library(enum ranks_start start)
     return 0;
 }
 
-static int run_suite(Suite *suite, enum ranks_start start)
+int ranks_test_main(enum ranks_start start, const struct suite *suite)
 {
-    SRunner *runner = srunner_create(suite);
+    Suite *tests = suite_create(suite->name);
+    TCase *tcase = tcase_create(suite->name);
+    SRunner *runner;
     int nfailed;
 
+    setvbuf(stdout, NULL, _IOLBF, 0); /* lasts beyond an abort */
+    if (start_library(start) < 0)
+        return EXIT_FAILURE;
+    tcase_add_checked_fixture(tcase, NULL, meet);
+    suite_fill(tcase, suite);
+    tcase_set_timeout(tcase, 0);
+    suite_add_tcase(tests, tcase);
+    runner = srunner_create(tests);
     srunner_set_fork_status(runner, CK_NOFORK);
     srunner_set_tap(runner, "-");
     srunner_run_all(runner, CK_SILENT);
@@ -99,32 +100,6 @@ static int run_suite(Suite *suite, enum ranks_start start)
     if (start != HVD_STARTS_MPI)
         MPI_Finalize();
     return nfailed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
-
-int ranks_main(const char *name, enum ranks_start start,
-               TCase *(*const *makers)(void), int nmakers)
-{
-    Suite *suite = suite_create(name);
-
-    setvbuf(stdout, NULL, _IOLBF, 0); /* lasts beyond an abort */
-    if (start_library(start) < 0)
-        return EXIT_FAILURE;
-    for (int i = 0; i < nmakers; i++)
-        suite_add_tcase(suite, makers[i]());
-    return run_suite(suite, start);
-}
-
-int ranks_test_main(enum ranks_start start, const struct suite *suite)
-{
-    Suite *tests = suite_create(suite->name);
-    TCase *tcase = ranks_tcase(suite->name);
-
-    setvbuf(stdout, NULL, _IOLBF, 0); /* lasts beyond an abort */
-    if (start_library(start) < 0)
-        return EXIT_FAILURE;
-    suite_fill(tcase, suite);
-    suite_add_tcase(tests, tcase);
-    return run_suite(tests, start);
 }
 
 void *ranks_memory(size_t bytes)

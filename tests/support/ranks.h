@@ -2,13 +2,12 @@
 /*
  * ranks.h - runs tests on several ranks at once under mpirun.
  *
- *     static TCase *tcase_sum(void)
+ *     TEST(sums_are_right)
  *     {
- *         TCase *tcase = ranks_tcase("sum");
- *         tcase_add_test(tcase, sums_are_right);
- *         return tcase;
+ *         ...
  *     }
- *     RANKS_MAIN("mpi_allreduce", HVD_STARTS_MPI, tcase_sum)
+ *
+ *     RANKS_TEST_MAIN(HVD_STARTS_MPI, "mpi_allreduce")
  *
  * Every rank runs every test, in the same order, in one process: Check's fork
  * is off. After each test the ranks meet. If a rank does not come, because it
@@ -37,20 +36,6 @@ enum ranks_start {
 /* These are rank and size of MPI_COMM_WORLD, whatever state libhvd is in. */
 int ranks_rank(void);
 int ranks_size(void);
-
-/* A test case whose tests end with the meeting. */
-TCase *ranks_tcase(const char *name);
-
-int ranks_main(const char *name, enum ranks_start start,
-               TCase *(*const *makers)(void), int nmakers);
-
-#define RANKS_MAIN(name, start, ...)                                           \
-    int main(void)                                                             \
-    {                                                                          \
-        TCase *(*const makers[])(void) = {__VA_ARGS__};                        \
-        return ranks_main(name, start, makers,                                 \
-                          (int)(sizeof makers / sizeof *makers));              \
-    }
 
 int ranks_test_main(enum ranks_start start, const struct suite *suite);
 

@@ -301,6 +301,4 @@ TEST(labels_are_checked_by_the_derivative_too)
     MUST_FAIL(ipu_engine_run(d.engine), IPU_ERR_DATA, "row 1 of labels");
 }
 
-/* ------------------------------------------------------------------- cases */
-
 TEST_MAIN("device_ops", .set_up = set_up, .tear_down = tear_down)
