@@ -72,12 +72,8 @@ static void check(hvd_dtype dtype, int64_t count, double prescale,
 
     for (int64_t i = 0; i < count; i++)
         element_put(dtype, data, i, given(ranks_rank(), i));
-    hvd_request_init(&request, sizeof request);
-    request.dtype = dtype;
+    request = ranks_sum(dtype, data, data, &count);
     request.op = HVD_ADASUM;
-    request.ndim = 1;
-    request.shape = &count;
-    request.input = request.output = data;
     request.prescale = prescale;
     request.postscale = postscale;
     ck_hvd(ranks_run(&request));
@@ -143,11 +139,9 @@ TEST(only_floating_allreduces)
     ck_hvd_fails(hvd_allreduce(&whole, &whole, 1, HVD_INT32, HVD_ADASUM),
                  HVD_ERR_ARGUMENT);
     ck_error_says("int32");
-    hvd_request_init(&request, sizeof request);
+    request = ranks_sum(HVD_FLOAT32, &value, &value, NULL);
     request.kind = HVD_REDUCE;
-    request.dtype = HVD_FLOAT32;
     request.op = HVD_ADASUM;
-    request.input = request.output = &value;
     ck_hvd_fails(hvd_submit(&request, NULL), HVD_ERR_UNSUPPORTED);
     ck_hvd(hvd_barrier());
 }

@@ -106,16 +106,8 @@ TEST(int64_keeps_every_bit)
 static int scaled(hvd_dtype dtype, const void *in, void *out, int64_t count,
                   double prescale, double postscale)
 {
-    hvd_request request;
+    hvd_request request = ranks_sum(dtype, in, out, &count);
 
-    hvd_request_init(&request, sizeof request);
-    request.op = HVD_SUM;
-    request.kind = HVD_ALLREDUCE;
-    request.dtype = dtype;
-    request.ndim = 1;
-    request.shape = &count;
-    request.input = in;
-    request.output = out;
     request.prescale = prescale;
     request.postscale = postscale;
     return ranks_run(&request);
@@ -264,15 +256,11 @@ TEST(the_default_is_the_average)
 
 TEST(a_scalar_has_no_dimensions)
 {
-    hvd_request request;
     double value = ranks_rank() + 1;
     int n = ranks_size();
+    hvd_request request = ranks_sum(HVD_FLOAT64, &value, &value, NULL);
 
-    hvd_request_init(&request, sizeof request);
-    request.op = HVD_SUM;
     request.name = "loss";
-    request.dtype = HVD_FLOAT64;
-    request.input = request.output = &value;
     ck_hvd(ranks_run(&request));
     ck_assert(value == n * (n + 1) / 2);
 }

@@ -13,16 +13,10 @@
 static int reduce(const char *name, const void *in, void *out, int64_t count,
                   hvd_dtype dtype, hvd_op op, int32_t compression)
 {
-    hvd_request request;
+    hvd_request request = ranks_sum(dtype, in, out, &count);
 
-    hvd_request_init(&request, sizeof request);
     request.name = name;
-    request.dtype = dtype;
     request.op = op;
-    request.ndim = 1;
-    request.shape = &count;
-    request.input = in;
-    request.output = out;
     request.compression = compression;
     return ranks_run(&request);
 }

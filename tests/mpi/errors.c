@@ -25,14 +25,9 @@ static hvd_request good(const char *name)
 
     shape[0] = 4;
     shape[1] = 3;
-    hvd_request_init(&request, sizeof request);
-    request.op = HVD_SUM;
+    request = ranks_sum(HVD_FLOAT32, data, result, shape);
     request.name = name;
-    request.dtype = HVD_FLOAT32;
     request.ndim = 2;
-    request.shape = shape;
-    request.input = data;
-    request.output = result;
     return request;
 }
 

@@ -23,12 +23,7 @@ static void prepare(void)
         counts[i] = 3 + 11 * i;
         for (int k = 0; k < counts[i]; k++)
             data[i][k] = (float)(ranks_rank() + i + k);
-        hvd_request_init(&requests[i], sizeof requests[i]);
-        requests[i].op = HVD_SUM;
-        requests[i].dtype = HVD_FLOAT32;
-        requests[i].ndim = 1;
-        requests[i].shape = &counts[i];
-        requests[i].input = requests[i].output = data[i];
+        requests[i] = ranks_sum(HVD_FLOAT32, data[i], data[i], &counts[i]);
         pointers[i] = &requests[i];
         handles[i] = -1;
     }
@@ -267,11 +262,8 @@ TEST(many_members_have_names_of_their_own)
     for (int i = 0; i < MANY; i++) {
         snprintf(names[i], sizeof names[i], "weight %d", i);
         values[i] = (float)i;
-        hvd_request_init(&many[i], sizeof many[i]);
-        many[i].op = HVD_SUM;
+        many[i] = ranks_sum(HVD_FLOAT32, &values[i], &values[i], NULL);
         many[i].name = names[i];
-        many[i].dtype = HVD_FLOAT32;
-        many[i].input = many[i].output = &values[i];
         all[i] = &many[i];
     }
     ck_hvd(hvd_submit_group("many", all, MANY, waited));

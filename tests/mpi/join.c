@@ -32,14 +32,9 @@ static double expected(hvd_op op, int step, int contributors)
 static int reduce(hvd_kind kind, double *value, int64_t count, hvd_op op,
                   int32_t flags, double prescale)
 {
-    hvd_request request;
+    hvd_request request = ranks_sum(HVD_FLOAT64, value, value, &count);
 
-    hvd_request_init(&request, sizeof request);
     request.kind = kind;
-    request.dtype = HVD_FLOAT64;
-    request.ndim = 1;
-    request.shape = &count;
-    request.input = request.output = value;
     request.op = op;
     request.flags = flags;
     request.prescale = prescale;

@@ -14,17 +14,10 @@ enum { MOST = 64 };
 static hvd_request request_of(hvd_kind kind, const char *name, const void *in,
                               void *out, const int64_t *count)
 {
-    hvd_request request;
+    hvd_request request = ranks_sum(HVD_FLOAT32, in, out, count);
 
-    hvd_request_init(&request, sizeof request);
-    request.op = HVD_SUM;
     request.kind = kind;
     request.name = name;
-    request.dtype = HVD_FLOAT32;
-    request.ndim = 1;
-    request.shape = count;
-    request.input = in;
-    request.output = out;
     return request;
 }
 

@@ -150,15 +150,11 @@ static void keep_status(void *context, int status)
 /* A request that one rank has not submitted fails on the others. */
 TEST(shutdown_fails_what_is_missing)
 {
-    hvd_request request;
     float x = 1;
     int status = 77;
+    hvd_request request = ranks_sum(HVD_FLOAT32, &x, &x, NULL);
 
-    hvd_request_init(&request, sizeof request);
-    request.op = HVD_SUM;
     request.name = "orphan";
-    request.dtype = HVD_FLOAT32;
-    request.input = request.output = &x;
     request.callback = keep_status;
     request.callback_context = &status;
     if (ranks_rank() != last())

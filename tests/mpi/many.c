@@ -145,15 +145,12 @@ static float value_of(int rank, int round, int tensor, int64_t k)
 static hvd_request recurring_request(int round, int i, const char *name)
 {
     static const int64_t counts[] = {LENGTH, LENGTH - 1};
-    hvd_request request;
+    float *x = recurring[round % SETS][i];
+    hvd_request request =
+        ranks_sum(HVD_FLOAT32, x, x, &counts[i % 5 == 0 && round % 3 == 1]);
 
-    hvd_request_init(&request, sizeof request);
     request.name = i % 7 == 0 ? NULL : name;
-    request.dtype = HVD_FLOAT32;
-    request.ndim = 1;
-    request.shape = &counts[i % 5 == 0 && round % 3 == 1];
     request.op = i % 5 == 0 && round % 3 == 2 ? HVD_MAX : HVD_SUM;
-    request.input = request.output = recurring[round % SETS][i];
     request.callback = i % 2 ? count_callback : NULL;
     request.callback_context = &callbacks[i];
     return request;
@@ -285,15 +282,11 @@ TEST(urgent_ones_overtake)
     ncompleted = 0;
     for (int i = 0; i < 8; i++) {
         char name[16];
+        float *x = i < 2 ? large[i] : &values[i - 2];
 
         snprintf(name, sizeof name, "p/%d", i);
-        hvd_request_init(&request, sizeof request);
-        request.op = HVD_SUM;
+        request = ranks_sum(HVD_FLOAT32, x, x, i < 2 ? &count : &one);
         request.name = name;
-        request.dtype = HVD_FLOAT32;
-        request.ndim = 1;
-        request.shape = i < 2 ? &count : &one;
-        request.input = request.output = i < 2 ? large[i] : &values[i - 2];
         request.priority = i < 2 ? 0 : i;
         if (i >= 2) {
             request.callback = note;

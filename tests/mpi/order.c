@@ -179,16 +179,9 @@ static void count_call(void *context, int status)
 
 static int submit_with_callback(struct tensor *t, hvd_handle *handle)
 {
-    hvd_request request;
+    hvd_request request = ranks_sum(t->dtype, t->in, t->out, &t->count);
 
-    hvd_request_init(&request, sizeof request);
-    request.op = HVD_SUM;
     request.name = t->name;
-    request.dtype = t->dtype;
-    request.ndim = 1;
-    request.shape = &t->count;
-    request.input = t->in;
-    request.output = t->out;
     request.callback = count_call;
     request.callback_context = t;
     return hvd_submit(&request, handle);
@@ -233,14 +226,11 @@ static void go_on(void *context, int status);
 
 static int submit_next(struct chain *chain)
 {
-    hvd_request request;
+    hvd_request request =
+        ranks_sum(HVD_FLOAT32, &chain->value, &chain->value, NULL);
 
-    hvd_request_init(&request, sizeof request);
-    request.op = HVD_SUM;
-    request.name =
-        "chain"; /* the name is free again when the callback is called */
-    request.dtype = HVD_FLOAT32;
-    request.input = request.output = &chain->value;
+    /* The name is free again when the callback is called. */
+    request.name = "chain";
     request.callback = go_on;
     request.callback_context = chain;
     return hvd_submit(&request, NULL);

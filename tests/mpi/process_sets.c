@@ -26,13 +26,9 @@ static int32_t choose(int32_t *ranks, int first, int step)
 
 static int sum_on(int set, const char *name, double *value)
 {
-    hvd_request request;
+    hvd_request request = ranks_sum(HVD_FLOAT64, value, value, NULL);
 
-    hvd_request_init(&request, sizeof request);
-    request.op = HVD_SUM;
-    request.dtype = HVD_FLOAT64;
     request.name = name;
-    request.input = request.output = value;
     request.process_set = set;
     return ranks_run(&request);
 }
@@ -115,11 +111,8 @@ TEST(a_ring_of_overlapping_sets_never_locks)
 
             values[k] = ranks_rank() + 1;
             snprintf(name, sizeof name, "same/%d", round);
-            hvd_request_init(&request, sizeof request);
-            request.op = HVD_SUM;
-            request.dtype = HVD_FLOAT64;
+            request = ranks_sum(HVD_FLOAT64, &values[k], &values[k], NULL);
             request.name = name;
-            request.input = request.output = &values[k];
             request.process_set = set;
             ck_hvd(hvd_submit(&request, &handles[k]));
         }
@@ -145,11 +138,8 @@ TEST(one_set_goes_on_while_another_waits)
     if (ranks_size() < 3)
         return;
     ck_hvd(pair = hvd_add_process_set(ranks, n - 1)); /* all but the last */
-    hvd_request_init(&request, sizeof request);
-    request.op = HVD_SUM;
-    request.dtype = HVD_FLOAT64;
+    request = ranks_sum(HVD_FLOAT64, &held, &held, NULL);
     request.name = "held";
-    request.input = request.output = &held;
     if (ranks_rank() != last) {
         ck_hvd(hvd_submit(&request, &handle)); /* on the world: not yet */
         for (int i = 0; i < 20; i++) {
@@ -187,14 +177,8 @@ TEST(every_kind_works_on_a_set)
     me = hvd_process_set_rank(set);
     in[0] = (float)ranks_rank();
     in[1] = 5;
-    hvd_request_init(&request, sizeof request);
-    request.op = HVD_SUM;
-    request.dtype = HVD_FLOAT32;
+    request = ranks_sum(HVD_FLOAT32, in, out, shape);
     request.process_set = set;
-    request.ndim = 1;
-    request.shape = shape;
-    request.input = in;
-    request.output = out;
 
     request.kind = HVD_BROADCAST;
     request.root = 2; /* a rank of the world */
@@ -296,11 +280,8 @@ TEST(removal_fails_what_cannot_complete)
     if (ranks_size() < 3)
         return;
     ck_hvd(set = hvd_add_process_set(ranks, n - 1));
-    hvd_request_init(&request, sizeof request);
-    request.op = HVD_SUM;
-    request.dtype = HVD_FLOAT64;
+    request = ranks_sum(HVD_FLOAT64, &value, &value, NULL);
     request.name = "lonely";
-    request.input = request.output = &value;
     request.process_set = set;
     if (ranks_rank() == 0)
         ck_hvd(hvd_submit(&request, &handle));
@@ -357,13 +338,8 @@ static int come_and_go(double *value, float *large, int before)
 
     ck_hvd(id);
     ck_assert_int_gt(id, before);
-    hvd_request_init(&request, sizeof request);
-    request.op = HVD_SUM;
-    request.dtype = HVD_FLOAT32;
+    request = ranks_sum(HVD_FLOAT32, large, large, (const int64_t[]){1000});
     request.name = "large";
-    request.input = request.output = large;
-    request.shape = (const int64_t[]){1000};
-    request.ndim = 1;
     request.process_set = id;
     request.compression = HVD_COMPRESSION_TOPK;
     for (int i = 0; i < 2 && member; i++) {

@@ -32,17 +32,10 @@ TEST(gathers_count_on_all_ranks)
     int n = ranks_size();
 
     for (int32_t kind = HVD_ALLGATHER;; kind = HVD_GATHER) {
-        hvd_request request;
         hvd_handle handle;
+        hvd_request request = ranks_sum(HVD_INT32, given, all, &count);
 
-        hvd_request_init(&request, sizeof request);
-        request.op = HVD_SUM;
         request.kind = kind;
-        request.dtype = HVD_INT32;
-        request.ndim = 1;
-        request.shape = &count;
-        request.input = given;
-        request.output = all;
         request.counts = counts;
         request.root = ranks_rooted(kind, n - 1);
         memset(counts, 0, sizeof counts);

@@ -20,16 +20,9 @@ enum { OPS = sizeof ops / sizeof *ops };
 static int reduce_scaled(hvd_dtype dtype, hvd_op op, const void *in, void *out,
                          int64_t count, double prescale, double postscale)
 {
-    hvd_request request;
+    hvd_request request = ranks_sum(dtype, in, out, &count);
 
-    hvd_request_init(&request, sizeof request);
-    request.kind = HVD_ALLREDUCE;
-    request.dtype = dtype;
     request.op = op;
-    request.ndim = 1;
-    request.shape = &count;
-    request.input = in;
-    request.output = out;
     request.prescale = prescale;
     request.postscale = postscale;
     return ranks_run(&request);

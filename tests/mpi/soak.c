@@ -95,18 +95,14 @@ static void submit(struct plan *p)
 {
     int64_t shape[2] = {p->count, 1};
     int mine = ranks_rank() == p->culprit;
-    hvd_request request;
+    hvd_request request = ranks_sum(
+        p->dtype, p->in, p->fate == REFUSED && mine ? NULL : p->out, shape);
 
-    hvd_request_init(&request, sizeof request);
     request.name = p->name;
     request.kind = p->kind;
-    request.dtype = p->dtype;
     request.op = p->op;
     request.root = ranks_rooted(p->kind, p->root);
     request.ndim = p->fate == OTHER_SHAPE && mine ? 2 : 1;
-    request.shape = shape;
-    request.input = p->in;
-    request.output = p->fate == REFUSED && mine ? NULL : p->out;
     p->submitted = hvd_submit(&request, &p->handle);
 }
 

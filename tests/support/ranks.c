@@ -113,6 +113,21 @@ void *ranks_memory(size_t bytes)
     return memory;
 }
 
+hvd_request ranks_sum(hvd_dtype dtype, const void *in, void *out,
+                      const int64_t *count)
+{
+    hvd_request request;
+
+    hvd_request_init(&request, sizeof request);
+    request.op = HVD_SUM;
+    request.dtype = dtype;
+    request.ndim = count ? 1 : 0;
+    request.shape = count;
+    request.input = in;
+    request.output = out;
+    return request;
+}
+
 int ranks_run(const hvd_request *request)
 {
     hvd_handle handle;

@@ -51,7 +51,11 @@ int ranks_test_main(enum ranks_start start, const struct suite *suite);
  * ranks, and the one here and the other there; for hvd_free. Never NULL. */
 void *ranks_memory(size_t bytes);
 
-/* Submit and wait: the status of whichever fails first. */
+/* Makes a request for the sum of a vector; of a number, if count is NULL. */
+hvd_request ranks_sum(hvd_dtype dtype, const void *in, void *out,
+                      const int64_t *count);
+
+/* Submits and waits. Returns the status of whichever fails first. */
 int ranks_run(const hvd_request *request);
 
 /* Returns root for a kind that has a root, else 0. */
