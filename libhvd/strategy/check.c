@@ -125,11 +125,7 @@ int hvd_strategy_check(hvd_strategy *strategy)
     uint64_t *marks;
     int status;
 
-    if (!strategy)
-        return hvd__fail(HVD_ERR_ARGUMENT, "the strategy is NULL");
-    if (!strategy->started)
-        return hvd__fail(HVD_ERR_ARGUMENT,
-                         "hvd_strategy_start has not been called");
+    HVD_TRY(hvd__strategy_check_started(strategy));
     bytes = 2 * (size_t)strategy->nvariables * sizeof *marks;
     marks = malloc(bytes + 1);
     status = hvd__agree(marks ? HVD_OK : hvd__fail_memory(bytes));

@@ -47,28 +47,7 @@ struct variable_head {
     int64_t updates;
 };
 
-/* ------------------------------------------------------------- who may when */
-
-static int check_strategy(const hvd_strategy *s)
-{
-    if (!s)
-        return hvd__fail(HVD_ERR_ARGUMENT, "the strategy is NULL");
-    if (!s->started)
-        return hvd__fail(HVD_ERR_ARGUMENT,
-                         "hvd_strategy_start has not been called");
-    return HVD_OK;
-}
-
-static int check_idle(const hvd_strategy *s)
-{
-    for (int32_t i = 0; i < s->nvariables; i++)
-        if (atomic_load(&s->variables[i].ready))
-            return hvd__fail(HVD_ERR_ARGUMENT,
-                             "the gradient of '%s' is under way: checkpoints "
-                             "are written and read between two steps",
-                             s->variables[i].name);
-    return HVD_OK;
-}
+static const char rule[] = "checkpoints are written and read";
 
 /* ------------------------------------------------------------------ writing */
 
@@ -111,10 +90,10 @@ int hvd_strategy_save(hvd_strategy *strategy, const char *path)
     struct hvd__blob_writer *w;
     int status;
 
-    HVD_TRY(check_strategy(strategy));
+    HVD_TRY(hvd__strategy_check_started(strategy));
     if (!path || !path[0])
         return hvd__fail(HVD_ERR_ARGUMENT, "the checkpoint has no file name");
-    HVD_TRY(check_idle(strategy));
+    HVD_TRY(hvd__strategy_check_idle(strategy, rule));
     w = malloc(sizeof *w);
     if (!w)
         return hvd__fail_memory(sizeof *w);
@@ -296,8 +275,8 @@ int hvd_strategy_load(hvd_strategy *strategy, const char *path)
     int32_t has_state = 0;
     int status;
 
-    HVD_TRY(check_strategy(strategy));
-    status = hvd__agree(check_idle(strategy));
+    HVD_TRY(hvd__strategy_check_started(strategy));
+    status = hvd__agree(hvd__strategy_check_idle(strategy, rule));
     if (status < 0)
         return status;
     /* The barrier comes before anything changes: it fails if a rank has joined.

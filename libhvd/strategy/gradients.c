@@ -175,11 +175,7 @@ int hvd_strategy_step(hvd_strategy *strategy)
     bool due;
     int status;
 
-    if (!strategy)
-        return hvd__fail(HVD_ERR_ARGUMENT, "the strategy is NULL");
-    if (!strategy->started)
-        return hvd__fail(HVD_ERR_ARGUMENT,
-                         "hvd_strategy_start has not been called");
+    HVD_TRY(hvd__strategy_check_started(strategy));
     due = is_check_due(strategy);
     status = make_step(strategy);
     if (!due)
@@ -222,11 +218,7 @@ int hvd_strategy_abandon(hvd_strategy *strategy, const char *reason)
 {
     bool told = false;
 
-    if (!strategy)
-        return hvd__fail(HVD_ERR_ARGUMENT, "the strategy is NULL");
-    if (!strategy->started)
-        return hvd__fail(HVD_ERR_ARGUMENT,
-                         "hvd_strategy_start has not been called");
+    HVD_TRY(hvd__strategy_check_started(strategy));
     /* If nothing was missing, the others' step succeeds, and their next step
      * fails. */
     for (int i = 0; i < 2 && !told && strategy->nvariables > 0; i++) {

@@ -52,12 +52,7 @@ void hvd__strategy_strike(struct hvd_strategy *strategy)
 static int check_idle(void)
 {
     for (const struct hvd_strategy *s = started; s; s = s->next)
-        for (int32_t i = 0; i < s->nvariables; i++)
-            if (atomic_load(&s->variables[i].ready))
-                return hvd__fail(HVD_ERR_ARGUMENT,
-                                 "the gradient of '%s' is under way: a rank "
-                                 "joins between two steps",
-                                 s->variables[i].name);
+        HVD_TRY(hvd__strategy_check_idle(s, "a rank joins"));
     return HVD_OK;
 }
 
@@ -102,11 +97,7 @@ int hvd_strategy_join(hvd_strategy *strategy, int *last)
 {
     int rank;
 
-    if (!strategy)
-        return hvd__fail(HVD_ERR_ARGUMENT, "the strategy is NULL");
-    if (!strategy->started)
-        return hvd__fail(HVD_ERR_ARGUMENT,
-                         "hvd_strategy_start has not been called");
+    HVD_TRY(hvd__strategy_check_started(strategy));
     HVD_TRY(check_idle());
     HVD_TRY(hvd__join_strategies(&rank));
     HVD_TRY(compare_lists(rank));

@@ -45,6 +45,12 @@ struct hvd_strategy {
     double wait_seconds, update_seconds;
 };
 
+/* Returns HVD_ERR_ARGUMENT if strategy is NULL or is not started. */
+int hvd__strategy_check_started(const struct hvd_strategy *strategy);
+/* Returns HVD_ERR_ARGUMENT in the middle of a step. rule is the text in front
+ * of "between two steps". */
+int hvd__strategy_check_idle(const struct hvd_strategy *strategy,
+                             const char *rule);
 /* Returns HVD_ERR_ARGUMENT if there is no variable of this number. */
 int hvd__variable_check(const struct hvd_strategy *strategy, int32_t variable);
 

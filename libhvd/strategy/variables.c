@@ -216,13 +216,30 @@ int hvd_strategy_add(hvd_strategy *strategy, const char *name, float *value,
     return strategy->nvariables++;
 }
 
-int hvd__variable_check(const struct hvd_strategy *s, int32_t variable)
+int hvd__strategy_check_started(const struct hvd_strategy *s)
 {
     if (!s)
         return hvd__fail(HVD_ERR_ARGUMENT, "the strategy is NULL");
     if (!s->started)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "hvd_strategy_start has not been called");
+    return HVD_OK;
+}
+
+int hvd__strategy_check_idle(const struct hvd_strategy *s, const char *rule)
+{
+    for (int32_t i = 0; i < s->nvariables; i++)
+        if (atomic_load(&s->variables[i].ready))
+            return hvd__fail(HVD_ERR_ARGUMENT,
+                             "the gradient of '%s' is under way: %s between "
+                             "two steps",
+                             s->variables[i].name, rule);
+    return HVD_OK;
+}
+
+int hvd__variable_check(const struct hvd_strategy *s, int32_t variable)
+{
+    HVD_TRY(hvd__strategy_check_started(s));
     if (variable < 0 || variable >= s->nvariables)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "there is no variable %d: %d were added",
