@@ -91,11 +91,10 @@ static int refuse_submission(struct hvd__world *world,
 
 void hvd__refuse(const char *name, int status)
 {
-    int world_status;
-    struct hvd__world *world = hvd__world_get(&world_status);
-    struct hvd__submission *submission = world ? hvd__submission_new(1) : NULL;
+    struct hvd__world *world;
+    struct hvd__submission *submission;
 
-    if (!submission)
+    if (hvd__world_get(&world) < 0 || !(submission = hvd__submission_new(1)))
         return;
     submission->set = hvd__table_find_set(&world->engine.table, 0);
     snprintf(submission->name, sizeof submission->name, "%s", name);
@@ -104,10 +103,10 @@ void hvd__refuse(const char *name, int status)
 
 bool hvd__checks_consistency(void)
 {
-    int status;
-    const struct hvd__world *world = hvd__world_get(&status);
+    struct hvd__world *world;
 
-    return world && world->engine.settings.consistency_check;
+    return hvd__world_get(&world) == HVD_OK &&
+           world->engine.settings.consistency_check;
 }
 
 /* Finds the set of a request, of which this rank must be a member. The caller
@@ -115,17 +114,8 @@ bool hvd__checks_consistency(void)
 static int find_set(struct hvd__world *world, const hvd_request *given,
                     struct hvd__set **set)
 {
-    char text[160];
-
-    *set = hvd__table_find_set(&world->engine.table, given->process_set);
-    if (!*set)
-        return hvd__fail(HVD_ERR_PROCESS_SET, "there is no process set %d",
-                         (int)given->process_set);
-    if (!hvd__set_has_us(*set))
-        return hvd__fail(HVD_ERR_PROCESS_SET, "rank %d is not a member of %s",
-                         world->engine.transport->rank,
-                         hvd__set_print(*set, text, sizeof text));
-    return HVD_OK;
+    HVD_TRY(hvd__find_set(world, given->process_set, set));
+    return hvd__check_member(*set);
 }
 
 /* Encodes now, because the sizes of codes are announced. */
@@ -255,10 +245,9 @@ int hvd__submit(const hvd_request *given, hvd_handle *handle)
 {
     const char *name = given->name ? given->name : "";
     int bytes, status;
-    struct hvd__world *world = hvd__world_get(&status);
+    struct hvd__world *world;
 
-    if (!world)
-        return status;
+    HVD_TRY(hvd__world_get(&world));
     if (hvd__recycled_may_recall(&world->engine.table.recycled,
                                  number_of(world)) &&
         resubmit(world, given, name, handle, &status))
@@ -272,10 +261,9 @@ int hvd__submit(const hvd_request *given, hvd_handle *handle)
 int hvd_submit(const hvd_request *given, hvd_handle *handle)
 {
     hvd_request ours;
-    int status;
+    struct hvd__world *world;
 
-    if (!hvd__world_get(&status))
-        return status;
+    HVD_TRY(hvd__world_get(&world));
     HVD_TRY(hvd__request_copy(given, &ours));
     hvd__request_distrust(&ours);
     return hvd__submit(&ours, handle);
@@ -417,11 +405,9 @@ static int submit_group(struct hvd__world *world, const struct group *group,
 
 static int check_group(const struct group *group, hvd_handle *handles)
 {
-    int status;
-    struct hvd__world *world = hvd__world_get(&status);
+    struct hvd__world *world;
 
-    if (!world)
-        return status;
+    HVD_TRY(hvd__world_get(&world));
     if (group->n < 1 || !group->requests)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "a group of %d requests: there must be one",
@@ -509,21 +495,20 @@ int hvd__wait(struct hvd__world *world, hvd_handle handle, hvd_tensor *output)
 
 int hvd_wait(hvd_handle handle)
 {
-    int status;
-    struct hvd__world *world = hvd__world_get(&status);
+    struct hvd__world *world;
 
-    return world ? hvd__wait(world, handle, NULL) : status;
+    HVD_TRY(hvd__world_get(&world));
+    return hvd__wait(world, handle, NULL);
 }
 
 int hvd_wait_output(hvd_handle handle, hvd_tensor *output)
 {
     int status;
-    struct hvd__world *world = hvd__world_get(&status);
+    struct hvd__world *world;
     uint32_t size = output ? output->size : 0;
     hvd_tensor whole = {0};
 
-    if (!world)
-        return status;
+    HVD_TRY(hvd__world_get(&world));
     if (!output || size < sizeof whole)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "output is %s: set its size to sizeof(hvd_tensor)",
@@ -538,10 +523,9 @@ int hvd_wait_output(hvd_handle handle, hvd_tensor *output)
 int hvd_poll(hvd_handle handle)
 {
     int status;
-    struct hvd__world *world = hvd__world_get(&status);
+    struct hvd__world *world;
 
-    if (!world)
-        return status;
+    HVD_TRY(hvd__world_get(&world));
     status = hvd__table_poll(&world->engine.table, handle);
     if (status != 0 || hvd__in_callback())
         return status;
@@ -552,11 +536,9 @@ int hvd_poll(hvd_handle handle)
 int hvd__run(const hvd_request *given, const char *name, hvd_tensor *output)
 {
     hvd_handle handle = 0;
-    int status;
-    struct hvd__world *world = hvd__world_get(&status);
+    struct hvd__world *world;
 
-    if (!world)
-        return status;
+    HVD_TRY(hvd__world_get(&world));
     if (hvd__in_callback())
         return no_waiting_here();
     if (!name && !output && hvd__quick_run(world, given, &handle))
@@ -571,11 +553,10 @@ int hvd__run(const hvd_request *given, const char *name, hvd_tensor *output)
 
 int hvd_completion_fd(void)
 {
-    int status, fd, none = -1;
-    struct hvd__world *world = hvd__world_get(&status);
+    int fd, none = -1;
+    struct hvd__world *world;
 
-    if (!world)
-        return status;
+    HVD_TRY(hvd__world_get(&world));
     fd = atomic_load(&world->engine.completion_fd);
     if (fd >= 0)
         return fd;

@@ -56,30 +56,25 @@ int hvd_broadcast(void *buffer, int64_t count, hvd_dtype dtype, int root)
     return hvd__run(&request, NULL, NULL);
 }
 
-/* Every call reports an error of the world before any other error. */
-static int find_world(struct hvd__world **world)
-{
-    int status = HVD_OK;
+/* The output of calls whose result is empty, so that the library allocates
+ * none. */
+static char nowhere;
 
-    *world = hvd__world_get(&status);
-    return *world ? HVD_OK : status;
-}
-
-/* A call without an output is a mistake: it does not ask the library to
- * allocate one. */
+/* Every call reports an error of the world before any other error. A call
+ * without an output is a mistake: it does not ask the library to allocate one.
+ */
 static int need_output(const void *out, const char *call)
 {
     struct hvd__world *world;
 
     if (out)
         return HVD_OK;
-    HVD_TRY(find_world(&world));
+    HVD_TRY(hvd__world_get(&world));
     return hvd__fail(HVD_ERR_ARGUMENT, "%s: the output is NULL", call);
 }
 
 int hvd_allgather(const void *in, void *out, int64_t count, hvd_dtype dtype)
 {
-    char nowhere; /* output for count 0, so that the library allocates none */
     hvd_request request;
 
     if (count != 0)
@@ -91,7 +86,6 @@ int hvd_allgather(const void *in, void *out, int64_t count, hvd_dtype dtype)
 int hvd_allgatherv(const void *in, int64_t count, void *out, int64_t capacity,
                    int64_t *counts, hvd_dtype dtype)
 {
-    char nowhere;
     hvd_request request;
 
     if (capacity > 0)
@@ -106,11 +100,10 @@ int hvd_allgatherv(const void *in, int64_t count, void *out, int64_t capacity,
 int hvd_gather(const void *in, void *out, int64_t count, hvd_dtype dtype,
                int root)
 {
-    char nowhere;
     struct hvd__world *world;
     hvd_request request;
 
-    HVD_TRY(find_world(&world));
+    HVD_TRY(hvd__world_get(&world));
     if (count != 0 && root == world->engine.transport->rank)
         HVD_TRY(need_output(out, "hvd_gather"));
     hvd__fill(&request, HVD_GATHER, in, out ? out : &nowhere, &count, dtype);
@@ -121,11 +114,10 @@ int hvd_gather(const void *in, void *out, int64_t count, hvd_dtype dtype,
 int hvd_reducescatter(const void *in, void *out, int64_t count, hvd_dtype dtype,
                       hvd_op op)
 {
-    char nowhere;
     struct hvd__world *world;
     hvd_request request;
 
-    HVD_TRY(find_world(&world));
+    HVD_TRY(hvd__world_get(&world));
     if (count > world->engine.transport->rank)
         HVD_TRY(need_output(out, "hvd_reducescatter"));
     hvd__fill(&request, HVD_REDUCESCATTER, in, out ? out : &nowhere, &count,
@@ -136,7 +128,6 @@ int hvd_reducescatter(const void *in, void *out, int64_t count, hvd_dtype dtype,
 
 int hvd_alltoall(const void *in, void *out, int64_t count, hvd_dtype dtype)
 {
-    char nowhere;
     hvd_request request;
 
     if (count != 0)
@@ -149,11 +140,10 @@ int hvd_alltoallv(const void *in, const int64_t *splits, void *out,
                   int64_t capacity, int64_t *counts, hvd_dtype dtype)
 {
     int64_t count = 0;
-    char nowhere;
     struct hvd__world *world;
     hvd_request request;
 
-    HVD_TRY(find_world(&world));
+    HVD_TRY(hvd__world_get(&world));
     if (!splits)
         return hvd__fail(HVD_ERR_ARGUMENT, "hvd_alltoallv: splits is NULL");
     if (capacity > 0)

@@ -295,11 +295,10 @@ static int add_set(struct hvd__world *world, struct wish *wish)
 int hvd_add_process_set(const int32_t *ranks, int32_t n)
 {
     int status;
-    struct hvd__world *world = hvd__world_get(&status);
+    struct hvd__world *world;
     struct wish *wish;
 
-    if (!world)
-        return status;
+    HVD_TRY(hvd__world_get(&world));
     if (n > 0 && !ranks)
         n = 0;
     wish = wish_new(n < 0 ? 0 : n);
@@ -335,16 +334,19 @@ static bool has_ended(const void *context)
     return is_closed(ending->set) || atomic_load(&ending->world->broken);
 }
 
+static int no_set(int32_t id)
+{
+    return hvd__fail(HVD_ERR_PROCESS_SET, "there is no process set %d",
+                     (int)id);
+}
+
 /* set is the set with this id, or NULL if there is none. */
 static int check_removal(int32_t id, const struct hvd__set *set)
 {
     if (id == 0)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "process set 0, all ranks, cannot be removed");
-    if (!set)
-        return hvd__fail(HVD_ERR_PROCESS_SET, "there is no process set %d",
-                         (int)id);
-    return HVD_OK;
+    return set ? HVD_OK : no_set(id);
 }
 
 static int close_set(struct hvd__world *world, struct hvd__set *set)
@@ -387,11 +389,10 @@ static int remove_set(struct hvd__world *world, int32_t id,
 int hvd_remove_process_set(int32_t process_set)
 {
     int status;
-    struct hvd__world *world = hvd__world_get(&status);
+    struct hvd__world *world;
     struct hvd__set *set;
 
-    if (!world)
-        return status;
+    HVD_TRY(hvd__world_get(&world));
     pthread_mutex_lock(&changing);
     set = hvd__table_find_set(&world->engine.table, process_set);
     status = remove_set(world, process_set, set);
@@ -403,66 +404,67 @@ int hvd_remove_process_set(int32_t process_set)
 /* ------------------------------------------------------------------ questions
  */
 
-/* Returns a set, which the caller must give back. On failure returns NULL and
- * sets *status. */
-static struct hvd__set *look_up_set(int32_t id, int *status)
+int hvd__find_set(struct hvd__world *world, int32_t id, struct hvd__set **set)
 {
-    struct hvd__world *world = hvd__world_get(status);
-    struct hvd__set *set =
-        world ? hvd__table_find_set(&world->engine.table, id) : NULL;
+    *set = hvd__table_find_set(&world->engine.table, id);
+    return *set ? HVD_OK : no_set(id);
+}
 
-    if (world && !set)
-        *status = hvd__fail(HVD_ERR_PROCESS_SET, "there is no process set %d",
-                            (int)id);
-    return set;
+int hvd__check_member(const struct hvd__set *set)
+{
+    char text[160];
+
+    if (hvd__set_has_us(set))
+        return HVD_OK;
+    return hvd__fail(HVD_ERR_PROCESS_SET, "rank %d is not a member of %s",
+                     set->team.transport->rank,
+                     hvd__set_print(set, text, sizeof text));
+}
+
+/* Finds a process set of the world, as hvd__find_set. */
+static int look_up_set(int32_t id, struct hvd__set **set)
+{
+    struct hvd__world *world;
+
+    HVD_TRY(hvd__world_get(&world));
+    return hvd__find_set(world, id, set);
 }
 
 int hvd_process_set_rank(int32_t process_set)
 {
+    struct hvd__set *set;
     int status;
-    struct hvd__set *set = look_up_set(process_set, &status);
-    char text[160];
 
-    if (!set)
-        return status;
-    status = set->team.rank;
-    if (!hvd__set_has_us(set))
-        status = hvd__fail(HVD_ERR_PROCESS_SET, "rank %d is not a member of %s",
-                           set->team.transport->rank,
-                           hvd__set_print(set, text, sizeof text));
+    HVD_TRY(look_up_set(process_set, &set));
+    status = hvd__check_member(set);
+    if (status == HVD_OK)
+        status = set->team.rank;
     hvd__set_put(set);
     return status;
 }
 
 int hvd_process_set_size(int32_t process_set)
 {
-    int status;
-    struct hvd__set *set = look_up_set(process_set, &status);
-
-    if (set)
-        status = set->team.size;
-    hvd__set_put(set);
-    return status;
+    return hvd_process_set_ranks(process_set, NULL, 0);
 }
 
 int hvd_process_set_included(int32_t process_set)
 {
-    int status;
-    struct hvd__set *set = look_up_set(process_set, &status);
+    struct hvd__set *set;
+    bool included;
 
-    if (set)
-        status = hvd__set_has_us(set);
+    HVD_TRY(look_up_set(process_set, &set));
+    included = hvd__set_has_us(set);
     hvd__set_put(set);
-    return status;
+    return included;
 }
 
 int hvd_process_set_ids(int32_t *ids, int32_t n)
 {
-    int status, count;
-    struct hvd__world *world = hvd__world_get(&status);
+    struct hvd__world *world;
+    int count;
 
-    if (!world)
-        return status;
+    HVD_TRY(hvd__world_get(&world));
     if (n < 0 || (n > 0 && !ids))
         return hvd__fail(HVD_ERR_ARGUMENT, "no room for ids: n is %d%s", (int)n,
                          ids ? "" : ", ids is NULL");
@@ -481,11 +483,10 @@ int hvd_number_of_process_sets(void)
 
 int hvd_process_set_ranks(int32_t process_set, int32_t *ranks, int32_t n)
 {
+    struct hvd__set *set;
     int status;
-    struct hvd__set *set = look_up_set(process_set, &status);
 
-    if (!set)
-        return status;
+    HVD_TRY(look_up_set(process_set, &set));
     if (n < 0 || (n > 0 && !ranks))
         status = hvd__fail(HVD_ERR_ARGUMENT, "no room for ranks: n is %d%s",
                            (int)n, ranks ? "" : ", ranks is NULL");

@@ -20,6 +20,11 @@ int hvd__submit(const hvd_request *request, hvd_handle *handle);
 int hvd__submit_group(const char *name, const hvd_request *const *requests,
                       int32_t n, hvd_handle *handles);
 
+/* Finds a process set, which the caller gives back. *set is NULL on failure. */
+int hvd__find_set(struct hvd__world *world, int32_t id, struct hvd__set **set);
+/* Returns HVD_ERR_PROCESS_SET if this rank is not a member of a set. */
+int hvd__check_member(const struct hvd__set *set);
+
 /* Waits for a request. */
 int hvd__wait(struct hvd__world *world, hvd_handle handle, hvd_tensor *output);
 

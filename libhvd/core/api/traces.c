@@ -18,14 +18,12 @@ static int meet_later(struct hvd__world *world, int64_t *stamp)
 
 int hvd_start_timeline(const char *path)
 {
-    int status;
-    struct hvd__world *world = hvd__world_get(&status);
+    struct hvd__world *world;
     char shared[HVD__SETTING_TEXT] = "";
     int32_t could[2];
     int64_t offset;
 
-    if (!world)
-        return status;
+    HVD_TRY(hvd__world_get(&world));
     could[0] = HVD_OK;
     if (hvd__trace_writer_listens(&world->engine.writer))
         could[0] = hvd__fail(HVD_ERR_ARGUMENT,
@@ -59,23 +57,19 @@ int hvd_start_timeline(const char *path)
 
 int hvd_stop_timeline(void)
 {
-    int status;
-    struct hvd__world *world = hvd__world_get(&status);
+    struct hvd__world *world;
 
-    if (!world)
-        return status;
+    HVD_TRY(hvd__world_get(&world));
     hvd__trace_writer_close(&world->engine.writer);
     return HVD_OK;
 }
 
 int hvd_get_metrics(hvd_metrics *metrics)
 {
-    int status;
-    const struct hvd__world *world = hvd__world_get(&status);
+    struct hvd__world *world;
     hvd_metrics copy = {0};
 
-    if (!world)
-        return status;
+    HVD_TRY(hvd__world_get(&world));
     if (!metrics || metrics->size < sizeof copy)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "metrics is %s: set its size to sizeof(hvd_metrics)",

@@ -70,17 +70,15 @@ static int no_world(int status)
                          : "hvd_init has not been called");
 }
 
-struct hvd__world *hvd__world_get(int *status)
+int hvd__world_get(struct hvd__world **world)
 {
-    struct hvd__world *world = current_world();
-
-    if (!world && atomic_load(&was_forked))
-        *status = no_world_after_fork();
-    else if (!world)
-        *status =
-            no_world(atomic_load(&was_shut_down) ? HVD_ERR_SHUTDOWN
-                                                 : HVD_ERR_NOT_INITIALIZED);
-    return world;
+    *world = current_world();
+    if (*world)
+        return HVD_OK;
+    if (atomic_load(&was_forked))
+        return no_world_after_fork();
+    return no_world(atomic_load(&was_shut_down) ? HVD_ERR_SHUTDOWN
+                                                : HVD_ERR_NOT_INITIALIZED);
 }
 
 /* -------------------------------------------------------------- who is who */

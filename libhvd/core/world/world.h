@@ -57,9 +57,9 @@ struct hvd__world {
     atomic_bool broken; /* after an error nothing moves again */
 };
 
-/* Returns the world. Otherwise returns NULL and sets *status and the last
- * error: HVD_ERR_SHUTDOWN after hvd_shutdown, else HVD_ERR_NOT_INITIALIZED. */
-struct hvd__world *hvd__world_get(int *status);
+/* Sets *world. If there is none, returns HVD_ERR_SHUTDOWN after hvd_shutdown,
+ * else HVD_ERR_NOT_INITIALIZED. */
+int hvd__world_get(struct hvd__world **world);
 
 /* The ranks of which hvd_init makes a world. */
 struct hvd__origin {
