@@ -6,6 +6,8 @@
 #ifndef HVD_BASE_DTYPE_H
 #define HVD_BASE_DTYPE_H
 
+#include <stdbool.h>
+
 #include "hvd.h"
 
 /* X(constant, name, bytes, reduce.inc function suffix) in numeric order */
@@ -33,5 +35,11 @@
 
 /* Returns the bytes of an element of a valid dtype. */
 size_t hvd__dtype_bytes(hvd_dtype dtype);
+
+static inline bool hvd__dtype_is_float(hvd_dtype dtype)
+{
+    return dtype == HVD_FLOAT16 || dtype == HVD_BFLOAT16 ||
+           dtype == HVD_FLOAT32 || dtype == HVD_FLOAT64;
+}
 
 #endif

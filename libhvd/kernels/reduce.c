@@ -27,12 +27,6 @@
 #include "kernels/variant.h"
 #include "kernels/wide.h"
 
-static bool is_float(hvd_dtype dtype)
-{
-    return dtype == HVD_FLOAT16 || dtype == HVD_BFLOAT16 ||
-           dtype == HVD_FLOAT32 || dtype == HVD_FLOAT64;
-}
-
 /* Returns whether a float32 times value is the same as in float64, rounded to
  * float32: the longer product is exact if the factor is a float32. */
 static bool is_float32(double value)
@@ -102,7 +96,7 @@ void hvd__reduce_to(const struct hvd__reduction *reduction, void *const *outs,
         .factor = 1,
     };
 
-    if (is_float(reduction->dtype))
+    if (hvd__dtype_is_float(reduction->dtype))
         choose_finish(&pass, reduction->dtype, divisor, reduction->postscale);
     else if (average || reduction->prescale != 1 || reduction->postscale != 1) {
         hvd__reduce_wide(&pass, reduction->dtype, divisor,

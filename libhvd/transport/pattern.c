@@ -12,6 +12,17 @@ struct hvd__slice hvd__slice_of(int64_t count, int rank, int nranks)
     };
 }
 
+struct hvd__slice hvd__slice_part(struct hvd__slice slice, int64_t start,
+                                  int64_t most)
+{
+    int64_t left = slice.count > start ? slice.count - start : 0;
+
+    return (struct hvd__slice){
+        .start = slice.start + start,
+        .count = left < most ? left : most,
+    };
+}
+
 /* The tree counts ranks from the root: place 0 is the root, and the parent of a
  * place is the place without its lowest set bit. */
 

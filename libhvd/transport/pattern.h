@@ -18,6 +18,11 @@ struct hvd__slice {
  * first ranks take the remainder (the rule of Horovod's reducescatter). */
 struct hvd__slice hvd__slice_of(int64_t count, int rank, int nranks);
 
+/* Returns the part of a slice from element start of it on, of most elements at
+ * the most. It is empty if the slice ends before. */
+struct hvd__slice hvd__slice_part(struct hvd__slice slice, int64_t start,
+                                  int64_t most);
+
 /* Returns rank's parent in the binomial tree of nranks rooted at root; -1 for
  * root. */
 int hvd__binomial_parent(int rank, int root, int nranks);

@@ -130,12 +130,6 @@ static int check_scales(const hvd_request *given)
     return HVD_OK;
 }
 
-static bool is_floating(hvd_dtype dtype)
-{
-    return dtype == HVD_FLOAT16 || dtype == HVD_BFLOAT16 ||
-           dtype == HVD_FLOAT32 || dtype == HVD_FLOAT64;
-}
-
 static int check_op(const hvd_request *given)
 {
     if (!hvd_op_name(given->op))
@@ -145,7 +139,7 @@ static int check_op(const hvd_request *given)
     if (given->op == HVD_ADASUM && given->kind != HVD_ALLREDUCE)
         return hvd__fail(HVD_ERR_UNSUPPORTED,
                          "adasum is an operation of allreduce only");
-    if (given->op == HVD_ADASUM && !is_floating(given->dtype))
+    if (given->op == HVD_ADASUM && !hvd__dtype_is_float(given->dtype))
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "adasum is for floating types, not %s",
                          hvd_dtype_name(given->dtype));

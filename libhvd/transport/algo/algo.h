@@ -46,10 +46,12 @@ void hvd__workspace_fini(struct hvd__workspace *workspace);
 /* The state of a collective in shared memory, which is one segment
  * (shared_*.c). */
 struct hvd__shared {
-    uint32_t round; /* number of the round, on all ranks */
-    bool began;     /* this rank's area says that it began */
-    bool direct;    /* data is read where it lies */
-    int64_t copied; /* chunks, as in our area */
+    struct hvd__shm *shm; /* borrowed */
+    int nslices;          /* slices of the data, which are cut into chunks */
+    size_t chunk_bytes;   /* bytes of a chunk of one slice */
+    uint32_t round;       /* number of the round, on all ranks */
+    bool direct;          /* data is read where it lies */
+    int64_t copied;       /* chunks, as in our area */
     int64_t combined;
     int64_t fetched;
     int64_t summed;              /* several hosts: sent to the others */
@@ -166,7 +168,33 @@ int hvd__transfers_done(const struct hvd__team *team,
                         struct hvd__transfer *transfers, int count);
 unsigned char *hvd__segment_scratch(struct hvd__collective *c,
                                     const struct hvd__segment *s);
+/* Returns 1 if a segment's transfers, two with each other rank, are done. */
+int hvd__segment_exchanged(struct hvd__collective *c,
+                           const struct hvd__segment *s);
+/* Sets a segment's count to what is left of the total, or to most if that is
+ * less. */
+void hvd__segment_take(const struct hvd__collective *c,
+                       struct hvd__segment *segment, int64_t most);
+
+/* Returns the elements, as a total. */
+int64_t hvd__total_count(const struct hvd__collective *c);
 /* Returns the elements of input that are rank's to reduce. */
 struct hvd__slice hvd__share_of(const struct hvd__collective *c, int rank);
+/* Returns the elements of the largest share of n. */
+int64_t hvd__largest_share(const struct hvd__collective *c, int n);
+
+/* Returns true if a rank wants the whole result of a reduction. */
+static inline bool hvd__is_wanted(const struct hvd__collective *c, int rank)
+{
+    return c->motion == HVD__REDUCE_TO_ALL ||
+           (c->motion == HVD__REDUCE_TO_ROOT && rank == c->root);
+}
+
+/* Returns the bytes of count elements. */
+static inline size_t hvd__bytes_of(const struct hvd__collective *c,
+                                   int64_t count)
+{
+    return (size_t)count * hvd__dtype_bytes(c->reduction.dtype);
+}
 
 #endif

@@ -22,18 +22,11 @@ static bool applies(const struct hvd__collective *c)
     return c->motion == HVD__SEND_FROM_ROOT;
 }
 
-static int64_t total(const struct hvd__collective *c)
-{
-    return c->count;
-}
-
 static unsigned char *address(struct hvd__collective *c,
                               const struct hvd__segment *segment, size_t *bytes)
 {
-    size_t element = hvd__dtype_bytes(c->reduction.dtype);
-
-    *bytes = (size_t)segment->count * element;
-    return (unsigned char *)c->output + (size_t)segment->start * element;
+    *bytes = hvd__bytes_of(c, segment->count);
+    return (unsigned char *)c->output + hvd__bytes_of(c, segment->start);
 }
 
 static int pass_on(struct hvd__collective *c, struct hvd__segment *segment)
@@ -64,9 +57,7 @@ static int start_segment(struct hvd__collective *c,
     size_t bytes;
     unsigned char *data;
 
-    segment->count = c->count - segment->start;
-    if (segment->count > most)
-        segment->count = most;
+    hvd__segment_take(c, segment, most);
     if (parent < 0)
         return pass_on(c, segment);
     segment->phase = RECEIVE;
@@ -95,7 +86,7 @@ const struct hvd__algorithm hvd__broadcast_binomial = {
     .name = "binomial",
     .description = "a binomial tree, pipelined in segments; any size",
     .applies = applies,
-    .total = total,
+    .total = hvd__total_count,
     .start = start_segment,
     .step = step_segment,
 };

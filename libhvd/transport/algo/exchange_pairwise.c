@@ -42,12 +42,12 @@ static int64_t largest_block(const struct hvd__collective *c)
 static struct hvd__block chunk(const struct hvd__block *block,
                                const struct hvd__segment *segment)
 {
-    size_t start = (size_t)segment->start;
-    size_t bytes = block->bytes > start ? block->bytes - start : 0;
+    struct hvd__slice part = hvd__slice_part(
+        (struct hvd__slice){0, (int64_t)block->bytes}, segment->start, CHUNK);
 
     return (struct hvd__block){
-        .data = bytes > 0 ? block->data + start : NULL,
-        .bytes = bytes < CHUNK ? bytes : CHUNK,
+        .data = part.count > 0 ? block->data + part.start : NULL,
+        .bytes = (size_t)part.count,
     };
 }
 
@@ -58,9 +58,7 @@ static int start_segment(struct hvd__collective *c,
     const struct hvd__team *team = c->team;
     struct hvd__block out, in;
 
-    segment->count = c->total - segment->start;
-    if (segment->count > CHUNK)
-        segment->count = CHUNK;
+    hvd__segment_take(c, segment, CHUNK);
     for (int i = 1; i < team->size; i++) {
         int from = hvd__team_from(team, i), to = hvd__team_to(team, i);
 
@@ -82,8 +80,7 @@ static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
                         const struct hvd__segment *before)
 {
     (void)before;
-    return hvd__transfers_done(c->team, hvd__segment_transfers(c, segment),
-                               2 * (c->team->size - 1));
+    return hvd__segment_exchanged(c, segment);
 }
 
 const struct hvd__algorithm hvd__exchange_pairwise = {

@@ -68,11 +68,6 @@ static unsigned char *vector(const struct hvd__collective *c, int i)
     return came_from(c, c->team->size + i);
 }
 
-static size_t bytes_of(const struct hvd__collective *c, int64_t count)
-{
-    return (size_t)count * hvd__dtype_bytes(c->reduction.dtype);
-}
-
 static int start_segment(struct hvd__collective *c,
                          struct hvd__segment *segment)
 {
@@ -88,13 +83,13 @@ static int start_segment(struct hvd__collective *c,
         struct hvd__slice theirs = hvd__share_of(c, to);
 
         HVD_TRY(hvd__team_receive(team, from, c->tag, came_from(c, from),
-                                  bytes_of(c, mine.count), transfer++));
+                                  hvd__bytes_of(c, mine.count), transfer++));
         HVD_TRY(hvd__team_send(team, to, c->tag,
-                               input + bytes_of(c, theirs.start),
-                               bytes_of(c, theirs.count), transfer++));
+                               input + hvd__bytes_of(c, theirs.start),
+                               hvd__bytes_of(c, theirs.count), transfer++));
     }
-    memcpy(came_from(c, team->rank), input + bytes_of(c, mine.start),
-           bytes_of(c, mine.count));
+    memcpy(came_from(c, team->rank), input + hvd__bytes_of(c, mine.start),
+           hvd__bytes_of(c, mine.count));
     return HVD_OK;
 }
 
@@ -180,7 +175,7 @@ static int gather(struct hvd__collective *c, struct hvd__segment *segment)
     const struct hvd__team *team = c->team;
     struct hvd__slice mine = hvd__share_of(c, team->rank);
     unsigned char *output = c->output;
-    unsigned char *result = output + bytes_of(c, mine.start);
+    unsigned char *result = output + hvd__bytes_of(c, mine.start);
 
     hvd__convert(c->reduction.dtype, result, middle_of(c->reduction.dtype),
                  vector(c, 0), mine.count, c->reduction.postscale);
@@ -189,10 +184,10 @@ static int gather(struct hvd__collective *c, struct hvd__segment *segment)
         struct hvd__slice theirs = hvd__share_of(c, from);
 
         HVD_TRY(hvd__team_receive(team, from, c->tag + 1,
-                                  output + bytes_of(c, theirs.start),
-                                  bytes_of(c, theirs.count), transfer++));
+                                  output + hvd__bytes_of(c, theirs.start),
+                                  hvd__bytes_of(c, theirs.count), transfer++));
         HVD_TRY(hvd__team_send(team, to, c->tag + 1, result,
-                               bytes_of(c, mine.count), transfer++));
+                               hvd__bytes_of(c, mine.count), transfer++));
     }
     segment->phase = GATHER;
     return HVD_OK;
@@ -202,8 +197,7 @@ static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
                         const struct hvd__segment *before)
 {
     const struct hvd__team *team = c->team;
-    int done = hvd__transfers_done(team, hvd__segment_transfers(c, segment),
-                                   2 * (team->size - 1));
+    int done = hvd__segment_exchanged(c, segment);
     int level = segment->phase - DOTS;
 
     (void)before;

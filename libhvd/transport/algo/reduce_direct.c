@@ -16,11 +16,6 @@
  * gather: about 8 KiB in all through the shared memory of Open MPI 4.1. */
 enum { DIRECT_MAX = 8 << 10 };
 
-static size_t bytes_of(const struct hvd__collective *c)
-{
-    return (size_t)c->count * hvd__dtype_bytes(c->reduction.dtype);
-}
-
 static bool applies(const struct hvd__collective *c)
 {
     size_t most = c->direct_max ? c->direct_max : DIRECT_MAX;
@@ -29,17 +24,8 @@ static bool applies(const struct hvd__collective *c)
     /* The data of all peers must fit into a segment's scratch. */
     if (most > c->workspace->segment_bytes)
         most = c->workspace->segment_bytes;
-    return c->motion <= HVD__REDUCE_TO_ROOT && bytes_of(c) <= most / peers;
-}
-
-static int64_t total(const struct hvd__collective *c)
-{
-    return c->count;
-}
-
-static bool wants(const struct hvd__collective *c, int rank)
-{
-    return c->motion == HVD__REDUCE_TO_ALL || rank == c->root;
+    return c->motion <= HVD__REDUCE_TO_ROOT &&
+           hvd__bytes_of(c, c->count) <= most / peers;
 }
 
 static int start_segment(struct hvd__collective *c,
@@ -48,17 +34,17 @@ static int start_segment(struct hvd__collective *c,
     struct hvd__transfer *transfer = hvd__segment_transfers(c, segment);
     unsigned char *scratch = hvd__segment_scratch(c, segment);
     const struct hvd__team *team = c->team;
-    size_t bytes = bytes_of(c);
+    size_t bytes = hvd__bytes_of(c, c->count);
 
     segment->count = c->count;
     for (int i = 1; i < team->size; i++, transfer += 2) {
         int from = hvd__team_from(team, i), to = hvd__team_to(team, i);
 
         transfer[0] = transfer[1] = (struct hvd__transfer){0};
-        if (wants(c, team->rank))
+        if (hvd__is_wanted(c, team->rank))
             HVD_TRY(hvd__team_receive(team, from, c->tag, scratch, bytes,
                                       &transfer[0]));
-        if (wants(c, to))
+        if (hvd__is_wanted(c, to))
             HVD_TRY(hvd__team_send(team, to, c->tag, c->input, bytes,
                                    &transfer[1]));
         c->workspace->sources[from] = scratch;
@@ -71,14 +57,12 @@ static int start_segment(struct hvd__collective *c,
 static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
                         const struct hvd__segment *before)
 {
-    const struct hvd__team *team = c->team;
-    int done = hvd__transfers_done(team, hvd__segment_transfers(c, segment),
-                                   2 * (team->size - 1));
+    int done = hvd__segment_exchanged(c, segment);
 
     (void)before;
-    if (done == 1 && wants(c, team->rank))
+    if (done == 1 && hvd__is_wanted(c, c->team->rank))
         hvd__timed_reduce(&c->computing_ns, &c->reduction, &c->output, 1,
-                          c->workspace->sources, team->size, c->count);
+                          c->workspace->sources, c->team->size, c->count);
     return done;
 }
 
@@ -86,7 +70,7 @@ const struct hvd__algorithm hvd__reduce_direct = {
     .name = "direct",
     .description = "all send everything to all who want it; small tensors",
     .applies = applies,
-    .total = total,
+    .total = hvd__total_count,
     .start = start_segment,
     .step = step_segment,
 };

@@ -37,27 +37,21 @@
  */
 #include <string.h>
 
+#include "base/dtype.h"
 #include "base/status.h"
 #include "transport/algo/shared.h"
 #include "transport/hosts.h"
 
 enum { SCATTER, GATHER };
 
-static size_t element_of(const struct hvd__collective *c)
-{
-    return hvd__dtype_bytes(c->reduction.dtype);
-}
+/* The bits of a segment's phase. MOVED changes with each progress, which is how
+ * hvd__collective_step notices it. */
+enum { NEW = 0, BEGUN = 1, MOVED = 2 };
 
 static size_t chunk_bytes(const struct hvd__hosts *hosts)
 {
     return hosts->shm->bounce_bytes / HVD__BUFFERS / (size_t)hosts->widest /
            64 * 64;
-}
-
-static bool is_floating(const struct hvd__reduction *r)
-{
-    return r->dtype == HVD_FLOAT16 || r->dtype == HVD_BFLOAT16 ||
-           r->dtype == HVD_FLOAT32 || r->dtype == HVD_FLOAT64;
 }
 
 /* Returns whether the result is right this way and, if it must not depend on
@@ -68,8 +62,9 @@ static bool is_right(const struct hvd__collective *c)
 
     if (r->op == HVD_MIN || r->op == HVD_MAX)
         return true;
-    return is_floating(r) ? !c->same_order
-                          : r->op != HVD_AVERAGE && r->postscale == 1;
+    return hvd__dtype_is_float(r->dtype)
+               ? !c->same_order
+               : r->op != HVD_AVERAGE && r->postscale == 1;
 }
 
 /* Returns the number of slices that a rank of the narrowest host carries. */
@@ -84,99 +79,51 @@ static int most_carried(const struct hvd__hosts *hosts)
 static bool applies(const struct hvd__collective *c)
 {
     const struct hvd__hosts *h = c->team->hosts;
-    size_t bytes = (size_t)c->count * element_of(c);
+    size_t bytes = hvd__bytes_of(c, c->count);
 
     return h && c->motion == HVD__REDUCE_TO_ALL && is_right(c) &&
            h->widest > 1 && bytes > HVD__HOSTS_BYTES &&
            2 * most_carried(h) * (h->n - 1) <= c->workspace->per_segment &&
-           chunk_bytes(h) >= (size_t)h->n * (size_t)h->n * element_of(c) &&
+           chunk_bytes(h) >= hvd__bytes_of(c, (int64_t)h->n * h->n) &&
            chunk_bytes(h) * (size_t)most_carried(h) <=
                c->workspace->segment_bytes;
-}
-
-static int64_t total(const struct hvd__collective *c)
-{
-    return c->count;
 }
 
 static int start_segment(struct hvd__collective *c,
                          struct hvd__segment *segment)
 {
-    c->shared = (struct hvd__shared){.round = ++c->team->hosts->shm->round};
-    segment->count = c->total;
+    const struct hvd__hosts *h = c->team->hosts;
+
+    hvd__shared_open(c, segment, h->shm, h->widest, chunk_bytes(h));
     return HVD_OK;
 }
 
-/* --------------------------------------------------------------- what is where
- */
-
 static int local_rank(const struct hvd__collective *c)
 {
-    return c->team->hosts->shm->rank;
+    return c->shared.shm->rank;
 }
 
 static int local_size(const struct hvd__collective *c)
 {
-    return c->team->hosts->shm->size;
+    return c->shared.shm->size;
 }
 
-static int64_t chunk_count(const struct hvd__collective *c)
+/* Returns this rank's buffer of chunk k of a slice. */
+static unsigned char *own_buffer(const struct hvd__collective *c, int64_t k,
+                                 int slice)
 {
-    return (int64_t)(chunk_bytes(c->team->hosts) / element_of(c));
-}
-
-/* Returns chunk k of a slice. */
-static struct hvd__slice range_of(const struct hvd__collective *c, int slice,
-                                  int64_t k)
-{
-    struct hvd__slice s =
-        hvd__slice_of(c->count, slice, c->team->hosts->widest);
-    int64_t most = chunk_count(c), left = s.count - k * most;
-
-    return (struct hvd__slice){s.start + k * most, left < 0      ? 0
-                                                   : left < most ? left
-                                                                 : most};
-}
-
-static int64_t nchunks(const struct hvd__collective *c)
-{
-    int64_t most = hvd__slice_of(c->count, 0, c->team->hosts->widest).count;
-
-    return (most + chunk_count(c) - 1) / chunk_count(c);
-}
-
-/* Returns where a local rank's buffer of chunk k has a slice. */
-static unsigned char *buffer(const struct hvd__collective *c, int owner,
-                             int64_t k, int slice)
-{
-    const struct hvd__hosts *h = c->team->hosts;
-    size_t bytes = chunk_bytes(h);
-
-    return hvd__shm_buffers(h->shm, owner) +
-           ((size_t)(k % HVD__BUFFERS) * (size_t)h->widest + (size_t)slice) *
-               bytes;
+    return hvd__shared_buffer(c, local_rank(c), k, slice);
 }
 
 /* Returns the part of chunk k of a slice that a host reduces. */
 static struct hvd__slice part_of(const struct hvd__collective *c, int slice,
                                  int64_t k, int host)
 {
-    return hvd__slice_of(range_of(c, slice, k).count, host, c->team->hosts->n);
+    return hvd__slice_of(hvd__shared_range(c, slice, k).count, host,
+                         c->team->hosts->n);
 }
 
 /* ------------------------------------------------------------ on one host */
-
-static void copy(const struct hvd__collective *c, int64_t k)
-{
-    for (int slice = 0; slice < c->team->hosts->widest; slice++) {
-        struct hvd__slice r = range_of(c, slice, k);
-
-        if (slice % local_size(c) != local_rank(c) && r.count > 0)
-            memcpy(buffer(c, local_rank(c), k, slice),
-                   (const char *)c->input + (size_t)r.start * element_of(c),
-                   (size_t)r.count * element_of(c));
-    }
-}
 
 /* Sums the ranges that this rank carries. Dividing and scaling follow at the
  * end. */
@@ -190,13 +137,13 @@ static void sum(struct hvd__collective *c, int64_t k)
         reduction.op = HVD_SUM;
     for (int slice = local_rank(c); slice < c->team->hosts->widest;
          slice += local_size(c)) {
-        struct hvd__slice r = range_of(c, slice, k);
-        void *target = buffer(c, local_rank(c), k, slice);
+        struct hvd__slice r = hvd__shared_range(c, slice, k);
+        void *target = own_buffer(c, k, slice);
 
         for (int rank = 0; rank < local_size(c); rank++)
-            sources[rank] = buffer(c, rank, k, slice);
+            sources[rank] = hvd__shared_buffer(c, rank, k, slice);
         sources[local_rank(c)] =
-            (const char *)c->input + (size_t)r.start * element_of(c);
+            (const char *)c->input + hvd__bytes_of(c, r.start);
         hvd__timed_reduce(&c->computing_ns, &reduction, &target, 1, sources,
                           local_size(c), r.count);
     }
@@ -206,24 +153,11 @@ static void finish(const struct hvd__collective *c, int64_t k)
 {
     for (int slice = local_rank(c); slice < c->team->hosts->widest;
          slice += local_size(c)) {
-        struct hvd__slice r = range_of(c, slice, k);
+        struct hvd__slice r = hvd__shared_range(c, slice, k);
 
         if (r.count > 0)
-            memcpy((char *)c->output + (size_t)r.start * element_of(c),
-                   buffer(c, local_rank(c), k, slice),
-                   (size_t)r.count * element_of(c));
-    }
-}
-
-static void fetch(const struct hvd__collective *c, int64_t k)
-{
-    for (int slice = 0; slice < c->team->hosts->widest; slice++) {
-        struct hvd__slice r = range_of(c, slice, k);
-        int owner = slice % local_size(c);
-
-        if (owner != local_rank(c) && r.count > 0)
-            memcpy((char *)c->output + (size_t)r.start * element_of(c),
-                   buffer(c, owner, k, slice), (size_t)r.count * element_of(c));
+            memcpy((char *)c->output + hvd__bytes_of(c, r.start),
+                   own_buffer(c, k, slice), hvd__bytes_of(c, r.count));
     }
 }
 
@@ -250,29 +184,28 @@ struct carried {
 static struct carried carried_of(const struct hvd__collective *c, int slice,
                                  int64_t k)
 {
-    const struct hvd__hosts *h = c->team->hosts;
-    struct hvd__slice own = part_of(c, slice, k, h->own);
-    unsigned char *range = buffer(c, local_rank(c), k, slice);
+    struct hvd__slice own = part_of(c, slice, k, c->team->hosts->own);
+    unsigned char *range = own_buffer(c, k, slice);
     /* Each slice has a chunk's bytes; their upper half is free if all that
      * comes in is half as wide. */
     unsigned char *in =
         c->workspace->scratch +
         (size_t)(k % HVD__SEGMENTS) * c->workspace->segment_bytes +
-        (size_t)(slice / local_size(c)) * chunk_bytes(h);
+        (size_t)(slice / local_size(c)) * c->shared.chunk_bytes;
 
     return (struct carried){
         .slice = slice,
         .own = own,
         .range = range,
-        .mine = range + (size_t)own.start * element_of(c),
+        .mine = range + hvd__bytes_of(c, own.start),
         .in = in,
-        .out = in + chunk_bytes(h) / 2,
+        .out = in + c->shared.chunk_bytes / 2,
     };
 }
 
 static size_t wire_bytes(const struct hvd__collective *c)
 {
-    return c->narrows ? hvd__dtype_bytes(c->wire) : element_of(c);
+    return c->narrows ? hvd__dtype_bytes(c->wire) : hvd__bytes_of(c, 1);
 }
 
 static void narrow(const struct hvd__collective *c, void *to, const void *from,
@@ -294,7 +227,7 @@ static int scatter(const struct hvd__collective *c, const struct carried *s,
 {
     int peer = hvd__hosts_carrier(c->team->hosts, host, s->slice);
     size_t wire = wire_bytes(c), own_bytes = (size_t)s->own.count * wire;
-    const unsigned char *at = s->range + (size_t)theirs.start * element_of(c);
+    const unsigned char *at = s->range + hvd__bytes_of(c, theirs.start);
 
     if (c->narrows) {
         unsigned char *out = s->out + (size_t)theirs.start * wire;
@@ -365,7 +298,7 @@ static void reduce_wide(struct hvd__collective *c, const struct carried *s,
 
     for (int host = 0; host < h->n; host++) {
         sources[host] = host == h->own ? s->mine : in;
-        in += host == h->own ? 0 : (size_t)s->own.count * element_of(c);
+        in += host == h->own ? 0 : hvd__bytes_of(c, s->own.count);
     }
     hvd__timed_reduce(&c->computing_ns, reduction, &target, 1, sources, h->n,
                       s->own.count);
@@ -378,7 +311,7 @@ static void reduce_narrow(const struct hvd__collective *c,
                           const struct hvd__reduction *reduction)
 {
     enum { PIECE = 1024 };
-    const size_t element = element_of(c), wire = wire_bytes(c);
+    const size_t wire = wire_bytes(c);
     struct hvd__reduction add = *reduction;
     double piece[PIECE];
     int others = c->team->hosts->n - 1;
@@ -387,7 +320,7 @@ static void reduce_narrow(const struct hvd__collective *c,
     add.postscale = 1;
     for (int64_t at = 0; at < s->own.count; at += PIECE) {
         int64_t left = s->own.count - at, n = left < PIECE ? left : PIECE;
-        unsigned char *mine = s->mine + (size_t)at * element;
+        unsigned char *mine = s->mine + hvd__bytes_of(c, at);
         const void *sources[] = {mine, piece};
 
         for (int i = 0; i < others; i++) {
@@ -430,7 +363,7 @@ static void take_in(const struct hvd__collective *c, int64_t k)
             struct hvd__slice theirs = part_of(c, slice, k, host);
 
             if (host != h->own)
-                widen(c, s.range + (size_t)theirs.start * element_of(c),
+                widen(c, s.range + hvd__bytes_of(c, theirs.start),
                       s.in + (size_t)theirs.start * wire_bytes(c),
                       theirs.count);
         }
@@ -456,8 +389,7 @@ static int step_network(struct hvd__collective *c, bool *moved)
             if (c->narrows)
                 take_in(c, k);
             finish(c, k);
-            hvd__round_set(&c->team->hosts->shm->own->combined, s->round,
-                           ++s->combined);
+            hvd__round_set(&s->shm->own->combined, s->round, ++s->combined);
             continue;
         }
         reduce(c, k);
@@ -469,26 +401,20 @@ static int step_network(struct hvd__collective *c, bool *moved)
 
 /* ----------------------------------------------------------------- the door */
 
-static int64_t least(const struct hvd__collective *c, size_t count)
-{
-    return hvd__shm_least(c->team->hosts->shm, c->shared.round, count);
-}
-#define LEAST(c, count) least((c), offsetof(struct hvd__area, count))
-
 /* A buffer may be written again when all ranks have taken the result of the
  * chunk that was in it. */
 static int step_local(struct hvd__collective *c, int64_t n, bool *moved)
 {
     struct hvd__shared *s = &c->shared;
-    struct hvd__area *own = c->team->hosts->shm->own;
+    struct hvd__area *own = s->shm->own;
 
     if (s->copied < n && s->copied - HVD__BUFFERS < s->fetched &&
-        s->copied - HVD__BUFFERS < LEAST(c, fetched)) {
-        copy(c, s->copied);
+        s->copied - HVD__BUFFERS < HVD__SHARED_LEAST(c, fetched)) {
+        hvd__shared_copy(c, s->copied);
         hvd__round_set(&own->copied, s->round, ++s->copied);
         *moved = true;
     }
-    if (s->summed < s->copied && s->summed < LEAST(c, copied) &&
+    if (s->summed < s->copied && s->summed < HVD__SHARED_LEAST(c, copied) &&
         s->summed - s->combined < HVD__SEGMENTS) {
         sum(c, s->summed);
         HVD_TRY(exchange(c, s->summed, SCATTER));
@@ -496,8 +422,9 @@ static int step_local(struct hvd__collective *c, int64_t n, bool *moved)
         *moved = true;
     }
     HVD_TRY(step_network(c, moved));
-    if (s->fetched < s->combined && s->fetched < LEAST(c, combined)) {
-        fetch(c, s->fetched);
+    if (s->fetched < s->combined &&
+        s->fetched < HVD__SHARED_LEAST(c, combined)) {
+        hvd__shared_fetch(c, s->fetched);
         hvd__round_set(&own->fetched, s->round, ++s->fetched);
         *moved = true;
     }
@@ -507,23 +434,23 @@ static int step_local(struct hvd__collective *c, int64_t n, bool *moved)
 static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
                         const struct hvd__segment *before)
 {
-    struct hvd__shm *shm = c->team->hosts->shm;
-    int64_t n = nchunks(c);
+    struct hvd__shared *s = &c->shared;
+    int64_t n = hvd__shared_nchunks(c);
     bool moved = true;
 
     (void)before;
-    if (!c->shared.began && !hvd__shm_may_begin(shm, c->shared.round))
+    if (segment->phase == NEW && !hvd__shm_may_begin(s->shm, s->round))
         return 0;
-    c->shared.began = true;
+    segment->phase |= BEGUN;
     while (moved) {
         moved = false;
         HVD_TRY(step_local(c, n, &moved));
         if (moved)
-            segment->phase ^= 1;
+            segment->phase ^= MOVED;
     }
-    if (c->shared.fetched < n)
+    if (s->fetched < n)
         return 0;
-    hvd__shm_finish(shm, c->shared.round);
+    hvd__shm_finish(s->shm, s->round);
     return 1;
 }
 
@@ -532,7 +459,7 @@ const struct hvd__algorithm hvd__reduce_hosts = {
     .description = "allreduces in shared memory on each host, then between "
                    "hosts; larger ones",
     .applies = applies,
-    .total = total,
+    .total = hvd__total_count,
     .start = start_segment,
     .step = step_segment,
     .narrows = true,

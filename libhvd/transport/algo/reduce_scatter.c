@@ -40,16 +40,9 @@ static bool applies(const struct hvd__collective *c)
     return c->motion <= HVD__REDUCE_TO_SHARES;
 }
 
-static int64_t largest_share(const struct hvd__collective *c)
+static int64_t total(const struct hvd__collective *c)
 {
-    int64_t most = 0;
-
-    for (int rank = 0; rank < c->team->size; rank++) {
-        int64_t count = hvd__share_of(c, rank).count;
-        if (count > most)
-            most = count;
-    }
-    return most;
+    return hvd__largest_share(c, c->team->size);
 }
 
 static int64_t range_capacity(const struct hvd__collective *c)
@@ -62,32 +55,23 @@ static int64_t range_capacity(const struct hvd__collective *c)
     return (int64_t)(bytes / hvd__dtype_bytes(c->reduction.dtype));
 }
 
-/* Returns where in a buffer of the whole a segment's range of rank's share
- * begins, and its bytes. */
-static size_t locate(const struct hvd__collective *c,
-                     const struct hvd__segment *segment, int rank,
-                     size_t *bytes)
+/* Returns the elements of rank's share that belong to a segment. */
+static struct hvd__slice range_of(const struct hvd__collective *c,
+                                  const struct hvd__segment *segment, int rank)
 {
-    size_t element = hvd__dtype_bytes(c->reduction.dtype);
-    struct hvd__slice share = hvd__share_of(c, rank);
-    int64_t count = share.count - segment->start;
-
-    if (count > segment->count)
-        count = segment->count;
-    *bytes = count > 0 ? (size_t)count * element : 0;
-    return (size_t)(share.start + segment->start) * element;
+    return hvd__slice_part(hvd__share_of(c, rank), segment->start,
+                           segment->count);
 }
 
 /* Returns the address for the result of one of this rank's ranges. */
 static unsigned char *result(const struct hvd__collective *c,
                              const struct hvd__segment *segment)
 {
-    size_t element = hvd__dtype_bytes(c->reduction.dtype), bytes;
-    size_t offset = c->motion == HVD__REDUCE_TO_SHARES
-                        ? (size_t)segment->start * element
-                        : locate(c, segment, c->team->rank, &bytes);
+    int64_t start = c->motion == HVD__REDUCE_TO_SHARES
+                        ? segment->start
+                        : range_of(c, segment, c->team->rank).start;
 
-    return (unsigned char *)c->output + offset;
+    return (unsigned char *)c->output + hvd__bytes_of(c, start);
 }
 
 static int start_segment(struct hvd__collective *c,
@@ -96,21 +80,20 @@ static int start_segment(struct hvd__collective *c,
     struct hvd__transfer *transfer = hvd__segment_transfers(c, segment);
     unsigned char *scratch = hvd__segment_scratch(c, segment);
     const struct hvd__team *team = c->team;
-    size_t mine, theirs;
+    size_t mine;
 
-    segment->count = c->total - segment->start;
-    if (segment->count > range_capacity(c))
-        segment->count = range_capacity(c);
-    locate(c, segment, team->rank, &mine);
+    hvd__segment_take(c, segment, range_capacity(c));
+    mine = hvd__bytes_of(c, range_of(c, segment, team->rank).count);
     for (int i = 1; i < team->size; i++) {
         int from = hvd__team_from(team, i), to = hvd__team_to(team, i);
-        size_t offset = locate(c, segment, to, &theirs);
+        struct hvd__slice theirs = range_of(c, segment, to);
 
         HVD_TRY(
             hvd__team_receive(team, from, c->tag, scratch, mine, transfer++));
         HVD_TRY(hvd__team_send(team, to, c->tag,
-                               (const char *)c->input + offset, theirs,
-                               transfer++));
+                               (const char *)c->input +
+                                   hvd__bytes_of(c, theirs.start),
+                               hvd__bytes_of(c, theirs.count), transfer++));
         scratch += mine;
     }
     segment->phase = SCATTER;
@@ -129,23 +112,16 @@ static unsigned char *reduce(struct hvd__collective *c,
     bool to_root = c->motion == HVD__REDUCE_TO_ROOT && team->rank != c->root;
     unsigned char *out = to_root ? scratch : result(c, segment);
     void *target = out;
-    size_t mine, offset = locate(c, segment, team->rank, &mine);
+    struct hvd__slice mine = range_of(c, segment, team->rank);
 
     for (int i = 1; i < team->size; i++) {
         sources[hvd__team_from(team, i)] = scratch;
-        scratch += mine;
+        scratch += hvd__bytes_of(c, mine.count);
     }
-    sources[team->rank] = (const char *)c->input + offset;
+    sources[team->rank] = (const char *)c->input + hvd__bytes_of(c, mine.start);
     hvd__timed_reduce(&c->computing_ns, &c->reduction, &target, 1, sources,
-                      team->size,
-                      (int64_t)(mine / hvd__dtype_bytes(c->reduction.dtype)));
+                      team->size, mine.count);
     return out;
-}
-
-static bool wants(const struct hvd__collective *c, int rank)
-{
-    return c->motion == HVD__REDUCE_TO_ALL ||
-           (c->motion == HVD__REDUCE_TO_ROOT && rank == c->root);
 }
 
 static int gather(struct hvd__collective *c, struct hvd__segment *segment,
@@ -153,19 +129,19 @@ static int gather(struct hvd__collective *c, struct hvd__segment *segment,
 {
     struct hvd__transfer *transfer = hvd__segment_transfers(c, segment);
     const struct hvd__team *team = c->team;
-    size_t mine, theirs;
+    size_t mine = hvd__bytes_of(c, range_of(c, segment, team->rank).count);
 
-    locate(c, segment, team->rank, &mine);
     for (int i = 1; i < team->size; i++, transfer += 2) {
         int from = hvd__team_from(team, i), to = hvd__team_to(team, i);
-        size_t there = locate(c, segment, from, &theirs);
+        struct hvd__slice theirs = range_of(c, segment, from);
 
         transfer[0] = transfer[1] = (struct hvd__transfer){0};
-        if (wants(c, team->rank))
-            HVD_TRY(hvd__team_receive(team, from, c->tag + 1,
-                                      (char *)c->output + there, theirs,
-                                      &transfer[0]));
-        if (wants(c, to))
+        if (hvd__is_wanted(c, team->rank))
+            HVD_TRY(hvd__team_receive(
+                team, from, c->tag + 1,
+                (char *)c->output + hvd__bytes_of(c, theirs.start),
+                hvd__bytes_of(c, theirs.count), &transfer[0]));
+        if (hvd__is_wanted(c, to))
             HVD_TRY(hvd__team_send(team, to, c->tag + 1, reduced, mine,
                                    &transfer[1]));
     }
@@ -176,8 +152,7 @@ static int gather(struct hvd__collective *c, struct hvd__segment *segment,
 static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
                         const struct hvd__segment *before)
 {
-    int done = hvd__transfers_done(c->team, hvd__segment_transfers(c, segment),
-                                   2 * (c->team->size - 1));
+    int done = hvd__segment_exchanged(c, segment);
 
     if (done <= 0 || segment->phase == GATHER)
         return done;
@@ -192,7 +167,7 @@ const struct hvd__algorithm hvd__reduce_scatter = {
     .name = "scatter-gather",
     .description = "a share a rank reduced in one place, then shared; any size",
     .applies = applies,
-    .total = largest_share,
+    .total = total,
     .start = start_segment,
     .step = step_segment,
 };

@@ -82,6 +82,39 @@ struct hvd__slice hvd__share_of(const struct hvd__collective *c, int rank)
     return hvd__slice_of(c->count, rank, c->team->size);
 }
 
+int64_t hvd__largest_share(const struct hvd__collective *c, int n)
+{
+    int64_t most = 0;
+
+    /* Without given shares, the first is as large as any. */
+    if (!c->shares)
+        return hvd__slice_of(c->count, 0, n).count;
+    for (int rank = 0; rank < n; rank++)
+        if (c->shares[rank].count > most)
+            most = c->shares[rank].count;
+    return most;
+}
+
+int64_t hvd__total_count(const struct hvd__collective *c)
+{
+    return c->count;
+}
+
+void hvd__segment_take(const struct hvd__collective *c,
+                       struct hvd__segment *segment, int64_t most)
+{
+    segment->count = c->total - segment->start;
+    if (segment->count > most)
+        segment->count = most;
+}
+
+int hvd__segment_exchanged(struct hvd__collective *c,
+                           const struct hvd__segment *s)
+{
+    return hvd__transfers_done(c->team, hvd__segment_transfers(c, s),
+                               2 * (c->team->size - 1));
+}
+
 int hvd__transfers_done(const struct hvd__team *team,
                         struct hvd__transfer *transfers, int count)
 {

@@ -22,33 +22,57 @@ enum { HVD__HOSTS_BYTES = 64 << 10 };
 /* Returns whether the team has a shared segment. */
 bool hvd__shared_applies(const struct hvd__collective *c);
 
-/* Starts a round, as one segment with everything. */
+/* Starts a round in a segment of shared memory. It is one segment of the
+ * collective, with everything. The data is cut into nslices slices, and each of
+ * them into chunks of chunk_bytes. */
+void hvd__shared_open(struct hvd__collective *c, struct hvd__segment *segment,
+                      struct hvd__shm *shm, int nslices, size_t chunk_bytes);
+/* Starts a round in the team's segment, with a slice for each rank. */
 int hvd__shared_start(struct hvd__collective *c, struct hvd__segment *segment);
 
-/* Returns whether all ranks are done with the round before, so that our area
- * may be written to. */
-bool hvd__shared_may_begin(const struct hvd__collective *c);
+/* The parts of a collective. */
+struct hvd__shared_parts {
+    /* Writes this rank's area and calls hvd__shared_begin. The area is free. */
+    void (*begin)(struct hvd__collective *c);
+    /* Returns whether the collective goes direct. All ranks have begun. */
+    bool (*is_direct)(struct hvd__collective *c);
+    /* Does what can be done next, and counts it in c->shared. Returns whether
+     * all is done. */
+    bool (*move)(struct hvd__collective *c);
+};
+/* Begins a round, moves it and finishes it. Returns 1 if it is done. */
+int hvd__shared_step(struct hvd__collective *c, struct hvd__segment *segment,
+                     const struct hvd__shared_parts *parts);
+
 /* Begins the round: publishes this rank's area and, if others can reach them,
  * the addresses of its input and output, of bytes each. */
 void hvd__shared_begin(struct hvd__collective *c, const void *input,
                        const void *output, size_t bytes);
-/* Returns whether all ranks have begun. */
-bool hvd__shared_all_began(const struct hvd__collective *c);
 
 /* Returns the address here of a rank's output; NULL: out of reach. */
 void *hvd__shared_output(const struct hvd__collective *c, int rank,
                          size_t bytes);
 
-/* Finishes the round: this rank will not read other areas any more. */
-void hvd__shared_finish(struct hvd__collective *c);
-
 /* Returns the smallest value that the other ranks have in one of their counts.
  */
 #define HVD__SHARED_LEAST(c, count)                                            \
-    hvd__shared_least((c), offsetof(struct hvd__area, count))
-int64_t hvd__shared_least(const struct hvd__collective *c, size_t count);
+    hvd__shm_least((c)->shared.shm, (c)->shared.round,                         \
+                   offsetof(struct hvd__area, count))
 
-/* Returns the bytes of a chunk; a buffer has one for each rank. */
-size_t hvd__shared_chunk_bytes(const struct hvd__collective *c);
+/* Returns the elements of a chunk, and the number of chunks of a slice. */
+int64_t hvd__shared_chunk_count(const struct hvd__collective *c);
+int64_t hvd__shared_nchunks(const struct hvd__collective *c);
+/* Returns the elements of chunk k of a slice. */
+struct hvd__slice hvd__shared_range(const struct hvd__collective *c, int slice,
+                                    int64_t k);
+/* Returns the place in a rank's buffers of chunk k of a slice. */
+unsigned char *hvd__shared_buffer(const struct hvd__collective *c, int rank,
+                                  int64_t k, int slice);
+
+/* Copy chunk k of the slices that belong to other ranks: from the input into
+ * this rank's buffer, and from the buffers of those ranks into the output.
+ * Slice i belongs to rank i modulo the number of ranks. */
+void hvd__shared_copy(const struct hvd__collective *c, int64_t k);
+void hvd__shared_fetch(const struct hvd__collective *c, int64_t k);
 
 #endif

@@ -20,11 +20,6 @@ static bool applies(const struct hvd__collective *c)
     return hvd__shared_applies(c) && c->motion == HVD__SEND_FROM_ROOT;
 }
 
-static int64_t total(const struct hvd__collective *c)
-{
-    return c->count;
-}
-
 /* ------------------------------------------------------------------- direct */
 
 /* Returns the bytes, from the beginning, that a rank copies itself. */
@@ -45,7 +40,7 @@ static void push(const struct hvd__collective *c, int rank)
                (char *)c->output + start, (size_t)(c->count - start));
 }
 
-static int step_root(struct hvd__collective *c)
+static bool step_root(struct hvd__collective *c)
 {
     struct hvd__shared *s = &c->shared;
 
@@ -53,103 +48,94 @@ static int step_root(struct hvd__collective *c)
         if (s->copied != c->root)
             push(c, (int)s->copied);
         if (++s->copied == c->team->size)
-            hvd__round_set(&c->team->shm->own->copied, s->round, 1);
-        return 0;
+            hvd__round_set(&s->shm->own->copied, s->round, 1);
+        return false;
     }
     return HVD__SHARED_LEAST(c, fetched) >= 1;
 }
 
-static int step_receiver(struct hvd__collective *c)
+static bool step_receiver(struct hvd__collective *c)
 {
     struct hvd__shared *s = &c->shared;
-    const struct hvd__shm *shm = c->team->shm;
-    int64_t mine = own_bytes(c, c->team->rank), bytes = mine - s->fetched;
+    int64_t mine = own_bytes(c, c->team->rank);
+    struct hvd__slice part = hvd__slice_part((struct hvd__slice){0, mine},
+                                             s->fetched, HVD__CHUNK_BYTES);
 
-    if (bytes > HVD__CHUNK_BYTES)
-        bytes = HVD__CHUNK_BYTES;
-    if (bytes > 0) {
+    if (part.count > 0) {
         const char *from = hvd__shared_output(c, c->root, (size_t)c->count);
 
-        memcpy((char *)c->output + s->fetched, from + s->fetched,
-               (size_t)bytes);
-        s->fetched += bytes;
+        memcpy((char *)c->output + part.start, from + part.start,
+               (size_t)part.count);
+        s->fetched += part.count;
     }
     if (s->fetched < mine)
-        return 0;
-    hvd__round_set(&shm->own->fetched, s->round, 1);
-    return hvd__round_get(&shm->areas[c->root]->copied, s->round) >= 1;
+        return false;
+    hvd__round_set(&s->shm->own->fetched, s->round, 1);
+    return hvd__round_get(&s->shm->areas[c->root]->copied, s->round) >= 1;
 }
 
 /* ---------------------------------------------------------------- in chunks */
 
-static int step_chunks(struct hvd__collective *c)
+/* A chunk takes the room of a chunk of every slice. */
+static bool step_chunks(struct hvd__collective *c)
 {
     struct hvd__shared *s = &c->shared;
-    const struct hvd__shm *shm = c->team->shm;
+    const struct hvd__shm *shm = s->shm;
+    const struct hvd__slice all = {0, c->count};
     bool root = c->team->rank == c->root;
-    size_t most = hvd__shared_chunk_bytes(c) * (size_t)c->team->size;
-    int64_t n = (int64_t)(((size_t)c->count + most - 1) / most);
+    int64_t most = (int64_t)s->chunk_bytes * s->nslices;
     hvd__round_count *mine = root ? &shm->own->copied : &shm->own->fetched;
     int64_t *done = root ? &s->copied : &s->fetched;
 
-    while (*done < n) {
-        size_t offset = (size_t)*done * most;
-        size_t bytes = (size_t)c->count - offset;
-        unsigned char *buffer = hvd__shm_buffers(shm, c->root) +
-                                (size_t)(*done % HVD__BUFFERS) * most;
-        unsigned char *data = (unsigned char *)c->output + offset;
+    while (*done * most < c->count) {
+        struct hvd__slice part = hvd__slice_part(all, *done * most, most);
+        unsigned char *buffer = hvd__shared_buffer(c, c->root, *done, 0);
+        unsigned char *data = (unsigned char *)c->output + part.start;
 
-        if (bytes > most)
-            bytes = most;
         if (root && *done - HVD__BUFFERS >= HVD__SHARED_LEAST(c, fetched))
-            return 0;
+            return false;
         if (!root &&
             *done >= hvd__round_get(&shm->areas[c->root]->copied, s->round))
-            return 0;
-        memcpy(root ? buffer : data, root ? data : buffer, bytes);
+            return false;
+        memcpy(root ? buffer : data, root ? data : buffer, (size_t)part.count);
         hvd__round_set(mine, s->round, ++*done);
     }
-    return 1;
+    return true;
 }
 
 /* ----------------------------------------------------------------- the door */
 
+static void begin(struct hvd__collective *c)
+{
+    hvd__shared_begin(c, NULL, c->output, (size_t)c->count);
+}
+
+static bool is_direct(struct hvd__collective *c)
+{
+    return hvd__shared_output(c, c->root, (size_t)c->count) != NULL;
+}
+
+static bool move(struct hvd__collective *c)
+{
+    if (!c->shared.direct)
+        return step_chunks(c);
+    return c->team->rank == c->root ? step_root(c) : step_receiver(c);
+}
+
 static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
                         const struct hvd__segment *before)
 {
-    struct hvd__shared *s = &c->shared;
-    int64_t was = s->copied + s->fetched;
-    int done;
+    static const struct hvd__shared_parts parts = {begin, is_direct, move};
 
     (void)before;
-    if (!s->began) {
-        if (!hvd__shared_may_begin(c))
-            return 0;
-        hvd__shared_begin(c, NULL, c->output, (size_t)c->count);
-        segment->phase++;
-    }
-    if (segment->phase == 1) {
-        if (!hvd__shared_all_began(c))
-            return 0;
-        s->direct = hvd__shared_output(c, c->root, (size_t)c->count) != NULL;
-        segment->phase++;
-    }
-    if (!s->direct)
-        done = step_chunks(c);
-    else
-        done = c->team->rank == c->root ? step_root(c) : step_receiver(c);
-    if (done)
-        hvd__shared_finish(c);
-    else if (s->copied + s->fetched != was)
-        segment->phase ^= 4; /* it moved */
-    return done;
+    return hvd__shared_step(c, segment, &parts);
 }
 
 const struct hvd__algorithm hvd__broadcast_shared = {
     .name = "shared",
     .description = "broadcasts in shared memory; any size",
     .applies = applies,
-    .total = total,
+    .total = hvd__total_count,
     .start = hvd__shared_start,
     .step = step_segment,
 };

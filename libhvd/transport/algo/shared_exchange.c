@@ -31,47 +31,36 @@ static int64_t total(const struct hvd__collective *c)
 /* A block on its way. */
 struct way {
     uint64_t place; /* 0: through the buffers */
-    size_t bytes;
-    size_t chunk; /* bytes of a chunk */
-    int64_t n;    /* number of chunks */
+    struct hvd__slice bytes;
+    int64_t chunk; /* bytes of a chunk */
+    int64_t n;     /* number of chunks */
     hvd__round_count *sent, *taken;
 };
 
 static struct way way_of(const struct hvd__collective *c, int from, int to)
 {
-    const struct hvd__shm *shm = c->team->shm;
+    const struct hvd__shm *shm = c->shared.shm;
     const struct hvd__shm_place *block = &hvd__shm_places(shm, from)[to];
     struct way way = {.place = block->place,
-                      .bytes = block->bytes,
+                      .bytes = {0, (int64_t)block->bytes},
                       .chunk = block->place ? HVD__CHUNK_BYTES
-                                            : hvd__shared_chunk_bytes(c),
+                                            : (int64_t)c->shared.chunk_bytes,
                       .sent = &hvd__shm_pairs(shm, from)[to].sent,
                       .taken = &hvd__shm_pairs(shm, to)[from].taken};
 
-    way.n = (int64_t)((way.bytes + way.chunk - 1) / way.chunk);
+    way.n = (way.bytes.count + way.chunk - 1) / way.chunk;
     return way;
 }
 
-/* Returns the sender's buffer of chunk k for a receiver. */
-static unsigned char *buffer(const struct hvd__collective *c, int from, int to,
-                             int64_t k)
+/* Returns the bytes of chunk k. */
+static struct hvd__slice chunk_of(const struct way *way, int64_t k)
 {
-    size_t chunk = hvd__shared_chunk_bytes(c);
-
-    return hvd__shm_buffers(c->team->shm, from) +
-           ((size_t)to * HVD__BUFFERS + (size_t)(k % HVD__BUFFERS)) * chunk;
-}
-
-static size_t chunk_bytes(const struct way *way, int64_t k)
-{
-    size_t rest = way->bytes - (size_t)k * way->chunk;
-
-    return rest < way->chunk ? rest : way->chunk;
+    return hvd__slice_part(way->bytes, k * way->chunk, way->chunk);
 }
 
 /* Sends what can go to a rank. Returns whether all has gone that the receiver
  * does not copy itself. */
-static bool send_block(struct hvd__collective *c, int to, bool *moved)
+static bool send_block(struct hvd__collective *c, int to)
 {
     struct way way = way_of(c, c->team->rank, to);
     int64_t taken = hvd__round_get(way.taken, c->shared.round), sent;
@@ -80,42 +69,43 @@ static bool send_block(struct hvd__collective *c, int to, bool *moved)
         return taken >= way.n;
     sent = hvd__round_get(way.sent, c->shared.round);
     for (; sent < way.n && sent - HVD__BUFFERS < taken; sent++) {
-        memcpy(buffer(c, c->team->rank, to, sent),
-               c->to[to].data + (size_t)sent * way.chunk,
-               chunk_bytes(&way, sent));
+        struct hvd__slice chunk = chunk_of(&way, sent);
+
+        memcpy(hvd__shared_buffer(c, c->team->rank, sent, to),
+               c->to[to].data + chunk.start, (size_t)chunk.count);
         hvd__round_set(way.sent, c->shared.round, sent + 1);
-        *moved = true;
+        c->shared.copied++;
     }
     return sent == way.n;
 }
 
 /* Takes what has come from a rank. Returns whether that is all. */
-static bool take_block(struct hvd__collective *c, int from, bool *moved)
+static bool take_block(struct hvd__collective *c, int from)
 {
     struct way way = way_of(c, from, c->team->rank);
     int64_t taken = hvd__round_get(way.taken, c->shared.round);
     int64_t sent =
         way.place ? taken + 1 : hvd__round_get(way.sent, c->shared.round);
-    const struct hvd__shm *shm = c->team->shm;
-    const unsigned char *direct =
-        hvd__heap_at(shm->heap, shm->world[from], way.place, way.bytes);
+    const struct hvd__shm *shm = c->shared.shm;
+    const unsigned char *direct = hvd__heap_at(
+        shm->heap, shm->world[from], way.place, (size_t)way.bytes.count);
 
     for (; taken < way.n && taken < sent; taken++) {
-        size_t offset = (size_t)taken * way.chunk;
+        struct hvd__slice chunk = chunk_of(&way, taken);
 
-        memcpy(c->from[from].data + offset,
-               way.place ? direct + offset
-                         : buffer(c, from, c->team->rank, taken),
-               chunk_bytes(&way, taken));
+        memcpy(c->from[from].data + chunk.start,
+               way.place ? direct + chunk.start
+                         : hvd__shared_buffer(c, from, taken, c->team->rank),
+               (size_t)chunk.count);
         hvd__round_set(way.taken, c->shared.round, taken + 1);
-        *moved = true;
+        c->shared.fetched++;
     }
     return taken == way.n;
 }
 
 static void begin_exchange(struct hvd__collective *c)
 {
-    struct hvd__shm *shm = c->team->shm;
+    struct hvd__shm *shm = c->shared.shm;
     struct hvd__shm_place *blocks = hvd__shm_places(shm, shm->rank);
     const struct hvd__block *out = &c->to[shm->rank];
     const struct hvd__block *in = &c->from[shm->rank];
@@ -131,32 +121,24 @@ static void begin_exchange(struct hvd__collective *c)
         memcpy(in->data, out->data, out->bytes);
 }
 
+static bool move(struct hvd__collective *c)
+{
+    bool done = true;
+
+    for (int i = 1; i < c->team->size; i++) {
+        done &= send_block(c, hvd__team_to(c->team, i));
+        done &= take_block(c, hvd__team_from(c->team, i));
+    }
+    return done;
+}
+
 static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
                         const struct hvd__segment *before)
 {
-    bool done = true, moved = false;
+    static const struct hvd__shared_parts parts = {begin_exchange, NULL, move};
 
     (void)before;
-    if (!c->shared.began) {
-        if (!hvd__shared_may_begin(c))
-            return 0;
-        begin_exchange(c);
-        segment->phase++;
-    }
-    if (segment->phase == 1) {
-        if (!hvd__shared_all_began(c))
-            return 0;
-        segment->phase++;
-    }
-    for (int i = 1; i < c->team->size; i++) {
-        done &= send_block(c, hvd__team_to(c->team, i), &moved);
-        done &= take_block(c, hvd__team_from(c->team, i), &moved);
-    }
-    if (done)
-        hvd__shared_finish(c);
-    else if (moved)
-        segment->phase ^= 4;
-    return done;
+    return hvd__shared_step(c, segment, &parts);
 }
 
 const struct hvd__algorithm hvd__exchange_shared = {

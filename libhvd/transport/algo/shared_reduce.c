@@ -22,29 +22,11 @@
  * ranks, m bytes, with γ for a byte reduced and β for one copied: as visible.c
  * direct; in chunks 2α + mγ + 2m(n−1)/n β a rank.
  */
-#include <string.h>
-
 #include "transport/algo/shared.h"
 
 static bool applies(const struct hvd__collective *c)
 {
     return hvd__shared_applies(c) && c->motion <= HVD__REDUCE_TO_SHARES;
-}
-
-static int64_t total(const struct hvd__collective *c)
-{
-    return c->count;
-}
-
-static size_t element_of(const struct hvd__collective *c)
-{
-    return hvd__dtype_bytes(c->reduction.dtype);
-}
-
-static bool wants(const struct hvd__collective *c, int rank)
-{
-    return c->motion == HVD__REDUCE_TO_ALL ||
-           (c->motion == HVD__REDUCE_TO_ROOT && rank == c->root);
 }
 
 /* ------------------------------------------------------------------- direct */
@@ -62,8 +44,8 @@ static bool reach(struct hvd__collective *c)
                                .targets = c->workspace->targets};
     for (int rank = 0; rank < c->team->size; rank++)
         if (!hvd__visible_add(v, shm, rank, shm->areas[rank]->input,
-                              shm->areas[rank]->output, wants(c, rank),
-                              (size_t)c->count * element_of(c)))
+                              shm->areas[rank]->output, hvd__is_wanted(c, rank),
+                              hvd__bytes_of(c, c->count)))
             return false;
     hvd__visible_begin(v, share.start, share.count);
     if (c->motion == HVD__REDUCE_TO_SHARES)
@@ -71,7 +53,7 @@ static bool reach(struct hvd__collective *c)
     return true;
 }
 
-static int step_direct(struct hvd__collective *c)
+static bool step_direct(struct hvd__collective *c)
 {
     struct hvd__shared *s = &c->shared;
 
@@ -80,104 +62,35 @@ static int step_direct(struct hvd__collective *c)
         s->copied++;
     }
     if (s->visible.left > 0)
-        return 0;
-    hvd__round_set(&c->team->shm->own->combined, s->round, 1);
+        return false;
+    hvd__round_set(&s->shm->own->combined, s->round, 1);
     return HVD__SHARED_LEAST(c, combined) >= 1;
 }
 
 /* ---------------------------------------------------------------- in chunks */
 
-struct range {
-    int64_t start; /* elements */
-    int64_t count;
-};
-
-static int64_t chunk_count(const struct hvd__collective *c)
-{
-    return (int64_t)(hvd__shared_chunk_bytes(c) / element_of(c));
-}
-
-/* Returns chunk k of rank's share. */
-static struct range range_of(const struct hvd__collective *c, int rank,
-                             int64_t k)
-{
-    struct hvd__slice share = hvd__share_of(c, rank);
-    int64_t most = chunk_count(c);
-    int64_t count = share.count - k * most;
-
-    if (count < 0)
-        count = 0;
-    return (struct range){share.start + k * most, count < most ? count : most};
-}
-
-static int64_t nchunks(const struct hvd__collective *c)
-{
-    int64_t most = 0;
-
-    for (int rank = 0; rank < c->team->size; rank++) {
-        int64_t count = hvd__share_of(c, rank).count;
-        if (count > most)
-            most = count;
-    }
-    return (most + chunk_count(c) - 1) / chunk_count(c);
-}
-
-/* Returns where owner's buffer of chunk k has the data for rank. */
-static unsigned char *buffer(const struct hvd__collective *c, int owner,
-                             int64_t k, int rank)
-{
-    size_t chunk = hvd__shared_chunk_bytes(c);
-    size_t buffers = (size_t)c->team->size * chunk;
-
-    return hvd__shm_buffers(c->team->shm, owner) +
-           (size_t)(k % HVD__BUFFERS) * buffers + (size_t)rank * chunk;
-}
-
-static void copy(const struct hvd__collective *c, int64_t k)
-{
-    for (int rank = 0; rank < c->team->size; rank++) {
-        struct range r = range_of(c, rank, k);
-
-        if (rank != c->team->rank && r.count > 0)
-            memcpy(buffer(c, c->team->rank, k, rank),
-                   (const char *)c->input + (size_t)r.start * element_of(c),
-                   (size_t)r.count * element_of(c));
-    }
-}
-
 static void combine(struct hvd__collective *c, int64_t k)
 {
     int self = c->team->rank, n = 0;
-    struct range r = range_of(c, self, k);
-    size_t offset = (size_t)r.start * element_of(c);
+    struct hvd__slice r = hvd__shared_range(c, self, k);
+    size_t offset = hvd__bytes_of(c, r.start);
     const void **sources = c->workspace->sources;
     void *outs[2];
 
     if (r.count == 0)
         return;
     for (int rank = 0; rank < c->team->size; rank++)
-        sources[rank] = buffer(c, rank, k, self);
+        sources[rank] = hvd__shared_buffer(c, rank, k, self);
     sources[self] = (const char *)c->input + offset;
     if (c->motion == HVD__REDUCE_TO_SHARES)
-        outs[n++] =
-            (char *)c->output + (size_t)(k * chunk_count(c)) * element_of(c);
-    else if (wants(c, self))
+        outs[n++] = (char *)c->output +
+                    hvd__bytes_of(c, k * hvd__shared_chunk_count(c));
+    else if (hvd__is_wanted(c, self))
         outs[n++] = (char *)c->output + offset;
     if (c->motion == HVD__REDUCE_TO_ALL || n == 0)
-        outs[n++] = buffer(c, self, k, self);
+        outs[n++] = hvd__shared_buffer(c, self, k, self);
     hvd__timed_reduce(&c->computing_ns, &c->reduction, outs, n, sources,
                       c->team->size, r.count);
-}
-
-static void fetch(const struct hvd__collective *c, int64_t k)
-{
-    for (int rank = 0; rank < c->team->size; rank++) {
-        struct range r = range_of(c, rank, k);
-
-        if (rank != c->team->rank && r.count > 0 && wants(c, c->team->rank))
-            memcpy((char *)c->output + (size_t)r.start * element_of(c),
-                   buffer(c, rank, k, rank), (size_t)r.count * element_of(c));
-    }
 }
 
 /* AHEAD chunks are copied before they are needed, while all ranks keep pace:
@@ -191,11 +104,12 @@ enum { AHEAD = 2 };
 static bool move_chunk(struct hvd__collective *c, int64_t n, int64_t ahead)
 {
     struct hvd__shared *s = &c->shared;
-    struct hvd__area *own = c->team->shm->own;
+    struct hvd__area *own = s->shm->own;
     int64_t combined = HVD__SHARED_LEAST(c, combined);
 
     if (s->fetched < s->combined && s->fetched < combined) {
-        fetch(c, s->fetched);
+        if (hvd__is_wanted(c, c->team->rank))
+            hvd__shared_fetch(c, s->fetched);
         hvd__round_set(&own->fetched, s->round, ++s->fetched);
         return true;
     }
@@ -207,17 +121,17 @@ static bool move_chunk(struct hvd__collective *c, int64_t n, int64_t ahead)
     }
     if (s->copied < n && s->copied < s->combined + ahead &&
         s->copied - HVD__BUFFERS < combined) {
-        copy(c, s->copied);
+        hvd__shared_copy(c, s->copied);
         hvd__round_set(&own->copied, s->round, ++s->copied);
         return true;
     }
     return false;
 }
 
-static int step_chunks(struct hvd__collective *c)
+static bool step_chunks(struct hvd__collective *c)
 {
     struct hvd__shared *s = &c->shared;
-    int64_t n = nchunks(c);
+    int64_t n = hvd__shared_nchunks(c);
 
     if (!move_chunk(c, n, AHEAD))
         move_chunk(c, n, HVD__BUFFERS);
@@ -228,40 +142,30 @@ static int step_chunks(struct hvd__collective *c)
 
 /* ----------------------------------------------------------------- the door */
 
+static void begin(struct hvd__collective *c)
+{
+    hvd__shared_begin(c, c->input, c->output, hvd__bytes_of(c, c->count));
+}
+
+static bool move(struct hvd__collective *c)
+{
+    return c->shared.direct ? step_direct(c) : step_chunks(c);
+}
+
 static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
                         const struct hvd__segment *before)
 {
-    struct hvd__shared *s = &c->shared;
-    size_t bytes = (size_t)c->count * element_of(c);
-    int64_t was = s->copied + s->combined + s->fetched;
-    int done;
+    static const struct hvd__shared_parts parts = {begin, reach, move};
 
     (void)before;
-    if (!s->began) {
-        if (!hvd__shared_may_begin(c))
-            return 0;
-        hvd__shared_begin(c, c->input, c->output, bytes);
-        segment->phase++;
-    }
-    if (segment->phase == 1) {
-        if (!hvd__shared_all_began(c))
-            return 0;
-        s->direct = reach(c);
-        segment->phase++;
-    }
-    done = s->direct ? step_direct(c) : step_chunks(c);
-    if (done)
-        hvd__shared_finish(c);
-    else if (s->copied + s->combined + s->fetched != was)
-        segment->phase ^= 4; /* it moved */
-    return done;
+    return hvd__shared_step(c, segment, &parts);
 }
 
 const struct hvd__algorithm hvd__reduce_shared = {
     .name = "shared",
     .description = "reductions in shared memory; any size",
     .applies = applies,
-    .total = total,
+    .total = hvd__total_count,
     .start = hvd__shared_start,
     .step = step_segment,
 };
