@@ -110,10 +110,9 @@ static void add_largest(struct line *line, const struct place *p)
         add_text(line, "; largest there:");
     for (int32_t i = 0; i < n && i < LARGEST; i++) {
         const struct ipu__value *v = value_in(e, tenants[i].block);
-        char shape[IPU__SHAPE_TEXT];
 
         add_text(line, "%s '%.40s' %s %" PRId64, i ? "," : "", v->name,
-                 ipu__shape_print(&v->shape, shape), tenants[i].bytes);
+                 ipu__shape_print(&v->shape).text, tenants[i].bytes);
         if (v->file)
             add_text(line, " (%s:%d)", file_name(v->file), (int)v->line);
     }

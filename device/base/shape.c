@@ -100,14 +100,15 @@ size_t ipu__shape_bytes(const struct ipu__shape *shape)
     return (size_t)ipu__shape_count(shape) * ipu__dtype_bytes(shape->dtype);
 }
 
-const char *ipu__shape_print(const struct ipu__shape *shape, char *text)
+struct ipu__shape_text ipu__shape_print(const struct ipu__shape *shape)
 {
-    int used =
-        snprintf(text, IPU__SHAPE_TEXT, "%s [", ipu__dtype_name(shape->dtype));
+    struct ipu__shape_text made;
+    size_t size = sizeof made.text;
+    int used = snprintf(made.text, size, "%s [", ipu__dtype_name(shape->dtype));
 
     for (int32_t i = 0; i < shape->ndim; i++)
-        used += snprintf(text + used, (size_t)(IPU__SHAPE_TEXT - used),
-                         "%s%" PRId64, i ? "," : "", shape->extents[i]);
-    snprintf(text + used, (size_t)(IPU__SHAPE_TEXT - used), "]");
-    return text;
+        used += snprintf(made.text + used, size - (size_t)used, "%s%" PRId64,
+                         i ? "," : "", shape->extents[i]);
+    snprintf(made.text + used, size - (size_t)used, "]");
+    return made;
 }

@@ -40,8 +40,12 @@ int64_t ipu__shape_span(const struct ipu__shape *shape, int32_t first,
                         int32_t end);
 size_t ipu__shape_bytes(const struct ipu__shape *shape);
 
-/* "float32 [64,10]" into text, which it returns. */
-enum { IPU__SHAPE_TEXT = 224 };
-const char *ipu__shape_print(const struct ipu__shape *shape, char *text);
+/* A shape as text: "float32 [64,10]". A call's result may be used within the
+ * same full expression: ipu__shape_print(s).text. */
+struct ipu__shape_text {
+    char text[224];
+};
+
+struct ipu__shape_text ipu__shape_print(const struct ipu__shape *shape);
 
 #endif

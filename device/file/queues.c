@@ -275,21 +275,20 @@ int ipu__check_queues(const struct ipu__reader *r, const ipu_graph *graph,
 
 /* --------------------------------------------------------------- connecting */
 
-/* Writes the form of a tensor, "float32 [2, 3]", into text. */
-static const char *print_tensor(const ipu_feed_tensor *t, char *text)
+/* Returns the form of a tensor: "float32 [2, 3]". */
+static struct ipu__shape_text print_tensor(const ipu_feed_tensor *t)
 {
     struct ipu__shape shape;
 
     if (ipu__shape_make(t->name, t->dtype, t->ndim, t->shape, &shape) < 0)
-        return "a tensor";
-    return ipu__shape_print(&shape, text);
+        return (struct ipu__shape_text){"a tensor"};
+    return ipu__shape_print(&shape);
 }
 
 static int check_tensors(const ipu_queue_info *wanted, ipu_infeed *infeed)
 {
     const ipu_feed_tensor *tensors;
     int32_t count = ipu_infeed_tensors(infeed, &tensors);
-    char first[IPU__SHAPE_TEXT], second[IPU__SHAPE_TEXT];
 
     if (count != wanted->ntensors)
         return ipu__fail(IPU_ERR_SHAPE,
@@ -306,8 +305,8 @@ static int check_tensors(const ipu_queue_info *wanted, ipu_infeed *infeed)
         return ipu__fail(IPU_ERR_SHAPE,
                          "connect: tensor %d of infeed '%s' is '%s', %s; the "
                          "program takes '%s', %s",
-                         (int)i, wanted->name, a->name, print_tensor(a, first),
-                         b->name, print_tensor(b, second));
+                         (int)i, wanted->name, a->name, print_tensor(a).text,
+                         b->name, print_tensor(b).text);
     }
     return IPU_OK;
 }

@@ -171,13 +171,11 @@ static void add_name(struct names *names, const char *what, const char *name)
 static int check_shape(const char *path, const struct ipu__value *v,
                        const struct entry *entry)
 {
-    char first[IPU__SHAPE_TEXT], second[IPU__SHAPE_TEXT];
-
     if (ipu__shape_equal(&v->shape, &entry->shape))
         return IPU_OK;
     return ipu__fail(IPU_ERR_SHAPE, "%s: '%s' is %s there, and %s here", path,
-                     v->name, ipu__shape_print(&entry->shape, first),
-                     ipu__shape_print(&v->shape, second));
+                     v->name, ipu__shape_print(&entry->shape).text,
+                     ipu__shape_print(&v->shape).text);
 }
 
 /* Checks that file and program have the same variables, unless the caller does

@@ -14,7 +14,6 @@
  * and imports, its inputs those of queues; all other variables and inputs
  * belong to the program, and are made in the outermost graph.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"

@@ -10,22 +10,21 @@
 #include "base/error.h"
 #include "graph/op.h"
 
-const char *ipu__operand_print(const struct ipu__operand *operand, char *text)
+struct ipu__shape_text ipu__operand_print(const struct ipu__operand *operand)
 {
     struct ipu__shape shape = operand->shape;
 
     shape.dtype = operand->dtype;
-    return ipu__shape_print(&shape, text);
+    return ipu__shape_print(&shape);
 }
 
 int ipu__unfit(const struct ipu__call *call, int i, int j, const char *why)
 {
     const struct ipu__operand *a = &call->inputs[i], *b = &call->inputs[j];
-    char first[IPU__SHAPE_TEXT], second[IPU__SHAPE_TEXT];
 
     return ipu__fail(IPU_ERR_SHAPE, "%s: %s is %s and %s is %s: %s",
-                     call->op->name, a->name, ipu__operand_print(a, first),
-                     b->name, ipu__operand_print(b, second), why);
+                     call->op->name, a->name, ipu__operand_print(a).text,
+                     b->name, ipu__operand_print(b).text, why);
 }
 
 /* Returns whether input i must have the dtype of the other floats. */

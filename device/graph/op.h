@@ -196,8 +196,7 @@ void ipu__store_narrow(const struct ipu__call *call, struct ipu__shape *output);
  * reason. */
 int ipu__unfit(const struct ipu__call *call, int i, int j, const char *why);
 
-/* Prints the operand's shape, with the dtype that the program gave it, into
- * text, [IPU__SHAPE_TEXT]; returns text. */
-const char *ipu__operand_print(const struct ipu__operand *operand, char *text);
+/* Prints the operand's shape, with the dtype that the program gave it. */
+struct ipu__shape_text ipu__operand_print(const struct ipu__operand *operand);
 
 #endif

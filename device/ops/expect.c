@@ -6,13 +6,12 @@ int ipu__expect(const struct ipu__call *call, int i, ipu_dtype dtype,
                 int32_t ndim, const char *form)
 {
     const struct ipu__operand *input = &call->inputs[i];
-    char text[IPU__SHAPE_TEXT];
 
     if (input->shape.dtype == dtype && (ndim < 0 || input->shape.ndim == ndim))
         return IPU_OK;
     return ipu__fail(IPU_ERR_SHAPE, "%s: %s is %s, it must be %s %s",
                      call->op->name, input->name,
-                     ipu__operand_print(input, text), ipu__dtype_name(dtype),
+                     ipu__operand_print(input).text, ipu__dtype_name(dtype),
                      form);
 }
 

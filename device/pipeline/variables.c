@@ -51,7 +51,6 @@ static int collect_variables(struct ipu_pipeline *p, struct ipu__chip *chip,
     for (int32_t v = 0; e && v < e->nvalues; v++) {
         const struct ipu__value *value = &e->values[v];
         struct ipu__variable *known;
-        char here[IPU__SHAPE_TEXT], there[IPU__SHAPE_TEXT];
 
         if (value->kind != IPU__VARIABLE)
             continue;
@@ -68,10 +67,10 @@ static int collect_variables(struct ipu_pipeline *p, struct ipu__chip *chip,
             return ipu__fail(
                 IPU_ERR_NAME,
                 "pipeline: the variable '%s' is %s in %s%s and %s in %s%s",
-                value->name, ipu__shape_print(&known->shape, there),
+                value->name, ipu__shape_print(&known->shape).text,
                 known->part < 0 ? "the update" : "stage ",
                 known->part < 0 ? "" : p->parts[known->part].name,
-                ipu__shape_print(&value->shape, here),
+                ipu__shape_print(&value->shape).text,
                 part < 0 ? "the update" : "stage ",
                 part < 0 ? "" : p->parts[part].name);
         known->resident |= part >= 0;

@@ -31,11 +31,8 @@ static struct ipu__number value_text(const struct ipu__figure *f, double value)
 
 static void print_figure(const struct ipu__figure *f, struct ipu__text *text)
 {
-    char name[128];
-
     ipu__text_put(text, "  ");
-    ipu__text_put_padded(text, ipu__shorten(f->name, 32, name, sizeof name),
-                         32);
+    ipu__text_put_name(text, f->name, 32);
     ipu__text_put(text, " %14s %14s ",
                   f->come ? "-" : value_text(f, f->before).text,
                   f->gone ? "-" : value_text(f, f->after).text);
@@ -93,18 +90,15 @@ static void print_sort(const struct ipu__pair *pair, enum ipu__figure_of of,
 static void print_pair(const struct ipu__pair *pair, struct ipu__text *text)
 {
     const struct ipu__program *a = pair->before, *b = pair->after;
-    char name[192], other[192];
 
     ipu__text_put(text, "\n");
-    ipu__text_put_padded(text, ipu__shorten(a->name, 34, name, sizeof name),
-                         34);
+    ipu__text_put_name(text, a->name, 34);
     ipu__text_put(text, " %14s %14s %9s\n", "before", "after", "change");
     if (a->target.clock_hz != b->target.clock_hz ||
         a->target.tiles != b->target.tiles || a->ipus != b->ipus)
-        ipu__text_put(
-            text, "the chips differ: %d x '%s' and %d x '%s'\n", (int)a->ipus,
-            ipu__shorten(a->target.name, 20, name, sizeof name), (int)b->ipus,
-            ipu__shorten(b->target.name, 20, other, sizeof other));
+        ipu__text_put(text, "the chips differ: %d x '%s' and %d x '%s'\n",
+                      (int)a->ipus, ipu__shorten(a->target.name, 20).text,
+                      (int)b->ipus, ipu__shorten(b->target.name, 20).text);
     for (enum ipu__figure_of of = IPU__OF_PROGRAM; of <= IPU__OF_STEP; of++)
         print_sort(pair, of, text);
 }
@@ -114,8 +108,6 @@ static void print_alone(const struct ipu__comparison *c,
                         const struct ipu_profile *profile,
                         struct ipu__text *text)
 {
-    char name[256];
-
     for (int32_t i = 0; i < profile->nprograms; i++) {
         const struct ipu__program *p = &profile->programs[i];
         bool paired = false;
@@ -126,19 +118,16 @@ static void print_alone(const struct ipu__comparison *c,
         if (!paired)
             ipu__text_put(text, "\nonly %s has the program '%s'\n",
                           profile == c->before ? "the first" : "the second",
-                          ipu__shorten(p->name, 40, name, sizeof name));
+                          ipu__shorten(p->name, 40).text);
     }
 }
 
 void ipu__print_comparison(const struct ipu__comparison *comparison,
                            struct ipu__text *text)
 {
-    char before[192], after[192];
-
-    ipu__text_put(
-        text, "%s, compared with %s\n",
-        ipu__shorten(comparison->after->name, 30, after, sizeof after),
-        ipu__shorten(comparison->before->name, 30, before, sizeof before));
+    ipu__text_put(text, "%s, compared with %s\n",
+                  ipu__shorten(comparison->after->name, 30).text,
+                  ipu__shorten(comparison->before->name, 30).text);
     for (int32_t i = 0; i < comparison->npairs; i++)
         print_pair(&comparison->pairs[i], text);
     print_alone(comparison, comparison->before, text);

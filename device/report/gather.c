@@ -193,7 +193,6 @@ static int gather_block(struct ipu_profile *p, const struct ipu_executable *e,
 {
     ipu_block_info info = {.size = sizeof info};
     struct ipu__shape shape = {0};
-    char type[IPU__SHAPE_TEXT];
 
     IPU_TRY(ipu_executable_block(e, i, &info));
     shape.dtype = info.dtype;
@@ -206,7 +205,7 @@ static int gather_block(struct ipu_profile *p, const struct ipu_executable *e,
         .line = info.line,
         .category = ipu_category_name(info.category),
         .sort = info.category,
-        .type = ipu__profile_keep(p, ipu__shape_print(&shape, type)),
+        .type = ipu__profile_keep(p, ipu__shape_print(&shape).text),
         .element_bytes = (int32_t)ipu__dtype_bytes(info.dtype),
         .tensors = info.tensors,
         .bytes = info.bytes,

@@ -16,18 +16,11 @@ static void print_head(const struct ipu_profile *profile,
                        const struct ipu__program *p, struct ipu__text *text)
 {
     const ipu_target *t = &p->target;
-    char name[192], chip[200];
-    char line[80 * 4 + 1];
 
-    ipu__shorten(profile->name, 38, chip, sizeof chip);
-    snprintf(line, sizeof line, "%.160s: %.156s", chip,
-             ipu__shorten(p->name, 38, name, sizeof name));
-    ipu__text_put(text, "%s\n", line);
-    for (const char *c = line; *c; c++)
-        if (((unsigned char)*c & 0xc0) != 0x80)
-            ipu__text_put(text, "=");
+    ipu__text_put_title(text, ipu__shorten(profile->name, 38).text,
+                        ipu__shorten(p->name, 38).text);
     ipu__text_put(text,
-                  "\n%d step%s, for %d IPU%s '%.31s': %d tiles of %s, %s\n\n",
+                  "%d step%s, for %d IPU%s '%.31s': %d tiles of %s, %s\n\n",
                   (int)p->nsteps, p->nsteps == 1 ? "" : "s", (int)p->ipus,
                   p->ipus == 1 ? "" : "s", t->name, (int)t->tiles,
                   ipu__bytes_text((double)t->bytes_per_tile).text,
@@ -99,8 +92,6 @@ static int print_program(const struct ipu_profile *profile,
 static void print_overview(const struct ipu_profile *profile,
                            struct ipu__text *text)
 {
-    char name[160];
-
     ipu__text_put(text, "  %-28s %4s %6s %14s %11s %9s\n", "program", "IPU",
                   "steps", "cycles", "full tile", "here");
     for (int32_t i = 0; i < profile->nprograms; i++) {
@@ -110,8 +101,7 @@ static void print_overview(const struct ipu_profile *profile,
                         : 0;
 
         ipu__text_put(text, "  ");
-        ipu__text_put_padded(text, ipu__shorten(p->name, 28, name, sizeof name),
-                             28);
+        ipu__text_put_name(text, p->name, 28);
         ipu__text_put(
             text, " %4d %6d %14s %11s", (int)p->ipu, (int)p->nsteps,
             ipu__count_within(p->pipeline_cycles > 0 ? p->pipeline_cycles

@@ -127,7 +127,6 @@ static int print_ops(const struct ipu__program *p, struct ipu__text *text)
 {
     struct ipu__total *totals = NULL;
     int n = ipu__totals(p, IPU__BY_OP, &totals);
-    char name[96];
 
     IPU_TRY(n);
     ipu__text_put(text, "\n  %-22s %5s %13s %6s %6s %10s %9s\n", "op", "steps",
@@ -136,8 +135,7 @@ static int print_ops(const struct ipu__program *p, struct ipu__text *text)
         const struct ipu__total *t = &totals[i];
 
         ipu__text_put(text, "  ");
-        ipu__text_put_padded(text, ipu__shorten(t->name, 22, name, sizeof name),
-                             22);
+        ipu__text_put_name(text, t->name, 22);
         ipu__text_put(text, " %5d%c%13s %6.1f %6.1f %10s", (int)t->steps,
                       t->estimated ? '~' : ' ',
                       ipu__count_within(t->cycles, 13).text,
@@ -171,13 +169,11 @@ static void print_step(const struct ipu__program *p, int32_t i,
                        struct ipu__text *text)
 {
     const struct ipu__profile_step *s = &p->steps[i];
-    char name[96], op[64];
 
     ipu__text_put(text, "  %5d ", (int)i);
-    ipu__text_put_padded(text, ipu__shorten(s->op, 13, op, sizeof op), 13);
+    ipu__text_put_name(text, s->op, 13);
     ipu__text_put(text, " ");
-    ipu__text_put_padded(text, ipu__shorten(s->tensor, 16, name, sizeof name),
-                         16);
+    ipu__text_put_name(text, s->tensor, 16);
     ipu__text_put(
         text, "%c%11s %5.1f %6.1f %6d", s->estimate ? '~' : ' ',
         ipu__count_within(s->total * s->times, 11).text,

@@ -214,20 +214,17 @@ static void print_tenant(const struct ipu__profile_block *b, int64_t bytes,
                          struct ipu__text *text)
 {
     const char *slash = b->file ? strrchr(b->file, '/') : NULL;
-    char name[128], type[128], file[64], source[96] = "";
 
-    if (b->file)
-        snprintf(
-            source, sizeof source, "%s:%d",
-            ipu__shorten(slash ? slash + 1 : b->file, 13, file, sizeof file),
-            (int)b->line);
     ipu__text_put(text, "  %10s  ", ipu__bytes_text((double)bytes).text);
-    ipu__text_put_padded(text, ipu__shorten(b->tensor, 24, name, sizeof name),
-                         24);
+    ipu__text_put_name(text, b->tensor, 24);
     ipu__text_put(text, " ");
-    ipu__shorten(b->type, 22, type, sizeof type);
-    ipu__text_put_padded(text, type, b->file ? 23 : 0);
-    ipu__text_put(text, "%s\n", source);
+    ipu__text_put_padded(text, ipu__shorten(b->type, 22).text,
+                         b->file ? 23 : 0);
+    if (b->file)
+        ipu__text_put(text, "%s:%d",
+                      ipu__shorten(slash ? slash + 1 : b->file, 13).text,
+                      (int)b->line);
+    ipu__text_put(text, "\n");
 }
 
 static int print_peak(const struct ipu__program *p, struct ipu__text *text)

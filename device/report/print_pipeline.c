@@ -92,20 +92,6 @@ static int print_slots(const struct ipu_profile *profile, int32_t ipus,
 
 /* ------------------------------------------------------------ the whole run */
 
-static void print_head(const struct ipu_profile *profile,
-                       struct ipu__text *text)
-{
-    char name[160], line[192];
-
-    snprintf(line, sizeof line, "%s: the pipeline",
-             ipu__shorten(profile->name, 60, name, sizeof name));
-    ipu__text_put(text, "%s\n", line);
-    for (const char *c = line; *c; c++)
-        if (((unsigned char)*c & 0xc0) != 0x80)
-            ipu__text_put(text, "=");
-    ipu__text_put(text, "\n");
-}
-
 static int print_sentences(const struct ipu_profile *profile,
                            struct ipu__text *text)
 {
@@ -147,8 +133,6 @@ static void print_phases(const struct ipu__profile_run *r,
 static void print_stages(const struct ipu__profile_run *r,
                          struct ipu__text *text)
 {
-    char name[96];
-
     ipu__text_put(text, "\n  %-16s %3s %10s %10s %10s %10s %10s\n",
                   "of a mini-batch", "IPU", "forward", "backward", "again",
                   "kept", "here");
@@ -156,8 +140,7 @@ static void print_stages(const struct ipu__profile_run *r,
         const struct ipu__profile_stage *s = &r->stages[i];
 
         ipu__text_put(text, "  ");
-        ipu__text_put_padded(text, ipu__shorten(s->name, 16, name, sizeof name),
-                             16);
+        ipu__text_put_name(text, s->name, 16);
         ipu__text_put(
             text, " %3d %10s %10s %10s %10s %10s\n", (int)s->ipu,
             ipu__count_within(s->forward, 10).text,
@@ -210,7 +193,8 @@ int ipu__print_pipeline(const struct ipu_profile *profile,
 
     if (!ipu__has_pipeline(profile))
         return IPU_OK;
-    print_head(profile, text);
+    ipu__text_put_title(text, ipu__shorten(profile->name, 60).text,
+                        "the pipeline");
     IPU_TRY(print_sentences(profile, text));
     if (run->nstages > 0) {
         print_phases(run, text);

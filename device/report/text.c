@@ -86,6 +86,17 @@ void ipu__text_put_padded(struct ipu__text *text, const char *word, int width)
     ipu__text_put(text, "%s%*s", word, n < width ? width - n : 0, "");
 }
 
+void ipu__text_put_title(struct ipu__text *text, const char *first,
+                         const char *second)
+{
+    int n = columns(first, strlen(first)) + 2 + columns(second, strlen(second));
+
+    ipu__text_put(text, "%s: %s\n", first, second);
+    for (int i = 0; i < n; i++)
+        ipu__text_put(text, "=");
+    ipu__text_put(text, "\n");
+}
+
 void ipu__text_put_wrapped(struct ipu__text *text, const char *head, int indent,
                            const char *paragraph)
 {
@@ -242,13 +253,14 @@ double ipu__percent(double part, double all)
     return all > 0 ? 100 * part / all : 0;
 }
 
-const char *ipu__shorten(const char *text, int width, char *buffer, size_t size)
+struct ipu__name ipu__shorten(const char *text, int width)
 {
-    size_t length = strlen(text), cut = 0;
+    struct ipu__name name;
+    size_t length = strlen(text), cut = 0, size = sizeof name.text;
 
     if (columns(text, length) <= width && length < size) {
-        memcpy(buffer, text, length + 1);
-        return buffer;
+        memcpy(name.text, text, length + 1);
+        return name;
     }
     for (int n = 0; n < width - 2 && text[cut]; n++) {
         size_t next = cut + 1;
@@ -259,9 +271,14 @@ const char *ipu__shorten(const char *text, int width, char *buffer, size_t size)
             break;
         cut = next;
     }
-    memcpy(buffer, text, cut);
-    memcpy(buffer + cut, "..", 3);
-    return buffer;
+    memcpy(name.text, text, cut);
+    memcpy(name.text + cut, "..", 3);
+    return name;
+}
+
+void ipu__text_put_name(struct ipu__text *text, const char *name, int width)
+{
+    ipu__text_put_padded(text, ipu__shorten(name, width).text, width);
 }
 
 /* Returns the bytes of the character that begins there; 0 if there is no valid

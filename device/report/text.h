@@ -23,6 +23,10 @@ void ipu__text_put_raw(struct ipu__text *text, const char *data, size_t bytes);
 /* Adds a word, and spaces up to that width in columns. */
 void ipu__text_put_padded(struct ipu__text *text, const char *word, int width);
 
+/* Adds a line "first: second", and a line of as many =. */
+void ipu__text_put_title(struct ipu__text *text, const char *first,
+                         const char *second);
+
 /* Adds a paragraph that begins with head. Its lines are no longer than 80
  * columns, and all but the first are indented. */
 void ipu__text_put_wrapped(struct ipu__text *text, const char *head, int indent,
@@ -57,10 +61,17 @@ struct ipu__number ipu__count_within(int64_t count, int width);
 /* Returns part in percent of all; 0 if all is 0. */
 double ipu__percent(double part, double all);
 
-/* Returns the text if it takes at most width columns (UTF-8); else its start,
- * "a_very_lo..", in the buffer of size bytes. */
-const char *ipu__shorten(const char *text, int width, char *buffer,
-                         size_t size);
+/* A name, cut to a width. */
+struct ipu__name {
+    char text[256];
+};
+
+/* Returns the text if it takes at most width columns (UTF-8), 60 or less; else
+ * its start, "a_very_lo..". */
+struct ipu__name ipu__shorten(const char *text, int width);
+
+/* Adds a name, shortened to the width or padded to it. */
+void ipu__text_put_name(struct ipu__text *text, const char *name, int width);
 
 /* Replaces control characters and bytes that are not UTF-8 by '?', in place. */
 void ipu__make_printable(char *text);

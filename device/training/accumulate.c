@@ -63,7 +63,6 @@ static int check_gradient(const ipu_graph *g, int32_t variable,
     const struct ipu__tensor *v = &g->tensors[variable];
     const struct ipu__tensor *d = &g->tensors[gradient];
     struct ipu__shape as = d->shape;
-    char first[IPU__SHAPE_TEXT], second[IPU__SHAPE_TEXT];
 
     if (o->size < sizeof *o)
         return ipu__fail(IPU_ERR_ARGUMENT,
@@ -83,8 +82,8 @@ static int check_gradient(const ipu_graph *g, int32_t variable,
         return ipu__fail(IPU_ERR_SHAPE,
                          "accumulate: %s is %s and the gradient %s is %s: the "
                          "same floats are wanted",
-                         v->name, ipu__shape_print(&v->shape, first), d->name,
-                         ipu__shape_print(&d->shape, second));
+                         v->name, ipu__shape_print(&v->shape).text, d->name,
+                         ipu__shape_print(&d->shape).text);
     if (ipu__tensor_region(g, gradient))
         return ipu__fail(IPU_ERR_STATE,
                          "accumulate: the gradient %s is not computed in each "

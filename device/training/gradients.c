@@ -149,8 +149,6 @@ static int differentiate_and_forget(ipu_graph *g, int32_t loss, int32_t count,
 
 static int check_loss(const ipu_graph *g, ipu_tensor loss, int32_t *index)
 {
-    char text[IPU__SHAPE_TEXT];
-
     *index = ipu__index(g, loss);
     if (*index < 0)
         return ipu__fail(*index, "gradients: the loss: %s", ipu_last_error());
@@ -161,7 +159,7 @@ static int check_loss(const ipu_graph *g, ipu_tensor loss, int32_t *index)
             "gradients: the loss %s is %s, not a float32 scalar: reduce it "
             "with ipu_reduce_sum, or ipu_cast it",
             g->tensors[*index].name,
-            ipu__shape_print(&g->tensors[*index].shape, text));
+            ipu__shape_print(&g->tensors[*index].shape).text);
     return IPU_OK;
 }
 

@@ -128,7 +128,6 @@ static void add_step(struct text *text, const struct ipu_executable *e,
 {
     const struct ipu__step *step = &e->steps[i];
     const struct ipu__value *output = &e->values[step->output];
-    char shape[IPU__SHAPE_TEXT];
 
     add_text(text, "%*s%4d  ", 4 * text->depth, "", (int)i);
     if (step->kind == IPU__LOOP)
@@ -139,7 +138,7 @@ static void add_step(struct text *text, const struct ipu_executable *e,
     else
         add_ops(text, e, step);
     add_text(text, "  %s @%zu  alive %" PRId64,
-             ipu__shape_print(&output->shape, shape),
+             ipu__shape_print(&output->shape).text,
              e->blocks[output->block].offset, alive);
     if (step->count > 1)
         add_text(text, "  every %d runs", (int)step->count);

@@ -28,7 +28,6 @@ ipu_tensor ipu__unbroadcast(ipu_graph *graph, const struct ipu__node *node,
 static int shape(const struct ipu__call *call, struct ipu__shape *output)
 {
     const struct ipu__shape *from = &call->inputs[0].shape;
-    char first[IPU__SHAPE_TEXT], second[IPU__SHAPE_TEXT];
     struct ipu__shape wide;
 
     *output = call->attributes->shape;
@@ -39,8 +38,8 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
     return ipu__fail(IPU_ERR_SHAPE,
                      "broadcast: %s is %s and cannot become %s: dimensions, "
                      "aligned at the last, must be equal, 1, or missing",
-                     call->inputs[0].name, ipu__shape_print(from, first),
-                     ipu__shape_print(output, second));
+                     call->inputs[0].name, ipu__shape_print(from).text,
+                     ipu__shape_print(output).text);
 }
 
 static int run(const struct ipu__call *call)

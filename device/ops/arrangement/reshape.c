@@ -10,7 +10,6 @@
 static int shape(const struct ipu__call *call, struct ipu__shape *output)
 {
     const struct ipu__shape *wanted = &call->attributes->shape;
-    char from[IPU__SHAPE_TEXT], to[IPU__SHAPE_TEXT];
 
     *output = *wanted;
     output->dtype = call->inputs[0].shape.dtype;
@@ -19,8 +18,8 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
     return ipu__fail(IPU_ERR_SHAPE,
                      "reshape: %s is %s, which has not as many elements as %s",
                      call->inputs[0].name,
-                     ipu__shape_print(&call->inputs[0].shape, from),
-                     ipu__shape_print(output, to));
+                     ipu__shape_print(&call->inputs[0].shape).text,
+                     ipu__shape_print(output).text);
 }
 
 static void gradient(ipu_graph *graph, const struct ipu__node *node,

@@ -28,7 +28,6 @@ static int slice_shape(const struct ipu__call *call, struct ipu__shape *output)
 {
     const struct ipu__shape *x = &call->inputs[0].shape;
     const int64_t *starts = call->attributes->starts;
-    char text[IPU__SHAPE_TEXT];
 
     *output = call->attributes->shape;
     output->dtype = x->dtype;
@@ -40,7 +39,7 @@ static int slice_shape(const struct ipu__call *call, struct ipu__shape *output)
             return ipu__fail(IPU_ERR_SHAPE,
                              "slice: %s is %s: %" PRId64 " elements from "
                              "number %" PRId64 " on are not within axis %d",
-                             call->inputs[0].name, ipu__shape_print(x, text),
+                             call->inputs[0].name, ipu__shape_print(x).text,
                              output->extents[i], starts[i], (int)i);
     return IPU_OK;
 }

@@ -170,15 +170,14 @@ static int check_carried(const struct request *r, const ipu_graph *body,
 {
     const struct ipu__tensor *a = &body->tensors[from];
     const struct ipu__tensor *b = &body->tensors[to];
-    char first[IPU__SHAPE_TEXT], second[IPU__SHAPE_TEXT];
 
     if (ipu__shape_equal(&a->shape, &b->shape))
         return IPU_OK;
     return ipu__fail(IPU_ERR_SHAPE,
                      "%s: carried value %d is %s, and its body makes %s, which "
                      "is %s, of it: dtype and shape must not change",
-                     r->what, (int)i, ipu__shape_print(&a->shape, first),
-                     b->name, ipu__shape_print(&b->shape, second));
+                     r->what, (int)i, ipu__shape_print(&a->shape).text, b->name,
+                     ipu__shape_print(&b->shape).text);
 }
 
 /* Assigns to each carried value what the body makes of it. */
@@ -254,11 +253,10 @@ static int build_condition(ipu_graph *g, const struct request *r,
     status = ipu__index(block->graph, output);
     if (block->graph->tensors[status].shape.dtype != IPU_INT32 ||
         block->graph->tensors[status].shape.ndim != 0)
-        return ipu__fail(IPU_ERR_SHAPE,
-                         "%s: the condition must give an int32 scalar, not %s",
-                         r->what,
-                         ipu__shape_print(&block->graph->tensors[status].shape,
-                                          (char[IPU__SHAPE_TEXT]){0}));
+        return ipu__fail(
+            IPU_ERR_SHAPE,
+            "%s: the condition must give an int32 scalar, not %s", r->what,
+            ipu__shape_print(&block->graph->tensors[status].shape).text);
     /* Bodies have no outputs, so this one has no parent while it gets it. */
     snprintf(name, sizeof name, "%s:%d/condition", r->what, (int)g->nloops);
     block->graph->parent = NULL;

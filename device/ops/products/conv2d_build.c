@@ -125,14 +125,12 @@ static int check_transpose(const struct ipu__shape *x,
                            const struct ipu__shape *kernel, int32_t height,
                            int32_t width)
 {
-    char first[IPU__SHAPE_TEXT], second[IPU__SHAPE_TEXT];
-
     if (x->ndim != 4 || kernel->ndim != 4)
         return ipu__fail(IPU_ERR_SHAPE,
                          "conv2d_transpose: %s and a kernel of %s: they must "
                          "be [n, h, w, in] and [h, w, out, in]",
-                         ipu__shape_print(x, first),
-                         ipu__shape_print(kernel, second));
+                         ipu__shape_print(x).text,
+                         ipu__shape_print(kernel).text);
     if (height < 0 || width < 0)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "conv2d_transpose: an image of %d x %d is none",
@@ -142,8 +140,8 @@ static int check_transpose(const struct ipu__shape *x,
             return ipu__fail(IPU_ERR_SHAPE,
                              "conv2d_transpose: %s and a kernel of %s: these "
                              "are too large",
-                             ipu__shape_print(x, first),
-                             ipu__shape_print(kernel, second));
+                             ipu__shape_print(x).text,
+                             ipu__shape_print(kernel).text);
     return IPU_OK;
 }
 

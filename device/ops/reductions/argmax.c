@@ -11,7 +11,6 @@ static int argmax_shape(const struct ipu__call *call, struct ipu__shape *output)
 {
     const struct ipu__shape *x = &call->inputs[0].shape;
     int32_t axis = call->attributes->axis;
-    char text[IPU__SHAPE_TEXT];
 
     IPU_TRY(ipu__expect(call, 0, IPU_FLOAT32, -1, "of any shape"));
     IPU_TRY(ipu__expect_axis(call));
@@ -20,7 +19,7 @@ static int argmax_shape(const struct ipu__call *call, struct ipu__shape *output)
                          "%s: %s is %s: axis %d must have 1 to 2147483647 "
                          "elements",
                          call->op->name, call->inputs[0].name,
-                         ipu__shape_print(x, text), (int)axis);
+                         ipu__shape_print(x).text, (int)axis);
     *output = (struct ipu__shape){.dtype = IPU_INT32};
     for (int32_t i = 0; i < x->ndim; i++)
         if (i != axis)

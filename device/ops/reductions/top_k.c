@@ -35,7 +35,6 @@ static bool rows_fit(const struct ipu__shape *a, const struct ipu__shape *b)
 static int top_shape(const struct ipu__call *call, struct ipu__shape *output)
 {
     int32_t k = call->attributes->size;
-    char text[IPU__SHAPE_TEXT];
 
     *output = call->inputs[0].shape;
     IPU_TRY(ipu__expect(call, 0, IPU_FLOAT32, output->ndim > 0 ? -1 : 1,
@@ -43,7 +42,7 @@ static int top_shape(const struct ipu__call *call, struct ipu__shape *output)
     if (k < 1 || k > last_of(output) || last_of(output) > INT32_MAX)
         return ipu__fail(
             IPU_ERR_SHAPE, "top_k: %s is %s, of which there are no %d largest",
-            call->inputs[0].name, ipu__shape_print(output, text), (int)k);
+            call->inputs[0].name, ipu__shape_print(output).text, (int)k);
     output->dtype = IPU_INT32;
     output->extents[output->ndim - 1] = k;
     return IPU_OK;

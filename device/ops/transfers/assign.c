@@ -106,7 +106,6 @@ static int check_assignment(const ipu_graph *g, int32_t variable, int32_t value)
 {
     const struct ipu__tensor *to = &g->tensors[variable];
     const struct ipu__tensor *from = &g->tensors[value];
-    char first[IPU__SHAPE_TEXT], second[IPU__SHAPE_TEXT];
 
     if (to->kind != IPU__VARIABLE || to->fixed || to->remote)
         return ipu__fail(IPU_ERR_ARGUMENT, "assign: %s is not a variable",
@@ -114,8 +113,8 @@ static int check_assignment(const ipu_graph *g, int32_t variable, int32_t value)
     if (!ipu__shape_equal(&to->shape, &from->shape))
         return ipu__fail(IPU_ERR_SHAPE,
                          "assign: %s is %s and %s is %s: they must be the same",
-                         to->name, ipu__shape_print(&to->shape, first),
-                         from->name, ipu__shape_print(&from->shape, second));
+                         to->name, ipu__shape_print(&to->shape).text,
+                         from->name, ipu__shape_print(&from->shape).text);
     for (int32_t i = 0; i < g->nassigns; i++)
         if (g->assigns[i].variable == variable)
             return ipu__fail(IPU_ERR_STATE,

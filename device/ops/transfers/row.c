@@ -86,7 +86,6 @@ const struct ipu__op ipu__row_load = {
 
 static int store_shape(const struct ipu__call *call, struct ipu__shape *output)
 {
-    char row_text[IPU__SHAPE_TEXT], text[IPU__SHAPE_TEXT];
     struct ipu__shape row;
 
     IPU_TRY(check_index(call));
@@ -94,9 +93,8 @@ static int store_shape(const struct ipu__call *call, struct ipu__shape *output)
     if (!ipu__shape_equal(&row, &call->inputs[2].shape))
         return ipu__fail(
             IPU_ERR_SHAPE, "store_row: %s is %s, a row of '%s' is %s",
-            call->inputs[2].name,
-            ipu__shape_print(&call->inputs[2].shape, text),
-            call->inputs[0].name, ipu__shape_print(&row, row_text));
+            call->inputs[2].name, ipu__shape_print(&call->inputs[2].shape).text,
+            call->inputs[0].name, ipu__shape_print(&row).text);
     *output = call->inputs[0].shape;
     return IPU_OK;
 }

@@ -17,7 +17,6 @@ static int pooled(const struct ipu__call *call, const struct ipu__shape *x,
                   struct ipu__shape *output)
 {
     int32_t size = call->attributes->size;
-    char text[IPU__SHAPE_TEXT];
 
     if (size < 1)
         return ipu__fail(IPU_ERR_ARGUMENT, "%s: a window of %d x %d is none",
@@ -30,7 +29,7 @@ static int pooled(const struct ipu__call *call, const struct ipu__shape *x,
     return ipu__fail(IPU_ERR_SHAPE,
                      "%s: %s is %s, smaller than a window of %d x %d",
                      call->op->name, call->inputs[0].name,
-                     ipu__shape_print(x, text), (int)size, (int)size);
+                     ipu__shape_print(x).text, (int)size, (int)size);
 }
 
 int ipu__pooling_shape(const struct ipu__call *call, struct ipu__shape *output)
@@ -112,7 +111,6 @@ static int windows_of(const struct ipu__call *call, const struct ipu__shape *x,
                       struct ipu__shape *output)
 {
     const struct ipu__attributes *a = call->attributes;
-    char text[IPU__SHAPE_TEXT];
 
     IPU_TRY(check_windows(call));
     *output = *x;
@@ -123,7 +121,7 @@ static int windows_of(const struct ipu__call *call, const struct ipu__shape *x,
         if (room < 0 || x->extents[1 + i] == 0)
             return ipu__fail(
                 IPU_ERR_SHAPE, "%s: %s is %s, smaller than a window of %d x %d",
-                call->op->name, call->inputs[0].name, ipu__shape_print(x, text),
+                call->op->name, call->inputs[0].name, ipu__shape_print(x).text,
                 (int)a->view[0], (int)a->view[1]);
         output->extents[1 + i] = room / a->stride[i] + 1;
     }
