@@ -42,12 +42,11 @@ static int seed_loss(const struct ipu_pipeline *p, struct ipu__stage_part *part,
                      int32_t output, ipu_tensor *of, ipu_tensor *seed)
 {
     const struct ipu__port *loss = &part->outputs[output];
-    char text[IPU__SHAPE_TEXT];
 
     if (loss->shape.dtype != IPU_FLOAT32 || loss->shape.ndim != 0)
         return ipu__fail(
             IPU_ERR_SHAPE, "the loss, output %d, is %s, not a float32 scalar",
-            (int)p->options.loss, ipu__shape_print(&loss->shape, text));
+            (int)p->options.loss, ipu__shape_print(&loss->shape).text);
     if (!loss->depends)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "the loss, output %d, does not depend on any variable "
@@ -288,6 +287,18 @@ static ipu_tensor add_up(const struct back *b, ipu_tensor sum, ipu_tensor g,
     }
 }
 
+/* Takes a tensor of the stage's graph over, with what makes it. Returns its
+ * index. */
+static int32_t take_over(struct back *b, ipu_tensor tensor)
+{
+    return ipu__extract_tensor(
+        &b->extract, ipu__index(b->part->joint, tensor),
+        b->pipeline->info.recompute ==
+                IPU_RECOMPUTE_AND_BACKPROPAGATE_INTERLEAVED
+            ? b->part->nforward
+            : 0);
+}
+
 static int accumulate(struct back *b, const struct ipu__trained *trained)
 {
     ipu_graph *graph = b->graph;
@@ -297,12 +308,7 @@ static int accumulate(struct back *b, const struct ipu__trained *trained)
 
     if (trained->gradient.id < 0)
         return IPU_OK;
-    index = ipu__extract_tensor(
-        &b->extract, ipu__index(b->part->joint, trained->gradient),
-        b->pipeline->info.recompute ==
-                IPU_RECOMPUTE_AND_BACKPROPAGATE_INTERLEAVED
-            ? b->part->nforward
-            : 0);
+    index = take_over(b, trained->gradient);
     IPU_TRY(index);
     ipu_at(graph, NULL, 0);
     ipu__accumulator_name(trained->name, name);
@@ -322,12 +328,7 @@ static int send(struct back *b, int32_t input)
 
     if (port->gradient.id < 0)
         return IPU_OK;
-    index = ipu__extract_tensor(
-        &b->extract, ipu__index(b->part->joint, port->gradient),
-        b->pipeline->info.recompute ==
-                IPU_RECOMPUTE_AND_BACKPROPAGATE_INTERLEAVED
-            ? b->part->nforward
-            : 0);
+    index = take_over(b, port->gradient);
     IPU_TRY(index);
     snprintf(name, sizeof name, "dx:%d", (int)input);
     return ipu_output(b->graph, name, ipu__handle(b->graph, index));

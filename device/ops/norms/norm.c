@@ -323,7 +323,6 @@ static int channels_shape(const struct ipu__call *call,
 static int group_shape(const struct ipu__call *call, struct ipu__shape *output)
 {
     int32_t groups = call->attributes->groups;
-    char text[IPU__SHAPE_TEXT];
     const struct ipu__shape *x = &call->inputs[0].shape;
 
     IPU_TRY(channels_shape(call, output));
@@ -332,7 +331,7 @@ static int group_shape(const struct ipu__call *call, struct ipu__shape *output)
     return ipu__fail(groups < 1 ? IPU_ERR_ARGUMENT : IPU_ERR_SHAPE,
                      "group_norm: the channels of %s, %s, do not divide by %d "
                      "groups",
-                     call->inputs[0].name, ipu__shape_print(x, text),
+                     call->inputs[0].name, ipu__shape_print(x).text,
                      (int)groups);
 }
 
@@ -353,47 +352,13 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
     return ipu__norm_check_scale(call, &call->inputs[1].shape);
 }
 
-const struct ipu__op ipu__layer_norm = {
-    .name = "layer_norm",
-    .ninputs = 4,
-    .last_wide = true,
-    .in_place = 0,
-    .by_row = true,
-    .slots = IPU__NORM_SLOTS,
-    .loops = IPU__NORM_LOOPS,
-    .shape = shape,
-    .scratch = scratch,
-    .run = run,
-    .cost = ipu__normalize_cost,
-    .gradient = gradient,
-};
+/* What the three rows have in common. */
+#define NORM                                                                   \
+    .ninputs = 4, .last_wide = true, .in_place = 0, .by_row = true,            \
+    .slots = IPU__NORM_SLOTS, .loops = IPU__NORM_LOOPS, .shape = shape,        \
+    .scratch = scratch, .run = run, .cost = ipu__normalize_cost,               \
+    .gradient = gradient
 
-const struct ipu__op ipu__group_norm = {
-    .name = "group_norm",
-    .ninputs = 4,
-    .last_wide = true,
-    .in_place = 0,
-    .by_row = true,
-    .slots = IPU__NORM_SLOTS,
-    .loops = IPU__NORM_LOOPS,
-    .shape = shape,
-    .scratch = scratch,
-    .run = run,
-    .cost = ipu__normalize_cost,
-    .gradient = gradient,
-};
-
-const struct ipu__op ipu__batch_norm = {
-    .name = "batch_norm",
-    .ninputs = 4,
-    .last_wide = true,
-    .in_place = 0,
-    .by_row = true,
-    .slots = IPU__NORM_SLOTS,
-    .loops = IPU__NORM_LOOPS,
-    .shape = shape,
-    .scratch = scratch,
-    .run = run,
-    .cost = ipu__normalize_cost,
-    .gradient = gradient,
-};
+const struct ipu__op ipu__layer_norm = {.name = "layer_norm", NORM};
+const struct ipu__op ipu__group_norm = {.name = "group_norm", NORM};
+const struct ipu__op ipu__batch_norm = {.name = "batch_norm", NORM};

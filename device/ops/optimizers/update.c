@@ -41,10 +41,11 @@ IPU__WIDE(static, void, blend_square,
 
 static int run_blend(const struct ipu__call *call)
 {
-    blend(call->output.data, call->inputs[0].data, call->inputs[1].data,
-          (float)call->attributes->factors[0],
-          (float)call->attributes->factors[1],
-          ipu__shape_count(&call->output.shape));
+    (call->op == &ipu__blend ? blend : blend_square)(
+        call->output.data, call->inputs[0].data, call->inputs[1].data,
+        (float)call->attributes->factors[0],
+        (float)call->attributes->factors[1],
+        ipu__shape_count(&call->output.shape));
     return IPU_OK;
 }
 
@@ -55,20 +56,11 @@ const struct ipu__op ipu__blend = {
     .run = run_blend,
 };
 
-static int run_blend_square(const struct ipu__call *call)
-{
-    blend_square(call->output.data, call->inputs[0].data, call->inputs[1].data,
-                 (float)call->attributes->factors[0],
-                 (float)call->attributes->factors[1],
-                 ipu__shape_count(&call->output.shape));
-    return IPU_OK;
-}
-
 const struct ipu__op ipu__blend_square = {
     .name = "blend_square",
     IPU__OF_TWO,
     .slots = 3,
-    .run = run_blend_square,
+    .run = run_blend,
 };
 
 /* ------------------------------------------------------------------ descend */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reduce.c - sum, mean and largest element over some axes.
+ * reduce.c - sum, mean, largest and smallest element over some axes; NaN is
+ * both, if there is one.
  *
  * x is read once, in rows. A row whose axis is reduced becomes one number,
  * others are added to a row of results, element by element. Sums are carried
@@ -77,8 +78,10 @@ static int run_sum(const struct ipu__call *call)
     return IPU_OK;
 }
 
-ipu_tensor ipu__reduce_keep(ipu_graph *graph, const struct ipu__node *node,
-                            ipu_tensor dy)
+/* Makes a tensor like the node's output, with an extent of 1 wherever x has
+ * been reduced. */
+static ipu_tensor reduce_keep(ipu_graph *graph, const struct ipu__node *node,
+                              ipu_tensor dy)
 {
     struct ipu__shape y = reduced(&graph->tensors[node->inputs[0]].shape,
                                   &node->attributes, true);
@@ -92,7 +95,7 @@ static void sum_gradient(ipu_graph *graph, const struct ipu__node *node,
 {
     const struct ipu__shape x = graph->tensors[node->inputs[0]].shape;
 
-    dy = ipu__reduce_keep(graph, node, dy);
+    dy = reduce_keep(graph, node, dy);
     if (node->attributes.scale != 1)
         dy = ipu_scale(graph, dy, node->attributes.scale, 0);
     dx[0] = ipu_broadcast(graph, dy, x.ndim, x.extents);
@@ -120,12 +123,13 @@ const struct ipu__op ipu__mean = {
     .gradient = sum_gradient,
 };
 
-/* ---------------------------------------------------------------------- max */
+/* ------------------------------------------------------------- max and min */
 
-int ipu__reduced_some(const struct ipu__call *call, struct ipu__shape *output)
+/* As ipu__reduced_shape, and fails if an axis has no elements, so that there is
+ * no result. */
+static int reduced_some(const struct ipu__call *call, struct ipu__shape *output)
 {
     const struct ipu__shape *x = &call->inputs[0].shape;
-    char text[IPU__SHAPE_TEXT];
 
     IPU_TRY(ipu__reduced_shape(call, output));
     for (int32_t i = 0; i < x->ndim; i++)
@@ -134,12 +138,16 @@ int ipu__reduced_some(const struct ipu__call *call, struct ipu__shape *output)
                              "%s: %s is %s: of no elements along axis %d, "
                              "none is the %s",
                              call->op->name, call->inputs[0].name,
-                             ipu__shape_print(x, text), (int)i,
+                             ipu__shape_print(x).text, (int)i,
                              call->op == &ipu__max ? "largest" : "smallest");
     return IPU_OK;
 }
 
-static int run_max(const struct ipu__call *call)
+/* Runs the largest or the smallest: row joins a row with one result, each a row
+ * with a row of results. */
+static int run_extreme(const struct ipu__call *call, float first,
+                       float (*row)(float, const float *, int64_t),
+                       void (*each)(float *, const float *, int64_t))
 {
     const float *x = call->inputs[0].data;
     int64_t count = ipu__shape_count(&call->output.shape);
@@ -147,24 +155,34 @@ static int run_max(const struct ipu__call *call)
     struct ipu__walk w;
 
     for (int64_t i = 0; i < count; i++)
-        y[i] = -INFINITY;
+        y[i] = first;
     for (ipu__reduce_start(&w, call); !w.done; ipu__walk_next(&w)) {
         float *most = y + w.offsets[1];
 
         if (w.steps[1] == 0)
-            *most = ipu__row_max(*most, x + w.offsets[0], w.length);
+            *most = row(*most, x + w.offsets[0], w.length);
         else
-            ipu__row_raise(most, x + w.offsets[0], w.length);
+            each(most, x + w.offsets[0], w.length);
     }
     return IPU_OK;
 }
 
-ipu_tensor ipu__reduce_share(ipu_graph *graph, const struct ipu__node *node,
-                             ipu_tensor dy)
+static int run_max(const struct ipu__call *call)
+{
+    return run_extreme(call, -INFINITY, ipu__row_max, ipu__row_raise);
+}
+
+static int run_min(const struct ipu__call *call)
+{
+    return run_extreme(call, INFINITY, ipu__row_min, ipu__row_lower);
+}
+
+/* Shares dy evenly among those elements of x that equal the result. */
+static void share_gradient(ipu_graph *graph, const struct ipu__node *node,
+                           ipu_tensor dy, ipu_tensor *dx)
 {
     ipu_tensor x = ipu__handle(graph, node->inputs[0]);
-    ipu_tensor y =
-        ipu__reduce_keep(graph, node, ipu__handle(graph, node->output));
+    ipu_tensor y = reduce_keep(graph, node, ipu__handle(graph, node->output));
     ipu_tensor zero = ipu__scalar_like(graph, dy, 0);
     ipu_tensor one = ipu__scalar_like(graph, dy, 1);
     ipu_tensor found = ipu_equal(graph, x, y);
@@ -173,25 +191,29 @@ ipu_tensor ipu__reduce_share(ipu_graph *graph, const struct ipu__node *node,
 
     attributes.keep = true;
     attributes.scale = 1;
-    dy = ipu_divide(graph, ipu__reduce_keep(graph, node, dy),
+    dy = ipu_divide(graph, reduce_keep(graph, node, dy),
                     ipu__add(graph, &ipu__sum, &ones, &attributes));
-    return ipu_select(graph, found, dy, zero);
-}
-
-static void max_gradient(ipu_graph *graph, const struct ipu__node *node,
-                         ipu_tensor dy, ipu_tensor *dx)
-{
-    dx[0] = ipu__reduce_share(graph, node, dy);
+    dx[0] = ipu_select(graph, found, dy, zero);
 }
 
 const struct ipu__op ipu__max = {
     .name = "max",
     .ninputs = 1,
     .in_place = -1,
-    .shape = ipu__reduced_some,
+    .shape = reduced_some,
     .run = run_max,
     .cost = ipu__axes_sum_cost,
-    .gradient = max_gradient,
+    .gradient = share_gradient,
+};
+
+const struct ipu__op ipu__min = {
+    .name = "min",
+    .ninputs = 1,
+    .in_place = -1,
+    .shape = reduced_some,
+    .run = run_min,
+    .cost = ipu__axes_sum_cost,
+    .gradient = share_gradient,
 };
 
 /* ----------------------------------------------------------------- the axes */
@@ -257,4 +279,10 @@ ipu_tensor ipu_max(ipu_graph *graph, ipu_tensor x, int32_t naxes,
                    const int32_t *axes, int32_t keepdims)
 {
     return ipu__reduce(graph, &ipu__max, x, naxes, axes, keepdims);
+}
+
+ipu_tensor ipu_min(ipu_graph *graph, ipu_tensor x, int32_t naxes,
+                   const int32_t *axes, int32_t keepdims)
+{
+    return ipu__reduce(graph, &ipu__min, x, naxes, axes, keepdims);
 }
