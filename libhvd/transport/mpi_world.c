@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mpi_world.c - the life of MPI in this process. core/world/init_mpi.c starts
- * it and asks to be called before it ends.
+ * it and registers a function that is called before it ends.
  *
  * MPI can be initialised once and finalised once in a process. If the program
- * initialised it, we only look at the thread level that it got. If it did not,
- * we do, and finalise MPI when the process exits, not in hvd_shutdown, so that
- * hvd_init works again afterwards.
+ * initialised it, this file only looks at the thread level that the program
+ * got. Otherwise this file initialises MPI, and finalises it when the process
+ * exits and not in hvd_shutdown, so that hvd_init works again afterwards.
  *
- * With MPI_THREAD_MULTIPLE any thread may call MPI. With less, a thread of ours
- * could meet one of the program's inside MPI, unless the program never calls
- * MPI itself, which we know only if we initialised it: then
- * MPI_THREAD_SERIALIZED is enough, since one thread at a time drives.
+ * With MPI_THREAD_MULTIPLE any thread may call MPI. With a lower level, a
+ * thread of the library could meet a thread of the program inside MPI, unless
+ * the program never calls MPI itself. That is known only if the library
+ * initialised MPI. Then MPI_THREAD_SERIALIZED is enough, since one thread at a
+ * time drives.
  *
- * The library must stop before MPI ends, whoever ends it, or its thread would
- * call a finalised MPI. When the program finalises, MPI deletes the attributes
- * of MPI_COMM_SELF first (MPI-3.1, section 8.7.1), and an attribute of ours
- * calls us. At exit, our own handler does.
+ * The library must stop before MPI ends, whoever ends MPI, or the library's
+ * thread would call a finalised MPI. When the program finalises MPI, MPI first
+ * deletes the attributes of MPI_COMM_SELF (MPI-3.1, section 8.7.1), and the
+ * library has set one whose deletion calls it. When the process exits, an exit
+ * handler of the library is called.
  */
 #include "transport/transport.h"
 

@@ -51,12 +51,12 @@ struct hvd__shared {
     size_t chunk_bytes;   /* bytes of a chunk of one slice */
     uint32_t round;       /* number of the round, on all ranks */
     bool direct;          /* data is read where it lies */
-    int64_t copied;       /* chunks, as in our area */
+    int64_t copied;       /* chunks, as in this rank's area */
     int64_t combined;
     int64_t fetched;
     int64_t summed;              /* several hosts: sent to the others */
     int64_t gathered;            /* several hosts: on their way back */
-    struct hvd__visible visible; /* direct reductions: our share */
+    struct hvd__visible visible; /* direct reductions: this rank's share */
 };
 
 /* A segment under way. Each algorithm gives the fields a meaning. */
@@ -171,7 +171,7 @@ unsigned char *hvd__segment_scratch(struct hvd__collective *c,
 /* Returns 1 if a segment's transfers, two with each other rank, are done. */
 int hvd__segment_exchanged(struct hvd__collective *c,
                            const struct hvd__segment *s);
-/* Sets a segment's count to what is left of the total, or to most if that is
+/* Sets a segment's count to the rest of the total, or to most if that is
  * less. */
 void hvd__segment_take(const struct hvd__collective *c,
                        struct hvd__segment *segment, int64_t most);

@@ -1,39 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reduce_hosts.c - allreduce over several hosts: the data of one host is
- * reduced in its shared memory first, so that each byte crosses the network
- * once, whatever the number of ranks of a host.
+ * reduce_hosts.c - allreduces over several hosts. The ranks of a host first
+ * reduce their data in shared memory. So each byte crosses the network once,
+ * however many ranks a host has.
  *
- * The tensor is cut into as many slices as the widest host has ranks. On each
- * host every slice has a rank that carries it; on a host of fewer ranks some
- * ranks carry several. So all ranks use the network at once. Chunks, a range of
- * every slice each, follow each other through these steps:
+ * The tensor is cut into slices, as many as the widest host has ranks. On each
+ * host, every slice has one rank that carries it to and from the other hosts.
+ * On a host with fewer ranks, some ranks carry several slices. All ranks
+ * therefore use the network at the same time.
  *
- *     copy     what others carry, from the input into our buffer
- *     sum      the ranges that we carry, of all ranks of the host
- *     SCATTER  a part of that range to the slice's carrier on each host, which
- *              reduces it
- *     GATHER   the reduced part to all of them
- *     finish   the result into the output, and into our buffer
- *     fetch    the results of other carriers, from their buffers
+ * Each slice is cut into chunks. Chunk k of all slices passes through these
+ * steps:
  *
- * While one chunk is on the network the next is summed and the one before is
- * fetched. Any number of hosts and of ranks on each, as far as the workspace
- * suffices (applies). Source: the hierarchical allreduce of several MPIs, with
- * all ranks of a host as leaders. Cost over h hosts, n ranks a host, m bytes:
- * 2(h−1)α + 2m(h−1)/(hn) β + m(1 + (h−1)/(hn)) γ a rank.
+ *     copy     the rank copies the slices of other carriers from its input into
+ *              its buffer
+ *     sum      the rank sums its own slices over all ranks of the host
+ *     SCATTER  the rank sends each host's carrier a part of its sums, and that
+ *              carrier reduces the part over all hosts
+ *     GATHER   each carrier sends its reduced part to the other carriers
+ *     finish   the rank copies the results of its slices into its output; they
+ *              also stay in its buffer
+ *     fetch    the rank copies the other results from their carriers' buffers
  *
- * If the sums of hosts travel as a narrower type, they are converted on their
- * way out, and what comes in is converted on its way to the sum. The result
- * goes through that type also where it was made, so that all have the same
- * bits.
+ * Steps of different chunks overlap: while one chunk is on the network, the
+ * next is summed and the one before is fetched.
  *
- * Floating sums are made on each host first and then over the hosts: as
- * reproducible as in one place, but not the same bits; 16-bit floats are
- * rounded twice. Only larger tensors go this way; so if sums must not depend on
- * what else moves with them, none of floating-point numbers do. Operations that
- * would be wrong this way (the average of integers, whose sum need not fit) are
- * left to others.
+ * Restrictions: any number of hosts and of ranks on each, as far as the
+ * workspace suffices (applies). Source: the hierarchical allreduce of several
+ * MPIs, with all ranks of a host as leaders. Cost over h hosts, n ranks a host,
+ * m bytes: 2(h−1)α + 2m(h−1)/(hn) β + m(1 + (h−1)/(hn)) γ a rank.
+ *
+ * The sums of a host may travel as a narrower type. Then they are converted
+ * before they are sent, and converted back before they are added. The carrier
+ * also converts its own result to that type and back, so that all ranks have
+ * the same bits.
+ *
+ * Floating-point sums are made on each host first and then over the hosts. They
+ * are as reproducible as sums made in one place, but their bits differ from
+ * those, and 16-bit floats are rounded twice. Only larger tensors are reduced
+ * this way, and fusion changes the size of what moves. So if a sum must not
+ * depend on what moves with it, no floating-point sum is made this way. An
+ * average of integers would be wrong, because the sum of a host may not fit its
+ * type; other algorithms make it.
  */
 #include <string.h>
 
@@ -54,8 +62,9 @@ static size_t chunk_bytes(const struct hvd__hosts *hosts)
            64 * 64;
 }
 
-/* Returns whether the result is right this way and, if it must not depend on
- * how many bytes move at once, the same. */
+/* Returns whether this algorithm gives the right result. If the result must not
+ * depend on the number of bytes that move at once, it must also be the same as
+ * that of the other algorithms. */
 static bool is_right(const struct hvd__collective *c)
 {
     const struct hvd__reduction *r = &c->reduction;
@@ -174,11 +183,11 @@ static struct hvd__transfer *transfers_of(const struct hvd__collective *c,
 struct carried {
     int slice;
     struct hvd__slice own; /* this rank's part of the range */
-    unsigned char *range;  /* in our buffer */
-    unsigned char *mine;   /* our part, in the range */
-    unsigned char *in;     /* our part of the other hosts; if it narrows, later
-                              their reduced parts */
-    unsigned char *out;    /* what is sent, if it narrows */
+    unsigned char *range;  /* in this rank's buffer */
+    unsigned char *mine;   /* this rank's part, in the range */
+    unsigned char *in;     /* this rank's part, as summed by the other hosts;
+                              if it narrows, later their reduced parts */
+    unsigned char *out;    /* the data to send, if it narrows */
 };
 
 static struct carried carried_of(const struct hvd__collective *c, int slice,
@@ -260,9 +269,9 @@ static int gather(const struct hvd__collective *c, const struct carried *s,
                           (size_t)s->own.count * wire, transfer + 1);
 }
 
-/* Starts the transfers of a phase: of each slice that we carry, with its
- * carrier on each other host. All ranks go chunk by chunk and slice by slice,
- * so that the transfers match. */
+/* Starts the transfers of a phase. For each slice that this rank carries, they
+ * go to and come from its carriers on the other hosts. All ranks start them
+ * chunk by chunk and slice by slice, so that they match. */
 static int exchange(struct hvd__collective *c, int64_t k, int phase)
 {
     const struct hvd__hosts *h = c->team->hosts;

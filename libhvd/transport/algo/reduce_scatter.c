@@ -3,28 +3,30 @@
  * reduce_scatter.c - reductions of larger tensors: a reduce-scatter, and a
  * gather if any rank wants more than its share.
  *
- * Each rank has a share of the tensor. Phase SCATTER: each rank sends share p
- * of its data to rank p. Then rank p holds share p of all ranks and reduces it
- * in one pass, in the order of the ranks. Phase GATHER: it sends the result to
- * all, to the root, or to nobody.
+ * Each rank has a share of the tensor. In phase SCATTER, each rank sends share
+ * p of its data to rank p. Rank p then holds share p of all ranks and reduces
+ * it in one pass, in the order of the ranks. In phase GATHER, rank p sends the
+ * result to all, to the root, or to nobody.
  *
  *     rank 0   A0 B0 C0 ──┐ SCATTER   A0+A1+A2 ──┐ GATHER   A B C
  *     rank 1   A1 B1 C1 ──┼────────►  B0+B1+B2 ──┼───────►  A B C
  *     rank 2   A2 B2 C2 ──┘           C0+C1+C2 ──┘          A B C
  *
- * A segment is the same range of every share. Any number of ranks and elements;
- * shares may differ and be empty. Unlike in a ring, where sums travel, all
- * contributions to an element meet in one place: 16-bit floats are rounded
- * once, an average of integers cannot overflow on the way, and the result does
- * not depend on where in a fused buffer an element lies. The price is n−1
- * partners instead of two. Source: the "pairwise" reduce-scatter of Thakur,
- * Rabenseifner and Gropp, Optimization of Collective Communication Operations
- * in MPICH (2005), with all rounds posted at once. Cost on n ranks, m bytes:
- * 2(n−1)α + 2m(n−1)/n β + m(n−1)/n γ, and α only twice where the network takes
- * n−1 messages at once.
+ * A segment is the same range of every share. All contributions to an element
+ * meet in one place, unlike in a ring, where sums travel. Therefore 16-bit
+ * floats are rounded once, an average of integers cannot overflow on the way,
+ * and the result does not depend on the place of an element in a fused buffer.
+ * The price is n−1 partners instead of two.
  *
- * In place: a range of the result is received where that range of the input
- * still lies, so GATHER starts only when every send of SCATTER is done.
+ * Restrictions: none. Shares may differ and be empty. Source: the "pairwise"
+ * reduce-scatter of Thakur, Rabenseifner and Gropp, Optimization of Collective
+ * Communication Operations in MPICH (2005), with all rounds posted at once.
+ * Cost on n ranks, m bytes: 2(n−1)α + 2m(n−1)/n β + m(n−1)/n γ; α counts only
+ * twice if the network takes n−1 messages at once.
+ *
+ * Input and output may be the same memory. A range of the result is then
+ * received over the same range of the input, so GATHER starts only when every
+ * send of SCATTER is done.
  */
 #include "base/status.h"
 #include "transport/algo/algo.h"
@@ -100,8 +102,8 @@ static int start_segment(struct hvd__collective *c,
     return HVD_OK;
 }
 
-/* Reduces our range. Only the root of a reduction has an output: the other
- * ranks reduce their share where the contributions lie, and send it from
+/* Reduces this rank's range. Only the root of a reduction has an output: the
+ * other ranks reduce their share where the contributions lie, and send it from
  * there. */
 static unsigned char *reduce(struct hvd__collective *c,
                              struct hvd__segment *segment)

@@ -1,26 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * shared_reduce.c - reductions in shared memory. Each rank reduces its share of
- * all contributions, in one place and in the order of the ranks, as
- * reduce_scatter.c does.
+ * all contributions in the order of the ranks, as in reduce_scatter.c.
  *
- * Direct, if all contributions, and the outputs of those who want them, lie in
- * heaps: visible.c reduces in place, and nothing is copied. Otherwise in
- * chunks, each a range of every share, of which a few are on their way at once:
+ * If all contributions, and the outputs of the ranks that want the result, lie
+ * in heaps, the reduction goes direct: visible.c reduces in place, and nothing
+ * is copied. Otherwise the shares are cut into chunks. Chunk k of all shares
+ * passes through these steps:
  *
- *     copy      what others will reduce, from the input into our buffer
- *     combine   our own range of the input, and what others have for it in
- *               their buffers, into the output and our buffer
- *     fetch     the results of others, from their buffers into the output
+ *     copy      the rank copies the shares of others from its input into its
+ *               buffer
+ *     combine   the rank reduces its own share of its input and of the other
+ *               ranks' buffers, into its output and its buffer
+ *     fetch     the rank copies the results of others from their buffers into
+ *               its output
  *
- * Each byte of input and output crosses the bus once; what lies in buffers
- * stays in the cache. A buffer holds, for each rank, what is copied for it, and
- * for ourselves, our result. In place works: a range is copied, or combined,
- * before the result is fetched to where it was.
+ * A few chunks are on their way at once. A rank's buffer holds its data for
+ * each other rank and, in its own place, its result. Each byte of input and
+ * output crosses the memory bus once, while the buffers stay in the cache.
+ * Input and output may be the same memory: a range of the input is copied or
+ * combined before its result is fetched.
  *
- * Any number of ranks and elements; shares may differ and be empty. Cost on n
- * ranks, m bytes, with γ for a byte reduced and β for one copied: as visible.c
- * direct; in chunks 2α + mγ + 2m(n−1)/n β a rank.
+ * Restrictions: none. Any number of ranks and elements will do; shares may
+ * differ and be empty. Cost on n ranks, m bytes, with γ for a byte reduced and
+ * β for one copied: direct as in visible.c; in chunks 2α + mγ + 2m(n−1)/n β a
+ * rank.
  */
 #include "transport/algo/shared.h"
 

@@ -24,7 +24,7 @@ struct hvd__visible {
     int64_t left; /* elements of the share */
 };
 
-/* Adds a rank, whose data of so many bytes lies at these places in its heap.
+/* Adds a rank, whose data lies at these places in its heap, bytes at each.
  * Returns false if they are out of reach. wanted is true if the rank wants the
  * result. */
 bool hvd__visible_add(struct hvd__visible *visible, const struct hvd__shm *shm,

@@ -390,7 +390,7 @@ static bool commit(struct hvd__heap *heap, size_t offset, size_t bytes)
     return code == 0;
 }
 
-/* Makes a free block of at least so many bytes at the end of the file. */
+/* Makes a free block of bytes or more at the end of the file. */
 static struct block *grow(struct hvd__heap *heap, size_t bytes)
 {
     struct block *last = heap->last ? block_at(heap, heap->last) : NULL;
@@ -416,7 +416,7 @@ static struct block *grow(struct hvd__heap *heap, size_t bytes)
     return block;
 }
 
-/* Cuts off what is not needed of a block that is on no list. */
+/* Cuts a block, which is on no list, down to bytes, and frees the rest. */
 static void split(struct hvd__heap *heap, struct block *block, size_t bytes)
 {
     struct block *rest;

@@ -113,15 +113,15 @@ struct hvd__shm {
     struct hvd__shm *next;
 };
 
-/* Makes our area and publishes it under number. We are rank of the ranks
- * world[0..size-1], which are copied; bounce is the size of the buffers.
- * Returns NULL if out of memory. Without room in the heap the segment is made
- * all the same, and never ready. */
+/* Makes this rank's area and publishes it under number. This rank is rank of
+ * the ranks world[0..size-1], which are copied; bounce is the size of the
+ * buffers. Returns NULL if out of memory. Without room in the heap the segment
+ * is made all the same, and never ready. */
 struct hvd__shm *hvd__shm_new(struct hvd__heap *heap, const int *world,
                               int size, int rank, int number, int32_t id,
                               size_t bounce);
-/* Ends the use of a segment. Our area is freed when no rank uses it. Accepts
- * NULL. */
+/* Ends the use of a segment. This rank's area is freed when no rank uses it.
+ * Accepts NULL. */
 void hvd__shm_retire(struct hvd__shm *shm);
 /* Forgets the segments whose use has ended: the heap is about to be closed. */
 void hvd__shm_forget(void);
@@ -130,16 +130,17 @@ void hvd__shm_forget(void);
  * ranks get the same answer in the end. */
 int hvd__shm_ready(struct hvd__shm *shm);
 
-/* Return what is in a rank's area: the places of its blocks, [size]; the pairs,
- * [size]; its buffers, of bounce_bytes. */
+/* Return the parts of a rank's area: the places of its blocks, [size]; the
+ * pairs, [size]; its buffers, of bounce_bytes. */
 struct hvd__shm_place *hvd__shm_places(const struct hvd__shm *shm, int rank);
 struct hvd__shm_pair *hvd__shm_pairs(const struct hvd__shm *shm, int rank);
 unsigned char *hvd__shm_buffers(const struct hvd__shm *shm, int rank);
 
 /* hvd__shm_may_begin returns whether all ranks are done with the round before
- * this one, so that our area may be written to. hvd__shm_finish says that we
- * are done with it. hvd__shm_least returns the least that the other ranks have
- * in one of their counts, which is given by its offset in an area. */
+ * this one, so that this rank may write to its area. hvd__shm_finish says that
+ * this rank is done with the round. hvd__shm_least returns the least that the
+ * other ranks have in one of their counts, which is given by its offset in an
+ * area. */
 bool hvd__shm_may_begin(const struct hvd__shm *shm, uint32_t round);
 void hvd__shm_finish(struct hvd__shm *shm, uint32_t round);
 int64_t hvd__shm_least(const struct hvd__shm *shm, uint32_t round,
