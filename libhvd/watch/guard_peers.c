@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * guard_peers.c - the table of peers, and when a peer is lost. Called by
- * guard.c, with the guard's lock held.
+ * guard_peers.c - the table of peers; it decides when a peer is lost. guard.c
+ * calls it and holds the guard's lock.
  *
- * A peer is a rank of this host that has called (roll.h). It matters as long as
- * this rank waits for it: in MPI_Init, until it has come out of there;
- * afterwards, if it takes part in the same world, until it says that it goes
- * on. A peer that matters is lost if
+ * A peer is a rank of this host that has called (roll.h). A peer matters as
+ * long as this rank waits for it. In MPI_Init, this rank waits until the peer
+ * has left MPI_Init. Later, if the peer takes part in the same world, this rank
+ * waits until the peer says that it goes on. A peer that matters is lost if
  *
- *     it is gone       the kernel says so, through a pidfd: at once
- *     it is stopped    /proc says so for a whole heartbeat period
+ *     it is gone       the kernel reports it at once, through a pidfd
+ *     it is stopped    /proc reports it for a whole heartbeat period
  *
- * A peer that gives up says why, and that cause is adopted, so that all name
- * the rank that was lost first, and not each other. A peer that has failed by
- * itself, for a cause that the others do not learn from it otherwise, gets the
- * grace of an exit.
+ * A peer that gives up says why. This rank adopts the reason, so that all ranks
+ * name the rank that was lost first, and not each other. A peer that failed by
+ * itself gets the grace of an exit, unless the others learn the reason from it.
  *
- * MPI_Finalize differs. A peer that is gone may have left it before us, and we
- * are about to leave it: the peer is lost only if that takes a heartbeat
- * period. The program may have called MPI_Finalize itself, and we do not see it
- * return: then only peers count that have not come to it, for without them it
- * cannot have returned.
+ * In MPI_Finalize other rules hold. A peer that is gone may have left
+ * MPI_Finalize before this rank, which is about to leave it, too. So the peer
+ * is lost only if this rank takes a whole heartbeat period to leave. If the
+ * program called MPI_Finalize itself, the library does not see the call return.
+ * Then only peers count that have not called MPI_Finalize, because the call
+ * cannot have returned without them.
  */
 #include "watch/guard_peers.h"
 

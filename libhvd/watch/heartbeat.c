@@ -10,7 +10,7 @@
  * refuses datagrams to the rank's port (socket.h). A host that refuses twice,
  * with nothing heard in between, is lost.
  *
- * IPv4 only: hosts without such an address are not watched by others.
+ * Only IPv4 is used. A host without an IPv4 address is not watched by others.
  */
 #include "watch/heartbeat.h"
 

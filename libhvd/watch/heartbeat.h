@@ -74,8 +74,8 @@ void hvd__heartbeat_advance(struct hvd__heartbeat *heartbeat,
 bool hvd__heartbeat_has_refusals(const struct hvd__heartbeat *heartbeat);
 
 /* Returns whether a host is lost: it was silent for limit_ns (0: never), or the
- * process that we send to there is gone. *rank is then its lowest rank, and how
- * says in words what happened. */
+ * process there that gets the heartbeats is gone. *rank is then its lowest
+ * rank, and how says in words what happened. */
 bool hvd__heartbeat_has_lost(const struct hvd__heartbeat *heartbeat,
                              int64_t limit_ns, int *rank, char *how,
                              size_t size);

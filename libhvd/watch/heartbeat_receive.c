@@ -4,8 +4,8 @@
  *
  * A datagram counts if its MAC is right for the key of this world, which rank 0
  * drew and MPI carried, if its number is new, and if its items are about ranks
- * of the sender's own host. A filter in the kernel drops what is obviously
- * foreign before it fills the queue.
+ * of the sender's own host. A filter in the kernel drops datagrams that
+ * are obviously foreign before they fill the queue.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heartbeat_send.c - the datagrams that hosts send to each other.
+ * heartbeat_send.c - sends datagrams to the other hosts.
  *
  *     host A                          host B
- *     rank 0 ──datagrams────────────► rank 2 ──┐ writes lines 0 and 1 of
- *     rank 1    news of 0 and 1       rank 3   │ B's page, where 3 finds
- *                                       page ◄─┘ them too
+ *     rank 0 ──datagrams────────────► rank 2 ──┐ rank 2 writes lines 0 and 1
+ *     rank 1    news of 0 and 1       rank 3   │ of B's page, and rank 3
+ *                                       page ◄─┘ reads them there
  *
- * Heartbeats are datagrams so that a host that is frozen, or whose network is
- * gone, does not hold up the sender; the next datagram makes up for a lost one.
- * Each speaker sends to every other host: with H hosts, H - 1 datagrams twice a
- * second.
+ * Heartbeats are datagrams, so a host that is frozen or has no network does not
+ * hold up the sender. A lost datagram does no harm, because the next one says
+ * the same. One rank of each host, its speaker, sends to every other host: with
+ * H hosts, H - 1 datagrams twice a second.
  *
- * A host's card has all of its addresses. Until the host was heard from, a
- * datagram goes to all of them. From then on it goes to the address that was
- * last heard from, and there to the rank that spoke last, or to the lowest that
- * is still there.
+ * The card of a host lists all its addresses. Until a host was heard from, a
+ * datagram goes to all of them. Later it goes only to the address from which
+ * the host was last heard. There it goes to the rank that spoke last or, if
+ * that rank is gone, to the lowest rank that is still there.
  */
 #include <stdio.h>
 #include <string.h>

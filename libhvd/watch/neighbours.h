@@ -11,14 +11,14 @@
 #include "watch/datagram.h"
 #include "watch/heartbeat.h"
 
-/* A host of the world, our own included. */
+/* A host of the world; the host of this rank is one, too. */
 struct hvd__neighbour {
     char name[64];
     int first;        /* its lowest rank */
     bool is_linked;   /* all of its ranks have a socket and a watchdog */
     bool was_heard;   /* at least once */
     int refusals;     /* refused heartbeats in a row, nothing heard between */
-    uint64_t refused; /* number of our last refused heartbeat */
+    uint64_t refused; /* number of the last heartbeat it refused */
     int speaker;      /* the rank that was last heard */
     int64_t silent_ns;
     int32_t naddresses;

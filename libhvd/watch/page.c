@@ -123,7 +123,7 @@ static void write_words(struct hvd__seqlock *lock, _Atomic uint64_t *words,
 
 /* A writer may have been put to sleep in the middle, so readers give it time. A
  * writer that died there must not block readers: after about 10 ms they read
- * what is there. */
+ * the line as it is. */
 enum { ATTEMPTS_AT_ONCE = 100, ATTEMPTS = 200 };
 #define PAUSE_NS 50000
 

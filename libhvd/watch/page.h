@@ -100,7 +100,8 @@ void hvd__page_unmap(struct hvd__page *page, int n);
 
 void hvd__page_write_doing(struct hvd__line *line,
                            const struct hvd__doing *doing);
-/* Records a request, or a group of them, by its name of so many bytes. */
+/* Records a request, or a group of requests, by its name; bytes is the length
+ * of the name. */
 void hvd__page_write_begun(struct hvd__line *line, int32_t kind,
                            const char *name, size_t bytes, int64_t since_ns);
 void hvd__page_write_quick(struct hvd__line *line, int32_t kind,

@@ -104,8 +104,8 @@ static int64_t tick_of(const struct hvd__watch_options *options)
                                 : tick;
 }
 
-/* Links the hosts: what is watched on its own host can be watched from
- * others. */
+/* Links the hosts: a rank that is watched on its own host can then be watched
+ * from other hosts. */
 static void link_hosts(struct hvd__watch *w, const struct hello *all)
 {
     if (!w->heartbeat)

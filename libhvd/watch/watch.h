@@ -68,9 +68,10 @@ int hvd__watch_open(struct hvd__watch **watch, struct hvd__transport *transport,
 /* HVD__GROUP stands for the kind of a group of requests. */
 enum { HVD__GROUP = -1 };
 
-/* Notes that this rank begins a request of a kind (or HVD__GROUP) and of a name
- * of so many bytes, for others to read. Any thread may call it at any rate: it
- * takes some ten nanoseconds. This function and those below accept NULL. */
+/* Notes, for others to read, that this rank begins a request. kind may be
+ * HVD__GROUP; bytes is the length of the name. Any thread may call it at any
+ * rate: it takes some ten nanoseconds. This function and those below accept
+ * NULL. */
 void hvd__watch_doing(struct hvd__watch *watch, int32_t kind, const char *name,
                       size_t bytes, int64_t now_ns);
 

@@ -3,31 +3,32 @@
  * watchdog.c - the watchdog's thread, which watch.c starts and stops.
  *
  * Each rank has a line on its host's status page (page.h). The watchdog of a
- * rank wakes up a few times in every heartbeat period. It counts up the beats
- * of its own line, publishes what its rank has in flight, and looks at the
- * other ranks of its host. A rank can be
+ * rank wakes up a few times in every heartbeat period. It increments the beats
+ * of its own line, publishes the requests that its rank has in flight, and
+ * looks at the other ranks of its host. A rank can be
  *
- *     gone      the kernel says so, through a pidfd, at once; unless the rank
- *               has said goodbye (HVD__LINE_LEFT)
- *     frozen    its beats have not moved for a whole heartbeat period: it is
- *               stopped or swapped out, or its host is
- *     stalled   one of our own requests waits too long for it
+ *     gone      the kernel reports at once, through a pidfd, that its process
+ *               ended, and the rank has not said goodbye (HVD__LINE_LEFT)
+ *     frozen    its beats have not moved for a whole heartbeat period, because
+ *               it or its host is stopped or swapped out
+ *     stalled   a request of this rank has waited too long for it
  *
- * The ranks of other hosts are watched there; heartbeat.h carries what is
- * found. The lowest rank of a host that is neither gone nor silent sends for
- * its host. If that rank freezes, the next one takes over; if it dies, its
- * peers tell all hosts. Two ranks that send at once do no harm.
+ * Each host watches its own ranks, and heartbeats carry its findings to the
+ * other hosts (heartbeat.h). The lowest rank of a host that is neither gone nor
+ * silent sends them. If that rank freezes, the next one takes over; if it dies,
+ * its peers tell all hosts. Two ranks may send at the same time without harm.
  *
- * Time is the watchdog's own (own_time.h): it grows by what passes between two
- * of its looks, but by two ticks at most. If this process was stopped, with the
- * whole job or the whole machine, then the others were not silent and nobody
- * has waited; this rank could not listen.
+ * Time is the watchdog's own (own_time.h). Between two looks it grows by the
+ * time that passed, but by two ticks at most. Otherwise a process that was
+ * stopped, together with the whole job or machine, would take the time in which
+ * it could not listen for a silence of the others.
  *
- * The end of a world. The rank that first finds a rank gone or frozen, or a
- * stall that has lasted too long, writes it on the page. All watchdogs of the
- * host read it there and tell their own rank's core, which fails everything.
- * MPI is of no help then, and a program may be stuck inside it: if the process
- * is still there after a while, its watchdog ends it.
+ * A world ends as follows. One rank is the first to find that a rank is gone or
+ * frozen, or that a stall has lasted too long. It writes this on the page. All
+ * watchdogs of the host read it there and tell the core of their own rank,
+ * which fails every request. MPI is of no help then, and the program may be
+ * stuck inside it. So if the process is still there after a while, its watchdog
+ * ends it.
  *
  * The thread takes no lock that another thread holds for long, allocates
  * nothing once it runs, and never calls MPI.
