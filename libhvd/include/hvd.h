@@ -2,8 +2,8 @@
 /*
  * hvd.h - collective operations on named tensors over MPI.
  *
- * This is the header of libhvd. It needs no other header of ours, includes no
- * MPI type, is plain C99 and compiles as C++.
+ * This is the header of libhvd. It needs no other header of the library,
+ * includes no MPI type, is plain C99 and compiles as C++.
  *
  * A program calls hvd_init() once, then any number of collectives, then
  * hvd_shutdown(). Every collective is one request that all ranks submit under

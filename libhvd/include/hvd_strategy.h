@@ -2,34 +2,35 @@
 /*
  * hvd_strategy.h - data-parallel training on top of hvd.h.
  *
- * A strategy owns what Graphcore's IPUHorovodStrategy with variables_on_host
- * owns: the variables of a model and the optimiser's state, both in host
- * memory, the same on every rank. It
+ * A strategy holds the same state as Graphcore's IPUHorovodStrategy with
+ * variables_on_host: the variables of a model and the state of the optimiser.
+ * Both are in host memory and the same on every rank. A strategy
  *
- * - broadcasts the first values of the variables from rank 0, - owns one
- * gradient buffer a variable, laid out in hvd_malloc memory in
- *     the order in which variables were added,
- * - takes each gradient as soon as it is ready (hvd_strategy_ready, from
- *     the thread that produced it), and averages it over the ranks while
- *     the rest of the backward pass still runs,
- * - applies the optimiser to each variable when its average has arrived,
- *     and reports that (the updated callback), so that the device can fetch it.
+ *     - broadcasts the first values of the variables from rank 0,
+ *     - owns one gradient buffer for each variable; the buffers lie in
+ *       hvd_malloc memory, in the order in which variables were added,
+ *     - takes each gradient as soon as it is ready (hvd_strategy_ready, from
+ *       the thread that produced it), and averages it over the ranks while
+ *       the rest of the backward pass still runs,
+ *     - applies the optimiser to each variable when its average has arrived,
+ *       and reports that (the updated callback), so that the device can fetch
+ *       the new value.
  *
- * It knows nothing of devices. A step is:
+ * A strategy knows nothing of devices. A step is:
  *
  *     for each variable, in any order:  write hvd_strategy_gradient(s, v),
  *                                       hvd_strategy_ready(s, v)
  *     hvd_strategy_step(s)              waits, updates every variable
  *
- * The average over ranks of gradients of a loss that each rank divided by its
- * local batch is the gradient of the loss over the whole batch, when the local
- * batches are equal. Where they are not, divide by the whole batch, and have
- * gradients added up: options.op. What is said of averages below is then true
- * of sums.
+ * If each rank divides its loss by its local batch, and the local batches are
+ * equal, then the average of the gradients over the ranks is the gradient of
+ * the loss over the whole batch. If the local batches differ, divide by the
+ * whole batch and choose the sum of gradients (options.op). Then everything
+ * that is said of averages below is true of sums.
  *
- * Threads: one thread calls everything except hvd_strategy_ready, which any
- * thread may call between two steps, once a variable and step. Errors are those
- * of hvd.h; hvd_last_error() names the variable.
+ * Threads: one thread calls everything except hvd_strategy_ready. Any thread
+ * may call hvd_strategy_ready between two steps, once for each variable and
+ * step. Errors are those of hvd.h; hvd_last_error() names the variable.
  */
 #ifndef HVD_STRATEGY_H
 #define HVD_STRATEGY_H

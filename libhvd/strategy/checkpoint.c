@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint.c - saves a strategy to a file and loads it, to go on from where
- * training stopped, on any number of ranks.
+ * checkpoint.c - saves a strategy to a file and loads it, so that training
+ * continues where it stopped, on any number of ranks.
  *
- *     head        what it is, version, byte order, optimiser, how many
- *     variable    name, shape, updates so far; its elements; the optimiser's
- *     variable    state, in as many arrays as that optimiser keeps
+ *     head        magic, version, byte order, optimiser, number of variables
+ *     variable    name, shape, number of updates; its elements; the state of
+ *     variable    the optimiser, in as many arrays as that optimiser keeps
  *     ...
- *     checksum    of all of it (blob.c)
+ *     checksum    of all bytes before it (blob.c)
  *
  * Variables are found by their names, in whatever order they were added. Only
- * rank 0 reads: first all heads, from which it knows whether the file is of
- * this model and where everything lies, and then the elements; so a file that
- * does not fit changes nothing. Then everything goes to all ranks.
+ * rank 0 reads the file. It reads all heads first, which show whether the file
+ * belongs to this model and where each variable lies. Only then does it read
+ * the elements, so a file that does not fit changes nothing. In the end rank 0
+ * sends everything to all ranks.
  *
  * Numbers are in the byte order of the machine that wrote the file; a machine
  * of the other order notices that.
@@ -180,7 +181,7 @@ static int locate(const struct hvd__blob *b, const hvd_strategy *s, int nstates,
         return hvd__fail(HVD_ERR_FILE, "%s has variable '%s' in another shape",
                          b->path, name);
     places[number] = (struct place){true, *offset, head.updates};
-    /* This is as many bytes as are in memory already, so it does not overflow.
+    /* The sum does not overflow, because as many bytes are already in memory.
      */
     *offset +=
         (1 + nstates) * s->variables[number].count * (int64_t)sizeof(float);

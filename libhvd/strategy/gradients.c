@@ -4,11 +4,11 @@
  * updates are applied.
  *
  * hvd_strategy_ready submits the variable's gradient at once, in place, and
- * returns; libhvd fuses what is ready at the same time and, as the gradients
- * lie in one arena, without copying. hvd_strategy_step waits in the order in
- * which the variables were added, which is the order in which they become ready
- * if the program follows the advice, and updates each while the next averages
- * are still under way.
+ * returns; libhvd fuses gradients that are ready at the same time. It copies
+ * none of them, as they lie in one arena. hvd_strategy_step waits in the order
+ * in which the variables were added, which is the order in which they become
+ * ready if the program follows the advice, and updates each while the next
+ * averages are still under way.
  *
  * A rank that was not given a gradient tells the others (hvd__refuse), so that
  * they fail too instead of waiting for it. A rank that gives the step up does
@@ -65,7 +65,8 @@ int hvd_strategy_ready(hvd_strategy *strategy, int32_t variable)
     return strategy->options.serial ? HVD_OK : submit(v, &strategy->options);
 }
 
-/* Submits what serial has kept back, and refuses what is missing. */
+/* Submits the gradients that the option serial has kept back, and refuses the
+ * missing ones. */
 static int complete_submissions(struct hvd_strategy *s)
 {
     int status = HVD_OK;
@@ -188,9 +189,9 @@ int hvd_strategy_step(hvd_strategy *strategy)
     return hvd__fail_text(status, reason);
 }
 
-/* Refuses what is not in flight, and updates what is, as the other ranks do.
- * Returns whether there was something to refuse: otherwise the others' step has
- * not noticed. */
+/* Refuses the gradients that are not in flight, and updates the variables of
+ * the others, as the other ranks do. Returns whether it refused any; if not,
+ * the other ranks' step has not noticed. */
 static bool give_up(struct hvd_strategy *s, const char *reason)
 {
     bool told = false;

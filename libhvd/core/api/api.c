@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * api.c - submitting, waiting and polling: every collective call becomes a
+ * api.c - submitting, waiting and polling. Every collective call becomes a
  * request that comes here, from any thread.
  *
  * A blocking call without a name first tries the shortest way (quick.c): the
  * calling thread posts the request into its slot, compares the slots of all
- * ranks, reduces and returns. The request table never sees it. To debug this
- * path, set a breakpoint at hvd__quick_run.
+ * ranks, reduces and returns. The request table never sees such a request. To
+ * debug this way, set a breakpoint at hvd__quick_run.
  *
  * All other requests go through hvd__submit:
  *
- *     table/recycled.c      an earlier request, equal and complete? if not,
- *     api/check.c           is it possible at all?
- *     table/table.c         it is in flight from now on, under its name
- *     agree/ordered_post.c  posted into a slot that all ranks see
- *     world/progress.c      the thread that waits drives the rest:
- *     agree/ordered.c       are the slots of all ranks equal?
- *     agree/ordered_run.c   then it runs: at once, in place, or
- *     run/execute.c         in a lane, packed (pack.c), by transport/algo
- *     run/complete.c        status, callback, waiter
+ *     table/recycled.c      reuses an earlier submission that is equal and
+ *                           complete; without one,
+ *     api/check.c           checks what one rank can judge alone, and
+ *     table/table.c         enters the request under its name
+ *     agree/ordered_post.c  posts it into a slot that all ranks see
+ *     world/progress.c      makes the waiting thread drive the rest
+ *     agree/ordered.c       compares the slots of all ranks
+ *     agree/ordered_run.c   runs it at once or in place, or passes it on
+ *     run/execute.c         runs it in a lane, packed (pack.c), by an algorithm
+ *                           of transport/algo
+ *     run/complete.c        sets the status, calls the callback, wakes the
+ *                           waiter
  *
- * Requests are agreed on by name only if ranks submit in different orders, with
- * HVD_EXPRESS=0, or among more than 8 ranks that share no memory. They then
- * pass through agree/announce.c, coordinator.c, fuse.c and follow.c between the
- * table and the lanes.
+ * Requests are agreed on by name only if ranks submit in different orders, if
+ * HVD_EXPRESS is 0, or among more than 8 ranks that share no memory. Between
+ * the table and the lanes, they then pass through agree/announce.c,
+ * coordinator.c, fuse.c and follow.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -220,8 +223,8 @@ static int submit_request(struct hvd__world *world, const hvd_request *given,
     return status;
 }
 
-/* Submits the request if it equals an earlier one. In that case returns true,
- * and *status is its status. */
+/* Submits the request if it equals an earlier one. Returns whether it did, and
+ * the status in *status. */
 static bool resubmit(struct hvd__world *world, const hvd_request *given,
                      const char *name, hvd_handle *handle, int *status)
 {

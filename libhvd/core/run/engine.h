@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine.h - the engine holds what the steps of all process sets of a world
- * share. This is the door of the room core/run, with execute.h (batches),
- * complete.h and trace_writer.h.
+ * engine.h - the engine holds the state that the steps of all process sets of a
+ * world share. The room core/run has this door, together with execute.h
+ * (batches), complete.h and trace_writer.h.
  *
  * Functions of core/run, core/agree and core/world get the engine as their
  * first argument. "Driver only" and "driver's" mark functions and fields that
  * only the thread with the role of the driver (core/world/progress.h) may use;
- * they need no lock. The driver stores sending after each step, and any thread
- * loads it, relaxed, as a hint whether to drive. completion_fd is set once, by
- * hvd_completion_fd.
+ * they need no lock. The driver stores sending after each step. Any thread may
+ * load it, relaxed, as a hint whether to drive. hvd_completion_fd sets
+ * completion_fd once.
  */
 #ifndef HVD_CORE_ENGINE_H
 #define HVD_CORE_ENGINE_H

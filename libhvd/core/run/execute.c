@@ -2,15 +2,16 @@
 /*
  * execute.c - runs batches in lanes.
  *
- * A batch is up to three collectives, its phases, one after the other: the
- * exchange of the sizes (only for an alltoall whose parts are not equal), the
- * tensors themselves (pack.c), and a comparison of the results if
+ * A batch has up to three phases, each of them one collective. The first
+ * exchanges the sizes; only an alltoall whose parts are not equal has it. The
+ * second moves the tensors (pack.c). The third compares the results, if
  * HVD_CONSISTENCY_CHECK is set.
  *
- * Batches of a set start in their order, one per free lane, and finish in any
- * order. The tags of a batch follow from its number, which all members count
- * alike. A batch does not start while one that is HVD__BATCH_WINDOW older is
- * under way, because both would have the same tags.
+ * The batches of a set start in their order, one in each free lane, and finish
+ * in any order. The tags of a batch follow from its number, which is the same
+ * on all members. Batches whose numbers differ by HVD__BATCH_WINDOW have the
+ * same tags, so the later one does not start while the earlier one is under
+ * way.
  *
  * core/agree passes batches to hvd__execute, and the engine moves them with
  * hvd__execute_step; both have the role of the driver.
@@ -343,7 +344,7 @@ static int start_phase(const struct hvd__engine *engine,
 
 /* -------------------------------------------------------------------- lanes */
 
-/* Counts n requests of so many bytes that start together. */
+/* Counts n requests that start together; bytes is the sum of their sizes. */
 static void count_batch(struct hvd__metrics *metrics, int n, int64_t bytes)
 {
     hvd__count_alone(&metrics->batches, n > 0);

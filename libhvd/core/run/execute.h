@@ -12,8 +12,8 @@
 struct hvd__set;
 struct hvd__engine;
 
-/* The number of batches of a set that can be under way at the same time. With
- * two, one is packed or unpacked while the other is sent. */
+/* The number of batches of a set that can be under way at the same time. Two
+ * suffice for one to be packed or unpacked while the other is sent. */
 enum { HVD__LANES = 2 };
 
 struct hvd__batch {
@@ -65,7 +65,7 @@ struct hvd__executor {
 /* Allocates set->executor. On HVD_ERR_MEMORY, hvd__executor_free frees what was
  * allocated. */
 int hvd__executor_new(struct hvd__set *set, size_t fusion_threshold);
-/* Accepts a set without an executor. */
+/* Frees set->executor; a set without one is accepted. */
 void hvd__executor_free(struct hvd__set *set);
 
 /* Only the driver calls the next functions. Runs these requests, a list linked

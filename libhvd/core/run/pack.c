@@ -3,19 +3,21 @@
  * pack.c - packs reductions and broadcasts; pack_gather.c packs gathers and
  * exchanges. execute.c calls both.
  *
- * Each batch becomes one collective over the elements of all its tensors, in
- * the order in which the decision names them. The other ranks do not depend on
- * where a tensor lies, so each rank chooses by itself how to join several
- * tensors into one array of elements:
+ * A batch becomes one collective over the elements of all its tensors, in the
+ * order that the decision gives. Each rank chooses by itself how to join the
+ * tensors into one array of elements, because the other ranks do not depend on
+ * it:
  *
- * one tensor, or neighbours in memory    used in place
- *     anything else                          packed into the lane's fusion
- *                                            buffer, unpacked afterwards
+ *     one tensor, or neighbours in memory    they are used in place
+ *     anything else                          they are packed into the lane's
+ *                                            fusion buffer, and the result is
+ *                                            unpacked afterwards
  *
- * Gradients of a strategy are neighbours in memory by design. A compressed
- * tensor is converted while it is packed, unless an algorithm converts only
- * what goes between hosts. A reducescatter is packed share by share, so that
- * the data for one rank lies together; its result lies behind.
+ * The gradients of a strategy are always neighbours in memory. A compressed
+ * tensor is converted while it is packed, unless the algorithm converts only
+ * the data that goes between hosts. A reducescatter is packed share by share,
+ * so that the data for one rank lies together; its result lies behind the
+ * shares.
  */
 #include "core/run/pack.h"
 

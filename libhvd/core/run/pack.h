@@ -23,14 +23,15 @@ void hvd__unpack(const struct hvd__set *set, struct hvd__lane *lane);
  * of ranks. */
 void hvd__pack_counts(const struct hvd__set *set, struct hvd__lane *lane);
 
-/* These do the same for gathers and exchanges (pack_gather.c). */
+/* hvd__pack_gather and hvd__unpack_gather do the same for gathers and exchanges
+ * (pack_gather.c). */
 int hvd__pack_gather(const struct hvd__set *set, struct hvd__lane *lane);
 void hvd__unpack_gather(const struct hvd__set *set, struct hvd__lane *lane);
 
 /* Returns the number in the set of member i of the lane's team. */
 int hvd__lane_member(const struct hvd__lane *lane, int i);
-/* Sets lane->buffer to a buffer of at least so many bytes: the fusion buffer,
- * or a temporary one. */
+/* Sets lane->buffer to a buffer of bytes or more: the fusion buffer if it is
+ * large enough, else a temporary one. */
 int hvd__lane_room(struct hvd__lane *lane, size_t bytes);
 
 #endif

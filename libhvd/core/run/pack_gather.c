@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pack_gather.c - packs blocks from each rank to each: gathers, alltoall, and
- * allreduces that are sent as codes (every rank gets every code).
+ * pack_gather.c - packs blocks from each rank to each other rank. They belong
+ * to gathers, to alltoalls, and to allreduces whose data is sent as codes
+ * (every rank then gets every code).
  *
- *                 to rank r                    from rank r
- *     allgather   all of the input             its rows, in the output
- *     gather      all of the input, to root    its rows, on root
- *     alltoall    the rows of split r          what it split off for us
- *     codes       our code                     its code, in a temporary
+ *                 this rank sends to rank r    this rank receives from rank r
+ *     allgather   its whole input              r's rows, into the output
+ *     gather      its whole input, to root     r's rows, on root
+ *     alltoall    the rows of its split r      the rows of r's split for it
+ *     codes       its code                     r's code, into a temporary
  *
  * Several allgathers are fused: the data from one rank lies together in the
  * fusion buffer and is copied to the outputs at the end. A rank's block to
  * itself lies at its final place if possible.
  *
- * If the caller's output turns out to be too small, the rows go to memory of
- * the library, so that the other ranks are not affected, and the request fails.
+ * If the output of the caller turns out to be too small, the rows go to memory
+ * of the library, and the request fails. The other ranks are not affected.
  */
 #include <string.h>
 
@@ -117,7 +118,7 @@ static int pack_one(const struct hvd__set *set, struct hvd__lane *lane)
 
         c->to[rank] = (struct hvd__block){0};
         c->from[rank] = (struct hvd__block){0};
-        /* It is sent and never written to. */
+        /* The input is sent and never written to. */
         if (!to_root || rank == c->root)
             memcpy(&c->to[rank].data, &request->input, sizeof request->input);
         if (c->to[rank].data)

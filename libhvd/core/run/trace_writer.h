@@ -43,7 +43,7 @@ int hvd__trace_writer_open(struct hvd__trace_writer *writer, const char *path,
                            int64_t offset);
 /* Ends the timeline, if there is one. */
 void hvd__trace_writer_close(struct hvd__trace_writer *writer);
-/* Writes what is left and ends the thread. */
+/* Writes the last records and ends the thread. */
 void hvd__trace_writer_stop(struct hvd__trace_writer *writer);
 
 static inline bool hvd__trace_writer_listens(

@@ -4,31 +4,31 @@
  * there is one, else the background thread.
  *
  * One thread at a time, the driver, moves the engine (agreement and lanes). A
- * thread that waits for a request takes the role of the driver if it is free
- * and steps the engine until its own request is done. So no other thread takes
- * part between the arrival of the data and the return of hvd_wait. If another
+ * thread that waits for a request takes the role of the driver if it is free,
+ * and steps the engine until its own request is done. So hvd_wait returns
+ * without another thread taking part after the data has arrived. If another
  * thread drives, the waiter sleeps until the role is free or its request is
  * done.
  *
  * The background thread takes the role when requests are in flight and no other
- * thread has driven for a moment. A program that submits and waits in turn is
- * not disturbed by it and need not wake it. When nothing has been in flight for
- * a while, the background thread sleeps and wakes up only every IDLE_NS to poll
- * MPI: messages may have arrived, perhaps one that says that another rank has
+ * thread has driven for a moment. It does not disturb a program that submits
+ * and waits in turn, and such a program need not wake it. When nothing has been
+ * in flight for a while, the background thread sleeps. It then wakes up only
+ * every IDLE_NS to poll MPI for messages, such as one that another rank has
  * left.
  *
- * A thread that submits a request posts it where other ranks see it but
+ * A thread that submits a request only posts it where other ranks see it. It
  * completes nothing, so no callback runs inside hvd_submit.
  *
  * A driver that finds nothing to do waits in three stages. It spins if there
  * are enough cores for all ranks of the host; then it yields the core; then it
- * sleeps for longer and longer times, up to SLEEP_MAX_NS. While it sleeps the
- * role is free, so that a thread that submits or waits can take it. The
- * background thread does not spin, because it would compete with the program's
- * own computation.
+ * sleeps for longer and longer times, up to SLEEP_MAX_NS. The role is free
+ * while it sleeps, so another thread that submits or waits can take it. The
+ * background thread does not spin, because it would compete with the
+ * computation of the program.
  *
- * Without a background thread (MPI allows none) only waits, polls and
- * submissions of the program move the engine.
+ * If MPI allows no background thread, only the waits, polls and submissions of
+ * the program move the engine.
  */
 #include "core/world/progress.h"
 
