@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fingerprint.h - 64 bits that stand for a name or for what is asked for, so
- * that ranks can compare without sending it all. Two different ones share a
- * fingerprint with a probability of 2^-64; then a request fails with an error
- * that makes little sense, but no data is mixed up: names and contents have
- * fingerprints of their own, and both would have to collide.
+ * fingerprint.h - a fingerprint is 64 bits that stand for a name or for the
+ * contents of a request, so that ranks can compare them without sending all of
+ * them. Two different ones share a fingerprint with a probability of 2^-64.
+ * Then a request fails with an error that makes little sense, but no data is
+ * mixed up: name and contents have separate fingerprints, and both would have
+ * to collide.
  */
 #ifndef HVD_BASE_FINGERPRINT_H
 #define HVD_BASE_FINGERPRINT_H

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * segment.c - files without a name. watch/page.c and transport/shm/heap.c make
- * them.
+ * segment.c - files without a name, which processes share. watch/page.c and
+ * transport/shm/heap.c make them.
  *
- * They are made in /dev/shm, which has a size: a file that finds it full, or is
- * as large as it may become, fails to grow, while memory without such a bound
- * would end in the system killing a process. Where there is no /dev/shm to
- * write to, or it knows no files without a name, they are memfds.
+ * The files are made in /dev/shm, because /dev/shm has a size: a file that
+ * would exceed it fails to grow. Memory without such a bound would end in the
+ * system killing a process. Where /dev/shm is missing, cannot be written to, or
+ * has no files without a name, the files are memfds.
  *
  * Another process opens such a file through /proc, if the kernel lets it look
- * at the first process (ptrace(2), PTRACE_MODE_READ): it must be of the same
- * user and of the same namespaces of processes and users, and neither may be
+ * at the first process (ptrace(2), PTRACE_MODE_READ). Both must have the same
+ * user and the same namespaces of processes and users, and neither may be
  * privileged. (Yama restricts attaching, not looking.) In another namespace of
- * processes the number belongs to another process, so the file is compared with
- * what was meant before it is opened: opening may have effects on what is no
- * file.
+ * processes, the same number belongs to another process. So the file is
+ * compared with the expected one before it is opened, because opening something
+ * that is no file may have effects.
  *
  * Containers that users start without privileges are user namespaces, often one
- * a rank (mpirun ... apptainer exec ...), which may not look at each other. In
- * any but the first user namespace a file in /dev/shm gets a random name until
- * all ranks have opened it. If its process is killed in these milliseconds, the
- * name stays, and the next process that starts this way removes it: only files
- * that are locked (flock) get names, and they stay locked while the process
- * lives.
+ * for each rank (mpirun ... apptainer exec ...), and may not look at each
+ * other. Therefore, in any user namespace but the first, a file in /dev/shm
+ * gets a random name until all ranks have opened it. If its process is killed
+ * in these milliseconds, the name stays, and the next process that starts this
+ * way removes it. To make that safe, only locked files (flock) get names, and
+ * they stay locked while the process lives.
  */
 #include "base/segment.h"
 

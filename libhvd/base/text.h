@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * text.h - texts that are put together piece by piece in a buffer of fixed
- * size. What does not fit is cut.
+ * text.h - builds a text piece by piece in a buffer of fixed size. The text is
+ * cut where the buffer ends.
  */
 #ifndef HVD_BASE_TEXT_H
 #define HVD_BASE_TEXT_H

@@ -2,10 +2,11 @@
 /*
  * command.c - parses command lines with argp.
  *
- * Every rank parses the same arguments. By itself, argp would print its own
- * messages and end the process on each of them. So argp is told to be silent,
- * help and version are options of our own, and explain_word says why a word
- * cannot be placed. Numbers are read whole and in range, or refused.
+ * Every rank parses the same arguments, and argp would print its messages and
+ * end the process on each of them. So argp is told to be silent, this file
+ * defines the options for help and version, and explain_word says why a word
+ * cannot be placed. A number is refused unless the whole word is a number in
+ * range.
  */
 #include "command/command.h"
 

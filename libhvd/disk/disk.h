@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * disk.h - the door of this room: how our libraries and programs open the files
- * that a user names.
+ * disk.h - the door of this room. It opens the files that a user names, for
+ * both libraries and the programs.
  *
- * A path may lead to anything, so one set of rules holds everywhere.
+ * A path may lead to anything, so the same rules hold everywhere.
  *
- * Output. Symbolic links are followed. A regular file is replaced as a whole,
- * and a missing one is made: the new contents are written to a temporary file
- * next to the target, which is renamed when it is complete. Nothing else is
- * ever replaced. A directory, a socket, a block device and a link to nothing
- * are refused. A character device or a FIFO is refused, too, unless the caller
- * asks for DISK__DIRECT: then it is written to, and the writer does not wait
- * for long for a reader that does not come or does not read. The file that
- * standard output or standard error goes to (/dev/stdout of a program whose
- * output was redirected) is also written to, at its end, as printing does: a
- * new file in its place would take away what is printed.
+ * Output follows symbolic links. It replaces a regular file as a whole, and
+ * makes a missing one: it writes the new contents to a temporary file next to
+ * the target and renames that file when it is complete. Output never replaces
+ * anything else. It refuses a directory, a socket, a block device and a link to
+ * nothing. It also refuses a character device or a FIFO, unless the caller
+ * gives DISK__DIRECT. In that case it writes to the device or FIFO, and does
+ * not wait long for a reader that does not come or does not read. Output to the
+ * file of standard output or standard error (/dev/stdout of a program whose
+ * output was redirected) is appended, as printing does, because a new file in
+ * its place would remove the printed text.
  *
  * Temporary files have random names and are opened with O_EXCL and O_NOFOLLOW,
- * so a file that somebody has put there is never opened. A writer that is
+ * so a file that somebody else has put there is never opened. A writer that is
  * killed leaves its temporary file behind; the next output to the same path
  * removes it (temporary.c).
  *
  * Input is from regular files only.
  *
- * Functions return 0 or more on success, and a negative status on failure: an
- * errno negated, or one of those below; disk__text returns the text of either.
- * No function ends the process by SIGPIPE or SIGXFSZ.
+ * Functions return 0 or more on success, and a negative status on failure: a
+ * negated errno, or one of the statuses below. disk__text returns the text of
+ * either. No function ends the process by SIGPIPE or SIGXFSZ.
  *
  * This room needs nothing but libc. Both libraries and the programs contain it;
  * none of them exports its names.
@@ -87,7 +87,7 @@ int disk__output_write(struct disk__output *output, const void *data,
  * closed; disk__output_commit reports a failure to write. */
 FILE *disk__output_stream(struct disk__output *output);
 
-/* Gives the file its name now, with what was written so far. More may be
+/* Gives the file its name now, with the bytes written so far. More may be
  * written afterwards: this is for files that grow while others read them. */
 int disk__output_place(struct disk__output *output);
 

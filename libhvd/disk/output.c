@@ -30,11 +30,11 @@ static int remember(struct disk__output *o, int status)
     return status;
 }
 
-/* -------------------------------------------------------- what is at a path
+/* ------------------------------------------------------- the file at a path
  */
 
-/* Returns which descriptor of ours, 1 or 2, goes to this very file; -1:
- * none. */
+/* Returns the descriptor, 1 or 2, of standard output or error that goes to this
+ * very file; -1: neither does. */
 static int printed_by(const struct stat *file)
 {
     struct stat info;
@@ -136,8 +136,9 @@ static int duplicate(int fd)
     return other < 0 ? -errno : other;
 }
 
-/* Opens a target directly. A regular file here is one that we print to: it is
- * written through the same description, and so after what was printed. */
+/* Opens a target directly. A regular file comes here only if this process
+ * prints to it. It is written through the same description, so the new bytes
+ * follow the printed ones. */
 static int open_direct(struct disk__output *o, const char *path)
 {
     struct stat info;

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * temporary.c - the names of files that are being written, and the removal of
- * those whose writer was killed. output.c calls it.
+ * temporary.c - names the files that are being written, and removes those whose
+ * writer was killed. output.c calls it.
  *
  *     checkpoint.0f3a92c41b7e88d25c6a9e01.tmp
  *     target     boot    random
  *
- * A file without a name (O_TMPFILE) would need no cleaning up, but cannot
- * replace another without having a name for a moment, and NFS and others have
- * no such files. So each file has a name, and its writer holds a lock on it
- * (flock), which ends with the writer, however that ends. The next writer of
- * the same target removes the files that it can lock.
+ * A file without a name (O_TMPFILE) would need no cleaning up. But it needs a
+ * name for a moment before it can replace another file, and some file systems,
+ * NFS among them, have no such files. So each file has a name, and its writer
+ * holds a lock on it (flock). The lock ends with the writer, however the writer
+ * ends. The next writer of the same target removes the files that it can lock.
  *
- * A lock can be trusted among processes of one kernel, on any file system that
- * has locks at all; between hosts it depends on the file system and on how it
- * is mounted. So the name has, in 8 hexadecimal digits, the boot of the kernel
- * under which it was made. A file of another boot is only removed if, besides,
- * it was not written to for an hour. Where there are no locks nothing is
- * removed.
+ * Such a lock can be trusted among processes of one kernel, on any file system
+ * that has locks at all. Between hosts it depends on the file system and on its
+ * mount options. Therefore the name contains 8 hexadecimal digits that stand
+ * for the boot of the kernel under which it was made. A file of another boot is
+ * removed only if it was also not written to for an hour. On a file system
+ * without locks nothing is removed.
  *
- * A writer makes its file a moment before it locks it. If it finds the file
- * locked or gone then, another writer has taken it for a dead one's, and it
- * makes a new one. Once locked, the file is left alone until it is renamed.
+ * A writer locks its file a moment after it has made it. If it finds the file
+ * locked or gone, another writer has mistaken it for the file of a dead one,
+ * and the writer makes a new file. Once a file is locked, the others leave it
+ * alone until it is renamed.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -92,8 +93,8 @@ static char *make_name(const char *target)
     return name;
 }
 
-/* Locks a file. Returns whether it is ours alone and still has its name. File
- * systems without locks do without. */
+/* Locks a file. Returns true if no other process has it locked and it still has
+ * its name. On file systems without locks only the name counts. */
 static bool lock(int fd)
 {
     struct stat info;

@@ -2,17 +2,18 @@
 /*
  * wide.c - reductions of integers that are averaged or scaled.
  *
- * They are combined in int64 (int64 itself in 128 bits, so that its average
- * cannot overflow), where only a product can wrap. AVERAGE truncates toward
- * zero. So does every factor, the prescale before the reduction, as Horovod
- * does (horovod/common/ops/collective_operations.h, ScaleBuffer).
+ * Integers are combined in int64, and int64 itself in 128 bits, so that its
+ * average cannot overflow; only a product can wrap. AVERAGE truncates toward
+ * zero. Scaling by a factor does so, too, by the prescale before the reduction,
+ * as in Horovod (horovod/common/ops/collective_operations.h, ScaleBuffer).
  *
- * A product of an integer and a factor is rounded to a double before it is
- * truncated, as in numpy and Horovod, so that 10 times 0.7 is 7: that double is
- * a little less than seven tenths, and the exact product a little less than 7.
- * Where the integer or the product exceeds 2^53, of which a double cannot hold
- * all integers any more, the product is exact instead, and no digit is lost. A
- * result that does not fit its type wraps modulo 2^bits, as sums do.
+ * The product of an integer and a factor is rounded to a double before it is
+ * truncated, as in numpy and Horovod. So 10 times 0.7 is 7, although the double
+ * nearest to 0.7 is a little smaller than that, and the exact product a little
+ * smaller than 7. If the integer or the product exceeds 2^53, a double cannot
+ * hold all integers any more. Then the product is computed exactly instead, and
+ * no digit is lost. A result that does not fit its type wraps modulo 2^bits, as
+ * sums do.
  */
 #include "kernels/wide.h"
 

@@ -49,8 +49,8 @@ static inline void hvd__count_alone(atomic_int_fast64_t *counter, int64_t by)
         memory_order_relaxed);
 }
 
-/* Counts n requests that are over, of so many bytes together, with the same
- * status at the same times. Only the driver calls it. */
+/* Counts n requests that ended with the same status at the same times; bytes is
+ * the sum of their sizes. Only the driver calls it. */
 void hvd__metrics_completed(struct hvd__metrics *metrics, hvd_kind kind,
                             int64_t n, int64_t bytes, int status,
                             const struct hvd__times *times);

@@ -39,17 +39,18 @@ int hvd__timeline_open(const char *path, int rank, const char *host,
 void hvd__timeline_record(struct hvd__timeline *timeline,
                           const struct hvd__span *span);
 
-/* Writes what was recorded; the file is valid JSON afterwards, whatever happens
- * next. If it cannot be written, all ranks stop writing, and the first of them
- * to find that out logs it. */
+/* Writes the spans recorded so far; the file is valid JSON afterwards, whatever
+ * happens next. If the file cannot be written, all ranks stop writing, and the
+ * first of them to notice logs it. */
 void hvd__timeline_flush(struct hvd__timeline *timeline);
 
 /* Flushes a last time and closes. Accepts NULL. */
 void hvd__timeline_close(struct hvd__timeline *timeline);
 
 /*
- * Returns the difference of two clocks, from n samples of: our time before,
- * their time at some moment between, our time after. The sample with the
+ * Returns the difference of two clocks from n samples. A sample has this rank's
+ * time before, the other rank's time at some moment between, and this rank's
+ * time after. The sample with the
  * shortest round trip is used (Cristian, Probabilistic clock synchronization,
  * 1989).
  */
