@@ -264,16 +264,6 @@ static size_t output_bytes(const struct hvd__request *request,
     }
 }
 
-/* Returns true if this rank receives a result. */
-static bool gets_result(const struct hvd__request *request,
-                        const struct hvd__set *set)
-{
-    const struct hvd__signature *s = &request->signature;
-
-    return (s->kind != HVD_GATHER && s->kind != HVD_REDUCE) ||
-           s->root == set->team.world[set->team.rank];
-}
-
 static int check_overlap(const struct hvd__set *set,
                          struct hvd__request *request)
 {
@@ -330,22 +320,21 @@ static int check_buffers(const hvd_request *given, const struct hvd__set *set,
                          struct hvd__request *request)
 {
     const struct hvd__signature *s = &request->signature;
-    bool may_be_ours = hvd__kind_has(s->kind, HVD__HAS_ROWS);
+    const bool has_rows = hvd__kind_has(s->kind, HVD__HAS_ROWS);
+    const bool gets_result = hvd__set_gets_result(set, s);
 
-    if (hvd__kind_has(s->kind, HVD__HAS_ROWS) &&
-        request->bytes > BYTES_MAX / (size_t)set->team.size)
+    if (has_rows && request->bytes > BYTES_MAX / (size_t)set->team.size)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "so much of every rank is more bytes than memory "
                          "can hold");
-    request->output = gets_result(request, set) ? given->output : NULL;
+    request->output = gets_result ? given->output : NULL;
     request->counts = given->counts;
     if (given->capacity < 0)
         return hvd__fail(HVD_ERR_ARGUMENT, "capacity %lld is less than 0",
                          (long long)given->capacity);
     request->capacity = request->output ? given->capacity : 0;
     HVD_TRY(check_capacity(set, request));
-    if (request->count > 0 && !request->output && gets_result(request, set) &&
-        !may_be_ours)
+    if (request->count > 0 && !request->output && gets_result && !has_rows)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "the output of %lld elements is NULL",
                          (long long)request->count);

@@ -81,6 +81,7 @@ static hvd_dtype wire_of(const struct hvd__request *request)
                                  request->signature.dtype);
 }
 
+/* Packs tensors of one dtype. */
 static void pack_tensors(unsigned char *to, const struct hvd__request *request,
                          hvd_dtype wire)
 {
@@ -95,17 +96,23 @@ static void pack_tensors(unsigned char *to, const struct hvd__request *request,
     }
 }
 
+/* Unpacks tensors, of which all have one dtype, or none is converted. */
 static void unpack_tensors(const unsigned char *from,
                            const struct hvd__request *request, hvd_dtype wire)
 {
-    hvd_dtype dtype = request->signature.dtype;
+    const bool converts = wire != request->signature.dtype;
 
     for (; request; request = request->state.next) {
-        if (wire != dtype)
-            hvd__convert(dtype, request->output, wire, from, request->count, 1);
-        else if (request->bytes > 0 && request->output)
-            memcpy(request->output, from, request->bytes);
-        from += (size_t)request->count * hvd__dtype_bytes(wire);
+        size_t bytes = converts
+                           ? (size_t)request->count * hvd__dtype_bytes(wire)
+                           : request->bytes;
+
+        if (converts)
+            hvd__convert(request->signature.dtype, request->output, wire, from,
+                         request->count, 1);
+        else if (bytes > 0 && request->output)
+            memcpy(request->output, from, bytes);
+        from += bytes;
     }
 }
 
@@ -276,20 +283,6 @@ static int pack_broadcast(struct hvd__lane *lane)
     return HVD_OK;
 }
 
-static void unpack_broadcast(struct hvd__lane *lane)
-{
-    const unsigned char *from = lane->buffer;
-
-    if (lane->team.rank == lane->collective.root)
-        return;
-    for (const struct hvd__request *e = lane->batch->requests; e;
-         e = e->state.next) {
-        if (e->bytes > 0)
-            memcpy(e->output, from, e->bytes);
-        from += e->bytes;
-    }
-}
-
 /* ----------------------------------------------------------------- the door */
 
 int hvd__pack(const struct hvd__set *set, struct hvd__lane *lane)
@@ -328,8 +321,8 @@ void hvd__unpack(const struct hvd__set *set, struct hvd__lane *lane)
         break;
     case HVD_REDUCESCATTER: unpack_reducescatter(set, lane); break;
     case HVD_BROADCAST:
-        if (lane->buffer)
-            unpack_broadcast(lane);
+        if (lane->buffer && lane->team.rank != lane->collective.root)
+            unpack_tensors(lane->buffer, lane->batch->requests, s->dtype);
         break;
     default: hvd__unpack_gather(set, lane);
     }

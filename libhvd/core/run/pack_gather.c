@@ -86,13 +86,6 @@ static void report_counts(const struct hvd__set *set,
 
 /* ---------------------------------------------------------------- allgather */
 
-static bool receives(const struct hvd__set *set,
-                     const struct hvd__request *request)
-{
-    return request->signature.kind != HVD_GATHER ||
-           request->signature.root == set->team.world[set->team.rank];
-}
-
 static int64_t all_rows(const struct hvd__set *set,
                         const struct hvd__request *request)
 {
@@ -110,8 +103,9 @@ static int pack_one(const struct hvd__set *set, struct hvd__lane *lane)
     size_t row = hvd__signature_row_bytes(&request->signature);
     unsigned char *out = NULL;
     bool to_root = request->signature.kind == HVD_GATHER;
+    bool receives = hvd__set_gets_result(set, &request->signature);
 
-    if (receives(set, request))
+    if (receives)
         HVD_TRY(make_output(request, all_rows(set, request), &out));
     for (int rank = 0; rank < set->team.size; rank++) {
         size_t bytes = (size_t)rows_of(request, rank) * row;
@@ -123,7 +117,7 @@ static int pack_one(const struct hvd__set *set, struct hvd__lane *lane)
             memcpy(&c->to[rank].data, &request->input, sizeof request->input);
         if (c->to[rank].data)
             c->to[rank].bytes = request->bytes;
-        if (!receives(set, request))
+        if (!receives)
             continue;
         c->from[rank] = (struct hvd__block){out, bytes};
         out += bytes;
@@ -342,7 +336,7 @@ void hvd__unpack_gather(const struct hvd__set *set, struct hvd__lane *lane)
                       e->signature.kind == HVD_ALLTOALL
                           ? lane->counts + set->team.size
                           : NULL);
-        if (!receives(set, e))
+        if (!hvd__set_gets_result(set, &e->signature))
             continue;
         scale_gathered(set, e);
         judge_output(e);
