@@ -33,7 +33,7 @@ static inline uint64_t hvd__fold(uint64_t a, uint64_t b)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Of bytes, going on from what came before. */
+/* Continues a fingerprint with further bytes. */
 static inline uint64_t hvd__fingerprint(uint64_t before, const void *data,
                                         size_t bytes)
 {

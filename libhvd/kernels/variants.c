@@ -20,8 +20,7 @@ static bool always(void)
     return true;
 }
 
-/* These functions also ask the operating system whether it keeps the
- * registers. */
+/* The builtins also ask the operating system whether it keeps the registers. */
 #ifdef __x86_64__
 static bool has_avx2(void)
 {

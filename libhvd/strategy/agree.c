@@ -19,8 +19,8 @@
 
 enum { ITEM_SIZE = 640 };
 
-/* Only allreduces are used, which also work if a rank has joined: no other rank
- * adds to what the reported rank gives. */
+/* The text travels by allreduces only, because they also work if a rank has
+ * joined: all ranks but the reported one add zeros. */
 int hvd__agree(int status)
 {
     char text[HVD__MESSAGE_MAX] = "";

@@ -57,8 +57,8 @@ int hvd_shuffle(int64_t n, uint64_t seed, int64_t epoch, int64_t *indices)
     if (n > 0 && !indices)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "the memory for %lld indices is NULL", (long long)n);
-    /* They are mixed one after the other: epoch 1 of seed 0 is not epoch 0 of
-     * seed 1. */
+    /* Seed and epoch are mixed one after the other: epoch 1 of seed 0 is not
+     * epoch 0 of seed 1. */
     state = splitmix64(&state) ^ (uint64_t)epoch;
     state = splitmix64(&state) ^ (uint64_t)n;
     for (int64_t i = 0; i < n; i++) {

@@ -3,11 +3,11 @@
  * mpi.c - the transport over an MPI communicator. hvd__mpi_open makes it; the
  * driver of the engine calls it, one thread at a time.
  *
- * It works on its own copy of a communicator, so that no message of ours can
- * match one of the program's. Tag 0 carries messages, the other tags transfers.
- * Every MPI call is nonblocking and polled: a blocking call of Open MPI 4.1
- * never returns once a peer is dead. The exception is freeing the communicator
- * at close, which is local in Open MPI.
+ * The transport works on its own copy of a communicator, so that no message of
+ * the library can match one of the program's. Tag 0 carries messages, the other
+ * tags transfers. Every MPI call is nonblocking and polled: a blocking call of
+ * Open MPI 4.1 never returns once a peer is dead. The exception is freeing the
+ * communicator at close, which is local in Open MPI.
  *
  * If a wait for all ranks is given up, MPI keeps a request that cannot be taken
  * back: the memory that it may still write to is never freed.

@@ -189,8 +189,8 @@ static bool has_ranks(const struct hvd__set *set, const struct wish *wish)
     return true;
 }
 
-/* Only this file changes the list, one change at a time, so it may read it
- * without the lock. */
+/* The list of sets is read without its lock, because only this file changes it,
+ * one change at a time. */
 static int check_new(const struct hvd__world *world, const struct wish *wish)
 {
     for (int i = 0; i < world->engine.table.nsets; i++)

@@ -39,7 +39,7 @@ enum { HVD__LINE = 64 };
 /* The state of a request in flight, which is cleared when the request comes
  * again. */
 struct hvd__request_state {
-    /* These fields are used while it is in flight. */
+    /* The next fields are used while the request is in flight. */
     struct hvd__request *next; /* in its batch */
     int64_t started_ns;
     int64_t done_ns;  /* 0: the time at which it is completed */
@@ -48,7 +48,7 @@ struct hvd__request_state {
     bool packed;
     bool shared; /* moved in shared memory */
 
-    /* These fields are set when it completes. The driver stores done with
+    /* The next fields are set when it completes. The driver stores done with
      * release order (hvd__table_finish), which publishes status and message;
      * hvd__wait and hvd__table_claim load it with acquire order. */
     bool claimed; /* a thread waits for it */
@@ -57,7 +57,7 @@ struct hvd__request_state {
     int32_t slot;  /* its handle's; -1: nobody waits */
     char *message; /* owned; NULL: none */
 
-    /* These fields are used in flight, but not on the shortest way. */
+    /* The next fields are used in flight, but not on the shortest way. */
     int64_t packed_ns, moved_ns;
     uint64_t
         sequence; /* sequence number of its slot, if it is reduced in place */
@@ -99,7 +99,7 @@ struct hvd__request {
 /* The state of a submission in flight, which is cleared when the submission
  * comes again. */
 struct hvd__submission_state {
-    /* These fields are used in flight. */
+    /* The next fields are used in flight. */
     struct hvd__submission *next; /* in the queue */
     struct hvd__submission *earlier,
         *later; /* in the set's in-flight table, or recycled */

@@ -424,7 +424,7 @@ static struct hvd__batch *next_waiting(const struct hvd__set *set,
 
     if (!batch)
         return NULL;
-    /* In shared memory batches run one after another, in order. */
+    /* Batches run one after another, in order, if memory is shared. */
     for (int i = 0; set->shm && i < HVD__LANES; i++)
         if (executor->lanes[i].batch)
             return NULL;

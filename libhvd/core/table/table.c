@@ -525,8 +525,8 @@ void hvd__table_finish(struct hvd__table *table, struct hvd__request *request)
 {
     bool detached = request->state.slot < 0;
 
-    /* This store releases status and message to the load in hvd__wait and
-     * hvd__table_claim. The waiter may free the request at once. */
+    /* The store of done releases status and message to the load in hvd__wait
+     * and hvd__table_claim. The waiter may free the request at once. */
     atomic_store_explicit(&request->state.done, true, memory_order_release);
     hvd__count_alone(&table->nover, 1);
     if (detached)

@@ -88,8 +88,8 @@ static inline int64_t hvd__table_busy(const struct hvd__table *table)
 void hvd__set_table_fini(struct hvd__set_table *requests);
 
 void hvd__table_init(struct hvd__table *table);
-/* Also frees requests for which nobody waited, and the sets, which must have
- * neither executor nor agreement any more. */
+/* Empties a table. Frees the requests for which nobody waited, and the sets,
+ * which must have neither executor nor agreement any more. */
 void hvd__table_fini(struct hvd__table *table);
 
 /* Returns a submission of one empty request, or NULL if memory runs out. */

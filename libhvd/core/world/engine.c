@@ -34,7 +34,7 @@ static void absorb_sets(struct hvd__world *world)
 {
     struct hvd__set *set;
 
-    /* There is nearly always none, and a load is cheaper than an exchange. */
+    /* A load is cheaper than an exchange, and nearly always finds no set. */
     if (!atomic_load(&world->engine.added))
         return;
     set = atomic_exchange(&world->engine.added, NULL);

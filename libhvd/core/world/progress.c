@@ -145,8 +145,8 @@ static bool is_busy(const struct hvd__world *world)
 }
 
 /* Wakes the background thread if it sleeps. It stores asleep and then looks
- * once more for work (stand_by), so either it sees the work or we see asleep:
- * both are sequentially consistent. */
+ * once more for work (stand_by), so either it sees the work or this thread sees
+ * asleep: both are sequentially consistent. */
 static void wake_background(struct hvd__progress *p)
 {
     if (!atomic_load(&p->asleep))

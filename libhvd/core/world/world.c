@@ -224,7 +224,7 @@ static int prepare_world(struct hvd__world *world)
     struct hvd__transport *t = world->engine.transport;
 
     HVD_TRY(make_world_set(world));
-    /* In a world of one rank every request completes at once. */
+    /* Every request completes at once in a world of one rank. */
     return t->threads && t->size > 1 ? hvd__progress_start(world) : HVD_OK;
 }
 

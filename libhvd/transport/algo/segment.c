@@ -86,7 +86,7 @@ int64_t hvd__largest_share(const struct hvd__collective *c, int n)
 {
     int64_t most = 0;
 
-    /* Without given shares, the first is as large as any. */
+    /* The first share is as large as any, unless the shares are given. */
     if (!c->shares)
         return hvd__slice_of(c->count, 0, n).count;
     for (int rank = 0; rank < n; rank++)

@@ -20,8 +20,8 @@ static bool applies(const struct hvd__collective *c)
     return hvd__shared_applies(c) && c->motion == HVD__EXCHANGE;
 }
 
-/* There is always one unit of work, because even a rank without a block must
- * report that. */
+/* The work is always one unit, because even a rank without a block must report
+ * that. */
 static int64_t total(const struct hvd__collective *c)
 {
     (void)c;
