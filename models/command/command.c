@@ -108,8 +108,7 @@ static struct agree_number real_number(const char *what, double value)
 
 /* Checks that all ranks have the same options: mpirun can start ranks with
  * different command lines, which would wait for each other for ever. */
-static int agree_options(const struct options *o,
-                         const struct agree_number *own, int n)
+static int agree_options(const struct options *o)
 {
     const struct agree_number common[] = {
         {"--steps", o->steps},
@@ -123,18 +122,40 @@ static int agree_options(const struct options *o,
         real_number("--weight-decay", o->optimizer.weight_decay),
         real_number("--clip", o->optimizer.clip),
     };
+    const struct agree_number of_mnist[] = {
+        {"--epochs", o->epochs},
+        {"--model", o->network},
+    };
+    const struct agree_number of_char_gpt[] = {
+        {"--layers", o->gpt.layers},
+        {"--heads", o->gpt.heads},
+        {"--width", o->gpt.width},
+        {"--context", o->gpt.context},
+        {"--tie", o->gpt.tied},
+        {"--dropout", (int64_t)(o->gpt.dropout * 1e15)},
+        {"--warmup", o->warmup},
+        {"--eval-windows", o->eval_windows},
+        {"--stages", o->partition.stages},
+        {"--schedule", o->partition.schedule},
+        {"--replicas", o->partition.replicas},
+        {"--recompute", o->partition.recompute},
+    };
     int status = agree_numbers(common, sizeof common / sizeof *common);
 
-    return status ? status : agree_numbers(own, n);
+    if (status)
+        return status;
+    return o->program == OPTIONS_MNIST
+               ? agree_numbers(of_mnist, sizeof of_mnist / sizeof *of_mnist)
+               : agree_numbers(of_char_gpt,
+                               sizeof of_char_gpt / sizeof *of_char_gpt);
 }
 
-int command_prepare(struct command *command, const struct agree_number *own,
-                    int n)
+int command_prepare(struct command *command)
 {
     int status;
 
     options_set_rate(command->options, command->size);
-    status = agree_options(command->options, own, n);
+    status = agree_options(command->options);
     return status ? status : check_files(command);
 }
 

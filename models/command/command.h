@@ -33,8 +33,7 @@ int command_run(const struct line *line, int outcome, struct command *command,
 /* Collective, before hours pass: sets the learning rate, and checks that the
  * options are the same on all ranks (agree.h) and that rank 0's files
  * (--summary, --save-weights, --profile) can be written. */
-int command_prepare(struct command *command, const struct agree_number *own,
-                    int n);
+int command_prepare(struct command *command);
 
 /* Writes rank 0's files but the summary, after training. Not collective. */
 int command_write_files(const struct command *command,

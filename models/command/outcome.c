@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * outcome.c - the JSON is built by jansson, one tree for each group of fields,
- * and written by outfile. jansson's pack takes ownership of what it is given
- * and reports a missing part once, at the end.
+ * outcome.c - owns the history of a run. The JSON is built by jansson, one tree
+ * for each group of fields, and written by outfile. jansson's pack takes
+ * ownership of what it is given and reports a missing part once, at the end.
  */
 #include "command/outcome.h"
 
@@ -12,42 +12,101 @@
 #include <hvd_strategy.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
+
+/* -------------------------------------------------------------- the history */
+
+int outcome_add(struct outcome *outcome, const struct outcome_part *part)
+{
+    size_t count = (size_t)outcome->parts + 1;
+    struct outcome_part *grown =
+        realloc(outcome->history, count * sizeof *grown);
+
+    if (!grown)
+        return problem_set("no memory for the history");
+    grown[count - 1] = *part;
+    outcome->history = grown;
+    outcome->parts++;
+    return 0;
+}
+
+void outcome_fini(struct outcome *outcome)
+{
+    free(outcome->history);
+    outcome->history = NULL;
+    outcome->parts = 0;
+}
+
+struct outcome_part outcome_last(const struct outcome *outcome)
+{
+    return outcome->parts > 0 ? outcome->history[outcome->parts - 1]
+                              : (struct outcome_part){0};
+}
+
+double outcome_speed(const struct outcome *outcome)
+{
+    double seconds = outcome->times.training;
+
+    return seconds > 0 ? (double)outcome->trained / seconds : 0;
+}
+
+/* Returns part as a share of the training time, 0 to 1; 0 if nothing was
+ * trained. */
+static double share_of(const struct times *times, double part)
+{
+    return times->training > 0 ? part / times->training : 0;
+}
 
 /* ---------------------------------------------------------------- as lines */
 
-void outcome_report_head(struct progress *progress,
-                         const struct outcome *outcome, int64_t per_step,
-                         const char *unit)
+void outcome_report_head(const struct outcome *outcome,
+                         struct progress *progress, const char *unit)
 {
     const struct options *o = outcome->options;
     int size = outcome->world_size;
 
-    progress_line(progress,
-                  "%s: %d rank%s, %lld %s per rank and step (%lld in all), %s, "
-                  "learning rate %g%s, compression %s",
-                  options_name(o->program), size, size > 1 ? "s" : "",
-                  (long long)per_step, unit, (long long)per_step * size,
-                  optimizer_name(o->optimizer.optimizer), o->learning_rate,
-                  o->serial ? ", serial" : "",
-                  hvd_compression_name(o->compression));
+    progress_line(
+        progress,
+        "%s: %d rank%s, %lld %s per rank and step (%lld in all), %s, "
+        "learning rate %g%s, compression %s",
+        options_name(o->program), size, size > 1 ? "s" : "",
+        (long long)outcome->per_step, unit, (long long)outcome->per_step * size,
+        optimizer_name(o->optimizer.optimizer), o->learning_rate,
+        o->serial ? ", serial" : "", hvd_compression_name(o->compression));
 }
 
-void outcome_report_times(struct progress *progress,
-                          const struct outcome *outcome)
+/* Reports on the modelled chips; the other lines are measured here. */
+static void report_partition(const struct partition_stats *s,
+                             struct progress *progress)
+{
+    progress_line(progress,
+                  "pipeline       %d modelled IPUs a rank: %.3g s, idle %.1f "
+                  "%%, %lld slots, %lld update%s",
+                  s->ipus, s->seconds, 100 * s->idle, (long long)s->slots,
+                  (long long)s->updates, s->updates == 1 ? "" : "s");
+    progress_line(
+        progress,
+        "chips          fullest tile %lld of %lld bytes, most stashed "
+        "on an IPU %lld bytes, %lld bytes between IPUs",
+        (long long)s->tile_bytes, (long long)s->bytes_per_tile,
+        (long long)s->stash_bytes, (long long)s->inter_ipu_bytes);
+}
+
+void outcome_report(const struct outcome *outcome, struct progress *progress,
+                    const char *unit, const char *speed)
 {
     const struct times *t = &outcome->times;
 
-    progress_line(
-        progress,
-        "time           compute %.1f %%, waiting for communication "
-        "%.1f %%, update %.1f %%, data %.1f %%",
-        100 * times_share(t, t->compute), 100 * times_share(t, t->wait),
-        100 * times_share(t, t->update), 100 * times_share(t, t->data));
-}
-
-void outcome_report_weights(struct progress *progress,
-                            const struct outcome *outcome)
-{
+    progress_line(progress, "speed          %.0f %s/s, %lld %s in %.2f s",
+                  outcome_speed(outcome), speed, (long long)outcome->trained,
+                  unit, t->training);
+    progress_line(progress,
+                  "time           compute %.1f %%, waiting for communication "
+                  "%.1f %%, update %.1f %%, data %.1f %%",
+                  100 * share_of(t, t->compute), 100 * share_of(t, t->wait),
+                  100 * share_of(t, t->update), 100 * share_of(t, t->data));
+    if (outcome->options->partition.stages > 0)
+        report_partition(&outcome->partition, progress);
     progress_line(progress,
                   "weights        equal on all ranks, checksum %016" PRIx64,
                   outcome->weights_hash);
@@ -86,7 +145,7 @@ static json_t *pack_results(const struct outcome *outcome)
         "{s:I, s:I, s:f, s:f, s:f, s:s, s:{s:f, s:f, s:f, s:f, s:f}}",
         "parameters", (json_int_t)outcome->parameters, "steps",
         (json_int_t)outcome->steps, "seconds", t->training, "total_seconds",
-        t->total, "comm_wait_fraction", times_share(t, t->wait), "weights_hash",
+        t->total, "comm_wait_fraction", share_of(t, t->wait), "weights_hash",
         hash, "time_seconds", "compute", t->compute, "communication_wait",
         t->wait, "update", t->update, "data", t->data, "other",
         fmax(t->training - parts, 0));

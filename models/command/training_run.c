@@ -1,8 +1,197 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * training_run.c - the order of a run, and its loop of steps and evaluations.
+ *
+ * Every rank makes the same calls in the same order: the number of steps, the
+ * steps at which losses are averaged and the parts that are evaluated follow
+ * from the plan, which all ranks share, never from a clock or from what one
+ * rank found. A rank that fails returns at once; the others notice in their
+ * next step, when the one that failed shuts the library down.
+ */
 #include "command/training_run.h"
 
 #include "output/clock.h"
+#include "output/problem.h"
 #include "trainer/agree.h"
+
+#include <math.h>
+
+/* The loss is averaged over the ranks so many times a part, for the progress
+ * line: seldom enough to cost nothing. */
+enum { REPORTS = 20 };
+
+/* -------------------------------------------------------------------- steps
+ */
+
+/* Replaces a loss by its average over the ranks, and counts the wait. */
+static int average_loss(struct training_run *run, double *loss)
+{
+    double start = clock_seconds();
+    int status = agree_average(loss, 1);
+
+    run->outcome.times.wait += clock_seconds() - start;
+    if (status == 0 && !isfinite(*loss)) {
+        problem_set("the loss is no longer a number after step %lld: the "
+                    "training diverged, try a smaller --lr than %g",
+                    (long long)run->outcome.steps, run->options->learning_rate);
+        return PROBLEM_EVERYWHERE;
+    }
+    return status;
+}
+
+static void show_progress(struct training_run *run, double loss)
+{
+    char head[48], tail[64];
+    double share = run->functions->place(run, head, sizeof head);
+
+    snprintf(tail, sizeof tail, "loss %.4f", loss);
+    progress_update(&run->command->progress, head, share, tail);
+}
+
+/* Makes as many steps as the trainer makes at a time, at the rate of the last
+ * of them. Sets *loss to the mean on this rank. */
+static int make_steps(struct training_run *run, int count, double *loss)
+{
+    int64_t last = run->outcome.steps + count - 1;
+
+    run->outcome.steps += count;
+    run->part_made += count;
+    return trainer_step(run->trainer, options_rate(run->options, last), loss);
+}
+
+/* Makes the steps of a part. Sets *loss to their mean over all ranks. */
+static int train_part(struct training_run *run, double *loss)
+{
+    int64_t interval = run->plan.interval, since = 0;
+    int once = trainer_steps(run->trainer);
+    double sum = 0, recent = 0;
+
+    if (interval == 0)
+        interval = run->part_steps / REPORTS + 1;
+    while (run->part_made < run->part_steps) {
+        double fresh = 0;
+        int status = make_steps(run, once, &fresh);
+
+        if (status < 0)
+            return status;
+        sum += fresh * once;
+        recent += fresh * once;
+        since += once;
+        if (since < interval)
+            continue;
+        recent /= (double)since;
+        status = average_loss(run, &recent);
+        if (status < 0)
+            return status;
+        show_progress(run, recent);
+        recent = 0;
+        since = 0;
+    }
+    *loss = sum / (double)run->part_steps;
+    return average_loss(run, loss);
+}
+
+/* -------------------------------------------------------------------- parts
+ */
+
+/* Evaluates all that there is to evaluate, each piece on one rank. */
+static int evaluate(struct training_run *run, struct outcome_part *part)
+{
+    double sums[2] = {0, 0}; /* loss, correct */
+    double evaluated = (double)run->outcome.evaluated;
+
+    int status = agree(trainer_evaluate(run->trainer, run->plan.fill_test,
+                                        run->plan.data, &sums[0], &sums[1]));
+    if (status == 0)
+        status = agree_sum(sums, 2);
+    if (status < 0)
+        return status;
+    part->loss = sums[0] / evaluated;
+    part->accuracy = sums[1] / evaluated;
+    part->correct = (int64_t)sums[1];
+    return 0;
+}
+
+static void report_part(struct training_run *run,
+                        const struct outcome_part *part, int64_t trained,
+                        double seconds)
+{
+    char place[48], evaluation[96] = "";
+
+    run->functions->place(run, place, sizeof place);
+    if (!isnan(part->accuracy))
+        run->functions->evaluation(part, evaluation, sizeof evaluation);
+    progress_line(&run->command->progress, "%s  loss %.4f%s  %.0f %s/s  %.1f s",
+                  place, part->train_loss, evaluation,
+                  seconds > 0 ? (double)trained / seconds : 0,
+                  run->functions->speed, seconds);
+}
+
+/* Makes the steps of a part, and an evaluation if it is due. */
+static int run_part(struct training_run *run, bool evaluates)
+{
+    struct outcome *outcome = &run->outcome;
+    struct outcome_part part = {.loss = NAN, .accuracy = NAN};
+    int64_t trained = run->part_steps * outcome->per_step * outcome->world_size;
+    double start = clock_seconds();
+    int status = train_part(run, &part.train_loss);
+    double seconds = clock_seconds() - start;
+
+    if (status < 0)
+        return status;
+    outcome->times.training += seconds;
+    outcome->trained += trained;
+    if (evaluates)
+        status = evaluate(run, &part);
+    if (status < 0)
+        return status;
+    part.step = outcome->steps;
+    report_part(run, &part, trained, seconds);
+    return outcome_add(outcome, &part);
+}
+
+/* Adds the trainer's times, and averages all but the total over the ranks. */
+static int finish_times(struct training_run *run)
+{
+    struct times *times = &run->outcome.times;
+    struct trainer_times of_trainer;
+
+    trainer_get_times(run->trainer, &of_trainer);
+    double parts[] = {times->training, of_trainer.compute,
+                      times->wait + of_trainer.wait, of_trainer.update,
+                      of_trainer.data};
+    int status = agree_average(parts, sizeof parts / sizeof *parts);
+    if (status < 0)
+        return status;
+    times->training = parts[0];
+    times->compute = parts[1];
+    times->wait = parts[2];
+    times->update = parts[3];
+    times->data = parts[4];
+    return 0;
+}
+
+static int train(struct training_run *run)
+{
+    const struct training_plan *plan = &run->plan;
+    int every = plan->evaluate_every;
+
+    for (int64_t left = plan->steps; left > 0; left -= run->part_steps) {
+        int status;
+
+        run->part_steps = plan->part < left ? plan->part : left;
+        run->part_made = 0;
+        status = run_part(
+            run, run->part_steps == left ||
+                     (every > 0 && (run->outcome.parts + 1) % every == 0));
+        if (status < 0)
+            return status;
+    }
+    return finish_times(run);
+}
+
+/* ------------------------------------------------------------------ the run
+ */
 
 static int make_trainer(struct training_run *run)
 {
@@ -11,7 +200,9 @@ static int make_trainer(struct training_run *run)
 
     options.rank = run->command->rank;
     options.progress = &run->command->progress;
-    run->functions->make_model(run, &options, &model);
+    options.fill = run->plan.fill;
+    options.fill_context = run->plan.data;
+    run->functions->make_model(run, &model);
     return trainer_new(model, &options, &run->trainer);
 }
 
@@ -23,7 +214,9 @@ static int write_results(struct training_run *run)
 
     if (run->command->rank == 0) {
         if (run->options->summary)
-            status = f->write_summary(run, run->options->summary);
+            status =
+                outcome_write(&run->outcome, f->settings(run), f->results(run),
+                              f->source, run->options->summary);
         if (status == 0)
             status = command_write_files(run->command, run->trainer);
         if (status == 0 && f->write_more)
@@ -35,12 +228,14 @@ static int write_results(struct training_run *run)
 static int train_and_report(struct training_run *run)
 {
     const struct training_functions *f = run->functions;
-    struct outcome *outcome = run->outcome;
+    struct progress *progress = &run->command->progress;
+    struct outcome *outcome = &run->outcome;
     double start = clock_seconds();
 
     outcome->parameters = trainer_parameters(run->trainer);
+    outcome_report_head(outcome, progress, f->unit);
     f->report_head(run);
-    int status = f->train(run);
+    int status = train(run);
     if (!status)
         status = trainer_compare_ranks(run->trainer, &outcome->weights_hash);
     if (!status && run->options->partition.stages > 0)
@@ -50,6 +245,7 @@ static int train_and_report(struct training_run *run)
         return status;
     outcome->times.total = clock_seconds() - start;
     f->report_results(run);
+    outcome_report(outcome, progress, f->unit, f->speed);
     return write_results(run);
 }
 
@@ -57,29 +253,29 @@ static int train_and_report(struct training_run *run)
 static int run_training(struct command *command)
 {
     struct training_run *run = command->context;
-    const struct training_functions *f = run->functions;
+    int status;
 
     run->command = command;
     run->options = command->options;
-    run->outcome->options = command->options;
-    run->outcome->world_size = command->size;
-    int status = f->prepare(run);
+    run->outcome.options = command->options;
+    run->outcome.world_size = command->size;
+    status = command_prepare(command);
     if (!status)
-        status = f->load(run);
+        status = run->functions->load(run);
     if (!status)
         status = make_trainer(run);
     if (!status)
         status = train_and_report(run);
     trainer_free(run->trainer);
-    f->fini(run);
+    run->functions->fini(run);
+    outcome_fini(&run->outcome);
     return status;
 }
 
-int training_main(const struct training_functions *functions,
-                  struct outcome *outcome, void *own, int argc, char **argv)
+int training_main(const struct training_functions *functions, void *own,
+                  int argc, char **argv)
 {
-    struct training_run run = {
-        .functions = functions, .outcome = outcome, .own = own};
+    struct training_run run = {.functions = functions, .own = own};
     struct options options;
     struct command command = {.options = &options, .context = &run};
     int parsed = options_parse(functions->program, &options, argc, argv);

@@ -19,37 +19,59 @@ struct training_run;
 /* Functions that return int return 0 or a problem (problem.h). */
 struct training_functions {
     enum options_program program;
-    /* Collective: calls command_prepare with the options of this program. */
-    int (*prepare)(struct training_run *run);
-    /* Collective: loads the data. */
+    const char *unit;   /* "images", which the loss is the mean of */
+    const char *speed;  /* name of the same in speeds */
+    const char *source; /* option that names the data: "--data" */
+    /* Collective: loads the data, and sets the plan, and of the outcome
+     * per_step, examples and evaluated. */
     int (*load)(struct training_run *run);
-    /* Makes the model, or leaves *model NULL with the problem's text kept, and
-     * adds what feeds it to the options. */
-    void (*make_model)(struct training_run *run,
-                       struct trainer_options *options, struct model **model);
+    /* Makes the model, or leaves *model NULL with the problem's text kept. */
+    void (*make_model)(struct training_run *run, struct model **model);
+    /* Prints the lines about data and network. */
     void (*report_head)(struct training_run *run);
-    /* Collective: runs the loop of steps and evaluations. */
-    int (*train)(struct training_run *run);
+    /* Writes the place in the training, "epoch 1/5", into text. Returns the
+     * share that the progress bar shows. */
+    double (*place)(const struct training_run *run, char *text, size_t size);
+    /* Writes what an evaluation found into text: "  test accuracy 97 %". */
+    void (*evaluation)(const struct outcome_part *part, char *text,
+                       size_t size);
+    /* Prints the last evaluation. */
     void (*report_results)(struct training_run *run);
-    /* Writes the file of --summary; on rank 0. */
-    int (*write_summary)(struct training_run *run, const char *path);
+    /* Return the fields of --summary that only this program has. */
+    json_t *(*settings)(const struct training_run *run);
+    json_t *(*results)(const struct training_run *run);
     /* Prints more results, after all files; on rank 0. NULL: nothing. */
     int (*write_more)(struct training_run *run);
     /* Frees the program's own data; accepts half-built ones. */
     void (*fini)(struct training_run *run);
 };
 
+/* A training consists of parts with a line of output each. */
+struct training_plan {
+    int64_t steps;      /* in all */
+    int64_t part;       /* steps of a part */
+    int evaluate_every; /* parts; 0: only at the end */
+    int interval;       /* steps between two averages of the loss, for the
+                           progress bar; 0: a twentieth of a part */
+    fill_batch_fn *fill;
+    fill_test_fn *fill_test;
+    void *data; /* borrowed; the context of both */
+};
+
 struct training_run {
     const struct training_functions *functions;
     struct command *command;
     const struct options *options; /* the command's */
-    struct outcome *outcome;       /* the program's */
+    struct outcome outcome;
+    struct training_plan plan;
+    int64_t part_steps, part_made; /* of the present part */
     struct trainer *trainer;       /* NULL before make_model */
     void *own;                     /* the program's */
 };
 
-/* Does all the work of main. Returns the exit status. */
-int training_main(const struct training_functions *functions,
-                  struct outcome *outcome, void *own, int argc, char **argv);
+/* Does all the work of main. own is for the program's functions. Returns the
+ * exit status. */
+int training_main(const struct training_functions *functions, void *own,
+                  int argc, char **argv);
 
 #endif

@@ -3,31 +3,87 @@
 
 #include "model/digit_networks.h"
 
-void report_head(struct progress *progress, const struct summary *summary)
-{
-    const struct options *o = summary->outcome.options;
+#include <stddef.h>
 
-    outcome_report_head(progress, &summary->outcome, o->batch_size, "images");
+void mnist_report_head(struct training_run *run)
+{
+    const struct outcome *outcome = &run->outcome;
+    const struct options *o = run->options;
+    struct progress *progress = &run->command->progress;
+
     progress_line(progress, "data: %lld training and %lld test digits, %s%s",
-                  (long long)summary->train_images,
-                  (long long)summary->test_images, o->data ? "from " : "drawn",
-                  o->data ? o->data : "");
+                  (long long)outcome->examples, (long long)outcome->evaluated,
+                  o->data ? "from " : "drawn", o->data ? o->data : "");
     progress_line(progress, "network: %s, %lld parameters",
                   network_name((enum network)o->network),
-                  (long long)summary->outcome.parameters);
+                  (long long)outcome->parameters);
 }
 
-void report_results(struct progress *progress, const struct summary *summary)
+double mnist_place(const struct training_run *run, char *text, size_t size)
 {
-    const struct summary *s = summary;
+    snprintf(text, size, "epoch %d/%d", run->outcome.parts + 1,
+             run->options->epochs);
+    return (double)run->part_made / (double)run->part_steps;
+}
 
-    progress_line(progress, "test accuracy  %.2f %% (%lld of %lld), loss %.4f",
-                  100 * s->test_accuracy, (long long)s->test_correct,
-                  (long long)s->test_images, s->test_loss);
-    progress_line(progress,
-                  "speed          %.0f images/s, %lld images in %.2f s",
-                  summary_images_per_second(s), (long long)s->images,
-                  s->outcome.times.training);
-    outcome_report_times(progress, &s->outcome);
-    outcome_report_weights(progress, &s->outcome);
+void mnist_evaluation(const struct outcome_part *part, char *text, size_t size)
+{
+    snprintf(text, size, "  test accuracy %.2f %%", 100 * part->accuracy);
+}
+
+void mnist_report_results(struct training_run *run)
+{
+    struct outcome_part last = outcome_last(&run->outcome);
+
+    progress_line(&run->command->progress,
+                  "test accuracy  %.2f %% (%lld of %lld), loss %.4f",
+                  100 * last.accuracy, (long long)last.correct,
+                  (long long)run->outcome.evaluated, last.loss);
+}
+
+json_t *mnist_settings(const struct training_run *run)
+{
+    const struct outcome *outcome = &run->outcome;
+    const struct options *o = outcome->options;
+
+    return json_pack("{s:s, s:s, s:s, s:i, s:I, s:I}", "model",
+                     network_name((enum network)o->network), "data_kind",
+                     o->data ? "mnist" : "drawn", "data",
+                     o->data ? o->data : "", "epochs", outcome->parts,
+                     "train_images", (json_int_t)outcome->examples,
+                     "test_images", (json_int_t)outcome->evaluated);
+}
+
+/* Returns an array with one field of every epoch. */
+static json_t *pack_history(const struct outcome *outcome, size_t field)
+{
+    json_t *array = json_array();
+
+    for (int i = 0; i < outcome->parts && array; i++) {
+        const char *part = (const char *)&outcome->history[i];
+        const double *value = (const double *)(const void *)(part + field);
+        if (json_array_append_new(array, outcome_real_or_null(*value)) < 0) {
+            json_decref(array);
+            array = NULL;
+        }
+    }
+    return array;
+}
+
+json_t *mnist_results(const struct training_run *run)
+{
+    const struct outcome *outcome = &run->outcome;
+    struct outcome_part last = outcome_last(outcome);
+
+    return json_pack(
+        "{s:f, s:o, s:I, s:I, s:f, s:o, s:o, s:o}", "test_accuracy",
+        last.accuracy, "test_loss", outcome_real_or_null(last.loss),
+        "test_correct", (json_int_t)last.correct, "images",
+        (json_int_t)outcome->trained, "images_per_second",
+        outcome_speed(outcome), "train_loss",
+        pack_history(outcome, offsetof(struct outcome_part, train_loss)),
+        "test_loss_history",
+        pack_history(outcome, offsetof(struct outcome_part, loss)),
+        "test_accuracy_history",
+        pack_history(outcome, offsetof(struct outcome_part, accuracy)));
 }

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report.h - the lines before and after a training run.
+ * report.h - the functions of mnist (training_run.h) that print or write what a
+ * run trains on and reaches. They read the outcome alone.
  */
 #ifndef MODELS_MNIST_REPORT_H
 #define MODELS_MNIST_REPORT_H
 
-#include "mnist/summary.h"
-#include "output/progress.h"
+#include "command/training_run.h"
 
-/* Prints the network, the data, and the number of ranks. */
-void report_head(struct progress *progress, const struct summary *summary);
-
-/* Prints accuracy, speed, where the time went, and that the ranks agree. */
-void report_results(struct progress *progress, const struct summary *summary);
+void mnist_report_head(struct training_run *run);
+double mnist_place(const struct training_run *run, char *text, size_t size);
+void mnist_evaluation(const struct outcome_part *part, char *text, size_t size);
+void mnist_report_results(struct training_run *run);
+json_t *mnist_settings(const struct training_run *run);
+json_t *mnist_results(const struct training_run *run);
 
 #endif

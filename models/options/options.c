@@ -308,6 +308,22 @@ void options_set_rate(struct options *options, int nranks)
         options->learning_rate = options_default_rate(options, nranks);
 }
 
+double options_rate(const struct options *o, int64_t step)
+{
+    const double pi = 3.14159265358979323846, least = 0.1;
+    int64_t rest = o->steps - o->warmup - 1;
+
+    if (o->program == OPTIONS_MNIST)
+        return o->learning_rate;
+    if (step < o->warmup)
+        return o->learning_rate * (double)(step + 1) / (double)o->warmup;
+    if (rest < 1)
+        return o->learning_rate;
+    double part = (double)(step - o->warmup) / (double)rest;
+    return o->learning_rate *
+           (least + (1 - least) * 0.5 * (1 + cos(pi * part)));
+}
+
 struct trainer_options options_trainer(const struct options *options)
 {
     return (struct trainer_options){.optimizer = options->optimizer,

@@ -85,6 +85,10 @@ double options_default_rate(const struct options *options, int nranks);
 /* Sets the learning rate to it, unless one was given. */
 void options_set_rate(struct options *options, int nranks);
 
+/* Returns the rate of step number step (from 0). That of char_gpt rises evenly
+ * for --warmup steps, then falls along a cosine, to a tenth in the last. */
+double options_rate(const struct options *options, int64_t step);
+
 /* Returns "mnist" or "char_gpt". */
 const char *options_name(enum options_program program);
 

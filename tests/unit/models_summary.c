@@ -2,7 +2,7 @@
 /*
  * The JSON summary and the way its file comes into being.
  */
-#include "mnist/summary.h"
+#include "mnist/report.h"
 #include "output/outfile.h"
 #include "output/problem.h"
 
@@ -59,30 +59,35 @@ static const struct options options = {.epochs = 2,
                                        .seed = 5,
                                        .threads = 1};
 
-static struct summary sample(void)
+static struct training_run sample(void)
 {
-    struct summary summary = {
+    struct training_run run = {
+        .options = &options,
         .outcome = {.options = &options,
                     .world_size = 2,
                     .steps = 30,
+                    .examples = 1000,
+                    .evaluated = 200,
+                    .trained = 1920,
                     .times = {.training = 4,
                               .compute = 2,
                               .wait = 1,
                               .update = 0.5,
                               .data = 0.25,
                               .total = 5},
-                    .weights_hash = UINT64_C(0xfedcba9876543210)},
-        .train_images = 1000,
-        .test_images = 200,
-        .images = 1920,
-        .test_correct = 150,
-        .test_loss = 0.5,
-        .test_accuracy = 0.75};
-    const struct summary_epoch epochs[] = {{1.5, NAN, NAN}, {0.5, 0.5, 0.75}};
+                    .weights_hash = UINT64_C(0xfedcba9876543210)}};
+    const struct outcome_part epochs[] = {{15, 1.5, NAN, NAN, 0},
+                                          {30, 0.5, 0.5, 0.75, 150}};
 
     for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(summary_add_epoch(&summary, &epochs[i]), 0);
-    return summary;
+        ck_assert_int_eq(outcome_add(&run.outcome, &epochs[i]), 0);
+    return run;
+}
+
+static int write_summary(const struct training_run *run)
+{
+    return outcome_write(&run->outcome, mnist_settings(run), mnist_results(run),
+                         "--data", path_of("s.json"));
 }
 
 static double number(json_t *root, const char *name)
@@ -114,10 +119,10 @@ TEST(fields_have_their_values)
                   {"train_images", 1000},
                   {"test_images", 200},
                   {"images", 1920}};
-    struct summary summary = sample();
+    struct training_run run = sample();
     json_error_t error;
 
-    ck_assert_int_eq(summary_write(&summary, path_of("s.json")), 0);
+    ck_assert_int_eq(write_summary(&run), 0);
     json_t *root =
         json_load_file(path_of("s.json"), JSON_REJECT_DUPLICATES, &error);
     ck_assert_msg(root != NULL, "%s", error.text);
@@ -135,14 +140,14 @@ TEST(fields_have_their_values)
     ck_assert_double_eq(number(split, "communication_wait"), 1);
     ck_assert_double_eq(number(split, "other"), 0.25);
     json_decref(root);
-    summary_fini(&summary);
+    outcome_fini(&run.outcome);
 }
 
 TEST(history_has_every_epoch)
 {
-    struct summary summary = sample();
+    struct training_run run = sample();
 
-    ck_assert_int_eq(summary_write(&summary, path_of("s.json")), 0);
+    ck_assert_int_eq(write_summary(&run), 0);
     json_t *root = json_load_file(path_of("s.json"), 0, NULL);
     json_t *loss = json_object_get(root, "train_loss");
     json_t *accuracy = json_object_get(root, "test_accuracy_history");
@@ -152,29 +157,32 @@ TEST(history_has_every_epoch)
     ck_assert(json_is_null(json_array_get(accuracy, 0)));
     ck_assert_double_eq(json_number_value(json_array_get(accuracy, 1)), 0.75);
     json_decref(root);
-    summary_fini(&summary);
+    outcome_fini(&run.outcome);
 }
 
 TEST(nothing_trained_divides_by_nothing)
 {
-    struct summary summary = {.outcome.options = &options};
+    struct training_run run = {.outcome.options = &options};
 
-    ck_assert_double_eq(summary_images_per_second(&summary), 0);
-    ck_assert_double_eq(times_share(&summary.outcome.times, 1), 0);
-    ck_assert_int_eq(summary_write(&summary, path_of("s.json")), 0);
+    run.outcome.times.wait = 1;
+    ck_assert_int_eq(write_summary(&run), 0);
+    json_t *root = json_load_file(path_of("s.json"), 0, NULL);
+    ck_assert_double_eq(number(root, "images_per_second"), 0);
+    ck_assert_double_eq(number(root, "comm_wait_fraction"), 0);
+    json_decref(root);
 }
 
 TEST(path_that_is_no_text)
 {
     struct options odd = options;
-    struct summary summary = sample();
+    struct training_run run = sample();
 
     odd.data = "caf\xe9"; /* Latin-1, which JSON cannot hold */
-    summary.outcome.options = &odd;
-    ck_assert_int_eq(summary_write(&summary, path_of("s.json")), PROBLEM);
+    run.outcome.options = &odd;
+    ck_assert_int_eq(write_summary(&run), PROBLEM);
     ck_assert_ptr_nonnull(strstr(problem_text(), "--summary"));
     ck_assert_int_eq(entries(), 0);
-    summary_fini(&summary);
+    outcome_fini(&run.outcome);
 }
 
 TEST(check_leaves_nothing)

@@ -3,7 +3,6 @@
  * Texts as numbers, who trains on which piece of them, and how the rate goes.
  */
 #include "data/pieces.h"
-#include "gpt/loop.h"
 #include "gpt/sample.h"
 #include "output/problem.h"
 
@@ -201,6 +200,16 @@ TEST(prompts_are_of_the_text)
     o.prompt = "\xff";
     ck_assert_int_eq(sample_check(&o, &text), PROBLEM);
     ck_assert_ptr_nonnull(strstr(problem_text(), "no UTF-8"));
+}
+
+static double gpt_rate(double rate, int64_t step, int64_t steps, int64_t warmup)
+{
+    const struct options o = {.program = OPTIONS_CHAR_GPT,
+                              .learning_rate = rate,
+                              .steps = steps,
+                              .warmup = warmup};
+
+    return options_rate(&o, step);
 }
 
 TEST(the_rate_rises_and_falls)
