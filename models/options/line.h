@@ -24,13 +24,12 @@ enum { LINE_RUN = 0, LINE_HELP = 1, LINE_VERSION = 2 };
     }
 
 /* The row that most tables have. */
+#define LINE_PROFILE_HELP                                                      \
+    "write what the device's memory and time go to into DIR (report.html, "    \
+    "profile.json), or print it: --profile text"
 #define LINE_PROFILE_ROW(key)                                                  \
     {                                                                          \
-        "profile", key, "DIR", 0,                                              \
-            "write what the device's memory and time go to into DIR "          \
-            "(report.html, "                                                   \
-            "profile.json), or print it: --profile text",                      \
-            0                                                                  \
+        "profile", key, "DIR", 0, LINE_PROFILE_HELP, 0                         \
     }
 
 struct line {

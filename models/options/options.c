@@ -1,135 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options.c - one table (options_rows.c) has the options of all programs; each
- * row names the programs that have it, and line.c gets the rows of the program
- * that runs. A second table, here, has the field and the range of each option
- * that is a whole number.
+ * options.c - reads a command line by the table of options_rows.c, checks the
+ * options that depend on each other, and fills in those that were not given.
  */
 #include "options/options.h"
 
-#include "model/digit_networks.h"
 #include "options/options_rows.h"
-#include "options/values.h"
 #include "output/problem.h"
 
-#include <hvd_strategy.h>
 #include <math.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define AT(field)                                                              \
-    offsetof(struct options, field), sizeof((struct options){0}.field)
-
-/* The options that are whole numbers. */
-static const struct whole {
-    int key;
-    const char *option;
-    int64_t low, high;
-    size_t at, bytes; /* place in struct options */
-} wholes[] = {
-    {KEY_TRAIN, "--train-images", 1, 1000000, AT(train_images)},
-    {KEY_TEST, "--test-images", 1, 1000000, AT(test_images)},
-    {KEY_EPOCHS, "--epochs", 1, 100000, AT(epochs)},
-    {KEY_STEPS, "--steps", 1, 1000000000, AT(steps)},
-    {KEY_BATCH, "--batch-size", 1, 65536, AT(batch_size)},
-    {KEY_SEED, "--seed", 0, INT64_MAX, AT(seed)},
-    {KEY_EVAL, "--eval-every", 0, 1000000000, AT(eval_every)},
-    {KEY_CHECK, "--check-every", 0, 1000000000, AT(check_every)},
-    {KEY_ACCUMULATE, "--accumulate", 1, 65536, AT(optimizer.accumulate)},
-    {KEY_THREADS, "--threads", 1, 1024, AT(threads)},
-    {KEY_LAYERS, "--layers", 1, 100, AT(gpt.layers)},
-    {KEY_HEADS, "--heads", 1, 1024, AT(gpt.heads)},
-    {KEY_WIDTH, "--width", 1, 65536, AT(gpt.width)},
-    {KEY_CONTEXT, "--context", 2, 65536, AT(gpt.context)},
-    {KEY_WARMUP, "--warmup", 0, 1000000000, AT(warmup)},
-    {KEY_WINDOWS, "--eval-windows", 0, 1000000000, AT(eval_windows)},
-    {KEY_SAMPLE, "--sample", 0, 1000000, AT(sample)},
-    {KEY_STAGES, "--stages", 2, 64, AT(partition.stages)},
-    {KEY_REPLICAS, "--replicas", 1, 256, AT(partition.replicas)},
-};
-
-/* Reads an option with a whole number as its value. */
-static int parse_whole(int key, const char *value, struct options *o)
-{
-    for (size_t i = 0; i < sizeof wholes / sizeof *wholes; i++) {
-        const struct whole *w = &wholes[i];
-        int64_t wide = 0;
-        int narrow;
-
-        if (w->key != key)
-            continue;
-        if (value_whole(w->option, value, w->low, w->high, &wide) < 0)
-            return PROBLEM;
-        narrow = (int)wide;
-        memcpy((char *)o + w->at,
-               w->bytes == sizeof wide ? (void *)&wide : (void *)&narrow,
-               w->bytes);
-        return 0;
-    }
-    return problem_set("this option is not read"); /* the tables differ */
-}
-
-static int parse_optimizer(const char *value, struct options *o)
-{
-    int found = 0;
-    int status = value_name("--optimizer", value, optimizer_from_name,
-                            optimizer_names, &found);
-
-    o->optimizer.optimizer = (enum optimizer)found;
-    return status;
-}
-
-/* Reads an option that has a value. */
-static int parse_value(int key, const char *value, struct options *o)
-{
-    switch (key) {
-    case KEY_DATA: return value_path("--data", value, &o->data);
-    case KEY_TEXT: return value_path("--text", value, &o->text);
-    case KEY_SUMMARY: return value_path("--summary", value, &o->summary);
-    case KEY_WEIGHTS: return value_path("--save-weights", value, &o->weights);
-    case KEY_PROFILE: return value_path("--profile", value, &o->profile);
-    case KEY_LOAD: return value_path("--load-weights", value, &o->load);
-    case KEY_LR:
-        return value_real("--lr", value, 0, HUGE_VAL, &o->learning_rate);
-    case KEY_DECAY:
-        return value_real("--weight-decay", value, 1, HUGE_VAL,
-                          &o->optimizer.weight_decay);
-    case KEY_PROPORTION:
-        return value_real("--available-memory-proportion", value, 0, 1,
-                          &o->proportion);
-    case KEY_CLIP:
-        return value_real("--clip", value, 0, HUGE_VAL, &o->optimizer.clip);
-    case KEY_DROPOUT:
-        return value_real("--dropout", value, 1, 0.99, &o->gpt.dropout);
-    case KEY_TEMPERATURE:
-        return value_real("--temperature", value, 0, HUGE_VAL, &o->temperature);
-    case KEY_OPTIMIZER: return parse_optimizer(value, o);
-    case KEY_MODEL:
-        return value_name("--model", value, network_from_name, "cnn, mlp",
-                          &o->network);
-    case KEY_SCHEDULE:
-        return value_name("--schedule", value, partition_schedule_from_name,
-                          partition_schedule_names, &o->partition.schedule);
-    case KEY_COMPRESSION:
-        return value_name("--compression", value, hvd_compression_from_name,
-                          "none, fp16, bf16, topk", &o->compression);
-    default: return parse_whole(key, value, o);
-    }
-}
-
-static int take_option(void *context, int key, const char *value)
-{
-    struct options *o = context;
-
-    switch (key) {
-    case KEY_SERIAL: o->serial = true; return 0;
-    case KEY_TIE: o->gpt.tied = true; return 0;
-    case KEY_RECOMPUTE: o->partition.recompute = true; return 0;
-    case KEY_PROMPT: o->prompt = value; return 0;
-    default: return parse_value(key, value, o);
-    }
-}
 
 static const struct {
     const char *name, *doc;
@@ -164,18 +43,12 @@ const char *options_name(enum options_program program)
 const struct line *options_line(enum options_program program,
                                 struct options *options)
 {
-    static struct argp_option table[OPTIONS_ROWS_MOST + 1];
     static struct line line;
-    int n = 0;
 
-    for (int i = 0; i < options_nrows; i++)
-        if (options_rows[i].programs & 1U << program)
-            table[n++] = options_rows[i].option;
-    table[n] = (struct argp_option){0};
     line = (struct line){programs[program].name,
                          programs[program].doc,
-                         table,
-                         take_option,
+                         options_table(program),
+                         options_take,
                          options,
                          NULL};
     return &line;

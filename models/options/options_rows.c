@@ -1,191 +1,216 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options_rows.c - the table of options, in the order of --help. An option that
- * reads differently in the two programs has a row for each. The keys must be
- * read in options.c.
+ * options_rows.c - one table has the options of both programs, in the order of
+ * --help. A row says how the value is read, which member of struct options it
+ * goes to, and what the help of each program says about it; a program without
+ * a text does not have the option.
  */
 #include "options/options_rows.h"
 
-#include "options/line.h"
-#include "options/options.h"
+#include "model/digit_networks.h"
+#include "options/values.h"
+#include "output/problem.h"
 
-/* The programs that have an option. */
-enum { MNIST = 1 << OPTIONS_MNIST, GPT = 1 << OPTIONS_CHAR_GPT };
+#include <hvd_strategy.h>
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
 
-const struct options_row options_rows[] = {
-    {MNIST | GPT, {0, 0, 0, 0, "Data:", 1}},
-    {MNIST,
-     {"data", KEY_DATA, "DIR", 0,
-      "read the four MNIST files in DIR, plain or .gz (default: draw digits)",
-      0}},
-    {MNIST,
-     {"train-images", KEY_TRAIN, "N", 0,
-      "train on the first N images (default: all of DIR, or 40000 drawn)", 0}},
-    {MNIST,
-     {"test-images", KEY_TEST, "N", 0,
-      "test on the first N images (default: all of DIR, or 5000 drawn)", 0}},
-    {GPT,
-     {"text", KEY_TEXT, "FILE", 0,
-      "learn to write like FILE (default: hvd's own documentation)", 0}},
-    {MNIST | GPT, {0, 0, 0, 0, "Network:", 2}},
-    {MNIST, {"model", KEY_MODEL, "NAME", 0, "cnn or mlp (cnn)", 0}},
-    {GPT,
-     {"layers", KEY_LAYERS, "N", 0, "number of blocks of the transformer (4)",
-      0}},
-    {GPT,
-     {"heads", KEY_HEADS, "N", 0,
-      "number of attention heads, which divides the width (4)", 0}},
-    {GPT, {"width", KEY_WIDTH, "N", 0, "units for each character (128)", 0}},
-    {GPT,
-     {"context", KEY_CONTEXT, "N", 0, "characters the network looks back (128)",
-      0}},
-    {GPT,
-     {"dropout", KEY_DROPOUT, "X", 0,
-      "share of the activations that training drops at random (0)", 0}},
-    {GPT,
-     {"tie", KEY_TIE, 0, 0, "use one table of characters for input and output",
-      0}},
-    {MNIST | GPT, {0, 0, 0, 0, "Training:", 3}},
-    {MNIST,
-     {"epochs", KEY_EPOCHS, "N", 0, "passes over the training images (5)", 0}},
-    {MNIST,
-     {"steps", KEY_STEPS, "N", 0,
-      "stop after N steps in all, whatever --epochs is (no limit)", 0}},
-    {GPT, {"steps", KEY_STEPS, "N", 0, "steps of training (1000)", 0}},
-    {MNIST,
-     {"batch-size", KEY_BATCH, "N", 0, "images per rank and step (64)", 0}},
-    {GPT,
-     {"batch-size", KEY_BATCH, "N", 0,
-      "pieces of the text per rank and step, each of --context characters (16)",
-      0}},
-    {MNIST,
-     {"optimizer", KEY_OPTIMIZER, "NAME", 0,
-      "sgd, momentum, adam, adamw or lamb (adam)", 0}},
-    {GPT,
-     {"optimizer", KEY_OPTIMIZER, "NAME", 0,
-      "sgd, momentum, adam, adamw or lamb (adamw)", 0}},
-    {MNIST,
-     {"lr", KEY_LR, "X", 0,
-      "learning rate (per 64 images of a step, at most 4 times: adam and adamw "
-      "0.002, lamb 0.01, momentum 0.02, sgd 0.1)",
-      0}},
-    {GPT,
-     {"lr", KEY_LR, "X", 0,
-      "learning rate after the warm-up (adam and adamw 0.003, lamb 0.01, "
-      "momentum 0.1, sgd 0.3)",
-      0}},
-    {GPT,
-     {"warmup", KEY_WARMUP, "N", 0,
-      "steps in which the rate rises, before it falls to a tenth along a "
-      "cosine (a tenth of --steps)",
-      0}},
-    {MNIST | GPT,
-     {"weight-decay", KEY_DECAY, "X", 0,
-      "weight decay of adamw and lamb (0.01)", 0}},
-    {MNIST | GPT,
-     {"clip", KEY_CLIP, "X", 0,
-      "shorten the gradient of all variables together to X if it is longer "
-      "(never)",
-      0}},
-    {MNIST,
-     {"accumulate", KEY_ACCUMULATE, "N", 0,
-      "update the weights in every Nth step only, with the mean of the "
-      "gradients since the last update; ranks average only then (1)",
-      0}},
-    {GPT,
-     {"accumulate", KEY_ACCUMULATE, "N", 0,
-      "update the weights in every Nth step only, with the mean of the "
-      "gradients since the last update; ranks average only then (1; with "
-      "--stages a multiple of twice as many, 8 or more)",
-      0}},
-    {MNIST,
-     {"seed", KEY_SEED, "N", 0,
-      "seed of the first weights, the order of the images and the drawn digits "
-      "(1)",
-      0}},
-    {GPT,
-     {"seed", KEY_SEED, "N", 0,
-      "seed of the first weights, the pieces of text, dropout and the sample "
-      "(1)",
-      0}},
-    {MNIST | GPT,
-     {"compression", KEY_COMPRESSION, "NAME", 0,
-      "how gradients travel: none, fp16, bf16 or topk (none)", 0}},
-    {MNIST | GPT,
-     {"check-every", KEY_CHECK, "N", 0,
-      "compare the weights of all ranks every N updates; 0: only at the end "
-      "(0)",
-      0}},
-    {MNIST | GPT,
-     {"serial", KEY_SERIAL, 0, 0,
-      "reduce gradients only after the backward pass, for comparison", 0}},
-    {MNIST | GPT,
-     {"available-memory-proportion", KEY_PROPORTION, "P", 0,
-      "share of a tile that a matrix product or convolution may take for "
-      "intermediate results; less memory takes more cycles (0.6)",
-      0}},
-    {MNIST,
-     {"threads", KEY_THREADS, "N", 0, "threads of matrix products per rank (1)",
-      0}},
-    {GPT,
-     {"threads", KEY_THREADS, "N", 0,
-      "threads per rank: of matrix products, or of the stages (1)", 0}},
-    {GPT, {0, 0, 0, 0, "Several IPUs:", 4}},
-    {GPT,
-     {"stages", KEY_STAGES, "N", 0,
-      "cut the network into a pipeline of N stages, each on an IPU of its own; "
-      "--accumulate is then the number of mini-batches that go through it for "
-      "an update (one IPU)",
-      0}},
-    {GPT,
-     {"schedule", KEY_SCHEDULE, "NAME", 0,
-      "schedule of the stages: grouped, interleaved or sequential (grouped)",
-      0}},
-    {GPT,
-     {"replicas", KEY_REPLICAS, "N", 0,
-      "copies of the pipeline, each with its own pieces of the text (1)", 0}},
-    {GPT,
-     {"recompute", KEY_RECOMPUTE, 0, 0,
-      "compute activations again on the way back, instead of keeping them", 0}},
-    {MNIST | GPT, {0, 0, 0, 0, "Results:", 5}},
-    {MNIST,
-     {"eval-every", KEY_EVAL, "N", 0,
-      "evaluate on the test images every N epochs and at the end; 0: only at "
-      "the end (1)",
-      0}},
-    {GPT,
-     {"eval-every", KEY_EVAL, "N", 0,
-      "evaluate on the last tenth of the text, which is not trained on, every "
-      "N steps and at the end; 0: only at the end (250)",
-      0}},
-    {GPT,
-     {"eval-windows", KEY_WINDOWS, "N", 0,
-      "evaluate on N pieces of that part; 0: all of it (256)", 0}},
-    {GPT,
-     {"sample", KEY_SAMPLE, "N", 0, "write N characters at the end (300)", 0}},
-    {GPT,
-     {"temperature", KEY_TEMPERATURE, "X", 0,
-      "temperature of the sample; towards 0 it has only likely characters "
-      "(0.8)",
-      0}},
-    {GPT,
-     {"prompt", KEY_PROMPT, "TEXT", 0,
-      "text that the sample goes on from (the first character of the text)",
-      0}},
-    {MNIST | GPT,
-     {"summary", KEY_SUMMARY, "FILE", 0, "write the results as JSON to FILE",
-      0}},
-    {MNIST | GPT,
-     {"save-weights", KEY_WEIGHTS, "FILE", 0,
-      "write the trained weights to FILE (safetensors)", 0}},
-    {MNIST | GPT,
-     {"load-weights", KEY_LOAD, "FILE", 0,
-      "start from the weights in FILE (safetensors)", 0}},
-    {MNIST | GPT, LINE_PROFILE_ROW(KEY_PROFILE)},
-    {MNIST | GPT, {"help", 'h', 0, 0, "print this text", -1}},
-    {MNIST | GPT, {"version", 'V', 0, 0, "print the version", -1}},
+#define AT(field)                                                              \
+    .at = offsetof(struct options, field),                                     \
+    .bytes = sizeof((struct options){0}.field)
+#define FLAG_OF(field) .kind = FLAG, AT(field)
+#define TEXT_TO(field) .kind = TEXT, AT(field)
+#define PATH_TO(field) .kind = PATH, AT(field)
+#define WHOLE_IN(field, l, h) .kind = WHOLE, AT(field), .low = l, .high = h
+#define REAL_IN(field, z, m) .kind = REAL, AT(field), .zero = z, .most = m
+#define NAME_OF(field, f, n) .kind = NAME, AT(field), .find = f, .names = n
+
+#define MNIST(text) .help = {text, NULL}
+#define GPT(text) .help = {NULL, text}
+#define BOTH(text) .help = {text, text}
+#define EACH(of_mnist, of_gpt) .help = {of_mnist, of_gpt}
+
+static const struct row {
+    const char *name; /* NULL: a heading */
+    int letter;       /* 0: there is none */
+    const char *argument;
+    enum { FLAG, TEXT, PATH, WHOLE, REAL, NAME } kind;
+    size_t at, bytes;              /* place in struct options */
+    int64_t low, high;             /* WHOLE */
+    int zero;                      /* REAL: 0 is allowed, too */
+    double most;                   /* REAL */
+    int (*find)(const char *name); /* NAME */
+    const char *names;             /* NAME: all, for a message */
+    int group;                     /* of a heading */
+    const char *help[2];           /* of each program */
+} rows[] = {
+    {.group = 1, BOTH("Data:")},
+    {"data", 'd', "DIR", PATH_TO(data),
+     MNIST("read the four MNIST files in DIR, plain or .gz (default: draw "
+           "digits)")},
+    {"train-images", 0, "N", WHOLE_IN(train_images, 1, 1000000),
+     MNIST(
+         "train on the first N images (default: all of DIR, or 40000 drawn)")},
+    {"test-images", 0, "N", WHOLE_IN(test_images, 1, 1000000),
+     MNIST("test on the first N images (default: all of DIR, or 5000 drawn)")},
+    {"text", 0, "FILE", PATH_TO(text),
+     GPT("learn to write like FILE (default: hvd's own documentation)")},
+    {.group = 2, BOTH("Network:")},
+    {"model", 0, "NAME", NAME_OF(network, network_from_name, "cnn, mlp"),
+     MNIST("cnn or mlp (cnn)")},
+    {"layers", 0, "N", WHOLE_IN(gpt.layers, 1, 100),
+     GPT("number of blocks of the transformer (4)")},
+    {"heads", 0, "N", WHOLE_IN(gpt.heads, 1, 1024),
+     GPT("number of attention heads, which divides the width (4)")},
+    {"width", 0, "N", WHOLE_IN(gpt.width, 1, 65536),
+     GPT("units for each character (128)")},
+    {"context", 0, "N", WHOLE_IN(gpt.context, 2, 65536),
+     GPT("characters the network looks back (128)")},
+    {"dropout", 0, "X", REAL_IN(gpt.dropout, 1, 0.99),
+     GPT("share of the activations that training drops at random (0)")},
+    {"tie", 0, NULL, FLAG_OF(gpt.tied),
+     GPT("use one table of characters for input and output")},
+    {.group = 3, BOTH("Training:")},
+    {"epochs", 'e', "N", WHOLE_IN(epochs, 1, 100000),
+     MNIST("passes over the training images (5)")},
+    {"steps", 's', "N", WHOLE_IN(steps, 1, 1000000000),
+     EACH("stop after N steps in all, whatever --epochs is (no limit)",
+          "steps of training (1000)")},
+    {"batch-size", 'b', "N", WHOLE_IN(batch_size, 1, 65536),
+     EACH("images per rank and step (64)",
+          "pieces of the text per rank and step, each of --context characters "
+          "(16)")},
+    {"optimizer", 0, "NAME",
+     NAME_OF(optimizer.optimizer, optimizer_from_name, optimizer_names),
+     EACH("sgd, momentum, adam, adamw or lamb (adam)",
+          "sgd, momentum, adam, adamw or lamb (adamw)")},
+    {"lr", 0, "X", REAL_IN(learning_rate, 0, HUGE_VAL),
+     EACH("learning rate (per 64 images of a step, at most 4 times: adam and "
+          "adamw 0.002, lamb 0.01, momentum 0.02, sgd 0.1)",
+          "learning rate after the warm-up (adam and adamw 0.003, lamb 0.01, "
+          "momentum 0.1, sgd 0.3)")},
+    {"warmup", 0, "N", WHOLE_IN(warmup, 0, 1000000000),
+     GPT("steps in which the rate rises, before it falls to a tenth along a "
+         "cosine (a tenth of --steps)")},
+    {"weight-decay", 0, "X", REAL_IN(optimizer.weight_decay, 1, HUGE_VAL),
+     BOTH("weight decay of adamw and lamb (0.01)")},
+    {"clip", 0, "X", REAL_IN(optimizer.clip, 0, HUGE_VAL),
+     BOTH("shorten the gradient of all variables together to X if it is longer "
+          "(never)")},
+    {"accumulate", 0, "N", WHOLE_IN(optimizer.accumulate, 1, 65536),
+     EACH("update the weights in every Nth step only, with the mean of the "
+          "gradients since the last update; ranks average only then (1)",
+          "update the weights in every Nth step only, with the mean of the "
+          "gradients since the last update; ranks average only then (1; with "
+          "--stages a multiple of twice as many, 8 or more)")},
+    {"seed", 0, "N", WHOLE_IN(seed, 0, INT64_MAX),
+     EACH("seed of the first weights, the order of the images and the drawn "
+          "digits (1)",
+          "seed of the first weights, the pieces of text, dropout and the "
+          "sample (1)")},
+    {"compression", 0, "NAME",
+     NAME_OF(compression, hvd_compression_from_name, "none, fp16, bf16, topk"),
+     BOTH("how gradients travel: none, fp16, bf16 or topk (none)")},
+    {"check-every", 0, "N", WHOLE_IN(check_every, 0, 1000000000),
+     BOTH("compare the weights of all ranks every N updates; 0: only at the "
+          "end (0)")},
+    {"serial", 0, NULL, FLAG_OF(serial),
+     BOTH("reduce gradients only after the backward pass, for comparison")},
+    {"available-memory-proportion", 0, "P", REAL_IN(proportion, 0, 1),
+     BOTH("share of a tile that a matrix product or convolution may take for "
+          "intermediate results; less memory takes more cycles (0.6)")},
+    {"threads", 0, "N", WHOLE_IN(threads, 1, 1024),
+     EACH("threads of matrix products per rank (1)",
+          "threads per rank: of matrix products, or of the stages (1)")},
+    {.group = 4, GPT("Several IPUs:")},
+    {"stages", 0, "N", WHOLE_IN(partition.stages, 2, 64),
+     GPT("cut the network into a pipeline of N stages, each on an IPU of its "
+         "own; --accumulate is then the number of mini-batches that go through "
+         "it for an update (one IPU)")},
+    {"schedule", 0, "NAME",
+     NAME_OF(partition.schedule, partition_schedule_from_name,
+             partition_schedule_names),
+     GPT("schedule of the stages: grouped, interleaved or sequential "
+         "(grouped)")},
+    {"replicas", 0, "N", WHOLE_IN(partition.replicas, 1, 256),
+     GPT("copies of the pipeline, each with its own pieces of the text (1)")},
+    {"recompute", 0, NULL, FLAG_OF(partition.recompute),
+     GPT("compute activations again on the way back, instead of keeping them")},
+    {.group = 5, BOTH("Results:")},
+    {"eval-every", 0, "N", WHOLE_IN(eval_every, 0, 1000000000),
+     EACH("evaluate on the test images every N epochs and at the end; 0: only "
+          "at the end (1)",
+          "evaluate on the last tenth of the text, which is not trained on, "
+          "every N steps and at the end; 0: only at the end (250)")},
+    {"eval-windows", 0, "N", WHOLE_IN(eval_windows, 0, 1000000000),
+     GPT("evaluate on N pieces of that part; 0: all of it (256)")},
+    {"sample", 0, "N", WHOLE_IN(sample, 0, 1000000),
+     GPT("write N characters at the end (300)")},
+    {"temperature", 0, "X", REAL_IN(temperature, 0, HUGE_VAL),
+     GPT("temperature of the sample; towards 0 it has only likely characters "
+         "(0.8)")},
+    {"prompt", 0, "TEXT", TEXT_TO(prompt),
+     GPT("text that the sample goes on from (the first character of the "
+         "text)")},
+    {"summary", 0, "FILE", PATH_TO(summary),
+     BOTH("write the results as JSON to FILE")},
+    {"save-weights", 0, "FILE", PATH_TO(weights),
+     BOTH("write the trained weights to FILE (safetensors)")},
+    {"load-weights", 0, "FILE", PATH_TO(load),
+     BOTH("start from the weights in FILE (safetensors)")},
+    {"profile", 0, "DIR", PATH_TO(profile), BOTH(LINE_PROFILE_HELP)},
 };
 
-const int options_nrows = sizeof options_rows / sizeof *options_rows;
-_Static_assert(sizeof options_rows / sizeof *options_rows <= OPTIONS_ROWS_MOST,
-               "OPTIONS_ROWS_MOST");
+enum { ROWS = sizeof rows / sizeof *rows, FIRST_KEY = 256 };
+
+/* Returns the number by which argp calls an option. */
+static int key_of(const struct row *row)
+{
+    return row->letter ? row->letter : FIRST_KEY + (int)(row - rows);
+}
+
+const struct argp_option *options_table(enum options_program program)
+{
+    static const struct argp_option ends[] = {LINE_ROWS, {0}};
+    static struct argp_option table[ROWS + sizeof ends / sizeof *ends];
+    int n = 0;
+
+    for (const struct row *r = rows; r < rows + ROWS; r++)
+        if (r->help[program])
+            table[n++] = (struct argp_option){
+                .name = r->name,
+                .key = r->name ? key_of(r) : 0,
+                .arg = r->argument,
+                .doc = r->help[program],
+                .group = r->group,
+            };
+    memcpy(&table[n], ends, sizeof ends);
+    return table;
+}
+
+static int read_value(const struct row *r, const char *value, void *to)
+{
+    char option[40];
+
+    snprintf(option, sizeof option, "--%s", r->name);
+    switch (r->kind) {
+    case FLAG: *(bool *)to = true; return 0;
+    case TEXT: *(const char **)to = value; return 0;
+    case PATH: return value_path(option, value, to);
+    case REAL: return value_real(option, value, r->zero, r->most, to);
+    case NAME: return value_name(option, value, r->find, r->names, to);
+    default:
+        return r->bytes == sizeof(int64_t)
+                   ? value_whole(option, value, r->low, r->high, to)
+                   : value_int(option, value, (int)r->low, (int)r->high, to);
+    }
+}
+
+int options_take(void *options, int key, const char *value)
+{
+    for (const struct row *r = rows; r < rows + ROWS; r++)
+        if (r->name && key_of(r) == key)
+            return read_value(r, value, (char *)options + r->at);
+    return problem_set("this option is not read"); /* the table lacks it */
+}
