@@ -21,9 +21,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-int net_from_name(const char *name);
-extern const char net_names[];
-
 struct run {
     struct options options; /* options of the dataset */
     struct job_options job_options;
@@ -97,18 +94,16 @@ static int take_option(void *context, int key, const char *value)
     struct options *o = &run->options;
 
     switch (key) {
-    case MODEL:
-        return value_name("--model", value, net_from_name, net_names, &j->net);
+    case MODEL: j->net = net_from_name(value); return j->net < 0 ? PROBLEM : 0;
     case STAGES: return value_int("--stages", value, 2, 8, &j->stages);
     case SCHEDULE:
-        return value_name("--schedule", value, partition_schedule_from_name,
-                          partition_schedule_names, &j->schedule);
+        return value_name("--schedule", value, partition_schedules,
+                          &j->schedule);
     case COUNT: return value_int("--count", value, 1, 1 << 20, &j->count);
     case REPLICAS: return value_int("--replicas", value, 1, 8, &j->replicas);
     case RECOMPUTE: j->recompute = 1; return 0;
     case OPTIMIZER:
-        return value_name("--optimizer", value, optimizer_from_name,
-                          optimizer_names, &j->optimizer);
+        return value_name("--optimizer", value, optimizer_names, &j->optimizer);
     case LR: return value_real("--lr", value, 0, 100, &j->rate);
     case 'b': return value_int("--batch-size", value, 1, 4096, &j->batch);
     case 'e': return value_whole("--epochs", value, 1, 100000, &run->epochs);
@@ -151,20 +146,14 @@ static void fill_in(struct job_options *j)
 static int check_options(const struct run *run)
 {
     const struct job_options *j = &run->job_options;
-    const struct {
-        const char *name;
-        int64_t value;
-    } same[] = {
+    const struct agree_number same[] = {
         {"--count", j->count},         {"--replicas", j->replicas},
         {"--optimizer", j->optimizer}, {"--batch-size", j->batch},
         {"--epochs", run->epochs},     {"--updates", run->updates},
         {"--seed", (int64_t)j->seed},
     };
-    int status = 0;
 
-    for (size_t i = 0; i < sizeof same / sizeof *same && !status; i++)
-        status = agree_same(same[i].name, (uint64_t)same[i].value);
-    return status;
+    return agree_numbers(same, sizeof same / sizeof *same);
 }
 
 static int load_data(struct run *run)

@@ -71,7 +71,7 @@ void outcome_report_head(const struct outcome *outcome,
         "learning rate %g%s, compression %s",
         options_name(o->program), size, size > 1 ? "s" : "",
         (long long)outcome->per_step, unit, (long long)outcome->per_step * size,
-        optimizer_name(o->optimizer.optimizer), o->learning_rate,
+        optimizer_names[o->optimizer.optimizer], o->learning_rate,
         o->serial ? ", serial" : "", hvd_compression_name(o->compression));
 }
 
@@ -127,7 +127,7 @@ static json_t *pack_settings(const struct outcome *outcome)
         "{s:s, s:s, s:i, s:i, s:s, s:f, s:f, s:f, s:i, s:I, s:b, s:s, s:i}",
         "program", options_name(o->program), "version", HVD_VERSION_STRING,
         "world_size", outcome->world_size, "batch_size", o->batch_size,
-        "optimizer", optimizer_name(o->optimizer.optimizer), "lr",
+        "optimizer", optimizer_names[o->optimizer.optimizer], "lr",
         o->learning_rate, "weight_decay", o->optimizer.weight_decay, "clip",
         o->optimizer.clip, "accumulate", o->optimizer.accumulate, "seed",
         (json_int_t)o->seed, "serial", o->serial, "compression",

@@ -35,7 +35,7 @@ void gpt_report_head(struct training_run *run)
             progress,
             "pipeline: %d stages, %s, %d replica%s, %d mini-batches "
             "of each to an update%s",
-            o->partition.stages, partition_schedule_name(o->partition.schedule),
+            o->partition.stages, partition_schedules[o->partition.schedule],
             o->partition.replicas, o->partition.replicas > 1 ? "s" : "",
             o->optimizer.accumulate,
             o->partition.recompute ? ", recomputed" : "");
@@ -99,7 +99,7 @@ static json_t *pack_pipeline(const struct outcome *outcome)
         "{s:i, s:s, s:i, s:b, s:i, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, "
         "s:I, s:I, s:I}",
         "stages", partition->stages, "schedule",
-        partition_schedule_name(partition->schedule), "replicas",
+        partition_schedules[partition->schedule], "replicas",
         partition->replicas, "recompute", partition->recompute, "ipus", s->ipus,
         "mini_batches", (json_int_t)s->mini_batches, "updates",
         (json_int_t)s->updates, "slots", (json_int_t)s->slots, "idle_fraction",

@@ -15,8 +15,7 @@ void mnist_report_head(struct training_run *run)
                   (long long)outcome->examples, (long long)outcome->evaluated,
                   o->data ? "from " : "drawn", o->data ? o->data : "");
     progress_line(progress, "network: %s, %lld parameters",
-                  network_name((enum network)o->network),
-                  (long long)outcome->parameters);
+                  network_names[o->network], (long long)outcome->parameters);
 }
 
 double mnist_place(const struct training_run *run, char *text, size_t size)
@@ -47,7 +46,7 @@ json_t *mnist_settings(const struct training_run *run)
     const struct options *o = outcome->options;
 
     return json_pack("{s:s, s:s, s:s, s:i, s:I, s:I}", "model",
-                     network_name((enum network)o->network), "data_kind",
+                     network_names[o->network], "data_kind",
                      o->data ? "mnist" : "drawn", "data",
                      o->data ? o->data : "", "epochs", outcome->parts,
                      "train_images", (json_int_t)outcome->examples,

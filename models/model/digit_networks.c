@@ -19,21 +19,8 @@ enum { FLAT = POOLED * POOLED * FILTERS };
 
 enum { DENSE2_BIAS, DENSE2, DENSE1_BIAS, DENSE1, CONV1_BIAS, CONV1 };
 
-static const char *const names[] = {
-    [NETWORK_CNN] = "cnn", [NETWORK_MLP] = "mlp"};
-
-const char *network_name(enum network network)
-{
-    return names[network];
-}
-
-int network_from_name(const char *name)
-{
-    for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
-        if (strcmp(names[i], name) == 0)
-            return i;
-    return -1;
-}
+const char *const network_names[] = {
+    [NETWORK_CNN] = "cnn", [NETWORK_MLP] = "mlp", NULL};
 
 /* Builds the last two pieces of both networks: the hidden units, the
  * classes. */
@@ -127,7 +114,7 @@ static int64_t cnn_work(const struct model *model, int piece)
 int network_model(enum network network, int batch_size, struct model **model)
 {
     struct model plain = {
-        .name = names[network],
+        .name = network_names[network],
         .input_name = "images",
         .label_name = "labels",
         .input_dtype = IPU_FLOAT32,

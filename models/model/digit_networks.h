@@ -26,9 +26,8 @@ struct model; /* model.h */
 
 enum network { NETWORK_CNN, NETWORK_MLP };
 
-const char *network_name(enum network network);
-/* Returns the network of that name; -1 if there is none. */
-int network_from_name(const char *name);
+/* The names, by network; ends with NULL. */
+extern const char *const network_names[];
 
 /* Makes a model, which the caller owns. PROBLEM: no memory; *model stays as it
  * is. */

@@ -2,25 +2,9 @@
 #include "model/optimizer.h"
 
 #include <stddef.h>
-#include <string.h>
 
-static const char *const names[] = {
+const char *const optimizer_names[] = {
     [OPTIMIZER_SGD] = "sgd",   [OPTIMIZER_MOMENTUM] = "momentum",
     [OPTIMIZER_ADAM] = "adam", [OPTIMIZER_ADAMW] = "adamw",
-    [OPTIMIZER_LAMB] = "lamb",
+    [OPTIMIZER_LAMB] = "lamb", NULL,
 };
-
-const char optimizer_names[] = "sgd, momentum, adam, adamw, lamb";
-
-const char *optimizer_name(enum optimizer optimizer)
-{
-    return names[optimizer];
-}
-
-int optimizer_from_name(const char *name)
-{
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(names[i], name) == 0)
-            return (int)i;
-    return -1;
-}

@@ -11,11 +11,8 @@ enum optimizer {
     OPTIMIZER_LAMB
 };
 
-/* "sgd, momentum, adam, adamw, lamb" */
-extern const char optimizer_names[];
-const char *optimizer_name(enum optimizer optimizer);
-/* Returns the optimizer of that name; -1 if there is none. */
-int optimizer_from_name(const char *name);
+/* The names, by optimizer; ends with NULL. */
+extern const char *const optimizer_names[];
 
 struct optimizer_settings {
     enum optimizer optimizer;

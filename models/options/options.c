@@ -9,6 +9,7 @@
 #include "output/problem.h"
 
 #include <math.h>
+#include <string.h>
 
 static const struct {
     const char *name, *doc;
@@ -84,7 +85,9 @@ static int check_partition(const struct options *o)
                         : o->partition.replicas > 0 ? "replicas"
                         : o->partition.recompute    ? "recompute"
                                                     : NULL;
-    int interleaved = partition_schedule_from_name("interleaved");
+    bool interleaved =
+        o->partition.schedule >= 0 &&
+        strcmp(partition_schedules[o->partition.schedule], "interleaved") == 0;
 
     if (o->partition.stages == 0 && needs)
         return problem_set("--%s is of a pipeline: give --stages, too", needs);
@@ -98,8 +101,7 @@ static int check_partition(const struct options *o)
                            "make %d stages at most",
                            o->partition.stages, o->gpt.layers,
                            o->gpt.layers + 2);
-    if (o->gpt.tied &&
-        (o->partition.stages == 2 || o->partition.schedule == interleaved))
+    if (o->gpt.tied && (o->partition.stages == 2 || interleaved))
         return problem_set("--tie has the first and the last stage share an "
                            "IPU: there must be 3 --stages or more, and "
                            "--schedule grouped or sequential");

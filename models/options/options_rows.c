@@ -24,26 +24,31 @@
 #define PATH_TO(field) .kind = PATH, AT(field)
 #define WHOLE_IN(field, l, h) .kind = WHOLE, AT(field), .low = l, .high = h
 #define REAL_IN(field, z, m) .kind = REAL, AT(field), .zero = z, .most = m
-#define NAME_OF(field, f, n) .kind = NAME, AT(field), .find = f, .names = n
+#define NAME_OF(field, n) .kind = NAME, AT(field), .names = n
 
 #define MNIST(text) .help = {text, NULL}
 #define GPT(text) .help = {NULL, text}
 #define BOTH(text) .help = {text, text}
 #define EACH(of_mnist, of_gpt) .help = {of_mnist, of_gpt}
 
+static const char *const compression_names[] = {[HVD_COMPRESSION_NONE] = "none",
+                                                [HVD_COMPRESSION_FP16] = "fp16",
+                                                [HVD_COMPRESSION_BF16] = "bf16",
+                                                [HVD_COMPRESSION_TOPK] = "topk",
+                                                NULL};
+
 static const struct row {
     const char *name; /* NULL: a heading */
     int letter;       /* 0: there is none */
     const char *argument;
     enum { FLAG, TEXT, PATH, WHOLE, REAL, NAME } kind;
-    size_t at, bytes;              /* place in struct options */
-    int64_t low, high;             /* WHOLE */
-    int zero;                      /* REAL: 0 is allowed, too */
-    double most;                   /* REAL */
-    int (*find)(const char *name); /* NAME */
-    const char *names;             /* NAME: all, for a message */
-    int group;                     /* of a heading */
-    const char *help[2];           /* of each program */
+    size_t at, bytes;         /* place in struct options */
+    int64_t low, high;        /* WHOLE */
+    int zero;                 /* REAL: 0 is allowed, too */
+    double most;              /* REAL */
+    const char *const *names; /* NAME */
+    int group;                /* of a heading */
+    const char *help[2];      /* of each program */
 } rows[] = {
     {.group = 1, BOTH("Data:")},
     {"data", 'd', "DIR", PATH_TO(data),
@@ -57,7 +62,7 @@ static const struct row {
     {"text", 0, "FILE", PATH_TO(text),
      GPT("learn to write like FILE (default: hvd's own documentation)")},
     {.group = 2, BOTH("Network:")},
-    {"model", 0, "NAME", NAME_OF(network, network_from_name, "cnn, mlp"),
+    {"model", 0, "NAME", NAME_OF(network, network_names),
      MNIST("cnn or mlp (cnn)")},
     {"layers", 0, "N", WHOLE_IN(gpt.layers, 1, 100),
      GPT("number of blocks of the transformer (4)")},
@@ -81,8 +86,7 @@ static const struct row {
      EACH("images per rank and step (64)",
           "pieces of the text per rank and step, each of --context characters "
           "(16)")},
-    {"optimizer", 0, "NAME",
-     NAME_OF(optimizer.optimizer, optimizer_from_name, optimizer_names),
+    {"optimizer", 0, "NAME", NAME_OF(optimizer.optimizer, optimizer_names),
      EACH("sgd, momentum, adam, adamw or lamb (adam)",
           "sgd, momentum, adam, adamw or lamb (adamw)")},
     {"lr", 0, "X", REAL_IN(learning_rate, 0, HUGE_VAL),
@@ -109,8 +113,7 @@ static const struct row {
           "digits (1)",
           "seed of the first weights, the pieces of text, dropout and the "
           "sample (1)")},
-    {"compression", 0, "NAME",
-     NAME_OF(compression, hvd_compression_from_name, "none, fp16, bf16, topk"),
+    {"compression", 0, "NAME", NAME_OF(compression, compression_names),
      BOTH("how gradients travel: none, fp16, bf16 or topk (none)")},
     {"check-every", 0, "N", WHOLE_IN(check_every, 0, 1000000000),
      BOTH("compare the weights of all ranks every N updates; 0: only at the "
@@ -128,9 +131,7 @@ static const struct row {
      GPT("cut the network into a pipeline of N stages, each on an IPU of its "
          "own; --accumulate is then the number of mini-batches that go through "
          "it for an update (one IPU)")},
-    {"schedule", 0, "NAME",
-     NAME_OF(partition.schedule, partition_schedule_from_name,
-             partition_schedule_names),
+    {"schedule", 0, "NAME", NAME_OF(partition.schedule, partition_schedules),
      GPT("schedule of the stages: grouped, interleaved or sequential "
          "(grouped)")},
     {"replicas", 0, "N", WHOLE_IN(partition.replicas, 1, 256),
@@ -199,7 +200,7 @@ static int read_value(const struct row *r, const char *value, void *to)
     case TEXT: *(const char **)to = value; return 0;
     case PATH: return value_path(option, value, to);
     case REAL: return value_real(option, value, r->zero, r->most, to);
-    case NAME: return value_name(option, value, r->find, r->names, to);
+    case NAME: return value_name(option, value, r->names, to);
     default:
         return r->bytes == sizeof(int64_t)
                    ? value_whole(option, value, r->low, r->high, to)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,15 +57,22 @@ int value_real(const char *option, const char *value, int zero, double high,
                        value, zero ? "of at least" : "above");
 }
 
-int value_name(const char *option, const char *value,
-               int (*find)(const char *name), const char *names, int *number)
+int value_name(const char *option, const char *value, const char *const *names,
+               int *number)
 {
-    int found = find(value);
+    char all[160] = "";
 
-    if (found < 0)
-        return problem_set("%s: '%s' is none of %s", option, value, names);
-    *number = found;
-    return 0;
+    for (int i = 0; names[i]; i++) {
+        size_t used = strlen(all);
+
+        if (strcmp(names[i], value) == 0) {
+            *number = i;
+            return 0;
+        }
+        snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "",
+                 names[i]);
+    }
+    return problem_set("%s: '%s' is none of %s", option, value, all);
 }
 
 int value_path(const char *option, const char *value, const char **path)

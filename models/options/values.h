@@ -23,10 +23,9 @@ int value_int(const char *option, const char *value, int low, int high,
 int value_real(const char *option, const char *value, int zero, double high,
                double *number);
 
-/* Reads a name. find returns its number, 0 or more, or a negative number if
- * there is none such; names lists all for the message. */
-int value_name(const char *option, const char *value,
-               int (*find)(const char *name), const char *names, int *number);
+/* Reads one of the names, which NULL ends, as its place among them. */
+int value_name(const char *option, const char *value, const char *const *names,
+               int *number);
 
 int value_path(const char *option, const char *value, const char **path);
 

@@ -22,6 +22,10 @@ struct job_options {
     const char *profile; /* directory, or "text"; NULL: none */
 };
 
+/* Returns the enum net of that name; PROBLEM with the text kept if there is
+ * none. */
+int net_from_name(const char *name);
+
 struct job;
 
 /* Makes the pipeline, with a feed from data, which is borrowed. This and all

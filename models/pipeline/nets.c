@@ -13,6 +13,7 @@
 #include "pipeline/nets.h"
 
 #include "output/problem.h"
+#include "pipeline/job.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -22,19 +23,13 @@ enum { SIDE = 28, CLASSES = 10, GROUPS = 4, BLOCKS = 2, MLP_LAYERS = 4 };
 enum { FILTERS = 32, POOLED = 13, HIDDEN = 64, CNN_PIECES = 3 };
 
 static const char *const names[] = {"mlp", "cnn", "resnet", "towers"};
-const char net_names[] = "mlp, cnn, resnet or towers";
-
 int net_from_name(const char *name)
 {
     for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
         if (strcmp(name, names[i]) == 0)
             return i;
-    return -1;
-}
-
-const char *net_name(enum net net)
-{
-    return names[net];
+    return problem_set("--model: '%s' is none of mlp, cnn, resnet or towers",
+                       name);
 }
 
 /* -------------------------------------------------------------------- pieces
@@ -307,7 +302,7 @@ int nets_init(struct nets *nets, enum net net, int nstages, int batch,
     if (nstages > count_pieces(net))
         return problem_set("--stages: %s has %d pieces, which do not make %d "
                            "stages",
-                           net_name(net), count_pieces(net), nstages);
+                           names[net], count_pieces(net), nstages);
     for (int i = 0; i < nstages; i++) {
         int first = i * count_pieces(net) / nstages;
 

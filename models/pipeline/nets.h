@@ -17,11 +17,6 @@ enum net {
     NET_TOWERS  /* two towers of convolutions side by side, then one head */
 };
 
-extern const char net_names[];
-/* Returns the net of that name; -1 if there is none. */
-int net_from_name(const char *name);
-const char *net_name(enum net net);
-
 enum { NETS_MOST_STAGES = 8, NETS_MOST_WEIGHTS = 64 };
 
 /* A variable, with the figures that its first values need. */

@@ -31,10 +31,7 @@ struct partition_stats {
     double wait;   /* seconds that this process waited for other ranks */
 };
 
-/* Returns the ipu_schedule of that name; -1 if there is none. */
-int partition_schedule_from_name(const char *name);
-const char *partition_schedule_name(int schedule);
-/* "grouped, interleaved, sequential" */
-extern const char partition_schedule_names[];
+/* The names, by ipu_schedule; ends with NULL. */
+extern const char *const partition_schedules[];
 
 #endif
