@@ -22,7 +22,7 @@
 #include <stdio.h>
 
 struct run {
-    struct options options; /* options of the dataset */
+    struct dataset_source source;
     struct job_options job_options;
     struct dataset dataset;
     struct job *job;
@@ -83,7 +83,7 @@ static int take_seed(struct run *run, const char *value)
     int64_t seed = 1;
     int status = value_whole("--seed", value, 0, INT64_MAX, &seed);
 
-    run->options.seed = run->job_options.seed = (uint64_t)seed;
+    run->source.seed = run->job_options.seed = (uint64_t)seed;
     return status;
 }
 
@@ -91,7 +91,7 @@ static int take_option(void *context, int key, const char *value)
 {
     struct run *run = context;
     struct job_options *j = &run->job_options;
-    struct options *o = &run->options;
+    struct dataset_source *s = &run->source;
 
     switch (key) {
     case MODEL: j->net = net_from_name(value); return j->net < 0 ? PROBLEM : 0;
@@ -109,12 +109,11 @@ static int take_option(void *context, int key, const char *value)
     case 'e': return value_whole("--epochs", value, 1, 100000, &run->epochs);
     case UPDATES:
         return value_whole("--updates", value, 1, 1 << 30, &run->updates);
-    case 'd': return value_path("--data", value, &o->data);
+    case 'd': return value_path("--data", value, &s->directory);
     case TRAIN_IMAGES:
-        return value_whole("--train-images", value, 1, 1 << 24,
-                           &o->train_images);
+        return value_whole("--train-images", value, 1, 1 << 24, &s->train);
     case TEST_IMAGES:
-        return value_whole("--test-images", value, 1, 1 << 24, &o->test_images);
+        return value_whole("--test-images", value, 1, 1 << 24, &s->test);
     case SEED: return take_seed(run, value);
     case THREADS: return value_int("--threads", value, 0, 64, &j->threads);
     default: return value_path("--profile", value, &j->profile);
@@ -158,21 +157,18 @@ static int check_options(const struct run *run)
 
 static int load_data(struct run *run)
 {
-    const struct options *o = &run->options;
-    const struct dataset_source source = {o->data, o->seed, o->train_images,
-                                          o->test_images};
     struct images train = {0}, test = {0};
     int status = agree(profile_check(run->job_options.profile));
 
     if (!status)
-        status = agree(dataset_load(&source, NULL, &train, &test));
+        status = agree(dataset_load(&run->source, NULL, &train, &test));
     if (!status)
         status =
             agree_same("the number of training images", (uint64_t)train.count);
     if (!status)
         status = agree(dataset_init(&run->dataset, &train, &test, hvd_rank(),
                                     hvd_size(), run->job_options.batch,
-                                    run->options.seed));
+                                    run->source.seed));
     images_fini(&train);
     images_fini(&test);
     if (!status)
@@ -272,7 +268,7 @@ static int run_all(struct command *command)
 int main(int argc, char **argv)
 {
     struct run run = {.epochs = 1,
-                      .options.seed = 1,
+                      .source.seed = 1,
                       .job_options = {.replicas = 1,
                                       .batch = 16,
                                       .optimizer = OPTIMIZER_MOMENTUM,

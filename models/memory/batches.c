@@ -8,14 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the next number of a sequence (splitmix64), in [-1, 1). */
-static float random_float(uint64_t *state)
+/* Returns the next number of a sequence, in [-1, 1). */
+static float random_float(struct random *r)
 {
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return (float)(int32_t)((z ^ z >> 31) >> 40) / 8388608.0f - 1.0f;
+    return (float)(int32_t)(random_bits(r) >> 40) / 8388608.0f - 1.0f;
 }
 
 static int nearest_direction(const struct training *t, const float *x)
@@ -45,7 +41,7 @@ static void draw_batch(struct training *t)
         float *x = t->x + (ptrdiff_t)r * width;
 
         for (int i = 0; i < width; i++)
-            x[i] = random_float(&t->state);
+            x[i] = random_float(&t->random);
         t->labels[r] = nearest_direction(t, x);
     }
 }
@@ -86,9 +82,9 @@ bool training_allocate(struct training *t)
     t->directions = malloc(CLASSES * width * sizeof *t->directions);
     if (!t->x || !t->labels || !t->directions)
         return false;
-    t->state = s->seed;
+    t->random.state = s->seed;
     for (size_t i = 0; i < CLASSES * width; i++)
-        t->directions[i] = random_float(&t->state);
+        t->directions[i] = random_float(&t->random);
     return true;
 }
 
@@ -104,7 +100,7 @@ int training_write_weights(struct training *t)
 {
     float *w = malloc(training_layer_bytes(t, 0) +
                       training_layer_bytes(t, t->settings->layers - 1));
-    uint64_t state = t->settings->seed + 1;
+    struct random r = {t->settings->seed + 1};
     int status = 0;
 
     for (int i = 0; w && i < t->settings->layers && status >= 0; i++) {
@@ -114,7 +110,7 @@ int training_write_weights(struct training *t)
         snprintf(name, sizeof name, "w%d", i);
         /* He's uniform distribution: spread sqrt(6 / width) */
         for (size_t k = 0; k < bytes / sizeof *w; k++)
-            w[k] = random_float(&state) * 2.4495f /
+            w[k] = random_float(&r) * 2.4495f /
                    __builtin_sqrtf((float)t->settings->width);
         status = t->backend->functions->write(t->backend, name, w, bytes);
     }

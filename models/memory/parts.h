@@ -8,6 +8,7 @@
 #ifndef MODELS_MEMORY_PARTS_H
 #define MODELS_MEMORY_PARTS_H
 
+#include "data/random.h"
 #include "memory/training.h"
 #include "trainer/engine.h"
 #include "trainer/pipeline.h"
@@ -39,7 +40,7 @@ struct training {
     float *x; /* [rows of a batch, width], owned, as the next two */
     int32_t *labels;
     float *directions; /* [CLASSES, width] */
-    uint64_t state;    /* state of the random numbers */
+    struct random random;
 };
 
 /* Returns layer i of x, in t's graph, and sets *w to its weights. */

@@ -221,10 +221,10 @@ static int next_test(void *context, void *const *buffers)
 {
     struct test *test = context;
     int32_t *labels = buffers[1];
-    int rows = dataset_test_batch(test->data, test->next++, test->batch,
-                                  buffers[0], labels);
+    int64_t rows =
+        dataset_fill_test(test->data, test->next++, buffers[0], labels);
 
-    for (int i = rows; i < test->batch; i++)
+    for (int64_t i = rows; i < test->batch; i++)
         labels[i] = -1;
     return 1;
 }

@@ -27,10 +27,8 @@ struct backend;
 struct profile_program; /* profile.h */
 
 struct backend_functions {
-    const char *name; /* "engine" */
-
     /* Collective, once, before the first update: rank 0's values of the
-     * variables become those of all ranks. */
+     * variables become those of all ranks. NULL: there is one rank only. */
     int (*start)(struct backend *backend);
 
     /* Collective: trains on the mini-batches of one update. Sets *loss to the

@@ -53,12 +53,6 @@ static void engine_fini(struct backend *backend)
 
 /* -------------------------------------------------------------------- using */
 
-static int start_engine(struct backend *backend)
-{
-    (void)backend;
-    return 0;
-}
-
 int engine_fetch(struct engine *e)
 {
     double start = clock_seconds();
@@ -120,8 +114,6 @@ static void describe_engine(const struct backend *backend,
 }
 
 const struct backend_functions engine_functions = {
-    .name = "engine",
-    .start = start_engine,
     .update = update_engine,
     .write = write_engine,
     .read = read_engine,

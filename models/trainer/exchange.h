@@ -66,6 +66,17 @@ struct exchange {
 int exchange_new(const struct exchange_settings *settings,
                  struct exchange **exchange);
 
+/* Returns zeros for NULL. */
+static inline struct exchange_stats exchange_get_stats(
+    const struct exchange *exchange)
+{
+    struct exchange_stats stats = {0};
+
+    if (exchange)
+        exchange->functions->get_stats(exchange, &stats);
+    return stats;
+}
+
 static inline void exchange_free(struct exchange *exchange)
 {
     if (exchange)

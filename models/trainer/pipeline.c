@@ -101,15 +101,6 @@ static int start_pipeline(struct backend *backend)
     return p->exchange ? pipeline_exchange_start(p->exchange, p->device) : 0;
 }
 
-static double waited_seconds(const struct backend *backend)
-{
-    struct exchange_stats stats = {0};
-
-    if (backend->exchange)
-        backend->exchange->functions->get_stats(backend->exchange, &stats);
-    return stats.wait;
-}
-
 static int update_pipeline(struct backend *backend, double rate, double *loss)
 {
     struct pipeline *p = (struct pipeline *)backend;
@@ -124,7 +115,7 @@ static int update_pipeline(struct backend *backend, double rate, double *loss)
         return device_problem();
     status = p->exchange ? pipeline_exchange_run(p->exchange)
                          : device_status(ipu_pipeline_run(p->device));
-    backend->times.wait = waited_seconds(backend);
+    backend->times.wait = exchange_get_stats(backend->exchange).wait;
     backend->times.compute +=
         clock_seconds() - start - (backend->times.wait - waited);
     if (status == 0)
@@ -179,10 +170,8 @@ static int get_stats(const struct backend *backend,
 {
     const struct pipeline *p = (const struct pipeline *)backend;
     ipu_pipeline_info info = {.size = sizeof info};
-    struct exchange_stats own = {0};
+    struct exchange_stats own = exchange_get_stats(backend->exchange);
 
-    if (backend->exchange)
-        backend->exchange->functions->get_stats(backend->exchange, &own);
     if (ipu_pipeline_stats(p->device, &info) < 0)
         return device_problem();
     *stats = (struct partition_stats){.ipus = info.ipus,
@@ -199,7 +188,6 @@ static int get_stats(const struct backend *backend,
 }
 
 const struct backend_functions pipeline_functions = {
-    .name = "pipeline",
     .start = start_pipeline,
     .update = update_pipeline,
     .write = write_pipeline,

@@ -56,12 +56,6 @@ static void replicas_fini(struct backend *backend)
     free(r->losses);
 }
 
-static int start_replicas(struct backend *backend)
-{
-    (void)backend;
-    return 0;
-}
-
 /* Fetches a mini-batch for each replica, one behind the other. */
 static int fetch_batches(struct replicas *r)
 {
@@ -123,8 +117,6 @@ static void describe_replicas(const struct backend *backend,
 }
 
 static const struct backend_functions functions = {
-    .name = "replicas",
-    .start = start_replicas,
     .update = update_replicas,
     .write = write_replicas,
     .read = read_replicas,

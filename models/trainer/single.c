@@ -3,6 +3,23 @@
  * single.c - an engine for a model: its variables are in memory of the host,
  * and its gradients are averaged over the ranks.
  *
+ *          device, one run                     exchange
+ *     backward pass computes gradient v
+ *       in the exchange's memory
+ *     host call "gradient/v"        ------>  ready(v)
+ *     ... backward pass continues             averaged meanwhile, in place
+ *     receive "average/..."         ------>  wait: for all averages
+ *     optimiser, on averages and
+ *       variables in place
+ *
+ * ipu_engine_place puts the gradients into the exchange's memory, so that
+ * nothing is copied. With IPU_POISON the result of a receive has separate
+ * memory, and average_wanted copies.
+ *
+ * The first receive waits for all averages: the optimiser may not change a
+ * variable as long as something may fail. A negative status of the exchange
+ * ends the device's run.
+ *
  * A single rank averages nothing: its program has no host calls and no
  * receives, which would cost the chip more than all its other work, and the
  * exchange only broadcasts and compares. Then the time of the optimiser is not
@@ -13,30 +30,82 @@
 #include "output/clock.h"
 #include "output/device_problem.h"
 #include "trainer/engine.h"
-#include "trainer/engine_exchange.h"
+#include "trainer/program.h"
+
+#include <string.h>
+
+/* The context of the host calls of one gradient. */
+struct arrival {
+    struct single *owner;
+    int32_t variable;
+};
 
 struct single {
     struct engine engine;               /* its base has the exchange */
     struct backend_functions functions; /* the engine's, but for three */
-    struct engine_exchange calls;
     struct model_feed source;
     const struct model *model; /* borrowed, as the values */
     float *const *values;
+    struct arrival *arrivals; /* owned, [variables], as the next */
+    void **contexts;
+    bool averaged;   /* true once this run has its averages */
+    double asked_at; /* clock_seconds when this run first asked for averages */
 };
 
-/* The exchange's memory is known once it has started. */
+/* ------------------------------------------------------------- in the run */
+
+static int gradient_ready(void *context, const char *name, void *data,
+                          int64_t count)
+{
+    const struct arrival *arrival = context;
+    struct exchange *x = arrival->owner->engine.base.exchange;
+
+    (void)name;
+    (void)data;
+    (void)count;
+    return x->functions->ready(x, arrival->variable);
+}
+
+static int average_wanted(void *context, const char *name, void *data,
+                          int64_t count)
+{
+    const struct arrival *arrival = context;
+    struct single *s = arrival->owner;
+    struct exchange *x = s->engine.base.exchange;
+    const float *average = x->functions->gradient(x, arrival->variable);
+    int status = 0;
+
+    (void)name;
+    if (!s->averaged) {
+        s->asked_at = clock_seconds();
+        status = x->functions->wait(x);
+        s->averaged = true;
+    }
+    if (status >= 0 && data != average)
+        memcpy(data, average, (size_t)count * sizeof(float));
+    return status;
+}
+
+/* ------------------------------------------------------------------ starting
+ */
+
+/* Has the engine use the variables where they are, and compute gradients in the
+ * exchange's memory, which is known once it has started. */
 static int place_tensors(struct single *s)
 {
-    const struct model *m = s->model;
+    struct exchange *x = s->engine.base.exchange;
 
-    if (!s->engine.base.exchange->alone &&
-        engine_exchange_place(&s->calls, m, s->engine.device) < 0)
-        return PROBLEM;
-    for (int i = 0; i < m->nvariables; i++)
-        if (ipu_engine_place(s->engine.device, m->variables[i].name,
-                             s->values[i],
-                             (size_t)m->variables[i].count * sizeof(float)) < 0)
+    for (int i = 0; i < s->model->nvariables; i++) {
+        const struct model_variable *v = &s->model->variables[i];
+        size_t bytes = (size_t)v->count * sizeof(float);
+
+        if ((!x->alone &&
+             ipu_engine_place(s->engine.device, v->stream,
+                              x->functions->gradient(x, i), bytes) < 0) ||
+            ipu_engine_place(s->engine.device, v->name, s->values[i], bytes) <
+                0)
             return program_device_problem();
+    }
     return 0;
 }
 
@@ -52,10 +121,7 @@ static int start_single(struct backend *backend)
 
 static double waited_seconds(const struct backend *backend)
 {
-    struct exchange_stats stats;
-
-    backend->exchange->functions->get_stats(backend->exchange, &stats);
-    return stats.wait;
+    return exchange_get_stats(backend->exchange).wait;
 }
 
 static int update_single(struct backend *backend, double rate, double *loss)
@@ -66,15 +132,17 @@ static int update_single(struct backend *backend, double rate, double *loss)
 
     if (status < 0)
         return status;
-    engine_exchange_begin(&s->calls, start);
+    s->averaged = false;
+    s->asked_at = start;
+    backend->exchange->problem = 0;
     status = engine_run(&s->engine, rate);
     double end = clock_seconds();
-    if (!s->calls.averaged) /* gradients were accumulated only */
-        s->calls.asked_at = end;
+    if (!s->averaged) /* gradients were accumulated only */
+        s->asked_at = end;
     waited = waited_seconds(backend) - waited;
     backend->times.wait += waited;
-    backend->times.compute += s->calls.asked_at - start;
-    backend->times.update += end - s->calls.asked_at - waited;
+    backend->times.compute += s->asked_at - start;
+    backend->times.update += end - s->asked_at - waited;
     if (status < 0)
         return backend->exchange->problem ? backend->exchange->problem
                                           : program_device_problem();
@@ -89,14 +157,31 @@ static void single_fini(struct backend *backend)
     /* First: the exchange may still be writing to the variables. */
     exchange_free(backend->exchange);
     engine_functions.fini(backend);
-    engine_exchange_fini(&s->calls);
+    free(s->arrivals);
+    free(s->contexts);
+}
+
+static int make_contexts(struct single *s)
+{
+    size_t variables = (size_t)s->model->nvariables;
+
+    s->arrivals = calloc(variables + 1, sizeof *s->arrivals);
+    s->contexts = calloc(variables + 1, sizeof *s->contexts);
+    if (!s->arrivals || !s->contexts)
+        return problem_set("no memory for the network");
+    for (int i = 0; i < s->model->nvariables; i++) {
+        s->arrivals[i] = (struct arrival){s, i};
+        s->contexts[i] = &s->arrivals[i];
+    }
+    return 0;
 }
 
 static int make_engine(struct single *s, const struct model_backend *of,
                        struct exchange *exchange)
 {
     const struct trainer_options *o = of->options;
-    const struct program_exchange calls = engine_exchange_calls(&s->calls);
+    const struct program_exchange calls = {gradient_ready, average_wanted,
+                                           s->contexts};
     struct engine_settings settings = {.feed =
                                            model_feed_of(of->model, &s->source),
                                        .steps = 1,
@@ -149,8 +234,7 @@ int single_new(const struct model_backend *of, struct backend **backend)
     s->values = of->values;
     status = make_exchange(of, &s->engine.base.exchange);
     if (status == 0)
-        status =
-            engine_exchange_init(&s->calls, of->model, s->engine.base.exchange);
+        status = make_contexts(s);
     if (status == 0)
         status = make_engine(s, of, s->engine.base.exchange);
     if (status == 0)

@@ -254,31 +254,20 @@ static int make_parts(struct stages *s, int count)
 
 /* ------------------------------------------------------------ the variables */
 
-static size_t variable_bytes(const struct stages *s, int variable)
+/* Copies the host's values to all replicas, or from the first. */
+static int copy_values(struct stages *s, bool to_host)
 {
-    return (size_t)s->model->variables[variable].count * sizeof(float);
-}
-
-/* Copies the host's values to all replicas. */
-static int write_values(struct stages *s)
-{
+    const struct backend_functions *f = &pipeline_functions;
     int status = 0;
 
-    for (int i = 0; i < s->model->nvariables && status == 0; i++)
-        status = pipeline_functions.write(&s->pipeline.base,
-                                          s->model->variables[i].name,
-                                          s->values[i], variable_bytes(s, i));
-    return status < 0 ? problem_set("device: %s", problem_text()) : 0;
-}
+    for (int i = 0; i < s->model->nvariables && status == 0; i++) {
+        const struct model_variable *v = &s->model->variables[i];
+        size_t bytes = (size_t)v->count * sizeof(float);
 
-static int read_values(struct stages *s)
-{
-    int status = 0;
-
-    for (int i = 0; i < s->model->nvariables && status == 0; i++)
-        status = pipeline_functions.read(&s->pipeline.base,
-                                         s->model->variables[i].name,
-                                         s->values[i], variable_bytes(s, i));
+        status =
+            to_host ? f->read(&s->pipeline.base, v->name, s->values[i], bytes)
+                    : f->write(&s->pipeline.base, v->name, s->values[i], bytes);
+    }
     return status < 0 ? problem_set("device: %s", problem_text()) : 0;
 }
 
@@ -289,7 +278,7 @@ static int start_stages(struct backend *backend)
 
     if (status < 0)
         return status;
-    return x->functions->agree(x, read_values((struct stages *)backend));
+    return x->functions->agree(x, copy_values((struct stages *)backend, true));
 }
 
 static int update_stages(struct backend *backend, double rate, double *loss)
@@ -298,7 +287,7 @@ static int update_stages(struct backend *backend, double rate, double *loss)
     double start = clock_seconds();
 
     if (status == 0)
-        status = read_values((struct stages *)backend);
+        status = copy_values((struct stages *)backend, true);
     backend->times.compute += clock_seconds() - start;
     return status;
 }
@@ -337,7 +326,7 @@ int stages_new(const struct model_backend *of, struct backend **backend)
     if (status == 0)
         status = make_pipeline(s, of);
     if (status == 0)
-        status = write_values(s);
+        status = copy_values(s, false);
     if (status == 0)
         *backend = &s->pipeline.base;
     else
