@@ -8,7 +8,7 @@
  * one rank alone can find wrong is settled by all ranks (session_settle) before
  * they go on. main.c calls collectives_main when no subcommand is named.
  */
-#include "collectives/collectives.h"
+#include "collectives/subcommands.h"
 
 #include "collectives/devices.h"
 #include "collectives/json.h"
@@ -380,7 +380,7 @@ static int run_collective(struct session *session, void *options)
     if (!status)
         status = conclude_run(&p);
     buffers_fini(&p.bench.buffers);
-    devices_free(p.devices);
+    free(p.devices);
     free(p.results);
     return status;
 }

@@ -50,8 +50,3 @@ struct nccl_device *devices_gather(int nranks)
                   MPI_COMM_WORLD);
     return arrange(records, nranks, list);
 }
-
-void devices_free(struct nccl_device *devices)
-{
-    free(devices);
-}

@@ -10,9 +10,8 @@
 /*
  * Gathers the process, host and processor of every rank, in the order of ranks.
  * Call it after hvd_init. Returns NULL, on every rank, if one has no memory for
- * the list. The caller owns the list; devices_free accepts NULL. Collective.
+ * the list. The list is to be freed. Collective.
  */
 struct nccl_device *devices_gather(int nranks);
-void devices_free(struct nccl_device *devices);
 
 #endif

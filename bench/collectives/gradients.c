@@ -11,7 +11,7 @@
  * Before the rounds, every way runs once on known data, and every element of
  * the result is compared.
  */
-#include "collectives/gradients.h"
+#include "collectives/subcommands.h"
 
 #include "collectives/agree.h"
 #include "collectives/machine.h"
@@ -187,10 +187,7 @@ static void print_way(struct table *table, const struct model_run *m,
     table_number(table, bytes / spread->median / 1e9);
     table_number(table, each / spread->median);
     table_number(table, best / spread->median);
-    if (m->nwrong[number] < 0)
-        table_nothing(table);
-    else
-        table_number(table, (double)m->nwrong[number]);
+    table_number_if(table, m->nwrong[number] >= 0, (double)m->nwrong[number]);
 }
 
 static void print_model(struct table *table, const struct model_run *m)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collectives/hosts.h"
+#include "collectives/subcommands.h"
 
 #include "collectives/session.h"
 

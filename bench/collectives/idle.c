@@ -7,7 +7,7 @@
  * allreduces, and reads its own usage before and after. The table shows the
  * busiest rank. Only background threads of hvd and MPI can cause usage here.
  */
-#include "collectives/idle.h"
+#include "collectives/subcommands.h"
 
 #include "collectives/session.h"
 #include "hvd.h"

@@ -9,7 +9,7 @@
  * into one time slice of a rank, and the figures include how soon the scheduler
  * runs a waiting rank. There are fewer operations then.
  */
-#include "collectives/latency.h"
+#include "collectives/subcommands.h"
 
 #include "collectives/agree.h"
 #include "collectives/busy.h"

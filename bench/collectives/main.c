@@ -2,12 +2,7 @@
 /*
  * main.c - hvd-bench: runs a subcommand, or measures a collective.
  */
-#include "collectives/collectives.h"
-#include "collectives/gradients.h"
-#include "collectives/hosts.h"
-#include "collectives/idle.h"
-#include "collectives/latency.h"
-#include "collectives/overlap.h"
+#include "collectives/subcommands.h"
 
 #include <string.h>
 

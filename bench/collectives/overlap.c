@@ -16,7 +16,7 @@
  * communication's time 50 % is the maximum. If all cores compute, moving data
  * takes time from computing, so that there may be nothing left to gain.
  */
-#include "collectives/overlap.h"
+#include "collectives/subcommands.h"
 
 #include "collectives/agree.h"
 #include "collectives/busy.h"

@@ -118,20 +118,11 @@ static void put_row(void *context, const struct ipu_row *row)
     table_number(t, (double)row->size);
     table_number(t, (double)row->cycles);
     table_number(t, row->ns);
-    if (row->rate > 0)
-        table_number(t, row->rate);
-    else
-        table_nothing(t);
+    table_number_if(t, row->rate > 0, row->rate);
     table_text(t, row->rate > 0 ? row->unit : "ns");
-    if (row->share > 0)
-        table_number(t, 100 * row->share);
-    else
-        table_nothing(t);
+    table_number_if(t, row->share > 0, 100 * row->share);
     table_text(t, row->estimate ? "~" : "");
-    if (row->with_room >= LIMITED)
-        table_number(t, row->with_room);
-    else
-        table_nothing(t);
+    table_number_if(t, row->with_room >= LIMITED, row->with_room);
     if (row->with_room >= LIMITED)
         out->limited = true;
     if (row->estimate)

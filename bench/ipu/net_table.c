@@ -6,14 +6,6 @@
 
 #include "ipu/net.h"
 
-static void number_or_nothing(struct table *t, double value)
-{
-    if (value > 0)
-        table_number(t, value);
-    else
-        table_nothing(t);
-}
-
 static void put_network(struct table *t, const struct net_case *net,
                         const struct net_result *r)
 {
@@ -34,9 +26,9 @@ static void put_network(struct table *t, const struct net_case *net,
     table_number(t, (double)r->tile_bytes / 1024);
     table_text(t, r->fits ? "yes" : "no");
     table_number(t, 100 * r->estimated);
-    number_or_nothing(t, net->published);
-    number_or_nothing(
-        t, net->published > 0 ? r->samples_per_second / net->published : 0);
+    table_number_if(t, net->published > 0, net->published);
+    table_number_if(t, net->published > 0,
+                    r->samples_per_second / net->published);
 }
 
 int net_table(enum table_format format)

@@ -43,10 +43,7 @@ static void put_times(struct table *t, const struct timing *timing)
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         table_number(t, 1e6 * blocks[i]);
     for (size_t i = 0; i < sizeof each / sizeof *each; i++)
-        if (timing->each.most > 0)
-            table_number(t, 1e6 * each[i]);
-        else
-            table_nothing(t);
+        table_number_if(t, timing->each.most > 0, 1e6 * each[i]);
 }
 
 static void put_row(struct table *t, const struct result *r, int nranks,
@@ -61,18 +58,9 @@ static void put_row(struct table *t, const struct result *r, int nranks,
     table_number(t, timing == &m->copy
                         ? algbw
                         : algbw * call_bus_factor(r->kind, nranks));
-    if (is_hvd && m->mpi.median > 0)
-        table_number(t, result_ratio(r, placement));
-    else
-        table_nothing(t);
-    if (is_hvd)
-        table_number(t, result_share(r, placement, nranks));
-    else
-        table_nothing(t);
-    if (is_hvd && m->nwrong >= 0)
-        table_number(t, (double)m->nwrong);
-    else
-        table_nothing(t);
+    table_number_if(t, is_hvd && m->mpi.median > 0, result_ratio(r, placement));
+    table_number_if(t, is_hvd, result_share(r, placement, nranks));
+    table_number_if(t, is_hvd && m->nwrong >= 0, (double)m->nwrong);
 }
 
 void csv_table_rows(struct table *t, const struct result *r, int nranks,

@@ -122,6 +122,14 @@ void table_nothing(struct table *t)
     end_cell(t);
 }
 
+void table_number_if(struct table *t, bool known, double value)
+{
+    if (known)
+        table_number(t, value);
+    else
+        table_nothing(t);
+}
+
 void table_note(struct table *t, const char *note)
 {
     if (t->format == TABLE_TEXT)

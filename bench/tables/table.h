@@ -10,6 +10,7 @@
 #define BENCH_TABLE_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 enum table_format { TABLE_TEXT, TABLE_CSV, TABLE_JSON };
@@ -44,6 +45,8 @@ void table_text(struct table *table, const char *text);
 void table_number(struct table *table, double value);
 /* Writes a cell for a value that was not measured. */
 void table_nothing(struct table *table);
+/* Writes one of both. */
+void table_number_if(struct table *table, bool known, double value);
 
 /* Adds a line below the table; CSV has none. */
 void table_note(struct table *table, const char *note);

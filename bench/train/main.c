@@ -189,10 +189,7 @@ static void print_ops(struct table *table, const struct train_network *n,
         table_text(table, op->name);
         table_number(table, op->seconds * 1e6);
         table_number(table, 100 * op->seconds / p->seconds);
-        if (op->flops > 0)
-            table_number(table, op->flops / op->seconds * 1e-9);
-        else
-            table_nothing(table);
+        table_number_if(table, op->flops > 0, op->flops / op->seconds * 1e-9);
     }
 }
 
