@@ -142,14 +142,13 @@ static int first_stage(struct net *net, const struct net_size *size,
     x = norm(net, conv(net, x, 3, 2, 3, wide(32), 1), wide(32));
     x = blocks(net, size, ipu_silu(g, x), 0, SECOND_STAGE);
     boundary(size, shape);
-    return net_send_on(net, x, 4, shape, mini_batches);
+    return net_send_on(net, NULL, x, 4, shape, mini_batches, IPU_OPTIMIZER_SGD);
 }
 
 static int second_stage(struct net *net, const struct net_size *size,
                         int32_t mini_batches)
 {
     const int64_t last = wide(groups[NGROUPS - 1].channels), top = wide(1280);
-    const int64_t classes = size->classes;
     ipu_graph *g = net->graph;
     ipu_tensor x, received;
     int64_t shape[4];
@@ -159,10 +158,8 @@ static int second_stage(struct net *net, const struct net_size *size,
     received = ipu_input(g, "x", IPU_FLOAT16, 4, shape);
     x = blocks(net, size, received, SECOND_STAGE, NGROUPS);
     x = ipu_silu(g, norm(net, conv(net, x, 1, 1, last, top, 1), top));
-    x = ipu_mean(g, x, 2, (const int32_t[]){1, 2}, 0);
-    x = ipu_matmul(g, x, net_weight(net, 2, (const int64_t[]){top, classes}));
-    x = ipu_bias_add(g, x, net_weight(net, 1, &classes));
-    return net_classify(net, size, received, x, mini_batches);
+    return net_classify(net, size, &received, net_logits(net, size, x, top),
+                        mini_batches);
 }
 
 int net_efficientnet(struct net *net, const struct net_size *size,

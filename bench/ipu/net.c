@@ -22,126 +22,61 @@
 
 #include <string.h>
 
-#define BERT_LARGE                                                             \
+#define BERT(n, samples, length, elements, parts)                              \
     {                                                                          \
-        .layers = 7, .batch = 8, .tokens = 128, .width = 1024, .heads = 16     \
-    }
-#define BERT_BASE                                                              \
-    {                                                                          \
-        .layers = 4, .batch = 32, .tokens = 128, .width = 768, .heads = 12     \
+        .layers = n, .batch = samples, .tokens = length, .width = elements,    \
+        .heads = parts                                                         \
     }
 #define TOKENS(count, before)                                                  \
     {                                                                          \
         .layers = 1, .batch = 1, .tokens = count, .width = 768, .heads = 12,   \
         .causal = before                                                       \
     }
-#define RESNET(images)                                                         \
+#define IMAGES(samples, side, unlike)                                          \
     {                                                                          \
-        .batch = images, .tokens = 224, .classes = 1000                        \
+        .batch = samples, .tokens = side, .classes = 1000, .differ = unlike    \
+    }
+#define MLP(samples, elements)                                                 \
+    {                                                                          \
+        .batch = samples, .width = elements, .classes = 10                     \
     }
 
 /* Published: Graphcore's performance results of March 2022 (ResNet-50,
  * BERT-Large) and SDK 3.1 (SQuAD, BERT-Base), float16, of Bow Pods;
  * ByteMLPerf's reports of one C600 (inference). */
 const struct net_case net_cases[] = {
-    {"ResNet-50", "training", "Bow-Pod16", NULL, net_resnet50, RESNET(20), true,
-     false, 16, 1, 6, 0, 42029},
-    {"ResNet-50", "training", "Bow-Pod64", NULL, net_resnet50, RESNET(20), true,
-     false, 64, 1, 2, 0, 145287},
-    {"ResNet-50", "inference", "Bow-2000", NULL, net_resnet50, RESNET(4), false,
-     false, 4, 1, 1, 0, 0},
-    {"ResNet-50", "inference", "model", "c600", net_resnet50, RESNET(4), false,
-     false, 1, 1, 1, 64, 7062},
-    {"ResNet-50", "inference", "model", "c600", net_resnet50, RESNET(32), false,
-     false, 1, 1, 1, 64, 13542},
+    {"ResNet-50", "training", "Bow-Pod16", NULL, net_resnet50,
+     IMAGES(20, 224, false), true, false, 16, 1, 6, 0, 42029},
+    {"ResNet-50", "training", "Bow-Pod64", NULL, net_resnet50,
+     IMAGES(20, 224, false), true, false, 64, 1, 2, 0, 145287},
+    {"ResNet-50", "inference", "Bow-2000", NULL, net_resnet50,
+     IMAGES(4, 224, false), false, false, 4, 1, 1, 0, 0},
+    {"ResNet-50", "inference", "model", "c600", net_resnet50,
+     IMAGES(4, 224, false), false, false, 1, 1, 1, 64, 7062},
+    {"ResNet-50", "inference", "model", "c600", net_resnet50,
+     IMAGES(32, 224, false), false, false, 1, 1, 1, 64, 13542},
     {"BERT-Large, 128 tokens", "training", "Bow-Pod16", NULL, net_transformer,
-     BERT_LARGE, true, true, 4, 4, 2048, 0, 5179},
+     BERT(7, 8, 128, 1024, 16), true, true, 4, 4, 2048, 0, 5179},
     {"BERT-Large, 128 tokens", "training", "Bow-Pod64", NULL, net_transformer,
-     BERT_LARGE, true, true, 16, 4, 512, 0, 19353},
-    {"BERT-Large, 384 tokens",
-     "training",
-     "Bow-Pod16",
-     NULL,
-     net_transformer,
-     {.layers = 7, .batch = 2, .tokens = 384, .width = 1024, .heads = 16},
-     true,
-     true,
-     4,
-     4,
-     2048,
-     0,
-     1470},
-    {"BERT-Large, SQuAD",
-     "training",
-     "Bow-Pod16",
-     NULL,
-     net_transformer,
-     {.layers = 4, .batch = 4, .tokens = 384, .width = 1024, .heads = 16},
-     true,
-     false,
-     2,
-     8,
-     32,
-     0,
-     1183},
+     BERT(7, 8, 128, 1024, 16), true, true, 16, 4, 512, 0, 19353},
+    {"BERT-Large, 384 tokens", "training", "Bow-Pod16", NULL, net_transformer,
+     BERT(7, 2, 384, 1024, 16), true, true, 4, 4, 2048, 0, 1470},
+    {"BERT-Large, SQuAD", "training", "Bow-Pod16", NULL, net_transformer,
+     BERT(4, 4, 384, 1024, 16), true, false, 2, 8, 32, 0, 1183},
     {"BERT-Base, 128 tokens", "training", "Bow-Pod16", NULL, net_transformer,
-     BERT_BASE, true, true, 4, 4, 512, 0, 16391},
-    {"BERT-Base, 512 tokens",
-     "training",
-     "Bow-Pod16",
-     NULL,
-     net_transformer,
-     {.layers = 4, .batch = 8, .tokens = 512, .width = 768, .heads = 12},
-     true,
-     true,
-     4,
-     4,
-     512,
-     0,
-     3656},
-    {"ResNeXt-101",
-     "training",
-     "Bow-Pod16",
-     NULL,
-     net_resnext101,
-     {.batch = 6, .tokens = 224, .classes = 1000, .differ = true},
-     true,
-     false,
-     8,
-     2,
-     16,
-     0,
-     12277},
-    {"EfficientNet-B4, G16",
-     "training",
-     "Bow-Pod16",
-     NULL,
-     net_efficientnet,
-     {.batch = 3, .tokens = 380, .classes = 1000, .differ = true},
-     true,
-     false,
-     8,
-     2,
-     256,
-     32,
-     9000},
+     BERT(4, 32, 128, 768, 12), true, true, 4, 4, 512, 0, 16391},
+    {"BERT-Base, 512 tokens", "training", "Bow-Pod16", NULL, net_transformer,
+     BERT(4, 8, 512, 768, 12), true, true, 4, 4, 512, 0, 3656},
+    {"ResNeXt-101", "training", "Bow-Pod16", NULL, net_resnext101,
+     IMAGES(6, 224, true), true, false, 8, 2, 16, 0, 12277},
+    {"EfficientNet-B4, G16", "training", "Bow-Pod16", NULL, net_efficientnet,
+     IMAGES(3, 380, true), true, false, 8, 2, 256, 32, 9000},
     {"BERT-Base, a layer", "inference", "model", NULL, net_transformer,
      TOKENS(128, false), false, false, 1, 1, 1, 0, 0},
     {"GPT-2 small, a layer", "inference", "model", NULL, net_transformer,
      TOKENS(1024, true), false, false, 1, 1, 1, 0, 0},
-    {"MNIST MLP",
-     "training",
-     "model",
-     NULL,
-     net_mlp,
-     {.batch = 32, .width = 128, .classes = 10},
-     true,
-     false,
-     1,
-     1,
-     1,
-     0,
-     0},
+    {"MNIST MLP", "training", "model", NULL, net_mlp, MLP(32, 128), true, false,
+     1, 1, 1, 0, 0},
     {.name = NULL},
 };
 
@@ -246,10 +181,7 @@ static int reduce_cycles(const struct net_case *net, const ipu_system *system,
 static int link_cycles(const struct net_case *net, const ipu_system *system,
                        int64_t boundary, int64_t *cycles)
 {
-    const struct net_size *s = &net->size;
-    int64_t elements =
-        boundary > 0 ? boundary : (int64_t)s->batch * s->tokens * s->width;
-    int64_t bytes = 2 * elements;
+    int64_t bytes = 2 * boundary;
     ipu_cycles link = {.size = sizeof link};
     int status;
 

@@ -22,8 +22,7 @@ struct net {
     int drawn;        /* dropout seeds so far */
     bool offload;     /* optimiser state in streaming memory */
     int32_t stage;    /* pipeline stage to build, from 0 */
-    int64_t boundary; /* elements sent to the next stage; 0: those of a
-                         transformer's layer */
+    int64_t boundary; /* elements sent to the next stage */
 };
 
 /* Adds a float16 weight of this shape. */
@@ -34,17 +33,24 @@ ipu_tensor net_weight(struct net *net, int32_t ndim, const int64_t *shape);
 int net_train(struct net *net, const ipu_tensor *gradients,
               int32_t mini_batches, ipu_optimizer_kind kind);
 
-/* Ends a stage: y goes to the next stage, which sends back its derivative. */
 struct net_size;
 
-int net_send_on(struct net *net, ipu_tensor y, int32_t ndim,
-                const int64_t *shape, int32_t mini_batches);
+/* Ends a stage: y goes to the next stage, which sends back its derivative, and
+ * that of received goes to the previous stage; NULL: there is none. */
+int net_send_on(struct net *net, const ipu_tensor *received, ipu_tensor y,
+                int32_t ndim, const int64_t *shape, int32_t mini_batches,
+                ipu_optimizer_kind kind);
+
+/* Returns the logits of images [batch, h, w, channels]: a dense layer for the
+ * mean of the pixels. */
+ipu_tensor net_logits(struct net *net, const struct net_size *size,
+                      ipu_tensor x, int64_t channels);
 
 /* Ends a network that classifies, with the loss of logits [batch, classes] or
- * with their softmax. received is the input from the previous stage, and its
- * derivative is sent back; a tensor of no graph if there is none. */
+ * with their softmax. received is that of net_send_on. */
 int net_classify(struct net *net, const struct net_size *size,
-                 ipu_tensor received, ipu_tensor logits, int32_t mini_batches);
+                 const ipu_tensor *received, ipu_tensor logits,
+                 int32_t mini_batches);
 
 /* The size of a network, and how it runs. */
 struct net_size {

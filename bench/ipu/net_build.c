@@ -86,18 +86,43 @@ int net_mlp(struct net *net, const struct net_size *size, int32_t mini_batches)
     return net_train(net, gradients, mini_batches, IPU_OPTIMIZER_SGD);
 }
 
-/* Returns a loss that has dy as its derivative with respect to y. */
-static ipu_tensor loss_of(ipu_graph *g, ipu_tensor y, ipu_tensor dy)
+ipu_tensor net_logits(struct net *net, const struct net_size *size,
+                      ipu_tensor x, int64_t channels)
 {
-    return ipu_cast(g, ipu_reduce_sum(g, ipu_multiply(g, y, dy), 1),
-                    IPU_FLOAT32);
+    const int64_t shape[] = {channels, size->classes};
+    ipu_graph *g = net->graph;
+
+    x = ipu_mean(g, x, 2, (const int32_t[]){1, 2}, 0);
+    x = ipu_matmul(g, x, net_weight(net, 2, shape));
+    return ipu_bias_add(g, x, net_weight(net, 1, &shape[1]));
 }
 
-int net_send_on(struct net *net, ipu_tensor y, int32_t ndim,
-                const int64_t *shape, int32_t mini_batches)
+/* Ends the training of a stage: sends back the derivative of what it received,
+ * if that is not NULL, and updates. */
+static int send_back(struct net *net, const ipu_tensor *received,
+                     ipu_tensor loss, int32_t mini_batches,
+                     ipu_optimizer_kind kind)
+{
+    ipu_tensor wanted[NET_MAX_VARIABLES + 1];
+    ipu_tensor gradients[NET_MAX_VARIABLES + 1];
+    int32_t count = net->count;
+
+    for (int i = 0; i < net->count; i++)
+        wanted[i] = net->variables[i];
+    if (received)
+        wanted[count++] = *received;
+    ipu_gradients(net->graph, loss, count, wanted, gradients);
+    if (received)
+        ipu_output(net->graph, "dx", gradients[net->count]);
+    return net_train(net, gradients, mini_batches, kind);
+}
+
+int net_send_on(struct net *net, const ipu_tensor *received, ipu_tensor y,
+                int32_t ndim, const int64_t *shape, int32_t mini_batches,
+                ipu_optimizer_kind kind)
 {
     ipu_graph *g = net->graph;
-    ipu_tensor gradients[NET_MAX_VARIABLES], dy;
+    ipu_tensor dy;
 
     net->boundary = 1;
     for (int32_t i = 0; i < ndim; i++)
@@ -106,18 +131,17 @@ int net_send_on(struct net *net, ipu_tensor y, int32_t ndim,
         return ipu_output(g, "y", y);
     dy = ipu_input(g, "dy", IPU_FLOAT16, ndim, shape);
     ipu_output(g, "y", y);
-    ipu_gradients(g, loss_of(g, y, dy), net->count, net->variables, gradients);
-    return net_train(net, gradients, mini_batches, IPU_OPTIMIZER_SGD);
+    /* This loss has the derivative dy. */
+    y = ipu_cast(g, ipu_reduce_sum(g, ipu_multiply(g, y, dy), 1), IPU_FLOAT32);
+    return send_back(net, received, y, mini_batches, kind);
 }
 
 int net_classify(struct net *net, const struct net_size *size,
-                 ipu_tensor received, ipu_tensor logits, int32_t mini_batches)
+                 const ipu_tensor *received, ipu_tensor logits,
+                 int32_t mini_batches)
 {
     ipu_graph *g = net->graph;
-    ipu_tensor wanted[NET_MAX_VARIABLES + 1];
-    ipu_tensor gradients[NET_MAX_VARIABLES + 1];
     ipu_tensor x = ipu_cast(g, logits, IPU_FLOAT32), labels;
-    int32_t count = net->count;
 
     if (!net->training)
         return ipu_output(g, "classes", ipu_softmax(g, x));
@@ -126,12 +150,5 @@ int net_classify(struct net *net, const struct net_size *size,
     x = ipu_reduce_sum(g, ipu_softmax_cross_entropy(g, x, labels),
                        1.0 / size->batch);
     ipu_output(g, "loss", x);
-    for (int i = 0; i < net->count; i++)
-        wanted[i] = net->variables[i];
-    if (net->stage > 0)
-        wanted[count++] = received;
-    ipu_gradients(g, x, count, wanted, gradients);
-    if (net->stage > 0)
-        ipu_output(g, "dx", gradients[net->count]);
-    return net_train(net, gradients, mini_batches, IPU_OPTIMIZER_SGD);
+    return send_back(net, received, x, mini_batches, IPU_OPTIMIZER_SGD);
 }

@@ -62,7 +62,7 @@ static ipu_tensor logits_of(struct net *net, const struct net_size *size)
     const ipu_pool_options pool = {
         .size = sizeof pool, .window = {3, 3}, .stride = {2, 2}, .same = 1};
     ipu_graph *g = net->graph;
-    int64_t channels = 64, classes = size->classes;
+    int64_t channels = 64;
     ipu_tensor x = ipu_input(
         g, "images", IPU_FLOAT16, 4,
         (const int64_t[]){size->batch, size->tokens, size->tokens, 3});
@@ -77,18 +77,14 @@ static ipu_tensor logits_of(struct net *net, const struct net_size *size)
                            width);
             channels = 4 * width;
         }
-    x = ipu_mean(g, x, 2, (const int32_t[]){1, 2}, 0);
-    x = ipu_matmul(g, x,
-                   net_weight(net, 2, (const int64_t[]){channels, classes}));
-    return ipu_bias_add(g, x, net_weight(net, 1, &classes));
+    return net_logits(net, size, x, channels);
 }
 
 int net_resnet50(struct net *net, const struct net_size *size,
                  int32_t mini_batches)
 {
     ipu_allow_recompute(net->graph, net->training);
-    return net_classify(net, size, (ipu_tensor){0}, logits_of(net, size),
-                        mini_batches);
+    return net_classify(net, size, NULL, logits_of(net, size), mini_batches);
 }
 
 /* --------------------------------------------------------------- ResNeXt-101
@@ -170,7 +166,6 @@ int net_resnext101(struct net *net, const struct net_size *size,
     const ipu_pool_options pool = {
         .size = sizeof pool, .window = {3, 3}, .stride = {2, 2}, .same = 1};
     const int64_t image[] = {size->batch, size->tokens, size->tokens, 3};
-    const int64_t classes = size->classes, last = 2048;
     ipu_graph *g = net->graph;
     ipu_tensor x, received;
     int64_t shape[4];
@@ -182,13 +177,12 @@ int net_resnext101(struct net *net, const struct net_size *size,
         x = ipu_relu(g, conv_group_norm(net, x, 7, 2, 3, 64, 1));
         x = ipu_recomputation_checkpoint(g, ipu_max_pool2d_with(g, x, &pool));
         x = grouped_blocks(net, x, 0, SECOND_STAGE);
-        return net_send_on(net, x, 4, shape, mini_batches);
+        return net_send_on(net, NULL, x, 4, shape, mini_batches,
+                           IPU_OPTIMIZER_SGD);
     }
     net->boundary = shape[0] * shape[1] * shape[2] * shape[3];
     received = ipu_input(g, "x", IPU_FLOAT16, 4, shape);
     x = grouped_blocks(net, received, SECOND_STAGE, 3 + 4 + 23 + 3);
-    x = ipu_mean(g, x, 2, (const int32_t[]){1, 2}, 0);
-    x = ipu_matmul(g, x, net_weight(net, 2, (const int64_t[]){last, classes}));
-    x = ipu_bias_add(g, x, net_weight(net, 1, &classes));
-    return net_classify(net, size, received, x, mini_batches);
+    return net_classify(net, size, &received, net_logits(net, size, x, 2048),
+                        mini_batches);
 }

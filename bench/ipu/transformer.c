@@ -62,24 +62,11 @@ int net_transformer(struct net *net, const struct net_size *size,
 {
     const int64_t shape[] = {size->batch, size->tokens, size->width};
     ipu_graph *g = net->graph;
-    ipu_tensor wanted[NET_MAX_VARIABLES + 1];
-    ipu_tensor gradients[NET_MAX_VARIABLES + 1];
-    ipu_tensor x = ipu_input(g, "x", IPU_FLOAT16, 3, shape), y = x, dy;
+    ipu_tensor x = ipu_input(g, "x", IPU_FLOAT16, 3, shape), y = x;
 
     net->step = ipu_counter(g, "step");
     ipu_allow_recompute(g, net->training);
     for (int32_t i = 0; i < size->layers; i++)
         y = layer(net, size, y);
-    if (!net->training)
-        return ipu_output(g, "y", y);
-    dy = ipu_input(g, "dy", IPU_FLOAT16, 3, shape);
-    for (int i = 0; i < net->count; i++)
-        wanted[i] = net->variables[i];
-    wanted[net->count] = x;
-    ipu_output(g, "y", y);
-    /* This loss has the derivative dy. */
-    y = ipu_cast(g, ipu_reduce_sum(g, ipu_multiply(g, y, dy), 1), IPU_FLOAT32);
-    ipu_gradients(g, y, net->count + 1, wanted, gradients);
-    ipu_output(g, "dx", gradients[net->count]);
-    return net_train(net, gradients, mini_batches, IPU_OPTIMIZER_ADAMW);
+    return net_send_on(net, &x, y, 3, shape, mini_batches, IPU_OPTIMIZER_ADAMW);
 }

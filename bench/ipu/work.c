@@ -101,6 +101,12 @@ static int grouped(const ipu_system *system, const struct ipu_sink *sink)
     return status;
 }
 
+/* The names of a layer in both dtypes. */
+#define BOTH(text)                                                             \
+    {                                                                          \
+        "float32, " text, "float16, " text                                     \
+    }
+
 int ipu_rows_convolution(const ipu_system *system, const struct ipu_sink *sink)
 {
     /* Layers of ResNet-50: images of side x side, in batches of 4. */
@@ -108,42 +114,12 @@ int ipu_rows_convolution(const ipu_system *system, const struct ipu_sink *sink)
         const char *what[2];
         int32_t side, kernel, stride, in, out;
     } layers[] = {
-        {{"float32, 7 x 7 /2, 3 to 64", "float16, 7 x 7 /2, 3 to 64"},
-         112,
-         7,
-         2,
-         3,
-         64},
-        {{"float32, 1 x 1, 64 to 256", "float16, 1 x 1, 64 to 256"},
-         56,
-         1,
-         1,
-         64,
-         256},
-        {{"float32, 3 x 3, 64 to 64", "float16, 3 x 3, 64 to 64"},
-         56,
-         3,
-         1,
-         64,
-         64},
-        {{"float32, 3 x 3, 128 to 128", "float16, 3 x 3, 128 to 128"},
-         28,
-         3,
-         1,
-         128,
-         128},
-        {{"float32, 3 x 3, 256 to 256", "float16, 3 x 3, 256 to 256"},
-         14,
-         3,
-         1,
-         256,
-         256},
-        {{"float32, 3 x 3, 512 to 512", "float16, 3 x 3, 512 to 512"},
-         7,
-         3,
-         1,
-         512,
-         512},
+        {BOTH("7 x 7 /2, 3 to 64"), 112, 7, 2, 3, 64},
+        {BOTH("1 x 1, 64 to 256"), 56, 1, 1, 64, 256},
+        {BOTH("3 x 3, 64 to 64"), 56, 3, 1, 64, 64},
+        {BOTH("3 x 3, 128 to 128"), 28, 3, 1, 128, 128},
+        {BOTH("3 x 3, 256 to 256"), 14, 3, 1, 256, 256},
+        {BOTH("3 x 3, 512 to 512"), 7, 3, 1, 512, 512},
     };
     int status = 0;
 
