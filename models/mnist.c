@@ -14,7 +14,7 @@
 static void plan_epochs(struct training_run *run, struct dataset *dataset)
 {
     const struct options *o = run->options;
-    int64_t steps = dataset_steps(dataset, o->batch_size);
+    int64_t steps = dataset_steps(dataset);
     int64_t all = steps * o->epochs;
 
     run->outcome.examples = dataset->train.count;

@@ -182,15 +182,14 @@ static int train_epochs(struct run *run)
 {
     int64_t per_update =
         (int64_t)run->job_options.count * run->job_options.replicas;
-    int64_t updates =
-        dataset_steps(&run->dataset, run->job_options.batch) / per_update;
+    int64_t updates = dataset_steps(&run->dataset) / per_update;
     int64_t left = run->updates ? run->updates : INT64_MAX;
 
     if (updates == 0) {
         problem_set("--train-images: %" PRId64 " mini-batches of %d images "
                     "make an update, there are %" PRId64,
                     per_update, run->job_options.batch,
-                    dataset_steps(&run->dataset, run->job_options.batch));
+                    dataset_steps(&run->dataset));
         return PROBLEM_EVERYWHERE;
     }
     for (int64_t epoch = 0; epoch < run->epochs && left > 0; epoch++) {

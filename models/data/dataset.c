@@ -54,7 +54,7 @@ int dataset_init(struct dataset *dataset, struct images *train,
                                 .seed = seed};
     *train = (struct images){0};
     *test = (struct images){0};
-    if (dataset_steps(dataset, batch_size) == 0) {
+    if (dataset_steps(dataset) == 0) {
         int64_t images = dataset->train.count;
         dataset_fini(dataset);
         return problem_set("--batch-size %d on %d ranks needs %lld training "
@@ -78,19 +78,11 @@ void dataset_fini(struct dataset *dataset)
     *dataset = (struct dataset){0};
 }
 
-int64_t dataset_steps(const struct dataset *dataset, int batch_size)
+int64_t dataset_steps(const struct dataset *dataset)
 {
     int64_t smallest_shard = dataset->train.count / dataset->size;
 
-    return smallest_shard / batch_size;
-}
-
-int dataset_shuffle(struct dataset *dataset, int64_t epoch)
-{
-    if (hvd_shuffle(dataset->train.count, dataset->seed, epoch,
-                    dataset->order) < 0)
-        return problem_set("%s", hvd_last_error());
-    return 0;
+    return smallest_shard / dataset->batch_size;
 }
 
 /* Copies one image to where the network reads it. */
@@ -104,55 +96,39 @@ static void copy_image(const struct images *images, int64_t index,
     *label = images->labels[index];
 }
 
-void dataset_batch(const struct dataset *dataset, int64_t step, int batch_size,
-                   float *pixels, int32_t *labels)
-{
-    int64_t first = 0, stride = 1, count = 0;
-
-    hvd_shard(dataset->train.count, dataset->rank, dataset->size, &first,
-              &stride, &count);
-    for (int i = 0; i < batch_size; i++) {
-        int64_t place = first + (step * batch_size + i) * stride;
-        copy_image(&dataset->train, dataset->order[place],
-                   pixels + (int64_t)i * IMAGE_PIXELS, &labels[i]);
-    }
-}
-
-int dataset_test_batch(const struct dataset *dataset, int64_t step,
-                       int batch_size, float *pixels, int32_t *labels)
-{
-    int64_t first = 0, stride = 1, count = 0;
-    int rows = 0;
-
-    hvd_shard(dataset->test.count, dataset->rank, dataset->size, &first,
-              &stride, &count);
-    int64_t done = step * batch_size;
-    for (; rows < batch_size && done + rows < count; rows++)
-        copy_image(&dataset->test, first + (done + rows) * stride,
-                   pixels + (int64_t)rows * IMAGE_PIXELS, &labels[rows]);
-    int64_t blank = batch_size - rows;
-    memset(pixels + (int64_t)rows * IMAGE_PIXELS, 0,
-           (size_t)blank * IMAGE_PIXELS * sizeof *pixels);
-    memset(labels + rows, 0, (size_t)blank * sizeof *labels);
-    return rows;
-}
-
 int dataset_fill(void *context, int64_t number, void *pixels, int32_t *labels)
 {
-    struct dataset *dataset = context;
-    int64_t steps = dataset_steps(dataset, dataset->batch_size);
+    struct dataset *d = context;
+    int64_t steps = dataset_steps(d), step = number % steps;
+    int64_t first = 0, stride = 1, count = 0;
 
-    if (number % steps == 0 && dataset_shuffle(dataset, number / steps) < 0)
-        return PROBLEM;
-    dataset_batch(dataset, number % steps, dataset->batch_size, pixels, labels);
+    if (step == 0 &&
+        hvd_shuffle(d->train.count, d->seed, number / steps, d->order) < 0)
+        return problem_set("%s", hvd_last_error());
+    hvd_shard(d->train.count, d->rank, d->size, &first, &stride, &count);
+    for (int i = 0; i < d->batch_size; i++) {
+        int64_t place = first + (step * d->batch_size + i) * stride;
+
+        copy_image(&d->train, d->order[place],
+                   (float *)pixels + (int64_t)i * IMAGE_PIXELS, &labels[i]);
+    }
     return 0;
 }
 
 int64_t dataset_fill_test(void *context, int64_t step, void *pixels,
                           int32_t *labels)
 {
-    const struct dataset *dataset = context;
+    const struct dataset *d = context;
+    int64_t first = 0, stride = 1, count = 0, rows = 0;
+    int64_t done = step * d->batch_size;
+    float *at = pixels;
 
-    return dataset_test_batch(dataset, step, dataset->batch_size, pixels,
-                              labels);
+    hvd_shard(d->test.count, d->rank, d->size, &first, &stride, &count);
+    for (; rows < d->batch_size && done + rows < count; rows++)
+        copy_image(&d->test, first + (done + rows) * stride,
+                   at + rows * IMAGE_PIXELS, &labels[rows]);
+    size_t blank = (size_t)(d->batch_size - rows);
+    memset(at + rows * IMAGE_PIXELS, 0, blank * IMAGE_PIXELS * sizeof *at);
+    memset(labels + rows, 0, blank * sizeof *labels);
+    return rows;
 }

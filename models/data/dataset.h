@@ -25,7 +25,7 @@ struct dataset {
     struct images train;
     struct images test;
     int rank, size;
-    int batch_size; /* batch size of dataset_fill and dataset_fill_test */
+    int batch_size;
     uint64_t seed;
     int64_t *order; /* order of the current epoch; owned */
 };
@@ -50,25 +50,15 @@ int dataset_init(struct dataset *dataset, struct images *train,
 void dataset_fini(struct dataset *dataset);
 
 /* Returns the steps of an epoch; the same on all ranks. */
-int64_t dataset_steps(const struct dataset *dataset, int batch_size);
+int64_t dataset_steps(const struct dataset *dataset);
 
-/* Orders the images for epoch 0, 1, ... */
-int dataset_shuffle(struct dataset *dataset, int64_t epoch);
-
-/* Fills pixels [batch, 784], 0 to 1, and labels [batch] for a step of the
- * epoch. */
-void dataset_batch(const struct dataset *dataset, int64_t step, int batch_size,
-                   float *pixels, int32_t *labels);
+/* Fills pixels [batch, 784], 0 to 1, and labels [batch] with mini-batch number
+ * 0, 1, ... of all epochs; context is the dataset, as a trainer (trainer.h) has
+ * it. The images are ordered at the begin of each epoch. */
+int dataset_fill(void *context, int64_t number, void *pixels, int32_t *labels);
 
 /* Does the same with test images. Returns how many rows are real, 0 when this
  * rank has no more; the other rows are blank. */
-int dataset_test_batch(const struct dataset *dataset, int64_t step,
-                       int batch_size, float *pixels, int32_t *labels);
-
-/* Do the same for a trainer (feed.h, trainer.h) with the dataset as context:
- * mini-batches are numbered from the first epoch to the last, and dataset_fill
- * orders the images at the begin of each epoch. */
-int dataset_fill(void *context, int64_t number, void *pixels, int32_t *labels);
 int64_t dataset_fill_test(void *context, int64_t step, void *pixels,
                           int32_t *labels);
 

@@ -41,13 +41,18 @@ static void copy_piece(const struct pieces *p, int64_t from, int row,
     memcpy(labels + (int64_t)row * p->context, at + 1, bytes);
 }
 
-void pieces_batch(const struct pieces *p, int64_t step, int32_t *characters,
-                  int32_t *labels)
+int pieces_fill(void *context, int64_t number, void *characters,
+                int32_t *labels)
 {
+    const struct pieces *p = context;
+    /* Each replica takes the rows of a rank. */
+    int64_t step = number / p->replicas, replica = number % p->replicas;
+    uint64_t rank = (uint64_t)(p->rank * p->replicas + replica);
+    uint64_t size = (uint64_t)p->size * (uint64_t)p->replicas;
     uint64_t starts = (uint64_t)(p->text->train - p->context);
 
     for (int row = 0; row < p->batch_size; row++) {
-        uint64_t place = (uint64_t)row * (uint64_t)p->size + (uint64_t)p->rank;
+        uint64_t place = (uint64_t)row * size + rank;
         struct random r;
 
         random_seed(&r, p->seed * UINT64_C(0x9e3779b97f4a7c15) + place,
@@ -55,24 +60,14 @@ void pieces_batch(const struct pieces *p, int64_t step, int32_t *characters,
         copy_piece(p, (int64_t)(random_bits(&r) % starts), row, characters,
                    labels);
     }
-}
-
-int pieces_fill(void *context, int64_t number, void *characters,
-                int32_t *labels)
-{
-    struct pieces p = *(const struct pieces *)context;
-
-    p.rank = p.rank * p.replicas + (int)(number % p.replicas);
-    p.size *= p.replicas;
-    pieces_batch(&p, number / p.replicas, characters, labels);
     return 0;
 }
 
-int pieces_test_batch(const struct pieces *p, int64_t step, int32_t *characters,
-                      int32_t *labels)
+int64_t pieces_fill_test(void *context, int64_t step, void *characters,
+                         int32_t *labels)
 {
-    size_t bytes =
-        (size_t)p->batch_size * (size_t)p->context * sizeof *characters;
+    const struct pieces *p = context;
+    size_t bytes = (size_t)p->batch_size * (size_t)p->context * sizeof *labels;
     int rows = 0;
 
     memset(characters, 0, bytes);
@@ -85,13 +80,5 @@ int pieces_test_batch(const struct pieces *p, int64_t step, int32_t *characters,
         copy_piece(p, p->text->train + piece * p->context, rows, characters,
                    labels);
     }
-    return rows;
-}
-
-int64_t pieces_fill_test(void *context, int64_t step, void *characters,
-                         int32_t *labels)
-{
-    const struct pieces *p = context;
-
-    return (int64_t)p->context * pieces_test_batch(p, step, characters, labels);
+    return (int64_t)p->context * rows;
 }

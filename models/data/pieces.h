@@ -32,22 +32,14 @@ int pieces_init(struct pieces *pieces, const struct text *text, int context,
                 int batch_size, int rank, int size, uint64_t seed,
                 int64_t windows);
 
-/* Fills characters and labels [batch, context] for step 0, 1, ... */
-void pieces_batch(const struct pieces *pieces, int64_t step,
-                  int32_t *characters, int32_t *labels);
-
-/* Does the same for a trainer (feed.h) with the pieces as context: number
- * counts the mini-batches of all replicas of this rank. */
+/* Fills characters and labels [batch, context] with mini-batch number 0, 1, ...
+ * of all replicas of this rank; context is the pieces, as a trainer (trainer.h)
+ * has it. */
 int pieces_fill(void *context, int64_t number, void *characters,
                 int32_t *labels);
 
-/* Fills validation batch number step of this rank. Returns how many pieces are
- * real, 0 when this rank has no more; the other rows are zeros. */
-int pieces_test_batch(const struct pieces *pieces, int64_t step,
-                      int32_t *characters, int32_t *labels);
-
-/* Does the same for a trainer (trainer.h), and returns how many characters are
- * real. */
+/* Fills validation batch number step of this rank. Returns how many characters
+ * are real, 0 when this rank has no more; the other rows are zeros. */
 int64_t pieces_fill_test(void *context, int64_t step, void *characters,
                          int32_t *labels);
 

@@ -43,17 +43,26 @@ static struct dataset make(int train, int test, int rank, int size, int batch)
     return dataset;
 }
 
+/* Fill with the batch of one step of one epoch, which may follow any other. */
+static void fill(struct dataset *dataset, int64_t epoch, int64_t step,
+                 float *pixels, int32_t *labels)
+{
+    int64_t first = epoch * dataset_steps(dataset);
+
+    ck_assert_int_eq(dataset_fill(dataset, first, pixels, labels), 0);
+    ck_assert_int_eq(dataset_fill(dataset, first + step, pixels, labels), 0);
+}
+
 /* Count in uses[] each image this rank trains on in an epoch. */
 static int64_t train_epoch(struct dataset *dataset, int batch, int64_t epoch,
                            int *uses)
 {
     float *pixels = malloc((size_t)batch * IMAGE_PIXELS * sizeof *pixels);
     int32_t *labels = malloc((size_t)batch * sizeof *labels);
-    int64_t steps = dataset_steps(dataset, batch);
+    int64_t steps = dataset_steps(dataset);
 
-    ck_assert_int_eq(dataset_shuffle(dataset, epoch), 0);
     for (int64_t step = 0; step < steps; step++) {
-        dataset_batch(dataset, step, batch, pixels, labels);
+        fill(dataset, epoch, step, pixels, labels);
         for (int i = 0; i < batch; i++) {
             int number = number_of(pixels + i * IMAGE_PIXELS);
             ck_assert_int_eq(labels[i], number % CLASSES);
@@ -108,15 +117,13 @@ LOOP_TEST(batches_of_all_ranks_make_one_large_batch, 1, MOST_RANKS + 1)
     int *large = malloc((size_t)whole * sizeof *large);
     int *joined = malloc((size_t)whole * sizeof *joined);
 
-    dataset_shuffle(&alone, 3);
     for (int64_t step = 0; step < 3; step++) {
-        dataset_batch(&alone, step, whole, pixels, labels);
+        fill(&alone, 3, step, pixels, labels);
         for (int i = 0; i < whole; i++)
             large[i] = number_of(pixels + i * IMAGE_PIXELS);
         for (int rank = 0; rank < size; rank++) {
             struct dataset one = make(TRAIN, 10, rank, size, BATCH);
-            dataset_shuffle(&one, 3);
-            dataset_batch(&one, step, BATCH, pixels, labels);
+            fill(&one, 3, step, pixels, labels);
             for (int i = 0; i < BATCH; i++)
                 joined[rank * BATCH + i] = number_of(pixels + i * IMAGE_PIXELS);
             dataset_fini(&one);
@@ -141,8 +148,7 @@ TEST(epochs_have_different_orders)
     int numbers[3][BATCH];
 
     for (int i = 0; i < 3; i++) {
-        dataset_shuffle(&dataset, i % 2); /* epochs 0, 1, 0 */
-        dataset_batch(&dataset, 0, BATCH, pixels, labels);
+        fill(&dataset, i % 2, 0, pixels, labels); /* epochs 0, 1, 0 */
         for (int k = 0; k < BATCH; k++)
             numbers[i][k] = number_of(pixels + k * IMAGE_PIXELS);
     }
@@ -164,8 +170,7 @@ LOOP_TEST(evaluation_is_exact, 1, MOST_RANKS + 1)
         struct dataset dataset = make(1000, TEST, rank, size, BATCH);
         for (int64_t step = 0;; step++) {
             memset(pixels, 255, sizeof pixels);
-            int rows =
-                dataset_test_batch(&dataset, step, BATCH, pixels, labels);
+            int rows = (int)dataset_fill_test(&dataset, step, pixels, labels);
             for (int i = 0; i < rows; i++) {
                 int number = number_of(pixels + i * IMAGE_PIXELS);
                 ck_assert_int_eq(labels[i], number % CLASSES);
@@ -191,7 +196,7 @@ TEST(fewer_test_images_than_ranks)
     float pixels[8 * IMAGE_PIXELS];
     int32_t labels[8];
 
-    ck_assert_int_eq(dataset_test_batch(&dataset, 0, 8, pixels, labels), 0);
+    ck_assert_int_eq(dataset_fill_test(&dataset, 0, pixels, labels), 0);
     dataset_fini(&dataset);
 }
 
@@ -201,7 +206,7 @@ TEST(shard_smaller_than_a_batch)
     struct images a = numbered(100), b = numbered(10);
     struct dataset dataset = make(100, 10, 0, 3, 33);
 
-    ck_assert_int_eq(dataset_steps(&dataset, 33), 1);
+    ck_assert_int_eq(dataset_steps(&dataset), 1);
     dataset_fini(&dataset);
     ck_assert_int_eq(dataset_init(&dataset, &a, &b, 0, 3, 34, 1), PROBLEM);
     ck_assert_ptr_nonnull(strstr(problem_text(), "needs 102"));
@@ -217,7 +222,7 @@ TEST(pixels_are_scaled_to_one)
 
     memset(b.pixels, 255, IMAGE_PIXELS);
     ck_assert_int_eq(dataset_init(&dataset, &a, &b, 0, 1, 1, 1), 0);
-    ck_assert_int_eq(dataset_test_batch(&dataset, 0, 1, pixels, &label), 1);
+    ck_assert_int_eq(dataset_fill_test(&dataset, 0, pixels, &label), 1);
     for (int p = 0; p < IMAGE_PIXELS; p++)
         ck_assert_float_eq(pixels[p], 1);
     dataset_fini(&dataset);
