@@ -27,7 +27,6 @@
 
 #include <limits.h>
 #include <mpi.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -10,7 +10,6 @@
 
 #include "command/command.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* The exit statuses. */

@@ -14,7 +14,6 @@
 
 #include <ipu.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct ipu_options {

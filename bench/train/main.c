@@ -17,7 +17,6 @@
 #include "train/run.h"
 #include "train/series.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_NETWORKS = 8, MOST_WAYS = 3 };

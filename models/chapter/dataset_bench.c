@@ -11,7 +11,6 @@
 #include "options/line.h"
 #include "options/values.h"
 #include "output/device_problem.h"
-#include "output/problem.h"
 
 struct options {
     const char *data;

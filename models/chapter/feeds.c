@@ -14,7 +14,6 @@
 #include "options/line.h"
 #include "options/values.h"
 #include "output/device_problem.h"
-#include "output/problem.h"
 #include "output/profile.h"
 
 enum { ITERATIONS = 10, WIDTH = 800 };

@@ -11,7 +11,6 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "chapter/digits_source.h"
 #include "chapter/perceptron.h"

@@ -11,6 +11,7 @@
 #include "output/outfile.h"
 #include "output/problem.h"
 #include "output/profile.h"
+#include "trainer/agree.h"
 
 #include <errno.h>
 #include <hvd.h>
@@ -157,19 +158,4 @@ int command_prepare(struct command *command)
     options_set_rate(command->options, command->size);
     status = agree_options(command->options);
     return status ? status : check_files(command);
-}
-
-int command_write_files(const struct command *command,
-                        const struct trainer *trainer)
-{
-    const struct options *o = command->options;
-    int status = 0;
-
-    if (command->rank != 0)
-        return 0;
-    if (o->weights)
-        status = trainer_save(trainer, o->weights);
-    if (status == 0)
-        status = trainer_profile(trainer, o->profile, command->program);
-    return status;
 }

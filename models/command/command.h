@@ -8,8 +8,6 @@
 
 #include "options/options.h"
 #include "output/progress.h"
-#include "trainer/agree.h"
-#include "trainer/trainer.h"
 
 /* A training program while it runs. */
 struct command {
@@ -34,9 +32,5 @@ int command_run(const struct line *line, int outcome, struct command *command,
  * options are the same on all ranks (agree.h) and that rank 0's files
  * (--summary, --save-weights, --profile) can be written. */
 int command_prepare(struct command *command);
-
-/* Writes rank 0's files but the summary, after training. Not collective. */
-int command_write_files(const struct command *command,
-                        const struct trainer *trainer);
 
 #endif

@@ -154,9 +154,7 @@ static int run_part(struct training_run *run, bool evaluates)
 static int finish_times(struct training_run *run)
 {
     struct times *times = &run->outcome.times;
-    struct trainer_times of_trainer;
-
-    trainer_get_times(run->trainer, &of_trainer);
+    struct trainer_times of_trainer = trainer_times(run->trainer);
     double parts[] = {times->training, of_trainer.compute,
                       times->wait + of_trainer.wait, of_trainer.update,
                       of_trainer.data};
@@ -210,15 +208,18 @@ static int make_trainer(struct training_run *run)
 static int write_results(struct training_run *run)
 {
     const struct training_functions *f = run->functions;
+    const struct options *o = run->options;
     int status = 0;
 
     if (run->command->rank == 0) {
-        if (run->options->summary)
-            status =
-                outcome_write(&run->outcome, f->settings(run), f->results(run),
-                              f->source, run->options->summary);
+        if (o->summary)
+            status = outcome_write(&run->outcome, f->settings(run),
+                                   f->results(run), f->source, o->summary);
+        if (status == 0 && o->weights)
+            status = trainer_save(run->trainer, o->weights);
         if (status == 0)
-            status = command_write_files(run->command, run->trainer);
+            status = trainer_profile(run->trainer, o->profile,
+                                     run->command->program);
         if (status == 0 && f->write_more)
             status = f->write_more(run);
     }

@@ -19,8 +19,8 @@ struct training_run;
 /* Functions that return int return 0 or a problem (problem.h). */
 struct training_functions {
     enum options_program program;
-    const char *unit;   /* "images", which the loss is the mean of */
-    const char *speed;  /* name of the same in speeds */
+    const char *unit;   /* of what is trained on: "images" */
+    const char *speed;  /* the same in speeds: "tokens" */
     const char *source; /* option that names the data: "--data" */
     /* Collective: loads the data, and sets the plan, and of the outcome
      * per_step, examples and evaluated. */

@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <glob.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -7,7 +7,6 @@
 #define MODELS_MEMORY_TRAINING_H
 
 #include <ipu.h>
-#include <stdbool.h>
 
 enum tool {
     TOOL_PLAIN,

@@ -10,8 +10,6 @@
 #include "options/line.h"
 #include "trainer/trainer.h"
 
-#include <stdio.h>
-
 /* The programs; some options belong to one of them. */
 enum options_program { OPTIONS_MNIST, OPTIONS_CHAR_GPT };
 

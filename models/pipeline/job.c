@@ -24,7 +24,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct job {
     struct job_options options;

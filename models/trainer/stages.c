@@ -23,7 +23,6 @@
 #include "output/clock.h"
 #include "output/problem.h"
 #include "trainer/pipeline.h"
-#include "trainer/program.h"
 #include "trainer/update.h"
 
 #include <stdio.h>

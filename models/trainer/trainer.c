@@ -202,8 +202,7 @@ int trainer_partition_stats(const struct trainer *trainer,
                                    : problem_set("there is no pipeline");
 }
 
-void trainer_get_times(const struct trainer *trainer,
-                       struct trainer_times *times)
+struct trainer_times trainer_times(const struct trainer *trainer)
 {
-    *times = trainer->backend->times;
+    return trainer->backend->times;
 }

@@ -116,7 +116,6 @@ int trainer_profile(const struct trainer *trainer, const char *where,
 int trainer_partition_stats(const struct trainer *trainer,
                             struct partition_stats *stats);
 
-void trainer_get_times(const struct trainer *trainer,
-                       struct trainer_times *times);
+struct trainer_times trainer_times(const struct trainer *trainer);
 
 #endif
