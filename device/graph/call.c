@@ -62,7 +62,10 @@ int ipu__show_wide(struct ipu__call *call)
     return IPU_OK;
 }
 
-void ipu__store_narrow(const struct ipu__call *call, struct ipu__shape *output)
+/* Gives an output, whose shape the op has set, the dtype of the inputs if they
+ * are halves. */
+static void store_narrow(const struct ipu__call *call,
+                         struct ipu__shape *output)
 {
     if (call->op->raw || call->op->makes_wide || output->dtype != IPU_FLOAT32)
         return;
@@ -77,7 +80,7 @@ int ipu__call_shape(struct ipu__call *call)
 
     IPU_TRY(ipu__show_wide(call));
     IPU_TRY(call->op->shape(call, output));
-    ipu__store_narrow(call, output);
+    store_narrow(call, output);
     /* Inputs that fit into memory can make an output that does not. */
     return ipu__shape_make(call->op->name, output->dtype, output->ndim,
                            output->extents, output);

@@ -188,10 +188,6 @@ int ipu__call_shape(struct ipu__call *call);
  */
 int ipu__show_wide(struct ipu__call *call);
 
-/* Gives an output, whose shape the op has set, the dtype of the inputs if they
- * are halves. */
-void ipu__store_narrow(const struct ipu__call *call, struct ipu__shape *output);
-
 /* Returns IPU_ERR_SHAPE with the names and shapes of inputs i and j, and the
  * reason. */
 int ipu__unfit(const struct ipu__call *call, int i, int j, const char *why);

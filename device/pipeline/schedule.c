@@ -44,7 +44,9 @@ const char *ipu_schedule_name(ipu_schedule schedule)
                                                          : NULL;
 }
 
-int32_t ipu__schedule_positions(const ipu_schedule_options *o)
+/* Returns how many positions a mini-batch goes through, forwards and
+ * backwards. */
+static int32_t positions_of(const ipu_schedule_options *o)
 {
     return o->training ? 2 * o->stages : o->stages;
 }
@@ -53,14 +55,14 @@ int32_t ipu__schedule_positions(const ipu_schedule_options *o)
 static int64_t stride(const ipu_schedule_options *o)
 {
     if (o->schedule == IPU_SCHEDULE_SEQUENTIAL)
-        return ipu__schedule_positions(o);
+        return positions_of(o);
     return o->schedule == IPU_SCHEDULE_INTERLEAVED && o->training ? 2 : 1;
 }
 
 /* Returns how many mini-batches are under way at a time. */
 static int32_t lanes(const ipu_schedule_options *o)
 {
-    return (int32_t)(ipu__schedule_positions(o) / stride(o));
+    return (int32_t)(positions_of(o) / stride(o));
 }
 
 static int check_options(const ipu_schedule_options *o)
@@ -114,11 +116,6 @@ static int check_count(const ipu_schedule_options *o)
     return IPU_OK;
 }
 
-int64_t ipu__schedule_enters(const ipu_schedule_options *o, int64_t mini_batch)
-{
-    return stride(o) * mini_batch + (o->io_tiles != 0);
-}
-
 /* Counts the executions of the first count slots. */
 static int64_t executions_before(const ipu_schedule_options *o, int64_t slots)
 {
@@ -142,7 +139,7 @@ int ipu_schedule_plan(const ipu_schedule_options *options,
                          "schedule: the place for the plan is NULL");
     IPU_TRY(ipu__check_size("schedule info", info->size, sizeof *info));
     IPU_TRY(check_count(o));
-    positions = ipu__schedule_positions(o);
+    positions = positions_of(o);
     round = stride(o) * lanes(o);
     made.size = info->size;
     made.multiple_of = o->io_tiles ? 1 : lanes(o);
@@ -212,7 +209,7 @@ int ipu_schedule_slot(const ipu_schedule_options *options, int64_t slot,
                          "schedule: the place for entries is NULL");
     /* Backward positions come first: what they read was stashed before what
      * comes now. */
-    for (int64_t p = ipu__schedule_positions(o) - 1; p >= 0; p--) {
+    for (int64_t p = positions_of(o) - 1; p >= 0; p--) {
         int64_t entered = slot < 0 ? -1 : slot - p - (o->io_tiles != 0);
 
         if (entered < 0 || entered % stride(o) != 0 ||
@@ -232,7 +229,7 @@ int ipu_schedule_slot(const ipu_schedule_options *options, int64_t slot,
 static int64_t position_at(const ipu_schedule_options *o, int32_t phase,
                            int64_t row, int64_t lane)
 {
-    int64_t positions = ipu__schedule_positions(o);
+    int64_t positions = positions_of(o);
     int64_t last = positions - 1 - stride(o) * lane;
 
     if (o->schedule == IPU_SCHEDULE_SEQUENTIAL)
@@ -263,7 +260,7 @@ int64_t ipu_schedule_print(const ipu_schedule_options *options, int32_t phase,
     for (int64_t row = 0; row < rows; row++)
         for (int64_t lane = 0; lane < lanes(o); lane++) {
             int64_t p = position_at(o, phase, row, lane);
-            bool runs = p >= 0 && p < ipu__schedule_positions(o);
+            bool runs = p >= 0 && p < positions_of(o);
 
             if (used + 1 < size)
                 text[used] = runs ? (char)('a' + p) : '.';

@@ -14,12 +14,4 @@
 #endif
 #include "ipu.h"
 
-/* Returns how many positions a mini-batch goes through, forwards and
- * backwards. */
-int32_t ipu__schedule_positions(const ipu_schedule_options *options);
-
-/* Returns the slot of the mini-batch's first position. */
-int64_t ipu__schedule_enters(const ipu_schedule_options *options,
-                             int64_t mini_batch);
-
 #endif

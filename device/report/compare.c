@@ -205,9 +205,19 @@ static const struct ipu__program *partner(const struct ipu_profile *before,
     return find_program(after, before->programs[i].name);
 }
 
-int ipu__compare(const struct ipu_profile *before,
-                 const struct ipu_profile *after,
-                 struct ipu__comparison *comparison)
+static void free_comparison(struct ipu__comparison *comparison)
+{
+    for (int32_t i = 0; i < comparison->npairs; i++)
+        free(comparison->pairs[i].figures);
+    free(comparison->pairs);
+    *comparison = (struct ipu__comparison){0};
+}
+
+/* Compares two profiles. The comparison must not be moved afterwards. Returns
+ * IPU_ERR_DATA if they have no program in common. */
+static int compare_profiles(const struct ipu_profile *before,
+                            const struct ipu_profile *after,
+                            struct ipu__comparison *comparison)
 {
     struct ipu__comparison *c = comparison;
     int status = IPU_OK;
@@ -232,16 +242,8 @@ int ipu__compare(const struct ipu_profile *before,
                            "of the same name",
                            before->name, after->name);
     if (status < 0)
-        ipu__comparison_free(c);
+        free_comparison(c);
     return status;
-}
-
-void ipu__comparison_free(struct ipu__comparison *comparison)
-{
-    for (int32_t i = 0; i < comparison->npairs; i++)
-        free(comparison->pairs[i].figures);
-    free(comparison->pairs);
-    *comparison = (struct ipu__comparison){0};
 }
 
 static int check_both(const ipu_profile *before, const ipu_profile *after,
@@ -268,7 +270,7 @@ int ipu_profile_compare(const ipu_profile *before, const ipu_profile *after,
 
     IPU_TRY(check_both(before, after, change));
     IPU_TRY(ipu__check_size("change", change->size, sizeof *change));
-    IPU_TRY(ipu__compare(before, after, &c));
+    IPU_TRY(compare_profiles(before, after, &c));
     worst.size = change->size;
     worst.programs = c.npairs - c.nruns;
     for (int32_t i = 0; i < c.npairs; i++)
@@ -284,7 +286,7 @@ int ipu_profile_compare(const ipu_profile *before, const ipu_profile *after,
                 timed = true;
             }
         }
-    ipu__comparison_free(&c);
+    free_comparison(&c);
     *change = worst;
     return IPU_OK;
 }
@@ -321,9 +323,9 @@ int ipu_profile_compare_print(const ipu_profile *before,
     if (format < IPU_PROFILE_TEXT || format > IPU_PROFILE_HTML)
         return ipu__fail(IPU_ERR_ARGUMENT, "compare: there is no format %d",
                          (int)format);
-    IPU_TRY(ipu__compare(before, after, &c));
+    IPU_TRY(compare_profiles(before, after, &c));
     status = put_comparison(&c, format, &grown);
-    ipu__comparison_free(&c);
+    free_comparison(&c);
     if (status < 0) {
         ipu__text_free(&grown);
         return status;

@@ -53,13 +53,6 @@ struct ipu__comparison {
 int ipu__compare_runs(struct ipu__comparison *comparison,
                       struct ipu__pair *pair);
 
-/* Compares two profiles. The comparison must not be moved afterwards. Returns
- * IPU_ERR_DATA if they have no program in common. */
-int ipu__compare(const struct ipu_profile *before,
-                 const struct ipu_profile *after,
-                 struct ipu__comparison *comparison);
-void ipu__comparison_free(struct ipu__comparison *comparison);
-
 /* Returns the growth in percent of before; if before is 0, 0 without a change
  * and else 100. */
 double ipu__growth(const struct ipu__figure *figure);

@@ -195,16 +195,6 @@ int ipu_profile_set_pipeline(ipu_profile *profile, int32_t count,
 
 /* ---------------------------------------------------------------- questions */
 
-bool ipu__stream_of_host(const struct ipu__profile_stream *stream)
-{
-    static const char *const kinds[] = {"input", "output", "call"};
-
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(stream->kind, kinds[i]) == 0)
-            return true;
-    return false;
-}
-
 int32_t ipu__program_tiles(const struct ipu__program *program)
 {
     return program->target.tiles * program->ipus;

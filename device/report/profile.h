@@ -85,8 +85,6 @@ struct ipu__profile_stream {
     int64_t bytes, cycles;
 };
 
-bool ipu__stream_of_host(const struct ipu__profile_stream *stream);
-
 struct ipu__program {
     const char *name;
     const char *parent; /* program with the loop of this body; or NULL */

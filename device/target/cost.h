@@ -85,12 +85,6 @@ void ipu__count_waiting(const ipu_target *target, int64_t units, int64_t most,
  * and end. */
 int64_t ipu__start_cycles(const ipu_target *target, int32_t loops);
 
-/* Counts as ipu_model_link does, for tiles that each send the same number of
- * bytes. */
-int ipu__link_cycles(const ipu_system *system, int32_t from, int32_t to,
-                     int64_t bytes, int64_t senders, int32_t loaded,
-                     ipu_cycles *cycles);
-
 /* Sets cycles to the time in which a tensor of that many bytes, spread over all
  * tiles, passes from chip to chip: each tile sends its part. */
 int ipu__send_cycles(const ipu_system *system, int32_t from, int32_t to,

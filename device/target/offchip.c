@@ -140,9 +140,11 @@ static int64_t wait_in(const struct queue *q, int32_t loaded)
     return (int64_t)fmin(ceil(before + q->turn), MOST_CYCLES);
 }
 
-int ipu__link_cycles(const ipu_system *system, int32_t from, int32_t to,
-                     int64_t bytes, int64_t senders, int32_t loaded,
-                     ipu_cycles *cycles)
+/* Counts as ipu_model_link does, for tiles that each send the same number of
+ * bytes. */
+static int link_cycles(const ipu_system *system, int32_t from, int32_t to,
+                       int64_t bytes, int64_t senders, int32_t loaded,
+                       ipu_cycles *cycles)
 {
     ipu_cycles counted = {0};
     double bandwidth;
@@ -177,8 +179,8 @@ int ipu_model_link(const ipu_system *system, int32_t from, int32_t to,
                    int64_t bytes, int32_t loaded, ipu_cycles *cycles)
 {
     IPU_TRY(check_arguments(system, bytes, cycles));
-    return ipu__link_cycles(system, from, to, bytes,
-                            loaded ? system->ipu.tiles : 1, loaded, cycles);
+    return link_cycles(system, from, to, bytes, loaded ? system->ipu.tiles : 1,
+                       loaded, cycles);
 }
 
 /* Counts a latency and then bytes, through whatever is between. */
@@ -233,9 +235,9 @@ int ipu__send_cycles(const ipu_system *system, int32_t from, int32_t to,
     int64_t senders = ipu__least(grains, system->ipu.tiles);
 
     cycles->size = sizeof *cycles;
-    return ipu__link_cycles(system, from, to,
-                            ipu__ceil_div(bytes, senders > 0 ? senders : 1),
-                            senders, IPU_LINK_LOADED, cycles);
+    return link_cycles(system, from, to,
+                       ipu__ceil_div(bytes, senders > 0 ? senders : 1), senders,
+                       IPU_LINK_LOADED, cycles);
 }
 
 /*

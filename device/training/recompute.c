@@ -74,7 +74,9 @@ static bool any_input(const ipu_graph *g, const struct ipu__node *node,
     return false;
 }
 
-void ipu__find_forward(const ipu_graph *g, int32_t first, bool *forward)
+/* Finds the nodes of the forward pass: derivatives from first on depend on
+ * them, and they do not depend on a derivative. forward: [nodes], all false. */
+static void find_forward(const ipu_graph *g, int32_t first, bool *forward)
 {
     for (int32_t n = g->nnodes - 1; n >= 0; n--)
         if (forward[n] || (n >= first && g->nodes[n].derived))
@@ -148,7 +150,7 @@ static int choose_forgotten(struct rewriter *r, int32_t first)
         free(kept);
         return ipu__fail_memory((size_t)g->ntensors);
     }
-    ipu__find_forward(g, first, forward);
+    find_forward(g, first, forward);
     if (has_checkpoints(g, forward))
         for (int32_t t = 0; t < g->ntensors; t++)
             kept[t] = g->tensors[t].checkpoint;

@@ -15,10 +15,6 @@
  */
 int ipu__recompute(ipu_graph *graph, int32_t first);
 
-/* Finds the nodes of the forward pass: derivatives from first on depend on
- * them, and they do not depend on a derivative. forward: [nodes], all false. */
-void ipu__find_forward(const ipu_graph *graph, int32_t first, bool *forward);
-
 /* Chooses checkpoints; writes kept, [tensors]. Fails only with
  * IPU_ERR_MEMORY. */
 int ipu__choose_checkpoints(const ipu_graph *graph, int32_t first,

@@ -24,11 +24,6 @@ int ipu__gradients_from(ipu_graph *graph, int32_t nseeds, const ipu_tensor *of,
  */
 int32_t ipu__region_of(ipu_graph *graph, int32_t count);
 
-/* Makes a region that runs if condition, a tensor, is not 0 and the region
- * within (index + 1; 0: none) runs; it offloads like that region. Returns its
- * index + 1, or a failure, which stays in the graph. */
-int32_t ipu__region_if(ipu_graph *graph, int32_t within, ipu_tensor condition);
-
 /* Check the arguments that every optimiser has, and the options that some
  * have. */
 int ipu__check_optimizer(const ipu_graph *graph, const ipu_optimizer *optimizer,

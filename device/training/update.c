@@ -64,7 +64,10 @@ int32_t ipu__region_of(ipu_graph *g, int32_t count)
     return add_region(g, count);
 }
 
-int32_t ipu__region_if(ipu_graph *g, int32_t within, ipu_tensor condition)
+/* Makes a region that runs if condition, a tensor, is not 0 and the region
+ * within (index + 1; 0: none) runs; it offloads like that region. Returns its
+ * index + 1, or a failure, which stays in the graph. */
+static int32_t region_if(ipu_graph *g, int32_t within, ipu_tensor condition)
 {
     struct ipu__region region = {.count = 1, .counter = -1, .due = -1};
     int32_t index = ipu__index(g, condition), scope = g->region;
@@ -126,7 +129,7 @@ int ipu_update_begin_if(ipu_graph *graph, int32_t count, ipu_tensor condition)
     int32_t region;
 
     IPU_TRY(ipu_update_begin(graph, count));
-    region = ipu__region_if(graph, graph->region, condition);
+    region = region_if(graph, graph->region, condition);
     graph->region = 0;
     IPU_TRY(region);
     graph->region = region;

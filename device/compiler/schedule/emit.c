@@ -23,7 +23,8 @@ static int copy_constant(struct ipu__value *value, const struct ipu__tensor *t)
     return IPU_OK;
 }
 
-int ipu__emit_value(struct ipu__emitter *m, int32_t tensor)
+/* Returns the value of a tensor; makes it if it is new. */
+static int emit_value(struct ipu__emitter *m, int32_t tensor)
 {
     const struct ipu__tensor *t;
     struct ipu_executable *e = m->e;
@@ -81,7 +82,7 @@ static int find_gate(struct ipu__emitter *m, int32_t region, int32_t *value,
     *count = r->count;
     if (r->due < 0)
         return IPU_OK;
-    due = ipu__emit_value(m, r->due);
+    due = emit_value(m, r->due);
     IPU_TRY(due);
     *value = due + 1;
     return IPU_OK;
@@ -104,7 +105,7 @@ static int bind_values(struct ipu__emitter *m,
     for (int32_t i = 0; i < g->nimports; i++) {
         if (g->tensors[g->imports[i].inner].kind != IPU__VARIABLE)
             continue; /* the body has a copy */
-        to->outer[n] = ipu__emit_value(m, g->imports[i].outer);
+        to->outer[n] = emit_value(m, g->imports[i].outer);
         IPU_TRY(to->outer[n]);
         n++;
     }
@@ -121,9 +122,9 @@ static int emit_loop(struct ipu__emitter *m, const struct ipu__node *node,
     step->kind = IPU__LOOP;
     step->loop = node->loop - 1;
     for (int32_t i = 0; i < loop->ncarried; i++) {
-        code->initial[i] = ipu__emit_value(m, loop->initial[i]);
+        code->initial[i] = emit_value(m, loop->initial[i]);
         IPU_TRY(code->initial[i]);
-        code->outputs[i] = ipu__emit_value(m, loop->outputs[i]);
+        code->outputs[i] = emit_value(m, loop->outputs[i]);
         IPU_TRY(code->outputs[i]);
     }
     IPU_TRY(bind_values(m, &loop->body, code, &code->body));
@@ -137,15 +138,15 @@ int ipu__emit_node(struct ipu__emitter *m, int32_t n)
     struct ipu__step *step;
 
     for (int i = 0; i < node->op->ninputs; i++)
-        IPU_TRY(ipu__emit_value(m, node->inputs[i]));
+        IPU_TRY(emit_value(m, node->inputs[i]));
     step = &e->steps[e->nsteps];
     *step = (struct ipu__step){.kind = IPU__COMPUTE,
                                .op = node->op,
                                .attributes = node->attributes,
                                .again = node->again};
     for (int i = 0; i < node->op->ninputs; i++)
-        step->inputs[i] = ipu__emit_value(m, node->inputs[i]);
-    step->output = ipu__emit_value(m, node->output);
+        step->inputs[i] = emit_value(m, node->inputs[i]);
+    step->output = emit_value(m, node->output);
     IPU_TRY(step->output);
     if (node->loop)
         IPU_TRY(emit_loop(m, node, step));
@@ -181,7 +182,7 @@ int ipu__emit_sink(struct ipu__emitter *m, const struct ipu__sink *sink)
     struct ipu_executable *e = m->e;
     int32_t value, region, looks_at, count;
 
-    value = ipu__emit_value(m, sink->tensor);
+    value = emit_value(m, sink->tensor);
     IPU_TRY(value);
     region = ipu__tensor_region(m->graph, sink->tensor);
     IPU_TRY(find_gate(m, region, &looks_at, &count));
@@ -203,9 +204,9 @@ int ipu__emit_assign(struct ipu__emitter *m, const struct ipu__assign *a)
 
     if (m->graph->tensors[a->variable].offloaded)
         step.op = &ipu__remote_store;
-    step.inputs[0] = ipu__emit_value(m, a->value);
+    step.inputs[0] = emit_value(m, a->value);
     IPU_TRY(step.inputs[0]);
-    step.output = ipu__emit_value(m, a->variable);
+    step.output = emit_value(m, a->variable);
     IPU_TRY(step.output);
     IPU_TRY(find_gate(m, ipu__tensor_region(m->graph, a->value), &step.gate,
                       &step.count));
@@ -254,7 +255,7 @@ int ipu__emit_enqueue(struct ipu__emitter *m,
     ipu__outfeed_retain(enqueue->outfeed);
     feed->outfeed = enqueue->outfeed;
     for (int32_t k = 0; k < enqueue->count; k++) {
-        feed->values[k] = ipu__emit_value(m, enqueue->tensors[k]);
+        feed->values[k] = emit_value(m, enqueue->tensors[k]);
         IPU_TRY(feed->values[k]);
     }
     return IPU_OK;
@@ -266,7 +267,7 @@ int ipu__emit_inputs(struct ipu__emitter *m)
 
     for (int32_t t = 0; t < g->ntensors; t++) {
         if (g->tensors[t].kind == IPU__VARIABLE)
-            IPU_TRY(ipu__emit_value(m, t));
+            IPU_TRY(emit_value(m, t));
         if (g->tensors[t].kind == IPU__INPUT && !g->tensors[t].fed)
             IPU_TRY(add_stream(m, g->tensors[t].name, t, m->value_of[t], NULL));
     }

@@ -19,9 +19,6 @@ struct ipu__emitter {
 int ipu__emitter_init(struct ipu__emitter *emitter, const ipu_graph *graph,
                       struct ipu_executable *executable);
 
-/* Returns the value of a tensor; makes it if it is new. */
-int ipu__emit_value(struct ipu__emitter *emitter, int32_t tensor);
-
 /* Adds a node's step. All that it needs has been emitted. */
 int ipu__emit_node(struct ipu__emitter *emitter, int32_t node);
 
