@@ -83,6 +83,13 @@ static inline bool ipu__wanted(ipu_tensor dx)
     return dx.id == IPU__WANTED;
 }
 
+/* Returns input i of a node that is differentiated. */
+static inline ipu_tensor ipu__input(const ipu_graph *graph,
+                                    const struct ipu__node *node, int i)
+{
+    return ipu__handle(graph, node->inputs[i]);
+}
+
 struct ipu__pair_loops;
 
 struct ipu__op {

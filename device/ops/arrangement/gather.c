@@ -92,7 +92,7 @@ static void gather_gradient(ipu_graph *graph, const struct ipu__node *node,
 {
     const struct ipu__shape x = graph->tensors[node->inputs[0]].shape;
     const ipu_tensor inputs[] = {ipu__constant(graph, &x, 0),
-                                 ipu__handle(graph, node->inputs[1]), dy};
+                                 ipu__input(graph, node, 1), dy};
 
     dx[0] = ipu__add(graph, &ipu__scatter_add, inputs, &node->attributes);
 }
@@ -156,7 +156,7 @@ static int run_scatter(const struct ipu__call *call)
 static void scatter_gradient(ipu_graph *graph, const struct ipu__node *node,
                              ipu_tensor dy, ipu_tensor *dx)
 {
-    const ipu_tensor inputs[] = {dy, ipu__handle(graph, node->inputs[1])};
+    const ipu_tensor inputs[] = {dy, ipu__input(graph, node, 1)};
 
     dx[0] = dy;
     if (ipu__wanted(dx[2]))

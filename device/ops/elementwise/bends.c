@@ -11,15 +11,10 @@
 #include "ops/functions.h"
 #include "ops/op.h"
 
-static ipu_tensor input(ipu_graph *graph, const struct ipu__node *node)
-{
-    return ipu__handle(graph, node->inputs[0]);
-}
-
 /* Builds a tensor that is 1 where x is above 0. */
 static ipu_tensor positive(ipu_graph *graph, const struct ipu__node *node)
 {
-    ipu_tensor x = input(graph, node);
+    ipu_tensor x = ipu__input(graph, node, 0);
 
     return ipu_greater(graph, x, ipu__scalar_like(graph, x, 0));
 }
@@ -74,8 +69,9 @@ static int run_elu(const struct ipu__call *call)
 static void elu_gradient(ipu_graph *graph, const struct ipu__node *node,
                          ipu_tensor dy, ipu_tensor *dx)
 {
-    ipu_tensor slope = ipu_scale(graph, ipu_exp(graph, input(graph, node)),
-                                 node->attributes.scale, 0);
+    ipu_tensor slope =
+        ipu_scale(graph, ipu_exp(graph, ipu__input(graph, node, 0)),
+                  node->attributes.scale, 0);
 
     dx[0] = ipu_select(graph, positive(graph, node), dy,
                        ipu_multiply(graph, dy, slope));
@@ -126,7 +122,8 @@ static int run_clip(const struct ipu__call *call)
 static void clip_gradient(ipu_graph *graph, const struct ipu__node *node,
                           ipu_tensor dy, ipu_tensor *dx)
 {
-    ipu_tensor x = input(graph, node), zero = ipu__scalar_like(graph, dy, 0);
+    ipu_tensor x = ipu__input(graph, node, 0),
+               zero = ipu__scalar_like(graph, dy, 0);
     ipu_tensor low = ipu__scalar_like(graph, x, node->attributes.offset);
     ipu_tensor high = ipu__scalar_like(graph, x, node->attributes.scale);
 

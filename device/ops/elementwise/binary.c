@@ -77,11 +77,6 @@ static int floats_only(const struct ipu__call *call, struct ipu__shape *output)
     return ipu__pair_shape(call, output);
 }
 
-static ipu_tensor input(ipu_graph *graph, const struct ipu__node *node, int i)
-{
-    return ipu__handle(graph, node->inputs[i]);
-}
-
 /* --------------------------------------------------------- add and subtract */
 
 static void add_gradient(ipu_graph *graph, const struct ipu__node *node,
@@ -132,7 +127,7 @@ static void multiply_gradient(ipu_graph *graph, const struct ipu__node *node,
         if (ipu__wanted(dx[i]))
             dx[i] = ipu__unbroadcast(
                 graph, node, i,
-                ipu_multiply(graph, dy, input(graph, node, !i)));
+                ipu_multiply(graph, dy, ipu__input(graph, node, !i)));
 }
 
 const struct ipu__op ipu__binary_multiply = {
@@ -151,7 +146,7 @@ static void divide_gradient(ipu_graph *graph, const struct ipu__node *node,
                             ipu_tensor dy, ipu_tensor *dx)
 {
     ipu_tensor quotient = ipu__handle(graph, node->output);
-    ipu_tensor over = ipu_divide(graph, dy, input(graph, node, 1));
+    ipu_tensor over = ipu_divide(graph, dy, ipu__input(graph, node, 1));
 
     if (ipu__wanted(dx[0]))
         dx[0] = ipu__unbroadcast(graph, node, 0, over);
@@ -175,10 +170,10 @@ const struct ipu__op ipu__binary_divide = {
 static void maximum_gradient(ipu_graph *graph, const struct ipu__node *node,
                              ipu_tensor dy, ipu_tensor *dx)
 {
-    ipu__select_gradient(
-        graph, node, 0,
-        ipu_greater_equal(graph, input(graph, node, 0), input(graph, node, 1)),
-        dy, dx);
+    ipu__select_gradient(graph, node, 0,
+                         ipu_greater_equal(graph, ipu__input(graph, node, 0),
+                                           ipu__input(graph, node, 1)),
+                         dy, dx);
 }
 
 const struct ipu__op ipu__binary_maximum = {
@@ -194,10 +189,10 @@ const struct ipu__op ipu__binary_maximum = {
 static void minimum_gradient(ipu_graph *graph, const struct ipu__node *node,
                              ipu_tensor dy, ipu_tensor *dx)
 {
-    ipu__select_gradient(
-        graph, node, 0,
-        ipu_less_equal(graph, input(graph, node, 0), input(graph, node, 1)), dy,
-        dx);
+    ipu__select_gradient(graph, node, 0,
+                         ipu_less_equal(graph, ipu__input(graph, node, 0),
+                                        ipu__input(graph, node, 1)),
+                         dy, dx);
 }
 
 const struct ipu__op ipu__binary_minimum = {
@@ -217,7 +212,7 @@ const struct ipu__op ipu__binary_minimum = {
 static void power_gradient(ipu_graph *graph, const struct ipu__node *node,
                            ipu_tensor dy, ipu_tensor *dx)
 {
-    ipu_tensor a = input(graph, node, 0), b = input(graph, node, 1);
+    ipu_tensor a = ipu__input(graph, node, 0), b = ipu__input(graph, node, 1);
     ipu_tensor y = ipu__handle(graph, node->output);
     ipu_tensor zero = ipu__scalar_like(graph, dy, 0);
 

@@ -74,8 +74,7 @@ void ipu__select_gradient(ipu_graph *graph, const struct ipu__node *node,
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
                      ipu_tensor dy, ipu_tensor *dx)
 {
-    ipu__select_gradient(graph, node, 1, ipu__handle(graph, node->inputs[0]),
-                         dy, dx);
+    ipu__select_gradient(graph, node, 1, ipu__input(graph, node, 0), dy, dx);
 }
 
 const struct ipu__op ipu__select = {

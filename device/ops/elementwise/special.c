@@ -45,17 +45,12 @@ static inline float softplus(float x)
 #define OF(x) softplus(x)
 #include "ops/elementwise/unary.inc"
 
-static ipu_tensor input(ipu_graph *graph, const struct ipu__node *node)
-{
-    return ipu__handle(graph, node->inputs[0]);
-}
-
 /* ------------------------------------------------------------- sin and cos */
 
 static void sin_gradient(ipu_graph *graph, const struct ipu__node *node,
                          ipu_tensor dy, ipu_tensor *dx)
 {
-    dx[0] = ipu_multiply(graph, dy, ipu_cos(graph, input(graph, node)));
+    dx[0] = ipu_multiply(graph, dy, ipu_cos(graph, ipu__input(graph, node, 0)));
 }
 
 const struct ipu__op ipu__sin = {
@@ -69,7 +64,8 @@ const struct ipu__op ipu__sin = {
 static void cos_gradient(ipu_graph *graph, const struct ipu__node *node,
                          ipu_tensor dy, ipu_tensor *dx)
 {
-    ipu_tensor slope = ipu_negate(graph, ipu_sin(graph, input(graph, node)));
+    ipu_tensor slope =
+        ipu_negate(graph, ipu_sin(graph, ipu__input(graph, node, 0)));
 
     dx[0] = ipu_multiply(graph, dy, slope);
 }
@@ -87,7 +83,7 @@ const struct ipu__op ipu__cos = {
 static void log1p_gradient(ipu_graph *graph, const struct ipu__node *node,
                            ipu_tensor dy, ipu_tensor *dx)
 {
-    ipu_tensor more = ipu_scale(graph, input(graph, node), 1, 1);
+    ipu_tensor more = ipu_scale(graph, ipu__input(graph, node, 0), 1, 1);
 
     dx[0] = ipu_divide(graph, dy, more);
 }
@@ -103,7 +99,7 @@ const struct ipu__op ipu__unary_log1p = {
 static void expm1_gradient(ipu_graph *graph, const struct ipu__node *node,
                            ipu_tensor dy, ipu_tensor *dx)
 {
-    dx[0] = ipu_multiply(graph, dy, ipu_exp(graph, input(graph, node)));
+    dx[0] = ipu_multiply(graph, dy, ipu_exp(graph, ipu__input(graph, node, 0)));
 }
 
 const struct ipu__op ipu__unary_expm1 = {
@@ -119,7 +115,7 @@ const struct ipu__op ipu__unary_expm1 = {
 static void erf_gradient(ipu_graph *graph, const struct ipu__node *node,
                          ipu_tensor dy, ipu_tensor *dx)
 {
-    ipu_tensor square = ipu_square(graph, input(graph, node));
+    ipu_tensor square = ipu_square(graph, ipu__input(graph, node, 0));
     ipu_tensor slope = ipu_exp(graph, ipu_negate(graph, square));
 
     dx[0] =
@@ -137,7 +133,8 @@ const struct ipu__op ipu__unary_erf = {
 static void softplus_gradient(ipu_graph *graph, const struct ipu__node *node,
                               ipu_tensor dy, ipu_tensor *dx)
 {
-    dx[0] = ipu_multiply(graph, dy, ipu_sigmoid(graph, input(graph, node)));
+    dx[0] =
+        ipu_multiply(graph, dy, ipu_sigmoid(graph, ipu__input(graph, node, 0)));
 }
 
 const struct ipu__op ipu__softplus = {

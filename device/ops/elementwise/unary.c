@@ -35,11 +35,6 @@
 #define OF(x) 1 / __builtin_sqrtf(x)
 #include "ops/elementwise/unary.inc"
 
-static ipu_tensor input(ipu_graph *graph, const struct ipu__node *node)
-{
-    return ipu__handle(graph, node->inputs[0]);
-}
-
 static ipu_tensor output(ipu_graph *graph, const struct ipu__node *node)
 {
     return ipu__handle(graph, node->output);
@@ -66,7 +61,8 @@ const struct ipu__op ipu__negate = {
 static void abs_gradient(ipu_graph *graph, const struct ipu__node *node,
                          ipu_tensor dy, ipu_tensor *dx)
 {
-    ipu_tensor zero = ipu__scalar_like(graph, dy, 0), x = input(graph, node);
+    ipu_tensor zero = ipu__scalar_like(graph, dy, 0),
+               x = ipu__input(graph, node, 0);
     ipu_tensor above = ipu_select(graph, ipu_greater(graph, x, zero), dy, zero);
 
     dx[0] = ipu_select(graph, ipu_less(graph, x, zero), ipu_negate(graph, dy),
@@ -84,7 +80,8 @@ const struct ipu__op ipu__unary_abs = {
 static void square_gradient(ipu_graph *graph, const struct ipu__node *node,
                             ipu_tensor dy, ipu_tensor *dx)
 {
-    dx[0] = ipu_multiply(graph, ipu_scale(graph, dy, 2, 0), input(graph, node));
+    dx[0] = ipu_multiply(graph, ipu_scale(graph, dy, 2, 0),
+                         ipu__input(graph, node, 0));
 }
 
 const struct ipu__op ipu__square = {
@@ -114,7 +111,7 @@ const struct ipu__op ipu__unary_exp = {
 static void log_gradient(ipu_graph *graph, const struct ipu__node *node,
                          ipu_tensor dy, ipu_tensor *dx)
 {
-    dx[0] = ipu_divide(graph, dy, input(graph, node));
+    dx[0] = ipu_divide(graph, dy, ipu__input(graph, node, 0));
 }
 
 const struct ipu__op ipu__unary_log = {
@@ -147,7 +144,7 @@ static void rsqrt_gradient(ipu_graph *graph, const struct ipu__node *node,
                            ipu_tensor dy, ipu_tensor *dx)
 {
     ipu_tensor slope =
-        ipu_divide(graph, output(graph, node), input(graph, node));
+        ipu_divide(graph, output(graph, node), ipu__input(graph, node, 0));
 
     dx[0] = ipu_multiply(graph, ipu_scale(graph, dy, -0.5, 0), slope);
 }

@@ -33,8 +33,8 @@ static int run(const struct ipu__call *call)
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
                      ipu_tensor dy, ipu_tensor *dx)
 {
-    ipu_tensor x = ipu__handle(graph, node->inputs[0]);
-    ipu_tensor z = ipu__handle(graph, node->inputs[1]), slope;
+    ipu_tensor x = ipu__input(graph, node, 0);
+    ipu_tensor z = ipu__input(graph, node, 1), slope;
 
     if (ipu__wanted(dx[0])) {
         slope = ipu_subtract(graph, ipu_sigmoid(graph, x), z);

@@ -94,8 +94,8 @@ static int run(const struct ipu__call *call)
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
                      ipu_tensor dy, ipu_tensor *dx)
 {
-    const ipu_tensor inputs[] = {ipu__handle(graph, node->inputs[0]),
-                                 ipu__handle(graph, node->inputs[1]), dy};
+    const ipu_tensor inputs[] = {ipu__input(graph, node, 0),
+                                 ipu__input(graph, node, 1), dy};
 
     dx[0] = ipu__add(graph, &ipu__softmax_cross_entropy_grad, inputs, NULL);
 }

@@ -252,9 +252,9 @@ static int run(const struct ipu__call *call)
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
                      ipu_tensor dy, ipu_tensor *dx)
 {
-    ipu_tensor x = ipu__handle(graph, node->inputs[0]);
-    ipu_tensor scale = ipu__handle(graph, node->inputs[1]);
-    ipu_tensor statistics = ipu__handle(graph, node->inputs[3]);
+    ipu_tensor x = ipu__input(graph, node, 0);
+    ipu_tensor scale = ipu__input(graph, node, 1);
+    ipu_tensor statistics = ipu__input(graph, node, 3);
     struct ipu__attributes a = node->attributes;
 
     if (ipu__wanted(dx[0]))

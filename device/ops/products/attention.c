@@ -198,7 +198,7 @@ static void cost(const struct ipu__call *call, struct ipu__work *work)
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
                      ipu_tensor dy, ipu_tensor *dx)
 {
-    const ipu_tensor inputs[] = {ipu__handle(graph, node->inputs[0]), dy};
+    const ipu_tensor inputs[] = {ipu__input(graph, node, 0), dy};
 
     dx[0] = ipu__add(graph, &ipu__attention_grad, inputs, &node->attributes);
 }

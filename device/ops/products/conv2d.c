@@ -380,8 +380,8 @@ static int run(const struct ipu__call *call)
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
                      ipu_tensor dy, ipu_tensor *dx)
 {
-    ipu_tensor x = ipu__handle(graph, node->inputs[0]);
-    ipu_tensor kernel = ipu__handle(graph, node->inputs[1]);
+    ipu_tensor x = ipu__input(graph, node, 0);
+    ipu_tensor kernel = ipu__input(graph, node, 1);
     struct ipu__attributes attributes = node->attributes;
 
     if (ipu__wanted(dx[0])) {

@@ -103,8 +103,8 @@ static void input_gradient(ipu_graph *graph, const struct ipu__node *node,
                            ipu_tensor g, ipu_tensor *dx)
 {
     struct ipu__attributes attributes = node->attributes;
-    ipu_tensor dy = ipu__handle(graph, node->inputs[0]);
-    ipu_tensor kernel = ipu__handle(graph, node->inputs[1]);
+    ipu_tensor dy = ipu__input(graph, node, 0);
+    ipu_tensor kernel = ipu__input(graph, node, 1);
 
     attributes.shape = (struct ipu__shape){0};
     if (ipu__wanted(dx[0]))
@@ -120,8 +120,8 @@ static void kernel_gradient(ipu_graph *graph, const struct ipu__node *node,
                             ipu_tensor g, ipu_tensor *dx)
 {
     struct ipu__attributes attributes = node->attributes;
-    ipu_tensor x = ipu__handle(graph, node->inputs[0]);
-    ipu_tensor dy = ipu__handle(graph, node->inputs[1]);
+    ipu_tensor x = ipu__input(graph, node, 0);
+    ipu_tensor dy = ipu__input(graph, node, 1);
 
     attributes.shape = graph->tensors[node->inputs[0]].shape;
     if (ipu__wanted(dx[0]))

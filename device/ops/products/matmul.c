@@ -177,8 +177,8 @@ static void gradient(ipu_graph *graph, const struct ipu__node *node,
                      ipu_tensor dy, ipu_tensor *dx)
 {
     bool ta = node->attributes.transpose[0], tb = node->attributes.transpose[1];
-    ipu_tensor a = ipu__handle(graph, node->inputs[0]);
-    ipu_tensor b = ipu__handle(graph, node->inputs[1]);
+    ipu_tensor a = ipu__input(graph, node, 0);
+    ipu_tensor b = ipu__input(graph, node, 1);
     bool b_is_shared = graph->tensors[node->inputs[1]].shape.ndim == 2;
 
     if (ipu__wanted(dx[0]))

@@ -52,7 +52,7 @@ static int run(const struct ipu__call *call)
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
                      ipu_tensor dy, ipu_tensor *dx)
 {
-    const ipu_tensor inputs[] = {dy, ipu__handle(graph, node->inputs[1])};
+    const ipu_tensor inputs[] = {dy, ipu__input(graph, node, 1)};
 
     dx[0] = ipu__add(graph, &ipu__dropout, inputs, &node->attributes);
 }

@@ -181,7 +181,7 @@ static int run_min(const struct ipu__call *call)
 static void share_gradient(ipu_graph *graph, const struct ipu__node *node,
                            ipu_tensor dy, ipu_tensor *dx)
 {
-    ipu_tensor x = ipu__handle(graph, node->inputs[0]);
+    ipu_tensor x = ipu__input(graph, node, 0);
     ipu_tensor y = reduce_keep(graph, node, ipu__handle(graph, node->output));
     ipu_tensor zero = ipu__scalar_like(graph, dy, 0);
     ipu_tensor one = ipu__scalar_like(graph, dy, 1);

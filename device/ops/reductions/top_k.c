@@ -139,7 +139,7 @@ static int run_take(const struct ipu__call *call)
 static void take_gradient(ipu_graph *graph, const struct ipu__node *node,
                           ipu_tensor dy, ipu_tensor *dx)
 {
-    const ipu_tensor inputs[] = {dy, ipu__handle(graph, node->inputs[1])};
+    const ipu_tensor inputs[] = {dy, ipu__input(graph, node, 1)};
     const struct ipu__attributes attributes = {
         .shape = graph->tensors[node->inputs[0]].shape};
 
@@ -191,7 +191,7 @@ static int run_grad(const struct ipu__call *call)
 static void grad_gradient(ipu_graph *graph, const struct ipu__node *node,
                           ipu_tensor dy, ipu_tensor *dx)
 {
-    const ipu_tensor inputs[] = {dy, ipu__handle(graph, node->inputs[1])};
+    const ipu_tensor inputs[] = {dy, ipu__input(graph, node, 1)};
 
     dx[0] = ipu__add(graph, &ipu__take, inputs, NULL);
 }

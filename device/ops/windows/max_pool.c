@@ -51,7 +51,7 @@ size_t ipu__max_left_scratch(const struct ipu__call *call)
 void ipu__max_slope(ipu_graph *graph, const struct ipu__node *node,
                     ipu_tensor dy, ipu_tensor *dx)
 {
-    const ipu_tensor inputs[] = {ipu__handle(graph, node->inputs[0]),
+    const ipu_tensor inputs[] = {ipu__input(graph, node, 0),
                                  ipu__handle(graph, node->output), dy};
 
     dx[0] = ipu__add(graph, node->op->slope, inputs, &node->attributes);
