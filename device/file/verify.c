@@ -78,7 +78,7 @@ static bool keeps_apart(const struct ipu__verified *p,
                         const struct ipu__step *s)
 {
     bool stores = s->op == &ipu__assign_step || s->op == &ipu__row_store;
-    int in_place = stores ? 0 : s->op->in_place;
+    int in_place = stores ? 0 : ipu__in_place(s->op);
 
     for (int k = 0; k < s->op->ninputs; k++)
         if (ipu__verified_overlap(p, s->inputs[k], s->output) &&

@@ -26,7 +26,7 @@ static int map_tensor(ipu_graph *g, ipu_tensor tensor, int32_t first,
             IPU_ERR_ARGUMENT,
             "map: %s lies where %s does, of which it is another view: map that",
             t->name,
-            g->tensors[g->nodes[node].inputs[g->nodes[node].op->in_place]]
+            g->tensors[g->nodes[node].inputs[ipu__in_place(g->nodes[node].op)]]
                 .name);
     if (t->map.tiles > 0)
         return ipu__fail(IPU_ERR_STATE,

@@ -90,14 +90,16 @@ static inline ipu_tensor ipu__input(const ipu_graph *graph,
     return ipu__handle(graph, node->inputs[i]);
 }
 
+enum ipu__input_place { IPU__NOWHERE, IPU__FIRST, IPU__SECOND };
+
 struct ipu__pair_loops;
 
 struct ipu__op {
     const char *name;
     int ninputs;
     /* The input whose memory the output may use if nothing else needs it any
-     * more; -1: none. run must work both ways. */
-    int in_place;
+     * more. run must work both ways. */
+    enum ipu__input_place in_place;
     /* The output is that input, unchanged: the two share memory even while the
      * input is still needed. */
     bool alias;
@@ -183,6 +185,12 @@ struct ipu__op {
      * derivative (ops/op.h, ops/windows/); else NULL. */
     const struct ipu__op *slope;
 };
+
+/* Returns the number of the input in whose place the op may work; -1: none. */
+static inline int ipu__in_place(const struct ipu__op *op)
+{
+    return (int)op->in_place - 1;
+}
 
 /* Sets the shape that the op makes of its inputs' shapes; or fails with the
  * reason why it cannot. */

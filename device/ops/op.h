@@ -28,9 +28,11 @@
 /* What rows of many ops by element begin with: ops of one tensor of floats, and
  * of two of the same shape, whose output may take the place of the first. */
 #define IPU__OF_ONE                                                            \
-    .ninputs = 1, .in_place = 0, .by_element = true, .shape = ipu__same_floats
+    .ninputs = 1, .in_place = IPU__FIRST, .by_element = true,                  \
+    .shape = ipu__same_floats
 #define IPU__OF_TWO                                                            \
-    .ninputs = 2, .in_place = 0, .by_element = true, .shape = ipu__two_floats
+    .ninputs = 2, .in_place = IPU__FIRST, .by_element = true,                  \
+    .shape = ipu__two_floats
 
 /* The variable that says which replica it is. */
 #define IPU__REPLICA_INDEX "replica/index"

@@ -47,7 +47,7 @@ static int32_t root_of(const ipu_graph *g, int32_t tensor)
 
         if (!node->op->alias)
             break;
-        tensor = node->inputs[node->op->in_place];
+        tensor = node->inputs[ipu__in_place(node->op)];
     }
     return tensor;
 }

@@ -133,7 +133,8 @@ static void find_forgotten(const ipu_graph *g, const bool *forward,
     for (int32_t n = 0; n < g->nnodes; n++) {
         const struct ipu__node *node = &g->nodes[n];
 
-        if (node->op->alias && !forgotten[node->inputs[node->op->in_place]])
+        if (node->op->alias &&
+            !forgotten[node->inputs[ipu__in_place(node->op)]])
             forgotten[node->output] = false;
     }
 }

@@ -50,7 +50,7 @@ static void assign_buffers(struct ipu_executable *e, struct ipu__step *step)
         if (!y->inner)
             continue;
         if (part->op->alias) {
-            y->buffer = e->values[part->inputs[part->op->in_place]].buffer;
+            y->buffer = e->values[part->inputs[ipu__in_place(part->op)]].buffer;
             continue;
         }
         while (b < step->nbuffers && until[b] >= k)

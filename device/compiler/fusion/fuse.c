@@ -101,7 +101,7 @@ static void count_uses(struct fuser *f)
         for (int k = 0; k < s->op->ninputs; k++)
             f->uses[s->inputs[k]]++;
         if (s->op->alias)
-            f->root[s->output] = f->root[s->inputs[s->op->in_place]];
+            f->root[s->output] = f->root[s->inputs[ipu__in_place(s->op)]];
     }
     for (int32_t i = 0; i < e->nstreams; i++) {
         if (e->streams[i].kind == IPU__STREAM_OUT)
@@ -161,7 +161,7 @@ static bool is_kind(const struct fuser *f, const struct ipu__step *s)
     if (s->kind != IPU__COMPUTE)
         return false;
     if (s->op->alias)
-        return made_here(f, s->inputs[s->op->in_place]);
+        return made_here(f, s->inputs[ipu__in_place(s->op)]);
     return s->op->by_element;
 }
 
@@ -398,14 +398,14 @@ static void find_inner(struct fuser *f)
         if (f->uses[s->output] > 0 || y->map.tiles)
             y->inner = false; /* the program has mapped it */
         if (s->op->alias && !y->inner)
-            e->values[s->inputs[s->op->in_place]].inner = false;
+            e->values[s->inputs[ipu__in_place(s->op)]].inner = false;
     }
     for (int32_t m = 0; m < g->n; m++) {
         const struct ipu__step *s = &e->steps[g->members[m]];
 
         if (s->op->alias)
             e->values[s->output].inner =
-                e->values[s->inputs[s->op->in_place]].inner;
+                e->values[s->inputs[ipu__in_place(s->op)]].inner;
     }
 }
 

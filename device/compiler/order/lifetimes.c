@@ -114,7 +114,7 @@ static void find_roots(struct ipu__lifetimes *c)
 
             if (part->op->alias && !e->values[part->output].inner)
                 c->root[part->output] =
-                    c->root[part->inputs[part->op->in_place]];
+                    c->root[part->inputs[ipu__in_place(part->op)]];
         }
     }
     for (int32_t v = 0; v < e->nvalues; v++)

@@ -140,7 +140,7 @@ static int offer_fused(struct ipu__sections *p, struct ipu__order_unit *u,
     int32_t output = parts[last].output;
 
     if (p->lifetimes->e->values[output].inner || parts[last].op->alias ||
-        (last == 0 && (step->head || parts[0].op->in_place < 0)))
+        (last == 0 && (step->head || ipu__in_place(parts[0].op) < 0)))
         return IPU_OK;
     for (int32_t k = 0; k <= last; k++) {
         for (int i = 0; parts[k].op->by_element && i < parts[k].op->ninputs;
@@ -149,7 +149,7 @@ static int offer_fused(struct ipu__sections *p, struct ipu__order_unit *u,
             int status = 0;
 
             if (p->lifetimes->e->values[v].inner ||
-                (k == last && i != parts[k].op->in_place) ||
+                (k == last && i != ipu__in_place(parts[k].op)) ||
                 ipu__view_of(p->lifetimes->e, &parts[k], i) != IPU__WHOLE ||
                 count_reads(p, step, last + 1, v) > 0)
                 continue;
@@ -188,10 +188,11 @@ static int find_reuses(struct ipu__sections *p, struct ipu__order_unit *u,
             IPU_TRY(offer_fused(p, u, step, k));
         return IPU_OK;
     }
-    if (step->op->in_place < 0 || step->op->alias ||
-        count_reads(p, step, 0, step->inputs[step->op->in_place]) != 1)
+    if (ipu__in_place(step->op) < 0 || step->op->alias ||
+        count_reads(p, step, 0, step->inputs[ipu__in_place(step->op)]) != 1)
         return IPU_OK;
-    return offer_reuse(p, u, step->inputs[step->op->in_place], step->output);
+    return offer_reuse(p, u, step->inputs[ipu__in_place(step->op)],
+                       step->output);
 }
 
 /* Drops storages that a unit makes and no other unit uses: they are inside the

@@ -103,7 +103,7 @@ static void note_needs(const struct ipu__step_op *part, int32_t i,
 {
     for (int k = 0; k < part->op->ninputs; k++) {
         int32_t *need = &needs[part->inputs[k]];
-        int32_t until = part->op->alias && k == part->op->in_place
+        int32_t until = part->op->alias && k == ipu__in_place(part->op)
                             ? needs[part->output]
                             : i;
 
@@ -239,7 +239,7 @@ static int32_t place_in_fused(const struct ipu_executable *e, int32_t i,
 {
     const struct ipu__step *step = &e->steps[i];
 
-    if (e->parts[step->first_part + p].op->in_place < 0 && p == 0)
+    if (ipu__in_place(e->parts[step->first_part + p].op) < 0 && p == 0)
         return -1;
     for (int32_t k = 0; k <= p; k++) {
         const struct ipu__step_op *part = &e->parts[step->first_part + k];
@@ -249,7 +249,7 @@ static int32_t place_in_fused(const struct ipu_executable *e, int32_t i,
         for (int n = 0; n < part->op->ninputs; n++) {
             int32_t v = part->inputs[n];
 
-            if (k == p && n != part->op->in_place)
+            if (k == p && n != ipu__in_place(part->op))
                 continue;
             if (!e->values[v].inner && ipu__view_of(e, part, n) == IPU__WHOLE &&
                 can_be_at(e, i, p, v, m))
@@ -282,9 +282,9 @@ static int32_t place_of(const struct ipu_executable *e, int32_t i, int32_t p,
     if (step->kind == IPU__FUSED && !part->op->alias &&
         !(p == 0 && (step->head != NULL)))
         return place_in_fused(e, i, p, m);
-    if (part->op->in_place < 0)
+    if (ipu__in_place(part->op) < 0)
         return -1;
-    input = part->inputs[part->op->in_place];
+    input = part->inputs[ipu__in_place(part->op)];
     if (!part->op->alias)
         return can_be_at(e, i, p, input, m) ? e->values[input].block : -1;
     first = m->first[e->values[input].block];
@@ -325,7 +325,8 @@ static void join_block(struct ipu_executable *e,
     value->block = block;
     value->renewed = e->values[m->first[block]].kind == IPU__VARIABLE;
     if (part->op->alias)
-        value->renewed = e->values[part->inputs[part->op->in_place]].renewed;
+        value->renewed =
+            e->values[part->inputs[ipu__in_place(part->op)]].renewed;
     if (e->blocks[block].death < value->death)
         e->blocks[block].death = value->death;
 }

@@ -9,7 +9,6 @@
 
 const struct ipu__op ipu__fused_step = {
     .name = "fused",
-    .in_place = -1,
     .raw = true,
 };
 

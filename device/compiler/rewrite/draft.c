@@ -88,7 +88,7 @@ static int32_t root_of(const ipu_graph *g, int32_t tensor)
     const struct ipu__node *node;
 
     while ((node = ipu__maker(g, tensor)) && node->op->alias)
-        tensor = node->inputs[node->op->in_place];
+        tensor = node->inputs[ipu__in_place(node->op)];
     return tensor;
 }
 

@@ -67,7 +67,7 @@ static bool no_minus_zero(const ipu_graph *g, int32_t t)
     if (!node)
         return false;
     if (node->op->alias)
-        return no_minus_zero(g, node->inputs[node->op->in_place]);
+        return no_minus_zero(g, node->inputs[ipu__in_place(node->op)]);
     return node->op == &ipu__relu || node->op == &ipu__unary_abs ||
            node->op == &ipu__square || node->op == &ipu__unary_exp ||
            node->op == &ipu__softmax || node->op == &ipu__activation_sigmoid ||

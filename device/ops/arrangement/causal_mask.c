@@ -42,7 +42,7 @@ static void gradient(ipu_graph *graph, const struct ipu__node *node,
 const struct ipu__op ipu__causal_mask = {
     .name = "causal_mask",
     .ninputs = 1,
-    .in_place = 0,
+    .in_place = IPU__FIRST,
     .slots = 2,
     .shape = shape,
     .run = run,

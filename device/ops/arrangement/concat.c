@@ -58,7 +58,6 @@ static void gradient(ipu_graph *graph, const struct ipu__node *node,
 const struct ipu__op ipu__concat = {
     .name = "concat",
     .ninputs = 2,
-    .in_place = -1,
     .raw = true,
     .shape = shape,
     .run = ipu__copy_run,

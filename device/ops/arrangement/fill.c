@@ -34,7 +34,6 @@ static int run(const struct ipu__call *call)
 const struct ipu__op ipu__fill = {
     .name = "fill",
     .ninputs = 0,
-    .in_place = -1,
     .by_element = true,
     .slots = -1,
     .shape = shape,

@@ -49,7 +49,6 @@ static int run(const struct ipu__call *call)
 const struct ipu__op ipu__range = {
     .name = "range",
     .ninputs = 0,
-    .in_place = -1,
     .slots = 1,
     .shape = shape,
     .run = run,

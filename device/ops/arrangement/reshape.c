@@ -34,7 +34,7 @@ static void gradient(ipu_graph *graph, const struct ipu__node *node,
 const struct ipu__op ipu__reshape = {
     .name = "reshape",
     .ninputs = 1,
-    .in_place = 0,
+    .in_place = IPU__FIRST,
     .alias = true,
     .raw = true,
     .shape = shape,

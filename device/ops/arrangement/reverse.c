@@ -27,7 +27,6 @@ static void gradient(ipu_graph *graph, const struct ipu__node *node,
 const struct ipu__op ipu__reverse = {
     .name = "reverse",
     .ninputs = 1,
-    .in_place = -1,
     .raw = true,
     .shape = ipu__same_shape,
     .run = ipu__copy_run,

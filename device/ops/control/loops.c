@@ -23,7 +23,6 @@
 
 const struct ipu__op ipu__loop_op = {
     .name = "loop",
-    .in_place = -1,
     .raw = true,
     .checks = true,
     .effects = true,

@@ -134,7 +134,7 @@ static void clip_gradient(ipu_graph *graph, const struct ipu__node *node,
 const struct ipu__op ipu__clip = {
     .name = "clip",
     .ninputs = 1,
-    .in_place = 0,
+    .in_place = IPU__FIRST,
     .by_element = true,
     .slots = 2,
     .shape = clip_shape,

@@ -97,7 +97,6 @@ static void gradient(ipu_graph *graph, const struct ipu__node *node,
 const struct ipu__op ipu__cast = {
     .name = "cast",
     .ninputs = 1,
-    .in_place = -1,
     .raw = true,
     .by_element = true,
     .slots = 2,

@@ -26,7 +26,8 @@ int ipu__pair_run(const struct ipu__call *call);
 
 /* What the rows begin with. The output may take the place of the first. */
 #define IPU__OF_PAIR                                                           \
-    .ninputs = 2, .in_place = 0, .by_element = true, .run = ipu__pair_run
+    .ninputs = 2, .in_place = IPU__FIRST, .by_element = true,                  \
+    .run = ipu__pair_run
 
 ipu_tensor ipu__pair_add(ipu_graph *graph, const struct ipu__op *op,
                          ipu_tensor a, ipu_tensor b);

@@ -80,7 +80,7 @@ static void gradient(ipu_graph *graph, const struct ipu__node *node,
 const struct ipu__op ipu__select = {
     .name = "select",
     .ninputs = 3,
-    .in_place = 1,
+    .in_place = IPU__SECOND,
     .by_element = true,
     .slots = 1,
     .shape = shape,

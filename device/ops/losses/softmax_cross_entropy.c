@@ -103,7 +103,6 @@ static void gradient(ipu_graph *graph, const struct ipu__node *node,
 const struct ipu__op ipu__softmax_cross_entropy = {
     .name = "softmax_cross_entropy",
     .ninputs = 2,
-    .in_place = -1,
     .checks = true,
     .functions = {IPU__EXP},
     .slots = 3,
@@ -150,7 +149,7 @@ static int run_grad(const struct ipu__call *call)
 const struct ipu__op ipu__softmax_cross_entropy_grad = {
     .name = "softmax_cross_entropy_grad",
     .ninputs = 3,
-    .in_place = 0,
+    .in_place = IPU__FIRST,
     .checks = true,
     .by_row = true,
     .functions = {IPU__EXP},

@@ -180,7 +180,6 @@ const struct ipu__op ipu__norm_statistics = {
     .name = "norm_statistics",
     .makes_wide = true,
     .ninputs = 1,
-    .in_place = -1,
     .slots = IPU__STATISTICS_SLOTS,
     .half_slots = IPU__STATISTICS_HALVES,
     .loops = IPU__STATISTICS_LOOPS,
@@ -354,7 +353,7 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
 
 /* What the three rows have in common. */
 #define NORM                                                                   \
-    .ninputs = 4, .last_wide = true, .in_place = 0, .by_row = true,            \
+    .ninputs = 4, .last_wide = true, .in_place = IPU__FIRST, .by_row = true,   \
     .slots = IPU__NORM_SLOTS, .loops = IPU__NORM_LOOPS, .shape = shape,        \
     .scratch = scratch, .run = run, .cost = ipu__normalize_cost,               \
     .gradient = gradient

@@ -60,7 +60,7 @@ static int run_accumulate(const struct ipu__call *call)
 const struct ipu__op ipu__accumulate = {
     .name = "accumulate",
     .ninputs = 3,
-    .in_place = 0,
+    .in_place = IPU__FIRST,
     .slots = 1,
     .loop_slots = IPU__TWO_SLOTS,
     .shape = accumulate_shape,
@@ -70,7 +70,7 @@ const struct ipu__op ipu__accumulate = {
 const struct ipu__op ipu__accumulated = {
     .name = "accumulated",
     .ninputs = 1,
-    .in_place = 0,
+    .in_place = IPU__FIRST,
     .alias = true,
     .raw = true,
     .shape = ipu__same_shape,

@@ -48,7 +48,6 @@ static int run_rate(const struct ipu__call *call)
 const struct ipu__op ipu__rate = {
     .name = "rate",
     .ninputs = 1,
-    .in_place = -1,
     .shape = rate_shape,
     .run = run_rate,
 };

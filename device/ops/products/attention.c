@@ -206,7 +206,6 @@ static void gradient(ipu_graph *graph, const struct ipu__node *node,
 const struct ipu__op ipu__attention = {
     .name = "attention",
     .ninputs = 1,
-    .in_place = -1,
     .product = IPU__MATMUL,
     .shape = shape,
     .scratch = scratch,
@@ -303,7 +302,6 @@ static void grad_cost(const struct ipu__call *call, struct ipu__work *work)
 const struct ipu__op ipu__attention_grad = {
     .name = "attention_grad",
     .ninputs = 2,
-    .in_place = -1,
     .product = IPU__MATMUL,
     .shape = grad_shape,
     .scratch = grad_scratch,

@@ -63,7 +63,7 @@ static void gradient(ipu_graph *graph, const struct ipu__node *node,
 const struct ipu__op ipu__bias_add = {
     .name = "bias_add",
     .ninputs = 2,
-    .in_place = 0,
+    .in_place = IPU__FIRST,
     .by_element = true,
     .slots = 1,
     .loop_slots = IPU__BY_ROW_SLOTS,
@@ -129,7 +129,6 @@ static int run_grad(const struct ipu__call *call)
 const struct ipu__op ipu__bias_add_grad = {
     .name = "bias_add_grad",
     .ninputs = 1,
-    .in_place = -1,
     .shape = grad_shape,
     .scratch = grad_scratch,
     .run = run_grad,

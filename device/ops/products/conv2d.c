@@ -421,7 +421,6 @@ static void cost(const struct ipu__call *call, struct ipu__work *work)
 const struct ipu__op ipu__conv2d = {
     .name = "conv2d",
     .ninputs = 2,
-    .in_place = -1,
     .product = IPU__CONVOLUTION,
     .shape = ipu__conv_shape,
     .scratch = scratch,

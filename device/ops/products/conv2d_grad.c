@@ -136,7 +136,6 @@ static void kernel_gradient(ipu_graph *graph, const struct ipu__node *node,
 const struct ipu__op ipu__conv2d_input_grad = {
     .name = "conv2d_input_grad",
     .ninputs = 2,
-    .in_place = -1,
     .product = IPU__CONVOLUTION,
     .shape = input_shape,
     .scratch = input_scratch,
@@ -196,7 +195,6 @@ static void kernel_cost(const struct ipu__call *call, struct ipu__work *work)
 const struct ipu__op ipu__conv2d_kernel_grad = {
     .name = "conv2d_kernel_grad",
     .ninputs = 2,
-    .in_place = -1,
     .product = IPU__CONVOLUTION,
     .shape = kernel_shape,
     .scratch = kernel_scratch,

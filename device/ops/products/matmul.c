@@ -214,7 +214,6 @@ static void cost(const struct ipu__call *call, struct ipu__work *work)
 const struct ipu__op ipu__matmul = {
     .name = "matmul",
     .ninputs = 2,
-    .in_place = -1,
     .product = IPU__MATMUL,
     .shape = shape,
     .run = run,

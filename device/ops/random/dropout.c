@@ -60,7 +60,7 @@ static void gradient(ipu_graph *graph, const struct ipu__node *node,
 const struct ipu__op ipu__dropout = {
     .name = "dropout",
     .ninputs = 2,
-    .in_place = 0,
+    .in_place = IPU__FIRST,
     .by_element = true,
     .slots = 2,
     .loop_slots = -1,

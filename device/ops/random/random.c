@@ -46,7 +46,6 @@ static int run_uniform(const struct ipu__call *call)
 const struct ipu__op ipu__random_uniform = {
     .name = "random_uniform",
     .ninputs = 1,
-    .in_place = -1,
     .by_element = true,
     .slots = 4,
     .shape = shape,
@@ -75,7 +74,6 @@ static int run_normal(const struct ipu__call *call)
 const struct ipu__op ipu__random_normal = {
     .name = "random_normal",
     .ninputs = 1,
-    .in_place = -1,
     .by_element = true,
     .slots = 3,
     .shape = shape,

@@ -114,7 +114,6 @@ static void gradient(ipu_graph *graph, const struct ipu__node *node,
 const struct ipu__op ipu__stochastic_cast = {
     .name = "stochastic_cast",
     .ninputs = 2,
-    .in_place = -1,
     .raw = true,
     .by_element = true,
     .slots = 2,

@@ -72,7 +72,6 @@ static int run_argmin(const struct ipu__call *call)
 const struct ipu__op ipu__argmax = {
     .name = "argmax",
     .ninputs = 1,
-    .in_place = -1,
     .shape = argmax_shape,
     .run = run_argmax,
 };
@@ -80,7 +79,6 @@ const struct ipu__op ipu__argmax = {
 const struct ipu__op ipu__argmin = {
     .name = "argmin",
     .ninputs = 1,
-    .in_place = -1,
     .shape = argmax_shape,
     .run = run_argmin,
 };
@@ -143,7 +141,6 @@ static int run_one_hot(const struct ipu__call *call)
 const struct ipu__op ipu__one_hot = {
     .name = "one_hot",
     .ninputs = 1,
-    .in_place = -1,
     .slots = 2,
     .shape = one_hot_shape,
     .run = run_one_hot,

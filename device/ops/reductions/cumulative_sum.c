@@ -59,7 +59,7 @@ static void gradient(ipu_graph *graph, const struct ipu__node *node,
 const struct ipu__op ipu__cumulative_sum = {
     .name = "cumulative_sum",
     .ninputs = 1,
-    .in_place = 0,
+    .in_place = IPU__FIRST,
     .by_row = true,
     .shape = shape,
     .run = run,

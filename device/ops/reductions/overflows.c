@@ -61,7 +61,6 @@ static void cost(const struct ipu__call *call, struct ipu__work *work)
 const struct ipu__op ipu__overflows = {
     .name = "overflows",
     .ninputs = 1,
-    .in_place = -1,
     .raw = true,
     .shape = shape,
     .run = run,

@@ -46,7 +46,6 @@ static void gradient(ipu_graph *graph, const struct ipu__node *node,
 const struct ipu__op ipu__product = {
     .name = "prod",
     .ninputs = 1,
-    .in_place = -1,
     .shape = ipu__reduced_shape,
     .scratch = scratch,
     .run = run,
@@ -115,7 +114,6 @@ static int run_grad(const struct ipu__call *call)
 const struct ipu__op ipu__product_grad = {
     .name = "prod_grad",
     .ninputs = 2,
-    .in_place = -1,
     .shape = grad_shape,
     .scratch = grad_scratch,
     .run = run_grad,

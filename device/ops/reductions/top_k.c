@@ -89,7 +89,6 @@ static int run_top(const struct ipu__call *call)
 const struct ipu__op ipu__top_k_indices = {
     .name = "top_k_indices",
     .ninputs = 1,
-    .in_place = -1,
     .shape = top_shape,
     .run = run_top,
 };
@@ -149,7 +148,6 @@ static void take_gradient(ipu_graph *graph, const struct ipu__node *node,
 const struct ipu__op ipu__take = {
     .name = "take",
     .ninputs = 2,
-    .in_place = -1,
     .checks = true,
     .shape = take_shape,
     .run = run_take,
@@ -199,7 +197,6 @@ static void grad_gradient(ipu_graph *graph, const struct ipu__node *node,
 const struct ipu__op ipu__take_grad = {
     .name = "take_grad",
     .ninputs = 2,
-    .in_place = -1,
     .checks = true,
     .shape = grad_shape,
     .run = run_grad,

@@ -19,7 +19,6 @@
 const struct ipu__op ipu__assign_step = {
     .name = "assign",
     .ninputs = 1,
-    .in_place = -1,
     .raw = true,
     .by_element = true,
     .slots = -1,
@@ -38,7 +37,6 @@ static void stream(const struct ipu__call *call, struct ipu__work *work)
 const struct ipu__op ipu__remote_load = {
     .name = "remote_load",
     .ninputs = 1,
-    .in_place = -1,
     .raw = true,
     .effects = true,
     .shape = ipu__same_shape,
@@ -49,7 +47,6 @@ const struct ipu__op ipu__remote_load = {
 const struct ipu__op ipu__remote_store = {
     .name = "remote_store",
     .ninputs = 1,
-    .in_place = -1,
     .raw = true,
     .effects = true,
     .shape = ipu__same_shape,
@@ -67,7 +64,6 @@ static void gradient(ipu_graph *graph, const struct ipu__node *node,
 const struct ipu__op ipu__identity = {
     .name = "identity",
     .ninputs = 1,
-    .in_place = -1,
     .raw = true,
     .by_element = true,
     .slots = -1,
@@ -86,7 +82,7 @@ static int32_t variable_behind(const ipu_graph *g, int32_t index)
 
         if (!node->op->alias)
             return -1;
-        index = node->inputs[node->op->in_place];
+        index = node->inputs[ipu__in_place(node->op)];
     }
     return g->tensors[index].kind == IPU__VARIABLE ? index : -1;
 }

@@ -41,7 +41,7 @@ static void gradient(ipu_graph *graph, const struct ipu__node *node,
 const struct ipu__op ipu__cross_replica = {
     .name = "cross_replica",
     .ninputs = 1,
-    .in_place = 0,
+    .in_place = IPU__FIRST,
     .raw = true,
     .collective = true,
     .effects = true,

@@ -24,7 +24,7 @@ static int run(const struct ipu__call *call)
 const struct ipu__op ipu__host_receive = {
     .name = "host_receive",
     .ninputs = 1,
-    .in_place = 0,
+    .in_place = IPU__FIRST,
     .raw = true,
     .checks = true,
     .effects = true,

@@ -76,7 +76,6 @@ static int load(const struct ipu__call *call)
 const struct ipu__op ipu__row_load = {
     .name = "load_row",
     .ninputs = 2,
-    .in_place = -1,
     .raw = true,
     .checks = true,
     .shape = load_shape,
@@ -114,7 +113,6 @@ static int store(const struct ipu__call *call)
 const struct ipu__op ipu__row_store = {
     .name = "store_row",
     .ninputs = 3,
-    .in_place = -1,
     .raw = true,
     .writes = true,
     .checks = true,

@@ -65,7 +65,6 @@ static int run(const struct ipu__call *call)
 const struct ipu__op ipu__avg_pool2d = {
     .name = "avg_pool2d",
     .ninputs = 1,
-    .in_place = -1,
     .slots = 1,
     .shape = ipu__pooling_shape,
     .run = run,
@@ -114,7 +113,6 @@ static void grad_gradient(ipu_graph *graph, const struct ipu__node *node,
 const struct ipu__op ipu__avg_pool2d_grad = {
     .name = "avg_pool2d_grad",
     .ninputs = 1,
-    .in_place = -1,
     .slots = 1,
     .shape = grad_shape,
     .run = run_grad,

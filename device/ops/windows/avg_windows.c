@@ -66,7 +66,6 @@ static int run(const struct ipu__call *call)
 const struct ipu__op ipu__avg_windows = {
     .name = "avg_windows",
     .ninputs = 1,
-    .in_place = -1,
     .shape = ipu__windows_shape,
     .run = run,
     .cost = ipu__windows_cost,
@@ -106,7 +105,6 @@ static void grad_gradient(ipu_graph *graph, const struct ipu__node *node,
 const struct ipu__op ipu__avg_windows_grad = {
     .name = "avg_windows_grad",
     .ninputs = 1,
-    .in_place = -1,
     .shape = grad_shape,
     .run = run_grad,
     .cost = ipu__windows_cost,

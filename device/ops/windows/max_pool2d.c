@@ -90,7 +90,6 @@ static int run(const struct ipu__call *call)
 const struct ipu__op ipu__max_pool2d = {
     .name = "max_pool2d",
     .ninputs = 1,
-    .in_place = -1,
     .slots = 1,
     .shape = ipu__pooling_shape,
     .run = run,
@@ -188,7 +187,7 @@ static int run_grad(const struct ipu__call *call)
 const struct ipu__op ipu__max_pool2d_grad = {
     .name = "max_pool2d_grad",
     .ninputs = 3,
-    .in_place = 0,
+    .in_place = IPU__FIRST,
     .slots = 3,
     .shape = grad_shape,
     .scratch = ipu__max_left_scratch,

@@ -39,7 +39,6 @@ static int run(const struct ipu__call *call)
 const struct ipu__op ipu__max_windows = {
     .name = "max_windows",
     .ninputs = 1,
-    .in_place = -1,
     .shape = ipu__windows_shape,
     .run = run,
     .cost = ipu__windows_cost,
@@ -86,7 +85,6 @@ static int run_grad(const struct ipu__call *call)
 const struct ipu__op ipu__max_windows_grad = {
     .name = "max_windows_grad",
     .ninputs = 3,
-    .in_place = -1,
     .shape = grad_shape,
     .scratch = ipu__max_left_scratch,
     .run = run_grad,
