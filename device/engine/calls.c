@@ -55,14 +55,11 @@ static void set_step(struct ipu__calls *c, int32_t i, ipu_host_fn fn,
 int ipu__calls_init(struct ipu__calls *c,
                     const struct ipu_executable *executable)
 {
-    size_t nstreams = (size_t)executable->nstreams + 1;
-    size_t nsteps = (size_t)executable->nsteps + 1;
-
     c->executable = executable;
-    c->streams = calloc(nstreams, sizeof *c->streams);
-    c->steps = calloc(nsteps, sizeof *c->steps);
-    if (!c->streams || !c->steps)
-        return ipu__fail_memory((nstreams + nsteps) * sizeof *c->steps);
+    IPU_TRY(ipu__new_array(&c->streams, (size_t)executable->nstreams,
+                           sizeof *c->streams));
+    IPU_TRY(ipu__new_array(&c->steps, (size_t)executable->nsteps,
+                           sizeof *c->steps));
     for (int32_t i = 0; i < executable->nstreams; i++)
         set_stream(c, i, NULL, NULL);
     for (int32_t i = 0; i < executable->nsteps; i++)

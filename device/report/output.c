@@ -6,17 +6,16 @@
  * These are the public functions on files and texts; the work is done by
  * print.c, pack.c, page.c, file.c and unpack.c.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "disk/disk.h"
 #include "report/file.h"
 #include "report/json.h"
 #include "report/page.h"
 #include "report/print.h"
+#include "target/target.h"
 
 static int print_json(const struct ipu_profile *profile, struct ipu__text *text)
 {
@@ -93,35 +92,13 @@ int ipu_profile_write(const ipu_profile *profile, const char *directory)
 
 /* ------------------------------------------------------------------ reading */
 
-static int read_document(const char *path, json_t **document)
-{
-    json_error_t error;
-    int status;
-    FILE *file = disk__read_stream(path, &status);
-
-    if (!file)
-        return ipu__fail(IPU_ERR_DATA, "%s: cannot be read: %s", path,
-                         disk__text(status));
-    *document = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
-    fclose(file);
-    if (*document)
-        return IPU_OK;
-    if (error.line > 0)
-        return ipu__fail(IPU_ERR_DATA,
-                         "%s, line %d: is not JSON, or was cut off: %s", path,
-                         error.line, error.text);
-    return ipu__fail(IPU_ERR_DATA, "%s: cannot be read: %s", path,
-                     errno ? strerror(errno) : error.text);
-}
-
 static int read_path(const char *path, ipu_profile **profile)
 {
     json_t *document = NULL;
     ipu_profile *fresh = NULL;
     int status;
 
-    errno = 0;
-    IPU_TRY(read_document(path, &document));
+    IPU_TRY(ipu__json_load(path, "is not JSON, or was cut off: ", &document));
     status = ipu_profile_new("", &fresh);
     if (status >= 0)
         status = ipu__profile_unpack(path, document, fresh);

@@ -16,9 +16,10 @@
 #include "report/run.h"
 #include "target/target.h"
 
-/* Room for a place in the file: "profile.json, program 'training',
- * steps[3]". */
-enum { WHERE_TEXT = 512 };
+/* A place in the file: "profile.json, program 'training', steps[3]". */
+struct place {
+    char text[512];
+};
 
 struct reading {
     struct ipu_profile *profile;
@@ -28,28 +29,28 @@ struct reading {
 
 /* Returns the name of the program (part is NULL), of a part of it, or of row i
  * of a table. */
-static const char *say_where(const struct reading *r, const char *part,
-                             int32_t i, char *where)
+static struct place say_where(const struct reading *r, const char *part,
+                              int32_t i)
 {
-    int n = snprintf(where, WHERE_TEXT, "%.300s, program '%.80s'", r->path,
+    struct place where;
+    size_t size = sizeof where.text;
+    int n = snprintf(where.text, size, "%.300s, program '%.80s'", r->path,
                      r->program->name ? r->program->name : "?");
 
     if (part)
-        n += snprintf(where + n, WHERE_TEXT - (size_t)n, ", %.40s", part);
+        n += snprintf(where.text + n, size - (size_t)n, ", %.40s", part);
     if (i >= 0)
-        snprintf(where + n, WHERE_TEXT - (size_t)n, "[%d]", (int)i);
+        snprintf(where.text + n, size - (size_t)n, "[%d]", (int)i);
     return where;
 }
 
 static int get_array(const struct reading *r, const json_t *json,
                      const char *name, json_t **array)
 {
-    char where[WHERE_TEXT];
-
     *array = json_object_get(json, name);
     if (json_is_array(*array) && json_array_size(*array) < INT32_MAX / 2)
         return IPU_OK;
-    return ipu__fail(IPU_ERR_DATA, "%s: '%s' %s", say_where(r, NULL, -1, where),
+    return ipu__fail(IPU_ERR_DATA, "%s: '%s' %s", say_where(r, NULL, -1).text,
                      name, *array ? "must be a list" : "is missing");
 }
 
@@ -57,11 +58,8 @@ static int read_part(const struct reading *r, const json_t *json,
                      const char *name, const struct ipu__json_member *members,
                      void *object)
 {
-    char where[WHERE_TEXT];
-
-    say_where(r, name, -1, where);
-    return ipu__json_unpack(members, where, json_object_get(json, name),
-                            r->profile, object);
+    return ipu__json_unpack(members, say_where(r, name, -1).text,
+                            json_object_get(json, name), r->profile, object);
 }
 
 /* Reads a table of rows of stride bytes each. table: the address of the pointer
@@ -80,11 +78,9 @@ static int read_rows(const struct reading *r, const json_t *json,
     memcpy(table, &rows, sizeof rows);
     *count = (int32_t)n;
     for (size_t i = 0; i < n; i++) {
-        char where[WHERE_TEXT];
-
-        say_where(r, name, (int32_t)i, where);
-        IPU_TRY(ipu__json_unpack(members, where, json_array_get(array, i),
-                                 r->profile, rows + i * stride));
+        IPU_TRY(ipu__json_unpack(members, say_where(r, name, (int32_t)i).text,
+                                 json_array_get(array, i), r->profile,
+                                 rows + i * stride));
     }
     return IPU_OK;
 }
@@ -111,7 +107,6 @@ static int read_uses(const struct reading *r, const json_t *json,
 static int read_shares(const struct reading *r, const json_t *json,
                        struct ipu__profile_block *block)
 {
-    char where[WHERE_TEXT];
     json_t *array = NULL;
 
     IPU_TRY(get_array(r, json, "tiles", &array));
@@ -127,7 +122,7 @@ static int read_shares(const struct reading *r, const json_t *json,
             return ipu__fail(IPU_ERR_DATA,
                              "%s: the tiles of '%s' must be lists of three "
                              "numbers: the first, how many, bytes on each",
-                             say_where(r, NULL, -1, where), block->tensor);
+                             say_where(r, NULL, -1).text, block->tensor);
         block->shares[i] =
             (struct ipu__profile_share){first, count, (int64_t)bytes};
     }
@@ -137,14 +132,12 @@ static int read_shares(const struct reading *r, const json_t *json,
 static int check_category(const struct reading *r,
                           struct ipu__profile_block *block)
 {
-    char where[WHERE_TEXT];
-
     for (block->sort = 0; block->sort < IPU_NUM_CATEGORIES; block->sort++)
         if (strcmp(block->category, ipu_category_name(block->sort)) == 0)
             return IPU_OK;
     return ipu__fail(
         IPU_ERR_DATA, "%s: '%s' is of category '%s', and there is none",
-        say_where(r, NULL, -1, where), block->tensor, block->category);
+        say_where(r, NULL, -1).text, block->tensor, block->category);
 }
 
 static int read_blocks(const struct reading *r, const json_t *json)
@@ -169,20 +162,19 @@ static int read_blocks(const struct reading *r, const json_t *json)
 
 static int read_target(const struct reading *r, const json_t *json)
 {
-    char where[WHERE_TEXT];
     json_t *target = json_object_get(json, "target");
 
-    say_where(r, "target", -1, where);
     if (!target)
-        return ipu__fail(IPU_ERR_DATA, "%s: is missing", where);
+        return ipu__fail(IPU_ERR_DATA, "%s: is missing",
+                         say_where(r, "target", -1).text);
     ipu_target_init(&r->program->target, sizeof r->program->target);
-    return ipu__target_from_json(where, target, &r->program->target);
+    return ipu__target_from_json(say_where(r, "target", -1).text, target,
+                                 &r->program->target);
 }
 
 static int read_measured(const struct reading *r, const json_t *json)
 {
     const json_t *measured = json_object_get(json, "measured");
-    char where[WHERE_TEXT];
 
     r->program->times.size = sizeof r->program->times;
     if (!measured || json_is_null(measured))
@@ -191,7 +183,7 @@ static int read_measured(const struct reading *r, const json_t *json)
         read_part(r, json, "measured", ipu__times_json, &r->program->times));
     if (r->program->times.runs < 1)
         return ipu__fail(IPU_ERR_DATA, "%s: measured in %lld runs: 1 or more",
-                         say_where(r, NULL, -1, where),
+                         say_where(r, NULL, -1).text,
                          (long long)r->program->times.runs);
     r->program->measured = true;
     return IPU_OK;
@@ -214,7 +206,7 @@ static int read_tables(const struct reading *r, const json_t *json)
 static int read_program(struct reading *r, const json_t *json)
 {
     struct ipu__program *p = r->program;
-    char where[WHERE_TEXT];
+    char where[sizeof(struct place)];
 
     snprintf(where, sizeof where, "%.300s, programs[%d]", r->path,
              (int)r->profile->nprograms - 1);
@@ -227,7 +219,7 @@ static int read_program(struct reading *r, const json_t *json)
     p->memory.code_bytes_per_tile = p->code_bytes;
     IPU_TRY(read_measured(r, json));
     IPU_TRY(read_tables(r, json));
-    return ipu__program_check(say_where(r, NULL, -1, where), p);
+    return ipu__program_check(say_where(r, NULL, -1).text, p);
 }
 
 /* ------------------------------------------------------------- the document */
@@ -236,7 +228,7 @@ static int read_slot(const char *path, const json_t *json, int32_t i,
                      struct ipu_profile *profile, ipu_pipeline_slot *slot)
 {
     const char *word = json_string_value(json_object_get(json, "kind"));
-    char where[WHERE_TEXT];
+    char where[sizeof(struct place)];
 
     snprintf(where, sizeof where, "%.300s, pipeline[%d]", path, (int)i);
     IPU_TRY(ipu__json_unpack(ipu__slot_json, where, json, profile, slot));

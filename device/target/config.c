@@ -306,7 +306,7 @@ int ipu_config_load(ipu_config *config, const char *path)
     if (!config || !path)
         return ipu__fail(IPU_ERR_ARGUMENT, "config: %s is NULL",
                          config ? "the file's name" : "the configuration");
-    IPU_TRY(ipu__json_load(path, &root));
+    IPU_TRY(ipu__json_load(path, "", &root));
     if (json_is_object(root)) {
         status = set_all(config, "", root);
         if (status < 0)

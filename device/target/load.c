@@ -82,7 +82,7 @@ int ipu__target_from_json(const char *path, json_t *root, ipu_target *target)
     return IPU_OK;
 }
 
-int ipu__json_load(const char *path, json_t **root)
+int ipu__json_load(const char *path, const char *fault, json_t **root)
 {
     json_error_t error;
     int status;
@@ -91,14 +91,16 @@ int ipu__json_load(const char *path, json_t **root)
     if (!file)
         return ipu__fail(IPU_ERR_DATA, "%s: cannot be read: %s", path,
                          disk__text(status));
+    errno = 0;
     *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
     fclose(file);
     if (*root)
         return IPU_OK;
-    return error.line > 0 ? ipu__fail(IPU_ERR_DATA, "%s, line %d: %s", path,
-                                      error.line, error.text)
-                          : ipu__fail(IPU_ERR_DATA, "%s: cannot be read: %s",
-                                      path, strerror(errno));
+    if (error.line > 0)
+        return ipu__fail(IPU_ERR_DATA, "%s, line %d: %s%s", path, error.line,
+                         fault, error.text);
+    return ipu__fail(IPU_ERR_DATA, "%s: cannot be read: %s", path,
+                     errno ? strerror(errno) : error.text);
 }
 
 int ipu_target_load(const char *path, ipu_target *target)
@@ -112,7 +114,7 @@ int ipu_target_load(const char *path, ipu_target *target)
                          path ? "the place for it" : "the file's name");
     IPU_TRY(ipu__check_size("target", target->size, sizeof *target));
     ipu_target_init(&loaded, sizeof loaded);
-    IPU_TRY(ipu__json_load(path, &root));
+    IPU_TRY(ipu__json_load(path, "", &root));
     status = ipu__target_from_json(path, root, &loaded);
     json_decref(root);
     if (status < 0)

@@ -38,10 +38,10 @@ int ipu__field_check(const struct ipu__field *field, double value,
  * name ends it. */
 const char *ipu__nearest(const char *word, const void *names, size_t stride);
 
-/* Reads the JSON in a file. Returns IPU_ERR_DATA with the line of a mistake.
- * The caller owns *root. */
+/* Reads the JSON in a file. Returns IPU_ERR_DATA with the line of a mistake, of
+ * which fault, or "", is said first. The caller owns *root. */
 struct json_t;
-int ipu__json_load(const char *path, struct json_t **root);
+int ipu__json_load(const char *path, const char *fault, struct json_t **root);
 
 /* Does the work of ipu_target_load with the object of a file; path names it. On
  * failure, target is partly changed. */
