@@ -258,6 +258,7 @@ TEST(a_request_that_recurs_and_is_refused)
     ck_assert_int_eq(hvd__table_resubmit(&table, &resubmission, NULL),
                      HVD_ERR_DUPLICATE);
     ck_assert(resubmission.submission == submission);
+    ck_assert_int_eq(submission->place, 0); /* nothing finds it any more */
     hvd__submission_free(submission);
     hvd__table_take(&table);
     complete(other);
