@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Adasum against the same tree computed in double from all ranks' vectors.
+ * The results of Adasum equal those of the same tree, computed in double from
+ * all ranks' vectors.
  */
 #include <float.h>
 #include <math.h>
@@ -123,7 +124,7 @@ TEST(orthogonal_ones_are_added_parallel_ones_averaged)
     ck_hvd(hvd_allreduce(data, data, 16, HVD_FLOAT32, HVD_ADASUM));
     for (int i = 0; i < 16; i++)
         ck_assert(fabsf(data[i] - (float)i) < 1e-5f);
-    /* Nothing at all. */
+    /* The sum of vectors of zeros is zeros, not NaN. */
     memset(data, 0, sizeof data);
     ck_hvd(hvd_allreduce(data, data, 16, HVD_FLOAT32, HVD_ADASUM));
     for (int i = 0; i < 16; i++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocking allreduce: every dtype and op against a computation that knows all
- * ranks' data, at sizes on both sides of every change of algorithm.
+ * The blocking allreduce is compared, for every dtype and op, with a
+ * computation that knows all ranks' data, at sizes on both sides of every
+ * change of algorithm.
  */
 #include <math.h>
 #include <stdio.h>
@@ -64,7 +65,8 @@ TEST(large_ones_are_right)
     check_sizes(counts, 1);
 }
 
-/* More than the segments under way at once, and not a multiple of any. */
+/* The tensor has more segments than are under way at once, and is not a
+ * multiple of any. */
 TEST(very_large_ones_are_right)
 {
     check_one(HVD_FLOAT32, HVD_SUM, 5000011, 1, 0);
@@ -166,7 +168,7 @@ TEST(all_ranks_get_the_same_bits)
     free(first);
 }
 
-/* Of all ranks' random numbers: the sums in the order of the ranks. */
+/* Adds up the random numbers of all ranks in the order of the ranks. */
 static void sum_in_order(float *sums, int64_t count)
 {
     for (int rank = 0; rank < ranks_size(); rank++) {
@@ -208,9 +210,9 @@ static int64_t sent_bytes(void)
     return metrics.sent_bytes;
 }
 
-/* Over MPI, a rank sends the 2 (n - 1) / n of the tensor that must be sent; in
- * memory that all ranks share, nothing; where only some share memory, no more
- * than without. */
+/* Over MPI, a rank sends the 2 (n - 1) / n of the tensor that must be sent. It
+ * sends nothing in memory that all ranks share, and no more than over MPI where
+ * only some ranks share memory. */
 TEST(what_must_be_sent_is)
 {
     const int64_t n = ranks_size(), count = n * 100000;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks that share no memory agree by order too, with one message from each to
- * each: here by HVD_SHM_SIZE=0, as those of several hosts do.
+ * Ranks that share no memory agree by order, too, with one message from each
+ * rank to each other. HVD_SHM_SIZE=0 makes ranks of one host such ranks.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,7 +15,8 @@ enum { MANY = 3000, FEW = 200 };
 
 static uint64_t own_seed, common_seed = 7;
 
-/* Whatever the ranks do then, they do not do it at the same time. */
+/* Delays a rank by a time of its own, so that no two ranks go on at the same
+ * moment. */
 static void dawdle(void)
 {
     uint64_t ns = ranks_random(&own_seed) % 400000;
@@ -59,7 +60,7 @@ static hvd_metrics metrics_now(void)
     return metrics;
 }
 
-/* A tensor, on its way. */
+/* A request that was submitted, with its buffers. */
 struct request {
     int64_t count;
     float *values;
@@ -130,8 +131,8 @@ TEST(a_message_to_each_is_all_it_takes)
     ck_assert_int_le(sent, others * (FEW + 4));
 }
 
-/* Large ones are fused, in the same way on ranks that are never at the same
- * point. */
+/* Large requests are fused into the same batches on all ranks, although the
+ * ranks are never at the same point. */
 TEST(batches_are_the_same_everywhere)
 {
     struct request requests[FEW];

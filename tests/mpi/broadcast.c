@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broadcast from every root, of every dtype, and barriers. */
+/* A broadcast gives all ranks the root's data, for every root and dtype, and a
+ * barrier waits for all ranks. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,7 @@ TEST(every_root_and_dtype)
                 check_one(dtype, counts[c], root);
 }
 
-/* Several segments, and a remainder. */
+/* The tensor has several segments and a remainder. */
 TEST(large_ones)
 {
     check_one(HVD_UINT8, (5 << 20) + 12345, ranks_size() - 1);

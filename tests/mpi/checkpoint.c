@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checkpoints of a strategy: training that goes on from one gives the bits of
- * training that never stopped, on as many ranks or on others; and files that
- * are none are refused by all ranks, with nothing changed.
+ * Training that goes on from a checkpoint gives the bits of training that never
+ * stopped, on as many ranks or on others. All ranks refuse a file that is no
+ * checkpoint, and nothing changes.
  */
 #include <fcntl.h>
 #include <mpi.h>
@@ -75,8 +75,8 @@ static hvd_strategy *make(hvd_optimizer optimizer, int backwards)
     return strategy;
 }
 
-/* Gradients that are the same on all ranks: so are the bits, for any number
- * of ranks. */
+/* The gradients are the same on all ranks, so the bits do not depend on the
+ * number of ranks. */
 static void train(hvd_strategy *strategy, int backwards, int from, int to)
 {
     for (int step = from; step < to; step++) {
@@ -109,7 +109,7 @@ static void expect_kept(void)
                          (size_t)count_of(v) * sizeof(float));
 }
 
-/* A file on rank 0 after 5 steps, kept after 9. */
+/* Trains for 9 steps and saves a file on rank 0 after the 5th. */
 static void train_and_save(hvd_optimizer optimizer)
 {
     hvd_strategy *strategy = make(optimizer, 0);
@@ -164,7 +164,8 @@ TEST(on_other_ranks_too)
     ck_hvd(hvd_init());
 }
 
-/* The variables alone: Adam begins anew, as one that was given them. */
+/* A strategy with another optimiser takes only the variables from a checkpoint,
+ * and Adam begins anew with them. */
 TEST(another_optimizer_begins_anew)
 {
     hvd_strategy *strategy = make(HVD_MOMENTUM, 0);
@@ -219,7 +220,7 @@ TEST(a_checkpoint_replaces_another)
 
 /* ------------------------------------------------------------ what is wrong */
 
-/* All ranks are told, and nothing is changed. */
+/* Loading fails on all ranks with a text, and nothing is changed. */
 static void expect_refused(hvd_strategy *strategy, const char *from, int status,
                            const char *words)
 {
@@ -230,8 +231,8 @@ static void expect_refused(hvd_strategy *strategy, const char *from, int status,
     expect_kept();
 }
 
-/* Rank 0's file with a byte changed, or cut off there; redo: with a checksum
- * that is right again. */
+/* Changes a byte of rank 0's file, or cuts the file off there. redo: the
+ * checksum is made right again. */
 static void damage(long at, int cut, int redo)
 {
     static unsigned char all[1 << 20];
@@ -356,8 +357,8 @@ TEST(files_that_cannot_be_written)
     hvd_strategy_free(strategy);
 }
 
-/* A path may lead to anything. Nothing but a file is replaced, and nothing
- * makes us wait. */
+/* A path may lead to anything: nothing but a file is replaced, and nothing
+ * makes the save wait. */
 TEST(paths_that_lead_elsewhere)
 {
     hvd_strategy *strategy = make(HVD_SGD, 0);
@@ -403,7 +404,8 @@ TEST(killed_saves_leave_nothing_for_long)
     hvd_strategy_free(strategy);
 }
 
-/* One rank is in the middle of a step: all are told, and can make it. */
+/* While one rank is in the middle of a step, it cannot save, and no rank can
+ * load. That rank can finish its step. */
 TEST(not_in_the_middle_of_a_step)
 {
     hvd_strategy *strategy = make(HVD_SGD, 0);

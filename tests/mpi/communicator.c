@@ -12,7 +12,8 @@
 #include "hvd_mpi.h"
 #include "ranks.h"
 
-/* Two worlds at once: the even ranks and the odd ones. */
+/* The even ranks are a world, and the odd ranks are another at the same time.
+ */
 TEST(worlds_of_a_part_of_the_ranks)
 {
     MPI_Comm half;
@@ -26,7 +27,7 @@ TEST(worlds_of_a_part_of_the_ranks)
     for (int rank = mine; rank < ranks_size(); rank += 2, n++)
         want += rank;
     ck_assert_int_eq(hvd_size(), n);
-    /* Ordered by falling rank. */
+    /* The key orders the ranks by falling numbers. */
     ck_assert_int_eq(hvd_rank(), n - 1 - ranks_rank() / 2);
     ck_hvd(hvd_allreduce(&value, &value, 1, HVD_INT32, HVD_SUM));
     ck_assert_int_eq(value, want);
@@ -35,7 +36,7 @@ TEST(worlds_of_a_part_of_the_ranks)
     ck_assert_int_eq(hvd_size(), ranks_size());
 }
 
-/* The same by lists of ranks, told in falling order. */
+/* The same worlds are made by lists of ranks in falling order. */
 TEST(worlds_of_lists_of_ranks)
 {
     int32_t value = ranks_rank(), want = 0, list[64];
@@ -108,7 +109,8 @@ TEST(communicators_that_are_none)
     ck_hvd(hvd_barrier());
 }
 
-/* Messages with the tags that libhvd uses, on the communicator it copied. */
+/* The program sends messages with the tags that libhvd uses, on the
+ * communicator of which libhvd has a copy. */
 TEST(the_programs_messages_are_its_own)
 {
     int next = (ranks_rank() + 1) % ranks_size();

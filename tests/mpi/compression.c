@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compression on the wire: casts, top-k, and a scheme of the program's own.
+ * Tests of compression on the wire: casts, top-k, and schemes that the program
+ * brings.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -93,8 +94,8 @@ TEST(larger_than_the_fusion_buffer)
     ranks_restart_with("HVD_FUSION_THRESHOLD", NULL);
 }
 
-/* Values that neither type holds exactly, in and out of place; also over
- * several hosts, where sums of hosts are what is narrowed. */
+/* The values are exact in neither type. Over several hosts, the sums of hosts
+ * are what is narrowed. */
 static void check_rounded(int64_t count, hvd_op op, int32_t compression,
                           bool in_place)
 {
@@ -145,9 +146,9 @@ TEST(rounded_sums_are_the_same_on_all_ranks)
 
 /* -------------------------------------------------------------------- top-k */
 
-/* Whatever is not sent at once is sent later: after many steps of a constant
- * gradient the sum of all updates is that of the gradients, but for what is
- * still kept back. */
+/* Top-k sends later what it does not send at once: after many steps of a
+ * constant gradient, the sum of all updates equals that of the gradients, but
+ * for the residual. */
 TEST(topk_loses_nothing_in_the_end)
 {
     enum { COUNT = 1000, STEPS = 400 };
@@ -169,8 +170,9 @@ TEST(topk_loses_nothing_in_the_end)
 
         for (int rank = 0; rank < n; rank++) {
             want += ((i % 10) + 1 + rank) / 8.0 * STEPS;
-            /* Kept back: at 1 % a step, no value waits for more than about
-             * 100 steps times the ratio of the largest to it. */
+            /* The residual is bounded: at 1 % a step, no value waits for more
+             * than about 100 steps times the ratio of the largest value to it.
+             */
             most += (10 + 1 + rank) / 8.0 * 120;
         }
         if (total[i] > want + 1e-3 || total[i] < want - most)
@@ -195,7 +197,7 @@ TEST(topk_sends_the_largest)
     ck_hvd(reduce("largest", values, got, 200, HVD_FLOAT32, HVD_SUM,
                   HVD_COMPRESSION_TOPK));
     ck_assert(got[19] == 3.0f * (float)n);
-    /* The name for another size begins anew. */
+    /* A name that is used for another size begins without a residual. */
     ck_hvd(reduce("largest", values, got, 199, HVD_FLOAT32, HVD_SUM,
                   HVD_COMPRESSION_TOPK));
     ck_assert(got[19] == 0);
@@ -209,7 +211,8 @@ TEST(topk_sends_the_largest)
 /* The ways in which the compressor is broken. */
 enum { WELL, FAILING, TOO_LONG, STATELESS };
 
-/* 8 bits a value, linear, with error feedback: the scale, then the bytes. */
+/* The test's scheme stores 8 bits a value, linear, with error feedback: the
+ * scale comes first, then the bytes. */
 static int64_t most_bytes(void *context, int64_t count)
 {
     (void)context;
@@ -229,7 +232,7 @@ static int64_t encode(void *context, void *state, const float *values,
     float *left = state, scale = 0;
     int8_t *bytes = (int8_t *)code + sizeof scale;
 
-    /* Broken on request. */
+    /* This fails, or returns too much, if the test asks for it. */
     if (context && *(int *)context == FAILING)
         return HVD_ERR_UNSUPPORTED;
     if (context && *(int *)context == TOO_LONG)
@@ -310,7 +313,8 @@ TEST(a_scheme_of_the_programs_own)
 
         for (int rank = 0; rank < n; rank++)
             want += sin((double)(i + rank)) * STEPS / n;
-        /* With feedback, the error of all steps together is that of one. */
+        /* With feedback, the error of all steps together is no larger than that
+         * of one. */
         if (fabs(total[i] - want) > 2.0 / 127 + 1e-3)
             ck_abort_msg("element %d: %g, not %g", i, total[i], want);
     }
@@ -420,7 +424,7 @@ TEST(what_cannot_be_compressed)
     ck_error_says("compressed by bf16");
 }
 
-/* Last of all: from here on the ranks' tables differ. */
+/* This test is the last: from here on the ranks' tables differ. */
 TEST(schemes_that_not_all_know)
 {
     int rank = ranks_rank(), last = ranks_size() - 1, number = registered();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HVD_CONSISTENCY_CHECK: ranks that end up with different bytes.
+ * HVD_CONSISTENCY_CHECK finds ranks that end up with different bytes.
  */
 #include <stdlib.h>
 #include <string.h>

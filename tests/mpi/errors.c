@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks make mistakes, alone or together. Every rank gets an error with the
- * same text, which names the ranks and the tensor, and the next request works.
+ * Ranks make mistakes, alone or together. Then every rank gets an error with
+ * the same text, which names the ranks and the tensor, and the next request
+ * works.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -33,7 +34,8 @@ static hvd_request good(const char *name)
 
 /* -------------------------------------------------------------- mismatches */
 
-/* The last rank differs; all others agree. texts: what both sides say. */
+/* Submits a request on the last rank that differs from the others'. texts: what
+ * both sides' errors say. */
 static void check_mismatch(const hvd_request *request, const char *mine,
                            const char *theirs)
 {
@@ -124,7 +126,7 @@ TEST(root_differs)
     }
 }
 
-/* The unnamed are matched by order, so that they can be of two minds too. */
+/* Unnamed requests are matched by order, so they can differ, too. */
 TEST(unnamed_differ)
 {
     if (ranks_size() == 1)
@@ -141,7 +143,7 @@ TEST(unnamed_differ)
     }
 }
 
-/* Every rank something else. */
+/* Every rank submits something else. */
 TEST(everyone_differs)
 {
     hvd_request request = good("tensor");
@@ -164,7 +166,7 @@ TEST(everyone_differs)
     ranks_check_usable();
 }
 
-/* A failure of one does not touch what is in flight beside it. */
+/* The failure of a request does not touch other requests in flight. */
 TEST(neighbours_survive)
 {
     enum { N = 20 };
@@ -197,8 +199,8 @@ TEST(neighbours_survive)
 
 /* ---------------------------------------------------------------- refusals */
 
-/* The last rank is refused with status and a text; the others, who did
- * nothing wrong, are told by whom and why. */
+/* The last rank's request is refused with a status and a text. The other ranks,
+ * whose requests are right, get an error that names the rank and the reason. */
 static void check_refused(const hvd_request *request, int status,
                           const char *text)
 {
@@ -268,7 +270,7 @@ TEST(what_this_version_lacks)
     REFUSED(request.flags = 8, HVD_ERR_UNSUPPORTED, "0x8");
 }
 
-/* Refused by the blocking calls, which have no name. */
+/* The blocking calls, which have no name, refuse the same mistakes. */
 TEST(blocking_calls_are_refused_everywhere)
 {
     int mine = ranks_rank() == last();
@@ -288,7 +290,7 @@ TEST(blocking_calls_are_refused_everywhere)
     ranks_check_usable();
 }
 
-/* The same mistake on every rank: nobody waits for anybody. */
+/* If every rank makes the same mistake, no rank waits for another. */
 TEST(everyone_is_refused)
 {
     hvd_request request = good("tensor");
@@ -304,7 +306,8 @@ TEST(everyone_is_refused)
     ck_hvd(ranks_run(&request));
 }
 
-/* Names that no other rank can have submitted: local errors. */
+/* A name that no other rank can have submitted is an error of this rank alone.
+ */
 TEST(names_that_cannot_be)
 {
     static char name[HVD_MAX_NAME + 2];
@@ -350,9 +353,9 @@ TEST(requests_that_are_none)
     ranks_check_usable();
 }
 
-/* Flags, scales and roots that mean nothing to a kind; unknown flags, and the
- * library's own, of every kind; alone and in groups. On one rank, the others
- * are told. */
+/* Every kind refuses unknown flags, the library's own flags, and flags, scales
+ * and roots that mean nothing to it, alone and in groups. If one rank makes the
+ * mistake, the others get an error that names it. */
 TEST(what_means_nothing)
 {
     static const struct {

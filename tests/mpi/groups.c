@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Groups: all or nothing.
+ * A group runs as a whole or fails as a whole.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +64,7 @@ TEST(all_members_arrive)
     check_sums();
 }
 
-/* Kinds and dtypes that cannot share a batch. */
+/* A group may mix kinds and dtypes that cannot share a batch. */
 TEST(members_may_be_of_any_kind)
 {
     int32_t whole = ranks_rank(), root = ranks_rank() == 0 ? 42 : 0;
@@ -96,8 +96,8 @@ TEST(members_may_be_of_any_kind)
     ck_assert_int_eq(root, 42);
 }
 
-/* Tensors of which those without elements have no buffers, and the others lie
- * side by side in memory, or with a gap between them. */
+/* Some tensors have no elements and no buffers; the others lie side by side in
+ * memory, or with a gap between them. */
 static void move_with_empty_ones(hvd_kind kind, hvd_dtype dtype,
                                  const int64_t *extents, int gap)
 {
@@ -222,7 +222,8 @@ TEST(duplicates_are_refused)
                  HVD_ERR_DUPLICATE);
     ck_error_says("twin");
     check_usable();
-    /* A group whose name is in flight; the one under way is unharmed. */
+    /* A group whose name is in flight is refused, and the group under way is
+     * unharmed. */
     prepare();
     if (ranks_rank() == 0) {
         ck_hvd(hvd_submit_group("g", pointers, N, handles));
@@ -249,7 +250,8 @@ TEST(duplicates_are_refused)
     check_usable();
 }
 
-/* Names as alike as can be; the twins as far from each other as can be. */
+/* The names differ as little as they can, and the two equal ones are as far
+ * from each other as they can be. */
 TEST(many_members_have_names_of_their_own)
 {
     enum { MANY = 3000 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * More than 2^31 elements, which fit into no int: in shared memory and over
- * MPI. It takes some GiB a rank, so only with HVD_TEST_FULL.
+ * Tensors of more than 2^31 elements, which fit into no int, go through shared
+ * memory and over MPI. This takes some GiB a rank, so it runs only with
+ * HVD_TEST_FULL.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -55,7 +56,7 @@ static void move(void)
     check(data, 7);
     free(data);
 
-    /* Together more than an int, and a place of each rank beyond it. */
+    /* All shares together have more elements than an int can count. */
     each += ranks_rank();
     data = take(each);
     all = take(n * (count / n + n));

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Join: ranks that have no more data, and ranks that have.
+ * Ranks that have no more data join, while others go on.
  */
 #include <string.h>
 
 #include "ranks.h"
 
-/* Rank r has r + 1 steps. In step s ranks s, s+1, ... take part. */
+/* Returns what a rank gives in a step. Rank r has r + 1 steps, so ranks s, s +
+ * 1, ... take part in step s. */
 static double value_of(int rank, int step)
 {
     return 2 + rank + 0.5 * step;

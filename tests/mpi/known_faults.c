@@ -21,8 +21,8 @@ static hvd_request request_of(hvd_kind kind, const char *name, const void *in,
     return request;
 }
 
-/* A name that all have agreed on before is agreed on again each time: there,
- * it is compared once and then remembered. */
+/* Horovod compares a name once and then remembers that all have agreed on it.
+ * Here a name is compared each time. */
 TEST(a_name_agreed_on_is_compared_again)
 {
     float in[8] = {0}, out[8 * MOST];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The beginning and the end of a world, again and again. */
+/* Worlds begin and end again and again. */
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -44,8 +44,8 @@ TEST(a_second_init_does_nothing)
     check_sum();
 }
 
-/* A call that needs a world says so, not of some other function that it calls
- * in turn, and before it looks at its arguments. */
+/* A call that needs a world says so before it looks at its arguments, and names
+ * itself, not another function that it calls. */
 static void check_call(int line, int status, int want)
 {
     ck_assert_msg(status == want, "line %d: %d, not %d", line, status, want);
@@ -167,7 +167,8 @@ TEST(shutdown_fails_what_is_missing)
     check_sum();
 }
 
-/* One rank has left; those that still wait for it are told so. */
+/* After one rank has left, the error of those that still wait for it names that
+ * rank. */
 TEST(a_rank_that_left_is_named)
 {
     float x = 1;
@@ -231,7 +232,8 @@ TEST(a_bad_setting_on_one_rank)
     check_sum();
 }
 
-/* A child is no rank, and its end is not the parent's. */
+/* The child of a fork is no rank, and its end does not end the parent's world.
+ */
 TEST(a_forked_child_is_told_so)
 {
     float x = 1;
@@ -288,8 +290,8 @@ static int write_in_child(float *data, float *gradient, int said, int heard)
     return 17;
 }
 
-/* Neither sees what the other writes to memory that ranks share; and what all
- * ranks have in it is summed as if there were no children. */
+/* Parent and child do not see what the other writes to memory that ranks share,
+ * and a sum of that memory is right as if there were no children. */
 TEST(what_a_forked_child_writes_is_its_own)
 {
     static const int64_t shape[] = {FLOATS};

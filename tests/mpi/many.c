@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many tensors: ten thousand in flight, in another order on every rank, from
- * four threads; names that come back with other shapes and other kinds;
- * what is asked for again and again, and what then differs; priorities; and
- * what all that costs when nothing happens.
+ * Ten thousand tensors are in flight, in another order on every rank, from four
+ * threads. Names come back with other shapes and kinds; requests recur, and
+ * then differ; priorities count; and nothing costs anything when nothing
+ * happens.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -212,8 +212,8 @@ TEST(requests_that_recur)
         ck_assert_int_eq(callbacks[i], i % 2 ? ROUNDS : 0);
 }
 
-/* However often all went well: a second one in flight is refused, and ranks
- * that differ are told. */
+/* After a request has recurred many times, a second one in flight is still
+ * refused, and ranks that differ still get an error. */
 TEST(requests_that_recur_and_are_wrong)
 {
     float values[4] = {0}, others[4] = {0};
@@ -346,9 +346,9 @@ static int64_t seconds_ns(struct timespec t)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* The library does not read the clock for every small request, and yet reports
- * their waiting: much of it if the last rank is always late, and no more than
- * there was. */
+/* The library does not read the clock for every small request, yet it reports
+ * the time that they wait: much of it if the last rank is always late, and no
+ * more than there was. */
 TEST(waiting_of_small_ones_is_told)
 {
     enum { ROUNDS = 40 };

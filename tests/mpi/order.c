@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Named requests submitted in a different order on every rank, from several
- * threads, with callbacks, fused or not: every result is right.
+ * Named requests are submitted in a different order on every rank, from several
+ * threads, with callbacks, fused or not, and every result is right.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -76,7 +76,7 @@ static void check_and_free(void)
     }
 }
 
-/* A permutation of its own for every rank and round. */
+/* Makes a permutation that differs between ranks and rounds. */
 static void shuffle(int *order, int n, uint64_t seed)
 {
     uint64_t state = seed * 2654435761u + (uint64_t)ranks_rank() * 97 + 1;
@@ -133,7 +133,8 @@ TEST(any_fusion_threshold_gives_the_same)
     ranks_restart_with("HVD_FUSION_THRESHOLD", NULL);
 }
 
-/* Sums of floats in every order of submission, fused and alone: same bits. */
+/* Sums of floats have the same bits in every order of submission, fused and
+ * alone. */
 TEST(fusion_does_not_change_bits)
 {
     enum { N = 40, COUNT = 1001 };
@@ -208,7 +209,8 @@ TEST(a_callback_is_enough_without_a_handle)
     prepare();
     for (int k = 0; k < NTENSORS; k++)
         ck_hvd(submit_with_callback(&tensors[k], NULL));
-    /* Nobody waits in the library: its own thread does the work. */
+    /* No thread waits in the library, so the library's own thread does the
+     * work. */
     for (int k = 0; k < NTENSORS; k++)
         await(&tensors[k].called);
     check_and_free();
@@ -302,7 +304,8 @@ TEST(threads_may_submit_and_wait)
     }
 }
 
-/* Named ones in flight do not disturb the unnamed, matched by order. */
+/* Named requests in flight do not disturb unnamed ones, which are matched by
+ * order. */
 TEST(named_and_unnamed_mix)
 {
     int order[NTENSORS];
@@ -329,7 +332,7 @@ TEST(named_and_unnamed_mix)
     check_and_free();
 }
 
-/* Neighbours in memory, reduced where they lie. */
+/* Tensors that are neighbours in memory are reduced in place. */
 TEST(neighbours_are_reduced_in_place)
 {
     enum { N = 30, COUNT = 777 };

@@ -171,7 +171,8 @@ LOOP_TEST(accumulation_divides_the_allreduces, 0, 3)
     }
 }
 
-/* A half accumulator is not where the strategy averages. */
+/* The accumulators of weights are halves, in which the strategy does not
+ * average. */
 static ipu_dtype half_weights(void *context, const char *variable,
                               ipu_dtype dtype)
 {
@@ -274,7 +275,8 @@ LOOP_TEST(what_is_under_way_does_not_keep_others_waiting, 0, 2 * LAYERS)
     expect_they_go_on();
 }
 
-/* Each of them by itself: all speak, and nobody waits. */
+/* If all ranks fail at once, each reports its own failure, and none waits for
+ * another. */
 TEST(failures_on_all_ranks_are_their_own)
 {
     describe(2, 1);
@@ -285,7 +287,8 @@ TEST(failures_on_all_ranks_are_their_own)
     expect_they_go_on();
 }
 
-/* The others have changed their weights by then: they hear of it next time. */
+/* An update that fails on one rank ends the next run of the others, because
+ * they have changed their weights by then. */
 TEST(an_update_that_fails_on_one_rank_ends_the_next_of_all)
 {
     int last = ranks_size() - 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Process sets: made, used, mixed, misused and removed.
+ * Process sets are made, used, mixed, misused and removed.
  */
 #include <malloc.h>
 #include <pthread.h>
@@ -86,7 +86,8 @@ TEST(a_set_is_a_world_of_its_own)
     ck_assert_int_eq(hvd_number_of_process_sets(), 1);
 }
 
-/* Sets {0,1}, {1,2}, ..., {n-1,0}: what each waits for is another's. */
+/* The sets are {0,1}, {1,2}, ..., {n-1,0}, so each rank waits for one that
+ * waits for another. */
 TEST(a_ring_of_overlapping_sets_never_locks)
 {
     enum { ROUNDS = 40 };
@@ -255,7 +256,7 @@ TEST(mistakes_are_everybodys)
     ck_hvd_fails(hvd_process_set_ids(NULL, 3), HVD_ERR_ARGUMENT);
     if (last == 0)
         return;
-    /* One rank's mistake, and ranks that want different sets. */
+    /* One rank makes a mistake, or ranks want different sets. */
     ck_hvd_fails(hvd_add_process_set(ranks_rank() == last ? twice : mine,
                                      ranks_rank() == last ? 2 : 1),
                  HVD_ERR_ARGUMENT);
@@ -326,9 +327,9 @@ static size_t in_use(void)
     return info.uordblks + info.hblkhd;
 }
 
-/* Two ranks make a set, add up on it, small and large, compressed, and again
- * the same; one handle is waited for when the set is gone, which all of it then
- * is: what was like it before is refused. */
+/* Two ranks make a set, add up tensors on it, small and large, compressed, and
+ * once more, and wait for one handle only when the set is gone. Then every
+ * request on the set is refused. */
 static int come_and_go(double *value, float *large, int before)
 {
     const int32_t pair[] = {0, 1};
@@ -360,8 +361,7 @@ static int come_and_go(double *value, float *large, int before)
     return id;
 }
 
-/* A thread that has heard of sets asks for them, whether they are there or
- * not. */
+/* A thread asks for the newest sets, whether they exist or not. */
 static _Atomic int newest;
 static atomic_bool enough;
 
@@ -474,8 +474,8 @@ TEST(sets_from_the_beginning)
     ck_hvd(hvd_init());
 }
 
-/* Metrics are of what the program asked for: not of what starting, and making
- * and removing sets, take. And its first request is number 0. */
+/* Metrics count only what the program asked for, not what the library needs for
+ * starting and for sets. The program's first request has the number 0. */
 TEST(the_librarys_own_are_not_counted)
 {
     const int32_t sizes[] = {1}, ranks[] = {0};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gathers, exchanges and shares: in place, too small, mistaken, mismatched.
+ * Gathers, alltoalls and reducescatters run in place, with too little room,
+ * with mistakes of one rank, and with requests that differ between ranks.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -264,8 +265,8 @@ static void expect_untouched(const int32_t *out, int64_t from)
         ck_assert_int_eq(out[i], -1);
 }
 
-/* A request of count elements, with this capacity on rank who (-1: all), and
- * none on the others. Its status. */
+/* Runs a request of count elements with this capacity on rank who (-1: on all
+ * ranks), and no capacity on the others. Returns its status. */
 static int run_within(hvd_kind kind, int64_t count, int64_t capacity, int who,
                       const int32_t *in, int32_t *out)
 {
@@ -281,8 +282,8 @@ static int run_within(hvd_kind kind, int64_t count, int64_t capacity, int who,
     return ranks_run(&request);
 }
 
-/* Small and large tensors go different ways, and so does memory that is shared.
- */
+/* Small tensors, large ones and those in shared memory go different ways, so
+ * all three are tried. */
 TEST(no_more_is_written_than_fits)
 {
     static const hvd_kind kinds[] = {HVD_ALLREDUCE, HVD_REDUCE, HVD_BROADCAST,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Integers that are scaled before and after a reduction, on every rank, against
- * the rule of hvd.h written down here once more: every value of the 8 and
- * 16-bit types, and of the larger ones small, large and outermost values.
+ * Integers that are scaled before and after a reduction follow the rule of
+ * hvd.h, which is written down here once more: every value of the 8 and 16-bit
+ * types, and small, large and outermost values of the larger types.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -136,8 +136,8 @@ LOOP_TEST(products_are_rounded_to_doubles, 0, 8)
  *
  * The factor is a fraction, so that 128 bits hold the exact product. */
 
-/* One sign and one size for all ranks: of sums that do not exceed 2^53, so
- * small that the products are exact in a double. */
+/* All ranks have values of one sign and one size. Values whose sums do not
+ * exceed 2^53 are so small that the products are exact in a double. */
 static int64_t large_value(int rank, int64_t i)
 {
     uint64_t bits = (uint64_t)(i + 1) * 0x9e3779b97f4a7c15u + (uint64_t)rank;

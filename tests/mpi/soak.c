@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything at once, at random: rounds of named requests of all kinds in an
- * order of its own on each rank, from two threads, some of them spoiled on
- * one rank (another shape, a bad argument, a duplicate name), with blocking
- * calls in between. What each request must come to is known beforehand from
- * a random sequence that all ranks share; the order comes from one that they
- * do not.
+ * All kinds of requests run at once, at random: each rank submits rounds of
+ * named requests in an order of its own, from two threads, with blocking calls
+ * in between. Some are spoiled on one rank (another shape, a bad argument, a
+ * duplicate name). The results are known beforehand from a random sequence that
+ * all ranks share; the order comes from one that they do not.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The strategy against training done by hand: every rank can compute every
- * rank's gradients, so it knows what the variables must become.
+ * The strategy is compared with training done by hand: every rank can compute
+ * every rank's gradients, so it knows what the variables must become.
  */
 #include <math.h>
 #include <pthread.h>
@@ -16,7 +16,7 @@
 static double expected[NVARIABLES][LARGEST];
 static double first[NVARIABLES][LARGEST], second[NVARIABLES][LARGEST];
 
-/* The same by hand, in double. */
+/* Makes the same step by hand, in double. */
 static void expect_step(hvd_optimizer optimizer, int step)
 {
     int n = ranks_size(), t = step + 1;
@@ -332,8 +332,8 @@ TEST(variables_are_checked)
     hvd_strategy_free(strategy);
 }
 
-/* One rank forgets a gradient: all fail, naming it, and the next step is
- * right. */
+/* If one rank forgets a gradient, the step fails on all ranks with a text that
+ * names that rank, and the next step is right. */
 TEST(a_missing_gradient_fails_everywhere)
 {
     hvd_strategy *strategy = make(HVD_SGD, 0, NULL, NULL);

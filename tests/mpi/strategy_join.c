@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Strategies of ranks that make different numbers of steps: joining gives all
- * ranks what the last one has. The reference is a strategy whose ranks all make
- * as many steps as the last, and give gradients of zero instead of joining.
+ * Ranks make different numbers of steps, and joining gives all of them what the
+ * last one has. The reference is a strategy whose ranks all make as many steps
+ * as the last, and give gradients of zero instead of joining.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -114,7 +114,7 @@ TEST(all_ranks_hold_what_the_last_has)
             train(with_updates[i], i == lower, lower);
 }
 
-/* The check at the end of each step compares those that make it. */
+/* The check at the end of each step compares only the ranks that make it. */
 TEST(checks_go_on_without_the_joined)
 {
     hvd_strategy *strategy;
@@ -154,7 +154,7 @@ TEST(differences_are_told_without_the_joined)
     hvd_strategy_free(strategy);
 }
 
-/* The mean of those who give, not of all. */
+/* Averages are over the ranks that give a gradient, not over all. */
 TEST(averages_over_contributors)
 {
     hvd_strategy_options options;
@@ -291,8 +291,8 @@ TEST(steps_do_not_go_on_after_a_plain_join)
     hvd_strategy_free(strategy);
 }
 
-/* A checkpoint is everyone's to load: with a rank that has joined, nothing
- * changes. */
+/* All ranks load a checkpoint together, so loading changes nothing while a rank
+ * has joined. */
 TEST(nothing_is_loaded_while_a_rank_has_joined)
 {
     hvd_strategy *strategy = make(HVD_SGD, 0, NULL, NULL);
