@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names, numbers and errors of the public interface that need no world. */
+/* Tests of names, numbers and errors of the public interface that need no
+ * world. */
 #include <pthread.h>
 #include <string.h>
 

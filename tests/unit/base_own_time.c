@@ -22,7 +22,7 @@ TEST(gaps_do_not_count_for_what_began_before)
     ck_assert_int_eq(hvd__own_time_since(&time, 990, 2020), 30);
     ck_assert_int_eq(hvd__own_time_since(&time, 2010, 2020), 10);
     ck_assert_int_eq(hvd__own_time_since(&time, 2015, 2020), 5);
-    /* The time began in the gap itself, as seen from others. */
+    /* The start lies within the gap, so the rest of the gap does not count. */
     ck_assert_int_eq(hvd__own_time_since(&time, 1500, 2020), 10);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The microbenchmarks of ipu-bench beside what is published of the chips:
- * within a tenth, each of them.
+ * The figures of ipu-bench are within a tenth of what is published of the
+ * chips.
  */
 #include "suite.h"
 
@@ -115,7 +115,8 @@ LOOP_TEST(a_published_figure, 0, sizeof figures / sizeof *figures)
                   figures[_i].published);
 }
 
-/* The exact cycles of Graphcore's tutorial, and the two syncs it leaves out. */
+/* The model gives the exact cycles of Graphcore's tutorial, plus the two syncs
+ * that the tutorial leaves out. */
 TEST(the_tutorial_exactly)
 {
     ipu_system system = system_of("M2000", NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file of --json: what it says, and that under its name there is always
- * a whole one.
+ * The file of --json has what was measured, and there is always a whole file
+ * under its name.
  */
 #include "collectives/json.h"
 
@@ -100,7 +100,7 @@ static int write_file(void)
     return json_write(path, &options, &facts, results, 2, error, sizeof error);
 }
 
-/* The document written; the caller's. */
+/* Returns the document that was written. The caller releases it. */
 static json_t *written(void)
 {
     json_error_t problem;

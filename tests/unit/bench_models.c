@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lists of gradients, against what their authors count, and calls: how
- * many elements go in and come out.
+ * The lists of gradients have the totals that their authors publish, and calls
+ * know how many elements go in and come out.
  */
 #include "collectives/models.h"
 #include "tables/call.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The command line of hvd-bench: defaults, every flag, sizes with units, and
- * for every way to get it wrong one line that names the flag, what was given
- * and what is accepted.
+ * The command line of hvd-bench has defaults, flags, and sizes with units. Each
+ * wrong line gives one line that names the flag, what was given and what is
+ * accepted.
  */
 #include "collectives/options.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tables, character for character: other programs read the first one by
- * column.
+ * The tables are compared character for character, because other programs read
+ * the first one by column.
  */
 #include "tables/compare_table.h"
 #include "tables/nccl_table.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The coordinator, without ranks: what it decides when it is told this and
- * that, in any order, for up to five ranks.
+ * The coordinator decides what it must when it is told anything in any order,
+ * for up to five ranks. No rank runs.
  */
 #include <stdio.h>
 #include <string.h>
@@ -178,7 +178,7 @@ TEST(ready_when_all_have_announced)
     }
 }
 
-/* Every order of three ranks' announcements of three names. */
+/* Three ranks announce three names in every order. */
 TEST(every_order_of_announcing)
 {
     static const char *const names[] = {"x", "y", "z"};
@@ -267,7 +267,8 @@ TEST(a_refusal_fails_those_who_wait)
     hvd__coordinator_free(c);
 }
 
-/* The k-th of one rank meets the k-th of the others, in any timing. */
+/* The k-th unnamed submission of a rank meets the k-th of the others, in any
+ * timing. */
 TEST(submissions_pair_by_their_number)
 {
     struct hvd__coordinator *c = new_one(2, 1 << 20);
@@ -478,7 +479,8 @@ TEST(nothing_else_does)
     }
 }
 
-/* A gradient does without a rank that takes the last one's variables. */
+/* A reduction of gradients goes on without a rank that takes the last one's
+ * variables. */
 TEST(steps_do_without_those_who_catch_up)
 {
     const struct hvd__signature gradient = {.kind = HVD_ALLREDUCE,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* May a rank spin? Masks and quotas of all kinds. */
+/* Masks and quotas of all kinds decide whether a rank may spin. */
 #include "core/world/cores.h"
 #include "suite.h"
 
@@ -10,7 +10,8 @@ static const struct hvd__cores *of(const void *context, int i)
     return (const struct hvd__cores *)context + i;
 }
 
-/* A text of cores for each rank: "01" may use cores 0 and 1. */
+/* Returns whether the cores suffice for n ranks to spin. There is a text of
+ * cores for each rank: "01" may use cores 0 and 1. */
 static bool suffice(int n, int self, const char *const masks[], double quota)
 {
     struct hvd__cores cores[MOST];

@@ -71,8 +71,8 @@ static void empty(void)
     hvd__in_flight_fini(&flight);
 }
 
-/* mask: few low bits and many high ones crowd keys into few berths, at the end
- * of the table too. */
+/* mask: its few low bits and many high ones crowd the keys into few chains, the
+ * last one included. */
 static void go_through(uint64_t mask, int most)
 {
     uint64_t state = UINT64_C(0x9e3779b97f4a7c15);
@@ -107,7 +107,7 @@ TEST(few_and_the_same)
     go_through(3, 4);
 }
 
-/* Three that want the last berth, and one that wants the first. */
+/* Three keys share the last chain, and one has the first. */
 TEST(around_the_end)
 {
     add(63);

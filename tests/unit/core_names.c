@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A set of names, against one that is searched from end to end. */
+/* A set of names equals one that is searched from end to end. */
 #include <check.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,8 +18,8 @@ static bool was_there(char (*names)[24], int n, const char *name)
     return false;
 }
 
-/* Filled to the last place that was asked for, with names drawn from so few
- * that many are drawn again. */
+/* The set is filled to the last place that was asked for, with names drawn from
+ * so few that many are drawn again. */
 TEST(knows_what_was_there)
 {
     static char drawn[MOST][24];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recycled submissions: a request that recurs gets the submission of its last
- * time, with nothing left of that, if it is the same in all that matters.
+ * A request that recurs gets the submission of its last time, with nothing left
+ * of that, if it is the same in all that matters.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 #include "request_table.h"
 #include "suite.h"
 
-/* A submission that is over comes back as if it were new; groups do not, nor
- * more than there is room for. */
+/* A submission that is over comes back as if it were new. Groups do not come
+ * back, nor do more submissions than there is room for. */
 TEST(recycled_submissions)
 {
     enum { SOME = HVD__RECYCLED_MOST + 3 };
@@ -58,7 +58,7 @@ static hvd_request request_of(int i)
     return request;
 }
 
-/* The first time of a request: checked, and entered. */
+/* Submits a request for the first time: it is checked and entered. */
 static hvd_handle submit_request(const hvd_request *request, const char *name,
                                  struct hvd__submission **submission)
 {
@@ -97,8 +97,8 @@ static void end(struct hvd__submission *submission, hvd_handle handle)
     ck_assert(request == NULL);
 }
 
-/* The same submission with the same key, a handle of its own, and nothing left
- * of its last use; with another callback all the same. */
+/* The request gets the same submission, with the same key, a handle of its own,
+ * and nothing left of its last use. Its callback may be another. */
 TEST(a_request_that_recurs)
 {
     hvd_request request = request_of(0);
@@ -127,7 +127,7 @@ TEST(a_request_that_recurs)
     end(submission, next);
 }
 
-/* Whatever is changed, one thing at a time, it is another request. */
+/* A request that differs in any one thing is another request. */
 TEST(a_request_that_is_another)
 {
     static const int64_t shape[] = {2, 1}, splits[] = {1};
@@ -166,8 +166,8 @@ TEST(a_request_that_is_another)
     end(submission, handle);
 }
 
-/* One that had no name has another number each time, and its number is no
- * name that would find it. */
+/* An unnamed request gets another number each time, and nothing finds it under
+ * its last number. */
 TEST(an_unnamed_request_that_recurs)
 {
     hvd_request request = request_of(0);
@@ -185,7 +185,8 @@ TEST(an_unnamed_request_that_recurs)
     end(submission, handle);
 }
 
-/* Many at once, by way of memory that comes to them again, in any order. */
+/* Many requests recur at once, in any order, and their submissions come back to
+ * them. */
 TEST(many_requests_that_recur)
 {
     enum { MANY = HVD__RECYCLED_MOST, ROUNDS = 4 };

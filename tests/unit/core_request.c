@@ -67,7 +67,8 @@ static struct hvd__submission *accepted(const hvd_request *request)
     return submission;
 }
 
-/* Refused with that status, and with a word in the text. */
+/* Checks that the request is refused with that status, and with a word in the
+ * text. */
 static void refused(const hvd_request *request, int want, const char *word)
 {
     int status;
@@ -108,7 +109,8 @@ TEST(programs_of_other_versions)
     r.size = 0; /* never initialised */
     ck_assert_int_eq(hvd__request_copy(&r, &got), HVD_ERR_ARGUMENT);
     ck_assert(strstr(hvd_last_error(), "hvd_request_init"));
-    /* An earlier one: what it does not know is zero, whatever lies there. */
+    /* A struct of an earlier version is shorter: the fields that it lacks are
+     * zero, whatever lies behind it. */
     r.size = offsetof(hvd_request, process_set);
     r.process_set = 99;
     r.capacity = 99;
@@ -169,7 +171,8 @@ TEST(names)
     ck_assert_int_eq(hvd__name_check(HVD__JOIN_NAME), HVD_ERR_ARGUMENT);
 }
 
-/* Every byte, wherever it is, whatever is around it. */
+/* Every control character is refused in a name, wherever it is and whatever is
+ * around it. */
 TEST(control_characters)
 {
     static const char around[] = {'x', ' ', '~', '\x80', '\xff'};
@@ -229,7 +232,7 @@ TEST(shapes)
     REFUSED(HVD_ALLREDUCE, r.shape = negative, HVD_ERR_ARGUMENT,
             "dimension 1 is -1");
     REFUSED(HVD_ALLREDUCE, r.shape = huge, HVD_ERR_ARGUMENT, "up to number 1");
-    /* One fits into memory, one of every rank does not. */
+    /* One tensor fits into memory, one of every rank does not. */
     REFUSED(HVD_ALLGATHER, r.shape = wide;
             r.ndim = 1, HVD_ERR_ARGUMENT, "of every rank");
     ACCEPTED(HVD_ALLREDUCE, r.ndim = 0; r.shape = NULL);
@@ -261,8 +264,8 @@ TEST(what_is_kept_of_a_shape)
 
 /* Equal requests have equal signatures: what a kind has no use for is left
  * out. */
-/* Unknown flags, and flags of the library's own, of every kind; and whatever
- * a kind does not use. */
+/* Every kind refuses unknown flags, the library's own flags, and whatever it
+ * does not use. */
 TEST(what_means_nothing_is_refused)
 {
     static const int32_t strange[] = {2,       1 << 15, 1 << 16, 1 << 17,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Environment variables: what is a number of bytes, and what is not. */
+/* Tests of environment variables: which texts are a number of bytes, and which
+ * are not. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -16,7 +16,7 @@ static struct hvd__signature sum(void)
                                    .shape = {17, 3}};
 }
 
-/* Each field alone makes a difference, to both comparisons. */
+/* Each field alone makes a difference, to comparison and fingerprint. */
 TEST(every_field_counts)
 {
     const struct hvd__signature a = sum();

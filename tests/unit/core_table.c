@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The request table of a rank: names, handles, the queue; from one thread and
- * from several. core_recycled.c tests recurring requests. */
+/* Tests of the request table of a rank: names, handles and the queue, from one
+ * thread and from several. core_recycled.c tests recurring requests. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ TEST(from_submission_to_the_end)
     ck_assert(strstr(hvd_last_error(), "already waited for"));
 }
 
-/* A thread that waits before the request is complete keeps others from it. */
+/* While a thread waits for a request, no other thread may wait for it. */
 TEST(only_one_thread_may_wait)
 {
     struct hvd__submission *submission;
@@ -53,8 +53,8 @@ TEST(only_one_thread_may_wait)
     ck_assert_int_eq(table.nfree, table.nslots);
 }
 
-/* A blocking call may go past the request table if they are empty, or be
- * entered when it turns out that it cannot. */
+/* A blocking call may go past an empty request table, or be entered when it
+ * turns out that it cannot. */
 TEST(past_the_table)
 {
     struct hvd__submission *submission = submission_of(1, ""), *other;
@@ -109,7 +109,8 @@ TEST(names_in_flight_are_taken)
     complete(first);
 }
 
-/* Unnamed ones count on, whether refused or not; a join begins anew. */
+/* Unnamed submissions are numbered on, whether they are refused or not. A join
+ * begins anew. */
 TEST(unnamed_submissions_are_numbered)
 {
     struct hvd__submission *submissions[3], *refused = submission_of(1, ""),
@@ -321,7 +322,8 @@ TEST(past_the_queue)
     complete(third);
 }
 
-/* A list of requests is struck at once; names whose last it is are free. */
+/* A list of requests is removed at once. A name is free when the last request
+ * of its submission is. */
 TEST(a_list_of_what_is_over)
 {
     struct hvd__submission *pair = submission_of(2, "pair"),

@@ -16,8 +16,8 @@ static const char *host_of(const void *layout, int rank)
     return hosts[((const int *)layout)[rank]];
 }
 
-/* The numbers by their definitions: sizes add up, and the places of a local
- * rank over the hosts are 0, 1, 2 ... in the order of the hosts' first
+/* Checks the numbers by their definitions: sizes add up, and the places of a
+ * local rank over the hosts are 0, 1, 2 ... in the order of the hosts' first
  * ranks. */
 static void check_layout(const int *layout, int n)
 {

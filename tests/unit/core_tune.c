@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The search for the best sizes, on landscapes whose top is known. */
+/* The search finds the best sizes on landscapes whose top is known. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "hvd.h"
 #include "suite.h"
 
-/* Bytes a second, highest where both knobs are right. */
+/* Returns bytes a second, which are highest where both knobs are right. */
 static double score(const struct hvd__knobs *k, double fusion, double direct)
 {
     double f = log2((double)k->fusion_threshold / fusion);
@@ -105,7 +105,8 @@ TEST(what_was_found_is_kept)
                      HVD_ERR_CONFIG);
 }
 
-/* A search whose files have at most so many bytes, with its log in path. */
+/* Searches in a process whose files have at most so many bytes, with the log in
+ * path. */
 static int search_within(const char *path, rlim_t bytes)
 {
     const struct rlimit limit = {bytes, bytes};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records as bytes: there and back, cut short, and impossible. (tests/fuzz has
- * garbage.) */
+/* Records are written as bytes and read back, cut short, and made impossible.
+ * (tests/fuzz has garbage.) */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static struct hvd__signature example(void)
     return s;
 }
 
-/* One of everything. */
+/* Writes one record of every type. */
 static void write_all(struct hvd__writer *w)
 {
     const struct hvd__signature s = example();
@@ -37,7 +37,7 @@ static void write_all(struct hvd__writer *w)
     hvd__write_text(w, "");
 }
 
-/* Read it; whether all of it was as written. */
+/* Reads everything back. Returns whether all of it is as it was written. */
 static bool read_back(struct hvd__reader *in)
 {
     const struct hvd__signature want = example();
