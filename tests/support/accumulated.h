@@ -7,11 +7,10 @@
 #ifndef HVD_TESTS_ACCUMULATED_H
 #define HVD_TESTS_ACCUMULATED_H
 
-#include "device.h"
+#include "one_device.h"
 
 enum { N = 4, COUNT = 5 };
 
-static struct device d;
 static ipu_tensor w, g, rate;
 
 static inline void set_up(void)

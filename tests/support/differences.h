@@ -19,14 +19,13 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "device.h"
+#include "one_device.h"
 
 static const float DELTA = 1.0f / 64;
 static const double TOLERANCE = 5e-4;
 
 enum { MOST_VARIABLES = 6, MOST = 4096 };
 
-static struct device d;
 static ipu_tensor variables[MOST_VARIABLES];
 static char names[MOST_VARIABLES][16];
 static int nvariables;

@@ -6,9 +6,8 @@
 #ifndef HVD_TESTS_TARGET_PROGRAM_H
 #define HVD_TESTS_TARGET_PROGRAM_H
 
-#include "device.h"
+#include "one_device.h"
 
-static struct device d;
 static ipu_target target;
 static uint32_t without; /* passes */
 

@@ -5,9 +5,8 @@
  */
 #include "suite.h"
 
-#include "device.h"
+#include "one_device.h"
 
-static struct device d;
 static ipu_tensor a, b;
 
 static void set_up(void)
@@ -15,11 +14,6 @@ static void set_up(void)
     d = device_new();
     a = ipu_variable(d.graph, "a", IPU_FLOAT32, 1, SHAPE(3));
     b = ipu_variable(d.graph, "b", IPU_FLOAT32, 1, SHAPE(3));
-}
-
-static void tear_down(void)
-{
-    device_free(&d);
 }
 
 static void write_both(float va, float vb)
@@ -215,4 +209,4 @@ LOOP_TEST(assignments_that_cannot_be_are_refused, 0, 6)
     MUST_FAIL(ipu_assign(NULL, a, b), IPU_ERR_ARGUMENT, "the graph is NULL");
 }
 
-TEST_MAIN("device_assign", .set_up = set_up, .tear_down = tear_down)
+TEST_MAIN("device_assign", .set_up = set_up, .tear_down = one_device_free)

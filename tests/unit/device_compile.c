@@ -8,20 +8,14 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "device.h"
+#include "one_device.h"
 
-static struct device d;
 static uint32_t without; /* passes */
 
 static void set_up(void)
 {
     without = 0;
     d = device_new();
-}
-
-static void tear_down(void)
-{
-    device_free(&d);
 }
 
 static ipu_memory_info compiled(const ipu_target *target)
@@ -401,4 +395,4 @@ TEST(null_arguments_are_refused)
     ipu_executable_free(NULL);
 }
 
-TEST_MAIN("device_compile", .set_up = set_up, .tear_down = tear_down)
+TEST_MAIN("device_compile", .set_up = set_up, .tear_down = one_device_free)

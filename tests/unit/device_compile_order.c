@@ -8,21 +8,9 @@
 
 #include <stdbool.h>
 
-#include "device.h"
+#include "one_device.h"
 
 enum { ALL = 31, MOST_OPS = 9, MOST_TENSORS = 16 };
-
-static struct device d;
-
-static void set_up(void)
-{
-    d = device_new();
-}
-
-static void tear_down(void)
-{
-    device_free(&d);
-}
 
 static ipu_memory_info compiled(uint32_t without)
 {
@@ -204,8 +192,8 @@ LOOP_TEST(small_graphs_need_no_more_than_the_best_order, 0, 5)
         better += got < peak(ALL);
         ck_assert_msg(got == best, "graph %d: %d bytes, not %d", i, (int)got,
                       (int)best);
-        tear_down();
-        set_up();
+        one_device_free();
+        one_device_new();
     }
     ck_assert_int_gt(better, 0); /* or nothing was ordered */
 }
@@ -468,11 +456,11 @@ LOOP_TEST(results_are_the_same_bits, 0, 5)
             ck_assert_int_le(peak(ways[way]), peak(ways[way] | IPU_PASS_ORDER));
         }
         other += peak(ALL - IPU_PASS_ORDER) < peak(ALL);
-        tear_down();
-        set_up();
+        one_device_free();
+        one_device_new();
     }
     ck_assert_int_gt(other, 0); /* or all were as before */
 }
 
-TEST_MAIN("device_compile_order", .set_up = set_up, .tear_down = tear_down,
-          .seconds = 120)
+TEST_MAIN("device_compile_order", .set_up = one_device_new,
+          .tear_down = one_device_free, .seconds = 120)

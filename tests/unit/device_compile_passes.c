@@ -8,9 +8,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "device.h"
+#include "one_device.h"
 
-static struct device d;
 static uint32_t without; /* passes */
 
 enum { ALL = 31 };
@@ -19,11 +18,6 @@ static void set_up(void)
 {
     without = 0;
     d = device_new();
-}
-
-static void tear_down(void)
-{
-    device_free(&d);
 }
 
 static ipu_memory_info compiled(void)
@@ -505,4 +499,5 @@ LOOP_TEST(heads_change_no_bit, 0, 3)
     ck_assert(out[0][5] != 0);
 }
 
-TEST_MAIN("device_compile_passes", .set_up = set_up, .tear_down = tear_down)
+TEST_MAIN("device_compile_passes", .set_up = set_up,
+          .tear_down = one_device_free)

@@ -8,9 +8,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "device.h"
+#include "one_device.h"
 
-static struct device d;
 static ipu_target target;
 
 /* There are 64 tiles, with 128 bytes each. */
@@ -21,11 +20,6 @@ static void set_up(void)
     d = device_new();
     ipu_target_init(&target, sizeof target);
     target.tiles = TILES;
-}
-
-static void tear_down(void)
-{
-    device_free(&d);
 }
 
 static ipu_memory_info compiled(void)
@@ -235,4 +229,5 @@ LOOP_TEST(maps_that_cannot_be_are_refused, 0, 5)
               "map: the graph is NULL");
 }
 
-TEST_MAIN("device_compile_tiles", .set_up = set_up, .tear_down = tear_down)
+TEST_MAIN("device_compile_tiles", .set_up = set_up,
+          .tear_down = one_device_free)

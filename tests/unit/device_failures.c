@@ -8,20 +8,9 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "device.h"
+#include "one_device.h"
 
-static struct device d;
 static const int64_t nine[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
-
-static void set_up(void)
-{
-    d = device_new();
-}
-
-static void tear_down(void)
-{
-    device_free(&d);
-}
 
 static ipu_tensor floats(const char *name, int32_t ndim, const int64_t *shape)
 {
@@ -191,5 +180,5 @@ TEST(there_can_be_too_many_tensors)
     device_refused(&d, x, IPU_ERR_ARGUMENT, words);
 }
 
-TEST_MAIN("device_failures", .set_up = set_up, .tear_down = tear_down,
-          .seconds = 60)
+TEST_MAIN("device_failures", .set_up = one_device_new,
+          .tear_down = one_device_free, .seconds = 60)

@@ -16,7 +16,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "device.h"
+#include "one_device.h"
 
 enum { MOST = 32, ROWS = 4096, WIDTH = 1024, LAYERS = 16 };
 
@@ -36,7 +36,6 @@ struct way {
 static const struct way plain = {
     .parts = 1, .dtype = IPU_FLOAT32, .offload = IPU_OFFLOAD_OFF};
 
-static struct device d;
 static ipu_target target;
 
 static void set_up(void)
@@ -44,11 +43,6 @@ static void set_up(void)
     d = device_new();
     ipu_target_init(&target, sizeof target);
     MUST(ipu_target_find("mk1", &target));
-}
-
-static void tear_down(void)
-{
-    device_free(&d);
 }
 
 /* Dense layers with relu, a loss, an optimiser. */
@@ -561,5 +555,5 @@ TEST(the_search_can_be_stopped)
     ck_assert_int_eq(seen, 3);
 }
 
-TEST_MAIN("device_fit", .set_up = set_up, .tear_down = tear_down,
+TEST_MAIN("device_fit", .set_up = set_up, .tear_down = one_device_free,
           .seconds = 300)

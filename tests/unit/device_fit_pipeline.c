@@ -9,11 +9,10 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "device.h"
+#include "one_device.h"
 
 enum { ROWS = 256, WIDTH = 256, LAYERS = 8, CLASSES = 10 };
 
-static struct device d;
 static ipu_target target;
 static ipu_optimizer_kind kind;
 static bool drops; /* after each layer */
@@ -28,11 +27,6 @@ static void set_up(void)
     target.streaming_bytes_per_second = 0;
     kind = IPU_OPTIMIZER_ADAM;
     drops = false;
-}
-
-static void tear_down(void)
-{
-    device_free(&d);
 }
 
 /* Layer number i; where: of the counter's name. */
@@ -312,5 +306,5 @@ LOOP_TEST(some_programs_are_none, 0, 4)
         IPU_ERR_STATE, why[_i]);
 }
 
-TEST_MAIN("device_fit_pipeline", .set_up = set_up, .tear_down = tear_down,
+TEST_MAIN("device_fit_pipeline", .set_up = set_up, .tear_down = one_device_free,
           .seconds = 120)

@@ -7,19 +7,7 @@
 
 #include <stdio.h>
 
-#include "device.h"
-
-static struct device d;
-
-static void set_up(void)
-{
-    d = device_new();
-}
-
-static void tear_down(void)
-{
-    device_free(&d);
-}
+#include "one_device.h"
 
 /* The shape of a tensor, as text. */
 static const char *shape_of(ipu_tensor tensor)
@@ -481,4 +469,5 @@ TEST(all_tensors_together_fit_into_memory)
               "more bytes than memory can hold");
 }
 
-TEST_MAIN("device_graph", .set_up = set_up, .tear_down = tear_down)
+TEST_MAIN("device_graph", .set_up = one_device_new,
+          .tear_down = one_device_free)

@@ -9,21 +9,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "device.h"
+#include "one_device.h"
 
 enum { ALL = 65536, SIDE = 6, COUNT = SIDE * SIDE };
-
-static struct device d;
-
-static void set_up(void)
-{
-    d = device_new();
-}
-
-static void tear_down(void)
-{
-    device_free(&d);
-}
 
 static ipu_dtype half_of(int i)
 {
@@ -362,4 +350,5 @@ LOOP_TEST(dtypes_do_not_mix, 0, 5)
     MUST_FAIL(ipu_compile(d.graph, NULL, &executable), IPU_ERR_SHAPE, words);
 }
 
-TEST_MAIN("device_halves", .set_up = set_up, .tear_down = tear_down)
+TEST_MAIN("device_halves", .set_up = one_device_new,
+          .tear_down = one_device_free)

@@ -8,12 +8,11 @@
 
 #include <stdbool.h>
 
-#include "device.h"
+#include "one_device.h"
 
 enum { WIDTH = 64, ROWS = 16, LAYERS = 6, TILES = 16, RUNS = 6, MINI = 2 };
 enum { LARGE = 624 * 1024 };
 
-static struct device d;
 static ipu_target target;
 
 static void set_up(void)
@@ -21,11 +20,6 @@ static void set_up(void)
     d = device_new();
     ipu_target_init(&target, sizeof target);
     target.tiles = TILES;
-}
-
-static void tear_down(void)
-{
-    device_free(&d);
 }
 
 static ipu_tensor build_loss(ipu_graph *g, ipu_tensor x, ipu_tensor *w)
@@ -212,5 +206,5 @@ TEST(remedies_are_tried_on_the_chip_first)
     ck_assert_int_lt(found.cycles, fixed.cycles);
 }
 
-TEST_MAIN("device_offload_automatic", .set_up = set_up, .tear_down = tear_down,
-          .seconds = 120)
+TEST_MAIN("device_offload_automatic", .set_up = set_up,
+          .tear_down = one_device_free, .seconds = 120)

@@ -7,11 +7,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "device.h"
+#include "one_device.h"
 
 enum { MOST = 4096 };
 
-static struct device d;
 static float a[MOST], b[MOST], y[MOST];
 static int32_t labels[MOST];
 
@@ -21,11 +20,6 @@ static void set_up(void)
     device_fill(a, MOST, 1);
     device_fill(b, MOST, 2);
     device_fill(y, MOST, 3);
-}
-
-static void tear_down(void)
-{
-    device_free(&d);
 }
 
 static ipu_tensor input(const char *name, int32_t ndim, const int64_t *shape)
@@ -301,4 +295,4 @@ TEST(labels_are_checked_by_the_derivative_too)
     MUST_FAIL(ipu_engine_run(d.engine), IPU_ERR_DATA, "row 1 of labels");
 }
 
-TEST_MAIN("device_ops", .set_up = set_up, .tear_down = tear_down)
+TEST_MAIN("device_ops", .set_up = set_up, .tear_down = one_device_free)

@@ -8,12 +8,11 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "device.h"
+#include "one_device.h"
 
 enum { COUNT = 37, STEPS = 6 };
 static const double RATE = 0.05, BETA1 = 0.8, BETA2 = 0.95, EPSILON = 1e-4;
 
-static struct device d;
 static ipu_tensor w, g, rate, step;
 
 static void set_up(void)
@@ -23,11 +22,6 @@ static void set_up(void)
     g = device_floats(&d, "g", 1, SHAPE(COUNT));
     rate = device_floats(&d, "rate", 0, NULL);
     step = ipu_counter(d.graph, "step");
-}
-
-static void tear_down(void)
-{
-    device_free(&d);
 }
 
 enum { SGD, MOMENTUM, NESTEROV, ADAM, ADAMW, LAMB, KINDS };
@@ -312,4 +306,4 @@ LOOP_TEST(optimisers_refuse, 0, 15)
     MUST_FAIL(ipu_compile(d.graph, NULL, &executable), status, words);
 }
 
-TEST_MAIN("device_optimizers", .set_up = set_up, .tear_down = tear_down)
+TEST_MAIN("device_optimizers", .set_up = set_up, .tear_down = one_device_free)

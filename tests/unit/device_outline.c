@@ -7,12 +7,11 @@
 
 #include <stdio.h>
 
-#include "device.h"
 #include "ipu_file.h"
+#include "one_device.h"
 
 enum { TILES = 64, WIDTH = 48, ROWS = 96, MOST_LAYERS = 32, SEEN = 1 << 17 };
 
-static struct device d;
 static ipu_target target;
 static ipu_compile_options options;
 
@@ -22,11 +21,6 @@ static void set_up(void)
     ipu_target_init(&target, sizeof target);
     target.tiles = TILES;
     options = (ipu_compile_options){.size = sizeof options, .target = &target};
-}
-
-static void tear_down(void)
-{
-    device_free(&d);
 }
 
 /* ---------------------------------------------------------------- programs */
@@ -411,5 +405,5 @@ TEST(results_are_the_same_bits)
     unlink(path);
 }
 
-TEST_MAIN("device_outline", .set_up = set_up, .tear_down = tear_down,
+TEST_MAIN("device_outline", .set_up = set_up, .tear_down = one_device_free,
           .seconds = 120)

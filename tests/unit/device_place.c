@@ -5,11 +5,10 @@
  */
 #include "suite.h"
 
-#include "device.h"
+#include "one_device.h"
 
 enum { N = 5 };
 
-static struct device d;
 static _Alignas(64) float gradient[N], weights[N], x[N];
 static float out[N];
 
@@ -73,11 +72,6 @@ static void set_up(void)
     MUST(ipu_output(d.graph, "twice", ipu_scale(d.graph, in, 2, 0)));
     device_load(&d);
     MUST(ipu_engine_connect(d.engine, "x", x, sizeof x));
-}
-
-static void tear_down(void)
-{
-    device_free(&d);
 }
 
 static void check_descent(const float *w, int steps)
@@ -257,4 +251,4 @@ TEST(a_receive_is_a_stream)
     ck_assert_int_eq(receive_cycles, call_cycles);
 }
 
-TEST_MAIN("device_place", .set_up = set_up, .tear_down = tear_down)
+TEST_MAIN("device_place", .set_up = set_up, .tear_down = one_device_free)

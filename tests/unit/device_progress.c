@@ -6,11 +6,9 @@
 #include "suite.h"
 #include <stdbool.h>
 
-#include "device.h"
+#include "one_device.h"
 
 enum { LAYERS = 400, MOST_PHASES = 16 };
-
-static struct device d;
 
 static struct {
     int calls, stop_at, status;
@@ -66,11 +64,6 @@ static void set_up(void)
     for (int i = 0; i < LAYERS; i++)
         x = ipu_tanh(d.graph, ipu_matmul(d.graph, x, w));
     MUST(ipu_output(d.graph, "y", x));
-}
-
-static void tear_down(void)
-{
-    device_free(&d);
 }
 
 TEST(every_phase_is_told)
@@ -136,5 +129,5 @@ TEST(an_empty_graph_has_phases)
     ck_assert_int_ge(seen.nphases, 6);
 }
 
-TEST_MAIN("device_progress", .set_up = set_up, .tear_down = tear_down,
+TEST_MAIN("device_progress", .set_up = set_up, .tear_down = one_device_free,
           .seconds = 120)

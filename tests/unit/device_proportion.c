@@ -9,23 +9,11 @@
 
 #include <math.h>
 
-#include "device.h"
+#include "one_device.h"
 
 static const double proportions[] = {1e-9, 0.002, 0.01, 0.05, 0.1, 0.2,
                                      0.3,  0.45,  0.6,  0.8,  1};
 enum { PROPORTIONS = sizeof proportions / sizeof *proportions };
-
-static struct device d;
-
-static void set_up(void)
-{
-    d = device_new();
-}
-
-static void tear_down(void)
-{
-    device_free(&d);
-}
 
 /* --------------------------------------------------------- single products */
 
@@ -387,5 +375,5 @@ LOOP_TEST(what_it_cannot_be_is_refused, 0, 5)
               "the graph is NULL");
 }
 
-TEST_MAIN("device_proportion", .set_up = set_up, .tear_down = tear_down,
-          .seconds = 60)
+TEST_MAIN("device_proportion", .set_up = one_device_new,
+          .tear_down = one_device_free, .seconds = 60)

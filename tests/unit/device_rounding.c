@@ -4,25 +4,13 @@
  * many draws is what was rounded; the same again for the same seed and step;
  * and graphs that are built with it.
  */
-#include "device.h"
+#include "one_device.h"
 #include "suite.h"
 
 #include <math.h>
 #include <stdbool.h>
 
 enum { DRAWS = 1 << 16 };
-
-static struct device d;
-
-static void set_up(void)
-{
-    d = device_new();
-}
-
-static void tear_down(void)
-{
-    device_free(&d);
-}
 
 static double value_of(ipu_dtype dtype, uint16_t half)
 {
@@ -332,5 +320,5 @@ LOOP_TEST(misuse_is_refused, 0, 4)
     device_says(&d, words[_i]);
 }
 
-TEST_MAIN("device_rounding", .set_up = set_up, .tear_down = tear_down,
-          .seconds = 60)
+TEST_MAIN("device_rounding", .set_up = one_device_new,
+          .tear_down = one_device_free, .seconds = 60)

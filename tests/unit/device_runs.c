@@ -10,11 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "device.h"
+#include "one_device.h"
 
 enum { N = 4 };
 
-static struct device d;
 static float in[N] = {1, 2, 3, 4}, out[N], weights[N] = {10, 20, 30, 40};
 
 /* Tells a host call what to return, and records what it saw. */
@@ -61,11 +60,6 @@ static void set_up(void)
     device_connect(&d, "x", in, N);
     device_connect(&d, "y", out, N);
     MUST(ipu_engine_write(d.engine, "v", weights, sizeof weights));
-}
-
-static void tear_down(void)
-{
-    device_free(&d);
 }
 
 static void check_results(void)
@@ -376,5 +370,5 @@ TEST(threads_are_checked)
     MUST(ipu_set_threads(1));
 }
 
-TEST_MAIN("device_runs", .set_up = set_up, .tear_down = tear_down,
+TEST_MAIN("device_runs", .set_up = set_up, .tear_down = one_device_free,
           .seconds = 120)

@@ -5,21 +5,9 @@
  */
 #include "suite.h"
 
-#include "device.h"
+#include "one_device.h"
 
 enum { BATCH = 16, WIDTH = 64, LAYERS = 6, STEPS = 100 };
-
-static struct device d;
-
-static void set_up(void)
-{
-    d = device_new();
-}
-
-static void tear_down(void)
-{
-    device_free(&d);
-}
 
 enum { SGD, MOMENTUM, ADAM, OPTIMIZERS };
 
@@ -198,5 +186,5 @@ LOOP_TEST(misuse_is_refused, 0, 3)
     MUST_FAIL(ipu_shard(NULL, 0), IPU_ERR_ARGUMENT, "shard: the graph is NULL");
 }
 
-TEST_MAIN("device_shards", .set_up = set_up, .tear_down = tear_down,
-          .seconds = 60)
+TEST_MAIN("device_shards", .set_up = one_device_new,
+          .tear_down = one_device_free, .seconds = 60)

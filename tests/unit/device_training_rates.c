@@ -7,11 +7,10 @@
 
 #include <math.h>
 
-#include "device.h"
+#include "one_device.h"
 
 enum { A = 7, B = 33 };
 
-static struct device d;
 static ipu_tensor x[2];
 static float values[2][B], results[2][B];
 static float norm;
@@ -23,11 +22,6 @@ static void set_up(void)
     x[1] = device_floats(&d, "b", 1, SHAPE(B));
     device_fill(values[0], A, 1);
     device_fill(values[1], B, 2);
-}
-
-static void tear_down(void)
-{
-    device_free(&d);
 }
 
 static void load_and_run(const ipu_tensor *outputs)
@@ -231,4 +225,5 @@ LOOP_TEST(a_rate_is_of_a_step, 0, 2)
               _i ? "step" : "rate: the options are NULL");
 }
 
-TEST_MAIN("device_training_rates", .set_up = set_up, .tear_down = tear_down)
+TEST_MAIN("device_training_rates", .set_up = set_up,
+          .tear_down = one_device_free)

@@ -9,11 +9,10 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "device.h"
+#include "one_device.h"
 
 enum { COUNT = 300 };
 
-static struct device d;
 static ipu_tensor w, x;
 static ipu_loss_scaling scaling;
 
@@ -21,11 +20,6 @@ static void set_up(void)
 {
     d = device_new();
     scaling = (ipu_loss_scaling){.size = sizeof scaling};
-}
-
-static void tear_down(void)
-{
-    device_free(&d);
 }
 
 /* Builds sum(w x) with w and x in float16: the derivative is the scale times
@@ -403,5 +397,5 @@ LOOP_TEST(what_is_missing_is_named, 0, 4)
                         "not a float32 scalar", "is not an int32 scalar"}[_i]);
 }
 
-TEST_MAIN("device_training_scaling", .set_up = set_up, .tear_down = tear_down,
-          .seconds = 120)
+TEST_MAIN("device_training_scaling", .set_up = set_up,
+          .tear_down = one_device_free, .seconds = 120)
