@@ -81,9 +81,8 @@ static bool spread_wide(struct wide *wide)
         news |= make_alike(
             wide, (int32_t[]){g->assigns[i].variable, g->assigns[i].value}, 2);
     for (int32_t t = 0; t < g->ntensors; t++)
-        if (g->tensors[t].renews)
-            news |=
-                make_alike(wide, (int32_t[]){t, g->tensors[t].renews - 1}, 2);
+        if (g->tensors[t].renews >= 0)
+            news |= make_alike(wide, (int32_t[]){t, g->tensors[t].renews}, 2);
     return news;
 }
 

@@ -214,11 +214,12 @@ int ipu_graph_save(const ipu_graph *graph, const char *path)
 static int get_tensor(struct ipu__reader *r, ipu_graph *g,
                       const ipu_graph *root)
 {
-    struct ipu__tensor t = {.node = -1};
+    struct ipu__tensor t;
     char *name;
     int32_t file;
     int index;
 
+    ipu__tensor_init(&t, NULL, &(struct ipu__shape){0}, IPU__INPUT);
     IPU_TRY(ipu__get_struct(r, &ipu__tensor_layout, &t));
     if ((int32_t)t.kind < IPU__INPUT || t.kind > IPU__RESULT)
         return ipu__damaged(r, "no kind of tensors is %d", (int)t.kind);

@@ -24,7 +24,7 @@ static const struct ipu__layout_member tensor[] = {
     IPU__MEMBER(9, IPU__INT32, shard),
     IPU__MEMBER(10, IPU__INT32, offload),
     IPU__MEMBER(11, IPU__BOOL, remote),
-    IPU__MEMBER(12, IPU__INT32, renews),
+    IPU__MEMBER(12, IPU__INDEX, renews),
     IPU__MEMBER(13, IPU__INT32, own),
 };
 IPU__LAYOUT(ipu__tensor_layout, "a tensor", tensor);

@@ -6,6 +6,9 @@
  * number, a type and a count. A member that a file lacks is 0. So a member may
  * be added at any time if 0 in it means the earlier behaviour. Its number must
  * be new, and is never used again for another member.
+ *
+ * An index that may be none is -1 then, in memory; a file has index + 1, an
+ * IPU__INT32, and so leaves out none.
  */
 #ifndef IPU_FILE_MEMBERS_H
 #define IPU_FILE_MEMBERS_H
@@ -41,7 +44,8 @@ void ipu__put_struct(struct ipu__writer *writer,
 int ipu__check_amounts(const struct ipu__reader *reader,
                        const struct ipu__layout *layout, const void *value);
 
-/* Reads a struct. Members that are not in the layout keep their values. */
+/* Reads a struct. Members that are not in the layout keep their values, and so
+ * do those that the file lacks, but for indices: these become none. */
 int ipu__get_struct(struct ipu__reader *reader,
                     const struct ipu__layout *layout, void *value);
 

@@ -31,7 +31,7 @@ static bool is_there(const ipu_graph *g, int32_t tensor)
 {
     return within(tensor, g->ntensors) &&
            ((g->tensors[tensor].kind != IPU__RESULT &&
-             !g->tensors[tensor].renews) ||
+             g->tensors[tensor].renews < 0) ||
             g->tensors[tensor].node >= 0);
 }
 
@@ -93,8 +93,8 @@ static int verify_tensor(const struct ipu__reader *r, const ipu_graph *g,
         return ipu__damaged(r, "%.60s is nowhere", t->name);
     if (t->kind == IPU__INPUT && !t->fed && !sources)
         return ipu__damaged(r, "a body has an input of its own");
-    if (t->renews
-            ? t->kind != IPU__VARIABLE || !within((int64_t)t->renews - 1, index)
+    if (t->renews != IPU__NONE
+            ? t->kind != IPU__VARIABLE || !within(t->renews, index)
             : t->kind == IPU__VARIABLE && !t->imported && !sources)
         return ipu__damaged(r, "%.60s is a variable of nothing", t->name);
     if (t->remote && (t->kind != IPU__VARIABLE ||
@@ -211,9 +211,8 @@ static int make_state(const struct ipu__reader *r, ipu_graph *g, int32_t n,
         return ipu__damaged(r, "node %d, %s, changes no tensor", (int)n,
                             g->nodes[n].op->name);
     new = &g->tensors[state];
-    if (new->renews != tensor + 1 || new->node >= 0 ||
-        old->kind != IPU__VARIABLE || old->renewed ||
-        !ipu__shape_equal(&old->shape, &new->shape))
+    if (new->renews != tensor || new->node >= 0 || old->kind != IPU__VARIABLE ||
+        old->renewed >= 0 || !ipu__shape_equal(&old->shape, &new->shape))
         return ipu__damaged(r, "node %d, %s, changes another tensor", (int)n,
                             g->nodes[n].op->name);
     remote = new->remote;
@@ -239,7 +238,8 @@ static int find_carried(const struct ipu__reader *r, const ipu_graph *g,
         if (!within(block->carried[i], block->graph->ntensors))
             return ipu__damaged(r, "a body carries what is not there");
         t = &block->graph->tensors[block->carried[i]];
-        if (t->kind != IPU__VARIABLE || t->renews || t->remote || t->imported ||
+        if (t->kind != IPU__VARIABLE || t->renews >= 0 || t->remote ||
+            t->imported ||
             !ipu__shape_equal(&t->shape, &g->tensors[loop->initial[i]].shape))
             return ipu__damaged(r, "a body has not what its loop carries");
         t->imported = true;
@@ -265,7 +265,7 @@ static int find_imports(const struct ipu__reader *r, const ipu_graph *g,
         from = &g->tensors[import->outer];
         to = &body->tensors[import->inner];
         copied = to->kind == IPU__CONSTANT && from->kind == IPU__CONSTANT;
-        if (to->imported || to->renews || to->remote != from->remote ||
+        if (to->imported || to->renews >= 0 || to->remote != from->remote ||
             (to->kind != IPU__VARIABLE && !copied) ||
             !ipu__shape_equal(&to->shape, &from->shape))
             return ipu__damaged(r, "a body imports %.60s as something else",

@@ -31,8 +31,8 @@ enum { COPIED_BYTES = 4096 };
 
 int32_t ipu__origin(const ipu_graph *g, int32_t tensor)
 {
-    while (g->tensors[tensor].renews)
-        tensor = g->tensors[tensor].renews - 1;
+    while (g->tensors[tensor].renews >= 0)
+        tensor = g->tensors[tensor].renews;
     return tensor;
 }
 
@@ -57,9 +57,9 @@ void ipu__renew_as(ipu_graph *g, int32_t state, int32_t tensor, int32_t node)
     new->imported = old->imported;
     new->fixed = old->fixed;
     new->remote = old->remote;
-    new->renews = tensor + 1;
-    for (int32_t t = state; t != origin; t = g->tensors[t].renews - 1)
-        g->tensors[g->tensors[t].renews - 1].renewed = state + 1;
+    new->renews = tensor;
+    for (int32_t t = state; t != origin; t = g->tensors[t].renews)
+        g->tensors[g->tensors[t].renews].renewed = state;
 }
 
 /* ------------------------------------------------------------------ imports */
@@ -109,8 +109,8 @@ int32_t ipu__import(ipu_graph *body, ipu_tensor tensor)
     if (inner < 0)
         inner = add_import(body, outer);
     IPU_TRY(inner);
-    return body->tensors[inner].renewed ? body->tensors[inner].renewed - 1
-                                        : inner;
+    return body->tensors[inner].renewed >= 0 ? body->tensors[inner].renewed
+                                             : inner;
 }
 
 int ipu__check_closed(const ipu_graph *g, const char *what)
@@ -239,7 +239,7 @@ void ipu__find_written(ipu_graph *body)
     for (int32_t i = 0; i < body->nimports; i++) {
         struct ipu__import *import = &body->imports[i];
 
-        import->written = body->tensors[import->inner].renewed != 0;
+        import->written = body->tensors[import->inner].renewed >= 0;
         for (int32_t k = 0; k < body->nassigns; k++)
             import->written |= body->assigns[k].variable == import->inner;
     }

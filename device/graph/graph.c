@@ -136,8 +136,8 @@ int32_t ipu__index(const ipu_graph *graph, ipu_tensor tensor)
                          "tensor %d belongs to another graph, or to the body "
                          "of a loop, which has to carry it or enqueue it",
                          (int)tensor.id);
-    return graph->tensors[index].renewed ? graph->tensors[index].renewed - 1
-                                         : index;
+    return graph->tensors[index].renewed >= 0 ? graph->tensors[index].renewed
+                                              : index;
 }
 
 int ipu__reserve(void **array, int32_t count, int32_t *capacity, size_t size)
@@ -155,9 +155,22 @@ int ipu__reserve(void **array, int32_t count, int32_t *capacity, size_t size)
     return IPU_OK;
 }
 
+void ipu__tensor_init(struct ipu__tensor *tensor, char *name,
+                      const struct ipu__shape *shape,
+                      enum ipu__tensor_kind kind)
+{
+    *tensor = (struct ipu__tensor){.name = name,
+                                   .shape = *shape,
+                                   .kind = kind,
+                                   .node = IPU__NONE,
+                                   .renews = IPU__NONE,
+                                   .renewed = IPU__NONE};
+}
+
 int ipu__tensor_add(ipu_graph *g, char *name, const struct ipu__shape *shape,
                     enum ipu__tensor_kind kind)
 {
+    struct ipu__tensor *t;
     int status = name ? IPU_OK : ipu__fail_memory(1);
 
     if (status == IPU_OK && g->ntensors == MOST_TENSORS)
@@ -170,14 +183,10 @@ int ipu__tensor_add(ipu_graph *g, char *name, const struct ipu__shape *shape,
         free(name);
         return status;
     }
-    g->tensors[g->ntensors] = (struct ipu__tensor){
-        .name = name,
-        .shape = *shape,
-        .kind = kind,
-        .node = -1,
-        .shard = g->shard > 0 ? g->shard - 1 : 0,
-        .source = g->source,
-    };
+    t = &g->tensors[g->ntensors];
+    ipu__tensor_init(t, name, shape, kind);
+    t->shard = g->shard > 0 ? g->shard - 1 : 0;
+    t->source = g->source;
     return g->ntensors++;
 }
 

@@ -14,9 +14,9 @@
  * The body of a loop is a separate graph, which the loop's node owns. Tensors
  * of the outer graph that it uses are imported (bodies.c).
  *
- * Indices are -1 where there is none. Members that files keep by leaving out
- * zeros (file/members.h) are an index + 1 instead, and 0 where there is none:
- * renews, renewed, region, derived, beside, after, loop and within.
+ * An index is IPU__NONE, -1, where there is none. Members that files keep by
+ * leaving out zeros (file/members.h) are still an index + 1 instead, and 0
+ * where there is none: region, derived, beside, after, loop and within.
  */
 #ifndef IPU_GRAPH_GRAPH_H
 #define IPU_GRAPH_GRAPH_H
@@ -24,6 +24,9 @@
 #include "base/shape.h"
 
 struct ipu__op;
+
+/* The index of nothing. */
+enum { IPU__NONE = -1 };
 
 enum { IPU__MAX_INPUTS = 6 };
 
@@ -97,12 +100,17 @@ struct ipu__tensor {
     ipu_offload offload; /* the program's request for a variable */
     int32_t own;         /* enum ipu__own of a variable */
     /* A loop or a store that changes a tensor in place makes another tensor of
-     * it. renews is the previous tensor + 1; renewed is the newest state + 1; 0
-     * means none. */
+     * it. renews is the previous tensor, renewed the newest state. */
     int32_t renews, renewed;
     struct ipu__mapping map;
     struct ipu__source source;
 };
+
+/* Sets tensor to one of that shape and kind, which no node makes. It takes over
+ * name. */
+void ipu__tensor_init(struct ipu__tensor *tensor, char *name,
+                      const struct ipu__shape *shape,
+                      enum ipu__tensor_kind kind);
 
 struct ipu__node {
     const struct ipu__op *op;

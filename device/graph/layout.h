@@ -13,7 +13,8 @@ enum ipu__member_type {
     IPU__BOOL = 1,
     IPU__INT32,
     IPU__INT64, /* also size_t and uint64_t */
-    IPU__REAL
+    IPU__REAL,
+    IPU__INDEX /* an int32_t, -1: none; files have index + 1 */
 };
 
 struct ipu__layout_member {

@@ -90,7 +90,7 @@ static int mark_roles(struct ipu__chip *chip,
 
             v->staged = true;
             v->advanced |=
-                g->tensors[t].renews != 0; /* a loop or a store assigns it */
+                g->tensors[t].renews >= 0; /* a loop or a store assigns it */
         }
     for (int32_t i = 0; i < g->nassigns; i++)
         ipu__chip_variable(chip, g->tensors[g->assigns[i].variable].name)

@@ -24,8 +24,6 @@
 
 #include "compiler/program.h"
 
-enum { IPU__NONE = -1 };
-
 /* A part of an array. */
 struct ipu__span {
     int32_t first, count;

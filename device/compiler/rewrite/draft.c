@@ -105,7 +105,7 @@ static bool is_outside(const ipu_graph *g, int32_t tensor)
  * have changed. */
 bool ipu__may_replace(const ipu_graph *g, int32_t tensor, int32_t by)
 {
-    if (g->tensors[root_of(g, by)].renewed)
+    if (g->tensors[root_of(g, by)].renewed >= 0)
         return false;
     return ipu__tensor_region(g, tensor) == ipu__tensor_region(g, by) &&
            g->tensors[tensor].map.tiles == 0;

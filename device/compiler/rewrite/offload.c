@@ -101,7 +101,7 @@ static int note_uses(struct chooser *c)
     for (int32_t t = 0; t < g->ntensors; t++) {
         int32_t before = g->tensors[t].renews;
 
-        c->origin[t] = before ? c->origin[before - 1] : t;
+        c->origin[t] = before >= 0 ? c->origin[before] : t;
     }
     for (int32_t n = 0; n < g->nnodes; n++)
         for (int i = 0; i < g->nodes[n].op->ninputs; i++)
@@ -140,7 +140,7 @@ static bool wants_offload(const struct chooser *c, int32_t tensor)
 
     /* Carried values stay on the chip, and rows are in streaming memory anyway.
      */
-    if (t->kind != IPU__VARIABLE || t->fixed || t->remote || t->renews ||
+    if (t->kind != IPU__VARIABLE || t->fixed || t->remote || t->renews >= 0 ||
         !(c->target->streaming_bytes_per_second > 0))
         return false;
     asked = asked_for(c->graph, tensor);
@@ -292,6 +292,7 @@ static int load_tensor(struct loader *l, int32_t tensor,
     int32_t phase = node ? phase_of(l, node) : FORWARD;
     int32_t *loaded = &l->loaded[tensor * l->nphases + phase];
     struct ipu__node made = {.op = &ipu__remote_load, .inputs = {tensor}};
+    struct ipu__tensor *copy;
     char *name;
 
     if (*loaded)
@@ -300,12 +301,12 @@ static int load_tensor(struct loader *l, int32_t tensor,
     if (!name)
         return ipu__fail_memory(strlen(t.name));
     made.output = g->ntensors++;
-    g->tensors[made.output] = (struct ipu__tensor){.name = name,
-                                                   .shape = t.shape,
-                                                   .kind = IPU__RESULT,
-                                                   .shard = t.shard,
-                                                   .map = t.map,
-                                                   .source = t.source};
+    copy = &g->tensors[made.output];
+    ipu__tensor_init(copy, name, &t.shape, IPU__RESULT);
+    copy->node = l->nnodes;
+    copy->shard = t.shard;
+    copy->map = t.map;
+    copy->source = t.source;
     if (node) {
         made.region = node->region;
         made.again = node->again;

@@ -58,7 +58,7 @@ static int emit_value(struct ipu__emitter *m, int32_t tensor)
     m->value_of[tensor] = e->nvalues - 1;
     e->values[e->nvalues - 1].remote = t->offloaded || t->remote;
     e->values[e->nvalues - 1].rows = t->remote;
-    e->values[e->nvalues - 1].shared = t->renewed != 0;
+    e->values[e->nvalues - 1].shared = t->renewed >= 0;
     e->values[e->nvalues - 1].own =
         m->graph->tensors[ipu__origin(m->graph, tensor)].own;
     e->values[e->nvalues - 1].bound = t->imported && t->kind == IPU__VARIABLE;

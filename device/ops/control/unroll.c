@@ -186,7 +186,7 @@ static int renew_variables(struct unroll *u)
             continue;
         IPU_TRY(ipu_assign(u->graph, ipu__handle(u->graph, outer),
                            ipu__handle(u->graph, now)));
-        u->graph->tensors[outer].renewed = now + 1;
+        u->graph->tensors[outer].renewed = now;
     }
     return IPU_OK;
 }
@@ -230,7 +230,7 @@ void ipu__unrolled(ipu_graph *graph)
     for (int32_t i = 0; i < graph->nassigns; i++) {
         struct ipu__tensor *t = &graph->tensors[graph->assigns[i].variable];
 
-        if (t->renewed && !graph->tensors[t->renewed - 1].renews)
-            t->renewed = 0;
+        if (t->renewed >= 0 && graph->tensors[t->renewed].renews < 0)
+            t->renewed = IPU__NONE;
     }
 }
