@@ -128,7 +128,7 @@ static int divide_node(struct divider *d, struct ipu__node *node)
     int first = seems_divided(d, node) ? DIVIDE_SHAPE : 0;
     struct ipu__shape output;
 
-    if (node->loop)
+    if (node->loop >= 0)
         return IPU_OK; /* its body is divided by itself */
     for (int i = 0; i < WAYS; i++) {
         int way = (i < WAYS / 2 ? first : first ^ DIVIDE_SHAPE) |

@@ -63,7 +63,7 @@ static bool spread_node(struct wide *wide, const struct ipu__node *node)
     int n = node->op->ninputs - node->op->last_wide;
     int32_t alike[IPU__MAX_INPUTS + 1];
 
-    if (node->loop || node->op->makes_wide || node->op == &ipu__cast)
+    if (node->loop >= 0 || node->op->makes_wide || node->op == &ipu__cast)
         return false;
     memcpy(alike, node->inputs, (size_t)n * sizeof *alike);
     alike[n] = node->output;

@@ -266,8 +266,9 @@ static int get_nodes(struct ipu__reader *r, ipu_graph *g)
 
     IPU_TRY(ipu__get_count(r, "nodes", LEAST_NODE, &count));
     while (g->nnodes < count) {
-        struct ipu__node node = {0};
+        struct ipu__node node;
 
+        ipu__node_init(&node, NULL);
         IPU_TRY(ipu__get_op(r, &node.op));
         IPU_TRY(ipu__get_struct(r, &ipu__node_layout, &node));
         IPU_TRY(ipu__get_attributes(r, &node.attributes));

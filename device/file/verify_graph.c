@@ -26,6 +26,11 @@ static bool within(int64_t i, int64_t count)
     return i >= 0 && i < count;
 }
 
+static bool within_or_none(int64_t i, int64_t count)
+{
+    return i == IPU__NONE || within(i, count);
+}
+
 /* Returns true if the tensor has been made by now. */
 static bool is_there(const ipu_graph *g, int32_t tensor)
 {
@@ -166,7 +171,7 @@ static bool is_in_order(const ipu_graph *g, const struct ipu__node *node)
 
     if (!within(node->region, (int64_t)g->nregions + 1) ||
         !within(node->derived, (int64_t)g->ntensors + 1) ||
-        !within(node->after, (int64_t)g->ntensors + 1) ||
+        !within_or_none(node->after, g->ntensors) ||
         !within(node->beside, (int64_t)g->ntensors + 1))
         return false;
     if (ipu__region_join(g, &alike) < 0 ||
@@ -366,10 +371,9 @@ static int verify_loop(const struct ipu__reader *r, ipu_graph *g, int32_t n)
     struct ipu__node *node = &g->nodes[n];
     struct ipu__loop *loop;
 
-    if (!within((int64_t)node->loop - 1, g->nloops) ||
-        g->loops[node->loop - 1].written)
+    if (!within(node->loop, g->nloops) || g->loops[node->loop].written)
         return ipu__damaged(r, "node %d is no loop of its own", (int)n);
-    loop = &g->loops[node->loop - 1];
+    loop = &g->loops[node->loop];
     IPU_TRY(ipu__new_array(&loop->written, (size_t)loop->nwritten,
                            sizeof *loop->written));
     if (loop->count < 0)
@@ -391,13 +395,13 @@ static int verify_node(const struct ipu__reader *r, ipu_graph *g, int32_t n)
 
     if (node->op == &ipu__assign_step || node->op == &ipu__remote_load ||
         node->op == &ipu__remote_store ||
-        (node->op == &ipu__loop_op) != (node->loop != 0))
+        (node->op == &ipu__loop_op) != (node->loop != IPU__NONE))
         return ipu__damaged(r, "%s is no node", node->op->name);
     IPU_TRY(verify_inputs(r, g, n));
     if (!is_in_order(g, node))
         return ipu__damaged(r, "node %d, %s, comes before what it waits for",
                             (int)n, node->op->name);
-    if (node->loop)
+    if (node->op == &ipu__loop_op)
         return verify_loop(r, g, n);
     if (ipu__node_shape(g, node, &shape) < 0)
         return ipu__damaged(r, "node %d: %s", (int)n, ipu_last_error());

@@ -188,9 +188,9 @@ int32_t ipu__loop_need(const ipu_graph *g, const struct ipu__node *node,
 {
     const struct ipu__loop *loop;
 
-    if (!node->loop)
+    if (node->loop < 0)
         return -1;
-    loop = &g->loops[node->loop - 1];
+    loop = &g->loops[node->loop];
     return i < loop->ncarried ? loop->initial[i]
                               : import_need(loop, i - loop->ncarried);
 }
@@ -200,9 +200,9 @@ bool ipu__node_writes(const ipu_graph *g, const struct ipu__node *node,
 {
     const struct ipu__loop *loop;
 
-    if (!node->loop)
+    if (node->loop < 0)
         return node->op->writes && node->inputs[0] == tensor;
-    loop = &g->loops[node->loop - 1];
+    loop = &g->loops[node->loop];
     for (int32_t i = 0; i < loop->nwritten; i++)
         if (loop->written[i] == tensor)
             return true;

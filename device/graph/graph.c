@@ -285,16 +285,23 @@ static int32_t shard_of(const ipu_graph *g, const struct ipu__node *node)
     return 0;
 }
 
+void ipu__node_init(struct ipu__node *node, const struct ipu__op *op)
+{
+    *node = (struct ipu__node){.op = op, .after = IPU__NONE, .loop = IPU__NONE};
+}
+
 int32_t ipu__add_node(ipu_graph *g, const struct ipu__op *op,
                       const ipu_tensor *inputs,
                       const struct ipu__attributes *attributes)
 {
-    struct ipu__node node = {
-        .op = op, .derived = g->derived, .beside = g->beside};
+    struct ipu__node node;
     struct ipu__call call;
     char name[64];
 
     IPU_TRY(ipu__check_closed(g, op->name));
+    ipu__node_init(&node, op);
+    node.derived = g->derived;
+    node.beside = g->beside;
     if (attributes)
         node.attributes = *attributes;
     if (op->product && node.attributes.proportion == 0)

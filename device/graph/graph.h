@@ -16,7 +16,7 @@
  *
  * An index is IPU__NONE, -1, where there is none. Members that files keep by
  * leaving out zeros (file/members.h) are still an index + 1 instead, and 0
- * where there is none: region, derived, beside, after, loop and within.
+ * where there is none: region, derived, beside and within.
  */
 #ifndef IPU_GRAPH_GRAPH_H
 #define IPU_GRAPH_GRAPH_H
@@ -127,14 +127,17 @@ struct ipu__node {
      * tensor + 1 whose chip the node shares, if there are several; other nodes
      * have 0. */
     int32_t beside;
-    /* The node waits for tensor after - 1, although it does not read it; 0: it
-     * waits for none. It is set where something is computed again: such a node
-     * must not be merged with the node it repeats, nor run earlier. */
+    /* The node waits for this tensor, although it does not read it. It is set
+     * where something is computed again: such a node must not be merged with
+     * the node it repeats, nor run earlier. */
     int32_t after;
     bool again;
-    int32_t loop; /* index + 1 of its loop; 0: not a loop */
+    int32_t loop; /* index of its loop, if it is one */
     bool effect;  /* the node runs although nothing may need its output */
 };
+
+/* Sets node to one of that op, without anything else. */
+void ipu__node_init(struct ipu__node *node, const struct ipu__op *op);
 
 /* A tensor of the outer graph, as the body sees it. */
 struct ipu__import {

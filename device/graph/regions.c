@@ -65,8 +65,8 @@ int ipu__node_needs(const ipu_graph *g, const struct ipu__node *node,
 
     for (int i = 0; i < node->op->ninputs; i++)
         needs[n++] = node->inputs[i];
-    if (node->after)
-        needs[n++] = node->after - 1;
+    if (node->after >= 0)
+        needs[n++] = node->after;
     if (node->region && g->regions[node->region - 1].due >= 0)
         needs[n++] = g->regions[node->region - 1].due;
     return n;

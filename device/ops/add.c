@@ -29,10 +29,11 @@ static bool makes_float16(const ipu_graph *g, const struct ipu__op *op,
                           const int32_t *inputs,
                           const struct ipu__attributes *attributes)
 {
-    struct ipu__node node = {.op = op};
+    struct ipu__node node;
     struct ipu__shape shape;
     bool found = false;
 
+    ipu__node_init(&node, op);
     if (attributes)
         node.attributes = *attributes;
     for (int i = 0; i < op->ninputs; i++) {

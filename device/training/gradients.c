@@ -67,7 +67,7 @@ static int differentiate_node(ipu_graph *g, int32_t n, const bool *needed,
     double proportion = g->proportion;
     int32_t shard = g->shard;
 
-    if (node.loop)
+    if (node.loop >= 0)
         return ipu__refuse_loop(g, &node, needed, derivatives);
     if (dy.id < 0 || !any_input_needed(&node, needed))
         return IPU_OK;

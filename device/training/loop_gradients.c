@@ -15,11 +15,11 @@ void ipu__mark_loop(const ipu_graph *g, const struct ipu__node *node,
     bool any = false;
     int32_t t;
 
-    if (!node->loop)
+    if (node->loop < 0)
         return;
     for (int32_t i = 0; (t = ipu__loop_need(g, node, i)) >= 0; i++)
         any |= needed[t];
-    loop = &g->loops[node->loop - 1];
+    loop = &g->loops[node->loop];
     for (int32_t i = 0; i < loop->ncarried && any; i++)
         needed[loop->outputs[i]] = true;
 }
@@ -27,7 +27,7 @@ void ipu__mark_loop(const ipu_graph *g, const struct ipu__node *node,
 int ipu__refuse_loop(ipu_graph *g, const struct ipu__node *node,
                      const bool *needed, const ipu_tensor *derivatives)
 {
-    const struct ipu__loop *loop = &g->loops[node->loop - 1];
+    const struct ipu__loop *loop = &g->loops[node->loop];
 
     for (int32_t i = 0; i < loop->ncarried; i++)
         if (needed[loop->outputs[i]] && derivatives[loop->outputs[i]].id >= 0)

@@ -126,7 +126,7 @@ static void find_forgotten(const ipu_graph *g, const bool *forward,
     for (int32_t t = 0; t < g->ntensors; t++) {
         int32_t n = g->tensors[t].node;
 
-        if (n < 0 || !forward[n] || checkpoints[t] || g->nodes[n].loop ||
+        if (n < 0 || !forward[n] || checkpoints[t] || g->nodes[n].loop >= 0 ||
             g->nodes[n].op->effects)
             forgotten[t] = false;
     }
@@ -247,7 +247,7 @@ static int copy_inputs(struct rewriter *r, const struct ipu__node *node)
         mark_pending(r, &r->graph->nodes[r->pending[i]], &count);
     qsort(r->pending, (size_t)count, sizeof *r->pending, ascending);
     for (int32_t i = 0; i < count; i++)
-        IPU_TRY(copy_node(r, r->pending[i], node->derived));
+        IPU_TRY(copy_node(r, r->pending[i], node->derived - 1));
     return IPU_OK;
 }
 
@@ -262,7 +262,7 @@ static int rewrite_node(struct rewriter *r, int32_t n)
 
             /* A node that reads only copies is ready with them. */
             if (place != node.inputs[i])
-                node.after = node.derived;
+                node.after = node.derived - 1;
             node.inputs[i] = place;
         }
     }

@@ -408,7 +408,7 @@ static const char *spoil_nodes(ipu_graph *g, int i)
     case 1: n->inputs[3] = 1; return "has an input too many";
     case 2: n->output = -1; return "makes no tensor";
     case 3: n->output = n->inputs[0]; return "makes is made already";
-    case 4: n->after = n->output + 1; return "comes before what it waits for";
+    case 4: n->after = n->output; return "comes before what it waits for";
     case 5:
         n->region = g->nregions + 1;
         return "comes before what it waits for";
@@ -416,7 +416,7 @@ static const char *spoil_nodes(ipu_graph *g, int i)
     case 7: n->derived = -1; return "comes before what it waits for";
     case 8: n->op = &ipu__assign_step; return "is no node";
     case 9: n->op = &ipu__loop_op; return "loop is no node";
-    case 10: n->loop = 1; return "relu is no node";
+    case 10: n->loop = 0; return "relu is no node";
     case 11: n->op = &ipu__row_load; return "has no rows";
     case 12:
         conv->attributes.stride[0] = -5;
@@ -472,7 +472,7 @@ static const char *spoil_bodies(ipu_graph *g, int i)
     struct ipu__tensor *carried = &b->tensors[l->body.carried[0]];
 
     switch (i) {
-    case 0: node->loop = 2; return "is no loop of its own";
+    case 0: node->loop = 1; return "is no loop of its own";
     case 1: node->output = l->outputs[1]; return "makes what its loop does not";
     case 2: l->count = -1; return "a loop runs less than 0 times";
     case 3:

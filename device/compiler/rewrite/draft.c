@@ -126,8 +126,8 @@ void ipu__draft_replace(struct ipu__draft *draft, const int32_t *by)
 
         for (int i = 0; i < node->op->ninputs; i++)
             node->inputs[i] = by[node->inputs[i]];
-        if (node->after)
-            node->after = by[node->after - 1] + 1;
+        if (node->after >= 0)
+            node->after = by[node->after];
     }
     for (int32_t i = 0; i < g->nsinks; i++)
         replace_sink(g, &g->sinks[i].tensor, by);

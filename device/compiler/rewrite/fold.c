@@ -58,7 +58,7 @@ static int evaluate_call(struct folder *f, struct ipu__call *call,
 static bool can_fold(const struct ipu__node *node)
 {
     return !node->op->effects && !node->op->checks && node->op->run &&
-           !node->region && !node->after && !node->loop && !node->effect;
+           !node->region && node->after < 0 && node->loop < 0 && !node->effect;
 }
 
 /* Finds all elements of a tensor; *data NULL: not known, or too many. */
@@ -208,7 +208,10 @@ static void replace_node(struct folder *f, struct ipu__node *node)
         y->data = whole;
         y->node = -1;
     } else if (same && as_double(same, y->shape.dtype, &value)) {
-        *node = (struct ipu__node){.op = &ipu__fill, .output = node->output};
+        int32_t output = node->output;
+
+        ipu__node_init(node, &ipu__fill);
+        node->output = output;
         node->attributes.shape = y->shape;
         node->attributes.scale = value;
     }

@@ -42,8 +42,8 @@ static bool may_merge(const ipu_graph *g, const struct ipu__node *node)
 {
     /* A recomputed activation is not merged: it is there so that the first need
      * not be kept. */
-    if (node->op->effects || node->effect || node->loop || node->after ||
-        node->again || g->tensors[node->output].node < 0 ||
+    if (node->op->effects || node->effect || node->loop >= 0 ||
+        node->after >= 0 || node->again || g->tensors[node->output].node < 0 ||
         g->tensors[node->output].map.tiles)
         return false;
     return node->op != &ipu__fill ||

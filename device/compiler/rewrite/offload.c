@@ -291,7 +291,7 @@ static int load_tensor(struct loader *l, int32_t tensor,
     const struct ipu__tensor t = g->tensors[tensor];
     int32_t phase = node ? phase_of(l, node) : FORWARD;
     int32_t *loaded = &l->loaded[tensor * l->nphases + phase];
-    struct ipu__node made = {.op = &ipu__remote_load, .inputs = {tensor}};
+    struct ipu__node made;
     struct ipu__tensor *copy;
     char *name;
 
@@ -300,6 +300,8 @@ static int load_tensor(struct loader *l, int32_t tensor,
     name = name_of_copy(l, t.name);
     if (!name)
         return ipu__fail_memory(strlen(t.name));
+    ipu__node_init(&made, &ipu__remote_load);
+    made.inputs[0] = tensor;
     made.output = g->ntensors++;
     copy = &g->tensors[made.output];
     ipu__tensor_init(copy, name, &t.shape, IPU__RESULT);
@@ -313,7 +315,7 @@ static int load_tensor(struct loader *l, int32_t tensor,
         /* The derivatives do not load it while the forward pass is still under
          * way. */
         if (phase == BACKWARD)
-            made.after = node->again ? node->after : node->derived;
+            made.after = node->again ? node->after : node->derived - 1;
     }
     *loaded = made.output + 1;
     IPU_TRY(push_node(l, &made));

@@ -223,7 +223,7 @@ int ipu__simplify(struct ipu__draft *draft)
         for (int i = 0; i < node->op->ninputs; i++)
             node->inputs[i] = by[node->inputs[i]];
         if (g->tensors[node->output].node != n || node->op->effects ||
-            node->effect || node->loop)
+            node->effect || node->loop >= 0)
             continue;
         simple = simpler_tensor(g, node);
         if (simple >= 0 && ipu__may_replace(g, node->output, simple))

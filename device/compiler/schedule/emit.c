@@ -116,11 +116,11 @@ static int bind_values(struct ipu__emitter *m,
 static int emit_loop(struct ipu__emitter *m, const struct ipu__node *node,
                      struct ipu__step *step)
 {
-    const struct ipu__loop *loop = &m->graph->loops[node->loop - 1];
-    struct ipu__loop_code *code = &m->e->loops[node->loop - 1];
+    const struct ipu__loop *loop = &m->graph->loops[node->loop];
+    struct ipu__loop_code *code = &m->e->loops[node->loop];
 
     step->kind = IPU__LOOP;
-    step->loop = node->loop - 1;
+    step->loop = node->loop;
     for (int32_t i = 0; i < loop->ncarried; i++) {
         code->initial[i] = emit_value(m, loop->initial[i]);
         IPU_TRY(code->initial[i]);
@@ -148,7 +148,7 @@ int ipu__emit_node(struct ipu__emitter *m, int32_t n)
         step->inputs[i] = emit_value(m, node->inputs[i]);
     step->output = emit_value(m, node->output);
     IPU_TRY(step->output);
-    if (node->loop)
+    if (node->loop >= 0)
         IPU_TRY(emit_loop(m, node, step));
     IPU_TRY(find_gate(m, node->region, &step->gate, &step->count));
     e->nsteps++;

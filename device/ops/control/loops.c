@@ -338,8 +338,10 @@ static int add_outputs(ipu_graph *g, const struct request *r,
 static int add_node(ipu_graph *g, const struct request *r,
                     struct ipu__loop *loop)
 {
-    struct ipu__node node = {.op = &ipu__loop_op, .loop = g->nloops + 1};
+    struct ipu__node node;
 
+    ipu__node_init(&node, &ipu__loop_op);
+    node.loop = g->nloops;
     ipu__find_written(loop->body.graph);
     node.effect = ipu__has_effects(loop->body.graph);
     IPU_TRY(note_written(g, loop));

@@ -51,7 +51,7 @@ static int check_body(const ipu_graph *body, const char *what)
     for (int32_t t = 0; t < body->ntensors; t++)
         remote |= body->tensors[t].remote;
     for (int32_t n = 0; n < body->nnodes; n++)
-        effect |= body->nodes[n].effect || body->nodes[n].after;
+        effect |= body->nodes[n].effect || body->nodes[n].after >= 0;
     if (body->nfeeds > 0)
         return refuse_body(what, "a queue that it dequeues");
     if (body->nenqueues > 0)
