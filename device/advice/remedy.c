@@ -173,7 +173,7 @@ typedef int (*change_fn)(ipu_graph *g, int32_t parts);
 bool ipu__has_gradients(const ipu_graph *g)
 {
     for (int32_t n = 0; n < g->nnodes; n++)
-        if (g->nodes[n].derived)
+        if (g->nodes[n].derived >= 0)
             return true;
     for (int32_t i = 0; i < g->nloops; i++)
         if (ipu__has_gradients(g->loops[i].body.graph))

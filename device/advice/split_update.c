@@ -42,9 +42,9 @@ static int find_update(struct update *u)
             u->depends[node->output] |= u->depends[node->inputs[i]];
             reads_update |= maker >= 0 && u->inside[maker];
         }
-        u->depends[node->output] |= node->derived != 0;
+        u->depends[node->output] |= node->derived >= 0;
         u->inside[n] =
-            u->depends[node->output] && !node->derived && !node->again;
+            u->depends[node->output] && node->derived < 0 && !node->again;
         if (!u->inside[n] && reads_update)
             return ipu__fail(IPU_ERR_STATE, "its update is differentiated");
     }
@@ -78,7 +78,7 @@ static void find_servants(struct update *u)
     int32_t first = 0;
     bool changed = true;
 
-    while (first < u->nnodes && !g->nodes[first].derived)
+    while (first < u->nnodes && g->nodes[first].derived < 0)
         first++;
     for (int32_t n = first; n < u->nnodes; n++)
         u->inside[n] |= !u->depends[g->nodes[n].output] && !g->nodes[n].again;

@@ -74,9 +74,9 @@ static int find_loss(struct plan *p)
 {
     const ipu_graph *g = p->graph;
 
-    while (!g->nodes[p->first].derived)
+    while (g->nodes[p->first].derived < 0)
         p->first++;
-    p->loss = g->nodes[p->first].derived - 1;
+    p->loss = g->nodes[p->first].derived;
     if (g->tensors[p->loss].node < 0)
         return ipu__fail(IPU_ERR_STATE, "its loss is computed by nothing");
     return IPU_OK;
@@ -128,7 +128,7 @@ static void find_stages(struct plan *p)
     const ipu_graph *g = p->graph;
 
     for (int32_t n = 0; n < g->nnodes; n++) {
-        p->depends[g->nodes[n].output] = g->nodes[n].derived;
+        p->depends[g->nodes[n].output] = g->nodes[n].derived >= 0;
         for (int i = 0; i < g->nodes[n].op->ninputs; i++)
             p->depends[g->nodes[n].output] |= p->depends[g->nodes[n].inputs[i]];
     }
@@ -155,7 +155,7 @@ static bool is_update(const struct plan *p, int32_t n)
 {
     const struct ipu__node *node = &p->graph->nodes[n];
 
-    return !p->staged[n] && !node->derived && !node->again;
+    return !p->staged[n] && node->derived < 0 && !node->again;
 }
 
 /* Returns whether stages hand a tensor on, to each other or to the optimiser.

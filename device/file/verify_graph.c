@@ -170,9 +170,9 @@ static bool is_in_order(const ipu_graph *g, const struct ipu__node *node)
     int count;
 
     if (!within(node->region, (int64_t)g->nregions + 1) ||
-        !within(node->derived, (int64_t)g->ntensors + 1) ||
+        !within_or_none(node->derived, g->ntensors) ||
         !within_or_none(node->after, g->ntensors) ||
-        !within(node->beside, (int64_t)g->ntensors + 1))
+        !within_or_none(node->beside, g->ntensors))
         return false;
     if (ipu__region_join(g, &alike) < 0 ||
         (alike.region && alike.region != node->region))

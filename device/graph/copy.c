@@ -159,7 +159,7 @@ static int copy_into(const ipu_graph *graph, ipu_graph *parent,
     ipu_graph *g;
     int status;
 
-    IPU_TRY(ipu__new(&g, sizeof *g));
+    IPU_TRY(ipu__graph_alloc(&g));
     *copy = g; /* the caller frees it, also after a failure */
     g->tag = graph->tag;
     g->parent = parent;

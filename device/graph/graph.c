@@ -22,6 +22,13 @@
 
 enum { INDEX_BITS = 20, MOST_TENSORS = 1 << INDEX_BITS, TAGS = 2047 };
 
+int ipu__graph_alloc(ipu_graph **graph)
+{
+    IPU_TRY(ipu__new(graph, sizeof **graph));
+    (*graph)->derived = (*graph)->beside = (*graph)->shard = IPU__NONE;
+    return IPU_OK;
+}
+
 int ipu_graph_new(ipu_graph **graph)
 {
     static atomic_uint ngraphs; /* counted here alone; publishes nothing */
@@ -29,7 +36,7 @@ int ipu_graph_new(ipu_graph **graph)
 
     if (!graph)
         return ipu__fail(IPU_ERR_ARGUMENT, "the place for a graph is NULL");
-    IPU_TRY(ipu__new(&g, sizeof *g));
+    IPU_TRY(ipu__graph_alloc(&g));
     g->tag = (int32_t)(atomic_fetch_add(&ngraphs, 1) % TAGS);
     *graph = g;
     return IPU_OK;
@@ -185,7 +192,7 @@ int ipu__tensor_add(ipu_graph *g, char *name, const struct ipu__shape *shape,
     }
     t = &g->tensors[g->ntensors];
     ipu__tensor_init(t, name, shape, kind);
-    t->shard = g->shard > 0 ? g->shard - 1 : 0;
+    t->shard = g->shard >= 0 ? g->shard : 0;
     t->source = g->source;
     return g->ntensors++;
 }
@@ -274,8 +281,8 @@ int ipu__node_shape(const ipu_graph *graph, const struct ipu__node *node,
  * input that a node or the host's writing has made. */
 static int32_t shard_of(const ipu_graph *g, const struct ipu__node *node)
 {
-    if (g->shard > 0)
-        return g->shard - 1;
+    if (g->shard >= 0)
+        return g->shard;
     for (int i = 0; i < node->op->ninputs; i++) {
         const struct ipu__tensor *t = &g->tensors[node->inputs[i]];
 
@@ -287,7 +294,11 @@ static int32_t shard_of(const ipu_graph *g, const struct ipu__node *node)
 
 void ipu__node_init(struct ipu__node *node, const struct ipu__op *op)
 {
-    *node = (struct ipu__node){.op = op, .after = IPU__NONE, .loop = IPU__NONE};
+    *node = (struct ipu__node){.op = op,
+                               .derived = IPU__NONE,
+                               .beside = IPU__NONE,
+                               .after = IPU__NONE,
+                               .loop = IPU__NONE};
 }
 
 int32_t ipu__add_node(ipu_graph *g, const struct ipu__op *op,

@@ -16,7 +16,7 @@
  *
  * An index is IPU__NONE, -1, where there is none. Members that files keep by
  * leaving out zeros (file/members.h) are still an index + 1 instead, and 0
- * where there is none: region, derived, beside and within.
+ * where there is none: region and within.
  */
 #ifndef IPU_GRAPH_GRAPH_H
 #define IPU_GRAPH_GRAPH_H
@@ -120,12 +120,12 @@ struct ipu__node {
     /* The node belongs to update region number region - 1; 0: it runs each
      * time. Nodes of different regions must not be merged or fused. */
     int32_t region;
-    /* In a derivative, this is the tensor + 1 of the derivative that it came
-     * from; other nodes have 0. */
+    /* In a derivative, this is the tensor of the derivative that it came from;
+     * other nodes have none. */
     int32_t derived;
     /* In a derivative, or in a node that computes something again, this is the
-     * tensor + 1 whose chip the node shares, if there are several; other nodes
-     * have 0. */
+     * tensor whose chip the node shares, if there are several chips; other
+     * nodes have none. */
     int32_t beside;
     /* The node waits for this tensor, although it does not read it. It is set
      * where something is computed again: such a node must not be merged with
@@ -236,11 +236,10 @@ struct ipu_graph {
     struct ipu__enqueue *enqueues; /* owned */
     int32_t nenqueues, enqueue_capacity;
     int32_t region;  /* region that is being built, + 1; 0: none */
-    int32_t derived; /* derivative that is being built, as in nodes; 0: none */
+    int32_t derived; /* derivative that is being built, as in nodes */
     int32_t beside;  /* as beside in a node */
-    /* chip for the nodes that are being built, + 1; 0: the chip of the
-     * inputs */
-    int32_t shard;
+    int32_t shard;   /* chip for the nodes that are being built; -1: the chip of
+                        the inputs */
     /* available memory proportion for products that are being built; 0: not
      * set */
     double proportion;
@@ -254,6 +253,9 @@ struct ipu_graph {
     char **files;
     int32_t nfiles;
 };
+
+/* Makes an empty graph without a tag. */
+int ipu__graph_alloc(ipu_graph **graph);
 
 /* The function of a loaded host call until ipu_engine_connect_call sets another
  * one: it fails. */

@@ -28,7 +28,7 @@ int ipu_shard(ipu_graph *graph, int32_t shard)
                                          "shard %d: there are 0 to %d, or -1: "
                                          "where inputs are",
                                          (int)shard, IPU_MAX_IPUS - 1));
-    graph->shard = shard + 1;
+    graph->shard = shard;
     return IPU_OK;
 }
 
@@ -144,7 +144,7 @@ int ipu_shard_automatically(ipu_graph *graph, int32_t count)
         status = ipu__fail(IPU_ERR_ARGUMENT, "shard: %d shards: 1 to %d",
                            (int)count, IPU_MAX_IPUS);
     for (int32_t n = 0; status == IPU_OK && n < graph->nnodes; n++)
-        if (graph->nodes[n].derived)
+        if (graph->nodes[n].derived >= 0)
             status = ipu__fail(IPU_ERR_STATE,
                                "shard: the graph has gradients already: they "
                                "go where the ops that they are of have gone, "
@@ -179,8 +179,8 @@ static void place_derivatives(ipu_graph *g, int32_t first, bool *placed)
             placed[g->nodes[n].inputs[i]] = true;
     for (int32_t n = first; n < g->nnodes; n++) {
         const struct ipu__node *node = &g->nodes[n];
-        int32_t shard = node->beside ? g->tensors[node->beside - 1].shard
-                                     : beside_inputs(g, node, placed);
+        int32_t shard = node->beside >= 0 ? g->tensors[node->beside].shard
+                                          : beside_inputs(g, node, placed);
 
         g->tensors[node->output].shard = shard;
         for (int i = 0; i < node->op->ninputs; i++) {
@@ -204,7 +204,7 @@ int ipu__shard_again(ipu_graph *g, int32_t count)
     int status;
 
     IPU_TRY(ipu__new_array(&placed, (size_t)g->ntensors, sizeof *placed));
-    while (first < g->nnodes && !g->nodes[first].derived)
+    while (first < g->nnodes && g->nodes[first].derived < 0)
         first++;
     status = cut_chain(g, first, count);
     if (status >= 0)

@@ -56,7 +56,7 @@ static int32_t root_of(const ipu_graph *g, int32_t tensor)
 static void find_read(const ipu_graph *g, int32_t first, bool *read)
 {
     for (int32_t n = first; n < g->nnodes; n++)
-        if (g->nodes[n].derived)
+        if (g->nodes[n].derived >= 0)
             for (int i = 0; i < g->nodes[n].op->ninputs; i++)
                 read[root_of(g, g->nodes[n].inputs[i])] = true;
 }

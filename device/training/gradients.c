@@ -41,8 +41,8 @@ static void accumulate_of(ipu_graph *g, int32_t tensor, ipu_tensor *total,
 {
     int32_t asked = g->shard, beside = g->beside;
 
-    g->shard = g->tensors[tensor].shard + 1;
-    g->beside = tensor + 1;
+    g->shard = g->tensors[tensor].shard;
+    g->beside = tensor;
     accumulate(g, total, part);
     g->shard = asked;
     g->beside = beside;
@@ -73,7 +73,7 @@ static int differentiate_node(ipu_graph *g, int32_t n, const bool *needed,
         return IPU_OK;
     /* A derivative has the source line of its op. */
     g->source = g->tensors[node.output].source;
-    g->shard = g->tensors[node.output].shard + 1;
+    g->shard = g->tensors[node.output].shard;
     g->proportion = node.attributes.proportion;
     if (!node.op->gradient)
         return ipu__graph_fail(g, ipu__fail(IPU_ERR_ARGUMENT,
@@ -81,8 +81,8 @@ static int differentiate_node(ipu_graph *g, int32_t n, const bool *needed,
                                             g->tensors[node.output].name));
     for (int i = 0; i < node.op->ninputs; i++)
         parts[i].id = needed[node.inputs[i]] ? IPU__WANTED : -1;
-    g->derived = ipu__index(g, dy) + 1;
-    g->beside = node.output + 1;
+    g->derived = ipu__index(g, dy);
+    g->beside = node.output;
     node.op->gradient(g, &node, dy, parts);
     g->source = asked;
     g->shard = shard;
@@ -91,7 +91,7 @@ static int differentiate_node(ipu_graph *g, int32_t n, const bool *needed,
         if (needed[node.inputs[i]])
             accumulate_of(g, node.inputs[i], &derivatives[node.inputs[i]],
                           parts[i]);
-    g->derived = g->beside = 0;
+    g->derived = g->beside = IPU__NONE;
     return ipu__graph_status(g);
 }
 
@@ -117,9 +117,9 @@ static int differentiate(ipu_graph *g, int32_t loss, int32_t count,
 
     for (int32_t i = 0; i < ntensors; i++)
         derivatives[i] = (ipu_tensor){-1};
-    g->derived = g->beside = loss + 1;
+    g->derived = g->beside = loss;
     derivatives[loss] = ipu__constant(g, &g->tensors[loss].shape, 1);
-    g->derived = g->beside = 0;
+    g->derived = g->beside = IPU__NONE;
     IPU_TRY(propagate(g, nnodes, count, wrt, needed, derivatives));
     IPU_TRY(ipu__refuse_imports(g, count, wrt, ntensors, derivatives));
     for (int32_t i = 0; i < count; i++) {

@@ -79,7 +79,7 @@ static bool any_input(const ipu_graph *g, const struct ipu__node *node,
 static void find_forward(const ipu_graph *g, int32_t first, bool *forward)
 {
     for (int32_t n = g->nnodes - 1; n >= 0; n--)
-        if (forward[n] || (n >= first && g->nodes[n].derived))
+        if (forward[n] || (n >= first && g->nodes[n].derived >= 0))
             mark_inputs(g, &g->nodes[n], forward);
     /* Finds the nodes that are neither a derivative nor made of one: "not
      * forward" is passed on from inputs to outputs. */
@@ -88,7 +88,7 @@ static void find_forward(const ipu_graph *g, int32_t first, bool *forward)
     for (int32_t n = 0; n < g->nnodes; n++) {
         const struct ipu__node *node = &g->nodes[n];
 
-        if (node->derived || node->again || node->region)
+        if (node->derived >= 0 || node->again || node->region)
             forward[n] = true;
     }
     for (int32_t n = 0; n < g->nnodes; n++)
@@ -210,7 +210,7 @@ static int copy_node(struct rewriter *r, int32_t n, int32_t after)
     for (int i = 0; i < node.op->ninputs; i++)
         node.inputs[i] = place_of(r, node.inputs[i]);
     node.after = after;
-    node.beside = g->nodes[n].output + 1;
+    node.beside = g->nodes[n].output;
     node.again = true;
     r->copies[g->nodes[n].output] = node.output;
     return push(r, &node);
@@ -247,7 +247,7 @@ static int copy_inputs(struct rewriter *r, const struct ipu__node *node)
         mark_pending(r, &r->graph->nodes[r->pending[i]], &count);
     qsort(r->pending, (size_t)count, sizeof *r->pending, ascending);
     for (int32_t i = 0; i < count; i++)
-        IPU_TRY(copy_node(r, r->pending[i], node->derived - 1));
+        IPU_TRY(copy_node(r, r->pending[i], node->derived));
     return IPU_OK;
 }
 
@@ -255,14 +255,14 @@ static int rewrite_node(struct rewriter *r, int32_t n)
 {
     struct ipu__node node = r->graph->nodes[n];
 
-    if (node.derived && !node.again) {
+    if (node.derived >= 0 && !node.again) {
         IPU_TRY(copy_inputs(r, &node));
         for (int i = 0; i < node.op->ninputs; i++) {
             int32_t place = place_of(r, node.inputs[i]);
 
             /* A node that reads only copies is ready with them. */
             if (place != node.inputs[i])
-                node.after = node.derived - 1;
+                node.after = node.derived;
             node.inputs[i] = place;
         }
     }

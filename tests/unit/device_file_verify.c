@@ -412,8 +412,8 @@ static const char *spoil_nodes(ipu_graph *g, int i)
     case 5:
         n->region = g->nregions + 1;
         return "comes before what it waits for";
-    case 6: n->beside = -1; return "comes before what it waits for";
-    case 7: n->derived = -1; return "comes before what it waits for";
+    case 6: n->beside = -2; return "comes before what it waits for";
+    case 7: n->derived = -2; return "comes before what it waits for";
     case 8: n->op = &ipu__assign_step; return "is no node";
     case 9: n->op = &ipu__loop_op; return "loop is no node";
     case 10: n->loop = 0; return "relu is no node";

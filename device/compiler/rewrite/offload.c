@@ -245,14 +245,14 @@ static int32_t phase_of(const struct loader *l, const struct ipu__node *node)
 {
     if (node->region)
         return REGIONS + node->region - 1;
-    if (node->derived || node->again)
+    if (node->derived >= 0 || node->again)
         return BACKWARD;
     return l->depends[node->output] ? UPDATE : FORWARD;
 }
 
 static void note_dependence(struct loader *l, const struct ipu__node *node)
 {
-    bool depends = node->derived;
+    bool depends = node->derived >= 0;
 
     for (int i = 0; i < node->op->ninputs; i++)
         depends |= l->depends[node->inputs[i]];
@@ -315,7 +315,7 @@ static int load_tensor(struct loader *l, int32_t tensor,
         /* The derivatives do not load it while the forward pass is still under
          * way. */
         if (phase == BACKWARD)
-            made.after = node->again ? node->after : node->derived - 1;
+            made.after = node->again ? node->after : node->derived;
     }
     *loaded = made.output + 1;
     IPU_TRY(push_node(l, &made));

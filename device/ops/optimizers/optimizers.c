@@ -61,7 +61,7 @@ static ipu_tensor slot(ipu_graph *g, const struct ipu__update *part,
                                          "the name of %.64s... is too long for "
                                          "an optimiser: at most %d bytes",
                                          name, (int)sizeof name - 16));
-    g->shard = g->tensors[variable].shard + 1;
+    g->shard = g->tensors[variable].shard;
     made = ipu_variable(g, name, shape.dtype, shape.ndim, shape.extents);
     g->shard = shard;
     if (part->value.id != part->variable.id)
