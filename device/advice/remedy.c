@@ -272,7 +272,7 @@ static int drop_region(ipu_graph *g, ipu_offload *offload, int64_t *least)
     *offload = g->regions[0].offload;
     *least = g->regions[0].minimum_bytes;
     for (int32_t n = 0; n < g->nnodes; n++)
-        g->nodes[n].region = 0;
+        g->nodes[n].region = IPU__NONE;
     read_gradients(g);
     g->nregions = 0;
     return IPU_OK;

@@ -109,7 +109,7 @@ static bool is_gradient(const struct update *u, int32_t tensor)
 static int add_accumulator(struct update *u, int32_t gradient)
 {
     ipu_graph *g = u->graph;
-    const struct ipu__region *r = &g->regions[u->region - 1];
+    const struct ipu__region *r = &g->regions[u->region];
     const struct ipu__attributes sum = {.factors = {1}};
     ipu_tensor inputs[3], total;
     char name[48];
@@ -129,7 +129,7 @@ static int add_accumulator(struct update *u, int32_t gradient)
     IPU_TRY(ipu_assign(g, inputs[0], total));
     g->region = u->region;
     total = ipu__add(g, &ipu__accumulated, &total, NULL);
-    g->region = 0;
+    g->region = IPU__NONE;
     IPU_TRY(g->status);
     u->accumulated[gradient] = ipu__index(g, total);
     return u->accumulated[gradient];

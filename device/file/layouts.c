@@ -33,7 +33,7 @@ IPU__LAYOUT(ipu__tensor_layout, "a tensor", tensor);
 #define IPU__STRUCT struct ipu__node
 static const struct ipu__layout_member node[] = {
     IPU__MEMBER(1, IPU__INT32, inputs), IPU__MEMBER(2, IPU__INT32, output),
-    IPU__MEMBER(3, IPU__INT32, region), IPU__MEMBER(4, IPU__INDEX, derived),
+    IPU__MEMBER(3, IPU__INDEX, region), IPU__MEMBER(4, IPU__INDEX, derived),
     IPU__MEMBER(5, IPU__INDEX, after),  IPU__MEMBER(6, IPU__BOOL, again),
     IPU__MEMBER(7, IPU__INDEX, beside), IPU__MEMBER(8, IPU__INDEX, loop),
 };
@@ -62,7 +62,7 @@ static const struct ipu__layout_member region[] = {
     IPU__MEMBER(3, IPU__INT32, due),
     IPU__MEMBER(4, IPU__INT32, offload),
     IPU__MEMBER(5, IPU__INT64, minimum_bytes),
-    IPU__MEMBER(6, IPU__INT32, within),
+    IPU__MEMBER(6, IPU__INDEX, within),
     IPU__MEMBER(7, IPU__BOOL, conditional),
 };
 IPU__LAYOUT(ipu__region_layout, "an update region", region);

@@ -122,7 +122,7 @@ static int verify_regions(const struct ipu__reader *r, const ipu_graph *g)
 
         if (region->count < 1 || region->offload < IPU_OFFLOAD_AUTO ||
             region->offload > IPU_OFFLOAD_OFF || region->minimum_bytes < 0 ||
-            !within(region->within, (int64_t)i + 1) ||
+            !within_or_none(region->within, i) ||
             (region->count > 1 && !is_number(g, region->counter)) ||
             (region->due != -1 && !is_number(g, region->due)))
             return ipu__damaged(r, "an update region that never runs");
@@ -169,13 +169,13 @@ static bool is_in_order(const ipu_graph *g, const struct ipu__node *node)
     int32_t needs[IPU__MAX_NEEDS];
     int count;
 
-    if (!within(node->region, (int64_t)g->nregions + 1) ||
+    if (!within_or_none(node->region, g->nregions) ||
         !within_or_none(node->derived, g->ntensors) ||
         !within_or_none(node->after, g->ntensors) ||
         !within_or_none(node->beside, g->ntensors))
         return false;
     if (ipu__region_join(g, &alike) < 0 ||
-        (alike.region && alike.region != node->region))
+        (alike.region >= 0 && alike.region != node->region))
         return false;
     count = ipu__node_needs(g, node, needs);
     for (int i = 0; i < count; i++)

@@ -25,7 +25,8 @@ enum { INDEX_BITS = 20, MOST_TENSORS = 1 << INDEX_BITS, TAGS = 2047 };
 int ipu__graph_alloc(ipu_graph **graph)
 {
     IPU_TRY(ipu__new(graph, sizeof **graph));
-    (*graph)->derived = (*graph)->beside = (*graph)->shard = IPU__NONE;
+    (*graph)->region = (*graph)->derived = (*graph)->beside = (*graph)->shard =
+        IPU__NONE;
     return IPU_OK;
 }
 
@@ -295,6 +296,7 @@ static int32_t shard_of(const ipu_graph *g, const struct ipu__node *node)
 void ipu__node_init(struct ipu__node *node, const struct ipu__op *op)
 {
     *node = (struct ipu__node){.op = op,
+                               .region = IPU__NONE,
                                .derived = IPU__NONE,
                                .beside = IPU__NONE,
                                .after = IPU__NONE,

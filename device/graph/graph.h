@@ -14,9 +14,7 @@
  * The body of a loop is a separate graph, which the loop's node owns. Tensors
  * of the outer graph that it uses are imported (bodies.c).
  *
- * An index is IPU__NONE, -1, where there is none. Members that files keep by
- * leaving out zeros (file/members.h) are still an index + 1 instead, and 0
- * where there is none: region and within.
+ * An index is IPU__NONE, -1, where there is none.
  */
 #ifndef IPU_GRAPH_GRAPH_H
 #define IPU_GRAPH_GRAPH_H
@@ -117,8 +115,8 @@ struct ipu__node {
     struct ipu__attributes attributes;
     int32_t inputs[IPU__MAX_INPUTS]; /* indices of tensors */
     int32_t output;
-    /* The node belongs to update region number region - 1; 0: it runs each
-     * time. Nodes of different regions must not be merged or fused. */
+    /* The update region of the node; -1: it runs each time. Nodes of different
+     * regions must not be merged or fused. */
     int32_t region;
     /* In a derivative, this is the tensor of the derivative that it came from;
      * other nodes have none. */
@@ -186,12 +184,15 @@ struct ipu__region {
     /* tensor: an int32, and the region runs if it is not 0; -1: the region
      * always runs */
     int32_t due;
-    /* the region runs only when region within - 1 does; 0: no such limit */
+    /* the region runs only when this one does; -1: no such limit */
     int32_t within;
     bool conditional;
     ipu_offload offload;
     int64_t minimum_bytes; /* smallest size of an offloaded variable */
 };
+
+/* Sets region to one of that count, with neither counter nor condition. */
+void ipu__region_init(struct ipu__region *region, int32_t count);
 
 /* A tensor that leaves the device. */
 struct ipu__sink {
@@ -235,7 +236,7 @@ struct ipu_graph {
     int32_t nfeeds, feed_capacity;
     struct ipu__enqueue *enqueues; /* owned */
     int32_t nenqueues, enqueue_capacity;
-    int32_t region;  /* region that is being built, + 1; 0: none */
+    int32_t region;  /* region that is being built */
     int32_t derived; /* derivative that is being built, as in nodes */
     int32_t beside;  /* as beside in a node */
     int32_t shard;   /* chip for the nodes that are being built; -1: the chip of
@@ -310,7 +311,7 @@ enum { IPU__MAX_NEEDS = IPU__MAX_INPUTS + 2 };
 int ipu__node_needs(const ipu_graph *graph, const struct ipu__node *node,
                     int32_t *needs);
 
-/* Returns the region + 1 in which a tensor is computed; 0: in each run. */
+/* Returns the region in which a tensor is computed; -1: in each run. */
 int32_t ipu__tensor_region(const ipu_graph *graph, int32_t tensor);
 
 /* Checks that a name is still free. All names by which connect and write find

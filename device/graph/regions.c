@@ -21,19 +21,27 @@
 #include "base/error.h"
 #include "graph/op.h"
 
+void ipu__region_init(struct ipu__region *region, int32_t count)
+{
+    *region = (struct ipu__region){.count = count,
+                                   .counter = IPU__NONE,
+                                   .due = IPU__NONE,
+                                   .within = IPU__NONE};
+}
+
 int32_t ipu__tensor_region(const ipu_graph *g, int32_t tensor)
 {
     int32_t node = g->tensors[tensor].node;
 
-    return node < 0 ? 0 : g->nodes[node].region;
+    return node < 0 ? IPU__NONE : g->nodes[node].region;
 }
 
-/* Returns whether outer runs whenever region does. Region 0 is each run, which
- * holds all regions. */
+/* Returns whether outer runs whenever region does. No region means each run,
+ * which holds all regions. */
 static bool is_within(const ipu_graph *g, int32_t region, int32_t outer)
 {
-    while (region != outer && region != 0)
-        region = g->regions[region - 1].within;
+    while (region != outer && region >= 0)
+        region = g->regions[region].within;
     return region == outer;
 }
 
@@ -51,8 +59,8 @@ int ipu__region_join(const ipu_graph *g, struct ipu__node *node)
                 "%s: %s is computed in each %d runs, and cannot be used in "
                 "what is computed in each %d",
                 node->op->name, g->tensors[node->inputs[i]].name,
-                (int)g->regions[region - 1].count,
-                (int)g->regions[node->region - 1].count);
+                (int)g->regions[region].count,
+                (int)g->regions[node->region].count);
         node->region = region;
     }
     return IPU_OK;
@@ -67,8 +75,8 @@ int ipu__node_needs(const ipu_graph *g, const struct ipu__node *node,
         needs[n++] = node->inputs[i];
     if (node->after >= 0)
         needs[n++] = node->after;
-    if (node->region && g->regions[node->region - 1].due >= 0)
-        needs[n++] = g->regions[node->region - 1].due;
+    if (node->region >= 0 && g->regions[node->region].due >= 0)
+        needs[n++] = g->regions[node->region].due;
     return n;
 }
 

@@ -84,7 +84,7 @@ static int check_gradient(const ipu_graph *g, int32_t variable,
                          "same floats are wanted",
                          v->name, ipu__shape_print(&v->shape).text, d->name,
                          ipu__shape_print(&d->shape).text);
-    if (ipu__tensor_region(g, gradient))
+    if (ipu__tensor_region(g, gradient) >= 0)
         return ipu__fail(IPU_ERR_STATE,
                          "accumulate: the gradient %s is not computed in each "
                          "run: it has been accumulated already",
@@ -156,7 +156,7 @@ static ipu_tensor accumulate(ipu_graph *g, int32_t variable,
                              ipu_tensor gradient, int32_t region,
                              const ipu_accumulation_options *o)
 {
-    const struct ipu__region r = g->regions[region - 1];
+    const struct ipu__region r = g->regions[region];
     const ipu_dtype own = g->tensors[variable].shape.dtype;
     const bool mean = o->reduction == IPU_REDUCTION_MEAN;
     const struct ipu__attributes attributes = {
@@ -167,7 +167,7 @@ static ipu_tensor accumulate(ipu_graph *g, int32_t variable,
 
     if (status < 0)
         return ipu__invalid(g, status);
-    g->region = 0; /* the node runs each time */
+    g->region = IPU__NONE; /* the node runs each time */
     gradient = cast_to(g, gradient, dtype);
     sum = gradient;
     if (r.due >= 0) {

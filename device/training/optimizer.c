@@ -108,7 +108,7 @@ static ipu_tensor has_held(ipu_graph *g, int32_t mini_batches,
 
     if (region < 0 || mini_batches == 1)
         return condition;
-    counter = ipu__handle(g, g->regions[region - 1].counter);
+    counter = ipu__handle(g, g->regions[region].counter);
     snprintf(name, sizeof name, "update/%d/held", (int)mini_batches);
     all = ipu_variable(g, name, IPU_INT32, 0, NULL);
     ipu__variable_own(g, all, IPU__OWN_SUMS);
@@ -160,7 +160,7 @@ int ipu_accumulating_optimizer(ipu_graph *graph, const ipu_optimizer *optimizer,
     status = apply_all(graph, optimizer, nvariables, variables, gradients,
                        mini_batches,
                        o->accumulation.size ? &o->accumulation : &sums);
-    graph->region = 0;
+    graph->region = IPU__NONE;
     return status;
 }
 

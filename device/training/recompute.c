@@ -88,7 +88,7 @@ static void find_forward(const ipu_graph *g, int32_t first, bool *forward)
     for (int32_t n = 0; n < g->nnodes; n++) {
         const struct ipu__node *node = &g->nodes[n];
 
-        if (node->derived >= 0 || node->again || node->region)
+        if (node->derived >= 0 || node->again || node->region >= 0)
             forward[n] = true;
     }
     for (int32_t n = 0; n < g->nnodes; n++)

@@ -287,6 +287,6 @@ int ipu_sharded_optimizer(ipu_graph *graph, const ipu_optimizer *optimizer,
     IPU_TRY(ipu__offload_weights(graph, nvariables, variables, o));
     IPU_TRY(ipu__update_begin(graph, mini_batches, o));
     status = update_all(&s, nvariables, variables, gradients, mini_batches, o);
-    graph->region = 0;
+    graph->region = IPU__NONE;
     return status;
 }

@@ -19,7 +19,7 @@ int ipu__gradients_from(ipu_graph *graph, int32_t nseeds, const ipu_tensor *of,
                         const int32_t *wrt, ipu_tensor *gradients);
 
 /*
- * Returns the region with that count as index + 1, and makes it if there is
+ * Returns the index of the region with that count, and makes it if there is
  * none; or a failure, which stays in the graph.
  */
 int32_t ipu__region_of(ipu_graph *graph, int32_t count);

@@ -36,19 +36,20 @@ static int add_counter(ipu_graph *g, struct ipu__region *region)
 
 static int32_t add_region(ipu_graph *g, int32_t count)
 {
-    struct ipu__region region = {.count = count, .counter = -1, .due = -1};
+    struct ipu__region region;
     int32_t scope = g->region;
     int status = ipu__reserve((void **)&g->regions, g->nregions,
                               &g->region_capacity, sizeof *g->regions);
 
     if (status < 0)
         return ipu__graph_fail(g, status);
-    g->region = 0; /* mini-batches are counted in each run */
+    ipu__region_init(&region, count);
+    g->region = IPU__NONE; /* mini-batches are counted in each run */
     status = count > 1 ? add_counter(g, &region) : IPU_OK;
     g->region = scope;
     IPU_TRY(status);
-    g->regions[g->nregions++] = region;
-    return g->nregions;
+    g->regions[g->nregions] = region;
+    return g->nregions++;
 }
 
 int32_t ipu__region_of(ipu_graph *g, int32_t count)
@@ -60,33 +61,34 @@ int32_t ipu__region_of(ipu_graph *g, int32_t count)
                                          (int)count, MOST_RUNS));
     for (int32_t r = 0; r < g->nregions; r++)
         if (g->regions[r].count == count && !g->regions[r].conditional)
-            return r + 1;
+            return r;
     return add_region(g, count);
 }
 
 /* Makes a region that runs if condition, a tensor, is not 0 and the region
- * within (index + 1; 0: none) runs; it offloads like that region. Returns its
- * index + 1, or a failure, which stays in the graph. */
+ * within (-1: none) runs; it offloads like that region. Returns its index, or a
+ * failure, which stays in the graph. */
 static int32_t region_if(ipu_graph *g, int32_t within, ipu_tensor condition)
 {
-    struct ipu__region region = {.count = 1, .counter = -1, .due = -1};
+    struct ipu__region region;
     int32_t index = ipu__index(g, condition), scope = g->region;
 
     if (index < 0)
         return ipu__graph_fail(
             g, ipu__fail(index, "update: the condition: %s", ipu_last_error()));
     if (g->tensors[index].shape.dtype != IPU_INT32 ||
-        g->tensors[index].shape.ndim != 0 || ipu__tensor_region(g, index))
+        g->tensors[index].shape.ndim != 0 || ipu__tensor_region(g, index) >= 0)
         return ipu__graph_fail(
             g, ipu__fail(IPU_ERR_SHAPE,
                          "update: the condition %s is not an int32 scalar that "
                          "is computed in each run",
                          g->tensors[index].name));
-    if (within)
-        region = g->regions[within - 1];
+    ipu__region_init(&region, 1);
+    if (within >= 0)
+        region = g->regions[within];
     region.within = within;
     region.conditional = true;
-    g->region = 0;
+    g->region = IPU__NONE;
     if (region.due >= 0)
         condition = ipu_select(g, condition, ipu__handle(g, region.due),
                                ipu_fill(g, IPU_INT32, 0, NULL, 0));
@@ -96,8 +98,8 @@ static int32_t region_if(ipu_graph *g, int32_t within, ipu_tensor condition)
     IPU_TRY(g->status);
     IPU_TRY(ipu__reserve((void **)&g->regions, g->nregions, &g->region_capacity,
                          sizeof *g->regions));
-    g->regions[g->nregions++] = region;
-    return g->nregions;
+    g->regions[g->nregions] = region;
+    return g->nregions++;
 }
 
 static int check_graph(const ipu_graph *graph)
@@ -112,12 +114,12 @@ int ipu_update_begin(ipu_graph *graph, int32_t count)
     int32_t region;
 
     IPU_TRY(check_graph(graph));
-    if (graph->region)
+    if (graph->region >= 0)
         return ipu__graph_fail(
             graph, ipu__fail(IPU_ERR_STATE,
                              "update: a region of count %d has begun and not "
                              "ended: ipu_update_end it first",
-                             (int)graph->regions[graph->region - 1].count));
+                             (int)graph->regions[graph->region].count));
     region = ipu__region_of(graph, count);
     IPU_TRY(region);
     graph->region = region;
@@ -130,7 +132,7 @@ int ipu_update_begin_if(ipu_graph *graph, int32_t count, ipu_tensor condition)
 
     IPU_TRY(ipu_update_begin(graph, count));
     region = region_if(graph, graph->region, condition);
-    graph->region = 0;
+    graph->region = IPU__NONE;
     IPU_TRY(region);
     graph->region = region;
     return IPU_OK;
@@ -139,11 +141,11 @@ int ipu_update_begin_if(ipu_graph *graph, int32_t count, ipu_tensor condition)
 int ipu_update_end(ipu_graph *graph)
 {
     IPU_TRY(check_graph(graph));
-    if (!graph->region)
+    if (graph->region < 0)
         return ipu__graph_fail(
             graph, ipu__fail(IPU_ERR_STATE, "update: no region has begun that "
                                             "could end"));
-    graph->region = 0;
+    graph->region = IPU__NONE;
     return IPU_OK;
 }
 
@@ -195,7 +197,7 @@ int ipu_update_offload(ipu_graph *graph, int32_t count, ipu_offload offload,
                              minimum_bytes));
     region = ipu__region_of(graph, count);
     IPU_TRY(region);
-    graph->regions[region - 1].offload = offload;
-    graph->regions[region - 1].minimum_bytes = minimum_bytes;
+    graph->regions[region].offload = offload;
+    graph->regions[region].minimum_bytes = minimum_bytes;
     return IPU_OK;
 }

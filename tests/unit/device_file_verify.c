@@ -409,9 +409,7 @@ static const char *spoil_nodes(ipu_graph *g, int i)
     case 2: n->output = -1; return "makes no tensor";
     case 3: n->output = n->inputs[0]; return "makes is made already";
     case 4: n->after = n->output; return "comes before what it waits for";
-    case 5:
-        n->region = g->nregions + 1;
-        return "comes before what it waits for";
+    case 5: n->region = g->nregions; return "comes before what it waits for";
     case 6: n->beside = -2; return "comes before what it waits for";
     case 7: n->derived = -2; return "comes before what it waits for";
     case 8: n->op = &ipu__assign_step; return "is no node";

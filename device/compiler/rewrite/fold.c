@@ -58,7 +58,8 @@ static int evaluate_call(struct folder *f, struct ipu__call *call,
 static bool can_fold(const struct ipu__node *node)
 {
     return !node->op->effects && !node->op->checks && node->op->run &&
-           !node->region && node->after < 0 && node->loop < 0 && !node->effect;
+           node->region < 0 && node->after < 0 && node->loop < 0 &&
+           !node->effect;
 }
 
 /* Finds all elements of a tensor; *data NULL: not known, or too many. */

@@ -35,9 +35,9 @@
 
 enum { USUAL_BYTES = 128 };
 
-/* The use of a variable: number + 1 of the update region that alone uses it;
- * such a use in the body of a loop; or one by which it stays on the chip. */
-enum { UNUSED = 0, STAYS = -1, BY_LOOP = -2 };
+/* The use of a variable: the update region that alone uses it; such a use in
+ * the body of a loop; or one by which it stays on the chip. */
+enum { UNUSED = -2, STAYS = -3, BY_LOOP = -4 };
 
 struct chooser {
     const ipu_graph *graph;
@@ -52,7 +52,7 @@ static int choose_variables(const ipu_graph *g, const ipu_target *target,
 
 static void note_use(int32_t *use, int32_t by)
 {
-    if (by == 0 || (*use != UNUSED && *use != by))
+    if (by == IPU__NONE || (*use != UNUSED && *use != by))
         *use = STAYS;
     else
         *use = by;
@@ -101,6 +101,7 @@ static int note_uses(struct chooser *c)
     for (int32_t t = 0; t < g->ntensors; t++) {
         int32_t before = g->tensors[t].renews;
 
+        c->use[t] = UNUSED;
         c->origin[t] = before >= 0 ? c->origin[before] : t;
     }
     for (int32_t n = 0; n < g->nnodes; n++)
@@ -147,9 +148,9 @@ static bool wants_offload(const struct chooser *c, int32_t tensor)
     if (asked == IPU_OFFLOAD_AUTO) {
         const struct ipu__region *region;
 
-        if (use <= 0)
+        if (use < 0)
             return use == BY_LOOP;
-        region = &c->graph->regions[use - 1];
+        region = &c->graph->regions[use];
         asked = region->offload == IPU_OFFLOAD_AUTO ? c->automatic
                                                     : region->offload;
         if (region->minimum_bytes > 0)
@@ -243,8 +244,8 @@ struct loader {
 
 static int32_t phase_of(const struct loader *l, const struct ipu__node *node)
 {
-    if (node->region)
-        return REGIONS + node->region - 1;
+    if (node->region >= 0)
+        return REGIONS + node->region;
     if (node->derived >= 0 || node->again)
         return BACKWARD;
     return l->depends[node->output] ? UPDATE : FORWARD;

@@ -76,9 +76,9 @@ static int find_gate(struct ipu__emitter *m, int32_t region, int32_t *value,
     int due;
 
     *value = *count = 0;
-    if (region == 0)
+    if (region < 0)
         return IPU_OK;
-    r = &m->graph->regions[region - 1];
+    r = &m->graph->regions[region];
     *count = r->count;
     if (r->due < 0)
         return IPU_OK;

@@ -137,7 +137,7 @@ static int add_assignment(ipu_graph *g, ipu_tensor variable, ipu_tensor value)
     /* Two variables may become each other; and what is built in a region
      * happens there. */
     if (variable_behind(g, a.value) >= 0 ||
-        (g->region && ipu__tensor_region(g, a.value) != g->region)) {
+        (g->region >= 0 && ipu__tensor_region(g, a.value) != g->region)) {
         value = ipu__add(g, &ipu__identity, &value, NULL);
         if (value.id < 0)
             return g->status;
