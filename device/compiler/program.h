@@ -101,12 +101,12 @@ struct ipu__step {
     /* Loop. Its op is ipu__loop_op; its output is one output of the loop, or
      * none. */
     int32_t loop;
-    /* A step of an update region is skipped if the value gate - 1 is 0; gate 0:
-     * none. It runs every count-th time; 0: each time. */
+    /* A step of an update region is skipped if this value is 0; -1: never. It
+     * runs every count-th time; 0: each time. */
     int32_t gate, count;
     bool again; /* it computes an activation again */
-    /* Shared code (outline.c). body: the earlier step + 1 whose code this one
-     * runs; 0: it has its own code. copies: operands that are not where the
+    /* Shared code (outline.c). body: the earlier step whose code this one runs;
+     * -1: it has its own code. copies: operands that are not where the
      * shared code expects them; the bytes copied there and back, and the bytes
      * that are kept there meanwhile, on the tile that has most. */
     int32_t body, calls, copies; /* calls: steps that run this code; 0: one */
@@ -126,6 +126,11 @@ struct ipu__step {
     int32_t fullest_tile;
     int64_t full_bytes; /* bytes of tensors and of the step on that tile */
 };
+
+/* Sets step to one of that kind and op, with its own code and without a gate.
+ */
+void ipu__step_init(struct ipu__step *step, enum ipu__step_kind kind,
+                    const struct ipu__op *op);
 
 /* A connection to the host: an input, an output, or a host call. */
 struct ipu__stream {

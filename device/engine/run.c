@@ -53,9 +53,9 @@ static int stream_in(ipu_engine *engine)
 /* Returns whether steps that look at the gate run this time. */
 static bool is_due(const ipu_engine *engine, int32_t gate)
 {
-    if (!gate)
+    if (gate < 0)
         return true;
-    return *(const int32_t *)ipu__memory_of(&engine->memory, gate - 1) != 0;
+    return *(const int32_t *)ipu__memory_of(&engine->memory, gate) != 0;
 }
 
 bool ipu__engine_is_due(const ipu_engine *engine, int32_t step)

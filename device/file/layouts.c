@@ -193,7 +193,7 @@ static const struct ipu__layout_member step[] = {
     IPU__MEMBER(14, IPU__INT64, busy_tiles),
     IPU__MEMBER(15, IPU__INT32, fullest_tile),
     IPU__MEMBER(16, IPU__INT64, tile_bytes),
-    IPU__MEMBER(17, IPU__INT32, gate),
+    IPU__MEMBER(17, IPU__INDEX, gate),
     IPU__MEMBER(18, IPU__INT32, count),
     IPU__MEMBER(19, IPU__BOOL, again),
     IPU__MEMBER(20, IPU__INT32, first_part),
@@ -207,7 +207,7 @@ static const struct ipu__layout_member step[] = {
     IPU__MEMBER(28, IPU__INT64, cycles.partial_bytes),
     IPU__MEMBER(29, IPU__INT64, give_bytes),
     IPU__MEMBER(30, IPU__INT32, loop),
-    IPU__MEMBER(31, IPU__INT32, body),
+    IPU__MEMBER(31, IPU__INDEX, body),
     IPU__MEMBER(32, IPU__INT32, calls),
     IPU__MEMBER(33, IPU__INT32, copies),
     IPU__MEMBER(34, IPU__INT64, copied_bytes),
@@ -230,7 +230,7 @@ IPU__LAYOUT(ipu__part_layout, "a part of a step", part);
 static const struct ipu__layout_member stream[] = {
     IPU__MEMBER(1, IPU__INT32, value), IPU__MEMBER(2, IPU__INT64, bytes),
     IPU__MEMBER(3, IPU__INT32, kind),  IPU__MEMBER(4, IPU__INT64, cycles),
-    IPU__MEMBER(5, IPU__INT32, gate),
+    IPU__MEMBER(5, IPU__INDEX, gate),
 };
 IPU__LAYOUT(ipu__stream_layout, "a stream", stream);
 #undef IPU__STRUCT

@@ -101,12 +101,12 @@ static bool is_gate(const ipu_executable *e, int32_t gate)
 {
     const struct ipu__shape *shape;
 
-    if (gate == 0)
+    if (gate == IPU__NONE)
         return true;
-    if (!within((int64_t)gate - 1, e->nvalues))
+    if (!within(gate, e->nvalues))
         return false;
-    shape = &e->values[gate - 1].shape;
-    return !e->values[gate - 1].inner && shape->dtype == IPU_INT32 &&
+    shape = &e->values[gate].shape;
+    return !e->values[gate].inner && shape->dtype == IPU_INT32 &&
            shape->ndim == 0;
 }
 
@@ -219,9 +219,10 @@ static bool part_is_sound(const struct ipu__verified *program,
 {
     const ipu_executable *e = program->e;
     const struct ipu__step_op *part = &e->parts[s->first_part + p];
-    struct ipu__step alone = {.op = part->op};
+    struct ipu__step alone;
     const struct ipu__value *y = &e->values[part->output];
 
+    ipu__step_init(&alone, IPU__COMPUTE, part->op);
     if (!may_write(&alone, y) || !has_buffer(s, y) ||
         !parts_keep_apart(program, s, part->output))
         return false;
@@ -292,8 +293,8 @@ static bool has_code(const ipu_executable *e, int32_t i)
 {
     const struct ipu__step *s = &e->steps[i];
 
-    return s->body == 0 ||
-           (within((int64_t)s->body - 1, i) && e->steps[s->body - 1].body == 0);
+    return s->body == IPU__NONE ||
+           (within(s->body, i) && e->steps[s->body].body == IPU__NONE);
 }
 
 static int verify_step(const struct ipu__reader *r,

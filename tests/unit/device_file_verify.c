@@ -164,8 +164,8 @@ static const char *spoil_steps(ipu_executable *e, int i)
     switch (i) {
     case 0: s->output = -1; return "makes nothing, or nowhere";
     case 1: s->busy_tiles = 4; return "makes nothing, or nowhere";
-    case 2: s->gate = e->nvalues + 1; return "runs never";
-    case 3: s->gate = 1; return "runs never"; /* images are no number */
+    case 2: s->gate = e->nvalues; return "runs never";
+    case 3: s->gate = 0; return "runs never"; /* images are no number */
     case 4: s->inputs[0] = e->nvalues; return "has no input 0";
     case 5: s->op = &ipu__loop_op; return "loop computes nothing";
     case 6:

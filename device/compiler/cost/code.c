@@ -102,7 +102,7 @@ int ipu__count_code(struct ipu_executable *e)
         e->state_bytes += (int64_t)STATE_BYTES * step->copies;
         e->info.shared_code_bytes -= ipu__copy_code_bytes(step->copies);
         copies |= step->copies > 0;
-        if (step->body == 0) {
+        if (step->body < 0) {
             e->exchange_code_bytes += step->cycles.exchange_code_bytes;
             e->state_bytes += (int64_t)STATE_BYTES * e->target.workers;
         } else {

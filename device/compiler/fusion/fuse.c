@@ -92,8 +92,8 @@ static void count_uses(struct fuser *f)
     for (int32_t i = 0; i < e->nsteps; i++) {
         const struct ipu__step *s = &e->steps[i];
 
-        if (s->gate)
-            f->uses[s->gate - 1]++;
+        if (s->gate >= 0)
+            f->uses[s->gate]++;
         if (s->kind == IPU__HOST_CALL) {
             f->uses[s->output]++;
             continue;
@@ -106,8 +106,8 @@ static void count_uses(struct fuser *f)
     for (int32_t i = 0; i < e->nstreams; i++) {
         if (e->streams[i].kind == IPU__STREAM_OUT)
             f->uses[e->streams[i].value]++;
-        if (e->streams[i].gate)
-            f->uses[e->streams[i].gate - 1]++;
+        if (e->streams[i].gate >= 0)
+            f->uses[e->streams[i].gate]++;
     }
     count_uses_of_loops(f);
 }
@@ -273,7 +273,7 @@ static void note_group_member(struct fuser *f, int32_t i)
 
 static bool is_independent(const struct fuser *f, const struct ipu__step *s)
 {
-    if (s->gate && (made_here(f, s->gate - 1) || is_made_late(f, s->gate - 1)))
+    if (s->gate >= 0 && (made_here(f, s->gate) || is_made_late(f, s->gate)))
         return false;
     for (int k = 0; k < s->op->ninputs; k++)
         if (made_here(f, s->inputs[k]) || is_made_late(f, s->inputs[k]) ||
@@ -440,18 +440,16 @@ static int emit_group(struct fuser *f)
     for (int32_t i = 0; i < g->nmoved; i++)
         f->steps[f->nsteps++] = e->steps[g->moved[i]];
     s = &f->steps[f->nsteps++];
-    *s = (struct ipu__step){.kind = IPU__FUSED,
-                            .op = &ipu__fused_step,
-                            .first_part = e->nparts,
-                            .nparts = g->n,
-                            .head =
-                                g->has_head ? e->steps[g->members[0]].op : NULL,
-                            .elements = g->count,
-                            .block = block_of(g),
-                            .text = names_of(f),
-                            .gate = first->gate,
-                            .count = first->count,
-                            .again = first->again};
+    ipu__step_init(s, IPU__FUSED, &ipu__fused_step);
+    s->first_part = e->nparts;
+    s->nparts = g->n;
+    s->head = g->has_head ? first->op : NULL;
+    s->elements = g->count;
+    s->block = block_of(g);
+    s->text = names_of(f);
+    s->gate = first->gate;
+    s->count = first->count;
+    s->again = first->again;
     if (!s->text)
         return ipu__fail_memory(1);
     find_inner(f);

@@ -37,8 +37,8 @@ static void find_reads(struct ipu__lifetimes *c, int32_t i)
     int32_t v;
 
     list->first = c->nentries;
-    if (step->gate)
-        touch_value(c, list, step->gate - 1);
+    if (step->gate >= 0)
+        touch_value(c, list, step->gate);
     if (step->kind == IPU__HOST_CALL)
         touch_value(c, list, step->output);
     for (int32_t k = 0; k < ipu__nparts(step); k++) {
@@ -138,8 +138,8 @@ static void find_ends(struct ipu__lifetimes *c)
         if (e->streams[i].kind != IPU__STREAM_OUT)
             continue;
         needed_until(c, e->streams[i].value, e->nsteps);
-        if (e->streams[i].gate)
-            needed_until(c, e->streams[i].gate - 1, e->nsteps);
+        if (e->streams[i].gate >= 0)
+            needed_until(c, e->streams[i].gate, e->nsteps);
     }
     for (int32_t i = 0; i < e->nfeeds; i++)
         for (int32_t k = 0; e->feeds[i].outfeed && k < e->feeds[i].count; k++)

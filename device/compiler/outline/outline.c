@@ -230,7 +230,7 @@ static int commit_group(struct outliner *o, struct group *g)
     for (int32_t i = 0; i < g->count; i++) {
         struct ipu__step *step = &o->e->steps[g->steps[i]];
 
-        step->body = i > 0 ? g->steps[0] + 1 : 0;
+        step->body = i > 0 ? g->steps[0] : IPU__NONE;
         step->calls = g->count;
         step->copies = g->copies;
         step->copied_bytes = g->copied_bytes;
@@ -303,7 +303,8 @@ static void share_none(struct outliner *o)
     for (int32_t i = 0; i < o->e->nsteps; i++) {
         struct ipu__step *step = &o->e->steps[i];
 
-        step->body = step->calls = step->copies = 0;
+        step->body = IPU__NONE;
+        step->calls = step->copies = 0;
         step->copied_bytes = step->held_bytes = 0;
         step->cycles = o->cycles[i];
     }
@@ -447,7 +448,8 @@ static int share_nothing(struct ipu_executable *e)
     for (int32_t i = 0; i < e->nsteps; i++) {
         struct ipu__step *step = &e->steps[i];
 
-        step->body = step->calls = step->copies = 0;
+        step->body = IPU__NONE;
+        step->calls = step->copies = 0;
         step->copied_bytes = step->held_bytes = 0;
     }
     return place_anew(e);

@@ -69,8 +69,8 @@ static void find_lifetimes(struct ipu_executable *e)
         const struct ipu__step *step = &e->steps[i];
         struct ipu__step_op place;
 
-        if (step->gate)
-            needed_at(&e->values[step->gate - 1], i);
+        if (step->gate >= 0)
+            needed_at(&e->values[step->gate], i);
         if (step->kind == IPU__HOST_CALL)
             needed_at(&e->values[step->output], i);
         for (int32_t k = 0; k < ipu__nparts(step); k++) {
@@ -89,8 +89,8 @@ static void find_lifetimes(struct ipu_executable *e)
         if (e->streams[i].kind != IPU__STREAM_OUT)
             continue;
         e->values[e->streams[i].value].death = e->nsteps;
-        if (e->streams[i].gate)
-            e->values[e->streams[i].gate - 1].death = e->nsteps;
+        if (e->streams[i].gate >= 0)
+            e->values[e->streams[i].gate].death = e->nsteps;
     }
     for (int32_t v = 0; v < e->nvalues; v++)
         if (is_kept(&e->values[v]))
@@ -131,8 +131,8 @@ static void find_needs(const struct ipu_executable *e, int32_t *needs)
         const struct ipu__step *step = &e->steps[i];
         struct ipu__step_op place;
 
-        if (step->gate && needs[step->gate - 1] < i)
-            needs[step->gate - 1] = i;
+        if (step->gate >= 0 && needs[step->gate] < i)
+            needs[step->gate] = i;
         if (step->kind == IPU__HOST_CALL) {
             needs[step->output] =
                 needs[step->output] < i ? i : needs[step->output];

@@ -142,8 +142,8 @@ static void add_step(struct text *text, const struct ipu_executable *e,
              e->blocks[output->block].offset, alive);
     if (step->count > 1)
         add_text(text, "  every %d runs", (int)step->count);
-    if (step->body > 0)
-        add_text(text, "  code of step %d", (int)step->body - 1);
+    if (step->body >= 0)
+        add_text(text, "  code of step %d", (int)step->body);
     else if (step->calls > 1)
         add_text(text, "  code shared by %d steps", (int)step->calls);
     if (step->proportion > 0 && step->proportion != ipu__proportion_of(0))

@@ -12,6 +12,13 @@ const struct ipu__op ipu__fused_step = {
     .raw = true,
 };
 
+void ipu__step_init(struct ipu__step *step, enum ipu__step_kind kind,
+                    const struct ipu__op *op)
+{
+    *step = (struct ipu__step){
+        .kind = kind, .op = op, .gate = IPU__NONE, .body = IPU__NONE};
+}
+
 int32_t ipu__nparts(const struct ipu__step *step)
 {
     if (step->kind == IPU__FUSED)

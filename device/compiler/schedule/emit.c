@@ -68,23 +68,22 @@ static int emit_value(struct ipu__emitter *m, int32_t tensor)
 }
 
 /* Finds the value that a region's steps look at, and how often they run. The
- * value has been emitted. */
-static int find_gate(struct ipu__emitter *m, int32_t region, int32_t *value,
+ * value has been emitted; -1: none. */
+static int find_gate(struct ipu__emitter *m, int32_t region, int32_t *gate,
                      int32_t *count)
 {
     const struct ipu__region *r;
-    int due;
 
-    *value = *count = 0;
+    *gate = IPU__NONE;
+    *count = 0;
     if (region < 0)
         return IPU_OK;
     r = &m->graph->regions[region];
     *count = r->count;
     if (r->due < 0)
         return IPU_OK;
-    due = emit_value(m, r->due);
-    IPU_TRY(due);
-    *value = due + 1;
+    *gate = emit_value(m, r->due);
+    IPU_TRY(*gate);
     return IPU_OK;
 }
 
@@ -140,10 +139,9 @@ int ipu__emit_node(struct ipu__emitter *m, int32_t n)
     for (int i = 0; i < node->op->ninputs; i++)
         IPU_TRY(emit_value(m, node->inputs[i]));
     step = &e->steps[e->nsteps];
-    *step = (struct ipu__step){.kind = IPU__COMPUTE,
-                               .op = node->op,
-                               .attributes = node->attributes,
-                               .again = node->again};
+    ipu__step_init(step, IPU__COMPUTE, node->op);
+    step->attributes = node->attributes;
+    step->again = node->again;
     for (int i = 0; i < node->op->ninputs; i++)
         step->inputs[i] = emit_value(m, node->inputs[i]);
     step->output = emit_value(m, node->output);
@@ -167,6 +165,7 @@ static int add_stream(struct ipu__emitter *m, const char *name, int32_t tensor,
         .name = strdup(name),
         .value = value,
         .bytes = ipu__shape_bytes(&m->graph->tensors[tensor].shape),
+        .gate = IPU__NONE,
         .kind = !sink      ? IPU__STREAM_IN
                 : sink->fn ? IPU__STREAM_CALL
                            : IPU__STREAM_OUT,
@@ -180,28 +179,33 @@ static int add_stream(struct ipu__emitter *m, const char *name, int32_t tensor,
 int ipu__emit_sink(struct ipu__emitter *m, const struct ipu__sink *sink)
 {
     struct ipu_executable *e = m->e;
-    int32_t value, region, looks_at, count;
+    int32_t value, region, gate, count;
 
     value = emit_value(m, sink->tensor);
     IPU_TRY(value);
     region = ipu__tensor_region(m->graph, sink->tensor);
-    IPU_TRY(find_gate(m, region, &looks_at, &count));
-    if (sink->fn)
-        e->steps[e->nsteps++] = (struct ipu__step){.kind = IPU__HOST_CALL,
-                                                   .output = value,
-                                                   .stream = e->nstreams,
-                                                   .gate = looks_at,
-                                                   .count = count};
+    IPU_TRY(find_gate(m, region, &gate, &count));
+    if (sink->fn) {
+        struct ipu__step *step = &e->steps[e->nsteps++];
+
+        ipu__step_init(step, IPU__HOST_CALL, NULL);
+        step->output = value;
+        step->stream = e->nstreams;
+        step->gate = gate;
+        step->count = count;
+    }
     IPU_TRY(add_stream(m, sink->name, sink->tensor, value, sink));
-    e->streams[e->nstreams - 1].gate = sink->fn ? 0 : looks_at;
+    if (!sink->fn)
+        e->streams[e->nstreams - 1].gate = gate;
     return IPU_OK;
 }
 
 int ipu__emit_assign(struct ipu__emitter *m, const struct ipu__assign *a)
 {
     struct ipu_executable *e = m->e;
-    struct ipu__step step = {.kind = IPU__COMPUTE, .op = &ipu__assign_step};
+    struct ipu__step step;
 
+    ipu__step_init(&step, IPU__COMPUTE, &ipu__assign_step);
     if (m->graph->tensors[a->variable].offloaded)
         step.op = &ipu__remote_store;
     step.inputs[0] = emit_value(m, a->value);
