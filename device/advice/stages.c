@@ -40,7 +40,7 @@ struct plan {
     int32_t loss;
     bool *staged;      /* [nodes]: it is in a stage */
     bool *depends;     /* [tensors]: it depends on derivatives */
-    int32_t *assigned; /* [tensors]: number + 1 of its assignment; 0: none */
+    int32_t *assigned; /* [tensors]: number of its assignment; -1: none */
     int32_t *last;     /* [tensors]: the last stage that needs it; nstages: the
                           optimiser */
 };
@@ -383,8 +383,9 @@ static int32_t variable_named(const ipu_graph *g, const char *name)
 static const struct ipu__assign *assign_of(const struct plan *p,
                                            int32_t variable)
 {
-    return p->assigned[variable] ? &p->graph->assigns[p->assigned[variable] - 1]
-                                 : NULL;
+    int32_t i = p->assigned[variable];
+
+    return i >= 0 ? &p->graph->assigns[i] : NULL;
 }
 
 static int is_trained(void *context, const char *variable)
@@ -626,8 +627,9 @@ static int build_and_measure(struct plan *p, const ipu_target *target,
                              int64_t count, struct ipu__pipeline_cost *cost)
 {
     memset(p->last, -1, (size_t)p->graph->ntensors * sizeof *p->last);
+    memset(p->assigned, -1, (size_t)p->graph->ntensors * sizeof *p->assigned);
     for (int32_t i = 0; i < p->graph->nassigns; i++)
-        p->assigned[p->graph->assigns[i].variable] = i + 1;
+        p->assigned[p->graph->assigns[i].variable] = i;
     IPU_TRY(find_loss(p));
     find_stages(p);
     for (int32_t s = 0; s < p->nstages; s++) {
@@ -654,7 +656,7 @@ int ipu__measure_stages(const struct ipu__trial *trial, const ipu_graph *graph,
         .nstages = nstages,
         .staged = calloc((size_t)graph->nnodes + 1, sizeof *p.staged),
         .depends = calloc((size_t)graph->ntensors + 1, sizeof *p.depends),
-        .assigned = calloc((size_t)graph->ntensors + 1, sizeof *p.assigned),
+        .assigned = malloc(((size_t)graph->ntensors + 1) * sizeof *p.assigned),
         .last = malloc(((size_t)graph->ntensors + 1) * sizeof *p.last),
     };
     int status = p.staged && p.depends && p.assigned && p.last

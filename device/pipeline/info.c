@@ -70,8 +70,8 @@ static struct ipu__shape shape_of(const struct ipu_pipeline *p,
 {
     struct ipu__shape shape = v->shape;
 
-    if (v->share_of) {
-        shape = p->chips[chip].variables[v->share_of - 1].shape;
+    if (v->share_of >= 0) {
+        shape = p->chips[chip].variables[v->share_of].shape;
         shape.dtype = v->shape.dtype;
     }
     return shape;
@@ -81,7 +81,7 @@ static struct ipu__shape shape_of(const struct ipu_pipeline *p,
 static size_t share_at(const struct ipu__variable *v, int32_t r, size_t bytes,
                        size_t *first)
 {
-    *first = v->share_of ? (size_t)r * v->bytes : 0;
+    *first = v->share_of >= 0 ? (size_t)r * v->bytes : 0;
     if (*first >= bytes)
         return 0;
     return bytes - *first < v->bytes ? bytes - *first : v->bytes;
@@ -139,7 +139,7 @@ int ipu_pipeline_read(const ipu_pipeline *p, int32_t replica, const char *name,
     for (int32_t r = 0; r < p->options.replicas; r++) {
         size_t first, there = share_at(v, r, bytes, &first);
 
-        if ((r == replica || v->share_of) && there > 0)
+        if ((r == replica || v->share_of >= 0) && there > 0)
             memcpy(
                 (unsigned char *)data + first,
                 ipu__copy_variable(&p->copies[r], chip - 1,
@@ -176,7 +176,7 @@ int ipu_pipeline_place(ipu_pipeline *p, const char *name, void *data,
                          "it cannot be in one place",
                          (int)p->chips[chip - 1].ipu,
                          (int)p->chips[other - 1].ipu, name);
-    if (v->share_of)
+    if (v->share_of >= 0)
         return ipu__fail(IPU_ERR_STATE,
                          "pipeline: replicas share '%s': it cannot be in one "
                          "place",

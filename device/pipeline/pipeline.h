@@ -88,8 +88,8 @@ struct ipu__variable {
     bool advanced; /* a stage, or a loop or store in one, assigns it */
     bool saved;    /* a failed run may have changed it */
     bool resident; /* programs other than the update need it */
-    /* index + 1 of the variable whose state this replica's share belongs to;
-     * 0: each replica has all of it */
+    /* index of the variable whose state this replica's share belongs to; -1:
+     * each replica has all of it */
     int32_t share_of;
     int32_t part; /* the part that made it; -1: the update */
 };

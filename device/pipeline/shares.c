@@ -55,13 +55,13 @@ struct follow {
     int32_t count;
     const ipu_tensor *variables;
     const int64_t *shares;
-    int32_t *of; /* owned, [tensors]: index + 1 of the variable of which it is a
-                    share; 0: no share */
+    int32_t *of; /* owned, [tensors]: index of the variable of which it is a
+                    share; -1: no share */
 };
 
 static const char *name_of(const struct follow *f, int32_t of)
 {
-    int32_t t = ipu__index(f->graph, f->variables[of - 1]);
+    int32_t t = ipu__index(f->graph, f->variables[of]);
 
     return f->graph->tensors[t].name;
 }
@@ -81,19 +81,19 @@ static int refuse(const struct follow *f, int32_t of, const char *op)
 static int follow_node(const struct follow *f, const struct ipu__node *node)
 {
     const struct ipu__op *op = node->op;
-    int32_t of = 0;
+    int32_t of = IPU__NONE;
 
     for (int i = 0; i < op->ninputs; i++)
-        if (f->of[node->inputs[i]])
+        if (f->of[node->inputs[i]] >= 0)
             of = f->of[node->inputs[i]];
     for (int32_t i = 0, t; (t = ipu__loop_need(f->graph, node, i)) >= 0; i++)
-        if (f->of[t])
+        if (f->of[t] >= 0)
             return refuse(f, f->of[t], "a loop");
-    if (!of)
+    if (of < 0)
         return IPU_OK;
     if (!op->by_element ||
         ipu__shape_count(&f->graph->tensors[node->output].shape) !=
-            f->shares[of - 1])
+            f->shares[of])
         return refuse(f, of, op->name);
     f->of[node->output] = of;
     return IPU_OK;
@@ -120,20 +120,20 @@ static int follow_all(const struct follow *f, struct ipu__chip *chip)
 
         if (f->shares[i] == 0)
             continue;
-        f->of[ipu__index(g, f->variables[i])] = i + 1;
-        ipu__share_name(name_of(f, i + 1), gradient);
+        f->of[ipu__index(g, f->variables[i])] = i;
+        ipu__share_name(name_of(f, i), gradient);
         IPU_TRY(ipu_graph_find(g, gradient, &input));
-        f->of[ipu__index(g, input)] = i + 1;
+        f->of[ipu__index(g, input)] = i;
     }
     for (int32_t n = 0; n < g->nnodes; n++)
         IPU_TRY(follow_node(f, &g->nodes[n]));
     for (int32_t i = 0; i < g->nsinks; i++)
-        if (f->of[g->sinks[i].tensor])
+        if (f->of[g->sinks[i].tensor] >= 0)
             return refuse(f, f->of[g->sinks[i].tensor], "the host");
     for (int32_t i = 0; i < g->nassigns; i++) {
         int32_t to = g->assigns[i].variable, of = f->of[g->assigns[i].value];
 
-        if (of && f->of[to] == 0)
+        if (of >= 0 && f->of[to] < 0)
             IPU_TRY(note_state(chip, g->tensors[to].name, name_of(f, of)));
     }
     return IPU_OK;
@@ -147,6 +147,7 @@ int ipu__shares_check(const ipu_graph *graph, int32_t count,
     int status;
 
     IPU_TRY(ipu__new_array(&f.of, (size_t)graph->ntensors, sizeof *f.of));
+    memset(f.of, -1, (size_t)graph->ntensors * sizeof *f.of);
     status = follow_all(&f, chip);
     free(f.of);
     return status;

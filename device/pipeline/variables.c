@@ -31,8 +31,10 @@ struct ipu__variable *ipu__chip_variable(const struct ipu__chip *chip,
 static int add_variable(struct ipu__chip *chip, const struct ipu__value *value,
                         int32_t part)
 {
-    struct ipu__variable made = {
-        .shape = value->shape, .bytes = value->bytes, .part = part};
+    struct ipu__variable made = {.shape = value->shape,
+                                 .bytes = value->bytes,
+                                 .share_of = IPU__NONE,
+                                 .part = part};
 
     IPU_TRY(ipu__reserve((void **)&chip->variables, chip->nvariables,
                          &chip->variable_capacity, sizeof *chip->variables));
@@ -111,7 +113,7 @@ static void mark_shares(struct ipu__chip *chip)
             ipu__chip_variable(chip, chip->states[i].of);
 
         if (state)
-            state->share_of = (int32_t)(of - chip->variables) + 1;
+            state->share_of = (int32_t)(of - chip->variables);
     }
 }
 

@@ -236,8 +236,8 @@ struct loader {
     int32_t ntensors;
     int32_t nphases;
     bool *depends;   /* owned, [tensors]: it depends on derivatives */
-    int32_t *loaded; /* owned, [tensors, phases]: the loaded copy + 1; 0: none
-                        so far */
+    int32_t *loaded; /* owned, [tensors, phases]: the loaded copy; -1: none so
+                        far */
     struct ipu__node *nodes; /* owned: nodes in their new order */
     int32_t nnodes, capacity;
 };
@@ -296,8 +296,8 @@ static int load_tensor(struct loader *l, int32_t tensor,
     struct ipu__tensor *copy;
     char *name;
 
-    if (*loaded)
-        return *loaded - 1;
+    if (*loaded >= 0)
+        return *loaded;
     name = name_of_copy(l, t.name);
     if (!name)
         return ipu__fail_memory(strlen(t.name));
@@ -318,7 +318,7 @@ static int load_tensor(struct loader *l, int32_t tensor,
         if (phase == BACKWARD)
             made.after = node->again ? node->after : node->derived;
     }
-    *loaded = made.output + 1;
+    *loaded = made.output;
     IPU_TRY(push_node(l, &made));
     return made.output;
 }
@@ -400,16 +400,17 @@ static int make_room(struct loader *l, int32_t count)
 {
     ipu_graph *g = &l->draft->graph;
     size_t n = (size_t)g->ntensors + (size_t)count * (size_t)l->nphases + 1;
+    size_t nloaded = (size_t)l->ntensors * (size_t)l->nphases + 1;
     struct ipu__tensor *tensors = realloc(g->tensors, n * sizeof *tensors);
 
     if (tensors)
         g->tensors = tensors;
-    l->loaded =
-        calloc((size_t)l->ntensors * (size_t)l->nphases + 1, sizeof *l->loaded);
+    l->loaded = malloc(nloaded * sizeof *l->loaded);
     l->depends = calloc(n, sizeof *l->depends);
-    return tensors && l->loaded && l->depends
-               ? IPU_OK
-               : ipu__fail_memory(n * sizeof *tensors);
+    if (!tensors || !l->loaded || !l->depends)
+        return ipu__fail_memory(n * sizeof *tensors);
+    memset(l->loaded, -1, nloaded * sizeof *l->loaded);
+    return IPU_OK;
 }
 
 static int insert_loads(struct ipu__draft *draft, const bool *remote)

@@ -28,6 +28,7 @@
  * memory, without moving calls.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "compiler/passes.h"
@@ -45,8 +46,8 @@ struct scheduler {
     bool *assigned;                    /* [nodes]: some assignment needs it */
     int32_t *candidates;               /* [sinks and assigns] */
     struct ipu__required_known *known; /* [sinks and assigns] */
-    int32_t *made; /* [nodes]: an assignment of what it makes, + 1; 0: none */
-    int32_t *next; /* [assigns]: another of the same node, + 1 */
+    int32_t *made;    /* [nodes]: an assignment of what it makes; -1: none */
+    int32_t *next;    /* [assigns]: another of the same node; -1: none */
     int32_t *waiting; /* assignments with a computed value, ascending */
     int32_t nwaiting;
 };
@@ -69,8 +70,8 @@ static int emit_needed(struct scheduler *s, int32_t tensor)
 
         IPU_TRY(ipu__emit_node(&s->emitter, n));
         s->needs.scheduled[n] = true;
-        for (int32_t a = s->made[n]; a; a = s->next[a - 1])
-            list_assign(s, a - 1);
+        for (int32_t a = s->made[n]; a >= 0; a = s->next[a])
+            list_assign(s, a);
     }
     return IPU_OK;
 }
@@ -268,6 +269,7 @@ static void find_makers(struct scheduler *s)
 {
     const ipu_graph *g = s->graph;
 
+    memset(s->made, -1, (size_t)g->nnodes * sizeof *s->made);
     for (int32_t i = 0; i < g->nassigns; i++) {
         int32_t maker = g->tensors[g->assigns[i].value].node;
 
@@ -276,7 +278,7 @@ static void find_makers(struct scheduler *s)
             continue;
         }
         s->next[i] = s->made[maker];
-        s->made[maker] = i + 1;
+        s->made[maker] = i;
     }
 }
 
@@ -304,7 +306,7 @@ int ipu__schedule(const ipu_graph *g, struct ipu_executable *e)
         .assigned = calloc(nnodes, sizeof *s.assigned),
         .candidates = calloc(nsinks + nassigns, sizeof *s.candidates),
         .known = calloc(nsinks + nassigns, sizeof *s.known),
-        .made = calloc(nnodes, sizeof *s.made),
+        .made = malloc(nnodes * sizeof *s.made),
         .next = calloc(nassigns, sizeof *s.next),
         .waiting = calloc(nassigns, sizeof *s.waiting),
     };
