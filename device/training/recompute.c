@@ -2,32 +2,37 @@
 /*
  * recompute.c - computes activations again instead of keeping them.
  *
- * The backward pass reads results of the forward pass, which therefore stay in
- * memory from one to the other. This pass forgets the results between two
- * checkpoints, and computes them again from the checkpoint before them when the
- * backward pass needs them: it reads copies, each made once, right before the
- * first node that reads it.
+ * The backward pass reads results of the forward pass, so they stay in memory
+ * until then. With recomputation, the results between two checkpoints do not
+ * stay: the backward pass reads copies of them. The copies are computed from
+ * the checkpoint before them, each once, right before the first node that reads
+ * it.
  *
  *     forward          C0 - a1 - a2 - C1 - b1 - b2 - loss
  *     backward                             b1 b2 are still there
  *                              a1' a2' from C0, then the derivatives of
  *                              a2 and a1
  *
- * These are kept: what the host gives (inputs, variables, constants),
- * checkpoints, what loops make, the results of nodes that do more than make
- * them, such as a sum over replicas, tensors that only show the memory of these
- * in another shape, and everything after the last checkpoint, because the
- * backward pass begins there at once. So the forward pass is computed twice but
- * for its last part, and the checkpoints and one part between two of them are
- * alive at the same time.
+ * These tensors are kept:
  *
- * A copy is the same op on the same elements, and gives the same bits; random
- * ops draw by seed and step, and so draw the same. A copy comes after
- * (ipu__node.after) the derivative that needs it: otherwise it would be ready
- * as soon as the forward pass is, and a scheduler might compute it then.
+ *     - inputs, variables and constants
+ *     - checkpoints
+ *     - outputs of loops
+ *     - results of nodes that have another effect, such as a sum over replicas
+ *     - views of kept tensors
+ *     - tensors after the last checkpoint, where the backward pass begins
  *
- * Only nodes that ipu_gradients has made are changed; the program's own nodes
- * stay as they are.
+ * So the forward pass is computed twice, except for its last part. The tensors
+ * alive at the same time are the checkpoints and one part between two of them.
+ *
+ * A copy runs the same op on the same elements and gives the same bits; a
+ * random op draws by seed and step and draws the same numbers. A copy waits
+ * (ipu__node.after) for the derivative of which its reader is made.
+ * Otherwise it would be ready at the end of the forward pass, and the scheduler
+ * might compute it then.
+ *
+ * The pass changes only the nodes that ipu_gradients has made, and not the
+ * program's own.
  */
 #include "training/recompute.h"
 

@@ -2,37 +2,39 @@
 /*
  * valley.c - searches for the units to take next. search.c calls it.
  *
- * Bytes alive between two units follow from the set of those that have run,
- * not from their order: a storage counts from its maker to the last of its
- * users. As a function of that set they are submodular: what a unit adds is
- * the less, the more have run before. From this follows:
+ * The bytes alive between two units depend on the set of units that have run,
+ * and not on their order: a storage is alive from its maker to the last of its
+ * users. The bytes are a submodular function of that set: the more units have
+ * run, the fewer bytes another unit adds. This theorem follows:
  *
- *     If some units can run now, with no more alive afterwards than there is
- *     now, nor than after only some of them, and if this does not go over the
- *     peak that is reached anyway, then a best order begins with them.
+ *     Take a set of units that can run now. Assume that after it no more bytes
+ *     are alive than now, and no more than after any part of it, and that it
+ *     does not exceed the peak that is reached anyway. Then a best order begins
+ *     with this set.
  *
- * Proof: take any order and run them first instead; at no later point is more
- * alive. Such a set is a valley. The search goes to the valley with the lowest
- * hill before it, of these to the nearest (Dijkstra's algorithm with the
- * largest instead of the sum), and never looks back. A unit that is a valley by
- * itself needs no search, nor does the only one that can run.
+ * Proof: take any order and move the set to its begin; then at no later point
+ * are more bytes alive. Such a set is called a valley, and the largest number
+ * of bytes on the way to it a hill. The search goes to the valley behind the
+ * lowest hill, and to the nearest of several: it is Dijkstra's algorithm with
+ * the maximum in place of the sum. It never goes back. No search is needed for
+ * a unit that is a valley by itself, or for the only unit that can run.
  *
  *     alive |      __            a b first, which free more than they make;
  *           |     /  \   __      then c d
  *           |  __/    \_/  \_
  *           | a   b    c  d
  *
- * A search that ends in the nearest valley, or in all units that are left,
- * loses nothing: orders of few units are the best there are. Where many are
- * left, a search that takes long is restarted as a deep search: it follows one
- * path to its end before it tries another, and takes the first valley that it
- * finds, without the units that only make it higher. If it finds none, the unit
- * that is numbered first is taken.
+ * A search that ends in the nearest valley, or with all remaining units, loses
+ * nothing, so orders of few units are optimal. If many units remain, a search
+ * that takes long is restarted as a deep search. A deep search follows one path
+ * to its end before it tries another. It takes the first valley that it finds,
+ * without the units that only make it higher. If it finds none, the unit with
+ * the lowest number is taken.
  *
- * The limit of a search depends on the length of the last one, and the limit of
- * all on the number of units; no clock is used.
+ * The limit of a search depends on the length of the previous one, and the
+ * limit of all searches on the number of units. No clock is used.
  *
- * The same statement holds backward from the last unit. A search from both ends
+ * The theorem also holds backward from the last unit. A search from both ends
  * was tried: it made no peak smaller in any network of bench/ and models/, and
  * took 1.6 times as long.
  */

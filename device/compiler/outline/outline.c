@@ -2,27 +2,28 @@
 /*
  * outline.c - the pass by which congruent steps share code.
  *
- * A step's code, that is its exchange and the state of its vertices, has the
- * addresses of its operands in it. Congruent steps (congruent.c) can run the
- * same code if their operands are at the same addresses when they do:
+ * A step's code is its exchange and the state of its vertices. It contains the
+ * addresses of the step's operands. So congruent steps (congruent.c) can run
+ * the same code only if their operands are at the same addresses at that time:
  *
  *     step 3   matmul (a3, w3) -> b3      calls    matmul at  A, W -> B
  *     step 8   matmul (a8, w8) -> b8      calls    the same
  *
- *     a3, a8   are never needed at the same time: both lie at A
- *     w3, w8   are: each is copied to W before its call
- *     b3, b8   are: each is copied from B after its call
+ *     a3, a8   are never alive together: both are stored at A
+ *     w3, w8   are alive together: each is copied to W before its call
+ *     b3, b8   are alive together: each is copied from B after its call
  *
- * So an operand costs nothing if all operands that take its place, through all
- * the steps of its group, are never alive together, nor with what other groups
- * have put there (places below). Otherwise it costs cycles, and memory while
- * the step runs. Tiles copy within themselves, so operands have to lie on the
- * same tiles, which align.c sees to when tensors are placed.
+ * An operand costs nothing if two conditions hold: the operands that take its
+ * place in the steps of the group are never alive together, and none of them is
+ * alive together with a block that another group has put there (struct places).
+ * Any other operand is copied, which costs cycles, and memory while the step
+ * runs. A tile copies only within its own memory, so the operands must lie on
+ * the same tiles; align.c places them so.
  *
- * Memory that is free has no value. So code is shared only where a program
- * would not fit otherwise, but could, and only as much as it takes: first
- * operands that cost nothing, then those that cost the fewest cycles for the
- * bytes they save.
+ * Free memory has no value. So the pass shares code only in programs that
+ * would not fit without it and fit with it, and shares no more than they need.
+ * It begins with the groups that cost nothing and continues with those that
+ * cost the fewest cycles for the bytes they save.
  */
 #include "compiler/outline/outline.h"
 
@@ -35,7 +36,8 @@
 #include "compiler/placement/spread.h"
 #include "target/cost.h"
 
-/* Rounds in which more is shared, since copies take memory, too. */
+/* Rounds of sharing. A round makes copies, which take memory, so the next may
+ * have to share more. */
 enum { MOST_ROUNDS = 4 };
 
 /* ------------------------------------------------------------------ places */
@@ -45,7 +47,7 @@ struct tenant {
     int32_t birth, block;
 };
 
-/* Blocks that lie at one address: a list of them for each. */
+/* Blocks by address: all blocks at one address form a list. */
 struct places {
     const struct ipu_executable *e;
     int32_t *place;      /* [blocks]: the block that represents its place */
@@ -150,7 +152,7 @@ struct group {
     const int32_t *steps; /* [count] */
     int32_t count, nused;
     int32_t *blocks; /* [used, count] */
-    /* Operands that each step copies, and what that costs and saves in all. */
+    /* Operands that each step copies; the copies' cost, and the savings */
     int32_t copies;
     int64_t copied_bytes, held_bytes;
     double cycles;       /* of a run */
@@ -186,8 +188,9 @@ static int64_t share_of(const struct ipu_executable *e, int32_t block)
     return width ? (grains + width - 1) / width * IPU__GRAIN_BYTES : 0;
 }
 
-/* Counts what sharing would take, with all that has been put together so far.
- * If it is to be done, puts together what can be. */
+/* Counts the copies of a group that shares code, with their cycles, and the
+ * code bytes that it saves, given the blocks that have been put together so
+ * far. If commit, puts together those of its blocks that can be. */
 static int evaluate_group(struct outliner *o, struct group *g, bool commit)
 {
     struct ipu_executable *e = o->e;
@@ -294,7 +297,7 @@ static void outliner_fini(struct outliner *o)
     free(o->full_bytes);
 }
 
-/* Begins anew, with nothing shared. */
+/* Undoes all sharing, for another attempt. */
 static void share_none(struct outliner *o)
 {
     int32_t *blocks = o->blocks;
@@ -355,9 +358,9 @@ static int sort_groups(struct outliner *o)
     return n;
 }
 
-/* Returns whether a group makes a full tile fuller: what a step holds for
- * shared code is more than that saves, and has no room once so many bytes of
- * code are saved in all. */
+/* Returns whether a group makes a full tile fuller: a step holds more bytes for
+ * the shared code than the group saves, and the tile has no room for them even
+ * if that many bytes of code are saved in all. */
 static bool is_too_full(const struct outliner *o, const struct group *g,
                         int64_t bytes)
 {

@@ -3,20 +3,20 @@
  * offload.c - the pass that chooses the variables in streaming memory, and
  * loads them to the chip.
  *
- * A variable goes there if only an update region uses it, as with an
- * optimiser's state: it is read there and nowhere else, and assigned there or
- * not at all. Weights, which the forward pass reads, and accumulators, which
- * each run writes, go there only at the program's request. The body of a loop
- * may use a variable in this way if the outer graph does not use it. Small
- * variables stay on the chip: a transfer has its full latency however few bytes
- * it has.
+ * The pass moves a variable if only one update region uses it, as with an
+ * optimiser's state: no other node reads it, and only that region may assign
+ * it. The region may be in the body of a loop if the outer graph does not use
+ * the variable. Weights, which the forward pass reads, and accumulators, which
+ * each run writes, are moved only at the program's request. Small variables
+ * stay on the chip, as the latency of a transfer does not depend on its bytes.
  *
- * If the program leaves the choice to the compiler (IPU_OFFLOAD_AUTO), they go
- * there if the executable's automatic is ON: compile.c tries OFF first.
+ * A program may leave the choice to the compiler (IPU_OFFLOAD_AUTO). Then its
+ * variables are moved if the executable's automatic is ON; compile.c tries OFF
+ * first.
  *
- * A variable there is loaded once for each phase of the program that reads it;
- * the phases are the nodes before the derivatives, the derivatives, and each
- * update region. Between phases it is not on the chip:
+ * A moved variable is loaded once for each phase of the program that reads it.
+ * The phases are the nodes before the derivatives, the derivatives, and each
+ * update region. Between phases the variable is not on the chip:
  *
  *     load w - forward   ...   load w - derivatives   ...   load w - update
  *                                                                store w
@@ -35,8 +35,9 @@
 
 enum { USUAL_BYTES = 128 };
 
-/* The use of a variable: the update region that alone uses it; such a use in
- * the body of a loop; or one by which it stays on the chip. */
+/* The use of a variable is the index of the only update region that uses it, or
+ * one of these. BY_LOOP: only an update region in the body of a loop uses it.
+ * STAYS: its uses keep it on the chip. */
 enum { UNUSED = -2, STAYS = -3, BY_LOOP = -4 };
 
 struct chooser {

@@ -39,7 +39,7 @@ static void want_needs(struct ipu__required *s, int32_t n)
         want_maker(s, t);
 }
 
-/* Looks until it has found more than limit nodes. */
+/* Searches for nodes until more than limit are found. */
 static void look_up(struct ipu__required *s, const int32_t *tensors,
                     int32_t count, int32_t limit)
 {
@@ -59,8 +59,8 @@ static void mark_wanted(struct ipu__required *s, int32_t tensor)
         s->wanted[maker] = true;
 }
 
-/* Does the same where something is changed in place: looks at all nodes, the
- * last first. */
+/* Does the same for a graph that changes tensors in place: visits all nodes,
+ * the last first. */
 static void look_with_effects(struct ipu__required *s, const int32_t *tensors,
                               int32_t count)
 {
@@ -126,8 +126,9 @@ static int32_t count_needed(struct ipu__required *s, int32_t tensor,
     return s->count;
 }
 
-/* Returns whether what is known of a candidate shows that it needs more than
- * limit: it still needs the nodes that it needed, if they are not scheduled. */
+/* Returns whether the nodes that a candidate needed before are enough to show
+ * that it needs more than limit now: those that are not scheduled are still
+ * needed. */
 static bool needs_more(const struct ipu__required *s, int32_t limit,
                        const struct ipu__required_known *known)
 {
@@ -138,9 +139,8 @@ static bool needs_more(const struct ipu__required *s, int32_t limit,
     return count > limit;
 }
 
-/* Counts the candidate first that seemed to need the fewest; of several the
- * last, as later layers need less. No other need be counted further than that.
- */
+/* Counts first the candidate that seemed to need the fewest nodes; of several
+ * the last, as later layers need fewer. Its count limits that of all others. */
 int32_t ipu__required_fewest(struct ipu__required *s, const int32_t *candidates,
                              int32_t count, struct ipu__required_known *known)
 {
