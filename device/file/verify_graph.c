@@ -3,16 +3,16 @@
  * verify_graph.c - checks that a graph that was read is one that the builders
  * could have made.
  *
- * A checksum is right for whatever was written. So these functions check, node
- * after node, that what a node needs was made before it, and that its op, asked
- * again, gives the shape of its output. On the way they find what the file
- * leaves out because it follows from the rest: which node makes a tensor, which
- * tensors a body has from the graph around it, and what is written in place.
+ * A correct checksum does not make the contents correct. So the functions here
+ * check each node in turn: the tensors that it needs are made before it, and
+ * its op computes the shape of its output once more. They also find the data
+ * that the file leaves out: the node that makes each tensor, the tensors that a
+ * body imports, and the tensors that are changed in place.
  *
- * Bodies of loops are checked at the turn of their loop: exactly then, the
- * tensors exist that they may use. The variables of a body are carried values
- * and imports, its inputs those of queues; all other variables and inputs
- * belong to the program, and are made in the outermost graph.
+ * The body of a loop is checked at the turn of the loop's node, because exactly
+ * the tensors that it may import exist then. The variables of a body are its
+ * carried values and imports, and its inputs are those of queues. All other
+ * variables and inputs belong to the outermost graph.
  */
 #include <string.h>
 

@@ -2,11 +2,12 @@
 /*
  * variables.c - finds the variables of each IPU.
  *
- * All programs of an IPU see the same variable under the same name: the update
- * writes what a stage reads in both directions. A variable that two stages have
- * must be the same and on the same IPU; only the number of the replica, which
- * does not change, is on each IPU. What only updates make, such as steps and
- * momenta, each IPU has for itself.
+ * All programs of an IPU share the variables of the same name: the update
+ * writes a weight, and both directions of a stage read it. If two stages have a
+ * variable of the same name, both must be on the same IPU and give it the same
+ * shape. The number of the replica is an exception: it does not change, and
+ * each IPU has it. Each IPU also has its own copy of the variables that only
+ * updates make, such as steps and momenta.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * say.c - describes a program in a few sentences: what bounds it, how much of
- * the chip it uses, how full the chip is, how it compares with this machine,
- * and which figures are estimates.
+ * say.c - describes a program in a few sentences: its bottleneck, the use of
+ * the chip, the memory of the fullest tile, the comparison with this machine,
+ * and the figures that are estimates.
  *
- * A program is bound by the host if the chip would wait longer for the host
- * than it would work: for copies through the streams and, if runs were
- * measured, for the host's work between runs. That work can be prepared ahead
- * of time, and the sentence says so.
+ * A program is bound by the host if the chip waits for the host longer than it
+ * works. The chip waits for copies through the streams and, if runs were
+ * measured, for the host's work between runs. The sentence says that this work
+ * can be prepared ahead of time.
  */
 #include <stdio.h>
 #include <string.h>

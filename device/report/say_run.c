@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * say_run.c - describes a run of a pipeline in a few sentences: its time and
- * the parts of it, the stage that is the bottleneck and what equal stages would
- * save, how much of the chips is idle and why, the update, how full the fullest
- * chip is, and the time on this machine.
+ * the parts of that time, the slowest stage and the time that equal stages
+ * would save, the idle share of the chips and its causes, the update, the
+ * memory of the fullest chip, and the time on this machine.
  *
- * Nothing is said of what is unknown: a profile may have only the slots of a
- * pipeline.
+ * A profile may have only the slots of a pipeline. Sentences about unknown
+ * figures are left out.
  */
 #include <inttypes.h>
 #include <stdio.h>

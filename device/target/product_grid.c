@@ -28,8 +28,8 @@ static int64_t under(const struct ipu__problem *p, int64_t pixels)
                         : ipu__least(all, (int64_t)ceil(reach * width));
 }
 
-/* Bytes of both operands of a block [rows, k, n]; sums of its output. Of the
- * derivative of a kernel, pixels are what is summed up over. */
+/* Return the bytes of both operands of a block [rows, k, n], and the sums of
+ * its output. The derivative of a kernel sums over pixels. */
 static int64_t operand_bytes(const struct ipu__problem *p, int64_t rows,
                              int64_t k, int64_t n)
 {
@@ -45,8 +45,8 @@ static int64_t sums_of(const struct ipu__problem *p, int64_t rows, int64_t n)
     return rows * n * (p->product->of_kernel ? p->taps : 1);
 }
 
-/* Counts the sum of the results for the parts of k: each tile sums its share.
- */
+/* Counts the addition of the partial results of the parts of k. Each tile adds
+ * its share of them. */
 static void count_partials(const struct ipu__problem *p, int64_t elements,
                            int64_t parts, ipu_cycles *c)
 {
@@ -64,7 +64,8 @@ static void count_partials(const struct ipu__problem *p, int64_t elements,
                                  parts * ipu__ceil_div(vectors, t->workers));
 }
 
-/* Counts one vertex over that many sums, with slots for each vector of them. */
+/* Counts one vertex that makes that many sums, with slots for each vector of
+ * them. */
 static int64_t count_sweep(const struct ipu__problem *p, int64_t sums,
                            int64_t slots)
 {
@@ -76,8 +77,8 @@ static int64_t count_sweep(const struct ipu__problem *p, int64_t sums,
                t->workers;
 }
 
-/* Returns the number of slices of k into which the memory divides the fetched
- * bytes, with sums kept meanwhile. 0: no number of them helps. */
+/* Returns the number of slices of k that are needed to fit the fetched bytes
+ * into the memory beside the sums; 0 if no number of slices fits. */
 static int64_t slices_of(int64_t groups, int64_t bytes, int64_t sums,
                          double room)
 {
@@ -90,9 +91,10 @@ static int64_t slices_of(int64_t groups, int64_t bytes, int64_t sums,
     return whole < 1 ? 0 : ipu__ceil_div(groups, (int64_t)whole);
 }
 
-/* Counts the passes of a block. For the derivative of a kernel, its positions
- * are rows: each reads the same input elsewhere, which is first turned to have
- * pixels side by side, an element at a time. */
+/* Counts the passes of a block. In the derivative of a kernel, the positions of
+ * the kernel are the rows. Each position reads the same input with an offset,
+ * and the tile first transposes that input, element by element, so that its
+ * pixels are side by side. */
 static int64_t count_block(const struct ipu__problem *p, int64_t rows,
                            int64_t k, int64_t n)
 {
@@ -108,7 +110,8 @@ static int64_t count_block(const struct ipu__problem *p, int64_t rows,
                                     ipu__ceil_div(turned, t->workers));
 }
 
-/* Counts one slice of k of that thickness: fetch, multiply. */
+/* Counts the fetch and the multiplication of one slice of k of that thickness.
+ */
 static ipu_cycles slice_cycles(const struct ipu__problem *p, int64_t rows,
                                int64_t thick, int64_t n)
 {
@@ -120,8 +123,9 @@ static ipu_cycles slice_cycles(const struct ipu__problem *p, int64_t rows,
     return c;
 }
 
-/* Counts all slices, each added to those before; they are equal but for the
- * last. Returns false if there is no room. */
+/* Counts all slices; the last may be thinner than the others. The result of
+ * each slice is added to the results before it. Returns false if there is no
+ * room. */
 static bool count_slices(const struct ipu__problem *p, int64_t rows, int64_t k,
                          int64_t n, struct ipu__choice *choice)
 {
@@ -191,8 +195,8 @@ static void try_grid(const struct ipu__problem *p, int64_t gm, int64_t gk,
         *best = c;
 }
 
-/* Returns the next number of parts that makes smaller parts; 0 if there is
- * none. */
+/* Returns the next larger number of parts for which the parts are smaller; 0 if
+ * there is none. */
 static int64_t next_parts(int64_t extent, int64_t parts)
 {
     int64_t size = ipu__ceil_div(extent, parts);
@@ -200,9 +204,9 @@ static int64_t next_parts(int64_t extent, int64_t parts)
     return size <= 1 ? 0 : ipu__ceil_div(extent, size - 1);
 }
 
-/* Returns the number of parts into which k must be cut for a block of the grid
- * to have room, if k is not sliced; more parts than groups mean that none are
- * enough. */
+/* Returns the number of parts into which k must be cut so that a block of the
+ * grid has room without slices of k. If no number is enough, returns more parts
+ * than there are groups. */
 static int64_t least_parts(const struct ipu__problem *p, int64_t groups,
                            int64_t gm, int64_t gn)
 {
