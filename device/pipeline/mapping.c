@@ -133,7 +133,7 @@ int ipu__pipeline_map(struct ipu_pipeline *p,
             if (p->ipus_per_copy < p->parts[i].ipu + 1)
                 p->ipus_per_copy = p->parts[i].ipu + 1;
     }
-    /* An odd number of IPUs, spread over pairs, may leave one of a pair
+    /* If an odd number of IPUs is spread over pairs, one IPU of a pair may stay
      * unused. */
     if (p->system.ipus < (int64_t)p->ipus_per_copy * options->replicas)
         return ipu__fail(IPU_ERR_STATE,

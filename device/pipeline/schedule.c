@@ -207,8 +207,8 @@ int ipu_schedule_slot(const ipu_schedule_options *options, int64_t slot,
     if (capacity > 0 && !entries)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "schedule: the place for entries is NULL");
-    /* Backward positions come first: what they read was stashed before what
-     * comes now. */
+    /* Backward positions come first, as they read elements that were stashed
+     * earlier. */
     for (int64_t p = positions_of(o) - 1; p >= 0; p--) {
         int64_t entered = slot < 0 ? -1 : slot - p - (o->io_tiles != 0);
 

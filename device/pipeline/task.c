@@ -58,7 +58,8 @@ static int forward(const struct ipu_pipeline *p, struct ipu__copy *copy,
     return IPU_OK;
 }
 
-/* Connects the weights of a running mean, of the old and of the new value. */
+/* Connects the two weights of a running mean: that of the old value and that of
+ * the new one. */
 static int connect_weights(const struct ipu_pipeline *p, ipu_engine *engine,
                            int64_t n, float *old, float *new)
 {

@@ -320,8 +320,8 @@ static int gather_streams(struct ipu_profile *p, struct ipu__program *program,
             .bytes = (int64_t)e->streams[i].bytes,
             .cycles = e->streams[i].cycles,
         };
-    /* A queue is such a stream: an element comes before the first step, or goes
-     * after the last. */
+    /* A queue is a stream, too: an element is read before the first step, or
+     * written after the last. */
     for (int32_t i = 0; i < e->nfeeds; i++) {
         const struct ipu__feed_code *feed = &e->feeds[i];
 

@@ -27,8 +27,8 @@ int64_t ipu__own_code_bytes(const struct ipu_executable *e,
            (int64_t)STATE_BYTES * e->target.workers;
 }
 
-/* Each operand has a vertex, of a kind that all copies have; then comes the
- * program around them. */
+/* Returns the code bytes of that many copies: each operand has the state of a
+ * vertex, whose code all copies share, and a short program runs them. */
 int64_t ipu__copy_code_bytes(int32_t copies)
 {
     return copies > 0 ? CONTROL_BYTES + (int64_t)STATE_BYTES * copies : 0;

@@ -79,7 +79,7 @@ static void note_fetch(struct ipu__received *r, const struct fetch *f)
     if (most == 0 || f->from.used == 0)
         return;
     r->messages += 1 + most / (share > 0 ? share : 1);
-    /* Each word is sent once, whoever takes it. */
+    /* A word is sent once, however many tiles receive it. */
     if (all > f->from.bytes)
         all = f->from.bytes;
     r->given += (all + f->from.used - 1) / f->from.used;

@@ -178,8 +178,8 @@ static bool views_fit(const struct fuser *f, const struct ipu__step_op *part)
             (view == IPU__ROW && count_of(f, v) != period &&
              count_of(f, v) != 1))
             return false;
-        /* A value that is made here, or that a variable becomes, has only the
-         * current block. */
+        /* A value that this group makes, or assigns to a variable, exists only
+         * as its current block. */
         if (made_here(f, v) && view != IPU__WHOLE)
             return false;
         if (f->assigned[f->root[v]] == f->number || is_made_late(f, v))

@@ -117,8 +117,8 @@ static int peak_of_plan(const struct ipu_executable *e, int64_t *peak)
     return IPU_OK;
 }
 
-/* Plans an order of the steps for its peak, and undoes that. values: problems
- * for as many as there are, to keep them as they are. */
+/* Plans the memory of the program in an order of the steps, to learn its peak,
+ * and undoes that. values: [values], room for their copies. */
 static int try_plan(struct ipu_executable *e, struct ipu__step *steps,
                     struct ipu__value *values, int64_t *peak)
 {

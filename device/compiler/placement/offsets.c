@@ -13,8 +13,8 @@
 #include "base/error.h"
 #include "compiler/passes.h"
 
-/* A block that has a place. It is kept apart from the block, since all of them
- * are looked at for each new one. */
+/* The place of a block. Places are in an array of their own because the search
+ * reads all of them for each new block. */
 struct placed {
     size_t offset, end;
     int32_t birth, death;

@@ -186,8 +186,8 @@ static bool sort_blocks(const struct ipu_executable *e, bool by_birth,
     return true;
 }
 
-/* Goes through the program as it runs: adds what is born, takes away what is
- * dead. */
+/* Simulates a run: adds the blocks that each step makes to the tiles, and takes
+ * away those that no later step needs. */
 static int simulate_run(struct ipu_executable *e, const char *phase,
                         struct tally *y)
 {

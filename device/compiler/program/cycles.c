@@ -11,8 +11,8 @@
 #include "compiler/program.h"
 #include "target/target.h"
 
-/* Instructions to count an iteration and to branch, on every tile: decrement,
- * compare, branch, in the supervisor's thread. */
+/* The supervisor of every tile counts an iteration with COUNT_SLOTS
+ * instructions: decrement, compare, branch. */
 enum { COUNT_SLOTS = 3, ENTER_SLOTS = 8 };
 
 void ipu__add_times(int64_t *sum, int64_t number, int64_t times)

@@ -121,8 +121,8 @@ int ipu_executable_tile(const ipu_executable *executable, int32_t tile,
     return IPU_OK;
 }
 
-/* Steps begin on tile 0, and the busiest tiles all do the same: so a tile
- * computes as long as the busiest, or waits for them. */
+/* Steps begin on tile 0, and all busy tiles compute for the same time. So a
+ * tile either computes as long as the busiest or waits for it. */
 int ipu_executable_tile_cycles(const ipu_executable *executable, int32_t step,
                                int32_t tile, ipu_cycles *cycles)
 {

@@ -16,7 +16,7 @@
 #include "compiler/rewrite/draft.h"
 #include "ops/half.h"
 
-/* A constant that is made here takes no more memory than this, to save a step.
+/* The largest constant that the pass makes: it takes memory, and saves a step.
  */
 enum { MOST_BYTES = 64 << 10 };
 
@@ -115,8 +115,8 @@ static void show_one(struct ipu__operand *operand)
         operand->shape.extents[i] = 1;
 }
 
-/* Folds a node if all elements of each input are the same, and the op goes by
- * element. */
+/* Folds a node whose op works by element if all elements of each input are
+ * equal. */
 static int fold_same(struct folder *f, const struct ipu__node *node)
 {
     struct ipu__call call;

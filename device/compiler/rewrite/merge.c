@@ -40,8 +40,8 @@ static bool is_same_node(const ipu_graph *g, const struct ipu__node *a,
 
 static bool may_merge(const ipu_graph *g, const struct ipu__node *node)
 {
-    /* A recomputed activation is not merged: it is there so that the first need
-     * not be kept. */
+    /* A recomputed activation is not merged with the original, which would have
+     * to be kept until then. */
     if (node->op->effects || node->effect || node->loop >= 0 ||
         node->after >= 0 || node->again || g->tensors[node->output].node < 0 ||
         g->tensors[node->output].map.tiles)
@@ -50,8 +50,8 @@ static bool may_merge(const ipu_graph *g, const struct ipu__node *node)
            ipu__shape_bytes(&g->tensors[node->output].shape) <= LARGE_BYTES;
 }
 
-/* Merges nodes. slots: [size], nodes by hash, -1: none; size is a power of 2.
- */
+/* Merges equal nodes. slots: [size], nodes by hash, -1: none; size is a power
+ * of 2. */
 static void merge_nodes(struct ipu__draft *draft, int32_t *by, int32_t *slots,
                         size_t size)
 {

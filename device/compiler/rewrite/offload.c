@@ -140,7 +140,7 @@ static bool wants_offload(const struct chooser *c, int32_t tensor)
     int32_t use = c->use[tensor];
     ipu_offload asked;
 
-    /* Carried values stay on the chip, and rows are in streaming memory anyway.
+    /* Carried values stay on the chip, and rows are always in streaming memory.
      */
     if (t->kind != IPU__VARIABLE || t->fixed || t->remote || t->renews >= 0 ||
         !(c->target->streaming_bytes_per_second > 0))
@@ -227,8 +227,9 @@ static int check_target(const ipu_graph *g, const ipu_target *target)
 
 /* -------------------------------------------------------------------- loads */
 
-/* Phases of the program: before derivatives; derivatives; what is made of them
- * outside of update regions; and each of these regions. */
+/* Phases of the program. FORWARD: nodes that do not depend on derivatives.
+ * BACKWARD: derivatives. UPDATE: other nodes that depend on derivatives.
+ * REGIONS and more: the update regions; their nodes are in no other phase. */
 enum { FORWARD, BACKWARD, UPDATE, REGIONS };
 
 struct loader {

@@ -240,8 +240,8 @@ static int find_readers(struct ipu__required *s)
     free(reads);
     if (!s->readers)
         return ipu__fail_memory((size_t)total * sizeof *s->readers);
-    /* Each first now points to the start of its own range, one place too far.
-     */
+    /* Entry t + 1 of first is the start of the range of tensor t: move all by
+     * one. */
     memmove(s->first, s->first + 1, (size_t)g->ntensors * sizeof *s->first);
     s->first[g->ntensors] = total;
     return IPU_OK;
