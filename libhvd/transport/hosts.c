@@ -58,6 +58,18 @@ struct hvd__hosts *hvd__hosts_new(int size, int rank,
     return hosts;
 }
 
+int hvd__hosts_find(const struct hvd__hosts *hosts, int member, int *local)
+{
+    int host = 0, at = 0;
+
+    while (hosts->members[at] != member)
+        at++;
+    while (hosts->first[host + 1] <= at)
+        host++;
+    *local = at - hosts->first[host];
+    return host;
+}
+
 void hvd__hosts_free(struct hvd__hosts *hosts)
 {
     if (!hosts)

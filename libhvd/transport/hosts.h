@@ -14,6 +14,7 @@ struct hvd__hosts {
     int own;              /* index of this rank's host */
     int widest;           /* members of the host with most */
     int narrowest;
+    bool is_one;  /* all members are on one host, where they share no memory */
     int *first;   /* owned, [n + 1]: start of each host in members */
     int *members; /* owned, [team size]: members in the team, host by host,
                      ascending */
@@ -32,6 +33,15 @@ void hvd__hosts_free(struct hvd__hosts *hosts);
 static inline int hvd__hosts_size(const struct hvd__hosts *hosts, int host)
 {
     return hosts->first[host + 1] - hosts->first[host];
+}
+
+/* Returns the host of a member. *local becomes its number on that host. */
+int hvd__hosts_find(const struct hvd__hosts *hosts, int member, int *local);
+
+/* Returns true if a member is the first of its host, which speaks for it. */
+static inline bool hvd__hosts_speaks(const struct hvd__hosts *hosts, int member)
+{
+    return hosts->members[hosts->first[hosts->own]] == member;
 }
 
 /* Returns the member of a host that carries a slice to and from other hosts. */

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * offer.h - what some hosts of a process set offer the others in a round
+ * (round.h): the next slots of their logs, as far as all their members agree,
+ * and the data of small tensors. The functions are pure and do no I/O.
+ *
+ * The combination of two offers is their longest common prefix. Data of slots
+ * in it is combined; all other data is dropped. A slot that differs ends the
+ * prefix with a conflict; a prefix that merely ends earlier does not. All hosts
+ * combine the same offers in the same bracket, so all get the same result.
+ *
+ * An offer covers a range of hosts, and the partner's range follows it or lies
+ * before it. Data is combined in the order of the hosts, so that both partners
+ * get the same bits.
+ */
+#ifndef HVD_CORE_OFFER_H
+#define HVD_CORE_OFFER_H
+
+#include "core/request/request.h"
+#include "transport/hosts.h"
+
+/* The way of a slot's data in a round. */
+enum hvd__way {
+    HVD__WAY_NONE, /* the slot has no data */
+    HVD__WAY_SUM,  /* the hosts' data is reduced */
+    HVD__WAY_ROOT, /* one host has the data */
+    HVD__WAY_ALL,  /* every member's data is kept, host by host */
+    HVD__WAY_ROWS  /* every member's number is kept: request->rows */
+};
+
+enum {
+    HVD__OFFER_SLOTS = 256,       /* the most slots of a round */
+    HVD__OFFER_BYTES = 62 << 10,  /* the most bytes of a message */
+    HVD__OFFER_RESULTS = 56 << 10 /* the most bytes of all results */
+};
+
+enum hvd__offer_flags {
+    HVD__OFFER_OPENS = 1,      /* the round opens an epoch; it has no slots */
+    HVD__OFFER_CONFLICT = 2,   /* the slot behind the last differs somewhere */
+    HVD__OFFER_REFUSED = 4,    /* a rank has refused the epoch */
+    HVD__OFFER_IMPOSSIBLE = 8, /* the ranks of a host cannot share memory */
+    HVD__OFFER_ALL = 15
+};
+
+struct hvd__offer_slot {
+    uint64_t key;
+    uint64_t fingerprint;
+    const struct hvd__request *request; /* borrowed: this rank's */
+    enum hvd__way way;
+    int root;     /* WAY_ROOT: the host that has the data */
+    size_t bytes; /* bytes of the result: of all members' data, or of a sum */
+    size_t at;    /* offset of the result in data */
+};
+
+struct hvd__offer {
+    const struct hvd__hosts *hosts; /* borrowed */
+    uint64_t round;
+    uint32_t epoch;
+    uint32_t flags;
+    int first, end; /* the hosts first <= h < end have contributed */
+    /* The values of the first host of the set, which all use from here on. */
+    uint64_t threshold, direct_max;
+    int n;
+    size_t data_bytes;
+    struct hvd__offer_slot slots[HVD__OFFER_SLOTS];
+    _Alignas(64) unsigned char data[HVD__OFFER_RESULTS];
+};
+
+/* Returns the bytes of the result of a request that goes this way. */
+size_t hvd__way_bytes(enum hvd__way way, const struct hvd__request *request,
+                      int nranks);
+
+/* Begins an offer of this rank's host alone, without slots. */
+void hvd__offer_begin(struct hvd__offer *offer, const struct hvd__hosts *hosts,
+                      uint64_t round, uint32_t epoch);
+/* Adds a slot. Its data must then be written to offer->data: a sum of the
+ * host's members, or their data at hvd__offer_member. Returns false if the
+ * offer is full. */
+bool hvd__offer_add(struct hvd__offer *offer,
+                    const struct hvd__request *request, enum hvd__way way,
+                    int root);
+/* Returns where the data of a member is, given by its place in hosts->members,
+ * if the slot keeps all members' data. */
+static inline size_t hvd__offer_member(const struct hvd__offer_slot *slot,
+                                       const struct hvd__hosts *hosts,
+                                       int place)
+{
+    return slot->at +
+           slot->bytes / (size_t)hosts->first[hosts->n] * (size_t)place;
+}
+
+/* Writes an offer as a message of at most HVD__OFFER_BYTES. Returns its bytes.
+ */
+size_t hvd__offer_write(const struct hvd__offer *offer, unsigned char *message);
+/* Combines the offer with a message of another host, which covers the hosts
+ * first to end-1. Returns false for a message that no correct rank sends. */
+bool hvd__offer_combine(struct hvd__offer *offer, const unsigned char *message,
+                        int first, int end);
+/* Replaces the offer by a message that covers all hosts. Likewise. */
+bool hvd__offer_replace(struct hvd__offer *offer, const unsigned char *message);
+
+#endif
