@@ -111,9 +111,6 @@ static int mpi_send(struct hvd__transport *self, int peer, int tag,
         return HVD_OK;
     if (bytes > INT_MAX)
         HVD_TRY(make_type(bytes, &type));
-    if (self->sent_bytes && peer != self->rank)
-        atomic_fetch_add_explicit(self->sent_bytes, (int_fast64_t)bytes,
-                                  memory_order_relaxed);
     HVD_TRY_MPI(MPI_Isend(data, type == MPI_BYTE ? (int)bytes : 1, type, peer,
                           FIRST_TRANSFER_TAG + tag, mpi->comm, &request),
                 "MPI_Isend");

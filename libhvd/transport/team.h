@@ -21,10 +21,16 @@ struct hvd__team {
                                        memory is not shared */
 };
 
+/* Sends a part of a tensor, which the transport's counter counts. */
 static inline int hvd__team_send(const struct hvd__team *team, int peer,
                                  int tag, const void *data, size_t bytes,
                                  struct hvd__transfer *transfer)
 {
+    atomic_int_fast64_t *sent_bytes = team->transport->sent_bytes;
+
+    if (sent_bytes && peer != team->rank)
+        atomic_fetch_add_explicit(sent_bytes, (int_fast64_t)bytes,
+                                  memory_order_relaxed);
     return team->transport->send(team->transport, team->world[peer], tag, data,
                                  bytes, transfer);
 }

@@ -47,12 +47,14 @@ struct hvd__transport {
     int size;
     bool threads; /* any thread may drive, one at a time */
     int ntags;    /* tags of transfers are 0 <= tag < ntags */
-    /* Counter of the bytes of transfers to other ranks; NULL: not counted. */
+    /* Counter of the bytes of tensors sent to other ranks (team.h); NULL: not
+     * counted. */
     atomic_int_fast64_t *sent_bytes;
 
     /* Starts a transfer. The memory is borrowed until test returns 1. Between
      * two ranks, transfers of one tag match in the order in which they were
-     * started. bytes must be the same on both sides. */
+     * started. The receiver gives the room that there is; the sender may send
+     * fewer bytes, but not none where the receiver expects some. */
     int (*send)(struct hvd__transport *self, int peer, int tag,
                 const void *data, size_t bytes, struct hvd__transfer *transfer);
     int (*receive)(struct hvd__transport *self, int peer, int tag, void *data,
