@@ -27,11 +27,10 @@ struct hvd__set;
 struct hvd__settings;
 struct hvd__submission;
 
-/* Allocates set->agreement. shares is true if all members see each other's
- * slots in set->shm. On HVD_ERR_MEMORY, hvd__agreement_free frees what was
- * allocated. */
+/* Allocates set->agreement. On HVD_ERR_MEMORY, hvd__agreement_free frees what
+ * was allocated. */
 int hvd__agreement_new(struct hvd__set *set,
-                       const struct hvd__settings *settings, bool shares);
+                       const struct hvd__settings *settings);
 /* Accepts a set without an agreement. */
 void hvd__agreement_free(struct hvd__set *set);
 
@@ -75,8 +74,8 @@ enum hvd__quick_result {
     HVD__QUICK_DONE
 };
 
-/* Returns true if ordered mode is open in shared memory and this rank has
- * nothing under way in it. */
+/* Returns true if ordered mode is open and this rank has nothing under way in
+ * it. */
 bool hvd__quick_is_possible(const struct hvd__set *set);
 /* Starts the clock of a submission to a set for which hvd__quick_is_possible
  * returned true. */

@@ -5,24 +5,7 @@
 
 #include "base/status.h"
 #include "core/agree/agree.h"
-#include "core/agree/replicated_log.h"
 #include "core/settings/settings.h"
-
-/* Members that see each other's slots compare them directly. Members that do
- * not, if they are few, send each other copies. */
-static int make_ordered(struct hvd__set *set, bool shares)
-{
-    struct hvd__replicated_log *log = NULL;
-
-    if (!shares && set->team.size > 1 &&
-        set->team.size <= HVD__REPLICATED_RANKS) {
-        log = hvd__replicated_log_new(set->team.size);
-        if (!log)
-            return hvd__fail_memory(sizeof *log);
-    }
-    return hvd__ordered_init(&set->agreement->ordered, shares ? set->shm : NULL,
-                             log, set->team.rank, set->team.size);
-}
 
 static int make_coordinator(struct hvd__set *set,
                             const struct hvd__settings *settings)
@@ -39,7 +22,7 @@ static int make_coordinator(struct hvd__set *set,
 }
 
 int hvd__agreement_new(struct hvd__set *set,
-                       const struct hvd__settings *settings, bool shares)
+                       const struct hvd__settings *settings)
 {
     size_t n = (size_t)set->team.size;
     struct hvd__agreement *a = calloc(1, sizeof *a);
@@ -50,16 +33,13 @@ int hvd__agreement_new(struct hvd__set *set,
     a->scratch = calloc(n, sizeof *a->scratch);
     if (!a->scratch)
         return hvd__fail_memory(n * sizeof *a->scratch);
-    HVD_TRY(make_ordered(set, shares));
+    HVD_TRY(hvd__ordered_init(&a->ordered, set));
     return set->team.rank == 0 ? make_coordinator(set, settings) : HVD_OK;
 }
 
 bool hvd__agree_is_over(const struct hvd__set *set)
 {
-    const struct hvd__replicated_log *log = set->agreement->ordered.log;
-
-    return set->agreement->heard_close &&
-           (!log || hvd__replicated_log_is_left(log));
+    return set->agreement->heard_close;
 }
 
 void hvd__agree_drop(struct hvd__set *set)

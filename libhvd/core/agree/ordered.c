@@ -10,37 +10,66 @@
  */
 #include "core/agree/ordered.h"
 
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/status.h"
 #include "core/agree/by_name.h"
 #include "core/agree/ordered_parts.h"
+#include "core/agree/speaker.h"
 
 /* An epoch was worth its opening if more slots than this were decided in it. */
 enum { GOOD_EPOCH = 64, PATIENCE_MAX = 1 << 16 };
 
 /* ------------------------------------------------------------ life of a set */
 
-int hvd__ordered_init(struct hvd__ordered *x, struct hvd__shm *shm,
-                      struct hvd__replicated_log *log, int rank, int size)
+/* Allocates the area of a rank that shares memory with no other member. Data
+ * next to slots is never read before it is written, so it is not cleared. */
+static bool make_lone_area(struct hvd__ordered *x)
 {
-    size_t n = (size_t)size;
+    x->lone = aligned_alloc(_Alignof(struct hvd__area), sizeof *x->lone);
+    if (!x->lone)
+        return false;
+    memset(x->lone, 0, offsetof(struct hvd__area, payload));
+    x->own = x->lone;
+    x->areas = &x->lone;
+    x->nareas = 1;
+    return true;
+}
+
+static bool make_round(struct hvd__ordered *x, const struct hvd__set *set)
+{
+    x->round = hvd__round_new(&set->team, set->hosts,
+                              set->first_tag + HVD__ROUND_TAG, set->metrics);
+    return x->round != NULL;
+}
+
+int hvd__ordered_init(struct hvd__ordered *x, const struct hvd__set *set)
+{
+    size_t n = (size_t)set->team.size;
+    bool speaks = set->hosts && hvd__hosts_speaks(set->hosts, set->team.rank);
 
     *x = (struct hvd__ordered){.patience = 1};
     x->waiting_tail = &x->waiting;
     x->unfinished_tail = &x->unfinished;
     x->over_tail = &x->over;
-    if (!shm && !log)
+    hvd__piece_init(&x->piece);
+    if (!set->shm && !set->hosts)
         return HVD_OK;
-    x->log = log;
-    x->areas = log ? log->areas : shm->areas;
-    x->own = log ? log->areas[rank] : shm->own;
+    x->hosts = set->hosts;
+    if (set->shm) {
+        x->areas = set->shm->areas;
+        x->nareas = set->shm->size;
+        x->own = set->shm->own;
+    }
     x->pending = calloc(HVD__LOG_SLOTS, sizeof *x->pending);
     x->sources = calloc(n, sizeof *x->sources);
     x->targets = calloc(n, sizeof *x->targets);
     x->nheard = calloc(n, sizeof *x->nheard);
-    if (!x->pending || !x->sources || !x->targets || !x->nheard) {
+    if (!x->pending || !x->sources || !x->targets || !x->nheard ||
+        (!set->shm && !make_lone_area(x)) || (speaks && !make_round(x, set))) {
         hvd__ordered_fini(x);
         return hvd__fail_memory(HVD__LOG_SLOTS * sizeof *x->pending);
     }
@@ -79,6 +108,7 @@ void hvd__ordered_drop(struct hvd__ordered *x)
     x->over_tail = &x->over;
     x->unfinished_tail = &x->unfinished;
     x->now = (struct hvd__in_place){0};
+    hvd__piece_init(&x->piece);
     x->posted = x->decided = 0;
     x->state = HVD__ORDERED_OFF;
 }
@@ -91,7 +121,8 @@ void hvd__ordered_fini(struct hvd__ordered *x)
     free(x->sources);
     free(x->targets);
     free(x->nheard);
-    hvd__replicated_log_free(x->log);
+    free(x->lone);
+    hvd__round_free(x->round);
     *x = (struct hvd__ordered){0};
 }
 
@@ -105,15 +136,19 @@ void hvd__ordered_submit(struct hvd__ordered *x,
 
 bool hvd__ordered_is_free(const struct hvd__ordered *x)
 {
-    return x->state == HVD__ORDERED_OPEN && !x->log && !x->waiting &&
-           !x->ending && x->decided == x->posted && !x->now.request &&
-           !x->unfinished;
+    return x->state == HVD__ORDERED_OPEN && !x->waiting && !x->ending &&
+           x->decided == x->posted && !x->now.request && !x->unfinished;
 }
 
 bool hvd__ordered_is_busy(const struct hvd__ordered *x)
 {
     return x->state == HVD__ORDERED_OPEN &&
            (x->decided < x->posted || x->unfinished || x->now.request);
+}
+
+int hvd__ordered_pending(struct hvd__ordered *x)
+{
+    return x->round ? hvd__round_pending(x->round) : 0;
 }
 
 /* --------------------------------------------------------- by name, after all
@@ -168,8 +203,10 @@ void hvd__ordered_open(struct hvd__set *set, uint32_t epoch, int64_t nheard)
     struct hvd__ordered *x = &set->agreement->ordered;
     bool refused = nheard != x->nannounced || x->state == HVD__ORDERED_OPEN;
 
+    /* On several hosts all must hear of a refusal (speaker.c). */
     x->epoch = epoch;
-    x->state = refused ? HVD__ORDERED_CLOSED : HVD__ORDERED_OPENING;
+    x->state =
+        refused && !x->hosts ? HVD__ORDERED_CLOSED : HVD__ORDERED_OPENING;
     if (refused)
         x->closed_at = x->nannounced;
     if (x->own)
@@ -177,35 +214,80 @@ void hvd__ordered_open(struct hvd__set *set, uint32_t epoch, int64_t nheard)
                               memory_order_release);
 }
 
-/* Opens the epoch if all ranks have accepted it. */
-static int try_open(const struct hvd__engine *engine, struct hvd__set *set,
-                    bool *moved)
+/* Sets *opened to whether all ranks have accepted the epoch, and *refused to
+ * whether one has refused it. */
+static void hear_accepted(const struct hvd__ordered *x, bool *opened,
+                          bool *refused)
+{
+    for (int i = 0; i < x->nareas; i++) {
+        uint64_t accepted =
+            atomic_load_explicit(&x->areas[i]->accepted, memory_order_acquire);
+
+        if (accepted >> 1 < x->epoch)
+            return;
+        *refused |= (accepted & 1) != 0;
+    }
+    *opened = true;
+}
+
+/* Does the same on several hosts, where the result of a round says so. From
+ * then on collectives may use the memory that the ranks of each host share. */
+static int hear_opened(const struct hvd__engine *engine, struct hvd__set *set,
+                       bool wanted, int *ready, bool *opened, bool *refused,
+                       bool *moved)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
-    int ready = x->log ? 1 : hvd__shm_ready(set->shm);
-    bool refused = false;
+    uint64_t how;
+
+    if (x->round)
+        HVD_TRY(hvd__speaker_open(engine, set, wanted, *ready > 0, moved));
+    if (*ready < 0)
+        return HVD_OK;
+    how = atomic_load_explicit(&x->areas[0]->opened, memory_order_acquire);
+    *opened = how >> 2 == x->epoch;
+    *refused = how & 1;
+    if (*opened && how & 2)
+        *ready = -1;
+    else if (*opened && set->shm)
+        set->team.hosts = set->hosts;
+    return HVD_OK;
+}
+
+/* Returns 1 if this rank sees the areas of the members on its host, 0 if not
+ * yet, -1 if it never will. */
+static int sees_areas(struct hvd__set *set)
+{
+    if (set->shm)
+        return hvd__shm_ready(set->shm);
+    return set->hosts->widest == 1 ? 1 : -1;
+}
+
+/* Opens the epoch if all ranks have accepted it. wanted is true if this rank
+ * has something to submit. */
+static int try_open(const struct hvd__engine *engine, struct hvd__set *set,
+                    bool wanted, bool *moved)
+{
+    struct hvd__ordered *x = &set->agreement->ordered;
+    int ready = sees_areas(set);
+    bool opened = false, refused = false;
 
     if (ready == 0)
         return HVD_OK;
+    if (x->hosts)
+        HVD_TRY(
+            hear_opened(engine, set, wanted, &ready, &opened, &refused, moved));
     if (ready < 0)
         return end_epoch(set, HVD__ORDERED_OFF, moved);
-    if (!x->log)
+    if (!x->hosts) {
         set->team.shm = set->shm;
-    if (!engine->settings.ordered)
-        return end_epoch(set, HVD__ORDERED_CLOSED, moved);
-    for (int rank = 0; rank < set->team.size; rank++) {
-        uint64_t accepted =
-            atomic_load_explicit(&set->agreement->ordered.areas[rank]->accepted,
-                                 memory_order_acquire);
-
-        if (accepted >> 1 < x->epoch)
-            return HVD_OK;
-        refused |= (accepted & 1) != 0;
+        refused = !engine->settings.ordered;
+        opened = refused;
+        hear_accepted(x, &opened, &refused);
     }
+    if (!opened)
+        return HVD_OK;
     x->posted = x->decided = x->read = 0;
     x->payload_free = x->payload_next;
-    if (x->log)
-        hvd__replicated_log_begin(x->log);
     if (refused)
         return end_epoch(set, HVD__ORDERED_CLOSED, moved);
     x->state = HVD__ORDERED_OPEN;
@@ -216,19 +298,18 @@ static int try_open(const struct hvd__engine *engine, struct hvd__set *set,
 /* ------------------------------------------------------------------- deciding
  */
 
-enum hvd__verdict hvd__ordered_compare(const struct hvd__set *set)
+enum hvd__verdict hvd__ordered_compare(const struct hvd__set *set,
+                                       uint64_t number)
 {
     const struct hvd__ordered *x = &set->agreement->ordered;
-    const struct hvd__log_slot *own =
-        hvd__slot_at(set->agreement->ordered.own, x->decided);
-    uint64_t sequence = hvd__sequence_of(x, x->decided);
+    const struct hvd__log_slot *own = hvd__slot_at(x->own, number);
+    uint64_t sequence = hvd__sequence_of(x, number);
     enum hvd__verdict verdict = HVD__AGREED;
 
     if (own->flags & HVD__SLOT_FALLBACK)
         return HVD__DIFFERENT;
-    for (int rank = 0; rank < set->team.size; rank++) {
-        const struct hvd__log_slot *slot =
-            hvd__slot_at(set->agreement->ordered.areas[rank], x->decided);
+    for (int i = 0; i < x->nareas; i++) {
+        const struct hvd__log_slot *slot = hvd__slot_at(x->areas[i], number);
 
         if (slot == own)
             continue;
@@ -253,6 +334,22 @@ void hvd__ordered_consume(struct hvd__set *set)
                               memory_order_release);
 }
 
+enum hvd__verdict hvd__ordered_judge(const struct hvd__set *set)
+{
+    const struct hvd__ordered *x = &set->agreement->ordered;
+    uint64_t ended;
+
+    if (!x->hosts)
+        return x->decided < x->posted ? hvd__ordered_compare(set, x->decided)
+                                      : HVD__UNKNOWN;
+    ended = atomic_load_explicit(&x->areas[0]->ended, memory_order_acquire);
+    if (x->decided <
+        hvd__slots_of(x, atomic_load_explicit(&x->areas[0]->agreed,
+                                              memory_order_acquire)))
+        return HVD__AGREED;
+    return ended == x->epoch ? HVD__DIFFERENT : HVD__UNKNOWN;
+}
+
 static int decide_slots(struct hvd__engine *engine, struct hvd__set *set,
                         bool *moved)
 {
@@ -261,8 +358,8 @@ static int decide_slots(struct hvd__engine *engine, struct hvd__set *set,
     enum hvd__verdict verdict = HVD__UNKNOWN;
     int64_t now = 0;
 
-    while (x->decided < x->posted && !x->now.request &&
-           (verdict = hvd__ordered_compare(set)) == HVD__AGREED) {
+    while (!x->now.request &&
+           (verdict = hvd__ordered_judge(set)) == HVD__AGREED) {
         uint64_t slot = x->decided++;
 
         now = now ? now : hvd__now_ns();
@@ -270,6 +367,8 @@ static int decide_slots(struct hvd__engine *engine, struct hvd__set *set,
             engine, set, x->pending[slot % HVD__LOG_SLOTS].request, slot, now));
         if (x->now.request)
             hvd__ordered_reduce_share(set);
+        if (x->hosts)
+            HVD_TRY(hvd__ordered_end_piece(set, slot));
     }
     if (x->decided > before) {
         *moved = true;
@@ -299,22 +398,23 @@ int hvd__ordered_step(struct hvd__engine *engine, struct hvd__set *set,
                       bool leaving, bool *moved)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
+    bool wanted = x->waiting || leaving;
 
-    if (x->state == HVD__ORDERED_OPENING && (x->waiting || leaving))
-        HVD_TRY(try_open(engine, set, moved));
+    if (x->state == HVD__ORDERED_OPENING && (wanted || x->round))
+        HVD_TRY(try_open(engine, set, wanted, moved));
     if (x->state == HVD__ORDERED_CLOSED)
         HVD_TRY(announce_waiting(set));
     if (x->state == HVD__ORDERED_OPEN && (x->waiting || leaving))
         post_waiting(engine, set, leaving, moved);
-    if (x->log)
-        HVD_TRY(hvd__replicated_log_send(set));
+    if (x->round && x->state == HVD__ORDERED_OPEN)
+        HVD_TRY(hvd__speaker_step(set, moved));
     if (x->now.request) {
         *moved = true;
         if (!hvd__ordered_reduce_share(set))
             return HVD_OK;
     }
-    if (x->state == HVD__ORDERED_OPEN && x->decided < x->posted)
+    if (x->state == HVD__ORDERED_OPEN)
         HVD_TRY(decide_slots(engine, set, moved));
     hvd__ordered_finish(engine, set, moved);
-    return x->log ? hvd__replicated_log_send(set) : HVD_OK;
+    return HVD_OK;
 }

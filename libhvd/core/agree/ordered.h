@@ -2,13 +2,14 @@
 /*
  * ordered.h - ordered mode: agreement among ranks that submit in the same
  * order, which they nearly always do. Ranks that share a host need no message
- * for it; others send one message from each rank to each (replicated_log.h).
+ * for it; hosts need rounds of messages from one rank of each (speaker.h).
  *
- * Each rank writes its requests, in its order, into slots that all others see
- * (transport/shm/shm.h). When all ranks have written slot i and the slots are
- * equal, the request is agreed on, and every rank finds that out at the same
- * place of its order. The first slots that differ end ordered mode at the same
- * place on every rank, because all compare the same slots. Undecided requests
+ * Each rank writes its requests, in its order, into slots that all ranks of its
+ * host see (transport/shm/shm.h). When all ranks have written slot i and the
+ * slots are equal, the request is agreed on, and every rank finds that out at
+ * the same place of its order: on one host by comparing the slots, on several
+ * by the result of the round that compared them. The first slots that differ
+ * end ordered mode at the same place on every rank. Undecided requests
  * and all later ones are then agreed on by name (coordinator.c). A slot with
  * the flag FALLBACK differs from all others. It stands for something that
  * cannot be agreed on by order: a refused request, a join, or the end.
@@ -20,15 +21,17 @@
  *
  * Small tensors lie in or next to the slots and are reduced on every rank as
  * soon as all slots are written: a blocking allreduce costs one cache line each
- * way. Large tensors in heaps are reduced in place, a share on each rank, one
- * after another without waiting in between. Everything else goes to the lanes
- * (run/execute.c); among ranks that share no memory, in batches between the
- * boundaries that rank 0 sets (boundary.h).
+ * way. Between hosts they travel with the messages of a round. On one host
+ * large tensors in heaps are reduced in place, a share on each rank, one after
+ * another without waiting in between. Everything else goes to the lanes
+ * (run/execute.c); on several hosts in batches of one round's requests
+ * (piece.h).
  */
 #ifndef HVD_CORE_ORDERED_H
 #define HVD_CORE_ORDERED_H
 
-#include "core/agree/replicated_log.h"
+#include "core/agree/piece.h"
+#include "core/agree/round.h"
 #include "core/request/sampling.h"
 #include "transport/algo/visible.h"
 #include "transport/shm/shm.h"
@@ -60,13 +63,20 @@ struct hvd__in_place {
 struct hvd__ordered {
     enum hvd__ordered_state state;
     uint32_t epoch;
-    uint64_t posted;                 /* this rank's slots of this epoch */
-    uint64_t decided;                /* how many of these are decided */
-    uint64_t read;                   /* how many of these every rank has read */
-    struct hvd__area **areas;        /* borrowed, [size]: areas of all ranks */
-    struct hvd__area *own;           /* borrowed: this rank's area */
-    struct hvd__replicated_log *log; /* owned; it owns the areas; NULL: they are
-                                        in the shared segment */
+    uint64_t posted;          /* this rank's slots of this epoch */
+    uint64_t decided;         /* how many of these are decided */
+    uint64_t read;            /* how many of these every rank has read */
+    struct hvd__area **areas; /* borrowed, [nareas]: areas of the members on
+                                 this host; the first is the speaker's */
+    int nareas;
+    struct hvd__area *own;  /* borrowed: this rank's area */
+    struct hvd__area *lone; /* owned: own, if no member shares memory with this
+                               rank; else NULL */
+    const struct hvd__hosts *hosts; /* borrowed; NULL: all are on one host */
+    struct hvd__piece piece;        /* several hosts only */
+    struct hvd__round *round; /* owned; only on speakers of several hosts */
+    uint64_t agreed;          /* speaker: slots that all hosts have agreed on */
+    uint64_t scanned;         /* speaker: slots on which this host agrees */
     struct hvd__pending_slot *pending; /* owned, [HVD__LOG_SLOTS] */
     uint64_t payload_next;             /* bytes of the ring ever allocated */
     uint64_t payload_free;             /* bytes of the ring ever freed */
@@ -91,11 +101,9 @@ struct hvd__ordered {
     int64_t closed_at; /* nannounced at the end of the last epoch */
 };
 
-/* Initialises ordered mode for a set with a shared segment or with a replicated
- * log. It takes ownership of the log, also on failure. If both are NULL, the
- * set has no ordered mode. Fails with HVD_ERR_MEMORY. */
-int hvd__ordered_init(struct hvd__ordered *ordered, struct hvd__shm *shm,
-                      struct hvd__replicated_log *log, int rank, int size);
+/* Initialises ordered mode for a set, if set->shm or set->hosts makes it
+ * possible. Fails with HVD_ERR_MEMORY. */
+int hvd__ordered_init(struct hvd__ordered *ordered, const struct hvd__set *set);
 /* Forgets all undecided submissions, because nothing moves any more. */
 void hvd__ordered_drop(struct hvd__ordered *ordered);
 void hvd__ordered_fini(struct hvd__ordered *ordered);
@@ -112,9 +120,11 @@ void hvd__ordered_post(struct hvd__engine *engine, struct hvd__set *set);
 /* Returns true if this rank waits for other ranks. */
 bool hvd__ordered_is_busy(const struct hvd__ordered *ordered);
 
-/* Returns true if ordered mode is open in shared memory and this rank has
- * nothing under way. */
+/* Returns true if ordered mode is open and this rank has nothing under way. */
 bool hvd__ordered_is_free(const struct hvd__ordered *ordered);
+/* Moves messages between hosts that are still being sent. Returns their number,
+ * or an error. */
+int hvd__ordered_pending(struct hvd__ordered *ordered);
 
 /* Handles the coordinator's opening of an epoch. The coordinator has received
  * nheard of this rank's announcements. */

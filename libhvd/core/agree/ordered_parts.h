@@ -38,6 +38,16 @@ static inline struct hvd__log_slot *hvd__slot_at(struct hvd__area *area,
     return &area->slots[slot % HVD__LOG_SLOTS];
 }
 
+/* Returns the data of bytes that lies in a slot or next to it. */
+static inline unsigned char *hvd__slot_data(struct hvd__area *area,
+                                            uint64_t number, size_t bytes)
+{
+    struct hvd__log_slot *slot = hvd__slot_at(area, number);
+
+    return bytes > HVD__INLINE_BYTES ? area->payload + slot->offset
+                                     : slot->data;
+}
+
 /* Returns how many slots of all ranks this rank has finished reading. It will
  * read a slot again while its share of it is not yet reduced. */
 static inline uint64_t hvd__slots_read(const struct hvd__ordered *x)
@@ -54,9 +64,13 @@ bool hvd__ordered_post_submission(const struct hvd__engine *engine,
  * room. */
 bool hvd__ordered_post_end(struct hvd__set *set);
 
-/* The result of comparing the next undecided slot of all ranks. */
+/* The result of comparing a slot of all ranks of this host. */
 enum hvd__verdict { HVD__UNKNOWN, HVD__AGREED, HVD__DIFFERENT };
-enum hvd__verdict hvd__ordered_compare(const struct hvd__set *set);
+enum hvd__verdict hvd__ordered_compare(const struct hvd__set *set,
+                                       uint64_t number);
+/* Returns what is known of the next undecided slot: what the slots of all ranks
+ * say or, on several hosts, what this host's speaker has published. */
+enum hvd__verdict hvd__ordered_judge(const struct hvd__set *set);
 /* Publishes which slots this rank has read. */
 void hvd__ordered_consume(struct hvd__set *set);
 
@@ -68,6 +82,9 @@ int hvd__ordered_run(struct hvd__engine *engine, struct hvd__set *set,
  */
 bool hvd__ordered_run_here(struct hvd__engine *engine, struct hvd__set *set,
                            struct hvd__request *request, uint64_t slot);
+/* Several hosts only. Passes the requests up to a slot that ends a piece to the
+ * lanes. */
+int hvd__ordered_end_piece(struct hvd__set *set, uint64_t slot);
 /* Returns true if a request other than an allreduce or a broadcast can run on
  * the data in slots. */
 bool hvd__ordered_may_move(const struct hvd__request *request);

@@ -11,11 +11,7 @@
 #include <string.h>
 
 #include "core/agree/ordered_parts.h"
-
-/* The most bytes of one request that a rank sends with its slot, to all others
- * together: they take no longer to arrive than one more message would. Between
- * two ranks no other way sends fewer bytes. */
-enum { SENT_BYTES = 8 << 10 };
+#include "core/agree/speaker.h"
 
 /* Finds which of this rank's slots all ranks have read. These slots, and the
  * data next to them, may be reused. */
@@ -24,11 +20,11 @@ static void look_who_read(struct hvd__set *set)
     struct hvd__ordered *x = &set->agreement->ordered;
     uint64_t read = hvd__slots_read(x);
 
-    for (int rank = 0; rank < set->team.size; rank++) {
-        uint64_t there = hvd__slots_of(
-            x,
-            atomic_load_explicit(&set->agreement->ordered.areas[rank]->consumed,
-                                 memory_order_acquire));
+    for (int i = 0; i < x->nareas; i++) {
+        uint64_t there =
+            hvd__slots_of(x, atomic_load_explicit(&x->areas[i]->consumed,
+                                                  memory_order_acquire));
+
         if (there < read)
             read = there;
     }
@@ -47,8 +43,6 @@ static size_t most_beside(const struct hvd__engine *engine,
     /* Several must fit into the ring, whatever the setting says. */
     size_t most = HVD__PAYLOAD_BYTES / 8;
 
-    if (set->agreement->ordered.log)
-        return n == 2 ? most : SENT_BYTES / (n - 1);
     if (most > engine->settings.shm_small)
         most = engine->settings.shm_small;
     if (request->signature.kind == HVD_BROADCAST)
@@ -61,7 +55,7 @@ static size_t most_beside(const struct hvd__engine *engine,
     return most;
 }
 
-/* Returns the bytes of data that go with a slot; -1: none do. */
+/* Returns the bytes of data that go with a slot on one host; -1: none do. */
 static int64_t count_data(const struct hvd__engine *engine,
                           const struct hvd__set *set,
                           const struct hvd__request *request)
@@ -80,17 +74,42 @@ static int64_t count_data(const struct hvd__engine *engine,
                : -1;
 }
 
-/* Returns the number that count_data returns. It is computed once and does not
- * change when the request is repeated. */
-static int64_t data_bytes(const struct hvd__engine *engine,
+/* Does the same on several hosts. The speaker's slot has room for the result,
+ * which the round writes; the others' have data, except for a broadcast that
+ * comes from another rank. */
+static int64_t count_sent(const struct hvd__ordered *x,
                           const struct hvd__set *set,
-                          struct hvd__request *request)
+                          const struct hvd__request *request)
 {
-    if (!request->has_data_bytes) {
+    enum hvd__way way = (enum hvd__way)request->way;
+
+    if (way == HVD__WAY_NONE)
+        return -1;
+    if (x->round)
+        return (int64_t)hvd__way_bytes(way, request, set->team.size);
+    if (way == HVD__WAY_ROWS ||
+        (way == HVD__WAY_ROOT &&
+         request->signature.root != set->team.world[set->team.rank]))
+        return -1;
+    return (int64_t)request->bytes;
+}
+
+/* Sets how a request's data goes. This is found out once and does not change
+ * when the request is repeated. */
+static void choose_way(const struct hvd__engine *engine,
+                       const struct hvd__set *set, struct hvd__request *request)
+{
+    const struct hvd__ordered *x = &set->agreement->ordered;
+
+    if (request->has_data_bytes)
+        return;
+    if (x->hosts) {
+        request->way = (uint8_t)hvd__way_of(engine, set, request);
+        request->data_bytes = (int32_t)count_sent(x, set, request);
+    } else {
         request->data_bytes = (int32_t)count_data(engine, set, request);
-        request->has_data_bytes = true;
     }
-    return request->data_bytes;
+    request->has_data_bytes = true;
 }
 
 /* Allocates bytes in the ring, as one piece. Returns their offset, or -1 if
@@ -146,13 +165,15 @@ static bool post_request(const struct hvd__engine *engine, struct hvd__set *set,
 {
     struct hvd__ordered *x = &set->agreement->ordered;
     struct hvd__log_slot *slot = next_slot(set);
-    int64_t bytes = data_bytes(engine, set, request), offset = 0;
+    int64_t bytes, offset = 0;
     const void *data = request->signature.kind == HVD_BROADCAST
                            ? request->output
                            : request->input;
 
     if (!slot)
         return false;
+    choose_way(engine, set, request);
+    bytes = request->data_bytes;
     if (bytes > HVD__INLINE_BYTES) {
         offset = take_payload(x, (size_t)bytes);
         if (offset < 0) {
@@ -170,13 +191,11 @@ static bool post_request(const struct hvd__engine *engine, struct hvd__set *set,
         slot->flags |= HVD__SLOT_BESIDE;
         slot->offset = (uint32_t)offset;
         slot->length = (uint64_t)bytes;
-        memcpy(x->own->payload + offset, data, (size_t)bytes);
-    } else if (bytes > 0) {
-        memcpy(slot->data, data, (size_t)bytes);
     }
-    if (bytes < 0 && x->log) {
-        hvd__boundaries_expect(&x->log->boundaries, &request->signature);
-    } else if (bytes < 0) {
+    if (bytes > 0 && !x->round)
+        memcpy(hvd__slot_data(x->own, x->posted, (size_t)bytes), data,
+               (size_t)bytes);
+    if (bytes < 0 && !x->hosts) {
         slot->input =
             hvd__heap_place(set->shm->heap, request->input, request->bytes);
         slot->output =
@@ -186,9 +205,25 @@ static bool post_request(const struct hvd__engine *engine, struct hvd__set *set,
     return true;
 }
 
+/* Returns true if the numbers that the ranks carry do not fit into a round. */
+static bool carries_too_much(const struct hvd__submission *submission)
+{
+    const struct hvd__set *set = submission->set;
+
+    if (!set->hosts)
+        return false;
+    for (int i = 0; i < submission->state.nrequests; i++)
+        if (hvd__way_bytes(HVD__WAY_ROWS, &submission->requests[i],
+                           set->team.size) > HVD__PAYLOAD_BYTES / 8 &&
+            hvd__signature_carries(&submission->requests[i].signature))
+            return true;
+    return false;
+}
+
 static bool needs_fallback(const struct hvd__submission *submission)
 {
-    return submission->state.status < 0 || submission->priority != 0 ||
+    return submission->state.status < 0 || carries_too_much(submission) ||
+           submission->priority != 0 ||
            submission->state.nrequests > HVD__LOG_SLOTS / 2 ||
            submission->requests[0].signature.kind == HVD_JOIN;
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ordered_quick.c - a blocking request in ordered mode, in shared memory, with
- * nothing else under way: one thread posts, compares, reduces and returns.
+ * ordered_quick.c - a blocking request in ordered mode, with nothing else under
+ * way: one thread posts, compares, reduces and returns. On several hosts it
+ * moves the round between them as well.
  */
 #include <sched.h>
 
 #include "base/clock.h"
 #include "core/agree/agree.h"
 #include "core/agree/ordered_parts.h"
+#include "core/agree/speaker.h"
 #include "core/request/sampling.h"
 
 /*
@@ -19,6 +21,10 @@
  * rarely.
  */
 enum { LOOKS = 1000, LOOKS_YIELDING = 100, TRY_AGAIN = 256 };
+
+/* A message between hosts takes longer than a look. */
+enum { LOOKS_AT_HOSTS = 2000 };
+
 #define SHORT_NS INT64_C(50000)
 
 struct hvd__quick hvd__quick_begin(struct hvd__submission *submission,
@@ -87,6 +93,43 @@ static enum hvd__quick_result reduce_in_place(struct hvd__set *set,
     return HVD__QUICK_DONE;
 }
 
+/* Moves the round that decides the next slot, as far as this rank speaks for
+ * its host, and looks at the result. An error shows again in the next step of
+ * the engine, which handles it. */
+static enum hvd__verdict look_at_hosts(struct hvd__set *set)
+{
+    struct hvd__ordered *x = &set->agreement->ordered;
+    bool moved = false;
+
+    if (x->round && hvd__speaker_step(set, &moved) < 0)
+        return HVD__DIFFERENT;
+    return hvd__ordered_judge(set);
+}
+
+static enum hvd__quick_result run_over_hosts(struct hvd__engine *engine,
+                                             struct hvd__set *set,
+                                             struct hvd__request *request,
+                                             struct hvd__quick *quick)
+{
+    struct hvd__ordered *x = &set->agreement->ordered;
+    enum hvd__verdict verdict;
+
+    quick->pauses = 0;
+    quick->yields = LOOKS_AT_HOSTS;
+    while ((verdict = look_at_hosts(set)) == HVD__UNKNOWN &&
+           pause_between(quick))
+        continue;
+    if (verdict != HVD__AGREED ||
+        !hvd__ordered_run_here(engine, set, request, x->decided))
+        return HVD__QUICK_POSTED;
+    x->decided++;
+    hvd__ordered_consume(set);
+    /* The background thread sends what is left of our messages. */
+    if (hvd__ordered_pending(x) > 0)
+        atomic_store_explicit(&engine->sending, true, memory_order_relaxed);
+    return HVD__QUICK_DONE;
+}
+
 enum hvd__quick_result hvd__quick_post(struct hvd__engine *engine,
                                        struct hvd__set *set,
                                        struct hvd__submission *submission,
@@ -98,7 +141,9 @@ enum hvd__quick_result hvd__quick_post(struct hvd__engine *engine,
 
     if (!hvd__ordered_post_submission(engine, set, submission))
         return HVD__QUICK_NOT_POSTED;
-    while ((verdict = hvd__ordered_compare(set)) == HVD__UNKNOWN &&
+    if (x->hosts)
+        return run_over_hosts(engine, set, request, quick);
+    while ((verdict = hvd__ordered_compare(set, x->decided)) == HVD__UNKNOWN &&
            pause_between(quick))
         continue;
     if (verdict != HVD__AGREED)

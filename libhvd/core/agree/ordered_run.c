@@ -17,16 +17,19 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "core/agree/ordered_parts.h"
+#include "core/agree/speaker.h"
 #include "core/run/complete.h"
 
-/* Returns the data that a rank has with a slot. */
-static const unsigned char *data_at(struct hvd__area *area, uint64_t number,
-                                    size_t bytes)
+/* Several hosts only. Returns the result that a round has put into the
+ * speaker's slot. */
+static const unsigned char *result_at(const struct hvd__set *set,
+                                      const struct hvd__request *request,
+                                      uint64_t slot)
 {
-    const struct hvd__log_slot *slot = hvd__slot_at(area, number);
+    size_t bytes =
+        hvd__way_bytes((enum hvd__way)request->way, request, set->team.size);
 
-    return bytes > HVD__INLINE_BYTES ? area->payload + slot->offset
-                                     : slot->data;
+    return hvd__slot_data(set->agreement->ordered.areas[0], slot, bytes);
 }
 
 static struct hvd__reduction reduction_of(const struct hvd__set *set,
@@ -81,11 +84,33 @@ static const void **sources_at(struct hvd__set *set,
                                uint64_t slot, size_t offset)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
+    const unsigned char *all;
 
-    for (int rank = 0; rank < set->team.size; rank++)
-        x->sources[rank] =
-            data_at(x->areas[rank], slot, request->bytes) + offset;
+    if (!x->hosts) {
+        for (int rank = 0; rank < set->team.size; rank++)
+            x->sources[rank] =
+                hvd__slot_data(x->areas[rank], slot, request->bytes) + offset;
+        return x->sources;
+    }
+    all = result_at(set, request, slot) + offset;
+    for (int place = 0; place < set->team.size; place++)
+        x->sources[x->hosts->members[place]] =
+            all + (size_t)place * request->bytes;
     return x->sources;
+}
+
+/* Does the last step of a reduction whose sum over all ranks a round has made.
+ */
+static void finish_sum(const struct hvd__set *set, struct hvd__request *request,
+                       uint64_t slot, int64_t start, int64_t count)
+{
+    struct hvd__reduction reduction = reduction_of(set, request);
+    const void *sum = result_at(set, request, slot) +
+                      (size_t)start * hvd__dtype_bytes(reduction.dtype);
+
+    reduction.prescale = 1;
+    if (count > 0)
+        hvd__reduce(&reduction, request->output, &sum, 1, count);
 }
 
 /* Copies bytes of all ranks, from an offset into each rank's data, to the
@@ -103,8 +128,13 @@ static void reduce(struct hvd__set *set, struct hvd__request *request,
 {
     const struct hvd__reduction reduction = reduction_of(set, request);
     size_t offset = (size_t)start * hvd__dtype_bytes(reduction.dtype);
-    const void **sources = sources_at(set, request, slot, offset);
+    const void **sources;
 
+    if (request->way == HVD__WAY_SUM) {
+        finish_sum(set, request, slot, start, count);
+        return;
+    }
+    sources = sources_at(set, request, slot, offset);
     /* The input is more likely to be in the cache than its copy in the slot. */
     if (count == request->count)
         sources[set->team.rank] = request->input;
@@ -160,7 +190,7 @@ static bool reach_addresses(struct hvd__set *set,
 {
     struct hvd__ordered *x = &set->agreement->ordered;
 
-    if (x->log)
+    if (x->hosts)
         return false;
     x->now.work = (struct hvd__visible){.reduction = reduction_of(set, request),
                                         .sources = x->sources,
@@ -260,20 +290,28 @@ void hvd__ordered_finish(struct hvd__engine *engine, struct hvd__set *set,
         hvd__complete_all(engine, requests);
 }
 
-/* Collects from the slots the numbers that the ranks carry. */
+/* Collects the numbers that the ranks carry: from the slots, or from the result
+ * of a round. */
 static int collect_rows(struct hvd__set *set, struct hvd__request *request,
                         uint64_t slot)
 {
+    const struct hvd__ordered *x = &set->agreement->ordered;
     size_t bytes = (size_t)set->team.size * sizeof *request->state.carried;
+    const unsigned char *all = NULL;
 
     if (!hvd__signature_carries(&request->signature))
         return HVD_OK;
     request->state.carried = malloc(bytes);
     if (!request->state.carried)
         return hvd__fail_memory(bytes);
-    for (int rank = 0; rank < set->team.size; rank++)
-        request->state.carried[rank] =
-            hvd__slot_at(set->agreement->ordered.areas[rank], slot)->rows;
+    if (x->hosts)
+        all = result_at(set, request, slot);
+    for (int i = 0; i < set->team.size; i++)
+        if (all)
+            memcpy(&request->state.carried[x->hosts->members[i]],
+                   all + (size_t)i * sizeof(int64_t), sizeof(int64_t));
+        else
+            request->state.carried[i] = hvd__slot_at(x->areas[i], slot)->rows;
     return HVD_OK;
 }
 
@@ -286,6 +324,22 @@ static bool all_have_data(const struct hvd__set *set, uint64_t slot)
     return true;
 }
 
+/* Runs a request on the result of a round. */
+static bool run_result(struct hvd__set *set, struct hvd__request *request,
+                       uint64_t slot)
+{
+    switch ((enum hvd__way)request->way) {
+    case HVD__WAY_ROOT:
+        if (!is_root(set, request) && request->bytes > 0)
+            memcpy(request->output, result_at(set, request, slot),
+                   request->bytes);
+        return true;
+    case HVD__WAY_SUM:
+    case HVD__WAY_ALL: move(set, request, slot); return true;
+    default: return false;
+    }
+}
+
 bool hvd__ordered_run_here(struct hvd__engine *engine, struct hvd__set *set,
                            struct hvd__request *request, uint64_t slot)
 {
@@ -296,12 +350,14 @@ bool hvd__ordered_run_here(struct hvd__engine *engine, struct hvd__set *set,
         return true;
     if (engine->settings.consistency_check)
         return false;
+    if (set->agreement->ordered.hosts)
+        return run_result(set, request, slot);
     if (s->kind == HVD_BROADCAST) {
         root = set->agreement->ordered.areas[hvd__set_find(set, s->root)];
         if (!(hvd__slot_at(root, slot)->flags & HVD__SLOT_DATA))
             return false;
         if (root != set->agreement->ordered.own && request->bytes > 0)
-            memcpy(request->output, data_at(root, slot, request->bytes),
+            memcpy(request->output, hvd__slot_data(root, slot, request->bytes),
                    request->bytes);
         return true;
     }
@@ -342,9 +398,7 @@ int hvd__ordered_run(struct hvd__engine *engine, struct hvd__set *set,
         note_decision(x, request->submission, now);
     request->state.started_ns = now;
     request->state.batched = 1;
-    request->state.shared = !x->log;
-    if (x->log)
-        HVD_TRY(hvd__replicated_log_read(set, request, slot));
+    request->state.shared = !x->hosts;
     if (hvd__ordered_run_here(engine, set, request, slot)) {
         if (!hvd__trace_writer_listens(&engine->writer))
             request->state.done_ns =
@@ -358,9 +412,18 @@ int hvd__ordered_run(struct hvd__engine *engine, struct hvd__set *set,
     }
     HVD_TRY(collect_rows(set, request, slot));
     request->state.next = NULL;
-    if (!x->log)
+    if (!x->hosts)
         return hvd__execute(set, request, NULL, set->agreement->direct_max);
-    hvd__boundaries_agree(&x->log->boundaries, request,
-                          hvd__sequence_of(x, slot));
+    hvd__piece_add(&x->piece, request);
     return HVD_OK;
+}
+
+int hvd__ordered_end_piece(struct hvd__set *set, uint64_t slot)
+{
+    struct hvd__ordered *x = &set->agreement->ordered;
+
+    if (!(hvd__slot_at(x->areas[0], slot)->flags & HVD__SLOT_BOUNDARY))
+        return HVD_OK;
+    return hvd__piece_run(set, &x->piece,
+                          &x->areas[0]->pieces[slot % HVD__LOG_SLOTS]);
 }

@@ -88,28 +88,16 @@ static int announce_all(struct hvd__engine *engine, bool *moved)
             HVD_TRY(hvd__announce_leave(set));
         if (set->agreement->out.bytes > 0)
             HVD_TRY(hvd__message_post(set, 0, &set->agreement->out));
-        if (set->agreement->heard_close && set->agreement->ordered.log)
-            HVD_TRY(hvd__replicated_log_leave(set));
     }
     return HVD_OK;
 }
 
 /* ---------------------------------------------------------- what others say */
 
-/* Returns true for a record that members send each other, not to or from the
- * coordinator. */
-static bool is_for_all(const struct hvd__reader *in)
-{
-    return hvd__reader_more(in) &&
-           (in->data[in->at] == HVD__POST || in->data[in->at] == HVD__FAREWELL);
-}
-
 /* in is positioned behind the set's id. */
 static int hear_of(struct hvd__engine *engine, struct hvd__set *set, int peer,
                    struct hvd__reader *in)
 {
-    if (is_for_all(in))
-        return hvd__replicated_log_hear(set, peer, in);
     if (!set->agreement->coordinator)
         return hvd__follow(engine, set, in->data, in->bytes);
     while (hvd__reader_more(in))
@@ -165,9 +153,7 @@ static bool may_skip_messages(struct hvd__engine *engine)
     if (atomic_load_explicit(&engine->sending, memory_order_relaxed))
         return false;
     for (struct hvd__set *set = engine->live; set; set = set->next) {
-        if (!hvd__executor_is_idle(set) || set->agreement->out.bytes > 0 ||
-            (set->agreement->ordered.log &&
-             hvd__ordered_is_busy(&set->agreement->ordered)))
+        if (!hvd__executor_is_idle(set) || set->agreement->out.bytes > 0)
             return false;
         busy |= hvd__ordered_is_busy(&set->agreement->ordered);
     }
@@ -176,13 +162,21 @@ static bool may_skip_messages(struct hvd__engine *engine)
 
 int hvd__agree_step(struct hvd__engine *engine, bool *moved)
 {
+    int npending = 0, status;
+
     HVD_TRY(announce_all(engine, moved));
     if (may_skip_messages(engine))
         return 0;
     engine->nskipped = 0;
     HVD_TRY(hear_messages(engine, moved));
-    for (struct hvd__set *set = engine->live; set; set = set->next)
+    for (struct hvd__set *set = engine->live; set; set = set->next) {
         if (set->agreement->coordinator)
             HVD_TRY(hvd__decide(engine, set));
-    return engine->transport->pending(engine->transport);
+        status = hvd__ordered_pending(&set->agreement->ordered);
+        if (status < 0)
+            return status;
+        npending += status;
+    }
+    status = engine->transport->pending(engine->transport);
+    return status < 0 ? status : npending + status;
 }

@@ -110,7 +110,7 @@ enum hvd__record_type hvd__read_type(struct hvd__reader *reader)
     uint8_t type;
 
     hvd__read_bytes(reader, &type, 1);
-    if (type < HVD__ANNOUNCE || type > HVD__FAREWELL)
+    if (type < HVD__ANNOUNCE || type > HVD__OPEN)
         reader->failed = true;
     return (enum hvd__record_type)type;
 }

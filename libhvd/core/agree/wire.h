@@ -29,11 +29,6 @@
  *
  *     QUERY     key                     what did you submit?
  *
- * and all members each other
- *
- *     POST      numbers, slots          what I have submitted, in my order
- *     FAREWELL                          the last that I say
- *
  * A key is the fingerprint of a name. A number is what only this rank knows:
  * its rows. Numbers have fixed widths and this machine's byte order: the ranks
  * of a world run on machines of one kind. A text is its length in 2 bytes, then
@@ -57,9 +52,7 @@ enum hvd__record_type {
     HVD__BREAK,
     HVD__QUERY,
     HVD__TUNE,
-    HVD__OPEN,
-    HVD__POST,
-    HVD__FAREWELL
+    HVD__OPEN
 };
 
 /* Bytes being written. When memory runs out, failed becomes true and stays

@@ -252,7 +252,7 @@ static int prepare_set(const struct hvd__world *world, struct hvd__set *set)
                          most);
     if (!hvd__set_has_us(set))
         return HVD_OK;
-    return hvd__set_prepare(set, &world->engine.settings, world->heap);
+    return hvd__set_prepare(world, set);
 }
 
 static int add_set(struct hvd__world *world, struct wish *wish)

@@ -75,8 +75,9 @@ struct hvd__request {
     size_t bytes;  /* of the input */
     int64_t rows;  /* rows of the input; the number that the request carries, if
                       it carries one */
-    int32_t data_bytes;  /* bytes of data that go with its slot; -1: none */
-    bool has_data_bytes; /* data_bytes is set */
+    int32_t data_bytes; /* bytes of data that go with its slot; -1: none */
+    uint8_t way;        /* over several hosts: enum hvd__way (core/agree) */
+    bool has_data_bytes; /* data_bytes and way are set */
     hvd_callback callback;
     void *callback_context;
 

@@ -42,8 +42,8 @@ struct hvd__set {
     struct hvd__agreement *agreement; /* owned by core/agree; NULL: none */
     struct hvd__shm *shm;     /* owned; shared by members on this host; NULL: no
                                  member shares memory */
-    struct hvd__hosts *hosts; /* owned; only for the world, if it has several
-                                 hosts; else NULL */
+    struct hvd__hosts *hosts; /* owned; NULL: all members are on one host and
+                                 share memory */
     struct hvd__metrics *metrics; /* borrowed: the world's */
     int *locals;                  /* owned, [team.size]: members on this host */
     atomic_bool leaving; /* any thread sets it to make this rank leave */
@@ -51,11 +51,12 @@ struct hvd__set {
 };
 
 /* A set has enough tags for all batches that may be under way at once on any
- * rank. */
+ * rank, and one for rounds (core/agree/round.h). */
 enum {
     HVD__BATCH_TAGS = 4 * HVD__COLLECTIVE_TAGS,
     HVD__BATCH_WINDOW = 16,
-    HVD__SET_TAGS = HVD__BATCH_TAGS * HVD__BATCH_WINDOW
+    HVD__ROUND_TAG = HVD__BATCH_TAGS * HVD__BATCH_WINDOW, /* and one more */
+    HVD__SET_TAGS
 };
 
 /* Makes a set of n ranks of the transport, in ascending order, without executor

@@ -93,7 +93,6 @@ int hvd__table_add_set(struct hvd__table *table, struct hvd__set *set)
 {
     bool added;
 
-    set->metrics = table->metrics;
     hvd__mutex_lock(&table->lock);
     added = has_room(table);
     if (added) {

@@ -22,7 +22,6 @@
 #include "core/world/cores.h"
 #include "core/world/ending.h"
 #include "core/world/world.h"
-#include "transport/hosts.h"
 
 /* The record that ranks exchange. */
 struct greeting {
@@ -30,7 +29,6 @@ struct greeting {
     char host[128]; /* name, and an id that differs between hosts of one name */
     struct hvd__settings settings;
     struct hvd__cores cores; /* cores that it may use */
-    int32_t shares;          /* it has an area in its host's segment */
     int32_t status;          /* negative: this rank cannot start */
     char message[HVD__MESSAGE_MAX];
 };
@@ -83,10 +81,6 @@ static void fill_greeting(const struct hvd__world *world, int status,
     hvd__cores_read(&mine->cores);
     snprintf(mine->version, sizeof mine->version, "%s", HVD_VERSION_STRING);
     name_host(mine->host, sizeof mine->host);
-    mine->shares = world->engine.table.everybody &&
-                   world->engine.table.everybody->hosts &&
-                   world->engine.table.everybody->shm &&
-                   world->engine.table.everybody->shm->own;
     if (status < 0)
         snprintf(mine->message, sizeof mine->message, "%s", hvd_last_error());
 }
@@ -176,24 +170,6 @@ static int watch_ranks(struct hvd__world *world, const struct greeting *all)
                            &options, &subject);
 }
 
-/* If every rank shares a segment with the ranks of its host, data that goes
- * between hosts is reduced on each host first. */
-static void span_hosts(const struct hvd__world *world,
-                       const struct greeting *all)
-{
-    struct hvd__set *set = world->engine.table.everybody;
-
-    if (set->team.hosts)
-        return;
-    for (int rank = 0; rank < world->engine.transport->size; rank++)
-        if (!all[rank].shares)
-            return;
-    if (hvd__shm_ready(set->shm) <= 0)
-        return;
-    set->hosts->shm = set->shm;
-    set->team.hosts = set->hosts;
-}
-
 /* The greetings of the ranks of this host. */
 struct neighbours {
     const struct greeting *all;
@@ -280,8 +256,6 @@ int hvd__world_meet(struct hvd__world *world, int status)
         status = judge_greetings(all, t->size);
     if (status == HVD_OK && !world->has_met)
         status = get_to_know(world, all);
-    else if (status == HVD_OK)
-        span_hosts(world, all);
     free(all);
     return status;
 }

@@ -50,42 +50,92 @@ static int find_locals(struct hvd__set *set, const struct hvd__heap *heap,
     return n;
 }
 
-/* Makes the memory that members of one host share; the world has it on each
- * host. *all becomes true if all members are on this host. */
-static int make_shm(struct hvd__set *set, const struct hvd__settings *settings,
-                    struct hvd__heap *heap, bool *all)
+/* A set whose members are grouped by host. */
+struct grouped {
+    const struct hvd__world *world;
+    const struct hvd__set *set;
+};
+
+static bool same_host(const void *context, int a, int b)
 {
-    int n = 0, rank = 0;
-    bool some;
+    const struct grouped *grouped = context;
+    const int *host_of = grouped->world->host_of;
+
+    return host_of[grouped->set->ranks[a]] == host_of[grouped->set->ranks[b]];
+}
+
+static bool never_same(const void *context, int a, int b)
+{
+    (void)context;
+    return a == b;
+}
+
+/* Groups the members by the memory that they share: all ranks come to the same
+ * groups. A host whose ranks should share memory and cannot, which other hosts
+ * do not know, makes ordered mode impossible (core/agree/speaker.c). */
+static int find_hosts(const struct hvd__world *world, struct hvd__set *set)
+{
+    const struct grouped grouped = {world, set};
+    bool apart = world->engine.settings.shm_size == 0 ||
+                 set->tag_slot >= HVD__HEAP_DIRECTORY;
+
+    if (set->team.size == 1)
+        return HVD_OK;
+    set->hosts = hvd__hosts_new(set->team.size, set->team.rank,
+                                apart ? never_same : same_host, &grouped);
+    if (set->hosts && set->hosts->n == 1 && !world->heap) {
+        hvd__hosts_free(set->hosts);
+        set->hosts = hvd__hosts_new(set->team.size, set->team.rank, never_same,
+                                    &grouped);
+    }
+    if (!set->hosts)
+        return hvd__fail_memory(sizeof *set->hosts);
+    set->hosts->is_one = set->hosts->n > 1;
+    for (int i = 1; i < set->team.size; i++)
+        set->hosts->is_one &= same_host(&grouped, 0, i);
+    return HVD_OK;
+}
+
+/* Makes the memory that members of one host share, if any do. */
+static int make_shm(const struct hvd__world *world, struct hvd__set *set)
+{
+    const struct hvd__settings *settings = &world->engine.settings;
+    int n, rank = 0;
+    bool one = set->hosts && set->hosts->n == 1;
     size_t block = settings->shm_block, most = BOUNCE_BYTES;
 
-    if (heap && set->team.size > 1 && set->tag_slot < HVD__HEAP_DIRECTORY)
-        n = find_locals(set, heap, &rank);
-    *all = n > 0 && n == set->team.size;
-    some = n > 0 && !*all && set->id == 0;
-    if (some) {
+    if (!set->hosts || set->hosts->widest == 1 || !world->heap)
+        return HVD_OK;
+    n = find_locals(set, world->heap, &rank);
+    if (!one && set->id == 0) {
         block *= NETWORK_BLOCKS;
         most = NETWORK_BOUNCE_BYTES;
     }
-    if (!*all && !some)
-        return HVD_OK;
-    set->shm = hvd__shm_new(heap, set->locals, n, rank, set->tag_slot, set->id,
-                            bounce_bytes(set, block, most));
-    return set->shm ? HVD_OK : hvd__fail_memory(sizeof *set->shm);
+    set->shm = hvd__shm_new(world->heap, set->locals, n, rank, set->tag_slot,
+                            set->id, bounce_bytes(set, block, most));
+    if (!set->shm)
+        return hvd__fail_memory(sizeof *set->shm);
+    set->hosts->shm = set->shm;
+    if (one) {
+        hvd__hosts_free(set->hosts);
+        set->hosts = NULL;
+    }
+    return HVD_OK;
 }
 
-int hvd__set_prepare(struct hvd__set *set, const struct hvd__settings *settings,
-                     struct hvd__heap *heap)
+int hvd__set_prepare(const struct hvd__world *world, struct hvd__set *set)
 {
+    const struct hvd__settings *settings = &world->engine.settings;
     size_t n = (size_t)set->team.size;
-    bool all;
 
+    set->metrics = world->engine.table.metrics;
     set->locals = calloc(n, sizeof *set->locals);
     if (!set->locals)
         return hvd__fail_memory(n * sizeof *set->locals);
     HVD_TRY(hvd__executor_new(set, settings->fusion_threshold));
-    HVD_TRY(make_shm(set, settings, heap, &all));
-    return hvd__agreement_new(set, settings, all);
+    HVD_TRY(find_hosts(world, set));
+    HVD_TRY(make_shm(world, set));
+    return hvd__agreement_new(set, settings);
 }
 
 void hvd__set_retire(struct hvd__set *set)

@@ -30,7 +30,6 @@
 #include "core/run/complete.h"
 #include "core/world/ending.h"
 #include "core/world/launch.h"
-#include "transport/hosts.h"
 #include "transport/shm/shm.h"
 
 /* The time for which a process that exits without hvd_shutdown waits for the
@@ -177,13 +176,6 @@ static int open_transport(struct hvd__world *world,
     return HVD_OK;
 }
 
-static bool same_host(const void *context, int a, int b)
-{
-    const struct hvd__world *world = context;
-
-    return world->host_of[a] == world->host_of[b];
-}
-
 /* Makes set 0, which holds all ranks. */
 static int make_world_set(struct hvd__world *world)
 {
@@ -199,12 +191,7 @@ static int make_world_set(struct hvd__world *world)
     set = hvd__set_new(t, 0, ranks, t->size, 0);
     if (!set)
         return hvd__fail_memory(sizeof *set);
-    status = hvd__set_prepare(set, &world->engine.settings, world->heap);
-    if (status == HVD_OK && set->shm && set->shm->size < t->size) {
-        set->hosts = hvd__hosts_new(t->size, t->rank, same_host, world);
-        if (!set->hosts)
-            status = hvd__fail_memory(sizeof *set->hosts);
-    }
+    status = hvd__set_prepare(world, set);
     if (status == HVD_OK)
         status = hvd__agree_tune(set, &world->engine.settings);
     if (status == HVD_OK)

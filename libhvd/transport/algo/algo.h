@@ -149,6 +149,12 @@ void hvd__collective_start(struct hvd__collective *collective);
  * true if anything happened. */
 int hvd__collective_step(struct hvd__collective *collective, bool *moved);
 
+/* Returns true if the ranks of each host may be reduced first, and then the
+ * hosts: the result is right and, if same_order is true, does not depend on
+ * where ranks are. */
+bool hvd__reduction_nests(const struct hvd__reduction *reduction,
+                          bool same_order);
+
 /* Returns the bytes of scratch that an adasum of count elements needs on nranks
  * ranks. */
 size_t hvd__adasum_scratch(hvd_dtype dtype, int64_t count, int nranks);

@@ -62,18 +62,17 @@ static size_t chunk_bytes(const struct hvd__hosts *hosts)
            64 * 64;
 }
 
-/* Returns whether this algorithm gives the right result. If the result must not
- * depend on the number of bytes that move at once, it must also be the same as
- * that of the other algorithms. */
-static bool is_right(const struct hvd__collective *c)
+/* Integers are scaled and divided in a wider type, of which a host's sum keeps
+ * nothing. */
+bool hvd__reduction_nests(const struct hvd__reduction *r, bool same_order)
 {
-    const struct hvd__reduction *r = &c->reduction;
+    bool selects = r->op == HVD_MIN || r->op == HVD_MAX;
 
-    if (r->op == HVD_MIN || r->op == HVD_MAX)
-        return true;
-    return hvd__dtype_is_float(r->dtype)
-               ? !c->same_order
-               : r->op != HVD_AVERAGE && r->postscale == 1;
+    if (hvd__dtype_is_float(r->dtype))
+        return selects || !same_order;
+    if (selects)
+        return r->prescale == 1 || r->postscale == 1;
+    return r->op != HVD_AVERAGE && r->prescale == 1 && r->postscale == 1;
 }
 
 /* Returns the number of slices that a rank of the narrowest host carries. */
@@ -90,7 +89,8 @@ static bool applies(const struct hvd__collective *c)
     const struct hvd__hosts *h = c->team->hosts;
     size_t bytes = hvd__bytes_of(c, c->count);
 
-    return h && c->motion == HVD__REDUCE_TO_ALL && is_right(c) &&
+    return h && c->motion == HVD__REDUCE_TO_ALL &&
+           hvd__reduction_nests(&c->reduction, c->same_order) &&
            h->widest > 1 && bytes > HVD__HOSTS_BYTES &&
            2 * most_carried(h) * (h->n - 1) <= c->workspace->per_segment &&
            chunk_bytes(h) >= hvd__bytes_of(c, (int64_t)h->n * h->n) &&

@@ -33,7 +33,7 @@ enum {
     HVD__SLOT_FALLBACK = 1, /* not in order: agree on it by name */
     HVD__SLOT_DATA = 2,     /* the slot has the data */
     HVD__SLOT_BESIDE = 4,   /* the data is in the ring, length bytes */
-    HVD__SLOT_ALL = 7
+    HVD__SLOT_BOUNDARY = 8  /* a piece ends here (hvd__area.pieces) */
 };
 
 struct hvd__log_slot {
@@ -61,6 +61,12 @@ _Static_assert(sizeof(struct hvd__log_slot) == 64, "a slot is one cache line");
  */
 typedef _Atomic uint64_t hvd__round_count;
 
+/* The values that hold for a piece: the slots of one round between hosts. */
+struct hvd__piece_values {
+    uint64_t threshold;  /* most bytes of a batch of several requests */
+    uint64_t direct_max; /* most bytes of an allreduce sent to all at once */
+};
+
 struct hvd__area {
     /* accepted: the epoch that the rank was last offered, and below it a bit
      * that says that it refused (hvd__ordered_open stores it, try_open loads
@@ -73,6 +79,16 @@ struct hvd__area {
     _Alignas(64) _Atomic uint64_t consumed;
     _Alignas(64) _Atomic uint64_t reduced;
 
+    /* Only the speaker of a host stores the next three (core/agree/speaker.c),
+     * and all ranks of the host load them (ordered.c): the result of opening an
+     * epoch, which is the epoch times 4, plus 1 if it was refused, plus 2 if
+     * it is impossible; the sequence number of the last slot that all hosts
+     * have agreed on; and the last epoch that has ended, stored after agreed.
+     */
+    _Alignas(64) _Atomic uint64_t opened;
+    _Atomic uint64_t agreed;
+    _Atomic uint64_t ended;
+
     /* The round, and counts of chunks in it. */
     _Alignas(64) _Atomic uint64_t round;  /* stored after input and output */
     uint64_t input, output;               /* places */
@@ -82,6 +98,8 @@ struct hvd__area {
     _Atomic uint64_t finished; /* the last round that is over for it */
 
     struct hvd__log_slot slots[HVD__LOG_SLOTS];
+    struct hvd__piece_values pieces[HVD__LOG_SLOTS]; /* the speaker's; by slot,
+                                                        at boundaries */
     _Alignas(64) unsigned char payload[HVD__PAYLOAD_BYTES];
     /* A place and a pair for each rank, and the buffers, follow this struct. */
 };

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * speaker.c - what the speaker of a host does in ordered mode (speaker.h).
+ * ordered.c calls it, with the role of the driver.
+ *
+ * The speaker stores opened, agreed and ended in its area with release order,
+ * and all ranks of the host load them with acquire order (ordered.c). The
+ * results in its slots and the boundaries are written before agreed is stored.
+ */
+#include "core/agree/speaker.h"
+
+#include <string.h>
+
+#include "base/status.h"
+#include "core/agree/ordered_parts.h"
+#include "kernels/kernels.h"
+#include "transport/algo/algo.h"
+
+/* The most bytes of all members' data that go with a slot, and the most bytes
+ * of a sum or of a broadcast: twice HVD_SHM_SMALL, and no more than leaves room
+ * for several in the ring of payload. */
+enum { ALL_BYTES = 4 << 10, SENT_BYTES = HVD__PAYLOAD_BYTES / 8 };
+
+/* -------------------------------------------------------------------- ways */
+
+/* Returns true if each host may reduce its members' data first. Elements of 16
+ * bits would be rounded too often, and on one host sums are always made in the
+ * order of the ranks. */
+static bool may_nest(const struct hvd__engine *engine,
+                     const struct hvd__set *set, const struct hvd__signature *s)
+{
+    const struct hvd__reduction reduction = {.dtype = s->dtype,
+                                             .op = s->op,
+                                             .prescale = s->prescale,
+                                             .postscale = s->postscale};
+
+    return s->dtype != HVD_FLOAT16 && s->dtype != HVD_BFLOAT16 &&
+           hvd__reduction_nests(&reduction, engine->settings.deterministic ||
+                                                set->hosts->is_one);
+}
+
+enum hvd__way hvd__way_of(const struct hvd__engine *engine,
+                          const struct hvd__set *set,
+                          const struct hvd__request *request)
+{
+    const struct hvd__signature *s = &request->signature;
+    size_t n = (size_t)set->team.size, most = 2 * engine->settings.shm_small;
+    bool reduces = s->kind == HVD_ALLREDUCE && s->op != HVD_ADASUM &&
+                   s->compression == HVD_COMPRESSION_NONE;
+
+    if (most > SENT_BYTES)
+        most = SENT_BYTES;
+    if (hvd__signature_carries(s))
+        return HVD__WAY_ROWS;
+    if (s->kind == HVD_BARRIER || engine->settings.consistency_check ||
+        request->bytes > most)
+        return HVD__WAY_NONE;
+    if (s->kind == HVD_BROADCAST)
+        return HVD__WAY_ROOT;
+    if (!reduces && !hvd__ordered_may_move(request))
+        return HVD__WAY_NONE;
+    if (request->bytes * n <= ALL_BYTES)
+        return HVD__WAY_ALL;
+    return hvd__kind_has(s->kind, HVD__HAS_OP) && may_nest(engine, set, s)
+               ? HVD__WAY_SUM
+               : HVD__WAY_NONE;
+}
+
+/* ----------------------------------------------------------------- an epoch */
+
+/* Publishes the result of opening an epoch. */
+static void publish_opening(struct hvd__ordered *x,
+                            const struct hvd__offer *result)
+{
+    uint64_t how = (uint64_t)((result->flags & HVD__OFFER_REFUSED) != 0) |
+                   (uint64_t)((result->flags & HVD__OFFER_IMPOSSIBLE) != 0)
+                       << 1;
+
+    x->agreed = x->scanned = 0;
+    atomic_store_explicit(&x->own->opened, (uint64_t)x->epoch << 2 | how,
+                          memory_order_release);
+}
+
+/* Adds what the ranks of this host say about the epoch. Returns false if one
+ * has not said anything yet. */
+static bool hear_locals(const struct hvd__ordered *x, struct hvd__offer *offer)
+{
+    for (int i = 0; i < x->nareas; i++) {
+        uint64_t accepted =
+            atomic_load_explicit(&x->areas[i]->accepted, memory_order_acquire);
+
+        if (accepted >> 1 < x->epoch)
+            return false;
+        if (accepted & 1)
+            offer->flags |= HVD__OFFER_REFUSED;
+    }
+    return true;
+}
+
+int hvd__speaker_open(const struct hvd__engine *engine, struct hvd__set *set,
+                      bool wanted, bool possible, bool *moved)
+{
+    struct hvd__ordered *x = &set->agreement->ordered;
+    struct hvd__offer *offer = hvd__round_offer(x->round);
+    int done;
+
+    if (!hvd__round_is_under_way(x->round)) {
+        hvd__round_begin(x->round, x->epoch);
+        offer->flags = HVD__OFFER_OPENS;
+        if (!possible)
+            offer->flags |= HVD__OFFER_IMPOSSIBLE;
+        else if (!hear_locals(x, offer))
+            return HVD_OK;
+        if (!wanted && !(offer->flags & HVD__OFFER_REFUSED))
+            return HVD_OK;
+        if (!engine->settings.ordered)
+            offer->flags |= HVD__OFFER_REFUSED;
+        HVD_TRY(hvd__round_start(x->round));
+    }
+    done = hvd__round_step(x->round, moved);
+    if (done > 0)
+        publish_opening(x, offer);
+    return done < 0 ? done : HVD_OK;
+}
+
+/* ----------------------------------------------------------------- an offer */
+
+/* Returns the data that a rank of this host has with a slot. */
+static const void *data_of(const struct hvd__ordered *x, int local,
+                           const struct hvd__request *request, uint64_t slot)
+{
+    if (x->areas[local] != x->own)
+        return hvd__slot_data(x->areas[local], slot, request->bytes);
+    return request->signature.kind == HVD_BROADCAST ? request->output
+                                                    : request->input;
+}
+
+/* Writes the sum over the ranks of this host. */
+static void write_sum(struct hvd__ordered *x, struct hvd__offer *offer,
+                      const struct hvd__offer_slot *slot, uint64_t number)
+{
+    const struct hvd__signature *s = &slot->request->signature;
+    const struct hvd__reduction reduction = {
+        .dtype = s->dtype,
+        .op = s->op == HVD_AVERAGE ? HVD_SUM : s->op,
+        .prescale = s->prescale,
+        .postscale = 1,
+    };
+
+    for (int i = 0; i < x->nareas; i++)
+        x->sources[i] = data_of(x, i, slot->request, number);
+    if (slot->request->count > 0)
+        hvd__reduce(&reduction, offer->data + slot->at, x->sources, x->nareas,
+                    slot->request->count);
+}
+
+/* Writes the data of all ranks of this host, or their numbers. */
+static void write_all(const struct hvd__ordered *x, struct hvd__offer *offer,
+                      const struct hvd__offer_slot *slot, uint64_t number)
+{
+    for (int i = 0; i < x->nareas; i++) {
+        size_t at = hvd__offer_member(slot, x->hosts,
+                                      x->hosts->first[x->hosts->own] + i);
+        const int64_t *rows = &hvd__slot_at(x->areas[i], number)->rows;
+
+        if (slot->way == HVD__WAY_ROWS)
+            memcpy(offer->data + at, rows, sizeof *rows);
+        else if (slot->request->bytes > 0)
+            memcpy(offer->data + at, data_of(x, i, slot->request, number),
+                   slot->request->bytes);
+    }
+}
+
+/* Adds a slot on which all ranks of this host agree. Returns false if the offer
+ * is full. */
+static bool offer_slot(struct hvd__set *set, struct hvd__offer *offer,
+                       uint64_t number)
+{
+    struct hvd__ordered *x = &set->agreement->ordered;
+    const struct hvd__request *request =
+        x->pending[number % HVD__LOG_SLOTS].request;
+    enum hvd__way way = (enum hvd__way)request->way;
+    int root = -1, local = 0;
+    const struct hvd__offer_slot *slot;
+
+    if (way == HVD__WAY_ROOT)
+        root = hvd__hosts_find(
+            x->hosts, hvd__set_find(set, request->signature.root), &local);
+    if (!hvd__offer_add(offer, request, way, root))
+        return false;
+    slot = &offer->slots[offer->n - 1];
+    if (way == HVD__WAY_SUM)
+        write_sum(x, offer, slot, number);
+    else if (way == HVD__WAY_ALL || way == HVD__WAY_ROWS)
+        write_all(x, offer, slot, number);
+    else if (root == x->hosts->own && request->bytes > 0)
+        memcpy(offer->data + slot->at, data_of(x, local, request, number),
+               request->bytes);
+    return true;
+}
+
+/* Returns true if the next slot should wait for a lane. */
+static bool waits_for_lane(const struct hvd__set *set)
+{
+    const struct hvd__ordered *x = &set->agreement->ordered;
+    const struct hvd__request *request =
+        x->pending[x->agreed % HVD__LOG_SLOTS].request;
+
+    return (request->way == HVD__WAY_NONE || request->way == HVD__WAY_ROWS) &&
+           request->signature.kind != HVD_BARRIER &&
+           hvd__executor_room(set) <= 0;
+}
+
+/* Fills the offer of the next round. Returns false if there is nothing to
+ * offer now. */
+static bool fill_offer(struct hvd__set *set)
+{
+    struct hvd__ordered *x = &set->agreement->ordered;
+    struct hvd__offer *offer = hvd__round_offer(x->round);
+    enum hvd__verdict verdict = HVD__UNKNOWN;
+    uint64_t number = x->agreed;
+
+    while (x->scanned < x->posted &&
+           (verdict = hvd__ordered_compare(set, x->scanned)) == HVD__AGREED)
+        x->scanned++;
+    if (x->scanned == x->agreed ? verdict != HVD__DIFFERENT
+                                : waits_for_lane(set))
+        return false;
+    hvd__round_begin(x->round, x->epoch);
+    if (set->agreement->coordinator) {
+        offer->threshold =
+            hvd__coordinator_threshold(set->agreement->coordinator);
+        offer->direct_max = set->agreement->direct_max;
+    }
+    while (number < x->scanned && offer_slot(set, offer, number))
+        number++;
+    if (number == x->scanned && verdict == HVD__DIFFERENT)
+        offer->flags |= HVD__OFFER_CONFLICT;
+    return true;
+}
+
+/* ----------------------------------------------------------------- a result */
+
+/* Publishes the slots that all hosts have agreed on, with their results. */
+static void publish_slots(struct hvd__ordered *x,
+                          const struct hvd__offer *result)
+{
+    for (int i = 0; i < result->n; i++) {
+        const struct hvd__offer_slot *from = &result->slots[i];
+
+        if (from->bytes > 0)
+            memcpy(hvd__slot_data(x->own, x->agreed + (uint64_t)i, from->bytes),
+                   result->data + from->at, from->bytes);
+    }
+    if (result->n > 0) {
+        uint64_t last = x->agreed + (uint64_t)result->n - 1;
+
+        x->own->pieces[last % HVD__LOG_SLOTS] =
+            (struct hvd__piece_values){result->threshold, result->direct_max};
+        hvd__slot_at(x->own, last)->flags |= HVD__SLOT_BOUNDARY;
+        x->agreed = last + 1;
+        atomic_store_explicit(&x->own->agreed, hvd__sequence_of(x, last),
+                              memory_order_release);
+    }
+    if (result->flags & HVD__OFFER_CONFLICT)
+        atomic_store_explicit(&x->own->ended, x->epoch, memory_order_release);
+}
+
+int hvd__speaker_step(struct hvd__set *set, bool *moved)
+{
+    struct hvd__ordered *x = &set->agreement->ordered;
+    int done;
+
+    if (!hvd__round_is_under_way(x->round)) {
+        if (!fill_offer(set))
+            return HVD_OK;
+        HVD_TRY(hvd__round_start(x->round));
+        *moved = true;
+    }
+    done = hvd__round_step(x->round, moved);
+    if (done > 0)
+        publish_slots(x, hvd__round_offer(x->round));
+    return done < 0 ? done : HVD_OK;
+}
