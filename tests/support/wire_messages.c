@@ -98,48 +98,7 @@ static void write_batch(struct hvd__writer *out)
     }
 }
 
-const struct hvd__log_slot *(*fuzz_slot_at)(uint64_t sequence);
-uint64_t fuzz_next_sequence;
-
-static void write_slot(struct hvd__writer *out, uint64_t sequence)
-{
-    static const unsigned char data[256];
-    const struct hvd__log_slot *slot =
-        fuzz_slot_at && fuzz_any(8) ? fuzz_slot_at(sequence) : NULL;
-    uint32_t flags =
-        fuzz_any(20) ? fuzz_any(2) * HVD__SLOT_DATA : HVD__SLOT_FALLBACK;
-    uint32_t length = HVD__INLINE_BYTES + fuzz_any(100);
-
-    if (length > HVD__INLINE_BYTES && flags == HVD__SLOT_DATA && fuzz_any(2))
-        flags |= HVD__SLOT_BESIDE;
-    hvd__write_key(out, slot ? slot->key : any_key());
-    hvd__write_key(out, slot ? slot->fingerprint : fuzz_any(2));
-    hvd__write_int(out, (int32_t)flags);
-    hvd__write_long(out, fuzz_any(100));
-    if (flags & HVD__SLOT_BESIDE) {
-        hvd__write_int(out, (int32_t)fuzz_any(HVD__PAYLOAD_BYTES - length));
-        hvd__write_int(out, (int32_t)length);
-    }
-    if (flags & HVD__SLOT_DATA)
-        hvd__write_bytes(out, data,
-                         flags & HVD__SLOT_BESIDE ? length : HVD__INLINE_BYTES);
-}
-
-static void write_post(struct hvd__writer *out)
-{
-    int n = (int)fuzz_any(4);
-
-    hvd__write_key(out, fuzz_any(4) << 1 | !fuzz_any(10));
-    hvd__write_key(out, fuzz_any(10) ? 0 : fuzz_next_sequence);
-    hvd__write_key(out, fuzz_any(100) ? 0 : fuzz_next_sequence);
-    hvd__write_long(out, fuzz_any(1 << 20));
-    hvd__write_key(out, fuzz_next_sequence);
-    hvd__write_int(out, n);
-    for (int i = 0; i < n; i++)
-        write_slot(out, fuzz_next_sequence++);
-}
-
-void fuzz_write_record(struct hvd__writer *out, enum hvd__record_type type)
+static void write_record(struct hvd__writer *out, enum hvd__record_type type)
 {
     int n = (int)fuzz_any(3);
 
@@ -176,10 +135,8 @@ void fuzz_write_record(struct hvd__writer *out, enum hvd__record_type type)
         for (int i = 0; i < FUZZ_RANKS; i++)
             hvd__write_long(out, fuzz_any(100));
         break;
-    case HVD__POST: write_post(out); break;
     case HVD__JOIN: hvd__write_int(out, (int32_t)fuzz_any(2)); break;
     case HVD__LEAVE:
-    case HVD__FAREWELL:
     case HVD__CLOSE: break;
     }
 }
@@ -196,7 +153,7 @@ void fuzz_write_message(struct hvd__writer *out, enum hvd__record_type most)
 
         if (type >= HVD__JOIN && type <= HVD__LEAVE && fuzz_any(20))
             type = HVD__ANNOUNCE;
-        fuzz_write_record(out, type);
+        write_record(out, type);
     }
 }
 

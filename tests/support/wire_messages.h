@@ -12,8 +12,8 @@
 #ifndef HVD_TESTS_WIRE_MESSAGES_H
 #define HVD_TESTS_WIRE_MESSAGES_H
 
-#include "core/agree/agree.h"
-#include "core/agree/ordered_parts.h"
+#include "core/agree/wire.h"
+#include "core/request/request.h"
 
 enum { FUZZ_RANKS = 3, FUZZ_KEYS = 5, FUZZ_MOST_BYTES = 2048 };
 
@@ -25,16 +25,6 @@ uint32_t fuzz_any(uint32_t below);
 
 /* Replaces a message by one of random records of types up to most. */
 void fuzz_write_message(struct hvd__writer *out, enum hvd__record_type most);
-
-/* Appends a record of a type. */
-void fuzz_write_record(struct hvd__writer *out, enum hvd__record_type type);
-
-/* Posts begin with this sequence number, which each slot increments. */
-extern uint64_t fuzz_next_sequence;
-
-/* Returns the slot that a rank has for a sequence number, or NULL; posts then
- * often agree with it. NULL: posts are random. */
-extern const struct hvd__log_slot *(*fuzz_slot_at)(uint64_t sequence);
 
 /* Writes a spoilt copy of a message to data, which has FUZZ_MOST_BYTES. other
  * is a message whose bytes may be inserted. Returns the size of the copy. */
