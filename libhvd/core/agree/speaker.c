@@ -272,7 +272,10 @@ int hvd__speaker_step(struct hvd__set *set, bool *moved)
     int done;
 
     if (!hvd__round_is_under_way(x->round)) {
-        if (!fill_offer(set))
+        /* The epoch may be over before this rank has closed it. */
+        if (atomic_load_explicit(&x->own->ended, memory_order_relaxed) ==
+                x->epoch ||
+            !fill_offer(set))
             return HVD_OK;
         HVD_TRY(hvd__round_start(x->round));
         *moved = true;
