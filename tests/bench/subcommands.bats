@@ -241,8 +241,8 @@ gpt2-small, mnist, small161" gradients -m alexnet
     is_wrong 64 "-b 8589934592: more than 2147483647 bytes a tensor" \
         overlap -b 8G -t 2
     local help='; see hvd-bench hosts --help'
-    is_wrong 64 "hosts: -H: '5' is not a whole number from 2 to 4$help" \
-        hosts -H 5
+    is_wrong 64 "hosts: -H: '17' is not a whole number from 2 to 16$help" \
+        hosts -H 17
     is_wrong 64 "hosts: --rate: 'fast' is not a rate (like 1gbit, 100mbit) or \
 none$help" hosts --rate fast
     is_wrong 64 "hosts: 'allreduce' is not an option; what is the collective's \
