@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Assignments to variables: ops see what was, the host sees what has become,
- * all happen or none, and new values are computed in the place of the old.
+ * Tests assignments to variables. Ops read the old value, the host reads the
+ * new one, either all assignments of a run happen or none, and new values are
+ * computed in the memory of the old.
  */
 #include "suite.h"
 
@@ -87,7 +88,7 @@ TEST(the_host_sees_what_was_and_what_has_become)
     MUST(ipu_assign(d.graph, a, ipu_scale(d.graph, a, 1, 1)));
     MUST(ipu_host_call(d.graph, "before", a, see, &before));
     MUST(ipu_output(d.graph, "after", a));
-    /* A reshape is an op: it sees what was. */
+    /* A reshape is an op, so it reads the value from before the assignment. */
     MUST(ipu_output(d.graph, "view", ipu_reshape(d.graph, a, 2, SHAPE(3, 1))));
     device_load(&d);
     write_both(5, 7);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ops along an axis: smallest, product, cumulative sums, softmax of any axis,
- * the k largest, elements by number, what comes later. Against loops that
- * follow the definition; derivatives against differences.
+ * Tests ops along an axis: smallest, product, cumulative sums, softmax of any
+ * axis, the k largest, elements by number, and their order. Values are compared
+ * with loops that follow the definition, derivatives with differences.
  */
 #include "differences.h"
 #include "suite.h"

@@ -29,7 +29,7 @@ static ipu_memory_info compiled(const ipu_target *target)
 
 /* ------------------------------------------------------------------- memory */
 
-/* 64 floats: a whole number of alignments. */
+/* Each tensor has 64 floats, a whole number of alignments. */
 enum { N = 64, BYTES = 4 * N };
 
 static ipu_tensor row(const char *name)
@@ -118,7 +118,8 @@ TEST(a_reshape_costs_no_memory)
     ck_assert_int_eq(compiled(NULL).planned_bytes, BYTES);
 }
 
-/* An output and a tensor in place of it: the output must last to the end. */
+/* An output and a tensor computed in its memory: the output must last to the
+ * end. */
 TEST(outputs_last_to_the_end)
 {
     ipu_tensor x = row("x"), y = ipu_relu(d.graph, x);
@@ -209,8 +210,8 @@ TEST(unused_variables_are_kept)
     ck_assert_float_eq(back[0], 3);
 }
 
-/* The call that needs fewest ops first, whatever the order they were declared
- * in; what only outputs need comes last. */
+/* The call that needs fewest ops runs first, whatever the order of declaration.
+ * Ops that only outputs need run last. */
 TEST(host_calls_come_in_the_order_of_what_they_need)
 {
     ipu_tensor x = row("x"), one = ipu_relu(d.graph, x);
@@ -232,7 +233,7 @@ TEST(host_calls_come_in_the_order_of_what_they_need)
     }
 }
 
-/* Inputs, variables and one tensor for two calls. */
+/* Memory holds inputs, variables and one tensor for two calls. */
 TEST(host_calls_take_any_tensor)
 {
     ipu_tensor x = row("x");
@@ -298,8 +299,9 @@ TEST(a_target_is_a_mk2_until_told_otherwise)
     ipu_target_init(NULL, sizeof target);
 }
 
-/* A program compiled against a later header has a longer struct: what is not
- * known is 0, and nothing past it is touched. */
+/* A program compiled against a later header has a longer struct. Fields that
+ * the library does not know become 0, and nothing past the struct is
+ * written. */
 TEST(a_target_may_be_longer)
 {
     struct {
@@ -315,7 +317,7 @@ TEST(a_target_may_be_longer)
     MUST(ipu_compile(d.graph, &later.target, &d.executable));
 }
 
-/* Tiles hold grains of 8 bytes. One tensor: spread evenly. */
+/* Tiles hold grains of 8 bytes. A single tensor is spread evenly. */
 LOOP_TEST(tensors_are_spread_over_tiles, 0, 4)
 {
     const struct {

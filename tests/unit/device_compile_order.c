@@ -42,16 +42,16 @@ struct op {
     int inputs[2], ninputs, output; /* tensors */
 };
 
-/* A graph as the test knows it, beside that of the device. */
+/* The graph as the test models it, apart from the device's graph. */
 struct small {
     struct op ops[MOST_OPS];
     int nops;
     int64_t sizes[MOST_TENSORS];
-    int cell[MOST_TENSORS]; /* the tensor whose memory it shares */
+    int cell[MOST_TENSORS]; /* tensor whose memory is shared */
     bool leaves[MOST_TENSORS];
     int ntensors, ninputs;
     ipu_tensor tensors[MOST_TENSORS];
-    /* While orders are tried */
+    /* State of the search through all orders. */
     int users[MOST_TENSORS]; /* ops that use a cell and have not run */
     bool stays[MOST_TENSORS];
     bool ran[MOST_OPS];
@@ -132,8 +132,8 @@ static bool can_run(const struct small *s, const struct op *op)
     return true;
 }
 
-/* All orders of what has not run: alive bytes are there, and have been at
- * most most. */
+/* Tries all orders of the ops that have not run. Memory holds `alive` bytes now
+ * and has held `most` at most. */
 static void try_orders(struct small *s, int left, int64_t alive, int64_t most)
 {
     if (left == 0 && most < s->best)
@@ -228,7 +228,7 @@ TEST(of_diamonds_one_side_comes_first)
     for (int i = 0; i < 100; i++)
         x = diamond(x);
     MUST(ipu_output(d.graph, "y", x));
-    /* The peak has x, one side, and what is left of the other; or both
+    /* At the peak memory holds x, one side and the rest of the other, or both
      * sides. */
     ck_assert_int_eq(no_more_than_before(), 4 * (40 + 1040 + 20));
     ck_assert_int_eq(peak(IPU_PASS_ORDER), 4 * (40 + 1040 + 1040));
@@ -283,8 +283,8 @@ static ipu_tensor residual(ipu_tensor x, int n, ipu_tensor *weights)
     return ipu_relu(d.graph, ipu_add(d.graph, x, y));
 }
 
-/* Builds a network of so many blocks with a step of SGD; calls: the host gets
- * the gradients. */
+/* Builds a network of this number of blocks with a step of SGD. With `calls`
+ * the host gets the gradients. */
 static void resnet(int blocks, bool calls)
 {
     ipu_tensor weights[2 * 20], gradients[2 * 20], loss;
@@ -342,7 +342,8 @@ LOOP_TEST(the_same_graph_is_the_same_program, 0, 2)
     free(texts[1]);
 }
 
-/* The numbers of the steps that are calls, and what they give. */
+/* Writes the numbers of the steps that are calls, and the calls' names, to
+ * notes. */
 static void note_calls(uint32_t without, char *notes, size_t size)
 {
     size_t used = 0;

@@ -81,7 +81,7 @@ TEST(what_is_the_same_everywhere_is_filled)
     must_have("reshape:4 ()"); /* filled in its place */
 }
 
-/* Nor is what would be large always. */
+/* A constant that would be large is not built at all. */
 TEST(large_constants_are_not_made)
 {
     static const float data[100];
@@ -214,8 +214,8 @@ LOOP_TEST(two_become_one, 0, 4)
     must_have(_i == 3 ? "(h)" : "(x)");
 }
 
-/* An output of a variable shows what it becomes, one of a copy what it was:
- * the copy is not the variable. */
+/* An output of a variable shows the new value, an output of a copy the old one:
+ * the copy must not be taken for the variable. */
 TEST(a_copy_of_a_variable_stays_what_it_was)
 {
     ipu_tensor v = ipu_variable(d.graph, "v", IPU_FLOAT32, 1, SHAPE(1));
@@ -328,7 +328,7 @@ TEST(an_optimiser_is_one_step_in_place)
     ck_assert_int_lt(compiled().peak_bytes, 4 * 6000 * 4 + 32);
 }
 
-/* A call that shows what is in between parts them. */
+/* A host call that shows the value in between keeps the two ops apart. */
 TEST(a_host_call_comes_when_it_did)
 {
     ipu_tensor x = row("x", 8), y = ipu_exp(d.graph, ipu_sqrt(d.graph, x));
@@ -427,7 +427,7 @@ static void run_chain(uint32_t passes, const char *poison, struct fed *fed)
     device_free(&own);
 }
 
-/* Some of the weights have got a gradient. */
+/* Some of the weights have a gradient. */
 static bool learns(const struct fed *fed)
 {
     int moved = 0;
@@ -437,8 +437,9 @@ static bool learns(const struct fed *fed)
     return moved > SIZE / 10;
 }
 
-/* Rows of an odd length, more than a block, halves, dropout, random numbers,
- * a gradient and its optimiser: without and with each set of passes. */
+/* The test runs rows of an odd length, more than a block, halves, dropout,
+ * random numbers, a gradient and its optimiser, with each set of passes and
+ * without passes. */
 LOOP_TEST(passes_change_no_bit, 0, 2 * (ALL + 1))
 {
     static struct fed plain, other;

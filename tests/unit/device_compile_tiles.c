@@ -43,7 +43,7 @@ static ipu_tensor row(const char *name, int64_t count)
 
 /* ----------------------------------------------------------------- exchange */
 
-/* Whatever lies between their births. */
+/* The address does not depend on tensors made between them. */
 TEST(what_is_used_together_lies_together)
 {
     ipu_tensor x, y, w;
@@ -91,7 +91,7 @@ TEST(only_what_is_missing_is_received)
     MUST(ipu_map(d.graph, y, 0, TILES / 2));
     MUST(ipu_output(d.graph, "y", y));
     compiled();
-    /* Tile 0 has half of what it needs, all others nothing. */
+    /* Tile 0 has half of the bytes that it needs, all others have none. */
     ck_assert_int_eq(device_step(&d, 0).exchange_bytes, 2 * EACH * 4);
     ck_assert_int_eq(tile(0).exchange_bytes, EACH * 4);
     ck_assert_int_eq(tile(1).exchange_bytes, 2 * EACH * 4);
@@ -150,8 +150,8 @@ TEST(memory_is_told_by_kind)
 /* ------------------------------------------------------------------- mapping
  */
 
-/* All on few tiles: they fill up, the others are empty, and results are the
- * same. */
+/* A tensor is put on few tiles: they fill up, the others stay empty, and
+ * results are the same. */
 TEST(a_mapped_tensor_lies_where_it_shall)
 {
     ipu_tensor v = ipu_variable(d.graph, "v", IPU_FLOAT32, 1, SHAPE(COUNT));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Convolutions with all options, and average pooling: values against their
- * definitions in double, derivatives against differences, and what is refused.
+ * Tests convolutions with all options, and average pooling. Values are compared
+ * with their definitions in double, derivatives with differences; wrong
+ * arguments are refused.
  */
 #include "suite.h"
 
@@ -152,8 +153,8 @@ static int convolve_within(ipu_graph *graph, void *context, int32_t ninputs,
 {
     const ipu_conv_options o = {.size = sizeof o, .stride = {1, 1}, .same = 1};
     const ipu_tensor *kernels = context;
-    /* One more tensor: their array is full when a kernel comes, not when what
-     * is made of it does. */
+    /* The body makes one tensor more, so that the array of tensors is full when
+     * a kernel arrives and not when the convolution's result does. */
     ipu_tensor in = ipu_scale(graph, inputs[0], 1, 0);
 
     (void)ninputs, (void)noutputs;
@@ -163,7 +164,8 @@ static int convolve_within(ipu_graph *graph, void *context, int32_t ninputs,
     return 0;
 }
 
-/* Each brings its kernel into the body, whose tensors move now and then. */
+/* Each convolution brings its kernel into the body, whose array of tensors
+ * moves now and then. */
 TEST(convolutions_in_loops)
 {
     const float one[9] = {0, 0, 0, 0, 1, 0, 0, 0, 0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Graphs and executables in files: what is loaded computes the same bits as
- * what was saved, and saves to the same bytes. Lists that files depend on are
- * complete.
+ * Tests graphs and executables in files. A loaded program computes the same
+ * bits as the saved one, and saves to the same bytes. Lists that files depend
+ * on are complete.
  */
 #include "device_file.h"
 #include "suite.h"
@@ -113,8 +113,8 @@ TEST(a_loaded_graph_computes_the_same)
     ipu_graph_free(loaded);
 }
 
-/* A loaded graph still knows which derivative is of which tensor, which
- * remedies need, and where the program wants its tensors. */
+/* A loaded graph still knows the source of each derivative, which remedies
+ * need, and the tiles that the program chose for its tensors. */
 TEST(a_loaded_graph_can_be_changed_as_well)
 {
     const ipu_compile_options options = {.size = sizeof options};
@@ -438,7 +438,7 @@ TEST(what_is_missing_is_named)
     ipu_graph_free(g);
 }
 
-/* Nothing but the files that were asked for; a link stays one. */
+/* The folder holds only the files that were asked for. A link stays a link. */
 TEST(a_file_replaces_what_was_there)
 {
     struct device e = device_new();
@@ -521,7 +521,7 @@ TEST(every_member_is_kept)
     check_layout(&ipu__part_layout, 392);
     check_layout(&ipu__stream_layout, 56);
     check_layout(&ipu__tile_layout, 56);
-    /* Within an executable, and not a struct of its own. */
+    /* The first struct is part of an executable and not allocated by itself. */
     ck_assert_uint_eq(sizeof(ipu_memory_info), 112);
     ck_assert_uint_eq(sizeof(ipu_cycles), 104);
     /* graph.c and executable.c write these as well. */

@@ -9,10 +9,12 @@
 
 #include "device.h"
 
-/* Reads until all files end; less than 0: they end where they end. */
+/* Number of reads until all files end. Less than 0: files end where they really
+ * end. */
 static int until_end = -1;
 
-/* This is read, by its name for the linker: headers may have it inline. */
+/* The asm label replaces the linker's `read`, because headers may define read()
+ * as inline. */
 ssize_t read_some(int file, void *data, size_t bytes) __asm__("read")
     __attribute__((visibility("default")));
 

@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 
-/* A load that fails as it should, or aborts the test. */
+/* Loads a damaged file; aborts the test unless the load fails as it should. */
 typedef int load(const char *path);
 
 static ipu_engine *engine;
@@ -88,7 +88,8 @@ static void save_loops(void)
     loops_queues_free(queues);
 }
 
-/* All three of one program, small, so that trying all takes no time. */
+/* The graph, executable and checkpoint are of one small program, so that trying
+ * all damage takes no time. */
 static void set_up(void)
 {
     ipu_tensor x, v;
@@ -130,8 +131,8 @@ static void must_refuse(const struct kind *k, const char *path,
                   words, ipu_last_error());
 }
 
-/* Every bit of the head is turned, and of each byte behind it one, or all if
- * HVD_TEST_FULL is set. */
+/* The test turns every bit of the head, and one bit of each later byte, or all
+ * bits if HVD_TEST_FULL is set. */
 LOOP_TEST(every_bit_counts, 0, KINDS)
 {
     bool all = getenv("HVD_TEST_FULL") != NULL;
@@ -250,7 +251,8 @@ TEST(one_kind_is_not_another)
         }
 }
 
-/* Lengths and counts that would take all memory, wherever they stand. */
+/* Lengths and counts that would take all memory are refused, wherever they
+ * stand. */
 LOOP_TEST(no_number_is_believed, 0, KINDS)
 {
     static const uint32_t numbers[] = {0xffffffff, 0x7fffffff, 0x80000000,

@@ -25,7 +25,7 @@ static int add_up(ipu_graph *g, void *context, int32_t ninputs,
     return ipu_outfeed_enqueue(g, context, 1, NULL, &in[1]);
 }
 
-/* Each replica of a loaded program takes elements in its turn. */
+/* Each replica of a loaded program takes elements in turn. */
 TEST(replicas_run_a_loaded_program)
 {
     struct source source = source_of(0, 1);

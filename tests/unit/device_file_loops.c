@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs with loops, queues and remote buffers in files: what is loaded
- * computes the same bits once its queues are connected, and saves to the same
- * bytes; and what cannot be connected is refused.
+ * Tests programs with loops, queues and remote buffers in files. A loaded
+ * program computes the same bits once its queues are connected, and saves to
+ * the same bytes. A queue that cannot be connected is refused.
  */
 #include "device_file_loops.h"
 #include "suite.h"
@@ -75,7 +75,8 @@ static void run(const ipu_executable *x, struct loops_queues *q,
     ipu_infeed_stop(q->first);
 }
 
-/* One that is what it should be, so that equal ones mean something. */
+/* Checks one result in full, so that equality with the others proves
+ * something. */
 static void check_result(const struct result *r)
 {
     ck_assert_int_eq(r->calls, 3 * LOOPS_RUNS);
@@ -100,7 +101,7 @@ static void check_same(const struct result *a, const ipu_executable *x,
     free(b);
 }
 
-/* The program as built, its result, and in files. */
+/* Holds the program as built, its result, and its files. */
 static struct loops_queues *queues;
 static ipu_graph *built;
 static ipu_executable *compiled;
@@ -143,7 +144,7 @@ TEST(a_loaded_executable_computes_the_same)
     loops_queues_free(q);
 }
 
-/* Queues are connected to the graph, or to what is compiled of it. */
+/* Queues are connected to the graph or to its executable. */
 LOOP_TEST(a_loaded_graph_computes_the_same, 0, 2)
 {
     struct loops_queues *q = loops_queues_new();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checkpoints: what an engine's variables were, another engine's are; and what
- * is missing, too much, or of another shape is named and changes nothing.
+ * Tests checkpoints. Another engine gets the saved variables; a variable that
+ * is missing, unknown, or of another shape is named and nothing changes.
  */
 #include "device_file.h"
 #include "suite.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that were made up, with a right checksum: a good program or graph is
- * loaded, one thing of it is changed to what cannot be, and it is saved again.
- * To load that is refused, and the text says what is wrong.
+ * Tests altered files with a right checksum. The test loads a good program or
+ * graph, changes one thing to something impossible, and saves it. Loading that
+ * must fail with a text that says what is wrong.
  */
 #include "device_file_loops.h"
 #include "suite.h"
@@ -41,8 +41,8 @@ static void tear_down(void)
     folder_remove();
 }
 
-/* Changes number i of what was loaded, and returns the words that refuse it;
- * NULL: there is no such number. */
+/* Makes change number i to the loaded object, and returns the words of the
+ * refusal; NULL if there is no such number. */
 typedef const char *spoil_program(ipu_executable *e, int i);
 typedef const char *spoil_graph(ipu_graph *g, int i);
 
@@ -239,7 +239,7 @@ TEST(programs_that_cannot_be)
 /* ------------------------------------------------------- programs with loops
  */
 
-/* The one that is not within another. */
+/* Returns the loop that is not within another. */
 static struct ipu__loop_code *loop_of(ipu_executable *e)
 {
     ck_assert_int_eq(e->nloops, 1);
@@ -622,7 +622,7 @@ TEST(an_op_without_a_name)
     device_free(&d);
 }
 
-/* Nobody could say which of them to connect. */
+/* With two equal names nobody could say which queue to connect. */
 TEST(queues_of_one_name)
 {
     struct device d = device_new();

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A network that does not fit, made to fit by each of the remedies that the
- * compiler names, with the bytes and the time that it foretells.
- *
- * The author's program is written anew for each: with recomputation, with a
- * part of the batch and accumulated gradients, in float16, with the
- * optimiser's state beside the chip, over several chips by hand and
- * automatically, without places of its own. What it then has is compared with
- * what was told of it (ipu_remedy_try), within 5 %, and that with the text of
- * the refusal.
+ * Tests remedies for a network that does not fit. The author's program is
+ * written anew for each remedy: recomputation, part of the batch with
+ * accumulated gradients, float16, optimiser state in memory off the chip,
+ * several chips by hand and automatically, no mapping by hand. Its bytes and
+ * time are then compared, within 5 %, with the predictions of ipu_remedy_try,
+ * and these with the text of the refusal.
  */
 #include "suite.h"
 
@@ -45,7 +42,7 @@ static void set_up(void)
     MUST(ipu_target_find("mk1", &target));
 }
 
-/* Dense layers with relu, a loss, an optimiser. */
+/* Builds dense layers with relu, a loss and an optimiser. */
 static ipu_tensor dense(ipu_graph *graph, const struct way *way, int rows,
                         int layers, ipu_tensor *w)
 {
@@ -99,7 +96,7 @@ static void build(ipu_graph *graph, const struct way *way,
 /* ----------------------------------------------------- what is told of them
  */
 
-/* A network, and how it is written at first. */
+/* A network, and the way in which it is written at first. */
 struct network {
     ipu_optimizer_kind kind;
     int rows, layers;
@@ -109,7 +106,7 @@ struct network {
 static const struct network activations = {IPU_OPTIMIZER_SGD, ROWS, LAYERS,
                                            &plain};
 
-/* Kept until the next one. */
+/* The text is kept until the next call. */
 static const char *refusal(const struct network *n)
 {
     static char text[4096];
@@ -122,8 +119,8 @@ static const char *refusal(const struct network *n)
 }
 
 /* Checks that the refusal's text about a remedy has the numbers that
- * ipu_remedy_try gives: "...; what: N bytes, [so many runs, of ]X ms [in all
- * ]instead of Y". Returns these. */
+ * ipu_remedy_try gives: "...; what: N bytes, [COUNT runs, of ]X ms [in all
+ * ]instead of Y". Returns those numbers. */
 static ipu_remedy told(const char *text, ipu_remedy_kind kind, const char *what)
 {
     const ipu_compile_options options = {.size = sizeof options,
@@ -176,7 +173,8 @@ static void add_shards(const ipu_executable *e, int64_t *bytes, double *seconds)
     }
 }
 
-/* Write the program so, and compile it for the same chip: it fits. */
+/* Writes the program in this way and compiles it for the same chip; it must
+ * fit. */
 static void check_told(const struct network *n, const struct way *way,
                        ipu_remedy r)
 {
@@ -221,7 +219,7 @@ static double ms_of_plain(const struct network *n)
 /* --------------------------------------------------------------------- tests
  */
 
-/* Activations are what is too much. */
+/* Activations take too much memory here. */
 TEST(activations_can_be_computed_again)
 {
     const char *text = refusal(&activations);
@@ -259,8 +257,8 @@ TEST(numbers_can_be_half_as_long)
     check_told(&activations, &way, r);
 }
 
-/* The optimiser's state is what is too much; and there is memory beside the
- * chip. */
+/* The optimiser's state takes too much memory here; the chip has streaming
+ * memory for it. */
 TEST(state_can_lie_beside_the_chip)
 {
     const struct network state = {IPU_OPTIMIZER_ADAM, 256, 24, &plain};
@@ -276,7 +274,7 @@ TEST(state_can_lie_beside_the_chip)
     check_told(&state, &way, r);
 }
 
-/* The weights, too, between their uses. */
+/* Weights, too, leave the chip between their uses. */
 TEST(weights_can_lie_beside_the_chip)
 {
     const struct network state = {IPU_OPTIMIZER_ADAM, 256, 24, &plain};
@@ -354,7 +352,7 @@ static ipu_tensor images(ipu_graph *g, ipu_tensor *w)
     return x;
 }
 
-/* One head of attention over 24 tokens, and a layer norm before it. */
+/* Builds a layer norm and one head of attention over 24 tokens. */
 static ipu_tensor tokens(ipu_graph *g, ipu_tensor *w)
 {
     ipu_tensor ids = ipu_input(g, "ids", IPU_INT32, 2, SHAPE(16, 24)), x, a;
@@ -372,7 +370,8 @@ static ipu_tensor tokens(ipu_graph *g, ipu_tensor *w)
     return ipu_reduce_sum(g, x, 1.0 / (16 * 24));
 }
 
-/* Every remedy is there, but one that places anew what nobody has placed. */
+/* Every remedy is offered except a new mapping: nothing has been mapped by
+ * hand. */
 LOOP_TEST(all_kinds_of_networks_can_be_changed, 0, 2)
 {
     const ipu_optimizer o = {.size = sizeof o,
@@ -440,7 +439,7 @@ TEST(a_refusal_may_be_brief)
     ck_assert_ptr_null(strstr(ipu_last_error(), "What would"));
 }
 
-/* Counts how often steps are put in order. */
+/* Counts the orderings of steps. */
 static int count_orders(void *context, const char *phase, int64_t done,
                         int64_t total)
 {
@@ -540,7 +539,7 @@ static int32_t stop_at_remedies(void *context, const char *phase, int64_t done,
     return strcmp(phase, "remedies") == 0 && done == 2;
 }
 
-/* Remedies are tried one after the other, until somebody has enough. */
+/* Remedies are tried one after the other until the caller stops. */
 TEST(the_search_can_be_stopped)
 {
     int seen = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that trains within a loop, from a queue, with rows of a remote
- * buffer, and does not fit: what is foretold of each remedy is what its author
- * then gets, within 5 %.
+ * Tests a program that trains within a loop, from a queue, with rows of a
+ * remote buffer, and does not fit. The prediction for each remedy must match
+ * the rewritten program within 5 %.
  */
 #include "suite.h"
 
@@ -13,7 +13,7 @@
 
 enum { ROWS = 1024, WIDTH = 256, LAYERS = 8, ITERATIONS = 8, TABLE = 16 };
 
-/* The author's ways to write the program. */
+/* Ways in which the author may write the program. */
 struct way {
     int parts; /* parts of the batch, and mini-batches in an update; 0: no
                   region */
@@ -218,7 +218,8 @@ TEST(updates_are_counted_as_often_as_they_are_made)
     ck_assert_int_eq(all.total,
                      all.compute + all.exchange + all.sync + all.host);
     ck_assert_int_gt(all.streaming_bytes, 0);
-    /* Rows of the table each time; Adam's means, there and back. */
+    /* Each iteration moves rows of the table, and Adam's means there and
+     * back. */
     ck_assert_int_eq(all.streaming_bytes,
                      runs * WIDTH * 4 +
                          (int64_t)ITERATIONS * LAYERS * 4 * WIDTH * WIDTH * 4);

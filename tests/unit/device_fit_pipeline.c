@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A network that does not fit, as the pipeline that the compiler foretells: its
- * author writes the stages, runs an update, and finds the bytes and the cycles
- * that were told, within 5 %.
+ * Tests a network that does not fit, written as the pipeline that the compiler
+ * suggests. Its author writes the stages and runs an update; bytes and cycles
+ * must match the prediction within 5 %.
  */
 #include "suite.h"
 
@@ -196,8 +196,8 @@ static void check_near(const char *what, int64_t is, int64_t told)
                   (long long)told);
 }
 
-/* Two stages, or four; Adam, or SGD, or with dropout whose steps each stage
- * counts. */
+/* The test runs two and four stages with Adam, with SGD, and with dropout whose
+ * steps each stage counts. */
 LOOP_TEST(a_pipeline_is_what_was_told, 0, 6)
 {
     const ipu_compile_options options = {
@@ -239,8 +239,9 @@ TEST(the_refusal_names_it)
                   text);
 }
 
-/* More stages with the optimiser's state on the chips come before fewer with it
- * beside them; asked for just as many, it tells what moving the state takes. */
+/* More stages with the optimiser's state on the chips come before fewer stages
+ * with it off the chips. Asked for exactly this number, the remedy counts the
+ * transfers of the state. */
 TEST(state_stays_on_the_chips_where_more_stages_fit)
 {
     const ipu_compile_options options = {

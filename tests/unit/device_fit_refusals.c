@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Remedies that a program is not made for: ipu_remedy_try says which of them,
- * and what about the program it is, in a few words of the whole text.
+ * Tests remedies that do not apply to a program. ipu_remedy_try names the
+ * remedy and the property of the program that rules it out, found by a few
+ * words of the whole text.
  */
 #include "device.h"
 #include "suite.h"
@@ -104,7 +105,7 @@ static void with_a_variable_for_a_loss(ipu_graph *g)
     MUST(ipu_output(g, "y", ipu_square(g, x)));
 }
 
-/* One after the other, so that halfway there are all of them. */
+/* The layers run one after the other, so that all tensors are alive halfway. */
 static void wide(ipu_graph *g)
 {
     enum { COUNT = IPU_MAX_STAGE_TENSORS + 8 };

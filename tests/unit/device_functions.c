@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of each element: values against the standard library's in double,
- * derivatives against differences, what becomes of NaN and infinity, what is
- * refused. And losses, against their definitions.
+ * Tests functions of each element and losses. Values are compared with the
+ * standard library's in double or with the definition, derivatives with
+ * differences; NaN, infinity and refused arguments are tested too.
  */
 #include "suite.h"
 #include <stdbool.h>

@@ -45,7 +45,7 @@ static ipu_tensor conv_one(void)
     return conv(3, 3, 1, 3, 3, 1, (ipu_conv_options){.stride = {1, 1}});
 }
 
-/* More pixels than are worked on at a time. */
+/* The image has more pixels than one block of work. */
 static ipu_tensor conv_blocks(void)
 {
     ipu_tensor x =
@@ -82,7 +82,7 @@ static ipu_tensor bias(void)
     return ipu_bias_add(d.graph, x, variable(1, SHAPE(4)));
 }
 
-/* More rows than are summed at a time. */
+/* The product has more rows than one block of sums. */
 static ipu_tensor bias_many_rows(void)
 {
     ipu_tensor zeros =
@@ -198,8 +198,8 @@ LOOP_TEST(derivatives_equal_difference_quotients, 0, CASES)
     check_gradients(cases[_i]());
 }
 
-/* The cross entropy of logits with respect to the variables that are there.
- * Labels are an input of its own, and so a run of its own. */
+/* Checks the cross entropy of logits with respect to the variables that there
+ * are. Labels are a separate input, so it needs a separate run. */
 static void check_cross_entropy(ipu_tensor logits)
 {
     ipu_tensor labels = ipu_input(d.graph, "labels", IPU_INT32, 1, SHAPE(5));

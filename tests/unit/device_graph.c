@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Building graphs: what is accepted, what is refused and in which words, and
- * that a builder may check once, at the end.
+ * Tests building graphs: accepted arguments, refusals and their words, and that
+ * a builder may check once, at the end.
  */
 #include "suite.h"
 
@@ -9,7 +9,7 @@
 
 #include "one_device.h"
 
-/* The shape of a tensor, as text. */
+/* Returns the shape of a tensor as text. */
 static const char *shape_of(ipu_tensor tensor)
 {
     static char text[256];

@@ -81,7 +81,8 @@ LOOP_TEST(every_half_is_widened, 0, 2)
     }
 }
 
-/* Around every half, and halfway between it and the next. */
+/* Tries every half, its neighbourhood, and the middle between it and the next
+ * half. */
 LOOP_TEST(floats_are_rounded_to_the_nearest, 0, 8)
 {
     static float x[ALL];

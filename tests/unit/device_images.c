@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Convolution and pooling, against loops that do nothing but follow the
- * definition, in double.
+ * Tests convolution and pooling against loops in double that only follow the
+ * definition.
  */
 #include "suite.h"
 
@@ -50,7 +50,7 @@ static const struct conv_case {
 };
 enum { CONV_CASES = sizeof conv_cases / sizeof *conv_cases };
 
-/* Zeros above, or to the left, as TensorFlow's SAME has them. */
+/* Returns the zeros above, or to the left, by TensorFlow's rule for SAME. */
 static int64_t pad_before(int64_t extent, int64_t out, int64_t kernel,
                           int64_t stride)
 {
@@ -120,7 +120,8 @@ LOOP_TEST(convolution_is_the_sum_over_its_window, 0, CONV_CASES)
     device_connect(&d, "x", data[0], sizes[0]);
     device_connect(&d, "kernel", data[1], sizes[1]);
     device_connect(&d, "y", data[2], sizes[2]);
-    /* Twice: what a run leaves behind must not matter to the next. */
+    /* The engine runs twice: leftovers of one run must not matter to the
+     * next. */
     MUST(ipu_engine_run(d.engine));
     memset(data[2], 0xff, (size_t)sizes[2] * sizeof(float));
     MUST(ipu_engine_run(d.engine));
@@ -154,7 +155,7 @@ static float window_maximum(const struct pool_case *c, const float *x,
     return most;
 }
 
-/* All below 0 in odd cases: the zeros of nowhere must not win. */
+/* All values are below 0 in odd cases: padding must not win as a largest 0. */
 LOOP_TEST(pooling_takes_the_largest_of_each_window, 0, POOL_CASES)
 {
     const struct pool_case *c = &pool_cases[_i];
