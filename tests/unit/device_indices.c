@@ -16,7 +16,7 @@ static void check_values(int64_t count)
                          (double)wanted[i]);
 }
 
-/* Run with x, numbers and result as far as they are there. */
+/* Runs the graph with those of x, numbers and result that are there. */
 static int compute(ipu_tensor result, int64_t count, int64_t nnumbers)
 {
     MUST(ipu_output(d.graph, "y", result));
@@ -36,7 +36,7 @@ static ipu_tensor indices(int32_t ndim, const int64_t *shape)
 
 /* ------------------------------------------------------------------- gather */
 
-/* x: [3, 4, 5]; an axis of it by 2 x 3 numbers. */
+/* Chooses numbers for gather: x is [3, 4, 5], an axis of it has n elements. */
 static void choose_numbers(int64_t n)
 {
     for (int i = 0; i < 6; i++)

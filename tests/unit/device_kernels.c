@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sets of instructions: every op and its derivative give the same bits with
- * each set that this processor can run, of ordinary numbers and of NaN,
- * infinities, zeros of both signs, subnormal and huge ones, for a count that is
- * no multiple of any register. And what IPU_KERNELS may say.
+ * Tests sets of instructions. Every op and its derivative must give the same
+ * bits with each set that this processor can run: for ordinary numbers, NaN,
+ * infinities, zeros of both signs, subnormal and huge ones, and for a count
+ * that is no multiple of any register. The values of IPU_KERNELS are tested,
+ * too.
  */
 #include "suite.h"
 
@@ -102,7 +103,7 @@ MORE(avg_pool2d, 2)
 MORE(reduce_sum, 0.5)
 MORE(cumulative_sum, 3, 0, 0)
 
-/* Element by element, as the axis that is left is the last. */
+/* The op works element by element, as the axis that is left is the last. */
 static ipu_tensor op_min_by_element(ipu_graph *graph, ipu_tensor x,
                                     ipu_tensor z)
 {
@@ -316,8 +317,8 @@ enum { OPS = sizeof ops / sizeof *ops };
 
 /* ------------------------------------------------------------- comparing */
 
-/* Fills x and z with values from small to large, of both signs; with special:
- * values at both ends of a register and in its middle that arithmetic treats
+/* Fills x and z with values from small to large, of both signs. With `special`,
+ * both ends of a register and its middle get values that arithmetic treats
  * otherwise. */
 static void fill(float *x, float *z, bool special)
 {
@@ -350,7 +351,8 @@ static void compare(const char *set, const char *what, const float *wanted,
                       set, (int)i, (double)got[i], (double)wanted[i]);
 }
 
-/* Twice: the second run sees what the first has made of variables. */
+/* The engine runs twice: the second run reads the variables that the first has
+ * changed. */
 static void run_with(enum ipu__kernels kernels, float *y, float *dx)
 {
     memset(y, 0, N * sizeof *y);
@@ -360,7 +362,7 @@ static void run_with(enum ipu__kernels kernels, float *y, float *dx)
     MUST(ipu_engine_run(d.engine));
 }
 
-/* A fresh engine for every set, so that variables begin alike. */
+/* Every set gets a fresh engine, so that variables begin alike. */
 static void compute(enum ipu__kernels kernels, float *in, int64_t count,
                     float *y, float *dx)
 {

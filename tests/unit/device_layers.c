@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Softmax and normalisations: values against their definitions in double,
- * derivatives against differences, and what is refused.
+ * Tests softmax and normalisations. Values are compared with their definitions
+ * in double, derivatives with differences; wrong arguments are refused.
  */
 #include "suite.h"
 
@@ -262,7 +262,7 @@ LOOP_TEST(batch_norm_infers_from_what_is_kept, 0, 2)
     check_values(6, _i ? 4e-3 : 1e-6);
 }
 
-/* Each has its own mean: a NaN spoils its own group only. */
+/* Each group has its own mean: a NaN must spoil its own group only. */
 LOOP_TEST(nan_stays_in_its_group, 0, 2)
 {
     ipu_tensor in = input(2, SHAPE(3, 40));

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Moves that are made of others, ranges, and the convolutions in disguise:
- * against loops that follow the definition, derivatives against differences.
+ * Tests moves that are made of others, ranges, and ops that are convolutions in
+ * disguise. Values are compared with loops that follow the definition,
+ * derivatives with differences.
  */
 #include "differences.h"
 #include "suite.h"
 
 static float in[MOST], other[MOST], out[MOST];
 
-/* Run with "x" (and "k") as they are; to out. Returns how many. */
+/* Runs the graph with "x" (and "k") as they are; writes the result to out.
+ * Returns its count. */
 static int64_t compute(ipu_tensor y, int64_t nx, int64_t nk)
 {
     int64_t count = device_count(&d, y);
@@ -178,7 +180,8 @@ static ipu_conv_options conv_options(int i)
     return o;
 }
 
-/* Rows or columns that SAME, or the options, put before an image. */
+/* Returns the rows or columns that SAME, or the options, put before an
+ * image. */
 static int64_t before(const struct conv_case *c, int i)
 {
     int64_t dilation = c->o.dilation[i] ? c->o.dilation[i] : 1, zeros;
@@ -191,7 +194,7 @@ static int64_t before(const struct conv_case *c, int i)
     return zeros > 0 ? zeros / 2 : 0;
 }
 
-/* Each pixel of x, times the kernel, is added to y. */
+/* Adds the kernel, scaled by each pixel of x, to y. */
 static void scatter(const struct conv_case *c, double *y)
 {
     int64_t groups = c->o.groups ? c->o.groups : 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops: what they compute, of what, and when they end. */
+/* Tests loops: their values, their inputs, and their end. */
 #include "device.h"
 #include "suite.h"
 
@@ -77,7 +77,7 @@ TEST(no_iterations)
     device_free(&d);
 }
 
-/* Many are too many to be counted, but a number all the same. */
+/* These counts are too large to be run, but they are numbers all the same. */
 TEST(iterations_without_end_are_counted)
 {
     struct device d = device_new();

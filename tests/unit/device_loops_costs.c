@@ -43,7 +43,8 @@ TEST(cycles_grow_with_iterations)
     ck_assert_int_eq(many.host, one.host);
     ck_assert_int_eq(many.total,
                      many.compute + many.exchange + many.sync + many.host);
-    /* More than can be counted is told as much, and nothing overflows. */
+    /* A cost too large to be counted is reported as a huge one, and nothing
+     * overflows. */
     many = cycles_of(INT64_MAX);
     ck_assert_int_ge(many.total, INT64_C(1) << 56);
     ck_assert_int_ge(many.total, many.compute);
@@ -87,8 +88,8 @@ TEST(conditions_need_memory)
     device_free(&d);
 }
 
-/* An update in every second iteration, of as many as there can be: what it
- * takes does not turn the sum around. */
+/* Updates in every second iteration of the largest possible loop: the costs
+ * must not overflow to a negative sum. */
 static int update_seldom(ipu_graph *g, void *context, int32_t ninputs,
                          const ipu_tensor *in, int32_t noutputs,
                          ipu_tensor *out)
@@ -133,8 +134,8 @@ TEST(seldom_updates_are_counted)
     ck_assert_int_gt(all.sync, most);
 }
 
-/* One run of ten iterations costs the device what ten runs of one do, but for
- * counting; and the host is met once instead of ten times. */
+/* One run of ten iterations costs the device as much as ten runs of one, except
+ * for counting. The host is met once instead of ten times. */
 TEST(one_run_meets_the_host_once)
 {
     ipu_program_cycles once = cycles_of(1), loop = cycles_of(10);

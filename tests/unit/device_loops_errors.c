@@ -4,7 +4,7 @@
 #include "feeds.h"
 #include "suite.h"
 
-/* A body's mistake, and what it needs for that. */
+/* Context of a body that makes a mistake. */
 struct wrong {
     ipu_graph *outer;
     ipu_tensor x, w;
@@ -104,7 +104,7 @@ TEST(values_of_bodies)
     check_wrong(op_fails, IPU_ERR_SHAPE, "device_loops_errors.c:");
 }
 
-/* Gives what the body of the loop before has made. */
+/* Returns a tensor that belongs to the body of the previous loop. */
 static int gives_another_bodys(ipu_graph *g, struct wrong *wrong,
                                const ipu_tensor *in, ipu_tensor *out)
 {

@@ -60,7 +60,8 @@ TEST(variables_change_with_iterations)
     device_free(&d);
 }
 
-/* A view made before the loop shows what was, although it is read after it. */
+/* A view made before the loop shows the old value, although it is read after
+ * the loop. */
 TEST(views_of_variables_stay)
 {
     struct device d = device_new();
@@ -79,7 +80,8 @@ TEST(views_of_variables_stay)
     device_free(&d);
 }
 
-/* Two loops, a nested one, and an assignment at the end, of one variable. */
+/* One variable is changed by two loops, by a nested one, and by an assignment
+ * at the end. */
 static int nested_double(ipu_graph *g, void *context, int32_t ninputs,
                          const ipu_tensor *in, int32_t noutputs,
                          ipu_tensor *out)
@@ -120,7 +122,7 @@ TEST(loops_follow_each_other)
     device_free(&d);
 }
 
-/* A counter and a slot made in the body are the program's. */
+/* A counter and a slot made in the body belong to the program. */
 static int train(ipu_graph *g, void *context, int32_t ninputs,
                  const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
 {
@@ -223,8 +225,8 @@ static int call_and_double(ipu_graph *g, void *context, int32_t ninputs,
     return ipu_assign(g, c->w, ipu_scale(g, c->w, 2, 0));
 }
 
-/* Once an iteration; a failure ends the loop, and the variable is as the
- * iteration before has left it. */
+/* The host is called once an iteration. A failure ends the loop, and the
+ * variable keeps the value of the iteration before. */
 TEST(host_calls_in_bodies)
 {
     struct device d = device_new();

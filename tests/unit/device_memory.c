@@ -33,7 +33,8 @@ __attribute__((visibility("default"))) const char *__tsan_default_options(void)
 #else
 #define FAILING_ALLOCATOR
 
-/* Requests until one fails; less than 0: none does. Used by one thread. */
+/* Number of requests until one fails; less than 0 if none fails. One thread
+ * uses it. */
 static long until_failure = -1;
 static long blocks; /* number allocated and not freed, while counting */
 static int counting;
@@ -43,15 +44,14 @@ static int fails(void)
     return until_failure > 0 && --until_failure == 0;
 }
 
-/* A block counts if it was made while counting; in between nothing older is
- * freed. */
+/* Counts a block made while counting. Older blocks are not freed meanwhile. */
 static void *counted(void *block)
 {
     blocks += counting && block;
     return block;
 }
 
-/* These are glibc's allocators, and its names for them. */
+/* The names are glibc's own names for its allocators. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *block, size_t size);

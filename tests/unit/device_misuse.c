@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Misuse of builders, queues and readers that no other test is about: each is
- * refused with a status, and with words that say what was wrong and where.
+ * Tests misuse of builders, queues and readers that no other test covers. Each
+ * is refused with a status, and with words that say what was wrong and where.
  */
 #include "device.h"
 #include "feeds.h"

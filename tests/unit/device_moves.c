@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products of many matrices, and ops that only move elements: transpose,
+ * Tests products of many matrices, and ops that only move elements: transpose,
  * slice, pad, concat.
  */
 #include "suite.h"
@@ -20,7 +20,8 @@ static void check_values(int64_t count, double tolerance)
                          wanted[i]);
 }
 
-/* Run with a and b as inputs, as far as they are used, and result to y. */
+/* Runs the graph with a and b as inputs, if they are used; writes the result to
+ * y. */
 static void compute(ipu_tensor result, int64_t counta, int64_t countb)
 {
     MUST(ipu_output(d.graph, "y", result));
@@ -44,7 +45,7 @@ static const struct {
 };
 enum { PRODUCTS = sizeof products / sizeof *products };
 
-/* The shape [2, batch / 2, ...] if there are pairs, else [batch, ...]. */
+/* The shape is [2, batch / 2, ...] if there are pairs, else [batch, ...]. */
 static int32_t shape_of(int p, bool single, int64_t rows, int64_t columns,
                         int64_t *shape)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every argument that must not be NULL: which it was is said, and nothing else
- * happens. Graphs that are NULL are refused by builders too, which have none
- * that could remember it.
+ * Tests every argument that must not be NULL. The message names it and nothing
+ * else happens. Builders refuse NULL graphs too, which cannot remember a
+ * failure.
  */
 #include "device.h"
 #include "feeds.h"
@@ -15,7 +15,7 @@ static ipu_outfeed *outfeed;
 static struct source source;
 static ipu_tensor x;
 
-/* A program that is loaded, a system, and queues that no program has. */
+/* A loaded program, a system, and queues that no program has. */
 static void set_up(void)
 {
     ipu_tensor y;
@@ -39,14 +39,14 @@ static void tear_down(void)
     device_free(&d);
 }
 
-/* The whole text. */
+/* Compares the whole text. */
 #define REFUSED(call, text)                                                    \
     do {                                                                       \
         ck_assert_int_eq((int)(call), IPU_ERR_ARGUMENT);                       \
         ck_assert_str_eq(ipu_last_error(), (text));                            \
     } while (0)
 
-/* An op, which has no status. */
+/* Compares the text for an op, which returns no status. */
 #define REFUSED_OP(tensor, text)                                               \
     do {                                                                       \
         ck_assert_int_lt((tensor).id, 0);                                      \

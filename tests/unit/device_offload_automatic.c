@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * IPU_OFFLOAD_AUTO: the optimiser's state lies on the chip where the program
- * fits so, beside it where the program fits only so, and on the chip where it
- * fits in neither way. Bits are the same in all cases.
+ * Tests IPU_OFFLOAD_AUTO. The optimiser's state lies on the chip if the program
+ * fits so, off the chip if the program fits only so, and on the chip if neither
+ * fits. Bits are the same in all cases.
  */
 #include "suite.h"
 
@@ -56,7 +56,7 @@ static int body(ipu_graph *g, void *context, int32_t ninputs,
     return train(g, in[0], *(const ipu_offload *)context);
 }
 
-/* The executable for tiles of so many bytes; whether it fits or not. */
+/* Compiles for tiles of `bytes` bytes, whether the program fits or not. */
 static void compile(ipu_offload offload, bool loop, int64_t bytes)
 {
     const ipu_compile_options options = {
@@ -97,7 +97,7 @@ static void run(bool loop, float *weights)
     }
 }
 
-/* Number: not in a loop, in one. */
+/* Test 0 has no loop, test 1 has one. */
 LOOP_TEST(it_stays_where_there_is_room, 0, 2)
 {
     ipu_memory_info memory[2];
@@ -116,8 +116,8 @@ LOOP_TEST(it_stays_where_there_is_room, 0, 2)
     ck_assert_int_eq(memory[1].tile_bytes_without, 0);
 }
 
-/* Returns the bytes that the program takes on tiles that are little larger than
- * they must be: on others, products take what is free. */
+/* Returns the bytes of the program on tiles that are little larger than they
+ * must be: on larger tiles, products take the free memory. */
 static int64_t least(ipu_offload offload, bool loop)
 {
     int64_t bytes = LARGE;
@@ -149,7 +149,7 @@ LOOP_TEST(it_goes_where_the_program_fits_only_so, 0, 2)
     automatic = device_cycles(&d);
     ck_assert_int_le(memory.fullest_tile_bytes, memory.bytes_per_tile);
     ck_assert_int_gt(memory.tile_bytes_without, memory.bytes_per_tile);
-    /* Two means of each weight. */
+    /* Adam keeps two means of each weight. */
     ck_assert_int_eq(memory.automatic_bytes, 2 * LAYERS * WIDTH * WIDTH * 4);
     ck_assert_int_eq(memory.remote_bytes, memory.automatic_bytes);
     ck_assert_int_eq(on.total, automatic.total);
@@ -164,7 +164,7 @@ LOOP_TEST(it_stays_where_nothing_helps, 0, 2)
     ipu_executable *none = NULL;
     ipu_memory_info memory;
 
-    /* The weights alone are too much; and weights and state are, too. */
+    /* The weights alone do not fit, so neither choice fits. */
     compile(IPU_OFFLOAD_AUTO, _i, LAYERS * WIDTH * WIDTH * 4 / TILES);
     memory = device_memory(&d);
     ck_assert_int_eq(memory.remote_bytes, 0);
@@ -175,7 +175,7 @@ LOOP_TEST(it_stays_where_nothing_helps, 0, 2)
               "offloading what only the update uses: ");
 }
 
-/* Nor does anybody tell of it. */
+/* No message mentions it either. */
 LOOP_TEST(without_streaming_memory_it_stays, 0, 2)
 {
     target.streaming_bytes_per_second = 0;
@@ -183,8 +183,8 @@ LOOP_TEST(without_streaming_memory_it_stays, 0, 2)
     ck_assert_int_eq(device_memory(&d).remote_bytes, 0);
 }
 
-/* Remedies have the state on the chip, where they fit so in any number of
- * parts: 4 chips instead of 2, the state of which is beside them. */
+/* Remedies first look for any number of chips that fits with the state on the
+ * chip: 4 chips rather than 2 with the state off the chip. */
 TEST(remedies_are_tried_on_the_chip_first)
 {
     const ipu_compile_options options = {.size = sizeof options,

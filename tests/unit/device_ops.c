@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The values of every op but those on images, against their definitions.
+ * Tests the values of every op but those on images against their definitions.
  */
 #include "suite.h"
 
@@ -27,7 +27,8 @@ static ipu_tensor input(const char *name, int32_t ndim, const int64_t *shape)
     return device_floats(&d, name, ndim, shape);
 }
 
-/* Run with a and b (if there is one) as inputs, and result to y. */
+/* Runs the graph with a and b (if there is one) as inputs; writes the result to
+ * y. */
 static void compute(ipu_tensor first, ipu_tensor second, ipu_tensor result)
 {
     MUST(ipu_output(d.graph, "y", result));
@@ -36,7 +37,8 @@ static void compute(ipu_tensor first, ipu_tensor second, ipu_tensor result)
     if (second.id >= 0)
         device_connect(&d, "b", b, device_count(&d, second));
     device_connect(&d, "y", y, device_count(&d, result));
-    /* Twice: what a run leaves behind must not matter to the next. */
+    /* The engine runs twice: leftovers of one run must not matter to the
+     * next. */
     MUST(ipu_engine_run(d.engine));
     memset(y, 0xff, (size_t)device_count(&d, result) * sizeof *y);
     MUST(ipu_engine_run(d.engine));
@@ -178,7 +180,7 @@ LOOP_TEST(reduce_sum_is_the_scaled_sum, 0, SHAPES)
     ck_assert_double_eq_tol((double)y[0], sum * -0.25, 1e-5);
 }
 
-/* Summed in float, the small ones would be lost beside the large one. */
+/* A sum in float would lose the small numbers next to the large one. */
 TEST(reduce_sum_keeps_small_elements)
 {
     ipu_tensor x = input("a", 1, SHAPE(MOST));
@@ -279,7 +281,7 @@ LOOP_TEST(labels_out_of_range_fail_the_run, 0, 4)
     ck_assert_double_eq_tol((double)y[0], cross_entropy(a, 3, 0), 1e-5);
 }
 
-/* Nobody asks for the loss itself: its derivative has to look. */
+/* Nobody asks for the loss itself, so its derivative has to check the label. */
 TEST(labels_are_checked_by_the_derivative_too)
 {
     ipu_tensor logits, losses = softmax(2, 3, &logits), dx;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Optimisers on the device, for several steps beside the same in double by
- * their definitions.
+ * Tests optimisers on the device for several steps against their definitions in
+ * double.
  */
 #include "suite.h"
 
@@ -26,7 +26,7 @@ static void set_up(void)
 
 enum { SGD, MOMENTUM, NESTEROV, ADAM, ADAMW, LAMB, KINDS };
 
-/* _i: kind, and whether weights decay. */
+/* _i is the kind, and whether weights decay. */
 static int build(int kind, double decay)
 {
     const ipu_sgd_options sgd = {.size = sizeof sgd,
@@ -179,7 +179,7 @@ LOOP_TEST(without_options_they_are_the_usual, 0, 2)
         slopes[i] = 0.25f;
     MUST(ipu_engine_run(d.engine));
     MUST(ipu_engine_read(d.engine, "w", values, sizeof values));
-    /* The first step of Adam is by the rate. */
+    /* The first step of Adam has the size of the rate. */
     ck_assert_double_eq_tol((double)values[COUNT - 1], _i ? -1 : -0.25, 1e-6);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Code that equal steps share: when, which, what that saves and what it takes,
- * and that nothing else changes.
+ * Tests code that equal steps share: the conditions, the steps, the bytes
+ * saved, the cost, and that nothing else changes.
  */
 #include "suite.h"
 
@@ -42,7 +42,7 @@ static void make_variables(int layers)
     }
 }
 
-/* Layers of equal shapes, trained: the loss. */
+/* Builds layers of equal shapes with training. Returns the loss. */
 static ipu_tensor train(ipu_graph *g, int layers)
 {
     ipu_tensor slopes[2 * MOST_LAYERS], loss, h = x;
@@ -111,8 +111,8 @@ static ipu_memory_info compile_plain(void)
     return info;
 }
 
-/* Tiles that have so many bytes less than the program needs without sharing;
- * which depends a little on how much they have. */
+/* Sets tiles with `bytes` bytes less than the program needs without sharing.
+ * The need depends a little on the size of tiles, so this repeats. */
 static void leave_short_of(int64_t bytes)
 {
     for (int i = 0; i < 8; i++) {
@@ -129,7 +129,8 @@ static void compile_short_of(int64_t bytes)
 
 /* ------------------------------------------------------------------- tests */
 
-/* Memory that is free has no value. */
+/* A program that fits must not share: saving memory that is free gains
+ * nothing. */
 TEST(what_fits_shares_nothing)
 {
     ipu_memory_info plain;
@@ -187,7 +188,7 @@ TEST(what_is_shared_is_there_once)
                      plain.code_bytes_per_tile);
 }
 
-/* Cycles are those of steps that share nothing, and of copying. */
+/* Cycles are those of steps that share nothing, plus copying. */
 TEST(copies_are_counted)
 {
     int copying = 0;
@@ -216,14 +217,14 @@ TEST(copies_are_counted)
         else
             ck_assert_int_eq(s.compute_cycles, plain[i]);
         copying += s.copied_bytes > 0;
-        /* Weights are all needed at once. */
+        /* Weights are all alive at once, so sharing has to copy them. */
         if (s.calls > 1 && strcmp(s.op, "matmul") == 0)
             ck_assert_int_gt(s.copied_bytes, 0);
     }
     ck_assert_int_gt(copying, 0);
 }
 
-/* The more is missing, the more is shared, and no more than it takes. */
+/* More missing memory means more sharing, but no more than needed. */
 TEST(only_as_much_as_it_takes)
 {
     int64_t last = 0;
@@ -312,7 +313,8 @@ static int train_again(ipu_graph *graph, void *context, int32_t ninputs,
     return IPU_OK;
 }
 
-/* A body of a loop, beside the variables around it: by itself it would fit. */
+/* The body of a loop does not fit together with the variables around it; by
+ * itself it would fit. */
 TEST(bodies_share_code_too)
 {
     const ipu_executable *body = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ops on two elements each, with broadcasting, and select: values against their
- * definitions in double, derivatives against differences, what becomes of NaN
- * and infinity, and what is refused.
+ * Tests ops on two elements each, with broadcasting, and select. Values are
+ * compared with their definitions in double, derivatives with differences; NaN,
+ * infinity and refused arguments are tested too.
  */
 #include "suite.h"
 
@@ -133,7 +133,7 @@ static const struct {
 };
 enum { PAIRS = sizeof pairs / sizeof *pairs };
 
-/* The element of a broadcast operand that belongs to element i of y. */
+/* Returns the element of a broadcast operand that belongs to element i of y. */
 static int64_t element_of(int32_t ndim, const int64_t *extents, int p,
                           int64_t i)
 {
@@ -275,8 +275,8 @@ TEST(integers_wrap_around)
     ck_assert_int_eq(got[2], (1 << 30) + 4);
 }
 
-/* If a^b does not depend on one of them, the derivative by that is 0, not NaN:
- * on a if b is 0, on b if a is. */
+/* If a^b does not depend on a (as b is 0) or on b (as a is 0), the derivative
+ * by that one is 0, not NaN. */
 LOOP_TEST(derivatives_of_powers_at_0, 0, 2)
 {
     ipu_tensor u = device_floats(&d, "a", 1, SHAPE(2));

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pipelines: what they train to against the same network as one program, bit
- * by bit, for each schedule, 2 to 8 stages, three optimisers; and what has run
- * against the schedule's formulas.
+ * Tests that pipelines train to the same bits as the same network in one
+ * program, for each schedule, 2 to 8 stages and three optimisers, and that the
+ * executed slots follow the schedule's formulas.
  */
 #include "suite.h"
 
 #include "pipelined.h"
 
-/* Number: optimizer, schedule, and 2 to 8 stages. */
+/* _i is optimizer, schedule, and 2 to 8 stages. */
 LOOP_TEST(a_pipeline_trains_as_one_program_does, 0, 63)
 {
     int runs = getenv("HVD_TEST_FULL") ? 10 : 2;
@@ -29,7 +29,7 @@ LOOP_TEST(a_pipeline_trains_as_one_program_does, 0, 63)
 
 /* ------------------------------------------------------------ what has run */
 
-/* Number: schedule, and 2 to 8 stages. */
+/* _i is schedule, and 2 to 8 stages. */
 LOOP_TEST(what_has_run_is_what_the_formulas_say, 0, 21)
 {
     int s = 2 + _i / 3, depth[] = {2, 1, 0};
@@ -84,8 +84,8 @@ LOOP_TEST(inference_goes_forwards_only, 0, 21)
     finish();
 }
 
-/* Each event's slot is where the schedule has it; events of one IPU do not
- * overlap. */
+/* Each event's slot is the one that the schedule gives; events of one IPU do
+ * not overlap. */
 LOOP_TEST(events_tell_what_ran_when, 0, 3)
 {
     const ipu_pipeline_event *events = NULL;
@@ -125,7 +125,8 @@ LOOP_TEST(events_tell_what_ran_when, 0, 3)
 }
 
 /* The report has all programs and draws what ran. */
-/* The numbers behind "host": of all programs, together; *n of them. */
+/* Returns the sum of the numbers behind "host" over all programs; *n counts
+ * them. */
 static double host_cycles(const char *json, int *n)
 {
     static const char key[] = "\"host\":";
@@ -184,7 +185,7 @@ TEST(streams_overlap_with_io_tiles)
     finish();
 }
 
-/* The weights are the same with one thread, the caller's, and with more. */
+/* Weights are the same with one thread, the caller's, as with more. */
 LOOP_TEST(threads_do_not_change_anything, 1, 6)
 {
     cut(4, 0);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pipelines that recompute, offload, accumulate more, have replicas, or all of
- * it, train to the same weights as the same network in one program, with SGD,
- * momentum and Adam. Every bit is equal, but for replicas, whose rows are added
- * in another order. They make 20 updates, or 100 if HVD_TEST_FULL is set.
- * device_pipeline.c compares pipelines without these options.
+ * Tests pipelines that recompute, offload, accumulate more, have replicas, or
+ * all of it. They train to the same weights as the same network in one program,
+ * with SGD, momentum and Adam. Every bit is equal, except with replicas, whose
+ * rows are added in another order. They make 20 updates, or 100 if
+ * HVD_TEST_FULL is set. device_pipeline.c compares pipelines without these
+ * options.
  */
 #include "suite.h"
 
@@ -101,7 +102,7 @@ static const struct way {
 
 enum { WAYS = sizeof ways / sizeof *ways };
 
-/* Number: optimizer, and way. */
+/* _i is optimizer, and way. */
 LOOP_TEST(weights_are_those_of_one_program, 0, WAYS *OPTIMIZERS)
 {
     const struct way *way = &ways[_i / OPTIMIZERS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Failures in the middle of a pipeline's run: which text they have, that
- * nothing hangs, and that afterwards all is as the last update left it.
+ * Tests failures in the middle of a pipeline's run: their text, that nothing
+ * hangs, and that afterwards everything is as the last update left it.
  */
 #include "suite.h"
 
@@ -23,7 +23,7 @@ static int host_call_fails(void *context, const char *name, void *values,
     return fail_at-- == 0 ? -12 : 0;
 }
 
-/* A stage whose host call may fail. */
+/* Builds a stage whose host call may fail. */
 static int build_calling(void *context, ipu_graph *graph, int32_t ninputs,
                          const ipu_tensor *inputs, ipu_tensor *outputs)
 {
@@ -124,7 +124,7 @@ struct optimized {
     const ipu_tensor *variables, *gradients;
 };
 
-/* Half of the step in each iteration, of which the host looks at the first. */
+/* Each iteration makes half of the step; the host looks at the first half. */
 static int descend(ipu_graph *graph, void *context, int32_t ninputs,
                    const ipu_tensor *inputs, int32_t noutputs,
                    ipu_tensor *outputs)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pipelines whose gradients go to other processes: given as soon as they are
- * complete, last stage first, while the stages before still go backwards;
- * waited for before the update; and what is said when something fails. The
- * other process is played by threads, one a gradient, that double it.
+ * Tests pipelines whose gradients go to other processes. A gradient is given as
+ * soon as it is complete, last stage first, while earlier stages still go
+ * backwards, and it is waited for before the update. Failures are tested, too.
+ * Threads, one a gradient, play the other process and double each gradient.
  */
 #include "suite.h"
 
@@ -13,7 +13,7 @@
 
 enum { MOST = 2 * LAYERS };
 
-/* A gradient on its way. */
+/* A gradient that has been given and not yet come back. */
 struct parcel {
     pthread_t thread;
     float *data;
@@ -40,8 +40,8 @@ static void *double_it(void *argument)
     return NULL;
 }
 
-/* Stages from the gradient's on have gone backwards with all mini-batches, and
- * each before it with fewer, by as many as there are slots to come. */
+/* Stages from the gradient's on have gone backwards with all mini-batches; each
+ * earlier stage has done fewer, by the number of slots to come. */
 static void expect_progress(int position, int64_t update)
 {
     int64_t all = (update + 1) * options.count * options.replicas;
@@ -116,7 +116,7 @@ static void exchange(int nstages, int replicas)
                 other.position[i] = k;
 }
 
-/* Twice the mean over replicas of each update's sums. */
+/* Expects training by twice the mean over replicas of each update's sums. */
 static void expect_doubled(int updates, float tolerance)
 {
     expect_training(updates, options.replicas, 2.0 / options.replicas,
@@ -124,7 +124,7 @@ static void expect_doubled(int updates, float tolerance)
     expect_same_replicas();
 }
 
-/* Number: schedule; 2 and 4 stages; 1 to 3 replicas. */
+/* _i is schedule; 2 and 4 stages; 1 to 3 replicas. */
 LOOP_TEST(gradients_leave_as_stages_end, 0, 18)
 {
     exchange(_i / 3 % 2 ? 4 : 2, 1 + _i / 6);
@@ -135,12 +135,12 @@ LOOP_TEST(gradients_leave_as_stages_end, 0, 18)
     ck_assert_int_eq(other.calls, 5 * MOST);
     ck_assert_int_eq(other.waits, 5);
     ck_assert_int_eq(other.failures, 0);
-    /* A replica's mean is rounded in another place. */
+    /* The mean of replicas is rounded in another place. */
     expect_doubled(5, options.replicas == 1 ? 0 : 1e-4f);
     finish();
 }
 
-/* The same bits, however many threads. */
+/* Any number of threads must give the same bits. */
 LOOP_TEST(threads_change_no_bit, 1, 5)
 {
     exchange(4, 1);
@@ -258,7 +258,8 @@ static int in_its_place(void *context, int32_t number, const char *variable,
     return take_gradient(context, number, variable, values, count);
 }
 
-/* Weights and gradients in memory of the host. Number: replicas. */
+/* Weights and gradients lie in memory of the host. _i is the number of
+ * replicas. */
 LOOP_TEST(variables_live_where_they_are_placed, 1, 3)
 {
     float values[MOST_WIDTH * MOST_WIDTH];
@@ -276,7 +277,7 @@ LOOP_TEST(variables_live_where_they_are_placed, 1, 3)
         MUST(ipu_pipeline_place(pipeline, sum, places[1][i], bytes));
         first_values(i, values);
         ck_assert_mem_eq(places[0][i], values, bytes);
-        /* Given as its own source, and once more. */
+        /* The source is the placed memory itself. */
         MUST(ipu_pipeline_write(pipeline, name, places[0][i], bytes));
     }
     for (int i = 0; i < 5; i++)
@@ -287,7 +288,7 @@ LOOP_TEST(variables_live_where_they_are_placed, 1, 3)
 
         MUST(ipu_pipeline_read(pipeline, 0, name_of(i, name), values, bytes));
         ck_assert_mem_eq(places[0][i], values, bytes);
-        /* Back, with its elements. */
+        /* The elements move back with the place. */
         MUST(ipu_pipeline_place(pipeline, name, NULL, 0));
         memset(places[0][i], 0x77, bytes);
         snprintf(sum, sizeof sum, "%s/accumulator", name);
@@ -389,7 +390,7 @@ static int plain_gradient(void *context, int32_t number, const char *variable,
     return 0;
 }
 
-/* Number: replicas. */
+/* _i is the number of replicas. */
 LOOP_TEST(a_gradient_that_is_not_taken_ends_the_run, 1, 3)
 {
     exchange(4, _i);
@@ -432,13 +433,14 @@ LOOP_TEST(others_hear_of_a_run_that_fails, 0, 4)
     ck_assert_int_eq(other.waits, _i % 2);
     ck_assert_int_eq(other.failures, 1);
     ck_assert_str_eq(other.reason, ipu_last_error());
-    /* Nothing is on its way, and each run that fails says so once. */
+    /* No gradient is on its way, and each run that fails says so once. */
     MUST_FAIL(ipu_pipeline_run(pipeline), IPU_ERR_END, "mini-batch 0");
     ck_assert_int_eq(other.failures, 2);
     finish();
 }
 
-/* The others have all gradients by then: the next ones will not come. */
+/* The others have all gradients of this update by then, so only the next ones
+ * will not come. */
 LOOP_TEST(others_hear_of_an_update_that_fails, 1, 3)
 {
     exchange(4, _i);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loops in the stages of a pipeline that trains: layers that share their
- * weights, one in another, with dropout that a counter in the body drives,
- * with checkpoints and host calls; against the same stages written out, every
- * bit. And what is refused. In inference loops stay loops.
+ * Tests loops in the stages of a pipeline that trains: layers that share their
+ * weights, nested loops, dropout driven by a counter in the body, checkpoints
+ * and host calls. Every bit must equal the same stages written out. Wrong loops
+ * are refused. Loops stay loops in inference.
  */
 #include "suite.h"
 
@@ -53,7 +53,7 @@ static ipu_tensor layer(ipu_graph *graph, const struct weights *v, ipu_tensor x)
                     ipu_bias_add(graph, ipu_matmul(graph, x, v->w), v->b));
 }
 
-/* A running mean of what comes by. */
+/* Returns a running mean of x. */
 static ipu_tensor next_state(ipu_graph *graph, ipu_tensor state, ipu_tensor x)
 {
     return ipu_add(graph, ipu_scale(graph, state, 0.5, 0),
@@ -95,7 +95,8 @@ static int outer_body(ipu_graph *graph, void *context, int32_t ninputs,
     return 0;
 }
 
-/* The same without a loop: a counter goes on by OUTER in each mini-batch. */
+/* Builds the same without a loop: a counter goes on by OUTER in each
+ * mini-batch. */
 static ipu_tensor written_out(ipu_graph *graph, struct weights *v, ipu_tensor x)
 {
     ipu_tensor step = {-1}, state = v->state;
@@ -212,7 +213,7 @@ static void read_all(float (*values)[MOST_WIDTH * MOST_WIDTH])
     }
 }
 
-/* Number: bits of what is in the body, then schedule and optimizer, and with
+/* _i is bits for the contents of the body, then schedule and optimizer, and
  * recomputation. */
 enum { FORMS = 32 };
 
@@ -259,8 +260,8 @@ LOOP_TEST(a_loop_trains_as_what_it_does, 0, 2 * FORMS)
     ck_assert_mem_eq(kept, values, sizeof kept);
 }
 
-/* The derivative is that of the loss: a step against it makes the loss less by
- * rate x |gradient|^2, nearly. */
+/* Checks that the derivative is that of the loss: a step against it must lower
+ * the loss by nearly rate x |gradient|^2. */
 static float first_loss, last_loss;
 
 static int note_loss(void *context, int32_t replica, int64_t mini_batch,
@@ -323,7 +324,7 @@ TEST(the_loss_falls_as_its_gradient_says)
     finish();
 }
 
-/* In inference the stage keeps its loop, whose body the program has once. */
+/* The stage keeps its loop in inference, and the program has the body once. */
 TEST(inference_keeps_loops)
 {
     form = (struct form){.loops = 1, .nested = 1};
@@ -358,7 +359,7 @@ static int stops_there(void *context, int32_t replica, int64_t mini_batch,
     return mini_batch == fail_at ? -9 : 0;
 }
 
-/* In inference the loop assigns its variables: a failing run leaves them
+/* The loop assigns its variables in inference; a failing run must leave them
  * unchanged. */
 TEST(a_failing_run_takes_back_what_loops_assign)
 {
@@ -498,7 +499,7 @@ static int computes_again(ipu_graph *graph, void *context, int32_t ninputs,
     return ipu_assign(graph, state, slope);
 }
 
-/* Number: which of these. */
+/* The context is the number of the refused program. */
 static int build_refused(void *context, ipu_graph *graph, int32_t ninputs,
                          const ipu_tensor *inputs, ipu_tensor *outputs)
 {
@@ -586,7 +587,7 @@ LOOP_TEST(what_cannot_be_repeated_is_refused, 0, REFUSALS)
     ipu_outfeed_free(outfeed);
 }
 
-/* Nothing happens, or what happens once: tanh of what tanh has made. */
+/* Builds a loop of 0 or 1 iterations, or the same without a loop. */
 static int build_few(void *context, ipu_graph *graph, int32_t ninputs,
                      const ipu_tensor *inputs, ipu_tensor *outputs)
 {

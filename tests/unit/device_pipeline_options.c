@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options of a pipeline that cannot be, alone or together, and stages that do
- * not go together: each is refused with its whole text.
+ * Tests options of a pipeline that are impossible, alone or together, and
+ * stages that do not go together. Each is refused with its whole text.
  */
 #include "suite.h"
 
@@ -87,7 +87,7 @@ static void three_names_for_two(void)
     options.noutfeed_names = 3;
 }
 
-/* Gives a matrix where the loss should be. */
+/* Builds a stage that gives a matrix where the loss should be. */
 static int build_matrix(void *context, ipu_graph *graph, int32_t ninputs,
                         const ipu_tensor *inputs, ipu_tensor *outputs)
 {
@@ -103,7 +103,7 @@ static void loss_of_many(void)
     changed[3].name = "head";
 }
 
-/* More than half of the outputs that there may be. */
+/* Builds a stage with more than half of the possible number of outputs. */
 static int build_many(void *context, ipu_graph *graph, int32_t ninputs,
                       const ipu_tensor *inputs, ipu_tensor *outputs)
 {
@@ -123,7 +123,8 @@ static void too_many_side_by_side(void)
     options.count = 6;
 }
 
-/* Has a variable of the stage before in another shape, on the same IPU. */
+/* Builds a stage that has a variable of the stage before in another shape, on
+ * the same IPU. */
 static int build_another_shape(void *context, ipu_graph *graph, int32_t ninputs,
                                const ipu_tensor *inputs, ipu_tensor *outputs)
 {

@@ -368,7 +368,7 @@ static void too_small(void)
     options.system = &tiny;
 }
 
-/* Has a variable of the first stage, too. */
+/* Builds a stage that also has a variable of the first stage. */
 static int build_sharing(void *context, ipu_graph *graph, int32_t ninputs,
                          const ipu_tensor *inputs, ipu_tensor *outputs)
 {
@@ -546,7 +546,7 @@ TEST(names_and_sizes_are_checked)
     finish();
 }
 
-/* More of them than 32 bits count IPUs. */
+/* The number of IPUs overflows 32 bits. */
 TEST(replicas_beyond_count_are_refused)
 {
     ipu_infeed *infeed;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replicated pipelines: elements go to the replicas in turn, gradients are
- * averaged once an update, weights are equal afterwards, and those of one
- * program that has all elements to rounding.
+ * Tests replicated pipelines: elements go to the replicas in turn, gradients
+ * are averaged once an update, and weights are then equal in all replicas, and
+ * equal up to rounding to those of one program that has all elements.
  */
 #include "suite.h"
 
@@ -109,8 +109,8 @@ TEST(sums_over_replicas_are_refused)
     ipu_infeed_free(options.infeed);
 }
 
-/* The mean over replicas of sums is the sum of means. Number: schedule and 2 or
- * 4 replicas. */
+/* The mean over replicas of sums is the sum of means. _i is schedule and 2 or 4
+ * replicas. */
 LOOP_TEST(replicas_of_a_pipeline_train_as_one_program, 0, 6)
 {
     int count = 2 << _i / 3, per_update;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pipelines with replicas when something fails: a consumer that stops reading,
- * data that ends in the middle of a round of replicas, a callback of one of
- * them, stages that do not fit together. The text says where, no thread hangs,
- * all replicas are as the last update left them, and the same queues serve the
- * next run, or another pipeline, as if nothing had been.
- *
- * Number of each test: 1 to 3 replicas, and 1 to 3 threads.
+ * Tests failures of pipelines with replicas: a consumer that stops reading,
+ * data that ends in the middle of a round of replicas, a callback of one
+ * replica, stages that do not fit together. The text says where, no thread
+ * hangs, all replicas are as the last update left them, and the same queues
+ * serve the next run, or another pipeline, as if nothing had failed. _i is 1 to
+ * 3 replicas, and 1 to 3 threads.
  */
 #include "suite.h"
 
@@ -60,7 +59,7 @@ static ipu_outfeed_options plain_outfeed(void)
     return o;
 }
 
-/* Replicas train to their mean. */
+/* Checks that replicas train to their mean. */
 static void expect_mean(int updates)
 {
     expect_training(updates, options.replicas, 1.0 / options.replicas,
@@ -68,7 +67,8 @@ static void expect_mean(int updates)
     expect_same_replicas();
 }
 
-/* All elements of the last run, and of no other. */
+/* Checks that the results have all elements of the last run, and of no
+ * other. */
 static void expect_losses(int64_t elements)
 {
     int64_t shape[IPU_MAX_RESULT_DIMS];
@@ -93,7 +93,7 @@ static void restart_data(void)
     MUST(ipu_infeed_start(options.infeed));
 }
 
-/* After a failure the pipeline goes on as if there had been none. */
+/* After the failure the pipeline goes on as if there had been none. */
 static void expect_it_goes_on(void)
 {
     restart_data();
@@ -299,7 +299,7 @@ LOOP_TEST(data_that_fails_is_told, 0, CASES)
 
 /* ---------------------------------------------------------------- callbacks */
 
-/* Calls of all replicas together, of which one fails. */
+/* Counts calls of all replicas together; one of them fails. */
 static _Atomic int calls, fails_at;
 
 static int host_call(void *context, const char *name, void *values,
@@ -364,7 +364,7 @@ LOOP_TEST(a_sink_that_stops_for_one_replica_ends_all, 0, CASES)
     expect_it_goes_on();
 }
 
-/* A label that is no class: of one element, so of one replica. */
+/* Gives one element, so one replica, a label that is no class. */
 static int next_wrong(void *context, void *const *buffers)
 {
     struct data *own = context;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The schedules of a pipeline: their numbers against the formulas, for 2 to 8
- * stages, training and inference; and what runs in each slot against the rules
- * that any schedule must keep.
+ * Tests the schedules of a pipeline: their numbers against the formulas, for 2
+ * to 8 stages, in training and inference, and the contents of each slot against
+ * the rules that any schedule must keep.
  */
 #include "suite.h"
 
@@ -117,8 +117,8 @@ TEST(letters_are_as_known)
     ck_assert_str_eq(text, "abcd");
 }
 
-/* Each mini-batch goes through all positions in order; each stage waits as
- * often as its stash says. */
+/* Checks that each mini-batch goes through all positions in order, and that as
+ * many wait at each stage as its stash says. */
 static void check_rules(const ipu_schedule_options *o)
 {
     ipu_schedule_info info = plan_of(o);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replicas of a pipeline that share the optimiser's state: the same bits as of
- * replicas that keep all of it, over 100 updates, in all schedules; state of
- * which each holds its part, read and written as a whole; bytes and collectives
- * by the formula; and what does not go together is refused.
+ * Tests replicas of a pipeline that share the optimiser's state. Bits equal
+ * those of replicas that each keep all of it, over 100 updates, in all
+ * schedules. Each replica holds its part of the state, which is read and
+ * written as a whole. Bytes and collectives follow the formula. Options that do
+ * not go together are refused.
  */
 #include "suite.h"
 
@@ -108,7 +109,7 @@ static int drop(void *context, int32_t replica, int64_t mini_batch,
     return 0;
 }
 
-/* A pipeline of 2 stages in so many replicas, and what it trains on. */
+/* A pipeline of 2 stages with its number of replicas, and its training data. */
 struct job {
     ipu_pipeline *pipeline;
     ipu_infeed *infeed;
@@ -180,7 +181,8 @@ static ipu_pipeline_info stats(const struct job *job)
     return info;
 }
 
-/* All that the optimiser keeps beside the variable; NULL: the end. */
+/* Returns the names of the optimiser's state for a variable, one at a time;
+ * NULL at the end. */
 static const char *state_of(int number, char *text)
 {
     static const char *const momentum[] = {"momentum", NULL, NULL};
@@ -220,7 +222,7 @@ static void expect_all_same(void)
 
 static const int replicas_of[] = {2, 3, 4, 8};
 
-/* _i: optimiser and replicas; and so schedule and accumulators. */
+/* _i is optimiser and replicas, which also choose schedule and accumulators. */
 LOOP_TEST(weights_are_the_same_bits, 0, 4 * KINDS)
 {
     int replicas = replicas_of[_i / KINDS];
@@ -245,8 +247,8 @@ static int64_t up(int64_t n, int64_t by)
     return (n + by - 1) / by;
 }
 
-/* _i: optimiser and replicas. Stage 0 has w0, stage 1 the others; state is off
- * the chip, or on it. */
+/* _i is optimiser and replicas. Stage 0 has w0, stage 1 the others; state is
+ * off the chip, or on it. */
 LOOP_TEST(bytes_and_collectives_follow_the_formula, 0, 4 * KINDS)
 {
     static const int tensors[] = {0, 1, 2, 2};
