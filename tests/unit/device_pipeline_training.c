@@ -60,8 +60,8 @@ static void expect_kept_weights(void)
     }
 }
 
-/* Each of its steps counter is its own stage's, so one program would drop
- * others: compare pipelines. Number: schedule; without and with dropout. */
+/* Each stage counts its own steps, so one program would drop other elements:
+ * the test compares pipelines. _i is the schedule, without and with dropout. */
 LOOP_TEST(recomputation_changes_no_bit, 0, 6)
 {
     static const ipu_recompute modes[] = {
@@ -146,8 +146,8 @@ TEST(checkpoints_are_kept)
     }
 }
 
-/* The same elements, the same steps: dropout drops the same on both ways. In
- * one stage there is one counter, as in one program; in others, as many. */
+/* The same elements and steps must drop the same with both choices. One stage
+ * has one counter, as one program has; several stages have one each. */
 LOOP_TEST(dropout_is_the_same_on_both_ways, 0, 3)
 {
     which = MOMENTUM;
@@ -165,7 +165,8 @@ LOOP_TEST(dropout_is_the_same_on_both_ways, 0, 3)
 /* ---------------------------------------------------------- concurrent stages
  */
 
-/* Half of the columns of a layer's W each; the join puts them together. */
+/* Builds a stage with half of the columns of a layer's W; the join puts both
+ * halves together. */
 static int build_half(void *context, ipu_graph *graph, int32_t ninputs,
                       const ipu_tensor *inputs, ipu_tensor *outputs)
 {
@@ -197,7 +198,7 @@ static int build_join(void *context, ipu_graph *graph, int32_t ninputs,
     return 2;
 }
 
-/* Both halves in one stage. */
+/* Builds one stage with both halves. */
 static int build_whole(void *context, ipu_graph *graph, int32_t ninputs,
                        const ipu_tensor *inputs, ipu_tensor *outputs)
 {
@@ -260,7 +261,8 @@ LOOP_TEST(concurrent_stages_are_one_position, 0, 3)
         write_halves();
         for (int k = 0; k < 20; k++)
             MUST(ipu_pipeline_run(pipeline));
-        /* One slot shorter each way than if one came after the other. */
+        /* The ramps up and down are one slot shorter each than with these
+         * stages one after the other. */
         ck_assert_int_eq(run_info().slots,
                          20 * (_i == IPU_SCHEDULE_GROUPED ? 12 + 2 * 3 - 1
                                : _i == IPU_SCHEDULE_INTERLEAVED
@@ -448,9 +450,8 @@ TEST(an_outfeed_queue_gets_what_comes_out)
 /* ------------------------------------------------------------------- accounts
  */
 
-/* Stages that are all alike: tanh((x + b) W), the last with its sum as the
- * loss. The bias makes the first send a derivative back to it, as the others
- * do. */
+/* Builds equal stages: tanh((x + b) W), the last with its sum as the loss. The
+ * bias makes the first send a derivative back to it, as the others do. */
 static int build_alike(void *context, ipu_graph *graph, int32_t ninputs,
                        const ipu_tensor *inputs, ipu_tensor *outputs)
 {
@@ -563,7 +564,7 @@ LOOP_TEST(offloading_moves_bytes_and_costs_cycles, 0, 4)
     ck_assert_int_gt(total[1], total[0]);
 }
 
-/* The fullest tile of each of two chips. */
+/* Returns the bytes of the fullest tile of each of two chips. */
 static void look_at(ipu_offload state, ipu_pipeline_ipu_info *chips)
 {
     begin();
@@ -578,8 +579,8 @@ static void look_at(ipu_offload state, ipu_pipeline_ipu_info *chips)
     chips[1] = chip(1);
 }
 
-/* Left to the pipeline, an IPU's state lies beside it only if the IPU is too
- * full otherwise, and is not so then. */
+/* By its own choice the pipeline moves an IPU's state off the chip only if the
+ * IPU is too full otherwise, and if it fits then. */
 TEST(state_goes_from_chips_that_are_too_full)
 {
     ipu_pipeline_ipu_info on[2], off[2], automatic[2];
@@ -592,7 +593,8 @@ TEST(state_goes_from_chips_that_are_too_full)
     look_at(IPU_OFFLOAD_ON, on);
     finish();
     ck_assert_int_lt(on[1].tile_bytes, off[1].tile_bytes);
-    /* Room for the second with its state beside it, and for the first. */
+    /* There is room for the first IPU, and for the second with its state off
+     * the chip. */
     tight.ipu.bytes_per_tile = (on[1].tile_bytes + off[1].tile_bytes) / 2;
     ck_assert_int_lt(off[0].tile_bytes, tight.ipu.bytes_per_tile);
     look_at(IPU_OFFLOAD_AUTO, automatic);
@@ -606,7 +608,7 @@ TEST(state_goes_from_chips_that_are_too_full)
     ck_assert_int_gt(automatic[1].offload_cycles, 0);
     ck_assert_int_gt(automatic[1].tile_bytes_without, tight.ipu.bytes_per_tile);
     ck_assert_int_le(automatic[1].tile_bytes, tight.ipu.bytes_per_tile);
-    /* Too small for both, of either place. */
+    /* Tiles are too small for both, with the state in either place. */
     tight.ipu.bytes_per_tile = 64;
     look_at(IPU_OFFLOAD_AUTO, automatic);
     finish();

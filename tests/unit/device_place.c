@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tensors in the host's memory, and tensors that the host gives in the course
- * of a run: one step of descent whose gradient the host replaces.
+ * Tests tensors in the host's memory, and tensors that the host gives in the
+ * course of a run. The program is one step of descent whose gradient the host
+ * replaces.
  */
 #include "suite.h"
 
@@ -31,7 +32,8 @@ static int on_call(void *context, const char *name, void *data, int64_t count)
     return 0;
 }
 
-/* Halves what the call was shown: as the average with a rank that has 0. */
+/* Halves the tensor that the call was shown, like the average with a rank that
+ * has 0. */
 static int on_receive(void *context, const char *name, void *data,
                       int64_t count)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compilations that tell how far they are, and stop when they are told to,
- * wherever that is.
+ * Tests that compilations report their progress, and that they stop wherever
+ * the callback asks for it.
  */
 #include "suite.h"
 #include <stdbool.h>
@@ -79,7 +79,7 @@ TEST(every_phase_is_told)
             found |= strcmp(seen.phases[k], some[i]) == 0;
         ck_assert_msg(found, "%s was not told", some[i]);
     }
-    /* A long one by hundredths, of which rounding makes a few more. */
+    /* A long phase reports each hundredth, and rounding adds a few. */
     ck_assert_int_ge(seen.most_in_phase, 80);
     ck_assert_int_le(seen.most_in_phase, 110);
 }

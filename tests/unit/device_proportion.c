@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A proportion limits how much of a tile a product may take for temporaries. A
- * smaller one gives no more temporary memory and no fewer cycles, for single
- * products and for programs, whose results are the same bits. It can be set in
- * several places, files keep it, reports have it, and wrong ones are refused.
+ * Tests the proportion that limits the part of a tile which a product may take
+ * for temporaries. A smaller one gives no more temporary memory and no fewer
+ * cycles, for single products and for programs, whose results are the same
+ * bits. It can be set in several places, files keep it, reports have it, and
+ * wrong ones are refused.
  */
 #include "suite.h"
 
@@ -28,7 +29,7 @@ static const ipu_product products[] = {
 };
 enum { PRODUCTS = sizeof products / sizeof *products };
 
-/* _i: product and dtype, of a Mk2 or a Mk1. */
+/* _i is product and dtype, of a Mk2 or a Mk1. */
 LOOP_TEST(less_takes_no_more_memory_and_no_fewer_cycles, 0, 4 * PRODUCTS)
 {
     ipu_target target = {.size = sizeof target};
@@ -52,7 +53,7 @@ LOOP_TEST(less_takes_no_more_memory_and_no_fewer_cycles, 0, 4 * PRODUCTS)
     }
 }
 
-/* Here memory limits the plan, and the default is 0.6. */
+/* Memory limits the plan here, and the default is 0.6. */
 TEST(a_product_keeps_to_its_proportion)
 {
     ipu_target target = {.size = sizeof target};
@@ -83,8 +84,8 @@ TEST(a_product_keeps_to_its_proportion)
 
 enum { BATCH = 32, SIDE = 12, CHANNELS = 8, WIDTH = 512, CLASSES = 10 };
 
-/* A convolution, a product whose proportion is its own if own is more than 0,
- * and another; their derivatives, and an update. */
+/* Builds a convolution and two products with their derivatives and an update.
+ * The first product has the proportion `own`, if that is more than 0. */
 static void build(ipu_graph *g, double own)
 {
     ipu_tensor x =

@@ -62,7 +62,7 @@ static ipu_tensor through_images(ipu_graph *g, ipu_tensor x, ipu_tensor k)
     return ipu_reshape(g, image, 2, SHAPE(SIDE, SIDE));
 }
 
-/* Normalised, by a row of b. */
+/* Returns a, normalised with a row of b. */
 static ipu_tensor through_rows(ipu_graph *g, ipu_tensor a, ipu_tensor b)
 {
     const int32_t axis = 0;
@@ -71,7 +71,7 @@ static ipu_tensor through_rows(ipu_graph *g, ipu_tensor a, ipu_tensor b)
     return ipu_layer_norm(g, a, row, ipu_max(g, b, 1, &axis, 0), 1e-2);
 }
 
-/* Cut in two, and joined with what was between. */
+/* Cuts a in two, and joins the parts with a tensor between them. */
 static ipu_tensor through_parts(ipu_graph *g, ipu_tensor a, ipu_tensor b)
 {
     const ipu_tensor parts[] = {
@@ -83,7 +83,7 @@ static ipu_tensor through_parts(ipu_graph *g, ipu_tensor a, ipu_tensor b)
     return ipu_concat(g, 3, parts, 0);
 }
 
-/* A tensor of the same shape as all others. */
+/* Returns a tensor of the same shape as all others. */
 static ipu_tensor random_op(ipu_graph *g, uint64_t *state, ipu_tensor a,
                             ipu_tensor b)
 {
@@ -219,9 +219,8 @@ LOOP_TEST(sharing_memory_changes_no_bit, 0, GRAPHS / 10)
     }
 }
 
-/* Nor does any pass, alone or with others, on either memory. Each graph is
- * compiled with a third of the sets of passes, or with all if HVD_TEST_FULL is
- * set. */
+/* No set of passes may change a bit, on either memory. Each graph is compiled
+ * with a third of the sets of passes, or with all if HVD_TEST_FULL is set. */
 LOOP_TEST(passes_change_no_bit, 0, GRAPHS / 10)
 {
     static struct results plain, other;

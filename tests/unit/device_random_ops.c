@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dropout, random numbers and losses: how they are distributed, what they
- * depend on, derivatives against differences, and what is refused.
+ * Tests dropout, random numbers and losses: their distribution, their
+ * dependence on seed and step, derivatives against differences, and refused
+ * arguments.
  */
 #include "suite.h"
 

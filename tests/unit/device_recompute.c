@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Activations computed again in the backward pass: the same gradients, bit
- * for bit, from less memory and more cycles.
+ * Tests activations that are computed again in the backward pass: gradients
+ * have the same bits, memory is less, and cycles are more.
  */
 #include "suite.h"
 
@@ -160,7 +160,7 @@ static void run(struct network *n, int way)
         MUST(ipu_engine_run(n->d.engine));
 }
 
-/* _i: without connections over layers, and with them. */
+/* _i is without connections over layers, and with them. */
 LOOP_TEST(gradients_are_the_same_bits, 0, 2)
 {
     memset(results, 0, sizeof results);
@@ -223,8 +223,8 @@ LOOP_TEST(memory_falls_and_cycles_rise, 0, 2)
     }
 }
 
-/* A chain of n equal layers of which every kth is a checkpoint: as many
- * tensors alive as there are checkpoints, and one part. */
+/* In a chain of n equal layers every kth is a checkpoint: at the peak memory
+ * holds one tensor for each checkpoint, and one part. */
 TEST(peaks_are_those_of_checkpoints_and_a_part)
 {
     enum { LONG = 24 };
@@ -313,7 +313,7 @@ TEST(several_losses_may_be_differentiated)
     ck_assert_mem_eq(results[PLAIN], results[CHOSEN], sizeof results[0]);
 }
 
-/* 100 steps of SGD, momentum and Adam; _i: which. */
+/* The test makes 100 steps of SGD, momentum or Adam; _i is the optimiser. */
 LOOP_TEST(training_gives_the_same_weights, 0, 3)
 {
     static float x[ROWS * WIDTH];
@@ -486,7 +486,8 @@ TEST(loops_and_the_host_are_not_asked_again)
     ck_assert_mem_eq(slopes[PLAIN], slopes[CHOSEN], sizeof slopes[0]);
 }
 
-/* Nothing to forget: one node, or a checkpoint that nothing comes before. */
+/* The graph has nothing to forget: it is one node, or a checkpoint that nothing
+ * comes before. */
 LOOP_TEST(small_graphs_stay_as_they_are, 0, 3)
 {
     struct network *n = &networks[0];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reductions: values against their definitions in double, derivatives against
- * differences, what becomes of NaN and infinity, and what is refused.
+ * Tests reductions. Values are compared with their definitions in double,
+ * derivatives with differences; NaN, infinity and refused arguments are tested
+ * too.
  */
 #include "suite.h"
 
@@ -124,7 +125,7 @@ LOOP_TEST(nan_and_infinity_in_reductions, 0, REDUCTIONS * 2)
     }
 }
 
-/* Summed in float, the small ones would be lost beside the large one. */
+/* A sum in float would lose the small numbers next to the large one. */
 LOOP_TEST(sums_keep_small_elements, 0, 2)
 {
     const int32_t axis = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replicas: sums and means equal the same in double, in groups and in
- * gradients; and R replicas with a batch each train as one program of the whole
- * batch does. In all numbers of replicas from 1 to 8, with threads and without.
- * device_replica_loops.c is about replicas that run loops.
+ * Tests replicas. Sums and means equal the same in double, in groups and in
+ * gradients, and R replicas with a batch each train as one program with the
+ * whole batch does. The number of replicas is 1 to 8, with threads and without.
+ * device_replica_loops.c tests replicas that run loops.
  */
 #include "suite.h"
 
@@ -294,7 +294,7 @@ TEST(accumulation_divides_the_exchanges)
         ck_assert_int_eq(stats().done, 3 * ((step + 1) / 5));
     }
     ck_assert_int_eq(stats().runs, 20);
-    /* In the middle of an update, each replica has its own accumulated sums. */
+    /* Each replica has its own accumulated sums in the middle of an update. */
     MUST(ipu_replicas_run(replicas));
     ck_assert_int_eq(ipu_replicas_check_equal(replicas), 3);
 }
@@ -326,7 +326,7 @@ TEST(sums_are_sent_together_up_to_the_buffer)
 /* ---------------------------------------------------------------------- errors
  */
 
-/* A Pod256, each of whose chips is a replica: all of them meet. */
+/* A Pod256 has 256 chips. Each of them is a replica, and all of them meet. */
 TEST(there_are_as_many_replicas_as_a_pod256_has)
 {
     static float in[256], out[256];

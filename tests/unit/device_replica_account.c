@@ -136,7 +136,8 @@ static void connect(bool output)
 
 /* ------------------------------------------------------------- the account */
 
-/* Around a ring, whole: by each replica. */
+/* Returns the bytes that each replica sends around a ring for a whole
+ * tensor. */
 static int64_t ring(int64_t elements, int n)
 {
     return 2 * (n - 1) * ((elements * 4 + n - 1) / n);
@@ -165,7 +166,7 @@ static int64_t collectives_of(const struct program *p)
     return p->shared ? 3 + (p->kind == LAMB ? 2 : 0) : 2;
 }
 
-/* _i: optimiser, mini-batches, loops, and whether state is shared. */
+/* _i is optimiser, mini-batches, loops, and whether state is shared. */
 LOOP_TEST(told_is_what_is_done, 0, KINDS * 3 * 3 * 2)
 {
     static const int minis[] = {1, 2, 8};
@@ -206,7 +207,7 @@ LOOP_TEST(told_is_what_is_done, 0, KINDS * 3 * 3 * 2)
                             1e-6);
 }
 
-/* Both halves of a ring take what the whole does. */
+/* Both halves of a ring take as much as the whole. */
 TEST(halves_of_a_ring_take_half_of_it)
 {
     struct program p = {.kind = SGD, .mini = 1, .replicas = REPLICAS};
@@ -239,8 +240,8 @@ static int passed_over(const char *name)
     return 0;
 }
 
-/* In the middle of an update sums are each replica's own, and afterwards what
- * is left of them. _i is the number of runs. */
+/* Sums belong to each replica in the middle of an update, and their leftovers
+ * afterwards. _i is the number of runs. */
 LOOP_TEST(accumulators_may_differ, 1, 7)
 {
     struct program p = {.kind = ADAM, .mini = 3, .replicas = 2};
@@ -292,7 +293,7 @@ TEST(parts_of_state_differ)
     ck_assert(!passed_over("b/m") && !passed_over("w"));
 }
 
-/* _i: within a loop, or not; what nobody has marked is found. */
+/* _i is within a loop, or not. Differences must be found without marks. */
 static int count_own(ipu_graph *g, void *context, int32_t ninputs,
                      const ipu_tensor *inputs, int32_t noutputs,
                      ipu_tensor *outputs)
@@ -329,7 +330,8 @@ LOOP_TEST(programs_say_what_is_their_own, 0, 4)
                   "and 1");
 }
 
-/* Running statistics are of the data that each has seen; a loss's scale is. */
+/* Running statistics differ, as each replica has seen other data. The scale of
+ * a loss does not. */
 TEST(statistics_may_differ)
 {
     const char *const names[] = {"scale", "offset", "mean", "variance"};

@@ -90,7 +90,8 @@ TEST(a_failure_in_a_loop_ends_all)
     MUST(ipu_replicas_run(replicas));
 }
 
-/* Iterations of a loop, carried with what is summed up. */
+/* Returns whether iterations are left. The loop carries their number next to
+ * its sum. */
 static int goes_on(ipu_graph *graph, void *context, int32_t ninputs,
                    const ipu_tensor *inputs, int32_t noutputs,
                    ipu_tensor *outputs)

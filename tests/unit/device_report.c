@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Profiles of programs: what engines count, what blocks and tiles hold, and
- * that all of it is one and the same as what executables tell.
+ * Tests profiles of programs: the counts of engines, the contents of blocks and
+ * tiles. All of it must agree with the figures of executables.
  */
 #include "suite.h"
 
@@ -127,7 +127,7 @@ static ipu_block_info block(int32_t i)
     return info;
 }
 
-/* The block that begins with this tensor. */
+/* Returns the block that begins with this tensor. */
 static int32_t find_block(const char *tensor)
 {
     int n = ipu_executable_blocks(d.executable);
@@ -405,7 +405,7 @@ TEST(arguments_of_profiles_are_checked)
     device_free(&other);
 }
 
-/* An optimiser, and an update in every second run. */
+/* The program has an optimiser, and an update in every second run. */
 static void accumulate(ipu_offload offload, const ipu_target *target)
 {
     const ipu_update_options update = {.size = sizeof update,

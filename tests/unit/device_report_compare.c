@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two profiles: what grew and by how much, against what their executables
- * tell; what only one of them has.
+ * Tests the comparison of two profiles: each growth must match the figures of
+ * both executables, and parts that only one of them has are named.
  */
 #include "suite.h"
 
@@ -91,7 +91,7 @@ TEST(growth_is_that_of_the_executables)
     ck_assert(c.cycles_percent > 0 && back.cycles_percent < 0);
 }
 
-/* Each figure's sum over steps is what both programs' steps take. */
+/* The sum of each figure over steps is the figure of both programs' steps. */
 TEST(no_step_is_forgotten)
 {
     static const char *const lists[] = {"steps", "ops"};

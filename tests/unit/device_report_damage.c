@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Profiles that say what cannot be: one value of a good one is replaced, and
- * the refusal says in its whole text where that is, and what is wrong.
+ * Tests impossible profiles. One value of a good profile is replaced, and the
+ * whole text of the refusal must say where the value is, and what is wrong.
  */
 #include "suite.h"
 
@@ -30,8 +30,8 @@ static void tear_down(void)
     device_free(&d);
 }
 
-/* The value at a path such as "programs.0.steps", whose last part is taken
- * away; what it was of. */
+/* Returns the object or array that holds the value at a path such as
+ * "programs.0.steps", and sets *last to the last part of the path. */
 static json_t *holder(json_t *json, const char *path, const char **last)
 {
     static char text[128];

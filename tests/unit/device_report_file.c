@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Profiles as files: written whole or not at all, read again as they were, and
- * refused, one line, if they are broken, cut off, of another version, or not
- * what they say.
+ * Tests profiles as files. A file is written whole or not at all, and is read
+ * as it was. A file that is broken, cut off, of another version, or
+ * inconsistent is refused in one line.
  */
 #include "suite.h"
 
@@ -204,7 +204,7 @@ TEST(names_cannot_break_the_page)
 
 /* ------------------------------------------------------------------ reading */
 
-/* Read this text; the status. */
+/* Reads this text. Returns the status. */
 static int read_text(const char *text)
 {
     const char *path = device_file(text);
@@ -253,8 +253,8 @@ TEST(every_cut_is_noticed)
     free(text);
 }
 
-/* Reading it again after a change; what was accepted is used, to see that
- * nothing more can be wrong with it. */
+/* Reads the profile after a change. An accepted profile is also used, to see
+ * that nothing else can be wrong with it. */
 static int try_changed(const json_t *json)
 {
     char *text = json_dumps(json, 0), *output = NULL;
@@ -275,7 +275,8 @@ static int try_changed(const json_t *json)
     return status;
 }
 
-/* Each value of the first of each table's rows, and of all else, replaced. */
+/* Replaces each value of the first row of each table, and each value outside
+ * tables. */
 static void change_all(json_t *root, json_t *value, json_t *replacement,
                        int *refused)
 {
@@ -328,7 +329,8 @@ LOOP_TEST(no_value_is_believed, 0, 8)
     json_decref(json);
 }
 
-/* Each member taken away in turn, but for what follows from others. */
+/* The test takes each member away in turn, except those that follow from
+ * others. */
 TEST(missing_members_are_named)
 {
     static const char *const names[] = {"steps",  "blocks", "tiles",  "streams",

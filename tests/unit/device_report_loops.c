@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loops in profiles: their bodies are programs of their own, executed and
- * measured as often as there are iterations, and what they take is in the step
- * that they are.
+ * Tests loops in profiles. A body is a program of its own, executed and
+ * measured once an iteration, and its cost is part of the loop's step.
  */
 #include "suite.h"
 
@@ -45,7 +44,7 @@ static void nested_loops(void)
     profile = report_profile(&d, "loops");
 }
 
-/* The program of a name, or that of the loop in one; borrowed. */
+/* Returns the program of a name, or that of the loop in one; borrowed. */
 static const json_t *body_of(json_t *json, const char *parent)
 {
     const json_t *program;
@@ -107,7 +106,7 @@ TEST(a_loop_is_its_iterations)
     one = flops(second);
     ck_assert(one >= product);
     ck_assert_double_eq(flops(report_program(json, 0)), 3 * flops(first));
-    /* The body of the outer one may copy what it carries. */
+    /* The body of the outer loop may copy its carried values. */
     ck_assert_double_ge(flops(first), 5 * one);
     ck_assert_double_le(flops(first), 5 * one + 16 * 32);
     json_decref(json);
@@ -139,7 +138,7 @@ TEST(loops_are_printed_read_and_compared)
     ipu_profile_free(again);
 }
 
-/* Two steps whose cycles are estimates. */
+/* Builds two steps whose cycles are estimates. */
 static int estimated(ipu_graph *g, void *context, int32_t ninputs,
                      const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
 {
@@ -148,8 +147,8 @@ static int estimated(ipu_graph *g, void *context, int32_t ninputs,
     return 0;
 }
 
-/* Cycles of more digits than a column has, and a tensor of which nobody knows
- * the line that made it. */
+/* Cycles have more digits than a column, and the line that made one tensor is
+ * not known. */
 TEST(a_long_loop_keeps_its_columns)
 {
     ipu_tensor in = (ipu_input)(d.graph, "x", IPU_FLOAT32, 2, SHAPE(16, 32));
@@ -227,7 +226,7 @@ static int ones(void *context, void *const *buffers)
     return 1;
 }
 
-/* Queues are streams of the host: all of its cycles are told. */
+/* Queues are streams of the host, and all of the host's cycles are reported. */
 TEST(queues_are_streams)
 {
     const ipu_feed_tensor tensor = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pipeline in a report: its run as a whole comes first, adds up, and agrees
- * with the picture of its slots and with its programs.
+ * Tests a pipeline in a report: its run as a whole comes first, adds up, and
+ * agrees with the picture of its slots and with its programs.
  */
 #include "suite.h"
 
@@ -28,7 +28,7 @@ static void tear_down(void)
     ipu_profile_free(profile);
 }
 
-/* A profile of the pipeline after a few runs, whose state lies beside its
+/* Makes a profile of the pipeline after a few runs, with its state off the
  * chips. */
 static void make(int nstages, int recompute, int replicas)
 {
@@ -75,7 +75,7 @@ static const json_t *program_named(const char *name)
     return NULL;
 }
 
-/* Cycles of entries of the picture, of a chip. */
+/* Returns the cycles of a chip's entries in the picture. */
 static int64_t drawn(const char *kind, int64_t ipu)
 {
     const json_t *slot;
@@ -91,7 +91,7 @@ static int64_t drawn(const char *kind, int64_t ipu)
     return sum;
 }
 
-/* Number: stages / 2; with recomputation. */
+/* _i is stages / 2, with recomputation. */
 LOOP_TEST(parts_of_a_run_add_up, 0, 4)
 {
     const json_t *run, *stage, *chip;
@@ -136,7 +136,7 @@ LOOP_TEST(parts_of_a_run_add_up, 0, 4)
     }
 }
 
-/* Stashes and links are no business of the host, nor are arguments. */
+/* Stashes, links and arguments are not streams of the host. */
 TEST(streams_say_what_they_are)
 {
     static const struct {
@@ -168,7 +168,7 @@ TEST(streams_say_what_they_are)
     }
 }
 
-/* Text opens on the whole, whose sentences name what bounds it. */
+/* The text opens with the whole pipeline, in sentences that name its bound. */
 TEST(the_whole_comes_first)
 {
     const json_t *derived, *measured;
@@ -225,7 +225,7 @@ TEST(it_comes_back_from_a_file)
     report_remove(folder);
 }
 
-/* A pipeline that became slower is told, even if no program did. */
+/* A pipeline that became slower is reported, even if no program did. */
 TEST(a_slower_pipeline_is_found)
 {
     ipu_profile_change change = {.size = sizeof change};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A profile's findings say what bounds the program, and what would make it
- * faster or smaller. The same figures are added up here.
+ * Tests the findings of a profile: the bound of the program, and changes that
+ * would make it faster or smaller. The test adds up the same figures itself.
  */
 #include "suite.h"
 
@@ -91,7 +91,7 @@ TEST(what_does_not_fit_is_said)
 
 /* ---------------------------------------------------------------- findings */
 
-/* The finding of a kind; borrowed. */
+/* Returns the finding of a kind; borrowed. */
 static const json_t *finding(const json_t *program, const char *list,
                              const char *kind)
 {
@@ -108,8 +108,8 @@ static const json_t *finding(const json_t *program, const char *list,
     return NULL;
 }
 
-/* Early results that wait for the backward pass while a wide layer in the
- * middle makes the peak. */
+/* Builds early results that wait for the backward pass while a wide layer in
+ * the middle makes the peak. */
 static void waiting_network(const ipu_target *target)
 {
     ipu_tensor w[4], g[4];
@@ -186,8 +186,8 @@ TEST(what_waits_over_the_peak_may_be_made_again)
     memory = json_object_get(program, "memory");
     tile = (int32_t)report_number(memory, "fullest_tile");
     which = (int32_t)report_number(f, "block");
-    /* The block saves no more than it has there; the cost is that of making it
-     * again. */
+    /* A block cannot save more bytes than it has there. The cost is that of
+     * computing it again. */
     ck_assert_int_gt(report_number(f, "bytes"), 0);
     ck_assert_int_le(report_number(f, "bytes"),
                      ipu_executable_block_on_tile(d.executable, which, tile));
@@ -200,8 +200,8 @@ TEST(what_waits_over_the_peak_may_be_made_again)
     json_decref(json);
 }
 
-/* A step that uses what is dropped at the peak, made nearly as full: that is
- * all that can be saved. */
+/* Another step uses the dropped block and is nearly as full as the peak, so
+ * only the difference can be saved. */
 TEST(the_next_peak_bounds_what_is_saved)
 {
     json_t *json;
@@ -261,8 +261,8 @@ TEST(idle_variables_may_be_kept_beside_the_chip)
     json_decref(json);
 }
 
-/* Half of the tensors' bytes. What that makes of the time is what compiling
- * for halves says of it. */
+/* Halves take half of the tensors' bytes. The predicted time must be the one
+ * that compiling for halves gives. */
 TEST(halves_take_half)
 {
     json_t *json;
@@ -288,7 +288,7 @@ TEST(steps_on_few_tiles_are_found)
     json_t *json;
     const json_t *f;
 
-    /* One row: its sum is on few tiles, of many elements. */
+    /* The sum of one row of many elements lies on few tiles. */
     ipu_target_init(&target, sizeof target);
     MUST(ipu_output(
         d.graph, "y",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stochastic rounding: which numbers come out, how often, and that the mean of
- * many draws is what was rounded; the same again for the same seed and step;
- * and graphs that are built with it.
+ * Tests stochastic rounding: the possible results, their frequency, and that
+ * the mean of many draws is the rounded number. The same seed and step give the
+ * same bits. Graphs are built with it, too.
  */
 #include "one_device.h"
 #include "suite.h"
@@ -28,7 +28,7 @@ static double value_of(ipu_dtype dtype, uint16_t half)
                     : sign * ldexp(mantissa, -24);
 }
 
-/* DRAWS draws of x. */
+/* Makes DRAWS draws of x. */
 static void draw(ipu_dtype dtype, float x, uint64_t seed, int32_t step,
                  uint16_t *to)
 {

@@ -178,7 +178,8 @@ static int writes_too_much(void *context, const char *name, void *data,
     return 0;
 }
 
-/* One element more than the tensor has, where that is looked for. */
+/* The host's function writes one element more than the tensor has. Poisoned
+ * memory must notice it. */
 TEST(writing_outside)
 {
     ck_assert_int_eq(setenv("IPU_POISON", "1", 1), 0);

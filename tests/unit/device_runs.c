@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Engines: streams, variables and host calls from run to run, and that every
- * failure leaves an engine that runs again.
+ * Tests streams, variables and host calls of engines from run to run, and that
+ * every failure leaves an engine that runs again.
  */
 #include "suite.h"
 
@@ -16,7 +16,7 @@ enum { N = 4 };
 
 static float in[N] = {1, 2, 3, 4}, out[N], weights[N] = {10, 20, 30, 40};
 
-/* Tells a host call what to return, and records what it saw. */
+/* Sets the status that a host call returns, and records its arguments. */
 static struct {
     int status; /* to return */
     ipu_engine *run;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One program on several chips: the same bits as on one, derivatives where
- * their tensors are, bytes between the chips, room that one does not have.
+ * Tests one program on several chips: bits are those of one chip, derivatives
+ * lie with their tensors, bytes pass between the chips, and a program fits that
+ * one chip has no room for.
  */
 #include "suite.h"
 
@@ -87,7 +88,7 @@ static ipu_shard_info shard(const struct device *c, int number)
     return info;
 }
 
-/* Number: optimiser; by hand, or on so many chips. */
+/* _i is the optimiser, and chips chosen by hand or a number of chips. */
 LOOP_TEST(several_chips_give_the_same_bits, 0, 4 * OPTIMIZERS)
 {
     struct device one = device_new();
@@ -112,14 +113,14 @@ LOOP_TEST(several_chips_give_the_same_bits, 0, 4 * OPTIMIZERS)
     ck_assert_int_eq(ipu_executable_shards(one.executable), 1);
     ck_assert_int_eq(ipu_executable_shards(d.executable), count);
     ck_assert_int_eq(sharding(&one).inter_ipu_bytes, 0);
-    /* One tensor there and its derivative back, for each cut. */
+    /* Each cut sends one tensor there and its derivative back. */
     if (way == 1)
         ck_assert_int_eq(sharding(&d).inter_ipu_bytes,
                          (int64_t)2 * BATCH * WIDTH * 4 +
                              (_i % OPTIMIZERS == ADAM ? 4 : 0)); /* step */
     ck_assert_int_gt(sharding(&d).transfers, 0);
     ck_assert_int_gt(sharding(&d).exchange_cycles, 0);
-    /* All are one after the other. */
+    /* All chips work one after the other. */
     MUST(ipu_executable_cycles(d.executable, &cycles));
     ck_assert_int_eq(sharding(&d).total_cycles,
                      cycles.total + sharding(&d).exchange_cycles);

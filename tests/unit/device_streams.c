@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Infeeds of programs: elements in, in loops and without; how they end, fail
- * and are stopped. */
+/* Tests infeeds of programs in loops and without: elements, the end of data,
+ * failures and stops. */
 #include <pthread.h>
 #include <time.h>
 
@@ -101,8 +101,8 @@ TEST(elements_come_in_their_order)
     adder_free(&a);
 }
 
-/* The data ends in mid-run: variables of the iterations that were completed
- * stay, and so do their elements. Started again, all is as it was. */
+/* The data ends in mid-run: variables and elements of the completed iterations
+ * stay. After a restart everything is as it was. */
 TEST(data_ends_in_mid_run)
 {
     const ipu_outfeed_options options = outfeed_options(IPU_OUTFEED_ALL);
@@ -304,8 +304,8 @@ TEST(what_programs_refuse_of_queues)
     ipu_infeed_free(infeed);
 }
 
-/* The host's cycles are those of each iteration's element; with I/O tiles they
- * go on beside the rest, and who is slower is what counts. */
+/* The host's cycles are those of each iteration's element. With I/O tiles they
+ * overlap the rest, and the slower side counts. */
 static ipu_program_cycles cycles_with(int32_t io_tiles, int64_t count)
 {
     struct device d = device_new();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Queues that a program cannot have, and sources that fail: whole texts.
+ * Tests queues that a program cannot have, and sources that fail, with the
+ * whole texts.
  */
 #include "suite.h"
 
@@ -152,7 +153,7 @@ TEST(a_thread_that_cannot_be_made)
     MUST(ipu_infeed_stop(infeed));
 }
 
-/* A queue whose data had ended is not started then: nobody waits for it. */
+/* A queue whose data had ended is not started then, so nobody waits for it. */
 TEST(a_thread_that_cannot_be_made_again)
 {
     struct rlimit before;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Outfeeds of programs: elements out, while the device runs and afterwards; who
- * waits for whom, and what ends the waiting. */
+/* Tests outfeeds of programs: elements come out while the device runs and
+ * afterwards, readers wait, and several things end their waiting. */
 #include <pthread.h>
 
 #include "adder.h"
@@ -113,7 +113,8 @@ static void *read_losses(void *argument)
     return NULL;
 }
 
-/* An outfeed by which the program cannot end before something has been read. */
+/* The blocking outfeed keeps the program from ending before something has been
+ * read. */
 TEST(results_are_seen_while_it_runs)
 {
     ipu_outfeed_options options = outfeed_options(IPU_OUTFEED_ALL);
@@ -132,7 +133,8 @@ TEST(results_are_seen_while_it_runs)
     pthread_join(thread, NULL);
     ck_assert_int_ge(reader.status, 0);
     ck_assert_int_eq(reader.seen, 100);
-    /* All but what the queue can hold, and the one that has just been taken. */
+    /* The reader saw all elements before the end, except those in the queue and
+     * the one just taken. */
     ck_assert_int_ge(reader.seen_before_the_end, 100 - 3 - 1);
     ck_assert_int_eq(ipu_outfeed_count(a.outfeed), 0);
     adder_free(&a);
@@ -264,8 +266,8 @@ TEST(a_run_fails_while_someone_waits)
     adder_free(&a);
 }
 
-/* One element a run; an unused tensor of it; what is enqueued of a variable is
- * what it was when the run began. */
+/* Each run enqueues one element with an unused tensor. An enqueued variable has
+ * its value from the beginning of the run. */
 TEST(one_element_a_run)
 {
     struct device d = device_new();

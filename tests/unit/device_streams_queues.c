@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queues by themselves: what they refuse; replicas; how fast a data set is. */
+/* Tests queues by themselves: refusals, replicas, and the measured speed of a
+ * data set. */
 #include <jansson.h>
 #include <pthread.h>
 #include <time.h>
@@ -125,7 +126,7 @@ TEST(read_ahead)
     ipu_infeed_free(infeed);
 }
 
-/* At its end the data begins anew; an empty data set ends. */
+/* The data begins anew at its end; an empty data set ends. */
 TEST(data_repeats)
 {
     struct source source = source_of(1, 1);
@@ -206,7 +207,8 @@ static void *stop(void *infeed)
     return NULL;
 }
 
-/* While one thread waits for the producer's end, another does not begin one. */
+/* While one thread waits for the producer's end, another must not start a new
+ * producer. */
 TEST(one_producer_at_a_time)
 {
     struct slow slow = {.source = source_of(1, 1)};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Remote buffers: rows in the memory beside the chip. */
+/* Tests remote buffers, which are rows in the memory off the chip. */
 #include "device.h"
 #include "suite.h"
 
@@ -200,8 +200,8 @@ TEST(what_is_no_buffer)
     device_free(&d);
 }
 
-/* Rows are on no tile; cycles are those of streaming memory; a chip without it
- * cannot have them. */
+/* Rows lie on no tile, and their cycles are those of streaming memory. A chip
+ * without it cannot have them. */
 TEST(rows_cost_streams)
 {
     struct device d = device_new();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queues of replicated programs: each replica takes its own elements, and gives
- * its part; with threads, and one after the other. And what happens when nobody
- * reads, or the data ends or fails: afterwards all of it runs again. */
+/* Tests queues of replicated programs. Each replica takes its own elements and
+ * gives its part, with threads and one after the other. After a stopped reader,
+ * the end of the data, or a failure, all of it runs again. */
 #include "suite.h"
 
 #include <pthread.h>
@@ -133,7 +133,7 @@ static void expect_a_run(struct fed *f)
     MUST(ipu_replicas_connect(f->replicas, "total", NULL, 0));
 }
 
-/* Number of these: threads. */
+/* _i is the number of threads. */
 LOOP_TEST(memory_for_what_nobody_reads_has_an_end, 1, REPLICAS + 1)
 {
     ipu_outfeed_options out = outfeed_options(IPU_OUTFEED_ALL);
