@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chips and systems: what is published of each, descriptions from files, and
+ * Tests chips and systems: published figures, descriptions from files, and
  * every reason to refuse one.
  */
 #include "suite.h"
@@ -124,7 +124,8 @@ TEST(boards_are_what_is_published)
     WITHIN(bow.memory_bytes, 3.6e9);
     WITHIN(bow.streaming_bytes, 256.0 * (1 << 30));
     WITHIN(system_of("Bow-2000").gateway_bytes_per_second * 8, 200e9);
-    /* Each side of the machine: two chips with two links each, 512 Gbit/s. */
+    /* Each side of the machine has two chips with two links each, 512
+     * Gbit/s. */
     MUST(ipu_system_path(&m2000, 0, 2, &path, NULL));
     WITHIN(2 * path * 8, 512e9);
     ck_assert_int_eq(system_of("Pod16").ipus, 16);

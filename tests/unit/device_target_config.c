@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Configurations: which devices they choose, and every misuse that is
- * refused, with its reason.
+ * Tests configurations: the devices that they choose, and every refused misuse
+ * with its reason.
  */
 #include "suite.h"
 
@@ -289,7 +289,7 @@ LOOP_TEST(values_that_cannot_be_are_refused, 0,
     ck_assert_str_eq(before, after);
 }
 
-/* A file with this text; what is said of it begins with its name. */
+/* Checks a file with this text. The message must begin with the file's name. */
 static void check_file(const char *text, int status, const char *words)
 {
     const char *path = device_file(text);

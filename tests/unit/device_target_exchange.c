@@ -8,7 +8,8 @@
 
 #include "target_model.h"
 
-/* Bytes a second of all tiles in a loop over half of their memory. */
+/* Returns the bytes a second of all tiles in a loop over half of their
+ * memory. */
 static double bandwidth(const ipu_target *target, ipu_loop loop)
 {
     int32_t accesses = loop.loads + loop.stores;
@@ -86,8 +87,8 @@ TEST(accesses_that_meet_wait)
     ck_assert_int_eq(c.compute, 3 * 6000);
 }
 
-/* One context alone gets a sixth of the tile; seven units of work take as
- * long as twelve. */
+/* One context alone gets a sixth of the tile. Seven units of work take as long
+ * as twelve. */
 TEST(contexts_take_turns)
 {
     ipu_target mk2 = chip("mk2");
@@ -192,7 +193,7 @@ TEST(links_carry_what_their_headers_leave)
     double bytes = 100e6;
 
     MUST(ipu_model_link(&c2, 0, 1, (int64_t)bytes / c2.ipu.tiles, 1, &c));
-    /* Both ways at once: 192 GB/s, less the headers. */
+    /* Both ways at once carry 192 GB/s, less the headers. */
     WITHIN(2 * bytes / ipu_model_seconds(&c2.ipu, c.total), 0.85 * 192e9);
     MUST(ipu_model_link(&m2000, 0, 1, (int64_t)bytes / m2000.ipu.tiles, 1, &c));
     WITHIN(bytes / ipu_model_seconds(&m2000.ipu, c.total),
@@ -209,7 +210,8 @@ static int64_t link_cycles(const ipu_system *system, int64_t bytes,
 }
 
 /* Jia et al. found the mean message between chips 4.0 to 7.7 times as slow
- * under load; of which size is not in what we have of their report. */
+ * under load. The part of their report that is at hand does not give the size
+ * of these messages. */
 TEST(a_loaded_link_makes_a_message_wait)
 {
     ipu_system c2 = system_of("C2");

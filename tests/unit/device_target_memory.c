@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of compiled programs on a chip: of tiles and steps, and what the
- * compiler says of a program that does not fit.
+ * Tests the memory of compiled programs on a chip, by tiles and steps, and the
+ * compiler's text on a program that does not fit.
  */
 #include "suite.h"
 
@@ -41,12 +41,12 @@ TEST(tiles_add_up)
                      0); /* step 0 has both inputs and its own memory */
 }
 
-/* The code of a kind of op is there once, its exchanges each time. */
+/* The code of a kind of op exists once, its exchanges once for each op. */
 TEST(code_is_shared_by_steps_of_a_kind)
 {
     static const char *const names[] = {"none", "one", "two", "three"};
     ipu_tensor x = device_floats(&d, "x", 1, SHAPE(64));
-    int64_t code[4]; /* of a program with so many steps */
+    int64_t code[4]; /* by the number of steps */
 
     without = IPU_PASS_FUSE;
     for (int i = 0; i < 4; i++) {

@@ -92,8 +92,8 @@ TEST(sums_may_be_halves)
     ck_assert_int_eq(c.total, total);
 }
 
-/* 256 channels in groups of so many, 3 x 3, over 4 images of 14 x 14 pixels; or
- * the derivative of the kernel. */
+/* Returns a convolution of 256 channels in groups of `channels`, 3 x 3, over 4
+ * images of 14 x 14 pixels, or the derivative of its kernel. */
 static ipu_product grouped(int64_t channels, int32_t element_bytes,
                            int32_t of_kernel)
 {
@@ -109,7 +109,7 @@ static ipu_product grouped(int64_t channels, int32_t element_bytes,
                          .grouped = 1};
 }
 
-/* Groups of few channels go into the unit together, beside zeros: one channel
+/* Several groups of few channels share the unit, padded with zeros: one channel
  * each never takes longer than several do. */
 LOOP_TEST(groups_of_few_channels_share_passes, 0, 8)
 {
@@ -188,7 +188,7 @@ TEST(a_product_with_room_is_not_sliced)
 }
 
 /* Jia et al. measured 18.9 and 58.9 TFLOPS as the best of square matrices on a
- * Mk1, as remembered; of which sizes is not known. */
+ * Mk1. The figures are quoted from memory; the sizes are not known. */
 TEST(the_best_products_of_a_mk1)
 {
     static const double published[] = {[2] = 58.9e12, [4] = 18.9e12};

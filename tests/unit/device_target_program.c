@@ -192,8 +192,9 @@ static ipu_step_info sum_of(int32_t axis, int32_t tiles)
     return info;
 }
 
-/* A row lies on one tile, or on two if it begins within one; a column on all
- * tiles that there are rows on; all of it on one, if it has been put there. */
+/* A row lies on one tile, or on two if it begins within one. A column lies on
+ * all tiles that hold rows. All of it lies on one tile, if it has been put
+ * there. */
 TEST(sums_are_made_where_elements_lie)
 {
     ck_assert_int_eq(sum_of(1, 0).exchange_bytes, 0);
@@ -204,7 +205,8 @@ TEST(sums_are_made_where_elements_lie)
                      20 * sum_of(0, 0).compute_cycles);
 }
 
-/* Instructions of one pair of elements, by the difference to many. */
+/* Returns the instructions of one pair of elements, by the difference to
+ * many. */
 static double slots_of(ipu_tensor (*op)(ipu_graph *, ipu_tensor),
                        ipu_dtype dtype)
 {

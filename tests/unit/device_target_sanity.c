@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * No model may claim impossible costs, for many sizes, dtypes and chips: more
- * than the peak, more bytes than the wires carry, less time for more work.
- * Parts add up to wholes, of programs too.
+ * Tests that no model claims impossible costs, for many sizes, dtypes and
+ * chips: more than the peak, more bytes than the wires carry, less time for
+ * more work. Parts add up to wholes, in programs too.
  */
 #include "suite.h"
 
@@ -82,8 +82,9 @@ static int64_t product(const ipu_target *target, ipu_product p)
     return c.total;
 }
 
-/* More is not faster: a plan for twice as much that takes less would do for
- * half of it, too. The search goes over some plans only: 2 %. */
+/* Checks that more work is not faster: a faster plan for twice as much would
+ * also do for half of it. The search tries some plans only, so 2 % are
+ * allowed. */
 static void is_slower(int64_t more, int64_t less)
 {
     if (more >= 0 && less >= 0)
@@ -149,7 +150,7 @@ LOOP_TEST(batches_and_kernels_stay_within_the_peak, 0, 2 * NCHIPS)
             }
 }
 
-/* Nothing takes no time; one multiplication takes a vertex. */
+/* No work takes no time; one multiplication takes a vertex. */
 LOOP_TEST(nothing_and_one, 0, NCHIPS)
 {
     ipu_target target = chip(_i);
@@ -266,8 +267,8 @@ LOOP_TEST(nothing_leaves_a_chip_faster_than_its_links, 0, 3)
 
 /* ----------------------------------------------------------------- programs */
 
-/* Some of everything: a convolution, norms, attention, sums, moves, training.
- */
+/* Builds a program with a bit of everything: a convolution, norms, attention,
+ * sums, moves, training. */
 static void some_of_everything(struct device *d, int64_t width)
 {
     ipu_graph *g = d->graph;
@@ -294,8 +295,8 @@ static void some_of_everything(struct device *d, int64_t width)
                      ipu_constant(g, IPU_FLOAT32, 0, NULL, &rate), NULL));
 }
 
-/* Every tile comes through a superstep at the same time; the busiest computes
- * as long as it is said of the step. */
+/* Checks that every tile takes the same time through a superstep, and that the
+ * busiest computes for as long as the step reports. */
 static void tiles_agree(const struct device *d, int32_t i,
                         const ipu_step_info *step, int32_t tiles)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gradients accumulated over mini-batches: what runs in which run, what the
- * reductions are, what a failing run leaves, what it costs.
+ * Tests gradients accumulated over mini-batches: the ops of each run, the
+ * reductions, the state after a failing run, and the cost.
  */
 #include "suite.h"
 
@@ -44,7 +44,7 @@ LOOP_TEST(a_variable_changes_in_every_nth_run, 0, 3)
     }
 }
 
-/* Values from before the update do not come back: not even a NaN. */
+/* Values from before the update must not come back, not even a NaN. */
 LOOP_TEST(accumulation_begins_anew, 0, 3)
 {
     const ipu_accumulation_options o = {.size = sizeof o, .reduction = _i};

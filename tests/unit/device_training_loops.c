@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Accumulation, recomputation and offloading within ipu_repeat: a loop of
- * iterations gives the weights of as many runs, bit for bit.
+ * Tests accumulation, recomputation and offloading within ipu_repeat: a loop of
+ * n iterations gives the weights of n runs, bit for bit.
  */
 #include "suite.h"
 

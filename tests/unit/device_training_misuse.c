@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Misuse of what training is made of, optimisers, accumulation, loss scaling,
- * clipping, update regions, checkpoints, offloading: each is refused, and the
- * graph keeps the whole text.
+ * Tests misuse of optimisers, accumulation, loss scaling, clipping, update
+ * regions, checkpoints and offloading. Each is refused, and the graph keeps the
+ * whole text.
  */
 #include "device.h"
 #include "suite.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Optimiser state in the DRAM beside the chip: the same weights, bit for bit,
- * with less on the tiles and two transfers with each update.
+ * Tests optimiser state in the DRAM of the chip: weights are the same, bit for
+ * bit, tiles hold less, and each update makes two transfers.
  */
 #include "suite.h"
 
@@ -61,8 +61,8 @@ static struct device build(int kind, ipu_offload offload, int64_t minimum)
 
 static void load(struct device *d)
 {
-    /* Loads and stores in between make fewer ops into one step, and another
-     * order: what they take by themselves shows without both. */
+    /* Loads and stores in between keep ops from being fused and change the
+     * order of steps. Without both passes their own cost shows. */
     const ipu_compile_options options = {.size = sizeof options,
                                          .target = &target,
                                          .without =
@@ -104,7 +104,8 @@ LOOP_TEST(weights_are_the_same_bits, 0, KINDS)
     ck_assert_mem_eq(weights[0], weights[1], sizeof weights[0]);
 }
 
-/* Tile memory falls by what is kept; each update moves it in and out. */
+/* Tile memory falls by the size of the state, and each update moves it in and
+ * out. */
 LOOP_TEST(state_leaves_the_tiles, 0, KINDS)
 {
     const ipu_system alone = {.size = sizeof alone,
@@ -137,7 +138,8 @@ LOOP_TEST(state_leaves_the_tiles, 0, KINDS)
                      2 * one.total * kept[_i]);
     ck_assert_int_eq(cycles[1].mean_total - cycles[0].mean_total,
                      2 * one.total * kept[_i] / N);
-    /* One is on the chip at a time: Adam's other one is not. */
+    /* One tensor of the state is on the chip at a time: Adam's other one is
+     * not. */
     if (kept[_i] == 2)
         ck_assert_int_lt(memory[1].peak_bytes, memory[0].peak_bytes);
 }
@@ -225,7 +227,7 @@ LOOP_TEST(only_what_the_update_alone_uses_goes, 0, 5)
                      _i == 0 || _i == 3 ? BYTES : 0);
 }
 
-/* Recomputation, accumulation and offloading together change no bit beside
+/* Recomputation, accumulation and offloading together give the same bits as
  * accumulation alone. */
 TEST(tools_go_together)
 {

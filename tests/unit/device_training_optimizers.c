@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Optimisers that accumulate: n batches of b train like one of n b, for each
- * optimiser, and in which dtype gradients are added up.
+ * Tests optimisers that accumulate: n batches of b train like one of n b, for
+ * each optimiser, with gradients added up in each dtype.
  */
 #include "suite.h"
 
@@ -30,8 +30,8 @@ static ipu_optimizer optimizer_of(ipu_graph *graph, int kind)
     };
 }
 
-/* A layer of tanh and one of logits, on batches of so many rows; mini: of how
- * many batches an update is made; 0: a plain optimiser. */
+/* Builds a layer of tanh and one of logits, on batches of `rows` rows, with an
+ * update every `mini` batches; 0: a plain optimiser. */
 static struct device classifier(int rows, int mini, int kind)
 {
     struct device c = device_new();
@@ -121,7 +121,8 @@ LOOP_TEST(n_small_batches_train_like_a_large_one, 0, OPTIMISERS)
     device_free(&large);
 }
 
-/* Bit-equal: of one mini-batch, and of gradients whose sums are exact. */
+/* Bits are equal with one mini-batch, and with gradients whose sums are
+ * exact. */
 LOOP_TEST(exact_sums_give_the_same_bits, 0, OPTIMISERS)
 {
     struct device plain = device_new();
@@ -215,8 +216,8 @@ static ipu_dtype wide_for_w(void *context, const char *variable,
     return IPU_FLOAT32;
 }
 
-/* 4096 gradients of 1 / 4096: sums of float16 stop growing. _i: of float16, of
- * float32, and what the function says. */
+/* The test adds 4096 gradients of 1 / 4096: sums in float16 stop growing. _i is
+ * float16, float32, and the host function's choice. */
 static ipu_dtype wide_for_large(void *context, const char *variable,
                                 ipu_dtype dtype)
 {
@@ -296,8 +297,8 @@ LOOP_TEST(a_wide_accumulator_keeps_small_gradients, 0, 3)
     ck_assert_int_eq(asked, _i == 2);
 }
 
-/* The optimiser's region is where accumulating is asked for, but it is done in
- * each run, and what it needs: gradients of another dtype are cast. */
+/* The program asks for accumulating in the optimiser's region, but each run
+ * does it, with the ops that it needs: gradients of another dtype are cast. */
 TEST(all_mini_batches_reach_a_wide_accumulator)
 {
     const ipu_dtype wide = IPU_FLOAT32;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gradients within bounds, and learning rates by the step, beside the same in
+ * Tests clipped gradients, and learning rates by the step, against the same in
  * double.
  */
 #include "suite.h"
@@ -69,7 +69,7 @@ static double length(void)
     return sqrt(sum);
 }
 
-/* _i: too long; not; of zeros. */
+/* _i is gradients that are too long, short enough, or zeros. */
 LOOP_TEST(all_together_stay_within_the_norm, 0, 3)
 {
     static const double limits[] = {0.5, 100, 1};
@@ -96,7 +96,7 @@ LOOP_TEST(all_together_stay_within_the_norm, 0, 3)
         ck_assert_mem_eq(values[1], results[1], sizeof results[1]);
 }
 
-/* The squares of float16 would overflow, or be nothing. */
+/* Squares in float16 would overflow, or vanish. */
 LOOP_TEST(halves_are_measured_in_float32, 0, 2)
 {
     ipu_tensor h[2], y[2], n;
@@ -169,7 +169,7 @@ static double rate_at(const ipu_rate_options *o, int step)
     }
 }
 
-/* _i: kind, and whether it warms up. */
+/* _i is the kind, and whether it warms up. */
 LOOP_TEST(rates_follow_their_definitions, 0, 10)
 {
     const ipu_rate_options o = {.size = sizeof o,

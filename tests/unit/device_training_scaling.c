@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loss scaling: the scale follows its rules, gradients come back as they would
- * be without it, updates by what is not finite are left out, and what float16
- * loses without a scale is learnt with one.
+ * Tests loss scaling. The scale follows its rules, gradients come back as
+ * without it, updates with values that are not finite are left out, and float16
+ * learns with a scale what it loses without one.
  */
 #include "suite.h"
 
@@ -47,7 +47,7 @@ static float read_float(const char *name)
 /* ------------------------------------------------------------------ the rules
  */
 
-/* The scale as it should be, step for step. */
+/* The expected scale, step for step. */
 struct model {
     double scale, overflows;
     int runs;
@@ -120,8 +120,8 @@ LOOP_TEST(the_scale_follows_its_rules, 0, sizeof cases / sizeof *cases)
     for (int run = 0; run < 150; run++) {
         double before = m.scale;
 
-        /* The larger the scale, the more of them overflow: multiples of 8, so
-         * that they are float16 as they are. */
+        /* A larger scale makes more of them overflow. Multiples of 8 are exact
+         * in float16. */
         for (int i = 0; i < COUNT; i++)
             values[i] = (float)((i * 8) % 2048);
         MUST(ipu_engine_run(d.engine));
@@ -161,7 +161,7 @@ LOOP_TEST(what_is_not_finite_is_counted, 0, 3)
     ck_assert_float_eq(overflows, 6);
 }
 
-/* Powers of 2 change no bit of what has room. */
+/* Powers of 2 change no bit of a value within the range. */
 LOOP_TEST(gradients_come_back, 0, 2)
 {
     const ipu_loss_scaling_options o = {
@@ -254,7 +254,7 @@ LOOP_TEST(updates_that_overflow_are_left_out, 0, 2)
     ck_assert_mem_eq(before, after, sizeof before);
     MUST(ipu_engine_read(d.engine, "w/momentum", after, sizeof after));
     ck_assert_float_eq(after[COUNT / 2], 2.0f * (float)mini);
-    /* Gradients that were accumulated with it are discarded. */
+    /* Gradients that were accumulated with an overflow are discarded. */
     for (int i = 0; i < mini; i++)
         run_with(1);
     MUST(ipu_engine_read(d.engine, "w", after, sizeof after));
@@ -292,8 +292,8 @@ TEST(a_scale_that_is_too_large_falls)
 
 enum { ROWS = 16, INPUTS = 12 };
 
-/* A line through points, whose errors are of 1e-4 and whose loss is their mean
- * square: derivatives of 1e-8 are no float16. */
+/* Fits a line through points, with errors of 1e-4 and their mean square as the
+ * loss: derivatives of 1e-8 vanish in float16. */
 static float final_loss(double initial, double increase)
 {
     const ipu_loss_scaling_options o = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replicas that share the optimiser's state. Each is an engine in a thread of
- * its own; sums over them are host calls that wait for all: what is tested is
- * what replicas over processes do.
+ * Tests replicas that share the optimiser's state. Each is an engine in a
+ * thread of its own. Sums over them are host calls that wait for all, as with
+ * replicas in several processes.
  */
 #include "suite.h"
 
@@ -18,8 +18,8 @@ enum { MOST = 4, COUNT = 150, SMALL = 7, STEPS = 100, SUMS = 12 };
 
 struct replica;
 
-/* One sum of the program, the same for all replicas: they build their sums in
- * the same order. */
+/* A sum of the program is the same object for all replicas, as they build their
+ * sums in the same order. */
 struct sum {
     float parts[MOST][COUNT + MOST];
 };
@@ -190,7 +190,8 @@ static void run_replicas(int n)
     pthread_barrier_destroy(&barrier);
 }
 
-/* One optimiser that keeps everything, of all gradients added up. */
+/* Trains with one optimiser that keeps everything, on all gradients added
+ * up. */
 static void run_plain(struct replica *r, int n)
 {
     float gw[COUNT], gb[SMALL], part[COUNT], small[SMALL];
@@ -259,8 +260,8 @@ LOOP_TEST(weights_are_those_of_one_that_keeps_all, 0, 2 * KINDS)
         check_weights(&replicas[i], kind);
 }
 
-/* The same on chips: 2 and 4 replicas of one program, which meet in
- * cross-replica ops; _i: kind, and how many. */
+/* The same test on chips: 2 and 4 replicas of one program, which meet in
+ * cross-replica ops. _i is the kind, and the number of replicas. */
 LOOP_TEST(replicas_on_chips_share_it_too, 0, 2 * KINDS)
 {
     static float gw[MOST][COUNT], gb[MOST][SMALL];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Weights and accumulators in the DRAM beside the chip, and what else of
- * variables a program asks for: the same bits after 100 steps, less on the
- * tiles, and as many bytes moved as there are loads and stores.
+ * Tests weights and accumulators in the DRAM of the chip, together with the
+ * other options of variables. Bits are the same after 100 steps, tiles hold
+ * less, and bytes moved match the loads and stores.
  */
 #include "suite.h"
 
@@ -41,7 +41,7 @@ static void variables(ipu_graph *g)
         w[i] = ipu_variable(g, name, IPU_FLOAT32, 2, SHAPE(WIDTH, WIDTH));
 }
 
-/* Tanh layers on noise that is drawn by the step, and Adam. */
+/* Builds tanh layers on noise that is drawn by the step, with Adam. */
 static int step(ipu_graph *g)
 {
     const ipu_optimizer adam = {.size = sizeof adam,
@@ -104,7 +104,7 @@ static void train(struct device *d, float (*weights)[WIDTH * WIDTH])
     }
 }
 
-/* All 32 ways to write it. */
+/* _i is each of the 32 combinations of options. */
 LOOP_TEST(weights_are_the_same_bits, 0, 32)
 {
     static float weights[2][LAYERS][WIDTH * WIDTH];
@@ -117,7 +117,8 @@ LOOP_TEST(weights_are_the_same_bits, 0, 32)
     ck_assert_mem_eq(weights[0], weights[1], sizeof weights[0]);
 }
 
-/* Each variable leaves the tiles; and comes and goes as often as it must. */
+/* Each variable leaves the tiles, and is loaded and stored no more often than
+ * necessary. */
 LOOP_TEST(what_goes_is_moved, 0, 4)
 {
     static const struct {
@@ -127,10 +128,11 @@ LOOP_TEST(what_goes_is_moved, 0, 4)
     } cases[] = {
         /* Adam's means are loaded and stored by the update. */
         {STATE, 2, 4},
-        /* The gradient is added to the sum, each time; the update has it. */
+        /* The gradient is added to the sum each time, and the update reads
+         * it. */
         {ACCUMULATORS, 1, 2},
-        /* Read there, back (but for the first layer's), and by the update,
-         * which stores them. */
+        /* The weights are read on the way there, on the way back (except the
+         * first layer's), and by the update, which stores them. */
         {WEIGHTS, 1, 4},
         {STATE | ACCUMULATORS | WEIGHTS, 4, 10},
     };
@@ -188,7 +190,7 @@ TEST(small_ones_stay)
     ck_assert_int_eq(device_memory(&devices[0]).remote_bytes, 128);
 }
 
-/* Some reads of variables are no node's: host calls, outputs, queues, and
+/* Some reads of variables belong to no node: host calls, outputs, queues, and
  * assignments to others. */
 static int see(void *context, const char *name, void *data, int64_t n)
 {

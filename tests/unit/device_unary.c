@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ops on one element each: values against their definitions in double,
- * derivatives against differences, what becomes of NaN and infinity, and what
- * is refused.
+ * Tests ops on one element each. Values are compared with their definitions in
+ * double, derivatives with differences; NaN, infinity and refused arguments are
+ * tested too.
  */
 #include "suite.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pooling with windows of any size, stride and padding: against loops in
- * double that ask of every pixel whether it is in the window, and derivatives
- * against differences.
+ * Tests pooling with windows of any size, stride and padding. Values are
+ * compared with loops in double that ask for every pixel whether it is in the
+ * window, derivatives with differences.
  */
 #include "differences.h"
 #include "suite.h"
@@ -36,7 +36,8 @@ static ipu_pool_options options_of(int i, int32_t count_padding)
     return o;
 }
 
-/* The extent along one side, and what is before it: as TensorFlow says. */
+/* Returns the extent along one side, and the padding before it, by TensorFlow's
+ * rules. */
 static int64_t side(const struct window_case *c, int i, int64_t *before)
 {
     int64_t extent = i ? c->w : c->h, window = c->o.window[i];
@@ -95,7 +96,7 @@ LOOP_TEST(windows_are_where_they_should_be, 0, WINDOW_CASES)
     MUST(ipu_output(d.graph, "padded",
                     ipu_avg_pool2d_with(d.graph, x, &padded)));
     device_load(&d);
-    /* All below 0: the zeros of nowhere must not win. */
+    /* All values are below 0: padding must not win as a largest 0. */
     device_fill(from, in, (uint64_t)_i);
     for (int64_t i = 0; i < in; i++)
         from[i] -= 2;
