@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The figures of ipu-bench are within a tenth of what is published of the
- * chips.
+ * Tests that the figures of ipu-bench are within a tenth of the published
+ * figures of the chips.
  */
 #include "suite.h"
 
@@ -37,7 +37,7 @@ static ipu_system system_of(const char *name, const char *chip)
     return system;
 }
 
-/* Computes the rows of a group; NULL: of all. */
+/* Computes the rows of a group; NULL: of all groups. */
 static void run_group(const ipu_system *system, const char *group)
 {
     nrows = 0;
@@ -52,7 +52,8 @@ static void run(const ipu_system *system)
     run_group(system, NULL);
 }
 
-/* The row of that name with the largest size (size 0), or of this one. */
+/* Returns the row of that name with the largest size (size 0), or with this
+ * size. */
 static const struct ipu_row *find(const char *group, const char *what,
                                   int64_t size)
 {
@@ -200,7 +201,7 @@ LOOP_TEST(no_share_is_more_than_all, 0, 4)
                          (long long)rows[i].cycles);
 }
 
-/* Sizes that do not fit are left out, not an error. */
+/* Sizes that do not fit are left out without an error. */
 TEST(a_tiny_chip_has_fewer_rows)
 {
     ipu_system system = system_of("M2000", NULL);
@@ -214,10 +215,10 @@ TEST(a_tiny_chip_has_fewer_rows)
     ck_assert_int_gt(nrows, 20);
 }
 
-/* Throughput of whole networks, which is in no table of the model; nor what
- * the chip's own compiler makes of them. Most are within 10 %, BERT-Base with
- * 512 tokens is 12 % too fast; and EfficientNet 29 %: of its many small steps,
- * rearranging what convolutions fetch is not counted. */
+/* Tests the throughput of whole networks. The model has no table of it, and
+ * does not know the optimisations of the chip's own compiler. Most are within
+ * 10 %, BERT-Base with 512 tokens is 12 % too fast, and EfficientNet 29 %: the
+ * rearranging of inputs in its many small convolutions is not counted. */
 static double tolerance(const struct net_case *net)
 {
     return net->build == net_efficientnet ? 0.3 : 0.15;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file of --json has what was measured, and there is always a whole file
- * under its name.
+ * Tests that the file of --json has the measured figures, and that there is
+ * always a whole file under its name.
  */
 #include "collectives/json.h"
 

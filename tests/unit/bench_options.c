@@ -13,7 +13,7 @@
 
 enum { MOST_WORDS = 16 };
 
-/* Parse a command line given as one string, words separated by spaces. */
+/* Parses a command line given as one string, words separated by spaces. */
 static int parse(struct bench_options *options, const char *line)
 {
     static char copy[400];

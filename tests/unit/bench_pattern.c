@@ -90,7 +90,7 @@ TEST(rounding_is_to_nearest_even)
 
 /* ----------------------------------------------------------- slow reduction */
 
-/* COMBINE computes a op b in the type, rounded or wrapped as the type does. */
+/* COMBINE computes a op b in the type, with its rounding or wrapping. */
 #define COMBINE(type)                                                          \
     do {                                                                       \
         type a, b, c;                                                          \
@@ -275,7 +275,7 @@ TEST(a_reduced_part_is_that_of_this_rank)
 
 /* --------------------------------------------------------------- corruption */
 
-/* Run a check for every type and operation on three ranks. */
+/* Runs a check for every type and operation on three ranks. */
 static void for_each(void (*check)(const struct pattern *p))
 {
     struct pattern p;
@@ -290,7 +290,7 @@ static void for_each(void (*check)(const struct pattern *p))
         }
 }
 
-/* The average that is rounded may be off by its last bits. */
+/* An average that is rounded may be off in its last bits. */
 static int may_round(const struct pattern *p)
 {
     return p->op->id == HVD_AVERAGE && p->type->class == BENCH_FLOATING;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * These tests are about medians, means of ratios and bandwidths.
+ * Tests medians, means of ratios and bandwidths.
  */
 #include "tables/result.h"
 #include "tables/stats.h"

@@ -34,7 +34,7 @@ static void tear_down(void)
     free(text);
 }
 
-/* Returns the output after so many seconds. */
+/* Returns the output after this number of seconds. */
 static const char *told(double seconds)
 {
     struct compiling c = {&progress, clock_seconds() - seconds};

@@ -43,7 +43,8 @@ static struct dataset make(int train, int test, int rank, int size, int batch)
     return dataset;
 }
 
-/* Fill with the batch of one step of one epoch, which may follow any other. */
+/* Fills the arrays with the batch of one step of one epoch, which may follow
+ * any other. */
 static void fill(struct dataset *dataset, int64_t epoch, int64_t step,
                  float *pixels, int32_t *labels)
 {
@@ -53,7 +54,7 @@ static void fill(struct dataset *dataset, int64_t epoch, int64_t step,
     ck_assert_int_eq(dataset_fill(dataset, first + step, pixels, labels), 0);
 }
 
-/* Count in uses[] each image this rank trains on in an epoch. */
+/* Counts in uses[] each image this rank trains on in an epoch. */
 static int64_t train_epoch(struct dataset *dataset, int batch, int64_t epoch,
                            int *uses)
 {
@@ -74,8 +75,8 @@ static int64_t train_epoch(struct dataset *dataset, int batch, int64_t epoch,
     return steps;
 }
 
-/* All ranks make the same number of steps, on different images; less than a
- * batch a rank, and one image a rank for the uneven shards, is dropped. */
+/* All ranks make the same number of steps, on different images. They drop less
+ * than a batch a rank, and one image a rank for uneven shards. */
 LOOP_TEST(shards_are_disjoint_and_even, 1, MOST_RANKS + 1)
 {
     enum { TRAIN = 1003, BATCH = 7 };
@@ -104,7 +105,7 @@ static int ascending(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* Step k of n ranks with batch b: the images of step k of one rank with
+/* Step k of n ranks with batch b has the images of step k of one rank with
  * batch n b. */
 LOOP_TEST(batches_of_all_ranks_make_one_large_batch, 1, MOST_RANKS + 1)
 {
@@ -157,7 +158,7 @@ TEST(epochs_have_different_orders)
     dataset_fini(&dataset);
 }
 
-/* Each test image is seen exactly once, blank rows are blank. */
+/* Each test image is seen exactly once, and blank rows are blank. */
 LOOP_TEST(evaluation_is_exact, 1, MOST_RANKS + 1)
 {
     enum { TEST = 103, BATCH = 8 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The drawn digits: the same everywhere and always, different where they
- * should be, and something to learn from.
+ * Tests the drawn digits: they are the same on every machine, differ between
+ * seeds, and can be learnt.
  */
 #include "data/digits.h"
 
@@ -118,9 +118,9 @@ TEST(images_are_written_in_the_middle)
     images_fini(&images);
 }
 
-/* Assign each test image the label of its nearest training image: much better
- * than chance (the classes mean something), not perfect (they take learning).
- */
+/* The test gives each test image the label of its nearest training image. The
+ * result is much better than chance, as classes mean something, and not
+ * perfect, as digits take learning. */
 TEST(classes_can_be_told_apart)
 {
     enum { TRAIN = 1000, TEST = 200 };

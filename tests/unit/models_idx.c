@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * IDX files, good and bad: each test writes a directory of its own, damages
- * one thing, and looks for the file's name and the fault in the message.
+ * Tests IDX files, good and bad. Each test writes a directory of its own,
+ * damages one thing, and looks for the file's name and the fault in the
+ * message.
  */
 #include "data/idx.h"
 #include "output/problem.h"
@@ -69,7 +70,7 @@ static void teardown(void)
     ck_assert_int_eq(system(command), 0);
 }
 
-/* The pair of files, plain, under their usual names. */
+/* Writes the pair of files, plain, under their usual names. */
 static void put_pair(void)
 {
     put("train-images-idx3-ubyte", image_file, sizeof image_file);
@@ -89,7 +90,8 @@ static void expect_good(int64_t limit)
     images_fini(&images);
 }
 
-/* Loading fails, leaves images alone, and the message has all three. */
+/* Checks that loading fails, leaves images alone, and gives a message with all
+ * three parts. */
 static void expect_problem(const char *file, const char *found,
                            const char *expected)
 {
@@ -160,7 +162,7 @@ TEST(directory_as_file)
                    "expected a file");
 }
 
-/* Cut after every interesting number of bytes. */
+/* The file is cut after every interesting number of bytes. */
 static const struct {
     size_t bytes;
     const char *says;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The command line: defaults, every option, and for every way to get it wrong
- * one line that names the option, what was given and what is accepted.
+ * Tests the command line: defaults, every option, and for each mistake one line
+ * that names the option, its value and the accepted values.
  */
 #include "model/digit_networks.h"
 #include "options/options.h"
@@ -15,7 +15,7 @@
 
 enum { MOST_WORDS = 16 };
 
-/* Parse a command line given as one string, words separated by spaces. */
+/* Parses a command line given as one string, words separated by spaces. */
 static int parse_for(enum options_program program, struct options *options,
                      const char *line)
 {

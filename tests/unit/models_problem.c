@@ -26,7 +26,7 @@ TEST(one_line)
     ck_assert_str_eq(printed(), "mnist: no file; none, at step 3\n");
 }
 
-/* However long it is, nothing of it is lost. */
+/* A long refusal is not cut. */
 TEST(a_refusal_is_a_sentence_and_a_list)
 {
     char many[2000];

@@ -25,8 +25,8 @@ static int64_t sum_of(int first, int end)
     return sum;
 }
 
-/* The least that the fullest of count stages can have, of pieces from first on:
- * every first stage is tried. */
+/* Returns the smallest possible maximum of `count` stages, of pieces from
+ * `first` on, by trying every first stage. */
 static int64_t least(int first, int pieces, int count)
 {
     int64_t best = INT64_MAX;

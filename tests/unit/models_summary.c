@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The JSON summary and the way its file comes into being.
+ * Tests the JSON summary, and that its file appears whole.
  */
 #include "mnist/report.h"
 #include "output/outfile.h"
@@ -39,7 +39,8 @@ static void teardown(void)
     ck_assert_int_eq(system(command), 0);
 }
 
-/* Entries of the directory; a temporary file left behind would be one. */
+/* Returns the number of entries of the directory; a temporary file left behind
+ * would be one. */
 static int entries(void)
 {
     DIR *dir = opendir(directory);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts as numbers, who trains on which piece of them, and how the rate goes.
+ * Tests texts as numbers, the pieces that each rank trains on, and the learning
+ * rate by step.
  */
 #include "data/pieces.h"
 #include "gpt/sample.h"
@@ -77,7 +78,7 @@ LOOP_TEST(what_is_no_text_is_refused, 0, sizeof broken / sizeof *broken)
     ck_assert_ptr_null(text.numbers);
 }
 
-/* 1000 characters, number i being i % 50. */
+/* Writes 1000 characters, number i being i % 50. */
 static void count_up(void)
 {
     char bytes[1001];
@@ -139,7 +140,8 @@ TEST(pieces_come_from_the_training_text)
     text_fini(&small);
 }
 
-/* 99 characters have a label: 14 pieces of 7, each once, on any ranks. */
+/* 99 characters have a label: 14 pieces of 7, each used once, on any number of
+ * ranks. */
 TEST(validation_counts_each_piece_once)
 {
     count_up();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files of weights: what was saved is loaded, and what is no such file, or one
- * of another network, is told in one line, which is tested as a whole.
+ * Tests files of weights. Saved weights are loaded. A file that is no such
+ * file, or one of another network, is refused in one line, which is tested as a
+ * whole.
  */
 #include "model/weights.h"
 #include "output/problem.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A timeline on a disk that becomes full: at whatever byte that happens, the
- * file is valid JSON with the events that were written before, and the run is
- * told once, though several ranks write to it.
+ * Tests a timeline on a disk that becomes full. At whatever byte that happens,
+ * the file is valid JSON with the events that were written before, and the run
+ * is told once, though several ranks write to it.
  */
 #include <fcntl.h>
 #include <jansson.h>
@@ -45,7 +45,7 @@ static void end(void)
     unlink(path);
     unlink(ballast);
     umount2(folder, MNT_DETACH);
-    ck_assert_int_eq(rmdir(folder), 0); /* nothing is beside it */
+    ck_assert_int_eq(rmdir(folder), 0); /* no temporary file is left */
 }
 
 /* Returns how many lines were logged since the last call, and checks that all
@@ -65,7 +65,7 @@ static int lines_heard(void)
     return lines;
 }
 
-/* Events of requests; -1: the file is not valid. */
+/* Returns the number of events of requests; -1: the file is not valid. */
 static int requests_in_file(void)
 {
     json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, NULL), *event;
@@ -90,9 +90,9 @@ static int count_requests(void)
     return n;
 }
 
-/* All ranks write, in turn. Returns how many requests are in the file in the
- * end; -1: it was not valid at some time, or a flush has written half. Without
- * assertions, which write to a file, too. */
+/* Lets all ranks write in turn. Returns the number of requests in the file at
+ * the end; -1 if it was not valid at some time, or a flush has written half. It
+ * makes no assertions, which write to a file, too. */
 static int write_all(void)
 {
     struct hvd__timeline *ranks[RANKS];
@@ -118,7 +118,7 @@ static int write_all(void)
     return requests_in_file() == now ? now : -1;
 }
 
-/* The same in a process whose files have at most so many bytes. */
+/* Does the same in a process whose files have at most `bytes` bytes. */
 static int write_all_within(off_t bytes)
 {
     const struct rlimit limit = {(rlim_t)bytes, (rlim_t)bytes};
@@ -179,7 +179,8 @@ static void write_file(const char *name, const char *text)
     close(fd);
 }
 
-/* Mounts of our own. Who is not root becomes it, as far as they go. */
+/* Leaves the mounts of the machine for private ones. A process that is not root
+ * becomes root of a user namespace for that. */
 static void leave_mounts(void)
 {
     char user[64], group[64];
@@ -196,7 +197,7 @@ static void leave_mounts(void)
     write_file("/proc/self/gid_map", group);
 }
 
-/* A file system of our own, of so many pages. */
+/* Mounts a private file system of this number of pages. */
 static void mount_pages(int pages)
 {
     char options[64];
@@ -208,7 +209,7 @@ static void mount_pages(int pages)
     ck_assert_int_eq(mount("hvd", folder, "tmpfs", 0, options), 0);
 }
 
-/* Leave room for so many pages of anything else. */
+/* Fills the disk except for this number of pages. */
 static void fill_all_but(int pages, int all)
 {
     static const char page[65536];
@@ -221,7 +222,7 @@ static void fill_all_but(int pages, int all)
     close(fd);
 }
 
-/* Requests with long names, so that a flush takes more than a page. */
+/* Requests have long names, so that a flush takes more than a page. */
 static void write_pages(struct hvd__timeline *timeline, int requests)
 {
     struct hvd__span span = {.kind = HVD_BARRIER,
@@ -279,7 +280,7 @@ TEST(a_disk_that_is_full_from_the_start)
     ck_assert_int_eq(count_requests(), 0);
 }
 
-/* If the path no longer leads to our file, the file there is left alone. */
+/* If the path leads to another file by then, that file is left alone. */
 TEST(somebody_else_changes_it)
 {
     struct hvd__timeline *t;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counters: what is counted where, as a struct and as text. */
+/* Tests counters: each event counts in the right places, in the struct and in
+ * the text. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 static struct hvd__metrics metrics;
 static hvd_metrics seen;
 
-/* A request that took so many microseconds, with its stations at tenths. */
+/* Counts a request that took `us` microseconds, with its stations at tenths. */
 static void request(hvd_kind kind, int64_t bytes, int status, int64_t us)
 {
     const int64_t start = 1000000, step = us * 100;
@@ -55,7 +56,7 @@ TEST(requests_are_counted_by_kind)
     ck_assert_int_eq(seen.kinds[HVD_BARRIER].completed, 0);
 }
 
-/* A request that did not reach a station has no times of it. */
+/* A request that did not reach a station adds no times for it. */
 TEST(stations_that_were_not_reached)
 {
     const struct hvd__times times = {.submitted_ns = 1000, .done_ns = 9000};
@@ -68,7 +69,7 @@ TEST(stations_that_were_not_reached)
     ck_assert_int_eq(k->waiting_ns + k->queued_ns + k->moving_ns, 0);
 }
 
-/* Several at once count as each of them would. */
+/* Several requests at once count like each of them alone. */
 TEST(requests_of_one_moment)
 {
     const struct hvd__times times = {
@@ -84,7 +85,7 @@ TEST(requests_of_one_moment)
     ck_assert_int_eq(k->latency[4], 3);
 }
 
-/* Bucket i: below 2^i microseconds, and not below half of that. */
+/* Bucket i holds times below 2^i microseconds, and not below half of that. */
 TEST(latencies_fall_into_buckets)
 {
     for (int i = 0; i < HVD_LATENCY_BUCKETS - 1; i++) {
@@ -141,7 +142,7 @@ static char *printed(int rank)
     return text;
 }
 
-/* The value of a line that begins with this. */
+/* Returns the value of a line that begins with this. */
 static double value_of(const char *text, const char *series)
 {
     const char *at = strstr(text, series);
@@ -178,8 +179,8 @@ TEST(text_for_prometheus)
     free(text);
 }
 
-/* Each line is a comment or a series and a number; a metric's help and type
- * come once and first. */
+/* Each line is a comment or a series and a number. A metric's help and type
+ * come first, and once. */
 TEST(text_is_well_formed)
 {
     char *text = printed(0), *rest = text, *line;
@@ -245,7 +246,7 @@ TEST(files_are_replaced)
     ck_assert(strncmp(got, text, 1000) == 0);
     free(text);
     ck_assert_int_eq(unlink(path), 0);
-    ck_assert_int_eq(rmdir(folder), 0); /* nothing beside it */
+    ck_assert_int_eq(rmdir(folder), 0); /* no temporary file is left */
 
     ck_assert_int_eq(hvd__metrics_write(&seen, 0, path, true), HVD_ERR_FILE);
     ck_assert(strstr(hvd_last_error(), path));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A timeline: a file that is valid JSON at every moment, whatever the names. */
+/* Tests that a timeline is a file of valid JSON at every moment, with any
+ * names. */
 #include <jansson.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -43,7 +44,7 @@ static const char *text_of(json_t *event, const char *key)
     return text ? text : "";
 }
 
-/* The first event of that name of a rank's; NULL. */
+/* Returns a rank's first event of this name, or NULL. */
 static json_t *find(json_t *root, const char *name, int rank)
 {
     json_t *event;
@@ -135,7 +136,7 @@ TEST(phases_of_a_request)
     json_decref(root);
 }
 
-/* One that failed before it was agreed on has only that phase. */
+/* A request that failed before it was agreed on has only that phase. */
 TEST(a_request_that_failed)
 {
     struct hvd__span s = span("w");
@@ -200,8 +201,8 @@ TEST(names_of_every_kind)
     json_decref(root);
 }
 
-/* Valid between any two flushes, of several ranks that do not wait for each
- * other. */
+/* The file is valid between any two flushes, with several ranks that do not
+ * wait for each other. */
 enum { RANKS = 3, FLUSHES = 50 };
 
 static void *write_much(void *given)
@@ -242,7 +243,8 @@ TEST(several_write_one_file)
     json_decref(load());
 }
 
-/* Faster than it is written: some are dropped, what is there is whole. */
+/* Events come faster than they are written: some are dropped, and the file
+ * stays whole. */
 TEST(too_many_at_once)
 {
     struct hvd__span s = span("w");
@@ -276,7 +278,7 @@ TEST(files_that_cannot_be)
     hvd__timeline_close(NULL);
 }
 
-/* The shortest way is the one to believe. */
+/* The exchange with the shortest way sets the clock's offset. */
 TEST(clocks)
 {
     static const int64_t before[] = {100, 1000, 2000},

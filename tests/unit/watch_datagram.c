@@ -16,7 +16,7 @@ static const uint64_t key[2] = {UINT64_C(0x0123456789abcdef), 42};
 static struct hvd__datagram datagram;
 static struct hvd__datagram_item item, back;
 
-/* The vector of the paper's appendix. */
+/* The test vector of the appendix of the paper on SipHash. */
 TEST(macs_are_siphash)
 {
     const uint64_t paper[2] = {UINT64_C(0x0706050403020100),
@@ -49,7 +49,7 @@ static bool open_as(const uint64_t with[2], uint32_t world)
     return good;
 }
 
-/* Write item alone, and read it as back, with a clock that is later on. */
+/* Writes item alone, and reads it into back, with a clock that is later. */
 static void send_item(void)
 {
     ck_assert(hvd__datagram_add(&datagram, &item, NOW));
@@ -175,7 +175,7 @@ TEST(strangers_are_not_believed)
     ck_assert(open_as(key, WORLD));
 }
 
-/* Any flipped bit, any length. */
+/* Any flipped bit and any wrong length must be noticed. */
 TEST(damage_is_noticed)
 {
     struct hvd__datagram whole;
@@ -223,7 +223,7 @@ static bool makes_sense(const struct hvd__datagram_item *i)
     }
 }
 
-/* Even under a right seal: by a rank that has gone mad. */
+/* Values are checked even under a right MAC, as the sender may be broken. */
 TEST(what_makes_no_sense_is_not_taken)
 {
     int taken = 0, senseless = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Three hosts in one process, which hear of each other through real sockets:
- * ranks 0 and 1 on "a", with one page; 2 and 3 on "b", with another; 4 alone
- * on "c".
+ * Tests three hosts in one process, which hear of each other through real
+ * sockets: ranks 0 and 1 on "a", with one page; 2 and 3 on "b", with another; 4
+ * alone on "c".
  */
 #include <arpa/inet.h>
 #include <poll.h>
@@ -40,7 +40,7 @@ static struct hvd__page *new_page(void)
     return page;
 }
 
-/* deaf: a rank without a watchdog; -1: all have one. */
+/* deaf is a rank without a watchdog; -1: all have one. */
 static void open_all(int deaf)
 {
     for (int r = 0; r < N; r++) {
@@ -69,7 +69,8 @@ static void close_all(void)
     }
 }
 
-/* Take in all that is there; whether it was told of the end. */
+/* Takes in all datagrams that are there. Returns whether one told of the
+ * end. */
 static bool hear(int rank, int *status, char *text, size_t size)
 {
     struct pollfd fd = {.fd = hvd__heartbeat_fd(heartbeats[rank]),
@@ -98,7 +99,7 @@ static struct hvd__view view_of(int rank, int of)
     return views[of];
 }
 
-/* The rank that rank takes for lost; -1: none. */
+/* Returns the rank that `rank` takes for lost; -1: none. */
 static int lost(int rank, int64_t limit)
 {
     int which = -1;
@@ -126,7 +127,7 @@ TEST(news_reach_the_status_page_of_another_host)
     hvd__heartbeat_send(heartbeats[0], false);
     just_hear(2);
     hvd__heartbeat_advance(heartbeats[3], SECOND / 4);
-    /* Rank 2 has heard it, rank 3 finds it. */
+    /* Rank 2 has heard it, and rank 3 finds it on their page. */
     ck_assert_int_eq(view_of(3, 1).state, HVD__VIEW_ALIVE);
     ck_assert_int_eq(atomic_load(&line(3, 1)->pid), 101);
     hvd__page_read_doing(line(3, 1), &seen);
@@ -276,7 +277,7 @@ TEST(hosts_that_cannot_take_part_are_left_out)
     hvd__heartbeat_send(heartbeats[2], false);
     just_hear(0);
     ck_assert_int_eq(view_of(0, 2).state, HVD__VIEW_ELSEWHERE);
-    /* Of the hosts that should send, "c" has sent nothing. */
+    /* "c" is the only host that should send, and it has sent nothing. */
     ck_assert(!hvd__heartbeat_lacks_contact(heartbeats[0], text, sizeof text));
     hvd__heartbeat_advance(heartbeats[0], 60 * SECOND);
     ck_assert(hvd__heartbeat_lacks_contact(heartbeats[0], text, sizeof text));
@@ -333,7 +334,7 @@ TEST(strangers_and_echoes_change_nothing)
     just_hear(0);
     just_hear(1);
     ck_assert_uint_eq(atomic_load(&line(0, 4)->beats), beats);
-    send_as_stranger(datagram, (size_t)size, 4); /* our own voice */
+    send_as_stranger(datagram, (size_t)size, 4); /* comes from rank 4 itself */
     just_hear(4);
     ck_assert_uint_eq(atomic_load(&line(4, 4)->beats), 0);
     close_all();

@@ -270,7 +270,7 @@ TEST(one_line_for_all_that_wait_alike)
                   text);
     hvd__stall_print_others(&stalls[1], strcpy(text, "x"), sizeof text);
     ck_assert_str_eq(text, "x");
-    /* The oldest speaks, though it came last. */
+    /* The oldest request is the one reported, though it came last. */
     n = hvd__stall_add(stalls, 0, 2, &r[1], 5);
     n = hvd__stall_add(stalls, n, 2, &r[60], 5);
     ck_assert_int_eq(n, 1);
