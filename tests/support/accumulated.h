@@ -2,7 +2,7 @@
 /*
  * accumulated.h - fixtures for tests of accumulated gradients: a variable w of
  * COUNT equal elements, its gradient g, which is an input, and a rate. The
- * tests check what an optimiser makes of N mini-batches.
+ * tests check the variable after N mini-batches of an optimiser.
  */
 #ifndef HVD_TESTS_ACCUMULATED_H
 #define HVD_TESTS_ACCUMULATED_H
@@ -37,7 +37,7 @@ static inline float read_first(const char *name)
     return values[0];
 }
 
-/* A run whose gradient has this value. */
+/* Runs once with this value of the gradient. */
 static inline void run_with(float slope)
 {
     float slopes[COUNT];

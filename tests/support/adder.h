@@ -8,7 +8,7 @@
 #include "device.h"
 #include "feeds.h"
 
-/* The tests below run: total = total + x, w = w + x, x to the outfeed. */
+/* The loop of the tests: total = total + x, w = w + x, x to the outfeed. */
 struct adder {
     struct device d;
     struct source source;

@@ -31,10 +31,11 @@ struct device {
 
 #define SHAPE(...) ((const int64_t[]){__VA_ARGS__})
 
-/* A status that must be a success. */
+/* Checks that a call succeeds. */
 #define MUST(call) ck_assert_msg((call) >= 0, "%s: %s", #call, ipu_last_error())
 
-/* A status that must be a certain failure, whose text has these words. */
+/* Checks that a call fails with this status, and with these words in the
+ * text. */
 #define MUST_FAIL(call, status, words)                                         \
     do {                                                                       \
         ck_assert_int_eq((call), (status));                                    \
@@ -80,7 +81,7 @@ static inline void device_refused(const struct device *d, ipu_tensor result,
     ck_assert_ptr_null(executable);
 }
 
-/* Compiling says what is wrong, whatever the status. */
+/* Checks that compiling fails with these words, with any status. */
 static inline void device_says(const struct device *d, const char *words)
 {
     ipu_executable *executable = NULL;
@@ -91,7 +92,7 @@ static inline void device_says(const struct device *d, const char *words)
                   words, ipu_last_error());
 }
 
-/* A host call that takes what it is given. */
+/* A host call that accepts everything. */
 static inline int device_no_call(void *context, const char *name, void *data,
                                  int64_t count)
 {
@@ -99,7 +100,7 @@ static inline int device_no_call(void *context, const char *name, void *data,
     return 0;
 }
 
-/* Returns the memory of the program that was compiled. */
+/* Returns the memory of the compiled program. */
 static inline ipu_memory_info device_memory(const struct device *d)
 {
     ipu_memory_info memory = {.size = sizeof memory};
@@ -140,7 +141,7 @@ static inline ipu_tensor device_scalar(ipu_graph *graph, ipu_dtype dtype,
     return ipu_fill(graph, dtype, 0, NULL, value);
 }
 
-/* Elements of a tensor. */
+/* Returns the number of elements of a tensor. */
 static inline int64_t device_count(const struct device *d, ipu_tensor tensor)
 {
     int64_t shape[IPU_MAX_DIMS], count = 1;
@@ -152,7 +153,8 @@ static inline int64_t device_count(const struct device *d, ipu_tensor tensor)
     return count;
 }
 
-/* A new file with this text, where tests may write; the caller unlinks it. */
+/* Returns a new file with this text, where tests may write; the caller unlinks
+ * it. */
 static inline const char *device_file(const char *text)
 {
     static char path[512];
@@ -176,7 +178,8 @@ static inline void device_connect(struct device *d, const char *name,
 
 /* ------------------------------------------------------------------ numbers */
 
-/* The next of a sequence that its state determines (splitmix64). */
+/* Returns the next number of a sequence that its state determines
+ * (splitmix64). */
 static inline uint64_t device_random(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
@@ -198,8 +201,8 @@ static inline void device_fill(float *x, int64_t count, uint64_t seed)
         x[i] = device_random_float(&seed);
 }
 
-/* Distinct multiples of step in random order, none nearer to 0 than half a
- * step: nothing that a small difference could carry over a kink. */
+/* Fills x with distinct multiples of step in random order, none nearer to 0
+ * than half a step, so that no small difference crosses a kink. */
 static inline void device_fill_apart(float *x, int64_t count, float step,
                                      uint64_t seed)
 {

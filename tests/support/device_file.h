@@ -72,7 +72,7 @@ static inline void files_equal(const char *first, const char *second)
 
 static char folder[256];
 
-/* A name in the folder; of the last four that were asked for. */
+/* Returns a path in the folder. It is valid for the next three calls. */
 static inline const char *in_folder(const char *name)
 {
     static char paths[4][512];
@@ -103,8 +103,8 @@ static inline void folder_remove(void)
 /* --------------------------------------------------- something of everything
  */
 
-/* Input "x" [4,6,6,4], "labels" [4]; outputs "loss", "top"; a host call
- * "gradient" of 4 elements. */
+/* Builds a training step with input "x" [4,6,6,4], "labels" [4]; outputs
+ * "loss", "top"; a host call "gradient" of 4 elements. */
 static inline void file_build(ipu_graph *g)
 {
     const float given[4] = {0.5f, -0.25f, 2, 1e-20f};
@@ -148,7 +148,8 @@ static inline void file_build(ipu_graph *g)
         ipu_transpose(g, ipu_slice(g, x, SHAPE(1, 2), SHAPE(2, -1)), NULL));
 }
 
-/* A chip of few tiles: of each there is something in an executable. */
+/* Returns a chip of few tiles, because an executable has records for each
+ * tile. */
 static inline ipu_target file_target(void)
 {
     ipu_target target;

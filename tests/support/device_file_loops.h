@@ -40,7 +40,7 @@ static inline struct loops_queues *loops_queues_new(void)
     return q;
 }
 
-/* Programs may still have them: their data sets are there. */
+/* Programs may still use the queues: their data sets stay alive. */
 static inline void loops_queues_let_go(struct loops_queues *q)
 {
     ipu_infeed_free(q->data);
@@ -88,7 +88,7 @@ static inline int loops_count(ipu_graph *g, void *context, int32_t ninputs,
     return 0;
 }
 
-/* in: the number of the iteration, a sum, x1, x2. */
+/* The inputs are the number of the iteration, a sum, x1, x2. */
 static inline int loops_body(ipu_graph *g, void *context, int32_t ninputs,
                              const ipu_tensor *in, int32_t noutputs,
                              ipu_tensor *out)
@@ -116,8 +116,9 @@ static inline int loops_body(ipu_graph *g, void *context, int32_t ninputs,
                                (const ipu_tensor[]){out[1], inner[0]});
 }
 
-/* Outputs "sum" [2], "variable" [2]; variables "variable" [2], "iterations";
- * remote buffer "rows" [8][2]; a host call "seen" in each iteration. */
+/* The program has outputs "sum" [2], "variable" [2]; variables "variable" [2],
+ * "iterations"; remote buffer "rows" [8][2]; a host call "seen" in each
+ * iteration. */
 static inline void file_build_loops(ipu_graph *g, struct loops_queues *q)
 {
     static float wide[LOOPS_WIDE];
@@ -130,7 +131,7 @@ static inline void file_build_loops(ipu_graph *g, struct loops_queues *q)
     o.variable = ipu_variable(g, "variable", IPU_FLOAT32, 1, SHAPE(2));
     o.rows =
         ipu_remote_buffer_new(g, "rows", IPU_FLOAT32, LOOPS_ROWS, 1, SHAPE(2));
-    /* One that bodies copy, one that they are bound to. */
+    /* Bodies copy the first constant, and are bound to the second. */
     o.scale = ipu_constant(g, IPU_FLOAT32, 1, SHAPE(2), scale);
     o.wide = ipu_constant(g, IPU_FLOAT32, 1, SHAPE(LOOPS_WIDE), wide);
     MUST(ipu_infeed_dequeue(g, q->first, &first));

@@ -31,8 +31,7 @@ static char names[MOST_VARIABLES][16];
 static int nvariables;
 /* Values of variables lie in [center - spread, center + spread]. */
 static float center, spread;
-/* If not 0, the values are this far apart, over as wide a range as that takes.
- */
+/* Distance of the values, over as wide a range as that takes, if not 0. */
 static float spacing;
 
 static inline void set_up(void)
@@ -60,7 +59,7 @@ static inline ipu_tensor variable(int32_t ndim, const int64_t *shape)
 /* ------------------------------------------------------------------- checking
  */
 
-/* L, of the variables as they are on the device. */
+/* Returns L of the variables as they are on the device. */
 static inline double evaluate(const float *y, const float *weights,
                               int64_t count)
 {
@@ -101,7 +100,7 @@ static inline void check_variable(int v, const float *slopes, const float *y,
     }
 }
 
-/* Slopes are kept: evaluating overwrites where they arrive. */
+/* The slopes are copied first, as each evaluation overwrites their output. */
 static inline void check_gradients(ipu_tensor y)
 {
     static float out[MOST], weights[MOST], got[MOST_VARIABLES][MOST];

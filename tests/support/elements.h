@@ -10,7 +10,8 @@
 
 static float a[MOST], b[MOST];
 
-/* Run with a and b as inputs, as far as they are used, and result to y. */
+/* Runs the graph with a and b as inputs, if they are used; writes the result to
+ * y. */
 static inline void compute(ipu_tensor result, int64_t counta, int64_t countb)
 {
     MUST(ipu_output(d.graph, "y", result));

@@ -9,7 +9,7 @@
 /* STEP_INVERSE * STEP is 1 modulo the period. */
 enum { STEP = 7, STEP_INVERSE = 19 };
 
-/* Element i depends on i only through this. */
+/* Element i depends on i only through this number. */
 static int pattern_of(int64_t i)
 {
     return (int)((i * STEP + i / EXPECTED_RUN) % EXPECTED_PERIOD);
@@ -117,14 +117,14 @@ struct expected expected_result(hvd_dtype dtype, hvd_op op, int nranks)
     return tensor;
 }
 
-/* Returns where element i stands in the sequence. */
+/* Returns the place of element i in the sequence. */
 static int64_t place_of(int64_t i)
 {
     return pattern_of(i) * STEP_INVERSE % EXPECTED_PERIOD;
 }
 
-/* The elements from i on, up to the end of their run or to count of them:
- * returns how many, and where they stand in the sequence. */
+/* Returns the number of elements from i on, up to the end of their run or to
+ * count of them, and their place in the sequence. */
 static int64_t find_run(const struct expected *tensor, int64_t i, int64_t count,
                         const char **at)
 {
@@ -163,7 +163,7 @@ int64_t expected_difference(const struct expected *tensor, int64_t first,
         n = find_run(tensor, first + i, count - i, &run);
         if (memcmp(at, run, (size_t)(n * bytes)) == 0)
             continue;
-        /* Bits may differ where values are equal, or near enough. */
+        /* Bits may differ although values are equal, or near enough. */
         for (int64_t k = 0; k < n; k++) {
             *want = tensor->values[place_of(first + i + k)];
             if (!is_right(tensor, element_get(tensor->dtype, at, k), *want))

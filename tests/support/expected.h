@@ -10,17 +10,18 @@
 
 #include "hvd.h"
 
-/* Element i of a rank's tensor. Every dtype holds every result of op exactly
- * (such as a product over 8 ranks), every rank has other elements, and the
- * elements repeat with a period of 132,000. */
+/* Returns element i of a rank's tensor. Every dtype holds every result of op
+ * exactly (such as a product over 8 ranks), every rank has other elements, and
+ * the elements repeat with a period of 132,000. */
 double expected_given(hvd_dtype dtype, hvd_op op, int rank, int64_t i);
 
-/* Element i of the reduction over the ranks of which has[rank] is not 0
+/* Returns element i of the reduction over the ranks of which has[rank] is not 0
  * (NULL: all nranks). An average divides by divisor. */
 double expected_reduced(hvd_dtype dtype, hvd_op op, int nranks, const int *has,
                         int divisor, int64_t i);
 
-/* The relative error that an average may have; every other result is exact. */
+/* Returns the relative error that an average may have; every other result is
+ * exact. */
 double expected_tolerance(hvd_dtype dtype, hvd_op op);
 
 int expected_is_integer(hvd_dtype dtype);
@@ -37,7 +38,7 @@ struct expected {
     char sequence[(EXPECTED_PERIOD + EXPECTED_RUN) * 8]; /* as the dtype */
 };
 
-/* A rank's tensor, and the reduction over all nranks. */
+/* Describes a rank's tensor, and the reduction over all nranks. */
 struct expected expected_tensor(hvd_dtype dtype, hvd_op op, int rank);
 struct expected expected_result(hvd_dtype dtype, hvd_op op, int nranks);
 
@@ -46,8 +47,8 @@ void expected_fill(const struct expected *tensor, int64_t first, int64_t count,
                    void *out);
 
 /* Compares count elements at data with the tensor's from first on. Returns the
- * index in data of the first that differs, with what it should be in *want, or
- * -1 if all are right. */
+ * index in data of the first wrong one and sets *want to the right value, or
+ * returns -1 if all are right. */
 int64_t expected_difference(const struct expected *tensor, int64_t first,
                             int64_t count, const void *data, double *want);
 

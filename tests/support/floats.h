@@ -14,8 +14,8 @@
 
 #include "kernels/kernels.h"
 
-/* A loop whose body runs with each variant in use, of which it gets the name.
- */
+/* Loops over the variants of kernels: the body runs with each of them in use,
+ * and `name` is its name. */
 #define FOR_EACH_VARIANT(name)                                                 \
     for (int variant_number = 0; use_variant(variant_number, &(name));         \
          variant_number++)

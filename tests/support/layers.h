@@ -9,7 +9,7 @@
 
 static float x[MOST];
 
-/* Run with x as input "x" of count elements, and result to y. */
+/* Runs the graph with x as input "x" of count elements, and result to y. */
 static inline void compute(ipu_tensor result, int64_t count)
 {
     MUST(ipu_output(d.graph, "y", result));

@@ -91,7 +91,7 @@ static inline void finish(void)
     ipu_infeed_free(options.infeed);
 }
 
-/* The same updates, of count elements each. */
+/* Trains the plain program by the same updates, of count elements each. */
 static inline void train_plain(int updates, int64_t count,
                                ipu_reduction reduction, int dropout)
 {
@@ -145,8 +145,9 @@ static inline void expect_same_weights(float tolerance)
     }
 }
 
-/* The weights are those of one program after so many updates: with the elements
- * of so many parts, replicas of all ranks, and its sums so weighted. */
+/* Checks that the weights are those of one program after `updates` updates.
+ * Each has the elements of `parts` parts, all replicas of all ranks, and its
+ * sums are multiplied by `weight`. */
 static inline void expect_training(int updates, int parts, double weight,
                                    float tolerance)
 {

@@ -17,13 +17,13 @@
 
 enum { LAYERS = 8, ROWS = 4, FEATURES = 5, CLASSES = 3, MOST_WIDTH = 8 };
 
-/* The widths of x and of each layer's output. */
+/* Widths of x and of each layer's output. */
 static const int widths[LAYERS + 1] = {FEATURES, 7, 6, 8, 5, 7, 6, 5, CLASSES};
 
-/* Some of the layers, as one stage. */
+/* A range of layers that forms one stage. */
 struct layers {
     int first, count;
-    int dropout; /* 1: before each */
+    int dropout; /* 1: one before each layer */
 };
 
 /* Adds layer k. v, if not NULL, gets W_k and b_k. */
@@ -46,7 +46,7 @@ static inline ipu_tensor one_layer(ipu_graph *graph, int k, ipu_tensor x,
     return k + 1 < LAYERS ? ipu_tanh(graph, x) : x;
 }
 
-/* Mean over rows. */
+/* Returns the mean loss over rows. */
 static inline ipu_tensor loss_of(ipu_graph *graph, ipu_tensor logits,
                                  ipu_tensor labels, int rows)
 {
@@ -262,7 +262,7 @@ static inline void plain_free(struct plain *p)
     device_free(&p->u);
 }
 
-/* Add the gradients of an element, weighted, to the sums. */
+/* Adds the gradients of an element, weighted, to the sums. */
 static inline void plain_add(struct plain *p, int64_t element, double old,
                              double weight)
 {
@@ -274,7 +274,7 @@ static inline void plain_add(struct plain *p, int64_t element, double old,
                 p->sums[i][k] * (float)old + p->slopes[i][k] * (float)weight;
 }
 
-/* The weights of both programs change. */
+/* Applies the update to the weights of both programs. */
 static inline void plain_apply(struct plain *p)
 {
     float values[MOST_WIDTH * MOST_WIDTH];

@@ -47,11 +47,11 @@ int ranks_test_main(enum ranks_start start, const struct suite *suite);
         return ranks_test_main(start, &(struct suite){.name = __VA_ARGS__});   \
     }
 
-/* Memory for tensors, by turns of hvd_malloc on all ranks, ordinary on all
- * ranks, and the one here and the other there; for hvd_free. Never NULL. */
+/* Returns memory for tensors: hvd_malloc on all ranks, ordinary memory on all
+ * ranks, or a mixture, by turns. It is freed by hvd_free and never NULL. */
 void *ranks_memory(size_t bytes);
 
-/* Makes a request for the sum of a vector; of a number, if count is NULL. */
+/* Makes a request for the sum of a vector, or of a number if count is NULL. */
 hvd_request ranks_sum(hvd_dtype dtype, const void *in, void *out,
                       const int64_t *count);
 
@@ -61,18 +61,19 @@ int ranks_run(const hvd_request *request);
 /* Returns root for a kind that has a root, else 0. */
 int ranks_rooted(hvd_kind kind, int root);
 
-/* The next operation works: what was wrong before has left nothing. */
+/* Checks that the next operation works: earlier failures must leave nothing
+ * behind. */
 void ranks_check_usable(void);
 
-/* The thread of this process whose name begins so, as the kernel numbers it;
- * 0: there is none. */
+/* Returns the kernel's number of the thread of this process whose name begins
+ * so; 0: there is none. */
 int ranks_thread(const char *name);
 
 /* Calls hvd_shutdown, sets the environment variable (NULL: unsets it), and
  * calls hvd_init. */
 void ranks_restart_with(const char *variable, const char *value);
 
-/* Fail with the library's text unless status >= 0. */
+/* Fails with the library's text unless status >= 0. */
 #define ck_hvd(expression)                                                     \
     do {                                                                       \
         int ck_status_ = (expression);                                         \
@@ -81,7 +82,7 @@ void ranks_restart_with(const char *variable, const char *value);
                       hvd_last_error());                                       \
     } while (0)
 
-/* Fail unless it fails with this status. */
+/* Fails unless the call fails with this status. */
 #define ck_hvd_fails(expression, status)                                       \
     do {                                                                       \
         int ck_status_ = (expression);                                         \
@@ -91,7 +92,7 @@ void ranks_restart_with(const char *variable, const char *value);
                       hvd_strerror(ck_status_), (status), hvd_last_error());   \
     } while (0)
 
-/* Fail unless the last error contains the text. */
+/* Fails unless the last error contains the text. */
 #define ck_error_says(text)                                                    \
     ck_assert_msg(strstr(hvd_last_error(), (text)) != NULL,                    \
                   "rank %d: '%s' is not in: %s", ranks_rank(), (text),         \

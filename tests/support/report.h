@@ -49,7 +49,7 @@ static inline void report_network(struct device *d, int64_t batch,
     }
 }
 
-/* Connect x and labels to zeros that live as long as the test. */
+/* Connects x and labels to zeros that live as long as the test. */
 static inline void report_connect(struct device *d, int64_t batch)
 {
     static float x[256 * 40];
@@ -60,7 +60,7 @@ static inline void report_connect(struct device *d, int64_t batch)
     device_connect(d, "labels", labels, batch);
 }
 
-/* A profile of d's executable and engine, as the only program. */
+/* Makes a profile of d's executable and engine, as the only program. */
 static inline ipu_profile *report_profile(const struct device *d,
                                           const char *name)
 {
@@ -82,7 +82,7 @@ __attribute__((noinline, unused)) static char *report_text(
     return text;
 }
 
-/* The caller's, to json_decref. */
+/* The caller releases it by json_decref. */
 static inline json_t *report_json(const ipu_profile *profile)
 {
     char *text = report_text(profile, IPU_PROFILE_JSON);
@@ -107,7 +107,7 @@ static inline int64_t report_number(const json_t *json, const char *name)
     return (int64_t)json_number_value(value);
 }
 
-/* A new folder; the caller removes it with report_remove. */
+/* Makes a new folder; the caller removes it with report_remove. */
 static inline const char *report_folder(void)
 {
     static char path[512];
@@ -118,7 +118,7 @@ static inline const char *report_folder(void)
     return path;
 }
 
-/* The files of a folder, none of which is hidden: how many. */
+/* Returns the number of files of a folder, none of which is hidden. */
 static inline int report_files(const char *folder)
 {
     DIR *directory = opendir(folder);

@@ -40,7 +40,7 @@ static inline struct hvd__submission *submission_of(int n, const char *name)
     return submission;
 }
 
-/* Submit; on failure the submission is freed. */
+/* Submits; on failure the submission is freed. */
 static inline int submit(const char *name, hvd_handle *handle,
                          struct hvd__submission **submission)
 {

@@ -11,8 +11,8 @@
 static float y[MOST];
 static double wanted[MOST];
 
-/* The first element of y that is further from what is wanted than a part of
- * it, or of 1; -1: none. NaN must be NaN. */
+/* Returns the first element of y whose error is more than tolerance times the
+ * wanted size (at least 1); -1: none. NaN must be NaN. */
 static inline int64_t first_wrong(int64_t count, double tolerance)
 {
     for (int64_t i = 0; i < count; i++) {

@@ -172,7 +172,8 @@ static void replace_number(unsigned char *data, size_t bytes)
         memcpy(data + fuzz_any((uint32_t)(bytes - width + 1)), &number, width);
 }
 
-/* Some bytes of from, put in before some byte of data; returns the new size. */
+/* Inserts some bytes of `from` before some byte of data. Returns the new
+ * size. */
 static size_t put_in(unsigned char *data, size_t bytes,
                      const unsigned char *from, size_t from_bytes)
 {
