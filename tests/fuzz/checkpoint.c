@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checkpoints that nobody would write. A good one is spoilt: bits turned,
- * numbers replaced by small and by extreme ones, the end cut off or doubled;
- * and given a right checksum, so that it is not that which refuses it. Then it
- * is either refused, in one line that names the file, with nothing changed, or
- * it is loaded, and the strategy goes on.
+ * Loads spoilt checkpoints. Bits of a good one are turned, numbers are replaced
+ * by small and by extreme ones, and the end is cut off or doubled. The checksum
+ * is made right again, so that it does not refuse the file. The file is then
+ * either refused, in one line that names it, with nothing changed, or it is
+ * loaded, and the strategy goes on.
  *
  * The sequence is the same in every run, so that a failure occurs again. A
  * sanitized build (make sanitize) sees bytes read or written elsewhere.

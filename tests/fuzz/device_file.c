@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that nobody would write, to those who read them.
+ * Gives spoilt files to the readers of graphs, executables and variables.
  *
- * Good files of graphs, executables and variables are spoilt: bits turned,
- * bytes cut off, doubled, put in from elsewhere, numbers replaced by small and
- * by extreme ones; and signed again with a right length and checksum, so that
- * it is not those which refuse them. Then
+ * Good files are spoilt: bits are turned, bytes are cut off, doubled or
+ * inserted from elsewhere, numbers are replaced by small and by extreme ones.
+ * Length and checksum are made right again, so that they do not refuse the
+ * file. Then
  *
- *     what is refused      says why, naming the file
- *     what is accepted     is written as what is read as the same; a graph
- *                          compiles or says why not; a program runs, or fails
- *                          because of its data
+ *     a refusal            names the file and the reason
+ *     an accepted file     is written again and reads as the same; a graph
+ *                          compiles or is refused with a reason; a program
+ *                          runs, or fails because of its data
  *
  * The sequence is the same in every run, so that a failure occurs again. A
  * sanitized build (make sanitize) sees bytes read or written elsewhere.
@@ -34,7 +34,8 @@ static uint32_t any(uint32_t below)
     return (uint32_t)(device_random(&state) >> 33) % below;
 }
 
-/* Rounds of a test: so many thousands, or many more if time allows. */
+/* Returns the rounds of a test: `thousands` thousand, or 50 times as many with
+ * HVD_TEST_FULL. */
 static int rounds(int thousands)
 {
     return thousands * (getenv("HVD_TEST_FULL") ? 50000 : 1000);
@@ -55,7 +56,7 @@ static void replace_number(unsigned char *data, size_t bytes)
         memcpy(data + any((uint32_t)(bytes - width + 1)), &number, width);
 }
 
-/* Some bytes of data, put in before some other, or in the place of some. */
+/* Copies a piece of data to another place, inserted or over what is there. */
 static size_t copy_piece(unsigned char *data, size_t bytes)
 {
     static unsigned char piece[MOST_BYTES];
@@ -84,8 +85,8 @@ static size_t take_out(unsigned char *data, size_t bytes)
     return bytes - n;
 }
 
-/* The contents of a file in room for MOST_BYTES. Numbers mostly: what loses
- * its frame is soon refused. */
+/* Spoils the contents of a file in room for MOST_BYTES. It mostly changes
+ * numbers, because data that loses its frame is soon refused. */
 static size_t spoil(unsigned char *data, size_t bytes)
 {
     for (uint32_t times = 1 + any(3); times > 0 && bytes > 0; times--)
@@ -102,7 +103,7 @@ static size_t spoil(unsigned char *data, size_t bytes)
     return bytes;
 }
 
-/* A spoilt copy of a good file, at path. */
+/* Writes a spoilt copy of a good file to path. */
 static void write_spoilt(const char *path, struct bytes good)
 {
     static unsigned char room[FILE_HEAD + MOST_BYTES];
@@ -122,7 +123,7 @@ static void check_refused(int status, const char *path, int round)
         ck_abort_msg("round %d: %d: %s", round, status, ipu_last_error());
 }
 
-/* A file that was accepted and is written again reads as the same. */
+/* Checks that an accepted file, written again, reads as the same. */
 static void check_graph(const char *path, const ipu_graph *g, int round)
 {
     const char *second = in_folder("second");
@@ -157,7 +158,7 @@ static struct bytes graphs[GRAPHS], executables[GRAPHS], variables;
 static ipu_engine *holder;
 static ipu_executable *programs[GRAPHS];
 
-/* One of each op that the other graphs have not. */
+/* Builds one of each op that the other graphs do not have. */
 static void build_rest(ipu_graph *g)
 {
     ipu_tensor x = ipu_input(g, "x", IPU_FLOAT32, 2, SHAPE(2, 4));
@@ -311,7 +312,8 @@ static bool is_small(const ipu_executable *x, int64_t times)
     return true;
 }
 
-/* Queues as the program wants them. infeeds: those to be freed after it. */
+/* Makes queues as the program wants them. The infeeds are those to be freed
+ * after it. */
 static int connect_queues(ipu_executable *x, ipu_infeed **infeeds)
 {
     ipu_queue_info info = {.size = sizeof info};
@@ -366,7 +368,7 @@ static void run_program(ipu_executable *x)
         if (s->kind == IPU__STREAM_CALL)
             ipu_engine_connect_call(e, s->name, device_no_call, NULL);
     }
-    /* A number that is no label may come of zeros, too. */
+    /* Inputs of zeros may give a number that is no label, too. */
     if (e) {
         ipu_engine_connect_call(e, "seen", device_no_call, NULL);
         runs += ipu_engine_run(e) >= 0;

@@ -191,7 +191,7 @@ TEST(an_offer_is_refused_or_remains_well_made)
                    (size_t)before->n * sizeof *before->slots) != 0)
             ck_abort_msg("round %d: the slots have changed", round);
     }
-    /* Spoilt data is data. */
+    /* Spoilt data is still valid, so some messages must be accepted. */
     ck_assert_int_gt(accepted, n / 20);
     ck_assert_int_lt(accepted, n / 10 * 9);
     end();

@@ -3,10 +3,10 @@
  * wire.c - gives messages that no rank would send (wire_messages.h) to the two
  * readers of messages:
  *
- *     the format   what is accepted, written again, gives the same bytes: no
- *                  two messages mean the same, and nothing is overlooked
- *     a rank       which coordinates three; it refuses with HVD_ERR_INTERNAL,
- *                  or goes on, and what it then tells the others is well made
+ *     the format   an accepted message, written again, gives the same bytes:
+ *                  no two messages mean the same, and nothing is overlooked
+ *     a rank       coordinates three ranks; it refuses with HVD_ERR_INTERNAL,
+ *                  or goes on, and its answers are well made
  *
  * The sequence is the same in every run, so that a failure occurs again. A
  * sanitized build (make sanitize) sees bytes read too far.
@@ -22,7 +22,8 @@
 #include "suite.h"
 #include "wire_messages.h"
 
-/* Rounds of a test: so many thousands, or many more if time allows. */
+/* Returns the rounds of a test: `thousands` thousand, or many more with
+ * HVD_TEST_FULL. */
 static int rounds(int thousands)
 {
     return thousands * (getenv("HVD_TEST_FULL") ? 20000 : 1000);
@@ -203,7 +204,7 @@ TEST(what_is_accepted_is_what_was_written)
             other = swap;
         }
     }
-    /* Some spoiling leaves a good message, most does not. */
+    /* Some spoiling must leave a good message, most of it must not. */
     ck_assert_int_gt(accepted, n / 20);
     ck_assert_int_lt(accepted, n / 10 * 9);
     free(room);
@@ -214,7 +215,7 @@ TEST(what_is_accepted_is_what_was_written)
 /* -------------------------------------------------------------------- a rank
  */
 
-/* The next message for the rank, and from whom; NULL: none. */
+/* Next message for the rank, and its sender; NULL: none. */
 static unsigned char *pending;
 static size_t pending_bytes;
 static int pending_from;
@@ -260,7 +261,7 @@ static struct hvd__world *world;
 static struct hvd__set *set;
 static int host_of[FUZZ_RANKS] = {0, 1, 2};
 
-/* All that the rank hears is about requests that are agreed on by name. */
+/* The rank gets messages only about requests that are agreed on by name. */
 static void begin_world(void)
 {
     int *ranks = malloc(FUZZ_RANKS * sizeof *ranks);

@@ -210,9 +210,9 @@ static int64_t sent_bytes(void)
     return metrics.sent_bytes;
 }
 
-/* Over MPI, a rank sends the 2 (n - 1) / n of the tensor that must be sent. It
- * sends nothing in memory that all ranks share, and no more than over MPI where
- * only some ranks share memory. */
+/* A rank sends 2 (n - 1) / n of the tensor over MPI, which is the least
+ * possible. It sends nothing in memory that all ranks share, and no more than
+ * over MPI if only some ranks share memory. */
 TEST(what_must_be_sent_is)
 {
     const int64_t n = ranks_size(), count = n * 100000;

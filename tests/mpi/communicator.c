@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libhvd works beside a program that uses MPI itself: on a communicator of the
- * program's, with its messages in between, and at a thread level at which
- * libhvd must not have a thread of its own.
+ * libhvd works together with a program that uses MPI itself: on a communicator
+ * of the program's, with its messages in between, and at a thread level at
+ * which libhvd must not have a thread of its own.
  */
 #include <mpi.h>
 #include <stdio.h>

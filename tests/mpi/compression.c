@@ -94,8 +94,8 @@ TEST(larger_than_the_fusion_buffer)
     ranks_restart_with("HVD_FUSION_THRESHOLD", NULL);
 }
 
-/* The values are exact in neither type. Over several hosts, the sums of hosts
- * are what is narrowed. */
+/* The values are exact in neither type. Over several hosts, only the sums of
+ * hosts are narrowed. */
 static void check_rounded(int64_t count, hvd_op op, int32_t compression,
                           bool in_place)
 {
@@ -146,9 +146,8 @@ TEST(rounded_sums_are_the_same_on_all_ranks)
 
 /* -------------------------------------------------------------------- top-k */
 
-/* Top-k sends later what it does not send at once: after many steps of a
- * constant gradient, the sum of all updates equals that of the gradients, but
- * for the residual. */
+/* Top-k sends the rest later: after many steps of a constant gradient, the sum
+ * of all updates equals that of the gradients, except for the residual. */
 TEST(topk_loses_nothing_in_the_end)
 {
     enum { COUNT = 1000, STEPS = 400 };
@@ -232,7 +231,7 @@ static int64_t encode(void *context, void *state, const float *values,
     float *left = state, scale = 0;
     int8_t *bytes = (int8_t *)code + sizeof scale;
 
-    /* This fails, or returns too much, if the test asks for it. */
+    /* Fails, or returns too much, if the test asks for it. */
     if (context && *(int *)context == FAILING)
         return HVD_ERR_UNSUPPORTED;
     if (context && *(int *)context == TOO_LONG)

@@ -430,8 +430,8 @@ TEST(duplicates_on_every_rank)
         ck_error_says("'tensor'");
         ck_hvd(hvd_barrier());
     } else {
-        /* The first may have completed meanwhile, or not; either way no rank
-         * waits for ever: the others' refusals answer this one. */
+        /* The first request may have completed meanwhile, or not. Either way no
+         * rank waits for ever: the others' refusals answer this one. */
         if (status >= 0)
             status = hvd_wait(second);
         ck_assert(status == HVD_ERR_DUPLICATE || status == HVD_ERR_PEER);

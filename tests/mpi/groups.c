@@ -172,7 +172,7 @@ TEST(a_member_that_differs_fails_all)
                       "[36]");
         ck_error_says("float32 [7]");
     }
-    /* Nothing was touched. */
+    /* The data must be unchanged. */
     for (int k = 0; k < 3; k++)
         ck_assert(data[0][k] == (float)(ranks_rank() + k));
     check_usable();
@@ -240,7 +240,8 @@ TEST(duplicates_are_refused)
     if (ranks_rank() != 0) {
         ck_hvd(hvd_submit_group("g", pointers, N, handles));
         check_sums();
-        /* The second request, which rank 0 was refused, meets our second. */
+        /* The second request of this rank meets the one that rank 0 was
+         * refused. */
         prepare();
         ck_hvd(hvd_submit_group("g", pointers, 1, other));
         ck_hvd_fails(hvd_wait(other[0]), HVD_ERR_PEER);

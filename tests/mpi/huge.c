@@ -28,7 +28,7 @@ static bool uniform(const unsigned char *data, int64_t n)
     return memcmp(data, data + 1, (size_t)n - 1) == 0;
 }
 
-/* The first half of everything is 1, the second 2. */
+/* The first half of every tensor is 1, the second 2. */
 static void fill(unsigned char *data, int factor)
 {
     memset(data, factor, (size_t)(count / 2));

@@ -170,8 +170,8 @@ TEST(everything_else_says_who_has_joined)
     ck_hvd(hvd_barrier());
 }
 
-/* A join need not be waited for at once; until it is over the rank can
- * submit nothing. */
+/* A join need not be waited for at once; until it is over the rank can submit
+ * nothing. */
 TEST(a_join_may_be_asynchronous)
 {
     int32_t last = -1;

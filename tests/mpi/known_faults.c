@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * These tests show how libhvd behaves where Horovod 0.28 is known to be wrong,
- * or undefined. docs/HOROVOD.md has the whole list; here is what no other test
- * shows.
+ * Tests of libhvd where Horovod 0.28 is known to be wrong, or undefined.
+ * docs/HOROVOD.md has the whole list; this file has the cases that no other
+ * test covers.
  */
 #include <stdio.h>
 #include <string.h>
@@ -185,7 +185,7 @@ TEST(nothing_of_a_group_stays_behind)
     ck_assert(result == (float)ranks_size());
     b.input = &in[1];
     ck_hvd(hvd_submit_group("g", group, 2, handles));
-    /* Each has its own status and handle. */
+    /* Each request has its own status and handle. */
     ck_assert(handles[0] != handles[1]);
     for (int i = 0; i < 2; i++) {
         ck_hvd(hvd_wait(handles[i]));

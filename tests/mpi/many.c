@@ -140,8 +140,8 @@ static float value_of(int rank, int round, int tensor, int64_t k)
     return (float)(rank + 1) * (float)(round + 3 * tensor + (int)k);
 }
 
-/* The i-th request of a round: the same in all of them, but every fifth, which
- * is smaller, or has another operation, by turns. */
+/* Makes the i-th request of a round. It is the same in all rounds, except every
+ * fifth, which is smaller, or has another operation, by turns. */
 static hvd_request recurring_request(int round, int i, const char *name)
 {
     static const int64_t counts[] = {LENGTH, LENGTH - 1};

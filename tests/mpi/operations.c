@@ -50,13 +50,13 @@ static int64_t width_of(const struct job *job)
     return job->variant % 2 ? 3 : 1;
 }
 
-/* Rows that a rank gives to a gather: its own number. */
+/* Returns the rows that a rank gives to a gather, which is its own number. */
 static int64_t gathered_rows(const struct job *job, int rank)
 {
     return job->rows == 0 ? rank % 2 : job->rows + (rank + job->variant) % 3;
 }
 
-/* Rows that go from one rank to another in an alltoall. */
+/* Returns the rows that go from one rank to another in an alltoall. */
 static int64_t split_rows(const struct job *job, int from, int to)
 {
     return job->rows == 0
@@ -117,8 +117,8 @@ static void prepare(struct job *job, hvd_kind kind, hvd_dtype dtype, hvd_op op,
 
 /* ------------------------------------------------------------ what is right */
 
-/* The count elements at out, from the element `at` on, are the tensor's from
- * first on. */
+/* Checks that the count elements at out, from element `at` on, are the tensor's
+ * from first on. */
 static void compare(const struct job *job, const struct expected *tensor,
                     const void *out, int64_t at, int64_t first, int64_t count)
 {

@@ -304,7 +304,7 @@ TEST(threads_may_submit_and_wait)
     }
 }
 
-/* Named requests in flight do not disturb unnamed ones, which are matched by
+/* Named requests in flight must not disturb unnamed ones, which are matched by
  * order. */
 TEST(named_and_unnamed_mix)
 {

@@ -96,7 +96,7 @@ static void run_all(int updates)
                       problem_text());
 }
 
-/* The mean over replicas and ranks of their sums. */
+/* Expects the mean over replicas and ranks of their sums. */
 static void expect_one_program(int updates, float tolerance)
 {
     int parts = options.replicas * ranks_size();
@@ -129,7 +129,7 @@ static int64_t allreduces(void)
     return metrics.kinds[HVD_ALLREDUCE].completed;
 }
 
-/* Number: optimizer; 1 and 2 replicas. */
+/* _i is the optimizer, with 1 and 2 replicas. */
 LOOP_TEST(ranks_train_as_one_program, 0, 6)
 {
     struct exchange_stats stats;
@@ -152,7 +152,7 @@ LOOP_TEST(ranks_train_as_one_program, 0, 6)
     finish_all();
 }
 
-/* Number: schedule. More mini-batches to an update: fewer allreduces. */
+/* _i is the schedule. More mini-batches to an update take fewer allreduces. */
 LOOP_TEST(accumulation_divides_the_allreduces, 0, 3)
 {
     for (int times = 1; times <= 4; times *= 2) {
@@ -226,7 +226,7 @@ static void expect_they_go_on(void)
     finish_all();
 }
 
-/* Number: schedule; 1 and 2 replicas. */
+/* _i is the schedule, with 1 and 2 replicas. */
 LOOP_TEST(data_that_ends_on_one_rank_ends_all, 0, 6)
 {
     describe(2, 1 + _i / 3);
@@ -238,7 +238,7 @@ LOOP_TEST(data_that_ends_on_one_rank_ends_all, 0, 6)
     expect_they_go_on();
 }
 
-/* Number: the mini-batch; 1 and 2 replicas. */
+/* _i is the mini-batch, with 1 and 2 replicas. */
 LOOP_TEST(a_callback_that_fails_on_one_rank_ends_all, 0, 16)
 {
     describe(4, 1 + _i / 8);
@@ -308,7 +308,8 @@ TEST(an_update_that_fails_on_one_rank_ends_the_next_of_all)
     finish_all();
 }
 
-/* Number: the last rank, or the others, do not train the first matrix. */
+/* _i says whether the last rank, or the others, do not train the first
+ * matrix. */
 static int without_first(void *context, const char *variable)
 {
     (void)context;

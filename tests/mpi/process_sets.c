@@ -104,7 +104,8 @@ TEST(a_ring_of_overlapping_sets_never_locks)
     }
     for (int round = 0; round < ROUNDS; round++)
         for (int side = 0; side < 2; side++) {
-            /* Our right set first, or our left one. */
+            /* The order alternates between the right set first and the left set
+             * first. */
             int which = (side + round + ranks_rank()) % 2;
             int set = ids[(ranks_rank() + n - which) % n], k = 2 * round + side;
             char name[32];
@@ -382,8 +383,8 @@ static void *ask_for_sets(void *context)
     return NULL;
 }
 
-/* MPI's own buffers grow now and then, for whatever reason, and stay; what sets
- * leave would be there after every round. */
+/* MPI's own buffers grow now and then and stay. A leak of sets would show after
+ * every round. */
 TEST(sets_that_are_gone_leave_nothing)
 {
     enum { ROUNDS = 5, SETS = 50 };

@@ -129,7 +129,7 @@ static void check(const struct plan *p, int status)
                          element_get(p->dtype, p->out, i), expected(p, i));
 }
 
-/* One thread's share, in an order of its own. */
+/* Runs one thread's share, in an order of its own. */
 struct share {
     int first;
     uint64_t state;

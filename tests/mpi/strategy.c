@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The strategy is compared with training done by hand: every rank can compute
- * every rank's gradients, so it knows what the variables must become.
+ * every rank's gradients, and from them the right variables.
  */
 #include <math.h>
 #include <pthread.h>
@@ -375,8 +375,8 @@ static void feed_some(hvd_strategy *strategy, int step, int count)
     }
 }
 
-/* Number: how many gradients the last rank has by then; overlapped, serial. Of
- * those, all ranks have averages, and all update their variables. */
+/* _i is the number of gradients that the last rank has by then, overlapped and
+ * serial. All ranks have averages of these, and all update their variables. */
 LOOP_TEST(a_step_given_up_fails_elsewhere, 0, 2 * (NVARIABLES + 1))
 {
     int given = _i % (NVARIABLES + 1), last = ranks_size() - 1;
@@ -474,7 +474,7 @@ TEST(two_strategies_at_once)
     expect_start();
     ck_hvd(hvd_strategy_start(one));
     ck_hvd(hvd_strategy_start(two));
-    /* The same names, in flight together, in different orders. */
+    /* Requests of equal names are in flight together, in different orders. */
     feed(ranks_rank() % 2 ? one : two, 0);
     feed(ranks_rank() % 2 ? two : one, 0);
     ck_hvd(hvd_strategy_step(one));

@@ -62,7 +62,7 @@ TEST(a_flipped_bit_is_found)
             ck_hvd_fails(hvd_strategy_check(strategy), HVD_ERR_INCONSISTENT);
             sprintf(text, "'variable %d' is not the same", v);
             ck_error_says(text);
-            /* With two ranks, nobody can say which has the right one. */
+            /* Two ranks cannot tell which of them has the right value. */
             sprintf(text, "other bits on rank %d than on ", n == 2 ? 1 : rank);
             ck_error_says(text);
             if (ranks_rank() == rank)

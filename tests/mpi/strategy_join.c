@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks make different numbers of steps, and joining gives all of them what the
- * last one has. The reference is a strategy whose ranks all make as many steps
- * as the last, and give gradients of zero instead of joining.
+ * Ranks make different numbers of steps, and joining gives all of them the
+ * variables of the last. The reference is a strategy whose ranks all make as
+ * many steps as the last, and give gradients of zero instead of joining.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -205,7 +205,8 @@ TEST(the_learning_rate_is_the_lasts)
 
     ck_hvd(hvd_strategy_start(strategy));
     for (int step = 0; step < steps_of(me, false); step++) {
-        /* Halved from step to step: so the last to join has the smallest. */
+        /* The rate is halved from step to step, so the last to join has the
+         * smallest. */
         ck_hvd(hvd_strategy_set_learning_rate(strategy, ldexp(0.01, -step)));
         feed(strategy, step);
         ck_hvd(hvd_strategy_step(strategy));
@@ -249,7 +250,7 @@ TEST(all_strategies_get_the_lasts)
         ck_assert(same == w[i] && w[i] < 0);
         ck_hvd(hvd_strategy_check(strategies[i]));
     }
-    /* A rank that has another list is told so, and all with it. */
+    /* A rank with another list gets an error, and so do all others. */
     if (ranks_size() > 1) {
         if (ranks_rank() == 1) {
             hvd_strategy_free(strategies[1]);
