@@ -6,22 +6,23 @@
  * as there are replicas, padded with zeros at the end. Replica r updates only
  * share r, and keeps the state of that share:
  *
- *     gradients   of all mini-batches, averaged over the replicas    all of it
- *     update      on vectors: share r of the variable, of its
- *                 gradient, of its state                             ceil(n /
- * R) variable    each replica's share copied to all                 all of it
+ *     step        data                                        elements
+ *     gradients   all mini-batches, averaged over replicas    n
+ *     update      share r of the variable, of its gradient
+ *                 and of its state, as vectors                ceil(n / R)
+ *     variable    each replica's share copied to all          n
  *
- * On the chips the first is a reduce-scatter and the last an all-gather, each
- * half of a ring (tally.c). An optimiser that works element by element makes
- * the same bits from a share as from the whole; one that reads several elements
- * of a variable at once, for its length, would see only those of a share. So
- * the optimiser's graph is followed from the shares on, and an op that does not
- * work element by element is refused. What the graph assigns from shares is
- * shared state, too; anything else that it assigns, such as a counter of steps,
- * each replica has as a whole.
+ * On the chips the first step is a reduce-scatter and the last an all-gather,
+ * each half of a ring (tally.c). An optimiser that works element by element
+ * makes the same bits from a share as from the whole. One that reads several
+ * elements of a variable at once, for its length, would see only those of a
+ * share, so this file follows the optimiser's graph from the shares on and
+ * refuses any op that does not work element by element. A variable that the
+ * graph assigns from shares is shared state, too. Each replica keeps any other
+ * assigned variable, such as a counter of steps, as a whole.
  *
- * Variables of less than 128 bytes per replica are not worth it: all replicas
- * keep them.
+ * All replicas keep variables of less than 128 bytes per replica as a whole:
+ * sharing them saves too little.
  */
 #include <stdio.h>
 #include <stdlib.h>

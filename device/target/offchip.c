@@ -20,13 +20,14 @@
  * tile's packets, and proceeds to the next (Graphcore's patent US 10,558,595).
  * So a turn takes the path there and back over the chip, and the packets, at 4
  * bytes a cycle. A link carries several times that, so several tiles must have
- * their turn at once. Their number is not published: we assume as many as keep
- * the link busy if each sends one full packet, the rule for the size of queues
- * (bandwidth times delay). Then small messages wait for turns, and large ones
- * for bytes.
+ * their turn at once. Their number is not published. The model assumes as many
+ * as keep the link busy if each sends one full packet, the rule for the size of
+ * queues (bandwidth times delay). Then small messages wait for turns, and large
+ * ones for bytes.
  *
- * The size of the largest packet is not published: we assume 128 bytes, the
- * smallest maximum of PCI Express, whose lanes have the rate of these links.
+ * The size of the largest packet is not published. The model assumes 128 bytes,
+ * the smallest maximum of PCI Express, whose lanes have the rate of these
+ * links.
  * The size of a header follows from the share that headers leave of a stream of
  * full packets.
  */

@@ -8,8 +8,9 @@
  *     float16   16 x units weights, a row in 4 cycles of a context's slots
  *     float32    8 x units weights, a row in 8
  *
- * with as many units as the macs of a cycle make. A block [rows, k, n] takes a
- * pass for each group of k, each group of n and each position of the kernel.
+ * The number of units follows from the target's multiplications in a cycle. A
+ * block [rows, k, n] takes a pass for each group of k, each group of n and each
+ * position of the kernel.
  * For a pass the supervisor loads the weights, 8 bytes a cycle, and starts the
  * contexts, which divide the rows among themselves; the next pass waits for the
  * slowest of them.
