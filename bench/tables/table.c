@@ -65,8 +65,8 @@ static void add_json(struct table *t, json_t *value)
     json_object_set_new(t->row, t->columns[t->at].name, value);
 }
 
-/* Prints a cell. The texts are ours: they may contain commas, but no quotes and
- * no line ends. */
+/* Prints a cell. The texts come from this program and may contain commas, but
+ * no quotes and no line ends. */
 static void add_csv(struct table *t, const char *text)
 {
     const char *quote = strchr(text, ',') ? "\"" : "";

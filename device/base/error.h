@@ -49,7 +49,7 @@ int ipu__fail_memory(size_t bytes);
 int ipu__new(void *place, size_t bytes);
 int ipu__new_array(void *place, size_t count, size_t each);
 
-/* IPU_ERR_ARGUMENT unless a caller's struct is as large as ours. */
+/* IPU_ERR_ARGUMENT unless a caller's struct is as large as this library's. */
 int ipu__check_size(const char *what, uint32_t size, size_t ours);
 
 #endif

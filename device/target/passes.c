@@ -10,10 +10,9 @@
  *
  * The number of units follows from the target's multiplications in a cycle. A
  * block [rows, k, n] takes a pass for each group of k, each group of n and each
- * position of the kernel.
- * For a pass the supervisor loads the weights, 8 bytes a cycle, and starts the
- * contexts, which divide the rows among themselves; the next pass waits for the
- * slowest of them.
+ * position of the kernel. For a pass the supervisor loads the weights, 8 bytes
+ * a cycle, and starts the contexts, which divide the rows among themselves; the
+ * next pass waits for the slowest of them.
  *
  * The cost of the loops around that comes from Graphcore's own estimates
  * (poplibs, lib/poplin/PerformanceEstimation.hpp): cycles of the supervisor for

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * line.c - argp would print its own messages and exit, on every rank. So it
- * runs silently (ARGP_NO_ERRS), help and version are options of our own, and
+ * runs silently (ARGP_NO_ERRS), help and version are options of this file, and
  * explain_option says why argp does not accept an option.
  */
 #include "options/line.h"

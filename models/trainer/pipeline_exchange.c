@@ -210,7 +210,8 @@ int pipeline_exchange_start(struct pipeline_exchange *p, ipu_pipeline *pipeline)
     return status;
 }
 
-/* Moves a variable back to the device's own memory, before ours is freed. */
+/* Moves a variable back to the device's own memory, before its memory in the
+ * exchange is freed. */
 static void take_back(struct pipeline_exchange *p, int32_t number)
 {
     char sum[512];

@@ -78,7 +78,7 @@ static int survive(const char *what)
     if (strcmp(what, "wait") == 0)
         return reduce("never", 10);
     for (int i = 0; i < 200 && strcmp(what, "idle") == 0; i++)
-        pass(0.1); /* the watchdog ends us */
+        pass(0.1); /* the watchdog ends this process */
     while (status == HVD_OK)
         status = reduce("gradient", count);
     return status;

@@ -91,7 +91,7 @@ TEST(what_the_living_write_stays)
     kill_writer(dead);
     ck_assert_int_eq(save("state"), 0);
     ck_assert_int_eq(others("state", name), 1);
-    /* The living writer's file can still be renamed, here by us. */
+    /* The living writer's file can still be renamed; the test does it. */
     ck_assert_int_eq(rename(name, "state"), 0);
     kill_writer(living);
 }
