@@ -34,6 +34,8 @@ $(foreach t,$(UNIT_TESTS),$(eval $(call unit_test,$(t),$(call \
 SRC_tests-unit-bench_ipu := tests/unit/bench_ipu.c tests/support/suite.c \
 	$(IPU_BENCH_SRC)
 LIBS_tests-unit-bench_ipu = $(IPU_LINK) $(CHECK_LIBS)
+# It simulates ranks.
+SRC_tests-unit-transport_algo += tests/support/simulated.c
 # They read what the timeline writes.
 LIBS_tests-unit-trace_timeline += $(JSON_LIBS)
 LIBS_tests-unit-trace_full += $(JSON_LIBS)

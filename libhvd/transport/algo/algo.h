@@ -134,6 +134,8 @@ extern const struct hvd__algorithm hvd__broadcast_shared;
 extern const struct hvd__algorithm hvd__exchange_shared;
 extern const struct hvd__algorithm hvd__reduce_adasum;
 extern const struct hvd__algorithm hvd__reduce_direct;
+extern const struct hvd__algorithm hvd__reduce_doubling;
+extern const struct hvd__algorithm hvd__reduce_halving;
 extern const struct hvd__algorithm hvd__reduce_scatter;
 extern const struct hvd__algorithm hvd__broadcast_local;
 extern const struct hvd__algorithm hvd__broadcast_binomial;

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every algorithm that moves data between ranks gives the right results, for
+ * many numbers of ranks and sizes, whatever is late. The ranks are simulated
+ * (simulated.h), and step in an order that a seed gives.
+ */
+#include <limits.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "simulated.h"
+#include "suite.h"
+#include "transport/algo/algo.h"
+
+enum { MOST_RANKS = 33, TAG = 1 };
+
+/* A rank on its way through a collective. */
+struct member {
+    struct hvd__workspace workspace;
+    struct hvd__collective collective;
+    unsigned char *input, *output; /* owned, may be the same */
+    size_t bytes;                  /* of the output */
+    bool done;
+};
+
+struct run {
+    struct simulated *simulated;
+    struct member *members;
+    int size;
+};
+
+static struct run run_begin(int size, const int *widths, int nwidths, int seed)
+{
+    struct run run = {.simulated =
+                          simulated_new(size, widths, nwidths, (uint64_t)seed),
+                      .members = calloc((size_t)size, sizeof *run.members),
+                      .size = size};
+
+    SIMULATED_ASSERT(run.members != NULL);
+    for (int i = 0; i < size; i++) {
+        struct member *m = &run.members[i];
+
+        SIMULATED_ASSERT(hvd__workspace_init(&m->workspace, size) == 0);
+        m->collective = (struct hvd__collective){
+            .team = simulated_team(run.simulated, i),
+            .workspace = &m->workspace,
+            .to = m->workspace.blocks,
+            .from = m->workspace.blocks + size,
+            .tag = TAG,
+            .reduction = {.prescale = 1, .postscale = 1, .divisor = size},
+        };
+    }
+    return run;
+}
+
+static void run_end(struct run *run)
+{
+    for (int i = 0; i < run->size; i++) {
+        struct member *m = &run->members[i];
+
+        hvd__workspace_fini(&m->workspace);
+        if (m->output != m->input)
+            free(m->output);
+        free(m->input);
+    }
+    free(run->members);
+    simulated_free(run->simulated);
+}
+
+static void give(struct member *m, size_t in, size_t out, bool in_place)
+{
+    m->bytes = out;
+    m->input = malloc(in + out + 1);
+    m->output = in_place ? m->input : malloc(out + 1);
+    SIMULATED_ASSERT(m->input && m->output);
+    memset(m->input, 0x55, in + 1);
+    memset(m->output, 0x55, out + 1);
+    m->collective.input = m->input;
+    m->collective.output = m->output;
+}
+
+/* Steps all ranks, one that a seed chooses at a time, until all are done. NULL:
+ * the algorithm is the one that is chosen. */
+static void run_all(struct run *run, const struct hvd__algorithm *algorithm)
+{
+    int left = run->size;
+
+    for (int i = 0; i < run->size; i++) {
+        struct hvd__collective *c = &run->members[i].collective;
+
+        hvd__collective_start(c);
+        if (algorithm) {
+            c->algorithm = algorithm;
+            c->total = algorithm->total(c);
+        }
+        SIMULATED_ASSERT(c->algorithm == run->members[0].collective.algorithm);
+    }
+    for (int64_t steps = 0; left > 0; steps++) {
+        struct member *m =
+            &run->members[simulated_random(run->simulated, run->size)];
+        bool moved;
+        int done = m->done ? 0 : hvd__collective_step(&m->collective, &moved);
+
+        SIMULATED_ASSERT(done >= 0);
+        m->done |= done != 0;
+        left -= done;
+        SIMULATED_ASSERT(steps < 10000000);
+    }
+}
+
+/* Returns element i of a rank's data. */
+static int given(int rank, int64_t i)
+{
+    return (int)((i * 7 + rank * 31 + i * rank % 5) % 101);
+}
+
+static int sum_of(int n, int64_t i)
+{
+    int sum = 0;
+
+    for (int rank = 0; rank < n; rank++)
+        sum += given(rank, i);
+    return sum;
+}
+
+static bool is_even(int rank)
+{
+    return rank % 2 == 0;
+}
+
+/* -------------------------------------------------------------- reductions */
+
+static const struct hvd__algorithm *const reductions[] = {
+    &hvd__reduce_hosts,   &hvd__reduce_direct,  &hvd__reduce_doubling,
+    &hvd__reduce_halving, &hvd__reduce_scatter, NULL};
+enum { REDUCTIONS = sizeof reductions / sizeof *reductions };
+
+struct sum {
+    enum hvd__motion motion;
+    hvd_dtype dtype; /* HVD_INT32 or HVD_FLOAT32 */
+    int size;
+    const int *widths;
+    int nwidths;
+    int64_t count;
+    int root;
+};
+
+static void put(hvd_dtype dtype, void *data, int64_t i, int value)
+{
+    if (dtype == HVD_INT32)
+        ((int32_t *)data)[i] = value;
+    else
+        ((float *)data)[i] = (float)value;
+}
+
+static int get(hvd_dtype dtype, const void *data, int64_t i)
+{
+    return dtype == HVD_INT32 ? ((const int32_t *)data)[i]
+                              : (int)((const float *)data)[i];
+}
+
+static void check_sum(const struct sum *sum, const struct member *m, int rank)
+{
+    struct hvd__slice part = {0, sum->count};
+
+    if (sum->motion == HVD__REDUCE_TO_ROOT && rank != sum->root)
+        return;
+    if (sum->motion == HVD__REDUCE_TO_SHARES)
+        part = hvd__slice_of(sum->count, rank, sum->size);
+    for (int64_t i = 0; i < part.count; i++)
+        SIMULATED_ASSERT(get(sum->dtype, m->output, i) ==
+                         sum_of(sum->size, part.start + i));
+}
+
+/* Reduces with one algorithm, if it applies. Every second rank works in
+ * place. */
+static void reduce(const struct sum *sum,
+                   const struct hvd__algorithm *algorithm)
+{
+    struct run run = run_begin(sum->size, sum->widths, sum->nwidths,
+                               (int)sum->count + sum->size);
+    size_t bytes = (size_t)sum->count * 4;
+    bool applies = true;
+
+    for (int i = 0; i < sum->size; i++) {
+        struct member *m = &run.members[i];
+        struct hvd__collective *c = &m->collective;
+
+        give(m, bytes, bytes, is_even(i) && sum->motion == HVD__REDUCE_TO_ALL);
+        for (int64_t k = 0; k < sum->count; k++)
+            put(sum->dtype, m->input, k, given(i, k));
+        c->motion = sum->motion;
+        c->reduction.dtype = sum->dtype;
+        c->reduction.op = HVD_SUM;
+        c->count = sum->count;
+        c->root = sum->root;
+        applies = !algorithm || algorithm->applies(c);
+    }
+    if (applies) {
+        run_all(&run, algorithm);
+        for (int i = 0; i < sum->size; i++)
+            check_sum(sum, &run.members[i], i);
+    }
+    run_end(&run);
+}
+
+static const enum hvd__motion motions[] = {
+    HVD__REDUCE_TO_ALL, HVD__REDUCE_TO_ROOT, HVD__REDUCE_TO_SHARES};
+
+/* Of all numbers of ranks. */
+LOOP_TEST(reductions_are_right, 0, REDUCTIONS)
+{
+    static const int64_t counts[] = {1, 2, 33, 1001};
+
+    for (int n = 2; n <= MOST_RANKS; n += n > 9 && n % 8 == 1 ? 6 : 1)
+        for (int m = 0; m < 3; m++)
+            for (int k = 0; k < 4; k++)
+                reduce(&(struct sum){.motion = motions[m],
+                                     .dtype = m ? HVD_FLOAT32 : HVD_INT32,
+                                     .size = n,
+                                     .count = counts[k],
+                                     .root = (int)(counts[k] % n)},
+                       reductions[_i]);
+}
+
+/* Of several segments. */
+LOOP_TEST(large_reductions_are_right, 0, REDUCTIONS)
+{
+    static const int sizes[] = {2, 3, 4, 7};
+
+    for (int k = 0; k < 4; k++)
+        for (int m = 0; m < 3; m++)
+            reduce(&(struct sum){.motion = motions[m],
+                                 .dtype = HVD_FLOAT32,
+                                 .size = sizes[k],
+                                 .count = 1500007,
+                                 .root = sizes[k] - 1},
+                   reductions[_i]);
+}
+
+/* Hosts of different widths. */
+static const int uneven[] = {3, 1, 2}, alone[] = {1}, pairs[] = {2};
+static const struct {
+    const int *widths;
+    int n;
+} layouts[] = {{uneven, 3}, {alone, 1}, {pairs, 1}};
+enum { LAYOUTS = sizeof layouts / sizeof *layouts };
+
+LOOP_TEST(reductions_over_hosts_are_right, 0, REDUCTIONS *LAYOUTS)
+{
+    static const int64_t counts[] = {1, 33, 1001, 70001};
+    int l = _i / REDUCTIONS;
+
+    for (int n = 2; n <= 13; n++)
+        for (int m = 0; m < 3; m++)
+            for (int k = 0; k < 4; k++)
+                reduce(&(struct sum){.motion = motions[m],
+                                     .dtype = HVD_INT32,
+                                     .size = n,
+                                     .widths = layouts[l].widths,
+                                     .nwidths = layouts[l].n,
+                                     .count = counts[k],
+                                     .root = n / 2},
+                       reductions[_i % REDUCTIONS]);
+}
+
+/* -------------------------------------------------------------- broadcasts */
+
+static const struct hvd__algorithm *const broadcasts[] = {
+    &hvd__broadcast_binomial, NULL};
+enum { BROADCASTS = sizeof broadcasts / sizeof *broadcasts };
+
+static void broadcast(int size, int layout, int64_t count, int root,
+                      const struct hvd__algorithm *algorithm)
+{
+    struct run run = layout < 0 ? run_begin(size, NULL, 0, size)
+                                : run_begin(size, layouts[layout].widths,
+                                            layouts[layout].n, size);
+    bool applies = true;
+
+    for (int i = 0; i < size; i++) {
+        struct member *m = &run.members[i];
+        struct hvd__collective *c = &m->collective;
+
+        give(m, 0, (size_t)count, true);
+        for (int64_t k = 0; i == root && k < count; k++)
+            m->output[k] = (unsigned char)given(root, k);
+        c->motion = HVD__SEND_FROM_ROOT;
+        c->reduction = (struct hvd__reduction){.dtype = HVD_UINT8};
+        c->count = count;
+        c->root = root;
+        applies = !algorithm || algorithm->applies(c);
+    }
+    if (applies)
+        run_all(&run, algorithm);
+    for (int i = 0; applies && i < size; i++)
+        for (int64_t k = 0; k < count; k++)
+            SIMULATED_ASSERT(run.members[i].output[k] == given(root, k));
+    run_end(&run);
+}
+
+LOOP_TEST(broadcasts_are_right, 0, BROADCASTS *(LAYOUTS + 1))
+{
+    static const int64_t counts[] = {1, 31, 10007, 300001};
+
+    for (int n = 2; n <= 17; n++)
+        for (int k = 0; k < (n < 9 ? 4 : 3); k++)
+            for (int root = 0; root < n; root += k < 2 ? 1 : n / 2)
+                broadcast(n, _i / BROADCASTS - 1, counts[k], root,
+                          broadcasts[_i % BROADCASTS]);
+}
+
+LOOP_TEST(large_broadcasts_are_right, 0, BROADCASTS *(LAYOUTS + 1))
+{
+    for (int n = 2; n <= 5; n++)
+        broadcast(n, _i / BROADCASTS - 1, 4500001, n - 1,
+                  broadcasts[_i % BROADCASTS]);
+}
+
+/* --------------------------------------------------------------- exchanges */
+
+static const struct hvd__algorithm *const exchanges[] = {
+    &hvd__exchange_pairwise, NULL};
+enum { EXCHANGES = sizeof exchanges / sizeof *exchanges };
+
+/* The kinds of exchanges. */
+enum { ALLGATHER, GATHER, ALLTOALL, KINDS };
+
+struct blocks {
+    int kind, size, layout;
+    int64_t bytes; /* of the first block; the others have other sizes */
+};
+
+static size_t block_bytes(const struct blocks *b, int from, int to)
+{
+    if (b->kind == GATHER && to != b->size / 2)
+        return 0;
+    if (b->kind != ALLTOALL)
+        to = 0;
+    return (size_t)(b->bytes * (1 + (from * 3 + to * 5) % 4) / 2);
+}
+
+static unsigned char block_byte(const struct blocks *b, int from, int to,
+                                size_t i)
+{
+    return (unsigned char)given(from * 3 + (b->kind == ALLTOALL ? to : 0),
+                                (int64_t)i);
+}
+
+static void describe_blocks(const struct blocks *b, struct member *m, int rank)
+{
+    size_t in = 0, out = 0;
+    unsigned char *to, *from;
+    bool same = b->kind != ALLTOALL;
+
+    for (int i = 0; i < b->size; i++) {
+        in += block_bytes(b, rank, i);
+        out += block_bytes(b, i, rank);
+    }
+    give(m, in, out, false);
+    to = m->input;
+    from = m->output;
+    for (int i = 0; i < b->size; i++) {
+        size_t bytes = block_bytes(b, rank, i);
+
+        m->collective.to[i] =
+            (struct hvd__block){bytes ? same ? m->input : to : NULL, bytes};
+        for (size_t k = 0; k < bytes; k++)
+            m->collective.to[i].data[k] = block_byte(b, rank, i, k);
+        m->collective.from[i] =
+            (struct hvd__block){from, block_bytes(b, i, rank)};
+        to += bytes;
+        from += block_bytes(b, i, rank);
+    }
+}
+
+static void exchange(const struct blocks *b,
+                     const struct hvd__algorithm *algorithm)
+{
+    struct run run = b->layout < 0
+                         ? run_begin(b->size, NULL, 0, b->size)
+                         : run_begin(b->size, layouts[b->layout].widths,
+                                     layouts[b->layout].n, b->size);
+    bool applies = true;
+
+    for (int i = 0; i < b->size; i++) {
+        run.members[i].collective.motion = HVD__EXCHANGE;
+        run.members[i].collective.root = b->size / 2;
+        describe_blocks(b, &run.members[i], i);
+        applies = !algorithm || algorithm->applies(&run.members[i].collective);
+    }
+    if (applies)
+        run_all(&run, algorithm);
+    for (int i = 0; applies && i < b->size; i++)
+        for (int from = 0; from < b->size; from++)
+            for (size_t k = 0; k < block_bytes(b, from, i); k++)
+                SIMULATED_ASSERT(run.members[i].collective.from[from].data[k] ==
+                                 block_byte(b, from, i, k));
+    run_end(&run);
+}
+
+LOOP_TEST(exchanges_are_right, 0, EXCHANGES *(LAYOUTS + 1))
+{
+    static const int64_t bytes[] = {1, 3, 1000, 50003};
+
+    for (int n = 2; n <= 17; n++)
+        for (int kind = 0; kind < KINDS; kind++)
+            for (int k = 0; k < (n < 9 ? 4 : 3); k++)
+                exchange(
+                    &(struct blocks){kind, n, _i / EXCHANGES - 1, bytes[k]},
+                    exchanges[_i % EXCHANGES]);
+}
+
+LOOP_TEST(large_exchanges_are_right, 0, EXCHANGES *(LAYOUTS + 1))
+{
+    for (int kind = 0; kind < KINDS; kind++)
+        exchange(&(struct blocks){kind, 4, _i / EXCHANGES - 1, 2500001},
+                 exchanges[_i % EXCHANGES]);
+}
+
+/* Large blocks come from memory that is kept, which saves most of the time. */
+static void keep_memory(void)
+{
+    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+}
+
+TEST_MAIN("transport_algo", .set_up = keep_memory, .seconds = 200)
