@@ -30,6 +30,7 @@
 #include "core/run/engine.h"
 #include "core/run/pack.h"
 #include "core/table/set.h"
+#include "transport/hosts.h"
 
 static int lane_init(struct hvd__lane *lane, int nranks, size_t fusion_bytes)
 {
@@ -311,6 +312,14 @@ static void stamp_requests(const struct hvd__engine *engine,
         }
 }
 
+/* Returns true if float sums are made in the order of the ranks: on one host,
+ * always. */
+static bool keeps_order(const struct hvd__engine *engine,
+                        const struct hvd__set *set)
+{
+    return engine->settings.deterministic || !set->hosts || set->hosts->is_one;
+}
+
 static int start_phase(const struct hvd__engine *engine,
                        const struct hvd__set *set, struct hvd__lane *lane,
                        enum hvd__phase phase)
@@ -325,7 +334,7 @@ static int start_phase(const struct hvd__engine *engine,
             (int)phase * HVD__COLLECTIVE_TAGS,
         .team = &lane->team,
         .direct_max = lane->batch->direct_max,
-        .same_order = engine->settings.deterministic,
+        .same_order = keeps_order(engine, set),
         .workspace = w,
         .to = w->blocks,
         .from = w->blocks + set->team.size,

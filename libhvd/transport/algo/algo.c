@@ -5,29 +5,45 @@
  * that one is reduced while another travels.
  *
  * The choice depends only on what all ranks agree on (motion, count, dtype,
- * number of ranks), never on addresses or load, so that all ranks choose the
- * same. core/run/execute.c starts and steps collectives.
+ * number of ranks, the hosts that they are on), never on addresses or load, so
+ * that all ranks choose the same. core/run/execute.c starts and steps
+ * collectives.
  */
 #include "transport/algo/algo.h"
 
 #include "base/status.h"
 
-/* The first algorithm that applies is taken. */
+/* Of the algorithms that apply, the one of the least cost is taken, the first
+ * of equals; one that states no cost costs nothing. */
 static const struct hvd__algorithm *const algorithms[] = {
-    &hvd__reduce_local,    &hvd__reduce_adasum,     &hvd__reduce_shared,
-    &hvd__reduce_hosts,    &hvd__reduce_direct,     &hvd__reduce_scatter,
-    &hvd__broadcast_local, &hvd__broadcast_shared,  &hvd__broadcast_binomial,
-    &hvd__exchange_shared, &hvd__exchange_pairwise,
+    &hvd__reduce_local,      &hvd__reduce_adasum,      &hvd__reduce_shared,
+    &hvd__reduce_hosts,      &hvd__reduce_direct,      &hvd__reduce_doubling,
+    &hvd__reduce_scatter,    &hvd__reduce_halving,     &hvd__broadcast_local,
+    &hvd__broadcast_shared,  &hvd__broadcast_binomial, &hvd__exchange_shared,
+    &hvd__exchange_pairwise,
 };
 
 static const struct hvd__algorithm *choose(
     const struct hvd__collective *collective)
 {
-    size_t i = 0;
+    const struct hvd__algorithm *best = NULL;
+    int64_t least = INT64_MAX;
 
-    while (!algorithms[i]->applies(collective))
-        i++;
-    return algorithms[i];
+    for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++) {
+        const struct hvd__algorithm *algorithm = algorithms[i];
+        int64_t cost;
+
+        if (!algorithm->applies(collective))
+            continue;
+        if (!algorithm->cost)
+            return algorithm;
+        cost = algorithm->cost(collective);
+        if (cost < least) {
+            best = algorithm;
+            least = cost;
+        }
+    }
+    return best;
 }
 
 bool hvd__collective_can_narrow(const struct hvd__collective *collective)

@@ -90,8 +90,8 @@ struct hvd__collective {
     struct hvd__block *to, *from;    /* [team size], in the workspace; a rank
                                         copies its own, unless in place */
     void *scratch;                   /* hvd__adasum_scratch bytes, borrowed */
-    size_t direct_max; /* most bytes for which "direct" is used, to all; 0:
-                          default */
+    size_t direct_max; /* most bytes for which "direct" is used, to all; 0: by
+                          its cost */
     bool same_order; /* float sums in one order, independent of other tensors */
     int tag;         /* first of this collective's tags */
     const struct hvd__team *team;     /* borrowed */
@@ -113,6 +113,9 @@ struct hvd__algorithm {
     const char *description;
     bool narrows; /* it can narrow */
     bool (*applies)(const struct hvd__collective *collective);
+    /* Returns the time that it is expected to take, in ns (cost.h). NULL: it
+     * is taken wherever it applies. */
+    int64_t (*cost)(const struct hvd__collective *collective);
     /* Returns the units of work, which segments divide. */
     int64_t (*total)(const struct hvd__collective *collective);
     /* Starts the next segment, of number tail: sets its phase, start and count.

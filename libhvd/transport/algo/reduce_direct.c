@@ -10,22 +10,25 @@
  * (n−1)(mβ + mγ).
  */
 #include "base/status.h"
-#include "transport/algo/algo.h"
+#include "transport/algo/cost.h"
 
-/* DIRECT_MAX is where m(n−1)β of this algorithm meets the 2α of scatter and
- * gather: about 8 KiB in all through the shared memory of Open MPI 4.1. */
-enum { DIRECT_MAX = 8 << 10 };
-
+/* The data of all peers must fit into a segment's scratch. */
 static bool applies(const struct hvd__collective *c)
 {
-    size_t most = c->direct_max ? c->direct_max : DIRECT_MAX;
-    size_t peers = (size_t)c->team->size - 1;
+    return c->motion <= HVD__REDUCE_TO_ROOT && c->team->size > 1 &&
+           hvd__bytes_of(c, c->count) <=
+               c->workspace->segment_bytes / ((size_t)c->team->size - 1);
+}
 
-    /* The data of all peers must fit into a segment's scratch. */
-    if (most > c->workspace->segment_bytes)
-        most = c->workspace->segment_bytes;
-    return c->motion <= HVD__REDUCE_TO_ROOT &&
-           hvd__bytes_of(c, c->count) <= most / peers;
+static int64_t cost(const struct hvd__collective *c)
+{
+    int64_t peers = c->team->size - 1;
+    int64_t all = peers * (int64_t)hvd__bytes_of(c, c->count);
+
+    if (c->direct_max)
+        return (size_t)all <= c->direct_max ? 0 : INT64_MAX - 1;
+    return hvd__cost_ns((struct hvd__cost){
+        .steps = 1, .messages = peers, .moved = all, .reduced = all});
 }
 
 static int start_segment(struct hvd__collective *c,
@@ -70,6 +73,7 @@ const struct hvd__algorithm hvd__reduce_direct = {
     .name = "direct",
     .description = "all send everything to all who want it; small tensors",
     .applies = applies,
+    .cost = cost,
     .total = hvd__total_count,
     .start = start_segment,
     .step = step_segment,

@@ -33,7 +33,7 @@
  * segment is a range of elements, with scratch for what one partner sends.
  */
 #include "base/status.h"
-#include "transport/algo/algo.h"
+#include "transport/algo/cost.h"
 
 /* Ranges of RANGE_BYTES amortise the cost of 2 log2 p messages. */
 enum { RANGE_BYTES = 1 << 20 };
@@ -81,14 +81,61 @@ static bool halves(const struct hvd__collective *c)
     return c->algorithm == &hvd__reduce_halving;
 }
 
+/* Of two ranks all contributions meet in one place, in their order. */
 static bool applies(const struct hvd__collective *c)
 {
     const struct hvd__reduction *r = &c->reduction;
     bool narrow = r->dtype == HVD_FLOAT16 || r->dtype == HVD_BFLOAT16;
 
-    return c->motion == HVD__REDUCE_TO_ALL && r->op != HVD_ADASUM &&
-           (!narrow || r->op == HVD_MIN || r->op == HVD_MAX) &&
-           hvd__reduction_nests(r, c->same_order);
+    if (c->motion != HVD__REDUCE_TO_ALL || r->op == HVD_ADASUM ||
+        c->team->size == 1)
+        return false;
+    return c->team->size == 2 ||
+           ((!narrow || r->op == HVD_MIN || r->op == HVD_MAX) &&
+            hvd__reduction_nests(r, c->same_order));
+}
+
+/* Returns the most elements of a segment. */
+static int64_t range_capacity(const struct hvd__collective *c)
+{
+    size_t most = c->workspace->segment_bytes;
+
+    if (most > RANGE_BYTES)
+        most = RANGE_BYTES;
+    return (int64_t)(most / hvd__bytes_of(c, 1));
+}
+
+/* Returns the cost with what is moved and reduced in all steps. The two
+ * additional steps of ranks that are folded in move everything. */
+static int64_t cost_of(const struct hvd__collective *c, int64_t rounds,
+                       int64_t moved, int64_t reduced)
+{
+    struct pairing p = pairing_of(c->team);
+    int64_t bytes = (int64_t)hvd__bytes_of(c, c->count);
+    int64_t most = range_capacity(c), folds = p.extra > 0;
+    int64_t steps = rounds * p.steps + 2 * folds;
+
+    return hvd__cost_ns(
+        (struct hvd__cost){.steps = steps,
+                           .messages = steps * ((c->count + most - 1) / most),
+                           .moved = moved + 2 * folds * bytes,
+                           .reduced = reduced + folds * bytes});
+}
+
+static int64_t cost_of_doubling(const struct hvd__collective *c)
+{
+    int64_t bytes = (int64_t)hvd__bytes_of(c, c->count);
+    int64_t all = pairing_of(c->team).steps * bytes;
+
+    return cost_of(c, 1, all, all);
+}
+
+static int64_t cost_of_halving(const struct hvd__collective *c)
+{
+    int64_t bytes = (int64_t)hvd__bytes_of(c, c->count);
+    int64_t most = bytes - (bytes >> pairing_of(c->team).steps);
+
+    return cost_of(c, 2, 2 * most, most);
 }
 
 /* Returns the elements of a segment that a rank has sums of after a number of
@@ -267,11 +314,8 @@ static int start_segment(struct hvd__collective *c,
                          struct hvd__segment *segment)
 {
     struct pairing p = pairing_of(c->team);
-    size_t most = c->workspace->segment_bytes;
 
-    if (most > RANGE_BYTES)
-        most = RANGE_BYTES;
-    hvd__segment_take(c, segment, (int64_t)(most / hvd__bytes_of(c, 1)));
+    hvd__segment_take(c, segment, range_capacity(c));
     return move(c, segment, &p, FOLD);
 }
 
@@ -302,6 +346,7 @@ const struct hvd__algorithm hvd__reduce_doubling = {
     .name = "doubling",
     .description = "all sums with one partner after the other; allreduces",
     .applies = applies,
+    .cost = cost_of_doubling,
     .total = hvd__total_count,
     .start = start_segment,
     .step = step_segment,
@@ -311,6 +356,7 @@ const struct hvd__algorithm hvd__reduce_halving = {
     .name = "halving",
     .description = "halves of them, and complete sums back; allreduces",
     .applies = applies,
+    .cost = cost_of_halving,
     .total = hvd__total_count,
     .start = start_segment,
     .step = step_segment,

@@ -29,7 +29,7 @@
  * send of SCATTER is done.
  */
 #include "base/status.h"
-#include "transport/algo/algo.h"
+#include "transport/algo/cost.h"
 
 enum { SCATTER, GATHER };
 
@@ -39,7 +39,7 @@ enum { RANGE_BYTES = 256 << 10 };
 
 static bool applies(const struct hvd__collective *c)
 {
-    return c->motion <= HVD__REDUCE_TO_SHARES;
+    return c->motion <= HVD__REDUCE_TO_SHARES && c->team->size > 1;
 }
 
 static int64_t total(const struct hvd__collective *c)
@@ -55,6 +55,20 @@ static int64_t range_capacity(const struct hvd__collective *c)
     if (bytes > RANGE_BYTES)
         bytes = RANGE_BYTES;
     return (int64_t)(bytes / hvd__dtype_bytes(c->reduction.dtype));
+}
+
+static int64_t cost(const struct hvd__collective *c)
+{
+    int64_t peers = c->team->size - 1, most = range_capacity(c);
+    int64_t segments = (total(c) + most - 1) / most;
+    int64_t others = peers * (int64_t)hvd__bytes_of(c, total(c));
+    bool gathers = c->motion != HVD__REDUCE_TO_SHARES;
+
+    return hvd__cost_ns(
+        (struct hvd__cost){.steps = 1 + gathers,
+                           .messages = (1 + gathers) * peers * segments,
+                           .moved = (1 + gathers) * others,
+                           .reduced = others});
 }
 
 /* Returns the elements of rank's share that belong to a segment. */
@@ -169,6 +183,7 @@ const struct hvd__algorithm hvd__reduce_scatter = {
     .name = "scatter-gather",
     .description = "a share a rank reduced in one place, then shared; any size",
     .applies = applies,
+    .cost = cost,
     .total = total,
     .start = start_segment,
     .step = step_segment,
