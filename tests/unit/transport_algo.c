@@ -15,6 +15,10 @@
 
 enum { MOST_RANKS = 33, TAG = 1 };
 
+/* Set: ranks have less memory than they need for all partners at a time. */
+static bool has_little;
+enum { FEW_TRANSFERS = 6, FEW_BYTES = 4096 };
+
 /* A rank on its way through a collective. */
 struct member {
     struct hvd__workspace workspace;
@@ -42,6 +46,11 @@ static struct run run_begin(int size, const int *widths, int nwidths, int seed)
         struct member *m = &run.members[i];
 
         SIMULATED_ASSERT(hvd__workspace_init(&m->workspace, size) == 0);
+        /* As if there were many more ranks. */
+        if (has_little)
+            m->workspace.per_segment = FEW_TRANSFERS;
+        if (has_little)
+            m->workspace.segment_bytes = FEW_BYTES;
         m->collective = (struct hvd__collective){
             .team = simulated_team(run.simulated, i),
             .workspace = &m->workspace,
@@ -239,6 +248,21 @@ LOOP_TEST(large_reductions_are_right, 0, REDUCTIONS)
                    reductions[_i]);
 }
 
+/* With a few partners at a time, in many segments. Children of a broadcast
+ * need more transfers. */
+LOOP_TEST(reductions_with_little_memory_are_right, 0, REDUCTIONS)
+{
+    has_little = true;
+    for (int n = 2; n <= MOST_RANKS; n += n > 9 && n % 8 == 1 ? 6 : 3)
+        for (int m = 0; m < 3; m++)
+            reduce(&(struct sum){.motion = motions[m],
+                                 .dtype = HVD_INT32,
+                                 .size = n,
+                                 .count = 10007,
+                                 .root = n - 1},
+                   reductions[_i]);
+}
+
 /* Hosts of different widths. */
 static const int uneven[] = {3, 1, 2}, alone[] = {1}, pairs[] = {2};
 static const struct {
@@ -410,6 +434,14 @@ LOOP_TEST(exchanges_are_right, 0, EXCHANGES *(LAYOUTS + 1))
                 exchange(
                     &(struct blocks){kind, n, _i / EXCHANGES - 1, bytes[k]},
                     exchanges[_i % EXCHANGES]);
+}
+
+TEST(exchanges_with_little_memory_are_right)
+{
+    has_little = true;
+    for (int n = 2; n <= MOST_RANKS; n += 5)
+        for (int kind = 0; kind < KINDS; kind++)
+            exchange(&(struct blocks){kind, n, -1, 1000}, NULL);
 }
 
 LOOP_TEST(large_exchanges_are_right, 0, EXCHANGES *(LAYOUTS + 1))

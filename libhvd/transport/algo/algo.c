@@ -71,7 +71,7 @@ static int start_segments(struct hvd__collective *c, bool *moved)
         struct hvd__segment *segment = segment_at(c, c->tail);
 
         segment->start = c->started;
-        segment->phase = 0;
+        segment->phase = segment->met = 0;
         HVD_TRY(c->algorithm->start(c, segment));
         c->started += segment->count;
         c->tail++;
@@ -87,12 +87,12 @@ int hvd__collective_step(struct hvd__collective *c, bool *moved)
     HVD_TRY(start_segments(c, moved));
     for (int64_t i = c->head; i < c->tail; i++) {
         struct hvd__segment *segment = segment_at(c, i);
-        int phase = segment->phase;
+        int phase = segment->phase, met = segment->met;
         int done = c->algorithm->step(c, segment, before);
 
         if (done < 0)
             return done;
-        *moved |= done || segment->phase != phase;
+        *moved |= done || segment->phase != phase || segment->met != met;
         if (done && i == c->head)
             c->head++;
         else

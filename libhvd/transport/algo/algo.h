@@ -33,7 +33,8 @@ struct hvd__block {
 struct hvd__workspace {
     unsigned char *scratch;          /* for what other ranks send */
     size_t segment_bytes;            /* size of a segment's scratch */
-    struct hvd__transfer *transfers; /* [HVD__SEGMENTS * per_segment] */
+    struct hvd__transfer *transfers; /* [HVD__SEGMENTS * per_segment], all
+                                        done between phases */
     int per_segment;
     const void **sources;      /* [nranks], for hvd__reduce */
     void **targets;            /* [nranks], for hvd__reduce_to */
@@ -62,6 +63,7 @@ struct hvd__shared {
 /* A segment under way. Each algorithm gives the fields a meaning. */
 struct hvd__segment {
     int phase;
+    int met; /* partners with which transfers of the phase have started */
     int64_t start;
     int64_t count;
 };
@@ -179,9 +181,16 @@ int hvd__transfers_done(const struct hvd__team *team,
                         struct hvd__transfer *transfers, int count);
 unsigned char *hvd__segment_scratch(struct hvd__collective *c,
                                     const struct hvd__segment *s);
-/* Returns 1 if a segment's transfers, two with each other rank, are done. */
-int hvd__segment_exchanged(struct hvd__collective *c,
-                           const struct hvd__segment *s);
+/* Starts transfers with all other ranks in the order of hvd__team_to, with as
+ * many at a time as there are transfers for. start(c, s, i, transfers) starts
+ * two, with the i-th. Between two ranks transfers match by order, so partners
+ * wait until the segment before has met them in this phase. Returns 1 if all
+ * are done. A segment enters a phase with met == 0. */
+int hvd__segment_meet(struct hvd__collective *c, struct hvd__segment *s,
+                      const struct hvd__segment *before,
+                      int (*start)(struct hvd__collective *c,
+                                   struct hvd__segment *s, int i,
+                                   struct hvd__transfer *transfers));
 /* Sets a segment's count to the rest of the total, or to most if that is
  * less. */
 void hvd__segment_take(const struct hvd__collective *c,

@@ -54,33 +54,33 @@ static struct hvd__block chunk(const struct hvd__block *block,
 static int start_segment(struct hvd__collective *c,
                          struct hvd__segment *segment)
 {
-    struct hvd__transfer *transfer = hvd__segment_transfers(c, segment);
-    const struct hvd__team *team = c->team;
     struct hvd__block out, in;
 
     hvd__segment_take(c, segment, CHUNK);
-    for (int i = 1; i < team->size; i++) {
-        int from = hvd__team_from(team, i), to = hvd__team_to(team, i);
-
-        in = chunk(&c->from[from], segment);
-        out = chunk(&c->to[to], segment);
-        HVD_TRY(hvd__team_receive(team, from, c->tag, in.data, in.bytes,
-                                  transfer++));
-        HVD_TRY(
-            hvd__team_send(team, to, c->tag, out.data, out.bytes, transfer++));
-    }
-    out = chunk(&c->to[team->rank], segment);
-    in = chunk(&c->from[team->rank], segment);
+    out = chunk(&c->to[c->team->rank], segment);
+    in = chunk(&c->from[c->team->rank], segment);
     if (out.bytes > 0 && in.data && out.data != in.data)
         memcpy(in.data, out.data, out.bytes);
     return HVD_OK;
 }
 
+static int meet(struct hvd__collective *c, struct hvd__segment *segment, int i,
+                struct hvd__transfer *transfers)
+{
+    const struct hvd__team *team = c->team;
+    int from = hvd__team_from(team, i), to = hvd__team_to(team, i);
+    struct hvd__block in = chunk(&c->from[from], segment);
+    struct hvd__block out = chunk(&c->to[to], segment);
+
+    HVD_TRY(hvd__team_receive(team, from, c->tag, in.data, in.bytes,
+                              &transfers[0]));
+    return hvd__team_send(team, to, c->tag, out.data, out.bytes, &transfers[1]);
+}
+
 static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
                         const struct hvd__segment *before)
 {
-    (void)before;
-    return hvd__segment_exchanged(c, segment);
+    return hvd__segment_meet(c, segment, before, meet);
 }
 
 const struct hvd__algorithm hvd__exchange_pairwise = {

@@ -50,10 +50,18 @@ static size_t stride_of(hvd_dtype dtype, int64_t count, int nranks)
     return (bytes + 63) & ~(size_t)63;
 }
 
-/* The scratch holds each rank's share as it came, and in the middle type. */
+/* Returns the bytes for dot products: of all pairs of each rank. */
+static size_t dots_bytes(int nranks)
+{
+    return (size_t)nranks * (size_t)(nranks / 2) * 3 * sizeof(double);
+}
+
+/* The scratch holds each rank's share as it came, and in the middle type, and
+ * dot products. */
 size_t hvd__adasum_scratch(hvd_dtype dtype, int64_t count, int nranks)
 {
-    return 2 * (size_t)nranks * stride_of(dtype, count, nranks);
+    return 2 * (size_t)nranks * stride_of(dtype, count, nranks) +
+           dots_bytes(nranks);
 }
 
 static unsigned char *came_from(const struct hvd__collective *c, int rank)
@@ -71,26 +79,32 @@ static unsigned char *vector(const struct hvd__collective *c, int i)
 static int start_segment(struct hvd__collective *c,
                          struct hvd__segment *segment)
 {
-    struct hvd__transfer *transfer = hvd__segment_transfers(c, segment);
     const struct hvd__team *team = c->team;
     struct hvd__slice mine = hvd__share_of(c, team->rank);
-    const unsigned char *input = c->input;
 
     segment->count = 1;
     segment->phase = SCATTER;
-    for (int i = 1; i < team->size; i++) {
-        int from = hvd__team_from(team, i), to = hvd__team_to(team, i);
-        struct hvd__slice theirs = hvd__share_of(c, to);
-
-        HVD_TRY(hvd__team_receive(team, from, c->tag, came_from(c, from),
-                                  hvd__bytes_of(c, mine.count), transfer++));
-        HVD_TRY(hvd__team_send(team, to, c->tag,
-                               input + hvd__bytes_of(c, theirs.start),
-                               hvd__bytes_of(c, theirs.count), transfer++));
-    }
-    memcpy(came_from(c, team->rank), input + hvd__bytes_of(c, mine.start),
+    memcpy(came_from(c, team->rank),
+           (const char *)c->input + hvd__bytes_of(c, mine.start),
            hvd__bytes_of(c, mine.count));
     return HVD_OK;
+}
+
+static int scatter(struct hvd__collective *c, struct hvd__segment *segment,
+                   int i, struct hvd__transfer *transfers)
+{
+    const struct hvd__team *team = c->team;
+    int from = hvd__team_from(team, i), to = hvd__team_to(team, i);
+    struct hvd__slice theirs = hvd__share_of(c, to);
+
+    (void)segment;
+    HVD_TRY(hvd__team_receive(
+        team, from, c->tag, came_from(c, from),
+        hvd__bytes_of(c, hvd__share_of(c, team->rank).count), &transfers[0]));
+    return hvd__team_send(team, to, c->tag,
+                          (const char *)c->input +
+                              hvd__bytes_of(c, theirs.start),
+                          hvd__bytes_of(c, theirs.count), &transfers[1]);
 }
 
 /* Returns the number of vectors left at a level of the tree. */
@@ -103,19 +117,11 @@ static int left_at(const struct hvd__collective *c, int level)
     return left;
 }
 
-static double *own_dots(struct hvd__collective *c)
-{
-    return (double *)(void *)(c->workspace->scratch +
-                              c->workspace->segment_bytes);
-}
-
-static double *dots_of(struct hvd__collective *c, int rank, int level)
+static double *dots_of(const struct hvd__collective *c, int rank, int level)
 {
     int pairs = left_at(c, level) / 2;
 
-    if (rank == c->team->rank)
-        return own_dots(c);
-    return (double *)(void *)c->workspace->scratch + 3 * pairs * rank;
+    return (double *)(void *)vector(c, c->team->size) + 3 * pairs * rank;
 }
 
 /* Returns vector i of a level, which lies where vector i * 2^level of the first
@@ -126,29 +132,30 @@ static unsigned char *vector_at(const struct hvd__collective *c, int level,
     return vector(c, i << level);
 }
 
-static int exchange_dots(struct hvd__collective *c,
-                         struct hvd__segment *segment, int level)
+static void compute_dots(struct hvd__collective *c, int level)
 {
-    struct hvd__transfer *transfer = hvd__segment_transfers(c, segment);
+    int64_t count = hvd__share_of(c, c->team->rank).count;
+
+    for (int i = 0; i < left_at(c, level) / 2; i++)
+        hvd__adasum_dots(middle_of(c->reduction.dtype),
+                         vector_at(c, level, 2 * i),
+                         vector_at(c, level, 2 * i + 1), count,
+                         dots_of(c, c->team->rank, level) + 3 * i);
+}
+
+static int exchange_dots(struct hvd__collective *c,
+                         struct hvd__segment *segment, int i,
+                         struct hvd__transfer *transfers)
+{
     const struct hvd__team *team = c->team;
-    int64_t count = hvd__share_of(c, team->rank).count;
-    int pairs = left_at(c, level) / 2;
-    size_t bytes = (size_t)pairs * 3 * sizeof(double);
+    int from = hvd__team_from(team, i), to = hvd__team_to(team, i);
+    int level = segment->phase - DOTS;
+    size_t bytes = (size_t)(left_at(c, level) / 2) * 3 * sizeof(double);
 
-    for (int i = 0; i < pairs; i++)
-        hvd__adasum_dots(
-            middle_of(c->reduction.dtype), vector_at(c, level, 2 * i),
-            vector_at(c, level, 2 * i + 1), count, own_dots(c) + 3 * i);
-    for (int i = 1; i < team->size; i++) {
-        int from = hvd__team_from(team, i), to = hvd__team_to(team, i);
-
-        HVD_TRY(hvd__team_receive(team, from, c->tag + 1,
-                                  dots_of(c, from, level), bytes, transfer++));
-        HVD_TRY(hvd__team_send(team, to, c->tag + 1, own_dots(c), bytes,
-                               transfer++));
-    }
-    segment->phase = DOTS + level;
-    return HVD_OK;
+    HVD_TRY(hvd__team_receive(team, from, c->tag + 1, dots_of(c, from, level),
+                              bytes, &transfers[0]));
+    return hvd__team_send(team, to, c->tag + 1, dots_of(c, team->rank, level),
+                          bytes, &transfers[1]);
 }
 
 static void combine(struct hvd__collective *c, int level)
@@ -169,56 +176,72 @@ static void combine(struct hvd__collective *c, int level)
     }
 }
 
-static int gather(struct hvd__collective *c, struct hvd__segment *segment)
+static unsigned char *share_at(const struct hvd__collective *c, int rank)
 {
-    struct hvd__transfer *transfer = hvd__segment_transfers(c, segment);
+    return (unsigned char *)c->output +
+           hvd__bytes_of(c, hvd__share_of(c, rank).start);
+}
+
+static int gather(struct hvd__collective *c, struct hvd__segment *segment,
+                  int i, struct hvd__transfer *transfers)
+{
     const struct hvd__team *team = c->team;
-    struct hvd__slice mine = hvd__share_of(c, team->rank);
-    unsigned char *output = c->output;
-    unsigned char *result = output + hvd__bytes_of(c, mine.start);
+    int from = hvd__team_from(team, i), to = hvd__team_to(team, i);
 
-    hvd__convert(c->reduction.dtype, result, middle_of(c->reduction.dtype),
-                 vector(c, 0), mine.count, c->reduction.postscale);
-    for (int i = 1; i < team->size; i++) {
-        int from = hvd__team_from(team, i), to = hvd__team_to(team, i);
-        struct hvd__slice theirs = hvd__share_of(c, from);
+    (void)segment;
+    HVD_TRY(hvd__team_receive(team, from, c->tag + 1, share_at(c, from),
+                              hvd__bytes_of(c, hvd__share_of(c, from).count),
+                              &transfers[0]));
+    return hvd__team_send(team, to, c->tag + 1, share_at(c, team->rank),
+                          hvd__bytes_of(c, hvd__share_of(c, team->rank).count),
+                          &transfers[1]);
+}
 
-        HVD_TRY(hvd__team_receive(team, from, c->tag + 1,
-                                  output + hvd__bytes_of(c, theirs.start),
-                                  hvd__bytes_of(c, theirs.count), transfer++));
-        HVD_TRY(hvd__team_send(team, to, c->tag + 1, result,
-                               hvd__bytes_of(c, mine.count), transfer++));
+/* Converts the shares that have come. */
+static void convert_shares(struct hvd__collective *c)
+{
+    int64_t count = hvd__share_of(c, c->team->rank).count;
+
+    for (int rank = 0; rank < c->team->size; rank++)
+        hvd__convert(middle_of(c->reduction.dtype), vector(c, rank),
+                     c->reduction.dtype, came_from(c, rank), count,
+                     c->reduction.prescale);
+}
+
+/* Begins a level of the tree, or the gather after the last. */
+static void begin_level(struct hvd__collective *c, struct hvd__segment *segment,
+                        int level)
+{
+    segment->met = 0;
+    if (left_at(c, level) > 1) {
+        compute_dots(c, level);
+        segment->phase = DOTS + level;
+        return;
     }
+    hvd__convert(c->reduction.dtype, share_at(c, c->team->rank),
+                 middle_of(c->reduction.dtype), vector(c, 0),
+                 hvd__share_of(c, c->team->rank).count, c->reduction.postscale);
     segment->phase = GATHER;
-    return HVD_OK;
 }
 
 static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
                         const struct hvd__segment *before)
 {
-    const struct hvd__team *team = c->team;
-    int done = hvd__segment_exchanged(c, segment);
     int level = segment->phase - DOTS;
+    int done = hvd__segment_meet(c, segment, before,
+                                 segment->phase == SCATTER  ? scatter
+                                 : segment->phase == GATHER ? gather
+                                                            : exchange_dots);
 
-    (void)before;
     if (done <= 0 || segment->phase == GATHER)
         return done;
     if (segment->phase == SCATTER) {
-        int64_t count = hvd__share_of(c, team->rank).count;
-
-        for (int rank = 0; rank < team->size; rank++)
-            hvd__convert(middle_of(c->reduction.dtype), vector(c, rank),
-                         c->reduction.dtype, came_from(c, rank), count,
-                         c->reduction.prescale);
-        level = -1;
+        convert_shares(c);
+        begin_level(c, segment, 0);
     } else {
         combine(c, level);
+        begin_level(c, segment, level + 1);
     }
-    level++;
-    if (left_at(c, level) > 1)
-        HVD_TRY(exchange_dots(c, segment, level));
-    else
-        HVD_TRY(gather(c, segment));
     return 0;
 }
 

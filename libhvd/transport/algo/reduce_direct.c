@@ -34,38 +34,38 @@ static int64_t cost(const struct hvd__collective *c)
 static int start_segment(struct hvd__collective *c,
                          struct hvd__segment *segment)
 {
-    struct hvd__transfer *transfer = hvd__segment_transfers(c, segment);
-    unsigned char *scratch = hvd__segment_scratch(c, segment);
-    const struct hvd__team *team = c->team;
-    size_t bytes = hvd__bytes_of(c, c->count);
-
     segment->count = c->count;
-    for (int i = 1; i < team->size; i++, transfer += 2) {
-        int from = hvd__team_from(team, i), to = hvd__team_to(team, i);
-
-        transfer[0] = transfer[1] = (struct hvd__transfer){0};
-        if (hvd__is_wanted(c, team->rank))
-            HVD_TRY(hvd__team_receive(team, from, c->tag, scratch, bytes,
-                                      &transfer[0]));
-        if (hvd__is_wanted(c, to))
-            HVD_TRY(hvd__team_send(team, to, c->tag, c->input, bytes,
-                                   &transfer[1]));
-        c->workspace->sources[from] = scratch;
-        scratch += bytes;
-    }
-    c->workspace->sources[team->rank] = c->input;
     return HVD_OK;
+}
+
+static int meet(struct hvd__collective *c, struct hvd__segment *segment, int i,
+                struct hvd__transfer *transfers)
+{
+    const struct hvd__team *team = c->team;
+    int from = hvd__team_from(team, i), to = hvd__team_to(team, i);
+    size_t bytes = hvd__bytes_of(c, c->count);
+    unsigned char *scratch =
+        hvd__segment_scratch(c, segment) + (size_t)(i - 1) * bytes;
+
+    if (hvd__is_wanted(c, team->rank))
+        HVD_TRY(hvd__team_receive(team, from, c->tag, scratch, bytes,
+                                  &transfers[0]));
+    c->workspace->sources[from] = scratch;
+    if (!hvd__is_wanted(c, to))
+        return HVD_OK;
+    return hvd__team_send(team, to, c->tag, c->input, bytes, &transfers[1]);
 }
 
 static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
                         const struct hvd__segment *before)
 {
-    int done = hvd__segment_exchanged(c, segment);
+    int done = hvd__segment_meet(c, segment, before, meet);
 
-    (void)before;
-    if (done == 1 && hvd__is_wanted(c, c->team->rank))
+    if (done == 1 && hvd__is_wanted(c, c->team->rank)) {
+        c->workspace->sources[c->team->rank] = c->input;
         hvd__timed_reduce(&c->computing_ns, &c->reduction, &c->output, 1,
                           c->workspace->sources, c->team->size, c->count);
+    }
     return done;
 }
 

@@ -56,10 +56,22 @@ enum { SCATTER, GATHER };
  * hvd__collective_step notices it. */
 enum { NEW = 0, BEGUN = 1, MOVED = 2 };
 
-static size_t chunk_bytes(const struct hvd__hosts *hosts)
+/* Returns the number of slices that a rank of the narrowest host carries. */
+static int most_carried(const struct hvd__hosts *hosts)
 {
-    return hosts->shm->bounce_bytes / HVD__BUFFERS / (size_t)hosts->widest /
-           64 * 64;
+    return (hosts->widest + hosts->narrowest - 1) / hosts->narrowest;
+}
+
+/* Returns the bytes of a chunk of a slice: what the buffers hold, and the
+ * scratch of who carries most. */
+static size_t chunk_bytes(const struct hvd__collective *c)
+{
+    const struct hvd__hosts *hosts = c->team->hosts;
+    size_t bytes =
+        hosts->shm->bounce_bytes / HVD__BUFFERS / (size_t)hosts->widest;
+    size_t most = c->workspace->segment_bytes / (size_t)most_carried(hosts);
+
+    return (bytes < most ? bytes : most) / 64 * 64;
 }
 
 /* Integers are scaled and divided in a wider type, of which a host's sum keeps
@@ -75,12 +87,6 @@ bool hvd__reduction_nests(const struct hvd__reduction *r, bool same_order)
     return r->op != HVD_AVERAGE && r->prescale == 1 && r->postscale == 1;
 }
 
-/* Returns the number of slices that a rank of the narrowest host carries. */
-static int most_carried(const struct hvd__hosts *hosts)
-{
-    return (hosts->widest + hosts->narrowest - 1) / hosts->narrowest;
-}
-
 /* Small tensors are quicker without a detour. The other conditions are memory:
  * for the transfers, and for the parts of a chunk, of which each host's may be
  * one element more than an equal share. */
@@ -93,9 +99,7 @@ static bool applies(const struct hvd__collective *c)
            hvd__reduction_nests(&c->reduction, c->same_order) &&
            h->widest > 1 && bytes > HVD__HOSTS_BYTES &&
            2 * most_carried(h) * (h->n - 1) <= c->workspace->per_segment &&
-           chunk_bytes(h) >= hvd__bytes_of(c, (int64_t)h->n * h->n) &&
-           chunk_bytes(h) * (size_t)most_carried(h) <=
-               c->workspace->segment_bytes;
+           chunk_bytes(c) >= hvd__bytes_of(c, (int64_t)h->n * h->n);
 }
 
 static int start_segment(struct hvd__collective *c,
@@ -103,7 +107,7 @@ static int start_segment(struct hvd__collective *c,
 {
     const struct hvd__hosts *h = c->team->hosts;
 
-    hvd__shared_open(c, segment, h->shm, h->widest, chunk_bytes(h));
+    hvd__shared_open(c, segment, h->shm, h->widest, chunk_bytes(c));
     return HVD_OK;
 }
 

@@ -93,41 +93,47 @@ static unsigned char *result(const struct hvd__collective *c,
 static int start_segment(struct hvd__collective *c,
                          struct hvd__segment *segment)
 {
-    struct hvd__transfer *transfer = hvd__segment_transfers(c, segment);
-    unsigned char *scratch = hvd__segment_scratch(c, segment);
-    const struct hvd__team *team = c->team;
-    size_t mine;
-
     hvd__segment_take(c, segment, range_capacity(c));
-    mine = hvd__bytes_of(c, range_of(c, segment, team->rank).count);
-    for (int i = 1; i < team->size; i++) {
-        int from = hvd__team_from(team, i), to = hvd__team_to(team, i);
-        struct hvd__slice theirs = range_of(c, segment, to);
-
-        HVD_TRY(
-            hvd__team_receive(team, from, c->tag, scratch, mine, transfer++));
-        HVD_TRY(hvd__team_send(team, to, c->tag,
-                               (const char *)c->input +
-                                   hvd__bytes_of(c, theirs.start),
-                               hvd__bytes_of(c, theirs.count), transfer++));
-        scratch += mine;
-    }
     segment->phase = SCATTER;
     return HVD_OK;
 }
 
-/* Reduces this rank's range. Only the root of a reduction has an output: the
- * other ranks reduce their share where the contributions lie, and send it from
- * there. */
-static unsigned char *reduce(struct hvd__collective *c,
-                             struct hvd__segment *segment)
+/* Sends a partner what it reduces, and receives what this rank does. */
+static int scatter(struct hvd__collective *c, struct hvd__segment *segment,
+                   int i, struct hvd__transfer *transfers)
+{
+    const struct hvd__team *team = c->team;
+    int to = hvd__team_to(team, i);
+    struct hvd__slice theirs = range_of(c, segment, to);
+    size_t mine = hvd__bytes_of(c, range_of(c, segment, team->rank).count);
+
+    HVD_TRY(hvd__team_receive(team, hvd__team_from(team, i), c->tag,
+                              hvd__segment_scratch(c, segment) +
+                                  (size_t)(i - 1) * mine,
+                              mine, &transfers[0]));
+    return hvd__team_send(team, to, c->tag,
+                          (const char *)c->input +
+                              hvd__bytes_of(c, theirs.start),
+                          hvd__bytes_of(c, theirs.count), &transfers[1]);
+}
+
+/* Returns the place of this rank's reduced range. Only the root of a reduction
+ * has an output: the other ranks reduce their share where the contributions
+ * lie, and send it from there. */
+static unsigned char *reduced_at(struct hvd__collective *c,
+                                 struct hvd__segment *segment)
+{
+    bool to_root = c->motion == HVD__REDUCE_TO_ROOT && c->team->rank != c->root;
+
+    return to_root ? hvd__segment_scratch(c, segment) : result(c, segment);
+}
+
+static void reduce(struct hvd__collective *c, struct hvd__segment *segment)
 {
     unsigned char *scratch = hvd__segment_scratch(c, segment);
     const struct hvd__team *team = c->team;
     const void **sources = c->workspace->sources;
-    bool to_root = c->motion == HVD__REDUCE_TO_ROOT && team->rank != c->root;
-    unsigned char *out = to_root ? scratch : result(c, segment);
-    void *target = out;
+    void *target = reduced_at(c, segment);
     struct hvd__slice mine = range_of(c, segment, team->rank);
 
     for (int i = 1; i < team->size; i++) {
@@ -137,45 +143,39 @@ static unsigned char *reduce(struct hvd__collective *c,
     sources[team->rank] = (const char *)c->input + hvd__bytes_of(c, mine.start);
     hvd__timed_reduce(&c->computing_ns, &c->reduction, &target, 1, sources,
                       team->size, mine.count);
-    return out;
 }
 
+/* Sends a partner this rank's reduced range, and receives its own. */
 static int gather(struct hvd__collective *c, struct hvd__segment *segment,
-                  const unsigned char *reduced)
+                  int i, struct hvd__transfer *transfers)
 {
-    struct hvd__transfer *transfer = hvd__segment_transfers(c, segment);
     const struct hvd__team *team = c->team;
+    int from = hvd__team_from(team, i), to = hvd__team_to(team, i);
     size_t mine = hvd__bytes_of(c, range_of(c, segment, team->rank).count);
+    struct hvd__slice theirs = range_of(c, segment, from);
 
-    for (int i = 1; i < team->size; i++, transfer += 2) {
-        int from = hvd__team_from(team, i), to = hvd__team_to(team, i);
-        struct hvd__slice theirs = range_of(c, segment, from);
-
-        transfer[0] = transfer[1] = (struct hvd__transfer){0};
-        if (hvd__is_wanted(c, team->rank))
-            HVD_TRY(hvd__team_receive(
-                team, from, c->tag + 1,
-                (char *)c->output + hvd__bytes_of(c, theirs.start),
-                hvd__bytes_of(c, theirs.count), &transfer[0]));
-        if (hvd__is_wanted(c, to))
-            HVD_TRY(hvd__team_send(team, to, c->tag + 1, reduced, mine,
-                                   &transfer[1]));
-    }
-    segment->phase = GATHER;
-    return HVD_OK;
+    if (hvd__is_wanted(c, team->rank))
+        HVD_TRY(hvd__team_receive(
+            team, from, c->tag + 1,
+            (char *)c->output + hvd__bytes_of(c, theirs.start),
+            hvd__bytes_of(c, theirs.count), &transfers[0]));
+    if (!hvd__is_wanted(c, to))
+        return HVD_OK;
+    return hvd__team_send(team, to, c->tag + 1, reduced_at(c, segment), mine,
+                          &transfers[1]);
 }
 
 static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
                         const struct hvd__segment *before)
 {
-    int done = hvd__segment_exchanged(c, segment);
+    int done = hvd__segment_meet(c, segment, before,
+                                 segment->phase == SCATTER ? scatter : gather);
 
     if (done <= 0 || segment->phase == GATHER)
         return done;
-    /* Transfers of GATHER match by order, so the older segment goes first. */
-    if (before && before->phase == SCATTER)
-        return 0;
-    HVD_TRY(gather(c, segment, reduce(c, segment)));
+    reduce(c, segment);
+    segment->phase = GATHER;
+    segment->met = 0;
     return 0;
 }
 

@@ -11,20 +11,23 @@
 #include "base/status.h"
 #include "transport/algo/algo.h"
 
-/* A segment has room for what every peer sends of one slice, and for a send and
- * a receive per peer. */
-enum { SEGMENT_BYTES = 1 << 20, SEGMENT_BYTES_A_RANK = 64 << 10 };
+/* The scratch does not grow with the number of ranks: where what all send does
+ * not fit, algorithms take less from each. Transfers are for as many partners
+ * at a time as keep a network busy. */
+enum { SEGMENT_BYTES = 1 << 20, LEAST_TRANSFERS = 64, MOST_TRANSFERS = 512 };
 
 int hvd__workspace_init(struct hvd__workspace *workspace, int nranks)
 {
-    size_t bytes = SEGMENT_BYTES;
     size_t ranks = (size_t)nranks;
+    int transfers = 2 * nranks;
 
-    if (bytes < ranks * SEGMENT_BYTES_A_RANK)
-        bytes = ranks * SEGMENT_BYTES_A_RANK;
-    workspace->segment_bytes = bytes;
-    workspace->per_segment = nranks < 32 ? 64 : 2 * nranks;
-    workspace->scratch = malloc(HVD__SEGMENTS * bytes);
+    if (transfers < LEAST_TRANSFERS)
+        transfers = LEAST_TRANSFERS;
+    if (transfers > MOST_TRANSFERS)
+        transfers = MOST_TRANSFERS;
+    workspace->segment_bytes = SEGMENT_BYTES;
+    workspace->per_segment = transfers;
+    workspace->scratch = malloc(HVD__SEGMENTS * workspace->segment_bytes);
     workspace->transfers =
         calloc(HVD__SEGMENTS * (size_t)workspace->per_segment,
                sizeof *workspace->transfers);
@@ -35,7 +38,7 @@ int hvd__workspace_init(struct hvd__workspace *workspace, int nranks)
         workspace->targets && workspace->blocks)
         return HVD_OK;
     hvd__workspace_fini(workspace);
-    return hvd__fail_memory(HVD__SEGMENTS * bytes);
+    return hvd__fail_memory(HVD__SEGMENTS * SEGMENT_BYTES);
 }
 
 void hvd__workspace_fini(struct hvd__workspace *workspace)
@@ -108,13 +111,6 @@ void hvd__segment_take(const struct hvd__collective *c,
         segment->count = most;
 }
 
-int hvd__segment_exchanged(struct hvd__collective *c,
-                           const struct hvd__segment *s)
-{
-    return hvd__transfers_done(c->team, hvd__segment_transfers(c, s),
-                               2 * (c->team->size - 1));
-}
-
 int hvd__transfers_done(const struct hvd__team *team,
                         struct hvd__transfer *transfers, int count)
 {
@@ -128,4 +124,37 @@ int hvd__transfers_done(const struct hvd__team *team,
         all &= done;
     }
     return all;
+}
+
+/* Returns true if a segment may meet its next partner in its phase. */
+static bool may_meet(const struct hvd__segment *s,
+                     const struct hvd__segment *before)
+{
+    return !before || before->phase > s->phase ||
+           (before->phase == s->phase && before->met > s->met);
+}
+
+int hvd__segment_meet(struct hvd__collective *c, struct hvd__segment *s,
+                      const struct hvd__segment *before,
+                      int (*start)(struct hvd__collective *c,
+                                   struct hvd__segment *s, int i,
+                                   struct hvd__transfer *transfers))
+{
+    struct hvd__transfer *transfers = hvd__segment_transfers(c, s);
+    int most = c->workspace->per_segment / 2, all = c->team->size - 1;
+    int done;
+
+    while (s->met < all && may_meet(s, before)) {
+        struct hvd__transfer *pair = transfers + 2 * (s->met % most);
+
+        done = hvd__transfers_done(c->team, pair, 2);
+        if (done <= 0)
+            return done;
+        pair[0] = pair[1] = (struct hvd__transfer){0};
+        HVD_TRY(start(c, s, s->met + 1, pair));
+        s->met++;
+    }
+    done = hvd__transfers_done(c->team, transfers,
+                               2 * (s->met < most ? s->met : most));
+    return done < 0 ? done : done && s->met == all;
 }
