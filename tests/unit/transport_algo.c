@@ -292,7 +292,7 @@ LOOP_TEST(reductions_over_hosts_are_right, 0, REDUCTIONS *LAYOUTS)
 /* -------------------------------------------------------------- broadcasts */
 
 static const struct hvd__algorithm *const broadcasts[] = {
-    &hvd__broadcast_binomial, NULL};
+    &hvd__broadcast_binomial, &hvd__broadcast_hosts, NULL};
 enum { BROADCASTS = sizeof broadcasts / sizeof *broadcasts };
 
 static void broadcast(int size, int layout, int64_t count, int root,
@@ -456,6 +456,7 @@ static void keep_memory(void)
 {
     mallopt(M_MMAP_THRESHOLD, 1 << 30);
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    has_little = false;
 }
 
 TEST_MAIN("transport_algo", .set_up = keep_memory, .seconds = 200)

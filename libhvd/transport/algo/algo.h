@@ -143,6 +143,7 @@ extern const struct hvd__algorithm hvd__reduce_doubling;
 extern const struct hvd__algorithm hvd__reduce_halving;
 extern const struct hvd__algorithm hvd__reduce_scatter;
 extern const struct hvd__algorithm hvd__broadcast_local;
+extern const struct hvd__algorithm hvd__broadcast_hosts;
 extern const struct hvd__algorithm hvd__broadcast_binomial;
 extern const struct hvd__algorithm hvd__exchange_pairwise;
 
