@@ -93,8 +93,7 @@ static void build(ipu_graph *graph, const struct way *way,
     MUST(ipu_output(graph, "loss", loss));
 }
 
-/* ----------------------------------------------------- what is told of them
- */
+/* ---------------------------------------------------------- the predictions */
 
 /* A network, and the way in which it is written at first. */
 struct network {

@@ -253,7 +253,7 @@ TEST(the_derivative_of_a_network)
 
 /* --------------------------------------------------------- what they are of */
 
-/* Run, and the elements of an output. */
+/* Runs the graph. Returns the elements of an output. */
 static const float *run_for(ipu_tensor tensor)
 {
     static float out[64];

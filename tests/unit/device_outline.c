@@ -334,7 +334,7 @@ TEST(bodies_share_code_too)
     ck_assert_int_lt(inner.fullest_tile_bytes + 1000, target.bytes_per_tile);
 }
 
-/* ------------------------------------------------------------ what it makes */
+/* -------------------------------------------------------------- the results */
 
 struct result {
     float losses[3], w[WIDTH * WIDTH];

@@ -146,8 +146,8 @@ TEST(checkpoints_are_kept)
     }
 }
 
-/* The same elements and steps must drop the same with both choices. One stage
- * has one counter, as one program has; several stages have one each. */
+/* Dropout must drop the same elements forwards and backwards. One stage has one
+ * counter, as one program has; several stages have one each. */
 LOOP_TEST(dropout_is_the_same_on_both_ways, 0, 3)
 {
     which = MOMENTUM;

@@ -409,7 +409,7 @@ TEST(images_are_computed_again)
     ck_assert_mem_eq(outputs[PLAIN], outputs[CHOSEN], sizeof outputs[0]);
 }
 
-/* ------------------------------------------------- what is not made twice */
+/* ---------------------------------------------------------- nodes made once */
 
 static int received; /* by the host's function */
 

@@ -16,7 +16,7 @@
 
 static float x[8][COUNT], y[8][COUNT], z[8][COUNT];
 
-/* Number: replicas. */
+/* _i is the number of replicas. */
 LOOP_TEST(sums_and_means_are_over_all, 1, 9)
 {
     ipu_tensor in = device_floats(&d, "x", 1, SHAPE(COUNT));
@@ -190,8 +190,8 @@ static void batch_of(int step, float *in, int32_t *labels, int rows)
         labels[i] = (i * 3 + step) % CLASSES;
 }
 
-/* Number: optimiser, and 2, 4 or 8 replicas. The whole batch adds its rows in
- * another order: equal to rounding. */
+/* _i is the optimiser, and 2, 4 or 8 replicas. The whole batch adds its rows in
+ * another order, so results are equal up to rounding. */
 LOOP_TEST(replicas_train_as_one_program_of_the_whole_batch, 0, 9)
 {
     int count = 2 << _i / 3, rows = BATCH * count;

@@ -40,7 +40,7 @@ static int descend(ipu_graph *graph, void *context, int32_t ninputs,
     return 0;
 }
 
-/* Number: replicas. */
+/* _i is the number of replicas. */
 LOOP_TEST(replicas_meet_in_loops, 1, 9)
 {
     struct descent descent = {-1};

@@ -209,7 +209,7 @@ TEST(arguments_of_blocks_are_checked)
               IPU_ERR_ARGUMENT, "no tile 1472");
 }
 
-/* ------------------------------------------------------------- what is told */
+/* -------------------------------------------------------------- the queries */
 
 static void check_tiles(const json_t *program)
 {
@@ -517,7 +517,7 @@ TEST(updates_are_told_apart)
         full += report_number(step, "total");
         mean += report_number(step, "total") * (3 - every);
     }
-    /* Twice the mean of two runs, but for rounding. */
+    /* The mean is half of the cycles of two runs, up to rounding. */
     ck_assert_int_le(
         llabs(2 * (cycles.total - cycles.mean_total) - (2 * full - mean)), 2);
     ck_assert_int_gt(cycles.total, cycles.mean_total);

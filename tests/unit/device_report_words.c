@@ -253,7 +253,7 @@ TEST(idle_variables_may_be_kept_beside_the_chip)
     ipu_executable_free(d.executable);
     ipu_graph_free(d.graph);
     d = device_new();
-    target.streaming_bytes_per_second = 0; /* nothing is beside it */
+    target.streaming_bytes_per_second = 0; /* no streaming memory */
     waiting_network(&target);
     json = report_json(profile);
     ck_assert_ptr_null(

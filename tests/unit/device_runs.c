@@ -341,7 +341,7 @@ TEST(a_network_learns)
     ck_assert_float_lt(t.last, 0.05f);
 }
 
-/* The same again, on two threads at once, poisoned or not: the same bits. */
+/* Runs on two threads at once, poisoned or not, give the same bits. */
 LOOP_TEST(training_gives_the_same_bits_every_time, 0, 2)
 {
     static struct training alone, others[2];

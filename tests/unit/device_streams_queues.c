@@ -10,8 +10,7 @@
 #include "streams/streams.h"
 #include "suite.h"
 
-/* ------------------------------------------------------------- what is wrong
- */
+/* ------------------------------------------------------------- the refusals */
 
 static void check_infeed(ipu_infeed_options options, int status,
                          const char *words)
