@@ -212,7 +212,8 @@ static bool waits_for_lane(const struct hvd__set *set)
 }
 
 /* Fills the offer of the next round. Returns false if there is nothing to
- * offer now. */
+ * offer now, or if the epoch has ended, which this rank may not have acted on
+ * yet. */
 static bool fill_offer(struct hvd__set *set)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
@@ -220,6 +221,8 @@ static bool fill_offer(struct hvd__set *set)
     enum hvd__verdict verdict = HVD__UNKNOWN;
     uint64_t number = x->agreed;
 
+    if (atomic_load_explicit(&x->own->ended, memory_order_relaxed) == x->epoch)
+        return false;
     while (x->scanned < x->posted &&
            (verdict = hvd__ordered_compare(set, x->scanned)) == HVD__AGREED)
         x->scanned++;
