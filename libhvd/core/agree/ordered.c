@@ -59,7 +59,7 @@ int hvd__ordered_init(struct hvd__ordered *x, const struct hvd__set *set)
     if (!set->shm && !set->hosts)
         return HVD_OK;
     x->hosts = set->hosts;
-    if (set->shm) {
+    if (set->shm && set->shm->own) {
         x->areas = set->shm->areas;
         x->nareas = set->shm->size;
         x->own = set->shm->own;
@@ -69,7 +69,7 @@ int hvd__ordered_init(struct hvd__ordered *x, const struct hvd__set *set)
     x->targets = calloc(n, sizeof *x->targets);
     x->nheard = calloc(n, sizeof *x->nheard);
     if (!x->pending || !x->sources || !x->targets || !x->nheard ||
-        (!set->shm && !make_lone_area(x)) || (speaks && !make_round(x, set))) {
+        (!x->own && !make_lone_area(x)) || (speaks && !make_round(x, set))) {
         hvd__ordered_fini(x);
         return hvd__fail_memory(HVD__LOG_SLOTS * sizeof *x->pending);
     }
@@ -231,7 +231,9 @@ static void hear_accepted(const struct hvd__ordered *x, bool *opened,
 }
 
 /* Does the same on several hosts, where the result of a round says so. From
- * then on collectives may use the memory that the ranks of each host share. */
+ * then on collectives may use the memory that the ranks of each host share. A
+ * speaker whose host shares no memory must end the round too, for the other
+ * hosts wait for its messages. */
 static int hear_opened(const struct hvd__engine *engine, struct hvd__set *set,
                        bool wanted, int *ready, bool *opened, bool *refused,
                        bool *moved)
@@ -241,13 +243,17 @@ static int hear_opened(const struct hvd__engine *engine, struct hvd__set *set,
 
     if (x->round)
         HVD_TRY(hvd__speaker_open(engine, set, wanted, *ready > 0, moved));
-    if (*ready < 0)
+    else if (*ready < 0)
         return HVD_OK;
-    how = atomic_load_explicit(&x->areas[0]->opened, memory_order_acquire);
+    how =
+        atomic_load_explicit(x->round ? &x->own->opened : &x->areas[0]->opened,
+                             memory_order_acquire);
     *opened = how >> 2 == x->epoch;
     *refused = how & 1;
     if (*opened && how & 2)
         *ready = -1;
+    else if (*ready < 0)
+        *ready = 0; /* the round is not over */
     else if (*opened && set->shm)
         set->team.hosts = set->hosts;
     return HVD_OK;
