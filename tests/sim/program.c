@@ -1,0 +1,930 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * program.c - the program of a simulated rank: it runs the script by the public
+ * calls of libhvd and compares every element, status and text with what must
+ * come (script.h).
+ *
+ * Element i of rank r in a request is a small integer that follows from the
+ * seed, the request, r and i; so every result is known without a sum in floats.
+ * All ranks must get the same text for the same failure.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hvd.h"
+#include "script.h"
+
+enum { GUARD_BYTES = 16, GUARD = 0x5c };
+
+/* What a rank uses for a request. */
+struct use {
+    void *input, *output;
+    size_t input_bytes, output_bytes;
+    int64_t counts[SCRIPT_RANKS];
+    hvd_handle handle;
+    int submitted; /* its status */
+    int ncallbacks, callback_status;
+};
+
+struct memory {
+    struct memory *next;
+    void *data; /* owned; NULL: of a heap, which frees it */
+};
+
+static struct memory *memories;
+
+/* The first text that a rank got for a request that failed, by request. */
+static struct {
+    uint64_t what;
+    int rank;
+    char text[512];
+} texts[SCRIPT_OPS];
+
+static struct use uses[SCRIPT_RANKS][SCRIPT_OPS];
+
+/* ----------------------------------------------------------------- elements */
+
+struct context {
+    int phase, repeat, number; /* of the request */
+    const struct script_op *op;
+    int rank;
+};
+
+static uint64_t salt_of(const struct context *c)
+{
+    return sim.seed * 1000003 +
+           (uint64_t)(c->phase * 10000 + c->repeat * 100 + c->number);
+}
+
+static int members(const struct script_op *op)
+{
+    return op->set < 0 ? script.nranks : script.sets[op->set].n;
+}
+
+static int member(const struct script_op *op, int i)
+{
+    return op->set < 0 ? i : script.sets[op->set].ranks[i];
+}
+
+static bool has_rank(int set, int rank)
+{
+    return set < 0 || script.sets[set].has[rank];
+}
+
+static int place_of(const struct script_op *op, int rank)
+{
+    int i = 0;
+
+    while (member(op, i) != rank)
+        i++;
+    return i;
+}
+
+/* Returns what the elements of a rank in a request follow from. */
+static uint32_t root_of(uint64_t salt, int rank)
+{
+    return (uint32_t)sim_mix(salt + (uint64_t)rank * 7919);
+}
+
+static int element(const struct script_op *op, uint32_t root, int rank,
+                   int64_t i)
+{
+    unsigned x = (root + (uint32_t)i * 0x9e3779b9u) >> 8;
+
+    if (op->op == HVD_PRODUCT)
+        return x % 8 == 0 && rank < 5 ? 2 : 1;
+    if (op->dtype == HVD_UINT8 || op->dtype == HVD_UINT16)
+        return (int)(x % 7);
+    return (int)(x % 7) - 3;
+}
+
+static void put(hvd_dtype dtype, void *data, int64_t i, int value)
+{
+    float f = (float)value;
+    uint32_t bits;
+
+    switch (dtype) {
+    case HVD_UINT8: ((uint8_t *)data)[i] = (uint8_t)value; break;
+    case HVD_INT8: ((int8_t *)data)[i] = (int8_t)value; break;
+    case HVD_UINT16: ((uint16_t *)data)[i] = (uint16_t)value; break;
+    case HVD_INT32: ((int32_t *)data)[i] = value; break;
+    case HVD_INT64: ((int64_t *)data)[i] = value; break;
+    case HVD_FLOAT32: ((float *)data)[i] = f; break;
+    case HVD_FLOAT64: ((double *)data)[i] = value; break;
+    default: /* both halves hold small integers */
+        memcpy(&bits, &f, sizeof bits);
+        if (dtype == HVD_BFLOAT16)
+            bits >>= 16;
+        else if (value == 0)
+            bits = 0;
+        else
+            bits = (bits >> 16 & 0x8000) | (((bits >> 23 & 0xff) - 112) << 10) |
+                   (bits >> 13 & 0x3ff);
+        ((uint16_t *)data)[i] = (uint16_t)bits;
+    }
+}
+
+static double get_half(uint16_t bits)
+{
+    int exponent = bits >> 10 & 31;
+    double value = exponent ? ldexp(1024 + (bits & 0x3ff), exponent - 25)
+                            : ldexp(bits & 0x3ff, -24);
+
+    return bits & 0x8000 ? -value : value;
+}
+
+static double get(hvd_dtype dtype, const void *data, int64_t i)
+{
+    float f;
+    uint32_t bits;
+
+    switch (dtype) {
+    case HVD_UINT8: return ((const uint8_t *)data)[i];
+    case HVD_INT8: return ((const int8_t *)data)[i];
+    case HVD_UINT16: return ((const uint16_t *)data)[i];
+    case HVD_INT32: return ((const int32_t *)data)[i];
+    case HVD_INT64: return (double)((const int64_t *)data)[i];
+    case HVD_FLOAT32: return ((const float *)data)[i];
+    case HVD_FLOAT64: return ((const double *)data)[i];
+    case HVD_FLOAT16: return get_half(((const uint16_t *)data)[i]);
+    default:
+        bits = (uint32_t)((const uint16_t *)data)[i] << 16;
+        memcpy(&f, &bits, sizeof f);
+        return f;
+    }
+}
+
+/* Returns how far a result may be from the exact one. */
+static double tolerance(hvd_dtype dtype, double value)
+{
+    switch (dtype) {
+    case HVD_FLOAT16: return fabs(value) / 512;
+    case HVD_BFLOAT16: return fabs(value) / 64;
+    case HVD_FLOAT32: return fabs(value) * 1e-6;
+    case HVD_FLOAT64: return fabs(value) * 1e-13;
+    default: return 0;
+    }
+}
+
+/* The reduction of a request, which is worked out once for all ranks. */
+static struct {
+    uint64_t what;
+    double *values; /* owned */
+    int64_t capacity;
+} reductions[SCRIPT_OPS];
+
+static void add(hvd_op op, double *value, double x, bool is_first)
+{
+    if (is_first)
+        *value = x;
+    else if (op == HVD_PRODUCT)
+        *value *= x;
+    else if (op == HVD_MIN)
+        *value = x < *value ? x : *value;
+    else if (op == HVD_MAX)
+        *value = x > *value ? x : *value;
+    else
+        *value += x;
+}
+
+/* Ranks that have joined before contribute nothing. */
+static void work_out(const struct context *c, uint64_t salt, double *values)
+{
+    const struct script_op *op = c->op;
+    const struct script_phase *phase = &script.phases[c->phase];
+    bool is_float = op->dtype == HVD_FLOAT16 || op->dtype == HVD_FLOAT32 ||
+                    op->dtype == HVD_FLOAT64 || op->dtype == HVD_BFLOAT16;
+    int n = members(op), nreduced = 0;
+
+    for (int k = 0; k < n; k++) {
+        int rank = member(op, k);
+        uint32_t root = root_of(salt, rank);
+
+        if (phase->kind == PHASE_JOIN && phase->njoined[rank] <= c->number)
+            continue;
+        for (int64_t i = 0; i < op->count; i++)
+            add(op->op, &values[i], element(op, root, rank, i) * op->prescale,
+                nreduced == 0);
+        nreduced++;
+    }
+    for (int64_t i = 0; i < op->count; i++) {
+        values[i] *= op->postscale;
+        if (op->op == HVD_AVERAGE)
+            values[i] = is_float ? values[i] / n : trunc(values[i] / n);
+    }
+}
+
+static const double *reduction_of(const struct context *c, uint64_t salt)
+{
+    int64_t count = c->op->count;
+    int i = c->number;
+
+    if (reductions[i].what == salt && reductions[i].values)
+        return reductions[i].values;
+    if (!reductions[i].values || reductions[i].capacity < count) {
+        free(reductions[i].values);
+        reductions[i].capacity = count + 64;
+        reductions[i].values =
+            calloc((size_t)reductions[i].capacity, sizeof(double));
+        if (!reductions[i].values)
+            abort();
+    }
+    reductions[i].what = salt;
+    work_out(c, salt, reductions[i].values);
+    return reductions[i].values;
+}
+
+static int64_t rows_of(const struct script_op *op, int rank)
+{
+    return op->has_rows ? op->rows[rank] : op->count;
+}
+
+/* Returns the number of elements of the output, or of the input. */
+static int64_t count_output(const struct script_op *op, int rank)
+{
+    int n = members(op), own = place_of(op, rank);
+    int64_t sum = 0;
+
+    switch (op->kind) {
+    case HVD_BARRIER: return 0;
+    case HVD_GATHER:
+    case HVD_REDUCE:
+        if (rank != op->root)
+            return 0;
+        if (op->kind == HVD_REDUCE)
+            return op->count;
+        /* fall through */
+    case HVD_ALLGATHER:
+        for (int i = 0; i < n; i++)
+            sum += rows_of(op, member(op, i));
+        return sum;
+    case HVD_ALLTOALL:
+        if (!op->has_rows)
+            return op->count;
+        for (int i = 0; i < n; i++)
+            sum += op->splits[member(op, i)][own];
+        return sum;
+    case HVD_REDUCESCATTER: return op->count / n + (own < op->count % n);
+    default: return op->count;
+    }
+}
+
+/* What is compared with a run of elements of the output. */
+struct check {
+    const struct context *c;
+    uint64_t salt;
+    int64_t at; /* elements of the output so far */
+    bool failed;
+};
+
+static void compare(struct check *check, double want)
+{
+    const struct context *c = check->c;
+    const struct script_op *op = c->op;
+    double got = get(op->dtype, uses[c->rank][c->number].output, check->at++);
+
+    if (got == want || check->failed ||
+        fabs(got - want) <= tolerance(op->dtype, want))
+        return;
+    check->failed = true;
+    sim_fail("phase %d repeat %d op %d (%s) on rank %d: element %lld is %g, "
+             "not %g",
+             c->phase, c->repeat, c->number, hvd_kind_name(op->kind), c->rank,
+             (long long)check->at - 1, got, want);
+}
+
+/* Compares with n elements of a rank's input. */
+static void compare_input(struct check *check, int rank, int64_t first,
+                          int64_t n)
+{
+    uint32_t root = root_of(check->salt, rank);
+
+    for (int64_t i = first; i < first + n; i++)
+        compare(check, element(check->c->op, root, rank, i));
+}
+
+static void compare_parts(struct check *check)
+{
+    const struct script_op *op = check->c->op;
+    int n = members(op), own = place_of(op, check->c->rank);
+
+    for (int k = 0; k < n; k++) {
+        int from = member(op, k);
+        int64_t part = op->count / n, before = part * own;
+
+        if (op->has_rows) {
+            part = op->splits[from][own];
+            before = 0;
+            for (int j = 0; j < own; j++)
+                before += op->splits[from][j];
+        }
+        compare_input(check, from, before, part);
+    }
+}
+
+static void compare_output(const struct context *c)
+{
+    const struct script_op *op = c->op;
+    struct check check = {.c = c, .salt = salt_of(c)};
+    int n = members(op), own = place_of(op, c->rank);
+    int64_t count = count_output(op, c->rank), first = 0;
+    const double *values;
+
+    switch (op->kind) {
+    case HVD_BROADCAST: compare_input(&check, op->root, 0, count); break;
+    case HVD_ALLGATHER:
+    case HVD_GATHER:
+        for (int k = 0; k < n && count > 0; k++)
+            compare_input(&check, member(op, k), 0, rows_of(op, member(op, k)));
+        break;
+    case HVD_ALLTOALL: compare_parts(&check); break;
+    default:
+        for (int k = 0; op->kind == HVD_REDUCESCATTER && k < own; k++)
+            first += op->count / n + (k < op->count % n);
+        values = reduction_of(c, check.salt);
+        for (int64_t i = 0; i < count; i++)
+            compare(&check, values[first + i]);
+    }
+}
+
+/* ------------------------------------------------------------------- memory */
+
+static void *take_memory(size_t bytes)
+{
+    struct memory *memory = malloc(sizeof *memory);
+    void *data = NULL;
+
+    if (!memory)
+        abort();
+    *memory = (struct memory){.next = memories};
+    if (script_has(WITH_HEAP) && sim.self->heap &&
+        sim_once_in(&sim.self->random, 2))
+        data = hvd_malloc(bytes);
+    if (!data)
+        data = memory->data = calloc(1, bytes);
+    if (!data)
+        abort();
+    memories = memory;
+    return data;
+}
+
+void script_forget(void)
+{
+    while (memories) {
+        struct memory *memory = memories;
+
+        memories = memory->next;
+        free(memory->data);
+        free(memory);
+    }
+    memset(texts, 0, sizeof texts);
+}
+
+static struct use *use_of(const struct context *c)
+{
+    return &uses[c->rank][c->number];
+}
+
+static void allocate(const struct context *c)
+{
+    const struct script_op *op = c->op;
+    struct use *use = use_of(c);
+    size_t element_bytes = (size_t)hvd_dtype_size(op->dtype);
+    /* A rank that differs has elements of up to 8 bytes. */
+    size_t room = op->fault == DIFFERS ? 8 : element_bytes;
+    int64_t in = rows_of(op, c->rank), out = count_output(op, c->rank);
+    bool is_one = op->in_place || op->kind == HVD_BROADCAST;
+
+    *use = (struct use){0};
+    use->input_bytes = (size_t)in * element_bytes;
+    use->output_bytes = (size_t)out * element_bytes;
+    use->output =
+        take_memory((size_t)(out > in ? out : in) * room + GUARD_BYTES);
+    use->input =
+        is_one ? use->output : take_memory((size_t)in * room + GUARD_BYTES);
+}
+
+/* Fills the input; the output has what must be overwritten. */
+static void fill(const struct context *c)
+{
+    const struct script_op *op = c->op;
+    struct use *use = use_of(c);
+    int64_t n = rows_of(op, c->rank);
+    uint32_t root = root_of(salt_of(c), c->rank);
+
+    memset(use->output, GUARD, use->output_bytes + GUARD_BYTES);
+    if (op->kind == HVD_BROADCAST && c->rank != op->root)
+        return;
+    if (op->dtype == HVD_FLOAT32) /* the usual type, without a call for each */
+        for (int64_t i = 0; i < n; i++)
+            ((float *)use->input)[i] = (float)element(op, root, c->rank, i);
+    else
+        for (int64_t i = 0; i < n; i++)
+            put(op->dtype, use->input, i, element(op, root, c->rank, i));
+}
+
+static void check_data(const struct context *c)
+{
+    const struct script_op *op = c->op;
+    const struct use *use = use_of(c);
+    const unsigned char *guard =
+        (const unsigned char *)use->output + use->output_bytes;
+    compare_output(c);
+    for (int i = 0; i < GUARD_BYTES; i++)
+        if (guard[i] != GUARD) {
+            sim_fail("phase %d op %d on rank %d: written behind the output",
+                     c->phase, c->number, c->rank);
+            return;
+        }
+    for (int k = 0; op->has_rows && k < members(op); k++) {
+        int from = member(op, k);
+        int64_t want = op->kind == HVD_ALLTOALL
+                           ? op->splits[from][place_of(op, c->rank)]
+                           : op->rows[from];
+
+        if (op->kind == HVD_GATHER && c->rank != op->root)
+            break;
+        if (use->counts[k] != want)
+            sim_fail("phase %d op %d on rank %d: %lld rows of rank %d, not "
+                     "%lld",
+                     c->phase, c->number, c->rank, (long long)use->counts[k],
+                     from, (long long)want);
+    }
+}
+
+/* ----------------------------------------------------------------- statuses */
+
+/* Returns whether the rank that leaves early is a member and has not submitted
+ * the request. */
+static bool leaver_lacks(const struct context *c)
+{
+    const struct script_phase *phase = &script.phases[c->phase];
+
+    if (script.leaver < 0 || !has_rank(c->op->set, script.leaver) ||
+        c->phase < script.leaves_in)
+        return false;
+    if (c->phase > script.leaves_in)
+        return true;
+    for (int i = 0; i < script.leaves_after; i++)
+        if (phase->orders[script.leaver][i] == c->op->unit)
+            return false;
+    return true;
+}
+
+static int expected_status(const struct context *c)
+{
+    if (c->op->fault == DIFFERS)
+        return HVD_ERR_MISMATCH;
+    if (c->op->fault == REFUSED)
+        return c->rank == c->op->faulty ? HVD_ERR_ARGUMENT : HVD_ERR_PEER;
+    return HVD_OK;
+}
+
+/* All ranks must get the same text, which names the request. */
+static void check_text(const struct context *c, const char *text, bool named)
+{
+    uint64_t what = salt_of(c);
+    char name[32];
+
+    snprintf(name, sizeof name, "'t%d'", c->op->unit);
+    if (texts[c->number].what != what) {
+        texts[c->number].what = what;
+        texts[c->number].rank = c->rank;
+        snprintf(texts[c->number].text, sizeof texts[c->number].text, "%s",
+                 text);
+    }
+    if (strncmp(texts[c->number].text, text,
+                sizeof texts[c->number].text - 1) != 0)
+        sim_fail("phase %d op %d: rank %d is told '%s', rank %d '%s'", c->phase,
+                 c->number, texts[c->number].rank, texts[c->number].text,
+                 c->rank, text);
+    if (named && !strstr(text, name))
+        sim_fail("phase %d op %d on rank %d: no name %s in '%s'", c->phase,
+                 c->number, c->rank, name, text);
+}
+
+static void check_status(const struct context *c, int status, const char *text)
+{
+    const struct script_unit *unit =
+        &script.phases[c->phase].units[c->op->unit];
+    int want = expected_status(c);
+    bool lacks = leaver_lacks(c);
+
+    sim_note((uint64_t)status + salt_of(c));
+    if (status < 0)
+        sim_say("phase %d op %d: %s: %s", c->phase, c->number,
+                hvd_strerror(status), text);
+    if (script.victim >= 0 &&
+        (status == HVD_ERR_LOST ||
+         (c->op->set >= 0 && status == HVD_ERR_PROCESS_SET)))
+        return;
+    if (lacks && status == HVD_ERR_SHUTDOWN)
+        return;
+    if ((lacks && want == HVD_OK) || status != want) {
+        sim_fail("phase %d repeat %d op %d (%s) on rank %d: %s (%s), not %s",
+                 c->phase, c->repeat, c->number, hvd_kind_name(c->op->kind),
+                 c->rank, hvd_strerror(status), status < 0 ? text : "",
+                 hvd_strerror(lacks ? HVD_ERR_SHUTDOWN : want));
+        return;
+    }
+    if (status == HVD_OK)
+        check_data(c);
+    else if (!lacks && status != HVD_ERR_ARGUMENT && script.victim < 0)
+        check_text(c, text, unit->is_named && !unit->is_group);
+}
+
+/* ------------------------------------------------------------------ requests
+ */
+
+static void count_callback(void *context, int status)
+{
+    struct use *use = context;
+
+    use->ncallbacks++;
+    use->callback_status = status;
+}
+
+/* Returns the type that this rank gives, which may be a wrong one. */
+static hvd_dtype dtype_of(const struct context *c)
+{
+    const struct script_op *op = c->op;
+
+    if (!op->fault || op->faulty != c->rank)
+        return op->dtype;
+    if (op->fault == REFUSED)
+        return 99;
+    return op->dtype == HVD_FLOAT64 ? HVD_INT32 : HVD_FLOAT64;
+}
+
+static void make_request(const struct context *c, hvd_request *request,
+                         int64_t *shape, const char *name)
+{
+    const struct script_op *op = c->op;
+    struct use *use = use_of(c);
+    const struct script_unit *unit = &script.phases[c->phase].units[op->unit];
+    bool reduces = op->kind == HVD_ALLREDUCE || op->kind == HVD_REDUCE ||
+                   op->kind == HVD_REDUCESCATTER;
+
+    fill(c);
+    hvd_request_init(request, sizeof *request);
+    *shape = rows_of(op, c->rank);
+    request->kind = op->kind;
+    request->dtype = op->dtype;
+    request->op = reduces ? op->op : HVD_AVERAGE;
+    request->root = op->root;
+    request->ndim = 1;
+    request->shape = shape;
+    request->name = name;
+    request->input = use->input;
+    request->output = use->output;
+    if (reduces) {
+        request->prescale = op->prescale;
+        request->postscale = op->postscale;
+    }
+    request->process_set = op->set < 0 ? 0 : script.sets[op->set].id;
+    request->priority = unit->priorities[c->rank];
+    if (op->has_callback) {
+        request->callback = count_callback;
+        request->callback_context = use;
+    }
+    if (op->has_rows) {
+        request->capacity = count_output(op, c->rank);
+        request->capacity += !request->capacity;
+        request->counts = use->counts;
+        if (op->kind == HVD_ALLTOALL)
+            request->splits = op->splits[c->rank];
+    }
+    if (op->kind == HVD_BARRIER) {
+        hvd_request_init(request, sizeof *request);
+        request->kind = HVD_BARRIER;
+        request->name = name;
+        request->process_set = op->set < 0 ? 0 : script.sets[op->set].id;
+        request->priority = unit->priorities[c->rank];
+    } else if (op->fault && op->faulty == c->rank) {
+        request->dtype = dtype_of(c);
+        request->prescale = request->postscale = 1;
+    }
+}
+
+static void pause_sometimes(void)
+{
+    struct sim_random *random = &sim.self->random;
+
+    if (sim_once_in(random, 4)) {
+        sim.self->moved = true;
+        for (int i = sim_below(random, 8); i >= 0; i--)
+            sim_yield();
+    }
+}
+
+/* Submits a request or a group. */
+static void submit(struct context c, const struct script_unit *unit)
+{
+    hvd_request requests[SCRIPT_OPS];
+    const hvd_request *list[SCRIPT_OPS];
+    hvd_handle handles[SCRIPT_OPS] = {0};
+    int64_t shapes[SCRIPT_OPS];
+    char name[16];
+    int status;
+
+    snprintf(name, sizeof name, "t%d",
+             (int)(unit - script.phases[c.phase].units));
+    for (int i = 0; i < unit->n; i++) {
+        c.number = unit->first + i;
+        c.op = &script.phases[c.phase].ops[c.number];
+        make_request(&c, &requests[i], &shapes[i],
+                     unit->is_named && !unit->is_group ? name : NULL);
+        use_of(&c)->ncallbacks = 0;
+        list[i] = &requests[i];
+    }
+    if (unit->is_group)
+        status = hvd_submit_group(unit->is_named ? name : NULL, list, unit->n,
+                                  handles);
+    else
+        status = hvd_submit(list[0], handles);
+    sim_note((uint64_t)status);
+    sim_say("phase %d submits unit %s: %d", c.phase, name, status);
+    for (int i = 0; i < unit->n; i++) {
+        c.number = unit->first + i;
+        c.op = &script.phases[c.phase].ops[c.number];
+        use_of(&c)->handle = status < 0 ? 0 : handles[i];
+        use_of(&c)->submitted = status;
+        if (status < 0)
+            check_status(&c, status, hvd_last_error());
+    }
+}
+
+static void wait_for(const struct context *c)
+{
+    struct use *use = use_of(c);
+    int status;
+
+    if (use->submitted < 0)
+        return;
+    if (sim_once_in(&sim.self->random, 3))
+        hvd_poll(use->handle);
+    status = hvd_wait(use->handle);
+    sim_say("phase %d op %d is done: %d", c->phase, c->number, status);
+    check_status(c, status, hvd_last_error());
+    if (c->op->has_callback && c->op->kind != HVD_BARRIER &&
+        (use->ncallbacks != 1 || use->callback_status != status))
+        sim_fail("phase %d op %d on rank %d: %d callbacks, the last with %d",
+                 c->phase, c->number, c->rank, use->ncallbacks,
+                 use->callback_status);
+}
+
+/* Waits for all requests of a phase, in any order. */
+static void wait_for_all(struct context c)
+{
+    const struct script_phase *phase = &script.phases[c.phase];
+    int order[SCRIPT_OPS] = {0};
+
+    for (int i = 0; i < phase->nops; i++) {
+        int j = sim_below(&sim.self->random, i + 1);
+
+        order[i] = order[j];
+        order[j] = i;
+    }
+    for (int i = 0; i < phase->nops; i++) {
+        c.number = order[i];
+        c.op = &phase->ops[c.number];
+        if (!has_rank(c.op->set, c.rank))
+            continue;
+        wait_for(&c);
+        pause_sometimes();
+    }
+}
+
+/* ------------------------------------------------------------------- phases */
+
+static void run_requests(struct context c)
+{
+    const struct script_phase *phase = &script.phases[c.phase];
+    int n = phase->nunits;
+    bool leaves = c.rank == script.leaver && c.phase == script.leaves_in;
+
+    if (leaves)
+        n = script.leaves_after;
+    for (int i = 0; i < n; i++) {
+        const struct script_unit *unit =
+            &phase->units[phase->orders[c.rank][i]];
+
+        if (!has_rank(unit->set, c.rank))
+            continue;
+        submit(c, unit);
+        pause_sometimes();
+    }
+    if (!leaves)
+        wait_for_all(c);
+}
+
+static int call_blocking(const struct context *c)
+{
+    const struct script_op *op = c->op;
+    struct use *use = use_of(c);
+    hvd_dtype dtype = dtype_of(c);
+
+    fill(c);
+    switch (op->kind) {
+    case HVD_ALLREDUCE:
+        return hvd_allreduce(use->input, use->output, op->count, dtype, op->op);
+    case HVD_BROADCAST:
+        return hvd_broadcast(use->output, op->count, dtype, op->root);
+    case HVD_ALLGATHER:
+        return hvd_allgather(use->input, use->output, op->count, dtype);
+    case HVD_GATHER:
+        return hvd_gather(use->input, use->output, op->count, dtype, op->root);
+    case HVD_REDUCE:
+        return hvd_reduce(use->input, use->output, op->count, dtype, op->op,
+                          op->root);
+    case HVD_REDUCESCATTER:
+        return hvd_reducescatter(use->input, use->output, op->count, dtype,
+                                 op->op);
+    case HVD_ALLTOALL:
+        return hvd_alltoall(use->input, use->output, op->count, dtype);
+    default: return hvd_barrier();
+    }
+}
+
+static void run_blocking(struct context c)
+{
+    struct script_op *op = &script.phases[c.phase].ops[0];
+    int status;
+
+    op->prescale = op->postscale = 1; /* these calls have none */
+    c.op = op;
+    status = call_blocking(&c);
+    sim_say("phase %d blocking call: %d", c.phase, status);
+    check_status(&c, status, hvd_last_error());
+    pause_sometimes();
+}
+
+/* A request of a burst. */
+struct shot {
+    float *input, *output; /* [count] */
+    hvd_handle handle;
+};
+
+static void check_shot(const struct context *c, const struct shot *shot,
+                       uint64_t salt)
+{
+    static int sums[SCRIPT_SHOT];
+    int64_t count = c->op->count;
+
+    memset(sums, 0, sizeof sums);
+    for (int rank = 0; rank < script.nranks; rank++) {
+        uint32_t root = root_of(salt, rank);
+
+        for (int64_t i = 0; i < count; i++)
+            sums[i] += element(c->op, root, rank, i);
+    }
+    for (int64_t i = 0; i < count; i++)
+        if (shot->output[i] != (float)sums[i]) {
+            sim_fail("phase %d on rank %d: element %lld of a burst is %g, not "
+                     "%d",
+                     c->phase, c->rank, (long long)i, (double)shot->output[i],
+                     sums[i]);
+            return;
+        }
+}
+
+static bool may_fail(const struct context *c, int status)
+{
+    return (status == HVD_ERR_LOST && script.victim >= 0) ||
+           (status == HVD_ERR_SHUTDOWN && leaver_lacks(c));
+}
+
+static void wait_for_burst(const struct context *c, const struct shot *shots,
+                           int n)
+{
+    for (int i = 0; i < n; i++) {
+        int status = hvd_wait(shots[i].handle);
+
+        if (status == HVD_OK)
+            check_shot(c, &shots[i], salt_of(c) + (uint64_t)i);
+        else if (!may_fail(c, status))
+            sim_fail("phase %d on rank %d: request %d of a burst: %s", c->phase,
+                     c->rank, i, hvd_last_error());
+    }
+}
+
+static void run_burst(struct context c)
+{
+    const struct script_phase *phase = &script.phases[c.phase];
+    int64_t count = phase->ops[0].count;
+    size_t bytes = (size_t)count * sizeof(float) + 4;
+    struct shot *shots = take_memory((size_t)phase->nburst * sizeof *shots);
+    char *room = take_memory(2 * (size_t)phase->nburst * bytes);
+    int n = 0;
+
+    for (; n < phase->nburst; n++) {
+        struct shot *shot = &shots[n];
+        uint32_t root = root_of(salt_of(&c) + (uint64_t)n, c.rank);
+        int status;
+
+        shot->input = (float *)(void *)(room + 2 * (size_t)n * bytes);
+        shot->output = shot->input + bytes / sizeof(float);
+        for (int64_t i = 0; i < count; i++)
+            shot->input[i] = (float)element(c.op, root, c.rank, i);
+        status = hvd_allreduce_async(NULL, shot->input, shot->output, count,
+                                     HVD_FLOAT32, HVD_SUM, &shot->handle);
+        if (status < 0 && may_fail(&c, status))
+            break;
+        if (status < 0)
+            sim_fail("phase %d on rank %d: a burst: %s", c.phase, c.rank,
+                     hvd_last_error());
+        if (sim_once_in(&sim.self->random, 50))
+            sim_yield();
+    }
+    sim_say("phase %d submits a burst of %d", c.phase, n);
+    wait_for_burst(&c, shots, n);
+}
+
+static void run_join(struct context c)
+{
+    const struct script_phase *phase = &script.phases[c.phase];
+    int last = -1, status;
+
+    for (int i = 0; i < phase->njoined[c.rank]; i++) {
+        submit(c, &phase->units[i]);
+        pause_sometimes();
+    }
+    for (c.number = 0; c.number < phase->njoined[c.rank]; c.number++) {
+        c.op = &phase->ops[c.number];
+        wait_for(&c);
+    }
+    status = hvd_join(&last);
+    sim_say("joined: %d, last %d", status, last);
+    if (status == HVD_ERR_LOST && script.victim >= 0)
+        return;
+    if (status < 0 || last < 0 || last >= script.nranks)
+        sim_fail("rank %d joined: %s (%s), the last is rank %d", c.rank,
+                 hvd_strerror(status), hvd_last_error(), last);
+    if (texts[0].what != ~salt_of(&c)) {
+        texts[0].what = ~salt_of(&c);
+        script.joined_last = last;
+    }
+    if (last != script.joined_last)
+        sim_fail("rank %d has heard that rank %d joined last, another rank "
+                 "that rank %d did",
+                 c.rank, last, script.joined_last);
+}
+
+static void change_sets(const struct context *c)
+{
+    const struct script_phase *phase = &script.phases[c->phase];
+    const struct script_set *set = &script.sets[phase->set];
+    int status, want;
+
+    if (phase->kind == PHASE_ADD_SET) {
+        status = hvd_add_process_set(set->ranks, set->n);
+        want = set->id;
+    } else {
+        status = hvd_remove_process_set(set->id);
+        want = HVD_OK;
+    }
+    sim_say("process set %d: %d", set->id, status);
+    if (status != want && !(status == HVD_ERR_LOST && script.victim >= 0))
+        sim_fail("phase %d on rank %d: process set %d gives %d (%s)", c->phase,
+                 c->rank, set->id, status, hvd_last_error());
+}
+
+static void run_phase(struct context c)
+{
+    const struct script_phase *phase = &script.phases[c.phase];
+
+    for (c.number = 0; c.number < phase->nops; c.number++) {
+        c.op = &phase->ops[c.number];
+        if (has_rank(c.op->set, c.rank))
+            allocate(&c);
+    }
+    c.number = 0;
+    c.op = &phase->ops[0];
+    for (c.repeat = 0; c.repeat < phase->repeats; c.repeat++)
+        switch (phase->kind) {
+        case PHASE_REQUESTS: run_requests(c); break;
+        case PHASE_BLOCKING: run_blocking(c); break;
+        case PHASE_BURST: run_burst(c); break;
+        case PHASE_JOIN: run_join(c); break;
+        default: change_sets(&c); break;
+        }
+}
+
+void script_run(struct sim_rank *rank)
+{
+    struct context c = {.rank = rank->rank};
+    int status;
+
+    for (c.phase = 0; c.phase < script.nphases; c.phase++) {
+        run_phase(c);
+        if (rank->rank == script.leaver && c.phase == script.leaves_in)
+            break;
+    }
+    status = sim_shutdown();
+    sim_note((uint64_t)status);
+    sim_say("shut down: %d", status);
+    if (status < 0 && !(status == HVD_ERR_LOST && script.victim >= 0))
+        sim_fail("rank %d shut down: %s (%s)", rank->rank, hvd_strerror(status),
+                 rank->world->break_message ? rank->world->break_message : "");
+}
