@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * measure.c - measures a request on many ranks: the time from the moment at
+ * which all ranks submit it until the last rank has its result, and the
+ * messages and bytes that ranks send meanwhile.
+ *
+ * Computation takes no time: all ranks go on until none can, and then time
+ * jumps to the next arrival. So the time is the critical path of messages; in
+ * units of alpha it is a number of message times, if nothing else costs
+ * anything.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "explore.h"
+
+static struct measure_options now;
+
+static void make_requests(int n)
+{
+    size_t elements = (size_t)(now.bytes / 4);
+    size_t all = (size_t)sim.nranks;
+    size_t spread =
+        now.kind == HVD_ALLGATHER || now.kind == HVD_GATHER ? all : 1;
+    float *in = calloc(elements + 1, sizeof *in);
+    float *out = calloc(elements * spread + 1, sizeof *out);
+    int64_t count = (int64_t)elements;
+    int status = HVD_OK;
+
+    if (!in || !out)
+        abort();
+    if (now.kind == HVD_ALLTOALL)
+        count = count / sim.nranks * sim.nranks;
+    for (size_t i = 0; i < elements; i++)
+        in[i] = 1;
+    for (int i = 0; i < n && status == HVD_OK; i++)
+        switch (now.kind) {
+        case HVD_ALLREDUCE:
+            status = hvd_allreduce(in, out, count, HVD_FLOAT32, HVD_SUM);
+            if (count > 0 && out[count - 1] != (float)sim.nranks)
+                sim_fail("a sum of %g on %d ranks", (double)out[count - 1],
+                         sim.nranks);
+            break;
+        case HVD_BROADCAST:
+            status = hvd_broadcast(out, count, HVD_FLOAT32, 0);
+            break;
+        case HVD_ALLGATHER:
+            status = hvd_allgather(in, out, count, HVD_FLOAT32);
+            break;
+        case HVD_GATHER:
+            status = hvd_gather(in, out, count, HVD_FLOAT32, 0);
+            break;
+        case HVD_REDUCE:
+            status = hvd_reduce(in, out, count, HVD_FLOAT32, HVD_SUM, 0);
+            break;
+        case HVD_REDUCESCATTER:
+            status = hvd_reducescatter(in, out, count, HVD_FLOAT32, HVD_SUM);
+            break;
+        case HVD_ALLTOALL:
+            status = hvd_alltoall(in, out, count, HVD_FLOAT32);
+            break;
+        default: status = hvd_barrier();
+        }
+    if (status < 0)
+        sim_fail("rank %d: %s", sim.self->rank, hvd_last_error());
+    free(in);
+    free(out);
+}
+
+static void run_program(struct sim_rank *rank)
+{
+    (void)rank;
+    make_requests(2); /* open ordered mode and touch what is needed */
+    sim_mark();
+    make_requests(now.nrequests);
+    sim_mark();
+    sim_shutdown();
+}
+
+static int count_in(enum sim_state state)
+{
+    int n = 0;
+
+    for (int i = 0; i < sim.nranks; i++)
+        n += sim.ranks[i].state == state;
+    return n;
+}
+
+/* Ranks look for messages only at some of their steps. */
+enum { SWEEPS = 20 };
+
+/* Runs until no rank is running and nothing is under way. */
+static void run_until_quiet(void)
+{
+    int idle = 0;
+
+    while (!sim.failed) {
+        bool moved = sim_network_deliver(sim.network);
+        int64_t next;
+
+        for (int i = 0; i < sim.nranks; i++) {
+            struct sim_rank *rank = &sim.ranks[i];
+
+            if (rank->state == SIM_RUNS)
+                moved |= sim_run_program(rank);
+            else if (rank->state == SIM_AT_MARK)
+                moved |= sim_run_background(rank);
+        }
+        idle = moved ? 0 : idle + 1;
+        next = sim_network_next(sim.network);
+        if (idle == 0 || (idle < SWEEPS && next == INT64_MAX))
+            continue;
+        if (next < INT64_MAX)
+            sim.now_ns = next;
+        else if (count_in(SIM_RUNS) == 0)
+            return;
+        else if (idle > 5000)
+            sim_fail("ranks wait for ever");
+    }
+}
+
+static int64_t resident_bytes(void)
+{
+    FILE *file = fopen("/proc/self/statm", "re");
+    long long all = 0, resident = 0;
+
+    if (!file)
+        return 0;
+    if (fscanf(file, "%lld %lld", &all, &resident) != 2)
+        resident = 0;
+    fclose(file);
+    return resident * sysconf(_SC_PAGESIZE);
+}
+
+static void release_marks(void)
+{
+    for (int i = 0; i < sim.nranks; i++)
+        if (sim.ranks[i].state == SIM_AT_MARK)
+            sim.ranks[i].state = SIM_RUNS;
+}
+
+/* What was sent by the ranks that sent most, of speakers and of others. */
+struct most {
+    struct sim_counts speakers, others;
+};
+
+static void take_most(struct sim_counts *most, const struct sim_counts *counts)
+{
+    if (counts->messages > most->messages)
+        most->messages = counts->messages;
+    if (counts->bytes > most->bytes)
+        most->bytes = counts->bytes;
+    if (counts->local_messages > most->local_messages)
+        most->local_messages = counts->local_messages;
+    if (counts->local_bytes > most->local_bytes)
+        most->local_bytes = counts->local_bytes;
+}
+
+static struct most find_most(void)
+{
+    struct most most = {{0}, {0}};
+
+    for (int i = 0; i < sim.nranks; i++)
+        take_most(i % now.nlocals == 0 ? &most.speakers : &most.others,
+                  &sim.ranks[i].counts);
+    return most;
+}
+
+void measure_head(bool is_csv, FILE *out)
+{
+    if (is_csv)
+        fprintf(out, "kind,hosts,ranks,bytes,requests,us,message_times,"
+                     "speaker_messages,speaker_bytes,other_messages,"
+                     "other_bytes,local_messages,memory_bytes\n");
+    else
+        fprintf(out,
+                "%-13s %5s %6s %9s %10s %8s  %19s  %19s  %9s  %9s\n"
+                "%-13s %5s %6s %9s %10s %8s  %9s %9s  %9s %9s  %9s  %9s\n",
+                "", "", "", "", "", "message", "a speaker sends",
+                "another sends", "in a host", "memory", "kind", "hosts",
+                "ranks", "bytes", "us", "times", "messages", "bytes",
+                "messages", "bytes", "messages", "a rank");
+}
+
+static void print_row(double ns, int64_t memory, FILE *out)
+{
+    struct most most = find_most();
+    int64_t local = most.speakers.local_messages > most.others.local_messages
+                        ? most.speakers.local_messages
+                        : most.others.local_messages;
+    double n = now.nrequests, alpha = (double)now.costs.alpha_ns;
+
+    if (now.is_csv)
+        fprintf(
+            out, "%s,%d,%d,%lld,%d,%.3f,%.2f,%.1f,%.1f,%.1f,%.1f,%.1f,",
+            hvd_kind_name(now.kind), now.nhosts, sim.nranks,
+            (long long)now.bytes, now.nrequests, ns / n / 1000,
+            alpha > 0 ? ns / n / alpha : 0, (double)most.speakers.messages / n,
+            (double)most.speakers.bytes / n, (double)most.others.messages / n,
+            (double)most.others.bytes / n, (double)local / n);
+    else
+        fprintf(
+            out,
+            "%-13s %5d %6d %9lld %10.3f %8.2f  %9.1f %9.1f  %9.1f %9.1f  "
+            "%9.1f  ",
+            hvd_kind_name(now.kind), now.nhosts, sim.nranks,
+            (long long)now.bytes, ns / n / 1000, alpha > 0 ? ns / n / alpha : 0,
+            (double)most.speakers.messages / n, (double)most.speakers.bytes / n,
+            (double)most.others.messages / n, (double)most.others.bytes / n,
+            (double)local / n);
+    fprintf(out, now.is_csv ? "%lld\n" : "%9lld\n", (long long)memory);
+}
+
+bool measure(const struct measure_options *options, FILE *out)
+{
+    int nranks = options->nhosts * options->nlocals;
+    int *host_of = calloc((size_t)nranks, sizeof *host_of);
+    bool *shares = calloc((size_t)options->nhosts, sizeof *shares);
+    int64_t before = resident_bytes(), since, after;
+
+    if (!host_of || !shares)
+        abort();
+    now = *options;
+    for (int i = 0; i < nranks; i++)
+        host_of[i] = i / options->nlocals;
+    for (int i = 0; i < options->nhosts; i++)
+        shares[i] = true;
+    sim.settings = (struct hvd__settings){.fusion_threshold = 64 << 20,
+                                          .shm_size = (size_t)1 << 40,
+                                          .shm_small = 16384,
+                                          .shm_block = 32768,
+                                          .ordered = !options->by_name,
+                                          .kernels = "auto",
+                                          .topk_ratio = 0.01};
+    sim.has_threads = false;
+    sim.program = run_program;
+    sim_begin(1, nranks, host_of, shares, &options->costs);
+    run_until_quiet();
+    for (int i = 0; i < nranks; i++)
+        memset(&sim.ranks[i].counts, 0, sizeof sim.ranks[i].counts);
+    release_marks();
+    since = sim.now_ns;
+    run_until_quiet();
+    after = resident_bytes();
+    if (!sim.failed)
+        print_row((double)(sim.marked_ns - since), (after - before) / nranks,
+                  out);
+    release_marks();
+    run_until_quiet();
+    if (sim.failed)
+        fprintf(stderr, "hvd-sim: %s\n", sim.why);
+    sim_end();
+    free(host_of);
+    free(shares);
+    return !sim.failed;
+}
