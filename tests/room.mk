@@ -64,3 +64,11 @@ SRC_tests-mpi-pipeline += models/trainer/pipeline_exchange.c \
 	models/trainer/agree.c models/output/problem.c
 LIBS_tests-mpi-pipeline += $(IPU_LINK)
 DEPS_tests-mpi-pipeline += $(IPU_LIB)
+
+# The simulator: libhvd's archive, in which its own files stand for two of it.
+TEST_PROGRAMS += $(B)/bin/hvd-sim
+SRC_hvd-sim := $(wildcard tests/sim/*.c) $(COMMAND_SRC)
+SIM_WRAPS := hvd__world_get hvd__execute hvd__execute_skip clock_gettime \
+	sched_yield pthread_mutex_lock pthread_mutex_unlock
+LIBS_hvd-sim = $(SIM_WRAPS:%=-Wl,--wrap=%) $(B)/lib/libhvd.a $(MPI_LIBS)
+DEPS_hvd-sim = $(B)/lib/libhvd.a
