@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+# The simulator: random scripts in simulated worlds all go well, runs repeat
+# exactly, and what it measures at thousands of ranks keeps its bounds.
+
+setup_file() {
+    export ROOT=$BATS_TEST_DIRNAME/../..
+    export PROGRAM=${HVD_BUILD:-$ROOT/build}/bin/hvd-sim
+    export SEEDS=${HVD_TEST_FULL:+1000000}
+}
+
+setup() {
+    load "$ROOT/tests/support/commands.bash"
+}
+
+# measures ARGS...: one row of CSV in the variables named by its head.
+measures() {
+    run "$PROGRAM" --csv "$@"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    IFS=, read -r _ _ ranks _ _ _ times messages _ others _ _ _ <<<"${lines[1]}"
+}
+
+@test "every seed ends well" {
+    run timeout 20000 "$PROGRAM" --seeds "${SEEDS:-20000}"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == "${SEEDS:-20000} seeds, all well" ]]
+}
+
+@test "a seed repeats itself" {
+    "$PROGRAM" --seed 7 --verbose >"$BATS_TEST_TMPDIR/one"
+    "$PROGRAM" --seed 7 --verbose >"$BATS_TEST_TMPDIR/other"
+    cmp "$BATS_TEST_TMPDIR/one" "$BATS_TEST_TMPDIR/other"
+    run "$PROGRAM" --seeds 200 --twice 1
+    [ "$status" -eq 0 ]
+}
+
+@test "a small sum takes log2 of the hosts, and two more" {
+    local hosts log2
+    for hosts in 2:1 3:2 4:2 5:3 8:3 13:4 64:6; do
+        log2=${hosts#*:}
+        measures --hosts "${hosts%:*}" --ranks 4
+        [ "${times%.*}" -le $((log2 + 2)) ]
+        [ "${messages%.*}" -le $((2 * log2)) ]
+        [ "$others" = 0.0 ]
+    done
+}
+
+@test "a small sum on 4096 ranks" {
+    measures --hosts 512 --ranks 8
+    [ "$ranks" -eq 4096 ]
+    [ "${times%.*}" -le 11 ]
+    [ "${messages%.*}" -le 18 ]
+    [ "$others" = 0.0 ]
+}
+
+@test "wrong arguments are refused" {
+    is_wrong 1 --kind --hosts 2 --kind nonsense
+    is_wrong 1 --alpha --hosts 2 --alpha soon
+    is_wrong 1 --seeds --seeds 0
+}
