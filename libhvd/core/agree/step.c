@@ -105,6 +105,25 @@ static int hear_of(struct hvd__engine *engine, struct hvd__set *set, int peer,
     return in->failed ? hvd__message_garbled(set, peer) : HVD_OK;
 }
 
+/* Handles a message about a set that this rank does not have. It may have
+ * removed the set while the world broke on another rank, which says so. */
+static int hear_stray(int rank, struct hvd__reader *in)
+{
+    char text[HVD__MESSAGE_MAX];
+    int32_t status;
+
+    if (!in->failed && hvd__read_type(in) == HVD__BREAK) {
+        status = hvd__read_int(in);
+        hvd__read_text(in, text, sizeof text);
+        if (!in->failed && status < 0)
+            return hvd__fail_text(status, text);
+    }
+    return hvd__fail(HVD_ERR_INTERNAL,
+                     "rank %d sent a message about a process set that we do "
+                     "not share",
+                     rank);
+}
+
 static int hear_message(struct hvd__engine *engine, int rank,
                         const void *message, size_t bytes)
 {
@@ -115,10 +134,7 @@ static int hear_message(struct hvd__engine *engine, int rank,
     int status;
 
     if (peer < 0 || in.failed || !set->agreement->scratch)
-        status = hvd__fail(HVD_ERR_INTERNAL,
-                           "rank %d sent a message about a process set that we "
-                           "do not share",
-                           rank);
+        status = hear_stray(rank, &in);
     else
         status = hear_of(engine, set, peer, &in);
     hvd__set_put(set);
