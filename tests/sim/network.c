@@ -205,6 +205,26 @@ static void release(struct parcel *parcel)
     free(parcel);
 }
 
+/* A rank that has given up its world moves no transfer any more: its program may
+ * have freed their memory. */
+static bool has_given_up(int rank)
+{
+    return atomic_load(&sim.ranks[rank].world->broken);
+}
+
+/* Returns true if a parcel whose data is still with the sender will never come.
+ */
+static bool is_stuck(const struct parcel *parcel)
+{
+    return !parcel->copy && has_given_up(parcel->from);
+}
+
+static void lose(struct parcel *parcel)
+{
+    parcel->left = parcel->arrived = true;
+    release(parcel);
+}
+
 /* Copies a parcel into the memory of its receive. */
 static void hand_over(struct parcel *parcel, struct receive *receive)
 {
@@ -241,9 +261,9 @@ static void arrive(struct sim_network *network, struct parcel *parcel)
     struct receive *receive;
 
     sim_note(parcel->number);
-    if (end->dead) {
-        parcel->left = parcel->arrived = true;
-        release(parcel);
+    if (end->dead ||
+        (parcel->tag >= 0 && (has_given_up(parcel->to) || is_stuck(parcel)))) {
+        lose(parcel);
         return;
     }
     parcel->next = NULL;
@@ -350,10 +370,12 @@ static int end_receive(struct hvd__transport *self, int peer, int tag,
         .from = peer, .tag = tag, .data = data, .bytes = bytes};
     transfer->request = new_ticket(NULL, receive);
     parcel = take_parcel(end, peer, tag);
-    if (parcel) {
+    if (parcel && !is_stuck(parcel)) {
         hand_over(parcel, receive);
         return HVD_OK;
     }
+    if (parcel)
+        lose(parcel);
     *end->receives_tail = receive;
     end->receives_tail = &receive->next;
     return HVD_OK;
