@@ -47,6 +47,8 @@ struct mpi {
     MPI_Request incoming_request;
     int incoming_peer;
     size_t incoming_bytes;
+    MPI_Request parting; /* of the meeting at the end */
+    bool is_parting, has_parted;
     struct hvd__asked asked; /* asked while all ranks are waited for */
     bool is_abandoned;       /* MPI may still write to this memory and to */
     void *memory;
@@ -304,6 +306,21 @@ static int mpi_exchange(struct hvd__transport *self, const void *mine,
     return status;
 }
 
+static int mpi_part(struct hvd__transport *self)
+{
+    struct mpi *mpi = (struct mpi *)self;
+    int done = 0;
+
+    if (mpi->has_parted)
+        return 1;
+    if (!mpi->is_parting)
+        HVD_TRY_MPI(MPI_Ibarrier(mpi->comm, &mpi->parting), "MPI_Ibarrier");
+    mpi->is_parting = true;
+    HVD_TRY_MPI(MPI_Test(&mpi->parting, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    mpi->has_parted = done;
+    return done;
+}
+
 static void mpi_close(struct hvd__transport *self)
 {
     struct mpi *mpi = (struct mpi *)self;
@@ -357,6 +374,7 @@ int hvd__mpi_open(const void *comm, bool threads,
         .poll = mpi_poll,
         .pending = mpi_pending,
         .exchange = mpi_exchange,
+        .part = mpi_part,
         .close = mpi_close,
         .threads = threads,
     };

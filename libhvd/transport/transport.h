@@ -79,7 +79,13 @@ struct hvd__transport {
     int (*exchange)(struct hvd__transport *self, const void *mine, void *all,
                     size_t bytes);
 
-    /* Closes and frees self, with nothing under way. Collective. */
+    /* Meets all ranks when nothing more will be sent. Returns 1 when all ranks
+     * have called, 0 before; it is called again until then. */
+    int (*part)(struct hvd__transport *self);
+    bool parts; /* close must come after part, except after a failure */
+
+    /* Closes and frees self. It waits for no rank. Something is under way only
+     * after a failure. */
     void (*close)(struct hvd__transport *self);
 };
 

@@ -53,6 +53,18 @@ static bool is_closed(const struct hvd__set *set)
     return hvd__executor_is_idle(set) && hvd__agree_is_over(set);
 }
 
+/* Closes the world, once all ranks have come to its end if the transport wants
+ * that. */
+static int part(struct hvd__world *world)
+{
+    struct hvd__transport *t = world->engine.transport;
+    int parted = t->parts ? t->part(t) : 1;
+
+    if (parted > 0)
+        atomic_store(&world->closed, true);
+    return parted;
+}
+
 /* Moves the lanes of all sets and drops sets that all members have left. */
 static int execute_sets(struct hvd__world *world, bool sending, bool *moved)
 {
@@ -67,8 +79,9 @@ static int execute_sets(struct hvd__world *world, bool sending, bool *moved)
             link = &set->next;
         }
     }
-    if (!world->engine.live && !atomic_load(&world->engine.added))
-        atomic_store(&world->closed, true);
+    if (!world->engine.live && !atomic_load(&world->engine.added) &&
+        !atomic_load(&world->closed))
+        HVD_TRY(part(world));
     return HVD_OK;
 }
 
