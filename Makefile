@@ -98,7 +98,7 @@ all-tests: $(LIBS) $(PROGRAMS) $(SCRIPTS) $(TEST_PROGRAMS) ## build everything, 
 
 # ------------------------------------------------------ packages, demo, tests
 
-PACKAGES := gcc g++ make pkg-config openmpi-bin libopenmpi-dev libopenblas-dev \
+PACKAGES := gcc g++ make pkg-config openmpi-bin libopenmpi-dev libucx-dev libopenblas-dev \
 	uthash-dev libjansson-dev zlib1g-dev check bats procps iproute2 python3 \
 	python3-numpy gfortran groff-base
 

@@ -11,7 +11,14 @@ DISK_OBJ := $(DISK_SRC:%.c=$(B)/obj/%.o)
 # needs nothing but libc. No library contains it.
 COMMAND_SRC := $(wildcard libhvd/command/*.c)
 
-HVD_SRC := $(wildcard libhvd/base/*.c libhvd/core/*/*.c libhvd/watch/*.c libhvd/trace/*.c \
+# UCX is a second transport, where its headers are. Its libraries are opened when
+# they are needed (transport/ucx/library.h).
+HAS_UCX := $(shell $(PKG_CONFIG) --exists ucx && echo y)
+UCX_ABSENT := libhvd/transport/ucx/absent.c
+UCX_SRC := $(if $(HAS_UCX),$(filter-out $(UCX_ABSENT),$(wildcard \
+	libhvd/transport/ucx/*.c)),$(UCX_ABSENT))
+
+HVD_SRC := $(UCX_SRC) $(wildcard libhvd/base/*.c libhvd/core/*/*.c libhvd/watch/*.c libhvd/trace/*.c \
 	libhvd/transport/*.c \
 	libhvd/transport/algo/*.c libhvd/transport/shm/*.c libhvd/kernels/*.c libhvd/strategy/*.c)
 HVD_OBJ := $(HVD_SRC:%.c=$(B)/obj/%.o) $(DISK_OBJ)

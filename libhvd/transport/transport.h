@@ -42,7 +42,7 @@ struct hvd__asked {
 };
 
 struct hvd__transport {
-    const char *name; /* "self", "mpi" */
+    const char *name; /* "self", "mpi", "ucx" */
     int rank;
     int size;
     bool threads; /* any thread may drive, one at a time */
@@ -99,6 +99,21 @@ int hvd__self_open(struct hvd__transport **transport);
 int hvd__mpi_open(const void *comm, bool threads,
                   const struct hvd__asked *asked,
                   struct hvd__transport **transport);
+
+/* Opens a transport over UCX for the ranks of another one, which it then owns,
+ * and on which its exchange and part work. A connection that breaks is an error
+ * only after grace_ns, in which the watch may find out why. Collective: if one
+ * rank fails, with HVD_ERR_UNSUPPORTED if it has no UCX, all do; then the other
+ * transport stays the caller's. */
+int hvd__ucx_open(struct hvd__transport *below, int64_t grace_ns,
+                  struct hvd__transport **transport);
+
+/* Closes a transport over UCX, without the other one, which is returned. It
+ * waits for no rank. */
+struct hvd__transport *hvd__ucx_drop(struct hvd__transport *transport);
+
+/* Returns "1.13.1", a static text, or NULL with the last error set. */
+const char *hvd__ucx_version(void);
 
 /* Makes MPI live. If the program has not initialised it, this call does, and
  * MPI is finalised at exit. *threads becomes true if a thread of the library
