@@ -173,9 +173,10 @@ enum {
  * that may call MPI.
  *
  * Returns HVD_ERR_CONFIG (an HVD_* variable is malformed on some rank),
- * HVD_ERR_LAUNCH (the launcher belongs to another MPI), HVD_ERR_MPI or
- * HVD_ERR_MEMORY; the error of one rank is returned on every rank, unless this
- * rank could not reach the others at all. After HVD_ERR_LOST (a rank died or
+ * HVD_ERR_LAUNCH (the launcher belongs to another MPI), HVD_ERR_UNSUPPORTED
+ * (HVD_TRANSPORT=ucx, and there is no UCX), HVD_ERR_MPI or HVD_ERR_MEMORY; the
+ * error of one rank is returned on every rank, unless this rank could not reach
+ * the others at all. After HVD_ERR_LOST (a rank died or
  * froze meanwhile) or HVD_ERR_STALLED (HVD_START_TIME is over), save what must
  * be saved, and exit. Inside MPI_Init, which cannot be left, these two end the
  * process, with status 70.

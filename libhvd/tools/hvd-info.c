@@ -14,6 +14,7 @@
 #include "core/settings/settings.h"
 #include "hvd.h"
 #include "kernels/kernels.h"
+#include "transport/transport.h"
 
 static bool check_build;
 
@@ -111,7 +112,10 @@ static void print_build(void)
            OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION);
 #endif
     printf("  found        %s\n", library);
-    printf("  transports   self, mpi\n");
+    if (hvd__ucx_version())
+        printf("  transports   self, mpi, ucx %s\n", hvd__ucx_version());
+    else
+        printf("  transports   self, mpi; not ucx: %s\n", hvd_last_error());
 }
 
 /* Prints the lines of horovodrun's --check-build. */

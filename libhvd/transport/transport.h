@@ -115,6 +115,12 @@ struct hvd__transport *hvd__ucx_drop(struct hvd__transport *transport);
 /* Returns "1.13.1", a static text, or NULL with the last error set. */
 const char *hvd__ucx_version(void);
 
+/* Sends bytes to a rank and back, n times; both call it. *ns becomes the
+ * shortest time of a round trip. Returns HVD_ERR_UNSUPPORTED if it takes longer
+ * than limit_ns (0: no limit); then the transport can only be closed. */
+int hvd__ping(struct hvd__transport *transport, int peer, size_t bytes, int n,
+              int64_t limit_ns, const struct hvd__asked *asked, int64_t *ns);
+
 /* Makes MPI live. If the program has not initialised it, this call does, and
  * MPI is finalised at exit. *threads becomes true if a thread of the library
  * may call MPI while the program runs. If not, *note is a static text about the

@@ -27,6 +27,7 @@
     X(HVD__STAGE_COMM, "MPI_Comm_idup", false)                                 \
     X(HVD__STAGE_MEET, "the first meeting of the ranks", false)                \
     X(HVD__STAGE_SHARE, "setting up what the ranks share", false)              \
+    X(HVD__STAGE_TRANSPORT, "choosing the transport", false)                   \
     X(HVD__STAGE_PREPARE, "the last meeting of the ranks", false)              \
     X(HVD__STAGE_FINALIZE, "MPI_Finalize", true)
 

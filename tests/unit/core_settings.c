@@ -137,6 +137,7 @@ TEST(values_are_strict)
         {"HVD_TOPK_RATIO", "1.5"},          {"HVD_TOPK_RATIO", "-0.1"},
         {"HVD_STALL_SHUTDOWN_TIME", "5s"}, /* before it is reported */
         {"HVD_HEARTBEAT_TIME", "99ms"},    /* a processor may be busy */
+        {"HVD_TRANSPORT", "sctp"},          {"HVD_TRANSPORT", "ucx,mpi"},
     };
     struct hvd__settings settings;
 
@@ -149,7 +150,9 @@ TEST(values_are_strict)
     setenv("HVD_CONSISTENCY_CHECK", "Yes", 1);
     setenv("HVD_STALL_SHUTDOWN_TIME", "2m", 1);
     setenv("HVD_HEARTBEAT_TIME", "100ms", 1);
+    setenv("HVD_TRANSPORT", "UCX", 1);
     ck_assert_int_eq(hvd__settings_read(&settings), HVD_OK);
+    ck_assert_int_eq(settings.transport, HVD__TRANSPORT_UCX);
     ck_assert(settings.consistency_check);
 }
 

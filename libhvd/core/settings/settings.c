@@ -190,6 +190,21 @@ static int parse_level(const char *variable, const char *text,
                      variable, text);
 }
 
+static int parse_transport(const char *variable, const char *text,
+                           enum hvd__transport_choice *choice)
+{
+    static const char *const names[] = {"auto", "mpi", "ucx"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcasecmp(text, names[i]) == 0) {
+            *choice = (enum hvd__transport_choice)i;
+            return HVD_OK;
+        }
+    return hvd__fail(HVD_ERR_CONFIG,
+                     "%s='%s' is not a transport: give auto, mpi or ucx",
+                     variable, text);
+}
+
 /* ---------------------------------------------------------------- all of them
  */
 

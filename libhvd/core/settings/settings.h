@@ -53,6 +53,8 @@ enum { HVD__SETTING_TEXT = 512 };
       "broadcast")                                                             \
     X("HVD_DETERMINISTIC", deterministic, bool, "0", "", bool,                 \
       "the same bits from run to run, also on several hosts")                  \
+    X("HVD_TRANSPORT", transport, transport, "auto", "", transport,            \
+      "what moves data between hosts: mpi, ucx, or auto, the faster one")      \
     X("HVD_KERNELS", kernels, text, "auto", "", text,                          \
       "the instructions that arithmetic uses: auto, or what hvd-info lists")   \
     X("HVD_TOPK_RATIO", topk_ratio, ratio, "0.01", "", ratio,                  \
@@ -75,6 +77,12 @@ enum { HVD__SETTING_TEXT = 512 };
     X("HVD_LOG", log_level, level, "warning", "HOROVOD_LOG_LEVEL", level,      \
       "what is written to stderr: error, warning, info, debug or trace")
 
+enum hvd__transport_choice {
+    HVD__TRANSPORT_AUTO,
+    HVD__TRANSPORT_MPI,
+    HVD__TRANSPORT_UCX
+};
+
 struct hvd__settings {
     size_t fusion_threshold;
     int64_t heartbeat_ns;
@@ -88,6 +96,7 @@ struct hvd__settings {
     bool ordered;
     bool consistency_check;
     bool deterministic;
+    enum hvd__transport_choice transport;
     char kernels[HVD__SETTING_TEXT];
     double topk_ratio;
     bool autotune;

@@ -20,6 +20,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -125,9 +126,14 @@ static int find_end(void *context)
                             : hvd__guard_verdict(world->guard);
 }
 
+struct hvd__asked hvd__world_asked(struct hvd__world *world)
+{
+    return (struct hvd__asked){find_end, world};
+}
+
 static int open_comm(struct hvd__world *world, const void *comm, bool threads)
 {
-    const struct hvd__asked asked = {find_end, world};
+    const struct hvd__asked asked = hvd__world_asked(world);
     int *members, n;
 
     HVD_TRY(hvd__mpi_members(comm, &members, &n));
@@ -240,6 +246,19 @@ static void destroy_world(struct hvd__world *world)
     free(world);
 }
 
+/* Returns "UCX 1.13.1": what moves data between hosts. */
+static const char *carrier_of(const struct hvd__transport *transport)
+{
+    static char text[64]; /* guarded by the lock of hvd_init */
+
+    if (transport->size == 1)
+        return "nothing";
+    if (strcmp(transport->name, "ucx") != 0)
+        return hvd__mpi_library();
+    snprintf(text, sizeof text, "UCX %s", hvd__ucx_version());
+    return text;
+}
+
 static int start_world(struct hvd__world *world,
                        const struct hvd__origin *origin)
 {
@@ -261,6 +280,9 @@ static int start_world(struct hvd__world *world,
     if (status < 0)
         hvd__fail_text(status, wrong);
     HVD_TRY(hvd__world_meet(world, status));
+    hvd__guard_enter(world->guard, HVD__STAGE_TRANSPORT);
+    HVD_TRY(hvd__world_choose_transport(world));
+    t = world->engine.transport;
     /* The background thread must move nothing before everything is ready. */
     hvd__progress_take(world);
     status = prepare_world(world);
@@ -277,8 +299,7 @@ static int start_world(struct hvd__world *world,
              "hvd %s, rank %d of %d, local %d of %d, over %s; fusion "
              "threshold %zu bytes",
              HVD_VERSION_STRING, t->rank, t->size, world->topology.local_rank,
-             world->topology.local_size,
-             t->size > 1 ? hvd__mpi_library() : "nothing",
+             world->topology.local_size, carrier_of(t),
              world->engine.settings.fusion_threshold);
     return HVD_OK;
 }

@@ -79,6 +79,14 @@ void hvd__group_free(const void *comm);
  * on every rank. */
 int hvd__world_meet(struct hvd__world *world, int status);
 
+/* Returns what ends a wait for other ranks while the world starts. */
+struct hvd__asked hvd__world_asked(struct hvd__world *world);
+
+/* Collective, while the world starts, after the first meeting. Opens the
+ * transport that the settings ask for on the one that is there. Returns the
+ * same on every rank, unless a rank was lost. */
+int hvd__world_choose_transport(struct hvd__world *world);
+
 /* Makes the engine move the set from the next step on. This rank must be a
  * member. */
 void hvd__world_move_set(struct hvd__world *world, struct hvd__set *set);
