@@ -21,6 +21,14 @@ setup() {
     done
 }
 
+@test "the transports that there are" {
+    run "$INFO"
+    [[ $output == *"  transports   self, mpi, ucx 1."* ]]
+    HVD_TRANSPORT=pigeon run "$INFO"
+    [ "$status" -eq 1 ]
+    [[ $output == *"HVD_TRANSPORT='pigeon' is not a transport: give auto, mpi or ucx"* ]]
+}
+
 @test "the kernels in use, and what others there are" {
     HVD_KERNELS=generic run "$INFO"
     [ "$status" -eq 0 ]

@@ -74,6 +74,20 @@ lines_with() { # text: how many lines of the output have it
     [ "$(lines_with ' of 3$')" -eq 0 ]
 }
 
+@test "UCX carries a world if it is asked for, and says why if it cannot" {
+    export HVD_LOG=info HVD_SHM_SIZE=0
+    HVD_TRANSPORT=ucx ranks 3
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(lines_with 'of 3, over UCX 1\.')" -eq 3 ]
+    ranks 3
+    [ "$(lines_with 'of 3, over Open MPI')" -eq 3 ]
+    HVD_TRANSPORT=ucx UCX_NET_DEVICES=none0 ranks 3
+    echo "$output"
+    [ "$status" -eq 9 ]
+    [ "$(lines_with 'hvd_init: HVD_TRANSPORT=ucx: UCX knows no way from rank . to rank . .UCX_NET_DEVICES names the networks to use')" -ge 1 ]
+}
+
 @test "units of bytes are understood" {
     for good in 0 1 64MB 64mb 1GiB 4K 16777216; do
         HVD_FUSION_THRESHOLD=$good ranks 2

@@ -30,6 +30,7 @@ teardown_file() {
 setup() {
     export LOGS=$BATS_TEST_TMPDIR/logs
     export HVD_HEARTBEAT_TIME=3s HVD_EXIT_GRACE_TIME=2s
+    export HVD_TRANSPORT=${TEST_TRANSPORT:-mpi}
 }
 
 teardown() {
@@ -121,6 +122,86 @@ said_within() { # seconds
         [ "$status" -eq 0 ]
         [[ $output != *'hvd: '* ]]
     done
+}
+
+@test "UCX is taken between hosts if it is not slower, and MPI otherwise" {
+    export HVD_TRANSPORT=auto HVD_LOG=info
+    run on '1 1 1' "$BATS_FILE_TMPDIR/where"
+    echo "$output"
+    [ "$(grep -cE 'over (UCX 1|Open MPI)' <<<"$output")" -eq 3 ]
+    [ "$(grep -oE 'over (UCX|Open MPI)' <<<"$output" | sort -u | wc -l)" -eq 1 ]
+    # One rank has no UCX.
+    run on '1 1 1' sh -c \
+        '[ $OMPI_COMM_WORLD_RANK != 2 ] || export UCX_TLS=none; exec "$0"' \
+        "$BATS_FILE_TMPDIR/where"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *'not over UCX: rank 2: UCX: ucp_init: '* ]]
+    [ "$(grep -c 'over Open MPI' <<<"$output")" -eq 3 ]
+}
+
+@test "collectives over UCX" {
+    export HVD_TRANSPORT=ucx
+    local each
+    for each in '1 2:operations' '2 2 1:allreduce' '2 2 1:process_sets' \
+        '1 1 1:soak' '2 2 1:join'; do
+        run on "${each%:*}" "$BUILD/bin/tests-mpi-${each#*:}"
+        echo "$each: $output"
+        [ "$status" -eq 0 ]
+        [[ $output != *UCX* ]]
+    done
+}
+
+@test "networks of bridges within a host are not UCX's" {
+    local name node
+    name=$(cat "$NET/name")
+    for node in 1 2; do
+        ip -n "$name-$node" link add docker0 type bridge
+        ip -n "$name-$node" address add 172.17.0.1/16 dev docker0
+        ip -n "$name-$node" link add port0 type veth peer name inner0
+        ip -n "$name-$node" link set port0 master docker0
+        for each in docker0 port0 inner0; do
+            ip -n "$name-$node" link set "$each" up
+        done
+    done
+    HVD_TRANSPORT=ucx run on '1 1' "$BUILD/bin/tests-mpi-operations"
+    for node in 1 2; do
+        ip -n "$name-$node" link delete port0
+        ip -n "$name-$node" link delete docker0
+    done
+    echo "$output"
+    [ "$status" -eq 0 ]
+}
+
+@test "over UCX, who is killed, stopped or cut off is named as over MPI" {
+    export HVD_TRANSPORT=ucx
+    local each what how victim
+    for each in 'loop kill 0' 'wait kill 3' 'bye kill 2' 'idle kill 4' \
+        'loop exit0 1'; do
+        read -r what how victim <<<"$each"
+        begin '2 2 1' "$what" "$how" "$victim"
+        finish 5
+        [ "$(ranks_with "rank $victim \(process [0-9]+ on node$((victim / 2 + 1))\) ")" -eq 4 ]
+        [ "$(ranks_with 'UCX')" -eq 0 ]
+        said_within 4
+    done
+    begin '2 2 1' loop stop 2
+    finish 4
+    [ "$(ranks_with "rank 2 \(process [0-9]+ on node2\) is stopped .*no heartbeat for 3\.")" -eq 4 ]
+    begin '1 2' loop none 9
+    sleep 3
+    net cut 2
+    finish 3
+    [ "$(ranks_with 'is silent, as is all of its host')" -eq 3 ]
+    [ "$(ranks_with '^status (3|70)$')" -eq 3 ]
+}
+
+@test "a connection of UCX that breaks between ranks that live ends the world" {
+    HVD_TRANSPORT=ucx begin '1 1' loop none 9
+    sleep 3
+    ip netns exec "$(cat "$NET/name")-2" ss -K dst 10.77.0.1
+    finish 2
+    [ "$(ranks_with 'a rank is dead or frozen: .*the connection to rank [01] over UCX broke \(.*\), and the rank was not found dead')" -eq 2 ]
 }
 
 @test "a wait for another host in MPI_Finalize is reported" {
