@@ -129,7 +129,7 @@ said_within() { # seconds
     run on '1 1 1' "$BATS_FILE_TMPDIR/where"
     echo "$output"
     [ "$(grep -cE 'over (UCX 1|Open MPI)' <<<"$output")" -eq 3 ]
-    [ "$(grep -oE 'over (UCX|Open MPI)' <<<"$output" | sort -u | wc -l)" -eq 1 ]
+    [ "$(grep -oE ', over (UCX|Open MPI)' <<<"$output" | sort -u | wc -l)" -eq 1 ]
     # One rank has no UCX.
     run on '1 1 1' sh -c \
         '[ $OMPI_COMM_WORLD_RANK != 2 ] || export UCX_TLS=none; exec "$0"' \
