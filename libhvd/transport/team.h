@@ -8,6 +8,7 @@
 
 #include "transport/transport.h"
 
+struct hvd__costs;
 struct hvd__hosts;
 struct hvd__shm;
 
@@ -19,6 +20,8 @@ struct hvd__team {
     struct hvd__shm *shm;           /* borrowed; NULL: not all on one host */
     const struct hvd__hosts *hosts; /* borrowed; NULL: on one host, or where
                                        memory is not shared */
+    const struct hvd__costs *costs; /* borrowed; NULL: the default ones */
+    bool is_near;                   /* all members are on one host */
 };
 
 /* Sends a part of a tensor, which the transport's counter counts. */

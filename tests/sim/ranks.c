@@ -280,6 +280,7 @@ static void make_world(struct sim_rank *rank)
     if (!world || !first)
         abort();
     atomic_init(&world->engine.completion_fd, -1);
+    world->engine.costs = hvd__default_costs;
     hvd__trace_writer_init(&world->engine.writer);
     hvd__table_init(&world->engine.table);
     world->engine.table.metrics = &world->engine.metrics;

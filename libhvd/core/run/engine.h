@@ -18,10 +18,12 @@
 #include "core/settings/settings.h"
 #include "core/table/table.h"
 #include "trace/metrics.h"
+#include "transport/costs.h"
 #include "transport/transport.h"
 
 struct hvd__engine {
     struct hvd__settings settings; /* fixed once the world has started */
+    struct hvd__costs costs;       /* likewise, and the same on all ranks */
     struct hvd__transport
         *transport; /* owned; driver's, except rank and size */
     struct hvd__table table;

@@ -90,9 +90,10 @@ static int find_hosts(const struct hvd__world *world, struct hvd__set *set)
     }
     if (!set->hosts)
         return hvd__fail_memory(sizeof *set->hosts);
-    set->hosts->is_one = set->hosts->n > 1;
+    set->team.is_near = true;
     for (int i = 1; i < set->team.size; i++)
-        set->hosts->is_one &= same_host(&grouped, 0, i);
+        set->team.is_near &= same_host(&grouped, 0, i);
+    set->hosts->is_one = set->hosts->n > 1 && set->team.is_near;
     return HVD_OK;
 }
 
@@ -129,6 +130,7 @@ int hvd__set_prepare(const struct hvd__world *world, struct hvd__set *set)
     size_t n = (size_t)set->team.size;
 
     set->metrics = world->engine.table.metrics;
+    set->team.costs = &world->engine.costs;
     set->locals = calloc(n, sizeof *set->locals);
     if (!set->locals)
         return hvd__fail_memory(n * sizeof *set->locals);

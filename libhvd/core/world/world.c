@@ -326,6 +326,7 @@ static int create_world(const struct hvd__origin *origin,
     if (!world)
         return hvd__fail_memory(sizeof *world);
     atomic_init(&world->engine.completion_fd, -1);
+    world->engine.costs = hvd__default_costs;
     hvd__trace_writer_init(&world->engine.writer);
     hvd__table_init(&world->engine.table);
     world->engine.table.metrics = &world->engine.metrics;

@@ -96,13 +96,14 @@ static bool goes_along_a_chain(const struct hvd__collective *c)
         steps++;
     if (chunks == 1)
         return h <= 2;
-    return hvd__cost_ns((struct hvd__cost){.steps = h - 2 + 1,
+    return hvd__cost_ns(c->team,
+                        (struct hvd__cost){.steps = h - 2 + 1,
                                            .messages = h - 2 + chunks,
                                            .moved = (h - 2 + chunks) * chunk}) <
-           hvd__cost_ns(
-               (struct hvd__cost){.steps = steps,
-                                  .messages = steps * chunks,
-                                  .moved = steps * (chunks + 1) * chunk});
+           hvd__cost_ns(c->team, (struct hvd__cost){
+                                     .steps = steps,
+                                     .messages = steps * chunks,
+                                     .moved = steps * (chunks + 1) * chunk});
 }
 
 /* Returns the host that this one's data comes from; -1: none. */

@@ -116,6 +116,7 @@ static int64_t cost_of(const struct hvd__collective *c, int64_t rounds,
     int64_t steps = rounds * p.steps + 2 * folds;
 
     return hvd__cost_ns(
+        c->team,
         (struct hvd__cost){.steps = steps,
                            .messages = steps * ((c->count + most - 1) / most),
                            .moved = moved + 2 * folds * bytes,
