@@ -68,6 +68,14 @@ DEPS_tests-mpi-pipeline += $(IPU_LIB)
 # The simulator: libhvd's archive, in which its own files stand for two of it.
 TEST_PROGRAMS += $(B)/bin/hvd-sim
 SRC_hvd-sim := $(wildcard tests/sim/*.c) $(COMMAND_SRC)
+# Files that look at the memory of other ranks, with atoms.h in front of them.
+SIM_OBJ := $(patsubst libhvd/%.c,$(B)/obj/tests/sim/libhvd/%.o,$(wildcard \
+	libhvd/core/agree/*.c libhvd/transport/algo/*.c libhvd/transport/shm/shm.c))
+$(B)/obj/tests/sim/libhvd/%.o: libhvd/%.c tests/sim/atoms.h
+	$(call say,CC,$< for hvd-sim)mkdir -p $(@D)
+	$(Q)$(CC) $(BASE_CFLAGS) $(CFLAGS_libhvd) $(CPPFLAGS) $(CFLAGS) \
+		-include tests/sim/atoms.h -c -o $@ $<
+$(B)/bin/hvd-sim: $(SIM_OBJ)
 SIM_WRAPS := hvd__world_get hvd__execute hvd__execute_skip clock_gettime \
 	sched_yield pthread_mutex_lock pthread_mutex_unlock
 LIBS_hvd-sim = $(SIM_WRAPS:%=-Wl,--wrap=%) $(B)/lib/libhvd.a $(MPI_LIBS)

@@ -92,14 +92,18 @@ static int64_t next_event(void)
     return next;
 }
 
-/* Steps every rank a number of times. Returns whether anything happened. */
+/* Steps every rank a number of times, without interruption. Returns whether
+ * anything happened. */
 static bool sweep(void)
 {
+    int interleaves = sim.interleaves;
     bool moved = false;
 
+    sim.interleaves = 0;
     for (int i = 0; i < 40; i++)
         for (int k = 0; k < nactive && !moved; k++)
             moved = step_rank(&sim.ranks[active[k]]);
+    sim.interleaves = interleaves;
     return moved;
 }
 
@@ -209,6 +213,9 @@ bool explore_seed(uint64_t seed, unsigned mask, bool verbose)
     if (verbose)
         script_print();
     choice = sim_stream(seed, 5);
+    sim.between = sim_stream(seed, 6);
+    sim.interleaves =
+        script_has(WITH_BETWEEN) ? 2 << sim_below(&sim.between, 7) : 0;
     nsteps = 0;
     sim_begin(seed, script.nranks, script.host_of, script.shares,
               &script.costs);

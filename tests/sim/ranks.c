@@ -69,6 +69,7 @@ struct sim_fiber {
 
 static struct sim_fiber *idle_fibers;
 static void *back[5];
+static struct sim_fiber *running; /* NULL: the scheduler */
 
 static struct sim_fiber *take_fiber(void)
 {
@@ -87,6 +88,14 @@ static struct sim_fiber *take_fiber(void)
     if (fiber->stack == MAP_FAILED)
         abort();
     return fiber;
+}
+
+static void return_fiber(struct sim_fiber *fiber)
+{
+    if (!fiber)
+        return;
+    fiber->next = idle_fibers;
+    idle_fibers = fiber;
 }
 
 /* A jump must not be made by the function that made the mark. No caller may
@@ -114,57 +123,87 @@ static void run_fiber(void)
     abort();
 }
 
-static void start_fiber(struct sim_fiber *fiber)
+static void step_world(struct sim_rank *rank)
+{
+    if (hvd__progress_take(rank->world)) {
+        rank->moved |= hvd__world_step(rank->world);
+        hvd__progress_give(rank->world);
+    }
+}
+
+/* A background thread: each time it is entered, it goes on with a step. */
+static void run_background(void)
+{
+    struct sim_rank *rank = sim.self;
+
+    while (true) {
+        step_world(rank);
+        leave_fiber(rank->background);
+    }
+}
+
+static void start_fiber(struct sim_fiber *fiber, void (*function)(void))
 {
     getcontext(&fiber->start);
     fiber->start.uc_stack.ss_sp = fiber->stack;
     fiber->start.uc_stack.ss_size = STACK_BYTES;
     fiber->start.uc_link = NULL;
-    makecontext(&fiber->start, run_fiber, 0);
+    makecontext(&fiber->start, function, 0);
     fiber->has_started = true;
     setcontext(&fiber->start);
 }
 
-__attribute__((noipa)) static void enter_fiber(struct sim_fiber *fiber)
+__attribute__((noipa)) static void enter_fiber(struct sim_fiber *fiber,
+                                                void (*function)(void))
 {
     if (__builtin_setjmp(back) != 0)
         return;
     if (fiber->has_started)
         jump(fiber->there);
-    start_fiber(fiber);
+    start_fiber(fiber, function);
 }
 
 void sim_yield(void)
 {
-    struct sim_rank *rank = sim.self;
-
-    if (rank)
-        leave_fiber(rank->fiber);
+    if (running)
+        leave_fiber(running);
 }
 
-bool sim_run_program(struct sim_rank *rank)
+void sim_between(void)
+{
+    if (!running || sim.interleaves == 0 ||
+        !sim_once_in(&sim.between, sim.interleaves))
+        return;
+    sim_yield();
+}
+
+/* Runs a fiber of a rank; without one, a step of its world. */
+static bool run(struct sim_rank *rank, struct sim_fiber *fiber,
+                void (*function)(void))
 {
     bool moved;
 
     sim.self = rank;
-    enter_fiber(rank->fiber);
+    running = fiber;
+    if (fiber)
+        enter_fiber(fiber, function);
+    else
+        step_world(rank);
+    running = NULL;
     sim.self = NULL;
     moved = rank->moved;
     rank->moved = false;
     return moved;
 }
 
+bool sim_run_program(struct sim_rank *rank)
+{
+    return run(rank, rank->fiber, run_fiber);
+}
+
 bool sim_run_background(struct sim_rank *rank)
 {
-    bool moved = false;
-
-    sim.self = rank;
-    if (hvd__progress_take(rank->world)) {
-        moved = hvd__world_step(rank->world);
-        hvd__progress_give(rank->world);
-    }
-    sim.self = NULL;
-    return moved;
+    return run(rank, rank->background, run_background);
 }
 
 void sim_mark(void)
@@ -333,6 +372,8 @@ void sim_begin(uint64_t seed, int nranks, const int *host_of,
         rank->host = host_of[i];
         rank->random = sim_stream(seed, 1000 + (uint64_t)i);
         rank->fiber = take_fiber();
+        if (sim.has_threads)
+            rank->background = take_fiber();
         if (shares[rank->host])
             rank->heap = sim_heap_new(i, sim.ranks);
     }
@@ -358,8 +399,8 @@ void sim_end(void)
     for (int i = 0; i < sim.nranks; i++) {
         struct sim_rank *rank = &sim.ranks[i];
 
-        rank->fiber->next = idle_fibers;
-        idle_fibers = rank->fiber;
+        return_fiber(rank->fiber);
+        return_fiber(rank->background);
         sim.self = rank;
         if (rank->state == SIM_DEAD)
             hvd__world_break(rank->world, HVD_ERR_LOST, "dead");

@@ -40,7 +40,8 @@ enum {
     WITH_HERMITS = 1 << 18,  /* a host whose ranks share no memory */
     WITH_KINDS = 1 << 19,    /* more than allreduce and broadcast */
     WITH_BURSTS = 1 << 20,
-    WITH_ALL = (1 << 21) - 1
+    WITH_BETWEEN = 1 << 21, /* others come between accesses to memory */
+    WITH_ALL = (1 << 22) - 1
 };
 
 enum script_kind {

@@ -63,6 +63,7 @@ struct sim_rank {
     bool moved;       /* something happened since it was last looked at */
     int nyields;      /* yields of the core, in blocking calls */
     struct sim_fiber *fiber;
+    struct sim_fiber *background; /* its background thread; NULL: it has none */
     struct sim_random random; /* what its program draws */
     uint64_t batches[8];      /* hash of the batches of each process set */
     int nbatches[8];
@@ -81,6 +82,8 @@ struct sim {
     struct sim_network *network;
     struct hvd__settings settings;
     bool has_threads;
+    int interleaves; /* others come between once in so many accesses; 0: never */
+    struct sim_random between;
     bool verbose;
     uint64_t hash; /* of everything that happened */
     bool failed;
@@ -106,12 +109,15 @@ static inline void sim_note(uint64_t what)
 void sim_begin(uint64_t seed, int nranks, const int *host_of,
                const bool *shares, const struct sim_costs *costs);
 void sim_end(void);
-/* Runs the program of a rank until it yields, or a step of its background
- * thread. Both return whether anything happened. */
+/* Runs the program of a rank, or its background thread, until it yields; a rank
+ * that has no such thread makes a step. Both return whether anything happened.
+ */
 bool sim_run_program(struct sim_rank *rank);
 bool sim_run_background(struct sim_rank *rank);
-/* Lets others run. Called by the program of a rank, at any depth. */
+/* Lets others run. Called by what runs on a rank, at any depth. */
 void sim_yield(void);
+/* Lets others run, or not, between two accesses to shared memory (atoms.h). */
+void sim_between(void);
 /* Blocks until all ranks have come here. */
 void sim_mark(void);
 /* Does what hvd_shutdown does, in the world of this rank. */
