@@ -15,24 +15,6 @@
 #include "transport/hosts.h"
 #include "transport/shm/shm.h"
 
-/* Returns the bytes of all blocks of a rank. Each rank has blocks for every
- * other, so blocks are smaller where there are many ranks. */
-static size_t bounce_bytes(const struct hvd__set *set, size_t block, size_t all)
-{
-    size_t n = (size_t)set->team.size;
-
-    if (block > all / n / HVD__BUFFERS)
-        block = all / n / HVD__BUFFERS;
-    block = (block < 64 ? 64 : block) / 64 * 64;
-    return block * n * HVD__BUFFERS;
-}
-
-/* The most bytes of all blocks. Blocks that go over a network are
- * NETWORK_BLOCKS times larger: a few must keep it busy while ranks take turns.
- */
-enum { BOUNCE_BYTES = 2 << 20 };
-enum { NETWORK_BLOCKS = 8, NETWORK_BOUNCE_BYTES = 16 << 20 };
-
 /* Writes the members on this host to set->locals and returns their number.
  * *rank becomes this rank's place among them. */
 static int find_locals(struct hvd__set *set, const struct hvd__heap *heap,
@@ -103,17 +85,14 @@ static int make_shm(const struct hvd__world *world, struct hvd__set *set)
     const struct hvd__settings *settings = &world->engine.settings;
     int n, rank = 0;
     bool one = set->hosts && set->hosts->n == 1;
-    size_t block = settings->shm_block, most = BOUNCE_BYTES;
 
     if (!set->hosts || set->hosts->widest == 1 || !world->heap)
         return HVD_OK;
     n = find_locals(set, world->heap, &rank);
-    if (!one && set->id == 0) {
-        block *= NETWORK_BLOCKS;
-        most = NETWORK_BOUNCE_BYTES;
-    }
-    set->shm = hvd__shm_new(world->heap, set->locals, n, rank, set->tag_slot,
-                            set->id, bounce_bytes(set, block, most));
+    set->shm = hvd__shm_new(
+        world->heap, set->locals, n, rank, set->tag_slot, set->id,
+        hvd__shm_bounce_bytes(settings->shm_block, set->team.size,
+                              !one && set->id == 0));
     if (!set->shm)
         return hvd__fail_memory(sizeof *set->shm);
     set->hosts->shm = set->shm;

@@ -94,6 +94,27 @@ void hvd__shm_forget(void)
     }
 }
 
+/* The most bytes of all buffers. Those that go over a network are
+ * NETWORK_BLOCKS times larger: a few must keep it busy while ranks take turns.
+ */
+enum { BOUNCE_BYTES = 2 << 20 };
+enum { NETWORK_BLOCKS = 8, NETWORK_BOUNCE_BYTES = 16 << 20 };
+
+/* Each rank has blocks for every other, so blocks are smaller where there are
+ * many ranks. */
+size_t hvd__shm_bounce_bytes(size_t block, int nranks, bool over_network)
+{
+    size_t n = (size_t)nranks;
+    size_t all = over_network ? NETWORK_BOUNCE_BYTES : BOUNCE_BYTES;
+
+    if (over_network)
+        block *= NETWORK_BLOCKS;
+    if (block > all / n / HVD__BUFFERS)
+        block = all / n / HVD__BUFFERS;
+    block = (block < 64 ? 64 : block) / 64 * 64;
+    return block * n * HVD__BUFFERS;
+}
+
 struct hvd__shm *hvd__shm_new(struct hvd__heap *heap, const int *world,
                               int size, int rank, int number, int32_t id,
                               size_t bounce)

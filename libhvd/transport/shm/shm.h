@@ -131,6 +131,11 @@ struct hvd__shm {
     struct hvd__shm *next;
 };
 
+/* Returns the bytes of a rank's buffers in a set of nranks. block is the size of
+ * one for another rank on the same host; those that go over a network are
+ * larger. */
+size_t hvd__shm_bounce_bytes(size_t block, int nranks, bool over_network);
+
 /* Makes this rank's area and publishes it under number. This rank is rank of
  * the ranks world[0..size-1], which are copied; bounce is the size of the
  * buffers. Returns NULL if out of memory. Without room in the heap the segment
