@@ -88,6 +88,58 @@ TEST(exchanges_and_shares_in_place)
         ck_assert_int_eq(data[i], n - 1 + i);
 }
 
+/* The byte at i of what a rank sends to another. */
+static uint8_t sent_byte(int from, int to, int64_t i)
+{
+    return (uint8_t)(i * 7 + i / 251 + 31 * from + 101 * to);
+}
+
+static void free_any(void *memory, bool heap)
+{
+    if (heap)
+        hvd_free(memory);
+    else
+        free(memory);
+}
+
+/* Exchanges each bytes with every rank, in place or not, in the library's
+ * memory or not. */
+static void check_exchange(int64_t each, bool in_place, bool heap)
+{
+    int n = ranks_size(), rank = ranks_rank();
+    int64_t all = each * n;
+    size_t bytes = (size_t)all;
+    uint8_t *in = heap ? hvd_malloc(bytes) : malloc(bytes);
+    uint8_t *out = in_place ? in : heap ? hvd_malloc(bytes) : malloc(bytes);
+    int64_t nwrong = 0;
+
+    ck_assert(in && out);
+    for (int64_t i = 0; i < all; i++)
+        in[i] = sent_byte(rank, (int)(i / each), i % each);
+    ck_hvd(hvd_alltoall(in, out, all, HVD_UINT8));
+    for (int64_t i = 0; i < all; i++)
+        nwrong += out[i] != sent_byte((int)(i / each), rank, i % each);
+    for (int64_t i = 0; i < all && !in_place; i++)
+        nwrong += in[i] != sent_byte(rank, (int)(i / each), i % each);
+    ck_assert_int_eq(nwrong, 0);
+    if (!in_place)
+        free_any(out, heap);
+    free_any(in, heap);
+}
+
+/* Each rank chooses by itself whether it is in place, and its memory. */
+TEST(exchanges_mix_places)
+{
+    static const int64_t sizes[] = {1, 129, 4099, 70001, 700003};
+
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        for (int round = 0; round < 8; round++) {
+            int choice = round < 4 ? round : round * (ranks_rank() + 1);
+
+            check_exchange(sizes[s], choice & 1, choice / 2 & 1);
+        }
+}
+
 TEST(overlaps_are_refused)
 {
     int32_t data[4 * MOST] = {0};

@@ -201,9 +201,11 @@ static void draw_op(struct script_op *op, int set, bool may_fail)
         op->root = 0;
     else
         op->root = member(set, any(n));
-    op->in_place = op->kind == HVD_ALLREDUCE && once_in(3);
     op->has_callback = once_in(4);
     draw_rows(op);
+    op->in_place = (op->kind == HVD_ALLREDUCE ||
+                    (op->kind == HVD_ALLTOALL && !op->has_rows)) &&
+                   once_in(3);
     if (!may_fail || n < 2 || op->kind == HVD_BARRIER)
         return;
     op->faulty = member(set, any(n));

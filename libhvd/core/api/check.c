@@ -356,7 +356,7 @@ static int take_memory(void **memory, size_t bytes)
 }
 
 /* Allocates memory for in-place requests whose algorithm does not work in
- * place: the input is copied, or the output is made elsewhere first. */
+ * place: the output is made elsewhere first. */
 static int make_room(const struct hvd__set *set, struct hvd__request *request)
 {
     const struct hvd__signature *s = &request->signature;
@@ -365,12 +365,6 @@ static int make_room(const struct hvd__set *set, struct hvd__request *request)
         HVD_TRY(take_memory(
             &request->scratch,
             hvd__adasum_scratch(s->dtype, request->count, set->team.size)));
-    if (s->kind == HVD_ALLTOALL && request->input == request->output &&
-        request->bytes > 0) {
-        HVD_TRY(take_memory(&request->own_input, request->bytes));
-        memcpy(request->own_input, request->input, request->bytes);
-        request->input = request->own_input;
-    }
     if (s->kind == HVD_REDUCESCATTER && !request->output) {
         request->own_output = hvd_malloc(output_bytes(request, set));
         request->output = request->own_output;

@@ -32,9 +32,8 @@ static bool may_be_quick(const hvd_request *given)
  * way. */
 static void forget_memory(struct hvd__request *request)
 {
-    free(request->own_input);
     free(request->scratch);
-    request->own_input = request->scratch = NULL;
+    request->scratch = NULL;
 }
 
 /* Completes the request's fingerprint and reports the request to the watchdog.

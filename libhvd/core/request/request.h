@@ -91,7 +91,7 @@ struct hvd__request {
 
     /* Memory that the request owns. */
     void *own_output; /* from hvd_malloc; passed to the caller, or freed */
-    void *own_input;  /* a copy of the caller's input, or its code */
+    void *own_input;  /* the code of the caller's input */
     void *scratch;    /* for results made elsewhere first, and for adasum */
 
     struct hvd__signature signature; /* rarely used fields last */

@@ -12,7 +12,8 @@
  *
  * Several allgathers are fused: the data from one rank lies together in the
  * fusion buffer and is copied to the outputs at the end. A rank's block to
- * itself lies at its final place if possible.
+ * itself lies at its final place if possible. An alltoall in place is sent from
+ * a copy in the fusion buffer, except in shared memory.
  *
  * If the output of the caller turns out to be too small, the rows go to memory
  * of the library, and the request fails. The other ranks are not affected.
@@ -222,6 +223,23 @@ void hvd__pack_counts(const struct hvd__set *set, struct hvd__lane *lane)
     }
 }
 
+/* Sets *in to the data that an alltoall sends: the input or, if the result will
+ * take its place while it is sent, a copy. In shared memory ranks exchange
+ * blocks in place (shared_exchange.c). */
+static int find_input(struct hvd__lane *lane, unsigned char **in)
+{
+    const struct hvd__request *request = lane->batch->requests;
+
+    memcpy(in, &request->input, sizeof *in);
+    if (request->input != request->output || request->bytes == 0 ||
+        lane->team.shm)
+        return HVD_OK;
+    HVD_TRY(hvd__lane_room(lane, request->bytes));
+    memcpy(lane->buffer, request->input, request->bytes);
+    *in = lane->buffer;
+    return HVD_OK;
+}
+
 static int pack_alltoall(const struct hvd__set *set, struct hvd__lane *lane)
 {
     struct hvd__request *request = lane->batch->requests;
@@ -231,7 +249,7 @@ static int pack_alltoall(const struct hvd__set *set, struct hvd__lane *lane)
     unsigned char *in, *out;
     int64_t rows = 0;
 
-    memcpy(&in, &request->input, sizeof in);
+    HVD_TRY(find_input(lane, &in));
     for (int rank = 0; rank < n; rank++) {
         /* Equal parts need no exchange of sizes. */
         if (!hvd__signature_varies(&request->signature))
@@ -329,7 +347,7 @@ void hvd__unpack_gather(const struct hvd__set *set, struct hvd__lane *lane)
         unpack_codes(set, lane);
         return;
     }
-    if (lane->buffer)
+    if (lane->buffer && first->signature.kind != HVD_ALLTOALL)
         unpack_fused(set, lane);
     for (struct hvd__request *e = first; e; e = e->state.next) {
         report_counts(set, e,

@@ -18,6 +18,7 @@
 #define HVD_TRANSPORT_SHM_SHM_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "transport/shm/heap.h"
 
@@ -108,6 +109,7 @@ struct hvd__area {
 struct hvd__shm_place {
     uint64_t place;
     uint64_t bytes;
+    bool in_place; /* what comes from that rank takes its room */
 };
 
 /* Chunks that this rank has sent to another, and taken from it. */
