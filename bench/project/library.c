@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * library.c - asks libhvd what it does (library.h), and describes what its
+ * algorithms then do as plans.
+ *
+ * A collective of a world of this shape is made up, as core/run makes one, and
+ * algo.c chooses for it. What the algorithms send, step by step, is known here
+ * by their names; of one that is not, the plan is its own cost.
+ *
+ * The ranks of a host have consecutive numbers. Ranks at distance d, a power of
+ * two, are on different hosts if d is not less than the ranks of a host; if
+ * these are no power of two, some are even for smaller distances, and a step
+ * counts as one between hosts if any pair of it is.
+ */
+#include "project/library.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/agree/fuse.h"
+#include "core/agree/offer.h"
+#include "core/agree/speaker.h"
+#include "core/run/engine.h"
+#include "core/run/execute.h"
+#include "core/table/set.h"
+#include "transport/algo/algo.h"
+#include "transport/costs.h"
+
+enum { ELEMENT = sizeof(float) };
+
+struct library {
+    struct library_shape shape;
+    struct hvd__costs costs;
+    struct hvd__engine engine; /* only its settings */
+    struct hvd__set set;
+    struct hvd__hosts hosts;
+    struct hvd__shm shm;
+    struct hvd__workspace workspace;
+    struct hvd__collective collective; /* the last that was made up */
+    int *first, *members;              /* owned: of hosts */
+};
+
+/* -------------------------------------------------------------------- a world
+ */
+
+static int64_t nanoseconds(double seconds)
+{
+    return (int64_t)llround(1e9 * seconds);
+}
+
+/* The costs as a world would measure them. */
+static struct hvd__costs costs_of(const struct network *n)
+{
+    struct hvd__costs costs = hvd__default_costs;
+    double moved = 1 / n->bandwidth;
+
+    if (n->stream > 0 && n->stream < n->bandwidth)
+        moved = 1 / n->stream;
+    if (2 * n->handling > moved)
+        moved = 2 * n->handling;
+    costs.between = (struct hvd__link_costs){
+        .step = nanoseconds(n->latency),
+        .message = nanoseconds(2 * n->overhead),
+        .kib_moved = nanoseconds(1024 * moved),
+    };
+    costs.kib_reduced = nanoseconds(1024 * n->reducing);
+    return costs;
+}
+
+static void group_by_host(struct library *l)
+{
+    int n = l->shape.nhosts, m = l->shape.nranks;
+
+    l->hosts = (struct hvd__hosts){.shm = m > 1 ? &l->shm : NULL,
+                                   .n = n,
+                                   .widest = m,
+                                   .narrowest = m,
+                                   .first = l->first,
+                                   .members = l->members};
+    for (int i = 0; i <= n; i++)
+        l->first[i] = i * m;
+    for (int i = 0; i < n * m; i++)
+        l->members[i] = i;
+}
+
+struct library *library_new(const struct library_shape *shape,
+                            const struct network *network)
+{
+    struct library *l = calloc(1, sizeof *l);
+    int n = shape->nhosts * shape->nranks;
+
+    if (!l)
+        return NULL;
+    l->shape = *shape;
+    l->costs = costs_of(network);
+    hvd__settings_read(&l->engine.settings);
+    l->first = calloc((size_t)shape->nhosts + 1, sizeof *l->first);
+    l->members = calloc((size_t)n, sizeof *l->members);
+    if (!l->first || !l->members || hvd__workspace_init(&l->workspace, n) < 0) {
+        library_free(l);
+        return NULL;
+    }
+    group_by_host(l);
+    l->shm.size = shape->nranks;
+    l->shm.bounce_bytes = hvd__shm_bounce_bytes(l->engine.settings.shm_block, n,
+                                                shape->nhosts > 1);
+    l->set.team = (struct hvd__team){.world = l->members,
+                                     .size = n,
+                                     .costs = &l->costs,
+                                     .is_near = shape->nhosts == 1};
+    if (shape->nhosts == 1)
+        l->set.team.shm = shape->nranks > 1 ? &l->shm : NULL;
+    else
+        l->set.hosts = &l->hosts;
+    if (shape->nhosts > 1 && shape->nranks > 1)
+        l->set.team.hosts = &l->hosts;
+    return l;
+}
+
+void library_free(struct library *l)
+{
+    if (!l)
+        return;
+    hvd__workspace_fini(&l->workspace);
+    free(l->first);
+    free(l->members);
+    free(l);
+}
+
+/* ------------------------------------------------------------------- rounds
+ */
+
+/* Returns the way of an averaging allreduce in a round. */
+static enum hvd__way way_of(struct library *l, int64_t bytes)
+{
+    const struct hvd__request request = {
+        .bytes = (size_t)bytes,
+        .count = bytes / ELEMENT,
+        .rows = bytes / ELEMENT,
+        .signature = {.kind = HVD_ALLREDUCE,
+                      .dtype = HVD_FLOAT32,
+                      .op = HVD_AVERAGE,
+                      .ndim = 1,
+                      .prescale = 1,
+                      .postscale = 1,
+                      .shape = {bytes / ELEMENT}},
+    };
+
+    return l->set.hosts ? hvd__way_of(&l->engine, &l->set, &request)
+                        : HVD__WAY_NONE;
+}
+
+bool library_goes_along(struct library *l, int64_t bytes)
+{
+    return way_of(l, bytes) != HVD__WAY_NONE;
+}
+
+/* As much as offer.c makes of it: the data of all members, or their sum. */
+int64_t library_round_bytes(struct library *l, int64_t bytes)
+{
+    switch (way_of(l, bytes)) {
+    case HVD__WAY_ALL: return bytes * l->set.team.size;
+    case HVD__WAY_NONE: return 0;
+    default: return bytes;
+    }
+}
+
+int library_round_slots(void)
+{
+    return HVD__OFFER_SLOTS;
+}
+
+int64_t library_round_room(void)
+{
+    return HVD__OFFER_RESULTS;
+}
+
+int library_lanes(void)
+{
+    return HVD__LANES;
+}
+
+/* Where memory is shared, batches move one after another (execute.c). */
+int library_moving(const struct library *l)
+{
+    return l->shape.nranks > 1 ? 1 : HVD__LANES;
+}
+
+/* Returns log2 of n, rounded down. */
+static int log2_of(int n)
+{
+    int steps = 0;
+
+    while (2 << steps <= n)
+        steps++;
+    return steps;
+}
+
+struct plan library_round(const struct library *l, int64_t bytes)
+{
+    int p = l->shape.nhosts, steps = log2_of(p);
+    bool folds = p > 1 << steps;
+    double all = (double)bytes + 64;
+
+    if (p == 1)
+        return (struct plan){.algorithm = "slots", .local_steps = 1};
+    return (struct plan){
+        .algorithm = "round",
+        .steps = steps + 2 * folds,
+        .local_steps = l->shape.nranks > 1 ? 2 : 0,
+        .messages = steps + folds,
+        .link_bytes = (steps + folds) * all,
+        .rank_bytes = (steps + folds) * all,
+        .reduced = (steps + folds) * (double)bytes,
+        .copied = 2 * (double)bytes,
+        .pieces = 1,
+    };
+}
+
+int library_fuse(const struct library *l, const int64_t *bytes, int n,
+                 bool *taken)
+{
+    static const struct hvd__signature signature = {.kind = HVD_ALLREDUCE,
+                                                    .dtype = HVD_FLOAT32,
+                                                    .op = HVD_AVERAGE,
+                                                    .prescale = 1,
+                                                    .postscale = 1};
+    struct hvd__fusee *fusees = calloc((size_t)n + 1, sizeof *fusees);
+    int ntaken;
+
+    if (!fusees)
+        return -1;
+    for (int i = 0; i < n; i++)
+        fusees[i] = (struct hvd__fusee){&signature, (size_t)bytes[i]};
+    ntaken = hvd__fuse(fusees, n, (size_t)l->shape.threshold, taken);
+    free(fusees);
+    return ntaken;
+}
+
+/* --------------------------------------------------------------- algorithms
+ */
+
+/* Makes up the allreduce, for which algo.c then chooses. */
+static const struct hvd__collective *choose(struct library *l, int64_t bytes)
+{
+    l->collective = (struct hvd__collective){
+        .motion = HVD__REDUCE_TO_ALL,
+        .reduction = {.dtype = HVD_FLOAT32,
+                      .op = HVD_AVERAGE,
+                      .prescale = 1,
+                      .postscale = 1},
+        .count = bytes / ELEMENT > 0 ? bytes / ELEMENT : 1,
+        .same_order = l->engine.settings.deterministic || !l->set.hosts,
+        .team = &l->set.team,
+        .workspace = &l->workspace,
+    };
+    hvd__collective_start(&l->collective);
+    return &l->collective;
+}
+
+/* Splits steps by powers of two of distance into those on hosts and those
+ * between them. */
+static void split_steps(const struct library *l, int steps, int *near)
+{
+    int m = l->shape.nranks;
+
+    *near = m > 1 && (m & (m - 1)) == 0 ? log2_of(m) : 0;
+    *near = *near < steps ? *near : steps;
+}
+
+/* All sums with one partner after another, or halves of them and back. */
+static struct plan plan_halving(const struct library *l, double bytes,
+                                bool halves)
+{
+    int p = l->set.team.size, steps = log2_of(p), near;
+    double m = l->shape.nranks, folds = p > 1 << steps, sent = 0, local = 0;
+    double part = bytes;
+    struct plan plan = {0};
+
+    split_steps(l, steps, &near);
+    for (int i = 0; i < steps; i++) {
+        if (halves)
+            part /= 2;
+        *(i < near ? &local : &sent) += part;
+    }
+    plan.reduced = sent + local + folds * bytes;
+    if (halves) {
+        sent *= 2;
+        local *= 2;
+    }
+    plan.rank_bytes = sent + folds * bytes;
+    plan.link_bytes = m * sent + folds * bytes;
+    plan.steps = (halves ? 2 : 1) * (steps - near) + 2 * folds;
+    plan.local_steps = (halves ? 2 : 1) * near;
+    plan.copied = local;
+    plan.pieces = ceil(bytes / (1 << 20));
+    plan.messages = (plan.steps - folds) * plan.pieces;
+    plan.under_way = HVD__SEGMENTS;
+    return plan;
+}
+
+/* Everything to all, in one step. */
+static struct plan plan_direct(const struct library *l, double bytes)
+{
+    double p = l->set.team.size, m = l->shape.nranks;
+
+    return (struct plan){
+        .steps = 1,
+        .local_steps = m > 1,
+        .messages = p - m,
+        .link_bytes = m * (p - m) * bytes,
+        .rank_bytes = (p - m) * bytes,
+        .reduced = (p - 1) * bytes,
+        .copied = (m - 1) * bytes,
+        .pieces = 1,
+        .under_way = 1,
+    };
+}
+
+/* A slice of it from all to each, and back. */
+static struct plan plan_scatter(const struct library *l, double bytes)
+{
+    double p = l->set.team.size, m = l->shape.nranks, slice = bytes / p;
+    double most = fmin((double)l->workspace.segment_bytes / (p - 1), 256 << 10);
+    double pieces = ceil(slice / most);
+
+    return (struct plan){
+        .steps = 2,
+        .local_steps = m > 1 ? 2 : 0,
+        .messages = 2 * (p - m) * pieces,
+        .link_bytes = 2 * m * (p - m) * slice,
+        .rank_bytes = 2 * (p - m) * slice,
+        .reduced = (p - 1) * slice,
+        .copied = 2 * (m - 1) * slice,
+        .pieces = pieces,
+        .under_way = HVD__SEGMENTS,
+    };
+}
+
+/* In shared memory on each host, with every rank carrying a slice between
+ * them. */
+static struct plan plan_hosts(const struct library *l, double bytes)
+{
+    double h = l->shape.nhosts, m = l->shape.nranks, slice = bytes / m;
+    double chunk =
+        fmin((double)l->shm.bounce_bytes / HVD__BUFFERS / l->shape.nranks,
+             (double)l->workspace.segment_bytes);
+    double pieces = ceil(slice / chunk);
+
+    return (struct plan){
+        .steps = 2,
+        .local_steps = 3,
+        .messages = 2 * (h - 1) * pieces,
+        .link_bytes = 2 * (h - 1) / h * bytes,
+        .rank_bytes = 2 * (h - 1) / h * slice,
+        .reduced = bytes + (h - 1) / h * slice,
+        .copied = 2 * bytes,
+        .pieces = pieces,
+        .under_way = HVD__SEGMENTS,
+    };
+}
+
+/* On one host, in shared memory. */
+static struct plan plan_shared(const struct library *l, double bytes)
+{
+    return (struct plan){.local_steps = 2,
+                         .reduced = bytes,
+                         .copied = bytes * l->shape.nranks / 2,
+                         .pieces = 1};
+}
+
+struct plan library_plan(struct library *l, int64_t bytes)
+{
+    const struct hvd__collective *c = choose(l, bytes);
+    const char *name = c->algorithm->name;
+    double n = (double)bytes;
+    struct plan plan = {0};
+
+    if (strcmp(name, "direct") == 0)
+        plan = plan_direct(l, n);
+    else if (strcmp(name, "doubling") == 0 || strcmp(name, "halving") == 0)
+        plan = plan_halving(l, n, name[0] == 'h');
+    else if (strcmp(name, "scatter-gather") == 0)
+        plan = plan_scatter(l, n);
+    else if (strcmp(name, "hosts") == 0)
+        plan = plan_hosts(l, n);
+    else if (strcmp(name, "shared") == 0)
+        plan = plan_shared(l, n);
+    else if (c->algorithm->cost)
+        plan.seconds = 1e-9 * (double)c->algorithm->cost(c);
+    plan.algorithm = name;
+    return plan;
+}

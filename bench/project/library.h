@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * library.h - what libhvd itself does with requests in a world of a given
+ * shape: which go with a round, which are fused, and which algorithm moves a
+ * batch. The answers come from libhvd's own functions and table, on structs
+ * that look to them as a world of that shape does; nothing is sent.
+ */
+#ifndef BENCH_PROJECT_LIBRARY_H
+#define BENCH_PROJECT_LIBRARY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "project/network.h"
+
+struct library;
+
+/* The shape of a world, and the settings on which the answers depend. */
+struct library_shape {
+    int nhosts;
+    int nranks;        /* of each host */
+    int64_t threshold; /* HVD_FUSION_THRESHOLD */
+};
+
+/* Makes the world of a shape, whose algorithms are chosen by the costs of the
+ * network. The caller frees it. Returns NULL without memory. */
+struct library *library_new(const struct library_shape *shape,
+                            const struct network *network);
+void library_free(struct library *library);
+
+/* Returns the plan of an averaging allreduce of float32, or with 16 bits an
+ * element if it is halved. */
+struct plan library_plan(struct library *library, int64_t bytes);
+
+/* Returns true if the data of a tensor goes with the round that agrees on it.
+ */
+bool library_goes_along(struct library *library, int64_t bytes);
+/* Returns the plan of a round with so many bytes of data of sums. */
+struct plan library_round(const struct library *library, int64_t bytes);
+/* Returns the bytes that the data of a tensor takes in a round. */
+int64_t library_round_bytes(struct library *library, int64_t bytes);
+
+/* The most slots of a round, and bytes of their data. */
+int library_round_slots(void);
+int64_t library_round_room(void);
+/* The batches that may be under way before the next large tensor waits, and
+ * that move at once. */
+int library_lanes(void);
+int library_moving(const struct library *library);
+
+/* Chooses a batch from n tensors by their bytes; writes n flags. Returns how
+ * many are taken, or -1 without memory. */
+int library_fuse(const struct library *library, const int64_t *bytes, int n,
+                 bool *taken);
+
+#endif
