@@ -4,6 +4,7 @@
 #
 #   tables/       calls, results and the tables that print them: pure functions
 #   collectives/  hvd-bench: collectives, latency, gradients, overlap, hosts
+#   project/      hvd-bench project: a training step on hosts that are not there
 #   ipu/          ipu-bench: the cost model's figures for a chip
 #   train/        train-bench: the training programs
 #   report/       scripts of "make bench": measurements into one page
@@ -23,6 +24,15 @@ SCRIPTS += $(B)/bin/hvd-bench-hosts
 $(B)/bin/hvd-bench-hosts: bench/collectives/hvd-bench-hosts
 	$(call say,COPY,$@)mkdir -p $(@D)
 	$(Q)install -m 755 $< $@
+
+# hvd-bench project becomes it. It asks libhvd's insides, which are not exported.
+PROJECT_SRC := bench/tables/stats.c bench/tables/table.c $(COMMAND_SRC) \
+	$(filter-out %/main.c,$(wildcard bench/project/*.c))
+PROJECT_LINK = $(B)/lib/libhvd.a $(MPI_LIBS) $(JSON_LIBS)
+PROGRAMS += $(B)/bin/hvd-bench-project
+SRC_hvd-bench-project := bench/project/main.c $(PROJECT_SRC)
+DEPS_hvd-bench-project = $(B)/lib/libhvd.a
+LIBS_hvd-bench-project = $(PROJECT_LINK)
 
 # ipu-bench needs neither MPI nor libhvd.
 IPU_BENCH_SRC := bench/tables/table.c \

@@ -20,7 +20,9 @@ TEST_SRC_models = $(MODELS_COMMON_SRC)
 TEST_LINK_models = $(MODELS_LINK)
 TEST_SRC_bench = $(BENCH_COMMON_SRC) $(DISK_SRC)
 TEST_LINK_bench = $(BENCH_LINK)
-test_room = $(if $(filter device models bench,$(1)),$(1),libhvd)
+TEST_SRC_project = $(PROJECT_SRC)
+TEST_LINK_project = $(PROJECT_LINK)
+test_room = $(if $(filter device models bench project,$(1)),$(1),libhvd)
 
 # $(1): the file, $(2): its room
 define unit_test
