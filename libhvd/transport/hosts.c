@@ -70,10 +70,18 @@ int hvd__hosts_find(const struct hvd__hosts *hosts, int member, int *local)
     return host;
 }
 
+bool hvd__hosts_be_alone(struct hvd__hosts *hosts, size_t bounce)
+{
+    hosts->shm = hvd__shm_alone(bounce);
+    return hosts->shm != NULL;
+}
+
 void hvd__hosts_free(struct hvd__hosts *hosts)
 {
     if (!hosts)
         return;
+    if (hosts->widest == 1)
+        hvd__shm_alone_free(hosts->shm);
     free(hosts->first);
     free(hosts->members);
     free(hosts);

@@ -9,7 +9,8 @@
 #include "transport/shm/shm.h"
 
 struct hvd__hosts {
-    struct hvd__shm *shm; /* borrowed: segment of the members on this host */
+    struct hvd__shm *shm; /* segment of the members on this host; owned if no
+                             host has two, else borrowed; NULL: none */
     int n;                /* number of hosts, at least two */
     int own;              /* index of this rank's host */
     int widest;           /* members of the host with most */
@@ -27,6 +28,9 @@ struct hvd__hosts *hvd__hosts_new(int size, int rank,
                                   bool (*same)(const void *context, int a,
                                                int b),
                                   const void *context);
+/* Makes the segments of hosts of one member each, for buffers of bounce bytes.
+ * Returns false if memory runs out. */
+bool hvd__hosts_be_alone(struct hvd__hosts *hosts, size_t bounce);
 /* Accepts NULL. */
 void hvd__hosts_free(struct hvd__hosts *hosts);
 

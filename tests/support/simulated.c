@@ -240,6 +240,8 @@ void simulated_free(struct simulated *s)
     for (int i = 0; i < s->size * s->size * TAGS; i++)
         SIMULATED_ASSERT(!s->ways[i].sends && !s->ways[i].receives);
     for (int i = 0; i < s->size; i++) {
+        if (s->ranks[i].hosts)
+            s->ranks[i].hosts->shm = NULL;
         hvd__hosts_free(s->ranks[i].hosts);
         free(s->ranks[i].shm.world);
         free(s->ranks[i].shm.areas);

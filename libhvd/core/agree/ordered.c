@@ -254,7 +254,7 @@ static int hear_opened(const struct hvd__engine *engine, struct hvd__set *set,
         *ready = -1;
     else if (*ready < 0)
         *ready = 0; /* the round is not over */
-    else if (*opened && set->shm)
+    else if (*opened)
         set->team.hosts = set->hosts;
     return HVD_OK;
 }

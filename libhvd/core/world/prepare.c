@@ -85,14 +85,18 @@ static int make_shm(const struct hvd__world *world, struct hvd__set *set)
     const struct hvd__settings *settings = &world->engine.settings;
     int n, rank = 0;
     bool one = set->hosts && set->hosts->n == 1;
+    size_t bounce = hvd__shm_bounce_bytes(settings->shm_block, set->team.size,
+                                          !one && set->id == 0);
 
-    if (!set->hosts || set->hosts->widest == 1 || !world->heap)
+    if (set->hosts && set->hosts->widest == 1)
+        return hvd__hosts_be_alone(set->hosts, bounce)
+                   ? HVD_OK
+                   : hvd__fail_memory(sizeof *set->hosts->shm);
+    if (!set->hosts || !world->heap)
         return HVD_OK;
     n = find_locals(set, world->heap, &rank);
-    set->shm = hvd__shm_new(
-        world->heap, set->locals, n, rank, set->tag_slot, set->id,
-        hvd__shm_bounce_bytes(settings->shm_block, set->team.size,
-                              !one && set->id == 0));
+    set->shm = hvd__shm_new(world->heap, set->locals, n, rank, set->tag_slot,
+                            set->id, bounce);
     if (!set->shm)
         return hvd__fail_memory(sizeof *set->shm);
     set->hosts->shm = set->shm;

@@ -39,7 +39,7 @@ static bool applies(const struct hvd__collective *c)
 {
     const struct hvd__hosts *h = c->team->hosts;
 
-    return h && h->widest > 1 && c->motion == HVD__SEND_FROM_ROOT &&
+    return h && h->shm && c->motion == HVD__SEND_FROM_ROOT &&
            c->workspace->per_segment > MOST_CHILDREN;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/shm/shm.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,6 +146,33 @@ struct hvd__shm *hvd__shm_new(struct hvd__heap *heap, const int *world,
     return shm;
 }
 
+struct hvd__shm *hvd__shm_alone(size_t bounce)
+{
+    struct hvd__shm *shm = calloc(1, sizeof *shm);
+
+    if (!shm)
+        return NULL;
+    *shm = (struct hvd__shm){.size = 1, .bounce_bytes = bounce, .nseen = 1};
+    shm->areas = calloc(1, sizeof *shm->areas);
+    shm->own = aligned_alloc(_Alignof(struct hvd__area),
+                             offsetof(struct hvd__area, slots));
+    if (!shm->areas || !shm->own) {
+        hvd__shm_alone_free(shm);
+        return NULL;
+    }
+    memset(shm->own, 0, offsetof(struct hvd__area, slots));
+    shm->areas[0] = shm->own;
+    return shm;
+}
+
+void hvd__shm_alone_free(struct hvd__shm *shm)
+{
+    if (!shm)
+        return;
+    free(shm->own);
+    destroy(shm);
+}
+
 int hvd__shm_ready(struct hvd__shm *shm)
 {
     uint64_t place;
@@ -182,8 +210,12 @@ unsigned char *hvd__shm_buffers(const struct hvd__shm *shm, int rank)
 bool hvd__shm_may_begin(const struct hvd__shm *shm, uint32_t round)
 {
     for (int rank = 0; rank < shm->size; rank++) {
-        uint64_t finished = atomic_load_explicit(&shm->areas[rank]->finished,
-                                                 memory_order_acquire);
+        uint64_t finished;
+
+        if (rank == shm->rank)
+            continue;
+        finished = atomic_load_explicit(&shm->areas[rank]->finished,
+                                        memory_order_acquire);
         if ((int32_t)((uint32_t)finished + 1 - round) < 0)
             return false; /* others may have finished this round, too */
     }

@@ -145,6 +145,12 @@ size_t hvd__shm_bounce_bytes(size_t block, int nranks, bool over_network);
 struct hvd__shm *hvd__shm_new(struct hvd__heap *heap, const int *world,
                               int size, int rank, int number, int32_t id,
                               size_t bounce);
+/* Makes the segment of a rank that shares memory with no other. Nothing is ever
+ * in its slots and buffers, for which there is no memory; collectives cut data
+ * for buffers of bounce bytes. Returns NULL if out of memory. Only
+ * hvd__shm_alone_free frees it, which accepts NULL. */
+struct hvd__shm *hvd__shm_alone(size_t bounce);
+void hvd__shm_alone_free(struct hvd__shm *shm);
 /* Ends the use of a segment. This rank's area is freed when no rank uses it.
  * Accepts NULL. */
 void hvd__shm_retire(struct hvd__shm *shm);
@@ -161,8 +167,8 @@ struct hvd__shm_place *hvd__shm_places(const struct hvd__shm *shm, int rank);
 struct hvd__shm_pair *hvd__shm_pairs(const struct hvd__shm *shm, int rank);
 unsigned char *hvd__shm_buffers(const struct hvd__shm *shm, int rank);
 
-/* hvd__shm_may_begin returns whether all ranks are done with the round before
- * this one, so that this rank may write to its area. hvd__shm_finish says that
+/* hvd__shm_may_begin returns whether all other ranks are done with the round
+ * before this one, so that this rank, if it is, may write to its area. hvd__shm_finish says that
  * this rank is done with the round. hvd__shm_least returns the least that the
  * other ranks have in one of their counts, which is given by its offset in an
  * area. */
