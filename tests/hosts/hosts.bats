@@ -114,8 +114,8 @@ said_within() { # seconds
 
 @test "collectives over two and three hosts" {
     local each
-    for each in '1 2:operations' '1 2:join' '2 2 1:allreduce' \
-        '2 2 1:broadcast' '2 2:compression' '2 2 1:compression' \
+    for each in '1 2:operations' '3 1 2:operations' '1 2:join' \
+        '2 2 1:allreduce' '2 2 1:broadcast' '2 2:compression' '2 2 1:compression' \
         '2 2 1:groups' '2 2 1:process_sets' '2 2 1:join' '2 2 2:allreduce'; do
         run on "${each%:*}" "$BUILD/bin/tests-mpi-${each#*:}"
         echo "$each: $output"

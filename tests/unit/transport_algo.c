@@ -345,7 +345,7 @@ LOOP_TEST(large_broadcasts_are_right, 0, BROADCASTS *(LAYOUTS + 1))
 /* --------------------------------------------------------------- exchanges */
 
 static const struct hvd__algorithm *const exchanges[] = {
-    &hvd__exchange_pairwise, NULL};
+    &hvd__exchange_pairwise, &hvd__gather_hosts, NULL};
 enum { EXCHANGES = sizeof exchanges / sizeof *exchanges };
 
 /* The kinds of exchanges. */
@@ -409,7 +409,8 @@ static void exchange(const struct blocks *b,
     bool applies = true;
 
     for (int i = 0; i < b->size; i++) {
-        run.members[i].collective.motion = HVD__EXCHANGE;
+        run.members[i].collective.motion =
+            b->kind == ALLGATHER ? HVD__GATHER_TO_ALL : HVD__EXCHANGE;
         run.members[i].collective.root = b->size / 2;
         describe_blocks(b, &run.members[i], i);
         applies = !algorithm || algorithm->applies(&run.members[i].collective);
@@ -434,6 +435,33 @@ LOOP_TEST(exchanges_are_right, 0, EXCHANGES *(LAYOUTS + 1))
                 exchange(
                     &(struct blocks){kind, n, _i / EXCHANGES - 1, bytes[k]},
                     exchanges[_i % EXCHANGES]);
+}
+
+/* Each host sends its own block, or another's, once for each other host,
+ * however many ranks it has. */
+TEST(gathers_cross_a_link_once)
+{
+    for (int layout = 0; layout < LAYOUTS; layout++)
+        for (int n = 2; n <= 13; n++) {
+            const struct blocks b = {ALLGATHER, n, layout, 30011};
+            struct run run =
+                run_begin(n, layouts[layout].widths, layouts[layout].n, n);
+            int64_t all = 0, sent = 0;
+            const struct hvd__hosts *hosts =
+                simulated_team(run.simulated, 0)->hosts;
+
+            for (int i = 0; i < n; i++) {
+                run.members[i].collective.motion = HVD__GATHER_TO_ALL;
+                describe_blocks(&b, &run.members[i], i);
+                all += (int64_t)block_bytes(&b, i, 0);
+            }
+            if (hosts)
+                run_all(&run, &hvd__gather_hosts);
+            for (int i = 0; i < n; i++)
+                sent += simulated_sent(run.simulated, i, true).bytes;
+            ck_assert_int_eq(sent, hosts ? all * (hosts->n - 1) : 0);
+            run_end(&run);
+        }
 }
 
 TEST(exchanges_with_little_memory_are_right)

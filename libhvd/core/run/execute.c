@@ -228,7 +228,7 @@ static int pack_check(struct hvd__lane *lane)
     for (const struct hvd__request *e = lane->batch->requests; e;
          e = e->state.next)
         *mine++ = fingerprint_of(e);
-    c->motion = HVD__EXCHANGE;
+    c->motion = HVD__GATHER_TO_ALL;
     for (int i = 0; i < lane->team.size; i++) {
         c->to[i] = (struct hvd__block){
             (unsigned char *)(lane->results + (size_t)lane->team.rank * n),

@@ -329,8 +329,12 @@ static void unpack_codes(const struct hvd__set *set, struct hvd__lane *lane)
 
 int hvd__pack_gather(const struct hvd__set *set, struct hvd__lane *lane)
 {
-    lane->collective.motion = HVD__EXCHANGE;
-    switch (lane->batch->requests->signature.kind) {
+    hvd_kind kind = lane->batch->requests->signature.kind;
+
+    lane->collective.motion = kind == HVD_ALLTOALL || kind == HVD_GATHER
+                                  ? HVD__EXCHANGE
+                                  : HVD__GATHER_TO_ALL;
+    switch (kind) {
     case HVD_ALLREDUCE: return pack_codes(set, lane);
     case HVD_ALLTOALL: return pack_alltoall(set, lane);
     default:

@@ -29,6 +29,13 @@ struct hvd__block {
     size_t bytes;
 };
 
+/* A place in a sequence of chunks of blocks; the algorithm says which. */
+struct hvd__place {
+    int64_t chunk;
+    int step;
+    int slice;
+};
+
 /* The memory of one collective at a time. It owns all of it. */
 struct hvd__workspace {
     unsigned char *scratch;          /* for what other ranks send */
@@ -39,6 +46,7 @@ struct hvd__workspace {
     const void **sources;      /* [nranks], for hvd__reduce */
     void **targets;            /* [nranks], for hvd__reduce_to */
     struct hvd__block *blocks; /* [2 * nranks], for exchanges */
+    struct hvd__place *places; /* [nranks], for gathers over hosts */
 };
 
 int hvd__workspace_init(struct hvd__workspace *workspace, int nranks);
@@ -55,8 +63,9 @@ struct hvd__shared {
     int64_t copied;       /* chunks, as in this rank's area */
     int64_t combined;
     int64_t fetched;
-    int64_t summed;              /* several hosts: sent to the others */
-    int64_t gathered;            /* several hosts: on their way back */
+    int64_t summed;   /* several hosts: sent to the others */
+    int64_t gathered; /* several hosts: on their way back */
+    struct hvd__place coming, came, going, shown; /* gather_hosts.c */
     struct hvd__visible visible; /* direct reductions: this rank's share */
 };
 
@@ -74,6 +83,8 @@ enum hvd__motion {
     HVD__REDUCE_TO_ROOT,   /* reduction to the root's output */
     HVD__REDUCE_TO_SHARES, /* reduction of shares, to output's start */
     HVD__SEND_FROM_ROOT,   /* root's output to all outputs */
+    HVD__GATHER_TO_ALL,    /* each rank's block to all: all blocks in to are the
+                              same, and all ranks know the bytes of from */
     HVD__EXCHANGE          /* a block from each rank to each */
 };
 
@@ -145,6 +156,7 @@ extern const struct hvd__algorithm hvd__reduce_scatter;
 extern const struct hvd__algorithm hvd__broadcast_local;
 extern const struct hvd__algorithm hvd__broadcast_hosts;
 extern const struct hvd__algorithm hvd__broadcast_binomial;
+extern const struct hvd__algorithm hvd__gather_hosts;
 extern const struct hvd__algorithm hvd__exchange_pairwise;
 
 /* Returns true if the algorithm for it can narrow the data between hosts. All

@@ -16,13 +16,35 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "transport/algo/algo.h"
+#include "transport/algo/cost.h"
 
 enum { CHUNK = 1 << 20 };
 
 static bool applies(const struct hvd__collective *c)
 {
-    return c->motion == HVD__EXCHANGE;
+    return c->motion >= HVD__GATHER_TO_ALL;
+}
+
+/* Only of a gather do all ranks know all blocks. Streams from several ranks
+ * share a link unevenly: it is idle before the last is through, a fifth of the
+ * time. */
+static int64_t cost(const struct hvd__collective *c)
+{
+    int64_t others = c->team->size - 1, all = 0, most = 0;
+
+    if (c->motion != HVD__GATHER_TO_ALL)
+        return 0;
+    for (int rank = 0; rank < c->team->size; rank++) {
+        int64_t bytes = (int64_t)c->from[rank].bytes;
+
+        all += bytes;
+        most = bytes > most ? bytes : most;
+    }
+    return hvd__cost_ns(
+        c->team,
+        (struct hvd__cost){.steps = 1,
+                           .messages = others * ((most + CHUNK - 1) / CHUNK),
+                           .moved = all / c->team->size * others / 4 * 5});
 }
 
 static int64_t largest_block(const struct hvd__collective *c)
@@ -87,6 +109,7 @@ const struct hvd__algorithm hvd__exchange_pairwise = {
     .name = "pairwise",
     .description = "a block to each, all at once; any size",
     .applies = applies,
+    .cost = cost,
     .total = largest_block,
     .start = start_segment,
     .step = step_segment,

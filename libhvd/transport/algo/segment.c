@@ -34,8 +34,9 @@ int hvd__workspace_init(struct hvd__workspace *workspace, int nranks)
     workspace->sources = calloc(ranks, sizeof *workspace->sources);
     workspace->targets = calloc(ranks, sizeof *workspace->targets);
     workspace->blocks = calloc(2 * ranks, sizeof *workspace->blocks);
+    workspace->places = calloc(ranks, sizeof *workspace->places);
     if (workspace->scratch && workspace->transfers && workspace->sources &&
-        workspace->targets && workspace->blocks)
+        workspace->targets && workspace->blocks && workspace->places)
         return HVD_OK;
     hvd__workspace_fini(workspace);
     return hvd__fail_memory(HVD__SEGMENTS * SEGMENT_BYTES);
@@ -48,6 +49,7 @@ void hvd__workspace_fini(struct hvd__workspace *workspace)
     free(workspace->sources);
     free(workspace->targets);
     free(workspace->blocks);
+    free(workspace->places);
     *workspace = (struct hvd__workspace){0};
 }
 

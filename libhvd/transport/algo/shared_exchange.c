@@ -24,7 +24,7 @@
 
 static bool applies(const struct hvd__collective *c)
 {
-    return hvd__shared_applies(c) && c->motion == HVD__EXCHANGE;
+    return hvd__shared_applies(c) && c->motion >= HVD__GATHER_TO_ALL;
 }
 
 /* The work is always one unit, because even a rank without a block must report
