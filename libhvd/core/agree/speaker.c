@@ -18,8 +18,17 @@
 
 /* The most bytes of all members' data that go with a slot, and the most bytes
  * of a sum or of a broadcast: twice HVD_SHM_SMALL, and no more than leaves room
- * for several in the ring of payload. */
-enum { ALL_BYTES = 4 << 10, SENT_BYTES = HVD__PAYLOAD_BYTES / 8 };
+ * for several in the ring of payload. Where all members need all data, it takes
+ * no shorter way than this; an alltoall needs one block in as many as there are
+ * hosts, and pays for the others until they cost more than messages of its own.
+ */
+enum {
+    ALL_BYTES = 4 << 10,
+    EXCHANGED_BYTES = 16 << 10,
+    GATHERED_BYTES = 48 << 10,
+    SENT_BYTES = HVD__PAYLOAD_BYTES / 8
+};
+_Static_assert((int)GATHERED_BYTES <= (int)HVD__OFFER_RESULTS, "a gather fits");
 
 /* -------------------------------------------------------------------- ways */
 
@@ -37,6 +46,13 @@ static bool may_nest(const struct hvd__engine *engine,
     return s->dtype != HVD_FLOAT16 && s->dtype != HVD_BFLOAT16 &&
            hvd__reduction_nests(&reduction, engine->settings.deterministic ||
                                                 set->hosts->is_one);
+}
+
+static size_t most_of_all(hvd_kind kind)
+{
+    if (kind == HVD_ALLGATHER || kind == HVD_GATHER)
+        return GATHERED_BYTES;
+    return kind == HVD_ALLTOALL ? EXCHANGED_BYTES : ALL_BYTES;
 }
 
 enum hvd__way hvd__way_of(const struct hvd__engine *engine,
@@ -59,7 +75,7 @@ enum hvd__way hvd__way_of(const struct hvd__engine *engine,
         return HVD__WAY_ROOT;
     if (!reduces && !hvd__ordered_may_move(request))
         return HVD__WAY_NONE;
-    if (request->bytes * n <= ALL_BYTES)
+    if (request->bytes * n <= most_of_all(s->kind))
         return HVD__WAY_ALL;
     return hvd__kind_has(s->kind, HVD__HAS_OP) && may_nest(engine, set, s)
                ? HVD__WAY_SUM
