@@ -3,9 +3,11 @@
  * heartbeat.h - heartbeats between hosts, over UDP.
  *
  * Each rank has a socket. One rank of a host, its speaker, sends the state of
- * its host's ranks to all other hosts a few times in every heartbeat period.
- * The rank that receives this writes it on the status page of its own host. The
- * caller decides which rank speaks, and may change that at any time.
+ * its host's ranks to the host's neighbours (places.h) a few times in every
+ * heartbeat period. The rank that receives this writes it on the status page of
+ * its own host. The caller decides which rank speaks, and may change that at
+ * any time. The end of the world goes from neighbour to neighbour: who calls
+ * for it and who hears of it tells its own neighbours.
  *
  * Only the watchdog's thread may call these functions, except those that open
  * and introduce. No call blocks.
@@ -14,6 +16,7 @@
 #define HVD_WATCH_HEARTBEAT_H
 
 #include "watch/page.h"
+#include "watch/places.h"
 #include "watch/stall.h"
 
 enum { HVD__HEARTBEAT_ADDRESSES = 8 };
@@ -31,8 +34,10 @@ struct hvd__heartbeat;
 
 /* Opens a socket and fills this rank's card. *heartbeat is NULL, and the card
  * blank, if all ranks share a host, or if no socket can be had, which is
- * logged. Returns HVD_ERR_MEMORY on failure. */
-int hvd__heartbeat_open(struct hvd__heartbeat **heartbeat, int rank, int nranks,
+ * logged. places is borrowed until the heartbeat is closed; host(context, rank)
+ * returns the name of a rank's host. Returns HVD_ERR_MEMORY on failure. */
+int hvd__heartbeat_open(struct hvd__heartbeat **heartbeat,
+                        struct hvd__places *places,
                         const char *(*host)(const void *context, int rank),
                         const void *context, struct hvd__heartbeat_card *card);
 
@@ -41,7 +46,9 @@ int hvd__heartbeat_open(struct hvd__heartbeat **heartbeat, int rank, int nranks,
 void hvd__heartbeat_introduce(struct hvd__heartbeat *heartbeat, int rank,
                               const struct hvd__heartbeat_card *card,
                               bool is_watching);
-/* Starts to receive. page is borrowed until the heartbeat is closed. */
+/* Chooses the neighbours among the hosts that take part, gives their ranks
+ * lines, and starts to receive. page is borrowed until the heartbeat is
+ * closed. */
 void hvd__heartbeat_start(struct hvd__heartbeat *heartbeat,
                           struct hvd__page *page);
 /* Closes the socket and frees all. Accepts NULL. */
@@ -50,42 +57,46 @@ void hvd__heartbeat_close(struct hvd__heartbeat *heartbeat);
 /* Returns a descriptor that is readable when a datagram has arrived. */
 int hvd__heartbeat_fd(const struct hvd__heartbeat *heartbeat);
 
-/* Handles the datagrams that have arrived. Returns true if the world has ended
- * on another host; status and text then say why. */
-bool hvd__heartbeat_receive(struct hvd__heartbeat *heartbeat, int *status,
-                            char *text, size_t size);
+/* Handles the datagrams that have arrived, up to one that says that the world
+ * has ended: it returns true then, and cause says why. */
+bool hvd__heartbeat_receive(struct hvd__heartbeat *heartbeat,
+                            struct hvd__cause *cause);
 
-/* Sends the other hosts the state of this host's ranks and, if detail is true,
+/* Sends the neighbours the state of this host's ranks and, if detail is true,
  * their requests in flight. */
 void hvd__heartbeat_send(struct hvd__heartbeat *heartbeat, bool detail);
-/* Informs the other hosts that this rank has left. */
+/* Informs the neighbours that this rank has left. */
 void hvd__heartbeat_send_goodbye(struct hvd__heartbeat *heartbeat);
-/* Informs every rank of every other host that nothing can succeed any more. */
-void hvd__heartbeat_send_end(struct hvd__heartbeat *heartbeat, int status,
-                             const char *text);
+/* Informs every rank of every neighbour that nothing can succeed any more. */
+void hvd__heartbeat_send_end(struct hvd__heartbeat *heartbeat,
+                             const struct hvd__cause *cause);
 
-/* Counts the time since the last call as silence of the hosts that were not
- * heard from meanwhile. */
+/* Returns how long a cause of an end stands before it counts (page.h): well
+ * over twice as long as it takes to reach all hosts. */
+int64_t hvd__heartbeat_settle_ns(const struct hvd__heartbeat *heartbeat);
+
+/* Counts the time since the last call as silence of the neighbours that were
+ * not heard from meanwhile. */
 void hvd__heartbeat_advance(struct hvd__heartbeat *heartbeat,
                             int64_t passed_ns);
 
-/* Returns whether a host has refused a datagram; the next heartbeat will show
- * more. */
+/* Returns whether a neighbour has refused a datagram; the next heartbeat will
+ * show more. */
 bool hvd__heartbeat_has_refusals(const struct hvd__heartbeat *heartbeat);
 
-/* Returns whether a host is lost: it was silent for limit_ns (0: never), or the
- * process there that gets the heartbeats is gone. *rank is then its lowest
- * rank, and how says in words what happened. */
+/* Returns whether a neighbour is lost: it was silent for limit_ns (0: never),
+ * or the process there that gets the heartbeats is gone. *rank is then the rank
+ * that got them, and how says in words what happened. */
 bool hvd__heartbeat_has_lost(const struct hvd__heartbeat *heartbeat,
                              int64_t limit_ns, int *rank, char *how,
                              size_t size);
 
-/* Returns true once if some hosts were never heard from in the first seconds;
- * text then says so. */
+/* Returns true once if some neighbours were never heard from in the first
+ * seconds; text then says so. */
 bool hvd__heartbeat_lacks_contact(struct hvd__heartbeat *heartbeat, char *text,
                                   size_t size);
 
-/* Fills in state and silence of all ranks of other hosts. Ranks that were
+/* Fills in state and silence of all ranks of the neighbours. Ranks that were
  * silent for silent_limit_ns count as silent. */
 void hvd__heartbeat_view(const struct hvd__heartbeat *heartbeat,
                          int64_t silent_limit_ns, struct hvd__view *views);

@@ -3,11 +3,11 @@
  * heartbeat_receive.c - how datagrams from other hosts change the status page.
  *
  * A datagram counts if its MAC is right for the key of this world, which rank 0
- * drew and MPI carried, if its number is new, and if its items are about ranks
- * of the sender's own host. A filter in the kernel drops datagrams that
- * are obviously foreign before they fill the queue.
+ * drew and MPI carried, if it comes from a neighbour, if its number is new, and
+ * if its items are about ranks of the sender's own host; only the end of the
+ * world may have been found elsewhere. A filter in the kernel drops datagrams
+ * that are obviously foreign before they fill the queue.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -22,15 +22,14 @@ enum { MOST_AT_ONCE = 256 };
  * known address. */
 static void refuse(struct hvd__heartbeat *b, uint32_t address, int port)
 {
-    for (int h = 0; h < b->nhosts; h++) {
-        struct hvd__neighbour *host = &b->hosts[h];
+    for (int i = 0; i < b->nnear; i++) {
+        struct hvd__neighbour *near = &b->near[i];
 
-        if (h != b->host_of[b->rank] && host->is_linked && host->was_heard &&
-            b->members[host->speaker].port == port &&
-            hvd__heartbeat_address_of(b, host) == address &&
-            host->refused != b->nwords) {
-            host->refused = b->nwords;
-            host->refusals++;
+        if (near->was_heard && b->ports[near->speaker] == port &&
+            hvd__heartbeat_address_of(b, near) == address &&
+            near->refused != b->nwords) {
+            near->refused = b->nwords;
+            near->refusals++;
         }
     }
 }
@@ -92,26 +91,29 @@ static void note_flight(struct hvd__heartbeat *b, struct hvd__line *line,
 /* Handles the datagram that was just opened. Returns true if it reports the end
  * of the world. */
 static bool take_datagram(struct hvd__heartbeat *b, uint32_t address,
-                          int *status, char *text, size_t size)
+                          struct hvd__cause *cause)
 {
-    int from = b->datagram.from;
+    int from = b->datagram.from, nranks = b->places->nranks;
     int64_t now = hvd__now_ns();
+    struct hvd__neighbour *near = from < 0 || from >= nranks
+                                      ? NULL
+                                      : hvd__heartbeat_neighbour_of(b, from);
     struct hvd__datagram_item item;
 
-    if (from < 0 || from >= b->nranks || hvd__heartbeat_is_ours(b, from) ||
-        !b->hosts[b->host_of[from]].is_linked ||
-        !is_new(hvd__heartbeat_line_of(b, from), b->datagram.number))
+    if (!near || !is_new(hvd__heartbeat_line_of(b, from), b->datagram.number))
         return false;
     atomic_store(&hvd__heartbeat_line_of(b, from)->address, address);
-    b->hosts[b->host_of[from]].refusals = 0;
+    near->refusals = 0;
     while (hvd__datagram_next(&b->datagram, &item, now)) {
+        if (item.rank < 0 || item.rank >= nranks)
+            break;
         if (item.kind == HVD__ITEM_END) {
-            *status = item.end.status;
-            snprintf(text, size, "%s", item.end.text);
+            cause->finder = item.rank;
+            cause->status = item.end.status;
+            memcpy(cause->text, item.end.text, sizeof cause->text);
             return true;
         }
-        if (item.rank < 0 || item.rank >= b->nranks ||
-            b->host_of[item.rank] != b->host_of[from])
+        if (b->places->host_of[item.rank] != near->host)
             break;
         if (item.kind == HVD__ITEM_NEWS)
             note_news(hvd__heartbeat_line_of(b, item.rank), &item);
@@ -122,8 +124,7 @@ static bool take_datagram(struct hvd__heartbeat *b, uint32_t address,
     return false;
 }
 
-bool hvd__heartbeat_receive(struct hvd__heartbeat *b, int *status, char *text,
-                            size_t size)
+bool hvd__heartbeat_receive(struct hvd__heartbeat *b, struct hvd__cause *cause)
 {
     hear_refusals(b);
     for (int i = 0; i < MOST_AT_ONCE; i++) {
@@ -134,7 +135,7 @@ bool hvd__heartbeat_receive(struct hvd__heartbeat *b, int *status, char *text,
         if (bytes < 0)
             return false;
         if (hvd__datagram_open(&b->datagram, (size_t)bytes, b->world, b->key) &&
-            take_datagram(b, address, status, text, size))
+            take_datagram(b, address, cause))
             return true;
     }
     return false;

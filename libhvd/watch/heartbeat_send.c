@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heartbeat_send.c - sends datagrams to the other hosts.
+ * heartbeat_send.c - sends datagrams to the neighbours.
  *
  *     host A                          host B
  *     rank 0 ──datagrams────────────► rank 2 ──┐ rank 2 writes lines 0 and 1
@@ -9,15 +9,15 @@
  *
  * Heartbeats are datagrams, so a host that is frozen or has no network does not
  * hold up the sender. A lost datagram does no harm, because the next one says
- * the same. One rank of each host, its speaker, sends to every other host: with
- * H hosts, H - 1 datagrams twice a second.
+ * the same. One rank of each host, its speaker, sends to every neighbour: at
+ * most eight datagrams twice a second, or a few more if many ranks share a
+ * host.
  *
  * The card of a host lists all its addresses. Until a host was heard from, a
  * datagram goes to all of them. Later it goes only to the address from which
  * the host was last heard. There it goes to the rank that spoke last or, if
  * that rank is gone, to the lowest rank that is still there.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -28,38 +28,35 @@
  * are not needed, because a stall names at most one similar request. */
 enum { MOST_REQUESTS = 8 };
 
-static void deliver(const struct hvd__heartbeat *b, int rank)
+static void deliver(const struct hvd__heartbeat *b,
+                    const struct hvd__neighbour *near, int rank)
 {
-    const struct hvd__neighbour *host = &b->hosts[b->host_of[rank]];
-    uint32_t known = hvd__heartbeat_address_of(b, host);
+    const struct hvd__heartbeat_host *host = &b->hosts[near->host];
+    uint32_t known = hvd__heartbeat_address_of(b, near);
     const uint32_t *addresses = known ? &known : host->addresses;
     int32_t n = known ? 1 : host->naddresses;
 
     for (int32_t i = 0; i < n; i++)
-        hvd__socket_send(b->fd, addresses[i], b->members[rank].port,
-                         b->datagram.bytes, b->datagram.size);
+        hvd__socket_send(b->fd, addresses[i], b->ports[rank], b->datagram.bytes,
+                         b->datagram.size);
 }
 
 static void begin_datagram(struct hvd__heartbeat *b)
 {
-    hvd__datagram_begin(&b->datagram, b->world, b->rank, ++b->number);
+    hvd__datagram_begin(&b->datagram, b->world, b->places->rank, ++b->number);
 }
 
-/* Sends the datagram, if it has items, to each host. */
+/* Sends the datagram, if it has items, to each neighbour. */
 static void send_datagram(struct hvd__heartbeat *b)
 {
     if (b->datagram.size == HVD__DATAGRAM_HEAD)
         return;
     hvd__datagram_close(&b->datagram, b->key);
-    for (int h = 0; h < b->nhosts; h++) {
-        const struct hvd__neighbour *host = &b->hosts[h];
-        int rank;
+    for (int i = 0; i < b->nnear; i++) {
+        int rank = hvd__heartbeat_listener(b, &b->near[i]);
 
-        if (h == b->host_of[b->rank] || !host->is_linked)
-            continue;
-        rank = hvd__heartbeat_listener(b, host);
         if (rank >= 0)
-            deliver(b, rank);
+            deliver(b, &b->near[i], rank);
     }
 }
 
@@ -120,11 +117,11 @@ void hvd__heartbeat_send(struct hvd__heartbeat *b, bool detail)
 
     b->nwords++;
     begin_datagram(b);
-    for (int rank = 0; rank < b->nranks; rank++) {
+    for (int rank = b->places->first[b->places->host]; rank >= 0;
+         rank = b->places->next[rank]) {
         const struct hvd__line *line = hvd__heartbeat_line_of(b, rank);
 
-        if (!hvd__heartbeat_is_ours(b, rank) ||
-            atomic_load(&line->state) == HVD__LINE_EMPTY)
+        if (atomic_load(&line->state) == HVD__LINE_EMPTY)
             continue;
         write_news(b, rank, now);
         if (detail && atomic_load(&line->in_flight) > 0)
@@ -138,24 +135,25 @@ void hvd__heartbeat_send_goodbye(struct hvd__heartbeat *b)
     /* Goodbye is sent twice because nothing would repeat it later. */
     for (int i = 0; i < 2; i++) {
         begin_datagram(b);
-        write_news(b, b->rank, hvd__now_ns());
+        write_news(b, b->places->rank, hvd__now_ns());
         send_datagram(b);
     }
 }
 
-void hvd__heartbeat_send_end(struct hvd__heartbeat *b, int status,
-                             const char *text)
+void hvd__heartbeat_send_end(struct hvd__heartbeat *b,
+                             const struct hvd__cause *cause)
 {
-    struct hvd__datagram_item item = {.kind = HVD__ITEM_END, .rank = b->rank};
+    struct hvd__datagram_item item = {.kind = HVD__ITEM_END,
+                                      .rank = cause->finder};
 
-    item.end.status = status;
-    snprintf(item.end.text, sizeof item.end.text, "%s", text);
+    item.end.status = cause->status;
+    memcpy(item.end.text, cause->text, sizeof item.end.text);
     begin_datagram(b);
     hvd__datagram_add(&b->datagram, &item, hvd__now_ns());
     hvd__datagram_close(&b->datagram, b->key);
-    for (int rank = 0; rank < b->nranks; rank++)
-        if (!hvd__heartbeat_is_ours(b, rank) &&
-            b->hosts[b->host_of[rank]].is_linked &&
-            !hvd__heartbeat_has_left(b, rank))
-            deliver(b, rank);
+    for (int i = 0; i < b->nnear; i++)
+        for (int rank = b->places->first[b->near[i].host]; rank >= 0;
+             rank = b->places->next[rank])
+            if (!hvd__heartbeat_has_left(b, rank))
+                deliver(b, &b->near[i], rank);
 }

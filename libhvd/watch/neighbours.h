@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * neighbours.h - the state that the heartbeat files share: the hosts of a
- * world, the ranks on each, and the datagram that is being written or read.
- * heartbeat.c opens and judges, heartbeat_send.c sends, heartbeat_receive.c
- * receives.
+ * neighbours.h - the state that the heartbeat files share: how the hosts of a
+ * world can be reached, what is known of this host's neighbours (places.h), and
+ * the datagram that is being written or read. heartbeat.c opens and judges,
+ * heartbeat_send.c sends, heartbeat_receive.c receives.
  */
 #ifndef HVD_WATCH_NEIGHBOURS_H
 #define HVD_WATCH_NEIGHBOURS_H
@@ -12,33 +12,32 @@
 #include "watch/heartbeat.h"
 
 /* A host of the world; the host of this rank is one, too. */
-struct hvd__neighbour {
+struct hvd__heartbeat_host {
     char name[64];
-    int first;        /* its lowest rank */
-    bool is_linked;   /* all of its ranks have a socket and a watchdog */
+    bool is_linked; /* all of its ranks have a socket and a watchdog */
+    int32_t naddresses;
+    uint32_t addresses[HVD__HEARTBEAT_ADDRESSES];
+};
+
+/* A host that this one and it watch each other. */
+struct hvd__neighbour {
+    int host;
     bool was_heard;   /* at least once */
     int refusals;     /* refused heartbeats in a row, nothing heard between */
     uint64_t refused; /* number of the last heartbeat it refused */
     int speaker;      /* the rank that was last heard */
     int64_t silent_ns;
-    int32_t naddresses;
-    uint32_t addresses[HVD__HEARTBEAT_ADDRESSES];
-};
-
-/* A rank of the world. */
-struct hvd__heartbeat_rank {
-    int port;
-    uint64_t beats; /* the beats when time was last counted */
 };
 
 struct hvd__heartbeat {
-    int fd; /* owned */
-    int rank, nranks;
-    int nhosts;
-    struct hvd__neighbour *hosts;        /* owned, [nhosts] */
-    int *host_of;                        /* owned, [nranks] */
-    struct hvd__heartbeat_rank *members; /* owned, [nranks] */
-    struct hvd__page *page;              /* borrowed; NULL: not started */
+    int fd;                            /* owned */
+    struct hvd__places *places;        /* borrowed */
+    struct hvd__heartbeat_host *hosts; /* owned, [nhosts] */
+    int *ports;                        /* owned, [nranks] */
+    struct hvd__neighbour near[HVD__NEAR];
+    int nnear;
+    uint64_t *beats; /* owned, [lines]: those when time was last counted */
+    struct hvd__page *page; /* borrowed; NULL: not started */
     uint64_t key[2];
     uint32_t world;
     uint64_t number; /* number of the last datagram */
@@ -49,10 +48,11 @@ struct hvd__heartbeat {
     struct hvd__in_flight flight;  /* scratch */
 };
 
+/* The rank has a line: it is on this host or on a neighbour. */
 static inline struct hvd__line *hvd__heartbeat_line_of(
     const struct hvd__heartbeat *b, int rank)
 {
-    return &b->page->lines[rank];
+    return &b->page->lines[b->places->line_of[rank]];
 }
 
 static inline bool hvd__heartbeat_has_left(const struct hvd__heartbeat *b,
@@ -62,30 +62,35 @@ static inline bool hvd__heartbeat_has_left(const struct hvd__heartbeat *b,
            HVD__LINE_LEFT;
 }
 
-static inline bool hvd__heartbeat_is_ours(const struct hvd__heartbeat *b,
-                                          int rank)
+/* Returns the neighbour on which a rank is; NULL: it is on none. */
+static inline struct hvd__neighbour *hvd__heartbeat_neighbour_of(
+    struct hvd__heartbeat *b, int rank)
 {
-    return b->host_of[rank] == b->host_of[b->rank];
+    for (int i = 0; i < b->nnear; i++)
+        if (b->near[i].host == b->places->host_of[rank])
+            return &b->near[i];
+    return NULL;
 }
 
-/* Returns the rank of a host to send to; -1: all of its ranks have left. */
+/* Returns the rank of a neighbour to send to; -1: all of its ranks have
+ * left. */
 static inline int hvd__heartbeat_listener(const struct hvd__heartbeat *b,
-                                          const struct hvd__neighbour *host)
+                                          const struct hvd__neighbour *near)
 {
-    if (!hvd__heartbeat_has_left(b, host->speaker))
-        return host->speaker;
-    for (int rank = host->first; rank < b->nranks; rank++)
-        if (&b->hosts[b->host_of[rank]] == host &&
-            !hvd__heartbeat_has_left(b, rank))
+    if (!hvd__heartbeat_has_left(b, near->speaker))
+        return near->speaker;
+    for (int rank = b->places->first[near->host]; rank >= 0;
+         rank = b->places->next[rank])
+        if (!hvd__heartbeat_has_left(b, rank))
             return rank;
     return -1;
 }
 
-/* Returns the address where a host was last heard; 0: never. */
+/* Returns the address where a neighbour was last heard; 0: never. */
 static inline uint32_t hvd__heartbeat_address_of(
-    const struct hvd__heartbeat *b, const struct hvd__neighbour *host)
+    const struct hvd__heartbeat *b, const struct hvd__neighbour *near)
 {
-    return atomic_load(&hvd__heartbeat_line_of(b, host->speaker)->address);
+    return atomic_load(&hvd__heartbeat_line_of(b, near->speaker)->address);
 }
 
 #endif

@@ -259,25 +259,56 @@ void hvd__page_read_flight(struct hvd__line *line,
 
 /* ------------------------------------------------------------------ the end */
 
-bool hvd__page_end(struct hvd__page *page, int status, const char *text)
+/* Returns the place of the best cause; -1: there is none. */
+static int best_cause(struct hvd__page *page)
 {
-    int32_t none = 0;
+    int best = -1;
 
-    if (!atomic_compare_exchange_strong(&page->ended, &none, 1))
+    for (int i = 0; i < HVD__PAGE_CAUSES; i++)
+        if (atomic_load(&page->causes[i].is_there) &&
+            (best < 0 ||
+             page->causes[i].is.finder < page->causes[best].is.finder))
+            best = i;
+    return best;
+}
+
+bool hvd__page_end(struct hvd__page *page, const struct hvd__cause *cause,
+                   int64_t now_ns, int64_t settle_ns)
+{
+    int64_t since = atomic_load(&page->ended_ns), never = 0;
+    int32_t place;
+    int best = best_cause(page);
+
+    if ((since != 0 && now_ns - since >= settle_ns) ||
+        (best >= 0 && cause->finder >= page->causes[best].is.finder))
         return false;
-    snprintf(page->end_text, sizeof page->end_text, "%s", text);
-    atomic_store(&page->end_status, status);
-    atomic_store(&page->ended, 2);
+    place = atomic_fetch_add(&page->ncauses, 1);
+    if (place >= HVD__PAGE_CAUSES) {
+        atomic_store(&page->ncauses, HVD__PAGE_CAUSES);
+        return false;
+    }
+    page->causes[place].is = *cause;
+    atomic_store(&page->causes[place].is_there, true);
+    atomic_compare_exchange_strong(&page->ended_ns, &never, now_ns);
     return true;
 }
 
-bool hvd__page_has_ended(struct hvd__page *page, int *status, char *text,
-                         size_t size)
+bool hvd__page_is_ending(const struct hvd__page *page)
 {
-    if (atomic_load(&page->ended) != 2)
+    return atomic_load(&page->ended_ns) != 0;
+}
+
+bool hvd__page_has_ended(struct hvd__page *page, int64_t now_ns,
+                         int64_t settle_ns, struct hvd__cause *cause)
+{
+    int64_t since = atomic_load(&page->ended_ns);
+    int32_t verdict = 0;
+
+    if (since == 0 || now_ns - since < settle_ns)
         return false;
-    *status = atomic_load(&page->end_status);
-    snprintf(text, size, "%.*s", (int)sizeof page->end_text - 1,
-             page->end_text);
+    if (atomic_compare_exchange_strong(&page->verdict, &verdict,
+                                       best_cause(page) + 1))
+        verdict = atomic_load(&page->verdict);
+    *cause = page->causes[verdict - 1].is;
     return true;
 }

@@ -18,6 +18,7 @@
 enum {
     HVD__PAGE_REQUESTS = 32, /* the oldest, stored in full */
     HVD__PAGE_KEYS = 512,    /* the oldest, stored by key */
+    HVD__PAGE_CAUSES = 16,   /* of an end */
     HVD__PAGE_TEXT = 1024
 };
 
@@ -82,10 +83,20 @@ struct hvd__line {
     _Atomic uint64_t flight[sizeof(struct hvd__in_flight) / 8];
 };
 
+/* Why the world has ended, as one rank, the finder, has found it. */
+struct hvd__cause {
+    int32_t finder, status;
+    char text[HVD__PAGE_TEXT];
+};
+
 struct hvd__page {
-    _Atomic int32_t ended; /* 1: a rank is writing end_text; 2: it is there */
-    _Atomic int32_t end_status;
-    char end_text[HVD__PAGE_TEXT];
+    _Atomic int64_t ended_ns; /* when the first cause came; 0: none yet */
+    _Atomic int32_t ncauses;  /* places in causes that are taken */
+    _Atomic int32_t verdict; /* 1 + the place of the one that counts; 0: none */
+    struct {
+        _Atomic bool is_there; /* publishes is */
+        struct hvd__cause is;
+    } causes[HVD__PAGE_CAUSES];
     struct hvd__line lines[]; /* one for each rank of the world */
 };
 
@@ -113,11 +124,22 @@ void hvd__page_write_flight(struct hvd__line *line,
 void hvd__page_read_flight(struct hvd__line *line,
                            struct hvd__in_flight *flight);
 
-/* Ends the world with a cause; the first cause stays. Returns whether it was
- * this one. */
-bool hvd__page_end(struct hvd__page *page, int status, const char *text);
-/* Returns whether the world has ended, and copies the cause. */
-bool hvd__page_has_ended(struct hvd__page *page, int *status, char *text,
-                         size_t size);
+/*
+ * Two ranks may find causes of an end at the same time, on this host or on
+ * others, and all ranks shall give the same one. So a cause counts only when it
+ * has stood on the page for a while, settle_ns; until then one of a lower
+ * finder replaces it. Whoever knows a cause looks for no other.
+ *
+ * hvd__page_end puts a cause on the page. It returns false if it is too late,
+ * or not better than what is there.
+ */
+bool hvd__page_end(struct hvd__page *page, const struct hvd__cause *cause,
+                   int64_t now_ns, int64_t settle_ns);
+/* Returns whether there is a cause, which may not count yet. */
+bool hvd__page_is_ending(const struct hvd__page *page);
+/* Returns whether a cause counts, and copies it. All ranks of the host get the
+ * same. */
+bool hvd__page_has_ended(struct hvd__page *page, int64_t now_ns,
+                         int64_t settle_ns, struct hvd__cause *cause);
 
 #endif

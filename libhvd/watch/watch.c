@@ -39,22 +39,12 @@ struct hello {
     struct hvd__heartbeat_card card;
 };
 
-static int first_of_host(const char *(*host)(const void *, int),
-                         const void *context, int rank)
-{
-    int first = 0;
-
-    while (strcmp(host(context, first), host(context, rank)) != 0)
-        first++;
-    return first;
-}
-
 static int allocate(struct hvd__watch *w)
 {
-    size_t n = (size_t)w->nranks + 2;
+    size_t n = (size_t)w->places.nranks, nlocal = (size_t)w->places.nlocal;
 
-    w->peers = calloc(n, sizeof *w->peers);
-    w->polls = calloc(n, sizeof *w->polls);
+    w->peers = calloc(nlocal, sizeof *w->peers);
+    w->polls = calloc(nlocal + 1, sizeof *w->polls);
     w->views = calloc(n, sizeof *w->views);
     w->flights = calloc(n, sizeof *w->flights);
     w->stop = eventfd(0, EFD_CLOEXEC);
@@ -67,19 +57,18 @@ static int allocate(struct hvd__watch *w)
 
 static void write_line(struct hvd__watch *w)
 {
-    w->mine = &w->page->lines[w->rank];
+    w->mine = &w->page->lines[w->places.line_of[w->places.rank]];
     atomic_store(&w->mine->pid, (int32_t)getpid());
     atomic_store(&w->mine->start_time, hvd__process_start_time(getpid(), NULL));
     atomic_store(&w->mine->state, HVD__LINE_ALIVE);
 }
 
-static void meet_peers(struct hvd__watch *w,
-                       const char *(*host)(const void *, int),
-                       const void *context, const struct hello *all)
+static void meet_peers(struct hvd__watch *w, const struct hello *all)
 {
-    for (int rank = 0; rank < w->nranks; rank++)
-        if (rank != w->rank &&
-            strcmp(host(context, rank), host(context, w->rank)) == 0)
+    const struct hvd__places *p = &w->places;
+
+    for (int rank = p->first[p->host]; rank >= 0; rank = p->next[rank])
+        if (rank != p->rank)
             w->peers[w->npeers++] = (struct hvd__peer){
                 .rank = rank, .pidfd = hvd__process_open(all[rank].pid)};
 }
@@ -110,7 +99,7 @@ static void link_hosts(struct hvd__watch *w, const struct hello *all)
 {
     if (!w->heartbeat)
         return;
-    for (int rank = 0; rank < w->nranks; rank++)
+    for (int rank = 0; rank < w->places.nranks; rank++)
         hvd__heartbeat_introduce(w->heartbeat, rank, &all[rank].card,
                                  !all[rank].failed);
     hvd__heartbeat_start(w->heartbeat, w->page);
@@ -123,23 +112,26 @@ static int open_page(struct hvd__watch *w, struct hvd__transport *t,
                      const char *(*host)(const void *, int),
                      const void *context, struct hello *all)
 {
-    int first = first_of_host(host, context, t->rank);
+    int first, lines;
     struct hello mine = {.pid = (int32_t)getpid()};
     bool all_could = true, is_told;
 
+    HVD_TRY(hvd__places_open(&w->places, t->rank, t->size, host, context));
+    first = w->places.first[w->places.host];
+    lines = hvd__places_most_lines(&w->places);
     mine.failed =
-        allocate(w) < 0 || hvd__heartbeat_open(&w->heartbeat, t->rank, t->size,
-                                               host, context, &mine.card) < 0;
+        allocate(w) < 0 || hvd__heartbeat_open(&w->heartbeat, &w->places, host,
+                                               context, &mine.card) < 0;
     if (first == t->rank && !mine.failed)
-        w->page = hvd__page_create(w->nranks, &w->page_fd);
+        w->page = hvd__page_create(lines, &w->page_fd);
     if (w->page)
         mine.page = w->page_at = hvd__segment_address_of(w->page_fd);
     HVD_TRY(t->exchange(t, &mine, all, sizeof mine));
     if (first != t->rank && all[first].page.process && !mine.failed)
-        w->page = hvd__page_attach(&all[first].page, w->nranks);
+        w->page = hvd__page_attach(&all[first].page, lines);
     if (w->page) {
         write_line(w);
-        meet_peers(w, host, context, all);
+        meet_peers(w, all);
         if (start_thread(w) < 0)
             mine.failed = 1;
     }
@@ -151,9 +143,8 @@ static int open_page(struct hvd__watch *w, struct hvd__transport *t,
                  "the ranks of this host do not watch each other: %s",
                  hvd_last_error());
     HVD_TRY(t->exchange(t, &mine, all, sizeof mine));
-    for (int rank = 0; rank < t->size; rank++)
-        if (strcmp(host(context, rank), host(context, t->rank)) == 0)
-            all_could &= !all[rank].failed;
+    for (int rank = first; rank >= 0; rank = w->places.next[rank])
+        all_could &= !all[rank].failed;
     if (all_could)
         link_hosts(w, all);
     /* A rank without a line would look frozen, so nobody watches. */
@@ -182,8 +173,6 @@ int hvd__watch_open(struct hvd__watch **watch, struct hvd__transport *t,
     }
     w->options = *options;
     w->subject = *subject;
-    w->nranks = t->size;
-    w->rank = t->rank;
     w->stop = -1;
     w->page_fd = -1;
     w->tick_ns = tick_of(options);
@@ -243,7 +232,9 @@ void hvd__watch_close(struct hvd__watch *w)
         if (w->peers[i].pidfd > 0)
             close(w->peers[i].pidfd);
     hvd__heartbeat_close(w->heartbeat);
-    hvd__page_unmap(w->page, w->nranks);
+    if (w->page)
+        hvd__page_unmap(w->page, hvd__places_most_lines(&w->places));
+    hvd__places_close(&w->places);
     free(w->peers);
     free(w->polls);
     free(w->views);

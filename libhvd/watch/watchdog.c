@@ -14,21 +14,24 @@
  *     stalled   a request of this rank has waited too long for it
  *
  * Each host watches its own ranks, and heartbeats carry its findings to the
- * other hosts (heartbeat.h). The lowest rank of a host that is neither gone nor
- * silent sends them. If that rank freezes, the next one takes over; if it dies,
- * its peers tell all hosts. Two ranks may send at the same time without harm.
+ * hosts that are its neighbours (heartbeat.h, places.h). The lowest rank of a
+ * host that is neither gone nor silent sends them. If that rank freezes, the
+ * next one takes over; if it dies, its peers end the world. Two ranks may send
+ * at the same time without harm.
  *
  * Time is the watchdog's own (own_time.h). Between two looks it grows by the
  * time that passed, but by two ticks at most. Otherwise a process that was
  * stopped, together with the whole job or machine, would take the time in which
  * it could not listen for a silence of the others.
  *
- * A world ends as follows. One rank is the first to find that a rank is gone or
- * frozen, or that a stall has lasted too long. It writes this on the page. All
- * watchdogs of the host read it there and tell the core of their own rank,
- * which fails every request. MPI is of no help then, and the program may be
- * stuck inside it. So if the process is still there after a while, its watchdog
- * ends it.
+ * A world ends as follows. A rank finds that another is gone or frozen, or that
+ * a stall has lasted too long. It writes this on the page and tells the hosts
+ * that are neighbours, where it is written on the page and passed on in the
+ * same way. After a moment in which a cause that was found at the same time
+ * elsewhere may come and replace it, all watchdogs read the cause on their page
+ * and tell the core of their own rank, which fails every request. MPI is of no
+ * help then, and the program may be stuck inside it. So if the process is still
+ * there after a while, its watchdog ends it.
  *
  * The thread takes no lock that another thread holds for long, allocates
  * nothing once it runs, and never calls MPI.
@@ -70,11 +73,21 @@ static bool is_linked(struct hvd__watch *w)
     return atomic_load(&w->is_linked);
 }
 
+static struct hvd__line *line_of(const struct hvd__watch *w, int rank)
+{
+    return &w->page->lines[w->places.line_of[rank]];
+}
+
+static int64_t settle_ns(struct hvd__watch *w)
+{
+    return is_linked(w) ? hvd__heartbeat_settle_ns(w->heartbeat) : 0;
+}
+
 /* Writes all that matters about a rank, as others see it. */
 static void describe(struct hvd__watch *w, int rank, const char *how,
                      char *text, size_t size)
 {
-    struct hvd__line *line = &w->page->lines[rank];
+    struct hvd__line *line = line_of(w, rank);
     struct hvd__doing doing;
     char last[160], host[64] = "";
 
@@ -91,41 +104,56 @@ static void describe(struct hvd__watch *w, int rank, const char *how,
              hvd__doing_print(&doing, hvd__now_ns(), last, sizeof last));
 }
 
-/* Ends the world. is_heard: another host has found the cause. */
-static void end(struct hvd__watch *w, int status, const char *text,
-                bool is_heard)
+/* Puts a cause on the page and, if it is the best so far, tells the neighbours,
+ * before this process can end. */
+static void spread(struct hvd__watch *w, const struct hvd__cause *cause)
 {
-    char first[HVD__PAGE_TEXT], own[HVD__PAGE_TEXT];
+    if (!hvd__page_end(w->page, cause, hvd__now_ns(), settle_ns(w)) ||
+        !is_linked(w))
+        return;
+    hvd__heartbeat_send_end(w->heartbeat, cause);
+    w->ends_to_tell = MOST_TOLD_ENDS - 1;
+}
 
-    if (w->ended_ns != 0)
+/* Tells the core the cause that counts, if there is one by now. */
+static void conclude(struct hvd__watch *w)
+{
+    char own[HVD__PAGE_TEXT];
+
+    if (w->ended_ns != 0 ||
+        !hvd__page_has_ended(w->page, hvd__now_ns(), settle_ns(w), &w->cause))
         return;
-    /* The rank that found the cause informs the other hosts before this process
-     * can end. */
-    if (hvd__page_end(w->page, status, text) && !is_heard && is_linked(w)) {
-        hvd__heartbeat_send_end(w->heartbeat, status, text);
-        w->ends_to_tell = MOST_TOLD_ENDS - 1;
-    }
-    /* Another rank may have been faster, with another cause. */
-    if (!hvd__page_has_ended(w->page, &status, first, sizeof first))
-        snprintf(first, sizeof first, "%s", text);
     w->ended_ns = hvd__now_ns();
-    if (hvd__end_is_of(first, w->rank)) {
+    if (hvd__end_is_of(w->cause.text, w->places.rank)) {
         snprintf(own, sizeof own, HVD__GIVEN_UP "%.*s",
-                 (int)(sizeof own - sizeof HVD__GIVEN_UP), first);
-        w->subject.end(w->subject.context, status, own);
+                 (int)(sizeof own - sizeof HVD__GIVEN_UP), w->cause.text);
+        w->subject.end(w->subject.context, w->cause.status, own);
         return;
     }
-    w->subject.end(w->subject.context, status, first);
+    w->subject.end(w->subject.context, w->cause.status, w->cause.text);
+}
+
+/* Ends the world for a cause that this rank has found. A rank that knows a
+ * cause looks for no other. */
+static void end(struct hvd__watch *w, int status, const char *text)
+{
+    struct hvd__cause cause = {.finder = w->places.rank, .status = status};
+
+    if (hvd__page_is_ending(w->page))
+        return;
+    snprintf(cause.text, sizeof cause.text, "%s", text);
+    spread(w, &cause);
+    conclude(w);
 }
 
 static void end_process(const struct hvd__watch *w)
 {
     char text[200];
-    int n =
-        snprintf(text, sizeof text,
-                 "hvd: rank %d: error: still running %.1f s after the end "
-                 "of the world; ending this process with status %d\n",
-                 w->rank, (double)w->options.exit_grace_ns * 1e-9, EXIT_ENDED);
+    int n = snprintf(text, sizeof text,
+                     "hvd: rank %d: error: still running %.1f s after the end "
+                     "of the world; ending this process with status %d\n",
+                     w->places.rank, (double)w->options.exit_grace_ns * 1e-9,
+                     EXIT_ENDED);
 
     if (write(STDERR_FILENO, text, (size_t)n) < 0)
         _exit(EXIT_ENDED);
@@ -136,7 +164,7 @@ static void end_process(const struct hvd__watch *w)
 
 static bool has_left(const struct hvd__watch *w, const struct hvd__peer *peer)
 {
-    return atomic_load(&w->page->lines[peer->rank].state) == HVD__LINE_LEFT;
+    return atomic_load(&line_of(w, peer->rank)->state) == HVD__LINE_LEFT;
 }
 
 static void lose(struct hvd__watch *w, struct hvd__peer *peer)
@@ -146,17 +174,17 @@ static void lose(struct hvd__watch *w, struct hvd__peer *peer)
     peer->is_gone = true;
     if (has_left(w, peer))
         return;
-    hvd__process_fate((int)atomic_load(&w->page->lines[peer->rank].pid), fate,
+    hvd__process_fate((int)atomic_load(&line_of(w, peer->rank)->pid), fate,
                       sizeof fate);
     describe(w, peer->rank, fate, text, sizeof text);
-    end(w, HVD_ERR_LOST, text, false);
+    end(w, HVD_ERR_LOST, text);
 }
 
 static void look_for_death(struct hvd__watch *w)
 {
     for (int i = 0; i < w->npeers; i++) {
         struct hvd__peer *peer = &w->peers[i];
-        const struct hvd__line *line = &w->page->lines[peer->rank];
+        const struct hvd__line *line = line_of(w, peer->rank);
 
         if (peer->is_gone || atomic_load(&line->state) == HVD__LINE_EMPTY)
             continue;
@@ -170,7 +198,7 @@ static void look_for_death(struct hvd__watch *w)
 
 static void freeze(struct hvd__watch *w, const struct hvd__peer *peer)
 {
-    const struct hvd__line *line = &w->page->lines[peer->rank];
+    const struct hvd__line *line = line_of(w, peer->rank);
     char how[120], text[HVD__PAGE_TEXT], state = '?';
 
     hvd__process_start_time((int)atomic_load(&line->pid), &state);
@@ -180,14 +208,14 @@ static void freeze(struct hvd__watch *w, const struct hvd__peer *peer)
                                           : "is frozen",
              (double)peer->silent_ns * 1e-9);
     describe(w, peer->rank, how, text, sizeof text);
-    end(w, HVD_ERR_LOST, text, false);
+    end(w, HVD_ERR_LOST, text);
 }
 
 static void look_for_silence(struct hvd__watch *w, int64_t passed)
 {
     for (int i = 0; i < w->npeers; i++) {
         struct hvd__peer *peer = &w->peers[i];
-        uint64_t beats = atomic_load(&w->page->lines[peer->rank].beats);
+        uint64_t beats = atomic_load(&line_of(w, peer->rank)->beats);
 
         peer->silent_ns += passed;
         if (beats != peer->beats || peer->is_gone || has_left(w, peer))
@@ -206,9 +234,9 @@ static bool speaks_for_host(const struct hvd__watch *w)
     for (int i = 0; i < w->npeers; i++) {
         const struct hvd__peer *peer = &w->peers[i];
 
-        if (peer->rank < w->rank && !peer->is_gone &&
+        if (peer->rank < w->places.rank && !peer->is_gone &&
             peer->silent_ns <= SILENT_TICKS * w->tick_ns &&
-            atomic_load(&w->page->lines[peer->rank].state) == HVD__LINE_ALIVE)
+            atomic_load(&line_of(w, peer->rank)->state) == HVD__LINE_ALIVE)
             return false;
     }
     return true;
@@ -228,7 +256,7 @@ static void speak(struct hvd__watch *w, int64_t now)
     if (detail)
         w->detailed_ns = now;
     for (int i = 0; i < w->npeers; i++)
-        atomic_store(&w->page->lines[w->peers[i].rank].silent_ns,
+        atomic_store(&line_of(w, w->peers[i].rank)->silent_ns,
                      w->peers[i].silent_ns);
     hvd__heartbeat_send(w->heartbeat, detail);
 }
@@ -242,19 +270,18 @@ static void judge_hosts(struct hvd__watch *w)
                                  how, sizeof how))
         return;
     describe(w, rank, how, text, sizeof text);
-    end(w, HVD_ERR_LOST, text, false);
+    end(w, HVD_ERR_LOST, text);
 }
 
 static void hear(struct hvd__watch *w)
 {
-    char text[HVD__PAGE_TEXT];
-    int status;
+    struct hvd__cause cause;
 
     if (!is_linked(w))
         return;
-    if (hvd__heartbeat_receive(w->heartbeat, &status, text, sizeof text))
-        end(w, status, text, true);
-    else
+    while (hvd__heartbeat_receive(w->heartbeat, &cause))
+        spread(w, &cause);
+    if (!hvd__page_is_ending(w->page))
         judge_hosts(w);
 }
 
@@ -266,7 +293,7 @@ static void look_at_hosts(struct hvd__watch *w, int64_t now, int64_t passed)
         return;
     hvd__heartbeat_advance(w->heartbeat, passed);
     judge_hosts(w);
-    if (!speaks_for_host(w) || w->ended_ns != 0)
+    if (!speaks_for_host(w) || hvd__page_is_ending(w->page))
         return;
     speak(w, now);
     if (hvd__heartbeat_lacks_contact(w->heartbeat, text, sizeof text))
@@ -301,7 +328,7 @@ static void publish(struct hvd__watch *w, int64_t now)
 
 static void view(struct hvd__watch *w)
 {
-    memset(w->views, 0, (size_t)w->nranks * sizeof *w->views);
+    memset(w->views, 0, (size_t)w->places.nranks * sizeof *w->views);
     for (int i = 0; i < w->npeers; i++) {
         const struct hvd__peer *peer = &w->peers[i];
         struct hvd__view *v = &w->views[peer->rank];
@@ -314,12 +341,13 @@ static void view(struct hvd__watch *w)
     }
     if (is_linked(w))
         hvd__heartbeat_view(w->heartbeat, SILENT_TICKS * w->tick_ns, w->views);
-    for (int rank = 0; rank < w->nranks; rank++) {
-        struct hvd__line *line = &w->page->lines[rank];
+    for (int rank = 0; rank < w->places.nranks; rank++) {
+        struct hvd__line *line;
         struct hvd__view *v = &w->views[rank];
 
         if (v->state == HVD__VIEW_ELSEWHERE)
             continue;
+        line = line_of(w, rank);
         hvd__page_read_doing(line, &v->doing);
         v->flight = &w->flights[rank];
         if (atomic_load(&line->in_flight) > 0)
@@ -327,15 +355,15 @@ static void view(struct hvd__watch *w)
         else
             w->flights[rank].nkeys = w->flights[rank].nrequests = 0;
     }
-    w->views[w->rank].state = HVD__VIEW_ALIVE;
-    w->views[w->rank].flight = &w->flight;
+    w->views[w->places.rank].state = HVD__VIEW_ALIVE;
+    w->views[w->places.rank].flight = &w->flight;
 }
 
 /* Returns whether this rank reports a request: the lowest of those that wait
  * for it speaks for all. */
 static bool is_ours_to_tell(const struct hvd__watch *w, uint64_t key)
 {
-    for (int rank = 0; rank < w->rank; rank++)
+    for (int rank = 0; rank < w->places.rank; rank++)
         if (hvd__view_waits(&w->views[rank], key))
             return false;
     return true;
@@ -362,12 +390,12 @@ static void report_stalls(struct hvd__watch *w, int64_t now)
         if (is_due(r, now, w->options.stall_check_ns) &&
             is_ours_to_tell(w, r->key))
             n = hvd__stall_add(stalls, n, MOST_STALLS, r,
-                               hvd__stall_missing(w->views, w->nranks, r,
+                               hvd__stall_missing(w->views, w->places.nranks, r,
                                                   w->subject.is_member,
                                                   w->subject.context));
     }
     for (int i = 0; i < n; i++) {
-        hvd__stall_print(w->views, w->nranks, stalls[i].oldest,
+        hvd__stall_print(w->views, w->places.nranks, stalls[i].oldest,
                          w->subject.is_member, w->subject.context, now, text,
                          sizeof text);
         hvd__log(HVD__LOG_WARNING, "stalled: %s",
@@ -387,9 +415,9 @@ static void look_for_stalls(struct hvd__watch *w, int64_t now)
         if (!is_due(r, now, w->options.stall_shutdown_ns))
             continue;
         view(w);
-        hvd__stall_print(w->views, w->nranks, r, w->subject.is_member,
+        hvd__stall_print(w->views, w->places.nranks, r, w->subject.is_member,
                          w->subject.context, now, text, sizeof text);
-        end(w, HVD_ERR_STALLED, text, false);
+        end(w, HVD_ERR_STALLED, text);
         return;
     }
     if (!due || (w->reported_ns != 0 &&
@@ -407,17 +435,13 @@ static void look_for_stalls(struct hvd__watch *w, int64_t now)
  * grace. */
 static void look_at_grace(struct hvd__watch *w, int64_t now)
 {
-    char text[HVD__PAGE_TEXT];
-    int status;
-
     hvd__own_time_pass(&w->time, now, 2 * w->tick_ns);
     if (w->options.exit_grace_ns > 0 &&
         hvd__own_time_since(&w->time, w->ended_ns, now) >=
             w->options.exit_grace_ns)
         end_process(w);
-    if (w->ends_to_tell > 0 &&
-        hvd__page_has_ended(w->page, &status, text, sizeof text)) {
-        hvd__heartbeat_send_end(w->heartbeat, status, text);
+    if (w->ends_to_tell > 0) {
+        hvd__heartbeat_send_end(w->heartbeat, &w->cause);
         w->ends_to_tell--;
     }
     atomic_fetch_add(&w->mine->beats, 1);
@@ -426,16 +450,14 @@ static void look_at_grace(struct hvd__watch *w, int64_t now)
 static void look(struct hvd__watch *w)
 {
     int64_t now = hvd__now_ns(), passed;
-    char text[HVD__PAGE_TEXT];
-    int status;
 
     if (w->ended_ns != 0) {
         look_at_grace(w, now);
         return;
     }
     hear(w);
-    if (hvd__page_has_ended(w->page, &status, text, sizeof text)) {
-        end(w, status, text, true);
+    if (hvd__page_is_ending(w->page)) {
+        conclude(w);
         return;
     }
     look_for_death(w);
@@ -450,13 +472,15 @@ static void look(struct hvd__watch *w)
 }
 
 /* The pidfd of a process that is gone stays readable, so it is not polled
- * again. Nothing is polled once the world has ended. */
+ * again. Processes are not polled once a cause of an end is known, and nothing
+ * once the world has ended. */
 static void prepare_polls(struct hvd__watch *w)
 {
+    bool is_ending = hvd__page_is_ending(w->page);
+
     for (int i = 0; i < w->npeers; i++)
         w->polls[i] = (struct pollfd){
-            .fd = w->peers[i].is_gone || w->ended_ns != 0 ? -1
-                                                          : w->peers[i].pidfd,
+            .fd = w->peers[i].is_gone || is_ending ? -1 : w->peers[i].pidfd,
             .events = POLLIN};
     w->polls[w->npeers] = (struct pollfd){.fd = w->stop, .events = POLLIN};
     w->polls[w->npeers + 1] = (struct pollfd){
@@ -465,9 +489,20 @@ static void prepare_polls(struct hvd__watch *w)
         .events = POLLIN};
 }
 
+/* Returns how long this thread may sleep if nothing comes. */
+static int64_t wait_ns(struct hvd__watch *w)
+{
+    int64_t settle = settle_ns(w) / 4;
+
+    return w->ended_ns == 0 && hvd__page_is_ending(w->page) &&
+                   settle < w->tick_ns
+               ? settle
+               : w->tick_ns;
+}
+
 static void say_goodbye(struct hvd__watch *w)
 {
-    if (is_linked(w) && w->ended_ns == 0)
+    if (is_linked(w) && !hvd__page_is_ending(w->page))
         hvd__heartbeat_send_goodbye(w->heartbeat);
 }
 
@@ -477,10 +512,9 @@ void *hvd__watchdog_run(void *argument)
 
     hvd__own_time_pass(&w->time, hvd__now_ns(), 2 * w->tick_ns);
     for (;;) {
-        int timeout = (int)(w->tick_ns / 1000000);
-
         prepare_polls(w);
-        if (poll(w->polls, (nfds_t)w->npeers + 2, timeout) < 0 &&
+        if (poll(w->polls, (nfds_t)w->npeers + 2, (int)(wait_ns(w) / 1000000)) <
+                0 &&
             errno != EINTR)
             return NULL;
         if (w->polls[w->npeers].revents) {

@@ -12,6 +12,7 @@
 #include "base/own_time.h"
 #include "watch/heartbeat.h"
 #include "watch/page.h"
+#include "watch/places.h"
 #include "watch/stall.h"
 #include "watch/watch.h"
 
@@ -27,6 +28,7 @@ struct hvd__peer {
 struct hvd__watch {
     struct hvd__watch_options options;
     struct hvd__watch_subject subject;
+    struct hvd__places places;
     struct hvd__page *page; /* owned mapping */
     int page_fd; /* only in the rank that made it, while ranks meet */
     struct hvd__segment_address page_at; /* address for the others */
@@ -35,7 +37,7 @@ struct hvd__watch {
      * publishes heartbeat to the thread. */
     _Atomic bool is_linked;
     struct hvd__line *mine;
-    struct hvd__peer *peers; /* owned, [npeers]: the others of this host */
+    struct hvd__peer *peers; /* owned, [nlocal - 1]: the others of this host */
     int npeers;
     struct pollfd *polls;    /* owned, [npeers + 2]: peers, stop, heartbeat */
     struct hvd__view *views; /* owned, [nranks]; used by the thread */
@@ -43,15 +45,15 @@ struct hvd__watch {
     struct hvd__in_flight flight;   /* the requests of this rank */
     struct hvd__watch_request requests[HVD__PAGE_KEYS];
     int nrequests;
-    int nranks, rank;
     int stop; /* owned eventfd */
     int64_t tick_ns;
     struct hvd__own_time time; /* the watchdog's own time */
     int64_t reported_ns;       /* when it last reported stalls */
     int64_t spoken_ns;         /* when it last sent a heartbeat for its host */
-    int64_t detailed_ns; /* when that last listed the requests in flight */
-    int64_t ended_ns;    /* 0: not yet */
-    int ends_to_tell;    /* how often this rank must still inform other hosts */
+    int64_t detailed_ns;     /* when that last listed the requests in flight */
+    int64_t ended_ns;        /* 0: not yet */
+    struct hvd__cause cause; /* why, once it has ended */
+    int ends_to_tell; /* how often this rank must still inform other hosts */
     pthread_t thread;
     bool has_thread;
 };

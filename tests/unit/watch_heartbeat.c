@@ -20,6 +20,7 @@ enum { N = 5 };
 
 static const char *const host_names[N] = {"a 1", "a 1", "b 1", "b 1", "c 1"};
 static struct hvd__page *pages[N]; /* by rank; the ranks of a host share one */
+static struct hvd__places places[N];
 static struct hvd__heartbeat *heartbeats[N];
 static struct hvd__heartbeat_card cards[N];
 static char how[512];
@@ -40,17 +41,25 @@ static struct hvd__page *new_page(void)
     return page;
 }
 
+/* Returns the line of a rank on the page of another. */
+static struct hvd__line *line(int rank, int of)
+{
+    return &pages[rank]->lines[places[rank].line_of[of]];
+}
+
 /* deaf is a rank without a watchdog; -1: all have one. */
 static void open_all(int deaf)
 {
     for (int r = 0; r < N; r++) {
         pages[r] = r == 1 || r == 3 ? pages[r - 1] : new_page();
-        ck_assert_int_eq(
-            hvd__heartbeat_open(&heartbeats[r], r, N, host, NULL, &cards[r]),
-            HVD_OK);
+        ck_assert_int_eq(hvd__places_open(&places[r], r, N, host, NULL),
+                         HVD_OK);
+        ck_assert_int_eq(hvd__heartbeat_open(&heartbeats[r], &places[r], host,
+                                             NULL, &cards[r]),
+                         HVD_OK);
         ck_assert(heartbeats[r] != NULL);
-        atomic_store(&pages[r]->lines[r].state, HVD__LINE_ALIVE);
-        atomic_store(&pages[r]->lines[r].pid, 100 + r);
+        atomic_store(&line(r, r)->state, HVD__LINE_ALIVE);
+        atomic_store(&line(r, r)->pid, 100 + r);
     }
     for (int r = 0; r < N; r++) {
         for (int other = 0; other < N; other++)
@@ -64,6 +73,7 @@ static void close_all(void)
 {
     for (int r = 0; r < N; r++) {
         hvd__heartbeat_close(heartbeats[r]);
+        hvd__places_close(&places[r]);
         if (r != 1 && r != 3)
             hvd__page_unmap(pages[r], N);
     }
@@ -71,23 +81,22 @@ static void close_all(void)
 
 /* Takes in all datagrams that are there. Returns whether one told of the
  * end. */
-static bool hear(int rank, int *status, char *text, size_t size)
+static bool hear(int rank, struct hvd__cause *cause)
 {
     struct pollfd fd = {.fd = hvd__heartbeat_fd(heartbeats[rank]),
                         .events = POLLIN};
 
     while (poll(&fd, 1, 100) > 0)
-        if (hvd__heartbeat_receive(heartbeats[rank], status, text, size))
+        if (hvd__heartbeat_receive(heartbeats[rank], cause))
             return true;
     return false;
 }
 
 static void just_hear(int rank)
 {
-    char text[HVD__PAGE_TEXT];
-    int status;
+    struct hvd__cause cause;
 
-    ck_assert(!hear(rank, &status, text, sizeof text));
+    ck_assert(!hear(rank, &cause));
 }
 
 static struct hvd__view view_of(int rank, int of)
@@ -108,11 +117,6 @@ static int lost(int rank, int64_t limit)
                                    sizeof how)
                ? which
                : -1;
-}
-
-static struct hvd__line *line(int rank, int of)
-{
-    return &pages[rank]->lines[of];
 }
 
 TEST(news_reach_the_status_page_of_another_host)
@@ -250,15 +254,16 @@ TEST(who_has_said_goodbye_is_not_missed)
 
 TEST(an_end_reaches_every_rank_elsewhere)
 {
-    char text[HVD__PAGE_TEXT];
-    int status = 0;
+    static const struct hvd__cause sent = {1, HVD_ERR_LOST, "rank 0 is gone"};
+    struct hvd__cause cause;
 
     open_all(-1);
-    hvd__heartbeat_send_end(heartbeats[1], HVD_ERR_LOST, "rank 0 is gone");
+    hvd__heartbeat_send_end(heartbeats[1], &sent);
     for (int r = 2; r < N; r++) {
-        ck_assert(hear(r, &status, text, sizeof text) || r == 3);
-        ck_assert_int_eq(status, HVD_ERR_LOST);
-        ck_assert_str_eq(text, "rank 0 is gone");
+        ck_assert(hear(r, &cause) || r == 3);
+        ck_assert_int_eq(cause.finder, 1);
+        ck_assert_int_eq(cause.status, HVD_ERR_LOST);
+        ck_assert_str_eq(cause.text, "rank 0 is gone");
     }
     just_hear(0);
     close_all();
@@ -344,9 +349,12 @@ TEST(one_host_needs_no_socket)
 {
     struct hvd__heartbeat_card card;
     struct hvd__heartbeat *heartbeat;
+    struct hvd__places two;
 
-    ck_assert_int_eq(hvd__heartbeat_open(&heartbeat, 1, 2, host, NULL, &card),
+    ck_assert_int_eq(hvd__places_open(&two, 1, 2, host, NULL), HVD_OK);
+    ck_assert_int_eq(hvd__heartbeat_open(&heartbeat, &two, host, NULL, &card),
                      HVD_OK);
+    hvd__places_close(&two);
     ck_assert(heartbeat == NULL);
     ck_assert_int_eq(card.port, 0);
     hvd__heartbeat_close(NULL);

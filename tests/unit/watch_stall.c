@@ -164,19 +164,64 @@ TEST(readers_never_see_half)
     hvd__page_unmap(page, 3);
 }
 
+static bool ends(int finder, int status, const char *text, int64_t now,
+                 int64_t settle)
+{
+    struct hvd__cause cause = {.finder = finder, .status = status};
+
+    snprintf(cause.text, sizeof cause.text, "%s", text);
+    return hvd__page_end(page, &cause, now, settle);
+}
+
 TEST(the_first_end_counts)
 {
-    char text[256];
-    int fd, status = 0;
+    struct hvd__cause cause;
+    int fd;
 
     page = hvd__page_create(1, &fd);
     close(fd);
-    ck_assert(!hvd__page_has_ended(page, &status, text, sizeof text));
-    ck_assert(hvd__page_end(page, HVD_ERR_LOST, "rank 1 is gone"));
-    ck_assert(!hvd__page_end(page, HVD_ERR_STALLED, "later"));
-    ck_assert(hvd__page_has_ended(page, &status, text, sizeof text));
-    ck_assert_int_eq(status, HVD_ERR_LOST);
-    ck_assert_str_eq(text, "rank 1 is gone");
+    ck_assert(!hvd__page_has_ended(page, 1, 0, &cause));
+    ck_assert(!hvd__page_is_ending(page));
+    ck_assert(ends(5, HVD_ERR_LOST, "rank 1 is gone", 1, 0));
+    ck_assert(!ends(3, HVD_ERR_STALLED, "later", 1, 0));
+    ck_assert(hvd__page_has_ended(page, 1, 0, &cause));
+    ck_assert_int_eq(cause.status, HVD_ERR_LOST);
+    ck_assert_str_eq(cause.text, "rank 1 is gone");
+    hvd__page_unmap(page, 1);
+}
+
+TEST(while_an_end_settles_that_of_the_lowest_finder_counts)
+{
+    struct hvd__cause cause;
+    int fd;
+
+    page = hvd__page_create(1, &fd);
+    close(fd);
+    ck_assert(ends(5, HVD_ERR_LOST, "5", 100, 10));
+    ck_assert(!ends(5, HVD_ERR_LOST, "5 again", 101, 10));
+    ck_assert(!ends(6, HVD_ERR_LOST, "6", 101, 10));
+    ck_assert(ends(3, HVD_ERR_STALLED, "3", 102, 10));
+    ck_assert(hvd__page_is_ending(page));
+    ck_assert(!hvd__page_has_ended(page, 109, 10, &cause));
+    ck_assert(!ends(2, HVD_ERR_LOST, "late", 110, 10));
+    ck_assert(hvd__page_has_ended(page, 110, 10, &cause));
+    ck_assert_int_eq(cause.finder, 3);
+    ck_assert_int_eq(cause.status, HVD_ERR_STALLED);
+    hvd__page_unmap(page, 1);
+}
+
+TEST(more_causes_than_there_is_room_for)
+{
+    struct hvd__cause cause;
+    int fd;
+
+    page = hvd__page_create(1, &fd);
+    close(fd);
+    for (int i = 0; i < 3 * HVD__PAGE_CAUSES; i++)
+        ck_assert(ends(100 - i, HVD_ERR_LOST, "x", 1, 10) ==
+                  (i < HVD__PAGE_CAUSES));
+    ck_assert(hvd__page_has_ended(page, 11, 10, &cause));
+    ck_assert_int_eq(cause.finder, 100 - HVD__PAGE_CAUSES + 1);
     hvd__page_unmap(page, 1);
 }
 
