@@ -14,13 +14,13 @@
 #ifndef HVD_TESTS_DEVICE_H
 #define HVD_TESTS_DEVICE_H
 
-#include <check.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "checks.h"
 #include "ipu.h"
 
 struct device {

@@ -7,11 +7,11 @@
 #ifndef HVD_TESTS_FLOATS_H
 #define HVD_TESTS_FLOATS_H
 
-#include <check.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "checks.h"
 #include "kernels/kernels.h"
 
 /* Loops over the variants of kernels: the body runs with each of them in use,

@@ -15,11 +15,12 @@
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define NO_THREADS
 
-#include <check.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include "checks.h"
 
 /* Room for what malloc may want, and none for a stack, which is larger. */
 static inline struct rlimit threads_end(void)

@@ -19,9 +19,9 @@
 #ifndef HVD_TESTS_RANKS_H
 #define HVD_TESTS_RANKS_H
 
-#include <check.h>
 #include <stdint.h>
 
+#include "checks.h"
 #include "hvd.h"
 #include "suite.h"
 

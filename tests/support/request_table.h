@@ -6,10 +6,10 @@
 #ifndef HVD_TESTS_REQUEST_TABLE_H
 #define HVD_TESTS_REQUEST_TABLE_H
 
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "checks.h"
 #include "core/table/set.h"
 #include "core/table/table.h"
 

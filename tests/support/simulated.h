@@ -11,8 +11,7 @@
 #ifndef HVD_TESTS_SIMULATED_H
 #define HVD_TESTS_SIMULATED_H
 
-#include <check.h>
-
+#include "checks.h"
 #include "transport/hosts.h"
 #include "transport/team.h"
 

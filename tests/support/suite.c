@@ -2,6 +2,7 @@
 #include "suite.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST = 200 };
 
@@ -16,6 +17,20 @@ void suite_add(const TTest *test, int first, int end)
     if (nlisted == MOST)
         abort();
     listed[nlisted++] = (struct listed){test, first, end};
+}
+
+void checks_pass(const char *file, int line)
+{
+    enum { LINES = 64, RECENT = 4096 };
+    static _Thread_local int recent[LINES];
+    static _Thread_local unsigned npassed;
+
+    if (npassed++ % RECENT == 0)
+        memset(recent, 0, sizeof recent);
+    if (recent[line % LINES] == line)
+        return;
+    recent[line % LINES] = line;
+    _mark_point(file, line);
 }
 
 static int by_line(const void *a, const void *b)

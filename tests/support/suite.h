@@ -21,7 +21,7 @@
 #ifndef HVD_TESTS_SUITE_H
 #define HVD_TESTS_SUITE_H
 
-#include <check.h>
+#include "checks.h"
 
 struct suite {
     const char *name;

@@ -6,10 +6,11 @@
 #ifndef HVD_TESTS_WORKING_FOLDER_H
 #define HVD_TESTS_WORKING_FOLDER_H
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#include "checks.h"
 
 static char folder[160];
 

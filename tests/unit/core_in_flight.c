@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The in-flight table is compared with a list that is searched from end to
  * end. */
-#include <check.h>
 #include <stdlib.h>
 
+#include "checks.h"
 #include "core/request/request.h"
 #include "core/table/in_flight.h"
 #include "suite.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A set of names equals one that is searched from end to end. */
-#include <check.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "checks.h"
 #include "core/request/names.h"
 #include "suite.h"
 
