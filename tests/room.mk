@@ -82,3 +82,15 @@ SIM_WRAPS := hvd__world_get hvd__execute hvd__execute_skip clock_gettime \
 	sched_yield pthread_mutex_lock pthread_mutex_unlock
 LIBS_hvd-sim = $(SIM_WRAPS:%=-Wl,--wrap=%) $(B)/lib/libhvd.a $(MPI_LIBS)
 DEPS_hvd-sim = $(B)/lib/libhvd.a
+# The same for the watchdogs alone, of which there can be more.
+TEST_PROGRAMS += $(B)/bin/hvd-sim-watch
+SRC_hvd-sim-watch := $(wildcard tests/sim/watch/*.c) $(COMMAND_SRC)
+SIM_WATCH_WRAPS := clock_gettime eventfd getrandom gethostname getpid hvd__log \
+	hvd__thread_start hvd__page_create hvd__page_attach hvd__page_unmap \
+	hvd__segment_address_of hvd__segment_settle hvd__process_open \
+	hvd__process_start_time hvd__process_fate hvd__socket_open \
+	hvd__socket_filter hvd__socket_send hvd__socket_receive \
+	hvd__socket_next_refusal
+LIBS_hvd-sim-watch = $(SIM_WATCH_WRAPS:%=-Wl,--wrap=%) $(B)/lib/libhvd.a \
+	$(MPI_LIBS)
+DEPS_hvd-sim-watch = $(B)/lib/libhvd.a

@@ -27,6 +27,8 @@
 /* MOST_REQUESTS is the number of requests of a rank that are sent in full. More
  * are not needed, because a stall names at most one similar request. */
 enum { MOST_REQUESTS = 8 };
+/* GOODBYES is how often a rank that leaves says so. */
+enum { GOODBYES = 4 };
 
 static void deliver(const struct hvd__heartbeat *b,
                     const struct hvd__neighbour *near, int rank)
@@ -46,7 +48,17 @@ static void begin_datagram(struct hvd__heartbeat *b)
     hvd__datagram_begin(&b->datagram, b->world, b->places->rank, ++b->number);
 }
 
-/* Sends the datagram, if it has items, to each neighbour. */
+static void deliver_to_all(const struct hvd__heartbeat *b,
+                           const struct hvd__neighbour *near)
+{
+    for (int rank = b->places->first[near->host]; rank >= 0;
+         rank = b->places->next[rank])
+        if (!hvd__heartbeat_has_left(b, rank))
+            deliver(b, near, rank);
+}
+
+/* Sends the datagram, if it has items, to each neighbour: to the rank that
+ * listens, or to all. */
 static void send_datagram(struct hvd__heartbeat *b)
 {
     if (b->datagram.size == HVD__DATAGRAM_HEAD)
@@ -55,7 +67,9 @@ static void send_datagram(struct hvd__heartbeat *b)
     for (int i = 0; i < b->nnear; i++) {
         int rank = hvd__heartbeat_listener(b, &b->near[i]);
 
-        if (rank >= 0)
+        if (b->is_for_all)
+            deliver_to_all(b, &b->near[i]);
+        else if (rank >= 0)
             deliver(b, &b->near[i], rank);
     }
 }
@@ -132,12 +146,19 @@ void hvd__heartbeat_send(struct hvd__heartbeat *b, bool detail)
 
 void hvd__heartbeat_send_goodbye(struct hvd__heartbeat *b)
 {
-    /* Goodbye is sent twice because nothing would repeat it later. */
-    for (int i = 0; i < 2; i++) {
+    /* Nothing may repeat it later, and a lost goodbye looks like a death: it is
+     * sent several times, with those of the ranks that have left before. The
+     * rank that gets the heartbeats may be leaving, too, so others get it. */
+    for (int i = 0; i < GOODBYES; i++) {
+        b->is_for_all = i < GOODBYES / 2;
         begin_datagram(b);
-        write_news(b, b->places->rank, hvd__now_ns());
+        for (int rank = b->places->first[b->places->host]; rank >= 0;
+             rank = b->places->next[rank])
+            if (hvd__heartbeat_has_left(b, rank))
+                write_news(b, rank, hvd__now_ns());
         send_datagram(b);
     }
+    b->is_for_all = false;
 }
 
 void hvd__heartbeat_send_end(struct hvd__heartbeat *b,
@@ -152,8 +173,5 @@ void hvd__heartbeat_send_end(struct hvd__heartbeat *b,
     hvd__datagram_add(&b->datagram, &item, hvd__now_ns());
     hvd__datagram_close(&b->datagram, b->key);
     for (int i = 0; i < b->nnear; i++)
-        for (int rank = b->places->first[b->near[i].host]; rank >= 0;
-             rank = b->places->next[rank])
-            if (!hvd__heartbeat_has_left(b, rank))
-                deliver(b, &b->near[i], rank);
+        deliver_to_all(b, &b->near[i]);
 }

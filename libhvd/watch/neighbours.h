@@ -44,6 +44,7 @@ struct hvd__heartbeat {
     uint64_t nwords; /* heartbeats that this rank has sent for its host */
     int64_t age_ns;
     bool has_warned;
+    bool is_for_all;               /* send to every rank of a neighbour */
     struct hvd__datagram datagram; /* the one being written or read */
     struct hvd__in_flight flight;  /* scratch */
 };

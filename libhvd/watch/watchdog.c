@@ -124,6 +124,9 @@ static void conclude(struct hvd__watch *w)
         !hvd__page_has_ended(w->page, hvd__now_ns(), settle_ns(w), &w->cause))
         return;
     w->ended_ns = hvd__now_ns();
+    /* The process may end as soon as the core knows. */
+    if (w->ends_to_tell > 0)
+        hvd__heartbeat_send_end(w->heartbeat, &w->cause);
     if (hvd__end_is_of(w->cause.text, w->places.rank)) {
         snprintf(own, sizeof own, HVD__GIVEN_UP "%.*s",
                  (int)(sizeof own - sizeof HVD__GIVEN_UP), w->cause.text);
@@ -447,36 +450,48 @@ static void look_at_grace(struct hvd__watch *w, int64_t now)
     atomic_fetch_add(&w->mine->beats, 1);
 }
 
-static void look(struct hvd__watch *w)
+static void say_goodbye(struct hvd__watch *w)
+{
+    if (is_linked(w) && !hvd__page_is_ending(w->page))
+        hvd__heartbeat_send_goodbye(w->heartbeat);
+}
+
+bool hvd__watchdog_look(struct hvd__watch *w)
 {
     int64_t now = hvd__now_ns(), passed;
 
+    if (w->polls[w->npeers].revents) {
+        say_goodbye(w);
+        return false;
+    }
     if (w->ended_ns != 0) {
         look_at_grace(w, now);
-        return;
+        return true;
     }
     hear(w);
     if (hvd__page_is_ending(w->page)) {
         conclude(w);
-        return;
+        return true;
     }
     look_for_death(w);
     if (now - w->time.looked_ns < w->tick_ns / 2)
-        return; /* The death of a process woke this thread early, so the rest
-                   can wait. */
+        return true; /* The death of a process woke this thread early, so the
+                        rest can wait. */
     passed = hvd__own_time_pass(&w->time, now, 2 * w->tick_ns);
     publish(w, now);
     look_for_silence(w, passed);
     look_at_hosts(w, now, passed);
     look_for_stalls(w, now);
+    return true;
 }
 
 /* The pidfd of a process that is gone stays readable, so it is not polled
  * again. Processes are not polled once a cause of an end is known, and nothing
  * once the world has ended. */
-static void prepare_polls(struct hvd__watch *w)
+int hvd__watchdog_prepare(struct hvd__watch *w)
 {
     bool is_ending = hvd__page_is_ending(w->page);
+    int64_t settle = settle_ns(w) / 4, wait = w->tick_ns;
 
     for (int i = 0; i < w->npeers; i++)
         w->polls[i] = (struct pollfd){
@@ -487,40 +502,21 @@ static void prepare_polls(struct hvd__watch *w)
         .fd = is_linked(w) && w->ended_ns == 0 ? hvd__heartbeat_fd(w->heartbeat)
                                                : -1,
         .events = POLLIN};
-}
-
-/* Returns how long this thread may sleep if nothing comes. */
-static int64_t wait_ns(struct hvd__watch *w)
-{
-    int64_t settle = settle_ns(w) / 4;
-
-    return w->ended_ns == 0 && hvd__page_is_ending(w->page) &&
-                   settle < w->tick_ns
-               ? settle
-               : w->tick_ns;
-}
-
-static void say_goodbye(struct hvd__watch *w)
-{
-    if (is_linked(w) && !hvd__page_is_ending(w->page))
-        hvd__heartbeat_send_goodbye(w->heartbeat);
+    if (w->ended_ns == 0 && is_ending && settle < wait)
+        wait = settle;
+    return (int)(wait / 1000000);
 }
 
 void *hvd__watchdog_run(void *argument)
 {
     struct hvd__watch *w = argument;
 
-    hvd__own_time_pass(&w->time, hvd__now_ns(), 2 * w->tick_ns);
-    for (;;) {
-        prepare_polls(w);
-        if (poll(w->polls, (nfds_t)w->npeers + 2, (int)(wait_ns(w) / 1000000)) <
-                0 &&
+    do {
+        int timeout = hvd__watchdog_prepare(w);
+
+        if (poll(w->polls, (nfds_t)w->npeers + 2, timeout) < 0 &&
             errno != EINTR)
             return NULL;
-        if (w->polls[w->npeers].revents) {
-            say_goodbye(w);
-            return NULL;
-        }
-        look(w);
-    }
+    } while (hvd__watchdog_look(w));
+    return NULL;
 }

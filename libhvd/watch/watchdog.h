@@ -62,4 +62,11 @@ struct hvd__watch {
  * readable. */
 void *hvd__watchdog_run(void *argument);
 
+/* The two halves of a turn, between which the thread sleeps. The first fills
+ * polls and returns for how many milliseconds it may sleep at most. The second
+ * looks at everything and acts; it returns false if the watchdog was stopped.
+ */
+int hvd__watchdog_prepare(struct hvd__watch *watch);
+bool hvd__watchdog_look(struct hvd__watch *watch);
+
 #endif

@@ -59,3 +59,20 @@ measures() {
     is_wrong 1 --alpha --hosts 2 --alpha soon
     is_wrong 1 --seeds --seeds 0
 }
+
+@test "watchdogs tell every rank of a loss, in time and alike, and of nothing else" {
+    run timeout 20000 "${PROGRAM}-watch" --seeds "${HVD_TEST_FULL:+20}5000"
+    echo "$output"
+    [ "$status" -eq 0 ]
+}
+
+@test "the letters of a host do not grow with the number of hosts" {
+    local hosts letters kill freeze
+    run "${PROGRAM}-watch" --hosts 128 --ranks 2 --csv
+    echo "$output"
+    [ "$status" -eq 0 ]
+    while IFS=, read -r hosts _ letters _ kill freeze; do
+        awk -v h="$hosts" -v l="$letters" -v k="$kill" -v f="$freeze" 'BEGIN {
+            exit !(l <= 2 * (h <= 9 ? h - 1 : 8) && k < 1 && f < 11) }'
+    done < <(sed 1d <<<"$output")
+}
