@@ -5,8 +5,9 @@
  *
  *     the format   an accepted message, written again, gives the same bytes:
  *                  no two messages mean the same, and nothing is overlooked
- *     a rank       coordinates three ranks; it refuses with HVD_ERR_INTERNAL,
- *                  or goes on, and its answers are well made
+ *     a rank       coordinates five ranks of two hosts, or speaks for one of
+ *                  the hosts; it refuses with HVD_ERR_INTERNAL, or goes on,
+ *                  and its answers are well made
  *
  * The sequence is the same in every run, so that a failure occurs again. A
  * sanitized build (make sanitize) sees bytes read too far.
@@ -55,12 +56,16 @@ static void copy_text(struct hvd__reader *in, struct hvd__writer *out)
     hvd__write_text(out, text);
 }
 
-static void copy_ranks(struct hvd__reader *in, struct hvd__writer *out)
+/* Copies a set of ranks out of n and returns their number. */
+static int copy_ranks(struct hvd__reader *in, struct hvd__writer *out, int n)
 {
-    int ranks[FUZZ_RANKS];
+    int ranks[FUZZ_RANKS], count = 0;
 
-    hvd__read_ranks(in, FUZZ_RANKS, ranks);
-    hvd__write_ranks(out, ranks, FUZZ_RANKS);
+    hvd__read_ranks(in, n, ranks);
+    hvd__write_ranks(out, ranks, n);
+    for (int i = 0; i < n; i++)
+        count += ranks[i];
+    return count;
 }
 
 static void copy_key(struct hvd__reader *in, struct hvd__writer *out)
@@ -99,7 +104,7 @@ static void copy_batch(struct hvd__reader *in, struct hvd__writer *out)
     int32_t n;
 
     if (copy_int(in, out))
-        copy_ranks(in, out);
+        copy_ranks(in, out, FUZZ_RANKS);
     n = copy_count(in, out, 16);
     while (n-- > 0 && !in->failed) {
         copy_key(in, out);
@@ -109,29 +114,35 @@ static void copy_batch(struct hvd__reader *in, struct hvd__writer *out)
     }
 }
 
-/* Copies a record, by the description in docs/PROTOCOL.md. */
-static void copy_record(struct hvd__reader *in, struct hvd__writer *out)
+/* Copies a record of a rank that speaks for nplaces places, by the description
+ * in docs/PROTOCOL.md. */
+static void copy_record(struct hvd__reader *in, struct hvd__writer *out,
+                        int nplaces)
 {
     enum hvd__record_type type = hvd__read_type(in);
-    int32_t n;
+    int32_t n, nwho;
 
     hvd__write_type(out, type);
     if (in->failed)
         return;
     switch (type) {
     case HVD__ANNOUNCE:
+        nwho = copy_ranks(in, out, nplaces);
         copy_key(in, out);
         copy_key(in, out);
         copy_int(in, out);
-        for (n = copy_count(in, out, 8); n > 0; n--)
+        for (n = nwho * copy_count(in, out, 8); n > 0; n--)
             copy_long(in, out);
         break;
-    case HVD__REFUSE: copy_key(in, out); /* fall through */
+    case HVD__REFUSE:
+        copy_ranks(in, out, nplaces);
+        copy_key(in, out); /* fall through */
     case HVD__BREAK:
         copy_int(in, out);
         copy_text(in, out);
         break;
     case HVD__DETAIL:
+        copy_int(in, out);
         copy_key(in, out);
         for (n = copy_count(in, out, 1); n > 0 && !in->failed; n--)
             copy_signature(in, out);
@@ -141,25 +152,30 @@ static void copy_record(struct hvd__reader *in, struct hvd__writer *out)
         copy_int(in, out);
         copy_text(in, out);
         copy_key(in, out);
-        copy_ranks(in, out);
+        copy_ranks(in, out, FUZZ_RANKS);
         break;
-    case HVD__JOINED: copy_int(in, out); break;
-    case HVD__QUERY: copy_key(in, out); break;
+    case HVD__QUERY:
+        copy_key(in, out);
+        copy_int(in, out);
+        break;
     case HVD__TUNE: copy_long(in, out); break;
     case HVD__OPEN:
         copy_int(in, out);
-        for (int i = 0; i < FUZZ_RANKS; i++)
-            copy_long(in, out);
+        copy_long(in, out);
         break;
-    case HVD__JOIN: copy_int(in, out); break;
-    case HVD__LEAVE:
+    case HVD__JOIN:
+        copy_int(in, out);
+        copy_int(in, out);
+        break;
+    case HVD__JOINED:
+    case HVD__LEAVE: copy_int(in, out); break;
     case HVD__CLOSE: break;
     }
 }
 
-/* Returns whether a message is well made. If so, writing it again gives the
- * same bytes. */
-static bool well_made(const unsigned char *data, size_t bytes)
+/* Returns whether a message of a rank that speaks for nplaces places is well
+ * made. If so, writing it again gives the same bytes. */
+static bool well_made(const unsigned char *data, size_t bytes, int nplaces)
 {
     static struct hvd__writer resubmission;
     struct hvd__reader in = {.data = data, .bytes = bytes};
@@ -167,7 +183,7 @@ static bool well_made(const unsigned char *data, size_t bytes)
     resubmission.bytes = 0;
     copy_int(&in, &resubmission);
     while (hvd__reader_more(&in))
-        copy_record(&in, &resubmission);
+        copy_record(&in, &resubmission, nplaces);
     if (in.at > bytes)
         ck_abort_msg("read to %zu of %zu bytes", in.at, bytes);
     if (in.failed)
@@ -185,19 +201,19 @@ TEST(what_is_accepted_is_what_was_written)
     int n = rounds(1000), accepted = 0;
 
     fuzz_seed(20220617);
-    fuzz_write_message(&other, HVD__OPEN);
+    fuzz_write_message(&other, HVD__ANNOUNCE, HVD__OPEN, 1, 3);
     for (int round = 0; round < n; round++) {
         unsigned char data[FUZZ_MOST_BYTES];
         size_t bytes;
 
-        fuzz_write_message(&message, HVD__OPEN);
-        if (!well_made(message.data, message.bytes))
+        fuzz_write_message(&message, HVD__ANNOUNCE, HVD__OPEN, 1, 3);
+        if (!well_made(message.data, message.bytes, 3))
             ck_abort_msg("round %d: a good message was refused", round);
         bytes = fuzz_spoil(&message, &other, data);
         /* The message ends where the buffer ends: a sanitizer sees a byte read
          * too far. */
         memcpy(room + FUZZ_MOST_BYTES - bytes, data, bytes);
-        accepted += well_made(room + FUZZ_MOST_BYTES - bytes, bytes);
+        accepted += well_made(room + FUZZ_MOST_BYTES - bytes, bytes, 3);
         if (round % 16 == 0) {
             struct hvd__writer swap = message;
             message = other;
@@ -215,8 +231,12 @@ TEST(what_is_accepted_is_what_was_written)
 /* -------------------------------------------------------------------- a rank
  */
 
-/* Next message for the rank, and its sender; NULL: none. */
+enum { OTHERS = 3 }; /* ranks on the second host */
+
+/* Next message for the rank, and its sender; NULL: none. A speaker may pass it
+ * on as it came. */
 static unsigned char *pending;
+static unsigned char given[FUZZ_MOST_BYTES];
 static size_t pending_bytes;
 static int pending_from;
 static int nposted;
@@ -237,8 +257,12 @@ static int poll_pending(struct hvd__transport *self, int *peer, void **message,
 static int check_posted(struct hvd__transport *self, int peer, void *message,
                         size_t bytes)
 {
-    (void)self;
-    if (peer <= 0 || peer >= FUZZ_RANKS || !well_made(message, bytes))
+    bool passed_on = self->rank > 0 && peer > self->rank &&
+                     bytes == pending_bytes &&
+                     memcmp(message, given, bytes) == 0;
+
+    if (peer < 0 || peer == self->rank || peer >= FUZZ_RANKS ||
+        (!passed_on && !well_made(message, bytes, OTHERS)))
         ck_abort_msg("a message to rank %d that is not well made", peer);
     nposted++;
     free(message);
@@ -259,17 +283,30 @@ static struct hvd__transport transport = {.name = "fuzz",
                                           .pending = none_pending};
 static struct hvd__world *world;
 static struct hvd__set *set;
-static int host_of[FUZZ_RANKS] = {0, 1, 2};
+
+/* Rank 1 speaks for the ranks on the second host, whose places follow those of
+ * the first. */
+static int host_of[FUZZ_RANKS] = {0, 1, 1, 1, 0};
+
+/* A rank that sends messages: it speaks for the places first to first+n-1. */
+struct sender {
+    int rank, first, n;
+};
+
+static const struct sender to_coordinator[] = {{1, 2, OTHERS}, {4, 1, 1}};
+static const struct sender to_speaker[] = {{0, 0, 0}, {2, 3, 1}, {3, 4, 1}};
 
 /* The rank gets messages only about requests that are agreed on by name. */
-static void begin_world(void)
+static void begin_world(int rank)
 {
     int *ranks = malloc(FUZZ_RANKS * sizeof *ranks);
 
+    transport.rank = rank;
     for (int i = 0; i < FUZZ_RANKS; i++)
         ranks[i] = i;
     world = calloc(1, sizeof *world);
     world->engine.transport = &transport;
+    world->engine.settings.shm_size = 1; /* hosts matter */
     world->host_of = host_of;
     atomic_store(&world->engine.completion_fd, -1);
     hvd__table_init(&world->engine.table);
@@ -330,27 +367,34 @@ static void submit_sum(void)
         hvd__submission_free(submission);
 }
 
-TEST(a_rank_refuses_or_goes_on)
+/* Gives messages of some senders to a rank. */
+static void check_rank(int rank, const struct sender *senders, int nsenders)
 {
     struct hvd__writer message = {0}, other = {0};
-    int n = rounds(50), refused = 0;
+    int n = rounds(25), refused = 0;
 
-    fuzz_seed(19691029);
-    begin_world();
-    fuzz_write_message(&other, HVD__LEAVE);
+    nposted = 0;
+    begin_world(rank);
+    fuzz_write_message(&other, HVD__ANNOUNCE, HVD__LEAVE, 1, 1);
     for (int round = 0; round < n; round++) {
+        const struct sender *from = &senders[fuzz_any((uint32_t)nsenders)];
         unsigned char data[FUZZ_MOST_BYTES];
         bool moved = false;
         int status;
 
-        pending_from = 1 + (int)fuzz_any(FUZZ_RANKS - 1);
-        fuzz_write_message(&message, HVD__LEAVE);
+        pending_from = from->rank;
+        if (from->n > 0)
+            fuzz_write_message(&message, HVD__ANNOUNCE, HVD__LEAVE, from->first,
+                               from->n);
+        else
+            fuzz_write_message(&message, HVD__BATCH, HVD__OPEN, 0, 1);
         memcpy(data, message.data, message.bytes);
         pending_bytes = message.bytes;
         if (fuzz_any(3))
             pending_bytes = fuzz_spoil(&message, &other, data);
         pending = malloc(pending_bytes + !pending_bytes);
         memcpy(pending, data, pending_bytes);
+        memcpy(given, data, pending_bytes);
         if (fuzz_any(4) == 0)
             submit_barrier();
         if (fuzz_any(4) == 0)
@@ -363,7 +407,7 @@ TEST(a_rank_refuses_or_goes_on)
         if (status < 0 || set->agreement->heard_close || fuzz_any(500) == 0) {
             refused += status == HVD_ERR_INTERNAL;
             end_world();
-            begin_world();
+            begin_world(rank);
         }
     }
     end_world();
@@ -372,6 +416,18 @@ TEST(a_rank_refuses_or_goes_on)
     ck_assert_int_gt(nposted, n / 100);
     hvd__writer_fini(&message);
     hvd__writer_fini(&other);
+}
+
+TEST(a_coordinator_refuses_or_goes_on)
+{
+    fuzz_seed(19691029);
+    check_rank(0, to_coordinator, 2);
+}
+
+TEST(a_speaker_refuses_or_goes_on)
+{
+    fuzz_seed(19830101);
+    check_rank(1, to_speaker, 3);
 }
 
 TEST_MAIN("fuzz_wire", .seconds = 600)

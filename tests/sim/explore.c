@@ -83,7 +83,10 @@ static int64_t next_event(void)
 
     for (int i = 0; i < nactive; i++) {
         const struct sim_rank *rank = &sim.ranks[active[i]];
+        int64_t timer = sim_next_timer(rank);
 
+        if (timer < next)
+            next = timer;
         if (rank->stalled_until > sim.now_ns && rank->stalled_until < next)
             next = rank->stalled_until;
         if (rank->abort_at > 0 && rank->abort_at < next)

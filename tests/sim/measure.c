@@ -109,6 +109,10 @@ static void run_until_quiet(void)
         }
         idle = moved ? 0 : idle + 1;
         next = sim_network_next(sim.network);
+        for (int i = 0; i < sim.nranks && idle > 0; i++)
+            if (sim.ranks[i].state == SIM_RUNS &&
+                sim_next_timer(&sim.ranks[i]) < next)
+                next = sim_next_timer(&sim.ranks[i]);
         if (idle == 0 || (idle < SWEEPS && next == INT64_MAX))
             continue;
         if (next < INT64_MAX)

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "core/agree/agree.h"
+#include "core/agree/agreement.h"
 #include "core/run/execute.h"
 #include "sim.h"
 #include "transport/shm/shm.h"
@@ -220,6 +221,9 @@ void sim_mark(void)
 /* ---------------------------------------------- what the linker sends here */
 
 int __wrap_hvd__world_get(struct hvd__world **world);
+/* What a clock shows when a run begins. */
+#define STARTED_NS INT64_C(1000000000)
+
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
 int __wrap_sched_yield(void);
 int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
@@ -238,9 +242,12 @@ int __wrap_hvd__world_get(struct hvd__world **world)
                   : hvd__fail(HVD_ERR_NOT_INITIALIZED, "no rank is running");
 }
 
+/* What a clock shows when a run begins. */
+#define STARTED_NS INT64_C(1000000000)
+
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 {
-    int64_t now = sim.now_ns + 1000000000;
+    int64_t now = sim.now_ns + STARTED_NS;
 
     (void)clock;
     time->tv_sec = now / 1000000000;
@@ -443,4 +450,20 @@ void sim_kill(struct sim_rank *rank)
     rank->state = SIM_DEAD;
     sim_network_kill(sim.network, rank->rank);
     sim_say("rank %d dies", rank->rank);
+}
+
+int64_t sim_next_timer(const struct sim_rank *rank)
+{
+    int64_t next = INT64_MAX;
+
+    if (atomic_load(&rank->world->broken))
+        return next;
+    for (struct hvd__set *set = rank->world->engine.live; set;
+         set = set->next) {
+        int64_t since = set->agreement->relay.held_since_ns;
+
+        if (since > 0 && since - STARTED_NS + HVD__HOLD_NS < next)
+            next = since - STARTED_NS + HVD__HOLD_NS;
+    }
+    return next;
 }

@@ -123,6 +123,9 @@ void sim_mark(void);
 /* Does what hvd_shutdown does, in the world of this rank. */
 int sim_shutdown(void);
 void sim_kill(struct sim_rank *rank);
+/* Returns when a rank does something by itself: sends announcements that it
+ * has held for long enough. INT64_MAX: never. */
+int64_t sim_next_timer(const struct sim_rank *rank);
 
 /* ----------------------------------------------------------------- network */
 

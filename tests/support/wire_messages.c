@@ -76,6 +76,29 @@ static void write_ranks(struct hvd__writer *out)
     hvd__write_ranks(out, ranks, FUZZ_RANKS);
 }
 
+/* The places that the sender speaks for. */
+static int first_place, nplaces;
+
+/* Writes for which of them a record is, and returns their number. */
+static int write_who(struct hvd__writer *out)
+{
+    int who[FUZZ_RANKS], n = 0;
+
+    for (int i = 0; i < nplaces; i++) {
+        who[i] = fuzz_any(3) > 0;
+        n += who[i];
+    }
+    if (n == 0)
+        n = who[0] = 1;
+    hvd__write_ranks(out, who, nplaces);
+    return n;
+}
+
+static void write_place(struct hvd__writer *out)
+{
+    hvd__write_int(out, first_place + (int32_t)fuzz_any((uint32_t)nplaces));
+}
+
 static void write_longs(struct hvd__writer *out, int n)
 {
     hvd__write_int(out, n);
@@ -100,21 +123,26 @@ static void write_batch(struct hvd__writer *out)
 
 static void write_record(struct hvd__writer *out, enum hvd__record_type type)
 {
-    int n = (int)fuzz_any(3);
+    int n = (int)fuzz_any(3), nwho;
 
     hvd__write_type(out, type);
     switch (type) {
     case HVD__ANNOUNCE:
+        nwho = write_who(out);
         hvd__write_key(out, any_key());
         hvd__write_key(out, fuzz_any(2));
         hvd__write_int(out, (int32_t)fuzz_any(3));
-        write_longs(out, n);
+        hvd__write_int(out, n);
+        for (int i = 0; i < n * nwho; i++)
+            hvd__write_long(out, fuzz_any(100));
         break;
     case HVD__REFUSE:
+        write_who(out);
         hvd__write_key(out, any_key());
         write_failure(out);
         break;
     case HVD__DETAIL:
+        write_place(out);
         hvd__write_key(out, any_key());
         hvd__write_int(out, n);
         while (n-- > 0)
@@ -128,28 +156,36 @@ static void write_record(struct hvd__writer *out, enum hvd__record_type type)
         break;
     case HVD__JOINED: hvd__write_int(out, (int32_t)fuzz_any(FUZZ_RANKS)); break;
     case HVD__BREAK: write_failure(out); break;
-    case HVD__QUERY: hvd__write_key(out, any_key()); break;
+    case HVD__QUERY:
+        hvd__write_key(out, any_key());
+        hvd__write_int(out, (int32_t)fuzz_any(FUZZ_RANKS));
+        break;
     case HVD__TUNE: hvd__write_long(out, fuzz_any(1 << 20)); break;
     case HVD__OPEN:
         hvd__write_int(out, (int32_t)fuzz_any(5));
-        for (int i = 0; i < FUZZ_RANKS; i++)
-            hvd__write_long(out, fuzz_any(100));
+        hvd__write_long(out, fuzz_any(100));
         break;
-    case HVD__JOIN: hvd__write_int(out, (int32_t)fuzz_any(2)); break;
-    case HVD__LEAVE:
+    case HVD__JOIN:
+        write_place(out);
+        hvd__write_int(out, (int32_t)fuzz_any(2));
+        break;
+    case HVD__LEAVE: write_place(out); break;
     case HVD__CLOSE: break;
     }
 }
 
-void fuzz_write_message(struct hvd__writer *out, enum hvd__record_type most)
+void fuzz_write_message(struct hvd__writer *out, enum hvd__record_type least,
+                        enum hvd__record_type most, int first, int n)
 {
+    first_place = first;
+    nplaces = n;
     out->bytes = 0;
     hvd__write_int(out, fuzz_any(40) ? 0 : (int32_t)fuzz_any(3) - 1);
     /* Leaving and breaking are made rare, or they would soon be all there is.
      */
-    for (uint32_t n = fuzz_any(MOST_RECORDS); n > 0; n--) {
-        enum hvd__record_type type =
-            (enum hvd__record_type)(1 + fuzz_any(most));
+    for (uint32_t left = fuzz_any(MOST_RECORDS); left > 0; left--) {
+        enum hvd__record_type type = (enum hvd__record_type)(
+            least + fuzz_any((uint32_t)(most - least) + 1));
 
         if (type >= HVD__JOIN && type <= HVD__LEAVE && fuzz_any(20))
             type = HVD__ANNOUNCE;

@@ -15,7 +15,7 @@
 #include "core/agree/wire.h"
 #include "core/request/request.h"
 
-enum { FUZZ_RANKS = 3, FUZZ_KEYS = 5, FUZZ_MOST_BYTES = 2048 };
+enum { FUZZ_RANKS = 5, FUZZ_KEYS = 5, FUZZ_MOST_BYTES = 2048 };
 
 /* Sets the seed of all that follows; not 0. */
 void fuzz_seed(uint64_t seed);
@@ -23,8 +23,10 @@ void fuzz_seed(uint64_t seed);
 /* Returns a random number less than below. */
 uint32_t fuzz_any(uint32_t below);
 
-/* Replaces a message by one of random records of types up to most. */
-void fuzz_write_message(struct hvd__writer *out, enum hvd__record_type most);
+/* Replaces a message by one of random records of types least to most. Its
+ * sender speaks for n places from first on. */
+void fuzz_write_message(struct hvd__writer *out, enum hvd__record_type least,
+                        enum hvd__record_type most, int first, int n);
 
 /* Writes a spoilt copy of a message to data, which has FUZZ_MOST_BYTES. other
  * is a message whose bytes may be inserted. Returns the size of the copy. */

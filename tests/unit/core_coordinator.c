@@ -24,7 +24,7 @@ struct decision {
     int status;
     char text[HVD__MESSAGE_MAX];
     int ranks[MOST_RANKS]; /* who fails; who is absent */
-    int last;
+    int last;              /* to join; who is asked */
 };
 
 static struct decision decisions[MOST_RECORDS];
@@ -66,13 +66,13 @@ static int read_all(struct hvd__writer *writer, int nranks)
         d->type = hvd__read_type(&in);
         if (d->type == HVD__BATCH)
             read_batch(&in, d, nranks);
-        if (d->type == HVD__JOINED)
+        if (d->type == HVD__QUERY)
+            d->keys[0] = hvd__read_key(&in);
+        if (d->type == HVD__JOINED || d->type == HVD__QUERY)
             d->last = hvd__read_int(&in);
-        if (d->type == HVD__FAIL || d->type == HVD__BREAK) {
+        if (d->type == HVD__FAIL) {
             d->status = hvd__read_int(&in);
             hvd__read_text(&in, d->text, sizeof d->text);
-        }
-        if (d->type == HVD__FAIL) {
             d->keys[0] = hvd__read_key(&in);
             hvd__read_ranks(&in, nranks, d->ranks);
         }
@@ -116,6 +116,8 @@ static void announce_all(struct hvd__coordinator *c, int rank, const char *name,
     const struct hvd__signature *pointers[8];
     struct hvd__announcement a = {.key = key(name),
                                   .priority = priority,
+                                  .who = &rank,
+                                  .nwho = 1,
                                   .signatures = rank == 0 ? pointers : NULL,
                                   .nsignatures = n};
 
@@ -126,7 +128,7 @@ static void announce_all(struct hvd__coordinator *c, int rank, const char *name,
     }
     a.numbers = &number;
     ck_assert_int_le(a.nnumbers, 1);
-    ck_assert_int_eq(hvd__coordinator_announce(c, rank, &a), HVD_OK);
+    ck_assert_int_eq(hvd__coordinator_announce(c, &a), HVD_OK);
 }
 
 static void announce(struct hvd__coordinator *c, int rank, const char *name,
@@ -140,22 +142,33 @@ static void announce(struct hvd__coordinator *c, int rank, const char *name,
 static int refuse(struct hvd__coordinator *c, int rank, const char *name,
                   int status, const char *text)
 {
-    return hvd__coordinator_refuse(c, rank, key(name), status, text);
+    const struct hvd__announcement a = {.key = key(name),
+                                        .status = status,
+                                        .text = text,
+                                        .who = &rank,
+                                        .nwho = 1};
+
+    return hvd__coordinator_announce(c, &a);
 }
 
-/* The one question there is, answered with a sum of count elements. */
+/* The one decision is a question to a rank about a name. */
+static void check_question(struct hvd__coordinator *c, int nranks, int rank,
+                           const char *name)
+{
+    ck_assert_int_eq(decide(c, nranks, 2), 1);
+    ck_assert_int_eq(decisions[0].type, HVD__QUERY);
+    ck_assert_int_eq(decisions[0].last, rank);
+    ck_assert(decisions[0].keys[0] == key(name));
+}
+
+/* Answers a question with a sum of count elements. */
 static void answer(struct hvd__coordinator *c, int rank, const char *name,
                    int64_t count)
 {
     struct hvd__signature s = sum_of(count);
-    uint64_t asked;
-    int whom;
 
-    ck_assert_int_eq(hvd__coordinator_question(c, &whom, &asked), 1);
-    ck_assert_int_eq(whom, rank);
-    ck_assert(asked == key(name));
-    ck_assert_int_eq(hvd__coordinator_question(c, &whom, &asked), 0);
-    ck_assert_int_eq(hvd__coordinator_detail(c, rank, asked, &s, 1), HVD_OK);
+    ck_assert_int_eq(hvd__coordinator_detail(c, rank, key(name), &s, 1),
+                     HVD_OK);
 }
 
 TEST(ready_when_all_have_announced)
@@ -229,7 +242,8 @@ TEST(differences_name_both_sides)
     announce(c, 3, "w", 10);
     announce(c, 2, "w", 11);
     /* The coordinator must ask what rank 2's fingerprint stands for. */
-    ck_assert_int_eq(decide(c, 4, 2), 0);
+    check_question(c, 4, 2, "w");
+    ck_assert_int_eq(decide(c, 4, 2), 0); /* it is asked once */
     answer(c, 2, "w", 11);
     ck_assert_int_eq(decide(c, 4, 2), 1);
     ck_assert_int_eq(decisions[0].type, HVD__FAIL);
@@ -285,6 +299,42 @@ TEST(submissions_pair_by_their_number)
     hvd__coordinator_free(c);
 }
 
+/* A message tells of several ranks, of which some have announced the name
+ * before: each rank's k-th meets the k-th of the others. */
+TEST(several_ranks_announce_together)
+{
+    struct hvd__coordinator *c = new_one(4, 1 << 20);
+    const struct hvd__signature s = {.kind = HVD_ALLGATHER,
+                                     .dtype = HVD_INT8,
+                                     .ndim = 1,
+                                     .shape = {HVD__VARIES}};
+    const struct hvd__announcement together = {
+        .key = key("g"),
+        .fingerprint = hvd__signature_fingerprint(0, &s),
+        .who = (const int[]){3, 1, 2},
+        .nwho = 3,
+        .numbers = (const int64_t[]){13, 11, 12},
+        .nnumbers = 1};
+
+    announce_all(c, 1, "g", &s, 1, 0, 1);
+    ck_assert_int_eq(hvd__coordinator_announce(c, &together), HVD_OK);
+    ck_assert_int_eq(decide(c, 4, 2), 0);
+    announce_all(c, 0, "g", &s, 1, 0, 10);
+    ck_assert_int_eq(decide(c, 4, 2), 1);
+    ck_assert_int_eq(decisions[0].type, HVD__BATCH);
+    for (int rank = 0; rank < 4; rank++)
+        ck_assert_int_eq(decisions[0].numbers[rank], rank == 1 ? 1 : 10 + rank);
+    announce_all(c, 0, "g", &s, 1, 0, 20);
+    announce_all(c, 2, "g", &s, 1, 0, 22);
+    announce_all(c, 3, "g", &s, 1, 0, 23);
+    ck_assert_int_eq(decide(c, 4, 2), 1);
+    ck_assert_int_eq(decisions[0].numbers[1], 11);
+    ck_assert_int_eq(decisions[0].numbers[3], 23);
+    ck_assert(hvd__coordinator_is_idle(c));
+    hvd__coordinator_free(c);
+    hvd__coordinator_free(NULL);
+}
+
 TEST(a_rank_that_left_fails_what_it_lacks)
 {
     struct hvd__coordinator *c = new_one(3, 1 << 20);
@@ -325,22 +375,6 @@ TEST(ready_ones_go_before_the_close)
     ck_assert_int_eq(decisions[0].type, HVD__BATCH);
     ck_assert_int_eq(decisions[1].type, HVD__CLOSE);
     hvd__coordinator_free(c);
-}
-
-TEST(a_break_is_told_once)
-{
-    struct hvd__coordinator *c = new_one(2, 0);
-
-    hvd__coordinator_break(c, 1, HVD_ERR_MPI, "the wire burns");
-    hvd__coordinator_break(c, 0, HVD_ERR_MPI, "here too");
-    announce(c, 0, "a", 1);
-    announce(c, 1, "a", 1);
-    ck_assert_int_eq(decide(c, 2, 2), 1);
-    ck_assert_int_eq(decisions[0].type, HVD__BREAK);
-    ck_assert_int_eq(decisions[0].status, HVD_ERR_MPI);
-    ck_assert_str_eq(decisions[0].text, "rank 1 failed: the wire burns");
-    hvd__coordinator_free(c);
-    hvd__coordinator_free(NULL);
 }
 
 /* A barrier needs no room. */
@@ -401,8 +435,6 @@ TEST(groups_are_all_or_nothing)
     struct hvd__coordinator *c = new_one(2, 1 << 20);
     const struct hvd__signature s[3] = {sum_of(1), sum_of(2), sum_of(3)};
     const struct hvd__signature other[3] = {sum_of(1), sum_of(9), sum_of(3)};
-    uint64_t asked;
-    int whom;
 
     announce_all(c, 0, "g", s, 3, 0, 0);
     ck_assert_int_eq(decide(c, 2, 2), 0);
@@ -413,9 +445,8 @@ TEST(groups_are_all_or_nothing)
         ck_assert_int_eq(decisions[0].indices[i], i);
     announce_all(c, 0, "g", s, 3, 0, 0);
     announce_all(c, 1, "g", other, 3, 0, 0);
-    ck_assert_int_eq(decide(c, 2, 2), 0);
-    ck_assert_int_eq(hvd__coordinator_question(c, &whom, &asked), 1);
-    ck_assert_int_eq(hvd__coordinator_detail(c, whom, asked, other, 3), 0);
+    check_question(c, 2, 1, "g");
+    ck_assert_int_eq(hvd__coordinator_detail(c, 1, key("g"), other, 3), 0);
     ck_assert_int_eq(decide(c, 2, 2), 1);
     ck_assert_int_eq(decisions[0].status, HVD_ERR_MISMATCH);
     ck_assert(strstr(decisions[0].text, "number 1 is allreduce sum float32 "
@@ -440,11 +471,13 @@ TEST(reductions_do_without_the_joined)
     announce(c, 0, "b", 10);
     ck_assert_int_eq(hvd__coordinator_join(c, 0, false), HVD_OK);
     announce(c, 2, "b", 10);
-    announce(c, 2, "c", 11);
-    answer(c, 2, "c", 11);
-    ck_assert_int_eq(decide(c, 3, 9), 2);
+    ck_assert_int_eq(decide(c, 3, 9), 1);
     ck_assert(!decisions[0].ranks[0] && decisions[0].ranks[1]);
-    ck_assert(decisions[1].ranks[0] && decisions[1].ranks[1]);
+    announce(c, 2, "c", 11);
+    check_question(c, 3, 2, "c");
+    answer(c, 2, "c", 11);
+    ck_assert_int_eq(decide(c, 3, 9), 1);
+    ck_assert(decisions[0].ranks[0] && decisions[0].ranks[1]);
     ck_assert_int_eq(hvd__coordinator_join(c, 2, false), HVD_OK);
     ck_assert_int_eq(decide(c, 3, 2), 1);
     ck_assert_int_eq(decisions[0].type, HVD__JOINED);

@@ -33,6 +33,7 @@ int hvd__agreement_new(struct hvd__set *set,
     a->scratch = calloc(n, sizeof *a->scratch);
     if (!a->scratch)
         return hvd__fail_memory(n * sizeof *a->scratch);
+    HVD_TRY(hvd__relay_init(&a->relay, set));
     HVD_TRY(hvd__ordered_init(&a->ordered, set));
     return set->team.rank == 0 ? make_coordinator(set, settings) : HVD_OK;
 }
@@ -55,7 +56,7 @@ void hvd__agreement_free(struct hvd__set *set)
         return;
     hvd__coordinator_free(a->coordinator);
     hvd__ordered_fini(&a->ordered);
-    hvd__writer_fini(&a->out);
+    hvd__relay_fini(&a->relay);
     hvd__tune_fini(&a->tune);
     free(a->scratch);
     free(a);

@@ -8,17 +8,18 @@
 
 #include "core/agree/coordinator.h"
 #include "core/agree/ordered.h"
+#include "core/agree/relay.h"
 #include "core/agree/tune.h"
 #include "core/run/execute.h"
 #include "core/table/set.h"
 
 struct hvd__agreement {
     struct hvd__ordered ordered;
+    struct hvd__relay relay;
     struct hvd__coordinator *coordinator; /* owned; only on the first member */
     struct hvd__tune tune;   /* used by the world's coordinator only */
     size_t direct_max;       /* last value sent to all members; 0: none */
     size_t first_direct_max; /* value to send first; 0: none */
-    struct hvd__writer out;  /* the next message of announcements */
     int *scratch;            /* owned, [team.size] */
     bool heard_leaving;      /* the driver has seen set->leaving */
     bool said_leave;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * by_name.h - the steps of agreement by name, private to this room: announce.c
- * sends this rank's submissions, hear.c passes members' messages to the
- * coordinator, decide.c sends its decisions, and follow.c carries them out.
+ * says what this rank submits, hear.c takes in what it and others say, decide.c
+ * sends the coordinator's decisions, and follow.c carries them out.
  */
 #ifndef HVD_CORE_BY_NAME_H
 #define HVD_CORE_BY_NAME_H
@@ -17,18 +17,29 @@ int hvd__announce(struct hvd__set *set, struct hvd__submission *submission);
 /* Announces once that this rank leaves the set. */
 int hvd__announce_leave(struct hvd__set *set);
 
-/* Coordinator only. Handles the next record of a message. */
-int hvd__hear_record(struct hvd__set *set, int peer, struct hvd__reader *in);
+/* Take in what members say that this rank speaks for, who are given by its
+ * numbers (relay.h); its own is 0. */
+int hvd__hear_announcement(struct hvd__set *set,
+                           const struct hvd__announcement *announcement);
+int hvd__hear_join(struct hvd__set *set, int number, bool restores);
+int hvd__hear_leave(struct hvd__set *set, int number);
+/* Handles a message of a child, from behind the set's id. */
+int hvd__hear(struct hvd__engine *engine, struct hvd__set *set,
+              struct hvd__relay_child *child, struct hvd__reader *in);
+/* Reads the rest of a rank's record that says that this world is broken, and
+ * returns its error. */
+int hvd__hear_break(struct hvd__engine *engine, int rank,
+                    struct hvd__reader *in);
 
 /* Coordinator only, in each step. Continues autotuning if it is active. file is
  * the path for the result, or "". */
 void hvd__tuning_step(struct hvd__set *set, const char *file);
 
-/* Coordinator only, in each step. Sends questions and decisions to the members,
- * and follows them on this rank. */
+/* Coordinator only, in each step. Sends decisions to the members, and follows
+ * them on this rank. */
 int hvd__decide(struct hvd__engine *engine, struct hvd__set *set);
 
-/* Follows a whole message of decisions. */
+/* Sends a whole message of decisions on, and follows it. */
 int hvd__follow(struct hvd__engine *engine, struct hvd__set *set,
                 const void *data, size_t bytes);
 

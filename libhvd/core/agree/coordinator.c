@@ -49,12 +49,6 @@
 #include "core/agree/verdict.h"
 #include "core/request/request.h"
 
-struct question {
-    struct question *next;
-    int rank;
-    uint64_t key;
-};
-
 enum joined { NOT_JOINED, JOINED, JOINED_AND_RESTORES };
 
 struct hvd__coordinator {
@@ -63,14 +57,12 @@ struct hvd__coordinator {
     size_t threshold;
     struct hvd__proposal *table; /* owned, by key */
     struct hvd__ready ready;
-    struct question *questions; /* owned list */
-    int *joined;                /* owned, [nranks]: values of enum joined */
+    int *joined; /* owned, [nranks]: values of enum joined */
     int njoined;
     int last_joined;
     int *left; /* owned, [nranks] */
     int nleft;
     bool closed;
-    bool broken;
     struct hvd__writer out; /* decisions not yet taken by the caller */
 };
 
@@ -98,24 +90,10 @@ struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks,
 
 void hvd__coordinator_free(struct hvd__coordinator *c)
 {
-    struct hvd__proposal *p, *following;
-    struct question *question;
-
     if (!c)
         return;
-    HASH_ITER (hh, c->table, p, following) {
-        HASH_DEL(c->table, p);
-        while (p) {
-            struct hvd__proposal *later = p->later;
-            hvd__proposal_free(p);
-            p = later;
-        }
-    }
+    hvd__proposals_free(&c->table);
     hvd__ready_fini(&c->ready);
-    while ((question = c->questions)) {
-        c->questions = question->next;
-        free(question);
-    }
     free(c->joined);
     free(c->left);
     free(c->world);
@@ -125,8 +103,7 @@ void hvd__coordinator_free(struct hvd__coordinator *c)
 
 bool hvd__coordinator_is_idle(const struct hvd__coordinator *c)
 {
-    return !c->table && c->ready.n == 0 && c->njoined == 0 && c->nleft == 0 &&
-           !c->broken;
+    return !c->table && c->ready.n == 0 && c->njoined == 0 && c->nleft == 0;
 }
 
 /* ------------------------------------------------------------------ failures
@@ -235,52 +212,36 @@ static int fail_joined(struct hvd__coordinator *c,
 /* ----------------------------------------------------------------- questions
  */
 
-static int ask_member(struct hvd__coordinator *c, const struct hvd__proposal *p,
-                      int number)
+/* Asks the first member that knows a variant. */
+static void ask_member(struct hvd__coordinator *c,
+                       const struct hvd__proposal *p, int number)
 {
-    struct question *question = calloc(1, sizeof *question);
+    int rank = 0;
 
-    if (!question)
-        return hvd__fail_memory(sizeof *question);
-    question->key = p->key;
-    while (p->of[question->rank] != number + 1)
-        question->rank++;
-    question->next = c->questions;
-    c->questions = question;
+    while (p->of[rank] != number + 1)
+        rank++;
+    hvd__write_type(&c->out, HVD__QUERY);
+    hvd__write_key(&c->out, p->key);
+    hvd__write_int(&c->out, rank);
     p->variants[number].asked = true;
-    return HVD_OK;
 }
 
-/* Returns 1 if all variants are known. Otherwise asks the members that know
- * them and returns 0. */
-static int is_known(struct hvd__coordinator *c, struct hvd__proposal *p)
+/* Returns true if all variants are known. Otherwise asks the members that know
+ * them. */
+static bool is_known(struct hvd__coordinator *c, const struct hvd__proposal *p)
 {
-    int known = 1;
+    bool known = true;
 
     for (int i = 0; i < p->nvariants; i++) {
         struct hvd__variant *v = &p->variants[i];
 
         if (v->signatures || v->status < 0)
             continue;
-        known = 0;
+        known = false;
         if (!v->asked)
-            HVD_TRY(ask_member(c, p, i));
+            ask_member(c, p, i);
     }
     return known;
-}
-
-int hvd__coordinator_question(struct hvd__coordinator *c, int *rank,
-                              uint64_t *key)
-{
-    struct question *question = c->questions;
-
-    if (!question)
-        return 0;
-    *rank = question->rank;
-    *key = question->key;
-    c->questions = question->next;
-    free(question);
-    return 1;
 }
 
 /* -------------------------------------------------------------- what is ready
@@ -393,11 +354,8 @@ static int judge_proposal(struct hvd__coordinator *c, struct hvd__proposal *p)
         return HVD_OK;
     for (int i = 0; i < p->nvariants; i++)
         refused += p->variants[i].status < 0;
-    if (refused == 0) {
-        int known = is_known(c, p);
-        if (known <= 0)
-            return known;
-    }
+    if (refused == 0 && !is_known(c, p))
+        return HVD_OK;
     HVD_TRY(hvd__proposal_remove(&c->table, p));
     if (refused > 0 || p->nvariants > 1)
         fail_differing(c, p, refused > 0);
@@ -409,54 +367,36 @@ static int judge_proposal(struct hvd__coordinator *c, struct hvd__proposal *p)
     return status;
 }
 
+/* Decides the proposals of a key, of which this is the oldest. */
+static int judge_key(struct hvd__coordinator *c, struct hvd__proposal *p)
+{
+    while (p) {
+        struct hvd__proposal *later = p->later;
+
+        HVD_TRY(judge_proposal(c, p));
+        p = later;
+    }
+    return HVD_OK;
+}
+
 static int judge_all(struct hvd__coordinator *c)
 {
     struct hvd__proposal *p, *following;
 
     HASH_ITER (hh, c->table, p, following)
-        while (p) {
-            struct hvd__proposal *later = p->later;
-            HVD_TRY(judge_proposal(c, p));
-            p = later;
-        }
+        HVD_TRY(judge_key(c, p));
     return HVD_OK;
 }
 
 /* ------------------------------------------------------- what members say */
 
-int hvd__coordinator_announce(struct hvd__coordinator *c, int rank,
-                              const struct hvd__announcement *a)
+int hvd__coordinator_announce(struct hvd__coordinator *c,
+                              const struct hvd__announcement *announcement)
 {
-    struct hvd__proposal *p =
-        hvd__proposal_for(&c->table, c->nranks, a->key, rank);
-    int variant =
-        p ? hvd__proposal_variant(p, a->fingerprint, HVD_OK, NULL) : 0;
+    struct hvd__proposal *oldest = NULL;
 
-    if (variant == 0)
-        return hvd__fail_memory(sizeof *p);
-    HVD_TRY(hvd__variant_learn(&p->variants[variant - 1], a->signatures,
-                               a->nsignatures));
-    HVD_TRY(hvd__proposal_take_numbers(p, c->nranks, rank, a->numbers,
-                                       a->nnumbers));
-    if (a->priority > p->priority)
-        p->priority = a->priority;
-    p->nannounced++;
-    p->of[rank] = variant;
-    return judge_proposal(c, p);
-}
-
-int hvd__coordinator_refuse(struct hvd__coordinator *c, int rank, uint64_t key,
-                            int status, const char *text)
-{
-    struct hvd__proposal *p =
-        hvd__proposal_for(&c->table, c->nranks, key, rank);
-    int variant = p ? hvd__proposal_variant(p, 0, status, text) : 0;
-
-    if (variant == 0)
-        return hvd__fail_memory(sizeof *p);
-    p->nannounced++;
-    p->of[rank] = variant;
-    return judge_proposal(c, p);
+    HVD_TRY(hvd__proposals_add(&c->table, c->nranks, announcement, &oldest));
+    return judge_key(c, oldest);
 }
 
 int hvd__coordinator_detail(struct hvd__coordinator *c, int rank, uint64_t key,
@@ -512,24 +452,6 @@ int hvd__coordinator_leave(struct hvd__coordinator *c, int rank)
     return judge_all(c);
 }
 
-void hvd__coordinator_break(struct hvd__coordinator *c, int rank, int status,
-                            const char *text)
-{
-    char message[HVD__MESSAGE_MAX];
-    struct hvd__text out = hvd__text_at(message, sizeof message);
-
-    if (c->broken)
-        return;
-    c->broken = true;
-    /* The rank that reports a loss is not the one at fault. */
-    if (status != HVD_ERR_LOST && status != HVD_ERR_STALLED)
-        hvd__text_add(&out, "rank %d failed: ", c->world[rank]);
-    hvd__text_add(&out, "%s", text);
-    hvd__write_type(&c->out, HVD__BREAK);
-    hvd__write_int(&c->out, status);
-    hvd__write_text(&c->out, message);
-}
-
 size_t hvd__coordinator_threshold(const struct hvd__coordinator *c)
 {
     return c->threshold;
@@ -570,14 +492,14 @@ static void end_join(struct hvd__coordinator *c)
 struct hvd__writer *hvd__coordinator_decide(struct hvd__coordinator *c,
                                             int room)
 {
-    while (c->ready.n > 0 && !c->broken) {
+    while (c->ready.n > 0) {
         if (!hvd__ready_is_barrier(&c->ready) && room-- <= 0)
             break;
         hvd__ready_write_batch(&c->ready, c->threshold, &c->out);
         if (c->out.failed)
             break;
     }
-    if (c->njoined > 0 && !c->broken)
+    if (c->njoined > 0)
         end_join(c);
     if (c->nleft == c->nranks && c->ready.n == 0 && !c->closed) {
         hvd__write_type(&c->out, HVD__CLOSE);

@@ -8,22 +8,10 @@
 #ifndef HVD_CORE_COORDINATOR_H
 #define HVD_CORE_COORDINATOR_H
 
+#include "core/agree/proposal.h"
 #include "core/agree/wire.h"
 
 struct hvd__coordinator;
-
-/* The announcement of a submission by a member. */
-struct hvd__announcement {
-    uint64_t key;
-    uint64_t fingerprint;
-    int32_t priority;
-    const int64_t *numbers; /* borrowed; carried by its requests */
-    int nnumbers;
-    /* The requests' signatures if the coordinator's own rank announces, else
-     * NULL. */
-    const struct hvd__signature *const *signatures; /* borrowed, copied */
-    int nsignatures;
-};
 
 /* world: the world ranks of the nranks members, copied. threshold: most bytes
  * of a batch of several requests. Returns NULL if memory runs out. */
@@ -31,13 +19,11 @@ struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks,
                                               size_t threshold);
 void hvd__coordinator_free(struct hvd__coordinator *coordinator);
 
-/* Each of the next functions takes one record of a member. Texts and numbers
- * are copied. They fail with HVD_ERR_MEMORY, or with HVD_ERR_INTERNAL if the
- * record makes no sense. */
-int hvd__coordinator_announce(struct hvd__coordinator *coordinator, int rank,
+/* Each of the next functions takes a record of members. Texts and numbers are
+ * copied. They fail with HVD_ERR_MEMORY, or with HVD_ERR_INTERNAL if the record
+ * makes no sense. */
+int hvd__coordinator_announce(struct hvd__coordinator *coordinator,
                               const struct hvd__announcement *announcement);
-int hvd__coordinator_refuse(struct hvd__coordinator *coordinator, int rank,
-                            uint64_t key, int status, const char *text);
 /* Takes the answer to a question. An answer about a proposal that is already
  * decided is no error. */
 int hvd__coordinator_detail(struct hvd__coordinator *coordinator, int rank,
@@ -48,8 +34,6 @@ int hvd__coordinator_detail(struct hvd__coordinator *coordinator, int rank,
 int hvd__coordinator_join(struct hvd__coordinator *coordinator, int rank,
                           bool restores);
 int hvd__coordinator_leave(struct hvd__coordinator *coordinator, int rank);
-void hvd__coordinator_break(struct hvd__coordinator *coordinator, int rank,
-                            int status, const char *text);
 
 /* Returns true if everything that members announced is decided and none has
  * joined or left. */
@@ -60,16 +44,12 @@ size_t hvd__coordinator_threshold(const struct hvd__coordinator *coordinator);
 void hvd__coordinator_set_threshold(struct hvd__coordinator *coordinator,
                                     size_t threshold);
 
-/* Gets a question that the coordinator has for a member. Returns 1, or 0 if
- * there is none. */
-int hvd__coordinator_question(struct hvd__coordinator *coordinator, int *rank,
-                              uint64_t *key);
-
 /*
- * Writes the decisions that are due, as records for every member: all failures,
- * and at most room batches. Barriers move nothing and do not count. The bytes
- * belong to the coordinator. The caller takes them by clearing the writer;
- * otherwise the next call returns them again, with more behind them.
+ * Writes the decisions that are due, as records for every member: all failures
+ * and questions, and at most room batches. Barriers move nothing and do not
+ * count. The bytes belong to the coordinator. The caller takes them by clearing
+ * the writer; otherwise the next call returns them again, with more behind
+ * them.
  */
 struct hvd__writer *hvd__coordinator_decide(
     struct hvd__coordinator *coordinator, int room);

@@ -1,29 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * decide.c - sends the coordinator's questions and decisions to the members.
- * The coordinator's own rank follows decisions from the same bytes.
+ * decide.c - sends the coordinator's decisions to the members. Its own rank
+ * follows them from the same bytes.
  */
 #include "base/status.h"
+#include "base/text.h"
 #include "core/agree/agree.h"
 #include "core/agree/by_name.h"
-#include "trace/metrics.h"
-
-static int ask_members(struct hvd__set *set)
-{
-    struct hvd__writer out = {0};
-    uint64_t key;
-    int peer;
-
-    while (
-        hvd__coordinator_question(set->agreement->coordinator, &peer, &key)) {
-        hvd__message_begin(set, &out);
-        hvd__count_alone(&set->metrics->questions, 1);
-        hvd__write_type(&out, HVD__QUERY);
-        hvd__write_key(&out, key);
-        HVD_TRY(hvd__message_post(set, peer, &out));
-    }
-    return HVD_OK;
-}
 
 /* Takes the decisions that are due as one message, or none. The writer already
  * holds the set's id in front of them. */
@@ -42,61 +25,62 @@ static struct hvd__writer take_decisions(struct hvd__set *set, int room)
 }
 
 /* Opens ordered mode, if nothing is left to be agreed on by name. */
-static void open_ordered(struct hvd__engine *engine, struct hvd__set *set)
+static int open_ordered(struct hvd__engine *engine, struct hvd__set *set)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
-    struct hvd__writer *out;
 
     if (!engine->settings.ordered || !hvd__ordered_may_open(x) ||
         !hvd__coordinator_is_idle(set->agreement->coordinator))
-        return;
-    out = hvd__coordinator_decide(set->agreement->coordinator, 0);
-    x->nheard[0] = x->nannounced;
-    hvd__write_type(out, HVD__OPEN);
-    hvd__write_int(out, (int32_t)(x->epoch + 1));
-    for (int rank = 0; rank < set->team.size; rank++)
-        hvd__write_long(out, x->nheard[rank]);
+        return HVD_OK;
+    HVD_TRY(hvd__relay_open(set, x->epoch + 1));
+    hvd__ordered_open(set, x->epoch + 1, false);
+    return HVD_OK;
 }
 
 int hvd__decide(struct hvd__engine *engine, struct hvd__set *set)
 {
-    int room = hvd__executor_room(set);
     struct hvd__writer decisions;
-    int status;
+    int status = HVD_OK;
 
-    HVD_TRY(ask_members(set));
     hvd__tuning_step(set, engine->settings.autotune_file);
-    open_ordered(engine, set);
-    decisions = take_decisions(set, room);
-    if (decisions.bytes == 0 && !decisions.failed)
-        return HVD_OK;
-    status = decisions.failed
-                 ? hvd__fail(HVD_ERR_MEMORY, "out of memory for decisions")
-                 : hvd__message_tell(set, &decisions);
-    if (status == HVD_OK)
+    decisions = take_decisions(set, hvd__executor_room(set));
+    if (decisions.failed)
+        status = hvd__fail(HVD_ERR_MEMORY, "out of memory for decisions");
+    else if (decisions.bytes > 0)
         status = hvd__follow(engine, set, decisions.data, decisions.bytes);
     hvd__writer_fini(&decisions);
-    return status;
+    return status == HVD_OK ? open_ordered(engine, set) : status;
 }
 
+/* The rank that reports a loss is not the one at fault. */
+static bool names_itself(const struct hvd__engine *engine, int status)
+{
+    return !engine->is_told && status != HVD_ERR_LOST &&
+           status != HVD_ERR_STALLED;
+}
+
+/* Each rank tells those next to it, so that all hear of it, whichever ranks
+ * fail in between. */
 void hvd__agree_break(struct hvd__engine *engine, int status, const char *text)
 {
-    for (struct hvd__set *set = engine->live; set; set = set->next) {
-        struct hvd__writer out = {0};
+    char message[HVD__MESSAGE_MAX];
+    struct hvd__text out = hvd__text_at(message, sizeof message);
 
-        if (set->agreement->coordinator) {
-            hvd__coordinator_break(set->agreement->coordinator, 0, status,
-                                   text);
-            out = take_decisions(set, 0);
-            if (!out.failed && out.bytes > 0)
-                hvd__message_tell(set, &out);
-            hvd__writer_fini(&out);
-            continue;
-        }
-        hvd__message_begin(set, &out);
-        hvd__write_type(&out, HVD__BREAK);
-        hvd__write_int(&out, status);
-        hvd__write_text(&out, text);
-        hvd__message_post(set, 0, &out);
+    if (names_itself(engine, status))
+        hvd__text_add(&out, "rank %d failed: ", engine->transport->rank);
+    hvd__text_add(&out, "%s", text);
+    for (struct hvd__set *set = engine->live; set; set = set->next) {
+        struct hvd__relay *relay = &set->agreement->relay;
+        struct hvd__writer record = {0};
+
+        hvd__message_begin(set, &record);
+        hvd__write_type(&record, HVD__BREAK);
+        hvd__write_int(&record, status);
+        hvd__write_text(&record, message);
+        if (!record.failed)
+            hvd__relay_tell(set, record.data, record.bytes);
+        if (relay->parent >= 0)
+            hvd__message_post(set, relay->parent, &record);
+        hvd__writer_fini(&record);
     }
 }

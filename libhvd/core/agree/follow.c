@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* follow.c - carries out what the coordinator has decided, on its own rank too.
- */
+/* follow.c - sends on and carries out what the coordinator has decided, on its
+ * own rank too. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +8,20 @@
 #include "base/status.h"
 #include "core/agree/by_name.h"
 #include "core/run/complete.h"
+#include "trace/metrics.h"
+
+/* Returns the rank that has sent the decisions. */
+static int sender_of(const struct hvd__set *set)
+{
+    int parent = set->agreement->relay.parent;
+
+    return set->team.world[parent < 0 ? 0 : parent];
+}
+
+static int garbled(const struct hvd__set *set)
+{
+    return hvd__message_garbled(sender_of(set));
+}
 
 static struct hvd__request *find_decided(struct hvd__engine *engine,
                                          struct hvd__set *set, uint64_t key,
@@ -66,7 +80,7 @@ static int follow_items(struct hvd__engine *engine, struct hvd__set *set,
         struct hvd__request *request = NULL;
 
         if (in->failed || (ncarried != 0 && ncarried != set->team.size))
-            return hvd__message_garbled(set, 0);
+            return garbled(set);
         if (ours && !(request = find_decided(engine, set, key, index)))
             return HVD_ERR_INTERNAL;
         HVD_TRY(read_carried(in, ncarried, request));
@@ -77,7 +91,7 @@ static int follow_items(struct hvd__engine *engine, struct hvd__set *set,
         tail = &request->state.next;
     }
     if (in->failed || n == 0)
-        return hvd__message_garbled(set, 0);
+        return garbled(set);
     if (!requests) { /* this rank takes no part */
         hvd__execute_skip(set);
         return HVD_OK;
@@ -112,7 +126,9 @@ static int follow_failure(struct hvd__engine *engine, struct hvd__set *set,
     key = hvd__read_key(in);
     hvd__read_ranks(in, set->team.size, set->agreement->scratch);
     if (in->failed || status >= 0)
-        return hvd__message_garbled(set, 0);
+        return garbled(set);
+    if (key == hvd__join_key())
+        hvd__relay_rejoin(&set->agreement->relay);
     if (!set->agreement->scratch[set->team.rank])
         return HVD_OK;
     request = find_decided(engine, set, key, 0);
@@ -130,74 +146,68 @@ static int follow_joined(struct hvd__engine *engine, struct hvd__set *set,
         find_decided(engine, set, hvd__join_key(), 0);
 
     if (in->failed)
-        return hvd__message_garbled(set, 0);
+        return garbled(set);
     if (!request)
         return HVD_ERR_INTERNAL;
+    hvd__relay_rejoin(&set->agreement->relay);
     if (request->output)
         memcpy(request->output, &last, sizeof last);
     hvd__complete(engine, request, HVD_OK, NULL);
     return HVD_OK;
 }
 
-/* Answers the coordinator, which does not know what one of our fingerprints
+/* Answers the coordinator, which does not know what a fingerprint of one member
  * stands for. */
-static int answer_question(struct hvd__engine *engine, struct hvd__set *set,
+static int follow_question(struct hvd__engine *engine, struct hvd__set *set,
                            struct hvd__reader *in)
 {
     uint64_t key = hvd__read_key(in);
-    const struct hvd__submission *submission =
-        hvd__table_look(&engine->table, set, key);
-    struct hvd__writer out = {0};
+    int32_t member = hvd__read_int(in);
+    const struct hvd__submission *submission;
+    struct hvd__writer *out;
 
-    if (in->failed || !submission)
-        return hvd__message_garbled(set, 0);
-    hvd__message_begin(set, &out);
-    hvd__write_type(&out, HVD__DETAIL);
-    hvd__write_key(&out, key);
-    hvd__write_int(&out, submission->state.nrequests);
+    if (set->agreement->coordinator)
+        hvd__count_alone(&set->metrics->questions, 1);
+    if (in->failed || member != set->team.rank)
+        return in->failed ? garbled(set) : HVD_OK;
+    submission = hvd__table_look(&engine->table, set, key);
+    if (!submission || set->agreement->coordinator)
+        return garbled(set);
+    out = hvd__relay_detail(set, 0, key, submission->state.nrequests);
     for (int i = 0; i < submission->state.nrequests; i++)
-        hvd__write_signature(&out, &submission->requests[i].signature);
-    return hvd__message_post(set, 0, &out);
+        hvd__write_signature(out, &submission->requests[i].signature);
+    return HVD_OK;
 }
 
 static int follow_open(struct hvd__set *set, struct hvd__reader *in)
 {
     int32_t epoch = hvd__read_int(in);
-    int64_t nheard = 0;
+    int64_t nheard = hvd__read_long(in);
 
-    for (int rank = 0; rank < set->team.size; rank++) {
-        int64_t n = hvd__read_long(in);
-        if (rank == set->team.rank)
-            nheard = n;
-    }
-    if (in->failed || !set->agreement->ordered.areas || epoch <= 0)
-        return hvd__message_garbled(set, 0);
-    hvd__ordered_open(set, (uint32_t)epoch, nheard);
+    if (in->failed || epoch <= 0 ||
+        set->agreement->ordered.state == HVD__ORDERED_OFF)
+        return garbled(set);
+    HVD_TRY(hvd__relay_open(set, (uint32_t)epoch));
+    hvd__ordered_open(set, (uint32_t)epoch,
+                      !hvd__relay_is_heard(&set->agreement->relay, nheard));
     return HVD_OK;
 }
 
 static int follow_record(struct hvd__engine *engine, struct hvd__set *set,
                          struct hvd__reader *in)
 {
-    char text[HVD__MESSAGE_MAX];
-    int32_t status;
-
     switch (hvd__read_type(in)) {
     case HVD__BATCH: return follow_batch(engine, set, in);
     case HVD__FAIL: return follow_failure(engine, set, in);
     case HVD__JOINED: return follow_joined(engine, set, in);
-    case HVD__QUERY: return answer_question(engine, set, in);
+    case HVD__QUERY: return follow_question(engine, set, in);
     case HVD__TUNE:
         set->agreement->direct_max = (size_t)hvd__read_long(in);
-        return in->failed ? hvd__message_garbled(set, 0) : HVD_OK;
+        return in->failed ? garbled(set) : HVD_OK;
     case HVD__OPEN: return follow_open(set, in);
     case HVD__CLOSE: set->agreement->heard_close = true; return HVD_OK;
-    case HVD__BREAK:
-        status = hvd__read_int(in);
-        hvd__read_text(in, text, sizeof text);
-        return in->failed || status >= 0 ? hvd__message_garbled(set, 0)
-                                         : hvd__fail_text(status, text);
-    default: return hvd__message_garbled(set, 0);
+    case HVD__BREAK: return hvd__hear_break(engine, sender_of(set), in);
+    default: return garbled(set);
     }
 }
 
@@ -206,9 +216,11 @@ int hvd__follow(struct hvd__engine *engine, struct hvd__set *set,
 {
     struct hvd__reader in = {.data = data, .bytes = bytes};
 
-    if (hvd__read_int(&in) != set->id)
-        return hvd__message_garbled(set, 0);
+    hvd__read_int(&in);
+    /* Each child gets an opening of its own. */
+    if (bytes <= in.at || in.data[in.at] != HVD__OPEN)
+        HVD_TRY(hvd__relay_tell(set, data, bytes));
     while (hvd__reader_more(&in))
         HVD_TRY(follow_record(engine, set, &in));
-    return in.failed ? hvd__message_garbled(set, 0) : HVD_OK;
+    return in.failed ? garbled(set) : HVD_OK;
 }

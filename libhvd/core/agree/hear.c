@@ -1,91 +1,184 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hear.c - passes what members say to the coordinator. */
+/* hear.c - takes in what this rank and those that it speaks for say. The
+ * coordinator decides on it; any other rank passes it on (relay.h). */
 #include <stdlib.h>
 
 #include "base/status.h"
 #include "core/agree/by_name.h"
 
-static int hear_announce(struct hvd__set *set, int peer, struct hvd__reader *in)
+int hvd__hear_announcement(struct hvd__set *set,
+                           const struct hvd__announcement *announcement)
 {
-    struct hvd__announcement a = {0};
+    struct hvd__coordinator *c = set->agreement->coordinator;
+
+    return c ? hvd__coordinator_announce(c, announcement)
+             : hvd__relay_announce(set, announcement);
+}
+
+int hvd__hear_join(struct hvd__set *set, int number, bool restores)
+{
+    struct hvd__coordinator *c = set->agreement->coordinator;
+
+    return c ? hvd__coordinator_join(c, number, restores)
+             : hvd__relay_join(set, number, restores);
+}
+
+int hvd__hear_leave(struct hvd__set *set, int number)
+{
+    struct hvd__coordinator *c = set->agreement->coordinator;
+
+    return c ? hvd__coordinator_leave(c, number)
+             : hvd__relay_leave(set, number);
+}
+
+int hvd__hear_break(struct hvd__engine *engine, int rank,
+                    struct hvd__reader *in)
+{
+    char text[HVD__MESSAGE_MAX];
+    int32_t status = hvd__read_int(in);
+
+    hvd__read_text(in, text, sizeof text);
+    if (in->failed || status >= 0 || !text[0])
+        return hvd__message_garbled(rank);
+    engine->is_told = true;
+    return hvd__fail_text(status, text);
+}
+
+/* ---------------------------------------------------------- what others say */
+
+/* Reads for which members a child speaks, as this rank's numbers. Returns how
+ * many they are. */
+static int read_who(const struct hvd__relay *relay,
+                    const struct hvd__relay_child *child,
+                    struct hvd__reader *in, int *who)
+{
+    int n = 0;
+
+    hvd__read_ranks(in, child->end - child->first, who);
+    for (int i = 0; i < child->end - child->first; i++)
+        if (who[i])
+            who[n++] = hvd__relay_number(relay, child->first + i);
+    in->failed |= n == 0;
+    return n;
+}
+
+/* Reads the n numbers of each of the members. */
+static int read_numbers(struct hvd__reader *in, struct hvd__announcement *a,
+                        int64_t **numbers)
+{
+    size_t n;
+
+    a->nnumbers = hvd__read_count(in, (size_t)a->nwho * sizeof **numbers);
+    n = (size_t)a->nwho * (size_t)a->nnumbers;
+    if (n == 0)
+        return HVD_OK;
+    a->numbers = *numbers = malloc(n * sizeof **numbers);
+    if (!*numbers)
+        return hvd__fail_memory(n * sizeof **numbers);
+    for (size_t i = 0; i < n; i++) {
+        (*numbers)[i] = hvd__read_long(in);
+        in->failed |= (*numbers)[i] < 0;
+    }
+    return HVD_OK;
+}
+
+static int hear_announcement(struct hvd__set *set,
+                             const struct hvd__relay_child *child,
+                             struct hvd__reader *in, bool refused)
+{
+    struct hvd__agreement *agreement = set->agreement;
+    struct hvd__announcement a = {.who = agreement->scratch};
+    char text[HVD__MESSAGE_MAX];
     int64_t *numbers = NULL;
     int status;
 
+    a.nwho = read_who(&agreement->relay, child, in, agreement->scratch);
     a.key = hvd__read_key(in);
-    a.fingerprint = hvd__read_key(in);
-    a.priority = hvd__read_int(in);
-    a.nnumbers = hvd__read_count(in, sizeof *numbers);
-    if (a.nnumbers > 0) {
-        numbers = malloc((size_t)a.nnumbers * sizeof *numbers);
-        if (!numbers)
-            return hvd__fail_memory((size_t)a.nnumbers * sizeof *numbers);
+    if (refused) {
+        a.status = hvd__read_int(in);
+        hvd__read_text(in, text, sizeof text);
+        a.text = text;
+        in->failed |= a.status >= 0;
+    } else {
+        a.fingerprint = hvd__read_key(in);
+        a.priority = hvd__read_int(in);
+        if (!in->failed)
+            HVD_TRY(read_numbers(in, &a, &numbers));
     }
-    for (int i = 0; i < a.nnumbers; i++) {
-        numbers[i] = hvd__read_long(in);
-        in->failed |= numbers[i] < 0;
-    }
-    a.numbers = numbers;
-    status = in->failed ? hvd__message_garbled(set, peer)
-                        : hvd__coordinator_announce(set->agreement->coordinator,
-                                                    peer, &a);
+    status = in->failed ? hvd__message_garbled(set->team.world[child->member])
+                        : hvd__hear_announcement(set, &a);
     free(numbers);
     return status;
 }
 
-static int hear_detail(struct hvd__set *set, int peer, struct hvd__reader *in)
+static int hear_detail(struct hvd__set *set,
+                       const struct hvd__relay_child *child, int number,
+                       struct hvd__reader *in)
 {
+    struct hvd__coordinator *c = set->agreement->coordinator;
     uint64_t key = hvd__read_key(in);
-    int n = hvd__read_count(in, 1), status;
+    int n = hvd__read_count(in, 1), status = HVD_OK;
     struct hvd__signature *signatures =
         malloc(((size_t)n + 1) * sizeof *signatures);
+    struct hvd__writer *out = NULL;
 
     if (!signatures)
         return hvd__fail_memory(((size_t)n + 1) * sizeof *signatures);
     for (int i = 0; i < n; i++)
         hvd__read_signature(in, &signatures[i]);
-    status = in->failed ? hvd__message_garbled(set, peer)
-                        : hvd__coordinator_detail(set->agreement->coordinator,
-                                                  peer, key, signatures, n);
+    if (in->failed)
+        status = hvd__message_garbled(set->team.world[child->member]);
+    else if (c)
+        status = hvd__coordinator_detail(c, number, key, signatures, n);
+    else
+        out = hvd__relay_detail(set, number, key, n);
+    for (int i = 0; out && i < n; i++)
+        hvd__write_signature(out, &signatures[i]);
     free(signatures);
     return status;
 }
 
-static int hear_join(struct hvd__set *set, int peer, struct hvd__reader *in)
+/* Handles a record that a child passes on for one member. */
+static int hear_member(struct hvd__set *set,
+                       const struct hvd__relay_child *child,
+                       struct hvd__reader *in, enum hvd__record_type type)
 {
-    int32_t restores = hvd__read_int(in);
+    int32_t place = hvd__read_int(in), restores = 0;
+    int number;
 
-    if (in->failed || restores < 0 || restores > 1)
-        return hvd__message_garbled(set, peer);
-    return hvd__coordinator_join(set->agreement->coordinator, peer,
-                                 restores == 1);
+    if (type == HVD__JOIN)
+        restores = hvd__read_int(in);
+    if (in->failed || place < child->first || place >= child->end ||
+        restores < 0 || restores > 1)
+        return hvd__message_garbled(set->team.world[child->member]);
+    number = hvd__relay_number(&set->agreement->relay, place);
+    switch (type) {
+    case HVD__JOIN: return hvd__hear_join(set, number, restores == 1);
+    case HVD__LEAVE: return hvd__hear_leave(set, number);
+    default: return hear_detail(set, child, number, in);
+    }
 }
 
-int hvd__hear_record(struct hvd__set *set, int peer, struct hvd__reader *in)
+int hvd__hear(struct hvd__engine *engine, struct hvd__set *set,
+              struct hvd__relay_child *child, struct hvd__reader *in)
 {
-    struct hvd__coordinator *c = set->agreement->coordinator;
-    enum hvd__record_type type = hvd__read_type(in);
-    char text[HVD__MESSAGE_MAX];
-    uint64_t key = 0;
-    int32_t status;
+    child->nheard++;
+    while (hvd__reader_more(in)) {
+        enum hvd__record_type type = hvd__read_type(in);
 
-    if (set->agreement->ordered.nheard && type <= HVD__LEAVE &&
-        type != HVD__DETAIL)
-        set->agreement->ordered.nheard[peer]++;
-    switch (type) {
-    case HVD__ANNOUNCE: return hear_announce(set, peer, in);
-    case HVD__DETAIL: return hear_detail(set, peer, in);
-    case HVD__JOIN: return hear_join(set, peer, in);
-    case HVD__LEAVE: return hvd__coordinator_leave(c, peer);
-    case HVD__REFUSE: key = hvd__read_key(in); /* fall through */
-    case HVD__BREAK:
-        status = hvd__read_int(in);
-        hvd__read_text(in, text, sizeof text);
-        if (in->failed || status >= 0)
-            return hvd__message_garbled(set, peer);
-        if (type == HVD__REFUSE)
-            return hvd__coordinator_refuse(c, peer, key, status, text);
-        hvd__coordinator_break(c, peer, status, text);
-        return HVD_OK;
-    default: return hvd__message_garbled(set, peer);
+        switch (type) {
+        case HVD__ANNOUNCE:
+        case HVD__REFUSE:
+            HVD_TRY(hear_announcement(set, child, in, type == HVD__REFUSE));
+            break;
+        case HVD__DETAIL:
+        case HVD__JOIN:
+        case HVD__LEAVE: HVD_TRY(hear_member(set, child, in, type)); break;
+        case HVD__BREAK:
+            return hvd__hear_break(engine, set->team.world[child->member], in);
+        default: return hvd__message_garbled(set->team.world[child->member]);
+        }
     }
+    return in->failed ? hvd__message_garbled(set->team.world[child->member])
+                      : HVD_OK;
 }

@@ -12,11 +12,10 @@ void hvd__message_begin(const struct hvd__set *set, struct hvd__writer *out)
         hvd__write_int(out, set->id);
 }
 
-int hvd__message_garbled(const struct hvd__set *set, int peer)
+int hvd__message_garbled(int rank)
 {
     return hvd__fail(HVD_ERR_INTERNAL,
-                     "rank %d sent a message that makes no sense",
-                     set->team.world[peer]);
+                     "rank %d sent a message that makes no sense", rank);
 }
 
 int hvd__message_post(struct hvd__set *set, int peer, struct hvd__writer *out)
@@ -36,17 +35,4 @@ int hvd__message_post(struct hvd__set *set, int peer, struct hvd__writer *out)
     hvd__count_alone(&set->metrics->messages, 1);
     hvd__count_alone(&set->metrics->message_bytes, (int64_t)message.bytes);
     return t->post(t, set->team.world[peer], message.data, message.bytes);
-}
-
-/* Each member gets its own copy. */
-int hvd__message_tell(struct hvd__set *set, const struct hvd__writer *out)
-{
-    for (int i = 1; i < set->team.size; i++) {
-        struct hvd__writer copy = {.failed = out->failed};
-
-        hvd__write_bytes(&copy, out->data, out->bytes);
-        HVD_TRY(hvd__message_post(set, (set->team.rank + i) % set->team.size,
-                                  &copy));
-    }
-    return HVD_OK;
 }

@@ -14,10 +14,7 @@ struct hvd__set;
 void hvd__message_begin(const struct hvd__set *set, struct hvd__writer *out);
 /* Sends what is in out, if anything, to a member and empties out. */
 int hvd__message_post(struct hvd__set *set, int peer, struct hvd__writer *out);
-/* Sends a copy of what is in out to every other member. out keeps its content.
- */
-int hvd__message_tell(struct hvd__set *set, const struct hvd__writer *out);
-/* Returns the error for a message of a member that makes no sense. */
-int hvd__message_garbled(const struct hvd__set *set, int peer);
+/* Returns the error for a message of a rank that makes no sense. */
+int hvd__message_garbled(int rank);
 
 #endif

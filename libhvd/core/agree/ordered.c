@@ -67,8 +67,7 @@ int hvd__ordered_init(struct hvd__ordered *x, const struct hvd__set *set)
     x->pending = calloc(HVD__LOG_SLOTS, sizeof *x->pending);
     x->sources = calloc(n, sizeof *x->sources);
     x->targets = calloc(n, sizeof *x->targets);
-    x->nheard = calloc(n, sizeof *x->nheard);
-    if (!x->pending || !x->sources || !x->targets || !x->nheard ||
+    if (!x->pending || !x->sources || !x->targets ||
         (!x->own && !make_lone_area(x)) || (speaks && !make_round(x, set))) {
         hvd__ordered_fini(x);
         return hvd__fail_memory(HVD__LOG_SLOTS * sizeof *x->pending);
@@ -120,7 +119,6 @@ void hvd__ordered_fini(struct hvd__ordered *x)
     free(x->pending);
     free(x->sources);
     free(x->targets);
-    free(x->nheard);
     free(x->lone);
     hvd__round_free(x->round);
     *x = (struct hvd__ordered){0};
@@ -198,11 +196,11 @@ bool hvd__ordered_may_open(const struct hvd__ordered *x)
            x->nannounced - x->closed_at >= x->patience;
 }
 
-void hvd__ordered_open(struct hvd__set *set, uint32_t epoch, int64_t nheard)
+void hvd__ordered_open(struct hvd__set *set, uint32_t epoch, bool refused)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
-    bool refused = nheard != x->nannounced || x->state == HVD__ORDERED_OPEN;
 
+    refused |= x->state == HVD__ORDERED_OPEN;
     /* On several hosts all must hear of a refusal (speaker.c). */
     x->epoch = epoch;
     x->state =

@@ -94,11 +94,9 @@ struct hvd__ordered {
     struct hvd__sampling sampling;
     int pauses;         /* pauses of a quick request between two polls */
     int64_t nannounced; /* announcements that this rank has sent so far */
-    int64_t *nheard;  /* owned, [size]; coordinator only: announcements received
-                         from each rank */
-    int64_t patience; /* coordinator only: it opens the next epoch after this
-                         many of its own announcements */
-    int64_t closed_at; /* nannounced at the end of the last epoch */
+    int64_t patience;   /* coordinator only: it opens the next epoch after this
+                           many of its own announcements */
+    int64_t closed_at;  /* nannounced at the end of the last epoch */
 };
 
 /* Initialises ordered mode for a set, if set->shm or set->hosts makes it
@@ -126,9 +124,9 @@ bool hvd__ordered_is_free(const struct hvd__ordered *ordered);
  * or an error. */
 int hvd__ordered_pending(struct hvd__ordered *ordered);
 
-/* Handles the coordinator's opening of an epoch. The coordinator has received
- * nheard of this rank's announcements. */
-void hvd__ordered_open(struct hvd__set *set, uint32_t epoch, int64_t nheard);
+/* Handles the coordinator's opening of an epoch. The rank must refuse it if the
+ * coordinator does not know all of its announcements. */
+void hvd__ordered_open(struct hvd__set *set, uint32_t epoch, bool refused);
 /* Coordinator only. Returns true if it may open an epoch. */
 bool hvd__ordered_may_open(const struct hvd__ordered *ordered);
 

@@ -21,6 +21,20 @@ void hvd__proposal_free(struct hvd__proposal *proposal)
     free(proposal);
 }
 
+void hvd__proposals_free(struct hvd__proposal **table)
+{
+    struct hvd__proposal *p, *following;
+
+    HASH_ITER (hh, *table, p, following) {
+        HASH_DEL(*table, p);
+        while (p) {
+            struct hvd__proposal *later = p->later;
+            hvd__proposal_free(p);
+            p = later;
+        }
+    }
+}
+
 static struct hvd__proposal *proposal_new(int nranks, uint64_t key)
 {
     struct hvd__proposal *p = calloc(1, sizeof *p);
@@ -36,8 +50,10 @@ static struct hvd__proposal *proposal_new(int nranks, uint64_t key)
     return NULL;
 }
 
-struct hvd__proposal *hvd__proposal_for(struct hvd__proposal **table,
-                                        int nranks, uint64_t key, int rank)
+/* Returns the proposal to which a member's record about key belongs: the oldest
+ * that lacks the member, or a new one. Returns NULL if memory runs out. */
+static struct hvd__proposal *find_or_make(struct hvd__proposal **table,
+                                          int nranks, uint64_t key, int rank)
 {
     struct hvd__proposal *p, *last = NULL;
 
@@ -81,8 +97,10 @@ int hvd__proposal_remove(struct hvd__proposal **table, struct hvd__proposal *p)
     return later->hh.tbl ? HVD_OK : hvd__fail_memory(sizeof *later);
 }
 
-int hvd__variant_learn(struct hvd__variant *variant,
-                       const struct hvd__signature *const *signatures, int n)
+/* Stores the signatures that a variant's fingerprint stands for, if they are
+ * not known yet. signatures may be NULL. */
+static int learn(struct hvd__variant *variant,
+                 const struct hvd__signature *const *signatures, int n)
 {
     if (variant->signatures || !signatures)
         return HVD_OK;
@@ -95,9 +113,11 @@ int hvd__variant_learn(struct hvd__variant *variant,
     return HVD_OK;
 }
 
-/* The search is linear: there is nearly always one variant. */
-int hvd__proposal_variant(struct hvd__proposal *p, uint64_t fingerprint,
-                          int status, const char *text)
+/* Returns the number, from 1, of an equal variant, and adds one if there is
+ * none. Returns 0 if memory runs out. The search is linear: there is nearly
+ * always one variant. */
+static int find_variant(struct hvd__proposal *p, uint64_t fingerprint,
+                        int status, const char *text)
 {
     struct hvd__variant *grown;
 
@@ -119,13 +139,11 @@ int hvd__proposal_variant(struct hvd__proposal *p, uint64_t fingerprint,
     return ++p->nvariants;
 }
 
-int hvd__proposal_take_numbers(struct hvd__proposal *p, int nranks, int rank,
-                               const int64_t *numbers, int n)
+static int take_numbers(struct hvd__proposal *p, int nranks, int rank,
+                        const int64_t *numbers, int n)
 {
     size_t total = (size_t)nranks * (size_t)n;
 
-    if (n == 0)
-        return HVD_OK;
     if (!p->numbers) {
         p->numbers = calloc(total, sizeof *p->numbers);
         if (!p->numbers)
@@ -136,5 +154,44 @@ int hvd__proposal_take_numbers(struct hvd__proposal *p, int nranks, int rank,
      * fail. */
     if (p->nnumbers == n)
         memcpy(p->numbers + rank * n, numbers, (size_t)n * sizeof *numbers);
+    return HVD_OK;
+}
+
+/* Adds what one member says. */
+static int add_member(struct hvd__proposal *p, int nranks,
+                      const struct hvd__announcement *a, int i)
+{
+    int variant = find_variant(p, a->fingerprint, a->status, a->text);
+
+    if (variant == 0)
+        return hvd__fail_memory(sizeof *p->variants);
+    HVD_TRY(learn(&p->variants[variant - 1], a->signatures, a->nsignatures));
+    if (a->nnumbers > 0)
+        HVD_TRY(take_numbers(p, nranks, a->who[i],
+                             a->numbers + (size_t)i * (size_t)a->nnumbers,
+                             a->nnumbers));
+    if (a->priority > p->priority)
+        p->priority = a->priority;
+    p->nannounced++;
+    p->of[a->who[i]] = variant;
+    return HVD_OK;
+}
+
+int hvd__proposals_add(struct hvd__proposal **table, int nranks,
+                       const struct hvd__announcement *a,
+                       struct hvd__proposal **oldest)
+{
+    struct hvd__proposal *p = NULL;
+
+    for (int i = 0; i < a->nwho; i++) {
+        /* Members nearly always meet in the oldest. */
+        if (!p || p != *oldest || p->of[a->who[i]] != 0)
+            p = find_or_make(table, nranks, a->key, a->who[i]);
+        if (!p)
+            return hvd__fail_memory(sizeof *p);
+        if (i == 0)
+            HASH_FIND(hh, *table, &a->key, sizeof a->key, *oldest);
+        HVD_TRY(add_member(p, nranks, a, i));
+    }
     return HVD_OK;
 }

@@ -1,13 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * proposal.h - a proposal collects what the members of a set have submitted
- * under one name so far.
+ * under one name so far. The coordinator keeps proposals of all members, and a
+ * rank that speaks for others (relay.h) keeps proposals of these.
  */
 #ifndef HVD_CORE_PROPOSAL_H
 #define HVD_CORE_PROPOSAL_H
 
 #include "core/request/hash.h"
 #include "core/request/signature.h"
+
+/* What some members say of a submission: that they have made it or, if status
+ * is negative, that it was refused. */
+struct hvd__announcement {
+    uint64_t key;
+    uint64_t fingerprint; /* 0: refused */
+    int status;
+    const char *text; /* borrowed; why it was refused; else NULL */
+    int32_t priority;
+    const int *who; /* borrowed, [nwho]: the members */
+    int nwho;
+    const int64_t *numbers; /* borrowed, [nwho * nnumbers]: carried by the
+                               requests, member by member */
+    int nnumbers;
+    /* The requests' signatures if the coordinator's own rank announces, else
+     * NULL. */
+    const struct hvd__signature *const *signatures; /* borrowed, copied */
+    int nsignatures;
+};
 
 /* One of the distinct submissions under a name. */
 struct hvd__variant {
@@ -41,27 +61,17 @@ struct hvd__proposal {
 
 void hvd__proposal_free(struct hvd__proposal *proposal);
 
-/* Returns the proposal to which a member's record about key belongs: the oldest
- * that lacks the member, or a new one. Returns NULL if memory runs out. */
-struct hvd__proposal *hvd__proposal_for(struct hvd__proposal **table,
-                                        int nranks, uint64_t key, int rank);
+/* Adds what members say to the proposals of its key, of nranks members each.
+ * Each member's goes to the oldest that lacks the member, or to a new one.
+ * *oldest becomes the oldest of the key. Fails with HVD_ERR_MEMORY. */
+int hvd__proposals_add(struct hvd__proposal **table, int nranks,
+                       const struct hvd__announcement *announcement,
+                       struct hvd__proposal **oldest);
+/* Frees all proposals of a table. */
+void hvd__proposals_free(struct hvd__proposal **table);
 
 /* Removes a proposal from the table. Fails with HVD_ERR_MEMORY. */
 int hvd__proposal_remove(struct hvd__proposal **table,
                          struct hvd__proposal *proposal);
-
-/* Returns the number, from 1, of an equal variant, and adds one if there is
- * none. Returns 0 if memory runs out. text is copied. */
-int hvd__proposal_variant(struct hvd__proposal *proposal, uint64_t fingerprint,
-                          int status, const char *text);
-
-/* Stores the signatures that a variant's fingerprint stands for, if they are
- * not known yet. signatures may be NULL. Fails with HVD_ERR_MEMORY. */
-int hvd__variant_learn(struct hvd__variant *variant,
-                       const struct hvd__signature *const *signatures, int n);
-
-/* Copies the n numbers that a member carries. Fails with HVD_ERR_MEMORY. */
-int hvd__proposal_take_numbers(struct hvd__proposal *proposal, int nranks,
-                               int rank, const int64_t *numbers, int n);
 
 #endif

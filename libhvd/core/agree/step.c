@@ -7,13 +7,11 @@
  *
  * Agreement by name:
  *
- *     member r:      request table --ANNOUNCE--> first member: coordinator
- *                      announce.c                 : hear.c
- *                                                 : decides when all have
- *                                                 : announced (decide.c)
- *     every member:  lanes          <--BATCH------:
- *                    request table  <--FAIL-------:
- *                      follow.c
+ *     member r:      request table --ANNOUNCE--> its parent, ... : coordinator
+ *                      announce.c, hear.c,        hear.c, relay.c : hear.c
+ *                      relay.c                                    : decides
+ * when : all have : announced every member:  lanes          <--BATCH---- its
+ * parent, ...  : decide.c request table  <--FAIL----- follow.c
  *
  * All members follow the coordinator's decisions in the order in which it sent
  * them, so all run the same batches in the same order although they submitted
@@ -86,38 +84,19 @@ static int announce_all(struct hvd__engine *engine, bool *moved)
         if (set->agreement->heard_leaving &&
             set->agreement->ordered.state <= HVD__ORDERED_CLOSED)
             HVD_TRY(hvd__announce_leave(set));
-        if (set->agreement->out.bytes > 0)
-            HVD_TRY(hvd__message_post(set, 0, &set->agreement->out));
     }
     return HVD_OK;
 }
 
 /* ---------------------------------------------------------- what others say */
 
-/* in is positioned behind the set's id. */
-static int hear_of(struct hvd__engine *engine, struct hvd__set *set, int peer,
-                   struct hvd__reader *in)
-{
-    if (!set->agreement->coordinator)
-        return hvd__follow(engine, set, in->data, in->bytes);
-    while (hvd__reader_more(in))
-        HVD_TRY(hvd__hear_record(set, peer, in));
-    return in->failed ? hvd__message_garbled(set, peer) : HVD_OK;
-}
-
 /* Handles a message about a set that this rank does not have. It may have
  * removed the set while the world broke on another rank, which says so. */
-static int hear_stray(int rank, struct hvd__reader *in)
+static int hear_stray(struct hvd__engine *engine, int rank,
+                      struct hvd__reader *in)
 {
-    char text[HVD__MESSAGE_MAX];
-    int32_t status;
-
-    if (!in->failed && hvd__read_type(in) == HVD__BREAK) {
-        status = hvd__read_int(in);
-        hvd__read_text(in, text, sizeof text);
-        if (!in->failed && status < 0)
-            return hvd__fail_text(status, text);
-    }
+    if (!in->failed && hvd__read_type(in) == HVD__BREAK && !in->failed)
+        return hvd__hear_break(engine, rank, in);
     return hvd__fail(HVD_ERR_INTERNAL,
                      "rank %d sent a message about a process set that we do "
                      "not share",
@@ -130,13 +109,18 @@ static int hear_message(struct hvd__engine *engine, int rank,
     struct hvd__reader in = {.data = message, .bytes = bytes};
     struct hvd__set *set =
         hvd__table_find_set(&engine->table, hvd__read_int(&in));
-    int peer = set && hvd__set_has_us(set) ? hvd__set_find(set, rank) : -1;
+    int member = set && hvd__set_has_us(set) ? hvd__set_find(set, rank) : -1;
+    struct hvd__relay_child *child;
     int status;
 
-    if (peer < 0 || in.failed || !set->agreement->scratch)
-        status = hear_stray(rank, &in);
+    if (member < 0 || in.failed || !set->agreement->scratch)
+        status = hear_stray(engine, rank, &in);
+    else if (member == set->agreement->relay.parent)
+        status = hvd__follow(engine, set, message, bytes);
+    else if ((child = hvd__relay_child(&set->agreement->relay, member)))
+        status = hvd__hear(engine, set, child, &in);
     else
-        status = hear_of(engine, set, peer, &in);
+        status = hvd__message_garbled(rank);
     hvd__set_put(set);
     return status;
 }
@@ -169,7 +153,7 @@ static bool may_skip_messages(struct hvd__engine *engine)
     if (atomic_load_explicit(&engine->sending, memory_order_relaxed))
         return false;
     for (struct hvd__set *set = engine->live; set; set = set->next) {
-        if (!hvd__executor_is_idle(set) || set->agreement->out.bytes > 0)
+        if (!hvd__executor_is_idle(set) || set->agreement->relay.out.bytes > 0)
             return false;
         busy |= hvd__ordered_is_busy(&set->agreement->ordered);
     }
@@ -188,10 +172,11 @@ int hvd__agree_step(struct hvd__engine *engine, bool *moved)
     for (struct hvd__set *set = engine->live; set; set = set->next) {
         if (set->agreement->coordinator)
             HVD_TRY(hvd__decide(engine, set));
+        HVD_TRY(hvd__relay_step(set));
         status = hvd__ordered_pending(&set->agreement->ordered);
         if (status < 0)
             return status;
-        npending += status;
+        npending += status + (set->agreement->relay.held_since_ns > 0);
     }
     status = engine->transport->pending(engine->transport);
     return status < 0 ? status : npending + status;

@@ -72,6 +72,13 @@ void hvd__write_signature(struct hvd__writer *writer,
 
 void hvd__write_ranks(struct hvd__writer *writer, const int *of, int nranks)
 {
+    uint8_t all = 1;
+
+    for (int rank = 0; rank < nranks; rank++)
+        all &= of[rank] != 0;
+    hvd__write_bytes(writer, &all, 1);
+    if (all)
+        return;
     for (int first = 0; first < nranks; first += 8) {
         uint8_t bits = 0;
 
@@ -215,14 +222,17 @@ void hvd__read_signature(struct hvd__reader *reader,
 
 void hvd__read_ranks(struct hvd__reader *reader, int nranks, int *of)
 {
-    uint8_t bits = 0;
+    uint8_t all, bits = 0;
+    int n = 0;
 
+    hvd__read_bytes(reader, &all, 1);
     for (int rank = 0; rank < nranks; rank++) {
-        if (rank % 8 == 0)
+        if (all != 1 && rank % 8 == 0)
             hvd__read_bytes(reader, &bits, 1);
-        of[rank] = bits & 1;
+        of[rank] = all == 1 ? 1 : bits & 1;
+        n += of[rank];
         bits >>= 1;
     }
-    if (bits != 0)
+    if (all > 1 || bits != 0 || (all == 0 && n == nranks))
         reader->failed = true;
 }

@@ -4,30 +4,30 @@
  * requests. The functions are pure and do no I/O.
  *
  * A message is the id of a process set and a sequence of records. A member
- * sends the set's coordinator
+ * sends the member that speaks for it (relay.h), and that one sends on,
  *
- *     ANNOUNCE  key fingerprint priority numbers   I have submitted this
- *     REFUSE    key status text                    I was refused this
- *     DETAIL    key signatures                     ... and this is what it was
- *     JOIN      restores                           I have no more data
- *     LEAVE                                        I am leaving the set
- *     BREAK     status text                        my world is broken
+ *     ANNOUNCE  who key fingerprint priority numbers   have submitted this
+ *     REFUSE    who key status text     were refused this
+ *     DETAIL    member key signatures   ... and this is what it was
+ *     JOIN      member restores         has no more data
+ *     LEAVE     member                  is leaving the set
  *
- * and the coordinator sends all members, in one order that all follow,
+ * and the coordinator's decisions reach all members, in one order that all
+ * follow:
  *
  *     BATCH     who joined, items       run these as one collective
  *     FAIL      status text key ranks   fails on these ranks
  *     JOINED    rank                    all have joined, this rank last
  *     CLOSE                             all members have left
- *     BREAK     status text             the world is broken
- *
+ *     QUERY     key member              what did you submit?
  *     TUNE      bytes                   direct allreduces up to so many
- *     OPEN      epoch counts            requests may go by order again, if
- *                                       each has said only so much
+ *     OPEN      epoch count             requests may go by order again, if
+ *                                       you have sent only so many messages;
+ *                                       alone in its message
  *
- * and one member alone
+ * and, in any direction,
  *
- *     QUERY     key                     what did you submit?
+ *     BREAK     status text             the world is broken
  *
  * A key is the fingerprint of a name. A number is what only this rank knows:
  * its rows. Numbers have fixed widths and this machine's byte order: the ranks
@@ -101,7 +101,7 @@ void hvd__read_text(struct hvd__reader *reader, char *text, size_t size);
 void hvd__read_signature(struct hvd__reader *reader,
                          struct hvd__signature *signature);
 /* Reads a set of ranks. of[r] becomes 1 for the ranks of the set, else 0. Fails
- * if a rank is not below nranks. */
+ * if a rank is not below nranks, or if the set is not in its shortest form. */
 void hvd__read_ranks(struct hvd__reader *reader, int nranks, int *of);
 
 #endif

@@ -30,6 +30,7 @@ struct hvd__engine {
     struct hvd__set *live;          /* driver's: sets that the steps move */
     struct hvd__set *_Atomic added; /* sets to add to live in the next step */
     int nskipped;        /* driver's: steps since the last poll for messages */
+    bool is_told; /* driver's: another rank has said that its world is broken */
     atomic_bool sending; /* messages of this rank are still being sent */
     struct hvd__metrics metrics;
     struct hvd__trace_writer writer;
