@@ -12,10 +12,14 @@ setup() {
     export OMPI_MCA_mpi_yield_when_idle=1
 }
 
-# ranks N ARGS...: runs the program on N ranks.
+# ranks N ARGS...: runs the program on N ranks; one needs no mpirun.
 ranks() {
     local n=$1
     shift
+    if [ "$n" -eq 1 ]; then
+        "$BENCH" "$@" </dev/null
+        return
+    fi
     mpirun --oversubscribe --bind-to none -np "$n" "$BENCH" "$@" </dev/null
 }
 
@@ -256,7 +260,7 @@ CALL_ALLREDUCE='int (*next)(const void *, void *, int64_t, int32_t, int32_t) =
     local kind n
     for kind in allreduce allgather reducescatter broadcast alltoall reduce \
         gather; do
-        for n in 1 2 3; do
+        for n in 1 3; do
             run ranks $n $kind -b 96 -e 9600 -f 10 -n 3 -w 1
             [ "$status" -eq 0 ]
             all_right 3

@@ -90,11 +90,11 @@ lines_with() { # text: how many lines of the output have it
 
 @test "units of bytes are understood" {
     for good in 0 1 64MB 64mb 1GiB 4K 16777216; do
-        HVD_FUSION_THRESHOLD=$good ranks 2
+        HVD_FUSION_THRESHOLD=$good run "$LEAVE"
         [ "$status" -eq 0 ]
     done
     for bad in -1 1.5MB 64XB '64 MB' MB 99999999999999999999 1e6; do
-        HVD_FUSION_THRESHOLD=$bad ranks 2
+        HVD_FUSION_THRESHOLD=$bad run "$LEAVE"
         [ "$status" -eq 9 ]
         [[ $output == *"such as 64MB"* ]]
     done

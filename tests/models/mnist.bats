@@ -63,10 +63,13 @@ idx_directory() {
         "--train-images=-5" "--test-images=0" "stray" "--data=")
     local option
     for option in "${wrong[@]}"; do
-        run ranks 2 "$option"
-        assert_status_everywhere 2 64
+        run "$MNIST" "$option"
+        [ "$status" -eq 64 ]
         assert_one_line "mnist: " "${option%%=*}"
     done
+    run ranks 2 --bogus
+    assert_status_everywhere 2 64
+    assert_one_line "mnist: " --bogus
 }
 
 @test "a wrong command line ends mpirun with its status" {
@@ -300,7 +303,7 @@ idx_directory() {
 @test "1, 3 and 4 ranks learn as well" {
     local n
     for n in 1 3 4; do
-        run ranks $n --train-images 10001 --test-images 1000 --epochs 3 \
+        run ranks $n --train-images 10001 --test-images 1000 --epochs 2 \
             --eval-every 0 --summary "$OUT/summary.json"
         assert_status_everywhere $n 0
         [ "$(field world_size)" -eq $n ]
@@ -311,14 +314,14 @@ idx_directory() {
 @test "compressed gradients learn as well" {
     local compression
     for compression in fp16 bf16; do
-        ranks 2 --compression $compression --train-images 20000 \
+        ranks 2 --compression $compression --train-images 8000 \
             --test-images 1000 --epochs 1 --summary "$OUT/summary.json"
-        at_least "$(field test_accuracy)" 0.95
+        at_least "$(field test_accuracy)" 0.89
     done
     # What is left out of one step takes part in a later one.
-    ranks 2 --compression topk --train-images 20000 --test-images 1000 \
+    ranks 2 --compression topk --train-images 10000 --test-images 1000 \
         --epochs 3 --summary "$OUT/summary.json"
-    at_least "$(field test_accuracy)" 0.95
+    at_least "$(field test_accuracy)" 0.9
 }
 
 @test "weights that are compared while they are trained" {
@@ -330,10 +333,10 @@ idx_directory() {
 @test "every optimizer learns" {
     local name
     for name in sgd momentum adam adamw lamb; do
-        run ranks 2 --train-images 6000 --test-images 500 --epochs 3 \
+        run ranks 2 --train-images 6000 --test-images 500 --epochs 2 \
             --optimizer $name --summary "$OUT/summary.json"
         assert_status_everywhere 2 0
-        at_least "$(field test_accuracy)" 0.85
+        at_least "$(field test_accuracy)" 0.8
     done
 }
 
