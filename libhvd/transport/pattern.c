@@ -48,3 +48,37 @@ int hvd__binomial_children(int rank, int root, int nranks, int *children)
             children[n++] = (int)((place + bit + root) % nranks);
     return n;
 }
+
+struct hvd__pairing hvd__pairing_of(int member, int size)
+{
+    struct hvd__pairing p = {.folded = -1};
+
+    while (2 << p.steps <= size)
+        p.steps++;
+    p.extra = size - (1 << p.steps);
+    if (member >= 2 * p.extra) {
+        p.number = member - p.extra;
+        return p;
+    }
+    p.number = member % 2 ? member / 2 : -1;
+    p.folded = member ^ 1;
+    return p;
+}
+
+int hvd__pairing_partner(const struct hvd__pairing *pairing, int step)
+{
+    int number = pairing->number ^ 1 << step;
+
+    return number < pairing->extra ? 2 * number + 1 : number + pairing->extra;
+}
+
+struct hvd__slice hvd__pairing_part(struct hvd__slice range, int number,
+                                    int steps)
+{
+    for (int i = 0; i < steps; i++) {
+        struct hvd__slice half = hvd__slice_of(range.count, number >> i & 1, 2);
+
+        range = (struct hvd__slice){range.start + half.start, half.count};
+    }
+    return range;
+}

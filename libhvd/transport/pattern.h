@@ -31,4 +31,27 @@ int hvd__binomial_parent(int rank, int root, int nranks);
  * subtree first (as it is before it is cut to nranks). Returns their number. */
 int hvd__binomial_children(int rank, int root, int nranks, int *children);
 
+/* How members of a group pair up for doubling and halving: in step i with the
+ * one whose number differs in bit i. The numbers are below a power of two; of
+ * the members beyond that, another takes part for each. */
+struct hvd__pairing {
+    int steps;  /* log2 of the number of members that take part */
+    int extra;  /* members beyond that number */
+    int number; /* of this member among those that take part; -1: it does not */
+    int folded; /* the member that it takes part for, or that does so for it;
+                   -1: none */
+};
+
+/* Returns the place of member among size members, size >= 1: those with even
+ * numbers below twice extra give their data to the next. */
+struct hvd__pairing hvd__pairing_of(int member, int size);
+
+/* Returns the member that is met in a step; this one takes part. */
+int hvd__pairing_partner(const struct hvd__pairing *pairing, int step);
+
+/* Returns the part of a range that the member of a number has after a number of
+ * steps of halving, the first half being that of a number whose bit is 0. */
+struct hvd__slice hvd__pairing_part(struct hvd__slice range, int number,
+                                    int steps);
+
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slices and trees are right for all numbers of ranks up to 17. */
+#include <string.h>
+
 #include "suite.h"
 #include "transport/pattern.h"
 
@@ -82,6 +84,49 @@ TEST(large_subtrees_come_first)
     ck_assert_int_eq(children[0], 4);
     ck_assert_int_eq(children[1], 2);
     ck_assert_int_eq(children[2], 1);
+}
+
+/* In each step members meet in pairs, and after all steps what each has been
+ * given, directly or not, is everyone's; halved parts are a partition. */
+TEST(pairings_reach_everyone)
+{
+    for (int n = 1; n <= 33; n++) {
+        uint64_t knows[33], met[33];
+        int64_t covered = 0;
+
+        for (int i = 0; i < n; i++) {
+            struct hvd__pairing p = hvd__pairing_of(i, n);
+
+            knows[i] = UINT64_C(1) << i;
+            if (p.folded >= 0)
+                ck_assert_int_eq(hvd__pairing_of(p.folded, n).folded, i);
+            if (p.number >= 0 && p.folded >= 0)
+                knows[i] |= UINT64_C(1) << p.folded;
+            if (p.number >= 0)
+                covered += hvd__pairing_part((struct hvd__slice){7, 1001},
+                                             p.number, p.steps)
+                               .count;
+        }
+        ck_assert_int_eq(covered, 1001);
+        for (int step = 0; step < hvd__pairing_of(0, n).steps; step++) {
+            memcpy(met, knows, sizeof met);
+            for (int i = 0; i < n; i++) {
+                struct hvd__pairing p = hvd__pairing_of(i, n), q;
+                int partner;
+
+                if (p.number < 0)
+                    continue;
+                partner = hvd__pairing_partner(&p, step);
+                q = hvd__pairing_of(partner, n);
+                ck_assert_int_eq(hvd__pairing_partner(&q, step), i);
+                ck_assert_uint_eq(met[i] & met[partner], 0);
+                knows[i] = met[i] | met[partner];
+            }
+        }
+        for (int i = 0; i < n; i++)
+            if (hvd__pairing_of(i, n).number >= 0)
+                ck_assert_uint_eq(knows[i], (UINT64_C(1) << n) - 1);
+    }
 }
 
 TEST_MAIN("transport_pattern")

@@ -43,37 +43,9 @@ enum { RANGE_BYTES = 1 << 20 };
  * transfers of the phase. */
 enum { FOLD = 0 };
 
-/* How the ranks are paired. */
-struct pairing {
-    int steps;  /* log2 of the number of ranks that take part */
-    int extra;  /* ranks beyond that number */
-    int number; /* this rank among those that take part; -1: it does not */
-    int folded; /* the rank that it takes part for, or that does so for it; -1:
-                   none */
-};
-
-static struct pairing pairing_of(const struct hvd__team *team)
+static struct hvd__pairing pairing_of(const struct hvd__team *team)
 {
-    struct pairing p = {.folded = -1};
-    int rank = team->rank;
-
-    while (2 << p.steps <= team->size)
-        p.steps++;
-    p.extra = team->size - (1 << p.steps);
-    if (rank >= 2 * p.extra) {
-        p.number = rank - p.extra;
-        return p;
-    }
-    p.number = rank % 2 ? rank / 2 : -1;
-    p.folded = rank ^ 1;
-    return p;
-}
-
-static int partner_of(const struct pairing *p, int step)
-{
-    int number = p->number ^ 1 << step;
-
-    return number < p->extra ? 2 * number + 1 : number + p->extra;
+    return hvd__pairing_of(team->rank, team->size);
 }
 
 static bool halves(const struct hvd__collective *c)
@@ -110,7 +82,7 @@ static int64_t range_capacity(const struct hvd__collective *c)
 static int64_t cost_of(const struct hvd__collective *c, int64_t rounds,
                        int64_t moved, int64_t reduced)
 {
-    struct pairing p = pairing_of(c->team);
+    struct hvd__pairing p = pairing_of(c->team);
     int64_t bytes = (int64_t)hvd__bytes_of(c, c->count);
     int64_t most = range_capacity(c), folds = p.extra > 0;
     int64_t steps = rounds * p.steps + 2 * folds;
@@ -145,20 +117,15 @@ static struct hvd__slice range_after(const struct hvd__collective *c,
                                      const struct hvd__segment *segment,
                                      int number, int steps)
 {
-    struct hvd__slice range = {segment->start, segment->count};
+    struct hvd__slice all = {segment->start, segment->count};
 
-    for (int i = 0; halves(c) && i < steps; i++) {
-        struct hvd__slice half = hvd__slice_of(range.count, number >> i & 1, 2);
-
-        range = (struct hvd__slice){range.start + half.start, half.count};
-    }
-    return range;
+    return halves(c) ? hvd__pairing_part(all, number, steps) : all;
 }
 
 /* Returns true if sums of inputs and inputs meet in the first step, so that
  * inputs must be scaled before. */
 static bool scales_first(const struct hvd__collective *c,
-                         const struct pairing *p)
+                         const struct hvd__pairing *p)
 {
     return p->extra > 0 && c->reduction.prescale != 1;
 }
@@ -166,7 +133,7 @@ static bool scales_first(const struct hvd__collective *c,
 /* Returns this rank's data for a range before a step: what it was given, until
  * something is in the output. */
 static const unsigned char *data_at(const struct hvd__collective *c,
-                                    const struct pairing *p, int step,
+                                    const struct hvd__pairing *p, int step,
                                     struct hvd__slice range)
 {
     bool given = step == 0 && p->folded < 0 && !scales_first(c, p);
@@ -201,7 +168,8 @@ static void add(struct hvd__collective *c, struct hvd__slice range,
 }
 
 static void compute_fold(struct hvd__collective *c,
-                         struct hvd__segment *segment, const struct pairing *p)
+                         struct hvd__segment *segment,
+                         const struct hvd__pairing *p)
 {
     struct hvd__slice all = {segment->start, segment->count};
     const void *mine = (const char *)c->input + hvd__bytes_of(c, all.start);
@@ -214,8 +182,8 @@ static void compute_fold(struct hvd__collective *c,
 }
 
 static void compute_step(struct hvd__collective *c,
-                         struct hvd__segment *segment, const struct pairing *p,
-                         int step)
+                         struct hvd__segment *segment,
+                         const struct hvd__pairing *p, int step)
 {
     struct hvd__slice range = range_after(c, segment, p->number, step + 1);
     const void *sources[] = {data_at(c, p, step, range),
@@ -231,7 +199,8 @@ static void compute_step(struct hvd__collective *c,
 /* -------------------------------------------------------------------- moving
  */
 
-static int last_phase(const struct hvd__collective *c, const struct pairing *p)
+static int last_phase(const struct hvd__collective *c,
+                      const struct hvd__pairing *p)
 {
     return (halves(c) ? 2 : 1) * p->steps + 1;
 }
@@ -257,10 +226,10 @@ static void *output_at(const struct hvd__collective *c, struct hvd__slice range)
 
 /* Exchanges inputs and sums with a partner. */
 static int move_there(struct hvd__collective *c, struct hvd__segment *segment,
-                      const struct pairing *p, int step,
+                      const struct hvd__pairing *p, int step,
                       struct hvd__transfer *transfer)
 {
-    int peer = partner_of(p, step);
+    int peer = hvd__pairing_partner(p, step);
     struct hvd__slice mine = range_after(c, segment, p->number, step + 1);
     struct hvd__slice theirs =
         range_after(c, segment, p->number ^ 1 << step, step + 1);
@@ -272,10 +241,10 @@ static int move_there(struct hvd__collective *c, struct hvd__segment *segment,
 
 /* Exchanges complete sums with a partner. */
 static int move_back(struct hvd__collective *c, struct hvd__segment *segment,
-                     const struct pairing *p, int step,
+                     const struct hvd__pairing *p, int step,
                      struct hvd__transfer *transfer)
 {
-    int peer = partner_of(p, step);
+    int peer = hvd__pairing_partner(p, step);
     struct hvd__slice mine = range_after(c, segment, p->number, step + 1);
     struct hvd__slice theirs =
         range_after(c, segment, p->number ^ 1 << step, step + 1);
@@ -286,7 +255,7 @@ static int move_back(struct hvd__collective *c, struct hvd__segment *segment,
 
 /* Starts the transfers of a phase. */
 static int move(struct hvd__collective *c, struct hvd__segment *segment,
-                const struct pairing *p, int phase)
+                const struct hvd__pairing *p, int phase)
 {
     struct hvd__transfer *transfer = hvd__segment_transfers(c, segment);
     struct hvd__slice all = {segment->start, segment->count};
@@ -314,7 +283,7 @@ static int move(struct hvd__collective *c, struct hvd__segment *segment,
 static int start_segment(struct hvd__collective *c,
                          struct hvd__segment *segment)
 {
-    struct pairing p = pairing_of(c->team);
+    struct hvd__pairing p = pairing_of(c->team);
 
     hvd__segment_take(c, segment, range_capacity(c));
     return move(c, segment, &p, FOLD);
@@ -325,7 +294,7 @@ static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
                         const struct hvd__segment *before)
 {
     struct hvd__transfer *transfers = hvd__segment_transfers(c, segment);
-    struct pairing p = pairing_of(c->team);
+    struct hvd__pairing p = pairing_of(c->team);
     int last = last_phase(c, &p), done;
 
     while ((done = hvd__transfers_done(c->team, transfers, 2)) == 1 &&
