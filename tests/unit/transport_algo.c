@@ -141,8 +141,10 @@ static bool is_even(int rank)
 /* -------------------------------------------------------------- reductions */
 
 static const struct hvd__algorithm *const reductions[] = {
-    &hvd__reduce_hosts,   &hvd__reduce_direct,  &hvd__reduce_doubling,
-    &hvd__reduce_halving, &hvd__reduce_scatter, NULL};
+    &hvd__reduce_hosts,         &hvd__reduce_hosts_doubling,
+    &hvd__reduce_hosts_halving, &hvd__reduce_direct,
+    &hvd__reduce_doubling,      &hvd__reduce_halving,
+    &hvd__reduce_scatter,       NULL};
 enum { REDUCTIONS = sizeof reductions / sizeof *reductions };
 
 struct sum {

@@ -16,11 +16,15 @@
 /* Of the algorithms that apply, the one of the least cost is taken, the first
  * of equals; one that states no cost costs nothing. */
 static const struct hvd__algorithm *const algorithms[] = {
-    &hvd__reduce_local,     &hvd__reduce_adasum,   &hvd__reduce_shared,
-    &hvd__reduce_hosts,     &hvd__reduce_direct,   &hvd__reduce_doubling,
-    &hvd__reduce_scatter,   &hvd__reduce_halving,  &hvd__broadcast_local,
-    &hvd__broadcast_shared, &hvd__broadcast_hosts, &hvd__broadcast_binomial,
-    &hvd__exchange_shared,  &hvd__gather_hosts,    &hvd__exchange_pairwise,
+    &hvd__reduce_local,         &hvd__reduce_adasum,
+    &hvd__reduce_shared,        &hvd__reduce_hosts_doubling,
+    &hvd__reduce_hosts_halving, &hvd__reduce_hosts,
+    &hvd__reduce_direct,        &hvd__reduce_doubling,
+    &hvd__reduce_scatter,       &hvd__reduce_halving,
+    &hvd__broadcast_local,      &hvd__broadcast_shared,
+    &hvd__broadcast_hosts,      &hvd__broadcast_binomial,
+    &hvd__exchange_shared,      &hvd__gather_hosts,
+    &hvd__exchange_pairwise,
 };
 
 static const struct hvd__algorithm *choose(
@@ -48,7 +52,10 @@ static const struct hvd__algorithm *choose(
 
 bool hvd__collective_can_narrow(const struct hvd__collective *collective)
 {
-    return choose(collective)->narrows;
+    struct hvd__collective narrow = *collective;
+
+    narrow.narrows = true;
+    return choose(&narrow)->narrows;
 }
 
 void hvd__collective_start(struct hvd__collective *collective)

@@ -63,8 +63,9 @@ struct hvd__shared {
     int64_t copied;       /* chunks, as in this rank's area */
     int64_t combined;
     int64_t fetched;
-    int64_t summed;   /* several hosts: sent to the others */
-    int64_t gathered; /* several hosts: on their way back */
+    int64_t summed;            /* several hosts: sent to the others */
+    int64_t gathered;          /* several hosts: begun to be received */
+    int phases[HVD__SEGMENTS]; /* several hosts: of chunks being reduced */
     struct hvd__place coming, came, going, shown; /* gather_hosts.c */
     struct hvd__visible visible; /* direct reductions: this rank's share */
 };
@@ -146,6 +147,8 @@ struct hvd__algorithm {
 extern const struct hvd__algorithm hvd__reduce_local;
 extern const struct hvd__algorithm hvd__reduce_shared;
 extern const struct hvd__algorithm hvd__reduce_hosts;
+extern const struct hvd__algorithm hvd__reduce_hosts_doubling;
+extern const struct hvd__algorithm hvd__reduce_hosts_halving;
 extern const struct hvd__algorithm hvd__broadcast_shared;
 extern const struct hvd__algorithm hvd__exchange_shared;
 extern const struct hvd__algorithm hvd__reduce_adasum;

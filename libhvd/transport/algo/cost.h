@@ -9,13 +9,22 @@
 
 #include "transport/algo/algo.h"
 #include "transport/costs.h"
+#include "transport/hosts.h"
 
 struct hvd__cost {
     int64_t steps;    /* one after the other */
     int64_t messages; /* sent by one rank */
-    int64_t moved;    /* bytes that one rank sends, or receives if more */
-    int64_t reduced;  /* bytes that one rank adds to others */
+    int64_t moved;    /* bytes that a host sends, or receives if more */
+    int64_t reduced;  /* bytes that one rank adds to others, or copies */
+    int64_t meetings; /* of all ranks of a host, in shared memory */
 };
+
+/* Returns how many ranks of a host use its link at the same time, if all move
+ * the same. */
+static inline int64_t hvd__cost_flows(const struct hvd__team *team)
+{
+    return team->hosts && !team->is_near ? team->hosts->widest : 1;
+}
 
 /* Returns nanoseconds, on the links between the members of a team. */
 static inline int64_t hvd__cost_ns(const struct hvd__team *team,
@@ -28,7 +37,8 @@ static inline int64_t hvd__cost_ns(const struct hvd__team *team,
 
     return cost.steps * link->step + cost.messages * link->message +
            cost.moved / 1024 * link->kib_moved +
-           cost.reduced / 1024 * costs->kib_reduced;
+           cost.reduced / 1024 * costs->kib_reduced +
+           cost.meetings * costs->within.step;
 }
 
 #endif

@@ -27,10 +27,11 @@ static int64_t cost(const struct hvd__collective *c)
 
     if (c->direct_max)
         return (size_t)all <= c->direct_max ? 0 : INT64_MAX - 1;
-    return hvd__cost_ns(c->team, (struct hvd__cost){.steps = 1,
-                                                    .messages = peers,
-                                                    .moved = all,
-                                                    .reduced = all});
+    return hvd__cost_ns(
+        c->team, (struct hvd__cost){.steps = 1,
+                                    .messages = peers,
+                                    .moved = hvd__cost_flows(c->team) * all,
+                                    .reduced = all});
 }
 
 static int start_segment(struct hvd__collective *c,

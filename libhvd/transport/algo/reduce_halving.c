@@ -91,7 +91,8 @@ static int64_t cost_of(const struct hvd__collective *c, int64_t rounds,
         c->team,
         (struct hvd__cost){.steps = steps,
                            .messages = steps * ((c->count + most - 1) / most),
-                           .moved = moved + 2 * folds * bytes,
+                           .moved = hvd__cost_flows(c->team) *
+                                    (moved + 2 * folds * bytes),
                            .reduced = reduced + folds * bytes});
 }
 

@@ -12,28 +12,25 @@
  * Each slice is cut into chunks. Chunk k of all slices passes through these
  * steps:
  *
- *     copy     the rank copies the slices of other carriers from its input into
- *              its buffer
- *     sum      the rank sums its own slices over all ranks of the host
- *     SCATTER  the rank sends each host's carrier a part of its sums, and that
- *              carrier reduces the part over all hosts
- *     GATHER   each carrier sends its reduced part to the other carriers
- *     finish   the rank copies the results of its slices into its output; they
- *              also stay in its buffer
- *     fetch    the rank copies the other results from their carriers' buffers
+ *     copy    the rank copies the slices of other carriers from its input into
+ *             its buffer
+ *     sum     the rank sums its own slices over all ranks of the host
+ *     carry   the carriers of a slice make the sums of all hosts of them, in
+ *             the phases of one of several ways (carry.h)
+ *     finish  the rank copies the results of its slices into its output; they
+ *             also stay in its buffer
+ *     fetch   the rank copies the other results from their carriers' buffers
  *
  * Steps of different chunks overlap: while one chunk is on the network, the
  * next is summed and the one before is fetched.
  *
+ * Each way to carry is an algorithm, and the costs decide between them.
  * Restrictions: any number of hosts and of ranks on each, as far as the
- * workspace suffices (applies). Source: the hierarchical allreduce of several
- * MPIs, with all ranks of a host as leaders. Cost over h hosts, n ranks a host,
- * m bytes: 2(h−1)α + 2m(h−1)/(hn) β + m(1 + (h−1)/(hn)) γ a rank.
+ * workspace suffices. Source: the hierarchical allreduce of several MPIs, with
+ * all ranks of a host as leaders. Cost over n ranks a host, m bytes: that of
+ * the way for m/n bytes, and mγ(1 − 1/n) and copies of 2m more.
  *
- * The sums of a host may travel as a narrower type. Then they are converted
- * before they are sent, and converted back before they are added. The carrier
- * also converts its own result to that type and back, so that all ranks have
- * the same bits.
+ * The sums of a host may travel as a narrower type (carry_all.c).
  *
  * Floating-point sums are made on each host first and then over the hosts. They
  * are as reproducible as sums made in one place, but their bits differ from
@@ -47,10 +44,9 @@
 
 #include "base/dtype.h"
 #include "base/status.h"
+#include "transport/algo/carry.h"
 #include "transport/algo/shared.h"
 #include "transport/hosts.h"
-
-enum { SCATTER, GATHER };
 
 /* The bits of a segment's phase. MOVED changes with each progress, which is how
  * hvd__collective_step notices it. */
@@ -74,6 +70,15 @@ static size_t chunk_bytes(const struct hvd__collective *c)
     return (bytes < most ? bytes : most) / 64 * 64;
 }
 
+/* Returns the bytes that so many take between hosts. */
+static int64_t narrow_bytes(const struct hvd__collective *c, int64_t bytes)
+{
+    if (!c->narrows)
+        return bytes;
+    return bytes / (int64_t)hvd__bytes_of(c, 1) *
+           (int64_t)hvd__dtype_bytes(c->wire);
+}
+
 /* Integers are scaled and divided in a wider type, of which a host's sum keeps
  * nothing. */
 bool hvd__reduction_nests(const struct hvd__reduction *r, bool same_order)
@@ -87,10 +92,9 @@ bool hvd__reduction_nests(const struct hvd__reduction *r, bool same_order)
     return r->op != HVD_AVERAGE && r->prescale == 1 && r->postscale == 1;
 }
 
-/* Small tensors are quicker without a detour. The other conditions are memory:
- * for the transfers, and for the parts of a chunk, of which each host's may be
- * one element more than an equal share. */
-static bool applies(const struct hvd__collective *c)
+/* Small tensors are quicker without a detour. */
+static bool may_carry(const struct hvd__collective *c,
+                      const struct hvd__carry *carry)
 {
     const struct hvd__hosts *h = c->team->hosts;
     size_t bytes = hvd__bytes_of(c, c->count);
@@ -98,8 +102,35 @@ static bool applies(const struct hvd__collective *c)
     return h && c->motion == HVD__REDUCE_TO_ALL &&
            hvd__reduction_nests(&c->reduction, c->same_order) &&
            h->widest > 1 && bytes > HVD__HOSTS_BYTES &&
-           2 * most_carried(h) * (h->n - 1) <= c->workspace->per_segment &&
-           chunk_bytes(c) >= hvd__bytes_of(c, (int64_t)h->n * h->n);
+           most_carried(h) * carry->ntransfers(h) <=
+               c->workspace->per_segment &&
+           carry->applies(c, chunk_bytes(c));
+}
+
+/* All ranks of a host use its link at the same time, so that what is moved is
+ * that of all; each adds up what it carries. On the host the data is copied
+ * twice, and added up. */
+static int64_t cost(const struct hvd__collective *c,
+                    const struct hvd__carry *carry)
+{
+    const struct hvd__hosts *h = c->team->hosts;
+    int64_t bytes = (int64_t)hvd__bytes_of(c, c->count);
+    int64_t slice = bytes / h->widest + 1, carried = most_carried(h);
+    int64_t chunk = (int64_t)chunk_bytes(c);
+    struct hvd__cost all = carry->cost(carry, h, bytes, narrow_bytes(c, bytes));
+
+    all.messages *= carried * ((slice + chunk - 1) / chunk);
+    all.reduced = all.reduced / h->widest * carried + 3 * bytes - slice;
+    all.meetings = 3;
+    return hvd__cost_ns(c->team, all);
+}
+
+static const struct hvd__carry *carry_of(const struct hvd__collective *c)
+{
+    if (c->algorithm == &hvd__reduce_hosts_doubling)
+        return &hvd__carry_doubling;
+    return c->algorithm == &hvd__reduce_hosts_halving ? &hvd__carry_halving
+                                                      : &hvd__carry_all;
 }
 
 static int start_segment(struct hvd__collective *c,
@@ -126,14 +157,6 @@ static unsigned char *own_buffer(const struct hvd__collective *c, int64_t k,
                                  int slice)
 {
     return hvd__shared_buffer(c, local_rank(c), k, slice);
-}
-
-/* Returns the part of chunk k of a slice that a host reduces. */
-static struct hvd__slice part_of(const struct hvd__collective *c, int slice,
-                                 int64_t k, int host)
-{
-    return hvd__slice_of(hvd__shared_range(c, slice, k).count, host,
-                         c->team->hosts->n);
 }
 
 /* ------------------------------------------------------------ on one host */
@@ -183,231 +206,101 @@ static struct hvd__transfer *transfers_of(const struct hvd__collective *c,
            (k % HVD__SEGMENTS) * c->workspace->per_segment;
 }
 
-/* A slice that this rank carries, in chunk k. */
-struct carried {
-    int slice;
-    struct hvd__slice own; /* this rank's part of the range */
-    unsigned char *range;  /* in this rank's buffer */
-    unsigned char *mine;   /* this rank's part, in the range */
-    unsigned char *in;     /* this rank's part, as summed by the other hosts;
-                              if it narrows, later their reduced parts */
-    unsigned char *out;    /* the data to send, if it narrows */
-};
-
-static struct carried carried_of(const struct hvd__collective *c, int slice,
-                                 int64_t k)
+static struct hvd__carried carried_of(const struct hvd__collective *c,
+                                      int slice, int64_t k)
 {
-    struct hvd__slice own = part_of(c, slice, k, c->team->hosts->own);
-    unsigned char *range = own_buffer(c, k, slice);
-    /* Each slice has a chunk's bytes; their upper half is free if all that
-     * comes in is half as wide. */
-    unsigned char *in =
-        c->workspace->scratch +
-        (size_t)(k % HVD__SEGMENTS) * c->workspace->segment_bytes +
-        (size_t)(slice / local_size(c)) * c->shared.chunk_bytes;
-
-    return (struct carried){
+    return (struct hvd__carried){
         .slice = slice,
-        .own = own,
-        .range = range,
-        .mine = range + hvd__bytes_of(c, own.start),
-        .in = in,
-        .out = in + c->shared.chunk_bytes / 2,
+        .count = hvd__shared_range(c, slice, k).count,
+        .range = own_buffer(c, k, slice),
+        .scratch = c->workspace->scratch +
+                   (size_t)(k % HVD__SEGMENTS) * c->workspace->segment_bytes +
+                   (size_t)(slice / local_size(c)) * c->shared.chunk_bytes,
+        .scratch_bytes = c->shared.chunk_bytes,
     };
 }
 
-static size_t wire_bytes(const struct hvd__collective *c)
-{
-    return c->narrows ? hvd__dtype_bytes(c->wire) : hvd__bytes_of(c, 1);
-}
-
-static void narrow(const struct hvd__collective *c, void *to, const void *from,
-                   int64_t count)
-{
-    hvd__convert(c->wire, to, c->reduction.dtype, from, count, 1);
-}
-
-static void widen(const struct hvd__collective *c, void *to, const void *from,
-                  int64_t count)
-{
-    hvd__convert(c->reduction.dtype, to, c->wire, from, count, 1);
-}
-
-/* Sends each host its part of the sums, and receives this rank's part. */
-static int scatter(const struct hvd__collective *c, const struct carried *s,
-                   int host, struct hvd__slice theirs, int others,
-                   struct hvd__transfer *transfer)
-{
-    int peer = hvd__hosts_carrier(c->team->hosts, host, s->slice);
-    size_t wire = wire_bytes(c), own_bytes = (size_t)s->own.count * wire;
-    const unsigned char *at = s->range + hvd__bytes_of(c, theirs.start);
-
-    if (c->narrows) {
-        unsigned char *out = s->out + (size_t)theirs.start * wire;
-
-        narrow(c, out, at, theirs.count);
-        at = out;
-    }
-    HVD_TRY(hvd__team_receive(c->team, peer, c->tag + SCATTER,
-                              s->in + (size_t)others * own_bytes, own_bytes,
-                              transfer));
-    return hvd__team_send(c->team, peer, c->tag + SCATTER, at,
-                          (size_t)theirs.count * wire, transfer + 1);
-}
-
-/* Sends this rank's reduced part and receives the others' parts, in their
- * places or, if it narrows, in s->in. */
-static int gather(const struct hvd__collective *c, const struct carried *s,
-                  int host, struct hvd__slice theirs,
-                  struct hvd__transfer *transfer)
-{
-    int peer = hvd__hosts_carrier(c->team->hosts, host, s->slice);
-    size_t wire = wire_bytes(c);
-    unsigned char *base = c->narrows ? s->in : s->range;
-
-    HVD_TRY(hvd__team_receive(c->team, peer, c->tag + GATHER,
-                              base + (size_t)theirs.start * wire,
-                              (size_t)theirs.count * wire, transfer));
-    return hvd__team_send(c->team, peer, c->tag + GATHER,
-                          c->narrows ? s->out : s->mine,
-                          (size_t)s->own.count * wire, transfer + 1);
-}
-
-/* Starts the transfers of a phase. For each slice that this rank carries, they
- * go to and come from its carriers on the other hosts. All ranks start them
- * chunk by chunk and slice by slice, so that they match. */
-static int exchange(struct hvd__collective *c, int64_t k, int phase)
+/* Returns the most transfers that a rank has for a chunk. */
+static int ntransfers(const struct hvd__collective *c)
 {
     const struct hvd__hosts *h = c->team->hosts;
-    struct hvd__transfer *transfer = transfers_of(c, k);
 
-    memset(transfer, 0, (size_t)c->workspace->per_segment * sizeof *transfer);
+    return most_carried(h) * carry_of(c)->ntransfers(h);
+}
+
+/* Starts the transfers of a phase, of all slices that this rank carries. All
+ * ranks start them chunk by chunk and slice by slice, so that they match. */
+static int start_phase(struct hvd__collective *c, int64_t k, int phase)
+{
+    const struct hvd__carry *carry = carry_of(c);
+    const struct hvd__hosts *h = c->team->hosts;
+    struct hvd__transfer *transfers = transfers_of(c, k);
+
+    c->shared.phases[k % HVD__SEGMENTS] = phase;
+    memset(transfers, 0, (size_t)ntransfers(c) * sizeof *transfers);
     for (int slice = local_rank(c); slice < h->widest; slice += local_size(c)) {
-        struct carried s = carried_of(c, slice, k);
-        int others = 0;
+        struct hvd__carried carried = carried_of(c, slice, k);
 
-        for (int host = 0; host < h->n; host++) {
-            struct hvd__slice theirs = part_of(c, slice, k, host);
-
-            if (host == h->own)
-                continue;
-            HVD_TRY(phase == SCATTER
-                        ? scatter(c, &s, host, theirs, others++, transfer)
-                        : gather(c, &s, host, theirs, transfer));
-            transfer += 2;
-        }
+        HVD_TRY(carry->start(carry, c, &carried, phase, transfers));
+        transfers += carry->ntransfers(h);
     }
     return HVD_OK;
 }
 
-/* Reduces this rank's part of a range over all hosts, in their order. */
-static void reduce_wide(struct hvd__collective *c, const struct carried *s,
-                        const struct hvd__reduction *reduction)
+static void finish_phase(struct hvd__collective *c, int64_t k, int phase)
 {
-    const struct hvd__hosts *h = c->team->hosts;
-    const void **sources = c->workspace->sources;
-    const unsigned char *in = s->in;
-    void *target = s->mine;
+    const struct hvd__carry *carry = carry_of(c);
 
-    for (int host = 0; host < h->n; host++) {
-        sources[host] = host == h->own ? s->mine : in;
-        in += host == h->own ? 0 : hvd__bytes_of(c, s->own.count);
-    }
-    hvd__timed_reduce(&c->computing_ns, reduction, &target, 1, sources, h->n,
-                      s->own.count);
-}
+    for (int slice = local_rank(c); slice < c->team->hosts->widest;
+         slice += local_size(c)) {
+        struct hvd__carried carried = carried_of(c, slice, k);
 
-/* Reduces parts that came as the narrower type: adds them one by one to this
- * rank's, in pieces that stay in the cache, and narrows the result. */
-static void reduce_narrow(const struct hvd__collective *c,
-                          const struct carried *s,
-                          const struct hvd__reduction *reduction)
-{
-    enum { PIECE = 1024 };
-    const size_t wire = wire_bytes(c);
-    struct hvd__reduction add = *reduction;
-    double piece[PIECE];
-    int others = c->team->hosts->n - 1;
-
-    add.op = HVD_SUM;
-    add.postscale = 1;
-    for (int64_t at = 0; at < s->own.count; at += PIECE) {
-        int64_t left = s->own.count - at, n = left < PIECE ? left : PIECE;
-        unsigned char *mine = s->mine + hvd__bytes_of(c, at);
-        const void *sources[] = {mine, piece};
-
-        for (int i = 0; i < others; i++) {
-            size_t from = (size_t)i * (size_t)s->own.count + (size_t)at;
-
-            widen(c, piece, s->in + from * wire, n);
-            hvd__reduce(i == others - 1 ? reduction : &add, mine, sources, 2,
-                        n);
-        }
-        narrow(c, s->out + (size_t)at * wire, mine, n);
-        widen(c, mine, s->out + (size_t)at * wire, n);
+        carry->finish(carry, c, &carried, phase);
     }
 }
 
-static void reduce(struct hvd__collective *c, int64_t k)
+/* Moves a chunk on the network on, not further than the one before it. Returns
+ * 1 if all its phases are done. */
+static int step_chunk(struct hvd__collective *c, int64_t k, bool *moved)
 {
-    const struct hvd__hosts *h = c->team->hosts;
-    struct hvd__reduction reduction = c->reduction;
+    const int *phases = c->shared.phases;
+    int last = carry_of(c)->nphases(carry_of(c), c->team->hosts) - 1;
 
-    reduction.prescale = 1;
-    for (int slice = local_rank(c); slice < h->widest; slice += local_size(c)) {
-        struct carried s = carried_of(c, slice, k);
+    for (;;) {
+        int phase = phases[k % HVD__SEGMENTS];
+        int done =
+            hvd__transfers_done(c->team, transfers_of(c, k), ntransfers(c));
 
-        if (c->narrows)
-            reduce_narrow(c, &s, &reduction);
-        else
-            reduce_wide(c, &s, &reduction);
+        if (done <= 0)
+            return done;
+        if (phase == last && k == c->shared.combined)
+            break;
+        if (phase == last || (k > c->shared.combined &&
+                              phases[(k - 1) % HVD__SEGMENTS] <= phase))
+            return 0;
+        *moved = true;
+        finish_phase(c, k, phase);
+        HVD_TRY(start_phase(c, k, phase + 1));
     }
+    finish_phase(c, k, last);
+    return 1;
 }
 
-/* Widens the parts that other hosts have reduced into this rank's buffer. */
-static void take_in(const struct hvd__collective *c, int64_t k)
-{
-    const struct hvd__hosts *h = c->team->hosts;
-
-    for (int slice = local_rank(c); slice < h->widest; slice += local_size(c)) {
-        struct carried s = carried_of(c, slice, k);
-
-        for (int host = 0; host < h->n; host++) {
-            struct hvd__slice theirs = part_of(c, slice, k, host);
-
-            if (host != h->own)
-                widen(c, s.range + hvd__bytes_of(c, theirs.start),
-                      s.in + (size_t)theirs.start * wire_bytes(c),
-                      theirs.count);
-        }
-    }
-}
-
-/* Moves the oldest chunks on the network on. Gathers begin in the order of the
- * chunks. */
+/* Moves the chunks on the network on. */
 static int step_network(struct hvd__collective *c, bool *moved)
 {
     struct hvd__shared *s = &c->shared;
 
     for (int64_t k = s->combined; k < s->summed; k++) {
-        int done = hvd__transfers_done(c->team, transfers_of(c, k),
-                                       c->workspace->per_segment);
+        int done = step_chunk(c, k, moved);
 
         if (done < 0)
             return done;
         if (!done)
-            return HVD_OK;
-        *moved = true;
-        if (k < s->gathered) {
-            if (c->narrows)
-                take_in(c, k);
-            finish(c, k);
-            hvd__round_set(&s->shm->own->combined, s->round, ++s->combined);
             continue;
-        }
-        reduce(c, k);
-        HVD_TRY(exchange(c, k, GATHER));
-        s->gathered = k + 1;
+        finish(c, k);
+        hvd__round_set(&s->shm->own->combined, s->round, ++s->combined);
+        *moved = true;
     }
     return HVD_OK;
 }
@@ -430,7 +323,7 @@ static int step_local(struct hvd__collective *c, int64_t n, bool *moved)
     if (s->summed < s->copied && s->summed < HVD__SHARED_LEAST(c, copied) &&
         s->summed - s->combined < HVD__SEGMENTS) {
         sum(c, s->summed);
-        HVD_TRY(exchange(c, s->summed, SCATTER));
+        HVD_TRY(start_phase(c, s->summed, 0));
         s->summed++;
         *moved = true;
     }
@@ -467,13 +360,64 @@ static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
     return 1;
 }
 
+static bool all_applies(const struct hvd__collective *c)
+{
+    return may_carry(c, &hvd__carry_all);
+}
+
+static bool doubling_applies(const struct hvd__collective *c)
+{
+    return may_carry(c, &hvd__carry_doubling);
+}
+
+static bool halving_applies(const struct hvd__collective *c)
+{
+    return may_carry(c, &hvd__carry_halving);
+}
+
+static int64_t cost_of_all(const struct hvd__collective *c)
+{
+    return cost(c, &hvd__carry_all);
+}
+
+static int64_t cost_of_doubling(const struct hvd__collective *c)
+{
+    return cost(c, &hvd__carry_doubling);
+}
+
+static int64_t cost_of_halving(const struct hvd__collective *c)
+{
+    return cost(c, &hvd__carry_halving);
+}
+
 const struct hvd__algorithm hvd__reduce_hosts = {
     .name = "hosts",
     .description = "allreduces in shared memory on each host, then between "
-                   "hosts; larger ones",
-    .applies = applies,
+                   "all hosts at once; larger ones",
+    .applies = all_applies,
+    .cost = cost_of_all,
     .total = hvd__total_count,
     .start = start_segment,
     .step = step_segment,
     .narrows = true,
+};
+
+const struct hvd__algorithm hvd__reduce_hosts_doubling = {
+    .name = "hosts-doubling",
+    .description = "likewise, then all sums with one host after the other",
+    .applies = doubling_applies,
+    .cost = cost_of_doubling,
+    .total = hvd__total_count,
+    .start = start_segment,
+    .step = step_segment,
+};
+
+const struct hvd__algorithm hvd__reduce_hosts_halving = {
+    .name = "hosts-halving",
+    .description = "likewise, then halves of them, and complete sums back",
+    .applies = halving_applies,
+    .cost = cost_of_halving,
+    .total = hvd__total_count,
+    .start = start_segment,
+    .step = step_segment,
 };

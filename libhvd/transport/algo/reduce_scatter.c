@@ -65,11 +65,11 @@ static int64_t cost(const struct hvd__collective *c)
     bool gathers = c->motion != HVD__REDUCE_TO_SHARES;
 
     return hvd__cost_ns(
-        c->team,
-        (struct hvd__cost){.steps = 1 + gathers,
-                           .messages = (1 + gathers) * peers * segments,
-                           .moved = (1 + gathers) * others,
-                           .reduced = others});
+        c->team, (struct hvd__cost){
+                     .steps = 1 + gathers,
+                     .messages = (1 + gathers) * peers * segments,
+                     .moved = hvd__cost_flows(c->team) * (1 + gathers) * others,
+                     .reduced = others});
 }
 
 /* Returns the elements of rank's share that belong to a segment. */
