@@ -162,10 +162,9 @@ static int verify_inputs(const struct ipu__reader *r, const ipu_graph *g,
 }
 
 /* Checks that the nodes that this one must follow exist, and that its region is
- * that of its inputs. */
+ * within those of its inputs: it may run less often than they do. */
 static bool is_in_order(const ipu_graph *g, const struct ipu__node *node)
 {
-    struct ipu__node alike = *node;
     int32_t needs[IPU__MAX_NEEDS];
     int count;
 
@@ -174,9 +173,10 @@ static bool is_in_order(const ipu_graph *g, const struct ipu__node *node)
         !within_or_none(node->after, g->ntensors) ||
         !within_or_none(node->beside, g->ntensors))
         return false;
-    if (ipu__region_join(g, &alike) < 0 ||
-        (alike.region >= 0 && alike.region != node->region))
-        return false;
+    for (int i = 0; i < node->op->ninputs; i++)
+        if (!ipu__region_is_within(g, node->region,
+                                   ipu__tensor_region(g, node->inputs[i])))
+            return false;
     count = ipu__node_needs(g, node, needs);
     for (int i = 0; i < count; i++)
         if (!is_there(g, needs[i]))

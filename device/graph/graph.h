@@ -311,6 +311,11 @@ enum { IPU__MAX_NEEDS = IPU__MAX_INPUTS + 2 };
 int ipu__node_needs(const ipu_graph *graph, const struct ipu__node *node,
                     int32_t *needs);
 
+/* Returns whether the region outer runs whenever region does. -1 is each run,
+ * which all regions are within. */
+bool ipu__region_is_within(const ipu_graph *graph, int32_t region,
+                           int32_t outer);
+
 /* Returns the region in which a tensor is computed; -1: in each run. */
 int32_t ipu__tensor_region(const ipu_graph *graph, int32_t tensor);
 

@@ -36,9 +36,7 @@ int32_t ipu__tensor_region(const ipu_graph *g, int32_t tensor)
     return node < 0 ? IPU__NONE : g->nodes[node].region;
 }
 
-/* Returns whether outer runs whenever region does. No region means each run,
- * which holds all regions. */
-static bool is_within(const ipu_graph *g, int32_t region, int32_t outer)
+bool ipu__region_is_within(const ipu_graph *g, int32_t region, int32_t outer)
 {
     while (region != outer && region >= 0)
         region = g->regions[region].within;
@@ -51,9 +49,9 @@ int ipu__region_join(const ipu_graph *g, struct ipu__node *node)
     for (int i = 0; i < node->op->ninputs; i++) {
         int32_t region = ipu__tensor_region(g, node->inputs[i]);
 
-        if (is_within(g, node->region, region))
+        if (ipu__region_is_within(g, node->region, region))
             continue;
-        if (!is_within(g, region, node->region))
+        if (!ipu__region_is_within(g, region, node->region))
             return ipu__fail(
                 IPU_ERR_STATE,
                 "%s: %s is computed in each %d runs, and cannot be used in "

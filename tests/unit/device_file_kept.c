@@ -131,6 +131,41 @@ TEST(rounding_is_kept)
     device_free(&d);
 }
 
+/* An update that a condition may leave out adds gradients that are accumulated
+ * whatever the condition is. */
+TEST(a_region_within_another_is_kept)
+{
+    enum { COUNT = 2, RUNS = 8 };
+    struct device d = device_new();
+    ipu_tensor w = ipu_variable(d.graph, "w", IPU_FLOAT32, 1, SHAPE(3));
+    ipu_tensor x = device_floats(&d, "x", 1, SHAPE(3));
+    ipu_tensor c = ipu_input(d.graph, "c", IPU_INT32, 0, NULL);
+    ipu_tensor sum = ipu_accumulate(d.graph, w, x, COUNT, NULL);
+    const float values[3] = {1, 2, 3};
+    float found[3], want = 0;
+    int32_t condition;
+
+    MUST(ipu_update_begin_if(d.graph, COUNT, c));
+    MUST(ipu_assign(d.graph, w, ipu_add(d.graph, w, sum)));
+    MUST(ipu_update_end(d.graph));
+    MUST(ipu_graph_save(d.graph, in_folder("graph")));
+    ipu_graph_free(d.graph);
+    MUST(ipu_graph_load(in_folder("graph"), &d.graph));
+    device_load(&d);
+    device_connect(&d, "x", (float *)(uintptr_t)values, 3);
+    MUST(ipu_engine_connect(d.engine, "c", &condition, sizeof condition));
+    for (int run = 0; run < RUNS; run++) {
+        condition = run % 3 != 0;
+        MUST(ipu_engine_run(d.engine));
+        want += run % COUNT == COUNT - 1 && condition ? COUNT : 0;
+        MUST(ipu_engine_read(d.engine, "w", found, sizeof found));
+        for (int i = 0; i < 3; i++)
+            ck_assert(found[i] == want * values[i]);
+    }
+    ck_assert(want > 0 && want < RUNS);
+    device_free(&d);
+}
+
 /* ----------------------------------------------------------------- refused */
 
 static int save_body(ipu_graph *g, void *context, int32_t ninputs,
