@@ -186,6 +186,16 @@ for r in rows:
     [ "$(ip netns list | grep -c '^hvd-bench-[0-9]' || true)" -le "$before" ]
 }
 
+@test "hosts runs any program, and ends with its status" {
+    ip netns add hvd-bench-probe-$$ 2>/dev/null ||
+        skip "network namespaces cannot be made here"
+    ip netns del hvd-bench-probe-$$
+    run --separate-stderr timeout 120 "$PROGRAM" hosts -H 2 -n 1 --run -- \
+        sh -c 'echo "on $(hostname)"; exit 3'
+    [ "$status" -eq 3 ]
+    [[ $output == *"on host0"* && $output == *"on host1"* ]]
+}
+
 @test "hosts leaves nothing when it is ended" {
     [ "$(id -u)" -eq 0 ] || return 0
     local pid
@@ -250,6 +260,9 @@ stands after --$help" hosts allreduce
     is_wrong 64 "hosts: 'barrier' is not a collective that moves data$help" \
         hosts -- barrier
     is_wrong 64 "hosts: --hosts needs a value$help" hosts --hosts
+    is_wrong 64 "hosts: which program? It stands after --$help" hosts --run
+    is_wrong 64 "hosts: which program? It is missing after --$help" \
+        hosts --run --
 }
 
 @test "hosts is not started by mpirun" {
