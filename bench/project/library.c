@@ -93,7 +93,7 @@ struct library *library_new(const struct library_shape *shape,
     if (!l)
         return NULL;
     l->shape = *shape;
-    l->costs = costs_of(network);
+    l->costs = shape->by_network ? costs_of(network) : hvd__default_costs;
     hvd__settings_read(&l->engine.settings);
     l->first = calloc((size_t)shape->nhosts + 1, sizeof *l->first);
     l->members = calloc((size_t)n, sizeof *l->members);
@@ -156,24 +156,25 @@ bool library_goes_along(struct library *l, int64_t bytes)
     return way_of(l, bytes) != HVD__WAY_NONE;
 }
 
-/* As much as offer.c makes of it: the data of all members, or their sum. */
-int64_t library_round_bytes(struct library *l, int64_t bytes)
+bool library_add(struct library *l, int64_t bytes, struct library_data *data)
 {
+    struct library_data more = {0};
+
     switch (way_of(l, bytes)) {
-    case HVD__WAY_ALL: return bytes * l->set.team.size;
-    case HVD__WAY_NONE: return 0;
-    default: return bytes;
+    case HVD__WAY_NONE: return true;
+    case HVD__WAY_ALL: more.all = bytes * l->set.team.size; break;
+    default: more.sums = bytes;
     }
+    if (data->sums + data->all + more.sums + more.all > HVD__OFFER_RESULTS)
+        return false;
+    data->sums += more.sums;
+    data->all += more.all;
+    return true;
 }
 
 int library_round_slots(void)
 {
     return HVD__OFFER_SLOTS;
-}
-
-int64_t library_round_room(void)
-{
-    return HVD__OFFER_RESULTS;
 }
 
 int library_lanes(void)
@@ -197,11 +198,17 @@ static int log2_of(int n)
     return steps;
 }
 
-struct plan library_round(const struct library *l, int64_t bytes)
+/* A message has a head and entries; the sums, as they are in each step; and the
+ * data of the hosts that its sender has heard of: twice as many in each step.
+ */
+struct plan library_round(const struct library *l,
+                          const struct library_data *data)
 {
+    enum { HEAD = 64 };
     int p = l->shape.nhosts, steps = log2_of(p);
-    bool folds = p > 1 << steps;
-    double all = (double)bytes + 64;
+    double folds = p > 1 << steps, messages = steps + folds;
+    double sent = messages * (double)(HEAD + data->sums) +
+                  (double)data->all * ((1 << steps) - 1 + folds) / p;
 
     if (p == 1)
         return (struct plan){.algorithm = "slots", .local_steps = 1};
@@ -209,12 +216,13 @@ struct plan library_round(const struct library *l, int64_t bytes)
         .algorithm = "round",
         .steps = steps + 2 * folds,
         .local_steps = l->shape.nranks > 1 ? 2 : 0,
-        .messages = steps + folds,
-        .link_bytes = (steps + folds) * all,
-        .rank_bytes = (steps + folds) * all,
-        .reduced = (steps + folds) * (double)bytes,
-        .copied = 2 * (double)bytes,
+        .messages = messages,
+        .link_bytes = sent,
+        .rank_bytes = sent,
+        .reduced = messages * (double)data->sums,
+        .copied = 2 * (double)(data->sums + data->all),
         .pieces = 1,
+        .speaks = true,
     };
 }
 
@@ -339,8 +347,9 @@ static struct plan plan_scatter(const struct library *l, double bytes)
 }
 
 /* In shared memory on each host, with every rank carrying a slice between
- * them. */
-static struct plan plan_hosts(const struct library *l, double bytes)
+ * them, in so many steps, messages, and times the slice. */
+static struct plan plan_hosts(const struct library *l, double bytes,
+                              double steps, double messages, double times)
 {
     double h = l->shape.nhosts, m = l->shape.nranks, slice = bytes / m;
     double chunk =
@@ -349,16 +358,34 @@ static struct plan plan_hosts(const struct library *l, double bytes)
     double pieces = ceil(slice / chunk);
 
     return (struct plan){
-        .steps = 2,
+        .steps = steps,
         .local_steps = 3,
-        .messages = 2 * (h - 1) * pieces,
-        .link_bytes = 2 * (h - 1) / h * bytes,
-        .rank_bytes = 2 * (h - 1) / h * slice,
+        .messages = messages * pieces,
+        .link_bytes = times * bytes,
+        .rank_bytes = times * slice,
         .reduced = bytes + (h - 1) / h * slice,
         .copied = 2 * bytes,
         .pieces = pieces,
         .under_way = HVD__SEGMENTS,
     };
+}
+
+/* Each carrier meets all others at once, or one after another with all of its
+ * slice or with halves. A fold takes two steps more, of all of it. */
+static struct plan plan_carriers(const struct library *l, double bytes,
+                                 const char *how)
+{
+    double h = l->shape.nhosts;
+    int steps = log2_of(l->shape.nhosts);
+    double power = 1 << steps, folds = h > power;
+
+    if (strcmp(how, "-doubling") == 0)
+        return plan_hosts(l, bytes, steps + 2 * folds, steps + folds,
+                          steps + folds);
+    if (strcmp(how, "-halving") == 0)
+        return plan_hosts(l, bytes, 2 * steps + 2 * folds, 2 * steps + folds,
+                          2 * (power - 1) / power + folds);
+    return plan_hosts(l, bytes, 2, 2 * (h - 1), 2 * (h - 1) / h);
 }
 
 /* On one host, in shared memory. */
@@ -383,8 +410,8 @@ struct plan library_plan(struct library *l, int64_t bytes)
         plan = plan_halving(l, n, name[0] == 'h');
     else if (strcmp(name, "scatter-gather") == 0)
         plan = plan_scatter(l, n);
-    else if (strcmp(name, "hosts") == 0)
-        plan = plan_hosts(l, n);
+    else if (strncmp(name, "hosts", 5) == 0)
+        plan = plan_carriers(l, n, name + 5);
     else if (strcmp(name, "shared") == 0)
         plan = plan_shared(l, n);
     else if (c->algorithm->cost)

@@ -20,10 +20,12 @@ struct library_shape {
     int nhosts;
     int nranks;        /* of each host */
     int64_t threshold; /* HVD_FUSION_THRESHOLD */
+    bool by_network;   /* algorithms are chosen by the network's constants, not
+                          by those that libhvd has for all */
 };
 
-/* Makes the world of a shape, whose algorithms are chosen by the costs of the
- * network. The caller frees it. Returns NULL without memory. */
+/* Makes the world of a shape. The caller frees it. Returns NULL without memory.
+ */
 struct library *library_new(const struct library_shape *shape,
                             const struct network *network);
 void library_free(struct library *library);
@@ -35,14 +37,23 @@ struct plan library_plan(struct library *library, int64_t bytes);
 /* Returns true if the data of a tensor goes with the round that agrees on it.
  */
 bool library_goes_along(struct library *library, int64_t bytes);
-/* Returns the plan of a round with so many bytes of data of sums. */
-struct plan library_round(const struct library *library, int64_t bytes);
-/* Returns the bytes that the data of a tensor takes in a round. */
-int64_t library_round_bytes(struct library *library, int64_t bytes);
 
-/* The most slots of a round, and bytes of their data. */
+/* The data of a round: sums, and data that is kept of every rank, which the
+ * ranks' hosts add to the messages step by step. */
+struct library_data {
+    int64_t sums, all;
+};
+
+/* Adds a tensor of so many bytes to a round. Returns false, and adds nothing,
+ * if there is no room for its data. */
+bool library_add(struct library *library, int64_t bytes,
+                 struct library_data *data);
+/* Returns the plan of a round. */
+struct plan library_round(const struct library *library,
+                          const struct library_data *data);
+
+/* The most slots of a round. */
 int library_round_slots(void);
-int64_t library_round_room(void);
 /* The batches that may be under way before the next large tensor waits, and
  * that move at once. */
 int library_lanes(void);

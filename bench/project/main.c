@@ -21,6 +21,7 @@ enum { STEPS, BATCHES, ALLREDUCE };
 
 static const char *const table_names[] = {"steps", "batches", "allreduce",
                                           NULL};
+static const char *const cost_names[] = {"hvd", "network", NULL};
 static const char *const rule_names[] = {"hvd", "ring", NULL};
 
 struct project_options {
@@ -31,7 +32,7 @@ struct project_options {
     struct network network;
     const char *network_name;
     int64_t threshold;
-    int rules, table, format;
+    int costs, rules, table, format;
     double cycle_ms;
     double times[3]; /* forward, backward, update in ms; negative: the file's */
     double speed;
@@ -48,12 +49,16 @@ enum {
     KEY_OVERHEAD,
     KEY_BANDWIDTH,
     KEY_STREAM,
+    KEY_BURST,
     KEY_HANDLING,
     KEY_LOCAL,
     KEY_COPYING,
     KEY_REDUCING,
+    KEY_SWITCHING,
+    KEY_ATTENTION,
     KEY_CORES,
     KEY_THRESHOLD,
+    KEY_COSTS,
     KEY_RULES,
     KEY_CYCLE,
     KEY_FORWARD,
@@ -72,6 +77,10 @@ static const struct argp_option flags[] = {
      1},
     {"ranks", 'n', "N", 0, "ranks on each host (1)", 1},
     {"threshold", KEY_THRESHOLD, "BYTES", 0, "HVD_FUSION_THRESHOLD (64M)", 1},
+    {"costs", KEY_COSTS, "hvd|network", 0,
+     "choose algorithms by the constants that hvd has for all networks, or by "
+     "those below (hvd)",
+     1},
     {"rules", KEY_RULES, "hvd|ring", 0,
      "hvd's own rules and algorithms, or a flat ring over all ranks and "
      "batches of what is ready in a cycle, as Horovod has them (hvd)",
@@ -89,10 +98,16 @@ static const struct argp_option flags[] = {
     {"bandwidth", KEY_BANDWIDTH, "GB/S", 0,
      "of a host's link, in each direction", 2},
     {"stream", KEY_STREAM, "GB/S", 0, "what one rank gets of it; 0: all", 2},
+    {"burst", KEY_BURST, "KB", 0,
+     "what passes the link at once, if tc's token bucket limits it (0)", 2},
     {"handling", KEY_HANDLING, "NS", 0, "of a byte on a core, at each end", 2},
     {"local", KEY_LOCAL, "US", 0, "a step between ranks of a host", 2},
     {"copying", KEY_COPYING, "NS", 0, "of a byte in memory", 2},
     {"reducing", KEY_REDUCING, "NS", 0, "of a byte added to others", 2},
+    {"attention", KEY_ATTENTION, "US", 0,
+     "until hvd's thread looks while its rank computes (0)", 2},
+    {"switching", KEY_SWITCHING, "US", 0,
+     "with --cores: of a core from one rank to another (0)", 2},
     {"cores", KEY_CORES, "N", 0,
      "cores that all ranks share, as hosts made of network namespaces do; 0: "
      "each rank has one (0)",
@@ -103,7 +118,7 @@ static const struct argp_option flags[] = {
      "backward pass; gradients become ready in proportion (the file's)", 3},
     {"update", KEY_UPDATE, "MS", 0, "update of the weights (the file's)", 3},
     {"speed", KEY_SPEED, "X", 0, "compute X times as fast (1)", 3},
-    {"rank", KEY_RANK, "R", 0, "the rank of a timeline to read (0)", 3},
+    {"rank", KEY_RANK, "R", 0, "read only this rank of a timeline (all)", 3},
     {0, 0, 0, 0, "Output:", 4},
     {"table", KEY_TABLE, "NAME", 0,
      "steps, batches (of the last number of hosts) or allreduce (the time of "
@@ -167,6 +182,8 @@ static double *constant_of(struct network *n, int key, double *unit)
     case KEY_LATENCY: return &n->latency;
     case KEY_OVERHEAD: return &n->overhead;
     case KEY_LOCAL: return &n->local;
+    case KEY_ATTENTION: return &n->attention;
+    case KEY_SWITCHING: return &n->switching;
     default: break;
     }
     *unit = 1e9;
@@ -174,6 +191,9 @@ static double *constant_of(struct network *n, int key, double *unit)
         return &n->bandwidth;
     if (key == KEY_STREAM)
         return &n->stream;
+    *unit = 1e3;
+    if (key == KEY_BURST)
+        return &n->burst;
     *unit = 1e-9;
     switch (key) {
     case KEY_HANDLING: return &n->handling;
@@ -268,6 +288,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
                               &o->network.cores);
     case KEY_THRESHOLD:
         return command_bytes(line, "--threshold", text, &o->threshold);
+    case KEY_COSTS:
+        return command_choice(line, "--costs", text, cost_names, &o->costs);
     case KEY_RULES:
         return command_choice(line, "--rules", text, rule_names, &o->rules);
     case KEY_CYCLE: return command_real(line, "--cycle", text, &o->cycle_ms);
@@ -409,12 +431,12 @@ static int run(const struct project_options *o)
         return fail(text, 1);
     change_times(o, &workload);
     for (int i = 0; i < o->nworlds; i++)
-        tasks[i] =
-            (struct step_task){.workload = &workload,
-                               .network = o->network,
-                               .shape = {o->hosts[i], o->nranks, o->threshold},
-                               .rules = (enum step_rules)o->rules,
-                               .cycle = o->cycle_ms / 1e3};
+        tasks[i] = (struct step_task){
+            .workload = &workload,
+            .network = o->network,
+            .shape = {o->hosts[i], o->nranks, o->threshold, o->costs != 0},
+            .rules = (enum step_rules)o->rules,
+            .cycle = o->cycle_ms / 1e3};
     make_title(o, text, sizeof text);
     if (o->table != ALLREDUCE)
         status = project(o, tasks, text);
@@ -437,6 +459,7 @@ int main(int argc, char **argv)
                                       .cycle_ms = 5,
                                       .times = {-1, -1, -1},
                                       .speed = 1,
+                                      .rank = -1,
                                       .least = 4,
                                       .most = 64 << 20,
                                       .factor = 4};

@@ -86,6 +86,38 @@ const struct network_preset *network_find(const char *name)
     return preset->name ? preset : NULL;
 }
 
+/* Returns how often pieces go through the steps, one few behind another. */
+static double passes(const struct plan *plan)
+{
+    return fmax(1, ceil(plan->pieces / fmax(plan->under_way, 1)));
+}
+
+/* Returns the time of a rank on a core. */
+static double core_time(const struct network *network, const struct plan *plan)
+{
+    return 2 * fmax(plan->steps, plan->messages) * network->overhead +
+           plan->local_steps * network->local +
+           2 * plan->rank_bytes * network->handling +
+           plan->reduced * network->reducing + plan->copied * network->copying;
+}
+
+/* Returns the time of all ranks together on cores that they share. If they are
+ * more than the cores, each step takes turns of all of them. */
+static double shared_cores_time(const struct network *network,
+                                const struct plan *plan, double one, int nhosts,
+                                int nranks)
+{
+    double n = (double)nhosts * nranks;
+    double steps = passes(plan) * (plan->steps + plan->local_steps);
+    double all = n * one;
+
+    if (plan->speaks)
+        all = nhosts * one + (n - nhosts) * plan->local_steps * network->local;
+    if (n > network->cores)
+        all += n * steps * network->switching;
+    return all;
+}
+
 /*
  * Pieces go through the steps one behind another, a few at a time, so each few
  * wait for the latency once. Where one piece is on the link, the next is on the
@@ -94,27 +126,23 @@ const struct network_preset *network_find(const char *name)
 struct duration network_time(const struct network *network,
                              const struct plan *plan, int nhosts, int nranks)
 {
-    double groups =
-        ceil(plan->pieces / (plan->under_way ? plan->under_way : 1));
-    double messages =
-        plan->steps > plan->messages ? plan->steps : plan->messages;
-    double core =
-        2 * messages * network->overhead + plan->local_steps * network->local +
-        2 * plan->rank_bytes * network->handling +
-        plan->reduced * network->reducing + plan->copied * network->copying;
-    double all = core * nhosts * nranks;
+    double core = core_time(network, plan);
     double link = plan->link_bytes / network->bandwidth;
-    struct duration time = {.fixed = plan->steps * network->latency *
-                                     fmax(groups, 1)};
+    struct duration time = {.fixed =
+                                plan->steps * network->latency * passes(plan)};
 
     if (network->stream > 0)
         link = fmax(link, plan->rank_bytes / network->stream);
     if (network->cores > 0) {
-        core = fmax(core, all / network->cores);
-        time.cores = all;
+        time.cores = shared_cores_time(network, plan, core, nhosts, nranks);
+        core = fmax(core, time.cores / network->cores);
     }
-    time.shared = fmax(link, core) + fmin(link, core) / fmax(plan->pieces, 1) +
-                  plan->seconds;
+    time.shared =
+        network->burst > 0
+            ? fmax(link - time.fixed, core)
+            : fmax(link, core) + fmin(link, core) / fmax(plan->pieces, 1);
+    time.waiting = time.shared - core;
+    time.shared += plan->seconds;
     return time;
 }
 

@@ -18,11 +18,16 @@ struct network {
     double latency;   /* until a message has arrived, beside its overheads */
     double overhead;  /* of a message on a core, at each end */
     double bandwidth; /* of a host's link, in each direction */
-    double stream;    /* what one rank gets of it at most; 0: all */
+    double burst;  /* bytes that pass at once, as through tc's token bucket: up
+                      to that, time on the link and on cores overlap; 0: none */
+    double stream; /* what one rank gets of it at most; 0: all */
     double handling;  /* of a byte on a core, at each end */
     double local;     /* a step between ranks of a host */
     double copying;   /* of a byte in a host's memory */
     double reducing;  /* of a byte added to others */
+    double switching; /* of a shared core from one rank to another */
+    double attention; /* until libhvd's thread looks, while its rank has a
+                         core to compute */
     int cores;        /* that all hosts share; 0: each rank has one */
 };
 
@@ -54,16 +59,18 @@ struct plan {
     double copied;         /* bytes that one rank copies */
     double pieces;         /* parts that follow each other through the steps */
     int under_way;         /* pieces under way at a time */
-    double seconds;        /* the time of all of it, if nothing else is known */
+    bool speaks;    /* one rank of each host does so, and the others look on */
+    double seconds; /* the time of all of it, if nothing else is known */
 };
 
 /* How long a plan takes, in parts. Seconds. */
 struct duration {
-    double fixed;  /* latency: it passes whatever else is under way */
-    double shared; /* use of the link or of cores: it takes twice as long if
-                      two do it at once */
-    double cores;  /* of that, the time of all cores together that it takes from
-                      computing, if hosts share them */
+    double fixed;   /* latency: it passes whatever else is under way */
+    double shared;  /* use of the link or of cores: it takes twice as long if
+                       two do it at once */
+    double waiting; /* of that, what a faster link would save */
+    double cores; /* of that, the time of all cores together that it takes from
+                     computing, if hosts share them */
 };
 
 static inline double duration_all(struct duration duration)

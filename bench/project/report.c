@@ -220,11 +220,15 @@ static int print_allreduce(struct table *table, const struct step_task *task,
 {
     const struct library_shape *s = &task->shape;
     bool along = library_goes_along(library, bytes);
-    struct plan plan =
-        library_round(library, along ? library_round_bytes(library, bytes) : 0);
-    struct duration time =
-        network_time(&task->network, &plan, s->nhosts, s->nranks);
-    double p = (double)s->nhosts * s->nranks, all = duration_all(time);
+    double p = (double)s->nhosts * s->nranks, all;
+    struct library_data data = {0};
+    struct duration time;
+    struct plan plan;
+
+    library_add(library, bytes, &data);
+    plan = library_round(library, &data);
+    time = network_time(&task->network, &plan, s->nhosts, s->nranks);
+    all = duration_all(time);
 
     if (task->rules == STEP_RING) {
         plan = plan_ring((double)bytes, s->nhosts, s->nranks);

@@ -55,6 +55,7 @@ struct play {
     int round_to; /* the first tensor that it leaves */
     int nstarted; /* batches that have a lane or had one */
     int nunfinished;
+    double tokens; /* bytes that may pass the link at once */
     struct lane lanes[MOST_LANES];
     int nlanes; /* batches that move at once */
     bool lacks_memory;
@@ -125,6 +126,16 @@ static void fuse(struct play *p, int *tensors, int n)
     free(taken);
 }
 
+/* Returns the time that a batch saves because the link has been idle before. */
+static double take_tokens(struct play *p, const struct duration *time)
+{
+    double bandwidth = p->task->network.bandwidth;
+    double saved = fmin(time->waiting, p->tokens / bandwidth);
+
+    p->tokens -= saved * bandwidth;
+    return saved;
+}
+
 static void start_batches(struct play *p)
 {
     const struct step_task *t = p->task;
@@ -150,7 +161,8 @@ static void start_batches(struct play *p)
         batch->alone =
             network_time(&t->network, &plan, t->shape.nhosts, t->shape.nranks);
         p->lanes[i].fixed_left = batch->alone.fixed;
-        p->lanes[i].shared_left = batch->alone.shared;
+        p->lanes[i].shared_left =
+            batch->alone.shared - take_tokens(p, &batch->alone);
         p->lanes[i].cores = batch->alone.shared > 0
                                 ? batch->alone.cores / batch->alone.shared
                                 : 0;
@@ -185,6 +197,18 @@ static bool goes_along(const struct play *p, int tensor)
            library_goes_along(p->library, p->workload->tensors[tensor].bytes);
 }
 
+static bool computes(const struct play *p)
+{
+    return p->progress < p->workload->backward - NOTHING;
+}
+
+/* Returns how long libhvd's thread takes to look. If ranks share cores, it
+ * waits for its turn among them. */
+static double attention(const struct play *p)
+{
+    return computes(p) ? p->task->network.attention / p->rate : 0;
+}
+
 /* A cycle ends at the next multiple of its length, whatever it takes. */
 static void start_cycle(struct play *p)
 {
@@ -201,8 +225,8 @@ static void start_cycle(struct play *p)
 
 static void start_round(struct play *p)
 {
-    int64_t room = library_round_room(), bytes = 0;
     int to = p->nagreed, most = library_round_slots();
+    struct library_data data = {0};
     struct plan plan;
     struct duration time;
 
@@ -214,21 +238,15 @@ static void start_round(struct play *p)
     }
     if (!goes_along(p, to) && p->nunfinished >= library_lanes())
         return;
-    while (to < p->nready && to - p->nagreed < most) {
-        int64_t more =
-            library_round_bytes(p->library, p->workload->tensors[to].bytes);
-
-        if (bytes + more > room)
-            break;
-        bytes += more;
+    while (to < p->nready && to - p->nagreed < most &&
+           library_add(p->library, p->workload->tensors[to].bytes, &data))
         to++;
-    }
-    plan = library_round(p->library, bytes);
+    plan = library_round(p->library, &data);
     time = network_time(&p->task->network, &plan, p->task->shape.nhosts,
                         p->task->shape.nranks);
     p->in_round = true;
     p->round_start = p->now;
-    p->round_end = p->now + duration_all(time);
+    p->round_end = p->now + duration_all(time) + attention(p);
     p->round_to = to;
     p->result->link_bytes += plan.link_bytes;
 }
@@ -311,7 +329,7 @@ static double until_next(const struct play *p, double rate)
 
     if (p->nready < p->workload->n)
         dt = (p->workload->tensors[p->nready].ready - p->progress) / rate;
-    else if (p->progress < p->workload->backward - NOTHING)
+    else if (computes(p))
         dt = (p->workload->backward - p->progress) / rate;
     if (p->in_round)
         dt = fmin(dt, p->round_end - p->now);
@@ -329,7 +347,7 @@ static double until_next(const struct play *p, double rate)
 static void pass(struct play *p, double dt, double rate)
 {
     double moving = count_moving(p);
-    bool computes = p->progress < p->workload->backward - NOTHING;
+    bool is_computing = computes(p);
     bool busy = p->in_round && p->task->rules == STEP_HVD;
 
     for (int i = 0; i < p->nlanes; i++) {
@@ -343,12 +361,15 @@ static void pass(struct play *p, double dt, double rate)
         else
             lane->shared_left -= dt / moving;
     }
+    if (moving == 0)
+        p->tokens = fmin(p->task->network.burst,
+                         p->tokens + dt * p->task->network.bandwidth);
     p->result->busy += busy ? dt : 0;
-    p->result->hidden += busy && computes ? dt : 0;
+    p->result->hidden += busy && is_computing ? dt : 0;
     p->now += dt;
-    if (computes)
+    if (is_computing)
         p->progress += dt * rate;
-    if (computes && p->progress >= p->workload->backward - NOTHING)
+    if (is_computing && p->progress >= p->workload->backward - NOTHING)
         p->result->computed = p->now;
 }
 
@@ -426,6 +447,7 @@ int step_run(const struct step_task *task, struct step_result *result)
         p.rate = task->network.cores / nranks;
     p.lacks_memory = !p.library || !p.ready || !p.done;
     if (!p.lacks_memory) {
+        p.tokens = task->network.burst;
         p.nlanes = task->rules == STEP_RING ? 1 : library_moving(p.library);
         for (int i = 0; i < MOST_LANES; i++)
             p.lanes[i].batch = -1;

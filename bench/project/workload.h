@@ -50,9 +50,9 @@ double workload_compute(const struct workload *workload);
  * the columns tensor, bytes and ready_ms in any order, then a line for each
  * gradient. Empty lines and lines that begin with # are skipped.
  *
- * A timeline is what HVD_TIMELINE writes. Of one rank, the allreduces whose
- * names recur are the gradients, and from the first of them to the next first
- * one it is a step; each figure is its median over the steps.
+ * A timeline is what HVD_TIMELINE writes. The allreduces whose names recur are
+ * the gradients; each is ready when the last rank has submitted it. Each figure
+ * is its median over the steps. rank is the only one to read; -1: all.
  */
 int workload_read_csv(struct workload *workload, const char *name,
                       const char *text, size_t length, char *error,

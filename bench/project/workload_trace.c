@@ -3,13 +3,15 @@
  * workload_trace.c - finds the workload in a timeline (workload.h), which is
  * Chrome's trace event format as libhvd/trace/timeline.c writes it.
  *
- * Gradients are the allreduces of one rank whose names recur. The first of them
- * is submitted once in each step, and so marks the steps:
+ * Gradients are the allreduces whose names recur on all ranks. The k-th
+ * submission of each is that of step k. A gradient is ready when the last rank
+ * has submitted it, since no rank goes on without the others:
  *
- *     submitted   a     b  c                         a     b  c
- *     completed         a       b c                        a      b c
- *                 |--------|----|--------------------|
- *                  backward wait  update, forward, and the backward pass until
+ *     rank 0    a     b  c                         a     b  c
+ *     rank 1     a     b   c                        a    b   c
+ *     results        a       b   c                      a       b  c
+ *                |---------|-----|-------------------|
+ *                 backward  wait  update, forward, and the backward pass until
  *                                 its first gradient
  *
  * What lies between two gradients is computing, and so is what lies between the
@@ -27,24 +29,29 @@
 #include "project/workload.h"
 #include "tables/stats.h"
 
-/* An allreduce of the rank. Times are seconds. */
+/* A row of the trace: the name of a request. */
+struct row {
+    int64_t rank, number;
+    const char *name; /* borrowed from the JSON */
+};
+
+/* An allreduce. Times are seconds. */
 struct span {
     const char *name; /* borrowed from the JSON */
-    int64_t bytes;
+    int64_t rank, bytes;
     double from, to;
-    int place; /* its tensor in the workload; -1: none */
 };
 
 struct reader {
     struct workload *workload;
     const char *name;
-    int rank;
-    struct span *spans; /* owned, by time of submission */
-    int n;
-    const char **rows; /* owned, [nrows]: names of the trace's rows, which are
-                          those of the requests; borrowed from the JSON */
-    int nrows;
+    int rank;           /* -1: all */
+    struct row *rows;   /* owned, by rank and number */
+    struct span *spans; /* owned, by name, rank and time */
+    int nrows, nspans;
     int nsteps;
+    double *submitted; /* owned, [tensors][nsteps]: by the last rank */
+    double *done;      /* owned, [nsteps]: the last result on the last rank */
     char *error;
     size_t size;
 };
@@ -71,223 +78,269 @@ static bool is_text(const json_t *value, const char *text)
     return json_is_string(value) && strcmp(json_string_value(value), text) == 0;
 }
 
-enum { MOST_ROWS = 1 << 20 };
+/* ------------------------------------------------------------------- events
+ */
 
-/* Notes the name of a row. */
-static int read_row(struct reader *r, const json_t *event, size_t i)
+static int by_number(const void *a, const void *b)
 {
-    json_int_t row = json_integer_value(json_object_get(event, "tid"));
-    const json_t *name =
-        json_object_get(json_object_get(event, "args"), "name");
+    const struct row *x = a, *y = b;
 
-    if (row < 0 || row >= MOST_ROWS || !json_is_string(name))
-        return refuse_event(r, i, "thread_name without a tid and a name");
-    if (row >= r->nrows) {
-        int n = (int)row + 64;
-        const char **grown = realloc(r->rows, (size_t)n * sizeof *grown);
-
-        if (!grown)
-            return refuse(r, "out of memory");
-        for (int k = r->nrows; k < n; k++)
-            grown[k] = NULL;
-        r->rows = grown;
-        r->nrows = n;
-    }
-    r->rows[row] = json_string_value(name);
-    return 0;
-}
-
-/* Reads an event, if it is an allreduce of the rank or names a row. */
-static int read_event(struct reader *r, const json_t *event, size_t i)
-{
-    const json_t *from, *duration, *bytes;
-    json_int_t row;
-
-    if (!json_is_object(event))
-        return refuse_event(r, i, "it is not an object");
-    if (json_integer_value(json_object_get(event, "pid")) != r->rank)
-        return 0;
-    if (is_text(json_object_get(event, "name"), "thread_name"))
-        return read_row(r, event, i);
-    if (!is_text(json_object_get(event, "ph"), "X") ||
-        !is_text(json_object_get(event, "name"), "ALLREDUCE"))
-        return 0;
-    from = json_object_get(event, "ts");
-    duration = json_object_get(event, "dur");
-    bytes = json_object_get(json_object_get(event, "args"), "bytes");
-    row = json_integer_value(json_object_get(event, "tid"));
-    if (!json_is_number(from) || !json_is_number(duration))
-        return refuse_event(r, i, "ts and dur are not numbers");
-    if (!json_is_integer(bytes))
-        return refuse_event(r, i, "args has no bytes");
-    if (row < 0 || row >= r->nrows || !r->rows[row])
-        return refuse_event(r, i, "its row has no name");
-    if (json_number_value(duration) < 0 || json_integer_value(bytes) < 0)
-        return refuse_event(r, i, "dur or bytes is negative");
-    r->spans[r->n++] = (struct span){
-        .name = r->rows[row],
-        .bytes = json_integer_value(bytes),
-        .from = 1e-6 * json_number_value(from),
-        .to = 1e-6 * (json_number_value(from) + json_number_value(duration)),
-        .place = -1,
-    };
-    return 0;
-}
-
-static int by_submission(const void *a, const void *b)
-{
-    const struct span *x = a, *y = b;
-
-    return (x->from > y->from) - (x->from < y->from);
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
 }
 
 static int by_name(const void *a, const void *b)
 {
-    const struct span *x = *(struct span *const *)a;
-    const struct span *y = *(struct span *const *)b;
+    const struct span *x = a, *y = b;
     int order = strcmp(x->name, y->name);
 
-    return order ? order : (x > y) - (x < y);
+    if (order == 0)
+        order = (x->rank > y->rank) - (x->rank < y->rank);
+    return order ? order : (x->from > y->from) - (x->from < y->from);
 }
 
-/* ------------------------------------------------------------------ gradients
- */
-
-/* Requests without a name, such as those of blocking calls, share a row. */
-static bool is_unnamed(const struct span *span)
+static int64_t integer_of(const json_t *event, const char *key)
 {
-    return strcmp(span->name, "unnamed") == 0;
+    return json_integer_value(json_object_get(event, key));
 }
 
-/* Adds the names that recur as often as most do, with the least time for the
- * first of each name as a place in the order. */
-static int find_gradients(struct reader *r)
+static bool is_wanted(const struct reader *r, const json_t *event)
 {
-    struct span **sorted = calloc((size_t)r->n + 1, sizeof(struct span *));
-    int most = 0, status = 0;
+    return r->rank < 0 || integer_of(event, "pid") == r->rank;
+}
 
-    if (!sorted)
-        return refuse(r, "out of memory");
-    for (int i = 0; i < r->n; i++)
-        sorted[i] = &r->spans[i];
-    qsort(sorted, (size_t)r->n, sizeof *sorted, by_name);
-    for (int pass = 0; pass < 2 && status == 0; pass++)
-        for (int i = 0, end; i < r->n && status == 0; i = end) {
-            for (end = i;
-                 end < r->n && strcmp(sorted[end]->name, sorted[i]->name) == 0;)
-                end++;
-            if (is_unnamed(sorted[i]) || sorted[i]->bytes == 0)
-                continue;
-            if (pass == 0) {
-                most = end - i > most ? end - i : most;
-            } else if (end - i >= most - 1 && most > 1) {
-                for (int k = i; k < end; k++)
-                    sorted[k]->place = r->workload->n;
-                status =
-                    workload_add(r->workload, sorted[i]->name,
-                                 strlen(sorted[i]->name), sorted[i]->bytes, 0);
-            }
-        }
-    free(sorted);
-    r->nsteps = most;
-    if (status < 0)
-        return refuse(r, "out of memory");
-    if (r->workload->n == 0 || most <= WARM_UP + 1) {
-        snprintf(r->error, r->size,
-                 "%s: rank %d has no named allreduces that recur in more than "
-                 "%d steps: record a longer training, on two ranks or more",
-                 r->name, r->rank, WARM_UP + 1);
-        return -1;
-    }
+/* Notes the name of a row. */
+static int read_row(struct reader *r, const json_t *event, size_t i)
+{
+    const json_t *name;
+
+    if (!json_is_object(event))
+        return refuse_event(r, i, "it is not an object");
+    if (!is_text(json_object_get(event, "name"), "thread_name"))
+        return 0;
+    name = json_object_get(json_object_get(event, "args"), "name");
+    if (!json_is_string(name))
+        return refuse_event(r, i, "thread_name without a name");
+    r->rows[r->nrows++] = (struct row){.rank = integer_of(event, "pid"),
+                                       .number = integer_of(event, "tid"),
+                                       .name = json_string_value(name)};
     return 0;
 }
 
-/* ----------------------------------------------------------------------- steps
- */
-
-/* What the steps took: [nsteps] each. */
-struct figures {
-    double *forward, *backward;
-    double *ready; /* [tensors * nsteps], seconds after the first */
-    int n;
-};
-
-/* Notes a step, which begins with spans[i] and ends before spans[next], where
- * the first gradient comes again. */
-static void note_step(struct reader *r, struct figures *f, int i, int next)
+/* Notes an event, if it is an allreduce. */
+static int read_span(struct reader *r, const json_t *event, size_t i)
 {
-    double start = r->spans[i].from, submitted = start, done = start;
+    const struct row key = {.rank = integer_of(event, "pid"),
+                            .number = integer_of(event, "tid")};
+    const json_t *from = json_object_get(event, "ts");
+    const json_t *duration = json_object_get(event, "dur");
+    const json_t *bytes =
+        json_object_get(json_object_get(event, "args"), "bytes");
+    const struct row *row;
 
-    for (int k = i; k < next; k++) {
-        const struct span *span = &r->spans[k];
-
-        if (span->place < 0)
-            continue;
-        submitted = span->from > submitted ? span->from : submitted;
-        done = span->to > done ? span->to : done;
-        f->ready[span->place * r->nsteps + f->n] = span->from - start;
-    }
-    done = done > submitted ? done : submitted;
-    f->backward[f->n] = submitted - start;
-    f->forward[f->n++] = r->spans[next].from - done;
+    if (!is_text(json_object_get(event, "ph"), "X") ||
+        !is_text(json_object_get(event, "name"), "ALLREDUCE") ||
+        !is_wanted(r, event))
+        return 0;
+    row = bsearch(&key, r->rows, (size_t)r->nrows, sizeof key, by_number);
+    if (!json_is_number(from) || !json_is_number(duration))
+        return refuse_event(r, i, "ts and dur are not numbers");
+    if (!json_is_integer(bytes))
+        return refuse_event(r, i, "args has no bytes");
+    if (json_number_value(duration) < 0 || json_integer_value(bytes) < 0)
+        return refuse_event(r, i, "dur or bytes is negative");
+    if (!row)
+        return refuse_event(r, i, "its row has no name");
+    /* Requests without a name, such as those of blocking calls, share a row. */
+    if (strcmp(row->name, "unnamed") == 0 || json_integer_value(bytes) == 0)
+        return 0;
+    r->spans[r->nspans++] = (struct span){
+        .name = row->name,
+        .rank = key.rank,
+        .bytes = json_integer_value(bytes),
+        .from = 1e-6 * json_number_value(from),
+        .to = 1e-6 * (json_number_value(from) + json_number_value(duration)),
+    };
+    return 0;
 }
 
-static void take_medians(struct reader *r, struct figures *f)
-{
-    struct workload *w = r->workload;
-    size_t n = (size_t)f->n;
+/* ---------------------------------------------------------------- gradients
+ */
 
-    w->forward = stats_median(f->forward, n);
-    w->backward = stats_median(f->backward, n);
-    for (int i = 0; i < w->n; i++) {
-        w->tensors[i].ready = stats_median(f->ready + i * r->nsteps, n);
-        if (w->tensors[i].ready > w->backward)
-            w->backward = w->tensors[i].ready;
+/* Returns the end of the spans from i on that have the same name and, if
+ * per_rank is true, rank. */
+static int end_of(const struct reader *r, int i, bool per_rank)
+{
+    const struct span *first = &r->spans[i];
+
+    while (++i < r->nspans && strcmp(r->spans[i].name, first->name) == 0 &&
+           (!per_rank || r->spans[i].rank == first->rank))
+        continue;
+    return i;
+}
+
+/* Returns the least number of times that a rank has had a name, which begins at
+ * spans[i]. */
+static int recurrence(const struct reader *r, int i)
+{
+    int end = end_of(r, i, false), least = r->nspans;
+
+    for (int next; i < end; i = next) {
+        next = end_of(r, i, true);
+        least = next - i < least ? next - i : least;
     }
+    return least;
+}
+
+/* Adds the names that recur as often as any, or once less: the timeline may end
+ * in a step. */
+static int find_gradients(struct reader *r)
+{
+    int most = 0;
+
+    for (int i = 0; i < r->nspans; i = end_of(r, i, false))
+        if (recurrence(r, i) > most)
+            most = recurrence(r, i);
+    r->nsteps = most;
+    for (int i = 0; i < r->nspans; i = end_of(r, i, false)) {
+        const struct span *span = &r->spans[i];
+        int n = recurrence(r, i);
+
+        if (n < most - 1 || n < 2)
+            continue;
+        r->nsteps = n < r->nsteps ? n : r->nsteps;
+        if (workload_add(r->workload, span->name, strlen(span->name),
+                         span->bytes, i) < 0)
+            return refuse(r, "out of memory");
+    }
+    if (r->workload->n > 0 && r->nsteps > WARM_UP + 1)
+        return 0;
+    snprintf(r->error, r->size,
+             "%s: no named allreduces recur in more than %d steps%s: record a "
+             "longer training, on two ranks or more",
+             r->name, WARM_UP + 1, r->rank < 0 ? "" : " of this rank");
+    return -1;
+}
+
+/* -------------------------------------------------------------------- steps
+ */
+
+/* Finds when the last rank has submitted a tensor in each step; its spans begin
+ * at spans[i]. */
+static void note_submissions(struct reader *r, int tensor, int i)
+{
+    double *submitted = r->submitted + (size_t)tensor * (size_t)r->nsteps;
+    int end = end_of(r, i, false);
+
+    for (int next; i < end; i = next) {
+        next = end_of(r, i, true);
+        for (int k = 0; k < r->nsteps; k++) {
+            const struct span *span = &r->spans[i + k];
+
+            submitted[k] =
+                span->from > submitted[k] ? span->from : submitted[k];
+            r->done[k] = span->to > r->done[k] ? span->to : r->done[k];
+        }
+    }
+}
+
+/* Fills the median of a figure over the steps. figure(r, tensor, k) returns
+ * that of a step. */
+static double median_of(const struct reader *r, double *values, int tensor,
+                        double (*figure)(const struct reader *r, int tensor,
+                                         int k))
+{
+    int n = 0;
+
+    for (int k = WARM_UP; k < r->nsteps; k++)
+        values[n++] = figure(r, tensor, k);
+    return stats_median(values, (size_t)n);
+}
+
+static double submitted_at(const struct reader *r, int tensor, int k)
+{
+    return r->submitted[(size_t)tensor * (size_t)r->nsteps + (size_t)k];
+}
+
+static double first_of(const struct reader *r, int k)
+{
+    double first = submitted_at(r, 0, k);
+
+    for (int i = 1; i < r->workload->n; i++)
+        if (submitted_at(r, i, k) < first)
+            first = submitted_at(r, i, k);
+    return first;
+}
+
+static double ready_of(const struct reader *r, int tensor, int k)
+{
+    return submitted_at(r, tensor, k) - first_of(r, k);
+}
+
+static double backward_of(const struct reader *r, int tensor, int k)
+{
+    double last = 0;
+
+    (void)tensor;
+    for (int i = 0; i < r->workload->n; i++)
+        if (ready_of(r, i, k) > last)
+            last = ready_of(r, i, k);
+    return last;
+}
+
+static double forward_of(const struct reader *r, int tensor, int k)
+{
+    double end = first_of(r, k - 1) + backward_of(r, tensor, k - 1);
+
+    return first_of(r, k) - (r->done[k - 1] > end ? r->done[k - 1] : end);
 }
 
 static int find_steps(struct reader *r)
 {
-    size_t n = (size_t)r->nsteps, tensors = (size_t)r->workload->n;
-    struct figures f = {.forward = calloc(n, sizeof(double)),
-                        .backward = calloc(n, sizeof(double)),
-                        .ready = calloc(n * tensors, sizeof(double))};
-    int first = -1, last = -1, seen = 0, status = 0;
+    struct workload *w = r->workload;
+    size_t n = (size_t)r->nsteps;
+    double *values = calloc(n, sizeof *values);
 
-    if (!f.forward || !f.backward || !f.ready)
-        status = refuse(r, "out of memory");
-    for (int i = 0; i < r->n && status == 0; i++) {
-        if (r->spans[i].place < 0)
-            continue;
-        if (first < 0)
-            first = r->spans[i].place;
-        if (r->spans[i].place != first)
-            continue;
-        if (last >= 0 && seen++ >= WARM_UP)
-            note_step(r, &f, last, i);
-        last = i;
+    r->submitted = calloc(n * (size_t)w->n, sizeof *r->submitted);
+    r->done = calloc(n, sizeof *r->done);
+    if (!r->submitted || !r->done || !values) {
+        free(values);
+        return refuse(r, "out of memory");
     }
-    if (status == 0 && f.n == 0)
-        status = refuse(r, "no step that is whole");
-    if (status == 0)
-        take_medians(r, &f);
-    free(f.forward);
-    free(f.backward);
-    free(f.ready);
-    return status;
+    for (int i = 0; i < w->n; i++)
+        note_submissions(r, i, (int)w->tensors[i].ready);
+    w->forward = median_of(r, values, 0, forward_of);
+    w->backward = median_of(r, values, 0, backward_of);
+    for (int i = 0; i < w->n; i++) {
+        w->tensors[i].ready = median_of(r, values, i, ready_of);
+        if (w->tensors[i].ready > w->backward)
+            w->backward = w->tensors[i].ready;
+    }
+    if (w->forward < 0)
+        w->forward = 0;
+    free(values);
+    return 0;
 }
 
 static int read_events(struct reader *r, const json_t *events)
 {
+    size_t n = json_array_size(events);
+
     if (!json_is_array(events))
         return refuse(r, "there is no list traceEvents: not a timeline");
-    r->spans = calloc(json_array_size(events) + 1, sizeof *r->spans);
-    if (!r->spans)
+    r->spans = calloc(n + 1, sizeof *r->spans);
+    r->rows = calloc(n + 1, sizeof *r->rows);
+    if (!r->spans || !r->rows)
         return refuse(r, "out of memory");
-    for (size_t i = 0; i < json_array_size(events); i++)
-        if (read_event(r, json_array_get(events, i), i) < 0)
+    for (size_t i = 0; i < n; i++)
+        if (read_row(r, json_array_get(events, i), i) < 0)
             return -1;
-    qsort(r->spans, (size_t)r->n, sizeof *r->spans, by_submission);
+    qsort(r->rows, (size_t)r->nrows, sizeof *r->rows, by_number);
+    for (size_t i = 0; i < n; i++)
+        if (read_span(r, json_array_get(events, i), i) < 0)
+            return -1;
+    qsort(r->spans, (size_t)r->nspans, sizeof *r->spans, by_name);
     if (find_gradients(r) < 0)
         return -1;
     return find_steps(r);
@@ -318,6 +371,8 @@ int workload_read_trace(struct workload *workload, const char *name,
         workload_sort(workload);
     free(r.spans);
     free(r.rows);
+    free(r.submitted);
+    free(r.done);
     json_decref(root);
     return status;
 }

@@ -126,6 +126,34 @@ assert all(0 < float(r["efficiency_percent"]) <= 100 for r in rows), rows
     rows 'assert rows[0]["ranks"] == "32768", rows'
 }
 
+@test "cores that hosts share, a bucket of tokens, a thread that looks late" {
+    printf '%s\n' backward_ms,10 tensor,bytes,ready_ms a,4000000,0 \
+        >"$OUT/a.csv"
+    run project "$OUT/a.csv" -H 4 "${plain[@]}" --cores 2 --format csv
+    [ "$status" -eq 0 ]
+    rows 'assert near(rows[0]["compute_ms"], 20), rows'
+    # 2 * 3/4 of 4 MB take 6 ms, or 5 if 1 MB passes at once.
+    run project "$OUT/a.csv" -H 4 "${plain[@]}" --burst 1000 --format csv
+    [ "$status" -eq 0 ]
+    rows 'assert near(rows[0]["busy_ms"], 5), rows'
+    run project "$OUT/a.csv" -H 4 "${plain[@]}" --attention 3000 --format csv
+    [ "$status" -eq 0 ]
+    rows 'assert near(rows[0]["busy_ms"], 9), rows'
+}
+
+# chosen ARGS...: the algorithm of 64 KiB on 8 hosts.
+chosen() {
+    project --table allreduce -H 8 -b 64K -e 64K --format csv "$@" |
+        tail -n +2 | cut -d, -f4
+}
+
+@test "algorithms are chosen by hvd's costs, or by the network's" {
+    # A single step where a step takes a second, but not where it takes nothing.
+    [ "$(chosen --costs network --latency 1000000)" = direct ]
+    [ "$(chosen --costs network --latency 0)" != direct ]
+    [ "$(chosen --latency 0)" = "$(chosen --latency 1000000)" ]
+}
+
 @test "a picture is an SVG that is well-formed" {
     one_tensor
     run project "$OUT/one.csv" -H 1,2,4 "${plain[@]}" --plot "$OUT/a.svg"
@@ -144,25 +172,27 @@ assert 'a step on 4 hosts of 1 rank:' in text, text
     [[ ${lines[-1]} == "hvd-bench: project: --plot: $OUT/none/a.svg: "* ]]
 }
 
-# events: a timeline of rank 0: three gradients in six steps of 10 ms, and other
-# requests.
+# A timeline of two ranks: three gradients in six steps of 10 ms, and other
+# requests. Rank 1 submits the second one half a millisecond late.
 timeline() {
     /usr/bin/python3 -c "
-import json, sys
+import json
 events = [dict(ph='M', name='process_name', pid=0, tid=0, args=dict(name='r'))]
-for row, name in enumerate(('unnamed', 'c', 'b', 'a'), 1):
-    events.append(dict(ph='M', name='thread_name', pid=0, tid=row,
-                       args=dict(name=name)))
-def put(row, at, dur, size):
+for rank in 0, 1:
+    for row, name in enumerate(('unnamed', 'c', 'b', 'a'), 1):
+        events.append(dict(ph='M', name='thread_name', pid=rank, tid=row,
+                           args=dict(name=name)))
+def put(rank, row, at, dur, size):
     for name in ('ALLREDUCE', 'NEGOTIATE_ALLREDUCE'):
-        events.append(dict(ph='X', name=name, pid=0, tid=row, ts=1e9 + at,
+        events.append(dict(ph='X', name=name, pid=rank, tid=row, ts=1e9 + at,
                            dur=dur, args=dict(tensor='t', bytes=size)))
 for step in range(6):
     at = 10000 * step
-    put(2, at, 100, 4000000)       # c, at once
-    put(3, at + 1000, 500, 2000000)  # b, 1 ms later
-    put(4, at + 4000, 2000, 400)     # a, after 4 ms; done after 6
-    put(1, at + 7000, 10, 8)         # a loss
+    for rank in 0, 1:
+        put(rank, 2, at, 100, 4000000)
+        put(rank, 3, at + 500 + 500 * rank, 500, 2000000)
+        put(rank, 4, at + 4000, 2000, 400)  # done after 6 ms
+        put(rank, 1, at + 7000, 10, 8)      # a loss
 print('{\"traceEvents\":[')
 print(',\n'.join(json.dumps(e) for e in events))
 print(']}')
@@ -181,6 +211,11 @@ assert [r["bytes"] for r in rows] == ["4000000", "2000000", "400"], rows
 assert [float(r["ready_ms"]) for r in rows] == [0, 1, 4], rows
 assert near(rows[1]["end_ms"], 5) and near(rows[0]["end_ms"], 6), rows
 '
+    # Of rank 0 alone, b is ready earlier.
+    run project "$OUT/t.json" -H 2 "${plain[@]}" --table batches --format csv \
+        --rank 0
+    [ "$status" -eq 0 ]
+    rows 'assert [float(r["ready_ms"]) for r in rows] == [0, 0.5, 4], rows'
     run project "$OUT/t.json" -H 1,2 "${plain[@]}" --format csv
     [ "$status" -eq 0 ]
     rows '
@@ -196,9 +231,8 @@ assert near(rows[1]["step_ms"], 10), rows
         --bind-to none -np 2 "$BIN/mnist" -s 12 --eval-every 0 \
         --train-images 2000 --test-images 100 </dev/null
     local rank
-    for rank in 0 1; do
-        run project "$OUT/mnist.json" -H 2 --rank $rank --table batches \
-            --format csv
+    for rank in '' --rank=0 --rank=1; do
+        run project "$OUT/mnist.json" -H 2 $rank --table batches --format csv
         [ "$status" -eq 0 ]
         # The gradients of the network: 6 tensors of 347,146 floats.
         rows '
@@ -266,19 +300,19 @@ ready_ms up to the end of the file" "$OUT/bad.csv"
 
 @test "wrong timelines are refused" {
     timeline
-    sed -i '7s/"dur": [0-9]*/"dur": "x"/' "$OUT/t.json"
-    is_refused 1 "$OUT/t.json:7: event 6: ts and dur are not numbers" \
+    sed -i '11s/"dur": [0-9]*/"dur": "x"/' "$OUT/t.json"
+    is_refused 1 "$OUT/t.json:11: event 10: ts and dur are not numbers" \
         "$OUT/t.json"
     timeline
-    sed -i '7s/"bytes": [0-9]*/"bytes": -1/' "$OUT/t.json"
-    is_refused 1 "$OUT/t.json:7: event 6: dur or bytes is negative" \
+    sed -i '11s/"bytes": [0-9]*/"bytes": -1/' "$OUT/t.json"
+    is_refused 1 "$OUT/t.json:11: event 10: dur or bytes is negative" \
         "$OUT/t.json"
     timeline
-    sed -i '7s/"tid": 2/"tid": 9/' "$OUT/t.json"
-    is_refused 1 "$OUT/t.json:7: event 6: its row has no name" "$OUT/t.json"
+    sed -i '11s/"tid": [0-9]*/"tid": 99/' "$OUT/t.json"
+    is_refused 1 "$OUT/t.json:11: event 10: its row has no name" "$OUT/t.json"
     timeline
-    is_refused 1 "$OUT/t.json: rank 5 has no named allreduces that recur in \
-more than 3 steps: record a longer training, on two ranks or more" \
+    is_refused 1 "$OUT/t.json: no named allreduces recur in more than 3 steps \
+of this rank: record a longer training, on two ranks or more" \
         "$OUT/t.json" --rank 5
     echo '{"a": 1}' >"$OUT/t.json"
     is_refused 1 "$OUT/t.json: there is no list traceEvents: not a timeline" \
