@@ -206,7 +206,8 @@ struct plan library_round(const struct library *l,
 {
     enum { HEAD = 64 };
     int p = l->shape.nhosts, steps = log2_of(p);
-    double folds = p > 1 << steps, messages = steps + folds;
+    int extra = p - (1 << steps);
+    double folds = extra > 0, messages = steps + folds;
     double sent = messages * (double)(HEAD + data->sums) +
                   (double)data->all * ((1 << steps) - 1 + folds) / p;
 
@@ -214,7 +215,9 @@ struct plan library_round(const struct library *l,
         return (struct plan){.algorithm = "slots", .local_steps = 1};
     return (struct plan){
         .algorithm = "round",
-        .steps = steps + 2 * folds,
+        /* If one host is folded in, its partner has heard the others by then.
+         */
+        .steps = steps + folds + (extra > 1),
         .local_steps = l->shape.nranks > 1 ? 2 : 0,
         .messages = messages,
         .link_bytes = sent,
