@@ -5,17 +5,19 @@
  *     head    magic 4, world 4, from 4, size 4, number 8
  *     items   kind 1, rank 4, then
  *       news      has_left 1, pid 4, in_flight 4, silent 8, age 8, text
- *       keys      total 4, first 4, count 4, keys 8 each
- *       request   total 4, index 4, key 8, set 4, decided 1, age 8, name, what
  *       end       status 4, text
+ *       ask       number 8, steps 4, count 4, (key 8, set 4) each
+ *       lack      number 8, bits 8, has_left 1, silent 8, age 8, text
+ *       request   total 4, index 4, key 8, set 4, decided 1, age 8, name, what
+ *       have      number 8, bits 8
  *     MAC     8, of all before it
  *
  * A text is its length in 2 bytes and its characters. The age of something that
  * has not happened is NEVER.
  *
  * The reader trusts nothing: a cursor that has run past the end of the items
- * stays bad and returns zeros. heartbeat_send.c writes datagrams,
- * heartbeat_receive.c reads them.
+ * stays bad and returns zeros. heartbeat_send.c and
+ * heartbeat_ask.c write datagrams, heartbeat_receive.c reads them.
  */
 #include "watch/datagram.h"
 
@@ -81,12 +83,26 @@ static void put_item(struct pen *pen, const struct hvd__datagram_item *item,
         put_age(pen, item->news.doing.since_ns, now_ns);
         put_text(pen, item->news.doing.text, sizeof item->news.doing.text);
         break;
-    case HVD__ITEM_KEYS:
-        put(pen, (uint32_t)item->keys.total, 4);
-        put(pen, (uint32_t)item->keys.first, 4);
-        put(pen, (uint32_t)item->keys.count, 4);
-        for (int32_t i = 0; i < item->keys.count; i++)
-            put(pen, item->keys.keys[i], 8);
+    case HVD__ITEM_ASK:
+        put(pen, item->ask.number, 8);
+        put(pen, (uint32_t)item->ask.steps, 4);
+        put(pen, (uint32_t)item->ask.count, 4);
+        for (int32_t i = 0; i < item->ask.count; i++) {
+            put(pen, item->ask.keys[i], 8);
+            put(pen, (uint32_t)item->ask.sets[i], 4);
+        }
+        break;
+    case HVD__ITEM_LACK:
+        put(pen, item->lack.number, 8);
+        put(pen, item->lack.bits, 8);
+        put(pen, item->lack.has_left, 1);
+        put(pen, (uint64_t)item->lack.silent_ns, 8);
+        put_age(pen, item->lack.doing.since_ns, now_ns);
+        put_text(pen, item->lack.doing.text, sizeof item->lack.doing.text);
+        break;
+    case HVD__ITEM_HAVE:
+        put(pen, item->have.number, 8);
+        put(pen, item->have.bits, 8);
         break;
     case HVD__ITEM_REQUEST:
         put(pen, (uint32_t)item->request.total, 4);
@@ -209,14 +225,26 @@ static int64_t get_since(struct eye *eye, int64_t now_ns)
     return now_ns > 1 && age < (uint64_t)now_ns - 1 ? now_ns - (int64_t)age : 1;
 }
 
-static void get_keys(struct eye *eye, struct hvd__datagram_item *item)
+static void get_ask(struct eye *eye, struct hvd__datagram_item *item)
 {
-    item->keys.total = get_count(eye, HVD__PAGE_KEYS);
-    item->keys.first = get_count(eye, item->keys.total);
-    item->keys.count = get_count(eye, item->keys.total - item->keys.first);
-    eye->is_bad |= item->keys.count > HVD__DATAGRAM_KEYS;
-    for (int32_t i = 0; i < item->keys.count && !eye->is_bad; i++)
-        item->keys.keys[i] = get(eye, 8);
+    item->ask.number = get(eye, 8);
+    item->ask.steps = get_count(eye, HVD__DATAGRAM_STEPS);
+    item->ask.count = get_count(eye, HVD__DATAGRAM_KEYS);
+    for (int32_t i = 0; i < item->ask.count; i++) {
+        item->ask.keys[i] = get(eye, 8);
+        item->ask.sets[i] = get_int(eye);
+    }
+}
+
+static void get_lack(struct eye *eye, struct hvd__datagram_item *item,
+                     int64_t now_ns)
+{
+    item->lack.number = get(eye, 8);
+    item->lack.bits = get(eye, 8);
+    item->lack.has_left = get(eye, 1) != 0;
+    item->lack.silent_ns = get_duration(eye);
+    item->lack.doing.since_ns = get_since(eye, now_ns);
+    get_text(eye, item->lack.doing.text, sizeof item->lack.doing.text);
 }
 
 static void get_request(struct eye *eye, struct hvd__datagram_item *item,
@@ -249,7 +277,12 @@ static void get_item(struct eye *eye, struct hvd__datagram_item *item,
         item->news.doing.since_ns = get_since(eye, now_ns);
         get_text(eye, item->news.doing.text, sizeof item->news.doing.text);
         break;
-    case HVD__ITEM_KEYS: get_keys(eye, item); break;
+    case HVD__ITEM_ASK: get_ask(eye, item); break;
+    case HVD__ITEM_LACK: get_lack(eye, item, now_ns); break;
+    case HVD__ITEM_HAVE:
+        item->have.number = get(eye, 8);
+        item->have.bits = get(eye, 8);
+        break;
     case HVD__ITEM_REQUEST: get_request(eye, item, now_ns); break;
     case HVD__ITEM_END:
         item->end.status = get_int(eye);

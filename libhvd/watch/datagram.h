@@ -16,7 +16,8 @@
 enum {
     HVD__DATAGRAM_BYTES = 1200, /* fits below any network's limit */
     HVD__DATAGRAM_HEAD = 24,
-    HVD__DATAGRAM_KEYS = 128 /* in one item */
+    HVD__DATAGRAM_STEPS = 64, /* the most that a question is passed on */
+    HVD__DATAGRAM_KEYS = 64   /* in one question, a bit of an answer each */
 };
 
 /* All datagrams of version 1 begin with "hvd1". */
@@ -32,9 +33,11 @@ struct hvd__datagram {
 
 enum hvd__datagram_item_kind {
     HVD__ITEM_NEWS = 1, /* state of a rank */
-    HVD__ITEM_KEYS,     /* keys of some of its requests in flight */
-    HVD__ITEM_REQUEST,  /* one of those requests, in full */
-    HVD__ITEM_END       /* nothing can succeed any more, and why */
+    HVD__ITEM_END,      /* nothing can succeed any more, and why */
+    HVD__ITEM_ASK,      /* the rank asks who lacks its requests in flight */
+    HVD__ITEM_LACK,     /* the rank lacks some, and what it does instead */
+    HVD__ITEM_REQUEST,  /* a request that it has in flight instead */
+    HVD__ITEM_HAVE      /* the rank, a lower one, waits for some as well */
 };
 
 struct hvd__datagram_item {
@@ -49,9 +52,22 @@ struct hvd__datagram_item {
             struct hvd__doing doing;
         } news;
         struct {
-            int32_t total, first, count; /* keys [first, first + count) */
+            uint64_t number; /* grows from question to question of a rank */
+            int32_t steps;   /* how far it is passed on from its receiver */
+            int32_t count;
             uint64_t keys[HVD__DATAGRAM_KEYS];
-        } keys;
+            int32_t sets[HVD__DATAGRAM_KEYS];
+        } ask;
+        struct {
+            uint64_t number; /* of the question */
+            uint64_t bits;   /* a bit for each key of it */
+            bool has_left;
+            int64_t silent_ns;
+            struct hvd__doing doing;
+        } lack;
+        struct {
+            uint64_t number, bits;
+        } have;
         struct {
             int32_t total, index;
             struct hvd__watch_request is;

@@ -91,6 +91,8 @@ int hvd__heartbeat_open(struct hvd__heartbeat **heartbeat,
     b->fd = -1;
     b->places = places;
     status = name_hosts(b, host, context);
+    if (status == HVD_OK)
+        status = hvd__heartbeat_ask_open(b);
     if (status == HVD_OK) {
         if (open_socket(b, card) == HVD_OK) {
             *heartbeat = b;
@@ -149,9 +151,14 @@ static void choose_neighbours(struct hvd__heartbeat *b)
         hvd__places_add_lines(p, b->near[i].host);
 }
 
-void hvd__heartbeat_start(struct hvd__heartbeat *b, struct hvd__page *page)
+void hvd__heartbeat_start(struct hvd__heartbeat *b, struct hvd__page *page,
+                          const struct hvd__watch_subject *subject,
+                          int64_t silent_limit_ns)
 {
     b->page = page;
+    b->subject = subject;
+    b->silent_limit_ns = silent_limit_ns;
+    b->answers_to = -1;
     choose_neighbours(b);
     /* The number travels in the open; it is made from the key, but does not
      * reveal it. */
@@ -165,6 +172,7 @@ void hvd__heartbeat_close(struct hvd__heartbeat *b)
         return;
     if (b->fd >= 0)
         close(b->fd);
+    hvd__heartbeat_ask_close(b);
     free(b->hosts);
     free(b->ports);
     free(b->beats);
@@ -285,30 +293,4 @@ bool hvd__heartbeat_lacks_contact(struct hvd__heartbeat *b, char *text,
                  are_all ? "other" : "neighbouring", b->hosts[one->host].name,
                  n > 1 ? ", ..." : "");
     return one != NULL;
-}
-
-static void view(const struct hvd__heartbeat *b,
-                 const struct hvd__neighbour *near, int64_t silent_limit_ns,
-                 struct hvd__view *views)
-{
-    for (int rank = b->places->first[near->host]; rank >= 0;
-         rank = b->places->next[rank]) {
-        const struct hvd__line *line = hvd__heartbeat_line_of(b, rank);
-        struct hvd__view *v = &views[rank];
-        int32_t state = atomic_load(&line->state);
-
-        if (state == HVD__LINE_EMPTY)
-            continue;
-        v->silent_ns = atomic_load(&line->silent_ns) + near->silent_ns;
-        v->state = state == HVD__LINE_LEFT          ? HVD__VIEW_LEFT
-                   : v->silent_ns > silent_limit_ns ? HVD__VIEW_SILENT
-                                                    : HVD__VIEW_ALIVE;
-    }
-}
-
-void hvd__heartbeat_view(const struct hvd__heartbeat *b,
-                         int64_t silent_limit_ns, struct hvd__view *views)
-{
-    for (int i = 0; i < b->nnear; i++)
-        view(b, &b->near[i], silent_limit_ns, views);
 }

@@ -47,10 +47,13 @@ void hvd__heartbeat_introduce(struct hvd__heartbeat *heartbeat, int rank,
                               const struct hvd__heartbeat_card *card,
                               bool is_watching);
 /* Chooses the neighbours among the hosts that take part, gives their ranks
- * lines, and starts to receive. page is borrowed until the heartbeat is
- * closed. */
+ * lines, and starts to receive. page and subject are borrowed until the
+ * heartbeat is closed. Ranks that were silent for silent_limit_ns count as
+ * silent. */
 void hvd__heartbeat_start(struct hvd__heartbeat *heartbeat,
-                          struct hvd__page *page);
+                          struct hvd__page *page,
+                          const struct hvd__watch_subject *subject,
+                          int64_t silent_limit_ns);
 /* Closes the socket and frees all. Accepts NULL. */
 void hvd__heartbeat_close(struct hvd__heartbeat *heartbeat);
 
@@ -62,9 +65,8 @@ int hvd__heartbeat_fd(const struct hvd__heartbeat *heartbeat);
 bool hvd__heartbeat_receive(struct hvd__heartbeat *heartbeat,
                             struct hvd__cause *cause);
 
-/* Sends the neighbours the state of this host's ranks and, if detail is true,
- * their requests in flight. */
-void hvd__heartbeat_send(struct hvd__heartbeat *heartbeat, bool detail);
+/* Sends the neighbours the state of this host's ranks. */
+void hvd__heartbeat_send(struct hvd__heartbeat *heartbeat);
 /* Informs the neighbours that this rank has left. */
 void hvd__heartbeat_send_goodbye(struct hvd__heartbeat *heartbeat);
 /* Informs every rank of every neighbour that nothing can succeed any more. */
@@ -96,10 +98,26 @@ bool hvd__heartbeat_has_lost(const struct hvd__heartbeat *heartbeat,
 bool hvd__heartbeat_lacks_contact(struct hvd__heartbeat *heartbeat, char *text,
                                   size_t size);
 
-/* Fills in state and silence of all ranks of the neighbours. Ranks that were
- * silent for silent_limit_ns count as silent. */
-void hvd__heartbeat_view(const struct hvd__heartbeat *heartbeat,
-                         int64_t silent_limit_ns, struct hvd__view *views);
+/*
+ * Which ranks of other hosts lack requests of this rank (heartbeat_ask.c). The
+ * caller names the requests, and asks three times, a tick apart: the neighbours
+ * first, then all hosts; answers come meanwhile.
+ */
+void hvd__heartbeat_ask_begin(struct hvd__heartbeat *heartbeat);
+void hvd__heartbeat_ask_about(struct hvd__heartbeat *heartbeat, uint64_t key,
+                              int32_t set);
+void hvd__heartbeat_ask(struct hvd__heartbeat *heartbeat);
+/* Returns whether this rank has no need to report a request: a lower rank of
+ * another host waits for it, too, or it was not asked about. */
+bool hvd__heartbeat_is_told(struct hvd__heartbeat *heartbeat, uint64_t key);
+/* Returns whether a rank of another host has a request that was asked about, as
+ * far as is known. */
+bool hvd__heartbeat_waits(struct hvd__heartbeat *heartbeat, int rank,
+                          uint64_t key);
+/* Tells what is known of a rank of another host. What view points to is
+ * borrowed until the next question. */
+void hvd__heartbeat_look(struct hvd__heartbeat *heartbeat, int rank,
+                         struct hvd__view *view);
 
 /* Returns the name of a rank's host, without the part that makes it unique. */
 const char *hvd__heartbeat_host(const struct hvd__heartbeat *heartbeat,

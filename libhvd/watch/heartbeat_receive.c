@@ -3,10 +3,11 @@
  * heartbeat_receive.c - how datagrams from other hosts change the status page.
  *
  * A datagram counts if its MAC is right for the key of this world, which rank 0
- * drew and MPI carried, if it comes from a neighbour, if its number is new, and
- * if its items are about ranks of the sender's own host; only the end of the
- * world may have been found elsewhere. A filter in the kernel drops datagrams
- * that are obviously foreign before they fill the queue.
+ * drew and MPI carried, if it comes from a neighbour. News count if the
+ * datagram's number is new, and are about ranks of the sender's own host; what
+ * else it brings may come late or twice. Of other hosts only answers
+ * count (heartbeat_ask.c). A filter in the kernel drops datagrams that are
+ * obviously foreign before they fill the queue.
  */
 #include <string.h>
 
@@ -71,23 +72,6 @@ static void note_news(struct hvd__line *line,
                      item->news.has_left ? HVD__LINE_LEFT : HVD__LINE_ALIVE);
 }
 
-static void note_flight(struct hvd__heartbeat *b, struct hvd__line *line,
-                        const struct hvd__datagram_item *item)
-{
-    struct hvd__in_flight *f = &b->flight;
-
-    hvd__page_read_flight(line, f);
-    if (item->kind == HVD__ITEM_KEYS) {
-        f->nkeys = item->keys.total;
-        memcpy(&f->keys[item->keys.first], item->keys.keys,
-               (size_t)item->keys.count * sizeof *f->keys);
-    } else {
-        f->nrequests = item->request.total;
-        f->requests[item->request.index] = item->request.is;
-    }
-    hvd__page_write_flight(line, f);
-}
-
 /* Handles the datagram that was just opened. Returns true if it reports the end
  * of the world. */
 static bool take_datagram(struct hvd__heartbeat *b, uint32_t address,
@@ -95,32 +79,43 @@ static bool take_datagram(struct hvd__heartbeat *b, uint32_t address,
 {
     int from = b->datagram.from, nranks = b->places->nranks;
     int64_t now = hvd__now_ns();
-    struct hvd__neighbour *near = from < 0 || from >= nranks
-                                      ? NULL
-                                      : hvd__heartbeat_neighbour_of(b, from);
-    struct hvd__datagram_item item;
+    struct hvd__datagram_item item, question = {.rank = -1};
+    struct hvd__neighbour *near;
+    bool is_late;
 
-    if (!near || !is_new(hvd__heartbeat_line_of(b, from), b->datagram.number))
+    if (from < 0 || from >= nranks || hvd__places_is_ours(b->places, from))
         return false;
-    atomic_store(&hvd__heartbeat_line_of(b, from)->address, address);
-    near->refusals = 0;
+    near = hvd__heartbeat_neighbour_of(b, from);
+    is_late =
+        near && !is_new(hvd__heartbeat_line_of(b, from), b->datagram.number);
+    if (near && !is_late) {
+        atomic_store(&hvd__heartbeat_line_of(b, from)->address, address);
+        near->refusals = 0;
+    }
     while (hvd__datagram_next(&b->datagram, &item, now)) {
         if (item.rank < 0 || item.rank >= nranks)
             break;
-        if (item.kind == HVD__ITEM_END) {
+        if (near && item.kind == HVD__ITEM_END) {
             cause->finder = item.rank;
             cause->status = item.end.status;
             memcpy(cause->text, item.end.text, sizeof cause->text);
             return true;
         }
-        if (b->places->host_of[item.rank] != near->host)
-            break;
-        if (item.kind == HVD__ITEM_NEWS)
-            note_news(hvd__heartbeat_line_of(b, item.rank), &item);
-        else
-            note_flight(b, hvd__heartbeat_line_of(b, item.rank), &item);
+        if (item.kind == HVD__ITEM_NEWS) {
+            if (!near || b->places->host_of[item.rank] != near->host)
+                break;
+            if (!is_late)
+                note_news(hvd__heartbeat_line_of(b, item.rank), &item);
+        } else if (near && item.kind == HVD__ITEM_ASK) {
+            question = item;
+        } else if (!hvd__places_is_ours(b->places, item.rank)) {
+            hvd__heartbeat_take_answer(b, &item);
+        }
     }
-    atomic_fetch_add(&hvd__heartbeat_line_of(b, from)->beats, 1);
+    if (near && !is_late)
+        atomic_fetch_add(&hvd__heartbeat_line_of(b, from)->beats, 1);
+    if (question.rank >= 0)
+        hvd__heartbeat_answer(b, &question);
     return false;
 }
 

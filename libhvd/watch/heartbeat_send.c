@@ -24,17 +24,16 @@
 #include "watch/neighbours.h"
 #include "watch/socket.h"
 
-/* MOST_REQUESTS is the number of requests of a rank that are sent in full. More
- * are not needed, because a stall names at most one similar request. */
-enum { MOST_REQUESTS = 8 };
 /* GOODBYES is how often a rank that leaves says so. */
 enum { GOODBYES = 4 };
 
+/* Sends the datagram to a rank. near is its host, if that is a neighbour. */
 static void deliver(const struct hvd__heartbeat *b,
                     const struct hvd__neighbour *near, int rank)
 {
-    const struct hvd__heartbeat_host *host = &b->hosts[near->host];
-    uint32_t known = hvd__heartbeat_address_of(b, near);
+    const struct hvd__heartbeat_host *host =
+        &b->hosts[b->places->host_of[rank]];
+    uint32_t known = near ? hvd__heartbeat_address_of(b, near) : 0;
     const uint32_t *addresses = known ? &known : host->addresses;
     int32_t n = known ? 1 : host->naddresses;
 
@@ -43,7 +42,7 @@ static void deliver(const struct hvd__heartbeat *b,
                          b->datagram.size);
 }
 
-static void begin_datagram(struct hvd__heartbeat *b)
+void hvd__heartbeat_begin_datagram(struct hvd__heartbeat *b)
 {
     hvd__datagram_begin(&b->datagram, b->world, b->places->rank, ++b->number);
 }
@@ -59,11 +58,16 @@ static void deliver_to_all(const struct hvd__heartbeat *b,
 
 /* Sends the datagram, if it has items, to each neighbour: to the rank that
  * listens, or to all. */
-static void send_datagram(struct hvd__heartbeat *b)
+void hvd__heartbeat_send_datagram(struct hvd__heartbeat *b)
 {
     if (b->datagram.size == HVD__DATAGRAM_HEAD)
         return;
     hvd__datagram_close(&b->datagram, b->key);
+    if (b->answers_to >= 0) {
+        deliver(b, hvd__heartbeat_neighbour_of(b, b->answers_to),
+                b->answers_to);
+        return;
+    }
     for (int i = 0; i < b->nnear; i++) {
         int rank = hvd__heartbeat_listener(b, &b->near[i]);
 
@@ -74,13 +78,14 @@ static void send_datagram(struct hvd__heartbeat *b)
     }
 }
 
-static void write_item(struct hvd__heartbeat *b,
-                       const struct hvd__datagram_item *item, int64_t now)
+void hvd__heartbeat_write_item(struct hvd__heartbeat *b,
+                               const struct hvd__datagram_item *item,
+                               int64_t now)
 {
     if (hvd__datagram_add(&b->datagram, item, now))
         return;
-    send_datagram(b);
-    begin_datagram(b);
+    hvd__heartbeat_send_datagram(b);
+    hvd__heartbeat_begin_datagram(b);
     hvd__datagram_add(&b->datagram, item, now);
 }
 
@@ -94,43 +99,15 @@ static void write_news(struct hvd__heartbeat *b, int rank, int64_t now)
     item.news.in_flight = atomic_load(&line->in_flight);
     item.news.silent_ns = atomic_load(&line->silent_ns);
     hvd__page_read_doing(line, &item.news.doing);
-    write_item(b, &item, now);
+    hvd__heartbeat_write_item(b, &item, now);
 }
 
-static void write_flight(struct hvd__heartbeat *b, int rank, int64_t now)
-{
-    struct hvd__in_flight *f = &b->flight;
-    struct hvd__datagram_item item = {.rank = rank};
-    int32_t nrequests;
-
-    hvd__page_read_flight(hvd__heartbeat_line_of(b, rank), f);
-    item.kind = HVD__ITEM_KEYS;
-    for (int32_t first = 0; first < f->nkeys; first += HVD__DATAGRAM_KEYS) {
-        int32_t left = f->nkeys - first;
-
-        item.keys.total = f->nkeys;
-        item.keys.first = first;
-        item.keys.count = left < HVD__DATAGRAM_KEYS ? left : HVD__DATAGRAM_KEYS;
-        memcpy(item.keys.keys, &f->keys[first],
-               (size_t)item.keys.count * sizeof *f->keys);
-        write_item(b, &item, now);
-    }
-    item.kind = HVD__ITEM_REQUEST;
-    nrequests = f->nrequests < MOST_REQUESTS ? f->nrequests : MOST_REQUESTS;
-    for (int32_t i = 0; i < nrequests; i++) {
-        item.request.total = nrequests;
-        item.request.index = i;
-        item.request.is = f->requests[i];
-        write_item(b, &item, now);
-    }
-}
-
-void hvd__heartbeat_send(struct hvd__heartbeat *b, bool detail)
+void hvd__heartbeat_send(struct hvd__heartbeat *b)
 {
     int64_t now = hvd__now_ns();
 
     b->nwords++;
-    begin_datagram(b);
+    hvd__heartbeat_begin_datagram(b);
     for (int rank = b->places->first[b->places->host]; rank >= 0;
          rank = b->places->next[rank]) {
         const struct hvd__line *line = hvd__heartbeat_line_of(b, rank);
@@ -138,10 +115,8 @@ void hvd__heartbeat_send(struct hvd__heartbeat *b, bool detail)
         if (atomic_load(&line->state) == HVD__LINE_EMPTY)
             continue;
         write_news(b, rank, now);
-        if (detail && atomic_load(&line->in_flight) > 0)
-            write_flight(b, rank, now);
     }
-    send_datagram(b);
+    hvd__heartbeat_send_datagram(b);
 }
 
 void hvd__heartbeat_send_goodbye(struct hvd__heartbeat *b)
@@ -151,12 +126,12 @@ void hvd__heartbeat_send_goodbye(struct hvd__heartbeat *b)
      * rank that gets the heartbeats may be leaving, too, so others get it. */
     for (int i = 0; i < GOODBYES; i++) {
         b->is_for_all = i < GOODBYES / 2;
-        begin_datagram(b);
+        hvd__heartbeat_begin_datagram(b);
         for (int rank = b->places->first[b->places->host]; rank >= 0;
              rank = b->places->next[rank])
             if (hvd__heartbeat_has_left(b, rank))
                 write_news(b, rank, hvd__now_ns());
-        send_datagram(b);
+        hvd__heartbeat_send_datagram(b);
     }
     b->is_for_all = false;
 }
@@ -169,7 +144,7 @@ void hvd__heartbeat_send_end(struct hvd__heartbeat *b,
 
     item.end.status = cause->status;
     memcpy(item.end.text, cause->text, sizeof item.end.text);
-    begin_datagram(b);
+    hvd__heartbeat_begin_datagram(b);
     hvd__datagram_add(&b->datagram, &item, hvd__now_ns());
     hvd__datagram_close(&b->datagram, b->key);
     for (int i = 0; i < b->nnear; i++)

@@ -27,28 +27,30 @@
 _Static_assert(sizeof(struct hvd__begun) % 8 == 0, "whole words");
 _Static_assert(sizeof(struct hvd__in_flight) % 8 == 0, "whole words");
 
-static size_t page_bytes(int n)
+size_t hvd__page_bytes(struct hvd__page_shape shape)
 {
-    return sizeof(struct hvd__page) + (size_t)n * sizeof(struct hvd__line);
+    return sizeof(struct hvd__page) +
+           (size_t)shape.nlines * sizeof(struct hvd__line) +
+           (size_t)shape.nflights * sizeof(struct hvd__flight);
 }
 
-static struct hvd__page *map(int fd, int n)
+static struct hvd__page *map(int fd, size_t bytes)
 {
-    void *memory =
-        mmap(NULL, page_bytes(n), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
     if (memory == MAP_FAILED) {
         hvd__fail(HVD_ERR_MEMORY, "mmap of %zu bytes of shared memory: %s",
-                  page_bytes(n), strerror(errno));
+                  bytes, strerror(errno));
         return NULL;
     }
     /* A child of a fork is no rank. */
-    madvise(memory, page_bytes(n), MADV_DONTFORK);
+    madvise(memory, bytes, MADV_DONTFORK);
     return memory;
 }
 
-struct hvd__page *hvd__page_create(int n, int *fd)
+struct hvd__page *hvd__page_create(struct hvd__page_shape shape, int *fd)
 {
+    size_t bytes = hvd__page_bytes(shape);
     struct hvd__page *page = NULL;
     int made = hvd__segment_create(), code;
 
@@ -57,21 +59,23 @@ struct hvd__page *hvd__page_create(int n, int *fd)
                   strerror(-made));
         return NULL;
     }
-    code = posix_fallocate(made, 0, (off_t)page_bytes(n));
+    code = posix_fallocate(made, 0, (off_t)bytes);
     if (code != 0)
-        hvd__fail(HVD_ERR_MEMORY, "%zu bytes of shared memory: %s",
-                  page_bytes(n), strerror(code));
+        hvd__fail(HVD_ERR_MEMORY, "%zu bytes of shared memory: %s", bytes,
+                  strerror(code));
     else
-        page = map(made, n);
-    if (page)
+        page = map(made, bytes);
+    if (page) {
+        page->nlines = shape.nlines;
         *fd = made;
-    else
+    } else {
         close(made);
+    }
     return page;
 }
 
 struct hvd__page *hvd__page_attach(const struct hvd__segment_address *address,
-                                   int n)
+                                   struct hvd__page_shape shape)
 {
     struct hvd__page *page;
     int fd = hvd__segment_open(address);
@@ -83,15 +87,15 @@ struct hvd__page *hvd__page_attach(const struct hvd__segment_address *address,
                   (int)address->fd, hvd__segment_strerror(-fd));
         return NULL;
     }
-    page = map(fd, n);
+    page = map(fd, hvd__page_bytes(shape));
     close(fd);
     return page;
 }
 
-void hvd__page_unmap(struct hvd__page *page, int n)
+void hvd__page_unmap(struct hvd__page *page, struct hvd__page_shape shape)
 {
     if (page)
-        munmap(page, page_bytes(n));
+        munmap(page, hvd__page_bytes(shape));
 }
 
 /* -------------------------------------------------------------------- seqlocks
@@ -232,10 +236,10 @@ void hvd__page_read_doing(struct hvd__line *line, struct hvd__doing *doing)
              quick & ((UINT64_C(1) << QUICK_SHIFT) - 1));
 }
 
-void hvd__page_write_flight(struct hvd__line *line,
-                            const struct hvd__in_flight *flight)
+void hvd__page_write_flight(struct hvd__flight *flight,
+                            const struct hvd__in_flight *value)
 {
-    write_words(&line->flight_lock, line->flight, flight, sizeof *flight);
+    write_words(&flight->lock, flight->words, value, sizeof *value);
 }
 
 static int32_t clamp(int32_t n, int32_t most)
@@ -243,14 +247,14 @@ static int32_t clamp(int32_t n, int32_t most)
     return n < 0 ? 0 : n > most ? most : n;
 }
 
-void hvd__page_read_flight(struct hvd__line *line,
-                           struct hvd__in_flight *flight)
+void hvd__page_read_flight(struct hvd__flight *flight,
+                           struct hvd__in_flight *value)
 {
-    read_words(&line->flight_lock, line->flight, flight, sizeof *flight);
-    flight->nrequests = clamp(flight->nrequests, HVD__PAGE_REQUESTS);
-    flight->nkeys = clamp(flight->nkeys, HVD__PAGE_KEYS);
-    for (int32_t i = 0; i < flight->nrequests; i++) {
-        struct hvd__watch_request *r = &flight->requests[i];
+    read_words(&flight->lock, flight->words, value, sizeof *value);
+    value->nrequests = clamp(value->nrequests, HVD__PAGE_REQUESTS);
+    value->nkeys = clamp(value->nkeys, HVD__PAGE_KEYS);
+    for (int32_t i = 0; i < value->nrequests; i++) {
+        struct hvd__watch_request *r = &value->requests[i];
 
         r->name[sizeof r->name - 1] = '\0';
         r->what[sizeof r->what - 1] = '\0';

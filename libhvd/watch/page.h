@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * page.h - the status page: shared memory of one host with a line for each rank
- * of the world. A rank writes its own line; the rank that receives a heartbeat
- * from another host (heartbeat.h) writes the lines of that host's ranks. All
- * ranks of the host read all lines.
+ * of this host and of those that are its neighbours (places.h). A rank writes
+ * its own line; the rank that receives a heartbeat from another host
+ * (heartbeat.h) writes the lines of that host's ranks. All ranks of the host
+ * read all lines.
  *
  * Times on the page are hvd__now_ns: one clock for all processes of a host.
  */
@@ -79,8 +80,13 @@ struct hvd__line {
      * hvd__page_read_doing). */
     _Alignas(64) _Atomic uint64_t quick;
     _Atomic int64_t quick_ns;
-    _Alignas(64) struct hvd__seqlock flight_lock;
-    _Atomic uint64_t flight[sizeof(struct hvd__in_flight) / 8];
+};
+
+/* What a rank of this host has in flight; other hosts ask for that when they
+ * need it (heartbeat_ask.c). */
+struct hvd__flight {
+    _Alignas(64) struct hvd__seqlock lock;
+    _Atomic uint64_t words[sizeof(struct hvd__in_flight) / 8];
 };
 
 /* Why the world has ended, as one rank, the finder, has found it. */
@@ -97,17 +103,30 @@ struct hvd__page {
         _Atomic bool is_there; /* publishes is */
         struct hvd__cause is;
     } causes[HVD__PAGE_CAUSES];
-    struct hvd__line lines[]; /* one for each rank of the world */
+    int32_t nlines;
+    struct hvd__line lines[]; /* [nlines]; behind them are the flights */
 };
 
-/* Makes the segment for n lines, and *fd, which the caller closes when others
- * have mapped it. Returns NULL, with the last error set, on failure. */
-struct hvd__page *hvd__page_create(int n, int *fd);
+static inline struct hvd__flight *hvd__page_flight(struct hvd__page *page,
+                                                   int i)
+{
+    return (struct hvd__flight *)(void *)(page->lines + page->nlines) + i;
+}
+
+/* How many lines and flights a page has. */
+struct hvd__page_shape {
+    int nlines, nflights;
+};
+
+size_t hvd__page_bytes(struct hvd__page_shape shape);
+/* Makes the segment, and *fd, which the caller closes when others have mapped
+ * it. Returns NULL, with the last error set, on failure. */
+struct hvd__page *hvd__page_create(struct hvd__page_shape shape, int *fd);
 /* Maps a page that another process made. */
 struct hvd__page *hvd__page_attach(const struct hvd__segment_address *address,
-                                   int n);
-/* Unmaps a page of n lines. Accepts NULL. */
-void hvd__page_unmap(struct hvd__page *page, int n);
+                                   struct hvd__page_shape shape);
+/* Unmaps a page. Accepts NULL. */
+void hvd__page_unmap(struct hvd__page *page, struct hvd__page_shape shape);
 
 void hvd__page_write_doing(struct hvd__line *line,
                            const struct hvd__doing *doing);
@@ -119,10 +138,10 @@ void hvd__page_write_quick(struct hvd__line *line, int32_t kind,
                            uint64_t number, int64_t since_ns);
 /* Reads the later of the named and the quick request. */
 void hvd__page_read_doing(struct hvd__line *line, struct hvd__doing *doing);
-void hvd__page_write_flight(struct hvd__line *line,
-                            const struct hvd__in_flight *flight);
-void hvd__page_read_flight(struct hvd__line *line,
-                           struct hvd__in_flight *flight);
+void hvd__page_write_flight(struct hvd__flight *flight,
+                            const struct hvd__in_flight *value);
+void hvd__page_read_flight(struct hvd__flight *flight,
+                           struct hvd__in_flight *value);
 
 /*
  * Two ranks may find causes of an end at the same time, on this host or on

@@ -9,15 +9,15 @@
 /* MOST_TOLD is how many ranks are described one by one; a list of a thousand
  * helps nobody. */
 enum { MOST_TOLD = 4 };
+/* MOST_LISTED is how many are listed, so that there is room for these. */
+enum { MOST_LISTED = 48 };
 
-bool hvd__view_waits(const struct hvd__view *view, uint64_t key)
+/* Returns whether a request waits for a rank. */
+static bool is_missing(const struct hvd__scene *scene, int rank,
+                       const struct hvd__watch_request *request)
 {
-    if (!view->flight)
-        return false;
-    for (int32_t i = 0; i < view->flight->nkeys; i++)
-        if (view->flight->keys[i] == key)
-            return true;
-    return false;
+    return scene->is_member(scene->context, request->set, rank) &&
+           !scene->waits(scene->context, rank, request->key);
 }
 
 const char *hvd__doing_print(const struct hvd__doing *doing, int64_t now_ns,
@@ -38,8 +38,8 @@ static const struct hvd__watch_request *similar(
     const struct hvd__view *view, const struct hvd__watch_request *request,
     bool *same_name)
 {
-    for (int32_t i = 0; view->flight && i < view->flight->nrequests; i++) {
-        const struct hvd__watch_request *r = &view->flight->requests[i];
+    for (int i = 0; i < view->nrequests; i++) {
+        const struct hvd__watch_request *r = &view->requests[i];
 
         *same_name = strcmp(r->name, request->name) == 0;
         if (!r->decided && (*same_name || strcmp(r->what, request->what) == 0))
@@ -61,68 +61,65 @@ static void tell_state(struct hvd__text *out, const struct hvd__view *view)
     }
 }
 
-static void tell(struct hvd__text *out, const struct hvd__view *view, int rank,
-                 const struct hvd__watch_request *request, int64_t now_ns)
+static void tell(struct hvd__text *out, const struct hvd__scene *scene,
+                 int rank, const struct hvd__watch_request *request,
+                 int64_t now_ns)
 {
     const struct hvd__watch_request *like;
+    struct hvd__view view;
     char doing[160];
     bool same_name;
 
+    scene->look(scene->context, rank, &view);
     hvd__text_add(out, "; rank %d ", rank);
-    tell_state(out, view);
-    if (view->state == HVD__VIEW_ELSEWHERE)
+    tell_state(out, &view);
+    if (view.state == HVD__VIEW_ELSEWHERE)
         return;
     hvd__text_add(out, ", last operation: %s",
-                  hvd__doing_print(&view->doing, now_ns, doing, sizeof doing));
-    like = similar(view, request, &same_name);
+                  hvd__doing_print(&view.doing, now_ns, doing, sizeof doing));
+    like = similar(&view, request, &same_name);
     if (like && same_name)
         hvd__text_add(out, ", has %s in flight as %s", like->name, like->what);
     else if (like)
         hvd__text_add(out, ", has %s of the same shape in flight", like->name);
 }
 
-const char *hvd__stall_print(const struct hvd__view *views, int nranks,
+const char *hvd__stall_print(const struct hvd__scene *scene,
                              const struct hvd__watch_request *request,
-                             bool (*is_member)(void *context, int32_t set,
-                                               int rank),
-                             void *context, int64_t now_ns, char *text,
-                             size_t size)
+                             int64_t now_ns, char *text, size_t size)
 {
     struct hvd__text out = hvd__text_at(text, size);
-    int nmissing = 0, ntold = 0;
+    int told[MOST_TOLD], ntold = 0, nmissing = 0;
 
     hvd__text_add(&out, "%s (%s) has waited %.0f s", request->name,
                   request->what, (double)(now_ns - request->since_ns) * 1e-9);
-    for (int rank = 0; rank < nranks; rank++)
-        if (is_member(context, request->set, rank) &&
-            !hvd__view_waits(&views[rank], request->key))
-            hvd__text_add(&out, "%s%d", nmissing++ ? "," : " for rank ", rank);
+    for (int rank = 0; rank < scene->nranks; rank++) {
+        if (!is_missing(scene, rank, request))
+            continue;
+        if (nmissing < MOST_LISTED)
+            hvd__text_add(&out, "%s%d", nmissing ? "," : " for rank ", rank);
+        if (nmissing++ < MOST_TOLD)
+            told[ntold++] = rank;
+    }
+    if (nmissing > MOST_LISTED)
+        hvd__text_add(&out, ",...");
     if (nmissing == 0)
         hvd__text_add(&out, ", although all ranks have submitted it");
-    for (int rank = 0; rank < nranks && ntold < MOST_TOLD; rank++) {
-        if (!is_member(context, request->set, rank) ||
-            hvd__view_waits(&views[rank], request->key))
-            continue;
-        tell(&out, &views[rank], rank, request, now_ns);
-        ntold++;
-    }
+    for (int i = 0; i < ntold; i++)
+        tell(&out, scene, told[i], request, now_ns);
     if (nmissing > ntold)
         hvd__text_add(&out, "; and %d more", nmissing - ntold);
     return text;
 }
 
-uint64_t hvd__stall_missing(const struct hvd__view *views, int nranks,
-                            const struct hvd__watch_request *request,
-                            bool (*is_member)(void *context, int32_t set,
-                                              int rank),
-                            void *context)
+uint64_t hvd__stall_missing(const struct hvd__scene *scene,
+                            const struct hvd__watch_request *request)
 {
     uint64_t mark = 0;
 
     /* The ranks are mixed as FNV-1a mixes bytes. */
-    for (int rank = 0; rank < nranks; rank++)
-        if (is_member(context, request->set, rank) &&
-            !hvd__view_waits(&views[rank], request->key))
+    for (int rank = 0; rank < scene->nranks; rank++)
+        if (is_missing(scene, rank, request))
             mark = (mark ^ (uint64_t)(rank + 1)) * UINT64_C(0x100000001b3);
     return mark;
 }

@@ -12,7 +12,7 @@
 
 /* The state of another rank as this rank knows it. */
 struct hvd__view {
-    enum {
+    enum hvd__view_state {
         HVD__VIEW_ELSEWHERE, /* on another host: nothing is known of it */
         HVD__VIEW_ALIVE,
         HVD__VIEW_SILENT, /* no heartbeat for silent_ns */
@@ -20,7 +20,19 @@ struct hvd__view {
     } state;
     int64_t silent_ns;
     struct hvd__doing doing;
-    const struct hvd__in_flight *flight; /* borrowed; NULL: not known */
+    /* Some of its requests in flight; borrowed until another is looked at. */
+    const struct hvd__watch_request *requests;
+    int nrequests;
+};
+
+/* The ranks of the world as this rank knows them, for the texts below. */
+struct hvd__scene {
+    void *context;
+    int nranks;
+    bool (*is_member)(void *context, int32_t set, int rank);
+    /* Returns whether a rank has a request of this key in flight. */
+    bool (*waits)(void *context, int rank, uint64_t key);
+    void (*look)(void *context, int rank, struct hvd__view *view);
 };
 
 enum { HVD__STALL_NAMES = 3 }; /* other requests that a summary names */
@@ -41,34 +53,25 @@ int hvd__stall_add(struct hvd__stall *stalls, int n, int most,
 
 /* Returns a number that stands for the ranks that the request waits for: equal
  * sets of ranks have equal numbers. */
-uint64_t hvd__stall_missing(const struct hvd__view *views, int nranks,
-                            const struct hvd__watch_request *request,
-                            bool (*is_member)(void *context, int32_t set,
-                                              int rank),
-                            void *context);
+uint64_t hvd__stall_missing(const struct hvd__scene *scene,
+                            const struct hvd__watch_request *request);
 
 /* Adds to the text of hvd__stall_print, which is about the oldest, how many
  * others there are, and the names of some. Returns text. */
 const char *hvd__stall_print_others(const struct hvd__stall *stall, char *text,
                                     size_t size);
 
-/* Returns whether a rank has a request of this key in flight. */
-bool hvd__view_waits(const struct hvd__view *view, uint64_t key);
-
 /* Writes "allreduce 'grad/7', 0.3 s ago", or "nothing yet". Returns text. */
 const char *hvd__doing_print(const struct hvd__doing *doing, int64_t now_ns,
                              char *text, size_t size);
 
 /*
- * Writes one line about a request that has waited too long, given views of
- * nranks ranks: who waits, who is missing, what each missing rank is doing, and
- * which request it has in flight that is like this one. Returns text.
+ * Writes one line about a request that has waited too long: who waits, who is
+ * missing, what each missing rank is doing, and which request it has in flight
+ * that is like this one. Returns text.
  */
-const char *hvd__stall_print(const struct hvd__view *views, int nranks,
+const char *hvd__stall_print(const struct hvd__scene *scene,
                              const struct hvd__watch_request *request,
-                             bool (*is_member)(void *context, int32_t set,
-                                               int rank),
-                             void *context, int64_t now_ns, char *text,
-                             size_t size);
+                             int64_t now_ns, char *text, size_t size);
 
 #endif

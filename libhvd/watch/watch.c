@@ -41,15 +41,14 @@ struct hello {
 
 static int allocate(struct hvd__watch *w)
 {
-    size_t n = (size_t)w->places.nranks, nlocal = (size_t)w->places.nlocal;
+    size_t nlocal = (size_t)w->places.nlocal;
 
     w->peers = calloc(nlocal, sizeof *w->peers);
     w->polls = calloc(nlocal + 1, sizeof *w->polls);
-    w->views = calloc(n, sizeof *w->views);
-    w->flights = calloc(n, sizeof *w->flights);
+    w->flights = calloc(nlocal, sizeof *w->flights);
     w->stop = eventfd(0, EFD_CLOEXEC);
-    if (!w->peers || !w->polls || !w->views || !w->flights)
-        return hvd__fail_memory(n * sizeof *w->flights);
+    if (!w->peers || !w->polls || !w->flights)
+        return hvd__fail_memory(nlocal * sizeof *w->flights);
     if (w->stop < 0)
         return hvd__fail(HVD_ERR_MEMORY, "eventfd: %s", strerror(errno));
     return HVD_OK;
@@ -102,7 +101,8 @@ static void link_hosts(struct hvd__watch *w, const struct hello *all)
     for (int rank = 0; rank < w->places.nranks; rank++)
         hvd__heartbeat_introduce(w->heartbeat, rank, &all[rank].card,
                                  !all[rank].failed);
-    hvd__heartbeat_start(w->heartbeat, w->page);
+    hvd__heartbeat_start(w->heartbeat, w->page, &w->subject,
+                         SILENT_TICKS * w->tick_ns);
     atomic_store(&w->is_linked, true);
 }
 
@@ -112,23 +112,24 @@ static int open_page(struct hvd__watch *w, struct hvd__transport *t,
                      const char *(*host)(const void *, int),
                      const void *context, struct hello *all)
 {
-    int first, lines;
+    int first;
     struct hello mine = {.pid = (int32_t)getpid()};
     bool all_could = true, is_told;
 
     HVD_TRY(hvd__places_open(&w->places, t->rank, t->size, host, context));
     first = w->places.first[w->places.host];
-    lines = hvd__places_most_lines(&w->places);
+    w->shape = (struct hvd__page_shape){hvd__places_most_lines(&w->places),
+                                        w->places.nlocal};
     mine.failed =
         allocate(w) < 0 || hvd__heartbeat_open(&w->heartbeat, &w->places, host,
                                                context, &mine.card) < 0;
     if (first == t->rank && !mine.failed)
-        w->page = hvd__page_create(lines, &w->page_fd);
+        w->page = hvd__page_create(w->shape, &w->page_fd);
     if (w->page)
         mine.page = w->page_at = hvd__segment_address_of(w->page_fd);
     HVD_TRY(t->exchange(t, &mine, all, sizeof mine));
     if (first != t->rank && all[first].page.process && !mine.failed)
-        w->page = hvd__page_attach(&all[first].page, lines);
+        w->page = hvd__page_attach(&all[first].page, w->shape);
     if (w->page) {
         write_line(w);
         meet_peers(w, all);
@@ -232,12 +233,10 @@ void hvd__watch_close(struct hvd__watch *w)
         if (w->peers[i].pidfd > 0)
             close(w->peers[i].pidfd);
     hvd__heartbeat_close(w->heartbeat);
-    if (w->page)
-        hvd__page_unmap(w->page, hvd__places_most_lines(&w->places));
+    hvd__page_unmap(w->page, w->shape);
     hvd__places_close(&w->places);
     free(w->peers);
     free(w->polls);
-    free(w->views);
     free(w->flights);
     free(w);
 }

@@ -52,46 +52,29 @@
  * EX_SOFTWARE. */
 enum { EXIT_ENDED = 70 };
 
-/* MOST_STALLS is the number of stalls that one report describes in full. */
-enum { MOST_STALLS = 6 };
-
-/* A peer without a beat for SILENT_TICKS counts as silent. */
-enum { SILENT_TICKS = 8 };
 /* A host sends a heartbeat every TICKS_A_WORD ticks. */
 enum { TICKS_A_WORD = 2 };
-/* A heartbeat lists the requests in flight every DETAIL_NS, or four times
- * before a stall is reported. */
-#define DETAIL_NS INT64_C(2000000000)
 /* A rank reports the end to other hosts MOST_TOLD_ENDS times while its process
  * still exists. */
 enum { MOST_TOLD_ENDS = 5 };
 
 /* --------------------------------------------------------------------- ends */
 
-static bool is_linked(struct hvd__watch *w)
-{
-    return atomic_load(&w->is_linked);
-}
-
-static struct hvd__line *line_of(const struct hvd__watch *w, int rank)
-{
-    return &w->page->lines[w->places.line_of[rank]];
-}
-
 static int64_t settle_ns(struct hvd__watch *w)
 {
-    return is_linked(w) ? hvd__heartbeat_settle_ns(w->heartbeat) : 0;
+    return hvd__watchdog_is_linked(w) ? hvd__heartbeat_settle_ns(w->heartbeat)
+                                      : 0;
 }
 
 /* Writes all that matters about a rank, as others see it. */
 static void describe(struct hvd__watch *w, int rank, const char *how,
                      char *text, size_t size)
 {
-    struct hvd__line *line = line_of(w, rank);
+    struct hvd__line *line = hvd__watchdog_line_of(w, rank);
     struct hvd__doing doing;
     char last[160], host[64] = "";
 
-    if (is_linked(w))
+    if (hvd__watchdog_is_linked(w))
         snprintf(host, sizeof host, "%s",
                  hvd__heartbeat_host(w->heartbeat, rank));
     else
@@ -109,7 +92,7 @@ static void describe(struct hvd__watch *w, int rank, const char *how,
 static void spread(struct hvd__watch *w, const struct hvd__cause *cause)
 {
     if (!hvd__page_end(w->page, cause, hvd__now_ns(), settle_ns(w)) ||
-        !is_linked(w))
+        !hvd__watchdog_is_linked(w))
         return;
     hvd__heartbeat_send_end(w->heartbeat, cause);
     w->ends_to_tell = MOST_TOLD_ENDS - 1;
@@ -136,9 +119,7 @@ static void conclude(struct hvd__watch *w)
     w->subject.end(w->subject.context, w->cause.status, w->cause.text);
 }
 
-/* Ends the world for a cause that this rank has found. A rank that knows a
- * cause looks for no other. */
-static void end(struct hvd__watch *w, int status, const char *text)
+void hvd__watchdog_end(struct hvd__watch *w, int status, const char *text)
 {
     struct hvd__cause cause = {.finder = w->places.rank, .status = status};
 
@@ -165,29 +146,25 @@ static void end_process(const struct hvd__watch *w)
 
 /* -------------------------------------------------------------------- peers */
 
-static bool has_left(const struct hvd__watch *w, const struct hvd__peer *peer)
-{
-    return atomic_load(&line_of(w, peer->rank)->state) == HVD__LINE_LEFT;
-}
-
 static void lose(struct hvd__watch *w, struct hvd__peer *peer)
 {
     char fate[96], text[HVD__PAGE_TEXT];
 
     peer->is_gone = true;
-    if (has_left(w, peer))
+    if (hvd__watchdog_has_left(w, peer))
         return;
-    hvd__process_fate((int)atomic_load(&line_of(w, peer->rank)->pid), fate,
-                      sizeof fate);
+    hvd__process_fate(
+        (int)atomic_load(&hvd__watchdog_line_of(w, peer->rank)->pid), fate,
+        sizeof fate);
     describe(w, peer->rank, fate, text, sizeof text);
-    end(w, HVD_ERR_LOST, text);
+    hvd__watchdog_end(w, HVD_ERR_LOST, text);
 }
 
 static void look_for_death(struct hvd__watch *w)
 {
     for (int i = 0; i < w->npeers; i++) {
         struct hvd__peer *peer = &w->peers[i];
-        const struct hvd__line *line = line_of(w, peer->rank);
+        const struct hvd__line *line = hvd__watchdog_line_of(w, peer->rank);
 
         if (peer->is_gone || atomic_load(&line->state) == HVD__LINE_EMPTY)
             continue;
@@ -201,7 +178,7 @@ static void look_for_death(struct hvd__watch *w)
 
 static void freeze(struct hvd__watch *w, const struct hvd__peer *peer)
 {
-    const struct hvd__line *line = line_of(w, peer->rank);
+    const struct hvd__line *line = hvd__watchdog_line_of(w, peer->rank);
     char how[120], text[HVD__PAGE_TEXT], state = '?';
 
     hvd__process_start_time((int)atomic_load(&line->pid), &state);
@@ -211,17 +188,19 @@ static void freeze(struct hvd__watch *w, const struct hvd__peer *peer)
                                           : "is frozen",
              (double)peer->silent_ns * 1e-9);
     describe(w, peer->rank, how, text, sizeof text);
-    end(w, HVD_ERR_LOST, text);
+    hvd__watchdog_end(w, HVD_ERR_LOST, text);
 }
 
 static void look_for_silence(struct hvd__watch *w, int64_t passed)
 {
     for (int i = 0; i < w->npeers; i++) {
         struct hvd__peer *peer = &w->peers[i];
-        uint64_t beats = atomic_load(&line_of(w, peer->rank)->beats);
+        uint64_t beats =
+            atomic_load(&hvd__watchdog_line_of(w, peer->rank)->beats);
 
         peer->silent_ns += passed;
-        if (beats != peer->beats || peer->is_gone || has_left(w, peer))
+        if (beats != peer->beats || peer->is_gone ||
+            hvd__watchdog_has_left(w, peer))
             peer->silent_ns = 0;
         peer->beats = beats;
         if (w->options.heartbeat_ns > 0 &&
@@ -239,7 +218,8 @@ static bool speaks_for_host(const struct hvd__watch *w)
 
         if (peer->rank < w->places.rank && !peer->is_gone &&
             peer->silent_ns <= SILENT_TICKS * w->tick_ns &&
-            atomic_load(&line_of(w, peer->rank)->state) == HVD__LINE_ALIVE)
+            atomic_load(&hvd__watchdog_line_of(w, peer->rank)->state) ==
+                HVD__LINE_ALIVE)
             return false;
     }
     return true;
@@ -247,21 +227,14 @@ static bool speaks_for_host(const struct hvd__watch *w)
 
 static void speak(struct hvd__watch *w, int64_t now)
 {
-    int64_t often = w->options.stall_check_ns / 4;
-    bool detail;
-
     if (now - w->spoken_ns < TICKS_A_WORD * w->tick_ns &&
         !hvd__heartbeat_has_refusals(w->heartbeat))
         return;
     w->spoken_ns = now;
-    often = often < DETAIL_NS ? often : DETAIL_NS;
-    detail = often > 0 && now - w->detailed_ns >= often;
-    if (detail)
-        w->detailed_ns = now;
     for (int i = 0; i < w->npeers; i++)
-        atomic_store(&line_of(w, w->peers[i].rank)->silent_ns,
+        atomic_store(&hvd__watchdog_line_of(w, w->peers[i].rank)->silent_ns,
                      w->peers[i].silent_ns);
-    hvd__heartbeat_send(w->heartbeat, detail);
+    hvd__heartbeat_send(w->heartbeat);
 }
 
 static void judge_hosts(struct hvd__watch *w)
@@ -273,14 +246,14 @@ static void judge_hosts(struct hvd__watch *w)
                                  how, sizeof how))
         return;
     describe(w, rank, how, text, sizeof text);
-    end(w, HVD_ERR_LOST, text);
+    hvd__watchdog_end(w, HVD_ERR_LOST, text);
 }
 
 static void hear(struct hvd__watch *w)
 {
     struct hvd__cause cause;
 
-    if (!is_linked(w))
+    if (!hvd__watchdog_is_linked(w))
         return;
     while (hvd__heartbeat_receive(w->heartbeat, &cause))
         spread(w, &cause);
@@ -292,7 +265,7 @@ static void look_at_hosts(struct hvd__watch *w, int64_t now, int64_t passed)
 {
     char text[HVD__PAGE_TEXT];
 
-    if (!is_linked(w))
+    if (!hvd__watchdog_is_linked(w))
         return;
     hvd__heartbeat_advance(w->heartbeat, passed);
     judge_hosts(w);
@@ -303,8 +276,7 @@ static void look_at_hosts(struct hvd__watch *w, int64_t now, int64_t passed)
         hvd__log(HVD__LOG_WARNING, "%s", text);
 }
 
-/* -------------------------------------------------------------------- stalls
- */
+/* ----------------------------------------------------------- publishing */
 
 static void publish(struct hvd__watch *w, int64_t now)
 {
@@ -324,111 +296,10 @@ static void publish(struct hvd__watch *w, int64_t now)
     memcpy(f->requests, w->requests,
            (size_t)f->nrequests * sizeof *f->requests);
     if (f->nkeys > 0 || before > 0)
-        hvd__page_write_flight(w->mine, f);
+        hvd__page_write_flight(
+            hvd__page_flight(w->page, w->places.line_of[w->places.rank]), f);
     atomic_store(&w->mine->in_flight, f->nkeys);
     atomic_fetch_add(&w->mine->beats, 1);
-}
-
-static void view(struct hvd__watch *w)
-{
-    memset(w->views, 0, (size_t)w->places.nranks * sizeof *w->views);
-    for (int i = 0; i < w->npeers; i++) {
-        const struct hvd__peer *peer = &w->peers[i];
-        struct hvd__view *v = &w->views[peer->rank];
-
-        v->silent_ns = peer->silent_ns;
-        v->state = has_left(w, peer) ? HVD__VIEW_LEFT
-                   : peer->silent_ns > SILENT_TICKS * w->tick_ns
-                       ? HVD__VIEW_SILENT
-                       : HVD__VIEW_ALIVE;
-    }
-    if (is_linked(w))
-        hvd__heartbeat_view(w->heartbeat, SILENT_TICKS * w->tick_ns, w->views);
-    for (int rank = 0; rank < w->places.nranks; rank++) {
-        struct hvd__line *line;
-        struct hvd__view *v = &w->views[rank];
-
-        if (v->state == HVD__VIEW_ELSEWHERE)
-            continue;
-        line = line_of(w, rank);
-        hvd__page_read_doing(line, &v->doing);
-        v->flight = &w->flights[rank];
-        if (atomic_load(&line->in_flight) > 0)
-            hvd__page_read_flight(line, &w->flights[rank]);
-        else
-            w->flights[rank].nkeys = w->flights[rank].nrequests = 0;
-    }
-    w->views[w->places.rank].state = HVD__VIEW_ALIVE;
-    w->views[w->places.rank].flight = &w->flight;
-}
-
-/* Returns whether this rank reports a request: the lowest of those that wait
- * for it speaks for all. */
-static bool is_ours_to_tell(const struct hvd__watch *w, uint64_t key)
-{
-    for (int rank = 0; rank < w->places.rank; rank++)
-        if (hvd__view_waits(&w->views[rank], key))
-            return false;
-    return true;
-}
-
-static bool is_due(const struct hvd__watch_request *request, int64_t now,
-                   int64_t limit)
-{
-    return limit > 0 && !request->decided && now - request->since_ns >= limit;
-}
-
-/* Reports the stalls, one line for all requests that wait for the same
- * ranks. */
-static void report_stalls(struct hvd__watch *w, int64_t now)
-{
-    struct hvd__stall stalls[MOST_STALLS];
-    char text[HVD__PAGE_TEXT];
-    int n = 0;
-
-    view(w);
-    for (int i = 0; i < w->nrequests; i++) {
-        const struct hvd__watch_request *r = &w->requests[i];
-
-        if (is_due(r, now, w->options.stall_check_ns) &&
-            is_ours_to_tell(w, r->key))
-            n = hvd__stall_add(stalls, n, MOST_STALLS, r,
-                               hvd__stall_missing(w->views, w->places.nranks, r,
-                                                  w->subject.is_member,
-                                                  w->subject.context));
-    }
-    for (int i = 0; i < n; i++) {
-        hvd__stall_print(w->views, w->places.nranks, stalls[i].oldest,
-                         w->subject.is_member, w->subject.context, now, text,
-                         sizeof text);
-        hvd__log(HVD__LOG_WARNING, "stalled: %s",
-                 hvd__stall_print_others(&stalls[i], text, sizeof text));
-    }
-}
-
-static void look_for_stalls(struct hvd__watch *w, int64_t now)
-{
-    char text[HVD__PAGE_TEXT];
-    bool due = false;
-
-    for (int i = 0; i < w->nrequests; i++) {
-        const struct hvd__watch_request *r = &w->requests[i];
-
-        due |= is_due(r, now, w->options.stall_check_ns);
-        if (!is_due(r, now, w->options.stall_shutdown_ns))
-            continue;
-        view(w);
-        hvd__stall_print(w->views, w->places.nranks, r, w->subject.is_member,
-                         w->subject.context, now, text, sizeof text);
-        end(w, HVD_ERR_STALLED, text);
-        return;
-    }
-    if (!due || (w->reported_ns != 0 &&
-                 hvd__own_time_since(&w->time, w->reported_ns, now) <
-                     w->options.stall_check_ns))
-        return;
-    w->reported_ns = now;
-    report_stalls(w, now);
 }
 
 /* ------------------------------------------------------------------ the thread
@@ -452,7 +323,7 @@ static void look_at_grace(struct hvd__watch *w, int64_t now)
 
 static void say_goodbye(struct hvd__watch *w)
 {
-    if (is_linked(w) && !hvd__page_is_ending(w->page))
+    if (hvd__watchdog_is_linked(w) && !hvd__page_is_ending(w->page))
         hvd__heartbeat_send_goodbye(w->heartbeat);
 }
 
@@ -481,7 +352,7 @@ bool hvd__watchdog_look(struct hvd__watch *w)
     publish(w, now);
     look_for_silence(w, passed);
     look_at_hosts(w, now, passed);
-    look_for_stalls(w, now);
+    hvd__watchdog_look_for_stalls(w, now);
     return true;
 }
 
@@ -498,10 +369,11 @@ int hvd__watchdog_prepare(struct hvd__watch *w)
             .fd = w->peers[i].is_gone || is_ending ? -1 : w->peers[i].pidfd,
             .events = POLLIN};
     w->polls[w->npeers] = (struct pollfd){.fd = w->stop, .events = POLLIN};
-    w->polls[w->npeers + 1] = (struct pollfd){
-        .fd = is_linked(w) && w->ended_ns == 0 ? hvd__heartbeat_fd(w->heartbeat)
-                                               : -1,
-        .events = POLLIN};
+    w->polls[w->npeers + 1] =
+        (struct pollfd){.fd = hvd__watchdog_is_linked(w) && w->ended_ns == 0
+                                  ? hvd__heartbeat_fd(w->heartbeat)
+                                  : -1,
+                        .events = POLLIN};
     if (w->ended_ns == 0 && is_ending && settle < wait)
         wait = settle;
     return (int)(wait / 1000000);

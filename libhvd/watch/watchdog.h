@@ -25,6 +25,9 @@ struct hvd__peer {
     int64_t silent_ns;
 };
 
+/* A peer without a beat for SILENT_TICKS counts as silent. */
+enum { SILENT_TICKS = 8 };
+
 struct hvd__watch {
     struct hvd__watch_options options;
     struct hvd__watch_subject subject;
@@ -39,9 +42,9 @@ struct hvd__watch {
     struct hvd__line *mine;
     struct hvd__peer *peers; /* owned, [nlocal - 1]: the others of this host */
     int npeers;
-    struct pollfd *polls;    /* owned, [npeers + 2]: peers, stop, heartbeat */
-    struct hvd__view *views; /* owned, [nranks]; used by the thread */
-    struct hvd__in_flight *flights; /* owned, [nranks]; used by the thread */
+    struct pollfd *polls; /* owned, [npeers + 2]: peers, stop, heartbeat */
+    struct hvd__page_shape shape;   /* of the page */
+    struct hvd__in_flight *flights; /* owned, [nlocal], by line; scratch */
     struct hvd__in_flight flight;   /* the requests of this rank */
     struct hvd__watch_request requests[HVD__PAGE_KEYS];
     int nrequests;
@@ -50,9 +53,9 @@ struct hvd__watch {
     struct hvd__own_time time; /* the watchdog's own time */
     int64_t reported_ns;       /* when it last reported stalls */
     int64_t spoken_ns;         /* when it last sent a heartbeat for its host */
-    int64_t detailed_ns;     /* when that last listed the requests in flight */
-    int64_t ended_ns;        /* 0: not yet */
-    struct hvd__cause cause; /* why, once it has ended */
+    int rounds;                /* how often it has asked about its requests */
+    int64_t ended_ns;          /* 0: not yet */
+    struct hvd__cause cause;   /* why, once it has ended */
     int ends_to_tell; /* how often this rank must still inform other hosts */
     pthread_t thread;
     bool has_thread;
@@ -68,5 +71,30 @@ void *hvd__watchdog_run(void *argument);
  */
 int hvd__watchdog_prepare(struct hvd__watch *watch);
 bool hvd__watchdog_look(struct hvd__watch *watch);
+
+static inline bool hvd__watchdog_is_linked(struct hvd__watch *w)
+{
+    return atomic_load(&w->is_linked);
+}
+
+static inline struct hvd__line *hvd__watchdog_line_of(
+    const struct hvd__watch *w, int rank)
+{
+    return &w->page->lines[w->places.line_of[rank]];
+}
+
+static inline bool hvd__watchdog_has_left(const struct hvd__watch *w,
+                                          const struct hvd__peer *peer)
+{
+    return atomic_load(&hvd__watchdog_line_of(w, peer->rank)->state) ==
+           HVD__LINE_LEFT;
+}
+
+/* Ends the world for a cause that this rank has found (watchdog.c). A rank that
+ * knows a cause looks for no other. */
+void hvd__watchdog_end(struct hvd__watch *watch, int status, const char *text);
+
+/* Reports requests that have waited for too long (watchdog_stalls.c). */
+void hvd__watchdog_look_for_stalls(struct hvd__watch *watch, int64_t now_ns);
 
 #endif

@@ -90,20 +90,49 @@ TEST(news_arrive)
     ck_assert_str_eq(back.news.doing.text, "");
 }
 
-TEST(keys_arrive)
+TEST(questions_arrive)
 {
     begin();
-    item.kind = HVD__ITEM_KEYS;
-    item.keys.total = HVD__PAGE_KEYS;
-    item.keys.first = HVD__PAGE_KEYS - HVD__DATAGRAM_KEYS;
-    item.keys.count = HVD__DATAGRAM_KEYS;
-    for (size_t i = 0; i < HVD__DATAGRAM_KEYS; i++)
-        item.keys.keys[i] = UINT64_MAX - i;
+    item.kind = HVD__ITEM_ASK;
+    item.ask.number = UINT64_C(1) << 40;
+    item.ask.steps = HVD__DATAGRAM_STEPS;
+    item.ask.count = HVD__DATAGRAM_KEYS;
+    for (int i = 0; i < HVD__DATAGRAM_KEYS; i++) {
+        item.ask.keys[i] = UINT64_MAX - (uint64_t)i;
+        item.ask.sets[i] = -i;
+    }
     send_item();
-    ck_assert_int_eq(back.keys.total, HVD__PAGE_KEYS);
-    ck_assert_int_eq(back.keys.first, HVD__PAGE_KEYS - HVD__DATAGRAM_KEYS);
-    ck_assert_int_eq(back.keys.count, HVD__DATAGRAM_KEYS);
-    ck_assert_mem_eq(back.keys.keys, item.keys.keys, sizeof item.keys.keys);
+    ck_assert_uint_eq(back.ask.number, UINT64_C(1) << 40);
+    ck_assert_int_eq(back.ask.steps, HVD__DATAGRAM_STEPS);
+    ck_assert_int_eq(back.ask.count, HVD__DATAGRAM_KEYS);
+    ck_assert_mem_eq(back.ask.keys, item.ask.keys, sizeof item.ask.keys);
+    ck_assert_mem_eq(back.ask.sets, item.ask.sets, sizeof item.ask.sets);
+}
+
+TEST(answers_arrive)
+{
+    begin();
+    item.kind = HVD__ITEM_LACK;
+    item.lack.number = 5;
+    item.lack.bits = UINT64_MAX - 7;
+    item.lack.has_left = true;
+    item.lack.silent_ns = 99;
+    item.lack.doing.since_ns = NOW - 7000;
+    strcpy(item.lack.doing.text, "join ''");
+    send_item();
+    ck_assert_uint_eq(back.lack.number, 5);
+    ck_assert_uint_eq(back.lack.bits, UINT64_MAX - 7);
+    ck_assert(back.lack.has_left);
+    ck_assert_int_eq(back.lack.silent_ns, 99);
+    ck_assert_int_eq(back.lack.doing.since_ns, 3 * NOW - 7000);
+    ck_assert_str_eq(back.lack.doing.text, "join ''");
+    begin();
+    item.kind = HVD__ITEM_HAVE;
+    item.have.number = 5;
+    item.have.bits = 3;
+    send_item();
+    ck_assert_uint_eq(back.have.number, 5);
+    ck_assert_uint_eq(back.have.bits, 3);
 }
 
 TEST(requests_arrive)
@@ -207,11 +236,11 @@ static bool makes_sense(const struct hvd__datagram_item *i)
                i->news.silent_ns >= 0 && i->news.doing.since_ns >= 0 &&
                i->news.doing.since_ns <= NOW &&
                memchr(i->news.doing.text, 0, sizeof i->news.doing.text);
-    case HVD__ITEM_KEYS:
-        return i->keys.first >= 0 && i->keys.count >= 0 &&
-               i->keys.count <= HVD__DATAGRAM_KEYS &&
-               i->keys.first + i->keys.count <= i->keys.total &&
-               i->keys.total <= HVD__PAGE_KEYS;
+    case HVD__ITEM_ASK:
+        return i->ask.steps >= 0 && i->ask.steps <= HVD__DATAGRAM_STEPS &&
+               i->ask.count >= 0 && i->ask.count <= HVD__DATAGRAM_KEYS;
+    case HVD__ITEM_LACK: return i->lack.silent_ns >= 0;
+    case HVD__ITEM_HAVE: return true;
     case HVD__ITEM_REQUEST:
         return i->request.index >= 0 && i->request.index < i->request.total &&
                i->request.total <= HVD__PAGE_REQUESTS &&

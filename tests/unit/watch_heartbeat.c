@@ -24,6 +24,7 @@ static struct hvd__places places[N];
 static struct hvd__heartbeat *heartbeats[N];
 static struct hvd__heartbeat_card cards[N];
 static char how[512];
+static const struct hvd__page_shape shape = {N, 2};
 
 static const char *host(const void *context, int rank)
 {
@@ -34,7 +35,7 @@ static const char *host(const void *context, int rank)
 static struct hvd__page *new_page(void)
 {
     int fd;
-    struct hvd__page *page = hvd__page_create(N, &fd);
+    struct hvd__page *page = hvd__page_create(shape, &fd);
 
     ck_assert(page != NULL);
     close(fd);
@@ -46,6 +47,15 @@ static struct hvd__line *line(int rank, int of)
 {
     return &pages[rank]->lines[places[rank].line_of[of]];
 }
+
+/* Set 1 is ranks 0 to 2. */
+static bool is_member(void *context, int32_t set, int rank)
+{
+    (void)context;
+    return set == 0 || rank < 3;
+}
+
+static const struct hvd__watch_subject subject = {.is_member = is_member};
 
 /* deaf is a rank without a watchdog; -1: all have one. */
 static void open_all(int deaf)
@@ -65,7 +75,7 @@ static void open_all(int deaf)
         for (int other = 0; other < N; other++)
             hvd__heartbeat_introduce(heartbeats[r], other, &cards[other],
                                      other != deaf);
-        hvd__heartbeat_start(heartbeats[r], pages[r]);
+        hvd__heartbeat_start(heartbeats[r], pages[r], &subject, SECOND);
     }
 }
 
@@ -75,7 +85,7 @@ static void close_all(void)
         hvd__heartbeat_close(heartbeats[r]);
         hvd__places_close(&places[r]);
         if (r != 1 && r != 3)
-            hvd__page_unmap(pages[r], N);
+            hvd__page_unmap(pages[r], shape);
     }
 }
 
@@ -101,11 +111,10 @@ static void just_hear(int rank)
 
 static struct hvd__view view_of(int rank, int of)
 {
-    struct hvd__view views[N];
+    struct hvd__view view;
 
-    memset(views, 0, sizeof views);
-    hvd__heartbeat_view(heartbeats[rank], SECOND, views);
-    return views[of];
+    hvd__heartbeat_look(heartbeats[rank], of, &view);
+    return view;
 }
 
 /* Returns the rank that `rank` takes for lost; -1: none. */
@@ -128,7 +137,7 @@ TEST(news_reach_the_status_page_of_another_host)
     open_all(-1);
     hvd__page_write_doing(line(0, 1), &doing);
     ck_assert_int_eq(view_of(3, 1).state, HVD__VIEW_ELSEWHERE);
-    hvd__heartbeat_send(heartbeats[0], false);
+    hvd__heartbeat_send(heartbeats[0]);
     just_hear(2);
     hvd__heartbeat_advance(heartbeats[3], SECOND / 4);
     /* Rank 2 has heard it, and rank 3 finds it on their page. */
@@ -142,31 +151,120 @@ TEST(news_reach_the_status_page_of_another_host)
     close_all();
 }
 
-TEST(what_is_in_flight_arrives_in_several_datagrams)
+/* Puts n requests on the page of a rank, with the keys first, first + 1, ... */
+static void has(int rank, uint64_t first, int n)
 {
-    static struct hvd__in_flight f, seen;
+    static struct hvd__in_flight f;
+
+    f.nkeys = n;
+    f.nrequests = n < HVD__PAGE_REQUESTS ? n : HVD__PAGE_REQUESTS;
+    for (int i = 0; i < n; i++)
+        f.keys[i] = first + (uint64_t)i;
+    for (int i = 0; i < f.nrequests; i++) {
+        f.requests[i].key = f.keys[i];
+        snprintf(f.requests[i].name, sizeof f.requests[i].name, "'%d'",
+                 (int)f.keys[i]);
+    }
+    hvd__page_write_flight(
+        hvd__page_flight(pages[rank], places[rank].line_of[rank]), &f);
+    atomic_store(&line(rank, rank)->in_flight, n);
+}
+
+/* Makes contact between all hosts. */
+static void greet(void)
+{
+    static const int speakers[] = {0, 2, 4};
+
+    for (size_t i = 0; i < 3; i++)
+        hvd__heartbeat_send(heartbeats[speakers[i]]);
+    for (size_t i = 0; i < 3; i++)
+        just_hear(speakers[i]);
+    for (int r = 0; r < N; r++)
+        hvd__heartbeat_advance(heartbeats[r], SECOND / 4);
+}
+
+/* Lets a rank ask about n requests of a set, and all answer. */
+static void ask(int rank, uint64_t first, int n, int32_t set)
+{
+    hvd__heartbeat_ask_begin(heartbeats[rank]);
+    for (int i = 0; i < n; i++)
+        hvd__heartbeat_ask_about(heartbeats[rank], first + (uint64_t)i, set);
+    for (int round = 0; round < 3; round++) {
+        hvd__heartbeat_ask(heartbeats[rank]);
+        for (int r = 0; r < N; r++)
+            just_hear(r);
+    }
+}
+
+TEST(who_lacks_requests_says_so_when_asked)
+{
+    enum { MANY = 200 };
+    struct hvd__view view;
 
     open_all(-1);
-    f.nkeys = HVD__PAGE_KEYS;
-    f.nrequests = HVD__PAGE_REQUESTS;
-    for (int32_t i = 0; i < f.nkeys; i++)
-        f.keys[i] = (uint64_t)i * (uint64_t)i;
-    for (int32_t i = 0; i < f.nrequests; i++) {
-        memset(f.requests[i].name, 'n', sizeof f.requests[i].name - 1);
-        memset(f.requests[i].what, 'w', sizeof f.requests[i].what - 1);
-        f.requests[i].key = f.keys[i];
+    greet();
+    for (int r = 0; r < N; r++)
+        has(r, 1000, MANY);
+    has(3, 1000, MANY - 1);
+    has(4, 5000, 2);
+    ask(0, 1000, MANY, 0);
+    for (int i = 0; i < MANY; i++) {
+        ck_assert(hvd__heartbeat_waits(heartbeats[0], 2, 1000 + (uint64_t)i));
+        ck_assert(hvd__heartbeat_waits(heartbeats[0], 3, 1000 + (uint64_t)i) ==
+                  (i < MANY - 1));
+        ck_assert(!hvd__heartbeat_waits(heartbeats[0], 4, 1000 + (uint64_t)i));
+        ck_assert(!hvd__heartbeat_is_told(heartbeats[0], 1000 + (uint64_t)i));
     }
-    hvd__page_write_flight(line(0, 0), &f);
-    atomic_store(&line(0, 0)->in_flight, f.nkeys);
-    hvd__heartbeat_send(heartbeats[0], true);
-    just_hear(4);
-    hvd__page_read_flight(line(4, 0), &seen);
-    ck_assert_int_eq(atomic_load(&line(4, 0)->in_flight), f.nkeys);
-    ck_assert_int_eq(seen.nkeys, f.nkeys);
-    ck_assert_mem_eq(seen.keys, f.keys, sizeof f.keys);
-    ck_assert_int_gt(seen.nrequests, 0);
-    ck_assert_str_eq(seen.requests[0].name, f.requests[0].name);
-    ck_assert_str_eq(seen.requests[0].what, f.requests[0].what);
+    view = view_of(0, 4);
+    ck_assert_int_eq(view.state, HVD__VIEW_ALIVE);
+    ck_assert_int_eq(view.nrequests, 2); /* what it has instead */
+    ck_assert_str_eq(view.requests[0].name, "'5000'");
+    ck_assert_str_eq(view.requests[1].name, "'5001'");
+    /* The next question is about something else. */
+    ask(0, 5000, 1, 0);
+    ck_assert(!hvd__heartbeat_waits(heartbeats[0], 2, 5000));
+    ck_assert(hvd__heartbeat_waits(heartbeats[0], 4, 5000));
+    close_all();
+}
+
+TEST(a_lower_rank_that_waits_tells)
+{
+    open_all(-1);
+    greet();
+    for (int r = 1; r < N; r++)
+        has(r, 7, 2);
+    has(1, 7, 1);
+    ask(4, 7, 2, 0);
+    ck_assert(hvd__heartbeat_is_told(heartbeats[4], 7));
+    ck_assert(hvd__heartbeat_is_told(heartbeats[4], 8)); /* by rank 2 */
+    ck_assert(!hvd__heartbeat_waits(heartbeats[4], 0, 7));
+    ck_assert(!hvd__heartbeat_waits(heartbeats[4], 1, 8));
+    ask(1, 7, 1, 0);
+    ck_assert(!hvd__heartbeat_is_told(heartbeats[1], 7));
+    close_all();
+}
+
+TEST(only_members_of_a_set_lack_its_requests)
+{
+    open_all(-1);
+    greet();
+    has(0, 7, 1);
+    ask(0, 7, 1, 1);
+    ck_assert(!hvd__heartbeat_waits(heartbeats[0], 2, 7));
+    ck_assert(hvd__heartbeat_waits(heartbeats[0], 3, 7));
+    ck_assert(hvd__heartbeat_waits(heartbeats[0], 4, 7));
+    close_all();
+}
+
+TEST(a_silent_host_lacks_what_is_asked)
+{
+    open_all(-1);
+    greet();
+    for (int r = 0; r < N; r++)
+        has(r, 7, 1);
+    hvd__heartbeat_advance(heartbeats[0], 2 * SECOND);
+    ck_assert(!hvd__heartbeat_waits(heartbeats[0], 4, 7));
+    ck_assert_int_eq(view_of(0, 4).state, HVD__VIEW_SILENT);
     close_all();
 }
 
@@ -175,7 +273,7 @@ TEST(silence_is_noticed_and_ends)
     open_all(-1);
     hvd__heartbeat_advance(heartbeats[4], 60 * SECOND);
     ck_assert_int_eq(lost(4, SECOND), -1); /* was never heard */
-    hvd__heartbeat_send(heartbeats[0], false);
+    hvd__heartbeat_send(heartbeats[0]);
     just_hear(4);
     hvd__heartbeat_advance(heartbeats[4], SECOND);
     ck_assert_int_eq(lost(4, SECOND), -1);
@@ -187,7 +285,7 @@ TEST(silence_is_noticed_and_ends)
     ck_assert_int_eq(view_of(4, 1).state, HVD__VIEW_ALIVE);
     hvd__heartbeat_advance(heartbeats[4], SECOND);
     ck_assert_int_eq(view_of(4, 1).state, HVD__VIEW_SILENT);
-    hvd__heartbeat_send(heartbeats[1], false); /* another speaks for it */
+    hvd__heartbeat_send(heartbeats[1]); /* another speaks for it */
     just_hear(4);
     hvd__heartbeat_advance(heartbeats[4], SECOND);
     ck_assert_int_eq(lost(4, SECOND), -1);
@@ -199,10 +297,10 @@ TEST(datagrams_go_to_who_speaks)
     struct pollfd fd;
 
     open_all(-1);
-    hvd__heartbeat_send(heartbeats[3], false);
+    hvd__heartbeat_send(heartbeats[3]);
     just_hear(0);
     hvd__heartbeat_advance(heartbeats[0], SECOND);
-    hvd__heartbeat_send(heartbeats[0], false);
+    hvd__heartbeat_send(heartbeats[0]);
     fd = (struct pollfd){.fd = hvd__heartbeat_fd(heartbeats[2]),
                          .events = POLLIN};
     ck_assert_int_eq(poll(&fd, 1, 100), 0);
@@ -214,14 +312,14 @@ TEST(datagrams_go_to_who_speaks)
 TEST(the_dead_refuse_datagrams)
 {
     open_all(-1);
-    hvd__heartbeat_send(heartbeats[4], false);
+    hvd__heartbeat_send(heartbeats[4]);
     just_hear(0);
     hvd__heartbeat_advance(heartbeats[0], SECOND / 4);
     hvd__heartbeat_close(heartbeats[4]);
     heartbeats[4] = NULL;
     for (int round = 0; round < 2; round++) {
         ck_assert_int_eq(lost(0, 0), -1);
-        hvd__heartbeat_send(heartbeats[0], false);
+        hvd__heartbeat_send(heartbeats[0]);
         just_hear(0);
         hvd__heartbeat_advance(heartbeats[0], SECOND / 4);
         ck_assert(hvd__heartbeat_has_refusals(heartbeats[0]));
@@ -234,7 +332,7 @@ TEST(the_dead_refuse_datagrams)
 TEST(who_has_said_goodbye_is_not_missed)
 {
     open_all(-1);
-    hvd__heartbeat_send(heartbeats[4], false);
+    hvd__heartbeat_send(heartbeats[4]);
     just_hear(0);
     hvd__heartbeat_advance(heartbeats[0], SECOND / 4);
     atomic_store(&line(4, 4)->state, HVD__LINE_LEFT);
@@ -243,7 +341,7 @@ TEST(who_has_said_goodbye_is_not_missed)
     heartbeats[4] = NULL;
     just_hear(0);
     for (int round = 0; round < 4; round++) {
-        hvd__heartbeat_send(heartbeats[0], false);
+        hvd__heartbeat_send(heartbeats[0]);
         just_hear(0);
         hvd__heartbeat_advance(heartbeats[0], 60 * SECOND);
     }
@@ -275,11 +373,11 @@ TEST(hosts_that_cannot_take_part_are_left_out)
     char text[512];
 
     open_all(3); /* and so all of "b" */
-    hvd__heartbeat_send(heartbeats[0], false);
+    hvd__heartbeat_send(heartbeats[0]);
     fd = (struct pollfd){.fd = hvd__heartbeat_fd(heartbeats[2]),
                          .events = POLLIN};
     ck_assert_int_eq(poll(&fd, 1, 100), 0);
-    hvd__heartbeat_send(heartbeats[2], false);
+    hvd__heartbeat_send(heartbeats[2]);
     just_hear(0);
     ck_assert_int_eq(view_of(0, 2).state, HVD__VIEW_ELSEWHERE);
     /* "c" is the only host that should send, and it has sent nothing. */
@@ -316,7 +414,7 @@ TEST(strangers_and_echoes_change_nothing)
     ssize_t size;
 
     open_all(-1);
-    hvd__heartbeat_send(heartbeats[4], false);
+    hvd__heartbeat_send(heartbeats[4]);
     size = recvfrom(hvd__heartbeat_fd(heartbeats[0]), datagram, sizeof datagram,
                     0, (struct sockaddr *)&from, &length);
     ck_assert_int_gt(size, 0);

@@ -46,16 +46,37 @@ static void begin(void)
 {
     memset(flights, 0, sizeof flights);
     for (int rank = 0; rank < N; rank++)
-        views[rank] = (struct hvd__view){.state = HVD__VIEW_ALIVE,
-                                         .flight = &flights[rank]};
+        views[rank] = (struct hvd__view){.state = HVD__VIEW_ALIVE};
+}
+
+static bool waits(void *context, int rank, uint64_t key)
+{
+    (void)context;
+    for (int i = 0; i < flights[rank].nkeys; i++)
+        if (flights[rank].keys[i] == key)
+            return true;
+    return false;
+}
+
+static void look(void *context, int rank, struct hvd__view *view)
+{
+    (void)context;
+    *view = views[rank];
+    view->requests = flights[rank].requests;
+    view->nrequests = flights[rank].nrequests;
+}
+
+static struct hvd__scene scene(int nranks)
+{
+    return (struct hvd__scene){NULL, nranks, everyone, waits, look};
 }
 
 static const char *say(const struct hvd__watch_request *r, int nranks)
 {
     static char text[1024];
+    const struct hvd__scene all = scene(nranks);
 
-    return hvd__stall_print(views, nranks, r, everyone, NULL, 101 * SECOND,
-                            text, sizeof text);
+    return hvd__stall_print(&all, r, 101 * SECOND, text, sizeof text);
 }
 
 TEST(who_is_missing_and_what_it_does)
@@ -142,13 +163,14 @@ TEST(readers_never_see_half)
     pthread_t thread;
     int64_t reads = 0;
 
-    page = hvd__page_create(3, &fd);
+    page = hvd__page_create((struct hvd__page_shape){3, 3}, &fd);
     ck_assert(page != NULL);
     address = hvd__segment_address_of(fd);
-    same = hvd__page_attach(&address, 3);
+    same = hvd__page_attach(&address, (struct hvd__page_shape){3, 3});
     ck_assert(same != NULL && same != page);
     close(fd);
-    ck_assert(hvd__page_attach(&address, 3) == NULL);
+    ck_assert(hvd__page_attach(&address, (struct hvd__page_shape){3, 3}) ==
+              NULL);
     atomic_store(&done, false);
     pthread_create(&thread, NULL, write_much, NULL);
     while (!atomic_load(&done)) {
@@ -160,8 +182,8 @@ TEST(readers_never_see_half)
         reads++;
     }
     pthread_join(thread, NULL);
-    hvd__page_unmap(same, 3);
-    hvd__page_unmap(page, 3);
+    hvd__page_unmap(same, (struct hvd__page_shape){3, 3});
+    hvd__page_unmap(page, (struct hvd__page_shape){3, 3});
 }
 
 static bool ends(int finder, int status, const char *text, int64_t now,
@@ -178,7 +200,7 @@ TEST(the_first_end_counts)
     struct hvd__cause cause;
     int fd;
 
-    page = hvd__page_create(1, &fd);
+    page = hvd__page_create((struct hvd__page_shape){1, 1}, &fd);
     close(fd);
     ck_assert(!hvd__page_has_ended(page, 1, 0, &cause));
     ck_assert(!hvd__page_is_ending(page));
@@ -187,7 +209,7 @@ TEST(the_first_end_counts)
     ck_assert(hvd__page_has_ended(page, 1, 0, &cause));
     ck_assert_int_eq(cause.status, HVD_ERR_LOST);
     ck_assert_str_eq(cause.text, "rank 1 is gone");
-    hvd__page_unmap(page, 1);
+    hvd__page_unmap(page, (struct hvd__page_shape){1, 1});
 }
 
 TEST(while_an_end_settles_that_of_the_lowest_finder_counts)
@@ -195,7 +217,7 @@ TEST(while_an_end_settles_that_of_the_lowest_finder_counts)
     struct hvd__cause cause;
     int fd;
 
-    page = hvd__page_create(1, &fd);
+    page = hvd__page_create((struct hvd__page_shape){1, 1}, &fd);
     close(fd);
     ck_assert(ends(5, HVD_ERR_LOST, "5", 100, 10));
     ck_assert(!ends(5, HVD_ERR_LOST, "5 again", 101, 10));
@@ -207,7 +229,7 @@ TEST(while_an_end_settles_that_of_the_lowest_finder_counts)
     ck_assert(hvd__page_has_ended(page, 110, 10, &cause));
     ck_assert_int_eq(cause.finder, 3);
     ck_assert_int_eq(cause.status, HVD_ERR_STALLED);
-    hvd__page_unmap(page, 1);
+    hvd__page_unmap(page, (struct hvd__page_shape){1, 1});
 }
 
 TEST(more_causes_than_there_is_room_for)
@@ -215,14 +237,14 @@ TEST(more_causes_than_there_is_room_for)
     struct hvd__cause cause;
     int fd;
 
-    page = hvd__page_create(1, &fd);
+    page = hvd__page_create((struct hvd__page_shape){1, 1}, &fd);
     close(fd);
     for (int i = 0; i < 3 * HVD__PAGE_CAUSES; i++)
         ck_assert(ends(100 - i, HVD_ERR_LOST, "x", 1, 10) ==
                   (i < HVD__PAGE_CAUSES));
     ck_assert(hvd__page_has_ended(page, 11, 10, &cause));
     ck_assert_int_eq(cause.finder, 100 - HVD__PAGE_CAUSES + 1);
-    hvd__page_unmap(page, 1);
+    hvd__page_unmap(page, (struct hvd__page_shape){1, 1});
 }
 
 /* ---------------------------------------------------------------- processes */
@@ -263,7 +285,7 @@ TEST(what_a_rank_does)
     struct hvd__line *line;
     struct hvd__doing doing;
 
-    page = hvd__page_create(1, &fd);
+    page = hvd__page_create((struct hvd__page_shape){1, 1}, &fd);
     close(fd);
     line = &page->lines[0];
     hvd__page_read_doing(line, &doing);
@@ -280,7 +302,7 @@ TEST(what_a_rank_does)
     hvd__page_read_doing(line, &doing);
     ck_assert_int_eq(doing.since_ns, 9);
     ck_assert_str_eq(doing.text, shorter.text);
-    hvd__page_unmap(page, 1);
+    hvd__page_unmap(page, (struct hvd__page_shape){1, 1});
 }
 
 /* A hundred requests that wait for the same ranks are one line, whatever their
@@ -288,6 +310,7 @@ TEST(what_a_rank_does)
 TEST(one_line_for_all_that_wait_alike)
 {
     static struct hvd__watch_request r[100];
+    const struct hvd__scene three = scene(3);
     struct hvd__stall stalls[2];
     char text[1024], name[16];
     int n = 0;
@@ -302,13 +325,12 @@ TEST(one_line_for_all_that_wait_alike)
         if (i == 7)
             has(1, r[i]);
         n = hvd__stall_add(stalls, n, 2, &r[i],
-                           hvd__stall_missing(views, 3, &r[i], everyone, NULL));
+                           hvd__stall_missing(&three, &r[i]));
     }
     ck_assert_int_eq(n, 2); /* the stall of ranks 0, 1 and 2 found no room */
     ck_assert_int_eq(stalls[0].n, 49);
     ck_assert_int_eq(stalls[1].n, 1);
-    hvd__stall_print(views, 3, stalls[0].oldest, everyone, NULL, 101 * SECOND,
-                     text, sizeof text);
+    hvd__stall_print(&three, stalls[0].oldest, 101 * SECOND, text, sizeof text);
     ck_assert(strstr(text, "'g0' (allreduce") == text);
     hvd__stall_print_others(&stalls[0], text, sizeof text);
     ck_assert_msg(strstr(text, "; so do 48 more: 'g1', 'g2', 'g3', ..."), "%s",

@@ -38,10 +38,12 @@ int __wrap_gethostname(char *name, size_t bytes);
 pid_t __wrap_getpid(void);
 int __wrap_hvd__thread_start(pthread_t *thread, const char *name,
                              void *(*run)(void *), void *argument);
-struct hvd__page *__wrap_hvd__page_create(int n, int *fd);
+struct hvd__page *__wrap_hvd__page_create(struct hvd__page_shape shape,
+                                          int *fd);
 struct hvd__page *__wrap_hvd__page_attach(
-    const struct hvd__segment_address *address, int n);
-void __wrap_hvd__page_unmap(struct hvd__page *page, int n);
+    const struct hvd__segment_address *address, struct hvd__page_shape shape);
+void __wrap_hvd__page_unmap(struct hvd__page *page,
+                            struct hvd__page_shape shape);
 struct hvd__segment_address __wrap_hvd__segment_address_of(int fd);
 void __wrap_hvd__segment_settle(const struct hvd__segment_address *address);
 int __wrap_hvd__process_open(int pid);
@@ -170,6 +172,7 @@ void __wrap_hvd__log(enum hvd__log_level level, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(sim.warning, sizeof sim.warning, format, arguments);
     va_end(arguments);
+    sim.warner = sim.current->rank;
     sim_say("rank %d: warning: %s", sim.current->rank, sim.warning);
 }
 
@@ -386,10 +389,19 @@ static const char *host_of(const void *context, int rank)
 
 static int requests(void *context, struct hvd__watch_request *oldest, int max)
 {
-    (void)context;
-    (void)oldest;
-    (void)max;
-    return 0;
+    const struct sim_rank *self = context;
+    int n = 0;
+
+    for (int i = 0; i < SIM_REQUESTS && n < max; i++) {
+        if (self->since_ns[i] == 0)
+            continue;
+        oldest[n] = (struct hvd__watch_request){.key = 100 + (uint64_t)i,
+                                                .since_ns = self->since_ns[i]};
+        snprintf(oldest[n].name, sizeof oldest[n].name, "'r%d'", i);
+        snprintf(oldest[n].what, sizeof oldest[n].what, "barrier");
+        n++;
+    }
+    return n;
 }
 
 static bool is_member(void *context, int32_t set, int rank)
@@ -548,29 +560,29 @@ void sim_close(void)
 }
 
 /* The pages of hosts; sim_close frees them. */
-struct hvd__page *__wrap_hvd__page_create(int n, int *fd)
+struct hvd__page *__wrap_hvd__page_create(struct hvd__page_shape shape, int *fd)
 {
     struct sim_host *host = &sim.hosts[sim.current->host];
+    size_t bytes = hvd__page_bytes(shape);
 
     *fd = NO_FILE;
-    host->page = aligned_alloc(64, (sizeof(struct hvd__page) +
-                                    (size_t)n * sizeof(struct hvd__line) + 63) /
-                                       64 * 64);
-    memset(host->page, 0,
-           sizeof(struct hvd__page) + (size_t)n * sizeof(struct hvd__line));
+    host->page = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    memset(host->page, 0, bytes);
+    host->page->nlines = shape.nlines;
     return host->page;
 }
 
 struct hvd__page *__wrap_hvd__page_attach(
-    const struct hvd__segment_address *address, int n)
+    const struct hvd__segment_address *address, struct hvd__page_shape shape)
 {
     (void)address;
-    (void)n;
+    (void)shape;
     return sim.hosts[sim.current->host].page;
 }
 
-void __wrap_hvd__page_unmap(struct hvd__page *page, int n)
+void __wrap_hvd__page_unmap(struct hvd__page *page,
+                            struct hvd__page_shape shape)
 {
     (void)page;
-    (void)n;
+    (void)shape;
 }

@@ -17,7 +17,8 @@
 #define SIM_SECOND INT64_C(1000000000)
 #define SIM_MS INT64_C(1000000)
 
-enum { SIM_NAMES = 3 }; /* addresses that a host can have */
+enum { SIM_NAMES = 3 };      /* addresses that a host can have */
+enum { SIM_REQUESTS = 100 }; /* that a rank can have in flight */
 
 struct sim_letter {
     struct sim_letter *next;
@@ -44,6 +45,7 @@ struct sim_rank {
     int64_t dies_ns; /* when it exits, after that */
     int told_status;
     char told[HVD__PAGE_TEXT];
+    int64_t since_ns[SIM_REQUESTS]; /* when it submitted each; 0: not */
     struct sim_post letters, refusals;
     struct hvd__transport transport;
     ucontext_t context; /* while it opens its watch */
@@ -77,6 +79,7 @@ struct sim_world {
     int loss;                      /* of a thousand letters */
     int lost_first;                /* letters of the first end that are lost */
     struct sim_random network, threads;
+    int warner;                   /* the rank that logged the last warning */
     int warnings;                 /* logged so far */
     char warning[HVD__PAGE_TEXT]; /* the last one */
     bool verbose;

@@ -26,19 +26,22 @@ enum happening {
     SUSPEND, /* everything stops for long, and goes on */
     LEAVE,   /* all ranks leave, one after another */
     BLOCKED, /* no letter ever passes */
+    STALL,   /* some ranks do not submit what the others wait for */
     HAPPENINGS
 };
 
 static const char *const names[HAPPENINGS] = {
     "quiet",       "busy",         "kill",   "kill two",       "kill a host",
     "stop",        "stop briefly", "freeze", "freeze briefly", "cut",
-    "cut briefly", "suspend",      "leave",  "blocked"};
+    "cut briefly", "suspend",      "leave",  "blocked",        "stall"};
 
 struct story {
     struct sim_random random;
     enum happening what;
     int64_t at_ns, heartbeat_ns;
-    int rank, other; /* whom it happens to; other: of KILL_TWO, or -1 */
+    int rank, other;  /* whom it happens to; other: of KILL_TWO, or -1 */
+    int nrequests;    /* of STALL */
+    bool lacks[1024]; /* the ranks that have not submitted them */
 };
 
 static struct story story;
@@ -139,6 +142,25 @@ static int64_t briefly(void)
     return between(story.heartbeat_ns / 10, story.heartbeat_ns * 4 / 10);
 }
 
+/* All ranks but some submit the same requests, within a second. */
+static void stall(void)
+{
+    int nlack = sim_once_in(&story.random, 3)
+                    ? 1 + sim_below(&story.random, sim.nranks)
+                    : 1 + sim_below(&story.random, 4);
+
+    if (nlack >= sim.nranks)
+        nlack = sim.nranks - 1;
+    story.nrequests = 1 + sim_below(&story.random, SIM_REQUESTS);
+    for (; nlack > 0; nlack--)
+        story.lacks[sim_below(&story.random, sim.nranks)] = true;
+    for (int r = 0; r < sim.nranks; r++)
+        for (int i = 0; i < story.nrequests && !story.lacks[r]; i++)
+            sim.ranks[r].since_ns[i] =
+                sim.now_ns - 1 - sim_below(&story.random, 1 << 30);
+    sim_run_until(sim.now_ns + sim.options.stall_check_ns * 13 / 10);
+}
+
 static void happen(void)
 {
     struct sim_rank *victim = &sim.ranks[story.rank];
@@ -194,6 +216,7 @@ static void happen(void)
                           between(0, 2 * story.heartbeat_ns / sim.nranks));
         }
         break;
+    case STALL: stall(); break;
     default: break;
     }
 }
@@ -211,7 +234,8 @@ static bool is_harmless(void)
     case CUT_BRIEFLY:
     case SUSPEND:
     case LEAVE:
-    case BLOCKED: return true;
+    case BLOCKED:
+    case STALL: return true;
     default: return false;
     }
 }
@@ -324,6 +348,34 @@ static void check_told(const int *group)
     free(first);
 }
 
+/* The lowest rank that waits has told of all requests in one line, with the
+ * ranks that lack them. */
+static void check_stall(void)
+{
+    char expected[HVD__PAGE_TEXT], *at = strstr(sim.warning, "s for rank ");
+    int n = 0, lowest = 0, lacking = 0;
+
+    while (story.lacks[lowest])
+        lowest++;
+    for (int r = 0; r < sim.nranks; r++) {
+        if (story.lacks[r] && lacking++ < 48)
+            n += snprintf(expected + n, sizeof expected - (size_t)n, "%s%d",
+                          n ? "," : "s for rank ", r);
+    }
+    snprintf(expected + n, sizeof expected - (size_t)n,
+             lacking > 48 ? ",..." : ";");
+    n = (int)strlen(expected);
+    if (sim.warnings != 1)
+        sim_fail("%d warnings of a stall, the last: %s", sim.warnings,
+                 sim.warning);
+    else if (sim.warner != lowest)
+        sim_fail("rank %d reports for rank %d: %s", sim.warner, lowest,
+                 sim.warning);
+    else if (!at || strncmp(at, expected, (size_t)n) != 0 ||
+             !strstr(at, " is alive, last operation: nothing yet"))
+        sim_fail("expected '%s' in: %s", expected, sim.warning);
+}
+
 static void check(void)
 {
     int *group = calloc((size_t)sim.nhosts, sizeof *group), ngroups = 0;
@@ -333,8 +385,10 @@ static void check(void)
             sim_fail("rank %d was told for no reason: %s", r,
                      sim.ranks[r].told);
     /* Where letters get lost, a host may be cut off before it was heard. */
-    if (sim.warnings > 0 && story.what != BLOCKED &&
-        (is_harmless() || sim.loss == 0))
+    if (story.what == STALL)
+        check_stall();
+    else if (sim.warnings > 0 && story.what != BLOCKED &&
+             (is_harmless() || sim.loss == 0))
         sim_fail("a warning for no reason: %s", sim.warning);
     if (story.what == BLOCKED && sim.nhosts > 1 &&
         (sim.warnings != sim.nhosts ||
@@ -393,6 +447,8 @@ bool sim_story(uint64_t seed, unsigned without, bool verbose)
     if (story.what == QUIET)
         check_letters();
     story.at_ns = sim.now_ns;
+    if (story.what == STALL) /* answers get lost, too, and are not repeated */
+        sim.loss = 0;
     happen();
     sim_run_until(sim.now_ns + story.heartbeat_ns + 3 * SIM_SECOND +
                   (is_harmless() ? between(0, 2 * story.heartbeat_ns) : 0));
