@@ -57,6 +57,6 @@ $(B)/lib/libhvd.a: $(HVD_OBJ)
 
 # hvd-info sees the settings, which are not exported.
 PROGRAMS += $(B)/bin/hvd-info
-SRC_hvd-info := libhvd/tools/hvd-info.c
+SRC_hvd-info := $(wildcard libhvd/tools/*.c)
 LIBS_hvd-info = $(B)/lib/libhvd.a $(MPI_LIBS)
 DEPS_hvd-info = $(B)/lib/libhvd.a

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hvd-info - prints what this build of libhvd is, what machine it finds, and
- * the values of its variables. It starts neither MPI nor the library.
+ * the values of its variables. It starts neither MPI nor the library, but for
+ * --topology.
  */
 #include <argp.h>
 #include <mpi.h>
@@ -14,15 +15,29 @@
 #include "core/settings/settings.h"
 #include "hvd.h"
 #include "kernels/kernels.h"
+#include "topology.h"
 #include "transport/transport.h"
 
-static bool check_build;
+static bool check_build, shows_topology;
+static struct topology_options topology;
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
-    (void)argument;
+    bool is_alone = !shows_topology;
+
     if (key == 'b')
         check_build = true;
+    else if (key == 't')
+        shows_topology = true;
+    else if (key == 'm')
+        topology.measures = true;
+    else if (key == 'c')
+        topology.is_csv = true;
+    else if (key == 'o')
+        topology.output = argument;
+    else if (key == ARGP_KEY_END && is_alone &&
+             (topology.measures || topology.is_csv || topology.output))
+        argp_error(state, "--measure, --csv and --output are for --topology");
     else if (key == ARGP_KEY_ARG)
         argp_error(state, "there are no arguments, only options");
     else
@@ -143,6 +158,14 @@ int main(int argc, char **argv)
     static const struct argp_option options[] = {
         {"check-build", 'b', NULL, 0,
          "Say what is built in, as horovodrun does", 0},
+        {"topology", 't', NULL, 0,
+         "Start a world, also under mpirun, and tell where its ranks are, what "
+         "messages cost and which algorithms are chosen",
+         0},
+        {"measure", 'm', NULL, 0, "... with costs measured now", 0},
+        {"csv", 'c', NULL, 0, "... the algorithms alone, as CSV", 0},
+        {"output", 'o', "FILE", 0,
+         "... and write the costs to FILE, for HVD_COSTS", 0},
         {0}};
     static const struct argp argp = {
         options,
@@ -164,6 +187,12 @@ int main(int argc, char **argv)
     if (check_build) {
         print_boxes();
         return 0;
+    }
+    if (shows_topology) {
+        status = topology_print(&topology);
+        if (status < 0)
+            fprintf(stderr, "hvd-info: error: %s\n", hvd_last_error());
+        return status < 0;
     }
     status = hvd__settings_read(&settings);
     print_build();

@@ -121,6 +121,14 @@ const char *hvd__ucx_version(void);
 int hvd__ping(struct hvd__transport *transport, int peer, size_t bytes, int n,
               int64_t limit_ns, const struct hvd__asked *asked, int64_t *ns);
 
+/* Two ranks send each other count messages, at most HVD__PROBE_MESSAGES, of
+ * bytes at the same time, n times, and all of that a few times; both call it.
+ * *ns becomes the time until all have been sent and received: the shortest mean
+ * of n. */
+enum { HVD__PROBE_MESSAGES = 16 };
+int hvd__probe(struct hvd__transport *transport, int peer, size_t bytes,
+               int count, int n, const struct hvd__asked *asked, int64_t *ns);
+
 /* Makes MPI live. If the program has not initialised it, this call does, and
  * MPI is finalised at exit. *threads becomes true if a thread of the library
  * may call MPI while the program runs. If not, *note is a static text about the

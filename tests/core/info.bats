@@ -59,3 +59,68 @@ setup() {
     run "$INFO" --version
     [ "$output" = "hvd-info 0.1.0" ]
 }
+
+# Everything that follows starts a world.
+world() { # ranks argument...
+    local ranks=$1
+    shift
+    OMPI_MCA_mpi_yield_when_idle=1 mpirun --oversubscribe --allow-run-as-root \
+        -np "$ranks" "$INFO" --topology "$@"
+}
+
+@test "a world, its costs and what is chosen by them" {
+    run world 4
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"  ranks        4 on 1 host"* ]]
+    [[ $output == *": ranks 0-3, "*", shared memory"* ]]
+    [[ $output == *"Costs, default:"*"between hosts    10.00 us a step,   5.00 us a message,  1.000 us a KiB (1.02 GB/s)"* ]]
+    grep -Eq '^  allreduce +1 MiB  shared +$' <<<"$output"
+    run "$INFO" --topology
+    [ "$status" -eq 0 ]
+    [[ $output == *"  ranks        1 on 1 host"*"transport    none: one rank"* ]]
+    grep -Eq '^  allreduce +4 B  local ' <<<"$output"
+}
+
+@test "costs by which algorithms are chosen come from a file" {
+    run world 3 --measure --output "$BATS_TEST_TMPDIR/costs"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"Costs, measured at start:"* ]]
+    [ "$(grep -cE '^[a-z_]+_ns=[1-9][0-9]*$' "$BATS_TEST_TMPDIR/costs")" -eq 7 ]
+    # Two hosts were not there to be measured.
+    grep -qx 'between_step_ns=10000' "$BATS_TEST_TMPDIR/costs"
+    HVD_COSTS=$BATS_TEST_TMPDIR/costs run world 3
+    [[ $output == *"Costs, from '$BATS_TEST_TMPDIR/costs':"* ]]
+    # Messages that cost nothing, and then much, where bytes cost the same.
+    export HVD_SHM_SIZE=0 HVD_COSTS=$BATS_TEST_TMPDIR/mine
+    sed 's/^within_step_ns=.*/within_step_ns=0/
+        s/^within_message_ns=.*/within_message_ns=0/
+        s/^within_kib_ns=.*/within_kib_ns=1000/' \
+        "$BATS_TEST_TMPDIR/costs" >"$HVD_COSTS"
+    run world 8 --csv
+    echo "$output"
+    [ "${lines[0]}" = collective,bytes,algorithm,expected_us ]
+    grep -q '^allreduce,65536,scatter-gather,11' <<<"$output"
+    sed -i 's/^within_message_ns=.*/within_message_ns=100000/' "$HVD_COSTS"
+    run world 8 --csv
+    echo "$output"
+    grep -q '^allreduce,65536,direct,11' <<<"$output"
+}
+
+@test "a wrong file of costs is told on all ranks" {
+    export HVD_COSTS=$BATS_TEST_TMPDIR/costs
+    run world 3
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [ "$(grep -c "error: rank 0: HVD_COSTS: cannot read '$HVD_COSTS': No such file" <<<"$output")" -eq 3 ]
+    echo speed=fast >"$HVD_COSTS"
+    run world 2
+    [ "$status" -eq 1 ]
+    [[ $output == *"rank 0: '$HVD_COSTS', line 1: 'speed' is not a cost"* ]]
+    HVD_COSTS=default run world 2 --output /no/such/folder/costs
+    [ "$status" -eq 1 ]
+    [[ $output == *"cannot write '/no/such/folder/costs': No such file"* ]]
+    run "$INFO" --measure
+    [ "$status" -eq 2 ]
+}

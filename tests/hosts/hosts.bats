@@ -140,6 +140,32 @@ said_within() { # seconds
     [ "$(grep -c 'over Open MPI' <<<"$output")" -eq 3 ]
 }
 
+@test "costs that are measured follow the link" {
+    local name each kib
+    name=$(cat "$NET/name")
+    for each in 1 2; do
+        ip netns exec "$name-$each" tc qdisc add dev eth0 root tbf \
+            rate 200mbit burst 64kb latency 50ms
+    done
+    run on '1 2' "$BUILD/bin/hvd-info" --topology --measure \
+        --output "$BATS_TEST_TMPDIR/costs"
+    for each in 1 2; do
+        ip netns exec "$name-$each" tc qdisc delete dev eth0 root
+    done
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"  ranks        3 on 2 hosts"*": rank 0, "*": ranks 1,2, "* ]]
+    kib=$(sed -n 's/^between_kib_ns=//p' "$BATS_TEST_TMPDIR/costs")
+    # 41 us a KiB; of some the rate is not limited.
+    [ "$kib" -gt 33000 ]
+    [ "$kib" -lt 120000 ]
+    [ "$(sed -n 's/^within_kib_ns=//p' "$BATS_TEST_TMPDIR/costs")" -lt 5000 ]
+    # All ranks choose by rank 0's.
+    HVD_COSTS=$BATS_TEST_TMPDIR/costs run on '1 2' \
+        "$BUILD/bin/tests-mpi-allreduce"
+    [ "$status" -eq 0 ]
+}
+
 @test "collectives over UCX" {
     export HVD_TRANSPORT=ucx
     local each

@@ -312,10 +312,8 @@ static void stamp_requests(const struct hvd__engine *engine,
         }
 }
 
-/* Returns true if float sums are made in the order of the ranks: on one host,
- * always. */
-static bool keeps_order(const struct hvd__engine *engine,
-                        const struct hvd__set *set)
+bool hvd__keeps_order(const struct hvd__engine *engine,
+                      const struct hvd__set *set)
 {
     return engine->settings.deterministic || !set->hosts || set->hosts->is_one;
 }
@@ -334,7 +332,7 @@ static int start_phase(const struct hvd__engine *engine,
             (int)phase * HVD__COLLECTIVE_TAGS,
         .team = &lane->team,
         .direct_max = lane->batch->direct_max,
-        .same_order = keeps_order(engine, set),
+        .same_order = hvd__keeps_order(engine, set),
         .workspace = w,
         .to = w->blocks,
         .from = w->blocks + set->team.size,

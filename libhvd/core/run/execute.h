@@ -76,6 +76,11 @@ int hvd__execute(struct hvd__set *set, struct hvd__request *requests,
                  const int *absent, size_t direct_max);
 /* Skips the number of a batch in which this rank takes no part. */
 void hvd__execute_skip(struct hvd__set *set);
+
+/* Returns true if float sums are made in the order of the ranks: on one host,
+ * always. */
+bool hvd__keeps_order(const struct hvd__engine *engine,
+                      const struct hvd__set *set);
 /* Returns how many more batches can be under way now. The number may be
  * negative. */
 int hvd__executor_room(const struct hvd__set *set);

@@ -55,6 +55,9 @@ enum { HVD__SETTING_TEXT = 512 };
       "the same bits from run to run, also on several hosts")                  \
     X("HVD_TRANSPORT", transport, transport, "auto", "", transport,            \
       "what moves data between hosts: mpi, ucx, or auto, the faster one")      \
+    X("HVD_COSTS", costs, text, "default", "", text,                           \
+      "the costs by which algorithms are chosen: default, measure, or a file " \
+      "that hvd-info --topology has written")                                  \
     X("HVD_KERNELS", kernels, text, "auto", "", text,                          \
       "the instructions that arithmetic uses: auto, or what hvd-info lists")   \
     X("HVD_TOPK_RATIO", topk_ratio, ratio, "0.01", "", ratio,                  \
@@ -97,6 +100,7 @@ struct hvd__settings {
     bool consistency_check;
     bool deterministic;
     enum hvd__transport_choice transport;
+    char costs[HVD__SETTING_TEXT];
     char kernels[HVD__SETTING_TEXT];
     double topk_ratio;
     bool autotune;

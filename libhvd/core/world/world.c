@@ -283,6 +283,7 @@ static int start_world(struct hvd__world *world,
     hvd__guard_enter(world->guard, HVD__STAGE_TRANSPORT);
     HVD_TRY(hvd__world_choose_transport(world));
     t = world->engine.transport;
+    HVD_TRY(hvd__world_find_costs(world));
     /* The background thread must move nothing before everything is ready. */
     hvd__progress_take(world);
     status = prepare_world(world);
@@ -326,7 +327,6 @@ static int create_world(const struct hvd__origin *origin,
     if (!world)
         return hvd__fail_memory(sizeof *world);
     atomic_init(&world->engine.completion_fd, -1);
-    world->engine.costs = hvd__default_costs;
     hvd__trace_writer_init(&world->engine.writer);
     hvd__table_init(&world->engine.table);
     world->engine.table.metrics = &world->engine.metrics;

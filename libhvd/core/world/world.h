@@ -87,6 +87,11 @@ struct hvd__asked hvd__world_asked(struct hvd__world *world);
  * same on every rank, unless a rank was lost. */
 int hvd__world_choose_transport(struct hvd__world *world);
 
+/* Collective, while the world starts, when the transport has been chosen. Sets
+ * the costs that rank 0's settings ask for. Returns the same on every rank,
+ * unless a rank was lost. */
+int hvd__world_find_costs(struct hvd__world *world);
+
 /* Makes the engine move the set from the next step on. This rank must be a
  * member. */
 void hvd__world_move_set(struct hvd__world *world, struct hvd__set *set);

@@ -27,7 +27,7 @@ static const struct hvd__algorithm *const algorithms[] = {
     &hvd__exchange_pairwise,
 };
 
-static const struct hvd__algorithm *choose(
+const struct hvd__algorithm *hvd__collective_choose(
     const struct hvd__collective *collective)
 {
     const struct hvd__algorithm *best = NULL;
@@ -55,12 +55,12 @@ bool hvd__collective_can_narrow(const struct hvd__collective *collective)
     struct hvd__collective narrow = *collective;
 
     narrow.narrows = true;
-    return choose(&narrow)->narrows;
+    return hvd__collective_choose(&narrow)->narrows;
 }
 
 void hvd__collective_start(struct hvd__collective *collective)
 {
-    collective->algorithm = choose(collective);
+    collective->algorithm = hvd__collective_choose(collective);
     collective->total = collective->algorithm->total(collective);
     collective->started = 0;
     collective->head = collective->tail = 0;

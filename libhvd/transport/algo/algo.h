@@ -165,6 +165,9 @@ extern const struct hvd__algorithm hvd__exchange_pairwise;
 /* Returns true if the algorithm for it can narrow the data between hosts. All
  * ranks get the same answer. */
 bool hvd__collective_can_narrow(const struct hvd__collective *collective);
+/* Returns the algorithm for it, which all ranks choose alike. */
+const struct hvd__algorithm *hvd__collective_choose(
+    const struct hvd__collective *collective);
 /* Chooses the algorithm. Never fails: the last that applies always does. */
 void hvd__collective_start(struct hvd__collective *collective);
 

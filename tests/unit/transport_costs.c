@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of costs: what is written is read, and what is wrong is told. */
+#include <string.h>
+
+#include "base/status.h"
+#include "suite.h"
+#include "transport/costs.h"
+
+static char text[HVD__COSTS_TEXT];
+
+static void write_default(void)
+{
+    hvd__costs_print(&hvd__default_costs, "default", text, sizeof text);
+}
+
+TEST(what_is_written_is_read)
+{
+    struct hvd__costs costs = {.between = {.step = 1, .message = 2},
+                               .within = {.step = 3, .kib_moved = 10000000000},
+                               .kib_reduced = 5},
+                      found;
+
+    hvd__costs_print(&costs, "from 'x'", text, sizeof text);
+    ck_assert(strncmp(text, "# Costs of messages and reductions: from 'x'.\n",
+                      40) == 0);
+    ck_assert_int_eq(hvd__costs_parse("file", text, &found), HVD_OK);
+    ck_assert_mem_eq(&found, &costs, sizeof costs);
+    write_default();
+    ck_assert_int_eq(hvd__costs_parse("file", text, &found), HVD_OK);
+    ck_assert_mem_eq(&found, &hvd__default_costs, sizeof found);
+}
+
+/* Expects that the text is refused, with an error that says why. */
+static void refuse(const char *wrong, const char *why)
+{
+    struct hvd__costs found = {.kib_reduced = 7};
+
+    ck_assert_int_eq(hvd__costs_parse("file", wrong, &found), HVD_ERR_CONFIG);
+    ck_assert_msg(strstr(hvd_last_error(), why), "'%s' lacks '%s'",
+                  hvd_last_error(), why);
+    ck_assert_int_eq(found.kib_reduced, 7);
+}
+
+TEST(what_is_wrong_is_told)
+{
+    char *end;
+
+    refuse("", "'file' lacks between_step_ns");
+    refuse("\n# a\nstep=4\n", "'file', line 3: 'step' is not a cost");
+    refuse("between_step_ns", "'between_step_ns' is not a cost");
+    refuse("between_step_ns=", "line 1: between_step_ns is not a number");
+    refuse("between_step_ns=-1", "is not a number of nanoseconds");
+    refuse("between_step_ns=1.5", "is not a number of nanoseconds");
+    refuse("between_step_ns=10000000001", "is not a number of nanoseconds");
+    refuse("between_step_ns=99999999999999999999", "is not a number");
+    refuse("between_step_ns=1\nbetween_step_ns=1",
+           "line 2: between_step_ns is there twice");
+    refuse("between_step_ns=1\n", "lacks between_message_ns");
+    write_default();
+    end = strstr(text, "reduce_kib_ns");
+    ck_assert(end != NULL);
+    *end = '\0';
+    refuse(text, "lacks reduce_kib_ns");
+}
+
+TEST_MAIN("transport_costs")
