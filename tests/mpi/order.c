@@ -332,6 +332,64 @@ TEST(named_and_unnamed_mix)
     check_and_free();
 }
 
+/* What a rank gives in step i of the next test, at j. */
+static int32_t step_value(int rank, int i, int64_t j)
+{
+    return (int32_t)((rank + 3) * (i + 1) + j);
+}
+
+/* Makes a call in the given buffers, and compares. Two calls in three equal the
+ * one before; the others differ from it. */
+static void call_and_check(int32_t *in, int32_t *out, int i)
+{
+    static const hvd_op ops[] = {HVD_SUM, HVD_MIN, HVD_MAX};
+    int kind = i / 18 % 3, n = ranks_size(), rank = ranks_rank();
+    int root = kind == 0 ? 0 : i / 9 % n;
+    int64_t count = i % 9 < 6 ? 5 : 24;
+    hvd_op op = ops[i / 3 % 3];
+
+    for (int64_t j = 0; j < count; j++)
+        in[j] = step_value(rank, i, j);
+    if (kind == 2)
+        memcpy(out, in, (size_t)count * sizeof *in);
+    if (kind == 0)
+        ck_hvd(hvd_allreduce(in, out, count, HVD_INT32, op));
+    else if (kind == 1)
+        ck_hvd(hvd_reduce(in, out, count, HVD_INT32, op, root));
+    else
+        ck_hvd(hvd_broadcast(out, count, HVD_INT32, root));
+    for (int64_t j = 0; j < count && (kind != 1 || rank == root); j++) {
+        int32_t want =
+            op == HVD_MAX ? step_value(n - 1, i, j) : step_value(0, i, j);
+
+        for (int other = 1; op == HVD_SUM && other < n; other++)
+            want += step_value(other, i, j);
+        if (kind == 2)
+            want = step_value(root, i, j);
+        ck_assert_int_eq(out[j], want);
+    }
+}
+
+/* What is remembered of the call before serves none that differs from it. */
+TEST(calls_repeat_and_differ)
+{
+    int32_t in[24], a[24], b[24], one = 1;
+
+    for (int i = 0; i < 162; i++) {
+        call_and_check(in, i % 27 < 20 ? a : b, i);
+        if (i % 10 == 9)
+            ck_hvd_fails(hvd_allreduce(in, NULL, 5, HVD_INT32, HVD_SUM),
+                         HVD_ERR_ARGUMENT);
+        if (i % 10 == 4)
+            ck_hvd_fails(hvd_broadcast(a, 5, HVD_INT32, ranks_size()),
+                         HVD_ERR_ARGUMENT);
+        if (i % 50 == 25) {
+            ck_hvd(hvd_allreduce(&one, &one, 1, HVD_INT32, HVD_MAX));
+            ck_hvd(hvd_join(NULL));
+        }
+    }
+}
+
 /* Tensors that are neighbours in memory are reduced in place. */
 TEST(neighbours_are_reduced_in_place)
 {

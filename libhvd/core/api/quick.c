@@ -36,17 +36,29 @@ static void forget_memory(struct hvd__request *request)
     request->scratch = NULL;
 }
 
-/* Completes the request's fingerprint and reports the request to the watchdog.
- */
-static void note_start(struct hvd__world *world,
-                       struct hvd__submission *submission, uint64_t number)
+/* Makes the submission one of the given request. A loop makes the same call
+ * again and again: if the request equals the last one, what was found out about
+ * that one holds again. Returns false if the request is wrong. */
+static bool prepare(struct hvd__submission *submission, struct hvd__set *set,
+                    const hvd_request *given)
 {
-    const struct hvd__request *request = &submission->requests[0];
+    struct hvd__request *request = &submission->requests[0];
 
-    submission->fingerprint = hvd__signature_fingerprint(
-        submission->fingerprint, &request->signature);
-    hvd__watch_quick(world->watch, request->signature.kind, number,
-                     submission->state.submitted_ns);
+    /* Another set may get the number of one that was removed. */
+    if (submission->may_recur && set->id == 0 &&
+        hvd__submission_is_like(submission, given, "")) {
+        hvd__submission_renew(submission, given);
+        return true;
+    }
+    hvd__submission_reset(submission);
+    submission->set = set;
+    submission->priority = given->priority;
+    if (hvd__request_check(given, set, request) < 0)
+        return false;
+    submission->fingerprint =
+        hvd__signature_fingerprint(0, &request->signature);
+    hvd__submission_remember(submission, given, 0);
+    return true;
 }
 
 /* Enters the submission into the request table, from where it goes the usual
@@ -59,6 +71,7 @@ static void adopt_submission(struct hvd__world *world,
         hvd__table_adopt(&world->engine.table, submission, number, handle);
 
     world->quick = NULL;
+    submission->may_recur = false;
     if (status < 0) {
         hvd__world_break(world, status, hvd_last_error());
         *handle = -1; /* refers to no request, so waiting for it is an error */
@@ -84,21 +97,16 @@ static bool run_request(struct hvd__world *world, struct hvd__set *set,
         submission = world->quick = hvd__table_reuse(&world->engine.table);
     if (!submission)
         return false;
-    hvd__submission_reset(submission);
-    submission->set = set;
-    submission->priority = given->priority;
     request = &submission->requests[0];
     /* A wrong request gets its error on the usual way. */
-    if (hvd__request_check(given, set, request) < 0) {
-        forget_memory(request);
-        return false;
-    }
-    if (!hvd__table_number(&world->engine.table, submission, &number)) {
+    if (!prepare(submission, set, given) ||
+        !hvd__table_number(&world->engine.table, submission, &number)) {
         forget_memory(request);
         return false;
     }
     quick = hvd__quick_begin(submission, world->progress.may_spin);
-    note_start(world, submission, number);
+    hvd__watch_quick(world->watch, given->kind, number,
+                     submission->state.submitted_ns);
     done = hvd__quick_post(&world->engine, set, submission, &quick);
     if (done == HVD__QUICK_DONE) {
         hvd__complete_quick(&world->engine, request,
