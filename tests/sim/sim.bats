@@ -67,12 +67,13 @@ measures() {
 }
 
 @test "the letters of a host do not grow with the number of hosts" {
-    local hosts letters kill freeze
+    local hosts letters kill freeze stall
     run "${PROGRAM}-watch" --hosts 128 --ranks 2 --csv
     echo "$output"
     [ "$status" -eq 0 ]
-    while IFS=, read -r hosts _ letters _ kill freeze; do
-        awk -v h="$hosts" -v l="$letters" -v k="$kill" -v f="$freeze" 'BEGIN {
-            exit !(l <= 2 * (h <= 9 ? h - 1 : 8) && k < 1 && f < 11) }'
+    while IFS=, read -r hosts _ letters _ kill freeze stall; do
+        awk -v h="$hosts" -v l="$letters" -v k="$kill" -v f="$freeze" \
+            -v s="$stall" 'BEGIN { exit !(l <= 2 * (h <= 9 ? h - 1 : 8) &&
+                k < 1 && f < 11 && s <= 60) }'
     done < <(sed 1d <<<"$output")
 }

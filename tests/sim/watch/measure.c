@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * measure.c - counts the letters of a quiet world, and times how long a death
- * takes to reach every rank. Letters take 50 to 150 us, threads wake up within
- * 2 ms, and the heartbeat time is 10 s.
+ * measure.c - counts the letters of a quiet world and those of a stall, and
+ * times how long a death takes to reach every rank. Letters take 50 to 150 us,
+ * threads wake up within 2 ms, and the heartbeat time is 10 s.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,17 +78,41 @@ static double time_freeze(int nhosts, int ranks)
     return time;
 }
 
+/* Returns how many letters the host that sends most sends beside heartbeats
+ * while all ranks but one wait for that one, until this is reported; -1: it was
+ * not, or not once. */
+static int64_t count_for_stall(int nhosts, int ranks, int64_t heartbeats)
+{
+    int64_t most = 0;
+
+    begin(nhosts, ranks);
+    for (int r = 0; r < sim.nranks; r++)
+        if (r != sim.nranks / 2)
+            sim.ranks[r].since_ns[0] = sim.now_ns;
+    sim_run_until(sim.now_ns + 55 * SIM_SECOND);
+    for (int h = 0; h < sim.nhosts; h++)
+        sim.hosts[h].letters = 0;
+    sim_run_until(sim.now_ns + SECONDS * SIM_SECOND);
+    for (int h = 0; h < sim.nhosts; h++)
+        if (sim.hosts[h].letters > most)
+            most = sim.hosts[h].letters;
+    if (sim.warnings != 1)
+        most = heartbeats - 1;
+    sim_close();
+    return most - heartbeats;
+}
+
 int sim_measure(const int *hosts, int n, int ranks, bool csv)
 {
-    const char *head = csv ? "hosts,ranks,letters,bytes,kill,freeze\n"
+    const char *head = csv ? "hosts,ranks,letters,bytes,kill,freeze,stall\n"
                            : "hosts  ranks  letters/s  bytes/s  "
-                             "kill: s  freeze: s   (letters: most of a host)\n";
-    const char *row = csv ? "%d,%d,%.1f,%.0f,%.3f,%.3f\n"
-                          : "%5d  %5d  %9.1f  %7.0f  %7.3f  %9.3f\n";
+                             "kill: s  freeze: s  stall: letters\n";
+    const char *row = csv ? "%d,%d,%.1f,%.0f,%.3f,%.3f,%lld\n"
+                          : "%5d  %5d  %9.1f  %7.0f  %7.3f  %9.3f  %14lld\n";
 
     fputs(head, stdout);
     for (int i = 0; i < n; i++) {
-        int64_t letters = 0, bytes = 0;
+        int64_t letters = 0, bytes = 0, stall;
         double kill, freeze;
 
         begin(hosts[i], ranks);
@@ -104,10 +128,11 @@ int sim_measure(const int *hosts, int n, int ranks, bool csv)
         sim_close();
         kill = time_kill(hosts[i], ranks);
         freeze = time_freeze(hosts[i], ranks);
+        stall = count_for_stall(hosts[i], ranks, letters);
         printf(row, hosts[i], hosts[i] * ranks, (double)letters / SECONDS,
-               (double)bytes / SECONDS, kill, freeze);
+               (double)bytes / SECONDS, kill, freeze, (long long)stall);
         fflush(stdout);
-        if (sim.has_failed || kill < 0 || freeze < 0 ||
+        if (sim.has_failed || kill < 0 || freeze < 0 || stall < 0 ||
             freeze > (double)sim.options.heartbeat_ns * 1e-9 + 1)
             return 1;
     }
