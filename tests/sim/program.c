@@ -799,8 +799,10 @@ static void wait_for_burst(const struct context *c, const struct shot *shots,
                            int n)
 {
     for (int i = 0; i < n; i++) {
-        int status = hvd_wait(shots[i].handle);
+        int status = shots[i].handle ? hvd_wait(shots[i].handle) : 1;
 
+        if (status == 1) /* not submitted */
+            continue;
         if (status == HVD_OK)
             check_shot(c, &shots[i], salt_of(c) + (uint64_t)i);
         else if (!may_fail(c, status))
@@ -809,36 +811,77 @@ static void wait_for_burst(const struct context *c, const struct shot *shots,
     }
 }
 
+/* Submits the shots of a unit of a burst together. Returns how many they are,
+ * or a status. */
+static int shoot(const struct context *c, struct shot *shots, int unit)
+{
+    const struct script_phase *phase = &script.phases[c->phase];
+    int64_t count = phase->ops[0].count;
+    int first = unit * phase->group, n = 0, status;
+    hvd_request requests[SCRIPT_OPS];
+    const hvd_request *list[SCRIPT_OPS];
+    hvd_handle handles[SCRIPT_OPS];
+    char name[16];
+
+    snprintf(name, sizeof name, "b%d", unit);
+    for (; n < phase->group && first + n < phase->nburst; n++) {
+        struct shot *shot = &shots[first + n];
+        uint32_t root = root_of(salt_of(c) + (uint64_t)(first + n), c->rank);
+        hvd_request *request = &requests[n];
+
+        for (int64_t i = 0; i < count; i++)
+            shot->input[i] = (float)element(c->op, root, c->rank, i);
+        hvd_request_init(request, sizeof *request);
+        request->kind = HVD_ALLREDUCE;
+        request->dtype = HVD_FLOAT32;
+        request->op = HVD_SUM;
+        request->ndim = 1;
+        request->shape = &phase->ops[0].count;
+        request->input = shot->input;
+        request->output = shot->output;
+        list[n] = request;
+    }
+    if (phase->group > 1) {
+        status = hvd_submit_group(name, list, n, handles);
+    } else {
+        requests[0].name = phase->swaps < 0 ? NULL : name;
+        status = hvd_submit(list[0], handles);
+    }
+    for (int i = 0; i < n && status >= 0; i++)
+        shots[first + i].handle = handles[i];
+    return status < 0 ? status : n;
+}
+
 static void run_burst(struct context c)
 {
     const struct script_phase *phase = &script.phases[c.phase];
-    int64_t count = phase->ops[0].count;
-    size_t bytes = (size_t)count * sizeof(float) + 4;
+    size_t bytes = (size_t)phase->ops[0].count * sizeof(float) + 4;
     struct shot *shots = take_memory((size_t)phase->nburst * sizeof *shots);
     char *room = take_memory(2 * (size_t)phase->nburst * bytes);
-    int n = 0;
+    int units = (phase->nburst + phase->group - 1) / phase->group, n = 0;
 
-    for (; n < phase->nburst; n++) {
-        struct shot *shot = &shots[n];
-        uint32_t root = root_of(salt_of(&c) + (uint64_t)n, c.rank);
-        int status;
+    for (int i = 0; i < phase->nburst; i++) {
+        shots[i].input = (float *)(void *)(room + 2 * (size_t)i * bytes);
+        shots[i].output = shots[i].input + bytes / sizeof(float);
+        shots[i].handle = 0;
+    }
+    for (int i = 0; i < units; i++) {
+        int unit = i, status;
 
-        shot->input = (float *)(void *)(room + 2 * (size_t)n * bytes);
-        shot->output = shot->input + bytes / sizeof(float);
-        for (int64_t i = 0; i < count; i++)
-            shot->input[i] = (float)element(c.op, root, c.rank, i);
-        status = hvd_allreduce_async(NULL, shot->input, shot->output, count,
-                                     HVD_FLOAT32, HVD_SUM, &shot->handle);
+        if (phase->swapper == c.rank && phase->swaps >= 0)
+            unit += (i == phase->swaps) - (i == phase->swaps + 1);
+        status = shoot(&c, shots, unit);
         if (status < 0 && may_fail(&c, status))
             break;
         if (status < 0)
             sim_fail("phase %d on rank %d: a burst: %s", c.phase, c.rank,
                      hvd_last_error());
+        n += status;
         if (sim_once_in(&sim.self->random, 50))
             sim_yield();
     }
     sim_say("phase %d submits a burst of %d", c.phase, n);
-    wait_for_burst(&c, shots, n);
+    wait_for_burst(&c, shots, phase->nburst);
 }
 
 static void run_join(struct context c)

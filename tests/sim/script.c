@@ -28,9 +28,11 @@ static bool once_in(int n)
 static void draw_ranks(void)
 {
     script.nhosts = once_in(4) ? 1 : 1 + any(6);
+    if (once_in(8)) /* a speaker has no more than eight children */
+        script.nhosts = 9 + any(4);
     script.nranks = 0;
     for (int host = 0; host < script.nhosts; host++) {
-        int n = 1 + any(4);
+        int n = 1 + any(script.nhosts > 6 ? 2 : 4);
 
         script.shares[host] = !(script_has(WITH_HERMITS) && once_in(4));
         while (n-- > 0)
@@ -311,6 +313,11 @@ static void draw_burst(struct script_phase *phase)
         phase->nburst = 60 + any(150);
         op->count = SCRIPT_SHOT / 4 + any(SCRIPT_SHOT / 2);
     }
+    phase->group = script_has(WITH_GROUPS) ? 1 + any(SCRIPT_OPS) : 1;
+    phase->swapper = any(script.nranks);
+    phase->swaps = -1;
+    if (script_has(WITH_ORDERS) && once_in(2))
+        phase->swaps = any(phase->nburst / phase->group - 1);
 }
 
 static void draw_join(struct script_phase *phase)

@@ -88,6 +88,9 @@ struct script_phase {
     int njoined[SCRIPT_RANKS]; /* PHASE_JOIN: ops before a rank joins */
     int set;                   /* which set is added or removed */
     int nburst;                /* PHASE_BURST: requests */
+    int group;                 /* PHASE_BURST: requests that go together */
+    int swapper, swaps; /* PHASE_BURST: this rank submits two neighbours the
+                           other way round, of which this is the first; -1 */
 };
 
 struct script_set {
