@@ -16,7 +16,7 @@ static int make_coordinator(struct hvd__set *set,
                                           settings->fusion_threshold);
     if (!a->coordinator)
         return hvd__fail_memory(1);
-    /* Messages begin with the id of the set (message.c). */
+    /* Messages begin with the id of the set. */
     hvd__write_int(hvd__coordinator_decide(a->coordinator, 0), set->id);
     return HVD_OK;
 }
@@ -40,7 +40,12 @@ int hvd__agreement_new(struct hvd__set *set,
 
 bool hvd__agree_is_over(const struct hvd__set *set)
 {
-    return set->agreement->heard_close;
+    const struct hvd__round *round = set->agreement->ordered.round;
+
+    /* A rank that has left refuses an epoch in a round, which may take longer
+     * here than on the coordinator. */
+    return set->agreement->heard_close &&
+           (!round || !hvd__round_is_under_way(round));
 }
 
 void hvd__agree_drop(struct hvd__set *set)

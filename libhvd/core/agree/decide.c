@@ -32,7 +32,7 @@ static int open_ordered(struct hvd__engine *engine, struct hvd__set *set)
     if (!engine->settings.ordered || !hvd__ordered_may_open(x) ||
         !hvd__coordinator_is_idle(set->agreement->coordinator))
         return HVD_OK;
-    HVD_TRY(hvd__relay_open(set, x->epoch + 1));
+    HVD_TRY(hvd__relay_open(set, x->epoch + 1, false));
     hvd__ordered_open(set, x->epoch + 1, false);
     return HVD_OK;
 }

@@ -179,17 +179,19 @@ static int follow_question(struct hvd__engine *engine, struct hvd__set *set,
     return HVD_OK;
 }
 
+/* A rank that refuses the epoch makes its children refuse it too: what they
+ * have said may have come no further than here. */
 static int follow_open(struct hvd__set *set, struct hvd__reader *in)
 {
     int32_t epoch = hvd__read_int(in);
-    int64_t nheard = hvd__read_long(in);
+    bool refused =
+        !hvd__relay_is_heard(&set->agreement->relay, hvd__read_long(in));
 
     if (in->failed || epoch <= 0 ||
         set->agreement->ordered.state == HVD__ORDERED_OFF)
         return garbled(set);
-    HVD_TRY(hvd__relay_open(set, (uint32_t)epoch));
-    hvd__ordered_open(set, (uint32_t)epoch,
-                      !hvd__relay_is_heard(&set->agreement->relay, nheard));
+    HVD_TRY(hvd__relay_open(set, (uint32_t)epoch, refused));
+    hvd__ordered_open(set, (uint32_t)epoch, refused);
     return HVD_OK;
 }
 

@@ -338,7 +338,7 @@ int hvd__relay_tell(struct hvd__set *set, const void *message, size_t bytes)
     return HVD_OK;
 }
 
-int hvd__relay_open(struct hvd__set *set, uint32_t epoch)
+int hvd__relay_open(struct hvd__set *set, uint32_t epoch, bool refused)
 {
     const struct hvd__relay *relay = &set->agreement->relay;
 
@@ -348,7 +348,7 @@ int hvd__relay_open(struct hvd__set *set, uint32_t epoch)
         hvd__message_begin(set, &out);
         hvd__write_type(&out, HVD__OPEN);
         hvd__write_int(&out, (int32_t)epoch);
-        hvd__write_long(&out, relay->children[i].nheard);
+        hvd__write_long(&out, refused ? -1 : relay->children[i].nheard);
         HVD_TRY(hvd__message_post(set, relay->children[i].member, &out));
     }
     return HVD_OK;

@@ -88,8 +88,8 @@ bool hvd__relay_is_heard(const struct hvd__relay *relay, int64_t nheard);
 
 /* Sends a copy of a message to each child. */
 int hvd__relay_tell(struct hvd__set *set, const void *message, size_t bytes);
-/* Tells each child to open an epoch, if it has sent no more than was received.
- */
-int hvd__relay_open(struct hvd__set *set, uint32_t epoch);
+/* Tells each child to open an epoch, if it has sent no more than was received,
+ * or, if refused is true, to refuse it. */
+int hvd__relay_open(struct hvd__set *set, uint32_t epoch, bool refused);
 
 #endif
