@@ -8,7 +8,6 @@
 #define HVD_CORE_BY_NAME_H
 
 #include "core/agree/agreement.h"
-#include "core/agree/message.h"
 #include "core/run/engine.h"
 
 /* Driver only. Agrees on a submission by name from now on. Frees it if it was
@@ -16,6 +15,9 @@
 int hvd__announce(struct hvd__set *set, struct hvd__submission *submission);
 /* Announces once that this rank leaves the set. */
 int hvd__announce_leave(struct hvd__set *set);
+
+/* Returns the error for a message of a rank that makes no sense. */
+int hvd__message_garbled(int rank);
 
 /* Take in what members say that this rank speaks for, who are given by its
  * numbers (relay.h); its own is 0. */

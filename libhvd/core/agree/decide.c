@@ -19,7 +19,7 @@ static struct hvd__writer take_decisions(struct hvd__set *set, int room)
     if (out->bytes > sizeof set->id || out->failed) {
         message = *out;
         *out = (struct hvd__writer){0};
-        hvd__message_begin(set, out);
+        hvd__write_int(out, set->id);
     }
     return message;
 }
@@ -69,18 +69,6 @@ void hvd__agree_break(struct hvd__engine *engine, int status, const char *text)
     if (names_itself(engine, status))
         hvd__text_add(&out, "rank %d failed: ", engine->transport->rank);
     hvd__text_add(&out, "%s", text);
-    for (struct hvd__set *set = engine->live; set; set = set->next) {
-        struct hvd__relay *relay = &set->agreement->relay;
-        struct hvd__writer record = {0};
-
-        hvd__message_begin(set, &record);
-        hvd__write_type(&record, HVD__BREAK);
-        hvd__write_int(&record, status);
-        hvd__write_text(&record, message);
-        if (!record.failed)
-            hvd__relay_tell(set, record.data, record.bytes);
-        if (relay->parent >= 0)
-            hvd__message_post(set, relay->parent, &record);
-        hvd__writer_fini(&record);
-    }
+    for (struct hvd__set *set = engine->live; set; set = set->next)
+        hvd__relay_break(set, status, message);
 }

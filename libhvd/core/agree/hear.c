@@ -6,6 +6,12 @@
 #include "base/status.h"
 #include "core/agree/by_name.h"
 
+int hvd__message_garbled(int rank)
+{
+    return hvd__fail(HVD_ERR_INTERNAL,
+                     "rank %d sent a message that makes no sense", rank);
+}
+
 int hvd__hear_announcement(struct hvd__set *set,
                            const struct hvd__announcement *announcement)
 {

@@ -212,26 +212,23 @@ void hvd__ordered_open(struct hvd__set *set, uint32_t epoch, bool refused)
                               memory_order_release);
 }
 
-/* Sets *opened to whether all ranks have accepted the epoch, and *refused to
- * whether one has refused it. */
-static void hear_accepted(const struct hvd__ordered *x, bool *opened,
-                          bool *refused)
+bool hvd__ordered_hear_accepted(const struct hvd__ordered *x, bool *refused)
 {
     for (int i = 0; i < x->nareas; i++) {
         uint64_t accepted =
             atomic_load_explicit(&x->areas[i]->accepted, memory_order_acquire);
 
         if (accepted >> 1 < x->epoch)
-            return;
+            return false;
         *refused |= (accepted & 1) != 0;
     }
-    *opened = true;
+    return true;
 }
 
-/* Does the same on several hosts, where the result of a round says so. From
- * then on collectives may use the memory that the ranks of each host share. A
- * speaker whose host shares no memory must end the round too, for the other
- * hosts wait for its messages. */
+/* Finds out the same on several hosts, where the result of a round says so.
+ * From then on collectives may use the memory that the ranks of each host
+ * share. A speaker whose host shares no memory must end the round too, for the
+ * other hosts wait for its messages. */
 static int hear_opened(const struct hvd__engine *engine, struct hvd__set *set,
                        bool wanted, int *ready, bool *opened, bool *refused,
                        bool *moved)
@@ -285,8 +282,7 @@ static int try_open(const struct hvd__engine *engine, struct hvd__set *set,
     if (!x->hosts) {
         set->team.shm = set->shm;
         refused = !engine->settings.ordered;
-        opened = refused;
-        hear_accepted(x, &opened, &refused);
+        opened = hvd__ordered_hear_accepted(x, &refused) || refused;
     }
     if (!opened)
         return HVD_OK;

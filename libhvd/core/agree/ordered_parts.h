@@ -64,6 +64,10 @@ bool hvd__ordered_post_submission(const struct hvd__engine *engine,
  * room. */
 bool hvd__ordered_post_end(struct hvd__set *set);
 
+/* Returns true if all ranks of this host have accepted or refused the epoch.
+ * *refused becomes true if one has refused it. */
+bool hvd__ordered_hear_accepted(const struct hvd__ordered *x, bool *refused);
+
 /* The result of comparing a slot of all ranks of this host. */
 enum hvd__verdict { HVD__UNKNOWN, HVD__AGREED, HVD__DIFFERENT };
 enum hvd__verdict hvd__ordered_compare(const struct hvd__set *set,

@@ -93,10 +93,10 @@ static enum hvd__quick_result reduce_in_place(struct hvd__set *set,
     return HVD__QUICK_DONE;
 }
 
-/* Moves the round that decides the next slot, as far as this rank speaks for
- * its host, and looks at the result. An error shows again in the next step of
- * the engine, which handles it. */
-static enum hvd__verdict look_at_hosts(struct hvd__set *set)
+/* Returns what is known of the request. On several hosts, moves the round that
+ * decides it, as far as this rank speaks for its host; an error shows again in
+ * the next step of the engine, which handles it. */
+static enum hvd__verdict look(struct hvd__set *set)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
     bool moved = false;
@@ -104,30 +104,6 @@ static enum hvd__verdict look_at_hosts(struct hvd__set *set)
     if (x->round && hvd__speaker_step(set, &moved) < 0)
         return HVD__DIFFERENT;
     return hvd__ordered_judge(set);
-}
-
-static enum hvd__quick_result run_over_hosts(struct hvd__engine *engine,
-                                             struct hvd__set *set,
-                                             struct hvd__request *request,
-                                             struct hvd__quick *quick)
-{
-    struct hvd__ordered *x = &set->agreement->ordered;
-    enum hvd__verdict verdict;
-
-    quick->pauses = 0;
-    quick->yields = LOOKS_AT_HOSTS;
-    while ((verdict = look_at_hosts(set)) == HVD__UNKNOWN &&
-           pause_between(quick))
-        continue;
-    if (verdict != HVD__AGREED ||
-        !hvd__ordered_run_here(engine, set, request, x->decided))
-        return HVD__QUICK_POSTED;
-    x->decided++;
-    hvd__ordered_consume(set);
-    /* The background thread sends what is left of our messages. */
-    if (hvd__ordered_pending(x) > 0)
-        atomic_store_explicit(&engine->sending, true, memory_order_relaxed);
-    return HVD__QUICK_DONE;
 }
 
 enum hvd__quick_result hvd__quick_post(struct hvd__engine *engine,
@@ -142,15 +118,17 @@ enum hvd__quick_result hvd__quick_post(struct hvd__engine *engine,
     if (!hvd__ordered_post_submission(engine, set, submission))
         return HVD__QUICK_NOT_POSTED;
     if (x->hosts)
-        return run_over_hosts(engine, set, request, quick);
-    while ((verdict = hvd__ordered_compare(set, x->decided)) == HVD__UNKNOWN &&
-           pause_between(quick))
+        *quick = (struct hvd__quick){.yields = LOOKS_AT_HOSTS};
+    while ((verdict = look(set)) == HVD__UNKNOWN && pause_between(quick))
         continue;
     if (verdict != HVD__AGREED)
         return HVD__QUICK_POSTED;
     if (hvd__ordered_run_here(engine, set, request, x->decided)) {
         x->decided++;
         hvd__ordered_consume(set);
+        /* The background thread sends what is left of our messages. */
+        if (hvd__ordered_pending(x) > 0)
+            atomic_store_explicit(&engine->sending, true, memory_order_relaxed);
         return HVD__QUICK_DONE;
     }
     if (!hvd__ordered_goes_in_place(engine, set, request, x->decided))

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "core/agree/agreement.h"
-#include "core/agree/message.h"
+#include "trace/metrics.h"
 
 /* The most children of a speaker on other hosts: a message to each takes less
  * time than one more level of the tree. */
@@ -132,15 +132,37 @@ int hvd__relay_number(const struct hvd__relay *relay, int place)
 
 /* ----------------------------------------------------------- to the parent */
 
-/* Begins a record. */
+/* Begins a record, in a message that begins with the id of the set. */
+static struct hvd__writer *begin_in(const struct hvd__set *set,
+                                    struct hvd__writer *out,
+                                    enum hvd__record_type type)
+{
+    if (out->bytes == 0)
+        hvd__write_int(out, set->id);
+    hvd__write_type(out, type);
+    return out;
+}
+
 static struct hvd__writer *begin(struct hvd__set *set,
                                  enum hvd__record_type type)
 {
-    struct hvd__writer *out = &set->agreement->relay.out;
+    return begin_in(set, &set->agreement->relay.out, type);
+}
 
-    hvd__message_begin(set, out);
-    hvd__write_type(out, type);
-    return out;
+/* Sends what is in out to a member and empties out. */
+static int post(struct hvd__set *set, int member, struct hvd__writer *out)
+{
+    struct hvd__transport *t = set->team.transport;
+    struct hvd__writer message = *out;
+
+    *out = (struct hvd__writer){0};
+    if (message.failed) {
+        hvd__writer_fini(&message);
+        return hvd__fail(HVD_ERR_MEMORY, "out of memory for the negotiation");
+    }
+    hvd__count_alone(&set->metrics->messages, 1);
+    hvd__count_alone(&set->metrics->message_bytes, (int64_t)message.bytes);
+    return t->post(t, set->team.world[member], message.data, message.bytes);
 }
 
 /* Writes what the members say who have a flag in relay->some. numbers are those
@@ -315,7 +337,7 @@ int hvd__relay_step(struct hvd__set *set)
     if (relay->out.bytes == 0)
         return HVD_OK;
     relay->nsent++;
-    return hvd__message_post(set, relay->parent, &relay->out);
+    return post(set, relay->parent, &relay->out);
 }
 
 bool hvd__relay_is_heard(const struct hvd__relay *relay, int64_t nheard)
@@ -333,7 +355,7 @@ int hvd__relay_tell(struct hvd__set *set, const void *message, size_t bytes)
         struct hvd__writer copy = {0};
 
         hvd__write_bytes(&copy, message, bytes);
-        HVD_TRY(hvd__message_post(set, relay->children[i].member, &copy));
+        HVD_TRY(post(set, relay->children[i].member, &copy));
     }
     return HVD_OK;
 }
@@ -345,11 +367,25 @@ int hvd__relay_open(struct hvd__set *set, uint32_t epoch, bool refused)
     for (int i = 0; i < relay->nchildren; i++) {
         struct hvd__writer out = {0};
 
-        hvd__message_begin(set, &out);
-        hvd__write_type(&out, HVD__OPEN);
+        begin_in(set, &out, HVD__OPEN);
         hvd__write_int(&out, (int32_t)epoch);
         hvd__write_long(&out, refused ? -1 : relay->children[i].nheard);
-        HVD_TRY(hvd__message_post(set, relay->children[i].member, &out));
+        HVD_TRY(post(set, relay->children[i].member, &out));
     }
     return HVD_OK;
+}
+
+void hvd__relay_break(struct hvd__set *set, int status, const char *text)
+{
+    const struct hvd__relay *relay = &set->agreement->relay;
+    struct hvd__writer out = {0};
+
+    begin_in(set, &out, HVD__BREAK);
+    hvd__write_int(&out, status);
+    hvd__write_text(&out, text);
+    if (!out.failed)
+        hvd__relay_tell(set, out.data, out.bytes);
+    if (relay->parent >= 0)
+        post(set, relay->parent, &out);
+    hvd__writer_fini(&out);
 }

@@ -91,5 +91,7 @@ int hvd__relay_tell(struct hvd__set *set, const void *message, size_t bytes);
 /* Tells each child to open an epoch, if it has sent no more than was received,
  * or, if refused is true, to refuse it. */
 int hvd__relay_open(struct hvd__set *set, uint32_t epoch, bool refused);
+/* Tells the parent and the children, if possible, that this world is broken. */
+void hvd__relay_break(struct hvd__set *set, int status, const char *text);
 
 #endif

@@ -97,27 +97,12 @@ static void publish_opening(struct hvd__ordered *x,
                           memory_order_release);
 }
 
-/* Adds what the ranks of this host say about the epoch. Returns false if one
- * has not said anything yet. */
-static bool hear_locals(const struct hvd__ordered *x, struct hvd__offer *offer)
-{
-    for (int i = 0; i < x->nareas; i++) {
-        uint64_t accepted =
-            atomic_load_explicit(&x->areas[i]->accepted, memory_order_acquire);
-
-        if (accepted >> 1 < x->epoch)
-            return false;
-        if (accepted & 1)
-            offer->flags |= HVD__OFFER_REFUSED;
-    }
-    return true;
-}
-
 int hvd__speaker_open(const struct hvd__engine *engine, struct hvd__set *set,
                       bool wanted, bool possible, bool *moved)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
     struct hvd__offer *offer = hvd__round_offer(x->round);
+    bool refused = false;
     int done;
 
     if (!hvd__round_is_under_way(x->round)) {
@@ -125,11 +110,11 @@ int hvd__speaker_open(const struct hvd__engine *engine, struct hvd__set *set,
         offer->flags = HVD__OFFER_OPENS;
         if (!possible)
             offer->flags |= HVD__OFFER_IMPOSSIBLE;
-        else if (!hear_locals(x, offer))
+        else if (!hvd__ordered_hear_accepted(x, &refused))
             return HVD_OK;
-        if (!wanted && !(offer->flags & HVD__OFFER_REFUSED))
+        if (!wanted && !refused)
             return HVD_OK;
-        if (!engine->settings.ordered)
+        if (refused || !engine->settings.ordered)
             offer->flags |= HVD__OFFER_REFUSED;
         HVD_TRY(hvd__round_start(x->round));
     }
