@@ -141,10 +141,15 @@ static bool is_even(int rank)
 /* -------------------------------------------------------------- reductions */
 
 static const struct hvd__algorithm *const reductions[] = {
-    &hvd__reduce_hosts,         &hvd__reduce_hosts_doubling,
-    &hvd__reduce_hosts_halving, &hvd__reduce_direct,
-    &hvd__reduce_doubling,      &hvd__reduce_halving,
-    &hvd__reduce_scatter,       NULL};
+    &hvd__reduce_hosts,
+    &hvd__reduce_hosts_doubling,
+    &hvd__reduce_hosts_halving,
+    &hvd__reduce_direct,
+    &hvd__reduce_doubling,
+    &hvd__reduce_halving,
+    &hvd__reduce_scatter,
+    &hvd__scatter_hosts,
+    NULL};
 enum { REDUCTIONS = sizeof reductions / sizeof *reductions };
 
 struct sum {
@@ -219,8 +224,8 @@ static void reduce(const struct sum *sum,
 static const enum hvd__motion motions[] = {
     HVD__REDUCE_TO_ALL, HVD__REDUCE_TO_ROOT, HVD__REDUCE_TO_SHARES};
 
-/* Returns the number of ranks to try after n: of the large ones some, and all if
- * HVD_TEST_FULL is set. */
+/* Returns the number of ranks to try after n: of the large ones some, and all
+ * if HVD_TEST_FULL is set. */
 static int after(int n)
 {
     return n < 9 || n % 4 != 1 || getenv("HVD_TEST_FULL") ? n + 1 : n + 3;
@@ -354,11 +359,11 @@ LOOP_TEST(large_broadcasts_are_right, 0, BROADCASTS *(LAYOUTS + 1))
 /* --------------------------------------------------------------- exchanges */
 
 static const struct hvd__algorithm *const exchanges[] = {
-    &hvd__exchange_pairwise, &hvd__gather_hosts, NULL};
+    &hvd__exchange_pairwise, &hvd__gather_hosts, &hvd__exchange_hosts, NULL};
 enum { EXCHANGES = sizeof exchanges / sizeof *exchanges };
 
 /* The kinds of exchanges. */
-enum { ALLGATHER, GATHER, ALLTOALL, KINDS };
+enum { ALLGATHER, GATHER, ALLTOALL, EQUAL, KINDS };
 
 struct blocks {
     int kind, size, layout;
@@ -369,6 +374,8 @@ static size_t block_bytes(const struct blocks *b, int from, int to)
 {
     if (b->kind == GATHER && to != b->size / 2)
         return 0;
+    if (b->kind == EQUAL)
+        return (size_t)b->bytes;
     if (b->kind != ALLTOALL)
         to = 0;
     return (size_t)(b->bytes * (1 + (from * 3 + to * 5) % 4) / 2);
@@ -377,7 +384,7 @@ static size_t block_bytes(const struct blocks *b, int from, int to)
 static unsigned char block_byte(const struct blocks *b, int from, int to,
                                 size_t i)
 {
-    return (unsigned char)given(from * 3 + (b->kind == ALLTOALL ? to : 0),
+    return (unsigned char)given(from * 3 + (b->kind >= ALLTOALL ? to : 0),
                                 (int64_t)i);
 }
 
@@ -385,7 +392,7 @@ static void describe_blocks(const struct blocks *b, struct member *m, int rank)
 {
     size_t in = 0, out = 0;
     unsigned char *to, *from;
-    bool same = b->kind != ALLTOALL;
+    bool same = b->kind < ALLTOALL;
 
     for (int i = 0; i < b->size; i++) {
         in += block_bytes(b, rank, i);
@@ -421,6 +428,7 @@ static void exchange(const struct blocks *b,
         run.members[i].collective.motion =
             b->kind == ALLGATHER ? HVD__GATHER_TO_ALL : HVD__EXCHANGE;
         run.members[i].collective.root = b->size / 2;
+        run.members[i].collective.count = b->kind == EQUAL ? b->bytes : 0;
         describe_blocks(b, &run.members[i], i);
         applies = !algorithm || algorithm->applies(&run.members[i].collective);
     }

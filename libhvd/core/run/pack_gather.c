@@ -214,6 +214,7 @@ void hvd__pack_counts(const struct hvd__set *set, struct hvd__lane *lane)
     int n = set->team.size;
 
     c->motion = HVD__EXCHANGE;
+    c->count = sizeof *lane->counts;
     for (int rank = 0; rank < n; rank++) {
         lane->counts[rank] = split_of(set, request, rank);
         c->to[rank] = (struct hvd__block){(unsigned char *)&lane->counts[rank],
@@ -262,6 +263,8 @@ static int pack_alltoall(const struct hvd__set *set, struct hvd__lane *lane)
                              "hold");
     }
     HVD_TRY(make_output(request, rows, &out));
+    if (!hvd__signature_varies(&request->signature))
+        c->count = (int64_t)((size_t)split_of(set, request, 0) * row);
     for (int rank = 0; rank < n; rank++) {
         size_t to = (size_t)split_of(set, request, rank) * row;
         size_t from = (size_t)lane->counts[n + rank] * row;

@@ -98,7 +98,8 @@ struct hvd__collective {
     hvd_dtype wire;
     const void *input;               /* borrowed until done */
     void *output;                    /* borrowed until done; may equal input */
-    int64_t count;                   /* elements of the input */
+    int64_t count; /* elements of the input; HVD__EXCHANGE: bytes of each block
+                      between two ranks, or 0 if they are not all equal */
     int root;                        /* rank in the team */
     const struct hvd__slice *shares; /* [team size], borrowed */
     struct hvd__block *to, *from;    /* [team size], in the workspace; a rank
@@ -156,10 +157,12 @@ extern const struct hvd__algorithm hvd__reduce_direct;
 extern const struct hvd__algorithm hvd__reduce_doubling;
 extern const struct hvd__algorithm hvd__reduce_halving;
 extern const struct hvd__algorithm hvd__reduce_scatter;
+extern const struct hvd__algorithm hvd__scatter_hosts;
 extern const struct hvd__algorithm hvd__broadcast_local;
 extern const struct hvd__algorithm hvd__broadcast_hosts;
 extern const struct hvd__algorithm hvd__broadcast_binomial;
 extern const struct hvd__algorithm hvd__gather_hosts;
+extern const struct hvd__algorithm hvd__exchange_hosts;
 extern const struct hvd__algorithm hvd__exchange_pairwise;
 
 /* Returns true if the algorithm for it can narrow the data between hosts. All

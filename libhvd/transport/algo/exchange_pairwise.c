@@ -25,14 +25,15 @@ static bool applies(const struct hvd__collective *c)
     return c->motion >= HVD__GATHER_TO_ALL;
 }
 
-/* Only of a gather do all ranks know all blocks. Streams from several ranks
+/* All ranks know all blocks of a gather, and of an exchange of equal blocks;
+ * others are only exchanged here. Streams from several ranks
  * share a link unevenly: it is idle before the last is through, a fifth of the
  * time. */
 static int64_t cost(const struct hvd__collective *c)
 {
     int64_t others = c->team->size - 1, all = 0, most = 0;
 
-    if (c->motion != HVD__GATHER_TO_ALL)
+    if (c->motion == HVD__EXCHANGE && c->count == 0)
         return 0;
     for (int rank = 0; rank < c->team->size; rank++) {
         int64_t bytes = (int64_t)c->from[rank].bytes;
@@ -44,7 +45,8 @@ static int64_t cost(const struct hvd__collective *c)
         c->team,
         (struct hvd__cost){.steps = 1,
                            .messages = others * ((most + CHUNK - 1) / CHUNK),
-                           .moved = all / c->team->size * others / 4 * 5});
+                           .moved = hvd__cost_flows(c->team) *
+                                    (all / c->team->size) * others / 4 * 5});
 }
 
 static int64_t largest_block(const struct hvd__collective *c)

@@ -82,11 +82,10 @@ static int64_t cost(const struct hvd__collective *c)
     int64_t carried = (h->widest + h->narrowest - 1) / h->narrowest;
 
     return hvd__cost_ns(
-        c->team,
-        (struct hvd__cost){.steps = others,
-                           .messages =
-                               others * carried * ((most + chunk - 1) / chunk),
-                           .moved = all / c->team->size * others * carried});
+        c->team, (struct hvd__cost){.steps = others,
+                                    .messages = others * carried *
+                                                ((most + chunk - 1) / chunk),
+                                    .moved = all / h->n * others});
 }
 
 /* The work is one unit, because a rank without a block carries those of others.
