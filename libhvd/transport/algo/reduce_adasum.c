@@ -6,14 +6,14 @@
  *
  * Each pair needs dot products of whole vectors, so nothing can be done in
  * segments. Phase SCATTER: share p of every rank's vector goes to rank p, which
- * then holds a share of all vectors. For each level of the tree, phase DOTS:
- * every rank computes the dot products of its shares of all pairs, sends these
- * few numbers to all, adds up what it gets in the order of the ranks (so that
- * all have the same bits) and combines its shares. Phase GATHER: the shares of
- * the result go to all.
+ * then holds a share of all vectors. For each level of the tree every rank
+ * computes the dot products of its shares of all pairs. Phase DOTS: those of
+ * pair p go to rank p, which adds them up in the order of the ranks. Phase
+ * SUMS: it sends the sums to all, which combine their shares. Phase GATHER: the
+ * shares of the result go to all.
  *
  * Any number of ranks. Source: Maleki et al., Scaling Distributed Training with
- * Adaptive Summation (2021). Cost on n ranks, m bytes: (2 + log2 n)(n−1)α +
+ * Adaptive Summation (2021). Cost on n ranks, m bytes: (2 + 2 log2 n)(n−1)α +
  * 2m(n−1)/n β + 3mγ: each rank does 1/n of the work.
  *
  * 16-bit floats are combined in float32 and rounded once.
@@ -23,7 +23,10 @@
 #include "base/status.h"
 #include "transport/algo/algo.h"
 
-enum { SCATTER, GATHER, DOTS }; /* DOTS + level */
+enum { SCATTER, GATHER, DOTS, SUMS }; /* DOTS and SUMS + 2 * level */
+
+/* The dot products of a pair. */
+enum { NDOTS = 3, DOTS_BYTES = NDOTS * sizeof(double) };
 
 static bool applies(const struct hvd__collective *c)
 {
@@ -50,10 +53,11 @@ static size_t stride_of(hvd_dtype dtype, int64_t count, int nranks)
     return (bytes + 63) & ~(size_t)63;
 }
 
-/* Returns the bytes for dot products: of all pairs of each rank. */
+/* Returns the bytes for dot products: this rank's of all pairs, their sums, and
+ * those of one pair of each rank. */
 static size_t dots_bytes(int nranks)
 {
-    return (size_t)nranks * (size_t)(nranks / 2) * 3 * sizeof(double);
+    return 2 * (size_t)nranks * DOTS_BYTES;
 }
 
 /* The scratch holds each rank's share as it came, and in the middle type, and
@@ -117,11 +121,28 @@ static int left_at(const struct hvd__collective *c, int level)
     return left;
 }
 
-static double *dots_of(const struct hvd__collective *c, int rank, int level)
+/* Returns the number of pairs of a level. */
+static int pairs_at(const struct hvd__collective *c, int level)
 {
-    int pairs = left_at(c, level) / 2;
+    return left_at(c, level) / 2;
+}
 
-    return (double *)(void *)vector(c, c->team->size) + 3 * pairs * rank;
+/* Returns the dot products of this rank's shares of a pair. */
+static double *own_dots(const struct hvd__collective *c, int pair)
+{
+    return (double *)(void *)vector(c, c->team->size) + NDOTS * pair;
+}
+
+/* Returns the sums of the dot products of a pair over all ranks. */
+static double *sums_of(const struct hvd__collective *c, int pair)
+{
+    return own_dots(c, c->team->size / 2 + pair);
+}
+
+/* Returns a rank's dot products of the pair that this rank adds up. */
+static double *dots_from(const struct hvd__collective *c, int rank)
+{
+    return own_dots(c, c->team->size / 2 * 2 + rank);
 }
 
 /* Returns vector i of a level, which lies where vector i * 2^level of the first
@@ -136,44 +157,73 @@ static void compute_dots(struct hvd__collective *c, int level)
 {
     int64_t count = hvd__share_of(c, c->team->rank).count;
 
-    for (int i = 0; i < left_at(c, level) / 2; i++)
+    for (int i = 0; i < pairs_at(c, level); i++)
         hvd__adasum_dots(middle_of(c->reduction.dtype),
                          vector_at(c, level, 2 * i),
-                         vector_at(c, level, 2 * i + 1), count,
-                         dots_of(c, c->team->rank, level) + 3 * i);
+                         vector_at(c, level, 2 * i + 1), count, own_dots(c, i));
+    if (c->team->rank < pairs_at(c, level))
+        memcpy(dots_from(c, c->team->rank), own_dots(c, c->team->rank),
+               DOTS_BYTES);
 }
 
-static int exchange_dots(struct hvd__collective *c,
-                         struct hvd__segment *segment, int i,
-                         struct hvd__transfer *transfers)
+static int level_of(const struct hvd__segment *segment)
+{
+    return (segment->phase - DOTS) / 2;
+}
+
+/* Sends a partner this rank's dot products of the pair that it adds up. */
+static int send_dots(struct hvd__collective *c, struct hvd__segment *segment,
+                     int i, struct hvd__transfer *transfers)
 {
     const struct hvd__team *team = c->team;
     int from = hvd__team_from(team, i), to = hvd__team_to(team, i);
-    int level = segment->phase - DOTS;
-    size_t bytes = (size_t)(left_at(c, level) / 2) * 3 * sizeof(double);
+    int pairs = pairs_at(c, level_of(segment));
 
-    HVD_TRY(hvd__team_receive(team, from, c->tag + 1, dots_of(c, from, level),
-                              bytes, &transfers[0]));
-    return hvd__team_send(team, to, c->tag + 1, dots_of(c, team->rank, level),
-                          bytes, &transfers[1]);
+    if (team->rank < pairs)
+        HVD_TRY(hvd__team_receive(team, from, c->tag + 1, dots_from(c, from),
+                                  DOTS_BYTES, &transfers[0]));
+    if (to >= pairs)
+        return HVD_OK;
+    return hvd__team_send(team, to, c->tag + 1, own_dots(c, to), DOTS_BYTES,
+                          &transfers[1]);
+}
+
+static void add_dots(struct hvd__collective *c)
+{
+    double *sums = sums_of(c, c->team->rank);
+
+    memset(sums, 0, DOTS_BYTES);
+    for (int rank = 0; rank < c->team->size; rank++)
+        for (int k = 0; k < NDOTS; k++)
+            sums[k] += dots_from(c, rank)[k];
+}
+
+/* Sends a partner the sums of the pair that this rank has added up. */
+static int send_sums(struct hvd__collective *c, struct hvd__segment *segment,
+                     int i, struct hvd__transfer *transfers)
+{
+    const struct hvd__team *team = c->team;
+    int from = hvd__team_from(team, i), to = hvd__team_to(team, i);
+    int pairs = pairs_at(c, level_of(segment));
+
+    if (from < pairs)
+        HVD_TRY(hvd__team_receive(team, from, c->tag + 1, sums_of(c, from),
+                                  DOTS_BYTES, &transfers[0]));
+    if (team->rank >= pairs)
+        return HVD_OK;
+    return hvd__team_send(team, to, c->tag + 1, sums_of(c, team->rank),
+                          DOTS_BYTES, &transfers[1]);
 }
 
 static void combine(struct hvd__collective *c, int level)
 {
     int64_t count = hvd__share_of(c, c->team->rank).count;
-    int pairs = left_at(c, level) / 2;
 
-    for (int i = 0; i < pairs; i++) {
-        double dots[3] = {0};
-
-        for (int rank = 0; rank < c->team->size; rank++)
-            for (int k = 0; k < 3; k++)
-                dots[k] += dots_of(c, rank, level)[3 * i + k];
-        hvd__adasum_combine(middle_of(c->reduction.dtype),
-                            vector_at(c, level, 2 * i),
-                            vector_at(c, level, 2 * i),
-                            vector_at(c, level, 2 * i + 1), count, dots);
-    }
+    for (int i = 0; i < pairs_at(c, level); i++)
+        hvd__adasum_combine(
+            middle_of(c->reduction.dtype), vector_at(c, level, 2 * i),
+            vector_at(c, level, 2 * i), vector_at(c, level, 2 * i + 1), count,
+            sums_of(c, i));
 }
 
 static unsigned char *share_at(const struct hvd__collective *c, int rank)
@@ -215,7 +265,7 @@ static void begin_level(struct hvd__collective *c, struct hvd__segment *segment,
     segment->met = 0;
     if (left_at(c, level) > 1) {
         compute_dots(c, level);
-        segment->phase = DOTS + level;
+        segment->phase = DOTS + 2 * level;
         return;
     }
     hvd__convert(c->reduction.dtype, share_at(c, c->team->rank),
@@ -224,23 +274,37 @@ static void begin_level(struct hvd__collective *c, struct hvd__segment *segment,
     segment->phase = GATHER;
 }
 
+static int meet(struct hvd__collective *c, struct hvd__segment *segment, int i,
+                struct hvd__transfer *transfers)
+{
+    switch (segment->phase) {
+    case SCATTER: return scatter(c, segment, i, transfers);
+    case GATHER: return gather(c, segment, i, transfers);
+    default:
+        return (segment->phase - DOTS) % 2 == 0
+                   ? send_dots(c, segment, i, transfers)
+                   : send_sums(c, segment, i, transfers);
+    }
+}
+
 static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
                         const struct hvd__segment *before)
 {
-    int level = segment->phase - DOTS;
-    int done = hvd__segment_meet(c, segment, before,
-                                 segment->phase == SCATTER  ? scatter
-                                 : segment->phase == GATHER ? gather
-                                                            : exchange_dots);
+    int done = hvd__segment_meet(c, segment, before, meet);
 
     if (done <= 0 || segment->phase == GATHER)
         return done;
     if (segment->phase == SCATTER) {
         convert_shares(c);
         begin_level(c, segment, 0);
+    } else if ((segment->phase - DOTS) % 2 == 0) {
+        if (c->team->rank < pairs_at(c, level_of(segment)))
+            add_dots(c);
+        segment->phase++;
+        segment->met = 0;
     } else {
-        combine(c, level);
-        begin_level(c, segment, level + 1);
+        combine(c, level_of(segment));
+        begin_level(c, segment, level_of(segment) + 1);
     }
     return 0;
 }
