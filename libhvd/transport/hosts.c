@@ -3,49 +3,67 @@
 
 #include <stdlib.h>
 
-/* Groups the members by host, the hosts in the order of their first members. */
-static void group(struct hvd__hosts *hosts, int size, int rank,
-                  bool (*same)(const void *context, int a, int b),
-                  const void *context, bool *seen)
-{
-    int at = 0;
+/* A member, and the first member of its host. */
+struct placed {
+    int host, first, member;
+};
 
-    for (int first = 0; first < size; first++) {
-        if (seen[first])
-            continue;
-        hosts->first[hosts->n] = at;
-        for (int other = first; other < size; other++) {
-            if (seen[other] || !same(context, first, other))
-                continue;
-            seen[other] = true;
-            hosts->members[at++] = other;
-            if (other == rank)
-                hosts->own = hosts->n;
-        }
-        hosts->n++;
-        hosts->first[hosts->n] = at;
-    }
+static int by_host(const void *a, const void *b)
+{
+    const struct placed *x = a, *y = b;
+
+    if (x->host != y->host)
+        return x->host < y->host ? -1 : 1;
+    return x->member < y->member ? -1 : x->member > y->member;
 }
 
-struct hvd__hosts *hvd__hosts_new(int size, int rank,
-                                  bool (*same)(const void *context, int a,
-                                               int b),
-                                  const void *context)
+static int by_first(const void *a, const void *b)
+{
+    const struct placed *x = a, *y = b;
+
+    if (x->first != y->first)
+        return x->first < y->first ? -1 : 1;
+    return x->member < y->member ? -1 : x->member > y->member;
+}
+
+/* Groups the members by host, the hosts in the order of their first members. */
+static void group(struct hvd__hosts *hosts, int size, int rank,
+                  const int *host_of, struct placed *placed)
+{
+    for (int i = 0; i < size; i++)
+        placed[i] = (struct placed){.host = host_of[i], .member = i};
+    qsort(placed, (size_t)size, sizeof *placed, by_host);
+    for (int i = 0; i < size; i++)
+        placed[i].first = i > 0 && placed[i].host == placed[i - 1].host
+                              ? placed[i - 1].first
+                              : placed[i].member;
+    qsort(placed, (size_t)size, sizeof *placed, by_first);
+    for (int i = 0; i < size; i++) {
+        if (i == 0 || placed[i].first != placed[i - 1].first)
+            hosts->first[hosts->n++] = i;
+        hosts->members[i] = placed[i].member;
+        if (placed[i].member == rank)
+            hosts->own = hosts->n - 1;
+    }
+    hosts->first[hosts->n] = size;
+}
+
+struct hvd__hosts *hvd__hosts_new(int size, int rank, const int *host_of)
 {
     struct hvd__hosts *hosts = calloc(1, sizeof *hosts);
-    bool *seen = calloc((size_t)size, sizeof *seen);
+    struct placed *placed = calloc((size_t)size, sizeof *placed);
 
     if (hosts) {
         hosts->first = calloc((size_t)size + 1, sizeof *hosts->first);
         hosts->members = calloc((size_t)size, sizeof *hosts->members);
     }
-    if (!hosts || !seen || !hosts->first || !hosts->members) {
+    if (!hosts || !placed || !hosts->first || !hosts->members) {
         hvd__hosts_free(hosts);
-        free(seen);
+        free(placed);
         return NULL;
     }
-    group(hosts, size, rank, same, context, seen);
-    free(seen);
+    group(hosts, size, rank, host_of, placed);
+    free(placed);
     hosts->narrowest = size;
     for (int host = 0; host < hosts->n; host++) {
         int n = hvd__hosts_size(hosts, host);

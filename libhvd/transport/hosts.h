@@ -21,13 +21,10 @@ struct hvd__hosts {
                      ascending */
 };
 
-/* Groups a team of size, in which this rank is rank. same(context, a, b)
- * returns true if two members are on one host. Returns NULL if memory runs out.
- */
-struct hvd__hosts *hvd__hosts_new(int size, int rank,
-                                  bool (*same)(const void *context, int a,
-                                               int b),
-                                  const void *context);
+/* Groups a team of size, in which this rank is rank. host_of[i] is a number
+ * that the members of one host have, and no others. Returns NULL if memory runs
+ * out. */
+struct hvd__hosts *hvd__hosts_new(int size, int rank, const int *host_of);
 /* Makes the segments of hosts of one member each, for buffers of bounce bytes.
  * Returns false if memory runs out. */
 bool hvd__hosts_be_alone(struct hvd__hosts *hosts, size_t bounce);

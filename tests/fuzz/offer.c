@@ -32,17 +32,11 @@ static uint32_t any(uint32_t below)
     return (uint32_t)((state * UINT64_C(0x2545f4914f6cdd1d)) >> 32) % below;
 }
 
-static bool same_host(const void *context, int a, int b)
-{
-    (void)context;
-    return host_of[a] == host_of[b];
-}
-
 static void begin(void)
 {
     state = 20221106;
     for (int host = 0; host < HOSTS; host++) {
-        hosts[host] = hvd__hosts_new(MEMBERS, host, same_host, NULL);
+        hosts[host] = hvd__hosts_new(MEMBERS, host, host_of);
         ck_assert_ptr_nonnull(hosts[host]);
     }
 }

@@ -137,13 +137,6 @@ static int test(struct hvd__transport *self, struct hvd__transfer *transfer)
 
 /* ---------------------------------------------------------------- the hosts */
 
-static bool same_host(const void *context, int a, int b)
-{
-    const struct simulated *s = context;
-
-    return s->host_of[a] == s->host_of[b];
-}
-
 static size_t area_bytes(int n)
 {
     return sizeof(struct hvd__area) +
@@ -191,7 +184,7 @@ static void place_on_hosts(struct simulated *s, const int *widths, int nwidths)
         for (int i = 0; i < widths[host % nwidths] && rank < s->size; i++)
             s->host_of[rank++] = host;
     for (int i = 0; i < s->size; i++) {
-        s->ranks[i].hosts = hvd__hosts_new(s->size, i, same_host, s);
+        s->ranks[i].hosts = hvd__hosts_new(s->size, i, s->host_of);
         SIMULATED_ASSERT(s->ranks[i].hosts != NULL);
         share(s, &s->ranks[i]);
     }

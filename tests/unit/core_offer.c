@@ -43,12 +43,6 @@ static struct hvd__hosts *hosts[MOST_HOSTS];
 static struct hvd__offer offers[MOST_HOSTS];
 static unsigned char messages[MOST_HOSTS][HVD__OFFER_BYTES];
 
-static bool same_host(const void *context, int a, int b)
-{
-    (void)context;
-    return host_of[a] == host_of[b];
-}
-
 /* Members of a host need not follow one another. */
 static void make_hosts(int n)
 {
@@ -60,7 +54,7 @@ static void make_hosts(int n)
         for (int more = any(4); more > 0; more--)
             host_of[nmembers++] = host;
     for (int host = 0; host < n; host++) {
-        hosts[host] = hvd__hosts_new(nmembers, host, same_host, NULL);
+        hosts[host] = hvd__hosts_new(nmembers, host, host_of);
         MUST(hosts[host]);
         MUST(hosts[host]->own == host);
     }

@@ -163,12 +163,6 @@ static int fake_test(struct hvd__transport *self,
 /* ----------------------------------------------------------------- the hosts
  */
 
-static bool same_host(const void *context, int a, int b)
-{
-    (void)context;
-    return host_of[a] == host_of[b];
-}
-
 static void begin_hosts(int n)
 {
     nhosts = n;
@@ -193,7 +187,7 @@ static void begin_hosts(int n)
                                        .world = world,
                                        .rank = h,
                                        .size = nmembers};
-        own->hosts = hvd__hosts_new(nmembers, h, same_host, NULL);
+        own->hosts = hvd__hosts_new(nmembers, h, host_of);
         own->round = hvd__round_new(&own->team, own->hosts, TAG, &own->metrics);
         MUST(own->round);
     }

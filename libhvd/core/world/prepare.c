@@ -32,49 +32,31 @@ static int find_locals(struct hvd__set *set, const struct hvd__heap *heap,
     return n;
 }
 
-/* A set whose members are grouped by host. */
-struct grouped {
-    const struct hvd__world *world;
-    const struct hvd__set *set;
-};
-
-static bool same_host(const void *context, int a, int b)
-{
-    const struct grouped *grouped = context;
-    const int *host_of = grouped->world->host_of;
-
-    return host_of[grouped->set->ranks[a]] == host_of[grouped->set->ranks[b]];
-}
-
-static bool never_same(const void *context, int a, int b)
-{
-    (void)context;
-    return a == b;
-}
-
 /* Groups the members by the memory that they share: all ranks come to the same
  * groups. A host whose ranks should share memory and cannot, which other hosts
  * do not know, makes ordered mode impossible (core/agree/speaker.c). */
 static int find_hosts(const struct hvd__world *world, struct hvd__set *set)
 {
-    const struct grouped grouped = {world, set};
+    const int *host_of = world->host_of;
     bool apart = world->engine.settings.shm_size == 0 ||
                  set->tag_slot >= HVD__HEAP_DIRECTORY;
+    int *hosts;
 
     if (set->team.size == 1)
         return HVD_OK;
-    set->hosts = hvd__hosts_new(set->team.size, set->team.rank,
-                                apart ? never_same : same_host, &grouped);
-    if (set->hosts && set->hosts->n == 1 && !world->heap) {
-        hvd__hosts_free(set->hosts);
-        set->hosts = hvd__hosts_new(set->team.size, set->team.rank, never_same,
-                                    &grouped);
-    }
-    if (!set->hosts)
-        return hvd__fail_memory(sizeof *set->hosts);
+    hosts = calloc((size_t)set->team.size, sizeof *hosts);
+    if (!hosts)
+        return hvd__fail_memory((size_t)set->team.size * sizeof *hosts);
     set->team.is_near = true;
     for (int i = 1; i < set->team.size; i++)
-        set->team.is_near &= same_host(&grouped, 0, i);
+        set->team.is_near &= host_of[set->ranks[i]] == host_of[set->ranks[0]];
+    apart |= set->team.is_near && !world->heap;
+    for (int i = 0; i < set->team.size; i++)
+        hosts[i] = apart ? i : host_of[set->ranks[i]];
+    set->hosts = hvd__hosts_new(set->team.size, set->team.rank, hosts);
+    free(hosts);
+    if (!set->hosts)
+        return hvd__fail_memory(sizeof *set->hosts);
     set->hosts->is_one = set->hosts->n > 1 && set->team.is_near;
     return HVD_OK;
 }
