@@ -15,15 +15,18 @@
 #include "project/library.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/status.h"
 #include "core/agree/fuse.h"
 #include "core/agree/offer.h"
 #include "core/agree/speaker.h"
 #include "core/run/engine.h"
 #include "core/run/execute.h"
 #include "core/table/set.h"
+#include "disk/disk.h"
 #include "transport/algo/algo.h"
 #include "transport/costs.h"
 
@@ -66,6 +69,35 @@ static struct hvd__costs costs_of(const struct network *n)
     };
     costs.kib_reduced = nanoseconds(1024 * n->reducing);
     return costs;
+}
+
+int library_read_network(const char *path, struct network *network, char *error,
+                         size_t size)
+{
+    struct hvd__costs costs;
+    char text[HVD__COSTS_TEXT] = "";
+    int status = 0;
+    FILE *file = disk__read_stream(path, &status);
+
+    if (!file) {
+        snprintf(error, size, "%s: %s", path, disk__text(status));
+        return -1;
+    }
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    if (hvd__costs_parse(path, text, &costs) < 0) {
+        snprintf(error, size, "%s", hvd_last_error());
+        return -1;
+    }
+    *network = (struct network){
+        .latency = 1e-9 * (double)costs.between.step,
+        .overhead = 0.5e-9 * (double)costs.between.message,
+        .bandwidth = 1024e9 / fmax((double)costs.between.kib_moved, 1),
+        .local = 1e-9 * (double)(costs.within.step + costs.within.message),
+        .copying = 1e-9 / 1024 * (double)costs.within.kib_moved,
+        .reducing = 1e-9 / 1024 * (double)costs.kib_reduced,
+    };
+    return 0;
 }
 
 static void group_by_host(struct library *l)

@@ -9,11 +9,18 @@
 #define BENCH_PROJECT_LIBRARY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "project/network.h"
 
 struct library;
+
+/* Reads a network's constants from a file of costs, as hvd-info --topology
+ * --measure --output writes it (transport/costs.h). Returns 0, or -1 with one
+ * line in error. */
+int library_read_network(const char *path, struct network *network, char *error,
+                         size_t size);
 
 /* The shape of a world, and the settings on which the answers depend. */
 struct library_shape {

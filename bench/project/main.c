@@ -88,8 +88,9 @@ static const struct argp_option flags[] = {
     {"cycle", KEY_CYCLE, "MS", 0, "with --rules=ring: a cycle (5)", 1},
     {0, 0, 0, 0, "Network:", 2},
     {"network", KEY_NETWORK, "NAME", 0,
-     "tcp-1g, tcp-10g, tcp-25g, tcp-100g, roce-25g, roce-100g or ib-200g; what "
-     "follows changes its constants (tcp-10g)",
+     "tcp-1g, tcp-10g, tcp-25g, tcp-100g, roce-25g, roce-100g, ib-200g, or the "
+     "path of a file that hvd-info --topology --measure --output has written; "
+     "what follows changes its constants (tcp-10g)",
      2},
     {"latency", KEY_LATENCY, "US", 0,
      "of a message between hosts, without its overheads", 2},
@@ -162,11 +163,19 @@ static error_t parse_hosts(struct project_options *o, const char *text)
 static error_t parse_network(struct project_options *o, const char *text)
 {
     const struct network_preset *preset = network_find(text);
+    char why[240];
 
+    if (!preset && strchr(text, '/')) {
+        o->network_name = text;
+        return library_read_network(text, &o->network, why, sizeof why) < 0
+                   ? command_refuse(&o->line, "--network: %s", why)
+                   : 0;
+    }
     if (!preset)
         return command_refuse(&o->line,
                               "--network: '%s' is none of tcp-1g, tcp-10g, "
-                              "tcp-25g, tcp-100g, roce-25g, roce-100g, ib-200g",
+                              "tcp-25g, tcp-100g, roce-25g, roce-100g, ib-200g "
+                              "and has no / of a file",
                               text);
     o->network = preset->network;
     o->network_name = preset->name;

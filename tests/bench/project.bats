@@ -141,6 +141,23 @@ assert all(0 < float(r["efficiency_percent"]) <= 100 for r in rows), rows
     rows 'assert near(rows[0]["busy_ms"], 9), rows'
 }
 
+@test "a network is read from a file of costs" {
+    one_tensor
+    printf '%s\n' '# measured' between_step_ns=0 between_message_ns=0 \
+        between_kib_ns=1024 within_step_ns=0 within_message_ns=0 \
+        within_kib_ns=0 reduce_kib_ns=0 >"$OUT/costs"
+    run project "$OUT/one.csv" -H 2 --network "$OUT/costs" --format csv
+    [ "$status" -eq 0 ]
+    rows 'assert near(rows[0]["step_ms"], 35), rows'
+    echo between_mile_ns=1 >>"$OUT/costs"
+    run project "$OUT/one.csv" --network "$OUT/costs"
+    [ "$status" -eq 64 ]
+    [[ $output == *"line 9: 'between_mile_ns' is not a cost"* ]]
+    run project "$OUT/one.csv" --network "$OUT/none"
+    [ "$status" -eq 64 ]
+    [[ $output == *"--network: $OUT/none: No such file"* ]]
+}
+
 # chosen ARGS...: the algorithm of 64 KiB on 8 hosts.
 chosen() {
     project --table allreduce -H 8 -b 64K -e 64K --format csv "$@" |
@@ -152,6 +169,31 @@ chosen() {
     [ "$(chosen --costs network --latency 1000000)" = direct ]
     [ "$(chosen --costs network --latency 0)" != direct ]
     [ "$(chosen --latency 0)" = "$(chosen --latency 1000000)" ]
+}
+
+# microseconds OF: of an allreduce, by the simulator and by the projection; a
+# message takes 10 us, a byte a nanosecond, nothing else anything.
+simulated() { # hosts ranks bytes
+    "$BIN/hvd-sim" --hosts "$1" --ranks "$2" --bytes "$3" --alpha 10us \
+        --local 0us --bandwidth 1 --csv | tail -1 | cut -d, -f6
+}
+
+projected() {
+    project --table allreduce -H "$1" -n "$2" -b "$3" -e "$3" "${plain[@]}" \
+        --latency 10 --format csv | tail -1 | cut -d, -f5
+}
+
+@test "rounds take as long as those of the real core in the simulator" {
+    local shape
+    for shape in '2 1 4' '2 2 16384' '3 1 4' '4 2 4' '4 2 16384' '5 1 4' \
+        '8 1 16384' '16 4 4' '2 1 262144'; do
+        # shellcheck disable=SC2086 # three words
+        /usr/bin/python3 -c "
+import sys
+simulated, projected = map(float, sys.argv[1:])
+assert abs(projected / simulated - 1) < 0.02, ('$shape', sys.argv[1:])
+" "$(simulated $shape)" "$(projected $shape)"
+    done
 }
 
 @test "a picture is an SVG that is well-formed" {
@@ -342,7 +384,8 @@ of this rank: record a longer training, on two ranks or more" \
     is_refused 64 "1048576 hosts of 2 ranks are more than 1048576 ranks" \
         "$file" -H 1048576 -n 2
     is_refused 64 "--network: 'wire' is none of tcp-1g, tcp-10g, tcp-25g, \
-tcp-100g, roce-25g, roce-100g, ib-200g" "$file" --network wire
+tcp-100g, roce-25g, roce-100g, ib-200g and has no / of a file" "$file" \
+        --network wire
     is_refused 64 "--bandwidth must be more than 0" "$file" --bandwidth 0
     is_refused 64 "--latency: '-1' is not a number of 0 or more" "$file" \
         --latency=-1
