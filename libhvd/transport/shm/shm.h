@@ -25,7 +25,7 @@
 enum {
     HVD__LOG_SLOTS = 1024,          /* of a rank; a power of two */
     HVD__PAYLOAD_BYTES = 256 << 10, /* ring of data of a rank's slots */
-    HVD__INLINE_BYTES = 24,         /* data that fits in a slot */
+    HVD__INLINE_BYTES = 88,         /* data that fits in a slot */
     HVD__BUFFERS = 8                /* bounce buffers of a rank */
 };
 
@@ -37,6 +37,8 @@ enum {
     HVD__SLOT_BOUNDARY = 8  /* a piece ends here (hvd__area.pieces) */
 };
 
+/* Two cache lines; up to 24 bytes of data lie in the first. A reader fetches
+ * both at once, where data in the ring has to wait for the slot's offset. */
 struct hvd__log_slot {
     _Alignas(64) _Atomic uint64_t sequence; /* stored last */
     uint64_t key;
@@ -52,7 +54,8 @@ struct hvd__log_slot {
         unsigned char data[HVD__INLINE_BYTES];
     };
 };
-_Static_assert(sizeof(struct hvd__log_slot) == 64, "a slot is one cache line");
+_Static_assert(sizeof(struct hvd__log_slot) == 128,
+               "a slot is two cache lines");
 
 /*
  * A rank's progress in a round: the upper half of the word is the round's
@@ -133,8 +136,8 @@ struct hvd__shm {
     struct hvd__shm *next;
 };
 
-/* Returns the bytes of a rank's buffers in a set of nranks. block is the size of
- * one for another rank on the same host; those that go over a network are
+/* Returns the bytes of a rank's buffers in a set of nranks. block is the size
+ * of one for another rank on the same host; those that go over a network are
  * larger. */
 size_t hvd__shm_bounce_bytes(size_t block, int nranks, bool over_network);
 
@@ -168,10 +171,10 @@ struct hvd__shm_pair *hvd__shm_pairs(const struct hvd__shm *shm, int rank);
 unsigned char *hvd__shm_buffers(const struct hvd__shm *shm, int rank);
 
 /* hvd__shm_may_begin returns whether all other ranks are done with the round
- * before this one, so that this rank, if it is, may write to its area. hvd__shm_finish says that
- * this rank is done with the round. hvd__shm_least returns the least that the
- * other ranks have in one of their counts, which is given by its offset in an
- * area. */
+ * before this one, so that this rank, if it is, may write to its area.
+ * hvd__shm_finish says that this rank is done with the round. hvd__shm_least
+ * returns the least that the other ranks have in one of their counts, which is
+ * given by its offset in an area. */
 bool hvd__shm_may_begin(const struct hvd__shm *shm, uint32_t round);
 void hvd__shm_finish(struct hvd__shm *shm, uint32_t round);
 int64_t hvd__shm_least(const struct hvd__shm *shm, uint32_t round,
