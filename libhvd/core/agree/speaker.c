@@ -112,7 +112,10 @@ int hvd__speaker_open(const struct hvd__engine *engine, struct hvd__set *set,
             offer->flags |= HVD__OFFER_IMPOSSIBLE;
         else if (!hvd__ordered_hear_accepted(x, &refused))
             return HVD_OK;
-        if (!wanted && !refused)
+        /* What is in flight here was passed on, but a rank on its way to the
+         * coordinator may hold it, and refuse the epoch: then all must come to
+         * this round, or those who want something wait for this rank. */
+        if (!wanted && !refused && hvd__table_busy(&engine->table) == 0)
             return HVD_OK;
         if (refused || !engine->settings.ordered)
             offer->flags |= HVD__OFFER_REFUSED;
