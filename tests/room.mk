@@ -78,8 +78,9 @@ $(B)/obj/tests/sim/libhvd/%.o: libhvd/%.c tests/sim/atoms.h
 	$(Q)$(CC) $(BASE_CFLAGS) $(CFLAGS_libhvd) $(CPPFLAGS) $(CFLAGS) \
 		-include tests/sim/atoms.h -c -o $@ $<
 $(B)/bin/hvd-sim: $(SIM_OBJ)
-SIM_WRAPS := hvd__world_get hvd__execute hvd__execute_skip clock_gettime \
-	sched_yield pthread_mutex_lock pthread_mutex_unlock
+SIM_WRAPS := hvd__world_get hvd_is_initialized hvd_rank hvd_size hvd__execute \
+	hvd__execute_skip clock_gettime sched_yield pthread_mutex_lock \
+	pthread_mutex_unlock
 LIBS_hvd-sim = $(SIM_WRAPS:%=-Wl,--wrap=%) $(B)/lib/libhvd.a $(MPI_LIBS)
 DEPS_hvd-sim = $(B)/lib/libhvd.a
 # The same for the watchdogs alone, of which there can be more.

@@ -14,44 +14,14 @@
  * joined. A rank that joins by hvd_join gets nothing afterwards; steps do not
  * go on without it (core/agree/coordinator.c).
  */
-#include <stdatomic.h>
-
 #include "base/fingerprint.h"
-#include "base/mutex.h"
 #include "base/status.h"
 #include "core/api/refuse.h"
 #include "strategy/strategy.h"
 
-static struct hvd__mutex lock;       /* held while the list changes */
-static struct hvd_strategy *started; /* list by id, ascending */
-
-void hvd__strategy_enlist(struct hvd_strategy *strategy)
-{
-    struct hvd_strategy **place = &started;
-
-    hvd__mutex_lock(&lock);
-    while (*place && (*place)->id < strategy->id)
-        place = &(*place)->next;
-    strategy->next = *place;
-    *place = strategy;
-    hvd__mutex_unlock(&lock);
-}
-
-void hvd__strategy_strike(struct hvd_strategy *strategy)
-{
-    struct hvd_strategy **place = &started;
-
-    hvd__mutex_lock(&lock);
-    while (*place && *place != strategy)
-        place = &(*place)->next;
-    if (*place)
-        *place = strategy->next;
-    hvd__mutex_unlock(&lock);
-}
-
 static int check_idle(void)
 {
-    for (const struct hvd_strategy *s = started; s; s = s->next)
+    for (const struct hvd_strategy *s = hvd__strategy_first(); s; s = s->next)
         HVD_TRY(hvd__strategy_check_idle(s, "a rank joins"));
     return HVD_OK;
 }
@@ -62,7 +32,7 @@ static int compare_lists(int root)
 {
     uint64_t mine[2] = {0, 0}, theirs[2]; /* number and ids */
 
-    for (const struct hvd_strategy *s = started; s; s = s->next) {
+    for (const struct hvd_strategy *s = hvd__strategy_first(); s; s = s->next) {
         mine[0]++;
         mine[1] = hvd__fingerprint(mine[1], &s->id, sizeof s->id);
     }
@@ -101,7 +71,7 @@ int hvd_strategy_join(hvd_strategy *strategy, int *last)
     HVD_TRY(check_idle());
     HVD_TRY(hvd__join_strategies(&rank));
     HVD_TRY(compare_lists(rank));
-    for (struct hvd_strategy *s = started; s; s = s->next)
+    for (struct hvd_strategy *s = hvd__strategy_first(); s; s = s->next)
         HVD_TRY(share(s, rank));
     if (last)
         *last = rank;

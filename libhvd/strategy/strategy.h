@@ -34,7 +34,7 @@ struct hvd__variable {
 struct hvd_strategy {
     hvd_strategy_options options;
     int32_t id;                      /* the same on all ranks; since start */
-    struct hvd_strategy *next;       /* in the list of started ones (join.c) */
+    struct hvd_strategy *next;       /* in the list of started ones (started.c) */
     struct hvd__variable *variables; /* owned */
     int32_t nvariables;
     int32_t capacity;
@@ -66,6 +66,11 @@ int hvd__broadcast_state(struct hvd_strategy *strategy, int root);
  * one that was never started. */
 void hvd__strategy_enlist(struct hvd_strategy *strategy);
 void hvd__strategy_strike(struct hvd_strategy *strategy);
+/* Returns a number that no strategy of this process has had. */
+int32_t hvd__strategy_number(void);
+/* Returns the first strategy that is started, in the order of ids; the others
+ * follow by next. NULL: there is none. */
+struct hvd_strategy *hvd__strategy_first(void);
 
 /* Collective. Turns a failure of any rank into one of all; the last error says
  * whose it was. */

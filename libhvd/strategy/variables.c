@@ -325,8 +325,7 @@ int hvd__broadcast_state(struct hvd_strategy *s, int root)
 
 int hvd_strategy_start(hvd_strategy *strategy)
 {
-    static atomic_int nstrategies;
-    int32_t id = atomic_fetch_add(&nstrategies, 1);
+    int32_t id = hvd__strategy_number();
 
     if (!strategy)
         return hvd__fail(HVD_ERR_ARGUMENT, "the strategy is NULL");

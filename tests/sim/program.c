@@ -607,7 +607,7 @@ static void make_request(const struct context *c, hvd_request *request,
     }
 }
 
-static void pause_sometimes(void)
+void script_pause(void)
 {
     struct sim_random *random = &sim.self->random;
 
@@ -692,7 +692,7 @@ static void wait_for_all(struct context c)
         if (!has_rank(c.op->set, c.rank))
             continue;
         wait_for(&c);
-        pause_sometimes();
+        script_pause();
     }
 }
 
@@ -713,7 +713,7 @@ static void run_requests(struct context c)
         if (!has_rank(unit->set, c.rank))
             continue;
         submit(c, unit);
-        pause_sometimes();
+        script_pause();
     }
     if (!leaves)
         wait_for_all(c);
@@ -757,7 +757,7 @@ static void run_blocking(struct context c)
     status = call_blocking(&c);
     sim_say("phase %d blocking call: %d", c.phase, status);
     check_status(&c, status, hvd_last_error());
-    pause_sometimes();
+    script_pause();
 }
 
 /* A request of a burst. */
@@ -891,7 +891,7 @@ static void run_join(struct context c)
 
     for (int i = 0; i < phase->njoined[c.rank]; i++) {
         submit(c, &phase->units[i]);
-        pause_sometimes();
+        script_pause();
     }
     for (c.number = 0; c.number < phase->njoined[c.rank]; c.number++) {
         c.op = &phase->ops[c.number];
@@ -937,7 +937,8 @@ static void run_phase(struct context c)
 {
     const struct script_phase *phase = &script.phases[c.phase];
 
-    for (c.number = 0; c.number < phase->nops; c.number++) {
+    for (c.number = 0;
+         c.number < phase->nops && phase->kind != PHASE_STRATEGY; c.number++) {
         c.op = &phase->ops[c.number];
         if (has_rank(c.op->set, c.rank))
             allocate(&c);
@@ -950,6 +951,7 @@ static void run_phase(struct context c)
         case PHASE_BLOCKING: run_blocking(c); break;
         case PHASE_BURST: run_burst(c); break;
         case PHASE_JOIN: run_join(c); break;
+        case PHASE_STRATEGY: script_run_strategy(c.phase); break;
         default: change_sets(&c); break;
         }
 }

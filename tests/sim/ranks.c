@@ -221,6 +221,9 @@ void sim_mark(void)
 /* ---------------------------------------------- what the linker sends here */
 
 int __wrap_hvd__world_get(struct hvd__world **world);
+int __wrap_hvd_is_initialized(void);
+int __wrap_hvd_rank(void);
+int __wrap_hvd_size(void);
 /* What a clock shows when a run begins. */
 #define STARTED_NS INT64_C(1000000000)
 
@@ -244,6 +247,21 @@ int __wrap_hvd__world_get(struct hvd__world **world)
 
 /* What a clock shows when a run begins. */
 #define STARTED_NS INT64_C(1000000000)
+
+int __wrap_hvd_is_initialized(void)
+{
+    return sim.self != NULL;
+}
+
+int __wrap_hvd_rank(void)
+{
+    return sim.self->rank;
+}
+
+int __wrap_hvd_size(void)
+{
+    return sim.nranks;
+}
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 {

@@ -346,6 +346,26 @@ static void draw_join(struct script_phase *phase)
             phase->orders[rank][i] = i;
 }
 
+/* Every op is a variable: its count. */
+static void draw_strategy(struct script_phase *phase)
+{
+    int least = 1 + any(3);
+
+    phase->kind = PHASE_STRATEGY;
+    phase->repeats = 1;
+    phase->nops = 1 + any(SCRIPT_VARIABLES);
+    for (int i = 0; i < phase->nops; i++)
+        phase->ops[i] =
+            (struct script_op){.kind = HVD_ALLREDUCE,
+                               .dtype = HVD_FLOAT32,
+                               .set = -1,
+                               .count = 1 + draw_count(4, script.nranks)};
+    phase->is_serial = once_in(4);
+    phase->check_every = any(3);
+    for (int rank = 0; rank < script.nranks; rank++)
+        phase->njoined[rank] = least + (script_has(WITH_JOINS) ? any(3) : 0);
+}
+
 static struct script_phase *next_phase(void)
 {
     struct script_phase *phase = &script.phases[script.nphases++];
@@ -373,6 +393,9 @@ static void draw_phases(void)
             last_collective = script.nphases - 1;
         } else if (script_has(WITH_JOINS) && once_in(4)) {
             draw_join(next_phase());
+            last_collective = script.nphases - 1;
+        } else if (script_has(WITH_STRATEGIES) && once_in(5)) {
+            draw_strategy(next_phase());
             last_collective = script.nphases - 1;
         } else if (script_has(WITH_BURSTS) && once_in(60)) {
             draw_burst(next_phase());
@@ -433,7 +456,8 @@ void script_draw(uint64_t seed, unsigned mask)
 static void print_phase(const struct script_phase *phase, int number)
 {
     static const char *const kinds[] = {
-        "requests", "blocking", "a burst", "join", "add a set", "remove a set"};
+        "requests",   "blocking",  "a burst",     "join",
+        "a strategy", "add a set", "remove a set"};
 
     printf("  phase %d: %s, %d times\n", number, kinds[phase->kind],
            phase->repeats);

@@ -14,6 +14,7 @@ enum {
     SCRIPT_OPS = 12,
     SCRIPT_PHASES = 10,
     SCRIPT_SETS = 3,
+    SCRIPT_VARIABLES = 6,
     SCRIPT_SHOT = 2048 /* elements of a request of a burst */
 };
 
@@ -41,7 +42,8 @@ enum {
     WITH_KINDS = 1 << 19,    /* more than allreduce and broadcast */
     WITH_BURSTS = 1 << 20,
     WITH_BETWEEN = 1 << 21, /* others come between accesses to memory */
-    WITH_ALL = (1 << 22) - 1
+    WITH_STRATEGIES = 1 << 22,
+    WITH_ALL = (1 << 23) - 1
 };
 
 enum script_kind {
@@ -49,6 +51,7 @@ enum script_kind {
     PHASE_BLOCKING, /* one blocking request */
     PHASE_BURST,    /* hundreds of requests, and then waits */
     PHASE_JOIN,     /* sums of some ranks, and a join */
+    PHASE_STRATEGY, /* steps of a strategy, and its join */
     PHASE_ADD_SET,
     PHASE_REMOVE_SET
 };
@@ -85,12 +88,15 @@ struct script_phase {
     struct script_op ops[SCRIPT_OPS];
     struct script_unit units[SCRIPT_OPS];
     int orders[SCRIPT_RANKS][SCRIPT_OPS]; /* of units */
-    int njoined[SCRIPT_RANKS]; /* PHASE_JOIN: ops before a rank joins */
+    int njoined[SCRIPT_RANKS]; /* PHASE_JOIN: ops before a rank joins;
+                                  PHASE_STRATEGY: steps */
     int set;                   /* which set is added or removed */
     int nburst;                /* PHASE_BURST: requests */
     int group;                 /* PHASE_BURST: requests that go together */
     int swapper, swaps; /* PHASE_BURST: this rank submits two neighbours the
                            other way round, of which this is the first; -1 */
+    bool is_serial;            /* PHASE_STRATEGY: nothing overlaps */
+    int check_every;
 };
 
 struct script_set {
@@ -123,6 +129,10 @@ void script_draw(uint64_t seed, unsigned mask);
 void script_print(void);
 /* The program of a rank. */
 void script_run(struct sim_rank *rank);
+/* A phase of it: PHASE_STRATEGY (strategies.c). */
+void script_run_strategy(int number);
+/* Lets others run, or not, between two calls. */
+void script_pause(void);
 /* Frees what the programs have used. */
 void script_forget(void);
 

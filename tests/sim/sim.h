@@ -65,6 +65,8 @@ struct sim_rank {
     struct sim_fiber *fiber;
     struct sim_fiber *background; /* its background thread; NULL: it has none */
     struct sim_random random; /* what its program draws */
+    struct hvd_strategy *strategies; /* those that are started, a list by id */
+    int nstrategies;
     uint64_t batches[8];      /* hash of the batches of each process set */
     int nbatches[8];
     bool skipped[8]; /* it has taken no part in a batch */
