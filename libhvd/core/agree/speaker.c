@@ -18,11 +18,15 @@
 
 /* The most bytes of all members' data that go with a slot, and the most bytes
  * of a sum or of a broadcast: twice HVD_SHM_SMALL, and no more than leaves room
- * for several in the ring of payload. Where all members need all data, it takes
- * no shorter way than this; an alltoall needs one block in as many as there are
- * hosts, and pays for the others until they cost more than messages of its own.
+ * for several in the ring of payload. Where a sum could travel instead, the last
+ * message, with half of the data, still fits into one packet of Ethernet: a
+ * second packet takes longer than one more addition. Where all members need all
+ * data, it takes no shorter way than this; an alltoall needs one block in as
+ * many as there are hosts, and pays for the others until they cost more than
+ * messages of its own.
  */
 enum {
+    NESTING_BYTES = 2 << 10,
     ALL_BYTES = 4 << 10,
     EXCHANGED_BYTES = 16 << 10,
     GATHERED_BYTES = 48 << 10,
@@ -63,6 +67,7 @@ enum hvd__way hvd__way_of(const struct hvd__engine *engine,
     size_t n = (size_t)set->team.size, most = 2 * engine->settings.shm_small;
     bool reduces = s->kind == HVD_ALLREDUCE && s->op != HVD_ADASUM &&
                    s->compression == HVD_COMPRESSION_NONE;
+    bool nests;
 
     if (most > SENT_BYTES)
         most = SENT_BYTES;
@@ -75,11 +80,10 @@ enum hvd__way hvd__way_of(const struct hvd__engine *engine,
         return HVD__WAY_ROOT;
     if (!reduces && !hvd__ordered_may_move(request))
         return HVD__WAY_NONE;
-    if (request->bytes * n <= most_of_all(s->kind))
+    nests = hvd__kind_has(s->kind, HVD__HAS_OP) && may_nest(engine, set, s);
+    if (request->bytes * n <= (nests ? NESTING_BYTES : most_of_all(s->kind)))
         return HVD__WAY_ALL;
-    return hvd__kind_has(s->kind, HVD__HAS_OP) && may_nest(engine, set, s)
-               ? HVD__WAY_SUM
-               : HVD__WAY_NONE;
+    return nests ? HVD__WAY_SUM : HVD__WAY_NONE;
 }
 
 /* ----------------------------------------------------------------- an epoch */
