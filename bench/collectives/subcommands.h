@@ -26,8 +26,8 @@ int overlap_main(int argc, char **argv);
  * hvd-bench-hosts. */
 int hosts_main(int argc, char **argv);
 
-/* What a training step takes on other hosts, without running it there: becomes
- * the program hvd-bench-project. */
+/* Projects the time of a training step on other hosts, without running it
+ * there: the process becomes the program hvd-bench-project. */
 int project_main(int argc, char **argv);
 
 #endif

@@ -214,7 +214,8 @@ int library_lanes(void)
     return HVD__LANES;
 }
 
-/* Where memory is shared, batches move one after another (execute.c). */
+/* Returns how many batches move at the same time. Ranks that share memory move
+ * them one after another (core/run/execute.c). */
 int library_moving(const struct library *l)
 {
     return l->shape.nranks > 1 ? 1 : HVD__LANES;

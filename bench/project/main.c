@@ -12,7 +12,7 @@
 #include "disk/disk.h"
 #include "project/report.h"
 
-/* As the other subcommands have it. */
+/* The exit status for wrong usage, as of the other subcommands. */
 enum { STATUS_USAGE = 64 };
 
 enum { MOST_WORLDS = 32, MOST_RANKS = 1 << 20 };

@@ -63,7 +63,7 @@ struct plan {
     double seconds; /* the time of all of it, if nothing else is known */
 };
 
-/* How long a plan takes, in parts. Seconds. */
+/* The parts of the time that a plan takes, in seconds. */
 struct duration {
     double fixed;   /* latency: it passes whatever else is under way */
     double shared;  /* use of the link or of cores: it takes twice as long if

@@ -144,7 +144,7 @@ static void start_batches(struct play *p)
         struct step_batch *batch;
         struct plan plan;
 
-        /* What went along with a round has passed. */
+        /* Batches that went along with a round need no lane. */
         while (p->nstarted < p->result->n &&
                p->result->batches[p->nstarted].algorithm)
             p->nstarted++;

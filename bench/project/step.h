@@ -13,7 +13,8 @@
 #include "project/library.h"
 #include "project/workload.h"
 
-/* Whose rules decide what is agreed on when, and what moves together. */
+/* The library whose rules decide when tensors are agreed on, and which of them
+ * move together. */
 enum step_rules {
     STEP_HVD, /* libhvd's: rounds, pieces, lanes */
     STEP_RING /* Horovod's: what is ready at the end of a cycle, fused, on one
@@ -28,8 +29,8 @@ struct step_task {
     double cycle; /* STEP_RING: seconds of a cycle */
 };
 
-/* What moves together, or goes along with a round. Times are seconds from the
- * start of the backward pass. */
+/* A batch: tensors that move together, or go along with one round. Times are
+ * seconds from the start of the backward pass. */
 struct step_batch {
     const char *algorithm; /* borrowed; of data in a round "round" */
     int *tensors;          /* owned: places in the workload, ascending */

@@ -10,8 +10,8 @@
 #include "core/request/hash.h"
 #include "core/request/signature.h"
 
-/* What some members say of a submission: that they have made it or, if status
- * is negative, that it was refused. */
+/* An announcement of some members: they have made a submission or, if status is
+ * negative, theirs was refused. */
 struct hvd__announcement {
     uint64_t key;
     uint64_t fingerprint; /* 0: refused */
