@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * program.c - the program of a simulated rank: it runs the script by the public
- * calls of libhvd and compares every element, status and text with what must
- * come (script.h).
- *
- * Element i of rank r in a request is a small integer that follows from the
- * seed, the request, r and i; so every result is known without a sum in floats.
- * All ranks must get the same text for the same failure.
+ * calls of libhvd (script.h) and compares every element with what must come
+ * (outcome.h), and every status and text. All ranks must get the same text for
+ * the same failure.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "hvd.h"
+#include "outcome.h"
 #include "script.h"
 
 enum { GUARD_BYTES = 16, GUARD = 0x5c };
@@ -45,231 +43,6 @@ static struct use uses[SCRIPT_RANKS][SCRIPT_OPS];
 
 /* ----------------------------------------------------------------- elements */
 
-struct context {
-    int phase, repeat, number; /* of the request */
-    const struct script_op *op;
-    int rank;
-};
-
-static uint64_t salt_of(const struct context *c)
-{
-    return sim.seed * 1000003 +
-           (uint64_t)(c->phase * 10000 + c->repeat * 100 + c->number);
-}
-
-static int members(const struct script_op *op)
-{
-    return op->set < 0 ? script.nranks : script.sets[op->set].n;
-}
-
-static int member(const struct script_op *op, int i)
-{
-    return op->set < 0 ? i : script.sets[op->set].ranks[i];
-}
-
-static bool has_rank(int set, int rank)
-{
-    return set < 0 || script.sets[set].has[rank];
-}
-
-static int place_of(const struct script_op *op, int rank)
-{
-    int i = 0;
-
-    while (member(op, i) != rank)
-        i++;
-    return i;
-}
-
-/* Returns what the elements of a rank in a request follow from. */
-static uint32_t root_of(uint64_t salt, int rank)
-{
-    return (uint32_t)sim_mix(salt + (uint64_t)rank * 7919);
-}
-
-static int element(const struct script_op *op, uint32_t root, int rank,
-                   int64_t i)
-{
-    unsigned x = (root + (uint32_t)i * 0x9e3779b9u) >> 8;
-
-    if (op->op == HVD_PRODUCT)
-        return x % 8 == 0 && rank < 5 ? 2 : 1;
-    if (op->dtype == HVD_UINT8 || op->dtype == HVD_UINT16)
-        return (int)(x % 7);
-    return (int)(x % 7) - 3;
-}
-
-static void put(hvd_dtype dtype, void *data, int64_t i, int value)
-{
-    float f = (float)value;
-    uint32_t bits;
-
-    switch (dtype) {
-    case HVD_UINT8: ((uint8_t *)data)[i] = (uint8_t)value; break;
-    case HVD_INT8: ((int8_t *)data)[i] = (int8_t)value; break;
-    case HVD_UINT16: ((uint16_t *)data)[i] = (uint16_t)value; break;
-    case HVD_INT32: ((int32_t *)data)[i] = value; break;
-    case HVD_INT64: ((int64_t *)data)[i] = value; break;
-    case HVD_FLOAT32: ((float *)data)[i] = f; break;
-    case HVD_FLOAT64: ((double *)data)[i] = value; break;
-    default: /* both halves hold small integers */
-        memcpy(&bits, &f, sizeof bits);
-        if (dtype == HVD_BFLOAT16)
-            bits >>= 16;
-        else if (value == 0)
-            bits = 0;
-        else
-            bits = (bits >> 16 & 0x8000) | (((bits >> 23 & 0xff) - 112) << 10) |
-                   (bits >> 13 & 0x3ff);
-        ((uint16_t *)data)[i] = (uint16_t)bits;
-    }
-}
-
-static double get_half(uint16_t bits)
-{
-    int exponent = bits >> 10 & 31;
-    double value = exponent ? ldexp(1024 + (bits & 0x3ff), exponent - 25)
-                            : ldexp(bits & 0x3ff, -24);
-
-    return bits & 0x8000 ? -value : value;
-}
-
-static double get(hvd_dtype dtype, const void *data, int64_t i)
-{
-    float f;
-    uint32_t bits;
-
-    switch (dtype) {
-    case HVD_UINT8: return ((const uint8_t *)data)[i];
-    case HVD_INT8: return ((const int8_t *)data)[i];
-    case HVD_UINT16: return ((const uint16_t *)data)[i];
-    case HVD_INT32: return ((const int32_t *)data)[i];
-    case HVD_INT64: return (double)((const int64_t *)data)[i];
-    case HVD_FLOAT32: return ((const float *)data)[i];
-    case HVD_FLOAT64: return ((const double *)data)[i];
-    case HVD_FLOAT16: return get_half(((const uint16_t *)data)[i]);
-    default:
-        bits = (uint32_t)((const uint16_t *)data)[i] << 16;
-        memcpy(&f, &bits, sizeof f);
-        return f;
-    }
-}
-
-/* Returns how far a result may be from the exact one. */
-static double tolerance(hvd_dtype dtype, double value)
-{
-    switch (dtype) {
-    case HVD_FLOAT16: return fabs(value) / 512;
-    case HVD_BFLOAT16: return fabs(value) / 64;
-    case HVD_FLOAT32: return fabs(value) * 1e-6;
-    case HVD_FLOAT64: return fabs(value) * 1e-13;
-    default: return 0;
-    }
-}
-
-/* The reduction of a request, which is worked out once for all ranks. */
-static struct {
-    uint64_t what;
-    double *values; /* owned */
-    int64_t capacity;
-} reductions[SCRIPT_OPS];
-
-static void add(hvd_op op, double *value, double x, bool is_first)
-{
-    if (is_first)
-        *value = x;
-    else if (op == HVD_PRODUCT)
-        *value *= x;
-    else if (op == HVD_MIN)
-        *value = x < *value ? x : *value;
-    else if (op == HVD_MAX)
-        *value = x > *value ? x : *value;
-    else
-        *value += x;
-}
-
-/* Ranks that have joined before contribute nothing. */
-static void work_out(const struct context *c, uint64_t salt, double *values)
-{
-    const struct script_op *op = c->op;
-    const struct script_phase *phase = &script.phases[c->phase];
-    bool is_float = op->dtype == HVD_FLOAT16 || op->dtype == HVD_FLOAT32 ||
-                    op->dtype == HVD_FLOAT64 || op->dtype == HVD_BFLOAT16;
-    int n = members(op), nreduced = 0;
-
-    for (int k = 0; k < n; k++) {
-        int rank = member(op, k);
-        uint32_t root = root_of(salt, rank);
-
-        if (phase->kind == PHASE_JOIN && phase->njoined[rank] <= c->number)
-            continue;
-        for (int64_t i = 0; i < op->count; i++)
-            add(op->op, &values[i], element(op, root, rank, i) * op->prescale,
-                nreduced == 0);
-        nreduced++;
-    }
-    for (int64_t i = 0; i < op->count; i++) {
-        values[i] *= op->postscale;
-        if (op->op == HVD_AVERAGE)
-            values[i] = is_float ? values[i] / n : trunc(values[i] / n);
-    }
-}
-
-static const double *reduction_of(const struct context *c, uint64_t salt)
-{
-    int64_t count = c->op->count;
-    int i = c->number;
-
-    if (reductions[i].what == salt && reductions[i].values)
-        return reductions[i].values;
-    if (!reductions[i].values || reductions[i].capacity < count) {
-        free(reductions[i].values);
-        reductions[i].capacity = count + 64;
-        reductions[i].values =
-            calloc((size_t)reductions[i].capacity, sizeof(double));
-        if (!reductions[i].values)
-            abort();
-    }
-    reductions[i].what = salt;
-    work_out(c, salt, reductions[i].values);
-    return reductions[i].values;
-}
-
-static int64_t rows_of(const struct script_op *op, int rank)
-{
-    return op->has_rows ? op->rows[rank] : op->count;
-}
-
-/* Returns the number of elements of the output, or of the input. */
-static int64_t count_output(const struct script_op *op, int rank)
-{
-    int n = members(op), own = place_of(op, rank);
-    int64_t sum = 0;
-
-    switch (op->kind) {
-    case HVD_BARRIER: return 0;
-    case HVD_GATHER:
-    case HVD_REDUCE:
-        if (rank != op->root)
-            return 0;
-        if (op->kind == HVD_REDUCE)
-            return op->count;
-        /* fall through */
-    case HVD_ALLGATHER:
-        for (int i = 0; i < n; i++)
-            sum += rows_of(op, member(op, i));
-        return sum;
-    case HVD_ALLTOALL:
-        if (!op->has_rows)
-            return op->count;
-        for (int i = 0; i < n; i++)
-            sum += op->splits[member(op, i)][own];
-        return sum;
-    case HVD_REDUCESCATTER: return op->count / n + (own < op->count % n);
-    default: return op->count;
-    }
-}
-
 /* What is compared with a run of elements of the output. */
 struct check {
     const struct context *c;
@@ -282,10 +55,11 @@ static void compare(struct check *check, double want)
 {
     const struct context *c = check->c;
     const struct script_op *op = c->op;
-    double got = get(op->dtype, uses[c->rank][c->number].output, check->at++);
+    double got =
+        outcome_get(op->dtype, uses[c->rank][c->number].output, check->at++);
 
     if (got == want || check->failed ||
-        fabs(got - want) <= tolerance(op->dtype, want))
+        fabs(got - want) <= outcome_tolerance(op->dtype, want))
         return;
     check->failed = true;
     sim_fail("phase %d repeat %d op %d (%s) on rank %d: element %lld is %g, "
@@ -298,19 +72,19 @@ static void compare(struct check *check, double want)
 static void compare_input(struct check *check, int rank, int64_t first,
                           int64_t n)
 {
-    uint32_t root = root_of(check->salt, rank);
+    uint32_t root = outcome_root(check->salt, rank);
 
     for (int64_t i = first; i < first + n; i++)
-        compare(check, element(check->c->op, root, rank, i));
+        compare(check, outcome_element(check->c->op, root, rank, i));
 }
 
 static void compare_parts(struct check *check)
 {
     const struct script_op *op = check->c->op;
-    int n = members(op), own = place_of(op, check->c->rank);
+    int n = script_members(op), own = script_place(op, check->c->rank);
 
     for (int k = 0; k < n; k++) {
-        int from = member(op, k);
+        int from = script_member(op, k);
         int64_t part = op->count / n, before = part * own;
 
         if (op->has_rows) {
@@ -326,9 +100,9 @@ static void compare_parts(struct check *check)
 static void compare_output(const struct context *c)
 {
     const struct script_op *op = c->op;
-    struct check check = {.c = c, .salt = salt_of(c)};
-    int n = members(op), own = place_of(op, c->rank);
-    int64_t count = count_output(op, c->rank), first = 0;
+    struct check check = {.c = c, .salt = outcome_salt(c)};
+    int n = script_members(op), own = script_place(op, c->rank);
+    int64_t count = outcome_count(op, c->rank), first = 0;
     const double *values;
 
     switch (op->kind) {
@@ -336,13 +110,14 @@ static void compare_output(const struct context *c)
     case HVD_ALLGATHER:
     case HVD_GATHER:
         for (int k = 0; k < n && count > 0; k++)
-            compare_input(&check, member(op, k), 0, rows_of(op, member(op, k)));
+            compare_input(&check, script_member(op, k), 0,
+                          outcome_rows(op, script_member(op, k)));
         break;
     case HVD_ALLTOALL: compare_parts(&check); break;
     default:
         for (int k = 0; op->kind == HVD_REDUCESCATTER && k < own; k++)
             first += op->count / n + (k < op->count % n);
-        values = reduction_of(c, check.salt);
+        values = outcome_reduction(c, check.salt);
         for (int64_t i = 0; i < count; i++)
             compare(&check, values[first + i]);
     }
@@ -393,7 +168,7 @@ static void allocate(const struct context *c)
     size_t element_bytes = (size_t)hvd_dtype_size(op->dtype);
     /* A rank that differs has elements of up to 8 bytes. */
     size_t room = op->fault == DIFFERS ? 8 : element_bytes;
-    int64_t in = rows_of(op, c->rank), out = count_output(op, c->rank);
+    int64_t in = outcome_rows(op, c->rank), out = outcome_count(op, c->rank);
     bool is_one = op->in_place || op->kind == HVD_BROADCAST;
 
     *use = (struct use){0};
@@ -410,18 +185,20 @@ static void fill(const struct context *c)
 {
     const struct script_op *op = c->op;
     struct use *use = use_of(c);
-    int64_t n = rows_of(op, c->rank);
-    uint32_t root = root_of(salt_of(c), c->rank);
+    int64_t n = outcome_rows(op, c->rank);
+    uint32_t root = outcome_root(outcome_salt(c), c->rank);
 
     memset(use->output, GUARD, use->output_bytes + GUARD_BYTES);
     if (op->kind == HVD_BROADCAST && c->rank != op->root)
         return;
     if (op->dtype == HVD_FLOAT32) /* the usual type, without a call for each */
         for (int64_t i = 0; i < n; i++)
-            ((float *)use->input)[i] = (float)element(op, root, c->rank, i);
+            ((float *)use->input)[i] =
+                (float)outcome_element(op, root, c->rank, i);
     else
         for (int64_t i = 0; i < n; i++)
-            put(op->dtype, use->input, i, element(op, root, c->rank, i));
+            outcome_put(op->dtype, use->input, i,
+                        outcome_element(op, root, c->rank, i));
 }
 
 static void check_data(const struct context *c)
@@ -437,10 +214,10 @@ static void check_data(const struct context *c)
                      c->phase, c->number, c->rank);
             return;
         }
-    for (int k = 0; op->has_rows && k < members(op); k++) {
-        int from = member(op, k);
+    for (int k = 0; op->has_rows && k < script_members(op); k++) {
+        int from = script_member(op, k);
         int64_t want = op->kind == HVD_ALLTOALL
-                           ? op->splits[from][place_of(op, c->rank)]
+                           ? op->splits[from][script_place(op, c->rank)]
                            : op->rows[from];
 
         if (op->kind == HVD_GATHER && c->rank != op->root)
@@ -461,7 +238,7 @@ static bool leaver_lacks(const struct context *c)
 {
     const struct script_phase *phase = &script.phases[c->phase];
 
-    if (script.leaver < 0 || !has_rank(c->op->set, script.leaver) ||
+    if (script.leaver < 0 || !script_has_rank(c->op->set, script.leaver) ||
         c->phase < script.leaves_in)
         return false;
     if (c->phase > script.leaves_in)
@@ -484,7 +261,7 @@ static int expected_status(const struct context *c)
 /* All ranks must get the same text, which names the request. */
 static void check_text(const struct context *c, const char *text, bool named)
 {
-    uint64_t what = salt_of(c);
+    uint64_t what = outcome_salt(c);
     char name[32];
 
     snprintf(name, sizeof name, "'t%d'", c->op->unit);
@@ -511,7 +288,7 @@ static void check_status(const struct context *c, int status, const char *text)
     int want = expected_status(c);
     bool lacks = leaver_lacks(c);
 
-    sim_note((uint64_t)status + salt_of(c));
+    sim_note((uint64_t)status + outcome_salt(c));
     if (status < 0)
         sim_say("phase %d op %d: %s: %s", c->phase, c->number,
                 hvd_strerror(status), text);
@@ -568,7 +345,7 @@ static void make_request(const struct context *c, hvd_request *request,
 
     fill(c);
     hvd_request_init(request, sizeof *request);
-    *shape = rows_of(op, c->rank);
+    *shape = outcome_rows(op, c->rank);
     request->kind = op->kind;
     request->dtype = op->dtype;
     request->op = reduces ? op->op : HVD_AVERAGE;
@@ -589,7 +366,7 @@ static void make_request(const struct context *c, hvd_request *request,
         request->callback_context = use;
     }
     if (op->has_rows) {
-        request->capacity = count_output(op, c->rank);
+        request->capacity = outcome_count(op, c->rank);
         request->capacity += !request->capacity;
         request->counts = use->counts;
         if (op->kind == HVD_ALLTOALL)
@@ -689,7 +466,7 @@ static void wait_for_all(struct context c)
     for (int i = 0; i < phase->nops; i++) {
         c.number = order[i];
         c.op = &phase->ops[c.number];
-        if (!has_rank(c.op->set, c.rank))
+        if (!script_has_rank(c.op->set, c.rank))
             continue;
         wait_for(&c);
         script_pause();
@@ -710,7 +487,7 @@ static void run_requests(struct context c)
         const struct script_unit *unit =
             &phase->units[phase->orders[c.rank][i]];
 
-        if (!has_rank(unit->set, c.rank))
+        if (!script_has_rank(unit->set, c.rank))
             continue;
         submit(c, unit);
         script_pause();
@@ -774,10 +551,10 @@ static void check_shot(const struct context *c, const struct shot *shot,
 
     memset(sums, 0, sizeof sums);
     for (int rank = 0; rank < script.nranks; rank++) {
-        uint32_t root = root_of(salt, rank);
+        uint32_t root = outcome_root(salt, rank);
 
         for (int64_t i = 0; i < count; i++)
-            sums[i] += element(c->op, root, rank, i);
+            sums[i] += outcome_element(c->op, root, rank, i);
     }
     for (int64_t i = 0; i < count; i++)
         if (shot->output[i] != (float)sums[i]) {
@@ -804,7 +581,7 @@ static void wait_for_burst(const struct context *c, const struct shot *shots,
         if (status == 1) /* not submitted */
             continue;
         if (status == HVD_OK)
-            check_shot(c, &shots[i], salt_of(c) + (uint64_t)i);
+            check_shot(c, &shots[i], outcome_salt(c) + (uint64_t)i);
         else if (!may_fail(c, status))
             sim_fail("phase %d on rank %d: request %d of a burst: %s", c->phase,
                      c->rank, i, hvd_last_error());
@@ -826,11 +603,12 @@ static int shoot(const struct context *c, struct shot *shots, int unit)
     snprintf(name, sizeof name, "b%d", unit);
     for (; n < phase->group && first + n < phase->nburst; n++) {
         struct shot *shot = &shots[first + n];
-        uint32_t root = root_of(salt_of(c) + (uint64_t)(first + n), c->rank);
+        uint32_t root =
+            outcome_root(outcome_salt(c) + (uint64_t)(first + n), c->rank);
         hvd_request *request = &requests[n];
 
         for (int64_t i = 0; i < count; i++)
-            shot->input[i] = (float)element(c->op, root, c->rank, i);
+            shot->input[i] = (float)outcome_element(c->op, root, c->rank, i);
         hvd_request_init(request, sizeof *request);
         request->kind = HVD_ALLREDUCE;
         request->dtype = HVD_FLOAT32;
@@ -904,8 +682,8 @@ static void run_join(struct context c)
     if (status < 0 || last < 0 || last >= script.nranks)
         sim_fail("rank %d joined: %s (%s), the last is rank %d", c.rank,
                  hvd_strerror(status), hvd_last_error(), last);
-    if (texts[0].what != ~salt_of(&c)) {
-        texts[0].what = ~salt_of(&c);
+    if (texts[0].what != ~outcome_salt(&c)) {
+        texts[0].what = ~outcome_salt(&c);
         script.joined_last = last;
     }
     if (last != script.joined_last)
@@ -937,10 +715,10 @@ static void run_phase(struct context c)
 {
     const struct script_phase *phase = &script.phases[c.phase];
 
-    for (c.number = 0;
-         c.number < phase->nops && phase->kind != PHASE_STRATEGY; c.number++) {
+    for (c.number = 0; c.number < phase->nops && phase->kind != PHASE_STRATEGY;
+         c.number++) {
         c.op = &phase->ops[c.number];
-        if (has_rank(c.op->set, c.rank))
+        if (script_has_rank(c.op->set, c.rank))
             allocate(&c);
     }
     c.number = 0;

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * outcome.c - the elements of requests, and the results that must come
+ * (outcome.h). Reductions are kept, one for each number of a request, since all
+ * ranks compare with the same one.
+ */
+#include "outcome.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hvd.h"
+
+uint64_t outcome_salt(const struct context *c)
+{
+    return sim.seed * 1000003 +
+           (uint64_t)(c->phase * 10000 + c->repeat * 100 + c->number);
+}
+
+int script_members(const struct script_op *op)
+{
+    return op->set < 0 ? script.nranks : script.sets[op->set].n;
+}
+
+int script_member(const struct script_op *op, int i)
+{
+    return op->set < 0 ? i : script.sets[op->set].ranks[i];
+}
+
+bool script_has_rank(int set, int rank)
+{
+    return set < 0 || script.sets[set].has[rank];
+}
+
+int script_place(const struct script_op *op, int rank)
+{
+    int i = 0;
+
+    while (script_member(op, i) != rank)
+        i++;
+    return i;
+}
+
+uint32_t outcome_root(uint64_t salt, int rank)
+{
+    return (uint32_t)sim_mix(salt + (uint64_t)rank * 7919);
+}
+
+int outcome_element(const struct script_op *op, uint32_t root, int rank,
+                    int64_t i)
+{
+    unsigned x = (root + (uint32_t)i * 0x9e3779b9u) >> 8;
+
+    if (op->op == HVD_PRODUCT)
+        return x % 8 == 0 && rank < 5 ? 2 : 1;
+    if (op->dtype == HVD_UINT8 || op->dtype == HVD_UINT16)
+        return (int)(x % 7);
+    return (int)(x % 7) - 3;
+}
+
+void outcome_put(hvd_dtype dtype, void *data, int64_t i, int value)
+{
+    float f = (float)value;
+    uint32_t bits;
+
+    switch (dtype) {
+    case HVD_UINT8: ((uint8_t *)data)[i] = (uint8_t)value; break;
+    case HVD_INT8: ((int8_t *)data)[i] = (int8_t)value; break;
+    case HVD_UINT16: ((uint16_t *)data)[i] = (uint16_t)value; break;
+    case HVD_INT32: ((int32_t *)data)[i] = value; break;
+    case HVD_INT64: ((int64_t *)data)[i] = value; break;
+    case HVD_FLOAT32: ((float *)data)[i] = f; break;
+    case HVD_FLOAT64: ((double *)data)[i] = value; break;
+    default: /* both halves hold small integers */
+        memcpy(&bits, &f, sizeof bits);
+        if (dtype == HVD_BFLOAT16)
+            bits >>= 16;
+        else if (value == 0)
+            bits = 0;
+        else
+            bits = (bits >> 16 & 0x8000) | (((bits >> 23 & 0xff) - 112) << 10) |
+                   (bits >> 13 & 0x3ff);
+        ((uint16_t *)data)[i] = (uint16_t)bits;
+    }
+}
+
+static double get_half(uint16_t bits)
+{
+    int exponent = bits >> 10 & 31;
+    double value = exponent ? ldexp(1024 + (bits & 0x3ff), exponent - 25)
+                            : ldexp(bits & 0x3ff, -24);
+
+    return bits & 0x8000 ? -value : value;
+}
+
+double outcome_get(hvd_dtype dtype, const void *data, int64_t i)
+{
+    float f;
+    uint32_t bits;
+
+    switch (dtype) {
+    case HVD_UINT8: return ((const uint8_t *)data)[i];
+    case HVD_INT8: return ((const int8_t *)data)[i];
+    case HVD_UINT16: return ((const uint16_t *)data)[i];
+    case HVD_INT32: return ((const int32_t *)data)[i];
+    case HVD_INT64: return (double)((const int64_t *)data)[i];
+    case HVD_FLOAT32: return ((const float *)data)[i];
+    case HVD_FLOAT64: return ((const double *)data)[i];
+    case HVD_FLOAT16: return get_half(((const uint16_t *)data)[i]);
+    default:
+        bits = (uint32_t)((const uint16_t *)data)[i] << 16;
+        memcpy(&f, &bits, sizeof f);
+        return f;
+    }
+}
+
+/* Returns how far a result may be from the exact one. */
+double outcome_tolerance(hvd_dtype dtype, double value)
+{
+    switch (dtype) {
+    case HVD_FLOAT16: return fabs(value) / 512;
+    case HVD_BFLOAT16: return fabs(value) / 64;
+    case HVD_FLOAT32: return fabs(value) * 1e-6;
+    case HVD_FLOAT64: return fabs(value) * 1e-13;
+    default: return 0;
+    }
+}
+
+/* The reduction of a request, which is worked out once for all ranks. */
+static struct {
+    uint64_t what;
+    double *values; /* owned */
+    int64_t capacity;
+} reductions[SCRIPT_OPS];
+
+static void add(hvd_op op, double *value, double x, bool is_first)
+{
+    if (is_first)
+        *value = x;
+    else if (op == HVD_PRODUCT)
+        *value *= x;
+    else if (op == HVD_MIN)
+        *value = x < *value ? x : *value;
+    else if (op == HVD_MAX)
+        *value = x > *value ? x : *value;
+    else
+        *value += x;
+}
+
+/* Ranks that have joined before contribute nothing. */
+static void work_out(const struct context *c, uint64_t salt, double *values)
+{
+    const struct script_op *op = c->op;
+    const struct script_phase *phase = &script.phases[c->phase];
+    bool is_float = op->dtype == HVD_FLOAT16 || op->dtype == HVD_FLOAT32 ||
+                    op->dtype == HVD_FLOAT64 || op->dtype == HVD_BFLOAT16;
+    int n = script_members(op), nreduced = 0;
+
+    for (int k = 0; k < n; k++) {
+        int rank = script_member(op, k);
+        uint32_t root = outcome_root(salt, rank);
+
+        if (phase->kind == PHASE_JOIN && phase->njoined[rank] <= c->number)
+            continue;
+        for (int64_t i = 0; i < op->count; i++)
+            add(op->op, &values[i],
+                outcome_element(op, root, rank, i) * op->prescale,
+                nreduced == 0);
+        nreduced++;
+    }
+    for (int64_t i = 0; i < op->count; i++) {
+        values[i] *= op->postscale;
+        if (op->op == HVD_AVERAGE)
+            values[i] = is_float ? values[i] / n : trunc(values[i] / n);
+    }
+}
+
+const double *outcome_reduction(const struct context *c, uint64_t salt)
+{
+    int64_t count = c->op->count;
+    int i = c->number;
+
+    if (reductions[i].what == salt && reductions[i].values)
+        return reductions[i].values;
+    if (!reductions[i].values || reductions[i].capacity < count) {
+        free(reductions[i].values);
+        reductions[i].capacity = count + 64;
+        reductions[i].values =
+            calloc((size_t)reductions[i].capacity, sizeof(double));
+        if (!reductions[i].values)
+            abort();
+    }
+    reductions[i].what = salt;
+    work_out(c, salt, reductions[i].values);
+    return reductions[i].values;
+}
+
+int64_t outcome_rows(const struct script_op *op, int rank)
+{
+    return op->has_rows ? op->rows[rank] : op->count;
+}
+
+/* Returns the number of elements of the output, or of the input. */
+int64_t outcome_count(const struct script_op *op, int rank)
+{
+    int n = script_members(op), own = script_place(op, rank);
+    int64_t sum = 0;
+
+    switch (op->kind) {
+    case HVD_BARRIER: return 0;
+    case HVD_GATHER:
+    case HVD_REDUCE:
+        if (rank != op->root)
+            return 0;
+        if (op->kind == HVD_REDUCE)
+            return op->count;
+        /* fall through */
+    case HVD_ALLGATHER:
+        for (int i = 0; i < n; i++)
+            sum += outcome_rows(op, script_member(op, i));
+        return sum;
+    case HVD_ALLTOALL:
+        if (!op->has_rows)
+            return op->count;
+        for (int i = 0; i < n; i++)
+            sum += op->splits[script_member(op, i)][own];
+        return sum;
+    case HVD_REDUCESCATTER: return op->count / n + (own < op->count % n);
+    default: return op->count;
+    }
+}
