@@ -43,6 +43,9 @@ MPI_CFLAGS = $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags ompi-c))
 MPI_LIBS = $(shell $(PKG_CONFIG) --libs ompi-c)
 BLAS_CFLAGS = $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags openblas))
 BLAS_LIBS = $(shell $(PKG_CONFIG) --libs openblas)
+NETTLE_LIBS = $(shell $(PKG_CONFIG) --libs nettle)
+# What libhvd needs of others.
+HVD_NEEDS = $(MPI_LIBS) $(NETTLE_LIBS)
 JSON_LIBS = $(shell $(PKG_CONFIG) --libs jansson)
 ZLIB_LIBS = $(shell $(PKG_CONFIG) --libs zlib)
 CHECK_LIBS = $(shell $(PKG_CONFIG) --libs check)
@@ -65,7 +68,7 @@ all: $(LIBS) $(PROGRAMS) $(SCRIPTS)
 
 # What cannot work without packages says so before a compiler does.
 ifeq ($(filter deps demo check check-full sanitize tsan bench clean help format,$(MAKECMDGOALS)),)
-ifneq ($(shell $(PKG_CONFIG) --exists ompi-c openblas jansson zlib && echo y),y)
+ifneq ($(shell $(PKG_CONFIG) --exists ompi-c openblas jansson nettle zlib && echo y),y)
 $(error packages are missing: "make deps" installs them)
 endif
 endif
@@ -99,7 +102,7 @@ all-tests: $(LIBS) $(PROGRAMS) $(SCRIPTS) $(TEST_PROGRAMS) ## build everything, 
 # ------------------------------------------------------ packages, demo, tests
 
 PACKAGES := gcc g++ make pkg-config openmpi-bin libopenmpi-dev libucx-dev libopenblas-dev \
-	uthash-dev libjansson-dev zlib1g-dev check bats procps iproute2 python3 \
+	uthash-dev libjansson-dev nettle-dev zlib1g-dev check bats procps iproute2 python3 \
 	python3-numpy gfortran groff-base
 
 .PHONY: deps

@@ -19,7 +19,7 @@ UCX_SRC := $(if $(HAS_UCX),$(filter-out $(UCX_ABSENT),$(wildcard \
 	libhvd/transport/ucx/*.c)),$(UCX_ABSENT))
 
 HVD_SRC := $(UCX_SRC) $(wildcard libhvd/base/*.c libhvd/core/*/*.c libhvd/watch/*.c libhvd/trace/*.c \
-	libhvd/transport/*.c \
+	libhvd/transport/*.c libhvd/transport/tcp/*.c \
 	libhvd/transport/algo/*.c libhvd/transport/shm/*.c libhvd/kernels/*.c libhvd/strategy/*.c)
 HVD_OBJ := $(HVD_SRC:%.c=$(B)/obj/%.o) $(DISK_OBJ)
 HVD_SO := $(B)/lib/libhvd.so
@@ -46,7 +46,7 @@ $(HVD_SO).$(SOVERSION): $(HVD_OBJ) libhvd/libhvd.map
 	$(Q)$(CC) -shared $(BASE_LDFLAGS) $(LDFLAGS) -Wl,-soname,libhvd.so.$(SOVERSION) \
 		-Wl,--version-script=libhvd/libhvd.map -Wl,-z,nodelete \
 		$(if $(SANITIZE),,-Wl,-z,defs) \
-		-o $@ $(HVD_OBJ) $(MPI_LIBS) -lm -pthread
+		-o $@ $(HVD_OBJ) $(HVD_NEEDS) -lm -pthread
 
 $(HVD_SO): $(HVD_SO).$(SOVERSION)
 	$(Q)ln -sf $(<F) $@
@@ -58,5 +58,5 @@ $(B)/lib/libhvd.a: $(HVD_OBJ)
 # hvd-info sees the settings, which are not exported.
 PROGRAMS += $(B)/bin/hvd-info
 SRC_hvd-info := $(wildcard libhvd/tools/*.c)
-LIBS_hvd-info = $(B)/lib/libhvd.a $(MPI_LIBS)
+LIBS_hvd-info = $(B)/lib/libhvd.a $(HVD_NEEDS)
 DEPS_hvd-info = $(B)/lib/libhvd.a

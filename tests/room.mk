@@ -14,7 +14,7 @@ TEST_PROGRAMS += $(UNIT_TESTS:%=$(B)/bin/tests-unit-%) \
 
 # A unit test sees the insides of one room, named by the first word of its
 # file: those of libhvd are linked statically for that.
-TEST_LINK_libhvd = $(B)/lib/libhvd.a $(MPI_LIBS)
+TEST_LINK_libhvd = $(B)/lib/libhvd.a $(HVD_NEEDS)
 TEST_LINK_device = $(IPU_LINK)
 TEST_SRC_models = $(MODELS_COMMON_SRC)
 TEST_LINK_models = $(MODELS_LINK)
@@ -81,7 +81,7 @@ $(B)/bin/hvd-sim: $(SIM_OBJ)
 SIM_WRAPS := hvd__world_get hvd_is_initialized hvd_rank hvd_size hvd__execute \
 	hvd__execute_skip clock_gettime sched_yield pthread_mutex_lock \
 	pthread_mutex_unlock
-LIBS_hvd-sim = $(SIM_WRAPS:%=-Wl,--wrap=%) $(B)/lib/libhvd.a $(MPI_LIBS)
+LIBS_hvd-sim = $(SIM_WRAPS:%=-Wl,--wrap=%) $(B)/lib/libhvd.a $(HVD_NEEDS)
 DEPS_hvd-sim = $(B)/lib/libhvd.a
 # The same for the watchdogs alone, of which there can be more.
 TEST_PROGRAMS += $(B)/bin/hvd-sim-watch
@@ -93,5 +93,5 @@ SIM_WATCH_WRAPS := clock_gettime eventfd getrandom gethostname getpid hvd__log \
 	hvd__socket_filter hvd__socket_send hvd__socket_receive \
 	hvd__socket_next_refusal
 LIBS_hvd-sim-watch = $(SIM_WATCH_WRAPS:%=-Wl,--wrap=%) $(B)/lib/libhvd.a \
-	$(MPI_LIBS)
+	$(HVD_NEEDS)
 DEPS_hvd-sim-watch = $(B)/lib/libhvd.a
