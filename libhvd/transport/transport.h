@@ -42,7 +42,7 @@ struct hvd__asked {
 };
 
 struct hvd__transport {
-    const char *name; /* "self", "mpi", "ucx" */
+    const char *name; /* "self", "mpi", "tcp", "ucx" */
     int rank;
     int size;
     bool threads; /* any thread may drive, one at a time */
@@ -97,6 +97,28 @@ int hvd__self_open(struct hvd__transport **transport);
  * this header must not know); NULL: MPI_COMM_WORLD. Collective. The caller has
  * called hvd__mpi_start, which returned threads. */
 int hvd__mpi_open(const void *comm, bool threads,
+                  const struct hvd__asked *asked,
+                  struct hvd__transport **transport);
+
+/* What the ranks of a job without a launcher know. All is borrowed until
+ * hvd__tcp_open returns. */
+struct hvd__tcp_options {
+    int rank, size;
+    const char *const *addresses; /* [size]: host:port, on which each listens */
+    const char *const *names;     /* [size]: "worker 2", for people */
+    uint64_t cluster;             /* fingerprint of what all must know alike */
+    const void *key; /* shared by the ranks; NULL: none, then all addresses
+                        are of the loopback interface */
+    size_t key_bytes;
+    int64_t limit_ns;  /* time that ranks wait for each other; 0: any */
+    int64_t report_ns; /* time between reports of who is missing; 0: none */
+    int64_t grace_ns;  /* as for hvd__ucx_open */
+};
+
+/* Opens a transport over TCP, when all ranks have met. Collective; ranks may
+ * call it in any order. Returns HVD_ERR_CONFIG if this rank cannot listen,
+ * HVD_ERR_LAUNCH if rank 0 refuses it, HVD_ERR_LOST if others do not come. */
+int hvd__tcp_open(const struct hvd__tcp_options *options,
                   const struct hvd__asked *asked,
                   struct hvd__transport **transport);
 
