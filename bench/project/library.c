@@ -270,15 +270,13 @@ int library_fuse(const struct library *l, const int64_t *bytes, int n,
                                                     .op = HVD_AVERAGE,
                                                     .prescale = 1,
                                                     .postscale = 1};
-    struct hvd__fusee *fusees = calloc((size_t)n + 1, sizeof *fusees);
-    int ntaken;
+    struct hvd__fusion fusion = {.threshold = (size_t)l->shape.threshold};
+    int ntaken = 0;
 
-    if (!fusees)
-        return -1;
-    for (int i = 0; i < n; i++)
-        fusees[i] = (struct hvd__fusee){&signature, (size_t)bytes[i]};
-    ntaken = hvd__fuse(fusees, n, (size_t)l->shape.threshold, taken);
-    free(fusees);
+    for (int i = 0; i < n; i++) {
+        taken[i] = hvd__fuse(&fusion, &signature, (size_t)bytes[i]);
+        ntaken += taken[i];
+    }
     return ntaken;
 }
 

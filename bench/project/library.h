@@ -67,7 +67,7 @@ int library_lanes(void);
 int library_moving(const struct library *library);
 
 /* Chooses a batch from n tensors by their bytes; writes n flags. Returns how
- * many are taken, or -1 without memory. */
+ * many are taken. */
 int library_fuse(const struct library *library, const int64_t *bytes, int n,
                  bool *taken);
 

@@ -108,7 +108,7 @@ static void fuse(struct play *p, int *tensors, int n)
         for (int i = 0; i < n; i++)
             bytes[i] = p->workload->tensors[tensors[i]].bytes;
         ntaken = library_fuse(p->library, bytes, n, taken);
-        batch = ntaken > 0 ? add_batch(p, ntaken) : NULL;
+        batch = add_batch(p, ntaken);
         if (!batch) {
             p->lacks_memory = true;
             break;

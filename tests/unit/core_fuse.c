@@ -76,15 +76,19 @@ TEST(small_ones_overtake_what_does_not_fit)
 {
     struct hvd__signature s = signature(HVD_ALLREDUCE, 1),
                           other = signature(HVD_REDUCE, 1);
-    struct hvd__fusee ready[5] = {
-        {&s, 60}, {&s, 50}, {&other, 1}, {&s, 40}, {&s, SIZE_MAX}};
-    bool taken[5];
+    struct hvd__fusion fusion = {.threshold = 100}, none = {.threshold = 0},
+                       huge = {.threshold = 100};
 
-    ck_assert_int_eq(hvd__fuse(ready, 5, 100, taken), 2);
-    ck_assert(taken[0] && !taken[1] && !taken[2] && taken[3] && !taken[4]);
-    ck_assert_int_eq(hvd__fuse(ready + 4, 1, 100, taken), 1);
-    ck_assert_int_eq(hvd__fuse(ready, 5, 0, taken), 1);
-    ck_assert_int_eq(hvd__fuse(ready, 0, 100, taken), 0);
+    ck_assert(hvd__fuse(&fusion, &s, 60));
+    ck_assert(!hvd__fuse(&fusion, &s, 50));
+    ck_assert(!hvd__fuse(&fusion, &other, 1));
+    ck_assert(hvd__fuse(&fusion, &s, 40));
+    ck_assert(!hvd__fuse(&fusion, &s, SIZE_MAX));
+    ck_assert(hvd__fuse(&fusion, &s, 0));
+    ck_assert(hvd__fuse(&none, &s, 60));
+    ck_assert(!hvd__fuse(&none, &s, 0));
+    ck_assert(hvd__fuse(&huge, &s, SIZE_MAX));
+    ck_assert(!hvd__fuse(&huge, &s, 1));
 }
 
 TEST_MAIN("core_fuse")

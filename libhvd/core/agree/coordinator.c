@@ -103,7 +103,7 @@ void hvd__coordinator_free(struct hvd__coordinator *c)
 
 bool hvd__coordinator_is_idle(const struct hvd__coordinator *c)
 {
-    return !c->table && c->ready.n == 0 && c->njoined == 0 && c->nleft == 0;
+    return !c->table && !c->ready.first && c->njoined == 0 && c->nleft == 0;
 }
 
 /* ------------------------------------------------------------------ failures
@@ -472,7 +472,7 @@ static void end_join(struct hvd__coordinator *c)
 {
     struct hvd__writer *out = &c->out;
 
-    if (c->njoined == c->nranks && !c->table && c->ready.n == 0) {
+    if (c->njoined == c->nranks && !c->table && !c->ready.first) {
         hvd__write_type(out, HVD__JOINED);
         hvd__write_int(out, c->world[c->last_joined]);
     } else if (c->nleft > 0) {
@@ -492,16 +492,12 @@ static void end_join(struct hvd__coordinator *c)
 struct hvd__writer *hvd__coordinator_decide(struct hvd__coordinator *c,
                                             int room)
 {
-    while (c->ready.n > 0) {
-        if (!hvd__ready_is_barrier(&c->ready) && room-- <= 0)
-            break;
+    while (c->ready.first &&
+           (hvd__ready_is_barrier(&c->ready) || room-- > 0))
         hvd__ready_write_batch(&c->ready, c->threshold, &c->out);
-        if (c->out.failed)
-            break;
-    }
     if (c->njoined > 0)
         end_join(c);
-    if (c->nleft == c->nranks && c->ready.n == 0 && !c->closed) {
+    if (c->nleft == c->nranks && !c->ready.first && !c->closed) {
         hvd__write_type(&c->out, HVD__CLOSE);
         c->closed = true;
     }

@@ -40,20 +40,14 @@ size_t hvd__fusion_bytes(const struct hvd__signature *s, int nranks,
     }
 }
 
-int hvd__fuse(const struct hvd__fusee *ready, int n, size_t threshold,
-              bool *taken)
+bool hvd__fuse(struct hvd__fusion *f, const struct hvd__signature *signature,
+               size_t bytes)
 {
-    size_t total = n > 0 ? ready[0].bytes : 0;
-    int ntaken = n > 0;
-
-    for (int i = 0; i < n; i++) {
-        taken[i] = i == 0;
-        if (i == 0 || total > threshold || ready[i].bytes > threshold - total ||
-            !hvd__fusible(ready[0].signature, ready[i].signature))
-            continue;
-        taken[i] = true;
-        total += ready[i].bytes;
-        ntaken++;
-    }
-    return ntaken;
+    if (!f->first)
+        f->first = signature;
+    else if (f->bytes > f->threshold || bytes > f->threshold - f->bytes ||
+             !hvd__fusible(f->first, signature))
+        return false;
+    f->bytes += bytes;
+    return true;
 }

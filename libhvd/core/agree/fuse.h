@@ -8,12 +8,6 @@
 
 #include "core/request/signature.h"
 
-/* A request that is ready, as far as fusion is concerned. */
-struct hvd__fusee {
-    const struct hvd__signature *signature;
-    size_t bytes; /* space that it would take in the fusion buffer */
-};
-
 /*
  * Returns true if two requests may share one buffer and one pass: reductions of
  * the same dtype, op, scales, compression and root; broadcasts from one root;
@@ -30,16 +24,21 @@ bool hvd__fusible(const struct hvd__signature *a,
 size_t hvd__fusion_bytes(const struct hvd__signature *signature, int nranks,
                          int64_t rows);
 
+/* A batch that is being chosen. The caller sets threshold alone. */
+struct hvd__fusion {
+    size_t threshold; /* most bytes of a batch of several requests */
+    const struct hvd__signature *first; /* borrowed; NULL: none is taken yet */
+    size_t bytes;                       /* of the requests taken */
+};
+
 /*
- * Chooses a batch from n ready requests, which are given in the order in which
- * they should go. The first is always taken; each later one that is fusible
- * with it is taken if the sum stays within threshold bytes. A smaller request
- * behind one that does not fit may still be taken, because the order of
- * different tensors does not matter.
- *
- * Writes n flags to taken. Returns how many are taken; 0 only if n is 0.
+ * Returns true if the batch takes a request of bytes. The caller offers all
+ * that are ready, in the order in which they should go. The first is always
+ * taken; each later one that is fusible with it is taken if the sum stays
+ * within threshold. A smaller request behind one that does not fit may still be
+ * taken, because the order of different tensors does not matter.
  */
-int hvd__fuse(const struct hvd__fusee *ready, int n, size_t threshold,
-              bool *taken);
+bool hvd__fuse(struct hvd__fusion *fusion,
+               const struct hvd__signature *signature, size_t bytes);
 
 #endif

@@ -26,8 +26,6 @@ void hvd__ready_fini(struct hvd__ready *ready)
         ready->first = item->next;
         item_free(item);
     }
-    free(ready->fusees);
-    free(ready->taken);
 }
 
 /* ------------------------------------------------------------------- adding */
@@ -46,7 +44,6 @@ static void insert_item(struct hvd__ready *ready, struct hvd__item *item)
     *link = item;
     if (!item->next)
         ready->last = item;
-    ready->n++;
 }
 
 int hvd__ready_add(struct hvd__ready *ready, const struct hvd__item *item,
@@ -86,26 +83,6 @@ bool hvd__ready_is_barrier(const struct hvd__ready *ready)
     return ready->first->signature.kind == HVD_BARRIER;
 }
 
-static bool reserve_fusees(struct hvd__ready *ready)
-{
-    int capacity = 2 * ready->n;
-    struct hvd__fusee *fusees;
-    bool *taken;
-
-    if (ready->capacity >= ready->n)
-        return true;
-    fusees = realloc(ready->fusees, (size_t)capacity * sizeof *fusees);
-    if (fusees)
-        ready->fusees = fusees;
-    taken = realloc(ready->taken, (size_t)capacity * sizeof *taken);
-    if (taken)
-        ready->taken = taken;
-    if (!fusees || !taken)
-        return false;
-    ready->capacity = capacity;
-    return true;
-}
-
 static bool same_absent(const struct hvd__ready *ready,
                         const struct hvd__item *a, const struct hvd__item *b)
 {
@@ -125,52 +102,45 @@ static void write_item(const struct hvd__ready *ready,
         hvd__write_long(out, item->numbers[rank]);
 }
 
-/* Chooses a batch. Returns how many requests are taken, or 0 if memory runs
- * out. */
-static int choose_batch(struct hvd__ready *ready, size_t threshold)
+/* Takes a batch out of the list. Returns how many requests it has. */
+static int take_batch(struct hvd__ready *ready, size_t threshold,
+                      struct hvd__item **batch)
 {
+    const struct hvd__item *first = ready->first;
+    struct hvd__fusion fusion = {.threshold = threshold};
+    struct hvd__item *item, **link = &ready->first;
     int n = 0;
 
-    if (!reserve_fusees(ready))
-        return 0;
-    for (const struct hvd__item *item = ready->first; item; item = item->next)
-        ready->fusees[n++] = (struct hvd__fusee){
-            .signature = &item->signature,
-            /* Requests of other ranks cannot be fused with the first. */
-            .bytes =
-                same_absent(ready, ready->first, item) ? item->bytes : SIZE_MAX,
-        };
-    return hvd__fuse(ready->fusees, n, threshold, ready->taken);
+    ready->last = NULL;
+    while ((item = *link))
+        if (same_absent(ready, first, item) &&
+            hvd__fuse(&fusion, &item->signature, item->bytes)) {
+            *link = item->next;
+            *batch = item;
+            batch = &item->next;
+            n++;
+        } else {
+            ready->last = item;
+            link = &item->next;
+        }
+    *batch = NULL;
+    return n;
 }
 
 void hvd__ready_write_batch(struct hvd__ready *ready, size_t threshold,
                             struct hvd__writer *out)
 {
-    struct hvd__item **link = &ready->first;
-    int n = ready->n, ntaken = choose_batch(ready, threshold);
-    const int *absent = ready->first->absent;
+    struct hvd__item *batch, *item;
+    int n = take_batch(ready, threshold, &batch);
 
-    if (ntaken == 0) {
-        out->failed = true;
-        return;
-    }
     hvd__write_type(out, HVD__BATCH);
-    hvd__write_int(out, absent != NULL);
-    if (absent)
-        hvd__write_ranks(out, absent, ready->nranks);
-    hvd__write_int(out, ntaken);
-    ready->last = NULL;
-    for (int i = 0; i < n; i++) {
-        struct hvd__item *item = *link;
-
-        if (!ready->taken[i]) {
-            ready->last = item;
-            link = &item->next;
-            continue;
-        }
+    hvd__write_int(out, batch->absent != NULL);
+    if (batch->absent)
+        hvd__write_ranks(out, batch->absent, ready->nranks);
+    hvd__write_int(out, n);
+    while ((item = batch)) {
+        batch = item->next;
         write_item(ready, item, out);
-        *link = item->next;
         item_free(item);
-        ready->n--;
     }
 }

@@ -28,10 +28,6 @@ struct hvd__ready {
     int nranks;
     struct hvd__item *first; /* owned list, by priority, then by time */
     struct hvd__item *last;
-    int n;
-    struct hvd__fusee *fusees; /* owned scratch, [capacity] */
-    bool *taken;               /* owned scratch, [capacity] */
-    int capacity;
 };
 
 void hvd__ready_init(struct hvd__ready *ready, int nranks);
