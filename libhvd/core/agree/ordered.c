@@ -52,10 +52,6 @@ int hvd__ordered_init(struct hvd__ordered *x, const struct hvd__set *set)
     bool speaks = set->hosts && hvd__hosts_speaks(set->hosts, set->team.rank);
 
     *x = (struct hvd__ordered){.patience = 1};
-    x->waiting_tail = &x->waiting;
-    x->unfinished_tail = &x->unfinished;
-    x->over_tail = &x->over;
-    hvd__piece_init(&x->piece);
     if (!set->shm && !set->hosts)
         return HVD_OK;
     x->hosts = set->hosts;
@@ -102,12 +98,8 @@ void hvd__ordered_drop(struct hvd__ordered *x)
         submission = next;
     }
     x->waiting = NULL;
-    x->waiting_tail = &x->waiting;
-    x->over = x->unfinished = NULL;
-    x->over_tail = &x->over;
-    x->unfinished_tail = &x->unfinished;
+    x->over = x->unfinished = x->piece = (struct hvd__request_list){0};
     x->now = (struct hvd__in_place){0};
-    hvd__piece_init(&x->piece);
     x->posted = x->decided = 0;
     x->state = HVD__ORDERED_OFF;
 }
@@ -128,20 +120,23 @@ void hvd__ordered_submit(struct hvd__ordered *x,
                          struct hvd__submission *submission)
 {
     submission->state.next = NULL;
-    *x->waiting_tail = submission;
-    x->waiting_tail = &submission->state.next;
+    if (x->waiting)
+        x->last_waiting->state.next = submission;
+    else
+        x->waiting = submission;
+    x->last_waiting = submission;
 }
 
 bool hvd__ordered_is_free(const struct hvd__ordered *x)
 {
     return x->state == HVD__ORDERED_OPEN && !x->waiting && !x->ending &&
-           x->decided == x->posted && !x->now.request && !x->unfinished;
+           x->decided == x->posted && !x->now.request && !x->unfinished.first;
 }
 
 bool hvd__ordered_is_busy(const struct hvd__ordered *x)
 {
     return x->state == HVD__ORDERED_OPEN &&
-           (x->decided < x->posted || x->unfinished || x->now.request);
+           (x->decided < x->posted || x->unfinished.first || x->now.request);
 }
 
 int hvd__ordered_pending(struct hvd__ordered *x)
@@ -162,7 +157,6 @@ static int announce_waiting(struct hvd__set *set)
         x->waiting = submission->state.next;
         HVD_TRY(hvd__announce(set, submission));
     }
-    x->waiting_tail = &x->waiting;
     return HVD_OK;
 }
 

@@ -25,12 +25,11 @@
  * large tensors in heaps are reduced in place, a share on each rank, one after
  * another without waiting in between. Everything else goes to the lanes
  * (run/execute.c); on several hosts in batches of one round's requests
- * (piece.h).
+ * (piece.c).
  */
 #ifndef HVD_CORE_ORDERED_H
 #define HVD_CORE_ORDERED_H
 
-#include "core/agree/piece.h"
 #include "core/agree/round.h"
 #include "core/request/sampling.h"
 #include "transport/algo/visible.h"
@@ -73,7 +72,7 @@ struct hvd__ordered {
     struct hvd__area *lone; /* owned: own, if no member shares memory with this
                                rank; else NULL */
     const struct hvd__hosts *hosts; /* borrowed; NULL: all are on one host */
-    struct hvd__piece piece;        /* several hosts only */
+    struct hvd__request_list piece; /* several hosts only (piece.c) */
     struct hvd__round *round; /* owned; only on speakers of several hosts */
     uint64_t agreed;          /* speaker: slots that all hosts have agreed on */
     uint64_t scanned;         /* speaker: slots on which this host agrees */
@@ -81,13 +80,11 @@ struct hvd__ordered {
     uint64_t payload_next;             /* bytes of the ring ever allocated */
     uint64_t payload_free;             /* bytes of the ring ever freed */
     struct hvd__submission *waiting;   /* list: not yet posted */
-    struct hvd__submission **waiting_tail;
+    struct hvd__submission *last_waiting;
     bool ending; /* this rank has posted its last slot */
     struct hvd__in_place now;
-    struct hvd__request *over; /* list: run, to be completed */
-    struct hvd__request **over_tail;
-    struct hvd__request *unfinished; /* list: in place, own share done */
-    struct hvd__request **unfinished_tail;
+    struct hvd__request_list over;       /* run, to be completed */
+    struct hvd__request_list unfinished; /* in place, own share done */
     const void **sources; /* owned, [size]; addresses for now, or */
     void **targets;       /* for the request that is run at once */
     uint32_t nquick;      /* number of quick requests */

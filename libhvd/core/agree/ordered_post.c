@@ -246,12 +246,8 @@ void hvd__ordered_post(struct hvd__engine *engine, struct hvd__set *set)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
 
-    while (x->waiting &&
-           hvd__ordered_post_submission(engine, set, x->waiting)) {
+    while (x->waiting && hvd__ordered_post_submission(engine, set, x->waiting))
         x->waiting = x->waiting->state.next;
-        if (!x->waiting)
-            x->waiting_tail = &x->waiting;
-    }
 }
 
 bool hvd__ordered_post_end(struct hvd__set *set)

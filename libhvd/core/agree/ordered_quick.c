@@ -88,8 +88,7 @@ static enum hvd__quick_result reduce_in_place(struct hvd__set *set,
     while (hvd__ordered_least_reduced(set) < request->state.sequence)
         if (!pause_between(quick))
             return HVD__QUICK_POSTED;
-    x->unfinished = NULL;
-    x->unfinished_tail = &x->unfinished;
+    x->unfinished.first = NULL;
     return HVD__QUICK_DONE;
 }
 

@@ -231,9 +231,7 @@ bool hvd__ordered_reduce_share(struct hvd__set *set)
     request->state.sequence = hvd__sequence_of(x, x->now.slot);
     atomic_store_explicit(&set->agreement->ordered.own->reduced,
                           request->state.sequence, memory_order_release);
-    request->state.next = NULL;
-    *x->unfinished_tail = request;
-    x->unfinished_tail = &request->state.next;
+    hvd__request_list_add(&x->unfinished, request);
     x->now.request = NULL;
     return true;
 }
@@ -262,30 +260,24 @@ static void add_done(struct hvd__engine *engine, struct hvd__ordered *x,
     if (hvd__trace_writer_listens(&engine->writer) &&
         request->signature.kind != HVD_BARRIER)
         request->state.moved_ns = hvd__now_ns();
-    request->state.next = NULL;
-    *x->over_tail = request;
-    x->over_tail = &request->state.next;
+    hvd__request_list_add(&x->over, request);
 }
 
 void hvd__ordered_finish(struct hvd__engine *engine, struct hvd__set *set,
                          bool *moved)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
-    uint64_t least = x->unfinished ? hvd__ordered_least_reduced(set) : 0;
+    uint64_t least = x->unfinished.first ? hvd__ordered_least_reduced(set) : 0;
     struct hvd__request *requests;
 
-    while (x->unfinished && x->unfinished->state.sequence <= least) {
-        struct hvd__request *request = x->unfinished;
-
-        x->unfinished = request->state.next;
-        if (!x->unfinished)
-            x->unfinished_tail = &x->unfinished;
+    while ((requests = x->unfinished.first) &&
+           requests->state.sequence <= least) {
+        x->unfinished.first = requests->state.next;
         *moved = true;
-        add_done(engine, x, request);
+        add_done(engine, x, requests);
     }
-    requests = x->over;
-    x->over = NULL;
-    x->over_tail = &x->over;
+    requests = x->over.first;
+    x->over.first = NULL;
     if (requests)
         hvd__complete_all(engine, requests);
 }
@@ -414,16 +406,6 @@ int hvd__ordered_run(struct hvd__engine *engine, struct hvd__set *set,
     request->state.next = NULL;
     if (!x->hosts)
         return hvd__execute(set, request, NULL, set->agreement->direct_max);
-    hvd__piece_add(&x->piece, request);
+    hvd__request_list_add(&x->piece, request);
     return HVD_OK;
-}
-
-int hvd__ordered_end_piece(struct hvd__set *set, uint64_t slot)
-{
-    struct hvd__ordered *x = &set->agreement->ordered;
-
-    if (!(hvd__slot_at(x->areas[0], slot)->flags & HVD__SLOT_BOUNDARY))
-        return HVD_OK;
-    return hvd__piece_run(set, &x->piece,
-                          &x->areas[0]->pieces[slot % HVD__LOG_SLOTS]);
 }

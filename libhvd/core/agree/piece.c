@@ -1,26 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/agree/piece.h"
-
-#include <stdlib.h>
-
+/*
+ * piece.c - requests that were agreed on in one round and need a batch, for a
+ * process set on several hosts.
+ *
+ * All ranks agree on the same requests in the same order, but not at the same
+ * time. Which of them are fused into one collective must not depend on how far
+ * a rank has come. All ranks know which slots a round has decided: they fuse
+ * the requests of that piece, and none of different pieces, all in the same
+ * way.
+ */
 #include "base/status.h"
 #include "core/agree/fuse.h"
-#include "core/run/execute.h"
-#include "core/table/set.h"
-
-void hvd__piece_init(struct hvd__piece *piece)
-{
-    *piece = (struct hvd__piece){0};
-    piece->tail = &piece->requests;
-}
-
-void hvd__piece_add(struct hvd__piece *piece, struct hvd__request *request)
-{
-    request->state.next = NULL;
-    *piece->tail = request;
-    piece->tail = &request->state.next;
-    piece->n++;
-}
+#include "core/agree/ordered_parts.h"
 
 static size_t fusion_bytes(const struct hvd__set *set,
                            const struct hvd__request *request)
@@ -34,52 +25,33 @@ static size_t fusion_bytes(const struct hvd__set *set,
 
 /* Takes a batch out of the piece; the rest remains in it. */
 static struct hvd__request *take_batch(const struct hvd__set *set,
-                                       struct hvd__piece *piece,
-                                       size_t threshold,
-                                       struct hvd__fusee *fusees, bool *taken)
+                                       struct hvd__request_list *piece,
+                                       size_t threshold)
 {
-    struct hvd__request *request = piece->requests, *batch = NULL;
-    struct hvd__request **tail = &batch;
-    int n = piece->n, i = 0;
+    struct hvd__fusion fusion = {.threshold = threshold};
+    struct hvd__request_list batch = {0}, rest = {0};
+    struct hvd__request *next;
 
-    for (const struct hvd__request *r = request; r; r = r->state.next)
-        fusees[i++] = (struct hvd__fusee){.signature = &r->signature,
-                                          .bytes = fusion_bytes(set, r)};
-    hvd__fuse(fusees, n, threshold, taken);
-    hvd__piece_init(piece);
-    for (i = 0; i < n; i++) {
-        struct hvd__request *next = request->state.next;
+    for (struct hvd__request *r = piece->first; r; r = next) {
+        bool taken = hvd__fuse(&fusion, &r->signature, fusion_bytes(set, r));
 
-        if (taken[i]) {
-            *tail = request;
-            tail = &request->state.next;
-        } else {
-            hvd__piece_add(piece, request);
-        }
-        request = next;
+        next = r->state.next;
+        hvd__request_list_add(taken ? &batch : &rest, r);
     }
-    *tail = NULL;
-    return batch;
+    *piece = rest;
+    return batch.first;
 }
 
-int hvd__piece_run(struct hvd__set *set, struct hvd__piece *piece,
-                   const struct hvd__piece_values *values)
+int hvd__ordered_end_piece(struct hvd__set *set, uint64_t slot)
 {
-    struct hvd__fusee *fusees;
-    bool *taken;
-    int n = piece->n, status = HVD_OK;
+    struct hvd__ordered *x = &set->agreement->ordered;
+    const struct hvd__piece_values *values =
+        &x->areas[0]->pieces[slot % HVD__LOG_SLOTS];
 
-    if (n == 0)
+    if (!(hvd__slot_at(x->areas[0], slot)->flags & HVD__SLOT_BOUNDARY))
         return HVD_OK;
-    fusees = malloc((size_t)n * sizeof *fusees);
-    taken = malloc((size_t)n * sizeof *taken);
-    if (!fusees || !taken)
-        status = hvd__fail_memory((size_t)n * sizeof *fusees);
-    while (piece->n > 0 && status == HVD_OK)
-        status = hvd__execute(
-            set, take_batch(set, piece, values->threshold, fusees, taken), NULL,
-            values->direct_max);
-    free(fusees);
-    free(taken);
-    return status;
+    while (x->piece.first)
+        HVD_TRY(hvd__execute(set, take_batch(set, &x->piece, values->threshold),
+                             NULL, values->direct_max));
+    return HVD_OK;
 }

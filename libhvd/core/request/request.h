@@ -75,8 +75,8 @@ struct hvd__request {
     size_t bytes;  /* of the input */
     int64_t rows;  /* rows of the input; the number that the request carries, if
                       it carries one */
-    int32_t data_bytes; /* bytes of data that go with its slot; -1: none */
-    uint8_t way;        /* over several hosts: enum hvd__way (core/agree) */
+    int32_t data_bytes;  /* bytes of data that go with its slot; -1: none */
+    uint8_t way;         /* over several hosts: enum hvd__way (core/agree) */
     bool has_data_bytes; /* data_bytes and way are set */
     hvd_callback callback;
     void *callback_context;
@@ -141,6 +141,23 @@ struct hvd__submission {
     char name[HVD__NAME_SIZE];
     struct hvd__request requests[];
 };
+
+/* Requests linked by state.next, in order. */
+struct hvd__request_list {
+    struct hvd__request *first; /* NULL: the list is empty */
+    struct hvd__request *last;  /* of a list that is not empty */
+};
+
+static inline void hvd__request_list_add(struct hvd__request_list *list,
+                                         struct hvd__request *request)
+{
+    if (list->first)
+        list->last->state.next = request;
+    else
+        list->first = request;
+    list->last = request;
+    request->state.next = NULL;
+}
 
 /* Allocates a submission of n empty requests. Returns NULL if memory runs out.
  */
