@@ -22,7 +22,7 @@
 #include "base/status.h"
 #include "core/agree/fuse.h"
 #include "core/agree/offer.h"
-#include "core/agree/speaker.h"
+#include "core/agree/ordered.h"
 #include "core/run/engine.h"
 #include "core/run/execute.h"
 #include "core/table/set.h"

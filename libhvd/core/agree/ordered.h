@@ -96,6 +96,12 @@ struct hvd__ordered {
     int64_t closed_at;  /* nannounced at the end of the last epoch */
 };
 
+/* Returns the way of a request's data, which is the same on all ranks; but on
+ * one host, some may have data with a slot that others do not (way.c). */
+enum hvd__way hvd__way_of(const struct hvd__engine *engine,
+                          const struct hvd__set *set,
+                          const struct hvd__request *request);
+
 /* Initialises ordered mode for a set, if set->shm or set->hosts makes it
  * possible. Fails with HVD_ERR_MEMORY. */
 int hvd__ordered_init(struct hvd__ordered *ordered, const struct hvd__set *set);

@@ -84,13 +84,13 @@ int hvd__ordered_run(struct hvd__engine *engine, struct hvd__set *set,
                      struct hvd__request *request, uint64_t slot, int64_t now);
 /* Runs the request if its data is already in the slots. Returns true if it ran.
  */
-bool hvd__ordered_run_here(struct hvd__engine *engine, struct hvd__set *set,
-                           struct hvd__request *request, uint64_t slot);
+bool hvd__ordered_run_here(struct hvd__set *set, struct hvd__request *request,
+                           uint64_t slot);
 /* Several hosts only. Passes the requests up to a slot that ends a piece to the
  * lanes. */
 int hvd__ordered_end_piece(struct hvd__set *set, uint64_t slot);
-/* Returns true if a request other than an allreduce or a broadcast can run on
- * the data in slots. */
+/* Returns true if a request other than a broadcast can run on data that each
+ * rank sees. */
 bool hvd__ordered_may_move(const struct hvd__request *request);
 /* Returns true if the request can be reduced in place. Its addresses are then
  * kept. */

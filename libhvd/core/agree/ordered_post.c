@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "core/agree/ordered_parts.h"
-#include "core/agree/speaker.h"
 
 /* Finds which of this rank's slots all ranks have read. These slots, and the
  * data next to them, may be reused. */
@@ -34,82 +33,21 @@ static void look_who_read(struct hvd__set *set)
     }
 }
 
-/* Returns the most bytes that may lie next to a slot. All ranks read them. */
-static size_t most_beside(const struct hvd__engine *engine,
-                          const struct hvd__set *set,
-                          const struct hvd__request *request)
-{
-    size_t n = (size_t)set->team.size;
-    /* Several must fit into the ring, whatever the setting says. */
-    size_t most = HVD__PAYLOAD_BYTES / 8;
-
-    if (most > engine->settings.shm_small)
-        most = engine->settings.shm_small;
-    if (request->signature.kind == HVD_BROADCAST)
-        return most;
-    /* Every rank reads the data of all. In heaps each could reduce a share. */
-    most = 2 * most / n;
-    if (request->signature.kind == HVD_ALLREDUCE &&
-        hvd__heap_place(set->shm->heap, request->output, request->bytes))
-        most /= 8;
-    return most;
-}
-
-/* Returns the bytes of data that go with a slot on one host; -1: none do. */
-static int64_t count_data(const struct hvd__engine *engine,
-                          const struct hvd__set *set,
-                          const struct hvd__request *request)
-{
-    const struct hvd__signature *s = &request->signature;
-    bool goes;
-
-    if (s->kind == HVD_BROADCAST)
-        goes = s->root == set->team.world[set->team.rank];
-    else
-        goes = hvd__ordered_may_move(request) ||
-               (s->kind == HVD_ALLREDUCE && s->op != HVD_ADASUM &&
-                s->compression == HVD_COMPRESSION_NONE);
-    return goes && request->bytes <= most_beside(engine, set, request)
-               ? (int64_t)request->bytes
-               : -1;
-}
-
-/* Does the same on several hosts. The speaker's slot has room for the result,
- * which the round writes; the others' have data, except for a broadcast that
- * comes from another rank. */
-static int64_t count_sent(const struct hvd__ordered *x,
-                          const struct hvd__set *set,
+/* Returns the bytes of data that go with this rank's slot; -1: none do. The
+ * slot of a speaker has room for the result, which the round writes. */
+static int64_t count_data(const struct hvd__set *set,
                           const struct hvd__request *request)
 {
     enum hvd__way way = (enum hvd__way)request->way;
 
     if (way == HVD__WAY_NONE)
         return -1;
-    if (x->round)
+    if (set->agreement->ordered.round)
         return (int64_t)hvd__way_bytes(way, request, set->team.size);
     if (way == HVD__WAY_ROWS ||
-        (way == HVD__WAY_ROOT &&
-         request->signature.root != set->team.world[set->team.rank]))
+        (way == HVD__WAY_ROOT && !hvd__set_is_root(set, &request->signature)))
         return -1;
     return (int64_t)request->bytes;
-}
-
-/* Sets how a request's data goes. This is found out once and does not change
- * when the request is repeated. */
-static void choose_way(const struct hvd__engine *engine,
-                       const struct hvd__set *set, struct hvd__request *request)
-{
-    const struct hvd__ordered *x = &set->agreement->ordered;
-
-    if (request->has_data_bytes)
-        return;
-    if (x->hosts) {
-        request->way = (uint8_t)hvd__way_of(engine, set, request);
-        request->data_bytes = (int32_t)count_sent(x, set, request);
-    } else {
-        request->data_bytes = (int32_t)count_data(engine, set, request);
-    }
-    request->has_data_bytes = true;
 }
 
 /* Allocates bytes in the ring, as one piece. Returns their offset, or -1 if
@@ -166,13 +104,14 @@ static bool post_request(const struct hvd__engine *engine, struct hvd__set *set,
     struct hvd__ordered *x = &set->agreement->ordered;
     struct hvd__log_slot *slot = next_slot(set);
     int64_t bytes, offset = 0;
-    const void *data = request->signature.kind == HVD_BROADCAST
-                           ? request->output
-                           : request->input;
 
     if (!slot)
         return false;
-    choose_way(engine, set, request);
+    if (!request->has_data_bytes) { /* it holds when the request comes again */
+        request->way = (uint8_t)hvd__way_of(engine, set, request);
+        request->data_bytes = (int32_t)count_data(set, request);
+        request->has_data_bytes = true;
+    }
     bytes = request->data_bytes;
     if (bytes > HVD__INLINE_BYTES) {
         offset = take_payload(x, (size_t)bytes);
@@ -193,7 +132,7 @@ static bool post_request(const struct hvd__engine *engine, struct hvd__set *set,
         slot->length = (uint64_t)bytes;
     }
     if (bytes > 0 && !x->round)
-        memcpy(hvd__slot_data(x->own, x->posted, (size_t)bytes), data,
+        memcpy(hvd__slot_data(x->own, x->posted, (size_t)bytes), request->input,
                (size_t)bytes);
     if (bytes < 0 && !x->hosts) {
         slot->input =

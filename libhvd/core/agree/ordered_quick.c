@@ -122,7 +122,7 @@ enum hvd__quick_result hvd__quick_post(struct hvd__engine *engine,
         continue;
     if (verdict != HVD__AGREED)
         return HVD__QUICK_POSTED;
-    if (hvd__ordered_run_here(engine, set, request, x->decided)) {
+    if (hvd__ordered_run_here(set, request, x->decided)) {
         x->decided++;
         hvd__ordered_consume(set);
         /* The background thread sends what is left of our messages. */

@@ -17,7 +17,6 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "core/agree/ordered_parts.h"
-#include "core/agree/speaker.h"
 #include "core/run/complete.h"
 
 /* Several hosts only. Returns the result that a round has put into the
@@ -45,30 +44,6 @@ static struct hvd__reduction reduction_of(const struct hvd__set *set,
 }
 
 /* ------------------------------------------------------- data in the slots */
-
-/* The lanes handle shares whose sizes differ between ranks, and shares that
- * need more than moving or reducing. */
-bool hvd__ordered_may_move(const struct hvd__request *request)
-{
-    const struct hvd__signature *s = &request->signature;
-
-    switch (s->kind) {
-    case HVD_ALLGATHER:
-    case HVD_GATHER:
-    case HVD_ALLTOALL:
-    case HVD_REDUCESCATTER:
-    case HVD_REDUCE:
-        return !hvd__signature_varies(s) && !request->splits && s->flags == 0 &&
-               s->op != HVD_ADASUM;
-    default: return false;
-    }
-}
-
-static bool is_root(const struct hvd__set *set,
-                    const struct hvd__request *request)
-{
-    return request->signature.root == set->team.world[set->team.rank];
-}
 
 static void tell_counts(const struct hvd__set *set,
                         struct hvd__request *request, int64_t each)
@@ -158,7 +133,8 @@ static void move(struct hvd__set *set, struct hvd__request *request,
     case HVD_GATHER:
     case HVD_ALLGATHER:
         tell_counts(set, request, request->rows);
-        if (request->signature.kind == HVD_GATHER && !is_root(set, request))
+        if (request->signature.kind == HVD_GATHER &&
+            !hvd__set_is_root(set, &request->signature))
             return;
         request->state.out_rows = request->rows * n;
         gather(set, request, slot, 0, request->bytes);
@@ -175,7 +151,7 @@ static void move(struct hvd__set *set, struct hvd__request *request,
         reduce(set, request, slot, rows.start * row, rows.count * row);
         return;
     default:
-        if (is_root(set, request))
+        if (hvd__set_is_root(set, &request->signature))
             reduce(set, request, slot, 0, request->count);
     }
 }
@@ -316,47 +292,30 @@ static bool all_have_data(const struct hvd__set *set, uint64_t slot)
     return true;
 }
 
-/* Runs a request on the result of a round. */
-static bool run_result(struct hvd__set *set, struct hvd__request *request,
-                       uint64_t slot)
-{
-    switch ((enum hvd__way)request->way) {
-    case HVD__WAY_ROOT:
-        if (!is_root(set, request) && request->bytes > 0)
-            memcpy(request->output, result_at(set, request, slot),
-                   request->bytes);
-        return true;
-    case HVD__WAY_SUM:
-    case HVD__WAY_ALL: move(set, request, slot); return true;
-    default: return false;
-    }
-}
-
-bool hvd__ordered_run_here(struct hvd__engine *engine, struct hvd__set *set,
-                           struct hvd__request *request, uint64_t slot)
+bool hvd__ordered_run_here(struct hvd__set *set, struct hvd__request *request,
+                           uint64_t slot)
 {
     const struct hvd__signature *s = &request->signature;
-    struct hvd__area *root;
+    const struct hvd__ordered *x = &set->agreement->ordered;
 
-    if (s->kind == HVD_BARRIER)
-        return true;
-    if (engine->settings.consistency_check)
-        return false;
-    if (set->agreement->ordered.hosts)
-        return run_result(set, request, slot);
-    if (s->kind == HVD_BROADCAST) {
-        root = set->agreement->ordered.areas[hvd__set_find(set, s->root)];
-        if (!(hvd__slot_at(root, slot)->flags & HVD__SLOT_DATA))
-            return false;
-        if (root != set->agreement->ordered.own && request->bytes > 0)
-            memcpy(request->output, hvd__slot_data(root, slot, request->bytes),
+    switch ((enum hvd__way)request->way) {
+    case HVD__WAY_ROOT:
+        if (!hvd__set_is_root(set, s) && request->bytes > 0)
+            memcpy(request->output,
+                   x->hosts
+                       ? result_at(set, request, slot)
+                       : hvd__slot_data(x->areas[hvd__set_find(set, s->root)],
+                                        slot, request->bytes),
                    request->bytes);
         return true;
+    case HVD__WAY_ALL:
+        if (!x->hosts && !all_have_data(set, slot))
+            return false;
+        move(set, request, slot);
+        return true;
+    case HVD__WAY_SUM: move(set, request, slot); return true;
+    default: return s->kind == HVD_BARRIER;
     }
-    if (!all_have_data(set, slot))
-        return false;
-    move(set, request, slot);
-    return true;
 }
 
 bool hvd__ordered_goes_in_place(const struct hvd__engine *engine,
@@ -364,10 +323,9 @@ bool hvd__ordered_goes_in_place(const struct hvd__engine *engine,
                                 const struct hvd__request *request,
                                 uint64_t slot)
 {
-    const struct hvd__signature *s = &request->signature;
-
-    return s->kind == HVD_ALLREDUCE && !engine->settings.consistency_check &&
-           s->op != HVD_ADASUM && s->compression == HVD_COMPRESSION_NONE &&
+    return request->signature.kind == HVD_ALLREDUCE &&
+           !engine->settings.consistency_check &&
+           hvd__ordered_may_move(request) &&
            reach_addresses(set, request, slot);
 }
 
@@ -391,7 +349,7 @@ int hvd__ordered_run(struct hvd__engine *engine, struct hvd__set *set,
     request->state.started_ns = now;
     request->state.batched = 1;
     request->state.shared = !x->hosts;
-    if (hvd__ordered_run_here(engine, set, request, slot)) {
+    if (hvd__ordered_run_here(set, request, slot)) {
         if (!hvd__trace_writer_listens(&engine->writer))
             request->state.done_ns =
                 now; /* a slot takes too little time to read the clock again */

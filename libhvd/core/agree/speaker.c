@@ -14,77 +14,6 @@
 #include "base/status.h"
 #include "core/agree/ordered_parts.h"
 #include "kernels/kernels.h"
-#include "transport/algo/algo.h"
-
-/* The most bytes of all members' data that go with a slot, and the most bytes
- * of a sum or of a broadcast: twice HVD_SHM_SMALL, and no more than leaves room
- * for several in the ring of payload. Where a sum could travel instead, the last
- * message, with half of the data, still fits into one packet of Ethernet: a
- * second packet takes longer than one more addition. Where all members need all
- * data, it takes no shorter way than this; an alltoall needs one block in as
- * many as there are hosts, and pays for the others until they cost more than
- * messages of its own.
- */
-enum {
-    NESTING_BYTES = 2 << 10,
-    ALL_BYTES = 4 << 10,
-    EXCHANGED_BYTES = 16 << 10,
-    GATHERED_BYTES = 48 << 10,
-    SENT_BYTES = HVD__PAYLOAD_BYTES / 8
-};
-_Static_assert((int)GATHERED_BYTES <= (int)HVD__OFFER_RESULTS, "a gather fits");
-
-/* -------------------------------------------------------------------- ways */
-
-/* Returns true if each host may reduce its members' data first. Elements of 16
- * bits would be rounded too often, and on one host sums are always made in the
- * order of the ranks. */
-static bool may_nest(const struct hvd__engine *engine,
-                     const struct hvd__set *set, const struct hvd__signature *s)
-{
-    const struct hvd__reduction reduction = {.dtype = s->dtype,
-                                             .op = s->op,
-                                             .prescale = s->prescale,
-                                             .postscale = s->postscale};
-
-    return s->dtype != HVD_FLOAT16 && s->dtype != HVD_BFLOAT16 &&
-           hvd__reduction_nests(&reduction, engine->settings.deterministic ||
-                                                set->hosts->is_one);
-}
-
-static size_t most_of_all(hvd_kind kind)
-{
-    if (kind == HVD_ALLGATHER || kind == HVD_GATHER)
-        return GATHERED_BYTES;
-    return kind == HVD_ALLTOALL ? EXCHANGED_BYTES : ALL_BYTES;
-}
-
-enum hvd__way hvd__way_of(const struct hvd__engine *engine,
-                          const struct hvd__set *set,
-                          const struct hvd__request *request)
-{
-    const struct hvd__signature *s = &request->signature;
-    size_t n = (size_t)set->team.size, most = 2 * engine->settings.shm_small;
-    bool reduces = s->kind == HVD_ALLREDUCE && s->op != HVD_ADASUM &&
-                   s->compression == HVD_COMPRESSION_NONE;
-    bool nests;
-
-    if (most > SENT_BYTES)
-        most = SENT_BYTES;
-    if (hvd__signature_carries(s))
-        return HVD__WAY_ROWS;
-    if (s->kind == HVD_BARRIER || engine->settings.consistency_check ||
-        request->bytes > most)
-        return HVD__WAY_NONE;
-    if (s->kind == HVD_BROADCAST)
-        return HVD__WAY_ROOT;
-    if (!reduces && !hvd__ordered_may_move(request))
-        return HVD__WAY_NONE;
-    nests = hvd__kind_has(s->kind, HVD__HAS_OP) && may_nest(engine, set, s);
-    if (request->bytes * n <= (nests ? NESTING_BYTES : most_of_all(s->kind)))
-        return HVD__WAY_ALL;
-    return nests ? HVD__WAY_SUM : HVD__WAY_NONE;
-}
 
 /* ----------------------------------------------------------------- an epoch */
 
@@ -137,10 +66,9 @@ int hvd__speaker_open(const struct hvd__engine *engine, struct hvd__set *set,
 static const void *data_of(const struct hvd__ordered *x, int local,
                            const struct hvd__request *request, uint64_t slot)
 {
-    if (x->areas[local] != x->own)
-        return hvd__slot_data(x->areas[local], slot, request->bytes);
-    return request->signature.kind == HVD_BROADCAST ? request->output
-                                                    : request->input;
+    return x->areas[local] == x->own
+               ? request->input
+               : hvd__slot_data(x->areas[local], slot, request->bytes);
 }
 
 /* Writes the sum over the ranks of this host. */

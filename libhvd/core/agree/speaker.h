@@ -22,12 +22,6 @@
 struct hvd__engine;
 struct hvd__set;
 
-/* Driver only, for sets on several hosts. Returns the way of a request's data
- * in a round, which is the same on all ranks. */
-enum hvd__way hvd__way_of(const struct hvd__engine *engine,
-                          const struct hvd__set *set,
-                          const struct hvd__request *request);
-
 /* Speaker only. Opens the epoch, refused or impossible if a rank of this host
  * says so: as soon as this rank wants it or a rank of this host has refused it,
  * for such a rank may have requests that are agreed on by name. possible is

@@ -338,6 +338,7 @@ static int check_buffers(const hvd_request *given, const struct hvd__set *set,
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "the output of %lld elements is NULL",
                          (long long)request->count);
+    request->input = request->output; /* what a broadcast sends is there */
     if (!hvd__kind_has(s->kind, HVD__HAS_INPUT))
         return HVD_OK;
     if (request->count > 0 && !given->input)

@@ -76,7 +76,7 @@ struct hvd__request {
     int64_t rows;  /* rows of the input; the number that the request carries, if
                       it carries one */
     int32_t data_bytes;  /* bytes of data that go with its slot; -1: none */
-    uint8_t way;         /* over several hosts: enum hvd__way (core/agree) */
+    uint8_t way;         /* of its data: enum hvd__way (core/agree) */
     bool has_data_bytes; /* data_bytes and way are set */
     hvd_callback callback;
     void *callback_context;

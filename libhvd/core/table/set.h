@@ -91,12 +91,18 @@ static inline bool hvd__set_has_us(const struct hvd__set *set)
     return set->team.rank >= 0;
 }
 
+static inline bool hvd__set_is_root(const struct hvd__set *set,
+                                    const struct hvd__signature *s)
+{
+    return s->root == set->team.world[set->team.rank];
+}
+
 /* Returns true if this rank receives a result of a request. */
 static inline bool hvd__set_gets_result(const struct hvd__set *set,
                                         const struct hvd__signature *s)
 {
     return (s->kind != HVD_GATHER && s->kind != HVD_REDUCE) ||
-           s->root == set->team.world[set->team.rank];
+           hvd__set_is_root(set, s);
 }
 
 /* Writes "process set 3 (ranks 0-2,5)" into text. Returns text. */

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * way.c - chooses how the data of a request goes in ordered mode: with its
+ * slot, or not at all, so that it is reduced in place or goes to the lanes.
+ *
+ * On one host all ranks read the data next to the slots of all. Where the
+ * output of an allreduce lies in a heap, each could reduce a share instead, so
+ * less data goes with the slot. That depends on the rank: all ranks must have
+ * data with the slot, or none uses it.
+ *
+ * Between hosts the data travels with the rounds. Where a sum could travel
+ * instead of all data, the last message, with half of the data, still fits into
+ * one packet of Ethernet: a second packet takes longer than one more addition.
+ * Where all members need all data, it takes no shorter way than this; an
+ * alltoall needs one block in as many as there are hosts, and pays for the
+ * others until they cost more than messages of its own.
+ */
+#include "core/agree/ordered_parts.h"
+#include "kernels/kernels.h"
+#include "transport/algo/algo.h"
+
+/* The most bytes of all members' data that go with a slot between hosts, and
+ * the most bytes of one member's data, or of a sum, whatever HVD_SHM_SMALL
+ * says: several must fit into the ring of payload. */
+enum {
+    NESTING_BYTES = 2 << 10,
+    ALL_BYTES = 4 << 10,
+    EXCHANGED_BYTES = 16 << 10,
+    GATHERED_BYTES = 48 << 10,
+    SENT_BYTES = HVD__PAYLOAD_BYTES / 8
+};
+_Static_assert((int)GATHERED_BYTES <= (int)HVD__OFFER_RESULTS, "a gather fits");
+
+/* The lanes handle shares whose sizes differ between ranks, and shares that
+ * need more than moving or reducing. */
+bool hvd__ordered_may_move(const struct hvd__request *request)
+{
+    const struct hvd__signature *s = &request->signature;
+
+    switch (s->kind) {
+    case HVD_ALLREDUCE:
+        return s->op != HVD_ADASUM && s->compression == HVD_COMPRESSION_NONE;
+    case HVD_ALLGATHER:
+    case HVD_GATHER:
+    case HVD_ALLTOALL:
+    case HVD_REDUCESCATTER:
+    case HVD_REDUCE:
+        return !hvd__signature_varies(s) && !request->splits && s->flags == 0 &&
+               s->op != HVD_ADASUM;
+    default: return false;
+    }
+}
+
+/* Returns true if each host may reduce its members' data first. Elements of 16
+ * bits would be rounded too often, and on one host sums are always made in the
+ * order of the ranks. */
+static bool may_nest(const struct hvd__engine *engine,
+                     const struct hvd__set *set, const struct hvd__signature *s)
+{
+    const struct hvd__reduction reduction = {.dtype = s->dtype,
+                                             .op = s->op,
+                                             .prescale = s->prescale,
+                                             .postscale = s->postscale};
+
+    return set->hosts && hvd__kind_has(s->kind, HVD__HAS_OP) &&
+           s->dtype != HVD_FLOAT16 && s->dtype != HVD_BFLOAT16 &&
+           hvd__reduction_nests(&reduction, engine->settings.deterministic ||
+                                                set->hosts->is_one);
+}
+
+/* Returns the most bytes of one member's data, or of a sum. */
+static size_t most_of_one(const struct hvd__engine *engine,
+                          const struct hvd__set *set)
+{
+    size_t most = engine->settings.shm_small * (set->hosts ? 2 : 1);
+
+    return most < SENT_BYTES ? most : SENT_BYTES;
+}
+
+/* Returns the most bytes of all members' data. */
+static size_t most_of_all(const struct hvd__engine *engine,
+                          const struct hvd__set *set,
+                          const struct hvd__request *request, bool nests)
+{
+    hvd_kind kind = request->signature.kind;
+    size_t most = 2 * most_of_one(engine, set);
+
+    if (!set->hosts)
+        return kind == HVD_ALLREDUCE &&
+                       hvd__heap_place(set->shm->heap, request->output,
+                                       request->bytes)
+                   ? most / 8
+                   : most;
+    if (nests)
+        return NESTING_BYTES;
+    if (kind == HVD_ALLGATHER || kind == HVD_GATHER)
+        return GATHERED_BYTES;
+    return kind == HVD_ALLTOALL ? EXCHANGED_BYTES : ALL_BYTES;
+}
+
+enum hvd__way hvd__way_of(const struct hvd__engine *engine,
+                          const struct hvd__set *set,
+                          const struct hvd__request *request)
+{
+    const struct hvd__signature *s = &request->signature;
+    bool nests;
+
+    if (hvd__signature_carries(s))
+        return HVD__WAY_ROWS;
+    if (s->kind == HVD_BARRIER || engine->settings.consistency_check ||
+        request->bytes > most_of_one(engine, set))
+        return HVD__WAY_NONE;
+    if (s->kind == HVD_BROADCAST)
+        return HVD__WAY_ROOT;
+    if (!hvd__ordered_may_move(request))
+        return HVD__WAY_NONE;
+    nests = may_nest(engine, set, s);
+    if (request->bytes * (size_t)set->team.size <=
+        most_of_all(engine, set, request, nests))
+        return HVD__WAY_ALL;
+    return nests ? HVD__WAY_SUM : HVD__WAY_NONE;
+}
