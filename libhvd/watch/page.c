@@ -105,13 +105,9 @@ static void write_words(struct hvd__seqlock *lock, _Atomic uint64_t *words,
                         const void *value, size_t bytes)
 {
     const unsigned char *from = value;
-    uint32_t version, free = 0;
+    uint32_t version =
+        atomic_load_explicit(&lock->version, memory_order_relaxed);
 
-    if (!atomic_compare_exchange_strong_explicit(&lock->writing, &free, 1,
-                                                 memory_order_acquire,
-                                                 memory_order_relaxed))
-        return;
-    version = atomic_load_explicit(&lock->version, memory_order_relaxed);
     atomic_store_explicit(&lock->version, version + 1, memory_order_relaxed);
     for (size_t i = 0; i < bytes / 8; i++) {
         uint64_t word;
@@ -122,7 +118,6 @@ static void write_words(struct hvd__seqlock *lock, _Atomic uint64_t *words,
         atomic_store_explicit(&words[i], word, memory_order_release);
     }
     atomic_store_explicit(&lock->version, version + 2, memory_order_release);
-    atomic_store_explicit(&lock->writing, 0, memory_order_release);
 }
 
 /* A writer may have been put to sleep in the middle, so readers give it time. A
@@ -155,12 +150,11 @@ static void read_words(struct hvd__seqlock *lock, _Atomic uint64_t *words,
 }
 
 void hvd__page_write_begun(struct hvd__line *line, int32_t kind,
-                           const char *name, size_t bytes, int64_t since_ns)
+                           const char *name, int64_t since_ns)
 {
     struct hvd__begun begun;
+    size_t bytes = strnlen(name, sizeof begun.name - 1);
 
-    if (bytes > sizeof begun.name - 1)
-        bytes = sizeof begun.name - 1;
     begun.since_ns = since_ns;
     begun.kind = kind;
     memcpy(begun.name, name, bytes);
@@ -174,9 +168,14 @@ void hvd__page_write_begun(struct hvd__line *line, int32_t kind,
 void hvd__page_write_doing(struct hvd__line *line,
                            const struct hvd__doing *doing)
 {
-    hvd__page_write_begun(line, HVD__IN_WORDS, doing->text,
-                          strnlen(doing->text, sizeof doing->text),
-                          doing->since_ns);
+    uint32_t nobody = 0;
+
+    if (!atomic_compare_exchange_strong_explicit(&line->writing, &nobody, 1,
+                                                 memory_order_acquire,
+                                                 memory_order_relaxed))
+        return;
+    hvd__page_write_begun(line, HVD__IN_WORDS, doing->text, doing->since_ns);
+    atomic_store_explicit(&line->writing, 0, memory_order_release);
 }
 
 /* A quick word holds the kind in its upper 8 bits and the number below. */

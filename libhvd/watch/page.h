@@ -51,13 +51,12 @@ struct hvd__in_flight {
     uint64_t keys[HVD__PAGE_KEYS];
 };
 
-/* The lock of a value that one process writes and others read without waiting:
- * a reader that meets a writer reads again. Each word of the value is an
- * atomic, copied one by one. write_words and read_words in page.c are the two
- * sides. */
+/* The lock of a value that one thread at a time writes and others read without
+ * waiting: a reader that meets a writer reads again. Each word of the value is
+ * an atomic, copied one by one. write_words and read_words in page.c are the
+ * two sides. */
 struct hvd__seqlock {
     _Atomic uint32_t version; /* odd: being written */
-    _Atomic uint32_t writing; /* keeps two threads of the owner apart */
 };
 
 struct hvd__line {
@@ -67,11 +66,12 @@ struct hvd__line {
         start_time;         /* start of the process, in /proc's clock ticks */
     _Atomic uint64_t beats; /* number of its watchdog's beats */
     _Atomic int32_t in_flight; /* requests in flight, as of the last beat */
-    /* The next three are only for ranks of other hosts. */
+    /* The next four are only for ranks of other hosts. */
     _Atomic int64_t silent_ns; /* silence, as their host reports it */
     _Atomic uint32_t address;  /* where it was last heard from, IPv4 in network
                                   order; 0: never */
     _Atomic uint64_t datagram; /* number of the last datagram from it */
+    _Atomic uint32_t writing; /* keeps two ranks apart that hear what it does */
     _Alignas(64) struct hvd__seqlock doing_lock;
     _Atomic uint64_t begun[sizeof(struct hvd__begun) / 8];
     /* The last request without a name: its kind in the upper 8 bits, its number
@@ -128,12 +128,14 @@ struct hvd__page *hvd__page_attach(const struct hvd__segment_address *address,
 /* Unmaps a page. Accepts NULL. */
 void hvd__page_unmap(struct hvd__page *page, struct hvd__page_shape shape);
 
+/* Records what a rank of another host does, unless another rank of this host is
+ * just doing so. */
 void hvd__page_write_doing(struct hvd__line *line,
                            const struct hvd__doing *doing);
-/* Records a request, or a group of requests, by its name; bytes is the length
- * of the name. */
+/* Records a request, or a group of requests, by its name. One thread at a time
+ * may call it. */
 void hvd__page_write_begun(struct hvd__line *line, int32_t kind,
-                           const char *name, size_t bytes, int64_t since_ns);
+                           const char *name, int64_t since_ns);
 void hvd__page_write_quick(struct hvd__line *line, int32_t kind,
                            uint64_t number, int64_t since_ns);
 /* Reads the later of the named and the quick request. */

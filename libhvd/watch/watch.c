@@ -190,10 +190,10 @@ int hvd__watch_open(struct hvd__watch **watch, struct hvd__transport *t,
 }
 
 void hvd__watch_doing(struct hvd__watch *w, int32_t kind, const char *name,
-                      size_t bytes, int64_t now_ns)
+                      int64_t now_ns)
 {
     if (w)
-        hvd__page_write_begun(w->mine, kind, name, bytes, now_ns);
+        hvd__page_write_begun(w->mine, kind, name, now_ns);
 }
 
 void hvd__watch_quick(struct hvd__watch *w, int32_t kind, uint64_t number,

@@ -69,11 +69,10 @@ int hvd__watch_open(struct hvd__watch **watch, struct hvd__transport *transport,
 enum { HVD__GROUP = -1 };
 
 /* Notes, for others to read, that this rank begins a request. kind may be
- * HVD__GROUP; bytes is the length of the name. Any thread may call it at any
- * rate: it takes some ten nanoseconds. This function and those below accept
- * NULL. */
+ * HVD__GROUP. One thread at a time may call it, at any rate: it takes some ten
+ * nanoseconds. This function and those below accept NULL. */
 void hvd__watch_doing(struct hvd__watch *watch, int32_t kind, const char *name,
-                      size_t bytes, int64_t now_ns);
+                      int64_t now_ns);
 
 /* Notes the same for a request without a name, by its kind and number. It takes
  * a few nanoseconds. */

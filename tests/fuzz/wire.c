@@ -328,6 +328,17 @@ static void end_world(void)
     free(world);
 }
 
+/* Enters a submission and queues it, or frees it. */
+static void enter(struct hvd__submission *submission)
+{
+    struct hvd__table *table = &world->engine.table;
+
+    if (hvd__table_enter(table, submission, NULL) == HVD_OK)
+        hvd__table_queue(table, submission);
+    else
+        hvd__submission_free(submission);
+}
+
 /* The rank submits something of its own, which moves nothing. */
 static void submit_barrier(void)
 {
@@ -338,8 +349,7 @@ static void submit_barrier(void)
     submission->name[0] = (char)('a' + fuzz_any(FUZZ_KEYS));
     s->kind = HVD_BARRIER;
     submission->fingerprint = hvd__signature_fingerprint(0, s);
-    if (hvd__table_submit(&world->engine.table, submission, NULL, NULL) < 0)
-        hvd__submission_free(submission);
+    enter(submission);
 }
 
 /* Submits a sum, with its data. */
@@ -363,8 +373,7 @@ static void submit_sum(void)
     request->input = data;
     request->output = sum;
     submission->fingerprint = hvd__signature_fingerprint(0, s);
-    if (hvd__table_submit(&world->engine.table, submission, NULL, NULL) < 0)
-        hvd__submission_free(submission);
+    enter(submission);
 }
 
 /* Gives messages of some senders to a rank. */

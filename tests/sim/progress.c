@@ -72,50 +72,44 @@ void hvd__progress_wake(struct hvd__world *world)
     if (!world->progress.has_thread) {
         hvd__progress_once(world);
     } else if (hvd__progress_take(world)) {
-        hvd__world_post(world, NULL);
+        hvd__world_post(world);
         hvd__progress_give(world);
     }
 }
 
 /* Does the rest after a submission, as the real one. */
-static int go_on(struct hvd__world *world, struct hvd__submission *submission,
-                 int status, bool drives, bool direct)
+static void pass_on(struct hvd__world *world,
+                    struct hvd__submission *submission)
 {
+    bool may_post =
+        world->progress.has_thread && !atomic_load(&world->progress.driving);
+
     sim.self->moved = true;
-    if (drives && status == HVD_OK)
-        hvd__world_post(world, direct ? submission : NULL);
-    if (drives)
-        hvd__progress_give(world);
-    if (status == HVD_OK && !world->progress.has_thread)
-        hvd__progress_once(world);
-    return status;
+    if (!hvd__world_pass(world, submission, may_post))
+        hvd__progress_wake(world);
 }
 
 int hvd__progress_submit(struct hvd__world *world,
                          struct hvd__submission *submission,
                          hvd_handle *handles)
 {
-    bool drives = world->progress.has_thread && hvd__progress_take(world);
-    bool direct = drives;
-    int status =
-        hvd__table_submit(&world->engine.table, submission, handles, &direct);
+    int status = hvd__table_enter(&world->engine.table, submission, handles);
 
-    return go_on(world, submission, status, drives, direct);
+    if (status == HVD_OK)
+        pass_on(world, submission);
+    return status;
 }
 
-int hvd__progress_resubmit(struct hvd__world *world,
-                           struct hvd__resubmission *resubmission)
+bool hvd__progress_resubmit(struct hvd__world *world, const hvd_request *given,
+                            const char *name, hvd_handle *handle)
 {
-    bool drives = world->progress.has_thread && hvd__progress_take(world);
-    bool direct = drives;
-    int status =
-        hvd__table_resubmit(&world->engine.table, resubmission, &direct);
+    bool timed = hvd__trace_writer_listens(&world->engine.writer);
+    struct hvd__submission *submission =
+        hvd__table_reenter(&world->engine.table, given, name, timed, handle);
 
-    if (resubmission->submission)
-        return go_on(world, resubmission->submission, status, drives, direct);
-    if (drives)
-        hvd__progress_give(world);
-    return HVD_OK;
+    if (submission)
+        pass_on(world, submission);
+    return submission != NULL;
 }
 
 bool hvd__progress_until(struct hvd__world *world,

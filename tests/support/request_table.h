@@ -40,6 +40,19 @@ static inline struct hvd__submission *submission_of(int n, const char *name)
     return submission;
 }
 
+/* Enters a submission, and queues it to be announced. */
+static inline int enter(struct hvd__submission *submission, hvd_handle *handles)
+{
+    int status;
+
+    hvd__mutex_lock(&table.lock);
+    status = hvd__table_enter(&table, submission, handles);
+    if (status == HVD_OK)
+        hvd__table_queue(&table, submission);
+    hvd__mutex_unlock(&table.lock);
+    return status;
+}
+
 /* Submits; on failure the submission is freed. */
 static inline int submit(const char *name, hvd_handle *handle,
                          struct hvd__submission **submission)
@@ -47,7 +60,7 @@ static inline int submit(const char *name, hvd_handle *handle,
     int status;
 
     *submission = submission_of(1, name);
-    status = hvd__table_submit(&table, *submission, handle, NULL);
+    status = enter(*submission, handle);
     if (status < 0)
         hvd__submission_free(*submission);
     return status;

@@ -35,7 +35,8 @@ static void add(uint64_t key)
 
     ck_assert(submission != NULL);
     submission->key = key;
-    ck_assert_int_eq(hvd__in_flight_add(&flight, submission), HVD_OK);
+    ck_assert_int_eq(hvd__in_flight_reserve(&flight), HVD_OK);
+    hvd__in_flight_add(&flight, submission);
     list[nlist++] = submission;
 }
 

@@ -70,8 +70,7 @@ static hvd_handle submit_request(const hvd_request *request, const char *name,
     ck_assert_int_eq(
         hvd__request_check(request, &set, &(*submission)->requests[0]), HVD_OK);
     hvd__submission_remember(*submission, request, strlen(name));
-    ck_assert_int_eq(hvd__table_submit(&table, *submission, &handle, NULL),
-                     HVD_OK);
+    ck_assert_int_eq(enter(*submission, &handle), HVD_OK);
     hvd__table_take(&table);
     return handle;
 }
@@ -79,12 +78,12 @@ static hvd_handle submit_request(const hvd_request *request, const char *name,
 static struct hvd__submission *resubmit(const hvd_request *request,
                                         const char *name, hvd_handle *handle)
 {
-    struct hvd__resubmission resubmission = {
-        .given = request, .name = name, .handle = handle};
+    struct hvd__submission *submission;
 
-    ck_assert_int_eq(hvd__table_resubmit(&table, &resubmission, NULL), HVD_OK);
-    hvd__table_take(&table);
-    return resubmission.submission;
+    hvd__mutex_lock(&table.lock);
+    submission = hvd__table_reenter(&table, request, name, false, handle);
+    hvd__mutex_unlock(&table.lock);
+    return submission;
 }
 
 /* Completes a submission and takes its result, as hvd_wait does. */
@@ -243,35 +242,47 @@ TEST(requests_that_do_not_recur)
     end(submission, handle);
 }
 
-/* A request that recurs is still refused for any reason that would refuse it
- * the first time. */
+/* A request that recurs is not entered for any reason that would refuse it the
+ * first time. Its submission stays as it was. */
 TEST(a_request_that_recurs_and_is_refused)
 {
     hvd_request request = request_of(0);
     struct hvd__submission *submission, *other;
     hvd_handle handle = submit_request(&request, "a", &submission);
-    struct hvd__resubmission resubmission = {
-        .given = &request, .name = "a", .handle = &handle};
 
     end(submission, handle);
     /* Another request of its name is in flight. */
     ck_assert_int_eq(submit("a", NULL, &other), HVD_OK);
-    ck_assert_int_eq(hvd__table_resubmit(&table, &resubmission, NULL),
-                     HVD_ERR_DUPLICATE);
-    ck_assert(resubmission.submission == submission);
-    ck_assert_int_eq(submission->place, 0); /* nothing finds it any more */
-    hvd__submission_free(submission);
+    ck_assert(resubmit(&request, "a", &handle) == NULL);
+    ck_assert_int_eq(hvd__table_busy(&table), 1);
     hvd__table_take(&table);
     complete(other);
-    handle = submit_request(&request, "a", &submission);
+    ck_assert(resubmit(&request, "a", &handle) == submission);
     end(submission, handle);
     hvd__table_close(&table, &set, HVD_ERR_SHUTDOWN, "the end");
-    ck_assert_int_eq(hvd__table_resubmit(&table, &resubmission, NULL),
-                     HVD_ERR_SHUTDOWN);
+    ck_assert(resubmit(&request, "a", &handle) == NULL);
     ck_assert_str_eq(hvd_last_error(), "the end");
-    hvd__submission_free(resubmission.submission);
-    ck_assert_int_eq(hvd__table_resubmit(&table, &resubmission, NULL), HVD_OK);
-    ck_assert(resubmission.submission == NULL); /* it is gone */
+}
+
+/* An unnamed request that is not entered takes no number from those that are:
+ * ranks match by number. */
+TEST(an_unnamed_request_that_is_not_entered)
+{
+    hvd_request request = request_of(0);
+    struct hvd__submission *submission, *join = submission_of(1, "");
+    hvd_handle handle = submit_request(&request, "", &submission);
+
+    end(submission, handle);
+    ck_assert_uint_eq(set.requests.nunnamed, 1);
+    strcpy(join->name, HVD__JOIN_NAME);
+    join->requests[0].signature.kind = HVD_JOIN;
+    ck_assert_int_eq(enter(join, NULL), HVD_OK);
+    ck_assert(resubmit(&request, "", &handle) == NULL);
+    ck_assert_uint_eq(set.requests.nunnamed, 1);
+    hvd__table_take(&table);
+    complete(join);
+    ck_assert(resubmit(&request, "", &handle) == submission);
+    end(submission, handle);
 }
 
 TEST_MAIN("core_recycled", .set_up = open_table, .tear_down = close_table,

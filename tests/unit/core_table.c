@@ -131,10 +131,9 @@ TEST(unnamed_submissions_are_numbered)
 
     join = submission_of(1, HVD__JOIN_NAME);
     join->requests[0].signature.kind = HVD_JOIN;
-    ck_assert_int_eq(hvd__table_submit(&table, join, NULL, NULL), HVD_OK);
+    ck_assert_int_eq(enter(join, NULL), HVD_OK);
     ck_assert_int_eq(submit("x", NULL, &other), HVD_ERR_JOINED);
-    ck_assert_int_eq(hvd__table_submit(&table, join, NULL, NULL),
-                     HVD_ERR_JOINED);
+    ck_assert_int_eq(enter(join, NULL), HVD_ERR_JOINED);
     /* Submissions are taken in their order. */
     ck_assert(hvd__table_take(&table) == submissions[0]);
     ck_assert(submissions[0]->state.next == refused &&
@@ -170,7 +169,7 @@ TEST(groups)
     struct hvd__submission *group = submission_of(5, "g");
     hvd_handle handles[5];
 
-    ck_assert_int_eq(hvd__table_submit(&table, group, handles, NULL), HVD_OK);
+    ck_assert_int_eq(enter(group, handles), HVD_OK);
     ck_assert_int_eq(hvd__table_busy(&table), 5);
     hvd__table_take(&table);
     hvd__table_remove(&table, group);
@@ -237,12 +236,8 @@ TEST(the_end_frees_everything)
     complete(submission);
     ck_assert_int_eq(submit("waited for", &handles[0], &submission), HVD_OK);
     ck_assert_int_eq(submit("by nobody", NULL, &submission), HVD_OK);
-    ck_assert_int_eq(
-        hvd__table_submit(&table, submission_of(3, "group"), handles, NULL),
-        HVD_OK);
-    ck_assert_int_eq(
-        hvd__table_submit(&table, submission_of(3, "callbacks"), NULL, NULL),
-        HVD_OK);
+    ck_assert_int_eq(enter(submission_of(3, "group"), handles), HVD_OK);
+    ck_assert_int_eq(enter(submission_of(3, "callbacks"), NULL), HVD_OK);
     hvd__table_take(&table);
     refused->state.status = HVD_ERR_ARGUMENT;
     hvd__table_refuse(&table, refused);
@@ -296,23 +291,18 @@ TEST(many_from_several_threads)
     ck_assert_int_eq(table.nfree, table.nslots);
 }
 
-/* A request that is posted at once is not queued, unless one before it is. */
+/* A submission that is posted at once is not queued, and in flight like those
+ * that are. */
 TEST(past_the_queue)
 {
     struct hvd__submission *first = submission_of(1, "a"),
                            *second = submission_of(1, "b");
     struct hvd__submission *third = submission_of(1, "c"), *queue;
-    bool direct = true;
 
-    ck_assert_int_eq(hvd__table_submit(&table, first, NULL, &direct), HVD_OK);
-    ck_assert(direct);
+    ck_assert_int_eq(hvd__table_enter(&table, first, NULL), HVD_OK);
     ck_assert(hvd__table_take(&table) == NULL);
-    direct = false;
-    ck_assert_int_eq(hvd__table_submit(&table, second, NULL, &direct), HVD_OK);
-    ck_assert(!direct);
-    direct = true;
-    ck_assert_int_eq(hvd__table_submit(&table, third, NULL, &direct), HVD_OK);
-    ck_assert(!direct);
+    ck_assert_int_eq(enter(second, NULL), HVD_OK);
+    ck_assert_int_eq(enter(third, NULL), HVD_OK);
     queue = hvd__table_take(&table);
     ck_assert(queue == second && second->state.next == third &&
               !third->state.next);
@@ -329,8 +319,8 @@ TEST(a_list_of_what_is_over)
     struct hvd__submission *pair = submission_of(2, "pair"),
                            *one = submission_of(1, "one");
 
-    ck_assert_int_eq(hvd__table_submit(&table, pair, NULL, NULL), HVD_OK);
-    ck_assert_int_eq(hvd__table_submit(&table, one, NULL, NULL), HVD_OK);
+    ck_assert_int_eq(enter(pair, NULL), HVD_OK);
+    ck_assert_int_eq(enter(one, NULL), HVD_OK);
     ck_assert(hvd__table_take(&table) != NULL);
     pair->requests[0].state.next = &one->requests[0];
     hvd__table_remove_all(&table, &pair->requests[0]);

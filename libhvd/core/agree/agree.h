@@ -11,7 +11,7 @@
  * order. A submission takes one way at a time. Agreement by name gives way to
  * ordered mode only when all ranks accept an epoch.
  *
- * The engine (core/world) calls hvd__agree_step and hvd__agree_post, and a
+ * The engine (core/world) calls hvd__agree_step and hvd__agree_post*, and a
  * blocking call (core/api/quick.c) calls the functions hvd__quick_*. The caller
  * always has the role of the driver. Decided requests go to core/run.
  * "Driver only" marks functions that only the thread with that role may call.
@@ -50,10 +50,13 @@ void hvd__agree_drop(struct hvd__set *set);
  * still being sent, or an error that breaks the world. */
 int hvd__agree_step(struct hvd__engine *engine, bool *moved);
 
-/* Driver only. Posts submissions to sets in ordered mode: only the given one,
- * which must not be in the queue, or the whole queue if submission is NULL. */
-int hvd__agree_post(struct hvd__engine *engine,
-                    struct hvd__submission *submission);
+/* Driver only. Posts the submissions in the queue to sets in ordered mode. */
+int hvd__agree_post(struct hvd__engine *engine);
+/* Driver only. Posts a submission that is not in the queue, if its set is in
+ * ordered mode and there is room. Returns whether it did; otherwise the caller
+ * queues the submission. Takes no lock. */
+bool hvd__agree_post_one(struct hvd__engine *engine,
+                         struct hvd__submission *submission);
 
 /* Driver only. Informs the other ranks, if possible, that this world is broken.
  */

@@ -48,17 +48,18 @@ static int route_submissions(struct hvd__submission *submission)
     return status;
 }
 
-int hvd__agree_post(struct hvd__engine *engine,
-                    struct hvd__submission *submission)
+bool hvd__agree_post_one(struct hvd__engine *engine,
+                         struct hvd__submission *submission)
 {
-    /* This is the usual case and skips all other checks. */
-    if (submission &&
-        submission->set->agreement->ordered.state == HVD__ORDERED_OPEN &&
-        !submission->set->agreement->ordered.waiting &&
-        hvd__ordered_post_submission(engine, submission->set, submission))
-        return HVD_OK;
-    HVD_TRY(route_submissions(submission ? submission
-                                         : hvd__table_take(&engine->table)));
+    const struct hvd__ordered *x = &submission->set->agreement->ordered;
+
+    return x->state == HVD__ORDERED_OPEN && !x->waiting &&
+           hvd__ordered_post_submission(engine, submission->set, submission);
+}
+
+int hvd__agree_post(struct hvd__engine *engine)
+{
+    HVD_TRY(route_submissions(hvd__table_take(&engine->table)));
     for (struct hvd__set *set = engine->live; set; set = set->next)
         if (set->agreement->ordered.state == HVD__ORDERED_OPEN)
             hvd__ordered_post(engine, set);

@@ -178,7 +178,6 @@ static int submit_to(struct hvd__world *world, struct hvd__set *set,
                      hvd_handle *handle)
 {
     struct hvd__submission *submission;
-    int64_t submitted_ns = 0;
     int status;
 
     if (given->kind == HVD_JOIN) {
@@ -200,13 +199,9 @@ static int submit_to(struct hvd__world *world, struct hvd__set *set,
         status = add_request(given, &submission->requests[0]);
     if (status == HVD_OK) {
         hvd__submission_remember(submission, given, bytes);
-        submitted_ns = submission->state.submitted_ns;
         status = hvd__progress_submit(world, submission, handle);
     }
-    if (status < 0)
-        return refuse_submission(world, submission, status);
-    hvd__watch_doing(world->watch, given->kind, name, bytes, submitted_ns);
-    return HVD_OK;
+    return status < 0 ? refuse_submission(world, submission, status) : HVD_OK;
 }
 
 static int submit_request(struct hvd__world *world, const hvd_request *given,
@@ -223,38 +218,17 @@ static int submit_request(struct hvd__world *world, const hvd_request *given,
     return status;
 }
 
-/* Submits the request if it equals an earlier one. Returns whether it did, and
- * the status in *status. */
-static bool resubmit(struct hvd__world *world, const hvd_request *given,
-                     const char *name, hvd_handle *handle, int *status)
-{
-    struct hvd__resubmission resubmission = {
-        .given = given,
-        .name = name,
-        .handle = handle,
-        .timed = hvd__trace_writer_listens(&world->engine.writer)};
-
-    *status = hvd__progress_resubmit(world, &resubmission);
-    if (resubmission.submission && *status < 0)
-        refuse_submission(world, resubmission.submission, *status);
-    else if (resubmission.submission)
-        hvd__watch_doing(world->watch, given->kind, name, strlen(name),
-                         resubmission.submitted_ns);
-    hvd__set_put(resubmission.refused_by);
-    return resubmission.submission != NULL;
-}
-
 int hvd__submit(const hvd_request *given, hvd_handle *handle)
 {
     const char *name = given->name ? given->name : "";
-    int bytes, status;
+    int bytes;
     struct hvd__world *world;
 
     HVD_TRY(hvd__world_get(&world));
     if (hvd__recycled_may_recall(&world->engine.table.recycled,
                                  number_of(world)) &&
-        resubmit(world, given, name, handle, &status))
-        return status;
+        hvd__progress_resubmit(world, given, name, handle))
+        return HVD_OK;
     bytes = hvd__name_check(name);
     if (bytes < 0)
         return bytes;
@@ -374,15 +348,9 @@ static int submit_group_to(struct hvd__world *world, struct hvd__set *set,
     if (group->name)
         strcpy(submission->name, group->name);
     status = add_members(group, submission);
-    if (status == HVD_OK) {
-        hvd__watch_doing(world->watch, HVD__GROUP, submission->name,
-                         strlen(submission->name),
-                         submission->state.submitted_ns);
+    if (status == HVD_OK)
         status = hvd__progress_submit(world, submission, handles);
-    }
-    if (status < 0)
-        return refuse_submission(world, submission, status);
-    return HVD_OK;
+    return status < 0 ? refuse_submission(world, submission, status) : HVD_OK;
 }
 
 static int submit_group(struct hvd__world *world, const struct group *group,

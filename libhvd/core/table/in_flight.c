@@ -56,11 +56,14 @@ static int grow_chains(struct hvd__in_flight_table *flight)
     return HVD_OK;
 }
 
-int hvd__in_flight_add(struct hvd__in_flight_table *flight,
-                       struct hvd__submission *submission)
+int hvd__in_flight_reserve(struct hvd__in_flight_table *flight)
 {
-    if (2 * (flight->n + 1) > flight->nchains)
-        HVD_TRY(grow_chains(flight));
+    return 2 * (flight->n + 1) > flight->nchains ? grow_chains(flight) : HVD_OK;
+}
+
+void hvd__in_flight_add(struct hvd__in_flight_table *flight,
+                        struct hvd__submission *submission)
+{
     add_to_chain(flight, submission);
     flight->n++;
     submission->state.later = NULL;
@@ -70,7 +73,6 @@ int hvd__in_flight_add(struct hvd__in_flight_table *flight,
     else
         flight->oldest = submission;
     flight->youngest = submission;
-    return HVD_OK;
 }
 
 void hvd__in_flight_remove(struct hvd__in_flight_table *flight,

@@ -28,10 +28,12 @@ void hvd__in_flight_fini(struct hvd__in_flight_table *flight);
 /* Returns the submission of a key, or NULL if there is none. */
 struct hvd__submission *hvd__in_flight_find(
     const struct hvd__in_flight_table *flight, uint64_t key);
-/* Adds a submission. Its key must not be in the table. Fails with
- * HVD_ERR_MEMORY. */
-int hvd__in_flight_add(struct hvd__in_flight_table *flight,
-                       struct hvd__submission *submission);
+/* Makes room for one more submission. Fails with HVD_ERR_MEMORY. */
+int hvd__in_flight_reserve(struct hvd__in_flight_table *flight);
+/* Adds a submission for which there is room. Its key must not be in the table.
+ */
+void hvd__in_flight_add(struct hvd__in_flight_table *flight,
+                        struct hvd__submission *submission);
 /* Removes a submission that is in the table. */
 void hvd__in_flight_remove(struct hvd__in_flight_table *flight,
                            struct hvd__submission *submission);

@@ -199,8 +199,8 @@ void hvd__table_release(struct hvd__table *table,
 /* -------------------------------------------------------------------
  * submissions */
 
-static void enqueue_submission(struct hvd__table *table,
-                               struct hvd__submission *submission)
+void hvd__table_queue(struct hvd__table *table,
+                      struct hvd__submission *submission)
 {
     submission->state.next = NULL;
     *table->queue_tail = submission;
@@ -259,9 +259,9 @@ static void complete_name(struct hvd__submission *submission)
             hvd__fingerprint(0, submission->name, strlen(submission->name));
 }
 
-/* Returns the error that keeps a submission out. Its name is complete. */
-static int check_submission(const struct hvd__set_table *requests,
-                            const struct hvd__submission *submission)
+/* Returns the error that keeps every submission to the set out. */
+static int check_set(const struct hvd__set_table *requests,
+                     const struct hvd__submission *submission)
 {
     if (requests->status < 0)
         return hvd__fail_text(requests->status, requests->message);
@@ -269,11 +269,6 @@ static int check_submission(const struct hvd__set_table *requests,
         return hvd__fail(HVD_ERR_JOINED,
                          "this rank has joined: it can submit nothing until "
                          "all ranks have");
-    if (hvd__in_flight_find(&requests->in_flight, submission->key))
-        return hvd__fail(HVD_ERR_DUPLICATE,
-                         "'%s' was submitted again while it is in flight: "
-                         "wait for the first, or use another name",
-                         submission->name);
     return HVD_OK;
 }
 
@@ -308,21 +303,28 @@ bool hvd__table_number(struct hvd__table *table,
     return free;
 }
 
-static int enter_submission(struct hvd__table *table,
-                            struct hvd__submission *submission,
-                            hvd_handle *handles)
+/* Makes room for a submission, and for its handles if it gets some. */
+static int make_room(struct hvd__table *table,
+                     const struct hvd__submission *submission, bool handles)
+{
+    while (handles && table->nfree < submission->state.nrequests)
+        HVD_TRY(grow_slots(table));
+    return hvd__in_flight_reserve(&submission->set->requests.in_flight);
+}
+
+/* Adds a submission for which there is room. */
+static void add_submission(struct hvd__table *table,
+                           struct hvd__submission *submission,
+                           hvd_handle *handles)
 {
     struct hvd__set_table *requests = &submission->set->requests;
 
-    while (handles && table->nfree < submission->state.nrequests)
-        HVD_TRY(grow_slots(table));
-    HVD_TRY(hvd__in_flight_add(&requests->in_flight, submission));
+    hvd__in_flight_add(&requests->in_flight, submission);
     if (submission->requests[0].signature.kind == HVD_JOIN)
         requests->joined = true;
     for (int i = 0; handles && i < submission->state.nrequests; i++)
         handles[i] = open_slot(table, &submission->requests[i]);
     hvd__count_alone(&table->nentered, submission->state.nrequests);
-    return HVD_OK;
 }
 
 int hvd__table_adopt(struct hvd__table *table,
@@ -333,7 +335,9 @@ int hvd__table_adopt(struct hvd__table *table,
 
     hvd__mutex_lock(&table->lock);
     write_name(submission, number);
-    status = enter_submission(table, submission, handle);
+    status = make_room(table, submission, true);
+    if (status == HVD_OK)
+        add_submission(table, submission, handle);
     hvd__mutex_unlock(&table->lock);
     return status;
 }
@@ -365,58 +369,43 @@ void hvd__table_recycle(struct hvd__table *table, struct hvd__request *request)
         free(submission);
 }
 
-/* The caller holds the lock. */
-static inline int submit_locked(struct hvd__table *table,
-                                struct hvd__submission *submission,
-                                hvd_handle *handles, bool *direct)
+/* A submission that cannot be entered gets no number, so that one that is tried
+ * again does not get two. */
+int hvd__table_enter(struct hvd__table *table,
+                     struct hvd__submission *submission, hvd_handle *handles)
 {
+    const struct hvd__set_table *requests = &submission->set->requests;
+
+    HVD_TRY(check_set(requests, submission));
+    HVD_TRY(make_room(table, submission, handles != NULL));
     complete_name(submission);
-    HVD_TRY(check_submission(&submission->set->requests, submission));
-    HVD_TRY(enter_submission(table, submission, handles));
+    if (hvd__in_flight_find(&requests->in_flight, submission->key))
+        return hvd__fail(HVD_ERR_DUPLICATE,
+                         "'%s' was submitted again while it is in flight: "
+                         "wait for the first, or use another name",
+                         submission->name);
+    add_submission(table, submission, handles);
     count_submitted(table, submission);
-    if (direct)
-        *direct = *direct && !table->queue;
-    if (!direct || !*direct)
-        enqueue_submission(table, submission);
+    if (submission->may_recur && submission->place == 0)
+        hvd__recycled_remember(&table->recycled, submission);
     return HVD_OK;
 }
 
-int hvd__table_submit(struct hvd__table *table,
-                      struct hvd__submission *submission, hvd_handle *handles,
-                      bool *direct)
+struct hvd__submission *hvd__table_reenter(struct hvd__table *table,
+                                           const hvd_request *given,
+                                           const char *name, bool timed,
+                                           hvd_handle *handle)
 {
-    int status;
+    struct hvd__submission *submission =
+        hvd__recycled_recall(&table->recycled, given, name);
 
-    hvd__mutex_lock(&table->lock);
-    status = submit_locked(table, submission, handles, direct);
-    if (status == HVD_OK && submission->may_recur)
-        hvd__recycled_remember(&table->recycled, submission);
-    hvd__mutex_unlock(&table->lock);
-    return status;
-}
-
-int hvd__table_resubmit(struct hvd__table *table,
-                        struct hvd__resubmission *resubmission, bool *direct)
-{
-    int status = HVD_OK;
-    struct hvd__submission *submission;
-
-    hvd__mutex_lock(&table->lock);
-    submission = hvd__recycled_recall(&table->recycled, resubmission->given,
-                                      resubmission->name);
-    if (submission) {
-        hvd__sampling_start(submission, resubmission->timed, table->nentered);
-        resubmission->submitted_ns = submission->state.submitted_ns;
-        status = submit_locked(table, submission, resubmission->handle, direct);
-        if (status < 0) {
-            hvd__recycled_forget(&table->recycled, submission);
-            resubmission->refused_by = submission->set;
-            hvd__set_use(submission->set);
-        }
-    }
-    hvd__mutex_unlock(&table->lock);
-    resubmission->submission = submission;
-    return status;
+    if (!submission)
+        return NULL;
+    hvd__sampling_start(submission, timed, table->nentered);
+    if (hvd__table_enter(table, submission, handle) == HVD_OK)
+        return submission;
+    hvd__recycled_give(&table->recycled, submission);
+    return NULL;
 }
 
 void hvd__table_refuse(struct hvd__table *table,
@@ -429,7 +418,7 @@ void hvd__table_refuse(struct hvd__table *table,
     if (!closed) {
         submission->key = 0; /* its name is final now */
         complete_name(submission);
-        enqueue_submission(table, submission);
+        hvd__table_queue(table, submission);
         hvd__count_alone(&table->nentered, submission->state.nrequests);
     }
     hvd__mutex_unlock(&table->lock);

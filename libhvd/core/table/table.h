@@ -59,20 +59,6 @@ struct hvd__table {
     struct hvd__set *everybody; /* borrowed: set 0, which is never removed */
 };
 
-/* A request that may have been submitted before. It is the argument and the
- * result of hvd__table_resubmit. */
-struct hvd__resubmission {
-    const hvd_request *given;
-    const char *name;
-    hvd_handle *handle; /* NULL: none is wanted */
-    bool timed;         /* measure its time whatever its size */
-    /* Set by hvd__table_resubmit: */
-    struct hvd__submission *submission;
-    struct hvd__set *refused_by; /* set of a submission that could not be
-                                    entered; the caller gives it back */
-    int64_t submitted_ns;
-};
-
 /* Returns how many requests are in flight or waiting to be announced. It takes
  * no lock, so the number is a hint. */
 static inline int64_t hvd__table_busy(const struct hvd__table *table)
@@ -98,25 +84,26 @@ struct hvd__submission *hvd__table_reuse(struct hvd__table *table);
  */
 void hvd__table_recycle(struct hvd__table *table, struct hvd__request *request);
 
-/*
- * Enters a submission. Completes its name, which is "" if it is unnamed, and
- * its key, and makes handles if handles is not NULL. If *direct is true and the
- * queue is empty, the submission is not queued. Otherwise it is queued to be
- * announced, and *direct becomes false. direct may be NULL for false. On
- * success the request table owns the submission. Fails with HVD_ERR_DUPLICATE,
- * HVD_ERR_MEMORY, HVD_ERR_JOINED, or the status with which the set was closed.
- */
-int hvd__table_submit(struct hvd__table *table,
-                      struct hvd__submission *submission, hvd_handle *handles,
-                      bool *direct);
+/* The caller of the next three holds the lock. It posts or queues a submission
+ * that was entered. */
 
-/* Enters a request that equals an earlier one, without checking it again. If
- * the earlier request's submission is kept and not in use,
- * resubmission->submission is set to it and the rest works as in
- * hvd__table_submit; on failure the caller owns the submission. Otherwise it is
- * set to NULL, and nothing happens. */
-int hvd__table_resubmit(struct hvd__table *table,
-                        struct hvd__resubmission *resubmission, bool *direct);
+/* Enters a submission. Completes its name, which is "" if it is unnamed, and
+ * its key, and makes handles if handles is not NULL. On success the request
+ * table owns the submission. Fails with HVD_ERR_DUPLICATE, HVD_ERR_MEMORY,
+ * HVD_ERR_JOINED, or the status with which the set was closed. */
+int hvd__table_enter(struct hvd__table *table,
+                     struct hvd__submission *submission, hvd_handle *handles);
+/* Enters the submission of an earlier request that equals the given one,
+ * without checking the request again. It is timed whatever its size if timed is
+ * true. Returns NULL, and does nothing, if no such submission is kept or it
+ * cannot be entered. */
+struct hvd__submission *hvd__table_reenter(struct hvd__table *table,
+                                           const hvd_request *given,
+                                           const char *name, bool timed,
+                                           hvd_handle *handle);
+/* Queues a submission to be announced. */
+void hvd__table_queue(struct hvd__table *table,
+                      struct hvd__submission *submission);
 
 /* Numbers a submission without a name that is not entered yet and may never be.
  * It then counts as submitted and has its key. Returns false and does nothing

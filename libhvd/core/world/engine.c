@@ -107,14 +107,34 @@ bool hvd__world_step(struct hvd__world *world)
     return moved;
 }
 
-void hvd__world_post(struct hvd__world *world,
-                     struct hvd__submission *submission)
+static bool is_ending(const struct hvd__world *world)
 {
-    if (atomic_load(&world->broken) || atomic_load(&world->abort_status) < 0)
+    return atomic_load(&world->broken) || atomic_load(&world->abort_status) < 0;
+}
+
+void hvd__world_post(struct hvd__world *world)
+{
+    if (is_ending(world))
         return;
     absorb_sets(world);
-    if (hvd__agree_post(&world->engine, submission) < 0)
+    if (hvd__agree_post(&world->engine) < 0)
         hvd__world_break(world, HVD_ERR_MEMORY, hvd_last_error());
+}
+
+bool hvd__world_pass(struct hvd__world *world,
+                     struct hvd__submission *submission, bool may_post)
+{
+    struct hvd__table *table = &world->engine.table;
+    const struct hvd__request *request = &submission->requests[0];
+
+    hvd__watch_doing(world->watch,
+                     request->label ? HVD__GROUP : request->signature.kind,
+                     submission->name, submission->state.submitted_ns);
+    if (may_post && !table->queue && !is_ending(world) &&
+        hvd__agree_post_one(&world->engine, submission))
+        return true;
+    hvd__table_queue(table, submission);
+    return false;
 }
 
 /* ------------------------------------------------------------- breaking off */

@@ -17,7 +17,8 @@
  * every IDLE_NS to poll MPI for messages, such as one that another rank has
  * left.
  *
- * A thread that submits a request only posts it where other ranks see it. It
+ * A thread that submits a request only posts it where other ranks see it, if
+ * nobody drives, under the lock of the request table that it holds anyway. It
  * completes nothing, so no callback runs inside hvd_submit.
  *
  * A driver that finds nothing to do waits in three stages. It spins if there
@@ -101,14 +102,20 @@ static enum advice ask_patience(struct patience *patience, bool moved,
 /* ----------------------------------------------------------------- the role
  */
 
-/* Takes the role without the lock, because this happens often and rarely has to
- * wait. The exchange acquires what the last driver did, up to its store in
- * give_role. */
-static bool take_role(struct hvd__progress *p)
+/* Takes the role under the lock of the request table: a thread that holds this
+ * lock, and finds that nobody drives, may post what it submits. The load
+ * acquires what the last driver did, up to its store in give_role. */
+static bool take_role(struct hvd__world *world)
 {
-    bool nobody = false;
+    struct hvd__progress *p = &world->progress;
+    bool driving;
 
-    return atomic_compare_exchange_strong(&p->driving, &nobody, true);
+    hvd__mutex_lock(&world->engine.table.lock);
+    driving = atomic_load(&p->driving);
+    if (!driving)
+        atomic_store_explicit(&p->driving, true, memory_order_relaxed);
+    hvd__mutex_unlock(&world->engine.table.lock);
+    return !driving;
 }
 
 /* Gives the role back. A waiter that has just failed to take it is already
@@ -127,7 +134,7 @@ static void give_role(struct hvd__progress *p)
 
 bool hvd__progress_take(struct hvd__world *world)
 {
-    return take_role(&world->progress);
+    return take_role(world);
 }
 
 void hvd__progress_give(struct hvd__world *world)
@@ -145,8 +152,9 @@ static bool is_busy(const struct hvd__world *world)
 }
 
 /* Wakes the background thread if it sleeps. It stores asleep and then looks
- * once more for work (stand_by), so either it sees the work or this thread sees
- * asleep: both are sequentially consistent. */
+ * once more for work, under the lock of the request table (stand_by). A thread
+ * that enters work loads asleep under that lock or later, so either the
+ * background thread sees the work, or this thread sees asleep. */
 static void wake_background(struct hvd__progress *p)
 {
     if (!atomic_load(&p->asleep))
@@ -210,7 +218,7 @@ bool hvd__progress_until(struct hvd__world *world,
         return true;
     p->nwaiters++;
     while (!(is_done = done(context)) && !is_spent(&allowance)) {
-        bool drove = take_role(p);
+        bool drove = take_role(world);
 
         if (drove) {
             drive_until(world, done, context, &allowance, &patience);
@@ -258,61 +266,58 @@ void hvd__progress_wake(struct hvd__world *world)
         hvd__progress_once(world);
         return;
     }
-    if (take_role(p)) {
-        hvd__world_post(world, NULL);
+    if (take_role(world)) {
+        hvd__world_post(world);
         give_role(p);
     }
     wake_background(p);
 }
 
-/* Does the rest after a submission. drives is true if this thread has the role,
- * which it then gives back; direct is true if the submission is not in the
- * queue. */
-static int go_on_submitted(struct hvd__world *world,
-                           struct hvd__submission *submission, int status,
-                           bool drives, bool direct)
+/* Posts or queues a submission that was entered. The caller holds the lock of
+ * the request table, which this function releases. */
+static void pass_on(struct hvd__world *world,
+                    struct hvd__submission *submission)
 {
     struct hvd__progress *p = &world->progress;
+    bool may_post = p->has_thread && !atomic_load(&p->driving);
+    bool posted = hvd__world_pass(world, submission, may_post);
+    bool asleep = atomic_load(&p->asleep);
 
-    if (drives && status == HVD_OK)
-        hvd__world_post(world, direct ? submission : NULL);
-    if (drives)
-        give_role(p);
-    else /* the fence orders the entry before the load of asleep */
-        atomic_thread_fence(memory_order_seq_cst);
-    if (status == HVD_OK && !p->has_thread)
-        hvd__progress_once(world);
-    else if (status == HVD_OK)
-        wake_background(p);
-    return status;
+    hvd__mutex_unlock(&world->engine.table.lock);
+    if (asleep || !posted)
+        hvd__progress_wake(world);
 }
 
 int hvd__progress_submit(struct hvd__world *world,
                          struct hvd__submission *submission,
                          hvd_handle *handles)
 {
-    struct hvd__progress *p = &world->progress;
-    bool drives = p->has_thread && take_role(p), direct = drives;
-    int status =
-        hvd__table_submit(&world->engine.table, submission, handles, &direct);
+    struct hvd__table *table = &world->engine.table;
+    int status;
 
-    return go_on_submitted(world, submission, status, drives, direct);
+    hvd__mutex_lock(&table->lock);
+    status = hvd__table_enter(table, submission, handles);
+    if (status == HVD_OK)
+        pass_on(world, submission);
+    else
+        hvd__mutex_unlock(&table->lock);
+    return status;
 }
 
-int hvd__progress_resubmit(struct hvd__world *world,
-                           struct hvd__resubmission *resubmission)
+bool hvd__progress_resubmit(struct hvd__world *world, const hvd_request *given,
+                            const char *name, hvd_handle *handle)
 {
-    struct hvd__progress *p = &world->progress;
-    bool drives = p->has_thread && take_role(p), direct = drives;
-    int status =
-        hvd__table_resubmit(&world->engine.table, resubmission, &direct);
+    struct hvd__table *table = &world->engine.table;
+    bool timed = hvd__trace_writer_listens(&world->engine.writer);
+    struct hvd__submission *submission;
 
-    if (resubmission->submission)
-        return go_on_submitted(world, resubmission->submission, status, drives,
-                               direct);
-    if (drives)
-        give_role(p);
-    return HVD_OK;
+    hvd__mutex_lock(&table->lock);
+    submission = hvd__table_reenter(table, given, name, timed, handle);
+    if (submission)
+        pass_on(world, submission);
+    else
+        hvd__mutex_unlock(&table->lock);
+    return submission != NULL;
 }
 
 /* -------------------------------------------------------- background thread */
@@ -333,7 +338,7 @@ static enum advice drive_once(struct hvd__world *world,
     struct hvd__progress *p = &world->progress;
     enum advice advice;
 
-    if (!take_role(p))
+    if (!take_role(world))
         return GO_ON;
     advice = ask_patience(patience, hvd__world_step(world), false,
                           YIELD_BACKGROUND_NS);
@@ -367,8 +372,11 @@ static void stand_by(struct hvd__world *world, struct standby *standby,
         return;
     }
     pthread_mutex_lock(&p->lock);
+    hvd__mutex_lock(&world->engine.table.lock);
     atomic_store(&p->asleep, true);
-    if (!p->stop && !is_busy(world))
+    busy = is_busy(world);
+    hvd__mutex_unlock(&world->engine.table.lock);
+    if (!p->stop && !busy)
         sleep_on(p, &p->work, IDLE_NS);
     atomic_store(&p->asleep, false);
     pthread_mutex_unlock(&p->lock);

@@ -12,7 +12,6 @@
 
 #include "hvd.h"
 
-struct hvd__resubmission;
 struct hvd__submission;
 struct hvd__world;
 
@@ -20,8 +19,9 @@ struct hvd__progress {
     pthread_mutex_t lock; /* held by threads that sleep on changed or work */
     pthread_cond_t
         changed; /* wakes waiters: the role is free, or one may be done */
-    pthread_cond_t work;          /* wakes the background thread */
-    atomic_bool driving;          /* a thread has the role of the driver */
+    pthread_cond_t work; /* wakes the background thread */
+    atomic_bool driving; /* a thread has the role of the driver; becomes true
+                            under the lock of the request table */
     atomic_uint_fast64_t ndrives; /* driver's: how often threads other than the
                                      background thread have moved the engine */
     atomic_int nwaiters;          /* threads in hvd__progress_until */
@@ -41,15 +41,16 @@ int hvd__progress_start(struct hvd__world *world);
 /* Blocks until the thread has ended. */
 void hvd__progress_stop(struct hvd__world *world);
 
-/* Enters a submission into the request table (hvd__table_submit) and posts it
- * at once if no thread is driving. */
+/* Enters a submission into the request table (hvd__table_enter) and posts it at
+ * once if no thread is driving. */
 int hvd__progress_submit(struct hvd__world *world,
                          struct hvd__submission *submission,
                          hvd_handle *handles);
-/* Does the same for a request that may have been submitted before
- * (hvd__table_resubmit). */
-int hvd__progress_resubmit(struct hvd__world *world,
-                           struct hvd__resubmission *resubmission);
+/* Does the same with the submission of an earlier request that equals the given
+ * one (hvd__table_reenter). Returns false, and does nothing, if there is none
+ * or it cannot be entered. */
+bool hvd__progress_resubmit(struct hvd__world *world, const hvd_request *given,
+                            const char *name, hvd_handle *handle);
 /* Call this when something was put into the request table. Makes a thread drive
  * if none does. */
 void hvd__progress_wake(struct hvd__world *world);

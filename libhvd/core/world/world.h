@@ -18,9 +18,11 @@
  *     table.lock                 the request table and its list of sets
  *
  * "Driver only" and "driver's" mark functions and fields that only the thread
- * with the role of the driver (progress.h) may use; they need no lock. The
- * watchdog stores abort_status after abort_text (meet.c), and the driver stores
- * broken after break_status and break_message (engine.c). A thread that finds
+ * with the role of the driver (progress.h) may use; they need no lock. A thread
+ * takes the role under the lock of the request table, and a thread that holds
+ * this lock while nobody has the role counts as the driver too. The watchdog
+ * stores abort_status after abort_text (meet.c), and the driver stores broken
+ * after break_status and break_message (engine.c). A thread that finds
  * abort_status or broken set may read the others.
  */
 #ifndef HVD_CORE_WORLD_H
@@ -116,10 +118,15 @@ int hvd__world_clock_offset(struct hvd__world *world, hvd__stamp_meeting *meet,
 /* Driver only. Steps everything once. Returns true if anything happened. */
 bool hvd__world_step(struct hvd__world *world);
 
-/* Driver only. Posts a submission, or the whole queue if it is NULL, where
- * other ranks see it, and does nothing else. */
-void hvd__world_post(struct hvd__world *world,
-                     struct hvd__submission *submission);
+/* Driver only. Posts the queue where other ranks see it, and does nothing else.
+ */
+void hvd__world_post(struct hvd__world *world);
+/* Posts a submission that was entered, if may_post is true and it can be posted
+ * at once; otherwise queues it. Returns whether it posted. The caller holds the
+ * table's lock, after whose release the submission may be over. If may_post is
+ * true, no thread may be driving. */
+bool hvd__world_pass(struct hvd__world *world,
+                     struct hvd__submission *submission, bool may_post);
 
 /* Driver only. Breaks the world: every request in flight fails, every later one
  * is refused, and the other ranks are informed. */
