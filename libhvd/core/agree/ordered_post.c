@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "base/prefetch.h"
 #include "core/agree/ordered_parts.h"
 
 /* Finds which of this rank's slots all ranks have read. These slots, and the
@@ -48,6 +49,20 @@ static int64_t count_data(const struct hvd__set *set,
         (way == HVD__WAY_ROOT && !hvd__set_is_root(set, &request->signature)))
         return -1;
     return (int64_t)request->bytes;
+}
+
+/* Asks for the cache lines of a later slot and of its data, in good time before
+ * they are written: other ranks have read them last. */
+static void fetch_lines(const struct hvd__ordered *x, size_t bytes)
+{
+    enum { SLOTS = 4, PAYLOAD = 1024, MOST = 512 };
+    const char *slot = (const char *)hvd__slot_at(x->own, x->posted + SLOTS);
+
+    hvd__prefetch_write(slot);
+    hvd__prefetch_write(slot + HVD__CACHE_LINE);
+    for (size_t i = 0; i < bytes && i < MOST; i += HVD__CACHE_LINE)
+        hvd__prefetch_write(x->own->payload + (x->payload_next + PAYLOAD + i) %
+                                                  HVD__PAYLOAD_BYTES);
 }
 
 /* Allocates bytes in the ring, as one piece. Returns their offset, or -1 if
@@ -141,6 +156,7 @@ static bool post_request(const struct hvd__engine *engine, struct hvd__set *set,
             hvd__heap_place(set->shm->heap, request->output, request->bytes);
     }
     publish_slot(x, slot, request);
+    fetch_lines(x, bytes > HVD__INLINE_BYTES ? (size_t)bytes : 0);
     return true;
 }
 
