@@ -35,6 +35,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/names.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "core/api/check.h"

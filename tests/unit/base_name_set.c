@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "checks.h"
-#include "core/request/names.h"
 #include "suite.h"
 
 enum { MOST = 600 };
@@ -63,4 +63,4 @@ TEST(few_or_none)
     hvd__names_fini(&names);
 }
 
-TEST_MAIN("core_names")
+TEST_MAIN("base_name_set")
