@@ -45,7 +45,7 @@ BLAS_CFLAGS = $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags openblas)
 BLAS_LIBS = $(shell $(PKG_CONFIG) --libs openblas)
 NETTLE_LIBS = $(shell $(PKG_CONFIG) --libs nettle)
 # What libhvd needs of others.
-HVD_NEEDS = $(MPI_LIBS) $(NETTLE_LIBS)
+HVD_NEEDS = $(MPI_LIBS) $(NETTLE_LIBS) $(JSON_LIBS)
 JSON_LIBS = $(shell $(PKG_CONFIG) --libs jansson)
 ZLIB_LIBS = $(shell $(PKG_CONFIG) --libs zlib)
 CHECK_LIBS = $(shell $(PKG_CONFIG) --libs check)
@@ -145,8 +145,7 @@ bench: ## measure against MPI, and draw build/bench/report.html
 # ------------------------------------------------------------------- install
 
 PC := $(B)/lib/hvd.pc $(B)/lib/ipu.pc
-HEADERS := libhvd/include/hvd.h libhvd/include/hvd_mpi.h \
-	libhvd/include/hvd_strategy.h $(wildcard device/include/*.h)
+HEADERS := $(wildcard libhvd/include/*.h) $(wildcard device/include/*.h)
 # Each as a shared and as a static library.
 LIBRARIES := libhvd libipu
 # For C++ and Fortran, which compile them; and for Python.

@@ -28,7 +28,7 @@ $(B)/bin/hvd-bench-hosts: bench/collectives/hvd-bench-hosts
 # hvd-bench project becomes it. It asks libhvd's insides, which are not exported.
 PROJECT_SRC := bench/tables/stats.c bench/tables/table.c $(COMMAND_SRC) \
 	$(filter-out %/main.c,$(wildcard bench/project/*.c))
-PROJECT_LINK = $(B)/lib/libhvd.a $(HVD_NEEDS) $(JSON_LIBS)
+PROJECT_LINK = $(B)/lib/libhvd.a $(HVD_NEEDS)
 PROGRAMS += $(B)/bin/hvd-bench-project
 SRC_hvd-bench-project := bench/project/main.c $(PROJECT_SRC)
 DEPS_hvd-bench-project = $(B)/lib/libhvd.a

@@ -18,7 +18,7 @@ UCX_ABSENT := libhvd/transport/ucx/absent.c
 UCX_SRC := $(if $(HAS_UCX),$(filter-out $(UCX_ABSENT),$(wildcard \
 	libhvd/transport/ucx/*.c)),$(UCX_ABSENT))
 
-HVD_SRC := $(UCX_SRC) $(wildcard libhvd/base/*.c libhvd/core/*/*.c libhvd/watch/*.c libhvd/trace/*.c \
+HVD_SRC := $(UCX_SRC) $(wildcard libhvd/base/*.c libhvd/cluster/*.c libhvd/core/*/*.c libhvd/watch/*.c libhvd/trace/*.c \
 	libhvd/transport/*.c libhvd/transport/tcp/*.c \
 	libhvd/transport/algo/*.c libhvd/transport/shm/*.c libhvd/kernels/*.c libhvd/strategy/*.c)
 HVD_OBJ := $(HVD_SRC:%.c=$(B)/obj/%.o) $(DISK_OBJ)

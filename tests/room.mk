@@ -38,9 +38,6 @@ SRC_tests-unit-bench_ipu := tests/unit/bench_ipu.c tests/support/suite.c \
 LIBS_tests-unit-bench_ipu = $(IPU_LINK) $(CHECK_LIBS)
 # It simulates ranks.
 SRC_tests-unit-transport_algo += tests/support/simulated.c
-# They read what the timeline writes.
-LIBS_tests-unit-trace_timeline += $(JSON_LIBS)
-LIBS_tests-unit-trace_full += $(JSON_LIBS)
 
 # Fuzzing is of what libhvd reads, and of the device's files.
 # $(1): the file, $(2): its room

@@ -28,7 +28,7 @@
     X(HVD_ERR_FILE, "a file cannot be used")                                   \
     X(HVD_ERR_NOT_INITIALIZED, "hvd_init has not been called")                 \
     X(HVD_ERR_SHUTDOWN, "a rank has shut down")                                \
-    X(HVD_ERR_CONFIG, "malformed environment variable")                        \
+    X(HVD_ERR_CONFIG, "malformed environment variable or cluster")             \
     X(HVD_ERR_LAUNCH, "started as one of several processes, found alone")      \
     X(HVD_ERR_MPI, "MPI failed")                                               \
     X(HVD_ERR_INTERNAL, "internal error of libhvd")                            \

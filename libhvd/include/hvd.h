@@ -150,7 +150,8 @@ enum {
     /* No request can succeed in this world. */
     HVD_ERR_NOT_INITIALIZED = -20,
     HVD_ERR_SHUTDOWN = -21, /* this or another rank has shut down */
-    HVD_ERR_CONFIG = -22,   /* an environment variable is malformed */
+    HVD_ERR_CONFIG = -22,   /* an environment variable or the description
+                               of a cluster is malformed */
     HVD_ERR_LAUNCH = -23,   /* started as one of several, found alone */
     HVD_ERR_MPI = -24,      /* MPI reported an error */
     HVD_ERR_INTERNAL = -25, /* a fault of libhvd; please report it */
