@@ -89,10 +89,46 @@ runs() { # program
     runs ./mpi
 }
 
+@test "a program that describes a cluster, in C and in C++" {
+    cat >cluster.c <<'EOF'
+#include <hvd_cluster.h>
+#include <stdio.h>
+
+int main(void)
+{
+    hvd_cluster *cluster;
+    int status = hvd_cluster_from_environment(&cluster);
+
+    if (status < 0)
+        fprintf(stderr, "%s\n", hvd_last_error());
+    else if (status > 0)
+        printf("rank %d of %d\n", hvd_cluster_rank(cluster),
+               hvd_cluster_size(cluster));
+    hvd_cluster_free(cluster);
+    return status != 1;
+}
+EOF
+    cp cluster.c cluster.cpp
+    gcc -std=c99 -pedantic -Wall -Wextra -Werror -o cluster cluster.c \
+        $(pkg-config --cflags --libs hvd)
+    g++ -pedantic -Wall -Wextra -Werror -o cluster++ cluster.cpp \
+        $(pkg-config --cflags --libs hvd)
+    for program in ./cluster ./cluster++; do
+        TF_CONFIG='{"cluster": {"worker": ["a:1", "b:1"]},
+            "task": {"type": "worker", "index": 1}}' run "$program"
+        [ "$status" -eq 0 ]
+        [ "$output" = "rank 1 of 2" ]
+        TF_CONFIG='{"cluster": {"worker": ["a:1", "b"]}}' run "$program"
+        [ "$status" -eq 1 ]
+        [[ $output == "TF_CONFIG, line 1, column 32: cluster.worker[1]: 'b' has no port"* ]]
+    done
+}
+
 @test "a program links statically with libhvd" {
     gcc -o program program.c $(pkg-config --cflags hvd) -Wl,-Bstatic \
         -L"$PREFIX/lib" -lhvd -Wl,-Bdynamic \
-        $(pkg-config --libs ompi-c) -lm -pthread
+        $(pkg-config --libs ompi-c jansson) -lm -pthread
+    [[ $(pkg-config --static --libs hvd) == *-ljansson* ]]
     run ldd ./program
     [[ $output != *libhvd* ]]
     runs ./program
