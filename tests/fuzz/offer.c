@@ -50,11 +50,11 @@ static void end(void)
 static void make_requests(void)
 {
     for (int i = 0; i < SLOTS; i++) {
-        int64_t count = any(any(8) ? 30 : 200);
+        int64_t count = any(any(8) ? 30 : 200) * (any(4) ? 1 : MEMBERS);
 
         submissions[i].key = 1 + any(3);
         submissions[i].fingerprint = any(2);
-        ways[i] = (enum hvd__way)any(5);
+        ways[i] = (enum hvd__way)any(7);
         roots[i] = ways[i] == HVD__WAY_ROOT ? (int)any(HOSTS) : -1;
         requests[i] = (struct hvd__request){
             .submission = &submissions[i],
@@ -74,12 +74,12 @@ static void make_offer(struct hvd__offer *offer, int host, bool opens)
 {
     int n = opens ? 0 : (int)any(SLOTS + 1);
 
-    memset(offer->data, 0, sizeof offer->data);
     hvd__offer_begin(offer, hosts[host], 9, 4);
     offer->flags = opens ? HVD__OFFER_OPENS : any(2) * HVD__OFFER_CONFLICT;
     while (offer->n < n && hvd__offer_add(offer, &requests[offer->n],
                                           ways[offer->n], roots[offer->n]))
         continue;
+    memset(offer->data, 0, offer->data_bytes);
 }
 
 static void spoil(unsigned char *message, size_t bytes)
@@ -135,10 +135,11 @@ static void check_offer(const struct hvd__offer *offer,
 }
 
 static bool take(struct hvd__offer *offer, const struct hvd__offer *from,
-                 const unsigned char *message, bool replace)
+                 const unsigned char *message, bool replace, int modulus)
 {
     return replace ? hvd__offer_replace(offer, message)
-                   : hvd__offer_combine(offer, message, from->first, from->end);
+                   : hvd__offer_combine(offer, message, from->first, from->end,
+                                        modulus);
 }
 
 TEST(an_offer_is_refused_or_remains_well_made)
@@ -153,6 +154,7 @@ TEST(an_offer_is_refused_or_remains_well_made)
     for (int round = 0; round < n; round++) {
         int own = (int)any(HOSTS - 1), peer = own + 1;
         bool opens = any(10) == 0, replace = any(3) == 0;
+        int modulus = replace ? 0 : 1 << any(3);
         size_t bytes;
 
         if (any(2))
@@ -164,18 +166,19 @@ TEST(an_offer_is_refused_or_remains_well_made)
             from->end = HOSTS;
         }
         memset(message, (int)any(256), HVD__OFFER_BYTES);
-        bytes = hvd__offer_write(from, message);
+        bytes = hvd__offer_write(from, (struct hvd__offer_aim){own, modulus},
+                                 message);
         make_offer(offer, own, opens);
         if (replace && offer->n < from->n)
             continue;
         memcpy(before, offer, offsetof(struct hvd__offer, data));
         if (any(8) == 0) {
-            if (!take(offer, from, message, replace))
+            if (!take(offer, from, message, replace, modulus))
                 ck_abort_msg("round %d: a good offer was refused", round);
         } else {
             for (uint32_t times = 1 + any(3); times > 0; times--)
                 spoil(message, bytes);
-            if (!take(offer, from, message, replace))
+            if (!take(offer, from, message, replace, modulus))
                 continue;
             accepted++;
         }
@@ -205,9 +208,9 @@ static bool takes_other(uint64_t number, uint32_t epoch, uint32_t flags)
 
     hvd__offer_begin(from, hosts[1], number, epoch);
     from->flags = flags;
-    hvd__offer_write(from, message);
+    hvd__offer_write(from, (struct hvd__offer_aim){.modulus = 2}, message);
     hvd__offer_begin(offer, hosts[0], 9, 4);
-    taken = hvd__offer_combine(offer, message, 1, 2);
+    taken = hvd__offer_combine(offer, message, 1, 2, 2);
     hvd__offer_begin(offer, hosts[0], 9, 4);
     ck_assert_int_eq(taken, hvd__offer_replace(offer, message));
     free(message);

@@ -98,6 +98,11 @@ static int64_t number_of(int member, int slot)
     return (int64_t)member * 1000003 + slot;
 }
 
+static bool is_exchange(enum hvd__way way)
+{
+    return way == HVD__WAY_EACH || way == HVD__WAY_SPLITS;
+}
+
 /* Sums have an element for each member, which it alone makes 1: so the result
  * shows who was counted how often. */
 static void write_data(int host, int i)
@@ -114,6 +119,9 @@ static void write_data(int host, int i)
         unsigned char *own = offer->data + hvd__offer_member(slot, h, place);
         int64_t number = number_of(member, i);
 
+        if (is_exchange(slot->way))
+            for (size_t k = 0; k < slot->bytes / (size_t)nmembers; k++)
+                own[k] = byte_of(member, i, k);
         if (slot->way == HVD__WAY_SUM)
             memcpy(data + sizeof number * (size_t)member, &(int64_t){1},
                    sizeof number);
@@ -148,17 +156,18 @@ static void offer_slots(int host, int n)
 /* ------------------------------------------------------------------ the plan
  */
 
-static void write_message(int host)
+static void write_message(int host, int to, int modulus)
 {
-    size_t bytes = hvd__offer_write(&offers[host], messages[host]);
+    const struct hvd__offer_aim aim = {to, modulus};
+    size_t bytes = hvd__offer_write(&offers[host], aim, messages[host]);
 
     MUST(bytes <= HVD__OFFER_BYTES);
     memset(messages[host] + bytes, 0x5a, HVD__OFFER_BYTES - bytes);
 }
 
-static void take(int host, int from, int first, int end)
+static void take(int host, int from, int first, int end, int modulus)
 {
-    if (!hvd__offer_combine(&offers[host], messages[from], first, end))
+    if (!hvd__offer_combine(&offers[host], messages[from], first, end, modulus))
         ck_abort_msg("%d hosts: host %d refused the offer of host %d", nhosts,
                      host, from);
 }
@@ -174,27 +183,49 @@ static void exchange_all(void)
         host[i] = i < r ? 2 * i + 1 : i + r;
         if (i >= r)
             continue;
-        write_message(2 * i);
-        take(2 * i + 1, 2 * i, 2 * i, 2 * i + 1);
+        write_message(2 * i, 2 * i + 1, 1);
+        take(2 * i + 1, 2 * i, 2 * i, 2 * i + 1, 1);
     }
     for (int distance = 1; distance < power; distance *= 2) {
         for (int i = 0; i < power; i++) {
-            write_message(host[i]);
+            write_message(host[i], host[i ^ distance], 2 * distance);
             first[i] = offers[host[i]].first;
             end[i] = offers[host[i]].end;
         }
         for (int i = 0; i < power; i++)
             take(host[i], host[i ^ distance], first[i ^ distance],
-                 end[i ^ distance]);
+                 end[i ^ distance], 2 * distance);
     }
     for (int i = 0; i < r; i++) {
-        write_message(2 * i + 1);
+        write_message(2 * i + 1, 2 * i, 0);
         MUST(hvd__offer_replace(&offers[2 * i], messages[2 * i + 1]));
     }
 }
 
 /* ---------------------------------------------------------------- the result
  */
+
+/* Blocks from all members to those of the host. */
+static void check_blocks(int host, int i)
+{
+    static unsigned char result[HVD__OFFER_DATA];
+    const struct hvd__offer_slot *slot = &offers[host].slots[i];
+    const struct hvd__hosts *h = hosts[host];
+    size_t block = slot->bytes / (size_t)(nmembers * nmembers);
+    const unsigned char *at = result;
+
+    hvd__offer_result(&offers[host], slot, result);
+    for (int from = 0; from < nmembers; from++)
+        for (int to = h->first[host]; to < h->first[host + 1]; to++)
+            for (size_t k = 0; k < block; k++)
+                if (*at++ != byte_of(h->members[from], i,
+                                     (size_t)h->members[to] * block + k))
+                    ck_abort_msg("%d hosts, slot %d: a wrong byte from member "
+                                 "%d to %d",
+                                 nhosts, i, h->members[from], h->members[to]);
+    MUST((size_t)(at - result) ==
+         hvd__way_result_bytes(slot->way, slot->request, h));
+}
 
 static void check_slot(int host, int i)
 {
@@ -203,6 +234,8 @@ static void check_slot(int host, int i)
     const unsigned char *data = offer->data + slot->at;
 
     MUST(slot->way == ways[i]);
+    if (is_exchange(slot->way))
+        check_blocks(host, i);
     if (slot->way == HVD__WAY_ROOT)
         for (size_t k = 0; k < slot->bytes; k++)
             MUST(data[k] == byte_of(1000 + roots[i], i, k));
@@ -250,8 +283,11 @@ static void check_results(int n, uint32_t flags)
 static void make_requests(void)
 {
     for (int i = 0; i < SLOTS; i++) {
-        enum hvd__way way = (enum hvd__way)any(5);
+        enum hvd__way way = (enum hvd__way)any(7);
         size_t bytes = (size_t)any(any(2) ? 9 : 30);
+
+        if (way == HVD__WAY_EACH)
+            bytes = bytes % 4 * (size_t)nmembers;
 
         if (way == HVD__WAY_SUM)
             make_request(i, way, HVD_INT64, nmembers,
@@ -453,7 +489,7 @@ LOOP_TEST(full_offers_fit_in_a_message, 2, MOST_HOSTS + 1)
         offer_slots(host, HVD__OFFER_SLOTS);
     exchange_all();
     check_results(HVD__OFFER_SLOTS, 0);
-    /* ... and others by bytes. */
+    /* ... others by bytes, ... */
     for (int i = 0; i < HVD__OFFER_SLOTS; i++)
         make_request(i, HVD__WAY_SUM, HVD_INT64, 512, 4096);
     for (int host = 0; host < nhosts; host++)
@@ -461,6 +497,19 @@ LOOP_TEST(full_offers_fit_in_a_message, 2, MOST_HOSTS + 1)
     n = offers[0].n;
     MUST(!hvd__offer_add(&offers[0], &requests[n], ways[n], -1));
     MUST(offers[0].n == n);
+    exchange_all();
+    check_results(n, 0);
+    /* ... and blocks by those of a message, or of all members. */
+    for (int i = 0; i <= HVD__OFFER_SLOTS; i++)
+        make_request(i, HVD__WAY_EACH, HVD_UINT8, 16 * nmembers,
+                     16 * (size_t)nmembers);
+    for (int host = 0; host < nhosts; host++) {
+        begin(host);
+        for (n = 0; hvd__offer_add(&offers[host], &requests[n], ways[n], -1);
+             n++)
+            write_data(host, n);
+    }
+    MUST(n > 0);
     exchange_all();
     check_results(n, 0);
     free_hosts();

@@ -200,8 +200,16 @@ static struct hvd__submission submissions[SLOTS];
 static struct hvd__request requests[SLOTS];
 static int offered[ROUNDS][MOST_HOSTS]; /* slots */
 
-/* Sums of a number for each host, which it alone makes 1; and numbers of all.
+/* Sums of a number for each host, which it alone makes 1; numbers of all; and,
+ * where there are few members, blocks from each to each.
  */
+static enum hvd__way way_of(int slot)
+{
+    if (slot % 2 == 0)
+        return HVD__WAY_SUM;
+    return slot == 3 && nmembers <= 64 ? HVD__WAY_SPLITS : HVD__WAY_ROWS;
+}
+
 static void make_requests(void)
 {
     for (int i = 0; i < SLOTS; i++) {
@@ -224,6 +232,33 @@ static int64_t number_of(int member, int round, int slot)
     return (int64_t)member * 100 + round * 10 + slot;
 }
 
+static void write_blocks(const struct host *own, int64_t *blocks, int slot)
+{
+    const struct hvd__hosts *groups = own->hosts;
+
+    for (int p = groups->first[groups->own]; p < groups->first[groups->own + 1];
+         p++)
+        for (int to = 0; to < nmembers; to++)
+            blocks[p * nmembers + to] =
+                number_of(groups->members[p], own->nrounds, slot) + 7 * to;
+}
+
+static void check_blocks(const struct host *own,
+                         const struct hvd__offer_slot *slot, int i)
+{
+    const struct hvd__hosts *groups = own->hosts;
+    static int64_t result[64 * 64];
+    const int64_t *at = result;
+
+    hvd__offer_result(hvd__round_offer(own->round), slot,
+                      (unsigned char *)result);
+    for (int p = 0; p < nmembers; p++)
+        for (int q = groups->first[groups->own];
+             q < groups->first[groups->own + 1]; q++)
+            MUST(*at++ == number_of(groups->members[p], own->nrounds, i) +
+                              7 * groups->members[q]);
+}
+
 static void start_round(int h)
 {
     struct host *own = &hosts[h];
@@ -236,9 +271,12 @@ static void start_round(int h)
         const struct hvd__offer_slot *slot = &offer->slots[i];
         int64_t *numbers;
 
-        MUST(hvd__offer_add(offer, &requests[i],
-                            i % 2 ? HVD__WAY_ROWS : HVD__WAY_SUM, -1));
+        MUST(hvd__offer_add(offer, &requests[i], way_of(i), -1));
         numbers = (int64_t *)(void *)(offer->data + slot->at);
+        if (way_of(i) == HVD__WAY_SPLITS) {
+            write_blocks(own, numbers, i);
+            continue;
+        }
         for (int k = 0; i % 2 == 0 && k < nhosts; k++)
             numbers[k] = k == h;
         for (int p = groups->first[h]; i % 2 && p < groups->first[h + 1]; p++)
@@ -263,6 +301,10 @@ static void check_result(int h)
         const int64_t *numbers =
             (const int64_t *)(const void *)(offer->data + offer->slots[i].at);
 
+        if (way_of(i) == HVD__WAY_SPLITS) {
+            check_blocks(own, &offer->slots[i], i);
+            continue;
+        }
         for (int k = 0; i % 2 == 0 && k < nhosts; k++)
             MUST(numbers[k] == 1);
         for (int p = 0; i % 2 && p < nmembers; p++)

@@ -21,17 +21,21 @@
 
 /* The way of a slot's data in a round. */
 enum hvd__way {
-    HVD__WAY_NONE, /* the slot has no data */
-    HVD__WAY_SUM,  /* the hosts' data is reduced */
-    HVD__WAY_ROOT, /* one host has the data */
-    HVD__WAY_ALL,  /* every member's data is kept, host by host */
-    HVD__WAY_ROWS  /* every member's number is kept: request->rows */
+    HVD__WAY_NONE,  /* the slot has no data */
+    HVD__WAY_SUM,   /* the hosts' data is reduced */
+    HVD__WAY_ROOT,  /* one host has the data */
+    HVD__WAY_ALL,   /* every member's data is kept, host by host */
+    HVD__WAY_ROWS,  /* every member's number is kept: request->rows */
+    HVD__WAY_EACH,  /* a member's data is a block for each member, in the order
+                       of the members; a host gets those for its own */
+    HVD__WAY_SPLITS /* the same, of numbers: request->splits */
 };
 
 enum {
-    HVD__OFFER_SLOTS = 256,       /* the most slots of a round */
-    HVD__OFFER_BYTES = 62 << 10,  /* the most bytes of a message */
-    HVD__OFFER_RESULTS = 56 << 10 /* the most bytes of all results */
+    HVD__OFFER_SLOTS = 256,        /* the most slots of a round */
+    HVD__OFFER_BYTES = 62 << 10,   /* the most bytes of a message */
+    HVD__OFFER_RESULTS = 56 << 10, /* the most bytes of a message's data */
+    HVD__OFFER_DATA = 256 << 10    /* the most bytes of all members' data */
 };
 
 enum hvd__offer_flags {
@@ -48,8 +52,17 @@ struct hvd__offer_slot {
     const struct hvd__request *request; /* borrowed: this rank's */
     enum hvd__way way;
     int root;     /* WAY_ROOT: the host that has the data */
-    size_t bytes; /* bytes of the result: of all members' data, or of a sum */
-    size_t at;    /* offset of the result in data */
+    size_t bytes; /* bytes of all members' data, or of a sum */
+    size_t at;    /* offset of these in data */
+};
+
+/* The hosts that a message has blocks for (HVD__WAY_EACH, HVD__WAY_SPLITS):
+ * those whose number in the doubling of a round (hvd__pairing_of) is that of
+ * the receiver, modulo a power of two; modulo 0, the receiver alone. Blocks
+ * pass through other hosts on their way. */
+struct hvd__offer_aim {
+    int receiver; /* a host */
+    int modulus;
 };
 
 struct hvd__offer {
@@ -61,14 +74,30 @@ struct hvd__offer {
     /* The values of the first host of the set, which all use from here on. */
     uint64_t threshold, direct_max;
     int n;
-    size_t data_bytes;
+    size_t data_bytes, message_bytes; /* of data here, and in any message */
     struct hvd__offer_slot slots[HVD__OFFER_SLOTS];
-    _Alignas(64) unsigned char data[HVD__OFFER_RESULTS];
+    _Alignas(64) unsigned char data[HVD__OFFER_DATA];
 };
 
-/* Returns the bytes of the result of a request that goes this way. */
+/* Returns true if a request that goes this way moves its data in a lane. */
+static inline bool hvd__way_needs_lane(enum hvd__way way)
+{
+    return way == HVD__WAY_NONE || way == HVD__WAY_ROWS ||
+           way == HVD__WAY_SPLITS;
+}
+
+/* Returns the bytes of all members' data of a request that goes this way, or of
+ * their sum. */
 size_t hvd__way_bytes(enum hvd__way way, const struct hvd__request *request,
                       int nranks);
+/* Returns the most of them that a message of a round has. */
+size_t hvd__way_message_bytes(enum hvd__way way,
+                              const struct hvd__request *request,
+                              const struct hvd__hosts *hosts);
+/* Returns the bytes of the result on this host. */
+size_t hvd__way_result_bytes(enum hvd__way way,
+                             const struct hvd__request *request,
+                             const struct hvd__hosts *hosts);
 
 /* Begins an offer of this rank's host alone, without slots. */
 void hvd__offer_begin(struct hvd__offer *offer, const struct hvd__hosts *hosts,
@@ -91,12 +120,20 @@ static inline size_t hvd__offer_member(const struct hvd__offer_slot *slot,
 
 /* Writes an offer as a message of at most HVD__OFFER_BYTES. Returns its bytes.
  */
-size_t hvd__offer_write(const struct hvd__offer *offer, unsigned char *message);
+size_t hvd__offer_write(const struct hvd__offer *offer,
+                        struct hvd__offer_aim aim, unsigned char *message);
 /* Combines the offer with a message of another host, which covers the hosts
- * first to end-1. Returns false for a message that no correct rank sends. */
+ * first to end-1, and has blocks for hosts by this modulus. Returns false for a
+ * message that no correct rank sends. */
 bool hvd__offer_combine(struct hvd__offer *offer, const unsigned char *message,
-                        int first, int end);
-/* Replaces the offer by a message that covers all hosts. Likewise. */
+                        int first, int end, int modulus);
+/* Replaces the offer by a message that covers all hosts, and has blocks for
+ * this one. Likewise. */
 bool hvd__offer_replace(struct hvd__offer *offer, const unsigned char *message);
+
+/* Copies the result of a slot on this host: what data has, or the blocks for
+ * the members of this host, one member after another in each member's row. */
+void hvd__offer_result(const struct hvd__offer *offer,
+                       const struct hvd__offer_slot *slot, unsigned char *to);
 
 #endif

@@ -39,12 +39,15 @@ static void look_who_read(struct hvd__set *set)
 static int64_t count_data(const struct hvd__set *set,
                           const struct hvd__request *request)
 {
+    const struct hvd__ordered *x = &set->agreement->ordered;
     enum hvd__way way = (enum hvd__way)request->way;
 
     if (way == HVD__WAY_NONE)
         return -1;
-    if (set->agreement->ordered.round)
-        return (int64_t)hvd__way_bytes(way, request, set->team.size);
+    if (x->round)
+        return (int64_t)hvd__way_result_bytes(way, request, x->hosts);
+    if (way == HVD__WAY_SPLITS)
+        return set->team.size * (int64_t)sizeof *request->splits;
     if (way == HVD__WAY_ROWS ||
         (way == HVD__WAY_ROOT && !hvd__set_is_root(set, &request->signature)))
         return -1;
@@ -146,7 +149,11 @@ static bool post_request(const struct hvd__engine *engine, struct hvd__set *set,
         slot->offset = (uint32_t)offset;
         slot->length = (uint64_t)bytes;
     }
-    if (bytes > 0 && !x->round)
+    if (bytes > 0 && !x->round && request->way == HVD__WAY_SPLITS)
+        hvd__request_write_splits(
+            request, set->team.size,
+            hvd__slot_data(x->own, x->posted, (size_t)bytes));
+    else if (bytes > 0 && !x->round)
         memcpy(hvd__slot_data(x->own, x->posted, (size_t)bytes), request->input,
                (size_t)bytes);
     if (bytes < 0 && !x->hosts) {

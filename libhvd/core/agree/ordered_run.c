@@ -25,10 +25,11 @@ static const unsigned char *result_at(const struct hvd__set *set,
                                       const struct hvd__request *request,
                                       uint64_t slot)
 {
-    size_t bytes =
-        hvd__way_bytes((enum hvd__way)request->way, request, set->team.size);
+    const struct hvd__ordered *x = &set->agreement->ordered;
 
-    return hvd__slot_data(set->agreement->ordered.areas[0], slot, bytes);
+    return hvd__slot_data(
+        x->areas[0], slot,
+        hvd__way_result_bytes((enum hvd__way)request->way, request, x->hosts));
 }
 
 static struct hvd__reduction reduction_of(const struct hvd__set *set,
@@ -50,6 +51,34 @@ static void tell_counts(const struct hvd__set *set,
 {
     for (int rank = 0; request->counts && rank < set->team.size; rank++)
         request->counts[rank] = each;
+}
+
+/* Several hosts only. Returns this rank's number on its host. */
+static int local_rank(const struct hvd__set *set)
+{
+    const struct hvd__hosts *hosts = set->agreement->ordered.hosts;
+    int local;
+
+    hvd__hosts_find(hosts, set->team.rank, &local);
+    return local;
+}
+
+/* Points x->sources at the blocks of an alltoall from all ranks to this one,
+ * which a round has brought. */
+static const void **blocks_in(struct hvd__set *set,
+                              const struct hvd__request *request, uint64_t slot)
+{
+    struct hvd__ordered *x = &set->agreement->ordered;
+    size_t n = (size_t)set->team.size;
+    size_t block =
+        hvd__way_bytes((enum hvd__way)request->way, request, (int)n) / (n * n);
+    size_t row = block * (size_t)hvd__hosts_size(x->hosts, x->hosts->own);
+    const unsigned char *all =
+        result_at(set, request, slot) + block * (size_t)local_rank(set);
+
+    for (size_t place = 0; place < n; place++)
+        x->sources[x->hosts->members[place]] = all + place * row;
+    return x->sources;
 }
 
 /* Points x->sources at an offset into the data that each rank has with a slot.
@@ -142,7 +171,11 @@ static void move(struct hvd__set *set, struct hvd__request *request,
     case HVD_ALLTOALL:
         tell_counts(set, request, request->rows / n);
         request->state.out_rows = request->rows;
-        gather(set, request, slot, (size_t)us * part, part);
+        if (request->way == HVD__WAY_EACH)
+            hvd__visible_gather(request->output, blocks_in(set, request, slot),
+                                n, part);
+        else
+            gather(set, request, slot, (size_t)us * part, part);
         return;
     case HVD_REDUCESCATTER:
         rows = hvd__slice_of(request->rows, us, n);
@@ -258,20 +291,27 @@ void hvd__ordered_finish(struct hvd__engine *engine, struct hvd__set *set,
         hvd__complete_all(engine, requests);
 }
 
-/* Collects the numbers that the ranks carry: from the slots, or from the result
- * of a round. */
+/* Collects the numbers that the ranks carry, or their splits for this one: from
+ * the slots, or from the result of a round. */
 static int collect_rows(struct hvd__set *set, struct hvd__request *request,
                         uint64_t slot)
 {
     const struct hvd__ordered *x = &set->agreement->ordered;
     size_t bytes = (size_t)set->team.size * sizeof *request->state.carried;
+    bool splits = request->way == HVD__WAY_SPLITS;
     const unsigned char *all = NULL;
 
-    if (!hvd__signature_carries(&request->signature))
+    if (!hvd__signature_carries(&request->signature) && !splits)
         return HVD_OK;
     request->state.carried = malloc(bytes);
     if (!request->state.carried)
         return hvd__fail_memory(bytes);
+    if (splits) {
+        hvd__visible_gather(request->state.carried,
+                            blocks_in(set, request, slot), set->team.size,
+                            sizeof *request->state.carried);
+        return HVD_OK;
+    }
     if (x->hosts)
         all = result_at(set, request, slot);
     for (int i = 0; i < set->team.size; i++)
@@ -313,6 +353,7 @@ bool hvd__ordered_run_here(struct hvd__set *set, struct hvd__request *request,
             return false;
         move(set, request, slot);
         return true;
+    case HVD__WAY_EACH:
     case HVD__WAY_SUM: move(set, request, slot); return true;
     default: return s->kind == HVD_BARRIER;
     }

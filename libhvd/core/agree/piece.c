@@ -16,9 +16,10 @@
 static size_t fusion_bytes(const struct hvd__set *set,
                            const struct hvd__request *request)
 {
+    bool carries = hvd__signature_carries(&request->signature);
     int64_t rows = 0;
 
-    for (int rank = 0; request->state.carried && rank < set->team.size; rank++)
+    for (int rank = 0; carries && rank < set->team.size; rank++)
         rows += request->state.carried[rank];
     return hvd__fusion_bytes(&request->signature, set->team.size, rows);
 }

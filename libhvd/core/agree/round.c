@@ -16,10 +16,12 @@
 
 /* A message to a host, a message from it, or both. */
 struct exchange {
+    int host;
     int peer; /* rank of the host's speaker in the team */
     bool sends, receives;
     bool is_result;     /* what is received is the result of all hosts */
     int first, end;     /* the hosts that the received message covers */
+    int modulus;        /* of the hosts that both messages have blocks for */
     unsigned char *out; /* owned; NULL if nothing is sent */
     unsigned char *in;  /* owned; NULL if nothing is received */
     struct hvd__transfer sending, receiving;
@@ -50,9 +52,11 @@ static struct exchange *add_exchange(struct hvd__round *round, int host,
     struct exchange *exchange = &round->exchanges[round->n++];
 
     *exchange = (struct exchange){
+        .host = host,
         .peer = hvd__hosts_carrier(round->hosts, host, 0),
         .sends = sends,
         .receives = receives,
+        .modulus = 1,
         .first = host,
         .end = host + 1,
     };
@@ -94,9 +98,10 @@ static void plan_exchanges(struct hvd__round *round)
 
         exchange->first = first_of(start, r);
         exchange->end = first_of(start + distance, r);
+        exchange->modulus = 2 * distance;
     }
     if (own < 2 * r)
-        add_exchange(round, own - 1, true, false);
+        add_exchange(round, own - 1, true, false)->modulus = 0;
 }
 
 struct hvd__round *hvd__round_new(const struct hvd__team *team,
@@ -200,7 +205,10 @@ static int send_offer(struct hvd__round *round, struct exchange *exchange)
 
     if (free_again <= 0)
         return free_again;
-    bytes = hvd__offer_write(&round->offer, exchange->out);
+    bytes = hvd__offer_write(
+        &round->offer,
+        (struct hvd__offer_aim){exchange->host, exchange->modulus},
+        exchange->out);
     HVD_TRY(t->send(t, round->team->world[exchange->peer], round->tag,
                     exchange->out, bytes, &exchange->sending));
     exchange->has_sent = true;
@@ -211,10 +219,11 @@ static int send_offer(struct hvd__round *round, struct exchange *exchange)
 
 static int take_in(struct hvd__round *round, const struct exchange *exchange)
 {
-    bool good = exchange->is_result
-                    ? hvd__offer_replace(&round->offer, exchange->in)
-                    : hvd__offer_combine(&round->offer, exchange->in,
-                                         exchange->first, exchange->end);
+    bool good =
+        exchange->is_result
+            ? hvd__offer_replace(&round->offer, exchange->in)
+            : hvd__offer_combine(&round->offer, exchange->in, exchange->first,
+                                 exchange->end, exchange->modulus);
 
     return good ? HVD_OK
                 : hvd__fail(HVD_ERR_INTERNAL,

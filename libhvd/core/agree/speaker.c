@@ -62,13 +62,14 @@ int hvd__speaker_open(const struct hvd__engine *engine, struct hvd__set *set,
 
 /* ----------------------------------------------------------------- an offer */
 
-/* Returns the data that a rank of this host has with a slot. */
+/* Returns the data, of bytes, that a rank of this host has with a slot. */
 static const void *data_of(const struct hvd__ordered *x, int local,
-                           const struct hvd__request *request, uint64_t slot)
+                           const struct hvd__request *request, uint64_t slot,
+                           size_t bytes)
 {
     return x->areas[local] == x->own
                ? request->input
-               : hvd__slot_data(x->areas[local], slot, request->bytes);
+               : hvd__slot_data(x->areas[local], slot, bytes);
 }
 
 /* Writes the sum over the ranks of this host. */
@@ -84,7 +85,8 @@ static void write_sum(struct hvd__ordered *x, struct hvd__offer *offer,
     };
 
     for (int i = 0; i < x->nareas; i++)
-        x->sources[i] = data_of(x, i, slot->request, number);
+        x->sources[i] =
+            data_of(x, i, slot->request, number, slot->request->bytes);
     if (slot->request->count > 0)
         hvd__reduce(&reduction, offer->data + slot->at, x->sources, x->nareas,
                     slot->request->count);
@@ -94,16 +96,21 @@ static void write_sum(struct hvd__ordered *x, struct hvd__offer *offer,
 static void write_all(const struct hvd__ordered *x, struct hvd__offer *offer,
                       const struct hvd__offer_slot *slot, uint64_t number)
 {
+    size_t bytes = slot->bytes / (size_t)x->hosts->first[x->hosts->n];
+
     for (int i = 0; i < x->nareas; i++) {
-        size_t at = hvd__offer_member(slot, x->hosts,
-                                      x->hosts->first[x->hosts->own] + i);
+        unsigned char *to =
+            offer->data + hvd__offer_member(slot, x->hosts,
+                                            x->hosts->first[x->hosts->own] + i);
         const int64_t *rows = &hvd__slot_at(x->areas[i], number)->rows;
 
         if (slot->way == HVD__WAY_ROWS)
-            memcpy(offer->data + at, rows, sizeof *rows);
-        else if (slot->request->bytes > 0)
-            memcpy(offer->data + at, data_of(x, i, slot->request, number),
-                   slot->request->bytes);
+            memcpy(to, rows, sizeof *rows);
+        else if (slot->way == HVD__WAY_SPLITS && x->areas[i] == x->own)
+            hvd__request_write_splits(slot->request,
+                                      x->hosts->first[x->hosts->n], to);
+        else if (bytes > 0)
+            memcpy(to, data_of(x, i, slot->request, number, bytes), bytes);
     }
 }
 
@@ -127,10 +134,11 @@ static bool offer_slot(struct hvd__set *set, struct hvd__offer *offer,
     slot = &offer->slots[offer->n - 1];
     if (way == HVD__WAY_SUM)
         write_sum(x, offer, slot, number);
-    else if (way == HVD__WAY_ALL || way == HVD__WAY_ROWS)
+    else if (way != HVD__WAY_NONE && way != HVD__WAY_ROOT)
         write_all(x, offer, slot, number);
     else if (root == x->hosts->own && request->bytes > 0)
-        memcpy(offer->data + slot->at, data_of(x, local, request, number),
+        memcpy(offer->data + slot->at,
+               data_of(x, local, request, number, request->bytes),
                request->bytes);
     return true;
 }
@@ -142,7 +150,7 @@ static bool waits_for_lane(const struct hvd__set *set)
     const struct hvd__request *request =
         x->pending[x->agreed % HVD__LOG_SLOTS].request;
 
-    return (request->way == HVD__WAY_NONE || request->way == HVD__WAY_ROWS) &&
+    return hvd__way_needs_lane((enum hvd__way)request->way) &&
            request->signature.kind != HVD_BARRIER &&
            hvd__executor_room(set) <= 0;
 }
@@ -187,9 +195,11 @@ static void publish_slots(struct hvd__ordered *x,
     for (int i = 0; i < result->n; i++) {
         const struct hvd__offer_slot *from = &result->slots[i];
 
-        if (from->bytes > 0)
-            memcpy(hvd__slot_data(x->own, x->agreed + (uint64_t)i, from->bytes),
-                   result->data + from->at, from->bytes);
+        hvd__offer_result(
+            result, from,
+            hvd__slot_data(
+                x->own, x->agreed + (uint64_t)i,
+                hvd__way_result_bytes(from->way, from->request, x->hosts)));
     }
     if (result->n > 0) {
         uint64_t last = x->agreed + (uint64_t)result->n - 1;

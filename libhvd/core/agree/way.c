@@ -11,9 +11,9 @@
  * Between hosts the data travels with the rounds. Where a sum could travel
  * instead of all data, the last message, with half of the data, still fits into
  * one packet of Ethernet: a second packet takes longer than one more addition.
- * Where all members need all data, it takes no shorter way than this; an
- * alltoall needs one block in as many as there are hosts, and pays for the
- * others until they cost more than messages of its own.
+ * Where all members need all data, it takes no shorter way than this. The
+ * blocks of an alltoall pass through other hosts, until that costs more than
+ * messages of their own.
  */
 #include "core/agree/ordered_parts.h"
 #include "kernels/kernels.h"
@@ -25,11 +25,13 @@
 enum {
     NESTING_BYTES = 2 << 10,
     ALL_BYTES = 4 << 10,
-    EXCHANGED_BYTES = 16 << 10,
     GATHERED_BYTES = 48 << 10,
+    EXCHANGED_BYTES = 48 << 10,
     SENT_BYTES = HVD__PAYLOAD_BYTES / 8
 };
 _Static_assert((int)GATHERED_BYTES <= (int)HVD__OFFER_RESULTS, "a gather fits");
+_Static_assert((int)EXCHANGED_BYTES <= (int)HVD__OFFER_RESULTS,
+               "an alltoall fits");
 
 /* The lanes handle shares whose sizes differ between ranks, and shares that
  * need more than moving or reducing. */
@@ -93,9 +95,40 @@ static size_t most_of_all(const struct hvd__engine *engine,
                    : most;
     if (nests)
         return NESTING_BYTES;
-    if (kind == HVD_ALLGATHER || kind == HVD_GATHER)
-        return GATHERED_BYTES;
-    return kind == HVD_ALLTOALL ? EXCHANGED_BYTES : ALL_BYTES;
+    return kind == HVD_ALLGATHER || kind == HVD_GATHER ? GATHERED_BYTES
+                                                       : ALL_BYTES;
+}
+
+/* Several hosts only. Returns true if the blocks or splits of an alltoall fit
+ * into a round, and several of its results into the ring. */
+static bool fits(const struct hvd__set *set, enum hvd__way way,
+                 const struct hvd__request *request)
+{
+    const struct hvd__hosts *hosts = set->hosts;
+    size_t all = hvd__way_bytes(way, request, set->team.size);
+
+    return hvd__way_message_bytes(way, request, hosts) <= EXCHANGED_BYTES &&
+           all <= HVD__OFFER_DATA &&
+           all / (size_t)set->team.size * (size_t)hosts->widest <=
+               HVD__PAYLOAD_BYTES / 4;
+}
+
+/* Likewise. Returns the way of the blocks of an alltoall, or of its splits. */
+static enum hvd__way way_of_blocks(const struct hvd__engine *engine,
+                                   const struct hvd__set *set,
+                                   const struct hvd__request *request)
+{
+    int64_t block = (int64_t)request->bytes / set->team.size;
+
+    if (hvd__signature_varies(&request->signature))
+        return fits(set, HVD__WAY_SPLITS, request) ? HVD__WAY_SPLITS
+                                                   : HVD__WAY_NONE;
+    return request->bytes <= most_of_one(engine, set) &&
+                   hvd__ordered_may_move(request) &&
+                   fits(set, HVD__WAY_EACH, request) &&
+                   hvd__exchange_goes_along(&set->team, set->hosts, block)
+               ? HVD__WAY_EACH
+               : HVD__WAY_NONE;
 }
 
 enum hvd__way hvd__way_of(const struct hvd__engine *engine,
@@ -107,8 +140,11 @@ enum hvd__way hvd__way_of(const struct hvd__engine *engine,
 
     if (hvd__signature_carries(s))
         return HVD__WAY_ROWS;
-    if (s->kind == HVD_BARRIER || engine->settings.consistency_check ||
-        request->bytes > most_of_one(engine, set))
+    if (s->kind == HVD_BARRIER || engine->settings.consistency_check)
+        return HVD__WAY_NONE;
+    if (s->kind == HVD_ALLTOALL && set->hosts)
+        return way_of_blocks(engine, set, request);
+    if (request->bytes > most_of_one(engine, set))
         return HVD__WAY_NONE;
     if (s->kind == HVD_BROADCAST)
         return HVD__WAY_ROOT;

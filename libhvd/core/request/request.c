@@ -112,6 +112,22 @@ struct hvd__submission *hvd__submission_new(int n)
     return submission;
 }
 
+int64_t hvd__request_split(const struct hvd__request *request, int rank,
+                           int nranks)
+{
+    return request->splits ? request->splits[rank] : request->rows / nranks;
+}
+
+void hvd__request_write_splits(const struct hvd__request *request, int nranks,
+                               unsigned char *to)
+{
+    for (int rank = 0; rank < nranks; rank++) {
+        int64_t split = hvd__request_split(request, rank, nranks);
+
+        memcpy(to + (size_t)rank * sizeof split, &split, sizeof split);
+    }
+}
+
 /* Nearly all requests own nothing, and a test is cheaper than a call of free.
  */
 static inline void free_if_any(void *memory)

@@ -43,7 +43,8 @@ struct hvd__request_state {
     struct hvd__request *next; /* in its batch */
     int64_t started_ns;
     int64_t done_ns;  /* 0: the time at which it is completed */
-    int64_t *carried; /* owned, [set size]: each rank's number; NULL: none */
+    int64_t *carried; /* owned, [set size]: each rank's number, or its split for
+                         this one; NULL: none */
     int32_t batched;  /* number of requests in its batch */
     bool packed;
     bool shared; /* moved in shared memory */
@@ -194,6 +195,13 @@ static inline bool hvd__request_is_own(const struct hvd__request *request)
     return request->signature.kind == HVD_ALLGATHER &&
            request->submission->name[0] == HVD__OWN;
 }
+
+/* Returns the rows that an alltoall sends to one of nranks members, and writes
+ * those for all members to memory of any alignment. */
+int64_t hvd__request_split(const struct hvd__request *request, int rank,
+                           int nranks);
+void hvd__request_write_splits(const struct hvd__request *request, int nranks,
+                               unsigned char *to);
 
 /* The key under which every rank joins. */
 uint64_t hvd__join_key(void);

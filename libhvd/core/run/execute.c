@@ -3,9 +3,9 @@
  * execute.c - runs batches in lanes.
  *
  * A batch has up to three phases, each of them one collective. The first
- * exchanges the sizes; only an alltoall whose parts are not equal has it. The
- * second moves the tensors (pack.c). The third compares the results, if
- * HVD_CONSISTENCY_CHECK is set.
+ * exchanges the sizes; only an alltoall whose parts are not equal has it, if no
+ * round has exchanged them. The second moves the tensors (pack.c). The third
+ * compares the results, if HVD_CONSISTENCY_CHECK is set.
  *
  * The batches of a set start in their order, one in each free lane, and finish
  * in any order. The tags of a batch follow from its number, which is the same
@@ -283,10 +283,11 @@ static void unpack_check(struct hvd__lane *lane)
 static enum hvd__phase phase_from(const struct hvd__engine *engine,
                                   const struct hvd__lane *lane, int phase)
 {
-    const struct hvd__signature *s = &lane->batch->requests->signature;
+    const struct hvd__request *first = lane->batch->requests;
 
     if (phase == HVD__PHASE_COUNTS &&
-        (s->kind != HVD_ALLTOALL || !hvd__signature_varies(s)))
+        (first->signature.kind != HVD_ALLTOALL ||
+         !hvd__signature_varies(&first->signature) || first->state.carried))
         phase++;
     if (phase == HVD__PHASE_CHECK && !is_checked(engine, lane))
         phase++;

@@ -200,13 +200,6 @@ static void scale_gathered(const struct hvd__set *set,
 
 /* ----------------------------------------------------------------- alltoall */
 
-static int64_t split_of(const struct hvd__set *set,
-                        const struct hvd__request *request, int rank)
-{
-    return request->splits ? request->splits[rank]
-                           : request->rows / set->team.size;
-}
-
 void hvd__pack_counts(const struct hvd__set *set, struct hvd__lane *lane)
 {
     const struct hvd__request *request = lane->batch->requests;
@@ -216,7 +209,7 @@ void hvd__pack_counts(const struct hvd__set *set, struct hvd__lane *lane)
     c->motion = HVD__EXCHANGE;
     c->count = sizeof *lane->counts;
     for (int rank = 0; rank < n; rank++) {
-        lane->counts[rank] = split_of(set, request, rank);
+        lane->counts[rank] = hvd__request_split(request, rank, set->team.size);
         c->to[rank] = (struct hvd__block){(unsigned char *)&lane->counts[rank],
                                           sizeof *lane->counts};
         c->from[rank] = (struct hvd__block){
@@ -252,9 +245,13 @@ static int pack_alltoall(const struct hvd__set *set, struct hvd__lane *lane)
 
     HVD_TRY(find_input(lane, &in));
     for (int rank = 0; rank < n; rank++) {
-        /* Equal parts need no exchange of sizes. */
-        if (!hvd__signature_varies(&request->signature))
-            lane->counts[n + rank] = split_of(set, request, rank);
+        /* Equal parts need no exchange of sizes, and a round may have brought
+         * others. */
+        if (request->state.carried)
+            lane->counts[n + rank] = request->state.carried[rank];
+        else if (!hvd__signature_varies(&request->signature))
+            lane->counts[n + rank] =
+                hvd__request_split(request, rank, set->team.size);
         if (lane->counts[n + rank] < 0 ||
             __builtin_add_overflow(rows, lane->counts[n + rank], &rows) ||
             (row > 0 && (uint64_t)rows > (uint64_t)PTRDIFF_MAX / row))
@@ -264,9 +261,12 @@ static int pack_alltoall(const struct hvd__set *set, struct hvd__lane *lane)
     }
     HVD_TRY(make_output(request, rows, &out));
     if (!hvd__signature_varies(&request->signature))
-        c->count = (int64_t)((size_t)split_of(set, request, 0) * row);
+        c->count =
+            (int64_t)((size_t)hvd__request_split(request, 0, set->team.size) *
+                      row);
     for (int rank = 0; rank < n; rank++) {
-        size_t to = (size_t)split_of(set, request, rank) * row;
+        size_t to =
+            (size_t)hvd__request_split(request, rank, set->team.size) * row;
         size_t from = (size_t)lane->counts[n + rank] * row;
 
         c->to[rank] = (struct hvd__block){in, to};

@@ -96,11 +96,11 @@ struct hvd__collective {
     bool narrows; /* hosts' sums travel as wire, a smaller type; for algorithms
                      with narrows */
     hvd_dtype wire;
-    const void *input;               /* borrowed until done */
-    void *output;                    /* borrowed until done; may equal input */
+    const void *input; /* borrowed until done */
+    void *output;      /* borrowed until done; may equal input */
     int64_t count; /* elements of the input; HVD__EXCHANGE: bytes of each block
                       between two ranks, or 0 if they are not all equal */
-    int root;                        /* rank in the team */
+    int root;      /* rank in the team */
     const struct hvd__slice *shares; /* [team size], borrowed */
     struct hvd__block *to, *from;    /* [team size], in the workspace; a rank
                                         copies its own, unless in place */
@@ -194,6 +194,13 @@ enum { HVD__TIMED_BYTES = 16 << 10 };
 void hvd__timed_reduce(int64_t *ns, const struct hvd__reduction *reduction,
                        void *const *outs, int nouts, const void *const *sources,
                        int nsources, int64_t count);
+
+/* Returns true if it takes less time to pass blocks of so many bytes, from each
+ * member to each, on from host to host along with the messages of a doubling of
+ * hosts, which are sent anyway, than to send them in messages of their own. All
+ * ranks get the same answer. */
+bool hvd__exchange_goes_along(const struct hvd__team *team,
+                              const struct hvd__hosts *hosts, int64_t block);
 
 /* Algorithms use these functions. They return the transfers of a segment, 1 if
  * all of them are done (else 0 or a failure), and the scratch of a segment. */

@@ -81,6 +81,25 @@ static int64_t cost(const struct hvd__collective *c)
                            .meetings = 2});
 }
 
+/* In each step of the doubling half of the blocks are sent, and twice as many
+ * where a host takes part for another. */
+bool hvd__exchange_goes_along(const struct hvd__team *team,
+                              const struct hvd__hosts *h, int64_t block)
+{
+    struct hvd__pairing p = hvd__pairing_of(h->own, h->n);
+    int64_t others = h->n - 1, pair = (int64_t)h->widest * h->widest * block;
+    int64_t passed = ((int64_t)p.steps << p.steps) / 2;
+
+    if (p.extra > 0)
+        passed = 2 * (passed + others);
+    return hvd__cost_ns(team, (struct hvd__cost){.moved = passed * pair}) <=
+           hvd__cost_ns(team,
+                        (struct hvd__cost){.steps = 1,
+                                           .messages = (int64_t)most_carried(h),
+                                           .moved = others * pair,
+                                           .meetings = 2});
+}
+
 static int64_t total(const struct hvd__collective *c)
 {
     (void)c;
