@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/cluster.h"
 #include "cluster/parts.h"
 
 enum { LABEL_MAX = 63, QUOTED_MAX = 80 };
@@ -197,14 +196,4 @@ bool hvd__address_read(const char *given, char canonical[HVD__ADDRESS_SIZE],
         snprintf(canonical, HVD__ADDRESS_SIZE, is_ipv6 ? "[%s]:%d" : "%s:%d",
                  read, port);
     return good;
-}
-
-int hvd__address_split(const char *address, char host[HVD_CLUSTER_MAX_HOST + 1])
-{
-    const char *colon = strrchr(address, ':');
-    int is_ipv6 = address[0] == '[';
-
-    snprintf(host, HVD_CLUSTER_MAX_HOST + 1, "%.*s",
-             (int)(colon - address) - 2 * is_ipv6, address + is_ipv6);
-    return atoi(colon + 1);
 }

@@ -4,8 +4,6 @@
  * reads it, so that a text and a program are held to the same rules; and it
  * answers which task has which address and rank.
  */
-#include "cluster/cluster.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -348,15 +346,4 @@ int hvd_cluster_check_allreduce(const hvd_cluster *cluster)
                          "the cluster has neither a chief nor a worker, so "
                          "nobody trains");
     return HVD_OK;
-}
-
-int hvd__cluster_check_given(const hvd_cluster *given)
-{
-    const char *text = getenv("TF_CONFIG");
-
-    return given && text
-               ? hvd__fail(HVD_ERR_CONFIG,
-                           "the program gives a cluster, and TF_CONFIG is set "
-                           "too: use one of the two")
-               : HVD_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parts.h - what the files of this room share. */
+/* parts.h - what the files of this room share. Its door is hvd_cluster.h. */
 #ifndef HVD_CLUSTER_PARTS_H
 #define HVD_CLUSTER_PARTS_H
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/cluster.h"
+#include "hvd_cluster.h"
 #include "suite.h"
 
 static hvd_cluster *cluster;
@@ -23,35 +23,30 @@ static void end(void)
  */
 
 static const struct {
-    const char *given, *canonical, *host;
-    int port;
+    const char *given, *canonical;
 } good[] = {
-    {"localhost:3737", "localhost:3737", "localhost", 3737},
-    {"Host-1.Example.ORG:1", "host-1.example.org:1", "host-1.example.org", 1},
-    {"name-worker-0.ns.svc:65535", "name-worker-0.ns.svc:65535",
-     "name-worker-0.ns.svc", 65535},
-    {"my_service:80", "my_service:80", "my_service", 80},
-    {"0a1b2c3d4e5f:22", "0a1b2c3d4e5f:22", "0a1b2c3d4e5f", 22},
-    {"h.:1", "h.:1", "h.", 1},
-    {"127.0.0.1:10", "127.0.0.1:10", "127.0.0.1", 10},
-    {"255.255.255.255:10", "255.255.255.255:10", "255.255.255.255", 10},
-    {"[::1]:3737", "[::1]:3737", "::1", 3737},
-    {"[0:0:0::0001]:3737", "[::1]:3737", "::1", 3737},
-    {"[FE80::ABCD]:9", "[fe80::abcd]:9", "fe80::abcd", 9},
-    {"[::ffff:10.0.0.1]:9", "[::ffff:10.0.0.1]:9", "::ffff:10.0.0.1", 9},
+    {"localhost:3737", "localhost:3737"},
+    {"Host-1.Example.ORG:1", "host-1.example.org:1"},
+    {"name-worker-0.ns.svc:65535", "name-worker-0.ns.svc:65535"},
+    {"my_service:80", "my_service:80"},
+    {"0a1b2c3d4e5f:22", "0a1b2c3d4e5f:22"},
+    {"h.:1", "h.:1"},
+    {"127.0.0.1:10", "127.0.0.1:10"},
+    {"255.255.255.255:10", "255.255.255.255:10"},
+    {"[::1]:3737", "[::1]:3737"},
+    {"[0:0:0::0001]:3737", "[::1]:3737"},
+    {"[FE80::ABCD]:9", "[fe80::abcd]:9"},
+    {"[::ffff:10.0.0.1]:9", "[::ffff:10.0.0.1]:9"},
 };
 
 LOOP_TEST(addresses_that_are_good, 0, sizeof good / sizeof *good)
 {
-    char host[HVD_CLUSTER_MAX_HOST + 1];
     const char *address;
 
     ck_assert_msg(hvd_cluster_add(cluster, HVD_ROLE_PS, good[_i].given) == 0,
                   "%s", hvd_last_error());
     address = hvd_cluster_address(cluster, HVD_ROLE_PS, 0);
     ck_assert_str_eq(address, good[_i].canonical);
-    ck_assert_int_eq(hvd__address_split(address, host), good[_i].port);
-    ck_assert_str_eq(host, good[_i].host);
     /* The same host in another form is the same address. */
     ck_assert_int_eq(hvd_cluster_add(cluster, HVD_ROLE_WORKER, address),
                      HVD_ERR_ARGUMENT);
