@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hvd-info - prints what this build of libhvd is, what machine it finds, and
- * the values of its variables. It starts neither MPI nor the library, but for
- * --topology.
+ * the values of its variables, or how a TF_CONFIG is read. It starts neither
+ * MPI nor the library, but for --topology.
  */
 #include <argp.h>
 #include <mpi.h>
@@ -12,14 +12,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cluster.h"
 #include "core/settings/settings.h"
 #include "hvd.h"
 #include "kernels/kernels.h"
 #include "topology.h"
 #include "transport/transport.h"
 
-static bool check_build, shows_topology;
+static bool check_build, shows_topology, shows_cluster;
 static struct topology_options topology;
+static const char *cluster_file; /* NULL: TF_CONFIG */
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
@@ -29,6 +31,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         check_build = true;
     else if (key == 't')
         shows_topology = true;
+    else if (key == 'C')
+        shows_cluster = true;
     else if (key == 'm')
         topology.measures = true;
     else if (key == 'c')
@@ -38,8 +42,12 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     else if (key == ARGP_KEY_END && is_alone &&
              (topology.measures || topology.is_csv || topology.output))
         argp_error(state, "--measure, --csv and --output are for --topology");
+    else if (key == ARGP_KEY_ARG && shows_cluster && !cluster_file)
+        cluster_file = argument;
     else if (key == ARGP_KEY_ARG)
-        argp_error(state, "there are no arguments, only options");
+        argp_error(state, shows_cluster
+                              ? "--cluster takes one file"
+                              : "there are no arguments, only options");
     else
         return ARGP_ERR_UNKNOWN;
     return 0;
@@ -153,11 +161,23 @@ static void print_setting(void *context, const char *variable,
            meaning);
 }
 
+/* Returns the exit status. */
+static int tell(int status)
+{
+    if (status < 0)
+        fprintf(stderr, "hvd-info: error: %s\n", hvd_last_error());
+    return status < 0;
+}
+
 int main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
         {"check-build", 'b', NULL, 0,
          "Say what is built in, as horovodrun does", 0},
+        {"cluster", 'C', NULL, 0,
+         "Tell how TF_CONFIG, or the FILE of such a text, is read: tasks, "
+         "ranks, addresses",
+         0},
         {"topology", 't', NULL, 0,
          "Start a world, also under mpirun, and tell where its ranks are, what "
          "messages cost and which algorithms are chosen",
@@ -170,7 +190,7 @@ int main(int argc, char **argv)
     static const struct argp argp = {
         options,
         parse,
-        NULL,
+        "[FILE]",
         "Tell what this build of libhvd is, what machine it finds, and what "
         "its environment variables are set to.",
         NULL,
@@ -188,12 +208,10 @@ int main(int argc, char **argv)
         print_boxes();
         return 0;
     }
-    if (shows_topology) {
-        status = topology_print(&topology);
-        if (status < 0)
-            fprintf(stderr, "hvd-info: error: %s\n", hvd_last_error());
-        return status < 0;
-    }
+    if (shows_cluster)
+        return tell(cluster_print(cluster_file));
+    if (shows_topology)
+        return tell(topology_print(&topology));
     status = hvd__settings_read(&settings);
     print_build();
     print_machine();
@@ -201,9 +219,5 @@ int main(int argc, char **argv)
     hvd__settings_each(print_setting, NULL);
     if (hvd__settings_stray(stray, sizeof stray))
         fprintf(stderr, "hvd-info: warning: %s\n", stray);
-    if (status < 0) {
-        fprintf(stderr, "hvd-info: error: %s\n", hvd_last_error());
-        return 1;
-    }
-    return 0;
+    return tell(status);
 }

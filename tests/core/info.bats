@@ -60,6 +60,57 @@ setup() {
     [ "$output" = "hvd-info 0.1.0" ]
 }
 
+@test "how a TF_CONFIG is read" {
+    export TF_CONFIG='{"cluster": {"chief": ["host0:2222"],
+        "worker": ["HOST1:2222", "[0::1]:2222"], "evaluator": ["host5:2222"]},
+        "task": {"type": "worker", "index": 1}}'
+    run "$INFO" --cluster
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "${lines[0]}" = "Cluster of TF_CONFIG:" ]
+    [ "${lines[2]}" = "      0  chief 0      host0:2222" ]
+    [ "${lines[3]}" = "      1  worker 0     host1:2222" ]
+    [ "${lines[4]}" = "      2  worker 1     [::1]:2222  <- this process" ]
+    [ "${lines[5]}" = "      -  evaluator 0  host5:2222" ]
+    [ "${lines[6]}" = "Training by allreduce: yes, on 3 ranks" ]
+    # Other tasks, and other ways to write the same, have the same fingerprint.
+    [[ ${lines[7]} == "Fingerprint, the same on all tasks: "* ]]
+    echo '{"cluster": {"worker": ["host1:2222","[::1]:2222"], "evaluator":
+        ["host5:2222"], "master": ["host0:2222"]}}' >"$BATS_TEST_TMPDIR/cluster"
+    wanted=${lines[7]}
+    run "$INFO" --cluster "$BATS_TEST_TMPDIR/cluster"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output != *"<- this process"* ]]
+    [[ $output == *'This process: the text has no "task"'*"$wanted" ]]
+}
+
+@test "tasks that do not train, and clusters that cannot" {
+    TF_CONFIG='{"cluster": {"worker": ["a:1"], "ps": ["b:1"]},
+        "task": {"type": "evaluator", "index": 0}}' run "$INFO" --cluster
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "${lines[3]}" = "      -  ps 0         b:1" ]
+    [ "${lines[4]}" = "      -  evaluator 0  (not in the cluster)  <- this process" ]
+    [[ ${lines[5]} == "Training by allreduce: no, the cluster has tasks of type ps (1)"* ]]
+}
+
+@test "a wrong TF_CONFIG, and none" {
+    TF_CONFIG='{"cluster": {"worker": ["a:1", "b"]}}' run "$INFO" --cluster
+    [ "$status" -eq 1 ]
+    [ "$output" = "hvd-info: error: TF_CONFIG, line 1, column 32: cluster.worker[1]: 'b' has no port: give host:port" ]
+    unset TF_CONFIG
+    run "$INFO" --cluster
+    [ "$status" -eq 1 ]
+    [ "$output" = "hvd-info: error: TF_CONFIG is not set: set it, or name a file" ]
+    run "$INFO" --cluster /no/such/file
+    [ "$status" -eq 1 ]
+    [[ $output == *"cannot read '/no/such/file': No such file"* ]]
+    run "$INFO" --cluster one two
+    [ "$status" -eq 2 ]
+    [[ $output == *"--cluster takes one file"* ]]
+}
+
 # Everything that follows starts a world.
 world() { # ranks argument...
     local ranks=$1
