@@ -23,6 +23,7 @@
 #define HVD_HPP
 
 #include <hvd.h>
+#include <hvd_cluster.h>
 #include <hvd_strategy.h>
 
 #include <cstddef>
@@ -30,6 +31,7 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -683,6 +685,130 @@ private:
 
     hvd_strategy *strategy_ = nullptr;
     int exceptions_; /* exceptions under way when it was made */
+};
+
+/* Which tasks train together, where they are, and which of them this process is:
+ * hvd_cluster.h. */
+class Cluster {
+public:
+    struct Task {
+        hvd_role role;
+        std::int32_t index;
+    };
+    Cluster() { check(hvd_cluster_new(&cluster_)); }
+    /* Read the value of a TF_CONFIG. flags: 0 or HVD_CLUSTER_NO_TASK. */
+    static Cluster parse(const std::string &text, std::int32_t flags = 0)
+    {
+        hvd_cluster *cluster;
+        check(hvd_cluster_parse(text.data(),
+                                static_cast<std::int64_t>(text.size()), flags,
+                                &cluster));
+        return Cluster(cluster);
+    }
+    static Cluster load(const std::string &path, std::int32_t flags = 0)
+    {
+        hvd_cluster *cluster;
+        check(hvd_cluster_load(path.c_str(), flags, &cluster));
+        return Cluster(cluster);
+    }
+    /* Returns nothing if TF_CONFIG is not set. */
+    static std::optional<Cluster> from_environment()
+    {
+        hvd_cluster *cluster;
+        if (check(hvd_cluster_from_environment(&cluster)) == 0)
+            return std::nullopt;
+        return Cluster(cluster);
+    }
+    Cluster(Cluster &&other) noexcept
+        : cluster_(std::exchange(other.cluster_, nullptr))
+    {
+    }
+    Cluster &operator=(Cluster &&other) noexcept
+    {
+        std::swap(cluster_, other.cluster_);
+        return *this;
+    }
+    ~Cluster() { hvd_cluster_free(cluster_); }
+
+    /* Returns the index of the new task. */
+    int add(hvd_role role, const std::string &address)
+    {
+        return check(hvd_cluster_add(cluster_, role, address.c_str()));
+    }
+    void set_task(Task task)
+    {
+        check(hvd_cluster_set_task(cluster_, task.role, task.index));
+    }
+    int count(hvd_role role) const
+    {
+        return check(hvd_cluster_count(cluster_, role));
+    }
+    std::string address(Task task) const
+    {
+        const char *address =
+            hvd_cluster_address(cluster_, task.role, task.index);
+        if (!address)
+            throw Error(HVD_ERR_ARGUMENT);
+        return address;
+    }
+    Task task() const
+    {
+        Task task;
+        check(hvd_cluster_task(cluster_, &task.role, &task.index));
+        return task;
+    }
+    int size() const { return check(hvd_cluster_size(cluster_)); }
+    int rank() const { return check(hvd_cluster_rank(cluster_)); }
+    int rank(Task task) const
+    {
+        return check(hvd_cluster_rank_of(cluster_, task.role, task.index));
+    }
+    Task task(int rank) const
+    {
+        Task task;
+        check(hvd_cluster_task_of(cluster_, rank, &task.role, &task.index));
+        return task;
+    }
+    bool is_chief() const { return check(hvd_cluster_is_chief(cluster_)) == 1; }
+    void check_allreduce() const
+    {
+        check(hvd_cluster_check_allreduce(cluster_));
+    }
+    /* Returns the text that all tasks share. */
+    std::string text() const
+    {
+        return text_of([this](char *text, std::int64_t size) {
+            return hvd_cluster_text(cluster_, text, size);
+        });
+    }
+    /* Returns the TF_CONFIG of a task. */
+    std::string tf_config(Task task) const
+    {
+        return text_of([this, task](char *text, std::int64_t size) {
+            return hvd_cluster_tf_config(cluster_, task.role, task.index, text,
+                                         size);
+        });
+    }
+    std::uint64_t fingerprint() const
+    {
+        std::uint64_t fingerprint;
+        check(hvd_cluster_fingerprint(cluster_, &fingerprint));
+        return fingerprint;
+    }
+    /* Returns what C's functions take, borrowed. */
+    const hvd_cluster *get() const noexcept { return cluster_; }
+
+private:
+    explicit Cluster(hvd_cluster *cluster) : cluster_(cluster) {}
+    template <class Write> static std::string text_of(Write write)
+    {
+        std::string text(static_cast<std::size_t>(check(write(nullptr, 0))),
+                         '\0');
+        write(text.data(), static_cast<std::int64_t>(text.size()) + 1);
+        return text;
+    }
+
+    hvd_cluster *cluster_ = nullptr;
 };
 
 } // namespace hvd

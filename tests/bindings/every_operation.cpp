@@ -240,6 +240,44 @@ static void alone(int r)
     MUST(hvd::size() == 1 && hvd::rank() == 0);
 }
 
+static void clusters(int r, int n)
+{
+    using hvd::Cluster;
+    Cluster cluster;
+
+    for (int k = 0; k <= n; k++)
+        MUST(cluster.add(HVD_ROLE_WORKER, "h:" + std::to_string(k + 1)) == k);
+    MUST(cluster.add(HVD_ROLE_EVALUATOR, "E:1") == 0);
+    cluster.check_allreduce();
+    cluster.set_task({HVD_ROLE_WORKER, r});
+    MUST(cluster.task().index == r && cluster.rank() == r);
+    MUST(cluster.is_chief() == (r == 0) && cluster.size() == n + 1);
+    MUST(cluster.count(HVD_ROLE_EVALUATOR) == 1);
+    MUST(cluster.address({HVD_ROLE_EVALUATOR, 0}) == "e:1");
+    MUST(cluster.rank(cluster.task(n)) == n);
+    auto read = Cluster::parse(cluster.tf_config({HVD_ROLE_WORKER, n}));
+    MUST(read.rank() == n && read.text() == cluster.text());
+    MUST(read.fingerprint() == cluster.fingerprint());
+    read = Cluster::parse(cluster.text(), HVD_CLUSTER_NO_TASK);
+    MUST(hvd_cluster_size(read.get()) == n + 1);
+    setenv("TF_CONFIG", cluster.tf_config({HVD_ROLE_WORKER, n}).c_str(), 1);
+    MUST(Cluster::from_environment()->rank() == n);
+    unsetenv("TF_CONFIG");
+    MUST(!Cluster::from_environment());
+    try {
+        (void)Cluster::load("/no/such/file");
+        MUST(!"a file that does not exist");
+    } catch (const hvd::Error &error) {
+        MUST(error.status() == HVD_ERR_FILE);
+    }
+    try {
+        (void)cluster.address({HVD_ROLE_PS, 0});
+        MUST(!"a task that does not exist");
+    } catch (const hvd::Error &error) {
+        MUST(std::strstr(error.what(), "no ps 0"));
+    }
+}
+
 int main()
 {
     int r, n;
@@ -264,5 +302,6 @@ int main()
     }
     on_communicators(r);
     alone(r);
+    clusters(r, n);
     std::printf("rank %d of %d: every operation\n", r, n);
 }
