@@ -54,7 +54,6 @@ enum joined { NOT_JOINED, JOINED, JOINED_AND_RESTORES };
 struct hvd__coordinator {
     int *world; /* owned, [nranks] */
     int nranks;
-    size_t threshold;
     struct hvd__proposal *table; /* owned, by key */
     struct hvd__ready ready;
     int *joined; /* owned, [nranks]: values of enum joined */
@@ -66,8 +65,7 @@ struct hvd__coordinator {
     struct hvd__writer out; /* decisions not yet taken by the caller */
 };
 
-struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks,
-                                              size_t threshold)
+struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks)
 {
     struct hvd__coordinator *c = calloc(1, sizeof *c);
     size_t n = (size_t)nranks;
@@ -75,7 +73,6 @@ struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks,
     if (!c)
         return NULL;
     c->nranks = nranks;
-    c->threshold = threshold;
     hvd__ready_init(&c->ready, nranks);
     c->world = malloc(n * sizeof *c->world);
     c->joined = calloc(n, sizeof *c->joined);
@@ -452,17 +449,6 @@ int hvd__coordinator_leave(struct hvd__coordinator *c, int rank)
     return judge_all(c);
 }
 
-size_t hvd__coordinator_threshold(const struct hvd__coordinator *c)
-{
-    return c->threshold;
-}
-
-void hvd__coordinator_set_threshold(struct hvd__coordinator *c,
-                                    size_t threshold)
-{
-    c->threshold = threshold;
-}
-
 /* ----------------------------------------------------------------- decisions
  */
 
@@ -490,11 +476,10 @@ static void end_join(struct hvd__coordinator *c)
 }
 
 struct hvd__writer *hvd__coordinator_decide(struct hvd__coordinator *c,
-                                            int room)
+                                            int room, size_t threshold)
 {
-    while (c->ready.first &&
-           (hvd__ready_is_barrier(&c->ready) || room-- > 0))
-        hvd__ready_write_batch(&c->ready, c->threshold, &c->out);
+    while (c->ready.first && (hvd__ready_is_barrier(&c->ready) || room-- > 0))
+        hvd__ready_write_batch(&c->ready, threshold, &c->out);
     if (c->njoined > 0)
         end_join(c);
     if (c->nleft == c->nranks && !c->ready.first && !c->closed) {
