@@ -28,11 +28,8 @@ int hvd__coordinator_announce(struct hvd__coordinator *coordinator,
 int hvd__coordinator_detail(struct hvd__coordinator *coordinator, int rank,
                             uint64_t key,
                             const struct hvd__signature *signatures, int n);
-/* restores is true if the rank will take the variables of the last rank to
- * join, so that steps of strategies may continue without it. */
-int hvd__coordinator_join(struct hvd__coordinator *coordinator, int rank,
-                          bool restores);
-int hvd__coordinator_leave(struct hvd__coordinator *coordinator, int rank);
+int hvd__coordinator_gone(struct hvd__coordinator *coordinator, int rank,
+                          enum hvd__gone how);
 
 /* Returns true if everything that members announced is decided and none has
  * joined or left. */
