@@ -77,15 +77,20 @@ void hvd__progress_wake(struct hvd__world *world)
     }
 }
 
-/* Does the rest after a submission, as the real one. */
+/* Does the rest after a submission, as the real one. That one posts under the
+ * lock of the request table, which keeps the role from other threads; here the
+ * role itself does, for a post may let other fibers run. */
 static void pass_on(struct hvd__world *world,
                     struct hvd__submission *submission)
 {
-    bool may_post =
-        world->progress.has_thread && !atomic_load(&world->progress.driving);
+    bool took = hvd__progress_take(world);
+    bool posted =
+        hvd__world_pass(world, submission, took && world->progress.has_thread);
 
     sim.self->moved = true;
-    if (!hvd__world_pass(world, submission, may_post))
+    if (took)
+        hvd__progress_give(world);
+    if (!posted)
         hvd__progress_wake(world);
 }
 
