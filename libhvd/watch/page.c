@@ -101,14 +101,28 @@ void hvd__page_unmap(struct hvd__page *page, struct hvd__page_shape shape)
 /* -------------------------------------------------------------------- seqlocks
  */
 
-static void write_words(struct hvd__seqlock *lock, _Atomic uint64_t *words,
-                        const void *value, size_t bytes)
+/* Makes the version odd before words are written, and even after. */
+static void begin_writing(struct hvd__seqlock *lock)
 {
-    const unsigned char *from = value;
     uint32_t version =
         atomic_load_explicit(&lock->version, memory_order_relaxed);
 
     atomic_store_explicit(&lock->version, version + 1, memory_order_relaxed);
+}
+
+static void end_writing(struct hvd__seqlock *lock)
+{
+    uint32_t version =
+        atomic_load_explicit(&lock->version, memory_order_relaxed);
+
+    atomic_store_explicit(&lock->version, version + 1, memory_order_release);
+}
+
+static void write_words(_Atomic uint64_t *words, const void *value,
+                        size_t bytes)
+{
+    const unsigned char *from = value;
+
     for (size_t i = 0; i < bytes / 8; i++) {
         uint64_t word;
 
@@ -117,7 +131,6 @@ static void write_words(struct hvd__seqlock *lock, _Atomic uint64_t *words,
          * the odd version too. */
         atomic_store_explicit(&words[i], word, memory_order_release);
     }
-    atomic_store_explicit(&lock->version, version + 2, memory_order_release);
 }
 
 /* A writer may have been put to sleep in the middle, so readers give it time. A
@@ -149,19 +162,22 @@ static void read_words(struct hvd__seqlock *lock, _Atomic uint64_t *words,
     }
 }
 
-void hvd__page_write_begun(struct hvd__line *line, int32_t kind,
-                           const char *name, int64_t since_ns)
-{
-    struct hvd__begun begun;
-    size_t bytes = strnlen(name, sizeof begun.name - 1);
+_Static_assert(offsetof(struct hvd__begun, name) == 2 * sizeof(uint64_t),
+               "two words before the name");
 
-    begun.since_ns = since_ns;
-    begun.kind = kind;
-    memcpy(begun.name, name, bytes);
-    begun.name[bytes] = '\0';
-    /* Only the bytes in use are written: every request runs this code. */
-    bytes += offsetof(struct hvd__begun, name) + 1;
-    write_words(&line->doing_lock, line->begun, &begun, (bytes + 7) / 8 * 8);
+/* Every request runs this code, so only the bytes in use are written, and they
+ * are not put together elsewhere before. */
+void hvd__page_write_begun(struct hvd__line *line, int32_t kind,
+                           const char name[static HVD__BEGUN_NAME],
+                           int64_t since_ns)
+{
+    const int64_t head[] = {since_ns, kind};
+    size_t bytes = strnlen(name, HVD__BEGUN_NAME - 1) + 1;
+
+    begin_writing(&line->doing_lock);
+    write_words(line->begun, head, sizeof head);
+    write_words(line->begun + 2, name, (bytes + 7) / 8 * 8);
+    end_writing(&line->doing_lock);
     atomic_store_explicit(&line->quick_ns, 0, memory_order_release);
 }
 
@@ -238,7 +254,9 @@ void hvd__page_read_doing(struct hvd__line *line, struct hvd__doing *doing)
 void hvd__page_write_flight(struct hvd__flight *flight,
                             const struct hvd__in_flight *value)
 {
-    write_words(&flight->lock, flight->words, value, sizeof *value);
+    begin_writing(&flight->lock);
+    write_words(flight->words, value, sizeof *value);
+    end_writing(&flight->lock);
 }
 
 static int32_t clamp(int32_t n, int32_t most)

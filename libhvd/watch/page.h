@@ -28,7 +28,7 @@ enum hvd__line_state { HVD__LINE_EMPTY, HVD__LINE_ALIVE, HVD__LINE_LEFT };
 /* The operation that a rank last began. */
 struct hvd__doing {
     int64_t since_ns; /* 0: nothing yet */
-    char text[120];
+    char text[HVD__BEGUN_NAME];
 };
 
 /* The same as it stands on the page, which is written more often than read: the
@@ -38,8 +38,8 @@ enum { HVD__IN_WORDS = -2 };
 
 struct hvd__begun {
     int64_t since_ns;
-    int32_t kind;
-    char name[124]; /* cut to this length */
+    int64_t kind;
+    char name[HVD__BEGUN_NAME]; /* cut to this length */
 };
 
 /* The requests that a rank has in flight, as of its last beat. */
@@ -135,7 +135,8 @@ void hvd__page_write_doing(struct hvd__line *line,
 /* Records a request, or a group of requests, by its name. One thread at a time
  * may call it. */
 void hvd__page_write_begun(struct hvd__line *line, int32_t kind,
-                           const char *name, int64_t since_ns);
+                           const char name[static HVD__BEGUN_NAME],
+                           int64_t since_ns);
 void hvd__page_write_quick(struct hvd__line *line, int32_t kind,
                            uint64_t number, int64_t since_ns);
 /* Reads the later of the named and the quick request. */

@@ -189,8 +189,8 @@ int hvd__watch_open(struct hvd__watch **watch, struct hvd__transport *t,
     return status < 0 ? status : HVD_OK;
 }
 
-void hvd__watch_doing(struct hvd__watch *w, int32_t kind, const char *name,
-                      int64_t now_ns)
+void hvd__watch_doing(struct hvd__watch *w, int32_t kind,
+                      const char name[static HVD__BEGUN_NAME], int64_t now_ns)
 {
     if (w)
         hvd__page_write_begun(w->mine, kind, name, now_ns);

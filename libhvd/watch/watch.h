@@ -68,11 +68,15 @@ int hvd__watch_open(struct hvd__watch **watch, struct hvd__transport *transport,
 /* HVD__GROUP stands for the kind of a group of requests. */
 enum { HVD__GROUP = -1 };
 
+/* So many bytes of a name are shown, with its NUL, and may be read: whole words
+ * of it are copied. */
+enum { HVD__BEGUN_NAME = 120 };
+
 /* Notes, for others to read, that this rank begins a request. kind may be
- * HVD__GROUP. One thread at a time may call it, at any rate: it takes some ten
+ * HVD__GROUP. One thread at a time may call it, at any rate: it takes a few
  * nanoseconds. This function and those below accept NULL. */
-void hvd__watch_doing(struct hvd__watch *watch, int32_t kind, const char *name,
-                      int64_t now_ns);
+void hvd__watch_doing(struct hvd__watch *watch, int32_t kind,
+                      const char name[static HVD__BEGUN_NAME], int64_t now_ns);
 
 /* Notes the same for a request without a name, by its kind and number. It takes
  * a few nanoseconds. */
