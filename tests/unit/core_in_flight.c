@@ -55,9 +55,9 @@ static void is_the_list(void)
 
     ck_assert_int_eq(flight.n, nlist);
     for (int i = 0; i < nlist;
-         i++, before = submission, submission = submission->state.later) {
+         i++, before = submission, submission = submission->later) {
         ck_assert(submission == list[i]);
-        ck_assert(submission->state.earlier == before);
+        ck_assert(submission->earlier == before);
         ck_assert(hvd__in_flight_find(&flight, submission->key) == submission);
     }
     ck_assert(submission == NULL);

@@ -165,12 +165,12 @@ static void move(struct hvd__set *set, struct hvd__request *request,
         if (request->signature.kind == HVD_GATHER &&
             !hvd__set_is_root(set, &request->signature))
             return;
-        request->state.out_rows = request->rows * n;
+        request->out_rows = request->rows * n;
         gather(set, request, slot, 0, request->bytes);
         return;
     case HVD_ALLTOALL:
         tell_counts(set, request, request->rows / n);
-        request->state.out_rows = request->rows;
+        request->out_rows = request->rows;
         if (request->way == HVD__WAY_EACH)
             hvd__visible_gather(request->output, blocks_in(set, request, slot),
                                 n, part);
@@ -180,7 +180,7 @@ static void move(struct hvd__set *set, struct hvd__request *request,
     case HVD_REDUCESCATTER:
         rows = hvd__slice_of(request->rows, us, n);
         row = request->rows > 0 ? request->count / request->rows : 0;
-        request->state.out_rows = rows.count;
+        request->out_rows = rows.count;
         reduce(set, request, slot, rows.start * row, rows.count * row);
         return;
     default:

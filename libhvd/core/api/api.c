@@ -430,7 +430,7 @@ static void hand_over(struct hvd__request *request, hvd_tensor *output)
     output->ndim = s->ndim;
     memcpy(output->shape, s->shape, sizeof output->shape);
     if (hvd__kind_has(s->kind, HVD__HAS_ROWS))
-        output->shape[0] = request->state.out_rows;
+        output->shape[0] = request->out_rows;
     output->data = request->output;
     request->own_output = NULL;
 }

@@ -62,8 +62,9 @@ struct hvd__request_state {
     int64_t packed_ns, moved_ns;
     uint64_t
         sequence; /* sequence number of its slot, if it is reduced in place */
-    int64_t out_rows; /* rows of the output, if it has rows */
 };
+/* GCC clears more than 80 bytes by "rep stos", which takes tens of cycles. */
+_Static_assert(sizeof(struct hvd__request_state) <= 80, "cleared each time");
 
 struct hvd__request {
     /* The request as submitted. It is copied, except the buffers, which are
@@ -85,6 +86,7 @@ struct hvd__request {
     struct hvd__request_state state;
 
     /* Fields that only some requests have, as submitted. */
+    int64_t out_rows; /* rows of the output, if it has rows; set in flight */
     int64_t capacity;
     int64_t *splits; /* owned; rows to each rank of the set; NULL: equal */
     int64_t *counts; /* the caller's; may be NULL */
@@ -103,10 +105,7 @@ struct hvd__request {
 struct hvd__submission_state {
     /* The next fields are used in flight. */
     struct hvd__submission *next; /* in the queue */
-    struct hvd__submission *earlier,
-        *later; /* in the set's in-flight table, or recycled */
-    struct hvd__submission *chained; /* next in its chain of that table */
-    int64_t submitted_ns;            /* sampling.h */
+    int64_t submitted_ns;         /* sampling.h */
     bool timed;
     int64_t since_ns;    /* start of its waiting time; the driver's once it is
                             submitted */
@@ -122,6 +121,7 @@ struct hvd__submission_state {
     atomic_int nrefs; /* requests not yet freed */
     int nrequests;
 };
+_Static_assert(sizeof(struct hvd__submission_state) <= 80, "likewise");
 
 struct hvd__submission {
     /* These fields describe the submission. They stay while it is recycled
@@ -136,7 +136,10 @@ struct hvd__submission {
     bool may_recur; /* a request equal to given may reuse it; it then owns only
                        what it gets in flight */
     uint16_t name_bytes; /* bytes of the given name; 0: unnamed */
-    hvd_request given;   /* its pointers are only compared */
+    struct hvd__submission *earlier, *later; /* in the set's in-flight table, or
+                                                recycled */
+    struct hvd__submission *chained; /* next in its chain of that table */
+    hvd_request given;               /* its pointers are only compared */
 
     struct hvd__submission_state state;
     char name[HVD__NAME_SIZE];

@@ -193,7 +193,7 @@ static uint64_t fingerprint_of(const struct hvd__request *request)
     size_t bytes = request->bytes;
 
     if (request->signature.kind == HVD_ALLGATHER)
-        bytes = (size_t)request->state.out_rows *
+        bytes = (size_t)request->out_rows *
                 hvd__signature_row_bytes(&request->signature);
     /* A request that failed by itself has no result to compare. */
     return request->state.status == HVD_OK && request->output

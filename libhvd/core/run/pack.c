@@ -220,7 +220,7 @@ static int pack_reducescatter(const struct hvd__set *set,
     c->count = count_all(first);
     c->shares = lane->shares;
     for (struct hvd__request *e = first; e; e = e->state.next)
-        e->state.out_rows =
+        e->out_rows =
             hvd__slice_of(e->rows, set->team.rank, set->team.size).count;
     if (!first->state.next) {
         for (int i = 0; i < lane->team.size; i++)

@@ -48,7 +48,7 @@ static int make_output(struct hvd__request *request, int64_t rows,
 {
     size_t bytes = (size_t)rows * hvd__signature_row_bytes(&request->signature);
 
-    request->state.out_rows = rows;
+    request->out_rows = rows;
     *memory = request->output;
     if (request->output && !is_too_small(request, bytes))
         return HVD_OK;
@@ -62,7 +62,7 @@ static void judge_output(struct hvd__request *request)
 {
     char text[HVD__MESSAGE_MAX], name[HVD_MAX_NAME + 32];
     struct hvd__text out = hvd__text_at(text, sizeof text);
-    size_t bytes = (size_t)request->state.out_rows *
+    size_t bytes = (size_t)request->out_rows *
                    hvd__signature_row_bytes(&request->signature);
 
     if (!is_too_small(request, bytes)) {
@@ -135,8 +135,7 @@ static int pack_fused(const struct hvd__set *set, struct hvd__lane *lane)
     for (struct hvd__request *e = lane->batch->requests; e; e = e->state.next) {
         unsigned char *out;
         HVD_TRY(make_output(e, all_rows(set, e), &out));
-        bytes +=
-            (size_t)e->state.out_rows * hvd__signature_row_bytes(&e->signature);
+        bytes += (size_t)e->out_rows * hvd__signature_row_bytes(&e->signature);
     }
     HVD_TRY(hvd__lane_room(lane, bytes));
     at = lane->buffer;
@@ -189,8 +188,7 @@ static void scale_gathered(const struct hvd__set *set,
                                        .prescale = 1,
                                        .postscale = 1,
                                        .divisor = set->team.size};
-    size_t bytes =
-        (size_t)request->state.out_rows * hvd__signature_row_bytes(s);
+    size_t bytes = (size_t)request->out_rows * hvd__signature_row_bytes(s);
 
     if (s->op == HVD_AVERAGE && s->flags == HVD__SPARSE && data)
         hvd__reduce(&reduction,

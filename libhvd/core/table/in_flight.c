@@ -28,7 +28,7 @@ struct hvd__submission *hvd__in_flight_find(
         flight->n > 0 ? *chain_of(flight, key) : NULL;
 
     while (submission && submission->key != key)
-        submission = submission->state.chained;
+        submission = submission->chained;
     return submission;
 }
 
@@ -37,7 +37,7 @@ static void add_to_chain(const struct hvd__in_flight_table *flight,
 {
     struct hvd__submission **first = chain_of(flight, submission->key);
 
-    submission->state.chained = *first;
+    submission->chained = *first;
     *first = submission;
 }
 
@@ -51,7 +51,7 @@ static int grow_chains(struct hvd__in_flight_table *flight)
     free(flight->chains);
     flight->chains = chains;
     flight->nchains = nchains;
-    for (struct hvd__submission *u = flight->oldest; u; u = u->state.later)
+    for (struct hvd__submission *u = flight->oldest; u; u = u->later)
         add_to_chain(flight, u);
     return HVD_OK;
 }
@@ -66,10 +66,10 @@ void hvd__in_flight_add(struct hvd__in_flight_table *flight,
 {
     add_to_chain(flight, submission);
     flight->n++;
-    submission->state.later = NULL;
-    submission->state.earlier = flight->youngest;
+    submission->later = NULL;
+    submission->earlier = flight->youngest;
     if (flight->youngest)
-        flight->youngest->state.later = submission;
+        flight->youngest->later = submission;
     else
         flight->oldest = submission;
     flight->youngest = submission;
@@ -81,15 +81,15 @@ void hvd__in_flight_remove(struct hvd__in_flight_table *flight,
     struct hvd__submission **link = chain_of(flight, submission->key);
 
     while (*link != submission)
-        link = &(*link)->state.chained;
-    *link = submission->state.chained;
+        link = &(*link)->chained;
+    *link = submission->chained;
     flight->n--;
-    if (submission->state.earlier)
-        submission->state.earlier->state.later = submission->state.later;
+    if (submission->earlier)
+        submission->earlier->later = submission->later;
     else
-        flight->oldest = submission->state.later;
-    if (submission->state.later)
-        submission->state.later->state.earlier = submission->state.earlier;
+        flight->oldest = submission->later;
+    if (submission->later)
+        submission->later->earlier = submission->earlier;
     else
-        flight->youngest = submission->state.earlier;
+        flight->youngest = submission->earlier;
 }

@@ -9,7 +9,7 @@ enum { NEAR = 4 };
 static void free_list(struct hvd__submission *submission)
 {
     while (submission) {
-        struct hvd__submission *next = submission->state.later;
+        struct hvd__submission *next = submission->later;
 
         free(submission);
         submission = next;
@@ -29,7 +29,7 @@ void hvd__recycled_fini(struct hvd__recycled *recycled)
 static void enlist_plain(struct hvd__recycled *recycled,
                          struct hvd__submission *submission)
 {
-    submission->state.later = recycled->plain;
+    submission->later = recycled->plain;
     recycled->plain = submission;
 }
 
@@ -37,7 +37,7 @@ static struct hvd__submission *unlist_plain(struct hvd__recycled *recycled)
 {
     struct hvd__submission *submission = recycled->plain;
 
-    recycled->plain = submission->state.later;
+    recycled->plain = submission->later;
     return submission;
 }
 
@@ -45,10 +45,10 @@ static void enlist(struct hvd__recycled *recycled,
                    struct hvd__submission *submission)
 {
     submission->is_recycled = true;
-    submission->state.later = NULL;
-    submission->state.earlier = recycled->youngest;
-    if (submission->state.earlier)
-        submission->state.earlier->state.later = submission;
+    submission->later = NULL;
+    submission->earlier = recycled->youngest;
+    if (submission->earlier)
+        submission->earlier->later = submission;
     else
         recycled->oldest = submission;
     recycled->youngest = submission;
@@ -58,14 +58,14 @@ static void unlist(struct hvd__recycled *recycled,
                    struct hvd__submission *submission)
 {
     submission->is_recycled = false;
-    if (submission->state.earlier)
-        submission->state.earlier->state.later = submission->state.later;
+    if (submission->earlier)
+        submission->earlier->later = submission->later;
     else
-        recycled->oldest = submission->state.later;
-    if (submission->state.later)
-        submission->state.later->state.earlier = submission->state.earlier;
+        recycled->oldest = submission->later;
+    if (submission->later)
+        submission->later->earlier = submission->earlier;
     else
-        recycled->youngest = submission->state.earlier;
+        recycled->youngest = submission->earlier;
 }
 
 /* Returns the first place for a request. The golden ratio spreads addresses

@@ -143,7 +143,7 @@ static int list_requests(void *context, struct hvd__watch_request *oldest,
 
         /* The in-flight table is in the order of submission. */
         for (; submission && n < max && submission->state.submitted_ns <= limit;
-             submission = submission->state.later)
+             submission = submission->later)
             list_submission(submission, &oldest[n++]);
     }
     hvd__mutex_unlock(&world->engine.table.lock);
