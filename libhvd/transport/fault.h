@@ -12,6 +12,9 @@
 
 #include "base/own_time.h"
 
+/* The time for the watch to find the reason, beside the heartbeat. */
+#define HVD__FAULT_GRACE_NS INT64_C(3000000000)
+
 /* The first connection that broke. */
 struct hvd__fault {
     int64_t grace_ns; /* for the watch to find the reason */

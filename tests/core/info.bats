@@ -26,7 +26,7 @@ setup() {
     [[ $output == *"  transports   self, mpi, ucx 1."* ]]
     HVD_TRANSPORT=pigeon run "$INFO"
     [ "$status" -eq 1 ]
-    [[ $output == *"HVD_TRANSPORT='pigeon' is not a transport: give auto, mpi or ucx"* ]]
+    [[ $output == *"HVD_TRANSPORT='pigeon' is not a transport: give auto, mpi, ucx or tcp"* ]]
 }
 
 @test "the kernels in use, and what others there are" {

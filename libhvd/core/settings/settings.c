@@ -193,7 +193,7 @@ static int parse_level(const char *variable, const char *text,
 static int parse_transport(const char *variable, const char *text,
                            enum hvd__transport_choice *choice)
 {
-    static const char *const names[] = {"auto", "mpi", "ucx"};
+    static const char *const names[] = {"auto", "mpi", "ucx", "tcp"};
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcasecmp(text, names[i]) == 0) {
@@ -201,7 +201,7 @@ static int parse_transport(const char *variable, const char *text,
             return HVD_OK;
         }
     return hvd__fail(HVD_ERR_CONFIG,
-                     "%s='%s' is not a transport: give auto, mpi or ucx",
+                     "%s='%s' is not a transport: give auto, mpi, ucx or tcp",
                      variable, text);
 }
 

@@ -54,7 +54,12 @@ enum { HVD__SETTING_TEXT = 512 };
     X("HVD_DETERMINISTIC", deterministic, bool, "0", "", bool,                 \
       "the same bits from run to run, also on several hosts")                  \
     X("HVD_TRANSPORT", transport, transport, "auto", "", transport,            \
-      "what moves data between hosts: mpi, ucx, or auto, the faster one")      \
+      "what moves data between hosts: mpi, ucx, tcp without MPI, or auto")     \
+    X("HVD_JOB_KEY_FILE", job_key_file, text, "", "", text,                    \
+      "a file with the key by which the processes of a cluster know each "     \
+      "other; only its owner may read it")                                     \
+    X("HVD_JOB_KEY_FD", job_key_fd, text, "", "", text,                        \
+      "the same, as the number of a descriptor that is open")                  \
     X("HVD_COSTS", costs, text, "default", "", text,                           \
       "the costs by which algorithms are chosen: default, measure, or a file " \
       "that hvd-info --topology has written")                                  \
@@ -83,7 +88,8 @@ enum { HVD__SETTING_TEXT = 512 };
 enum hvd__transport_choice {
     HVD__TRANSPORT_AUTO,
     HVD__TRANSPORT_MPI,
-    HVD__TRANSPORT_UCX
+    HVD__TRANSPORT_UCX,
+    HVD__TRANSPORT_TCP
 };
 
 struct hvd__settings {
@@ -100,6 +106,8 @@ struct hvd__settings {
     bool consistency_check;
     bool deterministic;
     enum hvd__transport_choice transport;
+    char job_key_file[HVD__SETTING_TEXT];
+    char job_key_fd[HVD__SETTING_TEXT];
     char costs[HVD__SETTING_TEXT];
     char kernels[HVD__SETTING_TEXT];
     double topk_ratio;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * transport.c - chooses the transport of a world of several ranks: MPI, on
- * which they met, or UCX on top of it. start_world calls it.
+ * transport.c - chooses the transport of a world of several ranks: the one on
+ * which they met, MPI or TCP, or UCX on top of it. start_world calls it.
+ *
+ * Without MPI, only HVD_TRANSPORT=ucx takes UCX: it listens on ports of its
+ * own, to which anybody can connect.
  *
  * HVD_TRANSPORT=auto takes UCX if all ranks have it, there are several hosts,
  * and a test between their first ranks finds it not slower than MPI. The hosts
@@ -15,16 +18,15 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/status.h"
 #include "core/world/world.h"
+#include "transport/fault.h"
 
 /* UCX may be slower by a part that is less than what times vary by. */
 #define TOLERANCE 1.05
-/* The time for the watch to find out why a connection broke, beside the
- * heartbeat. */
-#define GRACE_NS INT64_C(3000000000)
 /* A partner that is not heard for so long cannot be reached. */
 #define REACH_NS INT64_C(5000000000)
 
@@ -149,17 +151,35 @@ static int try_ucx(struct hvd__world *world, struct hvd__transport *ucx,
     return status;
 }
 
+static int check_choice(enum hvd__transport_choice choice, bool is_tcp)
+{
+    if (choice == HVD__TRANSPORT_MPI && is_tcp)
+        return hvd__fail(HVD_ERR_CONFIG,
+                         "HVD_TRANSPORT=mpi, but the ranks of a cluster have "
+                         "no MPI: give tcp, ucx or auto, or start them with "
+                         "mpirun");
+    if (choice == HVD__TRANSPORT_TCP && !is_tcp)
+        return hvd__fail(HVD_ERR_CONFIG,
+                         "HVD_TRANSPORT=tcp is for the ranks of a cluster, who "
+                         "know each other's addresses: give mpi, ucx or auto");
+    return HVD_OK;
+}
+
 int hvd__world_choose_transport(struct hvd__world *world)
 {
     const struct hvd__settings *settings = &world->engine.settings;
     struct hvd__transport *t = world->engine.transport, *ucx = NULL;
     bool is_free = settings->transport == HVD__TRANSPORT_AUTO, slower = false;
+    bool is_tcp = strcmp(t->name, "tcp") == 0;
     int status;
 
+    HVD_TRY(check_choice(settings->transport, is_tcp));
     if (t->size == 1 || settings->transport == HVD__TRANSPORT_MPI ||
-        (is_free && !has_several_hosts(world)))
+        settings->transport == HVD__TRANSPORT_TCP ||
+        (is_free && (is_tcp || !has_several_hosts(world))))
         return HVD_OK;
-    status = hvd__ucx_open(t, settings->heartbeat_ns + GRACE_NS, &ucx);
+    status =
+        hvd__ucx_open(t, settings->heartbeat_ns + HVD__FAULT_GRACE_NS, &ucx);
     if (status == HVD_OK)
         status = try_ucx(world, ucx, &slower);
     if (status == HVD_OK && !(is_free && slower)) {
