@@ -166,6 +166,32 @@ int hvd_cluster_is_chief(const hvd_cluster *cluster);
  * HVD_ERR_CONFIG with the reason. */
 int hvd_cluster_check_allreduce(const hvd_cluster *cluster);
 
+/* ------------------------------------------------------------------- start */
+
+/*
+ * Starts libhvd, as hvd_init does, with the chief and the workers of a cluster
+ * as its ranks, without MPI: the processes may be started by hand, in any order,
+ * and meet at the addresses of the cluster. cluster must say which task this
+ * process is; it is borrowed until the call returns.
+ *
+ * hvd_init does the same with the cluster of TF_CONFIG, if that variable is set,
+ * no launcher of MPI has started the process and MPI is not initialised.
+ *
+ * Collective over the ranks, and blocking: it waits for the others for at most
+ * HVD_START_TIME, and reports whom it misses every HVD_STALL_CHECK_TIME. Ranks
+ * of one host share its memory. Unless all addresses are of the loopback
+ * interface, the processes need a key that they share (HVD_JOB_KEY_FILE or
+ * HVD_JOB_KEY_FD): whoever does not have it is refused.
+ *
+ * Returns HVD_OK, also if libhvd has been started already; HVD_ERR_CONFIG if
+ * TF_CONFIG is set and describes another cluster or task, if this process cannot
+ * listen on its address, if the key cannot be used, or if the cluster is not one
+ * for training by allreduce (hvd_cluster_check_allreduce); HVD_ERR_LAUNCH if
+ * this task has no rank, or another one refuses this process; HVD_ERR_LOST if
+ * the others do not come; and what hvd_init returns.
+ */
+int hvd_init_cluster(const hvd_cluster *cluster);
+
 /* ------------------------------------------------------------------- texts */
 
 /*

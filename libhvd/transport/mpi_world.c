@@ -110,6 +110,19 @@ void hvd__mpi_around_end(void (*enter)(bool is_last), void (*leave)(void))
     atomic_store(&leave_end, leave);
 }
 
+int hvd__watch_exit(void)
+{
+    static bool is_watching; /* guarded by the lock of hvd_init */
+
+    if (is_watching)
+        return HVD_OK;
+    owner = getpid();
+    if (atexit(process_exits) != 0)
+        return hvd__fail(HVD_ERR_MEMORY, "atexit has no room");
+    is_watching = true;
+    return HVD_OK;
+}
+
 /* Installs the handlers that run before MPI ends, once in a process. */
 static int watch(void)
 {
@@ -119,15 +132,12 @@ static int watch(void)
     if (watching)
         return HVD_OK;
     watching = true;
-    owner = getpid();
     if (MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, attribute_deleted, &key,
                                NULL) != MPI_SUCCESS ||
         MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL) != MPI_SUCCESS)
         return hvd__fail(HVD_ERR_MPI, "MPI refused an attribute of "
                                       "MPI_COMM_SELF");
-    if (atexit(process_exits) != 0)
-        return hvd__fail(HVD_ERR_MEMORY, "atexit has no room");
-    return HVD_OK;
+    return hvd__watch_exit();
 }
 
 static int initialise(int *level)

@@ -172,6 +172,10 @@ bool hvd__mpi_is_live(void);
  * If fn sets itself again, an exit leaves MPI without finalising it. */
 void hvd__mpi_before_end(void (*fn)(void));
 
+/* Sees to it that this function is called at an exit also if MPI was never
+ * started. */
+int hvd__watch_exit(void);
+
 /* Sets two functions. enter is called when MPI is being finalised, after the
  * one above and before ranks wait for each other; is_last: the process exits.
  * leave is called when the process exits and the program has finalised MPI

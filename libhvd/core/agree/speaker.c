@@ -175,7 +175,8 @@ static bool fill_offer(struct hvd__set *set)
         return false;
     hvd__round_begin(x->round, x->epoch);
     if (set->agreement->coordinator) {
-        offer->threshold = set->agreement->fusion_threshold;
+        offer->threshold =
+            hvd__coordinator_threshold(set->agreement->coordinator);
         offer->direct_max = set->agreement->direct_max;
     }
     while (number < x->scanned && offer_slot(set, offer, number))

@@ -68,6 +68,14 @@ int hvd__executor_new(struct hvd__set *set, size_t fusion_threshold)
     return HVD_OK;
 }
 
+static void batch_free(struct hvd__batch *batch)
+{
+    if (!batch)
+        return;
+    free(batch->absent);
+    free(batch);
+}
+
 void hvd__executor_free(struct hvd__set *set)
 {
     struct hvd__executor *executor = set->executor;
@@ -77,12 +85,12 @@ void hvd__executor_free(struct hvd__set *set)
         return;
     while ((batch = executor->waiting)) {
         executor->waiting = batch->next;
-        free(batch);
+        batch_free(batch);
     }
     for (int i = 0; i < HVD__LANES; i++) {
         struct hvd__lane *lane = &executor->lanes[i];
 
-        free(lane->batch);
+        batch_free(lane->batch);
         free(lane->fusion);
         free(lane->world);
         free(lane->members);
@@ -100,17 +108,20 @@ int hvd__execute(struct hvd__set *set, struct hvd__request *requests,
                  const int *absent, size_t direct_max)
 {
     struct hvd__executor *executor = set->executor;
-    size_t bytes = absent ? (size_t)set->team.size * sizeof *absent : 0;
-    struct hvd__batch *batch = malloc(sizeof *batch + bytes);
+    struct hvd__batch *batch = calloc(1, sizeof *batch);
+    size_t bytes = (size_t)set->team.size * sizeof *absent;
 
     if (!batch)
-        return hvd__fail_memory(sizeof *batch + bytes);
-    *batch = (struct hvd__batch){.requests = requests,
-                                 .number = executor->nbatches++,
-                                 .direct_max = direct_max,
-                                 .has_absent = absent != NULL};
+        return hvd__fail_memory(sizeof *batch);
+    if (absent && !(batch->absent = malloc(bytes))) {
+        free(batch);
+        return hvd__fail_memory(bytes);
+    }
     if (absent)
         memcpy(batch->absent, absent, bytes);
+    batch->requests = requests;
+    batch->number = executor->nbatches++;
+    batch->direct_max = direct_max;
     *executor->waiting_tail = batch;
     executor->waiting_tail = &batch->next;
     executor->nunfinished++;
@@ -151,7 +162,7 @@ static void choose_team(const struct hvd__set *set, struct hvd__lane *lane)
     int n = 0;
 
     lane->team = set->team;
-    if (!lane->batch->has_absent)
+    if (!absent)
         return;
     lane->team.shm = NULL; /* the segment is for all members */
     lane->team.hosts = NULL;
@@ -362,7 +373,7 @@ static int start_batch(struct hvd__engine *engine, struct hvd__set *set,
     do {
         e->state.started_ns = now;
         e->state.batched = n;
-        e->state.shared = set->team.shm != NULL && !batch->has_absent;
+        e->state.shared = set->team.shm != NULL && !batch->absent;
         bytes += (int64_t)e->bytes;
         nown += hvd__request_is_own(e);
     } while ((e = e->state.next));
@@ -377,14 +388,20 @@ static int start_batch(struct hvd__engine *engine, struct hvd__set *set,
 static void finish_batch(struct hvd__engine *engine, struct hvd__set *set,
                          struct hvd__lane *lane)
 {
-    struct hvd__request *requests = lane->batch->requests;
+    struct hvd__request *request = lane->batch->requests;
 
-    for (const struct hvd__request *e = requests; e; e = e->state.next)
+    for (const struct hvd__request *e = request; e; e = e->state.next)
         set->executor->bytes_done += (int64_t)e->bytes;
-    free(lane->batch);
+    batch_free(lane->batch);
     lane->batch = NULL;
     set->executor->nunfinished--;
-    hvd__complete_all(engine, requests);
+    while (request) {
+        struct hvd__request *next = request->state.next;
+
+        hvd__complete(engine, request, request->state.status,
+                      request->state.message);
+        request = next;
+    }
 }
 
 /* Ends a phase: starts the next one, or completes the batch. */

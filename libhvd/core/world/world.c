@@ -30,7 +30,9 @@
 #include "core/request/topk.h"
 #include "core/run/complete.h"
 #include "core/world/ending.h"
+#include "core/world/init_cluster.h"
 #include "core/world/launch.h"
+#include "transport/fault.h"
 #include "transport/shm/shm.h"
 
 /* The time for which a process that exits without hvd_shutdown waits for the
@@ -157,6 +159,22 @@ static int open_group(struct hvd__world *world,
     return status;
 }
 
+/* Opens the transport of ranks that have no MPI. There is nothing for a guard
+ * to do: no call blocks, and the transport itself says whom it misses. */
+static int open_tcp(struct hvd__world *world,
+                    const struct hvd__tcp_options *given)
+{
+    const struct hvd__settings *settings = &world->engine.settings;
+    const struct hvd__asked asked = hvd__world_asked(world);
+    struct hvd__tcp_options options = *given;
+
+    options.limit_ns = settings->start_ns;
+    options.report_ns = settings->stall_check_ns;
+    options.grace_ns = settings->heartbeat_ns + HVD__FAULT_GRACE_NS;
+    HVD_TRY(hvd__watch_exit());
+    return hvd__tcp_open(&options, &asked, &world->engine.transport);
+}
+
 static int open_transport(struct hvd__world *world,
                           const struct hvd__origin *origin, const char **note)
 {
@@ -165,6 +183,8 @@ static int open_transport(struct hvd__world *world,
     bool is_live = hvd__mpi_is_live(), threads;
 
     *note = NULL;
+    if (origin->tcp)
+        return open_tcp(world, origin->tcp);
     if (!origin->comm && !origin->ranks && !hvd__launched() && !is_live)
         return hvd__self_open(&world->engine.transport);
     hvd__ending_expect(&world->engine.settings);
@@ -246,17 +266,28 @@ static void destroy_world(struct hvd__world *world)
     free(world);
 }
 
-/* Returns "UCX 1.13.1": what moves data between hosts. */
+/* Returns "UCX 1.13.1": what moves data between hosts that share no memory. */
 static const char *carrier_of(const struct hvd__transport *transport)
 {
     static char text[64]; /* guarded by the lock of hvd_init */
 
     if (transport->size == 1)
         return "nothing";
+    if (strcmp(transport->name, "tcp") == 0)
+        return "TCP";
     if (strcmp(transport->name, "ucx") != 0)
         return hvd__mpi_library();
     snprintf(text, sizeof text, "UCX %s", hvd__ucx_version());
     return text;
+}
+
+/* Returns this process's rank as far as it is known before ranks meet, else -1.
+ */
+static int rank_before(const struct hvd__origin *origin)
+{
+    if (origin->tcp)
+        return origin->tcp->rank;
+    return origin->comm || origin->ranks ? -1 : hvd__launch_rank();
 }
 
 static int start_world(struct hvd__world *world,
@@ -270,8 +301,7 @@ static int start_world(struct hvd__world *world,
     /* A wrong setting is reported when all ranks meet. */
     if (status < 0)
         snprintf(wrong, sizeof wrong, "%s", hvd_last_error());
-    hvd__log_set(world->engine.settings.log_level,
-                 origin->comm || origin->ranks ? -1 : hvd__launch_rank());
+    hvd__log_set(world->engine.settings.log_level, rank_before(origin));
     HVD_TRY(open_transport(world, origin, &note));
     t = world->engine.transport;
     t->sent_bytes = &world->engine.metrics.sent_bytes;
@@ -389,6 +419,13 @@ int hvd__world_init(const struct hvd__origin *origin)
 
 int hvd_init(void)
 {
+    /* A launcher's word counts more than TF_CONFIG, which jobs may inherit. */
+    if (!current_world() && !hvd__launched() && !hvd__mpi_is_live()) {
+        int status = hvd__world_init_environment();
+
+        if (status != 0)
+            return status < 0 ? status : HVD_OK;
+    }
     return hvd__world_init(&(struct hvd__origin){0});
 }
 

@@ -63,8 +63,12 @@ struct hvd__world {
  * else HVD_ERR_NOT_INITIALIZED. */
 int hvd__world_get(struct hvd__world **world);
 
+struct hvd__tcp_options;
+
 /* The ranks of which hvd_init makes a world. */
 struct hvd__origin {
+    const struct hvd__tcp_options *tcp; /* borrowed: ranks that meet without
+                                           MPI, at their addresses; NULL: */
     const void *comm; /* borrowed MPI_Comm; NULL: MPI_COMM_WORLD, or */
     const int *ranks; /* these ranks of it: borrowed, [nranks], ascending */
     int nranks;

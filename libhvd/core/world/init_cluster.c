@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * init_cluster.c - starts a world of the tasks of a cluster, without MPI: the
+ * ranks meet at the addresses that the description gives them.
+ *
+ * hvd_init comes here if TF_CONFIG is set and no launcher of MPI has started
+ * the process.
+ */
+#include "core/world/init_cluster.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "core/world/job_key.h"
+#include "core/world/world.h"
+#include "hvd_cluster.h"
+#include "transport/transport.h"
+
+enum { NAME_BYTES = 32 };
+
+/* The addresses and names of all ranks. */
+struct places {
+    const char **addresses; /* owned, [size]; the texts are the cluster's */
+    const char **names;     /* owned, [size]; the texts lie behind them */
+};
+
+static int name_ranks(const hvd_cluster *cluster, int size,
+                      struct places *places)
+{
+    size_t pointers = (size_t)size * sizeof(char *);
+    char *text;
+
+    places->addresses = malloc(pointers);
+    places->names = malloc(pointers + (size_t)size * NAME_BYTES);
+    if (!places->addresses || !places->names)
+        return hvd__fail_memory(2 * pointers + (size_t)size * NAME_BYTES);
+    text = (char *)(places->names + size);
+    for (int rank = 0; rank < size; rank++, text += NAME_BYTES) {
+        hvd_role role;
+        int32_t index;
+
+        HVD_TRY(hvd_cluster_task_of(cluster, rank, &role, &index));
+        places->addresses[rank] = hvd_cluster_address(cluster, role, index);
+        places->names[rank] = text;
+        if (role == HVD_ROLE_CHIEF)
+            snprintf(text, NAME_BYTES, "the chief");
+        else
+            snprintf(text, NAME_BYTES, "%s %d", hvd_role_name(role),
+                     (int)index);
+    }
+    return HVD_OK;
+}
+
+/* Starts the world of a cluster that has passed all checks. */
+static int start(const hvd_cluster *cluster, const struct hvd__job_key *key)
+{
+    struct places places = {NULL, NULL};
+    struct hvd__tcp_options options = {
+        .rank = hvd_cluster_rank(cluster),
+        .size = hvd_cluster_size(cluster),
+        .key = key->bytes,
+        .key_bytes = key->count,
+    };
+    int status = hvd_cluster_fingerprint(cluster, &options.cluster);
+
+    if (status == HVD_OK)
+        status = name_ranks(cluster, options.size, &places);
+    options.addresses = places.addresses;
+    options.names = places.names;
+    if (status == HVD_OK)
+        status = hvd__world_init(&(struct hvd__origin){.tcp = &options});
+    free(places.addresses);
+    free(places.names);
+    return status;
+}
+
+static int check_rank(const hvd_cluster *cluster)
+{
+    hvd_role role;
+    int32_t index;
+
+    HVD_TRY(hvd_cluster_task(cluster, &role, &index));
+    if (hvd_cluster_rank(cluster) >= 0)
+        return hvd_cluster_check_allreduce(cluster);
+    return hvd__fail(HVD_ERR_LAUNCH,
+                     "this process is %s %d of the cluster, which has no rank: "
+                     "only the chief and the workers call hvd_init",
+                     hvd_role_name(role), (int)index);
+}
+
+static int init(const hvd_cluster *cluster)
+{
+    struct hvd__settings settings;
+    struct hvd__job_key key;
+    int status;
+
+    HVD_TRY(check_rank(cluster));
+    HVD_TRY(hvd__settings_read(&settings));
+    HVD_TRY(hvd__job_key_read(&settings, &key));
+    status = start(cluster, &key);
+    hvd__job_key_forget(&key);
+    return status;
+}
+
+/* ------------------------------------------------------- where it comes from
+ */
+
+/* Writes the TF_CONFIG of the task that a cluster says this process is. The
+ * caller frees it; NULL with the last error set. */
+static char *text_of(const hvd_cluster *cluster)
+{
+    hvd_role role;
+    int32_t index;
+    int length;
+    char *text;
+
+    if (hvd_cluster_task(cluster, &role, &index) < 0)
+        return NULL;
+    length = hvd_cluster_tf_config(cluster, role, index, NULL, 0);
+    text = length < 0 ? NULL : malloc((size_t)length + 1);
+    if (text)
+        hvd_cluster_tf_config(cluster, role, index, text, length + 1);
+    else if (length >= 0)
+        hvd__fail_memory((size_t)length + 1);
+    return text;
+}
+
+/* A program may give what TF_CONFIG says, but nothing else. */
+static int check_environment(const hvd_cluster *given)
+{
+    hvd_cluster *other;
+    char *mine, *theirs;
+    int status = hvd_cluster_from_environment(&other);
+
+    if (status <= 0)
+        return status;
+    mine = text_of(given);
+    theirs = mine ? text_of(other) : NULL;
+    status = mine && theirs ? HVD_OK : HVD_ERR_ARGUMENT;
+    if (status == HVD_OK && strcmp(mine, theirs) != 0)
+        status = hvd__fail(HVD_ERR_CONFIG,
+                           "the program describes a cluster, and TF_CONFIG "
+                           "describes another one: unset TF_CONFIG");
+    free(mine);
+    free(theirs);
+    hvd_cluster_free(other);
+    return status;
+}
+
+int hvd_init_cluster(const hvd_cluster *cluster)
+{
+    if (hvd_is_initialized())
+        return HVD_OK;
+    HVD_TRY(check_environment(cluster));
+    return init(cluster);
+}
+
+int hvd__world_init_environment(void)
+{
+    hvd_cluster *cluster;
+    int status = hvd_cluster_from_environment(&cluster);
+
+    if (status <= 0)
+        return status;
+    status = init(cluster);
+    hvd_cluster_free(cluster);
+    return status < 0 ? status : 1;
+}
