@@ -37,6 +37,7 @@ struct library {
     struct hvd__costs costs;
     struct hvd__engine engine; /* only its settings */
     struct hvd__set set;
+    struct hvd__executor executor; /* only its count */
     struct hvd__hosts hosts;
     struct hvd__shm shm;
     struct hvd__workspace workspace;
@@ -141,6 +142,8 @@ struct library *library_new(const struct library_shape *shape,
                                      .size = n,
                                      .costs = &l->costs,
                                      .is_near = shape->nhosts == 1};
+    l->set.executor = &l->executor;
+    l->set.shm = shape->nranks > 1 ? &l->shm : NULL;
     if (shape->nhosts == 1)
         l->set.team.shm = shape->nranks > 1 ? &l->shm : NULL;
     else
@@ -209,9 +212,10 @@ int library_round_slots(void)
     return HVD__OFFER_SLOTS;
 }
 
-int library_lanes(void)
+bool library_has_room(struct library *l, int nunfinished)
 {
-    return HVD__LANES;
+    l->executor.nunfinished = nunfinished;
+    return hvd__executor_room(&l->set) > 0;
 }
 
 /* Returns how many batches move at the same time. Ranks that share memory move

@@ -61,9 +61,10 @@ struct plan library_round(const struct library *library,
 
 /* The most slots of a round. */
 int library_round_slots(void);
-/* The batches that may be under way before the next large tensor waits, and
- * that move at once. */
-int library_lanes(void);
+/* Returns whether tensors that do not go along may be agreed on while so many
+ * batches are unfinished. */
+bool library_has_room(struct library *library, int nunfinished);
+/* Returns how many batches move at once. */
 int library_moving(const struct library *library);
 
 /* Chooses a batch from n tensors by their bytes; writes n flags. Returns how

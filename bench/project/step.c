@@ -7,13 +7,14 @@
  * event is the next gradient, the end of a round or cycle, or the end of a part
  * of a batch. After each, what may start does start:
  *
- *     gradients     ready in the order of the workload
- *     rounds        one at a time, of all slots in order that are ready then,
- * as far as they fit; none begins with a tensor that needs a lane while as many
- * batches as there are lanes are unfinished (core/agree/speaker.c). Small
- * tensors are done with it. The others are fused with each other
- * (core/agree/piece.c) batches       one after another, or two at once
- * (core/run/execute.c)
+ *     gradients     They become ready in the order of the workload.
+ *     rounds        One at a time takes all tensors in order that are ready
+ *                   then, as far as they fit, and up to the first that needs a
+ *                   lane while none is free (core/agree/speaker.c). Small
+ *                   tensors are done with it. The others are fused with each
+ *                   other (core/agree/piece.c).
+ *     batches       They move one after another, or two at once
+ *                   (core/run/execute.c).
  *
  * With Horovod's rules a cycle takes the place of a round, and batches move one
  * after another.
@@ -229,6 +230,7 @@ static void start_round(struct play *p)
     struct library_data data = {0};
     struct plan plan;
     struct duration time;
+    bool has_room;
 
     if (p->in_round || p->nagreed == p->nready)
         return;
@@ -236,11 +238,13 @@ static void start_round(struct play *p)
         start_cycle(p);
         return;
     }
-    if (!goes_along(p, to) && p->nunfinished >= library_lanes())
-        return;
+    has_room = library_has_room(p->library, p->nunfinished);
     while (to < p->nready && to - p->nagreed < most &&
+           (has_room || goes_along(p, to)) &&
            library_add(p->library, p->workload->tensors[to].bytes, &data))
         to++;
+    if (to == p->nagreed)
+        return;
     plan = library_round(p->library, &data);
     time = network_time(&p->task->network, &plan, p->task->shape.nhosts,
                         p->task->shape.nranks);

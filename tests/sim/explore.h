@@ -17,6 +17,8 @@ struct measure_options {
     int64_t bytes;
     int kind; /* hvd_kind */
     int nrequests;
+    int64_t every_ns; /* between the requests of a backward pass; 0: each waits
+                         for the last */
     bool by_name; /* no ordered mode */
     bool is_csv;
     struct sim_costs costs;

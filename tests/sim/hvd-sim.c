@@ -22,7 +22,14 @@ struct options {
     struct measure_options measure;
 };
 
-enum { KEY_WITHOUT = 256, KEY_TWICE, KEY_LOCAL, KEY_OVERHEAD, KEY_CSV };
+enum {
+    KEY_WITHOUT = 256,
+    KEY_TWICE,
+    KEY_LOCAL,
+    KEY_OVERHEAD,
+    KEY_EVERY,
+    KEY_CSV
+};
 
 static const struct argp_option flags[] = {
     {0, 0, 0, 0, "Exploring:", 1},
@@ -45,6 +52,10 @@ static const struct argp_option flags[] = {
     {"overhead", KEY_OVERHEAD, "TIME", 0,
      "time on a core for a message, at each end (0)", 0},
     {"bandwidth", 'B', "GBS", 0, "GB a second of a host's link (0: no limit)",
+     0},
+    {"every", KEY_EVERY, "TIME", 0,
+     "instead, --requests times, this long after one another: a sum of 4 bytes "
+     "and one of --bytes, as a backward pass makes them without waiting",
      0},
     {"by-name", 'N', 0, 0, "agree by name, not by order", 0},
     {"csv", KEY_CSV, 0, 0, "print CSV", 0},
@@ -87,6 +98,7 @@ static error_t parse_measure(struct options *options, int key, char *text)
         return parse_time(options, "--local", text, &m->costs.local_ns);
     case KEY_OVERHEAD:
         return parse_time(options, "--overhead", text, &m->costs.overhead_ns);
+    case KEY_EVERY: return parse_time(options, "--every", text, &m->every_ns);
     case 'B':
         error = command_real(&options->line, "--bandwidth", text, &bandwidth);
         m->costs.beta_ns = bandwidth > 0 ? 1 / bandwidth : 0;

@@ -2,7 +2,9 @@
 /*
  * measure.c - measures a request on many ranks: the time from the moment at
  * which all ranks submit it until the last rank has its result, and the
- * messages and bytes that ranks send meanwhile.
+ * messages and bytes that ranks send meanwhile. Or the sums of a backward pass:
+ * every so often a small one and a large one, as a layer has a bias and
+ * weights, and nobody waits for the last.
  *
  * Computation takes no time: all ranks go on until none can, and then time
  * jumps to the next arrival. So the time is the critical path of messages; in
@@ -13,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/run/execute.h"
 #include "explore.h"
 
 static struct measure_options now;
@@ -68,12 +71,44 @@ static void make_requests(int n)
     free(out);
 }
 
+/* Submits the sums of n layers. Before each layer but the first the rank is at
+ * a mark, where it does what a rank that computes does. */
+static void make_layers(int nlayers)
+{
+    int n = 2 * nlayers;
+    float *data = calloc((size_t)now.bytes / 4 + 1, sizeof *data);
+    hvd_handle *handles = calloc((size_t)n, sizeof *handles);
+    char name[32];
+    int status = HVD_OK;
+
+    if (!data || !handles)
+        abort();
+    for (int i = 0; i < n && status == HVD_OK; i++) {
+        int64_t count = i % 2 ? now.bytes / 4 : 1;
+
+        snprintf(name, sizeof name, "tensor %d", i);
+        status = hvd_allreduce_async(name, data, data, count, HVD_FLOAT32,
+                                     HVD_SUM, &handles[i]);
+        if (i % 2 == 1 && i + 1 < n)
+            sim_mark();
+    }
+    for (int i = 0; i < n && status == HVD_OK; i++)
+        status = hvd_wait(handles[i]);
+    if (status < 0)
+        sim_fail("rank %d: %s", sim.self->rank, hvd_last_error());
+    free(data);
+    free(handles);
+}
+
 static void run_program(struct sim_rank *rank)
 {
     (void)rank;
     make_requests(2); /* open ordered mode and touch what is needed */
     sim_mark();
-    make_requests(now.nrequests);
+    if (now.every_ns > 0)
+        make_layers(now.nrequests);
+    else
+        make_requests(now.nrequests);
     sim_mark();
     sim_shutdown();
 }
@@ -90,8 +125,8 @@ static int count_in(enum sim_state state)
 /* Ranks look for messages only at some of their steps. */
 enum { SWEEPS = 20 };
 
-/* Runs until no rank is running and nothing is under way. */
-static void run_until_quiet(void)
+/* Runs until no rank is running and nothing is under way, or until a time. */
+static void run_until(int64_t end_ns)
 {
     int idle = 0;
 
@@ -115,6 +150,10 @@ static void run_until_quiet(void)
                 next = sim_next_timer(&sim.ranks[i]);
         if (idle == 0 || (idle < SWEEPS && next == INT64_MAX))
             continue;
+        if (end_ns < INT64_MAX && next >= end_ns) {
+            sim.now_ns = end_ns;
+            return;
+        }
         if (next < INT64_MAX)
             sim.now_ns = next;
         else if (count_in(SIM_RUNS) == 0)
@@ -122,6 +161,11 @@ static void run_until_quiet(void)
         else if (idle > 5000)
             sim_fail("ranks wait for ever");
     }
+}
+
+static void run_until_quiet(void)
+{
+    run_until(INT64_MAX);
 }
 
 static int64_t resident_bytes(void)
@@ -176,18 +220,26 @@ void measure_head(bool is_csv, FILE *out)
     if (is_csv)
         fprintf(out, "kind,hosts,ranks,bytes,requests,us,message_times,"
                      "speaker_messages,speaker_bytes,other_messages,"
-                     "other_bytes,local_messages,memory_bytes\n");
+                     "other_bytes,local_messages,memory_bytes,batches\n");
     else
         fprintf(out,
                 "%-13s %5s %6s %9s %10s %8s  %19s  %19s  %9s  %9s\n"
-                "%-13s %5s %6s %9s %10s %8s  %9s %9s  %9s %9s  %9s  %9s\n",
+                "%-13s %5s %6s %9s %10s %8s  %9s %9s  %9s %9s  %9s  %9s  %7s\n",
                 "", "", "", "", "", "message", "a speaker sends",
                 "another sends", "in a host", "memory", "kind", "hosts",
                 "ranks", "bytes", "us", "times", "messages", "bytes",
-                "messages", "bytes", "messages", "a rank");
+                "messages", "bytes", "messages", "a rank", "batches");
 }
 
-static void print_row(double ns, int64_t memory, FILE *out)
+/* Returns how many batches the lanes of a rank have had so far. */
+static int64_t count_batches(void)
+{
+    const struct hvd__set *set = sim.ranks[0].world->engine.live;
+
+    return set->executor ? set->executor->nbatches : 0;
+}
+
+static void print_row(double ns, int64_t memory, int64_t batches, FILE *out)
 {
     struct most most = find_most();
     int64_t local = most.speakers.local_messages > most.others.local_messages
@@ -213,7 +265,19 @@ static void print_row(double ns, int64_t memory, FILE *out)
             (double)most.speakers.messages / n, (double)most.speakers.bytes / n,
             (double)most.others.messages / n, (double)most.others.bytes / n,
             (double)local / n);
-    fprintf(out, now.is_csv ? "%lld\n" : "%9lld\n", (long long)memory);
+    fprintf(out, now.is_csv ? "%lld,%lld\n" : "%9lld  %7lld\n",
+            (long long)memory, (long long)batches);
+}
+
+/* Lets the ranks come to all marks of make_layers but the last. */
+static void run_layers(void)
+{
+    int64_t since = sim.now_ns;
+
+    for (int i = 1; i < now.nrequests && now.every_ns > 0; i++) {
+        run_until(since + i * now.every_ns);
+        release_marks();
+    }
 }
 
 bool measure(const struct measure_options *options, FILE *out)
@@ -221,7 +285,7 @@ bool measure(const struct measure_options *options, FILE *out)
     int nranks = options->nhosts * options->nlocals;
     int *host_of = calloc((size_t)nranks, sizeof *host_of);
     bool *shares = calloc((size_t)options->nhosts, sizeof *shares);
-    int64_t before = resident_bytes(), since, after;
+    int64_t before = resident_bytes(), since, after, batches;
 
     if (!host_of || !shares)
         abort();
@@ -245,11 +309,13 @@ bool measure(const struct measure_options *options, FILE *out)
         memset(&sim.ranks[i].counts, 0, sizeof sim.ranks[i].counts);
     release_marks();
     since = sim.now_ns;
+    batches = count_batches();
+    run_layers();
     run_until_quiet();
     after = resident_bytes();
     if (!sim.failed)
         print_row((double)(sim.marked_ns - since), (after - before) / nranks,
-                  out);
+                  count_batches() - batches, out);
     release_marks();
     run_until_quiet();
     if (sim.failed)

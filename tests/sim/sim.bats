@@ -54,9 +54,23 @@ measures() {
     [ "$others" = 0.0 ]
 }
 
+# On each host one batch moves at a time, and takes as long as four layers need to
+# become ready.
+@test "small sums do not take large ones past the lanes" {
+    local batches
+    run "$PROGRAM" --csv --hosts 4 --ranks 4 --bytes 4M --bandwidth 2.9 \
+        --requests 16 --every 1ms
+    echo "$output"
+    [ "$status" -eq 0 ]
+    batches=${lines[-1]##*,}
+    [ "$batches" -ge 2 ]
+    [ "$batches" -le 10 ]
+}
+
 @test "wrong arguments are refused" {
     is_wrong 1 --kind --hosts 2 --kind nonsense
     is_wrong 1 --alpha --hosts 2 --alpha soon
+    is_wrong 1 --every --hosts 2 --every now
     is_wrong 1 --seeds --seeds 0
 }
 

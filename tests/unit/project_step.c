@@ -146,8 +146,9 @@ TEST(fusion)
     }
 }
 
-/* Two batches are under way at a time. What is ready meanwhile gathers. */
-TEST(two_batches_under_way)
+/* Two batches move at a time and a third waits. What is ready meanwhile gathers.
+ */
+TEST(two_batches_move_and_one_waits)
 {
     struct workload w = made_of(0, 5 * MS, 0);
     struct step_result r;
@@ -155,14 +156,14 @@ TEST(two_batches_under_way)
     for (int i = 0; i < 5; i++)
         add(&w, 10 * MB, i * MS);
     r = run_plain(&w, 2);
-    ck_assert_int_eq(r.n, 3);
-    ck_assert_int_eq(r.batches[0].n, 1);
-    ck_assert_int_eq(r.batches[1].n, 1);
-    ck_assert_int_eq(r.batches[2].n, 3);
+    ck_assert_int_eq(r.n, 4);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(r.batches[i].n, 1);
+    ck_assert_int_eq(r.batches[3].n, 2);
     /* The first has 1 ms alone; then both go half as fast. */
     CLOSE(r.batches[0].end, ROUND + 19 * MS);
-    /* The round of the others ends when the first batch has just ended. */
-    CLOSE(r.batches[2].start, r.batches[0].end + ROUND);
+    CLOSE(r.batches[2].start, r.batches[0].end);
+    CLOSE(r.batches[3].start, r.batches[1].end);
     CLOSE(r.total, 50 * MS + ROUND);
     step_result_fini(&r);
 }
@@ -179,6 +180,24 @@ TEST(one_batch_after_another_on_a_host)
     ck_assert_int_eq(r.n, 2);
     CLOSE(r.batches[0].end, ROUND + 10 * MS);
     CLOSE(r.batches[1].start, r.batches[0].end);
+    step_result_fini(&r);
+}
+
+/* A small tensor takes no large one along that would have to wait. */
+TEST(large_tensors_wait_behind_small_ones)
+{
+    struct workload w = made_of(0, 5 * MS, 0);
+    struct step_result r;
+    int nlarge = 0;
+
+    for (int i = 0; i < 6; i++) {
+        add(&w, 4, i * 0.5 * MS);
+        add(&w, 10 * MB, i * 0.5 * MS);
+    }
+    r = run_plain(&w, 2);
+    for (int i = 0; i < r.n; i++)
+        nlarge += r.batches[i].bytes >= 10 * MB;
+    ck_assert_int_eq(nlarge, 4);
     step_result_fini(&r);
 }
 

@@ -143,16 +143,27 @@ static bool offer_slot(struct hvd__set *set, struct hvd__offer *offer,
     return true;
 }
 
-/* Returns true if the next slot should wait for a lane. */
-static bool waits_for_lane(const struct hvd__set *set)
+static bool needs_lane(const struct hvd__request *request)
+{
+    return hvd__way_needs_lane((enum hvd__way)request->way) &&
+           request->signature.kind != HVD_BARRIER;
+}
+
+/* Returns the end of the slots that may be offered now: without room for
+ * batches, those before the first that needs a lane. A host that has room
+ * offers more than others, which changes nothing: all agree on what all offer.
+ */
+static uint64_t end_of_offer(const struct hvd__set *set)
 {
     const struct hvd__ordered *x = &set->agreement->ordered;
-    const struct hvd__request *request =
-        x->pending[x->agreed % HVD__LOG_SLOTS].request;
+    uint64_t number = x->agreed;
 
-    return hvd__way_needs_lane((enum hvd__way)request->way) &&
-           request->signature.kind != HVD_BARRIER &&
-           hvd__executor_room(set) <= 0;
+    if (hvd__executor_room(set) > 0)
+        return x->scanned;
+    while (number < x->scanned &&
+           !needs_lane(x->pending[number % HVD__LOG_SLOTS].request))
+        number++;
+    return number;
 }
 
 /* Fills the offer of the next round. Returns false if there is nothing to
@@ -163,15 +174,15 @@ static bool fill_offer(struct hvd__set *set)
     struct hvd__ordered *x = &set->agreement->ordered;
     struct hvd__offer *offer = hvd__round_offer(x->round);
     enum hvd__verdict verdict = HVD__UNKNOWN;
-    uint64_t number = x->agreed;
+    uint64_t number = x->agreed, end;
 
     if (atomic_load_explicit(&x->own->ended, memory_order_relaxed) == x->epoch)
         return false;
     while (x->scanned < x->posted &&
            (verdict = hvd__ordered_compare(set, x->scanned)) == HVD__AGREED)
         x->scanned++;
-    if (x->scanned == x->agreed ? verdict != HVD__DIFFERENT
-                                : waits_for_lane(set))
+    end = end_of_offer(set);
+    if (end == number && (end < x->scanned || verdict != HVD__DIFFERENT))
         return false;
     hvd__round_begin(x->round, x->epoch);
     if (set->agreement->coordinator) {
@@ -179,7 +190,7 @@ static bool fill_offer(struct hvd__set *set)
             hvd__coordinator_threshold(set->agreement->coordinator);
         offer->direct_max = set->agreement->direct_max;
     }
-    while (number < x->scanned && offer_slot(set, offer, number))
+    while (number < end && offer_slot(set, offer, number))
         number++;
     if (number == x->scanned && verdict == HVD__DIFFERENT)
         offer->flags |= HVD__OFFER_CONFLICT;

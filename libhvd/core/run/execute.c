@@ -128,9 +128,13 @@ int hvd__execute(struct hvd__set *set, struct hvd__request *requests,
     return HVD_OK;
 }
 
+/* One batch more than run at the same time may wait, so that the next starts
+ * while the ranks agree on those behind it. */
 int hvd__executor_room(const struct hvd__set *set)
 {
-    return HVD__LANES - set->executor->nunfinished;
+    int nmoving = set->shm ? 1 : HVD__LANES;
+
+    return nmoving + 1 - set->executor->nunfinished;
 }
 
 bool hvd__executor_is_idle(const struct hvd__set *set)

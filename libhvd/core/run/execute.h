@@ -81,8 +81,8 @@ void hvd__execute_skip(struct hvd__set *set);
  * always. */
 bool hvd__keeps_order(const struct hvd__engine *engine,
                       const struct hvd__set *set);
-/* Returns how many more batches can be under way now. The number may be
- * negative. */
+/* Returns how many more batches should be agreed on now. The number may be
+ * negative. Requests that come meanwhile can be fused with those that wait. */
 int hvd__executor_room(const struct hvd__set *set);
 bool hvd__executor_is_idle(const struct hvd__set *set);
 /* Returns the bytes of requests that are complete since the last call. */
