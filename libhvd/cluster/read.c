@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/status.h"
 #include "cluster/parts.h"
 
@@ -142,11 +141,7 @@ static int check_key(const struct reader *r, const char *outer, const char *key,
         known++;
     if (!known->key)
         return refuse_value(r, place, "this key is unknown here: %s", expected);
-    if (known->why)
-        return refuse_value(r, place, "%s", known->why);
-    hvd__log(HVD__LOG_INFO, "%s: '%s' means nothing to hvd", r->source->name,
-             key);
-    return HVD_OK;
+    return known->why ? refuse_value(r, place, "%s", known->why) : HVD_OK;
 }
 
 /* ------------------------------------------------------------------ cluster
