@@ -20,6 +20,7 @@ The library is HVD_LIBRARY, or libhvd.so.0 beside this file, in .., ../lib,
 """
 import atexit
 import ctypes as C
+import json
 import operator
 import os
 import pickle
@@ -138,6 +139,15 @@ for _name in "save", "load", "abandon":
 for _name in "start", "step", "check", "free":
     getattr(_lib, "hvd_strategy_" + _name).argtypes = [C.c_void_p]
 _lib.hvd_strategy_free.restype = None
+_lib.hvd_cluster_parse.argtypes = [C.c_char_p, C.c_int64, C.c_int32, C.POINTER(C.c_void_p)]
+_lib.hvd_cluster_load.argtypes = [C.c_char_p, C.c_int32, C.POINTER(C.c_void_p)]
+_lib.hvd_cluster_address.argtypes = [C.c_void_p, C.c_int32, C.c_int32]
+_lib.hvd_cluster_address.restype = C.c_char_p
+_lib.hvd_cluster_tf_config.argtypes = [C.c_void_p, C.c_int32, C.c_int32, C.c_char_p, C.c_int64]
+_lib.hvd_cluster_text.argtypes = [C.c_void_p, C.c_char_p, C.c_int64]
+for _name in "free", "size", "rank", "is_chief", "check_allreduce":
+    getattr(_lib, "hvd_cluster_" + _name).argtypes = [C.c_void_p]
+_lib.hvd_cluster_free.restype = None
 
 
 def _check(status):
@@ -226,12 +236,75 @@ def start_timeline(path):
     _check(_lib.hvd_start_timeline(_text(path, "the path")))
 
 
+def _written(write, *arguments, spare=0):
+    """Returns a text that a function writes, which may grow by spare bytes."""
+    buffer = C.create_string_buffer(_check(write(*arguments, None, 0)) + 1 + spare)
+    _check(write(*arguments, buffer, len(buffer)))
+    return buffer.value.decode()
+
+
 def metrics_text():
     """Returns the text of hvd_metrics_text, for Prometheus."""
-    length = _check(_lib.hvd_metrics_text(None, 0))
-    buffer = C.create_string_buffer(length + 4096)
-    _check(_lib.hvd_metrics_text(buffer, len(buffer)))
-    return buffer.value.decode()
+    return _written(_lib.hvd_metrics_text, spare=4096)
+
+
+class Cluster:
+    """
+    Which tasks train together, where they are, and which of them this process
+    is: hvd_cluster.h.
+
+        Cluster()                 TF_CONFIG, which must be set
+        Cluster(text)             such a text, or a dict of its form; this and
+        Cluster(path=path)        a file may lack "task"
+    """
+
+    def __init__(self, text=None, path=None):
+        self._cluster = C.c_void_p()
+        if text is not None and path is not None:
+            raise ValueError("a cluster is read from a text or from a file, not from both")
+        if path is not None:
+            status = _lib.hvd_cluster_load(_text(path, "the path"), 1, C.byref(self._cluster))
+        elif text is not None:
+            data = _text(json.dumps(text) if isinstance(text, dict) else text, "the cluster")
+            status = _lib.hvd_cluster_parse(data, len(data), 1, C.byref(self._cluster))
+        else:
+            status = _lib.hvd_cluster_from_environment(C.byref(self._cluster))
+        if _check(status) == 0 and text is path is None:
+            raise ValueError("TF_CONFIG is not set")
+
+    def __del__(self):
+        _lib.hvd_cluster_free(self._cluster)
+
+    def size(self):
+        return _check(_lib.hvd_cluster_size(self._cluster))
+
+    def rank(self):
+        return _check(_lib.hvd_cluster_rank(self._cluster))
+
+    def is_chief(self):
+        return bool(_check(_lib.hvd_cluster_is_chief(self._cluster)))
+
+    def address(self, role, index):
+        address = _lib.hvd_cluster_address(self._cluster, _role(role), _integer(index, "an index"))
+        if address is None:
+            raise Error(-1, _lib.hvd_last_error().decode(errors="replace"))
+        return address.decode()
+
+    def check_allreduce(self):
+        _check(_lib.hvd_cluster_check_allreduce(self._cluster))
+
+    def text(self):
+        """Returns the text that all tasks share, without a task."""
+        return _written(_lib.hvd_cluster_text, self._cluster)
+
+    def tf_config(self, role, index):
+        """Returns the TF_CONFIG of a task."""
+        return _written(_lib.hvd_cluster_tf_config, self._cluster, _role(role),
+                        _integer(index, "an index"))
+
+
+def _role(name):
+    return _check(_lib.hvd_role_from_name(_text(name, "a role")))
 
 
 class ProcessSet:

@@ -226,6 +226,32 @@ hvd.init(comm=alike, process_sets=[alike[:1]] if len(alike) > 1 else [])
 assert hvd.size() == len(alike) and alike[hvd.rank()] == r
 assert hvd.allreduce(np.int32(r), op="sum") == sum(alike)
 hvd.shutdown()
+
+# Clusters need no world.
+workers = [f"h:{k + 1}" for k in everyone]
+cluster = hvd.Cluster({"cluster": {"worker": workers, "evaluator": ["E:1"]},
+                       "task": {"type": "worker", "index": r}})
+cluster.check_allreduce()
+assert (cluster.rank(), cluster.size(), cluster.is_chief()) == (r, n, r == 0)
+assert cluster.address("worker", n - 1) == workers[-1] and cluster.address("evaluator", 0) == "e:1"
+os.environ["TF_CONFIG"] = cluster.tf_config("worker", n - 1)
+assert hvd.Cluster().rank() == n - 1 and hvd.Cluster().text() == cluster.text()
+with tempfile.NamedTemporaryFile("w+") as file:
+    file.write(cluster.text())
+    file.flush()
+    assert hvd.Cluster(path=file.name).size() == n
+fails(-1, ["does not say which task"], hvd.Cluster(cluster.text()).rank)
+fails(-1, ["no ps 0"], cluster.address, "ps", 0)
+fails(-1, ["'boss' is not a role"], cluster.tf_config, "boss", 0)
+fails(-22, ["line 1, column ", "cluster.worker[0]", "no port"], hvd.Cluster,
+      {"cluster": {"worker": ["h"]}})
+fails(-11, ["/no/such/file"], hvd.Cluster, path="/no/such/file")
+del os.environ["TF_CONFIG"]
+try:
+    hvd.Cluster()
+    assert False
+except ValueError as error:
+    assert "not set" in str(error)
 # One write: print makes two of a line where Python does not buffer, and
 # another rank's may come between them.
 os.write(sys.stdout.fileno(), f"rank {r} of {n}: every operation\n".encode())
