@@ -21,30 +21,36 @@
 #include "base/status.h"
 #include "sim.h"
 
+enum { POISON = 0xa5 };
+
 struct parcel {
     struct parcel *next; /* arrived, at its receiver */
     int64_t time;
     uint64_t number;
     int from, to, tag; /* tag -1: a message */
     size_t bytes;
-    unsigned char *copy; /* owned; NULL: data is still the sender's */
-    const void *data;
-    bool left;    /* the sender may have its memory back */
+    unsigned char *copy; /* owned; NULL: of a transfer without data */
+    const void *data;    /* the sender's memory, borrowed until it is tested */
+    bool leaves_late;    /* it leaves that memory when it is matched */
+    bool left;           /* the sender may have its memory back */
+    int64_t left_at;     /* when the sender can know that */
     bool arrived; /* matched, or polled */
     bool tested;  /* the sender knows, or never asks */
 };
 
 struct receive {
     struct receive *next;
-    int from, tag;
+    int from, to, tag;
     void *data;
     size_t bytes;
     bool done;
     int status;
 };
 
-/* What a transfer points to. */
+/* What a transfer points to until its test has said that it is done. */
 struct ticket {
+    struct ticket *next, **link; /* in the list of the network */
+    struct hvd__transfer *transfer;
     struct parcel *parcel;   /* a send, or */
     struct receive *receive; /* a receive */
 };
@@ -71,6 +77,7 @@ struct sim_network {
                       not vary, so that order is kept anyway */
     struct parcel **queue; /* owned heap, earliest first */
     int nqueued, capacity;
+    struct ticket *tickets; /* owned: of transfers that are under way */
     uint64_t nsent;
 };
 
@@ -216,7 +223,7 @@ static bool has_given_up(int rank)
  */
 static bool is_stuck(const struct parcel *parcel)
 {
-    return !parcel->copy && has_given_up(parcel->from);
+    return parcel->leaves_late && has_given_up(parcel->from);
 }
 
 static void lose(struct parcel *parcel)
@@ -225,19 +232,58 @@ static void lose(struct parcel *parcel)
     release(parcel);
 }
 
-/* Copies a parcel into the memory of its receive. */
-static void hand_over(struct parcel *parcel, struct receive *receive)
+/* The memory of a transfer belongs to it until its test has said that it is
+ * done. */
+static void check_borrowed(const struct parcel *parcel)
 {
+    if (!has_given_up(parcel->from) && parcel->bytes > 0 &&
+        memcmp(parcel->copy, parcel->data, parcel->bytes) != 0)
+        sim_fail("rank %d has changed what it sends to rank %d with tag %d",
+                 parcel->from, parcel->to, parcel->tag);
+}
+
+/* The sender of a parcel that was matched learns it later. */
+static void leave(const struct sim_network *network, struct parcel *parcel)
+{
+    bool is_local =
+        network->host_of[parcel->from] == network->host_of[parcel->to];
+
+    if (parcel->leaves_late)
+        parcel->left_at = sim.now_ns + (is_local ? network->costs.local_ns
+                                                 : network->costs.alpha_ns);
+    parcel->left = parcel->arrived = true;
+    release(parcel);
+}
+
+static void check_poison(const struct receive *receive)
+{
+    const unsigned char *data = receive->data;
+
+    for (size_t i = 0; i < receive->bytes; i++)
+        if (data[i] != POISON) {
+            sim_fail("rank %d has written to what it receives from rank %d "
+                     "with tag %d",
+                     receive->to, receive->from, receive->tag);
+            return;
+        }
+}
+
+/* Copies a parcel into the memory of its receive. */
+static void hand_over(const struct sim_network *network, struct parcel *parcel,
+                      struct receive *receive)
+{
+    if (network->costs.poisons && !has_given_up(parcel->to))
+        check_poison(receive);
+    if (parcel->leaves_late)
+        check_borrowed(parcel);
     receive->done = true;
     if (parcel->bytes > receive->bytes)
         receive->status =
             hvd__fail(HVD_ERR_MPI, "rank %d sent %zu bytes into %zu",
                       parcel->from, parcel->bytes, receive->bytes);
     else
-        memcpy(receive->data, parcel->copy ? parcel->copy : parcel->data,
-               parcel->bytes);
-    parcel->left = parcel->arrived = true;
-    release(parcel);
+        memcpy(receive->data, parcel->copy, parcel->bytes);
+    leave(network, parcel);
 }
 
 static struct receive *match(struct end *end, const struct parcel *parcel)
@@ -275,7 +321,7 @@ static void arrive(struct sim_network *network, struct parcel *parcel)
     }
     receive = match(end, parcel);
     if (receive) {
-        hand_over(parcel, receive);
+        hand_over(network, parcel, receive);
         return;
     }
     *end->parcels_tail = parcel;
@@ -295,19 +341,40 @@ bool sim_network_deliver(struct sim_network *network)
 
 int64_t sim_network_next(const struct sim_network *network)
 {
-    return network->nqueued > 0 ? network->queue[0]->time : INT64_MAX;
+    int64_t next = network->nqueued > 0 ? network->queue[0]->time : INT64_MAX;
+
+    for (const struct ticket *t = network->tickets; t; t = t->next)
+        if (t->parcel && t->parcel->left_at > sim.now_ns &&
+            t->parcel->left_at < next)
+            next = t->parcel->left_at;
+    return next;
 }
 
 /* ----------------------------------------------------------- the transport */
 
-static struct ticket *new_ticket(struct parcel *parcel, struct receive *receive)
+static void add_ticket(struct sim_network *network,
+                       struct hvd__transfer *transfer, struct parcel *parcel,
+                       struct receive *receive)
 {
     struct ticket *ticket = malloc(sizeof *ticket);
 
     if (!ticket)
         abort();
-    *ticket = (struct ticket){parcel, receive};
-    return ticket;
+    *ticket = (struct ticket){
+        network->tickets, &network->tickets, transfer, parcel, receive};
+    if (ticket->next)
+        ticket->next->link = &ticket->next;
+    network->tickets = ticket;
+    transfer->request = ticket;
+}
+
+static void remove_ticket(struct ticket *ticket)
+{
+    *ticket->link = ticket->next;
+    if (ticket->next)
+        ticket->next->link = ticket->link;
+    ticket->transfer->request = NULL;
+    free(ticket);
 }
 
 static int end_send(struct hvd__transport *self, int peer, int tag,
@@ -324,14 +391,13 @@ static int end_send(struct hvd__transport *self, int peer, int tag,
         sim_fail("rank %d sends to rank %d with tag %d", self->rank, peer, tag);
     parcel = send_parcel(end, peer, tag, bytes);
     parcel->data = data;
-    if (bytes <= end->network->costs.eager) {
-        parcel->copy = malloc(bytes);
-        if (!parcel->copy)
-            abort();
-        memcpy(parcel->copy, data, bytes);
-        parcel->left = true;
-    }
-    transfer->request = new_ticket(parcel, NULL);
+    parcel->copy = malloc(bytes);
+    if (!parcel->copy)
+        abort();
+    memcpy(parcel->copy, data, bytes);
+    parcel->leaves_late = bytes > end->network->costs.eager;
+    parcel->left = !parcel->leaves_late;
+    add_ticket(end->network, transfer, parcel, NULL);
     return HVD_OK;
 }
 
@@ -362,16 +428,16 @@ static int end_receive(struct hvd__transport *self, int peer, int tag,
     if (bytes == 0)
         return HVD_OK;
     if (end->network->costs.poisons)
-        memset(data, 0xa5, bytes);
+        memset(data, POISON, bytes);
     receive = calloc(1, sizeof *receive);
     if (!receive)
         abort();
     *receive = (struct receive){
-        .from = peer, .tag = tag, .data = data, .bytes = bytes};
-    transfer->request = new_ticket(NULL, receive);
+        .from = peer, .to = self->rank, .tag = tag, .data = data, .bytes = bytes};
+    add_ticket(end->network, transfer, NULL, receive);
     parcel = take_parcel(end, peer, tag);
     if (parcel && !is_stuck(parcel)) {
-        hand_over(parcel, receive);
+        hand_over(end->network, parcel, receive);
         return HVD_OK;
     }
     if (parcel)
@@ -389,7 +455,13 @@ static int end_test(struct hvd__transport *self, struct hvd__transfer *transfer)
     (void)self;
     if (!ticket)
         return 1;
-    if (ticket->parcel ? !ticket->parcel->left : !ticket->receive->done)
+    if (ticket->transfer != transfer)
+        sim_fail("rank %d has moved a transfer", self->rank);
+    if (ticket->parcel && ticket->parcel->left)
+        check_borrowed(ticket->parcel);
+    if (ticket->parcel ? !ticket->parcel->left ||
+                             sim.now_ns < ticket->parcel->left_at
+                       : !ticket->receive->done)
         return 0;
     if (ticket->parcel) {
         ticket->parcel->tested = true;
@@ -398,8 +470,7 @@ static int end_test(struct hvd__transport *self, struct hvd__transfer *transfer)
         status = ticket->receive->status < 0 ? ticket->receive->status : 1;
         free(ticket->receive);
     }
-    free(ticket);
-    transfer->request = NULL;
+    remove_ticket(ticket);
     return status;
 }
 
@@ -515,6 +586,21 @@ static void free_parcels(struct parcel *parcel)
     }
 }
 
+void sim_network_stop(struct sim_network *network)
+{
+    while (network->tickets) {
+        struct ticket *ticket = network->tickets;
+
+        if (ticket->parcel) {
+            ticket->parcel->tested = true;
+            release(ticket->parcel);
+        } else if (ticket->receive->done) {
+            free(ticket->receive);
+        }
+        remove_ticket(ticket);
+    }
+}
+
 void sim_network_free(struct sim_network *network)
 {
     for (int i = 0; i < network->nqueued; i++) {
@@ -541,6 +627,23 @@ void sim_network_free(struct sim_network *network)
     free(network);
 }
 
+/* Fails if a rank has not asked until the end whether its transfers are done.
+ */
+static void check_tickets(const struct sim_network *network)
+{
+    const struct ticket *ticket = network->tickets;
+
+    if (ticket && ticket->parcel)
+        sim_fail("rank %d has ended before it knew that its transfer to rank "
+                 "%d with tag %d had left",
+                 ticket->parcel->from, ticket->parcel->to, ticket->parcel->tag);
+    else if (ticket)
+        sim_fail("rank %d has ended before it knew of the transfer from rank "
+                 "%d with tag %d",
+                 ticket->receive->to, ticket->receive->from,
+                 ticket->receive->tag);
+}
+
 void sim_network_check_empty(const struct sim_network *network)
 {
     if (network->nqueued > 0)
@@ -563,6 +666,7 @@ void sim_network_check_empty(const struct sim_network *network)
                      "matched",
                      rank, end->receives->from, end->receives->tag);
     }
+    check_tickets(network);
 }
 
 void sim_network_kill(struct sim_network *network, int rank)
@@ -581,10 +685,8 @@ void sim_network_kill(struct sim_network *network, int rank)
         if (parcel->from == rank &&
             (!parcel->left ||
              parcel->time > sim.now_ns + network->costs.alpha_ns / 2)) {
-            if (parcel->tested)
-                free(parcel->copy);
-            if (parcel->tested)
-                free(parcel);
+            parcel->arrived = true;
+            release(parcel);
             continue;
         }
         network->queue[kept++] = parcel;

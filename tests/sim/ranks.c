@@ -422,6 +422,7 @@ static void free_world(struct hvd__world *world)
 
 void sim_end(void)
 {
+    sim_network_stop(sim.network);
     for (int i = 0; i < sim.nranks; i++) {
         struct sim_rank *rank = &sim.ranks[i];
 

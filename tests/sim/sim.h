@@ -134,6 +134,9 @@ int64_t sim_next_timer(const struct sim_rank *rank);
 struct sim_network *sim_network_new(int nranks, const int *host_of,
                                     uint64_t seed,
                                     const struct sim_costs *costs);
+/* Ends all transfers: from now on nobody tests or moves them. Called before
+ * their memory is freed. */
+void sim_network_stop(struct sim_network *network);
 void sim_network_free(struct sim_network *network);
 struct hvd__transport *sim_network_transport(struct sim_network *network,
                                              int rank);
