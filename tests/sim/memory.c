@@ -21,6 +21,8 @@ enum { FIRST = 4096 };
 /* Bytes behind an area that are read before they are written. */
 enum { AREA_TAIL = 4096 };
 #define RANGE_BYTES ((size_t)64 << 20)
+/* What a range that is not in use keeps in memory. */
+#define KEPT_BYTES ((size_t)2 << 20)
 
 struct entry {
     int32_t id; /* one more than the id; 0: none */
@@ -75,6 +77,11 @@ void sim_heap_free(struct hvd__heap *heap)
 {
     if (!heap)
         return;
+    if (heap->used > KEPT_BYTES) {
+        madvise(heap->base + KEPT_BYTES, heap->used - KEPT_BYTES,
+                MADV_DONTNEED);
+        heap->used = KEPT_BYTES;
+    }
     if (heap->used > heap->dirty)
         heap->dirty = heap->used;
     heap->next = idle;
