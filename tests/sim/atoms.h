@@ -6,6 +6,9 @@
  * replaces the macros of stdatomic.h that they use: before each atomic access,
  * and after a store, another rank may come between (sim_between). What is
  * written between two of them is seen all at once, and in order.
+ *
+ * These files also take the number of slots from the seed, so that slots run
+ * out after a few requests and not after a thousand.
  */
 #ifndef SIM_ATOMS_H
 #define SIM_ATOMS_H
@@ -27,5 +30,11 @@ void sim_between(void);
 #define atomic_load(object) atomic_load_explicit((object), memory_order_seq_cst)
 #define atomic_store(object, value)                                            \
     atomic_store_explicit((object), (value), memory_order_seq_cst)
+
+#include "transport/shm/shm.h"
+
+/* A power of two, up to the number for which an area has room. */
+extern uint16_t sim_slots;
+#define HVD__LOG_SLOTS sim_slots
 
 #endif

@@ -34,8 +34,8 @@ struct parcel {
     bool leaves_late;    /* it leaves that memory when it is matched */
     bool left;           /* the sender may have its memory back */
     int64_t left_at;     /* when the sender can know that */
-    bool arrived; /* matched, or polled */
-    bool tested;  /* the sender knows, or never asks */
+    bool arrived;        /* matched, or polled */
+    bool tested;         /* the sender knows, or never asks */
 };
 
 struct receive {
@@ -212,8 +212,8 @@ static void release(struct parcel *parcel)
     free(parcel);
 }
 
-/* A rank that has given up its world moves no transfer any more: its program may
- * have freed their memory. */
+/* A rank that has given up its world moves no transfer any more: its program
+ * may have freed their memory. */
 static bool has_given_up(int rank)
 {
     return atomic_load(&sim.ranks[rank].world->broken);
@@ -360,8 +360,8 @@ static void add_ticket(struct sim_network *network,
 
     if (!ticket)
         abort();
-    *ticket = (struct ticket){
-        network->tickets, &network->tickets, transfer, parcel, receive};
+    *ticket = (struct ticket){network->tickets, &network->tickets, transfer,
+                              parcel, receive};
     if (ticket->next)
         ticket->next->link = &ticket->next;
     network->tickets = ticket;
@@ -433,7 +433,12 @@ static int end_receive(struct hvd__transport *self, int peer, int tag,
     if (!receive)
         abort();
     *receive = (struct receive){
-        .from = peer, .to = self->rank, .tag = tag, .data = data, .bytes = bytes};
+        .from = peer,
+        .to = self->rank,
+        .tag = tag,
+        .data = data,
+        .bytes = bytes,
+    };
     add_ticket(end->network, transfer, NULL, receive);
     parcel = take_parcel(end, peer, tag);
     if (parcel && !is_stuck(parcel)) {
@@ -459,9 +464,9 @@ static int end_test(struct hvd__transport *self, struct hvd__transfer *transfer)
         sim_fail("rank %d has moved a transfer", self->rank);
     if (ticket->parcel && ticket->parcel->left)
         check_borrowed(ticket->parcel);
-    if (ticket->parcel ? !ticket->parcel->left ||
-                             sim.now_ns < ticket->parcel->left_at
-                       : !ticket->receive->done)
+    if (ticket->parcel
+            ? !ticket->parcel->left || sim.now_ns < ticket->parcel->left_at
+            : !ticket->receive->done)
         return 0;
     if (ticket->parcel) {
         ticket->parcel->tested = true;

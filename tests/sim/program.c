@@ -543,14 +543,23 @@ struct shot {
     hvd_handle handle;
 };
 
+/* Returns whether a request of a burst is a broadcast, in place. */
+static bool is_broadcast(const struct context *c, int number)
+{
+    return script.phases[c->phase].is_mixed && number % 24 != 0;
+}
+
 static void check_shot(const struct context *c, const struct shot *shot,
-                       uint64_t salt)
+                       int number)
 {
     static int sums[SCRIPT_SHOT];
+    uint64_t salt = outcome_salt(c) + (uint64_t)number;
     int64_t count = c->op->count;
 
     memset(sums, 0, sizeof sums);
     for (int rank = 0; rank < script.nranks; rank++) {
+        if (is_broadcast(c, number) && rank != c->op->root)
+            continue;
         uint32_t root = outcome_root(salt, rank);
 
         for (int64_t i = 0; i < count; i++)
@@ -558,10 +567,10 @@ static void check_shot(const struct context *c, const struct shot *shot,
     }
     for (int64_t i = 0; i < count; i++)
         if (shot->output[i] != (float)sums[i]) {
-            sim_fail("phase %d on rank %d: element %lld of a burst is %g, not "
-                     "%d",
-                     c->phase, c->rank, (long long)i, (double)shot->output[i],
-                     sums[i]);
+            sim_fail("phase %d on rank %d: element %lld of request %d of a "
+                     "burst is %g, not %d",
+                     c->phase, c->rank, (long long)i, number,
+                     (double)shot->output[i], sums[i]);
             return;
         }
 }
@@ -581,7 +590,7 @@ static void wait_for_burst(const struct context *c, const struct shot *shots,
         if (status == 1) /* not submitted */
             continue;
         if (status == HVD_OK)
-            check_shot(c, &shots[i], outcome_salt(c) + (uint64_t)i);
+            check_shot(c, &shots[i], i);
         else if (!may_fail(c, status))
             sim_fail("phase %d on rank %d: request %d of a burst: %s", c->phase,
                      c->rank, i, hvd_last_error());
@@ -617,6 +626,15 @@ static int shoot(const struct context *c, struct shot *shots, int unit)
         request->shape = &phase->ops[0].count;
         request->input = shot->input;
         request->output = shot->output;
+        if (is_broadcast(c, first + n)) {
+            request->kind = HVD_BROADCAST;
+            request->op = HVD_AVERAGE;
+            request->root = phase->ops[0].root;
+            memcpy(shot->output, shot->input, (size_t)count * sizeof(float));
+            if (c->rank != request->root)
+                memset(shot->output, GUARD, (size_t)count * sizeof(float));
+            request->input = shot->output;
+        }
         list[n] = request;
     }
     if (phase->group > 1) {

@@ -28,6 +28,7 @@
 #include "transport/shm/shm.h"
 
 struct sim sim;
+uint16_t sim_slots = HVD__LOG_SLOTS;
 
 void sim_fail(const char *format, ...)
 {

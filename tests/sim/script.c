@@ -75,6 +75,13 @@ static void draw_settings(void)
         s->shm_size = 0;
 }
 
+static void draw_slots(void)
+{
+    sim_slots = HVD__LOG_SLOTS;
+    if (script_has(WITH_FEW_SLOTS))
+        sim_slots = (uint16_t)(2 << any(6));
+}
+
 static void draw_costs(void)
 {
     static const int alphas[] = {200, 5000, 50000, 1000000};
@@ -292,6 +299,18 @@ static void draw_blocking(struct script_phase *phase)
     phase->units[0] = (struct script_unit){.n = 1, .set = -1};
 }
 
+/* Sums and broadcasts, many of which run in batches of their own: a rank that
+ * is slow comes to lack many batches that others have done. */
+static void mix_burst(struct script_phase *phase)
+{
+    phase->ops[0].root = once_in(2) ? 0 : any(script.nranks);
+    phase->group = 1;
+    if (!script_has(WITH_SETTINGS))
+        return;
+    sim.settings.fusion_threshold = 0;
+    sim.settings.ordered &= once_in(2);
+}
+
 /* More requests than there are slots, or more data than has room beside them.
  */
 static void draw_burst(struct script_phase *phase)
@@ -306,14 +325,17 @@ static void draw_burst(struct script_phase *phase)
     op->dtype = HVD_FLOAT32;
     op->op = HVD_SUM;
     op->prescale = op->postscale = 1;
+    phase->is_mixed = script_has(WITH_KINDS) && once_in(2);
     if (once_in(2)) {
-        phase->nburst = 1025 + any(200);
+        phase->nburst = sim_slots + 1 + any(200);
         op->count = any(8);
     } else {
         phase->nburst = 60 + any(150);
         op->count = SCRIPT_SHOT / 4 + any(SCRIPT_SHOT / 2);
     }
     phase->group = script_has(WITH_GROUPS) ? 1 + any(SCRIPT_OPS) : 1;
+    if (phase->is_mixed)
+        mix_burst(phase);
     phase->swapper = any(script.nranks);
     phase->swaps = -1;
     if (script_has(WITH_ORDERS) && once_in(2))
@@ -397,7 +419,7 @@ static void draw_phases(void)
         } else if (script_has(WITH_STRATEGIES) && once_in(5)) {
             draw_strategy(next_phase());
             last_collective = script.nphases - 1;
-        } else if (script_has(WITH_BURSTS) && once_in(60)) {
+        } else if (script_has(WITH_BURSTS) && once_in(20)) {
             draw_burst(next_phase());
         } else if (script_has(WITH_BLOCKING) && once_in(2)) {
             draw_blocking(next_phase());
@@ -440,6 +462,7 @@ void script_draw(uint64_t seed, unsigned mask)
     draw = sim_stream(seed, 4);
     draw_ranks();
     draw_settings();
+    draw_slots();
     draw_costs();
     draw_sets();
     draw_phases();

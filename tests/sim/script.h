@@ -43,7 +43,8 @@ enum {
     WITH_BURSTS = 1 << 20,
     WITH_BETWEEN = 1 << 21, /* others come between accesses to memory */
     WITH_STRATEGIES = 1 << 22,
-    WITH_ALL = (1 << 23) - 1
+    WITH_FEW_SLOTS = 1 << 23, /* slots run out soon */
+    WITH_ALL = (1 << 24) - 1
 };
 
 enum script_kind {
@@ -92,6 +93,7 @@ struct script_phase {
                                   PHASE_STRATEGY: steps */
     int set;                   /* which set is added or removed */
     int nburst;                /* PHASE_BURST: requests */
+    bool is_mixed;             /* PHASE_BURST: many are broadcasts */
     int group;                 /* PHASE_BURST: requests that go together */
     int swapper, swaps; /* PHASE_BURST: this rank submits two neighbours the
                            other way round, of which this is the first; -1 */

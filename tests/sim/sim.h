@@ -94,6 +94,7 @@ struct sim {
 };
 
 extern struct sim sim;
+extern uint16_t sim_slots; /* of a rank's log (atoms.h) */
 
 /* Notes what is wrong; the first counts. */
 __attribute__((format(printf, 1, 2))) void sim_fail(const char *format, ...);
