@@ -36,6 +36,8 @@ struct project_options {
     double cycle_ms;
     double times[3]; /* forward, backward, update in ms; negative: the file's */
     double speed;
+    double jitter;  /* in percent; negative: the file's */
+    bool attention; /* it is given; else it is the file's */
     int rank;
     int64_t least, most;
     int factor;
@@ -66,6 +68,7 @@ enum {
     KEY_UPDATE,
     KEY_SPEED,
     KEY_RANK,
+    KEY_JITTER,
     KEY_TABLE,
     KEY_PLOT,
     KEY_FORMAT
@@ -106,7 +109,7 @@ static const struct argp_option flags[] = {
     {"copying", KEY_COPYING, "NS", 0, "of a byte in memory", 2},
     {"reducing", KEY_REDUCING, "NS", 0, "of a byte added to others", 2},
     {"attention", KEY_ATTENTION, "US", 0,
-     "until hvd's thread looks while its rank computes (0)", 2},
+     "until hvd's thread looks while its rank computes (the file's, or 0)", 2},
     {"switching", KEY_SWITCHING, "US", 0,
      "with --cores: of a core from one rank to another (0)", 2},
     {"cores", KEY_CORES, "N", 0,
@@ -119,6 +122,11 @@ static const struct argp_option flags[] = {
      "backward pass; gradients become ready in proportion (the file's)", 3},
     {"update", KEY_UPDATE, "MS", 0, "update of the weights (the file's)", 3},
     {"speed", KEY_SPEED, "X", 0, "compute X times as fast (1)", 3},
+    {"jitter", KEY_JITTER, "PERCENT", 0,
+     "deviation of a rank's computing in a step from that of the others, all "
+     "of "
+     "which wait for the slowest (a timeline's; 0 for a table)",
+     3},
     {"rank", KEY_RANK, "R", 0, "read only this rank of a timeline (all)", 3},
     {0, 0, 0, 0, "Output:", 4},
     {"table", KEY_TABLE, "NAME", 0,
@@ -232,6 +240,7 @@ static error_t parse_constant(struct project_options *o, int key,
     if (command_real(&o->line, flag, text, constant) != 0)
         return EINVAL;
     *constant *= unit;
+    o->attention |= key == KEY_ATTENTION;
     if (key == KEY_BANDWIDTH && *constant <= 0)
         return command_refuse(&o->line, "--bandwidth must be more than 0");
     return 0;
@@ -307,6 +316,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case KEY_BACKWARD:
         return command_real(line, "--backward", text, &o->times[1]);
     case KEY_UPDATE: return command_real(line, "--update", text, &o->times[2]);
+    case KEY_JITTER: return command_real(line, "--jitter", text, &o->jitter);
     case KEY_SPEED: return command_real(line, "--speed", text, &o->speed);
     case KEY_RANK:
         return command_number(line, "--rank", text, 0, INT_MAX, &o->rank);
@@ -354,6 +364,8 @@ static void change_times(const struct project_options *o, struct workload *w)
     for (int i = 0; i < 3; i++)
         *times[i] =
             (o->times[i] >= 0 ? o->times[i] / 1e3 : *times[i]) / o->speed;
+    if (o->jitter >= 0)
+        w->deviation = o->jitter / 100;
     for (int i = 0; i < w->n; i++)
         w->tensors[i].ready =
             before > 0 ? w->tensors[i].ready / before * w->backward : 0;
@@ -432,6 +444,7 @@ static int run(const struct project_options *o)
 {
     struct workload workload = {0};
     struct step_task tasks[MOST_WORLDS];
+    struct network network = o->network;
     char text[512];
     int status = 0;
 
@@ -439,10 +452,12 @@ static int run(const struct project_options *o)
         workload_read(&workload, o->file, o->rank, text, sizeof text) < 0)
         return fail(text, 1);
     change_times(o, &workload);
+    if (!o->attention)
+        network.attention = workload.attention;
     for (int i = 0; i < o->nworlds; i++)
         tasks[i] = (struct step_task){
             .workload = &workload,
-            .network = o->network,
+            .network = network,
             .shape = {o->hosts[i], o->nranks, o->threshold, o->costs != 0},
             .rules = (enum step_rules)o->rules,
             .cycle = o->cycle_ms / 1e3};
@@ -468,6 +483,7 @@ int main(int argc, char **argv)
                                       .cycle_ms = 5,
                                       .times = {-1, -1, -1},
                                       .speed = 1,
+                                      .jitter = -1,
                                       .rank = -1,
                                       .least = 4,
                                       .most = 64 << 20,

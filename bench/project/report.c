@@ -129,13 +129,23 @@ static void note(void *table, const char *line)
 }
 
 static const struct table_column step_columns[] = {
-    {"hosts", 6, 0},       {"ranks", 6, 0},       {"step_ms", 10, 3},
-    {"compute_ms", 10, 3}, {"exposed_ms", 10, 3}, {"efficiency_percent", 10, 1},
-    {"batches", 7, 0},     {"rounds", 6, 0},      {"busy_ms", 9, 3},
-    {"hidden_ms", 9, 3},   {"sent_MB", 9, 1},     {"link_percent", 12, 1},
+    {"hosts", 6, 0},
+    {"ranks", 6, 0},
+    {"step_ms", 10, 3},
+    {"compute_ms", 10, 3},
+    {"uneven_ms", 9, 3},
+    {"exposed_ms", 10, 3},
+    {"efficiency_percent", 10, 1},
+    {"batches", 7, 0},
+    {"rounds", 6, 0},
+    {"busy_ms", 9, 3},
+    {"hidden_ms", 9, 3},
+    {"sent_MB", 9, 1},
+    {"link_percent", 12, 1},
 };
 
-/* ranks: in all. sent_MB: by each host. link_percent: the share of the step in
+/* ranks: in all. uneven_ms: what a rank waits in the mean for slower ones to
+ * have computed. sent_MB: by each host. link_percent: the share of the step in
  * which that keeps its link busy. */
 static void print_step(struct table *table, const struct projected *row)
 {
@@ -145,7 +155,8 @@ static void print_step(struct table *table, const struct projected *row)
     table_number(table, shape->nhosts);
     table_number(table, (double)shape->nhosts * shape->nranks);
     table_number(table, MS(r->total));
-    table_number(table, MS(r->forward + r->backward + r->update));
+    table_number(table, MS(step_computing(r)));
+    table_number(table, MS(r->uneven));
     table_number(table, MS(step_exposed(r)));
     table_number(table, 100 * step_efficiency(r));
     table_number(table, r->n);

@@ -20,7 +20,9 @@
  * after another.
  *
  * If hosts share cores, the ranks' computing gets what communication leaves of
- * them, in equal parts.
+ * them, in equal parts. A step waits for the slowest rank, whose computing is
+ * the expected maximum of that of all ranks: normal, with a deviation that the
+ * workload tells.
  */
 #include "project/step.h"
 
@@ -46,7 +48,11 @@ struct play {
     struct library *library; /* owned */
     double now;
     double progress; /* seconds of the backward pass, of a rank alone */
-    double rate;     /* of computing, undisturbed */
+    double turns;    /* ranks that share a core, at least 1 */
+    double
+        slowness; /* computing of the slowest rank, in times the workload's */
+    double evenness; /* computing of the mean rank, in times the slowest's */
+    double rate;     /* of its computing, undisturbed */
     int nready;      /* tensors that are ready, */
     int nagreed;     /* agreed on */
     double *ready;   /* owned, [tensors] */
@@ -207,7 +213,7 @@ static bool computes(const struct play *p)
  * waits for its turn among them. */
 static double attention(const struct play *p)
 {
-    return computes(p) ? p->task->network.attention / p->rate : 0;
+    return computes(p) ? p->task->network.attention * p->turns : 0;
 }
 
 /* A cycle ends at the next multiple of its length, whatever it takes. */
@@ -306,7 +312,7 @@ static double computing_rate(const struct play *p)
     double nranks = (double)p->task->shape.nhosts * p->task->shape.nranks;
 
     if (cores <= 0)
-        return 1;
+        return p->rate;
     for (int i = 0; i < p->nlanes; i++)
         if (p->lanes[i].batch >= 0 && p->lanes[i].fixed_left <= NOTHING)
             moving++;
@@ -314,7 +320,7 @@ static double computing_rate(const struct play *p)
         if (p->lanes[i].batch >= 0 && p->lanes[i].fixed_left <= NOTHING)
             used += p->lanes[i].cores / moving;
     left = fmax(cores - used, cores / 10);
-    return fmin(1, left / nranks);
+    return fmin(1, left / nranks) / p->slowness;
 }
 
 static int count_moving(const struct play *p)
@@ -433,22 +439,47 @@ static void sum_up(struct play *p)
     r->forward = p->workload->forward / p->rate;
     r->backward = p->workload->backward / p->rate;
     r->update = p->workload->update / p->rate;
+    r->uneven = (r->forward + r->backward + r->update) * (1 - p->evenness);
     r->total = r->forward + end_of_update(p);
+}
+
+/* The integral of 1 - F(x)^n over x > 0, less that of F(x)^n below, where F is
+ * the normal distribution. */
+double step_slowest(double n)
+{
+    const double width = 1e-3, most = 8;
+    double sum = 0;
+
+    if (n <= 1)
+        return 0;
+    for (double x = width / 2; x < most; x += width)
+        sum += 1 - pow(0.5 * erfc(-x / sqrt(2)), n) -
+               pow(0.5 * erfc(x / sqrt(2)), n);
+    return sum * width;
 }
 
 int step_run(const struct step_task *task, struct step_result *result)
 {
     size_t n = (size_t)task->workload->n;
     double nranks = (double)task->shape.nhosts * task->shape.nranks;
-    struct play p = {
-        .task = task, .workload = task->workload, .result = result, .rate = 1};
+    double deviation = task->workload->deviation;
+    double slowest = 1 + deviation * step_slowest(nranks);
+    struct play p = {.task = task,
+                     .workload = task->workload,
+                     .result = result,
+                     .turns = 1,
+                     .slowness =
+                         slowest /
+                         (1 + deviation * step_slowest(task->workload->nranks)),
+                     .evenness = 1 / slowest};
 
     *result = (struct step_result){0};
     p.library = library_new(&task->shape, &task->network);
     p.ready = calloc(n + 1, sizeof *p.ready);
     p.done = calloc(n + 1, sizeof *p.done);
     if (task->network.cores > 0 && nranks > task->network.cores)
-        p.rate = task->network.cores / nranks;
+        p.turns = nranks / task->network.cores;
+    p.rate = 1 / p.turns / p.slowness;
     p.lacks_memory = !p.library || !p.ready || !p.done;
     if (!p.lacks_memory) {
         p.tokens = task->network.burst;
@@ -458,7 +489,7 @@ int step_run(const struct step_task *task, struct step_result *result)
         if (nranks > 1)
             play_backward(&p);
         else
-            result->computed = task->workload->backward;
+            result->computed = task->workload->backward / p.rate;
     }
     if (!p.lacks_memory)
         sum_up(&p);
@@ -476,6 +507,11 @@ void step_result_fini(struct step_result *result)
     *result = (struct step_result){0};
 }
 
+double step_computing(const struct step_result *r)
+{
+    return r->forward + r->backward + r->update - r->uneven;
+}
+
 double step_exposed(const struct step_result *r)
 {
     return r->total - r->forward - r->backward - r->update;
@@ -483,7 +519,7 @@ double step_exposed(const struct step_result *r)
 
 double step_efficiency(const struct step_result *r)
 {
-    return r->total > 0 ? (r->forward + r->backward + r->update) / r->total : 1;
+    return r->total > 0 ? step_computing(r) / r->total : 1;
 }
 
 const struct step_batch *step_last(const struct step_result *r)

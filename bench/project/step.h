@@ -46,25 +46,33 @@ struct step_result {
     struct step_batch *batches; /* owned, in the order of their start */
     int n;
     int nrounds;
-    double forward, backward, update; /* as long as they take on the cores that
-                                         there are, undisturbed */
-    double computed;                  /* end of the backward pass */
-    double reduced;                   /* when the last average is there */
+    double forward, backward,
+        update;    /* as long as the slowest rank takes on
+                      the cores that there are, undisturbed */
+    double uneven; /* of these, what a rank waits for the slowest in the mean */
+    double computed;   /* end of the backward pass */
+    double reduced;    /* when the last average is there */
     double total;      /* the whole step, with the forward pass */
     double busy;       /* time in which anything is on its way */
     double hidden;     /* of that, during the backward pass */
     double link_bytes; /* sent by one host in a step */
 };
 
+/* Returns the expected maximum of n independent standard normal numbers: by so
+ * many deviations the slowest of n ranks is slower than their mean. */
+double step_slowest(double n);
+
 /* Plays a step. Returns 0, or -1 without memory; the caller frees the result in
  * both cases. */
 int step_run(const struct step_task *task, struct step_result *result);
 void step_result_fini(struct step_result *result);
 
-/* Returns the time of a step beyond that of its computing alone. */
+/* Returns the computing of a rank in the mean. */
+double step_computing(const struct step_result *result);
+/* Returns the time of a step beyond the computing of its slowest rank. */
 double step_exposed(const struct step_result *result);
-/* Returns the computing's share of a step, 0 to 1: the efficiency of scaling.
- */
+/* Returns the share of a step in which a rank computes in the mean, 0 to 1: the
+ * efficiency of scaling. */
 double step_efficiency(const struct step_result *result);
 
 /* Returns the batch that ends last; NULL: there is none. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * workload.h - what one rank does in a training step: how long it computes, and
+ * workload.h - what a rank does in a training step: how long it computes, and
  * when which gradients become ready. It comes from a table (workload_csv.c) or
  * from a recorded timeline (workload_trace.c).
  */
@@ -25,6 +25,11 @@ struct workload {
     double forward; /* everything before the backward pass */
     double backward;
     double update; /* the weights' update, in proportion to bytes */
+    int nranks; /* the times are those of the slowest of so many ranks, in the
+                   mean over the steps */
+    double deviation; /* of a rank's computing in a step from that of the
+                         others, in parts of it */
+    double attention; /* until libhvd's thread looks, while its rank computes */
 };
 
 /* Adds a copy of a tensor. Returns 0, or -1 without memory. */
@@ -52,7 +57,7 @@ double workload_compute(const struct workload *workload);
  *
  * A timeline is what HVD_TIMELINE writes. The allreduces whose names recur are
  * the gradients; each is ready when the last rank has submitted it. Each figure
- * is its median over the steps. rank is the only one to read; -1: all.
+ * is its mean over the steps. rank is the only one to read; -1: all.
  */
 int workload_read_csv(struct workload *workload, const char *name,
                       const char *text, size_t length, char *error,

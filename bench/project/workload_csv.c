@@ -218,7 +218,7 @@ int workload_read_csv(struct workload *workload, const char *name,
     const char *last = text + length;
     int status = 0;
 
-    *workload = (struct workload){0};
+    *workload = (struct workload){.nranks = 1};
     while (text < last && status == 0) {
         const char *end = memchr(text, '\n', (size_t)(last - text));
 

@@ -19,8 +19,15 @@
  * Nothing tells the update from the forward pass, so all of that counts as
  * forward. Gradients that one rank has submitted while it also communicated are
  * as late as that made them.
+ *
+ * The computing of one rank in a step is what lies between its last result and
+ * its last gradient. A step waits for the slowest rank: how much the ranks
+ * differ in it says what more ranks would wait. All figures are means over the
+ * steps, of which those are left out that do something else besides, such as
+ * reading test images.
  */
 #include <jansson.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,22 +49,31 @@ struct span {
     double from, to;
 };
 
+/* When a rank submits its last gradient of a step, and has its last result. */
+struct turn {
+    double last, done;
+};
+
 struct reader {
     struct workload *workload;
     const char *name;
-    int rank;           /* -1: all */
-    struct row *rows;   /* owned, by rank and number */
-    struct span *spans; /* owned, by name, rank and time */
-    int nrows, nspans;
-    int nsteps;
-    double *submitted; /* owned, [tensors][nsteps]: by the last rank */
-    double *done;      /* owned, [nsteps]: the last result on the last rank */
+    int rank;              /* -1: all */
+    struct row *rows;      /* owned, by rank and number */
+    struct span *spans;    /* owned, by name, rank and time */
+    struct span *agreeing; /* owned, likewise: until ranks have agreed */
+    int nrows, nspans, nagreeing;
+    int nsteps, nranks;
+    double *submitted;  /* owned, [tensors][nsteps]: by the last rank */
+    double *agreed;     /* owned, likewise */
+    struct turn *turns; /* owned, [nsteps][nranks] */
+    bool *is_left_out;  /* owned, [nsteps] */
     char *error;
     size_t size;
 };
 
-/* The first steps are not like the others. */
-enum { WARM_UP = 2 };
+/* The first steps are not like the others, nor are those that compute so many
+ * times as long as the median. */
+enum { WARM_UP = 2, TOO_LONG = 2 };
 
 static int refuse(const struct reader *r, const char *what)
 {
@@ -128,7 +144,22 @@ static int read_row(struct reader *r, const json_t *event, size_t i)
     return 0;
 }
 
-/* Notes an event, if it is an allreduce. */
+/* Returns the list of spans that an event belongs to; NULL: none. */
+static struct span *list_of(struct reader *r, const json_t *event, int **n)
+{
+    const json_t *name = json_object_get(event, "name");
+
+    if (!is_text(json_object_get(event, "ph"), "X") || !is_wanted(r, event))
+        return NULL;
+    if (is_text(name, "ALLREDUCE"))
+        return *n = &r->nspans, r->spans;
+    if (is_text(name, "NEGOTIATE_ALLREDUCE"))
+        return *n = &r->nagreeing, r->agreeing;
+    return NULL;
+}
+
+/* Notes an event, if it is an allreduce, or the agreement on one, which does
+ * not tell its bytes. */
 static int read_span(struct reader *r, const json_t *event, size_t i)
 {
     const struct row key = {.rank = integer_of(event, "pid"),
@@ -138,24 +169,25 @@ static int read_span(struct reader *r, const json_t *event, size_t i)
     const json_t *bytes =
         json_object_get(json_object_get(event, "args"), "bytes");
     const struct row *row;
+    int *n = NULL;
+    struct span *list = list_of(r, event, &n);
 
-    if (!is_text(json_object_get(event, "ph"), "X") ||
-        !is_text(json_object_get(event, "name"), "ALLREDUCE") ||
-        !is_wanted(r, event))
+    if (!list)
         return 0;
     row = bsearch(&key, r->rows, (size_t)r->nrows, sizeof key, by_number);
     if (!json_is_number(from) || !json_is_number(duration))
         return refuse_event(r, i, "ts and dur are not numbers");
-    if (!json_is_integer(bytes))
+    if (list == r->spans && !json_is_integer(bytes))
         return refuse_event(r, i, "args has no bytes");
     if (json_number_value(duration) < 0 || json_integer_value(bytes) < 0)
         return refuse_event(r, i, "dur or bytes is negative");
     if (!row)
         return refuse_event(r, i, "its row has no name");
     /* Requests without a name, such as those of blocking calls, share a row. */
-    if (strcmp(row->name, "unnamed") == 0 || json_integer_value(bytes) == 0)
+    if (strcmp(row->name, "unnamed") == 0 ||
+        (list == r->spans && json_integer_value(bytes) == 0))
         return 0;
-    r->spans[r->nspans++] = (struct span){
+    list[(*n)++] = (struct span){
         .name = row->name,
         .rank = key.rank,
         .bytes = json_integer_value(bytes),
@@ -226,36 +258,49 @@ static int find_gradients(struct reader *r)
 /* -------------------------------------------------------------------- steps
  */
 
-/* Finds when the last rank has submitted a tensor in each step; its spans begin
- * at spans[i]. */
+static struct turn *turn_of(const struct reader *r, int k, int rank)
+{
+    return &r->turns[(size_t)k * (size_t)r->nranks + (size_t)rank];
+}
+
+/* Finds when the last rank has submitted a tensor in each step, and what each
+ * rank does there; its spans begin at spans[i]. */
 static void note_submissions(struct reader *r, int tensor, int i)
 {
     double *submitted = r->submitted + (size_t)tensor * (size_t)r->nsteps;
+    int end = end_of(r, i, false), rank = 0;
+
+    for (int next; i < end && rank < r->nranks; i = next, rank++) {
+        next = end_of(r, i, true);
+        for (int k = 0; k < r->nsteps; k++) {
+            const struct span *span = &r->spans[i + k];
+            struct turn *turn = turn_of(r, k, rank);
+
+            submitted[k] = fmax(submitted[k], span->from);
+            turn->last = fmax(turn->last, span->from);
+            turn->done = fmax(turn->done, span->to);
+        }
+    }
+}
+
+/* Finds when the last rank has learnt that a tensor is agreed on. The agreement
+ * on a span begins with it. */
+static void note_agreements(struct reader *r, int tensor, int i)
+{
+    double *agreed = r->agreed + (size_t)tensor * (size_t)r->nsteps;
     int end = end_of(r, i, false);
 
     for (int next; i < end; i = next) {
         next = end_of(r, i, true);
         for (int k = 0; k < r->nsteps; k++) {
-            const struct span *span = &r->spans[i + k];
+            const struct span *found =
+                bsearch(&r->spans[i + k], r->agreeing, (size_t)r->nagreeing,
+                        sizeof *found, by_name);
 
-            submitted[k] =
-                span->from > submitted[k] ? span->from : submitted[k];
-            r->done[k] = span->to > r->done[k] ? span->to : r->done[k];
+            if (found)
+                agreed[k] = fmax(agreed[k], found->to);
         }
     }
-}
-
-/* Fills the median of a figure over the steps. figure(r, tensor, k) returns
- * that of a step. */
-static double median_of(const struct reader *r, double *values, int tensor,
-                        double (*figure)(const struct reader *r, int tensor,
-                                         int k))
-{
-    int n = 0;
-
-    for (int k = WARM_UP; k < r->nsteps; k++)
-        values[n++] = figure(r, tensor, k);
-    return stats_median(values, (size_t)n);
 }
 
 static double submitted_at(const struct reader *r, int tensor, int k)
@@ -263,13 +308,30 @@ static double submitted_at(const struct reader *r, int tensor, int k)
     return r->submitted[(size_t)tensor * (size_t)r->nsteps + (size_t)k];
 }
 
+/* Returns the mean of a figure over the steps that count. figure(r, tensor, k)
+ * returns that of a step. */
+static double mean_of(const struct reader *r, int tensor,
+                      double (*figure)(const struct reader *r, int tensor,
+                                       int k))
+{
+    double sum = 0;
+    int n = 0;
+
+    for (int k = WARM_UP; k < r->nsteps; k++) {
+        if (r->is_left_out[k])
+            continue;
+        sum += figure(r, tensor, k);
+        n++;
+    }
+    return sum / n;
+}
+
 static double first_of(const struct reader *r, int k)
 {
     double first = submitted_at(r, 0, k);
 
     for (int i = 1; i < r->workload->n; i++)
-        if (submitted_at(r, i, k) < first)
-            first = submitted_at(r, i, k);
+        first = fmin(first, submitted_at(r, i, k));
     return first;
 }
 
@@ -284,8 +346,7 @@ static double backward_of(const struct reader *r, int tensor, int k)
 
     (void)tensor;
     for (int i = 0; i < r->workload->n; i++)
-        if (ready_of(r, i, k) > last)
-            last = ready_of(r, i, k);
+        last = fmax(last, ready_of(r, i, k));
     return last;
 }
 
@@ -293,7 +354,96 @@ static double forward_of(const struct reader *r, int tensor, int k)
 {
     double end = first_of(r, k - 1) + backward_of(r, tensor, k - 1);
 
-    return first_of(r, k) - (r->done[k - 1] > end ? r->done[k - 1] : end);
+    for (int rank = 0; rank < r->nranks; rank++)
+        end = fmax(end, turn_of(r, k - 1, rank)->done);
+    return first_of(r, k) - end;
+}
+
+/* Returns how long a rank computes in step k. */
+static double computing_of(const struct reader *r, int rank, int k)
+{
+    const struct turn *before = turn_of(r, k - 1, rank);
+
+    return turn_of(r, k, rank)->last - fmax(before->done, before->last);
+}
+
+/* The computing of a rank in the mean over the ranks, its variance among them,
+ * and the computing of the slowest. */
+static double even_of(const struct reader *r, int tensor, int k)
+{
+    double sum = 0;
+
+    (void)tensor;
+    for (int rank = 0; rank < r->nranks; rank++)
+        sum += computing_of(r, rank, k);
+    return sum / r->nranks;
+}
+
+static double variance_of(const struct reader *r, int tensor, int k)
+{
+    double even = even_of(r, tensor, k), sum = 0;
+
+    for (int rank = 0; rank < r->nranks; rank++)
+        sum += pow(computing_of(r, rank, k) - even, 2);
+    return sum / (r->nranks - 1);
+}
+
+/* Returns how late ranks have learnt in the mean that a tensor is agreed on
+ * which the last rank has submitted, of all tensors of step k but its last:
+ * during these the ranks compute. */
+static double attention_of(const struct reader *r, int tensor, int k)
+{
+    double sum = 0, last = backward_of(r, tensor, k);
+    int n = 0;
+
+    for (int i = 0; i < r->workload->n; i++) {
+        double agreed = r->agreed[(size_t)i * (size_t)r->nsteps + (size_t)k];
+
+        if (ready_of(r, i, k) >= last)
+            continue;
+        sum += fmax(0, agreed - submitted_at(r, i, k));
+        n++;
+    }
+    return n > 0 ? sum / n : 0;
+}
+
+static void leave_out_long(struct reader *r, double *values)
+{
+    double median;
+    int n = 0;
+
+    for (int k = WARM_UP; k < r->nsteps; k++)
+        values[n++] = forward_of(r, 0, k) + backward_of(r, 0, k);
+    median = stats_median(values, (size_t)n);
+    for (int k = WARM_UP; k < r->nsteps; k++)
+        r->is_left_out[k] =
+            forward_of(r, 0, k) + backward_of(r, 0, k) > TOO_LONG * median;
+}
+
+static void measure_steps(struct reader *r)
+{
+    struct workload *w = r->workload;
+
+    w->forward = fmax(0, mean_of(r, 0, forward_of));
+    w->backward = mean_of(r, 0, backward_of);
+    for (int i = 0; i < w->n; i++)
+        w->tensors[i].ready = mean_of(r, i, ready_of);
+    w->nranks = r->nranks;
+    if (r->nranks < 2)
+        return;
+    w->deviation =
+        sqrt(mean_of(r, 0, variance_of)) / fmax(1e-9, mean_of(r, 0, even_of));
+    w->attention = mean_of(r, 0, attention_of);
+}
+
+/* Returns how many ranks have a name, which begins at spans[i]. */
+static int count_ranks(const struct reader *r, int i)
+{
+    int end = end_of(r, i, false), n = 0;
+
+    for (; i < end; i = end_of(r, i, true))
+        n++;
+    return n;
 }
 
 static int find_steps(struct reader *r)
@@ -302,23 +452,25 @@ static int find_steps(struct reader *r)
     size_t n = (size_t)r->nsteps;
     double *values = calloc(n, sizeof *values);
 
+    r->nranks = count_ranks(r, (int)w->tensors[0].ready);
+    for (int i = 1; i < w->n; i++)
+        if (count_ranks(r, (int)w->tensors[i].ready) < r->nranks)
+            r->nranks = count_ranks(r, (int)w->tensors[i].ready);
     r->submitted = calloc(n * (size_t)w->n, sizeof *r->submitted);
-    r->done = calloc(n, sizeof *r->done);
-    if (!r->submitted || !r->done || !values) {
+    r->agreed = calloc(n * (size_t)w->n, sizeof *r->agreed);
+    r->turns = calloc(n * (size_t)r->nranks, sizeof *r->turns);
+    r->is_left_out = calloc(n, sizeof *r->is_left_out);
+    if (!r->submitted || !r->agreed || !r->turns || !r->is_left_out ||
+        !values) {
         free(values);
         return refuse(r, "out of memory");
     }
-    for (int i = 0; i < w->n; i++)
-        note_submissions(r, i, (int)w->tensors[i].ready);
-    w->forward = median_of(r, values, 0, forward_of);
-    w->backward = median_of(r, values, 0, backward_of);
     for (int i = 0; i < w->n; i++) {
-        w->tensors[i].ready = median_of(r, values, i, ready_of);
-        if (w->tensors[i].ready > w->backward)
-            w->backward = w->tensors[i].ready;
+        note_submissions(r, i, (int)w->tensors[i].ready);
+        note_agreements(r, i, (int)w->tensors[i].ready);
     }
-    if (w->forward < 0)
-        w->forward = 0;
+    leave_out_long(r, values);
+    measure_steps(r);
     free(values);
     return 0;
 }
@@ -330,8 +482,9 @@ static int read_events(struct reader *r, const json_t *events)
     if (!json_is_array(events))
         return refuse(r, "there is no list traceEvents: not a timeline");
     r->spans = calloc(n + 1, sizeof *r->spans);
+    r->agreeing = calloc(n + 1, sizeof *r->agreeing);
     r->rows = calloc(n + 1, sizeof *r->rows);
-    if (!r->spans || !r->rows)
+    if (!r->spans || !r->agreeing || !r->rows)
         return refuse(r, "out of memory");
     for (size_t i = 0; i < n; i++)
         if (read_row(r, json_array_get(events, i), i) < 0)
@@ -341,6 +494,7 @@ static int read_events(struct reader *r, const json_t *events)
         if (read_span(r, json_array_get(events, i), i) < 0)
             return -1;
     qsort(r->spans, (size_t)r->nspans, sizeof *r->spans, by_name);
+    qsort(r->agreeing, (size_t)r->nagreeing, sizeof *r->agreeing, by_name);
     if (find_gradients(r) < 0)
         return -1;
     return find_steps(r);
@@ -371,8 +525,11 @@ int workload_read_trace(struct workload *workload, const char *name,
         workload_sort(workload);
     free(r.spans);
     free(r.rows);
+    free(r.agreeing);
     free(r.submitted);
-    free(r.done);
+    free(r.agreed);
+    free(r.turns);
+    free(r.is_left_out);
     json_decref(root);
     return status;
 }

@@ -243,6 +243,7 @@ print(']}')
 
 @test "a timeline: computing, readiness and bytes of its steps" {
     timeline
+    local plain=("${plain[@]}" --attention 0)
     run project "$OUT/t.json" -H 2 "${plain[@]}" --table batches --format csv
     [ "$status" -eq 0 ]
     # 2 of 10 ms are the wait of the recorded run: 8 ms compute, 4 of them
@@ -264,6 +265,57 @@ assert near(rows[1]["end_ms"], 5) and near(rows[0]["end_ms"], 6), rows
 assert near(rows[0]["step_ms"], 8), rows
 assert near(rows[1]["step_ms"], 10), rows
 '
+}
+
+# Two ranks of which one takes 10 ms in a step and the other 6, in turn, and once
+# ten times as long; the ranks learn of a 0.2 and 0.4 ms after both submitted it.
+uneven_timeline() {
+    /usr/bin/python3 -c "
+import json
+events = []
+for rank in 0, 1:
+    for row, name in enumerate(('a', 'b'), 1):
+        events.append(dict(ph='M', name='thread_name', pid=rank, tid=row,
+                           args=dict(name=name)))
+def put(name, rank, row, at, end):
+    events.append(dict(ph='X', name=name, pid=rank, tid=row, ts=1e9 + at,
+                       dur=end - at, args=dict(tensor='t', bytes=4000)))
+at = 0
+for step in range(12):
+    slow = 10 if step == 7 else 1
+    took = [slow * (10000 if (step + rank) % 2 else 6000) for rank in (0, 1)]
+    first = [at + t - 3000 for t in took]
+    last = [at + t for t in took]
+    for rank in 0, 1:
+        agreed = max(first) + 200 + 200 * rank
+        put('NEGOTIATE_ALLREDUCE', rank, 1, first[rank], agreed)
+        put('ALLREDUCE', rank, 1, first[rank], agreed)
+        put('ALLREDUCE', rank, 2, last[rank], max(last) + 1000)
+    at = max(last) + 1000
+print(json.dumps(dict(traceEvents=events)))
+" >"$OUT/u.json"
+}
+
+@test "a timeline: how much ranks differ, and how late they look" {
+    uneven_timeline
+    # The mean of 10 and 6 ms; of the deviation, 2.83 ms, four ranks wait for
+    # 1.029 times as much, and two as long as was recorded but for the
+    # difference between a normal deviation and this one.
+    run project "$OUT/u.json" -H 1,2,4 "${plain[@]}" --attention 0 --format csv
+    [ "$status" -eq 0 ]
+    rows '
+mean = 10 / (1 + 0.56419 * 8 ** .5 / 8)
+for row, deviations in zip(rows, (0, 0.56419, 1.02938)):
+    assert near(row["compute_ms"], mean), row
+    assert near(row["uneven_ms"], mean * deviations * 8 ** .5 / 8), row
+'
+    run project "$OUT/u.json" -H 1,4 "${plain[@]}" --jitter 0 --format csv
+    [ "$status" -eq 0 ]
+    rows 'assert all(near(row["uneven_ms"], 0) for row in rows), rows'
+    run project "$OUT/u.json" -H 2 "${plain[@]}" --table batches --format csv
+    [ "$status" -eq 0 ]
+    # A round of 4,064 bytes comes on top.
+    rows 'assert near(rows[0]["agreed_ms"], 0.404), rows'
 }
 
 @test "a timeline that was recorded, of a training" {

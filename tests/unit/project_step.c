@@ -146,7 +146,8 @@ TEST(fusion)
     }
 }
 
-/* Two batches move at a time and a third waits. What is ready meanwhile gathers.
+/* Two batches move at a time and a third waits. What is ready meanwhile
+ * gathers.
  */
 TEST(two_batches_move_and_one_waits)
 {
@@ -278,6 +279,45 @@ TEST(hosts_that_share_cores)
     ck_assert_double_gt(r.computed, 11 * MS);
     ck_assert_double_lt(r.computed, 12.1 * MS);
     step_result_fini(&r);
+}
+
+/* The expected maxima of normal samples, of tables of order statistics. */
+TEST(the_slowest_of_many)
+{
+    static const struct {
+        double n, deviations;
+    } known[] = {{1, 0},       {2, 0.56419}, {3, 0.84628},
+                 {4, 1.02938}, {8, 1.42360}, {100, 2.50759}};
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        ck_assert_double_eq_tol(step_slowest(known[i].n), known[i].deviations,
+                                1e-4);
+    ck_assert_double_gt(step_slowest(1 << 20), 4.5);
+    ck_assert_double_lt(step_slowest(1 << 20), 5.2);
+}
+
+/* The times are those of the slowest of two ranks; on four, and on one. */
+TEST(ranks_that_differ)
+{
+    static const int hosts[] = {1, 2, 4};
+
+    for (int i = 0; i < 3; i++) {
+        struct workload w = made_of(10 * MS, 20 * MS, 2 * MS);
+        double slowest = 1 + 0.1 * step_slowest(hosts[i]);
+        double mean = 32 * MS / (1 + 0.1 * step_slowest(2));
+        struct step_result r;
+
+        w.nranks = 2;
+        w.deviation = 0.1;
+        add(&w, 1 * MB, 0);
+        r = run_plain(&w, hosts[i]);
+        ck_assert_double_eq_tol(r.total, mean * slowest, 1e-6);
+        ck_assert_double_eq_tol(step_computing(&r), mean, 1e-6);
+        ck_assert_double_eq_tol(r.uneven, mean * (slowest - 1), 1e-6);
+        ck_assert_double_eq_tol(step_efficiency(&r), 1 / slowest, 1e-6);
+        CLOSE(step_exposed(&r), 0);
+        step_result_fini(&r);
+    }
 }
 
 /* Whatever algorithms are chosen for worlds of all sizes. */
