@@ -93,6 +93,10 @@ static const char *advice(const struct hvd__source *source)
 static int refuse_json(const struct hvd__source *source,
                        const json_error_t *error)
 {
+    /* jansson has no word for it. Where it lacks memory for a word of the text,
+     * it takes that for a mistake in the text. */
+    if (!*error->text)
+        return hvd__fail_memory(source->bytes);
     if (error->line <= 0)
         return hvd__fail(HVD_ERR_CONFIG, "%.400s is not valid JSON: %s%s",
                          source->name, error->text, advice(source));

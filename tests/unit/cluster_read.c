@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Texts of a cluster, from the program, a file and the environment: what is
  * read, and with which error everything else is refused. */
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +62,14 @@ static const struct {
      "[]}, \"service\": {}, \"cluster\": {" TWO "}, \"task\": {\"trial\": "
      "\"7\", \"cloud\": \"x\", " WORKER_0 "}}",
      "{\"cluster\":{\"worker\":[\"a:1\",\"b:2\"]}}", 0},
+    /* What Kubeflow's operator writes. */
+    {"{\"cluster\":{\"chief\":[\"mnist-chief-0.ns.svc:2222\"],\"worker\":["
+     "\"mnist-worker-0.ns.svc:2222\",\"mnist-worker-1.ns.svc:2222\"]},"
+     "\"task\":{\"type\":\"worker\",\"index\":1},\"environment\":"
+     "\"cloud\"}",
+     "{\"cluster\":{\"chief\":[\"mnist-chief-0.ns.svc:2222\"],\"worker\":["
+     "\"mnist-worker-0.ns.svc:2222\",\"mnist-worker-1.ns.svc:2222\"]}}",
+     2},
     /* Escapes. */
     {CONFIG("\"w\\u006frker\": [\"\\u0061:1\", \"b:2\"]", WORKER_0),
      "{\"cluster\":{\"worker\":[\"a:1\",\"b:2\"]}}", 0},
@@ -301,6 +310,39 @@ TEST(arguments)
     ck_assert_int_eq(hvd_cluster_parse("{}", 2, 2, &cluster), HVD_ERR_ARGUMENT);
     ck_assert_int_eq(hvd_cluster_load(NULL, 0, &cluster), HVD_ERR_ARGUMENT);
     ck_assert_int_eq(hvd_cluster_from_environment(NULL), HVD_ERR_ARGUMENT);
+}
+
+/* --------------------------------------------------------- without memory
+ */
+
+static int allocations_left;
+
+static void *give_some(size_t bytes)
+{
+    return allocations_left-- > 0 ? malloc(bytes) : NULL;
+}
+
+/* Whichever allocation of the JSON library fails, nothing is lost or used after
+ * its end, and the text is read or refused. */
+TEST(memory_that_is_short)
+{
+    const char *text = accepted[1].text;
+    int status = HVD_ERR_MEMORY, n = 0;
+    char canonical[300];
+    hvd_cluster *cluster;
+
+    json_set_alloc_funcs(give_some, free);
+    for (; status != HVD_OK; n++) {
+        allocations_left = n;
+        status = parse(text, 0, &cluster);
+        ck_assert(n > 0 || status == HVD_ERR_MEMORY);
+        ck_assert(status == HVD_OK || !cluster);
+        ck_assert_int_lt(n, 1000);
+    }
+    hvd_cluster_text(cluster, canonical, sizeof canonical);
+    ck_assert_str_eq(canonical, accepted[1].canonical);
+    hvd_cluster_free(cluster);
+    ck_assert_int_gt(n, 10);
 }
 
 /* -------------------------------------------------------- file, environment
