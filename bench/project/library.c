@@ -109,8 +109,10 @@ static void group_by_host(struct library *l)
                                    .n = n,
                                    .widest = m,
                                    .narrowest = m,
+                                   .group = 1,
                                    .first = l->first,
-                                   .members = l->members};
+                                   .members = l->members,
+                                   .places = l->members};
     for (int i = 0; i <= n; i++)
         l->first[i] = i * m;
     for (int i = 0; i < n * m; i++)

@@ -42,10 +42,24 @@ static void group(struct hvd__hosts *hosts, int size, int rank,
         if (i == 0 || placed[i].first != placed[i - 1].first)
             hosts->first[hosts->n++] = i;
         hosts->members[i] = placed[i].member;
+        hosts->places[placed[i].member] = i;
         if (placed[i].member == rank)
             hosts->own = hosts->n - 1;
     }
     hosts->first[hosts->n] = size;
+}
+
+/* Returns true if groups of so many members are each on one host, and have its
+ * members in their order from the beginning on. */
+static bool are_grouped(const struct hvd__hosts *hosts, int size, int group)
+{
+    for (int i = 0; i < size; i++)
+        if (hosts->places[i] - hosts->places[i / group * group] != i % group)
+            return false;
+    for (int host = 0; host < hosts->n; host++)
+        if (hosts->first[host] % group != 0)
+            return false;
+    return true;
 }
 
 struct hvd__hosts *hvd__hosts_new(int size, int rank, const int *host_of)
@@ -56,8 +70,10 @@ struct hvd__hosts *hvd__hosts_new(int size, int rank, const int *host_of)
     if (hosts) {
         hosts->first = calloc((size_t)size + 1, sizeof *hosts->first);
         hosts->members = calloc((size_t)size, sizeof *hosts->members);
+        hosts->places = calloc((size_t)size, sizeof *hosts->places);
     }
-    if (!hosts || !placed || !hosts->first || !hosts->members) {
+    if (!hosts || !placed || !hosts->first || !hosts->members ||
+        !hosts->places) {
         hvd__hosts_free(hosts);
         free(placed);
         return NULL;
@@ -73,15 +89,16 @@ struct hvd__hosts *hvd__hosts_new(int size, int rank, const int *host_of)
         if (n < hosts->narrowest)
             hosts->narrowest = n;
     }
+    for (hosts->group = 1; 2 * hosts->group <= hosts->widest &&
+                           are_grouped(hosts, size, 2 * hosts->group);)
+        hosts->group *= 2;
     return hosts;
 }
 
 int hvd__hosts_find(const struct hvd__hosts *hosts, int member, int *local)
 {
-    int host = 0, at = 0;
+    int host = 0, at = hosts->places[member];
 
-    while (hosts->members[at] != member)
-        at++;
     while (hosts->first[host + 1] <= at)
         host++;
     *local = at - hosts->first[host];
@@ -102,5 +119,6 @@ void hvd__hosts_free(struct hvd__hosts *hosts)
         hvd__shm_alone_free(hosts->shm);
     free(hosts->first);
     free(hosts->members);
+    free(hosts->places);
     free(hosts);
 }

@@ -15,10 +15,14 @@ struct hvd__hosts {
     int own;              /* index of this rank's host */
     int widest;           /* members of the host with most */
     int narrowest;
+    int group;    /* the largest power of two such that groups of as many
+                     members, 0 to group-1 and so on, are each on one host and
+                     follow each other in members; the last may be smaller */
     bool is_one;  /* all members are on one host, where they share no memory */
     int *first;   /* owned, [n + 1]: start of each host in members */
     int *members; /* owned, [team size]: members in the team, host by host,
                      ascending */
+    int *places;  /* owned, [team size]: each member's place in members */
 };
 
 /* Groups a team of size, in which this rank is rank. host_of[i] is a number

@@ -60,4 +60,26 @@ TEST(groups_of_all_kinds)
         }
 }
 
+/* Groups of the lowest numbers, by powers of two. */
+TEST(groups_on_one_host)
+{
+    static const struct {
+        int n, host_of[9], group;
+    } cases[] = {
+        {8, {0, 0, 0, 0, 1, 1, 1, 1}, 4}, {8, {0, 0, 1, 1, 0, 0, 1, 1}, 2},
+        {8, {0, 1, 0, 1, 0, 1, 0, 1}, 1}, {7, {0, 0, 0, 0, 1, 1, 2}, 2},
+        {9, {0, 0, 0, 1, 1, 1, 2, 2}, 1}, {5, {0, 0, 1, 1, 0}, 1},
+        {5, {0, 0, 1, 1, 1}, 2},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct hvd__hosts *hosts =
+            hvd__hosts_new(cases[i].n, 0, cases[i].host_of);
+
+        ck_assert_ptr_nonnull(hosts);
+        ck_assert_int_eq(hosts->group, cases[i].group);
+        hvd__hosts_free(hosts);
+    }
+}
+
 TEST_MAIN("transport_hosts")

@@ -20,6 +20,7 @@
 #include "core/request/compress.h"
 #include "core/table/set.h"
 #include "transport/algo/algo.h"
+#include "transport/hosts.h"
 
 /* The most bytes of an object, so that sums of two sizes do not wrap. */
 #define BYTES_MAX ((uint64_t)PTRDIFF_MAX)
@@ -365,7 +366,8 @@ static int make_room(const struct hvd__set *set, struct hvd__request *request)
     if (s->op == HVD_ADASUM && s->kind == HVD_ALLREDUCE && set->team.size > 1)
         HVD_TRY(take_memory(
             &request->scratch,
-            hvd__adasum_scratch(s->dtype, request->count, set->team.size)));
+            hvd__adasum_scratch(s->dtype, request->count, set->team.size,
+                                set->hosts ? set->hosts->widest : 1)));
     if (s->kind == HVD_REDUCESCATTER && !request->output) {
         request->own_output = hvd_malloc(output_bytes(request, set));
         request->output = request->own_output;

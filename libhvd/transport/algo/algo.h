@@ -153,6 +153,7 @@ extern const struct hvd__algorithm hvd__reduce_hosts_halving;
 extern const struct hvd__algorithm hvd__broadcast_shared;
 extern const struct hvd__algorithm hvd__exchange_shared;
 extern const struct hvd__algorithm hvd__reduce_adasum;
+extern const struct hvd__algorithm hvd__reduce_adasum_hosts;
 extern const struct hvd__algorithm hvd__reduce_direct;
 extern const struct hvd__algorithm hvd__reduce_doubling;
 extern const struct hvd__algorithm hvd__reduce_halving;
@@ -185,8 +186,9 @@ bool hvd__reduction_nests(const struct hvd__reduction *reduction,
                           bool same_order);
 
 /* Returns the bytes of scratch that an adasum of count elements needs on nranks
- * ranks. */
-size_t hvd__adasum_scratch(hvd_dtype dtype, int64_t count, int nranks);
+ * ranks, of which at most widest are on one host of several. */
+size_t hvd__adasum_scratch(hvd_dtype dtype, int64_t count, int nranks,
+                           int widest);
 
 /* Calls hvd__reduce_to and adds its time to *ns, if the work is large enough
  * for the clock not to matter. */
