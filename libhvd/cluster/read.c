@@ -197,10 +197,10 @@ static int read_role(const struct reader *r, const json_t *cluster,
     return HVD_OK;
 }
 
-static int read_cluster(const struct reader *r, const json_t *cluster)
+static int read_cluster(const struct reader *r, json_t *cluster)
 {
     const char *role;
-    const json_t *list;
+    json_t *list;
     int size = 0;
 
     if (!cluster)
@@ -212,9 +212,10 @@ static int read_cluster(const struct reader *r, const json_t *cluster)
                             "the cluster is an object, {\"worker\": "
                             "[\"host:port\", ...]}, and not %s",
                             type_name(cluster));
-    /* jansson has no loop over an object that is const. */
-    json_object_foreach((json_t *)(uintptr_t)cluster, role, list)
+    json_object_foreach(cluster, role, list)
+    {
         HVD_TRY(read_role(r, cluster, role, list));
+    }
     for (int i = 0; i < HVD_NUM_ROLES; i++)
         size += hvd_cluster_count(r->cluster, i);
     return size > 0 ? HVD_OK
@@ -258,11 +259,12 @@ static int check_index_type(const struct reader *r, const json_t *index)
                                             : type_name(index));
 }
 
-static int read_task(const struct reader *r, const json_t *task)
+static int read_task(const struct reader *r, json_t *task)
 {
     char reason[HVD__MESSAGE_MAX];
     struct hvd__text why = hvd__text_at(reason, sizeof reason);
-    const json_t *value, *index = json_object_get(task, "index");
+    const json_t *index = json_object_get(task, "index");
+    json_t *value;
     const char *key;
     int role;
 
@@ -271,11 +273,12 @@ static int read_task(const struct reader *r, const json_t *task)
                             "the task is an object, {\"type\": \"worker\", "
                             "\"index\": 0}, and not %s",
                             type_name(task));
-    json_object_foreach((json_t *)(uintptr_t)task, key,
-                        value) if (strcmp(key, "type") != 0 &&
-                                   strcmp(key, "index") != 0)
-        HVD_TRY(check_key(r, "task", key, task_keys,
-                          "a task has \"type\" and \"index\""));
+    json_object_foreach(task, key, value)
+    {
+        if (strcmp(key, "type") != 0 && strcmp(key, "index") != 0)
+            HVD_TRY(check_key(r, "task", key, task_keys,
+                              "a task has \"type\" and \"index\""));
+    }
     role = read_type(r, json_object_get(task, "type"));
     HVD_TRY(role);
     HVD_TRY(check_index_type(r, index));
@@ -293,19 +296,20 @@ static int read_task(const struct reader *r, const json_t *task)
 /* ---------------------------------------------------------------- all of it
  */
 
-static int read_top(const struct reader *r, const json_t *root)
+static int read_top(const struct reader *r, json_t *root)
 {
-    const json_t *value, *task = json_object_get(root, "task");
+    json_t *value, *task = json_object_get(root, "task");
     const char *key;
 
     if (!json_is_object(root))
         return refuse_value(r, top, "this must be an object, %s, and not %s",
                             FORM, type_name(root));
-    json_object_foreach((json_t *)(uintptr_t)root, key,
-                        value) if (strcmp(key, "cluster") != 0 &&
-                                   strcmp(key, "task") != 0)
-        HVD_TRY(
-            check_key(r, NULL, key, top_keys, "give \"cluster\" and \"task\""));
+    json_object_foreach(root, key, value)
+    {
+        if (strcmp(key, "cluster") != 0 && strcmp(key, "task") != 0)
+            HVD_TRY(check_key(r, NULL, key, top_keys,
+                              "give \"cluster\" and \"task\""));
+    }
     HVD_TRY(read_cluster(r, json_object_get(root, "cluster")));
     if (task)
         return read_task(r, task);

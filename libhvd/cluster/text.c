@@ -73,7 +73,7 @@ static int check_room(const char *text, int64_t size)
 
 int hvd_cluster_text(const hvd_cluster *cluster, char *text, int64_t size)
 {
-    struct hvd__text made;
+    struct hvd__text made = {NULL, 0, 0};
 
     HVD_TRY(check_room(text, size));
     HVD_TRY(make_text(cluster, "", &made));
@@ -85,7 +85,8 @@ int hvd_cluster_tf_config(const hvd_cluster *cluster, hvd_role role,
 {
     char task[64], reason[HVD__MESSAGE_MAX];
     struct hvd__text why = hvd__text_at(reason, sizeof reason);
-    struct hvd__text task_text = hvd__text_at(task, sizeof task), made;
+    struct hvd__text task_text = hvd__text_at(task, sizeof task);
+    struct hvd__text made = {NULL, 0, 0};
 
     HVD_TRY(check_room(text, size));
     HVD_TRY(hvd_cluster_count(cluster, role)); /* it checks both */
@@ -99,7 +100,7 @@ int hvd_cluster_tf_config(const hvd_cluster *cluster, hvd_role role,
 
 int hvd_cluster_fingerprint(const hvd_cluster *cluster, uint64_t *fingerprint)
 {
-    struct hvd__text made;
+    struct hvd__text made = {NULL, 0, 0};
 
     if (!fingerprint)
         return hvd__fail(HVD_ERR_ARGUMENT,
