@@ -543,34 +543,50 @@ struct shot {
     hvd_handle handle;
 };
 
-/* Returns whether a request of a burst is a broadcast, in place. */
-static bool is_broadcast(const struct context *c, int number)
+/* Returns the kind of a request of a burst. A rank that waits in one of the few
+ * others does not keep broadcasts from going on. */
+static hvd_kind kind_of_shot(const struct context *c, int number)
 {
-    return script.phases[c->phase].is_mixed && number % 24 != 0;
+    if (!script.phases[c->phase].is_mixed)
+        return HVD_ALLREDUCE;
+    if (number % 24 != 0)
+        return HVD_BROADCAST;
+    return number % 48 == 0 ? HVD_ALLTOALL : HVD_ALLREDUCE;
+}
+
+/* Adds to wanted[] what a request of a burst has from a rank. */
+static void add_wanted(const struct context *c, int number, int rank,
+                       int *wanted)
+{
+    uint32_t root = outcome_root(outcome_salt(c) + (uint64_t)number, rank);
+    hvd_kind kind = kind_of_shot(c, number);
+    int64_t count = c->op->count, part = count / script.nranks, first = 0;
+
+    if (kind == HVD_BROADCAST && rank != c->op->root)
+        return;
+    if (kind == HVD_ALLTOALL) {
+        wanted += part * rank;
+        first = part * c->rank;
+        count = part;
+    }
+    for (int64_t i = 0; i < count; i++)
+        wanted[i] += outcome_element(c->op, root, rank, first + i);
 }
 
 static void check_shot(const struct context *c, const struct shot *shot,
                        int number)
 {
-    static int sums[SCRIPT_SHOT];
-    uint64_t salt = outcome_salt(c) + (uint64_t)number;
-    int64_t count = c->op->count;
+    static int wanted[SCRIPT_SHOT];
 
-    memset(sums, 0, sizeof sums);
-    for (int rank = 0; rank < script.nranks; rank++) {
-        if (is_broadcast(c, number) && rank != c->op->root)
-            continue;
-        uint32_t root = outcome_root(salt, rank);
-
-        for (int64_t i = 0; i < count; i++)
-            sums[i] += outcome_element(c->op, root, rank, i);
-    }
-    for (int64_t i = 0; i < count; i++)
-        if (shot->output[i] != (float)sums[i]) {
+    memset(wanted, 0, sizeof wanted);
+    for (int rank = 0; rank < script.nranks; rank++)
+        add_wanted(c, number, rank, wanted);
+    for (int64_t i = 0; i < c->op->count; i++)
+        if (shot->output[i] != (float)wanted[i]) {
             sim_fail("phase %d on rank %d: element %lld of request %d of a "
                      "burst is %g, not %d",
                      c->phase, c->rank, (long long)i, number,
-                     (double)shot->output[i], sums[i]);
+                     (double)shot->output[i], wanted[i]);
             return;
         }
 }
@@ -619,21 +635,17 @@ static int shoot(const struct context *c, struct shot *shots, int unit)
         for (int64_t i = 0; i < count; i++)
             shot->input[i] = (float)outcome_element(c->op, root, c->rank, i);
         hvd_request_init(request, sizeof *request);
-        request->kind = HVD_ALLREDUCE;
+        request->kind = kind_of_shot(c, first + n);
         request->dtype = HVD_FLOAT32;
-        request->op = HVD_SUM;
+        request->op = request->kind == HVD_ALLREDUCE ? HVD_SUM : HVD_AVERAGE;
         request->ndim = 1;
         request->shape = &phase->ops[0].count;
         request->input = shot->input;
         request->output = shot->output;
-        if (is_broadcast(c, first + n)) {
-            request->kind = HVD_BROADCAST;
-            request->op = HVD_AVERAGE;
+        if (request->kind == HVD_BROADCAST) {
             request->root = phase->ops[0].root;
-            memcpy(shot->output, shot->input, (size_t)count * sizeof(float));
-            if (c->rank != request->root)
-                memset(shot->output, GUARD, (size_t)count * sizeof(float));
-            request->input = shot->output;
+            request->output = shot->input;
+            shot->output = shot->input;
         }
         list[n] = request;
     }

@@ -303,10 +303,11 @@ static void draw_blocking(struct script_phase *phase)
  * is slow comes to lack many batches that others have done. */
 static void mix_burst(struct script_phase *phase)
 {
-    phase->ops[0].root = once_in(2) ? 0 : any(script.nranks);
+    struct script_op *op = &phase->ops[0];
+
+    op->root = once_in(2) ? 0 : any(script.nranks);
+    op->count = op->count / script.nranks * script.nranks;
     phase->group = 1;
-    if (!script_has(WITH_SETTINGS))
-        return;
     sim.settings.fusion_threshold = 0;
     sim.settings.ordered &= once_in(2);
 }
@@ -325,7 +326,7 @@ static void draw_burst(struct script_phase *phase)
     op->dtype = HVD_FLOAT32;
     op->op = HVD_SUM;
     op->prescale = op->postscale = 1;
-    phase->is_mixed = script_has(WITH_KINDS) && once_in(2);
+    phase->is_mixed = once_in(2);
     if (once_in(2)) {
         phase->nburst = sim_slots + 1 + any(200);
         op->count = any(8);
@@ -419,7 +420,7 @@ static void draw_phases(void)
         } else if (script_has(WITH_STRATEGIES) && once_in(5)) {
             draw_strategy(next_phase());
             last_collective = script.nphases - 1;
-        } else if (script_has(WITH_BURSTS) && once_in(20)) {
+        } else if (script_has(WITH_BURSTS) && once_in(10)) {
             draw_burst(next_phase());
         } else if (script_has(WITH_BLOCKING) && once_in(2)) {
             draw_blocking(next_phase());
