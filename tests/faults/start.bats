@@ -126,6 +126,15 @@ came_to() { # word [status]: how many ranks
     [ "$(lines_with '^hvd: rank [12]')" -eq 0 ]
 }
 
+await_lines() { # n text file: until so many lines of the file have the text
+    for _ in {1..300}; do
+        [ "$(grep -c -- "$2" "$3")" -lt "$1" ] || return 0
+        sleep 0.1
+    done
+    cat "$3"
+    return 1
+}
+
 suspend() { # seconds program: all of its ranks
     local pids
     pids=$(pgrep -f "^$2 ")
@@ -140,7 +149,7 @@ suspend() { # seconds program: all of its ranks
     HVD_HEARTBEAT_TIME=1s HVD_STALL_CHECK_TIME=1s HVD_STALL_SHUTDOWN_TIME=4s \
         mpirun -np 3 "$VICTIM" late none 1 >"$LOG" 2>&1 &
     local job=$!
-    sleep 1.5
+    await_lines 1 stalled "$LOG"
     suspend 6 "$VICTIM"
     wait "$job" || { cat "$LOG"; return 1; }
     ! grep error "$LOG"
@@ -150,7 +159,8 @@ suspend() { # seconds program: all of its ranks
     HVD_START_TIME=4s mpirun -np 3 "$PREY" "$LOG" init init late 1 3000000 \
         >"$LOG.out" 2>&1 &
     local job=$!
-    sleep 1.5
+    await_lines 3 ' begin ' "$LOG"
+    sleep 0.5 # so that hvd_init waits
     suspend 6 "$PREY"
     wait "$job" || { cat "$LOG.out"; return 1; }
     ! grep error "$LOG.out"
@@ -160,10 +170,7 @@ suspend() { # seconds program: all of its ranks
     HVD_EXIT_GRACE_TIME=30s timeout 40 mpirun -np 2 "${alone[@]}" "$PREY" "$LOG" \
         init loop stop 0 100000 >"$LOG.out" 2>&1 &
     local job=$!
-    for _ in {1..200}; do
-        ! grep -q '^rank 1: -26: rank 0 (' "$LOG.out" || break
-        sleep 0.1
-    done
+    await_lines 1 '^rank 1: -26: rank 0 (' "$LOG.out"
     kill -CONT "$(awk '$1 == 0 && $3 == "begin" { print $2 }' "$LOG")"
     wait "$job" || true
     cat "$LOG.out"
