@@ -304,6 +304,34 @@ LOOP_TEST(reductions_over_hosts_are_right, 0, REDUCTIONS *LAYOUTS)
                        reductions[_i % REDUCTIONS]);
 }
 
+/* Two hosts of two ranks tell each other their sums, once. */
+TEST(sums_of_hosts_cross_a_link_once)
+{
+    static const int64_t counts[] = {5000, 16384, 100000};
+
+    for (int k = 0; k < 3; k++) {
+        struct run run = run_begin(4, pairs, 1, k);
+        size_t bytes = (size_t)counts[k] * sizeof(float);
+        int64_t sent = 0;
+
+        for (int i = 0; i < 4; i++) {
+            struct hvd__collective *c = &run.members[i].collective;
+
+            c->motion = HVD__REDUCE_TO_ALL;
+            c->count = counts[k];
+            c->reduction.dtype = HVD_FLOAT32;
+            c->reduction.op = HVD_SUM;
+            give(&run.members[i], bytes, bytes, false);
+            memset(run.members[i].input, 0, bytes);
+        }
+        run_all(&run, NULL);
+        for (int i = 0; i < 4; i++)
+            sent += simulated_sent(run.simulated, i, true).bytes;
+        ck_assert_int_eq(sent, 2 * (int64_t)bytes);
+        run_end(&run);
+    }
+}
+
 /* ----------------------------------------------------------- adaptive sums */
 
 static const int fours[] = {4}, mixed[] = {4, 2, 1, 6};

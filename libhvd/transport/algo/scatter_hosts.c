@@ -32,6 +32,9 @@
 #include "transport/algo/shared.h"
 #include "transport/hosts.h"
 
+/* Small tensors are quicker without a detour. */
+enum { SMALL_BYTES = 64 << 10 };
+
 /* Chunks of CHUNK_BYTES make up for the cost of a message, and enough of them
  * are under way to keep a link busy. */
 enum { CHUNK_BYTES = 256 << 10, LEAST_BYTES = 64 };
@@ -60,7 +63,7 @@ static bool scatters_over_hosts(const struct hvd__collective *c)
 
     if (!h || h->widest == 1 || c->motion != HVD__REDUCE_TO_SHARES ||
         !hvd__reduction_nests(&c->reduction, c->same_order) ||
-        hvd__bytes_of(c, c->count) <= HVD__HOSTS_BYTES)
+        hvd__bytes_of(c, c->count) <= SMALL_BYTES)
         return false;
     carried = (h->widest + h->narrowest - 1) / h->narrowest;
     return (1 + carried) * (h->n - 1) <= c->workspace->per_segment &&

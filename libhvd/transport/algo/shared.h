@@ -16,9 +16,6 @@
 
 #include "transport/algo/algo.h"
 
-/* Larger tensors are reduced on each host first. */
-enum { HVD__HOSTS_BYTES = 64 << 10 };
-
 /* Returns whether the team has a shared segment. */
 bool hvd__shared_applies(const struct hvd__collective *c);
 
