@@ -71,7 +71,9 @@ static inline void complete(struct hvd__submission *submission)
 {
     int n = submission->state.nrequests;
 
-    hvd__table_remove(&table, submission);
+    for (int i = 0; i + 1 < n; i++)
+        submission->requests[i].state.next = &submission->requests[i + 1];
+    hvd__table_remove(&table, submission->requests);
     for (int i = 0; i < n; i++)
         hvd__table_finish(&table, &submission->requests[i]);
 }

@@ -84,17 +84,21 @@ static int read_all(struct hvd__writer *writer, int nranks)
 
 static const int world[MOST_RANKS] = {0, 1, 2, 3, 4};
 
+/* The most bytes of a batch of the coordinator made last. */
+static size_t most_bytes;
+
 static struct hvd__coordinator *new_one(int nranks, size_t threshold)
 {
-    struct hvd__coordinator *c = hvd__coordinator_new(world, nranks, threshold);
+    struct hvd__coordinator *c = hvd__coordinator_new(world, nranks);
 
+    most_bytes = threshold;
     ck_assert(c != NULL);
     return c;
 }
 
 static int decide(struct hvd__coordinator *c, int nranks, int room)
 {
-    return read_all(hvd__coordinator_decide(c, room), nranks);
+    return read_all(hvd__coordinator_decide(c, room, most_bytes), nranks);
 }
 
 static struct hvd__signature sum_of(int64_t count)
@@ -113,16 +117,16 @@ static void announce_all(struct hvd__coordinator *c, int rank, const char *name,
                          const struct hvd__signature *s, int n,
                          int32_t priority, int64_t number)
 {
-    const struct hvd__signature *pointers[8];
+    struct hvd__request requests[8];
     struct hvd__announcement a = {.key = key(name),
                                   .priority = priority,
                                   .who = &rank,
                                   .nwho = 1,
-                                  .signatures = rank == 0 ? pointers : NULL,
-                                  .nsignatures = n};
+                                  .requests = rank == 0 ? requests : NULL,
+                                  .nrequests = n};
 
     for (int i = 0; i < n; i++) {
-        pointers[i] = &s[i];
+        requests[i].signature = s[i];
         a.fingerprint = hvd__signature_fingerprint(a.fingerprint, &s[i]);
         a.nnumbers += hvd__signature_carries(&s[i]);
     }
@@ -341,7 +345,7 @@ TEST(a_rank_that_left_fails_what_it_lacks)
     char words[HVD__MESSAGE_MAX];
 
     announce(c, 0, "w", 10);
-    ck_assert_int_eq(hvd__coordinator_leave(c, 2), HVD_OK);
+    ck_assert_int_eq(hvd__coordinator_gone(c, 2, HVD__GONE_LEFT), HVD_OK);
     ck_assert_int_eq(decide(c, 3, 2), 1);
     ck_assert_int_eq(decisions[0].status, HVD_ERR_SHUTDOWN);
     ck_assert(strstr(decisions[0].text, "rank 2"));
@@ -352,10 +356,11 @@ TEST(a_rank_that_left_fails_what_it_lacks)
     ck_assert_int_eq(decide(c, 3, 2), 1);
     ck_assert_str_eq(decisions[0].text, words);
     ck_assert(!decisions[0].ranks[0] && decisions[0].ranks[1]);
-    ck_assert_int_eq(hvd__coordinator_leave(c, 2), HVD_ERR_INTERNAL);
-    hvd__coordinator_leave(c, 0);
+    ck_assert_int_eq(hvd__coordinator_gone(c, 2, HVD__GONE_LEFT),
+                     HVD_ERR_INTERNAL);
+    hvd__coordinator_gone(c, 0, HVD__GONE_LEFT);
     ck_assert_int_eq(decide(c, 3, 2), 0);
-    hvd__coordinator_leave(c, 1);
+    hvd__coordinator_gone(c, 1, HVD__GONE_LEFT);
     ck_assert_int_eq(decide(c, 3, 2), 1);
     ck_assert_int_eq(decisions[0].type, HVD__CLOSE);
     ck_assert_int_eq(decide(c, 3, 2), 0);
@@ -368,7 +373,7 @@ TEST(ready_ones_go_before_the_close)
 
     announce(c, 0, "a", 1);
     announce(c, 0, "b", 1);
-    hvd__coordinator_leave(c, 0);
+    hvd__coordinator_gone(c, 0, HVD__GONE_LEFT);
     ck_assert_int_eq(decide(c, 1, 1), 1);
     ck_assert_int_eq(decisions[0].type, HVD__BATCH);
     ck_assert_int_eq(decide(c, 1, 1), 2);
@@ -462,14 +467,14 @@ TEST(reductions_do_without_the_joined)
 
     announce(c, 0, "a", 10);
     announce(c, 2, "a", 10);
-    ck_assert_int_eq(hvd__coordinator_join(c, 1, false), HVD_OK);
+    ck_assert_int_eq(hvd__coordinator_gone(c, 1, HVD__GONE_JOINED), HVD_OK);
     ck_assert_int_eq(decide(c, 3, 2), 1);
     ck_assert(!decisions[0].ranks[0] && decisions[0].ranks[1] &&
               !decisions[0].ranks[2]);
     /* Rank 0, who knows what fingerprints mean, joins too: others are asked.
      * What it submitted before still counts it in. */
     announce(c, 0, "b", 10);
-    ck_assert_int_eq(hvd__coordinator_join(c, 0, false), HVD_OK);
+    ck_assert_int_eq(hvd__coordinator_gone(c, 0, HVD__GONE_JOINED), HVD_OK);
     announce(c, 2, "b", 10);
     ck_assert_int_eq(decide(c, 3, 9), 1);
     ck_assert(!decisions[0].ranks[0] && decisions[0].ranks[1]);
@@ -478,7 +483,7 @@ TEST(reductions_do_without_the_joined)
     answer(c, 2, "c", 11);
     ck_assert_int_eq(decide(c, 3, 9), 1);
     ck_assert(decisions[0].ranks[0] && decisions[0].ranks[1]);
-    ck_assert_int_eq(hvd__coordinator_join(c, 2, false), HVD_OK);
+    ck_assert_int_eq(hvd__coordinator_gone(c, 2, HVD__GONE_JOINED), HVD_OK);
     ck_assert_int_eq(decide(c, 3, 2), 1);
     ck_assert_int_eq(decisions[0].type, HVD__JOINED);
     ck_assert_int_eq(decisions[0].last, 2);
@@ -500,7 +505,7 @@ TEST(nothing_else_does)
     for (int i = 0; i < 4; i++) {
         struct hvd__coordinator *c = new_one(3, 1 << 20);
 
-        hvd__coordinator_join(c, 1, false);
+        hvd__coordinator_gone(c, 1, HVD__GONE_JOINED);
         announce_all(c, 0, "x", &kinds[i], 1, 0, 0);
         announce_all(c, 2, "x", &kinds[i], 1, 0, 0);
         ck_assert_int_eq(decide(c, 3, 2), 1);
@@ -525,7 +530,8 @@ TEST(steps_do_without_those_who_catch_up)
     for (int restores = 0; restores < 2; restores++) {
         struct hvd__coordinator *c = new_one(3, 1 << 20);
 
-        hvd__coordinator_join(c, 1, restores);
+        hvd__coordinator_gone(c, 1,
+                              restores ? HVD__GONE_RESTORES : HVD__GONE_JOINED);
         announce_all(c, 0, "x", &gradient, 1, 0, 0);
         announce_all(c, 2, "x", &gradient, 1, 0, 0);
         ck_assert_int_eq(decide(c, 3, 2), 1);
@@ -542,9 +548,9 @@ TEST(joining_ends_when_a_rank_leaves)
 {
     struct hvd__coordinator *c = new_one(2, 1 << 20);
 
-    hvd__coordinator_join(c, 0, false);
+    hvd__coordinator_gone(c, 0, HVD__GONE_JOINED);
     ck_assert_int_eq(decide(c, 2, 2), 0);
-    hvd__coordinator_leave(c, 1);
+    hvd__coordinator_gone(c, 1, HVD__GONE_LEFT);
     ck_assert_int_eq(decide(c, 2, 2), 1);
     ck_assert_int_eq(decisions[0].status, HVD_ERR_SHUTDOWN);
     ck_assert(decisions[0].ranks[0] && !decisions[0].ranks[1]);

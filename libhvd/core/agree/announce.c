@@ -26,38 +26,22 @@ static int collect_numbers(const struct hvd__submission *submission,
     return HVD_OK;
 }
 
-/* Points to the signatures of a submission's requests. */
-static const struct hvd__signature **collect_signatures(
-    const struct hvd__submission *submission)
-{
-    const struct hvd__signature **signatures =
-        malloc((size_t)submission->state.nrequests * sizeof *signatures);
-
-    for (int i = 0; signatures && i < submission->state.nrequests; i++)
-        signatures[i] = &submission->requests[i].signature;
-    return signatures;
-}
-
 static int announce_submission(struct hvd__set *set,
                                const struct hvd__submission *submission)
 {
-    const struct hvd__signature **signatures;
-    int64_t *numbers;
     struct hvd__announcement a = {.key = submission->key,
                                   .fingerprint = submission->fingerprint,
                                   .priority = submission->priority,
                                   .who = &(int){0},
                                   .nwho = 1,
-                                  .nsignatures = submission->state.nrequests};
+                                  .requests = submission->requests,
+                                  .nrequests = submission->state.nrequests};
+    int64_t *numbers;
     int status;
 
     HVD_TRY(collect_numbers(submission, &numbers, &a.nnumbers));
-    signatures = collect_signatures(submission);
     a.numbers = numbers;
-    a.signatures = signatures;
-    status = signatures ? hvd__hear_announcement(set, &a)
-                        : hvd__fail_memory(sizeof *signatures);
-    free(signatures);
+    status = hvd__hear_announcement(set, &a);
     free(numbers);
     return status;
 }
@@ -88,7 +72,9 @@ int hvd__announce(struct hvd__set *set, struct hvd__submission *submission)
         return status;
     }
     return s->kind == HVD_JOIN
-               ? hvd__hear_join(set, 0, s->flags & HVD__OF_STRATEGY)
+               ? hvd__hear_gone(set, 0,
+                                s->flags & HVD__OF_STRATEGY ? HVD__GONE_RESTORES
+                                                            : HVD__GONE_JOINED)
                : announce_submission(set, submission);
 }
 
@@ -98,5 +84,5 @@ int hvd__announce_leave(struct hvd__set *set)
         return HVD_OK;
     set->agreement->said_leave = true;
     set->agreement->ordered.nannounced++;
-    return hvd__hear_leave(set, 0);
+    return hvd__hear_gone(set, 0, HVD__GONE_LEFT);
 }

@@ -23,8 +23,7 @@ int hvd__message_garbled(int rank);
  * numbers (relay.h); its own is 0. */
 int hvd__hear_announcement(struct hvd__set *set,
                            const struct hvd__announcement *announcement);
-int hvd__hear_join(struct hvd__set *set, int number, bool restores);
-int hvd__hear_leave(struct hvd__set *set, int number);
+int hvd__hear_gone(struct hvd__set *set, int number, enum hvd__gone how);
 /* Handles a message of a child, from behind the set's id. */
 int hvd__hear(struct hvd__engine *engine, struct hvd__set *set,
               struct hvd__relay_child *child, struct hvd__reader *in);

@@ -49,25 +49,22 @@
 #include "core/agree/verdict.h"
 #include "core/request/request.h"
 
-enum joined { NOT_JOINED, JOINED, JOINED_AND_RESTORES };
-
 struct hvd__coordinator {
     int *world; /* owned, [nranks] */
     int nranks;
-    size_t threshold;
     struct hvd__proposal *table; /* owned, by key */
     struct hvd__ready ready;
-    int *joined; /* owned, [nranks]: values of enum joined */
+    int *joined; /* owned, [nranks]: 0 or enum hvd__gone */
     int njoined;
     int last_joined;
     int *left; /* owned, [nranks] */
+    int *some; /* owned scratch, [nranks] */
     int nleft;
     bool closed;
     struct hvd__writer out; /* decisions not yet taken by the caller */
 };
 
-struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks,
-                                              size_t threshold)
+struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks)
 {
     struct hvd__coordinator *c = calloc(1, sizeof *c);
     size_t n = (size_t)nranks;
@@ -75,12 +72,12 @@ struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks,
     if (!c)
         return NULL;
     c->nranks = nranks;
-    c->threshold = threshold;
     hvd__ready_init(&c->ready, nranks);
     c->world = malloc(n * sizeof *c->world);
     c->joined = calloc(n, sizeof *c->joined);
     c->left = calloc(n, sizeof *c->left);
-    if (!c->world || !c->joined || !c->left) {
+    c->some = calloc(n, sizeof *c->some);
+    if (!c->world || !c->joined || !c->left || !c->some) {
         hvd__coordinator_free(c);
         return NULL;
     }
@@ -96,6 +93,7 @@ void hvd__coordinator_free(struct hvd__coordinator *c)
     hvd__ready_fini(&c->ready);
     free(c->joined);
     free(c->left);
+    free(c->some);
     free(c->world);
     hvd__writer_fini(&c->out);
     free(c);
@@ -114,27 +112,20 @@ static void write_failure(struct hvd__coordinator *c,
                           const struct hvd__proposal *p, int status,
                           const char *text)
 {
-    struct hvd__writer *writer = &c->out;
-    int *waiting = malloc((size_t)c->nranks * sizeof *waiting);
-    int nwaiting = 0;
+    bool any = false;
 
-    if (!waiting) {
-        writer->failed = true;
-        return;
-    }
     for (int rank = 0; rank < c->nranks; rank++) {
-        waiting[rank] =
+        c->some[rank] =
             p->of[rank] > 0 && p->variants[p->of[rank] - 1].status == HVD_OK;
-        nwaiting += waiting[rank];
+        any |= c->some[rank];
     }
-    if (nwaiting > 0) {
-        hvd__write_type(writer, HVD__FAIL);
-        hvd__write_int(writer, status);
-        hvd__write_text(writer, text);
-        hvd__write_key(writer, p->key);
-        hvd__write_ranks(writer, waiting, c->nranks);
-    }
-    free(waiting);
+    if (!any)
+        return;
+    hvd__write_type(&c->out, HVD__FAIL);
+    hvd__write_int(&c->out, status);
+    hvd__write_text(&c->out, text);
+    hvd__write_key(&c->out, p->key);
+    hvd__write_ranks(&c->out, c->some, c->nranks);
 }
 
 static void fail_differing(struct hvd__coordinator *c,
@@ -147,39 +138,39 @@ static void fail_differing(struct hvd__coordinator *c,
     write_failure(c, p, refused ? HVD_ERR_PEER : HVD_ERR_MISMATCH, text);
 }
 
-/* Keeps the text that says which members will never announce a proposal. */
-static int describe_lack(const struct hvd__coordinator *c,
-                         struct hvd__proposal *p)
+/* Flags in c->some the members that lack a proposal and are gone. Returns true
+ * if there are any. */
+static bool lacks(const struct hvd__coordinator *c,
+                  const struct hvd__proposal *p, const int *gone)
+{
+    bool any = false;
+
+    for (int rank = 0; rank < c->nranks; rank++) {
+        c->some[rank] = gone[rank] && p->of[rank] == 0;
+        any |= c->some[rank];
+    }
+    return any;
+}
+
+/* Answers the members that wait, always with the same text. Removes the
+ * proposal when no other member can still announce it. */
+static int fail_lacking(struct hvd__coordinator *c, struct hvd__proposal *p)
 {
     char text[HVD__MESSAGE_MAX];
     struct hvd__text out = hvd__text_at(text, sizeof text);
-
-    if (p->lacking)
-        return HVD_OK;
-    HVD_TRY(hvd__verdict_missing(&out, p, c->world, c->nranks, c->left,
-                                 "did not submit it before shutting down"));
-    p->lacking = strdup(text);
-    return p->lacking ? HVD_OK : hvd__fail_memory(sizeof text);
-}
-
-/* Answers the members that wait. Removes the proposal when no other member can
- * still announce it. */
-static int fail_lacking(struct hvd__coordinator *c, struct hvd__proposal *p)
-{
     bool expected = false;
 
-    HVD_TRY(describe_lack(c, p));
+    hvd__verdict_missing(&out, c->world, c->some, c->nranks,
+                         "did not submit it before shutting down");
+    if (!p->lacking && !(p->lacking = strdup(text)))
+        return hvd__fail_memory(sizeof text);
     write_failure(c, p, HVD_ERR_SHUTDOWN, p->lacking);
     for (int rank = 0; rank < c->nranks; rank++) {
         if (p->of[rank] != 0)
             p->of[rank] = HVD__ANSWERED;
         expected |= p->of[rank] == 0 && !c->left[rank];
     }
-    if (expected)
-        return HVD_OK;
-    HVD_TRY(hvd__proposal_remove(&c->table, p));
-    hvd__proposal_free(p);
-    return HVD_OK;
+    return expected ? HVD_OK : hvd__proposal_remove(&c->table, p);
 }
 
 static bool is_gradient(const struct hvd__proposal *p)
@@ -191,22 +182,22 @@ static bool is_gradient(const struct hvd__proposal *p)
 
 /* Fails a proposal that is no reduction or that needs members that have joined.
  */
-static int fail_joined(struct hvd__coordinator *c,
-                       const struct hvd__proposal *p)
+static void fail_joined(struct hvd__coordinator *c,
+                        const struct hvd__proposal *p)
 {
     char text[HVD__MESSAGE_MAX];
     struct hvd__text out = hvd__text_at(text, sizeof text);
 
-    HVD_TRY(hvd__verdict_missing(
-        &out, p, c->world, c->nranks, c->joined,
+    lacks(c, p, c->joined);
+    hvd__verdict_missing(
+        &out, c->world, c->some, c->nranks,
         is_gradient(p)
             ? "joined by hvd_join before this step, whose update its variables "
               "would lack for ever: join by hvd_strategy_join, after which all "
               "ranks hold the same"
             : "joined before submitting it, and only allreduce, reducescatter "
-              "and reduce to a root that has not joined do without"));
+              "and reduce to a root that has not joined do without");
     write_failure(c, p, HVD_ERR_JOINED, text);
-    return HVD_OK;
 }
 
 /* ----------------------------------------------------------------- questions
@@ -255,7 +246,7 @@ static bool can_omit(const struct hvd__coordinator *c,
         (s->kind == HVD_REDUCE && c->world[rank] == s->root))
         return false;
     return !(s->flags & HVD__OF_STRATEGY) ||
-           c->joined[rank] == JOINED_AND_RESTORES;
+           c->joined[rank] == HVD__GONE_RESTORES;
 }
 
 /* Returns true if all requests of a proposal can run without the members that
@@ -322,15 +313,6 @@ static int make_ready(struct hvd__coordinator *c, const struct hvd__proposal *p)
 /* ------------------------------------------------------------------ verdicts
  */
 
-static bool lacks(const struct hvd__coordinator *c,
-                  const struct hvd__proposal *p, const int *gone)
-{
-    for (int rank = 0; rank < c->nranks; rank++)
-        if (gone[rank] && p->of[rank] == 0)
-            return true;
-    return false;
-}
-
 /* Returns true if every member that can announce the proposal has done so. */
 static bool is_complete(const struct hvd__coordinator *c,
                         const struct hvd__proposal *p)
@@ -346,7 +328,7 @@ static bool is_complete(const struct hvd__coordinator *c,
 /* Decides a proposal if it is time to. */
 static int judge_proposal(struct hvd__coordinator *c, struct hvd__proposal *p)
 {
-    int refused = 0, status = HVD_OK;
+    int refused = 0;
 
     if (c->nleft > 0 && p->nannounced < c->nranks && lacks(c, p, c->left))
         return fail_lacking(c, p);
@@ -356,15 +338,13 @@ static int judge_proposal(struct hvd__coordinator *c, struct hvd__proposal *p)
         refused += p->variants[i].status < 0;
     if (refused == 0 && !is_known(c, p))
         return HVD_OK;
-    HVD_TRY(hvd__proposal_remove(&c->table, p));
     if (refused > 0 || p->nvariants > 1)
         fail_differing(c, p, refused > 0);
     else if (p->nannounced < c->nranks && !does_without(c, p))
-        status = fail_joined(c, p);
+        fail_joined(c, p);
     else
-        status = make_ready(c, p);
-    hvd__proposal_free(p);
-    return status;
+        HVD_TRY(make_ready(c, p));
+    return hvd__proposal_remove(&c->table, p);
 }
 
 /* Decides the proposals of a key, of which this is the oldest. */
@@ -431,36 +411,21 @@ int hvd__coordinator_detail(struct hvd__coordinator *c, int rank, uint64_t key,
     return HVD_OK;
 }
 
-int hvd__coordinator_join(struct hvd__coordinator *c, int rank, bool restores)
+int hvd__coordinator_gone(struct hvd__coordinator *c, int rank,
+                          enum hvd__gone how)
 {
-    if (c->joined[rank])
-        return hvd__fail(HVD_ERR_INTERNAL, "rank %d joined twice",
-                         c->world[rank]);
-    c->joined[rank] = restores ? JOINED_AND_RESTORES : JOINED;
-    c->njoined++;
-    c->last_joined = rank;
+    bool leaves = how == HVD__GONE_LEFT;
+    int *flag = leaves ? &c->left[rank] : &c->joined[rank];
+
+    if (*flag)
+        return hvd__fail(HVD_ERR_INTERNAL, "rank %d %s twice", c->world[rank],
+                         leaves ? "left" : "joined");
+    *flag = (int)how;
+    c->nleft += leaves;
+    c->njoined += !leaves;
+    if (!leaves)
+        c->last_joined = rank;
     return judge_all(c);
-}
-
-int hvd__coordinator_leave(struct hvd__coordinator *c, int rank)
-{
-    if (c->left[rank])
-        return hvd__fail(HVD_ERR_INTERNAL, "rank %d left twice",
-                         c->world[rank]);
-    c->left[rank] = 1;
-    c->nleft++;
-    return judge_all(c);
-}
-
-size_t hvd__coordinator_threshold(const struct hvd__coordinator *c)
-{
-    return c->threshold;
-}
-
-void hvd__coordinator_set_threshold(struct hvd__coordinator *c,
-                                    size_t threshold)
-{
-    c->threshold = threshold;
 }
 
 /* ----------------------------------------------------------------- decisions
@@ -490,11 +455,10 @@ static void end_join(struct hvd__coordinator *c)
 }
 
 struct hvd__writer *hvd__coordinator_decide(struct hvd__coordinator *c,
-                                            int room)
+                                            int room, size_t threshold)
 {
-    while (c->ready.first &&
-           (hvd__ready_is_barrier(&c->ready) || room-- > 0))
-        hvd__ready_write_batch(&c->ready, c->threshold, &c->out);
+    while (c->ready.first && (hvd__ready_is_barrier(&c->ready) || room-- > 0))
+        hvd__ready_write_batch(&c->ready, threshold, &c->out);
     if (c->njoined > 0)
         end_join(c);
     if (c->nleft == c->nranks && !c->ready.first && !c->closed) {

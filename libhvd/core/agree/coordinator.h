@@ -13,10 +13,9 @@
 
 struct hvd__coordinator;
 
-/* world: the world ranks of the nranks members, copied. threshold: most bytes
- * of a batch of several requests. Returns NULL if memory runs out. */
-struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks,
-                                              size_t threshold);
+/* world: the world ranks of the nranks members, copied. Returns NULL if memory
+ * runs out. */
+struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks);
 void hvd__coordinator_free(struct hvd__coordinator *coordinator);
 
 /* Each of the next functions takes a record of members. Texts and numbers are
@@ -29,29 +28,21 @@ int hvd__coordinator_announce(struct hvd__coordinator *coordinator,
 int hvd__coordinator_detail(struct hvd__coordinator *coordinator, int rank,
                             uint64_t key,
                             const struct hvd__signature *signatures, int n);
-/* restores is true if the rank will take the variables of the last rank to
- * join, so that steps of strategies may continue without it. */
-int hvd__coordinator_join(struct hvd__coordinator *coordinator, int rank,
-                          bool restores);
-int hvd__coordinator_leave(struct hvd__coordinator *coordinator, int rank);
+int hvd__coordinator_gone(struct hvd__coordinator *coordinator, int rank,
+                          enum hvd__gone how);
 
 /* Returns true if everything that members announced is decided and none has
  * joined or left. */
 bool hvd__coordinator_is_idle(const struct hvd__coordinator *coordinator);
 
-/* Gets and sets the most bytes of a batch. */
-size_t hvd__coordinator_threshold(const struct hvd__coordinator *coordinator);
-void hvd__coordinator_set_threshold(struct hvd__coordinator *coordinator,
-                                    size_t threshold);
-
 /*
  * Writes the decisions that are due, as records for every member: all failures
- * and questions, and at most room batches. Barriers move nothing and do not
- * count. The bytes belong to the coordinator. The caller takes them by clearing
- * the writer; otherwise the next call returns them again, with more behind
- * them.
+ * and questions, and at most room batches, which have at most threshold bytes
+ * if they have several requests. Barriers move nothing and do not count. The
+ * bytes belong to the coordinator. The caller takes them by clearing the
+ * writer; otherwise the next call returns them again, with more behind them.
  */
 struct hvd__writer *hvd__coordinator_decide(
-    struct hvd__coordinator *coordinator, int room);
+    struct hvd__coordinator *coordinator, int room, size_t threshold);
 
 #endif

@@ -12,8 +12,9 @@
  * holds the set's id in front of them. */
 static struct hvd__writer take_decisions(struct hvd__set *set, int room)
 {
+    struct hvd__agreement *a = set->agreement;
     struct hvd__writer *out =
-        hvd__coordinator_decide(set->agreement->coordinator, room);
+        hvd__coordinator_decide(a->coordinator, room, a->fusion_threshold);
     struct hvd__writer message = {0};
 
     if (out->bytes > sizeof set->id || out->failed) {

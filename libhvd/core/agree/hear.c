@@ -21,20 +21,12 @@ int hvd__hear_announcement(struct hvd__set *set,
              : hvd__relay_announce(set, announcement);
 }
 
-int hvd__hear_join(struct hvd__set *set, int number, bool restores)
+int hvd__hear_gone(struct hvd__set *set, int number, enum hvd__gone how)
 {
     struct hvd__coordinator *c = set->agreement->coordinator;
 
-    return c ? hvd__coordinator_join(c, number, restores)
-             : hvd__relay_join(set, number, restores);
-}
-
-int hvd__hear_leave(struct hvd__set *set, int number)
-{
-    struct hvd__coordinator *c = set->agreement->coordinator;
-
-    return c ? hvd__coordinator_leave(c, number)
-             : hvd__relay_leave(set, number);
+    return c ? hvd__coordinator_gone(c, number, how)
+             : hvd__relay_gone(set, number, how);
 }
 
 int hvd__hear_break(struct hvd__engine *engine, int rank,
@@ -159,8 +151,10 @@ static int hear_member(struct hvd__set *set,
         return hvd__message_garbled(set->team.world[child->member]);
     number = hvd__relay_number(&set->agreement->relay, place);
     switch (type) {
-    case HVD__JOIN: return hvd__hear_join(set, number, restores == 1);
-    case HVD__LEAVE: return hvd__hear_leave(set, number);
+    case HVD__JOIN:
+        return hvd__hear_gone(set, number,
+                              restores ? HVD__GONE_RESTORES : HVD__GONE_JOINED);
+    case HVD__LEAVE: return hvd__hear_gone(set, number, HVD__GONE_LEFT);
     default: return hear_detail(set, child, number, in);
     }
 }

@@ -6,10 +6,8 @@
 
 #include "base/status.h"
 
-void hvd__proposal_free(struct hvd__proposal *proposal)
+static void proposal_free(struct hvd__proposal *proposal)
 {
-    if (!proposal)
-        return;
     for (int i = 0; i < proposal->nvariants; i++) {
         free(proposal->variants[i].signatures);
         free(proposal->variants[i].text);
@@ -29,7 +27,7 @@ void hvd__proposals_free(struct hvd__proposal **table)
         HASH_DEL(*table, p);
         while (p) {
             struct hvd__proposal *later = p->later;
-            hvd__proposal_free(p);
+            proposal_free(p);
             p = later;
         }
     }
@@ -71,7 +69,7 @@ static struct hvd__proposal *find_or_make(struct hvd__proposal **table,
     HASH_ADD(hh, *table, key, sizeof p->key, p);
     if (p->hh.tbl)
         return p;
-    hvd__proposal_free(p);
+    proposal_free(p);
     return NULL;
 }
 
@@ -88,9 +86,11 @@ int hvd__proposal_remove(struct hvd__proposal **table, struct hvd__proposal *p)
             oldest = oldest->later;
         if (oldest)
             oldest->later = later;
+        proposal_free(p);
         return HVD_OK;
     }
     HASH_DEL(*table, p);
+    proposal_free(p);
     if (!later)
         return HVD_OK;
     HASH_ADD(hh, *table, key, sizeof later->key, later);
@@ -98,17 +98,17 @@ int hvd__proposal_remove(struct hvd__proposal **table, struct hvd__proposal *p)
 }
 
 /* Stores the signatures that a variant's fingerprint stands for, if they are
- * not known yet. signatures may be NULL. */
+ * not known yet. requests may be NULL. */
 static int learn(struct hvd__variant *variant,
-                 const struct hvd__signature *const *signatures, int n)
+                 const struct hvd__request *requests, int n)
 {
-    if (variant->signatures || !signatures)
+    if (variant->signatures || !requests)
         return HVD_OK;
     variant->signatures = malloc((size_t)n * sizeof *variant->signatures);
     if (!variant->signatures)
         return hvd__fail_memory((size_t)n * sizeof *variant->signatures);
     for (int i = 0; i < n; i++)
-        variant->signatures[i] = *signatures[i];
+        variant->signatures[i] = requests[i].signature;
     variant->nsignatures = n;
     return HVD_OK;
 }
@@ -165,7 +165,7 @@ static int add_member(struct hvd__proposal *p, int nranks,
 
     if (variant == 0)
         return hvd__fail_memory(sizeof *p->variants);
-    HVD_TRY(learn(&p->variants[variant - 1], a->signatures, a->nsignatures));
+    HVD_TRY(learn(&p->variants[variant - 1], a->requests, a->nrequests));
     if (a->nnumbers > 0)
         HVD_TRY(take_numbers(p, nranks, a->who[i],
                              a->numbers + (size_t)i * (size_t)a->nnumbers,

@@ -8,7 +8,7 @@
 #define HVD_CORE_PROPOSAL_H
 
 #include "core/request/hash.h"
-#include "core/request/signature.h"
+#include "core/request/request.h"
 
 /* An announcement of some members: they have made a submission or, if status is
  * negative, theirs was refused. */
@@ -23,10 +23,19 @@ struct hvd__announcement {
     const int64_t *numbers; /* borrowed, [nwho * nnumbers]: carried by the
                                requests, member by member */
     int nnumbers;
-    /* The requests' signatures if the coordinator's own rank announces, else
-     * NULL. */
-    const struct hvd__signature *const *signatures; /* borrowed, copied */
-    int nsignatures;
+    /* The requests if the coordinator's own rank announces, else NULL. Their
+     * signatures are copied. */
+    const struct hvd__request *requests; /* borrowed, [nrequests] */
+    int nrequests;
+};
+
+/* Why a member announces nothing more, for now or for ever. */
+enum hvd__gone {
+    HVD__GONE_JOINED = 1,
+    HVD__GONE_RESTORES, /* it has joined, and takes the variables of the last
+                           rank to join, so that steps of strategies may go on
+                           without it */
+    HVD__GONE_LEFT
 };
 
 /* One of the distinct submissions under a name. */
@@ -59,8 +68,6 @@ struct hvd__proposal {
 
 /* All proposals of a table have the same number of members. */
 
-void hvd__proposal_free(struct hvd__proposal *proposal);
-
 /* Adds what members say to the proposals of its key, of nranks members each.
  * Each member's goes to the oldest that lacks the member, or to a new one.
  * *oldest becomes the oldest of the key. Fails with HVD_ERR_MEMORY. */
@@ -70,7 +77,7 @@ int hvd__proposals_add(struct hvd__proposal **table, int nranks,
 /* Frees all proposals of a table. */
 void hvd__proposals_free(struct hvd__proposal **table);
 
-/* Removes a proposal from the table. Fails with HVD_ERR_MEMORY. */
+/* Removes a proposal from the table and frees it. Fails with HVD_ERR_MEMORY. */
 int hvd__proposal_remove(struct hvd__proposal **table,
                          struct hvd__proposal *proposal);
 

@@ -12,8 +12,6 @@
  * time than one more level of the tree. */
 enum { RADIX = 8 };
 
-enum { JOINED = 1, LEFT = 2 };
-
 /* ------------------------------------------------------------------ the tree
  */
 
@@ -239,10 +237,8 @@ static int pass_key(struct hvd__set *set, struct hvd__proposal *p, bool all)
 
         if (all || complete)
             pass_on(set, p);
-        if (complete) {
+        if (complete)
             HVD_TRY(hvd__proposal_remove(&relay->held, p));
-            hvd__proposal_free(p);
-        }
         p = later;
     }
     return HVD_OK;
@@ -278,32 +274,18 @@ int hvd__relay_announce(struct hvd__set *set, const struct hvd__announcement *a)
     return HVD_OK;
 }
 
-/* A member announces nothing more, for now or for ever. */
-static int go(struct hvd__set *set, int number, int how)
+int hvd__relay_gone(struct hvd__set *set, int number, enum hvd__gone how)
 {
     struct hvd__relay *relay = &set->agreement->relay;
-
-    relay->ngone += relay->gone[number] == 0;
-    relay->gone[number] |= how;
-    return pass_all(set);
-}
-
-int hvd__relay_join(struct hvd__set *set, int number, bool restores)
-{
     struct hvd__writer *out;
 
-    HVD_TRY(go(set, number, JOINED));
-    out = begin(set, HVD__JOIN);
-    hvd__write_int(out, set->agreement->relay.first + number);
-    hvd__write_int(out, restores);
-    return HVD_OK;
-}
-
-int hvd__relay_leave(struct hvd__set *set, int number)
-{
-    HVD_TRY(go(set, number, LEFT));
-    hvd__write_int(begin(set, HVD__LEAVE),
-                   set->agreement->relay.first + number);
+    relay->ngone += relay->gone[number] == 0;
+    relay->gone[number] = (int)how;
+    HVD_TRY(pass_all(set));
+    out = begin(set, how == HVD__GONE_LEFT ? HVD__LEAVE : HVD__JOIN);
+    hvd__write_int(out, relay->first + number);
+    if (how != HVD__GONE_LEFT)
+        hvd__write_int(out, how == HVD__GONE_RESTORES);
     return HVD_OK;
 }
 
@@ -321,10 +303,11 @@ struct hvd__writer *hvd__relay_detail(struct hvd__set *set, int number,
 void hvd__relay_rejoin(struct hvd__relay *relay)
 {
     relay->ngone = 0;
-    for (int i = 0; relay->gone && i < relay->n; i++) {
-        relay->gone[i] &= ~JOINED;
-        relay->ngone += relay->gone[i] != 0;
-    }
+    for (int i = 0; relay->gone && i < relay->n; i++)
+        if (relay->gone[i] == HVD__GONE_LEFT)
+            relay->ngone++;
+        else
+            relay->gone[i] = 0;
 }
 
 int hvd__relay_step(struct hvd__set *set)

@@ -50,7 +50,7 @@ struct hvd__relay {
      * coordinator and by ranks without children. */
     struct hvd__proposal *held; /* owned table */
     int64_t held_since_ns;      /* when the oldest was made; 0: none is held */
-    int *gone;                  /* owned, [n]: have joined (1), left (2) */
+    int *gone;                  /* owned, [n]: 0 or enum hvd__gone */
     int ngone;
     int *some; /* owned scratch, [n] */
 };
@@ -71,8 +71,7 @@ int hvd__relay_number(const struct hvd__relay *relay, int place);
  */
 int hvd__relay_announce(struct hvd__set *set,
                         const struct hvd__announcement *announcement);
-int hvd__relay_join(struct hvd__set *set, int number, bool restores);
-int hvd__relay_leave(struct hvd__set *set, int number);
+int hvd__relay_gone(struct hvd__set *set, int number, enum hvd__gone how);
 /* Begins the answer of a member to a question. The caller writes n signatures
  * to the writer that it returns. */
 struct hvd__writer *hvd__relay_detail(struct hvd__set *set, int number,

@@ -186,8 +186,7 @@ static bool fill_offer(struct hvd__set *set)
         return false;
     hvd__round_begin(x->round, x->epoch);
     if (set->agreement->coordinator) {
-        offer->threshold =
-            hvd__coordinator_threshold(set->agreement->coordinator);
+        offer->threshold = set->agreement->fusion_threshold;
         offer->direct_max = set->agreement->direct_max;
     }
     while (number < end && offer_slot(set, offer, number))

@@ -23,11 +23,11 @@
 #define SAMPLE_BYTES INT64_C(1048576)
 #define GAIN 1.02
 
-enum { KNOBS = 2, MOVES = 4 };
+enum { MOVES = 4 };
 
-/* The ranges that are searched. */
-static const size_t least[KNOBS] = {64 << 10, 512};
-static const size_t most[KNOBS] = {SIZE_MAX, 256 << 10};
+/* The ranges that are searched; that of the fusion threshold ends at the size
+ * of the buffers. */
+enum { LEAST_FUSION = 64 << 10, LEAST_DIRECT = 512, MOST_DIRECT = 256 << 10 };
 
 /* Stops writing the log, with one warning, when a write fails. */
 __attribute__((format(printf, 2, 3))) static void add_line(
@@ -76,7 +76,6 @@ int hvd__tune_start(struct hvd__tune *tune, const struct hvd__knobs *first,
     *tune = (struct hvd__tune){.now = *first,
                                .best = *first,
                                .most_fusion = most_fusion,
-                               .direction = 1,
                                .nsamples = -1,
                                .active = true};
     return log[0] ? open_log(tune, log) : HVD_OK;
@@ -95,42 +94,30 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static size_t *knob_of(struct hvd__knobs *knobs, int knob)
-{
-    return knob == 0 ? &knobs->fusion_threshold : &knobs->direct_max;
-}
-
 /* Moves a knob from its best value. Returns false at the end of its range. */
 static bool move_knob(struct hvd__tune *tune)
 {
-    size_t *value, top = most[tune->knob];
+    bool fusion = tune->move < 2, doubles = tune->move % 2 == 0;
+    size_t most = fusion ? tune->most_fusion : MOST_DIRECT;
+    size_t least = fusion ? LEAST_FUSION : LEAST_DIRECT;
+    size_t *value =
+        fusion ? &tune->now.fusion_threshold : &tune->now.direct_max;
 
-    if (tune->knob == 0 && tune->most_fusion < top)
-        top = tune->most_fusion;
     tune->now = tune->best;
-    value = knob_of(&tune->now, tune->knob);
-    if (tune->direction > 0 ? *value > top / 2 : *value / 2 < least[tune->knob])
+    if (doubles ? *value > most / 2 : *value / 2 < least)
         return false;
-    *value = tune->direction > 0 ? *value * 2 : *value / 2;
+    *value = doubles ? *value * 2 : *value / 2;
     return true;
 }
 
 /* Makes the next possible move. If there is none, tuning is over. */
 static void choose_move(struct hvd__tune *tune, bool was_better)
 {
-    if (was_better)
-        tune->nfailed = 0;
-    else
-        tune->nfailed++;
+    tune->nfailed = was_better ? 0 : tune->nfailed + 1;
     if (was_better && move_knob(tune))
         return;
     while (tune->nfailed < MOVES) {
-        if (tune->direction > 0) {
-            tune->direction = -1;
-        } else {
-            tune->direction = 1;
-            tune->knob = (tune->knob + 1) % KNOBS;
-        }
+        tune->move = (tune->move + 1) % MOVES;
         if (move_knob(tune))
             return;
         tune->nfailed++;
@@ -208,7 +195,7 @@ int hvd__knobs_read(struct hvd__knobs *knobs, const char *path)
         return cannot("read", path, status);
     n = fscanf(file, format, &found.fusion_threshold, &found.direct_max);
     fclose(file);
-    if (n != KNOBS)
+    if (n != 2)
         return hvd__fail(HVD_ERR_CONFIG,
                          "'%s' is not what autotuning has written: remove it",
                          path);

@@ -25,8 +25,7 @@ struct hvd__tune {
     struct hvd__knobs best; /* the best sizes so far */
     double best_score;      /* bytes a second */
     size_t most_fusion;     /* the size of the buffers */
-    int knob;               /* which size is being changed */
-    int direction;          /* +1 or -1: doubled or halved */
+    int move;    /* 0, 1: fusion_threshold doubled, halved; 2, 3: direct_max */
     int nfailed; /* moves in a row without a gain; 4: the search is over */
     bool active;
     double samples[HVD__TUNE_SAMPLES];

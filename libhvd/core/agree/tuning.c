@@ -13,51 +13,49 @@
 #include "core/agree/by_name.h"
 #include "core/settings/settings.h"
 
+static void tell_direct_max(struct hvd__agreement *a, size_t bytes)
+{
+    struct hvd__writer *out = hvd__coordinator_decide(a->coordinator, 0, 0);
+
+    hvd__write_type(out, HVD__TUNE);
+    hvd__write_long(out, (int64_t)bytes);
+}
+
 /* Tuning begins at the configured sizes, as powers of two. Sizes that an
  * earlier run found are used unchanged. */
 int hvd__agree_tune(struct hvd__set *set, const struct hvd__settings *s)
 {
+    struct hvd__agreement *a = set->agreement;
     struct hvd__knobs knobs = {.fusion_threshold = 1, .direct_max = 8 << 10};
     int found;
 
-    if (!s->autotune || !set->agreement->coordinator)
+    if (!s->autotune || !a->coordinator)
         return HVD_OK;
     while (knobs.fusion_threshold <= s->fusion_threshold / 2)
         knobs.fusion_threshold *= 2;
     found = s->autotune_file[0] ? hvd__knobs_read(&knobs, s->autotune_file) : 0;
     if (found < 0)
         return found;
-    HVD_TRY(hvd__tune_start(&set->agreement->tune, &knobs, s->fusion_threshold,
+    HVD_TRY(hvd__tune_start(&a->tune, &knobs, s->fusion_threshold,
                             s->autotune_log));
-    set->agreement->tune.active = found == 0;
-    set->agreement->first_direct_max = found ? knobs.direct_max : 0;
-    if (found)
-        hvd__coordinator_set_threshold(set->agreement->coordinator,
-                                       knobs.fusion_threshold);
+    if (found) {
+        a->tune.active = false;
+        a->fusion_threshold = knobs.fusion_threshold;
+        tell_direct_max(a, knobs.direct_max);
+    }
     return HVD_OK;
 }
 
-static void tell_direct_max(struct hvd__set *set, size_t bytes)
+void hvd__tuning_step(struct hvd__set *set, const char *file)
 {
-    struct hvd__writer *out =
-        hvd__coordinator_decide(set->agreement->coordinator, 0);
+    struct hvd__agreement *a = set->agreement;
+    struct hvd__tune *tune = &a->tune;
 
-    hvd__write_type(out, HVD__TUNE);
-    hvd__write_long(out, (int64_t)bytes);
-}
-
-/* Tries the next setting. Only the coordinator uses the threshold; the other
- * size is a decision that all members follow. */
-static void try_next(struct hvd__set *set, const char *file)
-{
-    struct hvd__tune *tune = &set->agreement->tune;
-    int64_t bytes = hvd__executor_take_bytes(set);
-
-    if (!hvd__tune_step(tune, bytes, hvd__now_ns()))
+    if (!tune->active || a->heard_close ||
+        !hvd__tune_step(tune, hvd__executor_take_bytes(set), hvd__now_ns()))
         return;
-    hvd__coordinator_set_threshold(set->agreement->coordinator,
-                                   tune->now.fusion_threshold);
-    tell_direct_max(set, tune->now.direct_max);
+    a->fusion_threshold = tune->now.fusion_threshold;
+    tell_direct_max(a, tune->now.direct_max);
     if (tune->active)
         return;
     hvd__log(HVD__LOG_INFO,
@@ -65,16 +63,4 @@ static void try_next(struct hvd__set *set, const char *file)
              tune->best.fusion_threshold, tune->best.direct_max);
     if (file[0] && hvd__knobs_write(&tune->best, file) < 0)
         hvd__log(HVD__LOG_WARNING, "%s", hvd_last_error());
-}
-
-void hvd__tuning_step(struct hvd__set *set, const char *file)
-{
-    struct hvd__agreement *a = set->agreement;
-
-    if (a->tune.active && !a->heard_close)
-        try_next(set, file);
-    if (a->first_direct_max > 0) {
-        tell_direct_max(set, a->first_direct_max);
-        a->first_direct_max = 0;
-    }
 }

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/agree/verdict.h"
 
-#include <stdlib.h>
-
-#include "base/status.h"
-
 /* Describes a variant. For a group it describes the first member that differs.
  */
 static const char *describe_variant(const struct hvd__proposal *p,
@@ -61,19 +57,10 @@ void hvd__verdict_differing(struct hvd__text *out,
         hvd__text_add(out, "; all ranks must submit the same");
 }
 
-int hvd__verdict_missing(struct hvd__text *out, const struct hvd__proposal *p,
-                         const int *world, int nranks, const int *gone,
-                         const char *why)
+void hvd__verdict_missing(struct hvd__text *out, const int *world,
+                          const int *missing, int nranks, const char *why)
 {
-    int *missing = malloc((size_t)nranks * sizeof *missing);
-
-    if (!missing)
-        return hvd__fail_memory((size_t)nranks * sizeof *missing);
-    for (int rank = 0; rank < nranks; rank++)
-        missing[rank] = gone[rank] && p->of[rank] == 0;
     hvd__text_add(out, " cannot complete: ");
     hvd__text_add_ranks(out, world, missing, nranks, 1);
     hvd__text_add(out, " %s", why);
-    free(missing);
-    return HVD_OK;
 }

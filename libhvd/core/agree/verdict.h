@@ -18,10 +18,9 @@ void hvd__verdict_differing(struct hvd__text *out,
                             const struct hvd__proposal *proposal,
                             const int *world, int nranks, bool refused);
 
-/* Says which of the ranks that are gone did not submit the proposal, and why
- * they never will. gone has nranks flags. Fails with HVD_ERR_MEMORY. */
-int hvd__verdict_missing(struct hvd__text *out,
-                         const struct hvd__proposal *proposal, const int *world,
-                         int nranks, const int *gone, const char *why);
+/* Says that an operation cannot complete because of the ranks that are flagged
+ * in missing, and why they will never submit it. */
+void hvd__verdict_missing(struct hvd__text *out, const int *world,
+                          const int *missing, int nranks, const char *why);
 
 #endif

@@ -18,21 +18,13 @@ bool hvd__in_callback(void)
     return in_callback;
 }
 
-static void keep_message(struct hvd__request *request, const char *text)
-{
-    if (text == request->state.message)
-        return;
-    /* If memory runs out, the waiter gets the short text instead. */
-    free(request->state.message);
-    request->state.message = text ? strdup(text) : NULL;
-}
-
-/* Returns true if the metrics count the request like the one before it. */
+/* Returns true if the metrics count the request like another. */
 static bool is_like(const struct hvd__request *request,
                     const struct hvd__request *first)
 {
     return !hvd__request_is_own(request) &&
            request->signature.kind == first->signature.kind &&
+           request->state.status == first->state.status &&
            request->submission->state.since_ns ==
                first->submission->state.since_ns &&
            request->submission->state.decided_ns ==
@@ -42,8 +34,8 @@ static bool is_like(const struct hvd__request *request,
 }
 
 /* Records, for the metrics and the timeline, the first of a list of requests
- * that are complete with one status, and those after it that are like it.
- * Returns the first that is not. */
+ * that are complete, and those after it that are like it. Returns the first
+ * that is not. */
 static const struct hvd__request *record_requests(
     struct hvd__engine *engine, const struct hvd__request *first)
 {
@@ -109,24 +101,12 @@ static void conclude_request(struct hvd__engine *engine,
     signal_listeners(engine);
 }
 
-void hvd__complete(struct hvd__engine *engine, struct hvd__request *request,
-                   int status, const char *text)
-{
-    request->state.status = status;
-    keep_message(request, text);
-    if (--request->submission->state.nleft == 0)
-        hvd__table_remove(&engine->table, request->submission);
-    request->state.next = NULL;
-    record_requests(engine, request);
-    conclude_request(engine, request);
-}
-
 void hvd__complete_all(struct hvd__engine *engine,
                        struct hvd__request *requests)
 {
     const struct hvd__request *unrecorded = requests;
 
-    hvd__table_remove_all(&engine->table, requests);
+    hvd__table_remove(&engine->table, requests);
     while (requests) {
         struct hvd__request *next = requests->state.next;
 
@@ -135,6 +115,17 @@ void hvd__complete_all(struct hvd__engine *engine,
         conclude_request(engine, requests);
         requests = next;
     }
+}
+
+void hvd__complete(struct hvd__engine *engine, struct hvd__request *request,
+                   int status, const char *text)
+{
+    request->state.status = status;
+    /* If memory runs out, the waiter gets the short text instead. */
+    free(request->state.message);
+    request->state.message = text ? strdup(text) : NULL;
+    request->state.next = NULL;
+    hvd__complete_all(engine, request);
 }
 
 void hvd__complete_quick(struct hvd__engine *engine,

@@ -12,17 +12,16 @@
 struct hvd__engine;
 
 /*
- * Driver only. Completes a request: if it is the last of its submission, frees
- * the name for reuse; then calls the callback; then lets the waiter return.
- * text is copied and may be the request's own message; hvd_last_error returns
- * it for a negative status. request must not be used afterwards.
+ * Driver only. Completes a list of requests, whose states have status and
+ * message. Frees the names of submissions that are then complete for reuse;
+ * then calls each callback and lets the waiter return. hvd_last_error returns
+ * the message for a negative status. The requests must not be used afterwards.
  */
-void hvd__complete(struct hvd__engine *engine, struct hvd__request *request,
-                   int status, const char *text);
-
-/* Completes a list of requests without an error. */
 void hvd__complete_all(struct hvd__engine *engine,
                        struct hvd__request *requests);
+/* Completes one request, with a text that is copied and may be NULL. */
+void hvd__complete(struct hvd__engine *engine, struct hvd__request *request,
+                   int status, const char *text);
 
 /* Counts a request that was never in the request table and is complete without
  * an error. */

@@ -68,14 +68,6 @@ int hvd__executor_new(struct hvd__set *set, size_t fusion_threshold)
     return HVD_OK;
 }
 
-static void batch_free(struct hvd__batch *batch)
-{
-    if (!batch)
-        return;
-    free(batch->absent);
-    free(batch);
-}
-
 void hvd__executor_free(struct hvd__set *set)
 {
     struct hvd__executor *executor = set->executor;
@@ -85,12 +77,12 @@ void hvd__executor_free(struct hvd__set *set)
         return;
     while ((batch = executor->waiting)) {
         executor->waiting = batch->next;
-        batch_free(batch);
+        free(batch);
     }
     for (int i = 0; i < HVD__LANES; i++) {
         struct hvd__lane *lane = &executor->lanes[i];
 
-        batch_free(lane->batch);
+        free(lane->batch);
         free(lane->fusion);
         free(lane->world);
         free(lane->members);
@@ -108,20 +100,17 @@ int hvd__execute(struct hvd__set *set, struct hvd__request *requests,
                  const int *absent, size_t direct_max)
 {
     struct hvd__executor *executor = set->executor;
-    struct hvd__batch *batch = calloc(1, sizeof *batch);
-    size_t bytes = (size_t)set->team.size * sizeof *absent;
+    size_t bytes = absent ? (size_t)set->team.size * sizeof *absent : 0;
+    struct hvd__batch *batch = malloc(sizeof *batch + bytes);
 
     if (!batch)
-        return hvd__fail_memory(sizeof *batch);
-    if (absent && !(batch->absent = malloc(bytes))) {
-        free(batch);
-        return hvd__fail_memory(bytes);
-    }
+        return hvd__fail_memory(sizeof *batch + bytes);
+    *batch = (struct hvd__batch){.requests = requests,
+                                 .number = executor->nbatches++,
+                                 .direct_max = direct_max,
+                                 .has_absent = absent != NULL};
     if (absent)
         memcpy(batch->absent, absent, bytes);
-    batch->requests = requests;
-    batch->number = executor->nbatches++;
-    batch->direct_max = direct_max;
     *executor->waiting_tail = batch;
     executor->waiting_tail = &batch->next;
     executor->nunfinished++;
@@ -166,7 +155,7 @@ static void choose_team(const struct hvd__set *set, struct hvd__lane *lane)
     int n = 0;
 
     lane->team = set->team;
-    if (!absent)
+    if (!lane->batch->has_absent)
         return;
     lane->team.shm = NULL; /* the segment is for all members */
     lane->team.hosts = NULL;
@@ -377,7 +366,7 @@ static int start_batch(struct hvd__engine *engine, struct hvd__set *set,
     do {
         e->state.started_ns = now;
         e->state.batched = n;
-        e->state.shared = set->team.shm != NULL && !batch->absent;
+        e->state.shared = set->team.shm != NULL && !batch->has_absent;
         bytes += (int64_t)e->bytes;
         nown += hvd__request_is_own(e);
     } while ((e = e->state.next));
@@ -392,20 +381,14 @@ static int start_batch(struct hvd__engine *engine, struct hvd__set *set,
 static void finish_batch(struct hvd__engine *engine, struct hvd__set *set,
                          struct hvd__lane *lane)
 {
-    struct hvd__request *request = lane->batch->requests;
+    struct hvd__request *requests = lane->batch->requests;
 
-    for (const struct hvd__request *e = request; e; e = e->state.next)
+    for (const struct hvd__request *e = requests; e; e = e->state.next)
         set->executor->bytes_done += (int64_t)e->bytes;
-    batch_free(lane->batch);
+    free(lane->batch);
     lane->batch = NULL;
     set->executor->nunfinished--;
-    while (request) {
-        struct hvd__request *next = request->state.next;
-
-        hvd__complete(engine, request, request->state.status,
-                      request->state.message);
-        request = next;
-    }
+    hvd__complete_all(engine, requests);
 }
 
 /* Ends a phase: starts the next one, or completes the batch. */

@@ -19,11 +19,11 @@ enum { HVD__LANES = 2 };
 struct hvd__batch {
     struct hvd__batch *next;
     struct hvd__request
-        *requests;  /* list linked by next, borrowed: in flight */
-    int64_t number; /* from 0, the same on all members */
-    int *absent;    /* owned, [set size]: nonzero for members that have joined;
-                       NULL: none has */
+        *requests;     /* list linked by next, borrowed: in flight */
+    int64_t number;    /* from 0, the same on all members */
     size_t direct_max; /* most bytes of an allreduce sent to all at once */
+    bool has_absent;   /* members have joined */
+    int absent[];      /* [set size]: nonzero for these; none: [0] */
 };
 
 /* The phases of a batch, in their order. */

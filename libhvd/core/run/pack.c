@@ -30,7 +30,7 @@
 
 int hvd__lane_member(const struct hvd__lane *lane, int i)
 {
-    return lane->batch->absent ? lane->members[i] : i;
+    return lane->batch->has_absent ? lane->members[i] : i;
 }
 
 int hvd__lane_room(struct hvd__lane *lane, size_t bytes)

@@ -492,15 +492,7 @@ static void strike_submission(struct hvd__submission *submission)
 }
 
 void hvd__table_remove(struct hvd__table *table,
-                       struct hvd__submission *submission)
-{
-    hvd__mutex_lock(&table->lock);
-    strike_submission(submission);
-    hvd__mutex_unlock(&table->lock);
-}
-
-void hvd__table_remove_all(struct hvd__table *table,
-                           const struct hvd__request *requests)
+                       const struct hvd__request *requests)
 {
     hvd__mutex_lock(&table->lock);
     for (const struct hvd__request *request = requests; request;

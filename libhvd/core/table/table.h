@@ -138,13 +138,10 @@ struct hvd__submission *hvd__table_look(struct hvd__table *table,
 struct hvd__submission *hvd__table_any(struct hvd__table *table,
                                        struct hvd__set *set);
 
-/* Removes a submission from the in-flight table. Its name may then be submitted
- * again. */
+/* Removes from the in-flight table the submissions whose last requests are in
+ * this list. Their names may then be submitted again. */
 void hvd__table_remove(struct hvd__table *table,
-                       struct hvd__submission *submission);
-/* Removes the submissions whose last requests are in this list. */
-void hvd__table_remove_all(struct hvd__table *table,
-                           const struct hvd__request *requests);
+                       const struct hvd__request *requests);
 /* Publishes the status of a request to its waiter, or frees the request if
  * nobody waits. */
 void hvd__table_finish(struct hvd__table *table, struct hvd__request *request);
