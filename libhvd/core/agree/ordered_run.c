@@ -32,18 +32,6 @@ static const unsigned char *result_at(const struct hvd__set *set,
         hvd__way_result_bytes((enum hvd__way)request->way, request, x->hosts));
 }
 
-static struct hvd__reduction reduction_of(const struct hvd__set *set,
-                                          const struct hvd__request *request)
-{
-    const struct hvd__signature *s = &request->signature;
-
-    return (struct hvd__reduction){.dtype = s->dtype,
-                                   .op = s->op,
-                                   .prescale = s->prescale,
-                                   .postscale = s->postscale,
-                                   .divisor = set->team.size};
-}
-
 /* ------------------------------------------------------- data in the slots */
 
 static void tell_counts(const struct hvd__set *set,
@@ -108,7 +96,8 @@ static const void **sources_at(struct hvd__set *set,
 static void finish_sum(const struct hvd__set *set, struct hvd__request *request,
                        uint64_t slot, int64_t start, int64_t count)
 {
-    struct hvd__reduction reduction = reduction_of(set, request);
+    struct hvd__reduction reduction =
+        hvd__reduction_of(&request->signature, set->team.size);
     const void *sum = result_at(set, request, slot) +
                       (size_t)start * hvd__dtype_bytes(reduction.dtype);
 
@@ -130,7 +119,8 @@ static void gather(struct hvd__set *set, struct hvd__request *request,
 static void reduce(struct hvd__set *set, struct hvd__request *request,
                    uint64_t slot, int64_t start, int64_t count)
 {
-    const struct hvd__reduction reduction = reduction_of(set, request);
+    const struct hvd__reduction reduction =
+        hvd__reduction_of(&request->signature, set->team.size);
     size_t offset = (size_t)start * hvd__dtype_bytes(reduction.dtype);
     const void **sources;
 
@@ -201,9 +191,10 @@ static bool reach_addresses(struct hvd__set *set,
 
     if (x->hosts)
         return false;
-    x->now.work = (struct hvd__visible){.reduction = reduction_of(set, request),
-                                        .sources = x->sources,
-                                        .targets = x->targets};
+    x->now.work = (struct hvd__visible){
+        .reduction = hvd__reduction_of(&request->signature, set->team.size),
+        .sources = x->sources,
+        .targets = x->targets};
     for (int rank = 0; rank < set->team.size; rank++) {
         const struct hvd__log_slot *slot = hvd__slot_at(x->areas[rank], number);
 

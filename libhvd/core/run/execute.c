@@ -40,9 +40,9 @@ static int lane_init(struct hvd__lane *lane, int nranks, size_t fusion_bytes)
     lane->world = calloc(n, sizeof *lane->world);
     lane->members = calloc(n, sizeof *lane->members);
     lane->shares = calloc(n, sizeof *lane->shares);
-    lane->counts = calloc(2 * n, sizeof *lane->counts);
+    lane->counts = calloc(n, sizeof *lane->counts);
     if (!lane->world || !lane->members || !lane->shares || !lane->counts)
-        return hvd__fail_memory(2 * n * sizeof *lane->counts);
+        return hvd__fail_memory(n * sizeof *lane->counts);
     /* Untouched pages of the buffer cost nothing. */
     lane->fusion_bytes = fusion_bytes;
     lane->fusion = malloc(fusion_bytes ? fusion_bytes : 1);
@@ -151,16 +151,16 @@ void hvd__execute_skip(struct hvd__set *set)
  * joined. */
 static void choose_team(const struct hvd__set *set, struct hvd__lane *lane)
 {
-    const int *absent = lane->batch->absent;
+    const struct hvd__batch *batch = lane->batch;
     int n = 0;
 
     lane->team = set->team;
-    if (!lane->batch->has_absent)
-        return;
-    lane->team.shm = NULL; /* the segment is for all members */
-    lane->team.hosts = NULL;
+    if (batch->has_absent) {
+        lane->team.shm = NULL; /* the segment is for all members */
+        lane->team.hosts = NULL;
+    }
     for (int rank = 0; rank < set->team.size; rank++) {
-        if (absent[rank])
+        if (batch->has_absent && batch->absent[rank])
             continue;
         if (rank == set->team.rank)
             lane->team.rank = n;
@@ -332,7 +332,7 @@ static int start_phase(const struct hvd__engine *engine,
         .from = w->blocks + set->team.size,
     };
     switch (phase) {
-    case HVD__PHASE_COUNTS: hvd__pack_counts(set, lane); break;
+    case HVD__PHASE_COUNTS: HVD_TRY(hvd__pack_counts(set, lane)); break;
     case HVD__PHASE_MOVE:
         HVD_TRY(hvd__pack(set, lane));
         stamp_requests(engine, lane, false);

@@ -41,11 +41,11 @@ struct hvd__lane {
     struct hvd__workspace workspace; /* owned */
     unsigned char *fusion; /* owned, settings.fusion_threshold bytes */
     size_t fusion_bytes;
-    struct hvd__team team; /* members that take part */
-    int *world; /* owned, [set size]: their world ranks, if not all take part */
+    struct hvd__team team;     /* members that take part */
+    int *world;                /* owned, [set size]: their world ranks */
     int *members;              /* owned, [set size]: their numbers in the set */
     struct hvd__slice *shares; /* owned, [set size] */
-    int64_t *counts;       /* owned, [2 * set size]: rows to and from each */
+    int64_t *counts;           /* owned, [set size]: rows to each */
     unsigned char *buffer; /* the packed tensors, in fusion or temporary; NULL:
                               they are used in place */
     unsigned char *temporary; /* owned; for tensors too large for fusion */
@@ -61,6 +61,19 @@ struct hvd__executor {
     int nunfinished;    /* batches waiting or in a lane */
     int64_t bytes_done; /* since hvd__executor_take_bytes */
 };
+
+/* Returns the reduction of a request's signature. An average divides by
+ * divisor.
+ */
+static inline struct hvd__reduction hvd__reduction_of(
+    const struct hvd__signature *s, int divisor)
+{
+    return (struct hvd__reduction){.dtype = s->dtype,
+                                   .op = s->op,
+                                   .prescale = s->prescale,
+                                   .postscale = s->postscale,
+                                   .divisor = divisor};
+}
 
 /* Allocates set->executor. On HVD_ERR_MEMORY, hvd__executor_free frees what was
  * allocated. */

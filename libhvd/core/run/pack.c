@@ -28,9 +28,11 @@
 #include "core/request/compress.h"
 #include "core/table/set.h"
 
-int hvd__lane_member(const struct hvd__lane *lane, int i)
+int hvd__lane_divisor(const struct hvd__set *set, const struct hvd__lane *lane)
 {
-    return lane->batch->has_absent ? lane->members[i] : i;
+    return lane->batch->requests->signature.flags & HVD_AVERAGE_CONTRIBUTORS
+               ? lane->team.size
+               : set->team.size;
 }
 
 int hvd__lane_room(struct hvd__lane *lane, size_t bytes)
@@ -81,39 +83,64 @@ static hvd_dtype wire_of(const struct hvd__request *request)
                                  request->signature.dtype);
 }
 
-/* Packs tensors of one dtype. */
+/* Returns the bytes of a packed tensor. */
+static size_t packed_bytes(const struct hvd__request *request, bool converts,
+                           hvd_dtype wire)
+{
+    return converts ? (size_t)request->count * hvd__dtype_bytes(wire)
+                    : request->bytes;
+}
+
+/* Packs tensors, of which all have one dtype, or none is converted. */
 static void pack_tensors(unsigned char *to, const struct hvd__request *request,
                          hvd_dtype wire)
 {
-    hvd_dtype dtype = request->signature.dtype;
+    const bool converts = wire != request->signature.dtype;
 
     for (; request; request = request->state.next) {
-        if (wire != dtype)
-            hvd__convert(wire, to, dtype, request->input, request->count, 1);
+        if (converts)
+            hvd__convert(wire, to, request->signature.dtype, request->input,
+                         request->count, 1);
         else if (request->bytes > 0)
             memcpy(to, request->input, request->bytes);
-        to += (size_t)request->count * hvd__dtype_bytes(wire);
+        to += packed_bytes(request, converts, wire);
     }
 }
 
-/* Unpacks tensors, of which all have one dtype, or none is converted. */
+/* Does the opposite. */
 static void unpack_tensors(const unsigned char *from,
                            const struct hvd__request *request, hvd_dtype wire)
 {
     const bool converts = wire != request->signature.dtype;
 
     for (; request; request = request->state.next) {
-        size_t bytes = converts
-                           ? (size_t)request->count * hvd__dtype_bytes(wire)
-                           : request->bytes;
-
         if (converts)
             hvd__convert(request->signature.dtype, request->output, wire, from,
                          request->count, 1);
-        else if (bytes > 0 && request->output)
-            memcpy(request->output, from, bytes);
-        from += bytes;
+        else if (request->bytes > 0 && request->output)
+            memcpy(request->output, from, request->bytes);
+        from += packed_bytes(request, converts, wire);
     }
+}
+
+/* Sets input and output of the collective to the tensors, if they can be used
+ * in place, or to a buffer of bytes, into which they are packed if sends is
+ * true. */
+static int join_tensors(struct hvd__lane *lane, hvd_dtype wire, size_t bytes,
+                        bool sends)
+{
+    const struct hvd__request *first = lane->batch->requests;
+    struct hvd__collective *c = &lane->collective;
+
+    c->input = first_full(first)->input;
+    c->output = first_full(first)->output;
+    if (wire == first->signature.dtype && are_neighbours(first))
+        return HVD_OK;
+    HVD_TRY(hvd__lane_room(lane, bytes));
+    if (sends)
+        pack_tensors(lane->buffer, first, wire);
+    c->input = c->output = lane->buffer;
+    return HVD_OK;
 }
 
 static int64_t count_all(const struct hvd__request *request)
@@ -125,28 +152,11 @@ static int64_t count_all(const struct hvd__request *request)
     return count;
 }
 
-static void describe_reduction(const struct hvd__set *set,
-                               struct hvd__lane *lane)
-{
-    const struct hvd__request *first = lane->batch->requests;
-    const struct hvd__signature *s = &first->signature;
-
-    lane->collective.reduction = (struct hvd__reduction){
-        .dtype = s->dtype,
-        .op = s->op,
-        .prescale = s->prescale,
-        .postscale = s->postscale,
-        .divisor = s->flags & HVD_AVERAGE_CONTRIBUTORS ? lane->team.size
-                                                       : set->team.size,
-    };
-}
-
-static int pack_reduction(const struct hvd__set *set, struct hvd__lane *lane)
+static int pack_reduction(struct hvd__lane *lane)
 {
     const struct hvd__request *first = lane->batch->requests;
     struct hvd__collective *c = &lane->collective;
 
-    describe_reduction(set, lane);
     c->motion = first->signature.kind == HVD_REDUCE ? HVD__REDUCE_TO_ROOT
                                                     : HVD__REDUCE_TO_ALL;
     c->count = count_all(first);
@@ -157,16 +167,9 @@ static int pack_reduction(const struct hvd__set *set, struct hvd__lane *lane)
         if (!c->narrows)
             c->reduction.dtype = c->wire;
     }
-    if (c->reduction.dtype == first->signature.dtype && are_neighbours(first)) {
-        c->input = first_full(first)->input;
-        c->output = first_full(first)->output;
-        return HVD_OK;
-    }
-    HVD_TRY(hvd__lane_room(lane, (size_t)c->count *
-                                     hvd__dtype_bytes(c->reduction.dtype)));
-    pack_tensors(lane->buffer, first, c->reduction.dtype);
-    c->input = c->output = lane->buffer;
-    return HVD_OK;
+    return join_tensors(lane, c->reduction.dtype,
+                        (size_t)c->count * hvd__dtype_bytes(c->reduction.dtype),
+                        true);
 }
 
 /* ---------------------------------------------------------- reducescatters */
@@ -189,7 +192,7 @@ static void pack_shares(const struct hvd__set *set, struct hvd__lane *lane)
     int64_t start = 0;
 
     for (int i = 0; i < lane->team.size; i++) {
-        int rank = hvd__lane_member(lane, i);
+        int rank = lane->members[i];
 
         lane->shares[i].start = start;
         for (const struct hvd__request *e = lane->batch->requests; e;
@@ -215,7 +218,6 @@ static int pack_reducescatter(const struct hvd__set *set,
     size_t bytes =
         (size_t)count_all(first) * hvd__dtype_bytes(first->signature.dtype);
 
-    describe_reduction(set, lane);
     c->motion = HVD__REDUCE_TO_SHARES;
     c->count = count_all(first);
     c->shares = lane->shares;
@@ -224,7 +226,7 @@ static int pack_reducescatter(const struct hvd__set *set,
             hvd__slice_of(e->rows, set->team.rank, set->team.size).count;
     if (!first->state.next) {
         for (int i = 0; i < lane->team.size; i++)
-            lane->shares[i] = share_of(set, first, hvd__lane_member(lane, i));
+            lane->shares[i] = share_of(set, first, lane->members[i]);
         c->input = first->input;
         c->output = first->scratch ? first->scratch : first->output;
         return HVD_OK;
@@ -260,7 +262,6 @@ static int pack_broadcast(struct hvd__lane *lane)
 {
     const struct hvd__request *first = lane->batch->requests;
     struct hvd__collective *c = &lane->collective;
-    unsigned char *to;
     size_t bytes = 0;
 
     for (const struct hvd__request *e = first; e; e = e->state.next)
@@ -268,19 +269,8 @@ static int pack_broadcast(struct hvd__lane *lane)
     c->motion = HVD__SEND_FROM_ROOT;
     c->reduction = (struct hvd__reduction){.dtype = HVD_UINT8};
     c->count = (int64_t)bytes;
-    c->output = first_full(first)->output;
-    if (are_neighbours(first))
-        return HVD_OK;
-    HVD_TRY(hvd__lane_room(lane, bytes));
-    c->output = to = lane->buffer;
-    if (lane->team.rank != c->root)
-        return HVD_OK;
-    for (const struct hvd__request *e = first; e; e = e->state.next) {
-        if (e->bytes > 0)
-            memcpy(to, e->output, e->bytes);
-        to += e->bytes;
-    }
-    return HVD_OK;
+    return join_tensors(lane, first->signature.dtype, bytes,
+                        lane->team.rank == c->root);
 }
 
 /* ----------------------------------------------------------------- the door */
@@ -291,6 +281,9 @@ int hvd__pack(const struct hvd__set *set, struct hvd__lane *lane)
     struct hvd__collective *c = &lane->collective;
 
     lane->buffer = NULL;
+    if (hvd__kind_has(s->kind, HVD__HAS_OP) &&
+        !hvd__compression_encodes(s->compression))
+        c->reduction = hvd__reduction_of(s, hvd__lane_divisor(set, lane));
     if (hvd__kind_has(s->kind, HVD__HAS_ROOT))
         for (c->root = 0; lane->team.world[c->root] != s->root;)
             c->root++;
@@ -299,7 +292,7 @@ int hvd__pack(const struct hvd__set *set, struct hvd__lane *lane)
     case HVD_REDUCE:
         return hvd__compression_encodes(s->compression)
                    ? hvd__pack_gather(set, lane)
-                   : pack_reduction(set, lane);
+                   : pack_reduction(lane);
     case HVD_REDUCESCATTER: return pack_reducescatter(set, lane);
     case HVD_BROADCAST: return pack_broadcast(lane);
     default: return hvd__pack_gather(set, lane);

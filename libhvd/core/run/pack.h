@@ -20,16 +20,16 @@ int hvd__pack(const struct hvd__set *set, struct hvd__lane *lane);
 void hvd__unpack(const struct hvd__set *set, struct hvd__lane *lane);
 
 /* Prepares the exchange of an alltoall's row counts, one number for each pair
- * of ranks. */
-void hvd__pack_counts(const struct hvd__set *set, struct hvd__lane *lane);
+ * of ranks. Fails with HVD_ERR_MEMORY. */
+int hvd__pack_counts(const struct hvd__set *set, struct hvd__lane *lane);
 
 /* hvd__pack_gather and hvd__unpack_gather do the same for gathers and exchanges
  * (pack_gather.c). */
 int hvd__pack_gather(const struct hvd__set *set, struct hvd__lane *lane);
 void hvd__unpack_gather(const struct hvd__set *set, struct hvd__lane *lane);
 
-/* Returns the number in the set of member i of the lane's team. */
-int hvd__lane_member(const struct hvd__lane *lane, int i);
+/* Returns the number by which an average of the lane's batch is divided. */
+int hvd__lane_divisor(const struct hvd__set *set, const struct hvd__lane *lane);
 /* Sets lane->buffer to a buffer of bytes or more: the fusion buffer if it is
  * large enough, else a temporary one. */
 int hvd__lane_room(struct hvd__lane *lane, size_t bytes);

@@ -18,6 +18,7 @@
  * If the output of the caller turns out to be too small, the rows go to memory
  * of the library, and the request fails. The other ranks are not affected.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -26,11 +27,20 @@
 #include "core/run/pack.h"
 #include "core/table/set.h"
 
-/* Returns the rows that rank r of the set contributes to a gather. */
-static int64_t rows_of(const struct hvd__request *request, int rank)
+/* Returns the rows that come from a rank of the set. */
+static int64_t rows_of(const struct hvd__set *set,
+                       const struct hvd__request *request, int rank)
 {
-    return request->state.carried ? request->state.carried[rank]
-                                  : request->rows;
+    if (request->state.carried)
+        return request->state.carried[rank];
+    return request->signature.kind == HVD_ALLTOALL
+               ? request->rows / set->team.size
+               : request->rows;
+}
+
+static unsigned char *output_of(const struct hvd__request *request)
+{
+    return request->own_output ? request->own_output : request->output;
 }
 
 static bool is_too_small(const struct hvd__request *request, size_t bytes)
@@ -79,10 +89,10 @@ static void judge_output(struct hvd__request *request)
 }
 
 static void report_counts(const struct hvd__set *set,
-                          struct hvd__request *request, const int64_t *rows)
+                          struct hvd__request *request)
 {
     for (int rank = 0; request->counts && rank < set->team.size; rank++)
-        request->counts[rank] = rows ? rows[rank] : rows_of(request, rank);
+        request->counts[rank] = rows_of(set, request, rank);
 }
 
 /* ---------------------------------------------------------------- allgather */
@@ -93,7 +103,7 @@ static int64_t all_rows(const struct hvd__set *set,
     int64_t rows = 0;
 
     for (int rank = 0; rank < set->team.size; rank++)
-        rows += rows_of(request, rank);
+        rows += rows_of(set, request, rank);
     return rows;
 }
 
@@ -109,7 +119,7 @@ static int pack_one(const struct hvd__set *set, struct hvd__lane *lane)
     if (receives)
         HVD_TRY(make_output(request, all_rows(set, request), &out));
     for (int rank = 0; rank < set->team.size; rank++) {
-        size_t bytes = (size_t)rows_of(request, rank) * row;
+        size_t bytes = (size_t)rows_of(set, request, rank) * row;
 
         c->to[rank] = (struct hvd__block){0};
         c->from[rank] = (struct hvd__block){0};
@@ -145,7 +155,7 @@ static int pack_fused(const struct hvd__set *set, struct hvd__lane *lane)
              e = e->state.next) {
             if (rank == set->team.rank && e->bytes > 0)
                 memcpy(at, e->input, e->bytes);
-            at += (size_t)rows_of(e, rank) *
+            at += (size_t)rows_of(set, e, rank) *
                   hvd__signature_row_bytes(&e->signature);
         }
         c->from[rank].bytes = (size_t)(at - c->from[rank].data);
@@ -163,12 +173,12 @@ static void unpack_fused(const struct hvd__set *set, struct hvd__lane *lane)
         for (struct hvd__request *e = lane->batch->requests; e;
              e = e->state.next) {
             size_t row = hvd__signature_row_bytes(&e->signature);
-            size_t bytes = (size_t)rows_of(e, rank) * row;
-            unsigned char *out = e->own_output ? e->own_output : e->output;
+            size_t bytes = (size_t)rows_of(set, e, rank) * row;
+            unsigned char *out = output_of(e);
             int64_t before = 0;
 
             for (int r = 0; r < rank; r++)
-                before += rows_of(e, r);
+                before += rows_of(set, e, r);
             if (bytes > 0)
                 memcpy(out + (size_t)before * row, at, bytes);
             at += bytes;
@@ -181,8 +191,7 @@ static void scale_gathered(const struct hvd__set *set,
                            struct hvd__request *request)
 {
     const struct hvd__signature *s = &request->signature;
-    const void *data =
-        request->own_output ? request->own_output : request->output;
+    const void *data = output_of(request);
     struct hvd__reduction reduction = {.dtype = s->dtype,
                                        .op = HVD_AVERAGE,
                                        .prescale = 1,
@@ -191,28 +200,32 @@ static void scale_gathered(const struct hvd__set *set,
     size_t bytes = (size_t)request->out_rows * hvd__signature_row_bytes(s);
 
     if (s->op == HVD_AVERAGE && s->flags == HVD__SPARSE && data)
-        hvd__reduce(&reduction,
-                    request->own_output ? request->own_output : request->output,
-                    &data, 1, (int64_t)(bytes / hvd__dtype_bytes(s->dtype)));
+        hvd__reduce(&reduction, output_of(request), &data, 1,
+                    (int64_t)(bytes / hvd__dtype_bytes(s->dtype)));
 }
 
 /* ----------------------------------------------------------------- alltoall */
 
-void hvd__pack_counts(const struct hvd__set *set, struct hvd__lane *lane)
+int hvd__pack_counts(const struct hvd__set *set, struct hvd__lane *lane)
 {
-    const struct hvd__request *request = lane->batch->requests;
+    struct hvd__request *request = lane->batch->requests;
     struct hvd__collective *c = &lane->collective;
     int n = set->team.size;
 
     c->motion = HVD__EXCHANGE;
     c->count = sizeof *lane->counts;
+    request->state.carried = malloc((size_t)n * sizeof *lane->counts);
+    if (!request->state.carried)
+        return hvd__fail_memory((size_t)n * sizeof *lane->counts);
     for (int rank = 0; rank < n; rank++) {
-        lane->counts[rank] = hvd__request_split(request, rank, set->team.size);
+        lane->counts[rank] = hvd__request_split(request, rank, n);
         c->to[rank] = (struct hvd__block){(unsigned char *)&lane->counts[rank],
                                           sizeof *lane->counts};
-        c->from[rank] = (struct hvd__block){
-            (unsigned char *)&lane->counts[n + rank], sizeof *lane->counts};
+        c->from[rank] =
+            (struct hvd__block){(unsigned char *)&request->state.carried[rank],
+                                sizeof *lane->counts};
     }
+    return HVD_OK;
 }
 
 /* Sets *in to the data that an alltoall sends: the input or, if the result will
@@ -243,15 +256,9 @@ static int pack_alltoall(const struct hvd__set *set, struct hvd__lane *lane)
 
     HVD_TRY(find_input(lane, &in));
     for (int rank = 0; rank < n; rank++) {
-        /* Equal parts need no exchange of sizes, and a round may have brought
-         * others. */
-        if (request->state.carried)
-            lane->counts[n + rank] = request->state.carried[rank];
-        else if (!hvd__signature_varies(&request->signature))
-            lane->counts[n + rank] =
-                hvd__request_split(request, rank, set->team.size);
-        if (lane->counts[n + rank] < 0 ||
-            __builtin_add_overflow(rows, lane->counts[n + rank], &rows) ||
+        int64_t come = rows_of(set, request, rank);
+
+        if (come < 0 || __builtin_add_overflow(rows, come, &rows) ||
             (row > 0 && (uint64_t)rows > (uint64_t)PTRDIFF_MAX / row))
             return hvd__fail(HVD_ERR_MEMORY,
                              "an alltoall brings more bytes than memory can "
@@ -259,13 +266,10 @@ static int pack_alltoall(const struct hvd__set *set, struct hvd__lane *lane)
     }
     HVD_TRY(make_output(request, rows, &out));
     if (!hvd__signature_varies(&request->signature))
-        c->count =
-            (int64_t)((size_t)hvd__request_split(request, 0, set->team.size) *
-                      row);
+        c->count = (int64_t)((size_t)hvd__request_split(request, 0, n) * row);
     for (int rank = 0; rank < n; rank++) {
-        size_t to =
-            (size_t)hvd__request_split(request, rank, set->team.size) * row;
-        size_t from = (size_t)lane->counts[n + rank] * row;
+        size_t to = (size_t)hvd__request_split(request, rank, n) * row;
+        size_t from = (size_t)rows_of(set, request, rank) * row;
 
         c->to[rank] = (struct hvd__block){in, to};
         c->from[rank] = (struct hvd__block){out, from};
@@ -286,11 +290,11 @@ static int pack_codes(const struct hvd__set *set, struct hvd__lane *lane)
     unsigned char *at;
 
     for (int i = 0; i < lane->team.size; i++)
-        bytes += (size_t)request->state.carried[hvd__lane_member(lane, i)];
+        bytes += (size_t)request->state.carried[lane->members[i]];
     HVD_TRY(hvd__lane_room(lane, bytes));
     at = lane->buffer;
     for (int i = 0; i < lane->team.size; i++) {
-        int rank = hvd__lane_member(lane, i);
+        int rank = lane->members[i];
 
         c->to[i] = (struct hvd__block){request->own_input,
                                        (size_t)request->state.carried[us]};
@@ -305,10 +309,7 @@ static void unpack_codes(const struct hvd__set *set, struct hvd__lane *lane)
 {
     struct hvd__request *request = lane->batch->requests;
     const struct hvd__signature *s = &request->signature;
-    int divisor =
-        s->flags & HVD_AVERAGE_CONTRIBUTORS ? lane->team.size : set->team.size;
-    double factor =
-        s->postscale / (s->op == HVD_AVERAGE ? (double)divisor : 1.0);
+    int divisor = s->op == HVD_AVERAGE ? hvd__lane_divisor(set, lane) : 1;
 
     if (request->bytes > 0)
         memset(request->output, 0, request->bytes);
@@ -323,7 +324,7 @@ static void unpack_codes(const struct hvd__set *set, struct hvd__lane *lane)
     if (request->state.status < 0)
         request->state.message = strdup(hvd_last_error());
     hvd__convert(s->dtype, request->output, s->dtype, request->output,
-                 request->count, factor);
+                 request->count, s->postscale / divisor);
 }
 
 /* ----------------------------------------------------------------- the door */
@@ -355,10 +356,7 @@ void hvd__unpack_gather(const struct hvd__set *set, struct hvd__lane *lane)
     if (lane->buffer && first->signature.kind != HVD_ALLTOALL)
         unpack_fused(set, lane);
     for (struct hvd__request *e = first; e; e = e->state.next) {
-        report_counts(set, e,
-                      e->signature.kind == HVD_ALLTOALL
-                          ? lane->counts + set->team.size
-                          : NULL);
+        report_counts(set, e);
         if (!hvd__set_gets_result(set, &e->signature))
             continue;
         scale_gathered(set, e);
