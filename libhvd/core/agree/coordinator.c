@@ -32,10 +32,9 @@
  * that wait, and for each other member when it announces, with the same text;
  * it is kept until every member has announced it or left.
  *
- * Ready requests wait for room, the most urgent first: while two batches are
- * under way the next ones gather and are fused. No clock is involved: a single
- * request goes at once, and the busier the engine is, the larger the batches
- * are.
+ * Ready requests wait for room (hvd__executor_room), the most urgent first, and
+ * are fused meanwhile. No clock is involved: a single request goes at once, and
+ * the busier the engine is, the larger the batches are.
  */
 #include "core/agree/coordinator.h"
 
