@@ -142,15 +142,11 @@ static bool is_even(int rank)
 /* -------------------------------------------------------------- reductions */
 
 static const struct hvd__algorithm *const reductions[] = {
-    &hvd__reduce_hosts,
-    &hvd__reduce_hosts_doubling,
-    &hvd__reduce_hosts_halving,
-    &hvd__reduce_direct,
-    &hvd__reduce_doubling,
-    &hvd__reduce_halving,
-    &hvd__reduce_scatter,
-    &hvd__scatter_hosts,
-    NULL};
+    &hvd__reduce_hosts,         &hvd__reduce_hosts_doubling,
+    &hvd__reduce_hosts_halving, &hvd__reduce_hosts_chain,
+    &hvd__reduce_direct,        &hvd__reduce_doubling,
+    &hvd__reduce_halving,       &hvd__reduce_scatter,
+    &hvd__scatter_hosts,        NULL};
 enum { REDUCTIONS = sizeof reductions / sizeof *reductions };
 
 struct sum {
@@ -204,7 +200,8 @@ static void reduce(const struct sum *sum,
         struct member *m = &run.members[i];
         struct hvd__collective *c = &m->collective;
 
-        give(m, bytes, bytes, is_even(i) && sum->motion == HVD__REDUCE_TO_ALL);
+        give(m, bytes, bytes,
+             is_even(i) && sum->motion != HVD__REDUCE_TO_SHARES);
         for (int64_t k = 0; k < sum->count; k++)
             put(sum->dtype, m->input, k, given(i, k));
         c->motion = sum->motion;

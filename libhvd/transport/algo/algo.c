@@ -19,13 +19,14 @@ static const struct hvd__algorithm *const algorithms[] = {
     &hvd__reduce_local,          &hvd__reduce_adasum_hosts,
     &hvd__reduce_adasum,         &hvd__reduce_shared,
     &hvd__reduce_hosts_doubling, &hvd__reduce_hosts_halving,
-    &hvd__reduce_hosts,          &hvd__scatter_hosts,
-    &hvd__reduce_direct,         &hvd__reduce_doubling,
-    &hvd__reduce_scatter,        &hvd__reduce_halving,
-    &hvd__broadcast_local,       &hvd__broadcast_shared,
-    &hvd__broadcast_hosts,       &hvd__broadcast_binomial,
-    &hvd__exchange_shared,       &hvd__gather_hosts,
-    &hvd__exchange_hosts,        &hvd__exchange_pairwise,
+    &hvd__reduce_hosts,          &hvd__reduce_hosts_chain,
+    &hvd__scatter_hosts,         &hvd__reduce_direct,
+    &hvd__reduce_doubling,       &hvd__reduce_scatter,
+    &hvd__reduce_halving,        &hvd__broadcast_local,
+    &hvd__broadcast_shared,      &hvd__broadcast_hosts,
+    &hvd__broadcast_binomial,    &hvd__exchange_shared,
+    &hvd__gather_hosts,          &hvd__exchange_hosts,
+    &hvd__exchange_pairwise,
 };
 
 const struct hvd__algorithm *hvd__collective_choose(

@@ -150,6 +150,7 @@ extern const struct hvd__algorithm hvd__reduce_shared;
 extern const struct hvd__algorithm hvd__reduce_hosts;
 extern const struct hvd__algorithm hvd__reduce_hosts_doubling;
 extern const struct hvd__algorithm hvd__reduce_hosts_halving;
+extern const struct hvd__algorithm hvd__reduce_hosts_chain;
 extern const struct hvd__algorithm hvd__broadcast_shared;
 extern const struct hvd__algorithm hvd__exchange_shared;
 extern const struct hvd__algorithm hvd__reduce_adasum;

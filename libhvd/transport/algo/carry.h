@@ -2,7 +2,7 @@
 /*
  * carry.h - how the ranks that carry a slice of a tensor, one on each host,
  * make the sums of their hosts the sums of all: reduce_hosts.c does the rest of
- * an allreduce over hosts.
+ * a reduction over hosts.
  *
  * A way has phases. In each, a rank starts transfers, and computes when they
  * are done. The same phase of two chunks begins in the order of the chunks, so
@@ -24,7 +24,8 @@ struct hvd__carried {
 };
 
 struct hvd__carry {
-    bool halves; /* of the ways with pairs, halving */
+    bool halves;  /* of the ways with pairs, halving */
+    bool to_root; /* the sums of all are wanted on the root's host alone */
     /* Returns whether a reduction is done this way, in chunks of so many
      * bytes. */
     bool (*applies)(const struct hvd__collective *c, size_t chunk_bytes);
@@ -49,6 +50,18 @@ struct hvd__carry {
 extern const struct hvd__carry hvd__carry_all;
 extern const struct hvd__carry hvd__carry_doubling;
 extern const struct hvd__carry hvd__carry_halving;
+extern const struct hvd__carry hvd__carry_chain;
+
+/* Returns whether a sum that is made one host after the other is rounded no
+ * more often than its type allows: one of 16-bit floats is not, but for two
+ * hosts. */
+static inline bool hvd__carry_rounds_once(const struct hvd__collective *c)
+{
+    const struct hvd__reduction *r = &c->reduction;
+
+    return (r->dtype != HVD_FLOAT16 && r->dtype != HVD_BFLOAT16) ||
+           c->team->hosts->n == 2 || r->op == HVD_MIN || r->op == HVD_MAX;
+}
 
 /* Returns the rank in the team that carries the same slice on a host. */
 static inline int hvd__carry_peer(const struct hvd__collective *c,

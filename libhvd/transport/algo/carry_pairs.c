@@ -29,12 +29,8 @@ static int nphases(const struct hvd__carry *carry, const struct hvd__hosts *h)
 
 static bool nests(const struct hvd__collective *c, size_t chunk_bytes)
 {
-    const struct hvd__reduction *r = &c->reduction;
-    bool is_16_bit = r->dtype == HVD_FLOAT16 || r->dtype == HVD_BFLOAT16;
-
     (void)chunk_bytes;
-    return !c->narrows && (!is_16_bit || c->team->hosts->n == 2 ||
-                           r->op == HVD_MIN || r->op == HVD_MAX);
+    return !c->narrows && hvd__carry_rounds_once(c);
 }
 
 static int ntransfers(const struct hvd__hosts *h)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reduce_hosts.c - allreduces over several hosts. The ranks of a host first
- * reduce their data in shared memory. So each byte crosses the network once,
- * however many ranks a host has.
+ * reduce_hosts.c - allreduces, and reductions to a root, over several hosts.
+ * The ranks of a host first reduce their data in shared memory. So each byte
+ * crosses the network once, however many ranks a host has.
  *
  * The tensor is cut into slices, as many as the widest host has ranks. On each
  * host, every slice has one rank that carries it to and from the other hosts.
@@ -17,9 +17,10 @@
  *     sum     the rank sums its own slices over all ranks of the host
  *     carry   the carriers of a slice make the sums of all hosts of them, in
  *             the phases of one of several ways (carry.h)
- *     finish  the rank copies the results of its slices into its output; they
- *             also stay in its buffer
- *     fetch   the rank copies the other results from their carriers' buffers
+ *     finish  the rank copies the results of its slices into its output, if it
+ *             wants them; they also stay in its buffer
+ *     fetch   a rank that wants them copies the other results from their
+ *             carriers' buffers
  *
  * Steps of different chunks overlap: while one chunk is on the network, the
  * next is summed and the one before is fetched.
@@ -97,15 +98,19 @@ bool hvd__reduction_nests(const struct hvd__reduction *r, bool same_order)
     return r->op != HVD_AVERAGE && r->prescale == 1 && r->postscale == 1;
 }
 
+/* Hosts of one rank each have nothing to reduce first: their allreduces need no
+ * other algorithms than those of ranks, but a chain is one of hosts. */
 static bool may_carry(const struct hvd__collective *c,
                       const struct hvd__carry *carry)
 {
     const struct hvd__hosts *h = c->team->hosts;
     size_t bytes = hvd__bytes_of(c, c->count);
 
-    return h && c->motion == HVD__REDUCE_TO_ALL &&
+    return h && h->shm &&
+           c->motion ==
+               (carry->to_root ? HVD__REDUCE_TO_ROOT : HVD__REDUCE_TO_ALL) &&
            hvd__reduction_nests(&c->reduction, c->same_order) &&
-           h->widest > 1 && bytes > SMALL_BYTES &&
+           (h->widest > 1 || carry->to_root) && bytes > SMALL_BYTES &&
            most_carried(h) * carry->ntransfers(h) <=
                c->workspace->per_segment &&
            carry->applies(c, chunk_bytes(c));
@@ -124,6 +129,8 @@ static int64_t cost(const struct hvd__collective *c,
     struct hvd__cost all = carry->cost(carry, h, bytes, narrow_bytes(c, bytes));
 
     all.messages *= carried * ((slice + chunk - 1) / chunk);
+    if (carry->to_root) /* until the first chunk has come */
+        all.moved += (h->n - 2) * h->widest * (slice < chunk ? slice : chunk);
     all.reduced = all.reduced / h->widest * carried + 3 * bytes - slice;
     all.meetings = 3;
     return hvd__cost_ns(c->team, all);
@@ -133,6 +140,8 @@ static const struct hvd__carry *carry_of(const struct hvd__collective *c)
 {
     if (c->algorithm == &hvd__reduce_hosts_doubling)
         return &hvd__carry_doubling;
+    if (c->algorithm == &hvd__reduce_hosts_chain)
+        return &hvd__carry_chain;
     return c->algorithm == &hvd__reduce_hosts_halving ? &hvd__carry_halving
                                                       : &hvd__carry_all;
 }
@@ -191,6 +200,8 @@ static void sum(struct hvd__collective *c, int64_t k)
 
 static void finish(const struct hvd__collective *c, int64_t k)
 {
+    if (!hvd__is_wanted(c, c->team->rank))
+        return;
     for (int slice = local_rank(c); slice < c->team->hosts->widest;
          slice += local_size(c)) {
         struct hvd__slice r = hvd__shared_range(c, slice, k);
@@ -334,7 +345,8 @@ static int step_local(struct hvd__collective *c, int64_t n, bool *moved)
     HVD_TRY(step_network(c, moved));
     if (s->fetched < s->combined &&
         s->fetched < HVD__SHARED_LEAST(c, combined)) {
-        hvd__shared_fetch(c, s->fetched);
+        if (hvd__is_wanted(c, c->team->rank))
+            hvd__shared_fetch(c, s->fetched);
         hvd__round_set(&own->fetched, s->round, ++s->fetched);
         *moved = true;
     }
@@ -379,6 +391,11 @@ static bool halving_applies(const struct hvd__collective *c)
     return may_carry(c, &hvd__carry_halving);
 }
 
+static bool chain_applies(const struct hvd__collective *c)
+{
+    return may_carry(c, &hvd__carry_chain);
+}
+
 static int64_t cost_of_all(const struct hvd__collective *c)
 {
     return cost(c, &hvd__carry_all);
@@ -392,6 +409,11 @@ static int64_t cost_of_doubling(const struct hvd__collective *c)
 static int64_t cost_of_halving(const struct hvd__collective *c)
 {
     return cost(c, &hvd__carry_halving);
+}
+
+static int64_t cost_of_chain(const struct hvd__collective *c)
+{
+    return cost(c, &hvd__carry_chain);
 }
 
 const struct hvd__algorithm hvd__reduce_hosts = {
@@ -421,6 +443,17 @@ const struct hvd__algorithm hvd__reduce_hosts_halving = {
     .description = "likewise, then halves of them, and complete sums back",
     .applies = halving_applies,
     .cost = cost_of_halving,
+    .total = hvd__total_count,
+    .start = start_segment,
+    .step = step_segment,
+};
+
+const struct hvd__algorithm hvd__reduce_hosts_chain = {
+    .name = "hosts-chain",
+    .description = "reductions to a root in shared memory on each host, then "
+                   "from host to host; larger ones",
+    .applies = chain_applies,
+    .cost = cost_of_chain,
     .total = hvd__total_count,
     .start = start_segment,
     .step = step_segment,
