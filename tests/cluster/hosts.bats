@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+# The tasks of a cluster run on several hosts, which tests/hosts/net makes,
+# started by hand on each.
+
+setup_file() {
+    export ROOT=$BATS_TEST_DIRNAME/../..
+    export BUILD=${HVD_BUILD:-$ROOT/build}
+    export NET=$BATS_FILE_TMPDIR/net
+    gcc -Wall -Wextra -I"$ROOT/libhvd/include" -o "$BATS_FILE_TMPDIR/victim" \
+        "$ROOT/tests/faults/victim.c" -L"$BUILD/lib" -lhvd \
+        -Wl,-rpath,"$BUILD/lib"
+    head -c 32 /dev/urandom >"$BATS_FILE_TMPDIR/key"
+    chmod 600 "$BATS_FILE_TMPDIR/key"
+    "$ROOT/tests/hosts/net" up "$NET" 3
+}
+
+teardown_file() {
+    "$ROOT/tests/hosts/net" down "$NET"
+}
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+    export HVD_JOB_KEY_FILE=$BATS_FILE_TMPDIR/key
+    export HVD_HEARTBEAT_TIME=3s HVD_EXIT_GRACE_TIME=2s HVD_START_TIME=60s
+}
+
+teardown() {
+    "$ROOT/tests/hosts/net" clear "$NET"
+    wait
+    "$ROOT/tests/hosts/net" join "$NET" 2
+}
+
+# Starts two workers on each host, the last one first; worker i writes to files
+# i.out and i.err.
+started=()
+start() { # command...
+    local i cluster=
+    for i in {0..5}; do
+        cluster+="${cluster:+,}\"10.77.0.$((i / 2 + 1)):$((3737 + i))\""
+    done
+    head -c 4096 /dev/zero >meeting
+    export RANKS_MEETING=$PWD/meeting
+    for i in {5..0}; do
+        TF_CONFIG="{\"cluster\":{\"worker\":[$cluster]},\"task\":{\"type\":\"worker\",\"index\":$i}}" \
+            timeout 200 "$NET/agent" "10.77.0.$((i / 2 + 1))" "$*" \
+            >"$i.out" 2>"$i.err" 3>&- &
+        started[i]=$!
+    done
+}
+
+all_end() { # with this status
+    local i status
+    for i in {0..5}; do
+        status=0
+        wait "${started[i]}" || status=$?
+        [ "$status" -eq "$1" ] || {
+            echo "worker $i: $status"
+            tail ./*.out ./*.err
+            return 1
+        }
+    done
+}
+
+@test "every operation works on three hosts" {
+    local transport
+    for transport in tcp ucx; do
+        HVD_TRANSPORT=$transport start "$BUILD/bin/tests-mpi-operations"
+        all_end 0
+        [ "$(cat ./*.out | grep -c '^ok')" -ge 60 ]
+    done
+}
+
+@test "tensors of all sizes are summed on three hosts" {
+    start "$BUILD/bin/tests-mpi-allreduce"
+    all_end 0
+}
+
+@test "a model is trained on three hosts" {
+    start "$BUILD/bin/mnist" -s 20
+    all_end 0
+    grep -F 'equal on all ranks' 0.out
+}
+
+@test "a worker that is killed is named on all hosts" {
+    start "$BATS_FILE_TMPDIR/victim" loop kill 3
+    local i
+    for i in 0 1 2 4 5; do
+        wait "${started[i]}" || true
+        grep -E 'rank 3 .*(killed|gone)' "$i.err" "$i.out"
+    done
+}
+
+@test "a host that is cut off is named on the others" {
+    start "$BATS_FILE_TMPDIR/victim" idle none 9
+    local i
+    for i in {1..300}; do
+        [ ! -s 0.out ] || break
+        sleep 0.1
+    done
+    "$ROOT/tests/hosts/net" cut "$NET" 2
+    for i in 0 1 4 5; do
+        wait "${started[i]}" || true
+        grep -E 'rank [23]' "$i.err" "$i.out"
+    done
+}
+
+@test "without the key, no address of a network is listened on" {
+    unset HVD_JOB_KEY_FILE
+    start "$BUILD/bin/mnist" -s 1
+    all_end 1
+    grep -F 'give all processes a key of the job' 5.err
+}
