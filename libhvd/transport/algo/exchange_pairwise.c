@@ -26,12 +26,15 @@ static bool applies(const struct hvd__collective *c)
 }
 
 /* All ranks know all blocks of a gather, and of an exchange of equal blocks;
- * others are only exchanged here. Streams from several ranks
- * share a link unevenly: it is idle before the last is through, a fifth of the
- * time. */
+ * others are only exchanged here. What goes to ranks of the same host takes no
+ * link. Streams from several ranks share a link unevenly: it is idle before the
+ * last is through, a fifth of the time. */
 static int64_t cost(const struct hvd__collective *c)
 {
+    const struct hvd__hosts *h = c->team->hosts;
     int64_t others = c->team->size - 1, all = 0, most = 0;
+    int64_t far =
+        h && !c->team->is_near ? c->team->size - h->narrowest : others;
 
     if (c->motion == HVD__EXCHANGE && c->count == 0)
         return 0;
@@ -46,7 +49,7 @@ static int64_t cost(const struct hvd__collective *c)
         (struct hvd__cost){.steps = 1,
                            .messages = others * ((most + CHUNK - 1) / CHUNK),
                            .moved = hvd__cost_flows(c->team) *
-                                    (all / c->team->size) * others / 4 * 5});
+                                    (all / c->team->size) * far / 4 * 5});
 }
 
 static int64_t largest_block(const struct hvd__collective *c)
