@@ -147,6 +147,7 @@ _lib.hvd_cluster_tf_config.argtypes = [C.c_void_p, C.c_int32, C.c_int32, C.c_cha
 _lib.hvd_cluster_text.argtypes = [C.c_void_p, C.c_char_p, C.c_int64]
 for _name in "free", "size", "rank", "is_chief", "check_allreduce":
     getattr(_lib, "hvd_cluster_" + _name).argtypes = [C.c_void_p]
+_lib.hvd_init_cluster.argtypes = [C.c_void_p]
 _lib.hvd_cluster_free.restype = None
 
 
@@ -187,12 +188,23 @@ def _text(text, what):
 
 # ------------------------------------------------------------------ who is who
 
-def init(process_sets=(), comm=None):
+def init(process_sets=(), comm=None, cluster=None):
     """
     Start. comm: the ranks that are the world, as mpirun counts them, or a
     communicator of mpi4py; None: all. process_sets: lists of ranks, which get
-    the ids 1, 2, ...
+    the ids 1, 2, ... cluster: a Cluster that says which task this process is;
+    its tasks are the world, without MPI, and comm must be None.
     """
+    if cluster is not None:
+        if comm is not None:
+            raise ValueError("the world is given by a cluster or by comm, not by both")
+        if not isinstance(cluster, Cluster):
+            raise TypeError(f"cluster is {type(cluster).__name__}, not a Cluster")
+        began = is_initialized()
+        _check(_lib.hvd_init_cluster(cluster._cluster))
+        for ranks in () if began else process_sets:
+            ProcessSet(ranks)
+        return
     if comm is not None and not is_initialized():
         if hasattr(comm, "py2f"):
             _check(_lib.hvd_init_fint(comm.py2f()))

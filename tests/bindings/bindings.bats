@@ -33,6 +33,15 @@ python_says() { # what ranks
     done
 }
 
+@test "python: the tasks of a cluster, without MPI" {
+    HVD_LIBRARY=$LIB/libhvd.so.0 PYTHONDONTWRITEBYTECODE=1 run timeout 60 \
+        "$ROOT/tests/tools/by-hand" 2 /usr/bin/python3 \
+        "$BATS_TEST_DIRNAME/cluster.py" "$ROOT/libhvd/bindings"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(finished task)" -eq 2 ]
+}
+
 @test "python: mistakes" {
     for n in 1 2; do
         python_says mistake $n
