@@ -95,6 +95,8 @@ HVD_HPP_DTYPE(bfloat16, HVD_BFLOAT16)
 constexpr hvd_op average = HVD_AVERAGE, sum = HVD_SUM, adasum = HVD_ADASUM,
                  min = HVD_MIN, max = HVD_MAX, product = HVD_PRODUCT;
 
+class Cluster;
+
 /* Calls hvd_init, and hvd_shutdown at the end of its scope. */
 class World {
 public:
@@ -127,6 +129,9 @@ public:
     {
         check(hvd_init_fint(MPI_Comm_c2f(comm)));
     }
+    /* Starts as the task of a cluster that it says this process is, without
+     * MPI. */
+    explicit World(const Cluster &cluster);
     World(const World &) = delete;
     World &operator=(const World &) = delete;
     ~World() { hvd_shutdown(); }
@@ -810,6 +815,11 @@ private:
 
     hvd_cluster *cluster_ = nullptr;
 };
+
+inline World::World(const Cluster &cluster)
+{
+    check(hvd_init_cluster(cluster.get()));
+}
 
 } // namespace hvd
 

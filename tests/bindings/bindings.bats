@@ -80,6 +80,17 @@ python_says() { # what ranks
     done
 }
 
+@test "c++: the tasks of a cluster, without MPI" {
+    g++ -std=c++17 -Wall -Wextra -Wconversion -pedantic \
+        -I"$ROOT/libhvd/include" -I"$ROOT/libhvd/bindings" \
+        -o "$BATS_TEST_TMPDIR/program" "$BATS_TEST_DIRNAME/cluster.cpp" \
+        -L"$LIB" -lhvd -Wl,-rpath,"$LIB"
+    run timeout 60 "$ROOT/tests/tools/by-hand" 2 "$BATS_TEST_TMPDIR/program"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(finished task)" -eq 2 ]
+}
+
 @test "fortran" {
     gfortran -std=f2018 -Wall -J"$BATS_TEST_TMPDIR" \
         -o "$BATS_TEST_TMPDIR/program" "$ROOT/libhvd/bindings/hvd.f90" \
