@@ -17,7 +17,7 @@ static const struct {
     [OPTIONS_MNIST] =
         {"mnist",
          "Train a small network to read handwritten digits, on every rank that "
-         "mpirun started.\v"
+         "mpirun started or TF_CONFIG describes.\v"
          "Without --data the digits are drawn by the program and need no "
          "download. Exit status: 0 trained, 1 failed, 64 wrong command line, "
          "130 or 143 interrupted.\n\n"
