@@ -74,10 +74,6 @@ struct hvd__transport {
      * number. */
     int (*pending)(struct hvd__transport *self);
 
-    /* Sleeps until something has come or can be sent on, for ns at most. NULL:
-     * it cannot. */
-    void (*sleep)(struct hvd__transport *self, int64_t ns);
-
     /* Gathers bytes from all ranks: all[r] is what rank r gave as mine.
      * Collective and blocking (it polls and sleeps). */
     int (*exchange)(struct hvd__transport *self, const void *mine, void *all,

@@ -22,10 +22,8 @@
  */
 enum { LOOKS = 1000, LOOKS_YIELDING = 100, TRY_AGAIN = 256 };
 
-/* A message between hosts takes longer than a look. While this rank waits for
- * one, it sleeps if its core is wanted, which counts as so many looks. */
-enum { LOOKS_AT_HOSTS = 2000, LOOKS_A_SLEEP = 100 };
-#define SLEEP_NS INT64_C(1000000)
+/* A message between hosts takes longer than a look. */
+enum { LOOKS_AT_HOSTS = 2000 };
 
 #define SHORT_NS INT64_C(50000)
 
@@ -43,28 +41,8 @@ struct hvd__quick hvd__quick_begin(struct hvd__submission *submission,
     return quick;
 }
 
-/* Sleeps or yields. Returns how many looks that counts as. */
-static int give_way(struct hvd__engine *engine, const struct hvd__ordered *x)
-{
-    struct hvd__transport *t = engine->transport;
-
-    if (!x->hosts) {
-        sched_yield();
-        return 1;
-    }
-    if (x->round && hvd__round_is_under_way(x->round) && t->sleep &&
-        hvd__crowd_is_thick(&engine->crowd)) {
-        t->sleep(t, SLEEP_NS);
-        return LOOKS_A_SLEEP;
-    }
-    hvd__crowd_yield(&engine->crowd);
-    return 1;
-}
-
 /* Waits between two polls. Returns false if polling should stop. */
-static bool pause_between(struct hvd__engine *engine,
-                          const struct hvd__ordered *x,
-                          struct hvd__quick *quick)
+static bool pause_between(struct hvd__quick *quick)
 {
     if (quick->pauses > 0) {
         quick->pauses--;
@@ -77,10 +55,8 @@ static bool pause_between(struct hvd__engine *engine,
     }
     if (quick->since_ns == 0)
         quick->since_ns = hvd__now_ns();
-    if (quick->yields <= 0)
-        return false;
-    quick->yields -= give_way(engine, x);
-    return true;
+    sched_yield();
+    return quick->yields-- > 0;
 }
 
 /* Makes this rank poll less from now on if the others came soon after it had
@@ -99,8 +75,7 @@ int64_t hvd__quick_end(const struct hvd__submission *submission,
     return x->sampling.quick_ns;
 }
 
-static enum hvd__quick_result reduce_in_place(struct hvd__engine *engine,
-                                              struct hvd__set *set,
+static enum hvd__quick_result reduce_in_place(struct hvd__set *set,
                                               struct hvd__request *request,
                                               struct hvd__quick *quick)
 {
@@ -111,7 +86,7 @@ static enum hvd__quick_result reduce_in_place(struct hvd__engine *engine,
         continue;
     hvd__ordered_consume(set);
     while (hvd__ordered_least_reduced(set) < request->state.sequence)
-        if (!pause_between(engine, x, quick))
+        if (!pause_between(quick))
             return HVD__QUICK_POSTED;
     x->unfinished.first = NULL;
     return HVD__QUICK_DONE;
@@ -143,8 +118,7 @@ enum hvd__quick_result hvd__quick_post(struct hvd__engine *engine,
         return HVD__QUICK_NOT_POSTED;
     if (x->hosts)
         *quick = (struct hvd__quick){.yields = LOOKS_AT_HOSTS};
-    while ((verdict = look(set)) == HVD__UNKNOWN &&
-           pause_between(engine, x, quick))
+    while ((verdict = look(set)) == HVD__UNKNOWN && pause_between(quick))
         continue;
     if (verdict != HVD__AGREED)
         return HVD__QUICK_POSTED;
@@ -158,7 +132,7 @@ enum hvd__quick_result hvd__quick_post(struct hvd__engine *engine,
     }
     if (!hvd__ordered_goes_in_place(engine, set, request, x->decided))
         return HVD__QUICK_POSTED;
-    return reduce_in_place(engine, set, request, quick);
+    return reduce_in_place(set, request, quick);
 }
 
 bool hvd__quick_is_possible(const struct hvd__set *set)

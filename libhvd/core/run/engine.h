@@ -14,7 +14,6 @@
 #ifndef HVD_CORE_ENGINE_H
 #define HVD_CORE_ENGINE_H
 
-#include "base/crowd.h"
 #include "core/run/trace_writer.h"
 #include "core/settings/settings.h"
 #include "core/table/table.h"
@@ -30,7 +29,6 @@ struct hvd__engine {
     struct hvd__table table;
     struct hvd__set *live;          /* driver's: sets that the steps move */
     struct hvd__set *_Atomic added; /* sets to add to live in the next step */
-    struct hvd__crowd crowd; /* driver's: whether it should sleep */
     int nskipped;        /* driver's: steps since the last poll for messages */
     bool is_told; /* driver's: another rank has said that its world is broken */
     atomic_bool sending; /* messages of this rank are still being sent */

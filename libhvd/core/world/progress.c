@@ -48,7 +48,6 @@
 #define YIELD_BACKGROUND_NS INT64_C(50000)
 #define SLEEP_MIN_NS INT64_C(20000)
 #define SLEEP_MAX_NS INT64_C(500000)
-#define NAP_NS INT64_C(100000)
 #define IDLE_NS INT64_C(50000000)
 #define STANDBY_NS INT64_C(50000)
 #define STANDBY_MAX_NS INT64_C(1000000)
@@ -185,20 +184,6 @@ static bool is_spent(struct allowance *allowance)
     return allowance->spent_ns > allowance->limit_ns;
 }
 
-/* Yields the core. If others want it, and nothing but a message can
- * end the wait, sleeps until one comes. */
-static void give_way(struct hvd__world *world)
-{
-    struct hvd__engine *engine = &world->engine;
-    struct hvd__transport *t = engine->transport;
-
-    if (world->topology.local_size == 1 && t->sleep &&
-        hvd__crowd_is_thick(&engine->crowd))
-        t->sleep(t, NAP_NS);
-    else
-        hvd__crowd_yield(&engine->crowd);
-}
-
 /* Drives until done returns true, the limit is reached, or it is time to sleep.
  * The caller has the role but not the lock. */
 static void drive_until(struct hvd__world *world, bool (*done)(const void *),
@@ -211,7 +196,7 @@ static void drive_until(struct hvd__world *world, bool (*done)(const void *),
         switch (
             ask_patience(patience, moved, world->progress.may_spin, YIELD_NS)) {
         case GO_ON: break;
-        case YIELD: give_way(world); break;
+        case YIELD: sched_yield(); break;
         case SLEEP: return;
         }
         if (is_spent(allowance))

@@ -44,7 +44,7 @@ static const char *key_of(const struct hvd__ucx *ucx, const char *variable)
     return key;
 }
 
-bool hvd__ucx_has_rdma(void)
+static bool has_rdma(void)
 {
     DIR *devices = opendir("/sys/class/infiniband");
     struct dirent *entry;
@@ -74,7 +74,7 @@ int hvd__ucx_configure(const struct hvd__ucx *ucx, ucp_config_t *config)
     char devices[1024];
 
     for (int i = 0; i < NSETTINGS; i++)
-        if (!settings[i].without_rdma || !hvd__ucx_has_rdma())
+        if (!settings[i].without_rdma || !has_rdma())
             HVD_TRY(set(ucx, config, settings[i].variable, settings[i].value));
     if (!hvd__ucx_devices(devices, sizeof devices))
         return HVD_OK;

@@ -30,11 +30,9 @@
     X(ucp_tag_probe_nb)                                                        \
     X(ucp_tag_recv_nbx)                                                        \
     X(ucp_tag_send_nbx)                                                        \
-    X(ucp_worker_arm)                                                          \
     X(ucp_worker_create)                                                       \
     X(ucp_worker_destroy)                                                      \
     X(ucp_worker_get_address)                                                  \
-    X(ucp_worker_get_efd)                                                      \
     X(ucp_worker_progress)                                                     \
     X(ucp_worker_release_address)                                              \
     X(ucs_log_push_handler)                                                    \

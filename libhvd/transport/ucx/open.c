@@ -29,9 +29,7 @@ static int make_context(struct hvd__ucx *ucx)
     const ucp_params_t params = {
         .field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_REQUEST_SIZE |
                       UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME,
-        /* A network card with RDMA would raise an event for each message. */
-        .features = hvd__ucx_has_rdma() ? UCP_FEATURE_TAG
-                                        : UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP,
+        .features = UCP_FEATURE_TAG,
         .request_size = sizeof(struct hvd__ucx_request),
         .estimated_num_eps = USUAL_PEERS,
         .name = "hvd",
@@ -65,13 +63,10 @@ static int make_worker(struct hvd__ucx *ucx)
     ucs_status_t status =
         ucx->library->ucp_worker_create(ucx->context, &params, &ucx->worker);
 
-    if (status != UCS_OK) {
-        ucx->worker = NULL;
-        return hvd__ucx_fail(ucx, "ucp_worker_create", status);
-    }
-    if (ucx->library->ucp_worker_get_efd(ucx->worker, &ucx->events) == UCS_OK)
-        ucx->base.sleep = hvd__ucx_sleep;
-    return HVD_OK;
+    if (status == UCS_OK)
+        return HVD_OK;
+    ucx->worker = NULL;
+    return hvd__ucx_fail(ucx, "ucp_worker_create", status);
 }
 
 /* What ranks say of themselves before they exchange addresses. */

@@ -27,7 +27,6 @@
  * would never end. If a receive has got a part of its data, UCX does not let go
  * of its memory; then the worker is left alone, for ever.
  */
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -359,18 +358,6 @@ static int ucx_poll(struct hvd__transport *self, int *peer, void **message,
     *bytes = incoming->bytes;
     incoming->message = NULL;
     return 1;
-}
-
-void hvd__ucx_sleep(struct hvd__transport *self, int64_t ns)
-{
-    struct hvd__ucx *ucx = (struct hvd__ucx *)self;
-    struct pollfd events = {.fd = ucx->events, .events = POLLIN};
-    const struct timespec limit = {.tv_sec = ns / 1000000000,
-                                   .tv_nsec = ns % 1000000000};
-
-    /* It is busy if something came since the last progress. */
-    if (ucx->library->ucp_worker_arm(ucx->worker) == UCS_OK)
-        ppoll(&events, 1, &limit, NULL);
 }
 
 /* --------------------------------------------------------------- the base */

@@ -50,7 +50,6 @@ struct hvd__ucx {
     const struct hvd__ucx_library *library;
     ucp_context_h context;
     ucp_worker_h worker;
-    int events; /* file descriptor of the worker, if base.sleep is set */
     unsigned char *addresses;           /* owned, [size][address_bytes] */
     size_t address_bytes;               /* of the longest */
     struct hvd__ucx_peer *peers;        /* owned, [size] */
@@ -64,15 +63,11 @@ struct hvd__ucx {
  * Returns false if UCX finds them by itself. */
 bool hvd__ucx_devices(char *text, size_t size);
 
-bool hvd__ucx_has_rdma(void);
 int hvd__ucx_configure(const struct hvd__ucx *ucx, ucp_config_t *config);
 
 /* Sets the last error: what a call of UCX returned. */
 int hvd__ucx_fail(const struct hvd__ucx *ucx, const char *call,
                   ucs_status_t status);
-
-/* Is the transport's function sleep, where UCX has events. */
-void hvd__ucx_sleep(struct hvd__transport *self, int64_t ns);
 
 /* Makes the transport's table of functions. below is owned from now on. */
 void hvd__ucx_fill(struct hvd__ucx *ucx, struct hvd__transport *below);
