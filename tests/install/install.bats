@@ -127,8 +127,8 @@ EOF
 @test "a program links statically with libhvd" {
     gcc -o program program.c $(pkg-config --cflags hvd) -Wl,-Bstatic \
         -L"$PREFIX/lib" -lhvd -Wl,-Bdynamic \
-        $(pkg-config --libs ompi-c jansson) -lm -pthread
-    [[ $(pkg-config --static --libs hvd) == *-ljansson* ]]
+        $(pkg-config --libs ompi-c jansson nettle) -lm -pthread
+    [[ $(pkg-config --static --libs hvd) == *-lnettle*-ljansson* ]]
     run ldd ./program
     [[ $output != *libhvd* ]]
     runs ./program
