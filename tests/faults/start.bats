@@ -30,11 +30,20 @@ teardown() {
 alone=(--enable-recovery)
 
 hunt() { # n start phase how victim delay [mpirun's options]
-    local n=$1
-    run timeout 40 mpirun -np "$n" "${@:7}" "$PREY" "$LOG" "${@:2:5}"
+    local n=$1 tries session
+    for tries in 1 2 3; do
+        session=$(mktemp -d "${TMPDIR:-/tmp}/hXXXXXX")
+        run env TMPDIR="$session" timeout -k 5 40 mpirun -np "$n" "${@:7}" "$PREY" "$LOG" "${@:2:5}"
+        rm -rf "$session"
+        # Open MPI 4.1.4 itself hangs now and then when a rank dies, with or
+        # without libhvd: all ranks have ended, and mpirun does not see it.
+        [ "$status" -eq 137 ] && ! pgrep -f "^$PREY " || break
+        echo "mpirun hung without ranks; once more" >&3
+        : >"$LOG"
+    done
     echo "$output"
     cat "$LOG"
-    [ "$status" -ne 124 ]
+    [ "$status" -ne 124 ] && [ "$status" -ne 137 ]
 }
 
 lines_with() { # text: how many lines of the output have it
