@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Processes are started by hand as tasks of a cluster, as in several terminals.
 
+load tasks
+
 setup_file() {
     export ROOT=$BATS_TEST_DIRNAME/../..
     export BIN=${HVD_BUILD:-$ROOT/build}/bin
@@ -10,55 +12,6 @@ setup_file() {
     gcc -Wall -Wextra -I"$ROOT/libhvd/include" $(pkg-config --cflags ompi-c) \
         -o "$MEMBER" "$BATS_TEST_DIRNAME/member.c" -L"$lib" -lhvd \
         $(pkg-config --libs ompi-c) -Wl,-rpath,"$lib"
-}
-
-setup() {
-    cd "$BATS_TEST_TMPDIR"
-    read -r -a port < <("$ROOT/tests/tools/free-ports" 3)
-    two="\"worker\":[\"localhost:${port[0]}\",\"localhost:${port[1]}\"]"
-    unset TF_CONFIG
-}
-
-teardown() {
-    # Nobody stays behind.
-    local pid
-    for pid in "${started[@]}"; do
-        # It passes the signal on.
-        kill "$pid" 2>/dev/null || true
-    done
-}
-
-started=()
-
-# Starts a task in the background; what it writes goes to files of its name.
-task() { # cluster type index command...
-    local cluster=$1 type=$2 index=$3
-    shift 3
-    TF_CONFIG="{\"cluster\":{$cluster},\"task\":{\"type\":\"$type\",\"index\":$index}}" \
-        timeout 60 "$@" >"$type$index.out" 2>"$type$index.err" 3>&- &
-    started+=($!)
-}
-
-# Waits for the tasks, in the order of their start, and expects these statuses.
-expect() { # status...
-    local i status statuses=()
-    for i in "${!started[@]}"; do
-        status=0
-        wait "${started[i]}" || status=$?
-        echo "task $i: $status"
-        statuses[i]=$status
-    done
-    tail -n 20 ./*.{out,err} || true
-    [ "${statuses[*]}" = "$*" ]
-}
-
-ends_within() { # seconds pid
-    local i
-    for ((i = 0; i < $1 * 10; i++)); do
-        kill -0 "$2" 2>/dev/null || return 0
-        sleep 0.1
-    done
-    return 1
 }
 
 @test "two workers start in any order, without MPI" {
@@ -127,6 +80,22 @@ ends_within() { # seconds pid
     expect 1
     [ "$(grep -c "hvd_init waits for worker 1 at localhost:${port[1]}" worker0.err)" -ge 2 ]
     grep -F "took 2 s (HVD_START_TIME) and still waits for worker 1" worker0.err
+}
+
+@test "a server of names that does not answer holds nobody up" {
+    gcc -shared -fPIC -o slow.so "$ROOT/tests/support/slow_names.c"
+    export SLOW_PORT=${port[0]}
+    # That of another rank: this one says whom it waits for, and gives up.
+    LD_PRELOAD=$PWD/slow.so HVD_START_TIME=2 task "$two" worker 1 "$MEMBER"
+    expect 1
+    grep -F "took 2 s (HVD_START_TIME) and still waits for worker 0 at localhost:${port[0]} (its name is looked up)" worker1.err
+    # Its own: it cannot listen.
+    started=()
+    SECONDS=0
+    LD_PRELOAD=$PWD/slow.so task "$two" worker 0 "$MEMBER"
+    expect 1
+    [ "$SECONDS" -lt 20 ]
+    grep -F "the address localhost:${port[0]} of rank 0: its name was not found within 10 s" worker0.err
 }
 
 @test "roles without a rank are told so" {

@@ -8,11 +8,12 @@
 
 enum { HOST_BYTES = 256 };
 
-const char *hvd__address_find(const char *address, struct addrinfo **found)
+const char *hvd__address_find(const char *address, bool only_numbers,
+                              struct addrinfo **found)
 {
     const struct addrinfo wanted = {
         .ai_socktype = SOCK_STREAM,
-        .ai_flags = AI_NUMERICSERV,
+        .ai_flags = AI_NUMERICSERV | (only_numbers ? AI_NUMERICHOST : 0),
     };
     const char *colon = strrchr(address, ':');
     char host[HOST_BYTES];

@@ -9,12 +9,14 @@
 #include <netdb.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/socket.h>
 
-/* Looks up an address, which may take as long as a name server does. The caller
- * frees *found with freeaddrinfo. Returns NULL, or a static text that says why
- * there is none. */
-const char *hvd__address_find(const char *address, struct addrinfo **found);
+/* Looks up an address, which may take as long as a name server does (lookup.h),
+ * or only takes numbers and asks nobody. The caller frees *found with
+ * freeaddrinfo. Returns NULL, or a static text that says why there is none. */
+const char *hvd__address_find(const char *address, bool only_numbers,
+                              struct addrinfo **found);
 
 /* Returns whether an address leads to this host and never leaves it. */
 bool hvd__address_is_loopback(const struct sockaddr *address);

@@ -86,16 +86,35 @@ static int listen_on_one(struct hvd__tcp *tcp, const struct addrinfo *found)
     return explain(tcp, error);
 }
 
+/* Waits for what this rank's own address means. */
+static int find_own(struct hvd__tcp *tcp, struct hvd__lookup *lookup,
+                    struct addrinfo **found)
+{
+    const char *problem;
+
+    while (!hvd__lookup_poll(lookup, found, &problem)) {
+        HVD_TRY(tcp->asked.ask(tcp->asked.context));
+        HVD_TRY(hvd__tcp_drive(tcp, 1));
+    }
+    if (*found)
+        return HVD_OK;
+    return hvd__fail(HVD_ERR_CONFIG, "the address %s of rank %d: %s",
+                     tcp->addresses[tcp->base.rank], tcp->base.rank, problem);
+}
+
 int hvd__listener_open(struct hvd__tcp *tcp)
 {
+    struct hvd__lookup *lookup =
+        hvd__lookup_start(tcp->addresses[tcp->base.rank]);
     struct addrinfo *found;
-    const char *address = tcp->addresses[tcp->base.rank];
-    const char *problem = hvd__address_find(address, &found);
     int status;
 
-    if (problem)
-        return hvd__fail(HVD_ERR_CONFIG, "the address %s of rank %d: %s",
-                         address, tcp->base.rank, problem);
+    if (!lookup)
+        return HVD_ERR_MEMORY;
+    status = find_own(tcp, lookup, &found);
+    hvd__lookup_free(lookup);
+    if (status < 0)
+        return status;
     status = listen_on_one(tcp, found);
     freeaddrinfo(found);
     return status < 0 ? status

@@ -160,22 +160,36 @@ static int connect_to(struct hvd__tcp *tcp, struct hvd__sender *sender,
     return HVD_OK;
 }
 
-static int call(struct hvd__tcp *tcp, struct hvd__sender *sender)
+/* Looks up the addresses of a rank anew. Returns 1 when they are there. */
+static int find_addresses(struct hvd__tcp *tcp, struct hvd__sender *sender)
 {
     const char *problem;
 
-    if (!sender->at) {
-        if (sender->addresses)
-            freeaddrinfo(sender->addresses);
-        problem =
-            hvd__address_find(tcp->addresses[sender->peer], &sender->addresses);
-        sender->at = sender->addresses;
-        if (problem) {
-            give_up_call(tcp, sender, problem);
-            return HVD_OK;
-        }
+    if (!sender->lookup)
+        sender->lookup = hvd__lookup_start(tcp->addresses[sender->peer]);
+    if (!sender->lookup)
+        return HVD_ERR_MEMORY;
+    if (sender->addresses)
+        freeaddrinfo(sender->addresses);
+    sender->addresses = NULL;
+    if (!hvd__lookup_poll(sender->lookup, &sender->addresses, &problem)) {
+        snprintf(sender->why, sizeof sender->why, "its name is looked up");
+        return 0;
     }
-    return connect_to(tcp, sender, sender->at);
+    hvd__lookup_free(sender->lookup);
+    sender->lookup = NULL;
+    sender->at = sender->addresses;
+    if (sender->at)
+        return 1;
+    give_up_call(tcp, sender, problem);
+    return 0;
+}
+
+static int call(struct hvd__tcp *tcp, struct hvd__sender *sender)
+{
+    int found = sender->at ? 1 : find_addresses(tcp, sender);
+
+    return found == 1 ? connect_to(tcp, sender, sender->at) : found;
 }
 
 int hvd__senders_call(struct hvd__tcp *tcp)
@@ -462,6 +476,7 @@ void hvd__sender_free(struct hvd__tcp *tcp, int peer)
     if (*link)
         *link = sender->next;
     drop_messages(tcp, sender);
+    hvd__lookup_free(sender->lookup);
     if (sender->addresses)
         freeaddrinfo(sender->addresses);
     tcp->peers[peer].sender = NULL;

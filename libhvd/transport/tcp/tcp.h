@@ -3,6 +3,7 @@
  * tcp.h - the state of the transport over TCP, and what its files do for each
  * other: open.c makes it and meets the other ranks, listener.c listens,
  * sender.c calls and writes, receiver.c reads, tcp.c is the transport's table.
+ * lookup.c finds out what addresses mean.
  *
  * A connection carries data in one direction, from the rank that called to the
  * one that was called, and is made when a rank first sends to another. So two
@@ -10,7 +11,7 @@
  * each other on it: a header and as many bytes as it says.
  *
  * Everything is moved by hvd__tcp_drive, on the thread that drives the engine.
- * Nothing blocks but the looking up of names.
+ * Nothing blocks.
  */
 #ifndef HVD_TRANSPORT_TCP_TCP_H
 #define HVD_TRANSPORT_TCP_TCP_H
@@ -18,6 +19,7 @@
 #include "transport/fault.h"
 #include "transport/tcp/address.h"
 #include "transport/tcp/handshake.h"
+#include "transport/tcp/lookup.h"
 #include "transport/transport.h"
 
 enum { HVD__FRAME_TRANSFER = 1, HVD__FRAME_MESSAGE, HVD__FRAME_MEETING };
@@ -80,6 +82,7 @@ struct hvd__sender {
     bool is_listed;
     int peer;
     enum hvd__sender_stage stage;
+    struct hvd__lookup *lookup;      /* owned; NULL: none is under way */
     struct addrinfo *addresses, *at; /* owned; the one to call next */
     int64_t retry_ns, delay_ns;
     int64_t since_ns; /* when the stage began */
