@@ -251,6 +251,54 @@ LOOP_TEST(transfers_arrive, 0, 6)
     all_are_well(sizes[_i]);
 }
 
+enum { LONG = 3000000, LONGER = 20000 };
+
+/* Rank 1 sends a long transfer first; rank 0 wants what follows it first, and
+ * takes the long one at once, after a moment, or after more than it waits. */
+static void take_in_another_order(struct rank *rank)
+{
+    struct hvd__transport *t = rank->transport;
+    static const int naps_ms[] = {0, 1, 30};
+    unsigned char *data = malloc(LONG), *expected = malloc(LONG);
+    struct hvd__transfer transfers[2];
+
+    for (int i = 0; i < 30; i++) {
+        fill(expected, LONG, 1, 0, i);
+        if (t->rank == 1) {
+            memcpy(data, expected, LONG);
+            for (int tag = 1; tag <= 2; tag++)
+                ck_assert_int_eq(t->send(t, 0, tag, data,
+                                         tag == 1 ? LONG : LONGER,
+                                         &transfers[tag - 1]),
+                                 HVD_OK);
+            finish(rank, &transfers[0]);
+            finish(rank, &transfers[1]);
+            continue;
+        }
+        for (int tag = 2; tag >= 1; tag--) {
+            size_t bytes = tag == 1 ? LONG : LONGER;
+
+            memset(data, 0, bytes);
+            ck_assert_int_eq(t->receive(t, 1, tag, data, bytes, transfers),
+                             HVD_OK);
+            finish(rank, transfers);
+            ck_assert_msg(memcmp(data, expected, bytes) == 0,
+                          "round %d, tag %d differs", i, tag);
+            nap(naps_ms[i % 3]);
+        }
+    }
+    free(data);
+    free(expected);
+}
+
+TEST(a_long_transfer_holds_nothing_up)
+{
+    prepare(2, take_in_another_order);
+    start(0, 2);
+    join(0, 2);
+    all_are_well(2);
+}
+
 enum { MESSAGES = 300 };
 
 /* Messages stay in order between two ranks. */

@@ -5,8 +5,13 @@
  *
  * A read fills what is left of the frame's own memory and then a buffer, in one
  * system call. So a long tensor goes straight to where it belongs, and many
- * short frames cost one call. A transfer that comes before its receive is kept;
- * if the receive is started while it comes, the rest goes to the receive's
+ * short frames cost one call.
+ *
+ * A transfer may come before its receive is started. A long one is left where
+ * it is for a moment, for its receive is often about to come, and the kernel
+ * slows the sender down meanwhile. After that, or if it is short, it is read
+ * and kept: what follows it on the connection may be what this rank waits for.
+ * If the receive is started while it comes, the rest goes to the receive's
  * memory.
  */
 #include <errno.h>
@@ -15,11 +20,20 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "transport/tcp/tcp.h"
 
 /* Reads in a row from one connection, so that others have their turn. */
 enum { TURN = 16 };
+
+/* A transfer from this size on waits for its receive for so long. */
+enum { LONG_BYTES = 65536 };
+#define PATIENCE_NS INT64_C(1000000)
+
+/* A part of it is still in the kernel, which tells of it again and again. */
+_Static_assert((int)LONG_BYTES >= (int)HVD__READ_BYTES,
+               "a frame that waits may be in the buffer, unseen by epoll");
 
 /* A frame of the meeting is a text. */
 enum { MEETING_BYTES = 2 * HVD__TCP_TEXT };
@@ -184,6 +198,18 @@ int hvd__receiver_post(struct hvd__tcp *tcp, int rank,
 
 /* ------------------------------------------------------------------ reading */
 
+/* Returns true if the receive of a frame may still come in time. */
+static bool must_wait(struct hvd__receiver *receiver)
+{
+    int64_t now = hvd__now_ns();
+
+    if (receiver->waits_until_ns == 0)
+        receiver->waits_until_ns = now + PATIENCE_NS;
+    else if (now >= receiver->waits_until_ns)
+        receiver->waits_until_ns = 0;
+    return receiver->waits_until_ns != 0;
+}
+
 static int begin_transfer(struct hvd__tcp *tcp, struct hvd__receiver *receiver)
 {
     struct hvd__tcp_peer *peer = &tcp->peers[receiver->peer];
@@ -191,9 +217,12 @@ static int begin_transfer(struct hvd__tcp *tcp, struct hvd__receiver *receiver)
 
     receiver->request = take_posted(peer, frame->tag);
     if (receiver->request) {
+        receiver->waits_until_ns = 0;
         receiver->to = receiver->request->data;
         return check_room(receiver->request, frame->bytes);
     }
+    if (frame->bytes >= LONG_BYTES && must_wait(receiver))
+        return HVD_OK;
     receiver->unexpected = keep_unexpected(peer, frame);
     if (!receiver->unexpected)
         return HVD_ERR_MEMORY;
@@ -253,13 +282,11 @@ static bool is_in_frame(const struct hvd__receiver *receiver)
     return receiver->frame_got == sizeof receiver->frame;
 }
 
-/* Takes what a read has left in the buffer. */
+/* Takes what a read has left in the buffer, up to a frame that waits. */
 static int parse(struct hvd__tcp *tcp, struct hvd__receiver *receiver,
-                 size_t bytes)
+                 const char *at, size_t bytes)
 {
-    const char *at = receiver->buffer;
-
-    while (bytes > 0) {
+    while (bytes > 0 && receiver->waits_until_ns == 0) {
         size_t part;
 
         if (is_in_frame(receiver)) {
@@ -279,7 +306,20 @@ static int parse(struct hvd__tcp *tcp, struct hvd__receiver *receiver,
         at += part;
         bytes -= part;
     }
+    receiver->kept = at;
+    receiver->nkept = bytes;
     return HVD_OK;
+}
+
+/* Looks again for the receive that the frame waits for, and takes what was
+ * read after the frame's header. Returns 1 if it can be read on, 0 if not. */
+static int resume(struct hvd__tcp *tcp, struct hvd__receiver *receiver)
+{
+    HVD_TRY(begin_transfer(tcp, receiver));
+    if (receiver->waits_until_ns != 0)
+        return 0;
+    HVD_TRY(parse(tcp, receiver, receiver->kept, receiver->nkept));
+    return receiver->waits_until_ns == 0;
 }
 
 /* Returns 1 if more may be there to read, 0 if not. */
@@ -308,14 +348,17 @@ static int read_once(struct hvd__tcp *tcp, struct hvd__receiver *receiver)
         HVD_TRY(advance(tcp, receiver, part));
         rest -= part;
     }
-    HVD_TRY(parse(tcp, receiver, rest));
-    return (size_t)got == direct + sizeof receiver->buffer;
+    HVD_TRY(parse(tcp, receiver, receiver->buffer, rest));
+    return receiver->waits_until_ns == 0 &&
+           (size_t)got == direct + sizeof receiver->buffer;
 }
 
 int hvd__receiver_ready(struct hvd__tcp *tcp, struct hvd__receiver *receiver)
 {
     int status = 1;
 
+    if (receiver->waits_until_ns != 0)
+        status = resume(tcp, receiver);
     for (int i = 0; i < TURN && status > 0; i++)
         status = read_once(tcp, receiver);
     return status < 0 ? status : HVD_OK;

@@ -124,6 +124,9 @@ struct hvd__receiver {
     size_t frame_got;        /* bytes of its header */
     char *to;                /* where the rest of it goes */
     size_t left;             /* bytes of the rest */
+    int64_t waits_until_ns;  /* for the frame's receive; 0: it does not wait */
+    const char *kept;        /* in buffer: read, and not yet used */
+    size_t nkept;
     /* What is being read: one of these, or none. */
     struct hvd__tcp_request *request;
     struct hvd__unexpected *unexpected;
