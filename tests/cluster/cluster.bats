@@ -98,6 +98,26 @@ setup_file() {
     grep -F "the address localhost:${port[0]} of rank 0: its name was not found within 10 s" worker0.err
 }
 
+@test "the limit of open files is raised, or named" {
+    (
+        ulimit -Sn 100
+        task "$two" worker 0 "$MEMBER" sleep
+        task "$two" worker 1 "$MEMBER" sleep
+        for ((i = 0; i < 300; i++)); do
+            [ "$(grep -l sum ./*.out | wc -l)" -lt 2 ] || break
+            sleep 0.1
+        done
+        grep 'Max open files *194 ' "/proc/$(pgrep -P "${started[0]}")/limits"
+        teardown
+    )
+    (
+        ulimit -n 33
+        task "$two" worker 0 "$MEMBER"
+        expect 1
+    )
+    grep -F 'rank 0 of 2 needs 34 open files, and this process may have 33' worker0.err
+}
+
 @test "roles without a rank are told so" {
     local cluster="$two,\"evaluator\":[\"localhost:${port[2]}\"]"
     task "$cluster" evaluator 0 "$MEMBER"

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -22,6 +23,10 @@
 #include "transport/tcp/tcp.h"
 
 enum { LOOK_MS = 20 };
+
+/* Open files for what is not a connection between ranks: of the program, and
+ * for those who connect and have not proved anything (listener.c). */
+enum { OTHER_FILES = 32, STRANGERS = 160 };
 
 /* The missing ranks that are named one by one. */
 enum { NAMED = 4 };
@@ -294,6 +299,27 @@ static int fill(struct hvd__tcp *tcp, const struct hvd__tcp_options *options,
     return HVD_OK;
 }
 
+/* Raises the limit of open files, where that is allowed: every rank may call
+ * every other one and be called by it. Rank 0 certainly is. */
+static int make_room(const struct hvd__tcp *tcp)
+{
+    const rlim_t least = 2 * (rlim_t)(tcp->base.size - 1) + OTHER_FILES;
+    const rlim_t wanted = least + STRANGERS;
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= wanted)
+        return HVD_OK;
+    if (tcp->base.rank == 0 && files.rlim_max < least)
+        return hvd__fail(HVD_ERR_CONFIG,
+                         "rank 0 of %d needs %llu open files, and this process "
+                         "may have %llu: raise the limit (ulimit -Hn)",
+                         tcp->base.size, (unsigned long long)least,
+                         (unsigned long long)files.rlim_max);
+    files.rlim_cur = files.rlim_max < wanted ? files.rlim_max : wanted;
+    setrlimit(RLIMIT_NOFILE, &files);
+    return HVD_OK;
+}
+
 int hvd__tcp_open(const struct hvd__tcp_options *options,
                   const struct hvd__asked *asked,
                   struct hvd__transport **transport)
@@ -305,6 +331,8 @@ int hvd__tcp_open(const struct hvd__tcp_options *options,
         return hvd__fail_memory(sizeof *tcp);
     tcp->epoll = -1;
     status = fill(tcp, options, asked);
+    if (status == HVD_OK)
+        status = make_room(tcp);
     if (status == HVD_OK)
         status = hvd__listener_open(tcp);
     if (status == HVD_OK)
