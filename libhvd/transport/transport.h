@@ -25,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/ip.h"
 #include "hvd.h"
 
 /* A transfer under way; it belongs to the caller that started it. NULL: none,
@@ -47,6 +48,7 @@ struct hvd__transport {
     int size;
     bool threads; /* any thread may drive, one at a time */
     int ntags;    /* tags of transfers are 0 <= tag < ntags */
+    struct hvd__ip address; /* the only one on which this rank is to listen */
     /* Counter of the bytes of tensors sent to other ranks (team.h); NULL: not
      * counted. */
     atomic_int_fast64_t *sent_bytes;

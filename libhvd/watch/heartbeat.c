@@ -12,7 +12,9 @@
  * datagrams to the rank's port (socket.h). A neighbour that refuses twice, with
  * nothing heard in between, is lost.
  *
- * Only IPv4 is used. A host without an IPv4 address is not watched by others.
+ * A socket is of IPv4 or of IPv6: of the version of the one address on which its
+ * rank may listen, or else of IPv4 if the host has that. Hosts of different
+ * versions do not watch each other.
  */
 #include "watch/heartbeat.h"
 
@@ -61,10 +63,10 @@ static int name_hosts(struct hvd__heartbeat *b,
     return HVD_OK;
 }
 
-static int open_socket(struct hvd__heartbeat *b,
+static int open_socket(struct hvd__heartbeat *b, struct hvd__ip own,
                        struct hvd__heartbeat_card *card)
 {
-    b->fd = hvd__socket_open(card->addresses, HVD__HEARTBEAT_ADDRESSES,
+    b->fd = hvd__socket_open(own, card->addresses, HVD__HEARTBEAT_ADDRESSES,
                              &card->naddresses, &card->port);
     if (b->fd < 0)
         return b->fd;
@@ -73,7 +75,7 @@ static int open_socket(struct hvd__heartbeat *b,
     return HVD_OK;
 }
 
-int hvd__heartbeat_open(struct hvd__heartbeat **heartbeat,
+int hvd__heartbeat_open(struct hvd__heartbeat **heartbeat, struct hvd__ip own,
                         struct hvd__places *places,
                         const char *(*host)(const void *context, int rank),
                         const void *context, struct hvd__heartbeat_card *card)
@@ -94,7 +96,7 @@ int hvd__heartbeat_open(struct hvd__heartbeat **heartbeat,
     if (status == HVD_OK)
         status = hvd__heartbeat_ask_open(b);
     if (status == HVD_OK) {
-        if (open_socket(b, card) == HVD_OK) {
+        if (open_socket(b, own, card) == HVD_OK) {
             *heartbeat = b;
             return HVD_OK;
         }

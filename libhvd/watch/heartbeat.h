@@ -15,6 +15,7 @@
 #ifndef HVD_WATCH_HEARTBEAT_H
 #define HVD_WATCH_HEARTBEAT_H
 
+#include "base/ip.h"
 #include "watch/page.h"
 #include "watch/places.h"
 #include "watch/stall.h"
@@ -25,18 +26,19 @@ enum { HVD__HEARTBEAT_ADDRESSES = 8 };
  * bytes. */
 struct hvd__heartbeat_card {
     uint64_t key[2]; /* the key of the lowest rank with a card counts */
-    uint32_t addresses[HVD__HEARTBEAT_ADDRESSES];
+    struct hvd__ip addresses[HVD__HEARTBEAT_ADDRESSES];
     int32_t naddresses;
-    int32_t port; /* in network order, as addresses; 0: none */
+    int32_t port; /* in network order; 0: none */
 };
 
 struct hvd__heartbeat;
 
 /* Opens a socket and fills this rank's card. *heartbeat is NULL, and the card
  * blank, if all ranks share a host, or if no socket can be had, which is
- * logged. places is borrowed until the heartbeat is closed; host(context, rank)
- * returns the name of a rank's host. Returns HVD_ERR_MEMORY on failure. */
-int hvd__heartbeat_open(struct hvd__heartbeat **heartbeat,
+ * logged. own is the address to listen on, as of hvd__watch_options. places is
+ * borrowed until the heartbeat is closed; host(context, rank) returns the name
+ * of a rank's host. Returns HVD_ERR_MEMORY on failure. */
+int hvd__heartbeat_open(struct hvd__heartbeat **heartbeat, struct hvd__ip own,
                         struct hvd__places *places,
                         const char *(*host)(const void *context, int rank),
                         const void *context, struct hvd__heartbeat_card *card);

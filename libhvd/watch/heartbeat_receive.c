@@ -21,13 +21,13 @@ enum { MOST_AT_ONCE = 256 };
 
 /* Counts a refusal if it is of a datagram to a host's speaker, at the speaker's
  * known address. */
-static void refuse(struct hvd__heartbeat *b, uint32_t address, int port)
+static void refuse(struct hvd__heartbeat *b, struct hvd__ip address, int port)
 {
     for (int i = 0; i < b->nnear; i++) {
         struct hvd__neighbour *near = &b->near[i];
 
         if (near->was_heard && b->ports[near->speaker] == port &&
-            hvd__heartbeat_address_of(b, near) == address &&
+            hvd__ip_equal(hvd__heartbeat_address_of(b, near), address) &&
             near->refused != b->nwords) {
             near->refused = b->nwords;
             near->refusals++;
@@ -37,7 +37,7 @@ static void refuse(struct hvd__heartbeat *b, uint32_t address, int port)
 
 static void hear_refusals(struct hvd__heartbeat *b)
 {
-    uint32_t address;
+    struct hvd__ip address;
     int port;
 
     for (int i = 0; i < MOST_AT_ONCE; i++)
@@ -59,6 +59,12 @@ static bool is_new(struct hvd__line *line, uint64_t number)
     return false;
 }
 
+static void note_address(struct hvd__line *line, struct hvd__ip address)
+{
+    for (int i = 0; i < 2; i++)
+        atomic_store(&line->address[i], address.words[i]);
+}
+
 static void note_news(struct hvd__line *line,
                       const struct hvd__datagram_item *item)
 {
@@ -74,7 +80,7 @@ static void note_news(struct hvd__line *line,
 
 /* Handles the datagram that was just opened. Returns true if it reports the end
  * of the world. */
-static bool take_datagram(struct hvd__heartbeat *b, uint32_t address,
+static bool take_datagram(struct hvd__heartbeat *b, struct hvd__ip address,
                           struct hvd__cause *cause)
 {
     int from = b->datagram.from, nranks = b->places->nranks;
@@ -89,7 +95,7 @@ static bool take_datagram(struct hvd__heartbeat *b, uint32_t address,
     is_late =
         near && !is_new(hvd__heartbeat_line_of(b, from), b->datagram.number);
     if (near && !is_late) {
-        atomic_store(&hvd__heartbeat_line_of(b, from)->address, address);
+        note_address(hvd__heartbeat_line_of(b, from), address);
         near->refusals = 0;
     }
     while (hvd__datagram_next(&b->datagram, &item, now)) {
@@ -123,7 +129,7 @@ bool hvd__heartbeat_receive(struct hvd__heartbeat *b, struct hvd__cause *cause)
 {
     hear_refusals(b);
     for (int i = 0; i < MOST_AT_ONCE; i++) {
-        uint32_t address;
+        struct hvd__ip address;
         int bytes = hvd__socket_receive(b->fd, b->datagram.bytes,
                                         sizeof b->datagram.bytes, &address);
 

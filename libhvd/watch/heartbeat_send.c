@@ -33,10 +33,16 @@ static void deliver(const struct hvd__heartbeat *b,
 {
     const struct hvd__heartbeat_host *host =
         &b->hosts[b->places->host_of[rank]];
-    uint32_t known = near ? hvd__heartbeat_address_of(b, near) : 0;
-    const uint32_t *addresses = known ? &known : host->addresses;
-    int32_t n = known ? 1 : host->naddresses;
+    struct hvd__ip last = {{0, 0}};
+    const struct hvd__ip *addresses = host->addresses;
+    int32_t n = host->naddresses;
 
+    if (near)
+        last = hvd__heartbeat_address_of(b, near);
+    if (!hvd__ip_is_any(last)) {
+        addresses = &last;
+        n = 1;
+    }
     for (int32_t i = 0; i < n; i++)
         hvd__socket_send(b->fd, addresses[i], b->ports[rank], b->datagram.bytes,
                          b->datagram.size);

@@ -17,7 +17,7 @@ struct hvd__heartbeat_host {
     char name[64];
     bool is_linked; /* all of its ranks have a socket and a watchdog */
     int32_t naddresses;
-    uint32_t addresses[HVD__HEARTBEAT_ADDRESSES];
+    struct hvd__ip addresses[HVD__HEARTBEAT_ADDRESSES];
 };
 
 /* A host that this one and it watch each other. */
@@ -140,11 +140,14 @@ static inline bool hvd__heartbeat_is_silent(const struct hvd__heartbeat *b,
            hvd__heartbeat_listener(b, near) >= 0;
 }
 
-/* Returns the address where a neighbour was last heard; 0: never. */
-static inline uint32_t hvd__heartbeat_address_of(
+/* Returns the address where a neighbour was last heard; "any": never. */
+static inline struct hvd__ip hvd__heartbeat_address_of(
     const struct hvd__heartbeat *b, const struct hvd__neighbour *near)
 {
-    return atomic_load(&hvd__heartbeat_line_of(b, near->speaker)->address);
+    const struct hvd__line *line = hvd__heartbeat_line_of(b, near->speaker);
+
+    return (struct hvd__ip){
+        {atomic_load(&line->address[0]), atomic_load(&line->address[1])}};
 }
 
 /* Writing (heartbeat_send.c): a datagram goes out when it is full, and at the

@@ -68,8 +68,9 @@ struct hvd__line {
     _Atomic int32_t in_flight; /* requests in flight, as of the last beat */
     /* The next four are only for ranks of other hosts. */
     _Atomic int64_t silent_ns; /* silence, as their host reports it */
-    _Atomic uint32_t address;  /* where it was last heard from, IPv4 in network
-                                  order; 0: never */
+    /* Where it was last heard from (struct hvd__ip); zeros: never. A reader that
+     * meets a writer gets halves of two addresses, and a datagram is lost. */
+    _Atomic uint64_t address[2];
     _Atomic uint64_t datagram; /* number of the last datagram from it */
     _Atomic uint32_t writing; /* keeps two ranks apart that hear what it does */
     _Alignas(64) struct hvd__seqlock doing_lock;

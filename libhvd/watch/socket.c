@@ -11,11 +11,26 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/ip_socket.h"
 #include "base/status.h"
 
-/* Lists the addresses of this host. Loopback counts only if there is nothing
- * else: then the hosts share a machine. */
-static int32_t list_addresses(uint32_t *addresses, int32_t max)
+/* Returns whether others can use an address of an interface: of IPv6, not one
+ * that is of its link only. */
+static bool is_usable(const struct ifaddrs *i, int family, unsigned loopback)
+{
+    struct in6_addr in6;
+
+    if (!i->ifa_addr || i->ifa_addr->sa_family != family ||
+        !(i->ifa_flags & IFF_UP) || (i->ifa_flags & IFF_LOOPBACK) != loopback)
+        return false;
+    in6 = hvd__ip_in6(hvd__ip_of(i->ifa_addr));
+    return !IN6_IS_ADDR_LINKLOCAL(&in6);
+}
+
+/* Lists the addresses of this host, of one family. Loopback counts only if
+ * there is nothing else: then the hosts share a machine. */
+static int32_t list_addresses(int family, struct hvd__ip *addresses,
+                              int32_t max)
 {
     struct ifaddrs *all;
     int32_t n = 0;
@@ -24,53 +39,73 @@ static int32_t list_addresses(uint32_t *addresses, int32_t max)
         return 0;
     for (unsigned loopback = 0; loopback <= IFF_LOOPBACK && n == 0;
          loopback += IFF_LOOPBACK)
-        for (const struct ifaddrs *i = all; i && n < max; i = i->ifa_next) {
-            struct sockaddr_in address;
-
-            if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET ||
-                !(i->ifa_flags & IFF_UP) ||
-                (i->ifa_flags & IFF_LOOPBACK) != loopback)
-                continue;
-            memcpy(&address, i->ifa_addr, sizeof address);
-            addresses[n++] = address.sin_addr.s_addr;
-        }
+        for (const struct ifaddrs *i = all; i && n < max; i = i->ifa_next)
+            if (is_usable(i, family, loopback))
+                addresses[n++] = hvd__ip_of(i->ifa_addr);
     freeifaddrs(all);
     return n;
 }
 
-static int prepare(int fd, int32_t *port)
+/* Errors of datagrams are to be kept (hvd__socket_next_refusal). */
+static int keep_errors(int fd, int family)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t size = sizeof address;
-    int yes = 1;
+    const int yes = 1;
 
-    if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0 ||
+    return family == AF_INET
+               ? setsockopt(fd, IPPROTO_IP, IP_RECVERR, &yes, sizeof yes)
+               : setsockopt(fd, IPPROTO_IPV6, IPV6_RECVERR, &yes, sizeof yes);
+}
+
+static int prepare(int fd, int family, struct hvd__ip own, int32_t *port)
+{
+    struct sockaddr_storage address;
+    socklen_t size = sizeof address;
+
+    if (hvd__ip_is_any(own) && family == AF_INET)
+        own = hvd__ip_of_v4(INADDR_ANY);
+    if (bind(fd, (struct sockaddr *)&address,
+             hvd__ip_socket(own, 0, &address)) != 0 ||
         getsockname(fd, (struct sockaddr *)&address, &size) != 0)
         return hvd__fail(HVD_ERR_UNSUPPORTED, "bind: %s", strerror(errno));
-    if (setsockopt(fd, IPPROTO_IP, IP_RECVERR, &yes, sizeof yes) != 0)
+    if (keep_errors(fd, family) != 0)
         return hvd__fail(HVD_ERR_UNSUPPORTED, "IP_RECVERR: %s",
                          strerror(errno));
-    *port = address.sin_port;
+    *port = hvd__ip_port(&address);
     return HVD_OK;
 }
 
-int hvd__socket_open(uint32_t *addresses, int32_t max, int32_t *naddresses,
-                     int32_t *port)
+static int open_family(int family, struct hvd__ip own, int32_t *port)
 {
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int status;
 
     if (fd < 0)
         return hvd__fail(HVD_ERR_UNSUPPORTED, "socket: %s", strerror(errno));
-    status = prepare(fd, port);
-    *naddresses = list_addresses(addresses, max);
-    if (status == HVD_OK && *naddresses == 0)
-        status =
-            hvd__fail(HVD_ERR_UNSUPPORTED, "this host has no IPv4 address");
+    status = prepare(fd, family, own, port);
     if (status == HVD_OK)
         return fd;
     close(fd);
     return status;
+}
+
+int hvd__socket_open(struct hvd__ip own, struct hvd__ip *addresses, int32_t max,
+                     int32_t *naddresses, int32_t *port)
+{
+    int family = AF_INET;
+
+    if (!hvd__ip_is_any(own) && max > 0) {
+        addresses[0] = own;
+        *naddresses = 1;
+        return open_family(hvd__ip_is_v4(own) ? AF_INET : AF_INET6, own, port);
+    }
+    *naddresses = list_addresses(family, addresses, max);
+    if (*naddresses == 0) {
+        family = AF_INET6;
+        *naddresses = list_addresses(family, addresses, max);
+    }
+    return *naddresses > 0 ? open_family(family, own, port)
+                           : hvd__fail(HVD_ERR_UNSUPPORTED,
+                                       "this host has no IP address");
 }
 
 /* The filter sees the UDP header, of 8 bytes, and then the data, whose words it
@@ -93,18 +128,17 @@ void hvd__socket_filter(int fd, uint32_t first, uint32_t second)
                      sizeof program);
 }
 
-void hvd__socket_send(int fd, uint32_t address, int port, const void *data,
-                      size_t bytes)
+void hvd__socket_send(int fd, struct hvd__ip address, int port,
+                      const void *data, size_t bytes)
 {
-    struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = (in_port_t)port,
-                             .sin_addr.s_addr = address};
+    struct sockaddr_storage to;
+    socklen_t length = hvd__ip_socket(address, (in_port_t)port, &to);
 
     /* An error may belong to an earlier datagram; then it is reported only
      * once. */
     for (int attempt = 0; attempt < 2; attempt++)
         if (sendto(fd, data, bytes, MSG_DONTWAIT | MSG_NOSIGNAL,
-                   (struct sockaddr *)&to, sizeof to) >= 0)
+                   (struct sockaddr *)&to, length) >= 0)
             return;
 }
 
@@ -112,16 +146,17 @@ void hvd__socket_send(int fd, uint32_t address, int port, const void *data,
  * them are skipped at a time. */
 enum { MOST_ERRORS = 16 };
 
-int hvd__socket_receive(int fd, void *data, size_t size, uint32_t *address)
+int hvd__socket_receive(int fd, void *data, size_t size,
+                        struct hvd__ip *address)
 {
-    struct sockaddr_in from = {0};
+    struct sockaddr_storage from = {0};
 
     for (int i = 0; i < MOST_ERRORS; i++) {
         socklen_t length = sizeof from;
         ssize_t bytes = recvfrom(fd, data, size, MSG_DONTWAIT | MSG_TRUNC,
                                  (struct sockaddr *)&from, &length);
 
-        *address = from.sin_addr.s_addr;
+        *address = hvd__ip_of((struct sockaddr *)&from);
         if (bytes >= 0 || errno == EAGAIN)
             return (int)bytes;
     }
@@ -134,21 +169,23 @@ static bool is_refusal(struct msghdr *message)
          c = CMSG_NXTHDR(message, c)) {
         struct sock_extended_err error;
 
-        if (c->cmsg_level != IPPROTO_IP || c->cmsg_type != IP_RECVERR)
+        if ((c->cmsg_level != IPPROTO_IP || c->cmsg_type != IP_RECVERR) &&
+            (c->cmsg_level != IPPROTO_IPV6 || c->cmsg_type != IPV6_RECVERR))
             continue;
         memcpy(&error, CMSG_DATA(c), sizeof error);
-        if (error.ee_origin == SO_EE_ORIGIN_ICMP &&
+        if ((error.ee_origin == SO_EE_ORIGIN_ICMP ||
+             error.ee_origin == SO_EE_ORIGIN_ICMP6) &&
             error.ee_errno == ECONNREFUSED)
             return true;
     }
     return false;
 }
 
-bool hvd__socket_next_refusal(int fd, uint32_t *address, int *port)
+bool hvd__socket_next_refusal(int fd, struct hvd__ip *address, int *port)
 {
     for (;;) {
         _Alignas(struct cmsghdr) unsigned char control[512];
-        struct sockaddr_in to = {0};
+        struct sockaddr_storage to = {0};
         struct msghdr message = {.msg_name = &to,
                                  .msg_namelen = sizeof to,
                                  .msg_control = control,
@@ -156,8 +193,8 @@ bool hvd__socket_next_refusal(int fd, uint32_t *address, int *port)
 
         if (recvmsg(fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
             return false;
-        *address = to.sin_addr.s_addr;
-        *port = to.sin_port;
+        *address = hvd__ip_of((struct sockaddr *)&to);
+        *port = hvd__ip_port(&to);
         if (is_refusal(&message))
             return true;
     }

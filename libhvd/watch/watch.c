@@ -121,8 +121,9 @@ static int open_page(struct hvd__watch *w, struct hvd__transport *t,
     w->shape = (struct hvd__page_shape){hvd__places_most_lines(&w->places),
                                         w->places.nlocal};
     mine.failed =
-        allocate(w) < 0 || hvd__heartbeat_open(&w->heartbeat, &w->places, host,
-                                               context, &mine.card) < 0;
+        allocate(w) < 0 ||
+        hvd__heartbeat_open(&w->heartbeat, w->options.address, &w->places, host,
+                            context, &mine.card) < 0;
     if (first == t->rank && !mine.failed)
         w->page = hvd__page_create(w->shape, &w->page_fd);
     if (w->page)

@@ -48,6 +48,8 @@ struct hvd__watch_options {
                                   never */
     int64_t exit_grace_ns; /* time from the end of the world until the watchdog
                               ends the process; 0: it does not */
+    struct hvd__ip address; /* heartbeats of other hosts are listened to there
+                               only; "any": on all interfaces */
 };
 
 struct hvd__watch;

@@ -31,13 +31,17 @@ teardown() {
 }
 
 # Starts two workers on each host, the last one first; worker i writes to files
-# i.out and i.err.
+# i.out and i.err. form is that of the hosts' addresses.
 started=()
+form=10.77.0.%d:%d
 start() { # command...
-    local i cluster=
+    local i address cluster=
     for i in {0..5}; do
-        cluster+="${cluster:+,}\"10.77.0.$((i / 2 + 1)):$((3737 + i))\""
+        # shellcheck disable=SC2059 # a form
+        printf -v address "$form" $((i / 2 + 1)) $((3737 + i))
+        cluster+="${cluster:+,}\"$address\""
     done
+    rm -f ./*.out ./*.err # of a start before, which cut_off would take for this one's
     head -c 4096 /dev/zero >meeting
     export RANKS_MEETING=$PWD/meeting
     for i in {5..0}; do
@@ -76,7 +80,7 @@ all_end() { # with this status
 }
 
 @test "a model is trained on three hosts" {
-    start "$BUILD/bin/mnist" -s 20
+    start "$BUILD/bin/mnist" -s 20 --train-images 3000 --test-images 300
     all_end 0
     grep -F 'equal on all ranks' 0.out
 }
@@ -90,7 +94,8 @@ all_end() { # with this status
     done
 }
 
-@test "a host that is cut off is named on the others" {
+# Cuts the second host off while nobody uses the library.
+cut_off() {
     start "$BATS_FILE_TMPDIR/victim" idle none 9
     local i
     for i in {1..300}; do
@@ -101,6 +106,35 @@ all_end() { # with this status
     for i in 0 1 4 5; do
         wait "${started[i]}" || true
         grep -E 'rank [23]' "$i.err" "$i.out"
+    done
+}
+
+@test "a host that is cut off is named on the others" {
+    cut_off
+}
+
+@test "hosts with IPv6 addresses train, and name one that is cut off" {
+    form='[fd77::%d]:%d'
+    start "$BUILD/bin/mnist" -s 20 --train-images 3000 --test-images 300
+    all_end 0
+    grep -F 'equal on all ranks' 0.out
+    ! grep warning ./*.err
+    cut_off
+    grep -h 'no heartbeat for 3' ./*.err
+}
+
+    start "$BATS_FILE_TMPDIR/victim" idle none 9
+    local i
+    for i in {1..300}; do
+        [ ! -s 0.out ] || break
+        sleep 0.1
+    done
+    # Connections and heartbeats, of both ranks of a host.
+    for i in 1 2 3; do
+        run "$NET/agent" "10.77.0.$i" 'ss -Hltun'
+        echo "$output"
+        [ "${#lines[@]}" -eq 4 ]
+        [ "$(grep -c " 10\.77\.0\.$i:" <<<"$output")" -eq 4 ]
     done
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/ip_socket.h"
 #include "suite.h"
 #include "watch/heartbeat.h"
 
@@ -23,6 +24,7 @@ static struct hvd__page *pages[N]; /* by rank; the ranks of a host share one */
 static struct hvd__places places[N];
 static struct hvd__heartbeat *heartbeats[N];
 static struct hvd__heartbeat_card cards[N];
+static struct hvd__ip own; /* where all listen */
 static char how[512];
 static const struct hvd__page_shape shape = {N, 2};
 
@@ -64,8 +66,8 @@ static void open_all(int deaf)
         pages[r] = r == 1 || r == 3 ? pages[r - 1] : new_page();
         ck_assert_int_eq(hvd__places_open(&places[r], r, N, host, NULL),
                          HVD_OK);
-        ck_assert_int_eq(hvd__heartbeat_open(&heartbeats[r], &places[r], host,
-                                             NULL, &cards[r]),
+        ck_assert_int_eq(hvd__heartbeat_open(&heartbeats[r], own, &places[r],
+                                             host, NULL, &cards[r]),
                          HVD_OK);
         ck_assert(heartbeats[r] != NULL);
         atomic_store(&line(r, r)->state, HVD__LINE_ALIVE);
@@ -128,7 +130,7 @@ static int lost(int rank, int64_t limit)
                : -1;
 }
 
-TEST(news_reach_the_status_page_of_another_host)
+static void check_news(void)
 {
     struct hvd__doing doing = {.since_ns = hvd__now_ns() - SECOND,
                                .text = "allreduce 'w'"};
@@ -309,7 +311,7 @@ TEST(datagrams_go_to_who_speaks)
     close_all();
 }
 
-TEST(the_dead_refuse_datagrams)
+static void check_refusals(void)
 {
     open_all(-1);
     hvd__heartbeat_send(heartbeats[4]);
@@ -393,22 +395,24 @@ TEST(hosts_that_cannot_take_part_are_left_out)
  * datagram. */
 static void send_as_stranger(const void *bytes, size_t size, int to)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = (in_port_t)cards[to].port,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    struct sockaddr_storage address;
+    struct hvd__ip near = hvd__ip_is_any(own)
+                              ? hvd__ip_of_v4(htonl(INADDR_LOOPBACK))
+                              : own;
+    socklen_t length =
+        hvd__ip_socket(near, (in_port_t)cards[to].port, &address);
+    int fd = socket(address.ss_family, SOCK_DGRAM, 0);
 
     ck_assert_int_ge(fd, 0);
     ck_assert_int_ge(
-        sendto(fd, bytes, size, 0, (struct sockaddr *)&address, sizeof address),
-        0);
+        sendto(fd, bytes, size, 0, (struct sockaddr *)&address, length), 0);
     close(fd);
 }
 
-TEST(strangers_and_echoes_change_nothing)
+static void check_strangers(void)
 {
     unsigned char datagram[1400], junk[1400];
-    struct sockaddr_in from;
+    struct sockaddr_storage from;
     socklen_t length = sizeof from;
     uint64_t beats;
     ssize_t size;
@@ -443,6 +447,86 @@ TEST(strangers_and_echoes_change_nothing)
     close_all();
 }
 
+TEST(news_reach_the_status_page_of_another_host)
+{
+    check_news();
+}
+
+TEST(the_dead_refuse_datagrams)
+{
+    check_refusals();
+}
+
+TEST(strangers_and_echoes_change_nothing)
+{
+    check_strangers();
+}
+
+static struct hvd__ip loopback_v6(void)
+{
+    struct hvd__ip ip;
+
+    memcpy(ip.words, &in6addr_loopback, sizeof ip.words);
+    return ip;
+}
+
+TEST(ipv6_does_the_same)
+{
+    own = loopback_v6();
+    check_news();
+    check_refusals();
+    check_strangers();
+}
+
+/* Returns the address that a socket is bound to. */
+static struct hvd__ip address_of(int fd)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t size = sizeof address;
+
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+    return hvd__ip_of((struct sockaddr *)&address);
+}
+
+static void check_own(struct hvd__ip mine)
+{
+    struct hvd__heartbeat_card card;
+    struct hvd__heartbeat *heartbeat;
+    struct hvd__places all;
+
+    ck_assert_int_eq(hvd__places_open(&all, 0, N, host, NULL), HVD_OK);
+    ck_assert_int_eq(
+        hvd__heartbeat_open(&heartbeat, mine, &all, host, NULL, &card), HVD_OK);
+    ck_assert(
+        hvd__ip_equal(address_of(hvd__heartbeat_fd(heartbeat)), mine));
+    ck_assert_int_eq(card.naddresses, 1);
+    ck_assert(hvd__ip_equal(card.addresses[0], mine));
+    hvd__heartbeat_close(heartbeat);
+    hvd__places_close(&all);
+}
+
+TEST(only_the_own_address_is_listened_on)
+{
+    check_own(hvd__ip_of_v4(htonl(INADDR_LOOPBACK)));
+    check_own(loopback_v6());
+}
+
+TEST(an_address_of_another_host_cannot_be_listened_on)
+{
+    struct hvd__heartbeat_card card;
+    struct hvd__heartbeat *heartbeat;
+    struct hvd__places all;
+
+    ck_assert_int_eq(hvd__places_open(&all, 0, N, host, NULL), HVD_OK);
+    ck_assert_int_eq(hvd__heartbeat_open(&heartbeat,
+                                         hvd__ip_of_v4(htonl(0xc0000201)), &all,
+                                         host, NULL, &card),
+                     HVD_OK);
+    ck_assert(heartbeat == NULL);
+    ck_assert_int_eq(card.port, 0);
+    hvd__places_close(&all);
+}
+
 TEST(one_host_needs_no_socket)
 {
     struct hvd__heartbeat_card card;
@@ -450,8 +534,8 @@ TEST(one_host_needs_no_socket)
     struct hvd__places two;
 
     ck_assert_int_eq(hvd__places_open(&two, 1, 2, host, NULL), HVD_OK);
-    ck_assert_int_eq(hvd__heartbeat_open(&heartbeat, &two, host, NULL, &card),
-                     HVD_OK);
+    ck_assert_int_eq(
+        hvd__heartbeat_open(&heartbeat, own, &two, host, NULL, &card), HVD_OK);
     hvd__places_close(&two);
     ck_assert(heartbeat == NULL);
     ck_assert_int_eq(card.port, 0);

@@ -158,6 +158,7 @@ static int watch_ranks(struct hvd__world *world, const struct greeting *all)
         .stall_check_ns = s->stall_check_ns,
         .stall_shutdown_ns = s->stall_shutdown_ns,
         .exit_grace_ns = s->exit_grace_ns,
+        .address = world->engine.transport->address,
     };
     const struct hvd__watch_subject subject = {
         .context = world,

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/ip_socket.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "transport/tcp/tcp.h"
@@ -45,7 +46,7 @@ static int explain(const struct hvd__tcp *tcp, int error)
 }
 
 /* Returns 0, or the number of the error. */
-static int listen_on(struct hvd__listener *listener, const struct addrinfo *at)
+static int listen_on(struct hvd__tcp *tcp, const struct addrinfo *at)
 {
     const int yes = 1;
     int fd =
@@ -57,7 +58,8 @@ static int listen_on(struct hvd__listener *listener, const struct addrinfo *at)
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     if (bind(fd, at->ai_addr, at->ai_addrlen) == 0 &&
         listen(fd, BACKLOG) == 0) {
-        listener->watched.fd = fd;
+        tcp->listener.watched.fd = fd;
+        tcp->base.address = hvd__ip_of(at->ai_addr);
         return 0;
     }
     error = errno;
@@ -77,7 +79,7 @@ static int listen_on_one(struct hvd__tcp *tcp, const struct addrinfo *found)
                              "of the job, or use addresses of the loopback "
                              "interface",
                              tcp->base.rank, tcp->addresses[tcp->base.rank]);
-        error = listen_on(&tcp->listener, at);
+        error = listen_on(tcp, at);
         if (!error)
             return HVD_OK;
         if (error == EADDRINUSE)

@@ -15,7 +15,7 @@
 /* MOST_WAITING is what the kernel keeps of what a process does not receive. */
 enum { FIRST_FD = 1 << 20, MOST_WAITING = 256 };
 
-int __wrap_hvd__socket_open(uint32_t *addresses, int32_t max,
+int __wrap_hvd__socket_open(uint32_t own, uint32_t *addresses, int32_t max,
                             int32_t *naddresses, int32_t *port);
 void __wrap_hvd__socket_filter(int fd, uint32_t first, uint32_t second);
 void __wrap_hvd__socket_send(int fd, uint32_t address, int port,
@@ -29,12 +29,13 @@ static uint32_t address_of(int host, int name)
     return (uint32_t)(host + 1) | (uint32_t)name << 24;
 }
 
-int __wrap_hvd__socket_open(uint32_t *addresses, int32_t max,
+int __wrap_hvd__socket_open(uint32_t own, uint32_t *addresses, int32_t max,
                             int32_t *naddresses, int32_t *port)
 {
     const struct sim_rank *self = sim.current;
     const struct sim_host *host = &sim.hosts[self->host];
 
+    (void)own;
     *naddresses = host->naddresses < max ? host->naddresses : max;
     for (int i = 0; i < *naddresses; i++)
         addresses[i] = address_of(self->host, i);
