@@ -23,14 +23,19 @@
 #include "core/world/ending.h"
 #include "core/world/world.h"
 
-/* The record that ranks exchange. */
+/* What ranks exchange at every meeting. */
+struct report {
+    int32_t status; /* negative: this rank cannot start */
+    char message[HVD__MESSAGE_MAX];
+};
+
+/* What they exchange at the first one. */
 struct greeting {
+    struct report report;
     char version[16];
     char host[128]; /* name, and an id that differs between hosts of one name */
     struct hvd__settings settings;
     struct hvd__cores cores; /* cores that it may use */
-    int32_t status;          /* negative: this rank cannot start */
-    char message[HVD__MESSAGE_MAX];
 };
 
 static void name_host(char *host, size_t size)
@@ -55,15 +60,22 @@ static const char *host_of(const void *greetings, int rank)
     return ((const struct greeting *)greetings)[rank].host;
 }
 
+/* Passes on what a rank reports. */
+static int judge_report(const struct report *report, int rank, int size)
+{
+    if (report->status < 0 && size > 1)
+        return hvd__fail(report->status, "rank %d: %s", rank, report->message);
+    if (report->status < 0)
+        return hvd__fail_text(report->status, report->message);
+    return HVD_OK;
+}
+
 /* Returns the first failure of all ranks, or an error if their versions differ.
  */
 static int judge_greetings(const struct greeting *all, int size)
 {
     for (int r = 0; r < size; r++)
-        if (all[r].status < 0 && size > 1)
-            return hvd__fail(all[r].status, "rank %d: %s", r, all[r].message);
-        else if (all[r].status < 0)
-            return hvd__fail_text(all[r].status, all[r].message);
+        HVD_TRY(judge_report(&all[r].report, r, size));
     for (int r = 1; r < size; r++)
         if (strcmp(all[r].version, all[0].version) != 0)
             return hvd__fail(HVD_ERR_MISMATCH,
@@ -73,16 +85,21 @@ static int judge_greetings(const struct greeting *all, int size)
     return HVD_OK;
 }
 
+static void fill_report(int status, struct report *mine)
+{
+    *mine = (struct report){.status = status};
+    if (status < 0)
+        snprintf(mine->message, sizeof mine->message, "%s", hvd_last_error());
+}
+
 static void fill_greeting(const struct hvd__world *world, int status,
                           struct greeting *mine)
 {
-    *mine =
-        (struct greeting){.status = status, .settings = world->engine.settings};
+    *mine = (struct greeting){.settings = world->engine.settings};
+    fill_report(status, &mine->report);
     hvd__cores_read(&mine->cores);
     snprintf(mine->version, sizeof mine->version, "%s", HVD_VERSION_STRING);
     name_host(mine->host, sizeof mine->host);
-    if (status < 0)
-        snprintf(mine->message, sizeof mine->message, "%s", hvd_last_error());
 }
 
 /* ------------------------------------------------------- for the watchdog */
@@ -241,22 +258,41 @@ static int get_to_know(struct hvd__world *world, const struct greeting *all)
     return share_host(world, all);
 }
 
-/* Collective: all ranks exchange their statuses and hosts. */
-int hvd__world_meet(struct hvd__world *world, int status)
+/* The first meeting. */
+static int greet(struct hvd__world *world, int status)
 {
     struct hvd__transport *t = world->engine.transport;
     struct greeting mine;
     struct greeting *all = calloc((size_t)t->size, sizeof *all);
 
-    /* A rank without memory for 2 KiB per rank cannot share even an error. */
+    /* A rank without memory for 6 KiB per rank cannot share even an error. */
     if (!all)
         return hvd__fail_memory((size_t)t->size * sizeof *all);
     fill_greeting(world, status, &mine);
     status = t->exchange(t, &mine, all, sizeof mine);
     if (status == HVD_OK)
         status = judge_greetings(all, t->size);
-    if (status == HVD_OK && !world->has_met)
+    if (status == HVD_OK)
         status = get_to_know(world, all);
+    free(all);
+    return status;
+}
+
+int hvd__world_meet(struct hvd__world *world, int status)
+{
+    struct hvd__transport *t = world->engine.transport;
+    struct report mine;
+    struct report *all;
+
+    if (!world->has_met)
+        return greet(world, status);
+    all = calloc((size_t)t->size, sizeof *all);
+    if (!all)
+        return hvd__fail_memory((size_t)t->size * sizeof *all);
+    fill_report(status, &mine);
+    status = t->exchange(t, &mine, all, sizeof mine);
+    for (int r = 0; r < t->size && status == HVD_OK; r++)
+        status = judge_report(&all[r], r, t->size);
     free(all);
     return status;
 }
