@@ -68,16 +68,23 @@ static int read_file(const char *path, struct hvd__job_key *key)
     return status;
 }
 
+/* A file is left where it was, so that the program can start again. */
 static int read_descriptor(const char *number, struct hvd__job_key *key)
 {
     char *end;
     long fd = strtol(number, &end, 10);
+    off_t place;
+    int status;
 
     if (*end || fd < 0 || fd > 1 << 20)
         return hvd__fail(HVD_ERR_CONFIG,
                          "HVD_JOB_KEY_FD='%s' is not a number of a descriptor",
                          number);
-    return read_all((int)fd, "HVD_JOB_KEY_FD", key);
+    place = lseek((int)fd, 0, SEEK_CUR);
+    status = read_all((int)fd, "HVD_JOB_KEY_FD", key);
+    if (place >= 0)
+        lseek((int)fd, place, SEEK_SET);
+    return status;
 }
 
 int hvd__job_key_read(const struct hvd__settings *settings,
