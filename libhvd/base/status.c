@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 
-static _Thread_local char last_error[HVD__MESSAGE_MAX];
+static _Thread_local char last_error[HVD__SET_MESSAGE_MAX];
 
 const char *hvd_strerror(int status)
 {
@@ -51,6 +51,17 @@ int hvd__fail(int status, const char *format, ...)
 int hvd__fail_text(int status, const char *text)
 {
     return hvd__fail(status, "%s", text);
+}
+
+int hvd_set_last_error(int status, const char *text)
+{
+    size_t size = text ? strnlen(text, sizeof last_error - 1) : 0;
+
+    /* text may be the last error itself. */
+    if (size > 0)
+        memmove(last_error, text, size);
+    last_error[size] = '\0';
+    return keep(status);
 }
 
 int hvd__fail_memory(size_t bytes)

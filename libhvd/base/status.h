@@ -35,8 +35,9 @@
     X(HVD_ERR_LOST, "a rank is dead or frozen")                                \
     X(HVD_ERR_STALLED, "a rank never submitted what others wait for")
 
-/* The size of a message with its NUL; longer ones are cut. */
-enum { HVD__MESSAGE_MAX = 1024 };
+/* The size of a message with its NUL, and of one that another library sets;
+ * longer ones are cut. */
+enum { HVD__MESSAGE_MAX = 1024, HVD__SET_MESSAGE_MAX = 4096 };
 
 /* Returns a negative status of expr from the calling function. */
 #define HVD_TRY(expr)                                                          \

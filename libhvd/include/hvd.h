@@ -249,6 +249,14 @@ const char *hvd_strerror(int status);
  */
 const char *hvd_last_error(void);
 
+/*
+ * Makes text the calling thread's last failure, and returns status: for
+ * libraries built on this one, whose failures are then reported in the same way.
+ * text is copied, up to 4095 bytes; control characters become '?'. NULL is "".
+ * May be called at any time, also before hvd_init.
+ */
+int hvd_set_last_error(int status, const char *text);
+
 /* --------------------------------------------------- names and constants */
 
 /* Return "float32" and the like; NULL if unknown. Static. */

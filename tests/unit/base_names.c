@@ -101,6 +101,13 @@ TEST(an_error_is_one_line_and_is_cut)
     ck_assert_uint_eq(strlen(hvd_last_error()), HVD__MESSAGE_MAX - 1);
     hvd__fail_text(HVD_ERR_PEER, "%n%s"); /* is no format */
     ck_assert_str_eq(hvd_last_error(), "%n%s");
+    ck_assert_int_eq(hvd_set_last_error(HVD_ERR_FILE, "%n\tof another library"),
+                     HVD_ERR_FILE);
+    ck_assert_str_eq(hvd_last_error(), "%n?of another library");
+    ck_assert_int_eq(hvd_set_last_error(-3, hvd_last_error() + 3), -3);
+    ck_assert_str_eq(hvd_last_error(), "of another library");
+    hvd_set_last_error(-3, NULL);
+    ck_assert_str_eq(hvd_last_error(), "");
 }
 
 TEST_MAIN("base_names")
