@@ -117,8 +117,8 @@ module hvd
         hvd_strategy_check, hvd_strategy_join, hvd_strategy_save, &
         hvd_strategy_load, hvd_strategy_set_learning_rate, &
         hvd_strategy_get_stats, hvd_shard, hvd_shuffle
-    public :: hvd_init, hvd_shutdown, hvd_is_initialized, hvd_rank, hvd_size, &
-        hvd_local_rank, hvd_local_size, hvd_cross_rank, hvd_cross_size, &
+    public :: hvd_init, hvd_shutdown, hvd_is_initialized, hvd_check, hvd_rank, &
+        hvd_size, hvd_local_rank, hvd_local_size, hvd_cross_rank, hvd_cross_size, &
         hvd_init_fint, hvd_init_ranks, hvd_barrier, hvd_join, hvd_poll, hvd_wait, &
         hvd_wait_output, hvd_submit, hvd_submit_group, hvd_add_process_set, &
         hvd_remove_process_set, hvd_process_set_rank, hvd_process_set_size, &
@@ -142,6 +142,9 @@ module hvd
         end function
         integer(c_int) function hvd_is_initialized() bind(C, &
             name="hvd_is_initialized")
+            import
+        end function
+        integer(c_int) function hvd_check() bind(C, name="hvd_check")
             import
         end function
         integer(c_int) function hvd_rank() bind(C, name="hvd_rank")

@@ -229,6 +229,12 @@ def is_initialized():
     return bool(_lib.hvd_is_initialized())
 
 
+def check():
+    """Raises the error with which every request fails from now on, if the world
+    has ended: for programs that do something else for long."""
+    _check(_lib.hvd_check())
+
+
 def _number(function):
     return lambda: _check(getattr(_lib, function)())
 

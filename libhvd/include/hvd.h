@@ -223,6 +223,18 @@ int hvd_shutdown(void);
 int hvd_is_initialized(void);
 
 /*
+ * Returns HVD_OK while the world stands, and otherwise the status with which
+ * every request fails from now on: HVD_ERR_LOST when a rank has died or frozen,
+ * for example. A program that does something else for long, such as reading its
+ * data, asks now and then, and so ends in time with a line of its own: a
+ * process that still runs HVD_EXIT_GRACE_TIME after the end of its world is
+ * terminated. Not collective, never blocks, moves no request; any thread may
+ * call it. HVD_ERR_NOT_INITIALIZED before hvd_init, HVD_ERR_SHUTDOWN after
+ * hvd_shutdown.
+ */
+int hvd_check(void);
+
+/*
  * Return the numbers of this process. rank and size count all processes; local_
  * those on the same host; cross_ those with the same local rank, one a host.
  * HVD_ERR_NOT_INITIALIZED before hvd_init and after hvd_shutdown.

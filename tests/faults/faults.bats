@@ -103,6 +103,12 @@ lines_with() { # text: how many lines of the output have it
     [ "$(lines_with 'ending this process with status 70')" -eq 2 ]
 }
 
+@test "a program that computes, and asks now and then, ends by itself" {
+    lose 3 ask kill 0 "${alone[@]}"
+    [ "$(lines_with '^rank [12]: -26: rank 0 (')" -eq 2 ]
+    [ "$(lines_with 'ending this process')" -eq 0 ]
+}
+
 @test "mpirun, left to itself, ends the job too, and the survivors have told" {
     lose 3 loop kill 1
     [ "$(lines_with 'rank 1 (process')" -ge 2 ]

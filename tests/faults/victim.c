@@ -8,6 +8,7 @@
  *                   fails within an allreduce
  *           wait    the others wait for an allreduce that never comes
  *           idle    nobody uses the library
+ *           ask     nobody uses it, but the others ask whether the world stands
  *           bye     the others are in hvd_shutdown
  *           late    the others wait for 3 s, and all ends well
  *     HOW   kill segv exit0 exit1 stop, or none: it only sleeps
@@ -79,6 +80,12 @@ static int survive(const char *what)
         return reduce("never", 10);
     for (int i = 0; i < 200 && strcmp(what, "idle") == 0; i++)
         pass(0.1); /* the watchdog ends this process */
+    for (int i = 0; i < 3000 && strcmp(what, "ask") == 0; i++) {
+        status = hvd_check();
+        if (status < 0)
+            return status;
+        pass(0.01);
+    }
     while (status == HVD_OK)
         status = reduce("gradient", count);
     return status;

@@ -27,6 +27,7 @@ static void check_sum(void)
 TEST(everyone_knows_who_is_who)
 {
     ck_assert_int_eq(hvd_is_initialized(), 1);
+    ck_hvd(hvd_check());
     ck_assert_int_eq(hvd_rank(), ranks_rank());
     ck_assert_int_eq(hvd_size(), ranks_size());
     /* All tests run on one host. */
@@ -73,6 +74,7 @@ static void check_blocking_calls(int submitting)
     NEEDS_A_WORLD(hvd_alltoallv(x, splits, x, 1, counts, HVD_FLOAT32));
     NEEDS_A_WORLD(hvd_alltoallv(x, NULL, x, 1, counts, HVD_FLOAT32));
     NEEDS_A_WORLD(hvd_barrier());
+    NEEDS_A_WORLD(hvd_check());
     NEEDS_A_WORLD(hvd_join(NULL));
     NEEDS_A_WORLD(hvd_process_set_size(0));
     NEEDS_A_WORLD(hvd_add_process_set(NULL, 0));

@@ -83,11 +83,32 @@ int hvd__world_get(struct hvd__world **world)
                                                 : HVD_ERR_NOT_INITIALIZED);
 }
 
+/* Fails with the reason for which the world broke. */
+static int fail_broken(const struct hvd__world *world)
+{
+    return hvd__fail_text(world->break_status,
+                          world->break_message
+                              ? world->break_message
+                              : hvd_strerror(world->break_status));
+}
+
 /* -------------------------------------------------------------- who is who */
 
 int hvd_is_initialized(void)
 {
     return current_world() != NULL;
+}
+
+int hvd_check(void)
+{
+    struct hvd__world *world;
+    int status;
+
+    HVD_TRY(hvd__world_get(&world));
+    if (atomic_load(&world->broken))
+        return fail_broken(world);
+    status = atomic_load(&world->abort_status);
+    return status < 0 ? hvd__fail_text(status, world->abort_text) : HVD_OK;
 }
 
 /* Defines a function that returns a number of the world, or
@@ -469,10 +490,7 @@ int hvd_shutdown(void)
         atomic_store(&the_world, NULL);
         atomic_store(&was_shut_down, true);
         if (atomic_load(&world->broken))
-            status = hvd__fail_text(world->break_status,
-                                    world->break_message
-                                        ? world->break_message
-                                        : hvd_strerror(world->break_status));
+            status = fail_broken(world);
         end_of(world, status);
         destroy_world(world);
     }
