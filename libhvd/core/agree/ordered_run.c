@@ -247,7 +247,8 @@ uint64_t hvd__ordered_least_reduced(const struct hvd__set *set)
         if (reduced < least)
             least = reduced;
     }
-    return least;
+    /* Nothing more is over if a rank's tensors may have changed meanwhile. */
+    return hvd__shm_is_given_up(set->shm) ? 0 : least;
 }
 
 static void add_done(struct hvd__engine *engine, struct hvd__ordered *x,

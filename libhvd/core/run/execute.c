@@ -434,6 +434,17 @@ static struct hvd__batch *next_waiting(const struct hvd__set *set,
     return batch;
 }
 
+/* Returns true if what the lane has read of other ranks' memory may be worth
+ * nothing. Then it stays as it is until this rank hears why. */
+static bool is_given_up(const struct hvd__set *set,
+                        const struct hvd__lane *lane)
+{
+    bool shares = lane->team.shm || lane->team.hosts;
+
+    return shares && set->shm && set->shm->nseen == set->shm->size &&
+           hvd__shm_is_given_up(set->shm);
+}
+
 int hvd__execute_step(struct hvd__engine *engine, struct hvd__set *set,
                       bool *moved)
 {
@@ -453,7 +464,7 @@ int hvd__execute_step(struct hvd__engine *engine, struct hvd__set *set,
         done = hvd__collective_step(&lane->collective, moved);
         if (done < 0)
             return done;
-        if (done) {
+        if (done && !is_given_up(set, lane)) {
             HVD_TRY(next_phase(engine, set, lane));
             *moved = true;
         }

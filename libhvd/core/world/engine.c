@@ -144,7 +144,7 @@ void hvd__world_break(struct hvd__world *world, int status, const char *text)
     char reason[HVD__MESSAGE_MAX]; /* a copy, because text may be the last error
                                     */
     struct hvd__submission *submission;
-    struct hvd__set *set = NULL;
+    struct hvd__set *set;
 
     /* The text is another rank's if that rank's watchdog was faster. */
     snprintf(reason, sizeof reason, "%s%s",
@@ -156,6 +156,10 @@ void hvd__world_break(struct hvd__world *world, int status, const char *text)
         hvd__log(HVD__LOG_ERROR, "%s: %s", hvd_strerror(status), reason);
     world->break_status = status;
     world->break_message = strdup(reason);
+    for (set = world->engine.live; set; set = set->next)
+        if (set->shm)
+            hvd__shm_give_up(set->shm);
+    set = NULL;
     while ((set = hvd__table_next_set(&world->engine.table, set)))
         hvd__table_close(&world->engine.table, set, status, reason);
     atomic_store(&world->broken, true);

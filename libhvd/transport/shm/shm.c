@@ -173,6 +173,27 @@ void hvd__shm_alone_free(struct hvd__shm *shm)
     destroy(shm);
 }
 
+/* The fences pair: either a rank that has read memory of this one sees the
+ * store, or it has read nothing that the program wrote after it. */
+void hvd__shm_give_up(struct hvd__shm *shm)
+{
+    if (!shm->own)
+        return;
+    atomic_store_explicit(&shm->own->gave_up, 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+}
+
+bool hvd__shm_is_given_up(const struct hvd__shm *shm)
+{
+    uint64_t gave_up = 0;
+
+    atomic_thread_fence(memory_order_acquire);
+    for (int i = 0; i < shm->size; i++)
+        gave_up |=
+            atomic_load_explicit(&shm->areas[i]->gave_up, memory_order_relaxed);
+    return gave_up != 0;
+}
+
 int hvd__shm_ready(struct hvd__shm *shm)
 {
     uint64_t place;

@@ -82,6 +82,8 @@ struct hvd__area {
     _Alignas(64) _Atomic uint64_t accepted;
     _Alignas(64) _Atomic uint64_t consumed;
     _Alignas(64) _Atomic uint64_t reduced;
+    _Atomic uint64_t gave_up; /* 1: its requests have failed, and their memory
+                                 is the program's again */
 
     /* Only the speaker of a host stores the next three (core/agree/speaker.c),
      * and all ranks of the host load them (ordered.c): the result of opening an
@@ -163,6 +165,14 @@ void hvd__shm_forget(void);
 /* Returns 1 if all areas are there, 0 if not yet, -1 if one will never be. All
  * ranks get the same answer in the end. */
 int hvd__shm_ready(struct hvd__shm *shm);
+
+/* This rank gives its requests up: call it before they fail. From then on the
+ * program may change memory that others still read. */
+void hvd__shm_give_up(struct hvd__shm *shm);
+/* Returns true if a rank has given up, so that what was read of its memory up
+ * to now may be wrong. Whoever finds that completes nothing, and hears of the
+ * reason soon. All areas must be there. */
+bool hvd__shm_is_given_up(const struct hvd__shm *shm);
 
 /* Return the parts of a rank's area: the places of its blocks, [size]; the
  * pairs, [size]; its buffers, of bounce_bytes. */
