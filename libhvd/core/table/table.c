@@ -44,12 +44,13 @@ void hvd__table_fini(struct hvd__table *table)
         if (submission->state.status < 0)
             hvd__submission_free(submission);
     }
-    for (int32_t i = 0; i < table->nslots; i++)
-        hvd__request_free(table->slots[i].request);
-    free(table->slots);
+    /* Sets first: they look at requests in flight that have handles. */
     for (int i = 0; i < table->nsets; i++)
         hvd__set_free(table->sets[i]);
     free(table->sets);
+    for (int32_t i = 0; i < table->nslots; i++)
+        hvd__request_free(table->slots[i].request);
+    free(table->slots);
     hvd__recycled_fini(&table->recycled);
 }
 
