@@ -38,11 +38,12 @@ uint64_t hvd__signature_fingerprint(uint64_t before,
     const double scales[] = {s->prescale + 0.0, s->postscale + 0.0};
     const bool scaled = scales[0] != 1 || scales[1] != 1;
     uint64_t words[2 + HVD_MAX_DIMS] = {
-        (uint64_t)(s->kind | s->dtype << 8 | s->op << 16 | s->ndim << 24)
+        (uint64_t)((uint32_t)s->kind | (uint32_t)s->dtype << 8 |
+                   (uint32_t)s->op << 16 | (uint32_t)s->ndim << 24)
                 << 32 |
             (uint32_t)s->root,
         (uint64_t)(uint32_t)s->flags << 32 |
-            (uint32_t)(s->compression << 1 | scaled)};
+            ((uint32_t)s->compression << 1 | scaled)};
 
     if (hvd__compression_encodes(s->compression)) {
         const char *name = hvd_compression_name(s->compression);
