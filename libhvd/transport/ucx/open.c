@@ -160,7 +160,8 @@ int hvd__ucx_open(struct hvd__transport *below, int64_t grace_ns,
         return hvd__fail_memory(sizeof *ucx);
     hvd__ucx_hush(1);
     hvd__ucx_fill(ucx, below);
-    ucx->fault.grace_ns = grace_ns;
+    ucx->fault = (struct hvd__fault){
+        .grace_ns = grace_ns, .transport = "UCX", .peer = -1};
     status = prepare(ucx, &address, &bytes);
     status = meet(ucx, status, bytes);
     if (status == HVD_OK)

@@ -15,12 +15,9 @@
  * UCX's order of matching keeps that of transfers.
  *
  * Faults. UCX reports a killed peer after a millisecond, a frozen one never,
- * and a receive from a dead peer stays under way for ever. Who is dead is the
- * watch's verdict, which names the rank and says why. So an endpoint that fails
- * is only noted: what was to be sent counts as still under way, until the watch
- * breaks the world. If it does not, because the rank is alive and only the
- * connection broke, test and poll fail after a grace (fault.grace_ns). Messages
- * to a rank whose endpoint failed are dropped.
+ * and a receive from a dead peer stays under way for ever. So an endpoint that
+ * fails is only noted (transport/fault.h). Messages to a rank whose endpoint
+ * failed are dropped.
  *
  * Close must not wait for anybody: ranks have met before (part), or the world
  * is broken. It closes the endpoints by force and cancels receives, which UCX
@@ -30,8 +27,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/log.h"
 #include "base/status.h"
 #include "transport/ucx/ucx.h"
 
@@ -54,34 +49,7 @@ static uint64_t tag_of(int kind, int tag, int sender)
 
 static void note_fault(struct hvd__ucx *ucx, int peer, ucs_status_t why)
 {
-    struct hvd__ucx_fault *fault = &ucx->fault;
-
-    if (fault->since_ns)
-        return;
-    fault->since_ns = hvd__now_ns();
-    fault->peer = peer;
-    fault->why = why;
-    hvd__log(HVD__LOG_DEBUG, "UCX: the connection to rank %d broke: %s", peer,
-             ucx->library->ucs_status_string(why));
-}
-
-/* Returns 0, or an error if an endpoint failed longer ago than the watch takes
- * to find that its rank is dead. */
-static int judge_fault(struct hvd__ucx *ucx)
-{
-    struct hvd__ucx_fault *fault = &ucx->fault;
-    int64_t since;
-
-    if (!fault->since_ns)
-        return 0;
-    hvd__own_time_pass(&fault->time, hvd__now_ns(), HVD__UCX_PASS_NS);
-    since = hvd__own_time_since(&fault->time, fault->since_ns, hvd__now_ns());
-    if (since <= fault->grace_ns)
-        return 0;
-    return hvd__fail(HVD_ERR_LOST,
-                     "the connection to rank %d over UCX broke (%s), and the "
-                     "rank was not found dead",
-                     fault->peer, ucx->library->ucs_status_string(fault->why));
+    hvd__fault_note(&ucx->fault, peer, ucx->library->ucs_status_string(why));
 }
 
 static void endpoint_failed(void *argument, ucp_ep_h endpoint, ucs_status_t why)
@@ -211,14 +179,14 @@ static int ucx_test(struct hvd__transport *self, struct hvd__transfer *transfer)
     if (!transfer->request)
         return 1;
     if (transfer->request == &lost)
-        return judge_fault(ucx);
+        return hvd__fault_judge(&ucx->fault);
     status = ucx->library->ucp_request_check_status(request);
     if (status == UCS_INPROGRESS) {
         ucx->library->ucp_worker_progress(ucx->worker);
         status = ucx->library->ucp_request_check_status(request);
     }
     if (status == UCS_INPROGRESS)
-        return judge_fault(ucx);
+        return hvd__fault_judge(&ucx->fault);
     drop(ucx, request);
     transfer->request = NULL;
     if (status == UCS_OK)
@@ -230,7 +198,7 @@ static int ucx_test(struct hvd__transport *self, struct hvd__transfer *transfer)
      * knows whose fault it is. */
     note_fault(ucx, self->rank, status);
     transfer->request = &lost;
-    return judge_fault(ucx);
+    return hvd__fault_judge(&ucx->fault);
 }
 
 /* ---------------------------------------------------------------- messages */
@@ -349,10 +317,10 @@ static int ucx_poll(struct hvd__transport *self, int *peer, void **message,
     if (!incoming->message) {
         int matched = match(ucx);
         if (matched <= 0)
-            return matched < 0 ? matched : judge_fault(ucx);
+            return matched < 0 ? matched : hvd__fault_judge(&ucx->fault);
     }
     if (receive_message(ucx) == 0)
-        return judge_fault(ucx);
+        return hvd__fault_judge(&ucx->fault);
     *peer = incoming->peer;
     *message = incoming->message;
     *bytes = incoming->bytes;

@@ -7,7 +7,7 @@
 #ifndef HVD_TRANSPORT_UCX_UCX_H
 #define HVD_TRANSPORT_UCX_UCX_H
 
-#include "base/own_time.h"
+#include "transport/fault.h"
 #include "transport/transport.h"
 #include "transport/ucx/library.h"
 
@@ -32,18 +32,6 @@ struct hvd__ucx_incoming {
     int peer;
 };
 
-/* The most of a gap between two looks at the clock that counts as own time. */
-#define HVD__UCX_PASS_NS INT64_C(200000000)
-
-/* The first endpoint that failed. */
-struct hvd__ucx_fault {
-    int64_t since_ns; /* 0: none did */
-    int64_t grace_ns; /* for the watch to find the reason */
-    struct hvd__own_time time;
-    int peer;
-    ucs_status_t why;
-};
-
 struct hvd__ucx {
     struct hvd__transport base;
     struct hvd__transport *below; /* owned; ranks meet on it */
@@ -56,7 +44,7 @@ struct hvd__ucx {
     struct hvd__ucx_request *transfers; /* under way */
     struct hvd__ucx_request *messages;  /* being sent */
     struct hvd__ucx_incoming incoming;
-    struct hvd__ucx_fault fault;
+    struct hvd__fault fault;
 };
 
 /* Lists the network devices that lead to other hosts, as UCX_NET_DEVICES does.
