@@ -639,7 +639,6 @@ typedef struct hvd_metrics {
     int64_t fused_bytes;   /* inputs in those */
     int64_t messages;      /* messages of the negotiation sent */
     int64_t message_bytes; /* bytes of those */
-    int64_t questions;     /* fingerprints that had to be asked about */
     int64_t refused;       /* submissions of this rank that were refused */
     int64_t blocked_ns;    /* time of threads in hvd_wait and blocking calls */
     hvd_kind_metrics kinds[HVD_NUM_KINDS]; /* by hvd_kind */

@@ -60,7 +60,6 @@ void hvd__metrics_read(const struct hvd__metrics *m, hvd_metrics *copy)
     copy->fused_bytes = read_one(&m->fused_bytes);
     copy->messages = read_one(&m->messages);
     copy->message_bytes = read_one(&m->message_bytes);
-    copy->questions = read_one(&m->questions);
     copy->refused = read_one(&m->refused);
     copy->blocked_ns = read_one(&m->blocked_ns);
     copy->computing_ns = read_one(&m->computing_ns);
@@ -219,8 +218,6 @@ size_t hvd__metrics_print(const hvd_metrics *m, int rank, char *text,
             m->message_bytes);
     counter(&page, rank, "sent_bytes_total",
             "Bytes of tensors sent to other ranks over MPI.", m->sent_bytes);
-    counter(&page, rank, "questions_total",
-            "Fingerprints that a coordinator had to ask about.", m->questions);
     counter(&page, rank, "refused_total", "Submissions refused.", m->refused);
     head(&page, "blocked_seconds_total", "counter",
          "Time of threads in hvd_wait and blocking calls.");

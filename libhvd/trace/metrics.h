@@ -30,7 +30,7 @@ struct hvd__kind_counters {
 
 struct hvd__metrics {
     atomic_int_fast64_t batches, batched, fused, fused_bytes;
-    atomic_int_fast64_t messages, message_bytes, questions, refused;
+    atomic_int_fast64_t messages, message_bytes, refused;
     atomic_int_fast64_t blocked_ns, computing_ns, sent_bytes;
     struct hvd__kind_counters kinds[HVD_NUM_KINDS];
 };

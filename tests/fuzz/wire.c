@@ -33,7 +33,8 @@ static int rounds(int thousands)
 /* ---------------------------------------------------------------- the format
  */
 
-static void copy_signature(struct hvd__reader *in, struct hvd__writer *out)
+/* Returns true if a number goes with the signature. */
+static bool copy_signature(struct hvd__reader *in, struct hvd__writer *out)
 {
     struct hvd__signature s;
 
@@ -44,6 +45,7 @@ static void copy_signature(struct hvd__reader *in, struct hvd__writer *out)
         hvd__signature_count(&s) < 0)
         ck_abort_msg("a signature that cannot be was accepted");
     hvd__write_signature(out, &s);
+    return hvd__signature_carries(&s);
 }
 
 static void copy_text(struct hvd__reader *in, struct hvd__writer *out)
@@ -103,8 +105,8 @@ static void copy_batch(struct hvd__reader *in, struct hvd__writer *out)
 {
     int32_t n;
 
-    if (copy_int(in, out))
-        copy_ranks(in, out, FUZZ_RANKS);
+    copy_long(in, out);
+    copy_ranks(in, out, FUZZ_RANKS);
     n = copy_count(in, out, 16);
     while (n-- > 0 && !in->failed) {
         copy_key(in, out);
@@ -114,61 +116,56 @@ static void copy_batch(struct hvd__reader *in, struct hvd__writer *out)
     }
 }
 
+/* Copies what members among nplaces announce. */
+static void copy_announcement(struct hvd__reader *in, struct hvd__writer *out,
+                              int nplaces)
+{
+    int32_t n, nwho = copy_ranks(in, out, nplaces), nnumbers = 0;
+
+    copy_key(in, out);
+    copy_int(in, out);
+    copy_text(in, out);
+    copy_key(in, out);
+    copy_int(in, out);
+    for (n = copy_count(in, out, HVD__SIGNATURE_BYTES); n > 0 && !in->failed;
+         n--)
+        nnumbers += copy_signature(in, out);
+    for (n = nwho * nnumbers; n > 0 && !in->failed; n--)
+        copy_long(in, out);
+}
+
 /* Copies a record of a rank that speaks for nplaces places, by the description
  * in docs/PROTOCOL.md. */
 static void copy_record(struct hvd__reader *in, struct hvd__writer *out,
                         int nplaces)
 {
     enum hvd__record_type type = hvd__read_type(in);
-    int32_t n, nwho;
 
     hvd__write_type(out, type);
     if (in->failed)
         return;
     switch (type) {
-    case HVD__ANNOUNCE:
-        nwho = copy_ranks(in, out, nplaces);
-        copy_key(in, out);
-        copy_key(in, out);
-        copy_int(in, out);
-        for (n = nwho * copy_count(in, out, 8); n > 0; n--)
-            copy_long(in, out);
-        break;
-    case HVD__REFUSE:
-        copy_ranks(in, out, nplaces);
-        copy_key(in, out); /* fall through */
+    case HVD__ANNOUNCE: copy_announcement(in, out, nplaces); break;
     case HVD__BREAK:
         copy_int(in, out);
         copy_text(in, out);
         break;
-    case HVD__DETAIL:
-        copy_int(in, out);
-        copy_key(in, out);
-        for (n = copy_count(in, out, 1); n > 0 && !in->failed; n--)
-            copy_signature(in, out);
-        break;
     case HVD__BATCH: copy_batch(in, out); break;
-    case HVD__FAIL:
+    case HVD__END:
+        copy_key(in, out);
         copy_int(in, out);
         copy_text(in, out);
-        copy_key(in, out);
+        copy_int(in, out);
         copy_ranks(in, out, FUZZ_RANKS);
         break;
-    case HVD__QUERY:
-        copy_key(in, out);
-        copy_int(in, out);
-        break;
-    case HVD__TUNE: copy_long(in, out); break;
     case HVD__OPEN:
         copy_int(in, out);
         copy_long(in, out);
         break;
-    case HVD__JOIN:
+    case HVD__GONE:
         copy_int(in, out);
         copy_int(in, out);
         break;
-    case HVD__JOINED:
-    case HVD__LEAVE: copy_int(in, out); break;
     case HVD__CLOSE: break;
     }
 }
@@ -384,7 +381,7 @@ static void check_rank(int rank, const struct sender *senders, int nsenders)
 
     nposted = 0;
     begin_world(rank);
-    fuzz_write_message(&other, HVD__ANNOUNCE, HVD__LEAVE, 1, 1);
+    fuzz_write_message(&other, HVD__ANNOUNCE, HVD__GONE, 1, 1);
     for (int round = 0; round < n; round++) {
         const struct sender *from = &senders[fuzz_any((uint32_t)nsenders)];
         unsigned char data[FUZZ_MOST_BYTES];
@@ -393,7 +390,7 @@ static void check_rank(int rank, const struct sender *senders, int nsenders)
 
         pending_from = from->rank;
         if (from->n > 0)
-            fuzz_write_message(&message, HVD__ANNOUNCE, HVD__LEAVE, from->first,
+            fuzz_write_message(&message, HVD__ANNOUNCE, HVD__GONE, from->first,
                                from->n);
         else
             fuzz_write_message(&message, HVD__BATCH, HVD__OPEN, 0, 1);

@@ -234,9 +234,9 @@ int __wrap_sched_yield(void);
 int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
 int __wrap_hvd__execute(struct hvd__set *set, struct hvd__request *requests,
-                        const int *absent, size_t direct_max);
+                        const int *part, size_t direct_max);
 int __real_hvd__execute(struct hvd__set *set, struct hvd__request *requests,
-                        const int *absent, size_t direct_max);
+                        const int *part, size_t direct_max);
 void __wrap_hvd__execute_skip(struct hvd__set *set);
 void __real_hvd__execute_skip(struct hvd__set *set);
 
@@ -296,7 +296,7 @@ int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex)
 }
 
 int __wrap_hvd__execute(struct hvd__set *set, struct hvd__request *requests,
-                        const int *absent, size_t direct_max)
+                        const int *part, size_t direct_max)
 {
     if (sim.self && set->id < 8) {
         uint64_t *hash = &sim.self->batches[set->id];
@@ -307,7 +307,7 @@ int __wrap_hvd__execute(struct hvd__set *set, struct hvd__request *requests,
         sim.self->nbatches[set->id]++;
         sim_note(*hash);
     }
-    return __real_hvd__execute(set, requests, absent, direct_max);
+    return __real_hvd__execute(set, requests, part, direct_max);
 }
 
 void __wrap_hvd__execute_skip(struct hvd__set *set)

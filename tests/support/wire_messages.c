@@ -30,7 +30,8 @@ static uint64_t any_key(void)
                : hvd__join_key();
 }
 
-static void write_signature(struct hvd__writer *out)
+/* Returns true if a number goes with the signature. */
+static bool write_signature(struct hvd__writer *out)
 {
     static const hvd_kind kinds[] = {
         HVD_ALLREDUCE, HVD_ALLGATHER,     HVD_BROADCAST, HVD_ALLTOALL,
@@ -48,6 +49,7 @@ static void write_signature(struct hvd__writer *out)
     if (s.ndim > 0 && hvd__kind_has(s.kind, HVD__MAY_VARY) && fuzz_any(2))
         s.shape[0] = HVD__VARIES;
     hvd__write_signature(out, &s);
+    return hvd__signature_carries(&s);
 }
 
 static void write_text(struct hvd__writer *out)
@@ -106,13 +108,34 @@ static void write_longs(struct hvd__writer *out, int n)
         hvd__write_long(out, fuzz_any(100));
 }
 
+static void write_announcement(struct hvd__writer *out)
+{
+    bool refused = fuzz_any(4) == 0;
+    int n = refused ? 0 : 1 + (int)fuzz_any(2), nnumbers = 0;
+    int nwho = write_who(out);
+
+    hvd__write_key(out, any_key());
+    if (refused) {
+        write_failure(out);
+    } else {
+        hvd__write_int(out, HVD_OK);
+        hvd__write_text(out, "");
+    }
+    hvd__write_key(out, refused ? 0 : fuzz_any(2));
+    hvd__write_int(out, (int32_t)fuzz_any(3));
+    hvd__write_int(out, n);
+    while (n-- > 0)
+        nnumbers += write_signature(out);
+    for (int i = 0; i < nnumbers * nwho; i++)
+        hvd__write_long(out, fuzz_any(100));
+}
+
 static void write_batch(struct hvd__writer *out)
 {
-    int absent = (int)fuzz_any(2), n = 1 + (int)fuzz_any(3);
+    int n = 1 + (int)fuzz_any(3);
 
-    hvd__write_int(out, absent);
-    if (absent)
-        write_ranks(out);
+    hvd__write_long(out, fuzz_any(1 << 20));
+    write_ranks(out);
     hvd__write_int(out, n);
     for (int i = 0; i < n; i++) {
         hvd__write_key(out, any_key());
@@ -123,53 +146,25 @@ static void write_batch(struct hvd__writer *out)
 
 static void write_record(struct hvd__writer *out, enum hvd__record_type type)
 {
-    int n = (int)fuzz_any(3), nwho;
-
     hvd__write_type(out, type);
     switch (type) {
-    case HVD__ANNOUNCE:
-        nwho = write_who(out);
-        hvd__write_key(out, any_key());
-        hvd__write_key(out, fuzz_any(2));
-        hvd__write_int(out, (int32_t)fuzz_any(3));
-        hvd__write_int(out, n);
-        for (int i = 0; i < n * nwho; i++)
-            hvd__write_long(out, fuzz_any(100));
-        break;
-    case HVD__REFUSE:
-        write_who(out);
-        hvd__write_key(out, any_key());
-        write_failure(out);
-        break;
-    case HVD__DETAIL:
-        write_place(out);
-        hvd__write_key(out, any_key());
-        hvd__write_int(out, n);
-        while (n-- > 0)
-            write_signature(out);
-        break;
+    case HVD__ANNOUNCE: write_announcement(out); break;
     case HVD__BATCH: write_batch(out); break;
-    case HVD__FAIL:
-        write_failure(out);
+    case HVD__END:
         hvd__write_key(out, any_key());
+        write_failure(out);
+        hvd__write_int(out, (int32_t)fuzz_any(FUZZ_RANKS));
         write_ranks(out);
         break;
-    case HVD__JOINED: hvd__write_int(out, (int32_t)fuzz_any(FUZZ_RANKS)); break;
     case HVD__BREAK: write_failure(out); break;
-    case HVD__QUERY:
-        hvd__write_key(out, any_key());
-        hvd__write_int(out, (int32_t)fuzz_any(FUZZ_RANKS));
-        break;
-    case HVD__TUNE: hvd__write_long(out, fuzz_any(1 << 20)); break;
     case HVD__OPEN:
         hvd__write_int(out, (int32_t)fuzz_any(5));
         hvd__write_long(out, fuzz_any(100));
         break;
-    case HVD__JOIN:
+    case HVD__GONE:
         write_place(out);
-        hvd__write_int(out, (int32_t)fuzz_any(2));
+        hvd__write_int(out, 1 + (int32_t)fuzz_any(3));
         break;
-    case HVD__LEAVE: write_place(out); break;
     case HVD__CLOSE: break;
     }
 }
@@ -187,7 +182,7 @@ void fuzz_write_message(struct hvd__writer *out, enum hvd__record_type least,
         enum hvd__record_type type = (enum hvd__record_type)(
             least + fuzz_any((uint32_t)(most - least) + 1));
 
-        if (type >= HVD__JOIN && type <= HVD__LEAVE && fuzz_any(20))
+        if (type == HVD__GONE && fuzz_any(20))
             type = HVD__ANNOUNCE;
         write_record(out, type);
     }

@@ -23,8 +23,8 @@ struct decision {
     int64_t numbers[MOST_RANKS]; /* of the first item */
     int status;
     char text[HVD__MESSAGE_MAX];
-    int ranks[MOST_RANKS]; /* who fails; who is absent */
-    int last;              /* to join; who is asked */
+    int ranks[MOST_RANKS]; /* who fails; who takes part */
+    int last;              /* to join */
 };
 
 static struct decision decisions[MOST_RECORDS];
@@ -36,8 +36,8 @@ static uint64_t key(const char *name)
 
 static void read_batch(struct hvd__reader *in, struct decision *d, int nranks)
 {
-    if (hvd__read_int(in))
-        hvd__read_ranks(in, nranks, d->ranks);
+    ck_assert_int_eq(hvd__read_long(in), 0);
+    hvd__read_ranks(in, nranks, d->ranks);
     d->n = hvd__read_int(in);
     for (int i = 0; i < d->n; i++) {
         int n;
@@ -66,14 +66,11 @@ static int read_all(struct hvd__writer *writer, int nranks)
         d->type = hvd__read_type(&in);
         if (d->type == HVD__BATCH)
             read_batch(&in, d, nranks);
-        if (d->type == HVD__QUERY)
+        if (d->type == HVD__END) {
             d->keys[0] = hvd__read_key(&in);
-        if (d->type == HVD__JOINED || d->type == HVD__QUERY)
-            d->last = hvd__read_int(&in);
-        if (d->type == HVD__FAIL) {
             d->status = hvd__read_int(&in);
             hvd__read_text(&in, d->text, sizeof d->text);
-            d->keys[0] = hvd__read_key(&in);
+            d->last = hvd__read_int(&in);
             hvd__read_ranks(&in, nranks, d->ranks);
         }
     }
@@ -84,21 +81,21 @@ static int read_all(struct hvd__writer *writer, int nranks)
 
 static const int world[MOST_RANKS] = {0, 1, 2, 3, 4};
 
-/* The most bytes of a batch of the coordinator made last. */
-static size_t most_bytes;
+/* The sizes of batches of the coordinator made last. */
+static struct hvd__knobs knobs;
 
 static struct hvd__coordinator *new_one(int nranks, size_t threshold)
 {
     struct hvd__coordinator *c = hvd__coordinator_new(world, nranks);
 
-    most_bytes = threshold;
+    knobs.fusion_threshold = threshold;
     ck_assert(c != NULL);
     return c;
 }
 
 static int decide(struct hvd__coordinator *c, int nranks, int room)
 {
-    return read_all(hvd__coordinator_decide(c, room, most_bytes), nranks);
+    return read_all(hvd__coordinator_decide(c, room, &knobs), nranks);
 }
 
 static struct hvd__signature sum_of(int64_t count)
@@ -112,21 +109,18 @@ static struct hvd__signature sum_of(int64_t count)
                                    .shape = {count}};
 }
 
-/* Only rank 0's own announcements have signatures. */
 static void announce_all(struct hvd__coordinator *c, int rank, const char *name,
                          const struct hvd__signature *s, int n,
                          int32_t priority, int64_t number)
 {
-    struct hvd__request requests[8];
     struct hvd__announcement a = {.key = key(name),
                                   .priority = priority,
                                   .who = &rank,
                                   .nwho = 1,
-                                  .requests = rank == 0 ? requests : NULL,
-                                  .nrequests = n};
+                                  .signatures = s,
+                                  .nsignatures = n};
 
     for (int i = 0; i < n; i++) {
-        requests[i].signature = s[i];
         a.fingerprint = hvd__signature_fingerprint(a.fingerprint, &s[i]);
         a.nnumbers += hvd__signature_carries(&s[i]);
     }
@@ -153,26 +147,6 @@ static int refuse(struct hvd__coordinator *c, int rank, const char *name,
                                         .nwho = 1};
 
     return hvd__coordinator_announce(c, &a);
-}
-
-/* The one decision is a question to a rank about a name. */
-static void check_question(struct hvd__coordinator *c, int nranks, int rank,
-                           const char *name)
-{
-    ck_assert_int_eq(decide(c, nranks, 2), 1);
-    ck_assert_int_eq(decisions[0].type, HVD__QUERY);
-    ck_assert_int_eq(decisions[0].last, rank);
-    ck_assert(decisions[0].keys[0] == key(name));
-}
-
-/* Answers a question with a sum of count elements. */
-static void answer(struct hvd__coordinator *c, int rank, const char *name,
-                   int64_t count)
-{
-    struct hvd__signature s = sum_of(count);
-
-    ck_assert_int_eq(hvd__coordinator_detail(c, rank, key(name), &s, 1),
-                     HVD_OK);
 }
 
 TEST(ready_when_all_have_announced)
@@ -245,12 +219,8 @@ TEST(differences_name_both_sides)
     announce(c, 1, "w", 10);
     announce(c, 3, "w", 10);
     announce(c, 2, "w", 11);
-    /* The coordinator must ask what rank 2's fingerprint stands for. */
-    check_question(c, 4, 2, "w");
-    ck_assert_int_eq(decide(c, 4, 2), 0); /* it is asked once */
-    answer(c, 2, "w", 11);
     ck_assert_int_eq(decide(c, 4, 2), 1);
-    ck_assert_int_eq(decisions[0].type, HVD__FAIL);
+    ck_assert_int_eq(decisions[0].type, HVD__END);
     ck_assert_int_eq(decisions[0].status, HVD_ERR_MISMATCH);
     ck_assert(strstr(decisions[0].text,
                      " differs: ranks 0,1,3: allreduce sum float32 [10]; "
@@ -317,6 +287,8 @@ TEST(several_ranks_announce_together)
         .fingerprint = hvd__signature_fingerprint(0, &s),
         .who = (const int[]){3, 1, 2},
         .nwho = 3,
+        .signatures = &s,
+        .nsignatures = 1,
         .numbers = (const int64_t[]){13, 11, 12},
         .nnumbers = 1};
 
@@ -450,8 +422,6 @@ TEST(groups_are_all_or_nothing)
         ck_assert_int_eq(decisions[0].indices[i], i);
     announce_all(c, 0, "g", s, 3, 0, 0);
     announce_all(c, 1, "g", other, 3, 0, 0);
-    check_question(c, 2, 1, "g");
-    ck_assert_int_eq(hvd__coordinator_detail(c, 1, key("g"), other, 3), 0);
     ck_assert_int_eq(decide(c, 2, 2), 1);
     ck_assert_int_eq(decisions[0].status, HVD_ERR_MISMATCH);
     ck_assert(strstr(decisions[0].text, "number 1 is allreduce sum float32 "
@@ -469,23 +439,22 @@ TEST(reductions_do_without_the_joined)
     announce(c, 2, "a", 10);
     ck_assert_int_eq(hvd__coordinator_gone(c, 1, HVD__GONE_JOINED), HVD_OK);
     ck_assert_int_eq(decide(c, 3, 2), 1);
-    ck_assert(!decisions[0].ranks[0] && decisions[0].ranks[1] &&
-              !decisions[0].ranks[2]);
-    /* Rank 0, who knows what fingerprints mean, joins too: others are asked.
-     * What it submitted before still counts it in. */
+    ck_assert(decisions[0].ranks[0] && !decisions[0].ranks[1] &&
+              decisions[0].ranks[2]);
+    /* Rank 0 joins too. What it submitted before still counts it in. */
     announce(c, 0, "b", 10);
     ck_assert_int_eq(hvd__coordinator_gone(c, 0, HVD__GONE_JOINED), HVD_OK);
     announce(c, 2, "b", 10);
     ck_assert_int_eq(decide(c, 3, 9), 1);
-    ck_assert(!decisions[0].ranks[0] && decisions[0].ranks[1]);
+    ck_assert(decisions[0].ranks[0] && !decisions[0].ranks[1]);
     announce(c, 2, "c", 11);
-    check_question(c, 3, 2, "c");
-    answer(c, 2, "c", 11);
     ck_assert_int_eq(decide(c, 3, 9), 1);
-    ck_assert(decisions[0].ranks[0] && decisions[0].ranks[1]);
+    ck_assert(!decisions[0].ranks[0] && !decisions[0].ranks[1]);
     ck_assert_int_eq(hvd__coordinator_gone(c, 2, HVD__GONE_JOINED), HVD_OK);
     ck_assert_int_eq(decide(c, 3, 2), 1);
-    ck_assert_int_eq(decisions[0].type, HVD__JOINED);
+    ck_assert_int_eq(decisions[0].type, HVD__END);
+    ck_assert_int_eq(decisions[0].status, HVD_OK);
+    ck_assert(decisions[0].keys[0] == hvd__join_key());
     ck_assert_int_eq(decisions[0].last, 2);
     /* The same name begins again. */
     announce(c, 0, "a", 10);
@@ -535,7 +504,7 @@ TEST(steps_do_without_those_who_catch_up)
         announce_all(c, 0, "x", &gradient, 1, 0, 0);
         announce_all(c, 2, "x", &gradient, 1, 0, 0);
         ck_assert_int_eq(decide(c, 3, 2), 1);
-        ck_assert_int_eq(decisions[0].type, restores ? HVD__BATCH : HVD__FAIL);
+        ck_assert_int_eq(decisions[0].type, restores ? HVD__BATCH : HVD__END);
         if (!restores) {
             ck_assert_int_eq(decisions[0].status, HVD_ERR_JOINED);
             ck_assert(strstr(decisions[0].text, "rank 1 joined by hvd_join"));

@@ -7,18 +7,6 @@
 #include "core/agree/agree.h"
 #include "core/settings/settings.h"
 
-static int make_coordinator(struct hvd__set *set)
-{
-    struct hvd__agreement *a = set->agreement;
-
-    a->coordinator = hvd__coordinator_new(set->ranks, set->team.size);
-    if (!a->coordinator)
-        return hvd__fail_memory(1);
-    /* Messages begin with the id of the set. */
-    hvd__write_int(hvd__coordinator_decide(a->coordinator, 0, 0), set->id);
-    return HVD_OK;
-}
-
 int hvd__agreement_new(struct hvd__set *set,
                        const struct hvd__settings *settings)
 {
@@ -28,13 +16,16 @@ int hvd__agreement_new(struct hvd__set *set,
     if (!a)
         return hvd__fail_memory(sizeof *a);
     set->agreement = a;
-    a->fusion_threshold = settings->fusion_threshold;
+    a->knobs.fusion_threshold = settings->fusion_threshold;
     a->scratch = calloc(n, sizeof *a->scratch);
     if (!a->scratch)
         return hvd__fail_memory(n * sizeof *a->scratch);
     HVD_TRY(hvd__relay_init(&a->relay, set));
     HVD_TRY(hvd__ordered_init(&a->ordered, set));
-    return set->team.rank == 0 ? make_coordinator(set) : HVD_OK;
+    if (set->team.rank > 0)
+        return HVD_OK;
+    a->coordinator = hvd__coordinator_new(set->ranks, set->team.size);
+    return a->coordinator ? HVD_OK : hvd__fail_memory(n);
 }
 
 bool hvd__agree_is_over(const struct hvd__set *set)

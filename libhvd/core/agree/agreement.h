@@ -18,8 +18,7 @@ struct hvd__agreement {
     struct hvd__relay relay;
     struct hvd__coordinator *coordinator; /* owned; only on the first member */
     struct hvd__tune tune;   /* used by the world's coordinator only */
-    size_t fusion_threshold; /* coordinator only */
-    size_t direct_max;       /* last value sent to all members; 0: none */
+    struct hvd__knobs knobs; /* coordinator only: for the next batches */
     int *scratch;            /* owned, [team.size] */
     bool heard_leaving;      /* the driver has seen set->leaving */
     bool said_leave;

@@ -6,46 +6,6 @@
 #include "base/status.h"
 #include "core/agree/by_name.h"
 
-/* Collects the numbers that a submission's requests carry, in their order. *n
- * becomes how many there are. */
-static int collect_numbers(const struct hvd__submission *submission,
-                           int64_t **numbers, int *n)
-{
-    *n = 0;
-    *numbers = NULL;
-    for (int i = 0; i < submission->state.nrequests; i++)
-        *n += hvd__signature_carries(&submission->requests[i].signature);
-    if (*n == 0)
-        return HVD_OK;
-    *numbers = malloc((size_t)*n * sizeof **numbers);
-    if (!*numbers)
-        return hvd__fail_memory((size_t)*n * sizeof **numbers);
-    for (int i = 0, k = 0; i < submission->state.nrequests; i++)
-        if (hvd__signature_carries(&submission->requests[i].signature))
-            (*numbers)[k++] = submission->requests[i].rows;
-    return HVD_OK;
-}
-
-static int announce_submission(struct hvd__set *set,
-                               const struct hvd__submission *submission)
-{
-    struct hvd__announcement a = {.key = submission->key,
-                                  .fingerprint = submission->fingerprint,
-                                  .priority = submission->priority,
-                                  .who = &(int){0},
-                                  .nwho = 1,
-                                  .requests = submission->requests,
-                                  .nrequests = submission->state.nrequests};
-    int64_t *numbers;
-    int status;
-
-    HVD_TRY(collect_numbers(submission, &numbers, &a.nnumbers));
-    a.numbers = numbers;
-    status = hvd__hear_announcement(set, &a);
-    free(numbers);
-    return status;
-}
-
 static int announce_refusal(struct hvd__set *set,
                             const struct hvd__submission *submission)
 {
@@ -56,6 +16,39 @@ static int announce_refusal(struct hvd__set *set,
                                         .nwho = 1};
 
     return hvd__hear_announcement(set, &a);
+}
+
+static int announce_submission(struct hvd__set *set,
+                               const struct hvd__submission *submission)
+{
+    const int n = submission->state.nrequests;
+    struct hvd__signature one, *signatures = &one;
+    int64_t number, *numbers = &number;
+    struct hvd__announcement a = {.key = submission->key,
+                                  .fingerprint = submission->fingerprint,
+                                  .priority = submission->priority,
+                                  .who = &(int){0},
+                                  .nwho = 1,
+                                  .nsignatures = n};
+    int status;
+
+    if (n > 1) {
+        signatures = malloc((size_t)n * (sizeof *signatures + sizeof *numbers));
+        if (!signatures)
+            return hvd__fail_memory((size_t)n * sizeof *signatures);
+        numbers = (int64_t *)(signatures + n);
+    }
+    a.signatures = signatures;
+    a.numbers = numbers;
+    for (int i = 0; i < n; i++) {
+        signatures[i] = submission->requests[i].signature;
+        if (hvd__signature_carries(&signatures[i]))
+            numbers[a.nnumbers++] = submission->requests[i].rows;
+    }
+    status = hvd__hear_announcement(set, &a);
+    if (n > 1)
+        free(signatures);
+    return status;
 }
 
 int hvd__announce(struct hvd__set *set, struct hvd__submission *submission)

@@ -40,8 +40,8 @@ void hvd__tuning_step(struct hvd__set *set, const char *file);
  * them on this rank. */
 int hvd__decide(struct hvd__engine *engine, struct hvd__set *set);
 
-/* Sends a whole message of decisions on, and follows it. */
+/* Sends decisions on, and follows them: a message from behind the set's id. */
 int hvd__follow(struct hvd__engine *engine, struct hvd__set *set,
-                const void *data, size_t bytes);
+                struct hvd__reader *in);
 
 #endif

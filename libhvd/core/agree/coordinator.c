@@ -19,13 +19,6 @@
  * program that makes the same mistake on all ranks, and then the right call,
  * gets the same answers everywhere.
  *
- * Announcements hold fingerprints, not names and shapes: agreement needs no
- * more. The coordinator's own rank submits nearly everything itself and so
- * knows what a fingerprint means. It does not know variants of other members,
- * whose difference an error message must name, nor requests of others after its
- * own rank has joined. Then it asks the member (QUERY), and the proposal waits
- * for the answer (DETAIL). No cache is needed.
- *
  * A member that has joined announces nothing until all have joined. Reductions
  * go on without it; everything else fails. A member that has left will never
  * announce what a proposal lacks. Such a proposal fails at once for the members
@@ -71,7 +64,7 @@ struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks)
     if (!c)
         return NULL;
     c->nranks = nranks;
-    hvd__ready_init(&c->ready, nranks);
+    c->ready.nranks = nranks;
     c->world = malloc(n * sizeof *c->world);
     c->joined = calloc(n, sizeof *c->joined);
     c->left = calloc(n, sizeof *c->left);
@@ -106,6 +99,18 @@ bool hvd__coordinator_is_idle(const struct hvd__coordinator *c)
 /* ------------------------------------------------------------------ failures
  */
 
+/* Writes the end of what the flagged members wait for. */
+static void write_end(struct hvd__coordinator *c, uint64_t key, int status,
+                      const char *text, const int *of)
+{
+    hvd__write_type(&c->out, HVD__END);
+    hvd__write_key(&c->out, key);
+    hvd__write_int(&c->out, status);
+    hvd__write_text(&c->out, text);
+    hvd__write_int(&c->out, c->world[c->last_joined]);
+    hvd__write_ranks(&c->out, of, c->nranks);
+}
+
 /* Writes the failure of a proposal for the members that wait for it. */
 static void write_failure(struct hvd__coordinator *c,
                           const struct hvd__proposal *p, int status,
@@ -118,13 +123,8 @@ static void write_failure(struct hvd__coordinator *c,
             p->of[rank] > 0 && p->variants[p->of[rank] - 1].status == HVD_OK;
         any |= c->some[rank];
     }
-    if (!any)
-        return;
-    hvd__write_type(&c->out, HVD__FAIL);
-    hvd__write_int(&c->out, status);
-    hvd__write_text(&c->out, text);
-    hvd__write_key(&c->out, p->key);
-    hvd__write_ranks(&c->out, c->some, c->nranks);
+    if (any)
+        write_end(c, p->key, status, text, c->some);
 }
 
 static void fail_differing(struct hvd__coordinator *c,
@@ -199,41 +199,6 @@ static void fail_joined(struct hvd__coordinator *c,
     write_failure(c, p, HVD_ERR_JOINED, text);
 }
 
-/* ----------------------------------------------------------------- questions
- */
-
-/* Asks the first member that knows a variant. */
-static void ask_member(struct hvd__coordinator *c,
-                       const struct hvd__proposal *p, int number)
-{
-    int rank = 0;
-
-    while (p->of[rank] != number + 1)
-        rank++;
-    hvd__write_type(&c->out, HVD__QUERY);
-    hvd__write_key(&c->out, p->key);
-    hvd__write_int(&c->out, rank);
-    p->variants[number].asked = true;
-}
-
-/* Returns true if all variants are known. Otherwise asks the members that know
- * them. */
-static bool is_known(struct hvd__coordinator *c, const struct hvd__proposal *p)
-{
-    bool known = true;
-
-    for (int i = 0; i < p->nvariants; i++) {
-        struct hvd__variant *v = &p->variants[i];
-
-        if (v->signatures || v->status < 0)
-            continue;
-        known = false;
-        if (!v->asked)
-            ask_member(c, p, i);
-    }
-    return known;
-}
-
 /* -------------------------------------------------------------- what is ready
  */
 
@@ -262,50 +227,49 @@ static bool does_without(const struct hvd__coordinator *c,
     return true;
 }
 
-/* Returns true if the sum of the members' numbers fits into memory. */
-static bool fits(const struct hvd__coordinator *c,
-                 const struct hvd__proposal *p, const struct hvd__signature *s,
-                 int number)
+/* Adds up the numbers that members carry with a request. Returns false if what
+ * they give together does not fit into memory. */
+static bool add_numbers(const struct hvd__coordinator *c,
+                        const struct hvd__variant *v, int number,
+                        const struct hvd__signature *s, int64_t *sum)
 {
-    int64_t sum = 0;
     size_t row = hvd__signature_varies(s) ? hvd__signature_row_bytes(s) : 1;
 
     for (int rank = 0; rank < c->nranks; rank++)
-        if (__builtin_add_overflow(sum, p->numbers[rank * p->nnumbers + number],
-                                   &sum))
+        if (__builtin_add_overflow(
+                *sum, v->numbers[rank * v->nnumbers + number], sum))
             return false;
-    return row == 0 || (uint64_t)sum <= (uint64_t)PTRDIFF_MAX / row;
+    return row == 0 || (uint64_t)*sum <= (uint64_t)PTRDIFF_MAX / row;
 }
 
-static int make_ready(struct hvd__coordinator *c, const struct hvd__proposal *p)
+static int make_ready(struct hvd__coordinator *c, struct hvd__proposal *p)
 {
     const struct hvd__variant *v = &p->variants[0];
-    bool has_absent = p->nannounced < c->nranks;
-    int number = 0;
+    int nnumbers = 0;
 
-    for (int i = 0; i < v->nsignatures; i++)
-        if (hvd__signature_carries(&v->signatures[i]) &&
-            !fits(c, p, &v->signatures[i], number++)) {
+    p->items = calloc((unsigned)v->nsignatures, sizeof *p->items);
+    if (!p->items)
+        return hvd__fail_memory((size_t)v->nsignatures * sizeof *p->items);
+    for (int i = 0; i < v->nsignatures; i++) {
+        const struct hvd__signature *s = &v->signatures[i];
+        int number = hvd__signature_carries(s) ? nnumbers++ : -1;
+        int64_t rows = 0;
+
+        if (number >= 0 && !add_numbers(c, v, number, s, &rows)) {
             write_failure(c, p, HVD_ERR_ARGUMENT,
                           ": what all ranks give together is more bytes than "
                           "memory can hold");
-            return HVD_OK;
+            return hvd__proposal_remove(&c->table, p);
         }
-    number = 0;
-    for (int i = 0; i < v->nsignatures; i++) {
-        const struct hvd__item item = {
-            .key = p->key,
+        p->items[i] = (struct hvd__item){
+            .proposal = p,
             .index = i,
-            .priority = p->priority,
-            .signature = v->signatures[i],
+            .number = number,
+            .bytes = hvd__fusion_bytes(s, c->nranks, rows),
         };
-        bool carries = hvd__signature_carries(&item.signature);
-
-        HVD_TRY(hvd__ready_add(&c->ready, &item, has_absent ? p->of : NULL,
-                               carries ? p->numbers + number : NULL,
-                               p->nnumbers));
-        number += carries;
     }
+    HVD_TRY(hvd__proposal_take(&c->table, p));
+    hvd__ready_add(&c->ready, p);
     return HVD_OK;
 }
 
@@ -335,14 +299,12 @@ static int judge_proposal(struct hvd__coordinator *c, struct hvd__proposal *p)
         return HVD_OK;
     for (int i = 0; i < p->nvariants; i++)
         refused += p->variants[i].status < 0;
-    if (refused == 0 && !is_known(c, p))
-        return HVD_OK;
     if (refused > 0 || p->nvariants > 1)
         fail_differing(c, p, refused > 0);
     else if (p->nannounced < c->nranks && !does_without(c, p))
         fail_joined(c, p);
     else
-        HVD_TRY(make_ready(c, p));
+        return make_ready(c, p);
     return hvd__proposal_remove(&c->table, p);
 }
 
@@ -378,38 +340,6 @@ int hvd__coordinator_announce(struct hvd__coordinator *c,
     return judge_key(c, oldest);
 }
 
-int hvd__coordinator_detail(struct hvd__coordinator *c, int rank, uint64_t key,
-                            const struct hvd__signature *signatures, int n)
-{
-    uint64_t fingerprint = 0;
-    bool certain = true; /* the schemes are built in */
-    struct hvd__proposal *p;
-
-    for (int i = 0; i < n; i++) {
-        fingerprint = hvd__signature_fingerprint(fingerprint, &signatures[i]);
-        certain &= signatures[i].compression < HVD_COMPRESSION_REGISTERED;
-    }
-    HASH_FIND(hh, c->table, &key, sizeof key, p);
-    for (; p; p = p->later) {
-        int number = p->of[rank] - 1;
-        struct hvd__variant *v;
-
-        if (number < 0)
-            continue;
-        v = &p->variants[number];
-        if (!v->asked || v->signatures ||
-            (certain && v->fingerprint != fingerprint))
-            continue;
-        v->signatures = malloc((size_t)n * sizeof *v->signatures);
-        if (!v->signatures)
-            return hvd__fail_memory((size_t)n * sizeof *v->signatures);
-        memcpy(v->signatures, signatures, (size_t)n * sizeof *signatures);
-        v->nsignatures = n;
-        return judge_proposal(c, p);
-    }
-    return HVD_OK;
-}
-
 int hvd__coordinator_gone(struct hvd__coordinator *c, int rank,
                           enum hvd__gone how)
 {
@@ -434,30 +364,24 @@ int hvd__coordinator_gone(struct hvd__coordinator *c, int rank,
  * member has left, so that not all can join any more. */
 static void end_join(struct hvd__coordinator *c)
 {
-    struct hvd__writer *out = &c->out;
-
-    if (c->njoined == c->nranks && !c->table && !c->ready.first) {
-        hvd__write_type(out, HVD__JOINED);
-        hvd__write_int(out, c->world[c->last_joined]);
-    } else if (c->nleft > 0) {
-        hvd__write_type(out, HVD__FAIL);
-        hvd__write_int(out, HVD_ERR_SHUTDOWN);
-        hvd__write_text(out, " cannot complete: a rank shut down instead of "
-                             "joining");
-        hvd__write_key(out, hvd__join_key());
-        hvd__write_ranks(out, c->joined, c->nranks);
-    } else {
+    if (c->njoined == c->nranks && !c->table && !c->ready.first)
+        write_end(c, hvd__join_key(), HVD_OK, "", c->joined);
+    else if (c->nleft > 0)
+        write_end(c, hvd__join_key(), HVD_ERR_SHUTDOWN,
+                  " cannot complete: a rank shut down instead of joining",
+                  c->joined);
+    else
         return;
-    }
     c->njoined = 0;
     memset(c->joined, 0, (size_t)c->nranks * sizeof *c->joined);
 }
 
 struct hvd__writer *hvd__coordinator_decide(struct hvd__coordinator *c,
-                                            int room, size_t threshold)
+                                            int room,
+                                            const struct hvd__knobs *knobs)
 {
     while (c->ready.first && (hvd__ready_is_barrier(&c->ready) || room-- > 0))
-        hvd__ready_write_batch(&c->ready, threshold, &c->out);
+        hvd__ready_write_batch(&c->ready, knobs, &c->out);
     if (c->njoined > 0)
         end_join(c);
     if (c->nleft == c->nranks && !c->ready.first && !c->closed) {

@@ -9,6 +9,7 @@
 #define HVD_CORE_COORDINATOR_H
 
 #include "core/agree/proposal.h"
+#include "core/agree/tune.h"
 #include "core/agree/wire.h"
 
 struct hvd__coordinator;
@@ -18,16 +19,11 @@ struct hvd__coordinator;
 struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks);
 void hvd__coordinator_free(struct hvd__coordinator *coordinator);
 
-/* Each of the next functions takes a record of members. Texts and numbers are
- * copied. They fail with HVD_ERR_MEMORY, or with HVD_ERR_INTERNAL if the record
- * makes no sense. */
+/* Each of the next functions takes a record of members, which is copied. They
+ * fail with HVD_ERR_MEMORY, or with HVD_ERR_INTERNAL if the record makes no
+ * sense. */
 int hvd__coordinator_announce(struct hvd__coordinator *coordinator,
                               const struct hvd__announcement *announcement);
-/* Takes the answer to a question. An answer about a proposal that is already
- * decided is no error. */
-int hvd__coordinator_detail(struct hvd__coordinator *coordinator, int rank,
-                            uint64_t key,
-                            const struct hvd__signature *signatures, int n);
 int hvd__coordinator_gone(struct hvd__coordinator *coordinator, int rank,
                           enum hvd__gone how);
 
@@ -36,13 +32,14 @@ int hvd__coordinator_gone(struct hvd__coordinator *coordinator, int rank,
 bool hvd__coordinator_is_idle(const struct hvd__coordinator *coordinator);
 
 /*
- * Writes the decisions that are due, as records for every member: all failures
- * and questions, and at most room batches, which have at most threshold bytes
- * if they have several requests. Barriers move nothing and do not count. The
- * bytes belong to the coordinator. The caller takes them by clearing the
- * writer; otherwise the next call returns them again, with more behind them.
+ * Writes the decisions that are due, as records for every member: all that
+ * ends, and at most room batches, of the sizes that knobs has. Barriers move
+ * nothing and do not count. The bytes belong to the coordinator. The caller
+ * takes them by clearing the writer; otherwise the next call returns them
+ * again, with more behind them.
  */
 struct hvd__writer *hvd__coordinator_decide(
-    struct hvd__coordinator *coordinator, int room, size_t threshold);
+    struct hvd__coordinator *coordinator, int room,
+    const struct hvd__knobs *knobs);
 
 #endif

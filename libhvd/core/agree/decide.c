@@ -8,23 +8,6 @@
 #include "core/agree/agree.h"
 #include "core/agree/by_name.h"
 
-/* Takes the decisions that are due as one message, or none. The writer already
- * holds the set's id in front of them. */
-static struct hvd__writer take_decisions(struct hvd__set *set, int room)
-{
-    struct hvd__agreement *a = set->agreement;
-    struct hvd__writer *out =
-        hvd__coordinator_decide(a->coordinator, room, a->fusion_threshold);
-    struct hvd__writer message = {0};
-
-    if (out->bytes > sizeof set->id || out->failed) {
-        message = *out;
-        *out = (struct hvd__writer){0};
-        hvd__write_int(out, set->id);
-    }
-    return message;
-}
-
 /* Opens ordered mode, if nothing is left to be agreed on by name. */
 static int open_ordered(struct hvd__engine *engine, struct hvd__set *set)
 {
@@ -33,22 +16,26 @@ static int open_ordered(struct hvd__engine *engine, struct hvd__set *set)
     if (!engine->settings.ordered || !hvd__ordered_may_open(x) ||
         !hvd__coordinator_is_idle(set->agreement->coordinator))
         return HVD_OK;
-    HVD_TRY(hvd__relay_open(set, x->epoch + 1, false));
-    hvd__ordered_open(set, x->epoch + 1, false);
-    return HVD_OK;
+    return hvd__ordered_open(set, x->epoch + 1, false);
 }
 
 int hvd__decide(struct hvd__engine *engine, struct hvd__set *set)
 {
-    struct hvd__writer decisions;
+    struct hvd__agreement *a = set->agreement;
+    struct hvd__writer *out, decisions;
     int status = HVD_OK;
 
     hvd__tuning_step(set, engine->settings.autotune_file);
-    decisions = take_decisions(set, hvd__executor_room(set));
+    out = hvd__coordinator_decide(a->coordinator, hvd__executor_room(set),
+                                  &a->knobs);
+    decisions = *out;
+    *out = (struct hvd__writer){0};
     if (decisions.failed)
         status = hvd__fail(HVD_ERR_MEMORY, "out of memory for decisions");
     else if (decisions.bytes > 0)
-        status = hvd__follow(engine, set, decisions.data, decisions.bytes);
+        status = hvd__follow(engine, set,
+                             &(struct hvd__reader){.data = decisions.data,
+                                                   .bytes = decisions.bytes});
     hvd__writer_fini(&decisions);
     return status == HVD_OK ? open_ordered(engine, set) : status;
 }

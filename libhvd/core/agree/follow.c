@@ -66,116 +66,84 @@ static int read_carried(struct hvd__reader *in, int n,
     return HVD_OK;
 }
 
-static int follow_items(struct hvd__engine *engine, struct hvd__set *set,
-                        struct hvd__reader *in, const int *absent)
+/* Reads a request of a batch. *request becomes NULL if this rank takes no part.
+ */
+static int read_item(struct hvd__engine *engine, struct hvd__set *set,
+                     struct hvd__reader *in, bool ours,
+                     struct hvd__request **request)
 {
-    struct hvd__request *requests = NULL, **tail = &requests;
-    int32_t n = hvd__read_count(in, 16);
-    bool ours = !absent || !absent[set->team.rank];
+    uint64_t key = hvd__read_key(in);
+    int32_t index = hvd__read_int(in), ncarried = hvd__read_int(in);
 
-    for (int32_t i = 0; i < n; i++) {
-        uint64_t key = hvd__read_key(in);
-        int32_t index = hvd__read_int(in);
-        int32_t ncarried = hvd__read_int(in);
-        struct hvd__request *request = NULL;
-
-        if (in->failed || (ncarried != 0 && ncarried != set->team.size))
-            return garbled(set);
-        if (ours && !(request = find_decided(engine, set, key, index)))
-            return HVD_ERR_INTERNAL;
-        HVD_TRY(read_carried(in, ncarried, request));
-        if (!request)
-            continue;
-        request->state.next = NULL;
-        *tail = request;
-        tail = &request->state.next;
-    }
-    if (in->failed || n == 0)
+    *request = NULL;
+    if (in->failed || (ncarried != 0 && ncarried != set->team.size))
         return garbled(set);
-    if (!requests) { /* this rank takes no part */
-        hvd__execute_skip(set);
-        return HVD_OK;
-    }
-    if (requests->signature.kind != HVD_BARRIER)
-        return hvd__execute(set, requests, absent, set->agreement->direct_max);
-    /* A barrier is complete when all ranks have called it. */
-    hvd__complete(engine, requests, HVD_OK, NULL);
-    return HVD_OK;
+    if (ours && !(*request = find_decided(engine, set, key, index)))
+        return HVD_ERR_INTERNAL;
+    return read_carried(in, ncarried, *request);
 }
 
 static int follow_batch(struct hvd__engine *engine, struct hvd__set *set,
                         struct hvd__reader *in)
 {
-    bool has_absent = hvd__read_int(in) != 0;
+    const int *part = set->agreement->scratch;
+    int64_t direct_max = hvd__read_long(in);
+    bool all = hvd__read_ranks(in, set->team.size, set->agreement->scratch) ==
+               set->team.size;
+    bool ours = part[set->team.rank] != 0;
+    struct hvd__request_list requests = {0};
+    int32_t n = hvd__read_count(in, 16);
 
-    if (has_absent)
-        hvd__read_ranks(in, set->team.size, set->agreement->scratch);
-    return follow_items(engine, set, in,
-                        has_absent ? set->agreement->scratch : NULL);
+    for (int32_t i = 0; i < n; i++) {
+        struct hvd__request *request;
+
+        HVD_TRY(read_item(engine, set, in, ours, &request));
+        if (request)
+            hvd__request_list_add(&requests, request);
+    }
+    if (in->failed || n == 0 || direct_max < 0)
+        return garbled(set);
+    if (!ours) {
+        hvd__execute_skip(set);
+        return HVD_OK;
+    }
+    if (requests.first->signature.kind != HVD_BARRIER)
+        return hvd__execute(set, requests.first, all ? NULL : part,
+                            (size_t)direct_max);
+    /* A barrier is complete when all ranks have called it. */
+    hvd__complete(engine, requests.first, HVD_OK, NULL);
+    return HVD_OK;
 }
 
-static int follow_failure(struct hvd__engine *engine, struct hvd__set *set,
-                          struct hvd__reader *in)
+/* Only a join ends well in this way. */
+static int follow_end(struct hvd__engine *engine, struct hvd__set *set,
+                      struct hvd__reader *in)
 {
     char text[HVD__MESSAGE_MAX];
-    int32_t status = hvd__read_int(in);
+    uint64_t key = hvd__read_key(in);
+    int32_t status = hvd__read_int(in), last;
+    bool is_join = key == hvd__join_key();
     struct hvd__request *request;
-    uint64_t key;
 
     hvd__read_text(in, text, sizeof text);
-    key = hvd__read_key(in);
+    last = hvd__read_int(in);
     hvd__read_ranks(in, set->team.size, set->agreement->scratch);
-    if (in->failed || status >= 0)
+    if (in->failed || status > 0 || (status == HVD_OK && !is_join))
         return garbled(set);
-    if (key == hvd__join_key())
+    if (is_join)
         hvd__relay_rejoin(&set->agreement->relay);
     if (!set->agreement->scratch[set->team.rank])
         return HVD_OK;
     request = find_decided(engine, set, key, 0);
     if (!request)
         return HVD_ERR_INTERNAL;
-    hvd__complete_submission(engine, request->submission, status, text);
-    return HVD_OK;
-}
-
-static int follow_joined(struct hvd__engine *engine, struct hvd__set *set,
-                         struct hvd__reader *in)
-{
-    int32_t last = hvd__read_int(in);
-    struct hvd__request *request =
-        find_decided(engine, set, hvd__join_key(), 0);
-
-    if (in->failed)
-        return garbled(set);
-    if (!request)
-        return HVD_ERR_INTERNAL;
-    hvd__relay_rejoin(&set->agreement->relay);
+    if (status < 0) {
+        hvd__complete_submission(engine, request->submission, status, text);
+        return HVD_OK;
+    }
     if (request->output)
         memcpy(request->output, &last, sizeof last);
     hvd__complete(engine, request, HVD_OK, NULL);
-    return HVD_OK;
-}
-
-/* Answers the coordinator, which does not know what a fingerprint of one member
- * stands for. */
-static int follow_question(struct hvd__engine *engine, struct hvd__set *set,
-                           struct hvd__reader *in)
-{
-    uint64_t key = hvd__read_key(in);
-    int32_t member = hvd__read_int(in);
-    const struct hvd__submission *submission;
-    struct hvd__writer *out;
-
-    if (set->agreement->coordinator)
-        hvd__count_alone(&set->metrics->questions, 1);
-    if (in->failed || member != set->team.rank)
-        return in->failed ? garbled(set) : HVD_OK;
-    submission = hvd__table_look(&engine->table, set, key);
-    if (!submission || set->agreement->coordinator)
-        return garbled(set);
-    out = hvd__relay_detail(set, 0, key, submission->state.nrequests);
-    for (int i = 0; i < submission->state.nrequests; i++)
-        hvd__write_signature(out, &submission->requests[i].signature);
     return HVD_OK;
 }
 
@@ -190,9 +158,7 @@ static int follow_open(struct hvd__set *set, struct hvd__reader *in)
     if (in->failed || epoch <= 0 ||
         set->agreement->ordered.state == HVD__ORDERED_OFF)
         return garbled(set);
-    HVD_TRY(hvd__relay_open(set, (uint32_t)epoch, refused));
-    hvd__ordered_open(set, (uint32_t)epoch, refused);
-    return HVD_OK;
+    return hvd__ordered_open(set, (uint32_t)epoch, refused);
 }
 
 static int follow_record(struct hvd__engine *engine, struct hvd__set *set,
@@ -200,12 +166,7 @@ static int follow_record(struct hvd__engine *engine, struct hvd__set *set,
 {
     switch (hvd__read_type(in)) {
     case HVD__BATCH: return follow_batch(engine, set, in);
-    case HVD__FAIL: return follow_failure(engine, set, in);
-    case HVD__JOINED: return follow_joined(engine, set, in);
-    case HVD__QUERY: return follow_question(engine, set, in);
-    case HVD__TUNE:
-        set->agreement->direct_max = (size_t)hvd__read_long(in);
-        return in->failed ? garbled(set) : HVD_OK;
+    case HVD__END: return follow_end(engine, set, in);
     case HVD__OPEN: return follow_open(set, in);
     case HVD__CLOSE: set->agreement->heard_close = true; return HVD_OK;
     case HVD__BREAK: return hvd__hear_break(engine, sender_of(set), in);
@@ -214,15 +175,12 @@ static int follow_record(struct hvd__engine *engine, struct hvd__set *set,
 }
 
 int hvd__follow(struct hvd__engine *engine, struct hvd__set *set,
-                const void *data, size_t bytes)
+                struct hvd__reader *in)
 {
-    struct hvd__reader in = {.data = data, .bytes = bytes};
-
-    hvd__read_int(&in);
     /* Each child gets an opening of its own. */
-    if (bytes <= in.at || in.data[in.at] != HVD__OPEN)
-        HVD_TRY(hvd__relay_tell(set, data, bytes));
-    while (hvd__reader_more(&in))
-        HVD_TRY(follow_record(engine, set, &in));
-    return in.failed ? garbled(set) : HVD_OK;
+    if (!hvd__reader_more(in) || in->data[in->at] != HVD__OPEN)
+        HVD_TRY(hvd__relay_tell(set, in->data + in->at, in->bytes - in->at));
+    while (hvd__reader_more(in))
+        HVD_TRY(follow_record(engine, set, in));
+    return in->failed ? garbled(set) : HVD_OK;
 }

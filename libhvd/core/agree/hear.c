@@ -52,23 +52,35 @@ static int read_who(const struct hvd__relay *relay,
 {
     int n = 0;
 
-    hvd__read_ranks(in, child->end - child->first, who);
+    if (hvd__read_ranks(in, child->end - child->first, who) == 0)
+        in->failed = true;
     for (int i = 0; i < child->end - child->first; i++)
         if (who[i])
             who[n++] = hvd__relay_number(relay, child->first + i);
-    in->failed |= n == 0;
     return n;
 }
 
-/* Reads the n numbers of each of the members. */
-static int read_numbers(struct hvd__reader *in, struct hvd__announcement *a,
-                        int64_t **numbers)
+/* Reads what has been submitted. *signatures is room for one. The caller frees
+ * what it is then, if it is elsewhere, and *numbers. */
+static int read_submission(struct hvd__reader *in, struct hvd__announcement *a,
+                           struct hvd__signature **signatures,
+                           int64_t **numbers)
 {
     size_t n;
 
-    a->nnumbers = hvd__read_count(in, (size_t)a->nwho * sizeof **numbers);
+    a->nsignatures = hvd__read_count(in, HVD__SIGNATURE_BYTES);
+    if (a->nsignatures > 1)
+        *signatures = malloc((size_t)a->nsignatures * sizeof **signatures);
+    if (!*signatures)
+        return hvd__fail_memory((size_t)a->nsignatures * sizeof **signatures);
+    a->signatures = *signatures;
+    for (int i = 0; i < a->nsignatures; i++) {
+        hvd__read_signature(in, &(*signatures)[i]);
+        a->nnumbers += hvd__signature_carries(&(*signatures)[i]);
+    }
     n = (size_t)a->nwho * (size_t)a->nnumbers;
-    if (n == 0)
+    in->failed |= n > (in->bytes - in->at) / sizeof **numbers;
+    if (in->failed || n == 0)
         return HVD_OK;
     a->numbers = *numbers = malloc(n * sizeof **numbers);
     if (!*numbers)
@@ -82,81 +94,45 @@ static int read_numbers(struct hvd__reader *in, struct hvd__announcement *a,
 
 static int hear_announcement(struct hvd__set *set,
                              const struct hvd__relay_child *child,
-                             struct hvd__reader *in, bool refused)
+                             struct hvd__reader *in)
 {
     struct hvd__agreement *agreement = set->agreement;
     struct hvd__announcement a = {.who = agreement->scratch};
+    struct hvd__signature one, *signatures = &one;
     char text[HVD__MESSAGE_MAX];
     int64_t *numbers = NULL;
     int status;
 
     a.nwho = read_who(&agreement->relay, child, in, agreement->scratch);
     a.key = hvd__read_key(in);
-    if (refused) {
-        a.status = hvd__read_int(in);
-        hvd__read_text(in, text, sizeof text);
-        a.text = text;
-        in->failed |= a.status >= 0;
-    } else {
-        a.fingerprint = hvd__read_key(in);
-        a.priority = hvd__read_int(in);
-        if (!in->failed)
-            HVD_TRY(read_numbers(in, &a, &numbers));
-    }
-    status = in->failed ? hvd__message_garbled(set->team.world[child->member])
-                        : hvd__hear_announcement(set, &a);
+    a.status = hvd__read_int(in);
+    hvd__read_text(in, text, sizeof text);
+    a.text = a.status < 0 ? text : NULL;
+    a.fingerprint = hvd__read_key(in);
+    a.priority = hvd__read_int(in);
+    status = read_submission(in, &a, &signatures, &numbers);
+    /* A refusal has a reason, and anything else has requests. */
+    if (status == HVD_OK &&
+        (in->failed || a.status > 0 || (a.status < 0) != (a.nsignatures == 0)))
+        status = hvd__message_garbled(set->team.world[child->member]);
+    if (status == HVD_OK)
+        status = hvd__hear_announcement(set, &a);
+    if (signatures != &one)
+        free(signatures);
     free(numbers);
     return status;
 }
 
-static int hear_detail(struct hvd__set *set,
-                       const struct hvd__relay_child *child, int number,
-                       struct hvd__reader *in)
+static int hear_gone(struct hvd__set *set, const struct hvd__relay_child *child,
+                     struct hvd__reader *in)
 {
-    struct hvd__coordinator *c = set->agreement->coordinator;
-    uint64_t key = hvd__read_key(in);
-    int n = hvd__read_count(in, 1), status = HVD_OK;
-    struct hvd__signature *signatures =
-        malloc(((size_t)n + 1) * sizeof *signatures);
-    struct hvd__writer *out = NULL;
+    int32_t place = hvd__read_int(in), how = hvd__read_int(in);
 
-    if (!signatures)
-        return hvd__fail_memory(((size_t)n + 1) * sizeof *signatures);
-    for (int i = 0; i < n; i++)
-        hvd__read_signature(in, &signatures[i]);
-    if (in->failed)
-        status = hvd__message_garbled(set->team.world[child->member]);
-    else if (c)
-        status = hvd__coordinator_detail(c, number, key, signatures, n);
-    else
-        out = hvd__relay_detail(set, number, key, n);
-    for (int i = 0; out && i < n; i++)
-        hvd__write_signature(out, &signatures[i]);
-    free(signatures);
-    return status;
-}
-
-/* Handles a record that a child passes on for one member. */
-static int hear_member(struct hvd__set *set,
-                       const struct hvd__relay_child *child,
-                       struct hvd__reader *in, enum hvd__record_type type)
-{
-    int32_t place = hvd__read_int(in), restores = 0;
-    int number;
-
-    if (type == HVD__JOIN)
-        restores = hvd__read_int(in);
     if (in->failed || place < child->first || place >= child->end ||
-        restores < 0 || restores > 1)
+        how < HVD__GONE_JOINED || how > HVD__GONE_LEFT)
         return hvd__message_garbled(set->team.world[child->member]);
-    number = hvd__relay_number(&set->agreement->relay, place);
-    switch (type) {
-    case HVD__JOIN:
-        return hvd__hear_gone(set, number,
-                              restores ? HVD__GONE_RESTORES : HVD__GONE_JOINED);
-    case HVD__LEAVE: return hvd__hear_gone(set, number, HVD__GONE_LEFT);
-    default: return hear_detail(set, child, number, in);
-    }
+    return hvd__hear_gone(set, hvd__relay_number(&set->agreement->relay, place),
+                          (enum hvd__gone)how);
 }
 
 int hvd__hear(struct hvd__engine *engine, struct hvd__set *set,
@@ -164,16 +140,9 @@ int hvd__hear(struct hvd__engine *engine, struct hvd__set *set,
 {
     child->nheard++;
     while (hvd__reader_more(in)) {
-        enum hvd__record_type type = hvd__read_type(in);
-
-        switch (type) {
-        case HVD__ANNOUNCE:
-        case HVD__REFUSE:
-            HVD_TRY(hear_announcement(set, child, in, type == HVD__REFUSE));
-            break;
-        case HVD__DETAIL:
-        case HVD__JOIN:
-        case HVD__LEAVE: HVD_TRY(hear_member(set, child, in, type)); break;
+        switch (hvd__read_type(in)) {
+        case HVD__ANNOUNCE: HVD_TRY(hear_announcement(set, child, in)); break;
+        case HVD__GONE: HVD_TRY(hear_gone(set, child, in)); break;
         case HVD__BREAK:
             return hvd__hear_break(engine, set->team.world[child->member], in);
         default: return hvd__message_garbled(set->team.world[child->member]);

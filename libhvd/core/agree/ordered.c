@@ -127,21 +127,10 @@ void hvd__ordered_submit(struct hvd__ordered *x,
     x->last_waiting = submission;
 }
 
-bool hvd__ordered_is_free(const struct hvd__ordered *x)
-{
-    return x->state == HVD__ORDERED_OPEN && !x->waiting && !x->ending &&
-           x->decided == x->posted && !x->now.request && !x->unfinished.first;
-}
-
 bool hvd__ordered_is_busy(const struct hvd__ordered *x)
 {
     return x->state == HVD__ORDERED_OPEN &&
            (x->decided < x->posted || x->unfinished.first || x->now.request);
-}
-
-int hvd__ordered_pending(struct hvd__ordered *x)
-{
-    return x->round ? hvd__round_pending(x->round) : 0;
 }
 
 /* --------------------------------------------------------- by name, after all
@@ -190,10 +179,11 @@ bool hvd__ordered_may_open(const struct hvd__ordered *x)
            x->nannounced - x->closed_at >= x->patience;
 }
 
-void hvd__ordered_open(struct hvd__set *set, uint32_t epoch, bool refused)
+int hvd__ordered_open(struct hvd__set *set, uint32_t epoch, bool refused)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
 
+    HVD_TRY(hvd__relay_open(set, epoch, refused));
     refused |= x->state == HVD__ORDERED_OPEN;
     /* On several hosts all must hear of a refusal (speaker.c). */
     x->epoch = epoch;
@@ -204,6 +194,7 @@ void hvd__ordered_open(struct hvd__set *set, uint32_t epoch, bool refused)
     if (x->own)
         atomic_store_explicit(&x->own->accepted, (uint64_t)epoch << 1 | refused,
                               memory_order_release);
+    return HVD_OK;
 }
 
 bool hvd__ordered_hear_accepted(const struct hvd__ordered *x, bool *refused)

@@ -121,15 +121,9 @@ void hvd__ordered_post(struct hvd__engine *engine, struct hvd__set *set);
 /* Returns true if this rank waits for other ranks. */
 bool hvd__ordered_is_busy(const struct hvd__ordered *ordered);
 
-/* Returns true if ordered mode is open and this rank has nothing under way. */
-bool hvd__ordered_is_free(const struct hvd__ordered *ordered);
-/* Moves messages between hosts that are still being sent. Returns their number,
- * or an error. */
-int hvd__ordered_pending(struct hvd__ordered *ordered);
-
-/* Handles the coordinator's opening of an epoch. The rank must refuse it if the
- * coordinator does not know all of its announcements. */
-void hvd__ordered_open(struct hvd__set *set, uint32_t epoch, bool refused);
+/* Handles the coordinator's opening of an epoch, and passes it on. The rank
+ * must refuse it if the coordinator does not know all of its announcements. */
+int hvd__ordered_open(struct hvd__set *set, uint32_t epoch, bool refused);
 /* Coordinator only. Returns true if it may open an epoch. */
 bool hvd__ordered_may_open(const struct hvd__ordered *ordered);
 

@@ -126,7 +126,7 @@ enum hvd__quick_result hvd__quick_post(struct hvd__engine *engine,
         x->decided++;
         hvd__ordered_consume(set);
         /* The background thread sends what is left of our messages. */
-        if (hvd__ordered_pending(x) > 0)
+        if (hvd__round_pending(x->round) > 0)
             atomic_store_explicit(&engine->sending, true, memory_order_relaxed);
         return HVD__QUICK_DONE;
     }
@@ -137,7 +137,10 @@ enum hvd__quick_result hvd__quick_post(struct hvd__engine *engine,
 
 bool hvd__quick_is_possible(const struct hvd__set *set)
 {
-    return hvd__ordered_is_free(&set->agreement->ordered);
+    const struct hvd__ordered *x = &set->agreement->ordered;
+
+    return x->state == HVD__ORDERED_OPEN && !x->waiting && !x->ending &&
+           x->decided == x->posted && !x->now.request && !x->unfinished.first;
 }
 
 void hvd__quick_queue(struct hvd__submission *submission)

@@ -396,7 +396,7 @@ int hvd__ordered_run(struct hvd__engine *engine, struct hvd__set *set,
     HVD_TRY(collect_rows(set, request, slot));
     request->state.next = NULL;
     if (!x->hosts)
-        return hvd__execute(set, request, NULL, set->agreement->direct_max);
+        return hvd__execute(set, request, NULL, 0);
     hvd__request_list_add(&x->piece, request);
     return HVD_OK;
 }

@@ -6,15 +6,16 @@
 
 #include "base/status.h"
 
-static void proposal_free(struct hvd__proposal *proposal)
+void hvd__proposal_free(struct hvd__proposal *proposal)
 {
     for (int i = 0; i < proposal->nvariants; i++) {
         free(proposal->variants[i].signatures);
+        free(proposal->variants[i].numbers);
         free(proposal->variants[i].text);
     }
     free(proposal->variants);
     free(proposal->lacking);
-    free(proposal->numbers);
+    free(proposal->items);
     free(proposal->of);
     free(proposal);
 }
@@ -27,7 +28,7 @@ void hvd__proposals_free(struct hvd__proposal **table)
         HASH_DEL(*table, p);
         while (p) {
             struct hvd__proposal *later = p->later;
-            proposal_free(p);
+            hvd__proposal_free(p);
             p = later;
         }
     }
@@ -69,13 +70,13 @@ static struct hvd__proposal *find_or_make(struct hvd__proposal **table,
     HASH_ADD(hh, *table, key, sizeof p->key, p);
     if (p->hh.tbl)
         return p;
-    proposal_free(p);
+    hvd__proposal_free(p);
     return NULL;
 }
 
-/* The next proposal of the key takes its place. A proposal that is not the
- * oldest is removed when a member that it lacks has left. */
-int hvd__proposal_remove(struct hvd__proposal **table, struct hvd__proposal *p)
+/* A proposal that is not the oldest is taken out when a member that it lacks
+ * has left. */
+int hvd__proposal_take(struct hvd__proposal **table, struct hvd__proposal *p)
 {
     struct hvd__proposal *oldest, *later = p->later;
 
@@ -86,94 +87,88 @@ int hvd__proposal_remove(struct hvd__proposal **table, struct hvd__proposal *p)
             oldest = oldest->later;
         if (oldest)
             oldest->later = later;
-        proposal_free(p);
         return HVD_OK;
     }
     HASH_DEL(*table, p);
-    proposal_free(p);
     if (!later)
         return HVD_OK;
     HASH_ADD(hh, *table, key, sizeof later->key, later);
     return later->hh.tbl ? HVD_OK : hvd__fail_memory(sizeof *later);
 }
 
-/* Stores the signatures that a variant's fingerprint stands for, if they are
- * not known yet. requests may be NULL. */
-static int learn(struct hvd__variant *variant,
-                 const struct hvd__request *requests, int n)
+int hvd__proposal_remove(struct hvd__proposal **table, struct hvd__proposal *p)
 {
-    if (variant->signatures || !requests)
-        return HVD_OK;
-    variant->signatures = malloc((size_t)n * sizeof *variant->signatures);
-    if (!variant->signatures)
-        return hvd__fail_memory((size_t)n * sizeof *variant->signatures);
-    for (int i = 0; i < n; i++)
-        variant->signatures[i] = requests[i].signature;
-    variant->nsignatures = n;
-    return HVD_OK;
+    int status = hvd__proposal_take(table, p);
+
+    hvd__proposal_free(p);
+    return status;
 }
 
-/* Returns the number, from 1, of an equal variant, and adds one if there is
- * none. Returns 0 if memory runs out. The search is linear: there is nearly
- * always one variant. */
-static int find_variant(struct hvd__proposal *p, uint64_t fingerprint,
-                        int status, const char *text)
+static bool is_variant(const struct hvd__variant *v,
+                       const struct hvd__announcement *a)
+{
+    return v->status == a->status && v->fingerprint == a->fingerprint &&
+           v->nnumbers == a->nnumbers &&
+           (!a->text || strcmp(v->text, a->text) == 0);
+}
+
+/* Fills an empty variant with what was announced. Returns false if memory runs
+ * out. */
+static bool fill_variant(struct hvd__variant *v, int nranks,
+                         const struct hvd__announcement *a)
+{
+    v->fingerprint = a->fingerprint;
+    v->status = a->status;
+    v->nsignatures = a->nsignatures;
+    v->nnumbers = a->nnumbers;
+    if (a->text)
+        return (v->text = strdup(a->text)) != NULL;
+    v->signatures = malloc((unsigned)a->nsignatures * sizeof *v->signatures);
+    if (a->nnumbers > 0)
+        v->numbers =
+            calloc((size_t)nranks * (size_t)a->nnumbers, sizeof *v->numbers);
+    if (v->signatures)
+        memcpy(v->signatures, a->signatures,
+               (unsigned)a->nsignatures * sizeof *v->signatures);
+    return v->signatures && (v->numbers || a->nnumbers == 0);
+}
+
+/* Returns the number, from 1, of the variant that was announced, and adds it if
+ * it is new. Returns 0 if memory runs out. The search is linear: there is
+ * nearly always one variant. */
+static int find_variant(struct hvd__proposal *p, int nranks,
+                        const struct hvd__announcement *a)
 {
     struct hvd__variant *grown;
 
-    for (int i = 0; i < p->nvariants; i++) {
-        const struct hvd__variant *v = &p->variants[i];
-        if (v->status == status && v->fingerprint == fingerprint &&
-            (!text || strcmp(v->text, text) == 0))
+    for (int i = 0; i < p->nvariants; i++)
+        if (is_variant(&p->variants[i], a))
             return i + 1;
-    }
     grown =
         realloc(p->variants, (size_t)(p->nvariants + 1) * sizeof *p->variants);
     if (!grown)
         return 0;
     p->variants = grown;
-    grown[p->nvariants] =
-        (struct hvd__variant){.fingerprint = fingerprint, .status = status};
-    if (text && !(grown[p->nvariants].text = strdup(text)))
-        return 0;
-    return ++p->nvariants;
-}
-
-static int take_numbers(struct hvd__proposal *p, int nranks, int rank,
-                        const int64_t *numbers, int n)
-{
-    size_t total = (size_t)nranks * (size_t)n;
-
-    if (!p->numbers) {
-        p->numbers = calloc(total, sizeof *p->numbers);
-        if (!p->numbers)
-            return hvd__fail_memory(total * sizeof *p->numbers);
-        p->nnumbers = n;
-    }
-    /* A different count means that the variants differ, so the proposal will
-     * fail. */
-    if (p->nnumbers == n)
-        memcpy(p->numbers + rank * n, numbers, (size_t)n * sizeof *numbers);
-    return HVD_OK;
+    grown[p->nvariants] = (struct hvd__variant){0};
+    return fill_variant(&grown[p->nvariants++], nranks, a) ? p->nvariants : 0;
 }
 
 /* Adds what one member says. */
 static int add_member(struct hvd__proposal *p, int nranks,
                       const struct hvd__announcement *a, int i)
 {
-    int variant = find_variant(p, a->fingerprint, a->status, a->text);
+    int variant = find_variant(p, nranks, a), rank = a->who[i];
+    size_t n = (size_t)a->nnumbers;
 
     if (variant == 0)
         return hvd__fail_memory(sizeof *p->variants);
-    HVD_TRY(learn(&p->variants[variant - 1], a->requests, a->nrequests));
-    if (a->nnumbers > 0)
-        HVD_TRY(take_numbers(p, nranks, a->who[i],
-                             a->numbers + (size_t)i * (size_t)a->nnumbers,
-                             a->nnumbers));
+    if (n > 0)
+        memcpy(p->variants[variant - 1].numbers + (size_t)rank * n,
+               a->numbers + (size_t)i * n, n * sizeof *a->numbers);
     if (a->priority > p->priority)
         p->priority = a->priority;
     p->nannounced++;
-    p->of[a->who[i]] = variant;
+    p->of[rank] = variant;
     return HVD_OK;
 }
 

@@ -11,22 +11,20 @@
 #include "core/request/request.h"
 
 /* An announcement of some members: they have made a submission or, if status is
- * negative, theirs was refused. */
+ * negative, theirs was refused; then it has neither signatures nor numbers. */
 struct hvd__announcement {
     uint64_t key;
-    uint64_t fingerprint; /* 0: refused */
+    uint64_t fingerprint; /* of all signatures; 0: refused */
     int status;
     const char *text; /* borrowed; why it was refused; else NULL */
     int32_t priority;
     const int *who; /* borrowed, [nwho]: the members */
     int nwho;
-    const int64_t *numbers; /* borrowed, [nwho * nnumbers]: carried by the
-                               requests, member by member */
+    const struct hvd__signature *signatures; /* borrowed, [nsignatures] */
+    int nsignatures;
+    const int64_t *numbers; /* borrowed, [nwho * nnumbers]: member by member,
+                               one for each signature that carries one */
     int nnumbers;
-    /* The requests if the coordinator's own rank announces, else NULL. Their
-     * signatures are copied. */
-    const struct hvd__request *requests; /* borrowed, [nrequests] */
-    int nrequests;
 };
 
 /* Why a member announces nothing more, for now or for ever. */
@@ -35,20 +33,30 @@ enum hvd__gone {
     HVD__GONE_RESTORES, /* it has joined, and takes the variables of the last
                            rank to join, so that steps of strategies may go on
                            without it */
-    HVD__GONE_LEFT
+    HVD__GONE_LEFT      /* it has shut down, or removes the set */
 };
 
 /* One of the distinct submissions under a name. */
 struct hvd__variant {
     uint64_t fingerprint;
-    struct hvd__signature *signatures; /* owned; NULL: not known */
+    struct hvd__signature *signatures; /* owned */
     int nsignatures;
+    int64_t *numbers; /* owned, [nranks * nnumbers]; NULL: none */
+    int nnumbers;
     int status; /* negative: refused; text says why */
     char *text; /* owned */
-    bool asked;
 };
 
 enum { HVD__ANSWERED = -1 };
+
+/* A request of a proposal on which all have agreed (ready.h). */
+struct hvd__item {
+    struct hvd__item *next;
+    struct hvd__proposal *proposal;
+    int index;    /* of its signature */
+    int number;   /* which of the variant's numbers is its; -1: none */
+    size_t bytes; /* in the fusion buffer */
+};
 
 struct hvd__proposal {
     uint64_t key;
@@ -57,11 +65,11 @@ struct hvd__proposal {
     struct hvd__variant *variants; /* owned */
     int nvariants;
     int nannounced;
-    int *of;          /* owned, [nranks]: 0: not yet submitted; i + 1: submitted
-                         variants[i]; HVD__ANSWERED: submitted, failure sent */
-    int64_t *numbers; /* owned, [nranks * nnumbers]; NULL: none */
-    int nnumbers;
+    int *of; /* owned, [nranks]: 0: not yet submitted; i + 1: submitted
+                variants[i]; HVD__ANSWERED: submitted, failure sent */
     int32_t priority;
+    struct hvd__item *items; /* owned, [nsignatures]; NULL: not agreed on */
+    int nitems;              /* of them in a list */
     char *lacking; /* owned; names the missing members that have left; NULL:
                       none */
 };
@@ -77,7 +85,12 @@ int hvd__proposals_add(struct hvd__proposal **table, int nranks,
 /* Frees all proposals of a table. */
 void hvd__proposals_free(struct hvd__proposal **table);
 
-/* Removes a proposal from the table and frees it. Fails with HVD_ERR_MEMORY. */
+/* Takes a proposal out of the table. The next of its key takes its place. Fails
+ * with HVD_ERR_MEMORY. */
+int hvd__proposal_take(struct hvd__proposal **table,
+                       struct hvd__proposal *proposal);
+void hvd__proposal_free(struct hvd__proposal *proposal);
+/* Does both. */
 int hvd__proposal_remove(struct hvd__proposal **table,
                          struct hvd__proposal *proposal);
 

@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/agree/ready.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/status.h"
-
-static void item_free(struct hvd__item *item)
+static const struct hvd__signature *signature_of(const struct hvd__item *item)
 {
-    free(item->absent);
-    free(item->numbers);
-    free(item);
+    return &item->proposal->variants[0].signatures[item->index];
 }
 
-void hvd__ready_init(struct hvd__ready *ready, int nranks)
+static void put_item(struct hvd__item *item)
 {
-    *ready = (struct hvd__ready){.nranks = nranks};
+    if (--item->proposal->nitems == 0)
+        hvd__proposal_free(item->proposal);
 }
 
 void hvd__ready_fini(struct hvd__ready *ready)
@@ -24,21 +18,20 @@ void hvd__ready_fini(struct hvd__ready *ready)
 
     while ((item = ready->first)) {
         ready->first = item->next;
-        item_free(item);
+        put_item(item);
     }
 }
-
-/* ------------------------------------------------------------------- adding */
 
 /* Inserts the item behind all items of its priority. Usually all priorities are
  * equal, and the item goes to the end at once. */
 static void insert_item(struct hvd__ready *ready, struct hvd__item *item)
 {
+    const int32_t priority = item->proposal->priority;
     struct hvd__item **link = &ready->first;
 
-    if (ready->last && ready->last->priority >= item->priority)
+    if (ready->last && ready->last->proposal->priority >= priority)
         link = &ready->last->next;
-    while (*link && (*link)->priority >= item->priority)
+    while (*link && (*link)->proposal->priority >= priority)
         link = &(*link)->next;
     item->next = *link;
     *link = item;
@@ -46,60 +39,42 @@ static void insert_item(struct hvd__ready *ready, struct hvd__item *item)
         ready->last = item;
 }
 
-int hvd__ready_add(struct hvd__ready *ready, const struct hvd__item *item,
-                   const int *submitted, const int64_t *numbers, int stride)
+void hvd__ready_add(struct hvd__ready *ready, struct hvd__proposal *p)
 {
-    struct hvd__item *copy = malloc(sizeof *copy);
-    size_t n = (size_t)ready->nranks;
-    int64_t rows = 0;
-
-    if (!copy)
-        return hvd__fail_memory(sizeof *copy);
-    *copy = *item;
-    copy->absent = submitted ? malloc(n * sizeof *copy->absent) : NULL;
-    copy->numbers = numbers ? malloc(n * sizeof *copy->numbers) : NULL;
-    if ((submitted && !copy->absent) || (numbers && !copy->numbers)) {
-        item_free(copy);
-        return hvd__fail_memory(n * sizeof *copy->numbers);
-    }
-    for (int rank = 0; rank < ready->nranks; rank++) {
-        if (copy->absent)
-            copy->absent[rank] = submitted[rank] == 0;
-        if (copy->numbers) {
-            copy->numbers[rank] = numbers[rank * stride];
-            rows += copy->numbers[rank];
-        }
-    }
-    copy->bytes = hvd__fusion_bytes(&copy->signature, ready->nranks, rows);
-    insert_item(ready, copy);
-    return HVD_OK;
+    p->nitems = p->variants[0].nsignatures;
+    for (int i = 0; i < p->nitems; i++)
+        insert_item(ready, &p->items[i]);
 }
-
-/* ------------------------------------------------------------------- batches
- */
 
 bool hvd__ready_is_barrier(const struct hvd__ready *ready)
 {
-    return ready->first->signature.kind == HVD_BARRIER;
+    return signature_of(ready->first)->kind == HVD_BARRIER;
 }
 
-static bool same_absent(const struct hvd__ready *ready,
-                        const struct hvd__item *a, const struct hvd__item *b)
+/* Returns true if the same members take part in both. */
+static bool same_members(const struct hvd__ready *ready,
+                         const struct hvd__proposal *a,
+                         const struct hvd__proposal *b)
 {
-    if (!a->absent || !b->absent)
-        return a->absent == b->absent;
-    return memcmp(a->absent, b->absent,
-                  (size_t)ready->nranks * sizeof *a->absent) == 0;
+    if (a->nannounced != b->nannounced)
+        return false;
+    for (int rank = 0; a->nannounced < ready->nranks && rank < ready->nranks;
+         rank++)
+        if ((a->of[rank] == 0) != (b->of[rank] == 0))
+            return false;
+    return true;
 }
 
 static void write_item(const struct hvd__ready *ready,
                        const struct hvd__item *item, struct hvd__writer *out)
 {
-    hvd__write_key(out, item->key);
+    const struct hvd__variant *v = &item->proposal->variants[0];
+
+    hvd__write_key(out, item->proposal->key);
     hvd__write_int(out, item->index);
-    hvd__write_int(out, item->numbers ? ready->nranks : 0);
-    for (int rank = 0; item->numbers && rank < ready->nranks; rank++)
-        hvd__write_long(out, item->numbers[rank]);
+    hvd__write_int(out, item->number >= 0 ? ready->nranks : 0);
+    for (int rank = 0; item->number >= 0 && rank < ready->nranks; rank++)
+        hvd__write_long(out, v->numbers[rank * v->nnumbers + item->number]);
 }
 
 /* Takes a batch out of the list. Returns how many requests it has. */
@@ -113,8 +88,8 @@ static int take_batch(struct hvd__ready *ready, size_t threshold,
 
     ready->last = NULL;
     while ((item = *link))
-        if (same_absent(ready, first, item) &&
-            hvd__fuse(&fusion, &item->signature, item->bytes)) {
+        if (same_members(ready, first->proposal, item->proposal) &&
+            hvd__fuse(&fusion, signature_of(item), item->bytes)) {
             *link = item->next;
             *batch = item;
             batch = &item->next;
@@ -127,20 +102,20 @@ static int take_batch(struct hvd__ready *ready, size_t threshold,
     return n;
 }
 
-void hvd__ready_write_batch(struct hvd__ready *ready, size_t threshold,
+void hvd__ready_write_batch(struct hvd__ready *ready,
+                            const struct hvd__knobs *knobs,
                             struct hvd__writer *out)
 {
     struct hvd__item *batch, *item;
-    int n = take_batch(ready, threshold, &batch);
+    int n = take_batch(ready, knobs->fusion_threshold, &batch);
 
     hvd__write_type(out, HVD__BATCH);
-    hvd__write_int(out, batch->absent != NULL);
-    if (batch->absent)
-        hvd__write_ranks(out, batch->absent, ready->nranks);
+    hvd__write_long(out, (int64_t)knobs->direct_max);
+    hvd__write_ranks(out, batch->proposal->of, ready->nranks);
     hvd__write_int(out, n);
     while ((item = batch)) {
         batch = item->next;
         write_item(ready, item, out);
-        item_free(item);
+        put_item(item);
     }
 }

@@ -169,19 +169,17 @@ static void write_announcement(struct hvd__set *set,
                                const struct hvd__announcement *a)
 {
     const struct hvd__relay *relay = &set->agreement->relay;
-    struct hvd__writer *out =
-        begin(set, a->status < 0 ? HVD__REFUSE : HVD__ANNOUNCE);
+    struct hvd__writer *out = begin(set, HVD__ANNOUNCE);
 
     hvd__write_ranks(out, relay->some, relay->n);
     hvd__write_key(out, a->key);
-    if (a->status < 0) {
-        hvd__write_int(out, a->status);
-        hvd__write_text(out, a->text);
-        return;
-    }
+    hvd__write_int(out, a->status);
+    hvd__write_text(out, a->status < 0 ? a->text : "");
     hvd__write_key(out, a->fingerprint);
     hvd__write_int(out, a->priority);
-    hvd__write_int(out, a->nnumbers);
+    hvd__write_int(out, a->nsignatures);
+    for (int i = 0; i < a->nsignatures; i++)
+        hvd__write_signature(out, &a->signatures[i]);
     for (int i = 0; i < relay->n; i++)
         for (int k = 0; relay->some[i] && k < a->nnumbers; k++)
             hvd__write_long(out, a->numbers[i * a->nnumbers + k]);
@@ -199,8 +197,10 @@ static void pass_on(struct hvd__set *set, struct hvd__proposal *p)
                                             .status = v->status,
                                             .text = v->text,
                                             .priority = p->priority,
-                                            .numbers = p->numbers,
-                                            .nnumbers = p->nnumbers};
+                                            .signatures = v->signatures,
+                                            .nsignatures = v->nsignatures,
+                                            .numbers = v->numbers,
+                                            .nnumbers = v->nnumbers};
         int n = 0;
 
         for (int i = 0; i < relay->n; i++) {
@@ -282,22 +282,10 @@ int hvd__relay_gone(struct hvd__set *set, int number, enum hvd__gone how)
     relay->ngone += relay->gone[number] == 0;
     relay->gone[number] = (int)how;
     HVD_TRY(pass_all(set));
-    out = begin(set, how == HVD__GONE_LEFT ? HVD__LEAVE : HVD__JOIN);
+    out = begin(set, HVD__GONE);
     hvd__write_int(out, relay->first + number);
-    if (how != HVD__GONE_LEFT)
-        hvd__write_int(out, how == HVD__GONE_RESTORES);
+    hvd__write_int(out, (int32_t)how);
     return HVD_OK;
-}
-
-struct hvd__writer *hvd__relay_detail(struct hvd__set *set, int number,
-                                      uint64_t key, int n)
-{
-    struct hvd__writer *out = begin(set, HVD__DETAIL);
-
-    hvd__write_int(out, set->agreement->relay.first + number);
-    hvd__write_key(out, key);
-    hvd__write_int(out, n);
-    return out;
 }
 
 void hvd__relay_rejoin(struct hvd__relay *relay)
@@ -330,14 +318,15 @@ bool hvd__relay_is_heard(const struct hvd__relay *relay, int64_t nheard)
 
 /* --------------------------------------------------------- to the children */
 
-int hvd__relay_tell(struct hvd__set *set, const void *message, size_t bytes)
+int hvd__relay_tell(struct hvd__set *set, const void *records, size_t bytes)
 {
     const struct hvd__relay *relay = &set->agreement->relay;
 
     for (int i = 0; i < relay->nchildren; i++) {
         struct hvd__writer copy = {0};
 
-        hvd__write_bytes(&copy, message, bytes);
+        hvd__write_int(&copy, set->id);
+        hvd__write_bytes(&copy, records, bytes);
         HVD_TRY(post(set, relay->children[i].member, &copy));
     }
     return HVD_OK;
@@ -367,7 +356,8 @@ void hvd__relay_break(struct hvd__set *set, int status, const char *text)
     hvd__write_int(&out, status);
     hvd__write_text(&out, text);
     if (!out.failed)
-        hvd__relay_tell(set, out.data, out.bytes);
+        hvd__relay_tell(set, out.data + sizeof set->id,
+                        out.bytes - sizeof set->id);
     if (relay->parent >= 0)
         post(set, relay->parent, &out);
     hvd__writer_fini(&out);

@@ -72,10 +72,6 @@ int hvd__relay_number(const struct hvd__relay *relay, int place);
 int hvd__relay_announce(struct hvd__set *set,
                         const struct hvd__announcement *announcement);
 int hvd__relay_gone(struct hvd__set *set, int number, enum hvd__gone how);
-/* Begins the answer of a member to a question. The caller writes n signatures
- * to the writer that it returns. */
-struct hvd__writer *hvd__relay_detail(struct hvd__set *set, int number,
-                                      uint64_t key, int n);
 /* Members that have joined go on. */
 void hvd__relay_rejoin(struct hvd__relay *relay);
 
@@ -85,8 +81,8 @@ int hvd__relay_step(struct hvd__set *set);
  * that this rank has heard. */
 bool hvd__relay_is_heard(const struct hvd__relay *relay, int64_t nheard);
 
-/* Sends a copy of a message to each child. */
-int hvd__relay_tell(struct hvd__set *set, const void *message, size_t bytes);
+/* Sends these records to each child. */
+int hvd__relay_tell(struct hvd__set *set, const void *records, size_t bytes);
 /* Tells each child to open an epoch, if it has sent no more than was received,
  * or, if refused is true, to refuse it. */
 int hvd__relay_open(struct hvd__set *set, uint32_t epoch, bool refused);

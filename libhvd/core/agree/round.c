@@ -255,7 +255,7 @@ int hvd__round_pending(struct hvd__round *round)
 {
     int npending = 0;
 
-    for (int i = 0; i < round->n; i++) {
+    for (int i = 0; round && i < round->n; i++) {
         int done = test(round, &round->exchanges[i].sending);
 
         if (done < 0)

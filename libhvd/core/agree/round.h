@@ -45,7 +45,7 @@ bool hvd__round_is_under_way(const struct hvd__round *round);
  * 0 before, or an error. */
 int hvd__round_step(struct hvd__round *round, bool *moved);
 /* Moves messages of earlier rounds. Returns how many are still being sent, or
- * an error. */
+ * an error. Accepts NULL. */
 int hvd__round_pending(struct hvd__round *round);
 
 #endif

@@ -186,8 +186,8 @@ static bool fill_offer(struct hvd__set *set)
         return false;
     hvd__round_begin(x->round, x->epoch);
     if (set->agreement->coordinator) {
-        offer->threshold = set->agreement->fusion_threshold;
-        offer->direct_max = set->agreement->direct_max;
+        offer->threshold = set->agreement->knobs.fusion_threshold;
+        offer->direct_max = set->agreement->knobs.direct_max;
     }
     while (number < end && offer_slot(set, offer, number))
         number++;

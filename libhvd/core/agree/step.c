@@ -7,15 +7,14 @@
  *
  * Agreement by name:
  *
- *     member r:      request table --ANNOUNCE--> its parent, ... : coordinator
- *                      announce.c, hear.c,        hear.c, relay.c : hear.c
- *                      relay.c                                    : decides
- * when : all have : announced every member:  lanes          <--BATCH---- its
- * parent, ...  : decide.c request table  <--FAIL----- follow.c
+ *     member     request table --ANNOUNCE--> its parent --> ... --> coordinator
+ *                  announce.c                  hear.c, relay.c        hear.c
+ *                lanes         <----BATCH--- its parent <-- ... <--
+ *                request table <-----END----   follow.c               decide.c
  *
  * All members follow the coordinator's decisions in the order in which it sent
  * them, so all run the same batches in the same order although they submitted
- * in different ones. Leaving is a record too (LEAVE); when all have left, CLOSE
+ * in different ones. Leaving is a record too (GONE); when all have left, CLOSE
  * ends the set.
  */
 #include "core/agree/agree.h"
@@ -117,7 +116,7 @@ static int hear_message(struct hvd__engine *engine, int rank,
     if (member < 0 || in.failed || !set->agreement->scratch)
         status = hear_stray(engine, rank, &in);
     else if (member == set->agreement->relay.parent)
-        status = hvd__follow(engine, set, message, bytes);
+        status = hvd__follow(engine, set, &in);
     else if ((child = hvd__relay_child(&set->agreement->relay, member)))
         status = hvd__hear(engine, set, child, &in);
     else
@@ -174,7 +173,7 @@ int hvd__agree_step(struct hvd__engine *engine, bool *moved)
         if (set->agreement->coordinator)
             HVD_TRY(hvd__decide(engine, set));
         HVD_TRY(hvd__relay_step(set));
-        status = hvd__ordered_pending(&set->agreement->ordered);
+        status = hvd__round_pending(set->agreement->ordered.round);
         if (status < 0)
             return status;
         npending += status + (set->agreement->relay.held_since_ns > 0);

@@ -13,7 +13,6 @@
 #include "core/agree/tune.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -29,20 +28,18 @@ enum { MOVES = 4 };
  * of the buffers. */
 enum { LEAST_FUSION = 64 << 10, LEAST_DIRECT = 512, MOST_DIRECT = 256 << 10 };
 
-/* Stops writing the log, with one warning, when a write fails. */
-__attribute__((format(printf, 2, 3))) static void add_line(
-    struct hvd__tune *tune, const char *line_format, ...)
+/* Writes a setting to the log. Stops writing, with one warning, when that
+ * fails.
+ */
+static void add_line(struct hvd__tune *tune, double score, bool better)
 {
     char line[160];
-    va_list arguments;
-    int n, status;
+    int n = snprintf(line, sizeof line, "%zu,%zu,%.0f,%d\n",
+                     tune->now.fusion_threshold, tune->now.direct_max, score,
+                     better);
+    int status =
+        tune->log.is_open ? disk__output_write(&tune->log, line, (size_t)n) : 0;
 
-    if (!tune->log.is_open)
-        return;
-    va_start(arguments, line_format);
-    n = vsnprintf(line, sizeof line, line_format, arguments);
-    va_end(arguments);
-    status = disk__output_write(&tune->log, line, (size_t)n);
     if (status >= 0)
         return;
     hvd__log(HVD__LOG_WARNING,
@@ -134,8 +131,7 @@ static void judge_setting(struct hvd__tune *tune)
     qsort(tune->samples, HVD__TUNE_SAMPLES, sizeof *tune->samples, by_size);
     score = tune->samples[HVD__TUNE_SAMPLES / 2];
     better = score > tune->best_score * GAIN;
-    add_line(tune, "%zu,%zu,%.0f,%d\n", tune->now.fusion_threshold,
-             tune->now.direct_max, score, better);
+    add_line(tune, score, better);
     if (better) {
         tune->best = tune->now;
         tune->best_score = score;

@@ -15,7 +15,8 @@
 /* The sizes that are tuned: powers of two. */
 struct hvd__knobs {
     size_t fusion_threshold; /* bytes */
-    size_t direct_max;       /* bytes: largest allreduce sent to all at once */
+    size_t direct_max;       /* bytes: largest allreduce sent to all at once; 0:
+                                by its cost */
 };
 
 enum { HVD__TUNE_SAMPLES = 5 };

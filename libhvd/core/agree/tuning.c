@@ -2,8 +2,8 @@
 /*
  * tuning.c - the coordinator's autotuner: it measures what the executor has
  * moved, lets the search (tune.c) choose the next sizes, and puts them into
- * force. Only the coordinator uses the fusion threshold; the size of the
- * largest direct allreduce is a decision that all members follow.
+ * force. Only the coordinator, and the speaker of its host, use them; what
+ * other members must know of them comes with each decision.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -12,14 +12,6 @@
 #include "core/agree/agreement.h"
 #include "core/agree/by_name.h"
 #include "core/settings/settings.h"
-
-static void tell_direct_max(struct hvd__agreement *a, size_t bytes)
-{
-    struct hvd__writer *out = hvd__coordinator_decide(a->coordinator, 0, 0);
-
-    hvd__write_type(out, HVD__TUNE);
-    hvd__write_long(out, (int64_t)bytes);
-}
 
 /* Tuning begins at the configured sizes, as powers of two. Sizes that an
  * earlier run found are used unchanged. */
@@ -40,8 +32,7 @@ int hvd__agree_tune(struct hvd__set *set, const struct hvd__settings *s)
                             s->autotune_log));
     if (found) {
         a->tune.active = false;
-        a->fusion_threshold = knobs.fusion_threshold;
-        tell_direct_max(a, knobs.direct_max);
+        a->knobs = knobs;
     }
     return HVD_OK;
 }
@@ -54,8 +45,7 @@ void hvd__tuning_step(struct hvd__set *set, const char *file)
     if (!tune->active || a->heard_close ||
         !hvd__tune_step(tune, hvd__executor_take_bytes(set), hvd__now_ns()))
         return;
-    a->fusion_threshold = tune->now.fusion_threshold;
-    tell_direct_max(a, tune->now.direct_max);
+    a->knobs = tune->now;
     if (tune->active)
         return;
     hvd__log(HVD__LOG_INFO,

@@ -12,8 +12,7 @@
 #include "core/agree/proposal.h"
 
 /* Says which ranks submitted which variant or, if refused is true, which were
- * refused and why. The signatures of all variants that were not refused must be
- * known. */
+ * refused and why. */
 void hvd__verdict_differing(struct hvd__text *out,
                             const struct hvd__proposal *proposal,
                             const int *world, int nranks, bool refused);

@@ -220,7 +220,7 @@ void hvd__read_signature(struct hvd__reader *reader,
         *signature = (struct hvd__signature){0};
 }
 
-void hvd__read_ranks(struct hvd__reader *reader, int nranks, int *of)
+int hvd__read_ranks(struct hvd__reader *reader, int nranks, int *of)
 {
     uint8_t all, bits = 0;
     int n = 0;
@@ -235,4 +235,5 @@ void hvd__read_ranks(struct hvd__reader *reader, int nranks, int *of)
     }
     if (all > 1 || bits != 0 || (all == 0 && n == nranks))
         reader->failed = true;
+    return n;
 }

@@ -6,21 +6,19 @@
  * A message is the id of a process set and a sequence of records. A member
  * sends the member that speaks for it (relay.h), and that one sends on,
  *
- *     ANNOUNCE  who key fingerprint priority numbers   have submitted this
- *     REFUSE    who key status text     were refused this
- *     DETAIL    member key signatures   ... and this is what it was
- *     JOIN      member restores         has no more data
- *     LEAVE     member                  is leaving the set
+ *     ANNOUNCE  who key status text fingerprint priority signatures numbers
+ *                                       have submitted this, or were refused it
+ *     GONE      member how              joins or leaves
  *
  * and the coordinator's decisions reach all members, in one order that all
  * follow:
  *
- *     BATCH     who joined, items       run these as one collective
- *     FAIL      status text key ranks   fails on these ranks
- *     JOINED    rank                    all have joined, this rank last
+ *     BATCH     bytes ranks items       run these as one collective, direct up
+ *                                       to so many bytes
+ *     END       key status text last ranks
+ *                                       is over for these ranks: a failure, or
+ *                                       a join, of which this rank was the last
  *     CLOSE                             all members have left
- *     QUERY     key member              what did you submit?
- *     TUNE      bytes                   direct allreduces up to so many
  *     OPEN      epoch count             requests may go by order again, if
  *                                       you have sent only so many messages;
  *                                       alone in its message
@@ -41,19 +39,16 @@
 
 enum hvd__record_type {
     HVD__ANNOUNCE = 1,
-    HVD__REFUSE,
-    HVD__DETAIL,
-    HVD__JOIN,
-    HVD__LEAVE,
+    HVD__GONE,
     HVD__BATCH,
-    HVD__FAIL,
-    HVD__JOINED,
+    HVD__END,
     HVD__CLOSE,
     HVD__BREAK,
-    HVD__QUERY,
-    HVD__TUNE,
     HVD__OPEN
 };
+
+/* The fewest bytes of a signature. */
+enum { HVD__SIGNATURE_BYTES = 32 };
 
 /* Bytes being written. When memory runs out, failed becomes true and stays
  * true. */
@@ -101,7 +96,8 @@ void hvd__read_text(struct hvd__reader *reader, char *text, size_t size);
 void hvd__read_signature(struct hvd__reader *reader,
                          struct hvd__signature *signature);
 /* Reads a set of ranks. of[r] becomes 1 for the ranks of the set, else 0. Fails
- * if a rank is not below nranks, or if the set is not in its shortest form. */
-void hvd__read_ranks(struct hvd__reader *reader, int nranks, int *of);
+ * if a rank is not below nranks, or if the set is not in its shortest form.
+ * Returns how many ranks it has. */
+int hvd__read_ranks(struct hvd__reader *reader, int nranks, int *of);
 
 #endif

@@ -97,10 +97,10 @@ void hvd__executor_free(struct hvd__set *set)
 }
 
 int hvd__execute(struct hvd__set *set, struct hvd__request *requests,
-                 const int *absent, size_t direct_max)
+                 const int *part, size_t direct_max)
 {
     struct hvd__executor *executor = set->executor;
-    size_t bytes = absent ? (size_t)set->team.size * sizeof *absent : 0;
+    size_t bytes = part ? (size_t)set->team.size * sizeof *part : 0;
     struct hvd__batch *batch = malloc(sizeof *batch + bytes);
 
     if (!batch)
@@ -108,9 +108,9 @@ int hvd__execute(struct hvd__set *set, struct hvd__request *requests,
     *batch = (struct hvd__batch){.requests = requests,
                                  .number = executor->nbatches++,
                                  .direct_max = direct_max,
-                                 .has_absent = absent != NULL};
-    if (absent)
-        memcpy(batch->absent, absent, bytes);
+                                 .is_partial = part != NULL};
+    if (part)
+        memcpy(batch->part, part, bytes);
     *executor->waiting_tail = batch;
     executor->waiting_tail = &batch->next;
     executor->nunfinished++;
@@ -155,12 +155,12 @@ static void choose_team(const struct hvd__set *set, struct hvd__lane *lane)
     int n = 0;
 
     lane->team = set->team;
-    if (batch->has_absent) {
+    if (batch->is_partial) {
         lane->team.shm = NULL; /* the segment is for all members */
         lane->team.hosts = NULL;
     }
     for (int rank = 0; rank < set->team.size; rank++) {
-        if (batch->has_absent && batch->absent[rank])
+        if (batch->is_partial && !batch->part[rank])
             continue;
         if (rank == set->team.rank)
             lane->team.rank = n;
@@ -366,7 +366,7 @@ static int start_batch(struct hvd__engine *engine, struct hvd__set *set,
     do {
         e->state.started_ns = now;
         e->state.batched = n;
-        e->state.shared = set->team.shm != NULL && !batch->has_absent;
+        e->state.shared = set->team.shm != NULL && !batch->is_partial;
         bytes += (int64_t)e->bytes;
         nown += hvd__request_is_own(e);
     } while ((e = e->state.next));

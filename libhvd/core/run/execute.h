@@ -22,8 +22,8 @@ struct hvd__batch {
         *requests;     /* list linked by next, borrowed: in flight */
     int64_t number;    /* from 0, the same on all members */
     size_t direct_max; /* most bytes of an allreduce sent to all at once */
-    bool has_absent;   /* members have joined */
-    int absent[];      /* [set size]: nonzero for these; none: [0] */
+    bool is_partial;   /* some members take no part: they have joined */
+    int part[];        /* [set size]: nonzero for the others; all: [0] */
 };
 
 /* The phases of a batch, in their order. */
@@ -82,11 +82,11 @@ int hvd__executor_new(struct hvd__set *set, size_t fusion_threshold);
 void hvd__executor_free(struct hvd__set *set);
 
 /* Only the driver calls the next functions. Runs these requests, a list linked
- * by next, after all earlier batches. absent is copied and flags the members
- * that take no part; it may be NULL. direct_max is the value that all members
+ * by next, after all earlier batches. part is copied and flags the members that
+ * take part; NULL: all do. direct_max is the value that all members
  * had when they agreed on the batch. */
 int hvd__execute(struct hvd__set *set, struct hvd__request *requests,
-                 const int *absent, size_t direct_max);
+                 const int *part, size_t direct_max);
 /* Skips the number of a batch in which this rank takes no part. */
 void hvd__execute_skip(struct hvd__set *set);
 
