@@ -30,12 +30,13 @@ int hvd__agreement_new(struct hvd__set *set,
 
 bool hvd__agree_is_over(const struct hvd__set *set)
 {
-    const struct hvd__round *round = set->agreement->ordered.round;
+    const struct hvd__ordered *x = &set->agreement->ordered;
 
     /* A rank that has left refuses an epoch in a round, which may take longer
-     * here than on the coordinator. */
-    return set->agreement->heard_close &&
-           (!round || !hvd__round_is_under_way(round));
+     * here than on the coordinator; and the others may still have to do their
+     * shares of what this rank left without waiting for it. */
+    return set->agreement->heard_close && !x->unfinished.first &&
+           (!x->round || !hvd__round_is_under_way(x->round));
 }
 
 void hvd__agree_drop(struct hvd__set *set)
