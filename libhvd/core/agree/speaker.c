@@ -17,7 +17,9 @@
 
 /* ----------------------------------------------------------------- an epoch */
 
-/* Publishes the result of opening an epoch. */
+/* Publishes the result of opening an epoch: that of the round. If the epoch was
+ * refused, the coordinator may have opened the next one before the last message
+ * of the round came to this rank. */
 static void publish_opening(struct hvd__ordered *x,
                             const struct hvd__offer *result)
 {
@@ -26,7 +28,7 @@ static void publish_opening(struct hvd__ordered *x,
                        << 1;
 
     x->agreed = x->scanned = 0;
-    atomic_store_explicit(&x->own->opened, (uint64_t)x->epoch << 2 | how,
+    atomic_store_explicit(&x->own->opened, (uint64_t)result->epoch << 2 | how,
                           memory_order_release);
 }
 
