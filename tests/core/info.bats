@@ -125,7 +125,7 @@ world() { # ranks argument...
     [ "$status" -eq 0 ]
     [[ $output == *"  ranks        4 on 1 host"* ]]
     [[ $output == *": ranks 0-3, "*", shared memory"* ]]
-    [[ $output == *"Costs, default:"*"between hosts    10.00 us a step,   5.00 us a message,  1.000 us a KiB (1.02 GB/s)"* ]]
+    [[ $output == *"Costs, default:"*"between hosts    10.00 us a step,   8.00 us a message,  1.000 us a KiB (1.02 GB/s)"* ]]
     grep -Eq '^  allreduce +1 MiB  shared +$' <<<"$output"
     run "$INFO" --topology
     [ "$status" -eq 0 ]

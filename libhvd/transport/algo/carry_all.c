@@ -50,7 +50,8 @@ static struct hvd__cost cost(const struct hvd__carry *carry,
     return (struct hvd__cost){
         .steps = 2,
         .messages = 2 * peers,
-        .moved = 2 * peers * narrow_bytes / h->n,
+        .moved = hvd__cost_at_once(2 * peers * narrow_bytes / h->n,
+                                   peers * h->widest),
         .reduced = peers * bytes / h->n,
     };
 }

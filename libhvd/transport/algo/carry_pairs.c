@@ -39,6 +39,8 @@ static int ntransfers(const struct hvd__hosts *h)
     return 2;
 }
 
+/* Before a step begins, the link rests while what the one before has brought is
+ * copied. */
 static struct hvd__cost cost(const struct hvd__carry *carry,
                              const struct hvd__hosts *h, int64_t bytes,
                              int64_t narrow_bytes)
@@ -47,13 +49,15 @@ static struct hvd__cost cost(const struct hvd__carry *carry,
     int64_t folds = p.extra > 0, most = bytes - (bytes >> p.steps);
     int64_t steps = (carry->halves ? 2 : 1) * p.steps + 2 * folds;
     int64_t all = p.steps * bytes;
+    int64_t moved = (carry->halves ? 2 * most : all) + 2 * folds * bytes;
 
     (void)narrow_bytes;
     return (struct hvd__cost){
         .steps = steps,
         .messages = steps,
-        .moved = (carry->halves ? 2 * most : all) + 2 * folds * bytes,
-        .reduced = (carry->halves ? most : all) + folds * bytes,
+        .moved = moved,
+        .reduced = (carry->halves ? most : all) + folds * bytes +
+                   moved / steps * (steps - 1),
     };
 }
 

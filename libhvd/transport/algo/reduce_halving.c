@@ -78,7 +78,8 @@ static int64_t range_capacity(const struct hvd__collective *c)
 }
 
 /* Returns the cost with what is moved and reduced in all steps. The two
- * additional steps of ranks that are folded in move everything. */
+ * additional steps of ranks that are folded in move everything. Before a step
+ * begins, the link rests while what the one before has brought is copied. */
 static int64_t cost_of(const struct hvd__collective *c, int64_t rounds,
                        int64_t moved, int64_t reduced)
 {
@@ -87,13 +88,14 @@ static int64_t cost_of(const struct hvd__collective *c, int64_t rounds,
     int64_t most = range_capacity(c), folds = p.extra > 0;
     int64_t steps = rounds * p.steps + 2 * folds;
 
+    moved += 2 * folds * bytes;
     return hvd__cost_ns(
         c->team,
         (struct hvd__cost){.steps = steps,
                            .messages = steps * ((c->count + most - 1) / most),
-                           .moved = hvd__cost_flows(c->team) *
-                                    (moved + 2 * folds * bytes),
-                           .reduced = reduced + folds * bytes});
+                           .moved = hvd__cost_flows(c->team) * moved,
+                           .reduced = reduced + folds * bytes +
+                                      moved / steps * (steps - 1)});
 }
 
 static int64_t cost_of_doubling(const struct hvd__collective *c)

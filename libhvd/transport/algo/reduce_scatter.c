@@ -63,13 +63,15 @@ static int64_t cost(const struct hvd__collective *c)
     int64_t segments = (total(c) + most - 1) / most;
     int64_t others = peers * (int64_t)hvd__bytes_of(c, total(c));
     bool gathers = c->motion != HVD__REDUCE_TO_SHARES;
+    int64_t flows = hvd__cost_flows(c->team);
+    int64_t moved = flows * (1 + gathers) * others;
 
     return hvd__cost_ns(
-        c->team, (struct hvd__cost){
-                     .steps = 1 + gathers,
-                     .messages = (1 + gathers) * peers * segments,
-                     .moved = hvd__cost_flows(c->team) * (1 + gathers) * others,
-                     .reduced = others});
+        c->team,
+        (struct hvd__cost){.steps = 1 + gathers,
+                           .messages = (1 + gathers) * peers * segments,
+                           .moved = hvd__cost_at_once(moved, flows * peers),
+                           .reduced = others});
 }
 
 /* Returns the elements of rank's share that belong to a segment. */
