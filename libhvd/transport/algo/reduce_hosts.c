@@ -64,6 +64,14 @@ static int most_carried(const struct hvd__hosts *hosts)
     return (hosts->widest + hosts->narrowest - 1) / hosts->narrowest;
 }
 
+/* Hosts of one rank each have no buffers in shared memory. Their batches move
+ * at the same time, so each has its sums in its own scratch, behind what comes.
+ */
+static bool is_alone(const struct hvd__collective *c)
+{
+    return c->team->hosts->widest == 1;
+}
+
 /* Returns the bytes of a chunk of a slice: what the buffers hold, and the
  * scratch of who carries most. */
 static size_t chunk_bytes(const struct hvd__collective *c)
@@ -71,7 +79,8 @@ static size_t chunk_bytes(const struct hvd__collective *c)
     const struct hvd__hosts *hosts = c->team->hosts;
     size_t bytes =
         hosts->shm->bounce_bytes / HVD__BUFFERS / (size_t)hosts->widest;
-    size_t most = c->workspace->segment_bytes / (size_t)most_carried(hosts);
+    size_t most = c->workspace->segment_bytes /
+                  (size_t)(is_alone(c) ? 2 : most_carried(hosts));
 
     return (bytes < most ? bytes : most) / 64 * 64;
 }
@@ -165,11 +174,18 @@ static int local_size(const struct hvd__collective *c)
     return c->shared.shm->size;
 }
 
+static unsigned char *scratch_of(const struct hvd__collective *c, int64_t k)
+{
+    return c->workspace->scratch +
+           (size_t)(k % HVD__SEGMENTS) * c->workspace->segment_bytes;
+}
+
 /* Returns this rank's buffer of chunk k of a slice. */
 static unsigned char *own_buffer(const struct hvd__collective *c, int64_t k,
                                  int slice)
 {
-    return hvd__shared_buffer(c, local_rank(c), k, slice);
+    return is_alone(c) ? scratch_of(c, k) + c->shared.chunk_bytes
+                       : hvd__shared_buffer(c, local_rank(c), k, slice);
 }
 
 /* ------------------------------------------------------------ on one host */
@@ -228,8 +244,7 @@ static struct hvd__carried carried_of(const struct hvd__collective *c,
         .slice = slice,
         .count = hvd__shared_range(c, slice, k).count,
         .range = own_buffer(c, k, slice),
-        .scratch = c->workspace->scratch +
-                   (size_t)(k % HVD__SEGMENTS) * c->workspace->segment_bytes +
+        .scratch = scratch_of(c, k) +
                    (size_t)(slice / local_size(c)) * c->shared.chunk_bytes,
         .scratch_bytes = c->shared.chunk_bytes,
     };
