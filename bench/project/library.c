@@ -193,6 +193,12 @@ bool library_goes_along(struct library *l, int64_t bytes)
     return way_of(l, bytes) != HVD__WAY_NONE;
 }
 
+/* Returns the most bytes of data that a message of a round has. */
+static int64_t largest_message(const struct library_data *data)
+{
+    return data->sums + data->all + data->halves / 2;
+}
+
 bool library_add(struct library *l, int64_t bytes, struct library_data *data)
 {
     struct library_data more = {0};
@@ -200,12 +206,14 @@ bool library_add(struct library *l, int64_t bytes, struct library_data *data)
     switch (way_of(l, bytes)) {
     case HVD__WAY_NONE: return true;
     case HVD__WAY_ALL: more.all = bytes * l->set.team.size; break;
+    case HVD__WAY_HALVES: more.halves = bytes; break;
     default: more.sums = bytes;
     }
-    if (data->sums + data->all + more.sums + more.all > HVD__OFFER_RESULTS)
+    if (largest_message(data) + largest_message(&more) > HVD__OFFER_RESULTS)
         return false;
     data->sums += more.sums;
     data->all += more.all;
+    data->halves += more.halves;
     return true;
 }
 
@@ -237,8 +245,9 @@ static int log2_of(int n)
     return steps;
 }
 
-/* A message has a head and entries; the sums, as they are in each step; and the
- * data of the hosts that its sender has heard of: twice as many in each step.
+/* A message has a head and entries; the sums, as they are in each step; the data
+ * of the hosts that its sender has heard of: twice as many in each step; and of
+ * sums in halves half as much in each step, which then comes back.
  */
 struct plan library_round(const struct library *l,
                           const struct library_data *data)
@@ -246,8 +255,10 @@ struct plan library_round(const struct library *l,
     enum { HEAD = 64 };
     int p = l->shape.nhosts, steps = log2_of(p);
     int extra = p - (1 << steps);
-    double folds = extra > 0, messages = steps + folds;
-    double sent = messages * (double)(HEAD + data->sums) +
+    double folds = extra > 0, there = steps + folds;
+    double back = data->halves ? steps : 0, messages = there + back;
+    double halves = (double)data->halves * (p - 1) / p;
+    double sent = messages * HEAD + there * (double)data->sums + 2 * halves +
                   (double)data->all * ((1 << steps) - 1 + folds) / p;
 
     if (p == 1)
@@ -256,13 +267,13 @@ struct plan library_round(const struct library *l,
         .algorithm = "round",
         /* If one host is folded in, its partner has heard the others by then.
          */
-        .steps = steps + folds + (extra > 1),
+        .steps = messages + (extra > 1),
         .local_steps = l->shape.nranks > 1 ? 2 : 0,
         .messages = messages,
         .link_bytes = sent,
         .rank_bytes = sent,
-        .reduced = messages * (double)data->sums,
-        .copied = 2 * (double)(data->sums + data->all),
+        .reduced = there * (double)data->sums + halves,
+        .copied = 2 * (double)(data->sums + data->all + data->halves),
         .pieces = 1,
         .speaks = true,
     };

@@ -45,10 +45,10 @@ struct plan library_plan(struct library *library, int64_t bytes);
  */
 bool library_goes_along(struct library *library, int64_t bytes);
 
-/* The data of a round: sums, and data that is kept of every rank, which the
- * ranks' hosts add to the messages step by step. */
+/* The data of a round: sums; data that is kept of every rank, which the ranks'
+ * hosts add to the messages step by step; and sums that go in halves. */
 struct library_data {
-    int64_t sums, all;
+    int64_t sums, all, halves;
 };
 
 /* Adds a tensor of so many bytes to a round. Returns false, and adds nothing,

@@ -186,7 +186,7 @@ projected() {
 @test "rounds take as long as those of the real core in the simulator" {
     local shape
     for shape in '2 1 4' '2 2 16384' '3 1 4' '4 2 4' '4 2 16384' '5 1 4' \
-        '8 1 16384' '16 4 4' '2 1 262144'; do
+        '8 1 16384' '8 1 65536' '16 1 65536' '16 4 4' '2 1 262144'; do
         # shellcheck disable=SC2086 # three words
         /usr/bin/python3 -c "
 import sys

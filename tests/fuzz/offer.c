@@ -134,14 +134,6 @@ static void check_offer(const struct hvd__offer *offer,
         ck_abort_msg("an offer that cannot be");
 }
 
-static bool take(struct hvd__offer *offer, const struct hvd__offer *from,
-                 const unsigned char *message, bool replace, int modulus)
-{
-    return replace ? hvd__offer_replace(offer, message)
-                   : hvd__offer_combine(offer, message, from->first, from->end,
-                                        modulus);
-}
-
 TEST(an_offer_is_refused_or_remains_well_made)
 {
     struct hvd__offer *from = malloc(sizeof *from);
@@ -173,12 +165,14 @@ TEST(an_offer_is_refused_or_remains_well_made)
             continue;
         memcpy(before, offer, offsetof(struct hvd__offer, data));
         if (any(8) == 0) {
-            if (!take(offer, from, message, replace, modulus))
+            if (!hvd__offer_take(offer, message, from->first, from->end,
+                                 modulus))
                 ck_abort_msg("round %d: a good offer was refused", round);
         } else {
             for (uint32_t times = 1 + any(3); times > 0; times--)
                 spoil(message, bytes);
-            if (!take(offer, from, message, replace, modulus))
+            if (!hvd__offer_take(offer, message, from->first, from->end,
+                                 modulus))
                 continue;
             accepted++;
         }
@@ -210,9 +204,9 @@ static bool takes_other(uint64_t number, uint32_t epoch, uint32_t flags)
     from->flags = flags;
     hvd__offer_write(from, (struct hvd__offer_aim){.modulus = 2}, message);
     hvd__offer_begin(offer, hosts[0], 9, 4);
-    taken = hvd__offer_combine(offer, message, 1, 2, 2);
+    taken = hvd__offer_take(offer, message, 1, 2, 2);
     hvd__offer_begin(offer, hosts[0], 9, 4);
-    ck_assert_int_eq(taken, hvd__offer_replace(offer, message));
+    ck_assert_int_eq(taken, hvd__offer_take(offer, message, 0, HOSTS, 0));
     free(message);
     free(offer);
     free(from);

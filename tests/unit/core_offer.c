@@ -76,6 +76,7 @@ static void make_request(int i, enum hvd__way way, hvd_dtype dtype,
     requests[i] = (struct hvd__request){
         .submission = &submissions[i],
         .count = count,
+        .rows = count,
         .bytes = bytes,
         .signature = {.kind = HVD_ALLREDUCE,
                       .dtype = dtype,
@@ -103,8 +104,13 @@ static bool is_exchange(enum hvd__way way)
     return way == HVD__WAY_EACH || way == HVD__WAY_SPLITS;
 }
 
-/* Sums have an element for each member, which it alone makes 1: so the result
- * shows who was counted how often. */
+static bool is_sum(enum hvd__way way)
+{
+    return way == HVD__WAY_SUM || way == HVD__WAY_SHARES;
+}
+
+/* Sums have an element or more for each member, which it alone makes 1: so the
+ * result shows who was counted how often. */
 static void write_data(int host, int i)
 {
     struct hvd__offer *offer = &offers[host];
@@ -112,7 +118,7 @@ static void write_data(int host, int i)
     unsigned char *data = offer->data + slot->at;
     const struct hvd__hosts *h = hosts[host];
 
-    if (slot->way == HVD__WAY_SUM)
+    if (is_sum(slot->way))
         memset(data, 0, slot->bytes);
     for (int place = h->first[host]; place < h->first[host + 1]; place++) {
         int member = h->members[place];
@@ -122,10 +128,11 @@ static void write_data(int host, int i)
         if (is_exchange(slot->way))
             for (size_t k = 0; k < slot->bytes / (size_t)nmembers; k++)
                 own[k] = byte_of(member, i, k);
-        if (slot->way == HVD__WAY_SUM)
-            memcpy(data + sizeof number * (size_t)member, &(int64_t){1},
+        for (int64_t k = member; is_sum(slot->way) && k < requests[i].count;
+             k += nmembers)
+            memcpy(data + sizeof number * (size_t)k, &(int64_t){1},
                    sizeof number);
-        else if (slot->way == HVD__WAY_ROWS)
+        if (slot->way == HVD__WAY_ROWS)
             memcpy(own, &number, sizeof number);
         else if (slot->way == HVD__WAY_ALL)
             for (size_t k = 0; k < requests[i].bytes; k++)
@@ -167,7 +174,7 @@ static void write_message(int host, int to, int modulus)
 
 static void take(int host, int from, int first, int end, int modulus)
 {
-    if (!hvd__offer_combine(&offers[host], messages[from], first, end, modulus))
+    if (!hvd__offer_take(&offers[host], messages[from], first, end, modulus))
         ck_abort_msg("%d hosts: host %d refused the offer of host %d", nhosts,
                      host, from);
 }
@@ -198,7 +205,7 @@ static void exchange_all(void)
     }
     for (int i = 0; i < r; i++) {
         write_message(2 * i + 1, 2 * i, 0);
-        MUST(hvd__offer_replace(&offers[2 * i], messages[2 * i + 1]));
+        take(2 * i, 2 * i + 1, 0, nhosts, 0);
     }
 }
 
@@ -227,6 +234,29 @@ static void check_blocks(int host, int i)
          hvd__way_result_bytes(slot->way, slot->request, h));
 }
 
+/* The shares of the members of the host: as many elements as they are slices
+ * of, each counted once. */
+static void check_shares(int host, int i)
+{
+    static int64_t result[HVD__OFFER_DATA / sizeof(int64_t)];
+    const struct hvd__offer_slot *slot = &offers[host].slots[i];
+    const struct hvd__hosts *h = hosts[host];
+    size_t n = 0;
+
+    hvd__offer_result(&offers[host], slot, (unsigned char *)result);
+    for (int local = 0; local < hvd__hosts_size(h, host); local++) {
+        int member = h->members[h->first[host] + local];
+        size_t count = (size_t)(requests[i].count / nmembers);
+
+        MUST(hvd__way_share_at(&requests[i], h, local) == n * sizeof *result);
+        n += count + (member < requests[i].count % nmembers);
+    }
+    MUST(hvd__way_result_bytes(slot->way, slot->request, h) ==
+         n * sizeof *result);
+    for (size_t k = 0; k < n; k++)
+        MUST(result[k] == 1);
+}
+
 static void check_slot(int host, int i)
 {
     const struct hvd__offer *offer = &offers[host];
@@ -236,6 +266,8 @@ static void check_slot(int host, int i)
     MUST(slot->way == ways[i]);
     if (is_exchange(slot->way))
         check_blocks(host, i);
+    if (slot->way == HVD__WAY_SHARES)
+        check_shares(host, i);
     if (slot->way == HVD__WAY_ROOT)
         for (size_t k = 0; k < slot->bytes; k++)
             MUST(data[k] == byte_of(1000 + roots[i], i, k));
@@ -244,7 +276,7 @@ static void check_slot(int host, int i)
             int64_t times;
 
             memcpy(&times, data + sizeof times * (size_t)k, sizeof times);
-            if (!(times == (k < nmembers)))
+            if (times != 1)
                 ck_abort_msg("%d hosts, host %d: member %d counted %d times",
                              nhosts, host, (int)k, (int)times);
         }
@@ -283,15 +315,20 @@ static void check_results(int n, uint32_t flags)
 static void make_requests(void)
 {
     for (int i = 0; i < SLOTS; i++) {
-        enum hvd__way way = (enum hvd__way)any(7);
+        enum hvd__way way = (enum hvd__way)any(8);
         size_t bytes = (size_t)any(any(2) ? 9 : 30);
+        int64_t count = nmembers;
 
+        if (way == HVD__WAY_HALVES) { /* core_round has these */
+            way = HVD__WAY_SHARES;
+            count = any(3 * nmembers);
+        }
         if (way == HVD__WAY_EACH)
             bytes = bytes % 4 * (size_t)nmembers;
 
-        if (way == HVD__WAY_SUM)
-            make_request(i, way, HVD_INT64, nmembers,
-                         (size_t)nmembers * sizeof(int64_t));
+        if (is_sum(way))
+            make_request(i, way, HVD_INT64, count,
+                         (size_t)count * sizeof(int64_t));
         else
             make_request(i, way, HVD_UINT8, (int64_t)bytes, bytes);
     }

@@ -65,6 +65,7 @@ static struct host {
     struct hvd__metrics metrics;
     int nrounds; /* rounds that are over */
     int nsent;   /* messages */
+    int ndue;    /* messages that the rounds so far should have taken */
 } hosts[MOST_HOSTS];
 
 static int nhosts, nmembers, late; /* transfers are done one time in late */
@@ -200,11 +201,13 @@ static struct hvd__submission submissions[SLOTS];
 static struct hvd__request requests[SLOTS];
 static int offered[ROUNDS][MOST_HOSTS]; /* slots */
 
-/* Sums of a number for each host, which it alone makes 1; numbers of all; and,
- * where there are few members, blocks from each to each.
- */
+/* Sums of a number for each host, which it alone makes 1, where that is
+ * possible in halves, too; numbers of all; and, where there are few members,
+ * blocks from each to each. */
 static enum hvd__way way_of(int slot)
 {
+    if (slot == 2 && (nhosts & (nhosts - 1)) == 0)
+        return HVD__WAY_HALVES;
     if (slot % 2 == 0)
         return HVD__WAY_SUM;
     return slot == 3 && nmembers <= 64 ? HVD__WAY_SPLITS : HVD__WAY_ROWS;
@@ -342,7 +345,10 @@ static void step(int h)
         return;
     check_result(h);
     own->nrounds++;
-    MUST(own->nsent == own->nrounds * messages_of(h));
+    own->ndue += messages_of(h);
+    for (int i = 0; i < hvd__round_offer(own->round)->n; i++)
+        own->ndue += way_of(i) == HVD__WAY_HALVES ? messages_of(h) : 0;
+    MUST(own->nsent == own->ndue);
 }
 
 static void end_hosts(void)

@@ -17,6 +17,7 @@
 
 #include <string.h>
 
+#include "base/dtype.h"
 #include "kernels/kernels.h"
 #include "transport/pattern.h"
 
@@ -40,11 +41,6 @@ _Static_assert(sizeof(struct head) + HVD__OFFER_SLOTS * sizeof(struct entry) <=
                    HVD__OFFER_BYTES - HVD__OFFER_RESULTS,
                "head and entries leave room for the data");
 
-static bool is_exchange(enum hvd__way way)
-{
-    return way == HVD__WAY_EACH || way == HVD__WAY_SPLITS;
-}
-
 size_t hvd__way_bytes(enum hvd__way way, const struct hvd__request *request,
                       int nranks)
 {
@@ -52,6 +48,8 @@ size_t hvd__way_bytes(enum hvd__way way, const struct hvd__request *request,
 
     switch (way) {
     case HVD__WAY_SUM:
+    case HVD__WAY_HALVES:
+    case HVD__WAY_SHARES:
     case HVD__WAY_ROOT: return request->bytes;
     case HVD__WAY_EACH:
     case HVD__WAY_ALL: return request->bytes * n;
@@ -59,6 +57,37 @@ size_t hvd__way_bytes(enum hvd__way way, const struct hvd__request *request,
     case HVD__WAY_SPLITS: return sizeof *request->splits * n * n;
     default: return 0;
     }
+}
+
+/* Returns the bytes from row 0 to the end of a member's share. */
+static size_t end_of_share(const struct hvd__request *request, int member,
+                           int nranks)
+{
+    struct hvd__slice share = hvd__slice_of(request->rows, member, nranks);
+
+    return request->rows == 0
+               ? 0
+               : request->bytes / (size_t)request->rows *
+                     (size_t)(share.start + share.count);
+}
+
+static size_t start_of_share(const struct hvd__request *request, int member,
+                             int nranks)
+{
+    return member == 0 ? 0 : end_of_share(request, member - 1, nranks);
+}
+
+size_t hvd__way_share_at(const struct hvd__request *request,
+                         const struct hvd__hosts *hosts, int local)
+{
+    const int *members = hosts->members + hosts->first[hosts->own];
+    int n = hosts->first[hosts->n];
+    size_t at = 0;
+
+    for (int i = 0; i < local; i++)
+        at += end_of_share(request, members[i], n) -
+              start_of_share(request, members[i], n);
+    return at;
 }
 
 /* A message covers 2^i hosts and aims at 2^(k-1-i), each of which may stand for
@@ -72,7 +101,13 @@ size_t hvd__way_message_bytes(enum hvd__way way,
     size_t n = (size_t)hosts->first[hosts->n], w = (size_t)hosts->widest;
     size_t bytes = hvd__way_bytes(way, request, (int)n), blocks;
 
-    if (!is_exchange(way))
+    if (way == HVD__WAY_HALVES)
+        return bytes / 2 + hvd__dtype_bytes(request->signature.dtype);
+    if (way == HVD__WAY_SHARES && p.extra == 0 && p.steps > 0) {
+        blocks = end_of_share(request, 0, (int)n) * w << (p.steps - 1);
+        return blocks < bytes ? blocks : bytes;
+    }
+    if (!hvd__way_is_exchange(way))
         return bytes;
     blocks = (w * w << p.steps) * (p.extra > 0 ? 4 : 1) / 2;
     return bytes / (n * n) * (blocks < n * n ? blocks : n * n);
@@ -85,7 +120,10 @@ size_t hvd__way_result_bytes(enum hvd__way way,
     size_t n = (size_t)hosts->first[hosts->n];
     size_t bytes = hvd__way_bytes(way, request, (int)n);
 
-    return is_exchange(way)
+    if (way == HVD__WAY_SHARES)
+        return hvd__way_share_at(request, hosts,
+                                 hvd__hosts_size(hosts, hosts->own));
+    return hvd__way_is_exchange(way)
                ? bytes / n * (size_t)hvd__hosts_size(hosts, hosts->own)
                : bytes;
 }
@@ -135,35 +173,17 @@ bool hvd__offer_add(struct hvd__offer *offer,
     return true;
 }
 
-/* Bytes of data that a message has for a slot that is no exchange. */
-struct part {
-    size_t at; /* offset in the offer's data */
-    size_t bytes;
+/* ------------------------------------------------- a slot's data in a message
+ */
+
+/* The data of a slot in a message is a sequence of pieces of the offer's data.
+ * Whoever writes, reads or checks it goes through these pieces. */
+
+/* What a message has. */
+struct cover {
+    int first, end; /* the hosts that it comes from */
+    struct hvd__offer_aim aim;
 };
-
-/* Returns the part of a slot's data that the hosts first to end-1 have. */
-static struct part part_of(const struct hvd__offer *offer,
-                           const struct hvd__offer_slot *slot, int first,
-                           int end)
-{
-    const struct hvd__hosts *hosts = offer->hosts;
-    size_t from, to;
-
-    switch (slot->way) {
-    case HVD__WAY_NONE: return (struct part){slot->at, 0};
-    case HVD__WAY_SUM: return (struct part){slot->at, slot->bytes};
-    case HVD__WAY_ROOT:
-        return (struct part){slot->at, first <= slot->root && slot->root < end
-                                           ? slot->bytes
-                                           : 0};
-    default:
-        from = hvd__offer_member(slot, hosts, hosts->first[first]);
-        to = hvd__offer_member(slot, hosts, hosts->first[end]);
-        return (struct part){from, to - from};
-    }
-}
-
-/* ---------------------------------------------------------------- exchanges */
 
 /* Returns the number of a host in the doubling: that of the next if it is
  * folded into that. */
@@ -189,6 +209,13 @@ struct run {
     int host, place, n;
 };
 
+struct piece {
+    size_t at; /* offset in the offer's data */
+    size_t bytes;
+    int row;        /* exchanges: which of the members that the data is from */
+    struct run run; /* and, as of shares, the members that it is for */
+};
+
 /* Finds the next run of members aimed at. The first is found from zeros.
  * Returns false if there is none. */
 static bool next_run(const struct hvd__hosts *hosts, struct hvd__offer_aim aim,
@@ -209,103 +236,117 @@ static bool next_run(const struct hvd__hosts *hosts, struct hvd__offer_aim aim,
     return true;
 }
 
-/* Returns the bytes of a block from one member to another. */
-static size_t block_bytes(const struct hvd__hosts *hosts,
-                          const struct hvd__offer_slot *slot)
+/* Finds the next piece of an exchange: a run of blocks. */
+static bool next_blocks(const struct hvd__hosts *hosts,
+                        const struct hvd__offer_slot *slot,
+                        const struct cover *cover, struct piece *piece)
 {
-    size_t n = (size_t)hosts->first[hosts->n];
+    size_t n = (size_t)hosts->first[hosts->n], block = slot->bytes / (n * n);
+    int first = hosts->first[cover->first], end = hosts->first[cover->end];
 
-    return slot->bytes / (n * n);
-}
-
-/* Returns the bytes of a slot's blocks that the hosts first to end-1 have. */
-static size_t exchanged_bytes(const struct hvd__hosts *hosts,
-                              const struct hvd__offer_slot *slot, int first,
-                              int end, struct hvd__offer_aim aim)
-{
-    size_t rows = (size_t)(hosts->first[end] - hosts->first[first]);
-    size_t members = 0;
-
-    for (struct run run = {0}; next_run(hosts, aim, &run);)
-        members += (size_t)run.n;
-    return block_bytes(hosts, slot) * rows * members;
-}
-
-/* Copies these blocks from an offer's data to a message. */
-static void gather_blocks(const struct hvd__hosts *hosts,
-                          const struct hvd__offer_slot *slot,
-                          const unsigned char *data, int first, int end,
-                          struct hvd__offer_aim aim, unsigned char *to)
-{
-    size_t block = block_bytes(hosts, slot);
-
-    for (int i = hosts->first[first]; i < hosts->first[end]; i++)
-        for (struct run run = {0}; next_run(hosts, aim, &run);) {
-            size_t bytes = (size_t)run.n * block;
-
-            memcpy(to,
-                   data + hvd__offer_member(slot, hosts, i) +
-                       (size_t)hosts->members[run.place] * block,
-                   bytes);
-            to += bytes;
+    for (; piece->row < end - first; piece->row++, piece->run = (struct run){0})
+        if (next_run(hosts, cover->aim, &piece->run)) {
+            piece->at = hvd__offer_member(slot, hosts, first + piece->row) +
+                        (size_t)hosts->members[piece->run.place] * block;
+            piece->bytes = (size_t)piece->run.n * block;
+            return true;
         }
+    return false;
 }
 
-/* Copies them from a message to an offer's data. */
-static void spread_blocks(const struct hvd__hosts *hosts,
-                          const struct hvd__offer_slot *slot,
-                          const unsigned char *from, int first, int end,
-                          struct hvd__offer_aim aim, unsigned char *data)
+/* Finds the next piece of a sum in shares: a run of them. */
+static bool next_shares(const struct hvd__hosts *hosts,
+                        const struct hvd__offer_slot *slot,
+                        const struct cover *cover, struct piece *piece)
 {
-    size_t block = block_bytes(hosts, slot);
+    int n = hosts->first[hosts->n];
 
-    for (int i = hosts->first[first]; i < hosts->first[end]; i++)
-        for (struct run run = {0}; next_run(hosts, aim, &run);) {
-            size_t bytes = (size_t)run.n * block;
+    while (next_run(hosts, cover->aim, &piece->run)) {
+        int member = hosts->members[piece->run.place];
+        size_t start = start_of_share(slot->request, member, n);
 
-            memcpy(data + hvd__offer_member(slot, hosts, i) +
-                       (size_t)hosts->members[run.place] * block,
-                   from, bytes);
-            from += bytes;
-        }
+        piece->at = slot->at + start;
+        piece->bytes =
+            end_of_share(slot->request, member + piece->run.n - 1, n) - start;
+        if (piece->bytes > 0)
+            return true;
+    }
+    return false;
+}
+
+/* Finds the part of a sum in halves that an aim says, or all of it. */
+static void find_part(const struct hvd__offer_slot *slot,
+                      struct hvd__offer_aim aim, struct piece *piece)
+{
+    size_t element = hvd__dtype_bytes(slot->request->signature.dtype);
+    struct hvd__slice part = {0, (int64_t)(slot->bytes / element)};
+    int steps = 0;
+
+    while (2 << steps <= aim.modulus)
+        steps++;
+    part = hvd__pairing_part(part, aim.receiver, steps);
+    piece->at = slot->at + (size_t)part.start * element;
+    piece->bytes = (size_t)part.count * element;
+}
+
+/* Finds the next piece of a slot's data that a message has, the first from
+ * zeros. Returns false if there is none. */
+static bool next_piece(const struct hvd__offer *offer,
+                       const struct hvd__offer_slot *slot,
+                       const struct cover *cover, struct piece *piece)
+{
+    const struct hvd__hosts *hosts = offer->hosts;
+
+    if (hvd__way_is_exchange(slot->way))
+        return next_blocks(hosts, slot, cover, piece);
+    if (slot->way == HVD__WAY_SHARES)
+        return next_shares(hosts, slot, cover, piece);
+    if (piece->row++ > 0)
+        return false;
+    piece->at = slot->at;
+    switch (slot->way) {
+    case HVD__WAY_NONE: break;
+    case HVD__WAY_SUM: piece->bytes = slot->bytes; break;
+    case HVD__WAY_HALVES: find_part(slot, cover->aim, piece); break;
+    case HVD__WAY_ROOT:
+        if (cover->first <= slot->root && slot->root < cover->end)
+            piece->bytes = slot->bytes;
+        break;
+    default:
+        piece->at = hvd__offer_member(slot, hosts, hosts->first[cover->first]);
+        piece->bytes =
+            hvd__offer_member(slot, hosts, hosts->first[cover->end]) -
+            piece->at;
+    }
+    return piece->bytes > 0;
+}
+
+/* Copies a slot's data to a message. Returns where it ends there. */
+static unsigned char *write_slot(const struct hvd__offer *offer,
+                                 const struct hvd__offer_slot *slot,
+                                 const struct cover *cover, unsigned char *to)
+{
+    for (struct piece p = {0}; next_piece(offer, slot, cover, &p);
+         to += p.bytes)
+        memcpy(to, offer->data + p.at, p.bytes);
+    return to;
 }
 
 void hvd__offer_result(const struct hvd__offer *offer,
                        const struct hvd__offer_slot *slot, unsigned char *to)
 {
-    const struct hvd__hosts *hosts = offer->hosts;
-    const struct hvd__offer_aim here = {.receiver = hosts->own};
+    const struct cover all = {.end = offer->hosts->n,
+                              .aim = {.receiver = offer->hosts->own}};
 
-    if (is_exchange(slot->way))
-        gather_blocks(hosts, slot, offer->data, 0, hosts->n, here, to);
-    else if (slot->bytes > 0)
-        memcpy(to, offer->data + slot->at, slot->bytes);
+    write_slot(offer, slot, &all, to);
 }
 
 /* ----------------------------------------------------------------- messages */
 
-/* Writes a slot's data. Returns its bytes. */
-static size_t write_data(const struct hvd__offer *offer,
-                         const struct hvd__offer_slot *slot,
-                         struct hvd__offer_aim aim, unsigned char *to)
-{
-    struct part part;
-
-    if (is_exchange(slot->way)) {
-        gather_blocks(offer->hosts, slot, offer->data, offer->first, offer->end,
-                      aim, to);
-        return exchanged_bytes(offer->hosts, slot, offer->first, offer->end,
-                               aim);
-    }
-    part = part_of(offer, slot, offer->first, offer->end);
-    if (part.bytes > 0)
-        memcpy(to, offer->data + part.at, part.bytes);
-    return part.bytes;
-}
-
 size_t hvd__offer_write(const struct hvd__offer *offer,
                         struct hvd__offer_aim aim, unsigned char *message)
 {
+    const struct cover cover = {offer->first, offer->end, aim};
     unsigned char *to = message + sizeof(struct head);
     struct head head = {.epoch = offer->epoch,
                         .round = offer->round,
@@ -322,7 +363,7 @@ size_t hvd__offer_write(const struct hvd__offer *offer,
         to += sizeof entry;
     }
     for (int i = 0; i < offer->n; i++)
-        to += write_data(offer, &offer->slots[i], aim, to);
+        to = write_slot(offer, &offer->slots[i], &cover, to);
     head.bytes = (uint32_t)(to - message);
     memcpy(message, &head, sizeof head);
     return head.bytes;
@@ -369,115 +410,128 @@ static void cut_to_common(struct hvd__offer *offer, const struct head *head,
     offer->n = i;
 }
 
-/* Reduces the message's data into the sum of a slot. The data of the lower
- * hosts comes first. */
-static void add_sum(struct hvd__offer *offer,
-                    const struct hvd__offer_slot *slot,
-                    const unsigned char *theirs, bool theirs_first)
+/* Reduces sources into a piece of the sum of a slot. */
+static void add_up(struct hvd__offer *offer, const struct hvd__offer_slot *slot,
+                   struct piece piece, double prescale,
+                   const void *const *sources, int n)
 {
     const struct hvd__signature *s = &slot->request->signature;
     const struct hvd__reduction reduction = {
         .dtype = s->dtype,
         .op = s->op == HVD_AVERAGE ? HVD_SUM : s->op,
-        .prescale = 1,
+        .prescale = prescale,
         .postscale = 1,
     };
-    unsigned char *ours = offer->data + slot->at;
-    const void *sources[2] = {theirs_first ? theirs : ours,
-                              theirs_first ? ours : theirs};
 
-    if (slot->request->count > 0)
-        hvd__reduce(&reduction, ours, sources, 2, slot->request->count);
+    hvd__reduce(&reduction, offer->data + piece.at, sources, n,
+                (int64_t)(piece.bytes / hvd__dtype_bytes(s->dtype)));
 }
 
-/* What a message of other hosts has. */
-struct cover {
-    int first, end; /* the hosts it comes from */
-    struct hvd__offer_aim aim;
-    bool replaces; /* it has what all hosts have agreed on */
-};
-
-/* Takes in a slot's data. Returns its bytes, or SIZE_MAX if there are more than
- * bytes. */
-static size_t take_slot(struct hvd__offer *offer,
-                        const struct hvd__offer_slot *slot,
-                        const unsigned char *data, size_t bytes,
-                        const struct cover *cover)
+void hvd__offer_add_up(struct hvd__offer *offer,
+                       const struct hvd__offer_slot *slot, double prescale,
+                       const void *const *sources, int n)
 {
-    bool is_each = is_exchange(slot->way);
-    struct part part = {0};
+    const struct piece all = {.at = slot->at, .bytes = slot->bytes};
 
-    if (is_each)
-        part.bytes = exchanged_bytes(offer->hosts, slot, cover->first,
-                                     cover->end, cover->aim);
-    else
-        part = part_of(offer, slot, cover->first, cover->end);
-    if (part.bytes > bytes)
-        return SIZE_MAX;
-    if (is_each)
-        spread_blocks(offer->hosts, slot, data, cover->first, cover->end,
-                      cover->aim, offer->data);
-    else if (slot->way == HVD__WAY_SUM && !cover->replaces)
-        add_sum(offer, slot, data, cover->first < offer->first);
-    else if (part.bytes > 0)
-        memcpy(offer->data + part.at, data, part.bytes);
-    return part.bytes;
+    if (slot->bytes > 0)
+        add_up(offer, slot, all, prescale, sources, n);
 }
 
-static bool take(struct hvd__offer *offer, const unsigned char *message,
-                 const struct cover *cover)
+/* Takes in a slot's data, which ends before end. Returns where it ends; NULL:
+ * not before end. */
+static const unsigned char *take_slot(struct hvd__offer *offer,
+                                      const struct hvd__offer_slot *slot,
+                                      const struct cover *cover, bool adds,
+                                      const unsigned char *data,
+                                      const unsigned char *end)
 {
+    for (struct piece p = {0}; next_piece(offer, slot, cover, &p);
+         data += p.bytes) {
+        /* The data of the lower hosts comes first. */
+        const bool first = cover->first < offer->first;
+        const void *ours = offer->data + p.at;
+        const void *sources[2] = {first ? data : ours, first ? ours : data};
+
+        if (p.bytes > (size_t)(end - data))
+            return NULL;
+        if (adds && hvd__way_sums(slot->way))
+            add_up(offer, slot, p, 1, sources, 2);
+        else
+            memcpy(offer->data + p.at, data, p.bytes);
+    }
+    return data;
+}
+
+bool hvd__offer_take(struct hvd__offer *offer, const unsigned char *message,
+                     int first, int end, int modulus)
+{
+    const struct cover cover = {first, end, {offer->hosts->own, modulus}};
+    const bool is_result = modulus == 0;
+    const unsigned char *data = message + sizeof(struct head);
     struct head head;
-    const unsigned char *entries = message + sizeof head, *data;
-    size_t left;
 
     if (!read_head(offer, message, &head))
         return false;
-    if (cover
-            ->replaces) { /* the result of all hosts is a prefix of any offer */
+    if (is_result) { /* a prefix of any offer */
         if ((int)head.nslots > offer->n)
             return false;
         offer->flags = head.flags;
         offer->n = (int)head.nslots;
     }
-    cut_to_common(offer, &head, entries);
-    if (cover->replaces && offer->n < (int)head.nslots)
+    cut_to_common(offer, &head, data);
+    if (is_result && offer->n < (int)head.nslots)
         return false;
-    data = entries + head.nslots * sizeof(struct entry);
-    left = head.bytes - (size_t)(data - message);
-    for (int i = 0; i < offer->n; i++) {
-        size_t bytes = take_slot(offer, &offer->slots[i], data, left, cover);
-
-        if (bytes > left)
-            return false;
-        data += bytes;
-        left -= bytes;
-    }
-    if (cover->first < offer->first || cover->replaces) {
+    data += head.nslots * sizeof(struct entry);
+    for (int i = 0; data && i < offer->n; i++)
+        data = take_slot(offer, &offer->slots[i], &cover, !is_result, data,
+                         message + head.bytes);
+    if (first < offer->first || is_result) {
         offer->threshold = head.threshold;
         offer->direct_max = head.direct_max;
     }
-    if (cover->first < offer->first)
-        offer->first = cover->first;
-    if (cover->end > offer->end)
-        offer->end = cover->end;
-    return true;
+    offer->first = first < offer->first ? first : offer->first;
+    offer->end = end > offer->end ? end : offer->end;
+    return data != NULL;
 }
 
-bool hvd__offer_combine(struct hvd__offer *offer, const unsigned char *message,
-                        int first, int end, int modulus)
-{
-    const struct cover cover = {
-        .first = first, .end = end, .aim = {offer->hosts->own, modulus}};
+/* ------------------------------------------------------------- the way back */
 
-    return take(offer, message, &cover);
+bool hvd__offer_comes_back(const struct hvd__offer *offer)
+{
+    for (int i = 0; i < offer->n; i++)
+        if (offer->slots[i].way == HVD__WAY_HALVES)
+            return true;
+    return false;
 }
 
-bool hvd__offer_replace(struct hvd__offer *offer, const unsigned char *message)
+size_t hvd__offer_write_back(const struct hvd__offer *offer, int modulus,
+                             unsigned char *message)
 {
-    const struct cover cover = {.end = offer->hosts->n,
-                                .aim = {.receiver = offer->hosts->own},
-                                .replaces = true};
+    const struct cover cover = {.aim = {offer->hosts->own, modulus}};
+    unsigned char *to = message + sizeof(struct head);
+    struct head head = {.epoch = offer->epoch, .round = offer->round};
 
-    return take(offer, message, &cover);
+    for (int i = 0; i < offer->n; i++)
+        if (offer->slots[i].way == HVD__WAY_HALVES)
+            to = write_slot(offer, &offer->slots[i], &cover, to);
+    head.bytes = (uint32_t)(to - message);
+    memcpy(message, &head, sizeof head);
+    return head.bytes;
+}
+
+bool hvd__offer_take_back(struct hvd__offer *offer,
+                          const unsigned char *message,
+                          struct hvd__offer_aim sender)
+{
+    const struct cover cover = {.aim = sender};
+    const unsigned char *data = message + sizeof(struct head);
+    struct head head;
+
+    if (!read_head(offer, message, &head))
+        return false;
+    for (int i = 0; data && i < offer->n; i++)
+        if (offer->slots[i].way == HVD__WAY_HALVES)
+            data = take_slot(offer, &offer->slots[i], &cover, false, data,
+                             message + head.bytes);
+    return data == message + head.bytes;
 }

@@ -21,14 +21,17 @@
 
 /* The way of a slot's data in a round. */
 enum hvd__way {
-    HVD__WAY_NONE,  /* the slot has no data */
-    HVD__WAY_SUM,   /* the hosts' data is reduced */
-    HVD__WAY_ROOT,  /* one host has the data */
-    HVD__WAY_ALL,   /* every member's data is kept, host by host */
-    HVD__WAY_ROWS,  /* every member's number is kept: request->rows */
-    HVD__WAY_EACH,  /* a member's data is a block for each member, in the order
-                       of the members; a host gets those for its own */
-    HVD__WAY_SPLITS /* the same, of numbers: request->splits */
+    HVD__WAY_NONE,   /* the slot has no data */
+    HVD__WAY_SUM,    /* the hosts' data is reduced */
+    HVD__WAY_ROOT,   /* one host has the data */
+    HVD__WAY_ALL,    /* every member's data is kept, host by host */
+    HVD__WAY_ROWS,   /* every member's number is kept: request->rows */
+    HVD__WAY_EACH,   /* a member's data is a block for each member, in the order
+                        of the members; a host gets those for its own */
+    HVD__WAY_SPLITS, /* the same, of numbers: request->splits */
+    HVD__WAY_HALVES, /* the hosts' data is reduced in halves; of 2^k hosts */
+    HVD__WAY_SHARES  /* the hosts' data is reduced, and a host gets its members'
+                        shares: slices of the rows (hvd__slice_of) */
 };
 
 enum {
@@ -56,10 +59,19 @@ struct hvd__offer_slot {
     size_t at;    /* offset of these in data */
 };
 
-/* The hosts that a message has blocks for (HVD__WAY_EACH, HVD__WAY_SPLITS):
+/* Returns true if the hosts' data is reduced. */
+static inline bool hvd__way_sums(enum hvd__way way)
+{
+    return way == HVD__WAY_SUM || way == HVD__WAY_HALVES ||
+           way == HVD__WAY_SHARES;
+}
+
+/* The hosts that a message has blocks or shares for (HVD__WAY_EACH,
+ * HVD__WAY_SPLITS, HVD__WAY_SHARES):
  * those whose number in the doubling of a round (hvd__pairing_of) is that of
  * the receiver, modulo a power of two; modulo 0, the receiver alone. Blocks
- * pass through other hosts on their way. */
+ * pass through other hosts on their way. Of sums in halves (HVD__WAY_HALVES) it
+ * has the part that the receiver keeps after as many halvings. */
 struct hvd__offer_aim {
     int receiver; /* a host */
     int modulus;
@@ -86,6 +98,12 @@ static inline bool hvd__way_needs_lane(enum hvd__way way)
            way == HVD__WAY_SPLITS;
 }
 
+/* Returns true if each member's data is a block for each member. */
+static inline bool hvd__way_is_exchange(enum hvd__way way)
+{
+    return way == HVD__WAY_EACH || way == HVD__WAY_SPLITS;
+}
+
 /* Returns the bytes of all members' data of a request that goes this way, or of
  * their sum. */
 size_t hvd__way_bytes(enum hvd__way way, const struct hvd__request *request,
@@ -98,6 +116,10 @@ size_t hvd__way_message_bytes(enum hvd__way way,
 size_t hvd__way_result_bytes(enum hvd__way way,
                              const struct hvd__request *request,
                              const struct hvd__hosts *hosts);
+/* HVD__WAY_SHARES: returns where the share of a member of this host begins in
+ * that result, given by its number on the host, or where the last one ends. */
+size_t hvd__way_share_at(const struct hvd__request *request,
+                         const struct hvd__hosts *hosts, int local);
 
 /* Begins an offer of this rank's host alone, without slots. */
 void hvd__offer_begin(struct hvd__offer *offer, const struct hvd__hosts *hosts,
@@ -108,6 +130,10 @@ void hvd__offer_begin(struct hvd__offer *offer, const struct hvd__hosts *hosts,
 bool hvd__offer_add(struct hvd__offer *offer,
                     const struct hvd__request *request, enum hvd__way way,
                     int root);
+/* Reduces n sources into a sum: the members of a host, or two sums. */
+void hvd__offer_add_up(struct hvd__offer *offer,
+                       const struct hvd__offer_slot *slot, double prescale,
+                       const void *const *sources, int n);
 /* Returns where the data of a member is, given by its place in hosts->members,
  * if the slot keeps all members' data. */
 static inline size_t hvd__offer_member(const struct hvd__offer_slot *slot,
@@ -122,17 +148,29 @@ static inline size_t hvd__offer_member(const struct hvd__offer_slot *slot,
  */
 size_t hvd__offer_write(const struct hvd__offer *offer,
                         struct hvd__offer_aim aim, unsigned char *message);
-/* Combines the offer with a message of another host, which covers the hosts
- * first to end-1, and has blocks for hosts by this modulus. Returns false for a
- * message that no correct rank sends. */
-bool hvd__offer_combine(struct hvd__offer *offer, const unsigned char *message,
-                        int first, int end, int modulus);
-/* Replaces the offer by a message that covers all hosts, and has blocks for
- * this one. Likewise. */
-bool hvd__offer_replace(struct hvd__offer *offer, const unsigned char *message);
+/* Takes in a message of another host, which covers the hosts first to end-1 and
+ * has blocks for hosts by this modulus: combines the offer with it or, if
+ * modulus is 0, replaces the offer by it, which is then the result of all
+ * hosts. Returns false for a message that no correct rank sends. */
+bool hvd__offer_take(struct hvd__offer *offer, const unsigned char *message,
+                     int first, int end, int modulus);
+
+/* Returns true if the offer, which all hosts have agreed on, has sums in
+ * halves, so that parts of them must come back: in messages to the partners of
+ * the doubling, the last partner first, of the part that the sender kept there.
+ */
+bool hvd__offer_comes_back(const struct hvd__offer *offer);
+/* Writes and takes in such a message, with the modulus of the partner's.
+ * hvd__offer_take_back returns false for one that no correct rank sends. */
+size_t hvd__offer_write_back(const struct hvd__offer *offer, int modulus,
+                             unsigned char *message);
+bool hvd__offer_take_back(struct hvd__offer *offer,
+                          const unsigned char *message,
+                          struct hvd__offer_aim sender);
 
 /* Copies the result of a slot on this host: what data has, or the blocks for
- * the members of this host, one member after another in each member's row. */
+ * the members of this host, one member after another in each member's row, or
+ * their shares. */
 void hvd__offer_result(const struct hvd__offer *offer,
                        const struct hvd__offer_slot *slot, unsigned char *to);
 

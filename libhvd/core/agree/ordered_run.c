@@ -41,69 +41,38 @@ static void tell_counts(const struct hvd__set *set,
         request->counts[rank] = each;
 }
 
-/* Several hosts only. Returns this rank's number on its host. */
-static int local_rank(const struct hvd__set *set)
-{
-    const struct hvd__hosts *hosts = set->agreement->ordered.hosts;
-    int local;
-
-    hvd__hosts_find(hosts, set->team.rank, &local);
-    return local;
-}
-
-/* Points x->sources at the blocks of an alltoall from all ranks to this one,
- * which a round has brought. */
-static const void **blocks_in(struct hvd__set *set,
-                              const struct hvd__request *request, uint64_t slot)
-{
-    struct hvd__ordered *x = &set->agreement->ordered;
-    size_t n = (size_t)set->team.size;
-    size_t block =
-        hvd__way_bytes((enum hvd__way)request->way, request, (int)n) / (n * n);
-    size_t row = block * (size_t)hvd__hosts_size(x->hosts, x->hosts->own);
-    const unsigned char *all =
-        result_at(set, request, slot) + block * (size_t)local_rank(set);
-
-    for (size_t place = 0; place < n; place++)
-        x->sources[x->hosts->members[place]] = all + place * row;
-    return x->sources;
-}
-
-/* Points x->sources at an offset into the data that each rank has with a slot.
- */
+/* Points x->sources at what each rank has for all with a slot, from an offset
+ * on, or in an exchange for this rank. */
 static const void **sources_at(struct hvd__set *set,
                                const struct hvd__request *request,
-                               uint64_t slot, size_t offset)
+                               uint64_t number, size_t offset)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
+    const enum hvd__way way = (enum hvd__way)request->way;
+    const size_t n = (size_t)set->team.size;
     const unsigned char *all;
+    size_t each;
+    int local;
 
-    if (!x->hosts) {
-        for (int rank = 0; rank < set->team.size; rank++)
-            x->sources[rank] =
-                hvd__slot_data(x->areas[rank], slot, request->bytes) + offset;
+    for (size_t rank = 0; !x->hosts && rank < n; rank++)
+        x->sources[rank] =
+            way == HVD__WAY_ROWS
+                ? (const unsigned char *)&hvd__slot_at(x->areas[rank], number)
+                      ->rows
+                : hvd__slot_data(x->areas[rank], number, request->bytes) +
+                      offset;
+    if (!x->hosts)
         return x->sources;
+    each = hvd__way_bytes(way, request, (int)n) / n;
+    if (hvd__way_is_exchange(way)) {
+        hvd__hosts_find(x->hosts, set->team.rank, &local);
+        offset = each / n * (size_t)local;
+        each = each / n * (size_t)hvd__hosts_size(x->hosts, x->hosts->own);
     }
-    all = result_at(set, request, slot) + offset;
-    for (int place = 0; place < set->team.size; place++)
-        x->sources[x->hosts->members[place]] =
-            all + (size_t)place * request->bytes;
+    all = result_at(set, request, number) + offset;
+    for (size_t place = 0; place < n; place++)
+        x->sources[x->hosts->members[place]] = all + place * each;
     return x->sources;
-}
-
-/* Does the last step of a reduction whose sum over all ranks a round has made.
- */
-static void finish_sum(const struct hvd__set *set, struct hvd__request *request,
-                       uint64_t slot, int64_t start, int64_t count)
-{
-    struct hvd__reduction reduction =
-        hvd__reduction_of(&request->signature, set->team.size);
-    const void *sum = result_at(set, request, slot) +
-                      (size_t)start * hvd__dtype_bytes(reduction.dtype);
-
-    reduction.prescale = 1;
-    if (count > 0)
-        hvd__reduce(&reduction, request->output, &sum, 1, count);
 }
 
 /* Copies bytes of all ranks, from an offset into each rank's data, to the
@@ -115,26 +84,46 @@ static void gather(struct hvd__set *set, struct hvd__request *request,
                         set->team.size, bytes);
 }
 
+/* Returns where an element of the sum that a round has made is. Of sums in
+ * shares, it is the first of this rank's. */
+static const unsigned char *sum_at(const struct hvd__set *set,
+                                   const struct hvd__request *request,
+                                   uint64_t slot, size_t offset)
+{
+    const struct hvd__hosts *hosts = set->agreement->ordered.hosts;
+    int local;
+
+    if (request->way == HVD__WAY_SHARES) {
+        hvd__hosts_find(hosts, set->team.rank, &local);
+        offset = hvd__way_share_at(request, hosts, local);
+    }
+    return result_at(set, request, slot) + offset;
+}
+
 /* Reduces count elements of all ranks, from start on, into the output. */
 static void reduce(struct hvd__set *set, struct hvd__request *request,
                    uint64_t slot, int64_t start, int64_t count)
 {
-    const struct hvd__reduction reduction =
+    struct hvd__reduction reduction =
         hvd__reduction_of(&request->signature, set->team.size);
     size_t offset = (size_t)start * hvd__dtype_bytes(reduction.dtype);
-    const void **sources;
+    const void *sum, **sources = &sum;
+    int n = 1;
 
-    if (request->way == HVD__WAY_SUM) {
-        finish_sum(set, request, slot, start, count);
-        return;
+    if (hvd__way_sums(
+            (enum hvd__way)request->way)) { /* a round has added it up */
+        sum = sum_at(set, request, slot, offset);
+        reduction.prescale = 1;
+    } else {
+        sources = sources_at(set, request, slot, offset);
+        n = set->team.size;
+        /* The input is more likely to be in the cache than its copy in the
+         * slot. */
+        if (count == request->count)
+            sources[set->team.rank] = request->input;
     }
-    sources = sources_at(set, request, slot, offset);
-    /* The input is more likely to be in the cache than its copy in the slot. */
-    if (count == request->count)
-        sources[set->team.rank] = request->input;
     if (count > 0)
-        hvd__reduce(&reduction, request->output, sources, set->team.size,
-                    count);
+        hvd__reduce(&reduction, request->output, sources, n, count);
 }
 
 /* Runs a request other than a broadcast on the data in the slots of all ranks.
@@ -161,11 +150,7 @@ static void move(struct hvd__set *set, struct hvd__request *request,
     case HVD_ALLTOALL:
         tell_counts(set, request, request->rows / n);
         request->out_rows = request->rows;
-        if (request->way == HVD__WAY_EACH)
-            hvd__visible_gather(request->output, blocks_in(set, request, slot),
-                                n, part);
-        else
-            gather(set, request, slot, (size_t)us * part, part);
+        gather(set, request, slot, (size_t)us * part, part);
         return;
     case HVD_REDUCESCATTER:
         rows = hvd__slice_of(request->rows, us, n);
@@ -283,35 +268,20 @@ void hvd__ordered_finish(struct hvd__engine *engine, struct hvd__set *set,
         hvd__complete_all(engine, requests);
 }
 
-/* Collects the numbers that the ranks carry, or their splits for this one: from
- * the slots, or from the result of a round. */
+/* Collects the numbers that the ranks carry, or their splits for this one. */
 static int collect_rows(struct hvd__set *set, struct hvd__request *request,
                         uint64_t slot)
 {
-    const struct hvd__ordered *x = &set->agreement->ordered;
-    size_t bytes = (size_t)set->team.size * sizeof *request->state.carried;
-    bool splits = request->way == HVD__WAY_SPLITS;
-    const unsigned char *all = NULL;
+    size_t each = sizeof *request->state.carried;
 
-    if (!hvd__signature_carries(&request->signature) && !splits)
+    if (request->way != HVD__WAY_ROWS && request->way != HVD__WAY_SPLITS)
         return HVD_OK;
-    request->state.carried = malloc(bytes);
+    request->state.carried = malloc((size_t)set->team.size * each);
     if (!request->state.carried)
-        return hvd__fail_memory(bytes);
-    if (splits) {
-        hvd__visible_gather(request->state.carried,
-                            blocks_in(set, request, slot), set->team.size,
-                            sizeof *request->state.carried);
-        return HVD_OK;
-    }
-    if (x->hosts)
-        all = result_at(set, request, slot);
-    for (int i = 0; i < set->team.size; i++)
-        if (all)
-            memcpy(&request->state.carried[x->hosts->members[i]],
-                   all + (size_t)i * sizeof(int64_t), sizeof(int64_t));
-        else
-            request->state.carried[i] = hvd__slot_at(x->areas[i], slot)->rows;
+        return hvd__fail_memory((size_t)set->team.size * each);
+    hvd__visible_gather(request->state.carried,
+                        sources_at(set, request, slot, 0), set->team.size,
+                        each);
     return HVD_OK;
 }
 
@@ -346,7 +316,9 @@ bool hvd__ordered_run_here(struct hvd__set *set, struct hvd__request *request,
         move(set, request, slot);
         return true;
     case HVD__WAY_EACH:
-    case HVD__WAY_SUM: move(set, request, slot); return true;
+    case HVD__WAY_SUM:
+    case HVD__WAY_SHARES:
+    case HVD__WAY_HALVES: move(set, request, slot); return true;
     default: return s->kind == HVD_BARRIER;
     }
 }

@@ -2,6 +2,9 @@
 /*
  * round.c - moves the messages of rounds (round.h). speaker.c calls it.
  *
+ * A round whose offer comes back (offer.h) takes its exchanges once more, the
+ * last one first, with the same partners and buffers.
+ *
  * The exchanges of a round are worked out once, when the set is made. Each has
  * its own buffers: one to receive into, posted when the round starts, and one
  * to send from, which is free again when the message of the round before has
@@ -13,15 +16,16 @@
 
 #include "base/status.h"
 #include "trace/metrics.h"
+#include "transport/pattern.h"
 
 /* A message to a host, a message from it, or both. */
 struct exchange {
     int host;
     int peer; /* rank of the host's speaker in the team */
     bool sends, receives;
-    bool is_result;     /* what is received is the result of all hosts */
-    int first, end;     /* the hosts that the received message covers */
-    int modulus;        /* of the hosts that both messages have blocks for */
+    int first, end; /* the hosts that the received message covers */
+    int modulus;    /* of the hosts that both messages have blocks for; 0: they
+                       have the result of all hosts */
     unsigned char *out; /* owned; NULL if nothing is sent */
     unsigned char *in;  /* owned; NULL if nothing is received */
     struct hvd__transfer sending, receiving;
@@ -38,7 +42,8 @@ struct hvd__round {
     int tag;
     uint64_t number; /* of the round under way, or of the last */
     bool is_under_way;
-    int at; /* the exchange that the round has come to */
+    int at;       /* the exchange that the round has come to */
+    bool is_back; /* it takes them once more, and comes to the one before at */
     int n;
     struct exchange exchanges[EXCHANGES];
     struct hvd__offer offer;
@@ -63,45 +68,35 @@ static struct exchange *add_exchange(struct hvd__round *round, int host,
     return exchange;
 }
 
-/* The hosts that take part in the doubling are numbered from 0: the odd ones
- * below 2r, each together with the host before it, and then the rest. Returns
- * the first host of a number. */
-static int first_of(int number, int r)
+/* Returns the first of the hosts that hosts from a number on in the doubling
+ * stand for. */
+static int first_of(int number, int extra)
 {
-    return number < r ? 2 * number : number + r;
+    return number < extra ? 2 * number : number + extra;
 }
 
 static void plan_exchanges(struct hvd__round *round)
 {
-    const int p = round->hosts->n, own = round->hosts->own;
-    int power = 1, r, number;
+    const struct hvd__pairing p =
+        hvd__pairing_of(round->hosts->own, round->hosts->n);
+    struct exchange *result;
 
-    while (2 * power <= p)
-        power *= 2;
-    r = p - power;
-    if (own < 2 * r && own % 2 == 0) {
-        struct exchange *result;
+    if (p.folded >= 0)
+        add_exchange(round, p.folded, p.number < 0, p.number >= 0);
+    for (int i = 0; i < p.steps && p.number >= 0; i++) {
+        int start = (p.number ^ 1 << i) >> i << i;
+        struct exchange *exchange =
+            add_exchange(round, hvd__pairing_partner(&p, i), true, true);
 
-        add_exchange(round, own + 1, true, false);
-        result = add_exchange(round, own + 1, false, true);
-        result->is_result = true;
+        exchange->first = first_of(start, p.extra);
+        exchange->end = first_of(start + (1 << i), p.extra);
+        exchange->modulus = 2 << i;
+    }
+    if (p.folded < 0)
         return;
-    }
-    if (own < 2 * r)
-        add_exchange(round, own - 1, false, true);
-    number = own < 2 * r ? own / 2 : own - r;
-    for (int distance = 1; distance < power; distance *= 2) {
-        int partner = number ^ distance;
-        int start = partner / distance * distance;
-        struct exchange *exchange = add_exchange(
-            round, first_of(partner, r) + (partner < r), true, true);
-
-        exchange->first = first_of(start, r);
-        exchange->end = first_of(start + distance, r);
-        exchange->modulus = 2 * distance;
-    }
-    if (own < 2 * r)
-        add_exchange(round, own - 1, true, false)->modulus = 0;
+    result = add_exchange(round, p.folded, p.number >= 0, p.number < 0);
+    result->first = result->modulus = 0;
+    result->end = round->hosts->n;
 }
 
 struct hvd__round *hvd__round_new(const struct hvd__team *team,
@@ -171,11 +166,9 @@ void hvd__round_begin(struct hvd__round *round, uint32_t epoch)
     hvd__offer_begin(&round->offer, round->hosts, round->number + 1, epoch);
 }
 
-int hvd__round_start(struct hvd__round *round)
+/* Posts all receives of a round, or of its way back. */
+static int prepare_exchanges(struct hvd__round *round)
 {
-    round->number++;
-    round->is_under_way = true;
-    round->at = 0;
     for (int i = 0; i < round->n; i++) {
         struct exchange *exchange = &round->exchanges[i];
 
@@ -186,6 +179,15 @@ int hvd__round_start(struct hvd__round *round)
                                       &exchange->receiving));
     }
     return HVD_OK;
+}
+
+int hvd__round_start(struct hvd__round *round)
+{
+    round->number++;
+    round->is_under_way = true;
+    round->is_back = false;
+    round->at = 0;
+    return prepare_exchanges(round);
 }
 
 static int test(const struct hvd__round *round, struct hvd__transfer *transfer)
@@ -200,15 +202,16 @@ static int test(const struct hvd__round *round, struct hvd__transfer *transfer)
 static int send_offer(struct hvd__round *round, struct exchange *exchange)
 {
     struct hvd__transport *t = round->team->transport;
+    const struct hvd__offer_aim partner = {exchange->host, exchange->modulus};
     int free_again = test(round, &exchange->sending);
     size_t bytes;
 
     if (free_again <= 0)
         return free_again;
-    bytes = hvd__offer_write(
-        &round->offer,
-        (struct hvd__offer_aim){exchange->host, exchange->modulus},
-        exchange->out);
+    bytes = round->is_back
+                ? hvd__offer_write_back(&round->offer, exchange->modulus,
+                                        exchange->out)
+                : hvd__offer_write(&round->offer, partner, exchange->out);
     HVD_TRY(t->send(t, round->team->world[exchange->peer], round->tag,
                     exchange->out, bytes, &exchange->sending));
     exchange->has_sent = true;
@@ -219,11 +222,12 @@ static int send_offer(struct hvd__round *round, struct exchange *exchange)
 
 static int take_in(struct hvd__round *round, const struct exchange *exchange)
 {
+    const struct hvd__offer_aim partner = {exchange->host, exchange->modulus};
     bool good =
-        exchange->is_result
-            ? hvd__offer_replace(&round->offer, exchange->in)
-            : hvd__offer_combine(&round->offer, exchange->in, exchange->first,
-                                 exchange->end, exchange->modulus);
+        round->is_back
+            ? hvd__offer_take_back(&round->offer, exchange->in, partner)
+            : hvd__offer_take(&round->offer, exchange->in, exchange->first,
+                              exchange->end, exchange->modulus);
 
     return good ? HVD_OK
                 : hvd__fail(HVD_ERR_INTERNAL,
@@ -231,21 +235,41 @@ static int take_in(struct hvd__round *round, const struct exchange *exchange)
                             round->team->world[exchange->peer]);
 }
 
+/* Returns 1 if the exchange is done. */
+static int step_exchange(struct hvd__round *round, struct exchange *exchange,
+                         bool *moved)
+{
+    int done = 1;
+
+    if (!exchange->has_sent)
+        done = send_offer(round, exchange);
+    if (done > 0 && exchange->receives)
+        done = test(round, &exchange->receiving);
+    if (done <= 0)
+        return done;
+    *moved = true;
+    if (exchange->receives)
+        HVD_TRY(take_in(round, exchange));
+    return 1;
+}
+
 int hvd__round_step(struct hvd__round *round, bool *moved)
 {
-    for (; round->at < round->n; round->at++) {
-        struct exchange *exchange = &round->exchanges[round->at];
-        int done = 1;
+    int done;
 
-        if (!exchange->has_sent)
-            done = send_offer(round, exchange);
-        if (done > 0 && exchange->receives)
-            done = test(round, &exchange->receiving);
+    for (; !round->is_back && round->at < round->n; round->at++) {
+        done = step_exchange(round, &round->exchanges[round->at], moved);
         if (done <= 0)
             return done;
-        *moved = true;
-        if (exchange->receives)
-            HVD_TRY(take_in(round, exchange));
+    }
+    if (!round->is_back && hvd__offer_comes_back(&round->offer)) {
+        round->is_back = true;
+        HVD_TRY(prepare_exchanges(round));
+    }
+    for (; round->is_back && round->at > 0; round->at--) {
+        done = step_exchange(round, &round->exchanges[round->at - 1], moved);
+        if (done <= 0)
+            return done;
     }
     round->is_under_way = false;
     return 1;

@@ -10,6 +10,8 @@
  * one after another, and two more if p is no power of two. Source: the
  * recursive doubling of MPICH's and Open MPI's allreduce.
  *
+ * Sums that travel in halves take k messages more, back (offer.h).
+ *
  * Rounds follow one another without a gap in their numbers. A partner can be
  * ahead by one message, which waits in the transport. All functions belong to
  * the driver.

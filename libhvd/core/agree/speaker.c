@@ -78,20 +78,11 @@ static const void *data_of(const struct hvd__ordered *x, int local,
 static void write_sum(struct hvd__ordered *x, struct hvd__offer *offer,
                       const struct hvd__offer_slot *slot, uint64_t number)
 {
-    const struct hvd__signature *s = &slot->request->signature;
-    const struct hvd__reduction reduction = {
-        .dtype = s->dtype,
-        .op = s->op == HVD_AVERAGE ? HVD_SUM : s->op,
-        .prescale = s->prescale,
-        .postscale = 1,
-    };
-
     for (int i = 0; i < x->nareas; i++)
         x->sources[i] =
             data_of(x, i, slot->request, number, slot->request->bytes);
-    if (slot->request->count > 0)
-        hvd__reduce(&reduction, offer->data + slot->at, x->sources, x->nareas,
-                    slot->request->count);
+    hvd__offer_add_up(offer, slot, slot->request->signature.prescale,
+                      x->sources, x->nareas);
 }
 
 /* Writes the data of all ranks of this host, or their numbers. */
@@ -134,7 +125,7 @@ static bool offer_slot(struct hvd__set *set, struct hvd__offer *offer,
     if (!hvd__offer_add(offer, request, way, root))
         return false;
     slot = &offer->slots[offer->n - 1];
-    if (way == HVD__WAY_SUM)
+    if (hvd__way_sums(way))
         write_sum(x, offer, slot, number);
     else if (way != HVD__WAY_NONE && way != HVD__WAY_ROOT)
         write_all(x, offer, slot, number);

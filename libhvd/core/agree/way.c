@@ -11,9 +11,11 @@
  * Between hosts the data travels with the rounds. Where a sum could travel
  * instead of all data, the last message, with half of the data, still fits into
  * one packet of Ethernet: a second packet takes longer than one more addition.
- * Where all members need all data, it takes no shorter way than this. The
- * blocks of an alltoall pass through other hosts, until that costs more than
- * messages of their own.
+ * Where all members need all data, it takes no shorter way than this. Where
+ * that costs less than to pass on all of it, a sum goes in halves, and may then
+ * be twice as large; the shares of a reducescatter go as halves do, and need
+ * not come back. The blocks of an alltoall pass through other hosts, until that
+ * costs more than messages of their own.
  */
 #include "core/agree/ordered_parts.h"
 #include "kernels/kernels.h"
@@ -27,6 +29,7 @@ enum {
     ALL_BYTES = 4 << 10,
     GATHERED_BYTES = 48 << 10,
     EXCHANGED_BYTES = 48 << 10,
+    SHARED_BYTES = 32 << 10,
     SENT_BYTES = HVD__PAYLOAD_BYTES / 8
 };
 _Static_assert((int)GATHERED_BYTES <= (int)HVD__OFFER_RESULTS, "a gather fits");
@@ -131,11 +134,33 @@ static enum hvd__way way_of_blocks(const struct hvd__engine *engine,
                : HVD__WAY_NONE;
 }
 
+/* Likewise. Returns the way of a sum that each host makes of its members' data
+ * first. */
+static enum hvd__way way_of_sum(const struct hvd__engine *engine,
+                                const struct hvd__set *set,
+                                const struct hvd__request *request)
+{
+    size_t most = most_of_one(engine, set);
+
+    if (request->signature.kind == HVD_REDUCESCATTER)
+        return request->bytes <= 2 * most &&
+                       hvd__way_message_bytes(HVD__WAY_SHARES, request,
+                                              set->hosts) <= SHARED_BYTES
+                   ? HVD__WAY_SHARES
+                   : HVD__WAY_NONE;
+    if (request->bytes <= 2 * most &&
+        request->signature.kind == HVD_ALLREDUCE &&
+        hvd__sum_halves(&set->team, set->hosts, (int64_t)request->bytes))
+        return HVD__WAY_HALVES;
+    return request->bytes <= most ? HVD__WAY_SUM : HVD__WAY_NONE;
+}
+
 enum hvd__way hvd__way_of(const struct hvd__engine *engine,
                           const struct hvd__set *set,
                           const struct hvd__request *request)
 {
     const struct hvd__signature *s = &request->signature;
+    size_t most = most_of_one(engine, set);
     bool nests;
 
     if (hvd__signature_carries(s))
@@ -144,15 +169,13 @@ enum hvd__way hvd__way_of(const struct hvd__engine *engine,
         return HVD__WAY_NONE;
     if (s->kind == HVD_ALLTOALL && set->hosts)
         return way_of_blocks(engine, set, request);
-    if (request->bytes > most_of_one(engine, set))
-        return HVD__WAY_NONE;
     if (s->kind == HVD_BROADCAST)
-        return HVD__WAY_ROOT;
+        return request->bytes <= most ? HVD__WAY_ROOT : HVD__WAY_NONE;
     if (!hvd__ordered_may_move(request))
         return HVD__WAY_NONE;
     nests = may_nest(engine, set, s);
-    if (request->bytes * (size_t)set->team.size <=
-        most_of_all(engine, set, request, nests))
+    if (request->bytes <= most && request->bytes * (size_t)set->team.size <=
+                                      most_of_all(engine, set, request, nests))
         return HVD__WAY_ALL;
-    return nests ? HVD__WAY_SUM : HVD__WAY_NONE;
+    return nests ? way_of_sum(engine, set, request) : HVD__WAY_NONE;
 }

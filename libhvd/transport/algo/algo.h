@@ -205,6 +205,12 @@ void hvd__timed_reduce(int64_t *ns, const struct hvd__reduction *reduction,
 bool hvd__exchange_goes_along(const struct hvd__team *team,
                               const struct hvd__hosts *hosts, int64_t block);
 
+/* Returns true if it takes less time to make sums of so many bytes in halves,
+ * and to pass complete parts back, than to pass them on whole with the messages
+ * of a doubling of hosts. All ranks get the same answer. */
+bool hvd__sum_halves(const struct hvd__team *team,
+                     const struct hvd__hosts *hosts, int64_t bytes);
+
 /* Algorithms use these functions. They return the transfers of a segment, 1 if
  * all of them are done (else 0 or a failure), and the scratch of a segment. */
 struct hvd__transfer *hvd__segment_transfers(struct hvd__collective *c,

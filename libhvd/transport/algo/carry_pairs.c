@@ -61,6 +61,19 @@ static struct hvd__cost cost(const struct hvd__carry *carry,
     };
 }
 
+/* Hosts that take part for others would have to pass everything back. Halves
+ * must gain a twentieth: a round has other tensors, which wait for them. */
+bool hvd__sum_halves(const struct hvd__team *team, const struct hvd__hosts *h,
+                     int64_t bytes)
+{
+    int64_t halving =
+        hvd__cost_ns(team, cost(&hvd__carry_halving, h, bytes, bytes));
+
+    return hvd__pairing_of(0, h->n).extra == 0 &&
+           halving + halving / 20 <
+               hvd__cost_ns(team, cost(&hvd__carry_doubling, h, bytes, bytes));
+}
+
 /* ------------------------------------------------------------------- moving
  */
 
