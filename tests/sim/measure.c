@@ -301,6 +301,7 @@ bool measure(const struct measure_options *options, FILE *out)
                                           .ordered = !options->by_name,
                                           .kernels = "auto",
                                           .topk_ratio = 0.01};
+    sim.costs = hvd__default_costs;
     sim.has_threads = false;
     sim.program = run_program;
     sim_begin(1, nranks, host_of, shares, &options->costs);

@@ -160,7 +160,7 @@ static void start_fiber(struct sim_fiber *fiber, void (*function)(void))
 }
 
 __attribute__((noipa)) static void enter_fiber(struct sim_fiber *fiber,
-                                                void (*function)(void))
+                                               void (*function)(void))
 {
     if (__builtin_setjmp(back) != 0)
         return;
@@ -346,7 +346,7 @@ static void make_world(struct sim_rank *rank)
     if (!world || !first)
         abort();
     atomic_init(&world->engine.completion_fd, -1);
-    world->engine.costs = hvd__default_costs;
+    world->engine.costs = sim.costs;
     hvd__trace_writer_init(&world->engine.writer);
     hvd__table_init(&world->engine.table);
     world->engine.table.metrics = &world->engine.metrics;

@@ -75,6 +75,14 @@ static void draw_settings(void)
         s->shm_size = 0;
 }
 
+/* Links that are thought slow make other algorithms the best. */
+static void draw_choices(struct sim_random random)
+{
+    sim.costs = hvd__default_costs;
+    if (script_has(WITH_SETTINGS) && sim_once_in(&random, 2))
+        sim.costs.between.kib_moved *= sim_once_in(&random, 2) ? 10 : 100;
+}
+
 static void draw_slots(void)
 {
     sim_slots = HVD__LOG_SLOTS;
@@ -339,7 +347,8 @@ static void draw_burst(struct script_phase *phase)
         mix_burst(phase);
     phase->swapper = any(script.nranks);
     phase->swaps = -1;
-    if (script_has(WITH_ORDERS) && once_in(2))
+    if (script_has(WITH_ORDERS) && once_in(2) &&
+        phase->nburst / phase->group > 1)
         phase->swaps = any(phase->nburst / phase->group - 1);
 }
 
@@ -463,6 +472,7 @@ void script_draw(uint64_t seed, unsigned mask)
     draw = sim_stream(seed, 4);
     draw_ranks();
     draw_settings();
+    draw_choices(sim_stream(seed, 7));
     draw_slots();
     draw_costs();
     draw_sets();
@@ -517,9 +527,9 @@ void script_print(void)
            "deterministic %d, checks %d\n",
            s->fusion_threshold, s->shm_small, s->shm_block, s->shm_size > 0,
            s->ordered, s->deterministic, s->consistency_check);
-    printf("alpha %lld ns, local %lld ns, eager %zu\n",
+    printf("alpha %lld ns, local %lld ns, eager %zu, %lld ns a KiB in costs\n",
            (long long)script.costs.alpha_ns, (long long)script.costs.local_ns,
-           script.costs.eager);
+           script.costs.eager, (long long)sim.costs.between.kib_moved);
     for (int i = 0; i < script.nsets; i++) {
         printf("  set %d:", i + 1);
         for (int j = 0; j < script.sets[i].n; j++)

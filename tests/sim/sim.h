@@ -83,6 +83,7 @@ struct sim {
     struct sim_rank *self; /* whose code runs; NULL: none */
     struct sim_network *network;
     struct hvd__settings settings;
+    struct hvd__costs costs; /* that the core chooses algorithms by */
     bool has_threads;
     int interleaves; /* others come between once in so many accesses; 0: never */
     struct sim_random between;
