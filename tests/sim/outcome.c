@@ -47,42 +47,40 @@ uint32_t outcome_root(uint64_t salt, int rank)
     return (uint32_t)sim_mix(salt + (uint64_t)rank * 7919);
 }
 
-int outcome_element(const struct script_op *op, uint32_t root, int rank,
-                    int64_t i)
+static int remainder_of(uint32_t root, int64_t i, unsigned divisor)
 {
-    unsigned x = (root + (uint32_t)i * 0x9e3779b9u) >> 8;
-
-    if (op->op == HVD_PRODUCT)
-        return x % 8 == 0 && rank < 5 ? 2 : 1;
-    if (op->dtype == HVD_UINT8 || op->dtype == HVD_UINT16)
-        return (int)(x % 7);
-    return (int)(x % 7) - 3;
+    return (int)(((root + (uint32_t)i * 0x9e3779b9u) >> 8) % divisor);
 }
 
-void outcome_put(hvd_dtype dtype, void *data, int64_t i, int value)
+void outcome_elements(const struct script_op *op, uint32_t root, int rank,
+                      int64_t first, int n, int *values)
+{
+    bool is_unsigned = op->dtype == HVD_UINT8 || op->dtype == HVD_UINT16;
+    int least = is_unsigned ? 0 : -3;
+
+    if (op->op == HVD_PRODUCT)
+        for (int i = 0; i < n; i++)
+            values[i] =
+                remainder_of(root, first + i, 8) == 0 && rank < 5 ? 2 : 1;
+    else
+        for (int i = 0; i < n; i++)
+            values[i] = remainder_of(root, first + i, 7) + least;
+}
+
+/* Both halves hold small integers. */
+static uint16_t half_of(hvd_dtype dtype, int value)
 {
     float f = (float)value;
     uint32_t bits;
 
-    switch (dtype) {
-    case HVD_UINT8: ((uint8_t *)data)[i] = (uint8_t)value; break;
-    case HVD_INT8: ((int8_t *)data)[i] = (int8_t)value; break;
-    case HVD_UINT16: ((uint16_t *)data)[i] = (uint16_t)value; break;
-    case HVD_INT32: ((int32_t *)data)[i] = value; break;
-    case HVD_INT64: ((int64_t *)data)[i] = value; break;
-    case HVD_FLOAT32: ((float *)data)[i] = f; break;
-    case HVD_FLOAT64: ((double *)data)[i] = value; break;
-    default: /* both halves hold small integers */
-        memcpy(&bits, &f, sizeof bits);
-        if (dtype == HVD_BFLOAT16)
-            bits >>= 16;
-        else if (value == 0)
-            bits = 0;
-        else
-            bits = (bits >> 16 & 0x8000) | (((bits >> 23 & 0xff) - 112) << 10) |
-                   (bits >> 13 & 0x3ff);
-        ((uint16_t *)data)[i] = (uint16_t)bits;
-    }
+    memcpy(&bits, &f, sizeof bits);
+    if (dtype == HVD_BFLOAT16)
+        return (uint16_t)(bits >> 16);
+    if (value == 0)
+        return 0;
+    return (uint16_t)((bits >> 16 & 0x8000) |
+                      (((bits >> 23 & 0xff) - 112) << 10) |
+                      (bits >> 13 & 0x3ff));
 }
 
 static double get_half(uint16_t bits)
@@ -94,24 +92,58 @@ static double get_half(uint16_t bits)
     return bits & 0x8000 ? -value : value;
 }
 
-double outcome_get(hvd_dtype dtype, const void *data, int64_t i)
+static double get_bfloat16(uint16_t half)
 {
+    uint32_t bits = (uint32_t)half << 16;
     float f;
-    uint32_t bits;
+
+    memcpy(&f, &bits, sizeof f);
+    return (double)f;
+}
+
+#define PUT(type)                                                              \
+    for (int i = 0; i < n; i++)                                                \
+        ((type *)data)[first + i] = (type)values[i];                           \
+    break
+#define GET(type)                                                              \
+    for (int i = 0; i < n; i++)                                                \
+        values[i] = (double)((const type *)data)[first + i];                   \
+    break
+
+void outcome_put(hvd_dtype dtype, void *data, int64_t first, int n,
+                 const int *values)
+{
+    switch (dtype) {
+    case HVD_UINT8: PUT(uint8_t);
+    case HVD_INT8: PUT(int8_t);
+    case HVD_UINT16: PUT(uint16_t);
+    case HVD_INT32: PUT(int32_t);
+    case HVD_INT64: PUT(int64_t);
+    case HVD_FLOAT32: PUT(float);
+    case HVD_FLOAT64: PUT(double);
+    default:
+        for (int i = 0; i < n; i++)
+            ((uint16_t *)data)[first + i] = half_of(dtype, values[i]);
+    }
+}
+
+void outcome_get(hvd_dtype dtype, const void *data, int64_t first, int n,
+                 double *values)
+{
+    const uint16_t *halves = (const uint16_t *)data + first;
 
     switch (dtype) {
-    case HVD_UINT8: return ((const uint8_t *)data)[i];
-    case HVD_INT8: return ((const int8_t *)data)[i];
-    case HVD_UINT16: return ((const uint16_t *)data)[i];
-    case HVD_INT32: return ((const int32_t *)data)[i];
-    case HVD_INT64: return (double)((const int64_t *)data)[i];
-    case HVD_FLOAT32: return ((const float *)data)[i];
-    case HVD_FLOAT64: return ((const double *)data)[i];
-    case HVD_FLOAT16: return get_half(((const uint16_t *)data)[i]);
+    case HVD_UINT8: GET(uint8_t);
+    case HVD_INT8: GET(int8_t);
+    case HVD_UINT16: GET(uint16_t);
+    case HVD_INT32: GET(int32_t);
+    case HVD_INT64: GET(int64_t);
+    case HVD_FLOAT32: GET(float);
+    case HVD_FLOAT64: GET(double);
     default:
-        bits = (uint32_t)((const uint16_t *)data)[i] << 16;
-        memcpy(&f, &bits, sizeof f);
-        return f;
+        for (int i = 0; i < n; i++)
+            values[i] = dtype == HVD_FLOAT16 ? get_half(halves[i])
+                                             : get_bfloat16(halves[i]);
     }
 }
 
@@ -163,10 +195,15 @@ static void work_out(const struct context *c, uint64_t salt, double *values)
 
         if (phase->kind == PHASE_JOIN && phase->njoined[rank] <= c->number)
             continue;
-        for (int64_t i = 0; i < op->count; i++)
-            add(op->op, &values[i],
-                outcome_element(op, root, rank, i) * op->prescale,
-                nreduced == 0);
+        for (int64_t first = 0; first < op->count; first += OUTCOME_BLOCK) {
+            int elements[OUTCOME_BLOCK],
+                count = outcome_block(op->count - first);
+
+            outcome_elements(op, root, rank, first, count, elements);
+            for (int i = 0; i < count; i++)
+                add(op->op, &values[first + i], elements[i] * op->prescale,
+                    nreduced == 0);
+        }
         nreduced++;
     }
     for (int64_t i = 0; i < op->count; i++) {

@@ -30,12 +30,24 @@ bool script_has_rank(int set, int rank);
 uint64_t outcome_salt(const struct context *c);
 /* Returns what the elements of a rank in a request follow from. */
 uint32_t outcome_root(uint64_t salt, int rank);
-int outcome_element(const struct script_op *op, uint32_t root, int rank,
-                    int64_t i);
 
-/* Write and read the i-th element of an array. */
-void outcome_put(hvd_dtype dtype, void *data, int64_t i, int value);
-double outcome_get(hvd_dtype dtype, const void *data, int64_t i);
+/* Work out, write and read n elements, the first of which has this number. Long
+ * arrays go through blocks of this size: a call for each element would take most
+ * of the time of a run. */
+enum { OUTCOME_BLOCK = 256 };
+void outcome_elements(const struct script_op *op, uint32_t root, int rank,
+                      int64_t first, int n, int *values);
+void outcome_put(hvd_dtype dtype, void *data, int64_t first, int n,
+                 const int *values);
+void outcome_get(hvd_dtype dtype, const void *data, int64_t first, int n,
+                 double *values);
+
+/* Returns the elements of the next block, of those that are left. */
+static inline int outcome_block(int64_t left)
+{
+    return left < OUTCOME_BLOCK ? (int)left : OUTCOME_BLOCK;
+}
+
 /* Returns by how much an element may differ from value after rounding. */
 double outcome_tolerance(hvd_dtype dtype, double value);
 

@@ -51,21 +51,25 @@ struct check {
     bool failed;
 };
 
-static void compare(struct check *check, double want)
+/* Compares with the next n elements, at most a block of them. */
+static void compare(struct check *check, const double *want, int n)
 {
     const struct context *c = check->c;
     const struct script_op *op = c->op;
-    double got =
-        outcome_get(op->dtype, uses[c->rank][c->number].output, check->at++);
+    double got[OUTCOME_BLOCK];
 
-    if (got == want || check->failed ||
-        fabs(got - want) <= outcome_tolerance(op->dtype, want))
-        return;
-    check->failed = true;
-    sim_fail("phase %d repeat %d op %d (%s) on rank %d: element %lld is %g, "
-             "not %g",
-             c->phase, c->repeat, c->number, hvd_kind_name(op->kind), c->rank,
-             (long long)check->at - 1, got, want);
+    outcome_get(op->dtype, uses[c->rank][c->number].output, check->at, n, got);
+    check->at += n;
+    for (int i = 0; i < n && !check->failed; i++) {
+        if (got[i] == want[i] ||
+            fabs(got[i] - want[i]) <= outcome_tolerance(op->dtype, want[i]))
+            continue;
+        check->failed = true;
+        sim_fail("phase %d repeat %d op %d (%s) on rank %d: element %lld is "
+                 "%g, not %g",
+                 c->phase, c->repeat, c->number, hvd_kind_name(op->kind),
+                 c->rank, (long long)check->at - n + i, got[i], want[i]);
+    }
 }
 
 /* Compares with n elements of a rank's input. */
@@ -74,8 +78,16 @@ static void compare_input(struct check *check, int rank, int64_t first,
 {
     uint32_t root = outcome_root(check->salt, rank);
 
-    for (int64_t i = first; i < first + n; i++)
-        compare(check, outcome_element(check->c->op, root, rank, i));
+    for (int64_t done = 0; done < n; done += OUTCOME_BLOCK) {
+        int elements[OUTCOME_BLOCK], count = outcome_block(n - done);
+        double want[OUTCOME_BLOCK];
+
+        outcome_elements(check->c->op, root, rank, first + done, count,
+                         elements);
+        for (int i = 0; i < count; i++)
+            want[i] = elements[i];
+        compare(check, want, count);
+    }
 }
 
 static void compare_parts(struct check *check)
@@ -118,8 +130,8 @@ static void compare_output(const struct context *c)
         for (int k = 0; op->kind == HVD_REDUCESCATTER && k < own; k++)
             first += op->count / n + (k < op->count % n);
         values = outcome_reduction(c, check.salt);
-        for (int64_t i = 0; i < count; i++)
-            compare(&check, values[first + i]);
+        for (int64_t i = 0; i < count; i += OUTCOME_BLOCK)
+            compare(&check, &values[first + i], outcome_block(count - i));
     }
 }
 
@@ -191,14 +203,12 @@ static void fill(const struct context *c)
     memset(use->output, GUARD, use->output_bytes + GUARD_BYTES);
     if (op->kind == HVD_BROADCAST && c->rank != op->root)
         return;
-    if (op->dtype == HVD_FLOAT32) /* the usual type, without a call for each */
-        for (int64_t i = 0; i < n; i++)
-            ((float *)use->input)[i] =
-                (float)outcome_element(op, root, c->rank, i);
-    else
-        for (int64_t i = 0; i < n; i++)
-            outcome_put(op->dtype, use->input, i,
-                        outcome_element(op, root, c->rank, i));
+    for (int64_t i = 0; i < n; i += OUTCOME_BLOCK) {
+        int elements[OUTCOME_BLOCK], count = outcome_block(n - i);
+
+        outcome_elements(op, root, c->rank, i, count, elements);
+        outcome_put(op->dtype, use->input, i, count, elements);
+    }
 }
 
 static void check_data(const struct context *c)
@@ -561,6 +571,7 @@ static void add_wanted(const struct context *c, int number, int rank,
     uint32_t root = outcome_root(outcome_salt(c) + (uint64_t)number, rank);
     hvd_kind kind = kind_of_shot(c, number);
     int64_t count = c->op->count, part = count / script.nranks, first = 0;
+    static int elements[SCRIPT_SHOT];
 
     if (kind == HVD_BROADCAST && rank != c->op->root)
         return;
@@ -569,8 +580,9 @@ static void add_wanted(const struct context *c, int number, int rank,
         first = part * c->rank;
         count = part;
     }
+    outcome_elements(c->op, root, rank, first, (int)count, elements);
     for (int64_t i = 0; i < count; i++)
-        wanted[i] += outcome_element(c->op, root, rank, first + i);
+        wanted[i] += elements[i];
 }
 
 static void check_shot(const struct context *c, const struct shot *shot,
@@ -620,6 +632,7 @@ static int shoot(const struct context *c, struct shot *shots, int unit)
     const struct script_phase *phase = &script.phases[c->phase];
     int64_t count = phase->ops[0].count;
     int first = unit * phase->group, n = 0, status;
+    static int elements[SCRIPT_SHOT];
     hvd_request requests[SCRIPT_OPS];
     const hvd_request *list[SCRIPT_OPS];
     hvd_handle handles[SCRIPT_OPS];
@@ -632,8 +645,8 @@ static int shoot(const struct context *c, struct shot *shots, int unit)
             outcome_root(outcome_salt(c) + (uint64_t)(first + n), c->rank);
         hvd_request *request = &requests[n];
 
-        for (int64_t i = 0; i < count; i++)
-            shot->input[i] = (float)outcome_element(c->op, root, c->rank, i);
+        outcome_elements(c->op, root, c->rank, 0, (int)count, elements);
+        outcome_put(HVD_FLOAT32, shot->input, 0, (int)count, elements);
         hvd_request_init(request, sizeof *request);
         request->kind = kind_of_shot(c, first + n);
         request->dtype = HVD_FLOAT32;

@@ -21,10 +21,10 @@ measures() {
 }
 
 @test "every seed ends well" {
-    run timeout 20000 "$PROGRAM" --seeds "${SEEDS:-8000}"
+    run timeout 20000 "$PROGRAM" --seeds "${SEEDS:-20000}"
     echo "$output"
     [ "$status" -eq 0 ]
-    [[ $output == "${SEEDS:-8000} seeds, all well" ]]
+    [[ $output == "${SEEDS:-20000} seeds, all well" ]]
 }
 
 @test "a seed repeats itself" {

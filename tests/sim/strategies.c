@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * strategies.c - a strategy in the program of a simulated rank (script.h): first
- * values from rank 0, steps whose gradients become ready in an order of the
- * rank's own, and a join, after which all ranks hold what the rank with the most
- * steps has. Gradients are small integers that follow from the seed; so are the
- * first values, which differ between ranks. It also stands for the list of
- * libhvd/strategy/started.c, which is one of a process.
+ * strategies.c - a strategy in the program of a simulated rank (script.h):
+ * first values from rank 0, steps whose gradients become ready in an order of
+ * the rank's own, and a join, after which all ranks hold what the rank with the
+ * most steps has. Gradients are small integers that follow from the seed; so
+ * are the first values, which differ between ranks. It also stands for the list
+ * of libhvd/strategy/started.c, which is one of a process.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -59,15 +59,22 @@ struct hvd_strategy *hvd__strategy_first(void)
 
 /* ------------------------------------------------------------------ values */
 
-/* step -1: the first value. */
-static float element(const struct training *t, int variable, int rank, int step,
-                     int64_t i)
+static uint64_t salt_of(const struct training *t, int variable)
 {
-    uint64_t at = sim.seed * 1000003 + (uint64_t)(t->number * 8 + variable);
-    uint32_t root = (uint32_t)sim_mix(at * 64 + (uint64_t)(step + 1) +
-                                      (uint64_t)rank * 7919);
+    return sim.seed * 1000003 + (uint64_t)(t->number * 8 + variable);
+}
 
-    return (float)(((root + (uint32_t)i * 0x9e3779b9u) >> 8) % 9) - 4;
+/* Fills in a gradient, or for step -1 the first values. */
+static void draw(const struct training *t, int variable, int rank, int step,
+                 float *elements)
+{
+    uint32_t root =
+        (uint32_t)sim_mix(salt_of(t, variable) * 64 + (uint64_t)(step + 1) +
+                          (uint64_t)rank * 7919);
+
+    for (int64_t i = 0; i < t->phase->ops[variable].count; i++)
+        elements[i] =
+            (float)(((root + (uint32_t)i * 0x9e3779b9u) >> 8) % 9) - 4;
 }
 
 static int most_steps(const struct training *t)
@@ -80,27 +87,80 @@ static int most_steps(const struct training *t)
     return most;
 }
 
-/* Compares an element of each variable, or all, with what they must be after so
- * many steps: gradients of ranks that have joined count as zeros. */
+/* What a variable must hold after each step, worked out once for all ranks. */
+static struct expected {
+    uint64_t salt;
+    int nsteps;     /* worked out so far */
+    double *values; /* owned, [most_steps + 1, count] */
+    float *drawn;   /* owned, [count] */
+} expected[SCRIPT_VARIABLES];
+
+static void begin_expected(const struct training *t, int variable)
+{
+    struct expected *e = &expected[variable];
+    size_t count = (size_t)t->phase->ops[variable].count;
+
+    free(e->values);
+    free(e->drawn);
+    e->salt = salt_of(t, variable);
+    e->nsteps = 0;
+    e->values = malloc(((size_t)most_steps(t) + 1) * count * sizeof *e->values);
+    e->drawn = malloc(count * sizeof *e->drawn);
+    if (!e->values || !e->drawn)
+        abort();
+    draw(t, variable, 0, -1, e->drawn);
+    for (size_t i = 0; i < count; i++)
+        e->values[i] = (double)e->drawn[i];
+}
+
+/* Gradients of ranks that have joined count as zeros. */
+static void add_step(const struct training *t, int variable)
+{
+    struct expected *e = &expected[variable];
+    int64_t count = t->phase->ops[variable].count;
+    double *values = e->values + (e->nsteps + 1) * count;
+
+    memcpy(values, values - count, (size_t)count * sizeof *values);
+    for (int rank = 0; rank < script.nranks; rank++) {
+        if (e->nsteps >= t->phase->njoined[rank])
+            continue;
+        draw(t, variable, rank, e->nsteps, e->drawn);
+        for (int64_t i = 0; i < count; i++)
+            values[i] -= rate * (double)e->drawn[i] / script.nranks;
+    }
+    e->nsteps++;
+}
+
+/* Returns what a variable must hold after so many steps. */
+static const double *expected_values(const struct training *t, int variable,
+                                     int nsteps)
+{
+    struct expected *e = &expected[variable];
+
+    if (!e->values || e->salt != salt_of(t, variable))
+        begin_expected(t, variable);
+    while (e->nsteps < nsteps)
+        add_step(t, variable);
+    return e->values + nsteps * t->phase->ops[variable].count;
+}
+
 static void check_values(const struct training *t, int nsteps)
 {
-    for (int v = 0; v < t->phase->nops; v++)
-        for (int64_t i = 0; i < t->phase->ops[v].count; i++) {
-            double want = element(t, v, 0, -1, i), got = t->values[v][i];
+    for (int v = 0; v < t->phase->nops; v++) {
+        const double *want = expected_values(t, v, nsteps);
 
-            for (int step = 0; step < nsteps; step++)
-                for (int rank = 0; rank < script.nranks; rank++)
-                    if (step < t->phase->njoined[rank])
-                        want -= rate * element(t, v, rank, step, i) /
-                                script.nranks;
-            if (fabs(got - want) <= 1e-4)
+        for (int64_t i = 0; i < t->phase->ops[v].count; i++) {
+            double got = (double)t->values[v][i];
+
+            if (fabs(got - want[i]) <= 1e-4)
                 continue;
             sim_fail("phase %d on rank %d after %d steps: element %lld of "
                      "variable %d is %g, not %g",
                      t->number, sim.self->rank, nsteps, (long long)i, v, got,
-                     want);
+                     want[i]);
             return;
         }
+    }
 }
 
 /* ------------------------------------------------------------------- calls */
@@ -136,12 +196,11 @@ static bool make(struct training *t)
         t->values[v] = malloc((size_t)count * sizeof(float));
         if (!t->values[v])
             abort();
-        for (int64_t i = 0; i < count; i++)
-            t->values[v][i] = element(t, v, sim.self->rank, -1, i);
+        draw(t, v, sim.self->rank, -1, t->values[v]);
         snprintf(name, sizeof name, "v%d", v);
-        if (!went_well(t, "add",
-                       hvd_strategy_add(t->strategy, name, t->values[v], 1,
-                                        &count)))
+        if (!went_well(
+                t, "add",
+                hvd_strategy_add(t->strategy, name, t->values[v], 1, &count)))
             return false;
     }
     return went_well(t, "start", hvd_strategy_start(t->strategy));
@@ -153,18 +212,16 @@ static bool give_gradients(const struct training *t, int step)
     int order[SCRIPT_VARIABLES] = {0};
 
     for (int i = 0; i < t->phase->nops; i++) {
-        int j = script_has(WITH_ORDERS) ? sim_below(&sim.self->random, i + 1)
-                                        : i;
+        int j =
+            script_has(WITH_ORDERS) ? sim_below(&sim.self->random, i + 1) : i;
 
         order[i] = order[j];
         order[j] = i;
     }
     for (int k = 0; k < t->phase->nops; k++) {
         int v = order[k];
-        float *gradient = hvd_strategy_gradient(t->strategy, v);
 
-        for (int64_t i = 0; i < t->phase->ops[v].count; i++)
-            gradient[i] = element(t, v, sim.self->rank, step, i);
+        draw(t, v, sim.self->rank, step, hvd_strategy_gradient(t->strategy, v));
         if (!went_well(t, "ready", hvd_strategy_ready(t->strategy, v)))
             return false;
         script_pause();
