@@ -33,7 +33,8 @@ static void has(int rank, struct hvd__watch_request r)
     struct hvd__in_flight *f = &flights[rank];
 
     f->keys[f->nkeys++] = r.key;
-    f->requests[f->nrequests++] = r;
+    if (f->nrequests < HVD__PAGE_REQUESTS)
+        f->requests[f->nrequests++] = r;
 }
 
 static bool everyone(void *context, int32_t set, int rank)
