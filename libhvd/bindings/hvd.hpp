@@ -775,6 +775,7 @@ public:
         return task;
     }
     bool is_chief() const { return check(hvd_cluster_is_chief(cluster_)) == 1; }
+    int rank_servers() { return check(hvd_cluster_rank_servers(cluster_)); }
     void check_allreduce() const
     {
         check(hvd_cluster_check_allreduce(cluster_));

@@ -145,7 +145,7 @@ _lib.hvd_cluster_address.argtypes = [C.c_void_p, C.c_int32, C.c_int32]
 _lib.hvd_cluster_address.restype = C.c_char_p
 _lib.hvd_cluster_tf_config.argtypes = [C.c_void_p, C.c_int32, C.c_int32, C.c_char_p, C.c_int64]
 _lib.hvd_cluster_text.argtypes = [C.c_void_p, C.c_char_p, C.c_int64]
-for _name in "free", "size", "rank", "is_chief", "check_allreduce":
+for _name in "free", "size", "rank", "is_chief", "check_allreduce", "rank_servers":
     getattr(_lib, "hvd_cluster_" + _name).argtypes = [C.c_void_p]
 _lib.hvd_init_cluster.argtypes = [C.c_void_p]
 _lib.hvd_cluster_free.restype = None
@@ -307,6 +307,9 @@ class Cluster:
         if address is None:
             raise Error(-1, _lib.hvd_last_error().decode(errors="replace"))
         return address.decode()
+
+    def rank_servers(self):
+        return _check(_lib.hvd_cluster_rank_servers(self._cluster))
 
     def check_allreduce(self):
         _check(_lib.hvd_cluster_check_allreduce(self._cluster))

@@ -272,33 +272,62 @@ const char *hvd_cluster_address(const hvd_cluster *cluster, hvd_role role,
     return NULL;
 }
 
-int hvd_cluster_size(const hvd_cluster *cluster)
+/* The roles that may have ranks, in the order of these. */
+static const hvd_role ranked[] = {HVD_ROLE_CHIEF, HVD_ROLE_WORKER, HVD_ROLE_PS};
+enum { RANKED = sizeof ranked / sizeof *ranked };
+
+/* Returns how many tasks of a role have ranks. */
+static int32_t count_ranked(const hvd_cluster *cluster, hvd_role role)
+{
+    if (role == HVD_ROLE_EVALUATOR ||
+        (role == HVD_ROLE_PS && !cluster->servers_have_ranks))
+        return 0;
+    return cluster->tasks[role].count;
+}
+
+int hvd_cluster_rank_servers(hvd_cluster *cluster)
 {
     HVD_TRY(check_cluster(cluster));
-    return cluster->tasks[HVD_ROLE_CHIEF].count +
-           cluster->tasks[HVD_ROLE_WORKER].count;
+    if (cluster->tasks[HVD_ROLE_PS].count == 0)
+        return hvd__fail(HVD_ERR_CONFIG,
+                         "the cluster has no tasks of type ps, which hold the "
+                         "variables: add \"ps\" to the cluster");
+    cluster->servers_have_ranks = true;
+    return cluster->tasks[HVD_ROLE_PS].count;
+}
+
+int hvd_cluster_size(const hvd_cluster *cluster)
+{
+    int size = 0;
+
+    HVD_TRY(check_cluster(cluster));
+    for (int i = 0; i < RANKED; i++)
+        size += count_ranked(cluster, ranked[i]);
+    return size;
 }
 
 int hvd_cluster_rank_of(const hvd_cluster *cluster, hvd_role role,
                         int32_t index)
 {
+    int rank = index;
+
     HVD_TRY(check_role(cluster, role));
-    if (role != HVD_ROLE_CHIEF && role != HVD_ROLE_WORKER)
+    if (role == HVD_ROLE_EVALUATOR ||
+        (role == HVD_ROLE_PS && !cluster->servers_have_ranks))
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "%s %d has no rank: it takes no part in the reduction",
                          role_names[role], (int)index);
     if (!hvd_cluster_address(cluster, role, index))
         return HVD_ERR_ARGUMENT;
-    return role == HVD_ROLE_CHIEF
-               ? 0
-               : cluster->tasks[HVD_ROLE_CHIEF].count + index;
+    for (int i = 0; ranked[i] != role; i++)
+        rank += count_ranked(cluster, ranked[i]);
+    return rank;
 }
 
 int hvd_cluster_task_of(const hvd_cluster *cluster, int rank, hvd_role *role,
                         int32_t *index)
 {
-    int size = hvd_cluster_size(cluster);
-    int32_t nchiefs;
+    int size = hvd_cluster_size(cluster), i = 0;
 
     HVD_TRY(size);
     if (rank < 0 || rank >= size)
@@ -307,9 +336,10 @@ int hvd_cluster_task_of(const hvd_cluster *cluster, int rank, hvd_role *role,
                          size);
     if (!role || !index)
         return hvd__fail(HVD_ERR_ARGUMENT, "the place for a task is NULL");
-    nchiefs = cluster->tasks[HVD_ROLE_CHIEF].count;
-    *role = rank < nchiefs ? HVD_ROLE_CHIEF : HVD_ROLE_WORKER;
-    *index = rank < nchiefs ? rank : rank - nchiefs;
+    for (; rank >= count_ranked(cluster, ranked[i]); i++)
+        rank -= count_ranked(cluster, ranked[i]);
+    *role = ranked[i];
+    *index = rank;
     return HVD_OK;
 }
 

@@ -26,6 +26,7 @@ struct hvd_cluster {
     int32_t count;           /* of all tasks */
     int32_t names_room;      /* how many addresses names has room for */
     size_t bytes;            /* at least those of the texts that it makes */
+    bool servers_have_ranks;
     bool has_task;
     hvd_role role; /* of this process */
     int32_t index;

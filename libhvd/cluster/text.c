@@ -106,7 +106,8 @@ int hvd_cluster_fingerprint(const hvd_cluster *cluster, uint64_t *fingerprint)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "the place for a fingerprint is NULL");
     HVD_TRY(make_text(cluster, "", &made));
-    *fingerprint = hvd__fingerprint(0, made.data, made.used);
+    *fingerprint =
+        hvd__fingerprint(cluster->servers_have_ranks, made.data, made.used);
     free(made.data);
     return HVD_OK;
 }

@@ -19,7 +19,7 @@
  *
  * Ranks. The chief is rank 0 and the workers follow in their order; without a
  * chief, worker 0 is rank 0. Parameter servers and the evaluator take no part
- * in the reduction and have no rank.
+ * in the reduction and have no rank; but see hvd_cluster_rank_servers.
  *
  * Addresses. An address is "host:port", where host is a name, an IPv4 address
  * or an IPv6 address in brackets, as in "[fe80::1]:3737". It is kept in
@@ -137,6 +137,15 @@ const char *hvd_cluster_address(const hvd_cluster *cluster, hvd_role role,
 int hvd_cluster_task(const hvd_cluster *cluster, hvd_role *role,
                      int32_t *index);
 
+/*
+ * Gives the parameter servers ranks, too, behind those of the workers: for a
+ * training of the kind HVD_STRATEGY_PARAMETER_SERVER (hvd_strategy.h), whose
+ * last ranks are servers. To be called on all tasks before hvd_init_cluster,
+ * which then takes them in. Returns the number of servers, or HVD_ERR_CONFIG if
+ * there is none.
+ */
+int hvd_cluster_rank_servers(hvd_cluster *cluster);
+
 /* Returns the number of ranks: the chief and the workers. */
 int hvd_cluster_size(const hvd_cluster *cluster);
 
@@ -170,12 +179,12 @@ int hvd_cluster_check_allreduce(const hvd_cluster *cluster);
 
 /*
  * Starts libhvd, as hvd_init does, with the chief and the workers of a cluster
- * as its ranks, without MPI: the processes may be started by hand, in any order,
- * and meet at the addresses of the cluster. cluster must say which task this
- * process is; it is borrowed until the call returns.
+ * as its ranks, without MPI: the processes may be started by hand, in any
+ * order, and meet at the addresses of the cluster. cluster must say which task
+ * this process is; it is borrowed until the call returns.
  *
- * hvd_init does the same with the cluster of TF_CONFIG, if that variable is set,
- * no launcher of MPI has started the process and MPI is not initialised.
+ * hvd_init does the same with the cluster of TF_CONFIG, if that variable is
+ * set, no launcher of MPI has started the process and MPI is not initialised.
  *
  * Collective over the ranks, and blocking: it waits for the others for at most
  * HVD_START_TIME, and reports whom it misses every HVD_STALL_CHECK_TIME. Ranks
@@ -184,11 +193,11 @@ int hvd_cluster_check_allreduce(const hvd_cluster *cluster);
  * HVD_JOB_KEY_FD): whoever does not have it is refused.
  *
  * Returns HVD_OK, also if libhvd has been started already; HVD_ERR_CONFIG if
- * TF_CONFIG is set and describes another cluster or task, if this process cannot
- * listen on its address, if the key cannot be used, or if the cluster is not one
- * for training by allreduce (hvd_cluster_check_allreduce); HVD_ERR_LAUNCH if
- * this task has no rank, or another one refuses this process; HVD_ERR_LOST if
- * the others do not come; and what hvd_init returns.
+ * TF_CONFIG is set and describes another cluster or task, if this process
+ * cannot listen on its address, if the key cannot be used, or if the cluster is
+ * not one for training by allreduce (hvd_cluster_check_allreduce);
+ * HVD_ERR_LAUNCH if this task has no rank, or another one refuses this process;
+ * HVD_ERR_LOST if the others do not come; and what hvd_init returns.
  */
 int hvd_init_cluster(const hvd_cluster *cluster);
 

@@ -299,6 +299,38 @@ TEST(who_can_average)
     ck_assert_ptr_nonnull(strstr(hvd_last_error(), "of type ps (3), which"));
 }
 
+TEST(servers_may_have_ranks_behind_the_workers)
+{
+    uint64_t before, after;
+    hvd_role role;
+    int32_t index;
+
+    add(HVD_ROLE_CHIEF, 1);
+    add(HVD_ROLE_WORKER, 2);
+    ck_assert_int_eq(hvd_cluster_rank_servers(cluster), HVD_ERR_CONFIG);
+    ck_assert_ptr_nonnull(strstr(hvd_last_error(), "no tasks of type ps"));
+    add(HVD_ROLE_PS, 2);
+    add(HVD_ROLE_EVALUATOR, 1);
+    ck_assert_int_eq(hvd_cluster_size(cluster), 3);
+    ck_assert_int_eq(hvd_cluster_rank_of(cluster, HVD_ROLE_PS, 0),
+                     HVD_ERR_ARGUMENT);
+    ck_assert_int_eq(hvd_cluster_fingerprint(cluster, &before), HVD_OK);
+    ck_assert_int_eq(hvd_cluster_rank_servers(cluster), 2);
+    ck_assert_int_eq(hvd_cluster_fingerprint(cluster, &after), HVD_OK);
+    ck_assert(before != after);
+    ck_assert_int_eq(hvd_cluster_size(cluster), 5);
+    ck_assert_int_eq(hvd_cluster_rank_of(cluster, HVD_ROLE_PS, 1), 4);
+    ck_assert_int_eq(hvd_cluster_rank_of(cluster, HVD_ROLE_WORKER, 0), 1);
+    ck_assert_int_eq(hvd_cluster_rank_of(cluster, HVD_ROLE_EVALUATOR, 0),
+                     HVD_ERR_ARGUMENT);
+    ck_assert_int_eq(hvd_cluster_task_of(cluster, 3, &role, &index), HVD_OK);
+    ck_assert_int_eq(role, HVD_ROLE_PS);
+    ck_assert_int_eq(index, 0);
+    ck_assert_int_eq(hvd_cluster_task_of(cluster, 5, &role, &index),
+                     HVD_ERR_ARGUMENT);
+    ck_assert_int_eq(hvd_cluster_rank_servers(NULL), HVD_ERR_ARGUMENT);
+}
+
 /* -------------------------------------------------------------------- texts
  */
 

@@ -8,6 +8,7 @@
  */
 #include "core/world/init_cluster.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,13 @@ static int start(const hvd_cluster *cluster, const struct hvd__job_key *key)
     return status;
 }
 
+static bool has_ranked_servers(const hvd_cluster *cluster)
+{
+    return hvd_cluster_size(cluster) >
+           hvd_cluster_count(cluster, HVD_ROLE_CHIEF) +
+               hvd_cluster_count(cluster, HVD_ROLE_WORKER);
+}
+
 static int check_rank(const hvd_cluster *cluster)
 {
     hvd_role role;
@@ -83,7 +91,9 @@ static int check_rank(const hvd_cluster *cluster)
 
     HVD_TRY(hvd_cluster_task(cluster, &role, &index));
     if (hvd_cluster_rank(cluster) >= 0)
-        return hvd_cluster_check_allreduce(cluster);
+        return has_ranked_servers(cluster)
+                   ? HVD_OK
+                   : hvd_cluster_check_allreduce(cluster);
     return hvd__fail(HVD_ERR_LAUNCH,
                      "this process is %s %d of the cluster, which has no rank: "
                      "only the chief and the workers call hvd_init",
