@@ -33,6 +33,15 @@
 !     ierr = hvd_strategy_step(strategy)
 !     call hvd_strategy_free(strategy)
 !
+! A description of a cluster (hvd_cluster.h) is a type(c_ptr), too:
+!
+!     ierr = hvd_cluster_new(cluster)
+!     index = hvd_cluster_add(cluster, HVD_ROLE_WORKER, "node1:3737")
+!     index = hvd_cluster_add(cluster, HVD_ROLE_WORKER, "node2:3737")
+!     ierr = hvd_cluster_set_task(cluster, HVD_ROLE_WORKER, 0)
+!     ierr = hvd_init_cluster(cluster)
+!     call hvd_cluster_free(cluster)
+!
 ! Ranks and process sets count from 0, as everywhere in MPI.
 !
 module hvd
@@ -60,6 +69,12 @@ module hvd
     integer(c_int), parameter, public :: &
         HVD_COMPRESSION_NONE = 0, HVD_COMPRESSION_FP16 = 1, &
         HVD_COMPRESSION_BF16 = 2, HVD_COMPRESSION_TOPK = 3
+
+    integer(c_int32_t), parameter, public :: &
+        HVD_ROLE_CHIEF = 0, HVD_ROLE_WORKER = 1, HVD_ROLE_PS = 2, &
+        HVD_ROLE_EVALUATOR = 3
+    ! The flag of hvd_cluster_parse and hvd_cluster_load.
+    integer(c_int32_t), parameter, public :: HVD_CLUSTER_NO_TASK = 1
 
     ! The flags of hvd_request and hvd_strategy_options.
     integer(c_int), parameter, public :: HVD_AVERAGE_CONTRIBUTORS = 1
@@ -117,6 +132,11 @@ module hvd
         hvd_strategy_check, hvd_strategy_join, hvd_strategy_save, &
         hvd_strategy_load, hvd_strategy_set_learning_rate, &
         hvd_strategy_get_stats, hvd_shard, hvd_shuffle
+    public :: hvd_cluster_new, hvd_cluster_parse, hvd_cluster_load, &
+        hvd_cluster_from_environment, hvd_cluster_add, hvd_cluster_set_task, &
+        hvd_cluster_count, hvd_cluster_size, hvd_cluster_rank, &
+        hvd_cluster_is_chief, hvd_cluster_check_allreduce, &
+        hvd_cluster_rank_servers, hvd_init_cluster, hvd_cluster_free
     public :: hvd_init, hvd_shutdown, hvd_is_initialized, hvd_check, hvd_rank, &
         hvd_size, hvd_local_rank, hvd_local_size, hvd_cross_rank, hvd_cross_size, &
         hvd_init_fint, hvd_init_ranks, hvd_barrier, hvd_join, hvd_poll, hvd_wait, &
@@ -518,26 +538,126 @@ module hvd
         end function
     end interface
 
-    ! Functions of libhvd that take the same arguments share an interface.
-    abstract interface
-        integer(c_int) function strategy_call(strategy) bind(C)
+    ! Each function has an interface of its own: where several share an abstract
+    ! one, gfortran 12 forgets the value attribute at all references but the
+    ! first.
+    interface
+        integer(c_int) function hvd_strategy_start(strategy) bind(C, &
+            name="hvd_strategy_start")
             import
             type(c_ptr), value :: strategy
         end function
-        integer(c_int) function strategy_text_call(strategy, text) bind(C)
+        integer(c_int) function hvd_strategy_step(strategy) bind(C, &
+            name="hvd_strategy_step")
+            import
+            type(c_ptr), value :: strategy
+        end function
+        integer(c_int) function hvd_strategy_check(strategy) bind(C, &
+            name="hvd_strategy_check")
+            import
+            type(c_ptr), value :: strategy
+        end function
+        integer(c_int) function hvd_strategy_abandon_c(strategy, text) &
+            bind(C, name="hvd_strategy_abandon")
+            import
+            type(c_ptr), value :: strategy
+            character(kind=c_char), intent(in) :: text(*)
+        end function
+        integer(c_int) function hvd_strategy_save_c(strategy, text) &
+            bind(C, name="hvd_strategy_save")
+            import
+            type(c_ptr), value :: strategy
+            character(kind=c_char), intent(in) :: text(*)
+        end function
+        integer(c_int) function hvd_strategy_load_c(strategy, text) &
+            bind(C, name="hvd_strategy_load")
             import
             type(c_ptr), value :: strategy
             character(kind=c_char), intent(in) :: text(*)
         end function
     end interface
-    procedure(strategy_call), bind(C) :: &
-        hvd_strategy_start, hvd_strategy_step, hvd_strategy_check
-    procedure(strategy_text_call), bind(C, name="hvd_strategy_abandon") :: &
-        hvd_strategy_abandon_c
-    procedure(strategy_text_call), bind(C, name="hvd_strategy_save") :: &
-        hvd_strategy_save_c
-    procedure(strategy_text_call), bind(C, name="hvd_strategy_load") :: &
-        hvd_strategy_load_c
+
+    interface
+        integer(c_int) function hvd_cluster_new(cluster) bind(C, &
+            name="hvd_cluster_new")
+            import
+            type(c_ptr), intent(out) :: cluster
+        end function
+        integer(c_int) function hvd_cluster_from_environment(cluster) bind(C, &
+            name="hvd_cluster_from_environment")
+            import
+            type(c_ptr), intent(out) :: cluster
+        end function
+        integer(c_int) function hvd_cluster_size(cluster) bind(C, &
+            name="hvd_cluster_size")
+            import
+            type(c_ptr), value :: cluster
+        end function
+        integer(c_int) function hvd_cluster_rank(cluster) bind(C, &
+            name="hvd_cluster_rank")
+            import
+            type(c_ptr), value :: cluster
+        end function
+        integer(c_int) function hvd_cluster_is_chief(cluster) bind(C, &
+            name="hvd_cluster_is_chief")
+            import
+            type(c_ptr), value :: cluster
+        end function
+        integer(c_int) function hvd_cluster_rank_servers(cluster) bind(C, &
+            name="hvd_cluster_rank_servers")
+            import
+            type(c_ptr), value :: cluster
+        end function
+        integer(c_int) function hvd_cluster_check_allreduce(cluster) bind(C, &
+            name="hvd_cluster_check_allreduce")
+            import
+            type(c_ptr), value :: cluster
+        end function
+        integer(c_int) function hvd_init_cluster(cluster) bind(C, &
+            name="hvd_init_cluster")
+            import
+            type(c_ptr), value :: cluster
+        end function
+        integer(c_int) function hvd_cluster_parse_c(text, bytes, flags, &
+            cluster) bind(C, name="hvd_cluster_parse")
+            import
+            character(kind=c_char), intent(in) :: text(*)
+            integer(c_int64_t), value :: bytes
+            integer(c_int32_t), value :: flags
+            type(c_ptr), intent(out) :: cluster
+        end function
+        integer(c_int) function hvd_cluster_load_c(path, flags, &
+            cluster) bind(C, name="hvd_cluster_load")
+            import
+            character(kind=c_char), intent(in) :: path(*)
+            integer(c_int32_t), value :: flags
+            type(c_ptr), intent(out) :: cluster
+        end function
+        integer(c_int) function hvd_cluster_add_c(cluster, role, &
+            address) bind(C, name="hvd_cluster_add")
+            import
+            type(c_ptr), value :: cluster
+            integer(c_int32_t), value :: role
+            character(kind=c_char), intent(in) :: address(*)
+        end function
+        integer(c_int) function hvd_cluster_set_task(cluster, role, &
+            index) bind(C, name="hvd_cluster_set_task")
+            import
+            type(c_ptr), value :: cluster
+            integer(c_int32_t), value :: role, index
+        end function
+        integer(c_int) function hvd_cluster_count(cluster, role) bind(C, &
+            name="hvd_cluster_count")
+            import
+            type(c_ptr), value :: cluster
+            integer(c_int32_t), value :: role
+        end function
+        subroutine hvd_cluster_free(cluster) bind(C, &
+            name="hvd_cluster_free")
+            import
+            type(c_ptr), value :: cluster
+        end subroutine
+    end interface
 
     interface hvd_allreduce
         procedure allreduce_r4
@@ -647,6 +767,34 @@ contains
         character(len=*), intent(in) :: path
 
         status = hvd_strategy_load_c(strategy, hvd_c_name(path))
+    end function
+
+    integer(c_int) function hvd_cluster_parse(text, flags, cluster) &
+        result(status)
+        character(len=*), intent(in) :: text
+        integer(c_int32_t), intent(in) :: flags
+        type(c_ptr), intent(out) :: cluster
+
+        status = hvd_cluster_parse_c(text, len(text, c_int64_t), flags, cluster)
+    end function
+
+    integer(c_int) function hvd_cluster_load(path, flags, cluster) &
+        result(status)
+        character(len=*), intent(in) :: path
+        integer(c_int32_t), intent(in) :: flags
+        type(c_ptr), intent(out) :: cluster
+
+        status = hvd_cluster_load_c(hvd_c_name(path), flags, cluster)
+    end function
+
+    ! Returns the index of the task.
+    integer(c_int) function hvd_cluster_add(cluster, role, address) &
+        result(index)
+        type(c_ptr), intent(in) :: cluster
+        integer(c_int32_t), intent(in) :: role
+        character(len=*), intent(in) :: address
+
+        index = hvd_cluster_add_c(cluster, role, hvd_c_name(address))
     end function
 
     ! The average is the default, as in every language.

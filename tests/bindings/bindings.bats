@@ -91,6 +91,24 @@ python_says() { # what ranks
     [ "$(finished task)" -eq 2 ]
 }
 
+@test "fortran: the tasks of a cluster, without MPI" {
+    gfortran -std=f2018 -Wall -J"$BATS_TEST_TMPDIR" \
+        -o "$BATS_TEST_TMPDIR/program" "$ROOT/libhvd/bindings/hvd.f90" \
+        "$BATS_TEST_DIRNAME/cluster.f90" -L"$LIB" -lhvd -Wl,-rpath,"$LIB"
+    local ports others=() pid
+    read -r -a ports < <("$ROOT/tests/tools/free-ports" 3)
+    for i in 2 1 0; do
+        timeout 60 "$BATS_TEST_TMPDIR/program" $i \
+            "${ports[@]/#/localhost:}" >"$BATS_TEST_TMPDIR/$i" 2>&1 3>&- &
+        others+=($!)
+    done
+    for pid in "${others[@]}"; do
+        wait "$pid" || { cat "$BATS_TEST_TMPDIR"/[012]; false; }
+    done
+    output=$(cat "$BATS_TEST_TMPDIR"/[012])
+    [ "$(finished task)" -eq 3 ]
+}
+
 @test "fortran" {
     gfortran -std=f2018 -Wall -J"$BATS_TEST_TMPDIR" \
         -o "$BATS_TEST_TMPDIR/program" "$ROOT/libhvd/bindings/hvd.f90" \
