@@ -61,6 +61,33 @@ const char *hvd_optimizer_name(hvd_optimizer optimizer);
 /* Returns the optimiser of a name; HVD_ERR_ARGUMENT if there is none. */
 int hvd_optimizer_from_name(const char *name);
 
+/* Where the variables are; see docs/STRATEGIES.md. */
+typedef int32_t hvd_strategy_kind;
+enum {
+    HVD_STRATEGY_ALL_REDUCE = 0, /* on every rank; gradients are averaged over
+                                    all ranks */
+    HVD_STRATEGY_PARAMETER_SERVER = 1 /* on the last ranks, the servers: workers
+                                         send them gradients and get values */
+};
+
+/* When servers take the gradients of the workers. */
+typedef int32_t hvd_server_mode;
+enum {
+    HVD_SERVER_SYNCHRONOUS = 0,  /* a step is an average over the workers */
+    HVD_SERVER_ASYNCHRONOUS = 1, /* each on arrival; nobody waits for another */
+    HVD_SERVER_BOUNDED = 2       /* each on arrival; a worker waits as long as
+                                    it is too far ahead of the slowest */
+};
+
+/* How variables, and parts of variables, are shared out to servers. */
+typedef int32_t hvd_placement;
+enum {
+    HVD_PLACE_ROUND_ROBIN = 0, /* by turns, in the order in which variables were
+                                  added */
+    HVD_PLACE_BY_BYTES = 1     /* each to the server that has the fewest bytes
+                                  so far; of several, the first */
+};
+
 typedef struct hvd_strategy_options {
     uint32_t size; /* sizeof, set by hvd_strategy_options_init */
     int32_t optimizer;
@@ -88,6 +115,23 @@ typedef struct hvd_strategy_options {
                          ranks that have not joined; else over all, and the
                          others' gradients count less after a join */
     int32_t reserved; /* 0 */
+    /* The rest is the same on all ranks. Without servers, all of it is 0. */
+    int32_t kind;      /* an hvd_strategy_kind; 0, HVD_STRATEGY_ALL_REDUCE, by
+                          default */
+    int32_t servers;   /* how many: the last ranks of the world are servers, at
+                          least one is a worker */
+    int32_t mode;      /* an hvd_server_mode; synchronous by default */
+    int32_t backups;   /* HVD_SERVER_SYNCHRONOUS: how many of the workers a step
+                          does not wait for. Their gradients, when they come
+                          too late, are dropped */
+    int32_t staleness; /* HVD_SERVER_BOUNDED: how many steps a worker may be
+                          ahead of the slowest */
+    int32_t placement; /* an hvd_placement */
+    int64_t part_bytes; /* larger variables are split along their first
+                           dimension into parts of at most so many bytes, and
+                           of one row at least; 0: none is split.
+                           HVD_ERR_UNSUPPORTED with LAMB and LARS, which need
+                           lengths of whole variables */
 } hvd_strategy_options;
 
 /* Sets the defaults: Adam with the values above, no callback. */
@@ -218,6 +262,16 @@ int hvd_strategy_load(hvd_strategy *strategy, const char *path);
 /* Changes the learning rate from the next step on; the rule of hvd_strategy_new
  * holds. */
 int hvd_strategy_set_learning_rate(hvd_strategy *strategy, double rate);
+
+/* Returns 1 if this rank is a parameter server, else 0. */
+int hvd_strategy_is_server(const hvd_strategy *strategy);
+
+/*
+ * Returns the process set of the ranks that make steps, since start: the
+ * workers, for the program's own collectives while the servers serve; 0, all
+ * ranks, without servers.
+ */
+int hvd_strategy_workers(const hvd_strategy *strategy);
 
 /* Counters since start, on this rank. */
 typedef struct hvd_strategy_stats {

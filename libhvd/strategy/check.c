@@ -73,18 +73,21 @@ static int tell(const struct hvd__variable *v, const struct opinion *all, int n,
 
 /* Collective. Reports which ranks have other bits than most in the variable
  * that has this fingerprint on this rank. */
-static int name_ranks(const struct hvd__variable *v, uint64_t mark)
+static int name_ranks(const struct hvd__variable *v, int32_t group,
+                      uint64_t mark)
 {
     int n = hvd_size(), status;
     struct opinion *all = calloc((size_t)n, sizeof *all);
     int *groups = malloc((size_t)n * sizeof *groups);
 
-    status = hvd__agree(
-        all && groups ? HVD_OK : hvd__fail_memory((size_t)n * sizeof *all));
+    status = hvd__agree(group, all && groups
+                                   ? HVD_OK
+                                   : hvd__fail_memory((size_t)n * sizeof *all));
     if (status == HVD_OK && all && groups) {
         all[hvd_rank()] = (struct opinion){1, mark};
         /* Each rank has its own place, and all others have zeros there. */
-        status = hvd_allreduce(all, all, 2 * (int64_t)n, HVD_INT64, HVD_SUM);
+        status =
+            hvd__allreduce_on(group, all, 2 * (int64_t)n, HVD_INT64, HVD_SUM);
         if (status >= 0)
             status = tell(v, all, n, groups);
     }
@@ -110,13 +113,13 @@ static int compare(const struct hvd_strategy *s, uint64_t *least,
         least[i] = fingerprint(&s->variables[i]);
         greatest[i] = ~least[i];
     }
-    HVD_TRY(hvd_allreduce(least, least, 2 * n, HVD_INT64, HVD_MIN));
+    HVD_TRY(hvd__allreduce_on(s->group, least, 2 * n, HVD_INT64, HVD_MIN));
     while (first < n && least[first] == ~greatest[first])
         first++;
     if (first == n)
         return HVD_OK;
     v = &s->variables[first];
-    return name_ranks(v, fingerprint(v));
+    return name_ranks(v, s->group, fingerprint(v));
 }
 
 int hvd_strategy_check(hvd_strategy *strategy)
@@ -125,10 +128,15 @@ int hvd_strategy_check(hvd_strategy *strategy)
     uint64_t *marks;
     int status;
 
-    HVD_TRY(hvd__strategy_check_started(strategy));
+    HVD_TRY(hvd__strategy_check_worker(strategy));
+    if (!hvd__strategy_is_alike(strategy))
+        return hvd__fail(HVD_ERR_UNSUPPORTED,
+                         "the workers' variables may differ in this mode of "
+                         "the parameter servers: there is nothing to check");
     bytes = 2 * (size_t)strategy->nvariables * sizeof *marks;
     marks = malloc(bytes + 1);
-    status = hvd__agree(marks ? HVD_OK : hvd__fail_memory(bytes));
+    status =
+        hvd__agree(strategy->group, marks ? HVD_OK : hvd__fail_memory(bytes));
     if (status == HVD_OK && marks)
         status = compare(strategy, marks, marks + strategy->nvariables);
     free(marks);

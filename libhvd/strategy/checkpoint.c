@@ -274,18 +274,17 @@ static int share_state(hvd_strategy *s, int32_t has_state)
 int hvd_strategy_load(hvd_strategy *strategy, const char *path)
 {
     int32_t has_state = 0;
-    int status;
+    int status = HVD_OK;
 
-    HVD_TRY(hvd__strategy_check_started(strategy));
-    status = hvd__agree(hvd__strategy_check_idle(strategy, rule));
-    if (status < 0)
-        return status;
+    HVD_TRY(hvd__strategy_check_worker(strategy));
+    HVD_TRY(
+        hvd__agree(strategy->group, hvd__strategy_check_idle(strategy, rule)));
     /* The barrier comes before anything changes: it fails if a rank has joined.
      */
     HVD_TRY(hvd_barrier());
     if (hvd_rank() == 0)
         status = has_state = read_file(strategy, path);
-    HVD_TRY(hvd__agree(status));
+    HVD_TRY(hvd__agree(0, status));
     HVD_TRY(hvd_broadcast(&has_state, 1, HVD_INT32, 0));
     HVD_TRY(hvd__broadcast_values(strategy, 0));
     HVD_TRY(share_state(strategy, has_state));

@@ -57,6 +57,7 @@ int hvd_strategy_ready(hvd_strategy *strategy, int32_t variable)
     struct hvd__variable *v;
 
     HVD_TRY(hvd__variable_check(strategy, variable));
+    HVD_TRY(hvd__strategy_check_worker(strategy));
     v = &strategy->variables[variable];
     if (atomic_exchange(&v->ready, true))
         return hvd__fail(HVD_ERR_ARGUMENT,
@@ -165,6 +166,8 @@ static bool is_check_due(struct hvd_strategy *s)
     int32_t every = s->options.check_every;
 
     s->ncalls++;
+    if (!hvd__strategy_is_alike(s))
+        return false;
     if (every == 0)
         return hvd__checks_consistency();
     return s->ncalls % every == 0;
@@ -176,7 +179,7 @@ int hvd_strategy_step(hvd_strategy *strategy)
     bool due;
     int status;
 
-    HVD_TRY(hvd__strategy_check_started(strategy));
+    HVD_TRY(hvd__strategy_check_worker(strategy));
     due = is_check_due(strategy);
     status = make_step(strategy);
     if (!due)
@@ -219,7 +222,7 @@ int hvd_strategy_abandon(hvd_strategy *strategy, const char *reason)
 {
     bool told = false;
 
-    HVD_TRY(hvd__strategy_check_started(strategy));
+    HVD_TRY(hvd__strategy_check_worker(strategy));
     /* If nothing was missing, the others' step succeeds, and their next step
      * fails. */
     for (int i = 0; i < 2 && !told && strategy->nvariables > 0; i++) {

@@ -40,12 +40,15 @@ static int compare_lists(int root)
     theirs[1] = mine[1];
     HVD_TRY(hvd_broadcast(theirs, sizeof theirs, HVD_UINT8, root));
     if (mine[0] == theirs[0] && mine[1] == theirs[1])
-        return hvd__agree(HVD_OK);
-    return hvd__agree(hvd__fail(
-        HVD_ERR_MISMATCH,
-        "the strategies that are started here, %llu, are not those of rank %d, "
-        "%llu: all ranks start and free the same ones before they join",
-        (unsigned long long)mine[0], root, (unsigned long long)theirs[0]));
+        return hvd__agree(0, HVD_OK);
+    return hvd__agree(
+        0,
+        hvd__fail(
+            HVD_ERR_MISMATCH,
+            "the strategies that are started here, %llu, are not those of rank "
+            "%d, "
+            "%llu: all ranks start and free the same ones before they join",
+            (unsigned long long)mine[0], root, (unsigned long long)theirs[0]));
 }
 
 /* Collective. Gives all ranks what a strategy of rank root holds. */

@@ -31,10 +31,14 @@ struct hvd__variable {
     int status;        /* status of the submission */
 };
 
+struct hvd__servers;
+
 struct hvd_strategy {
     hvd_strategy_options options;
-    int32_t id;                      /* the same on all ranks; since start */
-    struct hvd_strategy *next;       /* in the list of started ones (started.c) */
+    int32_t group; /* process set of the ranks that make steps; 0 until start */
+    struct hvd__servers *servers; /* owned; since start; NULL: all-reduce */
+    int32_t id;                   /* the same on all ranks; since start */
+    struct hvd_strategy *next;    /* in the list of started ones (started.c) */
     struct hvd__variable *variables; /* owned */
     int32_t nvariables;
     int32_t capacity;
@@ -47,12 +51,23 @@ struct hvd_strategy {
 
 /* Returns HVD_ERR_ARGUMENT if strategy is NULL or is not started. */
 int hvd__strategy_check_started(const struct hvd_strategy *strategy);
+/* Returns HVD_ERR_ARGUMENT, too, on a parameter server. */
+int hvd__strategy_check_worker(const struct hvd_strategy *strategy);
 /* Returns HVD_ERR_ARGUMENT in the middle of a step. rule is the text in front
  * of "between two steps". */
 int hvd__strategy_check_idle(const struct hvd_strategy *strategy,
                              const char *rule);
 /* Returns HVD_ERR_ARGUMENT if there is no variable of this number. */
 int hvd__variable_check(const struct hvd_strategy *strategy, int32_t variable);
+
+/* Fills a variable that is to be added, after checks of all that is known of
+ * it; v is zeroed. Its name is owned then. */
+int hvd__variable_init(const struct hvd_strategy *strategy, const char *name,
+                       float *value, int32_t ndim, const int64_t *shape,
+                       struct hvd__variable *v);
+
+/* Returns whether all ranks that make steps hold the same after each. */
+bool hvd__strategy_is_alike(const struct hvd_strategy *strategy);
 
 /* Collective. Checks whether all ranks have added and chosen the same. */
 int hvd__strategy_compare(const struct hvd_strategy *strategy);
@@ -72,8 +87,11 @@ int32_t hvd__strategy_number(void);
  * follow by next. NULL: there is none. */
 struct hvd_strategy *hvd__strategy_first(void);
 
-/* Collective. Turns a failure of any rank into one of all; the last error says
- * whose it was. */
-int hvd__agree(int status);
+/* Collective over a process set. Turns a failure of any rank into one of all;
+ * the last error says whose it was. */
+int hvd__agree(int32_t process_set, int status);
+/* Does the same as hvd_allreduce, in place, on a process set. */
+int hvd__allreduce_on(int32_t process_set, void *data, int64_t count,
+                      hvd_dtype dtype, hvd_op op);
 
 #endif

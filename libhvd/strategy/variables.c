@@ -196,55 +196,35 @@ static int reserve(struct hvd_strategy *s)
     return HVD_OK;
 }
 
-int hvd_strategy_add(hvd_strategy *strategy, const char *name, float *value,
-                     int32_t ndim, const int64_t *shape)
+int hvd__variable_init(const struct hvd_strategy *strategy, const char *name,
+                       float *value, int32_t ndim, const int64_t *shape,
+                       struct hvd__variable *v)
 {
-    struct hvd__variable v = {0};
-
     if (!strategy)
         return hvd__fail(HVD_ERR_ARGUMENT, "the strategy is NULL");
     if (strategy->started)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "variables are added before hvd_strategy_start");
     HVD_TRY(check_name(strategy, name));
-    HVD_TRY(fill(&v, name, value, ndim, shape));
-    HVD_TRY(reserve(strategy));
-    v.name = strdup(name);
-    if (!v.name)
-        return hvd__fail_memory(strlen(name) + 1);
+    HVD_TRY(fill(v, name, value, ndim, shape));
+    v->name = strdup(name);
+    return v->name ? HVD_OK : hvd__fail_memory(strlen(name) + 1);
+}
+
+int hvd_strategy_add(hvd_strategy *strategy, const char *name, float *value,
+                     int32_t ndim, const int64_t *shape)
+{
+    struct hvd__variable v = {0};
+    int status;
+
+    HVD_TRY(hvd__variable_init(strategy, name, value, ndim, shape, &v));
+    status = reserve(strategy);
+    if (status < 0) {
+        free(v.name);
+        return status;
+    }
     strategy->variables[strategy->nvariables] = v;
     return strategy->nvariables++;
-}
-
-int hvd__strategy_check_started(const struct hvd_strategy *s)
-{
-    if (!s)
-        return hvd__fail(HVD_ERR_ARGUMENT, "the strategy is NULL");
-    if (!s->started)
-        return hvd__fail(HVD_ERR_ARGUMENT,
-                         "hvd_strategy_start has not been called");
-    return HVD_OK;
-}
-
-int hvd__strategy_check_idle(const struct hvd_strategy *s, const char *rule)
-{
-    for (int32_t i = 0; i < s->nvariables; i++)
-        if (atomic_load(&s->variables[i].ready))
-            return hvd__fail(HVD_ERR_ARGUMENT,
-                             "the gradient of '%s' is under way: %s between "
-                             "two steps",
-                             s->variables[i].name, rule);
-    return HVD_OK;
-}
-
-int hvd__variable_check(const struct hvd_strategy *s, int32_t variable)
-{
-    HVD_TRY(hvd__strategy_check_started(s));
-    if (variable < 0 || variable >= s->nvariables)
-        return hvd__fail(HVD_ERR_ARGUMENT,
-                         "there is no variable %d: %d were added",
-                         (int)variable, (int)s->nvariables);
-    return HVD_OK;
 }
 
 float *hvd_strategy_gradient(hvd_strategy *strategy, int32_t variable)
@@ -256,7 +236,9 @@ float *hvd_strategy_gradient(hvd_strategy *strategy, int32_t variable)
 
 /* ----------------------------------------------------------------- starting */
 
-static int allocate(struct hvd_strategy *s, int32_t id)
+/* Makes gradients, and state where the optimiser works; a server has its own.
+ */
+static int allocate(struct hvd_strategy *s)
 {
     int nstates = hvd__optimizer_states(s->options.optimizer);
     size_t total = 0;
@@ -271,7 +253,7 @@ static int allocate(struct hvd_strategy *s, int32_t id)
         struct hvd__variable *v = &s->variables[i];
         size_t count = v->count ? (size_t)v->count : 1;
 
-        if (asprintf(&v->key, "strategy %d: %s", (int)id, v->name) < 0) {
+        if (asprintf(&v->key, "strategy %d: %s", (int)s->id, v->name) < 0) {
             v->key = NULL;
             return hvd__fail_memory(MOST_NAME);
         }
@@ -335,9 +317,9 @@ int hvd_strategy_start(hvd_strategy *strategy)
     HVD_TRY(hvd__strategy_compare(strategy));
     /* Ranks may have started different numbers of strategies before. */
     HVD_TRY(hvd_broadcast(&id, 1, HVD_INT32, 0));
-    HVD_TRY(hvd__agree(allocate(strategy, id)));
-    HVD_TRY(hvd__broadcast_values(strategy, 0));
     strategy->id = id;
+    HVD_TRY(hvd__agree(0, allocate(strategy)));
+    HVD_TRY(hvd__broadcast_values(strategy, 0));
     strategy->started = true;
     hvd__strategy_enlist(strategy);
     return HVD_OK;
