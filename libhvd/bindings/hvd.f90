@@ -65,7 +65,9 @@ module hvd
         HVD_GATHER_KIND = 8, HVD_REDUCE_KIND = 9
     ! The optimizers of hvd_strategy_options.
     integer(c_int), parameter, public :: &
-        HVD_SGD = 0, HVD_MOMENTUM = 1, HVD_ADAM = 2, HVD_NO_OPTIMIZER = 3
+        HVD_SGD = 0, HVD_MOMENTUM = 1, HVD_ADAM = 2, HVD_NO_OPTIMIZER = 3, &
+        HVD_NESTEROV = 4, HVD_ADAMW = 5, HVD_LAMB = 6, HVD_LION = 7, &
+        HVD_RMSPROP = 8, HVD_ADAGRAD = 9, HVD_ADADELTA = 10, HVD_LARS = 11
     integer(c_int), parameter, public :: &
         HVD_COMPRESSION_NONE = 0, HVD_COMPRESSION_FP16 = 1, &
         HVD_COMPRESSION_BF16 = 2, HVD_COMPRESSION_TOPK = 3
@@ -115,6 +117,8 @@ module hvd
         type(c_funptr) :: updated
         type(c_ptr) :: context
         integer(c_int32_t) :: check_every, op, flags, reserved
+        real(c_double) :: rho, weight_decay, trust
+        integer(c_int32_t) :: centered, reserved2
     end type
 
     ! Set size to c_sizeof(stats) for hvd_strategy_get_stats.
@@ -126,7 +130,8 @@ module hvd
     end type
 
     public :: hvd_error_text, hvd_c_name
-    public :: hvd_strategy_options_init, hvd_strategy_new, hvd_strategy_free, &
+    public :: hvd_strategy_options_init, hvd_strategy_options_set_optimizer, &
+        hvd_strategy_new, hvd_strategy_free, &
         hvd_strategy_add, hvd_strategy_start, hvd_strategy_gradient, &
         hvd_strategy_ready, hvd_strategy_step, hvd_strategy_abandon, &
         hvd_strategy_check, hvd_strategy_join, hvd_strategy_save, &
@@ -473,6 +478,12 @@ module hvd
             type(hvd_strategy_options), intent(out) :: options
             integer(c_size_t), value :: size
         end subroutine
+        integer(c_int) function hvd_strategy_options_set_optimizer( &
+            options, optimizer) bind(C)
+            import
+            type(hvd_strategy_options), intent(inout) :: options
+            integer(c_int32_t), value :: optimizer
+        end function
         integer(c_int) function hvd_strategy_new(options, strategy) bind(C)
             import
             type(hvd_strategy_options), intent(in) :: options

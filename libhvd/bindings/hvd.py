@@ -33,7 +33,8 @@ _KINDS = {"allreduce": 0, "allgather": 1, "broadcast": 2, "join": 3, "alltoall":
           "barrier": 6, "reducescatter": 7, "gather": 8, "reduce": 9}
 _DTYPES = {"uint8": 0, "int8": 1, "uint16": 2, "int16": 3, "int32": 4, "int64": 5,
            "float16": 6, "float32": 7, "float64": 8, "bool": 9, "bfloat16": 10}
-OPTIMIZERS = {"sgd": 0, "momentum": 1, "adam": 2, "none": 3}
+OPTIMIZERS = {"sgd": 0, "momentum": 1, "adam": 2, "none": 3, "nesterov": 4, "adamw": 5, "lamb": 6,
+              "lion": 7, "rmsprop": 8, "adagrad": 9, "adadelta": 10, "lars": 11}
 _NAMES = {number: name for name, number in _DTYPES.items()}
 AVERAGE_CONTRIBUTORS = 1
 _CALLBACK = C.CFUNCTYPE(None, C.c_void_p, C.c_int)
@@ -92,7 +93,10 @@ class _Strategy_Options(C.Structure):
                 ("serial", C.c_int32), ("compression", C.c_int32),
                 ("updated", C.c_void_p), ("context", C.c_void_p),
                 ("check_every", C.c_int32), ("op", C.c_int32),
-                ("flags", C.c_int32), ("reserved", C.c_int32)]
+                ("flags", C.c_int32), ("reserved", C.c_int32),
+                ("rho", C.c_double), ("weight_decay", C.c_double),
+                ("trust", C.c_double), ("centered", C.c_int32),
+                ("reserved2", C.c_int32)]
 
 
 class _Strategy_Stats(C.Structure):
@@ -126,6 +130,7 @@ _lib.hvd_request_init.argtypes = [C.POINTER(_Request), C.c_size_t]
 _lib.hvd_submit.argtypes = [C.POINTER(_Request), C.POINTER(C.c_int64)]
 _lib.hvd_metrics_text.argtypes = [C.c_char_p, C.c_int64]
 _lib.hvd_strategy_options_init.argtypes = [C.POINTER(_Strategy_Options), C.c_size_t]
+_lib.hvd_strategy_options_set_optimizer.argtypes = [C.POINTER(_Strategy_Options), C.c_int32]
 _lib.hvd_strategy_new.argtypes = [C.POINTER(_Strategy_Options), C.POINTER(C.c_void_p)]
 _lib.hvd_strategy_add.argtypes = [C.c_void_p, C.c_char_p, C.c_void_p, C.c_int32,
                                   C.POINTER(C.c_int64)]
@@ -700,7 +705,8 @@ class Strategy:
         s.close()
 
     Options are those of hvd_strategy_options: learning_rate, momentum, beta1,
-    beta2, epsilon, serial, compression, check_every, op, flags
+    beta2, epsilon, rho, weight_decay, trust, centered (defaults of the
+    optimizer), serial, compression, check_every, op, flags
     (AVERAGE_CONTRIBUTORS). A strategy that is not
     closed lasts, with its arrays, as long as the process.
     """
@@ -708,9 +714,10 @@ class Strategy:
     def __init__(self, optimizer="adam", **options):
         o = _Strategy_Options()
         _lib.hvd_strategy_options_init(C.byref(o), C.sizeof(o))
-        o.optimizer = _code(optimizer, OPTIMIZERS, "optimizer")
+        _check(_lib.hvd_strategy_options_set_optimizer(
+            C.byref(o), _code(optimizer, OPTIMIZERS, "optimizer")))
         names = {name for name, _ in o._fields_} - {"size", "optimizer", "updated", "context",
-                                                    "reserved"}
+                                                    "reserved", "reserved2"}
         for name, value in options.items():
             if name not in names:
                 raise TypeError(f"a strategy has no option '{name}': " + ", ".join(sorted(names)))
@@ -718,7 +725,7 @@ class Strategy:
                 value = _code(value, OPS, "op")
             elif name == "compression":
                 value = _code(value, COMPRESSIONS, "compression")
-            elif name in ("serial", "check_every", "flags"):
+            elif name in ("serial", "check_every", "flags", "centered"):
                 value = _integer(value, name)
             setattr(o, name, value)
         self._strategy, self._variables = C.c_void_p(), {}

@@ -53,10 +53,29 @@ enum {
     HVD_ADAM = 2,         /* Kingma & Ba 2015, algorithm 1, bias corrected */
     HVD_NO_OPTIMIZER = 3, /* gradients are averaged and left where they are: the
                              program updates the variables itself */
-    HVD_NUM_OPTIMIZERS = 4
+    HVD_NESTEROV = 4,     /* m = momentum m + g;  w -= lr (g + momentum m), as
+                             PyTorch's SGD */
+    HVD_ADAMW = 5,        /* Adam, and w -= lr decay w (Loshchilov & Hutter
+                             2019) */
+    HVD_LAMB = 6,         /* u = Adam's step + decay w;  w -= lr |w| / |u| u
+                             (You et al. 2020) */
+    HVD_LION = 7,         /* w -= lr sign(beta1 m + (1 - beta1) g);
+                             m = beta2 m + (1 - beta2) g (Chen et al. 2023) */
+    HVD_RMSPROP = 8,      /* v = rho v + (1 - rho) g^2;
+                             w -= lr g / (sqrt(v) + epsilon), as PyTorch's */
+    HVD_ADAGRAD = 9,      /* v += g^2;  w -= lr g / (sqrt(v) + epsilon), as
+                             PyTorch's */
+    HVD_ADADELTA = 10,    /* v as RMSprop's; u = g sqrt((d + epsilon) /
+                             (v + epsilon));  w -= lr u;
+                             d = rho d + (1 - rho) u^2 (Zeiler 2012) */
+    HVD_LARS = 11,        /* m = momentum m + r (g + decay w);  w -= lr m, with
+                             r = trust |w| / (|g| + decay |w| + epsilon), 1 if
+                             |w| or |g| is 0 (You et al. 2017) */
+    HVD_NUM_OPTIMIZERS = 12
 };
 
-/* Returns "sgd", "momentum", "adam", "none"; NULL if unknown. */
+/* Returns "sgd", "momentum", "adam", "none", "nesterov", "adamw", "lamb",
+ * "lion", "rmsprop", "adagrad", "adadelta", "lars"; NULL if unknown. */
 const char *hvd_optimizer_name(hvd_optimizer optimizer);
 /* Returns the optimiser of a name; HVD_ERR_ARGUMENT if there is none. */
 int hvd_optimizer_from_name(const char *name);
@@ -91,7 +110,8 @@ enum {
 typedef struct hvd_strategy_options {
     uint32_t size; /* sizeof, set by hvd_strategy_options_init */
     int32_t optimizer;
-    double learning_rate; /* 0.001 */
+    double learning_rate; /* 0.001; these five are Adam's defaults, others' by
+                             hvd_strategy_options_set_optimizer */
     double momentum;      /* 0.9 */
     double beta1;         /* 0.9 */
     double beta2;         /* 0.999 */
@@ -132,10 +152,31 @@ typedef struct hvd_strategy_options {
                            of one row at least; 0: none is split.
                            HVD_ERR_UNSUPPORTED with LAMB and LARS, which need
                            lengths of whole variables */
+    /* Of the optimiser, too. */
+    double rho;          /* RMSprop 0.99, Adadelta 0.9 */
+    double weight_decay; /* 0; AdamW and LAMB 0.01. SGD, momentum, Nesterov,
+                            Adam and LARS add it times w to the gradient; all
+                            others take it times lr w off beside the step.
+                            Variables of fewer than two dimensions (biases,
+                            scales of norms) do not decay, and LARS has r = 1
+                            for them */
+    double trust;        /* LARS: 0.001; 0: r is 1 */
+    int32_t centered;    /* RMSprop, 1: sqrt(v - n^2), n being the mean of g */
+    int32_t reserved2;   /* 0 */
 } hvd_strategy_options;
 
 /* Sets the defaults: Adam with the values above, no callback. */
 void hvd_strategy_options_init(hvd_strategy_options *options, size_t size);
+
+/*
+ * Chooses an optimiser, with its defaults for learning_rate, momentum, beta1,
+ * beta2, epsilon, rho, weight_decay, trust and centered, after
+ * hvd_strategy_options_init and before values of one's own. (RMSprop has no
+ * momentum then; one above 0 is applied to its steps.) docs/OPTIMIZERS.md lists
+ * the defaults. HVD_ERR_ARGUMENT: there is no such optimiser.
+ */
+int hvd_strategy_options_set_optimizer(hvd_strategy_options *options,
+                                       hvd_optimizer optimizer);
 
 /*
  * Makes an empty strategy. The options are copied and checked

@@ -75,8 +75,8 @@ static int put_all(struct hvd__blob_writer *w, const hvd_strategy *s)
         .version = VERSION,
         .order = ORDER,
         .optimizer = s->options.optimizer,
-        .nstates = hvd__optimizer_states(s->options.optimizer),
         .nvariables = s->nvariables,
+        .nstates = hvd__optimizer_states(&s->options),
     };
 
     memcpy(head.magic, magic, sizeof head.magic);
@@ -130,7 +130,7 @@ static int get_head(const struct hvd__blob *b, struct head *head)
                          "%s is of version %" PRIu32 ", this libhvd knows "
                          "version %d",
                          b->path, head->version, VERSION);
-    if (head->nstates != hvd__optimizer_states(head->optimizer) ||
+    if (!hvd__optimizer_may_have(head->optimizer, head->nstates) ||
         head->nvariables < 0)
         return hvd__fail(HVD_ERR_FILE, "%s: its head makes no sense", b->path);
     return HVD_OK;
@@ -228,7 +228,8 @@ static int read_all(const struct hvd__blob *b, hvd_strategy *s,
 
     HVD_TRY(get_head(b, &head));
     HVD_TRY(locate_all(b, s, &head, places));
-    same = head.optimizer == s->options.optimizer;
+    same = head.optimizer == s->options.optimizer &&
+           head.nstates == hvd__optimizer_states(&s->options);
     for (int32_t i = 0; i < s->nvariables; i++)
         HVD_TRY(get_variable(b, &s->variables[i], &places[i],
                              same ? head.nstates : 0));
@@ -257,7 +258,7 @@ static int read_file(hvd_strategy *s, const char *path)
 /* Gives all ranks rank 0's optimiser state, or the state at the beginning. */
 static int share_state(hvd_strategy *s, int32_t has_state)
 {
-    int nstates = hvd__optimizer_states(s->options.optimizer);
+    int nstates = hvd__optimizer_states(&s->options);
 
     if (has_state)
         return hvd__broadcast_state(s, 0);

@@ -117,8 +117,8 @@ static void update(struct hvd_strategy *s, struct hvd__variable *v)
 {
     double start = now();
 
-    hvd__optimizer_apply(&s->options, ++v->steps, v->value, v->gradient,
-                         v->states, v->count);
+    hvd__optimizer_apply(&s->options, ++v->steps, hvd__optimizer_spares(v->ndim),
+                         v->value, v->gradient, v->states, v->count);
     s->update_seconds += now() - start;
 }
 

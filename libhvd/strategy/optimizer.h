@@ -5,6 +5,8 @@
 #ifndef HVD_STRATEGY_OPTIMIZER_H
 #define HVD_STRATEGY_OPTIMIZER_H
 
+#include <stdbool.h>
+
 #include "hvd_strategy.h"
 
 /* Checks the options. On HVD_ERR_ARGUMENT the message names the option and its
@@ -13,15 +15,25 @@ int hvd__optimizer_check(const hvd_strategy_options *options);
 int hvd__optimizer_check_rate(double rate);
 
 /* Returns how many arrays of a variable's size the optimiser keeps for it. */
-int hvd__optimizer_states(hvd_optimizer optimizer);
+int hvd__optimizer_states(const hvd_strategy_options *options);
+
+/* Returns whether there are options with which it keeps so many. */
+bool hvd__optimizer_may_have(hvd_optimizer optimizer, int nstates);
+
+/* Returns whether the optimiser spares a variable of so many dimensions:
+ * weights of biases and of scales do not decay. */
+bool hvd__optimizer_spares(int32_t ndim);
+
+/* Returns whether an update needs the whole variable, not only a part. */
+bool hvd__optimizer_needs_length(hvd_optimizer optimizer);
 
 /*
  * Makes one step of one variable: value[count] changes by gradient[count].
  * states are its arrays, zero at first; step is the number of this step, from
- * 1.
+ * 1. spared: weights do not decay, and LARS has the ratio 1.
  */
 void hvd__optimizer_apply(const hvd_strategy_options *options, int64_t step,
-                          float *value, const float *gradient,
+                          bool spared, float *value, const float *gradient,
                           float *const *states, int64_t count);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "hvd_strategy.h"
 
-enum { HVD__MOST_STATES = 2 };
+enum { HVD__MOST_STATES = 3 };
 
 struct hvd__variable {
     char *name;   /* owned; the program's name for it */

@@ -19,20 +19,11 @@ enum { MOST_NAME = HVD_MAX_NAME - 32 };
 
 void hvd_strategy_options_init(hvd_strategy_options *options, size_t size)
 {
-    const hvd_strategy_options defaults = {
-        .size = (uint32_t)size,
-        .optimizer = HVD_ADAM,
-        .learning_rate = 0.001,
-        .momentum = 0.9,
-        .beta1 = 0.9,
-        .beta2 = 0.999,
-        .epsilon = 1e-7,
-    };
-
     if (!options)
         return;
     memset(options, 0, size);
-    memcpy(options, &defaults, size < sizeof defaults ? size : sizeof defaults);
+    options->size = (uint32_t)size;
+    hvd_strategy_options_set_optimizer(options, HVD_ADAM);
 }
 
 /* Programs that were compiled before there were flags give none. */
@@ -240,7 +231,7 @@ float *hvd_strategy_gradient(hvd_strategy *strategy, int32_t variable)
  */
 static int allocate(struct hvd_strategy *s)
 {
-    int nstates = hvd__optimizer_states(s->options.optimizer);
+    int nstates = s->servers ? 0 : hvd__optimizer_states(&s->options);
     size_t total = 0;
     float *gradient;
 
@@ -293,7 +284,7 @@ int hvd__broadcast_values(struct hvd_strategy *s, int root)
 
 int hvd__broadcast_state(struct hvd_strategy *s, int root)
 {
-    int nstates = hvd__optimizer_states(s->options.optimizer);
+    int nstates = hvd__optimizer_states(&s->options);
 
     for (int32_t i = 0; i < s->nvariables; i++) {
         struct hvd__variable *v = &s->variables[i];

@@ -12,55 +12,7 @@
 #include "hvd_strategy.h"
 #include "ranks.h"
 #include "small_model.h"
-
-static double expected[NVARIABLES][LARGEST];
-static double first[NVARIABLES][LARGEST], second[NVARIABLES][LARGEST];
-
-/* Makes the same step by hand, in double. */
-static void expect_step(hvd_optimizer optimizer, int step)
-{
-    int n = ranks_size(), t = step + 1;
-
-    for (int v = 0; v < NVARIABLES; v++)
-        for (int64_t i = 0; i < count_of(v); i++) {
-            double g = 0, *w = &expected[v][i];
-
-            for (int rank = 0; rank < n; rank++)
-                g += gradient(rank, step, v, i) / (op == HVD_SUM ? 1 : n);
-            switch (optimizer) {
-            case HVD_NO_OPTIMIZER: break;
-            case HVD_SGD: *w -= 0.01 * g; break;
-            case HVD_MOMENTUM:
-                first[v][i] = 0.9 * first[v][i] + g;
-                *w -= 0.01 * first[v][i];
-                break;
-            default:
-                first[v][i] = 0.9 * first[v][i] + 0.1 * g;
-                second[v][i] = 0.999 * second[v][i] + 0.001 * g * g;
-                *w -= 0.01 * first[v][i] / (1 - pow(0.9, t)) /
-                      (sqrt(second[v][i] / (1 - pow(0.999, t))) + 1e-7);
-            }
-        }
-}
-
-static void expect_start(void)
-{
-    memset(first, 0, sizeof first);
-    memset(second, 0, sizeof second);
-    for (int v = 0; v < NVARIABLES; v++)
-        for (int64_t i = 0; i < count_of(v); i++)
-            expected[v][i] = initial(0, v, i);
-}
-
-static void check_values(double tolerance)
-{
-    for (int v = 0; v < NVARIABLES; v++)
-        for (int64_t i = 0; i < count_of(v); i++)
-            if (!(fabs((double)values[v][i] - expected[v][i]) <= tolerance))
-                ck_abort_msg("rank %d: variable %d [%lld] is %.9g, not %.9g",
-                             ranks_rank(), v, (long long)i,
-                             (double)values[v][i], expected[v][i]);
-}
+#include "small_model_steps.h"
 
 /* Every rank must hold rank 0's bits. */
 static void check_same_bits(void)
@@ -86,7 +38,7 @@ static void train(hvd_optimizer optimizer, int serial)
     for (int step = 0; step < NSTEPS; step++) {
         feed(strategy, step);
         ck_hvd(hvd_strategy_step(strategy));
-        expect_step(optimizer, step);
+        expect_step(optimizer, step, ranks_size());
         check_values(2e-6);
     }
     check_same_bits();
@@ -260,7 +212,7 @@ TEST(gradients_may_come_from_a_thread)
     ck_assert(pthread_create(&thread, NULL, feed_on_a_thread, strategy) == 0);
     pthread_join(thread, NULL);
     ck_hvd(hvd_strategy_step(strategy));
-    expect_step(HVD_SGD, 0);
+    expect_step(HVD_SGD, 0, ranks_size());
     check_values(2e-6);
     hvd_strategy_free(strategy);
 }
@@ -284,7 +236,9 @@ TEST(options_are_checked)
     SPOILED(options.beta2 = -0.1, "beta2");
     SPOILED(options.momentum = NAN, "momentum");
     SPOILED(options.epsilon = -1, "epsilon");
-    SPOILED(options.optimizer = 9, "optimizer 9");
+    SPOILED(options.optimizer = 12, "optimizer 12");
+    SPOILED(options.rho = 1, "rho 1");
+    SPOILED(options.weight_decay = -1, "weight_decay -1");
     SPOILED(options.check_every = -1, "check_every -1");
     SPOILED(options.op = HVD_MAX, "op 4, max: gradients are reduced by");
     SPOILED(options.op = -1, "op -1, which is none");
@@ -357,7 +311,7 @@ TEST(a_missing_gradient_fails_everywhere)
     check_values(0);
     feed(strategy, 0);
     ck_hvd(hvd_strategy_step(strategy));
-    expect_step(HVD_SGD, 0);
+    expect_step(HVD_SGD, 0, ranks_size());
     check_values(2e-6);
     hvd_strategy_free(strategy);
 }
@@ -478,10 +432,10 @@ TEST(two_strategies_at_once)
     feed(ranks_rank() % 2 ? one : two, 0);
     feed(ranks_rank() % 2 ? two : one, 0);
     ck_hvd(hvd_strategy_step(one));
-    expect_step(HVD_SGD, 0);
+    expect_step(HVD_SGD, 0, ranks_size());
     check_values(2e-6);
     ck_hvd(hvd_strategy_step(two));
-    expect_step(HVD_SGD, 0);
+    expect_step(HVD_SGD, 0, ranks_size());
     check_values(4e-6);
     hvd_strategy_free(one);
     hvd_strategy_free(two);

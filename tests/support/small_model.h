@@ -35,21 +35,12 @@ static inline double gradient(int rank, int step, int variable, int64_t i)
            1.25;
 }
 
-static inline hvd_strategy *make(hvd_optimizer optimizer, int serial,
-                                 int (*updated)(void *, int32_t), void *context)
+static inline hvd_strategy *make_from(const hvd_strategy_options *options)
 {
-    hvd_strategy_options options;
     hvd_strategy *strategy = NULL;
     char name[32];
 
-    hvd_strategy_options_init(&options, sizeof options);
-    options.optimizer = optimizer;
-    options.learning_rate = 0.01;
-    options.op = op;
-    options.serial = serial;
-    options.updated = updated;
-    options.context = context;
-    ck_hvd(hvd_strategy_new(&options, &strategy));
+    ck_hvd(hvd_strategy_new(options, &strategy));
     for (int v = 0; v < NVARIABLES; v++) {
         for (int64_t i = 0; i < count_of(v); i++)
             values[v][i] = (float)initial(ranks_rank(), v, i);
@@ -58,6 +49,28 @@ static inline hvd_strategy *make(hvd_optimizer optimizer, int serial,
             hvd_strategy_add(strategy, name, values[v], 2, shapes[v]), v);
     }
     return strategy;
+}
+
+static inline hvd_strategy_options options_of(hvd_optimizer optimizer)
+{
+    hvd_strategy_options options;
+
+    hvd_strategy_options_init(&options, sizeof options);
+    ck_hvd(hvd_strategy_options_set_optimizer(&options, optimizer));
+    options.learning_rate = 0.01;
+    options.op = op;
+    return options;
+}
+
+static inline hvd_strategy *make(hvd_optimizer optimizer, int serial,
+                                 int (*updated)(void *, int32_t), void *context)
+{
+    hvd_strategy_options options = options_of(optimizer);
+
+    options.serial = serial;
+    options.updated = updated;
+    options.context = context;
+    return make_from(&options);
 }
 
 /* Each rank feeds the gradients in another order. */
