@@ -641,6 +641,19 @@ public:
                              static_cast<std::int32_t>(shape.size()),
                              shape.data()));
     }
+    /* Returns the number of the statistic; value and mean are borrowed. */
+    int add_statistic(const std::string &name, float *value, float *mean,
+                      const std::vector<std::int64_t> &shape)
+    {
+        return check_status(
+            hvd_strategy_add_statistic(strategy_, name.c_str(), value, mean,
+                                       static_cast<std::int32_t>(shape.size()),
+                                       shape.data()));
+    }
+    void read_statistics()
+    {
+        check_status(hvd_strategy_read_statistics(strategy_));
+    }
     void start() { check_status(hvd_strategy_start(strategy_)); }
     float *gradient(int variable)
     {

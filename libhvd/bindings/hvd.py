@@ -134,6 +134,8 @@ _lib.hvd_strategy_options_set_optimizer.argtypes = [C.POINTER(_Strategy_Options)
 _lib.hvd_strategy_new.argtypes = [C.POINTER(_Strategy_Options), C.POINTER(C.c_void_p)]
 _lib.hvd_strategy_add.argtypes = [C.c_void_p, C.c_char_p, C.c_void_p, C.c_int32,
                                   C.POINTER(C.c_int64)]
+_lib.hvd_strategy_add_statistic.argtypes = [C.c_void_p, C.c_char_p, C.c_void_p, C.c_void_p,
+                                            C.c_int32, C.POINTER(C.c_int64)]
 _lib.hvd_strategy_gradient.argtypes = _lib.hvd_strategy_ready.argtypes = [C.c_void_p, C.c_int32]
 _lib.hvd_strategy_gradient.restype = C.c_void_p
 _lib.hvd_strategy_set_learning_rate.argtypes = [C.c_void_p, C.c_double]
@@ -141,7 +143,7 @@ _lib.hvd_strategy_join.argtypes = [C.c_void_p, C.POINTER(C.c_int)]
 _lib.hvd_strategy_get_stats.argtypes = [C.c_void_p, C.POINTER(_Strategy_Stats)]
 for _name in "save", "load", "abandon":
     getattr(_lib, "hvd_strategy_" + _name).argtypes = [C.c_void_p, C.c_char_p]
-for _name in "start", "step", "check", "free":
+for _name in "start", "step", "check", "free", "read_statistics":
     getattr(_lib, "hvd_strategy_" + _name).argtypes = [C.c_void_p]
 _lib.hvd_strategy_free.restype = None
 _lib.hvd_cluster_parse.argtypes = [C.c_char_p, C.c_int64, C.c_int32, C.POINTER(C.c_void_p)]
@@ -728,7 +730,7 @@ class Strategy:
             elif name in ("serial", "check_every", "flags", "centered"):
                 value = _integer(value, name)
             setattr(o, name, value)
-        self._strategy, self._variables = C.c_void_p(), {}
+        self._strategy, self._variables, self._statistics = C.c_void_p(), {}, []
         _check(_lib.hvd_strategy_new(C.byref(o), C.byref(self._strategy)))
         _under_way.add(self)
 
@@ -753,6 +755,22 @@ class Strategy:
         number = _check(_lib.hvd_strategy_add(self._own(), _text(name, "the name"),
                                               array.ctypes.data, array.ndim, shape))
         self._variables[name] = (number, array)
+
+    def add_statistic(self, name, array, mean):
+        """Adds an array that each rank changes by itself, before start; mean gets the
+        mean over the ranks whenever read_statistics is called."""
+        for each in (array, mean):
+            if _target(each, "the statistic").dtype != np.float32 or each.shape != array.shape:
+                raise TypeError(f"statistic {name!r} and its mean must be float32 of one shape")
+        shape = (C.c_int64 * max(array.ndim, 1))(*array.shape)
+        _check(_lib.hvd_strategy_add_statistic(self._own(), _text(name, "the name"),
+                                               array.ctypes.data, mean.ctypes.data,
+                                               array.ndim, shape))
+        self._statistics.append((array, mean))
+
+    def read_statistics(self):
+        """Makes the means those of all ranks that make steps."""
+        _check(_lib.hvd_strategy_read_statistics(self._own()))
 
     def start(self):
         _check(_lib.hvd_strategy_start(self._own()))
@@ -811,5 +829,5 @@ class Strategy:
     def close(self):
         """Waits for what is in flight. Arrays of gradient() are gone then."""
         _lib.hvd_strategy_free(self._strategy)
-        self._strategy, self._variables = C.c_void_p(), {}
+        self._strategy, self._variables, self._statistics = C.c_void_p(), {}, []
         _under_way.discard(self)

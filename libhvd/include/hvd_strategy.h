@@ -202,6 +202,31 @@ int hvd_strategy_add(hvd_strategy *strategy, const char *name, float *value,
                      int32_t ndim, const int64_t *shape);
 
 /*
+ * Adds a float32 variable that each rank changes by itself, between any two
+ * calls, and whose mean over the ranks is what counts when it is read: the
+ * moving averages of a normalisation. (TensorFlow: ON_READ synchronisation, and
+ * the mean as aggregation.) It has no gradient, no optimiser changes it, and
+ * hvd_strategy_check does not compare it. name is as for hvd_strategy_add, and
+ * of all names of the strategy. value and mean, count elements each, are
+ * borrowed until hvd_strategy_free. hvd_strategy_start and hvd_strategy_load
+ * write both; otherwise value is the program's. Parameter servers add it, too.
+ * Returns the number of the statistic (0, 1, ...). Only before
+ * hvd_strategy_start.
+ */
+int hvd_strategy_add_statistic(hvd_strategy *strategy, const char *name,
+                               float *value, float *mean, int32_t ndim,
+                               const int64_t *shape);
+
+/*
+ * Reads the statistics: mean becomes the mean of the values of all ranks that
+ * make steps, with the same bits on all of them. Ranks that have joined do not
+ * count. Collective, blocking, also in modes in which workers do not wait for
+ * each other; in the middle of a step, too. No value changes. To be called
+ * before what reads a mean: an evaluation, or hvd_strategy_save.
+ */
+int hvd_strategy_read_statistics(hvd_strategy *strategy);
+
+/*
  * Starts a strategy, once: broadcasts every variable from rank 0 and makes
  * gradients and optimiser state. Collective, blocking. Fails on every rank if
  * the ranks have added different variables, naming the first that differs.
@@ -259,8 +284,9 @@ int hvd_strategy_check(hvd_strategy *strategy);
  * Then every rank gets what the rank that joined last has, which has made every
  * step: variables, the optimiser's state, its counts of updates and steps, and
  * the learning rate; of all strategies that are started, which are the same on
- * all ranks. options.updated is not called. *last (may be NULL) becomes that
- * rank. Afterwards all ranks may make steps again.
+ * all ranks. Statistics stay what they are. options.updated is not called.
+ * *last (may be NULL) becomes that rank. Afterwards all ranks may make steps
+ * again.
  *
  * hvd_join alone gives a rank none of this: steps that the others make after it
  * fail with HVD_ERR_JOINED, and change nothing.
@@ -273,8 +299,9 @@ int hvd_strategy_check(hvd_strategy *strategy);
 int hvd_strategy_join(hvd_strategy *strategy, int *last);
 
 /*
- * Writes a checkpoint: all variables, the optimiser's state, and how many
- * updates it has made. Not collective: all ranks hold the same, so one of them
+ * Writes a checkpoint: all variables, the optimiser's state, how many updates
+ * it has made, and the means that hvd_strategy_read_statistics has left. Not
+ * collective: all ranks hold the same, so one of them
  * does it, between two steps. Blocks until the disk has it; until then the file
  * of that name, if there is one, stays what it was. A symbolic link to a file
  * is followed. Temporary files that killed saves to this path have left are

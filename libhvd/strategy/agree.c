@@ -4,10 +4,11 @@
  * calls it.
  *
  * Each rank writes a list of what it has, an item a line: the options first,
- * then the variables. Rank 0's list goes to every rank, every rank finds the
- * first item where its own list differs, and the smallest (item, rank) of all
- * is reported: that rank's item goes to every rank too, so that every rank can
- * say what differs and where. A rank that lacks an item has "nothing" there.
+ * then variables and statistics. Rank 0's list goes to every rank, every rank
+ * finds the first item where its own list differs, and the smallest (item,
+ * rank) of all is reported: that rank's item goes to every rank too, so that
+ * every rank can say what differs and where. A rank that lacks an item has
+ * "nothing" there.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -67,6 +68,7 @@ static void write_item(const struct hvd_strategy *s, int64_t item, char *text)
 {
     const hvd_strategy_options *o = &s->options;
     const struct hvd__variable *v;
+    bool is_statistic = item > s->nvariables;
     int used;
 
     memset(text, 0, ITEM_SIZE);
@@ -84,12 +86,14 @@ static void write_item(const struct hvd_strategy *s, int64_t item, char *text)
             o->weight_decay, o->trust, (int)o->check_every);
         return;
     }
-    if (item > s->nvariables) {
+    if (item > s->nvariables + s->nstatistics) {
         snprintf(text, ITEM_SIZE, "nothing");
         return;
     }
-    v = &s->variables[item - 1];
-    used = snprintf(text, ITEM_SIZE, "'%s' [", v->name);
+    v = is_statistic ? &s->statistics[item - 1 - s->nvariables]
+                     : &s->variables[item - 1];
+    used = snprintf(text, ITEM_SIZE, "%s'%s' [",
+                    is_statistic ? "the statistic " : "", v->name);
     for (int32_t i = 0; i < v->ndim; i++)
         used += snprintf(text + used, ITEM_SIZE - (size_t)used, "%s%" PRId64,
                          i ? "," : "", v->shape[i]);
@@ -117,7 +121,7 @@ static int first_difference(const struct hvd_strategy *s, int64_t nitems,
 int hvd__strategy_compare(const struct hvd_strategy *s)
 {
     char theirs[ITEM_SIZE], zeros[ITEM_SIZE];
-    int64_t nitems = s->nvariables + 1, first, place;
+    int64_t nitems = s->nvariables + s->nstatistics + 1, first, place;
     int64_t size = hvd_size();
 
     HVD_TRY(hvd_allreduce(&nitems, &nitems, 1, HVD_INT64, HVD_MAX));

@@ -7,6 +7,8 @@
  *     variable    name, shape, number of updates; its elements; the state of
  *     variable    the optimiser, in as many arrays as that optimiser keeps
  *     ...
+ *     statistic   name, shape, -1 updates; its mean when it was last read
+ *     ...
  *     checksum    of all bytes before it (blob.c)
  *
  * Variables are found by their names, in whatever order they were added. Only
@@ -27,7 +29,8 @@
 #include "strategy/optimizer.h"
 #include "strategy/strategy.h"
 
-enum { VERSION = 1, ORDER = 0x01020304 };
+/* A statistic is one that no optimiser updates. */
+enum { VERSION = 1, ORDER = 0x01020304, STATISTIC = -1 };
 
 static const char magic[8] = "hvdstate";
 
@@ -36,8 +39,8 @@ struct head {
     uint32_t version;
     uint32_t order;
     int32_t optimizer;
-    int32_t nstates; /* arrays of optimiser state per variable */
-    int64_t nvariables;
+    int32_t nstates;    /* arrays of optimiser state per variable */
+    int64_t nvariables; /* statistics among them */
 };
 
 /* The head of a variable, before its name and elements. */
@@ -52,21 +55,36 @@ static const char rule[] = "checkpoints are written and read";
 
 /* ------------------------------------------------------------------ writing */
 
+/* updates: how many v has had, or STATISTIC. */
+static int put_head(struct hvd__blob_writer *w, const struct hvd__variable *v,
+                    int64_t updates)
+{
+    struct variable_head head = {.name_bytes = (int32_t)strlen(v->name),
+                                 .ndim = v->ndim,
+                                 .updates = updates};
+
+    memcpy(head.shape, v->shape, (size_t)v->ndim * sizeof *head.shape);
+    HVD_TRY(hvd__blob_put(w, &head, sizeof head));
+    return hvd__blob_put(w, v->name, (size_t)head.name_bytes);
+}
+
 static int put_variable(struct hvd__blob_writer *w,
                         const struct hvd__variable *v, int nstates)
 {
     size_t bytes = (size_t)v->count * sizeof(float);
-    struct variable_head head = {.name_bytes = (int32_t)strlen(v->name),
-                                 .ndim = v->ndim,
-                                 .updates = v->steps};
 
-    memcpy(head.shape, v->shape, (size_t)v->ndim * sizeof *head.shape);
-    HVD_TRY(hvd__blob_put(w, &head, sizeof head));
-    HVD_TRY(hvd__blob_put(w, v->name, (size_t)head.name_bytes));
+    HVD_TRY(put_head(w, v, v->steps));
     HVD_TRY(hvd__blob_put(w, v->value, bytes));
     for (int k = 0; k < nstates; k++)
         HVD_TRY(hvd__blob_put(w, v->states[k], bytes));
     return HVD_OK;
+}
+
+static int put_statistic(struct hvd__blob_writer *w,
+                         const struct hvd__variable *v)
+{
+    HVD_TRY(put_head(w, v, STATISTIC));
+    return hvd__blob_put(w, v->mean, (size_t)v->count * sizeof(float));
 }
 
 static int put_all(struct hvd__blob_writer *w, const hvd_strategy *s)
@@ -75,14 +93,16 @@ static int put_all(struct hvd__blob_writer *w, const hvd_strategy *s)
         .version = VERSION,
         .order = ORDER,
         .optimizer = s->options.optimizer,
-        .nvariables = s->nvariables,
         .nstates = hvd__optimizer_states(&s->options),
+        .nvariables = s->nvariables + s->nstatistics,
     };
 
     memcpy(head.magic, magic, sizeof head.magic);
     HVD_TRY(hvd__blob_put(w, &head, sizeof head));
     for (int32_t i = 0; i < s->nvariables; i++)
         HVD_TRY(put_variable(w, &s->variables[i], head.nstates));
+    for (int32_t i = 0; i < s->nstatistics; i++)
+        HVD_TRY(put_statistic(w, &s->statistics[i]));
     return hvd__blob_commit(w);
 }
 
@@ -136,11 +156,23 @@ static int get_head(const struct hvd__blob *b, struct head *head)
     return HVD_OK;
 }
 
+/* Variables and, behind them, statistics have numbers here. */
+static int32_t count_numbers(const hvd_strategy *s)
+{
+    return s->nvariables + s->nstatistics;
+}
+
+static struct hvd__variable *variable_of(const hvd_strategy *s, int32_t number)
+{
+    return number < s->nvariables ? &s->variables[number]
+                                  : &s->statistics[number - s->nvariables];
+}
+
 static int32_t find_variable(const hvd_strategy *s, const char *name)
 {
     int32_t i = 0;
 
-    while (i < s->nvariables && strcmp(s->variables[i].name, name) != 0)
+    while (i < count_numbers(s) && strcmp(variable_of(s, i)->name, name) != 0)
         i++;
     return i;
 }
@@ -170,21 +202,25 @@ static int locate(const struct hvd__blob *b, const hvd_strategy *s, int nstates,
     HVD_TRY(hvd__blob_get(b, *offset, name, (size_t)head.name_bytes));
     *offset += head.name_bytes;
     number = find_variable(s, name);
-    if (number == s->nvariables)
+    if (number == count_numbers(s))
         return hvd__fail(HVD_ERR_FILE,
                          "%s has a variable '%s', and the strategy has none",
                          b->path, name);
+    if ((head.updates == STATISTIC) != (number >= s->nvariables))
+        return hvd__fail(
+            HVD_ERR_FILE, "'%s' is a statistic in %s, but not in the other",
+            name, head.updates == STATISTIC ? b->path : "the strategy");
     if (places[number].found)
         return hvd__fail(HVD_ERR_FILE, "%s has variable '%s' twice", b->path,
                          name);
-    if (!is_same_shape(&s->variables[number], &head))
+    if (!is_same_shape(variable_of(s, number), &head))
         return hvd__fail(HVD_ERR_FILE, "%s has variable '%s' in another shape",
                          b->path, name);
     places[number] = (struct place){true, *offset, head.updates};
     /* The sum does not overflow, because as many bytes are already in memory.
      */
-    *offset +=
-        (1 + nstates) * s->variables[number].count * (int64_t)sizeof(float);
+    *offset += (number < s->nvariables ? 1 + nstates : 1) *
+               variable_of(s, number)->count * (int64_t)sizeof(float);
     return HVD_OK;
 }
 
@@ -195,11 +231,11 @@ static int locate_all(const struct hvd__blob *b, const hvd_strategy *s,
 
     for (int64_t i = 0; i < head->nvariables; i++)
         HVD_TRY(locate(b, s, head->nstates, &offset, places));
-    for (int32_t i = 0; i < s->nvariables; i++)
+    for (int32_t i = 0; i < count_numbers(s); i++)
         if (!places[i].found)
             return hvd__fail(HVD_ERR_FILE,
                              "%s has no variable '%s', which the strategy has",
-                             b->path, s->variables[i].name);
+                             b->path, variable_of(s, i)->name);
     if (offset != b->bytes)
         return hvd__fail(HVD_ERR_FILE, "%s: its length is not what it says",
                          b->path);
@@ -219,7 +255,15 @@ static int get_variable(const struct hvd__blob *b, struct hvd__variable *v,
     return HVD_OK;
 }
 
-/* Returns 1 with the optimiser's state, 0 without. places: [nvariables]. */
+static int get_statistic(const struct hvd__blob *b,
+                         const struct hvd__variable *v,
+                         const struct place *place)
+{
+    return hvd__blob_get(b, place->elements, v->value,
+                         (size_t)v->count * sizeof(float));
+}
+
+/* Returns 1 with the optimiser's state, 0 without. places: [count_numbers]. */
 static int read_all(const struct hvd__blob *b, hvd_strategy *s,
                     struct place *places)
 {
@@ -233,6 +277,8 @@ static int read_all(const struct hvd__blob *b, hvd_strategy *s,
     for (int32_t i = 0; i < s->nvariables; i++)
         HVD_TRY(get_variable(b, &s->variables[i], &places[i],
                              same ? head.nstates : 0));
+    for (int32_t i = s->nvariables; i < count_numbers(s); i++)
+        HVD_TRY(get_statistic(b, variable_of(s, i), &places[i]));
     return same;
 }
 
@@ -245,9 +291,10 @@ static int read_file(hvd_strategy *s, const char *path)
     if (!path || !path[0])
         return hvd__fail(HVD_ERR_ARGUMENT, "the checkpoint has no file name");
     HVD_TRY(hvd__blob_open(&blob, path));
-    places = calloc((size_t)s->nvariables + 1, sizeof *places);
-    status = places ? read_all(&blob, s, places)
-                    : hvd__fail_memory((size_t)s->nvariables * sizeof *places);
+    places = calloc((size_t)count_numbers(s) + 1, sizeof *places);
+    status = places
+                 ? read_all(&blob, s, places)
+                 : hvd__fail_memory((size_t)count_numbers(s) * sizeof *places);
     free(places);
     hvd__blob_close(&blob);
     return status;
@@ -289,5 +336,6 @@ int hvd_strategy_load(hvd_strategy *strategy, const char *path)
     HVD_TRY(hvd_broadcast(&has_state, 1, HVD_INT32, 0));
     HVD_TRY(hvd__broadcast_values(strategy, 0));
     HVD_TRY(share_state(strategy, has_state));
+    HVD_TRY(hvd__statistics_share(strategy, 0));
     return has_state;
 }

@@ -17,6 +17,8 @@ struct hvd__variable {
     char *name;   /* owned; the program's name for it */
     char *key;    /* owned; the name of its collectives; since start */
     float *value; /* borrowed until free */
+    float *mean;  /* of a statistic: its mean when it was last read; borrowed
+                     until free */
     int32_t ndim;
     int64_t shape[HVD_MAX_DIMS];
     int64_t count;
@@ -42,6 +44,9 @@ struct hvd_strategy {
     struct hvd__variable *variables; /* owned */
     int32_t nvariables;
     int32_t capacity;
+    struct hvd__variable *statistics; /* owned; they have no gradients */
+    int32_t nstatistics;
+    float *statistics_buffer; /* owned, hvd_malloc: all of them, in order */
     float *arena; /* owned, hvd_malloc: all gradients, in order, no gaps */
     bool started;
     int64_t ncalls; /* calls of hvd_strategy_step since start */
@@ -65,6 +70,13 @@ int hvd__variable_check(const struct hvd_strategy *strategy, int32_t variable);
 int hvd__variable_init(const struct hvd_strategy *strategy, const char *name,
                        float *value, int32_t ndim, const int64_t *shape,
                        struct hvd__variable *v);
+
+/* Makes the buffer of the statistics. */
+int hvd__statistics_allocate(struct hvd_strategy *strategy);
+/* Collective over a process set. Gives all of its ranks the statistics of rank
+ * 0, as values and as means. */
+int hvd__statistics_share(struct hvd_strategy *strategy, int32_t process_set);
+void hvd__statistics_free(struct hvd_strategy *strategy);
 
 /* Returns whether all ranks that make steps hold the same after each. */
 bool hvd__strategy_is_alike(const struct hvd_strategy *strategy);

@@ -116,6 +116,7 @@ void hvd_strategy_free(hvd_strategy *strategy)
         free(v->name);
         free(v->key);
     }
+    hvd__statistics_free(strategy);
     hvd_free(strategy->arena);
     free(strategy->variables);
     free(strategy);
@@ -138,6 +139,11 @@ static int check_name(const struct hvd_strategy *s, const char *name)
         if (strcmp(s->variables[i].name, name) == 0)
             return hvd__fail(HVD_ERR_ARGUMENT,
                              "variable '%s' was added before, as number %d",
+                             name, (int)i);
+    for (int32_t i = 0; i < s->nstatistics; i++)
+        if (strcmp(s->statistics[i].name, name) == 0)
+            return hvd__fail(HVD_ERR_ARGUMENT,
+                             "variable '%s' was added before, as statistic %d",
                              name, (int)i);
     return HVD_OK;
 }
@@ -235,6 +241,7 @@ static int allocate(struct hvd_strategy *s)
     size_t total = 0;
     float *gradient;
 
+    HVD_TRY(hvd__statistics_allocate(s));
     for (int32_t i = 0; i < s->nvariables; i++)
         total += (size_t)s->variables[i].count;
     s->arena = gradient = hvd_malloc(total * sizeof *gradient);
@@ -311,6 +318,7 @@ int hvd_strategy_start(hvd_strategy *strategy)
     strategy->id = id;
     HVD_TRY(hvd__agree(0, allocate(strategy)));
     HVD_TRY(hvd__broadcast_values(strategy, 0));
+    HVD_TRY(hvd__statistics_share(strategy, 0));
     strategy->started = true;
     hvd__strategy_enlist(strategy);
     return HVD_OK;

@@ -173,8 +173,13 @@ static void strategies(int r, int n)
     options.learning_rate = 0.5;
     hvd::Strategy strategy(options);
     int v = strategy.add("w", w, {2});
+    float own[1] = {0}, mean[1] = {1};
+    MUST(strategy.add_statistic("norm/mean", own, mean, {1}) == 0);
     strategy.start();
     MUST(w[0] == 0);
+    own[0] = static_cast<float>(2 * r);
+    strategy.read_statistics();
+    MUST(mean[0] == static_cast<float>(n - 1));
     for (int step = 0; step < 2; step++) {
         strategy.gradient(v)[0] = static_cast<float>(2 * r);
         strategy.gradient(v)[1] = 0;

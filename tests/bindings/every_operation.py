@@ -163,7 +163,13 @@ for optimizer in ("sgd", "momentum", "adam", "none", "nesterov", "rmsprop", "lio
     s = hvd.Strategy(optimizer, learning_rate=0.1, momentum=0.5, op="sum")
     s.add("w", w)
     s.add("b", b)
+    own, mean = np.full(3, r, np.float32), np.empty(3, np.float32)
+    s.add_statistic("norm/mean", own, mean)
     s.start()
+    assert (own == 0).all() and (mean == 0).all()
+    own[...] = [r, 2 * r, -r]
+    s.read_statistics()
+    assert np.allclose(mean, np.array([1, 2, -1]) * (n - 1) / 2) and own[0] == r
     want, m, v = np.ones((3, 2)), 0, 0
     for step in range(1, 4):
         for name in ("b", "w") if r % 2 else ("w", "b"):
@@ -220,7 +226,7 @@ for step in range(steps):
     assert hvd.allreduce(np.float64(1), op="sum") == n - step
 assert hvd.join() == n - 1
 hvd.barrier()
-assert 'hvd_completed_total{rank="%d",op="join"} 5' % r in hvd.metrics_text()
+assert 'hvd_completed_total{rank="%d",op="join"} 8' % r in hvd.metrics_text()
 hvd.shutdown()
 fails(-21, ["hvd_shutdown has been called"], hvd.allreduce, x)
 hvd.init(process_sets=[[0]] if n > 1 else [])
