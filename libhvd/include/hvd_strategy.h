@@ -187,7 +187,9 @@ int hvd_strategy_new(const hvd_strategy_options *options,
                      hvd_strategy **strategy);
 
 /* Frees a strategy; accepts NULL. The variables stay the caller's. Waits for
- * what is in flight. */
+ * what is in flight. A worker ends the step under way, if there is one, as
+ * hvd_strategy_abandon does, and tells the parameter servers that it has
+ * ended. */
 void hvd_strategy_free(hvd_strategy *strategy);
 
 /*

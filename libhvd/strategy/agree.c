@@ -64,6 +64,19 @@ int hvd__agree(int32_t set, int status)
     return hvd__fail(shared, "rank %d: %s", (int)worst, text);
 }
 
+/* Adds the options that are about parameter servers. */
+static void write_servers(const hvd_strategy_options *o, char *text)
+{
+    size_t used = strlen(text);
+
+    if (o->kind == HVD_STRATEGY_PARAMETER_SERVER)
+        snprintf(text + used, ITEM_SIZE - used,
+                 ", %d parameter servers, mode %d, %d backups, staleness %d, "
+                 "placement %d, parts of %" PRId64 " bytes",
+                 (int)o->servers, (int)o->mode, (int)o->backups,
+                 (int)o->staleness, (int)o->placement, o->part_bytes);
+}
+
 static void write_item(const struct hvd_strategy *s, int64_t item, char *text)
 {
     const hvd_strategy_options *o = &s->options;
@@ -84,6 +97,7 @@ static void write_item(const struct hvd_strategy *s, int64_t item, char *text)
             hvd_optimizer_name(o->optimizer), o->learning_rate, o->momentum,
             o->beta1, o->beta2, o->epsilon, o->rho, (int)o->centered,
             o->weight_decay, o->trust, (int)o->check_every);
+        write_servers(o, text);
         return;
     }
     if (item > s->nvariables + s->nstatistics) {

@@ -25,7 +25,7 @@
 #include "base/status.h"
 #include "core/api/refuse.h"
 #include "strategy/optimizer.h"
-#include "strategy/strategy.h"
+#include "strategy/server.h"
 
 static double now(void)
 {
@@ -35,10 +35,13 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int submit(struct hvd__variable *v, const hvd_strategy_options *options)
+static int submit(struct hvd_strategy *s, struct hvd__variable *v)
 {
+    const hvd_strategy_options *options = &s->options;
     hvd_request request;
 
+    if (s->servers)
+        return hvd__push(s, v);
     hvd_request_init(&request, sizeof request);
     request.name = v->key;
     request.dtype = HVD_FLOAT32;
@@ -52,6 +55,15 @@ static int submit(struct hvd__variable *v, const hvd_strategy_options *options)
     return v->status;
 }
 
+/* Says that the gradient will not come, for the reason of the last error. */
+static void refuse(struct hvd_strategy *s, struct hvd__variable *v)
+{
+    if (s->servers)
+        hvd__push_refuse(s, v, v->status);
+    else
+        hvd__refuse(0, v->key, v->status);
+}
+
 int hvd_strategy_ready(hvd_strategy *strategy, int32_t variable)
 {
     struct hvd__variable *v;
@@ -63,7 +75,7 @@ int hvd_strategy_ready(hvd_strategy *strategy, int32_t variable)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "the gradient of '%s' was ready before in this step",
                          v->name);
-    return strategy->options.serial ? HVD_OK : submit(v, &strategy->options);
+    return strategy->options.serial ? HVD_OK : submit(strategy, v);
 }
 
 /* Submits the gradients that the option serial has kept back, and refuses the
@@ -80,30 +92,38 @@ static int complete_submissions(struct hvd_strategy *s)
                                   "the gradient of '%s' was not ready when "
                                   "the step was made",
                                   v->name);
-            hvd__refuse(v->key, v->status);
+            refuse(s, v);
         } else if (s->options.serial) {
-            submit(v, &s->options);
+            submit(s, v);
         }
         if (v->status < 0 && status == HVD_OK)
             status = v->status;
     }
+    if (s->servers)
+        hvd__pull(s);
     return status;
 }
 
-/* Waits for the average of one variable. */
+static bool has_arrived(struct hvd_strategy *s, const struct hvd__variable *v)
+{
+    return s->servers ? hvd__push_done(s, v) : hvd_poll(v->handle) == 1;
+}
+
+/* Waits for the average of one variable; under parameter servers, for its new
+ * value. */
 static int collect(struct hvd_strategy *s, struct hvd__variable *v)
 {
     double start;
     int status;
 
-    if (v->status < 0) {
+    if (v->status < 0 && !s->servers) {
         v->handle = 0;
         return v->status;
     }
-    if (hvd_poll(v->handle) == 1)
+    if (v->status >= 0 && has_arrived(s, v))
         s->nearly++;
     start = now();
-    status = hvd_wait(v->handle);
+    status = s->servers ? hvd__pull_wait(s, v) : hvd_wait(v->handle);
     s->wait_seconds += now() - start;
     v->handle = 0;
     if (status < 0)
@@ -117,6 +137,8 @@ static void update(struct hvd_strategy *s, struct hvd__variable *v)
 {
     double start = now();
 
+    if (s->servers)
+        return;
     hvd__optimizer_apply(&s->options, ++v->steps, hvd__optimizer_spares(v->ndim),
                          v->value, v->gradient, v->states, v->count);
     s->update_seconds += now() - start;
@@ -152,6 +174,12 @@ static int make_step(struct hvd_strategy *strategy)
             status = one;
             snprintf(reason, sizeof reason, "%s", hvd_last_error());
         }
+    }
+    if (strategy->servers) {
+        int one = hvd__push_end(strategy);
+
+        if (one < 0 && status >= 0)
+            return one;
     }
     if (status < 0)
         return stopped ? status : hvd__fail_text(status, reason);
@@ -195,7 +223,7 @@ int hvd_strategy_step(hvd_strategy *strategy)
 /* Refuses the gradients that are not in flight, and updates the variables of
  * the others, as the other ranks do. Returns whether it refused any; if not,
  * the other ranks' step has not noticed. */
-static bool give_up(struct hvd_strategy *s, const char *reason)
+bool hvd__strategy_give_up(struct hvd_strategy *s, const char *reason)
 {
     bool told = false;
 
@@ -206,15 +234,19 @@ static bool give_up(struct hvd_strategy *s, const char *reason)
             v->status = hvd__fail(HVD_ERR_ARGUMENT,
                                   "the gradient of '%s' will not come: %s",
                                   v->name, reason);
-            hvd__refuse(v->key, v->status);
+            refuse(s, v);
         }
         told |= v->status < 0;
     }
+    if (s->servers)
+        hvd__pull(s);
     for (int32_t i = 0; i < s->nvariables; i++) {
         if (collect(s, &s->variables[i]) >= 0)
             update(s, &s->variables[i]);
         end_of(&s->variables[i]);
     }
+    if (s->servers)
+        hvd__push_end(s);
     return told;
 }
 
@@ -228,7 +260,8 @@ int hvd_strategy_abandon(hvd_strategy *strategy, const char *reason)
     for (int i = 0; i < 2 && !told && strategy->nvariables > 0; i++) {
         bool due = is_check_due(strategy);
 
-        told = give_up(strategy, reason ? reason : "the program gave up");
+        told = hvd__strategy_give_up(strategy,
+                                     reason ? reason : "the program gave up");
         if (due) /* the other ranks wait for this rank's part of the check */
             hvd_strategy_check(strategy);
     }

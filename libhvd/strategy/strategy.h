@@ -99,6 +99,10 @@ int32_t hvd__strategy_number(void);
  * follow by next. NULL: there is none. */
 struct hvd_strategy *hvd__strategy_first(void);
 
+/* Ends the step under way, as hvd_strategy_abandon does. Returns whether any
+ * gradient was left to be refused. */
+bool hvd__strategy_give_up(struct hvd_strategy *strategy, const char *reason);
+
 /* Collective over a process set. Turns a failure of any rank into one of all;
  * the last error says whose it was. */
 int hvd__agree(int32_t process_set, int status);

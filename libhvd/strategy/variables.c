@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "core/request/names.h"
 #include "strategy/optimizer.h"
-#include "strategy/strategy.h"
+#include "strategy/servers.h"
 
 /* MOST_NAME leaves room in a tensor's name for the library's part. */
 enum { MOST_NAME = HVD_MAX_NAME - 32 };
@@ -93,6 +93,7 @@ int hvd_strategy_new(const hvd_strategy_options *options,
     if (!hvd_is_initialized())
         return hvd__fail(HVD_ERR_NOT_INITIALIZED,
                          "a strategy needs hvd_init first");
+    HVD_TRY(hvd__servers_check(&copy, hvd_size()));
     s = calloc(1, sizeof *s);
     if (!s)
         return hvd__fail_memory(sizeof *s);
@@ -106,6 +107,13 @@ void hvd_strategy_free(hvd_strategy *strategy)
     if (!strategy)
         return;
     hvd__strategy_strike(strategy);
+    if (strategy->started && strategy->servers &&
+        !hvd_strategy_is_server(strategy) && hvd_is_initialized()) {
+        if (strategy->servers->announced)
+            hvd__strategy_give_up(strategy, "the strategy was freed");
+        hvd__command(strategy, HVD__COMMAND_END);
+    }
+    hvd__servers_free(strategy);
     for (int32_t i = 0; i < strategy->nvariables; i++) {
         struct hvd__variable *v = &strategy->variables[i];
 
@@ -238,12 +246,13 @@ float *hvd_strategy_gradient(hvd_strategy *strategy, int32_t variable)
 static int allocate(struct hvd_strategy *s)
 {
     int nstates = s->servers ? 0 : hvd__optimizer_states(&s->options);
+    bool serves = hvd_strategy_is_server(s);
     size_t total = 0;
     float *gradient;
 
     HVD_TRY(hvd__statistics_allocate(s));
     for (int32_t i = 0; i < s->nvariables; i++)
-        total += (size_t)s->variables[i].count;
+        total += serves ? 0 : (size_t)s->variables[i].count;
     s->arena = gradient = hvd_malloc(total * sizeof *gradient);
     if (!gradient)
         return HVD_ERR_MEMORY;
@@ -255,8 +264,8 @@ static int allocate(struct hvd_strategy *s)
             v->key = NULL;
             return hvd__fail_memory(MOST_NAME);
         }
-        v->gradient = gradient;
-        gradient += v->count;
+        v->gradient = serves ? NULL : gradient;
+        gradient += serves ? 0 : v->count;
         for (int k = 0; k < nstates; k++)
             if (!(v->states[k] = calloc(count, sizeof(float))))
                 return hvd__fail_memory(count * sizeof(float));
@@ -316,10 +325,15 @@ int hvd_strategy_start(hvd_strategy *strategy)
     /* Ranks may have started different numbers of strategies before. */
     HVD_TRY(hvd_broadcast(&id, 1, HVD_INT32, 0));
     strategy->id = id;
+    if (strategy->options.kind == HVD_STRATEGY_PARAMETER_SERVER)
+        HVD_TRY(hvd__servers_new(strategy));
     HVD_TRY(hvd__agree(0, allocate(strategy)));
     HVD_TRY(hvd__broadcast_values(strategy, 0));
     HVD_TRY(hvd__statistics_share(strategy, 0));
     strategy->started = true;
-    hvd__strategy_enlist(strategy);
+    if (strategy->servers)
+        strategy->group = strategy->servers->workers;
+    else
+        hvd__strategy_enlist(strategy);
     return HVD_OK;
 }

@@ -93,14 +93,18 @@ static int refuse_submission(struct hvd__world *world,
     return status;
 }
 
-void hvd__refuse(const char *name, int status)
+void hvd__refuse(int32_t process_set, const char *name, int status)
 {
     struct hvd__world *world;
     struct hvd__submission *submission;
 
     if (hvd__world_get(&world) < 0 || !(submission = hvd__submission_new(1)))
         return;
-    submission->set = hvd__table_find_set(&world->engine.table, 0);
+    submission->set = hvd__table_find_set(&world->engine.table, process_set);
+    if (!submission->set) {
+        hvd__submission_free(submission);
+        return;
+    }
     snprintf(submission->name, sizeof submission->name, "%s", name);
     refuse_submission(world, submission, status);
 }

@@ -9,11 +9,11 @@
 
 #include "hvd.h"
 
-/* Informs the other ranks, on a best-effort basis, that this rank will not
- * submit a request of that name. The reason is the calling thread's last error,
- * whose status is given. Their requests fail with HVD_ERR_PEER instead of
- * waiting. Any thread may call it. */
-void hvd__refuse(const char *name, int status);
+/* Informs the other members of a process set, on a best-effort basis, that this
+ * rank will not submit a request of that name. The reason is the calling
+ * thread's last error, whose status is given. Their requests fail with
+ * HVD_ERR_PEER instead of waiting. Any thread may call it. */
+void hvd__refuse(int32_t process_set, const char *name, int status);
 
 /* Submits a gradient. It fails on all ranks if one has joined by hvd_join. It
  * runs without ranks that have joined by hvd__join_strategies; after that call

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * push.c - a worker's step under parameter servers: gradients go to the servers
+ * as they become ready, and in the step new values come back.
+ *
+ * The first gradient of a step announces the step, so that the servers listen.
+ * Pulls are submitted only inside the step: until then the program reads the
+ * variables for its backward pass.
+ */
+#include <stdio.h>
+
+#include "base/status.h"
+#include "core/api/refuse.h"
+#include "strategy/servers.h"
+
+/* Submits a request of this worker, for hvd__sent_wait. */
+static int send(hvd_request *request, struct hvd__sent *sent)
+{
+    sent->status = hvd_submit(request, &sent->handle);
+    if (sent->status < 0)
+        sent->handle = 0;
+    return sent->status;
+}
+
+int hvd__sent_wait(struct hvd__sent *sent)
+{
+    int status = sent->handle ? hvd_wait(sent->handle) : sent->status;
+
+    *sent = (struct hvd__sent){0};
+    return status;
+}
+
+/* ----------------------------------------------------------------- commands */
+
+static int submit_command(struct hvd_strategy *s, enum hvd__command_code code)
+{
+    struct hvd__servers *servers = s->servers;
+    const int64_t count = sizeof servers->command;
+    char name[32];
+    int status = HVD_OK;
+
+    servers->command = (struct hvd__command){
+        .code = code, .learning_rate = s->options.learning_rate};
+    snprintf(name, sizeof name, "command %d", (int)s->id);
+    for (int32_t k = 0; k < servers->n; k++) {
+        hvd_request request;
+        int one;
+
+        hvd__pair_request(&request, hvd__servers_pair(servers, hvd_rank(), k),
+                          name, &servers->command, &count, HVD_UINT8,
+                          hvd_rank());
+        one = send(&request, &servers->commands[k]);
+        status = status < 0 ? status : one;
+    }
+    return status;
+}
+
+static int wait_command(struct hvd_strategy *s)
+{
+    int status = HVD_OK;
+
+    for (int32_t k = 0; k < s->servers->n; k++) {
+        int one = hvd__sent_wait(&s->servers->commands[k]);
+
+        status = status < 0 ? status : one;
+    }
+    return status;
+}
+
+int hvd__command(struct hvd_strategy *s, enum hvd__command_code code)
+{
+    int status = submit_command(s, code);
+    int waited = wait_command(s);
+
+    return status < 0 ? status : waited;
+}
+
+/* Tells the servers of a step, if this is its first gradient. A failure shows
+ * when the step waits for the command. */
+static void announce(struct hvd_strategy *s)
+{
+    struct hvd__servers *servers = s->servers;
+
+    pthread_mutex_lock(&servers->lock);
+    if (!servers->announced) {
+        servers->announced = true;
+        submit_command(s, HVD__COMMAND_STEP);
+    }
+    pthread_mutex_unlock(&servers->lock);
+}
+
+/* ------------------------------------------------------------- a part's way */
+
+int hvd__part_send(struct hvd_strategy *s, int32_t part, const char *word,
+                   void *data, int64_t count, hvd_dtype dtype, bool pull,
+                   struct hvd__sent *sent)
+{
+    const struct hvd__servers *servers = s->servers;
+    const struct hvd__part *p = &servers->parts[part];
+    char name[HVD__PART_NAME];
+    hvd_request request;
+
+    hvd__part_name(s, p, word, name);
+    hvd__pair_request(
+        &request, hvd__servers_pair(servers, hvd_rank(), p->server), name, data,
+        &count, dtype, pull ? servers->nworkers + p->server : hvd_rank());
+    return send(&request, sent);
+}
+
+int hvd__push(struct hvd_strategy *s, struct hvd__variable *v)
+{
+    struct hvd__servers *servers = s->servers;
+    int32_t number = (int32_t)(v - s->variables);
+
+    if (servers->first[number] < servers->first[number + 1])
+        announce(s);
+    for (int32_t i = servers->first[number]; i < servers->first[number + 1];
+         i++) {
+        const struct hvd__part *p = &servers->parts[i];
+        int one =
+            hvd__part_send(s, i, "push", v->gradient + p->offset, p->count,
+                           HVD_FLOAT32, false, &servers->pushes[i]);
+
+        if (v->status >= 0)
+            v->status = one;
+    }
+    return v->status;
+}
+
+void hvd__push_refuse(struct hvd_strategy *s, struct hvd__variable *v,
+                      int status)
+{
+    struct hvd__servers *servers = s->servers;
+    int32_t number = (int32_t)(v - s->variables);
+    char name[HVD__PART_NAME], reason[HVD__MESSAGE_MAX];
+
+    snprintf(reason, sizeof reason, "%s", hvd_last_error());
+    if (servers->first[number] < servers->first[number + 1])
+        announce(s);
+    for (int32_t i = servers->first[number]; i < servers->first[number + 1];
+         i++) {
+        const struct hvd__part *p = &servers->parts[i];
+
+        hvd__part_name(s, p, "push", name);
+        servers->pushes[i].status = hvd__fail_text(status, reason);
+        hvd__refuse(hvd__servers_pair(servers, hvd_rank(), p->server), name,
+                    status);
+    }
+}
+
+void hvd__pull(struct hvd_strategy *s)
+{
+    struct hvd__servers *servers = s->servers;
+
+    for (int32_t i = 0; i < servers->nparts; i++) {
+        const struct hvd__part *p = &servers->parts[i];
+
+        if (servers->pushes[i].status >= 0)
+            hvd__part_send(s, i, "pull",
+                           s->variables[p->variable].value + p->offset,
+                           p->count, HVD_FLOAT32, true, &servers->pulls[i]);
+    }
+}
+
+bool hvd__push_done(struct hvd_strategy *s, const struct hvd__variable *v)
+{
+    struct hvd__servers *servers = s->servers;
+    int32_t number = (int32_t)(v - s->variables);
+
+    for (int32_t i = servers->first[number]; i < servers->first[number + 1];
+         i++)
+        if (servers->pushes[i].handle &&
+            hvd_poll(servers->pushes[i].handle) != 1)
+            return false;
+    return true;
+}
+
+int hvd__pull_wait(struct hvd_strategy *s, struct hvd__variable *v)
+{
+    struct hvd__servers *servers = s->servers;
+    int32_t number = (int32_t)(v - s->variables);
+    int status = v->status;
+    char reason[HVD__MESSAGE_MAX] = "";
+
+    for (int32_t i = servers->first[number]; i < servers->first[number + 1];
+         i++) {
+        int one = hvd__sent_wait(&servers->pushes[i]);
+        int two = hvd__sent_wait(&servers->pulls[i]);
+
+        /* The last error is that of the pull, which has the reason. */
+        one = two < 0 ? two : one;
+        if (one < 0 && status >= 0) {
+            status = one;
+            snprintf(reason, sizeof reason, "%s", hvd_last_error());
+        }
+    }
+    return reason[0] ? hvd__fail_text(status, reason) : status;
+}
+
+int hvd__push_end(struct hvd_strategy *s)
+{
+    bool announced = s->servers->announced;
+
+    s->servers->announced = false;
+    return announced ? wait_command(s) : HVD_OK;
+}
