@@ -28,6 +28,16 @@
  * whole batch and choose the sum of gradients (options.op). Then everything
  * that is said of averages below is true of sums.
  *
+ * Parameter servers (options.kind). The last ranks of the world hold variables
+ * and optimiser instead, each some; all others are workers, to which all of the
+ * above applies, but that the average is over the workers, and that only
+ * HVD_SERVER_SYNCHRONOUS without backups leaves the same bits on all of them.
+ * All ranks add the variables and start the strategy; then servers call
+ * hvd_strategy_serve, and no other function may be called there until it
+ * returns. While they serve, collectives of the world wait for them: workers
+ * use hvd_strategy_workers. Below, "all ranks" are then all workers, once the
+ * strategy is started. docs/STRATEGIES.md compares the modes.
+ *
  * Threads: one thread calls everything except hvd_strategy_ready. Any thread
  * may call hvd_strategy_ready between two steps, once for each variable and
  * step. Errors are those of hvd.h; hvd_last_error() names the variable.
@@ -272,7 +282,8 @@ int hvd_strategy_abandon(hvd_strategy *strategy, const char *reason);
  * HVD_ERR_INCONSISTENT on all ranks, naming the first variable that differs and
  * which ranks have other bits than most. Call it between two steps, or see
  * check_every. It reads all variables and reduces 16 bytes for each. Ranks that
- * have joined are not compared.
+ * have joined are not compared. HVD_ERR_UNSUPPORTED under parameter servers, in
+ * modes that leave workers with different values.
  */
 int hvd_strategy_check(hvd_strategy *strategy);
 
@@ -330,8 +341,18 @@ int hvd_strategy_save(hvd_strategy *strategy, const char *path);
 int hvd_strategy_load(hvd_strategy *strategy, const char *path);
 
 /* Changes the learning rate from the next step on; the rule of hvd_strategy_new
- * holds. */
+ * holds. With parameter servers a step has begun when its first gradient is
+ * ready. */
 int hvd_strategy_set_learning_rate(hvd_strategy *strategy, double rate);
+
+/*
+ * Serves as a parameter server, on each of the ranks that are one, which call
+ * this instead of making steps. Blocks until every worker has freed its
+ * strategy, and sleeps while there is nothing to do. Returns HVD_OK, or the
+ * first failure that this server cannot go on after, such as HVD_ERR_LOST.
+ * HVD_ERR_ARGUMENT: the strategy is not started, or this rank is a worker.
+ */
+int hvd_strategy_serve(hvd_strategy *strategy);
 
 /* Returns 1 if this rank is a parameter server, else 0. */
 int hvd_strategy_is_server(const hvd_strategy *strategy);
@@ -354,6 +375,11 @@ typedef struct hvd_strategy_stats {
     double update_seconds; /* spent in the optimiser */
     int64_t early;         /* gradients whose average had already arrived when
                               the step asked for it: overlap that worked */
+    /* On a server; on a worker, 0. Of a variable in parts, each part counts. */
+    int64_t dropped; /* gradients that came too late, HVD_SERVER_SYNCHRONOUS */
+    int64_t updates; /* made by the optimiser */
+    int64_t ahead;   /* the most steps that a worker was ahead of the slowest
+                        when it went on; 0 with HVD_SERVER_SYNCHRONOUS */
 } hvd_strategy_stats;
 
 int hvd_strategy_get_stats(const hvd_strategy *strategy,

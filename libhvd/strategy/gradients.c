@@ -18,6 +18,7 @@
  * An average arrives on all ranks or on none. Whatever else fails, a rank that
  * has an average updates its variable: so variables stay equal on all ranks.
  */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -277,20 +278,34 @@ int hvd_strategy_set_learning_rate(hvd_strategy *strategy, double rate)
     return HVD_OK;
 }
 
+/* Fills in what a server counts. */
+static void add_server(const struct hvd__server *server,
+                       hvd_strategy_stats *stats)
+{
+    stats->gradients = server->gradients;
+    stats->bytes = server->bytes;
+    stats->dropped = server->dropped;
+    stats->updates = server->updates;
+    stats->ahead = server->ahead;
+}
+
 int hvd_strategy_get_stats(const hvd_strategy *strategy,
                            hvd_strategy_stats *stats)
 {
+    hvd_strategy_stats whole;
+    uint32_t size;
+
     if (!strategy || !stats)
         return hvd__fail(HVD_ERR_ARGUMENT, "%s is NULL",
                          strategy ? "the place for statistics"
                                   : "the strategy");
-    if (stats->size < sizeof *stats)
+    size = stats->size;
+    if (size < offsetof(hvd_strategy_stats, dropped))
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "the statistics' size is %u, of version %s it is %zu",
-                         (unsigned)stats->size, HVD_VERSION_STRING,
-                         sizeof *stats);
-    *stats = (hvd_strategy_stats){
-        .size = stats->size,
+                         (unsigned)size, HVD_VERSION_STRING, sizeof *stats);
+    whole = (hvd_strategy_stats){
+        .size = size,
         .variables = strategy->nvariables,
         .steps = strategy->nsteps,
         .gradients = strategy->ngradients,
@@ -299,5 +314,8 @@ int hvd_strategy_get_stats(const hvd_strategy *strategy,
         .update_seconds = strategy->update_seconds,
         .early = strategy->nearly,
     };
+    if (hvd_strategy_is_server(strategy))
+        add_server(strategy->servers->server, &whole);
+    memcpy(stats, &whole, size < sizeof whole ? size : sizeof whole);
     return HVD_OK;
 }

@@ -289,6 +289,7 @@ void hvd__servers_free(struct hvd_strategy *s)
 
     if (!servers)
         return;
+    hvd__server_free(s);
     pthread_mutex_destroy(&servers->lock);
     free(servers->pairs);
     free(servers->parts);

@@ -250,6 +250,8 @@ static int allocate(struct hvd_strategy *s)
     size_t total = 0;
     float *gradient;
 
+    if (serves)
+        HVD_TRY(hvd__server_new(s));
     HVD_TRY(hvd__statistics_allocate(s));
     for (int32_t i = 0; i < s->nvariables; i++)
         total += serves ? 0 : (size_t)s->variables[i].count;

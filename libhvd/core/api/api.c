@@ -469,6 +469,15 @@ int hvd__wait(struct hvd__world *world, hvd_handle handle, hvd_tensor *output)
     return status;
 }
 
+int hvd__drive(bool (*done)(const void *context), const void *context)
+{
+    struct hvd__world *world;
+
+    HVD_TRY(hvd__world_get(&world));
+    hvd__progress_until(world, done, context, 0);
+    return HVD_OK;
+}
+
 int hvd_wait(hvd_handle handle)
 {
     struct hvd__world *world;

@@ -15,6 +15,10 @@
  * HVD_ERR_PEER instead of waiting. Any thread may call it. */
 void hvd__refuse(int32_t process_set, const char *name, int status);
 
+/* Blocks, moving requests as hvd_wait does, until done(context) returns true.
+ * done is called often and without a lock. */
+int hvd__drive(bool (*done)(const void *context), const void *context);
+
 /* Submits a gradient. It fails on all ranks if one has joined by hvd_join. It
  * runs without ranks that have joined by hvd__join_strategies; after that call
  * the strategies' variables of rank *last are sent to all. */
