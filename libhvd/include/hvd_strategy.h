@@ -318,7 +318,9 @@ int hvd_strategy_join(hvd_strategy *strategy, int *last);
  * does it, between two steps. Blocks until the disk has it; until then the file
  * of that name, if there is one, stays what it was. A symbolic link to a file
  * is followed. Temporary files that killed saves to this path have left are
- * removed. The learning rate is not in it.
+ * removed. The learning rate is not in it. Under parameter servers any worker
+ * may do it; the newest values and state come from the servers, and the values
+ * are then in its variables.
  *
  * Returns HVD_ERR_FILE, with the reason, also if the path leads to something
  * that is no regular file, or is a link to nothing; HVD_ERR_ARGUMENT in the

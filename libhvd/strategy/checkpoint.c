@@ -27,7 +27,7 @@
 #include "base/status.h"
 #include "strategy/blob.h"
 #include "strategy/optimizer.h"
-#include "strategy/strategy.h"
+#include "strategy/servers.h"
 
 /* A statistic is one that no optimiser updates. */
 enum { VERSION = 1, ORDER = 0x01020304, STATISTIC = -1 };
@@ -106,16 +106,11 @@ static int put_all(struct hvd__blob_writer *w, const hvd_strategy *s)
     return hvd__blob_commit(w);
 }
 
-int hvd_strategy_save(hvd_strategy *strategy, const char *path)
+static int write_file(hvd_strategy *strategy, const char *path)
 {
-    struct hvd__blob_writer *w;
+    struct hvd__blob_writer *w = malloc(sizeof *w);
     int status;
 
-    HVD_TRY(hvd__strategy_check_started(strategy));
-    if (!path || !path[0])
-        return hvd__fail(HVD_ERR_ARGUMENT, "the checkpoint has no file name");
-    HVD_TRY(hvd__strategy_check_idle(strategy, rule));
-    w = malloc(sizeof *w);
     if (!w)
         return hvd__fail_memory(sizeof *w);
     status = hvd__blob_create(w, path);
@@ -123,6 +118,23 @@ int hvd_strategy_save(hvd_strategy *strategy, const char *path)
         status = put_all(w, strategy);
     hvd__blob_discard(w);
     free(w);
+    return status;
+}
+
+int hvd_strategy_save(hvd_strategy *strategy, const char *path)
+{
+    int status = HVD_OK;
+
+    HVD_TRY(hvd__strategy_check_worker(strategy));
+    if (!path || !path[0])
+        return hvd__fail(HVD_ERR_ARGUMENT, "the checkpoint has no file name");
+    HVD_TRY(hvd__strategy_check_idle(strategy, rule));
+    if (strategy->servers)
+        status = hvd__fetch_state(strategy);
+    if (status >= 0)
+        status = write_file(strategy, path);
+    if (strategy->servers)
+        hvd__state_free(strategy);
     return status;
 }
 
@@ -319,6 +331,33 @@ static int share_state(hvd_strategy *s, int32_t has_state)
     return HVD_OK;
 }
 
+/* Does the same as hvd_strategy_load, over the workers: rank 0 reads the file
+ * and sends what is in it to the servers, from which all get the values. */
+static int load_servers(hvd_strategy *s, const char *path)
+{
+    int32_t has_state = 0;
+    int status = HVD_OK;
+
+    if (hvd_rank() == 0) {
+        status = hvd__state_new(s);
+        if (status >= 0)
+            status = read_file(s, path);
+        if (status >= 0) {
+            has_state = status;
+            if (!has_state)
+                status = hvd__state_new(s);
+            if (status >= 0)
+                status = hvd__send_state(s);
+        }
+        hvd__state_free(s);
+    }
+    HVD_TRY(hvd__agree(s->group, status));
+    HVD_TRY(hvd__allreduce_on(s->group, &has_state, 1, HVD_INT32, HVD_MAX));
+    HVD_TRY(hvd__fetch_values(s));
+    HVD_TRY(hvd__statistics_share(s, s->group));
+    return has_state;
+}
+
 int hvd_strategy_load(hvd_strategy *strategy, const char *path)
 {
     int32_t has_state = 0;
@@ -327,6 +366,8 @@ int hvd_strategy_load(hvd_strategy *strategy, const char *path)
     HVD_TRY(hvd__strategy_check_worker(strategy));
     HVD_TRY(
         hvd__agree(strategy->group, hvd__strategy_check_idle(strategy, rule)));
+    if (strategy->servers)
+        return load_servers(strategy, path);
     /* The barrier comes before anything changes: it fails if a rank has joined.
      */
     HVD_TRY(hvd_barrier());

@@ -13,11 +13,14 @@
  * the program names, since steps of all of them may go on without a rank that
  * joined. A rank that joins by hvd_join gets nothing afterwards; steps do not
  * go on without it (core/agree/coordinator.c).
+ *
+ * Under parameter servers it is these who know when all workers have joined
+ * (serve.c), and each strategy is joined by itself.
  */
 #include "base/fingerprint.h"
 #include "base/status.h"
 #include "core/api/refuse.h"
-#include "strategy/strategy.h"
+#include "strategy/servers.h"
 
 static int check_idle(void)
 {
@@ -70,7 +73,11 @@ int hvd_strategy_join(hvd_strategy *strategy, int *last)
 {
     int rank;
 
-    HVD_TRY(hvd__strategy_check_started(strategy));
+    HVD_TRY(hvd__strategy_check_worker(strategy));
+    if (strategy->servers) {
+        HVD_TRY(hvd__strategy_check_idle(strategy, "a rank joins"));
+        return hvd__servers_join(strategy, last);
+    }
     HVD_TRY(check_idle());
     HVD_TRY(hvd__join_strategies(&rank));
     HVD_TRY(compare_lists(rank));

@@ -16,3 +16,126 @@
 const char *const hvd__state_words[HVD__MOST_STATES] = {"slot0", "slot1",
                                                          "slot2"};
 
+/* One array of every part: all requests of it are in flight at once. */
+struct move {
+    const char *word;
+    int state;      /* -1: the value */
+    bool pull;      /* to this worker */
+    bool is_counts; /* the numbers of updates instead of an array */
+};
+
+static int move_part(struct hvd_strategy *s, const struct move *m, int32_t i,
+                     struct hvd__sent *sent)
+{
+    const struct hvd__part *p = &s->servers->parts[i];
+    struct hvd__variable *v = &s->variables[p->variable];
+    float *data = m->state < 0 ? v->value : v->states[m->state];
+
+    /* The parts of a variable take turns in v->steps, and of each pull the
+     * result of the last stays. */
+    if (m->is_counts)
+        return hvd__part_send(s, i, m->word, &v->steps, 1, HVD_INT64, m->pull,
+                              sent);
+    return hvd__part_send(s, i, m->word, data + p->offset, p->count,
+                          HVD_FLOAT32, m->pull, sent);
+}
+
+static int move_all(struct hvd_strategy *s, const struct move *m)
+{
+    struct hvd__sent *sent = s->servers->pulls;
+    int status = HVD_OK;
+
+    for (int32_t i = 0; i < s->servers->nparts; i++) {
+        int one = move_part(s, m, i, &sent[i]);
+
+        if (m->is_counts && one >= 0)
+            one = hvd__sent_wait(&sent[i]);
+        status = status < 0 ? status : one;
+    }
+    for (int32_t i = 0; i < s->servers->nparts; i++) {
+        int one = hvd__sent_wait(&sent[i]);
+
+        status = status < 0 ? status : one;
+    }
+    return status;
+}
+
+static int move_state(struct hvd_strategy *s, bool pull)
+{
+    int nstates = hvd__optimizer_states(&s->options);
+
+    HVD_TRY(move_all(s, &(struct move){pull ? "pull" : "push", -1, pull, 0}));
+    for (int k = 0; k < nstates; k++)
+        HVD_TRY(
+            move_all(s, &(struct move){hvd__state_words[k], k, pull, false}));
+    return move_all(s, &(struct move){"count", -1, pull, true});
+}
+
+int hvd__fetch_values(struct hvd_strategy *s)
+{
+    HVD_TRY(hvd__command(s, HVD__COMMAND_VALUES));
+    return move_all(s, &(struct move){"pull", -1, true, false});
+}
+
+int hvd__fetch_state(struct hvd_strategy *s)
+{
+    HVD_TRY(hvd__state_new(s));
+    HVD_TRY(hvd__command(s, HVD__COMMAND_STATE));
+    return move_state(s, true);
+}
+
+int hvd__send_state(struct hvd_strategy *s)
+{
+    HVD_TRY(hvd__command(s, HVD__COMMAND_LOAD));
+    return move_state(s, false);
+}
+
+int hvd__state_new(struct hvd_strategy *s)
+{
+    int nstates = hvd__optimizer_states(&s->options);
+
+    for (int32_t i = 0; i < s->nvariables; i++) {
+        struct hvd__variable *v = &s->variables[i];
+        size_t count = v->count ? (size_t)v->count : 1;
+
+        v->steps = 0;
+        for (int k = 0; k < nstates; k++)
+            if (!v->states[k] && !(v->states[k] = calloc(count, sizeof(float))))
+                return hvd__fail_memory(count * sizeof(float));
+    }
+    return HVD_OK;
+}
+
+void hvd__state_free(struct hvd_strategy *s)
+{
+    for (int32_t i = 0; i < s->nvariables; i++)
+        for (int k = 0; k < HVD__MOST_STATES; k++) {
+            free(s->variables[i].states[k]);
+            s->variables[i].states[k] = NULL;
+        }
+}
+
+int hvd__servers_join(struct hvd_strategy *s, int *last)
+{
+    const int64_t one = 1;
+    int32_t answer = 0;
+    char name[32];
+
+    HVD_TRY(hvd__command(s, HVD__COMMAND_JOIN));
+    snprintf(name, sizeof name, "last %d", (int)s->id);
+    /* Every server says who was last; the first is believed. */
+    for (int32_t k = s->servers->n - 1; k >= 0; k--) {
+        struct hvd__sent sent;
+        hvd_request request;
+
+        hvd__pair_request(&request,
+                          hvd__servers_pair(s->servers, hvd_rank(), k), name,
+                          &answer, &one, HVD_INT32, s->servers->nworkers + k);
+        HVD_TRY(hvd_submit(&request, &sent.handle));
+        HVD_TRY(hvd_wait(sent.handle));
+    }
+    HVD_TRY(move_all(s, &(struct move){"pull", -1, true, false}));
+    if (last)
+        *last = answer;
+    return HVD_OK;
+}
