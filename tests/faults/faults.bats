@@ -92,6 +92,17 @@ lines_with() { # text: how many lines of the output have it
     [ "$(lines_with '^rank [012]: -26: rank 3 (')" -eq 3 ]
 }
 
+@test "a worker or a parameter server that is killed is named by all, in each mode" {
+    for mode in push backups async stale; do
+        for victim in 0 3; do
+            lose 4 $mode kill "$victim" "${alone[@]}"
+            [ "$(lines_with "^rank [0-9]: -26: .*rank $victim (")" -eq 3 ]
+        done
+    done
+    lose 2 push kill 0 "${alone[@]}"
+    [ "$(lines_with "^rank 1: -26: .*rank 0 (")" -eq 1 ]
+}
+
 @test "a rank killed while the others shut down" {
     lose 3 bye kill 1 "${alone[@]}"
     [ "$(lines_with '^rank [02]: -26: rank 1 (')" -eq 2 ]

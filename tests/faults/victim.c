@@ -9,6 +9,8 @@
  *           wait    the others wait for an allreduce that never comes
  *           idle    nobody uses the library
  *           ask     nobody uses it, but the others ask whether the world stands
+ *           push    the last rank is a parameter server, and the others train
+ *           backups, async, stale: the same in another mode
  *           bye     the others are in hvd_shutdown
  *           late    the others wait for 3 s, and all ends well
  *     HOW   kill segv exit0 exit1 stop, or none: it only sleeps
@@ -23,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "hvd.h"
+#include "hvd_strategy.h"
 
 enum { SMALL = 1 << 16, LARGE = 1 << 24 };
 
@@ -70,10 +72,53 @@ static int reduce(const char *name, int64_t n)
     return status < 0 ? status : hvd_wait(handle);
 }
 
+/* Returns true, and sets the mode, if WHAT is to train with a server. */
+static int is_training(const char *what, hvd_strategy_options *options)
+{
+    if (strcmp(what, "backups") == 0)
+        options->backups = 1;
+    else if (strcmp(what, "async") == 0)
+        options->mode = HVD_SERVER_ASYNCHRONOUS;
+    else if (strcmp(what, "stale") == 0)
+        options->mode = HVD_SERVER_BOUNDED;
+    else
+        return strcmp(what, "push") == 0;
+    return 1;
+}
+
+/* Makes steps with a parameter server, or serves as it, until that fails. */
+static int train(const hvd_strategy_options *mode)
+{
+    static const int64_t shape[] = {SMALL};
+    hvd_strategy_options options = *mode;
+    hvd_strategy *strategy;
+    int status;
+
+    options.kind = HVD_STRATEGY_PARAMETER_SERVER;
+    options.servers = 1;
+    status = hvd_strategy_new(&options, &strategy);
+    if (status >= 0)
+        status = hvd_strategy_add(strategy, "weights", data, 1, shape);
+    if (status >= 0)
+        status = hvd_strategy_start(strategy);
+    if (status >= 0 && hvd_strategy_is_server(strategy))
+        return hvd_strategy_serve(strategy);
+    while (status >= 0) {
+        status = hvd_strategy_ready(strategy, 0);
+        if (status >= 0)
+            status = hvd_strategy_step(strategy);
+    }
+    return status;
+}
+
 static int survive(const char *what)
 {
+    hvd_strategy_options mode;
     int status = HVD_OK;
 
+    hvd_strategy_options_init(&mode, sizeof mode);
+    if (is_training(what, &mode))
+        return train(&mode);
     if (strcmp(what, "bye") == 0)
         return hvd_shutdown();
     if (strcmp(what, "wait") == 0)
@@ -95,6 +140,7 @@ int main(int argc, char **argv)
 {
     const char *what = argc > 3 ? argv[1] : "";
     int victim = argc > 3 ? atoi(argv[3]) : 0, rank, status;
+    hvd_strategy_options mode;
 
     if (hvd_init() < 0) {
         fprintf(stderr, "%s\n", hvd_last_error());
@@ -114,6 +160,12 @@ int main(int argc, char **argv)
         signal(SIGALRM, on_alarm);
         ualarm(200000, 0);
         survive(what);
+    }
+    hvd_strategy_options_init(&mode, sizeof mode);
+    if (rank == victim && is_training(what, &mode)) {
+        signal(SIGALRM, on_alarm);
+        ualarm(500000, 0);
+        train(&mode);
     }
     if (rank == victim) {
         for (int i = 0; i < 50 && strcmp(what, "loop") == 0; i++)
