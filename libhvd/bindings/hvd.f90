@@ -117,6 +117,8 @@ module hvd
         type(c_funptr) :: updated
         type(c_ptr) :: context
         integer(c_int32_t) :: check_every, op, flags, reserved
+        integer(c_int32_t) :: kind, servers, mode, backups, staleness, placement
+        integer(c_int64_t) :: part_bytes
         real(c_double) :: rho, weight_decay, trust
         integer(c_int32_t) :: centered, reserved2
     end type
@@ -126,7 +128,7 @@ module hvd
         integer(c_int32_t) :: size, variables
         integer(c_int64_t) :: steps, gradients, bytes
         real(c_double) :: wait_seconds, update_seconds
-        integer(c_int64_t) :: early
+        integer(c_int64_t) :: early, dropped, updates, ahead
     end type
 
     public :: hvd_error_text, hvd_c_name

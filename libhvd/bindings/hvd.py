@@ -94,6 +94,9 @@ class _Strategy_Options(C.Structure):
                 ("updated", C.c_void_p), ("context", C.c_void_p),
                 ("check_every", C.c_int32), ("op", C.c_int32),
                 ("flags", C.c_int32), ("reserved", C.c_int32),
+                ("kind", C.c_int32), ("servers", C.c_int32), ("mode", C.c_int32),
+                ("backups", C.c_int32), ("staleness", C.c_int32),
+                ("placement", C.c_int32), ("part_bytes", C.c_int64),
                 ("rho", C.c_double), ("weight_decay", C.c_double),
                 ("trust", C.c_double), ("centered", C.c_int32),
                 ("reserved2", C.c_int32)]
@@ -103,7 +106,8 @@ class _Strategy_Stats(C.Structure):
     _fields_ = [("size", C.c_uint32), ("variables", C.c_int32), ("steps", C.c_int64),
                 ("gradients", C.c_int64), ("bytes", C.c_int64),
                 ("wait_seconds", C.c_double), ("update_seconds", C.c_double),
-                ("early", C.c_int64)]
+                ("early", C.c_int64), ("dropped", C.c_int64), ("updates", C.c_int64),
+                ("ahead", C.c_int64)]
 
 
 def _load():
