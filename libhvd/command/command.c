@@ -165,17 +165,29 @@ error_t command_key(struct command_line *line, const struct argp_option *flags,
     }
 }
 
-int command_parse(const struct argp *parser, int argc, char **argv,
-                  void *options)
+static int parse(const struct argp *parser, int argc, char **argv,
+                 unsigned order, void *options)
 {
     struct command_line *line = options;
-    error_t failed =
-        argp_parse(parser, argc, argv,
-                   ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT, NULL, options);
+    error_t failed = argp_parse(
+        parser, argc, argv, order | ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT,
+        NULL, options);
 
     if (failed && !*line->error)
         command_refuse(line, "%s", strerror(failed));
     return failed ? OPTIONS_ERROR : line->outcome;
+}
+
+int command_parse(const struct argp *parser, int argc, char **argv,
+                  void *options)
+{
+    return parse(parser, argc, argv, 0, options);
+}
+
+int command_parse_before(const struct argp *parser, int argc, char **argv,
+                         void *options)
+{
+    return parse(parser, argc, argv, ARGP_IN_ORDER, options);
 }
 
 void command_help(const struct argp *parser, const char *name, FILE *out)

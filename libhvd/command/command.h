@@ -55,6 +55,12 @@ error_t command_key(struct command_line *line, const struct argp_option *flags,
 int command_parse(const struct argp *parser, int argc, char **argv,
                   void *options);
 
+/* Does the same, but looks at the words in their order: when the parser gets
+ * ARGP_KEY_ARG, it can take all that follow, options too, by setting
+ * state->next to state->argc. */
+int command_parse_before(const struct argp *parser, int argc, char **argv,
+                         void *options);
+
 /* Prints the text of --help. */
 void command_help(const struct argp *parser, const char *name, FILE *out);
 
