@@ -55,6 +55,14 @@ $(B)/lib/libhvd.a: $(HVD_OBJ)
 	$(call say,AR,$@)mkdir -p $(@D) && rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
+# Starts tasks of a cluster as processes of this host: a room of its own for
+# programs, which needs libhvd's public functions. No library contains it.
+LAUNCH_SRC := $(filter-out %/hvd-run.c,$(wildcard libhvd/launch/*.c))
+PROGRAMS += $(B)/bin/hvd-run
+SRC_hvd-run := libhvd/launch/hvd-run.c $(LAUNCH_SRC) $(COMMAND_SRC)
+DEPS_hvd-run = $(HVD_SO)
+LIBS_hvd-run = $(HVD_LINK)
+
 # hvd-info sees the settings, which are not exported.
 PROGRAMS += $(B)/bin/hvd-info
 SRC_hvd-info := $(wildcard libhvd/tools/*.c)

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hvd-run - starts any program that uses libhvd as several workers on this
+ * host, without MPI (launch.h).
+ */
+#include "command/command.h"
+#include "launch/launch.h"
+
+#include <errno.h>
+#include <hvd.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct run_options {
+    struct command_line line;
+    struct launch launch;
+    char **words; /* the program and its arguments, in argv; NULL: none */
+};
+
+enum { KEY_PS = 256, KEY_EVALUATOR, KEY_PORT };
+
+static const struct argp_option flags[] = {
+    {"workers", 'n', "N", 0, "start N workers (1)", 0},
+    {"ps", KEY_PS, "N", 0, "start N parameter servers, too", 0},
+    {"evaluator", KEY_EVALUATOR, 0, 0, "start an evaluator, too", 0},
+    {"base-port", KEY_PORT, "N", 0,
+     "have the tasks listen on the ports from N on (ports that are free)", 0},
+    COMMAND_FLAGS,
+};
+
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
+    struct run_options *o = state->input;
+    struct launch *l = &o->launch;
+
+    switch (key) {
+    case 'n':
+        return command_number(&o->line, "--workers", text, 1, LAUNCH_MOST_TASKS,
+                              &l->workers);
+    case KEY_PS:
+        return command_number(&o->line, "--ps", text, 1, LAUNCH_MOST_TASKS,
+                              &l->servers);
+    case KEY_EVALUATOR: l->evaluator = true; return 0;
+    case KEY_PORT:
+        return command_number(&o->line, "--base-port", text, LAUNCH_LEAST_PORT,
+                              LAUNCH_MOST_PORT, &l->base_port);
+    case ARGP_KEY_ARG:
+        /* What follows is of the program. */
+        o->words = state->argv + state->next - 1;
+        state->next = state->argc;
+        return 0;
+    case ARGP_KEY_END:
+        return o->words || o->line.outcome != OPTIONS_RUN
+                   ? 0
+                   : command_refuse(&o->line, "which program? see --help");
+    default: return command_key(&o->line, flags, key, state);
+    }
+}
+
+static const struct argp parser = {
+    .options = flags,
+    .parser = parse_option,
+    .args_doc = "PROGRAM [ARGUMENT...]",
+    .doc =
+        "Start PROGRAM as several workers on this host, which train together "
+        "without MPI.\v"
+        "The exit status is that of the task that failed first; 128 + N if "
+        "signal N ended it; 126 or 127 if the program cannot be run or "
+        "found; 64 for a wrong command line.\n\n"
+        "Examples:\n"
+        "  hvd-run -n 4 mnist --epochs 1\n"
+        "  hvd-run -n 2 python3 train.py",
+};
+
+enum { WRONG_LINE = 64, CANNOT_RUN = 126, NOT_FOUND = 127 };
+
+/* Becomes the program. */
+static int become(void *context)
+{
+    char **words = context;
+
+    execvp(words[0], words);
+    int error = errno;
+    fprintf(stderr, "hvd-run: %s: %s\n", words[0], strerror(error));
+    return error == ENOENT ? NOT_FOUND : CANNOT_RUN;
+}
+
+int main(int argc, char **argv)
+{
+    struct run_options o = {
+        .launch = {.program = "hvd-run", .workers = 1, .start = become}};
+
+    switch (command_parse_before(&parser, argc, argv, &o)) {
+    case OPTIONS_ERROR:
+        fprintf(stderr, "hvd-run: %s\n", o.line.error);
+        return WRONG_LINE;
+    case OPTIONS_HELP: command_help(&parser, "hvd-run", stdout); return 0;
+    case OPTIONS_VERSION: printf("hvd-run %s\n", hvd_version()); return 0;
+    default: o.launch.context = o.words; return launch_run(&o.launch);
+    }
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * launch.h - starts the tasks of a cluster as processes of this host, which
+ * train together without MPI, and looks after them until the last one has
+ * ended. hvd-run does this for any program, and the training programs for
+ * themselves (--spawn).
+ *
+ * Each process finds a TF_CONFIG in its environment, whose addresses are of the
+ * loopback interface, and a key of the job that nobody else has
+ * (HVD_JOB_KEY_FD). The first worker has the standard input, output and error
+ * of the caller. What another task writes comes out line by line, with its name
+ * before it: "[worker 1] ...".
+ *
+ * SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on. As soon
+ * as one task fails, the others have a few seconds to notice and say so; then
+ * they are ended. Nobody is left behind, not even if the caller is killed.
+ */
+#ifndef LAUNCH_LAUNCH_H
+#define LAUNCH_LAUNCH_H
+
+#include <stdbool.h>
+
+enum { LAUNCH_MOST_TASKS = 1024 };
+
+/* The least and the greatest first port. */
+enum { LAUNCH_LEAST_PORT = 1, LAUNCH_MOST_PORT = 65535 };
+
+struct launch {
+    const char *program; /* the caller's name, for messages */
+    int workers;         /* 1 or more */
+    int servers;         /* tasks of type ps */
+    bool evaluator;      /* there is one, too */
+    int base_port;       /* port of the first task; the next ones follow. 0:
+                            ports that are free */
+    /* Runs in each new process. Returns its exit status, unless it becomes
+     * another program. */
+    int (*start)(void *context);
+    void *context;
+};
+
+/*
+ * Does all of that, and returns an exit status: that of the task that failed
+ * first, or 128 + N if signal N ended it; 0 if none failed; 1, with a line on
+ * standard error, if the tasks cannot be started. To be called by a process of
+ * one thread that has no child processes. In the new processes the call does
+ * not return.
+ */
+int launch_run(const struct launch *launch);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * task.c - the new process of a task: its environment, its key and its outputs.
+ *
+ * The key is in memory that only the process's own descriptor leads to. A
+ * process is killed if its parent dies. Between fork and start only the
+ * parent's one thread exists, so that all functions may be called.
+ */
+#include "launch/parts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---------------------------------------------------------- the environment
+ */
+
+static int set_config(const struct launch__tasks *tasks,
+                      const struct launch__task *task)
+{
+    int length =
+        hvd_cluster_tf_config(tasks->cluster, task->role, task->index, NULL, 0);
+    char *text = length < 0 ? NULL : malloc((size_t)length + 1);
+    int status = -1;
+
+    if (text) {
+        hvd_cluster_tf_config(tasks->cluster, task->role, task->index, text,
+                              length + 1);
+        status = setenv("TF_CONFIG", text, 1);
+    }
+    free(text);
+    return status;
+}
+
+/* The descriptor stays open in what the process becomes. */
+static int set_key(const struct launch__tasks *tasks)
+{
+    int fd = memfd_create("hvd-job-key", 0);
+    char number[16];
+
+    if (fd < 0 ||
+        write(fd, tasks->key, sizeof tasks->key) !=
+            (ssize_t)sizeof tasks->key ||
+        lseek(fd, 0, SEEK_SET) != 0)
+        return -1;
+    snprintf(number, sizeof number, "%d", fd);
+    unsetenv("HVD_JOB_KEY_FILE");
+    return setenv("HVD_JOB_KEY_FD", number, 1);
+}
+
+/* ------------------------------------------------------------- in the child
+ */
+
+/* Puts the new process's ends of its outputs in place, and closes the parent's
+ * ends of all. */
+static int set_outputs(struct launch__tasks *tasks,
+                       const struct launch__task *task, const int *ends)
+{
+    for (int i = 0; i <= tasks->started; i++)
+        for (int k = 0; k < 2; k++)
+            if (tasks->tasks[i].streams[k].from >= 0)
+                close(tasks->tasks[i].streams[k].from);
+    if (task->first)
+        return 0;
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (null < 0 || dup2(null, STDIN_FILENO) < 0)
+        return -1;
+    close(null);
+    for (int k = 0; k < 2; k++) {
+        if (dup2(ends[k], STDOUT_FILENO + k) < 0)
+            return -1;
+        close(ends[k]);
+    }
+    return 0;
+}
+
+static _Noreturn void become_task(struct launch__tasks *tasks,
+                                  const struct launch__task *task,
+                                  const int *ends, pid_t parent)
+{
+    const struct launch *launch = tasks->launch;
+
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+        _exit(1);
+    sigaction(SIGPIPE, &tasks->broken, NULL);
+    sigprocmask(SIG_SETMASK, &tasks->mask, NULL);
+    if (set_outputs(tasks, task, ends) < 0 || set_config(tasks, task) < 0 ||
+        set_key(tasks) < 0) {
+        launch__say(launch, "%s cannot be prepared: %s", task->name,
+                    strerror(errno));
+        _exit(1);
+    }
+    explicit_bzero(tasks->key, sizeof tasks->key);
+    exit(launch->start(launch->context));
+}
+
+/* ------------------------------------------------------------ in the parent
+ */
+
+static int open_streams(struct launch__task *task, int *ends)
+{
+    for (int k = 0; k < 2 && !task->first; k++) {
+        ends[k] = launch__stream_open(&task->streams[k], task->name,
+                                      STDOUT_FILENO + k);
+        if (ends[k] < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int launch__task_start(struct launch__tasks *tasks)
+{
+    struct launch__task *task = &tasks->tasks[tasks->started];
+    int ends[2] = {-1, -1};
+    pid_t parent = getpid(), pid = -1;
+
+    fflush(NULL);
+    if (open_streams(task, ends) == 0)
+        pid = fork();
+    if (pid == 0)
+        become_task(tasks, task, ends, parent);
+    int error = errno;
+    for (int k = 0; k < 2; k++)
+        if (ends[k] >= 0)
+            close(ends[k]);
+    if (pid < 0)
+        return launch__say(tasks->launch, "%s cannot be started: %s",
+                           task->name, strerror(error));
+    task->pid = pid;
+    tasks->started++;
+    return 0;
+}
+
+void launch__tasks_signal(const struct launch__tasks *tasks, int number)
+{
+    for (int i = 0; i < tasks->started; i++)
+        if (tasks->tasks[i].pid > 0)
+            kill(tasks->tasks[i].pid, number);
+}
+
+/* Processes whose parents have ended are this process's children
+ * (PR_SET_CHILD_SUBREAPER). Each round kills those that the last one has
+ * orphaned. */
+void launch__kill_orphans(void)
+{
+    char path[64];
+    bool any = true;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    while (any) {
+        FILE *file = fopen(path, "re");
+        int pid;
+
+        any = false;
+        while (file && fscanf(file, "%d", &pid) == 1)
+            any |= kill(pid, SIGKILL) == 0;
+        if (file)
+            fclose(file);
+        while (any && waitpid(-1, NULL, 0) > 0)
+            ;
+    }
+}

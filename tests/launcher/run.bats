@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+# hvd-run starts tasks of a cluster, passes on what they write and what is sent
+# to it, names the one that fails, and leaves nobody behind.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    ROOT=$BATS_TEST_DIRNAME/../..
+    PATH=${HVD_BUILD:-$ROOT/build}/bin:$PATH
+    cd "$BATS_TEST_TMPDIR" || return 1
+    unset TF_CONFIG HVD_JOB_KEY_FILE HVD_JOB_KEY_FD
+}
+
+launch() {
+    run timeout 60 hvd-run "$@"
+}
+
+# index, in the text of a shell, is the number that TF_CONFIG gives to it.
+readonly INDEX='index=${TF_CONFIG##*:}; index=${index%%\}*};'
+
+# within_20_s COMMAND...: runs it until it succeeds, for at most 20 s.
+within_20_s() {
+    for _ in {1..200}; do
+        ! "$@" 2>/dev/null || return 0
+        sleep 0.1
+    done
+    return 1
+}
+
+refused() { # status text argument...
+    local status_wanted=$1 text=$2
+    shift 2
+    launch "$@"
+    [ "$status" -eq "$status_wanted" ]
+    [[ $output == *"$text"* ]]
+    [ "${#lines[@]}" -eq 1 ]
+}
+
+@test "wrong command lines are one line and status 64" {
+    refused 64 "which program?"
+    refused 64 "which program?" -n 2
+    refused 64 "'0' is not a whole number" -n 0 true
+    refused 64 "'x' is not a whole number" -n x true
+    refused 64 "'65536' is not a whole number" --base-port 65536 true
+    refused 64 "--ranks" --ranks 2 true
+    launch --help
+    [ "$status" -eq 0 ]
+    [[ $output == *"hvd-run -n 4 mnist"* ]]
+    launch --version
+    [ "$status" -eq 0 ]
+}
+
+@test "what cannot be started is refused in one line" {
+    TF_CONFIG='{}' refused 1 "TF_CONFIG describes a cluster already" true
+    OMPI_COMM_WORLD_RANK=0 refused 1 "without the launcher" true
+    refused 1 "leaves none for 2 tasks" --base-port 65535 -n 2 true
+    refused 1 "more than 1024" -n 1024 --ps 1 true
+    run -127 timeout 60 hvd-run ./missing
+    [[ $output == *"hvd-run: ./missing: No such file"* ]]
+    launch /
+    [ "$status" -eq 126 ]
+}
+
+@test "options after the program are the program's" {
+    launch -n 1 echo -n --ps x --help
+    [ "$status" -eq 0 ]
+    [ "$output" = '--ps x --help' ]
+}
+
+@test "each task is one of the cluster, with another index" {
+    launch -n 3 --ps 2 --evaluator hvd-info --cluster
+    [ "$status" -eq 0 ]
+    [ "$(grep -c 'this process' <<<"$output")" -eq 6 ]
+    local task
+    for task in "worker 0" "worker 1" "worker 2" "ps 0" "ps 1" "evaluator 0"; do
+        [ "$(grep -c "$task .*127.0.0.1:.*<- this process" <<<"$output")" -eq 1 ]
+    done
+    [ "$(grep -o 'Fingerprint.*' <<<"$output" | sort -u | wc -l)" -eq 1 ]
+    launch -n 2 --base-port 20100 hvd-info --cluster
+    [[ $output == *"worker 1     127.0.0.1:20101"* ]]
+}
+
+@test "the first worker writes as it likes, the others line by line with a name" {
+    launch -n 2 sh -c "$INDEX"'
+        [ $index = 1 ] || sleep 0.5
+        printf "out $index"; printf "\nrest $index"; echo "err $index" >&2'
+    [ "$status" -eq 0 ]
+    echo "$output" | grep -Fx '[worker 1] out 1'
+    echo "$output" | grep -Fx '[worker 1] rest 1'
+    echo "$output" | grep -Fx '[worker 1] err 1'
+    echo "$output" | grep -x 'out 0'
+    echo "$output" | grep -x 'rest 0err 0'
+    # Errors stay errors.
+    hvd-run -n 2 sh -c 'echo err >&2' 2>/dev/null >out
+    [ ! -s out ]
+    # A line longer than any buffer, and many of them.
+    launch -n 2 sh -c "$INDEX"'
+        [ $index = 0 ] || { head -c 10000 /dev/zero | tr "\0" x; echo; seq 20000; }'
+    [ "$(grep -c '^\[worker 1\] [0-9]*$' <<<"$output")" -eq 20000 ]
+    [ "$(tr -cd x <<<"$output" | wc -c)" -eq 10000 ]
+}
+
+@test "only the first worker reads, and nobody listening stops nobody" {
+    launch -n 2 sh -c "$INDEX"'echo "$index: $(cat)"' <<<words
+    [[ $output == *"0: words"* ]]
+    [[ $output == *"[worker 1] 1: "* ]]
+    hvd-run -n 2 sh -c "$INDEX"'[ $index = 0 ] || { seq 100000; touch done; }' | true
+    [ -e done ]
+}
+
+@test "each run has a key of its own, which a process may read again" {
+    local i
+    for i in 1 2; do
+        launch -n 3 sh -c 'head -c 100 "/dev/fd/$HVD_JOB_KEY_FD" | od -An -w32 -tx1'
+        echo "$output"
+        [ "$status" -eq 0 ]
+        sed 's/.*] //' <<<"$output" | sort -u >key.$i
+        [ "$(wc -l <key.$i)" -eq 1 ]
+        [ "$(wc -c <key.$i)" -eq 97 ]
+    done
+    ! cmp key.1 key.2
+    HVD_JOB_KEY_FILE=/nowhere launch -n 2 sh -c 'echo "file ${HVD_JOB_KEY_FILE-none}"'
+    [[ $output == *"file none"* ]]
+}
+
+@test "the status is that of the first that fails, which is named" {
+    launch -n 3 sh -c "$INDEX"'[ $index != 1 ] || exit 7; sleep 1'
+    [ "$status" -eq 7 ]
+    [[ $output == *"hvd-run: worker 1 (process "*") failed with status 7; the others are ended"* ]]
+    launch -n 2 sh -c "$INDEX"'[ $index != 1 ] || kill -KILL $$; sleep 1'
+    [ "$status" -eq 137 ]
+    [[ $output == *"worker 1 (process "*") was ended by signal 9"* ]]
+    # One that ends well ends nobody.
+    launch -n 2 sh -c "$INDEX"'[ $index = 1 ] || { sleep 1; echo late; }'
+    [ "$status" -eq 0 ]
+    [[ $output == *late* ]]
+}
+
+@test "after a failure the others are ended, also who refuses" {
+    local begin=$SECONDS
+    launch -n 2 sh -c "$INDEX"'[ $index = 0 ] || exit 3; exec sleep 100'
+    [ "$status" -eq 3 ]
+    launch -n 2 sh -c "$INDEX"'[ $index = 0 ] || exit 3; trap "" TERM; sleep 100 & wait; sleep 100'
+    [ "$status" -eq 3 ]
+    [ $((SECONDS - begin)) -lt 40 ]
+}
+
+@test "signals are passed on" {
+    local name
+    for name in INT TERM HUP USR1; do
+        rm -f ready.*
+        python3 - "$name" <<'EOF' &
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background job has it ignored
+os.execvp("hvd-run", ["hvd-run", "-n", "2", "bash", "-c", """
+    trap 'echo got; exit 5' %s
+    touch ready.$$
+    while :; do sleep 0.1; done""" % sys.argv[1]])
+EOF
+        local launcher=$! code=0
+        within_20_s bash -c '[ $(ls ready.* | wc -l) -eq 2 ]'
+        kill -"$name" $launcher
+        wait $launcher || code=$?
+        [ "$code" -eq 5 ]
+    done
+}
+
+@test "a signal of the terminal reaches each task once" {
+    python3 - <<'EOF'
+import os, pty, time
+count = """import signal, sys, time
+got = 0
+def count(number, frame):
+    global got
+    got += 1
+signal.signal(signal.SIGINT, count)
+print("ready", flush=True)
+end = time.time() + 60
+while not got and time.time() < end:
+    time.sleep(0.05)
+time.sleep(0.5)
+print("interrupts:", got, flush=True)
+"""
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execvp("hvd-run", ["hvd-run", "-n", "3", "python3", "-c", count])
+text = b""
+sent = False
+while True:
+    try:
+        more = os.read(terminal, 1000)
+    except OSError:
+        break
+    if not more:
+        break
+    text += more
+    if not sent and text.count(b"ready") == 3:
+        os.write(terminal, b"\x03")
+        sent = True
+os.waitpid(pid, 0)
+print(text.decode())
+assert text.count(b"interrupts: 1") == 3, text
+EOF
+}
+
+@test "nobody is left when the launcher is killed, or a task leaves a process" {
+    hvd-run -n 2 sh -c 'echo $$ >>pids; exec sleep 321' &
+    local launcher=$! pid
+    within_20_s bash -c '[ $(wc -l <pids) -eq 2 ]'
+    kill -KILL $launcher
+    wait $launcher || true
+    for pid in $(cat pids); do
+        within_20_s bash -c "! kill -0 $pid"
+    done
+    launch -n 2 sh -c 'setsid sleep 321 >/dev/null 2>&1 & echo $! >>orphans'
+    [ "$status" -eq 0 ]
+    for pid in $(cat orphans); do
+        ! kill -0 "$pid"
+    done
+}
+
+@test "a worker that dies is named by the others, and by the launcher" {
+    launch -n 3 python3 -c "
+import ctypes, os, sys, time
+hvd = ctypes.CDLL('${HVD_BUILD:-$ROOT/build}/lib/libhvd.so')
+hvd.hvd_last_error.restype = ctypes.c_char_p
+if hvd.hvd_init() < 0: sys.exit(hvd.hvd_last_error().decode())
+if hvd.hvd_barrier() < 0: sys.exit(2)
+if hvd.hvd_rank() == 1: os.kill(os.getpid(), 9)
+if hvd.hvd_barrier() < 0: sys.exit('others: ' + hvd.hvd_last_error().decode())
+"
+    [ "$status" -ne 0 ]
+    [[ $output == *"worker 1 (process "*") was ended by signal 9"* ]]
+    [[ $output == *"[worker 2] "*"rank 1"* ]]
+}
+
+@test "a program may shut libhvd down and start it again" {
+    launch -n 2 python3 -c "
+import ctypes, sys
+hvd = ctypes.CDLL('${HVD_BUILD:-$ROOT/build}/lib/libhvd.so')
+hvd.hvd_last_error.restype = ctypes.c_char_p
+for i in range(2):
+    if hvd.hvd_init() < 0: sys.exit(hvd.hvd_last_error().decode())
+    sys.stdout.write('size %d\n' % hvd.hvd_size())
+    sys.stdout.flush()
+    hvd.hvd_shutdown()
+"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c 'size 2' <<<"$output")" -eq 4 ]
+}
