@@ -158,6 +158,39 @@ ipu_tensor ipu_sigmoid_cross_entropy(ipu_graph *graph, ipu_tensor logits,
 ipu_tensor ipu_binary_cross_entropy(ipu_graph *graph, ipu_tensor probabilities,
                                     ipu_tensor targets, double epsilon);
 
+/* Cross entropy of each row of logits, [..., classes] -> [...] float32: with
+ * targets, [..., classes], which are the probabilities of the classes; or with
+ * labels, [...] int32, of which the share smoothing, in [0, 1], is given to all
+ * classes alike: that of the label is 1 - smoothing + smoothing / classes. */
+ipu_tensor ipu_categorical_cross_entropy(ipu_graph *graph, ipu_tensor logits,
+                                         ipu_tensor targets);
+ipu_tensor ipu_sparse_cross_entropy(ipu_graph *graph, ipu_tensor logits,
+                                    ipu_tensor labels, double smoothing);
+
+/* Gives the share smoothing, in [0, 1], of targets to all classes alike, for
+ * ipu_categorical_cross_entropy, and with 2 classes for
+ * ipu_sigmoid_cross_entropy: y becomes y (1 - smoothing) + smoothing / classes.
+ */
+ipu_tensor ipu_smooth_targets(ipu_graph *graph, ipu_tensor targets,
+                              int64_t classes, double smoothing);
+
+/* Elementwise: (x - target)^2, |x - target|, and huber_loss's. */
+ipu_tensor ipu_squared_error(ipu_graph *graph, ipu_tensor x, ipu_tensor target);
+ipu_tensor ipu_absolute_error(ipu_graph *graph, ipu_tensor x,
+                              ipu_tensor target);
+ipu_tensor ipu_huber_error(ipu_graph *graph, ipu_tensor x, ipu_tensor target,
+                           double delta);
+
+/* Elementwise: max(0, 1 - x target). Targets are -1 and 1: ipu_scale(graph, t,
+ * 2, -1) makes them of 0 and 1. */
+ipu_tensor ipu_hinge_loss(ipu_graph *graph, ipu_tensor x, ipu_tensor target);
+
+/* The Kullback-Leibler divergence of each row, [..., n] -> [...]: the sum of
+ * target log(target / x), both of which are taken to be in [epsilon, 1].
+ * epsilon is in (0, 1); Keras has 1e-7. */
+ipu_tensor ipu_kl_divergence(ipu_graph *graph, ipu_tensor x, ipu_tensor target,
+                             double epsilon);
+
 /* Losses that return a scalar: half the sum of squares; the mean of the
  * absolute differences; and the mean of d^2 / 2 where the difference |d| is at
  * most delta, and delta (|d| - delta / 2) elsewhere. */
@@ -221,6 +254,21 @@ ipu_tensor ipu_huber_loss(ipu_graph *graph, ipu_tensor x, ipu_tensor target,
     ipu_sigmoid_cross_entropy(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_binary_cross_entropy(graph, ...)                                   \
     ipu_binary_cross_entropy(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_categorical_cross_entropy(graph, ...)                              \
+    ipu_categorical_cross_entropy(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_sparse_cross_entropy(graph, ...)                                   \
+    ipu_sparse_cross_entropy(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_smooth_targets(graph, ...)                                         \
+    ipu_smooth_targets(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_squared_error(graph, ...)                                          \
+    ipu_squared_error(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_absolute_error(graph, ...)                                         \
+    ipu_absolute_error(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_huber_error(graph, ...)                                            \
+    ipu_huber_error(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_hinge_loss(graph, ...) ipu_hinge_loss(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_kl_divergence(graph, ...)                                          \
+    ipu_kl_divergence(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_l2_loss(graph, ...) ipu_l2_loss(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_mean_absolute_error(graph, ...)                                    \
     ipu_mean_absolute_error(IPU_HERE(graph), __VA_ARGS__)

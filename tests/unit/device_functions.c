@@ -277,6 +277,102 @@ LOOP_TEST(cross_entropies_of_sigmoids, 0, 2)
     ck_assert_double_eq_tol(got, wanted, 1e-5 * wanted);
 }
 
+/* Each of these has its row of 6 classes, or 6 elements. */
+static double loss_of_row(int kind, const double *x, const double *y, int label,
+                          double smoothing)
+{
+    enum { CLASSES = 6 };
+    double norm = 0, loss = 0;
+
+    for (int i = 0; i < CLASSES; i++)
+        norm += exp(x[i]);
+    for (int i = 0; i < CLASSES; i++) {
+        double target = kind == 0 ? y[i] : i == label, apart;
+
+        apart = fabs(x[i] - y[i]);
+        target = target * (1 - smoothing) + smoothing / CLASSES;
+        loss += kind <= 1   ? -target * (x[i] - log(norm))
+                : kind == 2 ? apart * apart
+                : kind == 3 ? apart
+                : kind == 4
+                    ? (apart < 0.3 ? apart * apart / 2 : 0.3 * (apart - 0.15))
+                : kind == 5 ? fmax(0, 1 - x[i] * y[i])
+                            : y[i] * log(y[i] / fmax(x[i], 1e-7));
+    }
+    return loss;
+}
+
+static ipu_tensor loss_by_kind(int kind, ipu_tensor x, ipu_tensor y,
+                               ipu_tensor labels, double smoothing)
+{
+    switch (kind) {
+    case 0:
+        return ipu_categorical_cross_entropy(
+            d.graph, x, ipu_smooth_targets(d.graph, y, 6, smoothing));
+    case 1: return ipu_sparse_cross_entropy(d.graph, x, labels, smoothing);
+    case 2: return ipu_squared_error(d.graph, x, y);
+    case 3: return ipu_absolute_error(d.graph, x, y);
+    case 4: return ipu_huber_error(d.graph, x, y, 0.3);
+    case 5: return ipu_hinge_loss(d.graph, x, y);
+    default: return ipu_kl_divergence(d.graph, x, y, 1e-7);
+    }
+}
+
+/* _i: with smoothing, and the kind. */
+LOOP_TEST(losses_of_rows, 0, 14)
+{
+    enum { ROWS = 4 };
+    static int32_t labels[ROWS] = {0, 5, 2, 3};
+    ipu_tensor x = device_floats(&d, "x", 2, SHAPE(ROWS, 6));
+    ipu_tensor z = device_floats(&d, "z", 2, SHAPE(ROWS, 6));
+    ipu_tensor y = ipu_input(d.graph, "y", IPU_INT32, 1, SHAPE(ROWS)), loss;
+    double smoothing = _i % 2 ? 0.2 : 0, wanted = 0;
+    float result;
+
+    loss = ipu_reduce_sum(d.graph, loss_by_kind(_i / 2, x, z, y, smoothing), 1);
+    MUST(ipu_output(d.graph, "loss", loss));
+    device_load(&d);
+    device_connect(&d, "loss", &result, 1);
+    if (_i / 2 == 1)
+        device_connect(&d, "y", labels, ROWS);
+    device_fill(first, ROWS * 6, 1);
+    device_fill(second, ROWS * 6, 2);
+    for (int row = 0; row < ROWS; row++) {
+        double a[6], b[6];
+
+        for (int i = 0; i < 6; i++) {
+            float *p = &first[row * 6 + i], *q = &second[row * 6 + i];
+
+            *q = *q * 0.5f + 0.5f;
+            if (_i / 2 == 6)
+                *p = row ? *p * 0.5f + 0.5f : 0;
+            a[i] = (double)*p;
+            b[i] = (double)*q;
+        }
+        wanted += loss_of_row(_i / 2, a, b, labels[row], smoothing);
+    }
+    device_connect(&d, "x", first, ROWS * 6);
+    if (_i / 2 != 1)
+        device_connect(&d, "z", second, ROWS * 6);
+    MUST(ipu_engine_run(d.engine));
+    ck_assert_double_eq_tol((double)result, wanted, 2e-6 * fabs(wanted) + 1e-5);
+}
+
+/* The numbers are spaced so that none is at a bend. */
+LOOP_TEST(derivatives_of_losses_of_rows, 0, 7)
+{
+    ipu_tensor x = variable(2, SHAPE(2, 6)), z = variable(2, SHAPE(2, 6));
+    ipu_tensor y = ipu_range(d.graph, IPU_INT32, 2, 0, 3);
+
+    spread = 1;
+    spacing = 0.11f;
+    if (_i == 6) { /* probabilities */
+        x = ipu_sigmoid(d.graph, x);
+        z = ipu_sigmoid(d.graph, z);
+    }
+    check_gradients(loss_by_kind(_i, x, z, y, 0.2));
+}
+
 LOOP_TEST(derivatives_of_losses, 0, 3)
 {
     ipu_tensor x = variable(1, SHAPE(12)), z = variable(1, SHAPE(12)), loss;
@@ -294,13 +390,15 @@ LOOP_TEST(derivatives_of_losses, 0, 3)
     check_gradients(loss);
 }
 
-LOOP_TEST(losses_refuse, 0, 4)
+LOOP_TEST(losses_refuse, 0, 8)
 {
     ipu_tensor x = device_floats(&d, "x", 1, SHAPE(2));
     ipu_tensor z = device_floats(&d, "z", 1, SHAPE(3));
-    static const char *const words[] = {"delta is 0", "epsilon is 1",
-                                        "they must be the same",
-                                        "dimensions, aligned at the last"};
+    static const char *const words[] = {
+        "huber_loss: delta is 0",    "epsilon is 1",
+        "they must be the same",     "dimensions, aligned at the last",
+        "huber_error: delta is 0",   "smooth_targets: smoothing is 2",
+        "smooth_targets: 0 classes", "kl_divergence: epsilon is 0"};
 
     if (_i == 0)
         ipu_huber_loss(d.graph, x, x, 0);
@@ -308,10 +406,16 @@ LOOP_TEST(losses_refuse, 0, 4)
         ipu_binary_cross_entropy(d.graph, x, x, 1);
     else if (_i == 2)
         ipu_sigmoid_cross_entropy(d.graph, x, z);
+    else if (_i == 4)
+        ipu_huber_error(d.graph, x, x, 0);
+    else if (_i == 5 || _i == 6)
+        ipu_smooth_targets(d.graph, x, _i == 5, _i == 5 ? 2 : 0.1);
+    else if (_i == 7)
+        ipu_kl_divergence(d.graph, x, x, 0);
     else
         ipu_mean_absolute_error(d.graph, x, z);
     MUST_FAIL(ipu_compile(d.graph, NULL, &d.executable),
-              _i < 2 ? IPU_ERR_ARGUMENT : IPU_ERR_SHAPE, words[_i]);
+              _i == 2 || _i == 3 ? IPU_ERR_SHAPE : IPU_ERR_ARGUMENT, words[_i]);
 }
 
 TEST_MAIN("device_functions", .set_up = set_up, .tear_down = tear_down)
