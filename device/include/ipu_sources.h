@@ -122,5 +122,10 @@
     ipu_cross_replica_gradients(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_replica_index(graph) ipu_replica_index(IPU_HERE(graph))
 #define ipu_lamb(graph, ...) ipu_lamb(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_rmsprop(graph, ...) ipu_rmsprop(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_adagrad(graph, ...) ipu_adagrad(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_adadelta(graph, ...) ipu_adadelta(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_lion(graph, ...) ipu_lion(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_lars(graph, ...) ipu_lars(IPU_HERE(graph), __VA_ARGS__)
 
 #endif

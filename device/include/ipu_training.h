@@ -142,20 +142,35 @@ enum {
     IPU_OPTIMIZER_SGD = 0, /* with momentum or without */
     IPU_OPTIMIZER_ADAM = 1,
     IPU_OPTIMIZER_ADAMW = 2,
-    IPU_OPTIMIZER_LAMB = 3
+    IPU_OPTIMIZER_LAMB = 3,
+    IPU_OPTIMIZER_LION = 4,
+    IPU_OPTIMIZER_RMSPROP = 5,
+    IPU_OPTIMIZER_ADAGRAD = 6,
+    IPU_OPTIMIZER_ADADELTA = 7,
+    IPU_OPTIMIZER_LARS = 8
 };
 
-/* One of the optimisers of ipu_optimizers.h, and its options. */
+/*
+ * One of the optimisers of ipu_optimizers.h, and its options. As optimisers of
+ * a whole model they leave variables of fewer than two dimensions alone, which
+ * are biases and scales of norms: their weights do not decay, and LARS has the
+ * ratio 1 for them.
+ */
 typedef struct ipu_optimizer {
     uint32_t size; /* sizeof(ipu_optimizer) */
     ipu_optimizer_kind kind;
     ipu_tensor rate; /* a float32 scalar */
     int32_t reserved;
     const char *step;           /* name of the variable that counts updates;
-                                   NULL: "optimizer/step"; SGD has none */
+                                   NULL: "optimizer/step". Only adam,
+                                   adamw and lamb have one */
     const ipu_sgd_options *sgd; /* borrowed during the call, like adam; NULL:
                                    the defaults */
-    const ipu_adam_options *adam;
+    const ipu_adam_options *adam; /* lion's, too */
+    /* Programs that were compiled before there were these have a smaller
+     * size. */
+    const ipu_rms_options *rms; /* of rmsprop, adagrad and adadelta */
+    const ipu_lars_options *lars;
 } ipu_optimizer;
 
 typedef struct ipu_update_options {
@@ -192,6 +207,12 @@ int ipu_accumulating_optimizer_v1(
     ipu_graph *graph, const ipu_optimizer *optimizer, int32_t nvariables,
     const ipu_tensor *variables, const ipu_tensor *gradients,
     int32_t mini_batches, const ipu_update_options *options);
+
+/* Updates one variable of a model in each run. step: an int32 scalar, 0 in the
+ * first run. */
+int ipu_optimize_variable(ipu_graph *graph, const ipu_optimizer *optimizer,
+                          ipu_tensor variable, ipu_tensor gradient,
+                          ipu_tensor step);
 
 /* Updates the variables in each run, without an update region. */
 int ipu_optimize(ipu_graph *graph, const ipu_optimizer *optimizer,
@@ -336,7 +357,7 @@ typedef struct ipu_replication {
  * each replica updates its part of the weights and receives the others' parts.
  * All replicas keep and update variables of less than replicas times
  * minimum_remote_bytes. Weights have the same bits as with the whole state on
- * each replica; with LAMB they are equal up to rounding. Returns
+ * each replica; with LAMB and LARS they are equal up to rounding. Returns
  * IPU_ERR_ARGUMENT with IPU_OFFLOAD_OFF.
  */
 int ipu_sharded_optimizer(ipu_graph *graph, const ipu_optimizer *optimizer,
@@ -390,6 +411,8 @@ int ipu_sharding_cost_get(const ipu_system *system, int32_t replicas,
 #define ipu_sharded_optimizer(graph, ...)                                      \
     ipu_sharded_optimizer(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_optimize(graph, ...) ipu_optimize(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_optimize_variable(graph, ...)                                      \
+    ipu_optimize_variable(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_accumulating_optimizer(graph, ...)                                 \
     ipu_accumulating_optimizer(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_accumulating_optimizer_v1(graph, ...)                              \

@@ -7,10 +7,12 @@
  * accumulates the gradients, and adds the optimiser to an update region. Both
  * check all arguments first; later failures stay in the graph.
  */
+#include <stddef.h>
 #include <stdio.h>
 
 #include "base/error.h"
 #include "graph/graph.h"
+#include "ops/optimizers/optimizers.h"
 #include "training/training.h"
 
 static const ipu_update_options usual = {.size = sizeof usual};
@@ -25,14 +27,15 @@ int ipu__check_optimizer(const ipu_graph *g, const ipu_optimizer *o,
     IPU_TRY(ipu__graph_status(g));
     if (!o)
         return ipu__fail(IPU_ERR_ARGUMENT, "optimizer: it is NULL");
-    if (o->size < sizeof *o)
+    if (o->size < offsetof(ipu_optimizer, rms) ||
+        (o->kind > IPU_OPTIMIZER_LAMB && o->size < sizeof *o))
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "optimizer: its size is %u, not %zu: set it",
                          (unsigned)o->size, sizeof *o);
-    if (o->kind < IPU_OPTIMIZER_SGD || o->kind > IPU_OPTIMIZER_LAMB)
+    if (o->kind < IPU_OPTIMIZER_SGD || o->kind > IPU_OPTIMIZER_LARS)
         return ipu__fail(IPU_ERR_ARGUMENT,
-                         "optimizer: %d is neither SGD, ADAM, ADAMW nor LAMB",
-                         (int)o->kind);
+                         "optimizer: the kind %d is none: 0 (SGD) to %d (LARS)",
+                         (int)o->kind, IPU_OPTIMIZER_LARS);
     if (count < 0 || (count > 0 && (!variables || !gradients)))
         return ipu__fail(IPU_ERR_ARGUMENT, "optimizer: %s",
                          count < 0 ? "the count is less than 0"
@@ -53,15 +56,24 @@ int ipu__check_update_options(const ipu_update_options *o)
 static int apply(ipu_graph *g, const ipu_optimizer *o, ipu_tensor variable,
                  ipu_tensor gradient, ipu_tensor step)
 {
-    switch (o->kind) {
-    case IPU_OPTIMIZER_ADAM:
-        return ipu_adam(g, variable, gradient, o->rate, step, o->adam);
-    case IPU_OPTIMIZER_ADAMW:
-        return ipu_adamw(g, variable, gradient, o->rate, step, o->adam);
-    case IPU_OPTIMIZER_LAMB:
-        return ipu_lamb(g, variable, gradient, o->rate, step, o->adam);
-    default: return ipu_sgd(g, variable, gradient, o->rate, o->sgd);
-    }
+    struct ipu__update all = {.variable = variable,
+                              .value = variable,
+                              .spared = ipu__optimizer_spares(g, variable)};
+
+    IPU_TRY(ipu__optimize(g, o, &all, gradient, step));
+    return ipu_assign(g, variable, all.result);
+}
+
+int ipu_optimize_variable(ipu_graph *graph, const ipu_optimizer *optimizer,
+                          ipu_tensor variable, ipu_tensor gradient,
+                          ipu_tensor step)
+{
+    int status =
+        ipu__check_optimizer(graph, optimizer, 1, &variable, &gradient);
+
+    if (status < 0)
+        return graph ? ipu__graph_fail(graph, status) : status;
+    return apply(graph, optimizer, variable, gradient, step);
 }
 
 static int apply_all(ipu_graph *g, const ipu_optimizer *o, int32_t count,
@@ -71,7 +83,7 @@ static int apply_all(ipu_graph *g, const ipu_optimizer *o, int32_t count,
 {
     ipu_tensor step = {-1};
 
-    if (o->kind != IPU_OPTIMIZER_SGD)
+    if (ipu__optimizer_counts(o->kind))
         step = ipu_counter(g, o->step ? o->step : "optimizer/step");
     for (int32_t i = 0; i < count; i++) {
         ipu_tensor gradient = gradients[i];

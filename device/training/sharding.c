@@ -16,8 +16,8 @@
  * each half of a ring; ipu_replicas_stats and ipu_sharding_cost count them so.
  * Adding zeros changes no bit but the sign of a zero, and an optimiser works
  * element by element: the weights equal those of replicas that keep the whole
- * state. LAMB needs lengths, which are summed over the parts: they are equal up
- * to rounding.
+ * state. LAMB and LARS need lengths, which are summed over the parts: they are
+ * equal up to rounding.
  *
  * Small variables are not divided: if a row would have less than
  * minimum_remote_bytes, all replicas keep and update the variable.
@@ -160,23 +160,6 @@ static ipu_tensor gathered(const struct sharding *s, ipu_tensor variable,
 
 /* ------------------------------------------------------------ the optimiser */
 
-static int optimize(const struct sharding *s, struct ipu__update *part,
-                    ipu_tensor gradient)
-{
-    const ipu_optimizer *o = s->optimizer;
-    ipu_graph *g = s->graph;
-
-    switch (o->kind) {
-    case IPU_OPTIMIZER_ADAM:
-        return ipu__adam(g, part, gradient, o->rate, s->step, o->adam);
-    case IPU_OPTIMIZER_ADAMW:
-        return ipu__adamw(g, part, gradient, o->rate, s->step, o->adam);
-    case IPU_OPTIMIZER_LAMB:
-        return ipu__lamb(g, part, gradient, o->rate, s->step, o->adam);
-    default: return ipu__sgd(g, part, gradient, o->rate, o->sgd);
-    }
-}
-
 static ipu_tensor added_up(const struct sharding *s, ipu_tensor variable,
                            enum ipu__collective kind, ipu_tensor gradient)
 {
@@ -199,19 +182,24 @@ static bool is_worth_it(const struct sharding *s, ipu_tensor variable)
 static int update_variable(const struct sharding *s, ipu_tensor variable,
                            ipu_tensor gradient)
 {
-    struct ipu__update part = {.variable = variable, .value = variable};
+    struct ipu__update part = {.variable = variable,
+                               .value = variable,
+                               .spared =
+                                   ipu__optimizer_spares(s->graph, variable)};
 
     IPU_TRY(s->graph->status);
     if (!is_worth_it(s, variable)) {
-        IPU_TRY(optimize(s, &part,
-                         added_up(s, variable, IPU__ALL_REDUCE, gradient)));
+        gradient = added_up(s, variable, IPU__ALL_REDUCE, gradient);
+        IPU_TRY(
+            ipu__optimize(s->graph, s->optimizer, &part, gradient, s->step));
         return ipu_assign(s->graph, variable, part.result);
     }
     gradient = added_up(s, variable, IPU__REDUCE_SCATTER, rows_of(s, gradient));
     part.value = own_row(s, rows_of(s, variable));
     part.sum = s->replication->sum;
     part.context = s->replication->context;
-    IPU_TRY(optimize(s, &part, own_row(s, gradient)));
+    IPU_TRY(ipu__optimize(s->graph, s->optimizer, &part, own_row(s, gradient),
+                          s->step));
     return ipu_assign(s->graph, variable, gathered(s, variable, part.result));
 }
 
@@ -242,7 +230,7 @@ static int update_all(struct sharding *s, int32_t nvariables,
     static const ipu_accumulation_options sums = {.size = sizeof sums};
     const ipu_optimizer *of = s->optimizer;
 
-    if (of->kind != IPU_OPTIMIZER_SGD)
+    if (ipu__optimizer_counts(of->kind))
         s->step = ipu_counter(s->graph, of->step ? of->step : "optimizer/step");
     for (int32_t i = 0; i < nvariables; i++) {
         ipu_tensor gradient =

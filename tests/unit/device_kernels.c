@@ -241,6 +241,19 @@ static ipu_tensor op_adam(ipu_graph *graph, ipu_tensor x, ipu_tensor z)
     return ipu_multiply(graph, x, v);
 }
 
+static ipu_tensor op_rms(ipu_graph *graph, ipu_tensor x, ipu_tensor z)
+{
+    ipu_tensor v = ipu_variable(graph, "v", IPU_FLOAT32, 4,
+                                SHAPE(IMAGES, SIDE, SIDE, CHANNELS));
+    ipu_tensor u = ipu_variable(graph, "u", IPU_FLOAT32, 4,
+                                SHAPE(IMAGES, SIDE, SIDE, CHANNELS));
+    ipu_tensor rate = ipu_fill(graph, IPU_FLOAT32, 0, NULL, 0.01);
+
+    MUST(ipu_rmsprop(graph, v, ipu_add(graph, x, z), rate, NULL));
+    MUST(ipu_adadelta(graph, u, ipu_add(graph, x, z), rate, NULL));
+    return ipu_multiply(graph, ipu_multiply(graph, x, v), u);
+}
+
 #define ROW(name)                                                              \
     {                                                                          \
 #name, op_##name                                                       \
@@ -312,6 +325,7 @@ static const struct {
     ROW(bfloat16_stochastic),
     ROW(min_by_element),
     ROW(adam),
+    ROW(rms),
 };
 enum { OPS = sizeof ops / sizeof *ops };
 

@@ -10,8 +10,9 @@
 
 #include "one_device.h"
 
-enum { COUNT = 37, STEPS = 6 };
-static const double RATE = 0.05, BETA1 = 0.8, BETA2 = 0.95, EPSILON = 1e-4;
+enum { COUNT = 37, STEPS = 20 };
+static const double RATE = 0.05, BETA1 = 0.8, BETA2 = 0.95, EPSILON = 1e-4,
+                    TRUST = 0.05;
 
 static ipu_tensor w, g, rate, step;
 
@@ -24,7 +25,21 @@ static void set_up(void)
     step = ipu_counter(d.graph, "step");
 }
 
-enum { SGD, MOMENTUM, NESTEROV, ADAM, ADAMW, LAMB, KINDS };
+enum {
+    SGD,
+    MOMENTUM,
+    NESTEROV,
+    RMSPROP,
+    CENTERED, /* rmsprop, with momentum */
+    ADAGRAD,
+    ADADELTA,
+    LION,
+    ADAM,
+    ADAMW,
+    LAMB,
+    LARS,
+    KINDS
+};
 
 /* _i is the kind, and whether weights decay. */
 static int build(int kind, double decay)
@@ -39,7 +54,25 @@ static int build(int kind, double decay)
                                    .epsilon = EPSILON,
                                    .weight_decay = decay};
 
+    const ipu_rms_options rms = {.size = sizeof rms,
+                                 .centered = kind == CENTERED,
+                                 .rho = kind == ADAGRAD ? 0 : BETA2,
+                                 .momentum = kind == CENTERED ? BETA1 : 0,
+                                 .epsilon = EPSILON,
+                                 .weight_decay = decay};
+    const ipu_lars_options lars = {.size = sizeof lars,
+                                   .momentum = BETA1,
+                                   .trust = TRUST,
+                                   .epsilon = EPSILON,
+                                   .weight_decay = decay};
+
     switch (kind) {
+    case RMSPROP:
+    case CENTERED: return ipu_rmsprop(d.graph, w, g, rate, &rms);
+    case ADAGRAD: return ipu_adagrad(d.graph, w, g, rate, &rms);
+    case ADADELTA: return ipu_adadelta(d.graph, w, g, rate, &rms);
+    case LION: return ipu_lion(d.graph, w, g, rate, &adam);
+    case LARS: return ipu_lars(d.graph, w, g, rate, &lars);
     case ADAM: return ipu_adam(d.graph, w, g, rate, step, &adam);
     case ADAMW: return ipu_adamw(d.graph, w, g, rate, step, &adam);
     case LAMB: return ipu_lamb(d.graph, w, g, rate, step, &adam);
@@ -48,7 +81,7 @@ static int build(int kind, double decay)
 }
 
 struct state {
-    double w[COUNT], m[COUNT], v[COUNT];
+    double w[COUNT], m[COUNT], v[COUNT], b[COUNT];
 };
 
 /* |a| */
@@ -95,6 +128,70 @@ static void take_adam_step(struct state *s, int kind, double decay,
         s->w[i] -= RATE * trust * u[i];
 }
 
+/* v, and the squares of what was taken off (Adadelta) or the mean (RMSprop). */
+static void take_rms_step(struct state *s, int kind, double decay,
+                          const float *slopes)
+{
+    for (int i = 0; i < COUNT; i++) {
+        double slope = (double)slopes[i], *m = &s->m[i], *v = &s->v[i], u;
+
+        *v = kind == ADAGRAD ? *v + slope * slope
+                             : BETA2 * *v + (1 - BETA2) * slope * slope;
+        u = slope / (sqrt(*v) + EPSILON);
+        if (kind == CENTERED) {
+            *m = BETA2 * *m + (1 - BETA2) * slope;
+            u = slope / (sqrt(*v - *m * *m) + EPSILON);
+            u = s->b[i] = BETA1 * s->b[i] + u;
+        } else if (kind == ADADELTA) {
+            u = slope * sqrt(*m + EPSILON) / sqrt(*v + EPSILON);
+            *m = BETA2 * *m + (1 - BETA2) * u * u;
+        }
+        s->w[i] = s->w[i] * (1 - RATE * decay) - RATE * u;
+    }
+}
+
+static void take_lion_step(struct state *s, double decay, const float *slopes)
+{
+    for (int i = 0; i < COUNT; i++) {
+        double slope = (double)slopes[i];
+        double u = BETA1 * s->m[i] + (1 - BETA1) * slope;
+
+        s->w[i] -= RATE * ((u > 0) - (u < 0) + decay * s->w[i]);
+        s->m[i] = BETA2 * s->m[i] + (1 - BETA2) * slope;
+    }
+}
+
+static void take_lars_step(struct state *s, double decay, const float *slopes)
+{
+    double slope[COUNT], ratio = 1;
+
+    for (int i = 0; i < COUNT; i++)
+        slope[i] = (double)slopes[i];
+    if (length(s->w) > 0 && length(slope) > 0)
+        ratio = TRUST * length(s->w) /
+                (length(slope) + decay * length(s->w) + EPSILON);
+    for (int i = 0; i < COUNT; i++) {
+        s->m[i] = BETA1 * s->m[i] + ratio * (slope[i] + decay * s->w[i]);
+        s->w[i] -= RATE * s->m[i];
+    }
+}
+
+static void take_step(struct state *s, int kind, double decay,
+                      const float *slopes, int t)
+{
+    switch (kind) {
+    case SGD:
+    case MOMENTUM:
+    case NESTEROV: take_sgd_step(s, kind, decay, slopes); break;
+    case LION: take_lion_step(s, decay, slopes); break;
+    case LARS: take_lars_step(s, decay, slopes); break;
+    case ADAM:
+    case ADAMW:
+    case LAMB: take_adam_step(s, kind, decay, slopes, t); break;
+    default: take_rms_step(s, kind, decay, slopes); break;
+    }
+}
+
 static void check_steps(int kind, double decay, float size)
 {
     struct state s = {.w = {0}};
@@ -113,10 +210,7 @@ static void check_steps(int kind, double decay, float size)
     for (int t = 1; t <= STEPS; t++) {
         device_fill(slopes, COUNT, (uint64_t)t + 100);
         MUST(ipu_engine_run(d.engine));
-        if (kind >= ADAM)
-            take_adam_step(&s, kind, decay, slopes, t);
-        else
-            take_sgd_step(&s, kind, decay, slopes);
+        take_step(&s, kind, decay, slopes, t);
         MUST(ipu_engine_read(d.engine, "w", values, sizeof values));
         for (int i = 0; i < COUNT; i++)
             if (!(fabs((double)values[i] - s.w[i]) <= 1e-5))
@@ -130,7 +224,7 @@ LOOP_TEST(optimisers_follow_their_definitions, 0, 2 * KINDS)
     check_steps(_i / 2, _i % 2 ? 0.1 : 0, 1);
 }
 
-/* LAMB of zeros cannot scale by their length. */
+/* LAMB and LARS of zeros cannot scale by their length. */
 LOOP_TEST(weights_may_start_at_0, 0, KINDS)
 {
     check_steps(_i, 0, 0);
@@ -158,10 +252,7 @@ LOOP_TEST(weights_may_be_halves, 0, KINDS)
     MUST(ipu_engine_write(d.engine, "h", values, sizeof values));
     MUST(ipu_engine_run(d.engine));
     MUST(ipu_engine_read(d.engine, "h", values, sizeof values));
-    if (_i >= ADAM)
-        take_adam_step(&s, _i, 0, slopes, 1);
-    else
-        take_sgd_step(&s, _i, 0, slopes);
+    take_step(&s, _i, 0, slopes, 1);
     for (int i = 0; i < COUNT; i++)
         ck_assert_double_eq_tol((double)values[i], s.w[i], 0.25);
 }
@@ -213,11 +304,49 @@ LOOP_TEST(nan_reaches_its_weight, 0, LAMB)
         ck_assert_int_eq(isnan(values[i]) != 0, i == 3);
 }
 
-LOOP_TEST(optimisers_refuse, 0, 15)
+/* A whole model's biases do not decay, and have no ratio of lengths. */
+LOOP_TEST(models_spare_their_biases, 0, 2)
+{
+    const ipu_lars_options lars = {.size = sizeof lars,
+                                   .trust = TRUST,
+                                   .epsilon = EPSILON,
+                                   .weight_decay = 0.5};
+    const ipu_rms_options rms = {
+        .size = sizeof rms, .epsilon = EPSILON, .weight_decay = 0.5};
+    const ipu_optimizer o = {.size = sizeof o,
+                             .kind = _i ? IPU_OPTIMIZER_ADAGRAD
+                                        : IPU_OPTIMIZER_LARS,
+                             .rate = rate,
+                             .rms = &rms,
+                             .lars = &lars};
+    ipu_tensor v[] = {
+        w, ipu_variable(d.graph, "m", IPU_FLOAT32, 2, SHAPE(1, COUNT))};
+    ipu_tensor slopes[] = {g, ipu_reshape(d.graph, g, 2, SHAPE(1, COUNT))};
+    float ones[COUNT], now = 1, bias[COUNT], matrix[COUNT];
+    double decayed = _i ? -0.5 : 1 - 1.5 * TRUST / (1 + 0.5);
+
+    MUST(ipu_optimize(d.graph, &o, 2, v, slopes));
+    device_load(&d);
+    device_connect(&d, "g", ones, COUNT);
+    device_connect(&d, "rate", &now, 1);
+    for (int i = 0; i < COUNT; i++)
+        ones[i] = 1;
+    MUST(ipu_engine_write(d.engine, "w", ones, sizeof ones));
+    MUST(ipu_engine_write(d.engine, "m", ones, sizeof ones));
+    MUST(ipu_engine_run(d.engine));
+    MUST(ipu_engine_read(d.engine, "w", bias, sizeof bias));
+    MUST(ipu_engine_read(d.engine, "m", matrix, sizeof matrix));
+    ck_assert_double_eq_tol((double)bias[COUNT - 1], 0, 2e-4);
+    ck_assert_double_eq_tol((double)matrix[COUNT - 1], decayed, 2e-4);
+}
+
+LOOP_TEST(optimisers_refuse, 0, 20)
 {
     ipu_sgd_options sgd = {.size = sizeof sgd, .momentum = 0.9};
     ipu_adam_options adam = {
         .size = sizeof adam, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
+    ipu_rms_options rms = {.size = sizeof rms, .epsilon = 1e-8};
+    ipu_lars_options lars = {.size = sizeof lars, .epsilon = 1e-8};
     ipu_tensor odd = device_floats(&d, "odd", 1, SHAPE(3));
     ipu_tensor scalar = ipu_variable(d.graph, "v", IPU_INT32, 1, SHAPE(COUNT));
     const char *words = "";
@@ -270,7 +399,7 @@ LOOP_TEST(optimisers_refuse, 0, 15)
     case 8:
         adam.beta2 = 1;
         ipu_adamw(d.graph, w, g, rate, step, &adam);
-        words = "adamw: the betas are 0.9 and 1";
+        words = "adamw: beta2 is 1, it must be 0 or more and less than 1";
         break;
     case 9:
         adam.epsilon = 0;
@@ -298,7 +427,33 @@ LOOP_TEST(optimisers_refuse, 0, 15)
         words = "assign: w already becomes descend";
         status = IPU_ERR_STATE;
         break;
+    case 14:
+        rms.rho = 1;
+        ipu_rmsprop(d.graph, w, g, rate, &rms);
+        words = "rmsprop: rho is 1, it must be 0 or more and less than 1";
+        break;
+    case 15:
+        rms.epsilon = 0;
+        ipu_adagrad(d.graph, w, g, rate, &rms);
+        words = "adagrad: epsilon is 0, it must be more than 0";
+        break;
+    case 16:
+        rms.weight_decay = -1;
+        ipu_adadelta(d.graph, w, g, rate, &rms);
+        words = "adadelta: the weight decay is -1, it must be 0 or more";
+        break;
+    case 17:
+        lars.trust = -1;
+        ipu_lars(d.graph, w, g, rate, &lars);
+        words = "lars: trust is -1, it must be more than 0";
+        break;
+    case 18:
+        adam.beta1 = -0.5;
+        ipu_lion(d.graph, w, g, rate, &adam);
+        words = "lion: beta1 is -0.5";
+        break;
     default:
+        ck_assert_int_lt(ipu_lars(NULL, w, g, rate, NULL), 0);
         ck_assert_int_lt(ipu_adam(NULL, w, g, rate, step, NULL), 0);
         ipu_lamb(d.graph, (ipu_tensor){-1}, g, rate, step, NULL);
         words = "lamb: the variable: the tensor is invalid";

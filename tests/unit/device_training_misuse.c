@@ -35,7 +35,7 @@ static void by_an_unknown_one(ipu_graph *graph)
 {
     ipu_optimizer o = sgd_of(graph);
 
-    o.kind = IPU_OPTIMIZER_LAMB + 1;
+    o.kind = IPU_OPTIMIZER_LARS + 1;
     ipu_optimize(graph, &o, 1, &w, &g);
 }
 
@@ -152,7 +152,7 @@ static const struct misuse {
 } misuses[] = {
     {by_nothing, IPU_ERR_ARGUMENT, "optimizer: it is NULL"},
     {by_an_unknown_one, IPU_ERR_ARGUMENT,
-     "optimizer: 4 is neither SGD, ADAM, ADAMW nor LAMB"},
+     "optimizer: the kind 9 is none: 0 (SGD) to 8 (LARS)"},
     {of_less_than_none, IPU_ERR_ARGUMENT,
      "optimizer: the count is less than 0"},
     {of_null, IPU_ERR_ARGUMENT, "optimizer: an array is NULL"},

@@ -11,7 +11,7 @@
 
 enum { ROWS = 3, FEATURES = 6, CLASSES = 5, UPDATES = 100 };
 
-enum { SGD, MOMENTUM, ADAM, ADAMW, LAMB, OPTIMISERS };
+enum { SGD, MOMENTUM, RMSPROP, LARS, ADAM, ADAMW, LAMB, OPTIMISERS };
 
 static const ipu_sgd_options momentum = {.size = sizeof momentum,
                                          .momentum = 0.9};
@@ -19,14 +19,19 @@ static const ipu_sgd_options momentum = {.size = sizeof momentum,
 static ipu_optimizer optimizer_of(ipu_graph *graph, int kind)
 {
     static const ipu_optimizer_kind kinds[] = {
-        IPU_OPTIMIZER_SGD, IPU_OPTIMIZER_SGD, IPU_OPTIMIZER_ADAM,
-        IPU_OPTIMIZER_ADAMW, IPU_OPTIMIZER_LAMB};
+        IPU_OPTIMIZER_SGD,  IPU_OPTIMIZER_SGD,   IPU_OPTIMIZER_RMSPROP,
+        IPU_OPTIMIZER_LARS, IPU_OPTIMIZER_ADAM, IPU_OPTIMIZER_ADAMW,
+        IPU_OPTIMIZER_LAMB};
+
+    static const ipu_rms_options rms = {
+        .size = sizeof rms, .rho = 0.9, .epsilon = 1e-3};
 
     return (ipu_optimizer){
         .size = sizeof(ipu_optimizer),
         .kind = kinds[kind],
         .rate = ipu_fill(graph, IPU_FLOAT32, 0, NULL, 0.05),
         .sgd = kind == MOMENTUM ? &momentum : NULL,
+        .rms = &rms,
     };
 }
 

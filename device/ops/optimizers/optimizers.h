@@ -12,6 +12,7 @@ struct ipu__update {
     ipu_tensor variable; /* the optimiser's state is named after it */
     ipu_tensor value;  /* the tensor to update: the variable, or a part of it */
     ipu_tensor result; /* what becomes of value */
+    bool spared;       /* weights do not decay, and LARS has the ratio 1 */
     /* A scalar of each part, added up over all of them; NULL: there is one.
      * name: of it. */
     ipu_tensor (*sum)(ipu_graph *graph, void *context, const char *name,
@@ -19,18 +20,20 @@ struct ipu__update {
     void *context;
 };
 
-/* These do the same as ipu_sgd and its like, but the state has the shape of
- * value, and result is not assigned. */
-int ipu__sgd(ipu_graph *graph, struct ipu__update *part, ipu_tensor gradient,
-             ipu_tensor rate, const ipu_sgd_options *options);
-int ipu__adam(ipu_graph *graph, struct ipu__update *part, ipu_tensor gradient,
-              ipu_tensor rate, ipu_tensor step,
-              const ipu_adam_options *options);
-int ipu__adamw(ipu_graph *graph, struct ipu__update *part, ipu_tensor gradient,
-               ipu_tensor rate, ipu_tensor step,
-               const ipu_adam_options *options);
-int ipu__lamb(ipu_graph *graph, struct ipu__update *part, ipu_tensor gradient,
-              ipu_tensor rate, ipu_tensor step,
-              const ipu_adam_options *options);
+/*
+ * Builds the update by an optimiser whose size and kind are checked. The state
+ * has the shape of value, and result is not assigned. step: an int32 scalar;
+ * only adam, adamw and lamb look at it.
+ */
+int ipu__optimize(ipu_graph *graph, const ipu_optimizer *optimizer,
+                  struct ipu__update *part, ipu_tensor gradient,
+                  ipu_tensor step);
+
+/* Returns whether the optimiser looks at the step. */
+bool ipu__optimizer_counts(ipu_optimizer_kind kind);
+
+/* Returns whether an optimiser of a whole model spares the variable: biases,
+ * and scales of norms, have fewer than two dimensions. */
+bool ipu__optimizer_spares(const ipu_graph *graph, ipu_tensor variable);
 
 #endif

@@ -188,3 +188,72 @@ const struct ipu__op ipu__adam_direction = {
     .shape = direction_shape,
     .run = run_direction,
 };
+
+/* --------------------------------------------------------- roots of squares */
+
+static int three_floats(const struct ipu__call *call, struct ipu__shape *output)
+{
+    IPU_TRY(ipu__two_floats(call, output));
+    return ipu__expect_same(call, 0, 2);
+}
+
+/* A NaN stays. */
+IPU__INLINE float root(float x)
+{
+    return __builtin_sqrtf(x < 0 ? 0 : x);
+}
+
+IPU__WIDE(static, void, rms_each,
+          (float *y, const float *g, const float *v, float epsilon,
+           int64_t count),
+          (y, g, v, epsilon, count))
+{
+    IPU__BY_ELEMENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = g[i] / (root(v[i]) + epsilon);
+}
+
+IPU__WIDE(static, void, adadelta_each,
+          (float *y, const float *g, const float *v, const float *d,
+           float epsilon, int64_t count),
+          (y, g, v, d, epsilon, count))
+{
+    IPU__BY_ELEMENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = g[i] * __builtin_sqrtf((d[i] + epsilon) / (v[i] + epsilon));
+}
+
+static int run_rms(const struct ipu__call *call)
+{
+    rms_each(call->output.data, call->inputs[0].data, call->inputs[1].data,
+             (float)call->attributes->factors[0],
+             ipu__shape_count(&call->output.shape));
+    return IPU_OK;
+}
+
+const struct ipu__op ipu__rms_direction = {
+    .name = "rms_direction",
+    IPU__OF_TWO,
+    .functions = {IPU__SQRT, IPU__DIVIDE},
+    .slots = 3,
+    .run = run_rms,
+};
+
+static int run_adadelta(const struct ipu__call *call)
+{
+    adadelta_each(call->output.data, call->inputs[0].data, call->inputs[1].data,
+                  call->inputs[2].data, (float)call->attributes->factors[0],
+                  ipu__shape_count(&call->output.shape));
+    return IPU_OK;
+}
+
+const struct ipu__op ipu__adadelta_direction = {
+    .name = "adadelta_direction",
+    .ninputs = 3,
+    .in_place = IPU__FIRST,
+    .by_element = true,
+    .functions = {IPU__SQRT, IPU__DIVIDE},
+    .slots = 3,
+    .shape = three_floats,
+    .run = run_adadelta,
+};

@@ -20,5 +20,10 @@ extern const struct ipu__op ipu__adam_update;
  * m' and v' are the moments without their bias towards 0. factors: beta1,
  * beta2, epsilon, decay. */
 extern const struct ipu__op ipu__adam_direction;
+/* Inputs g, v; output g / (sqrt(v) + factors[0]), where a v that rounding has
+ * brought below 0 counts as 0. */
+extern const struct ipu__op ipu__rms_direction;
+/* Inputs g, v, d; output g sqrt((d + factors[0]) / (v + factors[0])). */
+extern const struct ipu__op ipu__adadelta_direction;
 
 #endif
