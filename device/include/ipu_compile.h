@@ -118,6 +118,22 @@ typedef struct ipu_memory_info {
 int ipu_executable_memory(const ipu_executable *executable,
                           ipu_memory_info *info);
 
+/* A variable of a program. Texts are borrowed until the executable is freed. */
+typedef struct ipu_variable_info {
+    uint32_t size; /* sizeof(ipu_variable_info), set by the caller */
+    const char *name;
+    ipu_dtype dtype;
+    int32_t ndim;
+    int64_t shape[IPU_MAX_DIMS];
+    int32_t own; /* 1: each replica has its own (ipu_replicas_check_equal) */
+} ipu_variable_info;
+
+/* Returns variable number 0, 1, ... of a program: all that its engines keep
+ * from run to run, such as weights, the state of optimisers and counters.
+ * Returns IPU_ERR_NAME if there are not so many. */
+int ipu_executable_variable(const ipu_executable *executable, int32_t variable,
+                            ipu_variable_info *info);
+
 /* One step on the chip. Cycles are those of the busiest tile. Texts are
  * borrowed until the executable is freed. */
 typedef struct ipu_step_info {
