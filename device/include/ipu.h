@@ -55,6 +55,7 @@
 /* Headers for feeding programs, for several chips, and for reports. */
 #include "ipu_streams.h"
 
+#include "ipu_network.h"
 #include "ipu_pipeline.h"
 #include "ipu_remedy.h"
 #include "ipu_replica.h"
