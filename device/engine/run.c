@@ -116,6 +116,8 @@ static int compute_step(ipu_engine *engine, const struct ipu__step *step)
     call.output.data = ipu__memory_of(&engine->memory, step->output);
     call.scratch = engine->memory.scratch;
     call.callback_status = &engine->callback_status;
+    if (call.op->network)
+        return ipu__network_run(engine->network, &call);
     return ipu__run_wide(&call);
 }
 
@@ -218,7 +220,8 @@ static int run_step_and_look(ipu_engine *engine, int32_t i)
     if (engine->counts)
         ipu__counts_step(engine->counts, i,
                          step->kind == IPU__HOST_CALL ||
-                             step->op == &ipu__host_receive);
+                             step->op == &ipu__host_receive ||
+                             step->op->network == IPU__ARRIVES);
     return ipu__memory_after(&engine->memory, i);
 }
 
@@ -249,6 +252,7 @@ int ipu__engine_begin(ipu_engine *engine)
     if (engine->counts)
         ipu__counts_begin(engine->counts);
     IPU_TRY(ipu__calls_check(&engine->calls));
+    IPU_TRY(ipu__network_check_run(engine->network, engine->executable));
     IPU_TRY(stream_in(engine));
     IPU_TRY(ipu__streams_take(&engine->memory, engine->replica,
                               &engine->callback_status));
@@ -301,6 +305,8 @@ int ipu_engine_run(ipu_engine *engine)
                          "the engine is running: a host call cannot run it");
     ipu__engine_begin_queues(engine);
     status = run_inner(engine);
+    if (status < 0)
+        ipu__network_abandon(engine->network);
     ipu__engine_end_queues(engine, status);
     return status;
 }

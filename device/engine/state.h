@@ -9,6 +9,7 @@
 #include "engine/counts.h"
 #include "engine/engine.h"
 #include "engine/memory.h"
+#include "engine/network.h"
 
 /* Engines of a loop. */
 struct ipu__loop_engines {
@@ -29,6 +30,9 @@ struct ipu_engine {
     ipu__meet_fn meet; /* called by collective ops in a loop; NULL: there are no
                           other replicas */
     void *meet_context;
+    struct ipu__network own_network;
+    struct ipu__network *network; /* that, or the one of the engine around;
+                                     borrowed, or NULL: there is none */
     bool running;
 };
 

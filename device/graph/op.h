@@ -90,6 +90,9 @@ static inline ipu_tensor ipu__input(const ipu_graph *graph,
     return ipu__handle(graph, node->inputs[i]);
 }
 
+/* What an op does on the device's network (ops/transfers/network.h). */
+enum ipu__network_part { IPU__NO_NETWORK, IPU__DEPARTS, IPU__ARRIVES };
+
 enum ipu__input_place { IPU__NOWHERE, IPU__FIRST, IPU__SECOND };
 
 struct ipu__pair_loops;
@@ -150,6 +153,9 @@ struct ipu__op {
     /* Replicas give the op a meaning beyond its run function: it must neither
      * be computed while compiling nor be left out. */
     bool collective;
+    /* Other devices wait for the op: it runs although nothing may need its
+     * output, in the same order on all of them. */
+    enum ipu__network_part network;
     /* Computes the output's shape. Returns IPU_ERR_SHAPE with the reason if the
      * inputs do not fit. */
     int (*shape)(const struct ipu__call *call, struct ipu__shape *output);

@@ -120,6 +120,20 @@
     ipu_cross_replica_mean(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_cross_replica_gradients(graph, ...)                                \
     ipu_cross_replica_gradients(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_collective_mean(graph, ...)                                        \
+    ipu_collective_mean(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_collective_sum(graph, ...)                                         \
+    ipu_collective_sum(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_collective_broadcast(graph, ...)                                   \
+    ipu_collective_broadcast(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_collective_gather(graph, ...)                                      \
+    ipu_collective_gather(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_collective_all_to_all(graph, ...)                                  \
+    ipu_collective_all_to_all(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_collective_batch_norm(graph, ...)                                  \
+    ipu_collective_batch_norm(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_collective_gradients(graph, ...)                                   \
+    ipu_collective_gradients(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_replica_index(graph) ipu_replica_index(IPU_HERE(graph))
 #define ipu_lamb(graph, ...) ipu_lamb(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_rmsprop(graph, ...) ipu_rmsprop(IPU_HERE(graph), __VA_ARGS__)

@@ -6,7 +6,8 @@
  * calls as early as possible: only steps that a call or the calls before it
  * need run before it. This pass leaves the calls where they are. Steps change
  * places only within a section, that is between two calls (section.c,
- * search.c). Sections are independent, since what is alive between two of them
+ * search.c); starts and ends of collectives of the device's network are calls
+ * in this sense. Sections are independent, since what is alive between two of them
  * follows from which steps have run, not in which order. Sections that may need
  * the most come first; once no remaining section can need more than an ordered
  * one, the rest stays as it is.
@@ -38,6 +39,13 @@ static int by_need(const void *first, const void *second)
     return a->first < b->first ? -1 : a->first > b->first;
 }
 
+/* Returns whether a step stays where it is: the host or other devices wait for
+ * it, or it waits for them. */
+static bool stays(const struct ipu__step *step)
+{
+    return step->kind == IPU__HOST_CALL || step->op->network;
+}
+
 /* Lists the sections of two or more steps, [steps + 1]; returns how many. */
 static int32_t find_sections(const struct ipu__lifetimes *lifetimes,
                              struct section *sections)
@@ -48,7 +56,7 @@ static int32_t find_sections(const struct ipu__lifetimes *lifetimes,
     for (int32_t i = 0; i <= e->nsteps; i++) {
         struct section *s = &sections[count];
 
-        if (i < e->nsteps && e->steps[i].kind != IPU__HOST_CALL)
+        if (i < e->nsteps && !stays(&e->steps[i]))
             continue;
         *s = (struct section){.first = first, .end = i};
         for (int32_t k = first; k < i; k++) {

@@ -148,7 +148,7 @@ static bool leaves_chip(const struct ipu_executable *e,
     return e->values[part->output].remote || part->op == &ipu__host_receive ||
            part->op == &ipu__remote_load || part->op == &ipu__remote_store ||
            part->op == &ipu__row_load || part->op == &ipu__row_store ||
-           part->op->collective;
+           part->op->collective || part->op->network;
 }
 
 /* Returns whether a step has its own code, which others might run. */

@@ -20,6 +20,11 @@
  * computed in its place. The assignment itself follows as soon as no node reads
  * the old value any more.
  *
+ * Collectives of the device's network leave next, in the order of the graph,
+ * with the nodes that they need, as other devices wait for them. Their results
+ * are waited for where an output or an assignment needs them, and before the
+ * first assignment in any case.
+ *
  * Loops and stores that change something run after host calls, even if nothing
  * needs their output; effects.c finds the nodes that must run before them.
  *
@@ -100,6 +105,15 @@ static int emit_sinks(struct scheduler *s, bool calls)
         IPU_TRY(emit_needed(s, s->graph->sinks[next].tensor));
         IPU_TRY(ipu__emit_sink(&s->emitter, &s->graph->sinks[next]));
     }
+    return IPU_OK;
+}
+
+/* Emits starts, or ends, of collectives of the network. */
+static int emit_network(struct scheduler *s, enum ipu__network_part part)
+{
+    for (int32_t n = 0; n < s->graph->nnodes; n++)
+        if (s->graph->nodes[n].op->network == part && !s->needs.scheduled[n])
+            IPU_TRY(emit_needed(s, s->graph->nodes[n].output));
     return IPU_OK;
 }
 
@@ -288,9 +302,11 @@ static int emit_all(struct scheduler *s, struct ipu_executable *e)
     IPU_TRY(ipu__required_init(&s->needs, s->graph));
     find_makers(s);
     IPU_TRY(emit_sinks(s, true));
+    IPU_TRY(emit_network(s, IPU__DEPARTS));
     IPU_TRY(emit_effects(s));
     IPU_TRY(emit_sinks(s, false));
     IPU_TRY(emit_enqueues(s));
+    IPU_TRY(emit_network(s, IPU__ARRIVES));
     IPU_TRY(emit_values(s));
     return ipu__emit_inputs(&s->emitter);
 }
