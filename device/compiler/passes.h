@@ -38,6 +38,8 @@ int ipu__plan_memory(struct ipu_executable *executable);
 int ipu__place(struct ipu_executable *executable, bool with_costs);
 /* Counts the cycles and the memory that each step takes on the chip. */
 int ipu__cost(struct ipu_executable *executable);
+/* Counts how long steps wait for the device's network. cost calls it. */
+int ipu__network_cost(struct ipu_executable *executable);
 /* Lets congruent steps share code where it is too much otherwise. */
 int ipu__outline(struct ipu_executable *executable);
 
@@ -59,6 +61,11 @@ int64_t ipu__own_code_bytes(const struct ipu_executable *executable,
 int64_t ipu__copy_code_bytes(int32_t copies);
 int ipu__count_copies(const struct ipu_executable *executable, int64_t bytes,
                       ipu_cycles *cycles);
+
+/* Returns how long the network is busy with the collective that a step starts.
+ */
+int64_t ipu__network_cycles(const struct ipu_executable *executable,
+                            const struct ipu__step *step);
 
 /* Bytes that tiles receive for a step because its operands are not where it
  * runs. cost and place use it. */

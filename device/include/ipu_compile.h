@@ -220,6 +220,12 @@ typedef struct ipu_program_cycles {
     int64_t waiting;         /* part of compute: mean time for which tiles wait
                                 for the busiest, which profilers of the chip
                                 count as sync */
+    /* Collectives of the network (ipu_network.h): how long the program waits
+     * for them, a part of exchange; how long the network is busy, mostly while
+     * the program computes; and the bytes that the device sends. */
+    int64_t network;
+    int64_t network_busy;
+    int64_t network_bytes;
 } ipu_program_cycles;
 
 /* Returns the cycles of a run. */

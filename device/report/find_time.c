@@ -8,7 +8,7 @@
  *             start the contexts of a tile with next to nothing to do.
  *   exchange  a step waits longer for data than it computes. Were its inputs
  *             where they are needed, neither the exchange nor its sync would
- *             be there.
+ *             be there. Or it waits for the device's network.
  *   launch    steps that take hardly more than that start: fewer and larger
  *             ones would not pay it each time.
  *   streams   without I/O tiles a chip does not compute while it talks to the
@@ -76,6 +76,22 @@ static void find_balance(const struct ipu__program *p, int32_t i,
     note(f, &finding);
 }
 
+static bool waits_for_network(const struct ipu__profile_step *s)
+{
+    return strncmp(s->op, "network_", 8) == 0;
+}
+
+static void say_network(const struct ipu__profile_step *s, int32_t i,
+                        struct ipu__finding *finding)
+{
+    snprintf(finding->text, sizeof finding->text,
+             "step %d, %s '%.60s', waits %" PRId64
+             " cycles for the device's network: with more work between start "
+             "and result, or fewer bytes (bfloat16 by a recipe), it would wait "
+             "less",
+             (int)i, s->op, s->tensor, s->exchange);
+}
+
 static void find_exchange(const struct ipu__program *p, int32_t i,
                           struct ipu__findings *f)
 {
@@ -92,6 +108,8 @@ static void find_exchange(const struct ipu__program *p, int32_t i,
              "already, the exchange and its sync would go",
              (int)i, s->op, s->tensor, s->exchange, s->compute,
              ipu__bytes_text((double)s->exchange_bytes).text);
+    if (waits_for_network(s))
+        say_network(s, i, &finding);
     note(f, &finding);
 }
 

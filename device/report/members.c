@@ -113,13 +113,23 @@ const struct ipu__json_member ipu__memory_json[] = {
 
 #define CYCLES(kind, field) M(ipu_program_cycles, kind, field)
 const struct ipu__json_member ipu__cycles_json[] = {
-    CYCLES(INT64, compute),      CYCLES(INT64, exchange),
-    CYCLES(INT64, sync),         CYCLES(INT64, host),
-    CYCLES(INT64, total),        CYCLES(REAL, seconds),
-    CYCLES(REAL, flops),         CYCLES(INT32, estimates),
-    CYCLES(INT64, update),       CYCLES(INT64, mean_total),
-    CYCLES(INT64, streaming),    CYCLES(INT64, again),
-    CYCLES(INT64_OR_0, waiting), END};
+    CYCLES(INT64, compute),
+    CYCLES(INT64, exchange),
+    CYCLES(INT64, sync),
+    CYCLES(INT64, host),
+    CYCLES(INT64, total),
+    CYCLES(REAL, seconds),
+    CYCLES(REAL, flops),
+    CYCLES(INT32, estimates),
+    CYCLES(INT64, update),
+    CYCLES(INT64, mean_total),
+    CYCLES(INT64, streaming),
+    CYCLES(INT64, again),
+    CYCLES(INT64_OR_0, waiting),
+    CYCLES(INT64_OR_0, network),
+    CYCLES(INT64_OR_0, network_busy),
+    CYCLES(INT64_OR_0, network_bytes),
+    END};
 
 #define TIMES(kind, field) M(ipu_engine_times, kind, field)
 const struct ipu__json_member ipu__times_json[] = {

@@ -229,12 +229,21 @@ static void say_extra(const struct ipu__program *p, char *text)
                       "takes %s (%.1f %%). ",
                       ipu__seconds_text(seconds(p, c->streaming)).text,
                       ipu__percent((double)c->streaming, (double)c->total));
+    if (c->network_busy > 0)
+        n += snprintf(text + n, IPU__WORDS_TEXT - (size_t)n,
+                      "The network sends %s in %s, and the program waits %s "
+                      "for it (%.1f %%). ",
+                      ipu__bytes_text((double)c->network_bytes).text,
+                      ipu__seconds_text(seconds(p, c->network_busy)).text,
+                      ipu__seconds_text(seconds(p, c->network)).text,
+                      ipu__percent((double)c->network, (double)c->total));
     text[n > 0 ? n - 1 : 0] = '\0';
 }
 
 static bool has_extra(const struct ipu__program *p)
 {
     return p->cycles.mean_total < p->cycles.total || p->cycles.again > 0 ||
+           p->cycles.network_busy > 0 ||
            (p->cycles.streaming > 0 && p->memory.remote_bytes == 0);
 }
 

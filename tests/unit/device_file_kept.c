@@ -261,4 +261,5 @@ TEST(files_of_version_1_are_read)
     ipu_executable_free(x);
 }
 
-TEST_MAIN("device_file_kept", .set_up = set_up, .tear_down = tear_down)
+TEST_MAIN("device_file_kept", .set_up = set_up, .tear_down = tear_down,
+          .seconds = 60)

@@ -442,6 +442,7 @@ int ipu__cost(struct ipu_executable *e)
                               e->congruent ? "cost to share code" : "cost",
                               i + 1, e->nsteps));
     }
+    IPU_TRY(ipu__network_cost(e));
     return count_streams(e);
 }
 

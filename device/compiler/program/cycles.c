@@ -8,7 +8,9 @@
  * advice and users for programs.
  */
 #include "base/error.h"
+#include "compiler/passes.h"
 #include "compiler/program.h"
+#include "ops/transfers/network.h"
 #include "target/target.h"
 
 /* The supervisor of every tile counts an iteration with COUNT_SLOTS
@@ -37,6 +39,9 @@ static void add_times(const ipu_program_cycles *one, int64_t times,
     ipu__add_times(&sum->again, one->again, times);
     ipu__add_times(&sum->streaming, one->streaming, times);
     ipu__add_times(&sum->streaming_bytes, one->streaming_bytes, times);
+    ipu__add_times(&sum->network, one->network, times);
+    ipu__add_times(&sum->network_busy, one->network_busy, times);
+    ipu__add_times(&sum->network_bytes, one->network_bytes, times);
     sum->flops += one->flops * (double)times;
     sum->estimates += one->estimates;
 }
@@ -48,6 +53,18 @@ static void move_cycles(int64_t *one, int64_t *sum, int64_t number,
 {
     *one -= number;
     ipu__add_times(sum, number, runs);
+}
+
+/* Counts a step that starts a collective of the network, or waits for it. */
+static void count_network(const ipu_executable *e, const struct ipu__step *s,
+                          ipu_program_cycles *sum)
+{
+    if (s->op->network == IPU__ARRIVES)
+        sum->network += s->cycles.exchange;
+    if (s->op->network != IPU__DEPARTS)
+        return;
+    sum->network_busy += ipu__network_cycles(e, s);
+    sum->network_bytes += ipu__network_bytes(&s->attributes);
 }
 
 /* Takes steps of update regions, which run only every count-th time, out of one
@@ -77,6 +94,16 @@ static void take_updates(const ipu_executable *e, int64_t times,
                         runs);
             move_cycles(&one->streaming_bytes, &sum->streaming_bytes,
                         (int64_t)e->values[s->output].bytes, runs);
+        }
+        if (s->op->network) {
+            ipu_program_cycles own = {.network = 0};
+
+            count_network(e, s, &own);
+            move_cycles(&one->network, &sum->network, own.network, runs);
+            move_cycles(&one->network_busy, &sum->network_busy,
+                        own.network_busy, runs);
+            move_cycles(&one->network_bytes, &sum->network_bytes,
+                        own.network_bytes, runs);
         }
     }
 }
@@ -178,6 +205,9 @@ static void add_loop(const ipu_program_cycles *loop, ipu_program_cycles *sum,
     sum->again += loop->again;
     sum->streaming += loop->streaming;
     sum->streaming_bytes += loop->streaming_bytes;
+    sum->network += loop->network;
+    sum->network_busy += loop->network_busy;
+    sum->network_bytes += loop->network_bytes;
     sum->estimates += loop->estimates;
 }
 
@@ -228,6 +258,7 @@ int ipu_executable_cycles(const ipu_executable *executable,
             sum.streaming_bytes += (int64_t)executable->values[s->output].bytes;
         }
         count_row(executable, s, &sum);
+        count_network(executable, s, &sum);
     }
     sum.total = sum.compute + sum.exchange + sum.sync;
     /* I/O tiles serve streams while the others compute. */
