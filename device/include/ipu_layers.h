@@ -131,6 +131,9 @@ ipu_tensor ipu_mean_squared_error(ipu_graph *graph, ipu_tensor x,
  * + (1 - momentum) * batch (with the unbiased estimate of the variance).
  * batch_norm_inference uses the running statistics instead of those of the
  * batch. Running statistics may be float32 where x is a half.
+ * synchronised_batch_norm normalises as batch_norm of the batches of all
+ * replicas together would (group_size 0), or of each group of group_size
+ * replicas (ipu_replica.h).
  */
 ipu_tensor ipu_layer_norm(ipu_graph *graph, ipu_tensor x, ipu_tensor scale,
                           ipu_tensor offset, double epsilon);
@@ -140,6 +143,12 @@ ipu_tensor ipu_batch_norm(ipu_graph *graph, ipu_tensor x, ipu_tensor scale,
                           ipu_tensor offset, ipu_tensor running_mean,
                           ipu_tensor running_variance, double momentum,
                           double epsilon);
+ipu_tensor ipu_synchronised_batch_norm(ipu_graph *graph, ipu_tensor x,
+                                       ipu_tensor scale, ipu_tensor offset,
+                                       ipu_tensor running_mean,
+                                       ipu_tensor running_variance,
+                                       double momentum, double epsilon,
+                                       int32_t group_size);
 ipu_tensor ipu_batch_norm_inference(ipu_graph *graph, ipu_tensor x,
                                     ipu_tensor scale, ipu_tensor offset,
                                     ipu_tensor running_mean,

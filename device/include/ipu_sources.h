@@ -43,6 +43,8 @@
 #define ipu_layer_norm(graph, ...) ipu_layer_norm(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_group_norm(graph, ...) ipu_group_norm(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_batch_norm(graph, ...) ipu_batch_norm(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_synchronised_batch_norm(graph, ...)                                \
+    ipu_synchronised_batch_norm(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_batch_norm_inference(graph, ...)                                   \
     ipu_batch_norm_inference(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_gather(graph, ...) ipu_gather(IPU_HERE(graph), __VA_ARGS__)
