@@ -99,6 +99,11 @@ int ipu_replicas_write(ipu_replicas *replicas, const char *name,
 int ipu_replicas_read(ipu_replicas *replicas, int32_t replica, const char *name,
                       void *data, size_t bytes);
 
+/* Places a variable of one replica in memory of the host, as ipu_engine_place
+ * does; data NULL moves it back. */
+int ipu_replicas_place(ipu_replicas *replicas, int32_t replica,
+                       const char *name, void *data, size_t bytes);
+
 /*
  * Runs all replicas once, and blocks until they have ended. They run on threads
  * of their own, or one after the other, with the same results; at each
@@ -107,6 +112,18 @@ int ipu_replicas_read(ipu_replicas *replicas, int32_t replica, const char *name,
  * replicas can run again.
  */
 int ipu_replicas_run(ipu_replicas *replicas);
+
+/*
+ * Connects all replicas to a network, as ipu_engine_network does with one
+ * engine: a collective of the program is then of as many processes, each of
+ * which has so many replicas. All replicas of a process come to each collective
+ * and call the functions with the same context, on their threads and at once;
+ * the last of them may come to a start when the first already waits in the
+ * finish. They must give the same tensor, as after ipu_cross_replica_mean.
+ */
+int ipu_replicas_network(ipu_replicas *replicas,
+                         const ipu_network_functions *functions, void *context,
+                         int32_t processes);
 
 /* Returns what the host call that ended the last run returned; 0 if none did.
  */

@@ -344,15 +344,39 @@ int ipu_replicas_write(ipu_replicas *r, const char *name, const void *data,
     return IPU_OK;
 }
 
+static int check_replica(const ipu_replicas *r, int32_t replica)
+{
+    IPU_TRY(check_replicas(r));
+    if (replica >= 0 && replica < r->count)
+        return IPU_OK;
+    return ipu__fail(IPU_ERR_ARGUMENT,
+                     "replicas: there is no replica %d: there are 0 to %d",
+                     (int)replica, (int)r->count - 1);
+}
+
 int ipu_replicas_read(ipu_replicas *r, int32_t replica, const char *name,
                       void *data, size_t bytes)
 {
-    IPU_TRY(check_replicas(r));
-    if (replica < 0 || replica >= r->count)
-        return ipu__fail(IPU_ERR_ARGUMENT,
-                         "replicas: there is no replica %d: there are 0 to %d",
-                         (int)replica, (int)r->count - 1);
+    IPU_TRY(check_replica(r, replica));
     return ipu_engine_read(r->lanes[replica].engine, name, data, bytes);
+}
+
+int ipu_replicas_place(ipu_replicas *r, int32_t replica, const char *name,
+                       void *data, size_t bytes)
+{
+    IPU_TRY(check_replica(r, replica));
+    return ipu_engine_place(r->lanes[replica].engine, name, data, bytes);
+}
+
+int ipu_replicas_network(ipu_replicas *r,
+                         const ipu_network_functions *functions, void *context,
+                         int32_t processes)
+{
+    IPU_TRY(check_replicas(r));
+    for (int32_t i = 0; i < r->count; i++)
+        IPU_TRY(ipu_engine_network(r->lanes[i].engine, functions, context,
+                                   processes));
+    return IPU_OK;
 }
 
 const ipu_executable *ipu__replicas_program(const ipu_replicas *r)

@@ -449,5 +449,31 @@ LOOP_TEST(a_failure_of_one_ends_the_run_of_all, 0, 4)
     }
 }
 
+/* A replica's variable in memory of the host takes its elements, and is written
+ * there; the other's stays where it is. */
+TEST(a_variable_of_one_replica_lives_on_the_host)
+{
+    ipu_tensor in = device_floats(&d, "x", 1, SHAPE(1));
+    ipu_tensor v = ipu_variable(d.graph, "v", IPU_FLOAT32, 1, SHAPE(1));
+    float values[] = {1, 2}, placed = 10, got;
+
+    MUST(
+        ipu_assign(d.graph, v,
+                   ipu_add(d.graph, v, ipu_cross_replica_sum(d.graph, in, 0))));
+    start(2);
+    connect("x", values, 2);
+    MUST(ipu_replicas_place(replicas, 0, "v", &placed, sizeof placed));
+    MUST(ipu_replicas_run(replicas));
+    ck_assert_float_eq(placed, 13);
+    MUST(ipu_replicas_read(replicas, 1, "v", &got, sizeof got));
+    ck_assert_float_eq(got, 3);
+    MUST_FAIL(ipu_replicas_check_equal(replicas), IPU_ERR_DATA, "'v'");
+    MUST_FAIL(ipu_replicas_place(replicas, 2, "v", &placed, sizeof placed),
+              IPU_ERR_ARGUMENT, "no replica 2");
+    MUST(ipu_replicas_place(replicas, 0, "v", NULL, 0));
+    MUST(ipu_replicas_read(replicas, 0, "v", &got, sizeof got));
+    ck_assert_float_eq(got, 13);
+}
+
 TEST_MAIN("device_replica", .set_up = set_up, .tear_down = tear_down,
           .seconds = 120)
