@@ -51,6 +51,25 @@ int ipu_replica_count(int32_t ipus, int32_t shards);
 
 typedef struct ipu_replicas ipu_replicas;
 
+/* The way of a sum over R replicas through the links. It changes cycles and
+ * bytes, but no result. */
+typedef int32_t ipu_cross_replica_algorithm;
+enum {
+    IPU_CROSS_REPLICA_RING = 0,         /* in 2 (R - 1) steps; each replica
+                                           sends as little as possible */
+    IPU_CROSS_REPLICA_HIERARCHICAL = 1, /* within pairs of IPUs, then along
+                                           the ladder: as many bytes in fewer
+                                           steps. With an odd number the last
+                                           sends all to the one before it */
+    IPU_CROSS_REPLICA_ONE_DEVICE = 2    /* all send to the first one, which
+                                           sends the sum to all */
+};
+enum { IPU_NUM_CROSS_REPLICA_ALGORITHMS = 3 };
+
+/* Returns the name of an algorithm ("ring"), static, or NULL. */
+const char *ipu_cross_replica_algorithm_name(
+    ipu_cross_replica_algorithm algorithm);
+
 /* Fill it with ipu_replicas_options_init; then set the fields that differ. */
 typedef struct ipu_replicas_options {
     uint32_t size;            /* sizeof(ipu_replicas_options) */
@@ -64,6 +83,13 @@ typedef struct ipu_replicas_options {
      * bytes; 0 sends each by itself. It changes cycles and exchanges, but no
      * result. */
     int64_t maximum_cross_replica_sum_buffer_size;
+    /* The algorithm of sums and means; a half of a sum, as in
+     * ipu_sharded_optimizer, is a ring's. */
+    ipu_cross_replica_algorithm cross_replica_algorithm;
+    /* Instead of a buffer's size: all sums that are ready together are sent as
+     * one tensor, cut into this number of equal packs, within a tensor if need
+     * be. 0: sums are not packed. */
+    int32_t packs;
 } ipu_replicas_options;
 
 void ipu_replicas_options_init(ipu_replicas_options *options, size_t size);
@@ -71,9 +97,9 @@ void ipu_replicas_options_init(ipu_replicas_options *options, size_t size);
 /*
  * Makes an engine for each replica. The executable must outlive them.
  *
- * Returns IPU_ERR_ARGUMENT if IPUs are not a multiple of shards, or replicas
- * not of a group size of the program; IPU_ERR_STATE if the system has fewer
- * IPUs.
+ * Returns IPU_ERR_ARGUMENT if IPUs are not a multiple of shards, replicas not
+ * of a group size of the program, or both packs and a buffer's size are given;
+ * IPU_ERR_STATE if the system has fewer IPUs.
  */
 int ipu_replicas_new(const ipu_executable *executable,
                      const ipu_replicas_options *options,
@@ -158,10 +184,11 @@ typedef struct ipu_replicas_info {
     int32_t replicas;
     int32_t collectives;     /* collective ops of a run */
     int32_t exchanges;       /* exchanges of a run, after joining them */
-    int64_t sent_bytes;      /* bytes sent by each replica in a run: 2 n (R - 1)
-                                / R for a sum of n bytes over R replicas; half
-                                of that if each takes or gives only its part, as
-                                in ipu_sharded_optimizer */
+    int64_t sent_bytes;      /* bytes sent in a run by the replica that sends
+                                most: 2 n (R - 1) / R for a sum of n bytes over
+                                R replicas in a ring, (R - 1) n to one device;
+                                half of a ring's if each takes or gives only
+                                its part, as in ipu_sharded_optimizer */
     int64_t exchange_cycles; /* cycles of the exchanges of a run */
     int64_t total_cycles;    /* cycles of a run */
     double seconds;

@@ -6,9 +6,10 @@
  * Collectives that do not need one another may be sent together, which saves
  * starting twice: those that follow one another in the program, until one needs
  * what another of them has made, or is of another kind or update region, or the
- * buffer is full. Each such exchange is a ring over the replicas of a group;
- * groups do theirs at the same time. A sum is a whole ring; a reduce-scatter or
- * an all-gather is half of one.
+ * buffer is full. Each such exchange is over the replicas of a group; groups do
+ * theirs at the same time. A sum goes the way of the algorithm (algorithm.c),
+ * in packs if that is asked for; a reduce-scatter or an all-gather is half of a
+ * ring.
  *
  * A step of an update region runs in every count-th run or iteration only. Two
  * numbers are carried along for that: how often a program runs in a run of the
@@ -19,6 +20,7 @@
 
 #include "base/error.h"
 #include "compiler/program.h"
+#include "replica/algorithm.h"
 #include "replica/replica.h"
 #include "target/cost.h"
 
@@ -35,8 +37,9 @@ struct exchange {
 struct account {
     const ipu_executable *executable;
     const ipu_system *system;
-    int32_t count, shards;
-    int64_t limit;
+    int32_t count;
+    const ipu_replicas_options *options;
+    int64_t limit; /* bytes that are sent together */
     int64_t times; /* times that the program runs in a run */
     double mean;   /* the same on average */
     bool *depends; /* owned, [values]: depends on what is in the buffer */
@@ -53,24 +56,45 @@ static void add_number(int32_t *sum, int64_t number)
     *sum = whole > INT32_MAX ? INT32_MAX : (int32_t)whole;
 }
 
-static int send_exchange(struct account *a)
+/* Counts number exchanges of that many bytes each. */
+static int count_packs(struct account *a, int64_t number, int64_t bytes)
 {
     const struct exchange *x = &a->buffer;
-    int64_t cycles, sent = 0;
+    bool whole = x->kind == IPU__ALL_REDUCE;
+    const struct ipu__group group = {
+        .system = a->system,
+        .algorithm = whole ? a->options->cross_replica_algorithm
+                           : IPU_CROSS_REPLICA_RING,
+        .replicas = x->group,
+        .shards = a->options->shards};
+    int64_t cycles, sent = 0, times = 0;
 
-    if (x->bytes == 0)
-        return IPU_OK;
-    IPU_TRY(ipu__ring_cycles(a->system, x->group, a->shards, x->bytes, &sent,
-                             &cycles));
-    if (x->kind != IPU__ALL_REDUCE) {
+    IPU_TRY(ipu__group_cycles(&group, bytes, &sent, &cycles));
+    if (!whole) {
         cycles /= 2;
         sent /= 2;
     }
-    ipu__add_times(&a->info->exchange_cycles, cycles, x->times);
-    ipu__add_times(&a->info->sent_bytes, sent, x->times);
-    add_number(&a->info->exchanges, x->times);
-    a->info->mean_exchange_cycles += (double)cycles * x->mean;
-    a->info->mean_sent_bytes += (double)sent * x->mean;
+    ipu__add_times(&times, x->times, number);
+    ipu__add_times(&a->info->exchange_cycles, cycles, times);
+    ipu__add_times(&a->info->sent_bytes, sent, times);
+    add_number(&a->info->exchanges, times);
+    a->info->mean_exchange_cycles += (double)(cycles * number) * x->mean;
+    a->info->mean_sent_bytes += (double)(sent * number) * x->mean;
+    return IPU_OK;
+}
+
+/* Packs are of equal size; the last one has what is left. */
+static int send_exchange(struct account *a)
+{
+    int64_t bytes = a->buffer.bytes;
+    int64_t packs = a->options->packs > 1 ? a->options->packs : 1;
+    int64_t pack = ipu__ceil_div(bytes, packs);
+
+    if (bytes == 0)
+        return IPU_OK;
+    IPU_TRY(count_packs(a, bytes / pack, pack));
+    if (bytes % pack)
+        IPU_TRY(count_packs(a, 1, bytes % pack));
     a->buffer.bytes = 0;
     for (int32_t v = 0; v < a->executable->nvalues; v++)
         a->depends[v] = false;
@@ -83,7 +107,7 @@ static bool goes_with(const struct account *a, const struct exchange *one)
     const struct exchange *x = &a->buffer;
 
     return x->group == one->group && x->kind == one->kind &&
-           x->gate == one->gate && x->bytes + one->bytes <= a->limit;
+           x->gate == one->gate && one->bytes <= a->limit - x->bytes;
 }
 
 static int account_collective(struct account *a, const struct ipu__step *step,
@@ -187,13 +211,16 @@ static int account_program(struct account *a)
 
 int ipu__replicas_account(const ipu_executable *executable,
                           const ipu_system *system, int32_t count,
-                          int32_t shards, int64_t limit,
+                          const ipu_replicas_options *options,
                           ipu_replicas_info *info)
 {
+    int64_t limit = options->packs
+                        ? INT64_MAX
+                        : options->maximum_cross_replica_sum_buffer_size;
     struct account a = {.executable = executable,
                         .system = system,
                         .count = count,
-                        .shards = shards,
+                        .options = options,
                         .limit = limit,
                         .times = 1,
                         .mean = 1,

@@ -23,11 +23,15 @@ ipu_engine *ipu__replicas_engine(const ipu_replicas *replicas, int32_t replica);
 void ipu__sum_replicas(ipu_dtype dtype, int32_t n, void *const *tensors,
                        int64_t count, float scale);
 
-/* Counts what count replicas of so many shards each send in a run, and what
- * that takes; limit is the number of bytes that are sent together. */
+/* Returns IPU_ERR_ARGUMENT unless the options are valid, whatever the program.
+ */
+int ipu__check_replicas_options(const ipu_replicas_options *options);
+
+/* Counts what count replicas with these options send in a run on a system, and
+ * what that takes. */
 int ipu__replicas_account(const ipu_executable *executable,
                           const ipu_system *system, int32_t count,
-                          int32_t shards, int64_t limit,
+                          const ipu_replicas_options *options,
                           ipu_replicas_info *info);
 
 #endif

@@ -16,7 +16,6 @@
  *     replica 1   ====| sum, of |====| sum, of |====
  *     replica 2   ====| a group |====| a group |====
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +37,7 @@ struct lane {
 
 struct ipu_replicas {
     const ipu_executable *executable; /* borrowed until free */
-    int32_t count, shards;
+    int32_t count;
     struct lane *lanes; /* owned, [count] */
     int32_t ncuts;
     int32_t *cuts; /* owned: steps before which all wait; the last is the end */
@@ -53,38 +52,6 @@ struct ipu_replicas {
 };
 
 /* ------------------------------------------------------------------- making */
-
-void ipu_replicas_options_init(ipu_replicas_options *options, size_t size)
-{
-    const ipu_replicas_options defaults = {
-        .size = (uint32_t)size, .ipus = 2, .shards = 1};
-
-    if (!options)
-        return;
-    memset(options, 0, size);
-    memcpy(options, &defaults, size < sizeof defaults ? size : sizeof defaults);
-}
-
-int ipu_replica_count(int32_t ipus, int32_t shards)
-{
-    if (ipus < 1 || shards < 1 || ipus > IPU_MAX_IPUS)
-        return ipu__fail(IPU_ERR_ARGUMENT,
-                         "replicas: %d IPUs of %d shards: 1 to %d of them, and "
-                         "1 or more",
-                         (int)ipus, (int)shards, IPU_MAX_IPUS);
-    if (ipus < shards)
-        return ipu__fail(IPU_ERR_ARGUMENT,
-                         "replicas: a replica takes %d IPUs, one a shard, and "
-                         "there are %d: take %d or a multiple of it",
-                         (int)shards, (int)ipus, (int)shards);
-    if (ipus % shards)
-        return ipu__fail(IPU_ERR_ARGUMENT,
-                         "replicas: %d IPUs are no multiple of the %d shards "
-                         "that a replica takes: take %d or %d",
-                         (int)ipus, (int)shards, (int)(ipus - ipus % shards),
-                         (int)(ipus - ipus % shards + shards));
-    return ipus / shards;
-}
 
 static int find_system(const ipu_replicas_options *o, ipu_system *system)
 {
@@ -227,13 +194,11 @@ static int build_replicas(struct ipu_replicas *r, const ipu_replicas_options *o)
 
     r->count = ipu_replica_count(o->ipus, o->shards);
     IPU_TRY(r->count);
-    r->shards = o->shards;
     IPU_TRY(find_system(o, &system));
     IPU_TRY(find_cuts(r));
     IPU_TRY(make_lanes(r));
-    IPU_TRY(ipu__replicas_account(r->executable, &system, r->count, r->shards,
-                                  o->maximum_cross_replica_sum_buffer_size,
-                                  &r->info));
+    IPU_TRY(
+        ipu__replicas_account(r->executable, &system, r->count, o, &r->info));
     return make_threads(r, o->threads);
 }
 
@@ -249,15 +214,7 @@ int ipu_replicas_new(const ipu_executable *executable,
                          !executable ? "the executable is NULL"
                          : !options  ? "the options are NULL"
                                      : "the place for them is NULL");
-    IPU_TRY(
-        ipu__check_size("replicas options", options->size, sizeof *options));
-    if (options->threads < 0 ||
-        options->maximum_cross_replica_sum_buffer_size < 0)
-        return ipu__fail(IPU_ERR_ARGUMENT,
-                         "replicas: %d threads, a buffer of %" PRId64
-                         " bytes: 0 or more",
-                         (int)options->threads,
-                         options->maximum_cross_replica_sum_buffer_size);
+    IPU_TRY(ipu__check_replicas_options(options));
     IPU_TRY(ipu__new(&r, sizeof *r));
     r->executable = executable;
     status = build_replicas(r, options);
