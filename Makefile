@@ -137,7 +137,7 @@ tsan: deps ## run the tests of C code with TSan
 # Minutes. BENCH_MODELS='resnet50 vgg16' chooses the models.
 .PHONY: bench
 bench: ## measure against MPI, and draw build/bench/report.html
-	$(Q)tests/tools/install-packages $(PACKAGES) gnuplot-nox
+	$(Q)tests/tools/install-packages $(PACKAGES) gnuplot-nox libgloo-dev
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)bench/report/measure $(B)/bin $(B)/bench
 	$(Q)bench/report/page $(B)/bench

@@ -5,6 +5,7 @@
 #   tables/       calls, results and the tables that print them: pure functions
 #   collectives/  hvd-bench: collectives, latency, gradients, overlap, hosts
 #   project/      hvd-bench project: a training step on hosts that are not there
+#   cluster/      hvd-bench cluster: processes without MPI, against Gloo
 #   ipu/          ipu-bench: the cost model's figures for a chip
 #   train/        train-bench: the training programs
 #   report/       scripts of "make bench": measurements into one page
@@ -33,6 +34,26 @@ PROGRAMS += $(B)/bin/hvd-bench-project
 SRC_hvd-bench-project := bench/project/main.c $(PROJECT_SRC)
 DEPS_hvd-bench-project = $(B)/lib/libhvd.a
 LIBS_hvd-bench-project = $(PROJECT_LINK)
+
+# hvd-bench cluster becomes it. Gloo is there to compare with, where its headers
+# are (libgloo-dev); it takes the only C++ of this tree's programs.
+GLOO_HEADER ?= /usr/include/gloo/allreduce.h
+HAS_GLOO := $(wildcard $(GLOO_HEADER))
+CXX := $(if $(filter default,$(origin CXX)),g++,$(CXX))
+CLUSTER_SRC := $(filter-out %_absent.c,$(wildcard bench/cluster/*.c)) \
+	$(if $(HAS_GLOO),,bench/cluster/way_gloo_absent.c)
+GLOO_OBJ := $(if $(HAS_GLOO),$(B)/obj/bench/cluster/way_gloo.o)
+PROGRAMS += $(B)/bin/hvd-bench-cluster
+SRC_hvd-bench-cluster := $(CLUSTER_SRC) $(COMMAND_SRC) \
+	bench/tables/stats.c bench/tables/table.c
+DEPS_hvd-bench-cluster = $(GLOO_OBJ) $(HVD_SO)
+LIBS_hvd-bench-cluster = $(HVD_LINK) $(JSON_LIBS) \
+	$(if $(HAS_GLOO),-lgloo -lstdc++)
+
+$(GLOO_OBJ): bench/cluster/way_gloo.cc
+	$(call say,CXX,$<)mkdir -p $(@D)
+	$(Q)$(CXX) -std=c++14 -fPIC -pthread -MMD -MP -Wall -Wextra -Ibench \
+		$(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 # ipu-bench needs neither MPI nor libhvd.
 IPU_BENCH_SRC := bench/tables/table.c \

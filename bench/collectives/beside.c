@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * beside.c - the subcommands that are programs of their own, which lie beside
- * this one and take its place: hosts, a script that starts ranks, and project,
- * which is linked with the insides of libhvd and needs no ranks.
+ * this one and take its place: hosts, a script that starts ranks; cluster, which
+ * starts processes without MPI; and project, which is linked with the insides of
+ * libhvd and needs no ranks.
  */
 #include "collectives/subcommands.h"
 
@@ -44,6 +45,12 @@ int hosts_main(int argc, char **argv)
     if (getenv("OMPI_COMM_WORLD_SIZE"))
         return refuse(
             argv[0], "start it without mpirun: it starts the ranks itself", "");
+    return become(argv);
+}
+
+int cluster_main(int argc, char **argv)
+{
+    (void)argc;
     return become(argv);
 }
 

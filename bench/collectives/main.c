@@ -12,8 +12,8 @@ static const struct {
 } subcommands[] = {
     {"latency", latency_main},     {"idle", idle_main},
     {"gradients", gradients_main}, {"overlap", overlap_main},
-    {"hosts", hosts_main},         {"project", project_main},
-    {NULL, NULL},
+    {"hosts", hosts_main},         {"cluster", cluster_main},
+    {"project", project_main},     {NULL, NULL},
 };
 
 int main(int argc, char **argv)

@@ -26,6 +26,10 @@ int overlap_main(int argc, char **argv);
  * hvd-bench-hosts. */
 int hosts_main(int argc, char **argv);
 
+/* Allreduces by processes that are started without MPI, and by Gloo: becomes
+ * the program hvd-bench-cluster. */
+int cluster_main(int argc, char **argv);
+
 /* Projects the time of a training step on other hosts, without running it
  * there: the process becomes the program hvd-bench-project. */
 int project_main(int argc, char **argv);
