@@ -190,8 +190,12 @@ for r in rows:
     ip netns add hvd-bench-probe-$$ 2>/dev/null ||
         skip "network namespaces cannot be made here"
     ip netns del hvd-bench-probe-$$
+    # mpirun ends the others as soon as one has failed, so each waits for both.
+    mkdir "$OUT/met"
     run --separate-stderr timeout 120 "$PROGRAM" hosts -H 2 -n 1 --run -- \
-        sh -c 'echo "on $(hostname)"; exit 3'
+        sh -c "cd '$OUT/met'; echo on \$(hostname); : > \$(hostname)
+        until [ -e host0 ] && [ -e host1 ]; do sleep 0.1; done
+        sleep 0.5; exit 3"
     [ "$status" -eq 3 ]
     [[ $output == *"on host0"* && $output == *"on host1"* ]]
 }
@@ -261,6 +265,12 @@ stands after --$help" hosts allreduce
         hosts -- barrier
     is_wrong 64 "hosts: --hosts needs a value$help" hosts --hosts
     is_wrong 64 "hosts: which program? It stands after --$help" hosts --run
+    is_wrong 64 "hosts: --start: 'ssh' is neither mpi nor cluster$help" \
+        hosts --start ssh
+    is_wrong 64 "hosts: --start cluster is for --run$help" \
+        hosts --start cluster -- allreduce
+    is_wrong 64 "hosts: --turns: '0' is not a whole number from 1 to 99$help" \
+        hosts --turns 0
     is_wrong 64 "hosts: which program? It is missing after --$help" \
         hosts --run --
 }
