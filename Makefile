@@ -144,10 +144,10 @@ bench: ## measure against MPI, and draw build/bench/report.html
 
 # ------------------------------------------------------------------- install
 
-PC := $(B)/lib/hvd.pc $(B)/lib/ipu.pc
-HEADERS := $(wildcard libhvd/include/*.h) $(wildcard device/include/*.h)
+PC := $(B)/lib/hvd.pc $(B)/lib/ipu.pc $(B)/lib/hvd-train.pc
+HEADERS := $(wildcard libhvd/include/*.h device/include/*.h models/include/*.h)
 # Each as a shared and as a static library.
-LIBRARIES := libhvd libipu
+LIBRARIES := libhvd libipu libhvd-train
 # For C++ and Fortran, which compile them; and for Python.
 BINDINGS := libhvd/bindings/hvd.hpp libhvd/bindings/hvd.f90
 PYTHON := libhvd/bindings/hvd.py
@@ -161,6 +161,7 @@ LIBTO = $(DESTDIR)$(LIBDIR)
 
 $(B)/lib/hvd.pc: libhvd/hvd.pc.in
 $(B)/lib/ipu.pc: device/ipu.pc.in
+$(B)/lib/hvd-train.pc: models/hvd-train.pc.in
 $(PC): Makefile .FORCE
 	$(Q)mkdir -p $(@D) && sed -e 's|@PREFIX@|$(PREFIX)|' \
 		-e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' $(filter %.in,$^) > $@
@@ -231,7 +232,7 @@ check-headers: ## check that every header compiles alone, public ones as C++ too
 	$(Q)tests/tools/check-headers '$(CC)' '$(MPI_CFLAGS) $(BLAS_CFLAGS)'
 
 .PHONY: check-symbols
-check-symbols: $(HVD_SO) $(IPU_SO) ## check that libraries export what their headers declare
+check-symbols: $(HVD_SO) $(IPU_SO) $(TRAIN_SO) ## check that libraries export what their headers declare
 	$(Q)tests/tools/check-symbols $(B)/lib
 
 .PHONY: check-vectors

@@ -1,9 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-# models: training programs and what they share.
+# models: the trainer library, training programs, and what these share.
 
-CFLAGS_models = -Ilibhvd/include -Idevice/include -Imodels -Ilibhvd
-MODELS_COMMON_SRC := $(wildcard $(patsubst %,models/%/*.c,command options output \
-	data model trainer gpt mnist))
+# libhvd-train.map lists what libhvd-train.so exports.
+CFLAGS_models = -Ilibhvd/include -Idevice/include -Imodels/include -Imodels -Ilibhvd \
+	-fvisibility=default -fno-semantic-interposition
+# libhvd-train is made of the rooms that its public headers describe, and of those
+# that they need.
+TRAIN_SRC := $(wildcard $(patsubst %,models/%/*.c,output files data dataset model \
+	net estimator schedule metric checkpoint log trainer))
+TRAIN_OBJ := $(TRAIN_SRC:%.c=$(B)/obj/%.o)
+TRAIN_SO := $(B)/lib/libhvd-train.so
+TRAIN_LIB := $(B)/lib/libhvd-train.a
+LIBS += $(TRAIN_SO) $(TRAIN_LIB)
+TRAIN_NEEDS = -L$(B)/lib -lhvd -lipu $(JSON_LIBS) $(ZLIB_LIBS)
+
+$(TRAIN_SO).$(SOVERSION): $(TRAIN_OBJ) $(DISK_OBJ) models/libhvd-train.map $(HVD_SO) $(IPU_SO)
+	$(call say,LD,$@)mkdir -p $(@D)
+	$(Q)$(CC) -shared $(BASE_LDFLAGS) $(LDFLAGS) -Wl,-soname,libhvd-train.so.$(SOVERSION) -Wl,-rpath,'$$ORIGIN' \
+		-Wl,--version-script=models/libhvd-train.map $(if $(SANITIZE),,-Wl,-z,defs) \
+		-o $@ $(TRAIN_OBJ) $(DISK_OBJ) $(TRAIN_NEEDS) -lm -pthread
+
+$(TRAIN_SO): $(TRAIN_SO).$(SOVERSION)
+	$(Q)ln -sf $(<F) $@
+
+# One object, whose private names cannot meet those of a program.
+$(TRAIN_LIB): $(TRAIN_OBJ) $(DISK_OBJ)
+	$(call say,AR,$@)mkdir -p $(@D) && rm -f $@
+	$(Q)$(LD) -r -o $@.o $^ && objcopy --wildcard --keep-global-symbol='hvd_*' $@.o
+	$(Q)$(AR) rcs $@ $@.o && rm -f $@.o
+
+MODELS_COMMON_SRC := $(TRAIN_SRC) $(wildcard $(patsubst %,models/%/*.c,command options \
+	networks remote gpt mnist)) $(LAUNCH_SRC)
 # A command line, problems and profiles: for programs without ranks.
 MODELS_PLAIN_SRC := $(addprefix models/,options/line.c options/values.c \
 	output/problem.c output/problem_print.c output/profile.c)

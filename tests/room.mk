@@ -2,7 +2,7 @@
 # tests: one program a file of tests/unit, tests/fuzz and tests/mpi, linked with
 # what the file needs. They land in $(B)/bin/tests-*, and are not installed.
 
-CFLAGS_tests = -Ilibhvd/include -Ilibhvd -Idevice/include -Idevice -Imodels \
+CFLAGS_tests = -Ilibhvd/include -Ilibhvd -Idevice/include -Idevice -Imodels/include -Imodels \
 	-Ibench -Itests/support $(MPI_CFLAGS) $(BLAS_CFLAGS)
 
 UNIT_TESTS := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/*.c))
@@ -18,11 +18,13 @@ TEST_LINK_libhvd = $(B)/lib/libhvd.a $(HVD_NEEDS)
 TEST_LINK_device = $(IPU_LINK)
 TEST_SRC_models = $(MODELS_COMMON_SRC)
 TEST_LINK_models = $(MODELS_LINK)
+TEST_SRC_train = $(TRAIN_SRC)
+TEST_LINK_train = $(MODELS_LINK)
 TEST_SRC_bench = $(BENCH_COMMON_SRC) $(DISK_SRC)
 TEST_LINK_bench = $(BENCH_LINK)
 TEST_SRC_project = $(PROJECT_SRC)
 TEST_LINK_project = $(PROJECT_LINK)
-test_room = $(if $(filter device models bench project,$(1)),$(1),libhvd)
+test_room = $(if $(filter device models train bench project,$(1)),$(1),libhvd)
 
 # $(1): the file, $(2): its room
 define unit_test
