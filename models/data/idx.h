@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * idx.h - reads the IDX files in which MNIST is distributed.
- *
- * An IDX file is big-endian: two zero bytes, the element type (8: unsigned
- * bytes), the number of dimensions, each extent in four bytes, the elements.
- */
-#ifndef MODELS_IDX_H
-#define MODELS_IDX_H
+/* data/idx.h - reads the IDX files in which MNIST is distributed. */
+#ifndef MODELS_DATA_IDX_H
+#define MODELS_DATA_IDX_H
 
 #include "data/images.h"
 
