@@ -75,6 +75,7 @@ int command_run(const struct line *line, int outcome, struct command *command,
     command->size = hvd_size();
     progress_init(&command->progress, stdout, command->rank == 0);
     status = run(command);
+    command->progress.ask = agree_ask;
     progress_clear(&command->progress);
     if (status == 0)
         status = agree(flush_output());

@@ -180,6 +180,14 @@ static void draw_digit(struct random *r, int digit, uint8_t *pixels)
 /* Images between two reports of progress. */
 enum { TOLD_EVERY = 256 };
 
+/* Returns the problem for which the digits are of no use any more, or 0. */
+static int tell(struct progress *progress, double part)
+{
+    if (progress)
+        progress_update(progress, "drawing digits", part, "");
+    return progress_ask(progress);
+}
+
 int digits_draw(uint64_t seed, int set, int64_t count,
                 struct progress *progress, struct images *images)
 {
@@ -194,9 +202,14 @@ int digits_draw(uint64_t seed, int set, int64_t count,
     for (int64_t i = 0; i < count; i++) {
         struct random r;
 
-        if (progress && i % TOLD_EVERY == 0)
-            progress_update(progress, "drawing digits",
-                            (double)i / (double)count, "");
+        if (i % TOLD_EVERY == 0) {
+            int status = tell(progress, (double)i / (double)count);
+
+            if (status < 0) {
+                images_fini(&drawn);
+                return status;
+            }
+        }
         random_seed(&r, seed, (uint64_t)i * 2 + (uint64_t)set);
         drawn.labels[i] = (uint8_t)random_below(&r, CLASSES);
         draw_digit(&r, drawn.labels[i], drawn.pixels + i * IMAGE_PIXELS);

@@ -15,7 +15,7 @@ enum { DIGITS_TRAIN = 0, DIGITS_TEST = 1 };
 /*
  * Draws count digits. Image i depends on seed, set and i alone, and is the same
  * on every machine. Shows its progress unless that is NULL. PROBLEM if memory
- * runs out.
+ * runs out, or what progress_ask returns.
  */
 int digits_draw(uint64_t seed, int set, int64_t count,
                 struct progress *progress, struct images *images);

@@ -143,3 +143,8 @@ void progress_update(struct progress *progress, const char *head, double part,
         progress_line(progress, "%s %3d %% %s", head, (int)(part * 100 + 0.5),
                       tail);
 }
+
+int progress_ask(const struct progress *progress)
+{
+    return progress && progress->ask ? progress->ask() : 0;
+}

@@ -24,6 +24,9 @@ struct progress {
     int width;
     bool drawn; /* a bar is on the screen */
     double last;
+    /* Asked while something long is made: negative: stop, with that problem.
+     * NULL: nothing stops it. */
+    int (*ask)(void);
 };
 
 /* Returns the rank that mpirun gave this process, before there is a world; 0
@@ -39,6 +42,10 @@ __attribute__((format(printf, 2, 3))) void progress_line(
 /* Prints "head [bar] percent tail"; part, 0 to 1, is done. */
 void progress_update(struct progress *progress, const char *head, double part,
                      const char *tail);
+
+/* Returns 0, or the problem for which what is being made is of no use any more.
+ * progress may be NULL. */
+int progress_ask(const struct progress *progress);
 
 /* Erases the bar. */
 void progress_clear(struct progress *progress);

@@ -16,6 +16,13 @@ int agree_hvd_problem(int status)
     }
 }
 
+int agree_ask(void)
+{
+    int status = hvd_check();
+
+    return status < 0 ? agree_hvd_problem(status) : 0;
+}
+
 int agree(int status)
 {
     int32_t size = hvd_size();

@@ -37,6 +37,10 @@ int agree_numbers(const struct agree_number *numbers, int n);
  */
 int agree_hvd_problem(int status);
 
+/* Returns 0 while the world stands, else the problem with which it has ended.
+ * Not collective: for what a rank does alone, and for long. */
+int agree_ask(void);
+
 /* Collective: replace count values by their averages, or by their sums, over
  * the ranks. */
 int agree_average(double *values, int count);

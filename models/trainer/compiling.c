@@ -14,7 +14,7 @@ int compiling_tell(void *context, const char *phase, int64_t done,
         clock_seconds() - c->start >= patience)
         progress_update(c->progress, "compiling",
                         total > 0 ? (double)done / (double)total : 0, phase);
-    return 0;
+    return progress_ask(c->progress);
 }
 
 int compiling_run(const ipu_graph *graph, double proportion,

@@ -16,7 +16,8 @@ struct compiling {
 };
 
 /* An ipu_progress_fn with a struct compiling as its context. It draws a bar for
- * each phase, on a terminal only, and none in the first two seconds. */
+ * each phase, on a terminal only, and none in the first two seconds. The
+ * compilation stops if progress_ask says so. */
 int compiling_tell(void *context, const char *phase, int64_t done,
                    int64_t total);
 

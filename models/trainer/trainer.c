@@ -93,6 +93,15 @@ static int start_trainer(struct trainer *trainer)
     return agree(evaluation_place(&trainer->evaluation, trainer->values));
 }
 
+/* Returns the problem of a failed build: that of the world, if its end is what
+ * has stopped it. */
+static int build_problem(const struct trainer_options *options, int status)
+{
+    int ended = progress_ask(options->progress);
+
+    return ended < 0 ? ended : status;
+}
+
 int trainer_new(struct model *model, const struct trainer_options *options,
                 struct trainer **trainer)
 {
@@ -104,6 +113,8 @@ int trainer_new(struct model *model, const struct trainer_options *options,
         status = draw_values(fresh, options);
         if (status == 0)
             status = build_trainer(fresh, options);
+        if (status < 0)
+            status = build_problem(options, status);
     } else if (model) {
         status = problem_set("no memory for the network");
         model_free(model);
