@@ -59,6 +59,7 @@ LIBS_tests-mpi-$(1) = $$(HVD_LINK) $$(MPI_LIBS) $$(CHECK_LIBS)
 DEPS_tests-mpi-$(1) = $$(HVD_SO)
 endef
 $(foreach t,$(MPI_TESTS),$(eval $(call mpi_test,$(t))))
+SRC_tests-mpi-metrics += $(wildcard models/metric/*.c) models/output/problem.c
 # It has the device, and what joins the two.
 SRC_tests-mpi-pipeline += models/trainer/pipeline_exchange.c \
 	models/trainer/exchange.c \
