@@ -46,6 +46,13 @@ SRC_char_gpt := models/char_gpt.c $(MODELS_COMMON_SRC)
 DEPS_char_gpt = $(HVD_SO) $(IPU_LIB)
 LIBS_char_gpt = $(MODELS_LINK)
 
+# Files of tensors alone.
+PROGRAMS += $(B)/bin/hvd-checkpoint
+SRC_hvd-checkpoint := models/hvd_checkpoint.c $(wildcard $(patsubst %,models/%/*.c,\
+	inspect checkpoint files)) $(MODELS_PLAIN_SRC)
+DEPS_hvd-checkpoint = $(B)/lib/libhvd.a $(IPU_LIB)
+LIBS_hvd-checkpoint = $(B)/lib/libhvd.a $(IPU_LINK) $(JSON_LIBS) $(ZLIB_LIBS)
+
 # The device alone, without MPI; of libhvd only the text of the last error.
 PROGRAMS += $(B)/bin/memory_tools
 SRC_memory_tools := models/memory_tools.c $(wildcard models/memory/*.c) \
