@@ -51,6 +51,10 @@ endef
 $(foreach t,$(FUZZ_TESTS),$(eval $(call fuzz_test,$(t),$(call \
 	test_room,$(firstword $(subst _, ,$(t)))))))
 SRC_tests-fuzz-wire += tests/support/wire_messages.c
+SRC_tests-fuzz-models_description += models/remote/description.c \
+	models/output/problem.c
+DEPS_tests-fuzz-models_description += $(B)/lib/libhvd.a
+LIBS_tests-fuzz-models_description += $(B)/lib/libhvd.a
 
 define mpi_test
 SRC_tests-mpi-$(1) := tests/mpi/$(1).c tests/support/ranks.c \
