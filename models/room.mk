@@ -48,6 +48,12 @@ SRC_char_gpt := models/char_gpt.c $(MODELS_COMMON_SRC)
 DEPS_char_gpt = $(B)/lib/libhvd.a $(IPU_LIB)
 LIBS_char_gpt = $(MODELS_LINK)
 
+PROGRAMS += $(B)/bin/hvd-server
+SRC_hvd-server := models/hvd_server.c $(wildcard models/remote/*.c) \
+	$(MODELS_PLAIN_SRC)
+DEPS_hvd-server = $(B)/lib/libhvd.a $(IPU_LIB)
+LIBS_hvd-server = $(MODELS_LINK)
+
 # Files of tensors alone.
 PROGRAMS += $(B)/bin/hvd-checkpoint
 SRC_hvd-checkpoint := models/hvd_checkpoint.c $(wildcard $(patsubst %,models/%/*.c,\
