@@ -60,7 +60,9 @@ static const struct argp_option table[] = {
     {"recompute", RECOMPUTE, NULL, 0,
      "compute activations again, instead of keeping them", 0},
     {"optimizer", OPTIMIZER, "NAME", 0,
-     "sgd, momentum, adam, adamw or lamb (momentum)", 0},
+     "sgd, momentum, adam, adamw, lamb, nesterov, rmsprop, adagrad, adadelta, "
+     "lion or lars (momentum)",
+     0},
     {"lr", LR, "X", 0,
      "learning rate (0.1 for sgd, 0.05 for momentum, else 0.001)", 0},
     {"batch-size", 'b', "N", 0, "images of a mini-batch (16)", 0},

@@ -8,16 +8,26 @@ enum optimizer {
     OPTIMIZER_MOMENTUM, /* 0.9 */
     OPTIMIZER_ADAM,
     OPTIMIZER_ADAMW,
-    OPTIMIZER_LAMB
+    OPTIMIZER_LAMB,
+    OPTIMIZER_NESTEROV, /* 0.9 */
+    OPTIMIZER_RMSPROP,
+    OPTIMIZER_ADAGRAD,
+    OPTIMIZER_ADADELTA,
+    OPTIMIZER_LION,
+    OPTIMIZER_LARS, /* 0.9 */
+    OPTIMIZERS
 };
 
-/* The names, by optimizer; ends with NULL. */
+/* The names, by optimizer, which are libhvd's, too; ends with NULL. */
 extern const char *const optimizer_names[];
+
+/* Returns the weight decay of programs that are told of none. */
+double optimizer_usual_decay(enum optimizer optimizer);
 
 struct optimizer_settings {
     enum optimizer optimizer;
-    double weight_decay; /* used by adamw and lamb for variables of two
-                            dimensions or more: not for biases and scales */
+    double weight_decay; /* of variables of two dimensions or more: not of
+                            biases and scales */
     double clip;         /* longest norm of the gradients; 0: any */
     int accumulate;      /* steps to an update */
 };

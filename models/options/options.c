@@ -59,15 +59,15 @@ static const struct options defaults[] = {
     [OPTIONS_MNIST] = {.program = OPTIONS_MNIST,
                        .epochs = 5,
                        .batch_size = 64,
-                       .optimizer = {OPTIMIZER_ADAM, 0.01, 0, 1},
+                       .optimizer = {OPTIMIZER_ADAM, -1, 0, 1},
                        .seed = 1,
                        .eval_every = 1,
                        .threads = 1},
     [OPTIONS_CHAR_GPT] = {.program = OPTIONS_CHAR_GPT,
                           .steps = 1000,
                           .batch_size = 16,
-                          .optimizer = {OPTIMIZER_ADAMW, 0.01, 0, 0},
                           .partition = {0, -1, 0, false},
+                          .optimizer = {OPTIMIZER_ADAMW, -1, 0, 0},
                           .seed = 1,
                           .eval_every = 250,
                           .threads = 1,
@@ -138,6 +138,9 @@ static void fill_in(struct options *o)
     }
     if (o->warmup < 0)
         o->warmup = o->steps / 10;
+    if (o->optimizer.weight_decay < 0)
+        o->optimizer.weight_decay =
+            optimizer_usual_decay(o->optimizer.optimizer);
 }
 
 int options_parse(enum options_program program, struct options *options,
@@ -156,19 +159,21 @@ int options_parse(enum options_program program, struct options *options,
 
 double options_default_rate(const struct options *options, int nranks)
 {
-    static const double rates[][5] = {
-        [OPTIONS_MNIST] = {[OPTIMIZER_SGD] = 0.1,
-                           [OPTIMIZER_MOMENTUM] = 0.02,
-                           [OPTIMIZER_ADAM] = 0.002,
-                           [OPTIMIZER_ADAMW] = 0.002,
-                           [OPTIMIZER_LAMB] = 0.01},
-        [OPTIONS_CHAR_GPT] = {[OPTIMIZER_SGD] = 0.3,
-                              [OPTIMIZER_MOMENTUM] = 0.1,
-                              [OPTIMIZER_ADAM] = 0.003,
-                              [OPTIMIZER_ADAMW] = 0.003,
-                              [OPTIMIZER_LAMB] = 0.01},
+    /* Of mnist and of char_gpt. */
+    static const double rates[OPTIMIZERS][2] = {
+        [OPTIMIZER_SGD] = {0.1, 0.3},
+        [OPTIMIZER_MOMENTUM] = {0.02, 0.1},
+        [OPTIMIZER_NESTEROV] = {0.02, 0.1},
+        [OPTIMIZER_ADAM] = {0.002, 0.003},
+        [OPTIMIZER_ADAMW] = {0.002, 0.003},
+        [OPTIMIZER_LAMB] = {0.01, 0.01},
+        [OPTIMIZER_RMSPROP] = {0.002, 0.002},
+        [OPTIMIZER_ADAGRAD] = {0.02, 0.05},
+        [OPTIMIZER_ADADELTA] = {1, 1},
+        [OPTIMIZER_LION] = {0.001, 0.001},
+        [OPTIMIZER_LARS] = {2, 5},
     };
-    double rate = rates[options->program][options->optimizer.optimizer];
+    double rate = rates[options->optimizer.optimizer][options->program];
     double scale = (double)options->batch_size * options->optimizer.accumulate *
                    nranks / 64;
 

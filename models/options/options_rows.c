@@ -87,18 +87,23 @@ static const struct row {
           "pieces of the text per rank and step, each of --context characters "
           "(16)")},
     {"optimizer", 0, "NAME", NAME_OF(optimizer.optimizer, optimizer_names),
-     EACH("sgd, momentum, adam, adamw or lamb (adam)",
-          "sgd, momentum, adam, adamw or lamb (adamw)")},
+     EACH("sgd, momentum, adam, adamw, lamb, nesterov, rmsprop, adagrad, "
+          "adadelta, lion or lars (adam)",
+          "sgd, momentum, adam, adamw, lamb, nesterov, rmsprop, adagrad, "
+          "adadelta, lion or lars (adamw)")},
     {"lr", 0, "X", REAL_IN(learning_rate, 0, HUGE_VAL),
      EACH("learning rate (per 64 images of a step, at most 4 times: adam and "
-          "adamw 0.002, lamb 0.01, momentum 0.02, sgd 0.1)",
-          "learning rate after the warm-up (adam and adamw 0.003, lamb 0.01, "
-          "momentum 0.1, sgd 0.3)")},
+          "adamw 0.002, lamb 0.01, momentum and nesterov 0.02, sgd 0.1, "
+          "rmsprop 0.002, adagrad 0.02, adadelta 1, lion 0.001, lars 2)",
+          "highest learning rate (adam and adamw 0.003, lamb 0.01, momentum "
+          "and nesterov 0.1, sgd 0.3, rmsprop 0.002, adagrad 0.05, adadelta 1, "
+          "lion 0.001, lars 5)")},
     {"warmup", 0, "N", WHOLE_IN(warmup, 0, 1000000000),
      GPT("steps in which the rate rises, before it falls to a tenth along a "
          "cosine (a tenth of --steps)")},
     {"weight-decay", 0, "X", REAL_IN(optimizer.weight_decay, 1, HUGE_VAL),
-     BOTH("weight decay of adamw and lamb (0.01)")},
+     BOTH("weight decay, not of biases and scales (adamw, lamb and lion 0.01, "
+          "lars 0.0001, others 0)")},
     {"clip", 0, "X", REAL_IN(optimizer.clip, 0, HUGE_VAL),
      BOTH("shorten the gradient of all variables together to X if it is longer "
           "(never)")},

@@ -19,35 +19,55 @@ static ipu_tensor clip_factor(ipu_graph *graph, double clip, int count,
                        ipu_divide(graph, most, ipu_sqrt(graph, sum)));
 }
 
-static int update_variable(ipu_graph *graph,
-                           const struct optimizer_settings *settings,
-                           ipu_tensor variable, ipu_tensor gradient,
-                           ipu_tensor rate, ipu_tensor step)
-{
-    const ipu_sgd_options momentum = {.size = sizeof momentum, .momentum = 0.9};
-    ipu_adam_options adam = {
-        .size = sizeof adam, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-7};
-
-    if (ipu_tensor_info(graph, variable, NULL, NULL, NULL) > 1)
-        adam.weight_decay = settings->weight_decay;
-    switch (settings->optimizer) {
-    case OPTIMIZER_SGD: return ipu_sgd(graph, variable, gradient, rate, NULL);
-    case OPTIMIZER_MOMENTUM:
-        return ipu_sgd(graph, variable, gradient, rate, &momentum);
-    case OPTIMIZER_ADAMW:
-        return ipu_adamw(graph, variable, gradient, rate, step, &adam);
-    case OPTIMIZER_LAMB:
-        return ipu_lamb(graph, variable, gradient, rate, step, &adam);
-    default:
-        adam.weight_decay = 0;
-        return ipu_adam(graph, variable, gradient, rate, step, &adam);
-    }
-}
+/* The optimisers as the device has them, with the numbers that libhvd gives
+ * them. */
+static const ipu_optimizer_kind kinds[] = {
+    [OPTIMIZER_SGD] = IPU_OPTIMIZER_SGD,
+    [OPTIMIZER_MOMENTUM] = IPU_OPTIMIZER_SGD,
+    [OPTIMIZER_NESTEROV] = IPU_OPTIMIZER_SGD,
+    [OPTIMIZER_ADAM] = IPU_OPTIMIZER_ADAM,
+    [OPTIMIZER_ADAMW] = IPU_OPTIMIZER_ADAMW,
+    [OPTIMIZER_LAMB] = IPU_OPTIMIZER_LAMB,
+    [OPTIMIZER_LION] = IPU_OPTIMIZER_LION,
+    [OPTIMIZER_RMSPROP] = IPU_OPTIMIZER_RMSPROP,
+    [OPTIMIZER_ADAGRAD] = IPU_OPTIMIZER_ADAGRAD,
+    [OPTIMIZER_ADADELTA] = IPU_OPTIMIZER_ADADELTA,
+    [OPTIMIZER_LARS] = IPU_OPTIMIZER_LARS};
 
 int update_build(ipu_graph *graph, const struct optimizer_settings *settings,
                  int count, const ipu_tensor *variables,
                  const ipu_tensor *gradients, ipu_tensor rate, ipu_tensor step)
 {
+    const enum optimizer name = settings->optimizer;
+    const double decay = settings->weight_decay;
+    const ipu_sgd_options sgd = {.size = sizeof sgd,
+                                 .nesterov = name == OPTIMIZER_NESTEROV,
+                                 .momentum = name == OPTIMIZER_SGD ? 0 : 0.9,
+                                 .weight_decay = decay};
+    const ipu_adam_options adam = {.size = sizeof adam,
+                                   .beta1 = 0.9,
+                                   .beta2 =
+                                       name == OPTIMIZER_LION ? 0.99 : 0.999,
+                                   .epsilon = 1e-7,
+                                   .weight_decay = decay};
+    const ipu_rms_options rms = {.size = sizeof rms,
+                                 .rho = name == OPTIMIZER_RMSPROP ? 0.99 : 0.9,
+                                 .epsilon = name == OPTIMIZER_RMSPROP   ? 1e-8
+                                            : name == OPTIMIZER_ADAGRAD ? 1e-10
+                                                                        : 1e-6,
+                                 .weight_decay = decay};
+    const ipu_lars_options lars = {.size = sizeof lars,
+                                   .momentum = 0.9,
+                                   .trust = 0.001,
+                                   .epsilon = 1e-8,
+                                   .weight_decay = decay};
+    const ipu_optimizer optimizer = {.size = sizeof optimizer,
+                                     .kind = kinds[name],
+                                     .rate = rate,
+                                     .sgd = &sgd,
+                                     .adam = &adam,
+                                     .rms = &rms,
+                                     .lars = &lars};
     ipu_tensor factor = {-1};
     int status = IPU_OK;
 
@@ -58,8 +78,8 @@ int update_build(ipu_graph *graph, const struct optimizer_settings *settings,
 
         if (settings->clip > 0)
             gradient = ipu_multiply(graph, gradient, factor);
-        status = update_variable(graph, settings, variables[i], gradient, rate,
-                                 step);
+        status = ipu_optimize_variable(graph, &optimizer, variables[i],
+                                       gradient, step);
     }
     return status;
 }
