@@ -65,7 +65,7 @@ LIBS_hvd-checkpoint = $(B)/lib/libhvd.a $(IPU_LINK) $(JSON_LIBS) $(ZLIB_LIBS)
 PROGRAMS += $(B)/bin/memory_tools
 SRC_memory_tools := models/memory_tools.c $(wildcard models/memory/*.c) \
 	$(addprefix models/trainer/,engine.c replicas.c pipeline.c \
-	pipeline_exchange.c feed.c) models/model/model.c $(MODELS_PLAIN_SRC)
+	pipeline_exchange.c feed.c) models/model/model.c models/model/orthogonal.c $(MODELS_PLAIN_SRC)
 DEPS_memory_tools = $(B)/lib/libhvd.a $(IPU_LIB)
 LIBS_memory_tools = $(B)/lib/libhvd.a $(IPU_LINK)
 

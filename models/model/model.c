@@ -8,8 +8,10 @@
 #include "model/model.h"
 
 #include "data/random.h"
+#include "model/orthogonal.h"
 #include "output/problem.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,8 +32,9 @@ static int reserve_variable(struct model *model)
     return 0;
 }
 
-int model_add(struct model *model, const char *name, enum model_start start,
-              double spread, int32_t ndim, const int64_t *shape)
+static int add_variable(struct model *model, const char *name,
+                        enum model_start start, double spread, int32_t ndim,
+                        const int64_t *shape)
 {
     if (reserve_variable(model) < 0)
         return PROBLEM;
@@ -47,9 +50,32 @@ int model_add(struct model *model, const char *name, enum model_start start,
     return model->nvariables++;
 }
 
+int model_add(struct model *model, const char *name, enum model_start start,
+              double spread, int32_t ndim, const int64_t *shape)
+{
+    int added;
+
+    assert(model->trained == model->nvariables);
+    added = add_variable(model, name, start, spread, ndim, shape);
+    model->trained = model->nvariables;
+    return added;
+}
+
+int model_add_statistic(struct model *model, const char *name,
+                        enum model_start start, double spread, int32_t ndim,
+                        const int64_t *shape)
+{
+    return add_variable(model, name, start, spread, ndim, shape);
+}
+
 double model_glorot(int64_t fan_in, int64_t fan_out)
 {
     return sqrt(6 / (double)(fan_in + fan_out));
+}
+
+int model_statistics(const struct model *model)
+{
+    return model->nvariables - model->trained;
 }
 
 struct model *model_new(const struct model *model)
@@ -66,9 +92,19 @@ struct model *model_new(const struct model *model)
 
 void model_free(struct model *model)
 {
-    if (model)
-        free(model->variables);
+    if (!model)
+        return;
+    if (model->free_own)
+        model->free_own(model->own);
+    free(model->variables);
     free(model);
+}
+
+ipu_tensor model_losses(const struct model *model, ipu_graph *graph,
+                        ipu_tensor y, const struct model_pass *pass)
+{
+    return model->losses ? model->losses(model, graph, y, pass)
+                         : ipu_softmax_cross_entropy(graph, y, pass->inputs[1]);
 }
 
 ipu_tensor model_forward(const struct model *model, ipu_graph *graph,
@@ -86,7 +122,7 @@ int64_t model_parameters(const struct model *model)
 {
     int64_t sum = 0;
 
-    for (int i = 0; i < model->nvariables; i++)
+    for (int i = 0; i < model->trained; i++)
         sum += model->variables[i].count;
     return sum;
 }
@@ -97,6 +133,15 @@ int64_t model_input_count(const struct model *model)
 
     for (int32_t i = 0; i < model->input_ndim; i++)
         count *= model->input_shape[i];
+    return count;
+}
+
+int64_t model_tensor_count(const struct model_tensor *tensor)
+{
+    int64_t count = 1;
+
+    for (int32_t i = 0; i < tensor->ndim; i++)
+        count *= tensor->shape[i];
     return count;
 }
 
@@ -134,25 +179,49 @@ void model_values_free(const struct model *model, float **values)
     free(values);
 }
 
+static double draw_truncated(struct random *r)
+{
+    double value = random_bell(r);
+
+    while (value < -2 || value > 2)
+        value = random_bell(r);
+    return value;
+}
+
 static float draw_value(struct random *r, const struct model_variable *v)
 {
     switch (v->start) {
     case MODEL_ONES: return 1;
     case MODEL_EVEN: return (float)random_range(r, -v->spread, v->spread);
     case MODEL_NORMAL: return (float)(v->spread * random_bell(r));
+    case MODEL_TRUNCATED: return (float)(v->spread * draw_truncated(r));
+    case MODEL_CONSTANT: return (float)v->spread;
     default: return 0;
     }
+}
+
+/* Draws the values of a variable. */
+static void draw_values(struct random *r, const struct model_variable *v,
+                        float *values)
+{
+    if (v->start == MODEL_ORTHOGONAL)
+        orthogonal_draw(r, v->count / v->shape[v->ndim - 1],
+                        v->shape[v->ndim - 1], v->spread, values);
+    else if (v->start == MODEL_FORGET)
+        for (int64_t k = 0; k < v->count; k++)
+            values[k] = k >= v->count / 4 && k < v->count / 2 ? 1 : 0;
+    else
+        for (int64_t k = 0; k < v->count; k++)
+            values[k] = draw_value(r, v);
 }
 
 void model_initialize(const struct model *model, uint64_t seed,
                       float *const *values)
 {
     for (int i = 0; i < model->nvariables; i++) {
-        const struct model_variable *v = &model->variables[i];
         struct random r;
 
         random_seed(&r, seed, (uint64_t)i);
-        for (int64_t k = 0; k < v->count; k++)
-            values[i][k] = draw_value(&r, v);
+        draw_values(&r, &model->variables[i], values[i]);
     }
 }
