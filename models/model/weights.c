@@ -1,28 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * weights.c - a safetensors file: eight bytes give the length of a JSON object,
- * which maps the name of each tensor to its dtype, shape, and first and last
- * byte after the object; then the bytes. All numbers are little endian.
- *
- * Loading trusts nothing: the header must be JSON of a sensible length, offsets
- * must fit the shape and be within the file.
- */
+/* weights.c - gives safetensors files the names and shapes of a model. */
 #include "model/weights.h"
 
 #include "data/fnv1a.h"
-#include "disk/disk.h"
 #include "output/outfile.h"
 #include "output/problem.h"
 
-#include <errno.h>
+#include <ctype.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-
-/* A larger header belongs to no file of weights. */
-enum { MOST_HEADER = 1 << 24 };
 
 uint64_t weights_hash(const struct model *model, float *const *values)
 {
@@ -36,202 +23,231 @@ uint64_t weights_hash(const struct model *model, float *const *values)
 
 /* ------------------------------------------------------------------ writing */
 
-/* Writes the JSON header, padded with spaces to a multiple of eight. The names
- * need no escaping: the models have none that do. */
-static void write_header(FILE *out, const struct model *model)
+struct safetensors_tensor *weights_tensors(const struct model *model)
 {
-    int64_t offset = 0;
+    struct safetensors_tensor *tensors =
+        calloc((size_t)model->nvariables + 1, sizeof *tensors);
 
-    fputc('{', out);
-    for (int i = 0; i < model->nvariables; i++) {
+    if (!tensors)
+        problem_set("out of memory");
+    for (int i = 0; tensors && i < model->nvariables; i++) {
         const struct model_variable *v = &model->variables[i];
-        int64_t end = offset + v->count * (int64_t)sizeof(float);
-        fprintf(out, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[",
-                i > 0 ? "," : "", v->name);
-        for (int k = 0; k < v->ndim; k++)
-            fprintf(out, "%s%" PRId64, k > 0 ? "," : "", v->shape[k]);
-        fprintf(out, "],\"data_offsets\":[%" PRId64 ",%" PRId64 "]}", offset,
-                end);
-        offset = end;
-    }
-    fputc('}', out);
-    while (ftell(out) % 8 != 0)
-        fputc(' ', out);
-}
 
-/* Writes floats in little-endian order on any machine. */
-static void write_floats(FILE *out, const float *values, int64_t count)
-{
-    for (int64_t k = 0; k < count; k++) {
-        uint32_t bits;
-        memcpy(&bits, &values[k], sizeof bits);
-        const unsigned char bytes[4] = {
-            (unsigned char)bits, (unsigned char)(bits >> 8),
-            (unsigned char)(bits >> 16), (unsigned char)(bits >> 24)};
-        fwrite(bytes, 1, sizeof bytes, out);
+        tensors[i] = (struct safetensors_tensor){.name = v->name,
+                                                 .dtype = SAFETENSORS_F32,
+                                                 .ndim = v->ndim,
+                                                 .shape = v->shape};
+        if (safetensors_measure(&tensors[i]) < 0) {
+            free(tensors);
+            return NULL;
+        }
     }
+    return tensors;
 }
 
 int weights_save(const char *path, const struct model *model,
                  float *const *values)
 {
+    static const char option[] = "--save-weights";
+    const int statistics = model_statistics(model);
+    struct safetensors_tensor *tensors = weights_tensors(model);
+    json_t *metadata = json_object();
     struct outfile out;
     char *header = NULL;
-    size_t length = 0;
-    FILE *memory = open_memstream(&header, &length);
+    size_t bytes = 0;
+    int status = PROBLEM;
 
-    if (memory)
-        write_header(memory, model);
-    if (!memory || fclose(memory) != 0) {
-        free(header);
-        return problem_set("--save-weights: out of memory");
+    if (statistics > 0)
+        json_object_set_new(metadata, "statistics",
+                            json_sprintf("%d", statistics));
+    if (tensors)
+        header =
+            safetensors_header(tensors, model->nvariables, metadata, &bytes);
+    json_decref(metadata);
+    free(tensors);
+    if (!header)
+        return problem_set("%s %s: %s", option, path, problem_text());
+    if (outfile_open(&out, option, path) == 0) {
+        fwrite(header, 1, bytes, out.file);
+        for (int i = 0; i < model->nvariables; i++)
+            fwrite(values[i], sizeof(float), (size_t)model->variables[i].count,
+                   out.file);
+        status = outfile_commit(&out);
     }
-    if (outfile_open(&out, "--save-weights", path) < 0) {
-        free(header);
-        return PROBLEM;
-    }
-    for (int i = 0; i < 8; i++)
-        fputc((int)((uint64_t)length >> (8 * i) & 255), out.file);
-    fwrite(header, 1, length, out.file);
     free(header);
-    for (int i = 0; i < model->nvariables; i++)
-        write_floats(out.file, values[i], model->variables[i].count);
-    return outfile_commit(&out);
+    return status;
 }
 
 /* ------------------------------------------------------------------ reading */
 
+/* A file, and the option that named it, for messages. */
 struct reading {
-    const char *path;
-    FILE *file;
-    int64_t first; /* first byte of the data */
-    int64_t bytes; /* bytes of the data */
-    json_t *header;
+    const char *option;
+    struct safetensors *file;
 };
 
 /* Sets the problem of a file that is not as it should be. Returns PROBLEM. */
 static int set_wrong(const struct reading *r, const char *what)
 {
-    return problem_set("--load-weights: %s: %s", r->path, what);
+    return problem_set("%s: %s: %s", r->option, r->file->path, what);
 }
 
-static int read_header(struct reading *r)
+/* Opens a file; reading_fini is accepted after a failure, too. */
+static int reading_init(struct reading *r, const char *option, const char *path)
 {
-    unsigned char length_bytes[8];
-    uint64_t length = 0;
-    struct stat st;
-    json_error_t error;
-
-    if (fstat(fileno(r->file), &st) != 0)
-        return set_wrong(r, strerror(errno));
-    if (fread(length_bytes, 1, 8, r->file) != 8)
-        return set_wrong(r, "this is no safetensors file: it is too short");
-    for (int i = 7; i >= 0; i--)
-        length = length << 8 | length_bytes[i];
-    if (length > MOST_HEADER || (int64_t)length > (int64_t)st.st_size - 8)
-        return set_wrong(r, "this is no safetensors file: its header would be "
-                            "longer than it");
-    char *text = malloc(length + 1);
-    if (!text)
-        return set_wrong(r, "no memory for its header");
-    bool whole = fread(text, 1, length, r->file) == length;
-    r->header = whole ? json_loadb(text, length, 0, &error) : NULL;
-    free(text);
-    if (!json_is_object(r->header))
-        return set_wrong(r,
-                         "this is no safetensors file: its header is not JSON");
-    r->first = 8 + (int64_t)length;
-    r->bytes = (int64_t)st.st_size - r->first;
+    *r = (struct reading){.option = option};
+    if (safetensors_open(path, &r->file) < 0)
+        return problem_set("%s: %s", option, problem_text());
     return 0;
 }
 
-static bool has_shape(const json_t *shape, const struct model_variable *v)
+static void reading_fini(struct reading *r)
 {
-    if (!json_is_array(shape) || json_array_size(shape) != (size_t)v->ndim)
-        return false;
-    for (int32_t i = 0; i < v->ndim; i++)
-        if (json_integer_value(json_array_get(shape, (size_t)i)) != v->shape[i])
-            return false;
-    return true;
+    safetensors_close(r->file);
+}
+
+static bool has_shape(const struct safetensors_tensor *t,
+                      const struct model_variable *v)
+{
+    return t->ndim == v->ndim &&
+           memcmp(t->shape, v->shape, (size_t)v->ndim * sizeof *v->shape) == 0;
+}
+
+/* Writes "2,3" to text. */
+static void put_shape(char *text, size_t bytes, const int64_t *shape,
+                      int32_t ndim)
+{
+    size_t n = 0;
+
+    text[0] = '\0';
+    for (int32_t i = 0; i < ndim && n < bytes; i++)
+        n += (size_t)snprintf(text + n, bytes - n, "%s%" PRId64,
+                              i > 0 ? "," : "", shape[i]);
 }
 
 /* Sets the problem of a variable that the file has in another shape. */
 static int wrong_shape(const struct reading *r, const struct model_variable *v,
-                       const json_t *shape)
+                       const struct safetensors_tensor *t)
 {
-    char *there = json_dumps(shape, JSON_COMPACT | JSON_ENCODE_ANY);
-    char here[128] = "";
+    char there[80], here[128];
 
-    for (int32_t i = 0, n = 0; i < v->ndim; i++)
-        n += snprintf(here + n, sizeof here - (size_t)n, "%s%lld", i ? "," : "",
-                      (long long)v->shape[i]);
-    problem_set("--load-weights: %s: '%s' is of the shape %.80s there, and "
-                "[%s] in this network",
-                r->path, v->name, there ? there : "null", here);
-    free(there);
-    return PROBLEM;
+    put_shape(there, sizeof there, t->shape, t->ndim);
+    put_shape(here, sizeof here, v->shape, v->ndim);
+    return problem_set("%s: %s: '%s' is of the shape [%s] there, and "
+                       "[%s] in this network",
+                       r->option, r->file->path, v->name, there, here);
 }
 
-/* Finds the variable's floats, counted from the first byte of the data. */
+/* Finds the floats of a variable. */
 static int find_floats(const struct reading *r, const struct model_variable *v,
-                       int64_t *offset)
+                       const void **data)
 {
-    const json_t *entry = json_object_get(r->header, v->name);
-    const json_t *offsets = json_object_get(entry, "data_offsets");
-    const char *dtype = json_string_value(json_object_get(entry, "dtype"));
+    const struct safetensors_tensor *t = safetensors_find(r->file, v->name);
 
-    if (!entry)
-        return problem_set("--load-weights: %s: there is no '%s' in it; was it "
+    if (!t)
+        return problem_set("%s: %s: there is no '%s' in it; was it "
                            "written for another network?",
-                           r->path, v->name);
-    if (!dtype || strcmp(dtype, "F32") != 0)
-        return problem_set(
-            "--load-weights: %s: '%s' is of dtype %.20s, not F32", r->path,
-            v->name, dtype ? dtype : "null");
-    if (!has_shape(json_object_get(entry, "shape"), v))
-        return wrong_shape(r, v, json_object_get(entry, "shape"));
-    *offset = json_integer_value(json_array_get(offsets, 0));
-    int64_t end = json_integer_value(json_array_get(offsets, 1));
-    if (*offset < 0 || end > r->bytes || *offset > end ||
-        end - *offset != v->count * (int64_t)sizeof(float))
-        return problem_set("--load-weights: %s: '%s' does not lie where its "
-                           "header says; is the file truncated?",
-                           r->path, v->name);
+                           r->option, r->file->path, v->name);
+    if (t->dtype != SAFETENSORS_F32)
+        return problem_set("%s: %s: '%s' is of dtype %s, not F32", r->option,
+                           r->file->path, v->name, safetensors_name(t->dtype));
+    if (!has_shape(t, v))
+        return wrong_shape(r, v, t);
+    *data = t->data;
     return 0;
 }
 
-static int read_floats(const struct reading *r, const struct model_variable *v,
-                       float *values)
+static int read_values(struct reading *r, const struct model *model,
+                       float *const *values)
 {
-    int64_t offset = 0;
+    int status = 0;
 
-    if (find_floats(r, v, &offset) < 0)
-        return PROBLEM;
-    if (fseeko(r->file, (off_t)(r->first + offset), SEEK_SET) != 0)
-        return set_wrong(r, strerror(errno));
-    for (int64_t k = 0; k < v->count; k++) {
-        unsigned char bytes[4];
-        if (fread(bytes, 1, 4, r->file) != 4)
-            return set_wrong(r, "it ends too early");
-        uint32_t bits = (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 |
-                        (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
-        memcpy(&values[k], &bits, sizeof bits);
+    for (int i = 0; i < model->nvariables && status == 0; i++) {
+        const struct model_variable *v = &model->variables[i];
+        const void *data = NULL;
+
+        status = find_floats(r, v, &data);
+        if (status == 0 && data)
+            memcpy(values[i], data, (size_t)v->count * sizeof(float));
     }
-    return 0;
+    return status;
 }
 
 int weights_load(const char *path, const struct model *model,
                  float *const *values)
 {
-    int status;
-    struct reading r = {.path = path, .file = disk__read_stream(path, &status)};
+    struct reading r;
+    int status = reading_init(&r, "--load-weights", path);
 
-    if (!r.file)
-        return set_wrong(&r, disk__text(status));
-    status = read_header(&r);
-    for (int i = 0; i < model->nvariables && status == 0; i++)
-        status = read_floats(&r, &model->variables[i], values[i]);
-    json_decref(r.header);
-    fclose(r.file);
+    if (status == 0)
+        status = read_values(&r, model, values);
+    reading_fini(&r);
     return status;
+}
+
+/* -------------------------------------------------- the variables of a file */
+
+static int adopt_variable(const struct reading *r, struct model *model,
+                          const struct safetensors_tensor *t)
+{
+    if (t->ndim > 4 || t->bytes == 0 || strlen(t->name) == 0 ||
+        strlen(t->name) >= sizeof model->variables->name)
+        return problem_set("%s: %s: '%.60s' is no variable: it needs a name of "
+                           "at most 47 bytes and a shape of at most 4 "
+                           "dimensions, none of them 0",
+                           r->option, r->file->path, t->name);
+    if (t->dtype != SAFETENSORS_F32)
+        return problem_set("%s: %s: '%s' is of dtype %s, not F32", r->option,
+                           r->file->path, t->name, safetensors_name(t->dtype));
+    return model_add(model, t->name, MODEL_ZEROS, 0, t->ndim, t->shape) < 0
+               ? PROBLEM
+               : 0;
+}
+
+/* Has the last variables be statistics, as many as the header says. */
+static int adopt_statistics(const struct reading *r, struct model *model)
+{
+    const char *text =
+        json_string_value(json_object_get(r->file->metadata, "statistics"));
+    char *end = NULL;
+    const long count = text ? strtol(text, &end, 10) : 0;
+
+    if (text && (!isdigit((unsigned char)*text) || *end ||
+                 count >= (long)model->nvariables))
+        return set_wrong(r, "its metadata has statistics that are not the "
+                            "number of some of its variables");
+    model->trained = model->nvariables - (int)count;
+    return 0;
+}
+
+int weights_adopt(const char *path, struct model *model)
+{
+    struct reading r;
+    int status = reading_init(&r, "--graphs", path);
+
+    model->nvariables = model->trained = 0;
+    for (int i = 0; status == 0 && i < r.file->count; i++)
+        status = adopt_variable(&r, model, &r.file->tensors[i]);
+    if (status == 0 && model->nvariables == 0)
+        status = set_wrong(&r, "it has no variables");
+    if (status == 0)
+        status = adopt_statistics(&r, model);
+    reading_fini(&r);
+    return status;
+}
+
+bool weights_match(const struct model *model, const struct model *other)
+{
+    if (model->nvariables != other->nvariables ||
+        model->trained != other->trained)
+        return false;
+    for (int i = 0; i < model->nvariables; i++) {
+        const struct model_variable *a = &model->variables[i];
+        const struct model_variable *b = &other->variables[i];
+
+        if (strcmp(a->name, b->name) != 0 || a->ndim != b->ndim ||
+            memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) != 0)
+            return false;
+    }
+    return true;
 }

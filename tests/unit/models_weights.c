@@ -18,7 +18,8 @@ static struct model_variable variables[] = {
     {.name = "a/kernel", .ndim = 2, .shape = {2, 3}, .count = 6},
     {.name = "a/bias", .ndim = 1, .shape = {3}, .count = 3},
 };
-static const struct model model = {.variables = variables, .nvariables = 2};
+static const struct model model = {
+    .variables = variables, .nvariables = 2, .trained = 2};
 static float kernel[6], bias[3];
 static float *const values[] = {kernel, bias};
 static char path[] = "/tmp/hvd-weights-XXXXXX";
@@ -90,31 +91,30 @@ TEST(what_is_no_such_file_is_told)
 
 #define KERNEL(dtype, shape, first, end)                                       \
     "{\"a/kernel\":{\"dtype\":" dtype ",\"shape\":" shape                      \
-    ",\"data_offsets\":[" #first "," #end "]}}"
+    ",\"data_offsets\":[" #first "," #end "]}"
+
+/* A tensor of all 36 bytes. */
+#define REST(name)                                                             \
+    "\"" name "\":{\"dtype\":\"U8\",\"shape\":[36],"                           \
+    "\"data_offsets\":[0,36]}}"
 
 static const struct {
     const char *header, *text;
 } wrong[] = {
-    {"{}", "there is no 'a/kernel' in it; was it written for another network?"},
-    {KERNEL("\"F32\"", "[2,3]", 0, 24),
+    {"{" REST("z"),
+     "there is no 'a/kernel' in it; was it written for another network?"},
+    {KERNEL("\"F32\"", "[2,3]", 0,
+            24) ",\"z\":{\"dtype\":\"U8\",\"shape\":[12],"
+                "\"data_offsets\":[24,36]}}",
      "there is no 'a/bias' in it; was it written for another network?"},
-    {KERNEL("\"BF16\"", "[2,3]", 0, 12),
+    {KERNEL("\"BF16\"", "[18]", 0, 36) "}",
      "'a/kernel' is of dtype BF16, not F32"},
-    {KERNEL("7", "[2,3]", 0, 24), "'a/kernel' is of dtype null, not F32"},
-    {KERNEL("\"F32\"", "[3,2]", 0, 24),
-     "'a/kernel' is of the shape [3,2] there, and [2,3] in this network"},
-    {KERNEL("\"F32\"", "[6]", 0, 24),
-     "'a/kernel' is of the shape [6] there, and [2,3] in this network"},
-    {KERNEL("\"F32\"", "\"wide\"", 0, 24),
-     "'a/kernel' is of the shape \"wide\" there, and [2,3] in this network"},
-    {"{\"a/kernel\":{\"dtype\":\"F32\"}}",
-     "'a/kernel' is of the shape null there, and [2,3] in this network"},
-    {KERNEL("\"F32\"", "[2,3]", 0, 20),
-     "'a/kernel' does not lie where its header says; is the file truncated?"},
-    {KERNEL("\"F32\"", "[2,3]", 16, 40),
-     "'a/kernel' does not lie where its header says; is the file truncated?"},
-    {KERNEL("\"F32\"", "[2,3]", -8, 16),
-     "'a/kernel' does not lie where its header says; is the file truncated?"},
+    {KERNEL("7", "[2,3]", 0, 24) "}",
+     "'a/kernel' is of dtype null, which is none of the format"},
+    {KERNEL("\"F32\"", "[3,3]", 0, 36) "}",
+     "'a/kernel' is of the shape [3,3] there, and [2,3] in this network"},
+    {KERNEL("\"F32\"", "[9]", 0, 36) "}",
+     "'a/kernel' is of the shape [9] there, and [2,3] in this network"},
 };
 
 LOOP_TEST(what_is_of_another_network_is_told, 0, sizeof wrong / sizeof *wrong)
