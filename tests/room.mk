@@ -66,8 +66,8 @@ $(foreach t,$(MPI_TESTS),$(eval $(call mpi_test,$(t))))
 SRC_tests-mpi-metrics += $(wildcard models/metric/*.c) models/output/problem.c
 # It has the device, and what joins the two.
 SRC_tests-mpi-pipeline += models/trainer/pipeline_exchange.c \
-	models/trainer/exchange.c \
-	models/trainer/agree.c models/output/problem.c
+	models/trainer/exchange.c models/trainer/serving.c \
+	models/trainer/agree.c models/model/optimizer.c models/output/problem.c
 LIBS_tests-mpi-pipeline += $(IPU_LINK)
 DEPS_tests-mpi-pipeline += $(IPU_LIB)
 

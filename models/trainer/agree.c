@@ -23,13 +23,39 @@ int agree_ask(void)
     return status < 0 ? agree_hvd_problem(status) : 0;
 }
 
+static int32_t group; /* 0: all ranks */
+
+void agree_among(int32_t process_set)
+{
+    group = process_set;
+}
+
+static int reduce(void *values, int64_t count, hvd_dtype dtype, hvd_op op)
+{
+    hvd_request request;
+    hvd_handle handle;
+    int status;
+
+    if (group == 0)
+        return hvd_allreduce(values, values, count, dtype, op);
+    hvd_request_init(&request, sizeof request);
+    request.dtype = dtype;
+    request.op = op;
+    request.ndim = 1;
+    request.shape = &count;
+    request.input = request.output = values;
+    request.process_set = group;
+    status = hvd_submit(&request, &handle);
+    return status < 0 ? status : hvd_wait(handle);
+}
+
 int agree(int status)
 {
     int32_t size = hvd_size();
     int32_t first = status < 0 ? hvd_rank() : size;
     int32_t mine = first;
 
-    int failed = hvd_allreduce(&first, &first, 1, HVD_INT32, HVD_MIN);
+    int failed = reduce(&first, 1, HVD_INT32, HVD_MIN);
     if (failed < 0)
         return status < 0 ? status : agree_hvd_problem(failed);
     if (first == size)
@@ -43,7 +69,7 @@ int agree_same(const char *what, uint64_t value)
      * value. */
     int64_t largest[2] = {(int64_t)value, (int64_t)~value};
 
-    int status = hvd_allreduce(largest, largest, 2, HVD_INT64, HVD_MAX);
+    int status = reduce(largest, 2, HVD_INT64, HVD_MAX);
     if (status < 0)
         return agree_hvd_problem(status);
     if (largest[0] != ~largest[1]) {
@@ -64,14 +90,14 @@ int agree_numbers(const struct agree_number *numbers, int n)
 
 int agree_average(double *values, int count)
 {
-    int status = hvd_allreduce(values, values, count, HVD_FLOAT64, HVD_AVERAGE);
+    int status = reduce(values, count, HVD_FLOAT64, HVD_AVERAGE);
 
     return status < 0 ? agree_hvd_problem(status) : 0;
 }
 
 int agree_sum(double *values, int count)
 {
-    int status = hvd_allreduce(values, values, count, HVD_FLOAT64, HVD_SUM);
+    int status = reduce(values, count, HVD_FLOAT64, HVD_SUM);
 
     return status < 0 ? agree_hvd_problem(status) : 0;
 }

@@ -41,6 +41,10 @@ int agree_hvd_problem(int status);
  * Not collective: for what a rank does alone, and for long. */
 int agree_ask(void);
 
+/* Has the functions here be collective over a process set of libhvd only, to
+ * which this rank belongs. */
+void agree_among(int32_t process_set);
+
 /* Collective: replace count values by their averages, or by their sums, over
  * the ranks. */
 int agree_average(double *values, int count);

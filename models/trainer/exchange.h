@@ -17,11 +17,19 @@
 
 struct exchange;
 
+struct servers_settings; /* strategy.h */
+
 struct exchange_settings {
     int compression; /* the hvd_compression of gradients */
     int check_every; /* updates between comparisons of the ranks' variables; 0:
                         none */
     bool serial;     /* reduce only when all gradients are there */
+    const struct servers_settings
+        *servers;  /* parameter servers, which hold the
+                      variables; NULL: there are none */
+    bool on_host;  /* libhvd has the optimiser, on each rank */
+    int optimizer; /* an enum optimizer: of the servers, or on the host */
+    double weight_decay; /* its */
 };
 
 /* Counts on this rank since the start. */
@@ -38,6 +46,11 @@ struct exchange_functions {
      * value is borrowed until free. */
     int (*add)(struct exchange *exchange, const char *name, float *value,
                int32_t ndim, const int64_t *shape);
+    /* Adds a variable that each rank changes by itself. mean becomes its mean
+     * over the ranks when it is read. Both are borrowed until free. */
+    int (*add_statistic)(struct exchange *exchange, const char *name,
+                         float *value, float *mean, int32_t ndim,
+                         const int64_t *shape);
     /* Collective: rank 0's values become those of all ranks. */
     int (*start)(struct exchange *exchange);
     /* Returns where the gradient of a variable, and later its average, is; the
@@ -54,12 +67,23 @@ struct exchange_functions {
     void (*get_stats)(const struct exchange *exchange,
                       struct exchange_stats *stats);
     void (*free)(struct exchange *exchange);
+    /* Returns where the average is after a wait or, if the exchange updates,
+     * the new value of the variable. NULL: where the gradient was. */
+    const float *(*result)(const struct exchange *exchange, int32_t variable);
+    /* Collective: gives all ranks the newest variables. NULL: they have them.
+     */
+    int (*settle)(struct exchange *exchange);
+    /* Collective: reads the statistics of all ranks. */
+    int (*read_statistics)(struct exchange *exchange);
 };
 
 struct exchange {
     const struct exchange_functions *functions;
-    bool alone;  /* there is one rank, and an average is the gradient itself */
-    int problem; /* the first failure since a backend cleared it; 0: none */
+    bool alone;   /* there is one rank, and an average is the gradient itself */
+    bool updates; /* what arrives is the new value of a variable */
+    double rate;  /* learning rate of the next update, if it updates; set by the
+                     backend */
+    int problem;  /* the first failure since a backend cleared it; 0: none */
 };
 
 /* Makes an exchange between the ranks of libhvd. Not collective. */
@@ -75,6 +99,14 @@ static inline struct exchange_stats exchange_get_stats(
     if (exchange)
         exchange->functions->get_stats(exchange, &stats);
     return stats;
+}
+
+static inline const float *exchange_result(const struct exchange *exchange,
+                                           int32_t variable)
+{
+    return exchange->functions->result
+               ? exchange->functions->result(exchange, variable)
+               : exchange->functions->gradient(exchange, variable);
 }
 
 static inline void exchange_free(struct exchange *exchange)

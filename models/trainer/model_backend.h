@@ -19,11 +19,20 @@ struct model_backend {
     /* [variables], borrowed until fini. They are the first values of rank 0,
      * and, after the start and after each update, those of the devices. */
     float *const *values;
+    /* [statistics], borrowed until fini: those of this rank, in the same way.
+     * In values are their means over the ranks, when they were last read. */
+    float *const *own;
 };
 
 /* Makes a backend of one device (single.c). On failure returns PROBLEM with the
  * text kept. */
 int single_new(const struct model_backend *of, struct backend **backend);
+
+/* Makes an exchange between all ranks of the variables of the model, trained
+ * ones in their order, for a backend. On failure returns PROBLEM with the text
+ * kept. */
+int model_exchange_new(const struct model_backend *of,
+                       struct exchange **exchange);
 
 /* Makes a pipeline of options->partition.stages devices (stages.c) for each
  * replica. Returns PROBLEM with the text kept if there are more stages than

@@ -198,23 +198,6 @@ static int make_engine(struct single *s, const struct model_backend *of,
     return status;
 }
 
-static int make_exchange(const struct model_backend *of,
-                         struct exchange **exchange)
-{
-    const struct trainer_options *o = of->options;
-    const struct exchange_settings settings = {o->compression, o->check_every,
-                                               o->serial};
-    int status = exchange_new(&settings, exchange);
-
-    for (int i = 0; i < of->model->nvariables && status == 0; i++) {
-        const struct model_variable *v = &of->model->variables[i];
-
-        status = (*exchange)->functions->add(*exchange, v->name, of->values[i],
-                                             v->ndim, v->shape);
-    }
-    return status;
-}
-
 int single_new(const struct model_backend *of, struct backend **backend)
 {
     const struct trainer_options *o = of->options;
@@ -232,7 +215,7 @@ int single_new(const struct model_backend *of, struct backend **backend)
         (struct model_feed){.fill = o->fill, .context = o->fill_context};
     s->model = of->model;
     s->values = of->values;
-    status = make_exchange(of, &s->engine.base.exchange);
+    status = model_exchange_new(of, &s->engine.base.exchange);
     if (status == 0)
         status = make_contexts(s);
     if (status == 0)

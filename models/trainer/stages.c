@@ -190,8 +190,7 @@ static void set_options(const struct model_backend *of,
 static int make_pipeline(struct stages *s, const struct model_backend *of)
 {
     const struct trainer_options *o = of->options;
-    const struct exchange_settings exchange = {o->compression, o->check_every,
-                                               o->serial};
+    const struct exchange_settings exchange = trainer_exchange(o);
     struct pipeline_settings settings = {
         .has_rate = true,
         .feed_name = "mini-batches",

@@ -143,6 +143,19 @@ void trainer_free(struct trainer *trainer)
     free(trainer);
 }
 
+struct exchange_settings trainer_exchange(const struct trainer_options *options)
+{
+    return (struct exchange_settings){
+        .compression = options->compression,
+        .check_every = options->check_every,
+        .serial = options->serial,
+        .servers = options->servers.count > 0 ? &options->servers : NULL,
+        .on_host = options->variables_on_host,
+        .optimizer = options->optimizer.optimizer,
+        .weight_decay = options->optimizer.weight_decay,
+    };
+}
+
 int trainer_steps(const struct trainer *trainer)
 {
     return trainer->backend->steps;

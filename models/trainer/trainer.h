@@ -23,6 +23,7 @@
 
 #include "model/optimizer.h"
 #include "trainer/partition.h"
+#include "trainer/strategy.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,6 +39,13 @@ typedef int fill_batch_fn(void *context, int64_t number, void *input,
 
 struct trainer_options {
     struct optimizer_settings optimizer;
+    int strategy;                    /* an enum strategy */
+    struct servers_settings servers; /* of STRATEGY_PARAMETER_SERVER */
+    bool synchronised;      /* normalise by the batches of all replicas of all
+                               ranks */
+    bool variables_on_host; /* the optimiser is on the host, not the devices */
+    struct sums_settings sums; /* over the replicas, without a partition */
+    int replicas;  /* 1 or more copies of the network, or of the pipeline */
     int rank;      /* this rank */
     uint64_t seed; /* seed of first values, and of what is random in training */
     int compression; /* the hvd_compression of gradients */
@@ -55,6 +63,12 @@ struct trainer_options {
                             separate thread, ahead of the devices */
     void *fill_context;  /* borrowed until trainer_free */
 };
+
+struct exchange_settings; /* exchange.h */
+
+/* Returns the settings of the exchange between ranks; they borrow options. */
+struct exchange_settings trainer_exchange(
+    const struct trainer_options *options);
 
 /* Seconds since the start, on this rank. */
 struct trainer_times {
