@@ -19,7 +19,7 @@ static void plan_steps(struct training_run *run, struct gpt_data *data)
     run->outcome.examples = data->text.train;
     run->outcome.evaluated = data->pieces.evaluated * data->pieces.context;
     run->outcome.per_step =
-        (int64_t)o->batch_size * o->gpt.context * o->partition.replicas;
+        (int64_t)o->batch_size * o->gpt.context * o->replicas;
     run->plan = (struct training_plan){.steps = o->steps,
                                        .part = o->eval_every > 0 ? o->eval_every
                                                                  : o->steps,
@@ -42,7 +42,7 @@ static int load_text(struct training_run *run)
         status = agree(pieces_init(
             &data->pieces, &data->text, o->gpt.context, o->batch_size,
             run->command->rank, run->command->size, o->seed, o->eval_windows));
-    data->pieces.replicas = o->partition.replicas;
+    data->pieces.replicas = o->replicas;
     if (!status && o->sample > 0)
         status = agree(sample_check(o, &data->text));
     plan_steps(run, data);

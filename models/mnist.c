@@ -19,7 +19,7 @@ static void plan_epochs(struct training_run *run, struct dataset *dataset)
 
     run->outcome.examples = dataset->train.count;
     run->outcome.evaluated = dataset->test.count;
-    run->outcome.per_step = o->batch_size;
+    run->outcome.per_step = (int64_t)o->batch_size * o->replicas;
     run->plan = (struct training_plan){
         .steps = o->steps > 0 && o->steps < all ? o->steps : all,
         .part = steps,

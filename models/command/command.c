@@ -114,6 +114,7 @@ static int agree_options(const struct options *o)
 {
     const struct agree_number common[] = {
         {"--steps", o->steps},
+        {"--replicas", o->replicas},
         {"--batch-size", o->batch_size},
         {"--seed", (int64_t)o->seed},
         {"--eval-every", o->eval_every},
@@ -139,7 +140,6 @@ static int agree_options(const struct options *o)
         {"--eval-windows", o->eval_windows},
         {"--stages", o->partition.stages},
         {"--schedule", o->partition.schedule},
-        {"--replicas", o->partition.replicas},
         {"--recompute", o->partition.recompute},
     };
     int status = agree_numbers(common, sizeof common / sizeof *common);

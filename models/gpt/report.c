@@ -31,14 +31,13 @@ void gpt_report_head(struct training_run *run)
                   o->gpt.layers, o->gpt.heads, o->gpt.width, o->gpt.context,
                   (long long)run->outcome.parameters);
     if (o->partition.stages > 0)
-        progress_line(
-            progress,
-            "pipeline: %d stages, %s, %d replica%s, %d mini-batches "
-            "of each to an update%s",
-            o->partition.stages, partition_schedules[o->partition.schedule],
-            o->partition.replicas, o->partition.replicas > 1 ? "s" : "",
-            o->optimizer.accumulate,
-            o->partition.recompute ? ", recomputed" : "");
+        progress_line(progress,
+                      "pipeline: %d stages, %s, %d replica%s, %d mini-batches "
+                      "of each to an update%s",
+                      o->partition.stages,
+                      partition_schedules[o->partition.schedule], o->replicas,
+                      o->replicas > 1 ? "s" : "", o->optimizer.accumulate,
+                      o->partition.recompute ? ", recomputed" : "");
 }
 
 double gpt_place(const struct training_run *run, char *text, size_t size)
@@ -100,8 +99,8 @@ static json_t *pack_pipeline(const struct outcome *outcome)
         "s:I, s:I, s:I}",
         "stages", partition->stages, "schedule",
         partition_schedules[partition->schedule], "replicas",
-        partition->replicas, "recompute", partition->recompute, "ipus", s->ipus,
-        "mini_batches", (json_int_t)s->mini_batches, "updates",
+        outcome->options->replicas, "recompute", partition->recompute, "ipus",
+        s->ipus, "mini_batches", (json_int_t)s->mini_batches, "updates",
         (json_int_t)s->updates, "slots", (json_int_t)s->slots, "idle_fraction",
         s->idle, "modelled_seconds", s->seconds, "stash_bytes",
         (json_int_t)s->stash_bytes, "tile_bytes", (json_int_t)s->tile_bytes,

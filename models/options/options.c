@@ -7,6 +7,7 @@
 
 #include "options/options_rows.h"
 #include "output/problem.h"
+#include "trainer/strategy.h"
 
 #include <math.h>
 #include <string.h>
@@ -66,8 +67,8 @@ static const struct options defaults[] = {
     [OPTIONS_CHAR_GPT] = {.program = OPTIONS_CHAR_GPT,
                           .steps = 1000,
                           .batch_size = 16,
-                          .partition = {0, -1, 0, false},
                           .optimizer = {OPTIMIZER_ADAMW, -1, 0, 0},
+                          .partition = {0, -1, false},
                           .seed = 1,
                           .eval_every = 250,
                           .threads = 1,
@@ -81,10 +82,9 @@ static const struct options defaults[] = {
 /* Checks options that need --stages, and those that a pipeline cannot have. */
 static int check_partition(const struct options *o)
 {
-    const char *needs = o->partition.schedule >= 0  ? "schedule"
-                        : o->partition.replicas > 0 ? "replicas"
-                        : o->partition.recompute    ? "recompute"
-                                                    : NULL;
+    const char *needs = o->partition.schedule >= 0 ? "schedule"
+                        : o->partition.recompute   ? "recompute"
+                                                   : NULL;
     bool interleaved =
         o->partition.schedule >= 0 &&
         strcmp(partition_schedules[o->partition.schedule], "interleaved") == 0;
@@ -128,8 +128,8 @@ static void fill_in(struct options *o)
         o->optimizer.accumulate = round ? (7 + round) / round * round : 1;
     if (o->partition.schedule < 0)
         o->partition.schedule = 0;
-    if (o->partition.replicas == 0)
-        o->partition.replicas = 1;
+    if (o->replicas == 0)
+        o->replicas = o->strategy == STRATEGY_MIRRORED ? 2 : 1;
     if (o->partition.stages > 0) {
         int64_t update = o->optimizer.accumulate;
 
@@ -175,7 +175,7 @@ double options_default_rate(const struct options *options, int nranks)
     };
     double rate = rates[options->optimizer.optimizer][options->program];
     double scale = (double)options->batch_size * options->optimizer.accumulate *
-                   nranks / 64;
+                   options->replicas * nranks / 64;
 
     if (options->program == OPTIONS_CHAR_GPT)
         return rate;
@@ -207,6 +207,7 @@ double options_rate(const struct options *o, int64_t step)
 struct trainer_options options_trainer(const struct options *options)
 {
     return (struct trainer_options){.optimizer = options->optimizer,
+                                    .replicas = options->replicas,
                                     .seed = options->seed,
                                     .compression = options->compression,
                                     .check_every = options->check_every,

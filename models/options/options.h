@@ -30,7 +30,11 @@ struct options {
     const char *profile; /* directory, or "text"; NULL: none */
     int64_t steps; /* most steps in all; 0: no limit. With --stages this and
                       eval_every are whole updates */
-    int batch_size;
+    int strategy;       /* an enum strategy; -1: as the process was started */
+    int replicas;     /* copies of the network, or of its pipeline, on IPUs of
+                         their own in each process */
+    int batch_size;   /* of each replica; 0 until the world is known, if
+                         global_batch is given */
     struct optimizer_settings optimizer;
     double learning_rate; /* 0: options_default_rate */
     uint64_t seed;

@@ -131,6 +131,12 @@ static const struct row {
     {"threads", 0, "N", WHOLE_IN(threads, 1, 1024),
      EACH("threads of matrix products per rank (1)",
           "threads per rank: of matrix products, or of the stages (1)")},
+    {"replicas", 0, "N", WHOLE_IN(replicas, 1, 256),
+     EACH(
+         "copies of the network in each process, each on an IPU of its own (1; "
+         "mirrored: 2)",
+         "copies of the network, or with --stages of the pipeline, in each "
+         "process, each on IPUs of its own (1; mirrored: 2)")},
     {.group = 4, GPT("Several IPUs:")},
     {"stages", 0, "N", WHOLE_IN(partition.stages, 2, 64),
      GPT("cut the network into a pipeline of N stages, each on an IPU of its "
@@ -139,8 +145,6 @@ static const struct row {
     {"schedule", 0, "NAME", NAME_OF(partition.schedule, partition_schedules),
      GPT("schedule of the stages: grouped, interleaved or sequential "
          "(grouped)")},
-    {"replicas", 0, "N", WHOLE_IN(partition.replicas, 1, 256),
-     GPT("copies of the pipeline, each with its own pieces of the text (1)")},
     {"recompute", 0, NULL, FLAG_OF(partition.recompute),
      GPT("compute activations again on the way back, instead of keeping them")},
     {.group = 5, BOTH("Results:")},

@@ -12,7 +12,6 @@
 struct partition {
     int stages;     /* 0: one IPU, no pipeline */
     int schedule;   /* an ipu_schedule */
-    int replicas;   /* 1 or more copies of the pipeline */
     bool recompute; /* compute activations again, instead of keeping them */
 };
 

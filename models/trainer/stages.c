@@ -178,7 +178,7 @@ static void set_options(const struct model_backend *of,
     const struct trainer_options *o = of->options;
 
     device->schedule = o->partition.schedule;
-    device->replicas = o->partition.replicas;
+    device->replicas = o->replicas;
     device->recompute = o->partition.recompute;
     device->count = o->optimizer.accumulate;
     device->threads = o->threads;

@@ -168,7 +168,7 @@ same_bits() {
 }
 
 @test "what does not go together is one line and status 64" {
-    local -a wrong=("--stages 1" "--stages 65" "--stages 7" "--replicas 2"
+    local -a wrong=("--stages 1" "--stages 65" "--stages 7"
         "--schedule grouped" "--recompute" "--stages 2 --schedule fast"
         "--stages 2 --clip 1" "--stages 2 --tie" "--stages 2 --replicas 0"
         "--stages 4 --tie --schedule interleaved")

@@ -119,7 +119,7 @@ TEST(a_pipeline_makes_whole_updates)
         ck_assert_int_eq(o.warmup, lines[i].warmup);
         ck_assert_int_eq(o.eval_every, lines[i].eval_every);
         ck_assert_int_eq(o.partition.schedule, 0);
-        ck_assert_int_eq(o.partition.replicas, 1);
+        ck_assert_int_eq(o.replicas, 1);
     }
 }
 
@@ -262,8 +262,10 @@ static const struct {
      "--stages: '65' is not a whole number from 2 to 64"},
     {OPTIONS_CHAR_GPT, "--stages 7",
      "--stages 7: --layers 4, the tables and the head make 6 stages at most"},
-    {OPTIONS_CHAR_GPT, "--replicas 2",
-     "--replicas is of a pipeline: give --stages, too"},
+    {OPTIONS_CHAR_GPT, "--recompute",
+     "--recompute is of a pipeline: give --stages, too"},
+    {OPTIONS_MNIST, "--strategy mirrored --replicas 1",
+     "--strategy mirrored needs 2 --replicas or more"},
     {OPTIONS_CHAR_GPT, "--schedule grouped",
      "--schedule is of a pipeline: give --stages, too"},
     {OPTIONS_CHAR_GPT, "--recompute",
