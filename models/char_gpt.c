@@ -8,7 +8,7 @@
 #include "command/training_run.h"
 #include "gpt/report.h"
 #include "gpt/sample.h"
-#include "gpt/transformer.h"
+#include "networks/transformer.h"
 #include "trainer/agree.h"
 
 /* A part of the training lasts until the next evaluation. */
@@ -65,8 +65,9 @@ static int print_sample(struct training_run *run)
     if (run->options->sample == 0)
         return 0;
     printf("\n");
-    status = sample_write(run->options, &data->text,
-                          trainer_values(run->trainer), stdout);
+    status =
+        sample_write(run->options, &data->text, trainer_model(run->trainer),
+                     trainer_values(run->trainer), stdout);
     printf("\n");
     return status;
 }

@@ -5,9 +5,9 @@
  * are averaged while the backward pass runs.
  */
 #include "command/training_run.h"
-#include "data/dataset.h"
+#include "mnist/dataset.h"
 #include "mnist/report.h"
-#include "model/digit_networks.h"
+#include "networks/digit_networks.h"
 #include "trainer/agree.h"
 
 /* An epoch is a part of the training. */
@@ -45,9 +45,9 @@ static int load_data(struct training_run *run)
     if (!status)
         status = agree_same("the number of test images", (uint64_t)test.count);
     if (!status)
-        status =
-            agree(dataset_init(dataset, &train, &test, run->command->rank,
-                               run->command->size, o->batch_size, o->seed));
+        status = agree(dataset_init(dataset, &train, &test, run->command->rank,
+                                    run->command->size, o->replicas,
+                                    o->batch_size, o->seed));
     images_fini(&train);
     images_fini(&test);
     if (!status)

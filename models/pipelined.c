@@ -9,7 +9,7 @@
  * Ranks agree before they go on, so that a failure of one ends all of them.
  */
 #include "command/command.h"
-#include "data/dataset.h"
+#include "mnist/dataset.h"
 #include "options/values.h"
 #include "output/clock.h"
 #include "output/problem.h"
@@ -169,7 +169,7 @@ static int load_data(struct run *run)
             agree_same("the number of training images", (uint64_t)train.count);
     if (!status)
         status = agree(dataset_init(&run->dataset, &train, &test, hvd_rank(),
-                                    hvd_size(), run->job_options.batch,
+                                    hvd_size(), 1, run->job_options.batch,
                                     run->source.seed));
     images_fini(&train);
     images_fini(&test);

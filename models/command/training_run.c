@@ -141,7 +141,8 @@ static int run_part(struct training_run *run, bool evaluates)
         return status;
     outcome->times.training += seconds;
     outcome->trained += trained;
-    if (evaluates)
+    status = trainer_settle(run->trainer);
+    if (status == 0 && evaluates)
         status = evaluate(run, &part);
     if (status < 0)
         return status;

@@ -41,8 +41,7 @@ static void copy_piece(const struct pieces *p, int64_t from, int row,
     memcpy(labels + (int64_t)row * p->context, at + 1, bytes);
 }
 
-int pieces_fill(void *context, int64_t number, void *characters,
-                int32_t *labels)
+int pieces_fill(void *context, int64_t number, void *const *inputs)
 {
     const struct pieces *p = context;
     /* Each replica takes the rows of a rank. */
@@ -57,28 +56,27 @@ int pieces_fill(void *context, int64_t number, void *characters,
 
         random_seed(&r, p->seed * UINT64_C(0x9e3779b97f4a7c15) + place,
                     (uint64_t)step);
-        copy_piece(p, (int64_t)(random_bits(&r) % starts), row, characters,
-                   labels);
+        copy_piece(p, (int64_t)(random_bits(&r) % starts), row, inputs[0],
+                   inputs[1]);
     }
     return 0;
 }
 
-int64_t pieces_fill_test(void *context, int64_t step, void *characters,
-                         int32_t *labels)
+int64_t pieces_fill_test(void *context, int64_t step, void *const *inputs)
 {
     const struct pieces *p = context;
-    size_t bytes = (size_t)p->batch_size * (size_t)p->context * sizeof *labels;
+    size_t bytes = (size_t)p->batch_size * (size_t)p->context * sizeof(int32_t);
     int rows = 0;
 
-    memset(characters, 0, bytes);
-    memset(labels, 0, bytes);
+    memset(inputs[0], 0, bytes);
+    memset(inputs[1], 0, bytes);
     for (; rows < p->batch_size; rows++) {
         int64_t piece = (step * p->batch_size + rows) * p->size + p->rank;
 
         if (piece >= p->evaluated)
             break;
-        copy_piece(p, p->text->train + piece * p->context, rows, characters,
-                   labels);
+        copy_piece(p, p->text->train + piece * p->context, rows, inputs[0],
+                   inputs[1]);
     }
     return (int64_t)p->context * rows;
 }

@@ -32,15 +32,13 @@ int pieces_init(struct pieces *pieces, const struct text *text, int context,
                 int batch_size, int rank, int size, uint64_t seed,
                 int64_t windows);
 
-/* Fills characters and labels [batch, context] with mini-batch number 0, 1, ...
- * of all replicas of this rank; context is the pieces, as a trainer (trainer.h)
- * has it. */
-int pieces_fill(void *context, int64_t number, void *characters,
-                int32_t *labels);
+/* Fills the inputs, characters and labels [batch, context], with mini-batch
+ * number 0, 1, ... of all replicas of this rank; context is the pieces, as a
+ * trainer (trainer.h) has it. */
+int pieces_fill(void *context, int64_t number, void *const *inputs);
 
 /* Fills validation batch number step of this rank. Returns how many characters
  * are real, 0 when this rank has no more; the other rows are zeros. */
-int64_t pieces_fill_test(void *context, int64_t step, void *characters,
-                         int32_t *labels);
+int64_t pieces_fill_test(void *context, int64_t step, void *const *inputs);
 
 #endif

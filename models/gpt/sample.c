@@ -9,7 +9,8 @@
 #include "gpt/sample.h"
 
 #include "data/random.h"
-#include "gpt/transformer.h"
+#include "networks/transformer.h"
+#include "model/weights.h"
 #include "output/problem.h"
 #include "trainer/evaluation.h"
 
@@ -33,13 +34,21 @@ static void writer_fini(struct writer *w)
 }
 
 static int writer_init(struct writer *w, const struct options *options,
-                       const struct text *text, float *const *values)
+                       const struct text *text, const struct model *trained,
+                       float *const *values)
 {
     int chips = options->partition.stages > 0 ? options->partition.stages : 1;
 
     *w = (struct writer){.context = options->gpt.context};
-    if (transformer_model(&options->gpt, 1, text->characters, &w->model) < 0 ||
-        evaluation_init(&w->evaluation, w->model, chips, 0, NULL) < 0)
+    if (transformer_model(&options->gpt, 1, text->characters, &w->model) < 0)
+        return PROBLEM;
+    if (!weights_match(w->model, trained))
+        return problem_set("--sample: the network of --graphs is not that of "
+                           "--layers %d, --width %d and --context %d, which "
+                           "writes the sample: give --sample 0",
+                           options->gpt.layers, options->gpt.width,
+                           options->gpt.context);
+    if (evaluation_init(&w->evaluation, w->model, chips, false, 0, NULL) < 0)
         return PROBLEM;
     w->weights = calloc((size_t)text->characters, sizeof *w->weights);
     if (!w->weights)
@@ -49,7 +58,7 @@ static int writer_init(struct writer *w, const struct options *options,
 
 static int32_t *input_of(const struct writer *w)
 {
-    return w->evaluation.input;
+    return w->evaluation.inputs[0];
 }
 
 /* Appends a character; the oldest one goes when the context is full. */
@@ -67,10 +76,11 @@ static void append_character(struct writer *w, int number)
 static int draw_character(struct writer *w, double temperature,
                           struct random *r)
 {
-    int n = (int)w->model->classes;
-    const float *logits = w->evaluation.logits + (int64_t)(w->count - 1) * n;
+    int n = (int)w->model->outputs[0].shape[1];
+    const float *logits = w->evaluation.outputs[0];
     double most = -HUGE_VAL, sum = 0, place;
 
+    logits += (int64_t)(w->count - 1) * n;
     for (int i = 0; i < n; i++)
         most = fmax(most, (double)logits[i]);
     for (int i = 0; i < n; i++)
@@ -98,11 +108,11 @@ static void read_prompt(struct writer *w, const struct text *text,
 }
 
 int sample_write(const struct options *options, const struct text *text,
-                 float *const *values, FILE *out)
+                 const struct model *trained, float *const *values, FILE *out)
 {
     struct random r;
     struct writer w;
-    int status = writer_init(&w, options, text, values);
+    int status = writer_init(&w, options, text, trained, values);
 
     random_seed(&r, options->seed, 99);
     if (status == 0)

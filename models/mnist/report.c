@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mnist/report.h"
 
-#include "model/digit_networks.h"
+#include "networks/digit_networks.h"
 
 #include <stddef.h>
 

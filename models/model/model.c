@@ -68,11 +68,6 @@ int model_add_statistic(struct model *model, const char *name,
     return add_variable(model, name, start, spread, ndim, shape);
 }
 
-double model_glorot(int64_t fan_in, int64_t fan_out)
-{
-    return sqrt(6 / (double)(fan_in + fan_out));
-}
-
 int model_statistics(const struct model *model)
 {
     return model->nvariables - model->trained;
@@ -108,10 +103,10 @@ ipu_tensor model_losses(const struct model *model, ipu_graph *graph,
 }
 
 ipu_tensor model_forward(const struct model *model, ipu_graph *graph,
-                         const ipu_tensor *variables, ipu_tensor input,
+                         const ipu_tensor *variables,
                          const struct model_pass *pass)
 {
-    ipu_tensor x = input;
+    ipu_tensor x = pass->inputs[0];
 
     for (int i = 0; i < model->pieces; i++)
         x = model->piece(model, graph, i, variables, x, pass);
@@ -125,15 +120,6 @@ int64_t model_parameters(const struct model *model)
     for (int i = 0; i < model->trained; i++)
         sum += model->variables[i].count;
     return sum;
-}
-
-int64_t model_input_count(const struct model *model)
-{
-    int64_t count = 1;
-
-    for (int32_t i = 0; i < model->input_ndim; i++)
-        count *= model->input_shape[i];
-    return count;
 }
 
 int64_t model_tensor_count(const struct model_tensor *tensor)

@@ -75,12 +75,7 @@ struct model {
      * with, and what else there is. */
     struct model_tensor inputs[MODEL_MOST_INPUTS];
     int ninputs;
-    const char *input_name; /* "images" */
-    const char *label_name; /* "labels" */
-    ipu_dtype input_dtype;
-    int32_t input_ndim;
-    int64_t input_shape[4];
-    int64_t rows, classes; /* labels: [rows] int32 */
+    int64_t rows; /* losses of a batch */
     /* The network consists of pieces, from the first input to the result, which
      * is the first output; x is the result of the piece before. A pipeline may
      * put neighbours into one stage. variables has those that the piece needs,
@@ -118,10 +113,6 @@ int model_add_statistic(struct model *model, const char *name,
                         enum model_start start, double spread, int32_t ndim,
                         const int64_t *shape);
 
-/* Returns the spread sqrt(6 / (inputs + outputs)) of Glorot and Bengio
- * (2010). */
-double model_glorot(int64_t fan_in, int64_t fan_out);
-
 /* Returns how many of the variables are statistics. */
 int model_statistics(const struct model *model);
 
@@ -134,9 +125,9 @@ void model_free(struct model *model); /* NULL is accepted */
 ipu_tensor model_losses(const struct model *model, ipu_graph *graph,
                         ipu_tensor y, const struct model_pass *pass);
 
-/* Builds all pieces: returns the logits for the input and all variables. */
+/* Builds all pieces: returns the result for the inputs and all variables. */
 ipu_tensor model_forward(const struct model *model, ipu_graph *graph,
-                         const ipu_tensor *variables, ipu_tensor input,
+                         const ipu_tensor *variables,
                          const struct model_pass *pass);
 
 /* Returns true if a prediction needs input i. */
@@ -147,7 +138,6 @@ static inline bool model_predicts_from(const struct model *model, int i)
 
 /* Returns the elements of all trained variables together. */
 int64_t model_parameters(const struct model *model);
-int64_t model_input_count(const struct model *model);
 
 /* Returns the elements of a tensor. */
 int64_t model_tensor_count(const struct model_tensor *tensor);

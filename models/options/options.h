@@ -7,22 +7,26 @@
 #ifndef MODELS_OPTIONS_H
 #define MODELS_OPTIONS_H
 
+#include "networks/transformer.h"
 #include "options/line.h"
 #include "trainer/trainer.h"
 
 /* The programs; some options belong to one of them. */
 enum options_program { OPTIONS_MNIST, OPTIONS_CHAR_GPT };
 
-/* The options that shape char_gpt's network. */
-struct gpt_shape {
-    int layers, heads, width, context;
-    double dropout;
-    bool tied;
+/* An option as it was given. */
+struct option_given {
+    const char *name;  /* "seed" */
+    const char *value; /* NULL: it takes none */
 };
+
+enum { OPTIONS_MOST_GIVEN = 128 };
 
 /* Strings point into argv. */
 struct options {
     enum options_program program;
+    struct option_given given[OPTIONS_MOST_GIVEN]; /* each once */
+    int ngiven;
     /* Options of both programs */
     const char *summary; /* JSON summary to write; NULL: none */
     const char *weights; /* file of weights to write; NULL: none */

@@ -7,7 +7,7 @@
  */
 #include "options/options_rows.h"
 
-#include "model/digit_networks.h"
+#include "networks/digit_networks.h"
 #include "options/values.h"
 #include "output/problem.h"
 
@@ -63,7 +63,7 @@ static const struct row {
      GPT("learn to write like FILE (default: hvd's own documentation)")},
     {.group = 2, BOTH("Network:")},
     {"model", 0, "NAME", NAME_OF(network, network_names),
-     MNIST("cnn or mlp (cnn)")},
+     MNIST("cnn, cnn-bn (cnn with a batch normalisation) or mlp (cnn)")},
     {"layers", 0, "N", WHOLE_IN(gpt.layers, 1, 100),
      GPT("number of blocks of the transformer (4)")},
     {"heads", 0, "N", WHOLE_IN(gpt.heads, 1, 1024),
@@ -217,10 +217,26 @@ static int read_value(const struct row *r, const char *value, void *to)
     }
 }
 
+_Static_assert((int)ROWS <= (int)OPTIONS_MOST_GIVEN, "each can be given");
+
+/* The last of several is the one that counts. */
+static void note_given(struct options *options, const char *name,
+                       const char *value)
+{
+    int i = 0;
+
+    while (i < options->ngiven && strcmp(options->given[i].name, name) != 0)
+        i++;
+    options->given[i] = (struct option_given){name, value};
+    options->ngiven += i == options->ngiven;
+}
+
 int options_take(void *options, int key, const char *value)
 {
     for (const struct row *r = rows; r < rows + ROWS; r++)
-        if (r->name && key_of(r) == key)
+        if (r->name && key_of(r) == key) {
+            note_given(options, r->name, value);
             return read_value(r, value, (char *)options + r->at);
+        }
     return problem_set("this option is not read"); /* the table lacks it */
 }

@@ -13,9 +13,9 @@
  */
 #include "pipeline/job.h"
 
-#include "data/dataset.h"
 #include "data/fnv1a.h"
 #include "data/random.h"
+#include "mnist/dataset.h"
 #include "output/device_problem.h"
 #include "output/profile.h"
 #include "pipeline/nets.h"
@@ -52,10 +52,7 @@ static int next_batch(void *context, void *const *buffers)
 {
     struct model_feed *source = context;
 
-    return dataset_fill(source->context, source->next++, buffers[0],
-                        buffers[1]) < 0
-               ? -1
-               : 1;
+    return dataset_fill(source->context, source->next++, buffers) < 0 ? -1 : 1;
 }
 
 static int build_update(void *context, ipu_graph *graph, int32_t noutputs,
@@ -220,8 +217,7 @@ static int next_test(void *context, void *const *buffers)
 {
     struct test *test = context;
     int32_t *labels = buffers[1];
-    int64_t rows =
-        dataset_fill_test(test->data, test->next++, buffers[0], labels);
+    int64_t rows = dataset_fill_test(test->data, test->next++, buffers);
 
     for (int64_t i = rows; i < test->batch; i++)
         labels[i] = -1;
@@ -266,8 +262,7 @@ static int copy_weights(struct job *job, struct pipeline *to)
 
 static int run_test(struct job *job, struct test *test, struct nets *nets)
 {
-    int64_t smallest = job->data->test.count / job->data->size + 1;
-    int64_t batches = (smallest + test->batch - 1) / test->batch;
+    int64_t batches = dataset_test_steps(job->data);
     struct pipeline_settings settings;
     ipu_pipeline_options *o = &settings.device;
     struct pipeline pipeline;

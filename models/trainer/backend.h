@@ -42,6 +42,11 @@ struct backend_functions {
     int (*read)(const struct backend *backend, const char *variable,
                 float *values, size_t bytes);
 
+    /* Writes what this rank has of each statistic of its model, the mean over
+     * its devices, to where the exchange reads it. NULL: it is there after each
+     * update. */
+    int (*collect)(struct backend *backend);
+
     /* Names what profile.h adds to a profile. */
     void (*describe)(const struct backend *backend,
                      struct profile_program *program);

@@ -17,11 +17,12 @@ int compiling_tell(void *context, const char *phase, int64_t done,
     return progress_ask(c->progress);
 }
 
-int compiling_run(const ipu_graph *graph, double proportion,
+int compiling_run(const ipu_graph *graph, double proportion, bool on_host,
                   struct progress *progress, ipu_executable **executable)
 {
     struct compiling c = {progress, clock_seconds()};
     const ipu_compile_options options = {.size = sizeof options,
+                                         .allow_out_of_memory = on_host,
                                          .progress = compiling_tell,
                                          .progress_context = &c,
                                          .available_memory_proportion =

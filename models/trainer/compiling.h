@@ -22,9 +22,10 @@ int compiling_tell(void *context, const char *phase, int64_t done,
                    int64_t total);
 
 /* Compiles for the default target. proportion is the share of a tile that
- * products may take (ipu_compile_options; 0: the default). Returns the device's
- * status; the bar is erased. */
-int compiling_run(const ipu_graph *graph, double proportion,
+ * products may take (ipu_compile_options; 0: the default). on_host: the program
+ * is for no device, and need not fit one. Returns the device's status; the bar
+ * is erased. */
+int compiling_run(const ipu_graph *graph, double proportion, bool on_host,
                   struct progress *progress, ipu_executable **executable);
 
 #endif

@@ -8,37 +8,48 @@
 
 #include "model/model.h"
 #include "output/progress.h"
+#include "trainer/trainer.h"
 
 struct evaluation {
     const struct model *model; /* borrowed */
+    bool predicts;
     ipu_executable *program;
     ipu_engine *engine;
-    void *input;     /* owned: the model's input */
-    int32_t *labels; /* owned, [rows] */
-    float *losses;   /* owned, [rows] */
-    float *logits;   /* owned, [rows, classes] */
+    /* Owned, each, as the next: those of a batch. */
+    void *inputs[MODEL_MOST_INPUTS];
+    void *outputs[MODEL_MOST_OUTPUTS];
+    float *losses; /* owned, [rows] */
 };
+
+/* A number of chips: none. The program runs on the host, in as much memory as
+ * it needs. */
+enum { EVALUATION_ON_HOST = 0 };
 
 /*
  * Compiles for a number of chips, which work one after the other: with more
- * than one there is more memory, and the bits are the same. proportion and
- * progress are those of compiling_run. PROBLEM with the text kept, as for the
+ * than one there is more memory, and the bits are the same. If it predicts, it
+ * has no losses (program.h). proportion and progress are those of
+ * compiling_run. PROBLEM with the text kept, as for the
  * next two; call evaluation_fini then, too.
  */
 int evaluation_init(struct evaluation *evaluation, const struct model *model,
-                    int chips, double proportion, struct progress *progress);
+                    int chips, bool predicts, double proportion,
+                    struct progress *progress);
 
 /* Has the engine use the variables where they are, [variables]: borrowed until
  * fini. */
 int evaluation_place(struct evaluation *evaluation, float *const *values);
 
-/* Runs the program on the batch that input and labels hold. */
+/* Runs the program on the batch that inputs holds. */
 int evaluation_run(struct evaluation *evaluation);
 
-/* Adds the results of the last run for the first rows of the batch: their
- * losses, and how many classes are right. */
-void evaluation_add(const struct evaluation *evaluation, int64_t rows,
-                    double *loss_sum, double *correct);
+/* Runs the program on all batches that fill has, and has visit look at each. */
+int evaluation_visit(struct evaluation *evaluation, fill_test_fn *fill,
+                     void *context, visit_batch_fn *visit, void *visit_context);
+
+/* Does the same, and adds up their results. */
+int evaluation_measure(struct evaluation *evaluation, fill_test_fn *fill,
+                       void *context, double *loss_sum, double *correct);
 
 void evaluation_fini(struct evaluation *evaluation); /* zeroed is accepted */
 

@@ -37,11 +37,10 @@ void feed_free_buffers(void **buffers)
 static int next_of_model(void *context, void *const *buffers)
 {
     struct model_feed *source = context;
-    int status =
-        source->fill(source->context, source->next, buffers[0], buffers[1]);
+    int status = source->fill(source->context, source->next, buffers);
 
     if (source->numbered)
-        *(int32_t *)buffers[2] = (int32_t)source->next;
+        *(int32_t *)buffers[source->ninputs] = (int32_t)source->next;
     source->next++;
     return status < 0 ? status : 1;
 }
@@ -49,16 +48,21 @@ static int next_of_model(void *context, void *const *buffers)
 struct feed model_feed_of(const struct model *m, struct model_feed *source)
 {
     struct feed feed = {
-        .ntensors = source->numbered ? 3 : 2,
-        .tensors = {{.name = m->input_name,
-                     .dtype = m->input_dtype,
-                     .ndim = m->input_ndim},
-                    {m->label_name, IPU_INT32, 1, {m->rows}},
-                    {"number", IPU_INT32, 0, {0}}},
+        .ntensors = m->ninputs + source->numbered,
         .next = next_of_model,
         .context = source,
     };
 
-    memcpy(feed.tensors[0].shape, m->input_shape, sizeof m->input_shape);
+    source->ninputs = m->ninputs;
+    for (int i = 0; i < m->ninputs; i++) {
+        const struct model_tensor *t = &m->inputs[i];
+
+        feed.tensors[i] = (ipu_feed_tensor){
+            .name = t->name, .dtype = t->dtype, .ndim = t->ndim};
+        memcpy(feed.tensors[i].shape, t->shape, sizeof t->shape);
+    }
+    if (source->numbered)
+        feed.tensors[m->ninputs] =
+            (ipu_feed_tensor){"number", IPU_INT32, 0, {0}};
     return feed;
 }

@@ -10,7 +10,7 @@
 
 #include <ipu.h>
 
-enum { FEED_MOST_TENSORS = 3 };
+enum { FEED_MOST_TENSORS = MODEL_MOST_INPUTS + 1 };
 
 /* next fills one buffer for each tensor and returns 1; a negative status ends
  * the update. A pipeline calls it on a separate thread, ahead of the devices.
@@ -30,12 +30,13 @@ size_t feed_tensor_bytes(const struct feed *feed, int tensor);
 int feed_allocate(const struct feed *feed, int count, void **buffers);
 void feed_free_buffers(void **buffers);
 
-/* The mini-batches of a model: its input, its labels and, if a pipeline has to
- * hand it on from stage to stage, the number. */
+/* The mini-batches of a model: its inputs and, if a pipeline has to hand it on
+ * from stage to stage, the number. */
 struct model_feed {
     fill_batch_fn *fill;
     void *context; /* borrowed */
     bool numbered;
+    int ninputs;  /* set by model_feed_of */
     int64_t next; /* mini-batch; of the thread that calls the feed */
 };
 

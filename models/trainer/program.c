@@ -2,8 +2,9 @@
 /*
  * program.c - builds two graphs from one forward pass. Training ends with the
  * loss of the batch, its gradients on their way to the host and back, and the
- * optimiser. Evaluation ends with the loss and logits of every row, so that the
- * host can leave out the blank rows of a last batch.
+ * optimiser; the forward pass itself changes statistics. Evaluation ends with
+ * the loss and result of every row, so that the host can leave out the blank
+ * rows of a last batch.
  */
 #include "trainer/program.h"
 
@@ -19,6 +20,7 @@
 struct building {
     const struct model *model;
     ipu_graph *graph;
+    ipu_tensor inputs[MODEL_MOST_INPUTS];
     ipu_tensor *variables; /* [variables], as the next two */
     ipu_tensor *gradients;
     ipu_tensor *averages;
@@ -29,25 +31,28 @@ int program_device_problem(void)
     return problem_set("device: %s", ipu_last_error());
 }
 
-/* Builds variables, input, labels and the forward pass. Returns the logits, and
- * the losses of the rows. */
-static ipu_tensor build_forward(struct building *b,
-                                const struct model_pass *pass,
+/* Builds variables, inputs and the forward pass. Returns its result, and the
+ * losses of the rows. */
+static ipu_tensor build_forward(struct building *b, struct model_pass *pass,
                                 ipu_tensor *losses)
 {
     const struct model *m = b->model;
-    const int64_t rows[] = {m->rows};
 
-    ipu_tensor input = ipu_input(b->graph, m->input_name, m->input_dtype,
-                                 m->input_ndim, m->input_shape);
-    ipu_tensor labels = ipu_input(b->graph, m->label_name, IPU_INT32, 1, rows);
+    pass->inputs = b->inputs;
+    for (int i = 0; i < m->ninputs; i++)
+        b->inputs[i] =
+            pass->predicts && !model_predicts_from(m, i)
+                ? (ipu_tensor){-1}
+                : ipu_input(b->graph, m->inputs[i].name, m->inputs[i].dtype,
+                            m->inputs[i].ndim, m->inputs[i].shape);
     for (int i = 0; i < m->nvariables; i++)
         b->variables[i] =
             ipu_variable(b->graph, m->variables[i].name, IPU_FLOAT32,
                          m->variables[i].ndim, m->variables[i].shape);
-    ipu_tensor logits = model_forward(m, b->graph, b->variables, input, pass);
-    *losses = ipu_softmax_cross_entropy(b->graph, logits, labels);
-    return logits;
+    ipu_tensor y = model_forward(m, b->graph, b->variables, pass);
+    if (!pass->predicts)
+        *losses = model_losses(m, b->graph, y, pass);
+    return y;
 }
 
 /*
@@ -62,7 +67,7 @@ static int build_accumulation(struct building *b, int32_t count,
                                            .reduction = IPU_REDUCTION_MEAN};
     int status = ipu_update_begin(b->graph, count);
 
-    for (int i = 0; i < b->model->nvariables && status >= 0; i++)
+    for (int i = 0; i < b->model->trained && status >= 0; i++)
         b->gradients[i] = ipu_accumulate(b->graph, b->variables[i],
                                          b->gradients[i], count, &mean);
     *step = ipu_counter(b->graph, "updates");
@@ -78,14 +83,14 @@ static int build_exchange(struct building *b,
 
     if (!exchange) {
         memcpy(b->averages, b->gradients,
-               (size_t)b->model->nvariables * sizeof *b->averages);
+               (size_t)b->model->trained * sizeof *b->averages);
         return status;
     }
-    for (int i = 0; i < b->model->nvariables && status >= 0; i++)
+    for (int i = 0; i < b->model->trained && status >= 0; i++)
         status = ipu_host_call(b->graph, b->model->variables[i].stream,
                                b->gradients[i], exchange->ready,
                                exchange->contexts[i]);
-    for (int i = 0; i < b->model->nvariables; i++) {
+    for (int i = 0; i < b->model->trained; i++) {
         char name[72];
 
         snprintf(name, sizeof name, "average/%s", b->model->variables[i].name);
@@ -96,14 +101,40 @@ static int build_exchange(struct building *b,
     return status;
 }
 
-static int build_training(struct building *b,
-                          const struct optimizer_settings *optimizer,
-                          uint64_t seed,
-                          const struct program_exchange *exchange)
+/* Makes what came back the values of the variables. */
+static int assign_values(struct building *b)
+{
+    int status = IPU_OK;
+
+    for (int i = 0; i < b->model->trained && status >= 0; i++)
+        status = ipu_assign(b->graph, b->variables[i], b->averages[i]);
+    return status;
+}
+
+/* Returns the number of a replica's mini-batch among those of all replicas:
+ * other numbers draw other random ones. */
+static ipu_tensor batch_number(struct building *b, ipu_tensor step,
+                               int replicas)
+{
+    if (replicas == 1 || !b->model->draws)
+        return step;
+    return ipu_add(
+        b->graph,
+        ipu_multiply(b->graph, step,
+                     ipu_fill(b->graph, IPU_INT32, 0, NULL, replicas)),
+        ipu_replica_index(b->graph));
+}
+
+static int build_training(struct building *b, const struct program_settings *s)
 {
     const struct model *m = b->model;
-    struct model_pass pass = {
-        .training = true, .step = ipu_counter(b->graph, "step"), .seed = seed};
+    ipu_tensor step = ipu_counter(b->graph, "step");
+    struct model_pass pass = {.training = true,
+                              .step = batch_number(b, step, s->replicas),
+                              .seed = s->seed,
+                              .synchronised = s->synchronised &&
+                                              (s->replicas > 1 || s->network),
+                              .network = s->network};
     ipu_tensor rate = ipu_input(b->graph, "rate", IPU_FLOAT32, 0, NULL);
     ipu_tensor losses;
 
@@ -111,28 +142,42 @@ static int build_training(struct building *b,
     ipu_tensor loss = ipu_reduce_sum(b->graph, losses, 1.0 / (double)m->rows);
     int status = ipu_output(b->graph, "loss", loss);
     if (status >= 0)
-        status = ipu_gradients(b->graph, loss, m->nvariables, b->variables,
+        status = ipu_gradients(b->graph, loss, m->trained, b->variables,
                                b->gradients);
-    if (status >= 0 && optimizer->accumulate > 1)
-        status = build_accumulation(b, optimizer->accumulate, &pass.step);
+    if (status >= 0 && s->optimizer->accumulate > 1)
+        status = build_accumulation(b, s->optimizer->accumulate, &step);
+    if (status >= 0 && s->replicas > 1)
+        status = ipu_cross_replica_gradients(b->graph, m->trained, b->gradients,
+                                             b->gradients);
+    if (status >= 0 && s->network && !s->exchange)
+        status = ipu_collective_gradients(b->graph, s->network, m->trained,
+                                          b->gradients, b->gradients);
     if (status >= 0)
-        status = build_exchange(b, exchange);
+        status = build_exchange(b, s->exchange);
     if (status >= 0)
-        status = update_build(b->graph, optimizer, m->nvariables, b->variables,
-                              b->averages, rate, pass.step);
-    if (status >= 0 && optimizer->accumulate > 1)
+        status = s->assigns
+                     ? assign_values(b)
+                     : update_build(b->graph, s->optimizer, m->trained,
+                                    b->variables, b->averages, rate, step);
+    if (status >= 0 && s->optimizer->accumulate > 1)
         status = ipu_update_end(b->graph);
     return status;
 }
 
-static int build_evaluation(struct building *b, int chips)
+static int build_evaluation(struct building *b, int chips, bool predicts)
 {
-    const struct model_pass pass = {.step = {-1}};
-    ipu_tensor losses;
-    ipu_tensor logits = build_forward(b, &pass, &losses);
+    const struct model *m = b->model;
+    ipu_tensor losses, outputs[MODEL_MOST_OUTPUTS];
+    struct model_pass pass = {
+        .step = {-1}, .outputs = outputs, .predicts = predicts};
+    int status = IPU_OK;
 
-    int status = ipu_output(b->graph, "logits", logits);
-    if (status >= 0)
+    for (int i = 1; i < m->noutputs; i++)
+        outputs[i] = (ipu_tensor){-1};
+    outputs[0] = build_forward(b, &pass, &losses);
+    for (int i = 0; i < m->noutputs && status >= 0; i++)
+        status = ipu_output(b->graph, m->outputs[i].name, outputs[i]);
+    if (status >= 0 && !predicts)
         status = ipu_output(b->graph, "losses", losses);
     if (status >= 0 && chips > 1)
         status = ipu_shard_automatically(b->graph, chips);
@@ -156,11 +201,12 @@ static int building_init(struct building *b, const struct model *model)
 
 /* Compiles the graph, if status says that it was built, and frees it. */
 static int building_finish(struct building *b, int status, double proportion,
-                           struct progress *progress,
+                           bool on_host, struct progress *progress,
                            ipu_executable **executable)
 {
     if (status >= 0)
-        status = compiling_run(b->graph, proportion, progress, executable);
+        status =
+            compiling_run(b->graph, proportion, on_host, progress, executable);
     if (status < 0)
         program_device_problem();
     ipu_graph_free(b->graph);
@@ -176,25 +222,25 @@ static int building_abandon(struct building *b)
 }
 
 int program_training(const struct model *model,
-                     const struct optimizer_settings *optimizer, uint64_t seed,
-                     const struct program_exchange *exchange, double proportion,
+                     const struct program_settings *settings, double proportion,
                      struct progress *progress, ipu_executable **executable)
 {
     struct building b;
 
     if (building_init(&b, model) < 0)
         return building_abandon(&b);
-    return building_finish(&b, build_training(&b, optimizer, seed, exchange),
-                           proportion, progress, executable);
+    return building_finish(&b, build_training(&b, settings), proportion, false,
+                           progress, executable);
 }
 
-int program_evaluation(const struct model *model, int chips, double proportion,
-                       struct progress *progress, ipu_executable **executable)
+int program_evaluation(const struct model *model, int chips, bool predicts,
+                       double proportion, struct progress *progress,
+                       ipu_executable **executable)
 {
     struct building b;
 
     if (building_init(&b, model) < 0)
         return building_abandon(&b);
-    return building_finish(&b, build_evaluation(&b, chips), proportion,
-                           progress, executable);
+    return building_finish(&b, build_evaluation(&b, chips, predicts),
+                           proportion, chips == 0, progress, executable);
 }

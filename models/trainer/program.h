@@ -11,6 +11,8 @@
 #include "model/optimizer.h"
 #include "output/progress.h"
 
+#include <stdbool.h>
+
 /*
  * The host's side of the exchange of gradients: that of variable i leaves by a
  * host call of its stream to ready(contexts[i]) as soon as it is computed, and
@@ -20,24 +22,43 @@
 struct program_exchange {
     ipu_host_fn ready;
     ipu_host_fn average;
-    void *const *contexts; /* [variables] */
+    void *const *contexts; /* [variables]; NULL: each is NULL */
+};
+
+struct program_settings {
+    const struct optimizer_settings *optimizer;
+    uint64_t seed; /* of what is random */
+    int replicas;  /* devices of this process; if there are more than 1,
+                      gradients are averaged over them before they leave, and
+                      each draws other random numbers */
+    const struct program_exchange *exchange; /* may be NULL */
+    bool assigns; /* what comes back is no average but the variable's new value,
+                     and there is no optimiser */
+    /* The devices' own network, which averages gradients if there is no
+     * exchange; may be NULL. */
+    const ipu_network *network;
+    /* Normalisations are by the batches of all replicas, and of all devices of
+     * the network; one of the two is one. */
+    bool synchronised;
 };
 
 /*
  * Compiles a step. Its inputs are those of the model and "rate", a float32
  * scalar; its output "loss" is the mean over the rows; a run updates the
- * variables. seed is for what is random; exchange may be NULL; proportion and
- * progress are those of compiling_run. PROBLEM with the text kept.
+ * variables. proportion and progress are those of compiling_run. PROBLEM with
+ * the text kept.
  */
 int program_training(const struct model *model,
-                     const struct optimizer_settings *optimizer, uint64_t seed,
-                     const struct program_exchange *exchange, double proportion,
+                     const struct program_settings *settings, double proportion,
                      struct progress *progress, ipu_executable **executable);
 
-/* Compiles an evaluation for that many chips. Its inputs are those of the
- * model, its outputs "losses" [rows] and "logits" [rows, classes]. */
-int program_evaluation(const struct model *model, int chips, double proportion,
-                       struct progress *progress, ipu_executable **executable);
+/* Compiles an evaluation for that many chips, or for the host if chips is 0.
+ * Its inputs and outputs are those of the model; another output is "losses"
+ * [rows]. If it predicts, there are no losses, and of the inputs only those
+ * that a prediction needs (model.h). */
+int program_evaluation(const struct model *model, int chips, bool predicts,
+                       double proportion, struct progress *progress,
+                       ipu_executable **executable);
 
 /* Keeps "device: " and the text of the device's last error. Returns PROBLEM. */
 int program_device_problem(void);

@@ -46,8 +46,11 @@ struct single {
     struct model_feed source;
     const struct model *model; /* borrowed, as the values */
     float *const *values;
-    struct arrival *arrivals; /* owned, [variables], as the next */
+    float *const *own;        /* [statistics], borrowed */
+    struct arrival *arrivals; /* owned, [trained], as the next */
     void **contexts;
+    struct device_collective *network; /* owned; NULL: there is none */
+    bool networked;  /* gradients take the network, and not the exchange */
     bool averaged;   /* true once this run has its averages */
     double asked_at; /* clock_seconds when this run first asked for averages */
 };
@@ -95,15 +98,17 @@ static int place_tensors(struct single *s)
 {
     struct exchange *x = s->engine.base.exchange;
 
+    const int trained = s->model->trained;
+
     for (int i = 0; i < s->model->nvariables; i++) {
         const struct model_variable *v = &s->model->variables[i];
         size_t bytes = (size_t)v->count * sizeof(float);
+        float *value = i < trained ? s->values[i] : s->own[i - trained];
 
-        if ((!x->alone &&
+        if ((i < trained && !x->alone && !s->networked &&
              ipu_engine_place(s->engine.device, v->stream,
                               x->functions->gradient(x, i), bytes) < 0) ||
-            ipu_engine_place(s->engine.device, v->name, s->values[i], bytes) <
-                0)
+            ipu_engine_place(s->engine.device, v->name, value, bytes) < 0)
             return program_device_problem();
     }
     return 0;
@@ -163,13 +168,13 @@ static void single_fini(struct backend *backend)
 
 static int make_contexts(struct single *s)
 {
-    size_t variables = (size_t)s->model->nvariables;
+    size_t trained = (size_t)s->model->trained;
 
-    s->arrivals = calloc(variables + 1, sizeof *s->arrivals);
-    s->contexts = calloc(variables + 1, sizeof *s->contexts);
+    s->arrivals = calloc(trained + 1, sizeof *s->arrivals);
+    s->contexts = calloc(trained + 1, sizeof *s->contexts);
     if (!s->arrivals || !s->contexts)
         return problem_set("no memory for the network");
-    for (int i = 0; i < s->model->nvariables; i++) {
+    for (int i = 0; i < s->model->trained; i++) {
         s->arrivals[i] = (struct arrival){s, i};
         s->contexts[i] = &s->arrivals[i];
     }
@@ -187,9 +192,15 @@ static int make_engine(struct single *s, const struct model_backend *of,
                                        .steps = 1,
                                        .has_rate = true,
                                        .record = of->record};
-    int status = program_training(
-        of->model, &o->optimizer, of->seed, exchange->alone ? NULL : &calls,
-        o->proportion, o->progress, &settings.executable);
+    const struct program_settings program = {
+        .optimizer = &o->optimizer,
+        .seed = of->seed,
+        .replicas = 1,
+        .exchange = exchange->alone || s->networked ? NULL : &calls,
+        .assigns = exchange->updates,
+        .synchronised = o->synchronised};
+    int status = program_training(of->model, &program, o->proportion,
+                                  o->progress, &settings.executable);
 
     if (status == 0 && engine_init(&s->engine, &settings) < 0)
         status = problem_set("device: %s", problem_text());
@@ -215,6 +226,7 @@ int single_new(const struct model_backend *of, struct backend **backend)
         (struct model_feed){.fill = o->fill, .context = o->fill_context};
     s->model = of->model;
     s->values = of->values;
+    s->own = of->own;
     status = model_exchange_new(of, &s->engine.base.exchange);
     if (status == 0)
         status = make_contexts(s);

@@ -3,9 +3,9 @@
  * stages.c - a pipeline whose stages are made of a model: neighbouring pieces
  * make a stage, and each stage has its own IPU.
  *
- *     infeed: input, labels [, number]      argument: rate
+ *     infeed: inputs [, number]              argument: rate
  *        |                                     |
- *     stage 0 -- rate, x, labels [, number] -> stage 1 -> ... -> loss, rate
+ *     stage 0 -- rate, x, others [, number] -> stage 1 -> ... -> loss, rate
  *
  * A stage passes on the tensors that a later one needs. Random ops use the
  * number of the mini-batch as their step: it is the same in the backward pass,
@@ -29,8 +29,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The inputs of a stage, in this order. */
-enum { RATE, X, LABELS, NUMBER };
+/* The inputs of a stage, in this order: behind X come the other inputs of the
+ * model, and then the number. */
+enum { RATE, X };
 
 /* Neighbouring pieces of the model. */
 struct part {
@@ -112,10 +113,9 @@ static void make_variables(struct stages *s, ipu_graph *graph, int piece)
 
 /* Returns the mean loss of the rows, as program.c does. */
 static ipu_tensor loss_of(const struct model *model, ipu_graph *graph,
-                          ipu_tensor logits, ipu_tensor labels)
+                          ipu_tensor y, const struct model_pass *pass)
 {
-    return ipu_reduce_sum(graph,
-                          ipu_softmax_cross_entropy(graph, logits, labels),
+    return ipu_reduce_sum(graph, model_losses(model, graph, y, pass),
                           1.0 / (double)model->rows);
 }
 
@@ -126,7 +126,8 @@ static int build_stage(void *context, ipu_graph *graph, int32_t ninputs,
     struct stages *s = part->stages;
     const struct model *m = s->model;
     const struct model_pass pass = {.training = true,
-                                    .step = m->draws ? in[NUMBER]
+                                    .inputs = in + X,
+                                    .step = m->draws ? in[X + m->ninputs]
                                                      : (ipu_tensor){-1},
                                     .seed = s->seed};
     ipu_tensor x = in[X];
@@ -138,7 +139,7 @@ static int build_stage(void *context, ipu_graph *graph, int32_t ninputs,
         x = m->piece(m, graph, i, s->variables, x, &pass);
     }
     if (part->end == m->pieces) {
-        out[0] = loss_of(m, graph, x, in[LABELS]);
+        out[0] = loss_of(m, graph, x, &pass);
         out[1] = in[RATE];
         return 2;
     }
@@ -238,6 +239,11 @@ static int make_parts(struct stages *s, int count)
 {
     int first[IPU_MAX_STAGES + 1];
 
+    if (model_statistics(s->model) > 0)
+        return problem_set("--stages: the network %s normalises by the whole "
+                           "batch and keeps statistics, which stages do not "
+                           "reduce: train it on one IPU, or on --replicas",
+                           s->model->name);
     if (count > s->model->pieces || count > IPU_MAX_STAGES)
         return problem_set("--stages %d: the network has %d pieces, which make "
                            "no more stages",

@@ -4,6 +4,10 @@
  * values of the variables on the host, which evaluation reads in place, and the
  * evaluation's program.
  *
+ * Statistics have two places: what this rank's devices made of them, and their
+ * means over all ranks, which are among the values; the exchange fills these
+ * when they are read.
+ *
  * trainer_new chooses the backend; no other function depends on the kind of
  * backend. The values are valid after the start of the backend and after each
  * of its updates. All ranks agree on errors that only one of them can find
@@ -19,11 +23,19 @@
 #include "trainer/model_backend.h"
 #include "trainer/program.h"
 
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
 struct trainer {
     struct model *model; /* owned */
     float **values;      /* owned, [variables], each owned */
+    float **own;         /* owned, [statistics], each owned: this rank's */
     struct backend *backend;
     struct evaluation evaluation;
+    struct evaluation prediction; /* made when it is needed first */
+    double proportion;
+    bool networked; /* gradients take the devices' network */
 };
 
 static int draw_values(struct trainer *trainer,
@@ -40,13 +52,42 @@ static int draw_values(struct trainer *trainer,
     return weights_load(options->load, trainer->model, trainer->values);
 }
 
+/* Each statistic begins on every rank with the value that rank 0 has. */
+static int make_own(struct trainer *trainer)
+{
+    const struct model *m = trainer->model;
+    int count = model_statistics(m);
+
+    trainer->own = calloc((size_t)count + 1, sizeof *trainer->own);
+    for (int i = 0; i < count && trainer->own; i++) {
+        size_t bytes =
+            (size_t)m->variables[m->trained + i].count * sizeof(float);
+
+        trainer->own[i] = model_memory(bytes);
+        if (!trainer->own[i])
+            return problem_set("no memory for the network's statistics");
+        memcpy(trainer->own[i], trainer->values[m->trained + i], bytes);
+    }
+    return trainer->own ? 0
+                        : problem_set("no memory for the network's statistics");
+}
+
+static void free_own(struct trainer *trainer)
+{
+    int count = trainer->own ? model_statistics(trainer->model) : 0;
+
+    for (int i = 0; i < count; i++)
+        free(trainer->own[i]);
+    free(trainer->own);
+}
+
 /* The evaluation takes as many chips as the training. */
 static int make_evaluation(struct trainer *trainer,
                            const struct trainer_options *options)
 {
     int stages = options->partition.stages, chips = stages > 0 ? stages : 1;
     int status = evaluation_init(&trainer->evaluation, trainer->model, chips,
-                                 options->proportion, options->progress);
+                                 false, options->proportion, options->progress);
 
     if (status < 0)
         return chips > 1 ? problem_set("the evaluation, on %d IPUs: %s", chips,
@@ -57,18 +98,24 @@ static int make_evaluation(struct trainer *trainer,
                : 0;
 }
 
+/* Rows differ from rank to rank, and so does what is random. */
+static uint64_t seed_of(const struct trainer_options *options)
+{
+    return options->seed * 1000003 + (uint64_t)options->rank;
+}
+
 /* Does everything that this rank does without the others. */
 static int build_trainer(struct trainer *trainer,
                          const struct trainer_options *options)
 {
     const bool staged = options->partition.stages > 0;
-    const struct model_backend of = {
-        .model = trainer->model,
-        .options = options,
-        /* Rows differ from rank to rank, and so does what is random. */
-        .seed = options->seed * 1000003 + (uint64_t)options->rank,
-        .record = options->profile && options->rank == 0,
-        .values = trainer->values};
+    const struct model_backend of = {.model = trainer->model,
+                                     .options = options,
+                                     .seed = seed_of(options),
+                                     .record =
+                                         options->profile && options->rank == 0,
+                                     .values = trainer->values,
+                                     .own = trainer->own};
     int status = 0;
 
     if (ipu_set_threads(staged ? 1 : options->threads) < 0)
@@ -110,7 +157,11 @@ int trainer_new(struct model *model, const struct trainer_options *options,
 
     if (fresh && model) {
         fresh->model = model;
+        fresh->proportion = options->proportion;
+        fresh->networked = options->strategy == STRATEGY_DEVICE_COLLECTIVE;
         status = draw_values(fresh, options);
+        if (status == 0)
+            status = make_own(fresh);
         if (status == 0)
             status = build_trainer(fresh, options);
         if (status < 0)
@@ -137,6 +188,8 @@ void trainer_free(struct trainer *trainer)
     /* First: its exchange may still be writing to the variables. */
     backend_free(trainer->backend);
     evaluation_fini(&trainer->evaluation);
+    evaluation_fini(&trainer->prediction);
+    free_own(trainer);
     if (trainer->model)
         model_values_free(trainer->model, trainer->values);
     model_free(trainer->model);
@@ -156,6 +209,27 @@ struct exchange_settings trainer_exchange(const struct trainer_options *options)
     };
 }
 
+int trainer_settle(struct trainer *trainer)
+{
+    struct exchange *x = trainer->backend->exchange;
+    int status = x && x->functions->settle ? x->functions->settle(x) : 0;
+
+    return status < 0 ? status : trainer_read_statistics(trainer);
+}
+
+int trainer_read_statistics(struct trainer *trainer)
+{
+    struct backend *b = trainer->backend;
+    int status = 0;
+
+    if (model_statistics(trainer->model) == 0)
+        return 0;
+    if (b->functions->collect)
+        status = agree(b->functions->collect(b));
+    return status < 0 ? status
+                      : b->exchange->functions->read_statistics(b->exchange);
+}
+
 int trainer_steps(const struct trainer *trainer)
 {
     return trainer->backend->steps;
@@ -169,19 +243,105 @@ int trainer_step(struct trainer *trainer, double rate, double *loss)
 int trainer_evaluate(struct trainer *trainer, fill_test_fn *fill, void *context,
                      double *loss_sum, double *correct)
 {
-    struct evaluation *e = &trainer->evaluation;
+    return evaluation_measure(&trainer->evaluation, fill, context, loss_sum,
+                              correct);
+}
+
+static int make_prediction(struct trainer *trainer)
+{
+    int status =
+        evaluation_init(&trainer->prediction, trainer->model,
+                        EVALUATION_ON_HOST, true, trainer->proportion, NULL);
+
+    if (status == 0)
+        status = evaluation_place(&trainer->prediction, trainer->values);
+    if (status < 0)
+        evaluation_fini(&trainer->prediction);
+    return status;
+}
+
+int trainer_visit(struct trainer *trainer, bool predicts, fill_test_fn *fill,
+                  void *context, visit_batch_fn *visit, void *visit_context)
+{
+    if (predicts && !trainer->prediction.program &&
+        make_prediction(trainer) < 0)
+        return PROBLEM;
+    return evaluation_visit(predicts ? &trainer->prediction
+                                     : &trainer->evaluation,
+                            fill, context, visit, visit_context);
+}
+
+/* ------------------------------------------------------------------ the state
+ */
+
+static bool is_of_model(const struct model *m, const char *name)
+{
+    for (int i = 0; i < m->nvariables; i++)
+        if (strcmp(m->variables[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+bool trainer_state(const struct trainer *trainer, int i,
+                   struct trainer_state *state)
+{
+    struct profile_program program = {0};
+    ipu_variable_info info = {.size = sizeof info};
+
+    trainer->backend->functions->describe(trainer->backend, &program);
+    for (int32_t k = 0;
+         program.executable &&
+         ipu_executable_variable(program.executable, k, &info) == IPU_OK;
+         k++) {
+        if (info.own || is_of_model(trainer->model, info.name) || i-- > 0)
+            continue;
+        *state = (struct trainer_state){.name = info.name,
+                                        .is_int = info.dtype == IPU_INT32,
+                                        .ndim = info.ndim,
+                                        .count = 1};
+        for (int32_t d = 0; d < info.ndim; d++)
+            state->count *= state->shape[d] = info.shape[d];
+        return true;
+    }
+    return false;
+}
+
+int trainer_state_read(const struct trainer *trainer,
+                       const struct trainer_state *state, void *data)
+{
+    return trainer->backend->functions->read(
+        trainer->backend, state->name, data,
+        (size_t)state->count * sizeof(float));
+}
+
+int trainer_state_write(struct trainer *trainer,
+                        const struct trainer_state *state, const void *data)
+{
+    return trainer->backend->functions->write(
+        trainer->backend, state->name, data,
+        (size_t)state->count * sizeof(float));
+}
+
+int trainer_write_values(struct trainer *trainer)
+{
+    const struct model *m = trainer->model;
+    struct backend *b = trainer->backend;
     int status = 0;
 
-    for (int64_t step = 0; status == 0; step++) {
-        int64_t rows = fill(context, step, e->input, e->labels);
+    for (int i = 0; i < m->nvariables && status == 0; i++) {
+        size_t bytes = (size_t)m->variables[i].count * sizeof(float);
 
-        if (rows == 0)
-            break;
-        status = evaluation_run(e);
-        if (status == 0)
-            evaluation_add(e, rows, loss_sum, correct);
+        if (i >= m->trained)
+            memcpy(trainer->own[i - m->trained], trainer->values[i], bytes);
+        status = b->functions->write(b, m->variables[i].name,
+                                     trainer->values[i], bytes);
     }
     return status;
+}
+
+const struct model *trainer_model(const struct trainer *trainer)
+{
+    return trainer->model;
 }
 
 float *const *trainer_values(const struct trainer *trainer)
@@ -203,6 +363,13 @@ int64_t trainer_parameters(const struct trainer *trainer)
 int trainer_save(const struct trainer *trainer, const char *path)
 {
     return weights_save(path, trainer->model, trainer->values);
+}
+
+struct safetensors_tensor *trainer_tensors(const struct trainer *trainer,
+                                           int *count)
+{
+    *count = trainer->model->nvariables;
+    return weights_tensors(trainer->model);
 }
 
 int trainer_profile(const struct trainer *trainer, const char *where,

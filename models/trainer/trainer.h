@@ -30,12 +30,13 @@
 
 struct trainer;
 struct progress;
-struct model; /* model.h */
+struct model;              /* model.h */
+struct safetensors_tensor; /* safetensors.h */
 
-/* Fills mini-batch number 0, 1, ... of this rank. If there are k replicas, they
- * take k successive ones. 0, or PROBLEM with the text kept. */
-typedef int fill_batch_fn(void *context, int64_t number, void *input,
-                          int32_t *labels);
+/* Fills mini-batch number 0, 1, ... of this rank: a buffer for each input of
+ * the model. If there are k replicas, they take k successive ones. 0, or
+ * PROBLEM with the text kept. */
+typedef int fill_batch_fn(void *context, int64_t number, void *const *inputs);
 
 struct trainer_options {
     struct optimizer_settings optimizer;
@@ -97,15 +98,71 @@ int trainer_steps(const struct trainer *trainer);
  * to the mean on this rank. */
 int trainer_step(struct trainer *trainer, double rate, double *loss);
 
-/* Fills test batch number step = 0, 1, ... of this rank. Returns how many rows
- * of labels are real, 0 when there are no more. */
-typedef int64_t fill_test_fn(void *context, int64_t step, void *input,
-                             int32_t *labels);
+/* Collective: gives all ranks the newest variables, which they may lack with
+ * parameter servers, and reads the statistics. To be called before an
+ * evaluation, and in the end. */
+int trainer_settle(struct trainer *trainer);
+
+/* Collective: has the values of the statistics (model.h) be their means over
+ * all devices of all ranks. To be called before a checkpoint; without
+ * statistics it does nothing. */
+int trainer_read_statistics(struct trainer *trainer);
+
+/* Fills test batch number step = 0, 1, ... of this rank, as fill_batch_fn.
+ * Returns how many rows are real, 0 when there are no more. */
+typedef int64_t fill_test_fn(void *context, int64_t step, void *const *inputs);
+
+/* What an evaluation has computed of a batch; valid during the visit. */
+struct trainer_results {
+    int64_t rows;              /* real losses */
+    const float *losses;       /* [rows of a batch]; NULL in a prediction */
+    void *const *inputs;       /* of the model; NULL for those not needed */
+    void *const *outputs;      /* of the model */
+    const struct model *model; /* borrowed */
+};
+
+/* Looks at a batch. 0, or a problem that ends the evaluation. */
+typedef int visit_batch_fn(void *context,
+                           const struct trainer_results *results);
+
+/* Evaluates all test batches of this rank, and has visit look at each; or, if
+ * it predicts, without labels and losses. Not collective. */
+int trainer_visit(struct trainer *trainer, bool predicts, fill_test_fn *fill,
+                  void *context, visit_batch_fn *visit, void *visit_context);
+
+/* A tensor that a training keeps beside its variables, to go on as if it had
+ * not been stopped: moments, counters. */
+struct trainer_state {
+    const char *name; /* borrowed until trainer_free */
+    bool is_int;      /* int32; else float32 */
+    int32_t ndim;
+    int64_t shape[8];
+    int64_t count; /* elements */
+};
+
+/* Describes number i = 0, 1, ... of them. Returns false if there are not so
+ * many. */
+bool trainer_state(const struct trainer *trainer, int i,
+                   struct trainer_state *state);
+
+/* Copy such a tensor from the first device of this rank, or to all of them.
+ * PROBLEM with the text kept. */
+int trainer_state_read(const struct trainer *trainer,
+                       const struct trainer_state *state, void *data);
+int trainer_state_write(struct trainer *trainer,
+                        const struct trainer_state *state, const void *data);
+
+/* Replaces this rank's variables on all devices by the values of
+ * trainer_values, which the caller has changed. PROBLEM with the text kept. */
+int trainer_write_values(struct trainer *trainer);
 
 /* Evaluates all test batches of this rank: adds up the losses of their rows,
  * and how many are right. Not collective. */
 int trainer_evaluate(struct trainer *trainer, fill_test_fn *fill, void *context,
                      double *loss_sum, double *correct);
+
+/* Returns the model that is trained, which is the trainer's. */
+const struct model *trainer_model(const struct trainer *trainer);
 
 /* The variables, [variables], for reading. They are the trainer's. */
 float *const *trainer_values(const struct trainer *trainer);
@@ -119,6 +176,11 @@ int64_t trainer_parameters(const struct trainer *trainer);
 
 /* Writes the variables to a file (weights.h). */
 int trainer_save(const struct trainer *trainer, const char *path);
+
+/* Returns the names and shapes of trainer_values, [count], without data; owned
+ * by the caller. NULL with the text kept. */
+struct safetensors_tensor *trainer_tensors(const struct trainer *trainer,
+                                           int *count);
 
 /* Prints or writes the profile, as profile.h's where says. Not collective: for
  * the rank that writes. */

@@ -81,13 +81,13 @@ TEST(it_compiles)
 
     ck_assert_int_eq(ipu_graph_new(&graph), 0);
     progress.drawn = true;
-    ck_assert_int_eq(compiling_run(graph, 0, &progress, &executable), 0);
+    ck_assert_int_eq(compiling_run(graph, 0, false, &progress, &executable), 0);
     ck_assert_ptr_nonnull(executable);
     ck_assert(!progress.drawn);
     ipu_executable_free(executable);
     executable = NULL;
     ipu_relu(graph, (ipu_tensor){-1});
-    ck_assert_int_lt(compiling_run(graph, 0, NULL, &executable), 0);
+    ck_assert_int_lt(compiling_run(graph, 0, false, NULL, &executable), 0);
     ck_assert_ptr_null(executable);
     ipu_graph_free(graph);
 }

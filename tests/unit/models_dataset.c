@@ -3,7 +3,7 @@
  * Checks which rank trains on which image, for up to 17 ranks, by images that
  * carry their own number in their first pixels.
  */
-#include "data/dataset.h"
+#include "mnist/dataset.h"
 #include "output/problem.h"
 
 #include "suite.h"
@@ -37,7 +37,8 @@ static struct dataset make(int train, int test, int rank, int size, int batch)
     struct images a = numbered(train), b = numbered(test);
     struct dataset dataset;
 
-    ck_assert_int_eq(dataset_init(&dataset, &a, &b, rank, size, batch, 11), 0);
+    ck_assert_int_eq(dataset_init(&dataset, &a, &b, rank, size, 1, batch, 11),
+                     0);
     ck_assert_ptr_null(a.pixels);
     ck_assert_ptr_null(b.pixels);
     return dataset;
@@ -50,8 +51,10 @@ static void fill(struct dataset *dataset, int64_t epoch, int64_t step,
 {
     int64_t first = epoch * dataset_steps(dataset);
 
-    ck_assert_int_eq(dataset_fill(dataset, first, pixels, labels), 0);
-    ck_assert_int_eq(dataset_fill(dataset, first + step, pixels, labels), 0);
+    ck_assert_int_eq(dataset_fill(dataset, first, (void *[]){pixels, labels}),
+                     0);
+    ck_assert_int_eq(
+        dataset_fill(dataset, first + step, (void *[]){pixels, labels}), 0);
 }
 
 /* Counts in uses[] each image this rank trains on in an epoch. */
@@ -171,7 +174,8 @@ LOOP_TEST(evaluation_is_exact, 1, MOST_RANKS + 1)
         struct dataset dataset = make(1000, TEST, rank, size, BATCH);
         for (int64_t step = 0;; step++) {
             memset(pixels, 255, sizeof pixels);
-            int rows = (int)dataset_fill_test(&dataset, step, pixels, labels);
+            int rows = (int)dataset_fill_test(&dataset, step,
+                                              (void *[]){pixels, labels});
             for (int i = 0; i < rows; i++) {
                 int number = number_of(pixels + i * IMAGE_PIXELS);
                 ck_assert_int_eq(labels[i], number % CLASSES);
@@ -197,8 +201,37 @@ TEST(fewer_test_images_than_ranks)
     float pixels[8 * IMAGE_PIXELS];
     int32_t labels[8];
 
-    ck_assert_int_eq(dataset_fill_test(&dataset, 0, pixels, labels), 0);
+    ck_assert_int_eq(dataset_fill_test(&dataset, 0, (void *[]){pixels, labels}),
+                     0);
     dataset_fini(&dataset);
+}
+
+/* Mini-batch number k of rank 1 of 2 with 3 replicas is number k / 3 of rank
+ * 3 + k % 3 of 6, in every epoch. */
+TEST(replicas_take_batches_as_ranks)
+{
+    enum { BATCH = 4, REPLICAS = 3 };
+    struct images a = numbered(200), b = numbered(10);
+    struct dataset joined, single[REPLICAS];
+
+    ck_assert_int_eq(dataset_init(&joined, &a, &b, 1, 2, REPLICAS, BATCH, 11),
+                     0);
+    for (int i = 0; i < REPLICAS; i++)
+        single[i] = make(200, 10, REPLICAS + i, 2 * REPLICAS, BATCH);
+    ck_assert_int_eq(dataset_steps(&joined), dataset_steps(&single[0]));
+    for (int64_t k = 0; k < 2 * REPLICAS * dataset_steps(&joined); k++) {
+        float mine[BATCH * IMAGE_PIXELS], rank[BATCH * IMAGE_PIXELS];
+        int32_t my_labels[BATCH], rank_labels[BATCH];
+
+        dataset_fill(&joined, k, (void *[]){mine, my_labels});
+        dataset_fill(&single[k % REPLICAS], k / REPLICAS,
+                     (void *[]){rank, rank_labels});
+        ck_assert_mem_eq(mine, rank, sizeof mine);
+        ck_assert_mem_eq(my_labels, rank_labels, sizeof my_labels);
+    }
+    dataset_fini(&joined);
+    for (int i = 0; i < REPLICAS; i++)
+        dataset_fini(&single[i]);
 }
 
 /* 100 images on 3 ranks: the smallest shard has 33. */
@@ -209,7 +242,7 @@ TEST(shard_smaller_than_a_batch)
 
     ck_assert_int_eq(dataset_steps(&dataset), 1);
     dataset_fini(&dataset);
-    ck_assert_int_eq(dataset_init(&dataset, &a, &b, 0, 3, 34, 1), PROBLEM);
+    ck_assert_int_eq(dataset_init(&dataset, &a, &b, 0, 3, 1, 34, 1), PROBLEM);
     ck_assert_ptr_nonnull(strstr(problem_text(), "needs 102"));
     ck_assert_ptr_nonnull(strstr(problem_text(), "there are 100"));
 }
@@ -222,8 +255,9 @@ TEST(pixels_are_scaled_to_one)
     int32_t label;
 
     memset(b.pixels, 255, IMAGE_PIXELS);
-    ck_assert_int_eq(dataset_init(&dataset, &a, &b, 0, 1, 1, 1), 0);
-    ck_assert_int_eq(dataset_fill_test(&dataset, 0, pixels, &label), 1);
+    ck_assert_int_eq(dataset_init(&dataset, &a, &b, 0, 1, 1, 1, 1), 0);
+    ck_assert_int_eq(dataset_fill_test(&dataset, 0, (void *[]){pixels, &label}),
+                     1);
     for (int p = 0; p < IMAGE_PIXELS; p++)
         ck_assert_float_eq(pixels[p], 1);
     dataset_fini(&dataset);

@@ -3,7 +3,7 @@
  * Tests the command line: defaults, every option, and for each mistake one line
  * that names the option, its value and the accepted values.
  */
-#include "model/digit_networks.h"
+#include "networks/digit_networks.h"
 #include "options/options.h"
 #include "output/problem.h"
 

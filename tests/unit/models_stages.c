@@ -4,7 +4,11 @@
  */
 #include "trainer/model_backend.h"
 
+#include "networks/digit_networks.h"
+#include "output/problem.h"
 #include "suite.h"
+
+#include <string.h>
 
 enum { MOST_PIECES = 9 };
 
@@ -40,6 +44,24 @@ static int64_t least(int first, int pieces, int count)
         best = most < best ? most : best;
     }
     return best;
+}
+
+TEST(statistics_have_no_stages)
+{
+    const struct trainer_options options = {.partition = {.stages = 2},
+                                            .optimizer = {.accumulate = 4}};
+    struct backend *backend = NULL;
+    struct model *model = NULL;
+
+    ck_assert_int_eq(network_model(NETWORK_CNN_BN, 2, &model), 0);
+    ck_assert_int_eq(
+        stages_new(&(struct model_backend){.model = model, .options = &options},
+                   &backend),
+        PROBLEM);
+    ck_assert_ptr_null(backend);
+    ck_assert_ptr_nonnull(
+        strstr(problem_text(), "--stages: the network cnn-bn normalises"));
+    model_free(model);
 }
 
 LOOP_TEST(the_fullest_stage_has_as_little_as_can_be, 0, 200)

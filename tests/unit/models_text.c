@@ -104,10 +104,10 @@ TEST(ranks_share_the_pieces_of_one)
 
             ck_assert_int_eq(
                 pieces_init(&all, &text, CONTEXT, BATCH * n, 0, 1, 9, 0), 0);
-            pieces_fill(&all, step, whole, labels);
+            pieces_fill(&all, step, (void *[]){whole, labels});
             for (int rank = 0; rank < n; rank++) {
                 pieces_init(&mine, &text, CONTEXT, BATCH, rank, n, 9, 0);
-                pieces_fill(&mine, step, part, part_labels);
+                pieces_fill(&mine, step, (void *[]){part, part_labels});
                 for (int row = 0; row < BATCH; row++)
                     ck_assert_mem_eq(part + row * CONTEXT,
                                      whole + (row * n + rank) * CONTEXT,
@@ -131,7 +131,7 @@ TEST(pieces_come_from_the_training_text)
     ck_assert_int_eq(small.train, 90);
     ck_assert_int_eq(pieces_init(&p, &small, CONTEXT, MOST, 0, 1, 1, 0), 0);
     for (int64_t step = 0; step < 50; step++) {
-        pieces_fill(&p, step, characters, labels);
+        pieces_fill(&p, step, (void *[]){characters, labels});
         for (int i = 0; i < MOST * CONTEXT; i++) {
             ck_assert_int_eq(characters[i], text_find(&small, 'a'));
             ck_assert_int_eq(labels[i], text_find(&small, 'a'));
@@ -155,7 +155,8 @@ TEST(validation_counts_each_piece_once)
             pieces_init(&p, &text, CONTEXT, BATCH, rank, n, 1, 0);
             ck_assert_int_eq(p.evaluated, 14);
             for (int64_t step = 0;; step++) {
-                int rows = (int)pieces_fill_test(&p, step, characters, labels) /
+                int rows = (int)pieces_fill_test(
+                               &p, step, (void *[]){characters, labels}) /
                            CONTEXT;
 
                 if (rows == 0)

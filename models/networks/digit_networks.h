@@ -17,14 +17,17 @@
  *     dense 128, ReLU        [b, 128]
  *     dense 10               [b, 10]  logits
  *
- * Kernels start Glorot-uniform, biases at 0.
+ * cnn-bn is cnn with a batch normalisation between the convolution, which then
+ * has no bias, and its ReLU. Its moving averages are statistics (model.h).
+ *
+ * Kernels start Glorot-uniform, biases and offsets at 0, scales at 1.
  */
 #ifndef MODELS_DIGIT_NETWORKS_H
 #define MODELS_DIGIT_NETWORKS_H
 
 struct model; /* model.h */
 
-enum network { NETWORK_CNN, NETWORK_MLP };
+enum network { NETWORK_CNN, NETWORK_CNN_BN, NETWORK_MLP };
 
 /* The names, by network; ends with NULL. */
 extern const char *const network_names[];

@@ -20,12 +20,19 @@
 #ifndef MODELS_TRANSFORMER_H
 #define MODELS_TRANSFORMER_H
 
-#include "options/options.h"
+#include <stdbool.h>
 
 struct model; /* model.h */
 
-/* Makes a model, which the caller owns; shape is borrowed as long as it lives.
- * PROBLEM: no memory; *model stays as it is. */
+/* What an option says of it each. */
+struct gpt_shape {
+    int layers, heads, width, context;
+    double dropout;
+    bool tied;
+};
+
+/* Makes a model, which the caller owns. PROBLEM: no memory; *model stays as it
+ * is. */
 int transformer_model(const struct gpt_shape *shape, int batch_size,
                       int characters, struct model **model);
 

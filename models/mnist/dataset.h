@@ -12,6 +12,9 @@
  * steps: as many whole batches as the smallest shard holds. The images that are
  * left of an epoch are dropped; the next epoch has another order.
  *
+ * A rank may have replicas, which take mini-batches as ranks would: replica i
+ * of k on rank r of n has the images of rank r*k + i of n*k.
+ *
  * The test images are shared out in the same way, but without an order and to
  * the last one: the last batch of a rank may be partly filled, or empty.
  */
@@ -22,12 +25,13 @@
 #include "output/progress.h"
 
 struct dataset {
-    struct images train;
-    struct images test;
-    int rank, size;
+    struct images train, test; /* read by the iterators */
+    int replicas;              /* of each rank */
     int batch_size;
-    uint64_t seed;
-    int64_t *order; /* order of the current epoch; owned */
+    int64_t per_step;                /* images of all replicas in a step */
+    int64_t steps;                   /* of an epoch */
+    struct dataset_batches *batches; /* [replicas], owned: of the training */
+    struct dataset_batches *tests;   /* owned */
 };
 
 /* The source of the images. */
@@ -45,21 +49,22 @@ int dataset_load(const struct dataset_source *source, struct progress *progress,
 /* Takes both image sets over, also on failure. PROBLEM if the smallest shard
  * does not fill a batch, or if memory runs out. */
 int dataset_init(struct dataset *dataset, struct images *train,
-                 struct images *test, int rank, int size, int batch_size,
-                 uint64_t seed);
+                 struct images *test, int rank, int size, int replicas,
+                 int batch_size, uint64_t seed);
 void dataset_fini(struct dataset *dataset);
 
-/* Returns the steps of an epoch; the same on all ranks. */
+/* Return the steps of an epoch, and of the test; the same on all ranks. */
 int64_t dataset_steps(const struct dataset *dataset);
+int64_t dataset_test_steps(const struct dataset *dataset);
 
-/* Fills pixels [batch, 784], 0 to 1, and labels [batch] with mini-batch number
- * 0, 1, ... of all epochs; context is the dataset, as a trainer (trainer.h) has
- * it. The images are ordered at the begin of each epoch. */
-int dataset_fill(void *context, int64_t number, void *pixels, int32_t *labels);
+/* Fills the inputs, pixels [batch, 784], 0 to 1, and labels [batch], with
+ * mini-batch number 0, 1, ... of all replicas and epochs; context is the
+ * dataset, as a trainer (trainer.h) has it. The images are ordered at the begin
+ * of each epoch. */
+int dataset_fill(void *context, int64_t number, void *const *inputs);
 
 /* Does the same with test images. Returns how many rows are real, 0 when this
  * rank has no more; the other rows are blank. */
-int64_t dataset_fill_test(void *context, int64_t step, void *pixels,
-                          int32_t *labels);
+int64_t dataset_fill_test(void *context, int64_t step, void *const *inputs);
 
 #endif
