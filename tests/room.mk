@@ -64,12 +64,18 @@ DEPS_tests-mpi-$(1) = $$(HVD_SO)
 endef
 $(foreach t,$(MPI_TESTS),$(eval $(call mpi_test,$(t))))
 SRC_tests-mpi-metrics += $(wildcard models/metric/*.c) models/output/problem.c
-# It has the device, and what joins the two.
+# They have the device, and what joins the two.
 SRC_tests-mpi-pipeline += models/trainer/pipeline_exchange.c \
 	models/trainer/exchange.c models/trainer/serving.c \
 	models/trainer/agree.c models/model/optimizer.c models/output/problem.c
-LIBS_tests-mpi-pipeline += $(IPU_LINK)
-DEPS_tests-mpi-pipeline += $(IPU_LIB)
+SRC_tests-mpi-device_collective += $(addprefix models/trainer/,\
+	device_collective.c program.c update.c compiling.c agree.c) $(addprefix \
+	models/output/,problem.c progress.c launcher.c outfile.c) models/model/model.c models/model/orthogonal.c \
+	models/model/weights.c models/files/safetensors.c \
+	models/model/optimizer.c
+$(foreach t,pipeline device_collective,\
+	$(eval LIBS_tests-mpi-$(t) += $$(IPU_LINK))\
+	$(eval DEPS_tests-mpi-$(t) += $$(IPU_LIB)))
 
 # The simulator: libhvd's archive, in which its own files stand for two of it.
 TEST_PROGRAMS += $(B)/bin/hvd-sim

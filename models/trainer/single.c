@@ -20,6 +20,14 @@
  * variable as long as something may fail. A negative status of the exchange
  * ends the device's run.
  *
+ * With parameter servers, or an optimiser on the host, the receives are of new
+ * values, and the program only assigns them.
+ *
+ * Under the strategy device-collective the program averages its gradients
+ * itself, on the devices' network (device_collective.h): it has no host calls
+ * either, and the exchange only broadcasts the first values. Synchronised
+ * normalisation of several ranks uses that network under every strategy.
+ *
  * A single rank averages nothing: its program has no host calls and no
  * receives, which would cost the chip more than all its other work, and the
  * exchange only broadcasts and compares. Then the time of the optimiser is not
@@ -29,8 +37,10 @@
 
 #include "output/clock.h"
 #include "output/device_problem.h"
+#include "trainer/device_collective.h"
 #include "trainer/engine.h"
 #include "trainer/program.h"
+#include "trainer/strategy.h"
 
 #include <string.h>
 
@@ -75,7 +85,7 @@ static int average_wanted(void *context, const char *name, void *data,
     const struct arrival *arrival = context;
     struct single *s = arrival->owner;
     struct exchange *x = s->engine.base.exchange;
-    const float *average = x->functions->gradient(x, arrival->variable);
+    const float *average = exchange_result(x, arrival->variable);
     int status = 0;
 
     (void)name;
@@ -129,6 +139,35 @@ static double waited_seconds(const struct backend *backend)
     return exchange_get_stats(backend->exchange).wait;
 }
 
+static double network_waited(const struct single *s)
+{
+    return s->network ? device_collective_waited(s->network) : 0;
+}
+
+/* Returns the problem that has ended a run. */
+static int run_problem(const struct single *s)
+{
+    int of_network = s->network ? device_collective_problem(s->network) : 0;
+
+    if (s->engine.base.exchange->problem)
+        return s->engine.base.exchange->problem;
+    return of_network ? of_network : program_device_problem();
+}
+
+/* Makes an update on the devices' network. */
+static int update_networked(struct single *s, double rate)
+{
+    struct backend *backend = &s->engine.base;
+    double start = clock_seconds(), waited;
+    int status;
+
+    status = engine_run(&s->engine, rate);
+    waited = network_waited(s);
+    backend->times.wait += waited;
+    backend->times.compute += clock_seconds() - start - waited;
+    return status < 0 ? run_problem(s) : 0;
+}
+
 static int update_single(struct backend *backend, double rate, double *loss)
 {
     struct single *s = (struct single *)backend;
@@ -137,20 +176,27 @@ static int update_single(struct backend *backend, double rate, double *loss)
 
     if (status < 0)
         return status;
+    backend->exchange->problem = 0;
+    if (s->network)
+        device_collective_begin(s->network);
+    if (s->networked) {
+        status = update_networked(s, rate);
+        *loss = (double)s->engine.loss;
+        return status;
+    }
     s->averaged = false;
     s->asked_at = start;
-    backend->exchange->problem = 0;
+    backend->exchange->rate = rate;
     status = engine_run(&s->engine, rate);
     double end = clock_seconds();
     if (!s->averaged) /* gradients were accumulated only */
         s->asked_at = end;
     waited = waited_seconds(backend) - waited;
-    backend->times.wait += waited;
-    backend->times.compute += s->asked_at - start;
+    backend->times.wait += waited + network_waited(s);
+    backend->times.compute += s->asked_at - start - network_waited(s);
     backend->times.update += end - s->asked_at - waited;
     if (status < 0)
-        return backend->exchange->problem ? backend->exchange->problem
-                                          : program_device_problem();
+        return run_problem(s);
     *loss = (double)s->engine.loss;
     return 0;
 }
@@ -162,6 +208,7 @@ static void single_fini(struct backend *backend)
     /* First: the exchange may still be writing to the variables. */
     exchange_free(backend->exchange);
     engine_functions.fini(backend);
+    device_collective_free(s->network);
     free(s->arrivals);
     free(s->contexts);
 }
@@ -198,12 +245,15 @@ static int make_engine(struct single *s, const struct model_backend *of,
         .replicas = 1,
         .exchange = exchange->alone || s->networked ? NULL : &calls,
         .assigns = exchange->updates,
+        .network = s->network ? device_collective_model(s->network) : NULL,
         .synchronised = o->synchronised};
     int status = program_training(of->model, &program, o->proportion,
                                   o->progress, &settings.executable);
 
     if (status == 0 && engine_init(&s->engine, &settings) < 0)
         status = problem_set("device: %s", problem_text());
+    if (status == 0 && s->network)
+        status = device_collective_connect(s->network, s->engine.device);
     s->engine.base.functions = &s->functions;
     s->engine.base.exchange = exchange;
     return status;
@@ -228,6 +278,9 @@ int single_new(const struct model_backend *of, struct backend **backend)
     s->values = of->values;
     s->own = of->own;
     status = model_exchange_new(of, &s->engine.base.exchange);
+    s->networked = o->strategy == STRATEGY_DEVICE_COLLECTIVE;
+    if (status == 0 && (s->networked || o->synchronised))
+        status = device_collective_new(o->recipe, o->pack_bytes, &s->network);
     if (status == 0)
         status = make_contexts(s);
     if (status == 0)

@@ -235,9 +235,28 @@ int trainer_steps(const struct trainer *trainer)
     return trainer->backend->steps;
 }
 
+/* Has the other ranks not wait for gradients that will not come. The text of
+ * the failure stays. */
+static void abandon_step(struct trainer *trainer)
+{
+    struct exchange *x = trainer->backend->exchange;
+    char why[1024];
+
+    if (!x || x->alone || x->problem || trainer->networked)
+        return;
+    snprintf(why, sizeof why, "%s", problem_text());
+    x->functions->abandon(x, why);
+    problem_set("%s", why);
+}
+
 int trainer_step(struct trainer *trainer, double rate, double *loss)
 {
-    return trainer->backend->functions->update(trainer->backend, rate, loss);
+    int status =
+        trainer->backend->functions->update(trainer->backend, rate, loss);
+
+    if (status < 0)
+        abandon_step(trainer);
+    return status;
 }
 
 int trainer_evaluate(struct trainer *trainer, fill_test_fn *fill, void *context,

@@ -49,7 +49,9 @@ struct trainer_options {
     int replicas;  /* 1 or more copies of the network, or of the pipeline */
     int rank;      /* this rank */
     uint64_t seed; /* seed of first values, and of what is random in training */
-    int compression; /* the hvd_compression of gradients */
+    int compression;    /* the hvd_compression of gradients */
+    const char *recipe; /* of bfloat16, for the devices' network; NULL: none */
+    int64_t pack_bytes; /* of gradients on that network; < 0: the default */
     int check_every; /* updates between two comparisons of the ranks' variables;
                         0: none */
     int threads;
