@@ -47,6 +47,10 @@ struct backend_functions {
      * update. */
     int (*collect)(struct backend *backend);
 
+    /* Checks that all devices of this rank hold the same variables. NULL: there
+     * is nothing to compare. */
+    int (*check)(struct backend *backend);
+
     /* Names what profile.h adds to a profile. */
     void (*describe)(const struct backend *backend,
                      struct profile_program *program);
@@ -55,6 +59,10 @@ struct backend_functions {
      * partition. */
     int (*get_stats)(const struct backend *backend,
                      struct partition_stats *stats);
+
+    /* Reports what the sums over this rank's replicas cost. NULL: there are
+     * none, or a partition has them in its figures. */
+    int (*get_sums)(const struct backend *backend, struct sums_stats *stats);
 
     /* Gives back everything but the struct itself; accepts half-built ones. */
     void (*fini)(struct backend *backend);

@@ -28,6 +28,10 @@ struct model_backend {
  * text kept. */
 int single_new(const struct model_backend *of, struct backend **backend);
 
+/* Makes options->replicas devices that hold the same program (mirrored.c). On
+ * failure returns PROBLEM with the text kept. */
+int mirrored_new(const struct model_backend *of, struct backend **backend);
+
 /* Makes an exchange between all ranks of the variables of the model, trained
  * ones in their order, for a backend. On failure returns PROBLEM with the text
  * kept. */

@@ -3,7 +3,7 @@
  * replicas.c - owns the executable, the devices and the buffers of replicas. An
  * update fetches a mini-batch for each replica, one behind the other, and runs
  * all replicas once; the program itself averages the gradients. memory_tools
- * uses it.
+ * uses it, and mirrored.c.
  */
 #include "trainer/replicas.h"
 
@@ -11,11 +11,9 @@
 #include "output/device_problem.h"
 #include "output/profile.h"
 
-static const struct backend_functions functions;
-
-static int connect_streams(struct replicas *r)
+static int connect_streams(struct replicas *r, bool has_rate)
 {
-    size_t count = (size_t)r->base.steps;
+    size_t count = (size_t)r->count;
     int status = ipu_replicas_connect(r->devices, "loss", r->losses,
                                       count * sizeof *r->losses);
 
@@ -23,6 +21,9 @@ static int connect_streams(struct replicas *r)
         status = ipu_replicas_connect(r->devices, r->feed.tensors[i].name,
                                       r->buffers[i],
                                       count * feed_tensor_bytes(&r->feed, i));
+    if (has_rate && status >= 0)
+        status = ipu_replicas_connect_shared(r->devices, "rate", &r->rate,
+                                             sizeof r->rate);
     return device_status(status);
 }
 
@@ -30,8 +31,9 @@ int replicas_init(struct replicas *r, const struct replicas_settings *settings)
 {
     ipu_replicas_options options;
 
-    *r = (struct replicas){.base.functions = &functions,
-                           .base.steps = settings->replicas,
+    *r = (struct replicas){.base.functions = &replicas_functions,
+                           .base.steps = 1,
+                           .count = settings->replicas,
                            .executable = settings->executable,
                            .feed = settings->feed};
     r->losses = calloc((size_t)settings->replicas, sizeof *r->losses);
@@ -41,9 +43,12 @@ int replicas_init(struct replicas *r, const struct replicas_settings *settings)
         return PROBLEM;
     ipu_replicas_options_init(&options, sizeof options);
     options.ipus = settings->replicas;
+    if (settings->sums.algorithm >= 0)
+        options.cross_replica_algorithm = settings->sums.algorithm;
+    options.packs = settings->sums.packs;
     if (ipu_replicas_new(r->executable, &options, &r->devices) < 0)
         return device_problem();
-    return connect_streams(r);
+    return connect_streams(r, settings->has_rate);
 }
 
 static void replicas_fini(struct backend *backend)
@@ -61,7 +66,7 @@ static int fetch_batches(struct replicas *r)
 {
     int status = 0;
 
-    for (int i = 0; i < r->base.steps && status >= 0; i++) {
+    for (int i = 0; i < r->count && status >= 0; i++) {
         void *at[FEED_MOST_TENSORS];
 
         for (int k = 0; k < r->feed.ntensors; k++)
@@ -78,7 +83,7 @@ static int update_replicas(struct backend *backend, double rate, double *loss)
     double start = clock_seconds(), fetched, sum = 0;
     int status = fetch_batches(r);
 
-    (void)rate;
+    r->rate = (float)rate;
     fetched = clock_seconds();
     if (status >= 0)
         status = device_status(ipu_replicas_run(r->devices));
@@ -86,9 +91,9 @@ static int update_replicas(struct backend *backend, double rate, double *loss)
         return status;
     backend->times.data += fetched - start;
     backend->times.compute += clock_seconds() - fetched;
-    for (int i = 0; i < backend->steps; i++)
+    for (int i = 0; i < r->count; i++)
         sum += (double)r->losses[i];
-    *loss = sum / backend->steps;
+    *loss = sum / r->count;
     return 0;
 }
 
@@ -110,16 +115,32 @@ static int read_replicas(const struct backend *backend, const char *variable,
         ipu_replicas_read(r->devices, 0, variable, values, bytes));
 }
 
+static int replicas_get_sums(const struct backend *backend,
+                             struct sums_stats *stats)
+{
+    const struct replicas *r = (const struct replicas *)backend;
+    ipu_replicas_info info = {.size = sizeof info};
+
+    if (ipu_replicas_stats(r->devices, &info) < 0)
+        return device_problem();
+    *stats = (struct sums_stats){.cycles = info.total_cycles,
+                                 .exchange_cycles = info.exchange_cycles,
+                                 .exchanges = info.exchanges,
+                                 .sent_bytes = info.sent_bytes};
+    return 0;
+}
+
 static void describe_replicas(const struct backend *backend,
                               struct profile_program *program)
 {
     program->executable = ((const struct replicas *)backend)->executable;
 }
 
-static const struct backend_functions functions = {
+const struct backend_functions replicas_functions = {
     .update = update_replicas,
     .write = write_replicas,
     .read = read_replicas,
+    .get_sums = replicas_get_sums,
     .describe = describe_replicas,
     .fini = replicas_fini,
 };

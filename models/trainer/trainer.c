@@ -126,7 +126,8 @@ static int build_trainer(struct trainer *trainer,
     if (status == 0)
         status = make_evaluation(trainer, options);
     if (status == 0 && !staged)
-        status = single_new(&of, &trainer->backend);
+        status = (options->replicas > 1 ? mirrored_new
+                                        : single_new)(&of, &trainer->backend);
     return status;
 }
 
@@ -370,6 +371,12 @@ float *const *trainer_values(const struct trainer *trainer)
 
 int trainer_compare_ranks(struct trainer *trainer, uint64_t *hash)
 {
+    struct backend *b = trainer->backend;
+    int status = b->functions->check ? b->functions->check(b) : 0;
+
+    status = agree(status);
+    if (status < 0)
+        return status;
     *hash = weights_hash(trainer->model, trainer->values);
     return agree_same("their trained weights, which should be equal", *hash);
 }
@@ -410,6 +417,14 @@ int trainer_partition_stats(const struct trainer *trainer,
 
     return b->functions->get_stats ? b->functions->get_stats(b, stats)
                                    : problem_set("there is no pipeline");
+}
+
+int trainer_sums_stats(const struct trainer *trainer, struct sums_stats *stats)
+{
+    const struct backend *b = trainer->backend;
+
+    return b->functions->get_sums ? b->functions->get_sums(b, stats)
+                                  : problem_set("there are no replicas");
 }
 
 struct trainer_times trainer_times(const struct trainer *trainer)

@@ -194,6 +194,17 @@ int trainer_profile(const struct trainer *trainer, const char *where,
 int trainer_partition_stats(const struct trainer *trainer,
                             struct partition_stats *stats);
 
+/* What a step costs on each of the modelled chips of the replicas. */
+struct sums_stats {
+    int64_t cycles;          /* of all of it */
+    int64_t exchange_cycles; /* of sums over replicas */
+    int64_t exchanges;       /* that these sums take */
+    int64_t sent_bytes;      /* of sums, by the replica that sends most */
+};
+
+/* Reports them. PROBLEM if there are no replicas, or a partition. */
+int trainer_sums_stats(const struct trainer *trainer, struct sums_stats *stats);
+
 struct trainer_times trainer_times(const struct trainer *trainer);
 
 #endif
