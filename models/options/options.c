@@ -215,6 +215,7 @@ struct trainer_options options_trainer(const struct options *options)
                                     .proportion = options->proportion,
                                     .serial = options->serial,
                                     .load = options->load,
+                                    .graphs = options->graphs,
                                     .partition = options->partition,
                                     .profile = options->profile};
 }

@@ -76,6 +76,10 @@ static const struct row {
      GPT("share of the activations that training drops at random (0)")},
     {"tie", 0, NULL, FLAG_OF(gpt.tied),
      GPT("use one table of characters for input and output")},
+    {"graphs", 0, "DIR", PATH_TO(graphs),
+     BOTH("train the network whose graphs and first weights are in DIR, as "
+          "hvd-server gets them; its input and labels must be those of the "
+          "program's own")},
     {.group = 3, BOTH("Training:")},
     {"epochs", 'e', "N", WHOLE_IN(epochs, 1, 100000),
      MNIST("passes over the training images (5)")},

@@ -5,6 +5,9 @@
  * optimiser; the forward pass itself changes statistics. Evaluation ends with
  * the loss and result of every row, so that the host can leave out the blank
  * rows of a last batch.
+ *
+ * The graphs can be written to files, and a model can have its programs from
+ * such files: then whoever trains it need not know its pieces.
  */
 #include "trainer/program.h"
 
@@ -12,6 +15,7 @@
 #include "trainer/compiling.h"
 #include "trainer/update.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +29,16 @@ struct building {
     ipu_tensor *gradients;
     ipu_tensor *averages;
 };
+
+/* The files of a network in its folder, beside PROGRAM_WEIGHTS. */
+static const char training_file[] = "training.ipu";
+static const char evaluation_file[] = "evaluation.ipu";
+
+void program_average_name(const struct model_variable *variable, char *name,
+                          size_t size)
+{
+    snprintf(name, size, "average/%s", variable->name);
+}
 
 int program_device_problem(void)
 {
@@ -74,6 +88,11 @@ static int build_accumulation(struct building *b, int32_t count,
     return status;
 }
 
+static void *context_of(const struct program_exchange *exchange, int variable)
+{
+    return exchange->contexts ? exchange->contexts[variable] : NULL;
+}
+
 /* Sends gradients out and receives averages; without an exchange, the gradients
  * are the averages. */
 static int build_exchange(struct building *b,
@@ -89,14 +108,14 @@ static int build_exchange(struct building *b,
     for (int i = 0; i < b->model->trained && status >= 0; i++)
         status = ipu_host_call(b->graph, b->model->variables[i].stream,
                                b->gradients[i], exchange->ready,
-                               exchange->contexts[i]);
+                               context_of(exchange, i));
     for (int i = 0; i < b->model->trained; i++) {
         char name[72];
 
-        snprintf(name, sizeof name, "average/%s", b->model->variables[i].name);
+        program_average_name(&b->model->variables[i], name, sizeof name);
         b->averages[i] =
             ipu_host_receive(b->graph, name, b->gradients[i], exchange->average,
-                             exchange->contexts[i]);
+                             context_of(exchange, i));
     }
     return status;
 }
@@ -221,12 +240,98 @@ static int building_abandon(struct building *b)
     return PROBLEM;
 }
 
+/* ------------------------------------------------------------- from files */
+
+static int set_path(const char *folder, const char *file, char *path)
+{
+    if (snprintf(path, PATH_MAX, "%s/%s", folder, file) >= PATH_MAX)
+        return problem_set("%s: the path is too long", folder);
+    return 0;
+}
+
+/* Compiles a graph that another process has built. */
+static int load_program(const struct model *model, const char *file,
+                        double proportion, struct progress *progress,
+                        ipu_executable **executable)
+{
+    char path[PATH_MAX];
+    ipu_graph *graph = NULL;
+    int status = set_path(model->graphs, file, path);
+
+    if (status < 0)
+        return status;
+    status = ipu_graph_load(path, &graph);
+    if (status >= 0)
+        status = compiling_run(graph, proportion, false, progress, executable);
+    if (status < 0)
+        program_device_problem();
+    ipu_graph_free(graph);
+    return status < 0 ? PROBLEM : 0;
+}
+
+/* Saves the graph, if status says that it was built, and frees it. */
+static int building_save(struct building *b, int status, const char *folder,
+                         const char *file)
+{
+    char path[PATH_MAX];
+
+    if (status < 0)
+        program_device_problem();
+    else
+        status = set_path(folder, file, path);
+    if (status >= 0 && ipu_graph_save(b->graph, path) < 0)
+        status = program_device_problem();
+    building_abandon(b);
+    return status < 0 ? PROBLEM : 0;
+}
+
+/* Stands for the functions of an exchange, which are not saved. */
+static int refuse_call(void *context, const char *name, void *data,
+                       int64_t count)
+{
+    (void)context, (void)name, (void)data, (void)count;
+    return -1;
+}
+
+int program_save_training(const struct model *model,
+                          const struct optimizer_settings *optimizer,
+                          uint64_t seed, bool exchanges, const char *folder)
+{
+    const struct program_exchange calls = {refuse_call, refuse_call, NULL};
+    const struct program_settings settings = {.optimizer = optimizer,
+                                              .seed = seed,
+                                              .replicas = 1,
+                                              .exchange =
+                                                  exchanges ? &calls : NULL};
+    struct building b;
+
+    if (building_init(&b, model) < 0)
+        return building_abandon(&b);
+    return building_save(&b, build_training(&b, &settings), folder,
+                         training_file);
+}
+
+int program_save_evaluation(const struct model *model, const char *folder)
+{
+    struct building b;
+
+    if (building_init(&b, model) < 0)
+        return building_abandon(&b);
+    return building_save(&b, build_evaluation(&b, 1, false), folder,
+                         evaluation_file);
+}
+
+/* ------------------------------------------------------------ the programs */
+
 int program_training(const struct model *model,
                      const struct program_settings *settings, double proportion,
                      struct progress *progress, ipu_executable **executable)
 {
     struct building b;
 
+    if (model->graphs)
+        return load_program(model, training_file, proportion, progress,
+                            executable);
     if (building_init(&b, model) < 0)
         return building_abandon(&b);
     return building_finish(&b, build_training(&b, settings), proportion, false,
@@ -239,6 +344,9 @@ int program_evaluation(const struct model *model, int chips, bool predicts,
 {
     struct building b;
 
+    if (model->graphs)
+        return load_program(model, evaluation_file, proportion, progress,
+                            executable);
     if (building_init(&b, model) < 0)
         return building_abandon(&b);
     return building_finish(&b, build_evaluation(&b, chips, predicts),

@@ -60,6 +60,27 @@ int program_evaluation(const struct model *model, int chips, bool predicts,
                        double proportion, struct progress *progress,
                        ipu_executable **executable);
 
+/*
+ * Write the graphs of a step and of an evaluation into a folder, as the files
+ * of a network that is trained elsewhere: a model whose member graphs names the
+ * folder gets its programs from these files, and not from its pieces. The host
+ * calls and receives of an exchange are in the graph of a step if exchanges is
+ * true; ipu_engine_connect_call gives them their functions. PROBLEM with the
+ * text kept.
+ */
+int program_save_training(const struct model *model,
+                          const struct optimizer_settings *optimizer,
+                          uint64_t seed, bool exchanges, const char *folder);
+int program_save_evaluation(const struct model *model, const char *folder);
+
+/* The name of the file of weights in that folder: the network's variables, and
+ * their first values (weights.h). */
+#define PROGRAM_WEIGHTS "weights"
+
+/* Writes the name of what the host gives back for a variable's gradient. */
+void program_average_name(const struct model_variable *variable, char *name,
+                          size_t size);
+
 /* Keeps "device: " and the text of the device's last error. Returns PROBLEM. */
 int program_device_problem(void);
 

@@ -42,6 +42,7 @@
 #include "trainer/program.h"
 #include "trainer/strategy.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* The context of the host calls of one gradient. */
@@ -67,15 +68,37 @@ struct single {
 
 /* ------------------------------------------------------------- in the run */
 
+static int64_t count_of(const struct arrival *arrival)
+{
+    return arrival->owner->model->variables[arrival->variable].count;
+}
+
+/* Ends the run of a graph from a file in which a gradient, or the receive of an
+ * average, is not of its variable's size. */
+static int refuse_count(const struct arrival *arrival, const char *name,
+                        int64_t count)
+{
+    struct exchange *x = arrival->owner->engine.base.exchange;
+    char why[192];
+
+    snprintf(why, sizeof why,
+             "the graph has '%s' with %lld elements, and its variable has "
+             "%lld",
+             name, (long long)count, (long long)count_of(arrival));
+    x->problem = problem_set("device: %s", why);
+    x->functions->abandon(x, why);
+    return IPU_ERR_SHAPE;
+}
+
 static int gradient_ready(void *context, const char *name, void *data,
                           int64_t count)
 {
     const struct arrival *arrival = context;
     struct exchange *x = arrival->owner->engine.base.exchange;
 
-    (void)name;
+    if (count != count_of(arrival))
+        return refuse_count(arrival, name, count);
     (void)data;
-    (void)count;
     return x->functions->ready(x, arrival->variable);
 }
 
@@ -88,7 +111,8 @@ static int average_wanted(void *context, const char *name, void *data,
     const float *average = exchange_result(x, arrival->variable);
     int status = 0;
 
-    (void)name;
+    if (count != count_of(arrival))
+        return refuse_count(arrival, name, count);
     if (!s->averaged) {
         s->asked_at = clock_seconds();
         status = x->functions->wait(x);
@@ -228,6 +252,23 @@ static int make_contexts(struct single *s)
     return 0;
 }
 
+/* Gives the host calls of a graph from a file their functions. */
+static int connect_calls(struct single *s)
+{
+    for (int i = 0; i < s->model->trained; i++) {
+        const struct model_variable *v = &s->model->variables[i];
+        char average[72];
+
+        program_average_name(v, average, sizeof average);
+        if (ipu_engine_connect_call(s->engine.device, v->stream, gradient_ready,
+                                    s->contexts[i]) < 0 ||
+            ipu_engine_connect_call(s->engine.device, average, average_wanted,
+                                    s->contexts[i]) < 0)
+            return program_device_problem();
+    }
+    return 0;
+}
+
 static int make_engine(struct single *s, const struct model_backend *of,
                        struct exchange *exchange)
 {
@@ -254,6 +295,8 @@ static int make_engine(struct single *s, const struct model_backend *of,
         status = problem_set("device: %s", problem_text());
     if (status == 0 && s->network)
         status = device_collective_connect(s->network, s->engine.device);
+    if (status == 0 && of->model->graphs && !exchange->alone)
+        status = connect_calls(s);
     s->engine.base.functions = &s->functions;
     s->engine.base.exchange = exchange;
     return status;

@@ -38,18 +38,34 @@ struct trainer {
     bool networked; /* gradients take the devices' network */
 };
 
+/* Has the model be that of the graphs in a folder: its variables are theirs.
+ * Sets path, of PATH_MAX bytes, to the file with their first values. */
+static int adopt_graphs(struct model *model, const char *folder, char *path)
+{
+    if (snprintf(path, PATH_MAX, "%s/%s", folder, PROGRAM_WEIGHTS) >= PATH_MAX)
+        return problem_set("--graphs %s: the path is too long", folder);
+    model->graphs = folder;
+    return weights_adopt(path, model);
+}
+
 static int draw_values(struct trainer *trainer,
                        const struct trainer_options *options)
 {
+    char first[PATH_MAX];
+    const char *load = options->graphs ? first : options->load;
+
+    if (options->graphs &&
+        adopt_graphs(trainer->model, options->graphs, first) < 0)
+        return PROBLEM;
     trainer->values = model_values(trainer->model);
     if (!trainer->values)
         return PROBLEM;
     /* Another seed on every rank: only the broadcast makes them equal. */
     model_initialize(trainer->model, options->seed + (uint64_t)options->rank,
                      trainer->values);
-    if (!options->load || options->rank != 0)
+    if (!load || options->rank != 0)
         return 0;
-    return weights_load(options->load, trainer->model, trainer->values);
+    return weights_load(load, trainer->model, trainer->values);
 }
 
 /* Each statistic begins on every rank with the value that rank 0 has. */
@@ -179,6 +195,43 @@ int trainer_new(struct model *model, const struct trainer_options *options,
         fresh = NULL;
     }
     *trainer = fresh;
+    return status;
+}
+
+/* Writes the first values that rank 0 has. */
+static int export_values(const struct model *model,
+                         const struct trainer_options *options,
+                         const char *folder)
+{
+    char path[PATH_MAX];
+    float **values = model_values(model);
+    int status = 0;
+
+    if (!values)
+        return PROBLEM;
+    model_initialize(model, options->seed, values);
+    if (options->load)
+        status = weights_load(options->load, model, values);
+    if (status == 0 &&
+        snprintf(path, PATH_MAX, "%s/%s", folder, PROGRAM_WEIGHTS) >= PATH_MAX)
+        status = problem_set("%s: the path is too long", folder);
+    if (status == 0)
+        status = weights_save(path, model, values);
+    model_values_free(model, values);
+    return status;
+}
+
+int trainer_export(struct model *model, const struct trainer_options *options,
+                   int nranks, const char *folder)
+{
+    int status = model ? export_values(model, options, folder) : PROBLEM;
+
+    if (status == 0)
+        status = program_save_training(model, &options->optimizer,
+                                       seed_of(options), nranks > 1, folder);
+    if (status == 0)
+        status = program_save_evaluation(model, folder);
+    model_free(model);
     return status;
 }
 

@@ -58,6 +58,9 @@ struct trainer_options {
     bool serial;         /* reduce after the backward pass */
     double proportion;   /* share of a tile for products; 0: the default */
     const char *load;    /* weights to start from; NULL: none */
+    const char *graphs;  /* folder with the network's graphs and first weights
+                            (program.h), in place of what the model's pieces
+                            build; borrowed until trainer_free; NULL: none */
     const char *profile; /* directory or "text"; NULL: no profile */
     struct progress *
         progress; /* shows compilations; borrowed by trainer_new; may be NULL */
@@ -91,6 +94,16 @@ struct trainer_times {
 int trainer_new(struct model *model, const struct trainer_options *options,
                 struct trainer **trainer);
 void trainer_free(struct trainer *trainer); /* NULL is accepted */
+
+/*
+ * Writes the network for one of nranks ranks into a folder, as the files that
+ * options.graphs reads: its graphs, and the first values of its variables,
+ * which are those of rank 0. Takes the model over, also on failure. Not
+ * collective, and without libhvd: for a process that lets others train. model
+ * NULL: there is none, and the text is kept.
+ */
+int trainer_export(struct model *model, const struct trainer_options *options,
+                   int nranks, const char *folder);
 
 /* Returns how many steps trainer_step makes at a time: 1, or with a pipeline
  * all of an update. */
