@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * char_gpt - trains a small transformer to write like a text, on every rank
- * that mpirun started, and then writes a sample. Each rank has its own software
- * IPU and its own pieces of the text; gradients are averaged while the backward
- * pass runs.
+ * char_gpt - trains a small transformer to write like a text, on every rank,
+ * and then writes a sample. Each rank has its own software IPU and its own
+ * pieces of the text; gradients are averaged while the backward pass runs.
  */
 #include "command/training_run.h"
 #include "gpt/report.h"

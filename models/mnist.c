@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mnist - trains a network to read digits, on every rank that mpirun started.
- * Each rank has its own software IPU and its own shard of the images; gradients
- * are averaged while the backward pass runs.
+ * mnist - trains a network to read digits, on every rank. Each rank has its own
+ * software IPU and its own shard of the images; gradients are averaged while
+ * the backward pass runs.
  */
 #include "command/training_run.h"
 #include "mnist/dataset.h"

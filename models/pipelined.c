@@ -2,7 +2,7 @@
 /*
  * pipelined - trains a network that is spread over several software IPUs: in
  * stages, which work at the same time on different mini-batches, in replicas of
- * these, and on every rank that mpirun started. Gradients are averaged over all
+ * these, and on every rank. Gradients are averaged over all
  * of them once an update, which takes --count mini-batches for each replica;
  * those of a stage are averaged while the stages before it still go backwards.
  *
@@ -277,16 +277,16 @@ int main(int argc, char **argv)
     const struct line line = {
         "pipelined",
         "Train a network that reads digits, spread over several software IPUs, "
-        "on every rank that mpirun started.\v"
+        "on every rank that mpirun started or TF_CONFIG describes.\v"
         "Exit status: 0 trained, 1 failed, 64 wrong command line, 130 or 143 "
         "interrupted.",
         table,
         take_option,
         &run,
         NULL};
-    struct command command = {.context = &run};
+    struct command command = {.run = run_all, .context = &run};
     int outcome = line_parse(&line, argc, argv);
 
     fill_in(&run.job_options);
-    return command_run(&line, outcome, &command, run_all);
+    return command_run(&line, outcome, &command);
 }

@@ -8,13 +8,18 @@
 #include "command/command.h"
 
 #include "command/interrupt.h"
+#include "command/spawn.h"
+#include "command/world.h"
+#include "output/launcher.h"
 #include "output/outfile.h"
 #include "output/problem.h"
 #include "output/profile.h"
 #include "trainer/agree.h"
+#include "trainer/strategy.h"
 
 #include <errno.h>
 #include <hvd.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -35,17 +40,33 @@ static void print_failure(const struct command *command, int status)
     problem_print(stderr, prefix);
 }
 
+/* mpirun ends all ranks as soon as one fails. */
+static void let_rank_0_print(void)
+{
+    usleep(500000);
+}
+
 /* Handles help, version, and a wrong command line. Every rank sees the same and
  * needs no world for it; rank 0 prints. */
 static int settle_line(const struct line *line, int outcome)
 {
-    if (progress_launch_rank() == 0)
+    if (launcher_rank() == 0)
         return line_settle(line, outcome);
     if (outcome >= 0)
         return 0;
-    /* Rank 0 prints first: mpirun ends all ranks as soon as one fails. */
-    usleep(500000);
+    let_rank_0_print();
     return LINE_EXIT_USAGE;
+}
+
+/* Reports that the world could not be started. Returns the exit status. */
+static int fail_start(struct command *command, int status)
+{
+    command->rank = launcher_rank();
+    command->size = launcher_size();
+    if (status == PROBLEM_EVERYWHERE && command->rank > 0)
+        let_rank_0_print();
+    print_failure(command, status);
+    return 1;
 }
 
 /* Returns PROBLEM if something that was printed could not be written. */
@@ -56,36 +77,40 @@ static int flush_output(void)
     return problem_set("standard output: %s", strerror(errno));
 }
 
-int command_run(const struct line *line, int outcome, struct command *command,
-                int (*run)(struct command *command))
+/* Does the run of one process. Returns the exit status. */
+static int run_here(struct command *command)
 {
     int status;
 
-    command->program = line->program;
-    if (outcome != LINE_RUN)
-        return settle_line(line, outcome);
     interrupt_install();
-    if (hvd_init() < 0) {
-        problem_set("hvd: %s", hvd_last_error());
-        command->rank = progress_launch_rank();
-        print_failure(command, PROBLEM_EVERYWHERE);
-        return 1;
-    }
+    status = world_start(command->options, &command->role);
+    if (status < 0)
+        return fail_start(command, status);
     command->rank = hvd_rank();
     command->size = hvd_size();
     progress_init(&command->progress, stdout, command->rank == 0);
-    status = run(command);
     command->progress.ask = agree_ask;
+    status = command->run(command);
     progress_clear(&command->progress);
     if (status == 0)
-        status = agree(flush_output());
+        status = command->serves ? flush_output() : agree(flush_output());
     if (status < 0)
         print_failure(command, status);
     hvd_shutdown();
     return status < 0;
 }
 
-static int check_files(const struct command *command)
+int command_run(const struct line *line, int outcome, struct command *command)
+{
+    command->program = line->program;
+    if (outcome != LINE_RUN)
+        return settle_line(line, outcome);
+    return command->options && command->options->spawn
+               ? spawn_workers(command, run_here)
+               : run_here(command);
+}
+
+static int check_files(struct command *command)
 {
     const struct options *o = command->options;
     int status = 0;
@@ -114,8 +139,19 @@ static int agree_options(const struct options *o)
 {
     const struct agree_number common[] = {
         {"--steps", o->steps},
+        {"--strategy", o->strategy},
+        {"--servers", o->servers.count},
+        {"--ps-mode", o->servers.mode},
+        {"--backups", o->servers.backups},
+        {"--staleness", o->servers.staleness},
+        {"--ps-placement", o->servers.placement},
+        {"--ps-part-bytes", o->servers.part_bytes},
+        {"--variables-on-host", o->variables_on_host},
         {"--replicas", o->replicas},
+        {"--cross-device", o->sums.algorithm},
+        {"--packs", o->sums.packs},
         {"--batch-size", o->batch_size},
+        {"--global-batch", o->global_batch},
         {"--seed", (int64_t)o->seed},
         {"--eval-every", o->eval_every},
         {"--check-every", o->check_every},
@@ -128,6 +164,7 @@ static int agree_options(const struct options *o)
     const struct agree_number of_mnist[] = {
         {"--epochs", o->epochs},
         {"--model", o->network},
+        {"--sync-batch-norm", o->synchronised},
     };
     const struct agree_number of_char_gpt[] = {
         {"--layers", o->gpt.layers},
@@ -152,11 +189,59 @@ static int agree_options(const struct options *o)
                                sizeof of_char_gpt / sizeof *of_char_gpt);
 }
 
+/* Makes the last ranks servers. Workers agree among themselves from here on,
+ * since a server does nothing but serve. */
+static int divide(struct command *command)
+{
+    const struct options *o = command->options;
+    int servers = o->servers.count, workers, set;
+    int32_t *ranks;
+
+    if (o->strategy != STRATEGY_PARAMETER_SERVER ||
+        command->role == HVD_ROLE_EVALUATOR)
+        return 0;
+    workers = command->size - servers;
+    if (workers < 1) {
+        problem_set("--servers %d of %d ranks leave no worker: start more "
+                    "processes",
+                    servers, command->size);
+        return PROBLEM_EVERYWHERE;
+    }
+    ranks = calloc((size_t)workers, sizeof *ranks);
+    if (agree(ranks ? 0 : problem_set("no memory for %d ranks", workers)) < 0) {
+        free(ranks);
+        return PROBLEM;
+    }
+    for (int i = 0; i < workers; i++)
+        ranks[i] = i;
+    set = hvd_add_process_set(ranks, workers);
+    free(ranks);
+    if (set < 0)
+        return agree_hvd_problem(set);
+    command->serves = command->rank >= workers;
+    command->size = workers;
+    if (!command->serves)
+        agree_among(set);
+    return 0;
+}
+
 int command_prepare(struct command *command)
 {
+    struct options *o = command->options;
     int status;
 
-    options_set_rate(command->options, command->size);
+    if (o->strategy == STRATEGY_PARAMETER_SERVER && o->servers.count == 0)
+        o->servers.count = 1;
     status = agree_options(command->options);
-    return status ? status : check_files(command);
+    if (!status)
+        status = divide(command);
+    if (!status && command->serves)
+        return 0;
+    if (!status)
+        status = agree(options_set_batch(command->options, command->size));
+    if (!status) {
+        options_set_rate(command->options, command->size);
+        status = check_files(command);
+    }
+    return status;
 }

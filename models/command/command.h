@@ -9,27 +9,36 @@
 #include "options/options.h"
 #include "output/progress.h"
 
+#include <hvd_cluster.h>
+
 /* A training program while it runs. */
 struct command {
     const char *program;
-    struct progress progress; /* only rank 0 prints */
-    int rank, size;
+    struct progress progress; /* only rank 0 prints; asks for the world */
+    hvd_role role;            /* of this process in its cluster */
+    int rank, size; /* with parameter servers size counts the workers only, and
+                       a rank beyond is a server */
+    bool serves;    /* this rank is a parameter server */
     struct options
-        *options;  /* read by options.h; NULL: by the program itself */
+        *options; /* read by options.h; NULL: by the program itself */
+    /* Does the work between the start and the end of libhvd, and frees all that
+     * needs libhvd. Returns 0 or a problem (problem.h): if one rank fails, all
+     * do. */
+    int (*run)(struct command *command);
     void *context; /* the program's own */
 };
 
 /*
  * Does the rest of main after line_parse has returned outcome. Handles an
- * outcome that is not LINE_RUN; otherwise starts libhvd, calls run, reports a
- * failure, and ends libhvd. run frees all that needs libhvd, and returns 0 or a
- * problem (problem.h): if one rank fails, all do. Returns the exit status.
+ * outcome that is not LINE_RUN; otherwise starts libhvd, calls command->run,
+ * reports a failure, and ends libhvd; with --spawn, in each of several new
+ * processes. Returns the exit status.
  */
-int command_run(const struct line *line, int outcome, struct command *command,
-                int (*run)(struct command *command));
+int command_run(const struct line *line, int outcome, struct command *command);
 
-/* Collective, before hours pass: sets the learning rate, and checks that the
- * options are the same on all ranks (agree.h) and that rank 0's files
+/* Collective, before hours pass: tells parameter servers from workers, sets the
+ * learning rate, and checks that the options are the same on all ranks
+ * (agree.h) and that rank 0's files
  * (--summary, --save-weights, --profile) can be written. */
 int command_prepare(struct command *command);
 

@@ -64,12 +64,19 @@ void outcome_report_head(const struct outcome *outcome,
 {
     const struct options *o = outcome->options;
     int size = outcome->world_size;
+    char replicas[80] = "";
 
+    if (o->replicas > 1)
+        snprintf(replicas, sizeof replicas, " of %d replicas", o->replicas);
+    if (o->servers.count > 0)
+        snprintf(replicas, sizeof replicas, " and %d parameter server%s (%s)",
+                 o->servers.count, o->servers.count > 1 ? "s" : "",
+                 servers_modes[o->servers.mode]);
     progress_line(
         progress,
-        "%s: %d rank%s, %lld %s per rank and step (%lld in all), %s, "
+        "%s: %d rank%s%s, %lld %s per rank and step (%lld in all), %s, "
         "learning rate %g%s, compression %s",
-        options_name(o->program), size, size > 1 ? "s" : "",
+        options_name(o->program), size, size > 1 ? "s" : "", replicas,
         (long long)outcome->per_step, unit, (long long)outcome->per_step * size,
         optimizer_names[o->optimizer.optimizer], o->learning_rate,
         o->serial ? ", serial" : "", hvd_compression_name(o->compression));
@@ -92,6 +99,33 @@ static void report_partition(const struct partition_stats *s,
         (long long)s->stash_bytes, (long long)s->inter_ipu_bytes);
 }
 
+static bool has_sums(const struct outcome *outcome)
+{
+    const struct options *o = outcome->options;
+
+    return o->replicas > 1 && o->partition.stages == 0;
+}
+
+static const char *algorithm_of(const struct options *o)
+{
+    return sums_algorithms[o->sums.algorithm < 0 ? 0 : o->sums.algorithm];
+}
+
+/* Reports on the modelled chips of the replicas. */
+static void report_sums(const struct outcome *outcome,
+                        struct progress *progress)
+{
+    const struct sums_stats *s = &outcome->sums;
+
+    progress_line(
+        progress,
+        "replicas       %lld cycles a step on each modelled IPU, %lld "
+        "of them for %lld exchange%s of sums (%s), %lld bytes sent",
+        (long long)s->cycles, (long long)s->exchange_cycles,
+        (long long)s->exchanges, s->exchanges == 1 ? "" : "s",
+        algorithm_of(outcome->options), (long long)s->sent_bytes);
+}
+
 void outcome_report(const struct outcome *outcome, struct progress *progress,
                     const char *unit, const char *speed)
 {
@@ -107,6 +141,8 @@ void outcome_report(const struct outcome *outcome, struct progress *progress,
                   100 * share_of(t, t->update), 100 * share_of(t, t->data));
     if (outcome->options->partition.stages > 0)
         report_partition(&outcome->partition, progress);
+    if (has_sums(outcome))
+        report_sums(outcome, progress);
     progress_line(progress,
                   "weights        equal on all ranks, checksum %016" PRIx64,
                   outcome->weights_hash);
@@ -124,13 +160,15 @@ static json_t *pack_settings(const struct outcome *outcome)
     const struct options *o = outcome->options;
 
     return json_pack(
-        "{s:s, s:s, s:i, s:i, s:s, s:f, s:f, s:f, s:i, s:I, s:b, s:s, s:i}",
+        "{s:s, s:s, s:i, s:i, s:i, s:s, s:f, s:f, s:f, s:i, s:I, s:b, s:s, "
+        "s:i}",
         "program", options_name(o->program), "version", HVD_VERSION_STRING,
-        "world_size", outcome->world_size, "batch_size", o->batch_size,
-        "optimizer", optimizer_names[o->optimizer.optimizer], "lr",
-        o->learning_rate, "weight_decay", o->optimizer.weight_decay, "clip",
-        o->optimizer.clip, "accumulate", o->optimizer.accumulate, "seed",
-        (json_int_t)o->seed, "serial", o->serial, "compression",
+        "world_size", outcome->world_size, "replicas", o->replicas,
+        "batch_size", o->batch_size, "optimizer",
+        optimizer_names[o->optimizer.optimizer], "lr", o->learning_rate,
+        "weight_decay", o->optimizer.weight_decay, "clip", o->optimizer.clip,
+        "accumulate", o->optimizer.accumulate, "seed", (json_int_t)o->seed,
+        "serial", o->serial, "compression",
         hvd_compression_name(o->compression), "threads", o->threads);
 }
 
@@ -149,6 +187,21 @@ static json_t *pack_results(const struct outcome *outcome)
         hash, "time_seconds", "compute", t->compute, "communication_wait",
         t->wait, "update", t->update, "data", t->data, "other",
         fmax(t->training - parts, 0));
+}
+
+/* Returns an object that has the member "cross_device", or none. */
+static json_t *pack_sums(const struct outcome *outcome)
+{
+    const struct sums_stats *s = &outcome->sums;
+
+    if (!has_sums(outcome))
+        return json_object();
+    return json_pack(
+        "{s:{s:s, s:i, s:I, s:I, s:I, s:I}}", "cross_device", "algorithm",
+        algorithm_of(outcome->options), "packs", outcome->options->sums.packs,
+        "cycles", (json_int_t)s->cycles, "exchange_cycles",
+        (json_int_t)s->exchange_cycles, "exchanges", (json_int_t)s->exchanges,
+        "sent_bytes", (json_int_t)s->sent_bytes);
 }
 
 /* Joins all objects into one and takes them over. Returns NULL if one of them
@@ -172,7 +225,7 @@ int outcome_write(const struct outcome *outcome, json_t *settings,
                   json_t *results, const char *option, const char *path)
 {
     json_t *const objects[] = {pack_settings(outcome), settings, results,
-                               pack_results(outcome)};
+                               pack_sums(outcome), pack_results(outcome)};
     json_t *root = join_objects(sizeof objects / sizeof *objects, objects);
     struct outfile out;
     int status;

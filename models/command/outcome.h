@@ -43,7 +43,8 @@ struct outcome {
     struct outcome_part *history; /* [parts], owned */
     int parts;
     struct times times;
-    uint64_t weights_hash; /* equal on all ranks */
+    uint64_t weights_hash;  /* equal on all ranks */
+    struct sums_stats sums; /* filled in with --replicas, without --stages */
     struct partition_stats
         partition; /* filled in with --stages: this rank's IPUs */
 };

@@ -13,6 +13,7 @@
 #include "output/clock.h"
 #include "output/problem.h"
 #include "trainer/agree.h"
+#include "trainer/serving.h"
 
 #include <math.h>
 
@@ -243,12 +244,23 @@ static int train_and_report(struct training_run *run)
     if (!status && run->options->partition.stages > 0)
         status =
             agree(trainer_partition_stats(run->trainer, &outcome->partition));
+    else if (!status && run->options->replicas > 1)
+        status = agree(trainer_sums_stats(run->trainer, &outcome->sums));
     if (status)
         return status;
     outcome->times.total = clock_seconds() - start;
     f->report_results(run);
     outcome_report(outcome, progress, f->unit, f->speed);
     return write_results(run);
+}
+
+/* A parameter server needs neither data nor a device. */
+static int serve(const struct options *options)
+{
+    const struct trainer_options trainer = options_trainer(options);
+    const struct exchange_settings settings = trainer_exchange(&trainer);
+
+    return serving_run(&settings);
 }
 
 /* Does the whole run, after the library has started. */
@@ -260,8 +272,10 @@ static int run_training(struct command *command)
     run->command = command;
     run->options = command->options;
     run->outcome.options = command->options;
-    run->outcome.world_size = command->size;
     status = command_prepare(command);
+    if (command->serves)
+        return status ? status : serve(run->options);
+    run->outcome.world_size = command->size;
     if (!status)
         status = run->functions->load(run);
     if (!status)
@@ -279,9 +293,10 @@ int training_main(const struct training_functions *functions, void *own,
 {
     struct training_run run = {.functions = functions, .own = own};
     struct options options;
-    struct command command = {.options = &options, .context = &run};
+    struct command command = {
+        .options = &options, .run = run_training, .context = &run};
     int parsed = options_parse(functions->program, &options, argc, argv);
 
     return command_run(options_line(functions->program, &options), parsed,
-                       &command, run_training);
+                       &command);
 }

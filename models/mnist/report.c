@@ -14,8 +14,9 @@ void mnist_report_head(struct training_run *run)
     progress_line(progress, "data: %lld training and %lld test digits, %s%s",
                   (long long)outcome->examples, (long long)outcome->evaluated,
                   o->data ? "from " : "drawn", o->data ? o->data : "");
-    progress_line(progress, "network: %s, %lld parameters",
-                  network_names[o->network], (long long)outcome->parameters);
+    progress_line(progress, "network: %s, %lld parameters%s",
+                  network_names[o->network], (long long)outcome->parameters,
+                  o->synchronised ? ", normalised over all replicas" : "");
 }
 
 double mnist_place(const struct training_run *run, char *text, size_t size)
@@ -45,10 +46,10 @@ json_t *mnist_settings(const struct training_run *run)
     const struct outcome *outcome = &run->outcome;
     const struct options *o = outcome->options;
 
-    return json_pack("{s:s, s:s, s:s, s:i, s:I, s:I}", "model",
-                     network_names[o->network], "data_kind",
-                     o->data ? "mnist" : "drawn", "data",
-                     o->data ? o->data : "", "epochs", outcome->parts,
+    return json_pack("{s:s, s:b, s:s, s:s, s:i, s:I, s:I}", "model",
+                     network_names[o->network], "sync_batch_norm",
+                     o->synchronised, "data_kind", o->data ? "mnist" : "drawn",
+                     "data", o->data ? o->data : "", "epochs", outcome->parts,
                      "train_images", (json_int_t)outcome->examples,
                      "test_images", (json_int_t)outcome->evaluated);
 }

@@ -5,10 +5,12 @@
  */
 #include "options/options.h"
 
+#include "networks/digit_networks.h"
 #include "options/options_rows.h"
 #include "output/problem.h"
 #include "trainer/strategy.h"
 
+#include <hvd_strategy.h>
 #include <math.h>
 #include <string.h>
 
@@ -24,16 +26,19 @@ static const struct {
          "130 or 143 interrupted.\n\n"
          "Examples:\n"
          "  mpi-launch.sh -np 2 mnist\n"
+         "  mnist --spawn 2\n"
          "  mpi-launch.sh -np 4 mnist --data mnist/ --epochs 10 --summary "
          "run.json"},
     [OPTIONS_CHAR_GPT] =
         {"char_gpt",
          "Train a small transformer to write like a text, character by "
-         "character, on every rank that mpirun started.\v"
+         "character, on every rank that mpirun started or TF_CONFIG "
+         "describes.\v"
          "Exit status: 0 trained, 1 failed, 64 wrong command line, 130 or 143 "
          "interrupted.\n\n"
          "Examples:\n"
          "  mpi-launch.sh -np 2 char_gpt --text shakespeare.txt\n"
+         "  char_gpt --spawn 2 --text shakespeare.txt\n"
          "  char_gpt --text shakespeare.txt --layers 2 --width 64 --steps 500"},
 };
 
@@ -58,18 +63,22 @@ const struct line *options_line(enum options_program program,
 
 static const struct options defaults[] = {
     [OPTIONS_MNIST] = {.program = OPTIONS_MNIST,
+                       .strategy = -1,
+                       .sums = {.algorithm = -1},
                        .epochs = 5,
-                       .batch_size = 64,
                        .optimizer = {OPTIMIZER_ADAM, -1, 0, 1},
                        .seed = 1,
+                       .pack_bytes = -1,
                        .eval_every = 1,
                        .threads = 1},
     [OPTIONS_CHAR_GPT] = {.program = OPTIONS_CHAR_GPT,
+                          .strategy = -1,
+                          .sums = {.algorithm = -1},
                           .steps = 1000,
-                          .batch_size = 16,
                           .optimizer = {OPTIMIZER_ADAMW, -1, 0, 0},
                           .partition = {0, -1, false},
                           .seed = 1,
+                          .pack_bytes = -1,
                           .eval_every = 250,
                           .threads = 1,
                           .gpt = {4, 4, 128, 128, 0, false},
@@ -108,6 +117,138 @@ static int check_partition(const struct options *o)
     return 0;
 }
 
+/* Checks options that need a network of the devices, and those that it cannot
+ * have. */
+static int check_network(const struct options *o)
+{
+    const char *needs = o->recipe            ? "bf16-recipe"
+                        : o->pack_bytes >= 0 ? "pack-bytes"
+                                             : NULL;
+    const char *other = o->partition.stages > 0 ? "stages"
+                        : o->replicas > 1       ? "replicas"
+                        : o->graphs             ? "graphs"
+                        : o->compression        ? "compression"
+                        : o->check_every > 0    ? "check-every"
+                        : o->serial             ? "serial"
+                        : o->variables_on_host  ? "variables-on-host"
+                                                : NULL;
+
+    if (o->strategy != STRATEGY_DEVICE_COLLECTIVE && needs)
+        return problem_set("--%s is of the devices' network: give --strategy "
+                           "device-collective, too",
+                           needs);
+    if (o->strategy == STRATEGY_DEVICE_COLLECTIVE && other)
+        return problem_set("--%s does not go together with --strategy "
+                           "device-collective%s",
+                           other,
+                           o->compression && strcmp(other, "compression") == 0
+                               ? ": --bf16-recipe says what travels as bfloat16"
+                               : "");
+    return 0;
+}
+
+/* Checks what sums over replicas need. */
+static int check_sums(const struct options *o)
+{
+    const char *given = o->sums.algorithm >= 0 ? "cross-device"
+                        : o->sums.packs > 0    ? "packs"
+                                               : NULL;
+
+    if (!given)
+        return 0;
+    if (o->partition.stages > 0)
+        return problem_set("--%s is of replicas that are one IPU each: it does "
+                           "not go together with --stages",
+                           given);
+    if (o->replicas > 1 || o->strategy == STRATEGY_MIRRORED)
+        return 0;
+    return problem_set("--%s says how the replicas of a process add up: give "
+                       "--replicas or --strategy mirrored, too",
+                       given);
+}
+
+/* Checks what a normalisation over all replicas needs. */
+static int check_normalisation(const struct options *o)
+{
+    if (!o->synchronised)
+        return 0;
+    if (o->graphs)
+        return problem_set("--sync-batch-norm does not go together with "
+                           "--graphs, which say how they normalise");
+    if (o->network != NETWORK_CNN_BN)
+        return problem_set("--sync-batch-norm: the network %s has no batch "
+                           "normalisation: give --model %s, too",
+                           network_names[o->network],
+                           network_names[NETWORK_CNN_BN]);
+    if (o->strategy == STRATEGY_PARAMETER_SERVER)
+        return problem_set("--sync-batch-norm has all workers meet within each "
+                           "step: it does not go together with --strategy "
+                           "parameter-server");
+    return 0;
+}
+
+/* Checks options that say who trains. */
+static int check_start(const struct options *o)
+{
+    if (o->task && !o->cluster)
+        return problem_set("--task is a task of --cluster: give --cluster, "
+                           "too");
+    if (o->spawn && o->strategy == STRATEGY_HOROVOD)
+        return problem_set("--strategy horovod is started by mpirun: --spawn "
+                           "starts workers without MPI");
+    if (o->spawn && o->cluster)
+        return problem_set(
+            "--spawn makes a cluster of its own: leave --cluster "
+            "out");
+    if (o->cluster && o->base_port > 0)
+        return problem_set("--cluster has the ports of all tasks: leave "
+                           "--base-port out");
+    return 0;
+}
+
+/* Checks what an optimiser of libhvd cannot do; whose is the option that asks
+ * for it. */
+static int check_updates(const struct options *o, const char *whose)
+{
+    const char *cannot = o->partition.stages > 0 ? "--stages"
+                         : o->graphs             ? "--graphs"
+                         : o->optimizer.clip > 0 ? "--clip"
+                                                 : NULL;
+
+    if (cannot)
+        return problem_set("%s does not go together with %s", whose, cannot);
+    return 0;
+}
+
+/* Checks what needs parameter servers, and what they cannot do. */
+static int check_servers(const struct options *o)
+{
+    const struct servers_settings *s = &o->servers;
+
+    if (o->strategy != STRATEGY_PARAMETER_SERVER)
+        return s->count || s->mode || s->backups || s->staleness ||
+                       s->placement || s->part_bytes
+                   ? problem_set("--servers, --ps-mode, --backups, "
+                                 "--staleness, --ps-placement and "
+                                 "--ps-part-bytes are of --strategy "
+                                 "parameter-server")
+                   : 0;
+    if (s->backups > 0 && s->mode != HVD_SERVER_SYNCHRONOUS)
+        return problem_set("--backups are of --ps-mode sync");
+    if (s->staleness > 0 && s->mode != HVD_SERVER_BOUNDED)
+        return problem_set("--staleness is of --ps-mode stale");
+    if (o->compression)
+        return problem_set("--strategy parameter-server does not go together "
+                           "with --compression");
+    if (s->part_bytes > 0 && (o->optimizer.optimizer == OPTIMIZER_LAMB ||
+                              o->optimizer.optimizer == OPTIMIZER_LARS))
+        return problem_set("--ps-part-bytes does not go together with "
+                           "--optimizer %s, which needs the length of whole "
+                           "variables",
+                           optimizer_names[o->optimizer.optimizer]);
+    return check_updates(o, "--strategy parameter-server");
+}
+
 /* Checks options that depend on each other. */
 static int check_together(const struct options *o)
 {
@@ -115,6 +256,24 @@ static int check_together(const struct options *o)
         return problem_set("--width %d cannot be shared out to --heads %d: it "
                            "must be a multiple of them",
                            o->gpt.width, o->gpt.heads);
+    if (o->batch_size > 0 && o->global_batch > 0)
+        return problem_set("--batch-size is of one replica and --global-batch "
+                           "of all of them: give one");
+    if (o->graphs && (o->partition.stages > 0 || o->replicas > 1 ||
+                      o->strategy == STRATEGY_MIRRORED))
+        return problem_set("--graphs are of one IPU: they do not go together "
+                           "with --stages, --replicas or --strategy mirrored");
+    if (o->graphs && o->load)
+        return problem_set("--graphs come with their first weights: "
+                           "--load-weights has no effect on them");
+    if (check_start(o) < 0 || check_network(o) < 0 ||
+        check_normalisation(o) < 0 || check_sums(o) < 0)
+        return PROBLEM;
+    if (o->strategy == STRATEGY_MIRRORED && o->replicas == 1)
+        return problem_set("--strategy mirrored needs 2 --replicas or more");
+    if (check_servers(o) < 0 ||
+        (o->variables_on_host && check_updates(o, "--variables-on-host") < 0))
+        return PROBLEM;
     return o->program == OPTIONS_CHAR_GPT ? check_partition(o) : 0;
 }
 
@@ -130,6 +289,8 @@ static void fill_in(struct options *o)
         o->partition.schedule = 0;
     if (o->replicas == 0)
         o->replicas = o->strategy == STRATEGY_MIRRORED ? 2 : 1;
+    if (o->batch_size == 0 && o->global_batch == 0)
+        o->batch_size = o->program == OPTIONS_MNIST ? 64 : 16;
     if (o->partition.stages > 0) {
         int64_t update = o->optimizer.accumulate;
 
@@ -182,6 +343,22 @@ double options_default_rate(const struct options *options, int nranks)
     return rate * (scale < 4 ? scale : 4);
 }
 
+int options_set_batch(struct options *options, int nranks)
+{
+    int shares = options->replicas * nranks;
+
+    if (options->global_batch == 0)
+        return 0;
+    if (options->global_batch % shares != 0)
+        return problem_set("--global-batch %d cannot be shared out evenly to "
+                           "%d replicas (%d on each of %d ranks): give a "
+                           "multiple of %d",
+                           options->global_batch, shares, options->replicas,
+                           nranks, shares);
+    options->batch_size = options->global_batch / shares;
+    return 0;
+}
+
 void options_set_rate(struct options *options, int nranks)
 {
     if (options->learning_rate == 0)
@@ -207,9 +384,17 @@ double options_rate(const struct options *o, int64_t step)
 struct trainer_options options_trainer(const struct options *options)
 {
     return (struct trainer_options){.optimizer = options->optimizer,
+                                    .strategy = options->strategy,
+                                    .servers = options->servers,
+                                    .variables_on_host =
+                                        options->variables_on_host,
+                                    .synchronised = options->synchronised,
+                                    .sums = options->sums,
                                     .replicas = options->replicas,
                                     .seed = options->seed,
                                     .compression = options->compression,
+                                    .recipe = options->recipe,
+                                    .pack_bytes = options->pack_bytes,
                                     .check_every = options->check_every,
                                     .threads = options->threads,
                                     .proportion = options->proportion,

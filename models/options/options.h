@@ -37,10 +37,22 @@ struct options {
     int64_t steps; /* most steps in all; 0: no limit. With --stages this and
                       eval_every are whole updates */
     int strategy;       /* an enum strategy; -1: as the process was started */
+    const char *cluster; /* file that describes a cluster; NULL: none */
+    const char *task;    /* this process in it: "worker:1"; NULL: not given */
+    int spawn;           /* workers that this process starts; 0: none */
+    int base_port;       /* port of rank 0 of processes that mpirun or spawn
+                            starts for a cluster without MPI; 0: not given */
+    struct servers_settings servers; /* count 0: until the world is known, as
+                                        many as the cluster has, or 1 */
+    bool variables_on_host;          /* the optimiser is on the host */
+    bool synchronised;         /* normalise by the batches of all replicas */
+    struct sums_settings sums; /* over replicas */
     int replicas;     /* copies of the network, or of its pipeline, on IPUs of
                          their own in each process */
     int batch_size;   /* of each replica; 0 until the world is known, if
                          global_batch is given */
+    int global_batch; /* rows of a step over all replicas of all ranks; 0:
+                         batch_size is given */
     struct optimizer_settings optimizer;
     double learning_rate; /* 0: options_default_rate */
     uint64_t seed;
@@ -49,7 +61,9 @@ struct options {
     int eval_every;  /* epochs or steps between two evaluations; 0: only at the
                         end */
     bool serial;
-    int compression; /* an hvd_compression, for gradients */
+    int compression;    /* an hvd_compression, for gradients */
+    const char *recipe; /* of bfloat16 on the devices' network; NULL: none */
+    int64_t pack_bytes; /* of gradients on that network; -1: the default */
     int threads;
     double proportion; /* share of a tile for products; 0: the default */
     /* Options of mnist */
@@ -89,6 +103,10 @@ const struct line *options_line(enum options_program program,
  * depends on the images of a step, not on how many ranks share them.
  */
 double options_default_rate(const struct options *options, int nranks);
+
+/* Sets the batch size of a replica to its share of --global-batch, if that was
+ * given. PROBLEM with the text kept if it cannot be shared out evenly. */
+int options_set_batch(struct options *options, int nranks);
 
 /* Sets the learning rate to it, unless one was given. */
 void options_set_rate(struct options *options, int nranks);

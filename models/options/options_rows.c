@@ -10,6 +10,7 @@
 #include "networks/digit_networks.h"
 #include "options/values.h"
 #include "output/problem.h"
+#include "trainer/strategy.h"
 
 #include <hvd_strategy.h>
 #include <math.h>
@@ -87,9 +88,14 @@ static const struct row {
      EACH("stop after N steps in all, whatever --epochs is (no limit)",
           "steps of training (1000)")},
     {"batch-size", 'b', "N", WHOLE_IN(batch_size, 1, 65536),
-     EACH("images per rank and step (64)",
-          "pieces of the text per rank and step, each of --context characters "
-          "(16)")},
+     EACH("images per replica and step (64)",
+          "pieces of the text per replica and step, each of --context "
+          "characters (16)")},
+    {"global-batch", 0, "N", WHOLE_IN(global_batch, 1, 1000000000),
+     EACH("images of a step over all replicas of all ranks, shared out evenly, "
+          "instead of --batch-size",
+          "pieces of the text of a step over all replicas of all ranks, shared "
+          "out evenly, instead of --batch-size")},
     {"optimizer", 0, "NAME", NAME_OF(optimizer.optimizer, optimizer_names),
      EACH("sgd, momentum, adam, adamw, lamb, nesterov, rmsprop, adagrad, "
           "adadelta, lion or lars (adam)",
@@ -135,13 +141,72 @@ static const struct row {
     {"threads", 0, "N", WHOLE_IN(threads, 1, 1024),
      EACH("threads of matrix products per rank (1)",
           "threads per rank: of matrix products, or of the stages (1)")},
+    {.group = 4, BOTH("Strategy:")},
+    {"strategy", 0, "NAME", NAME_OF(strategy, strategy_names),
+     BOTH("how processes train together: horovod (over MPI, started by mpirun) "
+          "or multi-worker (without MPI, described by TF_CONFIG, or started "
+          "by mpirun or --spawn) or mirrored (on several IPUs of each "
+          "process) or parameter-server (started in either way; the last "
+          "ranks hold variables and optimizer) or device-collective (on the "
+          "network of the IPUs, one of each process) (whichever the process "
+          "was started for)")},
+    {"variables-on-host", 0, NULL, FLAG_OF(variables_on_host),
+     BOTH("have the optimizer and the only copy of its state on the host, and "
+          "give the devices new values in each step")},
+    {"sync-batch-norm", 0, NULL, FLAG_OF(synchronised),
+     MNIST("normalise by the batches of all replicas of all ranks together, "
+           "each of which has otherwise statistics of its own; not under "
+           "parameter-server")},
+    {"servers", 0, "N", WHOLE_IN(servers.count, 1, 65536),
+     BOTH("how many of the ranks are parameter servers, which need neither "
+          "data nor a device (1)")},
+    {"ps-mode", 0, "NAME", NAME_OF(servers.mode, servers_modes),
+     BOTH("when servers update: sync (with the average of all workers), async "
+          "(with each gradient) or stale (with each, and no worker is further "
+          "ahead than --staleness) (sync)")},
+    {"backups", 0, "N", WHOLE_IN(servers.backups, 0, 65536),
+     BOTH("workers that a step of --ps-mode sync does not wait for (0)")},
+    {"staleness", 0, "N", WHOLE_IN(servers.staleness, 0, 1000000000),
+     BOTH("steps that a worker may be ahead of the slowest, in --ps-mode stale "
+          "(0)")},
+    {"ps-placement", 0, "NAME", NAME_OF(servers.placement, servers_placements),
+     BOTH("which server holds what: turns, or bytes, the one with the fewest "
+          "(turns)")},
+    {"ps-part-bytes", 0, "N", WHOLE_IN(servers.part_bytes, 0, INT32_MAX),
+     BOTH("split larger variables into parts of that size for several "
+          "servers; 0: none is split (0)")},
+    {"bf16-recipe", 0, "R", TEXT_TO(recipe),
+     BOTH("what travels as bfloat16 under device-collective: full, 0, or the "
+          "path of a JSON recipe, as TF_BF16_CONVERSION has it (0)")},
+    {"pack-bytes", 0, "N", WHOLE_IN(pack_bytes, 0, INT64_MAX),
+     BOTH("pack gradients up to N bytes under device-collective; 0: all "
+          "together (4194304)")},
+    {"cluster", 0, "FILE", PATH_TO(cluster),
+     BOTH("train with the tasks of FILE, a description of a cluster as in "
+          "TF_CONFIG, instead of that variable")},
+    {"task", 0, "ROLE:N", TEXT_TO(task),
+     BOTH("the task of --cluster that this process is: chief, worker:1, ... "
+          "(that of the rank under mpirun, or of FILE)")},
+    {"spawn", 0, "N", WHOLE_IN(spawn, 1, 1024),
+     BOTH("start N workers on this host, which train together without MPI")},
+    {"base-port", 0, "N", WHOLE_IN(base_port, 1, 65535),
+     BOTH("port of rank 0 of processes that mpirun or --spawn started, for a "
+          "cluster without MPI; rank r has the port N + r (3737 under mpirun, "
+          "ports that are free with --spawn)")},
     {"replicas", 0, "N", WHOLE_IN(replicas, 1, 256),
      EACH(
          "copies of the network in each process, each on an IPU of its own (1; "
          "mirrored: 2)",
          "copies of the network, or with --stages of the pipeline, in each "
          "process, each on IPUs of its own (1; mirrored: 2)")},
-    {.group = 4, GPT("Several IPUs:")},
+    {"cross-device", 0, "NAME", NAME_OF(sums.algorithm, sums_algorithms),
+     BOTH(
+         "how sums travel between the IPUs of the replicas: ring, hierarchical "
+         "or one-device; it changes cycles and bytes, but no number (ring)")},
+    {"packs", 0, "N", WHOLE_IN(sums.packs, 0, 65536),
+     BOTH("send the sums over replicas that are ready together in N packs of "
+          "equal size; 0: each by itself (0)")},
+    {.group = 5, GPT("Several IPUs:")},
     {"stages", 0, "N", WHOLE_IN(partition.stages, 2, 64),
      GPT("cut the network into a pipeline of N stages, each on an IPU of its "
          "own; --accumulate is then the number of mini-batches that go through "
@@ -151,7 +216,7 @@ static const struct row {
          "(grouped)")},
     {"recompute", 0, NULL, FLAG_OF(partition.recompute),
      GPT("compute activations again on the way back, instead of keeping them")},
-    {.group = 5, BOTH("Results:")},
+    {.group = 6, BOTH("Results:")},
     {"eval-every", 0, "N", WHOLE_IN(eval_every, 0, 1000000000),
      EACH("evaluate on the test images every N epochs and at the end; 0: only "
           "at the end (1)",

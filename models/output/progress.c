@@ -7,6 +7,7 @@
 #include "output/progress.h"
 
 #include "output/clock.h"
+#include "output/launcher.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -23,26 +24,6 @@ static bool is_set(const char *name)
     return value && *value != '\0';
 }
 
-/* Returns the rank that the launchers of Open MPI, PMIx and PMI give a process;
- * NULL: there is none. */
-static const char *launch_rank(void)
-{
-    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",
-                                        "PMI_RANK"};
-
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (is_set(names[i]))
-            return getenv(names[i]);
-    return NULL;
-}
-
-int progress_launch_rank(void)
-{
-    const char *rank = launch_rank();
-
-    return rank ? atoi(rank) : 0;
-}
-
 static bool has_terminal(FILE *out)
 {
     const char *told = getenv("HVD_TTY");
@@ -52,7 +33,7 @@ static bool has_terminal(FILE *out)
         return false;
     if (told && *told != '\0')
         return strcmp(told, "1") == 0;
-    return !launch_rank() && isatty(fileno(out));
+    return !launcher_present() && isatty(fileno(out));
 }
 
 static int terminal_width(FILE *out)
@@ -61,7 +42,7 @@ static int terminal_width(FILE *out)
     int width = told ? atoi(told) : 0;
     struct winsize window;
 
-    if (width <= 0 && !launch_rank() &&
+    if (width <= 0 && !launcher_present() &&
         ioctl(fileno(out), TIOCGWINSZ, &window) == 0)
         width = window.ws_col;
     if (width <= 0)

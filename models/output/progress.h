@@ -29,10 +29,6 @@ struct progress {
     int (*ask)(void);
 };
 
-/* Returns the rank that mpirun gave this process, before there is a world; 0
- * without mpirun. */
-int progress_launch_rank(void);
-
 void progress_init(struct progress *progress, FILE *out, bool talks);
 
 /* Prints a line that stays. format ends without a newline. */

@@ -162,13 +162,4 @@ TEST(silent_rank_prints_nothing)
     ck_assert_str_eq(text, "");
 }
 
-TEST(rank_is_what_the_launcher_says)
-{
-    ck_assert_int_eq(progress_launch_rank(), 0);
-    setenv("PMI_RANK", "4", 1);
-    ck_assert_int_eq(progress_launch_rank(), 4);
-    setenv("OMPI_COMM_WORLD_RANK", "3", 1);
-    ck_assert_int_eq(progress_launch_rank(), 3);
-}
-
 TEST_MAIN("models_progress", .set_up = setup, .tear_down = teardown)
