@@ -120,6 +120,8 @@ static int check_files(struct command *command)
         if (status == 0)
             status = outfile_check("--save-weights", o->weights);
         if (status == 0)
+            status = outfile_check("--losses", o->losses);
+        if (status == 0)
             status = profile_check(o->profile);
     }
     return agree(status);
@@ -152,6 +154,7 @@ static int agree_options(const struct options *o)
         {"--packs", o->sums.packs},
         {"--batch-size", o->batch_size},
         {"--global-batch", o->global_batch},
+        {"--losses", o->losses != NULL},
         {"--seed", (int64_t)o->seed},
         {"--eval-every", o->eval_every},
         {"--check-every", o->check_every},

@@ -60,6 +60,20 @@ static int make_steps(struct training_run *run, int count, double *loss)
     return trainer_step(run->trainer, options_rate(run->options, last), loss);
 }
 
+/* Keeps the loss of the steps just made, the mean over all ranks, for the file
+ * of --losses. Collective. */
+static int keep_loss(struct training_run *run, double loss)
+{
+    int status;
+
+    if (!run->options->losses)
+        return 0;
+    status = average_loss(run, &loss);
+    if (status < 0 || run->command->rank != 0)
+        return status;
+    return losses_add(&run->losses, run->outcome.steps, loss);
+}
+
 /* Makes the steps of a part. Sets *loss to their mean over all ranks. */
 static int train_part(struct training_run *run, double *loss)
 {
@@ -73,6 +87,8 @@ static int train_part(struct training_run *run, double *loss)
         double fresh = 0;
         int status = make_steps(run, once, &fresh);
 
+        if (status == 0)
+            status = keep_loss(run, fresh);
         if (status < 0)
             return status;
         sum += fresh * once;
@@ -217,6 +233,8 @@ static int write_results(struct training_run *run)
         if (o->summary)
             status = outcome_write(&run->outcome, f->settings(run),
                                    f->results(run), f->source, o->summary);
+        if (status == 0 && o->losses)
+            status = losses_write(&run->losses, o->losses);
         if (status == 0 && o->weights)
             status = trainer_save(run->trainer, o->weights);
         if (status == 0)
@@ -282,6 +300,7 @@ static int run_training(struct command *command)
         status = make_trainer(run);
     if (!status)
         status = train_and_report(run);
+    losses_fini(&run->losses);
     trainer_free(run->trainer);
     run->functions->fini(run);
     outcome_fini(&run->outcome);

@@ -12,6 +12,7 @@
 #define MODELS_TRAINING_RUN_H
 
 #include "command/command.h"
+#include "command/losses.h"
 #include "command/outcome.h"
 
 struct training_run;
@@ -66,6 +67,7 @@ struct training_run {
     struct training_plan plan;
     int64_t part_steps, part_made; /* of the present part */
     struct trainer *trainer;       /* NULL before make_model */
+    struct losses losses;          /* of all steps, with --losses on rank 0 */
     void *own;                     /* the program's */
 };
 

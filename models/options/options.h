@@ -32,6 +32,7 @@ struct options {
     const char *weights; /* file of weights to write; NULL: none */
     const char *load;    /* weights to start from; NULL: none */
     const char *profile; /* directory, or "text"; NULL: none */
+    const char *losses;  /* file for the loss of every step; NULL: none */
     const char *graphs;  /* folder with the network's graphs; NULL: the program
                             builds them */
     int64_t steps; /* most steps in all; 0: no limit. With --stages this and

@@ -238,6 +238,8 @@ static const struct row {
      BOTH("write the trained weights to FILE (safetensors)")},
     {"load-weights", 0, "FILE", PATH_TO(load),
      BOTH("start from the weights in FILE (safetensors)")},
+    {"losses", 0, "FILE", PATH_TO(losses),
+     BOTH("write the loss of every step over all ranks to FILE, a line each")},
     {"profile", 0, "DIR", PATH_TO(profile), BOTH(LINE_PROFILE_HELP)},
 };
 
