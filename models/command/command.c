@@ -7,6 +7,7 @@
  */
 #include "command/command.h"
 
+#include "command/checkpoints.h"
 #include "command/interrupt.h"
 #include "command/spawn.h"
 #include "command/world.h"
@@ -121,6 +122,8 @@ static int check_files(struct command *command)
             status = outfile_check("--save-weights", o->weights);
         if (status == 0)
             status = outfile_check("--losses", o->losses);
+        if (status == 0 && command->role != HVD_ROLE_EVALUATOR)
+            status = checkpoints_prepare(command, o->model_dir);
         if (status == 0)
             status = profile_check(o->profile);
     }
@@ -155,6 +158,8 @@ static int agree_options(const struct options *o)
         {"--batch-size", o->batch_size},
         {"--global-batch", o->global_batch},
         {"--losses", o->losses != NULL},
+        {"--model-dir", o->model_dir != NULL},
+        {"--checkpoint-every", o->checkpoint_every},
         {"--seed", (int64_t)o->seed},
         {"--eval-every", o->eval_every},
         {"--check-every", o->check_every},

@@ -19,6 +19,8 @@ struct command {
     int rank, size; /* with parameter servers size counts the workers only, and
                        a rank beyond is a server */
     bool serves;    /* this rank is a parameter server */
+    struct hvd_checkpoint_writer
+        *checkpoints; /* rank 0's; owned: checkpoints.h. NULL: none */
     struct options
         *options; /* read by options.h; NULL: by the program itself */
     /* Does the work between the start and the end of libhvd, and frees all that

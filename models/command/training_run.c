@@ -10,6 +10,8 @@
  */
 #include "command/training_run.h"
 
+#include "command/checkpoints.h"
+#include "command/evaluate.h"
 #include "output/clock.h"
 #include "output/problem.h"
 #include "trainer/agree.h"
@@ -55,9 +57,12 @@ static int make_steps(struct training_run *run, int count, double *loss)
 {
     int64_t last = run->outcome.steps + count - 1;
 
+    int status = trainer_step(
+        run->trainer, options_rate(run->options, last), loss);
+
     run->outcome.steps += count;
     run->part_made += count;
-    return trainer_step(run->trainer, options_rate(run->options, last), loss);
+    return status < 0 ? status : checkpoints_keep(run, count);
 }
 
 /* Keeps the loss of the steps just made, the mean over all ranks, for the file
@@ -235,6 +240,8 @@ static int write_results(struct training_run *run)
                                    f->results(run), f->source, o->summary);
         if (status == 0 && o->losses)
             status = losses_write(&run->losses, o->losses);
+        if (status == 0)
+            status = checkpoints_finish(run);
         if (status == 0 && o->weights)
             status = trainer_save(run->trainer, o->weights);
         if (status == 0)
@@ -272,6 +279,13 @@ static int train_and_report(struct training_run *run)
     return write_results(run);
 }
 
+static int make_and_train(struct training_run *run)
+{
+    int status = make_trainer(run);
+
+    return status < 0 ? status : train_and_report(run);
+}
+
 /* A parameter server needs neither data nor a device. */
 static int serve(const struct options *options)
 {
@@ -297,9 +311,9 @@ static int run_training(struct command *command)
     if (!status)
         status = run->functions->load(run);
     if (!status)
-        status = make_trainer(run);
-    if (!status)
-        status = train_and_report(run);
+        status = command->role == HVD_ROLE_EVALUATOR ? evaluate_checkpoints(run)
+                                                     : make_and_train(run);
+    checkpoints_close(command);
     losses_fini(&run->losses);
     trainer_free(run->trainer);
     run->functions->fini(run);

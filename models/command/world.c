@@ -43,6 +43,20 @@ static int rank_servers(struct options *options, hvd_cluster *cluster)
     return hvd_cluster_rank_servers(cluster) < 0 ? hvd_problem(PROBLEM) : 0;
 }
 
+/* Starts a world of this process alone, whatever the environment says about
+ * others. */
+static int start_alone(struct options *options)
+{
+    if (launcher_present())
+        return problem_set(
+            "an evaluator is started by hand, or by hvd-run, and "
+            "not by mpirun: it is no rank");
+    if (options_set_evaluator(options) < 0)
+        return PROBLEM;
+    unsetenv("TF_CONFIG");
+    return hvd_init() < 0 ? hvd_problem(PROBLEM) : 0;
+}
+
 static int start_task(struct options *options, hvd_cluster *cluster,
                       hvd_role *role)
 {
@@ -50,6 +64,8 @@ static int start_task(struct options *options, hvd_cluster *cluster,
 
     if (hvd_cluster_task(cluster, role, &index) < 0)
         return hvd_problem(PROBLEM);
+    if (*role == HVD_ROLE_EVALUATOR)
+        return start_alone(options);
     if (rank_servers(options, cluster) < 0)
         return PROBLEM;
     return hvd_init_cluster(cluster) < 0 ? hvd_problem(PROBLEM) : 0;

@@ -70,6 +70,8 @@ static const struct options defaults[] = {
                        .seed = 1,
                        .pack_bytes = -1,
                        .eval_every = 1,
+                       .checkpoint_every = 100,
+                       .checkpoint_wait = 600,
                        .threads = 1},
     [OPTIONS_CHAR_GPT] = {.program = OPTIONS_CHAR_GPT,
                           .strategy = -1,
@@ -80,6 +82,8 @@ static const struct options defaults[] = {
                           .seed = 1,
                           .pack_bytes = -1,
                           .eval_every = 250,
+                          .checkpoint_every = 100,
+                          .checkpoint_wait = 600,
                           .threads = 1,
                           .gpt = {4, 4, 128, 128, 0, false},
                           .warmup = -1,
@@ -356,6 +360,20 @@ int options_set_batch(struct options *options, int nranks)
                            options->global_batch, shares, options->replicas,
                            nranks, shares);
     options->batch_size = options->global_batch / shares;
+    return 0;
+}
+
+int options_set_evaluator(struct options *options)
+{
+    if (!options->model_dir)
+        return problem_set("an evaluator reads the checkpoints that the chief "
+                           "writes: give both the same --model-dir");
+    if (options->graphs)
+        return problem_set("an evaluator builds the network itself: leave "
+                           "--graphs out");
+    options->replicas = 1;
+    options->summary = options->weights = options->losses = NULL;
+    options->profile = NULL;
     return 0;
 }
 

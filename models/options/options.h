@@ -31,10 +31,13 @@ struct options {
     const char *summary; /* JSON summary to write; NULL: none */
     const char *weights; /* file of weights to write; NULL: none */
     const char *load;    /* weights to start from; NULL: none */
-    const char *profile; /* directory, or "text"; NULL: none */
     const char *losses;  /* file for the loss of every step; NULL: none */
     const char *graphs;  /* folder with the network's graphs; NULL: the program
                             builds them */
+    const char *model_dir; /* folder of checkpoints; NULL: none */
+    int checkpoint_every;  /* steps between two; 0: only at the end */
+    int checkpoint_wait;   /* seconds that an evaluator waits for one */
+    const char *profile;   /* directory, or "text"; NULL: none */
     int64_t steps; /* most steps in all; 0: no limit. With --stages this and
                       eval_every are whole updates */
     int strategy;       /* an enum strategy; -1: as the process was started */
@@ -108,6 +111,11 @@ double options_default_rate(const struct options *options, int nranks);
 /* Sets the batch size of a replica to its share of --global-batch, if that was
  * given. PROBLEM with the text kept if it cannot be shared out evenly. */
 int options_set_batch(struct options *options, int nranks);
+
+/* Has the options be those of an evaluator: without the replicas of a training,
+ * and without the files that it writes. PROBLEM with the text kept if there is
+ * nothing that it could evaluate. */
+int options_set_evaluator(struct options *options);
 
 /* Sets the learning rate to it, unless one was given. */
 void options_set_rate(struct options *options, int nranks);

@@ -240,6 +240,13 @@ static const struct row {
      BOTH("start from the weights in FILE (safetensors)")},
     {"losses", 0, "FILE", PATH_TO(losses),
      BOTH("write the loss of every step over all ranks to FILE, a line each")},
+    {"model-dir", 0, "DIR", PATH_TO(model_dir),
+     BOTH("write checkpoints to DIR, for the evaluator of the cluster")},
+    {"checkpoint-every", 0, "N", WHOLE_IN(checkpoint_every, 0, 1000000000),
+     BOTH("write one every N steps, and one at the end; 0: only at the end "
+          "(100)")},
+    {"checkpoint-wait", 0, "S", WHOLE_IN(checkpoint_wait, 1, 1000000),
+     BOTH("seconds that an evaluator waits for the next checkpoint (600)")},
     {"profile", 0, "DIR", PATH_TO(profile), BOTH(LINE_PROFILE_HELP)},
 };
 
