@@ -166,6 +166,8 @@ static int agree_options(const struct options *o)
         {"--accumulate", o->optimizer.accumulate},
         {"--optimizer", o->optimizer.optimizer},
         real_number("--lr", o->learning_rate),
+        {"--lr-schedule", o->schedule},
+        {"--warmup", o->warmup},
         real_number("--weight-decay", o->optimizer.weight_decay),
         real_number("--clip", o->optimizer.clip),
     };
@@ -181,7 +183,6 @@ static int agree_options(const struct options *o)
         {"--context", o->gpt.context},
         {"--tie", o->gpt.tied},
         {"--dropout", (int64_t)(o->gpt.dropout * 1e15)},
-        {"--warmup", o->warmup},
         {"--eval-windows", o->eval_windows},
         {"--stages", o->partition.stages},
         {"--schedule", o->partition.schedule},

@@ -58,7 +58,7 @@ static int make_steps(struct training_run *run, int count, double *loss)
     int64_t last = run->outcome.steps + count - 1;
 
     int status = trainer_step(
-        run->trainer, options_rate(run->options, last), loss);
+        run->trainer, options_rate(run->options, run->plan.steps, last), loss);
 
     run->outcome.steps += count;
     run->part_made += count;

@@ -10,6 +10,7 @@
 #include "output/problem.h"
 #include "trainer/strategy.h"
 
+#include <hvd_schedule.h>
 #include <hvd_strategy.h>
 #include <math.h>
 #include <string.h>
@@ -72,7 +73,8 @@ static const struct options defaults[] = {
                        .eval_every = 1,
                        .checkpoint_every = 100,
                        .checkpoint_wait = 600,
-                       .threads = 1},
+                       .threads = 1,
+                       .schedule = HVD_SCHEDULE_CONSTANT},
     [OPTIONS_CHAR_GPT] = {.program = OPTIONS_CHAR_GPT,
                           .strategy = -1,
                           .sums = {.algorithm = -1},
@@ -87,6 +89,7 @@ static const struct options defaults[] = {
                           .threads = 1,
                           .gpt = {4, 4, 128, 128, 0, false},
                           .warmup = -1,
+                          .schedule = HVD_SCHEDULE_COSINE,
                           .eval_windows = 256,
                           .sample = 300,
                           .temperature = 0.8},
@@ -302,7 +305,7 @@ static void fill_in(struct options *o)
         o->eval_every = (int)((o->eval_every + update - 1) / update * update);
     }
     if (o->warmup < 0)
-        o->warmup = o->steps / 10;
+        o->warmup = o->schedule == HVD_SCHEDULE_ONE_CYCLE ? 0 : o->steps / 10;
     if (o->optimizer.weight_decay < 0)
         o->optimizer.weight_decay =
             optimizer_usual_decay(o->optimizer.optimizer);
@@ -383,20 +386,20 @@ void options_set_rate(struct options *options, int nranks)
         options->learning_rate = options_default_rate(options, nranks);
 }
 
-double options_rate(const struct options *o, int64_t step)
+double options_rate(const struct options *o, int64_t steps, int64_t step)
 {
-    const double pi = 3.14159265358979323846, least = 0.1;
-    int64_t rest = o->steps - o->warmup - 1;
+    const int64_t boundaries[] = {steps / 2, steps * 3 / 4};
+    hvd_schedule s;
 
-    if (o->program == OPTIONS_MNIST)
-        return o->learning_rate;
-    if (step < o->warmup)
-        return o->learning_rate * (double)(step + 1) / (double)o->warmup;
-    if (rest < 1)
-        return o->learning_rate;
-    double part = (double)(step - o->warmup) / (double)rest;
-    return o->learning_rate *
-           (least + (1 - least) * 0.5 * (1 + cos(pi * part)));
+    hvd_schedule_init(&s, sizeof s);
+    s.kind = o->schedule;
+    s.rate = o->learning_rate;
+    s.steps = steps;
+    s.warmup = o->warmup;
+    s.boundaries = boundaries;
+    s.nboundaries = 2;
+    s.final = 0.1;
+    return hvd_schedule_rate(&s, step);
 }
 
 struct trainer_options options_trainer(const struct options *options)

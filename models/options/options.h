@@ -59,6 +59,8 @@ struct options {
                          batch_size is given */
     struct optimizer_settings optimizer;
     double learning_rate; /* 0: options_default_rate */
+    int schedule;         /* an hvd_schedule_kind */
+    int64_t warmup;       /* steps */
     uint64_t seed;
     int check_every; /* updates between two comparisons of the ranks' weights;
                         0: only at the end */
@@ -80,7 +82,6 @@ struct options {
     struct gpt_shape gpt;
     const char *text;           /* the text; NULL: the documentation */
     struct partition partition; /* stages 0: one IPU */
-    int64_t warmup;             /* steps */
     int64_t eval_windows;       /* pieces of the validation text; 0: all */
     int64_t sample;             /* characters written at the end */
     double temperature;
@@ -120,9 +121,10 @@ int options_set_evaluator(struct options *options);
 /* Sets the learning rate to it, unless one was given. */
 void options_set_rate(struct options *options, int nranks);
 
-/* Returns the rate of step number step (from 0). That of char_gpt rises evenly
- * for --warmup steps, then falls along a cosine, to a tenth in the last. */
-double options_rate(const struct options *options, int64_t step);
+/* Returns the rate of a step, from 0, of so many: --warmup and --lr-schedule. A
+ * cosine falls to a tenth in the last step; steps are after a half and after
+ * three quarters, and to a tenth each. */
+double options_rate(const struct options *options, int64_t steps, int64_t step);
 
 /* Returns "mnist" or "char_gpt". */
 const char *options_name(enum options_program program);

@@ -12,6 +12,7 @@
 #include "output/problem.h"
 #include "trainer/strategy.h"
 
+#include <hvd_schedule.h>
 #include <hvd_strategy.h>
 #include <math.h>
 #include <stddef.h>
@@ -31,6 +32,13 @@
 #define GPT(text) .help = {NULL, text}
 #define BOTH(text) .help = {text, text}
 #define EACH(of_mnist, of_gpt) .help = {of_mnist, of_gpt}
+
+static const char *const schedule_names[] = {
+    [HVD_SCHEDULE_CONSTANT] = "constant",
+    [HVD_SCHEDULE_STEP] = "step",
+    [HVD_SCHEDULE_COSINE] = "cosine",
+    [HVD_SCHEDULE_ONE_CYCLE] = "one-cycle",
+    NULL};
 
 static const char *const compression_names[] = {[HVD_COMPRESSION_NONE] = "none",
                                                 [HVD_COMPRESSION_FP16] = "fp16",
@@ -108,9 +116,19 @@ static const struct row {
           "highest learning rate (adam and adamw 0.003, lamb 0.01, momentum "
           "and nesterov 0.1, sgd 0.3, rmsprop 0.002, adagrad 0.05, adadelta 1, "
           "lion 0.001, lars 5)")},
+    {"lr-schedule", 0, "NAME", NAME_OF(schedule, schedule_names),
+     EACH("how the rate goes on: constant, step (to a tenth after half of the "
+          "steps, and again after three quarters), cosine (to a tenth in the "
+          "last step) or one-cycle (up in 30 % of the steps, and down) "
+          "(constant)",
+          "how the rate goes on: constant, step (to a tenth after half of the "
+          "steps, and again after three quarters), cosine (to a tenth in the "
+          "last step) or one-cycle (up in 30 % of the steps, and down) "
+          "(cosine)")},
     {"warmup", 0, "N", WHOLE_IN(warmup, 0, 1000000000),
-     GPT("steps in which the rate rises, before it falls to a tenth along a "
-         "cosine (a tenth of --steps)")},
+     EACH("steps in which the rate rises evenly before that (0)",
+          "steps in which the rate rises evenly before that (a tenth of "
+          "--steps; one-cycle: 0)")},
     {"weight-decay", 0, "X", REAL_IN(optimizer.weight_decay, 1, HUGE_VAL),
      BOTH("weight decay, not of biases and scales (adamw, lamb and lion 0.01, "
           "lars 0.0001, others 0)")},

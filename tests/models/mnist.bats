@@ -338,6 +338,24 @@ idx_directory() {
         assert_status_everywhere 2 0
         at_least "$(field test_accuracy)" 0.8
     done
+    for name in nesterov rmsprop adagrad adadelta lion lars; do
+        ranks 2 --model mlp --train-images 6000 --test-images 500 --epochs 4 \
+            --optimizer $name --summary "$OUT/summary.json"
+        at_least "$(field test_accuracy)" 0.8
+    done
+}
+
+@test "every schedule of the rate learns" {
+    local name
+    for name in constant step cosine one-cycle; do
+        "$PROGRAM" --model mlp --train-images 6000 --test-images 500 \
+            --epochs 2 --lr-schedule $name --warmup 9 --lr 0.004 \
+            --summary "$OUT/summary.json"
+        at_least "$(field test_accuracy)" 0.8
+    done
+    run "$PROGRAM" --lr-schedule polynomial
+    [ "$status" -eq 64 ]
+    [[ $output == *"none of constant, step, cosine, one-cycle" ]]
 }
 
 @test "the MLP learns, and its ranks are like one with all of the batch" {

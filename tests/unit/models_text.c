@@ -9,6 +9,8 @@
 
 #include "suite.h"
 
+#include <hvd_schedule.h>
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,9 +213,10 @@ static double gpt_rate(double rate, int64_t step, int64_t steps, int64_t warmup)
     const struct options o = {.program = OPTIONS_CHAR_GPT,
                               .learning_rate = rate,
                               .steps = steps,
+                              .schedule = HVD_SCHEDULE_COSINE,
                               .warmup = warmup};
 
-    return options_rate(&o, step);
+    return options_rate(&o, steps, step);
 }
 
 TEST(the_rate_rises_and_falls)
