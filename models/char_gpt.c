@@ -48,6 +48,13 @@ static int load_text(struct training_run *run)
     return status;
 }
 
+static int look_at_text(struct training_run *run)
+{
+    struct gpt_data *data = run->own;
+
+    return text_load(run->options->text, &data->text);
+}
+
 static void make_model(struct training_run *run, struct model **model)
 {
     struct gpt_data *data = run->own;
@@ -82,6 +89,7 @@ static const struct training_functions functions = {
     .speed = "tokens",
     .source = "--text",
     .load = load_text,
+    .look = look_at_text,
     .make_model = make_model,
     .report_head = gpt_report_head,
     .place = gpt_place,

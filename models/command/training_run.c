@@ -12,6 +12,7 @@
 
 #include "command/checkpoints.h"
 #include "command/evaluate.h"
+#include "command/remote_run.h"
 #include "output/clock.h"
 #include "output/problem.h"
 #include "trainer/agree.h"
@@ -330,6 +331,11 @@ int training_main(const struct training_functions *functions, void *own,
         .options = &options, .run = run_training, .context = &run};
     int parsed = options_parse(functions->program, &options, argc, argv);
 
+    if (parsed == LINE_RUN && options.remote) {
+        run.command = &command;
+        run.options = &options;
+        return remote_main(&run);
+    }
     return command_run(options_line(functions->program, &options), parsed,
                        &command);
 }

@@ -26,6 +26,9 @@ struct training_functions {
     /* Collective: loads the data, and sets the plan, and of the outcome
      * per_step, examples and evaluated. */
     int (*load)(struct training_run *run);
+    /* Learns what make_model must know of the data, without other ranks, in a
+     * process that does not train; NULL: nothing. */
+    int (*look)(struct training_run *run);
     /* Makes the model, or leaves *model NULL with the problem's text kept. */
     void (*make_model)(struct training_run *run, struct model **model);
     /* Prints the lines about data and network. */

@@ -40,6 +40,8 @@ struct options {
     const char *profile;   /* directory, or "text"; NULL: none */
     int64_t steps; /* most steps in all; 0: no limit. With --stages this and
                       eval_every are whole updates */
+    const char *remote; /* describes the cluster whose servers train; NULL: this
+                           process trains */
     int strategy;       /* an enum strategy; -1: as the process was started */
     const char *cluster; /* file that describes a cluster; NULL: none */
     const char *task;    /* this process in it: "worker:1"; NULL: not given */

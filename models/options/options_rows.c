@@ -224,6 +224,11 @@ static const struct row {
     {"packs", 0, "N", WHOLE_IN(sums.packs, 0, 65536),
      BOTH("send the sums over replicas that are ready together in N packs of "
           "equal size; 0: each by itself (0)")},
+    {"remote", 0, "FILE", PATH_TO(remote),
+     EACH("have the servers (hvd-server) of the cluster in FILE train, and "
+          "print here what they do; --data is then a folder of theirs",
+          "have the servers (hvd-server) of the cluster in FILE train, and "
+          "print here what they do")},
     {.group = 5, GPT("Several IPUs:")},
     {"stages", 0, "N", WHOLE_IN(partition.stages, 2, 64),
      GPT("cut the network into a pipeline of N stages, each on an IPU of its "

@@ -85,6 +85,13 @@ all_end() { # with this status
     grep -F 'equal on all ranks' 0.out
 }
 
+@test "workers of two hosts train with servers on a third" {
+    start "$BUILD/bin/mnist" -s 20 --train-images 3000 --test-images 300 \
+        --strategy parameter-server --servers 2
+    all_end 0
+    grep -F 'equal on all ranks' 0.out
+}
+
 @test "a worker that is killed is named on all hosts" {
     start "$BATS_FILE_TMPDIR/victim" loop kill 3
     local i
@@ -123,6 +130,51 @@ cut_off() {
     grep -h 'no heartbeat for 3' ./*.err
 }
 
+# Starts hvd-server on the hosts 2 and 3, for a client on host 1.
+servers() {
+    local i
+    echo '{"cluster":{"worker":["10.77.0.2:3737","10.77.0.3:3737"]}}' >cluster.json
+    for i in 0 1; do
+        TMPDIR=$PWD "$NET/agent" "10.77.0.$((i + 2))" "$BUILD/bin/hvd-server" \
+            --cluster cluster.json --task "worker:$i" 2>"server$i" 3>&- &
+        started[i]=$!
+    done
+    for i in {1..100}; do
+        [ "$(cat server? | grep -c 'waits for clients')" -lt 2 ] || return 0
+        sleep 0.1
+    done
+    return 1
+}
+
+client() {
+    timeout 60 "$NET/agent" 10.77.0.1 "$BUILD/bin/mnist" --remote cluster.json \
+        --train-images 3000 --test-images 300 --model mlp "$@"
+}
+
+@test "servers on two hosts train for a client on a third" {
+    servers
+    client --epochs 1 --summary summary.json --save-weights weights >out
+    grep -F 'equal on all ranks' out
+    grep -F '"world_size": 2' summary.json
+    [ -s weights ]
+    # A server's host is cut off: the client says which.
+    client --epochs 100000 >out 2>err &
+    sleep 3
+    "$ROOT/tests/hosts/net" cut "$NET" 3
+    ! wait $!
+    grep -E '^(worker 0 at 10.77.0.2:3737: mnist: .* rank 1 |mnist: worker 1 at 10.77.0.3:3737: )' err
+    # The other one waits for the next client.
+    "$ROOT/tests/hosts/net" join "$NET" 3
+    kill -0 "${started[0]}" "${started[1]}"
+    for i in {1..150}; do
+        ! client --epochs 1 >out 2>err || break
+        sleep 0.1
+    done
+    grep -F 'equal on all ranks' out
+    kill "${started[@]}"
+}
+
+@test "only the addresses of the cluster are listened on" {
     start "$BATS_FILE_TMPDIR/victim" idle none 9
     local i
     for i in {1..300}; do
