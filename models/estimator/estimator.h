@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * estimator.h - the state of an estimator (hvd_estimator.h), which its files
+ * share: estimator.c makes it, input.c feeds it, train.c and evaluate.c use it,
+ * resume.c saves it and takes it up again.
+ */
+#ifndef MODELS_ESTIMATOR_H
+#define MODELS_ESTIMATOR_H
+
+#include "trainer/trainer.h"
+
+#include <hvd_checkpoint.h>
+#include <hvd_estimator.h>
+
+/* Batches of a data set as a trainer asks for them. */
+struct input {
+    hvd_dataset *data; /* owned */
+    hvd_iterator *iterator;
+    hvd_batch batch;
+    size_t bytes[HVD_MAX_COMPONENTS]; /* of a row of each component */
+    int place[HVD_MAX_COMPONENTS];    /* component of each input; -1: none */
+    int ninputs;
+    bool waits;     /* batch has not been used yet */
+    bool over;      /* the data of an evaluation has ended */
+    int64_t row;    /* of batch, the next for an evaluation */
+    int64_t losses; /* of a row */
+    int64_t most;   /* batches of an evaluation; 0: all */
+    int64_t made;   /* batches that it has taken */
+    bool exact;     /* training: all batches are full, and never end */
+};
+
+struct hvd_estimator {
+    hvd_estimator_options options; /* the caller's */
+    struct trainer *trainer;       /* NULL: not made yet */
+    struct input *input;           /* of the training now, borrowed */
+    hvd_checkpoint_writer *writer; /* of rank 0; NULL: none yet */
+    hvd_position position;         /* where the next step begins */
+    bool placed;                   /* there is a position */
+    int64_t step;                  /* made since the very first */
+    int64_t capacity;              /* rows of a batch of the network */
+    int64_t losses;                /* of a row */
+    int64_t classes;               /* 0: there is no accuracy */
+    double saved_at;               /* clock_seconds */
+    int64_t saved_step;            /* of the newest checkpoint; -1: none */
+};
+
+/* --------------------------------------------------------------- estimator.c
+ */
+
+/* Collective: makes the trainer for the batches of an input, if there is none
+ * yet, and takes up the newest checkpoint. input NULL: this rank has failed. */
+int estimator_prepare(hvd_estimator *estimator, const struct input *input);
+
+/* Collective: returns 0 if status is 0 on all ranks, and else a status of hvd.h
+ * with the text kept. */
+int estimator_agree(int status);
+
+/* ------------------------------------------------------------------- input.c
+ */
+
+/* Opens the data, and gets the first batch. Takes data over, also on failure.
+ */
+int input_open(struct input *input, const hvd_estimator *estimator,
+               hvd_dataset *data, bool exact);
+/* Finds the component of each input of the network. */
+int input_match(struct input *input, const hvd_estimator *estimator,
+                bool predicts);
+void input_close(struct input *input); /* zeroed is accepted */
+
+/* A fill_batch_fn and a fill_test_fn (trainer.h) with an input as context. */
+int input_fill(void *context, int64_t number, void *const *inputs);
+int64_t input_fill_test(void *context, int64_t step, void *const *inputs);
+
+/* ------------------------------------------------------------------ resume.c
+ */
+
+/* Rank 0: has a checkpoint written; final: the training is over. */
+int resume_save(hvd_estimator *estimator, bool final);
+
+/* Collective: takes up the newest checkpoint of the folder, if there is one. */
+int resume_load(hvd_estimator *estimator);
+
+#endif

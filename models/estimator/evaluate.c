@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* evaluate.c - evaluations and predictions: sums and counts of all ranks, so
+ * that unequal shares count each row once. */
+#include "estimator/estimator.h"
+#include "net/make.h"
+#include "output/clock.h"
+#include "output/problem.h"
+#include "trainer/agree.h"
+
+#include <math.h>
+#include <string.h>
+
+struct look {
+    const hvd_estimator *estimator;
+    const hvd_eval_spec *spec; /* may be NULL */
+    double loss, correct, rows;
+};
+
+void hvd_eval_spec_init(hvd_eval_spec *spec, size_t size)
+{
+    memset(spec, 0, size);
+    spec->size = (uint32_t)size;
+}
+
+/* Returns how many of the rows have their largest logit where their class is.
+ */
+static int64_t count_correct(const struct trainer_results *r, int64_t classes)
+{
+    const float *logits = r->outputs[0];
+    const int32_t *labels = r->inputs[1];
+    int64_t correct = 0;
+
+    for (int64_t i = 0; i < r->rows; i++, logits += classes) {
+        int64_t best = 0;
+
+        for (int64_t k = 1; k < classes; k++)
+            if (logits[k] > logits[best])
+                best = k;
+        correct += best == labels[i];
+    }
+    return correct;
+}
+
+static int look_at(void *context, const struct trainer_results *r)
+{
+    struct look *look = context;
+    const hvd_estimator *e = look->estimator;
+    const void *outputs[16];
+    int status = 0;
+
+    look->rows += (double)r->rows;
+    for (int64_t i = 0; r->losses && i < r->rows; i++)
+        look->loss += (double)r->losses[i];
+    if (r->losses && e->classes > 0)
+        look->correct += (double)count_correct(r, e->classes);
+    if (!look->spec || !look->spec->visit)
+        return 0;
+    for (int i = 0; i < net_outputs(r->model); i++)
+        outputs[i] = r->outputs[i];
+    status = look->spec->visit(look->spec->visit_context, r->rows / e->losses,
+                               outputs, r->losses);
+    return status < 0 ? problem_set("the visit of a batch returned %d", status)
+                      : 0;
+}
+
+static int check_spec(const hvd_eval_spec *spec)
+{
+    if (!spec || (spec->size >= sizeof *spec && spec->steps >= 0))
+        return 0;
+    return problem_fail(HVD_ERR_ARGUMENT,
+                        "evaluate: the spec must be set by "
+                        "hvd_eval_spec_init, and steps not be negative");
+}
+
+static int run(hvd_estimator *e, hvd_dataset *data, const hvd_eval_spec *spec,
+               bool predicts, struct look *look)
+{
+    struct input in;
+    int status = input_open(&in, e, data, false);
+
+    if (status == 0)
+        status = check_spec(spec);
+    if (status == 0 && spec)
+        in.most = spec->steps;
+    e->input = &in;
+    /* A rank without data cannot make the trainer, but can use it. */
+    status = estimator_prepare(e, status < 0 ? NULL : &in);
+    if (status == 0)
+        status = estimator_agree(input_match(&in, e, predicts));
+    if (status == 0)
+        status = estimator_agree(trainer_visit(
+            e->trainer, predicts, input_fill_test, e, look_at, look));
+    e->input = NULL;
+    input_close(&in);
+    return status;
+}
+
+int hvd_estimator_evaluate(hvd_estimator *e, hvd_dataset *data,
+                           const hvd_eval_spec *spec, hvd_results *results)
+{
+    struct look look = {.estimator = e, .spec = spec};
+    double start = clock_seconds(), sums[3];
+    int status = run(e, data, spec, false, &look);
+
+    if (status < 0)
+        return status;
+    sums[0] = look.loss;
+    sums[1] = look.correct;
+    sums[2] = look.rows;
+    if (agree_sum(sums, 3) < 0)
+        return problem_fail(HVD_ERR_PEER, "%s", problem_text());
+    if (results)
+        *results = (hvd_results){.size = sizeof *results,
+                                 .global_step = e->step,
+                                 .loss = sums[0] / sums[2],
+                                 .accuracy = e->classes > 0 ? sums[1] / sums[2]
+                                                            : (double)NAN,
+                                 .rows = (int64_t)sums[2],
+                                 .seconds = clock_seconds() - start};
+    return 0;
+}
+
+int hvd_estimator_predict(hvd_estimator *e, hvd_dataset *data,
+                          const hvd_eval_spec *spec)
+{
+    struct look look = {.estimator = e, .spec = spec};
+
+    return run(e, data, spec, true, &look);
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * train.c - the loop of a training. Every rank makes the same calls in the same
+ * order: what depends on a clock, or on what one rank has seen, is decided by
+ * rank 0 when the loss is averaged.
+ */
+#include "estimator/estimator.h"
+#include "output/clock.h"
+#include "output/problem.h"
+#include "trainer/agree.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A call of hvd_estimator_train. */
+struct run {
+    hvd_estimator *estimator;
+    int64_t first, last; /* steps */
+    double sum;          /* of all losses of this rank */
+    double recent;       /* since the loss was averaged */
+    int64_t since;       /* steps since then */
+    double since_time;   /* clock_seconds */
+    bool is_due;         /* a checkpoint, at the next update */
+};
+
+void hvd_train_spec_init(hvd_train_spec *spec, size_t size)
+{
+    memset(spec, 0, size);
+    spec->size = (uint32_t)size;
+}
+
+/* Sets *last to the step at which a training ends. */
+static int find_last(const hvd_estimator *e, const hvd_train_spec *spec,
+                     const struct input *in, int64_t *last)
+{
+    int64_t steps = hvd_iterator_steps(in->iterator), most = INT64_MAX;
+
+    if (!spec || spec->size < sizeof *spec || spec->steps < 0 ||
+        spec->max_steps < 0 || spec->epochs < 0 ||
+        (spec->steps == 0 && spec->max_steps == 0 && spec->epochs == 0))
+        return problem_fail(HVD_ERR_ARGUMENT,
+                            "train: the spec must be set by "
+                            "hvd_train_spec_init, and have steps, max_steps or "
+                            "epochs, which are not negative");
+    if (spec->epochs > 0 && steps < 0)
+        return problem_fail(HVD_ERR_ARGUMENT,
+                            "train: the data does not know its steps: give "
+                            "steps or max_steps in place of epochs");
+    if (spec->steps > 0)
+        most = e->step + spec->steps;
+    if (spec->max_steps > 0 && spec->max_steps < most)
+        most = spec->max_steps;
+    if (spec->epochs > 0 && spec->epochs * steps < most)
+        most = spec->epochs * steps;
+    *last = most;
+    return 0;
+}
+
+/* Replaces the loss of the last steps by its mean over all ranks, and decides
+ * what rank 0's clock asks for. Collective. */
+static int average(struct run *run)
+{
+    hvd_estimator *e = run->estimator;
+    const hvd_estimator_options *o = &e->options;
+    double now = clock_seconds(), values[2];
+    int status;
+
+    values[0] = run->recent / (double)run->since;
+    values[1] = hvd_rank() == 0 && o->model_dir &&
+                o->save_checkpoints_steps == 0 &&
+                o->save_checkpoints_secs > 0 &&
+                now - e->saved_at >= o->save_checkpoints_secs;
+    status = agree_average(values, 2);
+    if (status < 0)
+        return status;
+    run->is_due |= values[1] > 0;
+    if (!isfinite(values[0]))
+        return problem_fail(
+            HVD_ERR_UNSUPPORTED,
+            "train: the loss is no longer a number in the steps up to %lld: "
+            "try a smaller learning rate than %g, or clip_norm",
+            (long long)e->step, hvd_schedule_rate(&o->rate, e->step - 1));
+    if (o->log && hvd_rank() == 0)
+        o->log(o->log_context, e->step, values[0],
+               (double)run->since / (now - run->since_time));
+    run->recent = 0;
+    run->since = 0;
+    run->since_time = now;
+    return 0;
+}
+
+/* Has a checkpoint written, if one is due and no gradients are between two
+ * updates. Collective. */
+static int save_if_due(struct run *run)
+{
+    hvd_estimator *e = run->estimator;
+    const hvd_estimator_options *o = &e->options;
+    int status;
+
+    if (!o->model_dir)
+        return 0;
+    if (o->save_checkpoints_steps > 0 &&
+        e->step % o->save_checkpoints_steps == 0)
+        run->is_due = true;
+    if (!run->is_due || e->step % o->accumulate != 0 || e->step == run->last)
+        return 0;
+    run->is_due = false;
+    status = trainer_read_statistics(e->trainer);
+    if (status == 0)
+        status = estimator_agree(hvd_rank() == 0 ? resume_save(e, false) : 0);
+    return status;
+}
+
+static int make_step(struct run *run)
+{
+    hvd_estimator *e = run->estimator;
+    double loss = 0;
+    int status = trainer_step(
+        e->trainer, hvd_schedule_rate(&e->options.rate, e->step), &loss);
+
+    if (status < 0)
+        return status;
+    e->step++;
+    run->since++;
+    run->sum += loss;
+    run->recent += loss;
+    status = hvd_iterator_position(e->input->iterator, &e->position);
+    e->placed = status == 0;
+    if (status == 0 && (e->step % e->options.log_step_count_steps == 0 ||
+                        e->step == run->last))
+        status = average(run);
+    return status < 0 ? status : save_if_due(run);
+}
+
+static int finish_training(struct run *run, hvd_results *results)
+{
+    hvd_estimator *e = run->estimator;
+    double mean = run->sum / (double)(run->last - run->first);
+    int status = trainer_settle(e->trainer);
+
+    if (status == 0)
+        status = agree_average(&mean, 1);
+    if (status == 0 && e->options.model_dir)
+        status = estimator_agree(hvd_rank() == 0 ? resume_save(e, true) : 0);
+    results->loss = mean;
+    return status;
+}
+
+static int train(hvd_estimator *e, const hvd_train_spec *spec,
+                 hvd_results *results)
+{
+    struct run run = {.estimator = e, .since_time = clock_seconds()};
+    double data = trainer_times(e->trainer).data;
+    int status = 0;
+
+    status = input_match(e->input, e, false);
+    if (status == 0 && e->placed) {
+        e->input->waits = false;
+        status = hvd_iterator_restore(e->input->iterator, &e->position);
+    }
+    if (status == 0)
+        status = find_last(e, spec, e->input, &run.last);
+    status = estimator_agree(status);
+    run.first = e->step;
+    while (status == 0 && e->step < run.last)
+        status = make_step(&run);
+    if (status == 0 && e->step > run.first)
+        status = finish_training(&run, results);
+    results->seconds = clock_seconds() - run.since_time;
+    data = trainer_times(e->trainer).data - data;
+    results->data_share = results->seconds > 0 ? data / results->seconds : 0;
+    return status;
+}
+
+int hvd_estimator_train(hvd_estimator *e, hvd_dataset *data,
+                        const hvd_train_spec *spec, hvd_results *results)
+{
+    hvd_results found = {.size = sizeof found, .loss = NAN, .accuracy = NAN};
+    struct input in;
+    double start = clock_seconds();
+    int status = input_open(&in, e, data, true);
+
+    e->input = &in;
+    status = estimator_prepare(e, status < 0 ? NULL : &in);
+    if (status == 0)
+        status = train(e, spec, &found);
+    e->input = NULL;
+    input_close(&in);
+    found.global_step = e->step;
+    found.seconds = clock_seconds() - start;
+    if (results)
+        *results = found;
+    if (status >= 0)
+        return 0;
+    return status <= PROBLEM_EVERYWHERE
+               ? problem_fail(HVD_ERR_PEER, "%s", problem_text())
+               : status;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hvd_estimator.h - trains a network (hvd_model.h) on data (hvd_dataset.h), on
+ * any number of ranks and replicas (libhvd-train).
+ *
+ *     hvd_estimator_options options;
+ *
+ *     hvd_init();
+ *     hvd_estimator_options_init(&options, sizeof options);
+ *     options.model = &model;
+ *     options.model_dir = "checkpoints";
+ *     hvd_estimator_new(&options, &estimator);
+ *     hvd_estimator_train(estimator, digits, &spec, &results);
+ *     hvd_estimator_evaluate(estimator, tests, NULL, &results);
+ *     hvd_estimator_free(estimator);
+ *     hvd_shutdown();
+ *
+ * The world is that of libhvd: ranks that mpirun started, or processes of a
+ * TF_CONFIG. The same program, data and seed train the same network on any
+ * number of ranks and replicas, to rounding, if the data has a global batch.
+ *
+ * With a model_dir, a checkpoint (hvd_checkpoint.h) has all that a training
+ * needs to go on: variables, statistics, state of the optimiser, counters, and
+ * the position in the data. A training in a folder that has one goes on from
+ * the newest that is whole, on any number of ranks and replicas; on as many as
+ * before, with the bits that it would have had without the interruption.
+ *
+ * Functions marked collective are called by all ranks, in the same order; a
+ * failure of one rank is a failure of all. Functions return 0 (HVD_OK) or a
+ * negative HVD_ERR_*, and hvd_last_error() has the text. An estimator belongs
+ * to one thread at a time.
+ */
+#ifndef HVD_ESTIMATOR_H
+#define HVD_ESTIMATOR_H
+
+#include <hvd_dataset.h>
+#include <hvd_schedule.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct hvd_model; /* hvd_model.h */
+
+typedef struct hvd_estimator hvd_estimator;
+
+/* Options of an estimator. All pointers are borrowed until it is freed. */
+typedef struct hvd_estimator_options {
+    uint32_t size; /* of the struct, as hvd_estimator_options_init got it */
+    const struct hvd_model *model;
+    const char *model_dir; /* folder of checkpoints, which is made if there is
+                              none; NULL (default): none */
+    const char *optimizer; /* a name of docs/OPTIMIZERS.md; "adam" */
+    hvd_schedule rate;   /* the learning rate of each step; 0.001. Its momentum
+                            is ignored */
+    double weight_decay; /* of variables of two dimensions or more, where the
+                            optimiser has it; negative (default): what is usual
+                            for it */
+    double clip_norm;    /* longest gradient, all variables together; 0: any */
+    int32_t accumulate;  /* steps whose gradients make one update; 1 */
+    int32_t replicas;    /* software IPUs of each rank, which hold the same
+                            network; 1 */
+    int32_t device_collective; /* 1: gradients travel on the network of the
+                                  devices; with one replica. If one rank has no
+                                  batch then, the others wait until it ends */
+    int32_t synchronised; /* 1: batch normalisation by the batches of all */
+    int32_t threads;      /* of matrix products; 1 */
+    uint64_t seed;        /* of first values and dropout; 1 */
+    int64_t save_checkpoints_steps; /* steps between two; 0: as below */
+    double save_checkpoints_secs;   /* seconds between two, looked at when the
+                                       loss is averaged; 600; 0: none but the
+                                       last. Ignored if steps are given */
+    int32_t keep_checkpoint_max;    /* newest ones that stay; 0: all; 5 */
+    int64_t log_step_count_steps; /* steps between two averages of the loss over
+                                     all ranks; 100 */
+    /* Called on rank 0 with each such average, and at the end; NULL: nobody
+     * hears it. */
+    void (*log)(void *context, int64_t step, double loss,
+                double steps_per_second);
+    void *log_context;
+} hvd_estimator_options;
+
+void hvd_estimator_options_init(hvd_estimator_options *options, size_t size);
+
+/* Makes an estimator, which compiles nothing yet. Call after hvd_init.
+ * HVD_ERR_ARGUMENT: an option is out of its range. */
+int hvd_estimator_new(const hvd_estimator_options *options,
+                      hvd_estimator **estimator);
+
+/* Collective if it has trained or evaluated. NULL is accepted. */
+void hvd_estimator_free(hvd_estimator *estimator);
+
+/* How long a training goes on: what comes first. At least one is given. */
+typedef struct hvd_train_spec {
+    uint32_t size;     /* of the struct, as hvd_train_spec_init got it */
+    int64_t steps;     /* more steps than are made; 0: not given */
+    int64_t max_steps; /* steps since the very first; 0: not given */
+    int64_t epochs;    /* epochs since the very first, of data that knows its
+                          steps; 0: not given */
+} hvd_train_spec;
+
+void hvd_train_spec_init(hvd_train_spec *spec, size_t size);
+
+/* What a training or an evaluation has found, the same on all ranks. */
+typedef struct hvd_results {
+    uint32_t size;       /* sizeof(hvd_results), set by the caller */
+    int64_t global_step; /* steps that the network has been trained for */
+    double loss;         /* training: the mean of all steps of the call, NaN if
+                            none was left; evaluation: of all rows */
+    double accuracy;     /* share of rows whose largest logit is that of their
+                            class; NaN where the result has no logits [rows,
+                            classes], or the second input no int32 [rows] */
+    int64_t rows;        /* evaluation: losses, all ranks together */
+    double seconds;
+    double data_share; /* training: share of the time in which this rank
+                          waited for data */
+} hvd_results;
+
+/*
+ * Collective: trains. The data must be batched, with drop_remainder 1: the
+ * first component is what the network gets, the others it asks for by name.
+ * Sharding is automatic. Takes data over, also on failure.
+ *
+ * Goes on from the newest checkpoint of model_dir, if there is one, in the
+ * first call of an estimator, and from the last step in the next. Returns at
+ * once, with results, if all steps are made already. results may be NULL.
+ *
+ * HVD_ERR_FILE: no checkpoint is whole, or it is one of another network.
+ * HVD_ERR_UNSUPPORTED: the loss is no longer a number.
+ */
+int hvd_estimator_train(hvd_estimator *estimator, hvd_dataset *data,
+                        const hvd_train_spec *spec, hvd_results *results);
+
+/* Looks at a batch of an evaluation or a prediction: real rows of the batch,
+ * and outputs by the place that hvd_estimator_output says, [capacity, ...]
+ * each; losses is NULL in a prediction. Returns 0, or a negative status, which
+ * ends it. */
+typedef int hvd_visit_fn(void *context, int64_t rows,
+                         const void *const *outputs, const float *losses);
+
+typedef struct hvd_eval_spec {
+    uint32_t size;       /* of the struct, as hvd_eval_spec_init got it */
+    int64_t steps;       /* batches of this rank; 0 (default): all */
+    hvd_visit_fn *visit; /* NULL: nobody looks */
+    void *visit_context;
+} hvd_eval_spec;
+
+void hvd_eval_spec_init(hvd_eval_spec *spec, size_t size);
+
+/* Collective: evaluates the network as it is now: after a training in this
+ * process, or as the newest checkpoint has it, or with its first values.
+ * Batches are as for training, with any drop_remainder; each row is counted
+ * once. Takes data over, also on failure. spec may be NULL. */
+int hvd_estimator_evaluate(hvd_estimator *estimator, hvd_dataset *data,
+                           const hvd_eval_spec *spec, hvd_results *results);
+
+/* Does the same without labels and losses. */
+int hvd_estimator_predict(hvd_estimator *estimator, hvd_dataset *data,
+                          const hvd_eval_spec *spec);
+
+/* Returns the place of an output among those that a visit gets, once the
+ * estimator has trained or evaluated; HVD_ERR_ARGUMENT if there is none of that
+ * name. The result of the network is 0. */
+int hvd_estimator_output(const hvd_estimator *estimator, const char *name);
+
+/* Reads a variable, as it is now, once the estimator has trained or evaluated:
+ * count float32 values. HVD_ERR_ARGUMENT: there is no such variable, or it has
+ * another count. */
+int hvd_estimator_variable(const hvd_estimator *estimator, const char *name,
+                           float *values, int64_t count);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
