@@ -212,3 +212,82 @@ says_nine() { # program
     make -C "$ROOT" --no-print-directory uninstall PREFIX=/usr DESTDIR="$PWD/d"
     [ -z "$(find d -type f -o -type l)" ]
 }
+
+# Builds the program of a stranger, who has the installed library alone.
+spirals() {
+    [ "$(wc -l <"$BATS_TEST_DIRNAME/spirals.c")" -lt 100 ]
+    # shellcheck disable=SC2046 # flags
+    gcc -std=c99 -pedantic -Wall -Wextra -Werror -o spirals \
+        "$BATS_TEST_DIRNAME/spirals.c" $(pkg-config --cflags --libs hvd-train) -lm
+}
+
+# same A B: the losses that two runs printed differ by rounding alone.
+same() {
+    grep '^step' "$1" >a
+    grep '^step' "$2" >b
+    [ -s a ]
+    paste a b | awk '{ d = $4 - $8; if ($2 != $6 || d * d > 1e-8) { print; bad = 1 } }
+        END { exit bad }'
+}
+
+# Two processes that a TF_CONFIG describes.
+by_hand() {
+    "$BATS_TEST_DIRNAME/../tools/by-hand" 2 "$@"
+}
+
+@test "a network and data of one's own train alike under every strategy" {
+    spirals
+    ./spirals 1 100 >alone
+    ./spirals 2 100 >mirrored
+    "$PREFIX/bin/mpi-launch.sh" -np 2 ./spirals 1 100 >ranks
+    "$PREFIX/bin/mpi-launch.sh" -np 2 ./spirals 2 100 >both
+    by_hand ./spirals 1 100 >workers
+    for how in mirrored ranks both workers; do
+        same alone $how
+        grep '600 points' $how
+    done
+}
+
+@test "a checkpoint of one strategy is taken up by the others" {
+    local from
+    spirals
+    ./spirals 1 100 >whole
+    grep '^step' whole | tail -n 5 >expected
+    for from in alone mirrored ranks; do
+        case $from in
+        alone) ./spirals 1 50 of.$from >first ;;
+        mirrored) ./spirals 3 50 of.$from >first ;;
+        ranks) "$PREFIX/bin/mpi-launch.sh" -np 2 ./spirals 1 50 of.$from >first ;;
+        esac
+        cp -r of.$from of.$from.2
+        cp -r of.$from of.$from.3
+        cp -r of.$from of.$from.4
+        ./spirals 1 100 of.$from >alone
+        ./spirals 2 100 of.$from.2 >mirrored
+        "$PREFIX/bin/mpi-launch.sh" -np 3 ./spirals 1 100 of.$from.3 >ranks
+        by_hand ./spirals 1 100 of.$from.4 >workers
+        for how in alone mirrored ranks workers; do
+            [ "$(grep -c '^step' $how)" -eq 5 ]
+            same expected $how
+        done
+    done
+}
+
+@test "a training that is killed again and again ends with the same bits" {
+    local kills=0 most=${HVD_TEST_FULL:+300} delay
+    most=${most:-15}
+    spirals
+    ./spirals 1 2000 whole >out
+    while [ "$kills" -lt "$most" ]; do
+        rm -rf killed
+        until [ -e killed/ckpt-2000.safetensors ] || [ "$kills" -ge "$most" ]; do
+            delay=$(awk "BEGIN { srand($RANDOM); print 0.03 + rand() * 0.3 }")
+            timeout -s KILL "$delay" ./spirals 1 2000 killed >out 2>err || true
+            [ ! -s err ]
+            kills=$((kills + 1))
+        done
+    done
+    ./spirals 1 2000 killed >out
+    "$PREFIX/bin/hvd-checkpoint" diff whole/ckpt-2000.safetensors \
+        killed/ckpt-2000.safetensors
+}
