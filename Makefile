@@ -103,7 +103,7 @@ all-tests: $(LIBS) $(PROGRAMS) $(SCRIPTS) $(TEST_PROGRAMS) ## build everything, 
 
 PACKAGES := gcc g++ make pkg-config openmpi-bin libopenmpi-dev libucx-dev libopenblas-dev \
 	uthash-dev libjansson-dev nettle-dev zlib1g-dev check bats procps iproute2 python3 \
-	python3-numpy gfortran groff-base
+	python3-numpy python3-yaml gfortran groff-base
 
 .PHONY: deps
 deps: ## install missing Debian packages, and say which
