@@ -68,8 +68,10 @@ SRC_tests-mpi-metrics += $(wildcard models/metric/*.c) models/output/problem.c
 SRC_tests-mpi-pipeline += models/trainer/pipeline_exchange.c \
 	models/trainer/exchange.c models/trainer/serving.c \
 	models/trainer/agree.c models/model/optimizer.c models/output/problem.c
-LIBS_tests-mpi-estimator += -lhvd-train -lipu
-DEPS_tests-mpi-estimator += $(TRAIN_SO) $(IPU_SO)
+$(foreach t,$(filter estimator%,$(MPI_TESTS)),\
+	$(eval SRC_tests-mpi-$(t) += tests/support/lines.c)\
+	$(eval LIBS_tests-mpi-$(t) += -lhvd-train -lipu)\
+	$(eval DEPS_tests-mpi-$(t) += $$(TRAIN_SO) $$(IPU_SO)))
 SRC_tests-mpi-device_collective += $(addprefix models/trainer/,\
 	device_collective.c program.c update.c compiling.c agree.c) $(addprefix \
 	models/output/,problem.c progress.c launcher.c outfile.c) models/model/model.c models/model/orthogonal.c \
