@@ -22,6 +22,7 @@ void hvd_estimator_options_init(hvd_estimator_options *options, size_t size)
     options->save_checkpoints_secs = 600;
     options->keep_checkpoint_max = 5;
     options->log_step_count_steps = 100;
+    options->log_formats = HVD_LOG_ALL;
 }
 
 int estimator_agree(int status)
@@ -126,6 +127,7 @@ void hvd_estimator_free(hvd_estimator *e)
         return;
     trainer_free(e->trainer);
     hvd_checkpoint_writer_close(e->writer);
+    hvd_log_close(e->log);
     free(e);
 }
 
@@ -201,7 +203,10 @@ int estimator_prepare(hvd_estimator *e, const struct input *in)
     if (status < 0)
         return problem_fail(HVD_ERR_ARGUMENT, "%s", problem_text());
     e->saved_at = clock_seconds();
-    return e->options.model_dir ? resume_load(e) : 0;
+    status = e->options.model_dir ? resume_load(e) : 0;
+    if (status == 0 && e->options.log_dir)
+        status = estimator_agree(record_open(e));
+    return status;
 }
 
 /* ---------------------------------------------------------- what is known now

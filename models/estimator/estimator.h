@@ -2,7 +2,7 @@
 /*
  * estimator.h - the state of an estimator (hvd_estimator.h), which its files
  * share: estimator.c makes it, input.c feeds it, train.c and evaluate.c use it,
- * resume.c saves it and takes it up again.
+ * resume.c saves it and takes it up again, record.c tells people of it.
  */
 #ifndef MODELS_ESTIMATOR_H
 #define MODELS_ESTIMATOR_H
@@ -11,6 +11,7 @@
 
 #include <hvd_checkpoint.h>
 #include <hvd_estimator.h>
+#include <hvd_log.h>
 
 /* Batches of a data set as a trainer asks for them. */
 struct input {
@@ -34,6 +35,7 @@ struct hvd_estimator {
     struct trainer *trainer;       /* NULL: not made yet */
     struct input *input;           /* of the training now, borrowed */
     hvd_checkpoint_writer *writer; /* of rank 0; NULL: none yet */
+    hvd_log *log;                  /* likewise */
     hvd_position position;         /* where the next step begins */
     bool placed;                   /* there is a position */
     int64_t step;                  /* made since the very first */
@@ -79,5 +81,18 @@ int resume_save(hvd_estimator *estimator, bool final);
 
 /* Collective: takes up the newest checkpoint of the folder, if there is one. */
 int resume_load(hvd_estimator *estimator);
+
+/* ------------------------------------------------------------------ record.c
+ */
+
+/* Rank 0: opens the log, if there is to be one. */
+int record_open(hvd_estimator *estimator);
+
+/* Rank 0: tells an open log of the steps since the last time, and of an
+ * evaluation, whose spec may be NULL. */
+int record_training(const hvd_estimator *estimator, double loss, double rate,
+                    double steps_per_second);
+int record_evaluation(const hvd_estimator *estimator, const hvd_eval_spec *spec,
+                      const hvd_results *results);
 
 #endif

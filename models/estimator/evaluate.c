@@ -2,6 +2,7 @@
 /* evaluate.c - evaluations and predictions: sums and counts of all ranks, so
  * that unequal shares count each row once. */
 #include "estimator/estimator.h"
+#include "estimator/measure.h"
 #include "net/make.h"
 #include "output/clock.h"
 #include "output/problem.h"
@@ -13,6 +14,7 @@
 struct look {
     const hvd_estimator *estimator;
     const hvd_eval_spec *spec; /* may be NULL */
+    struct measures measures;  /* none in a prediction */
     double loss, correct, rows;
 };
 
@@ -53,6 +55,9 @@ static int look_at(void *context, const struct trainer_results *r)
         look->loss += (double)r->losses[i];
     if (r->losses && e->classes > 0)
         look->correct += (double)count_correct(r, e->classes);
+    status = measures_add(&look->measures, r, r->rows / e->losses);
+    if (status < 0)
+        return problem_set("%s", hvd_last_error());
     if (!look->spec || !look->spec->visit)
         return 0;
     for (int i = 0; i < net_outputs(r->model); i++)
@@ -65,11 +70,16 @@ static int look_at(void *context, const struct trainer_results *r)
 
 static int check_spec(const hvd_eval_spec *spec)
 {
-    if (!spec || (spec->size >= sizeof *spec && spec->steps >= 0))
+    if (!spec ||
+        (spec->size >= sizeof *spec && spec->steps >= 0 &&
+         spec->nmetrics >= 0 && spec->nmetrics <= HVD_EVAL_MOST_METRICS &&
+         (spec->nmetrics == 0 || spec->metrics)))
         return 0;
     return problem_fail(HVD_ERR_ARGUMENT,
                         "evaluate: the spec must be set by "
-                        "hvd_eval_spec_init, and steps not be negative");
+                        "hvd_eval_spec_init, steps not be negative, and "
+                        "nmetrics from 0 to %d, with an array of them",
+                        HVD_EVAL_MOST_METRICS);
 }
 
 static int run(hvd_estimator *e, hvd_dataset *data, const hvd_eval_spec *spec,
@@ -87,6 +97,9 @@ static int run(hvd_estimator *e, hvd_dataset *data, const hvd_eval_spec *spec,
     status = estimator_prepare(e, status < 0 ? NULL : &in);
     if (status == 0)
         status = estimator_agree(input_match(&in, e, predicts));
+    if (status == 0 && !predicts)
+        status = estimator_agree(measures_init(
+            &look->measures, spec, trainer_model(e->trainer), e->capacity));
     if (status == 0)
         status = estimator_agree(trainer_visit(
             e->trainer, predicts, input_fill_test, e, look_at, look));
@@ -95,28 +108,40 @@ static int run(hvd_estimator *e, hvd_dataset *data, const hvd_eval_spec *spec,
     return status;
 }
 
+/* Collective: makes results of what all ranks have seen. */
+static int merge(struct look *look, hvd_results *found)
+{
+    const hvd_estimator *e = look->estimator;
+    double sums[] = {look->loss, look->correct, look->rows};
+
+    if (agree_sum(sums, 3) < 0)
+        return problem_fail(HVD_ERR_PEER, "%s", problem_text());
+    found->global_step = e->step;
+    found->loss = sums[0] / sums[2];
+    found->accuracy = e->classes > 0 ? sums[1] / sums[2] : (double)NAN;
+    found->rows = (int64_t)sums[2];
+    return measures_merge(&look->measures);
+}
+
 int hvd_estimator_evaluate(hvd_estimator *e, hvd_dataset *data,
                            const hvd_eval_spec *spec, hvd_results *results)
 {
     struct look look = {.estimator = e, .spec = spec};
-    double start = clock_seconds(), sums[3];
+    hvd_results found = {.size = sizeof found};
+    double start = clock_seconds();
     int status = run(e, data, spec, false, &look);
 
+    if (status == 0)
+        status = merge(&look, &found);
+    measures_fini(&look.measures);
+    if (status == 0 && e->options.log_dir)
+        status =
+            estimator_agree(e->log ? record_evaluation(e, spec, &found) : 0);
     if (status < 0)
         return status;
-    sums[0] = look.loss;
-    sums[1] = look.correct;
-    sums[2] = look.rows;
-    if (agree_sum(sums, 3) < 0)
-        return problem_fail(HVD_ERR_PEER, "%s", problem_text());
+    found.seconds = clock_seconds() - start;
     if (results)
-        *results = (hvd_results){.size = sizeof *results,
-                                 .global_step = e->step,
-                                 .loss = sums[0] / sums[2],
-                                 .accuracy = e->classes > 0 ? sums[1] / sums[2]
-                                                            : (double)NAN,
-                                 .rows = (int64_t)sums[2],
-                                 .seconds = clock_seconds() - start};
+        *results = found;
     return 0;
 }
 

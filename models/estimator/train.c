@@ -62,7 +62,7 @@ static int average(struct run *run)
 {
     hvd_estimator *e = run->estimator;
     const hvd_estimator_options *o = &e->options;
-    double now = clock_seconds(), values[2];
+    double now = clock_seconds(), values[2], speed;
     int status;
 
     values[0] = run->recent / (double)run->since;
@@ -80,13 +80,16 @@ static int average(struct run *run)
             "train: the loss is no longer a number in the steps up to %lld: "
             "try a smaller learning rate than %g, or clip_norm",
             (long long)e->step, hvd_schedule_rate(&o->rate, e->step - 1));
+    speed = (double)run->since / (now - run->since_time);
     if (o->log && hvd_rank() == 0)
-        o->log(o->log_context, e->step, values[0],
-               (double)run->since / (now - run->since_time));
+        o->log(o->log_context, e->step, values[0], speed);
+    if (e->log)
+        status = record_training(
+            e, values[0], hvd_schedule_rate(&o->rate, e->step - 1), speed);
     run->recent = 0;
     run->since = 0;
     run->since_time = now;
-    return 0;
+    return o->log_dir ? estimator_agree(status) : 0;
 }
 
 /* Has a checkpoint written, if one is due and no gradients are between two

@@ -34,6 +34,7 @@
 #define HVD_ESTIMATOR_H
 
 #include <hvd_dataset.h>
+#include <hvd_metric.h>
 #include <hvd_schedule.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -80,6 +81,12 @@ typedef struct hvd_estimator_options {
     void (*log)(void *context, int64_t step, double loss,
                 double steps_per_second);
     void *log_context;
+    /* Folder of a log (hvd_log.h), which rank 0 writes: every
+     * log_step_count_steps steps train/loss, train/learning_rate,
+     * train/steps_per_second and train/rows_per_second, of all ranks together;
+     * after an evaluation eval/loss and its metrics. NULL (default): none */
+    const char *log_dir;
+    uint32_t log_formats; /* of hvd_log.h; HVD_LOG_ALL */
 } hvd_estimator_options;
 
 void hvd_estimator_options_init(hvd_estimator_options *options, size_t size);
@@ -140,11 +147,31 @@ int hvd_estimator_train(hvd_estimator *estimator, hvd_dataset *data,
 typedef int hvd_visit_fn(void *context, int64_t rows,
                          const void *const *outputs, const float *losses);
 
+/* A metric that an evaluation counts, from what the network gives and what the
+ * data has. Pointers are borrowed during the evaluation. */
+typedef struct hvd_eval_metric {
+    const char *name;    /* in logs and of hooks; NULL: that of its kind, such
+                            as "auc", or "top_5" */
+    hvd_metric *metric;  /* loses the rows that it had, and gets those of all
+                            ranks */
+    const char *outputs; /* an output of the network; NULL: the losses for MEAN
+                            and PERPLEXITY, else the result */
+    const char *labels;  /* a component of the data; NULL: the second */
+    const char *weights; /* a component with a number for each row, or for each
+                            label; NULL: 1 */
+} hvd_eval_metric;
+
+enum { HVD_EVAL_MOST_METRICS = 32 };
+
 typedef struct hvd_eval_spec {
     uint32_t size;       /* of the struct, as hvd_eval_spec_init got it */
+    int32_t nmetrics;    /* at most HVD_EVAL_MOST_METRICS */
     int64_t steps;       /* batches of this rank; 0 (default): all */
     hvd_visit_fn *visit; /* NULL: nobody looks */
     void *visit_context;
+    const hvd_eval_metric *metrics; /* [nmetrics], the same on all ranks */
+    const char *name; /* tags in the log begin with "eval_" and this; NULL: with
+                         "eval" */
 } hvd_eval_spec;
 
 void hvd_eval_spec_init(hvd_eval_spec *spec, size_t size);
@@ -152,11 +179,12 @@ void hvd_eval_spec_init(hvd_eval_spec *spec, size_t size);
 /* Collective: evaluates the network as it is now: after a training in this
  * process, or as the newest checkpoint has it, or with its first values.
  * Batches are as for training, with any drop_remainder; each row is counted
- * once. Takes data over, also on failure. spec may be NULL. */
+ * once. Takes data over, also on failure. spec may be NULL. HVD_ERR_ARGUMENT: a
+ * metric does not go with the outputs or components that it names. */
 int hvd_estimator_evaluate(hvd_estimator *estimator, hvd_dataset *data,
                            const hvd_eval_spec *spec, hvd_results *results);
 
-/* Does the same without labels and losses. */
+/* Does the same without labels, losses and metrics. */
 int hvd_estimator_predict(hvd_estimator *estimator, hvd_dataset *data,
                           const hvd_eval_spec *spec);
 

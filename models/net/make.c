@@ -42,6 +42,12 @@ const char *net_output(const struct model *model, int i)
     return model->outputs[i].name;
 }
 
+int64_t net_output_elements(const struct model *model, int i, bool *is_int)
+{
+    *is_int = model->outputs[i].dtype == IPU_INT32;
+    return model_tensor_count(&model->outputs[i]);
+}
+
 bool net_input(const struct model *model, int i, const char **name,
                bool *is_int, int64_t *row, bool *is_needed)
 {

@@ -27,6 +27,9 @@ int64_t net_losses(const struct model *model);
 int net_outputs(const struct model *model);
 const char *net_output(const struct model *model, int i);
 
+/* Returns the elements of an output for a batch, and whether they are int32. */
+int64_t net_output_elements(const struct model *model, int i, bool *is_int);
+
 /* Describes input i: its name, its dtype, the elements of a row, and whether a
  * prediction needs it. Returns false if there are not so many. */
 bool net_input(const struct model *model, int i, const char **name,
