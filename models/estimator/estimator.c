@@ -94,6 +94,8 @@ static int check_options(const hvd_estimator_options *o)
         return problem_fail(HVD_ERR_ARGUMENT,
                             "estimator: device_collective has one replica on "
                             "each rank");
+    if (hooks_check(o) < 0)
+        return HVD_ERR_ARGUMENT;
     return hvd_schedule_check(&o->rate);
 }
 
@@ -117,6 +119,7 @@ int hvd_estimator_new(const hvd_estimator_options *options,
         return problem_fail(HVD_ERR_MEMORY, "no memory for an estimator");
     e->options = *options;
     e->saved_step = -1;
+    e->numbers[NUMBER_RATE_FACTOR] = 1;
     *estimator = e;
     return 0;
 }
@@ -203,7 +206,7 @@ int estimator_prepare(hvd_estimator *e, const struct input *in)
     if (status < 0)
         return problem_fail(HVD_ERR_ARGUMENT, "%s", problem_text());
     e->saved_at = clock_seconds();
-    status = e->options.model_dir ? resume_load(e) : 0;
+    status = resume_load(e);
     if (status == 0 && e->options.log_dir)
         status = estimator_agree(record_open(e));
     return status;

@@ -2,7 +2,8 @@
 /*
  * estimator.h - the state of an estimator (hvd_estimator.h), which its files
  * share: estimator.c makes it, input.c feeds it, train.c and evaluate.c use it,
- * resume.c saves it and takes it up again, record.c tells people of it.
+ * resume.c saves it and takes it up again, record.c tells people of it, and
+ * hooks.c those who listen.
  */
 #ifndef MODELS_ESTIMATOR_H
 #define MODELS_ESTIMATOR_H
@@ -30,6 +31,32 @@ struct input {
     bool exact;     /* training: all batches are full, and never end */
 };
 
+/* Numbers of a training that checkpoints keep. */
+enum {
+    NUMBER_RECENT,      /* sum of losses since they were averaged */
+    NUMBER_SINCE,       /* steps since then */
+    NUMBER_RATE_FACTOR, /* of hooks */
+    NUMBERS
+};
+
+/* What an evaluation or a training has found, by the names of the log. */
+struct values {
+    int32_t count;
+    hvd_value list[HVD_EVAL_MOST_METRICS + 2];
+    char names[HVD_EVAL_MOST_METRICS + 2][256];
+};
+
+/* When hooks are called. */
+enum moment {
+    MOMENT_BEGIN,
+    MOMENT_BEFORE_STEP,
+    MOMENT_AFTER_STEP,
+    MOMENT_AFTER_AVERAGE,
+    MOMENT_AFTER_EVALUATION,
+    MOMENT_AFTER_CHECKPOINT,
+    MOMENT_END
+};
+
 struct hvd_estimator {
     hvd_estimator_options options; /* the caller's */
     struct trainer *trainer;       /* NULL: not made yet */
@@ -39,11 +66,14 @@ struct hvd_estimator {
     hvd_position position;         /* where the next step begins */
     bool placed;                   /* there is a position */
     int64_t step;                  /* made since the very first */
-    int64_t capacity;              /* rows of a batch of the network */
-    int64_t losses;                /* of a row */
-    int64_t classes;               /* 0: there is no accuracy */
-    double saved_at;               /* clock_seconds */
-    int64_t saved_step;            /* of the newest checkpoint; -1: none */
+    int64_t last;                  /* step at which the training now ends */
+    double numbers[NUMBERS];
+    bool stops;         /* a hook wants the training to end */
+    int64_t capacity;   /* rows of a batch of the network */
+    int64_t losses;     /* of a row */
+    int64_t classes;    /* 0: there is no accuracy */
+    double saved_at;    /* clock_seconds */
+    int64_t saved_step; /* of the newest checkpoint; -1: none */
 };
 
 /* --------------------------------------------------------------- estimator.c
@@ -79,7 +109,8 @@ int64_t input_fill_test(void *context, int64_t step, void *const *inputs);
 /* Rank 0: has a checkpoint written; final: the training is over. */
 int resume_save(hvd_estimator *estimator, bool final);
 
-/* Collective: takes up the newest checkpoint of the folder, if there is one. */
+/* Collective: asks hooks for their tensors, and takes up the newest checkpoint
+ * of the folder, if there is one. */
 int resume_load(hvd_estimator *estimator);
 
 /* ------------------------------------------------------------------ record.c
@@ -92,7 +123,41 @@ int record_open(hvd_estimator *estimator);
  * evaluation, whose spec may be NULL. */
 int record_training(const hvd_estimator *estimator, double loss, double rate,
                     double steps_per_second);
-int record_evaluation(const hvd_estimator *estimator, const hvd_eval_spec *spec,
-                      const hvd_results *results);
+int record_values(const hvd_estimator *estimator, const struct values *values);
+
+/* Adds a value. name is copied; PROBLEM if it is too long. */
+int values_add(struct values *values, const char *name, double value);
+
+/* Lists what an evaluation has found. The spec may be NULL. */
+int values_of(struct values *values, const hvd_eval_spec *spec,
+              const hvd_results *results);
+
+/* ------------------------------------------------------------------- hooks.c
+ */
+
+int hooks_check(const hvd_estimator_options *options);
+
+/* Collective, if a hook listens to the moment: calls all that do, and has the
+ * ranks agree on what they want. loss as in hvd_event; values may be NULL. */
+int hooks_call(hvd_estimator *estimator, enum moment moment, double loss,
+               const struct values *values);
+
+/* ------------------------------------------------------------------- state.c
+ */
+
+/* What a checkpoint keeps that is not the trainer's. A file may lack it. */
+struct state {
+    hvd_checkpoint_tensor *list; /* owned, [count]; the data is borrowed */
+    char **names;                /* owned, [count], each owned */
+    int count, capacity;
+};
+
+int state_init(struct state *state, hvd_estimator *estimator);
+void state_fini(struct state *state); /* zeroed is accepted */
+
+/* Rank 0: reads what a checkpoint has of it. */
+int state_read(const struct state *state, const hvd_checkpoint *checkpoint);
+
+int64_t estimator_elements(const hvd_checkpoint_tensor *tensor);
 
 #endif

@@ -85,7 +85,7 @@ static int check_spec(const hvd_eval_spec *spec)
 static int run(hvd_estimator *e, hvd_dataset *data, const hvd_eval_spec *spec,
                bool predicts, struct look *look)
 {
-    struct input in;
+    struct input in, *training = e->input;
     int status = input_open(&in, e, data, false);
 
     if (status == 0)
@@ -95,6 +95,8 @@ static int run(hvd_estimator *e, hvd_dataset *data, const hvd_eval_spec *spec,
     e->input = &in;
     /* A rank without data cannot make the trainer, but can use it. */
     status = estimator_prepare(e, status < 0 ? NULL : &in);
+    if (status == 0 && training)
+        status = trainer_settle(e->trainer);
     if (status == 0)
         status = estimator_agree(input_match(&in, e, predicts));
     if (status == 0 && !predicts)
@@ -103,7 +105,7 @@ static int run(hvd_estimator *e, hvd_dataset *data, const hvd_eval_spec *spec,
     if (status == 0)
         status = estimator_agree(trainer_visit(
             e->trainer, predicts, input_fill_test, e, look_at, look));
-    e->input = NULL;
+    e->input = training;
     input_close(&in);
     return status;
 }
@@ -123,6 +125,21 @@ static int merge(struct look *look, hvd_results *found)
     return measures_merge(&look->measures);
 }
 
+/* Collective: gives the log and the hooks what was found. */
+static int tell(hvd_estimator *e, const hvd_eval_spec *spec,
+                const hvd_results *found)
+{
+    struct values values;
+    int status = values_of(&values, spec, found);
+
+    if (e->options.log_dir)
+        status = estimator_agree(
+            status == 0 && e->log ? record_values(e, &values) : status);
+    return status < 0
+               ? status
+               : hooks_call(e, MOMENT_AFTER_EVALUATION, (double)NAN, &values);
+}
+
 int hvd_estimator_evaluate(hvd_estimator *e, hvd_dataset *data,
                            const hvd_eval_spec *spec, hvd_results *results)
 {
@@ -134,9 +151,8 @@ int hvd_estimator_evaluate(hvd_estimator *e, hvd_dataset *data,
     if (status == 0)
         status = merge(&look, &found);
     measures_fini(&look.measures);
-    if (status == 0 && e->options.log_dir)
-        status =
-            estimator_agree(e->log ? record_evaluation(e, spec, &found) : 0);
+    if (status == 0)
+        status = tell(e, spec, &found);
     if (status < 0)
         return status;
     found.seconds = clock_seconds() - start;

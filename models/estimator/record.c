@@ -7,6 +7,7 @@
 
 #include <hvd_log.h>
 #include <math.h>
+#include <string.h>
 
 int record_open(hvd_estimator *e)
 {
@@ -37,35 +38,56 @@ int record_training(const hvd_estimator *e, double loss, double rate,
     return status;
 }
 
-static int record(const hvd_estimator *e, const char *name, const char *what,
-                  double value)
+int values_add(struct values *v, const char *name, double value)
 {
-    char tag[256];
+    char *copy = v->names[v->count];
 
-    if (snprintf(tag, sizeof tag, "eval%s%s/%s", name ? "_" : "",
-                 name ? name : "", what) >= (int)sizeof tag)
+    if (snprintf(copy, sizeof v->names[0], "%s", name) >=
+        (int)sizeof v->names[0])
         return problem_fail(HVD_ERR_ARGUMENT,
-                            "the log: the names of an evaluation, %.32s..., "
-                            "and of its metric, %.32s..., have more than 249 "
-                            "bytes together",
-                            name ? name : "", what);
-    return hvd_log_scalar(e->log, tag, e->step, value);
+                            "the name %.64s... of a value has more than %zu "
+                            "bytes",
+                            name, sizeof v->names[0] - 1);
+    v->list[v->count++] = (hvd_value){.name = copy, .value = value};
+    return 0;
 }
 
-int record_evaluation(const hvd_estimator *e, const hvd_eval_spec *spec,
-                      const hvd_results *results)
+static int add(struct values *v, const hvd_eval_spec *spec, const char *what,
+               double value)
 {
-    const char *name = spec ? spec->name : NULL;
-    int status = record(e, name, "loss", results->loss);
+    const char *name = spec && spec->name ? spec->name : NULL;
+    char tag[600];
 
+    snprintf(tag, sizeof tag, "eval%s%.256s/%.256s", name ? "_" : "",
+             name ? name : "", what);
+    return values_add(v, tag, value);
+}
+
+int values_of(struct values *v, const hvd_eval_spec *spec,
+              const hvd_results *results)
+{
+    int status;
+
+    v->count = 0;
+    status = add(v, spec, "loss", results->loss);
     if (status == 0 && !isnan(results->accuracy))
-        status = record(e, name, "accuracy", results->accuracy);
+        status = add(v, spec, "accuracy", results->accuracy);
     for (int32_t i = 0; spec && i < spec->nmetrics && status == 0; i++) {
-        char metric[256];
+        char metric[300];
 
         measure_name(&spec->metrics[i], metric, sizeof metric);
-        status =
-            record(e, name, metric, hvd_metric_result(spec->metrics[i].metric));
+        if (strcmp(metric, "accuracy") != 0 || isnan(results->accuracy))
+            status = add(v, spec, metric,
+                         hvd_metric_result(spec->metrics[i].metric));
     }
+    return status;
+}
+
+int record_values(const hvd_estimator *e, const struct values *v)
+{
+    int status = 0;
+
+    for (int32_t i = 0; i < v->count && status == 0; i++)
+        status = hvd_log_scalar(e->log, v->names[i], e->step, v->list[i].value);
     return status == 0 ? hvd_log_flush(e->log) : status;
 }

@@ -13,28 +13,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All tensors of a checkpoint: those of the model, and the trainer's state. */
+/* All tensors of a checkpoint: those of the model, the trainer's state, and
+ * what else there is. */
 struct tensors {
     hvd_checkpoint_tensor *list;  /* owned, [count] */
     struct trainer_state *states; /* owned, [nstates] */
-    int count, nstates;
+    struct state more;
+    int nvariables, nstates, count;
 };
 
 static void tensors_fini(struct tensors *t)
 {
-    for (int i = t->count - t->nstates; i < t->count && t->list; i++)
-        free(t->list[i].data);
+    for (int i = 0; i < t->nstates && t->list; i++)
+        free(t->list[t->nvariables + i].data);
     free(t->list);
     free(t->states);
+    state_fini(&t->more);
 }
 
-/* Lists the tensors. Those of the model lie where the trainer has them, the
- * others get memory. */
-static int tensors_init(struct tensors *t, const hvd_estimator *e)
+/* Lists the tensors. The trainer's state gets memory, the others lie where they
+ * are used. */
+static int tensors_init(struct tensors *t, hvd_estimator *e)
 {
     const struct model *m = trainer_model(e->trainer);
     struct trainer_state state;
-    int nvariables = 0, nstates = 0;
+    struct state more;
+    int nvariables = 0, nstates = 0, status = state_init(&more, e);
     const int64_t *shape;
     int64_t count;
     int32_t ndim;
@@ -44,10 +48,15 @@ static int tensors_init(struct tensors *t, const hvd_estimator *e)
     while (trainer_state(e->trainer, nstates, &state))
         nstates++;
     *t = (struct tensors){
-        .list = calloc((size_t)(nvariables + nstates), sizeof *t->list),
+        .list = calloc((size_t)(nvariables + nstates + more.count) + 1,
+                       sizeof *t->list),
         .states = calloc((size_t)nstates + 1, sizeof *t->states),
-        .count = nvariables + nstates,
-        .nstates = nstates};
+        .more = more,
+        .nvariables = nvariables,
+        .nstates = nstates,
+        .count = nvariables + nstates + more.count};
+    if (status < 0)
+        return status;
     if (!t->list || !t->states)
         return problem_fail(HVD_ERR_MEMORY, "no memory for a checkpoint");
     for (int i = 0; i < nvariables; i++) {
@@ -70,12 +79,14 @@ static int tensors_init(struct tensors *t, const hvd_estimator *e)
         if (!t->list[nvariables + i].data)
             return problem_fail(HVD_ERR_MEMORY, "no memory for a checkpoint");
     }
+    for (int i = 0; i < more.count; i++)
+        t->list[nvariables + nstates + i] = more.list[i];
     return 0;
 }
 
 static void *state_of(const struct tensors *t, int i)
 {
-    return t->list[t->count - t->nstates + i].data;
+    return t->list[t->nvariables + i].data;
 }
 
 /* ------------------------------------------------------------------- writing
@@ -179,8 +190,10 @@ static int read_newest(hvd_estimator *e, struct tensors *t, int64_t *step)
     if (status == 0)
         status = read_position(checkpoint, &e->position);
     if (status == 0)
-        status =
-            hvd_checkpoint_restore(checkpoint, t->list, t->count, NULL, 0, 0);
+        status = hvd_checkpoint_restore(checkpoint, t->list,
+                                        t->nvariables + t->nstates, NULL, 0, 0);
+    if (status >= 0)
+        status = state_read(&t->more, checkpoint);
     if (status >= 0)
         *step = info.step;
     hvd_checkpoint_close(checkpoint);
@@ -202,13 +215,9 @@ static int spread(hvd_estimator *e, struct tensors *t)
 {
     int status = send(&e->position, sizeof e->position, HVD_UINT8);
 
-    for (int i = 0; i < t->count && status == 0; i++) {
-        int64_t count = 1;
-
-        for (int32_t d = 0; d < t->list[i].ndim; d++)
-            count *= t->list[i].shape[d];
-        status = send(t->list[i].data, count, t->list[i].dtype);
-    }
+    for (int i = 0; i < t->count && status == 0; i++)
+        status = send(t->list[i].data, estimator_elements(&t->list[i]),
+                      t->list[i].dtype);
     if (status < 0)
         return status;
     status = trainer_write_values(e->trainer);
@@ -223,7 +232,7 @@ int resume_load(hvd_estimator *e)
     int64_t step = -1;
     int status = tensors_init(&t, e);
 
-    if (status == 0 && hvd_rank() == 0)
+    if (status == 0 && e->options.model_dir && hvd_rank() == 0)
         status = read_newest(e, &t, &step);
     status = estimator_agree(status);
     if (status == 0)

@@ -15,12 +15,12 @@
 /* A call of hvd_estimator_train. */
 struct run {
     hvd_estimator *estimator;
-    int64_t first, last; /* steps */
-    double sum;          /* of all losses of this rank */
-    double recent;       /* since the loss was averaged */
-    int64_t since;       /* steps since then */
-    double since_time;   /* clock_seconds */
-    bool is_due;         /* a checkpoint, at the next update */
+    int64_t first;     /* step */
+    double sum;        /* of all losses of this rank */
+    double rate;       /* of the last step */
+    int64_t since;     /* steps since the loss was averaged, in this call */
+    double since_time; /* clock_seconds */
+    bool is_due;       /* a checkpoint, at the next update */
 };
 
 void hvd_train_spec_init(hvd_train_spec *spec, size_t size)
@@ -56,6 +56,11 @@ static int find_last(const hvd_estimator *e, const hvd_train_spec *spec,
     return 0;
 }
 
+static bool is_over(const hvd_estimator *e)
+{
+    return e->stops || e->step >= e->last;
+}
+
 /* Replaces the loss of the last steps by its mean over all ranks, and decides
  * what rank 0's clock asks for. Collective. */
 static int average(struct run *run)
@@ -63,9 +68,10 @@ static int average(struct run *run)
     hvd_estimator *e = run->estimator;
     const hvd_estimator_options *o = &e->options;
     double now = clock_seconds(), values[2], speed;
+    struct values found = {0};
     int status;
 
-    values[0] = run->recent / (double)run->since;
+    values[0] = e->numbers[NUMBER_RECENT] / e->numbers[NUMBER_SINCE];
     values[1] = hvd_rank() == 0 && o->model_dir &&
                 o->save_checkpoints_steps == 0 &&
                 o->save_checkpoints_secs > 0 &&
@@ -79,58 +85,80 @@ static int average(struct run *run)
             HVD_ERR_UNSUPPORTED,
             "train: the loss is no longer a number in the steps up to %lld: "
             "try a smaller learning rate than %g, or clip_norm",
-            (long long)e->step, hvd_schedule_rate(&o->rate, e->step - 1));
+            (long long)e->step, run->rate);
     speed = (double)run->since / (now - run->since_time);
     if (o->log && hvd_rank() == 0)
         o->log(o->log_context, e->step, values[0], speed);
     if (e->log)
-        status = record_training(
-            e, values[0], hvd_schedule_rate(&o->rate, e->step - 1), speed);
-    run->recent = 0;
+        status = record_training(e, values[0], run->rate, speed);
+    e->numbers[NUMBER_RECENT] = e->numbers[NUMBER_SINCE] = 0;
     run->since = 0;
     run->since_time = now;
-    return o->log_dir ? estimator_agree(status) : 0;
+    values_add(&found, "train/loss", values[0]);
+    if (o->log_dir)
+        status = estimator_agree(status);
+    return status < 0
+               ? status
+               : hooks_call(e, MOMENT_AFTER_AVERAGE, (double)NAN, &found);
 }
 
-/* Has a checkpoint written, if one is due and no gradients are between two
- * updates. Collective. */
+/* Has a checkpoint written. The losses since the last average become their mean
+ * over the ranks, so that a training which begins here has all of them.
+ * Collective. */
+static int save(struct run *run)
+{
+    hvd_estimator *e = run->estimator;
+    int status = trainer_read_statistics(e->trainer);
+
+    run->is_due = false;
+    if (status == 0)
+        status = agree_average(&e->numbers[NUMBER_RECENT], 1);
+    if (status == 0)
+        status = estimator_agree(hvd_rank() == 0 ? resume_save(e, false) : 0);
+    return status < 0
+               ? status
+               : hooks_call(e, MOMENT_AFTER_CHECKPOINT, (double)NAN, NULL);
+}
+
+/* Does so, if a checkpoint is due and no gradients are between two updates. */
 static int save_if_due(struct run *run)
 {
     hvd_estimator *e = run->estimator;
     const hvd_estimator_options *o = &e->options;
-    int status;
 
     if (!o->model_dir)
         return 0;
     if (o->save_checkpoints_steps > 0 &&
         e->step % o->save_checkpoints_steps == 0)
         run->is_due = true;
-    if (!run->is_due || e->step % o->accumulate != 0 || e->step == run->last)
-        return 0;
-    run->is_due = false;
-    status = trainer_read_statistics(e->trainer);
-    if (status == 0)
-        status = estimator_agree(hvd_rank() == 0 ? resume_save(e, false) : 0);
-    return status;
+    return run->is_due && e->step % o->accumulate == 0 && !is_over(e)
+               ? save(run)
+               : 0;
 }
 
 static int make_step(struct run *run)
 {
     hvd_estimator *e = run->estimator;
     double loss = 0;
-    int status = trainer_step(
-        e->trainer, hvd_schedule_rate(&e->options.rate, e->step), &loss);
+    int status = hooks_call(e, MOMENT_BEFORE_STEP, (double)NAN, NULL);
 
+    if (status < 0 || e->stops)
+        return status;
+    run->rate = hvd_schedule_rate(&e->options.rate, e->step) *
+                e->numbers[NUMBER_RATE_FACTOR];
+    status = trainer_step(e->trainer, run->rate, &loss);
     if (status < 0)
         return status;
     e->step++;
     run->since++;
     run->sum += loss;
-    run->recent += loss;
+    e->numbers[NUMBER_SINCE]++;
+    e->numbers[NUMBER_RECENT] += loss;
     status = hvd_iterator_position(e->input->iterator, &e->position);
     e->placed = status == 0;
-    if (status == 0 && (e->step % e->options.log_step_count_steps == 0 ||
-                        e->step == run->last))
+    if (status == 0)
+        status = hooks_call(e, MOMENT_AFTER_STEP, loss, NULL);
+    if (status == 0 && e->step % e->options.log_step_count_steps == 0)
         status = average(run);
     return status < 0 ? status : save_if_due(run);
 }
@@ -138,14 +166,41 @@ static int make_step(struct run *run)
 static int finish_training(struct run *run, hvd_results *results)
 {
     hvd_estimator *e = run->estimator;
-    double mean = run->sum / (double)(run->last - run->first);
-    int status = trainer_settle(e->trainer);
+    double mean = run->sum / (double)(e->step - run->first);
+    int status = e->numbers[NUMBER_SINCE] > 0 ? average(run) : 0;
 
     if (status == 0)
+        status = trainer_settle(e->trainer);
+    if (status == 0)
         status = agree_average(&mean, 1);
-    if (status == 0 && e->options.model_dir)
-        status = estimator_agree(hvd_rank() == 0 ? resume_save(e, true) : 0);
     results->loss = mean;
+    return status;
+}
+
+/* Has the last checkpoint written. */
+static int save_final(hvd_estimator *e)
+{
+    int status = estimator_agree(hvd_rank() == 0 ? resume_save(e, true) : 0);
+
+    return status < 0
+               ? status
+               : hooks_call(e, MOMENT_AFTER_CHECKPOINT, (double)NAN, NULL);
+}
+
+static int make_steps(struct run *run, hvd_results *results)
+{
+    hvd_estimator *e = run->estimator;
+    int status = hooks_call(e, MOMENT_BEGIN, (double)NAN, NULL);
+
+    run->first = e->step;
+    while (status == 0 && !is_over(e))
+        status = make_step(run);
+    if (status == 0 && e->step > run->first)
+        status = finish_training(run, results);
+    if (status == 0)
+        status = hooks_call(e, MOMENT_END, (double)NAN, NULL);
+    if (status == 0 && e->step > run->first && e->options.model_dir)
+        status = save_final(e);
     return status;
 }
 
@@ -162,13 +217,12 @@ static int train(hvd_estimator *e, const hvd_train_spec *spec,
         status = hvd_iterator_restore(e->input->iterator, &e->position);
     }
     if (status == 0)
-        status = find_last(e, spec, e->input, &run.last);
+        status = find_last(e, spec, e->input, &e->last);
     status = estimator_agree(status);
-    run.first = e->step;
-    while (status == 0 && e->step < run.last)
-        status = make_step(&run);
-    if (status == 0 && e->step > run.first)
-        status = finish_training(&run, results);
+    if (status == 0)
+        status = make_steps(&run, results);
+    results->stopped = e->stops;
+    e->stops = false;
     results->seconds = clock_seconds() - run.since_time;
     data = trainer_times(e->trainer).data - data;
     results->data_share = results->seconds > 0 ? data / results->seconds : 0;

@@ -34,6 +34,7 @@
 #define HVD_ESTIMATOR_H
 
 #include <hvd_dataset.h>
+#include <hvd_hook.h>
 #include <hvd_metric.h>
 #include <hvd_schedule.h>
 #include <stddef.h>
@@ -87,6 +88,8 @@ typedef struct hvd_estimator_options {
      * after an evaluation eval/loss and its metrics. NULL (default): none */
     const char *log_dir;
     uint32_t log_formats; /* of hvd_log.h; HVD_LOG_ALL */
+    int32_t nhooks;
+    hvd_hook *const *hooks; /* [nhooks], which are called in this order */
 } hvd_estimator_options;
 
 void hvd_estimator_options_init(hvd_estimator_options *options, size_t size);
@@ -121,6 +124,7 @@ typedef struct hvd_results {
                             classes], or the second input no int32 [rows] */
     int64_t rows;        /* evaluation: losses, all ranks together */
     double seconds;
+    int32_t stopped;   /* training: 1: a hook has stopped it */
     double data_share; /* training: share of the time in which this rank
                           waited for data */
 } hvd_results;
