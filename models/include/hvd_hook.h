@@ -1,7 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hvd_hook.h - functions that an estimator (hvd_estimator.h) calls between the
- * steps of a training.
+ * steps of a training, and such as are often wanted: a training that stops when
+ * an evaluation no longer improves, and a learning rate that falls then.
+ *
+ *     hvd_early_stopping_options o;
+ *     hvd_hook *stop;
+ *
+ *     hvd_early_stopping_options_init(&o, sizeof o);
+ *     o.patience = 3;
+ *     hvd_early_stopping_new(&o, &stop);
+ *     options.hooks = &stop;
+ *     options.nhooks = 1;
+ *     ...
+ *     hvd_estimator_free(estimator);
+ *     hvd_hook_free(stop);
  *
  * All ranks have the same hooks in the same order. A hook is called on every
  * rank, on the thread that trains, between collective operations; it may call
@@ -90,6 +103,54 @@ typedef struct hvd_hook {
 /* Frees a hook that a function below has made, behind the estimator that uses
  * it. NULL is accepted. */
 void hvd_hook_free(hvd_hook *hook);
+
+/* ----------------------------------------------------------- early stopping */
+
+/* The defaults and the rules are those of Keras. */
+typedef struct hvd_early_stopping_options {
+    uint32_t size;        /* as hvd_early_stopping_options_init got it */
+    int32_t largest;      /* 1: larger values are better; 0 */
+    const char *monitor;  /* "eval/loss"; copied */
+    double min_delta;     /* a change of less is no improvement; 0 */
+    int64_t patience;     /* values without improvement after which the training
+                             stops; with 0, the first; 0 */
+    int64_t start;        /* values of earlier steps do not count; 0 */
+    int32_t restore_best; /* 1: in the end the variables, and their running
+                             averages, get the values that they had at the best
+                             evaluation, which the hook keeps in memory and in
+                             checkpoints; 0 */
+    int32_t reserved;
+} hvd_early_stopping_options;
+
+void hvd_early_stopping_options_init(hvd_early_stopping_options *options,
+                                     size_t size);
+
+/* Makes a hook that stops the training when a value has not improved for some
+ * time. A training that it has stopped ends at once when it is resumed. NaN is
+ * no improvement. HVD_ERR_ARGUMENT, HVD_ERR_MEMORY. */
+int hvd_early_stopping_new(const hvd_early_stopping_options *options,
+                           hvd_hook **hook);
+
+/* --------------------------------------------------------- reduce on plateau
+ */
+
+/* The defaults and the rules are those of Keras. */
+typedef struct hvd_plateau_options {
+    uint32_t size;       /* as hvd_plateau_options_init got it */
+    int32_t largest;     /* 1: larger values are better; 0 */
+    const char *monitor; /* "eval/loss"; copied */
+    double factor;       /* of the learning rate, in (0, 1); 0.1 */
+    int64_t patience;    /* values without improvement before it falls; 10 */
+    double min_delta;    /* a change of less is no improvement; 1e-4 */
+    int64_t cooldown;    /* values after a fall that do not count; 0 */
+    double min_rate;     /* the rate does not fall below this; 0 */
+} hvd_plateau_options;
+
+void hvd_plateau_options_init(hvd_plateau_options *options, size_t size);
+
+/* Makes a hook that multiplies the learning rate by a factor when a value has
+ * not improved for some time. HVD_ERR_ARGUMENT, HVD_ERR_MEMORY. */
+int hvd_plateau_new(const hvd_plateau_options *options, hvd_hook **hook);
 
 #ifdef __cplusplus
 }
