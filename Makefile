@@ -104,6 +104,8 @@ all-tests: $(LIBS) $(PROGRAMS) $(SCRIPTS) $(TEST_PROGRAMS) ## build everything, 
 PACKAGES := gcc g++ make pkg-config openmpi-bin libopenmpi-dev libucx-dev libopenblas-dev \
 	uthash-dev libjansson-dev nettle-dev zlib1g-dev check bats procps iproute2 python3 \
 	python3-numpy python3-yaml gfortran groff-base
+# A test that is skipped has failed, and those of HTML pages look at them.
+TEST_PACKAGES := chromium nodejs
 
 .PHONY: deps
 deps: ## install missing Debian packages, and say which
@@ -117,6 +119,7 @@ demo: deps ## train the MNIST network on 2 ranks, on drawn digits
 
 .PHONY: check
 check: deps ## build and run all tests; TESTS='core mpi' selects by name
+	$(Q)tests/tools/install-packages $(TEST_PACKAGES)
 	$(Q)$(MAKE) --no-print-directory all-tests
 	$(Q)HVD_BUILD=$(abspath $(B)) tests/run $(TESTS)
 
