@@ -25,6 +25,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* How often, and how long apart, a writer asks for a folder's lock. */
+enum { LOCK_TURNS = 300, LOCK_TURN_NS = 10000000 };
+
 /* A checkpoint to be written: tensors with names, shapes and data in the
  * block. */
 struct work {
@@ -166,7 +169,23 @@ static int start(hvd_checkpoint_writer *w)
 
 /* --------------------------------------------------------- opening, closing */
 
-/* Makes the folder, and locks it against other writers. */
+/* Locks the folder against other writers. One that was killed keeps its lock
+   until the system has ended it, and the next one may be there sooner. */
+static bool lock_folder(int folder)
+{
+    const struct timespec turn = {.tv_nsec = LOCK_TURN_NS};
+
+    for (int turns = 0; flock(folder, LOCK_EX | LOCK_NB) != 0; turns++) {
+        if (errno != EWOULDBLOCK)
+            return true; /* a file system without locks */
+        if (turns == LOCK_TURNS)
+            return false;
+        nanosleep(&turn, NULL);
+    }
+    return true;
+}
+
+/* Makes the folder, and locks it. */
 static int take_folder(hvd_checkpoint_writer *w)
 {
     if (mkdir(w->folder, 0777) != 0 && errno != EEXIST)
@@ -176,7 +195,7 @@ static int take_folder(hvd_checkpoint_writer *w)
     if (w->lock < 0 || access(w->folder, W_OK) != 0)
         return problem_fail(HVD_ERR_FILE, "%s: cannot be written to: %s",
                             w->folder, strerror(errno));
-    if (flock(w->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    if (!lock_folder(w->lock))
         return problem_fail(HVD_ERR_FILE,
                             "%s: another training writes its checkpoints "
                             "there: name another folder",

@@ -98,7 +98,9 @@ void hvd_checkpoint_options_init(hvd_checkpoint_options *options, size_t size);
  * thread is started, which does all the writing. options may be NULL.
  *
  * Returns HVD_ERR_FILE if nothing can be written there, or another writer has
- * the folder open (known on one host, and where the file system has locks).
+ * the folder open for three seconds more (known on one host, and where the
+ * file system has locks). A writer that was killed a moment ago is no
+ * hindrance.
  */
 int hvd_checkpoint_writer_open(const char *folder,
                                const hvd_checkpoint_options *options,

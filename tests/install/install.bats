@@ -283,6 +283,7 @@ by_hand() {
         until [ -e killed/ckpt-2000.safetensors ] || [ "$kills" -ge "$most" ]; do
             delay=$(awk "BEGIN { srand($RANDOM); print 0.03 + rand() * 0.3 }")
             timeout -s KILL "$delay" ./spirals 1 2000 killed >out 2>err || true
+            cat err
             [ ! -s err ]
             kills=$((kills + 1))
         done
