@@ -26,6 +26,7 @@
 #include "core/run/execute.h"
 #include "sim.h"
 #include "transport/shm/shm.h"
+#include "wraps.h"
 
 struct sim sim;
 uint16_t sim_slots = HVD__LOG_SLOTS;
@@ -225,19 +226,18 @@ void sim_mark(void)
 
 /* ---------------------------------------------- what the linker sends here */
 
-int __wrap_hvd__world_get(struct hvd__world **world);
-int __wrap_hvd_is_initialized(void);
-int __wrap_hvd_rank(void);
-int __wrap_hvd_size(void);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
-int __wrap_sched_yield(void);
-int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
-int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
-int __wrap_hvd__execute(struct hvd__set *set, struct hvd__request *requests,
-                        const int *part, size_t direct_max);
+SIM_WRAPS(hvd__world_get);
+SIM_WRAPS(hvd_is_initialized);
+SIM_WRAPS(hvd_rank);
+SIM_WRAPS(hvd_size);
+SIM_WRAPS(clock_gettime);
+SIM_WRAPS(sched_yield);
+SIM_WRAPS(pthread_mutex_lock);
+SIM_WRAPS(pthread_mutex_unlock);
+SIM_WRAPS(hvd__execute);
 int __real_hvd__execute(struct hvd__set *set, struct hvd__request *requests,
                         const int *part, size_t direct_max);
-void __wrap_hvd__execute_skip(struct hvd__set *set);
+SIM_WRAPS(hvd__execute_skip);
 void __real_hvd__execute_skip(struct hvd__set *set);
 
 int __wrap_hvd__world_get(struct hvd__world **world)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../wraps.h"
 #include "base/status.h"
 #include "simulated.h"
 #include "watch/socket.h"
@@ -15,22 +16,19 @@
 /* MOST_WAITING is what the kernel keeps of what a process does not receive. */
 enum { FIRST_FD = 1 << 20, MOST_WAITING = 256 };
 
-int __wrap_hvd__socket_open(uint32_t own, uint32_t *addresses, int32_t max,
-                            int32_t *naddresses, int32_t *port);
-void __wrap_hvd__socket_filter(int fd, uint32_t first, uint32_t second);
-void __wrap_hvd__socket_send(int fd, uint32_t address, int port,
-                             const void *data, size_t bytes);
-int __wrap_hvd__socket_receive(int fd, void *data, size_t size,
-                               uint32_t *address);
-bool __wrap_hvd__socket_next_refusal(int fd, uint32_t *address, int *port);
+SIM_WRAPS(hvd__socket_open);
+SIM_WRAPS(hvd__socket_filter);
+SIM_WRAPS(hvd__socket_send);
+SIM_WRAPS(hvd__socket_receive);
+SIM_WRAPS(hvd__socket_next_refusal);
 
-static uint32_t address_of(int host, int name)
+static struct hvd__ip address_of(int host, int name)
 {
-    return (uint32_t)(host + 1) | (uint32_t)name << 24;
+    return (struct hvd__ip){{(uint64_t)host + 1, (uint64_t)name}};
 }
 
-int __wrap_hvd__socket_open(uint32_t own, uint32_t *addresses, int32_t max,
-                            int32_t *naddresses, int32_t *port)
+int __wrap_hvd__socket_open(struct hvd__ip own, struct hvd__ip *addresses,
+                            int32_t max, int32_t *naddresses, int32_t *port)
 {
     const struct sim_rank *self = sim.current;
     const struct sim_host *host = &sim.hosts[self->host];
@@ -50,7 +48,7 @@ void __wrap_hvd__socket_filter(int fd, uint32_t first, uint32_t second)
     (void)second;
 }
 
-static struct sim_letter *new_letter(uint32_t address, int port,
+static struct sim_letter *new_letter(struct hvd__ip address, int port,
                                      const void *data, size_t bytes)
 {
     struct sim_letter *letter = calloc(1, sizeof *letter + bytes);
@@ -76,12 +74,12 @@ static bool is_lost(void)
     return sim_below(&sim.network, 1000) < sim.loss;
 }
 
-void __wrap_hvd__socket_send(int fd, uint32_t address, int port,
+void __wrap_hvd__socket_send(int fd, struct hvd__ip address, int port,
                              const void *data, size_t bytes)
 {
     struct sim_rank *from = &sim.ranks[fd - FIRST_FD];
     struct sim_host *here = &sim.hosts[from->host];
-    int at = (int)(address & 0xffffff) - 1, name = (int)(address >> 24);
+    int at = (int)address.words[0] - 1, name = (int)address.words[1];
     struct sim_host *there = &sim.hosts[at];
     struct sim_rank *to = &sim.ranks[port - 1];
     int64_t arrives = sim.now_ns + delay();
@@ -136,7 +134,7 @@ static struct sim_letter *take(struct sim_post *post)
 }
 
 int __wrap_hvd__socket_receive(int fd, void *data, size_t size,
-                               uint32_t *address)
+                               struct hvd__ip *address)
 {
     struct sim_letter *letter = take(&sim.ranks[fd - FIRST_FD].letters);
     size_t bytes;
@@ -150,7 +148,7 @@ int __wrap_hvd__socket_receive(int fd, void *data, size_t size,
     return (int)bytes;
 }
 
-bool __wrap_hvd__socket_next_refusal(int fd, uint32_t *address, int *port)
+bool __wrap_hvd__socket_next_refusal(int fd, struct hvd__ip *address, int *port)
 {
     struct sim_letter *letter = take(&sim.ranks[fd - FIRST_FD].refusals);
 

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../wraps.h"
 #include "base/log.h"
 #include "base/segment.h"
 #include "base/thread.h"
@@ -31,25 +32,21 @@ enum { FIRST_PROCESS = 1000, NO_FILE = 1 << 29, STACK_BYTES = 128 * 1024 };
 struct sim_world sim;
 static ucontext_t scheduler;
 
-int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
-int __wrap_eventfd(unsigned count, int flags);
-ssize_t __wrap_getrandom(void *data, size_t bytes, unsigned flags);
-int __wrap_gethostname(char *name, size_t bytes);
-pid_t __wrap_getpid(void);
-int __wrap_hvd__thread_start(pthread_t *thread, const char *name,
-                             void *(*run)(void *), void *argument);
-struct hvd__page *__wrap_hvd__page_create(struct hvd__page_shape shape,
-                                          int *fd);
-struct hvd__page *__wrap_hvd__page_attach(
-    const struct hvd__segment_address *address, struct hvd__page_shape shape);
-void __wrap_hvd__page_unmap(struct hvd__page *page,
-                            struct hvd__page_shape shape);
-struct hvd__segment_address __wrap_hvd__segment_address_of(int fd);
-void __wrap_hvd__segment_settle(const struct hvd__segment_address *address);
-int __wrap_hvd__process_open(int pid);
-uint64_t __wrap_hvd__process_start_time(int pid, char *state);
-const char *__wrap_hvd__process_fate(int pid, char *text, size_t size);
-void __wrap_hvd__log(enum hvd__log_level level, const char *format, ...);
+SIM_WRAPS(clock_gettime);
+SIM_WRAPS(eventfd);
+SIM_WRAPS(getrandom);
+SIM_WRAPS(gethostname);
+SIM_WRAPS(getpid);
+SIM_WRAPS(hvd__thread_start);
+SIM_WRAPS(hvd__page_create);
+SIM_WRAPS(hvd__page_attach);
+SIM_WRAPS(hvd__page_unmap);
+SIM_WRAPS(hvd__segment_address_of);
+SIM_WRAPS(hvd__segment_settle);
+SIM_WRAPS(hvd__process_open);
+SIM_WRAPS(hvd__process_start_time);
+SIM_WRAPS(hvd__process_fate);
+SIM_WRAPS(hvd__log);
 
 void sim_fail(const char *format, ...)
 {

@@ -12,6 +12,7 @@
 #include <ucontext.h>
 
 #include "../random.h"
+#include "base/ip.h"
 #include "watch/watchdog.h"
 
 #define SIM_SECOND INT64_C(1000000000)
@@ -22,8 +23,9 @@ enum { SIM_REQUESTS = 100 }; /* that a rank can have in flight */
 
 struct sim_letter {
     struct sim_letter *next;
-    uint32_t address; /* where it comes from, or, of a refusal, was sent to */
-    int port;         /* of a refusal */
+    struct hvd__ip
+        address; /* where it comes from, or, of a refusal, was sent to */
+    int port;    /* of a refusal */
     size_t bytes;
     unsigned char data[]; /* [bytes] */
 };
