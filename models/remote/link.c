@@ -109,6 +109,13 @@ int link_write(struct remote_link *link)
     return 0;
 }
 
+void link_finish(struct remote_link *link)
+{
+    if (!link->has_finished)
+        shutdown(link->fd, SHUT_WR);
+    link->has_finished = true;
+}
+
 /* Reads the head at the front. Returns 1 if all of its frame is there, 0 if
  * not. */
 static int look_at_frame(const struct remote_link *link, size_t at,
@@ -173,7 +180,8 @@ int link_tend(struct remote_link *link, bool deaf)
         link->heard_ns = now;
     if (now - link->heard_ns > SILENCE_NS)
         return problem_set("nothing was heard for 10 seconds");
-    if (now - link->spoke_ns < PING_NS || link_waiting(link) > 0)
+    if (now - link->spoke_ns < PING_NS || link_waiting(link) > 0 ||
+        link->has_finished)
         return 0;
     link->spoke_ns = now;
     return link_send(link, FRAME_PING, 0, NULL, 0);

@@ -59,6 +59,7 @@ struct remote_link {
     unsigned char *out; /* owned; [queued], of which sent bytes have left */
     size_t queued, sent, room;
     int64_t heard_ns, spoke_ns;
+    bool has_finished; /* nothing more is sent */
 };
 
 /* Takes the descriptor over, also on failure. */
@@ -75,14 +76,20 @@ int link_send(struct remote_link *link, enum frame_kind kind, unsigned item,
 /* Sends what the other side takes now, without waiting. */
 int link_write(struct remote_link *link);
 
+/* Says that what has been sent was all. The other side hangs up once it has
+ * read that: whoever closes a connection on which something arrives later, a
+ * PING maybe, takes back what is still on its way. */
+void link_finish(struct remote_link *link);
+
 /* Reads what is there, and gives every whole frame to take, which returns 0 or
  * PROBLEM. A side that has ended, or sends what is no frame, is a PROBLEM. */
 int link_read(struct remote_link *link,
               int (*take)(void *context, const struct frame *frame),
               void *context);
 
-/* Queues a PING if it is time for one. PROBLEM if the other side has not been
- * heard for too long; deaf: this side has not listened, and cannot know. */
+/* Queues a PING if it is time for one, unless this side has finished. PROBLEM
+ * if the other side has not been heard for too long; deaf: this side has not
+ * listened, and cannot know. */
 int link_tend(struct remote_link *link, bool deaf);
 
 #endif

@@ -34,7 +34,7 @@ enum stage {
     READY,     /* waits for the ports of all */
     TRAINING,
     SENDING, /* results, and the end */
-    LAST,    /* the last frame is on its way */
+    LAST,    /* the last frame is on its way, until the client hangs up */
     ENDING   /* without a client: waits for the worker to end */
 };
 
@@ -141,7 +141,7 @@ void serving_abandon(struct serving *serving, const char *why)
 
 bool serving_has_client(const struct serving *serving)
 {
-    return serving->stage != ENDING;
+    return serving->stage != ENDING && serving->stage != LAST;
 }
 
 void serving_describe(const struct serving *serving, char *text, size_t size)
@@ -404,9 +404,11 @@ static int tend_client(struct serving *serving)
         return PROBLEM;
     if (serving->stage == SENDING && send_results(serving) < 0)
         return PROBLEM;
-    if (link_tend(&serving->link, false) < 0)
+    if (link_tend(&serving->link, false) < 0 || link_write(&serving->link) < 0)
         return PROBLEM;
-    return link_write(&serving->link);
+    if (serving->stage == LAST && link_waiting(&serving->link) == 0)
+        link_finish(&serving->link);
+    return 0;
 }
 
 bool serving_tend(struct serving *serving)
@@ -416,7 +418,7 @@ bool serving_tend(struct serving *serving)
     if (serving->stage != ENDING && tend_client(serving) < 0)
         serving_abandon(serving, problem_text());
     if (serving->stage != ENDING)
-        return serving->stage == LAST && link_waiting(&serving->link) == 0;
+        return false;
     worker_kill(&serving->worker);
     return worker_has_ended(&serving->worker, &status);
 }

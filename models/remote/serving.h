@@ -36,8 +36,8 @@ bool serving_tend(struct serving *serving);
 /* Has the training end, without its client. */
 void serving_abandon(struct serving *serving, const char *why);
 
-/* Returns whether there is still a client; without one, it only waits for the
- * worker to end. */
+/* Returns whether there is still a client to serve; without one, it only waits
+ * for the worker to end, or for the client to read the last words. */
 bool serving_has_client(const struct serving *serving);
 
 /* Writes for whom it trains, and since when: "127.0.0.1:4711 since 12 s". */
