@@ -348,12 +348,16 @@ static int load_servers(hvd_strategy *s, const char *path)
                 status = hvd__state_new(s);
             if (status >= 0)
                 status = hvd__send_state(s);
+            /* They answer when they have all of it; others may ask then. */
+            if (status >= 0)
+                status = hvd__fetch_values(s);
         }
         hvd__state_free(s);
     }
     HVD_TRY(hvd__agree(s->group, status));
     HVD_TRY(hvd__allreduce_on(s->group, &has_state, 1, HVD_INT32, HVD_MAX));
-    HVD_TRY(hvd__fetch_values(s));
+    if (hvd_rank() != 0)
+        HVD_TRY(hvd__fetch_values(s));
     HVD_TRY(hvd__statistics_share(s, s->group));
     return has_state;
 }
