@@ -13,23 +13,6 @@
 #include "core/api/refuse.h"
 #include "strategy/servers.h"
 
-/* Submits a request of this worker, for hvd__sent_wait. */
-static int send(hvd_request *request, struct hvd__sent *sent)
-{
-    sent->status = hvd_submit(request, &sent->handle);
-    if (sent->status < 0)
-        sent->handle = 0;
-    return sent->status;
-}
-
-int hvd__sent_wait(struct hvd__sent *sent)
-{
-    int status = sent->handle ? hvd_wait(sent->handle) : sent->status;
-
-    *sent = (struct hvd__sent){0};
-    return status;
-}
-
 /* ----------------------------------------------------------------- commands */
 
 static int submit_command(struct hvd_strategy *s, enum hvd__command_code code)
@@ -49,7 +32,7 @@ static int submit_command(struct hvd_strategy *s, enum hvd__command_code code)
         hvd__pair_request(&request, hvd__servers_pair(servers, hvd_rank(), k),
                           name, &servers->command, &count, HVD_UINT8,
                           hvd_rank());
-        one = send(&request, &servers->commands[k]);
+        one = hvd__send(&request, &servers->commands[k]);
         status = status < 0 ? status : one;
     }
     return status;
@@ -90,22 +73,6 @@ static void announce(struct hvd_strategy *s)
 }
 
 /* ------------------------------------------------------------- a part's way */
-
-int hvd__part_send(struct hvd_strategy *s, int32_t part, const char *word,
-                   void *data, int64_t count, hvd_dtype dtype, bool pull,
-                   struct hvd__sent *sent)
-{
-    const struct hvd__servers *servers = s->servers;
-    const struct hvd__part *p = &servers->parts[part];
-    char name[HVD__PART_NAME];
-    hvd_request request;
-
-    hvd__part_name(s, p, word, name);
-    hvd__pair_request(
-        &request, hvd__servers_pair(servers, hvd_rank(), p->server), name, data,
-        &count, dtype, pull ? servers->nworkers + p->server : hvd_rank());
-    return send(&request, sent);
-}
 
 int hvd__push(struct hvd_strategy *s, struct hvd__variable *v)
 {

@@ -3,8 +3,8 @@
  * servers.c - makes what a strategy needs to talk to parameter servers: the
  * parts of its variables, and the process sets.
  */
-#include "strategy/optimizer.h"
 #include "strategy/servers.h"
+#include "strategy/optimizer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -212,48 +212,6 @@ static int make_sets(struct hvd__servers *servers)
             servers->pairs[w * servers->n + k] = id;
         }
     return HVD_OK;
-}
-
-int32_t hvd__servers_pair(const struct hvd__servers *servers, int32_t worker,
-                          int32_t server)
-{
-    return servers->pairs[worker * servers->n + server];
-}
-
-int32_t hvd__servers_rank(const struct hvd__servers *servers)
-{
-    return hvd_rank() - servers->nworkers;
-}
-
-void hvd__part_name(const struct hvd_strategy *s, const struct hvd__part *part,
-                    const char *word, char name[HVD__PART_NAME])
-{
-    const struct hvd__servers *servers = s->servers;
-    const char *variable = s->variables[part->variable].name;
-    bool whole =
-        servers->first[part->variable + 1] - servers->first[part->variable] ==
-        1;
-
-    if (whole)
-        snprintf(name, HVD__PART_NAME, "%s %d: %s", word, (int)s->id, variable);
-    else
-        snprintf(name, HVD__PART_NAME, "%s %d: %s/part_%d", word, (int)s->id,
-                 variable, (int)part->number);
-}
-
-void hvd__pair_request(hvd_request *request, int32_t pair, const char *name,
-                       void *data, const int64_t *count, hvd_dtype dtype,
-                       int root)
-{
-    hvd_request_init(request, sizeof *request);
-    request->kind = HVD_BROADCAST;
-    request->name = name;
-    request->dtype = dtype;
-    request->ndim = 1;
-    request->shape = count;
-    request->output = data;
-    request->root = root;
-    request->process_set = pair;
 }
 
 /* ------------------------------------------------------------ from new to free

@@ -87,6 +87,8 @@ int hvd__servers_new(struct hvd_strategy *strategy);
  * sends END. */
 void hvd__servers_free(struct hvd_strategy *strategy);
 
+/* ------------------------------------------- their messages (messages.c) */
+
 /* Returns the process set of a worker and a server, both from 0. */
 int32_t hvd__servers_pair(const struct hvd__servers *servers, int32_t worker,
                           int32_t server);
@@ -102,16 +104,19 @@ void hvd__pair_request(hvd_request *request, int32_t pair, const char *name,
                        void *data, const int64_t *count, hvd_dtype dtype,
                        int root);
 
-/* ---------------------------------------------- a worker (push.c, state.c) */
-
-/* Sends a command to all servers, and waits until they have it. */
-int hvd__command(struct hvd_strategy *strategy, enum hvd__command_code code);
+/* Submits a request of this worker. */
+int hvd__send(hvd_request *request, struct hvd__sent *sent);
+/* Waits for such a request, if there is one. */
+int hvd__sent_wait(struct hvd__sent *sent);
 /* Submits a request about a part: from its server if pull, else to it. */
 int hvd__part_send(struct hvd_strategy *strategy, int32_t part,
                    const char *word, void *data, int64_t count, hvd_dtype dtype,
                    bool pull, struct hvd__sent *sent);
-/* Waits for such a request, if there is one. */
-int hvd__sent_wait(struct hvd__sent *sent);
+
+/* ---------------------------------------------- a worker (push.c, state.c) */
+
+/* Sends a command to all servers, and waits until they have it. */
+int hvd__command(struct hvd_strategy *strategy, enum hvd__command_code code);
 /* The words of requests about the optimiser's state. */
 extern const char *const hvd__state_words[HVD__MOST_STATES];
 
