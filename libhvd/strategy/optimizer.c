@@ -17,12 +17,13 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "strategy/strategy.h"
 
 /* A step of one variable, or of a part of it. */
 struct step {
     const hvd_strategy_options *options;
-    int64_t number; /* from 1 */
-    double decay;   /* of weights; 0 for variables that are spared */
+    double rest1, rest2; /* 1 - beta^t, of step t, from 1 */
+    double decay;        /* of weights; 0 for variables that are spared */
     bool spared;
     float *value;          /* [count] */
     const float *gradient; /* [count] */
@@ -149,16 +150,14 @@ struct moments {
 static struct moments moments_of(const struct step *s, double factor)
 {
     const hvd_strategy_options *o = s->options;
-    const double t = (double)s->number;
-
     return (struct moments){
         .beta1 = (float)o->beta1,
         .beta2 = (float)o->beta2,
         .keep1 = (float)(1 - o->beta1),
         .keep2 = (float)(1 - o->beta2),
         .epsilon = (float)o->epsilon,
-        .first = (float)(factor / (1 - pow(o->beta1, t))),
-        .root = (float)(1 / sqrt(1 - pow(o->beta2, t))),
+        .first = (float)(factor / s->rest1),
+        .root = (float)(1 / sqrt(s->rest2)),
     };
 }
 
@@ -482,18 +481,57 @@ int hvd__optimizer_check(const hvd_strategy_options *options)
     return HVD_OK;
 }
 
+/* ---------------------------------------------------------------- an update */
+
+static struct step step_of(const hvd_strategy_options *options, int64_t number,
+                           bool spared)
+{
+    const double t = (double)number;
+
+    return (struct step){.options = options,
+                         .rest1 = 1 - pow(options->beta1, t),
+                         .rest2 = 1 - pow(options->beta2, t),
+                         .decay = spared ? 0 : options->weight_decay,
+                         .spared = spared};
+}
+
 void hvd__optimizer_apply(const hvd_strategy_options *options, int64_t step,
                           bool spared, float *value, const float *gradient,
                           float *const *states, int64_t count)
 {
-    const struct step s = {.options = options,
-                           .number = step,
-                           .decay = spared ? 0 : options->weight_decay,
-                           .spared = spared,
-                           .value = value,
-                           .gradient = gradient,
-                           .states = states,
-                           .count = count};
+    struct step s = step_of(options, step, spared);
 
+    s.value = value;
+    s.gradient = gradient;
+    s.states = states;
+    s.count = count;
     rows[options->optimizer].make_step(&s);
+}
+
+bool hvd__optimizer_takes_rows(hvd_optimizer optimizer)
+{
+    return !hvd__optimizer_needs_length(optimizer) &&
+           optimizer != HVD_NO_OPTIMIZER;
+}
+
+void hvd__optimizer_apply_rows(const hvd_strategy_options *options,
+                               int64_t step, float *value,
+                               const struct hvd__rows *given, int64_t width,
+                               int64_t first, float *const *states)
+{
+    int nstates = hvd__optimizer_states(options);
+    struct step s = step_of(options, step, false);
+    float *of_row[HVD__MOST_STATES];
+
+    s.states = of_row;
+    s.count = width;
+    for (int64_t i = 0; i < given->n; i++) {
+        int64_t at = (given->indices[i] - first) * width;
+
+        s.value = value + at;
+        s.gradient = given->values + i * width;
+        for (int k = 0; k < nstates; k++)
+            of_row[k] = states[k] + at;
+        rows[options->optimizer].make_step(&s);
+    }
 }

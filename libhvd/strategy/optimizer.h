@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "hvd_strategy.h"
+#include "strategy/rows.h"
 
 /* Checks the options. On HVD_ERR_ARGUMENT the message names the option and its
  * value. */
@@ -35,5 +36,18 @@ bool hvd__optimizer_needs_length(hvd_optimizer optimizer);
 void hvd__optimizer_apply(const hvd_strategy_options *options, int64_t step,
                           bool spared, float *value, const float *gradient,
                           float *const *states, int64_t count);
+
+/* Returns whether the optimiser can make a step of some rows alone. */
+bool hvd__optimizer_takes_rows(hvd_optimizer optimizer);
+
+/*
+ * Makes one step of some rows of a variable, each as if it were a variable of
+ * its own, but that step is the number of steps of the whole. value and states
+ * begin with the row first. Other rows, and their states, stay as they are.
+ */
+void hvd__optimizer_apply_rows(const hvd_strategy_options *options,
+                               int64_t step, float *value,
+                               const struct hvd__rows *rows, int64_t width,
+                               int64_t first, float *const *states);
 
 #endif
