@@ -134,8 +134,9 @@ module hvd
     public :: hvd_error_text, hvd_c_name
     public :: hvd_strategy_options_init, hvd_strategy_options_set_optimizer, &
         hvd_strategy_new, hvd_strategy_free, &
-        hvd_strategy_add, hvd_strategy_start, hvd_strategy_gradient, &
-        hvd_strategy_ready, hvd_strategy_step, hvd_strategy_abandon, &
+        hvd_strategy_add, hvd_strategy_add_sparse, hvd_strategy_start, &
+        hvd_strategy_gradient, hvd_strategy_ready, hvd_strategy_ready_rows, &
+        hvd_strategy_step, hvd_strategy_abandon, &
         hvd_strategy_check, hvd_strategy_join, hvd_strategy_save, &
         hvd_strategy_load, hvd_strategy_set_learning_rate, &
         hvd_strategy_get_stats, hvd_shard, hvd_shuffle
@@ -504,6 +505,24 @@ module hvd
             integer(c_int32_t), value :: ndim
             integer(c_int64_t), intent(in) :: extents(*)
         end function
+        integer(c_int) function hvd_strategy_add_sparse_c(strategy, name, &
+            values, rows, width) bind(C, name="hvd_strategy_add_sparse")
+            import
+            type(c_ptr), value :: strategy
+            character(kind=c_char), intent(in) :: name(*)
+            type(c_ptr), value :: values
+            integer(c_int64_t), value :: rows, width
+        end function
+        ! Indices count from 0; rows are (width, n).
+        integer(c_int) function hvd_strategy_ready_rows(strategy, variable, &
+            indices, rows, n, width) bind(C)
+            import
+            type(c_ptr), value :: strategy
+            integer(c_int32_t), value :: variable
+            integer(c_int64_t), intent(in) :: indices(*)
+            real(c_float), intent(in) :: rows(*)
+            integer(c_int64_t), value :: n, width
+        end function
         type(c_ptr) function hvd_strategy_gradient(strategy, variable) bind(C)
             import
             type(c_ptr), value :: strategy
@@ -756,6 +775,18 @@ contains
         end do
         number = hvd_strategy_add_c(strategy, hvd_c_name(name), c_loc(value), &
                                     int(rank(value), c_int32_t), extents)
+    end function
+
+    ! Does the same for a sparse variable, (width, rows).
+    integer(c_int) function hvd_strategy_add_sparse(strategy, name, value) &
+        result(number)
+        type(c_ptr), intent(in) :: strategy
+        character(len=*), intent(in) :: name
+        real(real32), contiguous, target, intent(inout) :: value(:, :)
+
+        number = hvd_strategy_add_sparse_c(strategy, hvd_c_name(name), &
+                                           c_loc(value), size(value, 2, int64), &
+                                           size(value, 1, int64))
     end function
 
     ! A rank that cannot make a step calls this instead of hvd_strategy_step.

@@ -641,6 +641,14 @@ public:
                              static_cast<std::int32_t>(shape.size()),
                              shape.data()));
     }
+    /* Returns the number of the sparse variable, [rows, width], whose value is
+     * borrowed. */
+    int add_sparse(const std::string &name, float *value, std::int64_t rows,
+                   std::int64_t width)
+    {
+        return check_status(hvd_strategy_add_sparse(strategy_, name.c_str(),
+                                                    value, rows, width));
+    }
     /* Returns the number of the statistic; value and mean are borrowed. */
     int add_statistic(const std::string &name, float *value, float *mean,
                       const std::vector<std::int64_t> &shape)
@@ -665,6 +673,13 @@ public:
     void ready(int variable)
     {
         check_status(hvd_strategy_ready(strategy_, variable));
+    }
+    /* Hands over n rows of a sparse variable; both arrays are copied. */
+    void ready_rows(int variable, const std::int64_t *indices,
+                    const float *rows, std::int64_t n, std::int64_t width)
+    {
+        check_status(hvd_strategy_ready_rows(strategy_, variable, indices,
+                                             rows, n, width));
     }
     void step() { check_status(hvd_strategy_step(strategy_)); }
     void check() { check_status(hvd_strategy_check(strategy_)); }

@@ -138,6 +138,10 @@ _lib.hvd_strategy_options_set_optimizer.argtypes = [C.POINTER(_Strategy_Options)
 _lib.hvd_strategy_new.argtypes = [C.POINTER(_Strategy_Options), C.POINTER(C.c_void_p)]
 _lib.hvd_strategy_add.argtypes = [C.c_void_p, C.c_char_p, C.c_void_p, C.c_int32,
                                   C.POINTER(C.c_int64)]
+_lib.hvd_strategy_add_sparse.argtypes = [C.c_void_p, C.c_char_p, C.c_void_p, C.c_int64,
+                                         C.c_int64]
+_lib.hvd_strategy_ready_rows.argtypes = [C.c_void_p, C.c_int32, C.c_void_p, C.c_void_p,
+                                         C.c_int64, C.c_int64]
 _lib.hvd_strategy_add_statistic.argtypes = [C.c_void_p, C.c_char_p, C.c_void_p, C.c_void_p,
                                             C.c_int32, C.POINTER(C.c_int64)]
 _lib.hvd_strategy_gradient.argtypes = _lib.hvd_strategy_ready.argtypes = [C.c_void_p, C.c_int32]
@@ -749,15 +753,22 @@ class Strategy:
                              (", ".join(map(repr, self._variables)) or "none"))
         return self._variables[name][0]
 
-    def add(self, name, array):
+    def add(self, name, array, sparse=False):
         """Adds a variable, before start; at best in the order in which gradients
-        become ready."""
+        become ready. Those of a sparse one, of two dimensions, are given by
+        ready_rows, and only the rows that some rank gives change."""
         array = _target(array, "the variable")
         if array.dtype != np.float32:
             raise TypeError(f"variable {name!r} is {array.dtype}, not float32")
-        shape = (C.c_int64 * max(array.ndim, 1))(*array.shape)
-        number = _check(_lib.hvd_strategy_add(self._own(), _text(name, "the name"),
-                                              array.ctypes.data, array.ndim, shape))
+        if sparse and array.ndim != 2:
+            raise ValueError(f"the sparse variable {name!r} has {array.ndim} dimensions, not 2")
+        if sparse:
+            number = _check(_lib.hvd_strategy_add_sparse(
+                self._own(), _text(name, "the name"), array.ctypes.data, *array.shape))
+        else:
+            shape = (C.c_int64 * max(array.ndim, 1))(*array.shape)
+            number = _check(_lib.hvd_strategy_add(self._own(), _text(name, "the name"),
+                                                  array.ctypes.data, array.ndim, shape))
         self._variables[name] = (number, array)
 
     def add_statistic(self, name, array, mean):
@@ -792,6 +803,22 @@ class Strategy:
 
     def ready(self, name):
         _check(_lib.hvd_strategy_ready(self._own(), self._number(name)))
+
+    def ready_rows(self, name, indices, rows):
+        """Hands over the gradient of a sparse variable: rows, and which rows of it
+        these are. Rows of one index are added."""
+        indices, rows = np.asarray(indices), np.ascontiguousarray(rows, np.float32)
+        if indices.size and indices.dtype.kind not in "iu":
+            raise TypeError(f"indices are {indices.dtype}, not integers")
+        width = self._variables[name][1].shape[-1] if name in self._variables else 0
+        if rows.size == 0 and indices.size == 0:
+            rows = np.empty((0, width), np.float32)
+        if rows.ndim != 2 or indices.shape != rows.shape[:1]:
+            raise ValueError(f"{indices.size} indices for rows {list(rows.shape)}")
+        indices = np.ascontiguousarray(indices, np.int64)
+        _check(_lib.hvd_strategy_ready_rows(self._own(), self._number(name),
+                                            indices.ctypes.data, rows.ctypes.data,
+                                            *rows.shape))
 
     def step(self):
         _check(_lib.hvd_strategy_step(self._own()))

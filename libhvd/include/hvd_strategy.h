@@ -38,9 +38,10 @@
  * use hvd_strategy_workers. Below, "all ranks" are then all workers, once the
  * strategy is started. docs/STRATEGIES.md compares the modes.
  *
- * Threads: one thread calls everything except hvd_strategy_ready. Any thread
- * may call hvd_strategy_ready between two steps, once for each variable and
- * step. Errors are those of hvd.h; hvd_last_error() names the variable.
+ * Threads: one thread calls everything except hvd_strategy_ready and
+ * hvd_strategy_ready_rows. Any thread may call these between two steps, once
+ * for each variable and step. Errors are those of hvd.h; hvd_last_error() names
+ * the variable.
  */
 #ifndef HVD_STRATEGY_H
 #define HVD_STRATEGY_H
@@ -214,6 +215,18 @@ int hvd_strategy_add(hvd_strategy *strategy, const char *name, float *value,
                      int32_t ndim, const int64_t *shape);
 
 /*
+ * Adds a float32 variable [rows, width] of which a step needs only some rows,
+ * such as an embedding. Its gradients are rows (hvd_strategy_ready_rows), there
+ * is no buffer for the whole, and the optimiser moves only the rows that some
+ * rank has given: momenta and means of the others do not decay, nor do weights.
+ * Adam's corrections count the steps of the variable. All else is as for
+ * hvd_strategy_add. HVD_ERR_UNSUPPORTED: LARS and LAMB need the length of the
+ * whole, HVD_NO_OPTIMIZER its gradient, and Adasum too.
+ */
+int hvd_strategy_add_sparse(hvd_strategy *strategy, const char *name,
+                            float *value, int64_t rows, int64_t width);
+
+/*
  * Adds a float32 variable that each rank changes by itself, between any two
  * calls, and whose mean over the ranks is what counts when it is read: the
  * moving averages of a normalisation. (TensorFlow: ON_READ synchronisation, and
@@ -247,13 +260,33 @@ int hvd_strategy_start(hvd_strategy *strategy);
 
 /* Returns the gradient buffer of a variable: as many elements, owned by the
  * strategy, valid from start to free. NULL if there is no variable of this
- * number. */
+ * number, or it is sparse. */
 float *hvd_strategy_gradient(hvd_strategy *strategy, int32_t variable);
 
 /* Says that the gradient of this variable is complete on this rank: from now
  * until the step returns, its buffer belongs to the strategy. Does not
  * block. */
 int hvd_strategy_ready(hvd_strategy *strategy, int32_t variable);
+
+/*
+ * Hands over this rank's gradient of a sparse variable, n rows of width
+ * elements, instead of hvd_strategy_ready. indices, n of them from 0, say which
+ * rows these are, in any order; rows of one index are added. Rows that a rank
+ * does not give, with n = 0 all of them, are zeros: an average divides by the
+ * number of ranks, whether they gave a row or not. Both arrays are copied. Does
+ * not block, but takes the time of sorting n indices.
+ *
+ * Rows travel with their indices and are not compressed. With all-reduce, the
+ * rows of all ranks come to each; under parameter servers a worker sends its
+ * rows, and gets those that any worker has changed since its last step.
+ *
+ * Returns HVD_ERR_ARGUMENT if width is not the variable's, or an index none of
+ * its rows: then the step fails, here with the same text, and on the other
+ * ranks with HVD_ERR_PEER and this text.
+ */
+int hvd_strategy_ready_rows(hvd_strategy *strategy, int32_t variable,
+                            const int64_t *indices, const float *rows,
+                            int64_t n, int64_t width);
 
 /*
  * Waits until every gradient of the step is averaged over the ranks, and
@@ -307,7 +340,8 @@ int hvd_strategy_check(hvd_strategy *strategy);
  * Returns HVD_ERR_ARGUMENT on this rank, which has then not joined, if the
  * strategy is not started, or a step is under way; HVD_ERR_MISMATCH if the
  * ranks have started different strategies; HVD_ERR_SHUTDOWN if a rank shuts
- * down instead of joining.
+ * down instead of joining; HVD_ERR_UNSUPPORTED on this rank, which has then not
+ * joined, if a variable is sparse, without parameter servers.
  */
 int hvd_strategy_join(hvd_strategy *strategy, int *last);
 
@@ -372,7 +406,8 @@ typedef struct hvd_strategy_stats {
     int32_t variables;     /* how many there are */
     int64_t steps;         /* steps completed */
     int64_t gradients;     /* gradients reduced */
-    int64_t bytes;         /* bytes of gradients reduced */
+    int64_t bytes;         /* bytes of gradients reduced; of rows, this rank's
+                              after adding, with their indices */
     double wait_seconds;   /* blocked in step, waiting for averages */
     double update_seconds; /* spent in the optimiser */
     int64_t early;         /* gradients whose average had already arrived when

@@ -111,7 +111,8 @@ static void write_item(const struct hvd_strategy *s, int64_t item, char *text)
     for (int32_t i = 0; i < v->ndim; i++)
         used += snprintf(text + used, ITEM_SIZE - (size_t)used, "%s%" PRId64,
                          i ? "," : "", v->shape[i]);
-    snprintf(text + used, ITEM_SIZE - (size_t)used, "]");
+    snprintf(text + used, ITEM_SIZE - (size_t)used, "]%s",
+             v->is_sparse ? ", sparse" : "");
 }
 
 /* Collective. Finds the first item that differs from rank 0's on this rank, or

@@ -36,13 +36,15 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int submit(struct hvd_strategy *s, struct hvd__variable *v)
+int hvd__gradient_submit(struct hvd_strategy *s, struct hvd__variable *v)
 {
     const hvd_strategy_options *options = &s->options;
     hvd_request request;
 
     if (s->servers)
         return hvd__push(s, v);
+    if (v->is_sparse)
+        return hvd__sparse_submit(s, v);
     hvd_request_init(&request, sizeof request);
     request.name = v->key;
     request.dtype = HVD_FLOAT32;
@@ -56,8 +58,7 @@ static int submit(struct hvd_strategy *s, struct hvd__variable *v)
     return v->status;
 }
 
-/* Says that the gradient will not come, for the reason of the last error. */
-static void refuse(struct hvd_strategy *s, struct hvd__variable *v)
+void hvd__gradient_refuse(struct hvd_strategy *s, struct hvd__variable *v)
 {
     if (s->servers)
         hvd__push_refuse(s, v, v->status);
@@ -72,16 +73,23 @@ int hvd_strategy_ready(hvd_strategy *strategy, int32_t variable)
     HVD_TRY(hvd__variable_check(strategy, variable));
     HVD_TRY(hvd__strategy_check_worker(strategy));
     v = &strategy->variables[variable];
+    if (v->is_sparse)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "variable '%s' is sparse: hand over its rows by "
+                         "hvd_strategy_ready_rows",
+                         v->name);
     if (atomic_exchange(&v->ready, true))
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "the gradient of '%s' was ready before in this step",
                          v->name);
-    return strategy->options.serial ? HVD_OK : submit(strategy, v);
+    return strategy->options.serial ? HVD_OK
+                                    : hvd__gradient_submit(strategy, v);
 }
 
 /* Submits the gradients that the option serial has kept back, and refuses the
- * missing ones. */
-static int complete_submissions(struct hvd_strategy *s)
+ * missing ones. The reason of the first failure is written to reason. */
+static int complete_submissions(struct hvd_strategy *s,
+                                char reason[HVD__MESSAGE_MAX])
 {
     int status = HVD_OK;
 
@@ -93,12 +101,15 @@ static int complete_submissions(struct hvd_strategy *s)
                                   "the gradient of '%s' was not ready when "
                                   "the step was made",
                                   v->name);
-            refuse(s, v);
-        } else if (s->options.serial) {
-            submit(s, v);
+            hvd__gradient_refuse(s, v);
+        } else if (s->options.serial && v->status >= 0) {
+            hvd__gradient_submit(s, v);
         }
-        if (v->status < 0 && status == HVD_OK)
+        if (v->status < 0 && status == HVD_OK) {
             status = v->status;
+            snprintf(reason, HVD__MESSAGE_MAX, "%s",
+                     v->refusal ? v->refusal : hvd_last_error());
+        }
     }
     if (s->servers)
         hvd__pull(s);
@@ -107,7 +118,10 @@ static int complete_submissions(struct hvd_strategy *s)
 
 static bool has_arrived(struct hvd_strategy *s, const struct hvd__variable *v)
 {
-    return s->servers ? hvd__push_done(s, v) : hvd_poll(v->handle) == 1;
+    if (s->servers)
+        return hvd__push_done(s, v);
+    return hvd_poll(v->handle) == 1 &&
+           (!v->values_handle || hvd_poll(v->values_handle) == 1);
 }
 
 /* Waits for the average of one variable; under parameter servers, for its new
@@ -124,13 +138,16 @@ static int collect(struct hvd_strategy *s, struct hvd__variable *v)
     if (v->status >= 0 && has_arrived(s, v))
         s->nearly++;
     start = now();
-    status = s->servers ? hvd__pull_wait(s, v) : hvd_wait(v->handle);
+    status = s->servers     ? hvd__pull_wait(s, v)
+             : v->is_sparse ? hvd__sparse_wait(v)
+                            : hvd_wait(v->handle);
     s->wait_seconds += now() - start;
     v->handle = 0;
     if (status < 0)
         return status;
     s->ngradients++;
-    s->nbytes += v->count * (int64_t)sizeof *v->gradient;
+    s->nbytes +=
+        v->is_sparse ? v->bytes : v->count * (int64_t)sizeof *v->gradient;
     return HVD_OK;
 }
 
@@ -140,14 +157,20 @@ static void update(struct hvd_strategy *s, struct hvd__variable *v)
 
     if (s->servers)
         return;
-    hvd__optimizer_apply(&s->options, ++v->steps, hvd__optimizer_spares(v->ndim),
-                         v->value, v->gradient, v->states, v->count);
+    v->steps++;
+    if (v->is_sparse)
+        hvd__sparse_update(s, v);
+    else
+        hvd__optimizer_apply(&s->options, v->steps,
+                             hvd__optimizer_spares(v->ndim), v->value,
+                             v->gradient, v->states, v->count);
     s->update_seconds += now() - start;
 }
 
 /* Resets a variable when nothing of the step is under way any more. */
 static void end_of(struct hvd__variable *v)
 {
+    hvd__sparse_forget(v);
     v->status = HVD_OK;
     atomic_store(&v->ready, false);
 }
@@ -158,8 +181,7 @@ static int make_step(struct hvd_strategy *strategy)
     bool stopped = false; /* by the program's callback */
     int status;
 
-    status = complete_submissions(strategy);
-    snprintf(reason, sizeof reason, "%s", hvd_last_error());
+    status = complete_submissions(strategy, reason);
     for (int32_t i = 0; i < strategy->nvariables; i++) {
         struct hvd__variable *v = &strategy->variables[i];
         int one = collect(strategy, v);
@@ -231,11 +253,11 @@ bool hvd__strategy_give_up(struct hvd_strategy *s, const char *reason)
     for (int32_t i = 0; i < s->nvariables; i++) {
         struct hvd__variable *v = &s->variables[i];
 
-        if (!atomic_load(&v->ready) || s->options.serial) {
+        if (!atomic_load(&v->ready) || (s->options.serial && v->status >= 0)) {
             v->status = hvd__fail(HVD_ERR_ARGUMENT,
                                   "the gradient of '%s' will not come: %s",
                                   v->name, reason);
-            refuse(s, v);
+            hvd__gradient_refuse(s, v);
         }
         told |= v->status < 0;
     }

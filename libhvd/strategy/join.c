@@ -29,6 +29,19 @@ static int check_idle(void)
     return HVD_OK;
 }
 
+/* Sparse gradients are gathered, which needs all ranks. */
+static int check_dense(void)
+{
+    for (const struct hvd_strategy *s = hvd__strategy_first(); s; s = s->next)
+        if (hvd__variable_sparse(s))
+            return hvd__fail(HVD_ERR_UNSUPPORTED,
+                             "variable '%s' is sparse, and its steps need all "
+                             "ranks: a rank without data gives no rows instead "
+                             "of joining",
+                             hvd__variable_sparse(s)->name);
+    return HVD_OK;
+}
+
 /* Collective. Checks whether all ranks have started the strategies that rank
  * root has, whose variables they are about to get. */
 static int compare_lists(int root)
@@ -79,6 +92,7 @@ int hvd_strategy_join(hvd_strategy *strategy, int *last)
         return hvd__servers_join(strategy, last);
     }
     HVD_TRY(check_idle());
+    HVD_TRY(check_dense());
     HVD_TRY(hvd__join_strategies(&rank));
     HVD_TRY(compare_lists(rank));
     for (struct hvd_strategy *s = hvd__strategy_first(); s; s = s->next)

@@ -57,6 +57,19 @@ int hvd__strategy_check_idle(const struct hvd_strategy *s, const char *rule)
     return HVD_OK;
 }
 
+int64_t hvd__variable_width(const struct hvd__variable *v)
+{
+    return v->shape[1];
+}
+
+const struct hvd__variable *hvd__variable_sparse(const struct hvd_strategy *s)
+{
+    for (int32_t i = 0; i < s->nvariables; i++)
+        if (s->variables[i].is_sparse)
+            return &s->variables[i];
+    return NULL;
+}
+
 int hvd__variable_check(const struct hvd_strategy *s, int32_t variable)
 {
     HVD_TRY(hvd__strategy_check_started(s));

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "hvd_strategy.h"
+#include "strategy/rows.h"
 
 enum { HVD__MOST_STATES = 3 };
 
@@ -22,7 +23,8 @@ struct hvd__variable {
     int32_t ndim;
     int64_t shape[HVD_MAX_DIMS];
     int64_t count;
-    float *gradient;                 /* in the strategy's arena; since start */
+    bool is_sparse;  /* its gradients are rows */
+    float *gradient; /* in the strategy's arena; since start; NULL: sparse */
     float *states[HVD__MOST_STATES]; /* owned; since start */
     int64_t steps;                   /* number of updates */
     /* The step under way. The thread that calls hvd_strategy_ready takes the
@@ -31,6 +33,12 @@ struct hvd__variable {
     atomic_bool ready;
     hvd_handle handle; /* 0: nothing in flight */
     int status;        /* status of the submission */
+    /* Of a sparse variable, in the same step. */
+    hvd_handle values_handle; /* all-reduce: handle is of the indices */
+    struct hvd__rows rows;    /* this rank's; later, with all-reduce, the
+                                 average */
+    int64_t bytes;            /* of this rank's rows */
+    char *refusal;            /* owned; why this rank's rows are not used */
 };
 
 struct hvd__servers;
@@ -65,6 +73,12 @@ int hvd__strategy_check_idle(const struct hvd_strategy *strategy,
 /* Returns HVD_ERR_ARGUMENT if there is no variable of this number. */
 int hvd__variable_check(const struct hvd_strategy *strategy, int32_t variable);
 
+/* Returns the elements of a row of a sparse variable. */
+int64_t hvd__variable_width(const struct hvd__variable *v);
+/* Returns the first sparse variable; NULL: there is none. */
+const struct hvd__variable *hvd__variable_sparse(
+    const struct hvd_strategy *strategy);
+
 /* Fills a variable that is to be added, after checks of all that is known of
  * it; v is zeroed. Its name is owned then. */
 int hvd__variable_init(const struct hvd_strategy *strategy, const char *name,
@@ -98,6 +112,20 @@ int32_t hvd__strategy_number(void);
 /* Returns the first strategy that is started, in the order of ids; the others
  * follow by next. NULL: there is none. */
 struct hvd_strategy *hvd__strategy_first(void);
+
+/* Submits the gradient of a variable, also of sparse ones. */
+int hvd__gradient_submit(struct hvd_strategy *strategy,
+                         struct hvd__variable *v);
+/* Says that it will not come, for the reason of the last error. */
+void hvd__gradient_refuse(struct hvd_strategy *strategy,
+                          struct hvd__variable *v);
+/* Submits the rows of a sparse variable to an all-reduce; waits for it, after
+ * which v->rows are those of all ranks; makes the update with them; and forgets
+ * them when the step is over. */
+int hvd__sparse_submit(struct hvd_strategy *strategy, struct hvd__variable *v);
+int hvd__sparse_wait(struct hvd__variable *v);
+void hvd__sparse_update(struct hvd_strategy *strategy, struct hvd__variable *v);
+void hvd__sparse_forget(struct hvd__variable *v);
 
 /* Ends the step under way, as hvd_strategy_abandon does. Returns whether any
  * gradient was left to be refused. */

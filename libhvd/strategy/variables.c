@@ -119,6 +119,9 @@ void hvd_strategy_free(hvd_strategy *strategy)
 
         if (v->handle)
             hvd_wait(v->handle);
+        if (v->values_handle)
+            hvd_wait(v->values_handle);
+        hvd__sparse_forget(v);
         for (int k = 0; k < HVD__MOST_STATES; k++)
             free(v->states[k]);
         free(v->name);
@@ -216,20 +219,57 @@ int hvd__variable_init(const struct hvd_strategy *strategy, const char *name,
     return v->name ? HVD_OK : hvd__fail_memory(strlen(name) + 1);
 }
 
+/* Takes over a variable, or frees its name. */
+static int append(struct hvd_strategy *s, struct hvd__variable *v)
+{
+    int status = reserve(s);
+
+    if (status < 0) {
+        free(v->name);
+        return status;
+    }
+    s->variables[s->nvariables] = *v;
+    return s->nvariables++;
+}
+
 int hvd_strategy_add(hvd_strategy *strategy, const char *name, float *value,
                      int32_t ndim, const int64_t *shape)
 {
     struct hvd__variable v = {0};
-    int status;
 
     HVD_TRY(hvd__variable_init(strategy, name, value, ndim, shape, &v));
-    status = reserve(strategy);
-    if (status < 0) {
+    return append(strategy, &v);
+}
+
+int hvd_strategy_add_sparse(hvd_strategy *strategy, const char *name,
+                            float *value, int64_t rows, int64_t width)
+{
+    const int64_t shape[2] = {rows, width};
+    struct hvd__variable v = {.is_sparse = true};
+    const hvd_strategy_options *o;
+
+    HVD_TRY(hvd__variable_init(strategy, name, value, 2, shape, &v));
+    o = &strategy->options;
+    if (o->kind == HVD_STRATEGY_PARAMETER_SERVER) {
         free(v.name);
-        return status;
+        return hvd__fail(HVD_ERR_UNSUPPORTED,
+                         "parameter servers have no sparse variables: '%s'",
+                         name);
     }
-    strategy->variables[strategy->nvariables] = v;
-    return strategy->nvariables++;
+    if (hvd__optimizer_takes_rows(o->optimizer) && o->op != HVD_ADASUM)
+        return append(strategy, &v);
+    free(v.name);
+    if (o->op == HVD_ADASUM)
+        return hvd__fail(HVD_ERR_UNSUPPORTED,
+                         "gradients of the sparse variable '%s' can be reduced "
+                         "by average or sum, not by adasum",
+                         name);
+    return hvd__fail(HVD_ERR_UNSUPPORTED,
+                     "optimizer %s cannot update variable '%s' by rows: %s",
+                     hvd_optimizer_name(o->optimizer), name,
+                     o->optimizer == HVD_NO_OPTIMIZER
+                         ? "it leaves gradients in buffers of the whole"
+                         : "it needs the length of the whole variable");
 }
 
 float *hvd_strategy_gradient(hvd_strategy *strategy, int32_t variable)
@@ -254,7 +294,9 @@ static int allocate(struct hvd_strategy *s)
         HVD_TRY(hvd__server_new(s));
     HVD_TRY(hvd__statistics_allocate(s));
     for (int32_t i = 0; i < s->nvariables; i++)
-        total += serves ? 0 : (size_t)s->variables[i].count;
+        total += serves || s->variables[i].is_sparse
+                     ? 0
+                     : (size_t)s->variables[i].count;
     s->arena = gradient = hvd_malloc(total * sizeof *gradient);
     if (!gradient)
         return HVD_ERR_MEMORY;
@@ -266,8 +308,10 @@ static int allocate(struct hvd_strategy *s)
             v->key = NULL;
             return hvd__fail_memory(MOST_NAME);
         }
-        v->gradient = serves ? NULL : gradient;
-        gradient += serves ? 0 : v->count;
+        if (!serves && !v->is_sparse) {
+            v->gradient = gradient;
+            gradient += v->count;
+        }
         for (int k = 0; k < nstates; k++)
             if (!(v->states[k] = calloc(count, sizeof(float))))
                 return hvd__fail_memory(count * sizeof(float));

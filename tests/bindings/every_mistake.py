@@ -144,6 +144,18 @@ assert refused(hvd.Error, ["/nowhere/state"], strategy.save, "/nowhere/state").s
 assert refused(hvd.Error, ["rank 0: ", "/nowhere/state"], strategy.load,
                "/nowhere/state").status == -11
 strategy.close()
+strategy = hvd.Strategy("sgd")
+refused(ValueError, ["'w' has 1 dimensions"], strategy.add, "w", np.ones(3, np.float32), True)
+strategy.add("table", np.ones((5, 3), np.float32), sparse=True)
+strategy.start()
+refused(hvd.Error, ["hvd_strategy_ready_rows"], strategy.ready, "table")
+refused(TypeError, ["indices", "float64"], strategy.ready_rows, "table", [0.5], np.ones((1, 3)))
+refused(ValueError, ["2 indices for rows [1, 3]"], strategy.ready_rows, "table", [0, 1],
+        np.ones((1, 3)))
+assert refused(hvd.Error, ["row 5 of variable 'table'", "5 rows"], strategy.ready_rows, "table",
+               [5], np.ones((1, 3))).status == -1
+assert refused(hvd.Error, ["row 5 of variable 'table'"], strategy.step).status == -1
+strategy.close()
 for late in (strategy.step, strategy.check, lambda: strategy.add("v", x.copy())):
     refused(ValueError, ["closed"], late)
 

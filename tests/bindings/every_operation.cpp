@@ -4,6 +4,7 @@
 
 #include <hvd.hpp>
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -198,6 +199,19 @@ static void strategies(int r, int n)
     MUST(n == 1 || w[1] < 7);
     strategy.check();
     hvd::Strategy moved(std::move(strategy));
+    {
+        float table[3][2] = {{0, 0}, {4, 5}, {6, 7}};
+        const std::int64_t rows[2] = {2, 2};
+        const float ones[4] = {1, 2, 1, 2};
+        hvd::Strategy sparse(options);
+        int t = sparse.add_sparse("table", table[0], 3, 2);
+        sparse.start();
+        sparse.ready_rows(t, rows, ones, r == 0 ? 2 : 0, 2);
+        sparse.step();
+        MUST(std::abs(table[2][0] - (6 - 1.0F / static_cast<float>(n))) < 1e-6F);
+        MUST(std::abs(table[2][1] - (7 - 2.0F / static_cast<float>(n))) < 1e-6F);
+        MUST(table[1][1] == 5);
+    }
     try {
         moved.load("/nowhere/state");
         MUST(false);

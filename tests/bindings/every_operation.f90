@@ -162,7 +162,7 @@ contains
 
     ! A variable that all ranks pull at, more often on higher ranks.
     subroutine strategies
-        real(4), target, save :: v(2, 3), scalar
+        real(4), target, save :: v(2, 3), scalar, table(2, 4)
         real(4), pointer :: gradient(:, :), slope
         type(hvd_strategy_options) :: options
         type(hvd_strategy_stats) :: stats
@@ -222,6 +222,21 @@ contains
         call must(hvd_strategy_get_stats(strategy, stats), "stats")
         if (stats%steps /= r + 1 .or. stats%variables /= 2) error stop "stats"
         call must(hvd_strategy_abandon(strategy, "no data"), "abandon")
+        call hvd_strategy_free(strategy)
+
+        call must(hvd_strategy_new(options, strategy), "strategy_new")
+        table = 1
+        a = hvd_strategy_add_sparse(strategy, "table", table)
+        if (a /= 0) error stop "strategy_add_sparse"
+        call must(hvd_strategy_start(strategy), "strategy_start")
+        call must(hvd_strategy_ready_rows(strategy, a, [3_8, 0_8, 3_8], &
+                                          [1.0, 2.0, 5.0, 0.0, 1.0, 0.0], &
+                                          3_8, 2_8), "ready_rows")
+        call must(hvd_strategy_step(strategy), "step")
+        call equal(table(1, 4), 0.0, "rows")
+        call equal(table(2, 4), 0.0, "rows")
+        call equal(table(1, 1), -1.5, "rows")
+        call equal(table(1, 2), 1.0, "rows")
         call hvd_strategy_free(strategy)
         call must(hvd_shard(5_8, r, n, first, stride, count), "shard")
         if (first /= r .or. stride /= n) error stop "shard"

@@ -216,6 +216,14 @@ for optimizer in ("sgd", "momentum", "adam", "none", "nesterov", "rmsprop", "lio
     if r == 0:
         os.unlink(place)
 
+s, table = hvd.Strategy("sgd", learning_rate=0.5), np.ones((5, 3), np.float32)
+s.add("table", table, sparse=True)
+s.start()
+s.ready_rows("table", [4, 1, 4] if r == 0 else [], np.full((3, 3), 2) if r == 0 else [])
+s.step()
+assert np.allclose(table[[0, 1, 4]], [[1] * 3, [1 - 1 / n] * 3, [1 - 2 / n] * 3])
+s.close()
+
 fd = hvd.completion_fd()
 handle = hvd.allreduce_async(x, name="fd")
 handle.wait()
