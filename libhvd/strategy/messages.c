@@ -19,6 +19,18 @@ int32_t hvd__servers_rank(const struct hvd__servers *servers)
     return hvd_rank() - servers->nworkers;
 }
 
+int64_t hvd__part_first_row(const struct hvd_strategy *s,
+                            const struct hvd__part *part)
+{
+    return part->offset / hvd__variable_width(&s->variables[part->variable]);
+}
+
+int64_t hvd__part_nrows(const struct hvd_strategy *s,
+                        const struct hvd__part *part)
+{
+    return part->count / hvd__variable_width(&s->variables[part->variable]);
+}
+
 void hvd__part_name(const struct hvd_strategy *s, const struct hvd__part *part,
                     const char *word, char name[HVD__PART_NAME])
 {

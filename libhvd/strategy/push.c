@@ -79,14 +79,24 @@ int hvd__push(struct hvd_strategy *s, struct hvd__variable *v)
     struct hvd__servers *servers = s->servers;
     int32_t number = (int32_t)(v - s->variables);
 
+    if (v->is_sparse) {
+        int status = hvd__part_rows_cut(s, v);
+
+        if (status < 0) {
+            hvd__push_refuse(s, v, status);
+            return v->status = status;
+        }
+    }
     if (servers->first[number] < servers->first[number + 1])
         announce(s);
     for (int32_t i = servers->first[number]; i < servers->first[number + 1];
          i++) {
         const struct hvd__part *p = &servers->parts[i];
-        int one =
-            hvd__part_send(s, i, "push", v->gradient + p->offset, p->count,
-                           HVD_FLOAT32, false, &servers->pushes[i]);
+        int one = v->is_sparse
+                      ? hvd__part_rows_push(s, i)
+                      : hvd__part_send(s, i, "push", v->gradient + p->offset,
+                                       p->count, HVD_FLOAT32, false,
+                                       &servers->pushes[i]);
 
         if (v->status >= 0)
             v->status = one;
@@ -121,11 +131,15 @@ void hvd__pull(struct hvd_strategy *s)
 
     for (int32_t i = 0; i < servers->nparts; i++) {
         const struct hvd__part *p = &servers->parts[i];
+        const struct hvd__variable *v = &s->variables[p->variable];
 
-        if (servers->pushes[i].status >= 0)
-            hvd__part_send(s, i, "pull",
-                           s->variables[p->variable].value + p->offset,
-                           p->count, HVD_FLOAT32, true, &servers->pulls[i]);
+        if (servers->pushes[i].status < 0)
+            continue;
+        if (v->is_sparse)
+            hvd__part_rows_pull(s, i, &servers->pulls[i]);
+        else
+            hvd__part_send(s, i, "pull", v->value + p->offset, p->count,
+                           HVD_FLOAT32, true, &servers->pulls[i]);
     }
 }
 
@@ -136,8 +150,10 @@ bool hvd__push_done(struct hvd_strategy *s, const struct hvd__variable *v)
 
     for (int32_t i = servers->first[number]; i < servers->first[number + 1];
          i++)
-        if (servers->pushes[i].handle &&
-            hvd_poll(servers->pushes[i].handle) != 1)
+        if ((servers->pushes[i].handle &&
+             hvd_poll(servers->pushes[i].handle) != 1) ||
+            (v->is_sparse && servers->rows[i].sent.handle &&
+             hvd_poll(servers->rows[i].sent.handle) != 1))
             return false;
     return true;
 }
@@ -152,8 +168,16 @@ int hvd__pull_wait(struct hvd_strategy *s, struct hvd__variable *v)
     for (int32_t i = servers->first[number]; i < servers->first[number + 1];
          i++) {
         int one = hvd__sent_wait(&servers->pushes[i]);
+        bool pulls = servers->pulls[i].handle != 0;
         int two = hvd__sent_wait(&servers->pulls[i]);
 
+        if (v->is_sparse) {
+            int sent = hvd__part_rows_end(s, i);
+
+            one = one < 0 ? one : sent;
+            if (pulls && two >= 0)
+                two = hvd__part_rows_receive(s, i);
+        }
         /* The last error is that of the pull, which has the reason. */
         one = two < 0 ? two : one;
         if (one < 0 && status >= 0) {

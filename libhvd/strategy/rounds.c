@@ -55,19 +55,23 @@ static int count_slots(const struct hvd__shelf *shelf,
 
 /* Makes an update with the learning rate of the worker that a gradient is
  * from. */
-static void update(struct hvd__shelf *shelf, const struct hvd__slot *from)
+static void update(struct hvd__shelf *shelf, struct hvd__slot *from)
 {
     struct hvd__server *server = shelf->server;
     hvd_strategy_options *options = &server->strategy->options;
 
     options->learning_rate = from->client->command.learning_rate;
-    hvd__optimizer_apply(
-        options, ++shelf->updates,
-        hvd__optimizer_spares(
-            server->strategy->variables[shelf->part->variable].ndim),
-        shelf->value, from->gradient, shelf->states, shelf->part->count);
+    shelf->updates++;
     shelf->version++;
     server->updates++;
+    if (shelf->is_sparse)
+        hvd__server_rows_update(from);
+    else
+        hvd__optimizer_apply(
+            options, shelf->updates,
+            hvd__optimizer_spares(
+                server->strategy->variables[shelf->part->variable].ndim),
+            shelf->value, from->gradient, shelf->states, shelf->part->count);
 }
 
 /* -------------------------------------------------------------- synchronous */
@@ -87,26 +91,36 @@ static void divide(float *sum, int divisor, int64_t count)
 /* Adds all gradients that are here to the first of them, which is returned. */
 static struct hvd__slot *add_up(struct hvd__shelf *shelf)
 {
-    const hvd_strategy_options *o = &shelf->server->strategy->options;
-    int nclients = shelf->server->nclients, n = 0;
     struct hvd__slot *sum = NULL;
 
-    for (int w = 0; w < nclients; w++) {
+    for (int w = 0; w < shelf->server->nclients; w++) {
         struct hvd__slot *slot = &shelf->slots[w];
 
         if (slot->state != HVD__SLOT_PUSHED)
             continue;
-        n++;
         if (sum)
             add(sum->gradient, slot->gradient, shelf->part->count);
         else
             sum = slot;
     }
-    if (o->op == HVD_AVERAGE)
-        divide(sum->gradient,
-               o->backups > 0 || o->flags & HVD_AVERAGE_CONTRIBUTORS ? n
-                                                                     : nclients,
-               shelf->part->count);
+    return sum;
+}
+
+/* Returns the slot that has the average of all gradients that are here, or
+ * their sum. NULL: the service ends. */
+static struct hvd__slot *reduce(struct hvd__shelf *shelf)
+{
+    const hvd_strategy_options *o = &shelf->server->strategy->options;
+    bool of_those = o->backups > 0 || o->flags & HVD_AVERAGE_CONTRIBUTORS;
+    int n = of_those ? count_slots(shelf, HVD__SLOT_PUSHED)
+                     : shelf->server->nclients;
+    struct hvd__slot *sum =
+        shelf->is_sparse ? hvd__server_rows_add_up(shelf) : add_up(shelf);
+
+    if (sum && o->op == HVD_AVERAGE && shelf->is_sparse)
+        divide(sum->pushed.values, n, sum->pushed.n * shelf->width);
+    else if (sum && o->op == HVD_AVERAGE)
+        divide(sum->gradient, n, shelf->part->count);
     return sum;
 }
 
@@ -136,6 +150,7 @@ static void settle_synchronous(struct hvd__shelf *shelf)
     int npushed = count_slots(shelf, HVD__SLOT_PUSHED);
     int nrefused = count_slots(shelf, HVD__SLOT_REFUSED);
     int needed = count_active(shelf->server) - o->backups;
+    struct hvd__slot *sum;
 
     if (npushed + nrefused == 0 || npushed + nrefused < needed)
         return;
@@ -143,7 +158,10 @@ static void settle_synchronous(struct hvd__shelf *shelf)
         answer_all(shelf, shelf->reason);
         return;
     }
-    update(shelf, add_up(shelf));
+    sum = reduce(shelf);
+    if (!sum)
+        return;
+    update(shelf, sum);
     answer_all(shelf, NULL);
 }
 
@@ -239,6 +257,7 @@ void hvd__round_restart(struct hvd__server *server)
 {
     for (int32_t i = 0; i < server->nshelves * server->nclients; i++) {
         server->slots[i].clock = 0;
-        server->slots[i].version = server->slots[i].shelf->version;
+        if (!server->slots[i].shelf->is_sparse)
+            server->slots[i].version = server->slots[i].shelf->version;
     }
 }

@@ -21,7 +21,7 @@
 static void listen_to(struct hvd__client *client);
 
 /* Ends the service; the first reason counts. */
-static void fail(struct hvd__server *server, int status)
+void hvd__server_fail(struct hvd__server *server, int status)
 {
     if (server->status < 0 || atomic_load(&server->done))
         return;
@@ -46,11 +46,11 @@ static void submit(struct hvd__client *client, hvd_request *request,
     status = hvd_submit(request, NULL);
     if (status < 0) {
         server->in_flight--;
-        fail(server, status);
+        hvd__server_fail(server, status);
     }
 }
 
-static void submit_part(struct hvd__slot *slot, const char *word, void *data,
+void hvd__server_submit(struct hvd__slot *slot, const char *word, void *data,
                         int64_t count, hvd_dtype dtype, bool push,
                         hvd_callback callback)
 {
@@ -66,11 +66,11 @@ static void submit_part(struct hvd__slot *slot, const char *word, void *data,
 
 /* A worker that refuses a pull has a reason that it tells itself; all else ends
  * the service. */
-static void note_end(struct hvd__server *server, int status)
+void hvd__server_note(struct hvd__server *server, int status)
 {
     server->in_flight--;
     if (status < 0 && status != HVD_ERR_PEER)
-        fail(server, status);
+        hvd__server_fail(server, status);
 }
 
 /* ------------------------------------------------------------------ answers */
@@ -82,7 +82,7 @@ static void sent(void *context, int status)
     struct hvd__slot *slot = context;
     struct hvd__server *server = slot->client->server;
 
-    note_end(server, status);
+    hvd__server_note(server, status);
     slot->is_sending = false;
     if (slot->is_due && !atomic_load(&server->done))
         send_value(slot);
@@ -102,6 +102,10 @@ static void send_value(struct hvd__slot *slot)
     const struct hvd__shelf *shelf = slot->shelf;
     float *data = shelf->value;
 
+    if (shelf->is_sparse) {
+        hvd__server_rows_send(slot);
+        return;
+    }
     slot->is_due = slot->is_sending;
     if (slot->is_due)
         return;
@@ -111,8 +115,8 @@ static void send_value(struct hvd__slot *slot)
         data = slot->gradient;
     }
     slot->version = shelf->version;
-    submit_part(slot, "pull", data, shelf->part->count, HVD_FLOAT32, false,
-                sent);
+    hvd__server_submit(slot, "pull", data, shelf->part->count, HVD_FLOAT32,
+                       false, sent);
 }
 
 void hvd__answer(struct hvd__slot *slot)
@@ -141,7 +145,7 @@ static void pushed(void *context, int status)
     char reason[HVD__MESSAGE_MAX];
 
     snprintf(reason, sizeof reason, "%s", hvd_last_error());
-    note_end(server, status);
+    hvd__server_note(server, status);
     if (atomic_load(&server->done))
         return;
     if (status >= 0) {
@@ -165,8 +169,12 @@ static void expect_step(struct hvd__client *client)
     for (int32_t i = 0; i < server->nshelves; i++) {
         struct hvd__slot *slot = slot_of(client, i);
 
-        submit_part(slot, "push", slot->gradient, slot->shelf->part->count,
-                    HVD_FLOAT32, true, pushed);
+        if (slot->shelf->is_sparse) {
+            hvd__server_rows_expect(slot);
+            continue;
+        }
+        hvd__server_submit(slot, "push", slot->gradient,
+                           slot->shelf->part->count, HVD_FLOAT32, true, pushed);
     }
 }
 
@@ -190,7 +198,7 @@ static void obey(struct hvd__client *client);
  * may go on. */
 static void count_parcel(struct hvd__client *client, int status)
 {
-    note_end(client->server, status);
+    hvd__server_note(client->server, status);
     if (--client->parcels == 0 && client->is_waiting &&
         !atomic_load(&client->server->done)) {
         client->is_waiting = false;
@@ -218,7 +226,7 @@ static void send_copy(struct hvd__slot *slot, const char *word,
     int64_t before = client->server->in_flight;
 
     if (!parcel) {
-        fail(client->server, hvd__fail_memory(bytes));
+        hvd__server_fail(client->server, hvd__fail_memory(bytes));
         return;
     }
     parcel->client = client;
@@ -252,9 +260,18 @@ static void loaded(void *context, int status)
 {
     struct hvd__slot *slot = context;
 
-    note_end(slot->client->server, status);
+    hvd__server_note(slot->client->server, status);
     if (!atomic_load(&slot->client->server->done))
         hvd__answered(slot->client);
+}
+
+static void loaded_value(void *context, int status)
+{
+    struct hvd__slot *slot = context;
+
+    if (status >= 0 && slot->shelf->is_sparse)
+        hvd__server_rows_loaded(slot->shelf);
+    loaded(context, status);
 }
 
 /* While one worker loads, the others wait for it (hvd_strategy_load), so
@@ -266,17 +283,19 @@ static void expect_state(struct hvd__client *client)
 
     client->unanswered = (int64_t)server->nshelves * (2 + nstates);
     for (int32_t i = 0; i < server->nshelves; i++)
-        submit_part(slot_of(client, i), "push", server->shelves[i].value,
-                    server->shelves[i].part->count, HVD_FLOAT32, true, loaded);
+        hvd__server_submit(slot_of(client, i), "push", server->shelves[i].value,
+                           server->shelves[i].part->count, HVD_FLOAT32, true,
+                           loaded_value);
     for (int k = 0; k < nstates; k++)
         for (int32_t i = 0; i < server->nshelves; i++)
-            submit_part(slot_of(client, i), hvd__state_words[k],
-                        server->shelves[i].states[k],
-                        server->shelves[i].part->count, HVD_FLOAT32, true,
-                        loaded);
+            hvd__server_submit(slot_of(client, i), hvd__state_words[k],
+                               server->shelves[i].states[k],
+                               server->shelves[i].part->count, HVD_FLOAT32,
+                               true, loaded);
     for (int32_t i = 0; i < server->nshelves; i++)
-        submit_part(slot_of(client, i), "count", &server->shelves[i].updates, 1,
-                    HVD_INT64, true, loaded);
+        hvd__server_submit(slot_of(client, i), "count",
+                           &server->shelves[i].updates, 1, HVD_INT64, true,
+                           loaded);
 }
 
 static void said_last(void *context, int status)
@@ -356,11 +375,12 @@ static void obey(struct hvd__client *client)
     case HVD__COMMAND_JOIN: leave(client, HVD__CLIENT_JOINED); return;
     case HVD__COMMAND_END: leave(client, HVD__CLIENT_ENDED); return;
     default:
-        fail(server, hvd__fail(HVD_ERR_MISMATCH,
-                               "rank %d sent command %d, which parameter "
-                               "servers of version %s do not know",
-                               client->rank, (int)client->command.code,
-                               HVD_VERSION_STRING));
+        hvd__server_fail(server,
+                         hvd__fail(HVD_ERR_MISMATCH,
+                                   "rank %d sent command %d, which parameter "
+                                   "servers of version %s do not know",
+                                   client->rank, (int)client->command.code,
+                                   HVD_VERSION_STRING));
         return;
     }
     if (server->nshelves == 0 || client->command.code == HVD__COMMAND_VALUES ||
@@ -375,8 +395,9 @@ static void heard(void *context, int status)
 
     server->in_flight--;
     if (status < 0)
-        fail(server, hvd__fail(status, "worker %d did not end its strategy: %s",
-                               client->rank, hvd_last_error()));
+        hvd__server_fail(
+            server, hvd__fail(status, "worker %d did not end its strategy: %s",
+                              client->rank, hvd_last_error()));
     else if (!atomic_load(&server->done))
         obey(client);
 }
@@ -400,19 +421,29 @@ static int fill_shelf(struct hvd__server *server, struct hvd__shelf *shelf,
                       const struct hvd__part *part, float **arena)
 {
     const struct hvd_strategy *s = server->strategy;
+    const struct hvd__variable *v = &s->variables[part->variable];
     int nstates = hvd__optimizer_states(&s->options);
 
     *shelf = (struct hvd__shelf){
         .server = server,
         .part = part,
-        .value = s->variables[part->variable].value + part->offset,
+        .value = v->value + part->offset,
+        .is_sparse = v->is_sparse,
         .slots = server->slots +
                  (shelf - server->shelves) * (ptrdiff_t)server->nclients,
     };
     for (int w = 0; w < server->nclients; w++) {
-        shelf->slots[w] = (struct hvd__slot){
-            .shelf = shelf, .client = &server->clients[w], .gradient = *arena};
-        *arena += part->count;
+        shelf->slots[w] =
+            (struct hvd__slot){.shelf = shelf,
+                               .client = &server->clients[w],
+                               .gradient = v->is_sparse ? NULL : *arena};
+        *arena += v->is_sparse ? 0 : part->count;
+    }
+    if (v->is_sparse) {
+        shelf->width = hvd__variable_width(v);
+        shelf->first = hvd__part_first_row(s, part);
+        shelf->nrows = hvd__part_nrows(s, part);
+        HVD_TRY(hvd__changes_init(&shelf->changes, shelf->nrows));
     }
     for (int k = 0; k < nstates; k++)
         if (!(shelf->states[k] = calloc((size_t)part->count, sizeof(float))))
@@ -461,7 +492,8 @@ int hvd__server_new(struct hvd_strategy *s)
         s->options.mode == HVD_SERVER_SYNCHRONOUS && s->options.backups == 0;
     for (int32_t i = 0; i < servers->nparts; i++)
         if (servers->parts[i].server == hvd__servers_rank(servers)) {
-            elements += (size_t)servers->parts[i].count * nclients;
+            if (!s->variables[servers->parts[i].variable].is_sparse)
+                elements += (size_t)servers->parts[i].count * nclients;
             nshelves++;
         }
     server->nshelves = (int32_t)nshelves;
@@ -485,9 +517,16 @@ void hvd__server_free(struct hvd_strategy *s)
     if (!server || (server->in_flight > 0 && hvd_is_initialized()))
         return;
     if (server->shelves)
-        for (int32_t i = 0; i < server->nshelves; i++)
+        for (int32_t i = 0; i < server->nshelves; i++) {
             for (int k = 0; k < HVD__MOST_STATES; k++)
                 free(server->shelves[i].states[k]);
+            hvd__changes_fini(&server->shelves[i].changes);
+        }
+    if (server->slots)
+        for (int32_t i = 0; i < server->nshelves * server->nclients; i++) {
+            hvd__rows_free(&server->slots[i].pushed);
+            hvd__rows_free(&server->slots[i].answer);
+        }
     hvd_free(server->arena);
     free(server->clients);
     free(server->shelves);

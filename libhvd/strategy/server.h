@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 
 #include "base/status.h"
+#include "strategy/changes.h"
 #include "strategy/servers.h"
 
 /* What a server knows of one part and one worker. */
@@ -26,13 +27,18 @@ struct hvd__slot {
     struct hvd__shelf *shelf;
     struct hvd__client *client;
     float *gradient; /* in the server's arena; also what is sent as answer, if
-                        the value may change meanwhile */
+                        the value may change meanwhile; NULL: sparse */
     enum hvd__slot_state state;
     int64_t version; /* of the value that the worker has */
     int64_t clock;   /* steps of the worker that have come */
     bool is_sending; /* an answer is under way, as far as this server knows: the
                         worker may have it, and have pushed again */
     bool is_due;     /* another answer waits for that */
+    /* Of a sparse variable. */
+    int64_t announced;       /* how many rows the worker sends */
+    struct hvd__rows pushed; /* these */
+    struct hvd__rows answer; /* what is under way to it */
+    int64_t known;           /* version of which the worker has all rows */
 };
 
 /* A part that this server holds. */
@@ -42,9 +48,14 @@ struct hvd__shelf {
     float *value;                    /* in the variable */
     float *states[HVD__MOST_STATES]; /* owned */
     int64_t updates;                 /* by the optimiser, over all trainings */
-    int64_t version;                 /* updates since start */
-    struct hvd__slot *slots;         /* [workers] */
-    char reason[HVD__MESSAGE_MAX];   /* of the last refused gradient */
+    int64_t version;                 /* updates since start; loads, too, if
+                                        sparse */
+    bool is_sparse;
+    int64_t first, nrows, width;   /* rows of a sparse variable, and their
+                                      elements */
+    struct hvd__changes changes;   /* of these rows */
+    struct hvd__slot *slots;       /* [workers] */
+    char reason[HVD__MESSAGE_MAX]; /* of the last refused gradient */
 };
 
 enum hvd__client_state {
@@ -105,5 +116,30 @@ void hvd__answer(struct hvd__slot *slot);
 void hvd__answer_refuse(struct hvd__slot *slot, const char *reason);
 /* Counts an answer that needs no message. */
 void hvd__answered(struct hvd__client *client);
+
+/* Submits a request about a part, from the worker if push, else to it; only the
+ * callback, whose context is the slot, tells the end, and first of all calls
+ * hvd__server_note. */
+void hvd__server_submit(struct hvd__slot *slot, const char *word, void *data,
+                        int64_t count, hvd_dtype dtype, bool push,
+                        hvd_callback callback);
+void hvd__server_note(struct hvd__server *server, int status);
+/* Ends the service with the last error. */
+void hvd__server_fail(struct hvd__server *server, int status);
+
+/* ------------------------------------- rows of sparse parts (server_rows.c) */
+
+/* Makes a slot ready for a push. */
+void hvd__server_rows_expect(struct hvd__slot *slot);
+/* Sends the rows that have changed since the worker was last told. */
+void hvd__server_rows_send(struct hvd__slot *slot);
+/* Adds up all rows that are here, in the order of ranks, in the first slot that
+ * has some, which is returned; the others have none left. NULL: out of memory,
+ * and the service ends. */
+struct hvd__slot *hvd__server_rows_add_up(struct hvd__shelf *shelf);
+/* Makes the update of the rows of a slot, of the number that the part has. */
+void hvd__server_rows_update(struct hvd__slot *slot);
+/* Notes that a worker has written the whole part. */
+void hvd__server_rows_loaded(struct hvd__shelf *shelf);
 
 #endif

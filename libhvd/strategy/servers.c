@@ -141,8 +141,11 @@ static int make_parts(struct hvd_strategy *s)
     servers->commands = calloc((size_t)servers->n, sizeof *servers->commands);
     servers->pushes = calloc((size_t)total + 1, sizeof *servers->pushes);
     servers->pulls = calloc((size_t)total + 1, sizeof *servers->pulls);
+    if (hvd__variable_sparse(s))
+        servers->rows = calloc((size_t)total + 1, sizeof *servers->rows);
     if (!servers->parts || !servers->first || !servers->commands ||
-        !servers->pushes || !servers->pulls) {
+        !servers->pushes || !servers->pulls ||
+        (!servers->rows && hvd__variable_sparse(s))) {
         free(loads);
         return hvd__fail_memory((size_t)total * sizeof *servers->parts);
     }
@@ -255,6 +258,7 @@ void hvd__servers_free(struct hvd_strategy *s)
     free(servers->commands);
     free(servers->pushes);
     free(servers->pulls);
+    free(servers->rows);
     free(servers);
     s->servers = NULL;
 }

@@ -12,6 +12,10 @@
  *     command STEP, with its learning rate
  *     push, for each part, when ready       takes the gradient (rounds.c)
  *                                           pull: the new value
+ *     of a part of a sparse variable        (worker_rows.c, server_rows.c)
+ *     push: how many rows; rows: these      takes them
+ *                                           pull: how many rows have changed
+ *                                           since the last pull; new: these
  *     command VALUES or STATE               pull, for each part; of STATE also
  *                                           the optimiser's state
  *     command LOAD, and all of these        keeps them
@@ -55,6 +59,14 @@ struct hvd__sent {
     int status;        /* of the submission */
 };
 
+/* The rows of a part of a sparse variable, on their way. */
+struct hvd__part_rows {
+    struct hvd__rows out;  /* in its own memory, if the variable has several
+                              parts */
+    struct hvd__sent sent; /* out */
+    int64_t n;             /* how many rows the server announces */
+};
+
 struct hvd__server;
 
 struct hvd__servers {
@@ -73,6 +85,8 @@ struct hvd__servers {
     struct hvd__sent *commands;  /* owned; [n] */
     struct hvd__sent *pushes;    /* owned; [nparts] */
     struct hvd__sent *pulls;     /* owned; [nparts] */
+    struct hvd__part_rows *rows; /* owned; [nparts]; NULL: no variable is
+                                    sparse */
     /* On servers; NULL elsewhere. */
     struct hvd__server *server;
 };
@@ -103,6 +117,11 @@ void hvd__part_name(const struct hvd_strategy *strategy,
 void hvd__pair_request(hvd_request *request, int32_t pair, const char *name,
                        void *data, const int64_t *count, hvd_dtype dtype,
                        int root);
+/* Returns the first row of a part of a sparse variable, and how many it has. */
+int64_t hvd__part_first_row(const struct hvd_strategy *strategy,
+                            const struct hvd__part *part);
+int64_t hvd__part_nrows(const struct hvd_strategy *strategy,
+                        const struct hvd__part *part);
 
 /* Submits a request of this worker. */
 int hvd__send(hvd_request *request, struct hvd__sent *sent);
@@ -135,6 +154,18 @@ int hvd__pull_wait(struct hvd_strategy *strategy,
                    struct hvd__variable *variable);
 /* Ends a step, of which nothing is under way any more. */
 int hvd__push_end(struct hvd_strategy *strategy);
+
+/* Do the same for the rows of a sparse variable, part by part (worker_rows.c):
+ * copy those of each part; send them; ask how many come back; and, when that
+ * has arrived, receive these into the variable. */
+int hvd__part_rows_cut(struct hvd_strategy *strategy,
+                       const struct hvd__variable *variable);
+int hvd__part_rows_push(struct hvd_strategy *strategy, int32_t part);
+int hvd__part_rows_pull(struct hvd_strategy *strategy, int32_t part,
+                        struct hvd__sent *sent);
+int hvd__part_rows_receive(struct hvd_strategy *strategy, int32_t part);
+/* Waits for rows that were sent, and frees them. */
+int hvd__part_rows_end(struct hvd_strategy *strategy, int32_t part);
 
 /* Get what the servers hold: values; the optimiser's state too, in memory that
  * hvd__state_free frees. Not collective. */

@@ -14,7 +14,7 @@
 /* The requests about the optimiser's state of a part, as many as it has arrays.
  * A server knows them by the same words. */
 const char *const hvd__state_words[HVD__MOST_STATES] = {"slot0", "slot1",
-                                                         "slot2"};
+                                                        "slot2"};
 
 /* One array of every part: all requests of it are in flight at once. */
 struct move {
@@ -23,6 +23,14 @@ struct move {
     bool pull;      /* to this worker */
     bool is_counts; /* the numbers of updates instead of an array */
 };
+
+/* Returns whether not the whole part is sent, but rows that have changed. */
+static bool gets_rows(const struct hvd_strategy *s, const struct move *m,
+                      int32_t i)
+{
+    return m->state < 0 && m->pull && !m->is_counts &&
+           s->variables[s->servers->parts[i].variable].is_sparse;
+}
 
 static int move_part(struct hvd_strategy *s, const struct move *m, int32_t i,
                      struct hvd__sent *sent)
@@ -36,6 +44,8 @@ static int move_part(struct hvd_strategy *s, const struct move *m, int32_t i,
     if (m->is_counts)
         return hvd__part_send(s, i, m->word, &v->steps, 1, HVD_INT64, m->pull,
                               sent);
+    if (gets_rows(s, m, i))
+        return hvd__part_rows_pull(s, i, sent);
     return hvd__part_send(s, i, m->word, data + p->offset, p->count,
                           HVD_FLOAT32, m->pull, sent);
 }
@@ -55,6 +65,8 @@ static int move_all(struct hvd_strategy *s, const struct move *m)
     for (int32_t i = 0; i < s->servers->nparts; i++) {
         int one = hvd__sent_wait(&sent[i]);
 
+        if (one >= 0 && gets_rows(s, m, i))
+            one = hvd__part_rows_receive(s, i);
         status = status < 0 ? status : one;
     }
     return status;

@@ -250,12 +250,6 @@ int hvd_strategy_add_sparse(hvd_strategy *strategy, const char *name,
 
     HVD_TRY(hvd__variable_init(strategy, name, value, 2, shape, &v));
     o = &strategy->options;
-    if (o->kind == HVD_STRATEGY_PARAMETER_SERVER) {
-        free(v.name);
-        return hvd__fail(HVD_ERR_UNSUPPORTED,
-                         "parameter servers have no sparse variables: '%s'",
-                         name);
-    }
     if (hvd__optimizer_takes_rows(o->optimizer) && o->op != HVD_ADASUM)
         return append(strategy, &v);
     free(v.name);
