@@ -38,7 +38,7 @@ static int load_data(struct training_run *run)
     struct images train = {0}, test = {0};
 
     int status =
-        agree(dataset_load(&source, &run->command->progress, &train, &test));
+        agree(dataset_load(&source, run->command->progress, &train, &test));
     if (!status)
         status =
             agree_same("the number of training images", (uint64_t)train.count);
@@ -75,6 +75,7 @@ static const struct training_functions functions = {
     .make_model = make_model,
     .report_head = mnist_report_head,
     .place = mnist_place,
+    .named_parts = true,
     .evaluation = mnist_evaluation,
     .report_results = mnist_report_results,
     .settings = mnist_settings,

@@ -19,6 +19,7 @@
 
 #include <hvd.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 struct run {
@@ -26,7 +27,9 @@ struct run {
     struct job_options job_options;
     struct dataset dataset;
     struct job *job;
+    hvd_progress *progress; /* the command's */
     int64_t epochs, updates;
+    bool quiet;
 };
 
 /* ------------------------------------------------------------ command line */
@@ -77,6 +80,7 @@ static const struct argp_option table[] = {
     {"threads", THREADS, "N", 0,
      "threads that stages run on; 0: one for each, if there are cores (0)", 0},
     LINE_PROFILE_ROW(PROFILE),
+    {"quiet", 'q', NULL, 0, LINE_QUIET_HELP, 0},
     LINE_ROWS,
     {0}};
 
@@ -117,6 +121,7 @@ static int take_option(void *context, int key, const char *value)
     case TEST_IMAGES:
         return value_whole("--test-images", value, 1, 1 << 24, &s->test);
     case SEED: return take_seed(run, value);
+    case 'q': run->quiet = true; return 0;
     case THREADS: return value_int("--threads", value, 0, 64, &j->threads);
     default: return value_path("--profile", value, &j->profile);
     }
@@ -163,7 +168,8 @@ static int load_data(struct run *run)
     int status = agree(profile_check(run->job_options.profile));
 
     if (!status)
-        status = agree(dataset_load(&run->source, NULL, &train, &test));
+        status =
+            agree(dataset_load(&run->source, run->progress, &train, &test));
     if (!status)
         status =
             agree_same("the number of training images", (uint64_t)train.count);
@@ -173,11 +179,56 @@ static int load_data(struct run *run)
                                     run->source.seed));
     images_fini(&train);
     images_fini(&test);
+    hvd_progress_phase(run->progress, "compiling", 0, 0, NULL);
     if (!status)
         status = agree(job_new(&run->job_options, &run->dataset, &run->job));
+    hvd_progress_end(run->progress);
     if (!status)
         status = job_start(run->job);
     return status;
+}
+
+/* Evaluates, and prints what came of it. */
+static int test_epoch(struct run *run)
+{
+    double values[2] = {0};
+    int64_t right = 0, images = 0;
+    int status;
+
+    hvd_progress_rename(run->progress, "evaluating");
+    status = agree(job_test(run->job, &right, &images));
+    values[0] = (double)right;
+    values[1] = (double)images;
+    if (!status)
+        status = agree_sum(values, 2);
+    if (!status)
+        hvd_progress_line(run->progress, "test accuracy %.2f %% of %.0f images",
+                          100 * values[0] / values[1], values[1]);
+    return status;
+}
+
+static int train_epoch(struct run *run, int64_t epoch, int64_t updates)
+{
+    const struct job_options *j = &run->job_options;
+    int64_t images =
+        updates * j->count * j->replicas * j->batch * (int64_t)hvd_size();
+    double loss, start = clock_seconds();
+    char name[64];
+    int status;
+
+    snprintf(name, sizeof name, "epoch %" PRId64 " of %" PRId64, epoch + 1,
+             run->epochs);
+    hvd_progress_rename(run->progress, name);
+    status = job_train(run->job, updates, run->progress, &loss);
+    if (!status)
+        status = agree_average(&loss, 1);
+    if (!status)
+        hvd_progress_line(run->progress,
+                          "epoch %" PRId64 ": %" PRId64 " updates, loss %.4f, "
+                          "%.0f images/s",
+                          epoch + 1, updates, loss,
+                          (double)images / (clock_seconds() - start));
+    return status ? status : test_epoch(run);
 }
 
 static int train_epochs(struct run *run)
@@ -185,7 +236,8 @@ static int train_epochs(struct run *run)
     int64_t per_update =
         (int64_t)run->job_options.count * run->job_options.replicas;
     int64_t updates = dataset_steps(&run->dataset) / per_update;
-    int64_t left = run->updates ? run->updates : INT64_MAX;
+    int64_t left = updates * run->epochs;
+    int status = 0;
 
     if (updates == 0) {
         problem_set("--train-images: %" PRId64 " mini-batches of %d images "
@@ -194,35 +246,17 @@ static int train_epochs(struct run *run)
                     dataset_steps(&run->dataset));
         return PROBLEM_EVERYWHERE;
     }
-    for (int64_t epoch = 0; epoch < run->epochs && left > 0; epoch++) {
-        double values[2] = {0}, start = clock_seconds();
-        int64_t now = updates < left ? updates : left, right, images;
-        int status = job_train(run->job, now, &values[0]);
+    if (run->updates && run->updates < left)
+        left = run->updates;
+    hvd_progress_phase(run->progress, "training", 0, left, "updates");
+    for (int64_t epoch = 0; !status && left > 0; epoch++) {
+        int64_t now = updates < left ? updates : left;
 
         left -= now;
-        if (!status)
-            status = agree_average(values, 1);
-        if (hvd_rank() == 0 && !status)
-            printf("epoch %" PRId64 ": %" PRId64 " updates, loss %.4f, "
-                   "%.0f images/s\n",
-                   epoch + 1, now, values[0],
-                   (double)(now * per_update * run->job_options.batch *
-                            hvd_size()) /
-                       (clock_seconds() - start));
-        if (!status)
-            status = agree(job_test(run->job, &right, &images));
-        if (status)
-            return status;
-        values[0] = (double)right;
-        values[1] = (double)images;
-        status = agree_sum(values, 2);
-        if (status)
-            return status;
-        if (hvd_rank() == 0)
-            printf("test accuracy %.2f %% of %.0f images\n",
-                   100 * values[0] / values[1], values[1]);
+        status = train_epoch(run, epoch, now);
     }
-    return 0;
+    hvd_progress_end(run->progress);
+    return status;
 }
 
 static int print_report(struct run *run)
@@ -237,24 +271,28 @@ static int print_report(struct run *run)
         status = agree_same("the weights' hash", hash);
     if (status || hvd_rank() != 0)
         return status;
-    printf("on %d modelled IPUs each: %.3g s, idle %.1f %%, %" PRId64
-           " slots, %" PRId64 " updates\n"
-           "fullest tile %" PRId64 " of %" PRId64 " bytes, most stashed on an "
-           "IPU %" PRId64 " bytes, %" PRId64 " bytes between IPUs\n"
-           "allreduces %" PRId64 ", %" PRId64 " of them done before they were "
-           "needed, waited %.3g s\n"
-           "weights %016" PRIx64 "\n",
-           s.ipus, s.seconds, 100 * s.idle, s.slots, s.updates, s.tile_bytes,
-           s.bytes_per_tile, s.stash_bytes, s.inter_ipu_bytes, s.averages,
-           s.early, s.wait, hash);
+    hvd_progress_line(
+        run->progress,
+        "on %d modelled IPUs each: %.3g s, idle %.1f %%, %" PRId64
+        " slots, %" PRId64 " updates\n"
+        "fullest tile %" PRId64 " of %" PRId64 " bytes, most stashed on an "
+        "IPU %" PRId64 " bytes, %" PRId64 " bytes between IPUs\n"
+        "allreduces %" PRId64 ", %" PRId64 " of them done before they were "
+        "needed, waited %.3g s\n"
+        "weights %016" PRIx64,
+        s.ipus, s.seconds, 100 * s.idle, s.slots, s.updates, s.tile_bytes,
+        s.bytes_per_tile, s.stash_bytes, s.inter_ipu_bytes, s.averages, s.early,
+        s.wait, hash);
     return job_profile(run->job);
 }
 
 static int run_all(struct command *command)
 {
     struct run *run = command->context;
-    int status = load_data(run);
+    int status;
 
+    run->progress = command->progress;
+    status = load_data(run);
     if (!status)
         status = check_options(run);
     if (!status)
@@ -288,5 +326,6 @@ int main(int argc, char **argv)
     int outcome = line_parse(&line, argc, argv);
 
     fill_in(&run.job_options);
+    command.quiet = run.quiet;
     return command_run(&line, outcome, &command);
 }

@@ -73,7 +73,7 @@ LIBS_memory_tools = $(B)/lib/libhvd.a $(IPU_LINK)
 CHAPTER_DIGITS_SRC := $(MODELS_PLAIN_SRC) models/chapter/digits_source.c \
 	models/chapter/perceptron.c models/data/digits.c \
 	$(addprefix models/,data/idx.c files/idx.c files/gz.c output/progress.c \
-	output/launcher.c)
+	output/progress_text.c output/terminal.c output/launcher.c)
 CHAPTER_PROGRAMS := ipu-feeds ipu-losses ipu-replicas ipu-dataset-bench
 PROGRAMS += $(CHAPTER_PROGRAMS:%=$(B)/bin/%)
 SRC_ipu-feeds := models/chapter/feeds.c $(MODELS_PLAIN_SRC)

@@ -74,7 +74,7 @@ $(foreach t,$(filter estimator%,$(MPI_TESTS)),\
 	$(eval DEPS_tests-mpi-$(t) += $$(TRAIN_SO) $$(IPU_SO)))
 SRC_tests-mpi-device_collective += $(addprefix models/trainer/,\
 	device_collective.c program.c update.c compiling.c agree.c) $(addprefix \
-	models/output/,problem.c progress.c launcher.c outfile.c) models/model/model.c models/model/orthogonal.c \
+	models/output/,problem.c progress.c progress_text.c terminal.c launcher.c outfile.c) models/model/model.c models/model/orthogonal.c \
 	models/model/weights.c models/files/safetensors.c \
 	models/model/optimizer.c
 $(foreach t,pipeline device_collective,\

@@ -78,21 +78,52 @@ static int flush_output(void)
     return problem_set("standard output: %s", strerror(errno));
 }
 
+static int ask_world(void *context)
+{
+    (void)context;
+    return agree_ask();
+}
+
+/* Without memory there is none, and nothing is shown. */
+static void make_progress(struct command *command, int rank)
+{
+    hvd_progress_options options;
+
+    hvd_progress_options_init(&options, sizeof options);
+    options.rank = rank;
+    options.quiet = command->quiet;
+    options.check = hvd_is_initialized() > 0 ? ask_world : NULL;
+    hvd_progress_new(&options, &command->progress);
+}
+
+/* Starts the world, which may wait for other processes. */
+static int start_world(struct command *command)
+{
+    int status;
+
+    make_progress(command, launcher_rank());
+    hvd_progress_phase(command->progress, "starting", 0, 0, NULL);
+    status = world_start(command->options, &command->role);
+    hvd_progress_free(command->progress);
+    command->progress = NULL;
+    return status;
+}
+
 /* Does the run of one process. Returns the exit status. */
 static int run_here(struct command *command)
 {
     int status;
 
     interrupt_install();
-    status = world_start(command->options, &command->role);
+    status = start_world(command);
     if (status < 0)
         return fail_start(command, status);
     command->rank = hvd_rank();
     command->size = hvd_size();
-    progress_init(&command->progress, stdout, command->rank == 0);
-    command->progress.ask = agree_ask;
+    make_progress(command, command->rank);
     status = command->run(command);
-    progress_clear(&command->progress);
+    hvd_progress_free(command->progress);
+    command->progress = NULL;
     if (status == 0)
         status = command->serves ? flush_output() : agree(flush_output());
     if (status < 0)

@@ -7,15 +7,16 @@
 #define MODELS_COMMAND_H
 
 #include "options/options.h"
-#include "output/progress.h"
 
 #include <hvd_cluster.h>
+#include <hvd_progress.h>
 
 /* A training program while it runs. */
 struct command {
     const char *program;
-    struct progress progress; /* only rank 0 prints; asks for the world */
-    hvd_role role;            /* of this process in its cluster */
+    bool quiet;             /* prints nothing but failures */
+    hvd_progress *progress; /* owned, of the run; its check is for the world */
+    hvd_role role;          /* of this process in its cluster */
     int rank, size; /* with parameter servers size counts the workers only, and
                        a rank beyond is a server */
     bool serves;    /* this rank is a parameter server */

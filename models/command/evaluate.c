@@ -51,9 +51,9 @@ static int measure(struct watching *w)
                                    run->plan.data, &loss, &correct);
 
     if (status == 0)
-        progress_line(&run->command->progress,
-                      "step %lld  loss %.4f  accuracy %.2f %%",
-                      (long long)w->last.step, loss / all, 100 * correct / all);
+        hvd_progress_line(
+            run->command->progress, "step %lld  loss %.4f  accuracy %.2f %%",
+            (long long)w->last.step, loss / all, 100 * correct / all);
     return status;
 }
 
@@ -68,11 +68,12 @@ static void tell_over(const struct watching *w)
 
     localtime_r(&saved, &time);
     strftime(written, sizeof written, "%Y-%m-%d %H:%M:%S", &time);
-    progress_line(&w->run->command->progress,
-                  "the training in %s was over before this evaluator began: "
-                  "its last checkpoint, of step %lld, written at %s, is "
-                  "evaluated; a new training is refused there",
-                  o->model_dir, (long long)w->last.step, written);
+    hvd_progress_line(
+        w->run->command->progress,
+        "the training in %s was over before this evaluator began: "
+        "its last checkpoint, of step %lld, written at %s, is "
+        "evaluated; a new training is refused there",
+        o->model_dir, (long long)w->last.step, written);
 }
 
 /* Gives the evaluator the weights of a checkpoint. */
@@ -92,8 +93,8 @@ static int load(const struct watching *w, const hvd_checkpoint *c)
 
 static void tell_left_out(const struct watching *w, const char *why)
 {
-    progress_line(&w->run->command->progress, "a checkpoint is left out: %s",
-                  why);
+    hvd_progress_line(w->run->command->progress, "a checkpoint is left out: %s",
+                      why);
 }
 
 /* Reads the newest checkpoint that is whole, and evaluates it if its step is
@@ -166,10 +167,11 @@ static int watch(struct watching *w)
     const struct options *o = w->run->options;
     int status = 0;
 
-    progress_line(&w->run->command->progress,
-                  "%s: evaluator, without a device; waits for checkpoints in "
-                  "%s, for at most %d s each",
-                  w->run->command->program, o->model_dir, o->checkpoint_wait);
+    hvd_progress_line(
+        w->run->command->progress,
+        "%s: evaluator, without a device; waits for checkpoints in "
+        "%s, for at most %d s each",
+        w->run->command->program, o->model_dir, o->checkpoint_wait);
     expect(w);
     while (status == 0 && !w->last.final) {
         status = look(w);
@@ -191,8 +193,8 @@ int evaluate_checkpoints(struct training_run *run)
     hvd_checkpoint_info_init(&w.last, sizeof w.last);
     w.last.step = -1;
     run->functions->make_model(run, &model);
-    status = evaluator_new(model, run->options->threads,
-                           &run->command->progress, &w.evaluator);
+    status = evaluator_new(model, run->options->threads, run->command->progress,
+                           &w.evaluator);
     if (status == 0)
         status = watch(&w);
     evaluator_free(w.evaluator);

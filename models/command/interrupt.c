@@ -3,6 +3,7 @@
 
 #include "output/outfile.h"
 
+#include <hvd_progress.h>
 #include <signal.h>
 #include <stddef.h>
 
@@ -11,6 +12,7 @@
 static void end_by_signal(int number)
 {
     outfile_remove_pending();
+    hvd_progress_interrupt();
     raise(number);
 }
 

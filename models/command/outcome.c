@@ -59,8 +59,8 @@ static double share_of(const struct times *times, double part)
 
 /* ---------------------------------------------------------------- as lines */
 
-void outcome_report_head(const struct outcome *outcome,
-                         struct progress *progress, const char *unit)
+void outcome_report_head(const struct outcome *outcome, hvd_progress *progress,
+                         const char *unit)
 {
     const struct options *o = outcome->options;
     int size = outcome->world_size;
@@ -72,7 +72,7 @@ void outcome_report_head(const struct outcome *outcome,
         snprintf(replicas, sizeof replicas, " and %d parameter server%s (%s)",
                  o->servers.count, o->servers.count > 1 ? "s" : "",
                  servers_modes[o->servers.mode]);
-    progress_line(
+    hvd_progress_line(
         progress,
         "%s: %d rank%s%s, %lld %s per rank and step (%lld in all), %s, "
         "learning rate %g%s, compression %s",
@@ -84,14 +84,15 @@ void outcome_report_head(const struct outcome *outcome,
 
 /* Reports on the modelled chips; the other lines are measured here. */
 static void report_partition(const struct partition_stats *s,
-                             struct progress *progress)
+                             hvd_progress *progress)
 {
-    progress_line(progress,
-                  "pipeline       %d modelled IPUs a rank: %.3g s, idle %.1f "
-                  "%%, %lld slots, %lld update%s",
-                  s->ipus, s->seconds, 100 * s->idle, (long long)s->slots,
-                  (long long)s->updates, s->updates == 1 ? "" : "s");
-    progress_line(
+    hvd_progress_line(
+        progress,
+        "pipeline       %d modelled IPUs a rank: %.3g s, idle %.1f "
+        "%%, %lld slots, %lld update%s",
+        s->ipus, s->seconds, 100 * s->idle, (long long)s->slots,
+        (long long)s->updates, s->updates == 1 ? "" : "s");
+    hvd_progress_line(
         progress,
         "chips          fullest tile %lld of %lld bytes, most stashed "
         "on an IPU %lld bytes, %lld bytes between IPUs",
@@ -112,12 +113,11 @@ static const char *algorithm_of(const struct options *o)
 }
 
 /* Reports on the modelled chips of the replicas. */
-static void report_sums(const struct outcome *outcome,
-                        struct progress *progress)
+static void report_sums(const struct outcome *outcome, hvd_progress *progress)
 {
     const struct sums_stats *s = &outcome->sums;
 
-    progress_line(
+    hvd_progress_line(
         progress,
         "replicas       %lld cycles a step on each modelled IPU, %lld "
         "of them for %lld exchange%s of sums (%s), %lld bytes sent",
@@ -126,26 +126,27 @@ static void report_sums(const struct outcome *outcome,
         algorithm_of(outcome->options), (long long)s->sent_bytes);
 }
 
-void outcome_report(const struct outcome *outcome, struct progress *progress,
+void outcome_report(const struct outcome *outcome, hvd_progress *progress,
                     const char *unit, const char *speed)
 {
     const struct times *t = &outcome->times;
 
-    progress_line(progress, "speed          %.0f %s/s, %lld %s in %.2f s",
-                  outcome_speed(outcome), speed, (long long)outcome->trained,
-                  unit, t->training);
-    progress_line(progress,
-                  "time           compute %.1f %%, waiting for communication "
-                  "%.1f %%, update %.1f %%, data %.1f %%",
-                  100 * share_of(t, t->compute), 100 * share_of(t, t->wait),
-                  100 * share_of(t, t->update), 100 * share_of(t, t->data));
+    hvd_progress_line(progress, "speed          %.0f %s/s, %lld %s in %.2f s",
+                      outcome_speed(outcome), speed,
+                      (long long)outcome->trained, unit, t->training);
+    hvd_progress_line(
+        progress,
+        "time           compute %.1f %%, waiting for communication "
+        "%.1f %%, update %.1f %%, data %.1f %%",
+        100 * share_of(t, t->compute), 100 * share_of(t, t->wait),
+        100 * share_of(t, t->update), 100 * share_of(t, t->data));
     if (outcome->options->partition.stages > 0)
         report_partition(&outcome->partition, progress);
     if (has_sums(outcome))
         report_sums(outcome, progress);
-    progress_line(progress,
-                  "weights        equal on all ranks, checksum %016" PRIx64,
-                  outcome->weights_hash);
+    hvd_progress_line(progress,
+                      "weights        equal on all ranks, checksum %016" PRIx64,
+                      outcome->weights_hash);
 }
 
 /* ----------------------------------------------------------------- as JSON */

@@ -7,8 +7,8 @@
 #define MODELS_OUTCOME_H
 
 #include "options/options.h"
-#include "output/progress.h"
 
+#include <hvd_progress.h>
 #include <jansson.h>
 
 /* Seconds of this rank while it trains; at the end, averages over the ranks. */
@@ -61,12 +61,12 @@ double outcome_speed(const struct outcome *outcome);
 
 /* Prints "mnist: 2 ranks, 64 images per rank and step (128 in all), adam, ...";
  * unit is "images". */
-void outcome_report_head(const struct outcome *outcome,
-                         struct progress *progress, const char *unit);
+void outcome_report_head(const struct outcome *outcome, hvd_progress *progress,
+                         const char *unit);
 
 /* Prints speed, the parts of the run's time, what the modelled chips make of a
  * partition, and that the weights are equal. */
-void outcome_report(const struct outcome *outcome, struct progress *progress,
+void outcome_report(const struct outcome *outcome, hvd_progress *progress,
                     const char *unit, const char *speed);
 
 /*

@@ -10,6 +10,7 @@
 #include "command/training_run.h"
 #include "output/outfile.h"
 #include "output/problem.h"
+#include "output/terminal.h"
 #include "remote/client.h"
 #include "trainer/strategy.h"
 
@@ -85,7 +86,7 @@ static const char *const result_options[REMOTE_RESULTS] = {
 static int describe(const struct options *o,
                     struct remote_description *description)
 {
-    struct progress progress;
+    bool live = terminal_present(STDOUT_FILENO);
     int status = 0;
 
     description->program = options_name(o->program);
@@ -95,9 +96,8 @@ static int describe(const struct options *o,
         description->results[i] = path != NULL;
         status = outfile_check(result_options[i], path);
     }
-    progress_init(&progress, stdout, true);
-    description->columns = progress.live ? progress.width : 0;
-    description->colour = progress.colour;
+    description->columns = live ? terminal_width(STDOUT_FILENO) : 0;
+    description->colour = live && terminal_has_colour();
     return status;
 }
 

@@ -43,13 +43,12 @@ static int average_loss(struct training_run *run, double *loss)
     return status;
 }
 
-static void show_progress(struct training_run *run, double loss)
+static void show_loss(const struct training_run *run, double loss)
 {
-    char head[48], tail[64];
-    double share = run->functions->place(run, head, sizeof head);
+    char note[64];
 
-    snprintf(tail, sizeof tail, "loss %.4f", loss);
-    progress_update(&run->command->progress, head, share, tail);
+    snprintf(note, sizeof note, "loss %.4f", loss);
+    hvd_progress_update(run->command->progress, run->outcome.steps, note);
 }
 
 /* Makes as many steps as the trainer makes at a time, at the rate of the last
@@ -63,6 +62,7 @@ static int make_steps(struct training_run *run, int count, double *loss)
 
     run->outcome.steps += count;
     run->part_made += count;
+    hvd_progress_update(run->command->progress, run->outcome.steps, NULL);
     return status < 0 ? status : checkpoints_keep(run, count);
 }
 
@@ -106,7 +106,7 @@ static int train_part(struct training_run *run, double *loss)
         status = average_loss(run, &recent);
         if (status < 0)
             return status;
-        show_progress(run, recent);
+        show_loss(run, recent);
         recent = 0;
         since = 0;
     }
@@ -117,12 +117,27 @@ static int train_part(struct training_run *run, double *loss)
 /* -------------------------------------------------------------------- parts
  */
 
+/* Has the bar say what is done now. */
+static void name_phase(const struct training_run *run, const char *name)
+{
+    hvd_progress_rename(run->command->progress, name);
+}
+
+static void name_part(const struct training_run *run)
+{
+    char place[48];
+
+    run->functions->place(run, place, sizeof place);
+    name_phase(run, run->functions->named_parts ? place : "training");
+}
+
 /* Evaluates all that there is to evaluate, each piece on one rank. */
 static int evaluate(struct training_run *run, struct outcome_part *part)
 {
     double sums[2] = {0, 0}; /* loss, correct */
     double evaluated = (double)run->outcome.evaluated;
 
+    name_phase(run, "evaluating");
     int status = agree(trainer_evaluate(run->trainer, run->plan.fill_test,
                                         run->plan.data, &sums[0], &sums[1]));
     if (status == 0)
@@ -144,10 +159,11 @@ static void report_part(struct training_run *run,
     run->functions->place(run, place, sizeof place);
     if (!isnan(part->accuracy))
         run->functions->evaluation(part, evaluation, sizeof evaluation);
-    progress_line(&run->command->progress, "%s  loss %.4f%s  %.0f %s/s  %.1f s",
-                  place, part->train_loss, evaluation,
-                  seconds > 0 ? (double)trained / seconds : 0,
-                  run->functions->speed, seconds);
+    hvd_progress_line(run->command->progress,
+                      "%s  loss %.4f%s  %.0f %s/s  %.1f s", place,
+                      part->train_loss, evaluation,
+                      seconds > 0 ? (double)trained / seconds : 0,
+                      run->functions->speed, seconds);
 }
 
 /* Makes the steps of a part, and an evaluation if it is due. */
@@ -157,6 +173,8 @@ static int run_part(struct training_run *run, bool evaluates)
     struct outcome_part part = {.loss = NAN, .accuracy = NAN};
     int64_t trained = run->part_steps * outcome->per_step * outcome->world_size;
     double start = clock_seconds();
+
+    name_part(run);
     int status = train_part(run, &part.train_loss);
     double seconds = clock_seconds() - start;
 
@@ -198,6 +216,8 @@ static int train(struct training_run *run)
     const struct training_plan *plan = &run->plan;
     int every = plan->evaluate_every;
 
+    hvd_progress_phase(run->command->progress, "training", 0, plan->steps,
+                       "steps");
     for (int64_t left = plan->steps; left > 0; left -= run->part_steps) {
         int status;
 
@@ -209,6 +229,7 @@ static int train(struct training_run *run)
         if (status < 0)
             return status;
     }
+    hvd_progress_end(run->command->progress);
     return finish_times(run);
 }
 
@@ -221,7 +242,7 @@ static int make_trainer(struct training_run *run)
     struct model *model = NULL;
 
     options.rank = run->command->rank;
-    options.progress = &run->command->progress;
+    options.progress = run->command->progress;
     options.fill = run->plan.fill;
     options.fill_context = run->plan.data;
     run->functions->make_model(run, &model);
@@ -257,7 +278,7 @@ static int write_results(struct training_run *run)
 static int train_and_report(struct training_run *run)
 {
     const struct training_functions *f = run->functions;
-    struct progress *progress = &run->command->progress;
+    hvd_progress *progress = run->command->progress;
     struct outcome *outcome = &run->outcome;
     double start = clock_seconds();
 
@@ -331,6 +352,7 @@ int training_main(const struct training_functions *functions, void *own,
         .options = &options, .run = run_training, .context = &run};
     int parsed = options_parse(functions->program, &options, argc, argv);
 
+    command.quiet = options.quiet;
     if (parsed == LINE_RUN && options.remote) {
         run.command = &command;
         run.options = &options;

@@ -33,9 +33,9 @@ struct training_functions {
     void (*make_model)(struct training_run *run, struct model **model);
     /* Prints the lines about data and network. */
     void (*report_head)(struct training_run *run);
-    /* Writes the place in the training, "epoch 1/5", into text. Returns the
-     * share that the progress bar shows. */
-    double (*place)(const struct training_run *run, char *text, size_t size);
+    /* Writes the place in the training, "epoch 1/5", into text. */
+    void (*place)(const struct training_run *run, char *text, size_t size);
+    bool named_parts; /* the progress bar shows the place */
     /* Writes what an evaluation found into text: "  test accuracy 97 %". */
     void (*evaluation)(const struct outcome_part *part, char *text,
                        size_t size);

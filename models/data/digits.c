@@ -180,16 +180,8 @@ static void draw_digit(struct random *r, int digit, uint8_t *pixels)
 /* Images between two reports of progress. */
 enum { TOLD_EVERY = 256 };
 
-/* Returns the problem for which the digits are of no use any more, or 0. */
-static int tell(struct progress *progress, double part)
-{
-    if (progress)
-        progress_update(progress, "drawing digits", part, "");
-    return progress_ask(progress);
-}
-
-int digits_draw(uint64_t seed, int set, int64_t count,
-                struct progress *progress, struct images *images)
+int digits_draw(uint64_t seed, int set, int64_t count, hvd_progress *progress,
+                struct images *images)
 {
     struct images drawn = {.count = count,
                            .pixels = malloc((size_t)count * IMAGE_PIXELS),
@@ -199,11 +191,15 @@ int digits_draw(uint64_t seed, int set, int64_t count,
         images_fini(&drawn);
         return problem_set("no memory for %lld drawn digits", (long long)count);
     }
+    hvd_progress_phase(progress,
+                       set == DIGITS_TRAIN ? "drawing digits"
+                                           : "drawing test digits",
+                       0, count, "digits");
     for (int64_t i = 0; i < count; i++) {
         struct random r;
 
         if (i % TOLD_EVERY == 0) {
-            int status = tell(progress, (double)i / (double)count);
+            int status = hvd_progress_update(progress, i, NULL);
 
             if (status < 0) {
                 images_fini(&drawn);
@@ -214,8 +210,7 @@ int digits_draw(uint64_t seed, int set, int64_t count,
         drawn.labels[i] = (uint8_t)random_below(&r, CLASSES);
         draw_digit(&r, drawn.labels[i], drawn.pixels + i * IMAGE_PIXELS);
     }
-    if (progress)
-        progress_clear(progress);
+    hvd_progress_end(progress);
     *images = drawn;
     return 0;
 }

@@ -18,34 +18,33 @@ void gpt_report_head(struct training_run *run)
 {
     const struct options *o = run->options;
     const struct text *text = text_of(run);
-    struct progress *progress = &run->command->progress;
+    hvd_progress *progress = run->command->progress;
 
-    progress_line(progress,
-                  "text: %lld characters of %d kinds, %lld to train on, %s",
-                  (long long)text->count, text->characters,
-                  (long long)run->outcome.examples,
-                  o->text ? o->text : "hvd's documentation");
-    progress_line(progress,
-                  "network: %d layers, %d heads, %d wide, context %d, %lld "
-                  "parameters",
-                  o->gpt.layers, o->gpt.heads, o->gpt.width, o->gpt.context,
-                  (long long)run->outcome.parameters);
+    hvd_progress_line(progress,
+                      "text: %lld characters of %d kinds, %lld to train on, %s",
+                      (long long)text->count, text->characters,
+                      (long long)run->outcome.examples,
+                      o->text ? o->text : "hvd's documentation");
+    hvd_progress_line(progress,
+                      "network: %d layers, %d heads, %d wide, context %d, %lld "
+                      "parameters",
+                      o->gpt.layers, o->gpt.heads, o->gpt.width, o->gpt.context,
+                      (long long)run->outcome.parameters);
     if (o->partition.stages > 0)
-        progress_line(progress,
-                      "pipeline: %d stages, %s, %d replica%s, %d mini-batches "
-                      "of each to an update%s",
-                      o->partition.stages,
-                      partition_schedules[o->partition.schedule], o->replicas,
-                      o->replicas > 1 ? "s" : "", o->optimizer.accumulate,
-                      o->partition.recompute ? ", recomputed" : "");
+        hvd_progress_line(
+            progress,
+            "pipeline: %d stages, %s, %d replica%s, %d mini-batches "
+            "of each to an update%s",
+            o->partition.stages, partition_schedules[o->partition.schedule],
+            o->replicas, o->replicas > 1 ? "s" : "", o->optimizer.accumulate,
+            o->partition.recompute ? ", recomputed" : "");
 }
 
-double gpt_place(const struct training_run *run, char *text, size_t size)
+void gpt_place(const struct training_run *run, char *text, size_t size)
 {
     int64_t made = run->outcome.steps, all = run->options->steps;
 
     snprintf(text, size, "step %lld/%lld", (long long)made, (long long)all);
-    return (double)made / (double)all;
 }
 
 void gpt_evaluation(const struct outcome_part *part, char *text, size_t size)
@@ -58,11 +57,12 @@ void gpt_report_results(struct training_run *run)
 {
     struct outcome_part last = outcome_last(&run->outcome);
 
-    progress_line(&run->command->progress,
-                  "validation     loss %.4f, perplexity %.2f, %.2f %% of %lld "
-                  "characters foreseen",
-                  last.loss, exp(last.loss), 100 * last.accuracy,
-                  (long long)run->outcome.evaluated);
+    hvd_progress_line(
+        run->command->progress,
+        "validation     loss %.4f, perplexity %.2f, %.2f %% of %lld "
+        "characters foreseen",
+        last.loss, exp(last.loss), 100 * last.accuracy,
+        (long long)run->outcome.evaluated);
 }
 
 /* ----------------------------------------------------------------- as JSON */

@@ -16,7 +16,7 @@ struct gpt_data {
 };
 
 void gpt_report_head(struct training_run *run);
-double gpt_place(const struct training_run *run, char *text, size_t size);
+void gpt_place(const struct training_run *run, char *text, size_t size);
 void gpt_evaluation(const struct outcome_part *part, char *text, size_t size);
 void gpt_report_results(struct training_run *run);
 json_t *gpt_settings(const struct training_run *run);

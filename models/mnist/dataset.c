@@ -17,7 +17,7 @@
 /* The numbers of digits drawn if the source names none. */
 enum { DRAWN_TRAIN = 40000, DRAWN_TEST = 5000 };
 
-int dataset_load(const struct dataset_source *source, struct progress *progress,
+int dataset_load(const struct dataset_source *source, hvd_progress *progress,
                  struct images *train, struct images *test)
 {
     int64_t ntrain = source->train;
@@ -25,9 +25,11 @@ int dataset_load(const struct dataset_source *source, struct progress *progress,
     int status;
 
     if (source->directory) {
+        hvd_progress_phase(progress, "reading images", 0, 0, NULL);
         status = idx_load(source->directory, "train", ntrain, train);
         if (status == 0)
             status = idx_load(source->directory, "t10k", ntest, test);
+        hvd_progress_end(progress);
     } else {
         status =
             digits_draw(source->seed, DIGITS_TRAIN,

@@ -22,7 +22,8 @@
 #define MODELS_DATASET_H
 
 #include "data/images.h"
-#include "output/progress.h"
+
+#include <hvd_progress.h>
 
 struct dataset {
     struct images train, test; /* read by the iterators */
@@ -43,7 +44,7 @@ struct dataset_source {
 
 /* Loads or draws the images. Drawing takes seconds, which progress shows (NULL:
  * nobody sees). PROBLEM with the text kept. */
-int dataset_load(const struct dataset_source *source, struct progress *progress,
+int dataset_load(const struct dataset_source *source, hvd_progress *progress,
                  struct images *train, struct images *test);
 
 /* Takes both image sets over, also on failure. PROBLEM if the smallest shard

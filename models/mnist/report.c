@@ -9,21 +9,21 @@ void mnist_report_head(struct training_run *run)
 {
     const struct outcome *outcome = &run->outcome;
     const struct options *o = run->options;
-    struct progress *progress = &run->command->progress;
+    hvd_progress *progress = run->command->progress;
 
-    progress_line(progress, "data: %lld training and %lld test digits, %s%s",
-                  (long long)outcome->examples, (long long)outcome->evaluated,
-                  o->data ? "from " : "drawn", o->data ? o->data : "");
-    progress_line(progress, "network: %s, %lld parameters%s",
-                  network_names[o->network], (long long)outcome->parameters,
-                  o->synchronised ? ", normalised over all replicas" : "");
+    hvd_progress_line(
+        progress, "data: %lld training and %lld test digits, %s%s",
+        (long long)outcome->examples, (long long)outcome->evaluated,
+        o->data ? "from " : "drawn", o->data ? o->data : "");
+    hvd_progress_line(progress, "network: %s, %lld parameters%s",
+                      network_names[o->network], (long long)outcome->parameters,
+                      o->synchronised ? ", normalised over all replicas" : "");
 }
 
-double mnist_place(const struct training_run *run, char *text, size_t size)
+void mnist_place(const struct training_run *run, char *text, size_t size)
 {
     snprintf(text, size, "epoch %d/%d", run->outcome.parts + 1,
              run->options->epochs);
-    return (double)run->part_made / (double)run->part_steps;
 }
 
 void mnist_evaluation(const struct outcome_part *part, char *text, size_t size)
@@ -35,10 +35,10 @@ void mnist_report_results(struct training_run *run)
 {
     struct outcome_part last = outcome_last(&run->outcome);
 
-    progress_line(&run->command->progress,
-                  "test accuracy  %.2f %% (%lld of %lld), loss %.4f",
-                  100 * last.accuracy, (long long)last.correct,
-                  (long long)run->outcome.evaluated, last.loss);
+    hvd_progress_line(run->command->progress,
+                      "test accuracy  %.2f %% (%lld of %lld), loss %.4f",
+                      100 * last.accuracy, (long long)last.correct,
+                      (long long)run->outcome.evaluated, last.loss);
 }
 
 json_t *mnist_settings(const struct training_run *run)

@@ -9,7 +9,7 @@
 #include "command/training_run.h"
 
 void mnist_report_head(struct training_run *run);
-double mnist_place(const struct training_run *run, char *text, size_t size);
+void mnist_place(const struct training_run *run, char *text, size_t size);
 void mnist_evaluation(const struct outcome_part *part, char *text, size_t size);
 void mnist_report_results(struct training_run *run);
 json_t *mnist_settings(const struct training_run *run);

@@ -27,6 +27,8 @@ enum { LINE_RUN = 0, LINE_HELP = 1, LINE_VERSION = 2 };
 #define LINE_PROFILE_HELP                                                      \
     "write what the device's memory and time go to into DIR (report.html, "    \
     "profile.json), or print it: --profile text"
+#define LINE_QUIET_HELP                                                        \
+    "print nothing but failures, and what other options ask for"
 #define LINE_PROFILE_ROW(key)                                                  \
     {                                                                          \
         "profile", key, "DIR", 0, LINE_PROFILE_HELP, 0                         \

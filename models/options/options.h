@@ -37,6 +37,7 @@ struct options {
     const char *model_dir; /* folder of checkpoints; NULL: none */
     int checkpoint_every;  /* steps between two; 0: only at the end */
     int checkpoint_wait;   /* seconds that an evaluator waits for one */
+    bool quiet;            /* print nothing but failures */
     const char *profile;   /* directory, or "text"; NULL: none */
     int64_t steps; /* most steps in all; 0: no limit. With --stages this and
                       eval_every are whole updates */

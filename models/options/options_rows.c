@@ -271,6 +271,7 @@ static const struct row {
     {"checkpoint-wait", 0, "S", WHOLE_IN(checkpoint_wait, 1, 1000000),
      BOTH("seconds that an evaluator waits for the next checkpoint (600)")},
     {"profile", 0, "DIR", PATH_TO(profile), BOTH(LINE_PROFILE_HELP)},
+    {"quiet", 'q', NULL, FLAG_OF(quiet), BOTH(LINE_QUIET_HELP)},
 };
 
 enum { ROWS = sizeof rows / sizeof *rows, FIRST_KEY = 256 };

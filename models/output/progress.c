@@ -1,131 +1,288 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * progress.c - owns the bar on the terminal. At most one bar is drawn at a
- * time; every line erases it first. A rank that does not print has no stream,
- * and all functions do nothing.
+ * progress.c - decides when a phase is drawn, and owns the bar on the terminal.
+ * At most one bar is drawn at a time; every line erases it first.
+ *
+ * The window's width is asked for whenever the bar is drawn, so SIGWINCH needs
+ * no handler. A bar that was drawn in a wider window may have been wrapped by
+ * the terminal; what is then left of it above stays, because whether terminals
+ * wrap or cut differs, and lines above may be others.
+ *
+ * The rate that people see is a mean in which older updates count less, by half
+ * after five seconds. The time that is left follows from the mean rate since
+ * the phase began, because that has all interruptions in it, such as
+ * evaluations.
  */
-#include "output/progress.h"
-
 #include "output/clock.h"
 #include "output/launcher.h"
+#include "output/problem.h"
+#include "output/progress_text.h"
+#include "output/terminal.h"
 
+#include <hvd.h>
+#include <hvd_progress.h>
+
+#include <math.h>
+#include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { DEFAULT_WIDTH = 80, MAX_WIDTH = 500, MAX_BAR = 30 };
+enum { NAME_BYTES = 96, UNIT_BYTES = 32, NOTE_BYTES = 256 };
 
-static bool is_set(const char *name)
+static const double between_bars = 0.1, first_line = 0.4, half_life = 5;
+static const char erase[] = "\r\033[K";
+
+struct hvd_progress {
+    pthread_mutex_t lock;
+    hvd_progress_options options;
+    bool talks; /* this rank prints */
+    bool live;  /* on a terminal */
+    bool colour;
+    int fd; /* of out; -1: it has none */
+    /* The rest is guarded by lock. */
+    bool drawn;  /* a bar is on the screen */
+    bool spoken; /* a line was printed */
+    double last; /* by clock_seconds, when something was last printed */
+    bool active; /* there is a phase */
+    char name[NAME_BYTES], unit[UNIT_BYTES], note[NOTE_BYTES];
+    int64_t from, done, total; /* from: where the phase began */
+    double began, updated;     /* by clock_seconds */
+    double seconds, units;     /* with older ones counting less */
+};
+
+/* The file on which a bar is drawn; -1: none is. For signal handlers, which may
+ * not take the lock: stored before the bar is drawn, and after it is erased. */
+static atomic_int drawn_on = -1;
+
+/* ---------------------------------------------------------------- the output
+ */
+
+static void clear_bar(hvd_progress *p)
 {
-    const char *value = getenv(name);
-
-    return value && *value != '\0';
-}
-
-static bool has_terminal(FILE *out)
-{
-    const char *told = getenv("HVD_TTY");
-    const char *term = getenv("TERM");
-
-    if (term && strcmp(term, "dumb") == 0)
-        return false;
-    if (told && *told != '\0')
-        return strcmp(told, "1") == 0;
-    return !launcher_present() && isatty(fileno(out));
-}
-
-static int terminal_width(FILE *out)
-{
-    const char *told = getenv("COLUMNS");
-    int width = told ? atoi(told) : 0;
-    struct winsize window;
-
-    if (width <= 0 && !launcher_present() &&
-        ioctl(fileno(out), TIOCGWINSZ, &window) == 0)
-        width = window.ws_col;
-    if (width <= 0)
-        width = DEFAULT_WIDTH;
-    return width < MAX_WIDTH ? width : MAX_WIDTH;
-}
-
-void progress_init(struct progress *progress, FILE *out, bool talks)
-{
-    *progress = (struct progress){.out = talks ? out : NULL};
-    if (!talks)
+    if (!p->drawn)
         return;
-    progress->live = has_terminal(out);
-    progress->width = terminal_width(out);
-    progress->colour = progress->live && !is_set("NO_COLOR");
-    progress->last = clock_seconds();
+    fputs(erase, p->options.out);
+    fflush(p->options.out);
+    p->drawn = false;
+    atomic_store(&drawn_on, -1);
 }
 
-void progress_clear(struct progress *progress)
+static struct progress_view view_of(const hvd_progress *p, double now)
 {
-    if (!progress->drawn)
+    double since = now - p->began, made = (double)(p->done - p->from);
+
+    return (struct progress_view){
+        .name = p->name,
+        .note = p->note,
+        .unit = p->unit[0] ? p->unit : NULL,
+        .done = p->done,
+        .total = p->total,
+        .rate = p->seconds > 0 ? p->units / p->seconds : 0,
+        .left = made > 0 ? (double)(p->total - p->done) * since / made : -1,
+    };
+}
+
+static void draw_bar(hvd_progress *p, double now)
+{
+    const struct progress_view view = view_of(p, now);
+    char text[PROGRESS_TEXT_BYTES];
+
+    progress_bar(&view, terminal_width(p->fd), p->colour, text);
+    atomic_store(&drawn_on, p->fd);
+    fprintf(p->options.out, "%s%s", erase, text);
+    fflush(p->options.out);
+    p->drawn = true;
+    p->last = now;
+}
+
+static void print_plain(hvd_progress *p, double now)
+{
+    const struct progress_view view = view_of(p, now);
+    char text[PROGRESS_TEXT_BYTES];
+
+    progress_plain(&view, text);
+    fprintf(p->options.out, "%s\n", text);
+    fflush(p->options.out);
+    p->spoken = true;
+    p->last = now;
+}
+
+/* Shows the phase if it is time. */
+static void show(hvd_progress *p, double now)
+{
+    if (p->live) {
+        if (now - p->last >= between_bars)
+            draw_bar(p, now);
+    } else if (p->spoken ? now - p->last >= p->options.interval
+                         : now - p->began >= first_line) {
+        print_plain(p, now);
+    }
+}
+
+/* -------------------------------------------------------------------- phases
+ */
+
+/* Copies a text that may be cut, without control characters. */
+static void take_text(char *to, size_t size, const char *text)
+{
+    snprintf(to, size, "%s", text ? text : "");
+    for (; *to; to++)
+        if ((unsigned char)*to < ' ' || *to == 0x7f)
+            *to = '?';
+}
+
+static void count_on(hvd_progress *p, int64_t done, double now)
+{
+    double since = now - p->updated;
+
+    if (since > 0) {
+        double keeps = exp2(-since / half_life);
+
+        p->seconds = p->seconds * keeps + since;
+        p->units = p->units * keeps + (double)(done - p->done);
+        p->updated = now;
+        p->done = done;
+    }
+}
+
+void hvd_progress_phase(hvd_progress *progress, const char *name, int64_t done,
+                        int64_t total, const char *unit)
+{
+    hvd_progress *p = progress;
+
+    if (!p || !p->talks)
         return;
-    fputs("\r\033[K", progress->out);
-    fflush(progress->out);
-    progress->drawn = false;
+    pthread_mutex_lock(&p->lock);
+    take_text(p->name, sizeof p->name, name);
+    take_text(p->unit, sizeof p->unit, unit);
+    p->note[0] = '\0';
+    p->active = true;
+    p->from = p->done = done;
+    p->total = total;
+    p->seconds = p->units = 0;
+    p->began = p->updated = clock_seconds();
+    if (p->live)
+        draw_bar(p, p->began);
+    pthread_mutex_unlock(&p->lock);
 }
 
-void progress_line(struct progress *progress, const char *format, ...)
+void hvd_progress_rename(hvd_progress *progress, const char *name)
 {
+    if (!progress || !progress->talks)
+        return;
+    pthread_mutex_lock(&progress->lock);
+    take_text(progress->name, sizeof progress->name, name);
+    if (progress->live && progress->active)
+        draw_bar(progress, clock_seconds());
+    pthread_mutex_unlock(&progress->lock);
+}
+
+int hvd_progress_check(const hvd_progress *progress)
+{
+    return progress && progress->options.check
+               ? progress->options.check(progress->options.check_context)
+               : 0;
+}
+
+int hvd_progress_update(hvd_progress *progress, int64_t done, const char *note)
+{
+    hvd_progress *p = progress;
+
+    if (p && p->talks) {
+        pthread_mutex_lock(&p->lock);
+        double now = clock_seconds();
+
+        count_on(p, done, now);
+        if (note)
+            take_text(p->note, sizeof p->note, note);
+        if (p->active)
+            show(p, now);
+        pthread_mutex_unlock(&p->lock);
+    }
+    return hvd_progress_check(p);
+}
+
+void hvd_progress_end(hvd_progress *progress)
+{
+    if (!progress || !progress->talks)
+        return;
+    pthread_mutex_lock(&progress->lock);
+    clear_bar(progress);
+    progress->active = false;
+    pthread_mutex_unlock(&progress->lock);
+}
+
+void hvd_progress_line(hvd_progress *progress, const char *format, ...)
+{
+    hvd_progress *p = progress;
     va_list arguments;
 
-    if (!progress->out)
+    if (!p || !p->talks)
         return;
-    progress_clear(progress);
+    pthread_mutex_lock(&p->lock);
+    clear_bar(p);
     va_start(arguments, format);
-    vfprintf(progress->out, format, arguments);
+    vfprintf(p->options.out, format, arguments);
     va_end(arguments);
-    fputc('\n', progress->out);
-    fflush(progress->out);
-    progress->last = clock_seconds();
+    fputc('\n', p->options.out);
+    fflush(p->options.out);
+    p->spoken = true;
+    p->last = clock_seconds();
+    if (p->live && p->active)
+        draw_bar(p, p->last);
+    pthread_mutex_unlock(&p->lock);
 }
 
-/* Draws the line with the bar, short enough never to wrap. */
-static void draw_bar(struct progress *progress, const char *head, double part,
-                     const char *tail)
+void hvd_progress_interrupt(void)
 {
-    int room = progress->width - 1;
-    int fixed = (int)strlen(head) + (int)strlen(tail) + 10;
-    int bar = room - fixed < MAX_BAR ? room - fixed : MAX_BAR;
+    int fd = atomic_load(&drawn_on);
 
-    fputs("\r\033[K", progress->out);
-    if (bar < 4) {
-        fprintf(progress->out, "%.*s", room, head);
-    } else {
-        int filled = (int)(part * bar + 0.5);
-        fprintf(progress->out, "%s %s[", head,
-                progress->colour ? "\033[32m" : "");
-        for (int i = 0; i < bar; i++)
-            fputc(i < filled ? '=' : i == filled ? '>' : ' ', progress->out);
-        fprintf(progress->out, "]%s %3d %% %s",
-                progress->colour ? "\033[0m" : "", (int)(part * 100 + 0.5),
-                tail);
-    }
-    fflush(progress->out);
-    progress->drawn = true;
-}
-
-void progress_update(struct progress *progress, const char *head, double part,
-                     const char *tail)
-{
-    double now = clock_seconds();
-
-    if (!progress->out || now - progress->last < (progress->live ? 0.1 : 10))
+    if (fd >= 0 && write(fd, erase, sizeof erase - 1) < 0)
         return;
-    progress->last = now;
-    if (progress->live)
-        draw_bar(progress, head, part, tail);
-    else
-        progress_line(progress, "%s %3d %% %s", head, (int)(part * 100 + 0.5),
-                      tail);
 }
 
-int progress_ask(const struct progress *progress)
+/* -------------------------------------------------------------- begin and end
+ */
+
+void hvd_progress_options_init(hvd_progress_options *options, size_t size)
 {
-    return progress && progress->ask ? progress->ask() : 0;
+    const hvd_progress_options all = {
+        .size = (uint32_t)size, .rank = -1, .out = stdout, .interval = 10};
+
+    memcpy(options, &all, size < sizeof all ? size : sizeof all);
+}
+
+int hvd_progress_new(const hvd_progress_options *options,
+                     hvd_progress **progress)
+{
+    hvd_progress *p = calloc(1, sizeof *p);
+
+    *progress = p;
+    if (!p)
+        return problem_fail(HVD_ERR_MEMORY, "no memory for a progress");
+    hvd_progress_options_init(&p->options, sizeof p->options);
+    if (options)
+        memcpy(&p->options, options,
+               options->size < sizeof *options ? options->size
+                                               : sizeof *options);
+    pthread_mutex_init(&p->lock, NULL);
+    if (p->options.rank < 0)
+        p->options.rank = launcher_rank();
+    p->talks = p->options.rank == 0 && !p->options.quiet;
+    p->fd = p->talks ? fileno(p->options.out) : -1;
+    p->live = p->talks && terminal_present(p->fd);
+    p->colour = p->live && terminal_has_colour();
+    return 0;
+}
+
+void hvd_progress_free(hvd_progress *progress)
+{
+    if (!progress)
+        return;
+    hvd_progress_end(progress);
+    pthread_mutex_destroy(&progress->lock);
+    free(progress);
 }

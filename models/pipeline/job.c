@@ -31,7 +31,8 @@ struct job {
     struct nets nets;
     struct pipeline pipeline;
     struct model_feed source;
-    float *values; /* room for the largest variable; owned */
+    int64_t updates; /* made */
+    float *values;   /* room for the largest variable; owned */
 };
 
 /* -------------------------------------------------------------------- making
@@ -185,18 +186,22 @@ int job_start(struct job *job)
     return pipeline_functions.start(&job->pipeline.base);
 }
 
-int job_train(struct job *job, int64_t updates, double *loss)
+int job_train(struct job *job, int64_t updates, hvd_progress *progress,
+              double *loss)
 {
     double sum = 0;
 
     for (int64_t i = 0; i < updates; i++) {
         double fresh = 0;
+        char note[40];
         int status = pipeline_functions.update(&job->pipeline.base,
                                                job->options.rate, &fresh);
 
         if (status < 0)
             return status;
         sum += fresh;
+        snprintf(note, sizeof note, "loss %.4f", sum / (double)(i + 1));
+        hvd_progress_update(progress, ++job->updates, note);
     }
     *loss = sum / (double)updates;
     return 0;

@@ -8,6 +8,7 @@
 
 #include "trainer/partition.h"
 
+#include <hvd_progress.h>
 #include <stdint.h>
 
 struct dataset;
@@ -40,8 +41,9 @@ int job_start(struct job *job);
 
 /* Collective: makes that many updates, and sets *loss to the mean of this
  * rank's mini-batches. If one rank fails, all fail, so no agreement is needed.
- */
-int job_train(struct job *job, int64_t updates, double *loss);
+ * progress, which may be NULL, counts the updates since the start. */
+int job_train(struct job *job, int64_t updates, hvd_progress *progress,
+              double *loss);
 
 /* Counts this rank's test images, and those of them that are right. */
 int job_test(struct job *job, int64_t *correct, int64_t *images);

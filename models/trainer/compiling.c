@@ -1,35 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "trainer/compiling.h"
 
-#include "output/clock.h"
-
-static const double patience = 2; /* seconds */
+/* The numbers of a compilation's passes become shares of this. */
+enum { WHOLE = 1000 };
 
 int compiling_tell(void *context, const char *phase, int64_t done,
                    int64_t total)
 {
-    const struct compiling *c = context;
+    double share = total > 0 ? (double)done / (double)total : 0;
 
-    if (c->progress && c->progress->live &&
-        clock_seconds() - c->start >= patience)
-        progress_update(c->progress, "compiling",
-                        total > 0 ? (double)done / (double)total : 0, phase);
-    return progress_ask(c->progress);
+    return hvd_progress_update(context, (int64_t)(share * WHOLE), phase);
 }
 
 int compiling_run(const ipu_graph *graph, double proportion, bool on_host,
-                  struct progress *progress, ipu_executable **executable)
+                  hvd_progress *progress, ipu_executable **executable)
 {
-    struct compiling c = {progress, clock_seconds()};
     const ipu_compile_options options = {.size = sizeof options,
                                          .allow_out_of_memory = on_host,
                                          .progress = compiling_tell,
-                                         .progress_context = &c,
+                                         .progress_context = progress,
                                          .available_memory_proportion =
                                              proportion};
-    int status = ipu_compile_with(graph, &options, executable);
+    int status;
 
-    if (progress)
-        progress_clear(progress);
+    hvd_progress_phase(progress, "compiling", 0, WHOLE, NULL);
+    status = ipu_compile_with(graph, &options, executable);
+    hvd_progress_end(progress);
     return status;
 }

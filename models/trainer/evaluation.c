@@ -61,7 +61,7 @@ static int connect_all(struct evaluation *e)
 }
 
 int evaluation_init(struct evaluation *e, const struct model *model, int chips,
-                    bool predicts, double proportion, struct progress *progress)
+                    bool predicts, double proportion, hvd_progress *progress)
 {
     *e = (struct evaluation){.model = model, .predicts = predicts};
     if (program_evaluation(model, chips, predicts, proportion, progress,

@@ -7,8 +7,9 @@
 #define MODELS_EVALUATION_H
 
 #include "model/model.h"
-#include "output/progress.h"
 #include "trainer/trainer.h"
+
+#include <hvd_progress.h>
 
 struct evaluation {
     const struct model *model; /* borrowed */
@@ -34,7 +35,7 @@ enum { EVALUATION_ON_HOST = 0 };
  */
 int evaluation_init(struct evaluation *evaluation, const struct model *model,
                     int chips, bool predicts, double proportion,
-                    struct progress *progress);
+                    hvd_progress *progress);
 
 /* Has the engine use the variables where they are, [variables]: borrowed until
  * fini. */

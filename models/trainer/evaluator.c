@@ -14,7 +14,7 @@ struct evaluator {
     struct evaluation evaluation;
 };
 
-static int prepare(struct evaluator *e, int threads, struct progress *progress)
+static int prepare(struct evaluator *e, int threads, hvd_progress *progress)
 {
     if (ipu_set_threads(threads) < 0)
         return program_device_problem();
@@ -27,7 +27,7 @@ static int prepare(struct evaluator *e, int threads, struct progress *progress)
     return evaluation_place(&e->evaluation, e->values);
 }
 
-int evaluator_new(struct model *model, int threads, struct progress *progress,
+int evaluator_new(struct model *model, int threads, hvd_progress *progress,
                   struct evaluator **evaluator)
 {
     struct evaluator *fresh = model ? calloc(1, sizeof *fresh) : NULL;

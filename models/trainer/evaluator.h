@@ -16,7 +16,7 @@ struct evaluator;
 /* Compiles the evaluation of a model, which it takes over, also on failure;
  * then *evaluator is NULL, and PROBLEM is returned with the text kept. model
  * NULL: it could not be made, and its text is kept. progress may be NULL. */
-int evaluator_new(struct model *model, int threads, struct progress *progress,
+int evaluator_new(struct model *model, int threads, hvd_progress *progress,
                   struct evaluator **evaluator);
 void evaluator_free(struct evaluator *evaluator); /* NULL is accepted */
 

@@ -220,7 +220,7 @@ static int building_init(struct building *b, const struct model *model)
 
 /* Compiles the graph, if status says that it was built, and frees it. */
 static int building_finish(struct building *b, int status, double proportion,
-                           bool on_host, struct progress *progress,
+                           bool on_host, hvd_progress *progress,
                            ipu_executable **executable)
 {
     if (status >= 0)
@@ -251,7 +251,7 @@ static int set_path(const char *folder, const char *file, char *path)
 
 /* Compiles a graph that another process has built. */
 static int load_program(const struct model *model, const char *file,
-                        double proportion, struct progress *progress,
+                        double proportion, hvd_progress *progress,
                         ipu_executable **executable)
 {
     char path[PATH_MAX];
@@ -325,7 +325,7 @@ int program_save_evaluation(const struct model *model, const char *folder)
 
 int program_training(const struct model *model,
                      const struct program_settings *settings, double proportion,
-                     struct progress *progress, ipu_executable **executable)
+                     hvd_progress *progress, ipu_executable **executable)
 {
     struct building b;
 
@@ -339,7 +339,7 @@ int program_training(const struct model *model,
 }
 
 int program_evaluation(const struct model *model, int chips, bool predicts,
-                       double proportion, struct progress *progress,
+                       double proportion, hvd_progress *progress,
                        ipu_executable **executable)
 {
     struct building b;

@@ -9,8 +9,8 @@
 
 #include "model/model.h"
 #include "model/optimizer.h"
-#include "output/progress.h"
 
+#include <hvd_progress.h>
 #include <stdbool.h>
 
 /*
@@ -50,14 +50,14 @@ struct program_settings {
  */
 int program_training(const struct model *model,
                      const struct program_settings *settings, double proportion,
-                     struct progress *progress, ipu_executable **executable);
+                     hvd_progress *progress, ipu_executable **executable);
 
 /* Compiles an evaluation for that many chips, or for the host if chips is 0.
  * Its inputs and outputs are those of the model; another output is "losses"
  * [rows]. If it predicts, there are no losses, and of the inputs only those
  * that a prediction needs (model.h). */
 int program_evaluation(const struct model *model, int chips, bool predicts,
-                       double proportion, struct progress *progress,
+                       double proportion, hvd_progress *progress,
                        ipu_executable **executable);
 
 /*

@@ -137,8 +137,11 @@ static int build_trainer(struct trainer *trainer,
     if (ipu_set_threads(staged ? 1 : options->threads) < 0)
         return program_device_problem();
     /* Stages first: if they do not fit, their text is the one that helps. */
-    if (staged)
+    if (staged) {
+        hvd_progress_phase(options->progress, "compiling the stages", 0, 0,
+                           NULL);
         status = stages_new(&of, &trainer->backend);
+    }
     if (status == 0)
         status = make_evaluation(trainer, options);
     if (status == 0 && !staged)
@@ -161,7 +164,7 @@ static int start_trainer(struct trainer *trainer)
  * has stopped it. */
 static int build_problem(const struct trainer_options *options, int status)
 {
-    int ended = progress_ask(options->progress);
+    int ended = hvd_progress_check(options->progress);
 
     return ended < 0 ? ended : status;
 }

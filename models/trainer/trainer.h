@@ -25,11 +25,11 @@
 #include "trainer/partition.h"
 #include "trainer/strategy.h"
 
+#include <hvd_progress.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 struct trainer;
-struct progress;
 struct model;              /* model.h */
 struct safetensors_tensor; /* safetensors.h */
 
@@ -62,7 +62,7 @@ struct trainer_options {
                             (program.h), in place of what the model's pieces
                             build; borrowed until trainer_free; NULL: none */
     const char *profile; /* directory or "text"; NULL: no profile */
-    struct progress *
+    hvd_progress *
         progress; /* shows compilations; borrowed by trainer_new; may be NULL */
     struct partition partition; /* stages 0: one device */
     fill_batch_fn *fill; /* fills training batches; a pipeline calls it on a
