@@ -154,7 +154,7 @@ idx_directory() {
 }
 
 @test "too few images for the ranks is an error before training" {
-    run ranks 3 --train-images 191
+    run ranks 3 --train-images 191 --test-images 10
     assert_status_everywhere 3 1
     assert_one_line "--batch-size 64 on 3 ranks" "192" "191"
 }
