@@ -70,6 +70,11 @@ static int look(void *context, hvd_estimator *e, hvd_event *event)
 
     if (status <= 0 || event->step < s->start)
         return status < 0 ? status : 0;
+    if (s->restore_best && event->evaluated != event->step)
+        return problem_fail(HVD_ERR_UNSUPPORTED,
+                            "early stopping: restore_best needs the variables "
+                            "that were evaluated, and an evaluator of its own "
+                            "has done it: evaluate in the training");
     n[VALUES]++;
     n[WAITED]++;
     if (monitor_improves(&s->monitor, value, n[BEST])) {

@@ -36,12 +36,14 @@ enum {
     NUMBER_RECENT,      /* sum of losses since they were averaged */
     NUMBER_SINCE,       /* steps since then */
     NUMBER_RATE_FACTOR, /* of hooks */
+    NUMBER_HEARD,       /* bytes of the evaluator's file that are known */
     NUMBERS
 };
 
 /* What an evaluation or a training has found, by the names of the log. */
 struct values {
     int32_t count;
+    int64_t step; /* of the variables */
     hvd_value list[HVD_EVAL_MOST_METRICS + 2];
     char names[HVD_EVAL_MOST_METRICS + 2][256];
 };
@@ -68,7 +70,12 @@ struct hvd_estimator {
     int64_t step;                  /* made since the very first */
     int64_t last;                  /* step at which the training now ends */
     double numbers[NUMBERS];
-    bool stops;         /* a hook wants the training to end */
+    bool stops;   /* a hook wants the training to end */
+    bool listens; /* the cluster has an evaluator of its own */
+    bool watches; /* this process is it: nobody calls hooks */
+    /* What rank 0 has read in the newest checkpoint: */
+    bool final;         /* the last of its training */
+    bool stopped;       /* which a hook has ended */
     int64_t capacity;   /* rows of a batch of the network */
     int64_t losses;     /* of a row */
     int64_t classes;    /* 0: there is no accuracy */
@@ -131,6 +138,35 @@ int values_add(struct values *values, const char *name, double value);
 /* Lists what an evaluation has found. The spec may be NULL. */
 int values_of(struct values *values, const hvd_eval_spec *spec,
               const hvd_results *results);
+
+/* ------------------------------------------------------------------- train.c
+ */
+
+/* Collective: hvd_estimator_train, with an evaluation beside it; eval NULL:
+ * none. */
+int train_beside(hvd_estimator *estimator, hvd_dataset *data,
+                 const hvd_train_spec *spec, const hvd_eval_spec *eval,
+                 hvd_results *training, hvd_results *evaluation);
+
+/* ------------------------------------------------------------- evaluations.c
+ */
+
+/* The evaluator: adds what it has found to the file of evaluations. */
+int evaluations_write(const hvd_estimator *estimator,
+                      const struct values *values);
+
+/* Rank 0 of a new training: passes over what the file has already. */
+void evaluations_skip(hvd_estimator *estimator);
+
+/* Collective: has hooks hear of what is new in the file. */
+int evaluations_hear(hvd_estimator *estimator);
+
+/* --------------------------------------------------------------- evaluator.c
+ */
+
+/* The process of an evaluator: evaluates checkpoints until the last. */
+int evaluator_watch(hvd_estimator *estimator, const hvd_train_spec *train,
+                    const hvd_eval_spec *eval, hvd_results *results);
 
 /* ------------------------------------------------------------------- hooks.c
  */

@@ -22,6 +22,9 @@ void hvd_eval_spec_init(hvd_eval_spec *spec, size_t size)
 {
     memset(spec, 0, size);
     spec->size = (uint32_t)size;
+    spec->start_delay_secs = 120;
+    spec->throttle_secs = 600;
+    spec->wait_secs = 3600;
 }
 
 /* Returns how many of the rows have their largest logit where their class is.
@@ -132,6 +135,9 @@ static int tell(hvd_estimator *e, const hvd_eval_spec *spec,
     struct values values;
     int status = values_of(&values, spec, found);
 
+    values.step = e->step;
+    if (e->watches && status == 0)
+        status = evaluations_write(e, &values);
     if (e->options.log_dir)
         status = estimator_agree(
             status == 0 && e->log ? record_values(e, &values) : status);

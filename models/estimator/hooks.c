@@ -96,6 +96,7 @@ int hooks_call(hvd_estimator *e, enum moment moment, double loss,
     hvd_event event = {.size = sizeof event,
                        .step = e->step,
                        .last = e->last,
+                       .evaluated = values ? values->step : e->step,
                        .loss = loss,
                        .rate =
                            hvd_schedule_rate(&e->options.rate, e->step - !next),

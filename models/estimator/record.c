@@ -6,19 +6,27 @@
 #include "output/problem.h"
 
 #include <hvd_log.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 int record_open(hvd_estimator *e)
 {
     hvd_log_options options;
+    char folder[PATH_MAX];
 
     if (!e->options.log_dir || hvd_rank() != 0 || e->log)
         return 0;
     hvd_log_options_init(&options, sizeof options);
     options.formats = e->options.log_formats;
     options.step = e->step;
-    return hvd_log_open(e->options.log_dir, &options, &e->log);
+    if (snprintf(folder, sizeof folder, "%s%s", e->options.log_dir,
+                 e->watches ? "/eval" : "") >= (int)sizeof folder)
+        return problem_fail(HVD_ERR_ARGUMENT, "log_dir: the path is too long");
+    if (e->watches)
+        mkdir(e->options.log_dir, 0777); /* the training may not have begun */
+    return hvd_log_open(folder, &options, &e->log);
 }
 
 int record_training(const hvd_estimator *e, double loss, double rate,

@@ -107,13 +107,14 @@ static int open_writer(hvd_estimator *e)
 /* Returns what a checkpoint says of the training, to be freed. */
 static char *describe(const hvd_estimator *e)
 {
-    json_t *json = json_pack(
-        "{s:{s:I,s:I,s:s,s:i},s:s,s:i,s:i,s:i,s:s}", "data", "epoch",
-        (json_int_t)e->position.epoch, "samples",
-        (json_int_t)e->position.samples, "seed", "", "workers",
-        (int)e->position.workers, "optimizer", e->options.optimizer,
-        "accumulate", (int)e->options.accumulate, "workers", hvd_size(),
-        "replicas", (int)e->options.replicas, "version", hvd_version());
+    json_t *json =
+        json_pack("{s:{s:I,s:I,s:s,s:i},s:s,s:i,s:i,s:i,s:i,s:s}", "data",
+                  "epoch", (json_int_t)e->position.epoch, "samples",
+                  (json_int_t)e->position.samples, "seed", "", "workers",
+                  (int)e->position.workers, "optimizer", e->options.optimizer,
+                  "accumulate", (int)e->options.accumulate, "workers",
+                  hvd_size(), "replicas", (int)e->options.replicas, "stopped",
+                  (int)e->stops, "version", hvd_version());
     char seed[24], *text;
 
     /* A seed may be larger than JSON's integers. */
@@ -181,6 +182,7 @@ static int read_newest(hvd_estimator *e, struct tensors *t, int64_t *step)
 {
     hvd_checkpoint *checkpoint = NULL;
     hvd_checkpoint_info info;
+    int64_t stopped = 0;
     int status = hvd_checkpoint_open(e->options.model_dir, &checkpoint);
 
     if (status != 0)
@@ -194,8 +196,12 @@ static int read_newest(hvd_estimator *e, struct tensors *t, int64_t *step)
                                         t->nvariables + t->nstates, NULL, 0, 0);
     if (status >= 0)
         status = state_read(&t->more, checkpoint);
-    if (status >= 0)
+    if (status >= 0) {
         *step = info.step;
+        e->final = info.final;
+        hvd_checkpoint_get_int(checkpoint, "stopped", &stopped);
+        e->stopped = stopped != 0;
+    }
     hvd_checkpoint_close(checkpoint);
     if (status < 0)
         return problem_fail(status, "model_dir %s: %s", e->options.model_dir,
@@ -237,6 +243,8 @@ int resume_load(hvd_estimator *e)
     status = estimator_agree(status);
     if (status == 0)
         status = send(&step, 1, HVD_INT64);
+    if (status == 0 && step < 0)
+        evaluations_skip(e);
     if (status == 0 && step >= 0) {
         status = spread(e, &t);
         e->step = e->saved_step = step;

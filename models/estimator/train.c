@@ -21,6 +21,10 @@ struct run {
     int64_t since;     /* steps since the loss was averaged, in this call */
     double since_time; /* clock_seconds */
     bool is_due;       /* a checkpoint, at the next update */
+    const hvd_eval_spec *eval;  /* NULL: there are no evaluations */
+    double begun, evaluated_at; /* clock_seconds */
+    int64_t evaluated;          /* step; -1: none yet */
+    hvd_results evaluation;
 };
 
 void hvd_train_spec_init(hvd_train_spec *spec, size_t size)
@@ -95,11 +99,38 @@ static int average(struct run *run)
     run->since = 0;
     run->since_time = now;
     values_add(&found, "train/loss", values[0]);
+    found.step = e->step;
     if (o->log_dir)
         status = estimator_agree(status);
-    return status < 0
-               ? status
-               : hooks_call(e, MOMENT_AFTER_AVERAGE, (double)NAN, &found);
+    if (status == 0)
+        status = hooks_call(e, MOMENT_AFTER_AVERAGE, (double)NAN, &found);
+    return status == 0 && e->listens ? evaluations_hear(e) : status;
+}
+
+static int evaluate(struct run *run)
+{
+    const hvd_eval_spec *eval = run->eval;
+
+    run->evaluated_at = clock_seconds();
+    run->evaluated = run->estimator->step;
+    run->evaluation.size = sizeof run->evaluation;
+    return hvd_estimator_evaluate(
+        run->estimator, eval->data(eval->data_context), eval, &run->evaluation);
+}
+
+/* Evaluates, if rank 0's clock asks for it. Collective. */
+static int evaluate_if_due(struct run *run)
+{
+    double now = clock_seconds(), due;
+    int status;
+
+    if (!run->eval)
+        return 0;
+    due = hvd_rank() == 0 && now - run->begun >= run->eval->start_delay_secs &&
+          (run->evaluated < 0 ||
+           now - run->evaluated_at >= run->eval->throttle_secs);
+    status = agree_sum(&due, 1);
+    return status < 0 || due == 0 ? status : evaluate(run);
 }
 
 /* Has a checkpoint written. The losses since the last average become their mean
@@ -125,15 +156,17 @@ static int save_if_due(struct run *run)
 {
     hvd_estimator *e = run->estimator;
     const hvd_estimator_options *o = &e->options;
+    int status;
 
     if (!o->model_dir)
         return 0;
     if (o->save_checkpoints_steps > 0 &&
         e->step % o->save_checkpoints_steps == 0)
         run->is_due = true;
-    return run->is_due && e->step % o->accumulate == 0 && !is_over(e)
-               ? save(run)
-               : 0;
+    if (!run->is_due || e->step % o->accumulate != 0 || is_over(e))
+        return 0;
+    status = evaluate_if_due(run);
+    return status < 0 || e->stops ? status : save(run);
 }
 
 static int make_step(struct run *run)
@@ -197,6 +230,8 @@ static int make_steps(struct run *run, hvd_results *results)
         status = make_step(run);
     if (status == 0 && e->step > run->first)
         status = finish_training(run, results);
+    if (status == 0 && run->eval && run->evaluated != e->step)
+        status = evaluate(run);
     if (status == 0)
         status = hooks_call(e, MOMENT_END, (double)NAN, NULL);
     if (status == 0 && e->step > run->first && e->options.model_dir)
@@ -204,13 +239,14 @@ static int make_steps(struct run *run, hvd_results *results)
     return status;
 }
 
-static int train(hvd_estimator *e, const hvd_train_spec *spec,
+static int train(struct run *run, const hvd_train_spec *spec,
                  hvd_results *results)
 {
-    struct run run = {.estimator = e, .since_time = clock_seconds()};
+    hvd_estimator *e = run->estimator;
     double data = trainer_times(e->trainer).data;
     int status = 0;
 
+    run->since_time = clock_seconds();
     status = input_match(e->input, e, false);
     if (status == 0 && e->placed) {
         e->input->waits = false;
@@ -220,36 +256,47 @@ static int train(hvd_estimator *e, const hvd_train_spec *spec,
         status = find_last(e, spec, e->input, &e->last);
     status = estimator_agree(status);
     if (status == 0)
-        status = make_steps(&run, results);
+        status = make_steps(run, results);
     results->stopped = e->stops;
     e->stops = false;
-    results->seconds = clock_seconds() - run.since_time;
+    results->seconds = clock_seconds() - run->begun;
     data = trainer_times(e->trainer).data - data;
     results->data_share = results->seconds > 0 ? data / results->seconds : 0;
     return status;
 }
 
-int hvd_estimator_train(hvd_estimator *e, hvd_dataset *data,
-                        const hvd_train_spec *spec, hvd_results *results)
+int train_beside(hvd_estimator *e, hvd_dataset *data,
+                 const hvd_train_spec *spec, const hvd_eval_spec *eval,
+                 hvd_results *results, hvd_results *evaluation)
 {
     hvd_results found = {.size = sizeof found, .loss = NAN, .accuracy = NAN};
+    struct run run = {.estimator = e,
+                      .eval = eval,
+                      .begun = clock_seconds(),
+                      .evaluated = -1};
     struct input in;
-    double start = clock_seconds();
     int status = input_open(&in, e, data, true);
 
     e->input = &in;
     status = estimator_prepare(e, status < 0 ? NULL : &in);
     if (status == 0)
-        status = train(e, spec, &found);
+        status = train(&run, spec, &found);
     e->input = NULL;
     input_close(&in);
     found.global_step = e->step;
-    found.seconds = clock_seconds() - start;
     if (results)
         *results = found;
+    if (evaluation && run.evaluated >= 0)
+        *evaluation = run.evaluation;
     if (status >= 0)
         return 0;
     return status <= PROBLEM_EVERYWHERE
                ? problem_fail(HVD_ERR_PEER, "%s", problem_text())
                : status;
+}
+
+int hvd_estimator_train(hvd_estimator *e, hvd_dataset *data,
+                        const hvd_train_spec *spec, hvd_results *results)
+{
+    return train_beside(e, data, spec, NULL, results, NULL);
 }

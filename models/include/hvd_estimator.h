@@ -102,6 +102,9 @@ int hvd_estimator_new(const hvd_estimator_options *options,
 /* Collective if it has trained or evaluated. NULL is accepted. */
 void hvd_estimator_free(hvd_estimator *estimator);
 
+/* Makes a data set for a call. NULL: none, and hvd_last_error() says why. */
+typedef hvd_dataset *hvd_data_fn(void *context);
+
 /* How long a training goes on: what comes first. At least one is given. */
 typedef struct hvd_train_spec {
     uint32_t size;     /* of the struct, as hvd_train_spec_init got it */
@@ -109,6 +112,8 @@ typedef struct hvd_train_spec {
     int64_t max_steps; /* steps since the very first; 0: not given */
     int64_t epochs;    /* epochs since the very first, of data that knows its
                           steps; 0: not given */
+    hvd_data_fn *data; /* of hvd_estimator_train_and_evaluate */
+    void *data_context;
 } hvd_train_spec;
 
 void hvd_train_spec_init(hvd_train_spec *spec, size_t size);
@@ -176,6 +181,14 @@ typedef struct hvd_eval_spec {
     const hvd_eval_metric *metrics; /* [nmetrics], the same on all ranks */
     const char *name; /* tags in the log begin with "eval_" and this; NULL: with
                          "eval" */
+    /* Of hvd_estimator_train_and_evaluate: */
+    hvd_data_fn *data;
+    void *data_context;
+    double start_delay_secs; /* before the first evaluation; 120 */
+    double throttle_secs; /* from the beginning of one to that of the next, at
+                             least; 600 */
+    double wait_secs;     /* an evaluator of its own waits for a checkpoint for
+                             so long, and then fails; 3600 */
 } hvd_eval_spec;
 
 void hvd_eval_spec_init(hvd_eval_spec *spec, size_t size);
@@ -191,6 +204,38 @@ int hvd_estimator_evaluate(hvd_estimator *estimator, hvd_dataset *data,
 /* Does the same without labels, losses and metrics. */
 int hvd_estimator_predict(hvd_estimator *estimator, hvd_dataset *data,
                           const hvd_eval_spec *spec);
+
+/*
+ * Calls hvd_init, in place of which a program may call it: an evaluator, which
+ * has no rank, gets a world of its own. A process is the evaluator of a cluster
+ * if its TF_CONFIG has {"task": {"type": "evaluator", "index": 0}}.
+ */
+int hvd_estimator_init(void);
+
+/*
+ * Collective: trains, and evaluates between the steps: the network of a
+ * checkpoint, just before that is written, if start_delay_secs and
+ * throttle_secs have passed, by rank 0's clock; and that of the last step. Both
+ * specs have a function that makes their data, and the estimator has a
+ * model_dir. Hooks hear of the evaluations, so that the training may end by
+ * them. training and evaluation get the results, and may be NULL.
+ *
+ * In a cluster with an evaluator (hvd_estimator_init) the workers only train,
+ * and that process only evaluates, each newest checkpoint of the model_dir that
+ * it sees, until that of max_steps, or of a training that a hook has stopped;
+ * without max_steps, the last of any training. It takes no
+ * part in reductions, and may begin and end at any time. What it finds is in
+ * evaluations.jsonl of the model_dir, which rank 0 reads when the loss is
+ * averaged; then hooks hear of it. Its log is in the folder "eval" of log_dir.
+ * Its results are those of the last evaluation.
+ *
+ * HVD_ERR_FILE: no checkpoint has come to the evaluator in wait_secs.
+ */
+int hvd_estimator_train_and_evaluate(hvd_estimator *estimator,
+                                     const hvd_train_spec *train,
+                                     const hvd_eval_spec *eval,
+                                     hvd_results *training,
+                                     hvd_results *evaluation);
 
 /* Returns the place of an output among those that a visit gets, once the
  * estimator has trained or evaluated; HVD_ERR_ARGUMENT if there is none of that

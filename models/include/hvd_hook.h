@@ -49,11 +49,14 @@ typedef struct hvd_value {
 typedef struct hvd_event {
     uint32_t size; /* of the struct */
     int32_t nvalues;
-    int64_t step; /* steps made since the very first */
-    int64_t last; /* the step at which the training ends */
-    double loss;  /* after_step: of this rank's rows; else NaN */
-    double rate;  /* that the schedule has for the step; before_step: for the
-                     one that follows */
+    int64_t step;      /* steps made since the very first */
+    int64_t last;      /* the step at which the training ends */
+    int64_t evaluated; /* after_evaluation: the step whose variables were
+                          evaluated, earlier than step if an evaluator of its
+                          own has done it; else step */
+    double loss;       /* after_step: of this rank's rows; else NaN */
+    double rate; /* that the schedule has for the step; before_step: for the
+                    one that follows */
     /* The learning rate is that of the schedule times this. A hook may change
      * it; what rank 0 has counts, from the next step on. */
     double rate_factor;
@@ -118,7 +121,7 @@ typedef struct hvd_early_stopping_options {
     int32_t restore_best; /* 1: in the end the variables, and their running
                              averages, get the values that they had at the best
                              evaluation, which the hook keeps in memory and in
-                             checkpoints; 0 */
+                             checkpoints; not with an evaluator of its own; 0 */
     int32_t reserved;
 } hvd_early_stopping_options;
 

@@ -430,6 +430,7 @@ TEST(a_resumed_training_has_the_same_hooks)
 
 TEST(bad_hooks_are_refused)
 {
+    const hvd_train_spec one = lines_steps(1);
     struct heard h = {.stop_at = 0};
     hvd_hook own = hook_of(&h), other = own;
     hvd_hook *hooks[] = {&own, &other};
@@ -459,9 +460,7 @@ TEST(bad_hooks_are_refused)
     o.monitor = "eval/los";
     MUST(hvd_early_stopping_new(&o, &stop));
     e = made(&stop, 1, NULL);
-    MUST(hvd_estimator_train(e, batches(),
-                             &(hvd_train_spec){sizeof(hvd_train_spec), 1, 0, 0},
-                             NULL));
+    MUST(hvd_estimator_train(e, batches(), &one, NULL));
     ck_assert_int_lt(
         hvd_estimator_evaluate(e, hvd_dataset_batch(lines_data(71, 2), 7, 0),
                                NULL, NULL),
