@@ -9,7 +9,8 @@
  *     scalars.csv             HVD_LOG_CSV: scalars; a line for each step, and a
  *                             column for each tag
  *     log.jsonl               HVD_LOG_JSONL: a JSON object in each line;
- *                             everything but pixels and graphs
+ *                             everything but pixels and graphs. hvd_log_page
+ *                             makes a page of it
  *
  * A log is of one process. Under several ranks one of them logs, and what it
  * logs is the program's affair: a mean over all ranks, for example.
@@ -107,6 +108,12 @@ int hvd_log_flush(hvd_log *log);
 
 /* Flushes, and frees the log, also if that fails. log may be NULL. */
 int hvd_log_close(hvd_log *log);
+
+/* Makes log.html in a folder from its log.jsonl: a page that needs nothing
+ * but itself, with curves, what the time went to, ranks, slow steps and settings
+ * (docs/LOGS.md says by which tags). The log may be open; what was not flushed
+ * is missing. */
+int hvd_log_page(const char *folder);
 
 #ifdef __GNUC__
 #pragma GCC visibility pop
