@@ -139,7 +139,8 @@ static int evaluate(struct training_run *run, struct outcome_part *part)
 
     name_phase(run, "evaluating");
     int status = agree(trainer_evaluate(run->trainer, run->plan.fill_test,
-                                        run->plan.data, &sums[0], &sums[1]));
+                                        run->plan.data, NULL, NULL, &sums[0],
+                                        &sums[1]));
     if (status == 0)
         status = agree_sum(sums, 2);
     if (status < 0)

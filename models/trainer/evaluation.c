@@ -128,6 +128,8 @@ static bool is_correct(const struct trainer_results *r, int64_t row)
 
 struct sums {
     double *loss, *correct;
+    visit_batch_fn *visit; /* NULL: nobody looks */
+    void *visit_context;
 };
 
 static int add_results(void *context, const struct trainer_results *r)
@@ -138,13 +140,14 @@ static int add_results(void *context, const struct trainer_results *r)
         *sums->correct += is_correct(r, i);
         *sums->loss += (double)r->losses[i];
     }
-    return 0;
+    return sums->visit ? sums->visit(sums->visit_context, r) : 0;
 }
 
 int evaluation_measure(struct evaluation *e, fill_test_fn *fill, void *context,
+                       visit_batch_fn *visit, void *visit_context,
                        double *loss_sum, double *correct)
 {
-    struct sums sums = {loss_sum, correct};
+    struct sums sums = {loss_sum, correct, visit, visit_context};
 
     return evaluation_visit(e, fill, context, add_results, &sums);
 }

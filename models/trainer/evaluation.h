@@ -48,9 +48,10 @@ int evaluation_run(struct evaluation *evaluation);
 int evaluation_visit(struct evaluation *evaluation, fill_test_fn *fill,
                      void *context, visit_batch_fn *visit, void *visit_context);
 
-/* Does the same, and adds up their results. */
+/* Does the same, and adds up their results. visit may be NULL. */
 int evaluation_measure(struct evaluation *evaluation, fill_test_fn *fill,
-                       void *context, double *loss_sum, double *correct);
+                       void *context, visit_batch_fn *visit,
+                       void *visit_context, double *loss_sum, double *correct);
 
 void evaluation_fini(struct evaluation *evaluation); /* zeroed is accepted */
 

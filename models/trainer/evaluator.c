@@ -73,5 +73,6 @@ float *const *evaluator_values(const struct evaluator *e)
 int evaluator_measure(struct evaluator *e, fill_test_fn *fill, void *context,
                       double *loss_sum, double *correct)
 {
-    return evaluation_measure(&e->evaluation, fill, context, loss_sum, correct);
+    return evaluation_measure(&e->evaluation, fill, context, NULL, NULL,
+                              loss_sum, correct);
 }

@@ -210,6 +210,7 @@ int exchange_new(const struct exchange_settings *settings,
         exchange->base.updates ? &updating_functions : &functions;
     /* Compression changes a gradient, even if there is only one rank. */
     exchange->base.alone = hvd_size() == 1 && !exchange->base.updates &&
+                           !settings->keeps &&
                            settings->compression == HVD_COMPRESSION_NONE;
     status = serving_strategy(settings, &exchange->strategy);
     if (status < 0) {

@@ -27,6 +27,7 @@ struct exchange_settings {
     const struct servers_settings
         *servers;  /* parameter servers, which hold the
                       variables; NULL: there are none */
+    bool keeps;    /* gradients come here even if there is one rank */
     bool on_host;  /* libhvd has the optimiser, on each rank */
     int optimizer; /* an enum optimizer: of the servers, or on the host */
     double weight_decay; /* its */

@@ -35,6 +35,7 @@ struct trainer {
     struct evaluation evaluation;
     struct evaluation prediction; /* made when it is needed first */
     double proportion;
+    bool keeps;     /* gradients come to the host */
     bool networked; /* gradients take the devices' network */
 };
 
@@ -169,6 +170,15 @@ static int build_problem(const struct trainer_options *options, int status)
     return ended < 0 ? ended : status;
 }
 
+/* A pipeline has other variables than the model, and a graph from a file calls
+ * the host as it was saved. */
+static bool keeps_gradients(const struct trainer_options *options)
+{
+    return options->keep_gradients && !options->graphs &&
+           options->partition.stages == 0 &&
+           options->strategy != STRATEGY_DEVICE_COLLECTIVE;
+}
+
 int trainer_new(struct model *model, const struct trainer_options *options,
                 struct trainer **trainer)
 {
@@ -178,6 +188,7 @@ int trainer_new(struct model *model, const struct trainer_options *options,
     if (fresh && model) {
         fresh->model = model;
         fresh->proportion = options->proportion;
+        fresh->keeps = keeps_gradients(options);
         fresh->networked = options->strategy == STRATEGY_DEVICE_COLLECTIVE;
         status = draw_values(fresh, options);
         if (status == 0)
@@ -261,6 +272,7 @@ struct exchange_settings trainer_exchange(const struct trainer_options *options)
         .serial = options->serial,
         .servers = options->servers.count > 0 ? &options->servers : NULL,
         .on_host = options->variables_on_host,
+        .keeps = keeps_gradients(options),
         .optimizer = options->optimizer.optimizer,
         .weight_decay = options->optimizer.weight_decay,
     };
@@ -317,10 +329,11 @@ int trainer_step(struct trainer *trainer, double rate, double *loss)
 }
 
 int trainer_evaluate(struct trainer *trainer, fill_test_fn *fill, void *context,
+                     visit_batch_fn *visit, void *visit_context,
                      double *loss_sum, double *correct)
 {
-    return evaluation_measure(&trainer->evaluation, fill, context, loss_sum,
-                              correct);
+    return evaluation_measure(&trainer->evaluation, fill, context, visit,
+                              visit_context, loss_sum, correct);
 }
 
 static int make_prediction(struct trainer *trainer)
@@ -423,6 +436,15 @@ const struct model *trainer_model(const struct trainer *trainer)
 float *const *trainer_values(const struct trainer *trainer)
 {
     return trainer->values;
+}
+
+const float *trainer_gradient(const struct trainer *trainer, int i)
+{
+    const struct exchange *x = trainer->backend->exchange;
+
+    return trainer->keeps && x && !x->alone && i < trainer->model->trained
+               ? x->functions->gradient(x, i)
+               : NULL;
 }
 
 int trainer_compare_ranks(struct trainer *trainer, uint64_t *hash)

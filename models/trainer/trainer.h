@@ -54,6 +54,7 @@ struct trainer_options {
     int64_t pack_bytes; /* of gradients on that network; < 0: the default */
     int check_every; /* updates between two comparisons of the ranks' variables;
                         0: none */
+    bool keep_gradients; /* trainer_gradient has them, also of a single rank */
     int threads;
     bool serial;         /* reduce after the backward pass */
     double proportion;   /* share of a tile for products; 0: the default */
@@ -172,8 +173,10 @@ int trainer_state_write(struct trainer *trainer,
 int trainer_write_values(struct trainer *trainer);
 
 /* Evaluates all test batches of this rank: adds up the losses of their rows,
- * and how many are right. Not collective. */
+ * and how many are right, and has visit (NULL: nobody) look at each. Not
+ * collective. */
 int trainer_evaluate(struct trainer *trainer, fill_test_fn *fill, void *context,
+                     visit_batch_fn *visit, void *visit_context,
                      double *loss_sum, double *correct);
 
 /* Returns the model that is trained, which is the trainer's. */
@@ -181,6 +184,20 @@ const struct model *trainer_model(const struct trainer *trainer);
 
 /* The variables, [variables], for reading. They are the trainer's. */
 float *const *trainer_values(const struct trainer *trainer);
+
+/* Returns the gradient of variable i in the last update, its mean over the
+ * ranks (with parameter servers, or an optimiser on the host: what this rank
+ * gave). NULL: it does not come to the host, or there is none. */
+const float *trainer_gradient(const struct trainer *trainer, int i);
+
+/* Takes a node of a drawing: inputs are names of nodes before it. */
+typedef int trainer_node_fn(void *context, const char *name, const char *op,
+                            int ninputs, const char *const *inputs);
+
+/* Describes the network by nodes; none if it came from a file. Returns 0, or
+ * what add returned. */
+int trainer_draw(const struct trainer *trainer, trainer_node_fn *add,
+                 void *context);
 
 /* Collective: checks that the variables have the same bits on all ranks. Sets
  * *hash to theirs. */
