@@ -94,6 +94,7 @@ static const struct training_functions functions = {
     .report_head = gpt_report_head,
     .place = gpt_place,
     .evaluation = gpt_evaluation,
+    .tests = "validation",
     .report_results = gpt_report_results,
     .settings = gpt_settings,
     .results = gpt_results,

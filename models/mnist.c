@@ -6,9 +6,16 @@
  */
 #include "command/training_run.h"
 #include "mnist/dataset.h"
+#include "mnist/mistakes.h"
 #include "mnist/report.h"
 #include "networks/digit_networks.h"
 #include "trainer/agree.h"
+
+/* The data of a run. */
+struct mnist {
+    struct dataset dataset;
+    struct mistakes mistakes; /* of the last evaluation, for a log */
+};
 
 /* An epoch is a part of the training. */
 static void plan_epochs(struct training_run *run, struct dataset *dataset)
@@ -31,7 +38,7 @@ static void plan_epochs(struct training_run *run, struct dataset *dataset)
 
 static int load_data(struct training_run *run)
 {
-    struct dataset *dataset = run->own;
+    struct dataset *dataset = &((struct mnist *)run->own)->dataset;
     const struct options *o = run->options;
     const struct dataset_source source = {o->data, o->seed, o->train_images,
                                           o->test_images};
@@ -63,7 +70,18 @@ static void make_model(struct training_run *run, struct model **model)
 
 static void free_data(struct training_run *run)
 {
-    dataset_fini(run->own);
+    dataset_fini(&((struct mnist *)run->own)->dataset);
+}
+
+static int visit_tests(void *own, const struct trainer_results *results)
+{
+    return mistakes_visit(&((struct mnist *)own)->mistakes, results);
+}
+
+static int log_mistakes(struct training_run *run, hvd_log *log)
+{
+    return mistakes_log(&((struct mnist *)run->own)->mistakes, log,
+                        "test/mistakes", run->outcome.steps);
 }
 
 static const struct training_functions functions = {
@@ -77,6 +95,9 @@ static const struct training_functions functions = {
     .place = mnist_place,
     .named_parts = true,
     .evaluation = mnist_evaluation,
+    .tests = "test",
+    .visit_tests = visit_tests,
+    .log_tests = log_mistakes,
     .report_results = mnist_report_results,
     .settings = mnist_settings,
     .results = mnist_results,
@@ -85,7 +106,7 @@ static const struct training_functions functions = {
 
 int main(int argc, char **argv)
 {
-    struct dataset dataset = {0};
+    static struct mnist mnist;
 
-    return training_main(&functions, &dataset, argc, argv);
+    return training_main(&functions, &mnist, argc, argv);
 }

@@ -9,6 +9,7 @@
 
 #include "command/checkpoints.h"
 #include "command/interrupt.h"
+#include "command/logs.h"
 #include "command/spawn.h"
 #include "command/world.h"
 #include "output/launcher.h"
@@ -157,6 +158,8 @@ static int check_files(struct command *command)
             status = checkpoints_prepare(command, o->model_dir);
         if (status == 0)
             status = profile_check(o->profile);
+        if (status == 0)
+            status = logs_open(command);
     }
     return agree(status);
 }
@@ -189,6 +192,9 @@ static int agree_options(const struct options *o)
         {"--batch-size", o->batch_size},
         {"--global-batch", o->global_batch},
         {"--losses", o->losses != NULL},
+        {"--log-dir", o->log_dir != NULL},
+        {"--log-every", o->log_every},
+        {"--histograms-every", o->histograms_every},
         {"--model-dir", o->model_dir != NULL},
         {"--checkpoint-every", o->checkpoint_every},
         {"--seed", (int64_t)o->seed},

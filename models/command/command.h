@@ -9,6 +9,7 @@
 #include "options/options.h"
 
 #include <hvd_cluster.h>
+#include <hvd_log.h>
 #include <hvd_progress.h>
 
 /* A training program while it runs. */
@@ -22,6 +23,7 @@ struct command {
     bool serves;    /* this rank is a parameter server */
     struct hvd_checkpoint_writer
         *checkpoints; /* rank 0's; owned: checkpoints.h. NULL: none */
+    hvd_log *log;     /* rank 0's; owned: logs.h. NULL: none */
     struct options
         *options; /* read by options.h; NULL: by the program itself */
     /* Does the work between the start and the end of libhvd, and frees all that

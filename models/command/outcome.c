@@ -222,6 +222,13 @@ static json_t *join_objects(int count, json_t *const *objects)
     return NULL;
 }
 
+json_t *outcome_settings(const struct outcome *outcome, json_t *settings)
+{
+    json_t *const objects[] = {pack_settings(outcome), settings};
+
+    return join_objects(sizeof objects / sizeof *objects, objects);
+}
+
 int outcome_write(const struct outcome *outcome, json_t *settings,
                   json_t *results, const char *option, const char *path)
 {

@@ -78,6 +78,10 @@ void outcome_report(const struct outcome *outcome, hvd_progress *progress,
 int outcome_write(const struct outcome *outcome, json_t *settings,
                   json_t *results, const char *option, const char *path);
 
+/* Returns the settings of a run, with the program's own, which are taken over.
+ * NULL: they cannot be JSON. */
+json_t *outcome_settings(const struct outcome *outcome, json_t *settings);
+
 /* Returns a number, or null if JSON has none such: NaN or infinity. */
 json_t *outcome_real_or_null(double value);
 

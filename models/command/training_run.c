@@ -51,19 +51,31 @@ static void show_loss(const struct training_run *run, double loss)
     hvd_progress_update(run->command->progress, run->outcome.steps, note);
 }
 
+static int keep_checkpoint(struct training_run *run, int count)
+{
+    double start = clock_seconds();
+    int status = checkpoints_keep(run, count);
+
+    logs_spend(run, LOGS_CHECKPOINT, clock_seconds() - start);
+    return status;
+}
+
 /* Makes as many steps as the trainer makes at a time, at the rate of the last
  * of them. Sets *loss to the mean on this rank. */
 static int make_steps(struct training_run *run, int count, double *loss)
 {
     int64_t last = run->outcome.steps + count - 1;
 
+    logs_step_begins(run);
     int status = trainer_step(
         run->trainer, options_rate(run->options, run->plan.steps, last), loss);
 
     run->outcome.steps += count;
     run->part_made += count;
     hvd_progress_update(run->command->progress, run->outcome.steps, NULL);
-    return status < 0 ? status : checkpoints_keep(run, count);
+    if (status == 0)
+        status = logs_step_ends(run, count, *loss);
+    return status < 0 ? status : keep_checkpoint(run, count);
 }
 
 /* Keeps the loss of the steps just made, the mean over all ranks, for the file
@@ -135,12 +147,14 @@ static void name_part(const struct training_run *run)
 static int evaluate(struct training_run *run, struct outcome_part *part)
 {
     double sums[2] = {0, 0}; /* loss, correct */
-    double evaluated = (double)run->outcome.evaluated;
+    double evaluated = (double)run->outcome.evaluated, start = clock_seconds();
+    bool visits = run->command->log && run->functions->visit_tests;
 
     name_phase(run, "evaluating");
-    int status = agree(trainer_evaluate(run->trainer, run->plan.fill_test,
-                                        run->plan.data, NULL, NULL, &sums[0],
-                                        &sums[1]));
+    int status = agree(
+        trainer_evaluate(run->trainer, run->plan.fill_test, run->plan.data,
+                         visits ? run->functions->visit_tests : NULL, run->own,
+                         &sums[0], &sums[1]));
     if (status == 0)
         status = agree_sum(sums, 2);
     if (status < 0)
@@ -148,6 +162,8 @@ static int evaluate(struct training_run *run, struct outcome_part *part)
     part->loss = sums[0] / evaluated;
     part->accuracy = sums[1] / evaluated;
     part->correct = (int64_t)sums[1];
+    logs_spend(run, LOGS_EVALUATION, clock_seconds() - start);
+    logs_evaluated(run, part);
     return 0;
 }
 
@@ -231,6 +247,8 @@ static int train(struct training_run *run)
             return status;
     }
     hvd_progress_end(run->command->progress);
+    if (logs_end(run) < 0)
+        return PROBLEM;
     return finish_times(run);
 }
 
@@ -270,6 +288,8 @@ static int write_results(struct training_run *run)
         if (status == 0)
             status = trainer_profile(run->trainer, o->profile,
                                      run->command->program);
+        if (status == 0)
+            status = logs_close(run->command);
         if (status == 0 && f->write_more)
             status = f->write_more(run);
     }
@@ -282,11 +302,14 @@ static int train_and_report(struct training_run *run)
     hvd_progress *progress = run->command->progress;
     struct outcome *outcome = &run->outcome;
     double start = clock_seconds();
+    int status = logs_begin(run);
 
+    if (status)
+        return status;
     outcome->parameters = trainer_parameters(run->trainer);
     outcome_report_head(outcome, progress, f->unit);
     f->report_head(run);
-    int status = train(run);
+    status = train(run);
     if (!status)
         status = trainer_compare_ranks(run->trainer, &outcome->weights_hash);
     if (!status && run->options->partition.stages > 0)
@@ -337,6 +360,7 @@ static int run_training(struct command *command)
         status = command->role == HVD_ROLE_EVALUATOR ? evaluate_checkpoints(run)
                                                      : make_and_train(run);
     checkpoints_close(command);
+    logs_fini(run);
     losses_fini(&run->losses);
     trainer_free(run->trainer);
     run->functions->fini(run);

@@ -12,6 +12,7 @@
 #define MODELS_TRAINING_RUN_H
 
 #include "command/command.h"
+#include "command/logs.h"
 #include "command/losses.h"
 #include "command/outcome.h"
 
@@ -39,6 +40,11 @@ struct training_functions {
     /* Writes what an evaluation found into text: "  test accuracy 97 %". */
     void (*evaluation)(const struct outcome_part *part, char *text,
                        size_t size);
+    const char *tests; /* what is evaluated, in tags of logs: "test" */
+    /* Looks at what an evaluation computes, with own as its context, and logs
+     * what it saw; NULL: nothing. */
+    visit_batch_fn *visit_tests;
+    int (*log_tests)(struct training_run *run, hvd_log *log);
     /* Prints the last evaluation. */
     void (*report_results)(struct training_run *run);
     /* Return the fields of --summary that only this program has. */
@@ -70,8 +76,9 @@ struct training_run {
     struct training_plan plan;
     int64_t part_steps, part_made; /* of the present part */
     struct trainer *trainer;       /* NULL before make_model */
-    struct losses losses;          /* of all steps, with --losses on rank 0 */
-    void *own;                     /* the program's */
+    struct logs logs;
+    struct losses losses; /* of all steps, with --losses on rank 0 */
+    void *own;            /* the program's */
 };
 
 /* Does all the work of main. own is for the program's functions. Returns the

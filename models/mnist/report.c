@@ -46,12 +46,12 @@ json_t *mnist_settings(const struct training_run *run)
     const struct outcome *outcome = &run->outcome;
     const struct options *o = outcome->options;
 
-    return json_pack("{s:s, s:b, s:s, s:s, s:i, s:I, s:I}", "model",
+    return json_pack("{s:s, s:b, s:s, s:s, s:I, s:I}", "model",
                      network_names[o->network], "sync_batch_norm",
                      o->synchronised, "data_kind", o->data ? "mnist" : "drawn",
-                     "data", o->data ? o->data : "", "epochs", outcome->parts,
-                     "train_images", (json_int_t)outcome->examples,
-                     "test_images", (json_int_t)outcome->evaluated);
+                     "data", o->data ? o->data : "", "train_images",
+                     (json_int_t)outcome->examples, "test_images",
+                     (json_int_t)outcome->evaluated);
 }
 
 /* Returns an array with one field of every epoch. */
@@ -76,11 +76,11 @@ json_t *mnist_results(const struct training_run *run)
     struct outcome_part last = outcome_last(outcome);
 
     return json_pack(
-        "{s:f, s:o, s:I, s:I, s:f, s:o, s:o, s:o}", "test_accuracy",
-        last.accuracy, "test_loss", outcome_real_or_null(last.loss),
-        "test_correct", (json_int_t)last.correct, "images",
-        (json_int_t)outcome->trained, "images_per_second",
-        outcome_speed(outcome), "train_loss",
+        "{s:i, s:f, s:o, s:I, s:I, s:f, s:o, s:o, s:o}", "epochs",
+        outcome->parts, "test_accuracy", last.accuracy, "test_loss",
+        outcome_real_or_null(last.loss), "test_correct",
+        (json_int_t)last.correct, "images", (json_int_t)outcome->trained,
+        "images_per_second", outcome_speed(outcome), "train_loss",
         pack_history(outcome, offsetof(struct outcome_part, train_loss)),
         "test_loss_history",
         pack_history(outcome, offsetof(struct outcome_part, loss)),

@@ -10,6 +10,7 @@
 #include "output/problem.h"
 #include "trainer/strategy.h"
 
+#include <hvd_log.h>
 #include <hvd_schedule.h>
 #include <hvd_strategy.h>
 #include <math.h>
@@ -73,6 +74,9 @@ static const struct options defaults[] = {
                        .eval_every = 1,
                        .checkpoint_every = 100,
                        .checkpoint_wait = 600,
+                       .log_formats = HVD_LOG_ALL,
+                       .log_every = 10,
+                       .histograms_every = 100,
                        .threads = 1,
                        .schedule = HVD_SCHEDULE_CONSTANT},
     [OPTIONS_CHAR_GPT] = {.program = OPTIONS_CHAR_GPT,
@@ -86,6 +90,9 @@ static const struct options defaults[] = {
                           .eval_every = 250,
                           .checkpoint_every = 100,
                           .checkpoint_wait = 600,
+                          .log_formats = HVD_LOG_ALL,
+                          .log_every = 10,
+                          .histograms_every = 100,
                           .threads = 1,
                           .gpt = {4, 4, 128, 128, 0, false},
                           .warmup = -1,
@@ -256,8 +263,19 @@ static int check_servers(const struct options *o)
     return check_updates(o, "--strategy parameter-server");
 }
 
+/* Checks the options of logs. */
+static int check_logs(struct options *o)
+{
+    if (o->log && !o->log_dir)
+        return problem_set("--log says what a folder of logs gets: give "
+                           "--log-dir, too");
+    if (o->log && hvd_log_read_formats(o->log, &o->log_formats) < 0)
+        return problem_set("--log: %s", problem_text());
+    return 0;
+}
+
 /* Checks options that depend on each other. */
-static int check_together(const struct options *o)
+static int check_together(struct options *o)
 {
     if (o->program == OPTIONS_CHAR_GPT && o->gpt.width % o->gpt.heads != 0)
         return problem_set("--width %d cannot be shared out to --heads %d: it "
@@ -274,7 +292,7 @@ static int check_together(const struct options *o)
         return problem_set("--graphs come with their first weights: "
                            "--load-weights has no effect on them");
     if (check_start(o) < 0 || check_network(o) < 0 ||
-        check_normalisation(o) < 0 || check_sums(o) < 0)
+        check_normalisation(o) < 0 || check_sums(o) < 0 || check_logs(o) < 0)
         return PROBLEM;
     if (o->strategy == STRATEGY_MIRRORED && o->replicas == 1)
         return problem_set("--strategy mirrored needs 2 --replicas or more");
@@ -376,7 +394,7 @@ int options_set_evaluator(struct options *options)
                            "--graphs out");
     options->replicas = 1;
     options->summary = options->weights = options->losses = NULL;
-    options->profile = NULL;
+    options->profile = options->log_dir = NULL;
     return 0;
 }
 
@@ -404,24 +422,25 @@ double options_rate(const struct options *o, int64_t steps, int64_t step)
 
 struct trainer_options options_trainer(const struct options *options)
 {
-    return (struct trainer_options){.optimizer = options->optimizer,
-                                    .strategy = options->strategy,
-                                    .servers = options->servers,
-                                    .variables_on_host =
-                                        options->variables_on_host,
-                                    .synchronised = options->synchronised,
-                                    .sums = options->sums,
-                                    .replicas = options->replicas,
-                                    .seed = options->seed,
-                                    .compression = options->compression,
-                                    .recipe = options->recipe,
-                                    .pack_bytes = options->pack_bytes,
-                                    .check_every = options->check_every,
-                                    .threads = options->threads,
-                                    .proportion = options->proportion,
-                                    .serial = options->serial,
-                                    .load = options->load,
-                                    .graphs = options->graphs,
-                                    .partition = options->partition,
-                                    .profile = options->profile};
+    return (struct trainer_options){
+        .optimizer = options->optimizer,
+        .strategy = options->strategy,
+        .servers = options->servers,
+        .variables_on_host = options->variables_on_host,
+        .synchronised = options->synchronised,
+        .sums = options->sums,
+        .replicas = options->replicas,
+        .seed = options->seed,
+        .compression = options->compression,
+        .recipe = options->recipe,
+        .pack_bytes = options->pack_bytes,
+        .check_every = options->check_every,
+        .keep_gradients = options->log_dir && options->histograms_every > 0,
+        .threads = options->threads,
+        .proportion = options->proportion,
+        .serial = options->serial,
+        .load = options->load,
+        .graphs = options->graphs,
+        .partition = options->partition,
+        .profile = options->profile};
 }

@@ -34,6 +34,10 @@ struct options {
     const char *losses;  /* file for the loss of every step; NULL: none */
     const char *graphs;  /* folder with the network's graphs; NULL: the program
                             builds them */
+    const char *log_dir; /* folder of logs; NULL: none */
+    const char *log;     /* list of their formats; NULL: all */
+    uint32_t log_formats;
+    int log_every, histograms_every; /* steps; the latter 0: none */
     const char *model_dir; /* folder of checkpoints; NULL: none */
     int checkpoint_every;  /* steps between two; 0: only at the end */
     int checkpoint_wait;   /* seconds that an evaluator waits for one */

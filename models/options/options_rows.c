@@ -263,6 +263,17 @@ static const struct row {
      BOTH("start from the weights in FILE (safetensors)")},
     {"losses", 0, "FILE", PATH_TO(losses),
      BOTH("write the loss of every step over all ranks to FILE, a line each")},
+    {"log-dir", 0, "DIR", PATH_TO(log_dir),
+     BOTH("write logs of the training to DIR, and a page about it at the end: "
+          "loss, rate, speed, time, ranks, histograms")},
+    {"log", 0, "LIST", TEXT_TO(log),
+     BOTH("what is written there: tensorboard, csv and jsonl, with commas "
+          "between them, or all (all)")},
+    {"log-every", 0, "N", WHOLE_IN(log_every, 1, 1000000000),
+     BOTH("steps that a point of these logs stands for (10)")},
+    {"histograms-every", 0, "N", WHOLE_IN(histograms_every, 0, 1000000000),
+     BOTH("steps between histograms of weights and gradients in them; 0: none "
+          "(100)")},
     {"model-dir", 0, "DIR", PATH_TO(model_dir),
      BOTH("write checkpoints to DIR, for the evaluator of the cluster")},
     {"checkpoint-every", 0, "N", WHOLE_IN(checkpoint_every, 0, 1000000000),

@@ -167,6 +167,7 @@ def check_lines():
     assert by['text'][0]['text'] == '"a"\n|b| ü'
 
 
-check_events()
-check_csv()
-check_lines()
+if __name__ == '__main__':
+    check_events()
+    check_csv()
+    check_lines()
