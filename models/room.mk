@@ -61,6 +61,12 @@ SRC_hvd-checkpoint := models/hvd_checkpoint.c $(wildcard $(patsubst %,models/%/*
 DEPS_hvd-checkpoint = $(B)/lib/libhvd.a $(IPU_LIB)
 LIBS_hvd-checkpoint = $(B)/lib/libhvd.a $(IPU_LINK) $(JSON_LIBS) $(ZLIB_LIBS)
 
+PROGRAMS += $(B)/bin/hvd-log-page
+SRC_hvd-log-page := models/hvd_log_page.c $(wildcard $(patsubst %,models/%/*.c,\
+	log files)) $(MODELS_PLAIN_SRC)
+DEPS_hvd-log-page = $(B)/lib/libhvd.a $(IPU_LIB)
+LIBS_hvd-log-page = $(B)/lib/libhvd.a $(IPU_LINK) $(JSON_LIBS) $(ZLIB_LIBS)
+
 # The device alone, without MPI; of libhvd only the text of the last error.
 PROGRAMS += $(B)/bin/memory_tools
 SRC_memory_tools := models/memory_tools.c $(wildcard models/memory/*.c) \

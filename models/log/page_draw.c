@@ -264,7 +264,7 @@ void page_curves(struct bytes *out, const char *title, int count,
     bytes_print(out, "</b>%s", y.logarithmic ? " (logarithmic)" : "");
     for (int i = 0; i < count; i++) {
         page_number(series[i]->values[series[i]->count - 1], text);
-        bytes_print(out, "<span class=\"key c%d\"></span><span>", i);
+        bytes_print(out, "<span><i class=\"key c%d\"></i> ", i);
         page_text(out, series[i]->tag);
         bytes_print(out, " %s</span>", text);
     }

@@ -117,6 +117,24 @@ static int find_ranks(const struct page_data *data, struct rank *ranks)
     return count;
 }
 
+/* Adds the speeds over the steps, of as many ranks as have lines. */
+static void add_rank_curves(struct bytes *out, const struct page_data *data)
+{
+    const struct page_series *speeds[PAGE_MOST_LINES];
+    int count = 0;
+
+    for (int i = 0; i < data->nseries && count < PAGE_MOST_LINES; i++) {
+        const struct page_series *s = &data->series[i];
+
+        if (page_begins(s->tag, "ranks/") && s->count > 1 &&
+            strcmp(page_last_word(s->tag), "waiting") != 0)
+            speeds[count++] = s;
+    }
+    if (count > 1)
+        page_curves(out, "speed of each rank while it does not wait", count,
+                    speeds);
+}
+
 void page_ranks(struct bytes *out, const struct page_data *data)
 {
     struct rank ranks[MOST_RANKS];
@@ -128,10 +146,11 @@ void page_ranks(struct bytes *out, const struct page_data *data)
         return;
     for (int i = 0; i < count; i++)
         most = fmax(most, ranks[i].speed);
-    bytes_print(out, "<h2>Ranks</h2>\n<figure><div class=\"scroll\"><table>"
+    bytes_print(out, "<h2>Ranks</h2>\n<div class=\"cards\">"
+                     "<figure><div class=\"scroll\"><table>"
                      "<tr><th class=\"n\">rank</th><th class=\"n\">");
     page_words(out, ranks[0].unit);
-    bytes_print(out, "</th><th></th><th class=\"n\">waits for others</th>"
+    bytes_print(out, "</th><th></th><th class=\"n\">waits</th>"
                      "</tr>\n");
     for (int i = 0; i < count; i++) {
         const struct page_part part = {"", ranks[i].speed, 0};
@@ -145,9 +164,12 @@ void page_ranks(struct bytes *out, const struct page_data *data)
         bytes_print(out, "</td><td class=\"n\">%.1f %%</td></tr>\n",
                     100 * ranks[i].waiting);
     }
-    bytes_print(out, "</table></div><p class=\"soft\">What each rank could do "
-                     "if it never waited for others; means over the "
-                     "training.</p></figure>\n");
+    bytes_print(out,
+                "</table></div><p class=\"soft\">What each rank could do "
+                "if it never waited for others, and the share of its time "
+                "for which it waits; means over the training.</p></figure>\n");
+    add_rank_curves(out, data);
+    bytes_print(out, "</div>\n");
 }
 
 /* ----------------------------------------------------------- what was slow */
@@ -157,8 +179,8 @@ static double number_of(const json_t *step, const char *name)
     return json_number_value(json_object_get(step, name));
 }
 
-/* Returns the part that the step spent most on, beyond what is usual for it:
- * the mean over all steps here. */
+/* Returns the part that the step spent most on, beyond the least that any of
+ * the steps here spent on it. */
 static const char *cause_of(const json_t *step, const json_t *all)
 {
     static const char *const parts[] = {"device", "update", "data",

@@ -137,3 +137,26 @@ ways
     [ "$(grep -c '^mnist: the loss is no longer a number' <<<"$output")" -eq 1 ]
     read_page
 }
+
+@test "a page is made of a training that was killed" {
+    local made
+    made=$(dirname "$PROGRAM")/hvd-log-page
+    "$PROGRAM" --model mlp --train-images 3000 --test-images 50 --quiet \
+        --epochs 100000 --log-dir "$OUT/log" &
+    until [ "$(stat -c %s "$OUT/log/log.jsonl" 2>/dev/null || echo 0)" -gt 9999 ]; do
+        sleep 0.1
+    done
+    kill -KILL $!
+    wait $! || true
+    [ ! -e "$OUT/log/log.html" ]
+    run "$made" "$OUT/log"
+    [ "$output" = "$OUT/log/log.html" ]
+    read_page
+    run "$made" "$OUT/log" "$OUT/none"
+    [ "$status" -eq 1 ]
+    grep -qx "hvd-log-page: $OUT/none/log.jsonl: No such file or directory" \
+        <<<"$output"
+    run "$made"
+    [ "$status" -eq 64 ]
+    assert_one_line "hvd-log-page: no folder"
+}

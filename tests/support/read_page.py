@@ -47,7 +47,7 @@ def line_through(ticks):
     return lambda at: x + (at - a) * (y - x) / (b - a)
 
 
-def check_figure(figure):
+def check_figure(figure, log=points):
     svg = figure.find('svg')
     width, height = map(float, svg.get('viewBox').split()[2:])
     keys = [words(s).rsplit(' ', 1) for s in figure.findall('figcaption/span')
@@ -63,7 +63,7 @@ def check_figure(figure):
     paths = svg.findall('path')
     assert len(paths) == len(keys)
     for (tag, last), path in zip(keys, paths):
-        logged = points.pop(tag)
+        logged = log.pop(tag)
         value = logged[-1][1]
         assert last == 'none' if math.isnan(value) else math.isclose(
             number(last), value, rel_tol=1e-3), (tag, last, value)
@@ -98,6 +98,8 @@ for element in body:
     for figure in element.iter('figure'):
         if section == 'Curves':
             check_figure(figure)
+        elif figure.find('figcaption') is not None:
+            check_figure(figure, dict(points))
         else:
             rows = [[words(c) for c in row] for row in figure.iter('tr')]
             tables[section] = rows[1:]
