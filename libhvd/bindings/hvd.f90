@@ -136,6 +136,7 @@ module hvd
         hvd_strategy_new, hvd_strategy_free, &
         hvd_strategy_add, hvd_strategy_add_sparse, hvd_strategy_start, &
         hvd_strategy_gradient, hvd_strategy_ready, hvd_strategy_ready_rows, &
+        hvd_strategy_read_rows, &
         hvd_strategy_step, hvd_strategy_abandon, &
         hvd_strategy_check, hvd_strategy_join, hvd_strategy_save, &
         hvd_strategy_load, hvd_strategy_set_learning_rate, &
@@ -522,6 +523,14 @@ module hvd
             integer(c_int64_t), intent(in) :: indices(*)
             real(c_float), intent(in) :: rows(*)
             integer(c_int64_t), value :: n, width
+        end function
+        integer(c_int) function hvd_strategy_read_rows(strategy, variable, &
+            indices, n) bind(C)
+            import
+            type(c_ptr), value :: strategy
+            integer(c_int32_t), value :: variable
+            integer(c_int64_t), intent(in) :: indices(*)
+            integer(c_int64_t), value :: n
         end function
         type(c_ptr) function hvd_strategy_gradient(strategy, variable) bind(C)
             import

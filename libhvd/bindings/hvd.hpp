@@ -681,6 +681,11 @@ public:
         check_status(hvd_strategy_ready_rows(strategy_, variable, indices,
                                              rows, n, width));
     }
+    /* Gets rows of a sparse variable from the parameter servers. */
+    void read_rows(int variable, const std::int64_t *indices, std::int64_t n)
+    {
+        check_status(hvd_strategy_read_rows(strategy_, variable, indices, n));
+    }
     void step() { check_status(hvd_strategy_step(strategy_)); }
     void check() { check_status(hvd_strategy_check(strategy_)); }
     /* Says that this rank has no more data: all ranks get what the rank that

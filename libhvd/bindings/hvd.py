@@ -142,6 +142,7 @@ _lib.hvd_strategy_add_sparse.argtypes = [C.c_void_p, C.c_char_p, C.c_void_p, C.c
                                          C.c_int64]
 _lib.hvd_strategy_ready_rows.argtypes = [C.c_void_p, C.c_int32, C.c_void_p, C.c_void_p,
                                          C.c_int64, C.c_int64]
+_lib.hvd_strategy_read_rows.argtypes = [C.c_void_p, C.c_int32, C.c_void_p, C.c_int64]
 _lib.hvd_strategy_add_statistic.argtypes = [C.c_void_p, C.c_char_p, C.c_void_p, C.c_void_p,
                                             C.c_int32, C.POINTER(C.c_int64)]
 _lib.hvd_strategy_gradient.argtypes = _lib.hvd_strategy_ready.argtypes = [C.c_void_p, C.c_int32]
@@ -586,17 +587,22 @@ def _divided(rows, n):
     return quotient + ((rows < 0) & (quotient * n != rows)).astype(rows.dtype)
 
 
-def sparse_allreduce(indices, rows, op="average", name=None, **options):
-    """Returns (indices, rows) of all ranks; rows of one index are to be added up."""
-    indices, rows = np.asarray(indices), _array(rows, "rows")
+def _indices(indices):
+    """Returns a list or an array of integers as int64."""
+    indices = np.asarray(indices)
     if indices.size and indices.dtype.kind not in "iu":
         raise TypeError(f"indices are {indices.dtype}, not integers")
+    return np.ascontiguousarray(indices, np.int64)
+
+
+def sparse_allreduce(indices, rows, op="average", name=None, **options):
+    """Returns (indices, rows) of all ranks; rows of one index are to be added up."""
+    indices, rows = _indices(indices), _array(rows, "rows")
     if indices.shape != rows.shape[:1]:
         raise ValueError(f"{indices.size} indices for rows {list(rows.shape)}")
     dtype, average = options.pop("dtype", None), _code(op, OPS, "op") == OPS["average"]
     if average and _dtype_of(rows, dtype) in (_DTYPES["bfloat16"], _DTYPES["bool"]):
         raise TypeError(f"numpy cannot average {dtype or rows.dtype}: take op='sum'")
-    indices = np.ascontiguousarray(indices, np.int64)
     both = _submit_group(name, [_request("allgather", indices, name="indices", **options),
                                 _request("allgather", rows, name="rows", dtype=dtype,
                                          **options)])
@@ -804,18 +810,21 @@ class Strategy:
     def ready(self, name):
         _check(_lib.hvd_strategy_ready(self._own(), self._number(name)))
 
+    def read_rows(self, name, indices):
+        """Gets rows of a sparse variable from the parameter servers."""
+        indices = _indices(indices)
+        _check(_lib.hvd_strategy_read_rows(self._own(), self._number(name),
+                                           indices.ctypes.data, indices.size))
+
     def ready_rows(self, name, indices, rows):
         """Hands over the gradient of a sparse variable: rows, and which rows of it
         these are. Rows of one index are added."""
-        indices, rows = np.asarray(indices), np.ascontiguousarray(rows, np.float32)
-        if indices.size and indices.dtype.kind not in "iu":
-            raise TypeError(f"indices are {indices.dtype}, not integers")
+        indices, rows = _indices(indices), np.ascontiguousarray(rows, np.float32)
         width = self._variables[name][1].shape[-1] if name in self._variables else 0
         if rows.size == 0 and indices.size == 0:
             rows = np.empty((0, width), np.float32)
         if rows.ndim != 2 or indices.shape != rows.shape[:1]:
             raise ValueError(f"{indices.size} indices for rows {list(rows.shape)}")
-        indices = np.ascontiguousarray(indices, np.int64)
         _check(_lib.hvd_strategy_ready_rows(self._own(), self._number(name),
                                             indices.ctypes.data, rows.ctypes.data,
                                             *rows.shape))

@@ -118,6 +118,13 @@ enum {
                                   so far; of several, the first */
 };
 
+/* The bits of hvd_strategy_options.flags, beside HVD_AVERAGE_CONTRIBUTORS. */
+enum {
+    HVD_ROWS_ON_REQUEST = 256 /* of parameter servers: a step brings no rows of
+                                 sparse variables back; the program reads those
+                                 that it needs (hvd_strategy_read_rows) */
+};
+
 typedef struct hvd_strategy_options {
     uint32_t size; /* sizeof, set by hvd_strategy_options_init */
     int32_t optimizer;
@@ -144,7 +151,8 @@ typedef struct hvd_strategy_options {
                    loss over all ranks; or HVD_ADASUM */
     int32_t flags;    /* HVD_AVERAGE_CONTRIBUTORS: averages are over the
                          ranks that have not joined; else over all, and the
-                         others' gradients count less after a join */
+                         others' gradients count less after a join;
+                         HVD_ROWS_ON_REQUEST */
     int32_t reserved; /* 0 */
     /* The rest is the same on all ranks. Without servers, all of it is 0. */
     int32_t kind;      /* an hvd_strategy_kind; 0, HVD_STRATEGY_ALL_REDUCE, by
@@ -287,6 +295,19 @@ int hvd_strategy_ready(hvd_strategy *strategy, int32_t variable);
 int hvd_strategy_ready_rows(hvd_strategy *strategy, int32_t variable,
                             const int64_t *indices, const float *rows,
                             int64_t n, int64_t width);
+
+/*
+ * Gets the newest values of rows of a sparse variable from the parameter
+ * servers, before a forward pass needs them. indices, n of them, may be in any
+ * order, and the same one several times; they are borrowed until the return.
+ * Blocking, between two steps, not collective. With HVD_ROWS_ON_REQUEST all
+ * other rows stay what they were when this rank last got them; without it, a
+ * step brings all that have changed, and this what others have changed since.
+ * With all-reduce there is nothing to get. HVD_ERR_ARGUMENT: an index is no
+ * row, the variable is not sparse, or a step is under way.
+ */
+int hvd_strategy_read_rows(hvd_strategy *strategy, int32_t variable,
+                           const int64_t *indices, int64_t n);
 
 /*
  * Waits until every gradient of the step is averaged over the ranks, and

@@ -72,9 +72,10 @@ static void write_servers(const hvd_strategy_options *o, char *text)
     if (o->kind == HVD_STRATEGY_PARAMETER_SERVER)
         snprintf(text + used, ITEM_SIZE - used,
                  ", %d parameter servers, mode %d, %d backups, staleness %d, "
-                 "placement %d, parts of %" PRId64 " bytes",
+                 "placement %d, parts of %" PRId64 " bytes%s",
                  (int)o->servers, (int)o->mode, (int)o->backups,
-                 (int)o->staleness, (int)o->placement, o->part_bytes);
+                 (int)o->staleness, (int)o->placement, o->part_bytes,
+                 o->flags & HVD_ROWS_ON_REQUEST ? ", rows on request" : "");
 }
 
 static void write_item(const struct hvd_strategy *s, int64_t item, char *text)

@@ -15,15 +15,18 @@
 
 /* ----------------------------------------------------------------- commands */
 
-static int submit_command(struct hvd_strategy *s, enum hvd__command_code code)
+static int submit_command(struct hvd_strategy *s, enum hvd__command_code code,
+                          int32_t variable)
 {
     struct hvd__servers *servers = s->servers;
     const int64_t count = sizeof servers->command;
     char name[32];
     int status = HVD_OK;
 
-    servers->command = (struct hvd__command){
-        .code = code, .learning_rate = s->options.learning_rate};
+    servers->command =
+        (struct hvd__command){.code = code,
+                              .variable = variable,
+                              .learning_rate = s->options.learning_rate};
     snprintf(name, sizeof name, "command %d", (int)s->id);
     for (int32_t k = 0; k < servers->n; k++) {
         hvd_request request;
@@ -50,12 +53,23 @@ static int wait_command(struct hvd_strategy *s)
     return status;
 }
 
-int hvd__command(struct hvd_strategy *s, enum hvd__command_code code)
+static int command(struct hvd_strategy *s, enum hvd__command_code code,
+                   int32_t variable)
 {
-    int status = submit_command(s, code);
+    int status = submit_command(s, code, variable);
     int waited = wait_command(s);
 
     return status < 0 ? status : waited;
+}
+
+int hvd__command(struct hvd_strategy *s, enum hvd__command_code code)
+{
+    return command(s, code, 0);
+}
+
+int hvd__command_read(struct hvd_strategy *s, int32_t variable)
+{
+    return command(s, HVD__COMMAND_READ, variable);
 }
 
 /* Tells the servers of a step, if this is its first gradient. A failure shows
@@ -67,7 +81,7 @@ static void announce(struct hvd_strategy *s)
     pthread_mutex_lock(&servers->lock);
     if (!servers->announced) {
         servers->announced = true;
-        submit_command(s, HVD__COMMAND_STEP);
+        submit_command(s, HVD__COMMAND_STEP, 0);
     }
     pthread_mutex_unlock(&servers->lock);
 }

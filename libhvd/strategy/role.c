@@ -30,7 +30,8 @@ int hvd__strategy_check_worker(const struct hvd_strategy *s)
 bool hvd__strategy_is_alike(const struct hvd_strategy *s)
 {
     return !s->servers || (s->options.mode == HVD_SERVER_SYNCHRONOUS &&
-                           s->options.backups == 0);
+                           s->options.backups == 0 &&
+                           !(s->options.flags & HVD_ROWS_ON_REQUEST));
 }
 
 int hvd_strategy_is_server(const hvd_strategy *strategy)

@@ -71,19 +71,21 @@ static void add_places(struct hvd__rows *rows, const struct place *places,
     int64_t to = -1;
 
     for (int64_t i = 0; i < n; i++) {
-        const float *from = values + places[i].at * width;
+        bool is_new = to < 0 || rows->indices[to] != places[i].index;
+        const float *from;
         float *sum;
 
-        if (to >= 0 && rows->indices[to] == places[i].index) {
-            sum = rows->values + to * width;
+        if (is_new)
+            rows->indices[++to] = places[i].index;
+        if (width == 0)
+            continue;
+        from = values + places[i].at * width;
+        sum = rows->values + to * width;
+        if (is_new)
+            memcpy(sum, from, (size_t)width * sizeof *from);
+        else
             for (int64_t k = 0; k < width; k++)
                 sum[k] += from[k];
-            continue;
-        }
-        rows->indices[++to] = places[i].index;
-        if (width > 0)
-            memcpy(rows->values + to * width, from,
-                   (size_t)width * sizeof *from);
     }
 }
 

@@ -25,7 +25,8 @@ int hvd__rows_new(struct hvd__rows *rows, int64_t n, int64_t width);
 void hvd__rows_free(struct hvd__rows *rows);
 
 /* Makes rows of n rows in any order. Those of one index are added, in their
- * order; so the same input gives the same bits on every rank. */
+ * order; so the same input gives the same bits on every rank. Rows of width 0
+ * need no values: NULL. */
 int hvd__rows_combine(struct hvd__rows *rows, const int64_t *indices,
                       const float *values, int64_t n, int64_t width);
 /* Copies the rows from first on and before end. */

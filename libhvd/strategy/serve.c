@@ -103,7 +103,7 @@ static void send_value(struct hvd__slot *slot)
     float *data = shelf->value;
 
     if (shelf->is_sparse) {
-        hvd__server_rows_send(slot);
+        hvd__server_rows_send(slot, true);
         return;
     }
     slot->is_due = slot->is_sending;
@@ -121,7 +121,10 @@ static void send_value(struct hvd__slot *slot)
 
 void hvd__answer(struct hvd__slot *slot)
 {
-    send_value(slot);
+    if (slot->shelf->is_sparse)
+        hvd__server_rows_send(slot, false);
+    else
+        send_value(slot);
     hvd__answered(slot->client);
 }
 
@@ -176,6 +179,23 @@ static void expect_step(struct hvd__client *client)
         hvd__server_submit(slot, "push", slot->gradient,
                            slot->shelf->part->count, HVD_FLOAT32, true, pushed);
     }
+}
+
+static void expect_reads(struct hvd__client *client)
+{
+    const struct hvd__server *server = client->server;
+    int32_t variable = client->command.variable;
+
+    client->unanswered = 0;
+    for (int32_t i = 0; i < server->nshelves; i++)
+        client->unanswered += server->shelves[i].is_sparse &&
+                              server->shelves[i].part->variable == variable;
+    if (client->unanswered == 0)
+        listen_to(client);
+    for (int32_t i = 0; i < server->nshelves; i++)
+        if (server->shelves[i].is_sparse &&
+            server->shelves[i].part->variable == variable)
+            hvd__server_rows_lend(slot_of(client, i));
 }
 
 /* --------------------------------------------------- values, state, joining */
@@ -373,6 +393,7 @@ static void obey(struct hvd__client *client)
     case HVD__COMMAND_STATE: send_state(client); break;
     case HVD__COMMAND_LOAD: expect_state(client); break;
     case HVD__COMMAND_JOIN: leave(client, HVD__CLIENT_JOINED); return;
+    case HVD__COMMAND_READ: expect_reads(client); return;
     case HVD__COMMAND_END: leave(client, HVD__CLIENT_ENDED); return;
     default:
         hvd__server_fail(server,
@@ -526,6 +547,7 @@ void hvd__server_free(struct hvd_strategy *s)
         for (int32_t i = 0; i < server->nshelves * server->nclients; i++) {
             hvd__rows_free(&server->slots[i].pushed);
             hvd__rows_free(&server->slots[i].answer);
+            hvd__rows_free(&server->slots[i].asked);
         }
     hvd_free(server->arena);
     free(server->clients);

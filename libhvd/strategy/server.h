@@ -38,6 +38,9 @@ struct hvd__slot {
     int64_t announced;       /* how many rows the worker sends */
     struct hvd__rows pushed; /* these */
     struct hvd__rows answer; /* what is under way to it */
+    bool brings_all;         /* this has all that the worker lacks */
+    bool is_all_due;         /* so must the next */
+    struct hvd__rows asked;  /* rows that it reads */
     int64_t known;           /* version of which the worker has all rows */
 };
 
@@ -131,8 +134,12 @@ void hvd__server_fail(struct hvd__server *server, int status);
 
 /* Makes a slot ready for a push. */
 void hvd__server_rows_expect(struct hvd__slot *slot);
-/* Sends the rows that have changed since the worker was last told. */
-void hvd__server_rows_send(struct hvd__slot *slot);
+/* Sends the rows that have changed since the worker was last told; none, unless
+ * all, if it reads them itself. */
+void hvd__server_rows_send(struct hvd__slot *slot, bool all);
+/* Expects a worker to ask for rows, which counts as answered when it has
+ * them. */
+void hvd__server_rows_lend(struct hvd__slot *slot);
 /* Adds up all rows that are here, in the order of ranks, in the first slot that
  * has some, which is returned; the others have none left. NULL: out of memory,
  * and the service ends. */

@@ -11,7 +11,8 @@
  *
  * A worker has a whole copy. Each answer brings every row that has changed
  * since the one before, by whichever worker, so that the copy is as new as that
- * of a dense variable.
+ * of a dense variable. With HVD_ROWS_ON_REQUEST only what a worker reads, or
+ * saves, comes to it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -43,24 +44,52 @@ static void take(struct hvd__slot *slot, int status, const char *reason)
     hvd__round_take(slot, status < 0 ? reason : NULL);
 }
 
-static void came(void *context, int status)
+/* Ends the service if rows that came are not of this part. */
+static void check_places(const struct hvd__slot *slot,
+                         const struct hvd__rows *rows)
 {
-    struct hvd__slot *slot = context;
     const struct hvd__shelf *shelf = slot->shelf;
-    char reason[HVD__MESSAGE_MAX];
+    int64_t end = shelf->first + shelf->nrows;
 
-    snprintf(reason, sizeof reason, "%s", hvd_last_error());
-    hvd__server_note(shelf->server, status);
-    if (status >= 0 && hvd__rows_misplaced(&slot->pushed, shelf->first,
-                                           shelf->first + shelf->nrows) >= 0)
+    if (hvd__rows_misplaced(rows, shelf->first, end) >= 0)
         hvd__server_fail(
             shelf->server,
             hvd__fail(HVD_ERR_MISMATCH,
                       "rank %d sent rows of variable '%s' that are none of "
                       "rows %lld to %lld, or not in order",
                       slot->client->rank, name_of(shelf),
-                      (long long)shelf->first,
-                      (long long)(shelf->first + shelf->nrows - 1)));
+                      (long long)shelf->first, (long long)(end - 1)));
+}
+
+/* Makes room for as many rows as a worker has announced. A failure ends the
+ * service. */
+static int make_room(const struct hvd__slot *slot, struct hvd__rows *rows)
+{
+    const struct hvd__shelf *shelf = slot->shelf;
+    int status;
+
+    if (slot->announced < 0 || slot->announced > shelf->nrows)
+        status = hvd__fail(HVD_ERR_MISMATCH,
+                           "rank %d announced %lld rows of a part of variable "
+                           "'%s' that has %lld",
+                           slot->client->rank, (long long)slot->announced,
+                           name_of(shelf), (long long)shelf->nrows);
+    else
+        status = hvd__rows_new(rows, slot->announced, shelf->width);
+    if (status < 0)
+        hvd__server_fail(shelf->server, status);
+    return status;
+}
+
+static void came(void *context, int status)
+{
+    struct hvd__slot *slot = context;
+    char reason[HVD__MESSAGE_MAX];
+
+    snprintf(reason, sizeof reason, "%s", hvd_last_error());
+    hvd__server_note(slot->client->server, status);
+    if (status >= 0)
+        check_places(slot, &slot->pushed);
     take(slot, status, reason);
 }
 
@@ -72,23 +101,16 @@ static void announced(void *context, int status)
 
     snprintf(reason, sizeof reason, "%s", hvd_last_error());
     hvd__server_note(shelf->server, status);
-    if (status >= 0 && (slot->announced < 0 || slot->announced > shelf->nrows))
-        hvd__server_fail(
-            shelf->server,
-            hvd__fail(HVD_ERR_MISMATCH,
-                      "rank %d announced %lld rows of a part of variable '%s' "
-                      "that has %lld",
-                      slot->client->rank, (long long)slot->announced,
-                      name_of(shelf), (long long)shelf->nrows));
     if (atomic_load(&shelf->server->done))
         return;
-    if (status < 0 || slot->announced == 0) {
+    if (status < 0) {
         take(slot, status, reason);
         return;
     }
-    status = hvd__rows_new(&slot->pushed, slot->announced, shelf->width);
-    if (status < 0)
-        hvd__server_fail(shelf->server, status);
+    if (make_room(slot, &slot->pushed) < 0)
+        return;
+    if (slot->announced == 0)
+        take(slot, HVD_OK, NULL);
     else
         hvd__server_submit(
             slot, "rows", slot->pushed.indices,
@@ -191,12 +213,12 @@ static void end_answer(struct hvd__slot *slot, int status)
 {
     struct hvd__server *server = slot->client->server;
 
-    if (status >= 0)
+    if (status >= 0 && slot->brings_all)
         slot->known = slot->version;
     hvd__rows_free(&slot->answer);
     slot->is_sending = false;
     if (slot->is_due && !atomic_load(&server->done))
-        hvd__server_rows_send(slot);
+        hvd__server_rows_send(slot, slot->is_all_due);
 }
 
 static void sent(void *context, int status)
@@ -222,26 +244,86 @@ static void sent_number(void *context, int status)
             false, sent);
 }
 
-void hvd__server_rows_send(struct hvd__slot *slot)
+void hvd__server_rows_send(struct hvd__slot *slot, bool all)
 {
     const struct hvd__shelf *shelf = slot->shelf;
     struct hvd__rows *answer = &slot->answer;
+    int64_t since = slot->known;
     int status;
 
     slot->is_due = slot->is_sending;
+    slot->is_all_due = all;
     if (slot->is_due)
         return;
-    status = hvd__rows_new(
-        answer, hvd__changes_count(&shelf->changes, slot->known), shelf->width);
+    slot->brings_all =
+        all || !(shelf->server->strategy->options.flags & HVD_ROWS_ON_REQUEST);
+    if (!slot->brings_all)
+        since = shelf->version;
+    status = hvd__rows_new(answer, hvd__changes_count(&shelf->changes, since),
+                           shelf->width);
     if (status < 0) {
         hvd__server_fail(shelf->server, status);
         return;
     }
-    hvd__changes_list(&shelf->changes, slot->known, shelf->first,
-                      answer->indices);
+    hvd__changes_list(&shelf->changes, since, shelf->first, answer->indices);
     hvd__rows_gather(answer, shelf->value, shelf->width, shelf->first);
     slot->version = shelf->version;
     slot->is_sending = true;
     hvd__server_submit(slot, "pull", &answer->n, 1, HVD_INT64, false,
                        sent_number);
+}
+
+/* ------------------------------------------------------- rows that are read */
+
+static void end_reading(struct hvd__slot *slot)
+{
+    hvd__rows_free(&slot->asked);
+    if (!atomic_load(&slot->client->server->done))
+        hvd__answered(slot->client);
+}
+
+static void lent(void *context, int status)
+{
+    struct hvd__slot *slot = context;
+
+    hvd__server_note(slot->client->server, status);
+    end_reading(slot);
+}
+
+static void asked_which(void *context, int status)
+{
+    struct hvd__slot *slot = context;
+    const struct hvd__shelf *shelf = slot->shelf;
+
+    hvd__server_note(shelf->server, status);
+    if (status >= 0)
+        check_places(slot, &slot->asked);
+    if (status < 0 || atomic_load(&shelf->server->done)) {
+        end_reading(slot);
+        return;
+    }
+    hvd__rows_gather(&slot->asked, shelf->value, shelf->width, shelf->first);
+    hvd__server_submit(slot, "got", slot->asked.values,
+                       slot->asked.n * shelf->width, HVD_FLOAT32, false, lent);
+}
+
+static void asked(void *context, int status)
+{
+    struct hvd__slot *slot = context;
+    const struct hvd__shelf *shelf = slot->shelf;
+
+    hvd__server_note(shelf->server, status);
+    if (status >= 0 && !atomic_load(&shelf->server->done))
+        status = make_room(slot, &slot->asked);
+    if (status < 0 || slot->asked.n == 0)
+        end_reading(slot);
+    else
+        hvd__server_submit(slot, "which", slot->asked.indices, slot->asked.n,
+                           HVD_INT64, true, asked_which);
+}
+
+void hvd__server_rows_lend(struct hvd__slot *slot)
+{
+    hvd__server_submit(slot, "ask", &slot->announced, 1, HVD_INT64, true,
+                       asked);
 }

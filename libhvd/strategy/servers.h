@@ -16,6 +16,9 @@
  *     push: how many rows; rows: these      takes them
  *                                           pull: how many rows have changed
  *                                           since the last pull; new: these
+ *     command READ, then for each part of
+ *     its variable: ask, how many rows;
+ *     which                                 got: their values
  *     command VALUES or STATE               pull, for each part; of STATE also
  *                                           the optimiser's state
  *     command LOAD, and all of these        keeps them
@@ -43,13 +46,14 @@ enum hvd__command_code {
     HVD__COMMAND_STATE,
     HVD__COMMAND_LOAD,
     HVD__COMMAND_JOIN,
-    HVD__COMMAND_END
+    HVD__COMMAND_END,
+    HVD__COMMAND_READ
 };
 
 /* A command as it travels, in broadcasts of HVD_UINT8. */
 struct hvd__command {
     int32_t code;
-    int32_t reserved; /* 0 */
+    int32_t variable; /* READ; else 0 */
     double learning_rate;
 };
 
@@ -136,6 +140,8 @@ int hvd__part_send(struct hvd_strategy *strategy, int32_t part,
 
 /* Sends a command to all servers, and waits until they have it. */
 int hvd__command(struct hvd_strategy *strategy, enum hvd__command_code code);
+/* Does the same for READ, of this variable. */
+int hvd__command_read(struct hvd_strategy *strategy, int32_t variable);
 /* The words of requests about the optimiser's state. */
 extern const char *const hvd__state_words[HVD__MOST_STATES];
 
@@ -166,6 +172,9 @@ int hvd__part_rows_pull(struct hvd_strategy *strategy, int32_t part,
 int hvd__part_rows_receive(struct hvd_strategy *strategy, int32_t part);
 /* Waits for rows that were sent, and frees them. */
 int hvd__part_rows_end(struct hvd_strategy *strategy, int32_t part);
+/* Gets rows of a variable from its servers. The indices are checked. */
+int hvd__servers_read_rows(struct hvd_strategy *strategy, int32_t variable,
+                           const int64_t *indices, int64_t n);
 
 /* Get what the servers hold: values; the optimiser's state too, in memory that
  * hvd__state_free frees. Not collective. */

@@ -18,10 +18,24 @@
 
 #include "base/status.h"
 #include "strategy/optimizer.h"
-#include "strategy/strategy.h"
+#include "strategy/servers.h"
 
 /* -------------------------------------------------------------- handing over
  */
+
+/* verb: what this rank does with the rows. */
+static int check_indices(const struct hvd__variable *v, const char *verb,
+                         const int64_t *indices, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (indices[i] < 0 || indices[i] >= v->shape[0])
+            return hvd__fail(HVD_ERR_ARGUMENT,
+                             "rank %d %s row %lld of variable '%s', which has "
+                             "%lld rows, from 0",
+                             hvd_rank(), verb, (long long)indices[i], v->name,
+                             (long long)v->shape[0]);
+    return HVD_OK;
+}
 
 static int check_rows(const struct hvd__variable *v, const int64_t *indices,
                       const float *rows, int64_t n, int64_t width)
@@ -37,14 +51,7 @@ static int check_rows(const struct hvd__variable *v, const int64_t *indices,
                          "rank %d gives %lld rows of variable '%s'%s",
                          hvd_rank(), (long long)n, v->name,
                          n < 0 ? "" : ", and indices or values are NULL");
-    for (int64_t i = 0; i < n; i++)
-        if (indices[i] < 0 || indices[i] >= v->shape[0])
-            return hvd__fail(HVD_ERR_ARGUMENT,
-                             "rank %d gives row %lld of variable '%s', which "
-                             "has %lld rows, from 0",
-                             hvd_rank(), (long long)indices[i], v->name,
-                             (long long)v->shape[0]);
-    return HVD_OK;
+    return check_indices(v, "gives", indices, n);
 }
 
 /* Makes the rows fail here, in the step, and on all other ranks, for the reason
@@ -85,6 +92,30 @@ int hvd_strategy_ready_rows(hvd_strategy *strategy, int32_t variable,
     v->bytes = (int64_t)hvd__rows_bytes(v->rows.n, width);
     return strategy->options.serial ? HVD_OK
                                     : hvd__gradient_submit(strategy, v);
+}
+
+int hvd_strategy_read_rows(hvd_strategy *strategy, int32_t variable,
+                           const int64_t *indices, int64_t n)
+{
+    const struct hvd__variable *v;
+
+    HVD_TRY(hvd__variable_check(strategy, variable));
+    HVD_TRY(hvd__strategy_check_worker(strategy));
+    HVD_TRY(hvd__strategy_check_idle(strategy, "rows are read"));
+    v = &strategy->variables[variable];
+    if (!v->is_sparse)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "variable '%s' is dense: it has no rows to be read",
+                         v->name);
+    if (n < 0 || (n > 0 && !indices))
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "rank %d reads %lld rows of variable '%s'%s",
+                         hvd_rank(), (long long)n, v->name,
+                         n < 0 ? "" : ", and the indices are NULL");
+    HVD_TRY(check_indices(v, "reads", indices, n));
+    return strategy->servers
+               ? hvd__servers_read_rows(strategy, variable, indices, n)
+               : HVD_OK;
 }
 
 void hvd__sparse_forget(struct hvd__variable *v)

@@ -57,12 +57,17 @@ static int check_options(const hvd_strategy_options *options)
                          (int)options->op,
                          hvd_op_name(options->op) ? hvd_op_name(options->op)
                                                   : "which is none");
-    if (options->flags & ~HVD_AVERAGE_CONTRIBUTORS)
+    if (options->flags & ~(HVD_AVERAGE_CONTRIBUTORS | HVD_ROWS_ON_REQUEST))
         return hvd__fail(HVD_ERR_UNSUPPORTED,
                          "flags 0x%x are none that strategies of version %s "
                          "know",
                          (unsigned)options->flags, HVD_VERSION_STRING);
-    if (options->flags && options->op != HVD_AVERAGE)
+    if (options->flags & HVD_ROWS_ON_REQUEST &&
+        options->kind != HVD_STRATEGY_PARAMETER_SERVER)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "HVD_ROWS_ON_REQUEST is for parameter servers, and "
+                         "the kind is not HVD_STRATEGY_PARAMETER_SERVER");
+    if (options->flags & HVD_AVERAGE_CONTRIBUTORS && options->op != HVD_AVERAGE)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "HVD_AVERAGE_CONTRIBUTORS is for averages, and "
                          "gradients are reduced by %s",

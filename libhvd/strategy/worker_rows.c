@@ -5,8 +5,11 @@
  *
  * A number goes first, and the rows, if there are any, after it: so each side
  * checks the number before it makes room for the rows.
+ *
+ * To read rows, a worker sends the same but for the values, and these come back
+ * alone.
  */
-#include <string.h>
+#include <stdlib.h>
 
 #include "base/status.h"
 #include "strategy/servers.h"
@@ -116,6 +119,106 @@ int hvd__part_rows_receive(struct hvd_strategy *s, int32_t part)
                            (int)p->server, v->name);
     if (status >= 0)
         hvd__rows_scatter(&rows, v->value + p->offset, width, first);
+    hvd__rows_free(&rows);
+    return status;
+}
+
+/* ------------------------------------------------------------------ reading */
+
+/* The rows that are read of one part, and what is under way. */
+struct reading {
+    struct hvd__rows rows;
+    struct hvd__sent asked, which, got;
+};
+
+/* Cuts the rows that a part has out of all; without values yet. */
+static int begin_reading(const struct hvd_strategy *s, int32_t part,
+                         const struct hvd__rows *all, struct reading *r)
+{
+    const struct hvd__part *p = &s->servers->parts[part];
+    int64_t first = hvd__part_first_row(s, p), width;
+    struct hvd__rows slice;
+
+    width = hvd__variable_width(variable_of(s, part));
+    HVD_TRY(
+        hvd__rows_slice(&slice, all, 0, first, first + hvd__part_nrows(s, p)));
+    if (hvd__rows_new(&r->rows, slice.n, width) < 0) {
+        hvd__rows_free(&slice);
+        return HVD_ERR_MEMORY;
+    }
+    for (int64_t i = 0; i < slice.n; i++)
+        r->rows.indices[i] = slice.indices[i];
+    hvd__rows_free(&slice);
+    return HVD_OK;
+}
+
+static void ask(struct hvd_strategy *s, int32_t part, struct reading *r)
+{
+    int64_t width = hvd__variable_width(variable_of(s, part)), n = r->rows.n;
+
+    hvd__part_send(s, part, "ask", &r->rows.n, 1, HVD_INT64, false, &r->asked);
+    if (n == 0 || r->asked.status < 0)
+        return;
+    hvd__part_send(s, part, "which", r->rows.indices, n, HVD_INT64, false,
+                   &r->which);
+    if (r->which.status >= 0)
+        hvd__part_send(s, part, "got", r->rows.values, n * width, HVD_FLOAT32,
+                       true, &r->got);
+}
+
+/* Waits for the values of a part, and copies them into the variable. */
+static int end_reading(struct hvd_strategy *s, int32_t part, struct reading *r)
+{
+    const struct hvd__variable *v = variable_of(s, part);
+    const struct hvd__part *p = &s->servers->parts[part];
+    int asked = hvd__sent_wait(&r->asked), which = hvd__sent_wait(&r->which);
+    int got = hvd__sent_wait(&r->got);
+
+    if (asked < 0 || which < 0 || got < 0)
+        return asked < 0 ? asked : which < 0 ? which : got;
+    hvd__rows_scatter(&r->rows, v->value + p->offset, hvd__variable_width(v),
+                      hvd__part_first_row(s, p));
+    return HVD_OK;
+}
+
+static int read_parts(struct hvd_strategy *s, int32_t number,
+                      const struct hvd__rows *rows, struct reading *readings)
+{
+    int32_t first = s->servers->first[number];
+    int32_t n = s->servers->first[number + 1] - first;
+    int status = HVD_OK;
+
+    for (int32_t i = 0; i < n; i++)
+        HVD_TRY(begin_reading(s, first + i, rows, &readings[i]));
+    HVD_TRY(hvd__command_read(s, number));
+    for (int32_t i = 0; i < n; i++)
+        ask(s, first + i, &readings[i]);
+    for (int32_t i = 0; i < n; i++) {
+        int one = end_reading(s, first + i, &readings[i]);
+
+        status = status < 0 ? status : one;
+    }
+    return status;
+}
+
+int hvd__servers_read_rows(struct hvd_strategy *s, int32_t variable,
+                           const int64_t *indices, int64_t n)
+{
+    int32_t nparts =
+        s->servers->first[variable + 1] - s->servers->first[variable];
+    struct reading *readings;
+    struct hvd__rows rows;
+    int status;
+
+    if (nparts == 0)
+        return HVD_OK;
+    HVD_TRY(hvd__rows_combine(&rows, indices, NULL, n, 0));
+    readings = calloc((size_t)nparts, sizeof *readings);
+    status = readings ? read_parts(s, variable, &rows, readings)
+                      : hvd__fail_memory((size_t)nparts * sizeof *readings);
+    for (int32_t i = 0; readings && i < nparts; i++)
+        hvd__rows_free(&readings[i].rows);
+    free(readings);
     hvd__rows_free(&rows);
     return status;
 }

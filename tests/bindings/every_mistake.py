@@ -152,6 +152,8 @@ refused(hvd.Error, ["hvd_strategy_ready_rows"], strategy.ready, "table")
 refused(TypeError, ["indices", "float64"], strategy.ready_rows, "table", [0.5], np.ones((1, 3)))
 refused(ValueError, ["2 indices for rows [1, 3]"], strategy.ready_rows, "table", [0, 1],
         np.ones((1, 3)))
+assert refused(hvd.Error, ["row -1 of variable 'table'"], strategy.read_rows, "table",
+               [-1]).status == -1
 assert refused(hvd.Error, ["row 5 of variable 'table'", "5 rows"], strategy.ready_rows, "table",
                [5], np.ones((1, 3))).status == -1
 assert refused(hvd.Error, ["row 5 of variable 'table'"], strategy.step).status == -1

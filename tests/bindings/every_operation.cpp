@@ -208,6 +208,7 @@ static void strategies(int r, int n)
         sparse.start();
         sparse.ready_rows(t, rows, ones, r == 0 ? 2 : 0, 2);
         sparse.step();
+        sparse.read_rows(t, rows, 2);
         MUST(std::abs(table[2][0] - (6 - 1.0F / static_cast<float>(n))) < 1e-6F);
         MUST(std::abs(table[2][1] - (7 - 2.0F / static_cast<float>(n))) < 1e-6F);
         MUST(table[1][1] == 5);

@@ -233,6 +233,7 @@ contains
                                           [1.0, 2.0, 5.0, 0.0, 1.0, 0.0], &
                                           3_8, 2_8), "ready_rows")
         call must(hvd_strategy_step(strategy), "step")
+        call must(hvd_strategy_read_rows(strategy, a, [3_8], 1_8), "read_rows")
         call equal(table(1, 4), 0.0, "rows")
         call equal(table(2, 4), 0.0, "rows")
         call equal(table(1, 1), -1.5, "rows")

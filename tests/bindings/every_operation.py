@@ -221,6 +221,7 @@ s.add("table", table, sparse=True)
 s.start()
 s.ready_rows("table", [4, 1, 4] if r == 0 else [], np.full((3, 3), 2) if r == 0 else [])
 s.step()
+s.read_rows("table", [4, 0])
 assert np.allclose(table[[0, 1, 4]], [[1] * 3, [1 - 1 / n] * 3, [1 - 2 / n] * 3])
 s.close()
 
