@@ -229,6 +229,64 @@ ipu_tensor hvd_attention(hvd_net *net, const char *name, ipu_tensor x,
  * others by 1 - rate: other ones in each step, replica and call. */
 ipu_tensor hvd_dropout(hvd_net *net, ipu_tensor x, double rate);
 
+/* -------------------------------------------------- a loop of one's own
+ *
+ * A program that makes its steps itself builds a network on graphs of its own,
+ * compiles and runs them by ipu.h, and averages gradients by a strategy
+ * (hvd_strategy.h) or on the devices:
+ *
+ *     hvd_net_new(1, &net);
+ *     hvd_net_begin(net, graph, HVD_MODE_TRAIN);
+ *     y = hvd_dense(net, "y", x, 1, HVD_LINEAR);
+ *     n = hvd_net_end(net, &variables);
+ *
+ * Such a network has no inputs and no outputs: the program has their tensors.
+ * docs/TRAINER.md shows a whole program. Failures are 0 or more, or a negative
+ * HVD_ERR_* with the text of hvd_last_error().
+ */
+
+/* Makes a network that belongs to the program. seed is that of first values and
+ * dropout. */
+int hvd_net_new(uint64_t seed, hvd_net **net);
+void hvd_net_free(hvd_net *net); /* NULL is accepted */
+
+/* Begins to build on a graph, the whole network or a part of it. Evaluation and
+ * prediction may ask for the variables only that a training has asked for. */
+int hvd_net_begin(hvd_net *net, ipu_graph *graph, hvd_mode mode);
+
+/* A variable of such a network. */
+typedef struct hvd_variable {
+    const char *name; /* of the variable of the graph, too */
+    int32_t trained;  /* 0: a statistic */
+    int32_t ndim;
+    const int64_t *shape; /* [ndim] */
+    int64_t count;        /* elements */
+    ipu_tensor tensor;    /* id < 0: the graph that was built last has none */
+} hvd_variable;
+
+/* Ends what hvd_net_begin began. Returns the number of variables of all graphs,
+ * in the order in which they were asked for first, and sets *variables, valid
+ * until the next begin; or the first failure of a layer. */
+int32_t hvd_net_end(hvd_net *net, const hvd_variable **variables);
+
+/* Draws the first values of variable i, [count]: the same for the same seed. */
+int hvd_net_draw(const hvd_net *net, int32_t i, float *values);
+
+/*
+ * Makes a queue (ipu_streams.h) that feeds a program with the batches of a data
+ * set (hvd_dataset.h), under the names of its components: float32, int32 or a
+ * 16-bit float. options has the queue's name and how it reads; its tensors and
+ * its source are set here. context is a place among workers, as an iterator has
+ * it (NULL: one), of one replica: replicas of the queue take batches in turn.
+ * Takes data over, also on failure. HVD_ERR_ARGUMENT: the device cannot read a
+ * component, or there is not one batch.
+ */
+struct hvd_dataset;
+struct hvd_input_context;
+int hvd_infeed_new(struct hvd_dataset *data,
+                   const struct hvd_input_context *context,
+                   const ipu_infeed_options *options, ipu_infeed **infeed);
+
 #ifdef __cplusplus
 }
 #endif

@@ -186,28 +186,26 @@ static float draw_value(struct random *r, const struct model_variable *v)
     }
 }
 
-/* Draws the values of a variable. */
-static void draw_values(struct random *r, const struct model_variable *v,
-                        float *values)
+void model_draw(const struct model_variable *v, uint64_t seed, int number,
+                float *values)
 {
+    struct random r;
+
+    random_seed(&r, seed, (uint64_t)number);
     if (v->start == MODEL_ORTHOGONAL)
-        orthogonal_draw(r, v->count / v->shape[v->ndim - 1],
+        orthogonal_draw(&r, v->count / v->shape[v->ndim - 1],
                         v->shape[v->ndim - 1], v->spread, values);
     else if (v->start == MODEL_FORGET)
         for (int64_t k = 0; k < v->count; k++)
             values[k] = k >= v->count / 4 && k < v->count / 2 ? 1 : 0;
     else
         for (int64_t k = 0; k < v->count; k++)
-            values[k] = draw_value(r, v);
+            values[k] = draw_value(&r, v);
 }
 
 void model_initialize(const struct model *model, uint64_t seed,
                       float *const *values)
 {
-    for (int i = 0; i < model->nvariables; i++) {
-        struct random r;
-
-        random_seed(&r, seed, (uint64_t)i);
-        draw_values(&r, &model->variables[i], values[i]);
-    }
+    for (int i = 0; i < model->nvariables; i++)
+        model_draw(&model->variables[i], seed, i, values[i]);
 }

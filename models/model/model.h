@@ -151,6 +151,10 @@ void *model_memory(size_t bytes);
 float **model_values(const struct model *model);
 void model_values_free(const struct model *model, float **values);
 
+/* Draws the first values of the variable of a number. */
+void model_draw(const struct model_variable *variable, uint64_t seed,
+                int number, float *values);
+
 /* Draws first values: values[i] has room for variable i. */
 void model_initialize(const struct model *model, uint64_t seed,
                       float *const *values);

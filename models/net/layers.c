@@ -251,6 +251,8 @@ ipu_tensor hvd_dropout(hvd_net *net, ipu_tensor x, double rate)
     if (net->mode != HVD_MODE_TRAIN || rate == 0)
         return x;
     net->draws = true;
+    if (net->pass == &net->own && net->own.step.id < 0)
+        net->own.step = ipu_counter(net->graph, "step");
     return ipu_dropout(net->graph, x, rate, net->pass->seed * 100003 + number,
                        net->pass->step);
 }

@@ -50,6 +50,10 @@ struct hvd_net {
     uint64_t drops; /* calls of hvd_dropout in this piece */
     int status;     /* the first failure, with the text below */
     char text[512];
+    /* Of a program's own (own.c): */
+    struct model_pass own;
+    uint64_t seed;
+    hvd_variable *told; /* owned, [capacity] */
 };
 
 /*
