@@ -116,7 +116,8 @@ int main(int argc, char **argv)
         table,
         take,
         &words,
-        "COMMAND PATH..."};
+        "COMMAND PATH...",
+        NULL};
     const struct command *command = NULL;
     int outcome = line_parse(&line, argc, argv), status;
 

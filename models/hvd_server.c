@@ -60,6 +60,7 @@ int main(int argc, char **argv)
         table,
         take,
         &options,
+        NULL,
         NULL};
     struct remote_party *party = NULL;
     int outcome = line_parse(&line, argc, argv), status;

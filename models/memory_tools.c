@@ -227,8 +227,8 @@ int main(int argc, char **argv)
                                      .rate = 0.001,
                                      .seed = 1}};
     char doc[2000];
-    const struct line line = {"memory_tools", doc, table,
-                              take_option,    &o,  "[TOOL...]"};
+    const struct line line = {"memory_tools", doc, table, take_option, &o,
+                              "[TOOL...]",    NULL};
     int status;
 
     describe_tools(doc, sizeof doc);

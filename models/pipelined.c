@@ -321,6 +321,7 @@ int main(int argc, char **argv)
         table,
         take_option,
         &run,
+        NULL,
         NULL};
     struct command command = {.run = run_all, .context = &run};
     int outcome = line_parse(&line, argc, argv);

@@ -73,6 +73,7 @@ int main(int argc, char **argv)
         table,
         take_option,
         &o,
+        NULL,
         NULL};
     struct digits_source source = {0};
     int status = line_parse(&line, argc, argv);

@@ -175,6 +175,7 @@ int main(int argc, char **argv)
         table,
         take_option,
         &f,
+        NULL,
         NULL};
     int status = line_parse(&line, argc, argv);
 

@@ -254,6 +254,7 @@ int main(int argc, char **argv)
         table,
         take_option,
         &o,
+        NULL,
         NULL};
     struct run run = {.options = &o};
     int status = line_parse(&line, argc, argv);

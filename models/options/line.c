@@ -15,6 +15,9 @@
 /* Keys from here on are argp's own, such as ARGP_KEY_END. */
 enum { FIRST_OF_ARGP = 0x1000000 };
 
+/* Keys of rows without a letter. */
+enum { FIRST_OF_ROWS = 256 };
+
 /* The input that argp hands to parse_option. */
 struct parsing {
     const struct line *line;
@@ -59,6 +62,42 @@ static int explain_option(const struct argp_state *state,
                        word);
 }
 
+static int key_of(const struct line *line, const struct line_row *row)
+{
+    return row->letter ? row->letter : FIRST_OF_ROWS + (int)(row - line->rows);
+}
+
+/* Returns the options for argp: of rows, in memory that the next call writes
+ * to. */
+static const struct argp_option *table_of(const struct line *line)
+{
+    static const struct argp_option ends[] = {LINE_ROWS, {0}};
+    static struct argp_option
+        table[LINE_MOST_ROWS + sizeof ends / sizeof *ends];
+    int n = 0;
+
+    if (!line->rows)
+        return line->table;
+    for (const struct line_row *r = line->rows; r->name; r++)
+        table[n++] = (struct argp_option){.name = r->name,
+                                          .key = key_of(line, r),
+                                          .arg = r->argument,
+                                          .flags = r->to ? 0 : OPTION_ALIAS,
+                                          .doc = r->help};
+    memcpy(&table[n], ends, sizeof ends);
+    return table;
+}
+
+static int take_option(const struct line *line, int key, const char *value)
+{
+    if (!line->rows)
+        return line->take(line->context, key, value);
+    for (const struct line_row *r = line->rows; r->name; r++)
+        if (r->to && key_of(line, r) == key)
+            return value_take(&r->form, r->name, value, r->to);
+    return problem_set("this option is not read"); /* argp has no other */
+}
+
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {
     struct parsing *parsing = state->input;
@@ -75,19 +114,19 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
         break;
     case ARGP_KEY_ERROR:
         if (*problem_text() == '\0')
-            explain_option(state, line->table);
+            explain_option(state, table_of(line));
         break;
     default:
         if (key >= FIRST_OF_ARGP)
             return ARGP_ERR_UNKNOWN;
-        status = line->take(line->context, key, value);
+        status = take_option(line, key, value);
     }
     return status < 0 ? EINVAL : 0;
 }
 
 static struct argp parser_of(const struct line *line)
 {
-    return (struct argp){.options = line->table,
+    return (struct argp){.options = table_of(line),
                          .parser = parse_option,
                          .args_doc = line->words,
                          .doc = line->doc};

@@ -7,6 +7,8 @@
 #ifndef MODELS_LINE_H
 #define MODELS_LINE_H
 
+#include "options/values.h"
+
 #include <argp.h>
 #include <stdio.h>
 
@@ -34,16 +36,43 @@ enum { LINE_RUN = 0, LINE_HELP = 1, LINE_VERSION = 2 };
         "profile", key, "DIR", 0, LINE_PROFILE_HELP, 0                         \
     }
 
+/* An option that goes into a variable. */
+struct line_row {
+    const char *name;
+    int letter;           /* 0: there is none */
+    const char *argument; /* of the help; NULL: it takes no value */
+    const char *help;
+    struct value_form form;
+    void *to; /* NULL: another name of the option before */
+};
+
+/* The last two members of a row. */
+#define LINE_FLAG(variable) {.kind = VALUE_FLAG}, &(variable)
+#define LINE_PATH(variable) {.kind = VALUE_PATH}, &(variable)
+#define LINE_WHOLE(variable, l, h)                                             \
+    {.kind = VALUE_WHOLE, .bytes = sizeof(variable), .low = l, .high = h},     \
+        &(variable)
+#define LINE_REAL(variable, m) {.kind = VALUE_REAL, .most = m}, &(variable)
+#define LINE_NAME(variable, n) {.kind = VALUE_NAME, .names = n}, &(variable)
+#define LINE_PROFILE(variable)                                                 \
+    {                                                                          \
+        "profile", 0, "DIR", LINE_PROFILE_HELP, LINE_PATH(variable)            \
+    }
+
+enum { LINE_MOST_ROWS = 32 };
+
 struct line {
     const char *program; /* "mnist" */
     const char *doc;     /* argp's text: before the options \v after them */
     const struct argp_option *table; /* ends with LINE_ROWS */
-    /* Takes an option; value is NULL if it has none. Returns 0, or PROBLEM with
-     * the text kept. */
+    /* Takes an option of the table; value is NULL if it has none. Returns 0, or
+     * PROBLEM with the text kept. */
     int (*take)(void *context, int key, const char *value);
     void *context;
     const char *words; /* name of the words that are not options, for the help:
                           take gets each with key 0; NULL: there may be none */
+    /* In place of a table, and of the options for take: {0} ends them. */
+    const struct line_row *rows;
 };
 
 /* Returns LINE_*, or PROBLEM with the text kept. Prints nothing. */

@@ -59,6 +59,7 @@ const struct line *options_line(enum options_program program,
                          options_table(program),
                          options_take,
                          options,
+                         NULL,
                          NULL};
     return &line;
 }

@@ -18,15 +18,17 @@
 #include <stddef.h>
 #include <string.h>
 
-#define AT(field)                                                              \
+#define FORM(field, ...)                                                       \
     .at = offsetof(struct options, field),                                     \
-    .bytes = sizeof((struct options){0}.field)
-#define FLAG_OF(field) .kind = FLAG, AT(field)
-#define TEXT_TO(field) .kind = TEXT, AT(field)
-#define PATH_TO(field) .kind = PATH, AT(field)
-#define WHOLE_IN(field, l, h) .kind = WHOLE, AT(field), .low = l, .high = h
-#define REAL_IN(field, z, m) .kind = REAL, AT(field), .zero = z, .most = m
-#define NAME_OF(field, n) .kind = NAME, AT(field), .names = n
+    .form = {.bytes = sizeof((struct options){0}.field), __VA_ARGS__}
+#define FLAG_OF(field) FORM(field, .kind = VALUE_FLAG)
+#define TEXT_TO(field) FORM(field, .kind = VALUE_TEXT)
+#define PATH_TO(field) FORM(field, .kind = VALUE_PATH)
+#define WHOLE_IN(field, l, h)                                                  \
+    FORM(field, .kind = VALUE_WHOLE, .low = l, .high = h)
+#define REAL_IN(field, z, m)                                                   \
+    FORM(field, .kind = VALUE_REAL, .zero = z, .most = m)
+#define NAME_OF(field, n) FORM(field, .kind = VALUE_NAME, .names = n)
 
 #define MNIST(text) .help = {text, NULL}
 #define GPT(text) .help = {NULL, text}
@@ -50,14 +52,10 @@ static const struct row {
     const char *name; /* NULL: a heading */
     int letter;       /* 0: there is none */
     const char *argument;
-    enum { FLAG, TEXT, PATH, WHOLE, REAL, NAME } kind;
-    size_t at, bytes;         /* place in struct options */
-    int64_t low, high;        /* WHOLE */
-    int zero;                 /* REAL: 0 is allowed, too */
-    double most;              /* REAL */
-    const char *const *names; /* NAME */
-    int group;                /* of a heading */
-    const char *help[2];      /* of each program */
+    size_t at; /* place in struct options */
+    struct value_form form;
+    int group;           /* of a heading */
+    const char *help[2]; /* of each program */
 } rows[] = {
     {.group = 1, BOTH("Data:")},
     {"data", 'd', "DIR", PATH_TO(data),
@@ -312,24 +310,6 @@ const struct argp_option *options_table(enum options_program program)
     return table;
 }
 
-static int read_value(const struct row *r, const char *value, void *to)
-{
-    char option[40];
-
-    snprintf(option, sizeof option, "--%s", r->name);
-    switch (r->kind) {
-    case FLAG: *(bool *)to = true; return 0;
-    case TEXT: *(const char **)to = value; return 0;
-    case PATH: return value_path(option, value, to);
-    case REAL: return value_real(option, value, r->zero, r->most, to);
-    case NAME: return value_name(option, value, r->names, to);
-    default:
-        return r->bytes == sizeof(int64_t)
-                   ? value_whole(option, value, r->low, r->high, to)
-                   : value_int(option, value, (int)r->low, (int)r->high, to);
-    }
-}
-
 _Static_assert((int)ROWS <= (int)OPTIONS_MOST_GIVEN, "each can be given");
 
 /* The last of several is the one that counts. */
@@ -349,7 +329,8 @@ int options_take(void *options, int key, const char *value)
     for (const struct row *r = rows; r < rows + ROWS; r++)
         if (r->name && key_of(r) == key) {
             note_given(options, r->name, value);
-            return read_value(r, value, (char *)options + r->at);
+            return value_take(&r->form, r->name, value,
+                              (char *)options + r->at);
         }
     return problem_set("this option is not read"); /* the table lacks it */
 }

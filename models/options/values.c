@@ -82,3 +82,24 @@ int value_path(const char *option, const char *value, const char **path)
     *path = value;
     return 0;
 }
+
+int value_take(const struct value_form *form, const char *name,
+               const char *value, void *to)
+{
+    char option[40];
+
+    snprintf(option, sizeof option, "--%s", name);
+    switch (form->kind) {
+    case VALUE_FLAG: *(bool *)to = true; return 0;
+    case VALUE_TEXT: *(const char **)to = value; return 0;
+    case VALUE_PATH: return value_path(option, value, to);
+    case VALUE_REAL:
+        return value_real(option, value, form->zero, form->most, to);
+    case VALUE_NAME: return value_name(option, value, form->names, to);
+    default:
+        return form->bytes == sizeof(int64_t)
+                   ? value_whole(option, value, form->low, form->high, to)
+                   : value_int(option, value, (int)form->low, (int)form->high,
+                               to);
+    }
+}

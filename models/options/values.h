@@ -8,6 +8,7 @@
 #ifndef MODELS_VALUES_H
 #define MODELS_VALUES_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Reads a whole number in [low, high], digits only. */
@@ -28,5 +29,26 @@ int value_name(const char *option, const char *value, const char *const *names,
                int *number);
 
 int value_path(const char *option, const char *value, const char **path);
+
+/* How an option's value is read, and what it is kept in. */
+struct value_form {
+    enum {
+        VALUE_FLAG, /* a bool, which becomes true */
+        VALUE_TEXT, /* a const char *; so is a path, but not empty */
+        VALUE_PATH,
+        VALUE_WHOLE, /* an integer of 4 or 8 bytes, from low to high */
+        VALUE_REAL,  /* a double above 0, or from 0 if zero is set, to most */
+        VALUE_NAME   /* an int, its place in names */
+    } kind;
+    size_t bytes; /* of what it is kept in */
+    int64_t low, high;
+    int zero;
+    double most;
+    const char *const *names;
+};
+
+/* Reads the value of the option --NAME as its form says. */
+int value_take(const struct value_form *form, const char *name,
+               const char *value, void *to);
 
 #endif
