@@ -75,19 +75,18 @@ SRC_memory_tools := models/memory_tools.c $(wildcard models/memory/*.c) \
 DEPS_memory_tools = $(B)/lib/libhvd.a $(IPU_LIB)
 LIBS_memory_tools = $(B)/lib/libhvd.a $(IPU_LINK)
 
-# Programs of one idea each, likewise.
-CHAPTER_DIGITS_SRC := $(MODELS_PLAIN_SRC) models/chapter/digits_source.c \
-	models/chapter/perceptron.c models/data/digits.c \
-	$(addprefix models/,data/idx.c files/idx.c files/gz.c output/progress.c \
-	output/progress_text.c output/terminal.c output/launcher.c)
+# Programs of one idea each, on the parts of the trainer library that need no
+# ranks.
+CHAPTER_SRC := $(addprefix models/,options/line.c options/values.c chapter/loop.c) \
+	$(wildcard $(patsubst %,models/%/*.c,output files data dataset model net))
 CHAPTER_PROGRAMS := ipu-feeds ipu-losses ipu-replicas ipu-dataset-bench
 PROGRAMS += $(CHAPTER_PROGRAMS:%=$(B)/bin/%)
-SRC_ipu-feeds := models/chapter/feeds.c $(MODELS_PLAIN_SRC)
-SRC_ipu-losses := models/chapter/losses.c $(CHAPTER_DIGITS_SRC)
-SRC_ipu-replicas := models/chapter/replicas.c $(CHAPTER_DIGITS_SRC)
-SRC_ipu-dataset-bench := models/chapter/dataset_bench.c $(CHAPTER_DIGITS_SRC)
+SRC_ipu-feeds := models/chapter/feeds.c $(CHAPTER_SRC)
+SRC_ipu-losses := models/chapter/losses.c models/chapter/source.c $(CHAPTER_SRC)
+SRC_ipu-replicas := models/chapter/replicas.c models/chapter/source.c $(CHAPTER_SRC)
+SRC_ipu-dataset-bench := models/chapter/dataset_bench.c models/chapter/source.c $(CHAPTER_SRC)
 $(foreach p,$(CHAPTER_PROGRAMS),$(eval DEPS_$(p) = $$(B)/lib/libhvd.a $$(IPU_LIB)))
-$(foreach p,$(CHAPTER_PROGRAMS),$(eval LIBS_$(p) = $$(B)/lib/libhvd.a $$(IPU_LINK) $$(ZLIB_LIBS)))
+$(foreach p,$(CHAPTER_PROGRAMS),$(eval LIBS_$(p) = $$(B)/lib/libhvd.a $$(IPU_LINK) $$(JSON_LIBS) $$(ZLIB_LIBS)))
 
 PROGRAMS += $(B)/bin/pipelined
 SRC_pipelined := models/pipelined.c $(wildcard models/pipeline/*.c) $(MODELS_COMMON_SRC)

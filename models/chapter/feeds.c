@@ -8,23 +8,28 @@
  * results, which the host dequeues when the loop has ended. The counter is
  * carried from iteration to iteration.
  */
-#include <ipu.h>
+#include <hvd_dataset.h>
 #include <stdio.h>
 
+#include "chapter/loop.h"
 #include "options/line.h"
-#include "options/values.h"
 #include "output/device_problem.h"
 #include "output/profile.h"
 
 enum { ITERATIONS = 10, WIDTH = 800 };
 
-static int next_ones(void *context, void *const *buffers)
+/* One element, again and again. */
+static hvd_dataset *open_ones(void)
 {
-    (void)context;
-    for (int t = 0; t < 2; t++)
-        for (int i = 0; i < WIDTH; i++)
-            ((float *)buffers[t])[i] = 1;
-    return 1; /* the data have no end */
+    static const hvd_component components[] = {{"x1", HVD_FLOAT32, 1, {WIDTH}},
+                                               {"x2", HVD_FLOAT32, 1, {WIDTH}}};
+    static float ones[WIDTH];
+    const void *const arrays[] = {ones, ones};
+
+    for (int i = 0; i < WIDTH; i++)
+        ones[i] = 1;
+    return hvd_dataset_repeat(
+        hvd_dataset_memory(2, components, arrays, 1, NULL, NULL), -1);
 }
 
 /* The body of the loop. inputs: counter, x1, x2; output: counter. */
@@ -40,49 +45,19 @@ static int build_body(ipu_graph *g, void *outfeed, int32_t ninputs,
     return ipu_outfeed_enqueue(g, outfeed, 2, names, d);
 }
 
-static int make_queues(ipu_infeed **infeed, ipu_outfeed **outfeed)
+static int compile_program(struct loop *loop)
 {
-    const ipu_feed_tensor tensors[] = {
-        {.name = "x1", .dtype = IPU_FLOAT32, .ndim = 1, .shape = {WIDTH}},
-        {.name = "x2", .dtype = IPU_FLOAT32, .ndim = 1, .shape = {WIDTH}}};
-    ipu_infeed_options in;
-    ipu_outfeed_options out;
-    int status;
+    ipu_tensor counter;
+    int status = loop_init(loop, open_ones(), "results", 1);
 
-    ipu_infeed_options_init(&in, sizeof in);
-    in.name = "ones";
-    in.ntensors = 2;
-    in.tensors = tensors;
-    in.source.next = next_ones;
-    ipu_outfeed_options_init(&out, sizeof out);
-    out.name = "results";
-    status = ipu_infeed_new(&in, infeed);
-    return status < 0 ? status : ipu_outfeed_new(&out, outfeed);
-}
-
-/* Builds and compiles the program. */
-static int build_program(ipu_graph *g, ipu_infeed *infeed, ipu_outfeed *outfeed)
-{
-    ipu_tensor counter = ipu_fill(g, IPU_INT32, 0, NULL, 0);
-    int status = ipu_repeat(g, ITERATIONS, build_body, outfeed, 1, &counter,
-                            infeed, &counter);
-
-    return status < 0 ? status : ipu_output(g, "counter", counter);
-}
-
-static int run_program(ipu_engine *engine, ipu_infeed *infeed)
-{
-    int32_t counter = 0;
-    int status =
-        ipu_engine_connect(engine, "counter", &counter, sizeof counter);
-
+    if (status < 0)
+        return status;
+    counter = ipu_fill(loop->graph, IPU_INT32, 0, NULL, 0);
+    status = ipu_repeat(loop->graph, ITERATIONS, build_body, loop->outfeed, 1,
+                        &counter, loop->infeed, &counter);
     if (status >= 0)
-        status = ipu_infeed_start(infeed);
-    if (status >= 0)
-        status = ipu_engine_run(engine);
-    if (status >= 0)
-        printf("counter %d\n", (int)counter);
-    return status;
+        status = ipu_output(loop->graph, "counter", counter);
+    return status < 0 ? device_problem() : loop_compile(loop);
 }
 
 static int print_values(const ipu_results *results, const char *name)
@@ -115,81 +90,43 @@ static int print_results(ipu_outfeed *outfeed)
     return status;
 }
 
-struct feeds {
-    const char *profile;
-    ipu_infeed *infeed;
-    ipu_outfeed *outfeed;
-    ipu_graph *graph;
-    ipu_executable *executable;
-    ipu_engine *engine;
-};
-
-static int run_all(struct feeds *f)
+static int run_program(struct loop *loop)
 {
-    int status = make_queues(&f->infeed, &f->outfeed);
+    int32_t counter = 0;
 
-    if (status >= 0)
-        status = ipu_graph_new(&f->graph);
-    if (status >= 0)
-        status = build_program(f->graph, f->infeed, f->outfeed);
-    if (status >= 0)
-        status = ipu_compile(f->graph, NULL, &f->executable);
-    if (status >= 0)
-        status = ipu_engine_new(f->executable, &f->engine);
-    if (status >= 0 && f->profile)
-        status = ipu_engine_profile(f->engine, 1);
-    if (status >= 0)
-        status = run_program(f->engine, f->infeed);
-    if (status >= 0)
-        status = print_results(f->outfeed);
-    return device_status(status);
+    if (ipu_engine_connect(loop->engine, "counter", &counter, sizeof counter) <
+            0 ||
+        ipu_engine_run(loop->engine) < 0)
+        return device_problem();
+    printf("counter %d\n", (int)counter);
+    return device_status(print_results(loop->outfeed));
 }
-
-static int write_profile(const struct feeds *f)
-{
-    const struct profile_program program = {"loop", f->executable, f->engine,
-                                            NULL};
-
-    return profile_finish(f->profile, "ipu-feeds", 1, &program);
-}
-
-static int take_option(void *context, int key, const char *value)
-{
-    struct feeds *f = context;
-
-    (void)key;
-    return value_path("--profile", value, &f->profile);
-}
-
-static const struct argp_option table[] = {
-    LINE_PROFILE_ROW('p'), LINE_ROWS, {0}};
 
 int main(int argc, char **argv)
 {
-    struct feeds f = {0};
+    const char *profile = NULL;
+    const struct line_row rows[] = {
+        {"profile", 'p', "DIR", LINE_PROFILE_HELP, LINE_PATH(profile)}, {0}};
     const struct line line = {
-        "ipu-feeds",
-        "Run a loop of ten iterations on the software IPU, which takes its "
-        "data from a queue and gives its results to another.\v"
-        "Exit status: 0 done, 1 failed, 64 wrong command line.",
-        table,
-        take_option,
-        &f,
-        NULL,
-        NULL};
+        .program = "ipu-feeds",
+        .doc = "Run a loop of ten iterations on the software IPU, which takes "
+               "its data from a queue and gives its results to another.\v"
+               "Exit status: 0 done, 1 failed, 64 wrong command line.",
+        .rows = rows};
+    struct loop loop = {0};
     int status = line_parse(&line, argc, argv);
 
     if (status != LINE_RUN)
         return line_settle(&line, status);
-    status = profile_check(f.profile);
+    status = profile_check(profile);
     if (status == 0)
-        status = run_all(&f);
+        status = compile_program(&loop);
     if (status == 0)
-        status = write_profile(&f);
-    ipu_engine_free(f.engine);
-    ipu_executable_free(f.executable);
-    ipu_graph_free(f.graph);
-    ipu_infeed_free(f.infeed);
-    ipu_outfeed_free(f.outfeed);
+        status = loop_load(&loop, profile);
+    if (status == 0)
+        status = run_program(&loop);
+    if (status == 0)
+        status = loop_profile(&loop, profile, "ipu-feeds");
+    loop_fini(&loop);
     return line_end(&line, status);
 }
