@@ -91,6 +91,63 @@ LOOP_TEST(derivatives_of_gather_and_scatter_add, 0, 3)
             ipu_scatter_add(d.graph, v, at, variable(3, SHAPE(2, 3, 4)), 0));
 }
 
+LOOP_TEST(dynamic_update_replaces_an_element_of_an_axis, 0, 3)
+{
+    const int64_t shapes[3][2] = {{3, 2}, {4, 2}, {4, 3}};
+    const int32_t stride = _i == 0 ? 6 : _i == 1 ? 2 : 1;
+    const int32_t extent = _i == 0 ? 4 : _i == 1 ? 3 : 2;
+    ipu_tensor in = device_floats(&d, "x", 3, SHAPE(4, 3, 2));
+    ipu_tensor nines = ipu_fill(d.graph, IPU_FLOAT32, 2, shapes[_i], 9);
+
+    device_fill(x, 24, 1);
+    numbers[0] = 1;
+    for (int i = 0; i < 24; i++)
+        wanted[i] = i / stride % extent == 1 ? 9 : x[i];
+    MUST(compute(
+        ipu_dynamic_update(d.graph, in, indices(0, NULL), nines, _i - 3), 24,
+        1));
+    check_values(24);
+    numbers[0] = extent;
+    MUST_FAIL(ipu_engine_run(d.engine), IPU_ERR_DATA, "dynamic_update: number");
+}
+
+TEST(dynamic_update_of_integers)
+{
+    const int32_t some[4] = {5, -6, 7, 1 << 30};
+    ipu_tensor at = indices(0, NULL), all;
+
+    all = ipu_constant(d.graph, IPU_INT32, 1, SHAPE(4), some);
+    all = ipu_dynamic_update(d.graph, all, at, at, 0);
+    numbers[0] = 2;
+    for (int i = 0; i < 4; i++)
+        wanted[i] = (float)(i == 2 ? 2 : some[i]);
+    MUST(compute(ipu_cast(d.graph, all, IPU_FLOAT32), -1, 1));
+    check_values(4);
+}
+
+LOOP_TEST(derivatives_of_dynamic_update, 0, 2)
+{
+    const int32_t number = 2;
+    ipu_tensor at = ipu_constant(d.graph, IPU_INT32, 0, NULL, &number);
+    ipu_tensor v = variable(2, SHAPE(3, 4));
+
+    check_gradients(
+        ipu_dynamic_update(d.graph, v, at, variable(1, SHAPE(_i ? 3 : 4)), _i));
+}
+
+/* Both read a row of one tensor, and so its derivative is made of rows. */
+TEST(derivatives_of_rows)
+{
+    const int32_t first = 2, second = 0;
+    ipu_tensor v = variable(2, SHAPE(3, 4)), a, b;
+
+    a = ipu_gather(d.graph, v,
+                   ipu_constant(d.graph, IPU_INT32, 0, NULL, &first), 0);
+    b = ipu_gather(d.graph, v,
+                   ipu_constant(d.graph, IPU_INT32, 0, NULL, &second), 0);
+    check_gradients(ipu_multiply(d.graph, ipu_multiply(d.graph, a, b), b));
+}
+
 LOOP_TEST(numbers_out_of_range_fail_the_run, 0, 2)
 {
     ipu_tensor table = device_floats(&d, "x", 2, SHAPE(4, 3));
@@ -205,7 +262,7 @@ TEST(constants_stay)
     check_values(6);
 }
 
-LOOP_TEST(numbers_refuse, 0, 12)
+LOOP_TEST(numbers_refuse, 0, 14)
 {
     ipu_tensor table = device_floats(&d, "x", 2, SHAPE(4, 3));
     ipu_tensor at = indices(1, SHAPE(2));
@@ -261,6 +318,18 @@ LOOP_TEST(numbers_refuse, 0, 12)
         device_refused(&d,
                        ipu_constant(d.graph, IPU_FLOAT32, 1, SHAPE(3), NULL),
                        IPU_ERR_ARGUMENT, "constant: the data are NULL");
+        break;
+    case 11:
+        device_refused(
+            &d, ipu_dynamic_update(d.graph, table, at, table, 0), IPU_ERR_SHAPE,
+            "dynamic_update: numbers is int32 [2], it must be int32 scalar");
+        break;
+    case 12:
+        device_refused(&d,
+                       ipu_dynamic_update(
+                           d.graph, table,
+                           ipu_fill(d.graph, IPU_INT32, 0, NULL, 0), table, 0),
+                       IPU_ERR_SHAPE, "the updates must be as what a gather");
         break;
     default:
         device_refused(&d, ipu_constant(d.graph, IPU_FLOAT32, 1, NULL, x),

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gather.c - gathers rows of a tensor by their numbers, and adds to rows by
- * their numbers: each is the derivative of the other.
+ * their numbers: each is the derivative of the other. Replaces one row, too.
  *
  * Along an axis, x is [outer, n, inner]:
  *
- *     gather         y[o, k, i] = x[o, indices[k], i]
- *     scatter_add    y = x; y[o, indices[k], i] += updates[o, k, i]
+ *     gather           y[o, k, i] = x[o, indices[k], i]
+ *     scatter_add      y = x; y[o, indices[k], i] += updates[o, k, i]
+ *     dynamic_update   y = x; y[o, index, i] = update[o, i]
  */
 #include <inttypes.h>
 #include <string.h>
@@ -110,20 +111,26 @@ const struct ipu__op ipu__gather = {
 
 /* -------------------------------------------------------------- scatter_add */
 
-static int scatter_shape(const struct ipu__call *call,
-                         struct ipu__shape *output)
+/* Sets the output to x, if input 2 is as what a gather would give. */
+static int updated(const struct ipu__call *call, struct ipu__shape *output)
 {
     struct ipu__shape updates;
 
     *output = call->inputs[0].shape;
-    IPU_TRY(ipu__expect(call, 0, IPU_FLOAT32, -1, "of any shape"));
-    IPU_TRY(ipu__expect(call, 1, IPU_INT32, -1, "of any shape"));
     IPU_TRY(gathered(call, &updates));
     if (!ipu__shape_equal(&updates, &call->inputs[2].shape))
         return ipu__unfit(call, 0, 2,
                           "the updates must be as what a gather of the indices "
                           "would give");
     return IPU_OK;
+}
+
+static int scatter_shape(const struct ipu__call *call,
+                         struct ipu__shape *output)
+{
+    IPU_TRY(ipu__expect(call, 0, IPU_FLOAT32, -1, "of any shape"));
+    IPU_TRY(ipu__expect(call, 1, IPU_INT32, -1, "of any shape"));
+    return updated(call, output);
 }
 
 IPU__WIDE(static, void, add_row, (float *y, const float *x, int64_t count),
@@ -173,6 +180,58 @@ const struct ipu__op ipu__scatter_add = {
     .gradient = scatter_gradient,
 };
 
+/* ----------------------------------------------------------- dynamic_update */
+
+static int update_shape(const struct ipu__call *call, struct ipu__shape *output)
+{
+    IPU_TRY(ipu__expect(call, 1, IPU_INT32, 0, "scalar, the row's number"));
+    return updated(call, output);
+}
+
+static int run_update(const struct ipu__call *call)
+{
+    const struct ipu__shape *x = &call->inputs[0].shape;
+    struct view v = view_of(x, call->attributes->axis);
+    size_t bytes = (size_t)v.inner * ipu__dtype_bytes(x->dtype);
+    const char *from = call->inputs[2].data;
+    char *y = call->output.data;
+
+    IPU_TRY(check_indices(call, v.n));
+    if (bytes == 0)
+        return IPU_OK;
+    if (call->output.data != call->inputs[0].data)
+        memcpy(y, call->inputs[0].data, ipu__shape_bytes(x));
+    y += (size_t) * (const int32_t *)call->inputs[1].data * bytes;
+    for (int64_t o = 0; o < v.outer; o++, y += (size_t)v.n * bytes)
+        memcpy(y, from + (size_t)o * bytes, bytes);
+    return IPU_OK;
+}
+
+static void update_gradient(ipu_graph *graph, const struct ipu__node *node,
+                            ipu_tensor dy, ipu_tensor *dx)
+{
+    ipu_tensor inputs[] = {dy, ipu__input(graph, node, 1), {-1}};
+
+    if (ipu__wanted(dx[2]))
+        dx[2] = ipu__add(graph, &ipu__gather, inputs, &node->attributes);
+    if (!ipu__wanted(dx[0]))
+        return;
+    inputs[2] = ipu__constant(graph, &graph->tensors[node->inputs[2]].shape, 0);
+    dx[0] = ipu__add(graph, &ipu__dynamic_update, inputs, &node->attributes);
+}
+
+const struct ipu__op ipu__dynamic_update = {
+    .name = "dynamic_update",
+    .ninputs = 3,
+    .in_place = IPU__FIRST,
+    .checks = true,
+    .raw = true,
+    .shape = update_shape,
+    .run = run_update,
+    .cost = ipu__by_number_cost,
+    .gradient = update_gradient,
+};
+
 /* ----------------------------------------------------------------- builders */
 
 ipu_tensor ipu_gather(ipu_graph *graph, ipu_tensor x, ipu_tensor indices,
@@ -200,4 +259,16 @@ ipu_tensor ipu_scatter_add(ipu_graph *graph, ipu_tensor x, ipu_tensor indices,
         return (ipu_tensor){-1};
     return ipu__add(graph, &ipu__scatter_add,
                     (const ipu_tensor[]){x, indices, updates}, &attributes);
+}
+
+ipu_tensor ipu_dynamic_update(ipu_graph *graph, ipu_tensor x, ipu_tensor index,
+                              ipu_tensor update, int32_t axis)
+{
+    struct ipu__attributes attributes = {0};
+
+    if (ipu__find_axis(graph, &ipu__dynamic_update, x, axis, &attributes.axis) <
+        0)
+        return (ipu_tensor){-1};
+    return ipu__add(graph, &ipu__dynamic_update,
+                    (const ipu_tensor[]){x, index, update}, &attributes);
 }
