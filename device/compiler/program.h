@@ -43,6 +43,8 @@ struct ipu__value {
     bool remote; /* a variable in streaming memory */
     bool rows;   /* it is a remote buffer */
     bool bound;  /* its memory belongs to a value of the outer program */
+    /* a variable that a loop carries: nobody sees it if an iteration fails */
+    bool carried;
     bool shared; /* a variable that a step or a loop changes in place */
     int32_t own; /* enum ipu__own of a variable */
     struct ipu__mapping map;

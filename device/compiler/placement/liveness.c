@@ -204,6 +204,14 @@ static bool done_with(const struct ipu_executable *e,
     return by >= 0;
 }
 
+/* Returns whether step i may change a variable that is assigned: a run that
+ * fails leaves it as it was, unless it is only carried by a loop. */
+static bool may_change(const struct ipu_executable *e, int32_t variable,
+                       int32_t i, const struct maps *m)
+{
+    return e->values[variable].carried || m->fails <= i;
+}
+
 /* Returns whether the output of part p of step i can be where value v is. */
 static bool can_be_at(const struct ipu_executable *e, int32_t i, int32_t p,
                       int32_t v, const struct maps *m)
@@ -223,10 +231,9 @@ static bool can_be_at(const struct ipu_executable *e, int32_t i, int32_t p,
         e->values[v].bytes != e->values[part->output].bytes ||
         !done_with(e, step, p, block, by))
         return false;
-    /* A run that fails leaves the variable as it was. */
     if (m->assigned[first] >= 0)
         return m->becomes[first] == part->output && m->needs[first] <= i &&
-               m->fails <= i;
+               may_change(e, first, i, m);
     /* The block dies here, not the value, which may have aliases. */
     return e->blocks[block].death == i && !e->blocks[block].always;
 }
@@ -346,7 +353,7 @@ static void make_in_variables(struct ipu_executable *e, int32_t i,
         while (e->parts[step->first_part + maker].output != v)
             maker++;
         if (e->parts[step->first_part + maker].op->alias ||
-            m->needs[part->output] > i || m->fails > i ||
+            m->needs[part->output] > i || !may_change(e, part->output, i, m) ||
             e->values[part->output].shared ||
             !done_with(e, step, maker, e->values[part->output].block, 1))
             continue;

@@ -62,6 +62,8 @@ static int emit_value(struct ipu__emitter *m, int32_t tensor)
     e->values[e->nvalues - 1].own =
         m->graph->tensors[ipu__origin(m->graph, tensor)].own;
     e->values[e->nvalues - 1].bound = t->imported && t->kind == IPU__VARIABLE;
+    e->values[e->nvalues - 1].carried =
+        e->values[e->nvalues - 1].bound && t->fixed;
     if (t->kind == IPU__CONSTANT)
         IPU_TRY(copy_constant(&e->values[m->value_of[tensor]], t));
     return m->value_of[tensor];
