@@ -122,6 +122,19 @@ static bool try_node(const struct divider *d, struct ipu__node *node, int way,
     return false;
 }
 
+/* A body is divided by itself, by the batches that its queues give it. */
+static int divide_loop(const struct divider *d, const struct ipu__node *node)
+{
+    int32_t t;
+
+    for (int32_t i = 0; (t = ipu__loop_need(d->graph, node, i)) >= 0; i++)
+        if (is_divided(d, t))
+            return ipu__fail(IPU_ERR_SHAPE,
+                             "a loop takes the whole batch of %s",
+                             d->graph->tensors[t].name);
+    return IPU_OK;
+}
+
 static int divide_node(struct divider *d, struct ipu__node *node)
 {
     static const int views[] = {0, DIVIDE_OUTER, DIVIDE_ROWS};
@@ -129,7 +142,7 @@ static int divide_node(struct divider *d, struct ipu__node *node)
     struct ipu__shape output;
 
     if (node->loop >= 0)
-        return IPU_OK; /* its body is divided by itself */
+        return divide_loop(d, node);
     for (int i = 0; i < WAYS; i++) {
         int way = (i < WAYS / 2 ? first : first ^ DIVIDE_SHAPE) |
                   views[i % (WAYS / 2)];

@@ -300,6 +300,20 @@ int ipu__shard_again(ipu_graph *graph, int32_t count);
  * original. */
 int ipu__graph_copy(const ipu_graph *graph, ipu_graph **copy);
 
+/* Tells all tensors the number of the node that makes them, after nodes have
+ * changed places. */
+void ipu__number_nodes(ipu_graph *graph);
+
+/*
+ * Takes out the marked nodes ([nodes]), the loops that no node has then, and
+ * the marked tensors ([tensors]), which nothing that stays may use. to[t] is
+ * set to the new number of tensor t, IPU__NONE if it is gone. Handles of the
+ * graph's tensors become invalid, as do the numbers that the graph around a
+ * body has of them: those of carried values.
+ */
+void ipu__graph_drop(ipu_graph *graph, const bool *nodes, const bool *tensors,
+                     int32_t *to);
+
 /* Gives the node the region that is being built or that of its inputs. Returns
  * IPU_ERR_STATE if these are two regions and neither is within the other. */
 int ipu__region_join(const ipu_graph *graph, struct ipu__node *node);

@@ -286,8 +286,7 @@ static int rewrite(struct rewriter *r, int32_t first)
     g->nnodes = r->nnodes;
     g->node_capacity = r->capacity;
     r->nodes = NULL;
-    for (int32_t n = 0; n < g->nnodes; n++)
-        g->tensors[g->nodes[n].output].node = n;
+    ipu__number_nodes(g);
     return IPU_OK;
 }
 

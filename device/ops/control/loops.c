@@ -59,10 +59,8 @@ static int check_request(const struct request *r)
 
 /* ------------------------------------------------------------------ a graph */
 
-/* The loop's graph for a body or condition, with its carried values. */
-static int open_block(ipu_graph *g, const struct request *r,
-                      const struct ipu__loop *loop,
-                      struct ipu__block_graph *block)
+int ipu__loop_open(ipu_graph *g, const char *what, const struct ipu__loop *loop,
+                   struct ipu__block_graph *block)
 {
     IPU_TRY(ipu_graph_new(&block->graph));
     block->graph->parent = g;
@@ -70,23 +68,39 @@ static int open_block(ipu_graph *g, const struct request *r,
     block->graph->source = g->source;
     block->graph->recompute = g->recompute;
     block->graph->unrolls = g->unrolls;
-    IPU_TRY(ipu__new_array(&block->carried, (size_t)r->ninputs,
+    IPU_TRY(ipu__new_array(&block->carried, (size_t)loop->ncarried,
                            sizeof *block->carried));
-    for (int32_t i = 0; i < r->ninputs; i++) {
+    for (int32_t i = 0; i < loop->ncarried; i++) {
         const struct ipu__tensor *t = &g->tensors[loop->initial[i]];
         char name[96];
-        int32_t tensor;
 
-        snprintf(name, sizeof name, "%s:%d/%d", r->what, (int)g->nloops,
-                 (int)i);
-        tensor = ipu__tensor_add(block->graph, strdup(name), &t->shape,
-                                 IPU__VARIABLE);
-        IPU_TRY(tensor);
-        block->graph->tensors[tensor].imported = true;
-        block->graph->tensors[tensor].fixed = true;
-        block->carried[i] = tensor;
+        snprintf(name, sizeof name, "%s:%d/%d", what, (int)g->nloops, (int)i);
+        block->carried[i] =
+            ipu__carried_add(block->graph, strdup(name), &t->shape);
+        IPU_TRY(block->carried[i]);
     }
     return IPU_OK;
+}
+
+int32_t ipu__carried_add(ipu_graph *body, char *name,
+                         const struct ipu__shape *shape)
+{
+    int32_t tensor = ipu__tensor_add(body, name, shape, IPU__VARIABLE);
+
+    IPU_TRY(tensor);
+    body->tensors[tensor].imported = true;
+    body->tensors[tensor].fixed = true;
+    return tensor;
+}
+
+int ipu__carried_becomes(ipu_graph *body, int32_t carried, ipu_tensor next)
+{
+    int status;
+
+    body->tensors[carried].fixed = false;
+    status = ipu_assign(body, ipu__handle(body, carried), next);
+    body->tensors[carried].fixed = true;
+    return status;
 }
 
 /* Call a body or a condition. inputs: the carried values and extra ones. */
@@ -194,9 +208,7 @@ static int close_body(const struct request *r, struct ipu__block_graph *block,
         IPU_TRY(check_carried(r, body, i, carried, to));
         if (to == carried)
             continue; /* it stays */
-        body->tensors[carried].fixed = false;
-        IPU_TRY(ipu_assign(body, ipu__handle(body, carried), outputs[i]));
-        body->tensors[carried].fixed = true;
+        IPU_TRY(ipu__carried_becomes(body, carried, outputs[i]));
     }
     return r->condition ? IPU_OK
                         : ipu_update_check_iterations(body, r->what, r->count);
@@ -212,7 +224,7 @@ static int build_body(ipu_graph *g, const struct request *r,
     int status;
 
     IPU_TRY(ipu__new_array(&inputs, 2 * n, sizeof *inputs));
-    status = open_block(g, r, loop, &loop->body);
+    status = ipu__loop_open(g, r->what, loop, &loop->body);
     body = loop->body.graph;
     if (status == IPU_OK && r->infeed)
         status = ipu_infeed_dequeue(body, r->infeed, inputs + r->ninputs);
@@ -235,7 +247,7 @@ static int build_condition(ipu_graph *g, const struct request *r,
     char name[64];
     int status;
 
-    IPU_TRY(open_block(g, r, loop, block));
+    IPU_TRY(ipu__loop_open(g, r->what, loop, block));
     IPU_TRY(ipu__new_array(&inputs, (size_t)r->ninputs, sizeof *inputs));
     for (int32_t i = 0; i < r->ninputs; i++)
         inputs[i] = ipu__handle(block->graph, block->carried[i]);
@@ -300,32 +312,33 @@ static int note_written(ipu_graph *g, struct ipu__loop *loop)
 }
 
 /* A tensor that the node makes. */
-static int32_t add_result(ipu_graph *g, const struct request *r, int32_t i,
+static int32_t add_result(ipu_graph *g, const char *what, int32_t i,
                           const struct ipu__shape *shape, int32_t node)
 {
     char name[96];
     int32_t tensor;
 
-    snprintf(name, sizeof name, "%s:%d/%d", r->what, (int)g->nloops, (int)i);
+    snprintf(name, sizeof name, "%s:%d/%d", what, (int)g->nloops, (int)i);
     tensor = ipu__tensor_add(g, strdup(name), shape, IPU__RESULT);
     if (tensor >= 0)
         g->tensors[tensor].node = node;
     return tensor;
 }
 
-static int add_outputs(ipu_graph *g, const struct request *r,
-                       struct ipu__loop *loop, struct ipu__node *node)
+static int add_outputs(ipu_graph *g, const char *what, struct ipu__loop *loop,
+                       struct ipu__node *node)
 {
     static const struct ipu__shape nothing = {.dtype = IPU_INT32, .ndim = 1};
 
-    for (int32_t i = 0; i < r->ninputs; i++) {
+    for (int32_t i = 0; i < loop->ncarried; i++) {
         const struct ipu__shape shape = g->tensors[loop->initial[i]].shape;
 
-        loop->outputs[i] = add_result(g, r, i, &shape, g->nnodes);
+        loop->outputs[i] = add_result(g, what, i, &shape, g->nnodes);
         IPU_TRY(loop->outputs[i]);
     }
-    node->output = r->ninputs > 0 ? loop->outputs[0]
-                                  : add_result(g, r, 0, &nothing, g->nnodes);
+    node->output = loop->ncarried > 0
+                       ? loop->outputs[0]
+                       : add_result(g, what, 0, &nothing, g->nnodes);
     IPU_TRY(node->output);
     for (int32_t i = 0; i < loop->nwritten; i++) {
         loop->renewed[i] = ipu__renew(g, loop->written[i], g->nnodes);
@@ -334,21 +347,21 @@ static int add_outputs(ipu_graph *g, const struct request *r,
     return IPU_OK;
 }
 
-/* The loop is in the graph's list already. */
-static int add_node(ipu_graph *g, const struct request *r,
-                    struct ipu__loop *loop)
+int ipu__loop_add(ipu_graph *g, const char *what, struct ipu__loop *loop)
 {
     struct ipu__node node;
 
     ipu__node_init(&node, &ipu__loop_op);
     node.loop = g->nloops;
+    node.derived = g->derived;
+    node.beside = g->beside;
     ipu__find_written(loop->body.graph);
     node.effect = ipu__has_effects(loop->body.graph);
     IPU_TRY(note_written(g, loop));
     IPU_TRY(ipu__region_join(g, &node));
     IPU_TRY(ipu__reserve((void **)&g->nodes, g->nnodes, &g->node_capacity,
                          sizeof *g->nodes));
-    IPU_TRY(add_outputs(g, r, loop, &node));
+    IPU_TRY(add_outputs(g, what, loop, &node));
     g->nodes[g->nnodes++] = node;
     g->nloops++;
     return IPU_OK;
@@ -392,7 +405,8 @@ static int build_request(ipu_graph *g, const struct request *r)
     if (status == IPU_OK)
         status = build_body(g, r, loop);
     if (status == IPU_OK)
-        status = unrolls ? ipu__unroll(g, loop, r->what) : add_node(g, r, loop);
+        status = unrolls ? ipu__unroll(g, loop, r->what)
+                         : ipu__loop_add(g, r->what, loop);
     if (status < 0) {
         g->nloops += loop == &g->loops[g->nloops]; /* freed with the others */
         return status;
