@@ -274,8 +274,12 @@ typedef int (*ipu_body_fn)(ipu_graph *graph, void *context, int32_t ninputs,
  * body takes effect after each iteration; so do ipu_counter and optimisers.
  * Ops built before a loop see variables as they were before it; ops built after
  * it see the final values. Host calls and enqueues in the body happen in each
- * iteration. ipu_output is refused in it, and so are gradients through the
- * loop: call ipu_gradients in the body.
+ * iteration. ipu_output is refused in it.
+ *
+ * ipu_gradients passes the loop from the carried values back to what they began
+ * with, and to what the body uses from around it, by a loop in reverse order:
+ * docs/STREAMS.md. The forward loop keeps for it what each iteration makes; with
+ * ipu_allow_recompute it keeps the carried values and checkpoints alone.
  *
  * After a run that fails in an iteration, variables have the values of the
  * iteration before.
@@ -291,8 +295,9 @@ int ipu_repeat(ipu_graph *graph, int64_t count, ipu_body_fn body, void *context,
  * Repeats a body while a condition holds, but at most `most` times (0: without
  * limit). condition computes an int32 scalar from the carried values before
  * each iteration and stores it in outputs[0] (noutputs is 1); the loop ends
- * when it is 0. All else is as in ipu_repeat. The model counts cycles for
- * `most` iterations, or for one without a limit, and marks them as estimates.
+ * when it is 0. There are no gradients through the loop: call ipu_gradients in
+ * its body. All else is as in ipu_repeat. The model counts cycles for `most`
+ * iterations, or for one without a limit, and marks them as estimates.
  */
 int ipu_while(ipu_graph *graph, int64_t most, ipu_body_fn condition,
               ipu_body_fn body, void *context, int32_t ninputs,

@@ -15,29 +15,59 @@
 #include "training/recompute.h"
 #include "training/training.h"
 
-/* Marks what depends on one of wrt: only these tensors need derivatives. */
-static void mark_dependents(const ipu_graph *g, int32_t nnodes, bool *needed)
+int ipu__mark_dependents(const ipu_graph *g, int32_t nnodes, bool *needed)
 {
     for (int32_t n = 0; n < nnodes; n++) {
         const struct ipu__node *node = &g->nodes[n];
 
         for (int i = 0; i < node->op->ninputs; i++)
             needed[node->output] |= needed[node->inputs[i]];
-        ipu__mark_loop(g, node, needed);
+        IPU_TRY(ipu__mark_loop(g, node, needed));
     }
+    return IPU_OK;
 }
 
+/* Returns the node that adds one row to zeros, if it makes the tensor; NULL:
+ * something else does. */
+static const struct ipu__node *row_among_zeros(const ipu_graph *g,
+                                               ipu_tensor tensor)
+{
+    int32_t n = g->tensors[ipu__index(g, tensor)].node, zeros;
+    const struct ipu__node *node = n < 0 ? NULL : &g->nodes[n];
+
+    if (!node || node->op != &ipu__scatter_add ||
+        g->tensors[node->inputs[1]].shape.ndim > 0)
+        return NULL;
+    zeros = g->tensors[node->inputs[0]].node;
+    return zeros >= 0 && g->nodes[zeros].op == &ipu__fill &&
+                   g->nodes[zeros].attributes.scale == 0
+               ? node
+               : NULL;
+}
+
+/* A row is added where it belongs: so the rows that iterations of a loop read
+ * take one row's work each, and not that of the whole tensor. */
 static int accumulate(ipu_graph *g, ipu_tensor *total, ipu_tensor part)
 {
+    const struct ipu__node *row;
+
     if (part.id < 0)
         return g->status;
-    *total = total->id < 0 ? part : ipu_add(g, *total, part);
+    row = total->id < 0 ? NULL : row_among_zeros(g, part);
+    if (row) {
+        const struct ipu__attributes attributes = row->attributes;
+        const ipu_tensor inputs[] = {*total, ipu__input(g, row, 1),
+                                     ipu__input(g, row, 2)};
+
+        *total = ipu__add(g, &ipu__scatter_add, inputs, &attributes);
+    } else {
+        *total = total->id < 0 ? part : ipu_add(g, *total, part);
+    }
     return g->status;
 }
 
-/* Adds a part to a derivative, which is placed like its tensor. */
-static void accumulate_of(ipu_graph *g, int32_t tensor, ipu_tensor *total,
-                          ipu_tensor part)
+void ipu__accumulate_of(ipu_graph *g, int32_t tensor, ipu_tensor *total,
+                        ipu_tensor part)
 {
     int32_t asked = g->shard, beside = g->beside;
 
@@ -68,7 +98,7 @@ static int differentiate_node(ipu_graph *g, int32_t n, const bool *needed,
     int32_t shard = g->shard;
 
     if (node.loop >= 0)
-        return ipu__refuse_loop(g, &node, needed, derivatives);
+        return ipu__loop_gradient(g, n, needed, derivatives);
     if (dy.id < 0 || !any_input_needed(&node, needed))
         return IPU_OK;
     /* A derivative has the source line of its op. */
@@ -89,10 +119,18 @@ static int differentiate_node(ipu_graph *g, int32_t n, const bool *needed,
     g->proportion = proportion;
     for (int i = 0; i < node.op->ninputs && g->status >= 0; i++)
         if (needed[node.inputs[i]])
-            accumulate_of(g, node.inputs[i], &derivatives[node.inputs[i]],
-                          parts[i]);
+            ipu__accumulate_of(g, node.inputs[i], &derivatives[node.inputs[i]],
+                               parts[i]);
     g->derived = g->beside = IPU__NONE;
     return ipu__graph_status(g);
+}
+
+int ipu__propagate(ipu_graph *g, int32_t nnodes, const bool *needed,
+                   ipu_tensor *derivatives)
+{
+    for (int32_t n = nnodes - 1; n >= 0; n--)
+        IPU_TRY(differentiate_node(g, n, needed, derivatives));
+    return IPU_OK;
 }
 
 /* Computes, from known derivatives of tensors of the first nnodes nodes, the
@@ -103,10 +141,8 @@ static int propagate(ipu_graph *g, int32_t nnodes, int32_t count,
     for (int32_t i = 0; i < count; i++)
         needed[wrt[i]] = true;
     IPU_TRY(ipu__mark_imports(g, count, wrt, needed));
-    mark_dependents(g, nnodes, needed);
-    for (int32_t n = nnodes - 1; n >= 0; n--)
-        IPU_TRY(differentiate_node(g, n, needed, derivatives));
-    return IPU_OK;
+    IPU_TRY(ipu__mark_dependents(g, nnodes, needed));
+    return ipu__propagate(g, nnodes, needed, derivatives);
 }
 
 static int differentiate(ipu_graph *g, int32_t loss, int32_t count,
@@ -141,10 +177,13 @@ static int differentiate_and_forget(ipu_graph *g, int32_t loss, int32_t count,
                                     ipu_tensor *derivatives,
                                     ipu_tensor *gradients)
 {
-    int32_t first = g->nnodes;
+    int32_t last = g->nnodes > 0 ? g->nodes[g->nnodes - 1].output : IPU__NONE;
 
     IPU_TRY(differentiate(g, loss, count, wrt, needed, derivatives, gradients));
-    return g->recompute ? ipu__recompute(g, first) : IPU_OK;
+    if (!g->recompute)
+        return IPU_OK;
+    /* Loops may have put nodes before themselves meanwhile. */
+    return ipu__recompute(g, last < 0 ? 0 : g->tensors[last].node + 1);
 }
 
 static int check_loss(const ipu_graph *g, ipu_tensor loss, int32_t *index)

@@ -41,18 +41,37 @@ int ipu__offload_weights(ipu_graph *graph, int32_t count,
                          const ipu_update_options *options);
 
 /*
- * Derivatives do not pass loops (loop_gradients.c). The mark functions mark the
- * outputs of a loop that depend on needed tensors and, in a body, the imports
- * that the outer graph has computed from one of wrt: [count]. The refuse
- * functions fail if the loss depends on them. Tensors that derivatives
- * themselves have imported have no derivative.
+ * Parts of differentiation that loops use, too. ipu__mark_dependents marks what
+ * depends on a needed tensor through the first nnodes nodes; ipu__mark_loop
+ * does so for a loop. ipu__propagate computes, from known derivatives of
+ * tensors of the first nnodes nodes, those of the others that are needed.
+ * ipu__accumulate_of adds a part (invalid: none) to the derivative of a tensor,
+ * placed like the tensor.
  */
-void ipu__mark_loop(const ipu_graph *graph, const struct ipu__node *node,
-                    bool *needed);
+int ipu__mark_dependents(const ipu_graph *graph, int32_t nnodes, bool *needed);
+int ipu__mark_loop(const ipu_graph *graph, const struct ipu__node *node,
+                   bool *needed);
+int ipu__propagate(ipu_graph *graph, int32_t nnodes, const bool *needed,
+                   ipu_tensor *derivatives);
+void ipu__accumulate_of(ipu_graph *graph, int32_t tensor, ipu_tensor *total,
+                        ipu_tensor part);
+
+/*
+ * Turns the derivatives with respect to the outputs of the loop that is node n
+ * into those of what it begins with and of what its body uses, by another loop
+ * (loop_gradients.c). Nodes may be added before node n.
+ */
+int ipu__loop_gradient(ipu_graph *graph, int32_t n, const bool *needed,
+                       ipu_tensor *derivatives);
+
+/*
+ * Derivatives do not leave the body in which they are asked for (leaving.c).
+ * The first marks the imports that the outer graph has computed from one of
+ * wrt: [count]. The second fails if the loss depends on them. Tensors that
+ * derivatives themselves have imported have no derivative.
+ */
 int ipu__mark_imports(const ipu_graph *body, int32_t count, const int32_t *wrt,
                       bool *needed);
-int ipu__refuse_loop(ipu_graph *graph, const struct ipu__node *node,
-                     const bool *needed, const ipu_tensor *derivatives);
 int ipu__refuse_imports(ipu_graph *body, int32_t count, const int32_t *wrt,
                         int32_t nderivatives, const ipu_tensor *derivatives);
 

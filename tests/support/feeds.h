@@ -72,13 +72,13 @@ static inline ipu_infeed_options infeed_options(struct source *s,
                                                 ipu_feed_tensor *tensors,
                                                 int32_t ntensors, int64_t count)
 {
-    static const char *const names[] = {"x1", "x2"};
+    static const char *const called[] = {"x1", "x2"};
     ipu_infeed_options o;
 
     s->ntensors = ntensors;
     s->count = count;
     for (int32_t i = 0; i < ntensors; i++)
-        tensors[i] = (ipu_feed_tensor){.name = names[i],
+        tensors[i] = (ipu_feed_tensor){.name = called[i],
                                        .dtype = IPU_FLOAT32,
                                        .ndim = 1,
                                        .shape = {count}};

@@ -221,20 +221,6 @@ static int square(ipu_graph *g, struct wrong *wrong, const ipu_tensor *in,
     return 0;
 }
 
-TEST(gradients_through_loops)
-{
-    struct device d = device_new();
-    struct body body = {square, NULL};
-    ipu_tensor x = device_floats(&d, "x", 1, SHAPE(3)), y, dx;
-
-    MUST(ipu_repeat(d.graph, 2, call, &body, 1, &x, NULL, &y));
-    MUST_FAIL(ipu_gradients(d.graph, ipu_reduce_sum(d.graph, y, 1), 1, &x, &dx),
-              IPU_ERR_ARGUMENT,
-              "the loss depends on repeat:0/0: there are no gradients through "
-              "a loop; call ipu_gradients in its body");
-    device_free(&d);
-}
-
 static int differentiates_outside(ipu_graph *g, struct wrong *wrong,
                                   const ipu_tensor *in, ipu_tensor *out)
 {
