@@ -36,8 +36,9 @@ extern "C" {
 int ipu_update_begin(ipu_graph *graph, int32_t count);
 int ipu_update_end(ipu_graph *graph);
 
-/* Begins an update region that is skipped as well if condition, an int32 scalar
- * that is computed in each run, is 0. */
+/* Begins an update region that is skipped as well if condition is 0: an int32
+ * scalar that is computed in each run, or in the update region of that count.
+ */
 int ipu_update_begin_if(ipu_graph *graph, int32_t count, ipu_tensor condition);
 
 /* Returns the smallest number of runs, or of iterations, after which all update
@@ -161,11 +162,11 @@ typedef struct ipu_optimizer {
     ipu_optimizer_kind kind;
     ipu_tensor rate; /* a float32 scalar */
     int32_t reserved;
-    const char *step;           /* name of the variable that counts updates;
-                                   NULL: "optimizer/step". Only adam,
-                                   adamw and lamb have one */
-    const ipu_sgd_options *sgd; /* borrowed during the call, like adam; NULL:
-                                   the defaults */
+    const char *step;             /* name of the variable that counts updates;
+                                     NULL: "optimizer/step". Only adam,
+                                     adamw and lamb have one */
+    const ipu_sgd_options *sgd;   /* borrowed during the call, like adam; NULL:
+                                     the defaults */
     const ipu_adam_options *adam; /* lion's, too */
     /* Programs that were compiled before there were these have a smaller
      * size. */
@@ -262,6 +263,11 @@ int ipu_scaled_gradients(ipu_graph *graph, const char *name, ipu_tensor loss,
                          int32_t count, const ipu_tensor *wrt,
                          const ipu_loss_scaling_options *options,
                          ipu_tensor *gradients, ipu_loss_scaling *scaling);
+
+/* Returns the index of the first tensor of count that has an element which is
+ * infinite or NaN, an int32 scalar; -1: all are finite. */
+ipu_tensor ipu_find_nonfinite(ipu_graph *graph, int32_t count,
+                              const ipu_tensor *tensors);
 
 /* ------------------------------------------------- clipping, learning rates */
 
@@ -401,6 +407,8 @@ int ipu_sharding_cost_get(const ipu_system *system, int32_t replicas,
     ipu_update_begin(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_scaled_gradients(graph, ...)                                       \
     ipu_scaled_gradients(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_find_nonfinite(graph, ...)                                         \
+    ipu_find_nonfinite(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_update_begin_if(graph, ...)                                        \
     ipu_update_begin_if(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_clip_by_value(graph, ...)                                          \

@@ -65,23 +65,31 @@ int32_t ipu__region_of(ipu_graph *g, int32_t count)
     return add_region(g, count);
 }
 
-/* Makes a region that runs if condition, a tensor, is not 0 and the region
+/*
+ * Makes a region that runs if condition, a tensor, is not 0 and the region
  * within (-1: none) runs; it offloads like that region. Returns its index, or a
- * failure, which stays in the graph. */
+ * failure, which stays in the graph.
+ *
+ * The condition may be computed in the region within. When that does not run,
+ * its value is that of an earlier run, or none; due is 0 then, so that it does
+ * not matter. The select runs each time, though its input does not.
+ */
 static int32_t region_if(ipu_graph *g, int32_t within, ipu_tensor condition)
 {
     struct ipu__region region;
-    int32_t index = ipu__index(g, condition), scope = g->region;
+    int32_t index = ipu__index(g, condition), scope = g->region, of;
 
     if (index < 0)
         return ipu__graph_fail(
             g, ipu__fail(index, "update: the condition: %s", ipu_last_error()));
+    of = ipu__tensor_region(g, index);
     if (g->tensors[index].shape.dtype != IPU_INT32 ||
-        g->tensors[index].shape.ndim != 0 || ipu__tensor_region(g, index) >= 0)
+        g->tensors[index].shape.ndim != 0 || (of >= 0 && of != within))
         return ipu__graph_fail(
             g, ipu__fail(IPU_ERR_SHAPE,
                          "update: the condition %s is not an int32 scalar that "
-                         "is computed in each run",
+                         "is computed in each run, or in the region of that "
+                         "count",
                          g->tensors[index].name));
     ipu__region_init(&region, 1);
     if (within >= 0)
@@ -89,9 +97,13 @@ static int32_t region_if(ipu_graph *g, int32_t within, ipu_tensor condition)
     region.within = within;
     region.conditional = true;
     g->region = IPU__NONE;
-    if (region.due >= 0)
+    if (region.due >= 0) {
         condition = ipu_select(g, condition, ipu__handle(g, region.due),
                                ipu_fill(g, IPU_INT32, 0, NULL, 0));
+        index = ipu__index(g, condition);
+        if (index >= 0)
+            g->nodes[g->tensors[index].node].region = IPU__NONE;
+    }
     /* Steps look at it until the end of the run. */
     region.due = ipu__index_kept(g, condition);
     g->region = scope;

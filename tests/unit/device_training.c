@@ -277,6 +277,62 @@ TEST(a_variable_says_whether_to_update)
     }
 }
 
+/* The sum of three gradients says itself whether there is an update. */
+TEST(sums_that_are_not_finite_are_skipped)
+{
+    const float gradients[][3] = {{1, 2, 4},
+                                  {1, INFINITY, 4},
+                                  {NAN, 1, 1},
+                                  {8, 8, (float)-INFINITY},
+                                  {1, 1, 2}};
+    int32_t bad = 7;
+    ipu_tensor sum = ipu_accumulate(d.graph, w, g, 3, NULL), found;
+
+    found = ipu_find_nonfinite(d.graph, 2, (ipu_tensor[]){sum, sum});
+    MUST(ipu_output(d.graph, "bad", found));
+    MUST(ipu_update_begin_if(
+        d.graph, 3,
+        ipu_less(d.graph, found, ipu_fill(d.graph, IPU_INT32, 0, NULL, 0))));
+    MUST(ipu_sgd(d.graph, w, sum, rate, NULL));
+    ipu_counter(d.graph, "updates");
+    MUST(ipu_update_end(d.graph));
+    device_load(&d);
+    MUST(ipu_engine_connect(d.engine, "bad", &bad, sizeof bad));
+    for (int update = 0; update < 5; update++) {
+        for (int i = 0; i < 3; i++)
+            run_with(gradients[update][i]);
+        ck_assert_int_eq(bad, update == 0 || update == 4 ? -1 : 0);
+        ck_assert_float_eq(read_first("w"), update < 4 ? -3.5F : -5.5F);
+        ck_assert_int_eq(read_int("updates"), update < 4 ? 1 : 2);
+    }
+}
+
+TEST(the_first_that_is_not_finite_is_found)
+{
+    ipu_tensor some[] = {w, g, ipu_multiply(d.graph, g, g), w};
+    ipu_tensor number = ipu_fill(d.graph, IPU_INT32, 0, NULL, 1);
+    int32_t none = 0, bad = 0, square = 0;
+
+    MUST(ipu_output(d.graph, "none", ipu_find_nonfinite(d.graph, 0, NULL)));
+    MUST(ipu_output(d.graph, "bad", ipu_find_nonfinite(d.graph, 4, some)));
+    MUST(ipu_output(d.graph, "square",
+                    ipu_find_nonfinite(d.graph, 2, some + 2)));
+    device_load(&d);
+    MUST(ipu_engine_connect(d.engine, "none", &none, sizeof none));
+    MUST(ipu_engine_connect(d.engine, "bad", &bad, sizeof bad));
+    MUST(ipu_engine_connect(d.engine, "square", &square, sizeof square));
+    run_with(1);
+    ck_assert_int_eq(none, -1);
+    ck_assert_int_eq(bad, -1);
+    run_with(1e30F);
+    ck_assert_int_eq(bad, 2);
+    ck_assert_int_eq(square, 0);
+    run_with(NAN);
+    ck_assert_int_eq(bad, 1);
+    ck_assert_int_lt(ipu_find_nonfinite(d.graph, 1, &number).id, 0);
+    ck_assert_int_lt(ipu_find_nonfinite(NULL, 1, &number).id, 0);
+}
+
 TEST(regions_do_not_mix)
 {
     ipu_tensor two = ipu_accumulate(d.graph, w, g, 2, NULL);

@@ -181,7 +181,7 @@ static const struct misuse {
      "update: the condition: the tensor is invalid: what made it failed"},
     {updated_on_a_fraction, IPU_ERR_SHAPE,
      "update: the condition reduce_sum:0 is not an int32 scalar that is "
-     "computed in each run"},
+     "computed in each run, or in the region of that count"},
     {updated_too_seldom, IPU_ERR_ARGUMENT,
      "update: of 1048577 mini-batches; 1 to 1048576"},
     {an_end_without_a_beginning, IPU_ERR_STATE,
