@@ -3,6 +3,8 @@
 #ifndef MODELS_OPTIMIZER_H
 #define MODELS_OPTIMIZER_H
 
+#include <stdbool.h>
+
 enum optimizer {
     OPTIMIZER_SGD,
     OPTIMIZER_MOMENTUM, /* 0.9 */
@@ -30,6 +32,9 @@ struct optimizer_settings {
                             biases and scales */
     double clip;         /* longest norm of the gradients; 0: any */
     int accumulate;      /* steps to an update */
+    bool guarded; /* an update by gradients that are not finite is skipped */
+    bool scaled;  /* the gradients are those of the loss times the input
+                     "scale", divided by it */
 };
 
 #endif

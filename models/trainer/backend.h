@@ -72,6 +72,13 @@ struct backend {
     const struct backend_functions *functions;
     struct exchange *exchange; /* owned; NULL: no other rank has gradients */
     int steps;                 /* mini-batches of a replica in an update */
+    float scale;               /* of the loss, if it is scaled */
+    struct trainer_nonfinite nonfinite; /* of the last update, if guarded */
+    /* Where the devices have their statistics, [nstatistics], all of the first
+     * device, then all of the next; owned by the backend. NULL: not on the
+     * host. */
+    float *const *statistics;
+    int nstatistics;
     struct trainer_times times;
 };
 

@@ -13,6 +13,26 @@
 
 /* ------------------------------------------------------------------- making */
 
+/* Connects what a guarded or scaled update has. */
+static int connect_guard(struct engine *e, const struct engine_settings *s)
+{
+    struct backend *b = &e->base;
+    int status = 0;
+
+    if (s->guarded)
+        status =
+            ipu_engine_connect(e->device, "nonfinite", &b->nonfinite.average,
+                               sizeof b->nonfinite.average);
+    if (s->guarded && status >= 0)
+        status =
+            ipu_engine_connect(e->device, "nonfinite_here", &b->nonfinite.here,
+                               sizeof b->nonfinite.here);
+    if (s->scaled && status >= 0)
+        status =
+            ipu_engine_connect(e->device, "scale", &b->scale, sizeof b->scale);
+    return device_status(status);
+}
+
 static int connect_streams(struct engine *e, bool has_rate)
 {
     int status =
@@ -39,7 +59,9 @@ int engine_init(struct engine *e, const struct engine_settings *settings)
     if (ipu_engine_new(e->executable, &e->device) < 0 ||
         (settings->record && ipu_engine_profile(e->device, 1) < 0))
         return device_problem();
-    return connect_streams(e, settings->has_rate);
+    if (connect_streams(e, settings->has_rate) < 0)
+        return PROBLEM;
+    return connect_guard(e, settings);
 }
 
 static void engine_fini(struct backend *backend)
@@ -65,6 +87,7 @@ int engine_fetch(struct engine *e)
 int engine_run(struct engine *e, double rate)
 {
     e->rate = (float)rate;
+    e->base.nonfinite = (struct trainer_nonfinite){-1, -1, 0};
     return ipu_engine_run(e->device);
 }
 

@@ -16,7 +16,8 @@ struct engine_settings {
     struct feed feed;
     int steps;     /* runs of the program in an update, a mini-batch each */
     bool has_rate; /* the program has the input "rate" */
-    bool record;   /* count for a profile */
+    bool guarded, scaled; /* likewise of optimizer_settings */
+    bool record;          /* count for a profile */
 };
 
 struct engine {

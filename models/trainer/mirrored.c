@@ -50,7 +50,9 @@ struct mirrored {
     struct model_feed source;
     const struct model *model; /* borrowed, as the values */
     float *const *values;
-    float *const *own;        /* [statistics], borrowed */
+    float *const *own;  /* [statistics], borrowed */
+    float **statistics; /* owned, [replicas][statistics], each owned; NULL: they
+                           are on the devices */
     struct arrival *arrivals; /* owned, [trained], as the next */
     void **contexts;
     struct device_collective *network; /* owned; NULL: there is none */
@@ -170,6 +172,30 @@ static int place_values(struct mirrored *m)
     return device_status(status);
 }
 
+/* Gives the statistics of each replica a place on the host, from which a
+ * skipped update can take them back. */
+static int place_statistics(struct mirrored *m)
+{
+    const struct model *model = m->model;
+    const int count = model_statistics(model);
+    int status = 0;
+
+    for (int i = 0; m->statistics && i < m->replicas.count * count; i++) {
+        const struct model_variable *v =
+            &model->variables[model->trained + i % count];
+        const size_t bytes = (size_t)v->count * sizeof(float);
+
+        m->statistics[i] = model_memory(bytes);
+        if (!m->statistics[i])
+            return problem_set("no memory for the network's statistics");
+        memcpy(m->statistics[i], m->values[model->trained + i % count], bytes);
+        if (status >= 0)
+            status = ipu_replicas_place(m->replicas.devices, i / count, v->name,
+                                        m->statistics[i], bytes);
+    }
+    return device_status(status);
+}
+
 static int start_mirrored(struct backend *backend)
 {
     struct exchange *x = backend->exchange;
@@ -177,7 +203,10 @@ static int start_mirrored(struct backend *backend)
 
     if (status < 0)
         return status;
-    return x->functions->agree(x, place_values(of_backend(backend)));
+    status = place_values(of_backend(backend));
+    if (status == 0)
+        status = place_statistics(of_backend(backend));
+    return x->functions->agree(x, status);
 }
 
 /* Makes own the mean of a statistic over the replicas. part has room for it. */
@@ -230,6 +259,9 @@ static void mirrored_fini(struct backend *backend)
     exchange_free(backend->exchange);
     replicas_functions.fini(backend);
     device_collective_free(m->network);
+    for (int i = 0; m->statistics && i < backend->nstatistics; i++)
+        free(m->statistics[i]);
+    free(m->statistics);
     free(m->arrivals);
     free(m->contexts);
     pthread_mutex_destroy(&m->lock);
@@ -250,6 +282,19 @@ static int make_contexts(struct mirrored *m)
     return 0;
 }
 
+/* Has room for the places of the statistics, if updates may be skipped. */
+static int make_statistics(struct mirrored *m, const struct trainer_options *o)
+{
+    const int count = o->replicas * model_statistics(m->model);
+
+    if (count == 0 || !o->optimizer.guarded)
+        return 0;
+    m->statistics = calloc((size_t)count, sizeof *m->statistics);
+    m->replicas.base.statistics = m->statistics;
+    m->replicas.base.nstatistics = m->statistics ? count : 0;
+    return m->statistics ? 0 : problem_set("no memory for the network");
+}
+
 static int make_replicas(struct mirrored *m, const struct model_backend *of,
                          struct exchange *exchange)
 {
@@ -268,7 +313,9 @@ static int make_replicas(struct mirrored *m, const struct model_backend *of,
         .feed = model_feed_of(of->model, &m->source),
         .replicas = o->replicas,
         .sums = o->sums,
-        .has_rate = true};
+        .has_rate = true,
+        .guarded = o->optimizer.guarded,
+        .scaled = o->optimizer.scaled};
     int status = program_training(of->model, &program, o->proportion,
                                   o->progress, &settings.executable);
 
@@ -311,6 +358,8 @@ int mirrored_new(const struct model_backend *of, struct backend **backend)
         status = device_collective_new(NULL, -1, &m->network);
     if (status == 0)
         status = make_replicas(m, of, exchange);
+    if (status == 0)
+        status = make_statistics(m, o);
     m->replicas.base.exchange = exchange;
     if (status == 0)
         *backend = &m->replicas.base;

@@ -69,13 +69,57 @@ static ipu_tensor build_forward(struct building *b, struct model_pass *pass,
     return y;
 }
 
+/* Builds the gradients of the loss. A scale keeps small ones from becoming zero
+ * in float16. */
+static int build_gradients(struct building *b, bool scaled, ipu_tensor loss)
+{
+    const int count = b->model->trained;
+    ipu_tensor scale, inverse;
+    int status;
+
+    if (!scaled)
+        return ipu_gradients(b->graph, loss, count, b->variables, b->gradients);
+    scale = ipu_input(b->graph, "scale", IPU_FLOAT32, 0, NULL);
+    inverse = ipu_divide(b->graph, ipu_fill(b->graph, IPU_FLOAT32, 0, NULL, 1),
+                         scale);
+    status = ipu_gradients(b->graph, ipu_multiply(b->graph, loss, scale), count,
+                           b->variables, b->gradients);
+    for (int i = 0; i < count && status >= 0; i++)
+        b->gradients[i] = ipu_multiply(b->graph, b->gradients[i], inverse);
+    return status;
+}
+
+/*
+ * Has the update, from here to ipu_update_end, be skipped if an average is not
+ * finite, which it is on all ranks alike. own is the first gradient of this
+ * device that is not. step becomes the number of updates that were made.
+ */
+static int build_guard(struct building *b, int32_t count, ipu_tensor own,
+                       ipu_tensor *step)
+{
+    ipu_tensor found =
+        ipu_find_nonfinite(b->graph, b->model->trained, b->averages);
+    int status = ipu_output(b->graph, "nonfinite", found);
+
+    if (status >= 0)
+        status = ipu_output(b->graph, "nonfinite_here", own);
+    if (status >= 0 && count > 1)
+        status = ipu_update_end(b->graph);
+    if (status >= 0)
+        status = ipu_update_begin_if(
+            b->graph, count,
+            ipu_less(b->graph, found,
+                     ipu_fill(b->graph, IPU_INT32, 0, NULL, 0)));
+    *step = ipu_counter(b->graph, "updates");
+    return status;
+}
+
 /*
  * Accumulates: from here to ipu_update_end, only every count-th run exchanges
  * gradients and updates, with the mean of the gradients of all runs since the
- * last time. step becomes the number of updates.
+ * last time.
  */
-static int build_accumulation(struct building *b, int32_t count,
-                              ipu_tensor *step)
+static int build_accumulation(struct building *b, int32_t count)
 {
     const ipu_accumulation_options mean = {.size = sizeof mean,
                                            .reduction = IPU_REDUCTION_MEAN};
@@ -84,7 +128,6 @@ static int build_accumulation(struct building *b, int32_t count,
     for (int i = 0; i < b->model->trained && status >= 0; i++)
         b->gradients[i] = ipu_accumulate(b->graph, b->variables[i],
                                          b->gradients[i], count, &mean);
-    *step = ipu_counter(b->graph, "updates");
     return status;
 }
 
@@ -155,16 +198,20 @@ static int build_training(struct building *b, const struct program_settings *s)
                                               (s->replicas > 1 || s->network),
                               .network = s->network};
     ipu_tensor rate = ipu_input(b->graph, "rate", IPU_FLOAT32, 0, NULL);
-    ipu_tensor losses;
+    const int32_t count =
+        s->optimizer->accumulate > 1 ? s->optimizer->accumulate : 1;
+    const bool guarded = s->optimizer->guarded && !s->assigns;
+    ipu_tensor losses, own = {-1};
 
     build_forward(b, &pass, &losses);
     ipu_tensor loss = ipu_reduce_sum(b->graph, losses, 1.0 / (double)m->rows);
     int status = ipu_output(b->graph, "loss", loss);
     if (status >= 0)
-        status = ipu_gradients(b->graph, loss, m->trained, b->variables,
-                               b->gradients);
-    if (status >= 0 && s->optimizer->accumulate > 1)
-        status = build_accumulation(b, s->optimizer->accumulate, &step);
+        status = build_gradients(b, s->optimizer->scaled, loss);
+    if (status >= 0 && count > 1)
+        status = build_accumulation(b, count);
+    if (guarded)
+        own = ipu_find_nonfinite(b->graph, m->trained, b->gradients);
     if (status >= 0 && s->replicas > 1)
         status = ipu_cross_replica_gradients(b->graph, m->trained, b->gradients,
                                              b->gradients);
@@ -173,12 +220,16 @@ static int build_training(struct building *b, const struct program_settings *s)
                                           b->gradients, b->gradients);
     if (status >= 0)
         status = build_exchange(b, s->exchange);
+    if (status >= 0 && guarded)
+        status = build_guard(b, count, own, &step);
+    else if (count > 1)
+        step = ipu_counter(b->graph, "updates");
     if (status >= 0)
         status = s->assigns
                      ? assign_values(b)
                      : update_build(b->graph, s->optimizer, m->trained,
                                     b->variables, b->averages, rate, step);
-    if (status >= 0 && s->optimizer->accumulate > 1)
+    if (status >= 0 && (count > 1 || guarded))
         status = ipu_update_end(b->graph);
     return status;
 }

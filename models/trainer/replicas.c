@@ -11,6 +11,36 @@
 #include "output/device_problem.h"
 #include "output/profile.h"
 
+/* Connects what a guarded or scaled update has. */
+static int connect_guard(struct replicas *r, const struct replicas_settings *s)
+{
+    const size_t bytes = (size_t)r->count * sizeof *r->nonfinite;
+    int status = 0;
+
+    if (s->guarded)
+        status =
+            ipu_replicas_connect(r->devices, "nonfinite", r->nonfinite, bytes);
+    if (s->guarded && status >= 0)
+        status = ipu_replicas_connect(r->devices, "nonfinite_here",
+                                      r->nonfinite + r->count, bytes);
+    if (s->scaled && status >= 0)
+        status = ipu_replicas_connect_shared(
+            r->devices, "scale", &r->base.scale, sizeof r->base.scale);
+    return device_status(status);
+}
+
+/* Finds the first replica whose gradients are not finite. */
+static struct trainer_nonfinite find_nonfinite(const struct replicas *r)
+{
+    struct trainer_nonfinite found = {r->nonfinite[0], -1, 0};
+
+    for (int i = 0; i < r->count && found.here < 0; i++) {
+        found.here = r->nonfinite[r->count + i];
+        found.replica = i;
+    }
+    return found;
+}
+
 static int connect_streams(struct replicas *r, bool has_rate)
 {
     size_t count = (size_t)r->count;
@@ -37,7 +67,9 @@ int replicas_init(struct replicas *r, const struct replicas_settings *settings)
                            .executable = settings->executable,
                            .feed = settings->feed};
     r->losses = calloc((size_t)settings->replicas, sizeof *r->losses);
-    if (!r->losses)
+    r->nonfinite =
+        malloc(2 * (size_t)settings->replicas * sizeof *r->nonfinite);
+    if (!r->losses || !r->nonfinite)
         return problem_set("no memory for a batch");
     if (feed_allocate(&r->feed, settings->replicas, r->buffers) < 0)
         return PROBLEM;
@@ -48,7 +80,9 @@ int replicas_init(struct replicas *r, const struct replicas_settings *settings)
     options.packs = settings->sums.packs;
     if (ipu_replicas_new(r->executable, &options, &r->devices) < 0)
         return device_problem();
-    return connect_streams(r, settings->has_rate);
+    if (connect_streams(r, settings->has_rate) < 0)
+        return PROBLEM;
+    return connect_guard(r, settings);
 }
 
 static void replicas_fini(struct backend *backend)
@@ -59,6 +93,7 @@ static void replicas_fini(struct backend *backend)
     ipu_executable_free(r->executable);
     feed_free_buffers(r->buffers);
     free(r->losses);
+    free(r->nonfinite);
 }
 
 /* Fetches a mini-batch for each replica, one behind the other. */
@@ -84,6 +119,8 @@ static int update_replicas(struct backend *backend, double rate, double *loss)
     int status = fetch_batches(r);
 
     r->rate = (float)rate;
+    for (int i = 0; i < 2 * r->count; i++)
+        r->nonfinite[i] = -1;
     fetched = clock_seconds();
     if (status >= 0)
         status = device_status(ipu_replicas_run(r->devices));
@@ -94,6 +131,7 @@ static int update_replicas(struct backend *backend, double rate, double *loss)
     for (int i = 0; i < r->count; i++)
         sum += (double)r->losses[i];
     *loss = sum / r->count;
+    backend->nonfinite = find_nonfinite(r);
     return 0;
 }
 

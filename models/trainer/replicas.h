@@ -18,7 +18,8 @@ struct replicas_settings {
     struct feed feed;
     int replicas;
     struct sums_settings sums;
-    bool has_rate; /* the program has the input "rate" */
+    bool has_rate;        /* the program has the input "rate" */
+    bool guarded, scaled; /* likewise of optimizer_settings */
 };
 
 struct replicas {
@@ -28,7 +29,8 @@ struct replicas {
     ipu_replicas *devices;
     void *buffers[FEED_MOST_TENSORS]; /* [count] mini-batches */
     float *losses;                    /* [count] */
-    float rate;                       /* of the current run */
+    int32_t *nonfinite; /* owned, [2][count]: of the averages, and own */
+    float rate;         /* of the current run */
     struct feed feed;
 };
 

@@ -279,6 +279,8 @@ static int make_engine(struct single *s, const struct model_backend *of,
                                            model_feed_of(of->model, &s->source),
                                        .steps = 1,
                                        .has_rate = true,
+                                       .guarded = o->optimizer.guarded,
+                                       .scaled = o->optimizer.scaled,
                                        .record = of->record};
     const struct program_settings program = {
         .optimizer = &o->optimizer,
@@ -299,6 +301,8 @@ static int make_engine(struct single *s, const struct model_backend *of,
         status = connect_calls(s);
     s->engine.base.functions = &s->functions;
     s->engine.base.exchange = exchange;
+    s->engine.base.statistics = s->own;
+    s->engine.base.nstatistics = model_statistics(s->model);
     return status;
 }
 

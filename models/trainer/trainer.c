@@ -34,6 +34,7 @@ struct trainer {
     struct backend *backend;
     struct evaluation evaluation;
     struct evaluation prediction; /* made when it is needed first */
+    float *kept;                  /* owned: the statistics; NULL: none */
     double proportion;
     bool keeps;     /* gradients come to the host */
     bool networked; /* gradients take the devices' network */
@@ -258,6 +259,7 @@ void trainer_free(struct trainer *trainer)
     evaluation_fini(&trainer->evaluation);
     evaluation_fini(&trainer->prediction);
     free_own(trainer);
+    free(trainer->kept);
     if (trainer->model)
         model_values_free(trainer->model, trainer->values);
     model_free(trainer->model);
@@ -326,6 +328,56 @@ int trainer_step(struct trainer *trainer, double rate, double *loss)
     if (status < 0)
         abandon_step(trainer);
     return status;
+}
+
+struct trainer_nonfinite trainer_nonfinite(const struct trainer *trainer)
+{
+    return trainer->backend->nonfinite;
+}
+
+void trainer_set_scale(struct trainer *trainer, double scale)
+{
+    trainer->backend->scale = (float)scale;
+}
+
+/* Copies the statistics of all devices to what is kept, or back. Returns the
+ * elements. */
+static int64_t copy_statistics(struct trainer *trainer, bool back)
+{
+    const struct model *m = trainer->model;
+    const struct backend *b = trainer->backend;
+    const int count = model_statistics(m);
+    int64_t elements = 0;
+
+    for (int i = 0; i < b->nstatistics; i++) {
+        const int64_t n = m->variables[m->trained + i % count].count;
+
+        if (trainer->kept)
+            memcpy(back ? b->statistics[i] : trainer->kept + elements,
+                   back ? trainer->kept + elements : b->statistics[i],
+                   (size_t)n * sizeof(float));
+        elements += n;
+    }
+    return elements;
+}
+
+int trainer_keep_statistics(struct trainer *trainer)
+{
+    if (trainer->backend->nstatistics == 0)
+        return 0;
+    if (!trainer->kept)
+        trainer->kept = model_memory((size_t)copy_statistics(trainer, false) *
+                                     sizeof(float));
+    if (!trainer->kept)
+        return problem_set("no memory for the network's statistics");
+    copy_statistics(trainer, false);
+    return 0;
+}
+
+void trainer_revert_statistics(struct trainer *trainer)
+{
+    if (trainer->kept)
+        copy_statistics(trainer, true);
 }
 
 int trainer_evaluate(struct trainer *trainer, fill_test_fn *fill, void *context,

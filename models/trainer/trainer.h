@@ -114,6 +114,25 @@ int trainer_steps(const struct trainer *trainer);
  * to the mean on this rank. */
 int trainer_step(struct trainer *trainer, double rate, double *loss);
 
+/* The gradients by which an update was skipped, in a guarded training. The
+ * numbers are those of variables; -1: all are finite. */
+struct trainer_nonfinite {
+    int32_t average; /* the first whose average is not finite, the same on all
+                        ranks; 0 or more: the update was skipped */
+    int32_t here;    /* the first whose own gradient is not, on this rank */
+    int replica;     /* of this rank, whose it is */
+};
+
+struct trainer_nonfinite trainer_nonfinite(const struct trainer *trainer);
+
+/* Sets the scale of the loss, from the next step on. */
+void trainer_set_scale(struct trainer *trainer, double scale);
+
+/* Keeps the statistics of this rank's devices as they are, or gives back those
+ * that were kept last, if there are any. PROBLEM: no memory. */
+int trainer_keep_statistics(struct trainer *trainer);
+void trainer_revert_statistics(struct trainer *trainer);
+
 /* Collective: gives all ranks the newest variables, which they may lack with
  * parameter servers, and reads the statistics. To be called before an
  * evaluation, and in the end. */
