@@ -22,6 +22,7 @@ void hvd_estimator_options_init(hvd_estimator_options *options, size_t size)
     options->save_checkpoints_secs = 600;
     options->keep_checkpoint_max = 5;
     options->log_step_count_steps = 100;
+    options->loss_scale_steps = 2000;
     options->log_formats = HVD_LOG_ALL;
 }
 
@@ -69,6 +70,9 @@ static int check_options(const hvd_estimator_options *o)
         {"accumulate", o->accumulate, 1, 1 << 30},
         {"replicas", o->replicas, 1, 4096},
         {"threads", o->threads, 1, 1024},
+        {"skip_nonfinite", o->skip_nonfinite, 0, 1 << 30},
+        {"loss_scale", o->loss_scale, 0, 1e30},
+        {"loss_scale_steps", o->loss_scale_steps, 1, 1 << 30},
         {"clip_norm", o->clip_norm, 0, 1e300},
         {"save_checkpoints_steps", (double)o->save_checkpoints_steps, 0, 1e18},
         {"save_checkpoints_secs", o->save_checkpoints_secs, 0, 1e9},
@@ -94,6 +98,10 @@ static int check_options(const hvd_estimator_options *o)
         return problem_fail(HVD_ERR_ARGUMENT,
                             "estimator: device_collective has one replica on "
                             "each rank");
+    if (o->loss_scale > 0 && o->skip_nonfinite == 0)
+        return problem_fail(HVD_ERR_ARGUMENT,
+                            "estimator: loss_scale needs skip_nonfinite: a "
+                            "scale is found by updates that are skipped");
     if (hooks_check(o) < 0)
         return HVD_ERR_ARGUMENT;
     return hvd_schedule_check(&o->rate);
@@ -173,7 +181,9 @@ static struct trainer_options options_of(hvd_estimator *e)
                                           ? optimizer_usual_decay(optimizer)
                                           : o->weight_decay,
                       .clip = o->clip_norm,
-                      .accumulate = o->accumulate},
+                      .accumulate = o->accumulate,
+                      .guarded = o->skip_nonfinite > 0,
+                      .scaled = o->loss_scale > 0},
         .strategy = o->device_collective ? STRATEGY_DEVICE_COLLECTIVE
                                          : STRATEGY_HOROVOD,
         .synchronised = o->synchronised && (o->replicas > 1 || hvd_size() > 1),

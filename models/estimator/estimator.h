@@ -37,6 +37,10 @@ enum {
     NUMBER_SINCE,       /* steps since then */
     NUMBER_RATE_FACTOR, /* of hooks */
     NUMBER_HEARD,       /* bytes of the evaluator's file that are known */
+    NUMBER_SCALE,       /* of the loss; 0: there is none */
+    NUMBER_GOOD,        /* updates since it was changed */
+    NUMBER_SKIPPED,     /* updates that were skipped since the last that was not
+                         */
     NUMBERS
 };
 
@@ -59,6 +63,14 @@ enum moment {
     MOMENT_END
 };
 
+/* An update that was skipped. */
+struct skip {
+    int64_t count;        /* in this call */
+    int rank;             /* the first whose gradient is not finite; -1: none */
+    const char *variable; /* NULL: the last step was not skipped */
+    char text[256];
+};
+
 struct hvd_estimator {
     hvd_estimator_options options; /* the caller's */
     struct trainer *trainer;       /* NULL: not made yet */
@@ -70,6 +82,7 @@ struct hvd_estimator {
     int64_t step;                  /* made since the very first */
     int64_t last;                  /* step at which the training now ends */
     double numbers[NUMBERS];
+    struct skip skip;
     bool stops;   /* a hook wants the training to end */
     bool listens; /* the cluster has an evaluator of its own */
     bool watches; /* this process is it: nobody calls hooks */
@@ -177,6 +190,14 @@ int hooks_check(const hvd_estimator_options *options);
  * ranks agree on what they want. loss as in hvd_event; values may be NULL. */
 int hooks_call(hvd_estimator *estimator, enum moment moment, double loss,
                const struct values *values);
+
+/* ------------------------------------------------------------------- guard.c
+ */
+
+/* Before a step, and collectively behind an update: skips those whose gradients
+ * are not finite, says so by estimator->skip, and finds a scale of the loss. */
+int guard_begin(hvd_estimator *estimator);
+int guard_end(hvd_estimator *estimator);
 
 /* ------------------------------------------------------------------- state.c
  */

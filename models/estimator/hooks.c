@@ -103,11 +103,15 @@ int hooks_call(hvd_estimator *e, enum moment moment, double loss,
                        .rate_factor = e->numbers[NUMBER_RATE_FACTOR],
                        .nvalues = values ? values->count : 0,
                        .values = values ? values->list : NULL};
+    const bool skipped = moment == MOMENT_AFTER_STEP && e->skip.variable;
     const double before = event.rate_factor;
     bool stops = false;
     int failure = 0;
     double sums[4];
 
+    event.skipped = skipped ? e->skip.text : NULL;
+    event.skipped_variable = skipped ? e->skip.variable : NULL;
+    event.skipped_rank = skipped ? e->skip.rank : -1;
     if (call_all(e, moment, &event, &stops, &failure) == 0)
         return 0;
     if (failure < 0)

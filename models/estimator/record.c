@@ -43,6 +43,9 @@ int record_training(const hvd_estimator *e, double loss, double rate,
             hvd_log_scalar(e->log, "train/steps_per_second", e->step, speed);
     if (status == 0)
         status = hvd_log_scalar(e->log, "train/rows_per_second", e->step, rows);
+    if (status == 0 && e->options.loss_scale > 0)
+        status = hvd_log_scalar(e->log, "train/loss_scale", e->step,
+                                e->numbers[NUMBER_SCALE]);
     return status;
 }
 

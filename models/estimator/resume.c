@@ -177,6 +177,28 @@ static int read_position(const hvd_checkpoint *checkpoint, hvd_position *p)
     return 0;
 }
 
+/*
+ * Reads the trainer's state. A training that begins to skip updates counts them
+ * by itself: before that, all that there were.
+ */
+static int read_states(const hvd_estimator *e, const struct tensors *t,
+                       const hvd_checkpoint *checkpoint, int64_t step)
+{
+    int status = 0;
+
+    for (int i = 0; i < t->nstates && status >= 0; i++) {
+        const hvd_checkpoint_tensor *one = &t->list[t->nvariables + i];
+        hvd_checkpoint_tensor there;
+
+        if (strcmp(one->name, "updates") == 0 && one->dtype == HVD_INT32 &&
+            hvd_checkpoint_find(checkpoint, one->name, &there) < 0)
+            *(int32_t *)one->data = (int32_t)(step / e->options.accumulate);
+        else
+            status = hvd_checkpoint_restore(checkpoint, one, 1, NULL, 0, 0);
+    }
+    return status;
+}
+
 /* Rank 0: reads the newest checkpoint. *step stays -1 if there is none. */
 static int read_newest(hvd_estimator *e, struct tensors *t, int64_t *step)
 {
@@ -192,8 +214,10 @@ static int read_newest(hvd_estimator *e, struct tensors *t, int64_t *step)
     if (status == 0)
         status = read_position(checkpoint, &e->position);
     if (status == 0)
-        status = hvd_checkpoint_restore(checkpoint, t->list,
-                                        t->nvariables + t->nstates, NULL, 0, 0);
+        status = hvd_checkpoint_restore(checkpoint, t->list, t->nvariables,
+                                        NULL, 0, 0);
+    if (status >= 0)
+        status = read_states(e, t, checkpoint, info.step);
     if (status >= 0)
         status = state_read(&t->more, checkpoint);
     if (status >= 0) {

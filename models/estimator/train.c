@@ -15,8 +15,11 @@
 /* A call of hvd_estimator_train. */
 struct run {
     hvd_estimator *estimator;
-    int64_t first;     /* step */
-    double sum;        /* of all losses of this rank */
+    int64_t first; /* step */
+    double sum;    /* of the losses of this rank, [count] */
+    int64_t count;
+    double pending;    /* sum of losses since the last update, [npending] */
+    int64_t npending;  /* an update that is skipped takes them with it */
     double rate;       /* of the last step */
     int64_t since;     /* steps since the loss was averaged, in this call */
     double since_time; /* clock_seconds */
@@ -73,9 +76,11 @@ static int average(struct run *run)
     const hvd_estimator_options *o = &e->options;
     double now = clock_seconds(), values[2], speed;
     struct values found = {0};
+    const bool all_skipped = e->numbers[NUMBER_SINCE] == 0;
     int status;
 
-    values[0] = e->numbers[NUMBER_RECENT] / e->numbers[NUMBER_SINCE];
+    values[0] =
+        all_skipped ? 0 : e->numbers[NUMBER_RECENT] / e->numbers[NUMBER_SINCE];
     values[1] = hvd_rank() == 0 && o->model_dir &&
                 o->save_checkpoints_steps == 0 &&
                 o->save_checkpoints_secs > 0 &&
@@ -84,6 +89,8 @@ static int average(struct run *run)
     if (status < 0)
         return status;
     run->is_due |= values[1] > 0;
+    if (all_skipped)
+        return 0;
     if (!isfinite(values[0]))
         return problem_fail(
             HVD_ERR_UNSUPPORTED,
@@ -169,6 +176,31 @@ static int save_if_due(struct run *run)
     return status < 0 || e->stops ? status : save(run);
 }
 
+/* Counts the losses since the last update. */
+static void count_losses(struct run *run)
+{
+    run->sum += run->pending;
+    run->count += run->npending;
+    run->estimator->numbers[NUMBER_RECENT] += run->pending;
+    run->estimator->numbers[NUMBER_SINCE] += (double)run->npending;
+    run->pending = 0;
+    run->npending = 0;
+}
+
+/* Counts the losses since the last update, or leaves them out if this one was
+ * skipped. Collective. */
+static int finish_update(struct run *run)
+{
+    int status = guard_end(run->estimator);
+
+    if (run->estimator->skip.variable) {
+        run->pending = 0;
+        run->npending = 0;
+    }
+    count_losses(run);
+    return status;
+}
+
 static int make_step(struct run *run)
 {
     hvd_estimator *e = run->estimator;
@@ -179,14 +211,19 @@ static int make_step(struct run *run)
         return status;
     run->rate = hvd_schedule_rate(&e->options.rate, e->step) *
                 e->numbers[NUMBER_RATE_FACTOR];
-    status = trainer_step(e->trainer, run->rate, &loss);
+    status = guard_begin(e);
+    if (status == 0)
+        status = trainer_step(e->trainer, run->rate, &loss);
     if (status < 0)
         return status;
     e->step++;
     run->since++;
-    run->sum += loss;
-    e->numbers[NUMBER_SINCE]++;
-    e->numbers[NUMBER_RECENT] += loss;
+    run->pending += loss;
+    run->npending++;
+    if (e->options.skip_nonfinite == 0 || e->step % e->options.accumulate == 0)
+        status = finish_update(run);
+    if (status < 0)
+        return status;
     status = hvd_iterator_position(e->input->iterator, &e->position);
     e->placed = status == 0;
     if (status == 0)
@@ -199,9 +236,12 @@ static int make_step(struct run *run)
 static int finish_training(struct run *run, hvd_results *results)
 {
     hvd_estimator *e = run->estimator;
-    double mean = run->sum / (double)(e->step - run->first);
-    int status = e->numbers[NUMBER_SINCE] > 0 ? average(run) : 0;
+    double mean;
+    int status;
 
+    count_losses(run);
+    mean = run->sum / (double)run->count;
+    status = e->numbers[NUMBER_SINCE] > 0 ? average(run) : 0;
     if (status == 0)
         status = trainer_settle(e->trainer);
     if (status == 0)
@@ -255,8 +295,10 @@ static int train(struct run *run, const hvd_train_spec *spec,
     if (status == 0)
         status = find_last(e, spec, e->input, &e->last);
     status = estimator_agree(status);
+    e->skip.count = 0;
     if (status == 0)
         status = make_steps(run, results);
+    results->skipped = e->skip.count;
     results->stopped = e->stops;
     e->stops = false;
     results->seconds = clock_seconds() - run->begun;

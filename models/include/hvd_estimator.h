@@ -61,9 +61,21 @@ typedef struct hvd_estimator_options {
                             optimiser has it; negative (default): what is usual
                             for it */
     double clip_norm;    /* longest gradient, all variables together; 0: any */
-    int32_t accumulate;  /* steps whose gradients make one update; 1 */
-    int32_t replicas;    /* software IPUs of each rank, which hold the same
-                            network; 1 */
+    /* More than 0: an update by gradients that are not finite is skipped on all
+     * ranks together, and the training fails if more than so many are skipped
+     * one after the other. The variables, their running averages, the
+     * optimiser's state and statistics stay as they were. 0 (default): such a
+     * training fails when the loss is averaged */
+    int32_t skip_nonfinite;
+    int32_t loss_scale_steps; /* 2000 */
+    /* More than 0: gradients are those of the loss times a scale, divided by
+     * it, so that small ones do not become zero in float16. The first scale,
+     * such as 65536; it is doubled after loss_scale_steps updates, and halved
+     * by one that is skipped. Needs skip_nonfinite; 0 */
+    double loss_scale;
+    int32_t accumulate; /* steps whose gradients make one update; 1 */
+    int32_t replicas;   /* software IPUs of each rank, which hold the same
+                           network; 1 */
     int32_t device_collective; /* 1: gradients travel on the network of the
                                   devices; with one replica. If one rank has no
                                   batch then, the others wait until it ends */
@@ -129,6 +141,7 @@ typedef struct hvd_results {
                             classes], or the second input no int32 [rows] */
     int64_t rows;        /* evaluation: losses, all ranks together */
     double seconds;
+    int64_t skipped;   /* training: updates that were skipped */
     int32_t stopped;   /* training: 1: a hook has stopped it */
     double data_share; /* training: share of the time in which this rank
                           waited for data */

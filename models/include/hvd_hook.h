@@ -60,6 +60,13 @@ typedef struct hvd_event {
     /* The learning rate is that of the schedule times this. A hook may change
      * it; what rank 0 has counts, from the next step on. */
     double rate_factor;
+    /* after_step: why the update was skipped, the first variable whose gradient
+     * was not finite, and the first rank where; else NULL, NULL and -1. The
+     * rank is -1, too, if only the mean of the ranks was not. */
+    const char *skipped;
+    const char *skipped_variable;
+    int32_t skipped_rank;
+    int32_t reserved;
     /* [nvalues]: after_average and after_evaluation; else none */
     const hvd_value *values;
 } hvd_event;

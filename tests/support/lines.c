@@ -16,13 +16,8 @@ static char folder[256];
 hvd_model lines_model;
 hvd_estimator_options lines_options;
 
-hvd_dataset *lines_data(int rows, int ncomponents)
+void lines_fill(void)
 {
-    const hvd_component components[] = {{"x", HVD_FLOAT32, 1, {FEATURES}},
-                                        {"y", HVD_FLOAT32, 0, {0}},
-                                        {"number", HVD_INT32, 0, {0}}};
-    const void *const arrays[] = {lines_x, lines_y, numbers};
-
     for (int i = 0; i < ROWS; i++) {
         lines_y[i] = 0.25F;
         numbers[i] = i;
@@ -31,6 +26,16 @@ hvd_dataset *lines_data(int rows, int ncomponents)
             lines_y[i] += weights[k] * lines_x[i][k];
         }
     }
+}
+
+hvd_dataset *lines_data(int rows, int ncomponents)
+{
+    const hvd_component components[] = {{"x", HVD_FLOAT32, 1, {FEATURES}},
+                                        {"y", HVD_FLOAT32, 0, {0}},
+                                        {"number", HVD_INT32, 0, {0}}};
+    const void *const arrays[] = {lines_x, lines_y, numbers};
+
+    lines_fill();
     return hvd_dataset_memory(ncomponents, components, arrays, rows, NULL,
                               NULL);
 }

@@ -15,6 +15,9 @@ extern float lines_x[ROWS][FEATURES], lines_y[ROWS];
 
 #define MUST(call) ck_assert_msg((call) >= 0, "%s", hvd_last_error())
 
+/* Writes lines_x and lines_y, which lines_data does, too. */
+void lines_fill(void);
+
 /* Returns the first rows of the data, with as many of its components x, y and
  * number: it is not batched. */
 hvd_dataset *lines_data(int rows, int ncomponents);
