@@ -29,6 +29,7 @@ struct stopping {
     hvd_checkpoint_tensor *tensors; /* owned, [count]: the numbers, and then the
                                        best variables, whose data is owned */
     int32_t count;
+    char (*names)[64]; /* owned: of averages */
 };
 
 void hvd_early_stopping_options_init(hvd_early_stopping_options *options,
@@ -43,10 +44,12 @@ void hvd_early_stopping_options_init(hvd_early_stopping_options *options,
 static int copy_best(const struct stopping *s, hvd_estimator *e, bool back)
 {
     float *const *values = trainer_values(e->trainer);
+    const int32_t variables = s->count - 1 - e->naveraged;
 
     for (int32_t i = 1; i < s->count; i++) {
         const int64_t count = estimator_elements(&s->tensors[i]);
-        float *now = values[i - 1];
+        float *now =
+            i <= variables ? values[i - 1] : e->averages[i - 1 - variables];
 
         memcpy(back ? now : s->tensors[i].data, back ? s->tensors[i].data : now,
                (size_t)count * sizeof *now);
@@ -106,24 +109,33 @@ static const hvd_checkpoint_tensor *list_tensors(void *context,
     const struct model *m = trainer_model(e->trainer);
     hvd_checkpoint_tensor *t;
     int64_t elements;
-    int variables = 0;
+    int variables = 0, all;
 
     while (s->restore_best && net_variable(m, variables, &(int32_t){0},
                                            &(const int64_t *){NULL}, &elements))
         variables++;
-    *count = variables + 1;
+    all = variables + (s->restore_best ? e->naveraged : 0);
+    *count = all + 1;
     if (!s->tensors)
-        s->tensors = calloc((size_t)variables + 1, sizeof *s->tensors);
-    if (!s->tensors)
+        s->tensors = calloc((size_t)all + 1, sizeof *s->tensors);
+    if (!s->names)
+        s->names = calloc((size_t)e->naveraged + 1, sizeof *s->names);
+    if (!s->tensors || !s->names)
         return NULL;
     s->tensors[0] = (hvd_checkpoint_tensor){.name = "numbers",
                                             .dtype = HVD_FLOAT64,
                                             .ndim = 1,
                                             .shape = shape,
                                             .data = s->numbers};
-    for (s->count = 1; s->count <= variables; s->count++) {
+    for (s->count = 1; s->count <= all; s->count++) {
+        const int number = (s->count - 1) % variables;
+
         t = &s->tensors[s->count];
-        t->name = net_variable(m, s->count - 1, &t->ndim, &t->shape, &elements);
+        t->name = net_variable(m, number, &t->ndim, &t->shape, &elements);
+        if (s->count > variables) {
+            snprintf(s->names[number], sizeof *s->names, "average/%s", t->name);
+            t->name = s->names[number];
+        }
         t->dtype = HVD_FLOAT32;
         if (!t->data)
             t->data = calloc((size_t)elements + 1, sizeof(float));
@@ -140,6 +152,7 @@ static void stopping_free(void *context)
     for (int32_t i = 1; i < s->count; i++)
         free(s->tensors[i].data);
     free(s->tensors);
+    free(s->names);
     free(s);
 }
 

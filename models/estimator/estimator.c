@@ -73,6 +73,7 @@ static int check_options(const hvd_estimator_options *o)
         {"skip_nonfinite", o->skip_nonfinite, 0, 1 << 30},
         {"loss_scale", o->loss_scale, 0, 1e30},
         {"loss_scale_steps", o->loss_scale_steps, 1, 1 << 30},
+        {"ema_decay", o->ema_decay, 0, 1},
         {"clip_norm", o->clip_norm, 0, 1e300},
         {"save_checkpoints_steps", (double)o->save_checkpoints_steps, 0, 1e18},
         {"save_checkpoints_secs", o->save_checkpoints_secs, 0, 1e9},
@@ -136,6 +137,7 @@ void hvd_estimator_free(hvd_estimator *e)
 {
     if (!e)
         return;
+    averages_fini(e);
     trainer_free(e->trainer);
     hvd_checkpoint_writer_close(e->writer);
     hvd_log_close(e->log);
@@ -216,7 +218,9 @@ int estimator_prepare(hvd_estimator *e, const struct input *in)
     if (status < 0)
         return problem_fail(HVD_ERR_ARGUMENT, "%s", problem_text());
     e->saved_at = clock_seconds();
-    status = resume_load(e);
+    status = estimator_agree(averages_init(e));
+    if (status == 0)
+        status = resume_load(e);
     if (status == 0 && e->options.log_dir)
         status = estimator_agree(record_open(e));
     return status;
@@ -239,6 +243,8 @@ int hvd_estimator_variable(const hvd_estimator *e, const char *name,
                            float *values, int64_t count)
 {
     const struct model *m = e->trainer ? trainer_model(e->trainer) : NULL;
+    const bool average = e->averages && strncmp(name, "average/", 8) == 0;
+    const char *wanted = average ? name + 8 : name;
     const int64_t *shape;
     const char *other;
     int64_t elements;
@@ -246,13 +252,13 @@ int hvd_estimator_variable(const hvd_estimator *e, const char *name,
 
     for (int i = 0; m && (other = net_variable(m, i, &ndim, &shape, &elements));
          i++) {
-        if (strcmp(other, name) != 0)
+        if (strcmp(other, wanted) != 0)
             continue;
         if (elements != count)
             return problem_fail(HVD_ERR_ARGUMENT,
                                 "variable '%s' has %lld elements, not %lld",
                                 name, (long long)elements, (long long)count);
-        memcpy(values, trainer_values(e->trainer)[i],
+        memcpy(values, average ? e->averages[i] : trainer_values(e->trainer)[i],
                (size_t)count * sizeof *values);
         return 0;
     }

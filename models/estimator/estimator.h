@@ -41,6 +41,7 @@ enum {
     NUMBER_GOOD,        /* updates since it was changed */
     NUMBER_SKIPPED,     /* updates that were skipped since the last that was not
                          */
+    NUMBER_AVERAGED,    /* updates that the running averages have */
     NUMBERS
 };
 
@@ -82,6 +83,9 @@ struct hvd_estimator {
     int64_t step;                  /* made since the very first */
     int64_t last;                  /* step at which the training now ends */
     double numbers[NUMBERS];
+    float **averages; /* owned, [variables]; NULL: there are none. Those of
+                         statistics are the trainer's values */
+    int naveraged;    /* the others, each owned */
     struct skip skip;
     bool stops;   /* a hook wants the training to end */
     bool listens; /* the cluster has an evaluator of its own */
@@ -190,6 +194,16 @@ int hooks_check(const hvd_estimator_options *options);
  * ranks agree on what they want. loss as in hvd_event; values may be NULL. */
 int hooks_call(hvd_estimator *estimator, enum moment moment, double loss,
                const struct values *values);
+
+/* ----------------------------------------------------------------- average.c
+ */
+
+/* Makes room for running averages, if there are to be any; has them be the
+ * variables, if nothing has been averaged yet; and averages. HVD_ERR_MEMORY. */
+int averages_init(hvd_estimator *estimator);
+void averages_start(hvd_estimator *estimator);
+void averages_update(hvd_estimator *estimator);
+void averages_fini(hvd_estimator *estimator);
 
 /* ------------------------------------------------------------------- guard.c
  */

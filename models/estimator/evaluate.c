@@ -106,6 +106,10 @@ static int run(hvd_estimator *e, hvd_dataset *data, const hvd_eval_spec *spec,
         status = estimator_agree(measures_init(
             &look->measures, spec, trainer_model(e->trainer), e->capacity));
     if (status == 0)
+        status = trainer_show(
+            e->trainer,
+            e->averages && !(spec && spec->trained) ? e->averages : NULL);
+    if (status == 0)
         status = estimator_agree(trainer_visit(
             e->trainer, predicts, input_fill_test, e, look_at, look));
     e->input = training;

@@ -275,5 +275,6 @@ int resume_load(hvd_estimator *e)
         e->placed = true;
     }
     tensors_fini(&t);
+    averages_start(e);
     return status;
 }

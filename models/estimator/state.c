@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * state.c - lists what a checkpoint keeps beside the variables and the state of
- * the optimiser: the numbers of the training ("estimator/numbers"), and the
- * tensors of hooks ("hook/NAME/TENSOR"). A checkpoint that was written without
- * a hook, or by an earlier version, lacks some: these keep their first values.
+ * the optimiser: the numbers of the training ("estimator/numbers"), running
+ * averages of variables ("average/VARIABLE"), and the tensors of hooks
+ * ("hook/NAME/TENSOR"). A checkpoint that was written without a hook, or by an
+ * earlier version, lacks some: these keep their first values.
  */
 #include "estimator/estimator.h"
+#include "net/make.h"
 #include "output/problem.h"
 
 #include <stdlib.h>
@@ -52,6 +54,22 @@ static int add(struct state *s, const char *group, const char *part,
     return 0;
 }
 
+static int add_averages(struct state *s, const hvd_estimator *e)
+{
+    int status = 0;
+
+    for (int i = 0; i < e->naveraged && status == 0; i++) {
+        hvd_checkpoint_tensor one = {.dtype = HVD_FLOAT32,
+                                     .data = e->averages[i]};
+        int64_t count;
+
+        one.name = net_variable(trainer_model(e->trainer), i, &one.ndim,
+                                &one.shape, &count);
+        status = add(s, "average", "", &one);
+    }
+    return status;
+}
+
 static int add_hook(struct state *s, hvd_estimator *e, const hvd_hook *hook)
 {
     const hvd_checkpoint_tensor *tensors;
@@ -79,6 +97,8 @@ int state_init(struct state *s, hvd_estimator *e)
 
     *s = (struct state){0};
     status = add(s, "estimator", "", &numbers);
+    if (status == 0)
+        status = add_averages(s, e);
     for (int32_t i = 0; i < e->options.nhooks && status == 0; i++)
         status = add_hook(s, e, e->options.hooks[i]);
     return status;

@@ -196,6 +196,8 @@ static int finish_update(struct run *run)
     if (run->estimator->skip.variable) {
         run->pending = 0;
         run->npending = 0;
+    } else if (run->estimator->step % run->estimator->options.accumulate == 0) {
+        averages_update(run->estimator);
     }
     count_losses(run);
     return status;

@@ -60,7 +60,15 @@ typedef struct hvd_estimator_options {
     double weight_decay; /* of variables of two dimensions or more, where the
                             optimiser has it; negative (default): what is usual
                             for it */
-    double clip_norm;    /* longest gradient, all variables together; 0: any */
+    /* More than 0: running averages of the trained variables, of which an
+     * update keeps this share, such as 0.999; they begin as copies. Evaluations
+     * and predictions use them; hvd_estimator_variable reads that of NAME by
+     * "average/NAME"; 0 */
+    double ema_decay;
+    int32_t ema_warmup; /* 1: behind n updates the share is at most (1 + n) /
+                           (10 + n), so that first values are soon forgotten; 0
+                         */
+    double clip_norm;   /* longest gradient, all variables together; 0: any */
     /* More than 0: an update by gradients that are not finite is skipped on all
      * ranks together, and the training fails if more than so many are skipped
      * one after the other. The variables, their running averages, the
@@ -191,6 +199,8 @@ typedef struct hvd_eval_spec {
     int64_t steps;       /* batches of this rank; 0 (default): all */
     hvd_visit_fn *visit; /* NULL: nobody looks */
     void *visit_context;
+    int32_t trained; /* 1: the variables as they are trained, also if there are
+                        running averages; 0 */
     const hvd_eval_metric *metrics; /* [nmetrics], the same on all ranks */
     const char *name; /* tags in the log begin with "eval_" and this; NULL: with
                          "eval" */

@@ -162,6 +162,27 @@ void hvd_plateau_options_init(hvd_plateau_options *options, size_t size);
  * not improved for some time. HVD_ERR_ARGUMENT, HVD_ERR_MEMORY. */
 int hvd_plateau_new(const hvd_plateau_options *options, hvd_hook **hook);
 
+/* ----------------------------------------------------------------- profiler
+ */
+
+typedef struct hvd_profiler_options {
+    uint32_t size; /* as hvd_profiler_options_init got it */
+    int32_t reserved;
+    const char *timeline; /* file of hvd_start_timeline: what all ranks do;
+                             copied; NULL (default): none */
+    const char *report;   /* folder for profile.json and report.html of rank 0's
+                             device (docs/PROFILE.md), which is made; copied;
+                             NULL (default): none */
+    int64_t first;        /* steps that are made before; 10 */
+    int64_t steps;        /* that are looked at; 10 */
+} hvd_profiler_options;
+
+void hvd_profiler_options_init(hvd_profiler_options *options, size_t size);
+
+/* Makes a hook that profiles a few steps of a training. With several replicas
+ * the report has no measured times. HVD_ERR_ARGUMENT, HVD_ERR_MEMORY. */
+int hvd_profiler_new(const hvd_profiler_options *options, hvd_hook **hook);
+
 #ifdef __cplusplus
 }
 #endif

@@ -73,6 +73,11 @@ int64_t net_classes(const struct model *model)
                : 0;
 }
 
+int net_trained(const struct model *model)
+{
+    return model->trained;
+}
+
 const char *net_variable(const struct model *model, int i, int32_t *ndim,
                          const int64_t **shape, int64_t *count)
 {

@@ -39,6 +39,9 @@ bool net_input(const struct model *model, int i, const char **name,
  * input int32 [rows], so that there is an accuracy; else 0. */
 int64_t net_classes(const struct model *model);
 
+/* Returns how many variables are trained. */
+int net_trained(const struct model *model);
+
 /* Variable number i: its name and number of elements; NULL if there is none.
  * statistics come behind the trained ones. */
 const char *net_variable(const struct model *model, int i, int32_t *ndim,

@@ -26,11 +26,14 @@ int profile_check(const char *where)
     return ipu_profile_check_directory(where) < 0 ? device_problem() : 0;
 }
 
+int profile_record(struct ipu_engine *engine, bool on)
+{
+    return ipu_engine_profile(engine, on) < 0 ? device_problem() : 0;
+}
+
 int profile_start(const char *where, struct ipu_engine *engine)
 {
-    if (!where)
-        return 0;
-    return ipu_engine_profile(engine, 1) < 0 ? device_problem() : 0;
+    return where ? profile_record(engine, true) : 0;
 }
 
 static int print_profile(const ipu_profile *profile)
@@ -66,6 +69,30 @@ int profile_add(ipu_profile *profile, const struct profile_program *program)
                            program->engine);
 }
 
+static int fill(const char *title, int count,
+                const struct profile_program *programs, ipu_profile **profile)
+{
+    int status = ipu_profile_new(title, profile);
+
+    for (int i = 0; i < count && status >= 0; i++)
+        status = profile_add(*profile, &programs[i]);
+    return status < 0 ? device_problem() : 0;
+}
+
+int profile_write(const char *folder, const char *title, int count,
+                  const struct profile_program *programs)
+{
+    ipu_profile *profile = NULL;
+    int status = fill(title, count, programs, &profile);
+
+    if (status == 0 && ipu_profile_check_directory(folder) < 0)
+        status = device_problem();
+    if (status == 0 && ipu_profile_write(profile, folder) < 0)
+        status = device_problem();
+    ipu_profile_free(profile);
+    return status;
+}
+
 int profile_finish(const char *where, const char *title, int count,
                    const struct profile_program *programs)
 {
@@ -74,10 +101,9 @@ int profile_finish(const char *where, const char *title, int count,
 
     if (!where)
         return 0;
-    status = ipu_profile_new(title, &profile);
-    for (int i = 0; i < count && status >= 0; i++)
-        status = profile_add(profile, &programs[i]);
-    status = status < 0 ? device_problem() : profile_put(where, profile);
+    status = fill(title, count, programs, &profile);
+    if (status == 0)
+        status = profile_put(where, profile);
     ipu_profile_free(profile);
     return status;
 }

@@ -11,6 +11,8 @@
 #ifndef MODELS_PROFILE_H
 #define MODELS_PROFILE_H
 
+#include <stdbool.h>
+
 /* Types of ipu.h, which files that include hvd.h may not include. */
 struct ipu_executable;
 struct ipu_engine;
@@ -21,7 +23,7 @@ struct ipu_profile;
 struct profile_program {
     const char *name;                        /* "training" */
     const struct ipu_executable *executable; /* borrowed, as the engine */
-    const struct ipu_engine *engine;         /* NULL: it was not run */
+    struct ipu_engine *engine;               /* NULL: it was not run */
     const struct ipu_pipeline *pipeline; /* not NULL: its programs, instead */
 };
 
@@ -31,6 +33,14 @@ int profile_check(const char *where);
 
 /* Has the engine count. */
 int profile_start(const char *where, struct ipu_engine *engine);
+
+/* Has an engine measure times, from zero, or stop and forget them. */
+int profile_record(struct ipu_engine *engine, bool on);
+
+/* Writes profile.json and report.html to a folder, which is made, and prints
+ * nothing. */
+int profile_write(const char *folder, const char *title, int count,
+                  const struct profile_program *programs);
 
 /* Prints the profile if where is "text"; otherwise writes profile.json and
  * report.html into that directory. title names the whole ("mnist"). */

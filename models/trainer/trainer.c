@@ -34,7 +34,8 @@ struct trainer {
     struct backend *backend;
     struct evaluation evaluation;
     struct evaluation prediction; /* made when it is needed first */
-    float *kept;                  /* owned: the statistics; NULL: none */
+    float *const *shown; /* borrowed: what evaluations use; NULL: values */
+    float *kept;         /* owned: the statistics; NULL: none */
     double proportion;
     bool keeps;     /* gradients come to the host */
     bool networked; /* gradients take the devices' network */
@@ -388,6 +389,24 @@ int trainer_evaluate(struct trainer *trainer, fill_test_fn *fill, void *context,
                               visit_context, loss_sum, correct);
 }
 
+static float *const *shown(const struct trainer *trainer)
+{
+    return trainer->shown ? trainer->shown : trainer->values;
+}
+
+int trainer_show(struct trainer *trainer, float *const *values)
+{
+    int status = 0;
+
+    if (trainer->shown == values)
+        return 0;
+    trainer->shown = values;
+    status = evaluation_place(&trainer->evaluation, shown(trainer));
+    if (status == 0 && trainer->prediction.program)
+        status = evaluation_place(&trainer->prediction, shown(trainer));
+    return status;
+}
+
 static int make_prediction(struct trainer *trainer)
 {
     int status =
@@ -395,7 +414,7 @@ static int make_prediction(struct trainer *trainer)
                         EVALUATION_ON_HOST, true, trainer->proportion, NULL);
 
     if (status == 0)
-        status = evaluation_place(&trainer->prediction, trainer->values);
+        status = evaluation_place(&trainer->prediction, shown(trainer));
     if (status < 0)
         evaluation_fini(&trainer->prediction);
     return status;
@@ -538,6 +557,23 @@ int trainer_profile(const struct trainer *trainer, const char *where,
 
     trainer->backend->functions->describe(trainer->backend, &programs[0]);
     return profile_finish(where, title, 2, programs);
+}
+
+int trainer_record(const struct trainer *trainer, bool on)
+{
+    struct profile_program program = {0};
+
+    trainer->backend->functions->describe(trainer->backend, &program);
+    return program.engine ? profile_record(program.engine, on) : 0;
+}
+
+int trainer_write_profile(const struct trainer *trainer, const char *folder,
+                          const char *title)
+{
+    struct profile_program program = {.name = "training"};
+
+    trainer->backend->functions->describe(trainer->backend, &program);
+    return profile_write(folder, title, 1, &program);
 }
 
 int trainer_partition_stats(const struct trainer *trainer,

@@ -165,6 +165,11 @@ typedef int visit_batch_fn(void *context,
 int trainer_visit(struct trainer *trainer, bool predicts, fill_test_fn *fill,
                   void *context, visit_batch_fn *visit, void *visit_context);
 
+/* Has evaluations and predictions use other values of the variables,
+ * [variables], which are borrowed until trainer_free; NULL: those of
+ * trainer_values, as in the beginning. PROBLEM with the text kept. */
+int trainer_show(struct trainer *trainer, float *const *values);
+
 /* A tensor that a training keeps beside its variables, to go on as if it had
  * not been stopped: moments, counters. */
 struct trainer_state {
@@ -237,6 +242,14 @@ struct safetensors_tensor *trainer_tensors(const struct trainer *trainer,
  * the rank that writes. */
 int trainer_profile(const struct trainer *trainer, const char *where,
                     const char *title);
+
+/* Has the training's device measure times, from zero, or stop and forget them;
+ * several replicas measure none. Not collective. */
+int trainer_record(const struct trainer *trainer, bool on);
+
+/* Writes the profile of the training to a folder. Not collective. */
+int trainer_write_profile(const struct trainer *trainer, const char *folder,
+                          const char *title);
 
 /* Reports what the modelled chips make of a partition. PROBLEM if there is
  * none. */

@@ -48,6 +48,9 @@ static hvd_dataset *data(const struct rows *r)
         hvd_dataset_memory(2, components, arrays, count, NULL, NULL), 4, 1);
 }
 
+/* The loss, the variables, and the running averages. */
+enum { NUMBERS = 2 * FEATURES + 2 };
+
 struct heard {
     int64_t step;
     int count, rank;
@@ -79,20 +82,23 @@ static void train(const struct rows *rows, int64_t steps, double *found)
 {
     const hvd_train_spec spec = lines_steps(steps);
     hvd_results results = {.size = sizeof results};
+    float averages[FEATURES];
     hvd_estimator *e;
 
     heard = (struct heard){.count = 0};
     lines_options.hooks = hooks;
     lines_options.nhooks = 1;
+    lines_options.ema_decay = 0.5;
     MUST(hvd_estimator_new(&lines_options, &e));
     MUST(hvd_estimator_train(e, data(rows), &spec, &results));
     ck_assert_int_eq(results.skipped, heard.count);
     found[0] = results.loss;
     lines_read(e, found + 1, found + 1 + FEATURES);
+    MUST(hvd_estimator_variable(e, "average/line/kernel", averages, FEATURES));
+    for (int k = 0; k < FEATURES; k++)
+        found[FEATURES + 2 + k] = (double)averages[k];
     hvd_estimator_free(e);
 }
-
-enum { NUMBERS = FEATURES + 2 };
 
 static const char *const optimizers[] = {"sgd", "momentum", "adam", "lamb"};
 
