@@ -117,7 +117,11 @@ int logs_close(struct command *command)
 
 void logs_fini(struct training_run *run)
 {
+    char why[4096]; /* the text of the failure that has ended the run */
+
+    snprintf(why, sizeof why, "%s", problem_text());
     logs_close(run->command);
+    problem_set("%s", why);
     free(run->logs.ranks);
     free(run->logs.last);
 }

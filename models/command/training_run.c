@@ -72,9 +72,10 @@ static int make_steps(struct training_run *run, int count, double *loss)
 
     run->outcome.steps += count;
     run->part_made += count;
+    if (status < 0)
+        return status; /* whose text the progress's check might replace */
     hvd_progress_update(run->command->progress, run->outcome.steps, NULL);
-    if (status == 0)
-        status = logs_step_ends(run, count, *loss);
+    status = logs_step_ends(run, count, *loss);
     return status < 0 ? status : keep_checkpoint(run, count);
 }
 

@@ -160,3 +160,15 @@ ways
     [ "$status" -eq 64 ]
     assert_one_line "hvd-log-page: no folder"
 }
+
+@test "a log that finds no room is a failure at the end, and the rest is whole" {
+    run bash -c "trap '' XFSZ; ulimit -f 1024; $PROGRAM --model mlp \
+        --train-images 3000 --test-images 50 --epochs 3 --log-every 1 \
+        --histograms-every 1 --log-dir $OUT/log --summary $OUT/summary.json"
+    [ "$status" -eq 1 ]
+    [[ $output == *"weights        equal on all ranks"* ]]
+    grep -q "^mnist: --log-dir $OUT/log: .* cannot be written: File too large" \
+        <<<"$output"
+    [ "$(field steps)" -eq 138 ]
+    [ ! -e "$OUT/log/log.html" ]
+}
