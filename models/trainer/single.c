@@ -98,7 +98,9 @@ static int gradient_ready(void *context, const char *name, void *data,
 
     if (count != count_of(arrival))
         return refuse_count(arrival, name, count);
-    (void)data;
+    if (data != x->functions->gradient(x, arrival->variable))
+        memcpy(x->functions->gradient(x, arrival->variable), data,
+               (size_t)count * sizeof(float));
     return x->functions->ready(x, arrival->variable);
 }
 
@@ -126,6 +128,20 @@ static int average_wanted(void *context, const char *name, void *data,
 /* ------------------------------------------------------------------ starting
  */
 
+/* Has the engine compute a gradient in the exchange's memory. One that is a
+ * constant, of a variable without effect on the loss, stays where it is, and
+ * gradient_ready copies it. */
+static int place_gradient(struct single *s, int i)
+{
+    const struct model_variable *v = &s->model->variables[i];
+    struct exchange *x = s->engine.base.exchange;
+    int status = ipu_engine_place(s->engine.device, v->stream,
+                                  x->functions->gradient(x, i),
+                                  (size_t)v->count * sizeof(float));
+
+    return status == IPU_ERR_STATE ? 0 : status;
+}
+
 /* Has the engine use the variables where they are, and compute gradients in the
  * exchange's memory, which is known once it has started. */
 static int place_tensors(struct single *s)
@@ -140,8 +156,7 @@ static int place_tensors(struct single *s)
         float *value = i < trained ? s->values[i] : s->own[i - trained];
 
         if ((i < trained && !x->alone && !s->networked &&
-             ipu_engine_place(s->engine.device, v->stream,
-                              x->functions->gradient(x, i), bytes) < 0) ||
+             place_gradient(s, i) < 0) ||
             ipu_engine_place(s->engine.device, v->name, value, bytes) < 0)
             return program_device_problem();
     }

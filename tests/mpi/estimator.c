@@ -42,6 +42,41 @@ LOOP_TEST(steps_are_those_of_one_rank, 1, 3)
     hvd_estimator_free(e);
 }
 
+/* The loss does not depend on one of the layers: its gradient is a constant. */
+static ipu_tensor with_more(hvd_net *net, ipu_tensor in, void *context)
+{
+    const int64_t flat[] = {-1};
+
+    (void)context;
+    hvd_net_output(net, "more", hvd_dense(net, "more", in, 2, HVD_TANH));
+    return ipu_reshape(hvd_net_graph(net),
+                       hvd_dense(net, "line", in, 1, HVD_LINEAR), 1, flat);
+}
+
+LOOP_TEST(variables_may_have_no_effect, 1, 3)
+{
+    const hvd_train_spec one = lines_steps(1), more = lines_steps(3);
+    float before[2 * FEATURES], now[2 * FEATURES];
+    double w[FEATURES], b, v[FEATURES], c;
+    hvd_estimator *e;
+
+    lines_set_options();
+    lines_model.build = with_more;
+    lines_options.replicas = _i;
+    MUST(hvd_estimator_new(&lines_options, &e));
+    MUST(hvd_estimator_train(e, hvd_dataset_batch(lines_data(ROWS, 2), 4, 1),
+                             &one, NULL));
+    lines_read(e, w, &b);
+    MUST(hvd_estimator_variable(e, "more/kernel", before, 2 * FEATURES));
+    MUST(hvd_estimator_train(e, hvd_dataset_batch(lines_data(ROWS, 2), 4, 1),
+                             &more, NULL));
+    lines_read(e, v, &c);
+    ck_assert_double_ne(b, c);
+    MUST(hvd_estimator_variable(e, "more/kernel", now, 2 * FEATURES));
+    ck_assert_mem_eq(before, now, sizeof now);
+    hvd_estimator_free(e);
+}
+
 /* -------------------------------------------------------------- evaluation */
 
 /* Rows that no number of ranks divides, in batches that are not those of the
