@@ -10,6 +10,7 @@
 #include "output/clock.h"
 #include "output/launcher.h"
 #include "output/problem.h"
+#include "trainer/agree.h"
 
 #include <hvd_cluster.h>
 #include <inttypes.h>
@@ -48,15 +49,19 @@ int hvd_estimator_init(void)
     return hvd_init();
 }
 
-/* Returns true if the cluster of this process has an evaluator of its own. */
-static bool has_evaluator(void)
+/* Collective: finds whether the cluster of a process has an evaluator of its
+ * own. */
+static int find_evaluator(bool *found)
 {
     hvd_cluster *cluster = NULL;
-    bool found = hvd_cluster_from_environment(&cluster) > 0 &&
-                 hvd_cluster_count(cluster, HVD_ROLE_EVALUATOR) > 0;
+    double count = hvd_cluster_from_environment(&cluster) > 0 &&
+                   hvd_cluster_count(cluster, HVD_ROLE_EVALUATOR) > 0;
 
     hvd_cluster_free(cluster);
-    return found;
+    if (agree_sum(&count, 1) < 0)
+        return problem_fail(HVD_ERR_PEER, "%s", problem_text());
+    *found = count > 0;
+    return 0;
 }
 
 /* ----------------------------------------------------------------- watching */
@@ -207,7 +212,9 @@ int hvd_estimator_train_and_evaluate(hvd_estimator *e,
         return status;
     if (is_evaluator)
         return evaluator_watch(e, train, eval, evaluation);
-    e->listens = has_evaluator();
+    status = find_evaluator(&e->listens);
+    if (status < 0)
+        return status;
     status = train_beside(e, train->data(train->data_context), train,
                           e->listens ? NULL : eval, training, evaluation);
     e->listens = false;

@@ -292,3 +292,23 @@ by_hand() {
     "$PREFIX/bin/hvd-checkpoint" diff whole/ckpt-2000.safetensors \
         killed/ckpt-2000.safetensors
 }
+
+# The evaluator tells the workers by a file of the model_dir, and they stop.
+@test "workers train until their evaluator finds no improvement" {
+    # shellcheck disable=SC2046 # flags
+    gcc -std=c99 -pedantic -Wall -Wextra -Werror -o watched \
+        "$BATS_TEST_DIRNAME/watched.c" $(pkg-config --cflags --libs hvd-train) -lm
+    "$BATS_TEST_DIRNAME/../tools/by-hand" --evaluator 2 ./watched folder >out
+    cat out
+    step=$(awk '/^stopped at step/ { print $4 }' out)
+    [ "$step" -lt 1000000 ]
+    grep "^evaluated step $step: loss 0.0.* of 120 rows" out
+    [ "$(wc -l <out)" -eq 2 ]
+    [ "$(grep -c '"eval/loss"' folder/evaluations.jsonl)" -ge 3 ]
+    # Without one, the workers evaluate themselves.
+    "$BATS_TEST_DIRNAME/../tools/by-hand" 2 ./watched other >out
+    cat out
+    grep '^stopped at step' out
+    [ "$(grep -c '^evaluated step .* of 120 rows' out)" -eq 2 ]
+    [ ! -e other/evaluations.jsonl ]
+}

@@ -188,6 +188,10 @@ TEST(an_interrupted_training_stops_where_it_would_have)
 /* ---------------------------------------------------- evaluators of their own
  */
 
+static const char with_evaluator[] =
+    "{\"cluster\":{\"worker\":[\"localhost:1\"],\"evaluator\":"
+    "[\"localhost:2\"]},\"task\":{\"type\":\"worker\",\"index\":0}}";
+
 /* An evaluator in a child of rank 0, before there is a world: it runs this
  * program again. */
 static pid_t start_evaluator(const char *folder)
@@ -269,10 +273,7 @@ TEST(an_evaluator_takes_no_part)
 
     set_options(folder, hooks, 1);
     MUST(hvd_estimator_new(&lines_options, &e));
-    setenv("TF_CONFIG",
-           "{\"cluster\":{\"worker\":[\"localhost:1\"],\"evaluator\":"
-           "[\"localhost:2\"]},\"task\":{\"type\":\"worker\",\"index\":0}}",
-           1);
+    setenv("TF_CONFIG", with_evaluator, 1);
     MUST(hvd_estimator_train_and_evaluate(e, &train, &eval, &trained, NULL));
     unsetenv("TF_CONFIG");
     ck_assert_int_eq(trained.global_step, 20);
@@ -285,6 +286,69 @@ TEST(an_evaluator_takes_no_part)
         ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0,
                       "the evaluator ended with status %#x", status);
     }
+    lines_remove();
+}
+
+/* ------------------------------------------------- the file of an evaluator */
+
+/* Rank 0 adds a text to the evaluations in its folder. */
+static void tell(const char *folder, const char *text)
+{
+    char path[400];
+    FILE *f;
+
+    if (ranks_rank() != 0)
+        return;
+    snprintf(path, sizeof path, "%s/evaluations.jsonl", folder);
+    f = fopen(path, "a");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_ge(fputs(text, f), 0);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+/* Trains to a step. Only rank 0 need be told of the evaluator. */
+static void train_listening(const char *folder, int64_t step, struct heard *h)
+{
+    hvd_hook own = {
+        .size = sizeof own, .context = h, .after_evaluation = evaluated};
+    const hvd_train_spec train = training(step);
+    const hvd_eval_spec eval = evaluation(0, 0);
+    hvd_estimator *e;
+
+    h->count = 0;
+    set_options(folder, (hvd_hook *const[]){&own}, 1);
+    MUST(hvd_estimator_new(&lines_options, &e));
+    if (ranks_rank() == 0)
+        setenv("TF_CONFIG", with_evaluator, 1);
+    MUST(hvd_estimator_train_and_evaluate(e, &train, &eval, NULL, NULL));
+    unsetenv("TF_CONFIG");
+    hvd_estimator_free(e);
+}
+
+/* Each line is heard once, when it is complete, also by a training that goes
+ * on; those of an earlier training are not. */
+TEST(what_the_evaluator_writes_is_heard_once)
+{
+    const char *folder = lines_folder();
+    struct heard h = {.checks = false};
+
+    tell(folder, "{\"step\":900,\"eval/loss\":9}\n");
+    train_listening(folder, 4, &h);
+    ck_assert_int_eq(h.count, 0);
+    tell(folder, "{\"step\":4,\"eval/loss\":0.25,\"eval/accuracy\":1}\n"
+                 "no object\n"
+                 "{\"step\":5,\"eval/loss\":null}\n{\"step\":6,\"eval/lo");
+    train_listening(folder, 8, &h);
+    ck_assert_int_eq(h.count, 2);
+    ck_assert_int_eq(h.steps[0], 4);
+    ck_assert_double_eq(h.losses[0], 0.25);
+    ck_assert_int_eq(h.steps[1], 5);
+    ck_assert(isnan(h.losses[1]));
+    tell(folder, "ss\":0.125}\n");
+    train_listening(folder, 12, &h);
+    ck_assert_int_eq(h.count, 1);
+    ck_assert_int_eq(h.steps[0], 6);
+    ck_assert_double_eq(h.losses[0], 0.125);
     lines_remove();
 }
 
