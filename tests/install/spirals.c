@@ -80,6 +80,8 @@ int main(int argc, char **argv)
     options.replicas = argc > 1 ? atoi(argv[1]) : 1;
     options.model_dir = argc > 3 ? argv[3] : NULL;
     options.rate.rate = 0.01;
+    options.skip_nonfinite = 3;
+    options.ema_decay = 0.9;
     options.log_step_count_steps = 10;
     options.save_checkpoints_steps = 25;
     options.log = print_loss;
