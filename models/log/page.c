@@ -204,11 +204,12 @@ static void add_settings(struct bytes *out, const char *text)
 
 static void add_date(struct bytes *out, double seconds)
 {
-    const time_t when = (time_t)seconds;
+    const time_t when = (time_t)fmin(fmax(seconds, 0), 1e11);
     char text[64];
     struct tm time;
 
-    localtime_r(&when, &time);
+    if (!localtime_r(&when, &time))
+        return;
     strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &time);
     bytes_print(out, "%s", text);
 }

@@ -57,7 +57,7 @@ void page_words(struct bytes *out, const char *name)
 
 void page_seconds(struct bytes *out, double seconds)
 {
-    const long long s = (long long)(seconds + 0.5);
+    const long long s = (long long)fmin(fmax(seconds, 0) + 0.5, 1e15);
 
     if (seconds < 0.0995)
         bytes_print(out, "%.3g ms", 1000 * seconds);
@@ -87,6 +87,12 @@ void page_number(double value, char text[32])
 
 /* ------------------------------------------------------------------ the axes
  */
+
+/* Larger ones would overflow on the way. */
+static bool can_draw(double value)
+{
+    return fabs(value) <= 1e300; /* NaN is not */
+}
 
 struct axis {
     double low, high; /* logarithms, if it is logarithmic */
@@ -142,7 +148,7 @@ static void find_ends(const char *title, int count,
 
             first = fmin(first, (double)series[i]->steps[p]);
             last = fmax(last, (double)series[i]->steps[p]);
-            if (!isfinite(value))
+            if (!can_draw(value))
                 continue;
             low = fmin(low, value);
             high = fmax(high, value);
@@ -214,7 +220,7 @@ static void draw_column(struct pen *pen, const struct page_series *s, int first,
     int low = -1, high = -1;
 
     for (int p = first; p < end; p++) {
-        if (!isfinite(s->values[p]))
+        if (!can_draw(s->values[p]))
             continue;
         low = low < 0 || s->values[p] < s->values[low] ? p : low;
         high = high < 0 || s->values[p] > s->values[high] ? p : high;
@@ -241,7 +247,7 @@ static void draw_curve(struct bytes *out, const struct page_series *s,
         draw_column(&pen, s, p, p + width < s->count ? p + width : s->count);
     bytes_print(out, "\"/>\n");
     for (int p = 0; p < s->count && s->count <= FEW_POINTS; p++)
-        if (isfinite(s->values[p]))
+        if (can_draw(s->values[p]))
             bytes_print(out,
                         "<circle class=\"c%d\" cx=\"%.1f\" cy=\"%.1f\" "
                         "r=\"2.5\"/>",

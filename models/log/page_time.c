@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* Rows of the table of slow steps, and of ranks. */
-enum { MOST_SLOW = 10, MOST_RANKS = 64 };
+enum { MOST_SLOW = 10, MOST_RANKS = 64, MOST_NUMBER = 99999999 };
 
 static double last_value(const struct page_series *s)
 {
@@ -28,7 +28,7 @@ static int find_times(const struct page_data *data, struct page_part *parts,
     *whole = 0;
     for (int i = 0; i < data->nseries && count < PAGE_COLOURS; i++)
         if (page_begins(data->series[i].tag, "time/")) {
-            double value = fmax(last_value(&data->series[i]), 0);
+            double value = fmin(fmax(last_value(&data->series[i]), 0), 1e300);
 
             parts[count] = (struct page_part){
                 page_last_word(data->series[i].tag), value, count};
@@ -103,7 +103,8 @@ static int find_ranks(const struct page_data *data, struct rank *ranks)
         number = strtol(s->tag + strlen("ranks/"), &end, 10);
         while (at < count && ranks[at].number != number)
             at++;
-        if (*end != '/' || at == MOST_RANKS)
+        if (*end != '/' || number < 0 || number > MOST_NUMBER ||
+            at == MOST_RANKS)
             continue;
         if (at == count)
             ranks[count++] = (struct rank){(int)number, NAN, NAN, ""};
@@ -161,8 +162,10 @@ void page_ranks(struct bytes *out, const struct page_data *data)
                     "<td class=\"wide\">",
                     ranks[i].number, text);
         page_bar(out, "speed of the rank", most, 1, &part);
-        bytes_print(out, "</td><td class=\"n\">%.1f %%</td></tr>\n",
-                    100 * ranks[i].waiting);
+        bytes_print(out, "</td><td class=\"n\">");
+        if (isfinite(ranks[i].waiting))
+            bytes_print(out, "%.1f %%", 100 * ranks[i].waiting);
+        bytes_print(out, "</td></tr>\n");
     }
     bytes_print(out,
                 "</table></div><p class=\"soft\">What each rank could do "
@@ -235,10 +238,10 @@ static void add_slow_steps(struct bytes *out, const struct page_data *data)
                     "</td><td class=\"n\">",
                     number_of(steps[i], "step"), number_of(steps[i], "rank"));
         page_seconds(out, number_of(steps[i], "seconds"));
-        bytes_print(out,
-                    "</td><td class=\"n\">%.1f times</td><td>%s</td></tr>\n",
-                    mean > 0 ? number_of(steps[i], "seconds") / mean : 0,
-                    cause_of(steps[i], data->slowest));
+        bytes_print(
+            out, "</td><td class=\"n\">%.1f times</td><td>%s</td></tr>\n",
+            mean > 0 ? fmin(number_of(steps[i], "seconds") / mean, 9999) : 0,
+            cause_of(steps[i], data->slowest));
     }
     bytes_print(out, "</table></div><p class=\"soft\">The slowest step of each "
                      "point of the log, without the time in which its rank "
@@ -256,7 +259,7 @@ static void add_slow_rank(struct bytes *out, const struct page_data *data)
         slow = ranks[i].speed < ranks[slow].speed ? i : slow;
         fast = ranks[i].speed > ranks[fast].speed ? i : fast;
     }
-    if (count < 2)
+    if (count < 2 || !(ranks[slow].speed > 0) || !isfinite(ranks[fast].speed))
         return;
     bytes_print(out, "<p>");
     if (ranks[slow].speed < 0.9 * ranks[fast].speed)

@@ -7,6 +7,7 @@
 
 #include "suite.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -179,6 +180,38 @@ TEST(odd_values_have_axes)
     open_log(0);
     log_text("configuration", 0, "no table: <>&");
     ck_assert_str_eq(read_page(), "Configuration\n");
+}
+
+TEST(values_beyond_all_axes_break_no_page)
+{
+    char path[128], text[32768];
+    FILE *file;
+
+    open_log(0);
+    for (int step = 1; step <= 3; step++) {
+        log_scalar("huge", step, step % 2 ? DBL_MAX : -DBL_MAX);
+        log_scalar("time/device", step, DBL_MAX);
+        log_scalar("time/other", step, DBL_MAX);
+        log_scalar("ranks/0/waiting", step, NAN);
+        log_scalar("ranks/1/images_per_second", step, step);
+        log_scalar("ranks/99999999999999999999/waiting", step, 1);
+        log_scalar("ranks/x/waiting", step, 1);
+    }
+    log_text("slowest step", 3, "{\"seconds\":1e308,\"mean\":1e-308}");
+    log_text("slowest step", 3, "{}");
+    log_text("slowest step", 3, "no JSON");
+    log_text("configuration", 3, "| a\n|\n||||\n| b");
+    ck_assert_int_eq(hvd_log_close(made), 0);
+    ck_assert_int_eq(hvd_log_page(folder), 0);
+    snprintf(path, sizeof path, "%s/log.html", folder);
+    file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    ck_assert_ptr_null(strstr(text, "nan"));
+    ck_assert_ptr_null(strstr(text, "inf"));
+    ck_assert_ptr_nonnull(strstr(text, "to <b>other</b>: 50.0 %"));
+    ck_assert_ptr_nonnull(strstr(text, "</body></html>\n"));
 }
 
 TEST(a_log_that_is_none_is_refused)
