@@ -267,6 +267,51 @@ TEST(a_guard_may_come_later)
 /* ------------------------------------------------------------- loss scaling
  */
 
+/* Returns true if the log of a folder has a text. */
+static bool has_text(const char *folder, const char *text)
+{
+    char path[300], line[1000];
+    bool found = false;
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/log.jsonl", folder);
+    f = fopen(path, "r");
+    ck_assert_ptr_nonnull(f);
+    while (fgets(line, sizeof line, f))
+        found |= strstr(line, text) != NULL;
+    fclose(f);
+    return found;
+}
+
+/* The scale is doubled by each update but the second, which halves it. */
+TEST(the_log_tells_of_scale_and_skips)
+{
+    const struct rows rows = {4 * ranks_size(), 1, true};
+    const int steps = ROWS / rows.batch;
+    const char *folder = lines_folder();
+    char skipped[120];
+    double found[NUMBERS];
+
+    lines_set_options();
+    lines_options.skip_nonfinite = 1;
+    lines_options.loss_scale = 1024;
+    lines_options.loss_scale_steps = 1;
+    lines_options.log_dir = folder;
+    lines_options.log_step_count_steps = 1;
+    train(&rows, steps, found);
+    snprintf(skipped, sizeof skipped,
+             "step 2: the gradient of line/bias on rank %d is not finite",
+             ranks_size() - 1);
+    if (ranks_rank() == 0) {
+        ck_assert(has_text(folder, skipped));
+        ck_assert_double_eq(lines_logged(folder, "train/loss_scale", 1), 2048);
+        ck_assert(isnan(lines_logged(folder, "train/loss", 2)));
+        ck_assert_double_eq(lines_logged(folder, "train/loss_scale", steps),
+                            1024 * pow(2, steps - 2));
+    }
+    lines_remove();
+}
+
 /* Powers of two change no bit, as long as nothing overflows. */
 TEST(a_scale_of_the_loss_changes_nothing)
 {

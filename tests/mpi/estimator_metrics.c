@@ -218,34 +218,6 @@ TEST(ranks_without_rows_have_metrics)
 /* -------------------------------------------------------------------- a log
  */
 
-/* Returns the number in a column of the line of a step; NaN: there is none. */
-static double logged(const char *folder, const char *tag, int step)
-{
-    char path[300], line[1000], *rest, *field;
-    double value = (double)NAN;
-    int column = -1;
-    FILE *f;
-
-    snprintf(path, sizeof path, "%s/scalars.csv", folder);
-    f = fopen(path, "r");
-    ck_assert_ptr_nonnull(f);
-    ck_assert_ptr_nonnull(fgets(line, sizeof line, f));
-    rest = line;
-    for (int i = 0; (field = strsep(&rest, ",\n")); i++)
-        if (strcmp(field, tag) == 0)
-            column = i;
-    ck_assert_msg(column >= 0, "there is no column %s", tag);
-    while (fgets(line, sizeof line, f)) {
-        rest = line;
-        for (int i = 0; atoi(line) == step && (field = strsep(&rest, ",\n"));
-             i++)
-            if (i == column && *field)
-                value = strtod(field, NULL);
-    }
-    fclose(f);
-    return value;
-}
-
 TEST(the_log_has_means_of_all_ranks)
 {
     const char *folder = lines_folder();
@@ -261,23 +233,26 @@ TEST(the_log_has_means_of_all_ranks)
     spec.name = "some";
     MUST(hvd_estimator_evaluate(e, classes(SOME, 7), &spec, &results));
     if (ranks_rank() == 0) {
-        ck_assert_double_eq(logged(folder, "eval_some/loss", 6), results.loss);
-        ck_assert_double_eq(logged(folder, "eval_some/accuracy", 6),
+        ck_assert_double_eq(lines_logged(folder, "eval_some/loss", 6),
+                            results.loss);
+        ck_assert_double_eq(lines_logged(folder, "eval_some/accuracy", 6),
                             results.accuracy);
-        ck_assert_double_eq(logged(folder, "eval_some/top_2", 6),
+        ck_assert_double_eq(lines_logged(folder, "eval_some/top_2", 6),
                             hvd_metric_result(one.metric));
-        ck_assert_double_eq(logged(folder, "train/learning_rate", 3), 0.1);
+        ck_assert_double_eq(lines_logged(folder, "train/learning_rate", 3),
+                            0.1);
         ck_assert_double_eq_tol(
-            logged(folder, "train/rows_per_second", 6),
-            logged(folder, "train/steps_per_second", 6) * 4 * ranks_size(),
-            1e-6 * logged(folder, "train/rows_per_second", 6));
+            lines_logged(folder, "train/rows_per_second", 6),
+            lines_logged(folder, "train/steps_per_second", 6) * 4 *
+                ranks_size(),
+            1e-6 * lines_logged(folder, "train/rows_per_second", 6));
     }
     /* The mean of these steps is that of the call. */
     MUST(hvd_estimator_train(e, classes(ROWS, 4), &three, &results));
     hvd_estimator_free(e);
     if (ranks_rank() == 0)
-        ck_assert_double_eq_tol(logged(folder, "train/loss", 9), results.loss,
-                                1e-12);
+        ck_assert_double_eq_tol(lines_logged(folder, "train/loss", 9),
+                                results.loss, 1e-12);
     hvd_metric_free(one.metric);
     lines_remove();
 }

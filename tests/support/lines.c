@@ -151,3 +151,30 @@ void lines_remove(void)
         closedir(open);
     ck_assert_int_eq(rmdir(folder), 0);
 }
+
+double lines_logged(const char *log_dir, const char *tag, int step)
+{
+    char path[300], line[1000], *rest, *field;
+    double value = (double)NAN;
+    int column = -1;
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/scalars.csv", log_dir);
+    f = fopen(path, "r");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_ptr_nonnull(fgets(line, sizeof line, f));
+    rest = line;
+    for (int i = 0; (field = strsep(&rest, ",\n")); i++)
+        if (strcmp(field, tag) == 0)
+            column = i;
+    ck_assert_msg(column >= 0, "there is no column %s", tag);
+    while (fgets(line, sizeof line, f)) {
+        rest = line;
+        for (int i = 0; atoi(line) == step && (field = strsep(&rest, ",\n"));
+             i++)
+            if (i == column && *field)
+                value = strtod(field, NULL);
+    }
+    fclose(f);
+    return value;
+}

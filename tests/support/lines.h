@@ -45,4 +45,7 @@ void lines_read(const hvd_estimator *e, double *w, double *b);
 const char *lines_folder(void);
 void lines_remove(void);
 
+/* Returns the number that a log has for a tag at a step; NaN: there is none. */
+double lines_logged(const char *log_dir, const char *tag, int step);
+
 #endif
