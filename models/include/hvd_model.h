@@ -225,6 +225,56 @@ ipu_tensor hvd_embedding(hvd_net *net, const char *name, ipu_tensor indices,
 ipu_tensor hvd_attention(hvd_net *net, const char *name, ipu_tensor x,
                          int32_t heads, int32_t causal);
 
+/* Which states of a recurrent layer are its result. */
+typedef int32_t hvd_states;
+enum {
+    HVD_LAST_STATE = 0, /* [batch, units] */
+    HVD_ALL_STATES = 1  /* [batch, time, units] */
+};
+
+/* How a recurrent layer differs from the default. */
+typedef struct hvd_recurrent_options {
+    uint32_t size; /* sizeof(hvd_recurrent_options) */
+    hvd_states states;
+    int32_t layers; /* as many, one on top of the other: 1 */
+    int32_t no_bias;
+    int32_t reset_first;    /* GRU: 1: reset the state before its product */
+    int32_t no_forget_bias; /* LSTM: 1: the forget gate starts with bias 0 */
+    double dropout;         /* rate between layers: 0 */
+    hvd_initializer kernel, recurrent; /* Glorot-uniform; orthogonal */
+    hvd_initializer bias; /* zeros; of an LSTM 1 for the forget gate */
+} hvd_recurrent_options;
+
+/* Sets all members to their defaults; size is sizeof(hvd_recurrent_options). */
+void hvd_recurrent_options_init(hvd_recurrent_options *options, size_t size);
+
+/*
+ * Recurrent layers: x [batch, time, in] -> the last state, or all. States begin
+ * at 0. They are loops of the device: the program is the same for any time, and
+ * training keeps the gates of each step on the tiles (docs/STREAMS.md).
+ * Variables are laid out as in Keras, "kernel" [in, gates units],
+ * "recurrent_kernel" [units, gates units] and "bias" [gates units]; several
+ * layers are called "name/0", "name/1" and so on.
+ *
+ *     lstm   gates in the order of Keras: input, forget, cell, output.
+ * PyTorch's weight_ih and weight_hh, in the same order, are the transposed
+ *            kernels, and its two biases are added up.
+ *     gru    gates in the order of Keras: update, reset, candidate. The state's
+ *            product is made first and then reset, as in PyTorch and with
+ *            Keras's reset_after=True, whose second bias is "recurrent_bias".
+ *            PyTorch has reset before update. With reset_first the state is
+ *            reset before the product (Cho et al., 2014; reset_after=False),
+ * and there is one bias.
+ */
+ipu_tensor hvd_lstm(hvd_net *net, const char *name, ipu_tensor x, int64_t units,
+                    hvd_states states);
+ipu_tensor hvd_lstm_with(hvd_net *net, const char *name, ipu_tensor x,
+                         int64_t units, const hvd_recurrent_options *options);
+ipu_tensor hvd_gru(hvd_net *net, const char *name, ipu_tensor x, int64_t units,
+                   hvd_states states);
+ipu_tensor hvd_gru_with(hvd_net *net, const char *name, ipu_tensor x,
+                        int64_t units, const hvd_recurrent_options *options);
+
 /* In training replaces elements by 0 with the probability rate, and divides the
  * others by 1 - rate: other ones in each step, replica and call. */
 ipu_tensor hvd_dropout(hvd_net *net, ipu_tensor x, double rate);

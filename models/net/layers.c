@@ -8,8 +8,7 @@
 
 static const double epsilon = 1e-5;
 
-/* A variable of a layer: "conv1/kernel". */
-static ipu_tensor variable_of(hvd_net *net, const char *layer, const char *what,
+ipu_tensor net_layer_variable(hvd_net *net, const char *layer, const char *what,
                               hvd_initializer initializer, int32_t ndim,
                               const int64_t *shape)
 {
@@ -22,12 +21,11 @@ static ipu_tensor variable_of(hvd_net *net, const char *layer, const char *what,
 static ipu_tensor vector_of(hvd_net *net, const char *layer, const char *what,
                             hvd_init_kind kind, int64_t count)
 {
-    return variable_of(net, layer, what, (hvd_initializer){kind, 0}, 1, &count);
+    return net_layer_variable(net, layer, what, (hvd_initializer){kind, 0}, 1,
+                              &count);
 }
 
-/* Returns the dimensions of x, or -1 with a failure kept if there are fewer
- * than wanted. */
-static int32_t shape_of(hvd_net *net, const char *layer, ipu_tensor x,
+int32_t net_layer_shape(hvd_net *net, const char *layer, ipu_tensor x,
                         int32_t wanted, int64_t *shape)
 {
     int32_t ndim = net_shape(net, x, shape);
@@ -78,7 +76,7 @@ static ipu_tensor add_bias(hvd_net *net, const char *name, ipu_tensor x,
     if (!options->no_bias)
         x = ipu_bias_add(
             net->graph, x,
-            variable_of(net, name, "bias", options->bias, 1, &units));
+            net_layer_variable(net, name, "bias", options->bias, 1, &units));
     return hvd_activate(net, x, options->activation);
 }
 
@@ -86,7 +84,7 @@ ipu_tensor hvd_dense_with(hvd_net *net, const char *name, ipu_tensor x,
                           int64_t units, const hvd_layer_options *options)
 {
     int64_t shape[IPU_MAX_DIMS];
-    int32_t ndim = shape_of(net, name, x, 2, shape);
+    int32_t ndim = net_layer_shape(net, name, x, 2, shape);
 
     if (ndim < 0)
         return (ipu_tensor){-1};
@@ -95,7 +93,7 @@ ipu_tensor hvd_dense_with(hvd_net *net, const char *name, ipu_tensor x,
     hvd_net_work(net, product_of(ndim, shape) * units);
     x = ipu_matmul(
         net->graph, x,
-        variable_of(net, name, "kernel", options->kernel, 2, kernel));
+        net_layer_variable(net, name, "kernel", options->kernel, 2, kernel));
     return add_bias(net, name, x, units, options);
 }
 
@@ -114,7 +112,7 @@ ipu_tensor hvd_conv2d_with(hvd_net *net, const char *name, ipu_tensor x,
                            const hvd_layer_options *options)
 {
     int64_t shape[IPU_MAX_DIMS];
-    int32_t ndim = shape_of(net, name, x, 4, shape);
+    int32_t ndim = net_layer_shape(net, name, x, 4, shape);
     int32_t groups = options->window && options->window->groups > 1
                          ? options->window->groups
                          : 1;
@@ -123,9 +121,10 @@ ipu_tensor hvd_conv2d_with(hvd_net *net, const char *name, ipu_tensor x,
         return (ipu_tensor){-1};
     const int64_t kernel[] = {extent, extent, shape[3] / groups, filters};
 
-    x = ipu_conv2d(net->graph, x,
-                   variable_of(net, name, "kernel", options->kernel, 4, kernel),
-                   options->window);
+    x = ipu_conv2d(
+        net->graph, x,
+        net_layer_variable(net, name, "kernel", options->kernel, 4, kernel),
+        options->window);
     ndim = net_shape(net, x, shape);
     if (ndim >= 0)
         hvd_net_work(net, product_of(3, shape) * product_of(4, kernel));
@@ -146,7 +145,7 @@ ipu_tensor hvd_conv2d(hvd_net *net, const char *name, ipu_tensor x,
 ipu_tensor hvd_flatten(hvd_net *net, ipu_tensor x)
 {
     int64_t shape[IPU_MAX_DIMS];
-    int32_t ndim = shape_of(net, "flatten", x, 1, shape);
+    int32_t ndim = net_layer_shape(net, "flatten", x, 1, shape);
 
     if (ndim < 0)
         return (ipu_tensor){-1};
@@ -158,7 +157,7 @@ ipu_tensor hvd_flatten(hvd_net *net, ipu_tensor x)
 ipu_tensor hvd_batch_norm(hvd_net *net, const char *name, ipu_tensor x)
 {
     int64_t shape[IPU_MAX_DIMS];
-    int32_t ndim = shape_of(net, name, x, 2, shape);
+    int32_t ndim = net_layer_shape(net, name, x, 2, shape);
     char mean[96], variance[96];
 
     if (ndim < 0)
@@ -182,7 +181,7 @@ ipu_tensor hvd_batch_norm(hvd_net *net, const char *name, ipu_tensor x)
 ipu_tensor hvd_layer_norm(hvd_net *net, const char *name, ipu_tensor x)
 {
     int64_t shape[IPU_MAX_DIMS];
-    int32_t ndim = shape_of(net, name, x, 2, shape);
+    int32_t ndim = net_layer_shape(net, name, x, 2, shape);
 
     if (ndim < 0)
         return (ipu_tensor){-1};
@@ -197,7 +196,7 @@ ipu_tensor hvd_group_norm(hvd_net *net, const char *name, ipu_tensor x,
                           int32_t groups)
 {
     int64_t shape[IPU_MAX_DIMS];
-    int32_t ndim = shape_of(net, name, x, 2, shape);
+    int32_t ndim = net_layer_shape(net, name, x, 2, shape);
 
     if (ndim < 0)
         return (ipu_tensor){-1};
@@ -213,18 +212,18 @@ ipu_tensor hvd_embedding(hvd_net *net, const char *name, ipu_tensor indices,
 {
     const int64_t shape[] = {vocabulary, width};
 
-    return ipu_embedding(net->graph,
-                         variable_of(net, name, "table",
-                                     (hvd_initializer){HVD_INIT_UNIFORM, 0.05},
-                                     2, shape),
-                         indices);
+    return ipu_embedding(
+        net->graph,
+        net_layer_variable(net, name, "table",
+                           (hvd_initializer){HVD_INIT_UNIFORM, 0.05}, 2, shape),
+        indices);
 }
 
 ipu_tensor hvd_attention(hvd_net *net, const char *name, ipu_tensor x,
                          int32_t heads, int32_t causal)
 {
     int64_t shape[IPU_MAX_DIMS];
-    int32_t ndim = shape_of(net, name, x, 3, shape);
+    int32_t ndim = net_layer_shape(net, name, x, 3, shape);
     char inner[96], outer[96];
 
     if (ndim < 0)

@@ -73,6 +73,16 @@ __attribute__((format(printf, 2, 3))) ipu_tensor net_fail(hvd_net *net,
  * that is a failure. */
 int32_t net_shape(hvd_net *net, ipu_tensor x, int64_t *shape);
 
+/* Returns a variable of a layer: "conv1/kernel". */
+ipu_tensor net_layer_variable(hvd_net *net, const char *layer, const char *what,
+                              hvd_initializer initializer, int32_t ndim,
+                              const int64_t *shape);
+
+/* Returns the dimensions of a layer's input x, or -1 with a failure kept if
+ * there are fewer than wanted. */
+int32_t net_layer_shape(hvd_net *net, const char *layer, ipu_tensor x,
+                        int32_t wanted, int64_t *shape);
+
 /* Returns the first value's distribution of a shape, by what hvd_initializer
  * says of it. */
 enum model_start net_start(const hvd_initializer *initializer, int32_t ndim,
