@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests loops in the stages of a pipeline that trains: layers that share their
- * weights, nested loops, dropout driven by a counter in the body, checkpoints
- * and host calls. Every bit must equal the same stages written out. Wrong loops
+ * weights, nested loops, dropout driven by a counter in the body, columns that
+ * it reads and writes by its number, checkpoints and host calls. Every bit must equal the same stages written out. Wrong loops
  * are refused. Loops stay loops in inference.
  */
 #include "suite.h"
@@ -16,6 +16,7 @@ static struct form {
     int loops; /* 1: ipu_repeat */
     int dropout, checkpoints, calls, nested;
     int state; /* each iteration assigns a variable */
+    int rows;  /* each iteration changes a column, by its number */
 } form;
 
 static int seen; /* calls of the host */
@@ -60,6 +61,14 @@ static ipu_tensor next_state(ipu_graph *graph, ipu_tensor state, ipu_tensor x)
                    ipu_reduce_sum(graph, x, 0.5 / (ROWS * WIDTH)));
 }
 
+/* Doubles column i of x. */
+static ipu_tensor double_column(ipu_graph *graph, ipu_tensor x, ipu_tensor i)
+{
+    ipu_tensor column = ipu_scale(graph, ipu_gather(graph, x, i, 1), 2, 0);
+
+    return ipu_dynamic_update(graph, x, i, column, 1);
+}
+
 static int inner_body(ipu_graph *graph, void *context, int32_t ninputs,
                       const ipu_tensor *inputs, int32_t noutputs,
                       ipu_tensor *outputs)
@@ -84,6 +93,8 @@ static int outer_body(ipu_graph *graph, void *context, int32_t ninputs,
         MUST(ipu_repeat(graph, INNER, inner_body, context, 1, &x, NULL, &x));
     else
         x = layer(graph, v, x);
+    if (form.rows)
+        x = double_column(graph, x, inputs[1]);
     if (form.state)
         MUST(ipu_assign(graph, v->state, next_state(graph, v->state, x)));
     if (form.checkpoints)
@@ -117,6 +128,8 @@ static ipu_tensor written_out(ipu_graph *graph, struct weights *v, ipu_tensor x)
         }
         for (int k = 0; k < (form.nested ? INNER : 1); k++)
             x = layer(graph, v, x);
+        if (form.rows)
+            x = double_column(graph, x, ipu_fill(graph, IPU_INT32, 0, NULL, i));
         if (form.state)
             state = next_state(graph, state, x);
         if (form.checkpoints)
@@ -230,7 +243,8 @@ LOOP_TEST(a_loop_trains_as_what_it_does, 0, 2 * FORMS)
     for (int loops = 0; loops < 2; loops++) {
         begin();
         form = (struct form){loops,         bits & 1,      bits >> 1 & 1,
-                             bits >> 2 & 1, bits >> 3 & 1, bits >> 4};
+                             bits >> 2 & 1, bits >> 3 & 1, bits >> 4,
+                             bits >> 2 & 1};
         which = (enum optimizer)(_i % OPTIMIZERS);
         three_stages();
         options.schedule = way[bits % 5];
