@@ -135,6 +135,18 @@ static int grow(int32_t **list, int32_t count)
     return IPU_OK;
 }
 
+/* Gives a tensor another name: memory is reported by that of its first. */
+static int rename_tensor(struct ipu__tensor *tensor, const char *name)
+{
+    char *copy = strdup(name);
+
+    if (!copy)
+        return ipu__fail_memory(strlen(name) + 1);
+    free(tensor->name);
+    tensor->name = copy;
+    return IPU_OK;
+}
+
 /* Has the loop carry one more value, which begins as the last node's output.
  * Returns the body's variable. */
 static int32_t add_carried(struct ipu__loop_back *b, const char *name)
@@ -144,6 +156,7 @@ static int32_t add_carried(struct ipu__loop_back *b, const char *name)
     int32_t n = loop->ncarried, first = g->nodes[g->nnodes - 1].output;
     const struct ipu__shape shape = g->tensors[first].shape;
 
+    IPU_TRY(rename_tensor(&g->tensors[first], name));
     IPU_TRY(grow(&loop->initial, n));
     IPU_TRY(grow(&loop->outputs, n));
     IPU_TRY(grow(&loop->body.carried, n));
