@@ -325,11 +325,12 @@ int hvd_net_draw(const hvd_net *net, int32_t i, float *values);
 /*
  * Makes a queue (ipu_streams.h) that feeds a program with the batches of a data
  * set (hvd_dataset.h), under the names of its components: float32, int32 or a
- * 16-bit float. options has the queue's name and how it reads; its tensors and
- * its source are set here. context is a place among workers, as an iterator has
- * it (NULL: one), of one replica: replicas of the queue take batches in turn.
- * Takes data over, also on failure. HVD_ERR_ARGUMENT: the device cannot read a
- * component, or there is not one batch.
+ * 16-bit float. options has the queue's name and how it reads (NULL: the
+ * defaults, as "data", without end); its tensors and its source are set here.
+ * context is a place among workers, as an iterator has it (NULL: one), of one
+ * replica: replicas of the queue take batches in turn. Takes data over, also on
+ * failure. HVD_ERR_ARGUMENT: the device cannot read a component, or there is
+ * not one batch.
  */
 struct hvd_dataset;
 struct hvd_input_context;

@@ -89,12 +89,17 @@ int hvd_infeed_new(hvd_dataset *data, const hvd_input_context *context,
                    const ipu_infeed_options *options, ipu_infeed **infeed)
 {
     ipu_feed_tensor tensors[HVD_MAX_COMPONENTS];
-    ipu_infeed_options o = *options;
+    ipu_infeed_options o;
     struct batches *b = calloc(1, sizeof *b);
     int status = b ? hvd_iterator_new(data, context, &b->iterator)
                    : problem_fail(HVD_ERR_MEMORY, "no memory for the queue");
 
     hvd_dataset_free(data);
+    ipu_infeed_options_init(&o, sizeof o);
+    o.name = "data";
+    o.repeat = 1;
+    if (options)
+        o = *options;
     if (status == 0)
         status = o.ntensors = describe_batch(b->iterator, tensors);
     if (status >= 0) {

@@ -221,6 +221,69 @@ spirals() {
         "$BATS_TEST_DIRNAME/spirals.c" $(pkg-config --cflags --libs hvd-train) -lm
 }
 
+# example NAME: builds another program of a stranger.
+example() {
+    # shellcheck disable=SC2046 # flags
+    gcc -std=c99 -pedantic -Wall -Wextra -Werror -o "$1" \
+        "$BATS_TEST_DIRNAME/$1.c" $(pkg-config --cflags --libs hvd-train) -lm
+}
+
+@test "a program links statically with libhvd-train" {
+    local flags
+    spirals
+    ./spirals 2 20 >expected
+    # All that pkg-config names, of which ours are static.
+    flags=$(pkg-config --static --cflags --libs hvd-train |
+        sed -E 's/-l(hvd-train|hvd|ipu)( |$)/-l:lib\1.a /g')
+    # shellcheck disable=SC2086 # flags
+    gcc -std=c99 -o static "$BATS_TEST_DIRNAME/spirals.c" $flags
+    run ldd ./static
+    [[ $output != *libhvd* && $output != *libipu* ]]
+    ./static 2 20 >out
+    cmp expected out
+    "$PREFIX/bin/mpi-launch.sh" -np 2 ./static 1 20 >ranks
+    same expected ranks
+}
+
+@test "one dense unit learns as it can be computed by hand" {
+    local how
+    example dense1
+    ./dense1 >alone
+    ./dense1 3 >mirrored
+    "$PREFIX/bin/mpi-launch.sh" -np 2 ./dense1 2 >ranks
+    by_hand ./dense1 >workers
+    for how in alone mirrored ranks workers; do
+        echo "$how"
+        cat $how
+        # With 1 for x and y, a step of 0.2 leaves 1 - 2 * 2 * 0.2 of the error.
+        awk '/^step/ { if (last && last > 1e-5 && ($4 / last < 0.0399 ||
+                $4 / last > 0.0401)) bad = 1
+                last = $4; n++ }
+            /^evaluation/ && $3 < 1e-9 { n++ }
+            /^1 gives 1.00000/ { n++ }
+            END { exit bad || n != 12 }' $how
+    done
+}
+
+@test "a training loop of one's own finds what it shall, on any number of ranks" {
+    local n
+    example custom_loop
+    ./custom_loop >1
+    cat 1
+    [ "$(wc -l <1)" -eq 20 ]
+    grep -q '^step 400: y = 2.00000 a + -3.00000 b + 1.00000$' 1
+    ! grep -q '^step 20: y = 2.00000' 1
+    for n in 2 3 4 8; do
+        "$PREFIX/bin/mpi-launch.sh" -np $n ./custom_loop >$n
+        # To rounding: sums are added in another order.
+        paste 1 $n | awk '{ for (i = 5; i <= 11; i += 3) {
+                d = $i - $(i + 11); if (d * d > 1e-9) bad = 1 } }
+            NF != 22 { bad = 1 } END { exit bad }'
+    done
+    by_hand ./custom_loop >workers
+    cmp workers 2
+}
+
 # same A B: the losses that two runs printed differ by rounding alone.
 same() {
     grep '^step' "$1" >a
