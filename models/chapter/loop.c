@@ -93,9 +93,10 @@ static int build_step(ipu_graph *g, void *context, int32_t ninputs,
 {
     struct perceptron *p = context;
     ipu_tensor w[MOST_VARIABLES], dw[MOST_VARIABLES], loss, rate;
-    int status = hvd_net_begin(p->net, g, HVD_MODE_TRAIN), n;
+    int status, n;
 
     (void)ninputs, (void)noutputs, (void)out;
+    hvd_net_begin(p->net, g, HVD_MODE_TRAIN);
     loss = build_loss(p, g, in[0], in[1]);
     n = p->nvariables = hvd_net_end(p->net, &p->variables);
     for (int i = 0; i < n; i++)

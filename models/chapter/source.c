@@ -23,13 +23,15 @@ hvd_dataset *source_digits(const char *directory, int64_t batch)
         {"labels", HVD_UINT8, 0, {0}}};
     int64_t count = batch > DRAWN ? batch : DRAWN;
     struct images *images = calloc(1, sizeof *images);
-    int status = !images ? problem_set("no memory for the digits")
-                 : directory
-                     ? idx_load(directory, "train", 0, images)
-                     : digits_draw(SEED, DIGITS_TRAIN, count, NULL, images);
     hvd_dataset *d;
 
-    if (status < 0) {
+    if (!images) {
+        problem_set("no memory for the digits");
+        return NULL;
+    }
+    if ((directory
+             ? idx_load(directory, "train", 0, images)
+             : digits_draw(SEED, DIGITS_TRAIN, count, NULL, images)) < 0) {
         free(images);
         return NULL;
     }
