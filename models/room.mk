@@ -70,10 +70,11 @@ LIBS_hvd-log-page = $(B)/lib/libhvd.a $(IPU_LINK) $(JSON_LIBS) $(ZLIB_LIBS)
 # The device alone, without MPI; of libhvd only the text of the last error.
 PROGRAMS += $(B)/bin/memory_tools
 SRC_memory_tools := models/memory_tools.c $(wildcard models/memory/*.c) \
-	$(addprefix models/trainer/,engine.c replicas.c pipeline.c \
-	pipeline_exchange.c feed.c) models/model/model.c models/model/orthogonal.c $(MODELS_PLAIN_SRC)
+	$(addprefix models/,options/line.c options/values.c \
+	$(addprefix trainer/,engine.c replicas.c pipeline.c pipeline_exchange.c feed.c)) \
+	$(wildcard $(patsubst %,models/%/*.c,output files data dataset model net))
 DEPS_memory_tools = $(B)/lib/libhvd.a $(IPU_LIB)
-LIBS_memory_tools = $(B)/lib/libhvd.a $(IPU_LINK)
+LIBS_memory_tools = $(B)/lib/libhvd.a $(IPU_LINK) $(JSON_LIBS) $(ZLIB_LIBS)
 
 # Programs of one idea each, on the parts of the trainer library that need no
 # ranks.

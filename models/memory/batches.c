@@ -1,134 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* batches.c - the batches that the network learns from, and its first
- * weights. */
-#include "memory/parts.h"
+#include "memory/batches.h"
 
-#include <stddef.h>
-#include <stdio.h>
+#include "data/random.h"
+#include "output/problem.h"
+
+#include <hvd_dataset.h>
 #include <stdlib.h>
-#include <string.h>
 
-/* Returns the next number of a sequence, in [-1, 1). */
-static float random_float(struct random *r)
+/* The context of a generator. */
+struct rows {
+    struct random random;
+    int width;
+};
+
+static int draw_row(void *context, void *const *out)
 {
-    return (float)(int32_t)(random_bits(r) >> 40) / 8388608.0f - 1.0f;
-}
+    struct rows *rows = context;
+    int32_t *label = out[0];
+    float *x = out[1];
 
-static int nearest_direction(const struct training *t, const float *x)
-{
-    const int width = t->settings->width;
-    int best = 0;
-    float most = 0;
-
-    for (int c = 0; c < CLASSES; c++) {
-        float sum = 0;
-
-        for (int i = 0; i < width; i++)
-            sum += x[i] * t->directions[c * width + i];
-        if (c == 0 || sum > most) {
-            best = c;
-            most = sum;
-        }
+    *label = 0;
+    for (int i = 0; i < rows->width; i++) {
+        x[i] = (float)random_range(&rows->random, -1, 1);
+        if (i < CLASSES && x[i] > x[*label])
+            *label = i;
     }
-    return best;
+    return 0;
 }
 
-static void draw_batch(struct training *t)
+int batches_open(int rows, int width, uint64_t seed, hvd_iterator **iterator)
 {
-    const int width = t->settings->width;
+    const hvd_component components[] = {{"labels", HVD_INT32, 0, {0}},
+                                        {"x", HVD_FLOAT32, 1, {width}}};
+    struct rows *context = malloc(sizeof *context);
+    const hvd_generator generator = {
+        .next = draw_row, .release = free, .context = context};
+    hvd_dataset *d;
+    int status;
 
-    for (int r = 0; r < t->settings->rows; r++) {
-        float *x = t->x + (ptrdiff_t)r * width;
-
-        for (int i = 0; i < width; i++)
-            x[i] = random_float(&t->random);
-        t->labels[r] = nearest_direction(t, x);
-    }
-}
-
-/* Fills the next part of a batch; draws a new batch after the last. */
-static int next_part(void *context, void *const *buffers)
-{
-    struct training *t = context;
-    const size_t rows = (size_t)t->rows, width = (size_t)t->settings->width;
-
-    if (t->next == 0)
-        draw_batch(t);
-    memcpy(buffers[0], t->labels + (size_t)t->next * rows,
-           rows * sizeof *t->labels);
-    memcpy(buffers[1], t->x + (size_t)t->next * rows * width,
-           rows * width * sizeof *t->x);
-    t->next = (t->next + 1) % t->parts;
-    return 1;
-}
-
-struct feed training_feed(struct training *t)
-{
-    return (struct feed){
-        .ntensors = 2,
-        .tensors = {{"labels", IPU_INT32, 1, {t->rows}},
-                    {"x", IPU_FLOAT32, 2, {t->rows, t->settings->width}}},
-        .next = next_part,
-        .context = t};
-}
-
-bool training_allocate(struct training *t)
-{
-    const struct training_settings *s = t->settings;
-    size_t rows = (size_t)s->rows, width = (size_t)s->width;
-
-    t->x = malloc(rows * width * sizeof *t->x);
-    t->labels = malloc(rows * sizeof *t->labels);
-    t->directions = malloc(CLASSES * width * sizeof *t->directions);
-    if (!t->x || !t->labels || !t->directions)
-        return false;
-    t->random.state = s->seed;
-    for (size_t i = 0; i < CLASSES * width; i++)
-        t->directions[i] = random_float(&t->random);
-    return true;
-}
-
-size_t training_layer_bytes(const struct training *t, int i)
-{
-    const struct training_settings *s = t->settings;
-
-    return sizeof(float) * (size_t)s->width *
-           (size_t)(i == s->layers - 1 ? CLASSES : s->width);
-}
-
-int training_write_weights(struct training *t)
-{
-    float *w = malloc(training_layer_bytes(t, 0) +
-                      training_layer_bytes(t, t->settings->layers - 1));
-    struct random r = {t->settings->seed + 1};
-    int status = 0;
-
-    for (int i = 0; w && i < t->settings->layers && status >= 0; i++) {
-        size_t bytes = training_layer_bytes(t, i);
-        char name[16];
-
-        snprintf(name, sizeof name, "w%d", i);
-        /* He's uniform distribution: spread sqrt(6 / width) */
-        for (size_t k = 0; k < bytes / sizeof *w; k++)
-            w[k] = random_float(&r) * 2.4495f /
-                   __builtin_sqrtf((float)t->settings->width);
-        status = t->backend->functions->write(t->backend, name, w, bytes);
-    }
-    free(w);
+    if (!context)
+        return problem_set("no memory for the data");
+    *context = (struct rows){{seed}, width};
+    d = hvd_dataset_generate(2, components, &generator);
+    d = hvd_dataset_batch(d, rows, 1);
+    status = hvd_iterator_new(d, NULL, iterator);
+    hvd_dataset_free(d);
     return status;
 }
 
-int training_read_weights(const struct training *t, float *w)
+void batches_close(hvd_iterator *iterator)
 {
-    int status = 0;
+    hvd_iterator_free(iterator);
+}
 
-    for (int i = 0; i < t->settings->layers && status >= 0; i++) {
-        size_t bytes = training_layer_bytes(t, i);
-        char name[16];
+int batches_next(void *iterator, void *const *buffers)
+{
+    hvd_batch batch;
 
-        snprintf(name, sizeof name, "w%d", i);
-        status = t->backend->functions->read(t->backend, name, w, bytes);
-        w += bytes / sizeof *w;
-    }
-    return status;
+    return hvd_iterator_next_into(iterator, buffers, &batch) < 0 ? -1 : 1;
 }

@@ -4,6 +4,7 @@
  * or for each replica.
  */
 #include "memory/parts.h"
+#include "output/device_problem.h"
 
 #include <stdio.h>
 
@@ -20,7 +21,8 @@ ipu_tensor training_layer(const struct training *t, ipu_tensor x, int i,
     ipu_tensor used;
 
     snprintf(name, sizeof name, "w%d", i);
-    *w = ipu_variable(t->graph, name, IPU_FLOAT32, 2, shape);
+    *w = hvd_net_variable(t->net, name,
+                          (hvd_initializer){HVD_INIT_HE_UNIFORM, 0}, 2, shape);
     used = t->tool == TOOL_HALF ? ipu_cast(t->graph, *w, IPU_FLOAT16) : *w;
     x = ipu_matmul(t->graph, x, used);
     if (outputs == CLASSES)
@@ -88,8 +90,10 @@ int training_build(struct training *t)
     const int layers = t->settings->layers;
     ipu_tensor w[MOST_LAYERS], gradients[MOST_LAYERS], loss;
     ipu_loss_scaling scaling = {.size = sizeof scaling, .finite = {-1}};
-    int status = ipu_graph_new(&t->graph);
+    int status = device_status(ipu_graph_new(&t->graph));
 
+    if (status >= 0)
+        status = hvd_net_begin(t->net, t->graph, HVD_MODE_TRAIN);
     if (status < 0)
         return status;
     ipu_allow_recompute(t->graph, t->tool == TOOL_RECOMPUTE);
@@ -102,5 +106,6 @@ int training_build(struct training *t)
     else
         ipu_gradients(t->graph, loss, layers, w, gradients);
     add_update(t, w, gradients, scaling.finite);
-    return ipu_output(t->graph, "loss", loss);
+    t->nvariables = hvd_net_end(t->net, &t->variables);
+    return device_status(ipu_output(t->graph, "loss", loss));
 }

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * parts.h - the declarations that the files of memory/ share: network.c builds
- * the graph, batches.c draws batches and first weights, staged.c makes a
- * pipeline of the network, and training.c trains it with each tool. Negative
- * statuses leave the device's last error set.
+ * the graph, backends.c what runs it, training.c trains with each tool, and
+ * account.c reports what that takes. Functions return 0 or PROBLEM with the
+ * text kept, except where the device calls them.
  */
 #ifndef MODELS_MEMORY_PARTS_H
 #define MODELS_MEMORY_PARTS_H
 
-#include "data/random.h"
+#include "memory/batches.h"
 #include "memory/training.h"
 #include "trainer/engine.h"
 #include "trainer/pipeline.h"
 #include "trainer/replicas.h"
 
-enum { CLASSES = 10, MOST_LAYERS = 64 };
+#include <hvd_model.h>
+
+enum { MOST_LAYERS = 64 };
 
 struct stage {
     struct training *training;
@@ -36,11 +38,10 @@ struct training {
     };
     struct backend *backend; /* one of these; NULL: not made yet */
     struct stage stages[IPU_MAX_STAGES];
-    int next; /* part of the batch that the feed takes next */
-    float *x; /* [rows of a batch, width], owned, as the next two */
-    int32_t *labels;
-    float *directions; /* [CLASSES, width] */
-    struct random random;
+    struct hvd_iterator *batches; /* owned, as the net */
+    hvd_net *net;
+    int nvariables; /* weights of the layers, in their order */
+    const hvd_variable *variables;
 };
 
 /* Returns layer i of x, in t's graph, and sets *w to its weights. */
@@ -49,21 +50,13 @@ ipu_tensor training_layer(const struct training *t, ipu_tensor x, int i,
 /* Builds the graph, as the tool has it. */
 int training_build(struct training *t);
 
-/* Allocates a batch, and draws the directions; false: no memory. */
-bool training_allocate(struct training *t);
-/* Returns the feed of parts of batches. */
-struct feed training_feed(struct training *t);
+/* Makes what runs the network. */
+int training_make_backend(struct training *t);
 
-/* Write the first weights to the backend, and read those of all layers from it.
- */
-size_t training_layer_bytes(const struct training *t, int i);
-int training_write_weights(struct training *t);
-int training_read_weights(const struct training *t, float *w);
-
-/* Make the backend a pipeline, a stage for each of settings->parts; report what
- * it takes on the chips. */
-int training_make_pipeline(struct training *t);
-int training_account_pipeline(const struct training *t,
-                              struct training_result *result);
+/* Reports what the program takes on the chips, and what the compiler told of
+ * it. */
+int training_account(const struct training *t, struct training_result *result);
+int training_ask_compiler(const struct training *t,
+                          struct training_result *result);
 
 #endif

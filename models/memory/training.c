@@ -14,13 +14,12 @@
 #include "memory/training.h"
 
 #include "memory/parts.h"
+#include "output/device_problem.h"
 #include "output/profile.h"
 
 #include <stdlib.h>
 
-static const struct {
-    const char *name, *text;
-} tools[TOOLS] = {
+const struct training_tool training_tools[TOOLS] = {
     [TOOL_PLAIN] = {"plain", "everything is kept"},
     [TOOL_RECOMPUTE] = {"recompute", "activations are computed again"},
     [TOOL_ACCUMULATE] = {"accumulate", "gradients of parts of the batch, in "
@@ -36,188 +35,70 @@ static const struct {
                               "scaled"},
 };
 
-const char *training_tool_name(enum tool tool)
+/* Makes room for the weights, and writes their first values to the backend. */
+static int write_weights(struct training *t, struct training_result *result)
 {
-    return tools[tool].name;
-}
+    int status = 0;
 
-const char *training_tool_text(enum tool tool)
-{
-    return tools[tool].text;
-}
+    for (int i = 0; i < t->nvariables; i++)
+        result->nweights += t->variables[i].count;
+    result->weights = malloc((size_t)result->nweights * sizeof(float));
+    if (!result->weights)
+        return problem_set("no memory for the weights");
+    for (int i = 0; i < t->nvariables && status >= 0; i++) {
+        const hvd_variable *v = &t->variables[i];
 
-static void fini_training(struct training *t)
-{
-    if (t->backend)
-        t->backend->functions->fini(t->backend);
-    ipu_graph_free(t->graph);
-    free(t->x);
-    free(t->labels);
-    free(t->directions);
-}
-
-/* ------------------------------------------------------------------- running
- */
-
-static int make_engine(struct training *t)
-{
-    const struct engine_settings settings = {.executable = t->executable,
-                                             .feed = training_feed(t),
-                                             .steps = t->parts,
-                                             .record =
-                                                 t->settings->profile != NULL};
-
-    t->backend = &t->engine.base;
-    return engine_init(&t->engine, &settings);
-}
-
-static int make_replicas(struct training *t)
-{
-    const struct replicas_settings settings = {.executable = t->executable,
-                                               .feed = training_feed(t),
-                                               .replicas = t->parts};
-
-    t->backend = &t->replicas.base;
-    return replicas_init(&t->replicas, &settings);
-}
-
-static int make_backend(struct training *t)
-{
-    int status;
-
-    if (t->tool == TOOL_PIPELINE)
-        return training_make_pipeline(t);
-    status = training_build(t);
-    if (status >= 0)
-        status = ipu_compile(t->graph, &t->settings->target, &t->executable);
-    if (status < 0)
-        return status;
-    return t->tool == TOOL_SHARD ? make_replicas(t) : make_engine(t);
-}
-
-static int train_network(struct training *t, double *loss)
-{
-    int status = training_write_weights(t);
-
-    for (int u = 0; u < t->settings->updates && status >= 0; u++)
+        hvd_net_draw(t->net, i, result->weights);
         status =
-            t->backend->functions->update(t->backend, t->settings->rate, loss);
-    return status;
-}
-
-/* Accounts a program on several chips: its time, and the fullest tile. */
-static int account_chips(const struct training *t, struct training_result *r)
-{
-    ipu_sharding_info all = {.size = sizeof all};
-    ipu_system system = {.size = sizeof system};
-    int status =
-        ipu_system_find(t->settings->parts <= 4 ? "M2000" : "Pod64", &system);
-
-    if (status < 0)
-        return status;
-    system.ipu = t->settings->target;
-    status = ipu_executable_sharding(t->executable, &system, &all);
-    r->ms = 1e3 * all.seconds;
-    r->tile_bytes = 0;
-    for (int s = 0; s < all.shards && status >= 0; s++) {
-        ipu_shard_info chip = {.size = sizeof chip};
-
-        status = ipu_executable_shard(t->executable, s, &chip);
-        if (r->tile_bytes < chip.tile_bytes)
-            r->tile_bytes = chip.tile_bytes;
-        if (s == 0 ||
-            r->tensor_bytes < chip.tile_bytes - chip.code_bytes_per_tile)
-            r->tensor_bytes = chip.tile_bytes - chip.code_bytes_per_tile;
+            t->backend->functions->write(t->backend, v->name, result->weights,
+                                         (size_t)v->count * sizeof(float));
     }
     return status;
 }
 
-/* Accounts memory and time on the chip. */
-static int account_program(const struct training *t, struct training_result *r)
+static int read_weights(const struct training *t, float *w)
 {
-    ipu_memory_info memory = {.size = sizeof memory};
-    ipu_program_cycles cycles = {.size = sizeof cycles};
-    ipu_replicas_info info = {.size = sizeof info};
-    int status = ipu_executable_memory(t->executable, &memory);
-    const bool replicated = t->tool == TOOL_SHARD;
-    int64_t runs = replicated ? 1 : t->parts;
+    int status = 0;
 
-    if (status >= 0)
-        status = ipu_executable_cycles(t->executable, &cycles);
-    if (status < 0)
-        return status;
-    r->tensor_bytes = memory.bytes_on_fullest_tile;
-    r->tile_bytes = memory.fullest_tile_bytes;
-    r->remote_bytes = memory.remote_bytes;
-    r->ms =
-        1e3 * ipu_model_seconds(
-                  &t->settings->target,
-                  cycles.total + (runs - 1) * (cycles.total - cycles.update));
-    if (replicated && ipu_replicas_stats(t->replicas.devices, &info) >= 0)
-        r->ms = 1e3 * info.seconds;
-    if (t->tool == TOOL_CHIPS)
-        status = account_chips(t, r);
-    return status;
-}
+    for (int i = 0; i < t->nvariables && status >= 0; i++) {
+        const hvd_variable *v = &t->variables[i];
 
-/* Gets the memory of the plain program with the tool from the compiler. */
-static int ask_compiler(const struct training_settings *settings,
-                        enum tool tool, struct training_result *r)
-{
-    static const int kinds[TOOLS] = {
-        [TOOL_PLAIN] = -1,
-        [TOOL_RECOMPUTE] = IPU_REMEDY_RECOMPUTE,
-        [TOOL_ACCUMULATE] = IPU_REMEDY_ACCUMULATE,
-        [TOOL_OFFLOAD] = IPU_REMEDY_OFFLOAD,
-        [TOOL_OFFLOAD_ALL] = IPU_REMEDY_OFFLOAD_ALL,
-        [TOOL_CHIPS] = IPU_REMEDY_SHARD,
-        [TOOL_PIPELINE] = IPU_REMEDY_PIPELINE,
-        [TOOL_SHARD] = -1,
-        [TOOL_HALF] = -1, /* the remedy differs: it keeps nothing in float32 */
-    };
-    const ipu_compile_options options = {.size = sizeof options,
-                                         .target = &settings->target};
-    const bool counted =
-        tool == TOOL_ACCUMULATE || tool == TOOL_CHIPS || tool == TOOL_PIPELINE;
-    struct training plain = {
-        .settings = settings, .rows = settings->rows, .parts = 1};
-    ipu_remedy remedy = {.size = sizeof remedy};
-    int status;
-
-    if (kinds[tool] < 0 || (counted && settings->parts == 1))
-        return 0;
-    status = training_build(&plain);
-    if (status >= 0)
-        status = ipu_remedy_try(plain.graph, &options, kinds[tool],
-                                counted ? settings->parts : 1, &remedy);
-    r->told_bytes = remedy.tile_bytes;
-    r->told_ms = 1e3 * remedy.seconds;
-    fini_training(&plain);
+        status = t->backend->functions->read(t->backend, v->name, w,
+                                             (size_t)v->count * sizeof(float));
+        w += v->count;
+    }
     return status;
 }
 
 static int add_profile(const struct training *t)
 {
-    struct profile_program program = {.name = training_tool_name(t->tool)};
+    struct profile_program program = {.name = training_tools[t->tool].name};
 
     t->backend->functions->describe(t->backend, &program);
-    return profile_add(t->settings->profile, &program);
+    return device_status(profile_add(t->settings->profile, &program));
 }
 
 static int run_tool(struct training *t, struct training_result *result)
 {
-    int status = make_backend(t);
+    const struct training_settings *s = t->settings;
+    int status = hvd_net_new(s->seed + 1, &t->net);
 
     if (status >= 0)
-        status = train_network(t, &result->loss);
+        status = batches_open(t->rows, s->width, s->seed, &t->batches);
     if (status >= 0)
-        status = training_read_weights(t, result->weights);
+        status = training_make_backend(t);
     if (status >= 0)
-        status = t->tool == TOOL_PIPELINE ? training_account_pipeline(t, result)
-                                          : account_program(t, result);
-    if (status >= 0 && t->settings->profile)
+        status = write_weights(t, result);
+    for (int u = 0; u < s->updates && status >= 0; u++)
+        status =
+            t->backend->functions->update(t->backend, s->rate, &result->loss);
+    if (status >= 0)
+        status = read_weights(t, result->weights);
+    if (status >= 0)
+        status = training_account(t, result);
+    if (status >= 0 && s->profile)
         status = add_profile(t);
-    return status;
+    return status >= 0 ? training_ask_compiler(t, result) : status;
 }
 
 int training_run(const struct training_settings *settings, enum tool tool,
@@ -233,15 +114,11 @@ int training_run(const struct training_settings *settings, enum tool tool,
     if (tool == TOOL_PIPELINE)
         t.parts = 2 * settings->parts; /* mini-batches */
     t.rows = settings->rows / t.parts;
-    for (int i = 0; i < settings->layers; i++)
-        result->nweights +=
-            (int64_t)(training_layer_bytes(&t, i) / sizeof(float));
-    result->weights = calloc((size_t)result->nweights, sizeof(float));
-    status = result->weights && training_allocate(&t) ? 0 : IPU_ERR_MEMORY;
-    if (status >= 0)
-        status = run_tool(&t, result);
-    if (status >= 0)
-        status = ask_compiler(settings, tool, result);
-    fini_training(&t);
+    status = run_tool(&t, result);
+    if (t.backend)
+        t.backend->functions->fini(t.backend);
+    ipu_graph_free(t.graph);
+    batches_close(t.batches);
+    hvd_net_free(t.net);
     return status;
 }

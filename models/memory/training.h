@@ -22,7 +22,7 @@ enum tool {
 };
 
 /* The network has dense layers of one width with relu, and learns by Adam which
- * of 10 random directions an input is nearest to. */
+ * of its first 10 inputs is the largest. */
 struct training_settings {
     int rows, width, layers, updates;
     int parts; /* mini-batches that are accumulated, replicas that share the
@@ -47,13 +47,21 @@ struct training_result {
     int64_t nweights;
 };
 
-/* Return "recompute", and a text about it. */
-const char *training_tool_name(enum tool tool);
-const char *training_tool_text(enum tool tool);
+/* "recompute", and a text about it. */
+struct training_tool {
+    const char *name, *text;
+};
 
-/* Trains with one tool. Returns a negative status with the device's last error
- * set. */
+extern const struct training_tool training_tools[TOOLS];
+
+/* Trains with one tool. PROBLEM with the text kept. */
 int training_run(const struct training_settings *settings, enum tool tool,
                  struct training_result *result);
+
+/* Print the head of the table; train with a tool, and print its row. *plain is
+ * the result of TOOL_PLAIN, once it has run: weights are compared with its. */
+void training_show_head(void);
+int training_show(const struct training_settings *settings, enum tool tool,
+                  struct training_result *plain);
 
 #endif

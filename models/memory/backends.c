@@ -1,9 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * staged.c - makes the layers stages of a pipeline, with a chip each; an update
- * takes the parts of a batch.
+ * backends.c - makes what runs the network with a tool: an engine, replicas, or
+ * a pipeline, whose stages have a chip each, and for which an update takes the
+ * parts of a batch.
  */
 #include "memory/parts.h"
+#include "output/device_problem.h"
+
+static struct feed feed_of(struct training *t)
+{
+    return (struct feed){
+        .ntensors = 2,
+        .tensors = {{"labels", IPU_INT32, 1, {t->rows}},
+                    {"x", IPU_FLOAT32, 2, {t->rows, t->settings->width}}},
+        .next = batches_next,
+        .context = t->batches};
+}
+
+static int make_engine(struct training *t)
+{
+    const struct engine_settings settings = {.executable = t->executable,
+                                             .feed = feed_of(t),
+                                             .steps = t->parts,
+                                             .record =
+                                                 t->settings->profile != NULL};
+
+    t->backend = &t->engine.base;
+    return engine_init(&t->engine, &settings);
+}
+
+static int make_replicas(struct training *t)
+{
+    const struct replicas_settings settings = {
+        .executable = t->executable, .feed = feed_of(t), .replicas = t->parts};
+
+    t->backend = &t->replicas.base;
+    return replicas_init(&t->replicas, &settings);
+}
 
 /* A stage receives and passes on labels and x, or the previous stage's result
  * for x. The last stage gives the loss. */
@@ -18,10 +51,13 @@ static int build_stage(void *context, ipu_graph *graph, int32_t ninputs,
 
     (void)ninputs;
     t.graph = graph;
+    hvd_net_begin(t.net, graph, HVD_MODE_TRAIN);
     for (int i = s->number * layers / stages;
          i < (s->number + 1) * layers / stages; i++)
         x = training_layer(&t, x, i,
                            i == layers - 1 ? CLASSES : t.settings->width, &w);
+    if (hvd_net_end(t.net, &t.variables) < 0)
+        return IPU_ERR_STATE;
     if (s->number == stages - 1) {
         x = ipu_softmax_cross_entropy(graph, x, in[0]);
         out[0] = ipu_reduce_sum(graph, x, 1.0 / t.rows);
@@ -46,18 +82,18 @@ static int build_optimizer(void *context, ipu_graph *graph, int32_t noutputs,
     return ipu_optimize(graph, &adam, count, w, gradients);
 }
 
-int training_make_pipeline(struct training *t)
+static int make_pipeline(struct training *t)
 {
     const int parts = t->settings->parts;
     struct pipeline_settings settings = {.feed_name = "batches",
-                                         .feed = training_feed(t)};
+                                         .feed = feed_of(t)};
     ipu_pipeline_options *o = &settings.device;
     ipu_system system = {.size = sizeof system};
     ipu_stage stages[IPU_MAX_STAGES];
     int status = ipu_system_find(parts <= 4 ? "M2000" : "Pod64", &system);
 
     if (status < 0)
-        return status;
+        return device_problem();
     system.ipu = t->settings->target;
     for (int i = 0; i < parts; i++) {
         t->stages[i] = (struct stage){t, i};
@@ -73,30 +109,22 @@ int training_make_pipeline(struct training *t)
     o->optimizer = build_optimizer;
     o->optimizer_context = t;
     t->backend = &t->pipeline.base;
-    return pipeline_init(&t->pipeline, &settings);
+    status = pipeline_init(&t->pipeline, &settings);
+    t->nvariables = hvd_net_end(t->net, &t->variables);
+    return status;
 }
 
-int training_account_pipeline(const struct training *t,
-                              struct training_result *r)
+int training_make_backend(struct training *t)
 {
-    ipu_pipeline_info info = {.size = sizeof info};
-    int status = ipu_pipeline_stats(t->pipeline.device, &info);
+    int status;
 
-    r->ms = 1e3 * info.seconds / t->settings->updates;
-    for (int i = 0; i < info.ipus && status >= 0; i++) {
-        ipu_pipeline_ipu_info chip = {.size = sizeof chip};
-        int64_t tensors;
-
-        status = ipu_pipeline_ipu(t->pipeline.device, i, &chip);
-        tensors =
-            (chip.variable_bytes + chip.stash_bytes + chip.program_bytes) /
-            t->settings->target.tiles;
-        if (r->tile_bytes < chip.tile_bytes)
-            r->tile_bytes = chip.tile_bytes;
-        if (r->tensor_bytes < tensors)
-            r->tensor_bytes = tensors;
-        if (r->remote_bytes < chip.streaming_bytes)
-            r->remote_bytes = chip.streaming_bytes;
-    }
-    return status;
+    if (t->tool == TOOL_PIPELINE)
+        return make_pipeline(t);
+    status = training_build(t);
+    if (status >= 0)
+        status = device_status(
+            ipu_compile(t->graph, &t->settings->target, &t->executable));
+    if (status < 0)
+        return status;
+    return t->tool == TOOL_SHARD ? make_replicas(t) : make_engine(t);
 }
