@@ -14,7 +14,6 @@
 #include "pipeline/job.h"
 
 #include "data/fnv1a.h"
-#include "data/random.h"
 #include "mnist/dataset.h"
 #include "output/device_problem.h"
 #include "output/profile.h"
@@ -22,13 +21,15 @@
 #include "trainer/pipeline.h"
 #include "trainer/update.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 struct job {
     struct job_options options;
     struct dataset *data; /* borrowed until free */
+    hvd_net *net;         /* owned */
     struct nets nets;
+    int nvariables;
+    const hvd_variable *variables; /* of the net */
     struct pipeline pipeline;
     struct model_feed source;
     int64_t updates; /* made */
@@ -109,41 +110,37 @@ static int make_pipeline(struct job *job)
     return pipeline_init(&job->pipeline, &settings);
 }
 
-static int write_variable(struct job *job, const struct nets_weight *w)
+static int write_variable(const struct job *job, struct pipeline *to, int i)
 {
-    return pipeline_functions.write(&job->pipeline.base, w->name, job->values,
-                                    (size_t)w->count * sizeof *job->values);
+    return pipeline_functions.write(
+        &to->base, job->variables[i].name, job->values,
+        (size_t)job->variables[i].count * sizeof *job->values);
 }
 
-static int read_variable(const struct job *job, const struct nets_weight *w)
+static int read_variable(const struct job *job, int i)
 {
-    return pipeline_functions.read(&job->pipeline.base, w->name, job->values,
-                                   (size_t)w->count * sizeof *job->values);
+    return pipeline_functions.read(
+        &job->pipeline.base, job->variables[i].name, job->values,
+        (size_t)job->variables[i].count * sizeof *job->values);
 }
 
-/* Draws the first values, which depend on the seed and the variable's number:
- * they are the same on every rank. */
+/* Writes the first values, which are the same on every rank. */
 static int draw_values(struct job *job)
 {
     int64_t most = 1;
     int status = 0;
 
-    for (int i = 0; i < job->nets.nweights; i++)
-        if (most < job->nets.weights[i].count)
-            most = job->nets.weights[i].count;
+    job->nvariables = hvd_net_end(job->net, &job->variables);
+    for (int i = 0; i < job->nvariables; i++)
+        if (most < job->variables[i].count)
+            most = job->variables[i].count;
     job->values = malloc((size_t)most * sizeof *job->values);
     if (!job->values)
         return problem_set("no memory for the first weights");
-    for (int i = 0; i < job->nets.nweights && status == 0; i++) {
-        const struct nets_weight *w = &job->nets.weights[i];
-        double deviation = w->fan_in > 0 ? sqrt(2.0 / (double)w->fan_in) : 0;
-        struct random r;
-
-        random_seed(&r, job->options.seed, (uint64_t)i + 1000);
-        for (int64_t k = 0; k < w->count; k++)
-            job->values[k] =
-                (float)(deviation * random_bell(&r) + (w->fan_in < 0));
-        status = write_variable(job, w);
+    for (int i = 0; i < job->nvariables && status == 0; i++) {
+        status = hvd_net_draw(job->net, i, job->values);
+        if (status == 0)
+            status = write_variable(job, &job->pipeline, i);
     }
     return status;
 }
@@ -159,8 +156,10 @@ int job_new(const struct job_options *options, struct dataset *data,
     job->options = *options;
     job->data = data;
     job->pipeline.base.functions = &pipeline_functions;
-    status = nets_init(&job->nets, (enum net)options->net, options->stages,
-                       options->batch, 1);
+    status = hvd_net_new(options->seed, &job->net);
+    if (status == 0)
+        status = nets_init(&job->nets, (enum net)options->net, job->net,
+                           options->stages, options->batch, true);
     if (status == 0)
         status = make_pipeline(job);
     if (status == 0)
@@ -177,6 +176,7 @@ void job_free(struct job *job)
     if (!job)
         return;
     pipeline_functions.fini(&job->pipeline.base);
+    hvd_net_free(job->net);
     free(job->values);
     free(job);
 }
@@ -253,14 +253,10 @@ static int copy_weights(struct job *job, struct pipeline *to)
 {
     int status = 0;
 
-    for (int i = 0; i < job->nets.nweights && status == 0; i++) {
-        const struct nets_weight *w = &job->nets.weights[i];
-
-        status = read_variable(job, w);
+    for (int i = 0; i < job->nvariables && status == 0; i++) {
+        status = read_variable(job, i);
         if (status == 0)
-            status = pipeline_functions.write(&to->base, w->name, job->values,
-                                              (size_t)w->count *
-                                                  sizeof *job->values);
+            status = write_variable(job, to, i);
     }
     return status;
 }
@@ -295,8 +291,8 @@ int job_test(struct job *job, int64_t *correct, int64_t *images)
 {
     struct test test = {.data = job->data, .batch = job->options.batch};
     struct nets nets;
-    int status = nets_init(&nets, (enum net)job->options.net,
-                           job->options.stages, job->options.batch, 0);
+    int status = nets_init(&nets, (enum net)job->options.net, job->net,
+                           job->options.stages, job->options.batch, false);
 
     if (status == 0)
         status = run_test(job, &test, &nets);
@@ -316,12 +312,11 @@ int job_hash(const struct job *job, uint64_t *hash)
 {
     uint64_t h = FNV1A_START;
 
-    for (int i = 0; i < job->nets.nweights; i++) {
-        const struct nets_weight *w = &job->nets.weights[i];
-
-        if (read_variable(job, w) < 0)
+    for (int i = 0; i < job->nvariables; i++) {
+        if (read_variable(job, i) < 0)
             return PROBLEM;
-        h = fnv1a(h, job->values, (size_t)w->count * sizeof *job->values);
+        h = fnv1a(h, job->values,
+                  (size_t)job->variables[i].count * sizeof *job->values);
     }
     *hash = h;
     return 0;

@@ -9,23 +9,30 @@
 #include "trainer/partition.h"
 
 #include <hvd_progress.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct dataset;
 
+enum net {
+    NET_MLP,    /* 784-256-128-64-10 */
+    NET_CNN,    /* mnist's: a convolution, a pooling, two dense layers */
+    NET_RESNET, /* the net for CIFAR: 3 groups of 2 blocks of 2 convolutions */
+    NET_TOWERS  /* two towers of convolutions side by side, then one head */
+};
+
+extern const char *const net_names[]; /* by enum net; ends with NULL */
+
 struct job_options {
     int net;      /* enum net */
     int schedule; /* an ipu_schedule */
-    int stages, replicas, count, recompute, batch, threads;
+    int stages, replicas, count, batch, threads;
+    bool recompute;
     int optimizer; /* enum optimizer */
     double rate;
     uint64_t seed;
     const char *profile; /* directory, or "text"; NULL: none */
 };
-
-/* Returns the enum net of that name; PROBLEM with the text kept if there is
- * none. */
-int net_from_name(const char *name);
 
 struct job;
 

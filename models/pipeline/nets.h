@@ -8,23 +8,12 @@
 #ifndef MODELS_PIPELINE_NETS_H
 #define MODELS_PIPELINE_NETS_H
 
-#include <ipu.h>
+#include "pipeline/job.h"
 
-enum net {
-    NET_MLP,    /* 784-256-128-64-10 */
-    NET_CNN,    /* mnist's: a convolution, a pooling, two dense layers */
-    NET_RESNET, /* the net for CIFAR: 3 groups of 2 blocks of 2 convolutions */
-    NET_TOWERS  /* two towers of convolutions side by side, then one head */
-};
+#include <hvd_model.h>
+#include <stdbool.h>
 
-enum { NETS_MOST_STAGES = 8, NETS_MOST_WEIGHTS = 64 };
-
-/* A variable, with the figures that its first values need. */
-struct nets_weight {
-    char name[40];
-    int64_t count;
-    int64_t fan_in; /* 0: a bias, 0; -1: a scale, 1 */
-};
+enum { NETS_MOST_STAGES = 8 };
 
 struct nets;
 
@@ -35,11 +24,10 @@ struct nets_stage {
 };
 
 struct nets {
-    enum net net;
+    enum net kind;
+    hvd_net *net; /* borrowed: has the variables */
     int batch;
-    int trains; /* 0: the last stage gives logits and labels */
-    int nweights;
-    struct nets_weight weights[NETS_MOST_WEIGHTS];
+    bool trains; /* false: the last stage gives logits and labels */
     int nstages;
     struct nets_stage parts[NETS_MOST_STAGES];
     ipu_stage stages[NETS_MOST_STAGES];
@@ -50,8 +38,8 @@ struct nets {
 /* Partitions a net into nstages; towers have 4, of which two are side by side.
  * PROBLEM with the text kept if there are fewer pieces. nets must not move in
  * memory. */
-int nets_init(struct nets *nets, enum net net, int nstages, int batch,
-              int trains);
+int nets_init(struct nets *nets, enum net kind, hvd_net *net, int nstages,
+              int batch, bool trains);
 
 /* Returns the number of stages that follow each other: the towers count as
  * one. */
