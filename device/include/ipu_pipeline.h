@@ -338,6 +338,14 @@ const char *ipu_pipeline_variable(const ipu_pipeline *pipeline, int32_t number);
 int ipu_pipeline_variable_info(const ipu_pipeline *pipeline, const char *name,
                                ipu_dtype *dtype, int64_t *shape);
 
+/* Describes variable number 0, 1, ... of all that a pipeline keeps from update
+ * to update: weights, the state of the optimizer, counters. Each name comes
+ * once, also if several IPUs have it, and can be read and written by
+ * ipu_pipeline_read and ipu_pipeline_write. own is 0. Returns IPU_ERR_NAME if
+ * there are not so many. */
+int ipu_pipeline_state(const ipu_pipeline *pipeline, int32_t number,
+                       ipu_variable_info *info);
+
 /*
  * Runs count mini-batches and then updates the weights, repeat_count times.
  * Blocks until it is done, including waits for the infeed and for room in the

@@ -125,13 +125,6 @@ static int account_part(const struct ipu_pipeline *p,
 
 /* ------------------------------------------------------------------- memory */
 
-static bool ends_with(const char *name, const char *end)
-{
-    size_t length = strlen(name), most = strlen(end);
-
-    return length >= most && strcmp(name + length - most, end) == 0;
-}
-
 /* Returns true if a variable is in streaming memory between its uses. */
 static bool is_offloaded(const struct ipu_pipeline *p,
                          const struct ipu__chip *chip,
@@ -145,7 +138,7 @@ static bool is_offloaded(const struct ipu_pipeline *p,
         return false;
     if (!v->resident)
         return chip->state_beside;
-    if (ends_with(v->name, "/accumulator"))
+    if (ipu__is_accumulator(v->name))
         return o->offload_accumulators == IPU_OFFLOAD_ON;
     return v->trained && o->offload_weights == IPU_OFFLOAD_ON;
 }

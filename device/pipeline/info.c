@@ -194,6 +194,51 @@ const char *ipu_pipeline_variable(const ipu_pipeline *p, int32_t number)
                : NULL;
 }
 
+/* Returns true if a variable of a chip is kept from update to update, and no
+ * chip before has it. */
+static bool is_first_state(const struct ipu_pipeline *p, int32_t chip,
+                           const struct ipu__variable *v)
+{
+    int32_t first = 0;
+
+    return !ipu__is_accumulator(v->name) && find_next(p, v->name, &first) &&
+           first == chip + 1;
+}
+
+static void describe_variable(const struct ipu_pipeline *p, int32_t chip,
+                              const struct ipu__variable *v,
+                              ipu_variable_info *info)
+{
+    const struct ipu__shape shape = shape_of(p, v, chip);
+
+    info->name = v->name;
+    info->dtype = shape.dtype;
+    info->ndim = shape.ndim;
+    info->own = 0;
+    memcpy(info->shape, shape.extents,
+           (size_t)shape.ndim * sizeof *info->shape);
+}
+
+int ipu_pipeline_state(const ipu_pipeline *p, int32_t number,
+                       ipu_variable_info *info)
+{
+    int32_t left = number;
+
+    IPU_TRY(check_arguments(p, info, "the info"));
+    IPU_TRY(ipu__check_size("variable info", info->size, sizeof *info));
+    for (int32_t c = 0; c < p->nchips && left >= 0; c++)
+        for (int32_t i = 0; i < p->chips[c].nvariables && left >= 0; i++) {
+            const struct ipu__variable *v = &p->chips[c].variables[i];
+
+            if (is_first_state(p, c, v) && left-- == 0) {
+                describe_variable(p, c, v, info);
+                return IPU_OK;
+            }
+        }
+    return ipu__fail(IPU_ERR_NAME, "the pipeline has no variable of number %d",
+                     (int)number);
+}
+
 int ipu_pipeline_variable_info(const ipu_pipeline *p, const char *name,
                                ipu_dtype *dtype, int64_t *shape)
 {

@@ -245,6 +245,7 @@ int ipu__pipeline_backward(struct ipu_pipeline *pipeline);
 int ipu__pipeline_updates(struct ipu_pipeline *pipeline);
 /* variables.c: writes "w/accumulator" into name, which has IPU__NAME_MAX. */
 void ipu__accumulator_name(const char *variable, char *name);
+bool ipu__is_accumulator(const char *name);
 /* variables.c: finds the variables of each chip. */
 int ipu__pipeline_variables(struct ipu_pipeline *pipeline);
 struct ipu__variable *ipu__chip_variable(const struct ipu__chip *chip,

@@ -20,6 +20,13 @@ void ipu__accumulator_name(const char *variable, char *name)
     snprintf(name, IPU__NAME_MAX, "%.480s/accumulator", variable);
 }
 
+bool ipu__is_accumulator(const char *name)
+{
+    const char *last = strrchr(name, '/');
+
+    return last && strcmp(last, "/accumulator") == 0;
+}
+
 struct ipu__variable *ipu__chip_variable(const struct ipu__chip *chip,
                                          const char *name)
 {

@@ -288,6 +288,48 @@ LOOP_TEST(bytes_and_collectives_follow_the_formula, 0, 4 * KINDS)
     }
 }
 
+/* Weights, two moments of each and the counter, which both IPUs have, are
+ * listed once each; accumulators, which begin at zero, are not. */
+LOOP_TEST(what_is_kept_is_listed, 1, 3)
+{
+    static const char *const kinds[] = {"%s", "%s/m", "%s/v"};
+    ipu_variable_info info = {.size = sizeof info};
+    int64_t elements = 0;
+    int found = 0, n = 0;
+    char text[64];
+
+    kind = KIND_ADAM;
+    describe(_i, 0);
+    options.replicated_optimizer_state_sharding = 1;
+    open_job(&shared);
+    for (; ipu_pipeline_state(shared.pipeline, n, &info) == IPU_OK; n++) {
+        ck_assert_int_eq(info.own, 0);
+        for (int i = 0; i < 9; i++) {
+            snprintf(text, sizeof text, kinds[i % 3], names[i / 3]);
+            if (strcmp(info.name, text) == 0)
+                found |= 1 << i;
+        }
+        if (strcmp(info.name, "updates") == 0) {
+            ck_assert_int_eq(info.dtype, IPU_INT32);
+            ck_assert_int_eq(info.ndim, 0);
+        } else {
+            elements +=
+                info.ndim == 2 ? info.shape[0] * info.shape[1] : info.shape[0];
+        }
+    }
+    ck_assert_int_eq(n, 10);
+    ck_assert_int_eq(found, (1 << 9) - 1);
+    ck_assert_int_eq(elements, 3 * (counts[0] + counts[1] + counts[2]));
+    MUST_FAIL(ipu_pipeline_state(shared.pipeline, n, &info), IPU_ERR_NAME,
+              "the pipeline has no variable of number 10");
+    MUST_FAIL(ipu_pipeline_state(shared.pipeline, -1, &info), IPU_ERR_NAME,
+              "no variable of number -1");
+    MUST_FAIL(ipu_pipeline_state(NULL, 0, &info), IPU_ERR_ARGUMENT, "is NULL");
+    MUST_FAIL(ipu_pipeline_state(shared.pipeline, 0, NULL), IPU_ERR_ARGUMENT,
+              "is NULL");
+    close_job(&shared);
+}
+
 /* Variables that were saved with shared state can be loaded without it, and the
  * other way round; the last replica's share ends before the others'. */
 LOOP_TEST(state_is_read_and_written_as_a_whole, 2, 5)
