@@ -12,6 +12,7 @@
 #include "estimator/monitor.h"
 #include "net/make.h"
 #include "output/problem.h"
+#include "trainer/snapshot.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,7 @@ static int copy_best(const struct stopping *s, hvd_estimator *e, bool back)
     const int32_t variables = s->count - 1 - e->naveraged;
 
     for (int32_t i = 1; i < s->count; i++) {
-        const int64_t count = estimator_elements(&s->tensors[i]);
+        const int64_t count = snapshot_elements(&s->tensors[i]);
         float *now =
             i <= variables ? values[i - 1] : e->averages[i - 1 - variables];
 

@@ -229,6 +229,4 @@ void state_fini(struct state *state); /* zeroed is accepted */
 /* Rank 0: reads what a checkpoint has of it. */
 int state_read(const struct state *state, const hvd_checkpoint *checkpoint);
 
-int64_t estimator_elements(const hvd_checkpoint_tensor *tensor);
-
 #endif

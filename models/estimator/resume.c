@@ -8,85 +8,31 @@
 #include "output/clock.h"
 #include "output/problem.h"
 #include "trainer/agree.h"
+#include "trainer/snapshot.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* All tensors of a checkpoint: those of the model, the trainer's state, and
- * what else there is. */
+/* All tensors of a checkpoint: those of the trainer, and what else there is. */
 struct tensors {
-    hvd_checkpoint_tensor *list;  /* owned, [count] */
-    struct trainer_state *states; /* owned, [nstates] */
+    struct snapshot trainer;
     struct state more;
-    int nvariables, nstates, count;
 };
+
+static int tensors_init(struct tensors *t, hvd_estimator *e)
+{
+    int status;
+
+    *t = (struct tensors){0};
+    status = snapshot_init(&t->trainer, e->trainer);
+    return status < 0 ? status : state_init(&t->more, e);
+}
 
 static void tensors_fini(struct tensors *t)
 {
-    for (int i = 0; i < t->nstates && t->list; i++)
-        free(t->list[t->nvariables + i].data);
-    free(t->list);
-    free(t->states);
+    snapshot_fini(&t->trainer);
     state_fini(&t->more);
-}
-
-/* Lists the tensors. The trainer's state gets memory, the others lie where they
- * are used. */
-static int tensors_init(struct tensors *t, hvd_estimator *e)
-{
-    const struct model *m = trainer_model(e->trainer);
-    struct trainer_state state;
-    struct state more;
-    int nvariables = 0, nstates = 0, status = state_init(&more, e);
-    const int64_t *shape;
-    int64_t count;
-    int32_t ndim;
-
-    while (net_variable(m, nvariables, &ndim, &shape, &count))
-        nvariables++;
-    while (trainer_state(e->trainer, nstates, &state))
-        nstates++;
-    *t = (struct tensors){
-        .list = calloc((size_t)(nvariables + nstates + more.count) + 1,
-                       sizeof *t->list),
-        .states = calloc((size_t)nstates + 1, sizeof *t->states),
-        .more = more,
-        .nvariables = nvariables,
-        .nstates = nstates,
-        .count = nvariables + nstates + more.count};
-    if (status < 0)
-        return status;
-    if (!t->list || !t->states)
-        return problem_fail(HVD_ERR_MEMORY, "no memory for a checkpoint");
-    for (int i = 0; i < nvariables; i++) {
-        hvd_checkpoint_tensor *one = &t->list[i];
-
-        one->name = net_variable(m, i, &one->ndim, &one->shape, &count);
-        one->dtype = HVD_FLOAT32;
-        one->data = trainer_values(e->trainer)[i];
-    }
-    for (int i = 0; i < nstates; i++) {
-        struct trainer_state *s = &t->states[i];
-
-        trainer_state(e->trainer, i, s);
-        t->list[nvariables + i] = (hvd_checkpoint_tensor){
-            .name = s->name,
-            .dtype = s->is_int ? HVD_INT32 : HVD_FLOAT32,
-            .ndim = s->ndim,
-            .shape = s->shape,
-            .data = malloc((size_t)s->count * sizeof(float) + 1)};
-        if (!t->list[nvariables + i].data)
-            return problem_fail(HVD_ERR_MEMORY, "no memory for a checkpoint");
-    }
-    for (int i = 0; i < more.count; i++)
-        t->list[nvariables + nstates + i] = more.list[i];
-    return 0;
-}
-
-static void *state_of(const struct tensors *t, int i)
-{
-    return t->list[t->nvariables + i].data;
 }
 
 /* ------------------------------------------------------------------- writing
@@ -126,6 +72,23 @@ static char *describe(const hvd_estimator *e)
     return text;
 }
 
+static int save(hvd_estimator *e, const struct tensors *t,
+                const hvd_checkpoint_info *info)
+{
+    const int count = t->trainer.count + t->more.count;
+    hvd_checkpoint_tensor *list = malloc(((size_t)count + 1) * sizeof *list);
+    int status;
+
+    if (!list)
+        return problem_fail(HVD_ERR_MEMORY, "no memory for a checkpoint");
+    memcpy(list, t->trainer.list, (size_t)t->trainer.count * sizeof *list);
+    memcpy(list + t->trainer.count, t->more.list,
+           (size_t)t->more.count * sizeof *list);
+    status = hvd_checkpoint_save(e->writer, info, list, count);
+    free(list);
+    return status;
+}
+
 int resume_save(hvd_estimator *e, bool final)
 {
     hvd_checkpoint_info info;
@@ -133,8 +96,8 @@ int resume_save(hvd_estimator *e, bool final)
     char *text = NULL;
     int status = tensors_init(&t, e);
 
-    for (int i = 0; i < t.nstates && status == 0; i++)
-        status = trainer_state_read(e->trainer, &t.states[i], state_of(&t, i));
+    if (status == 0)
+        status = snapshot_take(&t.trainer);
     if (status == 0)
         status = open_writer(e);
     if (status == 0 && !(text = describe(e)))
@@ -144,7 +107,7 @@ int resume_save(hvd_estimator *e, bool final)
         info.step = e->step;
         info.final = final;
         info.json = text;
-        status = hvd_checkpoint_save(e->writer, &info, t.list, t.count);
+        status = save(e, &t, &info);
     }
     if (status >= 0 && final)
         status = hvd_checkpoint_wait(e->writer);
@@ -177,28 +140,6 @@ static int read_position(const hvd_checkpoint *checkpoint, hvd_position *p)
     return 0;
 }
 
-/*
- * Reads the trainer's state. A training that begins to skip updates counts them
- * by itself: before that, all that there were.
- */
-static int read_states(const hvd_estimator *e, const struct tensors *t,
-                       const hvd_checkpoint *checkpoint, int64_t step)
-{
-    int status = 0;
-
-    for (int i = 0; i < t->nstates && status >= 0; i++) {
-        const hvd_checkpoint_tensor *one = &t->list[t->nvariables + i];
-        hvd_checkpoint_tensor there;
-
-        if (strcmp(one->name, "updates") == 0 && one->dtype == HVD_INT32 &&
-            hvd_checkpoint_find(checkpoint, one->name, &there) < 0)
-            *(int32_t *)one->data = (int32_t)(step / e->options.accumulate);
-        else
-            status = hvd_checkpoint_restore(checkpoint, one, 1, NULL, 0, 0);
-    }
-    return status;
-}
-
 /* Rank 0: reads the newest checkpoint. *step stays -1 if there is none. */
 static int read_newest(hvd_estimator *e, struct tensors *t, int64_t *step)
 {
@@ -214,10 +155,8 @@ static int read_newest(hvd_estimator *e, struct tensors *t, int64_t *step)
     if (status == 0)
         status = read_position(checkpoint, &e->position);
     if (status == 0)
-        status = hvd_checkpoint_restore(checkpoint, t->list, t->nvariables,
-                                        NULL, 0, 0);
-    if (status >= 0)
-        status = read_states(e, t, checkpoint, info.step);
+        status = snapshot_read(&t->trainer, checkpoint, info.step,
+                               e->options.accumulate);
     if (status >= 0)
         status = state_read(&t->more, checkpoint);
     if (status >= 0) {
@@ -245,14 +184,10 @@ static int spread(hvd_estimator *e, struct tensors *t)
 {
     int status = send(&e->position, sizeof e->position, HVD_UINT8);
 
-    for (int i = 0; i < t->count && status == 0; i++)
-        status = send(t->list[i].data, estimator_elements(&t->list[i]),
-                      t->list[i].dtype);
-    if (status < 0)
-        return status;
-    status = trainer_write_values(e->trainer);
-    for (int i = 0; i < t->nstates && status == 0; i++)
-        status = trainer_state_write(e->trainer, &t->states[i], state_of(t, i));
+    if (status == 0)
+        status = snapshot_send(t->more.list, t->more.count);
+    if (status == 0)
+        status = snapshot_spread(&t->trainer);
     return estimator_agree(status);
 }
 

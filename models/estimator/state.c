@@ -15,15 +15,6 @@
 
 static const int64_t numbers_shape[] = {NUMBERS};
 
-int64_t estimator_elements(const hvd_checkpoint_tensor *tensor)
-{
-    int64_t count = 1;
-
-    for (int32_t d = 0; d < tensor->ndim; d++)
-        count *= tensor->shape[d];
-    return count;
-}
-
 /* Adds a tensor, with its name in a group. */
 static int add(struct state *s, const char *group, const char *part,
                const hvd_checkpoint_tensor *tensor)

@@ -346,8 +346,9 @@ int mirrored_new(const struct model_backend *of, struct backend **backend)
     m->functions.check = check_mirrored;
     m->functions.fini = mirrored_fini;
     m->replicas.base.functions = &m->functions;
-    m->source =
-        (struct model_feed){.fill = o->fill, .context = o->fill_context};
+    m->source = (struct model_feed){.fill = o->fill,
+                                    .context = o->fill_context,
+                                    .next = o->first * o->replicas};
     m->model = of->model;
     m->values = of->values;
     m->own = of->own;

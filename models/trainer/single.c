@@ -334,8 +334,9 @@ int single_new(const struct model_backend *of, struct backend **backend)
     s->functions.update = update_single;
     s->functions.fini = single_fini;
     s->engine.base.functions = &s->functions;
-    s->source =
-        (struct model_feed){.fill = o->fill, .context = o->fill_context};
+    s->source = (struct model_feed){.fill = o->fill,
+                                    .context = o->fill_context,
+                                    .next = o->first * o->replicas};
     s->model = of->model;
     s->values = of->values;
     s->own = of->own;

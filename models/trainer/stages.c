@@ -320,8 +320,10 @@ int stages_new(const struct model_backend *of, struct backend **backend)
     s->values = of->values;
     s->optimizer = o->optimizer;
     s->seed = of->seed;
-    s->source = (struct model_feed){
-        .fill = o->fill, .context = o->fill_context, .numbered = m->draws};
+    s->source = (struct model_feed){.fill = o->fill,
+                                    .context = o->fill_context,
+                                    .next = o->first * o->replicas,
+                                    .numbered = m->draws};
     s->variables = calloc((size_t)m->nvariables + 1, sizeof *s->variables);
     status = s->variables ? make_parts(s, o->partition.stages)
                           : problem_set("no memory for the pipeline");

@@ -442,6 +442,16 @@ static bool is_of_model(const struct model *m, const char *name)
     return false;
 }
 
+/* Describes number k = 0, 1, ... of what the devices keep. */
+static bool is_kept(const struct profile_program *program, int32_t k,
+                    ipu_variable_info *info)
+{
+    if (program->executable)
+        return ipu_executable_variable(program->executable, k, info) == IPU_OK;
+    return program->pipeline &&
+           ipu_pipeline_state(program->pipeline, k, info) == IPU_OK;
+}
+
 bool trainer_state(const struct trainer *trainer, int i,
                    struct trainer_state *state)
 {
@@ -449,10 +459,7 @@ bool trainer_state(const struct trainer *trainer, int i,
     ipu_variable_info info = {.size = sizeof info};
 
     trainer->backend->functions->describe(trainer->backend, &program);
-    for (int32_t k = 0;
-         program.executable &&
-         ipu_executable_variable(program.executable, k, &info) == IPU_OK;
-         k++) {
+    for (int32_t k = 0; is_kept(&program, k, &info); k++) {
         if (info.own || is_of_model(trainer->model, info.name) || i-- > 0)
             continue;
         *state = (struct trainer_state){.name = info.name,

@@ -66,6 +66,8 @@ struct trainer_options {
     hvd_progress *
         progress; /* shows compilations; borrowed by trainer_new; may be NULL */
     struct partition partition; /* stages 0: one device */
+    int64_t first;       /* steps made before: batches begin with that of the
+                            next one */
     fill_batch_fn *fill; /* fills training batches; a pipeline calls it on a
                             separate thread, ahead of the devices */
     void *fill_context;  /* borrowed until trainer_free */
