@@ -51,10 +51,10 @@ static void show_loss(const struct training_run *run, double loss)
     hvd_progress_update(run->command->progress, run->outcome.steps, note);
 }
 
-static int keep_checkpoint(struct training_run *run, int count)
+static int keep_checkpoint(struct training_run *run)
 {
     double start = clock_seconds();
-    int status = checkpoints_keep(run, count);
+    int status = checkpoints_keep(run);
 
     logs_spend(run, LOGS_CHECKPOINT, clock_seconds() - start);
     return status;
@@ -76,7 +76,7 @@ static int make_steps(struct training_run *run, int count, double *loss)
         return status; /* whose text the progress's check might replace */
     hvd_progress_update(run->command->progress, run->outcome.steps, NULL);
     status = logs_step_ends(run, count, *loss);
-    return status < 0 ? status : keep_checkpoint(run, count);
+    return status < 0 ? status : keep_checkpoint(run);
 }
 
 /* Keeps the loss of the steps just made, the mean over all ranks, for the file
@@ -229,21 +229,40 @@ static int finish_times(struct training_run *run)
     return 0;
 }
 
+/* Evaluates what an earlier run has trained to its end. */
+static int train_nothing(struct training_run *run)
+{
+    struct outcome_part part = {.step = run->first, .train_loss = NAN};
+    int status = trainer_settle(run->trainer);
+
+    hvd_progress_line(run->command->progress,
+                      "all %lld steps have been made before",
+                      (long long)run->plan.steps);
+    if (status == 0)
+        status = evaluate(run, &part);
+    return status < 0 ? status : outcome_add(&run->outcome, &part);
+}
+
 static int train(struct training_run *run)
 {
     const struct training_plan *plan = &run->plan;
     int every = plan->evaluate_every;
+    int64_t left = plan->steps - run->first;
 
+    if (left <= 0)
+        return train_nothing(run);
     hvd_progress_phase(run->command->progress, "training", 0, plan->steps,
                        "steps");
-    for (int64_t left = plan->steps; left > 0; left -= run->part_steps) {
+    hvd_progress_update(run->command->progress, run->first, NULL);
+    for (; left > 0; left -= run->part_steps) {
+        int64_t rest = plan->part - run->outcome.steps % plan->part;
         int status;
 
-        run->part_steps = plan->part < left ? plan->part : left;
+        run->part = run->outcome.steps / plan->part + 1;
+        run->part_steps = rest < left ? rest : left;
         run->part_made = 0;
-        status = run_part(
-            run, run->part_steps == left ||
-                     (every > 0 && (run->outcome.parts + 1) % every == 0));
+        status = run_part(run, run->part_steps == left ||
+                                   (every > 0 && run->part % every == 0));
         if (status < 0)
             return status;
     }
@@ -265,6 +284,7 @@ static int make_trainer(struct training_run *run)
     options.progress = run->command->progress;
     options.fill = run->plan.fill;
     options.fill_context = run->plan.data;
+    options.first = run->first;
     run->functions->make_model(run, &model);
     return trainer_new(model, &options, &run->trainer);
 }
@@ -328,8 +348,12 @@ static int train_and_report(struct training_run *run)
 
 static int make_and_train(struct training_run *run)
 {
-    int status = make_trainer(run);
+    int status = checkpoints_find(run);
 
+    if (status == 0)
+        status = make_trainer(run);
+    if (status == 0)
+        status = checkpoints_resume(run);
     return status < 0 ? status : train_and_report(run);
 }
 
@@ -360,7 +384,7 @@ static int run_training(struct command *command)
     if (!status)
         status = command->role == HVD_ROLE_EVALUATOR ? evaluate_checkpoints(run)
                                                      : make_and_train(run);
-    checkpoints_close(command);
+    checkpoints_close(run);
     logs_fini(run);
     losses_fini(&run->losses);
     trainer_free(run->trainer);

@@ -16,6 +16,8 @@
 #include "command/losses.h"
 #include "command/outcome.h"
 
+#include <hvd_checkpoint.h>
+
 struct training_run;
 
 /* Functions that return int return 0 or a problem (problem.h). */
@@ -74,8 +76,11 @@ struct training_run {
     const struct options *options; /* the command's */
     struct outcome outcome;
     struct training_plan plan;
-    int64_t part_steps, part_made; /* of the present part */
-    struct trainer *trainer;       /* NULL before make_model */
+    int64_t part;                  /* the present one, from 1 */
+    int64_t part_steps, part_made; /* of it, in this run */
+    int64_t first;                 /* steps that an earlier run has made */
+    hvd_checkpoint *resumed; /* of these; rank 0's until it is read, owned */
+    struct trainer *trainer; /* NULL before make_model */
     struct logs logs;
     struct losses losses; /* of all steps, with --losses on rank 0 */
     void *own;            /* the program's */

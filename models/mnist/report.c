@@ -22,8 +22,7 @@ void mnist_report_head(struct training_run *run)
 
 void mnist_place(const struct training_run *run, char *text, size_t size)
 {
-    snprintf(text, size, "epoch %d/%d", run->outcome.parts + 1,
-             run->options->epochs);
+    snprintf(text, size, "epoch %d/%d", (int)run->part, run->options->epochs);
 }
 
 void mnist_evaluation(const struct outcome_part *part, char *text, size_t size)

@@ -273,7 +273,8 @@ static const struct row {
      BOTH("steps between histograms of weights and gradients in them; 0: none "
           "(100)")},
     {"model-dir", 0, "DIR", PATH_TO(model_dir),
-     BOTH("write checkpoints to DIR, for the evaluator of the cluster")},
+     BOTH("write checkpoints to DIR, also for an evaluator of the cluster, and "
+          "go on from the newest that is there")},
     {"checkpoint-every", 0, "N", WHOLE_IN(checkpoint_every, 0, 1000000000),
      BOTH("write one every N steps, and one at the end; 0: only at the end "
           "(100)")},
