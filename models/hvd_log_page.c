@@ -29,13 +29,13 @@ int main(int argc, char **argv)
     static const struct argp_option table[] = {LINE_ROWS, {0}};
     static struct words words;
     const struct line line = {
-        "hvd-log-page",
-        "Make the page log.html of the logs in each FOLDER, from its "
-        "log.jsonl.",
-        table,
-        take,
-        &words,
-        "FOLDER..."};
+        .program = "hvd-log-page",
+        .doc = "Make the page log.html of the logs in each FOLDER, from its "
+               "log.jsonl.",
+        .table = table,
+        .take = take,
+        .context = &words,
+        .words = "FOLDER..."};
     int outcome = line_parse(&line, argc, argv), status = 0;
 
     if (outcome == LINE_RUN && words.count == 0)
