@@ -18,8 +18,8 @@
 #include <sys/stat.h>
 
 enum { ROWS = 3, MOST = 8 };
-static const struct optimizer_settings optimizer = {OPTIMIZER_MOMENTUM, 0, 0,
-                                                    1};
+static const struct optimizer_settings optimizer = {
+    .optimizer = OPTIMIZER_MOMENTUM, .accumulate = 1};
 
 struct step {
     ipu_executable *program;
