@@ -302,7 +302,8 @@ END
     [ "$status" -ne 0 ]
     TOLERANCE=0.02 same_losses "$OUT/half"
     grep -q '"network_bytes": *[1-9]' "$OUT/profile/profile.json"
-    run "$PROGRAM" --strategy device-collective --bf16-recipe "$OUT/none.json"
+    run "$PROGRAM" --quiet --strategy device-collective \
+        --bf16-recipe "$OUT/none.json"
     [ "$status" -eq 1 ]
     assert_one_line "none.json" "cannot be read"
     run "$PROGRAM" --pack-bytes 5
