@@ -75,7 +75,7 @@ weights() {
         --batch-size 8 >"$OUT/one"
     cat "$OUT/ranks" "$OUT/one"
     # The loss to three figures; the same images, added in another order.
-    loss() { sed -n 's/.*loss \([0-9]*\.[0-9]\{3\}\).*/\1/p' "$1"; }
+    loss() { sed -n 's/.*updates, loss \([0-9]*\.[0-9]\{3\}\).*/\1/p' "$1"; }
     [ -n "$(loss "$OUT/one")" ]
     [ "$(loss "$OUT/ranks")" = "$(loss "$OUT/one")" ]
     # 8 variables, once an update of 4 mini-batches for each of 2 replicas.
