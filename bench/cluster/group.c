@@ -128,7 +128,8 @@ static int start_one(struct group *group)
         if (getppid() != own)
             _exit(1);
         close(pair[0]);
-        /* Those who have the others' sockets keep them open. */
+        /* A process that was forked later has copies of the sockets of earlier
+         * ones. They would keep these open after the parent has closed them. */
         for (int i = 0; i < rank; i++)
             close(group->sockets[i]);
         worker_run(group->way, &place, group->most_bytes, pair[1]);

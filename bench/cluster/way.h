@@ -12,7 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Where a process stands among those of its way. Strings are borrowed until
+/* The rank of a process among all processes that run the same library (a way of
+ * reducing, below), and what it needs to meet them. Strings are borrowed until
  * open returns. */
 struct way_place {
     int rank, nranks;

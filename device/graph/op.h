@@ -90,7 +90,9 @@ static inline ipu_tensor ipu__input(const ipu_graph *graph,
     return ipu__handle(graph, node->inputs[i]);
 }
 
-/* What an op does on the device's network (ops/transfers/network.h). */
+/* The part of an op in a collective on the device's network: a collective is
+ * two ops, one at which a tensor departs and one at which the result arrives
+ * (ops/transfers/network.h). */
 enum ipu__network_part { IPU__NO_NETWORK, IPU__DEPARTS, IPU__ARRIVES };
 
 enum ipu__input_place { IPU__NOWHERE, IPU__FIRST, IPU__SECOND };

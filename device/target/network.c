@@ -80,7 +80,8 @@ int ipu_model_collective(const ipu_network *network, ipu_collective_kind kind,
     width =
         network->ports * network->port_bytes_per_second * network->efficiency;
     if (seconds) {
-        /* What arrives at the last of a broadcast is the whole tensor. */
+        /* A process sends less than the whole tensor on average, but the last
+         * process of a broadcast waits until it has received all of it. */
         double through = kind == IPU_COLLECTIVE_BROADCAST && others > 0
                              ? (double)bytes
                              : sent;

@@ -178,8 +178,9 @@ static ipu_tensor as(ipu_graph *graph, ipu_tensor x, ipu_dtype dtype)
     return ipu_cast(graph, x, dtype);
 }
 
-/* Who normalises together: replicas, or all replicas of the processes of a
- * network. */
+/* A group of devices that share the mean and variance of their batches:
+ * replicas of this process or, with a network, all replicas of all its
+ * processes. */
 struct together {
     int32_t group_size;         /* of replicas; 0: all */
     const ipu_network *network; /* NULL: this process alone */

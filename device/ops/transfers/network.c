@@ -28,13 +28,14 @@
 #include "ops/transfers/recipe.h"
 #include "target/network.h"
 
-/* What each kind takes: bits by dtype. */
+/* Sets of dtypes have a bit for each dtype. */
 #define BIT(dtype) (1u << (dtype))
 
+/* The dtypes of the tensors that a collective of each kind can send. */
 static const struct rule {
     const char *name;
-    unsigned plain; /* always */
-    unsigned asked; /* by a recipe */
+    unsigned plain; /* without a recipe */
+    unsigned asked; /* also, if a recipe lists the collective */
     const char *accepted;
 } rules[] = {
     [IPU_COLLECTIVE_REDUCE] = {"reduce", BIT(IPU_FLOAT32) | BIT(IPU_BFLOAT16),
@@ -144,7 +145,8 @@ static void finish_gradient(ipu_graph *graph, const struct ipu__node *node,
     free(name);
 }
 
-/* What arrives at the finish has come from here. */
+/* The op that finishes a collective has computed the derivative. The op that
+ * started it passes this on to its input. */
 static void start_gradient(ipu_graph *graph, const struct ipu__node *node,
                            ipu_tensor dy, ipu_tensor *dx)
 {

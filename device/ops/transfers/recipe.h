@@ -9,10 +9,13 @@
 
 #include "ipu.h"
 
-/* Whether a collective of that name takes a tensor of bfloat16 as it is, or
- * makes bfloat16 of one of float32. recipe may be NULL: no. */
+/* Returns true if the recipe lets a collective of that name send a tensor that
+ * is bfloat16 already. A recipe of NULL lets none. */
 bool ipu__recipe_takes(const ipu_bf16_recipe *recipe, ipu_collective_kind kind,
                        const char *name);
+
+/* Returns true if the recipe has such a collective round a tensor of float32 to
+ * bfloat16 before it is sent. A recipe of NULL rounds none. */
 bool ipu__recipe_converts(const ipu_bf16_recipe *recipe,
                           ipu_collective_kind kind, const char *name);
 
