@@ -41,8 +41,8 @@ GLOO_HEADER ?= /usr/include/gloo/allreduce.h
 HAS_GLOO := $(wildcard $(GLOO_HEADER))
 CXX := $(if $(filter default,$(origin CXX)),g++,$(CXX))
 CLUSTER_SRC := $(filter-out %_absent.c,$(wildcard bench/cluster/*.c)) \
-	$(if $(HAS_GLOO),,bench/cluster/way_gloo_absent.c)
-GLOO_OBJ := $(if $(HAS_GLOO),$(B)/obj/bench/cluster/way_gloo.o)
+	$(if $(HAS_GLOO),,bench/cluster/backend_gloo_absent.c)
+GLOO_OBJ := $(if $(HAS_GLOO),$(B)/obj/bench/cluster/backend_gloo.o)
 PROGRAMS += $(B)/bin/hvd-bench-cluster
 SRC_hvd-bench-cluster := $(CLUSTER_SRC) $(COMMAND_SRC) \
 	bench/tables/stats.c bench/tables/table.c
@@ -50,7 +50,7 @@ DEPS_hvd-bench-cluster = $(GLOO_OBJ) $(HVD_SO)
 LIBS_hvd-bench-cluster = $(HVD_LINK) $(JSON_LIBS) \
 	$(if $(HAS_GLOO),-lgloo -lstdc++)
 
-$(GLOO_OBJ): bench/cluster/way_gloo.cc
+$(GLOO_OBJ): bench/cluster/backend_gloo.cc
 	$(call say,CXX,$<)mkdir -p $(@D)
 	$(Q)$(CXX) -std=c++14 -fPIC -pthread -MMD -MP -Wall -Wextra -Ibench \
 		$(CPPFLAGS) $(CFLAGS) -c -o $@ $<

@@ -8,88 +8,125 @@
 #include "gpt/report.h"
 #include "gpt/sample.h"
 #include "networks/transformer.h"
+#include "output/problem.h"
 #include "trainer/agree.h"
 
 /* A part of the training lasts until the next evaluation. */
-static void plan_steps(struct training_run *run, struct gpt_data *data)
+static void plan_steps(struct training_run *run)
 {
     const struct options *o = run->options;
+    struct training_plan *plan = &run->plan;
+    const struct text *text = &((struct gpt *)run->own)->text;
 
-    run->outcome.examples = data->text.train;
-    run->outcome.evaluated = data->pieces.evaluated * data->pieces.context;
+    run->outcome.examples = text->train;
     run->outcome.per_step =
         (int64_t)o->batch_size * o->gpt.context * o->replicas;
-    run->plan = (struct training_plan){.steps = o->steps,
-                                       .part = o->eval_every > 0 ? o->eval_every
-                                                                 : o->steps,
-                                       .evaluate_every = 1,
-                                       .interval = 10,
-                                       .fill = pieces_fill,
-                                       .fill_test = pieces_fill_test,
-                                       .data = &data->pieces};
+    plan->steps = o->steps;
+    plan->part = o->eval_every > 0 ? o->eval_every : o->steps;
+    plan->evaluate_every = 1;
+    plan->interval = 10;
+}
+
+/* The training has pieces of the first nine tenths of the text, from each
+ * place, in another order in each epoch; the validation has those of the rest,
+ * one behind the other. */
+static int cut_text(struct training_run *run)
+{
+    const struct options *o = run->options;
+    const struct text *text = &((struct gpt *)run->own)->text;
+    const int64_t context = o->gpt.context, rest = text->count - text->train;
+    hvd_dataset *train, *tests;
+
+    if (text->train <= context || rest <= context)
+        return problem_set("the text is too short for --context %d: of its "
+                           "%lld characters a tenth, %lld, is for validation, "
+                           "and each part must have more than %d",
+                           o->gpt.context, (long long)text->count,
+                           (long long)rest, o->gpt.context);
+    train =
+        hvd_dataset_windows(text->numbers, text->train, context, 1, NULL, NULL);
+    tests = hvd_dataset_windows(text->numbers + text->train, rest, context,
+                                context, NULL, NULL);
+    if (o->eval_windows > 0)
+        tests = hvd_dataset_take(tests, o->eval_windows);
+    run->plan.examples = hvd_dataset_count(train);
+    run->outcome.evaluated = hvd_dataset_count(tests) * context;
+    run->plan.train = hvd_dataset_batch(hvd_dataset_shuffle(train, o->seed, 0),
+                                        o->batch_size, 1);
+    run->plan.tests = hvd_dataset_batch(tests, o->batch_size, 0);
+    return 0;
 }
 
 static int load_text(struct training_run *run)
 {
-    struct gpt_data *data = run->own;
+    struct text *text = &((struct gpt *)run->own)->text;
     const struct options *o = run->options;
 
-    int status = agree(text_load(o->text, &data->text));
+    int status = agree(text_load(o->text, text));
     if (!status)
-        status = agree_same("the text to learn", data->text.hash);
+        status = agree_same("the text to learn", text->hash);
     if (!status)
-        status = agree(pieces_init(
-            &data->pieces, &data->text, o->gpt.context, o->batch_size,
-            run->command->rank, run->command->size, o->seed, o->eval_windows));
-    data->pieces.replicas = o->replicas;
+        status = agree(cut_text(run));
     if (!status && o->sample > 0)
-        status = agree(sample_check(o, &data->text));
-    plan_steps(run, data);
+        status = agree(sample_check(o, text));
+    plan_steps(run);
     return status;
 }
 
 static int look_at_text(struct training_run *run)
 {
-    struct gpt_data *data = run->own;
+    return text_load(run->options->text, &((struct gpt *)run->own)->text);
+}
 
-    return text_load(run->options->text, &data->text);
+static const struct hvd_model *get_network(struct training_run *run)
+{
+    struct gpt *gpt = run->own;
+
+    if (!gpt->network)
+        gpt->network =
+            transformer_new(&run->options->gpt, gpt->text.characters);
+    return gpt->network;
 }
 
 static void make_model(struct training_run *run, struct model **model)
 {
-    struct gpt_data *data = run->own;
+    const struct hvd_model *network = get_network(run);
 
-    transformer_model(&run->options->gpt, run->options->batch_size,
-                      data->text.characters, model);
+    if (network)
+        transformer_model(network, run->options->batch_size, model);
 }
 
 static int print_sample(struct training_run *run)
 {
-    struct gpt_data *data = run->own;
     int status;
 
     if (run->options->sample == 0)
         return 0;
     printf("\n");
-    status =
-        sample_write(run->options, &data->text, trainer_model(run->trainer),
-                     trainer_values(run->trainer), stdout);
+    status = sample_write(run->options, &((struct gpt *)run->own)->text,
+                          trainer_model(run->trainer),
+                          trainer_values(run->trainer), stdout);
     printf("\n");
     return status;
 }
 
 static void free_data(struct training_run *run)
 {
-    text_fini(&((struct gpt_data *)run->own)->text);
+    struct gpt *gpt = run->own;
+
+    transformer_free(gpt->network);
+    text_fini(&gpt->text);
 }
 
 static const struct training_functions functions = {
     .program = OPTIONS_CHAR_GPT,
     .unit = "characters",
+    .examples = "pieces of the text",
     .speed = "tokens",
     .source = "--text",
     .load = load_text,
     .look = look_at_text,
+    .network = get_network,
     .make_model = make_model,
     .report_head = gpt_report_head,
     .place = gpt_place,
@@ -104,7 +141,7 @@ static const struct training_functions functions = {
 
 int main(int argc, char **argv)
 {
-    struct gpt_data data = {.text = {0}};
+    struct gpt gpt = {.network = NULL};
 
-    return training_main(&functions, &data, argc, argv);
+    return training_main(&functions, &gpt, argc, argv);
 }

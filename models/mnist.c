@@ -9,57 +9,71 @@
 #include "mnist/mistakes.h"
 #include "mnist/report.h"
 #include "networks/digit_networks.h"
+#include "output/problem.h"
 #include "trainer/agree.h"
 
-/* The data of a run. */
-struct mnist {
-    struct dataset dataset;
-    struct mistakes mistakes; /* of the last evaluation, for a log */
-};
-
-/* An epoch is a part of the training. */
-static void plan_epochs(struct training_run *run, struct dataset *dataset)
+/* Loads or draws digits, and checks that all ranks have as many. Collective. */
+static int load_digits(struct training_run *run, int set, const char *what,
+                       hvd_dataset **digits, int64_t *count)
 {
     const struct options *o = run->options;
-    int64_t steps = dataset_steps(dataset);
-    int64_t all = steps * o->epochs;
+    const struct digits_source source = {o->data, o->seed,
+                                         set == DIGITS_TRAIN ? o->train_images
+                                                             : o->test_images};
+    int status;
 
-    run->outcome.examples = dataset->train.count;
-    run->outcome.evaluated = dataset->test.count;
+    *digits = digits_dataset(&source, set, run->command->progress);
+    *count = *digits ? hvd_dataset_count(*digits) : 0;
+    status = agree(*digits ? 0 : PROBLEM);
+    return status ? status : agree_same(what, (uint64_t)*count);
+}
+
+/* An epoch is a part of the training. */
+static void plan_epochs(struct training_run *run)
+{
+    const struct options *o = run->options;
+    struct training_plan *plan = &run->plan;
+    int64_t all = o->epochs * (plan->examples / training_rows(run));
+
+    run->outcome.examples = plan->examples;
     run->outcome.per_step = (int64_t)o->batch_size * o->replicas;
-    run->plan = (struct training_plan){
-        .steps = o->steps > 0 && o->steps < all ? o->steps : all,
-        .part = steps,
-        .evaluate_every = o->eval_every,
-        .fill = dataset_fill,
-        .fill_test = dataset_fill_test,
-        .data = dataset};
+    plan->part = plan->examples / training_rows(run);
+    plan->steps = o->steps > 0 && o->steps < all ? o->steps : all;
+    plan->evaluate_every = o->eval_every;
+}
+
+/* Makes images of rows of pixels. */
+static hvd_dataset *shape_images(hvd_dataset *digits)
+{
+    const int64_t shape[] = {IMAGE_SIDE, IMAGE_SIDE, 1};
+
+    return hvd_dataset_reshape(digits, "images", 3, shape);
 }
 
 static int load_data(struct training_run *run)
 {
-    struct dataset *dataset = &((struct mnist *)run->own)->dataset;
+    struct training_plan *plan = &run->plan;
     const struct options *o = run->options;
-    const struct dataset_source source = {o->data, o->seed, o->train_images,
-                                          o->test_images};
-    struct images train = {0}, test = {0};
+    int status = load_digits(run, DIGITS_TRAIN, "the number of training images",
+                             &plan->train, &plan->examples);
 
-    int status =
-        agree(dataset_load(&source, run->command->progress, &train, &test));
     if (!status)
-        status =
-            agree_same("the number of training images", (uint64_t)train.count);
-    if (!status)
-        status = agree_same("the number of test images", (uint64_t)test.count);
-    if (!status)
-        status = agree(dataset_init(dataset, &train, &test, run->command->rank,
-                                    run->command->size, o->replicas,
-                                    o->batch_size, o->seed));
-    images_fini(&train);
-    images_fini(&test);
-    if (!status)
-        plan_epochs(run, dataset);
+        status = load_digits(run, DIGITS_TEST, "the number of test images",
+                             &plan->tests, &run->outcome.evaluated);
+    if (o->network != NETWORK_MLP) {
+        plan->train = shape_images(plan->train);
+        plan->tests = shape_images(plan->tests);
+    }
+    plan->train = hvd_dataset_batch(
+        hvd_dataset_shuffle(plan->train, o->seed, 0), o->batch_size, 1);
+    plan->tests = hvd_dataset_batch(plan->tests, o->batch_size, 0);
+    plan_epochs(run);
     return status;
+}
+
+static const struct hvd_model *get_network(struct training_run *run)
+{
+    return network_public((enum network)run->options->network);
 }
 
 static void make_model(struct training_run *run, struct model **model)
@@ -68,45 +82,35 @@ static void make_model(struct training_run *run, struct model **model)
                   model);
 }
 
-static void free_data(struct training_run *run)
-{
-    dataset_fini(&((struct mnist *)run->own)->dataset);
-}
-
-static int visit_tests(void *own, const struct trainer_results *results)
-{
-    return mistakes_visit(&((struct mnist *)own)->mistakes, results);
-}
-
 static int log_mistakes(struct training_run *run, hvd_log *log)
 {
-    return mistakes_log(&((struct mnist *)run->own)->mistakes, log,
-                        "test/mistakes", run->outcome.steps);
+    return mistakes_log(run->own, log, "test/mistakes", run->outcome.steps);
 }
 
 static const struct training_functions functions = {
     .program = OPTIONS_MNIST,
     .unit = "images",
+    .examples = "training images",
     .speed = "images",
     .source = "--data",
     .load = load_data,
+    .network = get_network,
     .make_model = make_model,
     .report_head = mnist_report_head,
     .place = mnist_place,
     .named_parts = true,
     .evaluation = mnist_evaluation,
     .tests = "test",
-    .visit_tests = visit_tests,
+    .visit_tests = mistakes_visit,
     .log_tests = log_mistakes,
     .report_results = mnist_report_results,
     .settings = mnist_settings,
     .results = mnist_results,
-    .fini = free_data,
 };
 
 int main(int argc, char **argv)
 {
-    static struct mnist mnist;
+    static struct mistakes mistakes; /* of the last evaluation, for a log */
 
-    return training_main(&functions, &mnist, argc, argv);
+    return training_main(&functions, &mistakes, argc, argv);
 }

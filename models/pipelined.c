@@ -9,6 +9,7 @@
 #include "command/command.h"
 #include "model/optimizer.h"
 #include "options/line.h"
+#include "output/problem.h"
 #include "pipeline/run.h"
 
 /* Sets options that were not given and depend on others. */
@@ -29,6 +30,19 @@ static void fill_in(struct run *run)
                                                        : 0.001;
 }
 
+/* Returns the outcome of the line. */
+static int check_log(struct run_log *log, const char *formats, int outcome)
+{
+    if (outcome != LINE_RUN || !formats)
+        return outcome;
+    if (!log->folder.path)
+        return problem_set("--log says what a folder of logs gets: give "
+                           "--log-dir, too");
+    if (hvd_log_read_formats(formats, &log->folder.formats) < 0)
+        return problem_set("--log: %s", problem_text());
+    return outcome;
+}
+
 static int run_all(struct command *command)
 {
     return run_pipeline(command->context, command->progress);
@@ -37,11 +51,13 @@ static int run_all(struct command *command)
 int main(int argc, char **argv)
 {
     struct run run = {.epochs = 1,
+                      .log = {.folder.formats = HVD_LOG_ALL, .every = 10},
                       .job_options = {.replicas = 1,
                                       .batch = 16,
                                       .optimizer = OPTIMIZER_MOMENTUM,
                                       .seed = 1}};
     struct job_options *j = &run.job_options;
+    const char *formats = NULL;
     bool quiet = false;
     const struct line_row rows[] = {
         {"model", 0, "NAME", "mlp, cnn, resnet or towers (mlp)",
@@ -76,14 +92,25 @@ int main(int argc, char **argv)
         {"data", 'd', "DIR", "directory of MNIST files (digits are drawn)",
          LINE_PATH(run.source.directory)},
         {"train-images", 0, "N", "most training images (all, or 40000 drawn)",
-         LINE_WHOLE(run.source.train, 1, 1 << 24)},
+         LINE_WHOLE(run.source.count, 1, 1 << 24)},
         {"test-images", 0, "N", "most test images (all, or 5000 drawn)",
-         LINE_WHOLE(run.source.test, 1, 1 << 24)},
+         LINE_WHOLE(run.test_images, 1, 1 << 24)},
         {"seed", 0, "N", "seed of weights, order and drawn digits (1)",
          LINE_WHOLE(j->seed, 0, INT64_MAX)},
         {"threads", 0, "N",
          "threads that stages run on; 0: one for each, if there are cores (0)",
          LINE_WHOLE(j->threads, 0, 64)},
+        {"log-dir", 0, "DIR",
+         "write logs of the training to DIR, and a page about it at the end: "
+         "loss, rate, speed, time, accuracy",
+         LINE_PATH(run.log.folder.path)},
+        {"log", 0, "LIST",
+         "what is written there: tensorboard, csv and jsonl, with commas "
+         "between them, or all (all)",
+         LINE_TEXT(formats)},
+        {"log-every", 0, "N",
+         "updates that a point of these logs stands for (10)",
+         LINE_WHOLE(run.log.every, 1, 1000000000)},
         LINE_PROFILE(j->profile),
         {"quiet", 'q', NULL, LINE_QUIET_HELP, LINE_FLAG(quiet)},
         {0}};
@@ -98,6 +125,7 @@ int main(int argc, char **argv)
     struct command command = {.run = run_all, .context = &run};
     int outcome = line_parse(&line, argc, argv);
 
+    outcome = check_log(&run.log, formats, outcome);
     fill_in(&run);
     command.quiet = quiet;
     return command_run(&line, outcome, &command);

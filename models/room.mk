@@ -67,25 +67,29 @@ SRC_hvd-log-page := models/hvd_log_page.c $(wildcard $(patsubst %,models/%/*.c,\
 DEPS_hvd-log-page = $(B)/lib/libhvd.a $(IPU_LIB)
 LIBS_hvd-log-page = $(B)/lib/libhvd.a $(IPU_LINK) $(JSON_LIBS) $(ZLIB_LIBS)
 
+# The parts of the trainer library that need no ranks: no strategy either.
+ALONE_SRC := $(filter-out models/net/connect.c,$(wildcard $(patsubst \
+	%,models/%/*.c,output files data dataset model net)))
+
 # The device alone, without MPI; of libhvd only the text of the last error.
 PROGRAMS += $(B)/bin/memory_tools
 SRC_memory_tools := models/memory_tools.c $(wildcard models/memory/*.c) \
 	$(addprefix models/,options/line.c options/values.c \
 	$(addprefix trainer/,engine.c replicas.c pipeline.c pipeline_exchange.c feed.c)) \
-	$(wildcard $(patsubst %,models/%/*.c,output files data dataset model net))
+	$(ALONE_SRC)
 DEPS_memory_tools = $(B)/lib/libhvd.a $(IPU_LIB)
 LIBS_memory_tools = $(B)/lib/libhvd.a $(IPU_LINK) $(JSON_LIBS) $(ZLIB_LIBS)
 
 # Programs of one idea each, on the parts of the trainer library that need no
 # ranks.
 CHAPTER_SRC := $(addprefix models/,options/line.c options/values.c chapter/loop.c) \
-	$(wildcard $(patsubst %,models/%/*.c,output files data dataset model net))
+	$(ALONE_SRC)
 CHAPTER_PROGRAMS := ipu-feeds ipu-losses ipu-replicas ipu-dataset-bench
 PROGRAMS += $(CHAPTER_PROGRAMS:%=$(B)/bin/%)
 SRC_ipu-feeds := models/chapter/feeds.c $(CHAPTER_SRC)
-SRC_ipu-losses := models/chapter/losses.c models/chapter/source.c $(CHAPTER_SRC)
-SRC_ipu-replicas := models/chapter/replicas.c models/chapter/source.c $(CHAPTER_SRC)
-SRC_ipu-dataset-bench := models/chapter/dataset_bench.c models/chapter/source.c $(CHAPTER_SRC)
+SRC_ipu-losses := models/chapter/losses.c models/chapter/source.c models/mnist/dataset.c $(CHAPTER_SRC)
+SRC_ipu-replicas := models/chapter/replicas.c models/chapter/source.c models/mnist/dataset.c $(CHAPTER_SRC)
+SRC_ipu-dataset-bench := models/chapter/dataset_bench.c models/chapter/source.c models/mnist/dataset.c $(CHAPTER_SRC)
 $(foreach p,$(CHAPTER_PROGRAMS),$(eval DEPS_$(p) = $$(B)/lib/libhvd.a $$(IPU_LIB)))
 $(foreach p,$(CHAPTER_PROGRAMS),$(eval LIBS_$(p) = $$(B)/lib/libhvd.a $$(IPU_LINK) $$(JSON_LIBS) $$(ZLIB_LIBS)))
 

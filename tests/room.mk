@@ -68,7 +68,7 @@ SRC_tests-mpi-metrics += $(wildcard models/metric/*.c) models/output/problem.c
 SRC_tests-mpi-pipeline += models/trainer/pipeline_exchange.c \
 	models/trainer/exchange.c models/trainer/serving.c \
 	models/trainer/agree.c models/model/optimizer.c models/output/problem.c
-$(foreach t,$(filter estimator%,$(MPI_TESTS)),\
+$(foreach t,net_connect $(filter estimator%,$(MPI_TESTS)),\
 	$(eval SRC_tests-mpi-$(t) += tests/support/lines.c)\
 	$(eval LIBS_tests-mpi-$(t) += -lhvd-train -lipu)\
 	$(eval DEPS_tests-mpi-$(t) += $$(TRAIN_SO) $$(IPU_SO)))

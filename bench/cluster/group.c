@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * group.c - starts the processes of a way, orders, and ends them.
+ * group.c - starts the processes of a backend, orders, and ends them.
  *
  * Each process has a socket of its own to this one: an order and its answer
  * are each one record. A process that ends is seen as the end of its socket; a
@@ -30,8 +30,8 @@ enum { ANSWER_MS = 120000, END_MS = 5000 };
 
 static int fail(struct group *group, const char *error)
 {
-    snprintf(group->error, sizeof group->error, "%s: %.400s", group->way->name,
-             error);
+    snprintf(group->error, sizeof group->error, "%s: %.400s",
+             group->backend->name, error);
     return -1;
 }
 
@@ -82,7 +82,7 @@ static int find_addresses(struct group *group)
     bool well = true;
 
     for (; n < group->nranks && well; n++) {
-        struct sockaddr_in got;
+        struct sockaddr_in got = {0};
         socklen_t size = sizeof got;
 
         sockets[n] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -121,8 +121,8 @@ static int start_one(struct group *group)
         return fail(group, strerror(errno));
     pid = fork();
     if (pid == 0) {
-        const struct way_place place = {rank, group->nranks, group->tf_config,
-                                        group->directory};
+        const struct backend_place place = {rank, group->nranks,
+                                            group->tf_config, group->directory};
 
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != own)
@@ -132,7 +132,7 @@ static int start_one(struct group *group)
          * ones. They would keep these open after the parent has closed them. */
         for (int i = 0; i < rank; i++)
             close(group->sockets[i]);
-        worker_run(group->way, &place, group->most_bytes, pair[1]);
+        worker_run(group->backend, &place, group->most_bytes, pair[1]);
     }
     close(pair[1]);
     if (pid < 0) {
@@ -195,13 +195,13 @@ static int order_all(struct group *group, const struct worker_order *order,
     return hear_all(group, seconds);
 }
 
-int group_start(struct group *group, const struct way *way, int nranks,
+int group_start(struct group *group, const struct backend *backend, int nranks,
                 int64_t most_bytes)
 {
     double none;
 
-    *group =
-        (struct group){.way = way, .nranks = nranks, .most_bytes = most_bytes};
+    *group = (struct group){
+        .backend = backend, .nranks = nranks, .most_bytes = most_bytes};
     if (make_directory(group) < 0 || find_addresses(group) < 0)
         return -1;
     while (group->nstarted < nranks)

@@ -4,8 +4,8 @@
  * started without MPI, by libhvd and by Gloo in turn. hvd-bench runs this
  * program.
  *
- * Every way has processes of its own (group.h). For each size, all ways have a
- * turn in each round; processes that wait for theirs are asleep.
+ * Every backend has processes of its own (group.h). For each size, all backends
+ * have a turn in each round; processes that wait for theirs are asleep.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 /* The exit status for wrong usage, as of the other subcommands. */
 enum { STATUS_USAGE = 64 };
 
-enum { WAYS = WAYS_OF_HVD + WAYS_OF_GLOO };
+enum { BACKENDS = HVD_BACKENDS + GLOO_BACKENDS };
 
 struct cluster_options {
     struct command_line line;
@@ -33,11 +33,11 @@ struct cluster_options {
 
 struct cluster {
     const struct cluster_options *options;
-    struct way ways[WAYS];
-    bool has[WAYS];
-    struct group groups[WAYS];
-    double times[WAYS][ROUNDS_MOST];
-    int iters[WAYS];
+    struct backend backends[BACKENDS];
+    bool has[BACKENDS];
+    struct group groups[BACKENDS];
+    double times[BACKENDS][ROUNDS_MOST];
+    int iters[BACKENDS];
     struct table table;
 };
 
@@ -54,29 +54,29 @@ static int fail_group(const struct group *group)
     return fail(group->error, -1);
 }
 
-/* Prepares the processes of a way for a size, and finds out how many of its
+/* Prepares the processes of a backend for a size, and finds out how many of its
  * sums make a block. */
-static int prepare(struct cluster *c, int way, int64_t bytes)
+static int prepare(struct cluster *c, int b, int64_t bytes)
 {
-    struct group *group = &c->groups[way];
+    struct group *group = &c->groups[b];
     double seconds;
 
     if (group_prepare(group, bytes / (int64_t)sizeof(float)) < 0 ||
         group_run(group, ROUNDS_TRIAL, &seconds) < 0)
         return fail_group(group);
-    c->iters[way] = rounds_iters(seconds);
+    c->iters[b] = rounds_iters(seconds);
     return 0;
 }
 
 static int run_rounds(struct cluster *c)
 {
     for (int round = 0; round < c->options->rounds.n; round++)
-        for (int turn = 0; turn < WAYS; turn++) {
-            int way = (round + turn) % WAYS;
+        for (int turn = 0; turn < BACKENDS; turn++) {
+            int b = (round + turn) % BACKENDS;
 
-            if (c->has[way] && group_run(&c->groups[way], c->iters[way],
-                                         &c->times[way][round]) < 0)
-                return fail_group(&c->groups[way]);
+            if (c->has[b] &&
+                group_run(&c->groups[b], c->iters[b], &c->times[b][round]) < 0)
+                return fail_group(&c->groups[b]);
         }
     return 0;
 }
@@ -84,19 +84,19 @@ static int run_rounds(struct cluster *c)
 static void print_size(struct cluster *c, int64_t bytes)
 {
     size_t n = (size_t)c->options->rounds.n;
-    double medians[WAYS], least = 0;
+    double medians[BACKENDS], least = 0;
 
-    for (int way = 0; way < WAYS; way++) {
-        medians[way] = c->has[way] ? stats_median(c->times[way], n) : 0;
-        if (way >= WAYS_OF_HVD && c->has[way] &&
-            (least == 0 || medians[way] < least))
-            least = medians[way];
+    for (int b = 0; b < BACKENDS; b++) {
+        medians[b] = c->has[b] ? stats_median(c->times[b], n) : 0;
+        if (b >= HVD_BACKENDS && c->has[b] &&
+            (least == 0 || medians[b] < least))
+            least = medians[b];
     }
     table_number(&c->table, (double)bytes);
-    for (int way = 0; way < WAYS; way++)
-        table_number_if(&c->table, c->has[way], 1e6 * medians[way]);
-    for (int way = 0; way < WAYS_OF_HVD; way++)
-        table_number_if(&c->table, least > 0, least / medians[way]);
+    for (int b = 0; b < BACKENDS; b++)
+        table_number_if(&c->table, c->has[b], 1e6 * medians[b]);
+    for (int b = 0; b < HVD_BACKENDS; b++)
+        table_number_if(&c->table, least > 0, least / medians[b]);
 }
 
 static int measure(struct cluster *c)
@@ -104,8 +104,8 @@ static int measure(struct cluster *c)
     const struct rounds *r = &c->options->rounds;
 
     for (int64_t bytes = r->least; bytes <= r->most; bytes *= r->factor) {
-        for (int way = 0; way < WAYS; way++)
-            if (c->has[way] && prepare(c, way, bytes) < 0)
+        for (int b = 0; b < BACKENDS; b++)
+            if (c->has[b] && prepare(c, b, bytes) < 0)
                 return -1;
         if (run_rounds(c) < 0)
             return -1;
@@ -138,25 +138,26 @@ static void begin_table(struct cluster *c)
 
 static void end_table(struct cluster *c)
 {
-    for (int way = 0; way < WAYS; way++)
-        if (c->has[way])
-            table_note(&c->table, c->ways[way].text);
+    for (int b = 0; b < BACKENDS; b++)
+        if (c->has[b])
+            table_note(&c->table, c->backends[b].text);
     table_note(&c->table,
-               c->has[WAYS_OF_HVD]
+               c->has[HVD_BACKENDS]
                    ? "gloo_over_hvd, gloo_over_tcp: the least time of Gloo's "
                      "over libhvd's"
                    : "this program was built without Gloo (libgloo-dev)");
     table_end(&c->table);
 }
 
-static void choose_ways(struct cluster *c)
+static void choose_backends(struct cluster *c)
 {
-    for (int i = 0; i < WAYS_OF_HVD; i++) {
-        c->ways[i] = ways_of_hvd[i];
+    for (int i = 0; i < HVD_BACKENDS; i++) {
+        c->backends[i] = hvd_backends[i];
         c->has[i] = true;
     }
-    for (int i = 0; i < WAYS_OF_GLOO; i++)
-        c->has[WAYS_OF_HVD + i] = way_of_gloo(i, &c->ways[WAYS_OF_HVD + i]);
+    for (int i = 0; i < GLOO_BACKENDS; i++)
+        c->has[HVD_BACKENDS + i] =
+            gloo_backend(i, &c->backends[HVD_BACKENDS + i]);
 }
 
 static int run(const struct cluster_options *o)
@@ -167,18 +168,18 @@ static int run(const struct cluster_options *o)
     if (!c)
         return fail("out of memory", 1);
     c->options = o;
-    choose_ways(c);
-    for (int way = 0; way < WAYS && status == 0; way++)
-        if (c->has[way] && group_start(&c->groups[way], &c->ways[way],
-                                       o->nranks, o->rounds.most) < 0)
-            status = fail_group(&c->groups[way]);
+    choose_backends(c);
+    for (int b = 0; b < BACKENDS && status == 0; b++)
+        if (c->has[b] && group_start(&c->groups[b], &c->backends[b], o->nranks,
+                                     o->rounds.most) < 0)
+            status = fail_group(&c->groups[b]);
     if (status == 0) {
         begin_table(c);
         status = measure(c);
         end_table(c);
     }
-    for (int way = 0; way < WAYS; way++)
-        group_stop(&c->groups[way]);
+    for (int b = 0; b < BACKENDS; b++)
+        group_stop(&c->groups[b]);
     free(c);
     if (status == 0 && (fflush(stdout) != 0 || ferror(stdout)))
         return fail("the table could not be written", 1);
@@ -190,12 +191,12 @@ static int run(const struct cluster_options *o)
 enum { KEY_ROUNDS = 256, KEY_MEMBER, KEY_FORMAT };
 
 static const struct argp_option flags[] = {
-    {"processes", 'n', "N", 0, "processes of each way, 2 to 16 (2)", 0},
+    {"processes", 'n', "N", 0, "processes of each backend, 2 to 16 (2)", 0},
     {"minbytes", 'b', "BYTES", 0, "smallest size, a multiple of 4 (4)", 0},
     {"maxbytes", 'e', "BYTES", 0, "largest size (64M)", 0},
     {"stepfactor", 'f', "N", 0, "each size is N times the one before (4)", 0},
     {"rounds", KEY_ROUNDS, "N", 0,
-     "blocks of each way and size, of which the median counts (11)", 0},
+     "blocks of each backend and size, of which the median counts (11)", 0},
     {"member", KEY_MEMBER, NULL, 0,
      "be one of the ranks that were started by TF_CONFIG or by mpirun, and "
      "time libhvd alone",

@@ -12,8 +12,8 @@
 enum { WARM_UPS = 2 };
 
 struct worker {
-    const struct way *way;
-    const struct way_place *place;
+    const struct backend *backend;
+    const struct backend_place *place;
     void *state;
     float *values;
     int64_t count;
@@ -34,15 +34,15 @@ static int fail(struct worker *worker, const char *error)
     return -1;
 }
 
-static int open_way(struct worker *worker, int64_t bytes)
+static int open_backend(struct worker *worker, int64_t bytes)
 {
-    const struct way *way = worker->way;
+    const struct backend *backend = worker->backend;
 
-    worker->state = way->open(way, worker->place, worker->answer.error,
-                              sizeof worker->answer.error);
+    worker->state = backend->open(backend, worker->place, worker->answer.error,
+                                  sizeof worker->answer.error);
     if (!worker->state)
         return -1;
-    worker->values = way->memory(worker->state, (size_t)bytes);
+    worker->values = backend->memory(worker->state, (size_t)bytes);
     if (!worker->values)
         return fail(worker, "there is no memory for so many bytes");
     /* Every page is there before the clock runs. */
@@ -55,8 +55,8 @@ static int sum(struct worker *worker, int niters)
     int status = 0;
 
     for (int i = 0; i < niters && status == 0; i++)
-        status = worker->way->run(worker->state, worker->answer.error,
-                                  sizeof worker->answer.error);
+        status = worker->backend->run(worker->state, worker->answer.error,
+                                      sizeof worker->answer.error);
     return status;
 }
 
@@ -65,15 +65,14 @@ static int sum(struct worker *worker, int niters)
 static int check(struct worker *worker)
 {
     int nranks = worker->place->nranks, rank = worker->place->rank;
-    int64_t nwrong = 0;
+    int64_t nwrong = 0, all = nranks * (nranks + 1) / 2;
 
     for (int64_t i = 0; i < worker->count; i++)
         worker->values[i] = (float)((i % 1009 + 1) * (rank + 1));
     if (sum(worker, 1) < 0)
         return -1;
     for (int64_t i = 0; i < worker->count; i++)
-        nwrong += worker->values[i] !=
-                  (float)((i % 1009 + 1) * nranks * (nranks + 1) / 2);
+        nwrong += worker->values[i] != (float)((i % 1009 + 1) * all);
     memset(worker->values, 0, (size_t)worker->count * sizeof(float));
     if (nwrong) {
         snprintf(worker->answer.error, sizeof worker->answer.error,
@@ -87,8 +86,9 @@ static int check(struct worker *worker)
 static int prepare(struct worker *worker, int64_t count)
 {
     worker->count = count;
-    if (worker->way->prepare(worker->state, (size_t)count, worker->answer.error,
-                             sizeof worker->answer.error) < 0)
+    if (worker->backend->prepare(worker->state, (size_t)count,
+                                 worker->answer.error,
+                                 sizeof worker->answer.error) < 0)
         return -1;
     return check(worker);
 }
@@ -116,12 +116,13 @@ static int answer(struct worker *worker, int status, int socket)
                : -1;
 }
 
-_Noreturn void worker_run(const struct way *way, const struct way_place *place,
-                          int64_t most_bytes, int socket)
+_Noreturn void worker_run(const struct backend *backend,
+                          const struct backend_place *place, int64_t most_bytes,
+                          int socket)
 {
-    struct worker worker = {.way = way, .place = place};
+    struct worker worker = {.backend = backend, .place = place};
     struct worker_order order;
-    int status = answer(&worker, open_way(&worker, most_bytes), socket);
+    int status = answer(&worker, open_backend(&worker, most_bytes), socket);
 
     while (status == 0 && recv(socket, &order, sizeof order, MSG_WAITALL) ==
                               (ssize_t)sizeof order)
@@ -131,6 +132,6 @@ _Noreturn void worker_run(const struct way *way, const struct way_place *place,
                         socket);
     /* After a failure the others may wait for ever. */
     if (status == 0)
-        way->close(worker.state);
+        backend->close(worker.state);
     _exit(status != 0);
 }

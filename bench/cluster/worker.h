@@ -5,7 +5,7 @@
 #ifndef BENCH_CLUSTER_WORKER_H
 #define BENCH_CLUSTER_WORKER_H
 
-#include "cluster/way.h"
+#include "cluster/backend.h"
 
 #include <stdint.h>
 
@@ -22,8 +22,9 @@ struct worker_answer {
 };
 
 /* Does what comes on the socket until its other end is closed, and answers
- * once before the first order, when the way is open. Never returns. */
-_Noreturn void worker_run(const struct way *way, const struct way_place *place,
-                          int64_t most_bytes, int socket);
+ * once before the first order, when the backend is open. Never returns. */
+_Noreturn void worker_run(const struct backend *backend,
+                          const struct backend_place *place, int64_t most_bytes,
+                          int socket);
 
 #endif

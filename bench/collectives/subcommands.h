@@ -9,8 +9,8 @@
 /* hvd-bench COLLECTIVE: measures over types, reductions, roots and sizes. */
 int collectives_main(int argc, char **argv);
 
-/* How long one small allreduce takes, blocking and from submission to the end
- * of waiting, with idle cores and with busy ones. */
+/* Measures how long one small allreduce takes, blocking and from submission to
+ * the end of waiting, with idle cores and with busy ones. */
 int latency_main(int argc, char **argv);
 
 /* The cost of an initialised program that does nothing. */
@@ -19,7 +19,7 @@ int idle_main(int argc, char **argv);
 /* The sums of a model's gradients, in several ways. */
 int gradients_main(int argc, char **argv);
 
-/* How much of the communication a given amount of computing hides. */
+/* Measures how much of the communication a given amount of computing hides. */
 int overlap_main(int argc, char **argv);
 
 /* A collective over hosts made of network namespaces: becomes the script

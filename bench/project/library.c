@@ -245,9 +245,9 @@ static int log2_of(int n)
     return steps;
 }
 
-/* A message has a head and entries; the sums, as they are in each step; the data
- * of the hosts that its sender has heard of: twice as many in each step; and of
- * sums in halves half as much in each step, which then comes back.
+/* A message has a head and entries; the sums, as they are in each step; the
+ * data of the hosts that its sender has heard of: twice as many in each step;
+ * and of sums in halves half as much in each step, which then comes back.
  */
 struct plan library_round(const struct library *l,
                           const struct library_data *data)
@@ -397,8 +397,8 @@ static struct plan plan_scatter(const struct library *l, double bytes)
     };
 }
 
-/* In shared memory on each host, with every rank carrying a slice between
- * them, in so many steps, messages, and times the slice. */
+/* Plans a sum in shared memory on each host, with every rank carrying a slice
+ * between them, in so many steps, messages, and times the slice. */
 static struct plan plan_hosts(const struct library *l, double bytes,
                               double steps, double messages, double times)
 {
@@ -439,7 +439,7 @@ static struct plan plan_carriers(const struct library *l, double bytes,
     return plan_hosts(l, bytes, 2, 2 * (h - 1), 2 * (h - 1) / h);
 }
 
-/* On one host, in shared memory. */
+/* Plans a sum on one host, in shared memory. */
 static struct plan plan_shared(const struct library *l, double bytes)
 {
     return (struct plan){.local_steps = 2,

@@ -127,9 +127,8 @@ static void draw_axis(FILE *out, const struct axis *axis, double end,
     double tick = tick_of(1e3 * (end - axis->start), 9);
     char text[32];
 
-    for (double ms = 0; ms <= 1e3 * (end - axis->start) * (1 + 1e-9);
-         ms += tick) {
-        double x = x_of(axis, axis->start + ms / 1e3);
+    for (int i = 0; i * tick <= 1e3 * (end - axis->start) * (1 + 1e-9); i++) {
+        double ms = i * tick, x = x_of(axis, axis->start + ms / 1e3);
 
         draw_line(out, x, top, x, bottom, "#eeeeee");
         snprintf(text, sizeof text, "%g ms", ms);

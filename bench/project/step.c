@@ -447,14 +447,17 @@ static void sum_up(struct play *p)
  * the normal distribution. */
 double step_slowest(double n)
 {
-    const double width = 1e-3, most = 8;
+    const double width = 1e-3;
     double sum = 0;
 
     if (n <= 1)
         return 0;
-    for (double x = width / 2; x < most; x += width)
+    for (int i = 0; i < 8000; i++) {
+        double x = (i + 0.5) * width;
+
         sum += 1 - pow(0.5 * erfc(-x / sqrt(2)), n) -
                pow(0.5 * erfc(x / sqrt(2)), n);
+    }
     return sum * width;
 }
 

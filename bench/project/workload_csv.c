@@ -169,7 +169,7 @@ static int read_head(struct reader *r, int n)
 static int read_tensor(struct reader *r, const struct field *fields, int n)
 {
     struct field name;
-    double bytes, ready;
+    double bytes = 0, ready = 0;
 
     if (n != r->nfields)
         return refuse(r, "%d fields, where the head has %d", n, r->nfields);
@@ -193,7 +193,7 @@ static int read_tensor(struct reader *r, const struct field *fields, int n)
 
 static int read_line(struct reader *r, const char *line, const char *end)
 {
-    struct field fields[MOST_FIELDS], all = trimmed(line, end);
+    struct field fields[MOST_FIELDS] = {{0}}, all = trimmed(line, end);
     int n;
 
     if (all.length == 0 || all.text[0] == '#')

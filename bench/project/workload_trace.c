@@ -458,7 +458,7 @@ static int find_steps(struct reader *r)
             r->nranks = count_ranks(r, (int)w->tensors[i].ready);
     r->submitted = calloc(n * (size_t)w->n, sizeof *r->submitted);
     r->agreed = calloc(n * (size_t)w->n, sizeof *r->agreed);
-    r->turns = calloc(n * (size_t)r->nranks, sizeof *r->turns);
+    r->turns = calloc(n * (size_t)r->nranks + 1, sizeof *r->turns);
     r->is_left_out = calloc(n, sizeof *r->is_left_out);
     if (!r->submitted || !r->agreed || !r->turns || !r->is_left_out ||
         !values) {

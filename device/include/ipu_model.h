@@ -142,9 +142,9 @@ typedef struct ipu_product {
     double available_memory_proportion;
 } ipu_product;
 
-/* How a product is spread over the chip: the grid of tiles, the number of
- * slices of k in which inputs are fetched, and the number of slices of n into
- * which the product is cut. */
+/* A plan says how a product is spread over the chip: the grid of tiles, the
+ * number of slices of k in which inputs are fetched, and the number of slices
+ * of n into which the product is cut. */
 typedef struct ipu_plan {
     uint32_t size; /* sizeof(ipu_plan), set by the caller */
     int64_t grid_m, grid_k, grid_n;

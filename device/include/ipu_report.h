@@ -166,8 +166,9 @@ enum {
 int ipu_profile_print(const ipu_profile *profile, ipu_profile_format format,
                       char **text);
 
-/* How much the figures of two profiles differ, in percent, for the program with
- * the largest increase among those in both profiles; negative: it shrank. */
+/* A change says how much the figures of two profiles differ, in percent, for
+ * the program with the largest increase among those in both profiles; negative:
+ * it shrank. */
 typedef struct ipu_profile_change {
     uint32_t size;         /* sizeof(ipu_profile_change), set by the caller */
     int32_t programs;      /* number of programs in both */

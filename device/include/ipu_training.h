@@ -60,7 +60,8 @@ int ipu_update_check_absent(const ipu_graph *graph, const char *where);
 
 /* ----------------------------------------------------------- accumulation */
 
-/* How an accumulator acc combines the gradients g of mini-batches 0 to count
+/* A reduction says how an accumulator acc combines the gradients g of
+ * mini-batches 0 to count
  * - 1.
  */
 typedef int32_t ipu_reduction;
@@ -84,7 +85,7 @@ int ipu_reduction_parse(const char *name, ipu_reduction *reduction);
 typedef ipu_dtype (*ipu_accumulator_fn)(void *context, const char *variable,
                                         ipu_dtype dtype);
 
-/* Where variables lie: on the chip, or in DRAM beside it. */
+/* The place of variables: on the chip, or in DRAM beside it. */
 typedef int32_t ipu_offload;
 enum {
     IPU_OFFLOAD_AUTO = 0, /* variables that only the update region uses lie in
@@ -172,6 +173,11 @@ typedef struct ipu_optimizer {
      * size. */
     const ipu_rms_options *rms; /* of rmsprop, adagrad and adadelta */
     const ipu_lars_options *lars;
+    /* A float32 scalar, such as an input, in place of the options' momentum or
+     * beta1, so that each step may have another; borrowed during the call.
+     * NULL: theirs. IPU_ERR_ARGUMENT if the optimiser keeps none: adagrad,
+     * adadelta; sgd and rmsprop without momentum in their options. */
+    const ipu_tensor *momentum;
 } ipu_optimizer;
 
 typedef struct ipu_update_options {

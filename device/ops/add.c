@@ -48,7 +48,7 @@ static bool is_rounded(ipu_graph *graph, const struct ipu__op *op,
                        const ipu_tensor *inputs,
                        const struct ipu__attributes *attributes)
 {
-    int32_t indices[IPU__MAX_INPUTS];
+    int32_t indices[IPU__MAX_INPUTS] = {0};
 
     if (!settings_of(graph)->on || op->raw)
         return false;
@@ -114,7 +114,7 @@ ipu_tensor ipu__add(ipu_graph *graph, const struct ipu__op *op,
 static ipu_tensor slope_by(ipu_graph *graph, const struct ipu__node *node,
                            ipu_tensor dy, int32_t tensor)
 {
-    const ipu_tensor inputs[] = {dy, ipu__handle(graph, tensor)};
+    const ipu_tensor inputs[IPU__MAX_INPUTS] = {dy, ipu__handle(graph, tensor)};
 
     return ipu__add(graph, node->op->slope, inputs, NULL);
 }

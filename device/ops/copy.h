@@ -22,8 +22,8 @@ int ipu__copy_run(const struct ipu__call *call);
 /* The cost of such an op. */
 void ipu__copy_cost(const struct ipu__call *call, struct ipu__work *work);
 
-/* For ops whose output is the input: sets the output's shape, and runs the op,
- * in place or not. */
+/* Set the output's shape of an op whose output is the input, and run the op, in
+ * place or not. */
 int ipu__same_shape(const struct ipu__call *call, struct ipu__shape *output);
 int ipu__pass_on(const struct ipu__call *call);
 

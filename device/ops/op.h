@@ -25,8 +25,9 @@
 #include "ops/list.inc"
 #undef IPU__OP
 
-/* What rows of many ops by element begin with: ops of one tensor of floats, and
- * of two of the same shape, whose output may take the place of the first. */
+/* The rows of many ops by element begin with these members: ops of one tensor
+ * of floats, and of two of the same shape, whose output may take the place of
+ * the first. */
 #define IPU__OF_ONE                                                            \
     .ninputs = 1, .in_place = IPU__FIRST, .by_element = true,                  \
     .shape = ipu__same_floats

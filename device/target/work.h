@@ -50,7 +50,7 @@ struct ipu__work {
     bool followed;
     bool scattered; /* elements of the move are not neighbours on both sides */
     int64_t give_bytes; /* bytes of operands on the tile that has most */
-    /* For sums and rows: the number of neighbouring elements that are reduced
+    /* Sums and rows set the number of neighbouring elements that are reduced
      * together, and the number of outputs they give; 0: not set. */
     int64_t run, run_outputs;
     /* elements of the fullest tile, and number of tiles that a sum lies on;

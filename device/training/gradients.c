@@ -15,18 +15,6 @@
 #include "training/recompute.h"
 #include "training/training.h"
 
-int ipu__mark_dependents(const ipu_graph *g, int32_t nnodes, bool *needed)
-{
-    for (int32_t n = 0; n < nnodes; n++) {
-        const struct ipu__node *node = &g->nodes[n];
-
-        for (int i = 0; i < node->op->ninputs; i++)
-            needed[node->output] |= needed[node->inputs[i]];
-        IPU_TRY(ipu__mark_loop(g, node, needed));
-    }
-    return IPU_OK;
-}
-
 /* Returns the node that adds one row to zeros, if it makes the tensor; NULL:
  * something else does. */
 static const struct ipu__node *row_among_zeros(const ipu_graph *g,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * loop.h - the derivative of a loop in the making, for loop_gradients.c,
- * loop_kept.c and loop_backward.c.
+ * loop_adjoints.c, loop_kept.c and loop_backward.c.
  */
 #ifndef IPU_TRAINING_LOOP_H
 #define IPU_TRAINING_LOOP_H
@@ -40,9 +40,19 @@ struct ipu__loop_back {
     int32_t nkept, kept_capacity;
 };
 
-/* Return the tensor that a variable of a body becomes after an iteration: the
+/* Returns the tensor that a variable of a body becomes after an iteration: the
  * variable itself, if it stays. */
 int32_t ipu__next_of(const ipu_graph *body, int32_t variable);
+
+/* Marks what depends on tensors needed around a loop, in its body: inner, [its
+ * tensors] (dependents.c). */
+int ipu__mark_body(const struct ipu__loop *loop, const bool *needed,
+                   bool *inner);
+
+/* Fills needed, flows and adjoints. needed and derivatives: [tensors of the
+ * graph]. */
+int ipu__find_adjoints(struct ipu__loop_back *back, const bool *needed,
+                       const ipu_tensor *derivatives);
 
 /* Returns whether a tensor of the body is kept by the forward loop, rather than
  * seen or made again by the backward loop. */

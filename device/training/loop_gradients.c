@@ -3,22 +3,20 @@
  * loop_gradients.c - the derivative of a loop is another loop, which makes the
  * iterations in reverse order.
  *
- *     forward    for i = 0 .. n-1:   c = f(c, x);   kept[i] = some of f's
- * values backward   for i = n-1 .. 0:   dc, dx += f's derivative, of dc,
- * kept[i]
+ *     forward     for i = 0 .. n-1:  c = f(c, x), kept[i] = values of f
+ *     backward    for i = n-1 .. 0:  dc, dx += f'(dc, kept[i])
  *
- * c are the carried values, x what the body uses from around it. The backward
- * loop carries dc, which begins as the derivative with respect to what the loop
- * has made of c, and ends as that with respect to what c began with; and a sum
- * for each x that needs one. A sequence that the body reads row by row (gather
- * by a counter) is an x, of which an iteration adds to one row. One that the
- * body writes row by row (dynamic_update) is a c, of which an iteration reads
- * one row.
+ * f is the body and f' its derivative, c are the carried values, x what the
+ * body uses from around it. The backward loop carries dc, which begins as the
+ * derivative with respect to what the loop has made of c, and ends as that with
+ * respect to what c began with; and a sum for each x that needs one. A sequence
+ * that the body reads row by row (gather by a counter) is an x, of which an
+ * iteration adds to one row. One that the body writes row by row
+ * (dynamic_update) is a c, of which an iteration reads one row.
  *
  * The steps, for which the body is a graph like any other:
  *
- *     1. find the c that need a derivative and have one; both sets grow until
- *        they no longer change, since values become each other
+ *     1. loop_adjoints.c: find the c that need a derivative and have one
  *     2. differentiate the body in itself, from variables that stand for dc and
  *        for the sums
  *     3. loop_kept.c: have the forward loop keep what these nodes read
@@ -35,171 +33,6 @@
 #include "base/error.h"
 #include "ops/op.h"
 #include "training/training.h"
-
-int32_t ipu__next_of(const ipu_graph *body, int32_t variable)
-{
-    for (int32_t i = 0; i < body->nassigns; i++)
-        if (body->assigns[i].variable == variable)
-            return body->assigns[i].value;
-    return body->tensors[variable].renewed >= 0
-               ? body->tensors[variable].renewed
-               : variable;
-}
-
-/* ----------------------------------------------------- what needs, and has */
-
-/* Marks a variable of the body that becomes what is marked. Returns whether it
- * was not. */
-static bool mark_before(const ipu_graph *body, int32_t variable, bool *inner)
-{
-    if (inner[variable] || !inner[ipu__next_of(body, variable)])
-        return false;
-    inner[variable] = true;
-    return true;
-}
-
-/* Marks what depends on needed tensors, in the body of a loop: inner, [its
- * tensors]. */
-static int mark_body(const struct ipu__loop *loop, const bool *needed,
-                     bool *inner)
-{
-    const ipu_graph *body = loop->body.graph;
-    bool changes = true;
-
-    for (int32_t i = 0; i < body->nimports; i++)
-        inner[body->imports[i].inner] |= needed[body->imports[i].outer];
-    for (int32_t i = 0; i < loop->ncarried; i++)
-        inner[loop->body.carried[i]] |= needed[loop->initial[i]];
-    while (changes) {
-        IPU_TRY(ipu__mark_dependents(body, body->nnodes, inner));
-        changes = false;
-        for (int32_t i = 0; i < loop->ncarried; i++)
-            changes |= mark_before(body, loop->body.carried[i], inner);
-        for (int32_t i = 0; i < body->nimports; i++)
-            changes |= mark_before(body, body->imports[i].inner, inner);
-    }
-    return IPU_OK;
-}
-
-/* Marks the outputs of the loop, and what it has made of variables. */
-static void mark_outputs(const struct ipu__loop *loop, const bool *inner,
-                         bool *needed)
-{
-    const ipu_graph *body = loop->body.graph;
-
-    for (int32_t i = 0; i < loop->ncarried; i++)
-        needed[loop->outputs[i]] |= inner[loop->body.carried[i]];
-    for (int32_t i = 0; i < loop->nwritten; i++)
-        for (int32_t k = 0; k < body->nimports; k++)
-            if (body->imports[k].outer == loop->written[i])
-                needed[loop->renewed[i]] |=
-                    inner[ipu__next_of(body, body->imports[k].inner)];
-}
-
-int ipu__mark_loop(const ipu_graph *g, const struct ipu__node *node,
-                   bool *needed)
-{
-    const struct ipu__loop *loop;
-    bool any = false, *inner;
-    int32_t t;
-    int status;
-
-    if (node->loop < 0)
-        return IPU_OK;
-    for (int32_t i = 0; (t = ipu__loop_need(g, node, i)) >= 0; i++)
-        any |= needed[t];
-    if (!any)
-        return IPU_OK;
-    loop = &g->loops[node->loop];
-    IPU_TRY(ipu__new_array(&inner, (size_t)loop->body.graph->ntensors,
-                           sizeof *inner));
-    status = mark_body(loop, needed, inner);
-    if (status == IPU_OK)
-        mark_outputs(loop, inner, needed);
-    free(inner);
-    return status;
-}
-
-/* Marks what a needed derivative reaches from the node's output. */
-static void flow_back(struct ipu__loop_back *b, const struct ipu__node *node)
-{
-    const struct ipu__loop *loop =
-        node->loop >= 0 ? &b->body->loops[node->loop] : NULL;
-    bool flows = b->flows[node->output];
-    int32_t t;
-
-    for (int32_t i = 0; loop && i < loop->ncarried; i++)
-        flows |= b->flows[loop->outputs[i]];
-    for (int i = 0; flows && i < node->op->ninputs; i++)
-        b->flows[node->inputs[i]] |= b->needed[node->inputs[i]];
-    for (int32_t i = 0; flows && (t = ipu__loop_need(b->body, node, i)) >= 0;
-         i++)
-        b->flows[t] |= b->needed[t];
-}
-
-/* Finds the tensors of the body that have a derivative: active, [carried], are
- * carried values that have one after the loop, and then all that get one. */
-static void find_flows(struct ipu__loop_back *b, const struct ipu__loop *loop,
-                       bool *active)
-{
-    bool changes = true;
-
-    while (changes) {
-        for (int32_t i = 0; i < loop->ncarried; i++)
-            if (active[i])
-                b->flows[ipu__next_of(b->body, loop->body.carried[i])] = true;
-        for (int32_t n = b->body->nnodes - 1; n >= 0; n--)
-            flow_back(b, &b->body->nodes[n]);
-        changes = false;
-        for (int32_t i = 0; i < loop->ncarried; i++) {
-            if (active[i] || !b->flows[loop->body.carried[i]] ||
-                !b->needed[loop->body.carried[i]])
-                continue;
-            active[i] = true;
-            changes = true;
-        }
-    }
-}
-
-static void add_adjoint(struct ipu__loop_back *b, int32_t number,
-                        bool is_import)
-{
-    b->adjoints[b->nadjoints++] = (struct ipu__adjoint){
-        .number = number, .is_import = is_import, .result = {-1}};
-}
-
-static int find_adjoints(struct ipu__loop_back *b,
-                         const ipu_tensor *derivatives)
-{
-    const struct ipu__loop *loop = &b->graph->loops[b->loop];
-    const ipu_graph *body = b->body;
-    bool *active;
-
-    IPU_TRY(
-        ipu__new_array(&active, (size_t)loop->ncarried + 1, sizeof *active));
-    for (int32_t i = 0; i < loop->ncarried; i++)
-        active[i] = b->needed[loop->body.carried[i]] &&
-                    derivatives[loop->outputs[i]].id >= 0;
-    find_flows(b, loop, active);
-    for (int32_t i = 0; i < loop->ncarried; i++)
-        if (active[i])
-            add_adjoint(b, i, false);
-    free(active);
-    for (int32_t i = 0; i < body->nimports; i++) {
-        int32_t inner = body->imports[i].inner;
-
-        if (!b->needed[inner] || !b->flows[inner])
-            continue;
-        if (body->imports[i].written)
-            return ipu__fail(IPU_ERR_ARGUMENT,
-                             "gradients: the loss depends on %s as each "
-                             "iteration of a loop finds it, and the loop "
-                             "changes it: carry it instead",
-                             body->tensors[inner].name);
-        add_adjoint(b, i, true);
-    }
-    return IPU_OK;
-}
 
 /* ------------------------------------------------- the body's derivatives */
 
@@ -350,18 +183,7 @@ static int pass_on(ipu_graph *g, const struct ipu__loop *loop,
 static int differentiate(struct ipu__loop_back *b, const bool *needed,
                          ipu_tensor *derivatives)
 {
-    const struct ipu__loop *loop = &b->graph->loops[b->loop];
-    size_t ntensors = (size_t)b->ntensors;
-
-    IPU_TRY(ipu__new_array(&b->needed, ntensors, sizeof *b->needed));
-    IPU_TRY(ipu__new_array(&b->flows, ntensors, sizeof *b->flows));
-    IPU_TRY(ipu__new_array(&b->adjoints,
-                           (size_t)loop->ncarried + (size_t)b->body->nimports,
-                           sizeof *b->adjoints));
-    IPU_TRY(mark_body(loop, needed, b->needed));
-    for (int32_t t = 0; t < b->ntensors; t++)
-        b->needed[t] &= b->body->tensors[t].shape.dtype != IPU_INT32;
-    IPU_TRY(find_adjoints(b, derivatives));
+    IPU_TRY(ipu__find_adjoints(b, needed, derivatives));
     if (b->nadjoints == 0)
         return IPU_OK;
     IPU_TRY(make_derivatives(b));

@@ -28,7 +28,8 @@ int ipu__check_optimizer(const ipu_graph *g, const ipu_optimizer *o,
     if (!o)
         return ipu__fail(IPU_ERR_ARGUMENT, "optimizer: it is NULL");
     if (o->size < offsetof(ipu_optimizer, rms) ||
-        (o->kind > IPU_OPTIMIZER_LAMB && o->size < sizeof *o))
+        (o->kind > IPU_OPTIMIZER_LAMB &&
+         o->size < offsetof(ipu_optimizer, momentum)))
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "optimizer: its size is %u, not %zu: set it",
                          (unsigned)o->size, sizeof *o);
@@ -36,6 +37,7 @@ int ipu__check_optimizer(const ipu_graph *g, const ipu_optimizer *o,
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "optimizer: the kind %d is none: 0 (SGD) to %d (LARS)",
                          (int)o->kind, IPU_OPTIMIZER_LARS);
+    IPU_TRY(ipu__optimizer_check_momentum(o));
     if (count < 0 || (count > 0 && (!variables || !gradients)))
         return ipu__fail(IPU_ERR_ARGUMENT, "optimizer: %s",
                          count < 0 ? "the count is less than 0"

@@ -42,15 +42,13 @@ int ipu__offload_weights(ipu_graph *graph, int32_t count,
 
 /*
  * Parts of differentiation that loops use, too. ipu__mark_dependents marks what
- * depends on a needed tensor through the first nnodes nodes; ipu__mark_loop
- * does so for a loop. ipu__propagate computes, from known derivatives of
+ * depends on a needed tensor through the first nnodes nodes (dependents.c).
+ * ipu__propagate computes, from known derivatives of
  * tensors of the first nnodes nodes, those of the others that are needed.
  * ipu__accumulate_of adds a part (invalid: none) to the derivative of a tensor,
  * placed like the tensor.
  */
 int ipu__mark_dependents(const ipu_graph *graph, int32_t nnodes, bool *needed);
-int ipu__mark_loop(const ipu_graph *graph, const struct ipu__node *node,
-                   bool *needed);
 int ipu__propagate(ipu_graph *graph, int32_t nnodes, const bool *needed,
                    ipu_tensor *derivatives);
 void ipu__accumulate_of(ipu_graph *graph, int32_t tensor, ipu_tensor *total,

@@ -10,8 +10,8 @@
 
 enum { HVD__CACHE_LINE = 64 };
 
-/* For a line that this core is going to write. Compilers make a prefetch for
- * reading of it unless they may assume a processor with PREFETCHW, but all
+/* Prefetches a line that this core is going to write. Compilers make a prefetch
+ * for reading of it unless they may assume a processor with PREFETCHW, but all
  * processors of this architecture take the instruction. */
 static inline void hvd__prefetch_write(const void *at)
 {

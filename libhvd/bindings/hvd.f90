@@ -131,6 +131,13 @@ module hvd
         integer(c_int64_t) :: early, dropped, updates, ahead
     end type
 
+    ! Set size to c_sizeof(info) for hvd_strategy_state_info.
+    type, bind(C), public :: hvd_strategy_tensor
+        integer(c_int32_t) :: size, variable, dtype, ndim
+        integer(c_int64_t) :: shape(16), count
+        character(kind=c_char) :: name(256)
+    end type
+
     public :: hvd_error_text, hvd_c_name
     public :: hvd_strategy_options_init, hvd_strategy_options_set_optimizer, &
         hvd_strategy_new, hvd_strategy_free, &
@@ -140,6 +147,9 @@ module hvd
         hvd_strategy_step, hvd_strategy_abandon, &
         hvd_strategy_check, hvd_strategy_join, hvd_strategy_save, &
         hvd_strategy_load, hvd_strategy_set_learning_rate, &
+        hvd_strategy_set_momentum, &
+        hvd_strategy_state_count, hvd_strategy_state_info, &
+        hvd_strategy_read_state, hvd_strategy_write_state, &
         hvd_strategy_get_stats, hvd_shard, hvd_shuffle
     public :: hvd_cluster_new, hvd_cluster_parse, hvd_cluster_load, &
         hvd_cluster_from_environment, hvd_cluster_add, hvd_cluster_set_task, &
@@ -552,6 +562,37 @@ module hvd
             import
             type(c_ptr), value :: strategy
             real(c_double), value :: rate
+        end function
+        integer(c_int) function hvd_strategy_set_momentum(strategy, &
+            momentum) bind(C)
+            import
+            type(c_ptr), value :: strategy
+            real(c_double), value :: momentum
+        end function
+        integer(c_int) function hvd_strategy_state_count(strategy) bind(C)
+            import
+            type(c_ptr), value :: strategy
+        end function
+        integer(c_int) function hvd_strategy_state_info(strategy, number, &
+            info) bind(C)
+            import
+            type(c_ptr), value :: strategy
+            integer(c_int32_t), value :: number
+            type(hvd_strategy_tensor), intent(inout) :: info
+        end function
+        ! places: the address of an array for each tensor of the state.
+        integer(c_int) function hvd_strategy_read_state(strategy, places) &
+            bind(C)
+            import
+            type(c_ptr), value :: strategy
+            type(c_ptr), intent(in) :: places(*)
+        end function
+        ! Without tensors on rank 0 the optimizer begins anew.
+        integer(c_int) function hvd_strategy_write_state(strategy, tensors) &
+            bind(C)
+            import
+            type(c_ptr), value :: strategy
+            type(c_ptr), intent(in), optional :: tensors(*)
         end function
         integer(c_int) function hvd_strategy_get_stats(strategy, stats) bind(C)
             import

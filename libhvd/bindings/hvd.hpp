@@ -706,9 +706,48 @@ public:
     {
         return check_status(hvd_strategy_load(strategy_, path.c_str())) == 1;
     }
+    /* Describes the tensors of the optimizer's state, by number. */
+    std::vector<hvd_strategy_tensor> state() const
+    {
+        std::vector<hvd_strategy_tensor> tensors(static_cast<std::size_t>(
+            check_status(hvd_strategy_state_count(strategy_))));
+        for (std::size_t i = 0; i < tensors.size(); i++) {
+            tensors[i].size = sizeof tensors[i];
+            check_status(hvd_strategy_state_info(
+                strategy_, static_cast<std::int32_t>(i), &tensors[i]));
+        }
+        return tensors;
+    }
+    /* Copies the state to the places, one for each tensor; a null one is not
+     * wanted. */
+    void read_state(const std::vector<void *> &places)
+    {
+        if (places.size() != state().size())
+            throw Error(HVD_ERR_ARGUMENT,
+                        "there are not as many places as tensors");
+        check_status(hvd_strategy_read_state(strategy_, places.data()));
+    }
+    /* Has all ranks go on from rank 0's variables and rank 0's tensors, one for
+     * each of state(); without them the optimizer begins anew. */
+    void write_state(std::vector<const void *> tensors = {})
+    {
+        const bool anew = tensors.empty();
+        const std::size_t count = state().size();
+
+        /* Where their number is wrong all of them are missing, which fails on
+         * all ranks. */
+        if (tensors.size() != count)
+            tensors.assign(count, nullptr);
+        check_status(hvd_strategy_write_state(
+            strategy_, anew ? nullptr : tensors.data()));
+    }
     void set_learning_rate(double rate)
     {
         check_status(hvd_strategy_set_learning_rate(strategy_, rate));
+    }
+    void set_momentum(double momentum)
+    {
+        check_status(hvd_strategy_set_momentum(strategy_, momentum));
     }
     hvd_strategy_stats stats() const
     {

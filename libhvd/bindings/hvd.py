@@ -110,6 +110,12 @@ class _Strategy_Stats(C.Structure):
                 ("ahead", C.c_int64)]
 
 
+class _Strategy_Tensor(C.Structure):
+    _fields_ = [("size", C.c_uint32), ("variable", C.c_int32), ("dtype", C.c_int32),
+                ("ndim", C.c_int32), ("shape", C.c_int64 * 16), ("count", C.c_int64),
+                ("name", C.c_char * 256)]
+
+
 def _load():
     here = os.path.dirname(os.path.abspath(__file__))
     places = [os.environ.get("HVD_LIBRARY")] if os.environ.get("HVD_LIBRARY") else [
@@ -147,12 +153,16 @@ _lib.hvd_strategy_add_statistic.argtypes = [C.c_void_p, C.c_char_p, C.c_void_p, 
                                             C.c_int32, C.POINTER(C.c_int64)]
 _lib.hvd_strategy_gradient.argtypes = _lib.hvd_strategy_ready.argtypes = [C.c_void_p, C.c_int32]
 _lib.hvd_strategy_gradient.restype = C.c_void_p
-_lib.hvd_strategy_set_learning_rate.argtypes = [C.c_void_p, C.c_double]
+for _name in "learning_rate", "momentum":
+    getattr(_lib, "hvd_strategy_set_" + _name).argtypes = [C.c_void_p, C.c_double]
 _lib.hvd_strategy_join.argtypes = [C.c_void_p, C.POINTER(C.c_int)]
+_lib.hvd_strategy_state_info.argtypes = [C.c_void_p, C.c_int32, C.POINTER(_Strategy_Tensor)]
+_lib.hvd_strategy_read_state.argtypes = [C.c_void_p, C.POINTER(C.c_void_p)]
+_lib.hvd_strategy_write_state.argtypes = [C.c_void_p, C.POINTER(C.c_void_p)]
 _lib.hvd_strategy_get_stats.argtypes = [C.c_void_p, C.POINTER(_Strategy_Stats)]
 for _name in "save", "load", "abandon":
     getattr(_lib, "hvd_strategy_" + _name).argtypes = [C.c_void_p, C.c_char_p]
-for _name in "start", "step", "check", "free", "read_statistics":
+for _name in "start", "step", "check", "free", "read_statistics", "state_count":
     getattr(_lib, "hvd_strategy_" + _name).argtypes = [C.c_void_p]
 _lib.hvd_strategy_free.restype = None
 _lib.hvd_cluster_parse.argtypes = [C.c_char_p, C.c_int64, C.c_int32, C.POINTER(C.c_void_p)]
@@ -857,8 +867,43 @@ class Strategy:
         text = _text(path, "the path") if path is not None else None
         return bool(_check(_lib.hvd_strategy_load(self._own(), text)))
 
+    def _new_state(self):
+        """Returns an array for each tensor of the optimizer's state, by name."""
+        state, info = {}, _Strategy_Tensor(size=C.sizeof(_Strategy_Tensor))
+        for i in range(_check(_lib.hvd_strategy_state_count(self._own()))):
+            _check(_lib.hvd_strategy_state_info(self._own(), i, C.byref(info)))
+            dtype = np.float32 if info.dtype == _DTYPES["float32"] else np.int64
+            state[info.name.decode()] = np.zeros(info.shape[:info.ndim], dtype)
+        return state
+
+    def read_state(self):
+        """Returns the optimizer's state: arrays by name, "w/m", and numbers of
+        updates, "w/updates". Not collective."""
+        state = self._new_state()
+        places = (C.c_void_p * max(len(state), 1))(*(a.ctypes.data for a in state.values()))
+        _check(_lib.hvd_strategy_read_state(self._own(), places))
+        return state
+
+    def write_state(self, state=None):
+        """Has all ranks go on from rank 0's arrays and rank 0's state, a dict as that of
+        read_state (other names in it do not matter); without one the optimizer begins
+        anew. Collective."""
+        places = None
+        if state is not None:
+            wanted = self._new_state()
+            # What is missing, or of another shape, the library refuses on all ranks.
+            given = [np.array(state[name], array.dtype)
+                     if name in state and np.shape(state[name]) == array.shape else None
+                     for name, array in wanted.items()]
+            places = (C.c_void_p * max(len(given), 1))(
+                *(None if array is None else array.ctypes.data for array in given))
+        _check(_lib.hvd_strategy_write_state(self._own(), places))
+
     def set_learning_rate(self, rate):
         _check(_lib.hvd_strategy_set_learning_rate(self._own(), rate))
+
+    def set_momentum(self, momentum):
+        _check(_lib.hvd_strategy_set_momentum(self._own(), momentum))
 
     def stats(self):
         """Returns hvd_strategy_get_stats as a dict."""

@@ -234,6 +234,63 @@ int hvd_is_initialized(void);
  */
 int hvd_check(void);
 
+/* Why a rank is lost. */
+typedef int32_t hvd_lost_reason;
+enum {
+    HVD_LOST_ENDED = 1,   /* its process was killed, crashed or exited */
+    HVD_LOST_FROZEN = 2,  /* it is stopped, or gets no processor */
+    HVD_LOST_CUT_OFF = 3, /* nothing is heard of its host */
+    HVD_LOST_ABSENT = 4   /* it did not come to hvd_recover, or failed there */
+};
+
+typedef struct hvd_lost_rank {
+    int32_t rank;
+    hvd_lost_reason reason;
+} hvd_lost_rank;
+
+/*
+ * Lists the ranks that are lost, ascending: after HVD_ERR_LOST those of this
+ * world that this rank knows of by now, after hvd_recover those that it left
+ * out, by their ranks in the world before. Writes at most max of them to lost,
+ * which may be NULL if max is 0, and returns how many there are. Not
+ * collective, never blocks; any thread. Ranks may know of different ones until
+ * hvd_recover, which makes them agree.
+ */
+int hvd_lost_ranks(hvd_lost_rank *lost, int32_t max);
+
+/* The last recovery of this process: what hvd_recover has done. */
+typedef struct hvd_recovery {
+    uint32_t size;      /* bytes of it that were written */
+    int32_t generation; /* grows with each recovery; the same on all ranks */
+    int32_t old_rank;   /* of this process, in the world before, */
+    int32_t old_size;   /* which had so many ranks */
+    int32_t nlost;      /* of which so many were left out (hvd_lost_ranks) */
+} hvd_recovery;
+
+/*
+ * Goes on without the ranks that are lost: ends the world in which requests
+ * fail with HVD_ERR_LOST, HVD_ERR_STALLED or HVD_ERR_SHUTDOWN, and starts
+ * another one of the ranks that are left, in their old order, which all see the
+ * same list. Blocking, and collective among these: a rank that does not call it
+ * within HVD_START_TIME counts as lost. If more ranks are lost meanwhile, they
+ * are left out too. If this rank calls it while the world stands, all requests
+ * of the others fail with HVD_ERR_LOST.
+ *
+ * Process sets and handles of the old world are gone. No thread of the program
+ * may be inside the library. The memory of requests that have failed must stay
+ * allocated until hvd_recover returns; what it holds then is not defined, and
+ * nothing of the old world writes to it any more. Memory of hvd_malloc stays
+ * valid, but new memory is faster in the new world.
+ *
+ * recovery, of size bytes, may be NULL. HVD_ERR_UNSUPPORTED: HVD_ELASTIC was
+ * not set on rank 0, or the ranks are on several hosts or share no memory; the
+ * old world is as it was. After any other failure there is no world.
+ * HVD_ERR_LOST: the others have given up this rank, which was stopped for too
+ * long. Without MPI's cooperation: start mpirun with --enable-recovery, and do
+ * not call MPI_Finalize after a loss, which would wait for the dead.
+ */
+int hvd_recover(hvd_recovery *recovery, size_t size);
+
 /*
  * Return the numbers of this process. rank and size count all processes; local_
  * those on the same host; cross_ those with the same local rank, one a host.
@@ -263,9 +320,9 @@ const char *hvd_last_error(void);
 
 /*
  * Makes text the calling thread's last failure, and returns status: for
- * libraries built on this one, whose failures are then reported in the same way.
- * text is copied, up to 4095 bytes; control characters become '?'. NULL is "".
- * May be called at any time, also before hvd_init.
+ * libraries built on this one, whose failures are then reported in the same
+ * way. text is copied, up to 4095 bytes; control characters become '?'. NULL is
+ * "". May be called at any time, also before hvd_init.
  */
 int hvd_set_last_error(int status, const char *text);
 

@@ -47,7 +47,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-/* What a task does. */
+/* The role of a task says what it does. */
 typedef int32_t hvd_role;
 enum {
     HVD_ROLE_CHIEF = 0,  /* trains as rank 0, and writes what only one may; its

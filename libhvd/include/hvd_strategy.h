@@ -162,7 +162,10 @@ typedef struct hvd_strategy_options {
     int32_t mode;      /* an hvd_server_mode; synchronous by default */
     int32_t backups;   /* HVD_SERVER_SYNCHRONOUS: how many of the workers a step
                           does not wait for. Their gradients, when they come
-                          too late, are dropped */
+                          too late, are dropped. Before workers reduce among
+                          themselves, they call hvd_strategy_join: a step of
+                          one may otherwise wait for gradients of workers that
+                          wait for it in that reduction */
     int32_t staleness; /* HVD_SERVER_BOUNDED: how many steps a worker may be
                           ahead of the slowest */
     int32_t placement; /* an hvd_placement */
@@ -350,10 +353,10 @@ int hvd_strategy_check(hvd_strategy *strategy);
  * steps, checks of check_every and other reductions go on without this rank.
  * Then every rank gets what the rank that joined last has, which has made every
  * step: variables, the optimiser's state, its counts of updates and steps, and
- * the learning rate; of all strategies that are started, which are the same on
- * all ranks. Statistics stay what they are. options.updated is not called.
- * *last (may be NULL) becomes that rank. Afterwards all ranks may make steps
- * again.
+ * the learning rate and momentum; of all strategies that are started, which
+ * are the same on all ranks. Statistics stay what they are. options.updated is
+ * not called. *last (may be NULL) becomes that rank. Afterwards all ranks may
+ * make steps again.
  *
  * hvd_join alone gives a rank none of this: steps that the others make after it
  * fail with HVD_ERR_JOINED, and change nothing.
@@ -373,9 +376,9 @@ int hvd_strategy_join(hvd_strategy *strategy, int *last);
  * does it, between two steps. Blocks until the disk has it; until then the file
  * of that name, if there is one, stays what it was. A symbolic link to a file
  * is followed. Temporary files that killed saves to this path have left are
- * removed. The learning rate is not in it. Under parameter servers any worker
- * may do it; the newest values and state come from the servers, and the values
- * are then in its variables.
+ * removed. The learning rate and momentum are not in it. Under parameter
+ * servers any worker may do it; the newest values and state come from the
+ * servers, and the values are then in its variables.
  *
  * Returns HVD_ERR_FILE, with the reason, also if the path leads to something
  * that is no regular file, or is a link to nothing; HVD_ERR_ARGUMENT in the
@@ -397,10 +400,80 @@ int hvd_strategy_save(hvd_strategy *strategy, const char *path);
  */
 int hvd_strategy_load(hvd_strategy *strategy, const char *path);
 
+/*
+ * A tensor of the optimiser's state: what an optimiser keeps of a variable from
+ * step to step. Beside the variables themselves, it is all that a training
+ * needs of its strategy to go on. With them, a program can keep checkpoints in
+ * a form of its own; hvd_strategy_save and hvd_strategy_load have one.
+ *
+ * Each variable has a tensor for each array that the optimiser keeps for it,
+ * float32 and of its shape, and the number of its updates, int64 and a scalar.
+ * Their names are the variable's with "/updates", or with what the optimiser
+ * calls the array: "/m" (a mean of gradients), "/v" (of their squares, or their
+ * sum), "/d" (of squares of steps) or "/momentum", as those of a device's
+ * optimiser (ipu_optimizers.h). docs/OPTIMIZERS.md lists them.
+ */
+typedef struct hvd_strategy_tensor {
+    uint32_t size;    /* sizeof, set by the caller */
+    int32_t variable; /* number of the variable */
+    int32_t dtype;    /* HVD_FLOAT32 or HVD_INT64 */
+    int32_t ndim;
+    int64_t shape[HVD_MAX_DIMS];
+    int64_t count; /* elements */
+    char name[HVD_MAX_NAME + 1];
+} hvd_strategy_tensor;
+
+/* Returns how many tensors the state of a started strategy has; 0 with
+ * HVD_NO_OPTIMIZER. The same on all ranks, servers too. */
+int hvd_strategy_state_count(const hvd_strategy *strategy);
+
+/* Describes one of them, by its number from 0, in the order of the variables.
+ * HVD_ERR_ARGUMENT: there is no such tensor, or info->size is too small. */
+int hvd_strategy_state_info(const hvd_strategy *strategy, int32_t number,
+                            hvd_strategy_tensor *info);
+
+/*
+ * Copies the state to data, one place for each tensor, which the caller has;
+ * NULL: that one is not wanted. Not collective, blocking, between two steps.
+ * With all-reduce all ranks hold the same. Under parameter servers any worker
+ * may call it: the state comes from the servers, and the newest values come
+ * with it and are then in this worker's variables. In modes in which workers do
+ * not wait for each other, or a part of a variable has missed a step, parts may
+ * have made different numbers of updates: the largest is the variable's.
+ * Servers count no updates of a variable without elements.
+ *
+ * Returns HVD_ERR_ARGUMENT in the middle of a step.
+ */
+int hvd_strategy_read_state(hvd_strategy *strategy, void *const *data);
+
+/*
+ * Has all ranks go on from what rank 0 has and gives: its variables, the values
+ * of its statistics, and the optimiser's state, which is copied from data, one
+ * tensor for each place. data NULL on rank 0: the optimiser begins anew. What
+ * other ranks have and give does not matter. Under parameter servers the
+ * servers get all of it, and all workers the values. Statistics get rank 0's
+ * value as value and as mean. The learning rate stays what it is. Collective,
+ * blocking, between two steps, after hvd_strategy_start.
+ *
+ * Returns HVD_ERR_ARGUMENT on all ranks, with nothing changed, in the middle of
+ * a step, or if a tensor of rank 0 is NULL, or a number of updates negative; it
+ * is named.
+ */
+int hvd_strategy_write_state(hvd_strategy *strategy, const void *const *data);
+
 /* Changes the learning rate from the next step on; the rule of hvd_strategy_new
  * holds. With parameter servers a step has begun when its first gradient is
  * ready. */
 int hvd_strategy_set_learning_rate(hvd_strategy *strategy, double rate);
+
+/*
+ * Changes the momentum in the same way: that of HVD_MOMENTUM, HVD_NESTEROV,
+ * HVD_LARS, and HVD_RMSPROP if its options have one; or beta1 of HVD_ADAM,
+ * HVD_ADAMW, HVD_LAMB and HVD_LION. Adam's corrections of step t are those of
+ * the new beta1 to the power of t, as PyTorch's. HVD_ERR_ARGUMENT: the
+ * optimiser has no momentum, or it is not in [0, 1), or 0 for HVD_RMSPROP.
+ */
+int hvd_strategy_set_momentum(hvd_strategy *strategy, double momentum);
 
 /*
  * Serves as a parameter server, on each of the ranks that are one, which call

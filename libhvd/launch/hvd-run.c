@@ -46,7 +46,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         return command_number(&o->line, "--base-port", text, LAUNCH_LEAST_PORT,
                               LAUNCH_MOST_PORT, &l->base_port);
     case ARGP_KEY_ARG:
-        /* What follows is of the program. */
+        /* The words that follow are the program's. */
         o->words = state->argv + state->next - 1;
         state->next = state->argc;
         return 0;

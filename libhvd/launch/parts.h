@@ -27,7 +27,7 @@ int launch__free_ports(int count, int *ports);
 
 /* ------------------------------------------------------------------ output */
 
-/* What a task writes to one of its outputs. */
+/* A stream is what a task writes to one of its outputs. */
 struct launch__stream {
     int from; /* -1: closed */
     int to;   /* where its lines go */

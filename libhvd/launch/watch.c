@@ -19,12 +19,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* For how long the others may notice a failure by themselves, and for how long
- * a task may take to end. */
+/* The others may take so long to notice a failure by themselves, and a task so
+ * long to end. */
 #define NOTICE_NS INT64_C(5000000000)
 #define ENDING_NS INT64_C(5000000000)
 
-/* What has been done to end the tasks. */
+/* The stage says what has been done to end the tasks. */
 enum stage { RUNS, NOTICES, TERMINATED, KILLED };
 
 struct watch {

@@ -14,8 +14,9 @@
  * Variables are found by their names, in whatever order they were added. Only
  * rank 0 reads the file. It reads all heads first, which show whether the file
  * belongs to this model and where each variable lies. Only then does it read
- * the elements, so a file that does not fit changes nothing. In the end rank 0
- * sends everything to all ranks.
+ * the elements, so a file that does not fit changes nothing. tensors.c brings
+ * the optimiser's state to the rank that writes, and what rank 0 has read to
+ * all ranks.
  *
  * Numbers are in the byte order of the machine that wrote the file; a machine
  * of the other order notices that.
@@ -118,23 +119,6 @@ static int write_file(hvd_strategy *strategy, const char *path)
         status = put_all(w, strategy);
     hvd__blob_discard(w);
     free(w);
-    return status;
-}
-
-int hvd_strategy_save(hvd_strategy *strategy, const char *path)
-{
-    int status = HVD_OK;
-
-    HVD_TRY(hvd__strategy_check_worker(strategy));
-    if (!path || !path[0])
-        return hvd__fail(HVD_ERR_ARGUMENT, "the checkpoint has no file name");
-    HVD_TRY(hvd__strategy_check_idle(strategy, rule));
-    if (strategy->servers)
-        status = hvd__fetch_state(strategy);
-    if (status >= 0)
-        status = write_file(strategy, path);
-    if (strategy->servers)
-        hvd__state_free(strategy);
     return status;
 }
 
@@ -294,8 +278,10 @@ static int read_all(const struct hvd__blob *b, hvd_strategy *s,
     return same;
 }
 
-static int read_file(hvd_strategy *s, const char *path)
+/* A source (strategy.h): context is the path. */
+static int read_file(hvd_strategy *s, const void *context)
 {
+    const char *path = context;
     struct hvd__blob blob;
     struct place *places;
     int status;
@@ -312,75 +298,24 @@ static int read_file(hvd_strategy *s, const char *path)
     return status;
 }
 
-/* ------------------------------------------------------------- on all ranks */
+/* -------------------------------------------------------------------- both */
 
-/* Gives all ranks rank 0's optimiser state, or the state at the beginning. */
-static int share_state(hvd_strategy *s, int32_t has_state)
+int hvd_strategy_save(hvd_strategy *strategy, const char *path)
 {
-    int nstates = hvd__optimizer_states(&s->options);
+    int status;
 
-    if (has_state)
-        return hvd__broadcast_state(s, 0);
-    for (int32_t i = 0; i < s->nvariables; i++) {
-        struct hvd__variable *v = &s->variables[i];
-
-        v->steps = 0;
-        for (int k = 0; k < nstates; k++)
-            memset(v->states[k], 0, (size_t)v->count * sizeof(float));
-    }
-    return HVD_OK;
-}
-
-/* Does the same as hvd_strategy_load, over the workers: rank 0 reads the file
- * and sends what is in it to the servers, from which all get the values. */
-static int load_servers(hvd_strategy *s, const char *path)
-{
-    int32_t has_state = 0;
-    int status = HVD_OK;
-
-    if (hvd_rank() == 0) {
-        status = hvd__state_new(s);
-        if (status >= 0)
-            status = read_file(s, path);
-        if (status >= 0) {
-            has_state = status;
-            if (!has_state)
-                status = hvd__state_new(s);
-            if (status >= 0)
-                status = hvd__send_state(s);
-            /* They answer when they have all of it; others may ask then. */
-            if (status >= 0)
-                status = hvd__fetch_values(s);
-        }
-        hvd__state_free(s);
-    }
-    HVD_TRY(hvd__agree(s->group, status));
-    HVD_TRY(hvd__allreduce_on(s->group, &has_state, 1, HVD_INT32, HVD_MAX));
-    if (hvd_rank() != 0)
-        HVD_TRY(hvd__fetch_values(s));
-    HVD_TRY(hvd__statistics_share(s, s->group));
-    return has_state;
+    HVD_TRY(hvd__strategy_check_worker(strategy));
+    if (!path || !path[0])
+        return hvd__fail(HVD_ERR_ARGUMENT, "the checkpoint has no file name");
+    HVD_TRY(hvd__strategy_check_idle(strategy, rule));
+    status = hvd__state_borrow(strategy);
+    if (status >= 0)
+        status = write_file(strategy, path);
+    hvd__state_return(strategy);
+    return status;
 }
 
 int hvd_strategy_load(hvd_strategy *strategy, const char *path)
 {
-    int32_t has_state = 0;
-    int status = HVD_OK;
-
-    HVD_TRY(hvd__strategy_check_worker(strategy));
-    HVD_TRY(
-        hvd__agree(strategy->group, hvd__strategy_check_idle(strategy, rule)));
-    if (strategy->servers)
-        return load_servers(strategy, path);
-    /* The barrier comes before anything changes: it fails if a rank has joined.
-     */
-    HVD_TRY(hvd_barrier());
-    if (hvd_rank() == 0)
-        status = has_state = read_file(strategy, path);
-    HVD_TRY(hvd__agree(0, status));
-    HVD_TRY(hvd_broadcast(&has_state, 1, HVD_INT32, 0));
-    HVD_TRY(hvd__broadcast_values(strategy, 0));
-    HVD_TRY(share_state(strategy, has_state));
-    HVD_TRY(hvd__statistics_share(strategy, 0));
-    return has_state;
+    return hvd__state_replace(strategy, rule, read_file, path);
 }

@@ -300,6 +300,13 @@ int hvd_strategy_set_learning_rate(hvd_strategy *strategy, double rate)
     return HVD_OK;
 }
 
+int hvd_strategy_set_momentum(hvd_strategy *strategy, double momentum)
+{
+    if (!strategy)
+        return hvd__fail(HVD_ERR_ARGUMENT, "the strategy is NULL");
+    return hvd__optimizer_set_momentum(&strategy->options, momentum);
+}
+
 /* Fills in what a server counts. */
 static void add_server(const struct hvd__server *server,
                        hvd_strategy_stats *stats)

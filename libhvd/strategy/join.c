@@ -20,6 +20,7 @@
 #include "base/fingerprint.h"
 #include "base/status.h"
 #include "core/api/refuse.h"
+#include "strategy/optimizer.h"
 #include "strategy/servers.h"
 
 static int check_idle(void)
@@ -70,13 +71,16 @@ static int compare_lists(int root)
 /* Collective. Gives all ranks what a strategy of rank root holds. */
 static int share(struct hvd_strategy *s, int root)
 {
+    double *momentum = hvd__optimizer_momentum(&s->options);
     struct {
-        double learning_rate;
+        double learning_rate, momentum;
         int64_t ncalls;
-    } counts = {s->options.learning_rate, s->ncalls};
+    } counts = {s->options.learning_rate, momentum ? *momentum : 0, s->ncalls};
 
     HVD_TRY(hvd_broadcast(&counts, sizeof counts, HVD_UINT8, root));
     s->options.learning_rate = counts.learning_rate;
+    if (momentum)
+        *momentum = counts.momentum;
     s->ncalls = counts.ncalls;
     HVD_TRY(hvd__broadcast_values(s, root));
     return hvd__broadcast_state(s, root);

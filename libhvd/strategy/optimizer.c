@@ -332,21 +332,24 @@ static const struct row {
     const char *name;
     int nstates; /* arrays of state; RMSprop has one more for each of two */
     void (*make_step)(const struct step *step);
+    const char *slots[2]; /* names of these arrays, as the device has them */
     /* The defaults; momentum, betas and epsilon, where 0, are Adam's. */
     double rate, momentum, beta2, epsilon, rho, decay;
 } rows[] = {
-    [HVD_SGD] = {"sgd", 0, sgd, 1e-3},
-    [HVD_MOMENTUM] = {"momentum", 1, momentum, 1e-3},
-    [HVD_ADAM] = {"adam", 2, adam, 1e-3},
-    [HVD_NO_OPTIMIZER] = {"none", 0, none, 1e-3},
-    [HVD_NESTEROV] = {"nesterov", 1, nesterov, 1e-3},
-    [HVD_ADAMW] = {"adamw", 2, adamw, 1e-3, .decay = 0.01},
-    [HVD_LAMB] = {"lamb", 2, lamb, 1e-3, .decay = 0.01},
-    [HVD_LION] = {"lion", 1, lion, 1e-4, .beta2 = 0.99},
-    [HVD_RMSPROP] = {"rmsprop", 1, rmsprop, 1e-2, .epsilon = 1e-8, .rho = 0.99},
-    [HVD_ADAGRAD] = {"adagrad", 1, adagrad, 1e-2, .epsilon = 1e-10},
-    [HVD_ADADELTA] = {"adadelta", 2, adadelta, 1, .epsilon = 1e-6, .rho = 0.9},
-    [HVD_LARS] = {"lars", 1, lars, 0.1, .epsilon = 1e-8},
+    [HVD_SGD] = {"sgd", 0, sgd, {0}, 1e-3},
+    [HVD_MOMENTUM] = {"momentum", 1, momentum, {"momentum"}, 1e-3},
+    [HVD_ADAM] = {"adam", 2, adam, {"m", "v"}, 1e-3},
+    [HVD_NO_OPTIMIZER] = {"none", 0, none, {0}, 1e-3},
+    [HVD_NESTEROV] = {"nesterov", 1, nesterov, {"momentum"}, 1e-3},
+    [HVD_ADAMW] = {"adamw", 2, adamw, {"m", "v"}, 1e-3, .decay = 0.01},
+    [HVD_LAMB] = {"lamb", 2, lamb, {"m", "v"}, 1e-3, .decay = 0.01},
+    [HVD_LION] = {"lion", 1, lion, {"m"}, 1e-4, .beta2 = 0.99},
+    [HVD_RMSPROP] =
+        {"rmsprop", 1, rmsprop, {"v"}, 1e-2, .epsilon = 1e-8, .rho = 0.99},
+    [HVD_ADAGRAD] = {"adagrad", 1, adagrad, {"v"}, 1e-2, .epsilon = 1e-10},
+    [HVD_ADADELTA] =
+        {"adadelta", 2, adadelta, {"v", "d"}, 1, .epsilon = 1e-6, .rho = 0.9},
+    [HVD_LARS] = {"lars", 1, lars, {"momentum"}, 0.1, .epsilon = 1e-8},
 };
 
 static const struct row *row_of(hvd_optimizer optimizer)
@@ -416,6 +419,16 @@ int hvd__optimizer_states(const hvd_strategy_options *options)
            (options->optimizer == HVD_RMSPROP && options->centered);
 }
 
+const char *hvd__optimizer_slot(const hvd_strategy_options *options, int k)
+{
+    const struct row *row = row_of(options->optimizer);
+
+    if (row && k < row->nstates)
+        return row->slots[k];
+    /* RMSprop's others: the momentum's comes first. */
+    return row && k == row->nstates && options->momentum > 0 ? "momentum" : "m";
+}
+
 bool hvd__optimizer_may_have(hvd_optimizer optimizer, int nstates)
 {
     const struct row *row = row_of(optimizer);
@@ -478,6 +491,43 @@ int hvd__optimizer_check(const hvd_strategy_options *options)
     if (options->centered != 0 && options->centered != 1)
         return hvd__fail(HVD_ERR_ARGUMENT, "centered %d: give 0 or 1",
                          (int)options->centered);
+    return HVD_OK;
+}
+
+/* ----------------------------------------------------------------- momentum */
+
+double *hvd__optimizer_momentum(hvd_strategy_options *o)
+{
+    switch (o->optimizer) {
+    case HVD_ADAM:
+    case HVD_ADAMW:
+    case HVD_LAMB:
+    case HVD_LION: return &o->beta1;
+    case HVD_RMSPROP: return o->momentum > 0 ? &o->momentum : NULL;
+    case HVD_MOMENTUM:
+    case HVD_NESTEROV:
+    case HVD_LARS: return &o->momentum;
+    default: return NULL;
+    }
+}
+
+int hvd__optimizer_set_momentum(hvd_strategy_options *options, double momentum)
+{
+    double *own = hvd__optimizer_momentum(options);
+
+    if (!own)
+        return hvd__fail(HVD_ERR_ARGUMENT, "optimizer %s has no momentum%s",
+                         hvd_optimizer_name(options->optimizer),
+                         options->optimizer == HVD_RMSPROP
+                             ? ": give one above 0 in the strategy's options"
+                             : "");
+    HVD_TRY(
+        check_share(own == &options->beta1 ? "beta1" : "momentum", momentum));
+    if (options->optimizer == HVD_RMSPROP && momentum == 0)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "momentum 0: rmsprop was made with one above 0, and "
+                         "keeps it above 0");
+    *own = momentum;
     return HVD_OK;
 }
 

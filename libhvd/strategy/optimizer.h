@@ -15,8 +15,20 @@
 int hvd__optimizer_check(const hvd_strategy_options *options);
 int hvd__optimizer_check_rate(double rate);
 
+/* Returns where the options have the momentum of their optimiser, which is
+ * beta1 if it is Adam or one of its kin; NULL: it has none. */
+double *hvd__optimizer_momentum(hvd_strategy_options *options);
+
+/* Sets that momentum. On HVD_ERR_ARGUMENT it stays, and the message says why:
+ * the optimiser has none, or the value is none. */
+int hvd__optimizer_set_momentum(hvd_strategy_options *options, double momentum);
+
 /* Returns how many arrays of a variable's size the optimiser keeps for it. */
 int hvd__optimizer_states(const hvd_strategy_options *options);
+
+/* Returns the name of number k of them, "m": what the optimiser of a device
+ * calls it (ipu_optimizers.h). */
+const char *hvd__optimizer_slot(const hvd_strategy_options *options, int k);
 
 /* Returns whether there are options with which it keeps so many. */
 bool hvd__optimizer_may_have(hvd_optimizer optimizer, int nstates);

@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "core/api/refuse.h"
+#include "strategy/optimizer.h"
 #include "strategy/servers.h"
 
 /* ----------------------------------------------------------------- commands */
@@ -19,6 +20,7 @@ static int submit_command(struct hvd_strategy *s, enum hvd__command_code code,
                           int32_t variable)
 {
     struct hvd__servers *servers = s->servers;
+    const double *momentum = hvd__optimizer_momentum(&s->options);
     const int64_t count = sizeof servers->command;
     char name[32];
     int status = HVD_OK;
@@ -26,7 +28,8 @@ static int submit_command(struct hvd_strategy *s, enum hvd__command_code code,
     servers->command =
         (struct hvd__command){.code = code,
                               .variable = variable,
-                              .learning_rate = s->options.learning_rate};
+                              .learning_rate = s->options.learning_rate,
+                              .momentum = momentum ? *momentum : 0};
     snprintf(name, sizeof name, "command %d", (int)s->id);
     for (int32_t k = 0; k < servers->n; k++) {
         hvd_request request;

@@ -53,14 +53,17 @@ static int count_slots(const struct hvd__shelf *shelf,
     return n;
 }
 
-/* Makes an update with the learning rate of the worker that a gradient is
- * from. */
+/* Makes an update with the learning rate and the momentum of the worker that a
+ * gradient is from. */
 static void update(struct hvd__shelf *shelf, struct hvd__slot *from)
 {
     struct hvd__server *server = shelf->server;
     hvd_strategy_options *options = &server->strategy->options;
+    double *momentum = hvd__optimizer_momentum(options);
 
     options->learning_rate = from->client->command.learning_rate;
+    if (momentum)
+        *momentum = from->client->command.momentum;
     shelf->updates++;
     shelf->version++;
     server->updates++;

@@ -9,7 +9,7 @@
  * requests. The words of a worker to a server, the same to all servers:
  *
  *     worker                                server
- *     command STEP, with its learning rate
+ *     command STEP, with rate and momentum
  *     push, for each part, when ready       takes the gradient (rounds.c)
  *                                           pull: the new value
  *     of a part of a sparse variable        (worker_rows.c, server_rows.c)
@@ -55,6 +55,7 @@ struct hvd__command {
     int32_t code;
     int32_t variable; /* READ; else 0 */
     double learning_rate;
+    double momentum; /* 0: the optimiser has none */
 };
 
 /* A request of a worker that it waits for later. */

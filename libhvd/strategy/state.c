@@ -19,16 +19,16 @@ const char *const hvd__state_words[HVD__MOST_STATES] = {"slot0", "slot1",
 /* One array of every part: all requests of it are in flight at once. */
 struct move {
     const char *word;
-    int state;      /* -1: the value */
-    bool pull;      /* to this worker */
-    bool is_counts; /* the numbers of updates instead of an array */
+    int state;       /* -1: the value */
+    bool pull;       /* to this worker */
+    int64_t *counts; /* [parts]: the numbers of updates instead of an array */
 };
 
 /* Returns whether not the whole part is sent, but rows that have changed. */
 static bool gets_rows(const struct hvd_strategy *s, const struct move *m,
                       int32_t i)
 {
-    return m->state < 0 && m->pull && !m->is_counts &&
+    return m->state < 0 && m->pull && !m->counts &&
            s->variables[s->servers->parts[i].variable].is_sparse;
 }
 
@@ -39,11 +39,9 @@ static int move_part(struct hvd_strategy *s, const struct move *m, int32_t i,
     struct hvd__variable *v = &s->variables[p->variable];
     float *data = m->state < 0 ? v->value : v->states[m->state];
 
-    /* The parts of a variable take turns in v->steps, and of each pull the
-     * result of the last stays. */
-    if (m->is_counts)
-        return hvd__part_send(s, i, m->word, &v->steps, 1, HVD_INT64, m->pull,
-                              sent);
+    if (m->counts)
+        return hvd__part_send(s, i, m->word, &m->counts[i], 1, HVD_INT64,
+                              m->pull, sent);
     if (gets_rows(s, m, i))
         return hvd__part_rows_pull(s, i, sent);
     return hvd__part_send(s, i, m->word, data + p->offset, p->count,
@@ -58,8 +56,6 @@ static int move_all(struct hvd_strategy *s, const struct move *m)
     for (int32_t i = 0; i < s->servers->nparts; i++) {
         int one = move_part(s, m, i, &sent[i]);
 
-        if (m->is_counts && one >= 0)
-            one = hvd__sent_wait(&sent[i]);
         status = status < 0 ? status : one;
     }
     for (int32_t i = 0; i < s->servers->nparts; i++) {
@@ -72,21 +68,44 @@ static int move_all(struct hvd_strategy *s, const struct move *m)
     return status;
 }
 
+/* A variable counts as many updates as the part of it that has made most. */
+static int move_counts(struct hvd_strategy *s, bool pull)
+{
+    const struct hvd__servers *servers = s->servers;
+    size_t bytes = ((size_t)servers->nparts + 1) * sizeof(int64_t);
+    int64_t *counts = malloc(bytes);
+    int status;
+
+    if (!counts)
+        return hvd__fail_memory(bytes);
+    for (int32_t i = 0; i < servers->nparts; i++)
+        counts[i] = s->variables[servers->parts[i].variable].steps;
+    status = move_all(s, &(struct move){"count", -1, pull, counts});
+    for (int32_t i = 0; i < servers->nparts && pull && status >= 0; i++) {
+        struct hvd__variable *v = &s->variables[servers->parts[i].variable];
+
+        v->steps = counts[i] > v->steps ? counts[i] : v->steps;
+    }
+    free(counts);
+    return status;
+}
+
 static int move_state(struct hvd_strategy *s, bool pull)
 {
     int nstates = hvd__optimizer_states(&s->options);
 
-    HVD_TRY(move_all(s, &(struct move){pull ? "pull" : "push", -1, pull, 0}));
+    HVD_TRY(
+        move_all(s, &(struct move){pull ? "pull" : "push", -1, pull, NULL}));
     for (int k = 0; k < nstates; k++)
         HVD_TRY(
-            move_all(s, &(struct move){hvd__state_words[k], k, pull, false}));
-    return move_all(s, &(struct move){"count", -1, pull, true});
+            move_all(s, &(struct move){hvd__state_words[k], k, pull, NULL}));
+    return move_counts(s, pull);
 }
 
 int hvd__fetch_values(struct hvd_strategy *s)
 {
     HVD_TRY(hvd__command(s, HVD__COMMAND_VALUES));
-    return move_all(s, &(struct move){"pull", -1, true, false});
+    return move_all(s, &(struct move){"pull", -1, true, NULL});
 }
 
 int hvd__fetch_state(struct hvd_strategy *s)
@@ -146,7 +165,7 @@ int hvd__servers_join(struct hvd_strategy *s, int *last)
         HVD_TRY(hvd_submit(&request, &sent.handle));
         HVD_TRY(hvd_wait(sent.handle));
     }
-    HVD_TRY(move_all(s, &(struct move){"pull", -1, true, false}));
+    HVD_TRY(move_all(s, &(struct move){"pull", -1, true, NULL}));
     if (last)
         *last = answer;
     return HVD_OK;

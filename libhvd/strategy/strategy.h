@@ -98,6 +98,24 @@ bool hvd__strategy_is_alike(const struct hvd_strategy *strategy);
 /* Collective. Checks whether all ranks have added and chosen the same. */
 int hvd__strategy_compare(const struct hvd_strategy *strategy);
 
+/*
+ * What a rank writes of the optimiser's state is in the variables (steps and
+ * states) from borrow to return: parameter servers have it, and the newest
+ * values come with it. Not collective. return is needed after a failure, too.
+ */
+int hvd__state_borrow(struct hvd_strategy *strategy);
+void hvd__state_return(struct hvd_strategy *strategy);
+
+/* Fills rank 0's variables, statistics and state, in the same places. Returns 1
+ * with state, 0 without; a failure has changed nothing. */
+typedef int hvd__state_source(struct hvd_strategy *strategy,
+                              const void *context);
+/* Collective. Gives all ranks what a source fills in on rank 0; where it
+ * returns 0, the optimiser begins anew. Returns what it has returned. when: as
+ * the rule of hvd__strategy_check_idle. */
+int hvd__state_replace(struct hvd_strategy *strategy, const char *when,
+                       hvd__state_source *source, const void *context);
+
 /* Collective. Gives all ranks the variables of rank root. */
 int hvd__broadcast_values(struct hvd_strategy *strategy, int root);
 /* Collective. Gives all ranks the optimiser's state of rank root. */

@@ -21,7 +21,7 @@
 #include "transport/algo/algo.h"
 #include "transport/hosts.h"
 
-/* What a rank says about its host. */
+/* A card is what a rank says about its host. */
 struct card {
     char host[64];
     int32_t cores;  /* that this rank may use */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * timeline.c - writes the timeline in the JSON object form of Chrome's trace
- * event format. The trace writer (core/run/trace_writer.c) calls it.
+ * event format. The trace writer (trace_writer.c) calls it.
  *
  *     {"displayTimeUnit":"ms","otherData":{...},"traceEvents":[
  *     {...},

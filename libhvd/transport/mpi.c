@@ -4,10 +4,19 @@
  * driver of the engine calls it, one thread at a time.
  *
  * The transport works on its own copy of a communicator, so that no message of
- * the library can match one of the program's. Tag 0 carries messages, the other
- * tags transfers. Every MPI call is nonblocking and polled: a blocking call of
- * Open MPI 4.1 never returns once a peer is dead. The exception is freeing the
- * communicator at close, which is local in Open MPI.
+ * the library can match one of the program's. Every MPI call is nonblocking and
+ * polled: a blocking call of Open MPI 4.1 never returns once a peer is dead.
+ * The exception is freeing the communicator at close, which is local in Open
+ * MPI. A communicator is not freed after a failure: MPI crashes if it then
+ * still finds fragments of a dead rank (11 of 28 deaths, measured).
+ *
+ * Survivors go on with the same communicator, because making another one would
+ * block if one more of them died. The tags prove that nothing late reaches
+ * them: the tags of MPI are divided among GENERATIONS generations, each of
+ * which has one for messages, one for each kind of meeting, and the others for
+ * transfers. No generation comes twice. What was under way in an earlier one is
+ * taken back (mpi_quiet): a receive that nothing has matched is cancelled, and
+ * for the others the rank waits, unless they are from lost ranks.
  *
  * If a wait for all ranks is given up, MPI keeps a request that cannot be taken
  * back: the memory that it may still write to is never freed.
@@ -26,9 +35,27 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "transport/dissemination.h"
 #include "transport/transport.h"
 
-enum { MESSAGE_TAG = 0, FIRST_TRANSFER_TAG = 1 };
+/* The tags of a generation, counted from its first. */
+enum { MESSAGE_TAG, EXCHANGE_TAG, PART_TAG, FIRST_TRANSFER_TAG };
+
+/* Tags of transfers that are the transport's own. */
+enum {
+    OWN_EXCHANGE = EXCHANGE_TAG - FIRST_TRANSFER_TAG,
+    OWN_PART = PART_TAG - FIRST_TRANSFER_TAG
+};
+
+enum { GENERATIONS = 256 };
+
+/* A transfer under way. */
+struct pending {
+    struct pending *next, **place; /* in the list of all, or of spare ones */
+    MPI_Request request;
+    int peer;
+    bool is_receive;
+};
 
 /* A message on its way out; it is freed when MPI has taken it. */
 struct outgoing {
@@ -39,19 +66,26 @@ struct outgoing {
 
 struct mpi {
     struct hvd__transport base;
-    MPI_Comm comm;             /* owned copy */
+    MPI_Comm comm;             /* owned copy, unless is_shrunk */
+    bool is_shrunk;            /* it was made of another transport */
+    int *members;              /* owned, [size]: the ranks in comm; NULL: as in
+                                  base */
+    int *rank_of;              /* owned, by rank in comm; NULL: likewise */
+    int tags;                  /* of a generation */
+    int first_tag;             /* of this one */
     struct outgoing *outgoing; /* owned list, newest first */
     int npending;
+    struct pending *pending; /* owned: transfers under way */
+    struct pending *spare;   /* owned: for the next ones */
     /* The message being received; a long one takes several polls. */
     void *incoming; /* owned; NULL: none */
     MPI_Request incoming_request;
     int incoming_peer;
     size_t incoming_bytes;
-    MPI_Request parting; /* of the meeting at the end */
-    bool is_parting, has_parted;
-    struct hvd__asked asked; /* asked while all ranks are waited for */
-    bool is_abandoned;       /* MPI may still write to this memory and to */
-    void *memory;
+    struct hvd__parting parting; /* the meeting at the end */
+    struct hvd__asked asked;     /* asked while all ranks are waited for */
+    bool is_quiet;               /* mpi_quiet has been called */
+    void *abandoned; /* owned: MPI may still write to it, and to this */
 };
 
 static int mpi_error(int code, const char *call)
@@ -71,15 +105,41 @@ static int mpi_error(int code, const char *call)
             return mpi_error(code_, name);                                     \
     } while (0)
 
-/* A transfer holds an MPI_Request without knowing its type: a pointer in Open
- * MPI, an int in MPICH. */
-_Static_assert(sizeof(MPI_Request) <= sizeof(void *), "request fits");
-
-static void keep_request(struct hvd__transfer *transfer, MPI_Request request)
+static int comm_rank(const struct mpi *mpi, int rank)
 {
-    transfer->request = NULL;
-    if (request != MPI_REQUEST_NULL)
-        memcpy(&transfer->request, &request, sizeof request);
+    return mpi->members ? mpi->members[rank] : rank;
+}
+
+/* Returns NULL, with the last error set, if memory runs out. */
+static struct pending *pending_new(struct mpi *mpi, int peer, bool is_receive)
+{
+    struct pending *pending = mpi->spare;
+
+    if (pending)
+        mpi->spare = pending->next;
+    else
+        pending = malloc(sizeof *pending);
+    if (!pending) {
+        hvd__fail_memory(sizeof *pending);
+        return NULL;
+    }
+    *pending = (struct pending){.next = mpi->pending,
+                                .place = &mpi->pending,
+                                .peer = peer,
+                                .is_receive = is_receive};
+    if (mpi->pending)
+        mpi->pending->place = &pending->next;
+    mpi->pending = pending;
+    return pending;
+}
+
+static void pending_drop(struct mpi *mpi, struct pending *pending)
+{
+    *pending->place = pending->next;
+    if (pending->next)
+        pending->next->place = pending->place;
+    pending->next = mpi->spare;
+    mpi->spare = pending;
 }
 
 /* Makes a type for more bytes than an int counts: blocks and a rest. Freeing
@@ -100,62 +160,79 @@ static int make_type(size_t bytes, MPI_Datatype *type)
     return HVD_OK;
 }
 
-static int mpi_send(struct hvd__transport *self, int peer, int tag,
-                    const void *data, size_t bytes,
-                    struct hvd__transfer *transfer)
+/* Begins a transfer of the data, which is only read if it is sent. */
+static int begin(struct mpi *mpi, struct pending *pending, int tag, void *data,
+                 size_t bytes)
 {
-    struct mpi *mpi = (struct mpi *)self;
+    const int peer = comm_rank(mpi, pending->peer);
     MPI_Datatype type = MPI_BYTE;
-    MPI_Request request;
+    int count, code;
+
+    if (bytes > INT_MAX)
+        HVD_TRY(make_type(bytes, &type));
+    count = type == MPI_BYTE ? (int)bytes : 1;
+    tag += mpi->first_tag + FIRST_TRANSFER_TAG;
+    code = pending->is_receive ? MPI_Irecv(data, count, type, peer, tag,
+                                           mpi->comm, &pending->request)
+                               : MPI_Isend(data, count, type, peer, tag,
+                                           mpi->comm, &pending->request);
+    if (type != MPI_BYTE)
+        MPI_Type_free(&type);
+    if (code != MPI_SUCCESS)
+        return mpi_error(code, pending->is_receive ? "MPI_Irecv" : "MPI_Isend");
+    return HVD_OK;
+}
+
+static int transfer_data(struct mpi *mpi, int peer, bool is_receive, int tag,
+                         void *data, size_t bytes,
+                         struct hvd__transfer *transfer)
+{
+    struct pending *pending;
+    int status;
 
     transfer->request = NULL;
     if (bytes == 0)
         return HVD_OK;
-    if (bytes > INT_MAX)
-        HVD_TRY(make_type(bytes, &type));
-    HVD_TRY_MPI(MPI_Isend(data, type == MPI_BYTE ? (int)bytes : 1, type, peer,
-                          FIRST_TRANSFER_TAG + tag, mpi->comm, &request),
-                "MPI_Isend");
-    if (type != MPI_BYTE)
-        MPI_Type_free(&type);
-    keep_request(transfer, request);
-    return HVD_OK;
+    pending = pending_new(mpi, peer, is_receive);
+    if (!pending)
+        return HVD_ERR_MEMORY;
+    status = begin(mpi, pending, tag, data, bytes);
+    if (status < 0)
+        pending_drop(mpi, pending);
+    else
+        transfer->request = pending;
+    return status;
+}
+
+static int mpi_send(struct hvd__transport *self, int peer, int tag,
+                    const void *data, size_t bytes,
+                    struct hvd__transfer *transfer)
+{
+    return transfer_data((struct mpi *)self, peer, false, tag,
+                         (void *)(uintptr_t)data, bytes, transfer);
 }
 
 static int mpi_receive(struct hvd__transport *self, int peer, int tag,
                        void *data, size_t bytes, struct hvd__transfer *transfer)
 {
-    struct mpi *mpi = (struct mpi *)self;
-    MPI_Datatype type = MPI_BYTE;
-    MPI_Request request;
-
-    transfer->request = NULL;
-    if (bytes == 0)
-        return HVD_OK;
-    if (bytes > INT_MAX)
-        HVD_TRY(make_type(bytes, &type));
-    HVD_TRY_MPI(MPI_Irecv(data, type == MPI_BYTE ? (int)bytes : 1, type, peer,
-                          FIRST_TRANSFER_TAG + tag, mpi->comm, &request),
-                "MPI_Irecv");
-    if (type != MPI_BYTE)
-        MPI_Type_free(&type);
-    keep_request(transfer, request);
-    return HVD_OK;
+    return transfer_data((struct mpi *)self, peer, true, tag, data, bytes,
+                         transfer);
 }
 
 static int mpi_test(struct hvd__transport *self, struct hvd__transfer *transfer)
 {
-    MPI_Request request;
+    struct pending *pending = transfer->request;
     int done = 0;
 
-    (void)self;
-    if (!transfer->request)
+    if (!pending)
         return 1;
-    memcpy(&request, &transfer->request, sizeof request);
-    HVD_TRY_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-    if (done)
-        transfer->request = NULL;
-    return done;
+    HVD_TRY_MPI(MPI_Test(&pending->request, &done, MPI_STATUS_IGNORE),
+                "MPI_Test");
+    if (!done)
+        return 0;
+    pending_drop((struct mpi *)self, pending);
+    transfer->request = NULL;
+    return 1;
 }
 
 /* Frees the messages that have left. Returns how many have not. */
@@ -194,8 +271,8 @@ static int mpi_post(struct hvd__transport *self, int peer, void *message,
         return hvd__fail_memory(sizeof *out);
     }
     out->message = message;
-    code = MPI_Isend(message, (int)bytes, MPI_BYTE, peer, MESSAGE_TAG,
-                     mpi->comm, &out->request);
+    code = MPI_Isend(message, (int)bytes, MPI_BYTE, comm_rank(mpi, peer),
+                     mpi->first_tag + MESSAGE_TAG, mpi->comm, &out->request);
     if (code != MPI_SUCCESS) {
         free(message);
         free(out);
@@ -214,8 +291,8 @@ static int match(struct mpi *mpi)
     MPI_Status status;
     int found = 0, count = 0;
 
-    HVD_TRY_MPI(MPI_Improbe(MPI_ANY_SOURCE, MESSAGE_TAG, mpi->comm, &found,
-                            &matched, &status),
+    HVD_TRY_MPI(MPI_Improbe(MPI_ANY_SOURCE, mpi->first_tag + MESSAGE_TAG,
+                            mpi->comm, &found, &matched, &status),
                 "MPI_Improbe");
     if (!found)
         return 0;
@@ -223,7 +300,8 @@ static int match(struct mpi *mpi)
     mpi->incoming = malloc((size_t)count + 1);
     if (!mpi->incoming)
         return hvd__fail_memory((size_t)count + 1);
-    mpi->incoming_peer = status.MPI_SOURCE;
+    mpi->incoming_peer =
+        mpi->rank_of ? mpi->rank_of[status.MPI_SOURCE] : status.MPI_SOURCE;
     mpi->incoming_bytes = (size_t)count;
     HVD_TRY_MPI(MPI_Imrecv(mpi->incoming, count, MPI_BYTE, &matched,
                            &mpi->incoming_request),
@@ -253,88 +331,166 @@ static int mpi_poll(struct hvd__transport *self, int *peer, void **message,
     return 1;
 }
 
-/* Keeps a pointer to memory that is left to MPI, so that memory checkers find
- * it. */
-static void *volatile abandoned;
-
-/* Polls a request to its end without burning a core. The caller frees memory,
- * which the request works on, unless mpi->is_abandoned. */
-static int finish(struct mpi *mpi, MPI_Request *request, void *memory)
+/* Sleeps so that a wait does not burn a core. */
+static int rest(struct hvd__transport *self, int looks)
 {
-    int done = 0, status;
-
-    for (int spins = 0;; spins++) {
-        HVD_TRY_MPI(MPI_Test(request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-        if (done)
-            return HVD_OK;
-        status = mpi->asked.ask(mpi->asked.context);
-        if (status < 0) {
-            mpi->memory = memory;
-            mpi->is_abandoned = true;
-            abandoned = mpi;
-            return status;
-        }
-        if (spins > 1000)
-            nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
-    }
+    (void)self;
+    if (looks > 1000)
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    return HVD_OK;
 }
 
 static int mpi_exchange(struct hvd__transport *self, const void *mine,
                         void *all, size_t bytes)
 {
     struct mpi *mpi = (struct mpi *)self;
-    size_t total = (size_t)self->size * bytes;
-    char *memory = malloc(
-        total + bytes); /* the contributions of all ranks, then this rank's */
-    MPI_Request request;
-    int code, status;
+    const struct hvd__patience patience = {mpi->asked, rest};
 
-    if (!memory)
-        return hvd__fail_memory(total + bytes);
-    memcpy(memory + total, mine, bytes);
-    code = MPI_Iallgather(memory + total, (int)bytes, MPI_BYTE, memory,
-                          (int)bytes, MPI_BYTE, mpi->comm, &request);
-    if (code != MPI_SUCCESS) {
-        free(memory);
-        return mpi_error(code, "MPI_Iallgather");
-    }
-    status = finish(mpi, &request, memory);
-    if (status == HVD_OK)
-        memcpy(all, memory, total);
-    if (!mpi->is_abandoned)
-        free(memory);
-    return status;
+    return hvd__dissemination_gather(self, OWN_EXCHANGE, &patience, mine, all,
+                                     bytes, &mpi->abandoned);
 }
 
 static int mpi_part(struct hvd__transport *self)
 {
-    struct mpi *mpi = (struct mpi *)self;
-    int done = 0;
-
-    if (mpi->has_parted)
-        return 1;
-    if (!mpi->is_parting)
-        HVD_TRY_MPI(MPI_Ibarrier(mpi->comm, &mpi->parting), "MPI_Ibarrier");
-    mpi->is_parting = true;
-    HVD_TRY_MPI(MPI_Test(&mpi->parting, &done, MPI_STATUS_IGNORE), "MPI_Test");
-    mpi->has_parted = done;
-    return done;
+    return hvd__dissemination_part(self, OWN_PART,
+                                   &((struct mpi *)self)->parting);
 }
+
+/* -------------------------------------------------------- after a failure */
+
+/* Takes back the receives that nothing has matched; those that something has
+ * matched are not changed. */
+static int cancel_receives(struct mpi *mpi)
+{
+    for (struct pending *p = mpi->pending; p; p = p->next)
+        if (p->is_receive && p->request != MPI_REQUEST_NULL)
+            HVD_TRY_MPI(MPI_Cancel(&p->request), "MPI_Cancel");
+    return HVD_OK;
+}
+
+static int mpi_quiet(struct hvd__transport *self, hvd__rank_test *is_lost,
+                     const void *context)
+{
+    struct mpi *mpi = (struct mpi *)self;
+    int nwaiting = 0;
+
+    if (!mpi->is_quiet)
+        HVD_TRY(cancel_receives(mpi));
+    mpi->is_quiet = true;
+    self->is_broken = true;
+    for (struct pending *p = mpi->pending, *next; p; p = next) {
+        int done = 0;
+
+        next = p->next;
+        HVD_TRY_MPI(MPI_Test(&p->request, &done, MPI_STATUS_IGNORE),
+                    "MPI_Test");
+        if (done)
+            pending_drop(mpi, p);
+        else
+            nwaiting += p->is_receive && !is_lost(context, p->peer);
+    }
+    HVD_TRY(mpi_pending(self));
+    if (nwaiting > 0)
+        return 0;
+    return mpi->pending || mpi->outgoing ? 2 : 1;
+}
+
+/* Keeps a pointer to memory that is left to MPI, so that memory checkers find
+ * it. */
+static void *volatile left_to_mpi;
 
 static void mpi_close(struct hvd__transport *self)
 {
     struct mpi *mpi = (struct mpi *)self;
 
-    if (mpi->is_abandoned)
+    if (hvd__mpi_is_live())
+        mpi_pending(self);
+    if (mpi->abandoned || mpi->outgoing || mpi->pending || mpi->incoming) {
+        left_to_mpi = mpi;
         return;
-    if (mpi->comm != MPI_COMM_NULL && hvd__mpi_is_live())
-        MPI_Comm_free(&mpi->comm);
-    while (mpi->outgoing) { /* only after a failure: MPI may still read them */
-        struct outgoing *out = mpi->outgoing;
-        mpi->outgoing = out->next;
-        free(out);
     }
+    if (mpi->comm != MPI_COMM_NULL && !mpi->is_shrunk && !self->is_broken &&
+        hvd__mpi_is_live())
+        MPI_Comm_free(&mpi->comm);
+    while (mpi->spare) {
+        struct pending *pending = mpi->spare;
+        mpi->spare = pending->next;
+        free(pending);
+    }
+    free(mpi->members);
+    free(mpi->rank_of);
     free(mpi);
+}
+
+static struct mpi *mpi_new(bool threads, const struct hvd__asked *asked);
+
+static int copy_ranks(struct mpi *mpi, const struct mpi *from,
+                      const struct hvd__shrink *to)
+{
+    int size = 0;
+
+    HVD_TRY_MPI(MPI_Comm_size(from->comm, &size), "MPI_Comm_size");
+    mpi->members = calloc((size_t)to->n, sizeof *mpi->members);
+    mpi->rank_of = calloc((size_t)size, sizeof *mpi->rank_of);
+    if (!mpi->members || !mpi->rank_of)
+        return hvd__fail_memory((size_t)size * sizeof *mpi->rank_of);
+    for (int i = 0; i < to->n; i++) {
+        mpi->members[i] = comm_rank(from, to->ranks[i]);
+        mpi->rank_of[mpi->members[i]] = i;
+        if (to->ranks[i] == from->base.rank)
+            mpi->base.rank = i;
+    }
+    mpi->base.size = to->n;
+    return HVD_OK;
+}
+
+static int mpi_shrink(struct hvd__transport *self, const struct hvd__shrink *to,
+                      struct hvd__transport **made)
+{
+    const struct mpi *from = (const struct mpi *)self;
+    struct mpi *mpi;
+    int status;
+
+    if (to->generation >= GENERATIONS)
+        return hvd__fail(HVD_ERR_UNSUPPORTED,
+                         "MPI has tags for %d recoveries of a process: start "
+                         "the job again",
+                         GENERATIONS - 1);
+    mpi = mpi_new(from->base.threads, to->asked);
+    if (!mpi)
+        return hvd__fail_memory(sizeof *mpi);
+    mpi->comm = from->comm;
+    mpi->is_shrunk = true;
+    mpi->tags = from->tags;
+    mpi->first_tag = to->generation * from->tags;
+    mpi->base.ntags = from->base.ntags;
+    status = copy_ranks(mpi, from, to);
+    if (status < 0) {
+        mpi_close(&mpi->base);
+        return status;
+    }
+    *made = &mpi->base;
+    return HVD_OK;
+}
+
+/* ----------------------------------------------------------------- opening */
+
+/* Polls the copying to its end. */
+static int finish(struct mpi *mpi, MPI_Request *request)
+{
+    int done = 0, status;
+
+    for (int looks = 0;; looks++) {
+        HVD_TRY_MPI(MPI_Test(request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+        if (done)
+            return HVD_OK;
+        status = mpi->asked.ask(mpi->asked.context);
+        if (status < 0) {
+            mpi->abandoned = mpi; /* MPI writes the communicator */
+            return status;
+        }
+        rest(&mpi->base, looks);
+    }
 }
 
 static int copy_comm(struct mpi *mpi, const void *comm)
@@ -344,26 +500,24 @@ static int copy_comm(struct mpi *mpi, const void *comm)
     int *tag_max, found = 0;
 
     HVD_TRY_MPI(MPI_Comm_idup(parent, &mpi->comm, &request), "MPI_Comm_idup");
-    HVD_TRY(finish(mpi, &request, mpi));
+    HVD_TRY(finish(mpi, &request));
     HVD_TRY_MPI(MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN),
                 "MPI_Comm_set_errhandler");
     HVD_TRY_MPI(MPI_Comm_get_attr(mpi->comm, MPI_TAG_UB, &tag_max, &found),
                 "MPI_Comm_get_attr");
-    mpi->base.ntags = (found ? *tag_max : 32767) - FIRST_TRANSFER_TAG;
+    mpi->tags = (found ? *tag_max : 32767) / GENERATIONS;
+    mpi->base.ntags = mpi->tags - FIRST_TRANSFER_TAG;
     HVD_TRY_MPI(MPI_Comm_rank(mpi->comm, &mpi->base.rank), "MPI_Comm_rank");
     HVD_TRY_MPI(MPI_Comm_size(mpi->comm, &mpi->base.size), "MPI_Comm_size");
     return HVD_OK;
 }
 
-int hvd__mpi_open(const void *comm, bool threads,
-                  const struct hvd__asked *asked,
-                  struct hvd__transport **transport)
+static struct mpi *mpi_new(bool threads, const struct hvd__asked *asked)
 {
     struct mpi *mpi = calloc(1, sizeof *mpi);
-    int status;
 
     if (!mpi)
-        return hvd__fail_memory(sizeof *mpi);
+        return NULL;
     mpi->comm = MPI_COMM_NULL;
     mpi->base = (struct hvd__transport){
         .name = "mpi",
@@ -375,10 +529,24 @@ int hvd__mpi_open(const void *comm, bool threads,
         .pending = mpi_pending,
         .exchange = mpi_exchange,
         .part = mpi_part,
+        .quiet = mpi_quiet,
+        .shrink = mpi_shrink,
         .close = mpi_close,
         .threads = threads,
     };
     mpi->asked = *asked;
+    return mpi;
+}
+
+int hvd__mpi_open(const void *comm, bool threads,
+                  const struct hvd__asked *asked,
+                  struct hvd__transport **transport)
+{
+    struct mpi *mpi = mpi_new(threads, asked);
+    int status;
+
+    if (!mpi)
+        return hvd__fail_memory(sizeof *mpi);
     status = copy_comm(mpi, comm);
     if (status < 0) {
         mpi_close(&mpi->base);

@@ -31,7 +31,7 @@ int hvd__binomial_parent(int rank, int root, int nranks);
  * subtree first (as it is before it is cut to nranks). Returns their number. */
 int hvd__binomial_children(int rank, int root, int nranks, int *children);
 
-/* How members of a group pair up for doubling and halving: in step i with the
+/* Members of a group pair up for doubling and halving: in step i with the
  * one whose number differs in bit i. The numbers are below a power of two; of
  * the members beyond that, another takes part for each. */
 struct hvd__pairing {

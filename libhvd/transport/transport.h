@@ -42,12 +42,26 @@ struct hvd__asked {
     void *context;
 };
 
+/* Returns whether a rank is lost. */
+typedef bool hvd__rank_test(const void *context, int rank);
+
+struct hvd__transport;
+
+/* The ranks of a transport that go on without the others. */
+struct hvd__shrink {
+    const int *ranks; /* borrowed, [n], ascending, this one among them */
+    int n;
+    int generation; /* 1 or more; never the same twice */
+    const struct hvd__asked *asked;
+    int64_t limit_ns, report_ns; /* as for hvd__tcp_open */
+};
+
 struct hvd__transport {
     const char *name; /* "self", "mpi", "tcp", "ucx" */
     int rank;
     int size;
-    bool threads; /* any thread may drive, one at a time */
-    int ntags;    /* tags of transfers are 0 <= tag < ntags */
+    bool threads;           /* any thread may drive, one at a time */
+    int ntags;              /* tags of transfers are 0 <= tag < ntags */
     struct hvd__ip address; /* the only one on which this rank is to listen */
     /* Counter of the bytes of tensors sent to other ranks (team.h); NULL: not
      * counted. */
@@ -86,6 +100,24 @@ struct hvd__transport {
     int (*part)(struct hvd__transport *self);
     bool parts; /* close must come after part, except after a failure */
 
+    /* Call this after a failure, when this rank sends nothing any more, again
+     * and again until it returns more than 0: then nothing that a rank that is
+     * not lost has sent can reach memory of this process any more. 2: a
+     * transfer with a lost rank cannot be taken back, so the memory of all
+     * transfers must stay allocated. The transport can then only shrink and
+     * close. */
+    int (*quiet)(struct hvd__transport *self, hvd__rank_test *is_lost,
+                 const void *context);
+
+    /* Collective over the ranks that are given. Makes another transport of
+     * them. Nothing that was sent on self, or on one that was made of it for
+     * another generation, can reach it. self, which is quiet, must be closed
+     * after what was made of it. HVD_ERR_UNSUPPORTED: there were too many
+     * generations. */
+    int (*shrink)(struct hvd__transport *self, const struct hvd__shrink *to,
+                  struct hvd__transport **made);
+    bool is_broken; /* set it before close if anything may be under way */
+
     /* Closes and frees self. It waits for no rank. Something is under way only
      * after a failure. */
     void (*close)(struct hvd__transport *self);
@@ -102,7 +134,7 @@ int hvd__mpi_open(const void *comm, bool threads,
                   const struct hvd__asked *asked,
                   struct hvd__transport **transport);
 
-/* What the ranks of a job without a launcher know. All is borrowed until
+/* The ranks of a job without a launcher know this. All is borrowed until
  * hvd__tcp_open returns. */
 struct hvd__tcp_options {
     int rank, size;

@@ -111,6 +111,8 @@ static void put_item(struct pen *pen, const struct hvd__datagram_item *item,
         break;
     case HVD__ITEM_END:
         put(pen, (uint32_t)item->end.status, 4);
+        put(pen, (uint32_t)item->end.lost, 4);
+        put(pen, (uint32_t)item->end.reason, 4);
         put_text(pen, item->end.text, sizeof item->end.text);
         break;
     }
@@ -286,6 +288,8 @@ static void get_item(struct eye *eye, struct hvd__datagram_item *item,
     case HVD__ITEM_REQUEST: get_request(eye, item, now_ns); break;
     case HVD__ITEM_END:
         item->end.status = get_int(eye);
+        item->end.lost = get_int(eye);
+        item->end.reason = get_int(eye);
         get_text(eye, item->end.text, sizeof item->end.text);
         eye->is_bad |= item->end.status >= 0;
         break;

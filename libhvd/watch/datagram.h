@@ -73,7 +73,7 @@ struct hvd__datagram_item {
             struct hvd__watch_request is;
         } request;
         struct {
-            int32_t status;
+            int32_t status, lost, reason; /* as in struct hvd__cause */
             char text[HVD__PAGE_TEXT];
         } end;
     };

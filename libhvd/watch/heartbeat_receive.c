@@ -104,6 +104,8 @@ static bool take_datagram(struct hvd__heartbeat *b, struct hvd__ip address,
         if (near && item.kind == HVD__ITEM_END) {
             cause->finder = item.rank;
             cause->status = item.end.status;
+            cause->lost = item.end.lost;
+            cause->reason = item.end.reason;
             memcpy(cause->text, item.end.text, sizeof cause->text);
             return true;
         }

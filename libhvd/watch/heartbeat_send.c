@@ -149,6 +149,8 @@ void hvd__heartbeat_send_end(struct hvd__heartbeat *b,
                                       .rank = cause->finder};
 
     item.end.status = cause->status;
+    item.end.lost = cause->lost;
+    item.end.reason = cause->reason;
     memcpy(item.end.text, cause->text, sizeof item.end.text);
     hvd__heartbeat_begin_datagram(b);
     hvd__datagram_add(&b->datagram, &item, hvd__now_ns());

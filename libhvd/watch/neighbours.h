@@ -36,7 +36,7 @@ enum {
     HVD__DETAIL_REQUESTS = 3 /* with so many requests each */
 };
 
-/* What a rank that lacks requests does instead. */
+/* A detail says what a rank that lacks requests does instead. */
 struct hvd__detail {
     int rank;
     enum hvd__view_state state;

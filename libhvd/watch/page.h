@@ -66,10 +66,12 @@ struct hvd__line {
         start_time;         /* start of the process, in /proc's clock ticks */
     _Atomic uint64_t beats; /* number of its watchdog's beats */
     _Atomic int32_t in_flight; /* requests in flight, as of the last beat */
+    _Atomic int32_t lost;      /* 0, or the hvd_lost_reason that was found */
     /* The next four are only for ranks of other hosts. */
     _Atomic int64_t silent_ns; /* silence, as their host reports it */
-    /* Where it was last heard from (struct hvd__ip); zeros: never. A reader that
-     * meets a writer gets halves of two addresses, and a datagram is lost. */
+    /* Where it was last heard from (struct hvd__ip); zeros: never. A reader
+     * that meets a writer gets halves of two addresses, and a datagram is lost.
+     */
     _Atomic uint64_t address[2];
     _Atomic uint64_t datagram; /* number of the last datagram from it */
     _Atomic uint32_t writing; /* keeps two ranks apart that hear what it does */
@@ -93,6 +95,8 @@ struct hvd__flight {
 /* Why the world has ended, as one rank, the finder, has found it. */
 struct hvd__cause {
     int32_t finder, status;
+    int32_t lost;           /* the rank that is lost; -1: none is */
+    hvd_lost_reason reason; /* how it was lost, or 0 */
     char text[HVD__PAGE_TEXT];
 };
 
@@ -114,7 +118,7 @@ static inline struct hvd__flight *hvd__page_flight(struct hvd__page *page,
     return (struct hvd__flight *)(void *)(page->lines + page->nlines) + i;
 }
 
-/* How many lines and flights a page has. */
+/* The shape of a page is the number of its lines and flights. */
 struct hvd__page_shape {
     int nlines, nflights;
 };

@@ -20,6 +20,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/thread.h"
@@ -202,6 +203,21 @@ void hvd__watch_quick(struct hvd__watch *w, int32_t kind, uint64_t number,
 {
     if (w)
         hvd__page_write_quick(w->mine, kind, number, now_ns);
+}
+
+hvd_lost_reason hvd__watch_reason(struct hvd__watch *w, int rank)
+{
+    struct hvd__cause cause;
+    int line = w ? w->places.line_of[rank] : -1;
+
+    if (line >= 0 && atomic_load(&w->page->lines[line].lost) != 0)
+        return atomic_load(&w->page->lines[line].lost);
+    if (w &&
+        hvd__page_has_ended(w->page, hvd__now_ns(), hvd__watchdog_settle_ns(w),
+                            &cause) &&
+        cause.lost == rank)
+        return cause.reason;
+    return 0;
 }
 
 bool hvd__end_is_of(const char *text, int rank)

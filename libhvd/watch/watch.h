@@ -9,6 +9,7 @@
 #ifndef HVD_WATCH_WATCH_H
 #define HVD_WATCH_WATCH_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -48,8 +49,10 @@ struct hvd__watch_options {
                                   never */
     int64_t exit_grace_ns; /* time from the end of the world until the watchdog
                               ends the process; 0: it does not */
-    struct hvd__ip address; /* heartbeats of other hosts are listened to there
-                               only; "any": on all interfaces */
+    _Atomic uint64_t *beats; /* borrowed: another counter to increment with
+                                each beat; NULL: none */
+    struct hvd__ip address;  /* heartbeats of other hosts are listened to there
+                                only; "any": on all interfaces */
 };
 
 struct hvd__watch;
@@ -88,6 +91,9 @@ void hvd__watch_quick(struct hvd__watch *watch, int32_t kind, uint64_t number,
 /* Announces that this rank leaves: from now on this process may end without
  * counting as lost. */
 void hvd__watch_leave(struct hvd__watch *watch);
+
+/* Returns why a rank is lost, as far as this host knows, or 0. Any thread. */
+hvd_lost_reason hvd__watch_reason(struct hvd__watch *watch, int rank);
 
 /* Returns whether the text of an end, which begins with the lost rank, names
  * this rank: then it has been stopped and learns of the end when it goes on.

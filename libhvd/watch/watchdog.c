@@ -60,7 +60,7 @@ enum { MOST_TOLD_ENDS = 5 };
 
 /* --------------------------------------------------------------------- ends */
 
-static int64_t settle_ns(struct hvd__watch *w)
+int64_t hvd__watchdog_settle_ns(struct hvd__watch *w)
 {
     return hvd__watchdog_is_linked(w) ? hvd__heartbeat_settle_ns(w->heartbeat)
                                       : 0;
@@ -91,7 +91,8 @@ static void describe(struct hvd__watch *w, int rank, const char *how,
  * before this process can end. */
 static void spread(struct hvd__watch *w, const struct hvd__cause *cause)
 {
-    if (!hvd__page_end(w->page, cause, hvd__now_ns(), settle_ns(w)) ||
+    if (!hvd__page_end(w->page, cause, hvd__now_ns(),
+                       hvd__watchdog_settle_ns(w)) ||
         !hvd__watchdog_is_linked(w))
         return;
     hvd__heartbeat_send_end(w->heartbeat, cause);
@@ -104,7 +105,8 @@ static void conclude(struct hvd__watch *w)
     char own[HVD__PAGE_TEXT];
 
     if (w->ended_ns != 0 ||
-        !hvd__page_has_ended(w->page, hvd__now_ns(), settle_ns(w), &w->cause))
+        !hvd__page_has_ended(w->page, hvd__now_ns(), hvd__watchdog_settle_ns(w),
+                             &w->cause))
         return;
     w->ended_ns = hvd__now_ns();
     /* The process may end as soon as the core knows. */
@@ -119,15 +121,28 @@ static void conclude(struct hvd__watch *w)
     w->subject.end(w->subject.context, w->cause.status, w->cause.text);
 }
 
-void hvd__watchdog_end(struct hvd__watch *w, int status, const char *text)
+void hvd__watchdog_end(struct hvd__watch *w, struct hvd__cause *cause)
 {
-    struct hvd__cause cause = {.finder = w->places.rank, .status = status};
-
+    cause->finder = w->places.rank;
     if (hvd__page_is_ending(w->page))
         return;
-    snprintf(cause.text, sizeof cause.text, "%s", text);
-    spread(w, &cause);
+    spread(w, cause);
     conclude(w);
+}
+
+/* Notes that a rank is lost, which ends the world unless it has ended. how says
+ * it in words. */
+static void lose_rank(struct hvd__watch *w, int rank, hvd_lost_reason reason,
+                      const char *how)
+{
+    struct hvd__cause cause = {
+        .status = HVD_ERR_LOST, .lost = rank, .reason = reason};
+    int32_t none = 0;
+
+    atomic_compare_exchange_strong(&hvd__watchdog_line_of(w, rank)->lost, &none,
+                                   reason);
+    describe(w, rank, how, cause.text, sizeof cause.text);
+    hvd__watchdog_end(w, &cause);
 }
 
 static void end_process(const struct hvd__watch *w)
@@ -148,7 +163,7 @@ static void end_process(const struct hvd__watch *w)
 
 static void lose(struct hvd__watch *w, struct hvd__peer *peer)
 {
-    char fate[96], text[HVD__PAGE_TEXT];
+    char fate[96];
 
     peer->is_gone = true;
     if (hvd__watchdog_has_left(w, peer))
@@ -156,8 +171,7 @@ static void lose(struct hvd__watch *w, struct hvd__peer *peer)
     hvd__process_fate(
         (int)atomic_load(&hvd__watchdog_line_of(w, peer->rank)->pid), fate,
         sizeof fate);
-    describe(w, peer->rank, fate, text, sizeof text);
-    hvd__watchdog_end(w, HVD_ERR_LOST, text);
+    lose_rank(w, peer->rank, HVD_LOST_ENDED, fate);
 }
 
 static void look_for_death(struct hvd__watch *w)
@@ -179,7 +193,7 @@ static void look_for_death(struct hvd__watch *w)
 static void freeze(struct hvd__watch *w, const struct hvd__peer *peer)
 {
     const struct hvd__line *line = hvd__watchdog_line_of(w, peer->rank);
-    char how[120], text[HVD__PAGE_TEXT], state = '?';
+    char how[120], state = '?';
 
     hvd__process_start_time((int)atomic_load(&line->pid), &state);
     snprintf(how, sizeof how, "%s: no heartbeat for %.1f s",
@@ -187,8 +201,7 @@ static void freeze(struct hvd__watch *w, const struct hvd__peer *peer)
                                             "debugger)"
                                           : "is frozen",
              (double)peer->silent_ns * 1e-9);
-    describe(w, peer->rank, how, text, sizeof text);
-    hvd__watchdog_end(w, HVD_ERR_LOST, text);
+    lose_rank(w, peer->rank, HVD_LOST_FROZEN, how);
 }
 
 static void look_for_silence(struct hvd__watch *w, int64_t passed)
@@ -239,14 +252,13 @@ static void speak(struct hvd__watch *w, int64_t now)
 
 static void judge_hosts(struct hvd__watch *w)
 {
-    char how[HVD__PAGE_TEXT / 2], text[HVD__PAGE_TEXT];
+    char how[HVD__PAGE_TEXT / 2];
     int rank;
 
     if (!hvd__heartbeat_has_lost(w->heartbeat, w->options.heartbeat_ns, &rank,
                                  how, sizeof how))
         return;
-    describe(w, rank, how, text, sizeof text);
-    hvd__watchdog_end(w, HVD_ERR_LOST, text);
+    lose_rank(w, rank, HVD_LOST_CUT_OFF, how);
 }
 
 static void hear(struct hvd__watch *w)
@@ -278,6 +290,13 @@ static void look_at_hosts(struct hvd__watch *w, int64_t now, int64_t passed)
 
 /* ----------------------------------------------------------- publishing */
 
+static void beat(struct hvd__watch *w)
+{
+    atomic_fetch_add(&w->mine->beats, 1);
+    if (w->options.beats)
+        atomic_fetch_add(w->options.beats, 1);
+}
+
 static void publish(struct hvd__watch *w, int64_t now)
 {
     struct hvd__in_flight *f = &w->flight;
@@ -299,7 +318,7 @@ static void publish(struct hvd__watch *w, int64_t now)
         hvd__page_write_flight(
             hvd__page_flight(w->page, w->places.line_of[w->places.rank]), f);
     atomic_store(&w->mine->in_flight, f->nkeys);
-    atomic_fetch_add(&w->mine->beats, 1);
+    beat(w);
 }
 
 /* ------------------------------------------------------------------ the thread
@@ -318,7 +337,8 @@ static void look_at_grace(struct hvd__watch *w, int64_t now)
         hvd__heartbeat_send_end(w->heartbeat, &w->cause);
         w->ends_to_tell--;
     }
-    atomic_fetch_add(&w->mine->beats, 1);
+    beat(w);
+    look_for_death(w); /* of others: hvd_lost_ranks names them, too */
 }
 
 static void say_goodbye(struct hvd__watch *w)
@@ -357,17 +377,16 @@ bool hvd__watchdog_look(struct hvd__watch *w)
 }
 
 /* The pidfd of a process that is gone stays readable, so it is not polled
- * again. Processes are not polled once a cause of an end is known, and nothing
- * once the world has ended. */
+ * again. */
 int hvd__watchdog_prepare(struct hvd__watch *w)
 {
     bool is_ending = hvd__page_is_ending(w->page);
-    int64_t settle = settle_ns(w) / 4, wait = w->tick_ns;
+    int64_t settle = hvd__watchdog_settle_ns(w) / 4, wait = w->tick_ns;
 
     for (int i = 0; i < w->npeers; i++)
-        w->polls[i] = (struct pollfd){
-            .fd = w->peers[i].is_gone || is_ending ? -1 : w->peers[i].pidfd,
-            .events = POLLIN};
+        w->polls[i] =
+            (struct pollfd){.fd = w->peers[i].is_gone ? -1 : w->peers[i].pidfd,
+                            .events = POLLIN};
     w->polls[w->npeers] = (struct pollfd){.fd = w->stop, .events = POLLIN};
     w->polls[w->npeers + 1] =
         (struct pollfd){.fd = hvd__watchdog_is_linked(w) && w->ended_ns == 0

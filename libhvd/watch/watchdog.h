@@ -90,9 +90,12 @@ static inline bool hvd__watchdog_has_left(const struct hvd__watch *w,
            HVD__LINE_LEFT;
 }
 
-/* Ends the world for a cause that this rank has found (watchdog.c). A rank that
- * knows a cause looks for no other. */
-void hvd__watchdog_end(struct hvd__watch *watch, int status, const char *text);
+/* Ends the world for a cause that this rank has found (watchdog.c), which has
+ * no finder yet. A rank that knows a cause looks for no other. */
+void hvd__watchdog_end(struct hvd__watch *watch, struct hvd__cause *cause);
+
+/* Returns for how long a cause stands on the page before it counts. */
+int64_t hvd__watchdog_settle_ns(struct hvd__watch *watch);
 
 /* Reports requests that have waited for too long (watchdog_stalls.c). */
 void hvd__watchdog_look_for_stalls(struct hvd__watch *watch, int64_t now_ns);

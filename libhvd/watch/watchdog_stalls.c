@@ -189,7 +189,7 @@ static void report_stalls(struct hvd__watch *w, int64_t now)
 static bool end_stalled(struct hvd__watch *w, int64_t now)
 {
     const struct hvd__scene scene = scene_of(w);
-    char text[HVD__PAGE_TEXT];
+    struct hvd__cause cause = {.status = HVD_ERR_STALLED, .lost = -1};
 
     for (int i = 0; i < w->nrequests; i++) {
         const struct hvd__watch_request *r = &w->requests[i];
@@ -197,8 +197,8 @@ static bool end_stalled(struct hvd__watch *w, int64_t now)
         if (!is_due(r, now, w->options.stall_shutdown_ns) ||
             !is_ours_to_tell(w, r->key))
             continue;
-        hvd__stall_print(&scene, r, now, text, sizeof text);
-        hvd__watchdog_end(w, HVD_ERR_STALLED, text);
+        hvd__stall_print(&scene, r, now, cause.text, sizeof cause.text);
+        hvd__watchdog_end(w, &cause);
         return true;
     }
     return false;

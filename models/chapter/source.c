@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chapter/source.h"
 
-#include "data/digits.h"
-#include "data/idx.h"
+#include "mnist/dataset.h"
 #include "output/problem.h"
 
 #include <stdlib.h>
@@ -10,38 +9,16 @@
 
 enum { SEED = 1, DRAWN = 4096, WINDOW = 128, MOST_TEXT = 1024 };
 
-static void free_images(void *images)
-{
-    images_fini(images);
-    free(images);
-}
-
 hvd_dataset *source_digits(const char *directory, int64_t batch)
 {
-    const hvd_component components[] = {
-        {"pixels", HVD_UINT8, 1, {IMAGE_PIXELS}},
-        {"labels", HVD_UINT8, 0, {0}}};
-    int64_t count = batch > DRAWN ? batch : DRAWN;
-    struct images *images = calloc(1, sizeof *images);
-    hvd_dataset *d;
+    const struct digits_source source = {.directory = directory,
+                                         .seed = SEED,
+                                         .count = directory       ? 0
+                                                  : batch > DRAWN ? batch
+                                                                  : DRAWN};
 
-    if (!images) {
-        problem_set("no memory for the digits");
-        return NULL;
-    }
-    if ((directory
-             ? idx_load(directory, "train", 0, images)
-             : digits_draw(SEED, DIGITS_TRAIN, count, NULL, images)) < 0) {
-        free(images);
-        return NULL;
-    }
-    const void *const arrays[] = {images->pixels, images->labels};
-
-    d = hvd_dataset_memory(2, components, arrays, images->count, free_images,
-                           images);
-    d = hvd_dataset_cast(d, "pixels", HVD_FLOAT32, 255);
-    d = hvd_dataset_cast(d, "labels", HVD_INT32, 1);
-    return hvd_dataset_batch(d, batch, 1);
+    return hvd_dataset_batch(digits_dataset(&source, DIGITS_TRAIN, NULL), batch,
+                             1);
 }
 
 /* --------------------------------------------------------------------- files

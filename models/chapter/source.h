@@ -8,7 +8,7 @@
 
 #include <hvd_dataset.h>
 
-/* Returns batches of "pixels", float32 [784] from 0 to 1, and "labels", int32:
+/* Returns batches of "images", float32 [784] from 0 to 1, and "labels", int32:
  * the training images of a directory of MNIST files, or, if it is NULL, as many
  * digits as fill some batches, drawn. */
 hvd_dataset *source_digits(const char *directory, int64_t batch);

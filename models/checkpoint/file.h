@@ -17,7 +17,8 @@
 #define CHECKPOINT_TENSORS "safetensors"
 #define CHECKPOINT_JSON "json"
 
-/* What a checkpoint says beside its tensors. A zeroed one is empty. */
+/* A record has what a checkpoint says beside its tensors. A zeroed one is
+ * empty. */
 struct checkpoint_record {
     int64_t step;
     bool final;

@@ -25,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How often, and how long apart, a writer asks for a folder's lock. */
+/* A writer asks for a folder's lock so often, and so long apart. */
 enum { LOCK_TURNS = 300, LOCK_TURN_NS = 10000000 };
 
 /* A checkpoint to be written: tensors with names, shapes and data in the
@@ -417,7 +417,7 @@ static int check_header(const struct work *work)
     return header ? 0 : HVD_ERR_ARGUMENT;
 }
 
-/* With the mutex held, and the thread idle. */
+/* Called with the mutex held, and the thread idle. */
 static int prepare(struct work *work, const hvd_checkpoint_info *info,
                    const hvd_checkpoint_tensor *tensors, int32_t count)
 {

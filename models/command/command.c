@@ -7,7 +7,6 @@
  */
 #include "command/command.h"
 
-#include "command/checkpoints.h"
 #include "command/interrupt.h"
 #include "command/logs.h"
 #include "command/spawn.h"
@@ -17,6 +16,7 @@
 #include "output/problem.h"
 #include "output/profile.h"
 #include "trainer/agree.h"
+#include "trainer/serving.h"
 #include "trainer/strategy.h"
 
 #include <errno.h>
@@ -123,6 +123,7 @@ static int run_here(struct command *command)
     command->size = hvd_size();
     make_progress(command, command->rank);
     status = command->run(command);
+    interrupt_wait();
     hvd_progress_free(command->progress);
     command->progress = NULL;
     if (status == 0)
@@ -154,8 +155,6 @@ static int check_files(struct command *command)
             status = outfile_check("--save-weights", o->weights);
         if (status == 0)
             status = outfile_check("--losses", o->losses);
-        if (status == 0 && command->role != HVD_ROLE_EVALUATOR)
-            status = checkpoints_prepare(command, o->model_dir);
         if (status == 0)
             status = profile_check(o->profile);
         if (status == 0)
@@ -235,39 +234,20 @@ static int agree_options(const struct options *o)
                                sizeof of_char_gpt / sizeof *of_char_gpt);
 }
 
-/* Makes the last ranks servers. Workers agree among themselves from here on,
- * since a server does nothing but serve. */
+/* Makes the last ranks servers. */
 static int divide(struct command *command)
 {
     const struct options *o = command->options;
-    int servers = o->servers.count, workers, set;
-    int32_t *ranks;
+    int status;
 
     if (o->strategy != STRATEGY_PARAMETER_SERVER ||
         command->role == HVD_ROLE_EVALUATOR)
         return 0;
-    workers = command->size - servers;
-    if (workers < 1) {
-        problem_set("--servers %d of %d ranks leave no worker: start more "
-                    "processes",
-                    servers, command->size);
-        return PROBLEM_EVERYWHERE;
-    }
-    ranks = calloc((size_t)workers, sizeof *ranks);
-    if (agree(ranks ? 0 : problem_set("no memory for %d ranks", workers)) < 0) {
-        free(ranks);
-        return PROBLEM;
-    }
-    for (int i = 0; i < workers; i++)
-        ranks[i] = i;
-    set = hvd_add_process_set(ranks, workers);
-    free(ranks);
-    if (set < 0)
-        return agree_hvd_problem(set);
-    command->serves = command->rank >= workers;
-    command->size = workers;
-    if (!command->serves)
-        agree_among(set);
+    status = serving_divide(o->servers.count);
+    if (status < 0)
+        return status;
+    command->size -= o->servers.count;
+    command->serves = command->rank >= command->size;
     return 0;
 }
 

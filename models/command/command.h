@@ -6,10 +6,10 @@
 #ifndef MODELS_COMMAND_H
 #define MODELS_COMMAND_H
 
+#include "command/log_folder.h"
 #include "options/options.h"
 
 #include <hvd_cluster.h>
-#include <hvd_log.h>
 #include <hvd_progress.h>
 
 /* A training program while it runs. */
@@ -21,9 +21,7 @@ struct command {
     int rank, size; /* with parameter servers size counts the workers only, and
                        a rank beyond is a server */
     bool serves;    /* this rank is a parameter server */
-    struct hvd_checkpoint_writer
-        *checkpoints; /* rank 0's; owned: checkpoints.h. NULL: none */
-    hvd_log *log;     /* rank 0's; owned: logs.h. NULL: none */
+    struct log_folder log; /* it is open on rank 0 */
     struct options
         *options; /* read by options.h; NULL: by the program itself */
     /* Does the work between the start and the end of libhvd, and frees all that

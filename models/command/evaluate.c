@@ -1,202 +1,89 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * evaluate.c - looks at the newest checkpoint ten times a second. Whether it is
- * another one is seen from its step, and from the inode, time and size of its
- * file; checkpoints that come and go between two looks are left out. An
- * evaluator is alone in its world, so everything it shares with a training
- * works without others.
- */
+/* evaluate.c - has an estimator watch the checkpoints, and prints what it
+ * finds. An evaluator is alone in its world. */
 #include "command/evaluate.h"
 
-#include "command/checkpoints.h"
-#include "output/clock.h"
 #include "output/problem.h"
-#include "trainer/evaluator.h"
 
-#include <inttypes.h>
-#include <limits.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
-enum { LOOK_US = 100000 };
-
-struct watching {
-    struct training_run *run;
-    struct evaluator *evaluator;
-    struct stat seen;         /* of the last file that was read */
-    bool looked;              /* once at least */
-    hvd_checkpoint_info last; /* evaluated; step -1: none yet */
-    double deadline;          /* by clock_seconds */
-};
-
-static bool is_another(const struct stat *a, const struct stat *b)
+static hvd_dataset *keep_tests(void *context)
 {
-    return a->st_ino != b->st_ino || a->st_dev != b->st_dev ||
-           a->st_size != b->st_size || a->st_mtim.tv_sec != b->st_mtim.tv_sec ||
-           a->st_mtim.tv_nsec != b->st_mtim.tv_nsec;
+    return hvd_dataset_keep(((struct training_run *)context)->plan.tests);
 }
 
-static void expect(struct watching *w)
+/* The final checkpoint that an evaluator finds may be that of the training it
+ * was meant for, or of an earlier one. */
+static void tell_over(const struct training_run *run)
 {
-    w->deadline = clock_seconds() + w->run->options->checkpoint_wait;
-}
-
-static int measure(struct watching *w)
-{
-    struct training_run *run = w->run;
-    double loss = 0, correct = 0, all = (double)run->outcome.evaluated;
-    int status = evaluator_measure(w->evaluator, run->plan.fill_test,
-                                   run->plan.data, &loss, &correct);
-
-    if (status == 0)
-        hvd_progress_line(
-            run->command->progress, "step %lld  loss %.4f  accuracy %.2f %%",
-            (long long)w->last.step, loss / all, 100 * correct / all);
-    return status;
-}
-
-/* The final checkpoint that an evaluator finds when it begins may be that of
- * the training it was meant for, or of an earlier one. */
-static void tell_over(const struct watching *w)
-{
-    const struct options *o = w->run->options;
-    const time_t saved = (time_t)w->last.time;
+    const hvd_estimator *e = run->estimator;
+    const time_t saved = (time_t)e->written;
     char written[32];
     struct tm time;
 
     localtime_r(&saved, &time);
     strftime(written, sizeof written, "%Y-%m-%d %H:%M:%S", &time);
     hvd_progress_line(
-        w->run->command->progress,
+        run->command->progress,
         "the training in %s was over before this evaluator began: "
         "its last checkpoint, of step %lld, written at %s, is "
         "evaluated; a new training is refused there",
-        o->model_dir, (long long)w->last.step, written);
+        run->options->model_dir, (long long)e->step, written);
 }
 
-/* Gives the evaluator the weights of a checkpoint. */
-static int load(const struct watching *w, const hvd_checkpoint *c)
+static void tell_found(void *context, const hvd_results *found)
 {
-    int count, status = PROBLEM;
-    struct safetensors_tensor *tensors =
-        evaluator_tensors(w->evaluator, &count);
-    hvd_checkpoint_tensor *made =
-        checkpoints_tensors(tensors, count, evaluator_values(w->evaluator));
+    const struct training_run *run = context;
 
-    if (made)
-        status = hvd_checkpoint_restore(c, made, count, NULL, 0, 0);
-    free(made);
-    return status < 0 ? status : 0;
+    if (run->estimator->final && found->global_step == run->found)
+        tell_over(run);
+    hvd_progress_line(
+        run->command->progress, "step %lld  loss %.4f  accuracy %.2f %%",
+        (long long)found->global_step, found->loss, 100 * found->accuracy);
 }
 
-static void tell_left_out(const struct watching *w, const char *why)
+/* Returns the step of the newest checkpoint in a folder; -1: there is none. */
+static int64_t newest(const char *folder)
 {
-    hvd_progress_line(w->run->command->progress, "a checkpoint is left out: %s",
-                      why);
-}
-
-/* Reads the newest checkpoint that is whole, and evaluates it if its step is
- * another one. */
-static int take(struct watching *w)
-{
-    hvd_checkpoint_info found = w->last;
-    hvd_checkpoint *c = NULL;
-    int status = hvd_checkpoint_open(w->run->options->model_dir, &c);
-    bool fresh;
-
-    if (status == 0 && *hvd_checkpoint_passed_over(c))
-        tell_left_out(w, hvd_checkpoint_passed_over(c));
-    if (status == 0)
-        status = hvd_checkpoint_get_info(c, &found);
-    fresh = found.step != w->last.step;
-    if (status == 0 && fresh)
-        status = load(w, c);
-    if (status < 0)
-        tell_left_out(w, problem_text());
-    hvd_checkpoint_close(c);
-    if (status != 0)
-        return 0;
-    w->last = found;
-    if (found.final && !w->looked)
-        tell_over(w);
-    expect(w);
-    return fresh ? measure(w) : 0;
-}
-
-static int look(struct watching *w)
-{
-    const char *folder = w->run->options->model_dir;
-    char path[PATH_MAX];
-    struct stat now;
-    int64_t *steps;
-    int count = hvd_checkpoint_list(folder, &steps), length = 0;
+    int64_t *steps, step = -1;
+    int count = hvd_checkpoint_list(folder, &steps);
 
     if (count < 0)
-        return count;
+        return -1;
     if (count > 0)
-        length = snprintf(path, sizeof path, "%s/ckpt-%" PRId64 ".safetensors",
-                          folder, steps[count - 1]);
+        step = steps[count - 1];
     free(steps);
-    if (count == 0 || length >= PATH_MAX || stat(path, &now) != 0 ||
-        !is_another(&now, &w->seen))
-        return 0;
-    w->seen = now;
-    return take(w);
+    return step;
 }
 
-static int set_missing(const struct watching *w)
+static void tell_left_out(void *context, const char *why)
 {
-    const struct options *o = w->run->options;
+    const struct training_run *run = context;
 
-    if (w->last.step < 0)
-        return problem_set("no checkpoint came to --model-dir %s in %d s "
-                           "(--checkpoint-wait): does the chief have the same "
-                           "folder?",
-                           o->model_dir, o->checkpoint_wait);
-    return problem_set("no checkpoint after that of step %lld came to "
-                       "--model-dir %s in %d s (--checkpoint-wait): did the "
-                       "training fail?",
-                       (long long)w->last.step, o->model_dir,
-                       o->checkpoint_wait);
-}
-
-static int watch(struct watching *w)
-{
-    const struct options *o = w->run->options;
-    int status = 0;
-
-    hvd_progress_line(
-        w->run->command->progress,
-        "%s: evaluator, without a device; waits for checkpoints in "
-        "%s, for at most %d s each",
-        w->run->command->program, o->model_dir, o->checkpoint_wait);
-    expect(w);
-    while (status == 0 && !w->last.final) {
-        status = look(w);
-        w->looked = true;
-        if (status == 0 && !w->last.final && clock_seconds() > w->deadline)
-            status = set_missing(w);
-        if (status == 0 && !w->last.final)
-            usleep(LOOK_US);
-    }
-    return status;
+    hvd_progress_line(run->command->progress, "a checkpoint is left out: %s",
+                      why);
 }
 
 int evaluate_checkpoints(struct training_run *run)
 {
-    struct watching w = {.run = run};
-    struct model *model = NULL;
-    int status;
+    const struct options *o = run->options;
+    hvd_train_spec until_the_last;
+    hvd_eval_spec spec;
 
-    hvd_checkpoint_info_init(&w.last, sizeof w.last);
-    w.last.step = -1;
-    run->functions->make_model(run, &model);
-    status = evaluator_new(model, run->options->threads, run->command->progress,
-                           &w.evaluator);
-    if (status == 0)
-        status = watch(&w);
-    evaluator_free(w.evaluator);
-    return status;
+    hvd_train_spec_init(&until_the_last, sizeof until_the_last);
+    hvd_eval_spec_init(&spec, sizeof spec);
+    spec.data = keep_tests;
+    spec.data_context = run;
+    spec.start_delay_secs = spec.throttle_secs = 0;
+    spec.wait_secs = o->checkpoint_wait;
+    run->program.evaluated = tell_found;
+    run->program.left_out = tell_left_out;
+    run->found = newest(o->model_dir);
+    hvd_progress_line(
+        run->command->progress,
+        "%s: evaluator, without a device; waits for checkpoints in "
+        "%s, for at most %d s each",
+        run->command->program, o->model_dir, o->checkpoint_wait);
+    return evaluator_watch(run->estimator, &until_the_last, &spec, NULL);
 }

@@ -50,7 +50,7 @@ static bool is_on(const struct training_run *run)
 /* Returns rank 0's log; NULL: there is none here. */
 static hvd_log *log_of(const struct training_run *run)
 {
-    return run->command->log;
+    return run->command->log.log;
 }
 
 /* Tells once that something could not be logged. */
@@ -78,50 +78,22 @@ static void log_scalar(struct training_run *run, double value,
 
 /* ----------------------------------------------------------- begin and end */
 
-static int set_failed(const struct command *command)
-{
-    return problem_set("--log-dir %s: %s", command->options->log_dir,
-                       problem_text());
-}
-
 int logs_open(struct command *command)
 {
     const struct options *o = command->options;
-    hvd_log_options options;
 
-    if (!o->log_dir)
-        return 0;
-    hvd_log_options_init(&options, sizeof options);
-    options.formats = o->log_formats;
-    options.flush_seconds = 10;
-    return hvd_log_open(o->log_dir, &options, &command->log) < 0
-               ? set_failed(command)
-               : 0;
+    command->log = (struct log_folder){o->log_dir, o->log_formats, NULL};
+    return log_folder_open(&command->log);
 }
 
 int logs_close(struct command *command)
 {
-    hvd_log *log = command->log;
-    int status;
-
-    command->log = NULL;
-    status = hvd_log_close(log);
-    if (status >= 0 && log && command->options->log_formats & HVD_LOG_JSONL) {
-        status = hvd_log_page(command->options->log_dir);
-        if (status >= 0)
-            hvd_progress_line(command->progress, "log            %s/log.html",
-                              command->options->log_dir);
-    }
-    return status < 0 ? set_failed(command) : 0;
+    return log_folder_close(&command->log, command->progress);
 }
 
 void logs_fini(struct training_run *run)
 {
-    char why[4096]; /* the text of the failure that has ended the run */
-
-    snprintf(why, sizeof why, "%s", problem_text());
-    logs_close(run->command);
-    problem_set("%s", why);
+    log_folder_fini(&run->command->log, run->command->progress);
     free(run->logs.ranks);
     free(run->logs.last);
 }
@@ -140,8 +112,10 @@ int logs_begin(struct training_run *run)
                   : problem_set("no memory for --log-dir")) < 0)
         return PROBLEM;
     if (log_of(run)) {
+        log_folder_hold();
         note_failure(run, logs_settings(run));
         note_failure(run, logs_network(run));
+        log_folder_release();
     }
     logs->began = clock_seconds();
     return 0;
@@ -165,6 +139,7 @@ static void read_times(struct training_run *run)
     seconds[LOGS_COMMUNICATION] = t.wait + run->outcome.times.wait;
     seconds[LOGS_UPDATE] = t.update;
     seconds[LOGS_DATA] = t.data;
+    seconds[LOGS_CHECKPOINT] = run->estimator->saving;
 }
 
 void logs_step_begins(struct training_run *run)
@@ -299,32 +274,46 @@ static int log_slowest(struct training_run *run, double mean)
     return status;
 }
 
+/* Logs what all ranks have gathered of a point. */
+static void log_gathered(struct training_run *run)
+{
+    const struct logs *logs = &run->logs;
+    const hvd_schedule *rates = &run->estimator->options.rate;
+    const int64_t last = run->outcome.steps - 1;
+    double examples = (double)(logs->steps * run->outcome.per_step);
+    double waits = 0, seconds = 0;
+    int size = run->command->size;
+
+    for (int r = 0; r < size; r++) {
+        seconds += trained_seconds(logs, r) / size;
+        waits += growth(logs, r, LOGS_COMMUNICATION) / size;
+    }
+    log_scalar(run, mean_of(run, LOSS) / (double)logs->steps, "train/loss");
+    log_scalar(run, hvd_schedule_rate(rates, last), "train/learning_rate");
+    if (run->options->optimizer.cycled)
+        log_scalar(run, hvd_schedule_momentum(rates, last), "train/momentum");
+    log_scalar(run, examples * size / fmax(seconds, 1e-9),
+               "speed/%s_per_second", run->functions->unit);
+    log_times(run);
+    log_ranks(run, examples);
+    note_failure(run,
+                 log_slowest(run, (seconds - waits) / (double)logs->steps));
+}
+
 /* Logs a point: the steps since the last one. Collective. */
 static int log_point(struct training_run *run)
 {
     struct logs *logs = &run->logs;
-    const struct options *o = run->options;
-    double examples = (double)(logs->steps * run->outcome.per_step);
-    double waits = 0, seconds = 0;
-    int size = run->command->size, status;
+    int status;
 
+    status = trainer_meet(run->trainer);
     read_times(run);
-    status = gather(run);
+    if (status == 0)
+        status = gather(run);
     if (status == 0 && log_of(run)) {
-        for (int r = 0; r < size; r++) {
-            seconds += trained_seconds(logs, r) / size;
-            waits += growth(logs, r, LOGS_COMMUNICATION) / size;
-        }
-        log_scalar(run, mean_of(run, LOSS) / (double)logs->steps, "train/loss");
-        log_scalar(run,
-                   options_rate(o, run->plan.steps, run->outcome.steps - 1),
-                   "train/learning_rate");
-        log_scalar(run, examples * size / fmax(seconds, 1e-9),
-                   "speed/%s_per_second", run->functions->unit);
-        log_times(run);
-        log_ranks(run, examples);
-        note_failure(run,
-                     log_slowest(run, (seconds - waits) / (double)logs->steps));
+        log_folder_hold();
+        log_gathered(run);
+        log_folder_release();
     }
     logs->steps = 0;
     logs->loss = 0;
@@ -342,6 +331,7 @@ static int log_histograms(struct training_run *run)
 
     if (!t)
         return PROBLEM;
+    log_folder_hold();
     for (int i = 0; i < count && status >= 0; i++) {
         const float *gradient = trainer_gradient(run->trainer, i);
         char tag[96];
@@ -354,6 +344,7 @@ static int log_histograms(struct training_run *run)
             status = hvd_log_histogram(log_of(run), tag, run->outcome.steps,
                                        gradient, (size_t)t[i].count);
     }
+    log_folder_release();
     free(t);
     return status;
 }
@@ -391,10 +382,12 @@ void logs_evaluated(struct training_run *run, const struct outcome_part *part)
 
     if (!log_of(run))
         return;
+    log_folder_hold();
     log_scalar(run, part->loss, "%s/loss", f->tests);
     log_scalar(run, part->accuracy, "%s/accuracy", f->tests);
     if (run->options->program == OPTIONS_CHAR_GPT)
         log_scalar(run, exp(part->loss), "%s/perplexity", f->tests);
     if (f->log_tests)
         note_failure(run, f->log_tests(run, log_of(run)));
+    log_folder_release();
 }

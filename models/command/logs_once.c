@@ -56,7 +56,8 @@ int logs_settings(struct training_run *run)
     if (status == 0 && text.failed)
         status = problem_set("no memory for the settings");
     if (status == 0)
-        status = hvd_log_text(run->command->log, "configuration", 0, text.data);
+        status =
+            hvd_log_text(run->command->log.log, "configuration", 0, text.data);
     bytes_fini(&text);
     json_decref(settings);
     return status;
@@ -117,7 +118,8 @@ int logs_network(struct training_run *run)
     int status = trainer_draw(run->trainer, add_node, &drawing);
 
     if (status == 0 && drawing.count > 0)
-        status = hvd_log_graph(run->command->log, drawing.nodes, drawing.count);
+        status =
+            hvd_log_graph(run->command->log.log, drawing.nodes, drawing.count);
     free_drawing(&drawing);
     return status;
 }

@@ -157,8 +157,7 @@ static int take_result(void *context, enum remote_result result,
 static int train(struct remote_run *r, struct remote_client *client,
                  struct remote_description *description)
 {
-    const struct remote_wish wish = {description, prepare_files, take_result,
-                                     r};
+    const struct remote_job job = {description, prepare_files, take_result, r};
     struct training_run *run = r->run;
     int status = options_set_batch(&r->options, client_size(client));
 
@@ -167,7 +166,7 @@ static int train(struct remote_run *r, struct remote_client *client,
     if (status == 0 && run->functions->look)
         status = run->functions->look(run);
     if (status == 0)
-        status = client_train(client, &wish);
+        status = client_train(client, &job);
     if (r->is_open)
         outfile_discard(&r->out);
     return status;
@@ -194,6 +193,7 @@ int remote_main(struct training_run *run)
     if (status < 0)
         problem_print(stderr, program);
     client_free(client);
-    run->functions->fini(run);
+    if (run->functions->fini)
+        run->functions->fini(run);
     return status < 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "command/spawn.h"
 
+#include "command/command.h"
 #include "launch/launch.h"
 
 struct spawned {

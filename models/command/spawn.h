@@ -5,7 +5,7 @@
 #ifndef MODELS_SPAWN_H
 #define MODELS_SPAWN_H
 
-#include "command/command.h"
+struct command;
 
 /* Starts as many workers as the command's options say, each of which calls
  * work with the command and exits with its status. Returns the exit status of

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * training_run.c - the order of a run, and its loop of steps and evaluations.
+ * training_run.c - the order of a run. An estimator makes the steps, averages
+ * the loss, and keeps checkpoints; what the program does with each step, and
+ * behind each part of the training, is here.
  *
  * Every rank makes the same calls in the same order: the number of steps, the
  * steps at which losses are averaged and the parts that are evaluated follow
@@ -10,15 +12,16 @@
  */
 #include "command/training_run.h"
 
-#include "command/checkpoints.h"
 #include "command/evaluate.h"
 #include "command/remote_run.h"
+#include "estimator/estimator.h"
 #include "output/clock.h"
 #include "output/problem.h"
 #include "trainer/agree.h"
 #include "trainer/serving.h"
 
 #include <math.h>
+#include <string.h>
 
 /* The loss is averaged over the ranks so many times a part, for the progress
  * line: seldom enough to cost nothing. */
@@ -31,8 +34,10 @@ enum { REPORTS = 20 };
 static int average_loss(struct training_run *run, double *loss)
 {
     double start = clock_seconds();
-    int status = agree_average(loss, 1);
+    int status = trainer_meet(run->trainer);
 
+    if (status == 0)
+        status = agree_average(loss, 1);
     run->outcome.times.wait += clock_seconds() - start;
     if (status == 0 && !isfinite(*loss)) {
         problem_set("the loss is no longer a number after step %lld: the "
@@ -43,40 +48,16 @@ static int average_loss(struct training_run *run, double *loss)
     return status;
 }
 
-static void show_loss(const struct training_run *run, double loss)
+/* Shows the mean loss of all ranks. */
+static void show_loss(void *context, int64_t step, double loss,
+                      double steps_per_second)
 {
+    const struct training_run *run = context;
     char note[64];
 
+    (void)steps_per_second;
     snprintf(note, sizeof note, "loss %.4f", loss);
-    hvd_progress_update(run->command->progress, run->outcome.steps, note);
-}
-
-static int keep_checkpoint(struct training_run *run)
-{
-    double start = clock_seconds();
-    int status = checkpoints_keep(run);
-
-    logs_spend(run, LOGS_CHECKPOINT, clock_seconds() - start);
-    return status;
-}
-
-/* Makes as many steps as the trainer makes at a time, at the rate of the last
- * of them. Sets *loss to the mean on this rank. */
-static int make_steps(struct training_run *run, int count, double *loss)
-{
-    int64_t last = run->outcome.steps + count - 1;
-
-    logs_step_begins(run);
-    int status = trainer_step(
-        run->trainer, options_rate(run->options, run->plan.steps, last), loss);
-
-    run->outcome.steps += count;
-    run->part_made += count;
-    if (status < 0)
-        return status; /* whose text the progress's check might replace */
-    hvd_progress_update(run->command->progress, run->outcome.steps, NULL);
-    status = logs_step_ends(run, count, *loss);
-    return status < 0 ? status : keep_checkpoint(run);
+    hvd_progress_update(run->command->progress, step, note);
 }
 
 /* Keeps the loss of the steps just made, the mean over all ranks, for the file
@@ -93,38 +74,29 @@ static int keep_loss(struct training_run *run, double loss)
     return losses_add(&run->losses, run->outcome.steps, loss);
 }
 
-/* Makes the steps of a part. Sets *loss to their mean over all ranks. */
-static int train_part(struct training_run *run, double *loss)
+/* --------------------------------------------------------------------- data
+ */
+
+int64_t training_rows(const struct training_run *run)
 {
-    int64_t interval = run->plan.interval, since = 0;
-    int once = trainer_steps(run->trainer);
-    double sum = 0, recent = 0;
+    const struct options *o = run->options;
 
-    if (interval == 0)
-        interval = run->part_steps / REPORTS + 1;
-    while (run->part_made < run->part_steps) {
-        double fresh = 0;
-        int status = make_steps(run, once, &fresh);
+    return (int64_t)o->batch_size * o->replicas * run->command->size;
+}
 
-        if (status == 0)
-            status = keep_loss(run, fresh);
-        if (status < 0)
-            return status;
-        sum += fresh * once;
-        recent += fresh * once;
-        since += once;
-        if (since < interval)
-            continue;
-        recent /= (double)since;
-        status = average_loss(run, &recent);
-        if (status < 0)
-            return status;
-        show_loss(run, recent);
-        recent = 0;
-        since = 0;
-    }
-    *loss = sum / (double)run->part_steps;
-    return average_loss(run, loss);
+/* Checks that there is enough data for a step. The same on all ranks. */
+static int check_rows(const struct training_run *run)
+{
+    const struct options *o = run->options;
+    const int64_t rows = training_rows(run);
+
+    if (run->plan.examples >= rows)
+        return 0;
+    problem_set("--batch-size %d on %d ranks needs %lld %s, there are %lld",
+                o->batch_size * o->replicas, run->command->size,
+                (long long)rows, run->functions->examples,
+                (long long)run->plan.examples);
+    return PROBLEM_EVERYWHERE;
 }
 
 /* -------------------------------------------------------------------- parts
@@ -144,25 +116,31 @@ static void name_part(const struct training_run *run)
     name_phase(run, run->functions->named_parts ? place : "training");
 }
 
+/* Returns the problem (problem.h) of an estimator that has failed. */
+static int problem_of(int status)
+{
+    switch (status) {
+    case HVD_ERR_PEER: return PROBLEM_ELSEWHERE;
+    case HVD_ERR_UNSUPPORTED: return PROBLEM_EVERYWHERE; /* it diverges */
+    default: return status;
+    }
+}
+
 /* Evaluates all that there is to evaluate, each piece on one rank. */
 static int evaluate(struct training_run *run, struct outcome_part *part)
 {
-    double sums[2] = {0, 0}; /* loss, correct */
-    double evaluated = (double)run->outcome.evaluated, start = clock_seconds();
-    bool visits = run->command->log && run->functions->visit_tests;
+    hvd_results found = {.size = sizeof found};
+    double start = clock_seconds();
+    int status;
 
     name_phase(run, "evaluating");
-    int status = agree(
-        trainer_evaluate(run->trainer, run->plan.fill_test, run->plan.data,
-                         visits ? run->functions->visit_tests : NULL, run->own,
-                         &sums[0], &sums[1]));
-    if (status == 0)
-        status = agree_sum(sums, 2);
+    status = hvd_estimator_evaluate(
+        run->estimator, hvd_dataset_keep(run->plan.tests), NULL, &found);
     if (status < 0)
-        return status;
-    part->loss = sums[0] / evaluated;
-    part->accuracy = sums[1] / evaluated;
-    part->correct = (int64_t)sums[1];
+        return problem_of(status);
+    part->loss = found.loss;
+    part->accuracy = found.accuracy;
+    part->correct = llround(found.accuracy * (double)found.rows);
     logs_spend(run, LOGS_EVALUATION, clock_seconds() - start);
     logs_evaluated(run, part);
     return 0;
@@ -184,31 +162,113 @@ static void report_part(struct training_run *run,
                       run->functions->speed, seconds);
 }
 
-/* Makes the steps of a part, and an evaluation if it is due. */
-static int run_part(struct training_run *run, bool evaluates)
+/* Begins the part of the next step. */
+static void begin_part(struct training_run *run)
+{
+    const struct training_plan *plan = &run->plan;
+    int64_t left = plan->steps - run->outcome.steps;
+    int64_t rest = plan->part - run->outcome.steps % plan->part;
+
+    run->part = run->outcome.steps / plan->part + 1;
+    run->part_steps = rest < left ? rest : left;
+    run->part_made = 0;
+    run->part_loss = 0;
+    run->part_began = clock_seconds();
+    name_part(run);
+}
+
+/* Averages the loss of a part that is made, and evaluates if that is due. */
+static int end_part(struct training_run *run)
 {
     struct outcome *outcome = &run->outcome;
-    struct outcome_part part = {.loss = NAN, .accuracy = NAN};
-    int64_t trained = run->part_steps * outcome->per_step * outcome->world_size;
-    double start = clock_seconds();
+    const int every = run->plan.evaluate_every;
+    const bool is_last = outcome->steps >= run->plan.steps;
+    struct outcome_part part = {.step = outcome->steps,
+                                .train_loss =
+                                    run->part_loss / (double)run->part_made,
+                                .loss = NAN,
+                                .accuracy = NAN};
+    int64_t trained = run->part_made * outcome->per_step * outcome->world_size;
+    int status = average_loss(run, &part.train_loss);
+    double seconds = clock_seconds() - run->part_began;
 
-    name_part(run);
-    int status = train_part(run, &part.train_loss);
-    double seconds = clock_seconds() - start;
-
-    if (status < 0)
-        return status;
     outcome->times.training += seconds;
     outcome->trained += trained;
-    status = trainer_settle(run->trainer);
-    if (status == 0 && evaluates)
+    if (status == 0 && (is_last || (every > 0 && run->part % every == 0)))
         status = evaluate(run, &part);
     if (status < 0)
         return status;
-    part.step = outcome->steps;
     report_part(run, &part, trained, seconds);
+    if (!is_last)
+        begin_part(run);
     return outcome_add(outcome, &part);
 }
+
+/* ---------------------------------------------------------- what is done when
+ */
+
+static int before_step(void *context)
+{
+    logs_step_begins(context);
+    return 0;
+}
+
+static int after_step(void *context, double loss)
+{
+    struct training_run *run = context;
+    const int count = trainer_steps(run->trainer);
+    int status;
+
+    run->outcome.steps += count;
+    run->part_made += count;
+    run->part_loss += loss * count;
+    hvd_progress_update(run->command->progress, run->outcome.steps, NULL);
+    status = logs_step_ends(run, count, loss);
+    if (status == 0)
+        status = keep_loss(run, loss);
+    return status == 0 && run->part_made >= run->part_steps ? end_part(run)
+                                                            : status;
+}
+
+/* Tells what is trained, and from where it goes on. */
+static int begin(void *context, hvd_estimator *estimator)
+{
+    struct training_run *run = context;
+    const struct training_functions *f = run->functions;
+    hvd_progress *progress = run->command->progress;
+
+    run->trainer = estimator->trainer;
+    run->outcome.steps = estimator->step;
+    if (estimator->step > 0 && *estimator->resumed)
+        hvd_progress_line(progress, "goes on after step %lld, from %s%s%s",
+                          (long long)estimator->step, estimator->resumed,
+                          *estimator->passed_over ? "; " : "",
+                          estimator->passed_over);
+    run->began = clock_seconds();
+    if (logs_begin(run) < 0)
+        return PROBLEM;
+    run->outcome.parameters = trainer_parameters(run->trainer);
+    outcome_report_head(&run->outcome, progress, f->unit);
+    f->report_head(run);
+    if (run->outcome.steps >= run->plan.steps)
+        return 0;
+    hvd_progress_phase(progress, "training", 0, run->plan.steps, "steps");
+    hvd_progress_update(progress, run->outcome.steps, NULL);
+    begin_part(run);
+    return 0;
+}
+
+static int visit(void *context, const struct trainer_results *results)
+{
+    struct training_run *run = context;
+
+    return run->command->log.log && run->functions->visit_tests
+               ? run->functions->visit_tests(run->own, results)
+               : 0;
+}
+
+/* -------------------------------------------------------------- the training
+ */
 
 /* Adds the trainer's times, and averages all but the total over the ranks. */
 static int finish_times(struct training_run *run)
@@ -232,62 +292,98 @@ static int finish_times(struct training_run *run)
 /* Evaluates what an earlier run has trained to its end. */
 static int train_nothing(struct training_run *run)
 {
-    struct outcome_part part = {.step = run->first, .train_loss = NAN};
-    int status = trainer_settle(run->trainer);
+    struct outcome_part part = {.step = run->outcome.steps, .train_loss = NAN};
+    int status;
 
     hvd_progress_line(run->command->progress,
                       "all %lld steps have been made before",
                       (long long)run->plan.steps);
-    if (status == 0)
-        status = evaluate(run, &part);
+    status = evaluate(run, &part);
     return status < 0 ? status : outcome_add(&run->outcome, &part);
 }
 
 static int train(struct training_run *run)
 {
-    const struct training_plan *plan = &run->plan;
-    int every = plan->evaluate_every;
-    int64_t left = plan->steps - run->first;
+    const hvd_train_spec spec = {.size = sizeof spec,
+                                 .max_steps = run->plan.steps};
+    hvd_dataset *data = run->plan.train;
+    int status;
 
-    if (left <= 0)
-        return train_nothing(run);
-    hvd_progress_phase(run->command->progress, "training", 0, plan->steps,
-                       "steps");
-    hvd_progress_update(run->command->progress, run->first, NULL);
-    for (; left > 0; left -= run->part_steps) {
-        int64_t rest = plan->part - run->outcome.steps % plan->part;
-        int status;
-
-        run->part = run->outcome.steps / plan->part + 1;
-        run->part_steps = rest < left ? rest : left;
-        run->part_made = 0;
-        status = run_part(run, run->part_steps == left ||
-                                   (every > 0 && run->part % every == 0));
-        if (status < 0)
-            return status;
-    }
+    run->plan.train = NULL;
+    status = hvd_estimator_train(run->estimator, data, &spec, NULL);
+    if (status == 0 && run->outcome.parts == 0)
+        status = train_nothing(run);
     hvd_progress_end(run->command->progress);
-    if (logs_end(run) < 0)
+    if (status == 0)
+        status = logs_end(run);
+    return status < 0 ? problem_of(status) : finish_times(run);
+}
+
+/* What must be the same for a training to go on with the steps that it would
+ * have had: each follows from the number of the step, and from these. */
+static void set_marks(const struct training_run *run,
+                      struct estimator_program *program)
+{
+    const struct outcome *o = &run->outcome;
+    const struct estimator_mark marks[] = {
+        {"seed", "--seed", (int64_t)run->options->seed},
+        {"examples", "so many examples to train on", o->examples},
+        {"global_batch", "so many in a step of all ranks (--global-batch)",
+         o->per_step * o->world_size}};
+
+    program->nmarks = sizeof marks / sizeof *marks;
+    memcpy(program->marks, marks, sizeof marks);
+}
+
+static void describe_program(struct training_run *run,
+                             struct estimator_program *program)
+{
+    *program =
+        (struct estimator_program){.name = run->command->program,
+                                   .folder = "--model-dir",
+                                   .trainer = options_trainer(run->options),
+                                   .workers = run->command->size,
+                                   .begin = begin,
+                                   .before_step = before_step,
+                                   .after_step = after_step,
+                                   .visit = visit,
+                                   .context = run};
+    program->trainer.rank = run->command->rank;
+    program->trainer.progress = run->command->progress;
+    set_marks(run, program);
+}
+
+static int make_estimator(struct training_run *run)
+{
+    struct options *o = run->command->options;
+    const int64_t interval = run->plan.interval;
+    hvd_estimator_options options;
+    int status;
+
+    hvd_estimator_options_init(&options, sizeof options);
+    options.model = run->functions->network(run);
+    if (!options.model)
         return PROBLEM;
-    return finish_times(run);
+    options.model_dir = o->model_dir;
+    options.optimizer = optimizer_names[o->optimizer.optimizer];
+    options.rate = options_schedule(o, run->plan.steps);
+    options.accumulate = o->optimizer.accumulate;
+    options.replicas = o->replicas;
+    options.seed = o->seed;
+    options.save_checkpoints_steps = o->checkpoint_every;
+    options.save_checkpoints_secs = 0;
+    options.log_step_count_steps =
+        interval > 0 ? interval : run->plan.part / REPORTS + 1;
+    options.log = show_loss;
+    options.log_context = run;
+    status = hvd_estimator_new(&options, &run->estimator);
+    if (status == 0)
+        estimator_adopt(run->estimator, &run->program);
+    return status;
 }
 
 /* ------------------------------------------------------------------ the run
  */
-
-static int make_trainer(struct training_run *run)
-{
-    struct trainer_options options = options_trainer(run->options);
-    struct model *model = NULL;
-
-    options.rank = run->command->rank;
-    options.progress = run->command->progress;
-    options.fill = run->plan.fill;
-    options.fill_context = run->plan.data;
-    options.first = run->first;
-    run->functions->make_model(run, &model);
-    return trainer_new(model, &options, &run->trainer);
-}
 
 /* Rank 0 writes the files that the command line requests. */
 static int write_results(struct training_run *run)
@@ -302,8 +398,6 @@ static int write_results(struct training_run *run)
                                    f->results(run), f->source, o->summary);
         if (status == 0 && o->losses)
             status = losses_write(&run->losses, o->losses);
-        if (status == 0)
-            status = checkpoints_finish(run);
         if (status == 0 && o->weights)
             status = trainer_save(run->trainer, o->weights);
         if (status == 0)
@@ -322,15 +416,8 @@ static int train_and_report(struct training_run *run)
     const struct training_functions *f = run->functions;
     hvd_progress *progress = run->command->progress;
     struct outcome *outcome = &run->outcome;
-    double start = clock_seconds();
-    int status = logs_begin(run);
+    int status = train(run);
 
-    if (status)
-        return status;
-    outcome->parameters = trainer_parameters(run->trainer);
-    outcome_report_head(outcome, progress, f->unit);
-    f->report_head(run);
-    status = train(run);
     if (!status)
         status = trainer_compare_ranks(run->trainer, &outcome->weights_hash);
     if (!status && run->options->partition.stages > 0)
@@ -340,21 +427,23 @@ static int train_and_report(struct training_run *run)
         status = agree(trainer_sums_stats(run->trainer, &outcome->sums));
     if (status)
         return status;
-    outcome->times.total = clock_seconds() - start;
+    outcome->times.total = clock_seconds() - run->began;
     f->report_results(run);
     outcome_report(outcome, progress, f->unit, f->speed);
     return write_results(run);
 }
 
-static int make_and_train(struct training_run *run)
+/* Trains, or evaluates what others train. */
+static int use_estimator(struct training_run *run)
 {
-    int status = checkpoints_find(run);
+    int status;
 
-    if (status == 0)
-        status = make_trainer(run);
-    if (status == 0)
-        status = checkpoints_resume(run);
-    return status < 0 ? status : train_and_report(run);
+    describe_program(run, &run->program);
+    status = agree(make_estimator(run));
+    if (status < 0)
+        return status;
+    return run->command->role == HVD_ROLE_EVALUATOR ? evaluate_checkpoints(run)
+                                                    : train_and_report(run);
 }
 
 /* A parameter server needs neither data nor a device. */
@@ -362,8 +451,11 @@ static int serve(const struct options *options)
 {
     const struct trainer_options trainer = options_trainer(options);
     const struct exchange_settings settings = trainer_exchange(&trainer);
+    int status = 1;
 
-    return serving_run(&settings);
+    while (status > 0)
+        status = serving_run(&settings);
+    return status;
 }
 
 /* Does the whole run, after the library has started. */
@@ -382,13 +474,18 @@ static int run_training(struct command *command)
     if (!status)
         status = run->functions->load(run);
     if (!status)
-        status = command->role == HVD_ROLE_EVALUATOR ? evaluate_checkpoints(run)
-                                                     : make_and_train(run);
-    checkpoints_close(run);
+        status = check_rows(run);
+    if (!status)
+        status = use_estimator(run);
     logs_fini(run);
     losses_fini(&run->losses);
-    trainer_free(run->trainer);
-    run->functions->fini(run);
+    hvd_estimator_free(run->estimator);
+    if (!status && run->options->servers.count > 0)
+        status = serving_end();
+    hvd_dataset_free(run->plan.train);
+    hvd_dataset_free(run->plan.tests);
+    if (run->functions->fini)
+        run->functions->fini(run);
     outcome_fini(&run->outcome);
     return status;
 }

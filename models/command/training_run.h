@@ -15,24 +15,27 @@
 #include "command/logs.h"
 #include "command/losses.h"
 #include "command/outcome.h"
-
-#include <hvd_checkpoint.h>
+#include "estimator/estimator.h"
 
 struct training_run;
 
 /* Functions that return int return 0 or a problem (problem.h). */
 struct training_functions {
     enum options_program program;
-    const char *unit;   /* of what is trained on: "images" */
-    const char *speed;  /* the same in speeds: "tokens" */
-    const char *source; /* option that names the data: "--data" */
-    /* Collective: loads the data, and sets the plan, and of the outcome
-     * per_step, examples and evaluated. */
+    const char *unit;     /* of what is trained on: "images" */
+    const char *examples; /* elements of the data: "training images" */
+    const char *speed;    /* the same in speeds: "tokens" */
+    const char *source;   /* option that names the data: "--data" */
+    /* Collective: loads the data, and sets the plan, also if that fails, and of
+     * the outcome per_step, examples and evaluated. */
     int (*load)(struct training_run *run);
     /* Learns what make_model must know of the data, without other ranks, in a
      * process that does not train; NULL: nothing. */
     int (*look)(struct training_run *run);
-    /* Makes the model, or leaves *model NULL with the problem's text kept. */
+    /* Returns the network, valid until fini. NULL with the text kept. */
+    const struct hvd_model *(*network)(struct training_run *run);
+    /* Makes it a model for batches of a rank, or leaves *model NULL with the
+     * problem's text kept: for others, who train it. */
     void (*make_model)(struct training_run *run, struct model **model);
     /* Prints the lines about data and network. */
     void (*report_head)(struct training_run *run);
@@ -54,7 +57,7 @@ struct training_functions {
     json_t *(*results)(const struct training_run *run);
     /* Prints more results, after all files; on rank 0. NULL: nothing. */
     int (*write_more)(struct training_run *run);
-    /* Frees the program's own data; accepts half-built ones. */
+    /* Frees the program's own data; accepts half-built ones. NULL: nothing. */
     void (*fini)(struct training_run *run);
 };
 
@@ -65,9 +68,9 @@ struct training_plan {
     int evaluate_every; /* parts; 0: only at the end */
     int interval;       /* steps between two averages of the loss, for the
                            progress bar; 0: a twentieth of a part */
-    fill_batch_fn *fill;
-    fill_test_fn *fill_test;
-    void *data; /* borrowed; the context of both */
+    hvd_dataset *train, *tests; /* owned: batches, to train on and to evaluate;
+                                   NULL, with the text kept, if they failed */
+    int64_t examples;           /* elements of the former */
 };
 
 struct training_run {
@@ -76,15 +79,22 @@ struct training_run {
     const struct options *options; /* the command's */
     struct outcome outcome;
     struct training_plan plan;
-    int64_t part;                  /* the present one, from 1 */
-    int64_t part_steps, part_made; /* of it, in this run */
-    int64_t first;                 /* steps that an earlier run has made */
-    hvd_checkpoint *resumed; /* of these; rank 0's until it is read, owned */
-    struct trainer *trainer; /* NULL before make_model */
+    int64_t part;                     /* the present one, from 1 */
+    int64_t part_steps, part_made;    /* of it, in this run */
+    double part_loss;                 /* sum of losses of this rank */
+    double part_began, began;         /* the training, by clock_seconds */
+    struct estimator_program program; /* what it does in each step */
+    hvd_estimator *estimator;         /* owned; NULL: not made yet */
+    int64_t found; /* evaluator: step of the newest checkpoint when it began;
+                      -1: there was none */
+    struct trainer *trainer; /* the estimator's; NULL before it begins */
     struct logs logs;
     struct losses losses; /* of all steps, with --losses on rank 0 */
     void *own;            /* the program's */
 };
+
+/* Returns the elements of the data that a step of all ranks takes. */
+int64_t training_rows(const struct training_run *run);
 
 /* Does all the work of main. own is for the program's functions. Returns the
  * exit status. */

@@ -30,7 +30,7 @@ struct csv {
     locale_t locale; /* with a point in numbers */
 };
 
-/* Where a component gets its numbers from and puts them. */
+/* A target says where a component gets its numbers from and puts them. */
 struct target {
     const hvd_csv_field *field;
     int32_t first, count; /* columns */

@@ -43,7 +43,7 @@ struct hvd_iterator {
     int64_t told[2];    /* epoch and samples where the caller stands */
     struct slot *slots; /* [nslots], owned */
     int nslots;
-    /* With a thread, behind lock. */
+    /* With a thread, these are read and written with lock held. */
     pthread_mutex_t lock;
     pthread_cond_t moved;
     pthread_t thread;
@@ -288,7 +288,7 @@ void hvd_input_context_init(hvd_input_context *context, size_t size)
     memcpy(context, &defaults, size < sizeof defaults ? size : sizeof defaults);
 }
 
-/* What a walk through the nodes finds. */
+/* A walk through the nodes finds these. */
 struct finds {
     int merges;
     int32_t files, threads, depth;

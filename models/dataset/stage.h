@@ -21,7 +21,7 @@
 struct crew;
 struct stage;
 
-/* How an iterator's data is divided. */
+/* The share of a worker: how an iterator's data is divided. */
 struct share {
     int workers, worker, replicas;
     bool by_file; /* merges have only this worker's inputs */
@@ -29,7 +29,7 @@ struct share {
     bool join;    /* HVD_UNEVEN_JOIN */
 };
 
-/* What the stages of an iterator share. */
+/* The stages of an iterator share this. */
 struct run {
     struct share share;
     struct crew *crew;     /* owned; NULL: the caller works alone */
@@ -38,7 +38,7 @@ struct run {
     int64_t *replica_rows; /* [replicas], owned */
 };
 
-/* What nodes of one kind do. NULL: what is said. */
+/* The functions of nodes of one kind. NULL: what is said. */
 struct kind {
     const char *name;
     /* Elements of an epoch, -1: unknown. NULL: those of the input. */

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a source keeps until it is freed. */
+/* A source keeps these until it is freed. */
 struct hold {
     int32_t n;
     void *memory[HVD_MAX_COMPONENTS]; /* owned */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dataset/text.c - the source of windows of a text: all share its numbers. */
+/* dataset/text.c - the source of windows of a sequence: all share its units. */
 #include "dataset/stage.h"
 
 #include "data/text.h"
@@ -10,8 +10,10 @@
 #include <string.h>
 
 struct windows {
-    int32_t *numbers; /* owned */
+    const int32_t *units;
     int64_t count, stride;
+    void (*release)(void *context);
+    void *context;
 };
 
 static int64_t count_windows(const hvd_dataset *set, const struct share *share)
@@ -24,20 +26,54 @@ static int look_window(struct stage *stage, int64_t index, const void **at)
 {
     const struct windows *w = stage->set->parameters;
 
-    at[0] = w->numbers + index * w->stride;
-    at[1] = w->numbers + index * w->stride + 1;
+    at[0] = w->units + index * w->stride;
+    at[1] = w->units + index * w->stride + 1;
     return 0;
 }
 
 static void free_windows(hvd_dataset *set)
 {
-    free(((struct windows *)set->parameters)->numbers);
+    const struct windows *w = set->parameters;
+
+    if (w->release)
+        w->release(w->context);
 }
 
-static const struct kind text_kind = {.name = "text",
-                                      .count = count_windows,
-                                      .look = look_window,
-                                      .free = free_windows};
+static const struct kind windows_kind = {.name = "windows",
+                                         .count = count_windows,
+                                         .look = look_window,
+                                         .free = free_windows};
+
+hvd_dataset *hvd_dataset_windows(const int32_t *units, int64_t count,
+                                 int64_t window, int64_t stride,
+                                 void (*release)(void *context), void *context)
+{
+    const hvd_component components[] = {{"inputs", HVD_INT32, 1, {window}},
+                                        {"labels", HVD_INT32, 1, {window}}};
+    hvd_dataset *set =
+        node_make(&windows_kind, 0, NULL, sizeof(struct windows));
+
+    if (!set) {
+        if (release)
+            release(context);
+        return NULL;
+    }
+    struct windows *w = set->parameters;
+    *w = (struct windows){units, 0, stride, release, context};
+    set->random = true;
+    if (window < 1 || stride < 1)
+        return node_fail(set, HVD_ERR_ARGUMENT,
+                         "data set: windows of %lld units, %lld apart: both "
+                         "must be 1 or more",
+                         (long long)window, (long long)stride);
+    if (!units || count <= window)
+        return node_fail(set, HVD_ERR_ARGUMENT,
+                         "data set: %lld units, too few for a window of %lld "
+                         "and the label of its last",
+                         (long long)count, (long long)window);
+    w->count = (count - 1 - window) / stride + 1;
+    return node_components(set, 2, components);
+}
 
 /* Reads the text as numbers; *vocabulary gets how many different ones there
  * may be. */
@@ -79,35 +115,21 @@ hvd_dataset *hvd_dataset_text(const char *path, hvd_text_unit unit,
                               int64_t window, int64_t stride,
                               int32_t *vocabulary)
 {
-    const hvd_component components[] = {{"inputs", HVD_INT32, 1, {window}},
-                                        {"labels", HVD_INT32, 1, {window}}};
     int32_t *numbers = NULL, units = 0;
     int64_t count = 0;
 
-    if (window < 1 || stride < 1 ||
-        (unit != HVD_TEXT_BYTES && unit != HVD_TEXT_CHARACTERS))
+    if (unit != HVD_TEXT_BYTES && unit != HVD_TEXT_CHARACTERS)
         return node_fail(NULL, HVD_ERR_ARGUMENT,
-                         "data set: windows of %lld units of kind %d, %lld "
-                         "apart: expected 1 or more, of bytes or characters",
-                         (long long)window, (int)unit, (long long)stride);
+                         "data set: windows of units of kind %d: expected "
+                         "bytes or characters",
+                         (int)unit);
     if (read_numbers(path, unit, &numbers, &count, &units) < 0)
         return NULL;
-    hvd_dataset *set = node_make(&text_kind, 0, NULL, sizeof(struct windows));
-    if (!set) {
-        free(numbers);
-        return NULL;
-    }
-    struct windows *w = set->parameters;
-    *w = (struct windows){numbers, 0, stride};
-    set->random = true;
-    if (count <= window)
-        return node_fail(set, HVD_ERR_FILE,
-                         "%s: %lld units, too few for a window of %lld and the "
-                         "label of its last",
-                         path, (long long)count, (long long)window);
-    w->count = (count - 1 - window) / stride + 1;
-    set = node_components(set, 2, components);
-    if (set && vocabulary)
+    hvd_dataset *set =
+        hvd_dataset_windows(numbers, count, window, stride, free, numbers);
+    if (!set)
+        return node_fail(NULL, HVD_ERR_FILE, "%s: %s", path, hvd_last_error());
+    if (vocabulary)
         *vocabulary = units;
     return set;
 }

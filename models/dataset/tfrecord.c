@@ -78,7 +78,7 @@ static int find_feature(struct protobuf example, const char *name,
     return status;
 }
 
-/* Where numbers go. */
+/* A sink is where numbers go. */
 struct sink {
     hvd_dtype dtype;
     void *out;

@@ -10,22 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void hvd_estimator_options_init(hvd_estimator_options *options, size_t size)
-{
-    memset(options, 0, size);
-    options->size = (uint32_t)size;
-    options->optimizer = "adam";
-    hvd_schedule_init(&options->rate, sizeof options->rate);
-    options->weight_decay = -1;
-    options->accumulate = options->replicas = options->threads = 1;
-    options->seed = 1;
-    options->save_checkpoints_secs = 600;
-    options->keep_checkpoint_max = 5;
-    options->log_step_count_steps = 100;
-    options->loss_scale_steps = 2000;
-    options->log_formats = HVD_LOG_ALL;
-}
-
 int estimator_agree(int status)
 {
     char text[4096];
@@ -38,95 +22,28 @@ int estimator_agree(int status)
     return status < 0 ? problem_fail(HVD_ERR_ARGUMENT, "%s", text) : 0;
 }
 
-/* ------------------------------------------------------------------- options
- */
-
-static int optimizer_of(const char *name)
-{
-    int i = 0;
-
-    while (optimizer_names[i] && (!name || strcmp(optimizer_names[i], name)))
-        i++;
-    return optimizer_names[i] ? i : -1;
-}
-
-/* A number that must be from least to most. */
-static int check_range(const char *name, double value, double least,
-                       double most)
-{
-    if (value >= least && value <= most)
-        return 0;
-    return problem_fail(HVD_ERR_ARGUMENT,
-                        "estimator: %s is %g: it must be from %g to %g", name,
-                        value, least, most);
-}
-
-static int check_options(const hvd_estimator_options *o)
-{
-    const struct {
-        const char *name;
-        double value, least, most;
-    } ranges[] = {
-        {"accumulate", o->accumulate, 1, 1 << 30},
-        {"replicas", o->replicas, 1, 4096},
-        {"threads", o->threads, 1, 1024},
-        {"skip_nonfinite", o->skip_nonfinite, 0, 1 << 30},
-        {"loss_scale", o->loss_scale, 0, 1e30},
-        {"loss_scale_steps", o->loss_scale_steps, 1, 1 << 30},
-        {"ema_decay", o->ema_decay, 0, 1},
-        {"clip_norm", o->clip_norm, 0, 1e300},
-        {"save_checkpoints_steps", (double)o->save_checkpoints_steps, 0, 1e18},
-        {"save_checkpoints_secs", o->save_checkpoints_secs, 0, 1e9},
-        {"keep_checkpoint_max", o->keep_checkpoint_max, 0, 1e9},
-        {"log_step_count_steps", (double)o->log_step_count_steps, 1, 1e18},
-    };
-
-    if (!o || o->size < sizeof *o)
-        return problem_fail(HVD_ERR_ARGUMENT,
-                            "estimator: the options have not been set by "
-                            "hvd_estimator_options_init");
-    if (!o->model)
-        return problem_fail(HVD_ERR_ARGUMENT, "estimator: there is no model");
-    if (optimizer_of(o->optimizer) < 0)
-        return problem_fail(HVD_ERR_ARGUMENT,
-                            "estimator: there is no optimiser '%s'",
-                            o->optimizer ? o->optimizer : "(NULL)");
-    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
-        if (check_range(ranges[i].name, ranges[i].value, ranges[i].least,
-                        ranges[i].most) < 0)
-            return HVD_ERR_ARGUMENT;
-    if (o->device_collective && o->replicas > 1)
-        return problem_fail(HVD_ERR_ARGUMENT,
-                            "estimator: device_collective has one replica on "
-                            "each rank");
-    if (o->loss_scale > 0 && o->skip_nonfinite == 0)
-        return problem_fail(HVD_ERR_ARGUMENT,
-                            "estimator: loss_scale needs skip_nonfinite: a "
-                            "scale is found by updates that are skipped");
-    if (hooks_check(o) < 0)
-        return HVD_ERR_ARGUMENT;
-    return hvd_schedule_check(&o->rate);
-}
-
 int hvd_estimator_new(const hvd_estimator_options *options,
                       hvd_estimator **estimator)
 {
+    hvd_estimator_options own;
     hvd_estimator *e;
-    int status;
+    int status = estimator_take_options(&own, options);
 
     *estimator = NULL;
-    status = options ? check_options(options)
-                     : problem_fail(HVD_ERR_ARGUMENT,
-                                    "estimator: the options are NULL");
     if (status < 0)
         return status;
     if (hvd_is_initialized() != 1)
         return problem_fail(HVD_ERR_NOT_INITIALIZED,
                             "estimator: call hvd_init first");
+    if (own.servers >= hvd_size())
+        return problem_fail(HVD_ERR_ARGUMENT,
+                            "estimator: servers is %d of %d ranks, which "
+                            "leaves no worker: start more processes",
+                            (int)own.servers, hvd_size());
     e = calloc(1, sizeof *e);
     if (!e)
         return problem_fail(HVD_ERR_MEMORY, "no memory for an estimator");
-    e->options = *options;
+    e->options = own;
     e->saved_step = -1;
     e->numbers[NUMBER_RATE_FACTOR] = 1;
     *estimator = e;
@@ -142,6 +59,14 @@ void hvd_estimator_free(hvd_estimator *e)
     hvd_checkpoint_writer_close(e->writer);
     hvd_log_close(e->log);
     free(e);
+}
+
+/* A program is in one call from its begin to its end (ranks.c). */
+void estimator_adopt(hvd_estimator *e, const struct estimator_program *program)
+{
+    e->program = program;
+    e->workers = program->workers;
+    e->calls = 1;
 }
 
 /* --------------------------------------------------------------- the trainer
@@ -172,41 +97,43 @@ static int make_model(hvd_estimator *e, const struct input *in,
     return 0;
 }
 
-static struct trainer_options options_of(hvd_estimator *e)
+/* Fills from the data of the training now. */
+static int fill(void *context, int64_t number, void *const *inputs)
 {
-    const hvd_estimator_options *o = &e->options;
-    const enum optimizer optimizer = (enum optimizer)optimizer_of(o->optimizer);
+    return input_fill(((hvd_estimator *)context)->input, number, inputs);
+}
 
-    return (struct trainer_options){
-        .optimizer = {.optimizer = optimizer,
-                      .weight_decay = o->weight_decay < 0
-                                          ? optimizer_usual_decay(optimizer)
-                                          : o->weight_decay,
-                      .clip = o->clip_norm,
-                      .accumulate = o->accumulate,
-                      .guarded = o->skip_nonfinite > 0,
-                      .scaled = o->loss_scale > 0},
-        .strategy = o->device_collective ? STRATEGY_DEVICE_COLLECTIVE
-                                         : STRATEGY_HOROVOD,
-        .synchronised = o->synchronised && (o->replicas > 1 || hvd_size() > 1),
-        .sums = {.algorithm = -1},
-        .replicas = o->replicas,
-        .rank = hvd_rank(),
-        .seed = o->seed,
-        .pack_bytes = -1,
-        .threads = o->threads,
-        .fill = input_fill,
-        .fill_context = e};
+/* Has parameter servers serve again. */
+static int start_again(const hvd_estimator *e, const struct input *in)
+{
+    int status = estimator_agree(in ? 0 : PROBLEM);
+
+    return status == 0 ? estimator_agree(trainer_start(e->trainer)) : status;
+}
+
+int estimator_open(const hvd_estimator *e, hvd_dataset *data, bool exact,
+                   struct input *in)
+{
+    hvd_input_context of;
+
+    hvd_input_context_init(&of, sizeof of);
+    of.num_input_pipelines = e->workers;
+    of.input_pipeline_id = hvd_rank();
+    of.replicas = exact ? e->options.replicas : 1;
+    return input_open(in, data, &of, exact);
 }
 
 int estimator_prepare(hvd_estimator *e, const struct input *in)
 {
-    const struct trainer_options options = options_of(e);
+    struct trainer_options options = estimator_trainer_options(e);
     struct model *model = NULL;
     int status;
 
     if (e->trainer)
-        return estimator_agree(in ? 0 : PROBLEM);
+        return start_again(e, in);
+    options.fill = fill;
+    options.fill_context = e;
+    options.evaluates = e->watches;
     if (in && in->over)
         problem_set("the data is empty");
     else if (in)
@@ -218,6 +145,7 @@ int estimator_prepare(hvd_estimator *e, const struct input *in)
     if (status < 0)
         return problem_fail(HVD_ERR_ARGUMENT, "%s", problem_text());
     e->saved_at = clock_seconds();
+    e->once = trainer_steps(e->trainer);
     status = estimator_agree(averages_init(e));
     if (status == 0)
         status = resume_load(e);

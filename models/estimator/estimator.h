@@ -1,35 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * estimator.h - the state of an estimator (hvd_estimator.h), which its files
- * share: estimator.c makes it, input.c feeds it, train.c and evaluate.c use it,
+ * share: options.c checks what it is to do, estimator.c makes it, ranks.c says
+ * which rank does what, input.h feeds it, train.c and evaluate.c use it,
  * resume.c saves it and takes it up again, record.c tells people of it, and
  * hooks.c those who listen.
  */
 #ifndef MODELS_ESTIMATOR_H
 #define MODELS_ESTIMATOR_H
 
+#include "estimator/input.h"
 #include "trainer/trainer.h"
 
 #include <hvd_checkpoint.h>
 #include <hvd_estimator.h>
 #include <hvd_log.h>
-
-/* Batches of a data set as a trainer asks for them. */
-struct input {
-    hvd_dataset *data; /* owned */
-    hvd_iterator *iterator;
-    hvd_batch batch;
-    size_t bytes[HVD_MAX_COMPONENTS]; /* of a row of each component */
-    int place[HVD_MAX_COMPONENTS];    /* component of each input; -1: none */
-    int ninputs;
-    bool waits;     /* batch has not been used yet */
-    bool over;      /* the data of an evaluation has ended */
-    int64_t row;    /* of batch, the next for an evaluation */
-    int64_t losses; /* of a row */
-    int64_t most;   /* batches of an evaluation; 0: all */
-    int64_t made;   /* batches that it has taken */
-    bool exact;     /* training: all batches are full, and never end */
-};
 
 /* Numbers of a training that checkpoints keep. */
 enum {
@@ -72,15 +57,56 @@ struct skip {
     char text[256];
 };
 
+/* A property of a training that its checkpoints keep, and that must be the same
+ * for it to go on. */
+struct estimator_mark {
+    const char *name; /* in the checkpoint */
+    const char *what; /* in messages */
+    int64_t value;
+};
+
+enum { ESTIMATOR_MOST_MARKS = 8 };
+
+/* What our own programs add to the options: what they have from the command
+ * line, and what they do in each step. Those functions are called on all ranks,
+ * and return 0 or a problem (problem.h); a failure ends this rank, and the
+ * others notice it. Pointers are borrowed until the estimator is freed. */
+struct estimator_program {
+    const char *name;   /* in checkpoints */
+    const char *folder; /* what messages call model_dir: "--model-dir" */
+    /* In place of what follows from the options, but for what feeds it. */
+    struct trainer_options trainer;
+    int workers; /* ranks that train: servers beyond them serve by themselves */
+    struct estimator_mark marks[ESTIMATOR_MOST_MARKS];
+    int nmarks;
+    /* Called when a training is about to make its first step, also if none is
+     * left: estimator->step have been made. */
+    int (*begin)(void *context, hvd_estimator *estimator);
+    int (*before_step)(void *context);
+    /* Called with the mean loss of the steps made at once, on this rank. */
+    int (*after_step)(void *context, double loss);
+    visit_batch_fn *visit; /* looks at batches of evaluations */
+    /* Of an evaluator: a checkpoint was evaluated, or cannot be, and why. */
+    void (*evaluated)(void *context, const hvd_results *results);
+    void (*left_out)(void *context, const char *why);
+    void *context; /* of the functions */
+};
+
 struct hvd_estimator {
-    hvd_estimator_options options; /* the caller's */
-    struct trainer *trainer;       /* NULL: not made yet */
+    hvd_estimator_options options;           /* the caller's */
+    const struct estimator_program *program; /* NULL: it is somebody else's */
+    struct trainer *trainer;                 /* NULL: not made yet */
+    bool has_met;                  /* the ranks have compared their options */
+    int calls;                     /* nested ones, now */
+    int workers;                   /* ranks that train; set by ranks_begin */
+    int32_t outer_group;           /* of agree.h, before this call */
     struct input *input;           /* of the training now, borrowed */
     hvd_checkpoint_writer *writer; /* of rank 0; NULL: none yet */
     hvd_log *log;                  /* likewise */
     hvd_position position;         /* where the next step begins */
     bool placed;                   /* there is a position */
     int64_t step;                  /* made since the very first */
+    int64_t once;                  /* steps that are made at a time */
     int64_t last;                  /* step at which the training now ends */
     double numbers[NUMBERS];
     float **averages; /* owned, [variables]; NULL: there are none. Those of
@@ -91,12 +117,16 @@ struct hvd_estimator {
     bool listens; /* the cluster has an evaluator of its own */
     bool watches; /* this process is it: nobody calls hooks */
     /* What rank 0 has read in the newest checkpoint: */
-    bool final;         /* the last of its training */
-    bool stopped;       /* which a hook has ended */
-    int64_t capacity;   /* rows of a batch of the network */
-    int64_t losses;     /* of a row */
-    int64_t classes;    /* 0: there is no accuracy */
+    bool final;        /* the last of its training */
+    bool stopped;      /* which a hook has ended */
+    int64_t capacity;  /* rows of a batch of the network */
+    int64_t losses;    /* of a row */
+    int64_t classes;   /* 0: there is no accuracy */
+    double written;    /* time_t at which it was */
+    char resumed[512]; /* its path, and what was wrong with newer ones */
+    char passed_over[512];
     double saved_at;    /* clock_seconds */
+    double saving;      /* seconds that checkpoints have taken */
     int64_t saved_step; /* of the newest checkpoint; -1: none */
 };
 
@@ -107,25 +137,65 @@ struct hvd_estimator {
  * yet, and takes up the newest checkpoint. input NULL: this rank has failed. */
 int estimator_prepare(hvd_estimator *estimator, const struct input *input);
 
+/* Has a new estimator be that of a program, within a process set of workers
+ * (agree_among) if there are servers. */
+void estimator_adopt(hvd_estimator *estimator,
+                     const struct estimator_program *program);
+
+/* Opens data for this rank, as input_open does. */
+int estimator_open(const hvd_estimator *estimator, hvd_dataset *data,
+                   bool exact, struct input *input);
+
 /* Collective: returns 0 if status is 0 on all ranks, and else a status of hvd.h
  * with the text kept. */
 int estimator_agree(int status);
 
-/* ------------------------------------------------------------------- input.c
+/* ------------------------------------------------------------------- options.c
  */
 
-/* Opens the data, and gets the first batch. Takes data over, also on failure.
- */
-int input_open(struct input *input, const hvd_estimator *estimator,
-               hvd_dataset *data, bool exact);
-/* Finds the component of each input of the network. */
-int input_match(struct input *input, const hvd_estimator *estimator,
-                bool predicts);
-void input_close(struct input *input); /* zeroed is accepted */
+/* Copies options that are in order, with what the cluster adds to them. */
+int estimator_take_options(hvd_estimator_options *own,
+                           const hvd_estimator_options *given);
 
-/* A fill_batch_fn and a fill_test_fn (trainer.h) with an input as context. */
-int input_fill(void *context, int64_t number, void *const *inputs);
-int64_t input_fill_test(void *context, int64_t step, void *const *inputs);
+/* All but what fills. */
+struct trainer_options estimator_trainer_options(
+    const hvd_estimator *estimator);
+
+/* --------------------------------------------------------------------- ranks.c
+ */
+
+/* What a call has found, the same on all ranks. */
+struct found {
+    int32_t status;
+    int32_t evaluated; /* 1: evaluation is set */
+    hvd_results training, evaluation;
+    char text[1024]; /* of a failure */
+};
+
+/*
+ * Collective: begins a call. Returns 1 on a rank that is to do what was asked
+ * for, and then to call ranks_end. A parameter server serves the others, and
+ * returns 0 or a failure when they have ended, with what they have found. Calls
+ * may be nested.
+ */
+int ranks_begin(hvd_estimator *estimator, struct found *found);
+
+/* Collective over the workers: ends a call with that status, which it returns
+ * with its text. */
+int ranks_end(hvd_estimator *estimator, struct found *found, int status);
+
+/* Copies results to the caller's, which may be NULL. */
+void found_tell(const struct found *found, hvd_results *training,
+                hvd_results *evaluation);
+
+/* ------------------------------------------------------------------- cluster.c
+ */
+
+bool cluster_is_evaluator(void);
+int cluster_servers(void); /* tasks of type ps; 0 without a cluster */
+
+/* Collective: finds whether the cluster has an evaluator of its own. */
+int cluster_find_evaluator(bool *found);
 
 /* ------------------------------------------------------------------ resume.c
  */
@@ -163,7 +233,7 @@ int values_of(struct values *values, const hvd_eval_spec *spec,
  * none. */
 int train_beside(hvd_estimator *estimator, hvd_dataset *data,
                  const hvd_train_spec *spec, const hvd_eval_spec *eval,
-                 hvd_results *training, hvd_results *evaluation);
+                 struct found *found);
 
 /* ------------------------------------------------------------- evaluations.c
  */

@@ -61,8 +61,10 @@ static int look_at(void *context, const struct trainer_results *r)
     status = measures_add(&look->measures, r, r->rows / e->losses);
     if (status < 0)
         return problem_set("%s", hvd_last_error());
+    if (e->program && e->program->visit)
+        status = e->program->visit(e->program->context, r);
     if (!look->spec || !look->spec->visit)
-        return 0;
+        return status;
     for (int i = 0; i < net_outputs(r->model); i++)
         outputs[i] = r->outputs[i];
     status = look->spec->visit(look->spec->visit_context, r->rows / e->losses,
@@ -88,20 +90,20 @@ static int check_spec(const hvd_eval_spec *spec)
 static int run(hvd_estimator *e, hvd_dataset *data, const hvd_eval_spec *spec,
                bool predicts, struct look *look)
 {
-    struct input in, *training = e->input;
-    int status = input_open(&in, e, data, false);
+    struct input in;
+    int status = estimator_open(e, data, false, &in);
 
     if (status == 0)
         status = check_spec(spec);
     if (status == 0 && spec)
         in.most = spec->steps;
-    e->input = &in;
     /* A rank without data cannot make the trainer, but can use it. */
     status = estimator_prepare(e, status < 0 ? NULL : &in);
-    if (status == 0 && training)
+    if (status == 0 && e->input) /* in the middle of a training */
         status = trainer_settle(e->trainer);
     if (status == 0)
-        status = estimator_agree(input_match(&in, e, predicts));
+        status = estimator_agree(
+            input_match(&in, trainer_model(e->trainer), predicts));
     if (status == 0 && !predicts)
         status = estimator_agree(measures_init(
             &look->measures, spec, trainer_model(e->trainer), e->capacity));
@@ -111,8 +113,7 @@ static int run(hvd_estimator *e, hvd_dataset *data, const hvd_eval_spec *spec,
             e->averages && !(spec && spec->trained) ? e->averages : NULL);
     if (status == 0)
         status = estimator_agree(trainer_visit(
-            e->trainer, predicts, input_fill_test, e, look_at, look));
-    e->input = training;
+            e->trainer, predicts, input_fill_test, &in, look_at, look));
     input_close(&in);
     return status;
 }
@@ -150,31 +151,46 @@ static int tell(hvd_estimator *e, const hvd_eval_spec *spec,
                : hooks_call(e, MOMENT_AFTER_EVALUATION, (double)NAN, &values);
 }
 
-int hvd_estimator_evaluate(hvd_estimator *e, hvd_dataset *data,
-                           const hvd_eval_spec *spec, hvd_results *results)
+static int evaluate(hvd_estimator *e, hvd_dataset *data,
+                    const hvd_eval_spec *spec, struct found *found)
 {
     struct look look = {.estimator = e, .spec = spec};
-    hvd_results found = {.size = sizeof found};
     double start = clock_seconds();
     int status = run(e, data, spec, false, &look);
 
     if (status == 0)
-        status = merge(&look, &found);
+        status = merge(&look, &found->evaluation);
     measures_fini(&look.measures);
     if (status == 0)
-        status = tell(e, spec, &found);
-    if (status < 0)
-        return status;
-    found.seconds = clock_seconds() - start;
-    if (results)
-        *results = found;
-    return 0;
+        status = tell(e, spec, &found->evaluation);
+    found->evaluation.seconds = clock_seconds() - start;
+    found->evaluated = status == 0;
+    return status;
+}
+
+int hvd_estimator_evaluate(hvd_estimator *e, hvd_dataset *data,
+                           const hvd_eval_spec *spec, hvd_results *results)
+{
+    struct found found;
+    int status = ranks_begin(e, &found);
+
+    if (status > 0)
+        status = ranks_end(e, &found, evaluate(e, data, spec, &found));
+    else
+        hvd_dataset_free(data);
+    found_tell(&found, NULL, results);
+    return status;
 }
 
 int hvd_estimator_predict(hvd_estimator *e, hvd_dataset *data,
                           const hvd_eval_spec *spec)
 {
     struct look look = {.estimator = e, .spec = spec};
+    struct found found;
+    int status = ranks_begin(e, &found);
 
-    return run(e, data, spec, true, &look);
+    if (status > 0)
+        return ranks_end(e, &found, run(e, data, spec, true, &look));
+    hvd_dataset_free(data);
+    return status;
 }

@@ -132,11 +132,11 @@ static bool read_next(hvd_estimator *e, struct values *values)
 /* Collective: gives all ranks the values that rank 0 has. */
 static int spread(struct values *values)
 {
-    int status = hvd_broadcast(values, sizeof *values, HVD_UINT8, 0);
+    int status = agree_send(values, sizeof *values, HVD_UINT8);
 
     for (int32_t i = 0; i < values->count; i++)
         values->list[i].name = values->names[i];
-    return status < 0 ? agree_hvd_problem(status) : 0;
+    return status;
 }
 
 int evaluations_hear(hvd_estimator *e)

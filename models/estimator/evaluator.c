@@ -8,11 +8,8 @@
  */
 #include "estimator/estimator.h"
 #include "output/clock.h"
-#include "output/launcher.h"
 #include "output/problem.h"
-#include "trainer/agree.h"
 
-#include <hvd_cluster.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -22,47 +19,6 @@
 #include <unistd.h>
 
 enum { LOOK_US = 100000 };
-
-/* Whether hvd_estimator_init has found that this process is an evaluator. */
-static bool is_evaluator;
-
-int hvd_estimator_init(void)
-{
-    hvd_cluster *cluster = NULL;
-    hvd_role role = HVD_ROLE_WORKER;
-    int32_t index;
-    int status = hvd_cluster_from_environment(&cluster);
-
-    if (status > 0)
-        status = hvd_cluster_task(cluster, &role, &index);
-    hvd_cluster_free(cluster);
-    if (status < 0)
-        return status;
-    if (role == HVD_ROLE_EVALUATOR && launcher_present())
-        return problem_fail(HVD_ERR_LAUNCH,
-                            "an evaluator is started by hand, or by hvd-run, "
-                            "and not by mpirun: it has no rank");
-    if (role == HVD_ROLE_EVALUATOR) {
-        is_evaluator = true;
-        unsetenv("TF_CONFIG");
-    }
-    return hvd_init();
-}
-
-/* Collective: finds whether the cluster of a process has an evaluator of its
- * own. */
-static int find_evaluator(bool *found)
-{
-    hvd_cluster *cluster = NULL;
-    double count = hvd_cluster_from_environment(&cluster) > 0 &&
-                   hvd_cluster_count(cluster, HVD_ROLE_EVALUATOR) > 0;
-
-    hvd_cluster_free(cluster);
-    if (agree_sum(&count, 1) < 0)
-        return problem_fail(HVD_ERR_PEER, "%s", problem_text());
-    *found = count > 0;
-    return 0;
-}
 
 /* ----------------------------------------------------------------- watching */
 
@@ -99,6 +55,16 @@ static bool is_new(struct watching *w)
     return true;
 }
 
+/* Tells a program once that a checkpoint cannot be evaluated. */
+static void leave_out(struct watching *w, const char *why)
+{
+    const struct estimator_program *p = w->estimator->program;
+
+    if (*why && strcmp(w->why, why) != 0 && p)
+        p->left_out(p->context, why);
+    snprintf(w->why, sizeof w->why, "%s", why);
+}
+
 /* Evaluates the newest checkpoint, unless one of that step has been. The
  * trainer is made, and a checkpoint taken up, by the first evaluation. */
 static int take(struct watching *w)
@@ -106,6 +72,8 @@ static int take(struct watching *w)
     hvd_estimator *e = w->estimator;
     int status = e->trainer ? resume_load(e) : 0;
 
+    if (status == 0)
+        leave_out(w, e->passed_over);
     if (status == 0 && e->trainer && e->step == w->step)
         return 0;
     w->next = clock_seconds() + w->eval->throttle_secs;
@@ -115,8 +83,10 @@ static int take(struct watching *w)
     if (status == 0) {
         w->step = e->step;
         w->deadline = clock_seconds() + w->eval->wait_secs;
+        if (e->program)
+            e->program->evaluated(e->program->context, &w->results);
     } else {
-        snprintf(w->why, sizeof w->why, ": %s", hvd_last_error());
+        leave_out(w, hvd_last_error());
         w->seen = (struct stat){0};
     }
     return status;
@@ -124,17 +94,22 @@ static int take(struct watching *w)
 
 static int set_missing(const struct watching *w)
 {
-    const char *folder = w->estimator->options.model_dir;
+    const hvd_estimator *e = w->estimator;
+    char folder[PATH_MAX + 32], last[64] = "";
 
-    if (w->step < 0)
-        return problem_fail(HVD_ERR_FILE,
-                            "the evaluator: no checkpoint came to %s in %g s: "
-                            "does rank 0 have the same folder?%s",
-                            folder, w->eval->wait_secs, w->why);
-    return problem_fail(HVD_ERR_FILE,
-                        "the evaluator: no checkpoint after that of step %lld "
-                        "came to %s in %g s: did the training fail?%s",
-                        (long long)w->step, folder, w->eval->wait_secs, w->why);
+    snprintf(folder, sizeof folder, "%s%s%s",
+             e->program ? e->program->folder : "", e->program ? " " : "",
+             e->options.model_dir);
+    if (w->step >= 0)
+        snprintf(last, sizeof last, "after that of step %lld ",
+                 (long long)w->step);
+    return problem_fail(
+        HVD_ERR_FILE,
+        "the evaluator: no checkpoint %scame to %s in %g s: %s?%s%s", last,
+        folder, w->eval->wait_secs,
+        w->step < 0 ? "does rank 0 have the same folder"
+                    : "did the training fail",
+        *w->why ? ": " : "", w->why);
 }
 
 /* Returns true if no other checkpoint will come. */
@@ -199,24 +174,38 @@ static int check_specs(const hvd_estimator *e, const hvd_train_spec *train,
     return 0;
 }
 
+/* Returns 0 if this process is the evaluator, which has done its work; 1 if it
+ * trains with the others, and whether these listen to an evaluator. */
+static int find_part(hvd_estimator *e, const hvd_train_spec *train,
+                     const hvd_eval_spec *eval, hvd_results *evaluation)
+{
+    int status = estimator_agree(check_specs(e, train, eval));
+
+    if (status == 0 && cluster_is_evaluator())
+        return evaluator_watch(e, train, eval, evaluation);
+    if (status == 0)
+        status = cluster_find_evaluator(&e->listens);
+    return status < 0 ? status : 1;
+}
+
 int hvd_estimator_train_and_evaluate(hvd_estimator *e,
                                      const hvd_train_spec *train,
                                      const hvd_eval_spec *eval,
                                      hvd_results *training,
                                      hvd_results *evaluation)
 {
-    int status = check_specs(e, train, eval);
+    struct found found;
+    int status = find_part(e, train, eval, evaluation);
 
-    status = estimator_agree(status);
-    if (status < 0)
+    if (status <= 0)
         return status;
-    if (is_evaluator)
-        return evaluator_watch(e, train, eval, evaluation);
-    status = find_evaluator(&e->listens);
-    if (status < 0)
-        return status;
-    status = train_beside(e, train->data(train->data_context), train,
-                          e->listens ? NULL : eval, training, evaluation);
+    status = ranks_begin(e, &found);
+    if (status > 0)
+        status =
+            ranks_end(e, &found,
+                      train_beside(e, train->data(train->data_context), train,
+                                   e->listens ? NULL : eval, &found));
     e->listens = false;
+    found_tell(&found, training, evaluation);
     return status;
 }

@@ -93,16 +93,17 @@ int hooks_call(hvd_estimator *e, enum moment moment, double loss,
                const struct values *values)
 {
     const bool next = moment == MOMENT_BEFORE_STEP || e->step == 0;
-    hvd_event event = {.size = sizeof event,
-                       .step = e->step,
-                       .last = e->last,
-                       .evaluated = values ? values->step : e->step,
-                       .loss = loss,
-                       .rate =
-                           hvd_schedule_rate(&e->options.rate, e->step - !next),
-                       .rate_factor = e->numbers[NUMBER_RATE_FACTOR],
-                       .nvalues = values ? values->count : 0,
-                       .values = values ? values->list : NULL};
+    hvd_event event = {
+        .size = sizeof event,
+        .step = e->step,
+        .last = e->last,
+        .evaluated = values ? values->step : e->step,
+        .loss = loss,
+        .rate = hvd_schedule_rate(&e->options.rate,
+                                  next ? e->step + e->once - 1 : e->step - 1),
+        .rate_factor = e->numbers[NUMBER_RATE_FACTOR],
+        .nvalues = values ? values->count : 0,
+        .values = values ? values->list : NULL};
     const bool skipped = moment == MOMENT_AFTER_STEP && e->skip.variable;
     const double before = event.rate_factor;
     bool stops = false;

@@ -1,34 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * input.c - copies batches of a data set to where the devices read them. In a
- * training, a batch of the data is one of the network for each replica, and the
- * data begins again at its end. In an evaluation, rows are packed into batches
- * of the network, whatever batches the data has.
+ * input.c - has an iterator fill the buffers from which the devices read, or
+ * copies its batches there.
  */
-#include "estimator/estimator.h"
+#include "estimator/input.h"
+
 #include "net/make.h"
 #include "output/problem.h"
 
 #include <string.h>
 
-/* Gets the next batch. Returns 0, HVD_END_OF_DATA or a failure. */
-static int fetch(struct input *in)
+static int next(struct input *in, void *const *buffers)
 {
-    int status = 0;
+    return buffers ? hvd_iterator_next_into(in->iterator, buffers, &in->batch)
+                   : hvd_iterator_next(in->iterator, &in->batch);
+}
 
-    if (in->waits) {
-        in->waits = false;
-        return 0;
-    }
+/* Gets the next batch, in buffers unless they are NULL. Returns 0,
+ * HVD_END_OF_DATA or a failure. */
+static int fetch(struct input *in, void *const *buffers)
+{
+    int status;
+
     in->row = 0;
-    status = hvd_iterator_next(in->iterator, &in->batch);
+    status = next(in, buffers);
     if (status == HVD_END_OF_DATA && in->exact)
-        status = hvd_iterator_next(in->iterator, &in->batch);
+        status = next(in, buffers);
     if (status == HVD_END_OF_DATA && in->exact)
         return problem_fail(HVD_ERR_ARGUMENT,
                             "the data has ended, and has nothing when it "
                             "begins again");
     return status;
+}
+
+static int failed(int status)
+{
+    return status < 0 ? problem_fail(status, "the data: %s", hvd_last_error())
+                      : 0;
 }
 
 static void measure_rows(struct input *in)
@@ -68,29 +76,24 @@ static int check_components(const struct input *in)
     return 0;
 }
 
-int input_open(struct input *in, const hvd_estimator *e, hvd_dataset *data,
+int input_open(struct input *in, hvd_dataset *data, const hvd_input_context *of,
                bool exact)
 {
-    hvd_input_context context;
     int status;
 
-    *in = (struct input){.data = data, .exact = exact};
+    *in = (struct input){.data = data, .of = *of, .exact = exact};
     if (!data)
         return problem_fail(HVD_ERR_ARGUMENT, "there is no data%s%s",
                             hvd_last_error()[0] ? ": " : "", hvd_last_error());
-    hvd_input_context_init(&context, sizeof context);
-    context.num_input_pipelines = hvd_size();
-    context.input_pipeline_id = hvd_rank();
-    context.replicas = exact ? e->options.replicas : 1;
-    status = hvd_iterator_new(data, &context, &in->iterator);
+    status = hvd_iterator_new(data, of, &in->iterator);
     if (status == 0)
-        status = fetch(in);
+        status = fetch(in, NULL);
     if (status == HVD_END_OF_DATA) {
         in->over = true;
         return 0;
     }
     if (status < 0)
-        return problem_fail(status, "the data: %s", hvd_last_error());
+        return failed(status);
     in->waits = true;
     measure_rows(in);
     return check_components(in);
@@ -125,27 +128,30 @@ static int match_one(struct input *in, int i, const char *name, bool is_int,
                               name);
 }
 
-int input_match(struct input *in, const hvd_estimator *e, bool predicts)
+int input_match(struct input *in, const struct model *m, bool predicts)
 {
-    const struct model *m = trainer_model(e->trainer);
     bool is_int, is_needed;
     const char *name;
     int64_t row;
     int status = 0;
 
+    in->capacity = net_capacity(m);
+    in->losses = net_losses(m) / in->capacity;
     if (in->batch.ncomponents == 0) /* this rank has no data at all */
         return 0;
-    if (in->exact && in->batch.capacity != e->capacity)
+    if (in->exact && in->batch.capacity != in->capacity)
         return problem_fail(HVD_ERR_ARGUMENT,
                             "the data has batches of %lld rows: the network "
                             "was made for %lld",
                             (long long)in->batch.capacity,
-                            (long long)e->capacity);
+                            (long long)in->capacity);
     for (in->ninputs = 0; status == 0 && net_input(m, in->ninputs, &name,
                                                    &is_int, &row, &is_needed);
          in->ninputs++)
         status = match_one(in, in->ninputs, name, is_int, row,
                            predicts && !is_needed);
+    in->direct = in->exact && in->of.replicas == 1 &&
+                 in->ninputs == in->batch.ncomponents;
     return status;
 }
 
@@ -156,15 +162,31 @@ void input_close(struct input *in)
     *in = (struct input){0};
 }
 
+/* Gets the next batch of a training, in the inputs if that is possible. Returns
+ * whether it is there already, or a failure. */
+static int fetch_inputs(struct input *in, void *const *inputs)
+{
+    void *buffers[HVD_MAX_COMPONENTS];
+    int status;
+
+    if (in->waits) {
+        in->waits = false;
+        return 0;
+    }
+    for (int i = 0; i < in->ninputs; i++)
+        buffers[in->place[i]] = inputs[i];
+    status = fetch(in, in->direct ? buffers : NULL);
+    return status < 0 ? failed(status) : in->direct;
+}
+
 int input_fill(void *context, int64_t number, void *const *inputs)
 {
-    struct input *in = ((hvd_estimator *)context)->input;
-    const int32_t replicas = ((hvd_estimator *)context)->options.replicas;
-    int32_t replica = (int32_t)(number % replicas);
-    int status = replica == 0 ? fetch(in) : 0;
+    struct input *in = context;
+    const int32_t replica = (int32_t)(number % in->of.replicas);
+    int filled = replica == 0 ? fetch_inputs(in, inputs) : 0;
 
-    if (status < 0)
-        return problem_fail(status, "the data: %s", hvd_last_error());
+    if (filled < 0)
+        return filled;
     if (in->batch.replica_rows[replica] < in->batch.capacity)
         return problem_fail(
             HVD_ERR_ARGUMENT,
@@ -174,7 +196,7 @@ int input_fill(void *context, int64_t number, void *const *inputs)
             "a global size that they divide",
             (long long)in->batch.replica_rows[replica],
             (long long)in->batch.capacity);
-    for (int i = 0; i < in->ninputs; i++) {
+    for (int i = 0; i < in->ninputs && !filled; i++) {
         int k = in->place[i];
         size_t bytes = in->bytes[k] * (size_t)in->batch.capacity;
 
@@ -217,39 +239,36 @@ static int refill(struct input *in)
         in->over = in->most > 0 && in->made == in->most;
         if (in->over)
             break;
-        status = fetch(in);
+        if (!in->waits)
+            status = fetch(in, NULL);
+        in->waits = false;
         in->made++;
-        if (status == HVD_END_OF_DATA)
-            in->over = true;
-        else if (status == 0 && in->batch.rows > 0)
-            break;
+        in->over = status == HVD_END_OF_DATA;
     }
-    return status < 0 ? problem_fail(status, "the data: %s", hvd_last_error())
-                      : 0;
+    return failed(status);
 }
 
 int64_t input_fill_test(void *context, int64_t step, void *const *inputs)
 {
-    hvd_estimator *e = context;
-    struct input *in = e->input;
+    struct input *in = context;
     int64_t rows = 0;
 
     (void)step;
-    while (rows < e->capacity) {
+    while (rows < in->capacity) {
         int status = refill(in);
 
         if (status < 0)
             return status;
         if (in->over)
             break;
-        rows += copy_rows(in, inputs, rows, e->capacity - rows);
+        rows += copy_rows(in, inputs, rows, in->capacity - rows);
     }
     for (int i = 0; i < in->ninputs && rows > 0; i++) {
         int k = in->place[i];
 
         if (k >= 0 && inputs[i])
             memset((char *)inputs[i] + in->bytes[k] * (size_t)rows, 0,
-                   in->bytes[k] * (size_t)(e->capacity - rows));
+                   in->bytes[k] * (size_t)(in->capacity - rows));
     }
-    return rows * e->losses;
+    return rows * in->losses;
 }

@@ -12,6 +12,7 @@
 #include "metric/metric.h"
 #include "net/make.h"
 #include "output/problem.h"
+#include "trainer/agree.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -257,6 +258,7 @@ int measures_add(struct measures *all, const struct trainer_results *r,
 
 int measures_merge(struct measures *all)
 {
-    return all->count > 0 ? hvd_metric_merge_ranks(all->metrics, all->count, 0)
-                          : 0;
+    return all->count > 0
+               ? hvd_metric_merge_ranks(all->metrics, all->count, agree_group())
+               : 0;
 }

@@ -31,6 +31,11 @@ static int start(void *context, hvd_estimator *e, hvd_event *event)
 
     if (event->step != p->first || p->runs)
         return 0;
+    if (p->timeline && e->options.servers > 0)
+        return problem_fail(HVD_ERR_UNSUPPORTED,
+                            "profiler: a timeline is of all ranks, and "
+                            "parameter servers only serve: leave it out, and "
+                            "set HVD_TIMELINE for all of them");
     p->runs = true;
     if (p->report && hvd_rank() == 0)
         status = trainer_record(e->trainer, true);

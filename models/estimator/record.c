@@ -33,7 +33,7 @@ int record_training(const hvd_estimator *e, double loss, double rate,
                     double speed)
 {
     const double rows = speed * (double)(e->capacity * e->options.replicas) *
-                        (double)hvd_size();
+                        (double)e->workers;
     int status = hvd_log_scalar(e->log, "train/loss", e->step, loss);
 
     if (status == 0)

@@ -20,12 +20,14 @@ struct tensors {
     struct state more;
 };
 
+/* Without a folder, only what hooks have is listed. */
 static int tensors_init(struct tensors *t, hvd_estimator *e)
 {
-    int status;
+    int status = 0;
 
     *t = (struct tensors){0};
-    status = snapshot_init(&t->trainer, e->trainer);
+    if (e->options.model_dir)
+        status = snapshot_init(&t->trainer, e->trainer);
     return status < 0 ? status : state_init(&t->more, e);
 }
 
@@ -53,16 +55,22 @@ static int open_writer(hvd_estimator *e)
 /* Returns what a checkpoint says of the training, to be freed. */
 static char *describe(const hvd_estimator *e)
 {
+    const struct estimator_program *p = e->program;
     json_t *json =
         json_pack("{s:{s:I,s:I,s:s,s:i},s:s,s:i,s:i,s:i,s:i,s:s}", "data",
                   "epoch", (json_int_t)e->position.epoch, "samples",
                   (json_int_t)e->position.samples, "seed", "", "workers",
                   (int)e->position.workers, "optimizer", e->options.optimizer,
                   "accumulate", (int)e->options.accumulate, "workers",
-                  hvd_size(), "replicas", (int)e->options.replicas, "stopped",
+                  e->workers, "replicas", (int)e->options.replicas, "stopped",
                   (int)e->stops, "version", hvd_version());
     char seed[24], *text;
 
+    if (p)
+        json_object_set_new(json, "program", json_string(p->name));
+    for (int i = 0; p && i < p->nmarks; i++)
+        json_object_set_new(json, p->marks[i].name,
+                            json_integer(p->marks[i].value));
     /* A seed may be larger than JSON's integers. */
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)e->position.seed);
     json_object_set_new(json_object_get(json, "data"), "seed",
@@ -140,6 +148,77 @@ static int read_position(const hvd_checkpoint *checkpoint, hvd_position *p)
     return 0;
 }
 
+/* Checks that a pipeline, which makes whole updates, can go on from a step. */
+static int check_step(const hvd_estimator *e, const hvd_checkpoint *checkpoint,
+                      int64_t step)
+{
+    int64_t update = 1;
+
+    hvd_checkpoint_get_int(checkpoint, "accumulate", &update);
+    if (e->once == 1 || update < 1 || step % update == 0)
+        return 0;
+    return problem_fail(HVD_ERR_UNSUPPORTED,
+                        "%s: step %lld is between two updates, of %lld steps "
+                        "each, and stages make whole ones: train it to the "
+                        "next without stages",
+                        hvd_checkpoint_path(checkpoint), (long long)step,
+                        (long long)update);
+}
+
+/* Checks that a checkpoint is of the same optimiser. */
+static int check_optimizer(const hvd_estimator *e,
+                           const hvd_checkpoint *checkpoint)
+{
+    const char *other;
+
+    if (e->watches ||
+        hvd_checkpoint_get_text(checkpoint, "optimizer", &other) < 0 ||
+        strcmp(other, e->options.optimizer) == 0)
+        return 0;
+    return problem_fail(HVD_ERR_FILE,
+                        "%s: it has the state of %s: train by that optimizer, "
+                        "or name another folder",
+                        hvd_checkpoint_path(checkpoint), other);
+}
+
+static int check_mark(const hvd_checkpoint *checkpoint,
+                      const struct estimator_mark *mark)
+{
+    int64_t saved;
+
+    if (hvd_checkpoint_get_int(checkpoint, mark->name, &saved) < 0)
+        return problem_fail(HVD_ERR_FILE,
+                            "%s: it does not say \"%s\", so that its "
+                            "training cannot go on: name another folder",
+                            hvd_checkpoint_path(checkpoint), mark->name);
+    if (saved == mark->value)
+        return 0;
+    return problem_fail(HVD_ERR_FILE,
+                        "%s: it is of another training: %s: %lld then, %lld "
+                        "now. Give what was given then, or name another folder",
+                        hvd_checkpoint_path(checkpoint), mark->what,
+                        (long long)saved, (long long)mark->value);
+}
+
+/* Checks that a checkpoint is of a training like this one. */
+static int check_marks(const hvd_estimator *e, const hvd_checkpoint *checkpoint)
+{
+    const struct estimator_program *p = e->program;
+    const char *name;
+    int status = 0;
+
+    if (p && !e->watches &&
+        (hvd_checkpoint_get_text(checkpoint, "program", &name) < 0 ||
+         strcmp(name, p->name) != 0))
+        return problem_fail(HVD_ERR_FILE,
+                            "%s: it is no checkpoint of %s: name another "
+                            "folder",
+                            hvd_checkpoint_path(checkpoint), p->name);
+    for (int i = 0; p && !e->watches && i < p->nmarks && status == 0; i++)
+        status = check_mark(checkpoint, &p->marks[i]);
+    return status < 0 ? status : check_optimizer(e, checkpoint);
+}
+
 /* Rank 0: reads the newest checkpoint. *step stays -1 if there is none. */
 static int read_newest(hvd_estimator *e, struct tensors *t, int64_t *step)
 {
@@ -153,7 +232,11 @@ static int read_newest(hvd_estimator *e, struct tensors *t, int64_t *step)
     hvd_checkpoint_info_init(&info, sizeof info);
     status = hvd_checkpoint_get_info(checkpoint, &info);
     if (status == 0)
+        status = check_marks(e, checkpoint);
+    if (status == 0)
         status = read_position(checkpoint, &e->position);
+    if (status == 0)
+        status = check_step(e, checkpoint, info.step);
     if (status == 0)
         status = snapshot_read(&t->trainer, checkpoint, info.step,
                                e->options.accumulate);
@@ -164,25 +247,35 @@ static int read_newest(hvd_estimator *e, struct tensors *t, int64_t *step)
         e->final = info.final;
         hvd_checkpoint_get_int(checkpoint, "stopped", &stopped);
         e->stopped = stopped != 0;
+        e->written = (double)info.time;
+        snprintf(e->resumed, sizeof e->resumed, "%s",
+                 hvd_checkpoint_path(checkpoint));
+        snprintf(e->passed_over, sizeof e->passed_over, "%s",
+                 hvd_checkpoint_passed_over(checkpoint));
     }
     hvd_checkpoint_close(checkpoint);
-    if (status < 0)
-        return problem_fail(status, "model_dir %s: %s", e->options.model_dir,
-                            hvd_last_error());
-    return 0;
+    return status < 0 ? status : 0;
 }
 
-static int send(void *data, int64_t count, hvd_dtype dtype)
+/* Rank 0: does so; before a training, once it is certain that checkpoints can
+ * be written. */
+static int look_for_newest(hvd_estimator *e, struct tensors *t, int64_t *step)
 {
-    int status = hvd_broadcast(data, count, dtype, 0);
+    int status = e->input ? open_writer(e) : 0;
 
-    return status < 0 ? agree_hvd_problem(status) : 0;
+    if (status == 0)
+        status = read_newest(e, t, step);
+    if (status < 0)
+        return problem_fail(status, "%s %s: %s",
+                            e->program ? e->program->folder : "model_dir",
+                            e->options.model_dir, hvd_last_error());
+    return 0;
 }
 
 /* Sends what rank 0 has read, and gives it to the devices. */
 static int spread(hvd_estimator *e, struct tensors *t)
 {
-    int status = send(&e->position, sizeof e->position, HVD_UINT8);
+    int status = agree_send(&e->position, sizeof e->position, HVD_UINT8);
 
     if (status == 0)
         status = snapshot_send(t->more.list, t->more.count);
@@ -198,10 +291,10 @@ int resume_load(hvd_estimator *e)
     int status = tensors_init(&t, e);
 
     if (status == 0 && e->options.model_dir && hvd_rank() == 0)
-        status = read_newest(e, &t, &step);
+        status = look_for_newest(e, &t, &step);
     status = estimator_agree(status);
     if (status == 0)
-        status = send(&step, 1, HVD_INT64);
+        status = agree_send(&step, 1, HVD_INT64);
     if (status == 0 && step < 0)
         evaluations_skip(e);
     if (status == 0 && step >= 0) {

@@ -27,13 +27,35 @@ struct run {
     const hvd_eval_spec *eval;  /* NULL: there are no evaluations */
     double begun, evaluated_at; /* clock_seconds */
     int64_t evaluated;          /* step; -1: none yet */
-    hvd_results evaluation;
+    struct found *found;
 };
 
 void hvd_train_spec_init(hvd_train_spec *spec, size_t size)
 {
     memset(spec, 0, size);
     spec->size = (uint32_t)size;
+}
+
+/* Returns the first step at or behind last that ends an update, if several
+ * steps are made at a time. */
+static int64_t round_up(const hvd_estimator *e, int64_t last)
+{
+    const int64_t rest = last > e->step ? (last - e->step) % e->once : 0;
+
+    return rest > 0 && last < INT64_MAX - e->once ? last - rest + e->once
+                                                  : last;
+}
+
+/* Returns true if the steps that were made last have come to a multiple. */
+static bool has_come_to(const hvd_estimator *e, int64_t multiple)
+{
+    return e->step / multiple != (e->step - e->once) / multiple;
+}
+
+/* Returns true if no gradients are between two updates. */
+static bool is_whole(const hvd_estimator *e)
+{
+    return e->once > 1 || e->step % e->options.accumulate == 0;
 }
 
 /* Sets *last to the step at which a training ends. */
@@ -59,7 +81,7 @@ static int find_last(const hvd_estimator *e, const hvd_train_spec *spec,
         most = spec->max_steps;
     if (spec->epochs > 0 && spec->epochs * steps < most)
         most = spec->epochs * steps;
-    *last = most;
+    *last = round_up(e, most);
     return 0;
 }
 
@@ -85,7 +107,9 @@ static int average(struct run *run)
                 o->save_checkpoints_steps == 0 &&
                 o->save_checkpoints_secs > 0 &&
                 now - e->saved_at >= o->save_checkpoints_secs;
-    status = agree_average(values, 2);
+    status = trainer_meet(e->trainer);
+    if (status == 0)
+        status = agree_average(values, 2);
     if (status < 0)
         return status;
     run->is_due |= values[1] > 0;
@@ -94,9 +118,10 @@ static int average(struct run *run)
     if (!isfinite(values[0]))
         return problem_fail(
             HVD_ERR_UNSUPPORTED,
-            "train: the loss is no longer a number in the steps up to %lld: "
-            "try a smaller learning rate than %g, or clip_norm",
-            (long long)e->step, run->rate);
+            "the loss is no longer a number in the steps up to %lld: "
+            "try a smaller %s than %g, or %s",
+            (long long)e->step, e->program ? "--lr" : "learning rate",
+            run->rate, e->program ? "--clip" : "clip_norm");
     speed = (double)run->since / (now - run->since_time);
     if (o->log && hvd_rank() == 0)
         o->log(o->log_context, e->step, values[0], speed);
@@ -120,9 +145,10 @@ static int evaluate(struct run *run)
 
     run->evaluated_at = clock_seconds();
     run->evaluated = run->estimator->step;
-    run->evaluation.size = sizeof run->evaluation;
-    return hvd_estimator_evaluate(
-        run->estimator, eval->data(eval->data_context), eval, &run->evaluation);
+    run->found->evaluated = true;
+    return hvd_estimator_evaluate(run->estimator,
+                                  eval->data(eval->data_context), eval,
+                                  &run->found->evaluation);
 }
 
 /* Evaluates, if rank 0's clock asks for it. Collective. */
@@ -146,6 +172,7 @@ static int evaluate_if_due(struct run *run)
 static int save(struct run *run)
 {
     hvd_estimator *e = run->estimator;
+    const double start = clock_seconds();
     int status = trainer_read_statistics(e->trainer);
 
     run->is_due = false;
@@ -153,6 +180,7 @@ static int save(struct run *run)
         status = agree_average(&e->numbers[NUMBER_RECENT], 1);
     if (status == 0)
         status = estimator_agree(hvd_rank() == 0 ? resume_save(e, false) : 0);
+    e->saving += clock_seconds() - start;
     return status < 0
                ? status
                : hooks_call(e, MOMENT_AFTER_CHECKPOINT, (double)NAN, NULL);
@@ -168,11 +196,13 @@ static int save_if_due(struct run *run)
     if (!o->model_dir)
         return 0;
     if (o->save_checkpoints_steps > 0 &&
-        e->step % o->save_checkpoints_steps == 0)
+        has_come_to(e, o->save_checkpoints_steps))
         run->is_due = true;
-    if (!run->is_due || e->step % o->accumulate != 0 || is_over(e))
+    if (!run->is_due || !is_whole(e) || is_over(e))
         return 0;
-    status = evaluate_if_due(run);
+    status = trainer_meet(e->trainer);
+    if (status == 0)
+        status = evaluate_if_due(run);
     return status < 0 || e->stops ? status : save(run);
 }
 
@@ -196,7 +226,7 @@ static int finish_update(struct run *run)
     if (run->estimator->skip.variable) {
         run->pending = 0;
         run->npending = 0;
-    } else if (run->estimator->step % run->estimator->options.accumulate == 0) {
+    } else if (is_whole(run->estimator)) {
         averages_update(run->estimator);
     }
     count_losses(run);
@@ -211,18 +241,23 @@ static int make_step(struct run *run)
 
     if (status < 0 || e->stops)
         return status;
-    run->rate = hvd_schedule_rate(&e->options.rate, e->step) *
+    run->rate = hvd_schedule_rate(&e->options.rate, e->step + e->once - 1) *
                 e->numbers[NUMBER_RATE_FACTOR];
+    trainer_set_momentum(
+        e->trainer,
+        hvd_schedule_momentum(&e->options.rate, e->step + e->once - 1));
     status = guard_begin(e);
+    if (status == 0 && e->program)
+        status = e->program->before_step(e->program->context);
     if (status == 0)
         status = trainer_step(e->trainer, run->rate, &loss);
     if (status < 0)
         return status;
-    e->step++;
-    run->since++;
-    run->pending += loss;
-    run->npending++;
-    if (e->options.skip_nonfinite == 0 || e->step % e->options.accumulate == 0)
+    e->step += e->once;
+    run->since += e->once;
+    run->pending += loss * (double)e->once;
+    run->npending += e->once;
+    if (e->options.skip_nonfinite == 0 || is_whole(e))
         status = finish_update(run);
     if (status < 0)
         return status;
@@ -230,7 +265,9 @@ static int make_step(struct run *run)
     e->placed = status == 0;
     if (status == 0)
         status = hooks_call(e, MOMENT_AFTER_STEP, loss, NULL);
-    if (status == 0 && e->step % e->options.log_step_count_steps == 0)
+    if (status == 0 && e->program)
+        status = e->program->after_step(e->program->context, loss);
+    if (status == 0 && has_come_to(e, e->options.log_step_count_steps))
         status = average(run);
     return status < 0 ? status : save_if_due(run);
 }
@@ -243,9 +280,9 @@ static int finish_training(struct run *run, hvd_results *results)
 
     count_losses(run);
     mean = run->sum / (double)run->count;
-    status = e->numbers[NUMBER_SINCE] > 0 ? average(run) : 0;
-    if (status == 0)
-        status = trainer_settle(e->trainer);
+    status = trainer_settle(e->trainer);
+    if (status == 0 && e->numbers[NUMBER_SINCE] > 0)
+        status = average(run);
     if (status == 0)
         status = agree_average(&mean, 1);
     results->loss = mean;
@@ -268,6 +305,8 @@ static int make_steps(struct run *run, hvd_results *results)
     int status = hooks_call(e, MOMENT_BEGIN, (double)NAN, NULL);
 
     run->first = e->step;
+    if (status == 0 && e->program)
+        status = e->program->begin(e->program->context, e);
     while (status == 0 && !is_over(e))
         status = make_step(run);
     if (status == 0 && e->step > run->first)
@@ -289,7 +328,7 @@ static int train(struct run *run, const hvd_train_spec *spec,
     int status = 0;
 
     run->since_time = clock_seconds();
-    status = input_match(e->input, e, false);
+    status = input_match(e->input, trainer_model(e->trainer), false);
     if (status == 0 && e->placed) {
         e->input->waits = false;
         status = hvd_iterator_restore(e->input->iterator, &e->position);
@@ -297,6 +336,7 @@ static int train(struct run *run, const hvd_train_spec *spec,
     if (status == 0)
         status = find_last(e, spec, e->input, &e->last);
     status = estimator_agree(status);
+    trainer_seek(e->trainer, e->step);
     e->skip.count = 0;
     if (status == 0)
         status = make_steps(run, results);
@@ -311,30 +351,26 @@ static int train(struct run *run, const hvd_train_spec *spec,
 
 int train_beside(hvd_estimator *e, hvd_dataset *data,
                  const hvd_train_spec *spec, const hvd_eval_spec *eval,
-                 hvd_results *results, hvd_results *evaluation)
+                 struct found *found)
 {
-    hvd_results found = {.size = sizeof found, .loss = NAN, .accuracy = NAN};
     struct run run = {.estimator = e,
                       .eval = eval,
                       .begun = clock_seconds(),
-                      .evaluated = -1};
+                      .evaluated = -1,
+                      .found = found};
     struct input in;
-    int status = input_open(&in, e, data, true);
+    int status = estimator_open(e, data, true, &in);
 
     e->input = &in;
     status = estimator_prepare(e, status < 0 ? NULL : &in);
     if (status == 0)
-        status = train(&run, spec, &found);
+        status = train(&run, spec, &found->training);
     e->input = NULL;
     input_close(&in);
-    found.global_step = e->step;
-    if (results)
-        *results = found;
-    if (evaluation && run.evaluated >= 0)
-        *evaluation = run.evaluation;
+    found->training.global_step = e->step;
     if (status >= 0)
         return 0;
-    return status <= PROBLEM_EVERYWHERE
+    return status <= PROBLEM_EVERYWHERE && !e->program
                ? problem_fail(HVD_ERR_PEER, "%s", problem_text())
                : status;
 }
@@ -342,5 +378,14 @@ int train_beside(hvd_estimator *e, hvd_dataset *data,
 int hvd_estimator_train(hvd_estimator *e, hvd_dataset *data,
                         const hvd_train_spec *spec, hvd_results *results)
 {
-    return train_beside(e, data, spec, NULL, results, NULL);
+    struct found found;
+    int status = ranks_begin(e, &found);
+
+    if (status > 0)
+        status =
+            ranks_end(e, &found, train_beside(e, data, spec, NULL, &found));
+    else
+        hvd_dataset_free(data);
+    found_tell(&found, results, NULL);
+    return status;
 }

@@ -137,6 +137,7 @@ void element_put(enum safetensors_dtype dtype, void *data, int64_t i,
         memcpy((char *)data + (int64_t)sizeof v * i, &v, sizeof v);            \
         return;                                                                \
     }
+        /* cppcheck-suppress floatConversionOverflow; it is not converted */
         INTEGERS(CASE)
 #undef CASE
     case SAFETENSORS_F32: {

@@ -22,7 +22,7 @@ struct idx_array {
     void *elements; /* owned, in the machine's order of bytes */
 };
 
-/* What a caller demands; zeroed: anything. */
+/* A demand of a caller; a zeroed one accepts anything. */
 struct idx_demand {
     int type, ndim;              /* 0: any */
     const char *what;            /* "images as unsigned bytes", for messages */

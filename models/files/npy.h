@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-/* What the header of an array says. */
+/* The header of an array. */
 struct npy {
     enum safetensors_dtype dtype;
     int32_t ndim;

@@ -335,7 +335,7 @@ static void put_member(struct bytes *b, uint32_t crc, size_t name,
     put(b, extra, 2);
 }
 
-/* Where a member lies, for the directory. */
+/* The place of a member, for the directory. */
 struct place {
     uint64_t offset, bytes;
     uint32_t crc;

@@ -9,7 +9,7 @@
 
 static const struct text *text_of(const struct training_run *run)
 {
-    return &((const struct gpt_data *)run->own)->text;
+    return &((const struct gpt *)run->own)->text;
 }
 
 /* ---------------------------------------------------------------- as lines */
@@ -53,9 +53,21 @@ void gpt_evaluation(const struct outcome_part *part, char *text, size_t size)
              exp(part->loss));
 }
 
+/* Returns the part with the lowest validation loss; of several, the first. */
+static struct outcome_part best_of(const struct outcome *outcome)
+{
+    struct outcome_part best = outcome_last(outcome);
+
+    for (int i = outcome->parts - 1; i >= 0; i--)
+        if (outcome->history[i].loss <= best.loss)
+            best = outcome->history[i];
+    return best;
+}
+
 void gpt_report_results(struct training_run *run)
 {
     struct outcome_part last = outcome_last(&run->outcome);
+    struct outcome_part best = best_of(&run->outcome);
 
     hvd_progress_line(
         run->command->progress,
@@ -63,6 +75,12 @@ void gpt_report_results(struct training_run *run)
         "characters foreseen",
         last.loss, exp(last.loss), 100 * last.accuracy,
         (long long)run->outcome.evaluated);
+    if (run->outcome.parts > 1)
+        hvd_progress_line(run->command->progress,
+                          "best           loss %.4f, perplexity %.2f, after "
+                          "step %lld of %lld",
+                          best.loss, exp(best.loss), (long long)best.step,
+                          (long long)last.step);
 }
 
 /* ----------------------------------------------------------------- as JSON */
@@ -128,12 +146,14 @@ json_t *gpt_settings(const struct training_run *run)
 json_t *gpt_results(const struct training_run *run)
 {
     const struct outcome *outcome = &run->outcome;
-    struct outcome_part last = outcome_last(outcome);
+    struct outcome_part last = outcome_last(outcome), best = best_of(outcome);
 
-    return json_pack("{s:I, s:f, s:f, s:f, s:f, s:f, s:o, s:o}", "tokens",
-                     (json_int_t)outcome->trained, "tokens_per_second",
-                     outcome_speed(outcome), "train_loss", last.train_loss,
-                     "validation_loss", last.loss, "perplexity", exp(last.loss),
-                     "accuracy", last.accuracy, "history",
-                     pack_history(outcome), "pipeline", pack_pipeline(outcome));
+    return json_pack("{s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:o, s:o}",
+                     "tokens", (json_int_t)outcome->trained,
+                     "tokens_per_second", outcome_speed(outcome), "train_loss",
+                     last.train_loss, "validation_loss", last.loss,
+                     "perplexity", exp(last.loss), "accuracy", last.accuracy,
+                     "best_validation_loss", best.loss, "best_step",
+                     (json_int_t)best.step, "history", pack_history(outcome),
+                     "pipeline", pack_pipeline(outcome));
 }

@@ -7,12 +7,12 @@
 #define MODELS_GPT_REPORT_H
 
 #include "command/training_run.h"
-#include "data/pieces.h"
+#include "data/text.h"
 
 /* The data of a run. */
-struct gpt_data {
+struct gpt {
     struct text text;
-    struct pieces pieces;
+    struct hvd_model *network; /* owned; NULL: not made yet */
 };
 
 void gpt_report_head(struct training_run *run);

@@ -9,8 +9,8 @@
 #include "gpt/sample.h"
 
 #include "data/random.h"
-#include "networks/transformer.h"
 #include "model/weights.h"
+#include "networks/transformer.h"
 #include "output/problem.h"
 #include "trainer/evaluation.h"
 
@@ -19,6 +19,7 @@
 #include <string.h>
 
 struct writer {
+    struct hvd_model *network; /* owned, as the model */
     struct model *model;
     struct evaluation evaluation; /* the input has the characters so far */
     double *weights;              /* owned, [characters] */
@@ -30,6 +31,7 @@ static void writer_fini(struct writer *w)
 {
     evaluation_fini(&w->evaluation);
     model_free(w->model);
+    transformer_free(w->network);
     free(w->weights);
 }
 
@@ -39,8 +41,10 @@ static int writer_init(struct writer *w, const struct options *options,
 {
     int chips = options->partition.stages > 0 ? options->partition.stages : 1;
 
-    *w = (struct writer){.context = options->gpt.context};
-    if (transformer_model(&options->gpt, 1, text->characters, &w->model) < 0)
+    *w = (struct writer){.network =
+                             transformer_new(&options->gpt, text->characters),
+                         .context = options->gpt.context};
+    if (!w->network || transformer_model(w->network, 1, &w->model) < 0)
         return PROBLEM;
     if (!weights_match(w->model, trained))
         return problem_set("--sample: the network of --graphs is not that of "

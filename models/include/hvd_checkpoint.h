@@ -47,7 +47,7 @@ typedef struct hvd_checkpoint_tensor {
     void *data;           /* row by row; saving only reads it */
 } hvd_checkpoint_tensor;
 
-/* What a checkpoint says beside its tensors. */
+/* The info is what a checkpoint says beside its tensors. */
 typedef struct hvd_checkpoint_info {
     uint32_t size;    /* of the struct, as hvd_checkpoint_info_init got it */
     int32_t final;    /* 1: the training is over; default 0 */
@@ -69,8 +69,8 @@ void hvd_checkpoint_info_init(hvd_checkpoint_info *info, size_t size);
 
 typedef struct hvd_checkpoint_writer hvd_checkpoint_writer;
 
-/* What hvd_checkpoint_save does while the checkpoint before is still being
- * written. */
+/* This says what hvd_checkpoint_save does while the checkpoint before is still
+ * being written. */
 typedef int32_t hvd_checkpoint_busy;
 enum {
     HVD_CHECKPOINT_WAIT = 0, /* waits for it */
@@ -202,8 +202,8 @@ int hvd_checkpoint_read(const hvd_checkpoint *checkpoint, const char *name,
                         hvd_dtype dtype, int64_t first, int64_t count,
                         void *out);
 
-/* Where hvd_checkpoint_restore looks for a tensor that has another name in the
- * file. */
+/* A rename says where hvd_checkpoint_restore looks for a tensor that has
+ * another name in the file. */
 typedef struct hvd_checkpoint_rename {
     const char
         *wanted; /* a name; or, with / at its end, what names begin with */

@@ -142,7 +142,18 @@ hvd_dataset *hvd_dataset_safetensors(const char *path, int32_t n,
 hvd_dataset *hvd_dataset_tfrecord(const char *path, int32_t ncomponents,
                                   const hvd_component *components);
 
-/* What numbers stand for in a text. */
+/*
+ * Windows of a sequence of units, such as the tokens of a text, for a language
+ * model: element i has the components "inputs", int32 [window], the units from
+ * i * stride on, and "labels", the same one unit further on; neither goes
+ * beyond the end. units has count of them, and release(context) is as for
+ * hvd_dataset_memory.
+ */
+hvd_dataset *hvd_dataset_windows(const int32_t *units, int64_t count,
+                                 int64_t window, int64_t stride,
+                                 void (*release)(void *context), void *context);
+
+/* The unit of a text is what a number stands for. */
 typedef int32_t hvd_text_unit;
 enum {
     HVD_TEXT_BYTES = 0,     /* the bytes of the file, 0 to 255 */
@@ -150,10 +161,8 @@ enum {
                                of those that occur */
 };
 
-/* Windows of a text for a language model: element i has the components
- * "inputs", int32 [window], the units from i * stride on, and "labels", the
- * same one unit further on. vocabulary may be NULL; it gets the number of
- * different units, 256 for bytes. */
+/* Does the same with the units of a text. vocabulary may be NULL; it gets the
+ * number of different units, 256 for bytes. */
 hvd_dataset *hvd_dataset_text(const char *path, hvd_text_unit unit,
                               int64_t window, int64_t stride,
                               int32_t *vocabulary);
@@ -256,7 +265,7 @@ hvd_dataset *hvd_dataset_prefetch(hvd_dataset *dataset, int32_t count);
 /* ------------------------------------------------------------------- iterators
  */
 
-/* How the data is divided among workers. */
+/* This says how the data is divided among workers. */
 typedef int32_t hvd_auto_shard;
 enum {
     HVD_SHARD_OFF = -1, /* each worker has all, or what a shard by hand left */
@@ -268,7 +277,7 @@ enum {
                            N-th of them, from s on */
 };
 
-/* What workers do whose files have unequal numbers of elements. */
+/* This says what workers do whose files have unequal numbers of elements. */
 typedef int32_t hvd_uneven;
 enum {
     HVD_UNEVEN_DROP = 0, /* all make as many steps as the shortest */
@@ -289,7 +298,7 @@ typedef struct hvd_input_context {
 /* Sets all members to their defaults. */
 void hvd_input_context_init(hvd_input_context *context, size_t size);
 
-/* What an iterator returns: valid until its next call. */
+/* An iterator returns batches: each is valid until its next call. */
 typedef struct hvd_batch {
     int32_t ncomponents;
     /* Shapes [replicas * capacity, ...]; without a batch in the pipeline, those
@@ -304,8 +313,8 @@ typedef struct hvd_batch {
                           rows r * capacity and on; the others are 0 */
 } hvd_batch;
 
-/* Where an iterator stands. It may be stored as numbers, and means the same
- * under any number of workers and replicas. */
+/* A position says where an iterator stands. It may be stored as numbers, and
+ * means the same under any number of workers and replicas. */
 typedef struct hvd_position {
     uint32_t size;   /* sizeof(hvd_position) */
     int32_t workers; /* 0: any; else the number of workers for which it holds */

@@ -17,7 +17,9 @@
  *
  * The world is that of libhvd: ranks that mpirun started, or processes of a
  * TF_CONFIG. The same program, data and seed train the same network on any
- * number of ranks and replicas, to rounding, if the data has a global batch.
+ * number of ranks and replicas, to rounding, if the data has a global batch. So
+ * it does with stages, with an optimiser on the host and with synchronous
+ * parameter servers.
  *
  * With a model_dir, a checkpoint (hvd_checkpoint.h) has all that a training
  * needs to go on: variables, statistics, state of the optimiser, counters, and
@@ -25,10 +27,10 @@
  * the newest that is whole, on any number of ranks and replicas; on as many as
  * before, with the bits that it would have had without the interruption.
  *
- * Functions marked collective are called by all ranks, in the same order; a
- * failure of one rank is a failure of all. Functions return 0 (HVD_OK) or a
- * negative HVD_ERR_*, and hvd_last_error() has the text. An estimator belongs
- * to one thread at a time.
+ * Functions marked collective are called by all ranks, parameter servers too,
+ * in the same order; a failure of one rank is a failure of all. Functions
+ * return 0 (HVD_OK) or a negative HVD_ERR_*, and hvd_last_error() has the text.
+ * An estimator belongs to one thread at a time.
  */
 #ifndef HVD_ESTIMATOR_H
 #define HVD_ESTIMATOR_H
@@ -55,8 +57,10 @@ typedef struct hvd_estimator_options {
     const char *model_dir; /* folder of checkpoints, which is made if there is
                               none; NULL (default): none */
     const char *optimizer; /* a name of docs/OPTIMIZERS.md; "adam" */
-    hvd_schedule rate;   /* the learning rate of each step; 0.001. Its momentum
-                            is ignored */
+    /* The learning rate of each step; 0.001. HVD_SCHEDULE_ONE_CYCLE has the
+     * momentum, too, of an optimiser that has one, or beta1; otherwise it is
+     * always the optimiser's own. */
+    hvd_schedule rate;
     double weight_decay; /* of variables of two dimensions or more, where the
                             optimiser has it; negative (default): what is usual
                             for it */
@@ -88,8 +92,45 @@ typedef struct hvd_estimator_options {
                                   devices; with one replica. If one rank has no
                                   batch then, the others wait until it ends */
     int32_t synchronised; /* 1: batch normalisation by the batches of all */
-    int32_t threads;      /* of matrix products; 1 */
-    uint64_t seed;        /* of first values and dropout; 1 */
+    int32_t threads; /* of matrix products; 1. With stages: those that stages
+                        run on; 0: one for each, if there are cores */
+    /*
+     * 2 or more: a pipeline of so many devices in place of each one, which work
+     * at the same time on different mini-batches (docs/PIPELINES.md).
+     * Neighbouring pieces of the model (hvd_model.h) make a stage, so that the
+     * one with the most work has as little as possible. All accumulate steps of
+     * an update are made at once, as many as the schedule asks for (a multiple
+     * of twice the stages suits each): a training ends with a whole update, at
+     * its last step or behind it, and hooks are called, losses averaged and
+     * checkpoints written between two updates. 0 (default): no pipeline
+     */
+    int32_t stages;
+    int32_t schedule;  /* an ipu_schedule (ipu_pipeline.h); grouped */
+    int32_t recompute; /* 1: activations are computed again for the backward
+                          pass, in place of being kept; 0 */
+    /*
+     * 1 or more: the last so many ranks are parameter servers (hvd_strategy.h),
+     * which hold the variables and the state of the optimiser for the others,
+     * the workers. A server makes the same calls, has neither device nor data,
+     * serves within a call, and returns from it with the results of rank 0.
+     * Data that is made for it is freed unread, and its hooks are not called;
+     * hooks and visits use hvd_estimator_workers for collectives of their own.
+     * Checkpoints have the variables, but not the state of the servers'
+     * optimiser, which begins anew with each call. 0 (default): no servers; or
+     * the tasks of type ps of a TF_CONFIG, if hvd_estimator_init has found some
+     */
+    int32_t servers;
+    int32_t server_mode; /* an hvd_server_mode; synchronous */
+    int32_t backups;     /* workers that a synchronous step does not wait for */
+    int32_t staleness;   /* bounded: steps that a worker may be ahead */
+    int32_t placement;   /* an hvd_placement; by turns */
+    int64_t part_bytes;  /* larger variables are split over the servers, into
+                            parts of at most so many bytes; 0: they are whole */
+    int32_t variables_on_host; /* 1: the optimiser is that of libhvd, on the
+                                  host, and its state takes no memory of the
+                                  devices; one copy for all replicas of a rank.
+                                  Checkpoints do not have it. 0 */
+    uint64_t seed;             /* of first values and dropout; 1 */
     int64_t save_checkpoints_steps; /* steps between two; 0: as below */
     double save_checkpoints_secs;   /* seconds between two, looked at when the
                                        loss is averaged; 600; 0: none but the
@@ -229,9 +270,11 @@ int hvd_estimator_predict(hvd_estimator *estimator, hvd_dataset *data,
                           const hvd_eval_spec *spec);
 
 /*
- * Calls hvd_init, in place of which a program may call it: an evaluator, which
- * has no rank, gets a world of its own. A process is the evaluator of a cluster
- * if its TF_CONFIG has {"task": {"type": "evaluator", "index": 0}}.
+ * Calls hvd_init, in place of which a program may call it: then its TF_CONFIG
+ * decides what this process is. The chief and the workers train. Tasks of type
+ * ps are parameter servers for them, with ranks behind those of the workers
+ * (options.servers). An evaluator, which has no rank, gets a world of its own:
+ * {"task": {"type": "evaluator", "index": 0}}.
  */
 int hvd_estimator_init(void);
 
@@ -244,9 +287,9 @@ int hvd_estimator_init(void);
  * them. training and evaluation get the results, and may be NULL.
  *
  * In a cluster with an evaluator (hvd_estimator_init) the workers only train,
- * and that process only evaluates, each newest checkpoint of the model_dir that
- * it sees, until that of max_steps, or of a training that a hook has stopped;
- * without max_steps, the last of any training. It takes no
+ * and that process only evaluates, without a device, each newest checkpoint of
+ * the model_dir that it sees, until that of max_steps, or of a training that a
+ * hook has stopped; without max_steps, the last of any training. It takes no
  * part in reductions, and may begin and end at any time. What it finds is in
  * evaluations.jsonl of the model_dir, which rank 0 reads when the loss is
  * averaged; then hooks hear of it. Its log is in the folder "eval" of log_dir.
@@ -266,10 +309,14 @@ int hvd_estimator_train_and_evaluate(hvd_estimator *estimator,
 int hvd_estimator_output(const hvd_estimator *estimator, const char *name);
 
 /* Reads a variable, as it is now, once the estimator has trained or evaluated:
- * count float32 values. HVD_ERR_ARGUMENT: there is no such variable, or it has
- * another count. */
+ * count float32 values. A parameter server has none. HVD_ERR_ARGUMENT: there is
+ * no such variable, or it has another count. */
 int hvd_estimator_variable(const hvd_estimator *estimator, const char *name,
                            float *values, int64_t count);
+
+/* Returns the process set of the ranks that train and evaluate, for collectives
+ * of hooks and visits: 0, all ranks, without parameter servers. */
+int hvd_estimator_workers(const hvd_estimator *estimator);
 
 #ifdef __cplusplus
 }

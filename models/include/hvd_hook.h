@@ -45,7 +45,7 @@ typedef struct hvd_value {
     double value; /* of all ranks */
 } hvd_value;
 
-/* What has happened. Valid during the call. */
+/* An event says what has happened. It is valid during the call. */
 typedef struct hvd_event {
     uint32_t size; /* of the struct */
     int32_t nvalues;

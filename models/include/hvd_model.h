@@ -48,16 +48,16 @@ typedef ipu_tensor hvd_build_fn(hvd_net *net, ipu_tensor x, void *context);
 
 enum { HVD_MODEL_MOST_PIECES = 128 };
 
-/* What is trained; hvd_model_init sets the defaults. Names and context are
- * borrowed as long as an estimator uses the model. */
+/* A model is what is trained; hvd_model_init sets the defaults. Names and
+ * context are borrowed as long as an estimator uses the model. */
 typedef struct hvd_model {
     uint32_t size;       /* of the struct, as hvd_model_init got it */
     const char *name;    /* in reports; "model" */
     const char *output;  /* name of the result; "output" */
     hvd_build_fn *build; /* from the first input to the result */
-    /* In place of build: neighbours of which a pipeline may make stages on
-     * devices of their own. Each gets the result of the one before. At most
-     * HVD_MODEL_MOST_PIECES. */
+    /* In place of build with marks (hvd_net_next_piece): neighbours of which a
+     * pipeline may make stages on devices of their own. Each gets the result of
+     * the one before. At most HVD_MODEL_MOST_PIECES. */
     hvd_build_fn *const *pieces;
     int32_t npieces;
     /* Returns the losses of the result, as many for each row of the batch:
@@ -76,7 +76,7 @@ void hvd_model_init(hvd_model *model, size_t size);
 
 /* -------------------------------------------------------------- the network */
 
-/* What a forward pass is built for. */
+/* The mode says what a forward pass is built for. */
 typedef int32_t hvd_mode;
 enum {
     HVD_MODE_TRAIN = 0,
@@ -91,6 +91,22 @@ ipu_graph *hvd_net_graph(hvd_net *net);
 
 /* Returns the number of the piece that is being built: 0, 1, ... */
 int32_t hvd_net_piece(const hvd_net *net);
+
+/*
+ * Marks that the next piece begins here, in a function that builds the whole
+ * network (hvd_model.build): neighbours of which a pipeline may make stages.
+ * Returns x as that piece sees it:
+ *
+ *     x = hvd_dense(net, "first", x, 256, HVD_RELU);
+ *     x = hvd_net_next_piece(net, x);
+ *     return hvd_dense(net, "logits", x, 10, HVD_LINEAR);
+ *
+ * What else a later piece needs is computed again there: tensors from before
+ * the mark, and the graph that hvd_net_graph has returned, are of another
+ * piece. (The estimator finds out if one is used.) The function is called once
+ * for each piece that is built.
+ */
+ipu_tensor hvd_net_next_piece(hvd_net *net, ipu_tensor x);
 
 /* Returns an input by the name that it has in the data set, such as "labels".
  * In a pipeline, pieces behind the first do not have the first input. */
@@ -172,7 +188,8 @@ enum {
 
 ipu_tensor hvd_activate(hvd_net *net, ipu_tensor x, hvd_activation activation);
 
-/* How a dense or convolutional layer differs from the default. */
+/* These options say how a dense or convolutional layer differs from the
+ * default. */
 typedef struct hvd_layer_options {
     uint32_t size; /* sizeof(hvd_layer_options) */
     hvd_activation activation;
@@ -232,7 +249,20 @@ enum {
     HVD_ALL_STATES = 1  /* [batch, time, units] */
 };
 
-/* How a recurrent layer differs from the default. */
+/* The order in which a recurrent layer reads the steps of its input. */
+typedef int32_t hvd_direction;
+enum {
+    HVD_FORWARD = 0,
+    /* From the last step to the first, whose state is then the last one. States
+     * stay in the places of their steps (Keras's go_backwards reverses them).
+     */
+    HVD_BACKWARD = 1,
+    /* Both, by layers of their own, whose states lie side by side, the forward
+     * one's first: 2 units (Keras's Bidirectional, PyTorch's bidirectional). */
+    HVD_BIDIRECTIONAL = 2
+};
+
+/* These options say how a recurrent layer differs from the default. */
 typedef struct hvd_recurrent_options {
     uint32_t size; /* sizeof(hvd_recurrent_options) */
     hvd_states states;
@@ -243,6 +273,15 @@ typedef struct hvd_recurrent_options {
     double dropout;         /* rate between layers: 0 */
     hvd_initializer kernel, recurrent; /* Glorot-uniform; orthogonal */
     hvd_initializer bias; /* zeros; of an LSTM 1 for the forget gate */
+    hvd_direction direction;
+    int32_t reserved;
+    /* [batch], int32: how many steps of each row are its sequence, if rows are
+     * filled up to the same time. Behind them a row keeps its state: its last
+     * state is that of its own last step, and the places behind it repeat it.
+     * Backward, its state is 0 until its own last step comes. (This is Keras's
+     * mask of such rows.) A row of 0 steps has the state 0. NULL: all steps.
+     * Borrowed during the call. */
+    const ipu_tensor *lengths;
 } hvd_recurrent_options;
 
 /* Sets all members to their defaults; size is sizeof(hvd_recurrent_options). */
@@ -254,7 +293,8 @@ void hvd_recurrent_options_init(hvd_recurrent_options *options, size_t size);
  * training keeps the gates of each step on the tiles (docs/STREAMS.md).
  * Variables are laid out as in Keras, "kernel" [in, gates units],
  * "recurrent_kernel" [units, gates units] and "bias" [gates units]; several
- * layers are called "name/0", "name/1" and so on.
+ * layers are called "name/0", "name/1" and so on, and of two directions
+ * "name/forward" and "name/backward".
  *
  *     lstm   gates in the order of Keras: input, forget, cell, output.
  * PyTorch's weight_ih and weight_hh, in the same order, are the transposed
@@ -275,6 +315,13 @@ ipu_tensor hvd_gru(hvd_net *net, const char *name, ipu_tensor x, int64_t units,
 ipu_tensor hvd_gru_with(hvd_net *net, const char *name, ipu_tensor x,
                         int64_t units, const hvd_recurrent_options *options);
 
+/* The same in both directions: x [batch, time, in] -> [batch, 2 units] or
+ * [batch, time, 2 units]. */
+ipu_tensor hvd_bidirectional_lstm(hvd_net *net, const char *name, ipu_tensor x,
+                                  int64_t units, hvd_states states);
+ipu_tensor hvd_bidirectional_gru(hvd_net *net, const char *name, ipu_tensor x,
+                                 int64_t units, hvd_states states);
+
 /* In training replaces elements by 0 with the probability rate, and divides the
  * others by 1 - rate: other ones in each step, replica and call. */
 ipu_tensor hvd_dropout(hvd_net *net, ipu_tensor x, double rate);
@@ -288,7 +335,10 @@ ipu_tensor hvd_dropout(hvd_net *net, ipu_tensor x, double rate);
  *     hvd_net_new(1, &net);
  *     hvd_net_begin(net, graph, HVD_MODE_TRAIN);
  *     y = hvd_dense(net, "y", x, 1, HVD_LINEAR);
+ *     hvd_net_gradients(net, loss of y);
  *     n = hvd_net_end(net, &variables);
+ *     ...
+ *     hvd_net_connect(net, strategy, engine);
  *
  * Such a network has no inputs and no outputs: the program has their tensors.
  * docs/TRAINER.md shows a whole program. Failures are 0 or more, or a negative
@@ -312,6 +362,10 @@ typedef struct hvd_variable {
     const int64_t *shape; /* [ndim] */
     int64_t count;        /* elements */
     ipu_tensor tensor;    /* id < 0: the graph that was built last has none */
+    /* [count], of the network; NULL before hvd_net_connect. A statistic's value
+     * is that of this rank, and its mean that of all ranks, which
+     * hvd_strategy_read_statistics leaves there; else mean is NULL. */
+    float *value, *mean;
 } hvd_variable;
 
 /* Ends what hvd_net_begin began. Returns the number of variables of all graphs,
@@ -321,6 +375,34 @@ int32_t hvd_net_end(hvd_net *net, const hvd_variable **variables);
 
 /* Draws the first values of variable i, [count]: the same for the same seed. */
 int hvd_net_draw(const hvd_net *net, int32_t i, float *values);
+
+/* Between begin and end of a graph for training: builds the gradients of a
+ * loss, a float32 scalar, by all trained variables of the graph. Each leaves
+ * the device as soon as it is computed, by a host call "gradient/NAME". */
+int hvd_net_gradients(hvd_net *net, ipu_tensor loss);
+
+/*
+ * Collective: adds the variables of the network with their first values to a
+ * strategy (hvd_strategy.h), starts it, and connects an engine whose program
+ * has hvd_net_gradients: the engine works on the variables where the strategy
+ * updates them, and gives it each gradient. Then
+ *
+ *     ipu_engine_run(engine);
+ *     hvd_strategy_step(strategy);
+ *
+ * are a step: nothing is copied, and gradients are averaged while the backward
+ * pass still runs. A parameter server has no engine, NULL, and calls
+ * hvd_strategy_serve next.
+ *
+ * strategy NULL, not collective: connects an engine of evaluation or
+ * prediction, which works on the same variables, and on the means of
+ * statistics.
+ *
+ * Strategy and engines are freed before the network.
+ */
+struct hvd_strategy;
+int hvd_net_connect(hvd_net *net, struct hvd_strategy *strategy,
+                    ipu_engine *engine);
 
 /*
  * Makes a queue (ipu_streams.h) that feeds a program with the batches of a data

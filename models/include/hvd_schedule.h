@@ -46,7 +46,8 @@ enum {
     HVD_SCHEDULE_COSINE = 2,
     /* Smith & Topin 2019, with PyTorch's defaults: from rate / start_divisor up
      * to rate in the share rise of the steps, down to rate / (start_divisor
-     * end_divisor), both along half a cosine; momentum goes the other way. */
+     * end_divisor), both along half a cosine; momentum, or beta1 of Adam and
+     * its kin, goes the other way. */
     HVD_SCHEDULE_ONE_CYCLE = 3,
     HVD_SCHEDULE_EXPONENTIAL = 4, /* rate factor^(t / every) */
     HVD_SCHEDULE_POLYNOMIAL = 5,  /* final + (1 - final) (1 - t / T)^power */

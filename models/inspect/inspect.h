@@ -45,7 +45,7 @@ void inspect_bytes(int64_t bytes, char text[32]);
 int inspect_write(const char *path, const struct safetensors_tensor *tensors,
                   int count, const json_t *metadata);
 
-/* What a command gets. */
+/* A command gets a request. */
 struct inspect_request {
     const char *const *paths; /* [count] */
     int count;
@@ -63,7 +63,7 @@ int inspect_diff(const struct inspect_request *request);
 /* Averages floating tensors in float64; others are those of the last path. */
 int inspect_average(const struct inspect_request *request);
 
-/* From the first path to the second. */
+/* Converts the file at the first path into one at the second. */
 int inspect_convert(const struct inspect_request *request);
 
 #endif

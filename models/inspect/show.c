@@ -106,9 +106,12 @@ int inspect_show(const struct inspect_request *request)
         printf("file    %s\n", s.path);
         if (s.is_checkpoint)
             show_record(&s);
-        else if (s.file)
+        else if (s.file) {
             json_object_foreach(s.file->metadata, key, value)
+            {
                 printf("%s: %s\n", key, json_string_value(value));
+            }
+        }
         for (int i = 0; i < s.count; i++)
             if ((int)strlen(s.tensors[i].name) > width)
                 width = (int)strlen(s.tensors[i].name);

@@ -48,8 +48,8 @@ static int find_column(struct csv *csv, const char *name, size_t length)
     struct column *columns;
 
     for (int i = 0; i < csv->count; i++)
-        if (strncmp(csv->columns[i].name, name, length) == 0 &&
-            csv->columns[i].name[length] == '\0')
+        if (strlen(csv->columns[i].name) == length &&
+            memcmp(csv->columns[i].name, name, length) == 0)
             return i;
     columns =
         realloc(csv->columns, ((size_t)csv->count + 1) * sizeof *csv->columns);

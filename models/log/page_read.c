@@ -54,9 +54,12 @@ static int add_point(struct page_data *data, const char *tag, int64_t step,
         int64_t *steps = realloc(s->steps, (size_t)room * sizeof *steps);
         double *values = realloc(s->values, (size_t)room * sizeof *values);
 
-        s->steps = steps ? steps : s->steps;
-        s->values = values ? values : s->values;
-        s->room = steps && values ? room : s->room;
+        if (steps)
+            s->steps = steps;
+        if (values)
+            s->values = values;
+        if (steps && values)
+            s->room = room;
     }
     if (!s || s->count == s->room)
         return log_no_memory();

@@ -172,7 +172,7 @@ static int check_rows(const struct hvd_metric *m, bool classes,
 
 /* ------------------------------------------------------------------ updates */
 
-/* Whether the label's score is among the k highest; equal ones are. */
+/* Returns true if the label's score is among the k highest; equal ones are. */
 static bool is_among(const float *scores, int64_t classes, int32_t label,
                      int32_t k)
 {
@@ -185,7 +185,7 @@ static bool is_among(const float *scores, int64_t classes, int32_t label,
     return higher < k;
 }
 
-/* Whether it is the highest, and of equal ones the first. */
+/* Returns true if it is the highest, and of equal ones the first. */
 static bool is_highest(const float *scores, int64_t classes, int32_t label)
 {
     int64_t best = 0;

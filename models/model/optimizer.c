@@ -13,6 +13,12 @@ const char *const optimizer_names[] = {
     [OPTIMIZER_LARS] = "lars",         NULL,
 };
 
+bool optimizer_has_momentum(enum optimizer optimizer)
+{
+    return optimizer != OPTIMIZER_SGD && optimizer != OPTIMIZER_RMSPROP &&
+           optimizer != OPTIMIZER_ADAGRAD && optimizer != OPTIMIZER_ADADELTA;
+}
+
 double optimizer_usual_decay(enum optimizer optimizer)
 {
     bool decays = optimizer == OPTIMIZER_ADAMW || optimizer == OPTIMIZER_LAMB ||

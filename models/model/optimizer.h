@@ -23,6 +23,9 @@ enum optimizer {
 /* The names, by optimizer, which are libhvd's, too; ends with NULL. */
 extern const char *const optimizer_names[];
 
+/* Returns whether it has a momentum, or beta1, that a schedule may change. */
+bool optimizer_has_momentum(enum optimizer optimizer);
+
 /* Returns the weight decay of programs that are told of none. */
 double optimizer_usual_decay(enum optimizer optimizer);
 
@@ -35,6 +38,8 @@ struct optimizer_settings {
     bool guarded; /* an update by gradients that are not finite is skipped */
     bool scaled;  /* the gradients are those of the loss times the input
                      "scale", divided by it */
+    bool cycled;  /* the momentum, or beta1, is the input "momentum"; only of
+                     optimisers that have one */
 };
 
 #endif

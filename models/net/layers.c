@@ -86,7 +86,7 @@ ipu_tensor hvd_dense_with(hvd_net *net, const char *name, ipu_tensor x,
     int64_t shape[IPU_MAX_DIMS];
     int32_t ndim = net_layer_shape(net, name, x, 2, shape);
 
-    if (ndim < 0)
+    if (ndim < 1)
         return (ipu_tensor){-1};
     const int64_t kernel[] = {shape[ndim - 1], units};
 
@@ -117,7 +117,7 @@ ipu_tensor hvd_conv2d_with(hvd_net *net, const char *name, ipu_tensor x,
                          ? options->window->groups
                          : 1;
 
-    if (ndim < 0)
+    if (ndim < 1)
         return (ipu_tensor){-1};
     const int64_t kernel[] = {extent, extent, shape[3] / groups, filters};
 
@@ -147,7 +147,7 @@ ipu_tensor hvd_flatten(hvd_net *net, ipu_tensor x)
     int64_t shape[IPU_MAX_DIMS];
     int32_t ndim = net_layer_shape(net, "flatten", x, 1, shape);
 
-    if (ndim < 0)
+    if (ndim < 1)
         return (ipu_tensor){-1};
     const int64_t flat[] = {shape[0], product_of(ndim - 1, shape + 1)};
 
@@ -160,7 +160,7 @@ ipu_tensor hvd_batch_norm(hvd_net *net, const char *name, ipu_tensor x)
     int32_t ndim = net_layer_shape(net, name, x, 2, shape);
     char mean[96], variance[96];
 
-    if (ndim < 0)
+    if (ndim < 1)
         return (ipu_tensor){-1};
     const int64_t channels = shape[ndim - 1];
 
@@ -183,7 +183,7 @@ ipu_tensor hvd_layer_norm(hvd_net *net, const char *name, ipu_tensor x)
     int64_t shape[IPU_MAX_DIMS];
     int32_t ndim = net_layer_shape(net, name, x, 2, shape);
 
-    if (ndim < 0)
+    if (ndim < 1)
         return (ipu_tensor){-1};
     const int64_t width = shape[ndim - 1];
     ipu_tensor scale = vector_of(net, name, "scale", HVD_INIT_ONES, width);
@@ -198,7 +198,7 @@ ipu_tensor hvd_group_norm(hvd_net *net, const char *name, ipu_tensor x,
     int64_t shape[IPU_MAX_DIMS];
     int32_t ndim = net_layer_shape(net, name, x, 2, shape);
 
-    if (ndim < 0)
+    if (ndim < 1)
         return (ipu_tensor){-1};
     const int64_t width = shape[ndim - 1];
     ipu_tensor scale = vector_of(net, name, "scale", HVD_INIT_ONES, width);
@@ -226,7 +226,7 @@ ipu_tensor hvd_attention(hvd_net *net, const char *name, ipu_tensor x,
     int32_t ndim = net_layer_shape(net, name, x, 3, shape);
     char inner[96], outer[96];
 
-    if (ndim < 0)
+    if (ndim < 1)
         return (ipu_tensor){-1};
     const int64_t width = shape[2];
 

@@ -27,6 +27,11 @@ int net_make(const struct hvd_model *of, int count,
     return net_model(of, count, inputs, model);
 }
 
+int64_t net_capacity(const struct model *model)
+{
+    return model->inputs[0].shape[0];
+}
+
 int64_t net_losses(const struct model *model)
 {
     return model->rows;

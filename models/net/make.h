@@ -21,6 +21,9 @@ struct net_component {
 int net_make(const struct hvd_model *of, int count,
              const struct net_component *components, struct model **model);
 
+/* Returns the rows of a batch. */
+int64_t net_capacity(const struct model *model);
+
 /* Return the losses of a batch, the number of a model's outputs and inputs, and
  * the name of an output. */
 int64_t net_losses(const struct model *model);

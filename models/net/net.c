@@ -103,13 +103,6 @@ void hvd_net_output(hvd_net *net, const char *name, ipu_tensor tensor)
 /* ---------------------------------------------------------- of the functions
  */
 
-static ipu_tensor build_piece(hvd_net *net, int piece, ipu_tensor x)
-{
-    net->piece = piece;
-    net->drops = 0;
-    return net->pieces[piece](net, x, net->of.context);
-}
-
 static ipu_tensor build_losses(hvd_net *net, ipu_tensor y)
 {
     if (net->of.loss)
@@ -140,7 +133,7 @@ static ipu_tensor piece_of(const struct model *model, ipu_graph *graph,
                            int piece, const ipu_tensor *variables, ipu_tensor x,
                            const struct model_pass *pass)
 {
-    return build_piece(enter(model, graph, variables, pass), piece, x);
+    return net_build_piece(enter(model, graph, variables, pass), piece, x);
 }
 
 /* The losses, which may have several dimensions, as [rows]. */
@@ -212,6 +205,7 @@ static int discover(hvd_net *net, hvd_mode mode, int64_t *rows)
     int status = 0;
 
     net->mode = mode;
+    /* cppcheck-suppress autoVariables; it is needed until the return */
     net->pass = &pass;
     if (ipu_graph_new(&net->graph) < 0)
         return problem_set("%s", ipu_last_error());
@@ -223,11 +217,12 @@ static int discover(hvd_net *net, hvd_mode mode, int64_t *rows)
         net->made[i].id = -1;
     if (pass.training)
         pass.step = ipu_counter(net->graph, "step");
-    x = inputs[0];
-    for (int i = 0; i < net->npieces; i++)
-        x = build_piece(net, i, x);
+    x = net_build_all(net, inputs[0]);
     if (mode != HVD_MODE_PREDICT)
         learn_losses(net, build_losses(net, x), rows);
+    /* Marks make pieces of one function. */
+    if (pass.training)
+        net->npieces = net->piece + 1;
     /* The result is the first output. */
     describe(net, net->of.output, x);
     if (net->status < 0)
@@ -331,7 +326,7 @@ static void adopt(hvd_net *net, const hvd_model *of, int ninputs,
     net->of = *of;
     net->npieces = of->pieces ? of->npieces : 1;
     for (int i = 0; i < net->npieces; i++)
-        net->pieces[i] = of->pieces ? of->pieces[i] : of->build;
+        net->functions[i] = of->pieces ? of->pieces[i] : of->build;
     net->ninputs = ninputs;
     memcpy(net->inputs, inputs, (size_t)ninputs * sizeof *inputs);
 }
@@ -367,6 +362,13 @@ int net_model(const hvd_model *of, int ninputs,
     }
     if (status < 0)
         free_net(net);
+    if (status == 0 && !of->pieces && (*model)->pieces > 1) {
+        status = net_check_pieces(*model);
+        if (status < 0) {
+            model_free(*model);
+            *model = NULL;
+        }
+    }
     return status;
 }
 

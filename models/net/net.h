@@ -25,21 +25,30 @@ struct net_variable {
     int number; /* in the model; -1 before there is one */
 };
 
+/* Where a variable is that a strategy updates. */
+struct net_place {
+    float *value, *mean;           /* owned; mean: NULL, but of a statistic */
+    struct hvd_strategy *strategy; /* borrowed */
+    int32_t number;                /* in it */
+};
+
 struct hvd_net {
-    hvd_model of; /* the caller's */
-    hvd_build_fn *pieces[HVD_MODEL_MOST_PIECES];
-    int npieces;
-    struct model *model; /* NULL before all is known */
+    hvd_model of;                                   /* the caller's */
+    hvd_build_fn *functions[HVD_MODEL_MOST_PIECES]; /* one, or one a piece */
+    struct net_marks *marks; /* of the call for one piece (pieces.c) */
+    struct model *model;     /* NULL before all is known */
     struct model_tensor inputs[MODEL_MOST_INPUTS];
     int ninputs;
+    int npieces;                    /* 0: a network of a program's own */
     uint64_t needed;                /* bit i: a prediction needs input i */
     struct net_variable *variables; /* owned, as they were asked for */
     int nvariables, capacity;
     struct model_tensor outputs[MODEL_MOST_OUTPUTS];
     int noutputs;
     bool draws;
+    bool is_spare; /* the graph is one that is thrown away */
     int64_t work[HVD_MODEL_MOST_PIECES]; /* products of a piece */
-    /* Of the present call: */
+    /* These belong to the present call: */
     ipu_graph *graph;
     hvd_mode mode;
     const struct model_pass *pass;
@@ -50,10 +59,12 @@ struct hvd_net {
     uint64_t drops; /* calls of hvd_dropout in this piece */
     int status;     /* the first failure, with the text below */
     char text[512];
-    /* Of a program's own (own.c): */
+    /* These belong to a program's own pass (own.c): */
     struct model_pass own;
     uint64_t seed;
-    hvd_variable *told; /* owned, [capacity] */
+    hvd_variable *told;       /* owned, [capacity] */
+    struct net_place *places; /* owned, [nplaces] (connect.c) */
+    int nplaces;
 };
 
 /*
@@ -72,6 +83,15 @@ __attribute__((format(printf, 2, 3))) ipu_tensor net_fail(hvd_net *net,
 /* Returns the dimensions of a tensor and its shape, of IPU_MAX_DIMS; -1 for one
  * that is a failure. */
 int32_t net_shape(hvd_net *net, ipu_tensor x, int64_t *shape);
+
+/* Calls the functions of all pieces, one after the other. */
+ipu_tensor net_build_all(hvd_net *net, ipu_tensor x);
+
+/* Builds one piece on the graph. */
+ipu_tensor net_build_piece(hvd_net *net, int piece, ipu_tensor x);
+
+/* Checks that each piece can be built on a graph of its own. */
+int net_check_pieces(const struct model *model);
 
 /* Returns a variable of a layer: "conv1/kernel". */
 ipu_tensor net_layer_variable(hvd_net *net, const char *layer, const char *what,

@@ -19,6 +19,15 @@ int hvd_net_new(uint64_t seed, hvd_net **net)
     return 0;
 }
 
+static void free_places(hvd_net *net)
+{
+    for (int i = 0; i < net->nplaces; i++) {
+        free(net->places[i].value);
+        free(net->places[i].mean);
+    }
+    free(net->places);
+}
+
 void hvd_net_free(hvd_net *net)
 {
     if (!net)
@@ -26,6 +35,7 @@ void hvd_net_free(hvd_net *net)
     free(net->variables);
     free(net->made);
     free(net->told);
+    free_places(net);
     free(net);
 }
 
@@ -74,6 +84,10 @@ int32_t hvd_net_end(hvd_net *net, const hvd_variable **variables)
                                  .shape = v->shape,
                                  .count = count_of(v),
                                  .tensor = net->made[i]};
+        if (i < net->nplaces) {
+            told[i].value = net->places[i].value;
+            told[i].mean = net->places[i].mean;
+        }
     }
     net->told = told;
     *variables = told;

@@ -14,6 +14,8 @@
  *
  * where x, U and b stand for the parts of each gate. The loop carries the
  * number of the step, the state, and the states so far if they are asked for.
+ * Backward it counts down. Rows whose sequences are over select their old
+ * state.
  */
 #include "net/net.h"
 
@@ -28,10 +30,12 @@ struct cell {
                        ipu_tensor *state);
     bool has_cell; /* the state has two parts */
     bool all;      /* all states are wanted */
+    bool backward; /* from the last step to the first */
     int64_t units, batch;
     /* [batch, time, gates units], [units, gates units], [gates units]; last:
      * the last gate's part of a kernel that has the others only, or invalid */
     ipu_tensor inputs, kernel, bias, last;
+    ipu_tensor lengths; /* [batch, 1] steps of each row; invalid: all */
 };
 
 /* Returns gates first to first + count - 1 of x. */
@@ -100,6 +104,20 @@ static ipu_tensor step_gru_reset_first(const struct cell *cell, ipu_graph *g,
     return mix(g, open_gate(cell, g, both, 0), state[0], ipu_tanh(g, n));
 }
 
+/* Has rows whose sequences do not reach step t keep the state that they had,
+ * before. state: [1] or [2]. */
+static void keep_ended(const struct cell *cell, ipu_graph *g, ipu_tensor t,
+                       const ipu_tensor *before, ipu_tensor *state)
+{
+    ipu_tensor lasts;
+
+    if (cell->lengths.id < 0)
+        return;
+    lasts = ipu_less(g, t, cell->lengths);
+    for (int i = 0; i <= cell->has_cell; i++)
+        state[i] = ipu_select(g, lasts, state[i], before[i]);
+}
+
 /* An iteration. The states so far are the last value, if they are wanted. */
 static int step(ipu_graph *g, void *context, int32_t ninputs,
                 const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
@@ -110,10 +128,12 @@ static int step(ipu_graph *g, void *context, int32_t ninputs,
     (void)noutputs;
     memcpy(out, in, (size_t)ninputs * sizeof *in);
     out[HIDDEN] = cell->step(cell, g, x, out + HIDDEN);
+    keep_ended(cell, g, in[0], in + HIDDEN, out + HIDDEN);
     if (cell->all)
         out[ninputs - 1] =
             ipu_dynamic_update(g, in[ninputs - 1], in[0], out[HIDDEN], 1);
-    out[0] = ipu_add(g, in[0], ipu_fill(g, IPU_INT32, 0, NULL, 1));
+    out[0] = ipu_add(g, in[0],
+                     ipu_fill(g, IPU_INT32, 0, NULL, cell->backward ? -1 : 1));
     return 0;
 }
 
@@ -140,7 +160,8 @@ static ipu_tensor run(hvd_net *net, struct cell *cell, int64_t time)
 
     if (ipu_tensor_info(g, cell->inputs, &dtype, NULL, NULL) < 0)
         return (ipu_tensor){-1};
-    v[n++] = ipu_fill(g, IPU_INT32, 0, NULL, 0);
+    v[n++] = ipu_fill(g, IPU_INT32, 0, NULL,
+                      cell->backward ? (double)(time - 1) : 0);
     v[n++] = ipu_fill(g, dtype, 2, state, 0);
     if (cell->has_cell)
         v[n++] = ipu_fill(g, dtype, 2, state, 0);
@@ -184,6 +205,53 @@ static ipu_tensor add_layer(hvd_net *net, const char *name, ipu_tensor x,
     return run(net, cell, shape[1]);
 }
 
+/* One layer in the direction of the options, or in both. */
+static ipu_tensor add_directions(hvd_net *net, const char *name, ipu_tensor x,
+                                 struct cell *cell,
+                                 const hvd_recurrent_options *o)
+{
+    static const char *const names[] = {"forward", "backward"};
+    ipu_tensor both[2];
+
+    cell->backward = o->direction == HVD_BACKWARD;
+    if (o->direction != HVD_BIDIRECTIONAL)
+        return add_layer(net, name, x, cell, o);
+    for (int i = 0; i < 2; i++) {
+        char part[64];
+
+        snprintf(part, sizeof part, "%.50s/%s", name, names[i]);
+        cell->backward = i == 1;
+        both[i] = add_layer(net, part, x, cell, o);
+    }
+    return ipu_concat(net->graph, 2, both, cell->all ? 2 : 1);
+}
+
+/* Sets the cell's lengths, and checks them. Returns false on a failure. */
+static bool take_lengths(hvd_net *net, const char *name, int64_t batch,
+                         struct cell *cell, const hvd_recurrent_options *o)
+{
+    const int64_t column[] = {batch, 1};
+    int64_t shape[IPU_MAX_DIMS];
+    ipu_dtype dtype;
+    int32_t ndim;
+
+    cell->lengths = (ipu_tensor){-1};
+    if (!o->lengths)
+        return true;
+    ndim = ipu_tensor_info(net->graph, *o->lengths, &dtype, shape, NULL);
+    if (ndim < 0)
+        return false;
+    if (dtype != IPU_INT32 || ndim != 1 || shape[0] != batch) {
+        net_fail(net,
+                 "layer '%s': its lengths are no int32 [%lld], a number of "
+                 "steps for each row",
+                 name, (long long)batch);
+        return false;
+    }
+    cell->lengths = ipu_reshape(net->graph, *o->lengths, 2, column);
+    return true;
+}
+
 static ipu_tensor add_layers(hvd_net *net, const char *name, ipu_tensor x,
                              int64_t units, struct cell *cell,
                              const hvd_recurrent_options *o)
@@ -198,6 +266,11 @@ static ipu_tensor add_layers(hvd_net *net, const char *name, ipu_tensor x,
                         "time: each must be 1 or more",
                         name, (long long)units, (int)o->layers,
                         (long long)shape[1]);
+    if (o->direction < HVD_FORWARD || o->direction > HVD_BIDIRECTIONAL)
+        return net_fail(net, "layer '%s': there is no direction %d", name,
+                        (int)o->direction);
+    if (!take_lengths(net, name, shape[0], cell, o))
+        return (ipu_tensor){-1};
     cell->units = units;
     for (int32_t i = 0; i < o->layers && x.id >= 0; i++) {
         bool last = i == o->layers - 1;
@@ -205,7 +278,7 @@ static ipu_tensor add_layers(hvd_net *net, const char *name, ipu_tensor x,
 
         snprintf(number, sizeof number, "%.40s/%d", name, (int)i);
         cell->all = !last || o->states == HVD_ALL_STATES;
-        x = add_layer(net, o->layers > 1 ? number : name, x, cell, o);
+        x = add_directions(net, o->layers > 1 ? number : name, x, cell, o);
         if (!last)
             x = hvd_dropout(net, x, o->dropout);
     }
@@ -242,22 +315,44 @@ ipu_tensor hvd_gru_with(hvd_net *net, const char *name, ipu_tensor x,
     return add_layers(net, name, x, units, &cell, options);
 }
 
-ipu_tensor hvd_lstm(hvd_net *net, const char *name, ipu_tensor x, int64_t units,
-                    hvd_states states)
+static hvd_recurrent_options usual(hvd_states states, hvd_direction direction)
 {
     hvd_recurrent_options options;
 
     hvd_recurrent_options_init(&options, sizeof options);
     options.states = states;
-    return hvd_lstm_with(net, name, x, units, &options);
+    options.direction = direction;
+    return options;
+}
+
+ipu_tensor hvd_lstm(hvd_net *net, const char *name, ipu_tensor x, int64_t units,
+                    hvd_states states)
+{
+    const hvd_recurrent_options o = usual(states, HVD_FORWARD);
+
+    return hvd_lstm_with(net, name, x, units, &o);
 }
 
 ipu_tensor hvd_gru(hvd_net *net, const char *name, ipu_tensor x, int64_t units,
                    hvd_states states)
 {
-    hvd_recurrent_options options;
+    const hvd_recurrent_options o = usual(states, HVD_FORWARD);
 
-    hvd_recurrent_options_init(&options, sizeof options);
-    options.states = states;
-    return hvd_gru_with(net, name, x, units, &options);
+    return hvd_gru_with(net, name, x, units, &o);
+}
+
+ipu_tensor hvd_bidirectional_lstm(hvd_net *net, const char *name, ipu_tensor x,
+                                  int64_t units, hvd_states states)
+{
+    const hvd_recurrent_options o = usual(states, HVD_BIDIRECTIONAL);
+
+    return hvd_lstm_with(net, name, x, units, &o);
+}
+
+ipu_tensor hvd_bidirectional_gru(hvd_net *net, const char *name, ipu_tensor x,
+                                 int64_t units, hvd_states states)
+{
+    const hvd_recurrent_options o = usual(states, HVD_BIDIRECTIONAL);
+
+    return hvd_gru_with(net, name, x, units, &o);
 }

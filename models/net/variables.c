@@ -153,9 +153,9 @@ static ipu_tensor take(hvd_net *net, const char *name,
                         "variable '%s' was asked for twice, with different "
                         "shapes: layers need names of their own",
                         name);
-    if (net->model)
+    if (net->model && !net->is_spare)
         return net->given[v->number];
-    if (net->mode == HVD_MODE_TRAIN)
+    if (!net->model && net->mode == HVD_MODE_TRAIN)
         v->pieces[net->piece] = true;
     if (net->made[i].id < 0)
         net->made[i] = ipu_variable(net->graph, name, IPU_FLOAT32, ndim, shape);

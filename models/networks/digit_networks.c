@@ -58,12 +58,25 @@ static ipu_tensor build_classes(hvd_net *net, ipu_tensor x, void *context)
     return hvd_dense(net, "dense2", x, CLASSES, HVD_LINEAR);
 }
 
-int network_model(enum network network, int batch_size, struct model **model)
+const hvd_model *network_public(enum network network)
 {
     static hvd_build_fn *const pieces[][3] = {
         [NETWORK_CNN] = {build_conv, build_hidden, build_classes},
         [NETWORK_CNN_BN] = {build_normed_conv, build_hidden, build_classes},
         [NETWORK_MLP] = {build_wide, build_classes}};
+    static hvd_model networks[3];
+    hvd_model *of = &networks[network];
+
+    hvd_model_init(of, sizeof *of);
+    of->name = network_names[network];
+    of->output = "logits";
+    of->pieces = pieces[network];
+    of->npieces = network == NETWORK_MLP ? 2 : 3;
+    return of;
+}
+
+int network_model(enum network network, int batch_size, struct model **model)
+{
     const bool is_cnn = network != NETWORK_MLP;
     const struct model_tensor inputs[] = {
         {"images",
@@ -71,12 +84,6 @@ int network_model(enum network network, int batch_size, struct model **model)
          is_cnn ? 4 : 2,
          {batch_size, is_cnn ? IMAGE_SIDE : IMAGE_PIXELS, IMAGE_SIDE, 1}},
         {"labels", IPU_INT32, 1, {batch_size}}};
-    hvd_model of;
 
-    hvd_model_init(&of, sizeof of);
-    of.name = network_names[network];
-    of.output = "logits";
-    of.pieces = pieces[network];
-    of.npieces = is_cnn ? 3 : 2;
-    return net_model(&of, 2, inputs, model);
+    return net_model(network_public(network), 2, inputs, model);
 }

@@ -25,15 +25,20 @@
 #ifndef MODELS_DIGIT_NETWORKS_H
 #define MODELS_DIGIT_NETWORKS_H
 
-struct model; /* model.h */
+struct hvd_model; /* hvd_model.h */
+struct model;     /* model.h */
 
 enum network { NETWORK_CNN, NETWORK_CNN_BN, NETWORK_MLP };
 
 /* The names, by network; ends with NULL. */
 extern const char *const network_names[];
 
-/* Makes a model, which the caller owns. PROBLEM: no memory; *model stays as it
- * is. */
+/* Returns a network, whose first input is "images", [784] of the MLP and [28,
+ * 28, 1] of the others; its loss compares the logits with "labels". */
+const struct hvd_model *network_public(enum network network);
+
+/* Makes it a model, which the caller owns. PROBLEM: no memory; *model stays as
+ * it is. */
 int network_model(enum network network, int batch_size, struct model **model);
 
 #endif

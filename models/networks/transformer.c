@@ -15,8 +15,10 @@ enum { WIDER = 4 };
 /* The usual deviation of first weights. */
 static const double usual = 0.02;
 
-/* The context of all pieces. */
+/* A network, and the context of its pieces. */
 struct transformer {
+    hvd_model model;
+    hvd_build_fn *pieces[HVD_MODEL_MOST_PIECES];
     struct gpt_shape shape;
     int characters;
 };
@@ -126,29 +128,52 @@ static ipu_tensor build_head(hvd_net *net, ipu_tensor x, void *context)
     return hvd_dense_with(net, "head", x, t->characters, &options);
 }
 
-int transformer_model(const struct gpt_shape *shape, int batch_size,
-                      int characters, struct model **model)
+/* The losses of all places of a batch: labels [batch, context]. */
+static ipu_tensor build_losses(hvd_net *net, ipu_tensor logits, void *context)
 {
-    const int64_t rows = (int64_t)batch_size * shape->context;
-    const struct model_tensor inputs[] = {
-        {"characters read", IPU_INT32, 2, {batch_size, shape->context}},
-        {"characters that follow", IPU_INT32, 1, {rows}}};
-    hvd_build_fn *pieces[HVD_MODEL_MOST_PIECES] = {look_up};
-    struct transformer *t = malloc(sizeof *t);
-    hvd_model of;
+    const int64_t rows[] = {-1};
+    ipu_graph *g = hvd_net_graph(net);
 
-    if (!t)
-        return problem_set("no memory for the network");
-    *t = (struct transformer){*shape, characters};
+    (void)context;
+    return ipu_softmax_cross_entropy(
+        g, logits, ipu_reshape(g, hvd_net_input(net, "labels"), 1, rows));
+}
+
+hvd_model *transformer_new(const struct gpt_shape *shape, int characters)
+{
+    struct transformer *t = malloc(sizeof *t);
+
+    if (!t) {
+        problem_set("no memory for the network");
+        return NULL;
+    }
+    *t = (struct transformer){.shape = *shape, .characters = characters};
+    t->pieces[0] = look_up;
     for (int i = 1; i <= shape->layers; i++)
-        pieces[i] = build_layer;
-    pieces[shape->layers + 1] = build_head;
-    hvd_model_init(&of, sizeof of);
-    of.name = "transformer";
-    of.output = "logits";
-    of.pieces = pieces;
-    of.npieces = shape->layers + 2;
-    of.context = t;
-    of.free_context = free;
-    return net_model(&of, 2, inputs, model);
+        t->pieces[i] = build_layer;
+    t->pieces[shape->layers + 1] = build_head;
+    hvd_model_init(&t->model, sizeof t->model);
+    t->model.name = "transformer";
+    t->model.output = "logits";
+    t->model.pieces = t->pieces;
+    t->model.npieces = shape->layers + 2;
+    t->model.loss = build_losses;
+    t->model.context = t;
+    return &t->model;
+}
+
+void transformer_free(hvd_model *network)
+{
+    free(network);
+}
+
+int transformer_model(const hvd_model *network, int batch_size,
+                      struct model **model)
+{
+    const struct transformer *t = network->context;
+    const struct model_tensor inputs[] = {
+        {"inputs", IPU_INT32, 2, {batch_size, t->shape.context}},
+        {"labels", IPU_INT32, 2, {batch_size, t->shape.context}}};
+
+    return net_model(network, 2, inputs, model);
 }

@@ -22,7 +22,8 @@
 
 #include <stdbool.h>
 
-struct model; /* model.h */
+struct hvd_model; /* hvd_model.h */
+struct model;     /* model.h */
 
 /* What an option says of it each. */
 struct gpt_shape {
@@ -31,9 +32,15 @@ struct gpt_shape {
     bool tied;
 };
 
-/* Makes a model, which the caller owns. PROBLEM: no memory; *model stays as it
- * is. */
-int transformer_model(const struct gpt_shape *shape, int batch_size,
-                      int characters, struct model **model);
+/* Makes the network: its inputs are "inputs" and "labels", int32 [t]. NULL with
+ * the text kept. */
+struct hvd_model *transformer_new(const struct gpt_shape *shape,
+                                  int characters);
+void transformer_free(struct hvd_model *network); /* NULL is accepted */
+
+/* Makes such a network, which must outlive it, a model, which the caller owns.
+ * PROBLEM: no memory; *model stays as it is. */
+int transformer_model(const struct hvd_model *network, int batch_size,
+                      struct model **model);
 
 #endif

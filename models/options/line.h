@@ -49,6 +49,7 @@ struct line_row {
 /* The last two members of a row. */
 #define LINE_FLAG(variable) {.kind = VALUE_FLAG}, &(variable)
 #define LINE_PATH(variable) {.kind = VALUE_PATH}, &(variable)
+#define LINE_TEXT(variable) {.kind = VALUE_TEXT}, &(variable)
 #define LINE_WHOLE(variable, l, h)                                             \
     {.kind = VALUE_WHOLE, .bytes = sizeof(variable), .low = l, .high = h},     \
         &(variable)
@@ -71,7 +72,8 @@ struct line {
     void *context;
     const char *words; /* name of the words that are not options, for the help:
                           take gets each with key 0; NULL: there may be none */
-    /* In place of a table, and of the options for take: {0} ends them. */
+    /* These stand in place of a table, and of the options for take: {0} ends
+     * them. */
     const struct line_row *rows;
 };
 

@@ -325,6 +325,8 @@ static void fill_in(struct options *o)
     }
     if (o->warmup < 0)
         o->warmup = o->schedule == HVD_SCHEDULE_ONE_CYCLE ? 0 : o->steps / 10;
+    o->optimizer.cycled = o->schedule == HVD_SCHEDULE_ONE_CYCLE &&
+                          optimizer_has_momentum(o->optimizer.optimizer);
     if (o->optimizer.weight_decay < 0)
         o->optimizer.weight_decay =
             optimizer_usual_decay(o->optimizer.optimizer);
@@ -346,7 +348,7 @@ int options_parse(enum options_program program, struct options *options,
 
 double options_default_rate(const struct options *options, int nranks)
 {
-    /* Of mnist and of char_gpt. */
+    /* The rates of mnist and of char_gpt. */
     static const double rates[OPTIMIZERS][2] = {
         [OPTIMIZER_SGD] = {0.1, 0.3},
         [OPTIMIZER_MOMENTUM] = {0.02, 0.1},
@@ -405,20 +407,21 @@ void options_set_rate(struct options *options, int nranks)
         options->learning_rate = options_default_rate(options, nranks);
 }
 
-double options_rate(const struct options *o, int64_t steps, int64_t step)
+hvd_schedule options_schedule(struct options *o, int64_t steps)
 {
-    const int64_t boundaries[] = {steps / 2, steps * 3 / 4};
     hvd_schedule s;
 
     hvd_schedule_init(&s, sizeof s);
+    o->boundaries[0] = steps / 2;
+    o->boundaries[1] = steps * 3 / 4;
     s.kind = o->schedule;
     s.rate = o->learning_rate;
     s.steps = steps;
     s.warmup = o->warmup;
-    s.boundaries = boundaries;
+    s.boundaries = o->boundaries;
     s.nboundaries = 2;
     s.final = 0.1;
-    return hvd_schedule_rate(&s, step);
+    return s;
 }
 
 struct trainer_options options_trainer(const struct options *options)

@@ -11,6 +11,8 @@
 #include "options/line.h"
 #include "trainer/trainer.h"
 
+#include <hvd_schedule.h>
+
 /* The programs; some options belong to one of them. */
 enum options_program { OPTIONS_MNIST, OPTIONS_CHAR_GPT };
 
@@ -38,11 +40,11 @@ struct options {
     const char *log;     /* list of their formats; NULL: all */
     uint32_t log_formats;
     int log_every, histograms_every; /* steps; the latter 0: none */
-    const char *model_dir; /* folder of checkpoints; NULL: none */
-    int checkpoint_every;  /* steps between two; 0: only at the end */
-    int checkpoint_wait;   /* seconds that an evaluator waits for one */
-    bool quiet;            /* print nothing but failures */
-    const char *profile;   /* directory, or "text"; NULL: none */
+    const char *model_dir;           /* folder of checkpoints; NULL: none */
+    int checkpoint_every;            /* steps between two; 0: only at the end */
+    int checkpoint_wait; /* seconds that an evaluator waits for one */
+    bool quiet;          /* print nothing but failures */
+    const char *profile; /* directory, or "text"; NULL: none */
     int64_t steps; /* most steps in all; 0: no limit. With --stages this and
                       eval_every are whole updates */
     const char *remote; /* describes the cluster whose servers train; NULL: this
@@ -65,9 +67,10 @@ struct options {
     int global_batch; /* rows of a step over all replicas of all ranks; 0:
                          batch_size is given */
     struct optimizer_settings optimizer;
-    double learning_rate; /* 0: options_default_rate */
-    int schedule;         /* an hvd_schedule_kind */
-    int64_t warmup;       /* steps */
+    double learning_rate;  /* 0: options_default_rate */
+    int schedule;          /* an hvd_schedule_kind */
+    int64_t warmup;        /* steps */
+    int64_t boundaries[2]; /* of options_schedule */
     uint64_t seed;
     int check_every; /* updates between two comparisons of the ranks' weights;
                         0: only at the end */
@@ -128,10 +131,11 @@ int options_set_evaluator(struct options *options);
 /* Sets the learning rate to it, unless one was given. */
 void options_set_rate(struct options *options, int nranks);
 
-/* Returns the rate of a step, from 0, of so many: --warmup and --lr-schedule. A
- * cosine falls to a tenth in the last step; steps are after a half and after
- * three quarters, and to a tenth each. */
-double options_rate(const struct options *options, int64_t steps, int64_t step);
+/* Returns the rates of so many steps: --warmup and --lr-schedule. A cosine
+ * falls to a tenth in the last step; steps are after a half and after three
+ * quarters, and to a tenth each. It borrows the options, and is that of one
+ * training. */
+hvd_schedule options_schedule(struct options *options, int64_t steps);
 
 /* Returns "mnist" or "char_gpt". */
 const char *options_name(enum options_program program);

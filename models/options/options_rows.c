@@ -117,12 +117,12 @@ static const struct row {
     {"lr-schedule", 0, "NAME", NAME_OF(schedule, schedule_names),
      EACH("how the rate goes on: constant, step (to a tenth after half of the "
           "steps, and again after three quarters), cosine (to a tenth in the "
-          "last step) or one-cycle (up in 30 % of the steps, and down) "
-          "(constant)",
+          "last step) or one-cycle (up in 30 % of the steps, and down, with "
+          "momentum or beta1 from 0.95 to 0.85 and back) (constant)",
           "how the rate goes on: constant, step (to a tenth after half of the "
           "steps, and again after three quarters), cosine (to a tenth in the "
-          "last step) or one-cycle (up in 30 % of the steps, and down) "
-          "(cosine)")},
+          "last step) or one-cycle (up in 30 % of the steps, and down, with "
+          "momentum or beta1 from 0.95 to 0.85 and back) (cosine)")},
     {"warmup", 0, "N", WHOLE_IN(warmup, 0, 1000000000),
      EACH("steps in which the rate rises evenly before that (0)",
           "steps in which the rate rises evenly before that (a tenth of "

@@ -30,7 +30,7 @@ int value_name(const char *option, const char *value, const char *const *names,
 
 int value_path(const char *option, const char *value, const char **path);
 
-/* How an option's value is read, and what it is kept in. */
+/* A form says how an option's value is read, and what it is kept in. */
 struct value_form {
     enum {
         VALUE_FLAG, /* a bool, which becomes true */

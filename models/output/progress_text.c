@@ -7,7 +7,7 @@
 /* The bar is as wide as there is room, within these limits. */
 enum { LEAST_BAR = 8, MOST_BAR = 30 };
 
-/* What stands behind the bar, in this order. */
+/* These parts stand behind the bar, in this order. */
 enum { PERCENT, COUNTS, RATE, LEFT, NOTE, PARTS, PART_BYTES = 320 };
 
 /* Bytes that continue a UTF-8 character take no column. */

@@ -2,7 +2,6 @@
 /*
  * job.c - trains a network as a pipeline (trainer/pipeline.h).
  *
- * Mini-batches are the dataset's steps, one after the other, epoch after epoch.
  * An update uses count mini-batches for each replica, and the mean of their
  * gradients over all ranks.
  *
@@ -14,7 +13,7 @@
 #include "pipeline/job.h"
 
 #include "data/fnv1a.h"
-#include "mnist/dataset.h"
+#include "data/images.h"
 #include "output/device_problem.h"
 #include "output/profile.h"
 #include "pipeline/nets.h"
@@ -25,13 +24,12 @@
 
 struct job {
     struct job_options options;
-    struct dataset *data; /* borrowed until free */
-    hvd_net *net;         /* owned */
+    struct job_data data;
+    hvd_net *net; /* owned */
     struct nets nets;
     int nvariables;
     const hvd_variable *variables; /* of the net */
     struct pipeline pipeline;
-    struct model_feed source;
     int64_t updates; /* made */
     float *values;   /* room for the largest variable; owned */
 };
@@ -52,9 +50,9 @@ static struct feed feed_of(int (*next)(void *context, void *const *buffers),
 
 static int next_batch(void *context, void *const *buffers)
 {
-    struct model_feed *source = context;
+    const struct job_data *data = context;
 
-    return dataset_fill(source->context, source->next++, buffers) < 0 ? -1 : 1;
+    return data->next(data->context, buffers) < 0 ? -1 : 1;
 }
 
 static int build_update(void *context, ipu_graph *graph, int32_t noutputs,
@@ -66,9 +64,11 @@ static int build_update(void *context, ipu_graph *graph, int32_t noutputs,
     const struct optimizer_settings settings = {
         .optimizer = (enum optimizer)job->options.optimizer};
 
+    const struct update_inputs inputs = {.rate = outputs[1],
+                                         .step = ipu_counter(graph, "updates")};
+
     (void)noutputs;
-    return update_build(graph, &settings, count, variables, gradients,
-                        outputs[1], ipu_counter(graph, "updates"));
+    return update_build(graph, &settings, count, variables, gradients, &inputs);
 }
 
 /* Sets the settings that training and test have in common. */
@@ -77,7 +77,7 @@ static void describe_stages(const struct nets *nets, int schedule, int threads,
 {
     ipu_pipeline_options *o = &settings->device;
 
-    *settings = (struct pipeline_settings){.has_rate = true};
+    *settings = (struct pipeline_settings){.rates = 1};
     ipu_pipeline_options_init(o, sizeof *o);
     o->schedule = schedule;
     o->nstages = nets->nstages;
@@ -102,9 +102,8 @@ static int make_pipeline(struct job *job)
     o->optimizer = build_update;
     o->optimizer_context = job;
     o->record = options->profile != NULL;
-    job->source.context = job->data;
     settings.feed_name = "training images";
-    settings.feed = feed_of(next_batch, &job->source, options->batch);
+    settings.feed = feed_of(next_batch, &job->data, options->batch);
     if (exchange_new(&as_usual, &settings.exchange) < 0)
         return PROBLEM;
     return pipeline_init(&job->pipeline, &settings);
@@ -145,7 +144,7 @@ static int draw_values(struct job *job)
     return status;
 }
 
-int job_new(const struct job_options *options, struct dataset *data,
+int job_new(const struct job_options *options, const struct job_data *data,
             struct job **made)
 {
     struct job *job = calloc(1, sizeof *job);
@@ -154,7 +153,7 @@ int job_new(const struct job_options *options, struct dataset *data,
     if (!job)
         return problem_set("no memory for the pipeline");
     job->options = *options;
-    job->data = data;
+    job->data = *data;
     job->pipeline.base.functions = &pipeline_functions;
     status = hvd_net_new(options->seed, &job->net);
     if (status == 0)
@@ -207,13 +206,22 @@ int job_train(struct job *job, int64_t updates, hvd_progress *progress,
     return 0;
 }
 
+int64_t job_updates(const struct job *job)
+{
+    return job->updates;
+}
+
+struct trainer_times job_times(const struct job *job)
+{
+    return job->pipeline.base.times;
+}
+
 /* ------------------------------------------------------------------- testing
  */
 
 struct test {
-    struct dataset *data;
+    const struct job_data *data;
     int batch;
-    int64_t next;  /* step; only the infeed's thread uses it */
     int64_t count; /* images without the blank ones */
     int64_t correct;
 };
@@ -222,11 +230,11 @@ static int next_test(void *context, void *const *buffers)
 {
     struct test *test = context;
     int32_t *labels = buffers[1];
-    int64_t rows = dataset_fill_test(test->data, test->next++, buffers);
+    int64_t rows = test->data->next_test(test->data->context, buffers);
 
-    for (int64_t i = rows; i < test->batch; i++)
+    for (int64_t i = rows; i < test->batch && rows >= 0; i++)
         labels[i] = -1;
-    return 1;
+    return rows < 0 ? -1 : 1;
 }
 
 /* Counts the images with the largest logit for their class. */
@@ -261,9 +269,9 @@ static int copy_weights(struct job *job, struct pipeline *to)
     return status;
 }
 
-static int run_test(struct job *job, struct test *test, struct nets *nets)
+static int run_test(struct job *job, int64_t batches, struct test *test,
+                    struct nets *nets)
 {
-    int64_t batches = dataset_test_steps(job->data);
     struct pipeline_settings settings;
     ipu_pipeline_options *o = &settings.device;
     struct pipeline pipeline;
@@ -287,15 +295,16 @@ static int run_test(struct job *job, struct test *test, struct nets *nets)
     return status;
 }
 
-int job_test(struct job *job, int64_t *correct, int64_t *images)
+int job_test(struct job *job, int64_t batches, int64_t *correct,
+             int64_t *images)
 {
-    struct test test = {.data = job->data, .batch = job->options.batch};
+    struct test test = {.data = &job->data, .batch = job->options.batch};
     struct nets nets;
     int status = nets_init(&nets, (enum net)job->options.net, job->net,
                            job->options.stages, job->options.batch, false);
 
     if (status == 0)
-        status = run_test(job, &test, &nets);
+        status = run_test(job, batches, &test, &nets);
     *correct = test.correct;
     *images = test.count;
     return status;

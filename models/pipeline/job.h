@@ -7,12 +7,11 @@
 #define MODELS_PIPELINE_JOB_H
 
 #include "trainer/partition.h"
+#include "trainer/trainer.h"
 
 #include <hvd_progress.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-struct dataset;
 
 enum net {
     NET_MLP,    /* 784-256-128-64-10 */
@@ -34,11 +33,22 @@ struct job_options {
     const char *profile; /* directory, or "text"; NULL: none */
 };
 
+/* Mini-batches of this rank. The functions fill buffers for pixels [batch, 784]
+ * and labels [batch], on a separate thread. */
+struct job_data {
+    /* The next to train on, for ever. 0 or PROBLEM. */
+    int (*next)(void *context, void *const *buffers);
+    /* The next to test with. Returns how many images are real, 0 behind the
+     * last, or PROBLEM. */
+    int64_t (*next_test)(void *context, void *const *buffers);
+    void *context;
+};
+
 struct job;
 
-/* Makes the pipeline, with a feed from data, which is borrowed. This and all
+/* Makes the pipeline, with a feed from data, which is copied. This and all
  * functions below return PROBLEM with the text kept if they fail. */
-int job_new(const struct job_options *options, struct dataset *data,
+int job_new(const struct job_options *options, const struct job_data *data,
             struct job **job);
 void job_free(struct job *job); /* NULL is accepted */
 
@@ -52,8 +62,14 @@ int job_start(struct job *job);
 int job_train(struct job *job, int64_t updates, hvd_progress *progress,
               double *loss);
 
-/* Counts this rank's test images, and those of them that are right. */
-int job_test(struct job *job, int64_t *correct, int64_t *images);
+/* Returns the updates since the start, and what the time went to. */
+int64_t job_updates(const struct job *job);
+struct trainer_times job_times(const struct job *job);
+
+/* Counts this rank's test images, which make that many mini-batches, and those
+ * of them that are right. */
+int job_test(struct job *job, int64_t batches, int64_t *correct,
+             int64_t *images);
 
 /* Reports the figures of the modelled chips. */
 int job_stats(const struct job *job, struct partition_stats *stats);

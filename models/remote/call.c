@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* From when the address is known. */
+/* The limit runs from when the address is known. */
 #define LIMIT_NS INT64_C(10000000000)
 
 /* A call that is being made. */

@@ -45,7 +45,7 @@ struct peer {
 struct remote_client {
     struct remote_party *party; /* owned */
     struct peer *peers;         /* owned, [size] */
-    const struct remote_wish *wish;
+    const struct remote_job *job;
     struct spout out, error;
     char failure[1024]; /* "": none */
     bool is_cause;      /* the failure is no mere consequence of another */
@@ -140,7 +140,7 @@ static void fail_peer(struct peer *peer, const char *why)
 /* Opens the files that prepare has written, which then are removed. */
 static int open_files(struct peer *peer, const char *folder)
 {
-    struct remote_description *d = peer->client->wish->description;
+    struct remote_description *d = peer->client->job->description;
 
     for (int i = 0; i < REMOTE_FILES; i++) {
         char path[FOLDER_BYTES + 32];
@@ -161,14 +161,14 @@ static int open_files(struct peer *peer, const char *folder)
 
 static int prepare_peer(struct peer *peer)
 {
-    const struct remote_wish *wish = peer->client->wish;
+    const struct remote_job *job = peer->client->job;
     const int size = client_size(peer->client);
     struct remote_folder folder;
     int status;
 
     if (folder_make(&folder) < 0)
         return PROBLEM;
-    status = wish->prepare(wish->context, peer->rank, size, folder.path);
+    status = job->prepare(job->context, peer->rank, size, folder.path);
     if (status == 0)
         status = open_files(peer, folder.path);
     folder_remove(&folder);
@@ -243,13 +243,13 @@ static int take_output(struct peer *peer, const struct frame *frame)
 
 static int take_result(struct peer *peer, const struct frame *frame)
 {
-    const struct remote_wish *wish = peer->client->wish;
+    const struct remote_job *job = peer->client->job;
 
     if (peer->rank != 0 || frame->item >= REMOTE_RESULTS ||
-        !wish->description->results[frame->item])
+        !job->description->results[frame->item])
         return problem_set("a result came that nobody wants");
-    return wish->take(wish->context, (enum remote_result)frame->item,
-                      frame->data, frame->bytes);
+    return job->take(job->context, (enum remote_result)frame->item, frame->data,
+                     frame->bytes);
 }
 
 static int take_end(struct peer *peer, const struct frame *frame)
@@ -385,11 +385,11 @@ static int call_all(struct remote_client *client)
     return 0;
 }
 
-int client_train(struct remote_client *client, const struct remote_wish *wish)
+int client_train(struct remote_client *client, const struct remote_job *job)
 {
     int status = 0;
 
-    client->wish = wish;
+    client->job = job;
     for (int rank = 0; rank < client_size(client) && status == 0; rank++)
         status = prepare_peer(&client->peers[rank]);
     if (status == 0)

@@ -14,8 +14,8 @@
 
 struct remote_client;
 
-/* What a client wants to be trained. */
-struct remote_wish {
+/* The training that a client asks for. */
+struct remote_job {
     struct remote_description *description; /* borrowed; files are filled in */
     /* Writes the files of the network for one rank of size into a folder. */
     int (*prepare)(void *context, int rank, int size, const char *folder);
@@ -33,6 +33,6 @@ void client_free(struct remote_client *client); /* NULL is accepted */
 int client_size(const struct remote_client *client);
 
 /* Trains. */
-int client_train(struct remote_client *client, const struct remote_wish *wish);
+int client_train(struct remote_client *client, const struct remote_job *job);
 
 #endif

@@ -164,7 +164,7 @@ int hvd_schedule_scale(hvd_schedule *schedule, int32_t workers, int64_t warmup)
 
 /* -------------------------------------------------------------------- kinds */
 
-/* From a, at share 0, to b, at 1. */
+/* Returns the value at a share between a, at 0, and b, at 1. */
 static double along_cosine(double a, double b, double share)
 {
     return b + (a - b) * 0.5 * (1 + cos(PI * share));

@@ -30,23 +30,44 @@ void agree_among(int32_t process_set)
     group = process_set;
 }
 
-static int reduce(void *values, int64_t count, hvd_dtype dtype, hvd_op op)
+int32_t agree_group(void)
+{
+    return group;
+}
+
+/* Does one collective, in place. */
+static int run(int32_t kind, void *data, int64_t count, hvd_dtype dtype,
+               hvd_op op)
 {
     hvd_request request;
     hvd_handle handle;
     int status;
 
-    if (group == 0)
-        return hvd_allreduce(values, values, count, dtype, op);
     hvd_request_init(&request, sizeof request);
+    request.kind = kind;
     request.dtype = dtype;
-    request.op = op;
+    if (kind == HVD_ALLREDUCE)
+        request.op = op;
     request.ndim = 1;
     request.shape = &count;
-    request.input = request.output = values;
+    request.input = request.output = data;
     request.process_set = group;
     status = hvd_submit(&request, &handle);
     return status < 0 ? status : hvd_wait(handle);
+}
+
+static int reduce(void *values, int64_t count, hvd_dtype dtype, hvd_op op)
+{
+    return group == 0 ? hvd_allreduce(values, values, count, dtype, op)
+                      : run(HVD_ALLREDUCE, values, count, dtype, op);
+}
+
+int agree_send(void *values, int64_t count, int32_t dtype)
+{
+    int status = group == 0 ? hvd_broadcast(values, count, dtype, 0)
+                            : run(HVD_BROADCAST, values, count, dtype, HVD_SUM);
+
+    return status < 0 ? agree_hvd_problem(status) : 0;
 }
 
 int agree(int status)

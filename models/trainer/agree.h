@@ -42,12 +42,16 @@ int agree_hvd_problem(int status);
 int agree_ask(void);
 
 /* Has the functions here be collective over a process set of libhvd only, to
- * which this rank belongs. */
+ * which this rank belongs, and rank 0 too. */
 void agree_among(int32_t process_set);
+int32_t agree_group(void); /* that set; 0: all ranks */
 
 /* Collective: replace count values by their averages, or by their sums, over
  * the ranks. */
 int agree_average(double *values, int count);
 int agree_sum(double *values, int count);
+
+/* Collective: replaces count values, of an hvd_dtype, by those of rank 0. */
+int agree_send(void *values, int64_t count, int32_t dtype);
 
 #endif

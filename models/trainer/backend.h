@@ -72,9 +72,12 @@ struct backend {
     const struct backend_functions *functions;
     struct exchange *exchange; /* owned; NULL: no other rank has gradients */
     int steps;                 /* mini-batches of a replica in an update */
+    struct model_feed *source; /* of the mini-batches of a model, borrowed;
+                                  NULL: they do not come from there */
     float scale;               /* of the loss, if it is scaled */
+    float momentum;            /* of the next update, if it is cycled */
     struct trainer_nonfinite nonfinite; /* of the last update, if guarded */
-    /* Where the devices have their statistics, [nstatistics], all of the first
+    /* The places of the devices' statistics, [nstatistics], all of the first
      * device, then all of the next; owned by the backend. NULL: not on the
      * host. */
     float *const *statistics;

@@ -13,8 +13,8 @@
 
 /* ------------------------------------------------------------------- making */
 
-/* Connects what a guarded or scaled update has. */
-static int connect_guard(struct engine *e, const struct engine_settings *s)
+/* Connects what a guarded, scaled or cycled update has. */
+static int connect_settings(struct engine *e, const struct engine_settings *s)
 {
     struct backend *b = &e->base;
     int status = 0;
@@ -30,6 +30,9 @@ static int connect_guard(struct engine *e, const struct engine_settings *s)
     if (s->scaled && status >= 0)
         status =
             ipu_engine_connect(e->device, "scale", &b->scale, sizeof b->scale);
+    if (s->cycled && status >= 0)
+        status = ipu_engine_connect(e->device, "momentum", &b->momentum,
+                                    sizeof b->momentum);
     return device_status(status);
 }
 
@@ -61,7 +64,7 @@ int engine_init(struct engine *e, const struct engine_settings *settings)
         return device_problem();
     if (connect_streams(e, settings->has_rate) < 0)
         return PROBLEM;
-    return connect_guard(e, settings);
+    return connect_settings(e, settings);
 }
 
 static void engine_fini(struct backend *backend)

@@ -16,8 +16,8 @@ struct engine_settings {
     struct feed feed;
     int steps;     /* runs of the program in an update, a mini-batch each */
     bool has_rate; /* the program has the input "rate" */
-    bool guarded, scaled; /* likewise of optimizer_settings */
-    bool record;          /* count for a profile */
+    bool guarded, scaled, cycled; /* likewise of optimizer_settings */
+    bool record;                  /* count for a profile */
 };
 
 struct engine {
@@ -29,7 +29,7 @@ struct engine {
     float loss, rate; /* values of the current run */
 };
 
-/* On failure returns PROBLEM with the text kept; fini is accepted then, too. */
+/* Returns 0, or PROBLEM with the text kept; fini is accepted then, too. */
 int engine_init(struct engine *engine, const struct engine_settings *settings);
 
 /* The parts of an update: fetches a mini-batch; runs the program on it, and

@@ -18,6 +18,7 @@
 struct exchange;
 
 struct servers_settings; /* strategy.h */
+struct trainer_state;    /* trainer.h */
 
 struct exchange_settings {
     int compression; /* the hvd_compression of gradients */
@@ -25,11 +26,11 @@ struct exchange_settings {
                         none */
     bool serial;     /* reduce only when all gradients are there */
     const struct servers_settings
-        *servers;  /* parameter servers, which hold the
-                      variables; NULL: there are none */
-    bool keeps;    /* gradients come here even if there is one rank */
-    bool on_host;  /* libhvd has the optimiser, on each rank */
-    int optimizer; /* an enum optimizer: of the servers, or on the host */
+        *servers;        /* parameter servers, which hold the
+                            variables; NULL: there are none */
+    bool keeps;          /* gradients come here even if there is one rank */
+    bool on_host;        /* libhvd has the optimiser, on each rank */
+    int optimizer;       /* an enum optimizer: of the servers, or on the host */
     double weight_decay; /* its */
 };
 
@@ -52,7 +53,8 @@ struct exchange_functions {
     int (*add_statistic)(struct exchange *exchange, const char *name,
                          float *value, float *mean, int32_t ndim,
                          const int64_t *shape);
-    /* Collective: rank 0's values become those of all ranks. */
+    /* Collective: rank 0's values become those of all ranks. Called again after
+     * a stop. */
     int (*start)(struct exchange *exchange);
     /* Returns where the gradient of a variable, and later its average, is; the
      * exchange owns it. Call after the start. */
@@ -76,6 +78,20 @@ struct exchange_functions {
     int (*settle)(struct exchange *exchange);
     /* Collective: reads the statistics of all ranks. */
     int (*read_statistics)(struct exchange *exchange);
+    /* Ends what other processes than those of the ranks that train do for the
+     * exchange, until the next start: parameter servers are free. NULL: there
+     * is nothing to end. What the optimiser keeps is there again then. */
+    void (*stop)(struct exchange *exchange);
+    /* Describes number i = 0, 1, ... of the tensors that the optimiser of an
+     * exchange that updates keeps; false: there are not so many. NULL: it has
+     * no optimiser, as in the next two. */
+    bool (*state)(const struct exchange *exchange, int i,
+                  struct trainer_state *state);
+    /* Copies all of them to data. The newest values come with them. */
+    int (*read_state)(const struct exchange *exchange, void *const *data);
+    /* Collective: all ranks go on from rank 0's data, values and statistics. */
+    int (*write_state)(const struct exchange *exchange,
+                       const void *const *data);
 };
 
 struct exchange {
@@ -84,7 +100,9 @@ struct exchange {
     bool updates; /* what arrives is the new value of a variable */
     double rate;  /* learning rate of the next update, if it updates; set by the
                      backend */
-    int problem;  /* the first failure since a backend cleared it; 0: none */
+    double momentum; /* likewise, set by the trainer; negative: the optimiser's
+                        own */
+    int problem;     /* the first failure since a backend cleared it; 0: none */
 };
 
 /* Makes an exchange between the ranks of libhvd. Not collective. */

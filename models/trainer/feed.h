@@ -13,7 +13,7 @@
 enum { FEED_MOST_TENSORS = MODEL_MOST_INPUTS + 1 };
 
 /* next fills one buffer for each tensor and returns 1; a negative status ends
- * the update. A pipeline calls it on a separate thread, ahead of the devices.
+ * the update. A pipeline calls it on a separate thread, within the update.
  * Elements have four bytes: float32 or int32. */
 struct feed {
     int ntensors;

@@ -315,7 +315,8 @@ static int make_replicas(struct mirrored *m, const struct model_backend *of,
         .sums = o->sums,
         .has_rate = true,
         .guarded = o->optimizer.guarded,
-        .scaled = o->optimizer.scaled};
+        .scaled = o->optimizer.scaled,
+        .cycled = o->optimizer.cycled};
     int status = program_training(of->model, &program, o->proportion,
                                   o->progress, &settings.executable);
 
@@ -326,6 +327,7 @@ static int make_replicas(struct mirrored *m, const struct model_backend *of,
             device_collective_connect_replicas(m->network, m->replicas.devices);
     m->replicas.base.functions = &m->functions;
     m->replicas.base.exchange = exchange;
+    m->replicas.base.source = &m->source;
     return status;
 }
 
@@ -346,9 +348,8 @@ int mirrored_new(const struct model_backend *of, struct backend **backend)
     m->functions.check = check_mirrored;
     m->functions.fini = mirrored_fini;
     m->replicas.base.functions = &m->functions;
-    m->source = (struct model_feed){.fill = o->fill,
-                                    .context = o->fill_context,
-                                    .next = o->first * o->replicas};
+    m->source =
+        (struct model_feed){.fill = o->fill, .context = o->fill_context};
     m->model = of->model;
     m->values = of->values;
     m->own = of->own;

@@ -3,21 +3,41 @@
  * pipeline.c - the backend that drives a pipeline.
  *
  *     feed -> infeed -> stage 0 -> stage 1 -> ... -> sink: losses
- *                         ^ argument "rate"
+ *                         ^ arguments "rate" and, if it changes, "momentum"
  *
- * The infeed's thread calls the feed ahead of the stages. Without an exchange
- * the pipeline averages over its own replicas only, and nothing is collective.
+ * In an update the infeed's thread calls the feed ahead of the stages. Its data
+ * ends with the mini-batches of the update, and the next update starts it
+ * again: so a position in the data, and a change of the data, between two
+ * updates mean what they mean with one device. Without an exchange the pipeline
+ * averages over its own replicas only, and nothing is collective.
  */
 #include "trainer/pipeline.h"
 
 #include "output/clock.h"
 #include "output/device_problem.h"
+#include "output/problem.h"
 #include "output/profile.h"
 #include "trainer/pipeline_exchange.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ------------------------------------------------------------------- making */
+
+/* Returns 1 for a mini-batch, and 0 when this update has all of its own. */
+static int next_of_update(void *context, void *const *buffers)
+{
+    struct pipeline *p = context;
+    int status;
+
+    if (p->left == 0)
+        return 0;
+    p->left--;
+    status = p->feed.next(p->feed.context, buffers);
+    if (status < 0)
+        snprintf(p->why, sizeof p->why, "%s", problem_text());
+    return status;
+}
 
 static int make_infeed(struct pipeline *p,
                        const struct pipeline_settings *settings)
@@ -29,11 +49,9 @@ static int make_infeed(struct pipeline *p,
     o.ntensors = settings->feed.ntensors;
     o.tensors = settings->feed.tensors;
     o.replicas = settings->device.replicas;
-    o.source.next = settings->feed.next;
-    o.source.context = settings->feed.context;
-    if (ipu_infeed_new(&o, &p->infeed) < 0)
-        return device_problem();
-    return device_status(ipu_infeed_start(p->infeed));
+    o.source.next = next_of_update;
+    o.source.context = p;
+    return device_status(ipu_infeed_new(&o, &p->infeed));
 }
 
 static int take_loss(void *context, int32_t replica, int64_t mini_batch,
@@ -52,14 +70,13 @@ static int take_loss(void *context, int32_t replica, int64_t mini_batch,
 static int make_device(struct pipeline *p,
                        const struct pipeline_settings *settings)
 {
-    static const ipu_feed_tensor rate = {"rate", IPU_FLOAT32, 0, {0}};
+    static const ipu_feed_tensor rates[] = {{"rate", IPU_FLOAT32, 0, {0}},
+                                            {"momentum", IPU_FLOAT32, 0, {0}}};
     ipu_pipeline_options o = settings->device;
 
     o.infeed = p->infeed;
-    if (settings->has_rate) {
-        o.narguments = 1;
-        o.arguments = &rate;
-    }
+    o.narguments = settings->rates;
+    o.arguments = rates;
     if (!o.sink) {
         o.sink = take_loss;
         o.sink_context = p;
@@ -75,7 +92,11 @@ int pipeline_init(struct pipeline *p, const struct pipeline_settings *settings)
 {
     *p = (struct pipeline){.base.functions = &pipeline_functions,
                            .base.steps = (int)settings->device.count,
-                           .has_rate = settings->has_rate};
+                           .feed = settings->feed,
+                           .batches = settings->device.count *
+                                      settings->device.repeat_count *
+                                      settings->device.replicas,
+                           .rates = settings->rates};
     if (make_infeed(p, settings) < 0) {
         exchange_free(settings->exchange);
         return PROBLEM;
@@ -101,20 +122,39 @@ static int start_pipeline(struct backend *backend)
     return p->exchange ? pipeline_exchange_start(p->exchange, p->device) : 0;
 }
 
+/* Runs the pipeline once. The feed's thread has ended when this returns. */
+static int run_update(struct pipeline *p)
+{
+    int status;
+
+    p->why[0] = '\0';
+    p->left = p->batches;
+    if (ipu_infeed_start(p->infeed) < 0)
+        return device_problem();
+    status = p->exchange ? pipeline_exchange_run(p->exchange)
+                         : device_status(ipu_pipeline_run(p->device));
+    ipu_infeed_stop(p->infeed);
+    return status < 0 && p->why[0] ? problem_set("%s", p->why) : status;
+}
+
+static int set_argument(struct pipeline *p, const char *name, float value)
+{
+    return device_status(
+        ipu_pipeline_argument(p->device, name, &value, sizeof value));
+}
+
 static int update_pipeline(struct backend *backend, double rate, double *loss)
 {
     struct pipeline *p = (struct pipeline *)backend;
     double start = clock_seconds(), waited = backend->times.wait;
-    float narrow = (float)rate;
     int status;
 
     p->loss_sum = 0;
     p->nlosses = 0;
-    if (p->has_rate &&
-        ipu_pipeline_argument(p->device, "rate", &narrow, sizeof narrow) < 0)
-        return device_problem();
-    status = p->exchange ? pipeline_exchange_run(p->exchange)
-                         : device_status(ipu_pipeline_run(p->device));
+    if ((p->rates > 0 && set_argument(p, "rate", (float)rate) < 0) ||
+        (p->rates > 1 && set_argument(p, "momentum", backend->momentum) < 0))
+        return PROBLEM;
+    status = run_update(p);
     backend->times.wait = exchange_get_stats(backend->exchange).wait;
     backend->times.compute +=
         clock_seconds() - start - (backend->times.wait - waited);

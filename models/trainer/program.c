@@ -197,12 +197,15 @@ static int build_training(struct building *b, const struct program_settings *s)
                               .synchronised = s->synchronised &&
                                               (s->replicas > 1 || s->network),
                               .network = s->network};
-    ipu_tensor rate = ipu_input(b->graph, "rate", IPU_FLOAT32, 0, NULL);
+    struct update_inputs inputs = {
+        .rate = ipu_input(b->graph, "rate", IPU_FLOAT32, 0, NULL)};
     const int32_t count =
         s->optimizer->accumulate > 1 ? s->optimizer->accumulate : 1;
     const bool guarded = s->optimizer->guarded && !s->assigns;
     ipu_tensor losses, own = {-1};
 
+    if (s->optimizer->cycled)
+        inputs.momentum = ipu_input(b->graph, "momentum", IPU_FLOAT32, 0, NULL);
     build_forward(b, &pass, &losses);
     ipu_tensor loss = ipu_reduce_sum(b->graph, losses, 1.0 / (double)m->rows);
     int status = ipu_output(b->graph, "loss", loss);
@@ -224,11 +227,11 @@ static int build_training(struct building *b, const struct program_settings *s)
         status = build_guard(b, count, own, &step);
     else if (count > 1)
         step = ipu_counter(b->graph, "updates");
+    inputs.step = step;
     if (status >= 0)
-        status = s->assigns
-                     ? assign_values(b)
-                     : update_build(b->graph, s->optimizer, m->trained,
-                                    b->variables, b->averages, rate, step);
+        status = s->assigns ? assign_values(b)
+                            : update_build(b->graph, s->optimizer, m->trained,
+                                           b->variables, b->averages, &inputs);
     if (status >= 0 && (count > 1 || guarded))
         status = ipu_update_end(b->graph);
     return status;

@@ -44,12 +44,12 @@ struct program_settings {
 
 /*
  * Compiles a step. Its inputs are those of the model and "rate", a float32
- * scalar, and "scale", likewise, if the loss is scaled; its output "loss" is
- * the mean over the rows; a run updates the variables. A guarded one has the
- * outputs "nonfinite" and "nonfinite_here", int32 scalars, where it would
- * update: the first variable whose average, and whose own gradient, is not
- * finite, or -1. proportion and progress are those of compiling_run. PROBLEM
- * with the text kept.
+ * scalar, and likewise "scale" if the loss is scaled, and "momentum" if the
+ * optimiser is cycled; its output "loss" is the mean over the rows; a run
+ * updates the variables. A guarded one has the outputs "nonfinite" and
+ * "nonfinite_here", int32 scalars, where it would update: the first variable
+ * whose average, and whose own gradient, is not finite, or -1. proportion and
+ * progress are those of compiling_run. PROBLEM with the text kept.
  */
 int program_training(const struct model *model,
                      const struct program_settings *settings, double proportion,

@@ -11,8 +11,9 @@
 #include "output/device_problem.h"
 #include "output/profile.h"
 
-/* Connects what a guarded or scaled update has. */
-static int connect_guard(struct replicas *r, const struct replicas_settings *s)
+/* Connects what a guarded, scaled or cycled update has. */
+static int connect_settings(struct replicas *r,
+                            const struct replicas_settings *s)
 {
     const size_t bytes = (size_t)r->count * sizeof *r->nonfinite;
     int status = 0;
@@ -26,6 +27,9 @@ static int connect_guard(struct replicas *r, const struct replicas_settings *s)
     if (s->scaled && status >= 0)
         status = ipu_replicas_connect_shared(
             r->devices, "scale", &r->base.scale, sizeof r->base.scale);
+    if (s->cycled && status >= 0)
+        status = ipu_replicas_connect_shared(
+            r->devices, "momentum", &r->base.momentum, sizeof r->base.momentum);
     return device_status(status);
 }
 
@@ -82,7 +86,7 @@ int replicas_init(struct replicas *r, const struct replicas_settings *settings)
         return device_problem();
     if (connect_streams(r, settings->has_rate) < 0)
         return PROBLEM;
-    return connect_guard(r, settings);
+    return connect_settings(r, settings);
 }
 
 static void replicas_fini(struct backend *backend)

@@ -18,8 +18,8 @@ struct replicas_settings {
     struct feed feed;
     int replicas;
     struct sums_settings sums;
-    bool has_rate;        /* the program has the input "rate" */
-    bool guarded, scaled; /* likewise of optimizer_settings */
+    bool has_rate;                /* the program has the input "rate" */
+    bool guarded, scaled, cycled; /* likewise of optimizer_settings */
 };
 
 struct replicas {
@@ -34,7 +34,7 @@ struct replicas {
     struct feed feed;
 };
 
-/* On failure returns PROBLEM with the text kept; fini is accepted then, too. */
+/* Returns 0, or PROBLEM with the text kept; fini is accepted then, too. */
 int replicas_init(struct replicas *replicas,
                   const struct replicas_settings *settings);
 

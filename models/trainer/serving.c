@@ -100,10 +100,12 @@ static int receive(struct serving_list *list)
 
     if (status < 0)
         return agree_hvd_problem(status);
+    list->count = count;
+    if (count < 0)
+        return 0;
     list->variables = calloc((size_t)count + 1, sizeof *list->variables);
     if (!list->variables)
         return problem_set("no memory for %lld variables", (long long)count);
-    list->count = count;
     status = hvd_broadcast(list->variables, bytes_of(list), HVD_UINT8, 0);
     return status < 0 ? agree_hvd_problem(status) : 0;
 }
@@ -159,6 +161,8 @@ int serving_run(const struct exchange_settings *settings)
     float *values = NULL;
     int status = receive(&list);
 
+    if (status == 0 && list.count < 0)
+        return 0;
     if (status == 0)
         status = serving_strategy(settings, &strategy);
     if (status == 0 && !(values = add_all(strategy, &list)))
@@ -172,5 +176,71 @@ int serving_run(const struct exchange_settings *settings)
     hvd_strategy_free(strategy);
     free(values);
     serving_list_fini(&list);
-    return status;
+    return status < 0 ? status : 1;
+}
+
+int serving_end(void)
+{
+    int64_t none = -1;
+    int status = hvd_broadcast(&none, 1, HVD_INT64, 0);
+
+    return status < 0 ? agree_hvd_problem(status) : 0;
+}
+
+/* ---------------------------------------------------------------- the workers
+ */
+
+/* Returns the process set of n ranks, or less than 0 if there is none yet. sets
+ * has room for all there are, and members for n. */
+static int find_set(const int32_t *ranks, int n, int32_t *sets,
+                    int32_t *members)
+{
+    int nsets = hvd_process_set_ids(sets, hvd_number_of_process_sets());
+
+    for (int i = 0; i < nsets; i++)
+        if (hvd_process_set_ranks(sets[i], members, n) == n &&
+            memcmp(ranks, members, (size_t)n * sizeof *ranks) == 0)
+            return sets[i];
+    return -1;
+}
+
+/* Returns the process set of the first n ranks, which may exist, or a problem.
+ */
+static int make_set(int n)
+{
+    const size_t nsets = (size_t)hvd_number_of_process_sets();
+    int32_t *ranks = calloc(2 * (size_t)n + nsets, sizeof *ranks);
+    int status = agree(ranks ? 0 : problem_set("no memory for %d ranks", n)),
+        set;
+
+    if (status < 0 || !ranks) {
+        free(ranks);
+        return status;
+    }
+    for (int i = 0; i < n; i++)
+        ranks[i] = i;
+    set = find_set(ranks, n, ranks + 2 * n, ranks + n);
+    if (set < 0)
+        set = hvd_add_process_set(ranks, n);
+    free(ranks);
+    return set < 0 ? agree_hvd_problem(set) : set;
+}
+
+int serving_divide(int servers)
+{
+    const int workers = hvd_size() - servers;
+    int set;
+
+    if (workers < 1) {
+        problem_set("%d servers of %d ranks leave no worker: start more "
+                    "processes",
+                    servers, hvd_size());
+        return PROBLEM_EVERYWHERE;
+    }
+    set = make_set(workers);
+    if (set < 0)
+        return set;
+    if (hvd_rank() < workers)
+        agree_among(set);
+    return 0;
 }

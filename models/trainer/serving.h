@@ -38,7 +38,18 @@ int serving_strategy(const struct exchange_settings *settings,
  * list to the servers. */
 int serving_send(const struct serving_list *list);
 
-/* Serves until every worker has ended. */
+/* Serves until every worker has ended its strategy. Returns 1; or 0 if worker 0
+ * has no list any more (serving_end). */
 int serving_run(const struct exchange_settings *settings);
+
+/* Collective over all ranks, the servers being in serving_run: ends them. */
+int serving_end(void);
+
+/*
+ * Collective over all ranks: has the last so many be servers. From now on the
+ * others, the workers, agree among themselves (agree.h). On failure all ranks
+ * return a problem.
+ */
+int serving_divide(int servers);
 
 #endif

@@ -296,6 +296,7 @@ static int make_engine(struct single *s, const struct model_backend *of,
                                        .has_rate = true,
                                        .guarded = o->optimizer.guarded,
                                        .scaled = o->optimizer.scaled,
+                                       .cycled = o->optimizer.cycled,
                                        .record = of->record};
     const struct program_settings program = {
         .optimizer = &o->optimizer,
@@ -316,6 +317,7 @@ static int make_engine(struct single *s, const struct model_backend *of,
         status = connect_calls(s);
     s->engine.base.functions = &s->functions;
     s->engine.base.exchange = exchange;
+    s->engine.base.source = &s->source;
     s->engine.base.statistics = s->own;
     s->engine.base.nstatistics = model_statistics(s->model);
     return status;
@@ -334,9 +336,8 @@ int single_new(const struct model_backend *of, struct backend **backend)
     s->functions.update = update_single;
     s->functions.fini = single_fini;
     s->engine.base.functions = &s->functions;
-    s->source = (struct model_feed){.fill = o->fill,
-                                    .context = o->fill_context,
-                                    .next = o->first * o->replicas};
+    s->source =
+        (struct model_feed){.fill = o->fill, .context = o->fill_context};
     s->model = of->model;
     s->values = of->values;
     s->own = of->own;

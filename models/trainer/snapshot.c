@@ -27,18 +27,24 @@ static void list_variables(struct snapshot *s,
 
 static int list_states(struct snapshot *s)
 {
+    static const hvd_dtype dtypes[] = {[TRAINER_FLOAT32] = HVD_FLOAT32,
+                                       [TRAINER_INT32] = HVD_INT32,
+                                       [TRAINER_INT64] = HVD_INT64};
+
     for (int i = s->nvariables; i < s->count; i++) {
         struct trainer_state *state = &s->states[i - s->nvariables];
 
         trainer_state(s->trainer, i - s->nvariables, state);
         s->list[i] = (hvd_checkpoint_tensor){
             .name = state->name,
-            .dtype = state->is_int ? HVD_INT32 : HVD_FLOAT32,
+            .dtype = dtypes[state->dtype],
             .ndim = state->ndim,
             .shape = state->shape,
-            .data = calloc((size_t)state->count + 1, sizeof(float))};
+            .data = calloc((size_t)state->count + 1, sizeof(int64_t))};
         if (!s->list[i].data)
             return no_memory();
+        s->data[i - s->nvariables] = s->list[i].data;
+        s->nlocal += !state->on_host;
     }
     return 0;
 }
@@ -55,8 +61,10 @@ int snapshot_init(struct snapshot *s, struct trainer *trainer)
         nstates++;
     s->list = calloc((size_t)(s->nvariables + nstates) + 1, sizeof *s->list);
     s->states = calloc((size_t)nstates + 1, sizeof *s->states);
-    if (variables && s->list && s->states) {
+    s->data = calloc((size_t)nstates + 1, sizeof *s->data);
+    if (variables && s->list && s->states && s->data) {
         s->count = s->nvariables + nstates;
+        s->nlocal = s->nvariables;
         list_variables(s, variables);
     }
     free(variables);
@@ -67,6 +75,7 @@ void snapshot_fini(struct snapshot *s)
 {
     for (int i = s->nvariables; i < s->count; i++)
         free(s->list[i].data);
+    free(s->data);
     free(s->list);
     free(s->states);
     *s = (struct snapshot){0};
@@ -74,12 +83,7 @@ void snapshot_fini(struct snapshot *s)
 
 int snapshot_take(struct snapshot *s)
 {
-    int status = 0;
-
-    for (int i = s->nvariables; i < s->count && status == 0; i++)
-        status = trainer_state_read(s->trainer, &s->states[i - s->nvariables],
-                                    s->list[i].data);
-    return status;
+    return trainer_state_read(s->trainer, s->data);
 }
 
 /* ------------------------------------------------------------------- reading
@@ -92,19 +96,39 @@ static bool ends_with(const char *name, const char *end)
     return length >= least && strcmp(name + length - least, end) == 0;
 }
 
+/* Returns how many updates the device has counted, or would have. */
+static int32_t count_updates(const hvd_checkpoint *checkpoint, int64_t steps,
+                             int accumulate)
+{
+    int32_t updates;
+    const hvd_checkpoint_tensor counter = {
+        .name = "updates", .dtype = HVD_INT32, .data = &updates};
+    hvd_checkpoint_tensor found;
+
+    return hvd_checkpoint_find(checkpoint, counter.name, &found) == 0 &&
+                   hvd_checkpoint_restore(checkpoint, &counter, 1, NULL, 0,
+                                          0) >= 0
+               ? updates
+               : (int32_t)(steps / accumulate);
+}
+
 /* Sets a state that a checkpoint lacks, as far as that can be done. */
-static bool derive(const hvd_checkpoint_tensor *state, int64_t steps,
+static bool derive(const hvd_checkpoint_tensor *state,
+                   const hvd_checkpoint *checkpoint, int64_t steps,
                    int accumulate)
 {
-    const bool is_steps = strcmp(state->name, "step") == 0;
+    const int32_t updates = count_updates(checkpoint, steps, accumulate);
 
-    if (is_steps || strcmp(state->name, "updates") == 0) {
-        *(int32_t *)state->data =
-            (int32_t)(is_steps ? steps : steps / accumulate);
-        return true;
-    }
-    return ends_with(state->name, "/accumulator") ||
-           ends_with(state->name, "/mini_batch");
+    if (strcmp(state->name, "step") == 0)
+        *(int32_t *)state->data = (int32_t)steps;
+    else if (strcmp(state->name, "updates") == 0)
+        *(int32_t *)state->data = updates;
+    else if (ends_with(state->name, "/updates"))
+        *(int64_t *)state->data = updates;
+    else
+        return ends_with(state->name, "/accumulator") ||
+               ends_with(state->name, "/mini_batch");
+    return true;
 }
 
 int snapshot_read(struct snapshot *s, const hvd_checkpoint *checkpoint,
@@ -119,7 +143,8 @@ int snapshot_read(struct snapshot *s, const hvd_checkpoint *checkpoint,
         return no_memory();
     for (int i = 0; i < s->count; i++)
         if (hvd_checkpoint_find(checkpoint, s->list[i].name, &found) == 0 ||
-            i < s->nvariables || !derive(&s->list[i], steps, accumulate))
+            i < s->nvariables ||
+            !derive(&s->list[i], checkpoint, steps, accumulate))
             wanted[count++] = s->list[i];
     status = hvd_checkpoint_restore(checkpoint, wanted, count, NULL, 0, 0);
     free(wanted);
@@ -140,19 +165,18 @@ int snapshot_send(const hvd_checkpoint_tensor *tensors, int count)
     int status = 0;
 
     for (int i = 0; i < count && status >= 0; i++)
-        status = hvd_broadcast(tensors[i].data, snapshot_elements(&tensors[i]),
-                               tensors[i].dtype, 0);
-    return status < 0 ? agree_hvd_problem(status) : 0;
+        status = agree_send(tensors[i].data, snapshot_elements(&tensors[i]),
+                            tensors[i].dtype);
+    return status;
 }
 
 int snapshot_spread(struct snapshot *s)
 {
-    int status = snapshot_send(s->list, s->count);
+    int status = snapshot_send(s->list, s->nlocal);
 
     if (status == 0)
-        status = trainer_write_values(s->trainer);
-    for (int i = s->nvariables; i < s->count && status == 0; i++)
-        status = trainer_state_write(s->trainer, &s->states[i - s->nvariables],
-                                     s->list[i].data);
-    return status;
+        status = agree(trainer_write_values(s->trainer));
+    return status < 0
+               ? status
+               : trainer_state_write(s->trainer, (const void *const *)s->data);
 }

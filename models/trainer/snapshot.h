@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * snapshot.h - all that a training needs to go on, as tensors of a checkpoint
- * (hvd_checkpoint.h): the variables, and what the devices keep beside them,
- * such as moments of the optimiser and counters. The names are the same
- * whatever devices a rank has, so that a training can go on on others.
+ * (hvd_checkpoint.h): the variables, and what is kept beside them, such as
+ * moments of the optimiser and counters. The names are the same whatever
+ * devices a rank has, and whether the optimiser is on them, on the host or on
+ * parameter servers, so that a training can go on on others.
  *
  *     snapshot_init(&s, trainer)
  *     snapshot_take(&s)               to save s.list
@@ -25,21 +26,24 @@ struct snapshot {
     hvd_checkpoint_tensor *list;  /* owned, [count]: first the variables, whose
                                      data is the trainer's, then states */
     struct trainer_state *states; /* owned, [count - nvariables] */
+    void **data; /* owned, [count - nvariables]: where states are in list */
     int nvariables, count;
+    int nlocal; /* variables, and states that each rank has its own of */
 };
 
 /* snapshot_fini is needed also after a failure. */
 int snapshot_init(struct snapshot *snapshot, struct trainer *trainer);
 void snapshot_fini(struct snapshot *snapshot); /* zeroed is accepted */
 
-/* Reads the states from the devices. */
+/* Reads the states from the devices, and from where the optimiser is. */
 int snapshot_take(struct snapshot *snapshot);
 
 /*
  * Reads all tensors from a checkpoint that was written after that many steps.
  * Of what it lacks, counters of steps and updates follow from the steps, and
  * sums of gradients begin anew; anything else is a problem, whose text names
- * it.
+ * it. A device has one counter of updates, and an optimiser on the host one for
+ * each variable: the latter follow from the former.
  */
 int snapshot_read(struct snapshot *snapshot, const hvd_checkpoint *checkpoint,
                   int64_t steps, int accumulate);

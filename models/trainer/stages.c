@@ -3,9 +3,9 @@
  * stages.c - a pipeline whose stages are made of a model: neighbouring pieces
  * make a stage, and each stage has its own IPU.
  *
- *     infeed: inputs [, number]              argument: rate
+ *     infeed: inputs [, number]              arguments: rate [, momentum]
  *        |                                     |
- *     stage 0 -- rate, x, others [, number] -> stage 1 -> ... -> loss, rate
+ *     stage 0 -- rates, x, others [, number] -> stage 1 -> ... -> loss, rates
  *
  * A stage passes on the tensors that a later one needs. Random ops use the
  * number of the mini-batch as their step: it is the same in the backward pass,
@@ -28,10 +28,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* The inputs of a stage, in this order: behind X come the other inputs of the
- * model, and then the number. */
-enum { RATE, X };
 
 /* Neighbouring pieces of the model. */
 struct part {
@@ -119,18 +115,27 @@ static ipu_tensor loss_of(const struct model *model, ipu_graph *graph,
                           1.0 / (double)model->rows);
 }
 
+/* The inputs of a stage are the rates, x, the other inputs of the model, and
+ * then the number. Returns how many rates there are: that of learning, and the
+ * momentum if it changes. */
+static int count_rates(const struct stages *s)
+{
+    return s->optimizer.cycled ? 2 : 1;
+}
+
 static int build_stage(void *context, ipu_graph *graph, int32_t ninputs,
                        const ipu_tensor *in, ipu_tensor *out)
 {
     const struct part *part = context;
     struct stages *s = part->stages;
     const struct model *m = s->model;
+    const int rates = count_rates(s);
     const struct model_pass pass = {.training = true,
-                                    .inputs = in + X,
-                                    .step = m->draws ? in[X + m->ninputs]
+                                    .inputs = in + rates,
+                                    .step = m->draws ? in[rates + m->ninputs]
                                                      : (ipu_tensor){-1},
                                     .seed = s->seed};
-    ipu_tensor x = in[X];
+    ipu_tensor x = in[rates];
 
     for (int i = 0; i < m->nvariables; i++)
         s->variables[i] = (ipu_tensor){-1};
@@ -140,25 +145,27 @@ static int build_stage(void *context, ipu_graph *graph, int32_t ninputs,
     }
     if (part->end == m->pieces) {
         out[0] = loss_of(m, graph, x, &pass);
-        out[1] = in[RATE];
-        return 2;
+        memcpy(out + 1, in, (size_t)rates * sizeof *out);
+        return 1 + rates;
     }
     memcpy(out, in, (size_t)ninputs * sizeof *out);
-    out[X] = x;
+    out[rates] = x;
     return ninputs;
 }
 
-/* Builds the update of a stage. outputs: loss, rate. */
+/* Builds the update of a stage. outputs: loss, rates. */
 static int build_update(void *context, ipu_graph *graph, int32_t noutputs,
                         const ipu_tensor *outputs, int32_t count,
                         const ipu_tensor *variables,
                         const ipu_tensor *gradients)
 {
     const struct stages *s = context;
+    const struct update_inputs inputs = {.rate = outputs[1],
+                                         .momentum = outputs[noutputs - 1],
+                                         .step = ipu_counter(graph, "updates")};
 
-    (void)noutputs;
     return update_build(graph, &s->optimizer, count, variables, gradients,
-                        outputs[1], ipu_counter(graph, "updates"));
+                        &inputs);
 }
 
 /* Returns true if the first and the last piece need the same variable. */
@@ -193,7 +200,7 @@ static int make_pipeline(struct stages *s, const struct model_backend *of)
     const struct trainer_options *o = of->options;
     const struct exchange_settings exchange = trainer_exchange(o);
     struct pipeline_settings settings = {
-        .has_rate = true,
+        .rates = count_rates(s),
         .feed_name = "mini-batches",
         .feed = model_feed_of(s->model, &s->source)};
     const int count = o->partition.stages;
@@ -217,6 +224,7 @@ static int make_pipeline(struct stages *s, const struct model_backend *of)
         return PROBLEM;
     int status = pipeline_init(&s->pipeline, &settings);
     s->pipeline.base.functions = &s->functions;
+    s->pipeline.base.source = &s->source;
     return status < 0 ? problem_set("device: %s", problem_text()) : 0;
 }
 
@@ -231,7 +239,7 @@ static int check_count(const struct trainer_options *o)
     ipu_schedule_info info = {.size = sizeof info};
 
     if (ipu_schedule_plan(&plan, &info) < 0)
-        return problem_set("--accumulate: %s", ipu_last_error());
+        return problem_set("accumulate: %s", ipu_last_error());
     return 0;
 }
 
@@ -240,12 +248,12 @@ static int make_parts(struct stages *s, int count)
     int first[IPU_MAX_STAGES + 1];
 
     if (model_statistics(s->model) > 0)
-        return problem_set("--stages: the network %s normalises by the whole "
+        return problem_set("stages: the network %s normalises by the whole "
                            "batch and keeps statistics, which stages do not "
-                           "reduce: train it on one IPU, or on --replicas",
+                           "reduce: train it on one IPU, or on replicas",
                            s->model->name);
     if (count > s->model->pieces || count > IPU_MAX_STAGES)
-        return problem_set("--stages %d: the network has %d pieces, which make "
+        return problem_set("%d stages: the network has %d pieces, which make "
                            "no more stages",
                            count, s->model->pieces);
     stages_partition(s->model, count, first);
@@ -320,10 +328,8 @@ int stages_new(const struct model_backend *of, struct backend **backend)
     s->values = of->values;
     s->optimizer = o->optimizer;
     s->seed = of->seed;
-    s->source = (struct model_feed){.fill = o->fill,
-                                    .context = o->fill_context,
-                                    .next = o->first * o->replicas,
-                                    .numbered = m->draws};
+    s->source = (struct model_feed){
+        .fill = o->fill, .context = o->fill_context, .numbered = m->draws};
     s->variables = calloc((size_t)m->nvariables + 1, sizeof *s->variables);
     status = s->variables ? make_parts(s, o->partition.stages)
                           : problem_set("no memory for the pipeline");

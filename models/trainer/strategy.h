@@ -7,6 +7,8 @@
 #ifndef MODELS_STRATEGY_H
 #define MODELS_STRATEGY_H
 
+#include <stdint.h>
+
 enum strategy {
     STRATEGY_HOROVOD,          /* processes that mpirun started, over MPI */
     STRATEGY_MULTI_WORKER,     /* processes of a TF_CONFIG, without MPI */
@@ -20,8 +22,8 @@ enum strategy {
 /* The names, by enum strategy; ends with NULL. */
 extern const char *const strategy_names[];
 
-/* How sums over the replicas of a process travel between their devices; it
- * changes cycles and bytes, but no result. */
+/* These settings say how sums over the replicas of a process travel between
+ * their devices; it changes cycles and bytes, but no result. */
 struct sums_settings {
     int algorithm; /* an ipu_cross_replica_algorithm; -1: the default, a ring */
     int packs;     /* all sums that are ready together in so many packs of equal
@@ -31,15 +33,16 @@ struct sums_settings {
 /* The names, by algorithm; ends with NULL. */
 extern const char *const sums_algorithms[];
 
-/* How the parameter servers of that strategy work: the options of
- * hvd_strategy.h. */
+/* These settings say how the parameter servers of that strategy work: the
+ * options of hvd_strategy.h. */
 struct servers_settings {
-    int count;      /* of servers; 0: there are none */
-    int mode;       /* an hvd_server_mode */
-    int backups;    /* workers that a step does not wait for */
-    int staleness;  /* steps that a worker may be ahead */
-    int placement;  /* an hvd_placement */
-    int part_bytes; /* most bytes of a part of a variable; 0: they are whole */
+    int count;     /* of servers; 0: there are none */
+    int mode;      /* an hvd_server_mode */
+    int backups;   /* workers that a step does not wait for */
+    int staleness; /* steps that a worker may be ahead */
+    int placement; /* an hvd_placement */
+    int64_t
+        part_bytes; /* most bytes of a part of a variable; 0: they are whole */
 };
 
 /* The names of modes and placements; end with NULL. */

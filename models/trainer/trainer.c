@@ -19,6 +19,7 @@
 #include "output/problem.h"
 #include "output/profile.h"
 #include "trainer/agree.h"
+#include "trainer/backend_state.h"
 #include "trainer/evaluation.h"
 #include "trainer/model_backend.h"
 #include "trainer/program.h"
@@ -28,17 +29,22 @@
 #include <string.h>
 
 struct trainer {
-    struct model *model; /* owned */
-    float **values;      /* owned, [variables], each owned */
-    float **own;         /* owned, [statistics], each owned: this rank's */
-    struct backend *backend;
+    struct model *model;     /* owned */
+    float **values;          /* owned, [variables], each owned */
+    float **own;             /* owned, [statistics], each owned: this rank's */
+    struct backend *backend; /* owned; NULL: it only evaluates */
     struct evaluation evaluation;
     struct evaluation prediction; /* made when it is needed first */
     float *const *shown; /* borrowed: what evaluations use; NULL: values */
     float *kept;         /* owned: the statistics; NULL: none */
     double proportion;
+    int replicas;
     bool keeps;     /* gradients come to the host */
+    bool serves;    /* there are parameter servers, as the next one */
+    bool stopped;   /* and they do not serve now */
+    bool lags;      /* they do not wait for all workers */
     bool networked; /* gradients take the devices' network */
+    bool cycled;    /* likewise of optimizer_settings */
 };
 
 /* Has the model be that of the graphs in a folder: its variables are theirs.
@@ -100,11 +106,14 @@ static void free_own(struct trainer *trainer)
     free(trainer->own);
 }
 
-/* The evaluation takes as many chips as the training. */
+/* The evaluation takes as many chips as the training, if there is one. */
 static int make_evaluation(struct trainer *trainer,
                            const struct trainer_options *options)
 {
-    int stages = options->partition.stages, chips = stages > 0 ? stages : 1;
+    int stages = options->partition.stages;
+    int chips = options->evaluates ? EVALUATION_ON_HOST
+                : stages > 0       ? stages
+                                   : 1;
     int status = evaluation_init(&trainer->evaluation, trainer->model, chips,
                                  false, options->proportion, options->progress);
 
@@ -127,7 +136,7 @@ static uint64_t seed_of(const struct trainer_options *options)
 static int build_trainer(struct trainer *trainer,
                          const struct trainer_options *options)
 {
-    const bool staged = options->partition.stages > 0;
+    const bool staged = options->partition.stages > 0 && !options->evaluates;
     const struct model_backend of = {.model = trainer->model,
                                      .options = options,
                                      .seed = seed_of(options),
@@ -147,7 +156,7 @@ static int build_trainer(struct trainer *trainer,
     }
     if (status == 0)
         status = make_evaluation(trainer, options);
-    if (status == 0 && !staged)
+    if (status == 0 && !staged && !options->evaluates)
         status = (options->replicas > 1 ? mirrored_new
                                         : single_new)(&of, &trainer->backend);
     return status;
@@ -156,7 +165,8 @@ static int build_trainer(struct trainer *trainer,
 /* Broadcasts the variables. */
 static int start_trainer(struct trainer *trainer)
 {
-    int status = trainer->backend->functions->start(trainer->backend);
+    struct backend *b = trainer->backend;
+    int status = b ? b->functions->start(b) : 0;
 
     if (status < 0)
         return status;
@@ -190,8 +200,12 @@ int trainer_new(struct model *model, const struct trainer_options *options,
     if (fresh && model) {
         fresh->model = model;
         fresh->proportion = options->proportion;
+        fresh->replicas = options->replicas;
         fresh->keeps = keeps_gradients(options);
+        fresh->serves = options->servers.count > 0;
+        fresh->lags = options->servers.backups > 0;
         fresh->networked = options->strategy == STRATEGY_DEVICE_COLLECTIVE;
+        fresh->cycled = options->optimizer.cycled;
         status = draw_values(fresh, options);
         if (status == 0)
             status = make_own(fresh);
@@ -204,7 +218,7 @@ int trainer_new(struct model *model, const struct trainer_options *options,
         model_free(model);
     }
     status = agree(status);
-    if (fresh && fresh->backend && status == 0)
+    if (fresh && status == 0)
         status = start_trainer(fresh);
     if (status < 0) {
         trainer_free(fresh);
@@ -281,12 +295,53 @@ struct exchange_settings trainer_exchange(const struct trainer_options *options)
     };
 }
 
+void trainer_stop(struct trainer *trainer)
+{
+    if (!trainer->serves || trainer->stopped)
+        return;
+    trainer->backend->exchange->functions->stop(trainer->backend->exchange);
+    trainer->stopped = true;
+}
+
+int trainer_start(struct trainer *trainer)
+{
+    if (!trainer->stopped)
+        return 0;
+    trainer->stopped = false;
+    return trainer->backend->functions->start(trainer->backend);
+}
+
+/* Writes the first count variables to all devices of this rank. */
+static int write_values(struct trainer *trainer, int count)
+{
+    struct backend *b = trainer->backend;
+    int status = 0;
+
+    for (int i = 0; b && i < count && status == 0; i++) {
+        const struct model_variable *v = &trainer->model->variables[i];
+
+        status = b->functions->write(b, v->name, trainer->values[i],
+                                     (size_t)v->count * sizeof(float));
+    }
+    return status;
+}
+
 int trainer_settle(struct trainer *trainer)
 {
     struct exchange *x = trainer->backend->exchange;
-    int status = x && x->functions->settle ? x->functions->settle(x) : 0;
+    int status = 0;
 
+    if (x && x->functions->settle && !trainer->stopped) {
+        status = x->functions->settle(x);
+        if (status == 0)
+            status = write_values(trainer, trainer->model->trained);
+    }
     return status < 0 ? status : trainer_read_statistics(trainer);
+}
+
+int trainer_meet(struct trainer *trainer)
+{
+    return trainer->lags ? trainer_settle(trainer) : 0;
 }
 
 int trainer_read_statistics(struct trainer *trainer)
@@ -294,7 +349,7 @@ int trainer_read_statistics(struct trainer *trainer)
     struct backend *b = trainer->backend;
     int status = 0;
 
-    if (model_statistics(trainer->model) == 0)
+    if (model_statistics(trainer->model) == 0 || trainer->stopped)
         return 0;
     if (b->functions->collect)
         status = agree(b->functions->collect(b));
@@ -302,9 +357,15 @@ int trainer_read_statistics(struct trainer *trainer)
                       : b->exchange->functions->read_statistics(b->exchange);
 }
 
+void trainer_seek(struct trainer *trainer, int64_t steps)
+{
+    if (trainer->backend->source)
+        trainer->backend->source->next = steps * trainer->replicas;
+}
+
 int trainer_steps(const struct trainer *trainer)
 {
-    return trainer->backend->steps;
+    return trainer->backend ? trainer->backend->steps : 1;
 }
 
 /* Has the other ranks not wait for gradients that will not come. The text of
@@ -334,6 +395,17 @@ int trainer_step(struct trainer *trainer, double rate, double *loss)
 struct trainer_nonfinite trainer_nonfinite(const struct trainer *trainer)
 {
     return trainer->backend->nonfinite;
+}
+
+void trainer_set_momentum(struct trainer *trainer, double momentum)
+{
+    struct backend *b = trainer->backend;
+
+    if (!trainer->cycled)
+        return;
+    b->momentum = (float)momentum;
+    if (b->exchange)
+        b->exchange->momentum = momentum;
 }
 
 void trainer_set_scale(struct trainer *trainer, double scale)
@@ -434,76 +506,37 @@ int trainer_visit(struct trainer *trainer, bool predicts, fill_test_fn *fill,
 /* ------------------------------------------------------------------ the state
  */
 
-static bool is_of_model(const struct model *m, const char *name)
-{
-    for (int i = 0; i < m->nvariables; i++)
-        if (strcmp(m->variables[i].name, name) == 0)
-            return true;
-    return false;
-}
-
-/* Describes number k = 0, 1, ... of what the devices keep. */
-static bool is_kept(const struct profile_program *program, int32_t k,
-                    ipu_variable_info *info)
-{
-    if (program->executable)
-        return ipu_executable_variable(program->executable, k, info) == IPU_OK;
-    return program->pipeline &&
-           ipu_pipeline_state(program->pipeline, k, info) == IPU_OK;
-}
-
 bool trainer_state(const struct trainer *trainer, int i,
                    struct trainer_state *state)
 {
-    struct profile_program program = {0};
-    ipu_variable_info info = {.size = sizeof info};
-
-    trainer->backend->functions->describe(trainer->backend, &program);
-    for (int32_t k = 0; is_kept(&program, k, &info); k++) {
-        if (info.own || is_of_model(trainer->model, info.name) || i-- > 0)
-            continue;
-        *state = (struct trainer_state){.name = info.name,
-                                        .is_int = info.dtype == IPU_INT32,
-                                        .ndim = info.ndim,
-                                        .count = 1};
-        for (int32_t d = 0; d < info.ndim; d++)
-            state->count *= state->shape[d] = info.shape[d];
-        return true;
-    }
-    return false;
+    return trainer->backend &&
+           backend_state(trainer->backend, trainer->model, i, state);
 }
 
-int trainer_state_read(const struct trainer *trainer,
-                       const struct trainer_state *state, void *data)
+int trainer_state_read(struct trainer *trainer, void *const *data)
 {
-    return trainer->backend->functions->read(
-        trainer->backend, state->name, data,
-        (size_t)state->count * sizeof(float));
+    int status = trainer->backend ? backend_state_read(trainer->backend,
+                                                       trainer->model, data)
+                                  : 0;
+
+    return status < 0 ? status : write_values(trainer, trainer->model->trained);
 }
 
-int trainer_state_write(struct trainer *trainer,
-                        const struct trainer_state *state, const void *data)
+int trainer_state_write(struct trainer *trainer, const void *const *data)
 {
-    return trainer->backend->functions->write(
-        trainer->backend, state->name, data,
-        (size_t)state->count * sizeof(float));
+    return trainer->backend
+               ? backend_state_write(trainer->backend, trainer->model, data)
+               : 0;
 }
 
 int trainer_write_values(struct trainer *trainer)
 {
     const struct model *m = trainer->model;
-    struct backend *b = trainer->backend;
-    int status = 0;
 
-    for (int i = 0; i < m->nvariables && status == 0; i++) {
-        size_t bytes = (size_t)m->variables[i].count * sizeof(float);
-
-        if (i >= m->trained)
-            memcpy(trainer->own[i - m->trained], trainer->values[i], bytes);
-        status = b->functions->write(b, m->variables[i].name,
-                                     trainer->values[i], bytes);
-    }
-    return status;
+    for (int i = m->trained; i < m->nvariables; i++)
+        memcpy(trainer->own[i - m->trained], trainer->values[i],
+               (size_t)m->variables[i].count * sizeof(float));
+    return write_values(trainer, m->nvariables);
 }
 
 const struct model *trainer_model(const struct trainer *trainer)

@@ -65,11 +65,12 @@ struct trainer_options {
     const char *profile; /* directory or "text"; NULL: no profile */
     hvd_progress *
         progress; /* shows compilations; borrowed by trainer_new; may be NULL */
+    bool evaluates; /* and does not train: it takes no device, and evaluates on
+                       the host, whatever a tile would hold, with the same
+                       bits */
     struct partition partition; /* stages 0: one device */
-    int64_t first;       /* steps made before: batches begin with that of the
-                            next one */
-    fill_batch_fn *fill; /* fills training batches; a pipeline calls it on a
-                            separate thread, ahead of the devices */
+    fill_batch_fn *fill; /* fills training batches, within trainer_step; a
+                            pipeline calls it on a separate thread */
     void *fill_context;  /* borrowed until trainer_free */
 };
 
@@ -99,6 +100,16 @@ int trainer_new(struct model *model, const struct trainer_options *options,
 void trainer_free(struct trainer *trainer); /* NULL is accepted */
 
 /*
+ * Collective: stops what serves the trainer outside of its ranks: the parameter
+ * servers, which return from serving_run (serving.h). The variables are on the
+ * workers then, as trainer_settle has left them, and can be evaluated; rank 0
+ * has the state of the optimiser. The other starts it again; what runs stays as
+ * it is. Without servers both do nothing.
+ */
+void trainer_stop(struct trainer *trainer);
+int trainer_start(struct trainer *trainer);
+
+/*
  * Writes the network for one of nranks ranks into a folder, as the files that
  * options.graphs reads: its graphs, and the first values of its variables,
  * which are those of rank 0. Takes the model over, also on failure. Not
@@ -116,6 +127,10 @@ int trainer_steps(const struct trainer *trainer);
  * to the mean on this rank. */
 int trainer_step(struct trainer *trainer, double rate, double *loss);
 
+/* Has the next step be the one behind that many: options.fill is asked for its
+ * mini-batches, and what is random depends on it. 0 in the beginning. */
+void trainer_seek(struct trainer *trainer, int64_t steps);
+
 /* The gradients by which an update was skipped, in a guarded training. The
  * numbers are those of variables; -1: all are finite. */
 struct trainer_nonfinite {
@@ -126,6 +141,10 @@ struct trainer_nonfinite {
 };
 
 struct trainer_nonfinite trainer_nonfinite(const struct trainer *trainer);
+
+/* Sets the momentum, or beta1, from the next step on, if the optimiser is
+ * cycled. To be called before the first step. */
+void trainer_set_momentum(struct trainer *trainer, double momentum);
 
 /* Sets the scale of the loss, from the next step on. */
 void trainer_set_scale(struct trainer *trainer, double scale);
@@ -139,6 +158,11 @@ void trainer_revert_statistics(struct trainer *trainer);
  * parameter servers, and reads the statistics. To be called before an
  * evaluation, and in the end. */
 int trainer_settle(struct trainer *trainer);
+
+/* Collective: to be called before the ranks agree on anything between two
+ * steps. With backups a worker whose gradients came too late would wait for
+ * steps that the others make only later. Else it does nothing. */
+int trainer_meet(struct trainer *trainer);
 
 /* Collective: has the values of the statistics (model.h) be their means over
  * all devices of all ranks. To be called before a checkpoint; without
@@ -172,14 +196,18 @@ int trainer_visit(struct trainer *trainer, bool predicts, fill_test_fn *fill,
  * trainer_values, as in the beginning. PROBLEM with the text kept. */
 int trainer_show(struct trainer *trainer, float *const *values);
 
+enum trainer_dtype { TRAINER_FLOAT32, TRAINER_INT32, TRAINER_INT64 };
+
 /* A tensor that a training keeps beside its variables, to go on as if it had
  * not been stopped: moments, counters. */
 struct trainer_state {
     const char *name; /* borrowed until trainer_free */
-    bool is_int;      /* int32; else float32 */
+    enum trainer_dtype dtype;
     int32_t ndim;
     int64_t shape[8];
     int64_t count; /* elements */
+    bool on_host;  /* of an optimiser on the host or on servers, which all ranks
+                      have in common; these come last */
 };
 
 /* Describes number i = 0, 1, ... of them. Returns false if there are not so
@@ -187,12 +215,15 @@ struct trainer_state {
 bool trainer_state(const struct trainer *trainer, int i,
                    struct trainer_state *state);
 
-/* Copy such a tensor from the first device of this rank, or to all of them.
- * PROBLEM with the text kept. */
-int trainer_state_read(const struct trainer *trainer,
-                       const struct trainer_state *state, void *data);
-int trainer_state_write(struct trainer *trainer,
-                        const struct trainer_state *state, const void *data);
+/* Copies all of them to data, a place for each: from the first device of this
+ * rank, and from where the optimiser is. The newest variables of parameter
+ * servers come with them. Not collective. PROBLEM with the text kept. */
+int trainer_state_read(struct trainer *trainer, void *const *data);
+
+/* Collective: writes all of them: to all devices of this rank; and of those on
+ * the host, rank 0's to where the optimisers of all ranks have them, with rank
+ * 0's variables and statistics. */
+int trainer_state_write(struct trainer *trainer, const void *const *data);
 
 /* Replaces this rank's variables on all devices by the values of
  * trainer_values, which the caller has changed. PROBLEM with the text kept. */

@@ -36,7 +36,8 @@ static const ipu_optimizer_kind kinds[] = {
 
 int update_build(ipu_graph *graph, const struct optimizer_settings *settings,
                  int count, const ipu_tensor *variables,
-                 const ipu_tensor *gradients, ipu_tensor rate, ipu_tensor step)
+                 const ipu_tensor *gradients,
+                 const struct update_inputs *inputs)
 {
     const enum optimizer name = settings->optimizer;
     const double decay = settings->weight_decay;
@@ -61,13 +62,15 @@ int update_build(ipu_graph *graph, const struct optimizer_settings *settings,
                                    .trust = 0.001,
                                    .epsilon = 1e-8,
                                    .weight_decay = decay};
-    const ipu_optimizer optimizer = {.size = sizeof optimizer,
-                                     .kind = kinds[name],
-                                     .rate = rate,
-                                     .sgd = &sgd,
-                                     .adam = &adam,
-                                     .rms = &rms,
-                                     .lars = &lars};
+    const ipu_optimizer optimizer = {
+        .size = sizeof optimizer,
+        .kind = kinds[name],
+        .rate = inputs->rate,
+        .sgd = &sgd,
+        .adam = &adam,
+        .rms = &rms,
+        .lars = &lars,
+        .momentum = settings->cycled ? &inputs->momentum : NULL};
     ipu_tensor factor = {-1};
     int status = IPU_OK;
 
@@ -79,7 +82,7 @@ int update_build(ipu_graph *graph, const struct optimizer_settings *settings,
         if (settings->clip > 0)
             gradient = ipu_multiply(graph, gradient, factor);
         status = ipu_optimize_variable(graph, &optimizer, variables[i],
-                                       gradient, step);
+                                       gradient, inputs->step);
     }
     return status;
 }

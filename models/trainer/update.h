@@ -7,13 +7,18 @@
 
 #include <ipu.h>
 
-/*
- * Assigns to each variable its value after an update by its gradient. rate: a
- * float32 scalar; step: an int32 scalar, 0 in the first run. Returns a status
- * of the device.
- */
+/* The scalars of an update. */
+struct update_inputs {
+    ipu_tensor rate;     /* float32 */
+    ipu_tensor momentum; /* float32, if settings->cycled; else not looked at */
+    ipu_tensor step;     /* int32, 0 in the first run */
+};
+
+/* Assigns to each variable its value after an update by its gradient. Returns a
+ * status of the device. */
 int update_build(ipu_graph *graph, const struct optimizer_settings *settings,
                  int count, const ipu_tensor *variables,
-                 const ipu_tensor *gradients, ipu_tensor rate, ipu_tensor step);
+                 const ipu_tensor *gradients,
+                 const struct update_inputs *inputs);
 
 #endif

@@ -38,7 +38,7 @@ for r in rows:
     assert float(r["hvd_us"]) > 0 and float(r["hvd_tcp_us"]) > 0
     gloo = [float(v) for k, v in r.items()
             if k.startswith("gloo_") and k.endswith("_us") and v]
-    # All of its ways, or none where it was not built in.
+    # All of its backends, or none where it was not built in.
     assert len(gloo) in (0, 4) and all(v > 0 for v in gloo), r
     if gloo:
         ratio = float(r["gloo_over_hvd"])
@@ -57,7 +57,7 @@ for r in rows:
     [[ $stderr == *"no directory can be made in $BATS_TEST_TMPDIR/none"* ]]
 }
 
-@test "a way that cannot start says which and why" {
+@test "a backend that cannot start says which and why" {
     HVD_LOG=nonsense run --separate-stderr cluster -e 4 --rounds 1
     [ "$status" -eq 1 ]
     [[ $stderr == *"hvd_us: process 0: "*HVD_LOG* ]]

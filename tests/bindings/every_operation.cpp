@@ -165,6 +165,39 @@ static void on_a_set(const hvd::ProcessSet &set, int r)
 }
 
 /* A value that all ranks pull at, and a rank that throws in mid-step. */
+/* The strategy has made two steps, of SGD, with the variable w. */
+static void states(hvd::Strategy &strategy, float *w, int r)
+{
+    const float before = w[0];
+    std::int64_t updates = 0, many = 40;
+
+    MUST(strategy.state().size() == 1);
+    MUST(strategy.state()[0].name == std::string("w/updates"));
+    MUST(strategy.state()[0].dtype == HVD_INT64);
+    strategy.read_state({&updates});
+    MUST(updates == 2);
+    w[0] = static_cast<float>(r);
+    strategy.write_state({&many});
+    strategy.read_state({&updates});
+    MUST(updates == 40 && w[0] == 0);
+    w[0] = before;
+    strategy.write_state();
+    strategy.read_state({&updates});
+    MUST(updates == 0 && w[0] == before);
+    try {
+        strategy.write_state({&many, &many});
+        MUST(false);
+    } catch (const hvd::Error &error) {
+        MUST(error.status() == HVD_ERR_ARGUMENT);
+    }
+    try {
+        strategy.read_state({});
+        MUST(false);
+    } catch (const hvd::Error &error) {
+        MUST(error.status() == HVD_ERR_ARGUMENT);
+    }
+}
+
 static void strategies(int r, int n)
 {
     auto options = hvd::Strategy::options();
@@ -189,6 +222,7 @@ static void strategies(int r, int n)
     }
     MUST(w[0] == static_cast<float>(1 - n) && w[1] == 7);
     strategy.check();
+    states(strategy, w, r);
     MUST(strategy.stats().steps == 2);
     for (int step = 0; step < r; step++) {
         strategy.gradient(v)[0] = strategy.gradient(v)[1] = 1;
@@ -198,6 +232,12 @@ static void strategies(int r, int n)
     MUST(strategy.join() == n - 1);
     MUST(n == 1 || w[1] < 7);
     strategy.check();
+    try {
+        strategy.set_momentum(0.5);
+        MUST(false);
+    } catch (const hvd::Error &error) {
+        MUST(error.status() == HVD_ERR_ARGUMENT);
+    }
     hvd::Strategy moved(std::move(strategy));
     {
         float table[3][2] = {{0, 0}, {4, 5}, {6, 7}};

@@ -166,6 +166,8 @@ contains
         real(4), pointer :: gradient(:, :), slope
         type(hvd_strategy_options) :: options
         type(hvd_strategy_stats) :: stats
+        type(hvd_strategy_tensor) :: info
+        integer(c_int64_t), target :: updates(2)
         type(c_ptr) :: strategy
         integer(8) :: first, stride, count, order(5)
         integer :: a, b, step, unit
@@ -218,9 +220,31 @@ contains
             close (unit, status="delete")
         end if
         call must(hvd_strategy_set_learning_rate(strategy, 0.25d0), "rate")
+        if (hvd_strategy_set_momentum(strategy, 0.5d0) >= 0) &
+            error stop "sgd has no momentum"
         stats%size = int(c_sizeof(stats), 4)
         call must(hvd_strategy_get_stats(strategy, stats), "stats")
         if (stats%steps /= r + 1 .or. stats%variables /= 2) error stop "stats"
+        if (hvd_strategy_state_count(strategy) /= 2) error stop "state_count"
+        info%size = int(c_sizeof(info), 4)
+        call must(hvd_strategy_state_info(strategy, 1, info), "state_info")
+        if (info%variable /= 1 .or. info%count /= 1 .or. info%name(7) /= "/") &
+            error stop "state_info"
+        call must(hvd_strategy_read_state(strategy, [c_loc(updates(1)), &
+                                                     c_loc(updates(2))]), "read_state")
+        if (any(updates /= n)) error stop "read_state"
+        v(2, 3) = r
+        updates = 7 + r
+        call must(hvd_strategy_write_state(strategy, [c_loc(updates(1)), &
+                                                      c_loc(updates(2))]), "write_state")
+        call equal(v(2, 3), 0.0, "write_state")
+        call must(hvd_strategy_read_state(strategy, [c_loc(updates(1)), &
+                                                     c_null_ptr]), "read_state")
+        if (updates(1) /= 7 .or. updates(2) /= 7 + r) error stop "write_state"
+        call must(hvd_strategy_write_state(strategy), "write_state anew")
+        call must(hvd_strategy_read_state(strategy, [c_loc(updates(1)), &
+                                                     c_null_ptr]), "read_state")
+        if (updates(1) /= 0) error stop "write_state anew"
         call must(hvd_strategy_abandon(strategy, "no data"), "abandon")
         call hvd_strategy_free(strategy)
 

@@ -201,6 +201,26 @@ for optimizer in ("sgd", "momentum", "adam", "none", "nesterov", "rmsprop", "lio
     s.step()
     assert (w == after).all()
     s.check()
+    state = s.read_state()
+    slots = {"momentum": ["momentum"], "nesterov": ["momentum"], "adam": ["m", "v"],
+             "lion": ["m"], "rmsprop": ["v", "momentum"]}.get(optimizer, [])
+    if optimizer != "none":
+        assert list(state) == [f"{name}/{slot}" for name in "wb" for slot in slots + ["updates"]]
+        assert state["w/updates"] == 3 and state["b/updates"].dtype == np.int64
+    if slots and optimizer != "lion":
+        assert np.allclose(state["w/" + slots[0]], m if slots[0] != "v" else v, 1e-5)
+        assert state["w/" + slots[0]].shape == (3, 2)
+    w[...] = r
+    s.write_state({"step": 7, **state} if r == 0 else {})
+    assert (w == 0).all()
+    assert all((value == s.read_state()[name]).all() for name, value in state.items())
+    s.write_state()
+    assert not any(value.any() for value in s.read_state().values())
+    if optimizer != "none":
+        fails(-1, ["tensor 'w/" + (slots + ["updates"])[0] + "' of the optimizer's state is NULL"],
+              s.write_state, {name: [value] for name, value in state.items()})
+    w[...] = after
+    s.write_state(state)
     assert s.stats()["steps"] == 4 and s.stats()["variables"] == 2
     for _ in range(r):  # more steps on higher ranks
         for name in "w", "b":
@@ -211,6 +231,8 @@ for optimizer in ("sgd", "momentum", "adam", "none", "nesterov", "rmsprop", "lio
     s.check()
     assert n == 1 or optimizer == "none" or (w != after).all()
     s.set_learning_rate(0)
+    if optimizer in ("momentum", "adam"):
+        s.set_momentum(0.5)
     s.close()
     hvd.barrier()
     if r == 0:

@@ -104,10 +104,10 @@ static size_t spoil(unsigned char *data, size_t bytes)
 }
 
 /* Writes a spoilt copy of a good file to path. */
-static void write_spoilt(const char *path, struct bytes good)
+static void write_spoilt(const char *path, struct file_bytes good)
 {
     static unsigned char room[FILE_HEAD + MOST_BYTES];
-    struct bytes spoilt = {room, good.count};
+    struct file_bytes spoilt = {room, good.count};
 
     ck_assert_uint_le(good.count, sizeof room);
     memcpy(room, good.data, good.count);
@@ -154,7 +154,7 @@ static void check_program(const char *path, const ipu_executable *x, int round)
 
 enum { GRAPHS = 5 };
 
-static struct bytes graphs[GRAPHS], executables[GRAPHS], variables;
+static struct file_bytes graphs[GRAPHS], executables[GRAPHS], variables;
 static ipu_engine *holder;
 static ipu_executable *programs[GRAPHS];
 

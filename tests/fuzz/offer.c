@@ -147,6 +147,7 @@ TEST(an_offer_is_refused_or_remains_well_made)
         int own = (int)any(HOSTS - 1), peer = own + 1;
         bool opens = any(10) == 0, replace = any(3) == 0;
         int modulus = replace ? 0 : 1 << any(3);
+        struct hvd__offer_peer with;
         size_t bytes;
 
         if (any(2))
@@ -158,21 +159,21 @@ TEST(an_offer_is_refused_or_remains_well_made)
             from->end = HOSTS;
         }
         memset(message, (int)any(256), HVD__OFFER_BYTES);
-        bytes = hvd__offer_write(from, (struct hvd__offer_aim){own, modulus},
-                                 message);
+        bytes = hvd__offer_write(
+            from, &(struct hvd__offer_peer){.host = own, .modulus = modulus},
+            message);
+        with = (struct hvd__offer_peer){peer, from->first, from->end, modulus};
         make_offer(offer, own, opens);
         if (replace && offer->n < from->n)
             continue;
         memcpy(before, offer, offsetof(struct hvd__offer, data));
         if (any(8) == 0) {
-            if (!hvd__offer_take(offer, message, from->first, from->end,
-                                 modulus))
+            if (!hvd__offer_take(offer, message, &with))
                 ck_abort_msg("round %d: a good offer was refused", round);
         } else {
             for (uint32_t times = 1 + any(3); times > 0; times--)
                 spoil(message, bytes);
-            if (!hvd__offer_take(offer, message, from->first, from->end,
-                                 modulus))
+            if (!hvd__offer_take(offer, message, &with))
                 continue;
             accepted++;
         }
@@ -195,6 +196,7 @@ TEST(an_offer_is_refused_or_remains_well_made)
 /* Gives the offer a message of which one thing is different. */
 static bool takes_other(uint64_t number, uint32_t epoch, uint32_t flags)
 {
+    const struct hvd__offer_peer one = {1, 1, 2, 2}, all = {1, 0, HOSTS, 0};
     struct hvd__offer *from = malloc(sizeof *from);
     struct hvd__offer *offer = malloc(sizeof *offer);
     unsigned char *message = malloc(HVD__OFFER_BYTES);
@@ -202,11 +204,11 @@ static bool takes_other(uint64_t number, uint32_t epoch, uint32_t flags)
 
     hvd__offer_begin(from, hosts[1], number, epoch);
     from->flags = flags;
-    hvd__offer_write(from, (struct hvd__offer_aim){.modulus = 2}, message);
+    hvd__offer_write(from, &(struct hvd__offer_peer){.modulus = 2}, message);
     hvd__offer_begin(offer, hosts[0], 9, 4);
-    taken = hvd__offer_take(offer, message, 1, 2, 2);
+    taken = hvd__offer_take(offer, message, &one);
     hvd__offer_begin(offer, hosts[0], 9, 4);
-    ck_assert_int_eq(taken, hvd__offer_take(offer, message, 0, HOSTS, 0));
+    ck_assert_int_eq(taken, hvd__offer_take(offer, message, &all));
     free(message);
     free(offer);
     free(from);

@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *const gradient_names[] = {"gradient 0", "gradient 1"};
-
 enum { POINTS = 480, BATCH = 24, STEPS = 400 };
 
 static void check(int status)
@@ -46,22 +44,17 @@ static hvd_dataset *data(void)
 static void build(ipu_graph *g, hvd_net *net, ipu_infeed *feed,
                   const hvd_variable **v)
 {
-    ipu_tensor in[2], w[2], gradients[2], y;
+    ipu_tensor in[2], y;
 
     check(hvd_net_begin(net, g, HVD_MODE_TRAIN));
     check(ipu_infeed_dequeue(g, feed, in));
     y = hvd_dense(net, "unit", in[0], 1, HVD_LINEAR);
+    check(hvd_net_gradients(net, ipu_mean_squared_error(g, y, in[1])));
     check(hvd_net_end(net, v));
-    for (int i = 0; i < 2; i++)
-        w[i] = (*v)[i].tensor;
-    ipu_gradients(g, ipu_mean_squared_error(g, y, in[1]), 2, w, gradients);
-    for (int i = 0; i < 2; i++)
-        check(ipu_output(g, gradient_names[i], gradients[i]));
 }
 
 int main(void)
 {
-    float values[2][2]; /* kernel and bias, which the device reads here */
     hvd_strategy_options options;
     hvd_strategy *strategy;
     const hvd_variable *v;
@@ -84,28 +77,14 @@ int main(void)
     options.optimizer = HVD_SGD;
     options.learning_rate = 0.2;
     check(hvd_strategy_new(&options, &strategy));
-    for (int i = 0; i < 2; i++) {
-        check(hvd_net_draw(net, i, values[i]));
-        check(hvd_strategy_add(strategy, v[i].name, values[i], v[i].ndim,
-                               v[i].shape));
-    }
-    check(hvd_strategy_start(strategy));
-    for (int i = 0; i < 2; i++) {
-        size_t bytes = (size_t)v[i].count * sizeof(float);
-
-        check(ipu_engine_place(engine, v[i].name, values[i], bytes));
-        check(ipu_engine_connect(engine, gradient_names[i],
-                                 hvd_strategy_gradient(strategy, i), bytes));
-    }
+    check(hvd_net_connect(net, strategy, engine));
     for (int step = 1; step <= STEPS; step++) {
         check(ipu_engine_run(engine));
-        for (int i = 0; i < 2; i++)
-            check(hvd_strategy_ready(strategy, i));
         check(hvd_strategy_step(strategy));
         if (step % 20 == 0 && hvd_rank() == 0)
             printf("step %d: y = %.5f a + %.5f b + %.5f\n", step,
-                   (double)values[0][0], (double)values[0][1],
-                   (double)values[1][0]);
+                   (double)v[0].value[0], (double)v[0].value[1],
+                   (double)v[1].value[0]);
     }
     hvd_strategy_free(strategy);
     ipu_engine_free(engine);

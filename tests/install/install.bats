@@ -305,8 +305,17 @@ by_hand() {
     "$PREFIX/bin/mpi-launch.sh" -np 2 ./spirals 1 100 >ranks
     "$PREFIX/bin/mpi-launch.sh" -np 2 ./spirals 2 100 >both
     by_hand ./spirals 1 100 >workers
-    for how in mirrored ranks both workers; do
+    "$PREFIX/bin/mpi-launch.sh" -np 3 ./spirals 1 100 folder 1 >servers
+    for how in mirrored ranks both workers servers; do
         same alone $how
+        grep '600 points' $how
+    done
+    # A pipeline takes four mini-batches for an update.
+    ./spirals 1 100 folder1 0 2 >stages
+    ./spirals 2 100 folder2 0 2 >pipelines
+    "$PREFIX/bin/mpi-launch.sh" -np 2 ./spirals 1 100 folder3 0 2 >ranks
+    for how in pipelines ranks; do
+        same stages $how
         grep '600 points' $how
     done
 }
@@ -358,20 +367,43 @@ by_hand() {
 
 # The evaluator tells the workers by a file of the model_dir, and they stop.
 @test "workers train until their evaluator finds no improvement" {
-    # shellcheck disable=SC2046 # flags
-    gcc -std=c99 -pedantic -Wall -Wextra -Werror -o watched \
-        "$BATS_TEST_DIRNAME/watched.c" $(pkg-config --cflags --libs hvd-train) -lm
+    example watched
     "$BATS_TEST_DIRNAME/../tools/by-hand" --evaluator 2 ./watched folder >out
     cat out
-    step=$(awk '/^stopped at step/ { print $4 }' out)
-    [ "$step" -lt 1000000 ]
-    grep "^evaluated step $step: loss 0.0.* of 120 rows" out
-    [ "$(wc -l <out)" -eq 2 ]
+    has_stopped 1
     [ "$(grep -c '"eval/loss"' folder/evaluations.jsonl)" -ge 3 ]
     # Without one, the workers evaluate themselves.
     "$BATS_TEST_DIRNAME/../tools/by-hand" 2 ./watched other >out
     cat out
-    grep '^stopped at step' out
-    [ "$(grep -c '^evaluated step .* of 120 rows' out)" -eq 2 ]
+    has_stopped 2
     [ ! -e other/evaluations.jsonl ]
+}
+
+# has_stopped N: so many processes have the results of an early end.
+has_stopped() {
+    [ "$(grep -c '^evaluated step .*: loss 0.0' out)" -eq "$1" ]
+    [ "$(grep -vc '^step' out)" -eq "$1" ]
+    awk '/^evaluated/ && $3 + 0 >= 1000000 { bad = 1 } END { exit bad }' out
+}
+
+# The same with a chief and parameter servers.
+@test "chief, worker, parameter server and evaluator train together" {
+    local by_hand=$BATS_TEST_DIRNAME/../tools/by-hand
+    example watched
+    [ "$(wc -l <"$BATS_TEST_DIRNAME/watched.c")" -lt 100 ]
+    "$by_hand" --chief --ps 1 --evaluator 2 ./watched folder >out
+    cat out
+    has_stopped 1
+    # By steps, and the evaluator ends by itself. The losses are those of two
+    # ranks that average their gradients.
+    "$by_hand" --chief --ps 2 --evaluator 2 ./watched short 200 >servers
+    cat servers
+    [ "$(grep -c '^evaluated step 200: loss ' servers)" -eq 1 ]
+    "$PREFIX/bin/mpi-launch.sh" -np 2 ./watched horovod 200 >ranks
+    [ "$(grep -c '^step' ranks)" -eq 20 ]
+    same servers ranks
+    # Nobody evaluates beside the workers, and the server has their results.
+    "$by_hand" --chief --ps 1 2 ./watched other 200 >out
+    same out ranks
+    [ "$(grep -c '^evaluated step 200: loss ' out)" -eq 3 ]
 }

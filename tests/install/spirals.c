@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 enum { POINTS = 600, SPIRALS = 3 };
-
 static float places[POINTS][2];
 static int32_t spirals[POINTS];
 
@@ -43,6 +42,7 @@ static ipu_tensor build(hvd_net *net, ipu_tensor x, void *context)
 {
     (void)context;
     x = hvd_dense(net, "hidden1", x, 32, HVD_TANH);
+    x = hvd_net_next_piece(net, x); /* here may be another device */
     x = hvd_dropout(net, hvd_dense(net, "hidden2", x, 32, HVD_TANH), 0);
     return hvd_dense(net, "logits", x, SPIRALS, HVD_LINEAR);
 }
@@ -55,14 +55,12 @@ static void print_loss(void *context, int64_t step, double loss, double speed)
 
 static int check(int status)
 {
-    if (status < 0) {
-        fprintf(stderr, "spirals: %s\n", hvd_last_error());
-        exit(1);
-    }
+    if (status < 0)
+        exit(fprintf(stderr, "spirals: %s\n", hvd_last_error()) > 0);
     return status;
 }
 
-/* spirals REPLICAS STEPS [FOLDER] */
+/* spirals REPLICAS STEPS [FOLDER [SERVERS [STAGES]]] */
 int main(int argc, char **argv)
 {
     hvd_estimator_options options;
@@ -80,7 +78,10 @@ int main(int argc, char **argv)
     options.replicas = argc > 1 ? atoi(argv[1]) : 1;
     options.model_dir = argc > 3 ? argv[3] : NULL;
     options.rate.rate = 0.01;
-    options.skip_nonfinite = 3;
+    options.servers = argc > 4 ? atoi(argv[4]) : 0;
+    options.stages = argc > 5 ? atoi(argv[5]) : 0;
+    options.accumulate = options.stages > 0 ? 4 : 1;
+    options.skip_nonfinite = argc > 4 ? 0 : 3;
     options.ema_decay = 0.9;
     options.log_step_count_steps = 10;
     options.save_checkpoints_steps = 25;

@@ -133,6 +133,29 @@ setup() {
     [[ $output == *"perplexity"* ]]
 }
 
+@test "the report says the last validation loss and the best one" {
+    run ranks 2 "${SMALL[@]}" --text "$OUT/text" --steps 9 --eval-every 3 \
+        --lr-schedule constant --optimizer sgd --lr 1.5 \
+        --summary "$OUT/summary.json"
+    assert_status_everywhere 2 0
+    "${PYTHON:-python3}" - "$OUT/summary.json" >"$OUT/lines" <<'END'
+import json, math, sys
+s = json.load(open(sys.argv[1]))
+best = min(s["history"], key=lambda e: e["validation_loss"])
+assert best["step"] < 9, s["history"]
+assert s["best_step"] == best["step"], s
+assert s["best_validation_loss"] == best["validation_loss"], s
+assert s["validation_loss"] == s["history"][-1]["validation_loss"], s
+print(f"validation     loss {s['validation_loss']:.4f}, ")
+print(f"best           loss {s['best_validation_loss']:.4f}, perplexity "
+      f"{math.exp(s['best_validation_loss']):.2f}, after step {s['best_step']} of 9")
+END
+    [ "$(grep -cFf "$OUT/lines" <<<"$output")" -eq 2 ]
+    # A single evaluation is the best.
+    run ranks 1 "${SMALL[@]}" --text "$OUT/text" --steps 3 --eval-every 0
+    [[ $output != *"best  "* ]]
+}
+
 @test "ranks with half, a quarter of the batch equal one with all of it" {
     local -a common=("${SMALL[@]}" --text "$OUT/text" --steps 5 --lr 0.01)
     local optimizer

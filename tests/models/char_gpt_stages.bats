@@ -44,7 +44,8 @@ same_bits() {
 @test "so it is with dropout, every optimizer, and over many updates" {
     local -a way
     for way in "--dropout 0.2" "--optimizer sgd" "--optimizer momentum" \
-        "--optimizer adam" "--optimizer lamb" "--weight-decay 0.3"; do
+        "--optimizer adam" "--optimizer lamb" "--weight-decay 0.3" \
+        "--lr-schedule one-cycle"; do
         # shellcheck disable=SC2206 # words are wanted
         way=($way --steps 40 --accumulate 4 --eval-every 12)
         "$PROGRAM" "${SMALL[@]}" "${way[@]}" --save-weights "$OUT/plain"
@@ -185,7 +186,7 @@ same_bits() {
 @test "what the device refuses is one line on two ranks" {
     run ranks 2 "${SMALL[@]}" --stages 4 --accumulate 6
     assert_status_everywhere 2 1
-    assert_one_line "--accumulate: " "a multiple of 8, but it is 6"
+    assert_one_line "accumulate: " "a multiple of 8, but it is 6"
     run ranks 2 "${SMALL[@]}" --stages 4 --replicas 128
     assert_status_everywhere 2 1
     assert_one_line "128 replicas of 4 IPUs"

@@ -138,6 +138,49 @@ ways
     read_page
 }
 
+# A shell has its background jobs ignore the interrupts of a terminal.
+readonly INTERRUPTIBLE='
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execvp(sys.argv[1], sys.argv[1:])'
+
+# end_by SIGNAL COMMAND...: sends a signal behind the third epoch, sets status.
+end_by() {
+    local signal=$1 tries pid
+    shift
+    rm -rf "$OUT/log"
+    python3 -c "$INTERRUPTIBLE" "$@" >"$OUT/out" 2>"$OUT/err" 3>&- &
+    pid=$!
+    for ((tries = 0; tries < 600; tries++)); do
+        ! grep -q "^epoch 3" "$OUT/out" || break
+        sleep 0.1
+    done
+    kill "-$signal" "$pid"
+    status=0
+    wait "$pid" || status=$?
+    cat "$OUT/out" "$OUT/err"
+}
+
+# Points are kept for ten seconds before they are written: only the end of the
+# training can have written them.
+@test "a training that is interrupted leaves all of its log, and a page" {
+    local signal
+    local -a endless=(--model mlp --train-images 3000 --test-images 50
+        --epochs 100000 --log-dir "$OUT/log" --log-every 10)
+    for signal in INT:130 TERM:143 HUP:129; do
+        end_by "${signal%:*}" "$PROGRAM" "${endless[@]}"
+        [ "$status" -eq "${signal#*:}" ]
+        [ ! -s "$OUT/err" ]
+        read_page
+        [ "$(wc -l <"$OUT/log/scalars.csv")" -gt 12 ]
+    done
+    # mpirun gives its ranks a second, which a busy machine may not have.
+    end_by TERM mpirun --oversubscribe --mca odls_base_sigkill_timeout 10 \
+        -np 2 "$PROGRAM" "${endless[@]}"
+    [ "$status" -ne 0 ]
+    read_page
+}
+
 @test "a page is made of a training that was killed" {
     local made
     made=$(dirname "$PROGRAM")/hvd-log-page

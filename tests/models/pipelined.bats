@@ -114,6 +114,55 @@ weights() {
     [[ $output == *"stage 0 forward"* ]]
 }
 
+# Reads a log: the points must have the loss of the epoch, whatever updates they
+# stand for, and the last one its accuracy.
+readonly READ_LOG='
+import csv, re, sys
+folder, printed = sys.argv[1], open(sys.argv[2]).read()
+rows = list(csv.DictReader(open(folder + "/scalars.csv")))
+points = [r for r in rows if r["train/loss"]]
+steps = [int(r["step"]) for r in points]
+assert steps == [2, 4, 5], steps
+loss = sum(float(r["train/loss"]) * n for r, n in zip(points, (2, 2, 1))) / 5
+told = float(re.search(r"updates, loss (\S+),", printed)[1])
+assert abs(loss - told) < 6e-5, (loss, told)
+accuracy = float(re.search(r"test accuracy (\S+) %", printed)[1])
+assert abs(100 * float(rows[-1]["test/accuracy"]) - accuracy) < 6e-3
+for r in points:
+    assert float(r["train/learning_rate"]) == 0.05
+    assert float(r["speed/images_per_second"]) > 0
+    assert float(r["time/device"]) > 0 and float(r["time/evaluation"]) == 0
+page = open(folder + "/log.html").read()
+for word in "train/loss", "Where the time went", "Configuration", "mlp":
+    assert word in page, word'
+
+@test "a log has points of all ranks and a page, and changes no bit" {
+    local n plain
+    for n in 1 2; do
+        local -a args=(--oversubscribe --bind-to none -np $n "$PIPELINED"
+            --train-images $((640 * n)) --test-images 100)
+        plain=$(mpirun "${args[@]}" | sed -n 's/.*weights //p')
+        mpirun "${args[@]}" --log-dir "$OUT/log$n" --log-every 2 \
+            >"$OUT/out$n"
+        cat "$OUT/out$n"
+        [ "$(sed -n 's/.*weights //p' "$OUT/out$n")" = "$plain" ]
+        grep -qx "log            $OUT/log$n/log.html" "$OUT/out$n"
+        python3 -c "$READ_LOG" "$OUT/log$n" "$OUT/out$n"
+    done
+    "$PIPELINED" "${SMALL[@]}" --updates 2 --log-dir "$OUT/csv" --log csv
+    [ "$(cd "$OUT/csv" && echo *)" = "scalars.csv" ]
+    run "$PIPELINED" "${SMALL[@]}" --log csv
+    [ "$status" -eq 64 ]
+    [[ $output == *"give --log-dir, too"* ]]
+    run "$PIPELINED" "${SMALL[@]}" --log-dir "$OUT/log" --log pdf
+    [ "$status" -eq 64 ]
+    [[ $output == *"'pdf' is no format of logs"* ]]
+    run "$PIPELINED" "${SMALL[@]}" --log-dir /dev/null/x
+    [ "$status" -eq 1 ]
+    [ "${#lines[@]}" -eq 1 ]
+    [[ $output == *"--log-dir /dev/null/x: "* ]]
+}
+
 # allreduces FILE: prints the number of allreduces in a file of HVD_METRICS
 allreduces() {
     sed -n 's/^hvd_completed_total{rank="0",op="allreduce"} //p' "$1"

@@ -31,7 +31,8 @@ same() {
 @test "a training goes on with the same bits" {
     local how
     for how in '' '--strategy mirrored' '--optimizer momentum --lr-schedule one-cycle' \
-        '--accumulate 3 --clip 0.5' '--model cnn-bn'; do
+        '--accumulate 3 --clip 0.5' '--model cnn-bn' '--variables-on-host' \
+        '--variables-on-host --replicas 2 --accumulate 3 --optimizer lamb'; do
         rm -rf model
         # shellcheck disable=SC2086
         "${MNIST[@]}" $how --model-dir model --save-weights whole
@@ -40,6 +41,80 @@ same() {
         # shellcheck disable=SC2086
         "${MNIST[@]}" $how --model-dir model --save-weights resumed
         cmp whole resumed
+    done
+}
+
+@test "a training of servers goes on with the same bits" {
+    local how
+    for how in '' '--servers 2 --ps-part-bytes 5000' \
+        '--replicas 2 --accumulate 3 --optimizer rmsprop'; do
+        rm -rf model
+        # shellcheck disable=SC2086
+        mpirun -np 4 "${MNIST[@]}" --strategy parameter-server $how \
+            --model-dir model --save-weights whole
+        rm model/ckpt-9[0-9].* model/ckpt-100.*
+        # shellcheck disable=SC2086
+        mpirun -np 4 "${MNIST[@]}" --strategy parameter-server $how \
+            --model-dir model --save-weights resumed
+        cmp whole resumed
+    done
+}
+
+# on PLACE ARGS...: mnist with its optimizer there.
+on() {
+    local place=$1
+    shift
+    case $place in
+    device) "${MNIST[@]}" "$@" ;;
+    host) "${MNIST[@]}" --variables-on-host "$@" ;;
+    hosts) mpirun -np 3 "${MNIST[@]}" --variables-on-host "$@" ;;
+    server) mpirun -np 3 "${MNIST[@]}" --strategy parameter-server "$@" ;;
+    parts) mpirun -np 4 "${MNIST[@]}" --strategy parameter-server --servers 2 \
+        --ps-placement bytes --ps-part-bytes 5000 --replicas 2 "$@" ;;
+    esac
+}
+
+@test "a training goes on where its optimizer is elsewhere" {
+    local from to
+    on device --losses whole
+    for from in device host server parts; do
+        on "$from" --steps 52 --model-dir "of.$from"
+        for to in device hosts server parts; do
+            cp -r "of.$from" model
+            on "$to" --model-dir model --losses losses
+            same whole losses
+            [ "$(head -1 losses | cut -d ' ' -f 1)" -eq 53 ]
+            rm -r model
+        done
+    done
+}
+
+@test "every optimizer has the same state on the device, the host and servers" {
+    local optimizer
+    MNIST+=(--epochs 1 --checkpoint-every 0)
+    for optimizer in sgd momentum nesterov adam adamw lamb lion rmsprop adagrad \
+        adadelta lars; do
+        rm -rf of.device of.host
+        on device --optimizer $optimizer --losses whole
+        on device --optimizer $optimizer --steps 12 --model-dir of.device
+        on host --optimizer $optimizer --model-dir of.device --losses hosts
+        same whole hosts
+        on host --optimizer $optimizer --steps 12 --model-dir of.host
+        on device --optimizer $optimizer --model-dir of.host --losses devices
+        same whole devices
+    done
+}
+
+@test "a training of workers that do not wait goes on anywhere, and from anywhere" {
+    local how
+    "${MNIST[@]}" --steps 30 --model-dir of.device
+    for how in '--ps-mode async' '--ps-mode stale --staleness 1 --replicas 2' \
+        '--backups 1 --servers 2 --ps-part-bytes 5000'; do
+        cp -r of.device model
+        # shellcheck disable=SC2086
+        mpirun -np 4 "${MNIST[@]}" --strategy parameter-server $how \
+            --steps 60 --model-dir model
+        rm -r model
     done
 }
 
@@ -74,14 +149,22 @@ same() {
     "${GPT[@]}" --steps 24 --model-dir of.one
     "${GPT[@]}" --steps 24 --stages 3 --model-dir of.stages
     cp -r of.one of.one.2
-    cp -r of.stages of.stages.2
+    for n in 2 3 4; do
+        cp -r of.stages of.stages.$n
+    done
     "${GPT[@]}" --steps 48 --model-dir of.one --losses one.one
     "${GPT[@]}" --steps 48 --stages 3 --model-dir of.one.2 --losses one.staged
     "${GPT[@]}" --steps 48 --model-dir of.stages --losses staged.one
     mpirun -np 2 "${GPT[@]}" --steps 48 --stages 2 --model-dir of.stages.2 \
         --losses staged.staged
+    "${GPT[@]}" --steps 48 --variables-on-host --model-dir of.stages.3 \
+        --losses staged.host
+    mpirun -np 2 "${GPT[@]}" --steps 48 --strategy parameter-server \
+        --model-dir of.stages.4 --losses staged.server
     same whole one.one
     same whole staged.one
+    same whole staged.host
+    same whole staged.server
     # With stages, a line is the mean of an update.
     tail -n 2 staged >last
     for how in one.staged staged.staged; do
@@ -133,7 +216,7 @@ assert r["steps"] == 30 and r["images"] == 0 and r["test_accuracy"] > 0.1, r'
 @test "a checkpoint of another training is refused" {
     "${MNIST[@]}" --steps 30 --model-dir model
     for wrong in '--seed 2' '--train-images 600' '--global-batch 24' \
-        '--optimizer lamb' '--model cnn' '--variables-on-host'; do
+        '--optimizer lamb' '--model cnn' '--variables-on-host --seed 2'; do
         # shellcheck disable=SC2086
         run "${MNIST[@]}" --model-dir model $wrong
         [ "$status" -eq 1 ]

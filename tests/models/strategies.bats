@@ -251,6 +251,31 @@ END
     done
 }
 
+@test "one-cycle: the momentum of each step is the same everywhere" {
+    local name how
+    local -a few=(--global-batch 48 --train-images 4800 --test-images 10
+        --epochs 1 --model mlp --lr-schedule one-cycle)
+    servers 2
+    for name in momentum adamw; do
+        "$PROGRAM" "${few[@]}" --optimizer $name --losses "$OUT/one" >/dev/null
+        for how in "2 --strategy horovod" "1 --replicas 3" \
+            "2 --variables-on-host" "3 --strategy parameter-server" \
+            "2 --strategy device-collective"; do
+            # shellcheck disable=SC2086
+            ranks $how "${few[@]}" --optimizer $name --losses "$OUT/losses"
+            ONE=$OUT/one same_losses "$OUT/losses" 100
+        done
+        "$PROGRAM" --remote "$CLUSTER" "${few[@]}" --optimizer $name \
+            --losses "$OUT/losses"
+        ONE=$OUT/one same_losses "$OUT/losses" 100
+    done
+    # Optimisers without a momentum have the rate of the cycle alone.
+    "$PROGRAM" "${few[@]}" --optimizer sgd --losses "$OUT/one" >/dev/null
+    ranks 2 --variables-on-host "${few[@]}" --optimizer sgd \
+        --losses "$OUT/losses"
+    ONE=$OUT/one same_losses "$OUT/losses" 100
+}
+
 @test "parameter-server: tasks of type ps serve, in any order of starting" {
     local -a port
     local cluster index task

@@ -5,6 +5,7 @@
  * needs no labels, and mistakes of one rank are failures of all.
  */
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "lines.h"
@@ -39,6 +40,77 @@ LOOP_TEST(steps_are_those_of_one_rank, 1, 3)
     for (int k = 0; k < FEATURES; k++)
         before = fmax(before, fabs((double)now[k] - w[k]));
     ck_assert_double_lt(before, 1e-5);
+    hvd_estimator_free(e);
+}
+
+/* The line begins at 0, so that a test knows all that the optimiser keeps. */
+static ipu_tensor from_zero(hvd_net *net, ipu_tensor in, void *context)
+{
+    const int64_t flat[] = {-1};
+    hvd_layer_options zeros;
+
+    (void)context;
+    hvd_layer_options_init(&zeros, sizeof zeros);
+    zeros.kernel.kind = HVD_INIT_ZEROS;
+    return ipu_reshape(hvd_net_graph(net),
+                       hvd_dense_with(net, "line", in, 1, &zeros), 1, flat);
+}
+
+/* Half a cosine between two values. */
+static double between(double from, double to, double share)
+{
+    return from + (to - from) * (1 - cos(acos(-1) * share)) / 2;
+}
+
+/* Makes the steps of PyTorch's OneCycleLR with SGD and momentum, or Adam, whose
+ * beta1 it changes. line: w, and b behind them. */
+static void make_a_cycle(bool adam, int batch, int steps, double rate,
+                         double *line)
+{
+    double m[FEATURES + 1] = {0}, v[FEATURES + 1] = {0}, g[FEATURES + 1];
+
+    for (int t = 0; t < steps; t++) {
+        const double top = 0.3 * steps - 1, all = steps - 1;
+        const bool up = t <= top;
+        const double share = up ? t / top : (t - top) / (all - top);
+        const double beta = between(up ? 0.95 : 0.85, up ? 0.85 : 0.95, share);
+        const double now =
+            rate * between(up ? 0.04 : 1, up ? 1 : 0.04 / 1e4, share);
+
+        lines_slopes(batch, t, line, line[FEATURES], g);
+        for (int k = 0; k <= FEATURES; k++) {
+            m[k] = beta * m[k] + (adam ? 1 - beta : 1) * g[k];
+            v[k] = 0.999 * v[k] + 0.001 * g[k] * g[k];
+            line[k] -=
+                now * (adam ? m[k] / (1 - pow(beta, t + 1)) /
+                                  (sqrt(v[k] / (1 - pow(0.999, t + 1))) + 1e-7)
+                            : m[k]);
+        }
+    }
+}
+
+LOOP_TEST(one_cycle_changes_the_momentum, 0, 4)
+{
+    const int replicas = 1 + _i % 2, batch = 4 * ranks_size() * replicas;
+    const hvd_train_spec all = lines_steps(12);
+    double expected[FEATURES + 1] = {0}, line[FEATURES + 1];
+    hvd_estimator *e;
+
+    if (ROWS % batch != 0)
+        return;
+    lines_set_options();
+    lines_model.build = from_zero;
+    lines_options.replicas = replicas;
+    lines_options.optimizer = _i / 2 ? "adam" : "momentum";
+    lines_options.rate.kind = HVD_SCHEDULE_ONE_CYCLE;
+    lines_options.rate.steps = 12;
+    MUST(hvd_estimator_new(&lines_options, &e));
+    MUST(hvd_estimator_train(e, hvd_dataset_batch(lines_data(ROWS, 2), 4, 1),
+                             &all, NULL));
+    lines_read(e, line, &line[FEATURES]);
+    make_a_cycle(_i / 2, batch, 12, 0.1, expected);
+    for (int k = 0; k <= FEATURES; k++)
+        ck_assert_double_eq_tol(line[k], expected[k], 1e-5);
     hvd_estimator_free(e);
 }
 

@@ -6,13 +6,8 @@
  */
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
-#include "hvd_strategy.h"
-#include "ranks.h"
-#include "small_model.h"
-#include "small_model_steps.h"
+#include "server_training.h"
 
 static hvd_strategy_options with_servers(hvd_optimizer optimizer, int servers)
 {
@@ -21,17 +16,6 @@ static hvd_strategy_options with_servers(hvd_optimizer optimizer, int servers)
     options.kind = HVD_STRATEGY_PARAMETER_SERVER;
     options.servers = servers;
     return options;
-}
-
-static void make_steps(hvd_strategy *strategy, hvd_optimizer optimizer,
-                       int nworkers, int from, int to)
-{
-    for (int step = from; step < to; step++) {
-        feed(strategy, step);
-        ck_hvd(hvd_strategy_step(strategy));
-        expect_step(optimizer, step, nworkers);
-        check_values(2e-6);
-    }
 }
 
 /* Counts parts of one variable, and of all. */
@@ -75,13 +59,13 @@ static void serve(hvd_strategy *strategy, hvd_strategy_stats *stats)
     ck_hvd(hvd_strategy_get_stats(strategy, stats));
 }
 
-static void work(hvd_strategy *strategy, hvd_optimizer optimizer, int nworkers)
+static void work(hvd_strategy *strategy, const hvd_strategy_options *options)
 {
     hvd_strategy_stats stats = {.size = sizeof stats};
 
     ck_hvd_fails(hvd_strategy_serve(strategy), HVD_ERR_ARGUMENT);
     check_values(0);
-    make_steps(strategy, optimizer, nworkers, 0, NSTEPS);
+    make_steps(strategy, options, workers_of(options), 0, NSTEPS);
     ck_hvd(hvd_strategy_check(strategy));
     ck_hvd(hvd_strategy_get_stats(strategy, &stats));
     ck_assert_int_eq(stats.steps, NSTEPS);
@@ -93,7 +77,7 @@ static void work(hvd_strategy *strategy, hvd_optimizer optimizer, int nworkers)
 static void train_with(const hvd_strategy_options *options)
 {
     hvd_strategy *strategy = make_from(options);
-    int nworkers = ranks_size() - options->servers;
+    int nworkers = workers_of(options);
     hvd_strategy_stats served = {.size = sizeof served};
 
     expect_start();
@@ -105,7 +89,7 @@ static void train_with(const hvd_strategy_options *options)
     if (hvd_strategy_is_server(strategy))
         serve(strategy, &served);
     else
-        work(strategy, options->optimizer, nworkers);
+        work(strategy, options);
     hvd_strategy_free(strategy);
     check_counts(&served, nworkers, options->part_bytes);
 }
@@ -129,6 +113,18 @@ TEST(every_optimizer_is_right_on_servers)
         options.serial = o == HVD_MOMENTUM;
         train_with(&options);
     }
+}
+
+TEST(momentum_travels_with_each_step)
+{
+    cycles = true;
+    for (hvd_optimizer o = 0; o < HVD_NUM_OPTIMIZERS && ranks_size() > 1; o++) {
+        hvd_strategy_options options = with_servers(o, ranks_size() / 2);
+
+        if (has_momentum(o))
+            train_with(&options);
+    }
+    cycles = false;
 }
 
 TEST(gradients_may_be_added_up_on_servers)
@@ -267,11 +263,11 @@ static void fail_and_go_on(int servers, bool abandons)
     } else {
         step_with_failure(strategy, nworkers, abandons);
         /* All but one variable have made the step. */
-        expect_step(HVD_SGD, 0, nworkers);
+        expect_step(&options, 0, nworkers);
         for (int64_t i = 0; i < count_of(1); i++)
             expected[1][i] = initial(0, 1, i);
         check_values(2e-6);
-        make_steps(strategy, HVD_SGD, nworkers, 1, 4);
+        make_steps(strategy, &options, nworkers, 1, 4);
     }
     hvd_strategy_free(strategy);
     ranks_check_usable();
@@ -306,95 +302,31 @@ TEST(a_worker_may_end_early)
     if (hvd_strategy_is_server(strategy)) {
         ck_hvd(hvd_strategy_serve(strategy));
     } else {
-        make_steps(strategy, HVD_SGD, nworkers, 0, 2);
+        make_steps(strategy, &options, nworkers, 0, 2);
         if (ranks_rank() < nworkers - 1)
-            make_steps(strategy, HVD_SGD, nworkers - 1, 2, 5);
+            make_steps(strategy, &options, nworkers - 1, 2, 5);
     }
     hvd_strategy_free(strategy);
 }
 
 /* ------------------------------------------------------ joins, checkpoints */
 
-/* Worker r makes 1 + r steps and joins; in the end all have what the last has,
- * and go on together. */
 TEST(workers_may_join)
 {
     hvd_strategy_options options = with_servers(HVD_ADAM, 1);
-    int nworkers = ranks_size() - 1, last = -1;
-    hvd_strategy *strategy;
 
-    if (nworkers < 1)
-        return;
-    strategy = make_from(&options);
-    ck_hvd(hvd_strategy_start(strategy));
-    if (hvd_strategy_is_server(strategy)) {
-        ck_hvd(hvd_strategy_serve(strategy));
-    } else {
-        for (int step = 0; step <= ranks_rank(); step++) {
-            feed(strategy, step);
-            ck_hvd(hvd_strategy_step(strategy));
-        }
-        ck_hvd(hvd_strategy_join(strategy, &last));
-        ck_assert_int_eq(last, nworkers - 1);
-        for (int step = 20; step < 23; step++) {
-            feed(strategy, step);
-            ck_hvd(hvd_strategy_step(strategy));
-        }
-        ck_hvd(hvd_strategy_check(strategy));
-    }
-    hvd_strategy_free(strategy);
+    if (ranks_size() > 1)
+        join_and_go_on(&options);
 }
 
-static char file[300];
-
-static void choose_file(void)
+static void continue_with(hvd_optimizer optimizer, int servers, int later)
 {
-    const char *tmp = getenv("TMPDIR");
+    hvd_strategy_options first = with_servers(optimizer, servers);
+    hvd_strategy_options second = with_servers(optimizer, later);
 
-    snprintf(file, sizeof file, "%s/servers.%d", tmp ? tmp : "/tmp",
-             (int)getpid());
-}
-
-/* Continues from the checkpoint of rank 0, with another number of servers, and
- * comes to the values of a training that was never stopped. */
-static void save_and_continue(hvd_optimizer optimizer, int servers, int later)
-{
-    hvd_strategy_options options = with_servers(optimizer, servers);
-    hvd_strategy *strategy;
-    int nworkers = ranks_size() - servers;
-
-    options.part_bytes = 7000;
-    strategy = make_from(&options);
-    expect_start();
-    ck_hvd(hvd_strategy_start(strategy));
-    if (hvd_strategy_is_server(strategy)) {
-        ck_hvd_fails(hvd_strategy_save(strategy, file), HVD_ERR_ARGUMENT);
-        ck_hvd(hvd_strategy_serve(strategy));
-        for (int step = 0; step < 4; step++)
-            expect_step(optimizer, step, nworkers);
-    } else {
-        make_steps(strategy, optimizer, nworkers, 0, 4);
-        if (ranks_rank() == 0)
-            ck_hvd(hvd_strategy_save(strategy, file));
-    }
-    hvd_strategy_free(strategy);
-    options = with_servers(optimizer, later);
-    options.placement = HVD_PLACE_BY_BYTES;
-    nworkers = ranks_size() - later;
-    strategy = make_from(&options);
-    ck_hvd(hvd_strategy_start(strategy));
-    if (hvd_strategy_is_server(strategy)) {
-        ck_hvd(hvd_strategy_serve(strategy));
-    } else {
-        ck_hvd_fails(hvd_strategy_load(strategy, "/nowhere"), HVD_ERR_FILE);
-        ck_assert_int_eq(
-            hvd_strategy_load(strategy, ranks_rank() ? NULL : file), 1);
-        check_values(2e-6);
-        make_steps(strategy, optimizer, nworkers, 4, 8);
-    }
-    hvd_strategy_free(strategy);
-    if (ranks_rank() == 0)
-        ck_assert_int_eq(unlink(file), 0);
+    first.part_bytes = 7000;
+    second.placement = HVD_PLACE_BY_BYTES;
+    save_and_continue(&first, &second);
 }
 
 TEST(checkpoints_hold_what_the_servers_have)
@@ -403,10 +335,9 @@ TEST(checkpoints_hold_what_the_servers_have)
 
     if (n < 2)
         return;
-    choose_file();
-    save_and_continue(HVD_ADAM, 1, n - 1);
-    save_and_continue(HVD_MOMENTUM, n - 1, 1);
-    save_and_continue(HVD_SGD, n / 2, n / 2);
+    continue_with(HVD_ADAM, 1, n - 1);
+    continue_with(HVD_MOMENTUM, n - 1, 1);
+    continue_with(HVD_SGD, n / 2, n / 2);
 }
 
 RANKS_TEST_MAIN(HVD_STARTS_MPI, "mpi_servers")

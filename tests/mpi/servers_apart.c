@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parameter servers whose workers do not go in step: what each mode promises is
- * kept. A gradient of worker r is -1 in column r and 0 elsewhere, the optimiser
- * is SGD with a learning rate of 1: so a value shows how many gradients of each
- * worker are in it.
+ * Parameter servers whose workers do not go in step, with a dense variable and
+ * with a sparse one: what each mode promises is kept. A gradient of worker r is
+ * -1 in column r of the rows that it gives, which are all rows of a dense
+ * variable, and 0 elsewhere; the optimiser is SGD with a learning rate of 1. So
+ * a value shows how many times each worker has given the row.
  */
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "hvd_strategy.h"
 #include "ranks.h"
 
-enum { MOST_RANKS = 16, ROWS = 6, STEPS = 30 };
+enum { MOST_RANKS = 16, ROWS = 11, STEPS = 30, GIVEN = 3 };
+enum { DENSE, SPARSE, KINDS };
 
-static float value[ROWS][MOST_RANKS], bias[1];
+static int kind; /* of the variable */
+static float value[ROWS][MOST_RANKS];
+static float bias[1]; /* beside a dense variable */
 
 static void doze(int milliseconds)
 {
@@ -33,8 +37,14 @@ static hvd_strategy_options options_of(hvd_server_mode mode, int servers)
     options.kind = HVD_STRATEGY_PARAMETER_SERVER;
     options.mode = mode;
     options.servers = servers;
-    options.part_bytes = 2 * MOST_RANKS * (int64_t)sizeof(float);
+    options.part_bytes = 4 * MOST_RANKS * (int64_t)sizeof(float);
     return options;
+}
+
+/* Parts of all variables on servers. */
+static int parts(void)
+{
+    return (ROWS + 3) / 4 + (kind == DENSE);
 }
 
 static hvd_strategy *start(const hvd_strategy_options *options)
@@ -43,23 +53,83 @@ static hvd_strategy *start(const hvd_strategy_options *options)
     hvd_strategy *strategy;
 
     memset(value, 0, sizeof value);
-    memset(bias, 0, sizeof bias);
     ck_hvd(hvd_strategy_new(options, &strategy));
-    ck_hvd(hvd_strategy_add(strategy, "w", value[0], 2, shape));
-    ck_hvd(hvd_strategy_add(strategy, "b", bias, 0, NULL));
+    if (kind == SPARSE) {
+        ck_hvd(
+            hvd_strategy_add_sparse(strategy, "w", value[0], ROWS, MOST_RANKS));
+    } else {
+        ck_hvd(hvd_strategy_add(strategy, "w", value[0], 2, shape));
+        ck_hvd(hvd_strategy_add(strategy, "b", bias, 0, NULL));
+    }
     ck_hvd(hvd_strategy_start(strategy));
     return strategy;
 }
 
-static void push(hvd_strategy *strategy)
+/* Each worker goes through all rows of a sparse variable, in its own order, and
+ * now and then gives one twice; the third worker gives none in every second
+ * step. */
+static int64_t given_by(int worker, int step)
+{
+    return worker == 2 && step % 2 ? 0 : GIVEN;
+}
+
+static int64_t row_of(int worker, int step, int k)
+{
+    return (step * 3 + worker * 2 + k * k * 4) % ROWS;
+}
+
+/* How many times a worker gives a row in its first steps. */
+static int times(int worker, int steps, int row)
+{
+    int n = 0;
+
+    for (int step = 0; step < steps; step++)
+        for (int k = 0; k < given_by(worker, step) && kind == SPARSE; k++)
+            n += row_of(worker, step, k) == row;
+    return kind == SPARSE || steps < 0 ? n : steps;
+}
+
+static void push_rows(hvd_strategy *strategy, int step, int64_t n)
+{
+    float rows[GIVEN][MOST_RANKS] = {{0}};
+    int64_t indices[GIVEN];
+
+    for (int k = 0; k < n; k++) {
+        indices[k] = row_of(ranks_rank(), step, k);
+        rows[k][ranks_rank()] = -1;
+    }
+    ck_hvd(hvd_strategy_ready_rows(strategy, 0, n ? indices : NULL,
+                                   n ? rows[0] : NULL, n, MOST_RANKS));
+}
+
+static void push_all(hvd_strategy *strategy, float slope)
 {
     float *g = hvd_strategy_gradient(strategy, 0);
 
     for (int i = 0; i < ROWS * MOST_RANKS; i++)
-        g[i] = i % MOST_RANKS == ranks_rank() ? -1 : 0;
-    hvd_strategy_gradient(strategy, 1)[0] = -1;
+        g[i] = i % MOST_RANKS == ranks_rank() ? slope : 0;
+    hvd_strategy_gradient(strategy, 1)[0] = slope;
     ck_hvd(hvd_strategy_ready(strategy, 1));
     ck_hvd(hvd_strategy_ready(strategy, 0));
+}
+
+static void make_step(hvd_strategy *strategy, int step)
+{
+    if (kind == SPARSE)
+        push_rows(strategy, step, given_by(ranks_rank(), step));
+    else
+        push_all(strategy, -1);
+    ck_hvd(hvd_strategy_step(strategy));
+}
+
+/* Makes a step that changes nothing, but brings the newest values. */
+static void make_empty_step(hvd_strategy *strategy)
+{
+    if (kind == SPARSE)
+        push_rows(strategy, 0, 0);
+    else
+        push_all(strategy, 0);
+    ck_hvd(hvd_strategy_step(strategy));
 }
 
 /* Serves, and returns what was counted. */
@@ -72,48 +142,60 @@ static hvd_strategy_stats serve(hvd_strategy *strategy)
     return stats;
 }
 
-/* Each row is one part or half of one, and parts are updated one by one: but a
- * worker's own steps are in all of them, and no value has a part of a step. */
-static void check_own(int steps)
+/* Waits for all workers. */
+static void meet(hvd_strategy *strategy)
+{
+    float one = 1;
+    hvd_request sum = ranks_sum(HVD_FLOAT32, &one, &one, NULL);
+
+    sum.process_set = hvd_strategy_workers(strategy);
+    ck_hvd(ranks_run(&sum));
+}
+
+/* Checks how many steps of a worker this rank sees. Parts are updated one by
+ * one, but no value has a part of a step. */
+static void check_worker(int worker, int steps)
 {
     for (int row = 0; row < ROWS; row++)
-        ck_assert_float_eq(value[row][ranks_rank()], (float)steps);
+        ck_assert_msg(value[row][worker] == (float)times(worker, steps, row),
+                      "rank %d: row %d has %g of worker %d, not %d",
+                      ranks_rank(), row, (double)value[row][worker], worker,
+                      times(worker, steps, row));
 }
 
 /* ------------------------------------------------------------- asynchronous */
 
-/* Nobody waits: a worker that makes no step holds up none of the others. */
-TEST(asynchronous_workers_do_not_wait)
+/* Nobody waits: a worker that makes no step holds up none of the others. No
+ * update is lost, and in the end every worker sees those of all. */
+LOOP_TEST(asynchronous_workers_do_not_wait, 0, KINDS)
 {
+    kind = _i;
     for (int servers = 1; servers < ranks_size(); servers++) {
         hvd_strategy_options options =
             options_of(HVD_SERVER_ASYNCHRONOUS, servers);
         int nworkers = ranks_size() - servers;
         hvd_strategy *strategy = start(&options);
-        int32_t workers = hvd_strategy_workers(strategy);
-        hvd_request sum;
+        bool is_last = ranks_rank() == nworkers - 1;
 
         if (hvd_strategy_is_server(strategy)) {
             ck_assert_int_eq(serve(strategy).dropped, 0);
             hvd_strategy_free(strategy);
             continue;
         }
-        /* The last worker waits for the others to have made their steps. */
-        sum = ranks_sum(HVD_FLOAT32, bias, bias, NULL);
-        sum.process_set = workers;
-        if (ranks_rank() == nworkers - 1 && nworkers > 1)
-            ck_hvd(ranks_run(&sum));
+        if (is_last && nworkers > 1)
+            meet(strategy); /* the others have made their steps */
         for (int step = 0; step < STEPS; step++) {
-            push(strategy);
-            ck_hvd(hvd_strategy_step(strategy));
-            check_own(step + 1);
+            make_step(strategy, step);
+            check_worker(ranks_rank(), step + 1);
         }
-        if (ranks_rank() < nworkers - 1)
-            ck_hvd(ranks_run(&sum));
-        else
-            /* Those of the others came before: nothing is lost. */
-            for (int w = 0; w < nworkers; w++)
-                ck_assert_float_eq(value[0][w], STEPS);
+        for (int w = 0; w < nworkers && is_last; w++)
+            check_worker(w, STEPS);
+        if (!is_last)
+            meet(strategy);
+        meet(strategy); /* all have made their steps */
+        make_empty_step(strategy);
+        for (int w = 0; w < nworkers; w++)
+            check_worker(w, STEPS);
         hvd_strategy_free(strategy);
     }
 }
@@ -124,11 +206,11 @@ static void check_bound(int step, int staleness, int nworkers)
 {
     for (int row = 0; row < ROWS; row++)
         for (int w = 0; w < nworkers; w++)
-            ck_assert_msg(value[row][w] >= (float)(step + 1 - staleness),
-                          "rank %d has made %d steps and sees %g of worker %d "
-                          "in row %d",
-                          ranks_rank(), step + 1, (double)value[row][w], w,
-                          row);
+            ck_assert_msg(
+                value[row][w] >= (float)times(w, step + 1 - staleness, row),
+                "rank %d has made %d steps and sees %g of worker %d "
+                "in row %d",
+                ranks_rank(), step + 1, (double)value[row][w], w, row);
 }
 
 static void stay_within(int staleness, int servers)
@@ -150,19 +232,19 @@ static void stay_within(int staleness, int servers)
         for (int step = 0; step < STEPS; step++) {
             if (ranks_rank() == nworkers - 1)
                 doze(3);
-            push(strategy);
-            ck_hvd(hvd_strategy_step(strategy));
-            check_own(step + 1);
+            make_step(strategy, step);
+            check_worker(ranks_rank(), step + 1);
             check_bound(step, staleness, nworkers);
         }
     }
     hvd_strategy_free(strategy);
 }
 
-TEST(nobody_is_further_ahead_than_allowed)
+LOOP_TEST(nobody_is_further_ahead_than_allowed, 0, KINDS)
 {
     static const int bounds[] = {0, 1, 3, 1000};
 
+    kind = _i;
     for (int i = 0; i < 4 && ranks_size() > 1; i++)
         stay_within(bounds[i], 1 + (ranks_size() > 3 ? i % 2 : 0));
 }
@@ -171,76 +253,88 @@ TEST(nobody_is_further_ahead_than_allowed)
 
 /* The slow worker sends its first gradient when the others have made all of
  * their steps: it is dropped, and the worker gets the newest value. */
-TEST(late_gradients_are_dropped_and_counted)
+LOOP_TEST(late_gradients_are_dropped_and_counted, 0, KINDS)
 {
     hvd_strategy_options options = options_of(HVD_SERVER_SYNCHRONOUS, 1);
-    int nworkers = ranks_size() - 1;
+    int nworkers = ranks_size() - 1, slow = nworkers - 1;
     hvd_strategy *strategy;
-    hvd_request sum = ranks_sum(HVD_FLOAT32, bias, bias, NULL);
 
+    kind = _i;
     if (nworkers < 2)
         return;
     options.backups = 1;
     strategy = start(&options);
-    sum.process_set = hvd_strategy_workers(strategy);
     if (hvd_strategy_is_server(strategy)) {
         hvd_strategy_stats stats = serve(strategy);
 
-        /* "w" has three parts, "b" is one. */
-        ck_assert_int_eq(stats.dropped, 4);
-        ck_assert_int_eq(stats.updates, 4 * STEPS);
-    } else if (ranks_rank() == nworkers - 1) {
-        ck_hvd(ranks_run(&sum)); /* the others have made their steps */
-        push(strategy);
-        ck_hvd(hvd_strategy_step(strategy));
-        for (int w = 0; w < nworkers - 1; w++)
-            ck_assert_float_eq(value[ROWS - 1][w], STEPS);
-        check_own(0);
-        ck_hvd(ranks_run(&sum)); /* this one has made its step */
-    } else {
-        for (int step = 0; step < STEPS; step++) {
-            push(strategy);
-            ck_hvd(hvd_strategy_step(strategy));
-            check_own(step + 1);
-            ck_assert_float_eq(value[0][nworkers - 1], 0);
-        }
-        ck_hvd(ranks_run(&sum));
-        ck_hvd(ranks_run(&sum));
+        ck_assert_int_eq(stats.dropped, parts());
+        ck_assert_int_eq(stats.updates, parts() * STEPS);
+        hvd_strategy_free(strategy);
+        return;
     }
+    if (ranks_rank() == slow) {
+        meet(strategy); /* the others have made their steps */
+        make_step(strategy, 0);
+    }
+    for (int step = 0; step < STEPS && ranks_rank() != slow; step++) {
+        make_step(strategy, step);
+        for (int w = 0; w < slow; w++)
+            check_worker(w, step + 1);
+    }
+    for (int w = 0; w < slow; w++)
+        check_worker(w, STEPS);
+    check_worker(slow, 0);
+    if (ranks_rank() != slow)
+        meet(strategy);
+    meet(strategy); /* the slow one has made its step */
     hvd_strategy_free(strategy);
 }
 
 /* Averages are over those that came. */
-TEST(a_step_with_backups_is_an_average_of_the_first)
+LOOP_TEST(a_step_with_backups_is_an_average_of_the_first, 0, KINDS)
 {
     hvd_strategy_options options = options_of(HVD_SERVER_SYNCHRONOUS, 1);
     int nworkers = ranks_size() - 1;
     hvd_strategy *strategy;
-    hvd_request sum = ranks_sum(HVD_FLOAT32, bias, bias, NULL);
 
+    kind = _i;
     if (nworkers < 2)
         return;
     options.backups = nworkers - 1;
     options.op = HVD_AVERAGE;
     strategy = start(&options);
-    sum.process_set = hvd_strategy_workers(strategy);
     if (hvd_strategy_is_server(strategy)) {
         serve(strategy);
-    } else if (ranks_rank() == 0) {
-        push(strategy);
-        ck_hvd(hvd_strategy_step(strategy));
-        check_own(1);
-        ck_hvd(ranks_run(&sum));
     } else {
-        ck_hvd(ranks_run(&sum));
+        if (ranks_rank() == 0) {
+            make_step(strategy, 0);
+            check_worker(0, 1);
+        }
+        meet(strategy);
     }
     hvd_strategy_free(strategy);
 }
 
-/* ------------------------------------------------------------------- giving up
- */
+/* ---------------------------------------------------------------- giving up */
 
-/* A worker that gives a step up holds up nobody, whatever the mode. */
+static void give_up(hvd_strategy *strategy)
+{
+    static const int64_t wrong[] = {ROWS};
+
+    if (kind == DENSE) {
+        ck_hvd(hvd_strategy_ready(strategy, 1));
+        ck_hvd(hvd_strategy_abandon(strategy, "tired"));
+        return;
+    }
+    ck_hvd_fails(
+        hvd_strategy_ready_rows(strategy, 0, wrong, value[0], 1, MOST_RANKS),
+        HVD_ERR_ARGUMENT);
+    ck_hvd_fails(hvd_strategy_step(strategy), HVD_ERR_ARGUMENT);
+    ck_error_says("row 11 of variable 'w'");
+}
+
+/* A worker that gives a step up, or whose rows are wrong, holds up nobody,
+ * whatever the mode. */
 static void give_up_in(hvd_server_mode mode, int backups)
 {
     hvd_strategy_options options = options_of(mode, 1);
@@ -249,25 +343,20 @@ static void give_up_in(hvd_server_mode mode, int backups)
 
     options.backups = backups;
     strategy = start(&options);
-    if (hvd_strategy_is_server(strategy)) {
+    if (hvd_strategy_is_server(strategy))
         serve(strategy);
-    } else {
-        for (int step = 0; step < 5; step++) {
-            if (ranks_rank() == nworkers - 1 && step == 2) {
-                ck_hvd(hvd_strategy_ready(strategy, 1));
-                ck_hvd(hvd_strategy_abandon(strategy, "tired"));
-                continue;
-            }
-            push(strategy);
-            ck_hvd(hvd_strategy_step(strategy));
-        }
-    }
+    for (int step = 0; step < 5 && !hvd_strategy_is_server(strategy); step++)
+        if (ranks_rank() == nworkers - 1 && step == 2)
+            give_up(strategy);
+        else
+            make_step(strategy, step);
     hvd_strategy_free(strategy);
     ranks_check_usable();
 }
 
-TEST(who_gives_up_holds_up_nobody)
+LOOP_TEST(who_gives_up_holds_up_nobody, 0, KINDS)
 {
+    kind = _i;
     if (ranks_size() < 2)
         return;
     give_up_in(HVD_SERVER_ASYNCHRONOUS, 0);
@@ -276,11 +365,12 @@ TEST(who_gives_up_holds_up_nobody)
         give_up_in(HVD_SERVER_SYNCHRONOUS, 1);
 }
 
-TEST(there_is_nothing_to_check)
+LOOP_TEST(there_is_nothing_to_check, 0, KINDS)
 {
     hvd_strategy_options options = options_of(HVD_SERVER_ASYNCHRONOUS, 1);
     hvd_strategy *strategy;
 
+    kind = _i;
     if (ranks_size() < 2)
         return;
     options.check_every = 1;
@@ -288,8 +378,7 @@ TEST(there_is_nothing_to_check)
     if (hvd_strategy_is_server(strategy)) {
         serve(strategy);
     } else {
-        push(strategy);
-        ck_hvd(hvd_strategy_step(strategy));
+        make_step(strategy, 0);
         ck_hvd_fails(hvd_strategy_check(strategy), HVD_ERR_UNSUPPORTED);
     }
     hvd_strategy_free(strategy);

@@ -2,15 +2,15 @@
 /*
  * Sparse variables: with all-reduce and with synchronous parameter servers the
  * rows that ranks give move as by hand, and no others; little travels; and
- * what goes wrong on one rank reaches the others. tests/mpi/sparse_apart.c has
- * the other modes.
+ * what goes wrong on one rank reaches the others. tests/mpi/servers_apart.c
+ * has the other modes.
  */
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "sparse_model.h"
+
+#include "server_training.h"
 
 static hvd_strategy_options options_of(hvd_optimizer optimizer, int servers)
 {
@@ -23,11 +23,6 @@ static hvd_strategy_options options_of(hvd_optimizer optimizer, int servers)
         servers > 0 ? HVD_STRATEGY_PARAMETER_SERVER : HVD_STRATEGY_ALL_REDUCE;
     options.servers = servers;
     return options;
-}
-
-static int workers_of(const hvd_strategy_options *options)
-{
-    return ranks_size() - options->servers;
 }
 
 /* -------------------------------------------------------------------- steps */
@@ -129,7 +124,7 @@ static int64_t bytes_of_step(int step, int nworkers, int64_t *given)
 {
     static double slope[LARGEST];
     static bool is_there[60];
-    int64_t bytes = 16 + 2 * 4 * count_of(DENSE);
+    int64_t bytes = 24 + 2 * 4 * count_of(DENSE);
 
     *given = 4 * count_of(DENSE);
     for (int v = 0; v < NVARIABLES; v++) {
@@ -373,30 +368,9 @@ TEST(wrong_rows_fail_the_step_of_all_and_no_more)
 TEST(workers_of_servers_may_join)
 {
     hvd_strategy_options options = options_of(HVD_ADAM, 1);
-    int nworkers = ranks_size() - 1, last = -1;
-    hvd_strategy *strategy;
 
-    if (nworkers < 1)
-        return;
-    strategy = make_from(&options);
-    ck_hvd(hvd_strategy_start(strategy));
-    if (hvd_strategy_is_server(strategy)) {
-        ck_hvd(hvd_strategy_serve(strategy));
-    } else {
-        for (int step = 0; step <= ranks_rank(); step++) {
-            feed(strategy, step);
-            ck_hvd(hvd_strategy_step(strategy));
-        }
-        ck_hvd(hvd_strategy_join(strategy, &last));
-        ck_assert_int_eq(last, nworkers - 1);
-        ck_hvd(hvd_strategy_check(strategy));
-        for (int step = 20; step < 23; step++) {
-            feed(strategy, step);
-            ck_hvd(hvd_strategy_step(strategy));
-        }
-        ck_hvd(hvd_strategy_check(strategy));
-    }
-    hvd_strategy_free(strategy);
+    if (ranks_size() > 1)
+        join_and_go_on(&options);
 }
 
 TEST(all_reduce_of_rows_needs_all_ranks)
@@ -412,59 +386,25 @@ TEST(all_reduce_of_rows_needs_all_ranks)
     hvd_strategy_free(strategy);
 }
 
-static char file[300];
-
-/* Continues from the checkpoint of rank 0, with another number of servers, and
- * comes to the values of a training that was never stopped. */
-static void save_and_continue(hvd_optimizer optimizer, int servers, int later)
+static void continue_with(hvd_optimizer optimizer, int servers, int later)
 {
-    hvd_strategy_options options = options_of(optimizer, servers);
-    hvd_strategy *strategy;
+    hvd_strategy_options first = options_of(optimizer, servers);
+    hvd_strategy_options second = options_of(optimizer, later);
 
-    options.part_bytes = servers > 0 ? 300 : 0;
-    strategy = make_from(&options);
-    expect_start();
-    ck_hvd(hvd_strategy_start(strategy));
-    if (hvd_strategy_is_server(strategy)) {
-        ck_hvd(hvd_strategy_serve(strategy));
-        for (int step = 0; step < 4; step++)
-            expect_step(&options, step, workers_of(&options));
-    } else {
-        make_steps(strategy, &options, workers_of(&options), 0, 4);
-        if (ranks_rank() == 0)
-            ck_hvd(hvd_strategy_save(strategy, file));
-    }
-    hvd_strategy_free(strategy);
-    ck_hvd(hvd_barrier());
-    options = options_of(optimizer, later);
-    strategy = make_from(&options);
-    ck_hvd(hvd_strategy_start(strategy));
-    if (hvd_strategy_is_server(strategy)) {
-        ck_hvd(hvd_strategy_serve(strategy));
-    } else {
-        ck_assert_int_eq(
-            hvd_strategy_load(strategy, ranks_rank() ? NULL : file), 1);
-        check_values(4e-6);
-        make_steps(strategy, &options, workers_of(&options), 4, 8);
-    }
-    hvd_strategy_free(strategy);
-    if (ranks_rank() == 0)
-        ck_assert_int_eq(unlink(file), 0);
+    first.part_bytes = servers > 0 ? 300 : 0;
+    save_and_continue(&first, &second);
 }
 
 TEST(checkpoints_are_of_either_kind)
 {
-    const char *tmp = getenv("TMPDIR");
     int n = ranks_size();
 
-    snprintf(file, sizeof file, "%s/sparse.%d", tmp ? tmp : "/tmp",
-             (int)getpid());
-    save_and_continue(HVD_ADAM, 0, 0);
+    continue_with(HVD_ADAM, 0, 0);
     if (n < 2)
         return;
-    save_and_continue(HVD_ADAM, 1, n - 1);
-    save_and_continue(HVD_MOMENTUM, n - 1, 0);
-    save_and_continue(HVD_ADAGRAD, 0, n / 2);
+    continue_with(HVD_ADAM, 1, n - 1);
+    continue_with(HVD_MOMENTUM, n - 1, 0);
+    continue_with(HVD_ADAGRAD, 0, n / 2);
 }
 
 RANKS_TEST_MAIN(HVD_STARTS_MPI, "mpi_sparse")

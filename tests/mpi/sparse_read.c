@@ -125,10 +125,10 @@ TEST(only_rows_that_are_read_travel)
     }
     before = broadcast_bytes();
     ck_hvd(hvd_strategy_read_rows(strategy, TABLE, indices, 4));
-    ck_assert_int_eq(broadcast_bytes() - before, 16 + 8 + 3 * (8 + 6 * 4));
+    ck_assert_int_eq(broadcast_bytes() - before, 24 + 8 + 3 * (8 + 6 * 4));
     before = broadcast_bytes();
     ck_hvd(hvd_strategy_read_rows(strategy, TABLE, indices, 0));
-    ck_assert_int_eq(broadcast_bytes() - before, 16 + 8);
+    ck_assert_int_eq(broadcast_bytes() - before, 24 + 8);
     before = broadcast_bytes();
     give_dense(strategy, 0);
     ck_hvd(
@@ -137,7 +137,7 @@ TEST(only_rows_that_are_read_travel)
     ck_hvd(hvd_strategy_ready_rows(strategy, EMPTY, NULL, NULL, 0, 4));
     ck_hvd(hvd_strategy_step(strategy));
     ck_assert_int_eq(broadcast_bytes() - before,
-                     16 + 2 * 4 * count_of(DENSE) + 2 * 16 + 3 * (8 + 6 * 4));
+                     24 + 2 * 4 * count_of(DENSE) + 2 * 16 + 3 * (8 + 6 * 4));
     hvd_strategy_free(strategy);
 }
 
@@ -186,6 +186,62 @@ TEST(checkpoints_and_joins_bring_all_rows)
     hvd_strategy_free(strategy);
     if (ranks_rank() == 0)
         ck_assert_int_eq(unlink(file), 0);
+}
+
+/* Whoever reads the optimiser's state has all rows, and so have all when it is
+ * written. */
+TEST(the_state_is_of_all_rows)
+{
+    static float slots[NVARIABLES][2][LARGEST];
+    int64_t updates[NVARIABLES];
+    void *places[3 * NVARIABLES];
+    hvd_strategy_options options = options_of(ranks_size() > 2 ? 2 : 1);
+    int nworkers = ranks_size() - options.servers;
+    hvd_strategy *strategy;
+
+    if (nworkers < 1)
+        return;
+    options.part_bytes = 100;
+    strategy = start(&options);
+    if (hvd_strategy_is_server(strategy)) {
+        ck_hvd(hvd_strategy_serve(strategy));
+        hvd_strategy_free(strategy);
+        return;
+    }
+    for (int v = 0; v < NVARIABLES; v++) {
+        places[3 * v] = slots[v][0];
+        places[3 * v + 1] = slots[v][1];
+        places[3 * v + 2] = &updates[v];
+    }
+    ck_assert_int_eq(hvd_strategy_state_count(strategy), 3 * NVARIABLES);
+    for (int step = 0; step < 4; step++) {
+        feed(strategy, step);
+        ck_hvd(hvd_strategy_step(strategy));
+        expect_step(&options, step, nworkers);
+    }
+    if (ranks_rank() == 0) {
+        ck_hvd(hvd_strategy_read_state(strategy, places));
+        check_values(4e-6);
+        for (int v = 0; v < NVARIABLES; v++)
+            for (int64_t i = 0; i < count_of(v); i++) {
+                ck_assert(fabs((double)slots[v][0][i] - kept[0][v][i]) < 1e-6);
+                ck_assert(fabs((double)slots[v][1][i] - kept[1][v][i]) < 1e-6);
+                ck_assert_int_eq(updates[v], 4);
+            }
+    }
+    feed(strategy, 5);
+    ck_hvd(hvd_strategy_step(strategy));
+    for (int v = 0; v < NVARIABLES && ranks_rank() == 0; v++)
+        for (int64_t i = 0; i < count_of(v); i++)
+            values[v][i] = (float)expected[v][i];
+    ck_hvd(hvd_strategy_write_state(strategy, (const void *const *)places));
+    check_values(4e-6); /* step 5 is forgotten */
+    feed(strategy, 4);
+    ck_hvd(hvd_strategy_step(strategy));
+    expect_step(&options, 4, nworkers);
+    ck_hvd(hvd_strategy_join(strategy, NULL));
+    check_values(4e-6);
+    hvd_strategy_free(strategy);
 }
 
 /* ----------------------------------------------------------------- mistakes */

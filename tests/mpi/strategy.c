@@ -29,6 +29,7 @@ static void check_same_bits(void)
 
 static void train(hvd_optimizer optimizer, int serial)
 {
+    hvd_strategy_options options = options_of(optimizer);
     hvd_strategy *strategy = make(optimizer, serial, NULL, NULL);
     hvd_strategy_stats stats = {.size = sizeof stats};
 
@@ -38,7 +39,7 @@ static void train(hvd_optimizer optimizer, int serial)
     for (int step = 0; step < NSTEPS; step++) {
         feed(strategy, step);
         ck_hvd(hvd_strategy_step(strategy));
-        expect_step(optimizer, step, ranks_size());
+        expect_step(&options, step, ranks_size());
         check_values(2e-6);
     }
     check_same_bits();
@@ -51,10 +52,57 @@ static void train(hvd_optimizer optimizer, int serial)
     hvd_strategy_free(strategy);
 }
 
+static void expect_first_step(void)
+{
+    const hvd_strategy_options sgd = options_of(HVD_SGD);
+
+    expect_step(&sgd, 0, ranks_size());
+}
+
 TEST(every_optimizer_is_right)
 {
     for (hvd_optimizer o = 0; o < HVD_NUM_OPTIMIZERS; o++)
         train(o, 0);
+}
+
+TEST(momentum_may_change_from_step_to_step)
+{
+    cycles = true;
+    for (hvd_optimizer o = 0; o < HVD_NUM_OPTIMIZERS; o++)
+        if (has_momentum(o))
+            train(o, 0);
+    cycles = false;
+}
+
+TEST(momentum_that_there_is_none_of_is_refused)
+{
+    hvd_strategy_options options = options_of(HVD_RMSPROP);
+    hvd_strategy *strategy;
+
+    for (hvd_optimizer o = 0; o < HVD_NUM_OPTIMIZERS; o++) {
+        strategy = make(o, 0, NULL, NULL);
+        if (has_momentum(o)) {
+            ck_hvd(hvd_strategy_set_momentum(strategy, 0));
+            ck_hvd_fails(hvd_strategy_set_momentum(strategy, 1),
+                         HVD_ERR_ARGUMENT);
+            ck_error_says("1: give a number of at least 0, less than 1");
+            ck_hvd_fails(hvd_strategy_set_momentum(strategy, NAN),
+                         HVD_ERR_ARGUMENT);
+        } else {
+            ck_hvd_fails(hvd_strategy_set_momentum(strategy, 0.9),
+                         HVD_ERR_ARGUMENT);
+            ck_error_says(hvd_optimizer_name(o));
+            ck_error_says("has no momentum");
+        }
+        hvd_strategy_free(strategy);
+    }
+    ck_hvd_fails(hvd_strategy_set_momentum(NULL, 0.9), HVD_ERR_ARGUMENT);
+    /* RMSprop has one if its options say so. */
+    options.momentum = 0.5;
+    strategy = make_from(&options);
+    ck_hvd(hvd_strategy_set_momentum(strategy, 0.75));
+    ck_hvd_fails(hvd_strategy_set_momentum(strategy, 0), HVD_ERR_ARGUMENT);
+    hvd_strategy_free(strategy);
 }
 
 TEST(gradients_may_be_added_up)
@@ -212,7 +260,7 @@ TEST(gradients_may_come_from_a_thread)
     ck_assert(pthread_create(&thread, NULL, feed_on_a_thread, strategy) == 0);
     pthread_join(thread, NULL);
     ck_hvd(hvd_strategy_step(strategy));
-    expect_step(HVD_SGD, 0, ranks_size());
+    expect_first_step();
     check_values(2e-6);
     hvd_strategy_free(strategy);
 }
@@ -311,7 +359,7 @@ TEST(a_missing_gradient_fails_everywhere)
     check_values(0);
     feed(strategy, 0);
     ck_hvd(hvd_strategy_step(strategy));
-    expect_step(HVD_SGD, 0, ranks_size());
+    expect_first_step();
     check_values(2e-6);
     hvd_strategy_free(strategy);
 }
@@ -432,10 +480,10 @@ TEST(two_strategies_at_once)
     feed(ranks_rank() % 2 ? one : two, 0);
     feed(ranks_rank() % 2 ? two : one, 0);
     ck_hvd(hvd_strategy_step(one));
-    expect_step(HVD_SGD, 0, ranks_size());
+    expect_first_step();
     check_values(2e-6);
     ck_hvd(hvd_strategy_step(two));
-    expect_step(HVD_SGD, 0, ranks_size());
+    expect_first_step();
     check_values(4e-6);
     hvd_strategy_free(one);
     hvd_strategy_free(two);

@@ -198,16 +198,17 @@ TEST(averages_over_contributors)
 
 /* A change that one rank made alone before it joined reaches all ranks, or
  * none. */
-TEST(the_learning_rate_is_the_lasts)
+TEST(the_rate_and_the_momentum_are_the_lasts)
 {
-    hvd_strategy *strategy = make(HVD_SGD, 0, NULL, NULL);
+    hvd_strategy *strategy = make(HVD_MOMENTUM, 0, NULL, NULL);
     int me = ranks_rank();
 
     ck_hvd(hvd_strategy_start(strategy));
     for (int step = 0; step < steps_of(me, false); step++) {
-        /* The rate is halved from step to step, so the last to join has the
+        /* Both are halved from step to step, so the last to join has the
          * smallest. */
         ck_hvd(hvd_strategy_set_learning_rate(strategy, ldexp(0.01, -step)));
+        ck_hvd(hvd_strategy_set_momentum(strategy, ldexp(0.5, -step)));
         feed(strategy, step);
         ck_hvd(hvd_strategy_step(strategy));
     }

@@ -2,9 +2,9 @@
 /*
  * network.c - the network of a simulated world: a transport for each rank.
  *
- * A parcel is a posted message or one end of a transfer that is sent. It is
+ * A packet is a posted message or one end of a transfer that is sent. It is
  * under way until its time; then a message waits to be polled, and a transfer
- * to be matched with a receive of the same peer and tag, in order. Parcels
+ * to be matched with a receive of the same peer and tag, in order. Packets
  * between two ranks arrive in the order in which they were sent. A transfer
  * larger than costs.eager leaves its sender's memory only when it is matched;
  * smaller ones are copied at once.
@@ -23,8 +23,8 @@
 
 enum { POISON = 0xa5 };
 
-struct parcel {
-    struct parcel *next; /* arrived, at its receiver */
+struct packet {
+    struct packet *next; /* arrived, at its receiver */
     int64_t time;
     uint64_t number;
     int from, to, tag; /* tag -1: a message */
@@ -51,15 +51,15 @@ struct receive {
 struct ticket {
     struct ticket *next, **link; /* in the list of the network */
     struct hvd__transfer *transfer;
-    struct parcel *parcel;   /* a send, or */
+    struct packet *packet;   /* a send, or */
     struct receive *receive; /* a receive */
 };
 
 struct end {
     struct hvd__transport base;
     struct sim_network *network;
-    struct parcel *messages, **messages_tail;  /* arrived, to be polled */
-    struct parcel *parcels, **parcels_tail;    /* arrived, to be matched */
+    struct packet *messages, **messages_tail;  /* arrived, to be polled */
+    struct packet *packets, **packets_tail;    /* arrived, to be matched */
     struct receive *receives, **receives_tail; /* posted, not matched */
     int npending;                        /* own messages that have not left */
     int64_t sends_until, receives_until; /* core */
@@ -75,7 +75,7 @@ struct sim_network {
     int64_t *link_out, *link_in; /* owned, [nranks], by host */
     int64_t *last; /* owned; latest arrival between two ranks; NULL: delays do
                       not vary, so that order is kept anyway */
-    struct parcel **queue; /* owned heap, earliest first */
+    struct packet **queue; /* owned heap, earliest first */
     int nqueued, capacity;
     struct ticket *tickets; /* owned: of transfers that are under way */
     uint64_t nsent;
@@ -83,32 +83,32 @@ struct sim_network {
 
 /* ------------------------------------------------------ the queue of events */
 
-static bool is_before(const struct parcel *a, const struct parcel *b)
+static bool is_before(const struct packet *a, const struct packet *b)
 {
     return a->time != b->time ? a->time < b->time : a->number < b->number;
 }
 
-static void enqueue(struct sim_network *network, struct parcel *parcel)
+static void enqueue(struct sim_network *network, struct packet *packet)
 {
     int i = network->nqueued++;
 
     if (network->nqueued > network->capacity) {
         network->capacity = 2 * network->capacity + 64;
         network->queue = realloc(network->queue, (size_t)network->capacity *
-                                                     sizeof(struct parcel *));
+                                                     sizeof(struct packet *));
         if (!network->queue)
             abort();
     }
-    for (; i > 0 && is_before(parcel, network->queue[(i - 1) / 2]);
+    for (; i > 0 && is_before(packet, network->queue[(i - 1) / 2]);
          i = (i - 1) / 2)
         network->queue[i] = network->queue[(i - 1) / 2];
-    network->queue[i] = parcel;
+    network->queue[i] = packet;
 }
 
-static struct parcel *dequeue(struct sim_network *network)
+static struct packet *dequeue(struct sim_network *network)
 {
-    struct parcel *first = network->queue[0];
-    struct parcel *last = network->queue[--network->nqueued];
+    struct packet *first = network->queue[0];
+    struct packet *last = network->queue[--network->nqueued];
     int i = 0;
 
     for (;;) {
@@ -145,15 +145,15 @@ static int64_t vary(struct sim_network *network, int64_t mean)
     return delay;
 }
 
-/* Returns when a parcel that is sent now has come to its receiver. */
-static int64_t arrival(struct sim_network *network, const struct parcel *parcel)
+/* Returns when a packet that is sent now has come to its receiver. */
+static int64_t arrival(struct sim_network *network, const struct packet *packet)
 {
     const struct sim_costs *costs = &network->costs;
-    struct end *from = &network->ends[parcel->from];
-    struct end *to = &network->ends[parcel->to];
-    int here = network->host_of[parcel->from];
-    int there = network->host_of[parcel->to];
-    int64_t link = (int64_t)(costs->beta_ns * (double)parcel->bytes);
+    struct end *from = &network->ends[packet->from];
+    struct end *to = &network->ends[packet->to];
+    int here = network->host_of[packet->from];
+    int there = network->host_of[packet->to];
+    int64_t link = (int64_t)(costs->beta_ns * (double)packet->bytes);
     int64_t time = later(sim.now_ns, from->sends_until) + costs->overhead_ns;
 
     from->sends_until = time;
@@ -172,7 +172,7 @@ static int64_t arrival(struct sim_network *network, const struct parcel *parcel)
     to->receives_until = time;
     if (network->last) {
         int64_t *last =
-            &network->last[parcel->from * network->nranks + parcel->to];
+            &network->last[packet->from * network->nranks + packet->to];
 
         time = *last = later(time, *last);
     }
@@ -182,34 +182,34 @@ static int64_t arrival(struct sim_network *network, const struct parcel *parcel)
 /* ---------------------------------------------------------- under way, there
  */
 
-static struct parcel *send_parcel(struct end *from, int to, int tag,
+static struct packet *send_packet(struct end *from, int to, int tag,
                                   size_t bytes)
 {
     struct sim_network *network = from->network;
-    struct parcel *parcel = calloc(1, sizeof *parcel);
+    struct packet *packet = calloc(1, sizeof *packet);
     struct sim_counts *counts = &sim.ranks[from->base.rank].counts;
     bool is_local = network->host_of[from->base.rank] == network->host_of[to];
 
-    if (!parcel)
+    if (!packet)
         abort();
-    parcel->from = from->base.rank;
-    parcel->to = to;
-    parcel->tag = tag;
-    parcel->bytes = bytes;
-    parcel->number = ++network->nsent;
-    parcel->time = arrival(network, parcel);
+    packet->from = from->base.rank;
+    packet->to = to;
+    packet->tag = tag;
+    packet->bytes = bytes;
+    packet->number = ++network->nsent;
+    packet->time = arrival(network, packet);
     *(is_local ? &counts->local_messages : &counts->messages) += 1;
     *(is_local ? &counts->local_bytes : &counts->bytes) += (int64_t)bytes;
-    enqueue(network, parcel);
-    return parcel;
+    enqueue(network, packet);
+    return packet;
 }
 
-static void release(struct parcel *parcel)
+static void release(struct packet *packet)
 {
-    if (!parcel->arrived || !parcel->tested)
+    if (!packet->arrived || !packet->tested)
         return;
-    free(parcel->copy);
-    free(parcel);
+    free(packet->copy);
+    free(packet);
 }
 
 /* A rank that has given up its world moves no transfer any more: its program
@@ -219,40 +219,40 @@ static bool has_given_up(int rank)
     return atomic_load(&sim.ranks[rank].world->broken);
 }
 
-/* Returns true if a parcel whose data is still with the sender will never come.
+/* Returns true if a packet whose data is still with the sender will never come.
  */
-static bool is_stuck(const struct parcel *parcel)
+static bool is_stuck(const struct packet *packet)
 {
-    return parcel->leaves_late && has_given_up(parcel->from);
+    return packet->leaves_late && has_given_up(packet->from);
 }
 
-static void lose(struct parcel *parcel)
+static void lose(struct packet *packet)
 {
-    parcel->left = parcel->arrived = true;
-    release(parcel);
+    packet->left = packet->arrived = true;
+    release(packet);
 }
 
 /* The memory of a transfer belongs to it until its test has said that it is
  * done. */
-static void check_borrowed(const struct parcel *parcel)
+static void check_borrowed(const struct packet *packet)
 {
-    if (!has_given_up(parcel->from) && parcel->bytes > 0 &&
-        memcmp(parcel->copy, parcel->data, parcel->bytes) != 0)
+    if (!has_given_up(packet->from) && packet->bytes > 0 &&
+        memcmp(packet->copy, packet->data, packet->bytes) != 0)
         sim_fail("rank %d has changed what it sends to rank %d with tag %d",
-                 parcel->from, parcel->to, parcel->tag);
+                 packet->from, packet->to, packet->tag);
 }
 
-/* The sender of a parcel that was matched learns it later. */
-static void leave(const struct sim_network *network, struct parcel *parcel)
+/* The sender of a packet that was matched learns it later. */
+static void leave(const struct sim_network *network, struct packet *packet)
 {
     bool is_local =
-        network->host_of[parcel->from] == network->host_of[parcel->to];
+        network->host_of[packet->from] == network->host_of[packet->to];
 
-    if (parcel->leaves_late)
-        parcel->left_at = sim.now_ns + (is_local ? network->costs.local_ns
+    if (packet->leaves_late)
+        packet->left_at = sim.now_ns + (is_local ? network->costs.local_ns
                                                  : network->costs.alpha_ns);
-    parcel->left = parcel->arrived = true;
-    release(parcel);
+    packet->left = packet->arrived = true;
+    release(packet);
 }
 
 static void check_poison(const struct receive *receive)
@@ -267,30 +267,30 @@ static void check_poison(const struct receive *receive)
                  receive->to, receive->from, receive->tag);
 }
 
-/* Copies a parcel into the memory of its receive. */
-static void hand_over(const struct sim_network *network, struct parcel *parcel,
+/* Copies a packet into the memory of its receive. */
+static void hand_over(const struct sim_network *network, struct packet *packet,
                       struct receive *receive)
 {
-    if (network->costs.poisons && !has_given_up(parcel->to))
+    if (network->costs.poisons && !has_given_up(packet->to))
         check_poison(receive);
-    if (parcel->leaves_late)
-        check_borrowed(parcel);
+    if (packet->leaves_late)
+        check_borrowed(packet);
     receive->done = true;
-    if (parcel->bytes > receive->bytes)
+    if (packet->bytes > receive->bytes)
         receive->status =
             hvd__fail(HVD_ERR_MPI, "rank %d sent %zu bytes into %zu",
-                      parcel->from, parcel->bytes, receive->bytes);
+                      packet->from, packet->bytes, receive->bytes);
     else
-        memcpy(receive->data, parcel->copy, parcel->bytes);
-    leave(network, parcel);
+        memcpy(receive->data, packet->copy, packet->bytes);
+    leave(network, packet);
 }
 
-static struct receive *match(struct end *end, const struct parcel *parcel)
+static struct receive *match(struct end *end, const struct packet *packet)
 {
     for (struct receive **link = &end->receives; *link; link = &(*link)->next) {
         struct receive *receive = *link;
 
-        if (receive->from != parcel->from || receive->tag != parcel->tag)
+        if (receive->from != packet->from || receive->tag != packet->tag)
             continue;
         *link = receive->next;
         if (!receive->next)
@@ -300,31 +300,31 @@ static struct receive *match(struct end *end, const struct parcel *parcel)
     return NULL;
 }
 
-static void arrive(struct sim_network *network, struct parcel *parcel)
+static void arrive(struct sim_network *network, struct packet *packet)
 {
-    struct end *end = &network->ends[parcel->to];
+    struct end *end = &network->ends[packet->to];
     struct receive *receive;
 
-    sim_note(parcel->number);
+    sim_note(packet->number);
     if (end->dead ||
-        (parcel->tag >= 0 && (has_given_up(parcel->to) || is_stuck(parcel)))) {
-        lose(parcel);
+        (packet->tag >= 0 && (has_given_up(packet->to) || is_stuck(packet)))) {
+        lose(packet);
         return;
     }
-    parcel->next = NULL;
-    if (parcel->tag < 0) {
-        network->ends[parcel->from].npending--;
-        *end->messages_tail = parcel;
-        end->messages_tail = &parcel->next;
+    packet->next = NULL;
+    if (packet->tag < 0) {
+        network->ends[packet->from].npending--;
+        *end->messages_tail = packet;
+        end->messages_tail = &packet->next;
         return;
     }
-    receive = match(end, parcel);
+    receive = match(end, packet);
     if (receive) {
-        hand_over(network, parcel, receive);
+        hand_over(network, packet, receive);
         return;
     }
-    *end->parcels_tail = parcel;
-    end->parcels_tail = &parcel->next;
+    *end->packets_tail = packet;
+    end->packets_tail = &packet->next;
 }
 
 bool sim_network_deliver(struct sim_network *network)
@@ -343,16 +343,16 @@ int64_t sim_network_next(const struct sim_network *network)
     int64_t next = network->nqueued > 0 ? network->queue[0]->time : INT64_MAX;
 
     for (const struct ticket *t = network->tickets; t; t = t->next)
-        if (t->parcel && t->parcel->left_at > sim.now_ns &&
-            t->parcel->left_at < next)
-            next = t->parcel->left_at;
+        if (t->packet && t->packet->left_at > sim.now_ns &&
+            t->packet->left_at < next)
+            next = t->packet->left_at;
     return next;
 }
 
 /* ----------------------------------------------------------- the transport */
 
 static void add_ticket(struct sim_network *network,
-                       struct hvd__transfer *transfer, struct parcel *parcel,
+                       struct hvd__transfer *transfer, struct packet *packet,
                        struct receive *receive)
 {
     struct ticket *ticket = malloc(sizeof *ticket);
@@ -360,7 +360,7 @@ static void add_ticket(struct sim_network *network,
     if (!ticket)
         abort();
     *ticket = (struct ticket){network->tickets, &network->tickets, transfer,
-                              parcel, receive};
+                              packet, receive};
     if (ticket->next)
         ticket->next->link = &ticket->next;
     network->tickets = ticket;
@@ -381,37 +381,37 @@ static int end_send(struct hvd__transport *self, int peer, int tag,
                     struct hvd__transfer *transfer)
 {
     struct end *end = (struct end *)self;
-    struct parcel *parcel;
+    struct packet *packet;
 
     transfer->request = NULL;
     if (bytes == 0)
         return HVD_OK;
     if (tag < 0 || tag >= self->ntags || peer < 0 || peer >= self->size)
         sim_fail("rank %d sends to rank %d with tag %d", self->rank, peer, tag);
-    parcel = send_parcel(end, peer, tag, bytes);
-    parcel->data = data;
-    parcel->copy = malloc(bytes);
-    if (!parcel->copy)
+    packet = send_packet(end, peer, tag, bytes);
+    packet->data = data;
+    packet->copy = malloc(bytes);
+    if (!packet->copy)
         abort();
-    memcpy(parcel->copy, data, bytes);
-    parcel->leaves_late = bytes > end->network->costs.eager;
-    parcel->left = !parcel->leaves_late;
-    add_ticket(end->network, transfer, parcel, NULL);
+    memcpy(packet->copy, data, bytes);
+    packet->leaves_late = bytes > end->network->costs.eager;
+    packet->left = !packet->leaves_late;
+    add_ticket(end->network, transfer, packet, NULL);
     return HVD_OK;
 }
 
-/* Returns the first parcel of a peer and tag that has arrived, or NULL. */
-static struct parcel *take_parcel(struct end *end, int peer, int tag)
+/* Returns the first packet of a peer and tag that has arrived, or NULL. */
+static struct packet *take_packet(struct end *end, int peer, int tag)
 {
-    for (struct parcel **link = &end->parcels; *link; link = &(*link)->next) {
-        struct parcel *parcel = *link;
+    for (struct packet **link = &end->packets; *link; link = &(*link)->next) {
+        struct packet *packet = *link;
 
-        if (parcel->from != peer || parcel->tag != tag)
+        if (packet->from != peer || packet->tag != tag)
             continue;
-        *link = parcel->next;
-        if (!parcel->next)
-            end->parcels_tail = link;
-        return parcel;
+        *link = packet->next;
+        if (!packet->next)
+            end->packets_tail = link;
+        return packet;
     }
     return NULL;
 }
@@ -421,7 +421,7 @@ static int end_receive(struct hvd__transport *self, int peer, int tag,
 {
     struct end *end = (struct end *)self;
     struct receive *receive;
-    struct parcel *parcel;
+    struct packet *packet;
 
     transfer->request = NULL;
     if (bytes == 0)
@@ -439,13 +439,13 @@ static int end_receive(struct hvd__transport *self, int peer, int tag,
         .bytes = bytes,
     };
     add_ticket(end->network, transfer, NULL, receive);
-    parcel = take_parcel(end, peer, tag);
-    if (parcel && !is_stuck(parcel)) {
-        hand_over(end->network, parcel, receive);
+    packet = take_packet(end, peer, tag);
+    if (packet && !is_stuck(packet)) {
+        hand_over(end->network, packet, receive);
         return HVD_OK;
     }
-    if (parcel)
-        lose(parcel);
+    if (packet)
+        lose(packet);
     *end->receives_tail = receive;
     end->receives_tail = &receive->next;
     return HVD_OK;
@@ -461,15 +461,15 @@ static int end_test(struct hvd__transport *self, struct hvd__transfer *transfer)
         return 1;
     if (ticket->transfer != transfer)
         sim_fail("rank %d has moved a transfer", self->rank);
-    if (ticket->parcel && ticket->parcel->left)
-        check_borrowed(ticket->parcel);
-    if (ticket->parcel
-            ? !ticket->parcel->left || sim.now_ns < ticket->parcel->left_at
+    if (ticket->packet && ticket->packet->left)
+        check_borrowed(ticket->packet);
+    if (ticket->packet
+            ? !ticket->packet->left || sim.now_ns < ticket->packet->left_at
             : !ticket->receive->done)
         return 0;
-    if (ticket->parcel) {
-        ticket->parcel->tested = true;
-        release(ticket->parcel);
+    if (ticket->packet) {
+        ticket->packet->tested = true;
+        release(ticket->packet);
     } else {
         status = ticket->receive->status < 0 ? ticket->receive->status : 1;
         free(ticket->receive);
@@ -482,10 +482,10 @@ static int end_post(struct hvd__transport *self, int peer, void *message,
                     size_t bytes)
 {
     struct end *end = (struct end *)self;
-    struct parcel *parcel = send_parcel(end, peer, -1, bytes);
+    struct packet *packet = send_packet(end, peer, -1, bytes);
 
-    parcel->copy = message;
-    parcel->left = parcel->tested = true;
+    packet->copy = message;
+    packet->left = packet->tested = true;
     end->npending++;
     return HVD_OK;
 }
@@ -494,17 +494,17 @@ static int end_poll(struct hvd__transport *self, int *peer, void **message,
                     size_t *bytes)
 {
     struct end *end = (struct end *)self;
-    struct parcel *parcel = end->messages;
+    struct packet *packet = end->messages;
 
-    if (!parcel)
+    if (!packet)
         return 0;
-    end->messages = parcel->next;
+    end->messages = packet->next;
     if (!end->messages)
         end->messages_tail = &end->messages;
-    *peer = parcel->from;
-    *message = parcel->copy;
-    *bytes = parcel->bytes;
-    free(parcel);
+    *peer = packet->from;
+    *message = packet->copy;
+    *bytes = packet->bytes;
+    free(packet);
     return 1;
 }
 
@@ -558,7 +558,7 @@ struct sim_network *sim_network_new(int nranks, const int *host_of,
 
         end->network = network;
         end->messages_tail = &end->messages;
-        end->parcels_tail = &end->parcels;
+        end->packets_tail = &end->packets;
         end->receives_tail = &end->receives;
         end->base = (struct hvd__transport){
             .name = "sim",
@@ -579,14 +579,14 @@ struct sim_network *sim_network_new(int nranks, const int *host_of,
     return network;
 }
 
-static void free_parcels(struct parcel *parcel)
+static void free_packets(struct packet *packet)
 {
-    while (parcel) {
-        struct parcel *next = parcel->next;
+    while (packet) {
+        struct packet *next = packet->next;
 
-        free(parcel->copy);
-        free(parcel);
-        parcel = next;
+        free(packet->copy);
+        free(packet);
+        packet = next;
     }
 }
 
@@ -595,9 +595,9 @@ void sim_network_stop(struct sim_network *network)
     while (network->tickets) {
         struct ticket *ticket = network->tickets;
 
-        if (ticket->parcel) {
-            ticket->parcel->tested = true;
-            release(ticket->parcel);
+        if (ticket->packet) {
+            ticket->packet->tested = true;
+            release(ticket->packet);
         } else if (ticket->receive->done) {
             free(ticket->receive);
         }
@@ -614,8 +614,8 @@ void sim_network_free(struct sim_network *network)
     for (int rank = 0; rank < network->nranks; rank++) {
         struct end *end = &network->ends[rank];
 
-        free_parcels(end->messages);
-        free_parcels(end->parcels);
+        free_packets(end->messages);
+        free_packets(end->packets);
         while (end->receives) {
             struct receive *receive = end->receives;
 
@@ -637,10 +637,10 @@ static void check_tickets(const struct sim_network *network)
 {
     const struct ticket *ticket = network->tickets;
 
-    if (ticket && ticket->parcel)
+    if (ticket && ticket->packet)
         sim_fail("rank %d has ended before it knew that its transfer to rank "
                  "%d with tag %d had left",
-                 ticket->parcel->from, ticket->parcel->to, ticket->parcel->tag);
+                 ticket->packet->from, ticket->packet->to, ticket->packet->tag);
     else if (ticket)
         sim_fail("rank %d has ended before it knew of the transfer from rank "
                  "%d with tag %d",
@@ -661,10 +661,10 @@ void sim_network_check_empty(const struct sim_network *network)
         if (end->messages)
             sim_fail("a message from rank %d to rank %d was never read",
                      end->messages->from, rank);
-        if (end->parcels)
+        if (end->packets)
             sim_fail("a transfer from rank %d to rank %d with tag %d was "
                      "never received",
-                     end->parcels->from, rank, end->parcels->tag);
+                     end->packets->from, rank, end->packets->tag);
         if (end->receives)
             sim_fail("a receive of rank %d from rank %d with tag %d was never "
                      "matched",
@@ -679,21 +679,21 @@ void sim_network_kill(struct sim_network *network, int rank)
     int kept = 0;
 
     end->dead = true;
-    free_parcels(end->messages);
+    free_packets(end->messages);
     end->messages = NULL;
     end->messages_tail = &end->messages;
     /* Part of what it has sent never arrives, all of it that came later. */
     for (int i = 0; i < network->nqueued; i++) {
-        struct parcel *parcel = network->queue[i];
+        struct packet *packet = network->queue[i];
 
-        if (parcel->from == rank &&
-            (!parcel->left ||
-             parcel->time > sim.now_ns + network->costs.alpha_ns / 2)) {
-            parcel->arrived = true;
-            release(parcel);
+        if (packet->from == rank &&
+            (!packet->left ||
+             packet->time > sim.now_ns + network->costs.alpha_ns / 2)) {
+            packet->arrived = true;
+            release(packet);
             continue;
         }
-        network->queue[kept++] = parcel;
+        network->queue[kept++] = packet;
     }
     network->nqueued = 0;
     for (int i = 0; i < kept; i++)

@@ -5,7 +5,7 @@
  *
  * Element i of rank r in a request is a small integer that follows from the
  * seed, the request, r and i; so every result is known without a sum in floats.
- * program.c calls these functions.
+ * use.c and burst.c call these functions.
  */
 #ifndef SIM_OUTCOME_H
 #define SIM_OUTCOME_H

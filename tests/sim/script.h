@@ -2,7 +2,7 @@
 /*
  * script.h - what the programs of the ranks do in one run of the explorer:
  * drawn from the seed, the same for all ranks but for their orders (script.c);
- * run by each rank, which checks what it gets (program.c).
+ * run by each rank (program.c), which checks what it gets (use.c, status.c).
  */
 #ifndef SIM_SCRIPT_H
 #define SIM_SCRIPT_H
@@ -97,7 +97,7 @@ struct script_phase {
     int group;                 /* PHASE_BURST: requests that go together */
     int swapper, swaps; /* PHASE_BURST: this rank submits two neighbours the
                            other way round, of which this is the first; -1 */
-    bool is_serial;            /* PHASE_STRATEGY: nothing overlaps */
+    bool is_serial;     /* PHASE_STRATEGY: nothing overlaps */
     int check_every;
 };
 

@@ -158,11 +158,11 @@ static inline int64_t device_count(const struct device *d, ipu_tensor tensor)
 static inline const char *device_file(const char *text)
 {
     static char path[512];
-    const char *folder = getenv("TMPDIR");
+    const char *base = getenv("TMPDIR");
     size_t length = strlen(text);
     int file;
 
-    snprintf(path, sizeof path, "%s/device-XXXXXX", folder ? folder : "/tmp");
+    snprintf(path, sizeof path, "%s/device-XXXXXX", base ? base : "/tmp");
     file = mkstemp(path);
     ck_assert_int_ge(file, 0);
     ck_assert_int_eq(write(file, text, length), (ssize_t)length);

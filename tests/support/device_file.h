@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device_file.h - a temporary folder, a training step that has every kind of
- * record, and files as bytes, for the tests of the device's files.
+ * device_file.h - a training step that has every kind of record, and checksums
+ * of its file, for the tests of the device's files.
  */
 #ifndef HVD_TESTS_DEVICE_FILE_H
 #define HVD_TESTS_DEVICE_FILE_H
@@ -10,45 +10,14 @@
 
 #include "device.h"
 #include "file/crc64.h"
+#include "folder.h"
 
 /* The checksum stands at the first of these offsets, the contents begin at the
  * second. */
 enum { FILE_CHECKSUM = 64, FILE_HEAD = 72 };
 
-struct bytes {
-    unsigned char *data; /* owned */
-    size_t count;
-};
-
-static inline struct bytes file_read(const char *path)
-{
-    struct bytes b = {NULL, 0};
-    FILE *file = fopen(path, "rb");
-    long size;
-
-    ck_assert_msg(file != NULL, "%s is not there", path);
-    fseek(file, 0, SEEK_END);
-    size = ftell(file);
-    ck_assert_int_ge(size, 0);
-    rewind(file);
-    b.count = (size_t)size;
-    b.data = malloc(b.count + 1);
-    ck_assert(fread(b.data, 1, b.count, file) == b.count);
-    fclose(file);
-    return b;
-}
-
-static inline void file_write(const char *path, const void *data, size_t count)
-{
-    FILE *file = fopen(path, "wb");
-
-    ck_assert_ptr_nonnull(file);
-    ck_assert(fwrite(data, 1, count, file) == count);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
 /* Makes the head fit the contents: writes their length and checksum. */
-static inline void file_sign(struct bytes b)
+static inline void file_sign(struct file_bytes b)
 {
     uint64_t length = b.count - FILE_HEAD, crc;
 
@@ -60,44 +29,12 @@ static inline void file_sign(struct bytes b)
 
 static inline void files_equal(const char *first, const char *second)
 {
-    struct bytes a = file_read(first), b = file_read(second);
+    struct file_bytes a = file_read(first), b = file_read(second);
 
     ck_assert_uint_eq(a.count, b.count);
     ck_assert_mem_eq(a.data, b.data, a.count);
     free(a.data);
     free(b.data);
-}
-
-/* ------------------------------------------------------------- a folder */
-
-static char folder[256];
-
-/* Returns a path in the folder. It is valid for the next three calls. */
-static inline const char *in_folder(const char *name)
-{
-    static char paths[4][512];
-    static int next;
-    char *path = paths[next++ % 4];
-
-    snprintf(path, sizeof *paths, "%s/%s", folder, name);
-    return path;
-}
-
-static inline void folder_make(void)
-{
-    const char *parent = getenv("TMPDIR");
-
-    snprintf(folder, sizeof folder, "%s/device-XXXXXX",
-             parent ? parent : "/tmp");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-}
-
-static inline void folder_remove(void)
-{
-    char command[512];
-
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    ck_assert_int_eq(system(command), 0);
 }
 
 /* --------------------------------------------------- something of everything

@@ -86,23 +86,30 @@ static double error_of(int row, const double *w, double b)
     return error;
 }
 
+void lines_slopes(int batch, int step, const double *w, double b,
+                  double *slopes)
+{
+    memset(slopes, 0, (FEATURES + 1) * sizeof *slopes);
+    for (int i = 0; i < batch; i++) {
+        int row = (step * batch + i) % ROWS;
+        double error = error_of(row, w, b);
+
+        for (int k = 0; k < FEATURES; k++)
+            slopes[k] += 2 * error * (double)lines_x[row][k] / batch;
+        slopes[FEATURES] += 2 * error / batch;
+    }
+}
+
 void lines_descend(int batch, int first, int end, double rate, double *w,
                    double *b)
 {
     for (int step = first; step < end; step++) {
-        double dw[FEATURES] = {0}, db = 0;
+        double slopes[FEATURES + 1];
 
-        for (int i = 0; i < batch; i++) {
-            int row = (step * batch + i) % ROWS;
-            double error = error_of(row, w, *b);
-
-            for (int k = 0; k < FEATURES; k++)
-                dw[k] += 2 * error * (double)lines_x[row][k] / batch;
-            db += 2 * error / batch;
-        }
+        lines_slopes(batch, step, w, *b, slopes);
         for (int k = 0; k < FEATURES; k++)
-            w[k] -= rate * dw[k];
-        *b -= rate * db;
+            w[k] -= rate * slopes[k];
+        *b -= rate * slopes[FEATURES];
     }
 }
 

@@ -30,6 +30,11 @@ void lines_set_options(void);
 
 hvd_train_spec lines_steps(int64_t count);
 
+/* Computes the slopes of the loss of a step, of a batch of so many rows, those
+ * of all ranks together: of w, and of b behind them. slopes: [FEATURES + 1]. */
+void lines_slopes(int batch, int step, const double *w, double b,
+                  double *slopes);
+
 /* Makes the steps first to end - 1 of gradient descent with the rate, in
  * batches of so many rows, those of all ranks together. */
 void lines_descend(int batch, int first, int end, double rate, double *w,

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report.h - a small network for training, a folder to write into, and the
- * JSON of a profile, for the tests of profiles.
+ * report.h - a small network for training, and the JSON of a profile, for the
+ * tests of profiles.
  */
 #ifndef HVD_TESTS_REPORT_H
 #define HVD_TESTS_REPORT_H
 
-#include <dirent.h>
 #include <jansson.h>
 #include <sys/stat.h>
 
 #include "device.h"
+#include "folder.h"
 
 /*
  * x: [batch, 40] -> 30, relu -> 20 -> 7 classes, the gradients of all weights
@@ -107,44 +107,16 @@ static inline int64_t report_number(const json_t *json, const char *name)
     return (int64_t)json_number_value(value);
 }
 
-/* Makes a new folder; the caller removes it with report_remove. */
-static inline const char *report_folder(void)
+/* Makes the device, runs its network once, and returns the profile, "net". */
+static inline ipu_profile *report_run(struct device *d)
 {
-    static char path[512];
-    const char *base = getenv("TMPDIR");
-
-    snprintf(path, sizeof path, "%s/report-XXXXXX", base ? base : "/tmp");
-    ck_assert_ptr_nonnull(mkdtemp(path));
-    return path;
-}
-
-/* Returns the number of files of a folder, none of which is hidden. */
-static inline int report_files(const char *folder)
-{
-    DIR *directory = opendir(folder);
-    const struct dirent *entry;
-    int n = 0;
-
-    ck_assert_ptr_nonnull(directory);
-    while ((entry = readdir(directory)) != NULL) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        ck_assert_msg(entry->d_name[0] != '.', "%s was left", entry->d_name);
-        n++;
-    }
-    closedir(directory);
-    return n;
-}
-
-static inline void report_remove(const char *folder)
-{
-    char path[640];
-
-    snprintf(path, sizeof path, "%s/profile.json", folder);
-    unlink(path);
-    snprintf(path, sizeof path, "%s/report.html", folder);
-    unlink(path);
-    ck_assert_int_eq(rmdir(folder), 0);
+    *d = device_new();
+    report_network(d, 8, device_no_call);
+    device_load(d);
+    report_connect(d, 8);
+    MUST(ipu_engine_profile(d->engine, 1));
+    MUST(ipu_engine_run(d->engine));
+    return report_profile(d, "net");
 }
 
 /* Fails if a line is longer than 80 characters, or ends with a space. */

@@ -6,6 +6,8 @@
 #ifndef TESTS_SMALL_MODEL_H
 #define TESTS_SMALL_MODEL_H
 
+#include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "hvd_strategy.h"
@@ -73,9 +75,28 @@ static inline hvd_strategy *make(hvd_optimizer optimizer, int serial,
     return make_from(&options);
 }
 
-/* Each rank feeds the gradients in another order. */
+static bool cycles; /* each step has a momentum of its own */
+
+/* Returns a momentum that falls and rises, of each step. */
+static inline double momentum_of(int step)
+{
+    return 0.75 + 0.2 * cos(0.5 * step);
+}
+
+static inline bool has_momentum(hvd_optimizer optimizer)
+{
+    return optimizer == HVD_MOMENTUM || optimizer == HVD_NESTEROV ||
+           optimizer == HVD_LARS || optimizer == HVD_ADAM ||
+           optimizer == HVD_ADAMW || optimizer == HVD_LAMB ||
+           optimizer == HVD_LION;
+}
+
+/* Sets the momentum of the step, if each has its own, and feeds the gradients,
+ * each rank in another order. */
 static inline void feed(hvd_strategy *strategy, int step)
 {
+    if (cycles)
+        ck_hvd(hvd_strategy_set_momentum(strategy, momentum_of(step)));
     for (int k = 0; k < NVARIABLES; k++) {
         int v = (k + ranks_rank() + step) % NVARIABLES;
         float *g = hvd_strategy_gradient(strategy, v);

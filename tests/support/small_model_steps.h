@@ -16,11 +16,14 @@ static double expected[NVARIABLES][LARGEST];
 static double kept[3][NVARIABLES][LARGEST]; /* by the optimiser */
 
 /* Makes the same step of n ranks by hand, in double. */
-static inline void expect_step(hvd_optimizer optimizer, int step, int n)
+static inline void expect_step(const hvd_strategy_options *options, int step,
+                               int n)
 {
     static double slope[LARGEST], direction[LARGEST];
-    hvd_strategy_options options = options_of(optimizer);
+    hvd_strategy_options now = *options;
 
+    if (cycles)
+        now.momentum = now.beta1 = momentum_of(step);
     for (int v = 0; v < NVARIABLES; v++) {
         const struct textbook book = {expected[v], kept[0][v], kept[1][v],
                                       kept[2][v]};
@@ -29,9 +32,9 @@ static inline void expect_step(hvd_optimizer optimizer, int step, int n)
             slope[i] = 0;
             for (int rank = 0; rank < n; rank++)
                 slope[i] += gradient(rank, step, v, i);
-            slope[i] /= op == HVD_SUM ? 1 : n;
+            slope[i] /= options->op == HVD_SUM ? 1 : n;
         }
-        textbook_step(&options, step + 1, false, &book, slope, direction,
+        textbook_step(&now, step + 1, false, &book, slope, direction,
                       count_of(v));
     }
 }

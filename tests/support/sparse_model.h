@@ -193,16 +193,4 @@ static inline void feed(hvd_strategy *strategy, int step)
     }
 }
 
-static inline void make_steps(hvd_strategy *strategy,
-                              const hvd_strategy_options *options, int n,
-                              int from, int to)
-{
-    for (int step = from; step < to; step++) {
-        feed(strategy, step);
-        ck_hvd(hvd_strategy_step(strategy));
-        expect_step(options, step, n);
-        check_values(4e-6);
-    }
-}
-
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * textbook.h - the optimisers of hvd_strategy.h in double, a formula each, for
- * comparison.
+ * textbook.h - the optimisers of hvd_strategy.h, which the device has, too, in
+ * double, a formula each, for comparison.
  */
 #ifndef TESTS_TEXTBOOK_H
 #define TESTS_TEXTBOOK_H

@@ -5,9 +5,9 @@
  */
 #include "collectives/json.h"
 
+#include "folder.h"
 #include "suite.h"
 
-#include <dirent.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,8 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char directory[200];
-static char path[256];
+static const char path[] = "run.json";
 static char error[512];
 static struct bench_options options;
 static struct result results[2];
@@ -31,12 +30,7 @@ static char *words[] = {word, not_utf8, NULL};
 
 static void setup(void)
 {
-    const char *tmp = getenv("TMPDIR");
-
-    snprintf(directory, sizeof directory, "%s/bench_json.XXXXXX",
-             tmp ? tmp : "/tmp");
-    ck_assert_ptr_nonnull(mkdtemp(directory));
-    snprintf(path, sizeof path, "%s/run.json", directory);
+    folder_enter();
     *error = '\0';
     options = (struct bench_options){.kind = HVD_ALLREDUCE,
                                      .min_bytes = 4,
@@ -76,23 +70,6 @@ static void setup(void)
                         .root = 1,
                         .iters = 500,
                         .placements = {{.nwrong = -1}, {.nwrong = -1}}};
-}
-
-static int entries(void)
-{
-    DIR *listing = opendir(directory);
-    int n = 0;
-
-    while (readdir(listing))
-        n++;
-    closedir(listing);
-    return n - 2; /* . and .. */
-}
-
-static void teardown(void)
-{
-    unlink(path);
-    rmdir(directory);
 }
 
 static int write_file(void)
@@ -236,30 +213,24 @@ TEST(of_the_environment_only_what_matters_is_told)
 TEST(a_check_leaves_things_as_they_are)
 {
     struct stat info;
-    FILE *file;
 
     ck_assert_int_eq(json_check(path, error, sizeof error), 0);
-    ck_assert_int_eq(entries(), 0);
-    file = fopen(path, "w");
-    fputs("old", file);
-    fclose(file);
+    ck_assert_int_eq(directory_entries("."), 0);
+    file_write_text(path, "old");
     ck_assert_int_eq(json_check(path, error, sizeof error), 0);
-    ck_assert_int_eq(entries(), 1);
+    ck_assert_int_eq(directory_entries("."), 1);
     ck_assert_int_eq(stat(path, &info), 0);
     ck_assert_int_eq(info.st_size, 3);
 }
 
 TEST(an_old_file_is_replaced_whole)
 {
-    json_t *root;
-    FILE *file = fopen(path, "w");
+    static char old[300000];
 
-    for (int i = 0; i < 100000; i++)
-        fputs("old", file);
-    fclose(file);
-    root = written();
-    json_decref(root);
-    ck_assert_int_eq(entries(), 1);
+    memset(old, 'x', sizeof old);
+    file_write(path, old, sizeof old);
+    json_decref(written());
+    ck_assert_int_eq(directory_entries("."), 1);
 }
 
 TEST(what_cannot_be_written_is_said)
@@ -297,19 +268,17 @@ TEST(what_is_no_file_is_not_replaced)
 
 TEST(a_link_stays_a_link)
 {
-    char name[300];
     struct stat info;
 
-    fclose(fopen(path, "w"));
-    snprintf(name, sizeof name, "%s/link", directory);
-    ck_assert_int_eq(symlink(path, name), 0);
+    file_write_text(path, "");
+    ck_assert_int_eq(symlink(path, "link"), 0);
     ck_assert_int_eq(
-        json_write(name, &options, &facts, results, 2, error, sizeof error), 0);
-    ck_assert_int_eq(lstat(name, &info), 0);
+        json_write("link", &options, &facts, results, 2, error, sizeof error),
+        0);
+    ck_assert_int_eq(lstat("link", &info), 0);
     ck_assert(S_ISLNK(info.st_mode));
     ck_assert_int_eq(stat(path, &info), 0);
     ck_assert_int_gt(info.st_size, 0);
-    unlink(name);
 }
 
-TEST_MAIN("bench_json", .set_up = setup, .tear_down = teardown)
+TEST_MAIN("bench_json", .set_up = setup, .tear_down = folder_remove)

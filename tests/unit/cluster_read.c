@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "folder.h"
 #include "hvd_cluster.h"
 #include "suite.h"
 
@@ -350,19 +351,18 @@ TEST(memory_that_is_short)
 
 TEST(a_file)
 {
-    char path[] = "/tmp/hvd-cluster-XXXXXX", expected[200];
-    int fd = mkstemp(path);
-    FILE *file = fdopen(fd, "w");
+    const char *path;
+    char expected[400];
     hvd_cluster *cluster = NULL;
 
-    fputs(CONFIG(TWO, "\"type\": \"worker\", \"index\": 1") "\n", file);
-    ck_assert_int_eq(fclose(file), 0);
+    folder_make();
+    path = in_folder("cluster");
+    file_write_text(path,
+                    CONFIG(TWO, "\"type\": \"worker\", \"index\": 1") "\n");
     ck_assert_int_eq(hvd_cluster_load(path, 0, &cluster), HVD_OK);
     ck_assert_int_eq(hvd_cluster_rank(cluster), 1);
     hvd_cluster_free(cluster);
-    file = fopen(path, "w");
-    fputs("{\"cluster\":\n{}}", file);
-    ck_assert_int_eq(fclose(file), 0);
+    file_write_text(path, "{\"cluster\":\n{}}");
     ck_assert_int_eq(hvd_cluster_load(path, 0, &cluster), HVD_ERR_CONFIG);
     snprintf(expected, sizeof expected,
              "'%s', line 2, column 1: cluster: the cluster has no tasks", path);
@@ -370,7 +370,7 @@ TEST(a_file)
     ck_assert_int_eq(truncate(path, HVD_CLUSTER_MAX_BYTES + 5), 0);
     ck_assert_int_eq(hvd_cluster_load(path, 0, &cluster), HVD_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(hvd_last_error(), "is longer than 1048576"));
-    ck_assert_int_eq(unlink(path), 0);
+    folder_remove();
     ck_assert_int_eq(hvd_cluster_load(path, 0, &cluster), HVD_ERR_FILE);
     ck_assert_ptr_nonnull(strstr(hvd_last_error(), "No such file"));
     ck_assert_int_eq(hvd_cluster_load("/tmp", 0, &cluster), HVD_ERR_FILE);

@@ -117,15 +117,19 @@ static void announce_all(struct hvd__coordinator *c, int rank, const char *name,
                                   .priority = priority,
                                   .who = &rank,
                                   .nwho = 1,
-                                  .signatures = s,
-                                  .nsignatures = n};
+                                  .numbers = &number};
+    struct hvd__signature copies[4];
 
+    ck_assert_int_le(n, 4);
+    memcpy(copies, s, (size_t)n * sizeof *s);
+    a.what.signatures = copies;
+    a.what.nsignatures = n;
     for (int i = 0; i < n; i++) {
-        a.fingerprint = hvd__signature_fingerprint(a.fingerprint, &s[i]);
-        a.nnumbers += hvd__signature_carries(&s[i]);
+        a.what.fingerprint =
+            hvd__signature_fingerprint(a.what.fingerprint, &s[i]);
+        a.what.nnumbers += hvd__signature_carries(&s[i]);
     }
-    a.numbers = &number;
-    ck_assert_int_le(a.nnumbers, 1);
+    ck_assert_int_le(a.what.nnumbers, 1);
     ck_assert_int_eq(hvd__coordinator_announce(c, &a), HVD_OK);
 }
 
@@ -138,13 +142,13 @@ static void announce(struct hvd__coordinator *c, int rank, const char *name,
 }
 
 static int refuse(struct hvd__coordinator *c, int rank, const char *name,
-                  int status, const char *text)
+                  int status, char *text)
 {
-    const struct hvd__announcement a = {.key = key(name),
-                                        .status = status,
-                                        .text = text,
-                                        .who = &rank,
-                                        .nwho = 1};
+    const struct hvd__announcement a = {
+        .key = key(name),
+        .what = {.status = status, .text = text},
+        .who = &rank,
+        .nwho = 1};
 
     return hvd__coordinator_announce(c, &a);
 }
@@ -278,19 +282,19 @@ TEST(submissions_pair_by_their_number)
 TEST(several_ranks_announce_together)
 {
     struct hvd__coordinator *c = new_one(4, 1 << 20);
-    const struct hvd__signature s = {.kind = HVD_ALLGATHER,
-                                     .dtype = HVD_INT8,
-                                     .ndim = 1,
-                                     .shape = {HVD__VARIES}};
+    struct hvd__signature s = {.kind = HVD_ALLGATHER,
+                               .dtype = HVD_INT8,
+                               .ndim = 1,
+                               .shape = {HVD__VARIES}};
     const struct hvd__announcement together = {
         .key = key("g"),
-        .fingerprint = hvd__signature_fingerprint(0, &s),
+        .what = {.fingerprint = hvd__signature_fingerprint(0, &s),
+                 .signatures = &s,
+                 .nsignatures = 1,
+                 .nnumbers = 1},
         .who = (const int[]){3, 1, 2},
         .nwho = 3,
-        .signatures = &s,
-        .nsignatures = 1,
-        .numbers = (const int64_t[]){13, 11, 12},
-        .nnumbers = 1};
+        .numbers = (const int64_t[]){13, 11, 12}};
 
     announce_all(c, 1, "g", &s, 1, 0, 1);
     ck_assert_int_eq(hvd__coordinator_announce(c, &together), HVD_OK);

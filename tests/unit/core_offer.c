@@ -147,8 +147,8 @@ static void begin(int host)
 {
     memset(&offers[host], 0xa5, sizeof offers[host]);
     hvd__offer_begin(&offers[host], hosts[host], 5, 3);
-    offers[host].threshold = 100 + (uint64_t)host;
-    offers[host].direct_max = 200 + (uint64_t)host;
+    offers[host].values.threshold = 100 + (uint64_t)host;
+    offers[host].values.direct_max = 200 + (uint64_t)host;
 }
 
 static void offer_slots(int host, int n)
@@ -165,8 +165,8 @@ static void offer_slots(int host, int n)
 
 static void write_message(int host, int to, int modulus)
 {
-    const struct hvd__offer_aim aim = {to, modulus};
-    size_t bytes = hvd__offer_write(&offers[host], aim, messages[host]);
+    const struct hvd__offer_peer peer = {.host = to, .modulus = modulus};
+    size_t bytes = hvd__offer_write(&offers[host], &peer, messages[host]);
 
     MUST(bytes <= HVD__OFFER_BYTES);
     memset(messages[host] + bytes, 0x5a, HVD__OFFER_BYTES - bytes);
@@ -174,7 +174,9 @@ static void write_message(int host, int to, int modulus)
 
 static void take(int host, int from, int first, int end, int modulus)
 {
-    if (!hvd__offer_take(&offers[host], messages[from], first, end, modulus))
+    const struct hvd__offer_peer peer = {from, first, end, modulus};
+
+    if (!hvd__offer_take(&offers[host], messages[from], &peer))
         ck_abort_msg("%d hosts: host %d refused the offer of host %d", nhosts,
                      host, from);
 }
@@ -305,8 +307,8 @@ static void check_results(int n, uint32_t flags)
         MUST(offer->flags == flags);
         MUST(offer->first == 0);
         MUST(offer->end == nhosts);
-        MUST(offer->threshold == 100);
-        MUST(offer->direct_max == 200);
+        MUST(offer->values.threshold == 100);
+        MUST(offer->values.direct_max == 200);
         for (int i = 0; i < n; i++)
             check_slot(host, i);
     }

@@ -269,7 +269,7 @@ static void start_round(int h)
     const struct hvd__hosts *groups = own->hosts;
 
     hvd__round_begin(own->round, 1);
-    offer->threshold = (uint64_t)h + 1;
+    offer->values.threshold = (uint64_t)h + 1;
     for (int i = 0; i < offered[own->nrounds][h]; i++) {
         const struct hvd__offer_slot *slot = &offer->slots[i];
         int64_t *numbers;
@@ -299,7 +299,7 @@ static void check_result(int h)
             least = offered[own->nrounds][other];
     MUST(offer->n == least);
     MUST(offer->flags == 0);
-    MUST(offer->threshold == 1);
+    MUST(offer->values.threshold == 1);
     for (int i = 0; i < least; i++) {
         const int64_t *numbers =
             (const int64_t *)(const void *)(offer->data + offer->slots[i].at);

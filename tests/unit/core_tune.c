@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/agree/tune.h"
+#include "folder.h"
 #include "hvd.h"
 #include "suite.h"
 
@@ -84,19 +85,13 @@ TEST(it_stops_where_nothing_is_gained)
 
 TEST(what_was_found_is_kept)
 {
-    char path[] = "/tmp/hvd-tune-XXXXXX";
+    const char *path = "knobs";
     struct hvd__knobs knobs = {2 << 20, 4096}, found = {0};
-    FILE *file;
-    int fd = mkstemp(path);
 
-    ck_assert_int_ge(fd, 0);
-    close(fd);
     ck_assert_int_eq(hvd__knobs_write(&knobs, path), 0);
     ck_assert_int_eq(hvd__knobs_read(&found, path), 1);
     ck_assert(found.fusion_threshold == 2 << 20 && found.direct_max == 4096);
-    file = fopen(path, "w");
-    fputs("rubbish\n", file);
-    fclose(file);
+    file_write_text(path, "rubbish\n");
     ck_assert_int_eq(hvd__knobs_read(&found, path), HVD_ERR_CONFIG);
     ck_assert(strstr(hvd_last_error(), path));
     unlink(path);
@@ -126,12 +121,10 @@ static int search_within(const char *path, rlim_t bytes)
  * goes on. */
 TEST(a_log_without_room)
 {
-    char path[] = "/tmp/hvd-tune-XXXXXX", text[200] = "";
-    int fd = mkstemp(path), status;
-    FILE *file;
+    const char *path = "log", *text;
+    int status;
 
-    ck_assert_int_ge(fd, 0);
-    close(fd);
+    file_write_text(path, "");
     for (rlim_t bytes = 40; bytes < 140; bytes++) {
         pid_t child = fork();
 
@@ -140,14 +133,10 @@ TEST(a_log_without_room)
         ck_assert_int_eq(waitpid(child, &status, 0), child);
         ck_assert_msg(WIFEXITED(status), "signal %d", WTERMSIG(status));
         ck_assert_int_eq(WEXITSTATUS(status), bytes < 50);
-        file = fopen(path, "r");
-        ck_assert(file != NULL);
-        ck_assert_uint_le(fread(text, 1, sizeof text - 1, file), bytes);
-        fclose(file);
+        text = file_text(path);
+        ck_assert_uint_le(strlen(text), bytes);
         ck_assert(bytes < 50 || text[strlen(text) - 1] == '\n');
-        memset(text, 0, sizeof text);
     }
-    unlink(path);
 }
 
-TEST_MAIN("core_tune")
+TEST_MAIN("core_tune", .set_up = folder_enter, .tear_down = folder_remove)

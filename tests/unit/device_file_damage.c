@@ -138,7 +138,7 @@ LOOP_TEST(every_bit_counts, 0, KINDS)
     bool all = getenv("HVD_TEST_FULL") != NULL;
     const struct kind *k = &kinds[_i];
     const char *path = in_folder(k->name);
-    struct bytes b = file_read(path);
+    struct file_bytes b = file_read(path);
     int file = open(path, O_RDWR);
 
     ck_assert_int_ge(file, 0);
@@ -161,7 +161,7 @@ LOOP_TEST(every_byte_is_needed, 0, KINDS)
 {
     const struct kind *k = &kinds[_i];
     const char *path = in_folder(k->name);
-    struct bytes b = file_read(path);
+    struct file_bytes b = file_read(path);
 
     for (size_t n = b.count; n-- > 0;) {
         ck_assert_int_eq(truncate(path, (off_t)n), 0);
@@ -180,7 +180,7 @@ LOOP_TEST(contents_that_end_early_are_refused, 0, KINDS)
 {
     const struct kind *k = &kinds[_i];
     const char *path = in_folder(k->name);
-    struct bytes b = file_read(path);
+    struct file_bytes b = file_read(path);
     size_t all = b.count;
 
     for (b.count = FILE_HEAD; b.count < all; b.count++) {
@@ -195,7 +195,7 @@ LOOP_TEST(contents_that_end_early_are_refused, 0, KINDS)
     free(b.data);
 }
 
-static void put(struct bytes b, size_t at, uint32_t value)
+static void put(struct file_bytes b, size_t at, uint32_t value)
 {
     memcpy(b.data + at, &value, sizeof value);
 }
@@ -204,7 +204,7 @@ LOOP_TEST(a_head_says_what_it_is, 0, KINDS)
 {
     const struct kind *k = &kinds[_i];
     const char *path = in_folder(k->name);
-    struct bytes b = file_read(path);
+    struct file_bytes b = file_read(path);
 
     put(b, 12, 3);
     file_sign(b);
@@ -259,7 +259,7 @@ LOOP_TEST(no_number_is_believed, 0, KINDS)
                                        0x00ffffff};
     const struct kind *k = &kinds[_i];
     const char *path = in_folder(k->name);
-    struct bytes b = file_read(path);
+    struct file_bytes b = file_read(path);
     int refused = 0, tried = 0, file = open(path, O_WRONLY);
 
     ck_assert_int_ge(file, 0);

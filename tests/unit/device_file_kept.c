@@ -234,7 +234,7 @@ TEST(files_of_version_1_are_read)
     const uint32_t version = 1;
     ipu_executable *x = NULL;
     ipu_graph *g = NULL;
-    struct bytes b;
+    struct file_bytes b;
 
     MUST(ipu_graph_new(&g));
     file_build(g);

@@ -8,8 +8,8 @@
 
 #include <math.h>
 
+#include "folder.h"
 #include "joined.h"
-#include "working_folder.h"
 
 static struct device d;
 static ipu_network network;
@@ -101,15 +101,6 @@ LOOP_TEST(a_recipe_allows_what_it_may, 0, ENTRIES)
 
 /* ------------------------------------------------------------------ recipes */
 
-static void write_file(const char *text)
-{
-    FILE *file = fopen("recipe.json", "w");
-
-    ck_assert_ptr_nonnull(file);
-    fputs(text, file);
-    fclose(file);
-}
-
 /* Returns the bytes that a device sends for a mean of 1000 floats of that
  * name. */
 static int64_t bytes_of(const char *recipe_text, const char *name)
@@ -121,7 +112,7 @@ static int64_t bytes_of(const char *recipe_text, const char *name)
     int64_t bytes;
 
     if (!word)
-        write_file(recipe_text);
+        file_write_text("recipe.json", recipe_text);
     MUST(ipu_bf16_recipe_new(word ? recipe_text : "recipe.json", &recipe));
     network.recipe = recipe;
     MUST(ipu_output(one.graph, "y",
@@ -199,7 +190,7 @@ LOOP_TEST(wrong_recipes_are_refused, 0, sizeof faults / sizeof *faults)
 {
     ipu_bf16_recipe *recipe = NULL;
 
-    write_file(faults[_i][0]);
+    file_write_text("recipe.json", faults[_i][0]);
     MUST_FAIL(ipu_bf16_recipe_new("recipe.json", &recipe), IPU_ERR_DATA,
               faults[_i][1]);
     ck_assert_ptr_null(recipe);

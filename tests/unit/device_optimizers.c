@@ -7,14 +7,17 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "one_device.h"
+#include "textbook.h"
 
 enum { COUNT = 37, STEPS = 20 };
 static const double RATE = 0.05, BETA1 = 0.8, BETA2 = 0.95, EPSILON = 1e-4,
                     TRUST = 0.05;
 
 static ipu_tensor w, g, rate, step;
+static double momentum; /* or beta1, of the step that is made by hand */
 
 static void set_up(void)
 {
@@ -23,6 +26,7 @@ static void set_up(void)
     g = device_floats(&d, "g", 1, SHAPE(COUNT));
     rate = device_floats(&d, "rate", 0, NULL);
     step = ipu_counter(d.graph, "step");
+    momentum = BETA1;
 }
 
 enum {
@@ -41,42 +45,53 @@ enum {
     KINDS
 };
 
-/* _i is the kind, and whether weights decay. */
+/* The options of all kinds. */
+struct settings {
+    ipu_sgd_options sgd;
+    ipu_adam_options adam;
+    ipu_rms_options rms;
+    ipu_lars_options lars;
+};
+
+static struct settings settings_of(int kind, double decay)
+{
+    return (struct settings){.sgd = {.size = sizeof(ipu_sgd_options),
+                                     .nesterov = kind == NESTEROV,
+                                     .momentum = kind == SGD ? 0 : BETA1,
+                                     .weight_decay = decay},
+                             .adam = {.size = sizeof(ipu_adam_options),
+                                      .beta1 = BETA1,
+                                      .beta2 = BETA2,
+                                      .epsilon = EPSILON,
+                                      .weight_decay = decay},
+                             .rms = {.size = sizeof(ipu_rms_options),
+                                     .centered = kind == CENTERED,
+                                     .rho = kind == ADAGRAD ? 0 : BETA2,
+                                     .momentum = kind == CENTERED ? BETA1 : 0,
+                                     .epsilon = EPSILON,
+                                     .weight_decay = decay},
+                             .lars = {.size = sizeof(ipu_lars_options),
+                                      .momentum = BETA1,
+                                      .trust = TRUST,
+                                      .epsilon = EPSILON,
+                                      .weight_decay = decay}};
+}
+
 static int build(int kind, double decay)
 {
-    const ipu_sgd_options sgd = {.size = sizeof sgd,
-                                 .nesterov = kind == NESTEROV,
-                                 .momentum = kind == SGD ? 0 : BETA1,
-                                 .weight_decay = decay};
-    const ipu_adam_options adam = {.size = sizeof adam,
-                                   .beta1 = BETA1,
-                                   .beta2 = BETA2,
-                                   .epsilon = EPSILON,
-                                   .weight_decay = decay};
-
-    const ipu_rms_options rms = {.size = sizeof rms,
-                                 .centered = kind == CENTERED,
-                                 .rho = kind == ADAGRAD ? 0 : BETA2,
-                                 .momentum = kind == CENTERED ? BETA1 : 0,
-                                 .epsilon = EPSILON,
-                                 .weight_decay = decay};
-    const ipu_lars_options lars = {.size = sizeof lars,
-                                   .momentum = BETA1,
-                                   .trust = TRUST,
-                                   .epsilon = EPSILON,
-                                   .weight_decay = decay};
+    const struct settings s = settings_of(kind, decay);
 
     switch (kind) {
     case RMSPROP:
-    case CENTERED: return ipu_rmsprop(d.graph, w, g, rate, &rms);
-    case ADAGRAD: return ipu_adagrad(d.graph, w, g, rate, &rms);
-    case ADADELTA: return ipu_adadelta(d.graph, w, g, rate, &rms);
-    case LION: return ipu_lion(d.graph, w, g, rate, &adam);
-    case LARS: return ipu_lars(d.graph, w, g, rate, &lars);
-    case ADAM: return ipu_adam(d.graph, w, g, rate, step, &adam);
-    case ADAMW: return ipu_adamw(d.graph, w, g, rate, step, &adam);
-    case LAMB: return ipu_lamb(d.graph, w, g, rate, step, &adam);
-    default: return ipu_sgd(d.graph, w, g, rate, &sgd);
+    case CENTERED: return ipu_rmsprop(d.graph, w, g, rate, &s.rms);
+    case ADAGRAD: return ipu_adagrad(d.graph, w, g, rate, &s.rms);
+    case ADADELTA: return ipu_adadelta(d.graph, w, g, rate, &s.rms);
+    case LION: return ipu_lion(d.graph, w, g, rate, &s.adam);
+    case LARS: return ipu_lars(d.graph, w, g, rate, &s.lars);
+    case ADAM: return ipu_adam(d.graph, w, g, rate, step, &s.adam);
+    case ADAMW: return ipu_adamw(d.graph, w, g, rate, step, &s.adam);
+    case LAMB: return ipu_lamb(d.graph, w, g, rate, step, &s.adam);
+    default: return ipu_sgd(d.graph, w, g, rate, &s.sgd);
     }
 }
 
@@ -84,134 +99,60 @@ struct state {
     double w[COUNT], m[COUNT], v[COUNT], b[COUNT];
 };
 
-/* |a| */
-static double length(const double *a)
-{
-    double sum = 0;
-
-    for (int i = 0; i < COUNT; i++)
-        sum += a[i] * a[i];
-    return sqrt(sum);
-}
-
-static void take_sgd_step(struct state *s, int kind, double decay,
-                          const float *slopes)
-{
-    for (int i = 0; i < COUNT; i++) {
-        double slope = (double)slopes[i] + decay * s->w[i], u = slope;
-
-        if (kind != SGD) {
-            s->m[i] = BETA1 * s->m[i] + slope;
-            u = kind == NESTEROV ? slope + BETA1 * s->m[i] : s->m[i];
-        }
-        s->w[i] -= RATE * u;
-    }
-}
-
-static void take_adam_step(struct state *s, int kind, double decay,
-                           const float *slopes, int t)
-{
-    double u[COUNT], trust = 1;
-
-    for (int i = 0; i < COUNT; i++) {
-        double slope = (double)slopes[i] + (kind == ADAM ? decay * s->w[i] : 0);
-
-        s->m[i] = BETA1 * s->m[i] + (1 - BETA1) * slope;
-        s->v[i] = BETA2 * s->v[i] + (1 - BETA2) * slope * slope;
-        u[i] = s->m[i] / (1 - pow(BETA1, t)) /
-                   (sqrt(s->v[i] / (1 - pow(BETA2, t))) + EPSILON) +
-               (kind == ADAM ? 0 : decay * s->w[i]);
-    }
-    if (kind == LAMB && length(s->w) > 0 && length(u) > 0)
-        trust = length(s->w) / length(u);
-    for (int i = 0; i < COUNT; i++)
-        s->w[i] -= RATE * trust * u[i];
-}
-
-/* v, and the squares of what was taken off (Adadelta) or the mean (RMSprop). */
-static void take_rms_step(struct state *s, int kind, double decay,
-                          const float *slopes)
-{
-    for (int i = 0; i < COUNT; i++) {
-        double slope = (double)slopes[i], *m = &s->m[i], *v = &s->v[i], u;
-
-        *v = kind == ADAGRAD ? *v + slope * slope
-                             : BETA2 * *v + (1 - BETA2) * slope * slope;
-        u = slope / (sqrt(*v) + EPSILON);
-        if (kind == CENTERED) {
-            *m = BETA2 * *m + (1 - BETA2) * slope;
-            u = slope / (sqrt(*v - *m * *m) + EPSILON);
-            u = s->b[i] = BETA1 * s->b[i] + u;
-        } else if (kind == ADADELTA) {
-            u = slope * sqrt(*m + EPSILON) / sqrt(*v + EPSILON);
-            *m = BETA2 * *m + (1 - BETA2) * u * u;
-        }
-        s->w[i] = s->w[i] * (1 - RATE * decay) - RATE * u;
-    }
-}
-
-static void take_lion_step(struct state *s, double decay, const float *slopes)
-{
-    for (int i = 0; i < COUNT; i++) {
-        double slope = (double)slopes[i];
-        double u = BETA1 * s->m[i] + (1 - BETA1) * slope;
-
-        s->w[i] -= RATE * ((u > 0) - (u < 0) + decay * s->w[i]);
-        s->m[i] = BETA2 * s->m[i] + (1 - BETA2) * slope;
-    }
-}
-
-static void take_lars_step(struct state *s, double decay, const float *slopes)
-{
-    double slope[COUNT], ratio = 1;
-
-    for (int i = 0; i < COUNT; i++)
-        slope[i] = (double)slopes[i];
-    if (length(s->w) > 0 && length(slope) > 0)
-        ratio = TRUST * length(s->w) /
-                (length(slope) + decay * length(s->w) + EPSILON);
-    for (int i = 0; i < COUNT; i++) {
-        s->m[i] = BETA1 * s->m[i] + ratio * (slope[i] + decay * s->w[i]);
-        s->w[i] -= RATE * s->m[i];
-    }
-}
-
 static void take_step(struct state *s, int kind, double decay,
                       const float *slopes, int t)
 {
-    switch (kind) {
-    case SGD:
-    case MOMENTUM:
-    case NESTEROV: take_sgd_step(s, kind, decay, slopes); break;
-    case LION: take_lion_step(s, decay, slopes); break;
-    case LARS: take_lars_step(s, decay, slopes); break;
-    case ADAM:
-    case ADAMW:
-    case LAMB: take_adam_step(s, kind, decay, slopes, t); break;
-    default: take_rms_step(s, kind, decay, slopes); break;
-    }
+    static const hvd_optimizer optimizers[KINDS] = {
+        [SGD] = HVD_SGD,           [MOMENTUM] = HVD_MOMENTUM,
+        [NESTEROV] = HVD_NESTEROV, [RMSPROP] = HVD_RMSPROP,
+        [CENTERED] = HVD_RMSPROP,  [ADAGRAD] = HVD_ADAGRAD,
+        [ADADELTA] = HVD_ADADELTA, [LION] = HVD_LION,
+        [ADAM] = HVD_ADAM,         [ADAMW] = HVD_ADAMW,
+        [LAMB] = HVD_LAMB,         [LARS] = HVD_LARS};
+    const hvd_strategy_options o = {.optimizer = optimizers[kind],
+                                    .learning_rate = RATE,
+                                    .momentum = kind == RMSPROP ? 0 : momentum,
+                                    .beta1 = momentum,
+                                    .beta2 = BETA2,
+                                    .epsilon = EPSILON,
+                                    .rho = BETA2,
+                                    .weight_decay = decay,
+                                    .trust = TRUST,
+                                    .centered = kind == CENTERED};
+    const struct textbook book = {s->w, s->m, s->v, s->b};
+    double slope[COUNT], direction[COUNT];
+
+    for (int i = 0; i < COUNT; i++)
+        slope[i] = (double)slopes[i];
+    textbook_step(&o, t, false, &book, slope, direction, COUNT);
 }
 
-static void check_steps(int kind, double decay, float size)
+/* Runs the program, whose weights are called name, beside the definition. */
+static void follow(const char *name, int kind, double decay, float size,
+                   bool cycles)
 {
     struct state s = {.w = {0}};
-    float values[COUNT], slopes[COUNT], now = (float)RATE;
+    float values[COUNT], slopes[COUNT], now = (float)RATE, share;
 
-    MUST(build(kind, decay));
     device_load(&d);
     device_connect(&d, "g", slopes, COUNT);
     device_connect(&d, "rate", &now, 1);
+    if (cycles)
+        device_connect(&d, "momentum", &share, 1);
     device_fill(values, COUNT, 1);
     for (int i = 0; i < COUNT; i++) {
         values[i] *= size;
         s.w[i] = (double)values[i];
     }
-    MUST(ipu_engine_write(d.engine, "w", values, sizeof values));
+    MUST(ipu_engine_write(d.engine, name, values, sizeof values));
     for (int t = 1; t <= STEPS; t++) {
+        if (cycles)
+            momentum = 0.7 + 0.25 * cos(t);
+        share = (float)momentum;
         device_fill(slopes, COUNT, (uint64_t)t + 100);
         MUST(ipu_engine_run(d.engine));
         take_step(&s, kind, decay, slopes, t);
-        MUST(ipu_engine_read(d.engine, "w", values, sizeof values));
+        MUST(ipu_engine_read(d.engine, name, values, sizeof values));
         for (int i = 0; i < COUNT; i++)
             if (!(fabs((double)values[i] - s.w[i]) <= 1e-5))
                 ck_abort_msg("step %d, element %d is %g, not %g", t, i,
@@ -219,10 +160,138 @@ static void check_steps(int kind, double decay, float size)
     }
 }
 
+static void check_steps(int kind, double decay, float size)
+{
+    MUST(build(kind, decay));
+    follow("w", kind, decay, size, false);
+}
+
 LOOP_TEST(optimisers_follow_their_definitions, 0, 2 * KINDS)
 {
     check_steps(_i / 2, _i % 2 ? 0.1 : 0, 1);
 }
+
+/* ------------------------------------------------- a momentum of each step */
+
+static bool has_momentum(int kind)
+{
+    return kind != SGD && kind != RMSPROP && kind != ADAGRAD &&
+           kind != ADADELTA;
+}
+
+/* Updates a variable [1, COUNT], called "matrix", with a momentum that is an
+ * input. */
+static int build_cycled(int kind, double decay, ipu_dtype dtype)
+{
+    static const ipu_optimizer_kind kinds[] = {
+        [SGD] = IPU_OPTIMIZER_SGD,           [MOMENTUM] = IPU_OPTIMIZER_SGD,
+        [NESTEROV] = IPU_OPTIMIZER_SGD,      [RMSPROP] = IPU_OPTIMIZER_RMSPROP,
+        [CENTERED] = IPU_OPTIMIZER_RMSPROP,  [ADAGRAD] = IPU_OPTIMIZER_ADAGRAD,
+        [ADADELTA] = IPU_OPTIMIZER_ADADELTA, [LION] = IPU_OPTIMIZER_LION,
+        [ADAM] = IPU_OPTIMIZER_ADAM,         [ADAMW] = IPU_OPTIMIZER_ADAMW,
+        [LAMB] = IPU_OPTIMIZER_LAMB,         [LARS] = IPU_OPTIMIZER_LARS};
+    const struct settings s = settings_of(kind, decay);
+    const ipu_tensor input = device_floats(&d, "momentum", 0, NULL);
+    const ipu_optimizer o = {.size = sizeof o,
+                             .kind = kinds[kind],
+                             .rate = rate,
+                             .sgd = &s.sgd,
+                             .adam = &s.adam,
+                             .rms = &s.rms,
+                             .lars = &s.lars,
+                             .momentum = &input};
+    ipu_tensor matrix =
+        ipu_variable(d.graph, "matrix", dtype, 2, SHAPE(1, COUNT));
+    ipu_tensor slope = ipu_reshape(d.graph, g, 2, SHAPE(1, COUNT));
+
+    if (dtype == IPU_FLOAT16)
+        slope = ipu_cast(d.graph, slope, dtype);
+    return ipu_optimize_variable(d.graph, &o, matrix, slope, step);
+}
+
+LOOP_TEST(each_step_may_have_its_momentum, 0, 2 * KINDS)
+{
+    const double decay = _i % 2 ? 0.1 : 0;
+
+    if (!has_momentum(_i / 2))
+        return;
+    MUST(build_cycled(_i / 2, decay, IPU_FLOAT32));
+    follow("matrix", _i / 2, decay, 1, true);
+}
+
+LOOP_TEST(a_momentum_needs_an_optimiser_that_has_one, 0, KINDS)
+{
+    ipu_executable *executable = NULL;
+
+    if (has_momentum(_i))
+        return;
+    build_cycled(_i, 0, IPU_FLOAT32);
+    MUST_FAIL(ipu_compile(d.graph, NULL, &executable), IPU_ERR_ARGUMENT,
+              "optimizer: it is given a momentum, and has none");
+}
+
+/* A program that was compiled before there was the member has none. */
+TEST(a_smaller_optimiser_has_no_momentum_of_its_own)
+{
+    const ipu_optimizer o = {.size = offsetof(ipu_optimizer, momentum),
+                             .kind = IPU_OPTIMIZER_ADAM,
+                             .rate = rate,
+                             .momentum = &g};
+
+    MUST(ipu_optimize_variable(d.graph, &o, w, g, step));
+    device_load(&d);
+}
+
+LOOP_TEST(momentum_is_a_scalar, 0, 2)
+{
+    ipu_tensor odd = device_floats(&d, "odd", 1, SHAPE(2));
+    const struct settings s = settings_of(MOMENTUM, 0);
+    const ipu_optimizer o = {.size = sizeof o,
+                             .kind =
+                                 _i ? IPU_OPTIMIZER_ADAM : IPU_OPTIMIZER_SGD,
+                             .rate = rate,
+                             .sgd = &s.sgd,
+                             .momentum = &odd};
+    ipu_executable *executable = NULL;
+
+    ipu_optimize_variable(d.graph, &o, w, g, step);
+    MUST_FAIL(ipu_compile(d.graph, NULL, &executable), IPU_ERR_SHAPE,
+              "odd is float32 [2], it must be float32 the momentum, a scalar");
+}
+
+/* The momentum is float32. */
+LOOP_TEST(halves_may_have_a_momentum, 0, KINDS)
+{
+    struct state s = {.w = {0}};
+    float slopes[COUNT], now = (float)RATE, share = 0;
+    _Float16 values[COUNT];
+
+    if (!has_momentum(_i))
+        return;
+    MUST(build_cycled(_i, 0, IPU_FLOAT16));
+    device_load(&d);
+    device_connect(&d, "g", slopes, COUNT);
+    device_connect(&d, "rate", &now, 1);
+    device_connect(&d, "momentum", &share, 1);
+    for (int i = 0; i < COUNT; i++) {
+        slopes[i] = i % 2 ? 16 : -16;
+        values[i] = 300;
+        s.w[i] = 300;
+    }
+    MUST(ipu_engine_write(d.engine, "matrix", values, sizeof values));
+    for (int t = 1; t <= 2; t++) {
+        momentum = t / 4.0;
+        share = (float)momentum;
+        MUST(ipu_engine_run(d.engine));
+        take_step(&s, _i, 0, slopes, t);
+    }
+    MUST(ipu_engine_read(d.engine, "matrix", values, sizeof values));
+    for (int i = 0; i < COUNT; i++)
+        ck_assert_double_eq_tol((double)values[i], s.w[i], 0.5);
+}
+
+/* ------------------------------------------------------------ special values
+ */
 
 /* LAMB and LARS of zeros cannot scale by their length. */
 LOOP_TEST(weights_may_start_at_0, 0, KINDS)

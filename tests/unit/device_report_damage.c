@@ -14,18 +14,14 @@ static const ipu_pipeline_slot slot = {.kind = IPU_STAGE_FORWARD, .cycles = 9};
 
 static void set_up(void)
 {
-    d = device_new();
-    report_network(&d, 8, device_no_call);
-    device_load(&d);
-    report_connect(&d, 8);
-    MUST(ipu_engine_profile(d.engine, 1));
-    MUST(ipu_engine_run(d.engine));
-    profile = report_profile(&d, "net");
+    folder_make();
+    profile = report_run(&d);
     MUST(ipu_profile_set_pipeline(profile, 1, &slot));
 }
 
 static void tear_down(void)
 {
+    folder_remove();
     ipu_profile_free(profile);
     device_free(&d);
 }
@@ -133,17 +129,14 @@ LOOP_TEST(what_cannot_be_is_refused, 0, sizeof damages / sizeof *damages)
 /* The directory is a link to nothing. */
 TEST(a_directory_that_is_not_there)
 {
-    const char *folder = report_folder();
-    char path[600], words[700];
+    const char *path = in_folder("link");
+    char words[700];
 
-    snprintf(path, sizeof path, "%s/link", folder);
     ck_assert_int_eq(symlink("/nowhere/at/all", path), 0);
     snprintf(words, sizeof words,
              "%s: cannot be looked at: No such file or directory", path);
     ck_assert_int_eq(ipu_profile_check_directory(path), IPU_ERR_DATA);
     ck_assert_str_eq(ipu_last_error(), words);
-    unlink(path);
-    report_remove(folder);
 }
 
 TEST_MAIN("device_report_damage", .set_up = set_up, .tear_down = tear_down)

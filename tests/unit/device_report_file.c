@@ -15,18 +15,14 @@ static ipu_profile *profile, *again;
 
 static void set_up(void)
 {
-    d = device_new();
-    report_network(&d, 8, device_no_call);
-    device_load(&d);
-    report_connect(&d, 8);
-    MUST(ipu_engine_profile(d.engine, 1));
-    MUST(ipu_engine_run(d.engine));
-    profile = report_profile(&d, "net");
+    folder_make();
+    profile = report_run(&d);
     again = NULL;
 }
 
 static void tear_down(void)
 {
+    folder_remove();
     ipu_profile_free(profile);
     ipu_profile_free(again);
     device_free(&d);
@@ -54,12 +50,11 @@ static const ipu_pipeline_slot slots[] = {
 
 TEST(what_is_written_is_read_again)
 {
-    const char *folder = report_folder();
-    char *before, *after, file[600];
+    char *before, *after;
 
     MUST(ipu_profile_set_pipeline(profile, 5, slots));
     MUST(ipu_profile_write(profile, folder));
-    ck_assert_int_eq(report_files(folder), 2);
+    ck_assert_int_eq(directory_entries(folder), 2);
     for (int form = 0; form < 3; form++) {
         MUST(ipu_profile_read(folder, &again));
         before = report_text(profile, form);
@@ -69,9 +64,7 @@ TEST(what_is_written_is_read_again)
         free(after);
         ipu_profile_free(again);
     }
-    snprintf(file, sizeof file, "%s/profile.json", folder);
-    MUST(ipu_profile_read(file, &again));
-    report_remove(folder);
+    MUST(ipu_profile_read(in_folder("profile.json"), &again));
 }
 
 /* An executable from a file is the one that was saved. */
@@ -99,34 +92,25 @@ TEST(a_loaded_program_has_the_same_profile)
 
 TEST(files_are_replaced)
 {
-    const char *folder = report_folder();
     struct stat info;
-    char path[600];
 
     MUST(ipu_profile_write(profile, folder));
     MUST(ipu_profile_write(profile, folder));
-    ck_assert_int_eq(report_files(folder), 2);
-    snprintf(path, sizeof path, "%s/report.html", folder);
-    ck_assert_int_eq(stat(path, &info), 0);
+    ck_assert_int_eq(directory_entries(folder), 2);
+    ck_assert_int_eq(stat(in_folder("report.html"), &info), 0);
     ck_assert_int_eq(info.st_mode & 0400, 0400);
     ck_assert_int_gt(info.st_size, 20000);
-    report_remove(folder);
 }
 
 TEST(a_missing_directory_is_made)
 {
-    const char *folder = report_folder();
-    char path[600], deeper[700];
+    const char *path = in_folder("new"), *deeper = in_folder("far/away");
 
-    snprintf(path, sizeof path, "%s/new", folder);
-    snprintf(deeper, sizeof deeper, "%s/far/away", folder);
     MUST(ipu_profile_check_directory(path));
-    ck_assert_int_eq(report_files(path), 0);
+    ck_assert_int_eq(directory_entries(path), 0);
     MUST(ipu_profile_write(profile, path));
-    report_remove(path);
     MUST_FAIL(ipu_profile_check_directory(deeper), IPU_ERR_DATA, "far/away");
     MUST_FAIL(ipu_profile_write(profile, deeper), IPU_ERR_DATA, "No such file");
-    report_remove(folder);
 }
 
 TEST(what_cannot_be_written_is_said)
@@ -149,15 +133,12 @@ TEST(what_cannot_be_written_is_said)
  * left. */
 TEST(nothing_is_left_of_what_failed)
 {
-    const char *folder = report_folder();
-    char path[600];
+    const char *path = in_folder("profile.json");
 
-    snprintf(path, sizeof path, "%s/profile.json", folder);
     ck_assert_int_eq(mkdir(path, 0777), 0);
     MUST_FAIL(ipu_profile_write(profile, folder), IPU_ERR_DATA, path);
-    ck_assert_int_eq(report_files(folder), 1);
+    ck_assert_int_eq(directory_entries(folder), 1);
     ck_assert_int_eq(rmdir(path), 0);
-    report_remove(folder);
 }
 
 TEST(the_page_needs_nothing_else)

@@ -17,6 +17,7 @@ static json_t *json;
 
 static void set_up(void)
 {
+    folder_make();
     begin();
     profile = NULL;
     json = NULL;
@@ -24,6 +25,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
+    folder_remove();
     json_decref(json);
     ipu_profile_free(profile);
 }
@@ -197,7 +199,6 @@ TEST(the_whole_comes_first)
 
 TEST(it_comes_back_from_a_file)
 {
-    const char *folder = report_folder();
     ipu_profile *again = NULL;
     ipu_profile_change change = {.size = sizeof change};
     char *before, *after;
@@ -222,7 +223,6 @@ TEST(it_comes_back_from_a_file)
     ck_assert_ptr_nonnull(strstr(after, "  between IPUs "));
     free(after);
     ipu_profile_free(again);
-    report_remove(folder);
 }
 
 /* A pipeline that became slower is reported, even if no program did. */
@@ -257,9 +257,8 @@ LOOP_TEST(numbers_that_cannot_be_are_refused, 0, 7)
         {"ipus", "ipu", -1, "pipeline_run: the run of the pipeline has"},
         {"stages", NULL, 0, "'stages' must be a list that is not empty"},
         {"ipus", NULL, 0, "'ipus' must be a list that is not empty"}};
-    const char *folder = report_folder();
     ipu_profile *none = NULL;
-    char path[600];
+    const char *path = in_folder("profile.json");
     json_t *object;
 
     make(2, 0, 1);
@@ -272,10 +271,8 @@ LOOP_TEST(numbers_that_cannot_be_are_refused, 0, 7)
                                 strcmp(wrong[_i].member, "clock_hz") == 0
                             ? json_real(wrong[_i].value)
                             : json_integer((json_int_t)wrong[_i].value));
-    snprintf(path, sizeof path, "%s/profile.json", folder);
     ck_assert_int_eq(json_dump_file(json, path, 0), 0);
     MUST_FAIL(ipu_profile_read(path, &none), IPU_ERR_DATA, wrong[_i].words);
-    report_remove(folder);
 }
 
 TEST_MAIN("device_report_pipeline", .set_up = set_up, .tear_down = tear_down,

@@ -15,31 +15,12 @@
 #include <unistd.h>
 
 #include "disk/disk.h"
+#include "folder.h"
 #include "suite.h"
-#include "working_folder.h"
-
-/* Returns how many names there are in the folder. */
-static int names(void)
-{
-    DIR *d = opendir(".");
-    int n = -2; /* . and .. */
-
-    ck_assert(d != NULL);
-    while (readdir(d))
-        n++;
-    closedir(d);
-    return n;
-}
 
 static void expect(const char *path, const char *text)
 {
-    char got[200] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-    ck_assert_msg(fd >= 0, "%s: %s", path, strerror(errno));
-    ck_assert_int_ge(read(fd, got, sizeof got - 1), 0);
-    close(fd);
-    ck_assert_str_eq(got, text);
+    ck_assert_str_eq(file_text(path), text);
 }
 
 static int put(const char *path, const char *text, int flags)
@@ -68,10 +49,10 @@ TEST(a_file_is_there_whole_or_not_at_all)
     expect("f", "old");
     disk__output_close(&o);
     expect("f", "old");
-    ck_assert_int_eq(names(), 1);
+    ck_assert_int_eq(directory_entries("."), 1);
     ck_assert_int_eq(put("f", "new", DISK__SYNC), 0);
     expect("f", "new");
-    ck_assert_int_eq(names(), 1);
+    ck_assert_int_eq(directory_entries("."), 1);
     disk__output_close(&o); /* again */
 }
 
@@ -89,18 +70,17 @@ TEST(a_file_that_is_placed_grows)
     expect("f", "one two");
     disk__output_close(&o);
     expect("f", "one two");
-    ck_assert_int_eq(names(), 1);
+    ck_assert_int_eq(directory_entries("."), 1);
 }
 
 TEST(paths_of_every_kind)
 {
-    char path[200], longest[NAME_MAX + 1];
+    char longest[NAME_MAX + 1];
 
     ck_assert_int_eq(mkdir("sub", 0777), 0);
     ck_assert_int_eq(put("sub/../sub/./f", "text", 0), 0);
     expect("sub/f", "text");
-    snprintf(path, sizeof path, "%s//sub///g", folder);
-    ck_assert_int_eq(put(path, "text", 0), 0);
+    ck_assert_int_eq(put(in_folder("/sub///g"), "text", 0), 0);
     expect("sub/g", "text");
     memset(longest, 'x', NAME_MAX);
     longest[NAME_MAX] = '\0';
@@ -112,7 +92,7 @@ TEST(paths_of_every_kind)
     ck_assert_int_eq(put("sub/f/f", "text", 0), -ENOTDIR);
     ck_assert_int_eq(put("sub", "text", DISK__DIRECT), -EISDIR);
     ck_assert_int_eq(put("/proc/none", "text", 0), -ENOENT);
-    ck_assert_int_eq(names(), 2);
+    ck_assert_int_eq(directory_entries("."), 2);
 }
 
 TEST(permissions_are_those_of_a_new_file)
@@ -139,7 +119,7 @@ TEST(a_link_stays_a_link)
     ck_assert_int_eq(type_of("two"), S_IFLNK);
     ck_assert_int_eq(type_of("one"), S_IFLNK);
     expect("sub/target", "new");
-    ck_assert_int_eq(names(), 3);
+    ck_assert_int_eq(directory_entries("."), 3);
     /* A folder may be one, too, for a file that is new. */
     ck_assert_int_eq(symlink("sub", "folder"), 0);
     ck_assert_int_eq(put("folder/more", "more", 0), 0);
@@ -154,7 +134,7 @@ TEST(a_link_to_nothing_is_refused)
     ck_assert_int_eq(type_of("link"), S_IFLNK);
     ck_assert_int_eq(symlink("loop", "loop"), 0);
     ck_assert_int_eq(put("loop", "text", 0), -ELOOP);
-    ck_assert_int_eq(names(), 2);
+    ck_assert_int_eq(directory_entries("."), 2);
 }
 
 /* ---------------------------------------------------------- devices and pipes
@@ -183,7 +163,7 @@ TEST(what_is_no_file_is_not_replaced)
     ck_assert_int_eq(type_of("fifo"), S_IFIFO);
     ck_assert_int_eq(type_of("socket"), S_IFSOCK);
     ck_assert_int_eq(type_of("/dev/null"), S_IFCHR);
-    ck_assert_int_eq(names(), 2);
+    ck_assert_int_eq(directory_entries("."), 2);
 }
 
 TEST(a_fifo_is_written_to_without_waiting)
@@ -255,7 +235,7 @@ TEST(what_is_printed_stays)
     ck_assert_int_eq(write(STDOUT_FILENO, "more ", 5), 5);
     ck_assert_int_eq(put("log", "again", DISK__DIRECT), 0);
     expect("log", "printed text more again");
-    ck_assert_int_eq(names(), 1);
+    ck_assert_int_eq(directory_entries("."), 1);
 }
 
 /* ----------------------------------------------------------------- failures
@@ -280,7 +260,7 @@ TEST(no_room)
     ck_assert_msg(WIFEXITED(status), "signal %d", WTERMSIG(status));
     ck_assert_int_eq(WEXITSTATUS(status), EFBIG);
     expect("f", "old");
-    ck_assert_int_eq(names(), 1);
+    ck_assert_int_eq(directory_entries("."), 1);
 
     /* A failed output leaves no part of a file. */
     child = fork();

@@ -16,7 +16,7 @@
 
 #include "disk/disk.h"
 #include "suite.h"
-#include "working_folder.h"
+#include "folder.h"
 
 /* Returns how many names there are but for the target's; name gets one of
  * them. */

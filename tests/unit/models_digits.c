@@ -3,7 +3,7 @@
  * Tests the drawn digits: they are the same on every machine, differ between
  * seeds, and can be learnt.
  */
-#include "data/digits.h"
+#include "mnist/dataset.h"
 
 #include "suite.h"
 
@@ -149,6 +149,33 @@ TEST(classes_can_be_told_apart)
     images_fini(&test);
     ck_assert_int_ge(right, TEST * 6 / 10);
     ck_assert_int_lt(right, TEST);
+}
+
+/* Elements are the digits in their order, as numbers from 0 to 1. */
+TEST(digits_are_a_data_set)
+{
+    enum { COUNT = 20 };
+    const struct digits_source source = {.seed = 5, .count = COUNT};
+    struct images drawn = draw(5, DIGITS_TEST, COUNT);
+    hvd_dataset *set = digits_dataset(&source, DIGITS_TEST, NULL);
+    hvd_iterator *it = NULL;
+    hvd_batch batch;
+
+    ck_assert_int_eq(hvd_dataset_count(set), COUNT);
+    ck_assert_int_eq(hvd_iterator_new(set, NULL, &it), 0);
+    for (int i = 0; i < COUNT; i++) {
+        ck_assert_int_eq(hvd_iterator_next(it, &batch), 0);
+        ck_assert_str_eq(batch.components[0].name, "images");
+        ck_assert_str_eq(batch.components[1].name, "labels");
+        ck_assert_int_eq(*(const int32_t *)batch.data[1], drawn.labels[i]);
+        for (int p = 0; p < IMAGE_PIXELS; p++)
+            ck_assert_float_eq(((const float *)batch.data[0])[p],
+                               (float)drawn.pixels[i * IMAGE_PIXELS + p] / 255);
+    }
+    ck_assert_int_eq(hvd_iterator_next(it, &batch), HVD_END_OF_DATA);
+    hvd_iterator_free(it);
+    hvd_dataset_free(set);
+    images_fini(&drawn);
 }
 
 TEST_MAIN("models_digits", .seconds = 60)

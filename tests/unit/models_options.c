@@ -139,6 +139,34 @@ TEST(default_rate_follows_images_of_a_step)
     ck_assert_double_eq_tol(options_default_rate(&o, 1), 0.1, 1e-12);
 }
 
+/* Of as many steps as the schedule says, up to 30 % and down. */
+TEST(a_cycle_has_the_momentum_of_optimisers_that_have_one)
+{
+    static const struct {
+        const char *line;
+        bool cycled;
+    } lines[] = {{"", false},
+                 {"--lr-schedule cosine --optimizer momentum", false},
+                 {"--lr-schedule one-cycle", true},
+                 {"--lr-schedule one-cycle --optimizer lars", true},
+                 {"--lr-schedule one-cycle --optimizer sgd", false},
+                 {"--lr-schedule one-cycle --optimizer rmsprop", false}};
+    struct options o;
+
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        ck_assert_int_eq(parse(&o, lines[i].line), LINE_RUN);
+        ck_assert_msg(o.optimizer.cycled == lines[i].cycled, "%s",
+                      lines[i].line);
+        if (!lines[i].cycled)
+            continue;
+        const hvd_schedule s = options_schedule(&o, 100);
+        ck_assert_double_eq_tol(hvd_schedule_momentum(&s, 0), 0.95, 1e-12);
+        ck_assert_double_eq_tol(hvd_schedule_momentum(&s, 29), 0.85, 1e-12);
+        ck_assert_double_eq_tol(hvd_schedule_momentum(&s, 64), 0.9, 1e-12);
+        ck_assert_double_eq_tol(hvd_schedule_momentum(&s, 99), 0.95, 1e-12);
+    }
+}
+
 TEST(help_and_version_are_outcomes)
 {
     struct options o;

@@ -60,7 +60,7 @@ TEST(statistics_have_no_stages)
         PROBLEM);
     ck_assert_ptr_null(backend);
     ck_assert_ptr_nonnull(
-        strstr(problem_text(), "--stages: the network cnn-bn normalises"));
+        strstr(problem_text(), "stages: the network cnn-bn normalises"));
     model_free(model);
 }
 

@@ -6,52 +6,15 @@
 #include "output/outfile.h"
 #include "output/problem.h"
 
+#include "folder.h"
 #include "suite.h"
 
-#include <dirent.h>
 #include <hvd_strategy.h>
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static char directory[] = "/tmp/hvd-summary-XXXXXX";
-
-static char *path_of(const char *name)
-{
-    static char path[300];
-
-    snprintf(path, sizeof path, "%s/%s", directory, name);
-    return path;
-}
-
-static void setup(void)
-{
-    ck_assert_ptr_nonnull(mkdtemp(directory));
-}
-
-static void teardown(void)
-{
-    char command[100];
-
-    snprintf(command, sizeof command, "rm -rf %s", directory);
-    ck_assert_int_eq(system(command), 0);
-}
-
-/* Returns the number of entries of the directory; a temporary file left behind
- * would be one. */
-static int entries(void)
-{
-    DIR *dir = opendir(directory);
-    int count = 0;
-
-    ck_assert_ptr_nonnull(dir);
-    for (struct dirent *entry; (entry = readdir(dir));)
-        count += entry->d_name[0] != '.';
-    closedir(dir);
-    return count;
-}
 
 static const struct options options = {.epochs = 2,
                                        .batch_size = 32,
@@ -88,7 +51,7 @@ static struct training_run sample(void)
 static int write_summary(const struct training_run *run)
 {
     return outcome_write(&run->outcome, mnist_settings(run), mnist_results(run),
-                         "--data", path_of("s.json"));
+                         "--data", "s.json");
 }
 
 static double number(json_t *root, const char *name)
@@ -124,8 +87,7 @@ TEST(fields_have_their_values)
     json_error_t error;
 
     ck_assert_int_eq(write_summary(&run), 0);
-    json_t *root =
-        json_load_file(path_of("s.json"), JSON_REJECT_DUPLICATES, &error);
+    json_t *root = json_load_file("s.json", JSON_REJECT_DUPLICATES, &error);
     ck_assert_msg(root != NULL, "%s", error.text);
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         ck_assert_double_eq(number(root, fields[i].name), fields[i].value);
@@ -149,7 +111,7 @@ TEST(history_has_every_epoch)
     struct training_run run = sample();
 
     ck_assert_int_eq(write_summary(&run), 0);
-    json_t *root = json_load_file(path_of("s.json"), 0, NULL);
+    json_t *root = json_load_file("s.json", 0, NULL);
     json_t *loss = json_object_get(root, "train_loss");
     json_t *accuracy = json_object_get(root, "test_accuracy_history");
     ck_assert_uint_eq(json_array_size(loss), 2);
@@ -167,7 +129,7 @@ TEST(nothing_trained_divides_by_nothing)
 
     run.outcome.times.wait = 1;
     ck_assert_int_eq(write_summary(&run), 0);
-    json_t *root = json_load_file(path_of("s.json"), 0, NULL);
+    json_t *root = json_load_file("s.json", 0, NULL);
     ck_assert_double_eq(number(root, "images_per_second"), 0);
     ck_assert_double_eq(number(root, "comm_wait_fraction"), 0);
     json_decref(root);
@@ -182,15 +144,15 @@ TEST(path_that_is_no_text)
     run.outcome.options = &odd;
     ck_assert_int_eq(write_summary(&run), PROBLEM);
     ck_assert_ptr_nonnull(strstr(problem_text(), "--summary"));
-    ck_assert_int_eq(entries(), 0);
+    ck_assert_int_eq(directory_entries("."), 0);
     outcome_fini(&run.outcome);
 }
 
 TEST(check_leaves_nothing)
 {
-    ck_assert_int_eq(outfile_check("--summary", path_of("s.json")), 0);
+    ck_assert_int_eq(outfile_check("--summary", "s.json"), 0);
     ck_assert_int_eq(outfile_check("--summary", NULL), 0);
-    ck_assert_int_eq(entries(), 0);
+    ck_assert_int_eq(directory_entries("."), 0);
 }
 
 TEST(check_finds_what_cannot_be_written)
@@ -216,30 +178,24 @@ static void write_text(const char *path, const char *text)
 
 static void expect_text(const char *path, const char *text)
 {
-    char read[100] = "";
-    FILE *file = fopen(path, "r");
-
-    ck_assert_ptr_nonnull(file);
-    ck_assert_ptr_nonnull(fgets(read, sizeof read, file));
-    fclose(file);
-    ck_assert_str_eq(read, text);
+    ck_assert_str_eq(file_text(path), text);
 }
 
 TEST(old_file_stays_until_commit)
 {
     struct outfile out;
 
-    write_text(path_of("f"), "old");
-    ck_assert_int_eq(outfile_open(&out, "--summary", path_of("f")), 0);
+    write_text("f", "old");
+    ck_assert_int_eq(outfile_open(&out, "--summary", "f"), 0);
     fputs("new", out.file);
     fflush(out.file);
-    expect_text(path_of("f"), "old");
+    expect_text("f", "old");
     outfile_discard(&out);
-    expect_text(path_of("f"), "old");
-    ck_assert_int_eq(entries(), 1);
-    write_text(path_of("f"), "new");
-    expect_text(path_of("f"), "new");
-    ck_assert_int_eq(entries(), 1);
+    expect_text("f", "old");
+    ck_assert_int_eq(directory_entries("."), 1);
+    write_text("f", "new");
+    expect_text("f", "new");
+    ck_assert_int_eq(directory_entries("."), 1);
 }
 
 TEST(permissions_follow_umask)
@@ -247,24 +203,22 @@ TEST(permissions_follow_umask)
     struct stat info;
     mode_t old = umask(027);
 
-    write_text(path_of("f"), "text");
+    write_text("f", "text");
     umask(old);
-    ck_assert_int_eq(stat(path_of("f"), &info), 0);
+    ck_assert_int_eq(stat("f", &info), 0);
     ck_assert_int_eq(info.st_mode & 0777, 0640);
 }
 
 TEST(link_is_followed)
 {
     struct stat info;
-    char target[300];
 
-    snprintf(target, sizeof target, "%s", path_of("target"));
-    write_text(target, "old");
-    ck_assert_int_eq(symlink(target, path_of("link")), 0);
-    write_text(path_of("link"), "new");
-    ck_assert_int_eq(lstat(path_of("link"), &info), 0);
+    write_text("target", "old");
+    ck_assert_int_eq(symlink("target", "link"), 0);
+    write_text("link", "new");
+    ck_assert_int_eq(lstat("link", &info), 0);
     ck_assert(S_ISLNK(info.st_mode));
-    expect_text(target, "new");
+    expect_text("target", "new");
 }
 
 TEST(devices_are_not_replaced)
@@ -288,11 +242,11 @@ TEST(pending_file_can_be_removed)
     struct outfile out;
 
     outfile_remove_pending();
-    ck_assert_int_eq(outfile_open(&out, "--summary", path_of("f")), 0);
-    ck_assert_int_eq(entries(), 1);
+    ck_assert_int_eq(outfile_open(&out, "--summary", "f"), 0);
+    ck_assert_int_eq(directory_entries("."), 1);
     outfile_remove_pending();
-    ck_assert_int_eq(entries(), 0);
+    ck_assert_int_eq(directory_entries("."), 0);
     outfile_discard(&out);
 }
 
-TEST_MAIN("models_summary", .set_up = setup, .tear_down = teardown)
+TEST_MAIN("models_summary", .set_up = folder_enter, .tear_down = folder_remove)

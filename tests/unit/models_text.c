@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests texts as numbers, the pieces that each rank trains on, and the learning
- * rate by step.
+ * Tests texts as numbers, prompts, and the learning rate by step.
  */
-#include "data/pieces.h"
+#include "data/text.h"
 #include "gpt/sample.h"
 #include "output/problem.h"
 
@@ -92,104 +91,6 @@ static void count_up(void)
     ck_assert_int_eq(text.train, 900);
 }
 
-enum { CONTEXT = 7, BATCH = 4, MOST = 64 };
-
-TEST(ranks_share_the_pieces_of_one)
-{
-    int32_t whole[MOST * CONTEXT], labels[MOST * CONTEXT];
-    int32_t part[MOST * CONTEXT], part_labels[MOST * CONTEXT];
-
-    count_up();
-    for (int n = 1; n <= 5; n++)
-        for (int64_t step = 0; step < 3; step++) {
-            struct pieces all, mine;
-
-            ck_assert_int_eq(
-                pieces_init(&all, &text, CONTEXT, BATCH * n, 0, 1, 9, 0), 0);
-            pieces_fill(&all, step, (void *[]){whole, labels});
-            for (int rank = 0; rank < n; rank++) {
-                pieces_init(&mine, &text, CONTEXT, BATCH, rank, n, 9, 0);
-                pieces_fill(&mine, step, (void *[]){part, part_labels});
-                for (int row = 0; row < BATCH; row++)
-                    ck_assert_mem_eq(part + row * CONTEXT,
-                                     whole + (row * n + rank) * CONTEXT,
-                                     CONTEXT * sizeof *part);
-            }
-            for (int i = 0; i < BATCH * n * CONTEXT; i++)
-                ck_assert_int_eq(labels[i], (whole[i] + 1) % 50);
-        }
-}
-
-TEST(pieces_come_from_the_training_text)
-{
-    int32_t characters[MOST * CONTEXT], labels[MOST * CONTEXT];
-    struct text small;
-    struct pieces p;
-    char bytes[] =
-        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-        "aaaaaaaaaaaaaaaaaaaaaaaaaaaZZZZZZZZZZ";
-
-    ck_assert_int_eq(text_from("t", bytes, 100, &small), 0);
-    ck_assert_int_eq(small.train, 90);
-    ck_assert_int_eq(pieces_init(&p, &small, CONTEXT, MOST, 0, 1, 1, 0), 0);
-    for (int64_t step = 0; step < 50; step++) {
-        pieces_fill(&p, step, (void *[]){characters, labels});
-        for (int i = 0; i < MOST * CONTEXT; i++) {
-            ck_assert_int_eq(characters[i], text_find(&small, 'a'));
-            ck_assert_int_eq(labels[i], text_find(&small, 'a'));
-        }
-    }
-    text_fini(&small);
-}
-
-/* 99 characters have a label: 14 pieces of 7, each used once, on any number of
- * ranks. */
-TEST(validation_counts_each_piece_once)
-{
-    count_up();
-    for (int n = 1; n <= 17; n++) {
-        int seen[14] = {0}, total = 0;
-
-        for (int rank = 0; rank < n; rank++) {
-            struct pieces p;
-            int32_t characters[MOST * CONTEXT], labels[MOST * CONTEXT];
-
-            pieces_init(&p, &text, CONTEXT, BATCH, rank, n, 1, 0);
-            ck_assert_int_eq(p.evaluated, 14);
-            for (int64_t step = 0;; step++) {
-                int rows = (int)pieces_fill_test(
-                               &p, step, (void *[]){characters, labels}) /
-                           CONTEXT;
-
-                if (rows == 0)
-                    break;
-                total += rows;
-                for (int r = 0; r < rows; r++)
-                    for (int i = 0; i < 14; i++)
-                        seen[i] += memcmp(characters + r * CONTEXT,
-                                          text.numbers + 900 + i * CONTEXT,
-                                          CONTEXT * sizeof *characters) == 0;
-            }
-        }
-        ck_assert_int_eq(total, 14);
-        for (int i = 0; i < 14; i++)
-            ck_assert_int_ge(seen[i], 1);
-    }
-}
-
-TEST(a_text_must_be_longer_than_a_piece)
-{
-    struct pieces p;
-
-    count_up();
-    ck_assert_int_eq(pieces_init(&p, &text, 99, 1, 0, 1, 1, 0), 0);
-    ck_assert_int_eq(p.evaluated, 1);
-    ck_assert_int_eq(pieces_init(&p, &text, 100, 1, 0, 1, 1, 0), PROBLEM);
-    ck_assert_ptr_nonnull(strstr(problem_text(), "--context 100"));
-    ck_assert_int_eq(pieces_init(&p, &text, 10, 1, 0, 1, 1, 3), 0);
-    ck_assert_int_eq(p.evaluated, 3);
-}
-
 TEST(prompts_are_of_the_text)
 {
     struct options o = {.prompt = "0"};
@@ -210,13 +111,14 @@ TEST(prompts_are_of_the_text)
 
 static double gpt_rate(double rate, int64_t step, int64_t steps, int64_t warmup)
 {
-    const struct options o = {.program = OPTIONS_CHAR_GPT,
-                              .learning_rate = rate,
-                              .steps = steps,
-                              .schedule = HVD_SCHEDULE_COSINE,
-                              .warmup = warmup};
+    struct options o = {.program = OPTIONS_CHAR_GPT,
+                        .learning_rate = rate,
+                        .steps = steps,
+                        .schedule = HVD_SCHEDULE_COSINE,
+                        .warmup = warmup};
+    const hvd_schedule schedule = options_schedule(&o, steps);
 
-    return options_rate(&o, steps, step);
+    return hvd_schedule_rate(&schedule, step);
 }
 
 TEST(the_rate_rises_and_falls)

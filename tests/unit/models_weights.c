@@ -7,6 +7,7 @@
 #include "model/weights.h"
 #include "output/problem.h"
 
+#include "safetensors_file.h"
 #include "suite.h"
 
 #include <stdio.h>
@@ -22,23 +23,15 @@ static const struct model model = {
     .variables = variables, .nvariables = 2, .trained = 2};
 static float kernel[6], bias[3];
 static float *const values[] = {kernel, bias};
-static char path[] = "/tmp/hvd-weights-XXXXXX";
+static const char path[] = "file";
 
 static void set_up(void)
 {
-    int file = mkstemp(path);
-
-    ck_assert_int_ge(file, 0);
-    close(file);
+    folder_enter();
     for (int i = 0; i < 6; i++)
         kernel[i] = (float)i / 3;
     for (int i = 0; i < 3; i++)
         bias[i] = (float)-i;
-}
-
-static void tear_down(void)
-{
-    unlink(path);
 }
 
 TEST(what_was_saved_is_loaded)
@@ -50,20 +43,6 @@ TEST(what_was_saved_is_loaded)
     memset(bias, 0, sizeof bias);
     ck_assert_int_eq(weights_load(path, &model, values), 0);
     ck_assert_uint_eq(weights_hash(&model, values), hash);
-}
-
-/* A header of this length with this text, and 36 bytes. */
-static void put(uint64_t length, const char *text)
-{
-    static const float data[9];
-    FILE *out = fopen(path, "wb");
-
-    ck_assert_ptr_nonnull(out);
-    for (int i = 0; i < 8; i++)
-        fputc((int)(length >> (8 * i) & 255), out);
-    fputs(text, out);
-    ck_assert_uint_eq(fwrite(data, 1, sizeof data, out), sizeof data);
-    ck_assert_int_eq(fclose(out), 0);
 }
 
 static void expect(const char *at, const char *text)
@@ -79,13 +58,14 @@ TEST(what_is_no_such_file_is_told)
 {
     expect("/nowhere/at/all", "No such file or directory");
     expect("/tmp", "it is no regular file");
+    file_write_text(path, "");
     expect(path, "this is no safetensors file: it is too short");
-    put(1 << 20, "{}");
+    safetensors_write(path, 1 << 20, "{}", 36);
     expect(path, "this is no safetensors file: its header would be longer than "
                  "it");
-    put(2, "{]");
+    safetensors_write(path, 2, "{]", 36);
     expect(path, "this is no safetensors file: its header is not JSON");
-    put(2, "[]");
+    safetensors_write(path, 2, "[]", 36);
     expect(path, "this is no safetensors file: its header is not JSON");
 }
 
@@ -119,7 +99,7 @@ static const struct {
 
 LOOP_TEST(what_is_of_another_network_is_told, 0, sizeof wrong / sizeof *wrong)
 {
-    put(strlen(wrong[_i].header), wrong[_i].header);
+    safetensors_write(path, strlen(wrong[_i].header), wrong[_i].header, 36);
     expect(path, wrong[_i].text);
 }
 
@@ -131,4 +111,4 @@ TEST(what_cannot_be_saved_is_told)
                      "such file or directory");
 }
 
-TEST_MAIN("models_weights", .set_up = set_up, .tear_down = tear_down)
+TEST_MAIN("models_weights", .set_up = set_up, .tear_down = folder_remove)

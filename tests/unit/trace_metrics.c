@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/status.h"
+#include "folder.h"
 #include "suite.h"
 #include "trace/metrics.h"
 
@@ -222,13 +223,12 @@ TEST(text_is_cut_to_its_room)
 
 TEST(files_are_replaced)
 {
-    char folder[] = "/tmp/hvd-metrics.XXXXXX", path[64], got[8192];
+    const char *path;
     char *text;
     struct stat before, after;
-    FILE *file;
 
-    ck_assert(mkdtemp(folder) != NULL);
-    snprintf(path, sizeof path, "%s/metrics.prom", folder);
+    folder_make();
+    path = in_folder("metrics.prom");
     hvd__metrics_read(&metrics, &seen);
     ck_assert_int_eq(hvd__metrics_write(&seen, 0, path, true), HVD_OK);
     ck_assert_int_eq(stat(path, &before), 0);
@@ -237,15 +237,11 @@ TEST(files_are_replaced)
     ck_assert_int_eq(hvd__metrics_write(&seen, 0, path, true), HVD_OK);
     ck_assert_int_eq(stat(path, &after), 0);
     ck_assert(before.st_ino != after.st_ino); /* never half of it */
-    file = fopen(path, "r");
-    ck_assert(file != NULL);
-    ck_assert_uint_gt(fread(got, 1, sizeof got, file), 1000);
-    fclose(file);
-    ck_assert(strncmp(got, text, 1000) == 0);
+    ck_assert(strncmp(file_text(path), text, 1000) == 0);
     free(text);
-    ck_assert_int_eq(unlink(path), 0);
-    ck_assert_int_eq(rmdir(folder), 0); /* no temporary file is left */
+    ck_assert_int_eq(directory_entries(folder), 1);
 
+    folder_remove();
     ck_assert_int_eq(hvd__metrics_write(&seen, 0, path, true), HVD_ERR_FILE);
     ck_assert(strstr(hvd_last_error(), path));
     ck_assert(strstr(hvd_last_error(), "No such file"));

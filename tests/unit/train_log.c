@@ -8,6 +8,7 @@
 
 #include "files/record.h"
 
+#include "folder.h"
 #include "suite.h"
 
 #include <limits.h>
@@ -17,22 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static char folder[64];
 static hvd_log *made;
-
-static void set_up(void)
-{
-    strcpy(folder, "/tmp/hvd-log-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-}
-
-static void tear_down(void)
-{
-    char command[128];
-
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    ck_assert_int_eq(system(command), 0);
-}
 
 static void open_log(uint32_t formats, int64_t step)
 {
@@ -54,11 +40,9 @@ static void log_scalar(const char *tag, int64_t step, double value)
 static const char *read_table(void)
 {
     static char text[4096];
-    char path[128], line[512];
-    FILE *file;
+    char line[512];
+    FILE *file = fopen(in_folder("scalars.csv"), "r");
 
-    snprintf(path, sizeof path, "%s/scalars.csv", folder);
-    file = fopen(path, "r");
     ck_assert_ptr_nonnull(file);
     text[0] = '\0';
     while (fgets(line, sizeof line, file)) {
@@ -99,7 +83,7 @@ static void log_all(void)
 
 TEST(another_parser_reads_everything_back)
 {
-    char command[256];
+    char command[sizeof folder + 64];
 
     open_log(HVD_LOG_ALL, 0);
     log_all();
@@ -143,33 +127,20 @@ TEST(session_that_goes_on_drops_what_did_not_happen)
 
 TEST(lines_that_were_cut_are_removed)
 {
-    char path[128];
-    FILE *file;
-    char line[64];
+    static const char begin[] = "{}\n{\"step\":7,\"time\":";
 
-    snprintf(path, sizeof path, "%s/log.jsonl", folder);
-    file = fopen(path, "w");
-    fputs("{}\n{\"step\":", file);
-    fclose(file);
+    file_write_text(in_folder("log.jsonl"), "{}\n{\"step\":");
     open_log(HVD_LOG_JSONL, 7);
     ck_assert_int_eq(hvd_log_close(made), 0);
-    file = fopen(path, "r");
-    ck_assert_str_eq(fgets(line, sizeof line, file), "{}\n");
-    ck_assert_ptr_nonnull(fgets(line, sizeof line, file));
-    ck_assert_int_eq(strncmp(line, "{\"step\":7,\"time\":", 17), 0);
-    fclose(file);
+    ck_assert_int_eq(
+        strncmp(file_text(in_folder("log.jsonl")), begin, sizeof begin - 1), 0);
 }
 
 TEST(foreign_table_is_not_written_over)
 {
-    char path[128];
     hvd_log_options options;
-    FILE *file;
 
-    snprintf(path, sizeof path, "%s/scalars.csv", folder);
-    file = fopen(path, "w");
-    fputs("name,price\n", file);
-    fclose(file);
+    file_write_text(in_folder("scalars.csv"), "name,price\n");
     hvd_log_options_init(&options, sizeof options);
     ck_assert_int_eq(hvd_log_open(folder, &options, &made), HVD_ERR_FILE);
     ck_assert_ptr_nonnull(strstr(hvd_last_error(), "move it away"));
@@ -251,4 +222,5 @@ TEST(damaged_records_are_found)
     bytes_fini(&file);
 }
 
-TEST_MAIN("train_log", .set_up = set_up, .tear_down = tear_down, .seconds = 60)
+TEST_MAIN("train_log", .set_up = folder_make, .tear_down = folder_remove,
+          .seconds = 60)

@@ -5,6 +5,7 @@
  */
 #include <hvd_log.h>
 
+#include "folder.h"
 #include "suite.h"
 
 #include <float.h>
@@ -13,22 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char folder[64];
 static hvd_log *made;
-
-static void set_up(void)
-{
-    strcpy(folder, "/tmp/hvd-page-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-}
-
-static void tear_down(void)
-{
-    char command[128];
-
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    ck_assert_int_eq(system(command), 0);
-}
 
 static void open_log(int64_t step)
 {
@@ -54,7 +40,7 @@ static void log_text(const char *tag, int64_t step, const char *text)
 static const char *read_page(void)
 {
     static char text[512];
-    char command[192];
+    char command[sizeof folder + 64];
     FILE *reader;
 
     ck_assert_int_eq(hvd_log_close(made), 0);
@@ -119,18 +105,13 @@ TEST(page_says_what_the_log_says)
 
 TEST(page_names_what_was_slow)
 {
-    char path[128], text[32768];
-    FILE *file;
+    const char *text;
 
     open_log(0);
     for (int step = 20; step <= 100; step += 10)
         log_times(step);
     read_page();
-    snprintf(path, sizeof path, "%s/log.html", folder);
-    file = fopen(path, "r");
-    ck_assert_ptr_nonnull(file);
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
+    text = file_text(in_folder("log.html"));
     ck_assert_ptr_nonnull(
         strstr(text, "most of the time went to <b>communication</b>: 30.0 %"));
     ck_assert_ptr_nonnull(strstr(
@@ -184,8 +165,7 @@ TEST(odd_values_have_axes)
 
 TEST(values_beyond_all_axes_break_no_page)
 {
-    char path[128], text[32768];
-    FILE *file;
+    const char *text;
 
     open_log(0);
     for (int step = 1; step <= 3; step++) {
@@ -203,11 +183,7 @@ TEST(values_beyond_all_axes_break_no_page)
     log_text("configuration", 3, "| a\n|\n||||\n| b");
     ck_assert_int_eq(hvd_log_close(made), 0);
     ck_assert_int_eq(hvd_log_page(folder), 0);
-    snprintf(path, sizeof path, "%s/log.html", folder);
-    file = fopen(path, "r");
-    ck_assert_ptr_nonnull(file);
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
+    text = file_text(in_folder("log.html"));
     ck_assert_ptr_null(strstr(text, "nan"));
     ck_assert_ptr_null(strstr(text, "inf"));
     ck_assert_ptr_nonnull(strstr(text, "to <b>other</b>: 50.0 %"));
@@ -216,24 +192,19 @@ TEST(values_beyond_all_axes_break_no_page)
 
 TEST(a_log_that_is_none_is_refused)
 {
-    char path[128];
-    FILE *file;
-
     ck_assert_int_eq(hvd_log_page(folder), HVD_ERR_FILE);
     ck_assert_ptr_nonnull(strstr(hvd_last_error(), "log.jsonl"));
     ck_assert_int_eq(hvd_log_page(""), HVD_ERR_ARGUMENT);
     ck_assert_int_eq(hvd_log_page(NULL), HVD_ERR_ARGUMENT);
-    snprintf(path, sizeof path, "%s/log.jsonl", folder);
-    file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    fputs("{\"step\":1,\"tag\":\"a\",\"value\":1,\"time\":1}\nno JSON\n", file);
-    fclose(file);
+    file_write_text(
+        in_folder("log.jsonl"),
+        "{\"step\":1,\"tag\":\"a\",\"value\":1,\"time\":1}\nno JSON\n");
     ck_assert_int_eq(hvd_log_page(folder), HVD_ERR_FILE);
     ck_assert_ptr_nonnull(strstr(hvd_last_error(), "log.jsonl:2: "));
-    file = fopen(path, "w");
-    fputs("{\"step\":1,\"tag\":\"a\",\"value\":1,\"time\":1}\n{\"cut o", file);
-    fclose(file);
+    file_write_text(
+        in_folder("log.jsonl"),
+        "{\"step\":1,\"tag\":\"a\",\"value\":1,\"time\":1}\n{\"cut o");
     ck_assert_int_eq(hvd_log_page(folder), 0);
 }
 
-TEST_MAIN("train_page", .set_up = set_up, .tear_down = tear_down)
+TEST_MAIN("train_page", .set_up = folder_make, .tear_down = folder_remove)

@@ -14,7 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH = 2, FEATURES = 3, UNITS = 2, MOST_TIME = 5, MOST = 256 };
+enum {
+    BATCH = 2,
+    FEATURES = 3,
+    UNITS = 2,
+    MOST_TIME = 5,
+    MOST = 256,
+    MOST_VALUES = 17
+};
 
 enum kind { LSTM, GRU, GRU_RESET_FIRST, KINDS };
 
@@ -22,11 +29,21 @@ static struct form {
     enum kind kind;
     int time;
     hvd_recurrent_options options;
+    int nlengths; /* BATCH: lengths[b] steps of each row count; 0: all */
 } form;
+
+static const int32_t lengths[BATCH] = {MOST_TIME - 2, 1};
 
 static ipu_tensor build(hvd_net *net, ipu_tensor x, void *context)
 {
+    const ipu_tensor given =
+        form.nlengths > 0
+            ? ipu_constant(hvd_net_graph(net), IPU_INT32, 1,
+                           (const int64_t[]){form.nlengths}, lengths)
+            : (ipu_tensor){-1};
+
     (void)context;
+    form.options.lengths = form.nlengths > 0 ? &given : NULL;
     form.options.reset_first = form.kind == GRU_RESET_FIRST;
     return form.kind == LSTM ? hvd_lstm_with(net, "r", x, UNITS, &form.options)
                              : hvd_gru_with(net, "r", x, UNITS, &form.options);
@@ -114,39 +131,47 @@ static void step_gru(const double *x, const struct weights *w, double *h)
         h[u] = z[u] * h[u] + (1 - z[u]) * n[u];
 }
 
-/* One layer over one row: x [time, in] -> y [time, UNITS]. */
+/* One layer over one row, of which so many steps count: x [time, in] -> y
+ * [time, width of y], of which it fills UNITS. It returns the last state there,
+ * too. */
 static void run_layer(const double *x, int in, const struct weights *w,
-                      double *y)
+                      bool backward, int length, double *y, int y_width,
+                      double *last)
 {
     const int width = (form.kind == LSTM ? 4 : 3) * UNITS;
     double h[UNITS] = {0}, c[UNITS] = {0};
 
-    for (int t = 0; t < form.time; t++) {
+    for (int i = 0; i < form.time; i++) {
+        const int t = backward ? form.time - 1 - i : i;
         double gates[4 * UNITS] = {0};
 
         for (int j = 0; w->bias && j < width; j++)
             gates[j] = w->bias[j];
         add_product(x + t * in, in, w->kernel, width, 0, width, gates);
-        if (form.kind == LSTM)
+        if (t < length && form.kind == LSTM)
             step_lstm(gates, w, h, c);
-        else
+        else if (t < length)
             step_gru(gates, w, h);
-        memcpy(y + t * UNITS, h, sizeof h);
+        memcpy(y + t * y_width, h, sizeof h);
     }
+    memcpy(last, h, sizeof h);
 }
 
 /* All values of the network: those of its variables, and x behind them. */
-static double values[16][MOST];
+static double values[MOST_VALUES][MOST];
 
-static const double *value_of(const struct model *model, int layer,
+static const double *value_of(const struct model *model, int layer, int part,
                               const char *what)
 {
+    const char *side = form.options.direction != HVD_BIDIRECTIONAL ? ""
+                       : part                                      ? "backward/"
+                                                                   : "forward/";
     char name[48];
 
     if (form.options.layers > 1)
-        snprintf(name, sizeof name, "r/%d/%s", layer, what);
+        snprintf(name, sizeof name, "r/%d/%s%s", layer, side, what);
     else
-        snprintf(name, sizeof name, "r/%s", what);
+        snprintf(name, sizeof name, "r/%s%s", side, what);
     for (int i = 0; i < model->nvariables; i++)
         if (strcmp(model->variables[i].name, name) == 0)
             return values[i];
@@ -157,27 +182,37 @@ static const double *value_of(const struct model *model, int layer,
 static int run_network(const struct model *model, double *y)
 {
     const double *x = values[model->nvariables];
-    bool all = form.options.states == HVD_ALL_STATES;
+    const bool all = form.options.states == HVD_ALL_STATES;
+    const bool both = form.options.direction == HVD_BIDIRECTIONAL;
+    const int width = both ? 2 * UNITS : UNITS;
     int n = 0;
 
     for (int b = 0; b < BATCH; b++) {
-        double in[MOST_TIME * FEATURES], out[MOST_TIME * UNITS];
+        const int length = form.nlengths > 0 ? lengths[b] : form.time;
+        double in[MOST_TIME * 2 * UNITS], out[MOST_TIME * 2 * UNITS];
+        double last[2 * UNITS];
 
         memcpy(in, x + b * form.time * FEATURES,
                (size_t)(form.time * FEATURES) * sizeof *in);
         for (int i = 0; i < form.options.layers; i++) {
-            const struct weights w = {
-                value_of(model, i, "kernel"),
-                value_of(model, i, "recurrent_kernel"),
-                value_of(model, i, "bias"),
-                value_of(model, i, "recurrent_bias"),
-            };
+            for (int part = 0; part <= both; part++) {
+                const struct weights w = {
+                    value_of(model, i, part, "kernel"),
+                    value_of(model, i, part, "recurrent_kernel"),
+                    value_of(model, i, part, "bias"),
+                    value_of(model, i, part, "recurrent_bias"),
+                };
+                const bool backward =
+                    part || form.options.direction == HVD_BACKWARD;
 
-            run_layer(in, i == 0 ? FEATURES : UNITS, &w, out);
+                run_layer(in, i == 0 ? FEATURES : width, &w, backward, length,
+                          out + part * UNITS, width, last + part * UNITS);
+            }
             memcpy(in, out, sizeof out);
         }
-        for (int t = all ? 0 : form.time - 1; t < form.time; t++, n += UNITS)
-            memcpy(y + n, out + t * UNITS, UNITS * sizeof *y);
+        memcpy(y + n, all ? out : last,
+               (size_t)(all ? form.time * width : width) * sizeof *y);
+        n += all ? form.time * width : width;
     }
     return n;
 }
@@ -185,7 +220,7 @@ static int run_network(const struct model *model, double *y)
 /* ---------------------------------------------------------- on the device */
 
 struct device_run {
-    float y[MOST], gradients[16][MOST];
+    float y[MOST], gradients[MOST_VALUES][MOST];
 };
 
 static int64_t count_of(const struct model *model, int i)
@@ -201,7 +236,7 @@ static int64_t count_of(const struct model *model, int i)
 static void build_program(ipu_graph *g, const struct model *model,
                           const double *weights)
 {
-    ipu_tensor v[16], gradients[16], y, loss;
+    ipu_tensor v[MOST_VALUES], gradients[MOST_VALUES], y, loss;
     const struct model_pass pass = {.training = true,
                                     .inputs = &v[model->nvariables]};
     const int n = model->nvariables;
@@ -294,27 +329,20 @@ static void check_gradient(const struct model *model, const double *weights,
     }
 }
 
-/* Kinds, lengths, last or all states, one or two layers, with biases or
- * without. */
-LOOP_TEST(layers_are_those_in_plain_c, 0, KINDS * 3 * 2 * 2 * 2)
+/* Compares results and derivatives of the form. */
+static void check_form(void)
 {
-    static const int times[] = {1, 2, MOST_TIME};
     static struct device_run run;
-    struct model *model;
+    struct model *model = make_model();
     double weights[MOST], y[MOST];
-    int rest = _i / KINDS, n;
+    int n;
 
-    hvd_recurrent_options_init(&form.options, sizeof form.options);
-    form.kind = (enum kind)(_i % KINDS);
-    form.time = times[rest % 3];
-    form.options.states = rest / 3 % 2;
-    form.options.layers = 1 + rest / 6 % 2;
-    form.options.no_bias = rest / 12 % 2;
-    model = make_model();
     ck_assert_int_eq(model->nvariables,
-                     form.options.layers * (form.options.no_bias ? 2
-                                            : form.kind == GRU   ? 4
-                                                                 : 3));
+                     form.options.layers *
+                         (form.options.direction == HVD_BIDIRECTIONAL ? 2 : 1) *
+                         (form.options.no_bias ? 2
+                          : form.kind == GRU   ? 4
+                                               : 3));
     for (int i = 0; i <= model->nvariables; i++)
         for (int k = 0; k < MOST; k++)
             values[i][k] = (double)(float)sin(17.0 * i + 1.3 * k);
@@ -327,6 +355,62 @@ LOOP_TEST(layers_are_those_in_plain_c, 0, KINDS * 3 * 2 * 2 * 2)
     for (int i = 0; i <= model->nvariables; i++)
         check_gradient(model, weights, i, run.gradients[i]);
     model_free(model);
+}
+
+/* Kinds, times, last or all states, one or two layers, with biases or
+ * without. */
+LOOP_TEST(layers_are_those_in_plain_c, 0, KINDS * 3 * 2 * 2 * 2)
+{
+    static const int times[] = {1, 2, MOST_TIME};
+    int rest = _i / KINDS;
+
+    hvd_recurrent_options_init(&form.options, sizeof form.options);
+    form.kind = (enum kind)(_i % KINDS);
+    form.time = times[rest % 3];
+    form.options.states = rest / 3 % 2;
+    form.options.layers = 1 + rest / 6 % 2;
+    form.options.no_bias = rest / 12 % 2;
+    check_form();
+}
+
+/* Kinds, directions, last or all states, one or two layers, all steps or those
+ * of rows that end earlier. */
+LOOP_TEST(directions_and_lengths_are_those_in_plain_c, 0, KINDS * 3 * 2 * 2 * 2)
+{
+    int rest = _i / KINDS;
+
+    hvd_recurrent_options_init(&form.options, sizeof form.options);
+    form.kind = (enum kind)(_i % KINDS);
+    form.time = MOST_TIME;
+    form.options.direction = rest % 3;
+    form.options.states = rest / 3 % 2;
+    form.options.layers = 1 + rest / 6 % 2;
+    form.nlengths = rest / 12 % 2 ? BATCH : 0;
+    check_form();
+}
+
+/* The forms in a line are those of the options. */
+LOOP_TEST(both_directions_in_a_line, 0, 2)
+{
+    ipu_graph *g = NULL;
+    hvd_net *net = NULL;
+    const hvd_variable *variables;
+    ipu_tensor x, y;
+    int64_t shape[IPU_MAX_DIMS];
+
+    ck_assert_int_eq(hvd_net_new(1, &net), 0);
+    MUST(ipu_graph_new(&g));
+    ck_assert_int_eq(hvd_net_begin(net, g, HVD_MODE_TRAIN), 0);
+    x = ipu_input(g, "x", IPU_FLOAT32, 3,
+                  (const int64_t[]){BATCH, 4, FEATURES});
+    y = _i ? hvd_bidirectional_lstm(net, "r", x, 5, HVD_ALL_STATES)
+           : hvd_bidirectional_gru(net, "r", x, 5, HVD_ALL_STATES);
+    ck_assert_int_eq(ipu_tensor_info(g, y, NULL, shape, NULL), 3);
+    ck_assert_int_eq(shape[1], 4);
+    ck_assert_int_eq(shape[2], 10);
+    ck_assert_int_eq(hvd_net_end(net, &variables), _i ? 6 : 8);
+    hvd_net_free(net);
+    ipu_graph_free(g);
 }
 
 /* ------------------------------------------------------------ first values */
@@ -375,12 +459,15 @@ TEST(dropout_draws)
 
 /* ---------------------------------------------------------------- mistakes */
 
-LOOP_TEST(mistakes_are_refused, 0, 3)
+LOOP_TEST(mistakes_are_refused, 0, 6)
 {
     static const char *const why[] = {
         "'r': its input has 2 dimensions, it needs 3",
         "layer 'r': 2 units, 0 layers, 4 steps of time: each must be 1",
         "layer 'r': 2 units, -1 layers",
+        "layer 'r': there is no direction 3",
+        "layer 'r': there is no direction -1",
+        "layer 'r': its lengths are no int32 [2], a number of steps for each",
     };
     const struct model_tensor x = {
         "x", IPU_FLOAT32, _i == 0 ? 2 : 3, {BATCH, 4, FEATURES}};
@@ -389,7 +476,10 @@ LOOP_TEST(mistakes_are_refused, 0, 3)
 
     hvd_model_init(&of, sizeof of);
     hvd_recurrent_options_init(&form.options, sizeof form.options);
-    form.options.layers = 1 - _i;
+    if (_i < 3)
+        form.options.layers = 1 - _i;
+    form.options.direction = _i == 3 ? 3 : _i == 4 ? -1 : HVD_FORWARD;
+    form.nlengths = _i == 5;
     of.build = build;
     of.loss = lose;
     ck_assert_int_lt(net_model(&of, 1, &x, &model), 0);

@@ -7,6 +7,7 @@
 #include "files/safetensors.h"
 #include "output/problem.h"
 
+#include "safetensors_file.h"
 #include "suite.h"
 
 #include <hvd.h>
@@ -15,39 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
-static char path[] = "/tmp/hvd-safetensors-XXXXXX";
+static const char path[] = "file";
 
-static void set_up(void)
+static void put_text(const char *text, size_t count)
 {
-    int file = mkstemp(path);
-
-    ck_assert_int_ge(file, 0);
-    close(file);
-}
-
-static void tear_down(void)
-{
-    unlink(path);
-}
-
-static void put(const void *bytes, size_t count)
-{
-    FILE *out = fopen(path, "wb");
-
-    ck_assert_ptr_nonnull(out);
-    ck_assert_uint_eq(fwrite(bytes, 1, count, out), count);
-    ck_assert_int_eq(fclose(out), 0);
-}
-
-/* Writes a file with this header and so many bytes behind it. */
-static void put_text(const char *text, size_t bytes)
-{
-    char whole[4096] = {0};
-    const uint64_t length = strlen(text);
-
-    memcpy(whole, &length, 8);
-    memcpy(whole + 8, text, length);
-    put(whole, 8 + length + bytes);
+    safetensors_write(path, strlen(text), text, count);
 }
 
 static void expect(const char *text)
@@ -253,11 +226,11 @@ TEST(lengths_that_cannot_be_are_told)
     static const unsigned char most[16] = {255, 255, 255, 255,
                                            255, 255, 255, 255};
 
-    put("", 0);
+    file_write(path, "", 0);
     expect("this is no safetensors file: it is too short");
-    put("1234567", 7);
+    file_write(path, "1234567", 7);
     expect("this is no safetensors file: it is too short");
-    put(most, 16);
+    file_write(path, most, 16);
     expect("this is no safetensors file: its header would be longer than it");
     unlink(path);
     expect("No such file or directory");
@@ -277,31 +250,26 @@ static int read_all(void)
     return status < 0 ? status : (int)(sum & 1);
 }
 
+static void read_damaged(bool is_cut)
+{
+    const int status = read_all();
+
+    ck_assert(!is_cut || status == HVD_ERR_FILE);
+}
+
+/* Flipped bits of the data are read as other numbers. */
 TEST(damaged_files_are_refused_or_read)
 {
-    unsigned char whole[1024];
-    FILE *in;
-    size_t length, header;
+    struct file_bytes whole;
+    uint64_t header;
 
     save();
-    in = fopen(path, "rb");
-    ck_assert_ptr_nonnull(in);
-    length = fread(whole, 1, sizeof whole, in);
-    fclose(in);
-    header = 8 + (size_t)whole[0] + 256 * (size_t)whole[1];
-    for (size_t end = 0; end < length; end++) {
-        put(whole, end);
-        ck_assert_int_eq(read_all(), HVD_ERR_FILE);
-    }
-    for (size_t bit = 0; bit < 8 * header; bit++) {
-        whole[bit / 8] ^= (unsigned char)(1 << bit % 8);
-        put(whole, length);
-        (void)read_all();
-        whole[bit / 8] ^= (unsigned char)(1 << bit % 8);
-    }
-    put(whole, length);
+    whole = file_read(path);
+    memcpy(&header, whole.data, sizeof header);
+    free(whole.data);
+    file_damage(path, sizeof header + header, read_damaged);
     ck_assert_int_ge(read_all(), 0);
 }
 
-TEST_MAIN("train_safetensors", .set_up = set_up, .tear_down = tear_down,
-          .seconds = 60)
+TEST_MAIN("train_safetensors", .set_up = folder_enter,
+          .tear_down = folder_remove, .seconds = 60)

@@ -9,6 +9,7 @@
 
 #include <hvd_dataset.h>
 
+#include "folder.h"
 #include "suite.h"
 
 #include <stdio.h>
@@ -17,29 +18,11 @@
 #include <unistd.h>
 #include <zlib.h>
 
-static char path[] = "/tmp/hvd-source-XXXXXX";
-
-static void set_up(void)
-{
-    int file = mkstemp(path);
-
-    ck_assert_int_ge(file, 0);
-    close(file);
-}
-
-static void tear_down(void)
-{
-    unlink(path);
-}
+static const char path[] = "file";
 
 static void put(const void *bytes, size_t count)
 {
-    unlink(path); /* emptying a file waits for the disk */
-    FILE *out = fopen(path, "wb");
-
-    ck_assert_ptr_nonnull(out);
-    ck_assert_uint_eq(fwrite(bytes, 1, count, out), count);
-    ck_assert_int_eq(fclose(out), 0);
+    file_write(path, bytes, count);
 }
 
 static void put_gz(const void *bytes, size_t count)
@@ -49,16 +32,6 @@ static void put_gz(const void *bytes, size_t count)
     ck_assert_ptr_nonnull(out);
     ck_assert_int_eq(gzwrite(out, bytes, (unsigned)count), (int)count);
     ck_assert_int_eq(gzclose(out), Z_OK);
-}
-
-static size_t get(unsigned char *bytes, size_t room)
-{
-    FILE *in = fopen(path, "rb");
-
-    ck_assert_ptr_nonnull(in);
-    size_t n = fread(bytes, 1, room, in);
-    fclose(in);
-    return n;
 }
 
 /* Reads all elements as one batch; room has a place for each component. */
@@ -99,29 +72,23 @@ static void expect_refused(const hvd_dataset *set, const char *text)
     ck_assert_msg(strstr(hvd_last_error(), text), "%s", hvd_last_error());
 }
 
+static hvd_dataset *(*opened)(void); /* opens what damage has damaged */
+
+static void open_damaged(bool is_cut)
+{
+    hvd_dataset *set = opened();
+
+    (void)is_cut;
+    if (!set)
+        expect_refused(set, "");
+    hvd_dataset_free(set);
+}
+
 /* Cuts the file at every byte, and flips every bit: it is refused, or read. */
 static void damage(hvd_dataset *(*open)(void))
 {
-    unsigned char bytes[4096];
-    size_t length = get(bytes, sizeof bytes);
-
-    ck_assert_uint_lt(length, sizeof bytes);
-    for (size_t i = 0; i < length; i++) {
-        put(bytes, i);
-        hvd_dataset *set = open();
-        if (!set)
-            expect_refused(set, "");
-        hvd_dataset_free(set);
-    }
-    for (size_t bit = 0; bit < 8 * length; bit++) {
-        bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
-        put(bytes, length);
-        hvd_dataset *set = open();
-        if (!set)
-            expect_refused(set, "");
-        hvd_dataset_free(set);
-        bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
-    }
+    opened = open;
+    file_damage(path, SIZE_MAX / 8, open_damaged);
 }
 
 /* ---------------------------------------------------------------------- IDX */
@@ -202,7 +169,7 @@ static hvd_dataset *open_csv(void)
 
 static void put_text(const char *text)
 {
-    put(text, strlen(text));
+    file_write_text(path, text);
 }
 
 TEST(csv_columns_are_read)
@@ -481,21 +448,21 @@ TEST(wrong_examples_are_named)
  * or read. */
 TEST(damaged_examples_are_refused)
 {
-    unsigned char bytes[4096];
+    struct file_bytes file;
     uint64_t size;
 
     examples(1, "");
-    size_t length = get(bytes, sizeof bytes);
-    memcpy(&size, bytes, sizeof size);
+    file = file_read(path);
+    memcpy(&size, file.data, sizeof size);
     for (size_t bit = 0; bit < 8 * size; bit++) {
-        unsigned char *at = bytes + RECORD_HEAD + bit / 8;
+        unsigned char *at = file.data + RECORD_HEAD + bit / 8;
         hvd_iterator *it;
         hvd_batch batch;
 
         *at ^= (unsigned char)(1 << bit % 8);
-        uint32_t sum = record_checksum(bytes + RECORD_HEAD, size);
-        memcpy(bytes + RECORD_HEAD + size, &sum, sizeof sum);
-        put(bytes, length);
+        uint32_t sum = record_checksum(file.data + RECORD_HEAD, size);
+        memcpy(file.data + RECORD_HEAD + size, &sum, sizeof sum);
+        put(file.data, file.count);
         hvd_dataset *set = open_tfrecord();
         ck_assert_int_eq(hvd_iterator_new(set, NULL, &it), 0);
         int status = hvd_iterator_next(it, &batch);
@@ -504,6 +471,7 @@ TEST(damaged_examples_are_refused)
         hvd_dataset_free(set);
         *at ^= (unsigned char)(1 << bit % 8);
     }
+    free(file.data);
 }
 
 /* --------------------------------------------------------------------- text */
@@ -533,5 +501,56 @@ TEST(windows_of_a_text)
                    "byte 2 is no character");
 }
 
-TEST_MAIN("train_sources", .set_up = set_up, .tear_down = tear_down,
+/* Element i of windows of these tokens, each of which is its own place. */
+static void check_window(const void *const *at, int64_t i, int64_t stride)
+{
+    for (int32_t k = 0; k < 3; k++) {
+        ck_assert_int_eq(((const int32_t *)at[0])[i * 3 + k], i * stride + k);
+        ck_assert_int_eq(((const int32_t *)at[1])[i * 3 + k],
+                         i * stride + k + 1);
+    }
+}
+
+static void count_release(void *context)
+{
+    ++*(int *)context;
+}
+
+TEST(windows_of_tokens)
+{
+    static const struct {
+        int64_t window, stride;
+        const char *text;
+    } wrong[] = {{20, 1, "20 units, too few for a window of 20"},
+                 {0, 1, "windows of 0 units, 1 apart"},
+                 {3, 0, "windows of 3 units, 0 apart"}};
+    int32_t tokens[20];
+    int released = 0;
+
+    for (int32_t i = 0; i < 20; i++)
+        tokens[i] = i;
+    for (int64_t stride = 1; stride <= 5; stride++) {
+        /* A window of 3 and its labels take 4 tokens. */
+        const int64_t count = (20 - 4) / stride + 1;
+        const void *at[2];
+
+        ck_assert_int_eq(read_all(hvd_dataset_windows(tokens, 20, 3, stride,
+                                                      count_release, &released),
+                                  at),
+                         count);
+        ck_assert_int_eq(released, stride);
+        for (int64_t i = 0; i < count; i++)
+            check_window(at, i, stride);
+    }
+    released = 0;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        ck_assert_ptr_null(hvd_dataset_windows(tokens, 20, wrong[i].window,
+                                               wrong[i].stride, count_release,
+                                               &released));
+        ck_assert_ptr_nonnull(strstr(hvd_last_error(), wrong[i].text));
+    }
+    ck_assert_int_eq(released, 3);
+}
+
+TEST_MAIN("train_sources", .set_up = folder_enter, .tear_down = folder_remove,
           .seconds = 60)

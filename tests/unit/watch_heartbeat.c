@@ -354,7 +354,8 @@ TEST(who_has_said_goodbye_is_not_missed)
 
 TEST(an_end_reaches_every_rank_elsewhere)
 {
-    static const struct hvd__cause sent = {1, HVD_ERR_LOST, "rank 0 is gone"};
+    static const struct hvd__cause sent = {1, HVD_ERR_LOST, 0, HVD_LOST_ENDED,
+                                           "rank 0 is gone"};
     struct hvd__cause cause;
 
     open_all(-1);
@@ -362,6 +363,8 @@ TEST(an_end_reaches_every_rank_elsewhere)
     for (int r = 2; r < N; r++) {
         ck_assert(hear(r, &cause) || r == 3);
         ck_assert_int_eq(cause.finder, 1);
+        ck_assert_int_eq(cause.lost, 0);
+        ck_assert_int_eq(cause.reason, HVD_LOST_ENDED);
         ck_assert_int_eq(cause.status, HVD_ERR_LOST);
         ck_assert_str_eq(cause.text, "rank 0 is gone");
     }
@@ -396,9 +399,8 @@ TEST(hosts_that_cannot_take_part_are_left_out)
 static void send_as_stranger(const void *bytes, size_t size, int to)
 {
     struct sockaddr_storage address;
-    struct hvd__ip near = hvd__ip_is_any(own)
-                              ? hvd__ip_of_v4(htonl(INADDR_LOOPBACK))
-                              : own;
+    struct hvd__ip near =
+        hvd__ip_is_any(own) ? hvd__ip_of_v4(htonl(INADDR_LOOPBACK)) : own;
     socklen_t length =
         hvd__ip_socket(near, (in_port_t)cards[to].port, &address);
     int fd = socket(address.ss_family, SOCK_DGRAM, 0);
@@ -497,8 +499,7 @@ static void check_own(struct hvd__ip mine)
     ck_assert_int_eq(hvd__places_open(&all, 0, N, host, NULL), HVD_OK);
     ck_assert_int_eq(
         hvd__heartbeat_open(&heartbeat, mine, &all, host, NULL, &card), HVD_OK);
-    ck_assert(
-        hvd__ip_equal(address_of(hvd__heartbeat_fd(heartbeat)), mine));
+    ck_assert(hvd__ip_equal(address_of(hvd__heartbeat_fd(heartbeat)), mine));
     ck_assert_int_eq(card.naddresses, 1);
     ck_assert(hvd__ip_equal(card.addresses[0], mine));
     hvd__heartbeat_close(heartbeat);

@@ -24,7 +24,8 @@ int ipu__pair_shape(const struct ipu__call *call, struct ipu__shape *output);
 /* Runs the loops of the op's row. */
 int ipu__pair_run(const struct ipu__call *call);
 
-/* What the rows begin with. The output may take the place of the first. */
+/* The rows of these ops begin with these members. The output may take the place
+ * of the first. */
 #define IPU__OF_PAIR                                                           \
     .ninputs = 2, .in_place = IPU__FIRST, .by_element = true,                  \
     .run = ipu__pair_run

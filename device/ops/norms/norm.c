@@ -351,7 +351,7 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
     return ipu__norm_check_scale(call, &call->inputs[1].shape);
 }
 
-/* What the three rows have in common. */
+/* The three rows have these members in common. */
 #define NORM                                                                   \
     .ninputs = 4, .last_wide = true, .in_place = IPU__FIRST, .by_row = true,   \
     .slots = IPU__NORM_SLOTS, .loops = IPU__NORM_LOOPS, .shape = shape,        \

@@ -99,6 +99,34 @@ ipu_tensor ipu__update_blend(ipu_graph *g, const struct ipu__op *op,
     return ipu__add(g, op, (const ipu_tensor[]){a, b}, &attributes);
 }
 
+ipu_tensor ipu__update_carry(ipu_graph *g, const struct ipu__update *part,
+                             double momentum, ipu_tensor a,
+                             struct ipu__factor fa, ipu_tensor b,
+                             struct ipu__factor fb)
+{
+    const struct ipu__attributes attributes = {
+        .factors = {fa.constant, fa.slope, fb.constant, fb.slope}};
+
+    if (!part->momentum)
+        return ipu__update_blend(g, &ipu__blend, a,
+                                 fa.constant + fa.slope * momentum, b,
+                                 fb.constant + fb.slope * momentum);
+    return ipu__add(g, &ipu__blend_by,
+                    (const ipu_tensor[]){a, b, *part->momentum}, &attributes);
+}
+
+ipu_tensor ipu__update_keep_by(ipu_graph *g, const struct ipu__update *part,
+                               const char *what, double momentum, ipu_tensor x,
+                               struct ipu__factor fx)
+{
+    ipu_tensor kept = ipu__update_slot(g, part, what);
+    ipu_tensor now =
+        ipu__update_carry(g, part, momentum, kept, ipu__share, x, fx);
+
+    ipu_assign(g, kept, now);
+    return now;
+}
+
 ipu_tensor ipu__update_keep(ipu_graph *g, const struct ipu__update *part,
                             const char *what, const struct ipu__op *op,
                             double fa, ipu_tensor x, double fb)

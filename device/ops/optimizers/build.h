@@ -28,11 +28,32 @@ ipu_tensor ipu__update_slot(ipu_graph *graph, const struct ipu__update *part,
 ipu_tensor ipu__update_blend(ipu_graph *graph, const struct ipu__op *op,
                              ipu_tensor a, double fa, ipu_tensor b, double fb);
 
-/* Keeps a mean: w/what becomes what it was times fa, plus g (or its square)
+/* A factor that depends on a momentum: constant + slope momentum. */
+struct ipu__factor {
+    double constant, slope;
+};
+
+static const struct ipu__factor ipu__one = {1, 0}, ipu__share = {0, 1},
+                                ipu__rest = {1, -1};
+
+/* Returns a fa + b fb, with the part's momentum if it has a tensor for it, else
+ * with that of the options. */
+ipu_tensor ipu__update_carry(ipu_graph *graph, const struct ipu__update *part,
+                             double momentum, ipu_tensor a,
+                             struct ipu__factor fa, ipu_tensor b,
+                             struct ipu__factor fb);
+
+/* Keeps what momentum carries on: w/what becomes what it was times the
+ * momentum, plus x fx, which is returned. */
+ipu_tensor ipu__update_keep_by(ipu_graph *graph, const struct ipu__update *part,
+                               const char *what, double momentum, ipu_tensor x,
+                               struct ipu__factor fx);
+
+/* Keeps a mean: w/what becomes what it was times fa, plus x (or its square)
  * times fb, which is returned. */
 ipu_tensor ipu__update_keep(ipu_graph *graph, const struct ipu__update *part,
                             const char *what, const struct ipu__op *op,
-                            double fa, ipu_tensor g, double fb);
+                            double fa, ipu_tensor x, double fb);
 
 /* Sets the result: value - rate (u + decay value). */
 int ipu__update_descend(ipu_graph *graph, struct ipu__update *part,

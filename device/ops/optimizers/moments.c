@@ -25,8 +25,8 @@ static int lion(ipu_graph *g, struct ipu__update *part, ipu_tensor gradient,
                 ipu_tensor rate, const ipu_adam_options *o, double decay)
 {
     ipu_tensor m = ipu__update_slot(g, part, "m");
-    ipu_tensor u =
-        ipu__update_blend(g, &ipu__blend, m, o->beta1, gradient, 1 - o->beta1);
+    ipu_tensor u = ipu__update_carry(g, part, o->beta1, m, ipu__share, gradient,
+                                     ipu__rest);
 
     ipu_assign(
         g, m,
@@ -34,17 +34,15 @@ static int lion(ipu_graph *g, struct ipu__update *part, ipu_tensor gradient,
     return ipu__update_descend(g, part, ipu_sign(g, u), rate, decay);
 }
 
-static int lamb(ipu_graph *g, struct ipu__update *part,
-                const ipu_tensor *inputs, ipu_tensor rate,
-                const struct ipu__attributes *attributes)
+/* Scales the rate by |w| / |u|. */
+static ipu_tensor lamb_rate(ipu_graph *g, const struct ipu__update *part,
+                            ipu_tensor u, ipu_tensor rate)
 {
-    ipu_tensor u = ipu__add(g, &ipu__adam_direction, inputs, attributes);
     ipu_tensor lw = ipu__update_length(g, part, "length", part->value);
     ipu_tensor lu = ipu__update_length(g, part, "length of u", u);
 
-    rate = ipu_multiply(g, ipu_cast(g, rate, IPU_FLOAT32),
+    return ipu_multiply(g, ipu_cast(g, rate, IPU_FLOAT32),
                         ipu__update_ratio(g, lw, lu, lw, lu));
-    return ipu__update_descend(g, part, u, rate, 0);
 }
 
 static int adam(ipu_graph *g, ipu_optimizer_kind kind, struct ipu__update *part,
@@ -54,23 +52,29 @@ static int adam(ipu_graph *g, ipu_optimizer_kind kind, struct ipu__update *part,
     const struct ipu__attributes attributes = {
         .factors = {o->beta1, o->beta2, o->epsilon,
                     kind == IPU_OPTIMIZER_ADAM ? 0 : decay}};
-    ipu_tensor m, v;
+    ipu_tensor m, v, u;
 
     if (kind == IPU_OPTIMIZER_ADAM && decay > 0)
         gradient =
             ipu__update_blend(g, &ipu__blend, gradient, 1, part->value, decay);
-    m = ipu__update_keep(g, part, "m", &ipu__blend, o->beta1, gradient,
-                         1 - o->beta1);
+    m = ipu__update_keep_by(g, part, "m", o->beta1, gradient, ipu__rest);
     v = ipu__update_keep(g, part, "v", &ipu__blend_square, o->beta2, gradient,
                          1 - o->beta2);
     IPU_TRY(g->status);
+    if (kind != IPU_OPTIMIZER_LAMB && !part->momentum) {
+        part->result = ipu__add(
+            g, &ipu__adam_update,
+            (const ipu_tensor[]){part->value, m, v, step, rate}, &attributes);
+        return g->status;
+    }
+    u = ipu__add(
+        g, part->momentum ? &ipu__adam_direction_by : &ipu__adam_direction,
+        (const ipu_tensor[]){part->value, m, v, step,
+                             part->momentum ? *part->momentum : step},
+        &attributes);
     if (kind == IPU_OPTIMIZER_LAMB)
-        return lamb(g, part, (const ipu_tensor[]){part->value, m, v, step},
-                    rate, &attributes);
-    part->result = ipu__add(g, &ipu__adam_update,
-                            (const ipu_tensor[]){part->value, m, v, step, rate},
-                            &attributes);
-    return g->status;
+        rate = lamb_rate(g, part, u, rate);
+    return ipu__update_descend(g, part, u, rate, 0);
 }
 
 int ipu__moments(ipu_graph *graph, ipu_optimizer_kind kind,

@@ -40,10 +40,11 @@ int ipu__sgd(ipu_graph *graph, struct ipu__update *part, ipu_tensor gradient,
     if (o->momentum > 0) {
         ipu_tensor g = u;
 
-        u = ipu__update_keep(graph, part, "momentum", &ipu__blend, o->momentum,
-                             g, 1);
+        u = ipu__update_keep_by(graph, part, "momentum", o->momentum, g,
+                                ipu__one);
         if (o->nesterov)
-            u = ipu__update_blend(graph, &ipu__blend, g, 1, u, o->momentum);
+            u = ipu__update_carry(graph, part, o->momentum, g, ipu__one, u,
+                                  ipu__share);
     }
     return ipu__update_descend(graph, part, u, rate, 0);
 }
@@ -71,6 +72,18 @@ static ipu_tensor minus_ratio(ipu_graph *g, const struct ipu__update *part,
         g, ipu__update_ratio(g, ipu_scale(g, lw, o->trust, 0), below, lw, lg));
 }
 
+/* Returns the velocity times the momentum. */
+static ipu_tensor shrink(ipu_graph *g, const struct ipu__update *part,
+                         ipu_tensor kept, double momentum)
+{
+    ipu_dtype dtype = IPU_FLOAT32;
+
+    if (!part->momentum)
+        return ipu_scale(g, kept, momentum, 0);
+    ipu_tensor_info(g, kept, &dtype, NULL, NULL);
+    return ipu_multiply(g, kept, ipu_cast(g, *part->momentum, dtype));
+}
+
 int ipu__lars(ipu_graph *graph, struct ipu__update *part, ipu_tensor gradient,
               ipu_tensor rate, const ipu_lars_options *options)
 {
@@ -92,7 +105,7 @@ int ipu__lars(ipu_graph *graph, struct ipu__update *part, ipu_tensor gradient,
     kept = ipu__update_slot(graph, part, "momentum");
     u = ipu__add(
         graph, &ipu__descend,
-        (const ipu_tensor[]){ipu_scale(graph, kept, o->momentum, 0), u, minus},
+        (const ipu_tensor[]){shrink(graph, part, kept, o->momentum), u, minus},
         NULL);
     ipu_assign(graph, kept, u);
     return ipu__update_descend(graph, part, u, rate, 0);

@@ -22,10 +22,32 @@ bool ipu__optimizer_spares(const ipu_graph *graph, ipu_tensor variable)
     return index >= 0 && graph->tensors[index].shape.ndim < 2;
 }
 
+static const ipu_tensor *momentum_of(const ipu_optimizer *o)
+{
+    return o->size >= sizeof *o ? o->momentum : NULL;
+}
+
+int ipu__optimizer_check_momentum(const ipu_optimizer *o)
+{
+    bool keeps = o->kind == IPU_OPTIMIZER_SGD ? o->sgd && o->sgd->momentum > 0
+                 : o->kind == IPU_OPTIMIZER_RMSPROP
+                     ? o->rms && o->rms->momentum > 0
+                     : o->kind != IPU_OPTIMIZER_ADAGRAD &&
+                           o->kind != IPU_OPTIMIZER_ADADELTA;
+
+    if (keeps || !momentum_of(o))
+        return IPU_OK;
+    return ipu__fail(IPU_ERR_ARGUMENT,
+                     "optimizer: it is given a momentum, and has none: adagrad "
+                     "and adadelta never have one, sgd and rmsprop if the "
+                     "momentum of their options is above 0");
+}
+
 int ipu__optimize(ipu_graph *graph, const ipu_optimizer *o,
                   struct ipu__update *part, ipu_tensor gradient,
                   ipu_tensor step)
 {
+    part->momentum = momentum_of(o);
     switch (o->kind) {
     case IPU_OPTIMIZER_SGD:
         return ipu__sgd(graph, part, gradient, o->rate, o->sgd);

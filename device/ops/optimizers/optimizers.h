@@ -13,6 +13,9 @@ struct ipu__update {
     ipu_tensor value;  /* the tensor to update: the variable, or a part of it */
     ipu_tensor result; /* what becomes of value */
     bool spared;       /* weights do not decay, and LARS has the ratio 1 */
+    /* A float32 scalar in place of the options' momentum, or beta1; borrowed
+     * during the call; NULL: none. */
+    const ipu_tensor *momentum;
     /* A scalar of each part, added up over all of them; NULL: there is one.
      * name: of it. */
     ipu_tensor (*sum)(ipu_graph *graph, void *context, const char *name,
@@ -28,6 +31,9 @@ struct ipu__update {
 int ipu__optimize(ipu_graph *graph, const ipu_optimizer *optimizer,
                   struct ipu__update *part, ipu_tensor gradient,
                   ipu_tensor step);
+
+/* Checks that an optimiser that is given a momentum keeps one. */
+int ipu__optimizer_check_momentum(const ipu_optimizer *optimizer);
 
 /* Returns whether the optimiser looks at the step. */
 bool ipu__optimizer_counts(ipu_optimizer_kind kind);

@@ -42,8 +42,8 @@ static ipu_tensor rmsprop(ipu_graph *g, const struct ipu__update *part,
                               -1);
     gradient = quotient(g, &ipu__rms_direction, gradient, v, v, o->epsilon);
     if (o->momentum > 0)
-        gradient = ipu__update_keep(g, part, "momentum", &ipu__blend,
-                                    o->momentum, gradient, 1);
+        gradient = ipu__update_keep_by(g, part, "momentum", o->momentum,
+                                       gradient, ipu__one);
     return gradient;
 }
 

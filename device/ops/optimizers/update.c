@@ -63,6 +63,34 @@ const struct ipu__op ipu__blend_square = {
     .run = run_blend,
 };
 
+static int blend_by_shape(const struct ipu__call *call,
+                          struct ipu__shape *output)
+{
+    IPU_TRY(ipu__two_floats(call, output));
+    return ipu__expect(call, 2, IPU_FLOAT32, 0, "the momentum, a scalar");
+}
+
+static int run_blend_by(const struct ipu__call *call)
+{
+    const double *f = call->attributes->factors, s = (double)scalar(call, 2);
+
+    blend(call->output.data, call->inputs[0].data, call->inputs[1].data,
+          (float)(f[0] + f[1] * s), (float)(f[2] + f[3] * s),
+          ipu__shape_count(&call->output.shape));
+    return IPU_OK;
+}
+
+const struct ipu__op ipu__blend_by = {
+    .name = "blend_by",
+    .ninputs = 3,
+    .last_wide = true,
+    .in_place = IPU__FIRST,
+    .by_element = true,
+    .slots = 2,
+    .shape = blend_by_shape,
+    .run = run_blend_by,
+};
+
 /* ------------------------------------------------------------------ descend */
 
 static int descend_shape(const struct ipu__call *call,
@@ -106,6 +134,13 @@ static int update_shape(const struct ipu__call *call, struct ipu__shape *output)
     return ipu__expect(call, 4, IPU_FLOAT32, 0, "the learning rate, a scalar");
 }
 
+static int direction_by_shape(const struct ipu__call *call,
+                              struct ipu__shape *output)
+{
+    IPU_TRY(direction_shape(call, output));
+    return ipu__expect(call, 4, IPU_FLOAT32, 0, "beta1, a scalar");
+}
+
 /* The terms of u that are the same for all elements. */
 struct terms {
     float m, v; /* factors that remove the bias */
@@ -116,9 +151,11 @@ static struct terms terms_of(const struct ipu__call *call)
 {
     const double *factors = call->attributes->factors;
     double t = (double)*(const int32_t *)call->inputs[3].data + 1;
+    double beta1 = call->op == &ipu__adam_direction_by ? (double)scalar(call, 4)
+                                                       : factors[0];
 
     return (struct terms){
-        .m = (float)(1 / (1 - pow(factors[0], t))),
+        .m = (float)(1 / (1 - pow(beta1, t))),
         .v = (float)(1 / (1 - pow(factors[1], t))),
         .epsilon = (float)factors[2],
         .decay = (float)factors[3],
@@ -186,6 +223,18 @@ const struct ipu__op ipu__adam_direction = {
     .functions = {IPU__SQRT, IPU__DIVIDE},
     .slots = 7,
     .shape = direction_shape,
+    .run = run_direction,
+};
+
+const struct ipu__op ipu__adam_direction_by = {
+    .name = "adam_direction_by",
+    .ninputs = 5,
+    .last_wide = true,
+    .in_place = IPU__FIRST,
+    .by_element = true,
+    .functions = {IPU__SQRT, IPU__DIVIDE},
+    .slots = 7,
+    .shape = direction_by_shape,
     .run = run_direction,
 };
 

@@ -123,8 +123,8 @@ const struct ipu__op ipu__mean = {
 
 /* ------------------------------------------------------------- max and min */
 
-/* As ipu__reduced_shape, and fails if an axis has no elements, so that there is
- * no result. */
+/* Does the same as ipu__reduced_shape, and fails if an axis has no elements, so
+ * that there is no result. */
 static int reduced_some(const struct ipu__call *call, struct ipu__shape *output)
 {
     const struct ipu__shape *x = &call->inputs[0].shape;

@@ -228,7 +228,7 @@ ipu_collective ipu__network_collective(const struct ipu__call *call)
  */
 
 /* A collective to build. */
-struct wish {
+struct collective {
     const ipu_network *network;
     const char *name;
     ipu_collective_kind kind;
@@ -246,42 +246,42 @@ static bool is_taken(const ipu_graph *graph, const char *name)
     return false;
 }
 
-static int check_wish(const ipu_graph *graph, const struct wish *w)
+static int check_collective(const ipu_graph *graph, const struct collective *c)
 {
-    const char *what = rules[w->kind].name;
+    const char *what = rules[c->kind].name;
 
-    IPU_TRY(ipu__network_check(w->network));
-    if (!w->name || !w->name[0])
+    IPU_TRY(ipu__network_check(c->network));
+    if (!c->name || !c->name[0])
         return ipu__fail(IPU_ERR_ARGUMENT, "collective %s: the name is %s",
-                         what, w->name ? "empty" : "NULL");
-    if (w->root < 0 || w->root >= w->network->processes)
+                         what, c->name ? "empty" : "NULL");
+    if (c->root < 0 || c->root >= c->network->processes)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "collective %s '%s': there is no process %d: there "
                          "are 0 to %d",
-                         what, w->name, (int)w->root,
-                         (int)w->network->processes - 1);
-    if (is_taken(graph, w->name))
+                         what, c->name, (int)c->root,
+                         (int)c->network->processes - 1);
+    if (is_taken(graph, c->name))
         return ipu__fail(IPU_ERR_NAME,
                          "collective %s '%s': another collective of this "
                          "program has that name",
-                         what, w->name);
+                         what, c->name);
     return IPU_OK;
 }
 
 /* Returns whether a tensor of that dtype may go as it is. */
-static int check_dtype(const struct wish *w, const struct ipu__tensor *x)
+static int check_dtype(const struct collective *c, const struct ipu__tensor *x)
 {
-    const struct rule *rule = &rules[w->kind];
+    const struct rule *rule = &rules[c->kind];
     const unsigned bit = BIT(x->shape.dtype);
     const bool half = (rule->asked & bit) != 0;
 
     if ((rule->plain & bit) ||
-        (half && ipu__recipe_takes(w->network->recipe, w->kind, w->name)))
+        (half && ipu__recipe_takes(c->network->recipe, c->kind, c->name)))
         return IPU_OK;
     return ipu__fail(IPU_ERR_SHAPE,
                      "collective %s '%s': %s is of %s: the network takes %s; "
                      "%s",
-                     rule->name, w->name, x->name,
+                     rule->name, c->name, x->name,
                      ipu__dtype_name(x->shape.dtype), rule->accepted,
                      half ? "give the network a recipe (ipu_bf16_recipe_new), "
                             "or cast it to float32"
@@ -304,17 +304,17 @@ static ipu_tensor name_start(ipu_graph *graph, ipu_tensor started,
     return started;
 }
 
-static ipu_tensor start_and_finish(ipu_graph *graph, const struct wish *w,
+static ipu_tensor start_and_finish(ipu_graph *graph, const struct collective *c,
                                    ipu_tensor x)
 {
     const struct ipu__shape *shape =
         &graph->tensors[ipu__index(graph, x)].shape;
-    struct ipu__attributes attributes = {.size = w->network->processes,
-                                         .order = {w->kind, w->root},
-                                         .keep = w->mean};
+    struct ipu__attributes attributes = {.size = c->network->processes,
+                                         .order = {c->kind, c->root},
+                                         .keep = c->mean};
     int64_t sent;
     ipu_tensor started;
-    int status = ipu_model_collective(w->network, w->kind,
+    int status = ipu_model_collective(c->network, c->kind,
                                       (int64_t)ipu__shape_bytes(shape),
                                       &attributes.factors[0], &sent);
 
@@ -322,14 +322,15 @@ static ipu_tensor start_and_finish(ipu_graph *graph, const struct wish *w,
         return ipu__invalid(graph, status);
     attributes.factors[1] = (double)sent;
     started = name_start(
-        graph, ipu__add(graph, &ipu__network_start, &x, &attributes), w->name);
+        graph, ipu__add(graph, &ipu__network_start, &x, &attributes), c->name);
     return ipu__add(graph,
-                    w->kind == IPU_COLLECTIVE_GATHER ? &ipu__network_gather
+                    c->kind == IPU_COLLECTIVE_GATHER ? &ipu__network_gather
                                                      : &ipu__network_finish,
                     &started, &attributes);
 }
 
-static ipu_tensor build(ipu_graph *graph, const struct wish *w, ipu_tensor x)
+static ipu_tensor build(ipu_graph *graph, const struct collective *c,
+                        ipu_tensor x)
 {
     int32_t index;
     int status;
@@ -337,40 +338,37 @@ static ipu_tensor build(ipu_graph *graph, const struct wish *w, ipu_tensor x)
 
     if (ipu__index_of(graph, &ipu__network_start, x) < 0)
         return (ipu_tensor){-1};
-    status = check_wish(graph, w);
+    status = check_collective(graph, c);
     if (status < 0)
         return ipu__invalid(graph, status);
     index = ipu__index(graph, x);
     if (graph->tensors[index].shape.dtype == IPU_FLOAT32 &&
-        ipu__recipe_converts(w->network->recipe, w->kind, w->name)) {
+        ipu__recipe_converts(c->network->recipe, c->kind, c->name)) {
         x = ipu_cast(graph, x, IPU_BFLOAT16);
-        y = x.id < 0 ? x : start_and_finish(graph, w, x);
+        y = x.id < 0 ? x : start_and_finish(graph, c, x);
         return ipu_cast(graph, y, IPU_FLOAT32);
     }
-    status = check_dtype(w, &graph->tensors[index]);
+    status = check_dtype(c, &graph->tensors[index]);
     if (status < 0)
         return ipu__invalid(graph, status);
-    return start_and_finish(graph, w, x);
+    return start_and_finish(graph, c, x);
 }
 
 ipu_tensor ipu_collective_mean(ipu_graph *graph, const ipu_network *network,
                                const char *name, ipu_tensor x)
 {
-    const struct wish w = {.network = network,
-                           .name = name,
-                           .kind = IPU_COLLECTIVE_REDUCE,
-                           .mean = true};
-
-    return build(graph, &w, x);
+    return build(graph,
+                 &(struct collective){network, name, IPU_COLLECTIVE_REDUCE,
+                                      .mean = true},
+                 x);
 }
 
 ipu_tensor ipu_collective_sum(ipu_graph *graph, const ipu_network *network,
                               const char *name, ipu_tensor x)
 {
-    const struct wish w = {
-        .network = network, .name = name, .kind = IPU_COLLECTIVE_REDUCE};
-
-    return build(graph, &w, x);
+    return build(
+        graph,
+        &(struct collective){network, name, .kind = IPU_COLLECTIVE_REDUCE}, x);
 }
 
 ipu_tensor ipu_collective_broadcast(ipu_graph *graph,
@@ -378,21 +376,18 @@ ipu_tensor ipu_collective_broadcast(ipu_graph *graph,
                                     const char *name, ipu_tensor x,
                                     int32_t root)
 {
-    const struct wish w = {.network = network,
-                           .name = name,
-                           .kind = IPU_COLLECTIVE_BROADCAST,
-                           .root = root};
-
-    return build(graph, &w, x);
+    return build(graph,
+                 &(struct collective){network, name, IPU_COLLECTIVE_BROADCAST,
+                                      .root = root},
+                 x);
 }
 
 ipu_tensor ipu_collective_gather(ipu_graph *graph, const ipu_network *network,
                                  const char *name, ipu_tensor x)
 {
-    const struct wish w = {
-        .network = network, .name = name, .kind = IPU_COLLECTIVE_GATHER};
-
-    return build(graph, &w, x);
+    return build(
+        graph,
+        &(struct collective){network, name, .kind = IPU_COLLECTIVE_GATHER}, x);
 }
 
 ipu_tensor ipu_collective_all_to_all(ipu_graph *graph,

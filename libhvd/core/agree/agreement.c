@@ -16,7 +16,7 @@ int hvd__agreement_new(struct hvd__set *set,
     if (!a)
         return hvd__fail_memory(sizeof *a);
     set->agreement = a;
-    a->knobs.fusion_threshold = settings->fusion_threshold;
+    a->tune.now.fusion_threshold = settings->fusion_threshold;
     a->scratch = calloc(n, sizeof *a->scratch);
     if (!a->scratch)
         return hvd__fail_memory(n * sizeof *a->scratch);

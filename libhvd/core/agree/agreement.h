@@ -17,10 +17,10 @@ struct hvd__agreement {
     struct hvd__ordered ordered;
     struct hvd__relay relay;
     struct hvd__coordinator *coordinator; /* owned; only on the first member */
-    struct hvd__tune tune;   /* used by the world's coordinator only */
-    struct hvd__knobs knobs; /* coordinator only: for the next batches */
-    int *scratch;            /* owned, [team.size] */
-    bool heard_leaving;      /* the driver has seen set->leaving */
+    struct hvd__tune
+        tune;           /* coordinator only: now holds for the next batches */
+    int *scratch;       /* owned, [team.size] */
+    bool heard_leaving; /* the driver has seen set->leaving */
     bool said_leave;
     bool heard_close; /* all members have left */
 };

@@ -16,21 +16,18 @@ int hvd__announce(struct hvd__set *set, struct hvd__submission *submission);
 /* Announces once that this rank leaves the set. */
 int hvd__announce_leave(struct hvd__set *set);
 
-/* Returns the error for a message of a rank that makes no sense. */
-int hvd__message_garbled(int rank);
-
 /* Take in what members say that this rank speaks for, who are given by its
  * numbers (relay.h); its own is 0. */
 int hvd__hear_announcement(struct hvd__set *set,
                            const struct hvd__announcement *announcement);
 int hvd__hear_gone(struct hvd__set *set, int number, enum hvd__gone how);
-/* Handles a message of a child, from behind the set's id. */
+/* Handles a message of a child, from behind the set's id. The read fails if the
+ * message makes no sense; likewise below. */
 int hvd__hear(struct hvd__engine *engine, struct hvd__set *set,
               struct hvd__relay_child *child, struct hvd__reader *in);
-/* Reads the rest of a rank's record that says that this world is broken, and
- * returns its error. */
-int hvd__hear_break(struct hvd__engine *engine, int rank,
-                    struct hvd__reader *in);
+/* Reads the rest of a record that says that this world is broken, and returns
+ * its error. */
+int hvd__hear_break(struct hvd__engine *engine, struct hvd__reader *in);
 
 /* Coordinator only, in each step. Continues autotuning if it is active. file is
  * the path for the result, or "". */

@@ -38,62 +38,23 @@
 #include "base/text.h"
 #include "core/agree/proposal.h"
 #include "core/agree/ready.h"
-#include "core/agree/verdict.h"
 #include "core/request/request.h"
 
 struct hvd__coordinator {
     int *world; /* owned, [nranks] */
     int nranks;
-    struct hvd__proposal *table; /* owned, by key */
+    struct hvd__proposals proposals;
     struct hvd__ready ready;
-    int *joined; /* owned, [nranks]: 0 or enum hvd__gone */
-    int njoined;
     int last_joined;
-    int *left; /* owned, [nranks] */
-    int *some; /* owned scratch, [nranks] */
-    int nleft;
     bool closed;
     struct hvd__writer out; /* decisions not yet taken by the caller */
 };
 
-struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks)
-{
-    struct hvd__coordinator *c = calloc(1, sizeof *c);
-    size_t n = (size_t)nranks;
-
-    if (!c)
-        return NULL;
-    c->nranks = nranks;
-    c->ready.nranks = nranks;
-    c->world = malloc(n * sizeof *c->world);
-    c->joined = calloc(n, sizeof *c->joined);
-    c->left = calloc(n, sizeof *c->left);
-    c->some = calloc(n, sizeof *c->some);
-    if (!c->world || !c->joined || !c->left || !c->some) {
-        hvd__coordinator_free(c);
-        return NULL;
-    }
-    memcpy(c->world, world, n * sizeof *world);
-    return c;
-}
-
-void hvd__coordinator_free(struct hvd__coordinator *c)
-{
-    if (!c)
-        return;
-    hvd__proposals_free(&c->table);
-    hvd__ready_fini(&c->ready);
-    free(c->joined);
-    free(c->left);
-    free(c->some);
-    free(c->world);
-    hvd__writer_fini(&c->out);
-    free(c);
-}
-
 bool hvd__coordinator_is_idle(const struct hvd__coordinator *c)
 {
-    return !c->table && !c->ready.first && c->njoined == 0 && c->nleft == 0;
+    const struct hvd__proposals *ps = &c->proposals;
+
+    return !ps->table && !c->ready.first && ps->njoined == 0 && ps->nleft == 0;
 }
 
 /* ------------------------------------------------------------------ failures
@@ -116,15 +77,16 @@ static void write_failure(struct hvd__coordinator *c,
                           const struct hvd__proposal *p, int status,
                           const char *text)
 {
+    int *some = c->proposals.some;
     bool any = false;
 
     for (int rank = 0; rank < c->nranks; rank++) {
-        c->some[rank] =
-            p->of[rank] > 0 && p->variants[p->of[rank] - 1].status == HVD_OK;
-        any |= c->some[rank];
+        some[rank] = p->of[rank] > 0 &&
+                     p->variants[p->of[rank] - 1].what.status == HVD_OK;
+        any |= some[rank];
     }
     if (any)
-        write_end(c, p->key, status, text, c->some);
+        write_end(c, p->key, status, text, some);
 }
 
 static void fail_differing(struct hvd__coordinator *c,
@@ -137,16 +99,17 @@ static void fail_differing(struct hvd__coordinator *c,
     write_failure(c, p, refused ? HVD_ERR_PEER : HVD_ERR_MISMATCH, text);
 }
 
-/* Flags in c->some the members that lack a proposal and are gone. Returns true
- * if there are any. */
+/* Flags in proposals.some the members that lack a proposal and are gone.
+ * Returns true if there are any. */
 static bool lacks(const struct hvd__coordinator *c,
                   const struct hvd__proposal *p, const int *gone)
 {
+    int *some = c->proposals.some;
     bool any = false;
 
     for (int rank = 0; rank < c->nranks; rank++) {
-        c->some[rank] = gone[rank] && p->of[rank] == 0;
-        any |= c->some[rank];
+        some[rank] = gone[rank] && p->of[rank] == 0;
+        any |= some[rank];
     }
     return any;
 }
@@ -159,7 +122,7 @@ static int fail_lacking(struct hvd__coordinator *c, struct hvd__proposal *p)
     struct hvd__text out = hvd__text_at(text, sizeof text);
     bool expected = false;
 
-    hvd__verdict_missing(&out, c->world, c->some, c->nranks,
+    hvd__verdict_missing(&out, c->world, c->proposals.some, c->nranks,
                          "did not submit it before shutting down");
     if (!p->lacking && !(p->lacking = strdup(text)))
         return hvd__fail_memory(sizeof text);
@@ -167,16 +130,17 @@ static int fail_lacking(struct hvd__coordinator *c, struct hvd__proposal *p)
     for (int rank = 0; rank < c->nranks; rank++) {
         if (p->of[rank] != 0)
             p->of[rank] = HVD__ANSWERED;
-        expected |= p->of[rank] == 0 && !c->left[rank];
+        expected |= p->of[rank] == 0 && !c->proposals.left[rank];
     }
-    return expected ? HVD_OK : hvd__proposal_remove(&c->table, p);
+    return expected ? HVD_OK : hvd__proposal_remove(&c->proposals, p);
 }
 
 static bool is_gradient(const struct hvd__proposal *p)
 {
-    const struct hvd__variant *v = &p->variants[0];
+    const struct hvd__statement *what = &p->variants[0].what;
 
-    return v->nsignatures > 0 && v->signatures[0].flags & HVD__OF_STRATEGY;
+    return what->nsignatures > 0 &&
+           what->signatures[0].flags & HVD__OF_STRATEGY;
 }
 
 /* Fails a proposal that is no reduction or that needs members that have joined.
@@ -187,9 +151,9 @@ static void fail_joined(struct hvd__coordinator *c,
     char text[HVD__MESSAGE_MAX];
     struct hvd__text out = hvd__text_at(text, sizeof text);
 
-    lacks(c, p, c->joined);
+    lacks(c, p, c->proposals.joined);
     hvd__verdict_missing(
-        &out, c->world, c->some, c->nranks,
+        &out, c->world, c->proposals.some, c->nranks,
         is_gradient(p)
             ? "joined by hvd_join before this step, whose update its variables "
               "would lack for ever: join by hvd_strategy_join, after which all "
@@ -210,7 +174,7 @@ static bool can_omit(const struct hvd__coordinator *c,
         (s->kind == HVD_REDUCE && c->world[rank] == s->root))
         return false;
     return !(s->flags & HVD__OF_STRATEGY) ||
-           c->joined[rank] == HVD__GONE_RESTORES;
+           c->proposals.joined[rank] == HVD__GONE_RESTORES;
 }
 
 /* Returns true if all requests of a proposal can run without the members that
@@ -218,11 +182,11 @@ static bool can_omit(const struct hvd__coordinator *c,
 static bool does_without(const struct hvd__coordinator *c,
                          const struct hvd__proposal *p)
 {
-    const struct hvd__variant *v = &p->variants[0];
+    const struct hvd__statement *what = &p->variants[0].what;
 
-    for (int i = 0; i < v->nsignatures; i++)
+    for (int i = 0; i < what->nsignatures; i++)
         for (int rank = 0; rank < c->nranks; rank++)
-            if (p->of[rank] == 0 && !can_omit(c, &v->signatures[i], rank))
+            if (p->of[rank] == 0 && !can_omit(c, &what->signatures[i], rank))
                 return false;
     return true;
 }
@@ -237,7 +201,7 @@ static bool add_numbers(const struct hvd__coordinator *c,
 
     for (int rank = 0; rank < c->nranks; rank++)
         if (__builtin_add_overflow(
-                *sum, v->numbers[rank * v->nnumbers + number], sum))
+                *sum, v->numbers[rank * v->what.nnumbers + number], sum))
             return false;
     return row == 0 || (uint64_t)*sum <= (uint64_t)PTRDIFF_MAX / row;
 }
@@ -247,11 +211,11 @@ static int make_ready(struct hvd__coordinator *c, struct hvd__proposal *p)
     const struct hvd__variant *v = &p->variants[0];
     int nnumbers = 0;
 
-    p->items = calloc((unsigned)v->nsignatures, sizeof *p->items);
+    p->items = calloc((unsigned)v->what.nsignatures, sizeof *p->items);
     if (!p->items)
-        return hvd__fail_memory((size_t)v->nsignatures * sizeof *p->items);
-    for (int i = 0; i < v->nsignatures; i++) {
-        const struct hvd__signature *s = &v->signatures[i];
+        return hvd__fail_memory((size_t)v->what.nsignatures * sizeof *p->items);
+    for (int i = 0; i < v->what.nsignatures; i++) {
+        const struct hvd__signature *s = &v->what.signatures[i];
         int number = hvd__signature_carries(s) ? nnumbers++ : -1;
         int64_t rows = 0;
 
@@ -259,7 +223,7 @@ static int make_ready(struct hvd__coordinator *c, struct hvd__proposal *p)
             write_failure(c, p, HVD_ERR_ARGUMENT,
                           ": what all ranks give together is more bytes than "
                           "memory can hold");
-            return hvd__proposal_remove(&c->table, p);
+            return hvd__proposal_remove(&c->proposals, p);
         }
         p->items[i] = (struct hvd__item){
             .proposal = p,
@@ -268,7 +232,7 @@ static int make_ready(struct hvd__coordinator *c, struct hvd__proposal *p)
             .bytes = hvd__fusion_bytes(s, c->nranks, rows),
         };
     }
-    HVD_TRY(hvd__proposal_take(&c->table, p));
+    HVD_TRY(hvd__proposal_take(&c->proposals, p));
     hvd__ready_add(&c->ready, p);
     return HVD_OK;
 }
@@ -276,57 +240,58 @@ static int make_ready(struct hvd__coordinator *c, struct hvd__proposal *p)
 /* ------------------------------------------------------------------ verdicts
  */
 
-/* Returns true if every member that can announce the proposal has done so. */
-static bool is_complete(const struct hvd__coordinator *c,
-                        const struct hvd__proposal *p)
-{
-    if (p->nannounced == c->nranks)
-        return true;
-    for (int rank = 0; rank < c->nranks; rank++)
-        if (p->of[rank] == 0 && !c->joined[rank])
-            return false;
-    return true;
-}
-
 /* Decides a proposal if it is time to. */
-static int judge_proposal(struct hvd__coordinator *c, struct hvd__proposal *p)
+static int judge(void *owner, struct hvd__proposal *p, bool all)
 {
+    struct hvd__coordinator *c = owner;
+    struct hvd__proposals *ps = &c->proposals;
     int refused = 0;
 
-    if (c->nleft > 0 && p->nannounced < c->nranks && lacks(c, p, c->left))
+    (void)all;
+    if (ps->nleft > 0 && p->nannounced < c->nranks && lacks(c, p, ps->left))
         return fail_lacking(c, p);
-    if (!is_complete(c, p))
+    if (!hvd__proposal_is_complete(ps, p))
         return HVD_OK;
     for (int i = 0; i < p->nvariants; i++)
-        refused += p->variants[i].status < 0;
+        refused += p->variants[i].what.status < 0;
     if (refused > 0 || p->nvariants > 1)
         fail_differing(c, p, refused > 0);
     else if (p->nannounced < c->nranks && !does_without(c, p))
         fail_joined(c, p);
     else
         return make_ready(c, p);
-    return hvd__proposal_remove(&c->table, p);
+    return hvd__proposal_remove(ps, p);
 }
 
-/* Decides the proposals of a key, of which this is the oldest. */
-static int judge_key(struct hvd__coordinator *c, struct hvd__proposal *p)
-{
-    while (p) {
-        struct hvd__proposal *later = p->later;
+/* ------------------------------------------------------------------ its life
+ */
 
-        HVD_TRY(judge_proposal(c, p));
-        p = later;
+struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks)
+{
+    struct hvd__coordinator *c = calloc(1, sizeof *c);
+    size_t bytes = (size_t)nranks * sizeof *world;
+
+    if (!c)
+        return NULL;
+    c->nranks = c->ready.nranks = nranks;
+    c->world = malloc(bytes);
+    if (!c->world || hvd__proposals_init(&c->proposals, nranks, judge, c) < 0) {
+        hvd__coordinator_free(c);
+        return NULL;
     }
-    return HVD_OK;
+    memcpy(c->world, world, bytes);
+    return c;
 }
 
-static int judge_all(struct hvd__coordinator *c)
+void hvd__coordinator_free(struct hvd__coordinator *c)
 {
-    struct hvd__proposal *p, *following;
-
-    HASH_ITER (hh, c->table, p, following)
-        HVD_TRY(judge_key(c, p));
-    return HVD_OK;
+    if (!c)
+        return;
+    hvd__proposals_fini(&c->proposals);
+    hvd__ready_fini(&c->ready);
+    free(c->world);
+    hvd__writer_fini(&c->out);
+    free(c);
 }
 
 /* ------------------------------------------------------- what members say */
@@ -334,27 +299,20 @@ static int judge_all(struct hvd__coordinator *c)
 int hvd__coordinator_announce(struct hvd__coordinator *c,
                               const struct hvd__announcement *announcement)
 {
-    struct hvd__proposal *oldest = NULL;
-
-    HVD_TRY(hvd__proposals_add(&c->table, c->nranks, announcement, &oldest));
-    return judge_key(c, oldest);
+    return hvd__proposals_add(&c->proposals, announcement);
 }
 
 int hvd__coordinator_gone(struct hvd__coordinator *c, int rank,
                           enum hvd__gone how)
 {
     bool leaves = how == HVD__GONE_LEFT;
-    int *flag = leaves ? &c->left[rank] : &c->joined[rank];
 
-    if (*flag)
+    if ((leaves ? c->proposals.left : c->proposals.joined)[rank])
         return hvd__fail(HVD_ERR_INTERNAL, "rank %d %s twice", c->world[rank],
                          leaves ? "left" : "joined");
-    *flag = (int)how;
-    c->nleft += leaves;
-    c->njoined += !leaves;
     if (!leaves)
         c->last_joined = rank;
-    return judge_all(c);
+    return hvd__proposals_gone(&c->proposals, rank, how);
 }
 
 /* ----------------------------------------------------------------- decisions
@@ -364,16 +322,17 @@ int hvd__coordinator_gone(struct hvd__coordinator *c, int rank,
  * member has left, so that not all can join any more. */
 static void end_join(struct hvd__coordinator *c)
 {
-    if (c->njoined == c->nranks && !c->table && !c->ready.first)
-        write_end(c, hvd__join_key(), HVD_OK, "", c->joined);
-    else if (c->nleft > 0)
+    struct hvd__proposals *ps = &c->proposals;
+
+    if (ps->njoined == c->nranks && !ps->table && !c->ready.first)
+        write_end(c, hvd__join_key(), HVD_OK, "", ps->joined);
+    else if (ps->nleft > 0)
         write_end(c, hvd__join_key(), HVD_ERR_SHUTDOWN,
                   " cannot complete: a rank shut down instead of joining",
-                  c->joined);
+                  ps->joined);
     else
         return;
-    c->njoined = 0;
-    memset(c->joined, 0, (size_t)c->nranks * sizeof *c->joined);
+    hvd__proposals_rejoin(ps);
 }
 
 struct hvd__writer *hvd__coordinator_decide(struct hvd__coordinator *c,
@@ -382,9 +341,9 @@ struct hvd__writer *hvd__coordinator_decide(struct hvd__coordinator *c,
 {
     while (c->ready.first && (hvd__ready_is_barrier(&c->ready) || room-- > 0))
         hvd__ready_write_batch(&c->ready, knobs, &c->out);
-    if (c->njoined > 0)
+    if (c->proposals.njoined > 0)
         end_join(c);
-    if (c->nleft == c->nranks && !c->ready.first && !c->closed) {
+    if (c->proposals.nleft == c->nranks && !c->ready.first && !c->closed) {
         hvd__write_type(&c->out, HVD__CLOSE);
         c->closed = true;
     }

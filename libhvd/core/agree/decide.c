@@ -27,7 +27,7 @@ int hvd__decide(struct hvd__engine *engine, struct hvd__set *set)
 
     hvd__tuning_step(set, engine->settings.autotune_file);
     out = hvd__coordinator_decide(a->coordinator, hvd__executor_room(set),
-                                  &a->knobs);
+                                  &a->tune.now);
     decisions = *out;
     *out = (struct hvd__writer){0};
     if (decisions.failed)

@@ -10,19 +10,6 @@
 #include "core/run/complete.h"
 #include "trace/metrics.h"
 
-/* Returns the rank that has sent the decisions. */
-static int sender_of(const struct hvd__set *set)
-{
-    int parent = set->agreement->relay.parent;
-
-    return set->team.world[parent < 0 ? 0 : parent];
-}
-
-static int garbled(const struct hvd__set *set)
-{
-    return hvd__message_garbled(sender_of(set));
-}
-
 static struct hvd__request *find_decided(struct hvd__engine *engine,
                                          struct hvd__set *set, uint64_t key,
                                          int32_t index)
@@ -43,29 +30,6 @@ static struct hvd__request *find_decided(struct hvd__engine *engine,
     return &submission->requests[index];
 }
 
-/* Reads the n numbers that the ranks carry into request, or skips them if
- * request is NULL. */
-static int read_carried(struct hvd__reader *in, int n,
-                        struct hvd__request *request)
-{
-    int64_t *carried = NULL;
-
-    if (request && n > 0) {
-        carried = malloc((size_t)n * sizeof *carried);
-        if (!carried)
-            return hvd__fail_memory((size_t)n * sizeof *carried);
-        request->state.carried = carried;
-    }
-    for (int i = 0; i < n; i++) {
-        int64_t number = hvd__read_long(in);
-
-        in->failed |= number < 0;
-        if (carried)
-            carried[i] = number;
-    }
-    return HVD_OK;
-}
-
 /* Reads a request of a batch. *request becomes NULL if this rank takes no part.
  */
 static int read_item(struct hvd__engine *engine, struct hvd__set *set,
@@ -74,13 +38,19 @@ static int read_item(struct hvd__engine *engine, struct hvd__set *set,
 {
     uint64_t key = hvd__read_key(in);
     int32_t index = hvd__read_int(in), ncarried = hvd__read_int(in);
+    int64_t *carried;
 
     *request = NULL;
     if (in->failed || (ncarried != 0 && ncarried != set->team.size))
-        return garbled(set);
+        return hvd__reader_fail(in);
     if (ours && !(*request = find_decided(engine, set, key, index)))
         return HVD_ERR_INTERNAL;
-    return read_carried(in, ncarried, *request);
+    HVD_TRY(hvd__read_numbers(in, (size_t)ncarried, &carried));
+    if (ours)
+        (*request)->state.carried = carried;
+    else
+        free(carried);
+    return HVD_OK;
 }
 
 static int follow_batch(struct hvd__engine *engine, struct hvd__set *set,
@@ -102,7 +72,7 @@ static int follow_batch(struct hvd__engine *engine, struct hvd__set *set,
             hvd__request_list_add(&requests, request);
     }
     if (in->failed || n == 0 || direct_max < 0)
-        return garbled(set);
+        return hvd__reader_fail(in);
     if (!ours) {
         hvd__execute_skip(set);
         return HVD_OK;
@@ -129,9 +99,9 @@ static int follow_end(struct hvd__engine *engine, struct hvd__set *set,
     last = hvd__read_int(in);
     hvd__read_ranks(in, set->team.size, set->agreement->scratch);
     if (in->failed || status > 0 || (status == HVD_OK && !is_join))
-        return garbled(set);
+        return hvd__reader_fail(in);
     if (is_join)
-        hvd__relay_rejoin(&set->agreement->relay);
+        hvd__proposals_rejoin(&set->agreement->relay.held);
     if (!set->agreement->scratch[set->team.rank])
         return HVD_OK;
     request = find_decided(engine, set, key, 0);
@@ -157,7 +127,7 @@ static int follow_open(struct hvd__set *set, struct hvd__reader *in)
 
     if (in->failed || epoch <= 0 ||
         set->agreement->ordered.state == HVD__ORDERED_OFF)
-        return garbled(set);
+        return hvd__reader_fail(in);
     return hvd__ordered_open(set, (uint32_t)epoch, refused);
 }
 
@@ -169,8 +139,8 @@ static int follow_record(struct hvd__engine *engine, struct hvd__set *set,
     case HVD__END: return follow_end(engine, set, in);
     case HVD__OPEN: return follow_open(set, in);
     case HVD__CLOSE: set->agreement->heard_close = true; return HVD_OK;
-    case HVD__BREAK: return hvd__hear_break(engine, sender_of(set), in);
-    default: return garbled(set);
+    case HVD__BREAK: return hvd__hear_break(engine, in);
+    default: return hvd__reader_fail(in);
     }
 }
 
@@ -182,5 +152,5 @@ int hvd__follow(struct hvd__engine *engine, struct hvd__set *set,
         HVD_TRY(hvd__relay_tell(set, in->data + in->at, in->bytes - in->at));
     while (hvd__reader_more(in))
         HVD_TRY(follow_record(engine, set, in));
-    return in->failed ? garbled(set) : HVD_OK;
+    return HVD_OK;
 }

@@ -6,12 +6,6 @@
 #include "base/status.h"
 #include "core/agree/by_name.h"
 
-int hvd__message_garbled(int rank)
-{
-    return hvd__fail(HVD_ERR_INTERNAL,
-                     "rank %d sent a message that makes no sense", rank);
-}
-
 int hvd__hear_announcement(struct hvd__set *set,
                            const struct hvd__announcement *announcement)
 {
@@ -29,15 +23,14 @@ int hvd__hear_gone(struct hvd__set *set, int number, enum hvd__gone how)
              : hvd__relay_gone(set, number, how);
 }
 
-int hvd__hear_break(struct hvd__engine *engine, int rank,
-                    struct hvd__reader *in)
+int hvd__hear_break(struct hvd__engine *engine, struct hvd__reader *in)
 {
     char text[HVD__MESSAGE_MAX];
     int32_t status = hvd__read_int(in);
 
     hvd__read_text(in, text, sizeof text);
     if (in->failed || status >= 0 || !text[0])
-        return hvd__message_garbled(rank);
+        return hvd__reader_fail(in);
     engine->is_told = true;
     return hvd__fail_text(status, text);
 }
@@ -60,35 +53,26 @@ static int read_who(const struct hvd__relay *relay,
     return n;
 }
 
-/* Reads what has been submitted. *signatures is room for one. The caller frees
- * what it is then, if it is elsewhere, and *numbers. */
+/* Reads the signatures and numbers of a submission. The caller frees both, also
+ * on failure. */
 static int read_submission(struct hvd__reader *in, struct hvd__announcement *a,
-                           struct hvd__signature **signatures,
                            int64_t **numbers)
 {
-    size_t n;
+    struct hvd__statement *what = &a->what;
+    size_t bytes;
 
-    a->nsignatures = hvd__read_count(in, HVD__SIGNATURE_BYTES);
-    if (a->nsignatures > 1)
-        *signatures = malloc((size_t)a->nsignatures * sizeof **signatures);
-    if (!*signatures)
-        return hvd__fail_memory((size_t)a->nsignatures * sizeof **signatures);
-    a->signatures = *signatures;
-    for (int i = 0; i < a->nsignatures; i++) {
-        hvd__read_signature(in, &(*signatures)[i]);
-        a->nnumbers += hvd__signature_carries(&(*signatures)[i]);
+    what->nsignatures = hvd__read_count(in, HVD__SIGNATURE_BYTES);
+    bytes = (size_t)what->nsignatures * sizeof *what->signatures;
+    what->signatures = malloc(bytes);
+    if (!what->signatures && bytes > 0)
+        return hvd__fail_memory(bytes);
+    for (int i = 0; i < what->nsignatures; i++) {
+        hvd__read_signature(in, &what->signatures[i]);
+        what->nnumbers += hvd__signature_carries(&what->signatures[i]);
     }
-    n = (size_t)a->nwho * (size_t)a->nnumbers;
-    in->failed |= n > (in->bytes - in->at) / sizeof **numbers;
-    if (in->failed || n == 0)
-        return HVD_OK;
-    a->numbers = *numbers = malloc(n * sizeof **numbers);
-    if (!*numbers)
-        return hvd__fail_memory(n * sizeof **numbers);
-    for (size_t i = 0; i < n; i++) {
-        (*numbers)[i] = hvd__read_long(in);
-        in->failed |= (*numbers)[i] < 0;
-    }
+    HVD_TRY(hvd__read_numbers(in, (size_t)a->nwho * (size_t)what->nnumbers,
+                              numbers));
+    a->numbers = *numbers;
     return HVD_OK;
 }
 
@@ -98,27 +82,24 @@ static int hear_announcement(struct hvd__set *set,
 {
     struct hvd__agreement *agreement = set->agreement;
     struct hvd__announcement a = {.who = agreement->scratch};
-    struct hvd__signature one, *signatures = &one;
     char text[HVD__MESSAGE_MAX];
     int64_t *numbers = NULL;
     int status;
 
     a.nwho = read_who(&agreement->relay, child, in, agreement->scratch);
     a.key = hvd__read_key(in);
-    a.status = hvd__read_int(in);
+    a.what.status = hvd__read_int(in);
     hvd__read_text(in, text, sizeof text);
-    a.text = a.status < 0 ? text : NULL;
-    a.fingerprint = hvd__read_key(in);
+    a.what.text = a.what.status < 0 ? text : NULL;
+    a.what.fingerprint = hvd__read_key(in);
     a.priority = hvd__read_int(in);
-    status = read_submission(in, &a, &signatures, &numbers);
+    status = read_submission(in, &a, &numbers);
     /* A refusal has a reason, and anything else has requests. */
-    if (status == HVD_OK &&
-        (in->failed || a.status > 0 || (a.status < 0) != (a.nsignatures == 0)))
-        status = hvd__message_garbled(set->team.world[child->member]);
-    if (status == HVD_OK)
+    in->failed |=
+        a.what.status > 0 || (a.what.status < 0) != (a.what.nsignatures == 0);
+    if (status == HVD_OK && !in->failed)
         status = hvd__hear_announcement(set, &a);
-    if (signatures != &one)
-        free(signatures);
+    free(a.what.signatures);
     free(numbers);
     return status;
 }
@@ -130,7 +111,7 @@ static int hear_gone(struct hvd__set *set, const struct hvd__relay_child *child,
 
     if (in->failed || place < child->first || place >= child->end ||
         how < HVD__GONE_JOINED || how > HVD__GONE_LEFT)
-        return hvd__message_garbled(set->team.world[child->member]);
+        return hvd__reader_fail(in);
     return hvd__hear_gone(set, hvd__relay_number(&set->agreement->relay, place),
                           (enum hvd__gone)how);
 }
@@ -139,15 +120,12 @@ int hvd__hear(struct hvd__engine *engine, struct hvd__set *set,
               struct hvd__relay_child *child, struct hvd__reader *in)
 {
     child->nheard++;
-    while (hvd__reader_more(in)) {
+    while (hvd__reader_more(in))
         switch (hvd__read_type(in)) {
         case HVD__ANNOUNCE: HVD_TRY(hear_announcement(set, child, in)); break;
         case HVD__GONE: HVD_TRY(hear_gone(set, child, in)); break;
-        case HVD__BREAK:
-            return hvd__hear_break(engine, set->team.world[child->member], in);
-        default: return hvd__message_garbled(set->team.world[child->member]);
+        case HVD__BREAK: return hvd__hear_break(engine, in);
+        default: return hvd__reader_fail(in);
         }
-    }
-    return in->failed ? hvd__message_garbled(set->team.world[child->member])
-                      : HVD_OK;
+    return HVD_OK;
 }

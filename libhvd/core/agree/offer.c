@@ -25,8 +25,7 @@ struct head {
     uint32_t bytes; /* of the whole message */
     uint32_t epoch;
     uint64_t round;
-    uint64_t threshold;
-    uint64_t direct_max;
+    struct hvd__piece_values values;
     uint32_t flags;
     uint32_t nslots;
 };
@@ -59,22 +58,14 @@ size_t hvd__way_bytes(enum hvd__way way, const struct hvd__request *request,
     }
 }
 
-/* Returns the bytes from row 0 to the end of a member's share. */
-static size_t end_of_share(const struct hvd__request *request, int member,
-                           int nranks)
-{
-    struct hvd__slice share = hvd__slice_of(request->rows, member, nranks);
-
-    return request->rows == 0
-               ? 0
-               : request->bytes / (size_t)request->rows *
-                     (size_t)(share.start + share.count);
-}
-
+/* Returns where a member's share begins in the rows of all; that of the number
+ * behind the last is their end. */
 static size_t start_of_share(const struct hvd__request *request, int member,
                              int nranks)
 {
-    return member == 0 ? 0 : end_of_share(request, member - 1, nranks);
+    int64_t row = hvd__slice_of(request->rows, member, nranks).start;
+
+    return row > 0 ? request->bytes / (size_t)request->rows * (size_t)row : 0;
 }
 
 size_t hvd__way_share_at(const struct hvd__request *request,
@@ -85,7 +76,7 @@ size_t hvd__way_share_at(const struct hvd__request *request,
     size_t at = 0;
 
     for (int i = 0; i < local; i++)
-        at += end_of_share(request, members[i], n) -
+        at += start_of_share(request, members[i] + 1, n) -
               start_of_share(request, members[i], n);
     return at;
 }
@@ -104,7 +95,7 @@ size_t hvd__way_message_bytes(enum hvd__way way,
     if (way == HVD__WAY_HALVES)
         return bytes / 2 + hvd__dtype_bytes(request->signature.dtype);
     if (way == HVD__WAY_SHARES && p.extra == 0 && p.steps > 0) {
-        blocks = end_of_share(request, 0, (int)n) * w << (p.steps - 1);
+        blocks = start_of_share(request, 1, (int)n) * w << (p.steps - 1);
         return blocks < bytes ? blocks : bytes;
     }
     if (!hvd__way_is_exchange(way))
@@ -137,7 +128,8 @@ void hvd__offer_begin(struct hvd__offer *offer, const struct hvd__hosts *hosts,
     offer->flags = 0;
     offer->first = hosts->own;
     offer->end = hosts->own + 1;
-    offer->threshold = offer->direct_max = 0;
+    offer->is_back = false;
+    offer->values = (struct hvd__piece_values){0};
     offer->n = 0;
     offer->data_bytes = offer->message_bytes = 0;
 }
@@ -179,10 +171,16 @@ bool hvd__offer_add(struct hvd__offer *offer,
 /* The data of a slot in a message is a sequence of pieces of the offer's data.
  * Whoever writes, reads or checks it goes through these pieces. */
 
+/* Whom a message is for (struct hvd__offer_peer). */
+struct aim {
+    int receiver; /* a host */
+    int modulus;
+};
+
 /* What a message has. */
 struct cover {
     int first, end; /* the hosts that it comes from */
-    struct hvd__offer_aim aim;
+    struct aim aim;
 };
 
 /* Returns the number of a host in the doubling: that of the next if it is
@@ -194,8 +192,8 @@ static int number_of(const struct hvd__hosts *hosts, int host)
     return host < 2 * extra ? host / 2 : host - extra;
 }
 
-static bool is_aimed_at(const struct hvd__hosts *hosts,
-                        struct hvd__offer_aim aim, int host)
+static bool is_aimed_at(const struct hvd__hosts *hosts, struct aim aim,
+                        int host)
 {
     if (aim.modulus == 0)
         return host == aim.receiver;
@@ -218,7 +216,7 @@ struct piece {
 
 /* Finds the next run of members aimed at. The first is found from zeros.
  * Returns false if there is none. */
-static bool next_run(const struct hvd__hosts *hosts, struct hvd__offer_aim aim,
+static bool next_run(const struct hvd__hosts *hosts, struct aim aim,
                      struct run *run)
 {
     const int *members = hosts->members;
@@ -236,47 +234,47 @@ static bool next_run(const struct hvd__hosts *hosts, struct hvd__offer_aim aim,
     return true;
 }
 
-/* Finds the next piece of an exchange: a run of blocks. */
+/* Returns where a member's block begins in a row of an exchange, or its share
+ * in a sum. */
+static size_t start_of_block(const struct hvd__offer_slot *slot, int member,
+                             int nranks)
+{
+    size_t n = (size_t)nranks;
+
+    return slot->way == HVD__WAY_SHARES
+               ? start_of_share(slot->request, member, nranks)
+               : slot->bytes / (n * n) * (size_t)member;
+}
+
+/* Finds the next piece of an exchange, or of a sum in shares: a run of blocks
+ * in one row. A sum has one row. */
 static bool next_blocks(const struct hvd__hosts *hosts,
                         const struct hvd__offer_slot *slot,
                         const struct cover *cover, struct piece *piece)
 {
-    size_t n = (size_t)hosts->first[hosts->n], block = slot->bytes / (n * n);
-    int first = hosts->first[cover->first], end = hosts->first[cover->end];
+    const bool sums = slot->way == HVD__WAY_SHARES;
+    int n = hosts->first[hosts->n], first = hosts->first[cover->first];
+    int nrows = sums ? 1 : hosts->first[cover->end] - first;
 
-    for (; piece->row < end - first; piece->row++, piece->run = (struct run){0})
-        if (next_run(hosts, cover->aim, &piece->run)) {
-            piece->at = hvd__offer_member(slot, hosts, first + piece->row) +
-                        (size_t)hosts->members[piece->run.place] * block;
-            piece->bytes = (size_t)piece->run.n * block;
-            return true;
+    for (; piece->row < nrows; piece->row++, piece->run = (struct run){0})
+        while (next_run(hosts, cover->aim, &piece->run)) {
+            int member = hosts->members[piece->run.place];
+            size_t start = start_of_block(slot, member, n);
+
+            piece->at = start + (sums ? slot->at
+                                      : hvd__offer_member(slot, hosts,
+                                                          first + piece->row));
+            piece->bytes =
+                start_of_block(slot, member + piece->run.n, n) - start;
+            if (piece->bytes > 0)
+                return true;
         }
     return false;
 }
 
-/* Finds the next piece of a sum in shares: a run of them. */
-static bool next_shares(const struct hvd__hosts *hosts,
-                        const struct hvd__offer_slot *slot,
-                        const struct cover *cover, struct piece *piece)
-{
-    int n = hosts->first[hosts->n];
-
-    while (next_run(hosts, cover->aim, &piece->run)) {
-        int member = hosts->members[piece->run.place];
-        size_t start = start_of_share(slot->request, member, n);
-
-        piece->at = slot->at + start;
-        piece->bytes =
-            end_of_share(slot->request, member + piece->run.n - 1, n) - start;
-        if (piece->bytes > 0)
-            return true;
-    }
-    return false;
-}
-
 /* Finds the part of a sum in halves that an aim says, or all of it. */
-static void find_part(const struct hvd__offer_slot *slot,
-                      struct hvd__offer_aim aim, struct piece *piece)
+static void find_part(const struct hvd__offer_slot *slot, struct aim aim,
+                      struct piece *piece)
 {
     size_t element = hvd__dtype_bytes(slot->request->signature.dtype);
     struct hvd__slice part = {0, (int64_t)(slot->bytes / element)};
@@ -297,10 +295,8 @@ static bool next_piece(const struct hvd__offer *offer,
 {
     const struct hvd__hosts *hosts = offer->hosts;
 
-    if (hvd__way_is_exchange(slot->way))
+    if (hvd__way_is_exchange(slot->way) || slot->way == HVD__WAY_SHARES)
         return next_blocks(hosts, slot, cover, piece);
-    if (slot->way == HVD__WAY_SHARES)
-        return next_shares(hosts, slot, cover, piece);
     if (piece->row++ > 0)
         return false;
     piece->at = slot->at;
@@ -343,28 +339,47 @@ void hvd__offer_result(const struct hvd__offer *offer,
 
 /* ----------------------------------------------------------------- messages */
 
-size_t hvd__offer_write(const struct hvd__offer *offer,
-                        struct hvd__offer_aim aim, unsigned char *message)
+bool hvd__offer_comes_back(const struct hvd__offer *offer)
 {
-    const struct cover cover = {offer->first, offer->end, aim};
-    unsigned char *to = message + sizeof(struct head);
+    for (int i = 0; i < offer->n && !offer->is_back; i++)
+        if (offer->slots[i].way == HVD__WAY_HALVES)
+            return true;
+    return false;
+}
+
+/* On the way back, messages have nothing but the parts of sums in halves that
+ * their senders have kept. */
+static bool is_in_message(const struct hvd__offer *offer, int i)
+{
+    return !offer->is_back || offer->slots[i].way == HVD__WAY_HALVES;
+}
+
+size_t hvd__offer_write(const struct hvd__offer *offer,
+                        const struct hvd__offer_peer *to,
+                        unsigned char *message)
+{
+    const struct cover cover = {
+        offer->first,
+        offer->end,
+        {offer->is_back ? offer->hosts->own : to->host, to->modulus}};
+    unsigned char *at = message + sizeof(struct head);
     struct head head = {.epoch = offer->epoch,
                         .round = offer->round,
-                        .threshold = offer->threshold,
-                        .direct_max = offer->direct_max,
+                        .values = offer->values,
                         .flags = offer->flags,
-                        .nslots = (uint32_t)offer->n};
+                        .nslots = offer->is_back ? 0 : (uint32_t)offer->n};
 
-    for (int i = 0; i < offer->n; i++) {
+    for (uint32_t i = 0; i < head.nslots; i++) {
         const struct entry entry = {offer->slots[i].key,
                                     offer->slots[i].fingerprint};
 
-        memcpy(to, &entry, sizeof entry);
-        to += sizeof entry;
+        memcpy(at, &entry, sizeof entry);
+        at += sizeof entry;
     }
     for (int i = 0; i < offer->n; i++)
-        to = write_slot(offer, &offer->slots[i], &cover, to);
-    head.bytes = (uint32_t)(to - message);
+        if (is_in_message(offer, i))
+            at = write_slot(offer, &offer->slots[i], &cover, at);
+    head.bytes = (uint32_t)(at - message);
     memcpy(message, &head, sizeof head);
     return head.bytes;
 }
@@ -462,76 +477,47 @@ static const unsigned char *take_slot(struct hvd__offer *offer,
     return data;
 }
 
-bool hvd__offer_take(struct hvd__offer *offer, const unsigned char *message,
-                     int first, int end, int modulus)
+/* Takes in what a message says besides data. Returns false if it is no result
+ * of all hosts although it should be. */
+static bool take_entries(struct hvd__offer *offer, const struct head *head,
+                         const unsigned char *entries,
+                         const struct hvd__offer_peer *from)
 {
-    const struct cover cover = {first, end, {offer->hosts->own, modulus}};
-    const bool is_result = modulus == 0;
-    const unsigned char *data = message + sizeof(struct head);
+    const int theirs = (int)head->nslots;
+    const bool is_result = from->modulus == 0;
+
+    if (is_result) { /* a prefix of any offer */
+        if (theirs > offer->n)
+            return false;
+        offer->flags = head->flags;
+        offer->n = theirs;
+    }
+    if (is_result || from->first < offer->first)
+        offer->values = head->values;
+    cut_to_common(offer, head, entries);
+    return !is_result || offer->n == theirs;
+}
+
+bool hvd__offer_take(struct hvd__offer *offer, const unsigned char *message,
+                     const struct hvd__offer_peer *from)
+{
+    const bool back = offer->is_back, adds = !back && from->modulus != 0;
+    const struct cover cover = {
+        from->first,
+        from->end,
+        {back ? from->host : offer->hosts->own, from->modulus}};
+    const unsigned char *data = message + sizeof(struct head), *end;
     struct head head;
 
-    if (!read_head(offer, message, &head))
+    if (!read_head(offer, message, &head) ||
+        !(back ? head.nslots == 0 : take_entries(offer, &head, data, from)))
         return false;
-    if (is_result) { /* a prefix of any offer */
-        if ((int)head.nslots > offer->n)
-            return false;
-        offer->flags = head.flags;
-        offer->n = (int)head.nslots;
-    }
-    cut_to_common(offer, &head, data);
-    if (is_result && offer->n < (int)head.nslots)
-        return false;
+    end = message + head.bytes;
     data += head.nslots * sizeof(struct entry);
     for (int i = 0; data && i < offer->n; i++)
-        data = take_slot(offer, &offer->slots[i], &cover, !is_result, data,
-                         message + head.bytes);
-    if (first < offer->first || is_result) {
-        offer->threshold = head.threshold;
-        offer->direct_max = head.direct_max;
-    }
-    offer->first = first < offer->first ? first : offer->first;
-    offer->end = end > offer->end ? end : offer->end;
-    return data != NULL;
-}
-
-/* ------------------------------------------------------------- the way back */
-
-bool hvd__offer_comes_back(const struct hvd__offer *offer)
-{
-    for (int i = 0; i < offer->n; i++)
-        if (offer->slots[i].way == HVD__WAY_HALVES)
-            return true;
-    return false;
-}
-
-size_t hvd__offer_write_back(const struct hvd__offer *offer, int modulus,
-                             unsigned char *message)
-{
-    const struct cover cover = {.aim = {offer->hosts->own, modulus}};
-    unsigned char *to = message + sizeof(struct head);
-    struct head head = {.epoch = offer->epoch, .round = offer->round};
-
-    for (int i = 0; i < offer->n; i++)
-        if (offer->slots[i].way == HVD__WAY_HALVES)
-            to = write_slot(offer, &offer->slots[i], &cover, to);
-    head.bytes = (uint32_t)(to - message);
-    memcpy(message, &head, sizeof head);
-    return head.bytes;
-}
-
-bool hvd__offer_take_back(struct hvd__offer *offer,
-                          const unsigned char *message,
-                          struct hvd__offer_aim sender)
-{
-    const struct cover cover = {.aim = sender};
-    const unsigned char *data = message + sizeof(struct head);
-    struct head head;
-
-    if (!read_head(offer, message, &head))
-        return false;
-    for (int i = 0; data && i < offer->n; i++)
-        if (offer->slots[i].way == HVD__WAY_HALVES)
-            data = take_slot(offer, &offer->slots[i], &cover, false, data,
-                             message + head.bytes);
-    return data == message + head.bytes;
+        if (is_in_message(offer, i))
+            data = take_slot(offer, &offer->slots[i], &cover, adds, data, end);
+    offer->first = from->first < offer->first ? from->first : offer->first;
+    offer->end = from->end > offer->end ? from->end : offer->end;
+    return data && (!back || data == end);
 }

@@ -66,15 +66,17 @@ static inline bool hvd__way_sums(enum hvd__way way)
            way == HVD__WAY_SHARES;
 }
 
-/* The hosts that a message has blocks or shares for (HVD__WAY_EACH,
- * HVD__WAY_SPLITS, HVD__WAY_SHARES):
- * those whose number in the doubling of a round (hvd__pairing_of) is that of
- * the receiver, modulo a power of two; modulo 0, the receiver alone. Blocks
+/* A host that takes part in an exchange of a round. A message to it has the
+ * blocks or shares (HVD__WAY_EACH, HVD__WAY_SPLITS, HVD__WAY_SHARES) for the
+ * hosts whose number in the doubling of a round (hvd__pairing_of) is that of
+ * the receiver, modulo a power of two; modulo 0, for the receiver alone. Blocks
  * pass through other hosts on their way. Of sums in halves (HVD__WAY_HALVES) it
  * has the part that the receiver keeps after as many halvings. */
-struct hvd__offer_aim {
-    int receiver; /* a host */
-    int modulus;
+struct hvd__offer_peer {
+    int host;
+    int first, end; /* a message from it covers the hosts first to end-1 */
+    int modulus;    /* of messages in both directions; 0: they have the result
+                       of all hosts */
 };
 
 struct hvd__offer {
@@ -83,8 +85,9 @@ struct hvd__offer {
     uint32_t epoch;
     uint32_t flags;
     int first, end; /* the hosts first <= h < end have contributed */
+    bool is_back;   /* all hosts have; what each lacks of sums comes back */
     /* The values of the first host of the set, which all use from here on. */
-    uint64_t threshold, direct_max;
+    struct hvd__piece_values values;
     int n;
     size_t data_bytes, message_bytes; /* of data here, and in any message */
     struct hvd__offer_slot slots[HVD__OFFER_SLOTS];
@@ -147,26 +150,19 @@ static inline size_t hvd__offer_member(const struct hvd__offer_slot *slot,
 /* Writes an offer as a message of at most HVD__OFFER_BYTES. Returns its bytes.
  */
 size_t hvd__offer_write(const struct hvd__offer *offer,
-                        struct hvd__offer_aim aim, unsigned char *message);
-/* Takes in a message of another host, which covers the hosts first to end-1 and
- * has blocks for hosts by this modulus: combines the offer with it or, if
+                        const struct hvd__offer_peer *to,
+                        unsigned char *message);
+/* Takes in a message of another host: combines the offer with it or, if its
  * modulus is 0, replaces the offer by it, which is then the result of all
  * hosts. Returns false for a message that no correct rank sends. */
 bool hvd__offer_take(struct hvd__offer *offer, const unsigned char *message,
-                     int first, int end, int modulus);
+                     const struct hvd__offer_peer *from);
 
 /* Returns true if the offer, which all hosts have agreed on, has sums in
- * halves, so that parts of them must come back: in messages to the partners of
- * the doubling, the last partner first, of the part that the sender kept there.
- */
+ * halves. The caller then sets is_back, and parts of them must come back: in
+ * messages to the same hosts, the last first, of the part that the sender kept
+ * there. */
 bool hvd__offer_comes_back(const struct hvd__offer *offer);
-/* Writes and takes in such a message, with the modulus of the partner's.
- * hvd__offer_take_back returns false for one that no correct rank sends. */
-size_t hvd__offer_write_back(const struct hvd__offer *offer, int modulus,
-                             unsigned char *message);
-bool hvd__offer_take_back(struct hvd__offer *offer,
-                          const unsigned char *message,
-                          struct hvd__offer_aim sender);
 
 /* Copies the result of a slot on this host: what data has, or the blocks for
  * the members of this host, one member after another in each member's row, or

@@ -18,7 +18,6 @@
 #include "base/status.h"
 #include "core/agree/by_name.h"
 #include "core/agree/ordered_parts.h"
-#include "core/agree/speaker.h"
 
 /* An epoch was worth its opening if more slots than this were decided in it. */
 enum { GOOD_EPOCH = 64, PATIENCE_MAX = 1 << 16 };
@@ -70,37 +69,39 @@ int hvd__ordered_init(struct hvd__ordered *x, const struct hvd__set *set)
     }
     x->state = HVD__ORDERED_OPENING;
     x->epoch = 1;
-    if (x->own)
-        atomic_store(&x->own->accepted, (uint64_t)x->epoch << 1);
+    atomic_store(&x->own->accepted, (uint64_t)x->epoch << 1);
     return HVD_OK;
 }
 
-static void forget_refused(struct hvd__submission *submission)
+/* Takes the next submission that is posted and not decided or, behind these,
+ * that waits. Returns NULL if there is none. One that is posted in part still
+ * waits. */
+static struct hvd__submission *take_undecided(struct hvd__ordered *x)
 {
-    if (submission->state.status < 0)
-        hvd__submission_free(submission);
+    struct hvd__submission *waiting = x->waiting;
+
+    while (x->decided < x->posted) {
+        struct hvd__request *request =
+            x->pending[x->decided++ % HVD__LOG_SLOTS].request;
+
+        if (request && request == request->submission->requests &&
+            request->submission != waiting)
+            return request->submission;
+    }
+    if (waiting)
+        x->waiting = waiting->state.next;
+    return waiting;
 }
 
 void hvd__ordered_drop(struct hvd__ordered *x)
 {
-    struct hvd__submission *submission = x->waiting;
+    struct hvd__submission *submission;
 
-    for (uint64_t slot = x->decided; slot < x->posted; slot++) {
-        struct hvd__request *request =
-            x->pending[slot % HVD__LOG_SLOTS].request;
-
-        if (request && request == request->submission->requests)
-            forget_refused(request->submission);
-    }
-    while (submission) {
-        struct hvd__submission *next = submission->state.next;
-        forget_refused(submission);
-        submission = next;
-    }
-    x->waiting = NULL;
+    while ((submission = take_undecided(x)))
+        if (submission->state.status < 0)
+            hvd__submission_free(submission);
     x->over = x->unfinished = x->piece = (struct hvd__request_list){0};
     x->now = (struct hvd__in_place){0};
-    x->posted = x->decided = 0;
     x->state = HVD__ORDERED_OFF;
 }
 
@@ -136,16 +137,12 @@ bool hvd__ordered_is_busy(const struct hvd__ordered *x)
 /* --------------------------------------------------------- by name, after all
  */
 
-static int announce_waiting(struct hvd__set *set)
+static int announce_undecided(struct hvd__set *set)
 {
-    struct hvd__ordered *x = &set->agreement->ordered;
+    struct hvd__submission *submission;
 
-    while (x->waiting) {
-        struct hvd__submission *submission = x->waiting;
-
-        x->waiting = submission->state.next;
+    while ((submission = take_undecided(&set->agreement->ordered)))
         HVD_TRY(hvd__announce(set, submission));
-    }
     return HVD_OK;
 }
 
@@ -161,16 +158,7 @@ static int end_epoch(struct hvd__set *set, enum hvd__ordered_state state,
         x->patience = PATIENCE_MAX;
     x->closed_at = x->nannounced;
     *moved = true;
-    for (; x->decided < x->posted; x->decided++) {
-        struct hvd__request *request =
-            x->pending[x->decided % HVD__LOG_SLOTS].request;
-
-        /* A submission that is posted in part still waits too. */
-        if (request && request == request->submission->requests &&
-            request->submission != x->waiting)
-            HVD_TRY(hvd__announce(set, request->submission));
-    }
-    return announce_waiting(set);
+    return announce_undecided(set);
 }
 
 bool hvd__ordered_may_open(const struct hvd__ordered *x)
@@ -191,9 +179,8 @@ int hvd__ordered_open(struct hvd__set *set, uint32_t epoch, bool refused)
         refused && !x->hosts ? HVD__ORDERED_CLOSED : HVD__ORDERED_OPENING;
     if (refused)
         x->closed_at = x->nannounced;
-    if (x->own)
-        atomic_store_explicit(&x->own->accepted, (uint64_t)epoch << 1 | refused,
-                              memory_order_release);
+    atomic_store_explicit(&x->own->accepted, (uint64_t)epoch << 1 | refused,
+                          memory_order_release);
     return HVD_OK;
 }
 
@@ -210,35 +197,6 @@ bool hvd__ordered_hear_accepted(const struct hvd__ordered *x, bool *refused)
     return true;
 }
 
-/* Finds out the same on several hosts, where the result of a round says so.
- * From then on collectives may use the memory that the ranks of each host
- * share. A speaker whose host shares no memory must end the round too, for the
- * other hosts wait for its messages. */
-static int hear_opened(const struct hvd__engine *engine, struct hvd__set *set,
-                       bool wanted, int *ready, bool *opened, bool *refused,
-                       bool *moved)
-{
-    struct hvd__ordered *x = &set->agreement->ordered;
-    uint64_t how;
-
-    if (x->round)
-        HVD_TRY(hvd__speaker_open(engine, set, wanted, *ready > 0, moved));
-    else if (*ready < 0)
-        return HVD_OK;
-    how =
-        atomic_load_explicit(x->round ? &x->own->opened : &x->areas[0]->opened,
-                             memory_order_acquire);
-    *opened = how >> 2 == x->epoch;
-    *refused = how & 1;
-    if (*opened && how & 2)
-        *ready = -1;
-    else if (*ready < 0)
-        *ready = 0; /* the round is not over */
-    else if (*opened)
-        set->team.hosts = set->hosts;
-    return HVD_OK;
-}
-
 /* Returns 1 if this rank sees the areas of the members on its host, 0 if not
  * yet, -1 if it never will. */
 static int sees_areas(struct hvd__set *set)
@@ -248,32 +206,53 @@ static int sees_areas(struct hvd__set *set)
     return set->hosts->widest == 1 ? 1 : -1;
 }
 
+/* Returns the result of opening the epoch, as the speaker publishes it (shm.h),
+ * or that of an earlier one if it is not yet known. On one host every rank
+ * finds it out by itself. */
+static uint64_t result_of_opening(const struct hvd__engine *engine,
+                                  const struct hvd__ordered *x)
+{
+    bool refused = !engine->settings.ordered;
+
+    if (x->hosts)
+        return atomic_load_explicit(x->round ? &x->own->opened
+                                             : &x->areas[0]->opened,
+                                    memory_order_acquire);
+    return hvd__ordered_hear_accepted(x, &refused) || refused
+               ? (uint64_t)x->epoch << 2 | refused
+               : 0;
+}
+
 /* Opens the epoch if all ranks have accepted it. wanted is true if this rank
- * has something to submit. */
+ * has something to submit. A speaker whose host shares no memory must end the
+ * round too, for the other hosts wait for its messages. */
 static int try_open(const struct hvd__engine *engine, struct hvd__set *set,
                     bool wanted, bool *moved)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
     int ready = sees_areas(set);
-    bool opened = false, refused = false;
+    uint64_t how;
 
     if (ready == 0)
         return HVD_OK;
-    if (x->hosts)
-        HVD_TRY(
-            hear_opened(engine, set, wanted, &ready, &opened, &refused, moved));
-    if (ready < 0)
+    if (x->round)
+        HVD_TRY(hvd__speaker_open(engine, set, wanted, ready > 0, moved));
+    else if (ready < 0)
         return end_epoch(set, HVD__ORDERED_OFF, moved);
-    if (!x->hosts) {
-        set->team.shm = set->shm;
-        refused = !engine->settings.ordered;
-        opened = hvd__ordered_hear_accepted(x, &refused) || refused;
-    }
-    if (!opened)
+    how = result_of_opening(engine, x);
+    if (how >> 2 != x->epoch)
         return HVD_OK;
+    if (how & 2)
+        return end_epoch(set, HVD__ORDERED_OFF, moved);
+    /* From now on collectives may use the memory that the ranks of each host
+     * share. */
+    if (x->hosts)
+        set->team.hosts = set->hosts;
+    else
+        set->team.shm = set->shm;
     x->posted = x->decided = x->read = 0;
     x->payload_free = x->payload_next;
-    if (refused)
+    if (how & 1)
         return end_epoch(set, HVD__ORDERED_CLOSED, moved);
     x->state = HVD__ORDERED_OPEN;
     *moved = true;
@@ -388,7 +367,7 @@ int hvd__ordered_step(struct hvd__engine *engine, struct hvd__set *set,
     if (x->state == HVD__ORDERED_OPENING && (wanted || x->round))
         HVD_TRY(try_open(engine, set, wanted, moved));
     if (x->state == HVD__ORDERED_CLOSED)
-        HVD_TRY(announce_waiting(set));
+        HVD_TRY(announce_undecided(set));
     if (x->state == HVD__ORDERED_OPEN && (x->waiting || leaving))
         post_waiting(engine, set, leaving, moved);
     if (x->round && x->state == HVD__ORDERED_OPEN)

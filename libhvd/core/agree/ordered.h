@@ -2,7 +2,7 @@
 /*
  * ordered.h - ordered mode: agreement among ranks that submit in the same
  * order, which they nearly always do. Ranks that share a host need no message
- * for it; hosts need rounds of messages from one rank of each (speaker.h).
+ * for it; hosts need rounds of messages from one rank of each (speaker.c).
  *
  * Each rank writes its requests, in its order, into slots that all ranks of its
  * host see (transport/shm/shm.h). When all ranks have written slot i and the

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ordered_parts.h - the steps of ordered mode, private to this room: ordered.c
- * (epochs and decisions), ordered_post.c, ordered_run.c, and ordered_quick.c,
- * which does all steps at once.
+ * (epochs and decisions), ordered_post.c, ordered_run.c, speaker.c (between
+ * hosts), and ordered_quick.c, which does all steps at once.
  *
  * A sequence number holds the epoch in its upper 24 bits and one more than the
  * number of a slot of that epoch in the bits below. A later slot has a greater
@@ -38,14 +38,14 @@ static inline struct hvd__log_slot *hvd__slot_at(struct hvd__area *area,
     return &area->slots[slot % HVD__LOG_SLOTS];
 }
 
-/* Returns the data of bytes that lies in a slot or next to it. */
+/* Returns the data that lies in a slot or next to it. */
 static inline unsigned char *hvd__slot_data(struct hvd__area *area,
-                                            uint64_t number, size_t bytes)
+                                            uint64_t number)
 {
     struct hvd__log_slot *slot = hvd__slot_at(area, number);
 
-    return bytes > HVD__INLINE_BYTES ? area->payload + slot->offset
-                                     : slot->data;
+    return slot->flags & HVD__SLOT_BESIDE ? area->payload + slot->offset
+                                          : slot->data;
 }
 
 /* Returns how many slots of all ranks this rank has finished reading. It will
@@ -63,6 +63,16 @@ bool hvd__ordered_post_submission(const struct hvd__engine *engine,
 /* Posts a slot that says that nothing follows. Returns false if there is no
  * room. */
 bool hvd__ordered_post_end(struct hvd__set *set);
+
+/* Speaker only. Opens the epoch, refused or impossible if a rank of this host
+ * says so: as soon as this rank wants it or a rank of this host has refused it,
+ * for such a rank may have requests that are agreed on by name. possible is
+ * false if the ranks of this host cannot see each other's areas. */
+int hvd__speaker_open(const struct hvd__engine *engine, struct hvd__set *set,
+                      bool wanted, bool possible, bool *moved);
+/* Speaker only. Starts a round if this host has something to offer, and moves
+ * the round that is under way. */
+int hvd__speaker_step(struct hvd__set *set, bool *moved);
 
 /* Returns true if all ranks of this host have accepted or refused the epoch.
  * *refused becomes true if one has refused it. */

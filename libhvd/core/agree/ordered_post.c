@@ -70,13 +70,16 @@ static void fetch_lines(const struct hvd__ordered *x, size_t bytes)
 
 /* Allocates bytes in the ring, as one piece. Returns their offset, or -1 if
  * there is no room now. */
-static int64_t take_payload(struct hvd__ordered *x, size_t bytes)
+static int64_t take_payload(struct hvd__set *set, size_t bytes)
 {
+    struct hvd__ordered *x = &set->agreement->ordered;
     uint64_t at = x->payload_next, offset = at % HVD__PAYLOAD_BYTES;
 
     bytes = (bytes + 63) / 64 * 64;
     if (offset + bytes > HVD__PAYLOAD_BYTES)
         at += HVD__PAYLOAD_BYTES - offset;
+    if (at + bytes - x->payload_free > HVD__PAYLOAD_BYTES)
+        look_who_read(set);
     if (at + bytes - x->payload_free > HVD__PAYLOAD_BYTES)
         return -1;
     x->payload_next = at + bytes;
@@ -122,6 +125,8 @@ static bool post_request(const struct hvd__engine *engine, struct hvd__set *set,
     struct hvd__ordered *x = &set->agreement->ordered;
     struct hvd__log_slot *slot = next_slot(set);
     int64_t bytes, offset = 0;
+    unsigned char *data;
+    bool beside;
 
     if (!slot)
         return false;
@@ -131,31 +136,25 @@ static bool post_request(const struct hvd__engine *engine, struct hvd__set *set,
         request->has_data_bytes = true;
     }
     bytes = request->data_bytes;
-    if (bytes > HVD__INLINE_BYTES) {
-        offset = take_payload(x, (size_t)bytes);
-        if (offset < 0) {
-            look_who_read(set);
-            offset = take_payload(x, (size_t)bytes);
-        }
-        if (offset < 0)
-            return false;
-    }
+    beside = bytes > HVD__INLINE_BYTES;
+    if (beside)
+        offset = take_payload(set, (size_t)bytes);
+    if (offset < 0)
+        return false;
     slot->key = request->submission->key;
     slot->fingerprint = request->submission->fingerprint;
     slot->rows = request->rows;
-    slot->flags = bytes >= 0 ? HVD__SLOT_DATA : 0;
-    if (bytes > HVD__INLINE_BYTES) {
-        slot->flags |= HVD__SLOT_BESIDE;
-        slot->offset = (uint32_t)offset;
-        slot->length = (uint64_t)bytes;
-    }
+    slot->flags = bytes < 0 ? 0
+                  : beside  ? HVD__SLOT_DATA | HVD__SLOT_BESIDE
+                            : HVD__SLOT_DATA;
+    slot->offset = (uint32_t)offset;
+    /* hvd__slot_data would read what was just written, and wait for its line.
+     */
+    data = beside ? x->own->payload + offset : slot->data;
     if (bytes > 0 && !x->round && request->way == HVD__WAY_SPLITS)
-        hvd__request_write_splits(
-            request, set->team.size,
-            hvd__slot_data(x->own, x->posted, (size_t)bytes));
+        hvd__request_write_splits(request, set->team.size, data);
     else if (bytes > 0 && !x->round)
-        memcpy(hvd__slot_data(x->own, x->posted, (size_t)bytes), request->input,
-               (size_t)bytes);
+        memcpy(data, request->input, (size_t)bytes);
     if (bytes < 0 && !x->hosts) {
         slot->input =
             hvd__heap_place(set->shm->heap, request->input, request->bytes);
@@ -163,7 +162,7 @@ static bool post_request(const struct hvd__engine *engine, struct hvd__set *set,
             hvd__heap_place(set->shm->heap, request->output, request->bytes);
     }
     publish_slot(x, slot, request);
-    fetch_lines(x, bytes > HVD__INLINE_BYTES ? (size_t)bytes : 0);
+    fetch_lines(x, beside ? (size_t)bytes : 0);
     return true;
 }
 

@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "core/agree/agree.h"
 #include "core/agree/ordered_parts.h"
-#include "core/agree/speaker.h"
 #include "core/request/sampling.h"
 
 /*

@@ -19,19 +19,6 @@
 #include "core/agree/ordered_parts.h"
 #include "core/run/complete.h"
 
-/* Several hosts only. Returns the result that a round has put into the
- * speaker's slot. */
-static const unsigned char *result_at(const struct hvd__set *set,
-                                      const struct hvd__request *request,
-                                      uint64_t slot)
-{
-    const struct hvd__ordered *x = &set->agreement->ordered;
-
-    return hvd__slot_data(
-        x->areas[0], slot,
-        hvd__way_result_bytes((enum hvd__way)request->way, request, x->hosts));
-}
-
 /* ------------------------------------------------------- data in the slots */
 
 static void tell_counts(const struct hvd__set *set,
@@ -42,7 +29,8 @@ static void tell_counts(const struct hvd__set *set,
 }
 
 /* Points x->sources at what each rank has for all with a slot, from an offset
- * on, or in an exchange for this rank. */
+ * on, or in an exchange for this rank. On several hosts, a round has put it
+ * into the speaker's slot. */
 static const void **sources_at(struct hvd__set *set,
                                const struct hvd__request *request,
                                uint64_t number, size_t offset)
@@ -54,13 +42,15 @@ static const void **sources_at(struct hvd__set *set,
     size_t each;
     int local;
 
-    for (size_t rank = 0; !x->hosts && rank < n; rank++)
-        x->sources[rank] =
-            way == HVD__WAY_ROWS
-                ? (const unsigned char *)&hvd__slot_at(x->areas[rank], number)
-                      ->rows
-                : hvd__slot_data(x->areas[rank], number, request->bytes) +
-                      offset;
+    for (size_t rank = 0; !x->hosts && rank < n; rank++) {
+        const struct hvd__log_slot *slot = hvd__slot_at(x->areas[rank], number);
+
+        /* The flags of all slots say the same: their branch would cost more. */
+        x->sources[rank] = way == HVD__WAY_ROWS ? (const void *)&slot->rows
+                           : request->bytes > HVD__INLINE_BYTES
+                               ? x->areas[rank]->payload + slot->offset + offset
+                               : slot->data + offset;
+    }
     if (!x->hosts)
         return x->sources;
     each = hvd__way_bytes(way, request, (int)n) / n;
@@ -69,7 +59,7 @@ static const void **sources_at(struct hvd__set *set,
         offset = each / n * (size_t)local;
         each = each / n * (size_t)hvd__hosts_size(x->hosts, x->hosts->own);
     }
-    all = result_at(set, request, number) + offset;
+    all = hvd__slot_data(x->areas[0], number) + offset;
     for (size_t place = 0; place < n; place++)
         x->sources[x->hosts->members[place]] = all + place * each;
     return x->sources;
@@ -90,14 +80,14 @@ static const unsigned char *sum_at(const struct hvd__set *set,
                                    const struct hvd__request *request,
                                    uint64_t slot, size_t offset)
 {
-    const struct hvd__hosts *hosts = set->agreement->ordered.hosts;
+    const struct hvd__ordered *x = &set->agreement->ordered;
     int local;
 
     if (request->way == HVD__WAY_SHARES) {
-        hvd__hosts_find(hosts, set->team.rank, &local);
-        offset = hvd__way_share_at(request, hosts, local);
+        hvd__hosts_find(x->hosts, set->team.rank, &local);
+        offset = hvd__way_share_at(request, x->hosts, local);
     }
-    return result_at(set, request, slot) + offset;
+    return hvd__slot_data(x->areas[0], slot) + offset;
 }
 
 /* Reduces count elements of all ranks, from start on, into the output. */
@@ -141,8 +131,7 @@ static void move(struct hvd__set *set, struct hvd__request *request,
     case HVD_GATHER:
     case HVD_ALLGATHER:
         tell_counts(set, request, request->rows);
-        if (request->signature.kind == HVD_GATHER &&
-            !hvd__set_is_root(set, &request->signature))
+        if (!hvd__set_gets_result(set, &request->signature))
             return;
         request->out_rows = request->rows * n;
         gather(set, request, slot, 0, request->bytes);
@@ -159,7 +148,7 @@ static void move(struct hvd__set *set, struct hvd__request *request,
         reduce(set, request, slot, rows.start * row, rows.count * row);
         return;
     default:
-        if (hvd__set_is_root(set, &request->signature))
+        if (hvd__set_gets_result(set, &request->signature))
             reduce(set, request, slot, 0, request->count);
     }
 }
@@ -303,12 +292,11 @@ bool hvd__ordered_run_here(struct hvd__set *set, struct hvd__request *request,
     switch ((enum hvd__way)request->way) {
     case HVD__WAY_ROOT:
         if (!hvd__set_is_root(set, s) && request->bytes > 0)
-            memcpy(request->output,
-                   x->hosts
-                       ? result_at(set, request, slot)
-                       : hvd__slot_data(x->areas[hvd__set_find(set, s->root)],
-                                        slot, request->bytes),
-                   request->bytes);
+            memcpy(
+                request->output,
+                hvd__slot_data(
+                    x->areas[x->hosts ? 0 : hvd__set_find(set, s->root)], slot),
+                request->bytes);
         return true;
     case HVD__WAY_ALL:
         if (!x->hosts && !all_have_data(set, slot))

@@ -6,12 +6,29 @@
 
 #include "base/status.h"
 
+int hvd__proposals_init(struct hvd__proposals *ps, int n, hvd__judge *judge,
+                        void *owner)
+{
+    size_t bytes = 3 * (size_t)n * sizeof *ps->joined;
+    int *flags = calloc(1, bytes);
+
+    if (!flags)
+        return hvd__fail_memory(bytes);
+    *ps = (struct hvd__proposals){.n = n,
+                                  .joined = flags,
+                                  .left = flags + n,
+                                  .some = flags + 2 * n,
+                                  .judge = judge,
+                                  .owner = owner};
+    return HVD_OK;
+}
+
 void hvd__proposal_free(struct hvd__proposal *proposal)
 {
     for (int i = 0; i < proposal->nvariants; i++) {
-        free(proposal->variants[i].signatures);
+        free(proposal->variants[i].what.signatures);
+        free(proposal->variants[i].what.text);
         free(proposal->variants[i].numbers);
-        free(proposal->variants[i].text);
     }
     free(proposal->variants);
     free(proposal->lacking);
@@ -20,21 +37,79 @@ void hvd__proposal_free(struct hvd__proposal *proposal)
     free(proposal);
 }
 
-void hvd__proposals_free(struct hvd__proposal **table)
+void hvd__proposals_fini(struct hvd__proposals *ps)
 {
     struct hvd__proposal *p, *following;
 
-    HASH_ITER (hh, *table, p, following) {
-        HASH_DEL(*table, p);
+    HASH_ITER (hh, ps->table, p, following) {
+        HASH_DEL(ps->table, p);
         while (p) {
             struct hvd__proposal *later = p->later;
             hvd__proposal_free(p);
             p = later;
         }
     }
+    free(ps->joined);
 }
 
-static struct hvd__proposal *proposal_new(int nranks, uint64_t key)
+/* ------------------------------------------------------------------- judging
+ */
+
+bool hvd__proposal_is_complete(const struct hvd__proposals *ps,
+                               const struct hvd__proposal *p)
+{
+    if (p->nannounced + ps->njoined + ps->nleft < ps->n)
+        return false;
+    for (int i = 0; p->nannounced < ps->n && i < ps->n; i++)
+        if (p->of[i] == 0 && !ps->joined[i] && !ps->left[i])
+            return false;
+    return true;
+}
+
+/* Judges the proposals of a key, of which this is the oldest. */
+static int judge_key(struct hvd__proposals *ps, struct hvd__proposal *p,
+                     bool all)
+{
+    while (p) {
+        struct hvd__proposal *later = p->later;
+
+        HVD_TRY(ps->judge(ps->owner, p, all));
+        p = later;
+    }
+    return HVD_OK;
+}
+
+int hvd__proposals_judge(struct hvd__proposals *ps)
+{
+    struct hvd__proposal *p, *following;
+
+    HASH_ITER (hh, ps->table, p, following)
+        HVD_TRY(judge_key(ps, p, true));
+    return HVD_OK;
+}
+
+int hvd__proposals_gone(struct hvd__proposals *ps, int member,
+                        enum hvd__gone how)
+{
+    int *flags = how == HVD__GONE_LEFT ? ps->left : ps->joined;
+
+    ps->nleft += how == HVD__GONE_LEFT && !flags[member];
+    ps->njoined += how != HVD__GONE_LEFT && !flags[member];
+    flags[member] = (int)how;
+    return hvd__proposals_judge(ps);
+}
+
+void hvd__proposals_rejoin(struct hvd__proposals *ps)
+{
+    ps->njoined = 0;
+    for (int i = 0; i < ps->n; i++)
+        ps->joined[i] = 0;
+}
+
+/* ------------------------------------------------------------- the proposals
+ */
+
+static struct hvd__proposal *proposal_new(int n, uint64_t key)
 {
     struct hvd__proposal *p = calloc(1, sizeof *p);
 
@@ -42,7 +117,7 @@ static struct hvd__proposal *proposal_new(int nranks, uint64_t key)
         return NULL;
     p->key = key;
     p->priority = INT32_MIN;
-    p->of = calloc((size_t)nranks, sizeof *p->of);
+    p->of = calloc((size_t)n, sizeof *p->of);
     if (p->of)
         return p;
     free(p);
@@ -51,23 +126,23 @@ static struct hvd__proposal *proposal_new(int nranks, uint64_t key)
 
 /* Returns the proposal to which a member's record about key belongs: the oldest
  * that lacks the member, or a new one. Returns NULL if memory runs out. */
-static struct hvd__proposal *find_or_make(struct hvd__proposal **table,
-                                          int nranks, uint64_t key, int rank)
+static struct hvd__proposal *find_or_make(struct hvd__proposals *ps,
+                                          uint64_t key, int member)
 {
     struct hvd__proposal *p, *last = NULL;
 
-    HASH_FIND(hh, *table, &key, sizeof key, p);
+    HASH_FIND(hh, ps->table, &key, sizeof key, p);
     for (; p; last = p, p = p->later)
-        if (p->of[rank] == 0)
+        if (p->of[member] == 0)
             return p;
-    p = proposal_new(nranks, key);
+    p = proposal_new(ps->n, key);
     if (!p)
         return NULL;
     if (last) {
         last->later = p;
         return p;
     }
-    HASH_ADD(hh, *table, key, sizeof p->key, p);
+    HASH_ADD(hh, ps->table, key, sizeof p->key, p);
     if (p->hh.tbl)
         return p;
     hvd__proposal_free(p);
@@ -76,12 +151,12 @@ static struct hvd__proposal *find_or_make(struct hvd__proposal **table,
 
 /* A proposal that is not the oldest is taken out when a member that it lacks
  * has left. */
-int hvd__proposal_take(struct hvd__proposal **table, struct hvd__proposal *p)
+int hvd__proposal_take(struct hvd__proposals *ps, struct hvd__proposal *p)
 {
     struct hvd__proposal *oldest, *later = p->later;
 
     p->later = NULL;
-    HASH_FIND(hh, *table, &p->key, sizeof p->key, oldest);
+    HASH_FIND(hh, ps->table, &p->key, sizeof p->key, oldest);
     if (oldest != p) {
         while (oldest && oldest->later != p)
             oldest = oldest->later;
@@ -89,104 +164,102 @@ int hvd__proposal_take(struct hvd__proposal **table, struct hvd__proposal *p)
             oldest->later = later;
         return HVD_OK;
     }
-    HASH_DEL(*table, p);
+    HASH_DEL(ps->table, p);
     if (!later)
         return HVD_OK;
-    HASH_ADD(hh, *table, key, sizeof later->key, later);
+    HASH_ADD(hh, ps->table, key, sizeof later->key, later);
     return later->hh.tbl ? HVD_OK : hvd__fail_memory(sizeof *later);
 }
 
-int hvd__proposal_remove(struct hvd__proposal **table, struct hvd__proposal *p)
+int hvd__proposal_remove(struct hvd__proposals *ps, struct hvd__proposal *p)
 {
-    int status = hvd__proposal_take(table, p);
+    int status = hvd__proposal_take(ps, p);
 
     hvd__proposal_free(p);
     return status;
 }
 
-static bool is_variant(const struct hvd__variant *v,
-                       const struct hvd__announcement *a)
+/* ------------------------------------------------------------ what is said */
+
+static bool is_same(const struct hvd__statement *a,
+                    const struct hvd__statement *b)
 {
-    return v->status == a->status && v->fingerprint == a->fingerprint &&
-           v->nnumbers == a->nnumbers &&
-           (!a->text || strcmp(v->text, a->text) == 0);
+    return a->status == b->status && a->fingerprint == b->fingerprint &&
+           a->nnumbers == b->nnumbers &&
+           (!b->text || strcmp(a->text, b->text) == 0);
 }
 
-/* Fills an empty variant with what was announced. Returns false if memory runs
- * out. */
-static bool fill_variant(struct hvd__variant *v, int nranks,
-                         const struct hvd__announcement *a)
+/* Makes a variant of what was announced. Returns false if memory runs out. */
+static bool fill_variant(struct hvd__variant *v, int n,
+                         const struct hvd__statement *what)
 {
-    v->fingerprint = a->fingerprint;
-    v->status = a->status;
-    v->nsignatures = a->nsignatures;
-    v->nnumbers = a->nnumbers;
-    if (a->text)
-        return (v->text = strdup(a->text)) != NULL;
-    v->signatures = malloc((unsigned)a->nsignatures * sizeof *v->signatures);
-    if (a->nnumbers > 0)
+    size_t bytes = (size_t)what->nsignatures * sizeof *what->signatures;
+
+    *v = (struct hvd__variant){.what = *what};
+    v->what.text = what->text ? strdup(what->text) : NULL;
+    v->what.signatures = bytes > 0 ? malloc(bytes) : NULL;
+    if (what->nnumbers > 0)
         v->numbers =
-            calloc((size_t)nranks * (size_t)a->nnumbers, sizeof *v->numbers);
-    if (v->signatures)
-        memcpy(v->signatures, a->signatures,
-               (unsigned)a->nsignatures * sizeof *v->signatures);
-    return v->signatures && (v->numbers || a->nnumbers == 0);
+            calloc((size_t)n * (size_t)what->nnumbers, sizeof *v->numbers);
+    if (v->what.signatures)
+        memcpy(v->what.signatures, what->signatures, bytes);
+    return (v->what.text || !what->text) &&
+           (v->what.signatures || bytes == 0) &&
+           (v->numbers || what->nnumbers == 0);
 }
 
 /* Returns the number, from 1, of the variant that was announced, and adds it if
  * it is new. Returns 0 if memory runs out. The search is linear: there is
  * nearly always one variant. */
-static int find_variant(struct hvd__proposal *p, int nranks,
-                        const struct hvd__announcement *a)
+static int find_variant(struct hvd__proposal *p, int n,
+                        const struct hvd__statement *what)
 {
     struct hvd__variant *grown;
 
     for (int i = 0; i < p->nvariants; i++)
-        if (is_variant(&p->variants[i], a))
+        if (is_same(&p->variants[i].what, what))
             return i + 1;
     grown =
         realloc(p->variants, (size_t)(p->nvariants + 1) * sizeof *p->variants);
     if (!grown)
         return 0;
     p->variants = grown;
-    grown[p->nvariants] = (struct hvd__variant){0};
-    return fill_variant(&grown[p->nvariants++], nranks, a) ? p->nvariants : 0;
+    return fill_variant(&grown[p->nvariants++], n, what) ? p->nvariants : 0;
 }
 
 /* Adds what one member says. */
-static int add_member(struct hvd__proposal *p, int nranks,
+static int add_member(struct hvd__proposal *p, int nmembers,
                       const struct hvd__announcement *a, int i)
 {
-    int variant = find_variant(p, nranks, a), rank = a->who[i];
-    size_t n = (size_t)a->nnumbers;
+    int variant = find_variant(p, nmembers, &a->what), member = a->who[i];
+    size_t n = (size_t)a->what.nnumbers;
 
     if (variant == 0)
         return hvd__fail_memory(sizeof *p->variants);
     if (n > 0)
-        memcpy(p->variants[variant - 1].numbers + (size_t)rank * n,
+        memcpy(p->variants[variant - 1].numbers + (size_t)member * n,
                a->numbers + (size_t)i * n, n * sizeof *a->numbers);
     if (a->priority > p->priority)
         p->priority = a->priority;
     p->nannounced++;
-    p->of[rank] = variant;
+    p->of[member] = variant;
     return HVD_OK;
 }
 
-int hvd__proposals_add(struct hvd__proposal **table, int nranks,
-                       const struct hvd__announcement *a,
-                       struct hvd__proposal **oldest)
+int hvd__proposals_add(struct hvd__proposals *ps,
+                       const struct hvd__announcement *a)
 {
-    struct hvd__proposal *p = NULL;
+    struct hvd__proposal *p = NULL, *oldest = NULL;
 
     for (int i = 0; i < a->nwho; i++) {
         /* Members nearly always meet in the oldest. */
-        if (!p || p != *oldest || p->of[a->who[i]] != 0)
-            p = find_or_make(table, nranks, a->key, a->who[i]);
+        if (!p || p != oldest || p->of[a->who[i]] != 0)
+            p = find_or_make(ps, a->key, a->who[i]);
         if (!p)
             return hvd__fail_memory(sizeof *p);
         if (i == 0)
-            HASH_FIND(hh, *table, &a->key, sizeof a->key, *oldest);
-        HVD_TRY(add_member(p, nranks, a, i));
+            HASH_FIND(hh, ps->table, &a->key, sizeof a->key, oldest);
+        HVD_TRY(add_member(p, ps->n, a, i));
     }
-    return HVD_OK;
+    return judge_key(ps, oldest, false);
 }

@@ -7,24 +7,31 @@
 #ifndef HVD_CORE_PROPOSAL_H
 #define HVD_CORE_PROPOSAL_H
 
+#include "base/text.h"
 #include "core/request/hash.h"
 #include "core/request/request.h"
 
-/* An announcement of some members: they have made a submission or, if status is
- * negative, theirs was refused; then it has neither signatures nor numbers. */
-struct hvd__announcement {
-    uint64_t key;
+/* A statement of a member about a name says that the member has submitted it
+ * or, if status is negative, that its submission was refused; then the
+ * statement has neither signatures nor numbers. */
+struct hvd__statement {
     uint64_t fingerprint; /* of all signatures; 0: refused */
     int status;
-    const char *text; /* borrowed; why it was refused; else NULL */
-    int32_t priority;
-    const int *who; /* borrowed, [nwho]: the members */
-    int nwho;
-    const struct hvd__signature *signatures; /* borrowed, [nsignatures] */
+    char *text; /* why it was refused; else NULL */
+    struct hvd__signature *signatures;
     int nsignatures;
-    const int64_t *numbers; /* borrowed, [nwho * nnumbers]: member by member,
-                               one for each signature that carries one */
-    int nnumbers;
+    int nnumbers; /* that each member has: one for each signature that carries
+                     one */
+};
+
+/* An announcement of some members. All pointers are borrowed. */
+struct hvd__announcement {
+    uint64_t key;
+    int32_t priority;
+    struct hvd__statement what;
+    const int *who; /* [nwho]: the members */
+    int nwho;
+    const int64_t *numbers; /* [nwho * nnumbers]: member by member */
 };
 
 /* Why a member announces nothing more, for now or for ever. */
@@ -36,15 +43,10 @@ enum hvd__gone {
     HVD__GONE_LEFT      /* it has shut down, or removes the set */
 };
 
-/* One of the distinct submissions under a name. */
+/* One of the distinct statements about a name. */
 struct hvd__variant {
-    uint64_t fingerprint;
-    struct hvd__signature *signatures; /* owned */
-    int nsignatures;
-    int64_t *numbers; /* owned, [nranks * nnumbers]; NULL: none */
-    int nnumbers;
-    int status; /* negative: refused; text says why */
-    char *text; /* owned */
+    struct hvd__statement what; /* its pointers are owned */
+    int64_t *numbers;           /* owned, [members * nnumbers]; NULL: none */
 };
 
 enum { HVD__ANSWERED = -1 };
@@ -65,7 +67,7 @@ struct hvd__proposal {
     struct hvd__variant *variants; /* owned */
     int nvariants;
     int nannounced;
-    int *of; /* owned, [nranks]: 0: not yet submitted; i + 1: submitted
+    int *of; /* owned, [members]: 0: not yet submitted; i + 1: submitted
                 variants[i]; HVD__ANSWERED: submitted, failure sent */
     int32_t priority;
     struct hvd__item *items; /* owned, [nsignatures]; NULL: not agreed on */
@@ -74,24 +76,66 @@ struct hvd__proposal {
                       none */
 };
 
-/* All proposals of a table have the same number of members. */
+/* Looks at a proposal after members have said something, and may remove it. all
+ * is true if it should not wait for other members any longer. */
+typedef int hvd__judge(void *owner, struct hvd__proposal *proposal, bool all);
 
-/* Adds what members say to the proposals of its key, of nranks members each.
- * Each member's goes to the oldest that lacks the member, or to a new one.
- * *oldest becomes the oldest of the key. Fails with HVD_ERR_MEMORY. */
-int hvd__proposals_add(struct hvd__proposal **table, int nranks,
-                       const struct hvd__announcement *announcement,
-                       struct hvd__proposal **oldest);
-/* Frees all proposals of a table. */
-void hvd__proposals_free(struct hvd__proposal **table);
+/* The proposals of a number of members, and who of these is gone. The members
+ * have numbers from 0. */
+struct hvd__proposals {
+    int n;
+    struct hvd__proposal *table; /* owned, by key */
+    int *joined;                 /* owned, [n]: 0 or enum hvd__gone */
+    int *left;                   /* owned, [n] */
+    int njoined, nleft;
+    int *some; /* owned scratch, [n] */
+    hvd__judge *judge;
+    void *owner;
+};
 
-/* Takes a proposal out of the table. The next of its key takes its place. Fails
- * with HVD_ERR_MEMORY. */
-int hvd__proposal_take(struct hvd__proposal **table,
+/* Begins the proposals of n members. The functions below fail with
+ * HVD_ERR_MEMORY, or as judge does. */
+int hvd__proposals_init(struct hvd__proposals *proposals, int n,
+                        hvd__judge *judge, void *owner);
+/* Accepts a zeroed structure. */
+void hvd__proposals_fini(struct hvd__proposals *proposals);
+
+/* Adds what members say to the proposals of its key: each member's to the
+ * oldest that lacks the member, or to a new one. Judges those of the key. */
+int hvd__proposals_add(struct hvd__proposals *proposals,
+                       const struct hvd__announcement *announcement);
+/* Notes that a member is gone. Judges all. */
+int hvd__proposals_gone(struct hvd__proposals *proposals, int member,
+                        enum hvd__gone how);
+/* Members that have joined go on. */
+void hvd__proposals_rejoin(struct hvd__proposals *proposals);
+/* Judges all. They should not wait any longer. */
+int hvd__proposals_judge(struct hvd__proposals *proposals);
+
+/* Returns true if every member that can announce the proposal has done so. */
+bool hvd__proposal_is_complete(const struct hvd__proposals *proposals,
+                               const struct hvd__proposal *proposal);
+/* Takes a proposal out. The next of its key takes its place. */
+int hvd__proposal_take(struct hvd__proposals *proposals,
                        struct hvd__proposal *proposal);
 void hvd__proposal_free(struct hvd__proposal *proposal);
 /* Does both. */
-int hvd__proposal_remove(struct hvd__proposal **table,
+int hvd__proposal_remove(struct hvd__proposals *proposals,
                          struct hvd__proposal *proposal);
+
+/* The next functions (verdict.c) say why a proposal fails. Their texts follow
+ * its name in the message. world holds the world rank of each of the nranks
+ * members. */
+
+/* Says which ranks submitted which variant or, if refused is true, which were
+ * refused and why. */
+void hvd__verdict_differing(struct hvd__text *out,
+                            const struct hvd__proposal *proposal,
+                            const int *world, int nranks, bool refused);
+
+/* Says that an operation cannot complete because of the ranks that are flagged
+ * in missing, and why they will never submit it. */
+void hvd__verdict_missing(struct hvd__text *out, const int *world,
+                          const int *missing, int nranks, const char *why);
 
 #endif

@@ -83,35 +83,6 @@ static void plan(struct hvd__relay *relay, const struct hvd__set *set)
     relay->nchildren = 0;
 }
 
-int hvd__relay_init(struct hvd__relay *relay, const struct hvd__set *set)
-{
-    size_t most = (size_t)set->team.size - 1;
-
-    if (set->hosts)
-        most = RADIX + (size_t)hvd__hosts_size(set->hosts, set->hosts->own);
-    *relay = (struct hvd__relay){.hosts = set->hosts};
-    relay->children = calloc(most + 1, sizeof *relay->children);
-    if (!relay->children)
-        return hvd__fail_memory(most * sizeof *relay->children);
-    plan(relay, set);
-    if (relay->parent < 0)
-        return HVD_OK;
-    relay->gone = calloc((size_t)relay->n, sizeof *relay->gone);
-    relay->some = calloc((size_t)relay->n, sizeof *relay->some);
-    return relay->gone && relay->some
-               ? HVD_OK
-               : hvd__fail_memory((size_t)relay->n * sizeof *relay->gone);
-}
-
-void hvd__relay_fini(struct hvd__relay *relay)
-{
-    hvd__proposals_free(&relay->held);
-    hvd__writer_fini(&relay->out);
-    free(relay->children);
-    free(relay->gone);
-    free(relay->some);
-}
-
 struct hvd__relay_child *hvd__relay_child(const struct hvd__relay *relay,
                                           int member)
 {
@@ -131,20 +102,14 @@ int hvd__relay_number(const struct hvd__relay *relay, int place)
 /* ----------------------------------------------------------- to the parent */
 
 /* Begins a record, in a message that begins with the id of the set. */
-static struct hvd__writer *begin_in(const struct hvd__set *set,
-                                    struct hvd__writer *out,
-                                    enum hvd__record_type type)
+static struct hvd__writer *begin(const struct hvd__set *set,
+                                 struct hvd__writer *out,
+                                 enum hvd__record_type type)
 {
     if (out->bytes == 0)
         hvd__write_int(out, set->id);
     hvd__write_type(out, type);
     return out;
-}
-
-static struct hvd__writer *begin(struct hvd__set *set,
-                                 enum hvd__record_type type)
-{
-    return begin_in(set, &set->agreement->relay.out, type);
 }
 
 /* Sends what is in out to a member and empties out. */
@@ -163,111 +128,98 @@ static int post(struct hvd__set *set, int member, struct hvd__writer *out)
     return t->post(t, set->team.world[member], message.data, message.bytes);
 }
 
-/* Writes what the members say who have a flag in relay->some. numbers are those
+/* Writes what the members say who have a flag in held.some. numbers are those
  * of all members. */
-static void write_announcement(struct hvd__set *set,
-                               const struct hvd__announcement *a)
+static void write_announcement(struct hvd__set *set, uint64_t key,
+                               int32_t priority,
+                               const struct hvd__statement *what,
+                               const int64_t *numbers)
 {
     const struct hvd__relay *relay = &set->agreement->relay;
-    struct hvd__writer *out = begin(set, HVD__ANNOUNCE);
+    const int *some = relay->held.some;
+    struct hvd__writer *out =
+        begin(set, &set->agreement->relay.out, HVD__ANNOUNCE);
 
-    hvd__write_ranks(out, relay->some, relay->n);
-    hvd__write_key(out, a->key);
-    hvd__write_int(out, a->status);
-    hvd__write_text(out, a->status < 0 ? a->text : "");
-    hvd__write_key(out, a->fingerprint);
-    hvd__write_int(out, a->priority);
-    hvd__write_int(out, a->nsignatures);
-    for (int i = 0; i < a->nsignatures; i++)
-        hvd__write_signature(out, &a->signatures[i]);
+    hvd__write_ranks(out, some, relay->n);
+    hvd__write_key(out, key);
+    hvd__write_int(out, what->status);
+    hvd__write_text(out, what->text ? what->text : "");
+    hvd__write_key(out, what->fingerprint);
+    hvd__write_int(out, priority);
+    hvd__write_int(out, what->nsignatures);
+    for (int i = 0; i < what->nsignatures; i++)
+        hvd__write_signature(out, &what->signatures[i]);
     for (int i = 0; i < relay->n; i++)
-        for (int k = 0; relay->some[i] && k < a->nnumbers; k++)
-            hvd__write_long(out, a->numbers[i * a->nnumbers + k]);
+        for (int k = 0; some[i] && k < what->nnumbers; k++)
+            hvd__write_long(out, numbers[i * what->nnumbers + k]);
 }
 
 /* Sends what members have said of a proposal since it was last sent. */
 static void pass_on(struct hvd__set *set, struct hvd__proposal *p)
 {
-    struct hvd__relay *relay = &set->agreement->relay;
+    const struct hvd__proposals *held = &set->agreement->relay.held;
 
     for (int number = 0; number < p->nvariants; number++) {
         const struct hvd__variant *v = &p->variants[number];
-        const struct hvd__announcement a = {.key = p->key,
-                                            .fingerprint = v->fingerprint,
-                                            .status = v->status,
-                                            .text = v->text,
-                                            .priority = p->priority,
-                                            .signatures = v->signatures,
-                                            .nsignatures = v->nsignatures,
-                                            .numbers = v->numbers,
-                                            .nnumbers = v->nnumbers};
         int n = 0;
 
-        for (int i = 0; i < relay->n; i++) {
-            relay->some[i] = p->of[i] == number + 1;
-            n += relay->some[i];
-            if (relay->some[i])
+        for (int i = 0; i < held->n; i++) {
+            held->some[i] = p->of[i] == number + 1;
+            n += held->some[i];
+            if (held->some[i])
                 p->of[i] = HVD__ANSWERED;
         }
         if (n > 0)
-            write_announcement(set, &a);
+            write_announcement(set, p->key, p->priority, &v->what, v->numbers);
     }
 }
 
-/* Returns true if all members have announced it who can. */
-static bool is_complete(const struct hvd__relay *relay,
-                        const struct hvd__proposal *p)
+/* Sends a proposal that is complete or, if all is true, any. */
+static int pass(void *owner, struct hvd__proposal *p, bool all)
 {
-    if (p->nannounced + relay->ngone < relay->n)
-        return false;
-    for (int i = 0; i < relay->n; i++)
-        if (p->of[i] == 0 && !relay->gone[i])
-            return false;
-    return true;
+    struct hvd__set *set = owner;
+    struct hvd__proposals *held = &set->agreement->relay.held;
+    bool complete = hvd__proposal_is_complete(held, p);
+
+    if (all || complete)
+        pass_on(set, p);
+    return complete ? hvd__proposal_remove(held, p) : HVD_OK;
 }
 
-/* Sends the proposals of a key that are complete or, if all is true, all. */
-static int pass_key(struct hvd__set *set, struct hvd__proposal *p, bool all)
+int hvd__relay_init(struct hvd__relay *relay, struct hvd__set *set)
 {
-    struct hvd__relay *relay = &set->agreement->relay;
+    size_t most = (size_t)set->team.size - 1;
 
-    while (p) {
-        struct hvd__proposal *later = p->later;
-        bool complete = is_complete(relay, p);
-
-        if (all || complete)
-            pass_on(set, p);
-        if (complete)
-            HVD_TRY(hvd__proposal_remove(&relay->held, p));
-        p = later;
-    }
-    return HVD_OK;
+    if (set->hosts)
+        most = RADIX + (size_t)hvd__hosts_size(set->hosts, set->hosts->own);
+    *relay = (struct hvd__relay){.hosts = set->hosts};
+    relay->children = calloc(most + 1, sizeof *relay->children);
+    if (!relay->children)
+        return hvd__fail_memory(most * sizeof *relay->children);
+    plan(relay, set);
+    return relay->parent < 0
+               ? HVD_OK
+               : hvd__proposals_init(&relay->held, relay->n, pass, set);
 }
 
-static int pass_all(struct hvd__set *set)
+void hvd__relay_fini(struct hvd__relay *relay)
 {
-    struct hvd__relay *relay = &set->agreement->relay;
-    struct hvd__proposal *p, *following;
-
-    relay->held_since_ns = 0;
-    HASH_ITER (hh, relay->held, p, following)
-        HVD_TRY(pass_key(set, p, true));
-    return HVD_OK;
+    hvd__proposals_fini(&relay->held);
+    hvd__writer_fini(&relay->out);
+    free(relay->children);
 }
 
 int hvd__relay_announce(struct hvd__set *set, const struct hvd__announcement *a)
 {
     struct hvd__relay *relay = &set->agreement->relay;
-    struct hvd__proposal *oldest = NULL;
 
     if (relay->n == 1) {
-        relay->some[0] = 1;
-        write_announcement(set, a);
+        relay->held.some[0] = 1;
+        write_announcement(set, a->key, a->priority, &a->what, a->numbers);
         return HVD_OK;
     }
-    HVD_TRY(hvd__proposals_add(&relay->held, relay->n, a, &oldest));
-    HVD_TRY(pass_key(set, oldest, false));
-    if (!relay->held)
+    HVD_TRY(hvd__proposals_add(&relay->held, a));
+    if (!relay->held.table)
         relay->held_since_ns = 0;
     else if (relay->held_since_ns == 0)
         relay->held_since_ns = hvd__now_ns();
@@ -279,23 +231,12 @@ int hvd__relay_gone(struct hvd__set *set, int number, enum hvd__gone how)
     struct hvd__relay *relay = &set->agreement->relay;
     struct hvd__writer *out;
 
-    relay->ngone += relay->gone[number] == 0;
-    relay->gone[number] = (int)how;
-    HVD_TRY(pass_all(set));
-    out = begin(set, HVD__GONE);
+    HVD_TRY(hvd__proposals_gone(&relay->held, number, how));
+    relay->held_since_ns = 0;
+    out = begin(set, &relay->out, HVD__GONE);
     hvd__write_int(out, relay->first + number);
     hvd__write_int(out, (int32_t)how);
     return HVD_OK;
-}
-
-void hvd__relay_rejoin(struct hvd__relay *relay)
-{
-    relay->ngone = 0;
-    for (int i = 0; relay->gone && i < relay->n; i++)
-        if (relay->gone[i] == HVD__GONE_LEFT)
-            relay->ngone++;
-        else
-            relay->gone[i] = 0;
 }
 
 int hvd__relay_step(struct hvd__set *set)
@@ -303,8 +244,10 @@ int hvd__relay_step(struct hvd__set *set)
     struct hvd__relay *relay = &set->agreement->relay;
 
     if (relay->held_since_ns > 0 &&
-        hvd__now_ns() - relay->held_since_ns >= HVD__HOLD_NS)
-        HVD_TRY(pass_all(set));
+        hvd__now_ns() - relay->held_since_ns >= HVD__HOLD_NS) {
+        relay->held_since_ns = 0;
+        HVD_TRY(hvd__proposals_judge(&relay->held));
+    }
     if (relay->out.bytes == 0)
         return HVD_OK;
     relay->nsent++;
@@ -313,7 +256,8 @@ int hvd__relay_step(struct hvd__set *set)
 
 bool hvd__relay_is_heard(const struct hvd__relay *relay, int64_t nheard)
 {
-    return nheard == relay->nsent && relay->out.bytes == 0 && !relay->held;
+    return nheard == relay->nsent && relay->out.bytes == 0 &&
+           !relay->held.table;
 }
 
 /* --------------------------------------------------------- to the children */
@@ -339,7 +283,7 @@ int hvd__relay_open(struct hvd__set *set, uint32_t epoch, bool refused)
     for (int i = 0; i < relay->nchildren; i++) {
         struct hvd__writer out = {0};
 
-        begin_in(set, &out, HVD__OPEN);
+        begin(set, &out, HVD__OPEN);
         hvd__write_int(&out, (int32_t)epoch);
         hvd__write_long(&out, refused ? -1 : relay->children[i].nheard);
         HVD_TRY(post(set, relay->children[i].member, &out));
@@ -352,7 +296,7 @@ void hvd__relay_break(struct hvd__set *set, int status, const char *text)
     const struct hvd__relay *relay = &set->agreement->relay;
     struct hvd__writer out = {0};
 
-    begin_in(set, &out, HVD__BREAK);
+    begin(set, &out, HVD__BREAK);
     hvd__write_int(&out, status);
     hvd__write_text(&out, text);
     if (!out.failed)

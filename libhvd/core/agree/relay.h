@@ -48,15 +48,12 @@ struct hvd__relay {
 
     /* Announcements of several members, by number from first; not used by the
      * coordinator and by ranks without children. */
-    struct hvd__proposal *held; /* owned table */
-    int64_t held_since_ns;      /* when the oldest was made; 0: none is held */
-    int *gone;                  /* owned, [n]: 0 or enum hvd__gone */
-    int ngone;
-    int *some; /* owned scratch, [n] */
+    struct hvd__proposals held;
+    int64_t held_since_ns; /* when the oldest was made; 0: none is held */
 };
 
 /* Fails with HVD_ERR_MEMORY. */
-int hvd__relay_init(struct hvd__relay *relay, const struct hvd__set *set);
+int hvd__relay_init(struct hvd__relay *relay, struct hvd__set *set);
 void hvd__relay_fini(struct hvd__relay *relay);
 
 /* Returns the child that is this member; NULL: none is. */
@@ -72,8 +69,6 @@ int hvd__relay_number(const struct hvd__relay *relay, int place);
 int hvd__relay_announce(struct hvd__set *set,
                         const struct hvd__announcement *announcement);
 int hvd__relay_gone(struct hvd__set *set, int number, enum hvd__gone how);
-/* Members that have joined go on. */
-void hvd__relay_rejoin(struct hvd__relay *relay);
 
 /* Sends what is due to the parent. */
 int hvd__relay_step(struct hvd__set *set);

@@ -20,12 +20,8 @@
 
 /* A message to a host, a message from it, or both. */
 struct exchange {
-    int host;
-    int peer; /* rank of the host's speaker in the team */
-    bool sends, receives;
-    int first, end; /* the hosts that the received message covers */
-    int modulus;    /* of the hosts that both messages have blocks for; 0: they
-                       have the result of all hosts */
+    struct hvd__offer_peer with;
+    int peer;           /* rank of the host's speaker in the team */
     unsigned char *out; /* owned; NULL if nothing is sent */
     unsigned char *in;  /* owned; NULL if nothing is received */
     struct hvd__transfer sending, receiving;
@@ -42,8 +38,8 @@ struct hvd__round {
     int tag;
     uint64_t number; /* of the round under way, or of the last */
     bool is_under_way;
-    int at;       /* the exchange that the round has come to */
-    bool is_back; /* it takes them once more, and comes to the one before at */
+    bool failed; /* memory has run out */
+    int at;      /* how many of the exchanges are done, on this way */
     int n;
     struct exchange exchanges[EXCHANGES];
     struct hvd__offer offer;
@@ -57,14 +53,12 @@ static struct exchange *add_exchange(struct hvd__round *round, int host,
     struct exchange *exchange = &round->exchanges[round->n++];
 
     *exchange = (struct exchange){
-        .host = host,
+        .with = {.host = host, .first = host, .end = host + 1, .modulus = 1},
         .peer = hvd__hosts_carrier(round->hosts, host, 0),
-        .sends = sends,
-        .receives = receives,
-        .modulus = 1,
-        .first = host,
-        .end = host + 1,
+        .out = sends ? malloc(HVD__OFFER_BYTES) : NULL,
+        .in = receives ? malloc(HVD__OFFER_BYTES) : NULL,
     };
+    round->failed |= (sends && !exchange->out) || (receives && !exchange->in);
     return exchange;
 }
 
@@ -88,15 +82,15 @@ static void plan_exchanges(struct hvd__round *round)
         struct exchange *exchange =
             add_exchange(round, hvd__pairing_partner(&p, i), true, true);
 
-        exchange->first = first_of(start, p.extra);
-        exchange->end = first_of(start + (1 << i), p.extra);
-        exchange->modulus = 2 << i;
+        exchange->with.first = first_of(start, p.extra);
+        exchange->with.end = first_of(start + (1 << i), p.extra);
+        exchange->with.modulus = 2 << i;
     }
     if (p.folded < 0)
         return;
     result = add_exchange(round, p.folded, p.number >= 0, p.number < 0);
-    result->first = result->modulus = 0;
-    result->end = round->hosts->n;
+    result->with.first = result->with.modulus = 0;
+    result->with.end = round->hosts->n;
 }
 
 struct hvd__round *hvd__round_new(const struct hvd__team *team,
@@ -112,20 +106,10 @@ struct hvd__round *hvd__round_new(const struct hvd__team *team,
     round->tag = tag;
     round->metrics = metrics;
     plan_exchanges(round);
-    for (int i = 0; i < round->n; i++) {
-        struct exchange *exchange = &round->exchanges[i];
-
-        if (exchange->sends)
-            exchange->out = malloc(HVD__OFFER_BYTES);
-        if (exchange->receives)
-            exchange->in = malloc(HVD__OFFER_BYTES);
-        if ((exchange->sends && !exchange->out) ||
-            (exchange->receives && !exchange->in)) {
-            hvd__round_free(round);
-            return NULL;
-        }
-    }
-    return round;
+    if (!round->failed)
+        return round;
+    hvd__round_free(round);
+    return NULL;
 }
 
 /* Keeps a pointer to memory that is left to transfers, so that memory checkers
@@ -167,13 +151,14 @@ void hvd__round_begin(struct hvd__round *round, uint32_t epoch)
 }
 
 /* Posts all receives of a round, or of its way back. */
-static int prepare_exchanges(struct hvd__round *round)
+static int begin_exchanges(struct hvd__round *round)
 {
+    round->at = 0;
     for (int i = 0; i < round->n; i++) {
         struct exchange *exchange = &round->exchanges[i];
 
-        exchange->has_sent = !exchange->sends;
-        if (exchange->receives)
+        exchange->has_sent = !exchange->out;
+        if (exchange->in)
             HVD_TRY(hvd__team_receive(round->team, exchange->peer, round->tag,
                                       exchange->in, HVD__OFFER_BYTES,
                                       &exchange->receiving));
@@ -185,9 +170,7 @@ int hvd__round_start(struct hvd__round *round)
 {
     round->number++;
     round->is_under_way = true;
-    round->is_back = false;
-    round->at = 0;
-    return prepare_exchanges(round);
+    return begin_exchanges(round);
 }
 
 static int test(const struct hvd__round *round, struct hvd__transfer *transfer)
@@ -202,16 +185,12 @@ static int test(const struct hvd__round *round, struct hvd__transfer *transfer)
 static int send_offer(struct hvd__round *round, struct exchange *exchange)
 {
     struct hvd__transport *t = round->team->transport;
-    const struct hvd__offer_aim partner = {exchange->host, exchange->modulus};
     int free_again = test(round, &exchange->sending);
     size_t bytes;
 
     if (free_again <= 0)
         return free_again;
-    bytes = round->is_back
-                ? hvd__offer_write_back(&round->offer, exchange->modulus,
-                                        exchange->out)
-                : hvd__offer_write(&round->offer, partner, exchange->out);
+    bytes = hvd__offer_write(&round->offer, &exchange->with, exchange->out);
     HVD_TRY(t->send(t, round->team->world[exchange->peer], round->tag,
                     exchange->out, bytes, &exchange->sending));
     exchange->has_sent = true;
@@ -222,17 +201,11 @@ static int send_offer(struct hvd__round *round, struct exchange *exchange)
 
 static int take_in(struct hvd__round *round, const struct exchange *exchange)
 {
-    const struct hvd__offer_aim partner = {exchange->host, exchange->modulus};
-    bool good =
-        round->is_back
-            ? hvd__offer_take_back(&round->offer, exchange->in, partner)
-            : hvd__offer_take(&round->offer, exchange->in, exchange->first,
-                              exchange->end, exchange->modulus);
-
-    return good ? HVD_OK
-                : hvd__fail(HVD_ERR_INTERNAL,
-                            "rank %d sent an offer that makes no sense",
-                            round->team->world[exchange->peer]);
+    return hvd__offer_take(&round->offer, exchange->in, &exchange->with)
+               ? HVD_OK
+               : hvd__fail(HVD_ERR_INTERNAL,
+                           "rank %d sent an offer that makes no sense",
+                           round->team->world[exchange->peer]);
 }
 
 /* Returns 1 if the exchange is done. */
@@ -243,33 +216,29 @@ static int step_exchange(struct hvd__round *round, struct exchange *exchange,
 
     if (!exchange->has_sent)
         done = send_offer(round, exchange);
-    if (done > 0 && exchange->receives)
+    if (done > 0 && exchange->in)
         done = test(round, &exchange->receiving);
     if (done <= 0)
         return done;
     *moved = true;
-    if (exchange->receives)
+    if (exchange->in)
         HVD_TRY(take_in(round, exchange));
     return 1;
 }
 
 int hvd__round_step(struct hvd__round *round, bool *moved)
 {
-    int done;
+    for (; round->at < round->n; round->at++) {
+        int i = round->offer.is_back ? round->n - 1 - round->at : round->at;
+        int done = step_exchange(round, &round->exchanges[i], moved);
 
-    for (; !round->is_back && round->at < round->n; round->at++) {
-        done = step_exchange(round, &round->exchanges[round->at], moved);
         if (done <= 0)
             return done;
     }
-    if (!round->is_back && hvd__offer_comes_back(&round->offer)) {
-        round->is_back = true;
-        HVD_TRY(prepare_exchanges(round));
-    }
-    for (; round->is_back && round->at > 0; round->at--) {
-        done = step_exchange(round, &round->exchanges[round->at - 1], moved);
-        if (done <= 0)
-            return done;
+    if (hvd__offer_comes_back(&round->offer)) {
+        round->offer.is_back = true;
+        HVD_TRY(begin_exchanges(round));
+        return hvd__round_step(round, moved);
     }
     round->is_under_way = false;
     return 1;

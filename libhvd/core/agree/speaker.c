@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * speaker.c - what the speaker of a host does in ordered mode (speaker.h).
- * ordered.c calls it, with the role of the driver.
+ * speaker.c - ordered mode between hosts. On each host the first member of the
+ * set, the speaker, compares the slots of the members of its host and offers
+ * the other hosts, in rounds (round.h), what they agree on. It publishes the
+ * result of each round in its area, and all members of the host act on it.
+ *
+ * A round opens an epoch, or agrees on slots: the longest common prefix of what
+ * the hosts offer. The data of small tensors travels with the slots; when a
+ * round is over, the speaker's slots have the results. A round starts when a
+ * host has something to offer and ends when all have joined it, so a small
+ * request costs as many messages as an allreduce of a few bytes.
+ *
+ * Requests that wait for a lane wait here, before they are agreed on: requests
+ * that come meanwhile join the same round, and can be fused with them.
  *
  * The speaker stores opened, agreed and ended in its area with release order,
  * and all ranks of the host load them with acquire order (ordered.c). The
  * results in its slots and the boundaries are written before agreed is stored.
  */
-#include "core/agree/speaker.h"
-
 #include <string.h>
 
 #include "base/status.h"
@@ -64,14 +73,12 @@ int hvd__speaker_open(const struct hvd__engine *engine, struct hvd__set *set,
 
 /* ----------------------------------------------------------------- an offer */
 
-/* Returns the data, of bytes, that a rank of this host has with a slot. */
+/* Returns the data that a rank of this host has with a slot. */
 static const void *data_of(const struct hvd__ordered *x, int local,
-                           const struct hvd__request *request, uint64_t slot,
-                           size_t bytes)
+                           const struct hvd__request *request, uint64_t slot)
 {
-    return x->areas[local] == x->own
-               ? request->input
-               : hvd__slot_data(x->areas[local], slot, bytes);
+    return x->areas[local] == x->own ? request->input
+                                     : hvd__slot_data(x->areas[local], slot);
 }
 
 /* Writes the sum over the ranks of this host. */
@@ -79,8 +86,7 @@ static void write_sum(struct hvd__ordered *x, struct hvd__offer *offer,
                       const struct hvd__offer_slot *slot, uint64_t number)
 {
     for (int i = 0; i < x->nareas; i++)
-        x->sources[i] =
-            data_of(x, i, slot->request, number, slot->request->bytes);
+        x->sources[i] = data_of(x, i, slot->request, number);
     hvd__offer_add_up(offer, slot, slot->request->signature.prescale,
                       x->sources, x->nareas);
 }
@@ -103,7 +109,7 @@ static void write_all(const struct hvd__ordered *x, struct hvd__offer *offer,
             hvd__request_write_splits(slot->request,
                                       x->hosts->first[x->hosts->n], to);
         else if (bytes > 0)
-            memcpy(to, data_of(x, i, slot->request, number, bytes), bytes);
+            memcpy(to, data_of(x, i, slot->request, number), bytes);
     }
 }
 
@@ -130,8 +136,7 @@ static bool offer_slot(struct hvd__set *set, struct hvd__offer *offer,
     else if (way != HVD__WAY_NONE && way != HVD__WAY_ROOT)
         write_all(x, offer, slot, number);
     else if (root == x->hosts->own && request->bytes > 0)
-        memcpy(offer->data + slot->at,
-               data_of(x, local, request, number, request->bytes),
+        memcpy(offer->data + slot->at, data_of(x, local, request, number),
                request->bytes);
     return true;
 }
@@ -166,6 +171,7 @@ static bool fill_offer(struct hvd__set *set)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
     struct hvd__offer *offer = hvd__round_offer(x->round);
+    const struct hvd__knobs *knobs = &set->agreement->tune.now;
     enum hvd__verdict verdict = HVD__UNKNOWN;
     uint64_t number = x->agreed, end;
 
@@ -178,10 +184,9 @@ static bool fill_offer(struct hvd__set *set)
     if (end == number && (end < x->scanned || verdict != HVD__DIFFERENT))
         return false;
     hvd__round_begin(x->round, x->epoch);
-    if (set->agreement->coordinator) {
-        offer->threshold = set->agreement->knobs.fusion_threshold;
-        offer->direct_max = set->agreement->knobs.direct_max;
-    }
+    if (set->agreement->coordinator)
+        offer->values = (struct hvd__piece_values){knobs->fusion_threshold,
+                                                   knobs->direct_max};
     while (number < end && offer_slot(set, offer, number))
         number++;
     if (number == x->scanned && verdict == HVD__DIFFERENT)
@@ -195,20 +200,13 @@ static bool fill_offer(struct hvd__set *set)
 static void publish_slots(struct hvd__ordered *x,
                           const struct hvd__offer *result)
 {
-    for (int i = 0; i < result->n; i++) {
-        const struct hvd__offer_slot *from = &result->slots[i];
-
-        hvd__offer_result(
-            result, from,
-            hvd__slot_data(
-                x->own, x->agreed + (uint64_t)i,
-                hvd__way_result_bytes(from->way, from->request, x->hosts)));
-    }
+    for (int i = 0; i < result->n; i++)
+        hvd__offer_result(result, &result->slots[i],
+                          hvd__slot_data(x->own, x->agreed + (uint64_t)i));
     if (result->n > 0) {
         uint64_t last = x->agreed + (uint64_t)result->n - 1;
 
-        x->own->pieces[last % HVD__LOG_SLOTS] =
-            (struct hvd__piece_values){result->threshold, result->direct_max};
+        x->own->pieces[last % HVD__LOG_SLOTS] = result->values;
         hvd__slot_at(x->own, last)->flags |= HVD__SLOT_BOUNDARY;
         x->agreed = last + 1;
         atomic_store_explicit(&x->own->agreed, hvd__sequence_of(x, last),
@@ -224,10 +222,7 @@ int hvd__speaker_step(struct hvd__set *set, bool *moved)
     int done;
 
     if (!hvd__round_is_under_way(x->round)) {
-        /* The epoch may be over before this rank has closed it. */
-        if (atomic_load_explicit(&x->own->ended, memory_order_relaxed) ==
-                x->epoch ||
-            !fill_offer(set))
+        if (!fill_offer(set))
             return HVD_OK;
         HVD_TRY(hvd__round_start(x->round));
         *moved = true;

@@ -96,7 +96,7 @@ static int hear_stray(struct hvd__engine *engine, int rank,
                       struct hvd__reader *in)
 {
     if (!in->failed && hvd__read_type(in) == HVD__BREAK && !in->failed)
-        return hvd__hear_break(engine, rank, in);
+        return hvd__hear_break(engine, in);
     return hvd__fail(HVD_ERR_INTERNAL,
                      "rank %d sent a message about a process set that we do "
                      "not share",
@@ -120,9 +120,12 @@ static int hear_message(struct hvd__engine *engine, int rank,
     else if ((child = hvd__relay_child(&set->agreement->relay, member)))
         status = hvd__hear(engine, set, child, &in);
     else
-        status = hvd__message_garbled(rank);
+        status = hvd__reader_fail(&in);
     hvd__set_put(set);
-    return status;
+    return status == HVD_OK && in.failed
+               ? hvd__fail(HVD_ERR_INTERNAL,
+                           "rank %d sent a message that makes no sense", rank)
+               : status;
 }
 
 static int hear_messages(struct hvd__engine *engine, bool *moved)

@@ -30,10 +30,7 @@ int hvd__agree_tune(struct hvd__set *set, const struct hvd__settings *s)
         return found;
     HVD_TRY(hvd__tune_start(&a->tune, &knobs, s->fusion_threshold,
                             s->autotune_log));
-    if (found) {
-        a->tune.active = false;
-        a->knobs = knobs;
-    }
+    a->tune.active = !found;
     return HVD_OK;
 }
 
@@ -43,10 +40,8 @@ void hvd__tuning_step(struct hvd__set *set, const char *file)
     struct hvd__tune *tune = &a->tune;
 
     if (!tune->active || a->heard_close ||
-        !hvd__tune_step(tune, hvd__executor_take_bytes(set), hvd__now_ns()))
-        return;
-    a->knobs = tune->now;
-    if (tune->active)
+        !hvd__tune_step(tune, hvd__executor_take_bytes(set), hvd__now_ns()) ||
+        tune->active)
         return;
     hvd__log(HVD__LOG_INFO,
              "autotuning is over: fusion threshold %zu, direct up to %zu bytes",

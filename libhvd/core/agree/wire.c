@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "base/status.h"
 
 void hvd__write_bytes(struct hvd__writer *writer, const void *data,
                       size_t bytes)
@@ -107,6 +108,12 @@ void hvd__read_bytes(struct hvd__reader *reader, void *data, size_t bytes)
     reader->at += bytes;
 }
 
+int hvd__reader_fail(struct hvd__reader *reader)
+{
+    reader->failed = true;
+    return HVD_OK;
+}
+
 bool hvd__reader_more(const struct hvd__reader *reader)
 {
     return !reader->failed && reader->at < reader->bytes;
@@ -153,6 +160,23 @@ int32_t hvd__read_count(struct hvd__reader *reader, size_t each)
     if (count < 0 || (size_t)count > (reader->bytes - reader->at) / each)
         reader->failed = true;
     return reader->failed ? 0 : count;
+}
+
+int hvd__read_numbers(struct hvd__reader *reader, size_t n, int64_t **numbers)
+{
+    *numbers = NULL;
+    if (n > (reader->bytes - reader->at) / sizeof **numbers)
+        reader->failed = true;
+    if (reader->failed || n == 0)
+        return HVD_OK;
+    *numbers = malloc(n * sizeof **numbers);
+    if (!*numbers)
+        return hvd__fail_memory(n * sizeof **numbers);
+    for (size_t i = 0; i < n; i++) {
+        (*numbers)[i] = hvd__read_long(reader);
+        reader->failed |= (*numbers)[i] < 0;
+    }
+    return HVD_OK;
 }
 
 void hvd__read_text(struct hvd__reader *reader, char *text, size_t size)

@@ -81,6 +81,8 @@ struct hvd__reader {
     bool failed;
 };
 
+/* Makes the read fail, because what was read makes no sense. Returns HVD_OK. */
+int hvd__reader_fail(struct hvd__reader *reader);
 bool hvd__reader_more(const struct hvd__reader *reader);
 enum hvd__record_type hvd__read_type(struct hvd__reader *reader);
 int32_t hvd__read_int(struct hvd__reader *reader);
@@ -90,6 +92,9 @@ uint64_t hvd__read_key(struct hvd__reader *reader);
  * fails if that many items do not fit into the rest. */
 int32_t hvd__read_count(struct hvd__reader *reader, size_t each);
 void hvd__read_bytes(struct hvd__reader *reader, void *data, size_t bytes);
+/* Reads n numbers, none of which is negative, into memory that the caller
+ * frees; *numbers is NULL if there are none. Fails with HVD_ERR_MEMORY. */
+int hvd__read_numbers(struct hvd__reader *reader, size_t n, int64_t **numbers);
 /* Reads a text into size bytes, NUL-terminated. Fails if the text is longer or
  * contains a NUL. */
 void hvd__read_text(struct hvd__reader *reader, char *text, size_t size);

@@ -3,10 +3,10 @@
  * process_sets.c - adds and removes process sets.
  *
  * Both are collectives of the world that are built from gathers of the library.
- * In the first gather every rank gets the wishes of all ranks and evaluates
- * them; all come to the same verdict. If all ask for the same, each rank makes
- * its part, and a second gather shows whether all succeeded. No rank uses a set
- * before all ranks have it.
+ * In the first gather every rank gets the changes that all ranks ask for and
+ * evaluates them; all come to the same verdict. If all ask for the same, each
+ * rank makes its part, and a second gather shows whether all succeeded. No rank
+ * uses a set before all ranks have it.
  *
  * All ranks see the same sequence of changes, so ids and the tags of sets need
  * no agreement: they are the next id and the lowest free tags.
@@ -20,8 +20,8 @@
 #include "core/api/submit.h"
 
 /* A change that a rank asks for. */
-struct wish {
-    int32_t status; /* negative: the wish itself is invalid */
+struct change {
+    int32_t status; /* negative: the change itself is invalid */
     int32_t remove; /* id of the set to remove; -1: add a set */
     int32_t nranks;
     char message[256];
@@ -30,34 +30,34 @@ struct wish {
 
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 
-static size_t wish_bytes(int32_t nranks)
+static size_t change_bytes(int32_t nranks)
 {
-    return sizeof(struct wish) + (size_t)nranks * sizeof(int32_t);
+    return sizeof(struct change) + (size_t)nranks * sizeof(int32_t);
 }
 
-static struct wish *wish_new(int32_t nranks)
+static struct change *change_new(int32_t nranks)
 {
-    struct wish *wish = calloc(1, wish_bytes(nranks));
+    struct change *change = calloc(1, change_bytes(nranks));
 
-    if (!wish)
+    if (!change)
         return NULL;
-    wish->remove = -1;
-    wish->nranks = nranks;
-    return wish;
+    change->remove = -1;
+    change->nranks = nranks;
+    return change;
 }
 
-static void keep_mistake(struct wish *wish)
+static void keep_mistake(struct change *change)
 {
-    snprintf(wish->message, sizeof wish->message, "%s", hvd_last_error());
+    snprintf(change->message, sizeof change->message, "%s", hvd_last_error());
 }
 
-/* ------------------------------------------------------- gathering wishes */
+/* ------------------------------------------------------- gathering changes */
 
-/* Gathers all ranks' wishes, in their order. The caller frees *all with
+/* Gathers all ranks' changes, in their order. The caller frees *all with
  * hvd_free. */
-static int gather_wishes(const struct wish *mine, hvd_tensor *all)
+static int gather_changes(const struct change *mine, hvd_tensor *all)
 {
-    int64_t bytes = (int64_t)wish_bytes(mine->nranks);
+    int64_t bytes = (int64_t)change_bytes(mine->nranks);
     hvd_request request;
 
     *all = (hvd_tensor){.size = sizeof *all};
@@ -65,68 +65,69 @@ static int gather_wishes(const struct wish *mine, hvd_tensor *all)
     return hvd__run(&request, HVD__SETS_NAME, all);
 }
 
-static const struct wish *next_wish(const struct wish *wish)
+static const struct change *next_change(const struct change *change)
 {
-    return (const struct wish *)(const void *)((const char *)wish +
-                                               wish_bytes(wish->nranks));
+    return (const struct change *)(const void *)((const char *)change +
+                                                 change_bytes(change->nranks));
 }
 
-static bool same_wish(const struct wish *a, const struct wish *b)
+static bool same_change(const struct change *a, const struct change *b)
 {
     return a->remove == b->remove && a->nranks == b->nranks &&
            memcmp(a->ranks, b->ranks, (size_t)a->nranks * sizeof *a->ranks) ==
                0;
 }
 
-static void describe_wish(struct hvd__text *out, const struct wish *wish)
+static void describe_change(struct hvd__text *out, const struct change *change)
 {
-    if (wish->remove >= 0) {
-        hvd__text_add(out, "remove process set %d", (int)wish->remove);
+    if (change->remove >= 0) {
+        hvd__text_add(out, "remove process set %d", (int)change->remove);
         return;
     }
     hvd__text_add(out, "add ranks");
-    for (int32_t i = 0; i < wish->nranks; i++)
-        hvd__text_add(out, "%s%d", i ? "," : " ", (int)wish->ranks[i]);
+    for (int32_t i = 0; i < change->nranks; i++)
+        hvd__text_add(out, "%s%d", i ? "," : " ", (int)change->ranks[i]);
 }
 
-static int fail_differing(const struct wish *first, const struct wish *other,
-                          int rank)
+static int fail_differing(const struct change *first,
+                          const struct change *other, int rank)
 {
     char text[HVD__MESSAGE_MAX];
     struct hvd__text out = hvd__text_at(text, sizeof text);
 
     hvd__text_add(&out, "process sets differ: rank 0: ");
-    describe_wish(&out, first);
+    describe_change(&out, first);
     hvd__text_add(&out, "; rank %d: ", rank);
-    describe_wish(&out, other);
+    describe_change(&out, other);
     hvd__text_add(&out, "; all ranks must make the same changes in the same "
                         "order");
     return hvd__fail_text(HVD_ERR_MISMATCH, text);
 }
 
-/* Returns the verdict on all wishes, which is the same on every rank. */
-static int judge_wishes(const struct wish *first, int size)
+/* Returns the verdict on all changes, which is the same on every rank. */
+static int judge_changes(const struct change *first, int size)
 {
-    const struct wish *wish = first;
+    const struct change *change = first;
 
-    for (int rank = 0; rank < size; rank++, wish = next_wish(wish))
-        if (wish->status < 0)
-            return hvd__fail(wish->status, "rank %d: %s", rank, wish->message);
-    wish = first;
-    for (int rank = 0; rank < size; rank++, wish = next_wish(wish))
-        if (!same_wish(first, wish))
-            return fail_differing(first, wish, rank);
+    for (int rank = 0; rank < size; rank++, change = next_change(change))
+        if (change->status < 0)
+            return hvd__fail(change->status, "rank %d: %s", rank,
+                             change->message);
+    change = first;
+    for (int rank = 0; rank < size; rank++, change = next_change(change))
+        if (!same_change(first, change))
+            return fail_differing(first, change, rank);
     return HVD_OK;
 }
 
-/* Shares a wish, or this rank's status, and returns the verdict. */
-static int agree_on_wish(const struct wish *mine, int size)
+/* Shares a change, or this rank's status, and returns the verdict. */
+static int agree_on_change(const struct change *mine, int size)
 {
     hvd_tensor all;
-    int status = gather_wishes(mine, &all);
+    int status = gather_changes(mine, &all);
 
     if (status == HVD_OK)
-        status = judge_wishes(all.data, size);
+        status = judge_changes(all.data, size);
     hvd_free(all.data);
     return status;
 }
@@ -134,16 +135,16 @@ static int agree_on_wish(const struct wish *mine, int size)
 /* Does the second gather, which shows whether all ranks succeeded. */
 static int all_done(int status, int size)
 {
-    struct wish *wish = wish_new(0);
+    struct change *change = change_new(0);
     int verdict;
 
-    if (!wish)
-        return hvd__fail_memory(sizeof *wish);
-    wish->status = status;
+    if (!change)
+        return hvd__fail_memory(sizeof *change);
+    change->status = status;
     if (status < 0)
-        keep_mistake(wish);
-    verdict = agree_on_wish(wish, size);
-    free(wish);
+        keep_mistake(change);
+    verdict = agree_on_change(change, size);
+    free(change);
     return verdict;
 }
 
@@ -157,44 +158,45 @@ static int compare_ranks(const void *a, const void *b)
 }
 
 /* Sorts the ranks and returns an error if they are invalid. */
-static int check_ranks(struct wish *wish, int size)
+static int check_ranks(struct change *change, int size)
 {
-    qsort(wish->ranks, (size_t)wish->nranks, sizeof *wish->ranks,
+    qsort(change->ranks, (size_t)change->nranks, sizeof *change->ranks,
           compare_ranks);
-    if (wish->nranks < 1)
+    if (change->nranks < 1)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "a process set needs one rank or more; n is less, or "
                          "the list is NULL");
-    for (int32_t i = 0; i < wish->nranks; i++) {
-        if (wish->ranks[i] < 0 || wish->ranks[i] >= size)
+    for (int32_t i = 0; i < change->nranks; i++) {
+        if (change->ranks[i] < 0 || change->ranks[i] >= size)
             return hvd__fail(HVD_ERR_ARGUMENT,
                              "rank %d of a process set is not one of the %d "
                              "ranks",
-                             (int)wish->ranks[i], size);
-        if (i > 0 && wish->ranks[i] == wish->ranks[i - 1])
+                             (int)change->ranks[i], size);
+        if (i > 0 && change->ranks[i] == change->ranks[i - 1])
             return hvd__fail(HVD_ERR_ARGUMENT,
                              "rank %d is twice in a process set",
-                             (int)wish->ranks[i]);
+                             (int)change->ranks[i]);
     }
     return HVD_OK;
 }
 
-static bool has_ranks(const struct hvd__set *set, const struct wish *wish)
+static bool has_ranks(const struct hvd__set *set, const struct change *change)
 {
-    if (set->team.size != wish->nranks)
+    if (set->team.size != change->nranks)
         return false;
     for (int i = 0; i < set->team.size; i++)
-        if (set->ranks[i] != wish->ranks[i])
+        if (set->ranks[i] != change->ranks[i])
             return false;
     return true;
 }
 
 /* The list of sets is read without its lock, because only this file changes it,
  * one change at a time. */
-static int check_new(const struct hvd__world *world, const struct wish *wish)
+static int check_new(const struct hvd__world *world,
+                     const struct change *change)
 {
     for (int i = 0; i < world->engine.table.nsets; i++)
-        if (has_ranks(world->engine.table.sets[i], wish))
+        if (has_ranks(world->engine.table.sets[i], change))
             return hvd__fail(HVD_ERR_ARGUMENT,
                              "process set %d consists of these ranks already",
                              (int)world->engine.table.sets[i]->id);
@@ -225,19 +227,19 @@ static int free_tags(const struct hvd__world *world)
 }
 
 /* Makes a set without its engine. */
-static int make_set(const struct hvd__world *world, const struct wish *wish,
+static int make_set(const struct hvd__world *world, const struct change *change,
                     int32_t id, struct hvd__set **made)
 {
     int slot = free_tags(world), *ranks;
 
     HVD_TRY(slot);
-    ranks = malloc((size_t)wish->nranks * sizeof *ranks);
+    ranks = malloc((size_t)change->nranks * sizeof *ranks);
     if (!ranks)
-        return hvd__fail_memory((size_t)wish->nranks * sizeof *ranks);
-    for (int32_t i = 0; i < wish->nranks; i++)
-        ranks[i] = wish->ranks[i];
+        return hvd__fail_memory((size_t)change->nranks * sizeof *ranks);
+    for (int32_t i = 0; i < change->nranks; i++)
+        ranks[i] = change->ranks[i];
     *made =
-        hvd__set_new(world->engine.transport, id, ranks, wish->nranks, slot);
+        hvd__set_new(world->engine.transport, id, ranks, change->nranks, slot);
     return *made ? HVD_OK : hvd__fail_memory(sizeof **made);
 }
 
@@ -255,22 +257,22 @@ static int prepare_set(const struct hvd__world *world, struct hvd__set *set)
     return hvd__set_prepare(world, set);
 }
 
-static int add_set(struct hvd__world *world, struct wish *wish)
+static int add_set(struct hvd__world *world, struct change *change)
 {
     int size = world->engine.transport->size;
     struct hvd__set *set = NULL;
     int32_t id;
-    int status = check_ranks(wish, size);
+    int status = check_ranks(change, size);
 
     if (status == HVD_OK)
-        status = check_new(world, wish);
-    wish->status = status;
+        status = check_new(world, change);
+    change->status = status;
     if (status < 0)
-        keep_mistake(wish);
-    HVD_TRY(agree_on_wish(wish, size));
+        keep_mistake(change);
+    HVD_TRY(agree_on_change(change, size));
     /* The id is used up even on failure, so that all ranks count alike. */
     id = ++world->last_id;
-    status = make_set(world, wish, id, &set);
+    status = make_set(world, change, id, &set);
     if (status == HVD_OK)
         status = prepare_set(world, set);
     /* The set must be in the table before others may send messages about it. */
@@ -296,20 +298,20 @@ int hvd_add_process_set(const int32_t *ranks, int32_t n)
 {
     int status;
     struct hvd__world *world;
-    struct wish *wish;
+    struct change *change;
 
     HVD_TRY(hvd__world_get(&world));
     if (n > 0 && !ranks)
         n = 0;
-    wish = wish_new(n < 0 ? 0 : n);
-    if (!wish)
-        return hvd__fail_memory(wish_bytes(n));
+    change = change_new(n < 0 ? 0 : n);
+    if (!change)
+        return hvd__fail_memory(change_bytes(n));
     if (n > 0)
-        memcpy(wish->ranks, ranks, (size_t)n * sizeof *ranks);
+        memcpy(change->ranks, ranks, (size_t)n * sizeof *ranks);
     pthread_mutex_lock(&changing);
-    status = add_set(world, wish);
+    status = add_set(world, change);
     pthread_mutex_unlock(&changing);
-    free(wish);
+    free(change);
     return status;
 }
 
@@ -370,17 +372,17 @@ static int close_set(struct hvd__world *world, struct hvd__set *set)
 static int remove_set(struct hvd__world *world, int32_t id,
                       struct hvd__set *set)
 {
-    struct wish *wish = wish_new(0);
+    struct change *change = change_new(0);
     int status;
 
-    if (!wish)
-        return hvd__fail_memory(sizeof *wish);
-    wish->remove = id < 0 ? INT32_MAX : id;
-    wish->status = check_removal(id, set);
-    if (wish->status < 0)
-        keep_mistake(wish);
-    status = agree_on_wish(wish, world->engine.transport->size);
-    free(wish);
+    if (!change)
+        return hvd__fail_memory(sizeof *change);
+    change->remove = id < 0 ? INT32_MAX : id;
+    change->status = check_removal(id, set);
+    if (change->status < 0)
+        keep_mistake(change);
+    status = agree_on_change(change, world->engine.transport->size);
+    free(change);
     HVD_TRY(status);
     status = close_set(world, set);
     return all_done(status, world->engine.transport->size);

@@ -209,6 +209,7 @@ void hvd__compress_forget_set(int32_t process_set)
 
     pthread_mutex_lock(&lock);
     HASH_ITER (hh, memories, m, next) {
+        /* cppcheck-suppress uninitvar; HASH_ITER sets m */
         if (m->process_set != process_set)
             continue;
         HASH_DEL(memories, m);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/run/complete.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,6 +34,32 @@ static bool is_like(const struct hvd__request *request,
            request->state.done_ns == first->state.done_ns;
 }
 
+/* Records a request in the timeline. */
+static void record_span(struct hvd__engine *engine,
+                        const struct hvd__request *request,
+                        const struct hvd__times *times)
+{
+    const char *name = request->submission->name;
+    struct hvd__span span = {
+        .kind = request->signature.kind,
+        .status = request->state.status,
+        .batch = request->state.batched,
+        .packed = request->state.packed,
+        .shared = request->state.shared,
+        .bytes = (int64_t)request->bytes,
+        .times = *times,
+    };
+
+    if (request->label)
+        snprintf(span.name, sizeof span.name, "%.40s/%.40s", name,
+                 request->label);
+    else
+        snprintf(span.name, sizeof span.name, "%.*s", (int)sizeof span.name - 1,
+                 name[0] < ' ' ? "unnamed" : name);
+    hvd__signature_print(&request->signature, span.shape, sizeof span.shape);
+    hvd__trace_writer_record(&engine->writer, &span);
+}
+
 /* Records, for the metrics and the timeline, the first of a list of requests
  * that are complete, and those after it that are like it. Returns the first
  * that is not. */
@@ -55,7 +82,7 @@ static const struct hvd__request *record_requests(
     if (hvd__request_is_own(first))
         return request;
     if (hvd__trace_writer_listens(&engine->writer))
-        hvd__trace_writer_record(&engine->writer, first, &times);
+        record_span(engine, first, &times);
     else
         for (; request && is_like(request, first);
              request = request->state.next, n++)

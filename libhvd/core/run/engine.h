@@ -2,7 +2,7 @@
 /*
  * engine.h - the engine holds the state that the steps of all process sets of a
  * world share. The room core/run has this door, together with execute.h
- * (batches), complete.h and trace_writer.h.
+ * (batches) and complete.h.
  *
  * Functions of core/run, core/agree and core/world get the engine as their
  * first argument. "Driver only" and "driver's" mark functions and fields that
@@ -14,10 +14,10 @@
 #ifndef HVD_CORE_ENGINE_H
 #define HVD_CORE_ENGINE_H
 
-#include "core/run/trace_writer.h"
 #include "core/settings/settings.h"
 #include "core/table/table.h"
 #include "trace/metrics.h"
+#include "trace/trace_writer.h"
 #include "transport/costs.h"
 #include "transport/transport.h"
 
@@ -29,7 +29,7 @@ struct hvd__engine {
     struct hvd__table table;
     struct hvd__set *live;          /* driver's: sets that the steps move */
     struct hvd__set *_Atomic added; /* sets to add to live in the next step */
-    int nskipped;        /* driver's: steps since the last poll for messages */
+    int nskipped; /* driver's: steps since the last poll for messages */
     bool is_told; /* driver's: another rank has said that its world is broken */
     atomic_bool sending; /* messages of this rank are still being sent */
     struct hvd__metrics metrics;

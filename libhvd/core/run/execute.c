@@ -40,9 +40,8 @@ static int lane_init(struct hvd__lane *lane, int nranks, size_t fusion_bytes)
     lane->world = calloc(n, sizeof *lane->world);
     lane->members = calloc(n, sizeof *lane->members);
     lane->shares = calloc(n, sizeof *lane->shares);
-    lane->counts = calloc(n, sizeof *lane->counts);
-    if (!lane->world || !lane->members || !lane->shares || !lane->counts)
-        return hvd__fail_memory(n * sizeof *lane->counts);
+    if (!lane->world || !lane->members || !lane->shares)
+        return hvd__fail_memory(n * sizeof *lane->shares);
     /* Untouched pages of the buffer cost nothing. */
     lane->fusion_bytes = fusion_bytes;
     lane->fusion = malloc(fusion_bytes ? fusion_bytes : 1);
@@ -87,9 +86,7 @@ void hvd__executor_free(struct hvd__set *set)
         free(lane->world);
         free(lane->members);
         free(lane->shares);
-        free(lane->counts);
         free(lane->temporary);
-        free(lane->results);
         hvd__workspace_fini(&lane->workspace);
     }
     free(executor);
@@ -205,29 +202,31 @@ static uint64_t fingerprint_of(const struct hvd__request *request)
                : 0;
 }
 
-/* Prepares the exchange of fingerprints: results[i * n + e] is that of member i
- * for request e. */
+/* Returns the fingerprints of a member for the n requests of a batch. */
+static uint64_t *results_of(const struct hvd__lane *lane, int member, size_t n)
+{
+    return (uint64_t *)(void *)lane->buffer + (size_t)member * n;
+}
+
+/* Prepares the exchange of fingerprints. */
 static int pack_check(struct hvd__lane *lane)
 {
     struct hvd__collective *c = &lane->collective;
     size_t n = (size_t)count_requests(lane->batch->requests);
-    size_t bytes = n * sizeof *lane->results;
+    size_t bytes = n * sizeof(uint64_t);
     uint64_t *mine;
 
-    lane->results = malloc((size_t)lane->team.size * bytes);
-    if (!lane->results)
-        return hvd__fail_memory((size_t)lane->team.size * bytes);
-    mine = lane->results + (size_t)lane->team.rank * n;
+    HVD_TRY(hvd__lane_room(lane, (size_t)lane->team.size * bytes));
+    mine = results_of(lane, lane->team.rank, n);
     for (const struct hvd__request *e = lane->batch->requests; e;
          e = e->state.next)
         *mine++ = fingerprint_of(e);
     c->motion = HVD__GATHER_TO_ALL;
     for (int i = 0; i < lane->team.size; i++) {
         c->to[i] = (struct hvd__block){
-            (unsigned char *)(lane->results + (size_t)lane->team.rank * n),
-            bytes};
-        c->from[i] = (struct hvd__block){
-            (unsigned char *)(lane->results + (size_t)i * n), bytes};
+            lane->buffer + (size_t)lane->team.rank * bytes, bytes};
+        c->from[i] =
+            (struct hvd__block){lane->buffer + (size_t)i * bytes, bytes};
     }
     return HVD_OK;
 }
@@ -242,11 +241,11 @@ static void check_request(const struct hvd__lane *lane,
     int first = -1;
 
     for (int i = 0; i < lane->team.size; i++) {
-        uint64_t result = lane->results[(size_t)i * n + e];
+        uint64_t result = results_of(lane, i, n)[e];
 
         if (result != 0 && first < 0)
             first = i;
-        if (result == 0 || result == lane->results[(size_t)first * n + e])
+        if (result == 0 || result == results_of(lane, first, n)[e])
             continue;
         hvd__text_add(&out,
                       "%s: rank %d has other bytes in its result than rank "
@@ -260,15 +259,13 @@ static void check_request(const struct hvd__lane *lane,
     }
 }
 
-static void unpack_check(struct hvd__lane *lane)
+static void unpack_check(const struct hvd__lane *lane)
 {
     size_t n = (size_t)count_requests(lane->batch->requests), e = 0;
 
     for (struct hvd__request *request = lane->batch->requests; request;
          request = request->state.next)
         check_request(lane, request, n, e++);
-    free(lane->results);
-    lane->results = NULL;
 }
 
 /* Returns the first phase from this one on that the batch has, or HVD__PHASES
@@ -405,6 +402,8 @@ static int next_phase(struct hvd__engine *engine, struct hvd__set *set,
     } else if (lane->phase == HVD__PHASE_CHECK) {
         unpack_check(lane);
     }
+    free(lane->temporary);
+    lane->temporary = NULL;
     next = phase_from(engine, lane, (int)lane->phase + 1);
     if (next != HVD__PHASES)
         return start_phase(engine, set, lane, next);

@@ -45,11 +45,9 @@ struct hvd__lane {
     int *world;                /* owned, [set size]: their world ranks */
     int *members;              /* owned, [set size]: their numbers in the set */
     struct hvd__slice *shares; /* owned, [set size] */
-    int64_t *counts;           /* owned, [set size]: rows to each */
-    unsigned char *buffer; /* the packed tensors, in fusion or temporary; NULL:
-                              they are used in place */
-    unsigned char *temporary; /* owned; for tensors too large for fusion */
-    uint64_t *results;        /* owned; fingerprints of all ranks */
+    unsigned char *buffer; /* what the phase has packed, in fusion or temporary;
+                              NULL: tensors are used in place */
+    unsigned char *temporary; /* owned; for what is too large for fusion */
     struct hvd__collective collective;
 };
 

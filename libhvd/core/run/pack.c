@@ -40,12 +40,8 @@ int hvd__lane_room(struct hvd__lane *lane, size_t bytes)
     lane->buffer = lane->fusion;
     if (bytes <= lane->fusion_bytes)
         return HVD_OK;
-    lane->temporary = malloc(bytes);
-    lane->buffer = lane->temporary;
-    if (lane->buffer)
-        return HVD_OK;
-    hvd__fail_memory(bytes);
-    return HVD_ERR_MEMORY;
+    lane->buffer = lane->temporary = malloc(bytes);
+    return lane->buffer ? HVD_OK : hvd__fail_memory(bytes);
 }
 
 /* ------------------------------------------------------------- reductions */
@@ -77,49 +73,25 @@ static bool are_neighbours(const struct hvd__request *request)
     return true;
 }
 
-static hvd_dtype wire_of(const struct hvd__request *request)
+/* Packs tensors into a buffer, or unpacks them. All have one dtype, or none is
+ * converted. */
+static void copy_tensors(unsigned char *at, const struct hvd__request *request,
+                         hvd_dtype wire, bool packs)
 {
-    return hvd__compression_wire(request->signature.compression,
-                                 request->signature.dtype);
-}
-
-/* Returns the bytes of a packed tensor. */
-static size_t packed_bytes(const struct hvd__request *request, bool converts,
-                           hvd_dtype wire)
-{
-    return converts ? (size_t)request->count * hvd__dtype_bytes(wire)
-                    : request->bytes;
-}
-
-/* Packs tensors, of which all have one dtype, or none is converted. */
-static void pack_tensors(unsigned char *to, const struct hvd__request *request,
-                         hvd_dtype wire)
-{
-    const bool converts = wire != request->signature.dtype;
+    const hvd_dtype dtype = request->signature.dtype;
 
     for (; request; request = request->state.next) {
-        if (converts)
-            hvd__convert(wire, to, request->signature.dtype, request->input,
-                         request->count, 1);
-        else if (request->bytes > 0)
-            memcpy(to, request->input, request->bytes);
-        to += packed_bytes(request, converts, wire);
-    }
-}
+        const void *from = packs ? request->input : at;
+        void *to = packs ? at : request->output;
+        size_t bytes = request->bytes;
 
-/* Does the opposite. */
-static void unpack_tensors(const unsigned char *from,
-                           const struct hvd__request *request, hvd_dtype wire)
-{
-    const bool converts = wire != request->signature.dtype;
-
-    for (; request; request = request->state.next) {
-        if (converts)
-            hvd__convert(request->signature.dtype, request->output, wire, from,
+        if (wire != dtype) {
+            hvd__convert(packs ? wire : dtype, to, packs ? dtype : wire, from,
                          request->count, 1);
-        else if (request->bytes > 0 && request->output)
-            memcpy(request->output, from, request->bytes);
-        from += packed_bytes(request, converts, wire);
+            bytes = (size_t)request->count * hvd__dtype_bytes(wire);
+        } else if (bytes > 0 && to)
+            memcpy(to, from, bytes);
+        at += bytes;
     }
 }
 
@@ -138,7 +110,7 @@ static int join_tensors(struct hvd__lane *lane, hvd_dtype wire, size_t bytes,
         return HVD_OK;
     HVD_TRY(hvd__lane_room(lane, bytes));
     if (sends)
-        pack_tensors(lane->buffer, first, wire);
+        copy_tensors(lane->buffer, first, wire, true);
     c->input = c->output = lane->buffer;
     return HVD_OK;
 }
@@ -161,7 +133,8 @@ static int pack_reduction(struct hvd__lane *lane)
                                                     : HVD__REDUCE_TO_ALL;
     c->count = count_all(first);
     c->scratch = first->scratch;
-    c->wire = wire_of(first);
+    c->wire = hvd__compression_wire(first->signature.compression,
+                                    first->signature.dtype);
     if (c->wire != first->signature.dtype) {
         c->narrows = hvd__collective_can_narrow(c);
         if (!c->narrows)
@@ -309,16 +282,14 @@ void hvd__unpack(const struct hvd__set *set, struct hvd__lane *lane)
         if (hvd__compression_encodes(s->compression))
             hvd__unpack_gather(set, lane);
         else if (lane->buffer)
-            unpack_tensors(lane->buffer, lane->batch->requests,
-                           lane->collective.reduction.dtype);
+            copy_tensors(lane->buffer, lane->batch->requests,
+                         lane->collective.reduction.dtype, false);
         break;
     case HVD_REDUCESCATTER: unpack_reducescatter(set, lane); break;
     case HVD_BROADCAST:
         if (lane->buffer && lane->team.rank != lane->collective.root)
-            unpack_tensors(lane->buffer, lane->batch->requests, s->dtype);
+            copy_tensors(lane->buffer, lane->batch->requests, s->dtype, false);
         break;
     default: hvd__unpack_gather(set, lane);
     }
-    free(lane->temporary);
-    lane->temporary = NULL;
 }

@@ -107,61 +107,43 @@ static int64_t all_rows(const struct hvd__set *set,
     return rows;
 }
 
-static int pack_one(const struct hvd__set *set, struct hvd__lane *lane)
+/* Several allgathers go through the buffer; one, or a gather, goes from the
+ * input to the output. */
+static int pack_gathers(const struct hvd__set *set, struct hvd__lane *lane)
 {
-    struct hvd__request *request = lane->batch->requests;
+    struct hvd__request *first = lane->batch->requests;
     struct hvd__collective *c = &lane->collective;
-    size_t row = hvd__signature_row_bytes(&request->signature);
-    unsigned char *out = NULL;
-    bool to_root = request->signature.kind == HVD_GATHER;
-    bool receives = hvd__set_gets_result(set, &request->signature);
-
-    if (receives)
-        HVD_TRY(make_output(request, all_rows(set, request), &out));
-    for (int rank = 0; rank < set->team.size; rank++) {
-        size_t bytes = (size_t)rows_of(set, request, rank) * row;
-
-        c->to[rank] = (struct hvd__block){0};
-        c->from[rank] = (struct hvd__block){0};
-        /* The input is sent and never written to. */
-        if (!to_root || rank == c->root)
-            memcpy(&c->to[rank].data, &request->input, sizeof request->input);
-        if (c->to[rank].data)
-            c->to[rank].bytes = request->bytes;
-        if (!receives)
-            continue;
-        c->from[rank] = (struct hvd__block){out, bytes};
-        out += bytes;
-    }
-    return HVD_OK;
-}
-
-static int pack_fused(const struct hvd__set *set, struct hvd__lane *lane)
-{
-    struct hvd__collective *c = &lane->collective;
-    unsigned char *at;
+    const bool to_root = first->signature.kind == HVD_GATHER;
+    const bool receives = hvd__set_gets_result(set, &first->signature);
+    struct hvd__block own = {.bytes = first->bytes};
+    unsigned char *at = NULL;
     size_t bytes = 0;
 
-    for (struct hvd__request *e = lane->batch->requests; e; e = e->state.next) {
-        unsigned char *out;
-        HVD_TRY(make_output(e, all_rows(set, e), &out));
+    for (struct hvd__request *e = first; receives && e; e = e->state.next) {
+        HVD_TRY(make_output(e, all_rows(set, e), &at));
         bytes += (size_t)e->out_rows * hvd__signature_row_bytes(&e->signature);
     }
-    HVD_TRY(hvd__lane_room(lane, bytes));
-    at = lane->buffer;
-    for (int rank = 0; rank < set->team.size; rank++) {
-        c->from[rank].data = at;
-        for (struct hvd__request *e = lane->batch->requests; e;
-             e = e->state.next) {
-            if (rank == set->team.rank && e->bytes > 0)
-                memcpy(at, e->input, e->bytes);
-            at += (size_t)rows_of(set, e, rank) *
-                  hvd__signature_row_bytes(&e->signature);
-        }
-        c->from[rank].bytes = (size_t)(at - c->from[rank].data);
+    if (first->state.next) {
+        HVD_TRY(hvd__lane_room(lane, bytes));
+        at = lane->buffer;
     }
+    for (int rank = 0; rank < set->team.size; rank++) {
+        c->from[rank] = (struct hvd__block){.data = at};
+        for (struct hvd__request *e = first; receives && e; e = e->state.next) {
+            if (lane->buffer && rank == set->team.rank && e->bytes > 0)
+                memcpy(at, e->input, e->bytes);
+            bytes = (size_t)rows_of(set, e, rank) *
+                    hvd__signature_row_bytes(&e->signature);
+            c->from[rank].bytes += bytes;
+            at += bytes;
+        }
+    }
+    /* The input is sent and never written to. */
+    memcpy(&own.data, &first->input, sizeof own.data);
+    if (lane->buffer)
+        own = c->from[set->team.rank];
     for (int rank = 0; rank < set->team.size; rank++)
-        c->to[rank] = c->from[set->team.rank];
+        c->to[rank] = to_root && rank != c->root ? (struct hvd__block){0} : own;
     return HVD_OK;
 }
 
@@ -210,20 +192,20 @@ int hvd__pack_counts(const struct hvd__set *set, struct hvd__lane *lane)
 {
     struct hvd__request *request = lane->batch->requests;
     struct hvd__collective *c = &lane->collective;
-    int n = set->team.size;
+    const size_t each = sizeof *request->state.carried;
+    size_t n = (size_t)set->team.size;
 
     c->motion = HVD__EXCHANGE;
-    c->count = sizeof *lane->counts;
-    request->state.carried = malloc((size_t)n * sizeof *lane->counts);
+    c->count = (int64_t)each;
+    HVD_TRY(hvd__lane_room(lane, n * each));
+    hvd__request_write_splits(request, set->team.size, lane->buffer);
+    request->state.carried = malloc(n * each);
     if (!request->state.carried)
-        return hvd__fail_memory((size_t)n * sizeof *lane->counts);
-    for (int rank = 0; rank < n; rank++) {
-        lane->counts[rank] = hvd__request_split(request, rank, n);
-        c->to[rank] = (struct hvd__block){(unsigned char *)&lane->counts[rank],
-                                          sizeof *lane->counts};
-        c->from[rank] =
-            (struct hvd__block){(unsigned char *)&request->state.carried[rank],
-                                sizeof *lane->counts};
+        return hvd__fail_memory(n * each);
+    for (size_t rank = 0; rank < n; rank++) {
+        c->to[rank] = (struct hvd__block){lane->buffer + rank * each, each};
+        c->from[rank] = (struct hvd__block){
+            (unsigned char *)&request->state.carried[rank], each};
     }
     return HVD_OK;
 }
@@ -339,9 +321,7 @@ int hvd__pack_gather(const struct hvd__set *set, struct hvd__lane *lane)
     switch (kind) {
     case HVD_ALLREDUCE: return pack_codes(set, lane);
     case HVD_ALLTOALL: return pack_alltoall(set, lane);
-    default:
-        return lane->batch->requests->state.next ? pack_fused(set, lane)
-                                                 : pack_one(set, lane);
+    default: return pack_gathers(set, lane);
     }
 }
 

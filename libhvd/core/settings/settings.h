@@ -38,6 +38,8 @@ enum { HVD__SETTING_TEXT = 512 };
       "one that waits so long ends the job; 0: never")                         \
     X("HVD_EXIT_GRACE_TIME", exit_grace_ns, duration, "5s", "", duration,      \
       "a process still there so long after the end is ended; 0: it is left")   \
+    X("HVD_ELASTIC", elastic, bool, "0", "", bool,                             \
+      "survivors of a loss can go on with hvd_recover")                        \
     X("HVD_SHM_SIZE", shm_size, bytes, "1TB", "", bytes,                       \
       "most bytes of shared memory that a rank takes; 0: none is used")        \
     X("HVD_SHM_SMALL", shm_small, bytes, "16KB", "", bytes,                    \
@@ -99,6 +101,7 @@ struct hvd__settings {
     int64_t stall_check_ns;
     int64_t stall_shutdown_ns;
     int64_t exit_grace_ns;
+    bool elastic;
     size_t shm_size;
     size_t shm_small;
     size_t shm_block;

@@ -40,11 +40,9 @@ static void stay_broken(void)
     hvd__mpi_before_end(stay_broken);
 }
 
-void hvd__ending_set(bool is_broken, int status)
+void hvd__ending_set(bool is_broken, const char *why)
 {
-    bool is_lost = status == HVD_ERR_LOST || status == HVD_ERR_STALLED;
-
-    snprintf(lost, sizeof lost, "%s", is_lost ? hvd_last_error() : "");
+    snprintf(lost, sizeof lost, "%s", why);
     then = is_broken ? stay_broken : NULL;
 }
 

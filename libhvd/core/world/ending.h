@@ -17,10 +17,10 @@ struct hvd__guard_options hvd__ending_options(
  * watched with these settings. */
 void hvd__ending_expect(const struct hvd__settings *settings);
 
-/* Stores the status with which the world ended or failed to start, and the last
- * error if it is negative. If is_broken is true, MPI must not be finalised,
- * because it would wait for ranks that may be gone. */
-void hvd__ending_set(bool is_broken, int status);
+/* Stores how the world ended or failed to start. If is_broken is true, MPI must
+ * not be finalised, because it would wait for ranks that may be gone; why says
+ * which, or is "" if that is not known. */
+void hvd__ending_set(bool is_broken, const char *why);
 
 /* Call this when there is no world any more. When MPI then ends, the last
  * hvd__ending_set applies. */

@@ -154,6 +154,7 @@ void hvd__world_break(struct hvd__world *world, int status, const char *text)
     if (atomic_load(&world->abort_status) ==
         HVD_OK) /* otherwise the other ranks know already */
         hvd__log(HVD__LOG_ERROR, "%s: %s", hvd_strerror(status), reason);
+    world->engine.transport->is_broken = true;
     world->break_status = status;
     world->break_message = strdup(reason);
     for (set = world->engine.live; set; set = set->next)

@@ -20,16 +20,17 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "core/world/cores.h"
+#include "core/world/elastic.h"
 #include "core/world/ending.h"
 #include "core/world/world.h"
 
-/* What ranks exchange at every meeting. */
+/* Ranks exchange their reports at every meeting. */
 struct report {
     int32_t status; /* negative: this rank cannot start */
     char message[HVD__MESSAGE_MAX];
 };
 
-/* What they exchange at the first one. */
+/* Ranks exchange greetings at their first meeting. */
 struct greeting {
     struct report report;
     char version[16];
@@ -100,6 +101,24 @@ static void fill_greeting(const struct hvd__world *world, int status,
     hvd__cores_read(&mine->cores);
     snprintf(mine->version, sizeof mine->version, "%s", HVD_VERSION_STRING);
     name_host(mine->host, sizeof mine->host);
+}
+
+/* Returns the error with which a wait for other ranks ends while the world
+ * starts. */
+static int find_end(void *context)
+{
+    const struct hvd__world *world = context;
+    int abort_status = atomic_load(&world->abort_status);
+
+    if (world->elastic)
+        HVD_TRY(hvd__members_look(world->elastic->members));
+    return abort_status < 0 ? hvd__fail_text(abort_status, world->abort_text)
+                            : hvd__guard_verdict(world->guard);
+}
+
+struct hvd__asked hvd__world_asked(struct hvd__world *world)
+{
+    return (struct hvd__asked){find_end, world};
 }
 
 /* ------------------------------------------------------- for the watchdog */
@@ -174,7 +193,10 @@ static int watch_ranks(struct hvd__world *world, const struct greeting *all)
         .heartbeat_ns = s->heartbeat_ns,
         .stall_check_ns = s->stall_check_ns,
         .stall_shutdown_ns = s->stall_shutdown_ns,
-        .exit_grace_ns = s->exit_grace_ns,
+        /* A process that may recover has time for what it is at. */
+        .exit_grace_ns = world->elastic ? 0 : s->exit_grace_ns,
+        .beats =
+            world->elastic ? hvd__members_beats(world->elastic->members) : NULL,
         .address = world->engine.transport->address,
     };
     const struct hvd__watch_subject subject = {
@@ -251,7 +273,9 @@ static int get_to_know(struct hvd__world *world, const struct greeting *all)
     hvd__guard_set(world->guard, &options);
     if (t->size > 1 && strcmp(t->name, "mpi") == 0)
         hvd__ending_expect(&world->engine.settings);
+    HVD_TRY(hvd__elastic_open(world));
     HVD_TRY(watch_ranks(world, all));
+    HVD_TRY(hvd__elastic_check(world));
     if (world->watch)
         hvd__guard_hand_over(world->guard);
     hvd__guard_enter(world->guard, HVD__STAGE_SHARE);

@@ -37,6 +37,8 @@
 
 enum { HVD__ABORT_TEXT = 1024 };
 
+struct hvd__elastic;
+
 struct hvd__world {
     struct hvd__engine engine;
     struct hvd__topology topology; /* fixed once the world has started */
@@ -53,8 +55,10 @@ struct hvd__world {
     atomic_int abort_status; /* negative: the watchdog has asked the driver to
                                 break the world with this status */
     struct hvd__guard
-        *guard;   /* owned; watches hvd_init; NULL: not watched, or over */
-    bool has_met; /* all ranks have exchanged identity and host */
+        *guard; /* owned; watches hvd_init; NULL: not watched, or over */
+    struct hvd__elastic *elastic; /* owned; NULL: there is no recovering */
+    bool keeps_memory; /* MPI may still use that of requests: it is not freed */
+    bool has_met;      /* all ranks have exchanged identity and host */
     atomic_bool closed; /* all ranks have left, nothing is under way */
     atomic_bool broken; /* after an error nothing moves again */
 };
@@ -72,9 +76,21 @@ struct hvd__origin {
     const void *comm; /* borrowed MPI_Comm; NULL: MPI_COMM_WORLD, or */
     const int *ranks; /* these ranks of it: borrowed, [nranks], ascending */
     int nranks;
+    struct hvd__elastic *elastic; /* borrowed: the ranks are those that survive,
+                                     by their ranks in the first world */
 };
 
 int hvd__world_init(const struct hvd__origin *origin);
+
+/* Starts a world. The caller has the lock of hvd_init. */
+int hvd__world_create(const struct hvd__origin *origin,
+                      struct hvd__world **created);
+/* Frees a world, without waiting for others. */
+void hvd__world_destroy(struct hvd__world *world);
+/* Decides what happens when MPI ends after this world; a world of one rank
+ * changes nothing. status is the reason why the world ended or failed to start.
+ */
+void hvd__world_end_of(const struct hvd__world *world, int status);
 
 /* Collective over the ranks of an origin: makes a communicator of them.
  * hvd__group_free frees it. */

@@ -77,7 +77,7 @@ bool hvd__sum_halves(const struct hvd__team *team, const struct hvd__hosts *h,
 /* ------------------------------------------------------------------- moving
  */
 
-/* What a host does in a phase. */
+/* A turn is what a host does in a phase. */
 struct turn {
     struct hvd__pairing pairing;
     int step;   /* of the pairing; -1: none, so this is the fold or its end */

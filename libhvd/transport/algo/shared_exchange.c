@@ -35,7 +35,7 @@ static int64_t total(const struct hvd__collective *c)
     return 1;
 }
 
-/* How a block goes from one rank to another. */
+/* The ways of a block from one rank to another. */
 enum how { DIRECT, SWAPPED, BUFFERED };
 
 /* A block on its way. */

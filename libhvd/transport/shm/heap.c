@@ -66,6 +66,7 @@ struct hvd__heap {
     int64_t nused;
     int fd;
     bool closed;
+    bool is_private; /* what was handed out is no part of the file any more */
     bool warned;
     /* The heaps of all ranks of this host, by local rank. */
     int nlocals;
@@ -488,7 +489,7 @@ static void hollow(struct hvd__heap *heap, struct block *block)
 {
     size_t start = offset_of(heap, block), end = start + block->bytes;
 
-    if (block->bytes < HOLLOW_BYTES)
+    if (block->bytes < HOLLOW_BYTES || heap->is_private)
         return;
     start = (start + LINE + PAGE - 1) / PAGE * PAGE;
     end = end / PAGE * PAGE;
@@ -549,6 +550,40 @@ static void keep_to_oneself(const struct hvd__heap *heap)
         mprotect(heap->base, heap->committed, PROT_READ);
     mprotect(heap->base + heap->committed, heap->bytes - heap->committed,
              PROT_NONE);
+}
+
+/* Puts a copy of what has been handed out in its place. */
+static bool copy_out(struct hvd__heap *heap)
+{
+    void *copy = mmap(NULL, heap->committed, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (copy == MAP_FAILED)
+        return false;
+    memcpy(copy, heap->base, heap->committed);
+    if (mremap(copy, heap->committed, heap->committed,
+               MREMAP_MAYMOVE | MREMAP_FIXED, heap->base) == MAP_FAILED) {
+        munmap(copy, heap->committed);
+        return false;
+    }
+    heap->is_private = true;
+    return true;
+}
+
+void hvd__heap_make_private(void)
+{
+    size_t failed = 0;
+
+    pthread_mutex_lock(&lock);
+    for (struct hvd__heap *heap = heaps; heap; heap = heap->next)
+        if (heap->closed && !heap->is_private && !copy_out(heap))
+            failed += heap->committed;
+    pthread_mutex_unlock(&lock);
+    if (failed > 0)
+        hvd__log(HVD__LOG_WARNING,
+                 "%zu bytes of hvd_malloc stay shared with ranks that were "
+                 "stopped, which may write to them once more when they go on",
+                 failed);
 }
 
 void hvd__heap_forked(void)

@@ -35,6 +35,13 @@ int hvd__heap_open(struct hvd__transport *transport, const int *locals,
  * in use. Accepts NULL. */
 void hvd__heap_close(struct hvd__heap *heap);
 
+/* Makes memory in heaps that are closed, and still in use, private to this
+ * process, where it is: what others write to it from now on, because they have
+ * been stopped in the middle of that, has no effect here. No thread may write
+ * to it meanwhile. Where memory does not suffice for the copy, a warning says
+ * so. */
+void hvd__heap_make_private(void);
+
 /* Allocates zeroed bytes, aligned to a cache line, from the heap that is open.
  * Returns NULL if there is none, or no room in it. Any thread. */
 void *hvd__heap_alloc(size_t bytes);

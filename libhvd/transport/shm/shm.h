@@ -33,7 +33,7 @@ enum {
 enum {
     HVD__SLOT_FALLBACK = 1, /* not in order: agree on it by name */
     HVD__SLOT_DATA = 2,     /* the slot has the data */
-    HVD__SLOT_BESIDE = 4,   /* the data is in the ring, length bytes */
+    HVD__SLOT_BESIDE = 4,   /* the data is in the ring, at offset */
     HVD__SLOT_BOUNDARY = 8  /* a piece ends here (hvd__area.pieces) */
 };
 
@@ -50,7 +50,6 @@ struct hvd__log_slot {
         struct {
             uint64_t input, output; /* places; 0: in ordinary memory */
         };
-        uint64_t length; /* bytes of data in the ring */
         unsigned char data[HVD__INLINE_BYTES];
     };
 };

@@ -6,7 +6,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* In the byte order of the host: a process of the other one is no match. */
+/* The number is in the byte order of the host: a process of the other order is
+ * no match. */
 #define MAGIC UINT32_C(0x68766454)
 enum { PROTOCOL = 1 };
 

@@ -47,7 +47,7 @@ enum hvd__answer {
         HVD__NANSWERS
 };
 
-/* What a process knows of its job. */
+/* A job, as one of its processes knows it. */
 struct hvd__job {
     int rank, size;
     uint64_t cluster; /* fingerprint of the description that all ranks share */

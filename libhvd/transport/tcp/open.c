@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fingerprint.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -33,7 +34,7 @@ enum { NAMED = 4 };
 
 enum { NOTICE_START = 1, NOTICE_MISSING, NOTICE_END };
 
-/* What rank 0 says while the ranks meet. */
+/* Rank 0 sends notices while the ranks meet. */
 struct notice {
     int32_t what;
     int32_t status; /* of an end */
@@ -343,4 +344,37 @@ int hvd__tcp_open(const struct hvd__tcp_options *options,
     }
     *transport = &tcp->base;
     return HVD_OK;
+}
+
+/* The ranks meet as those of another job, so that none of an earlier generation
+ * gets in. */
+int hvd__tcp_shrink(struct hvd__transport *self, const struct hvd__shrink *to,
+                    struct hvd__transport **made)
+{
+    const struct hvd__tcp *tcp = (const struct hvd__tcp *)self;
+    const char **texts = calloc(2 * (size_t)to->n, sizeof *texts);
+    struct hvd__tcp_options options = {
+        .size = to->n,
+        .addresses = texts,
+        .names = texts + to->n,
+        .cluster = hvd__mix(tcp->job.cluster + (uint64_t)to->generation),
+        .key = tcp->is_local ? NULL : tcp->key,
+        .key_bytes = tcp->job.key_bytes,
+        .limit_ns = to->limit_ns,
+        .report_ns = to->report_ns,
+        .grace_ns = tcp->fault.grace_ns,
+    };
+    int status;
+
+    if (!texts)
+        return hvd__fail_memory(2 * (size_t)to->n * sizeof *texts);
+    for (int i = 0; i < to->n; i++) {
+        texts[i] = tcp->addresses[to->ranks[i]];
+        texts[to->n + i] = tcp->names[to->ranks[i]];
+        if (to->ranks[i] == self->rank)
+            options.rank = i;
+    }
+    status = hvd__tcp_open(&options, to->asked, made);
+    free(texts);
+    return status;
 }

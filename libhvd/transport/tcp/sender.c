@@ -27,8 +27,8 @@
 #define LAST_DELAY_NS INT64_C(500000000)
 /* The time that a connection may take to be made and proved. */
 #define CALL_LIMIT_NS INT64_C(10000000000)
-/* How often in a row a rank answers that it is in another run, until it is
- * believed: it may just be ending that run. */
+/* A rank that answers so often in a row that it is in another run is believed:
+ * before, it may just be ending that run. */
 enum { MANY_ANSWERS = 20 };
 /* Requests that one system call writes, each with its frame. */
 enum { BURST = 16 };

@@ -287,96 +287,32 @@ static int tcp_pending(struct hvd__transport *self)
     return tcp->npending;
 }
 
-/* Waits for a transfer. */
-static int finish(struct hvd__tcp *tcp, struct hvd__transfer *transfer)
+static int rest(struct hvd__transport *self, int looks)
 {
-    int done = 0;
-
-    while ((done = tcp_test(&tcp->base, transfer)) == 0) {
-        HVD_TRY(tcp->asked.ask(tcp->asked.context));
-        HVD_TRY(hvd__tcp_drive(tcp, 1));
-    }
-    return done;
+    (void)looks;
+    return hvd__tcp_drive((struct hvd__tcp *)self, 1);
 }
 
-/*
- * The ranks gather in ⌈log₂ n⌉ steps (Bruck and others, 1997): in step k a rank
- * has the blocks of 2^k ranks, its own first, and sends as many of them as are
- * wanted to the rank that is 2^k before it.
- */
 static int tcp_exchange(struct hvd__transport *self, const void *mine,
                         void *all, size_t bytes)
 {
     struct hvd__tcp *tcp = (struct hvd__tcp *)self;
-    const int rank = self->rank, size = self->size;
-    char *blocks = malloc((size_t)size * bytes);
-    int status = HVD_OK;
+    const struct hvd__patience patience = {tcp->asked, rest};
 
-    if (!blocks)
-        return hvd__fail_memory((size_t)size * bytes);
-    memcpy(blocks, mine, bytes);
-    for (int have = 1; have < size && status >= 0; have *= 2) {
-        size_t part = (size_t)(size - have < have ? size - have : have) * bytes;
-        struct hvd__transfer out, in = {NULL};
-
-        status = tcp_send(self, (rank - have + size) % size, HVD__TAG_EXCHANGE,
-                          blocks, part, &out);
-        if (status >= 0)
-            status = tcp_receive(self, (rank + have) % size, HVD__TAG_EXCHANGE,
-                                 blocks + (size_t)have * bytes, part, &in);
-        if (status >= 0)
-            status = finish(tcp, &in);
-        if (status >= 0)
-            status = finish(tcp, &out);
-    }
-    for (int i = 0; i < size && status >= 0; i++)
-        memcpy((char *)all + (size_t)((rank + i) % size) * bytes,
-               blocks + (size_t)i * bytes, bytes);
-    /* After a failure it may still be what a transfer refers to. */
-    if (status >= 0)
-        free(blocks);
-    else
-        tcp->abandoned = blocks;
-    return status < 0 ? status : HVD_OK;
+    return hvd__dissemination_gather(self, HVD__TAG_EXCHANGE, &patience, mine,
+                                     all, bytes, &tcp->abandoned);
 }
 
-/* A dissemination barrier: in step k a rank hears from the one 2^k before it.
- */
 static int tcp_part(struct hvd__transport *self)
 {
-    static const char notice = 1;
-    struct hvd__tcp *tcp = (struct hvd__tcp *)self;
-    struct hvd__parting *parting = &tcp->parting;
-    const int rank = self->rank, size = self->size;
-
-    while (1 << parting->step < size) {
-        const int distance = 1 << parting->step;
-
-        if (!parting->is_under_way) {
-            HVD_TRY(tcp_send(self, (rank + distance) % size, HVD__TAG_PART,
-                             &notice, 1, &parting->out));
-            HVD_TRY(tcp_receive(self, (rank - distance + size) % size,
-                                HVD__TAG_PART, &parting->byte, 1,
-                                &parting->in));
-            parting->is_under_way = true;
-        }
-        for (int i = 0; i < 2; i++) {
-            int done = tcp_test(self, i ? &parting->out : &parting->in);
-
-            if (done <= 0)
-                return done;
-        }
-        parting->is_under_way = false;
-        parting->step++;
-    }
-    return 1;
+    return hvd__dissemination_part(self, HVD__TAG_PART,
+                                   &((struct hvd__tcp *)self)->parting);
 }
 
-static void tcp_close(struct hvd__transport *self)
+/* Closes everything that other ranks can reach. */
+static void hang_up(struct hvd__tcp *tcp)
 {
-    struct hvd__tcp *tcp = (struct hvd__tcp *)self;
-
-    for (int rank = 0; tcp->peers && rank < self->size; rank++) {
+    for (int rank = 0; tcp->peers && rank < tcp->base.size; rank++) {
         hvd__sender_free(tcp, rank);
         hvd__receiver_free(tcp, rank);
     }
@@ -387,6 +323,23 @@ static void tcp_close(struct hvd__transport *self)
     drop_received(tcp);
     if (tcp->epoll >= 0)
         close(tcp->epoll);
+    tcp->epoll = -1;
+}
+
+/* Nothing comes over connections that are closed. */
+static int tcp_quiet(struct hvd__transport *self, hvd__rank_test *is_lost,
+                     const void *context)
+{
+    (void)is_lost, (void)context;
+    hang_up((struct hvd__tcp *)self);
+    return 1;
+}
+
+static void tcp_close(struct hvd__transport *self)
+{
+    struct hvd__tcp *tcp = (struct hvd__tcp *)self;
+
+    hang_up(tcp);
     free(tcp->addresses);
     free(tcp->names);
     free(tcp->key);
@@ -412,6 +365,8 @@ void hvd__tcp_fill(struct hvd__tcp *tcp, int rank, int size)
         .pending = tcp_pending,
         .exchange = tcp_exchange,
         .part = tcp_part,
+        .quiet = tcp_quiet,
+        .shrink = hvd__tcp_shrink,
         .close = tcp_close,
     };
 }

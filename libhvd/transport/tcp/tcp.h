@@ -16,6 +16,7 @@
 #ifndef HVD_TRANSPORT_TCP_TCP_H
 #define HVD_TRANSPORT_TCP_TCP_H
 
+#include "transport/dissemination.h"
 #include "transport/fault.h"
 #include "transport/tcp/address.h"
 #include "transport/tcp/handshake.h"
@@ -52,7 +53,8 @@ struct hvd__tcp_queue {
     struct hvd__tcp_request *first, **end;
 };
 
-/* What has a descriptor that is watched; the first member of those who do. */
+/* The kinds of objects whose descriptor is watched; it is their first member.
+ */
 enum hvd__fd_kind {
     HVD__FD_LISTENER,
     HVD__FD_CALLER,
@@ -127,7 +129,7 @@ struct hvd__receiver {
     int64_t waits_until_ns;  /* for the frame's receive; 0: it does not wait */
     const char *kept;        /* in buffer: read, and not yet used */
     size_t nkept;
-    /* What is being read: one of these, or none. */
+    /* One of these, or none, is being read. */
     struct hvd__tcp_request *request;
     struct hvd__unexpected *unexpected;
     void *message; /* owned */
@@ -164,19 +166,11 @@ struct hvd__listener {
 
 enum { HVD__TCP_TEXT = 512 };
 
-/* What rank 0 has told while the ranks meet. */
+/* A rank keeps here what rank 0 has told it while the ranks meet. */
 struct hvd__meeting {
     int end_status; /* negative: it has given up, with end_text */
     char end_text[HVD__TCP_TEXT];
     char missing[HVD__TCP_TEXT]; /* whom it waits for */
-};
-
-/* The meeting at the end. */
-struct hvd__parting {
-    int step;
-    bool is_under_way; /* the transfers of the step have been started */
-    struct hvd__transfer in, out;
-    char byte;
 };
 
 struct hvd__tcp {
@@ -273,6 +267,11 @@ int hvd__receiver_loop(struct hvd__tcp *tcp, const struct hvd__frame *frame,
 void hvd__receiver_free(struct hvd__tcp *tcp, int peer);
 
 /* open.c */
+
+/* Opens a transport of some of the ranks, which meet anew at their addresses.
+ */
+int hvd__tcp_shrink(struct hvd__transport *self, const struct hvd__shrink *to,
+                    struct hvd__transport **made);
 
 /* Takes what a rank says while the ranks meet. */
 void hvd__meeting_hear(struct hvd__tcp *tcp, const void *bytes, size_t count);

@@ -69,7 +69,7 @@ static int make_worker(struct hvd__ucx *ucx)
     return hvd__ucx_fail(ucx, "ucp_worker_create", status);
 }
 
-/* What ranks say of themselves before they exchange addresses. */
+/* Ranks describe themselves by a hello before they exchange addresses. */
 struct hello {
     int32_t status;
     uint32_t address_bytes;

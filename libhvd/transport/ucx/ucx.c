@@ -351,8 +351,10 @@ static int ucx_part(struct hvd__transport *self)
 
 static void ucx_close(struct hvd__transport *self)
 {
+    const bool is_broken = self->is_broken;
     struct hvd__transport *below = hvd__ucx_drop(self);
 
+    below->is_broken |= is_broken;
     below->close(below);
 }
 

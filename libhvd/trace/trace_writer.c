@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/run/trace_writer.h"
+#include "trace/trace_writer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -136,32 +136,11 @@ void hvd__trace_writer_stop(struct hvd__trace_writer *s)
 }
 
 void hvd__trace_writer_record(struct hvd__trace_writer *s,
-                              const struct hvd__request *request,
-                              const struct hvd__times *times)
+                              const struct hvd__span *span)
 {
-    const struct hvd__signature *signature = &request->signature;
-    struct hvd__span span = {
-        .kind = signature->kind,
-        .status = request->state.status,
-        .batch = request->state.batched,
-        .packed = request->state.packed,
-        .shared = request->state.shared,
-        .bytes = (int64_t)request->bytes,
-        .times = *times,
-    };
-
-    if (request->label)
-        snprintf(span.name, sizeof span.name, "%.40s/%.40s",
-                 request->submission->name, request->label);
-    else if (request->submission->name[0] < ' ')
-        snprintf(span.name, sizeof span.name, "unnamed");
-    else
-        snprintf(span.name, sizeof span.name, "%.*s", (int)sizeof span.name - 1,
-                 request->submission->name);
-    hvd__signature_print(signature, span.shape, sizeof span.shape);
     pthread_mutex_lock(&s->lock);
     if (s->timeline)
-        hvd__timeline_record(s->timeline, &span);
+        hvd__timeline_record(s->timeline, span);
     pthread_mutex_unlock(&s->lock);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * way_hvd.c - sums by libhvd, whose ranks meet by TF_CONFIG.
+ * backend_hvd.c - sums by libhvd, whose ranks meet by TF_CONFIG.
  */
-#include "cluster/way.h"
+#include "cluster/backend.h"
 
 #include "hvd.h"
 
@@ -20,14 +20,15 @@ static int note(char *error, size_t room)
     return -1;
 }
 
-static void *open_hvd(const struct way *way, const struct way_place *place,
-                      char *error, size_t room)
+static void *open_hvd(const struct backend *backend,
+                      const struct backend_place *place, char *error,
+                      size_t room)
 {
     struct state *state = calloc(1, sizeof *state);
 
     for (int i = 0; i < 2; i++)
-        if (way->settings[i])
-            putenv((char *)(size_t)way->settings[i]);
+        if (backend->settings[i][0])
+            setenv(backend->settings[i][0], backend->settings[i][1], 1);
     if (!state || setenv("TF_CONFIG", place->tf_config, 1) != 0) {
         snprintf(error, room, "out of memory");
         free(state);
@@ -77,17 +78,19 @@ static void close_hvd(void *context)
     free(state);
 }
 
-#define HVD_WAY                                                                \
+#define HVD_FUNCTIONS                                                          \
     .open = open_hvd, .memory = memory_of_hvd, .prepare = prepare_hvd,         \
     .run = run_hvd, .close = close_hvd
 
-const struct way ways_of_hvd[WAYS_OF_HVD] = {
-    [WAY_HVD] = {.name = "hvd_us",
-                 .text = "hvd_us: libhvd in shared memory, from hvd_malloc",
-                 HVD_WAY},
-    [WAY_HVD_TCP] = {.name = "hvd_tcp_us",
-                     .text = "hvd_tcp_us: libhvd over TCP, as between hosts "
+const struct backend hvd_backends[HVD_BACKENDS] = {
+    [BACKEND_HVD] = {.name = "hvd_us",
+                     .text = "hvd_us: libhvd in shared memory, from hvd_malloc",
+                     HVD_FUNCTIONS},
+    [BACKEND_HVD_TCP] = {.name = "hvd_tcp_us",
+                         .text =
+                             "hvd_tcp_us: libhvd over TCP, as between hosts "
                              "(HVD_SHM_SIZE=0)",
-                     .settings = {"HVD_SHM_SIZE=0", "HVD_TRANSPORT=tcp"},
-                     HVD_WAY},
+                         .settings = {{"HVD_SHM_SIZE", "0"},
+                                      {"HVD_TRANSPORT", "tcp"}},
+                         HVD_FUNCTIONS},
 };

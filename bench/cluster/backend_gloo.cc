@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * way_gloo.cc - sums by Gloo over TCP on the loopback interface, at its best:
- * everything that it can prepare is prepared before the clock runs.
+ * backend_gloo.cc - sums by Gloo over TCP on the loopback interface, at its
+ * best: everything that it can prepare is prepared before the clock runs.
  *
  * The ring and the bcube are Gloo's present interface, which wakes a waiting
  * thread; halving and doubling is its former one, which can also poll.
@@ -20,7 +20,7 @@
 #include <vector>
 
 extern "C" {
-#include "cluster/way.h"
+#include "cluster/backend.h"
 }
 
 namespace
@@ -41,7 +41,7 @@ struct State {
 
 bool has_algorithm(int variant)
 {
-    return variant == WAY_GLOO_HALVING || variant == WAY_GLOO_POLLING;
+    return variant == BACKEND_GLOO_HALVING || variant == BACKEND_GLOO_POLLING;
 }
 
 /* Calls work; writes what it throws. */
@@ -56,20 +56,20 @@ template <typename Work> bool attempt(char *error, size_t room, Work work)
     }
 }
 
-void *open_gloo(const struct way *way, const struct way_place *place,
-                char *error, size_t room)
+void *open_gloo(const struct backend *backend,
+                const struct backend_place *place, char *error, size_t room)
 {
     std::unique_ptr<State> state(new State);
     bool well = attempt(error, room, [&] {
         auto device = gloo::transport::tcp::CreateDevice("127.0.0.1");
         gloo::rendezvous::FileStore store(place->directory);
 
-        state->variant = way->variant;
+        state->variant = backend->variant;
         state->context = std::make_shared<gloo::rendezvous::Context>(
             place->rank, place->nranks);
         state->context->connectFullMesh(store, device);
         for (int i = 0; i < place->nranks; i++)
-            if (way->variant == WAY_GLOO_POLLING && i != place->rank)
+            if (backend->variant == BACKEND_GLOO_POLLING && i != place->rank)
                 state->context->getPair(i)->setSync(true, true);
     });
     return well ? state.release() : nullptr;
@@ -91,7 +91,7 @@ void choose_options(State *state, size_t count)
 
     state->options.reset(new gloo::AllreduceOptions(state->context));
     state->options->setAlgorithm(
-        state->variant == WAY_GLOO_RING
+        state->variant == BACKEND_GLOO_RING
             ? gloo::AllreduceOptions::Algorithm::RING
             : gloo::AllreduceOptions::Algorithm::BCUBE);
     state->options->setReduceFunction(static_cast<Function>(&gloo::sum<float>));
@@ -133,23 +133,23 @@ void close_gloo(void *context)
 
 } // namespace
 
-extern "C" bool way_of_gloo(int variant, struct way *way)
+extern "C" bool gloo_backend(int variant, struct backend *backend)
 {
-    static const char *const names[WAYS_OF_GLOO][2] = {
+    static const char *const names[GLOO_BACKENDS][2] = {
         {"gloo_ring_us", "gloo_ring_us: Gloo's ring"},
         {"gloo_bcube_us", "gloo_bcube_us: Gloo's bcube"},
         {"gloo_halving_us", "gloo_halving_us: Gloo's halving and doubling"},
         {"gloo_polling_us", "gloo_polling_us: the same, polling"},
     };
 
-    *way = {};
-    way->name = names[variant][0];
-    way->text = names[variant][1];
-    way->variant = variant;
-    way->open = open_gloo;
-    way->memory = memory_of_gloo;
-    way->prepare = prepare_gloo;
-    way->run = run_gloo;
-    way->close = close_gloo;
+    *backend = {};
+    backend->name = names[variant][0];
+    backend->text = names[variant][1];
+    backend->variant = variant;
+    backend->open = open_gloo;
+    backend->memory = memory_of_gloo;
+    backend->prepare = prepare_gloo;
+    backend->run = run_gloo;
+    backend->close = close_gloo;
     return true;
 }

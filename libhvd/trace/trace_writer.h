@@ -3,14 +3,13 @@
  * trace_writer.h - the thread that writes metrics and a timeline while the
  * world runs. It exists only if one of them is enabled.
  */
-#ifndef HVD_CORE_TRACE_WRITER_H
-#define HVD_CORE_TRACE_WRITER_H
+#ifndef HVD_TRACE_TRACE_WRITER_H
+#define HVD_TRACE_TRACE_WRITER_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "core/request/request.h"
 #include "trace/timeline.h"
 
 struct hvd__trace_writer {
@@ -52,9 +51,8 @@ static inline bool hvd__trace_writer_listens(
     return atomic_load_explicit(&writer->listens, memory_order_relaxed);
 }
 
-/* Records a request that is complete. */
+/* Records a copy of a span, if there is a timeline. */
 void hvd__trace_writer_record(struct hvd__trace_writer *writer,
-                              const struct hvd__request *request,
-                              const struct hvd__times *times);
+                              const struct hvd__span *span);
 
 #endif

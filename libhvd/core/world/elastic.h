@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * elastic.h - what lets the survivors of a loss go on (recover.h), and outlives
+ * their worlds. Callers hold the lock of hvd_init.
+ */
+#ifndef HVD_CORE_WORLD_ELASTIC_H
+#define HVD_CORE_WORLD_ELASTIC_H
+
+#include "watch/members.h"
+
+struct hvd__world;
+
+/* The worlds of a process share one of these if the process may recover. */
+struct hvd__elastic {
+    struct hvd__members *members; /* owned */
+    struct hvd__transport *root;  /* owned: the first world's, of which those of
+                                     later ones are made */
+    hvd_lost_rank *lost;          /* owned, [nlost]: whom the last recovery left
+                                     out, by their ranks in the world before */
+    int nlost;
+};
+
+/* Collective, while the first world starts, if the settings want it: the world
+ * can then be recovered from, unless it has several hosts, or no shared memory,
+ * which a warning says. */
+int hvd__elastic_open(struct hvd__world *world);
+/* Collective, when the world's watch has been opened: without one, nothing
+ * shows the others that this process is alive. */
+int hvd__elastic_check(struct hvd__world *world);
+/* Accepts NULL. */
+void hvd__elastic_close(struct hvd__elastic *elastic);
+
+/* Returns whether a rank was lost in this process's life. */
+bool hvd__elastic_has_lost(const struct hvd__elastic *elastic);
+
+#endif

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recover.c - makes a world of the survivors of another one (docs/ELASTIC.md).
+ *
+ * A survivor first stops using the old world: nothing moves any more, no thread
+ * of the library runs, what MPI has under way is taken back, and the memory
+ * that the ranks shared is unmapped. Only then is it ready for a round of the
+ * register (watch/members.h), which decides who is left. So when a rank knows
+ * the next world, no survivor can write to memory or send in the old one. The
+ * next world starts as the first one did, but for its transport, which is made
+ * of the first world's, and for who watches: while it starts, every wait asks
+ * the register. If one more rank is lost meanwhile, there is another round.
+ *
+ * A rank that was stopped may go on at any time and finish what it was at. It
+ * knows memory of hvd_malloc that others still use, so that becomes private to
+ * them. If MPI holds a transfer with such a rank, or a dead one, the memory of
+ * the old world's buffers is left to it.
+ */
+#include "core/world/recover.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "transport/shm/heap.h"
+#include "watch/watch.h"
+
+/* ------------------------------------------------------ leaving the old one */
+
+/* A world that is being left. */
+struct leaving {
+    struct hvd__world *world;         /* owned; NULL: it has been freed */
+    struct hvd__elastic *elastic;     /* borrowed */
+    struct hvd__transport *transport; /* owned, unless it is the root */
+    int *members;                     /* owned, [size]: its ranks' members */
+    int rank, size;
+};
+
+/* Returns whether a rank of the old transport is lost. */
+static bool is_lost(const void *context, int rank)
+{
+    const struct leaving *leaving = context;
+
+    return hvd__members_fate(leaving->elastic->members,
+                             leaving->members[rank]) != 0;
+}
+
+/* Makes the world one in which nothing moves, also if only this rank wants
+ * that: the others are then told. */
+static void stop_moving(struct hvd__world *world)
+{
+    hvd__progress_stop(world);
+    while (!hvd__progress_take(world))
+        sched_yield();
+    hvd__world_step(world);
+    if (!atomic_load(&world->broken))
+        hvd__world_break(world, HVD_ERR_LOST,
+                         "a rank has called hvd_recover, to go on without "
+                         "those that are lost");
+    hvd__progress_give(world);
+}
+
+/* The watch of the old world has found who is lost. It is closed: from now on
+ * this thread looks. */
+static void hand_over(struct leaving *leaving)
+{
+    struct hvd__world *world = leaving->world;
+    struct hvd__members *members = leaving->elastic->members;
+
+    for (int rank = 0; rank < leaving->size; rank++) {
+        hvd_lost_reason reason = hvd__watch_reason(world->watch, rank);
+
+        if (reason == HVD_LOST_FROZEN && rank != leaving->rank)
+            hvd__members_lose(members, leaving->members[rank], reason,
+                              "is frozen");
+    }
+    hvd__watch_close(world->watch);
+    world->watch = NULL;
+}
+
+static int leaving_init(struct leaving *leaving, struct hvd__world *world)
+{
+    struct hvd__transport *t = world->engine.transport;
+    int n;
+    const int *list = hvd__members_list(world->elastic->members, &n);
+
+    *leaving = (struct leaving){.world = world,
+                                .elastic = world->elastic,
+                                .rank = t->rank,
+                                .size = t->size};
+    leaving->members = malloc((size_t)n * sizeof *leaving->members);
+    if (!leaving->members)
+        return hvd__fail_memory((size_t)n * sizeof *leaving->members);
+    memcpy(leaving->members, list, (size_t)n * sizeof *list);
+    stop_moving(world);
+    hand_over(leaving);
+    if (strcmp(t->name, "ucx") == 0)
+        t = hvd__ucx_drop(t);
+    world->engine.transport = NULL;
+    leaving->transport = t;
+    return HVD_OK;
+}
+
+static void leaving_fini(struct leaving *leaving)
+{
+    struct hvd__transport *t = leaving->transport;
+
+    if (leaving->world) {
+        leaving->world->keeps_memory = true;
+        leaving->world->elastic = NULL;
+        hvd__world_destroy(leaving->world);
+    }
+    if (t && t != leaving->elastic->root)
+        t->close(t);
+    free(leaving->members);
+}
+
+/* Lets what is under way come to its end, then frees the world. Returns more
+ * than 0 when that is done; MPI is moved also afterwards, because others may
+ * still wait for what this rank has sent. */
+static int leave(void *context)
+{
+    struct leaving *leaving = context;
+    int quiet = leaving->transport->quiet(leaving->transport, is_lost, leaving);
+
+    if (quiet <= 0 || !leaving->world)
+        return quiet;
+    leaving->world->keeps_memory = quiet == 2;
+    leaving->world->elastic = NULL;
+    hvd__world_destroy(leaving->world);
+    leaving->world = NULL;
+    return quiet;
+}
+
+/* ------------------------------------------------------ starting the next */
+
+/* Writes down whom the survivors have left out, and who this rank was. */
+static int compare(struct leaving *old, hvd_recovery *recovery)
+{
+    struct hvd__elastic *elastic = old->elastic;
+    int n, at = 0;
+    const int *list = hvd__members_list(elastic->members, &n);
+
+    free(elastic->lost);
+    elastic->nlost = 0;
+    elastic->lost = calloc((size_t)old->size, sizeof *elastic->lost);
+    if (!elastic->lost)
+        return hvd__fail_memory((size_t)old->size * sizeof *elastic->lost);
+    for (int rank = 0; rank < old->size; rank++) {
+        int member = old->members[rank];
+
+        if (at < n && list[at] == member)
+            at++;
+        else
+            elastic->lost[elastic->nlost++] = (hvd_lost_rank){
+                rank, hvd__members_fate(elastic->members, member)};
+    }
+    *recovery = (hvd_recovery){
+        .size = recovery->size,
+        .generation = hvd__members_round(elastic->members),
+        .old_rank = old->rank,
+        .old_size = old->size,
+        .nlost = elastic->nlost,
+    };
+    return HVD_OK;
+}
+
+/* A rank that was stopped may still write to memory of this one. */
+static void shut_out_frozen(const struct hvd__elastic *elastic)
+{
+    for (int i = 0; i < elastic->nlost; i++)
+        if (elastic->lost[i].reason != HVD_LOST_ENDED) {
+            hvd__heap_make_private();
+            return;
+        }
+}
+
+/* One round. Returns HVD_ERR_LOST if there must be another one. */
+static int try_once(struct leaving *old, struct hvd__world **made,
+                    hvd_recovery *recovery)
+{
+    struct hvd__elastic *elastic = old->elastic;
+    struct hvd__origin origin = {.elastic = elastic};
+
+    HVD_TRY(hvd__members_agree(elastic->members, leave, old));
+    HVD_TRY(compare(old, recovery));
+    shut_out_frozen(elastic);
+    origin.ranks = hvd__members_list(elastic->members, &origin.nranks);
+    return hvd__world_create(&origin, made);
+}
+
+/* Returns whether a failure is that of another rank, of which the next round
+ * takes care. */
+static bool may_try_again(const struct hvd__elastic *elastic, int status,
+                          int self)
+{
+    char text[HVD__MESSAGE_MAX];
+    bool again;
+
+    if (status != HVD_ERR_LOST && status != HVD_ERR_STALLED)
+        return false;
+    snprintf(text, sizeof text, "%s", hvd_last_error());
+    again = hvd__members_fate(elastic->members, self) == 0 &&
+            hvd__members_look(elastic->members) < 0;
+    hvd__fail_text(status, text);
+    return again;
+}
+
+int hvd__world_recover(struct hvd__world *world, struct hvd__world **made,
+                       hvd_recovery *recovery)
+{
+    struct hvd__elastic *elastic = world->elastic;
+    struct leaving old;
+    int self, status;
+
+    HVD_TRY(leaving_init(&old, world));
+    self = old.members[old.rank];
+    do
+        status = try_once(&old, made, recovery);
+    while (status < 0 && may_try_again(elastic, status, self));
+    leaving_fini(&old);
+    if (status == HVD_OK)
+        return HVD_OK;
+    /* The others must not wait for this rank. */
+    hvd__members_lose(elastic->members, self, HVD_LOST_ABSENT,
+                      "has failed in hvd_recover");
+    hvd__elastic_close(elastic);
+    return status;
+}

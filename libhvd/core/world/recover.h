@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recover.h - makes a world of the survivors of another one. world.c calls it,
+ * with the lock of hvd_init.
+ */
+#ifndef HVD_CORE_WORLD_RECOVER_H
+#define HVD_CORE_WORLD_RECOVER_H
+
+#include "core/world/elastic.h"
+#include "core/world/world.h"
+
+/* Ends the world, which is freed in any case, and starts another one of the
+ * survivors. Collective over these. */
+int hvd__world_recover(struct hvd__world *old, struct hvd__world **made,
+                       hvd_recovery *recovery);
+
+#endif

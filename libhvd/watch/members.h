@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * members.h - the processes of a job on one host, from its first world to its
+ * last: which are lost, and who makes up the next world. A world and its watch
+ * end with the first loss; this does not.
+ *
+ * The processes share a page of memory, the register, with a line for each of
+ * them. A member is a line's number: its rank in the first world. Whoever finds
+ * a member lost writes that into its line, once and for ever. A process that
+ * finds its own line so marked has been given up by the others, and stays out.
+ *
+ * No thread belongs to it. While a world stands, its watchdog beats
+ * (hvd__members_beats). A thread that recovers calls hvd__members_look.
+ */
+#ifndef HVD_WATCH_MEMBERS_H
+#define HVD_WATCH_MEMBERS_H
+
+#include <stdatomic.h>
+
+#include "transport/transport.h"
+
+struct hvd__members;
+
+struct hvd__members_options {
+    int64_t heartbeat_ns; /* silence after which a member is lost; 0: never */
+    int64_t limit_ns;     /* time that others get to come to a round; 0: any */
+    int64_t report_ns;    /* time between reports of who is missing; 0: none */
+};
+
+/* Opens the register. Collective over the transport, whose ranks are all on
+ * this host. *members is NULL, on all ranks, if one of them cannot; then a
+ * warning says why. Fails only if the transport fails. */
+int hvd__members_open(struct hvd__members **members,
+                      struct hvd__transport *transport,
+                      const struct hvd__members_options *options);
+/* Accepts NULL. */
+void hvd__members_close(struct hvd__members *members);
+
+/* Returns the counter that shows the others that this process is alive; any
+ * thread increments it. */
+_Atomic uint64_t *hvd__members_beats(struct hvd__members *members);
+
+/* Records that a member is lost, unless it is recorded already. text says how,
+ * in words that begin with a verb: "was killed by signal 9". */
+void hvd__members_lose(struct hvd__members *members, int member,
+                       hvd_lost_reason reason, const char *text);
+
+/* Returns 0 or the reason for which a member is lost. */
+hvd_lost_reason hvd__members_fate(const struct hvd__members *members,
+                                  int member);
+
+/* The members of the world that the last round has decided: [*n], ascending;
+ * in the beginning all. The list is valid until the next round. */
+const int *hvd__members_list(const struct hvd__members *members, int *n);
+/* Returns the number of the last round; 0 in the beginning. */
+int hvd__members_round(const struct hvd__members *members);
+
+/* Looks whether the listed members are still alive, and shows that this one is.
+ * Returns HVD_ERR_LOST, with the last error set, if one of them, perhaps this
+ * one, is lost. It may be called as often as one likes. */
+int hvd__members_look(struct hvd__members *members);
+
+/*
+ * Blocks until all listed members that are not lost have called it, and agrees
+ * with them on who is left: the list becomes shorter, or stays, and the round
+ * is one more. work(context) is called while this waits, until it returns more
+ * than 0, which must come before the round ends; its errors end the wait.
+ * Members that do not come within the limit are lost. Returns HVD_ERR_LOST if
+ * the others have given up this member.
+ */
+int hvd__members_agree(struct hvd__members *members, int (*work)(void *context),
+                       void *context);
+
+#endif
