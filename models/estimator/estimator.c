@@ -12,14 +12,18 @@
 
 int estimator_agree(int status)
 {
+    const int own = status;
     char text[4096];
 
     snprintf(text, sizeof text, "%s", problem_text());
-    status = agree(status);
+    status = agree(own);
     if (status == PROBLEM_ELSEWHERE)
         return problem_fail(HVD_ERR_PEER, "another rank has failed, and says "
                                           "why");
-    return status < 0 ? problem_fail(HVD_ERR_ARGUMENT, "%s", text) : 0;
+    /* If this rank did not fail, the agreement did, and has its own text. */
+    return status < 0 ? problem_fail(HVD_ERR_ARGUMENT, "%s",
+                                     own < 0 ? text : problem_text())
+                      : 0;
 }
 
 int hvd_estimator_new(const hvd_estimator_options *options,
