@@ -52,6 +52,22 @@ is_wrong() {
         'BEGIN { exit !((a - b) ^ 2 < 1e-7) }'
 }
 
+# core: the kernels with which OpenBLAS multiplies in a program.
+core() {
+    OPENBLAS_VERBOSE=2 "$BIN/ipu-losses" --steps 1 2>&1 |
+        sed -n 's/^Core: //p' | tail -n 1
+}
+
+@test "products use the processor's instructions, or those that a variable names" {
+    local before='^(Prescott|Core2|Nehalem|Barcelona)$'
+    grep -qw avx2 /proc/cpuinfo || skip "the processor has no AVX2"
+    unset OPENBLAS_CORETYPE
+    core
+    [[ -n $(core) && ! $(core) =~ $before ]]
+    [ "$(OPENBLAS_CORETYPE=Prescott core)" = Prescott ]
+    [ "$(OPENBLAS_CORETYPE=Haswell core)" = Haswell ]
+}
+
 @test "a data set's throughput as JSON" {
     run "$BIN/ipu-dataset-bench" --epochs 3 --elements 200 --batch-size 4
     [ "$status" -eq 0 ]
