@@ -18,6 +18,12 @@
 # shell with it, which then reports nothing. A shell whose program has ended
 # therefore ignores signals; if no signal ended the program, the shell waits a
 # moment, so that the shells of killed programs, the likely cause, report first.
+#
+# With --elastic ranks may be lost, and the others go on. mpirun then says
+# nothing and always returns 0, so every shell reports when its rank begins and
+# how it ends, also if it ends well, and the reports decide the exit status. On
+# other hosts a shell writes its report to stderr, out of which the launcher
+# takes it. A shell whose rank has ended removes Open MPI's file in /dev/shm.
 
 set -u
 
@@ -33,6 +39,10 @@ Start program on N ranks with Open MPI's mpirun.
   -H, --host H1:S1,...   use these hosts, with so many ranks on each
   --hostfile FILE        read the hosts from FILE, one "host slots=S" per line
   -x VAR[=VALUE]         pass a variable to the ranks (HVD_* are always passed)
+  --elastic              ranks may be lost, and the others go on (HVD_ELASTIC)
+  --min-np N             with --elastic: at least N ranks must end well (1)
+  --spare N              with --elastic: start N more ranks, to replace lost ones
+  --restarts N           start the job again when it has failed, at most N times
   --mpi-arg ARG          pass one more argument to mpirun (may be repeated)
   --dry-run              print the command instead of running it
   -v, --verbose          report what was decided, and show the command
@@ -41,7 +51,8 @@ Start program on N ranks with Open MPI's mpirun.
 
 The exit status is that of the rank that failed first; 128 + S if signal S
 ended that rank or this script; 2 for a wrong command line; 126 or 127 if the
-program cannot be run or found, or mpirun is missing.
+program cannot be run or found, or mpirun is missing. With --elastic it is 0 if
+enough ranks end well, and none fails after that.
 EOF
 }
 
@@ -55,10 +66,17 @@ wrong() { die 2 "$1; see $name --help"; }
 # ------------------------------------------------------------- command line
 
 ranks='' hosts='' hostfile='' dry_run='' verbose=''
+elastic='' least=1 spares=0 restarts=0
 passed=() extra=()
 
 value() { # option value...: fails if the option has no value
     [ $# -ge 2 ] || wrong "$1 needs a value"
+}
+
+number() { # option text least what: prints the number
+    [[ $2 =~ ^[0-9]{1,6}$ && $((10#$2)) -ge $3 ]] ||
+        wrong "$1 '$2' is not a number of $4"
+    echo $((10#$2))
 }
 
 while [ $# -gt 0 ]; do
@@ -67,6 +85,10 @@ while [ $# -gt 0 ]; do
     -H | --host) value "$@"; hosts=$2; shift 2 ;;
     --hostfile | --machinefile) value "$@"; hostfile=$2; shift 2 ;;
     -x) value "$@"; passed+=("$2"); shift 2 ;;
+    --elastic) elastic=1; shift ;;
+    --min-np) value "$@"; least=$2; shift 2 ;;
+    --spare) value "$@"; spares=$2; shift 2 ;;
+    --restarts) value "$@"; restarts=$2; shift 2 ;;
     --mpi-arg) value "$@"; extra+=("$2"); shift 2 ;;
     --dry-run) dry_run=1; shift ;;
     -v | --verbose) verbose=1; shift ;;
@@ -79,9 +101,15 @@ while [ $# -gt 0 ]; do
 done
 
 [ -n "$ranks" ] || wrong "the number of ranks is missing: -np N"
-[[ $ranks =~ ^0*[1-9][0-9]{0,5}$ ]] ||
-    wrong "-np '$ranks' is not a number of ranks (1, 2, ...)"
-ranks=$((10#$ranks))
+ranks=$(number -np "$ranks" 1 'ranks (1, 2, ...)') || exit
+least=$(number --min-np "$least" 1 'ranks (1, 2, ...)') || exit
+spares=$(number --spare "$spares" 0 'ranks (0, 1, ...)') || exit
+restarts=$(number --restarts "$restarts" 0 'times (0, 1, ...)') || exit
+[ -n "$elastic" ] || [ "$least" -eq 1 ] || wrong "--min-np needs --elastic"
+[ -n "$elastic" ] || [ "$spares" -eq 0 ] || wrong "--spare needs --elastic"
+[ "$least" -le "$ranks" ] ||
+    wrong "--min-np $least is more than -np $ranks"
+ranks=$((ranks + spares)) # the last ones are the spares
 [ $# -gt 0 ] || wrong "the program is missing"
 for variable in ${passed[@]+"${passed[@]}"}; do
     [[ $variable =~ ^[A-Za-z_][A-Za-z_0-9]*(=.*)?$ ]] ||
@@ -130,6 +158,12 @@ if [ "$(id -u)" -eq 0 ]; then
     say "running as root: Open MPI is told to allow it"
 fi
 
+if [ -n "$elastic" ]; then
+    command+=(--enable-recovery)
+    export HVD_ELASTIC=1
+    [ "$spares" -eq 0 ] || export HVD_SPARES=$spares
+    say "ranks may be lost: the others go on"
+fi
 [ -z "$hosts" ] || command+=(-H "$hosts")
 [ -z "$hostfile" ] || command+=(--hostfile "$hostfile")
 
@@ -182,6 +216,7 @@ if [ -t 1 ]; then
         { COLUMNS=$(stty size <&3 2>/dev/null | cut -d' ' -f2); } 3>&1
     fi
 fi
+[ "$restarts" -eq 0 ] || export HVD_RESTART=0
 export HVD_TTY COLUMNS="${COLUMNS:-80}"
 
 for variable in $(compgen -e HVD_) COLUMNS; do
@@ -207,40 +242,63 @@ say "$(quoted "${command[@]}" "$@")"
 # ------------------------------------------------------------------- running
 
 # This is the shell of a rank. Its arguments are the path of the pipe, the mark
-# by which the pipe is recognised, and the program. If all ranks are on this
-# host, they do not need Open MPI's TCP, with which each would listen on all
+# by which the pipe is recognised, whether ranks may be lost (1, or nothing), and
+# the program. A report is the time, the rank, its host and its status; if ranks
+# may be lost also the number of the job in the names of its files, and a status
+# "+" when the rank begins. mpirun is told then that all ranks end well: it has
+# nothing to decide, and complains otherwise. If all ranks are on this host, they do not need Open MPI's TCP, with which each would listen on all
 # interfaces. The shell therefore switches it off, unless Open MPI's shared
 # memory (4 MiB per rank, and some) would not fit or the caller has chosen. The
 # launcher itself cannot decide this: a scheduler or a default host file may
 # place the ranks.
 # shellcheck disable=SC2016 # for the shell of the rank
 readonly one_rank='
-    notes=$1 mark=$2
-    shift 2
+    notes=$1 mark=$2 elastic=$3
+    shift 3
     if [ -z "${OMPI_MCA_btl-}" ] &&
         [ "${OMPI_COMM_WORLD_LOCAL_SIZE-0}" = "${OMPI_COMM_WORLD_SIZE-1}" ]; then
         free=$(stat -f -c "%a / 1024 * %S / 1024" /dev/shm 2>/dev/null)
         [ $((${free:-0})) -lt $((8 * OMPI_COMM_WORLD_SIZE)) ] ||
             export OMPI_MCA_btl=vader,self
     fi
+    report() {
+        set -- "$(date +%s%N)" "${OMPI_COMM_WORLD_RANK-?}" "$(hostname)" "$1" $job
+        here=$(cat /proc/sys/kernel/random/boot_id)/$(readlink "$notes")
+        if [ "$here" = "$mark" ]; then
+            echo "$*" >"$notes"
+        elif [ -n "$elastic" ]; then
+            echo "$mark $*" >&2
+        else
+            echo "rank $2 on $3 ended with status $4" >&2
+        fi
+    }
+    job=
+    if [ -n "$elastic" ]; then
+        job=$(printf %x "${PMIX_NAMESPACE-0}" 2>/dev/null)
+        report +
+    fi
     "$@"
     status=$?
-    [ $status -ne 0 ] || exit 0
+    [ -n "$elastic" ] || [ $status -ne 0 ] || exit 0
     trap "" TERM
-    set -- "$(date +%s%N)" "${OMPI_COMM_WORLD_RANK-?}" "$(hostname)" $status
-    here=$(cat /proc/sys/kernel/random/boot_id)/$(readlink "$notes")
-    if [ "$here" = "$mark" ]; then
-        echo "$*" >"$notes"
-    else
-        echo "rank $2 on $3 ended with status $4" >&2
+    report $status
+    if [ -n "$elastic" ]; then
+        folder=${OMPI_MCA_btl_vader_backing_directory-/dev/shm}
+        rm -f "$folder"/vader_segment.*."$(id -u).$job.${OMPI_COMM_WORLD_RANK-?}"
+        exit 0
     fi
     [ $status -gt 128 ] || sleep 0.2
     exit $status'
 
-# This descriptor is both ends of a pipe.
-exec {pipe}<> <(:)
-readonly notes=/proc/$$/fd/$pipe
-mark=$(cat /proc/sys/kernel/random/boot_id)/$(readlink "$notes")
+pipe=''
+# Makes a pipe, both ends of which are one descriptor. A pipe of an earlier run
+# goes, so that late reports of it count no more.
+open_pipe() {
+    [ -z "$pipe" ] || exec {pipe}>&-
+    exec {pipe}<> <(:)
+    notes=/proc/$$/fd/$pipe
+    mark=$(cat /proc/sys/kernel/random/boot_id)/$(readlink "$notes")
+}
 
 # ------------------------------------------------------------------- signals
 
@@ -330,24 +388,151 @@ watch_mpirun() {
     done
 }
 
-# mpirun runs in the background, so that this shell can pass signals on; with
+# Starts mpirun in the background, so that this shell can pass signals on; with
 # our stdin, which a background command would lose; and in a session of its own,
 # because a Ctrl-C that reached it twice, from the terminal and from here, would
 # make it leave without ending the ranks. If this shell is killed outright, the
 # kernel tells mpirun to end.
-setsid setpriv --pdeathsig TERM "${command[@]}" sh -c "$one_rank" rank "$notes" "$mark" "$@" <&0 {pipe}>&- &
-child=$!
-watch_mpirun </dev/null >/dev/null 2>&1 &
-watcher=$!
-disown
+start_mpirun() { # program argument...
+    setsid setpriv --pdeathsig TERM "${command[@]}" sh -c "$one_rank" rank \
+        "$notes" "$mark" "$elastic" "$@" <&0 {pipe}>&- &
+    child=$!
+}
 
-# wait returns early for each signal that is passed on.
-while :; do
+# Prints what is in the pipe, into which no more will come.
+rest_of_pipe() {
+    local line
+    echo end >&"$pipe"
+    while read -r -u "$pipe" line && [ "$line" != end ]; do
+        printf '%s\n' "$line"
+    done
+}
+
+# Runs the job until mpirun has ended. wait returns early for each signal that
+# is passed on.
+run_job() { # program argument...
+    local watcher
+    start_mpirun "$@"
+    watch_mpirun </dev/null >/dev/null 2>&1 &
+    watcher=$!
+    disown
+    while :; do
+        wait "$child"
+        status=$?
+        kill -0 "$child" 2>/dev/null || break
+    done
+    kill "$watcher" 2>/dev/null
+    reports=$(rest_of_pipe)
+}
+
+# ------------------------------------------------- a job that may lose ranks
+
+# Passes on what comes, except the reports of ranks of other hosts.
+take_reports() {
+    local line
+    while IFS= read -r line || [ -n "$line" ]; do
+        if [[ $line == *"$mark "* ]]; then
+            [ "${line%%"$mark "*}" = '' ] || printf '%s\n' "${line%%"$mark "*}"
+            printf '%s\n' "${line#*"$mark "}" >"$notes"
+        else
+            printf '%s\n' "$line"
+        fi
+    done
+}
+
+# Prints the processes of ranks that are stopped, each with its rank.
+stopped() {
+    local pid line rank
+    for pid in $(tree); do
+        line=''
+        { read -r -d '' line <"/proc/$pid/stat"; } 2>/dev/null
+        [[ ${line##*) } = [Tt]* ]] || continue
+        rank=$(tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null |
+            sed -n 's/^OMPI_COMM_WORLD_RANK=//p')
+        [ -z "$rank" ] || echo "$pid $rank"
+    done
+}
+
+# A rank that is stopped for longer than the others wait for it is given up. It
+# would keep mpirun for ever, and fails if it goes on. So when others have ended
+# well, ranks that are seen to be stopped are noted as given up, and after this
+# many seconds ended, if all that are left are stopped. mpirun is ended when it
+# has been alone for its limit.
+readonly stopped_limit=10
+alone=0 frozen=0 given_up=' '
+look_after() { # ranks that are left, ranks that have ended well
+    local list rank pid
+    if [ "$1" -eq 0 ] && [ "$(tree)" = " $child " ]; then
+        alone=$((alone + 1))
+        [ "$alone" -lt $((5 * alone_limit)) ] ||
+            end_by_force "mpirun hangs, although all ranks have ended: it is ended by force"
+    fi
+    [ "$1" -gt 0 ] && [ "$2" -gt 0 ] || return
+    list=$(stopped)
+    while read -r pid rank; do
+        [[ -z $rank || $given_up = *" $rank "* ]] || given_up+="$rank "
+    done <<<"$list"
+    frozen=$((frozen + 1))
+    [ -n "$list" ] &&
+        [ "$(cut -d' ' -f2 <<<"$list" | sort -u | wc -l)" -eq "$1" ] ||
+        frozen=0
+    if [ "$frozen" -ge $((5 * stopped_limit)) ]; then
+        printf '%s: the other ranks have ended, and what is left is stopped: it is ended\n' \
+            "$name" >&2
+        # shellcheck disable=SC2046 # a list
+        kill -KILL $(cut -d' ' -f1 <<<"$list") 2>/dev/null
+    fi
+}
+
+# Runs the job until mpirun has ended, and takes the reports as they come.
+run_elastic_job() { # program argument...
+    local line partial='' code began=0 ended=0 well=0 filter=''
+    alone=0 frozen=0 given_up=' ' reports=''
+    if [ -n "$hosts$hostfile" ]; then
+        exec {errors}> >(take_reports >&2)
+        filter=$!
+        start_mpirun "$@" 2>&"$errors"
+        exec {errors}>&-
+    else
+        start_mpirun "$@"
+    fi
+    while kill -0 "$child" 2>/dev/null; do
+        if read -r -t 0.2 -u "$pipe" line; then
+            line=$partial$line partial=''
+            reports+=$line$'\n'
+            read -r _ _ _ code _ <<<"$line"
+            case $code in
+            +) began=$((began + 1)) ;;
+            0) well=$((well + 1)) ended=$((ended + 1)) ;;
+            *) ended=$((ended + 1)) ;;
+            esac
+            continue
+        fi
+        partial+=$line # of a line whose rest comes later
+        if [ "$ended" -gt 0 ] && [ -z "$hosts$hostfile" ]; then
+            look_after $((began - ended)) "$well"
+        fi
+    done
     wait "$child"
     status=$?
-    kill -0 "$child" 2>/dev/null || break
-done
-kill "$watcher" 2>/dev/null
+    for _ in {1..20}; do # the last reports of other hosts
+        if [ -z "$filter" ] || ! kill -0 "$filter" 2>/dev/null; then
+            break
+        fi
+        sleep 0.1
+    done
+    reports+=$partial$(rest_of_pipe)
+    remove_files
+}
+
+# Removes what ranks that were killed together with their shells have left.
+remove_files() {
+    local job folder=${OMPI_MCA_btl_vader_backing_directory-/dev/shm}
+    while read -r job; do
+        [[ ! $job =~ ^[0-9a-f]{5,}$ ]] ||
+            rm -f "$folder"/vader_segment.*."$(id -u).$job".*
+    done < <(awk '{ print $5 }' <<<"$reports" | sort -u)
+}
 
 # ----------------------------------------------------------------- afterwards
 
@@ -359,20 +544,16 @@ describe() { # status
     fi
 }
 
-if [ -n "$signal" ]; then
-    printf '%s: ended by SIG%s\n' "$name" "$signal" >&2
-    exit $((128 + $(kill -l "$signal")))
-fi
-[ "$status" -ne 0 ] || exit 0
-# A rank that ended because it lost another may be reported before that other
-# rank, whose shell has to wait for its turn. So of the ranks that ended within a
-# second, one that a signal ended counts as the first. SIGABRT is an exception:
-# programs that lose a rank send it to themselves, all of them. So the one rank
-# that ended with SIGABRT, or the one that did not, counts as the first.
-# No more lines will come into the pipe.
-ends=$(while read -r -t 0.01 -u "$pipe" line; do echo "$line"; done)
-first=$([ -z "$ends" ] || sort -n <<<"$ends" | awk '
-    NR == 1 { since = $1; first = $0 }
+# Prints the report of the rank that failed first. A rank that ended because it
+# lost another may be reported before that other rank, whose shell has to wait
+# for its turn. So of the ranks that ended within a second, one that a signal
+# ended counts as the first. SIGABRT is an exception: programs that lose a rank
+# send it to themselves, all of them. So the one rank that ended with SIGABRT, or
+# the one that did not, counts as the first.
+first_failure() {
+    sort -n <<<"$reports" | awk '
+    NF < 4 || $4 == "+" || $4 == 0 { next }
+    !n++ { since = $1; first = $0 }
     $1 >= since + 1e9 { next }
     $4 > 128 && $4 != 134 && !killed { killed = $0 }
     $4 == 134 { aborted = $0; naborted++ }
@@ -384,16 +565,132 @@ first=$([ -z "$ends" ] || sort -n <<<"$ends" | awk '
             first = aborted
         else if (nothers == 1 && naborted > 1)
             first = other
-        if (NR)
+        if (n)
             print first
-    }')
-if [ -n "$first" ]; then
-    read -r _ rank host status <<<"$first"
-    printf '%s: rank %s on %s failed first: it %s\n' "$name" "$rank" "$host" \
-        "$(describe "$status")" >&2
-else
+    }'
+}
+
+# Says who failed first, and sets the status to that rank's.
+say_failure() {
+    local first rank host
+    first=$(first_failure)
+    if [ -n "$first" ]; then
+        read -r _ rank host status _ <<<"$first"
+        printf '%s: rank %s on %s failed first: it %s\n' "$name" "$rank" \
+            "$host" "$(describe "$status")" >&2
+        return
+    fi
+    [ "$status" -ne 0 ] || status=1
     printf '%s: mpirun failed with status %s%s\n' "$name" "$status" \
         "${verbose:+, see above}" >&2
     [ -n "$verbose" ] || printf '%s: -v shows what mpirun says\n' "$name" >&2
-fi
-exit "$status"
+}
+
+# Prints what became of the ranks: "well N", a line "lost RANK HOST STATUS" for
+# each that did not end well, and "late RANK HOST STATUS" for the first that
+# failed after others had ended well, which nobody has survived. A report may
+# come late: a second if a signal ended the rank, a tenth otherwise. Ranks that
+# were given up may fail whenever they go on.
+results() {
+    sort -n <<<"$reports" | awk -v given_up="$given_up" '
+    NF < 4 { next }
+    { host[$2] = $3; status[$2] = $4 == "+" ? "?" : $4 }
+    $4 == 0 && !well++ { since = $1 }
+    $4 != "+" && $4 != 0 && well && !late && !index(given_up, " " $2 " ") &&
+        $1 > since + ($4 > 128 ? 1e9 : 1e8) { late = $2 }
+    END {
+        print "well", well + 0
+        for (rank in status)
+            if (status[rank] != "0")
+                print "lost", rank, host[rank], status[rank]
+        if (late != "")
+            print "late", late, host[late], status[late]
+    }' | sort -k1,1r -k2,2n
+}
+
+# Decides the status of a job that may have lost ranks, and says who they were.
+judge() {
+    local word rank host code well=0 nlost=0 lost='' late=''
+    while read -r word rank host code; do
+        case $word in
+        well) well=$rank ;;
+        lost)
+            nlost=$((nlost + 1))
+            lost+="${lost:+, }rank $rank on $host "
+            if [ "$code" = '?' ]; then
+                lost+="(which went without a report)"
+            else
+                lost+="(which $(describe "$code"))"
+            fi
+            ;;
+        late) late="$rank $host $code" ;;
+        esac
+    done < <(results)
+    if [ -n "$late" ]; then
+        read -r rank host status <<<"$late"
+        printf '%s: rank %s on %s failed after others had ended well: it %s\n' \
+            "$name" "$rank" "$host" "$(describe "$status")" >&2
+    elif [ "$well" -ge "$least" ]; then
+        status=0
+        [ "$nlost" -eq 0 ] ||
+            printf '%s: survived: %d of %d ranks ended well without %s\n' \
+                "$name" "$well" "$ranks" "$lost" >&2
+    else
+        say_failure
+        [ "$well" -eq 0 ] ||
+            printf '%s: %d of %d ranks ended well, and --min-np is %d\n' \
+                "$name" "$well" "$ranks" "$least" >&2
+    fi
+}
+
+# --------------------------------------------------------------------- a run
+
+# Ends this script if a signal has asked for it.
+obey() {
+    [ -n "$signal" ] || return 0
+    printf '%s: ended by SIG%s\n' "$name" "$signal" >&2
+    exit $((128 + $(kill -l "$signal")))
+}
+
+# Sleeps, unless a signal comes.
+pause() { # seconds
+    local never i
+    exec {never}<> <(:)
+    for ((i = 0; i < 10 * $1; i++)); do
+        [ -z "$signal" ] || break
+        read -r -t 0.1 -u "$never"
+    done
+    exec {never}>&-
+}
+
+# A program that ends with this status (EX_TEMPFAIL) wants to be started again.
+readonly again=75
+restart=0 delay=1
+while :; do
+    open_pipe
+    if [ -n "$elastic" ]; then
+        run_elastic_job "$@"
+        obey
+        judge
+    else
+        run_job "$@"
+        obey
+        [ "$status" -eq 0 ] || say_failure
+    fi
+    if [ "$restart" -ge "$restarts" ]; then
+        [ "$restarts" -eq 0 ] || [ "$status" -eq 0 ] ||
+            printf '%s: the job has run %d times, and is not started again\n' \
+                "$name" $((restart + 1)) >&2
+        exit "$status"
+    fi
+    case $status in 0 | 126 | 127) exit "$status" ;; esac
+    restart=$((restart + 1))
+    export HVD_RESTART=$restart
+    [ "$status" -ne "$again" ] || delay=0
+    printf '%s: the job is started again%s: restart %d of %d\n' "$name" \
+        "$([ $delay -eq 0 ] || echo " in $delay s")" "$restart" "$restarts" >&2
+    pause "$delay"
+    obey
+    child=''
+    delay=$((delay == 0 ? 1 : delay < 16 ? 2 * delay : 30))
+done

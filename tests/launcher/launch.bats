@@ -47,6 +47,12 @@ refused() { # status text argument...
     refused 2 "'A B'" -np 2 -x 'A B' true
     refused 2 "host" -np 2 -H 'a:b' true
     refused 2 "cannot be read" -np 2 --hostfile nowhere true
+    refused 2 "--min-np needs --elastic" -np 2 --min-np 2 true
+    refused 2 "--spare needs --elastic" -np 2 --spare 1 true
+    refused 2 "--min-np 3 is more than -np 2" -np 2 --elastic --min-np 3 true
+    refused 2 "--min-np '0'" -np 2 --elastic --min-np 0 true
+    refused 2 "--spare '-1'" -np 2 --elastic --spare -1 true
+    refused 2 "--restarts 'x'" -np 2 --restarts x true
     refused 2 "exclude" -np 2 -H a:1 --hostfile "$BATS_TEST_FILENAME" true
 }
 
@@ -249,4 +255,129 @@ stubborn='trap "" INT TERM HUP; echo ready; while :; do sleep 1; done'
     kill -9 "$launcher"
     # shellcheck disable=SC2046 # numbers
     within_10_s eval '! kill -0 $(cat "$mark")'
+}
+
+@test "with --elastic the ranks that end well decide, and the lost are named" {
+    launch -np 3 --elastic sh -c '[ "$OMPI_COMM_WORLD_RANK" != 0 ] || kill -KILL $$
+        [ "$OMPI_COMM_WORLD_RANK" != 2 ] || exit 7
+        sleep 2; echo "elastic $HVD_ELASTIC"'
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"elastic 1"* ]]
+    [[ $output == *"survived: 1 of 3 ranks ended well without rank 0 on "*"signal 9 (SIGKILL)), rank 2 on "*"exited with status 7"* ]]
+    launch -np 2 --elastic sh -c 'sleep 0.$OMPI_COMM_WORLD_RANK; exit 3'
+    echo "$output"
+    [ "$status" -eq 3 ]
+    [[ $output == *"failed first: it exited with status 3"* ]]
+    launch -np 2 --elastic --min-np 2 sh -c \
+        '[ "$OMPI_COMM_WORLD_RANK" = 1 ] || exit 4; sleep 1'
+    echo "$output"
+    [ "$status" -eq 4 ]
+    [[ $output == *"1 of 2 ranks ended well, and --min-np is 2"* ]]
+    launch -np 2 --elastic true
+    [ "$status" -eq 0 ]
+    [ -z "$output" ]
+}
+
+@test "with --elastic a rank that fails after the others is not survived" {
+    launch -np 2 --elastic sh -c \
+        '[ "$OMPI_COMM_WORLD_RANK" = 1 ] || exit 0; sleep 3; exit 6'
+    echo "$output"
+    [ "$status" -eq 6 ]
+    [[ $output == *"rank 1 on "*" failed after others had ended well: it exited with status 6"* ]]
+}
+
+@test "with --elastic a stopped rank may wake up late, and is ended if it does not" {
+    launch -np 2 --elastic sh -c '[ "$OMPI_COMM_WORLD_RANK" = 1 ] || exit 0
+        (sleep 5; kill -CONT $$) & kill -STOP $$; exit 6'
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"without rank 1 on "*"exited with status 6"* ]]
+    launch -np 2 --elastic sh -c \
+        '[ "$OMPI_COMM_WORLD_RANK" = 1 ] || exit 0; kill -STOP $$'
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"the other ranks have ended, and what is left is stopped: it is ended"* ]]
+    [[ $output == *"without rank 1 on "*"signal 9 (SIGKILL)"* ]]
+}
+
+@test "with --elastic nothing of the dead is left, nor of shells that died with them" {
+    cat >rank.c <<'END'
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+    int rank, flag = 0;
+    MPI_Request request;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    while (!flag)
+        MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+    if (rank == 1)
+        kill(getppid(), SIGKILL);
+    if (rank == 1 || rank == 2)
+        kill(getpid(), SIGKILL);
+    sleep(2);
+    _exit(0);
+}
+END
+    mpicc -o rank rank.c
+    mkdir memory tmp
+    TMPDIR=$PWD/tmp OMPI_MCA_btl_vader_backing_directory=$PWD/memory \
+        launch -np 4 --elastic ./rank
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"survived: 2 of 4 ranks ended well without rank 1 on "*"(which went without a report), rank 2 on "* ]]
+    [ -z "$(ls -A memory)" ]
+    [ -z "$(ls -A tmp)" ]
+}
+
+@test "--spare starts more ranks, and tells them" {
+    launch -np 2 --elastic --spare 2 sh -c 'echo "spares $HVD_SPARES"'
+    [ "$status" -eq 0 ]
+    [ "$(grep -c 'spares 2' <<<"$output")" -eq 4 ]
+}
+
+@test "--restarts starts a job again, at most so often" {
+    launch -np 2 --restarts 3 sh -c 'echo "run $HVD_RESTART"; [ "$HVD_RESTART" = 2 ]'
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^run 2$' <<<"$output")" -eq 2 ]
+    [[ $output == *"the job is started again in 1 s: restart 1 of 3"* ]]
+    [[ $output == *"the job is started again in 2 s: restart 2 of 3"* ]]
+    launch -np 1 --restarts 1 sh -c 'exit 5'
+    [ "$status" -eq 5 ]
+    [[ $output == *"the job has run 2 times, and is not started again"* ]]
+    # A program may ask for it, at once.
+    launch -np 1 --restarts 1 sh -c '[ "$HVD_RESTART" = 1 ] || exit 75'
+    [ "$status" -eq 0 ]
+    [[ $output == *"the job is started again: restart 1 of 1"* ]]
+    # A program that cannot be run is not run again.
+    launch -np 1 --restarts 5 sh -c 'exit 127'
+    [ "$status" -eq 127 ]
+    [[ $output != *"again"* ]]
+    # With ranks that are lost.
+    launch -np 2 --elastic --restarts 1 sh -c \
+        '[ "$HVD_RESTART" = 1 ] || exit 9; [ "$OMPI_COMM_WORLD_RANK" = 1 ] || exit 8; sleep 1'
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"survived: 1 of 2 ranks ended well without rank 0"* ]]
+}
+
+@test "a signal ends a job that waits to be started again" {
+    env --default-signal=INT timeout -s KILL 60 "$LAUNCH" -np 1 --restarts 9 \
+        sh -c 'exit 5' >out 2>err 3>&- &
+    within_10_s lines_in err 1 'in 4 s: restart 3 of 9'
+    kill -INT "$(pgrep -of "^bash .*$LAUNCH")"
+    status=0
+    wait $! || status=$?
+    cat err
+    [ "$status" -eq 130 ]
+    grep -q 'ended by SIGINT' err
 }
