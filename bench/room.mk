@@ -6,6 +6,7 @@
 #   collectives/  hvd-bench: collectives, latency, gradients, overlap, hosts
 #   project/      hvd-bench project: a training step on hosts that are not there
 #   cluster/      hvd-bench cluster: processes without MPI, against Gloo
+#   chaos/        hvd-chaos: hurts the ranks of any job
 #   ipu/          ipu-bench: the cost model's figures for a chip
 #   train/        train-bench: the training programs
 #   report/       scripts of "make bench": measurements into one page
@@ -54,6 +55,12 @@ $(GLOO_OBJ): bench/cluster/backend_gloo.cc
 	$(call say,CXX,$<)mkdir -p $(@D)
 	$(Q)$(CXX) -std=c++14 -fPIC -pthread -MMD -MP -Wall -Wextra -Ibench \
 		$(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+# hvd-chaos needs libhvd for its version only.
+PROGRAMS += $(B)/bin/hvd-chaos
+SRC_hvd-chaos := $(wildcard bench/chaos/*.c) $(COMMAND_SRC)
+DEPS_hvd-chaos = $(HVD_SO)
+LIBS_hvd-chaos = $(HVD_LINK) $(JSON_LIBS)
 
 # ipu-bench needs neither MPI nor libhvd.
 IPU_BENCH_SRC := bench/tables/table.c \

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * job.h - the processes of a command, and which of them are ranks.
+ *
+ * All descendants of this process belong to the job, also those whose parents
+ * have ended: this process adopts them (PR_SET_CHILD_SUBREAPER). A rank is a
+ * descendant in whose environment its launcher has put a rank.
+ */
+#ifndef BENCH_CHAOS_JOB_H
+#define BENCH_CHAOS_JOB_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* How likely a process is a rank: it is a wrapper or a short-lived helper of
+ * one, another program, has libhvd, or has begun to use it (hvd_init has made
+ * memory). */
+enum { JOB_WRAPPER, JOB_PROGRAM, JOB_MAPPED, JOB_STARTED };
+
+struct job_rank {
+    char name[24]; /* "3", "worker 1" */
+    int order;     /* ranks are sorted by it */
+    pid_t pid;
+    char program[16];
+    int likelihood; /* JOB_... */
+    char state;     /* as in /proc/PID/stat */
+    ino_t network;  /* its network namespace; 0: unknown */
+    bool is_remote; /* that is not this process's */
+};
+
+struct job_process {
+    pid_t pid, parent;
+    char program[16];
+    char state;
+    double age; /* in seconds */
+};
+
+struct job_seen {
+    int order;
+    int likelihood;
+};
+
+struct job {
+    struct job_rank *ranks; /* owned, [nranks]; sorted */
+    int nranks;
+    struct job_process *processes; /* owned, [nprocesses]: those alive */
+    int nprocesses;
+    struct job_seen *seen; /* owned, [nseen]: what was taken for each rank */
+    int nseen;
+    char **files; /* owned, [nfiles]: of /dev/shm, that the job has mapped */
+    int nfiles;
+};
+
+/* Looks at all processes. Files are added to those seen before. Returns 0, or
+ * -1 if memory or /proc is missing. */
+int job_scan(struct job *job);
+
+/* Sends a signal to all processes of the job. */
+void job_signal(const struct job *job, int number);
+
+void job_fini(struct job *job);
+
+#endif
