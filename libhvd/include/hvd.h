@@ -258,13 +258,14 @@ typedef struct hvd_lost_rank {
  */
 int hvd_lost_ranks(hvd_lost_rank *lost, int32_t max);
 
-/* The last recovery of this process: what hvd_recover has done. */
+/* How this process came to its world: what hvd_recover or hvd_grow has done. */
 typedef struct hvd_recovery {
     uint32_t size;      /* bytes of it that were written */
-    int32_t generation; /* grows with each recovery; the same on all ranks */
-    int32_t old_rank;   /* of this process, in the world before, */
+    int32_t generation; /* grows with each world; the same on all ranks */
+    int32_t old_rank;   /* of this process, in the world before, -1: in none, */
     int32_t old_size;   /* which had so many ranks */
     int32_t nlost;      /* of which so many were left out (hvd_lost_ranks) */
+    int32_t njoined;    /* the last so many ranks of the world are new in it */
 } hvd_recovery;
 
 /*
@@ -290,6 +291,33 @@ typedef struct hvd_recovery {
  * not call MPI_Finalize after a loss, which would wait for the dead.
  */
 int hvd_recover(hvd_recovery *recovery, size_t size);
+
+/*
+ * Lets in the processes of the cluster that wait to join: those that came late,
+ * or came back (HVD_ELASTIC). Blocking, and collective over the world, whose
+ * ranks all see the same: if nobody waits, or nobody ever can, because there is
+ * no cluster or no HVD_ELASTIC, it returns 0 and changes nothing. Otherwise it
+ * ends the world and starts another one, and returns 1. Its ranks are first
+ * those of the old one, in their order, and then the new ones (njoined), which
+ * come from hvd_init and know nothing of the job's state. If those that waited
+ * fail to come in, all go on without them, in another world, too (njoined is
+ * 0). What hvd_recover says of process sets, handles and memory holds here,
+ * too; no request may be under way.
+ *
+ * recovery, of size bytes, may be NULL. After HVD_ERR_LOST and the like call
+ * hvd_recover, if hvd_is_initialized says that there is still a world.
+ */
+int hvd_grow(hvd_recovery *recovery, size_t size);
+
+/* Returns how many processes wait to join, as far as this rank knows: another
+ * rank may know of others. Never blocks; any thread. Not collective. */
+int hvd_joiners(void);
+
+/* Writes how this process came to its world, which hvd_recover or hvd_grow has
+ * told already; a process that has joined a running job learns here that it
+ * has: its generation is more than 0 after hvd_init, and it takes its state
+ * from rank 0. Not collective, never blocks. */
+int hvd_last_recovery(hvd_recovery *recovery, size_t size);
 
 /*
  * Return the numbers of this process. rank and size count all processes; local_

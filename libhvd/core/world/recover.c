@@ -159,7 +159,6 @@ static int compare(struct leaving *old, hvd_recovery *recovery)
                 rank, hvd__members_fate(elastic->members, member)};
     }
     *recovery = (hvd_recovery){
-        .size = recovery->size,
         .generation = hvd__members_round(elastic->members),
         .old_rank = old->rank,
         .old_size = old->size,
@@ -179,17 +178,19 @@ static void shut_out_frozen(const struct hvd__elastic *elastic)
 }
 
 /* One round. Returns HVD_ERR_LOST if there must be another one. */
-static int try_once(struct leaving *old, struct hvd__world **made,
-                    hvd_recovery *recovery)
+static int try_once(struct leaving *old, struct hvd__world **made)
 {
     struct hvd__elastic *elastic = old->elastic;
     struct hvd__origin origin = {.elastic = elastic};
+    hvd_recovery recovery;
 
     HVD_TRY(hvd__members_agree(elastic->members, leave, old));
-    HVD_TRY(compare(old, recovery));
+    HVD_TRY(compare(old, &recovery));
     shut_out_frozen(elastic);
     origin.ranks = hvd__members_list(elastic->members, &origin.nranks);
-    return hvd__world_create(&origin, made);
+    HVD_TRY(hvd__world_create(&origin, made));
+    (*made)->recovery = recovery;
+    return HVD_OK;
 }
 
 /* Returns whether a failure is that of another rank, of which the next round
@@ -209,8 +210,7 @@ static bool may_try_again(const struct hvd__elastic *elastic, int status,
     return again;
 }
 
-int hvd__world_recover(struct hvd__world *world, struct hvd__world **made,
-                       hvd_recovery *recovery)
+int hvd__world_recover(struct hvd__world *world, struct hvd__world **made)
 {
     struct hvd__elastic *elastic = world->elastic;
     struct leaving old;
@@ -219,7 +219,7 @@ int hvd__world_recover(struct hvd__world *world, struct hvd__world **made,
     HVD_TRY(leaving_init(&old, world));
     self = old.members[old.rank];
     do
-        status = try_once(&old, made, recovery);
+        status = try_once(&old, made);
     while (status < 0 && may_try_again(elastic, status, self));
     leaving_fini(&old);
     if (status == HVD_OK)

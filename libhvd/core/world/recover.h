@@ -10,8 +10,8 @@
 #include "core/world/world.h"
 
 /* Ends the world, which is freed in any case, and starts another one of the
- * survivors. Collective over these. */
-int hvd__world_recover(struct hvd__world *old, struct hvd__world **made,
-                       hvd_recovery *recovery);
+ * survivors, which knows how it came about (recovery). Collective over these.
+ */
+int hvd__world_recover(struct hvd__world *old, struct hvd__world **made);
 
 #endif

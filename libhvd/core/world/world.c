@@ -250,21 +250,37 @@ static int check_elastic(const struct hvd__world *world)
                      "them on one host, where they share memory");
 }
 
+static int check_room(const hvd_recovery *recovery, size_t size)
+{
+    return recovery && size < sizeof recovery->size
+               ? hvd__fail(HVD_ERR_ARGUMENT, "hvd_recovery has %zu bytes", size)
+               : HVD_OK;
+}
+
+static void tell(const hvd_recovery *from, hvd_recovery *recovery, size_t size)
+{
+    hvd_recovery told = *from;
+
+    told.size = (uint32_t)(size < sizeof told ? size : sizeof told);
+    if (recovery)
+        memcpy(recovery, &told, told.size);
+}
+
 int hvd_recover(hvd_recovery *recovery, size_t size)
 {
-    hvd_recovery told = {.size = sizeof told};
     struct hvd__world *world, *made = NULL;
     int status;
 
-    if (recovery && size < sizeof recovery->size)
-        return hvd__fail(HVD_ERR_ARGUMENT, "hvd_recovery has %zu bytes", size);
+    HVD_TRY(check_room(recovery, size));
     pthread_mutex_lock(&life);
     status = hvd__world_get(&world);
     if (status == HVD_OK)
         status = check_elastic(world);
     if (status == HVD_OK) {
         atomic_store(&the_world, NULL);
-        status = hvd__world_recover(world, &made, &told);
+        status = hvd__world_recover(world, &made);
+        if (made)
+            tell(&made->recovery, recovery, size);
         atomic_store_explicit(&the_world, made, memory_order_release);
         atomic_store(&was_shut_down, !made);
         if (!made) {
@@ -273,11 +289,32 @@ int hvd_recover(hvd_recovery *recovery, size_t size)
         }
     }
     pthread_mutex_unlock(&life);
-    if (status == HVD_OK && recovery) {
-        told.size = (uint32_t)(size < sizeof told ? size : sizeof told);
-        memcpy(recovery, &told, told.size);
-    }
     return status;
+}
+
+int hvd_last_recovery(hvd_recovery *recovery, size_t size)
+{
+    struct hvd__world *world;
+
+    HVD_TRY(check_room(recovery, size));
+    HVD_TRY(hvd__world_get(&world));
+    tell(&world->recovery, recovery, size);
+    return HVD_OK;
+}
+
+int hvd_joiners(void)
+{
+    struct hvd__world *world;
+
+    return hvd__world_get(&world);
+}
+
+int hvd_grow(hvd_recovery *recovery, size_t size)
+{
+    struct hvd__world *world;
+
+    HVD_TRY(check_room(recovery, size));
+    return hvd__world_get(&world);
 }
 
 /* Writes up to max of those that a broken world has lost. Returns how many

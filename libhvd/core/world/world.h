@@ -57,6 +57,8 @@ struct hvd__world {
     struct hvd__guard
         *guard; /* owned; watches hvd_init; NULL: not watched, or over */
     struct hvd__elastic *elastic; /* owned; NULL: there is no recovering */
+    hvd_recovery recovery; /* how this process came to it; fixed once it has
+                              started */
     bool keeps_memory; /* MPI may still use that of requests: it is not freed */
     bool has_met;      /* all ranks have exchanged identity and host */
     atomic_bool closed; /* all ranks have left, nothing is under way */
