@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <hvd.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,10 +16,19 @@
 struct run_options {
     struct command_line line;
     struct launch launch;
+    int most;     /* of --elastic; 0: not given */
     char **words; /* the program and its arguments, in argv; NULL: none */
 };
 
-enum { KEY_PS = 256, KEY_EVALUATOR, KEY_PORT };
+enum {
+    KEY_PS = 256,
+    KEY_EVALUATOR,
+    KEY_PORT,
+    KEY_ELASTIC,
+    KEY_SPARE,
+    KEY_RESTARTS,
+    KEY_SCRIPT,
+};
 
 static const struct argp_option flags[] = {
     {"workers", 'n', "N", 0, "start N workers (1)", 0},
@@ -26,8 +36,55 @@ static const struct argp_option flags[] = {
     {"evaluator", KEY_EVALUATOR, 0, 0, "start an evaluator, too", 0},
     {"base-port", KEY_PORT, "N", 0,
      "have the tasks listen on the ports from N on (ports that are free)", 0},
+    {"elastic", KEY_ELASTIC, "MIN:MAX", 0,
+     "start MAX workers, of which all but MIN may be lost", 0},
+    {"spare", KEY_SPARE, "N", 0,
+     "with --elastic: start N more workers, to replace lost ones", 0},
+    {"restarts", KEY_RESTARTS, "N", 0,
+     "start a worker that has failed again, at most N times each (0)", 0},
+    {"host-discovery-script", KEY_SCRIPT, "COMMAND", 0,
+     "ask COMMAND once a second how many workers may run: it prints "
+     "localhost:N",
+     0},
     COMMAND_FLAGS,
 };
+
+/* Reads MIN:MAX. */
+static error_t parse_range(struct run_options *o, const char *text)
+{
+    const char *colon = strchr(text, ':');
+    char least[16] = "";
+
+    if (!colon || (size_t)(colon - text) >= sizeof least)
+        return command_refuse(&o->line, "--elastic: '%s' is not MIN:MAX", text);
+    memcpy(least, text, (size_t)(colon - text));
+    if (command_number(&o->line, "--elastic", least, 1, LAUNCH_MOST_TASKS,
+                       &o->launch.least) != 0)
+        return EINVAL;
+    return command_number(&o->line, "--elastic", colon + 1, o->launch.least,
+                          LAUNCH_MOST_TASKS, &o->most);
+}
+
+/* Looks at what options say together. */
+static error_t check_options(struct run_options *o)
+{
+    struct launch *l = &o->launch;
+
+    if (o->line.outcome != OPTIONS_RUN)
+        return 0;
+    if (!o->words)
+        return command_refuse(&o->line, "which program? see --help");
+    if (o->most > 0 && l->workers > 0)
+        return command_refuse(&o->line,
+                              "-n and the MAX of --elastic say the same: give "
+                              "one of them");
+    if (l->spares > 0 && l->least == 0)
+        return command_refuse(&o->line, "--spare needs --elastic");
+    if (l->workers == 0)
+        l->workers = o->most > 0 ? o->most : 1;
+    l->workers += l->spares; /* the last ones */
+    return 0;
+}
 
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
@@ -45,15 +102,20 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case KEY_PORT:
         return command_number(&o->line, "--base-port", text, LAUNCH_LEAST_PORT,
                               LAUNCH_MOST_PORT, &l->base_port);
+    case KEY_ELASTIC: return parse_range(o, text);
+    case KEY_SPARE:
+        return command_number(&o->line, "--spare", text, 0, LAUNCH_MOST_TASKS,
+                              &l->spares);
+    case KEY_RESTARTS:
+        return command_number(&o->line, "--restarts", text, 0, INT_MAX,
+                              &l->restarts);
+    case KEY_SCRIPT: l->script = text; return 0;
     case ARGP_KEY_ARG:
         /* The words that follow are the program's. */
         o->words = state->argv + state->next - 1;
         state->next = state->argc;
         return 0;
-    case ARGP_KEY_END:
-        return o->words || o->line.outcome != OPTIONS_RUN
-                   ? 0
-                   : command_refuse(&o->line, "which program? see --help");
+    case ARGP_KEY_END: return check_options(o);
     default: return command_key(&o->line, flags, key, state);
     }
 }
@@ -67,10 +129,12 @@ static const struct argp parser = {
         "without MPI.\v"
         "The exit status is that of the task that failed first; 128 + N if "
         "signal N ended it; 126 or 127 if the program cannot be run or "
-        "found; 64 for a wrong command line.\n\n"
+        "found; 64 for a wrong command line. With --elastic it is 0 if MIN "
+        "workers end with 0, and none fails after that.\n\n"
         "Examples:\n"
         "  hvd-run -n 4 mnist --epochs 1\n"
-        "  hvd-run -n 2 python3 train.py",
+        "  hvd-run -n 2 python3 train.py\n"
+        "  hvd-run --elastic 2:4 --restarts 10 ./program",
 };
 
 enum { WRONG_LINE = 64, CANNOT_RUN = 126, NOT_FOUND = 127 };
@@ -88,8 +152,7 @@ static int become(void *context)
 
 int main(int argc, char **argv)
 {
-    struct run_options o = {
-        .launch = {.program = "hvd-run", .workers = 1, .start = become}};
+    struct run_options o = {.launch = {.program = "hvd-run", .start = become}};
 
     switch (command_parse_before(&parser, argc, argv, &o)) {
     case OPTIONS_ERROR:

@@ -5,7 +5,9 @@
  *   ports.c    ports that are free
  *   task.c     the process of a task
  *   stream.c   what it writes
- *   watch.c    signals, failures and ends
+ *   watch.c    signals, and the order to end
+ *   ends.c     what the end of a task means
+ *   discover.c how many workers may run
  */
 #include "launch/parts.h"
 
@@ -54,6 +56,11 @@ static int check(const struct launch *l)
     if (count > LAUNCH_MOST_TASKS)
         return launch__say(l, "%d tasks are more than %d", count,
                            LAUNCH_MOST_TASKS);
+    if (l->least > l->workers)
+        return launch__say(l,
+                           "%d workers are less than the %d that must be "
+                           "left",
+                           l->workers, l->least);
     if (l->base_port > LAUNCH_MOST_PORT + 1 - count)
         return launch__say(l,
                            "the port %d leaves none for %d tasks: the last "
@@ -154,10 +161,8 @@ static int run_tasks(struct launch__tasks *tasks)
 
     if (signals < 0)
         return 1;
-    while (tasks->started < tasks->count && launch__task_start(tasks) == 0)
-        ;
-    explicit_bzero(tasks->key, sizeof tasks->key);
     status = launch__watch(tasks, signals);
+    explicit_bzero(tasks->key, sizeof tasks->key);
     close(signals);
     return status;
 }
@@ -169,6 +174,7 @@ static int prepare(struct launch__tasks *tasks, hvd_cluster **cluster)
     if (check(l) < 0)
         return -1;
     tasks->count = l->workers + l->servers + l->evaluator;
+    tasks->available = l->script ? 0 : l->workers;
     tasks->tasks = calloc((size_t)tasks->count, sizeof *tasks->tasks);
     if (!tasks->tasks || hvd_cluster_new(cluster) < 0)
         return launch__say(l, "out of memory");

@@ -14,6 +14,10 @@
  * SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on. As soon
  * as one task fails, the others have a few seconds to notice and say so; then
  * they are ended. Nobody is left behind, not even if the caller is killed.
+ *
+ * A worker that fails may be started again, and in an elastic job workers may
+ * be lost as long as enough are left. A script may say from time to time how
+ * many workers may run.
  */
 #ifndef LAUNCH_LAUNCH_H
 #define LAUNCH_LAUNCH_H
@@ -32,6 +36,12 @@ struct launch {
     bool evaluator;      /* there is one, too */
     int base_port;       /* port of the first task; the next ones follow. 0:
                             ports that are free */
+    int least;           /* workers that must be left or come back; 0: all. If
+                            above 0 the tasks find HVD_ELASTIC=1 */
+    int spares;          /* of the workers; the tasks find it in HVD_SPARES */
+    int restarts;        /* a worker is started again so often at most */
+    const char *script;  /* prints this host and how many workers may run, is
+                            run once a second; NULL: all may */
     /* Runs in each new process. Returns its exit status, unless it becomes
      * another program. */
     int (*start)(void *context);
@@ -40,7 +50,8 @@ struct launch {
 
 /*
  * Does all of that, and returns an exit status: that of the task that failed
- * first, or 128 + N if signal N ended it; 0 if none failed; 1, with a line on
+ * first, or 128 + N if signal N ended it; 0 if none failed, or if at least
+ * "least" workers ended with 0 and none failed after that; 1, with a line on
  * standard error, if the tasks cannot be started. To be called by a process of
  * one thread that has no child processes. In the new processes the call does
  * not return.

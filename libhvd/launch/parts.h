@@ -51,6 +51,14 @@ void launch__stream_close(struct launch__stream *stream);
 
 /* ------------------------------------------------------------------- tasks */
 
+/* What has become of a task whose process has ended. */
+enum launch__end {
+    LAUNCH__NO_END, /* it runs, or will be started */
+    LAUNCH__WELL,
+    LAUNCH__LOST,  /* the others go on */
+    LAUNCH__FAILED /* the job has failed */
+};
+
 struct launch__task {
     hvd_role role;
     int32_t index;
@@ -58,6 +66,12 @@ struct launch__task {
     pid_t pid;     /* 0: it has ended, or was not started */
     bool first;    /* it has the caller's input and outputs */
     struct launch__stream streams[2];
+    enum launch__end end;
+    int code;         /* how it last failed: a status, or 128 + signal */
+    int nrestarts;    /* how often it was started again */
+    int64_t start_ns; /* it is to be started then; 0: it is not */
+    bool taken_away;  /* it was ended because it may no longer run */
+    bool is_stopped, was_stopped;
 };
 
 enum { LAUNCH__KEY_BYTES = 32 };
@@ -67,15 +81,16 @@ struct launch__tasks {
     const struct launch *launch; /* borrowed */
     const hvd_cluster *cluster;  /* borrowed */
     struct launch__task *tasks;  /* owned, [count] */
-    int count, started;
+    int count;
+    int available; /* workers that may run: the first ones */
     unsigned char key[LAUNCH__KEY_BYTES];
     sigset_t mask;           /* of the caller, for the new processes */
     struct sigaction broken; /* the caller's action for SIGPIPE */
 };
 
-/* Starts task number tasks->started. Returns 0 in the caller, or -1 after a
- * line on standard error; does not return in the new process. */
-int launch__task_start(struct launch__tasks *tasks);
+/* Starts a task. Returns 0 in the caller, or -1 after a line on standard error;
+ * does not return in the new process. */
+int launch__task_start(struct launch__tasks *tasks, struct launch__task *task);
 
 /* Sends a signal to all tasks that have not ended. */
 void launch__tasks_signal(const struct launch__tasks *tasks, int number);
@@ -85,8 +100,74 @@ void launch__kill_orphans(void);
 
 /* ------------------------------------------------------------------- watch */
 
+/* The stage says what has been done to end the tasks. */
+enum launch__stage {
+    LAUNCH__RUNS,
+    LAUNCH__NOTICES,
+    LAUNCH__TERMINATED,
+    LAUNCH__KILLED
+};
+
+struct launch__watch {
+    struct launch__tasks *tasks;
+    enum launch__stage stage;
+    int64_t deadline_ns; /* of the stage */
+    int status;          /* of the job; 0: it has not failed */
+    int interrupted;     /* the signal that has asked for the end; 0: none */
+    int nwell;           /* tasks that have ended well */
+    int first_code;      /* of the first worker that was lost; 0: none */
+    int64_t well_ns;     /* when the first task ended well */
+    int64_t remains_ns;  /* nobody waits for those that are left since then; 0:
+                            somebody does */
+};
+
+int64_t launch__now_ns(void);
+
+/* Begins a stage, which lasts at most so long. No task is started any more. */
+void launch__enter(struct launch__watch *watch, enum launch__stage stage,
+                   int64_t patience_ns);
+
 /* Waits until all tasks have ended, as launch.h says. signals is a signalfd.
  * Returns the exit status. */
 int launch__watch(struct launch__tasks *tasks, int signals);
+
+/* -------------------------------------------------------------------- ends */
+
+/* Decides what the end of a task means: whether it is started again, is lost,
+ * or ends the job. status is waitpid's. */
+void launch__note_end(struct launch__watch *watch, struct launch__task *task,
+                      int status);
+
+/* Ends tasks that are left when all others have ended, and are stopped, or have
+ * come back too late to join. */
+void launch__end_remains(struct launch__watch *watch);
+
+/* Decides the status of an elastic job whose tasks have all ended, and says who
+ * was lost. */
+void launch__judge(struct launch__watch *watch);
+
+/* ---------------------------------------------------------------- discovery */
+
+struct launch__discovery {
+    pid_t pid;       /* of the script; 0: it does not run */
+    int from;        /* what it writes; -1: closed */
+    int64_t next_ns; /* when it is run again, or has taken too long */
+    size_t used;
+    char text[4096];
+    bool has_answered, has_failed;
+};
+
+/* Runs the script when it is time. Returns 0, or -1 if the job cannot begin
+ * without it. */
+int launch__discovery_run(struct launch__discovery *discovery,
+                          struct launch__tasks *tasks);
+
+/* Reads what the script has written. */
+void launch__discovery_pump(struct launch__discovery *discovery);
+
+/* The script has ended with waitpid's status: sets tasks->available. Returns 0,
+ * or -1 if that was the first answer and none. */
+int launch__discovery_end(struct launch__discovery *discovery,
+                          struct launch__tasks *tasks, int status);
 
 #endif

@@ -38,6 +38,21 @@ static int set_config(const struct launch__tasks *tasks,
     return status;
 }
 
+/* Tells an elastic job what it is, and a worker how often it was started. */
+static int set_elastic(const struct launch *launch,
+                       const struct launch__task *task)
+{
+    char number[16];
+
+    if (launch->least > 0 && setenv("HVD_ELASTIC", "1", 1) != 0)
+        return -1;
+    snprintf(number, sizeof number, "%d", launch->spares);
+    if (launch->spares > 0 && setenv("HVD_SPARES", number, 1) != 0)
+        return -1;
+    snprintf(number, sizeof number, "%d", task->nrestarts);
+    return launch->restarts > 0 ? setenv("HVD_RESTART", number, 1) : 0;
+}
+
 /* The descriptor stays open in what the process becomes. */
 static int set_key(const struct launch__tasks *tasks)
 {
@@ -62,7 +77,7 @@ static int set_key(const struct launch__tasks *tasks)
 static int set_outputs(struct launch__tasks *tasks,
                        const struct launch__task *task, const int *ends)
 {
-    for (int i = 0; i <= tasks->started; i++)
+    for (int i = 0; i < tasks->count; i++)
         for (int k = 0; k < 2; k++)
             if (tasks->tasks[i].streams[k].from >= 0)
                 close(tasks->tasks[i].streams[k].from);
@@ -91,7 +106,7 @@ static _Noreturn void become_task(struct launch__tasks *tasks,
     sigaction(SIGPIPE, &tasks->broken, NULL);
     sigprocmask(SIG_SETMASK, &tasks->mask, NULL);
     if (set_outputs(tasks, task, ends) < 0 || set_config(tasks, task) < 0 ||
-        set_key(tasks) < 0) {
+        set_elastic(launch, task) < 0 || set_key(tasks) < 0) {
         launch__say(launch, "%s cannot be prepared: %s", task->name,
                     strerror(errno));
         _exit(1);
@@ -106,6 +121,9 @@ static _Noreturn void become_task(struct launch__tasks *tasks,
 static int open_streams(struct launch__task *task, int *ends)
 {
     for (int k = 0; k < 2 && !task->first; k++) {
+        /* A process that the last one has left may still write. */
+        if (task->streams[k].from >= 0)
+            launch__stream_close(&task->streams[k]);
         ends[k] = launch__stream_open(&task->streams[k], task->name,
                                       STDOUT_FILENO + k);
         if (ends[k] < 0)
@@ -114,9 +132,8 @@ static int open_streams(struct launch__task *task, int *ends)
     return 0;
 }
 
-int launch__task_start(struct launch__tasks *tasks)
+int launch__task_start(struct launch__tasks *tasks, struct launch__task *task)
 {
-    struct launch__task *task = &tasks->tasks[tasks->started];
     int ends[2] = {-1, -1};
     pid_t parent = getpid(), pid = -1;
 
@@ -133,13 +150,14 @@ int launch__task_start(struct launch__tasks *tasks)
         return launch__say(tasks->launch, "%s cannot be started: %s",
                            task->name, strerror(error));
     task->pid = pid;
-    tasks->started++;
+    task->start_ns = 0;
+    task->is_stopped = task->was_stopped = task->taken_away = false;
     return 0;
 }
 
 void launch__tasks_signal(const struct launch__tasks *tasks, int number)
 {
-    for (int i = 0; i < tasks->started; i++)
+    for (int i = 0; i < tasks->count; i++)
         if (tasks->tasks[i].pid > 0)
             kill(tasks->tasks[i].pid, number);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * watch.c - looks after tasks that run. One loop waits for signals, which come
- * as data (signalfd), and for what the tasks write.
+ * watch.c - looks after tasks that run. One loop starts tasks when they are
+ * due, and waits for signals, which come as data (signalfd), for what the tasks
+ * write, and for the script that says how many workers may run.
  *
  * A terminal sends its signals to all processes in the foreground, so that the
  * tasks have them already; only what was sent to this process alone is passed
- * on. Once a task has failed, or a signal has asked for the end, patience is
+ * on. Once the job has failed, or a signal has asked for the end, patience is
  * limited: then SIGTERM, and then SIGKILL.
  */
 #include "launch/parts.h"
@@ -19,25 +20,22 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The others may take so long to notice a failure by themselves, and a task so
- * long to end. */
-#define NOTICE_NS INT64_C(5000000000)
+/* A task may take so long to end. */
 #define ENDING_NS INT64_C(5000000000)
 
-/* The stage says what has been done to end the tasks. */
-enum stage { RUNS, NOTICES, TERMINATED, KILLED };
+/* A job without a single worker that may run waits so long for one. */
+#define IDLE_NS INT64_C(600000000000)
 
-struct watch {
-    struct launch__tasks *tasks;
-    struct pollfd *polled; /* owned: signals, then two streams of each task */
-    int left;              /* tasks that have not ended */
-    int status;            /* of the first failure; 0: none */
-    bool interrupted;      /* a signal has asked for the end */
-    enum stage stage;
-    int64_t deadline_ns; /* of the stage */
+struct loop {
+    struct launch__watch watch;
+    struct launch__discovery discovery;
+    struct pollfd *polled; /* owned: signals, the script, two streams of each
+                              task */
+    int signals;
+    int64_t idle_ns; /* no task runs since then; 0: one does */
 };
 
-static int64_t now_ns(void)
+int64_t launch__now_ns(void)
 {
     struct timespec now;
 
@@ -45,154 +43,271 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static void enter(struct watch *w, enum stage stage, int64_t patience_ns)
+void launch__enter(struct launch__watch *w, enum launch__stage stage,
+                   int64_t patience_ns)
 {
     w->stage = stage;
-    w->deadline_ns = now_ns() + patience_ns;
+    w->deadline_ns = launch__now_ns() + patience_ns;
+    for (int i = 0; i < w->tasks->count; i++)
+        w->tasks->tasks[i].start_ns = 0;
+}
+
+/* Begins to end all tasks, because one cannot be started. */
+static void give_up(struct launch__watch *w)
+{
+    if (w->status == 0)
+        w->status = 1;
+    launch__enter(w, LAUNCH__NOTICES, 0);
 }
 
 /* ------------------------------------------------------------------ endings
  */
 
-static void say_end(const struct watch *w, const struct launch__task *task,
-                    int status)
+static void note_stop(struct launch__task *task, bool is_stopped)
 {
-    const char *others = w->left > 0 ? "; the others are ended" : "";
-
-    if (WIFSIGNALED(status))
-        launch__say(w->tasks->launch,
-                    "%s (process %d) was ended by signal %d (%s)%s", task->name,
-                    (int)task->pid, WTERMSIG(status),
-                    strsignal(WTERMSIG(status)), others);
-    else
-        launch__say(w->tasks->launch, "%s (process %d) failed with status %d%s",
-                    task->name, (int)task->pid, WEXITSTATUS(status), others);
+    task->is_stopped = is_stopped;
+    task->was_stopped = true;
 }
 
-static void note_end(struct watch *w, struct launch__task *task, int status)
+static void reap(struct loop *l)
 {
-    int code =
-        WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-
-    w->left--;
-    if (code != 0 && w->status == 0) {
-        w->status = code;
-        if (!w->interrupted)
-            say_end(w, task, status);
-        if (w->stage == RUNS)
-            enter(w, NOTICES, NOTICE_NS);
-    }
-    task->pid = 0;
-}
-
-static void reap(struct watch *w)
-{
+    struct launch__tasks *tasks = l->watch.tasks;
     int status;
     pid_t pid;
 
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-        for (int i = 0; i < w->tasks->started; i++)
-            if (w->tasks->tasks[i].pid == pid)
-                note_end(w, &w->tasks->tasks[i], status);
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
+        if (pid == l->discovery.pid && !WIFSTOPPED(status) &&
+            !WIFCONTINUED(status) &&
+            launch__discovery_end(&l->discovery, tasks, status) < 0 &&
+            l->watch.stage == LAUNCH__RUNS)
+            give_up(&l->watch);
+        for (int i = 0; i < tasks->count; i++) {
+            if (tasks->tasks[i].pid != pid)
+                continue;
+            if (WIFSTOPPED(status) || WIFCONTINUED(status))
+                note_stop(&tasks->tasks[i], WIFSTOPPED(status));
+            else
+                launch__note_end(&l->watch, &tasks->tasks[i], status);
+        }
+    }
 }
 
 /* Goes on to the next stage when the patience of this one is over. */
-static void press(struct watch *w)
+static void press(struct launch__watch *w)
 {
-    if (w->stage == RUNS || w->stage == KILLED || now_ns() < w->deadline_ns)
+    if (w->stage == LAUNCH__RUNS || w->stage == LAUNCH__KILLED ||
+        launch__now_ns() < w->deadline_ns)
         return;
-    if (w->stage == NOTICES) {
+    if (w->stage == LAUNCH__NOTICES) {
         launch__tasks_signal(w->tasks, SIGTERM);
         launch__tasks_signal(w->tasks, SIGCONT);
-        enter(w, TERMINATED, ENDING_NS);
+        launch__enter(w, LAUNCH__TERMINATED, ENDING_NS);
     } else {
         launch__tasks_signal(w->tasks, SIGKILL);
-        enter(w, KILLED, 0);
+        launch__enter(w, LAUNCH__KILLED, 0);
     }
 }
 
 /* ------------------------------------------------------------------ signals
  */
 
-static void take_signal(struct watch *w, const struct signalfd_siginfo *info)
+static void take_signal(struct loop *l, const struct signalfd_siginfo *info)
 {
+    struct launch__watch *w = &l->watch;
     int number = (int)info->ssi_signo;
 
     if (number == SIGCHLD) {
-        reap(w);
+        reap(l);
         return;
     }
     if (info->ssi_code != SI_KERNEL)
         launch__tasks_signal(w->tasks, number);
     if (number != SIGUSR1 && number != SIGUSR2 && !w->interrupted) {
-        w->interrupted = true;
-        if (w->stage < TERMINATED)
-            enter(w, TERMINATED, 2 * ENDING_NS);
+        w->interrupted = number;
+        if (w->stage < LAUNCH__TERMINATED)
+            launch__enter(w, LAUNCH__TERMINATED, 2 * ENDING_NS);
     }
 }
 
-static void take_signals(struct watch *w, int signals)
+static void take_signals(struct loop *l)
 {
     struct signalfd_siginfo info;
 
-    while (read(signals, &info, sizeof info) == (ssize_t)sizeof info)
-        take_signal(w, &info);
+    while (read(l->signals, &info, sizeof info) == (ssize_t)sizeof info)
+        take_signal(l, &info);
+}
+
+/* ------------------------------------------------------------------ starting
+ */
+
+static bool may_run(const struct launch__tasks *tasks, int i)
+{
+    return i >= tasks->launch->workers || i < tasks->available;
+}
+
+/* Ends workers that may no longer run, and has those that may be started. */
+static void follow_available(struct launch__watch *w)
+{
+    for (int i = 0; i < w->tasks->launch->workers; i++) {
+        struct launch__task *task = &w->tasks->tasks[i];
+
+        if (may_run(w->tasks, i)) {
+            if (task->pid == 0 && task->start_ns == 0 &&
+                task->end == LAUNCH__NO_END && w->nwell == 0)
+                task->start_ns = 1;
+            continue;
+        }
+        task->start_ns = 0;
+        if (task->pid == 0 || task->taken_away)
+            continue;
+        task->taken_away = true;
+        launch__say(w->tasks->launch, "%s may no longer run: it is ended",
+                    task->name);
+        kill(task->pid, SIGTERM);
+    }
+}
+
+static void start_due(struct launch__watch *w)
+{
+    int64_t now_ns = launch__now_ns();
+
+    for (int i = 0; i < w->tasks->count; i++) {
+        struct launch__task *task = &w->tasks->tasks[i];
+
+        if (task->start_ns == 0 || task->start_ns > now_ns ||
+            !may_run(w->tasks, i))
+            continue;
+        if (launch__task_start(w->tasks, task) < 0) {
+            give_up(w);
+            return;
+        }
+    }
 }
 
 /* --------------------------------------------------------------------- loop
  */
 
-static struct launch__stream *stream_of(const struct watch *w, int i)
+static struct launch__stream *stream_of(const struct launch__watch *w, int i)
 {
     return &w->tasks->tasks[i / 2].streams[i % 2];
 }
 
-static int timeout_ms(const struct watch *w)
+/* Returns the earlier one of two times, of which 0 is never. */
+static int64_t earlier(int64_t a, int64_t b)
 {
-    int64_t left_ns = w->deadline_ns - now_ns();
+    return a == 0 || (b > 0 && b < a) ? b : a;
+}
 
-    if (w->stage == RUNS || w->stage == KILLED)
+/* Does the script still matter? */
+static bool asks(const struct loop *l)
+{
+    return l->watch.tasks->launch->script && l->watch.stage == LAUNCH__RUNS &&
+           l->watch.nwell == 0;
+}
+
+static int timeout_ms(const struct loop *l)
+{
+    const struct launch__watch *w = &l->watch;
+    int64_t next_ns = 0, left_ns;
+
+    if (w->stage == LAUNCH__KILLED)
+        return -1;
+    if (w->stage != LAUNCH__RUNS)
+        next_ns = w->deadline_ns;
+    else if (w->remains_ns > 0)
+        next_ns = launch__now_ns() + 500000000;
+    for (int i = 0; i < w->tasks->count; i++)
+        if (may_run(w->tasks, i))
+            next_ns = earlier(next_ns, w->tasks->tasks[i].start_ns);
+    if (asks(l))
+        next_ns = earlier(next_ns, l->discovery.next_ns);
+    left_ns = next_ns - launch__now_ns();
+    if (next_ns == 0)
         return -1;
     return left_ns > 0 ? (int)(left_ns / 1000000) + 1 : 0;
 }
 
-static void wait_once(struct watch *w, int signals)
+static void wait_once(struct loop *l)
 {
+    struct launch__watch *w = &l->watch;
     int n = 2 * w->tasks->count;
 
-    w->polled[0] = (struct pollfd){.fd = signals, .events = POLLIN};
+    l->polled[0] = (struct pollfd){.fd = l->signals, .events = POLLIN};
+    l->polled[1] = (struct pollfd){.fd = l->discovery.from, .events = POLLIN};
     for (int i = 0; i < n; i++)
-        w->polled[1 + i] =
+        l->polled[2 + i] =
             (struct pollfd){.fd = stream_of(w, i)->from, .events = POLLIN};
-    if (poll(w->polled, (nfds_t)(1 + n), timeout_ms(w)) < 0)
+    if (poll(l->polled, (nfds_t)(2 + n), timeout_ms(l)) < 0)
         return;
     for (int i = 0; i < n; i++)
-        if (w->polled[1 + i].revents)
+        if (l->polled[2 + i].revents)
             launch__stream_pump(stream_of(w, i));
-    if (w->polled[0].revents)
-        take_signals(w, signals);
+    if (l->polled[1].revents)
+        launch__discovery_pump(&l->discovery);
+    if (l->polled[0].revents)
+        take_signals(l);
+}
+
+/* Does a task run, or will one? */
+static bool goes_on(struct loop *l)
+{
+    const struct launch__tasks *tasks = l->watch.tasks;
+    bool any = false, may = false;
+
+    for (int i = 0; i < tasks->count; i++) {
+        any |= tasks->tasks[i].pid > 0 || tasks->tasks[i].start_ns > 0;
+        may |= tasks->tasks[i].end == LAUNCH__NO_END;
+    }
+    if (any || !may || !asks(l)) {
+        l->idle_ns = 0;
+        return any;
+    }
+    if (l->idle_ns == 0)
+        l->idle_ns = launch__now_ns();
+    if (launch__now_ns() < l->idle_ns + IDLE_NS)
+        return true;
+    launch__say(tasks->launch, "no worker was allowed to run for %d s",
+                (int)(IDLE_NS / 1000000000));
+    l->watch.status = 1;
+    return false;
+}
+
+static void run_loop(struct loop *l)
+{
+    struct launch__watch *w = &l->watch;
+
+    while (goes_on(l)) {
+        if (asks(l)) {
+            if (launch__discovery_run(&l->discovery, w->tasks) < 0)
+                give_up(w);
+            else
+                follow_available(w);
+        }
+        start_due(w);
+        wait_once(l);
+        launch__end_remains(w);
+        press(w);
+    }
 }
 
 int launch__watch(struct launch__tasks *tasks, int signals)
 {
-    struct watch w = {.tasks = tasks, .left = tasks->started};
+    struct loop l = {.watch = {.tasks = tasks},
+                     .signals = signals,
+                     .discovery = {.from = -1}};
 
-    w.polled = calloc(1 + 2 * (size_t)tasks->count, sizeof *w.polled);
-    if (!w.polled) {
-        launch__tasks_signal(tasks, SIGKILL);
+    l.polled = calloc(2 + 2 * (size_t)tasks->count, sizeof *l.polled);
+    if (!l.polled)
         return launch__say(tasks->launch, "out of memory"), 1;
-    }
-    if (tasks->started < tasks->count) { /* the next one could not start */
-        w.status = 1;
-        enter(&w, NOTICES, 0);
-    }
-    while (w.left > 0) {
-        wait_once(&w, signals);
-        press(&w);
-    }
+    for (int i = 0; i < tasks->count; i++)
+        tasks->tasks[i].start_ns = 1; /* now */
+    run_loop(&l);
+    launch__judge(&l.watch);
     launch__kill_orphans();
     for (int i = 0; i < 2 * tasks->count; i++)
-        launch__stream_close(stream_of(&w, i));
-    free(w.polled);
-    return w.status;
+        launch__stream_close(stream_of(&l.watch, i));
+    if (l.discovery.from >= 0)
+        close(l.discovery.from);
+    free(l.polled);
+    return l.watch.status;
 }

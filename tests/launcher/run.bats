@@ -43,6 +43,12 @@ refused() { # status text argument...
     refused 64 "'x' is not a whole number" -n x true
     refused 64 "'65536' is not a whole number" --base-port 65536 true
     refused 64 "--ranks" --ranks 2 true
+    refused 64 "'4' is not MIN:MAX" --elastic 4 true
+    refused 64 "'0' is not a whole number from 1" --elastic 0:4 true
+    refused 64 "'1' is not a whole number from 2" --elastic 2:1 true
+    refused 64 "'-1' is not a whole number" --restarts -1 true
+    refused 64 "--spare needs --elastic" --spare 1 true
+    refused 64 "give one of them" -n 2 --elastic 1:2 true
     launch --help
     [ "$status" -eq 0 ]
     [[ $output == *"hvd-run -n 4 mnist"* ]]
@@ -248,4 +254,151 @@ for i in range(2):
     echo "$output"
     [ "$status" -eq 0 ]
     [ "$(grep -c 'size 2' <<<"$output")" -eq 4 ]
+}
+
+# ------------------------------------------------------------------- restarts
+
+@test "a worker that fails is started again, at most so often, later and later" {
+    launch -n 2 --restarts 3 sh -c "$INDEX"'
+        echo "start $index $HVD_RESTART"
+        [ $index = 0 ] && { sleep 4; exit 0; }
+        [ $HVD_RESTART = 2 ]'
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c 'start 0 0' <<<"$output")" -eq 1 ]
+    [ "$(grep -c 'start 1 [012]' <<<"$output")" -eq 3 ]
+    [[ $output == *"worker 1 (process "*") failed with status 1; it is started again in 1 s: restart 1 of 3"* ]]
+    [[ $output == *"it is started again in 2 s: restart 2 of 3"* ]]
+    launch -n 2 --restarts 1 sh -c "$INDEX"'[ $index = 0 ] || kill -KILL $$; sleep 20'
+    echo "$output"
+    [ "$status" -eq 137 ]
+    [[ $output == *"signal 9 (Killed); it is started again in 1 s: restart 1 of 1"* ]]
+    [[ $output == *"signal 9 (Killed); the others are ended"* ]]
+    # What the first start has left of a line comes out, and a new one begins.
+    launch -n 2 --restarts 1 sh -c "$INDEX"'[ $index = 0 ] && { sleep 3; exit 0; }
+        printf "half $HVD_RESTART"; [ $HVD_RESTART = 1 ]'
+    echo "$output"
+    echo "$output" | grep -Fx '[worker 1] half 0'
+    echo "$output" | grep -Fx '[worker 1] half 1'
+}
+
+@test "a job that is about to end starts nobody again, and a signal ends restarts" {
+    launch -n 2 --restarts 5 sh -c "$INDEX"'[ $index = 1 ] || exit 0; sleep 1; exit 6'
+    echo "$output"
+    [ "$status" -eq 6 ]
+    [[ $output != *"again"* ]]
+    hvd-run -n 1 --restarts 9 sh -c 'exit 3' 2>err &
+    local launcher=$! code=0
+    within_20_s grep -q 'restart 3 of 9' err
+    kill -TERM $launcher
+    wait $launcher || code=$?
+    cat err
+    [ "$code" -ne 0 ]
+    ! grep 'restart 4 of 9' err
+}
+
+@test "ranks that fail meet again when they are started again" {
+    launch -n 3 --restarts 2 python3 -c "
+import ctypes, os, sys
+hvd = ctypes.CDLL('${HVD_BUILD:-$ROOT/build}/lib/libhvd.so')
+hvd.hvd_last_error.restype = ctypes.c_char_p
+if hvd.hvd_init() < 0: sys.exit(hvd.hvd_last_error().decode())
+if hvd.hvd_rank() == 1 and os.environ['HVD_RESTART'] == '0': os.kill(os.getpid(), 9)
+if hvd.hvd_barrier() < 0: sys.exit('others: ' + hvd.hvd_last_error().decode())
+sys.stdout.write('met %d\\n' % hvd.hvd_size())
+sys.stdout.flush()
+hvd.hvd_shutdown()
+"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c 'met 3' <<<"$output")" -eq 3 ]
+}
+
+# -------------------------------------------------------------------- elastic
+
+@test "with --elastic workers may be lost, as long as enough are left" {
+    launch --elastic 2:4 sh -c "$INDEX"'
+        echo "elastic $HVD_ELASTIC"
+        [ $index != 0 ] || kill -KILL $$; [ $index != 2 ] || exit 7; sleep 2'
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c 'elastic 1' <<<"$output")" -eq 4 ]
+    [[ $output == *"worker 0 (process "*") was ended by signal 9 (Killed); the others go on"* ]]
+    [[ $output == *"survived: 2 of 4 workers ended well without worker 0, worker 2"* ]]
+    launch --elastic 2:3 sh -c "$INDEX"'sleep 0.$index; [ $index = 2 ] || exit 7; sleep 60'
+    echo "$output"
+    [ "$status" -eq 7 ]
+    [[ $output == *"worker 0 "*"failed with status 7; the others go on"* ]]
+    [[ $output == *"worker 1 "*"failed with status 7; the others are ended"* ]]
+    # One that fails when others have ended well.
+    launch --elastic 1:2 sh -c "$INDEX"'[ $index = 1 ] || exit 0; sleep 1; exit 6'
+    [ "$status" -eq 6 ]
+    launch --elastic 1:2 --spare 2 sh -c 'echo "spares $HVD_SPARES"'
+    [ "$status" -eq 0 ]
+    [ "$(grep -c 'spares 2' <<<"$output")" -eq 4 ]
+}
+
+@test "with --elastic a stopped worker may wake up late, and is ended if it does not" {
+    launch --elastic 1:2 sh -c "$INDEX"'[ $index = 1 ] || exit 0
+        (sleep 3; kill -CONT $$) & kill -STOP $$; exit 6'
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"survived: 1 of 2 workers ended well without worker 1"* ]]
+    launch --elastic 1:2 sh -c "$INDEX"'[ $index = 1 ] || exit 0; kill -STOP $$'
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"the others have ended, and worker 1 is stopped: it is ended"* ]]
+}
+
+@test "a worker that comes back too late is ended" {
+    launch --elastic 1:2 --restarts 1 sh -c "$INDEX"'[ $index = 1 ] || { sleep 3; exit 0; }
+        [ $HVD_RESTART = 0 ] || sleep 100; exit 5'
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"the others have ended, and worker 1 came back too late: it is ended"* ]]
+}
+
+# ------------------------------------------------------------------- discovery
+
+@test "a script says how many workers may run" {
+    echo localhost:1 >hosts
+    hvd-run --elastic 1:3 --host-discovery-script 'cat hosts' sh -c "$INDEX"'
+        echo "worker $index"; trap "echo term $index; exit 0" TERM
+        while [ ! -e stop ]; do sleep 0.1; done' >out 2>err &
+    local launcher=$! code=0
+    within_20_s grep -q 'worker 0' out
+    sleep 1.5
+    ! grep 'worker 1$' out
+    printf '127.0.0.1:2\nelsewhere:7\n\n' >hosts
+    within_20_s grep -q 'worker 1$' out
+    grep -q '2 workers may run now, not 1' err
+    # One word more, and too many.
+    echo "$(hostname):9" >hosts
+    within_20_s grep -q 'worker 2$' out
+    # A script that fails changes nothing, and says so once.
+    rm hosts
+    within_20_s grep -q "the script 'cat hosts' failed with status 1; its last answer stays" err
+    echo localhost:2 >hosts
+    within_20_s grep -q 'term 2$' out
+    grep -q 'worker 2 may no longer run: it is ended' err
+    # And back.
+    echo localhost:3 >hosts
+    within_20_s eval '[ "$(grep -c "worker 2$" out)" -eq 2 ]'
+    touch stop
+    wait $launcher || code=$?
+    cat out err
+    [ "$code" -eq 0 ]
+    [ "$(grep -c 'failed with status' err)" -eq 1 ]
+}
+
+@test "a script that never answers, or answers nonsense, is named" {
+    launch --host-discovery-script 'exit 3' sleep 60
+    [ "$status" -eq 1 ]
+    [ "$output" = "hvd-run: the script 'exit 3' failed with status 3" ]
+    launch --host-discovery-script 'echo localhost:many' sleep 60
+    [ "$status" -eq 1 ]
+    [[ $output == *"has written 'localhost:many', which is no host or host:workers"* ]]
+    launch --host-discovery-script 'kill $$' sleep 60
+    [ "$status" -eq 1 ]
+    [[ $output == *"was ended by signal 15"* ]]
 }
