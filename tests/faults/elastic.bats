@@ -39,30 +39,31 @@ lines_with() { # text: how many lines of the output have it
     grep -c -- "$1" <<<"$output" || true
 }
 
-survive() { # rounds option...
-    local rounds=$1 full=${HVD_TEST_FULL:+300}
-    shift
-    run "$BATS_TEST_DIRNAME/survive" --rounds "${full:-$rounds}" "$@"
+survive() { # rounds, rounds of a full test, option...
+    local rounds=${HVD_TEST_FULL:+$2}
+    rounds=${rounds:-$1}
+    shift 2
+    run "$BATS_TEST_DIRNAME/survive" --rounds "$rounds" "$@"
     echo "$output"
     [ "$status" -eq 0 ]
 }
 
 @test "random deaths in random collectives are survived" {
-    survive 12
+    survive 12 1000
 }
 
 @test "so are two and three deaths within 5 ms" {
-    survive 6 --deaths 2 --ranks 4-6
-    survive 3 --deaths 3 --ranks 5-6
+    survive 6 200 --deaths 2 --ranks 4-6
+    survive 3 200 --deaths 3 --ranks 5-6
 }
 
 @test "so are deaths when tensors travel over MPI" {
-    survive 6 --transport mpi
+    survive 6 200 --transport mpi
 }
 
 @test "and without MPI" {
-    survive 6 --transport tcp
-    survive 4 --transport tcp --deaths 2 --ranks 4-5
+    survive 6 200 --transport tcp
+    survive 4 100 --transport tcp --deaths 2 --ranks 4-5
 }
 
 @test "each rank of 2 to 5 and 8 may be the one that dies" {
