@@ -20,7 +20,7 @@ UCX_SRC := $(if $(HAS_UCX),$(filter-out $(UCX_ABSENT),$(wildcard \
 
 HVD_SRC := $(UCX_SRC) $(wildcard libhvd/base/*.c libhvd/cluster/*.c libhvd/core/*/*.c libhvd/watch/*.c libhvd/trace/*.c \
 	libhvd/transport/*.c libhvd/transport/tcp/*.c \
-	libhvd/transport/algo/*.c libhvd/transport/shm/*.c libhvd/kernels/*.c libhvd/strategy/*.c)
+	libhvd/transport/algo/*.c libhvd/transport/shm/*.c libhvd/kernels/*.c libhvd/state/*.c libhvd/strategy/*.c)
 HVD_OBJ := $(HVD_SRC:%.c=$(B)/obj/%.o) $(DISK_OBJ)
 HVD_SO := $(B)/lib/libhvd.so
 LIBS += $(HVD_SO) $(B)/lib/libhvd.a

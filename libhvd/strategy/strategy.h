@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "hvd_strategy.h"
+#include "state/state.h"
 #include "strategy/rows.h"
 
 enum { HVD__MOST_STATES = 3 };
@@ -148,12 +149,5 @@ void hvd__sparse_forget(struct hvd__variable *v);
 /* Ends the step under way, as hvd_strategy_abandon does. Returns whether any
  * gradient was left to be refused. */
 bool hvd__strategy_give_up(struct hvd_strategy *strategy, const char *reason);
-
-/* Collective over a process set. Turns a failure of any rank into one of all;
- * the last error says whose it was. */
-int hvd__agree(int32_t process_set, int status);
-/* Does the same as hvd_allreduce, in place, on a process set. */
-int hvd__allreduce_on(int32_t process_set, void *data, int64_t count,
-                      hvd_dtype dtype, hvd_op op);
 
 #endif

@@ -25,6 +25,7 @@
 #include "core/world/elastic.h"
 #include "core/world/ending.h"
 #include "core/world/launch.h"
+#include "core/world/number.h"
 #include "core/world/world.h"
 #include "transport/fault.h"
 #include "transport/shm/shm.h"
@@ -281,6 +282,13 @@ void hvd__world_end_of(const struct hvd__world *world, int status)
     hvd__ending_resume();
 }
 
+static atomic_llong nworlds; /* how many have started */
+
+int64_t hvd__world_number(void)
+{
+    return atomic_load(&nworlds);
+}
+
 int hvd__world_create(const struct hvd__origin *origin,
                       struct hvd__world **created)
 {
@@ -308,6 +316,7 @@ int hvd__world_create(const struct hvd__origin *origin,
         hvd__world_destroy(world);
         return status;
     }
+    atomic_fetch_add(&nworlds, 1);
     *created = world;
     return HVD_OK;
 }

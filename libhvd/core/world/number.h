@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* number.h - tells the worlds of a process apart. */
+#ifndef HVD_CORE_WORLD_NUMBER_H
+#define HVD_CORE_WORLD_NUMBER_H
+
+#include <stdint.h>
+
+/* Returns how many worlds have started in this process. Any thread. */
+int64_t hvd__world_number(void);
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hvd_elastic.h - the state of a training that survives the loss of ranks.
+ *
+ * A program registers the memory that makes up its state: variables, what the
+ * optimiser keeps, a random number generator, the position in the data. From
+ * time to time all ranks commit: each copies its state, and they agree on the
+ * number of the copy. When a rank is lost (hvd_recover), the others restore the
+ * newest commit that all of them can have, and go on from there:
+ *
+ *     static int train(void *context)
+ *     {
+ *         while (step < steps) {
+ *             HVD_TRY(make_step());            calls hvd_allreduce and others
+ *             step++;
+ *             if (step % 10 == 0)
+ *                 HVD_TRY(hvd_commit());
+ *         }
+ *         return HVD_OK;
+ *     }
+ *
+ *     hvd_init();
+ *     hvd_state_register("weights", weights, sizeof weights, 0);
+ *     hvd_state_register("step", &step, sizeof step, 0);
+ *     status = hvd_elastic_run(train, NULL);
+ *
+ * (HVD_TRY stands for: return a negative status.) There is one state in each
+ * process. What is promised:
+ *
+ *     - Whatever rank dies, and whenever, also within hvd_commit: all survivors
+ *       restore the same commit, the newest that any of them has seen complete,
+ *       or a newer one that all of them have. No update before it is lost, and
+ *       none is applied twice.
+ *     - Pieces that are the same on all ranks are compared at each commit; a
+ *       difference is an error, which names the piece.
+ *
+ * A commit takes no disk. Two copies of the state are kept in memory.
+ *
+ * Threads: one thread calls these functions. Functions return 0 (HVD_OK) or
+ * more, or a negative HVD_ERR_*, whose text hvd_last_error() has. A failure of
+ * one rank is a failure of all ranks of a collective call. docs/ELASTIC.md
+ * explains the protocol.
+ */
+#ifndef HVD_ELASTIC_H
+#define HVD_ELASTIC_H
+
+#include <stddef.h>
+
+#include "hvd.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
+
+/* ------------------------------------------------------------------ pieces */
+
+/* The bits of flags. */
+enum {
+    HVD_STATE_PER_RANK = 1 /* each rank has values of its own: they are not
+                              compared, and those of a lost rank are gone */
+};
+
+/*
+ * Adds a piece to the state. name is copied, unique, and of up to 223 bytes;
+ * memory, of bytes bytes, is borrowed until hvd_state_unregister, and written
+ * by hvd_restore and hvd_state_sync. All ranks register the same pieces in the
+ * same order. May be called before hvd_init; not collective, never blocks,
+ * unless a commit is being copied, for which it waits. A restore of a commit
+ * that is older than the piece leaves its memory as it is. HVD_ERR_ARGUMENT:
+ * name is empty, too long, or taken, memory is NULL, or a flag is unknown.
+ */
+int hvd_state_register(const char *name, void *memory, size_t bytes,
+                       uint32_t flags);
+
+/* Removes a piece and frees its copies. Its memory stays the caller's. Not
+ * collective. HVD_ERR_ARGUMENT: there is no piece of this name. */
+int hvd_state_unregister(const char *name);
+
+/* ------------------------------------------------------------------ commits */
+
+/*
+ * Commits: copies all pieces, and returns when the ranks have agreed that all
+ * have done so. Collective, blocking.
+ *
+ * After a failure the commit before is the newest. HVD_ERR_INCONSISTENT: a
+ * piece that should be the same on all ranks is not; HVD_ERR_MISMATCH: the
+ * ranks have registered different pieces; HVD_ERR_MEMORY: there is no room for
+ * the copy. Each names the piece, and the rank. HVD_ERR_LOST: call hvd_recover,
+ * then hvd_restore.
+ */
+int hvd_commit(void);
+
+/*
+ * Begins a commit: a thread of the library copies the pieces, and this one goes
+ * on. Until hvd_commit_wait has returned, the memory of no piece may change.
+ * All ranks call it, and it waits for none. HVD_ERR_ARGUMENT: a commit has
+ * begun and has not been waited for.
+ */
+int hvd_commit_start(void);
+
+/* Ends what hvd_commit_start has begun, as hvd_commit ends; collective,
+ * blocking. Returns 0 at once if nothing was begun. */
+int hvd_commit_wait(void);
+
+/*
+ * Goes back to the newest commit: all ranks agree which one that is, and each
+ * copies it to the memory of its pieces. A rank that does not have it gets it
+ * from the lowest that does. Behind hvd_recover it also calls the functions of
+ * hvd_on_reset. Collective, blocking. Returns 1; or 0 if no rank has committed
+ * anything: then memory stays as it is. May be called in an intact world, too,
+ * between two steps.
+ */
+int hvd_restore(void);
+
+/* Gives all ranks what rank root has in its pieces, but for those of
+ * HVD_STATE_PER_RANK. Commits stay as they are. Collective, blocking. */
+int hvd_state_sync(int root);
+
+/* What is known of the state, on this rank. */
+typedef struct hvd_state_info {
+    uint32_t size;       /* sizeof, set by the caller */
+    int32_t pieces;      /* registered ones */
+    int64_t bytes;       /* of all pieces */
+    int64_t commit;      /* number of the newest commit, from 1; 0: none. The
+                            same on all ranks */
+    int64_t commits;     /* made by this process */
+    int64_t restores;    /* made by this process */
+    double copy_seconds; /* of the last commit: copying, */
+    double wait_seconds; /* and the time that the calls have blocked */
+} hvd_state_info;
+
+/* Not collective, never blocks. HVD_ERR_ARGUMENT: info is NULL, or its size too
+ * small. */
+int hvd_state_get_info(hvd_state_info *info);
+
+/* ------------------------------------------------------------- a new world */
+
+/* How the world has changed since this process last called the functions. */
+typedef struct hvd_reset {
+    uint32_t size;    /* of the struct */
+    int32_t old_rank; /* of this process; -1: it has joined */
+    int32_t old_size; /* ranks of the world before; 0: it has joined */
+    int32_t rank;     /* now */
+    int32_t new_size;
+    int32_t restored; /* 1: the memory of the pieces is that of the newest
+                         commit; 0: there is none */
+    int64_t commit;   /* its number */
+} hvd_reset;
+
+/*
+ * Has a function be called whenever the world is new, behind those that were
+ * given before. It adapts what depends on the ranks and their number: a
+ * learning rate, shares of the data. hvd_restore calls it on all ranks, when
+ * the pieces have their values; it may call collective functions. A negative
+ * status that it returns is that of hvd_restore, on all ranks. context is
+ * borrowed until hvd_off_reset. Not collective.
+ */
+int hvd_on_reset(int (*function)(void *context, const hvd_reset *reset),
+                 void *context);
+
+/* Takes it back. HVD_ERR_ARGUMENT: there is none with this context. */
+int hvd_off_reset(int (*function)(void *context, const hvd_reset *reset),
+                  void *context);
+
+/*
+ * Trains through losses: calls train until it does not fail by one. Before the
+ * first call the pieces of rank 0 go to all ranks and are committed, unless
+ * there is a commit already. When train returns
+ * HVD_ERR_LOST or HVD_ERR_STALLED, or a commit here does, it recovers,
+ * restores, and calls train again, which goes on from the state that it finds.
+ * When train returns 0 or more, that state is committed, too, so that all ranks
+ * end together: a rank that has ended may be asked again, and has nothing left
+ * to do then. Collective, blocking. Returns what train has returned last, or
+ * the failure of what was called here. HVD_ERR_UNSUPPORTED: a rank is lost, and
+ * HVD_ELASTIC is not set.
+ */
+int hvd_elastic_run(int (*train)(void *context), void *context);
+
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
+
+#endif

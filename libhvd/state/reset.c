@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reset.c - notices that the world is another one, tells those who want to
+ * know, and has a program train through losses.
+ *
+ * A process counts its worlds (hvd__world_number). It has come to terms with
+ * one when a commit or a restore in it has succeeded. So a restore that fails
+ * because one more rank was lost tells nobody, and the next one compares with
+ * the last world in which the program ran.
+ */
+#include <stdlib.h>
+
+#include "base/status.h"
+#include "core/world/number.h"
+#include "state/state.h"
+
+struct listener {
+    hvd_reset_fn *function;
+    void *context; /* borrowed until it is taken back */
+};
+
+struct bound {
+    hvd__bind_fn *function;
+    void *context; /* likewise */
+};
+
+static struct listener *listeners; /* owned, [nlisteners] */
+static struct bound *bounds;       /* owned, [nbounds] */
+static int nlisteners, nbounds;
+
+/* The world that this process has come to terms with; number 0: none. */
+static struct {
+    int64_t number;
+    int32_t rank, size;
+} known;
+
+/* ------------------------------------------------------------------- lists */
+
+int hvd_on_reset(hvd_reset_fn *function, void *context)
+{
+    struct listener *grown;
+
+    if (!function)
+        return hvd__fail(HVD_ERR_ARGUMENT, "the function is NULL");
+    grown = realloc(listeners, ((size_t)nlisteners + 1) * sizeof *grown);
+    if (!grown)
+        return hvd__fail_memory(((size_t)nlisteners + 1) * sizeof *grown);
+    listeners = grown;
+    listeners[nlisteners++] = (struct listener){function, context};
+    return HVD_OK;
+}
+
+int hvd_off_reset(hvd_reset_fn *function, void *context)
+{
+    for (int i = 0; i < nlisteners; i++) {
+        if (listeners[i].function != function ||
+            listeners[i].context != context)
+            continue;
+        nlisteners--;
+        for (; i < nlisteners; i++)
+            listeners[i] = listeners[i + 1];
+        return HVD_OK;
+    }
+    return hvd__fail(HVD_ERR_ARGUMENT,
+                     "this function was not given to hvd_on_reset with this "
+                     "context");
+}
+
+int hvd__state_bind(hvd__bind_fn *function, void *context)
+{
+    struct bound *grown =
+        realloc(bounds, ((size_t)nbounds + 1) * sizeof *grown);
+
+    if (!grown)
+        return hvd__fail_memory(((size_t)nbounds + 1) * sizeof *grown);
+    bounds = grown;
+    bounds[nbounds++] = (struct bound){function, context};
+    return HVD_OK;
+}
+
+void hvd__state_unbind(hvd__bind_fn *function, void *context)
+{
+    int kept = 0;
+
+    for (int i = 0; i < nbounds; i++)
+        if (bounds[i].function != function || bounds[i].context != context)
+            bounds[kept++] = bounds[i];
+    nbounds = kept;
+}
+
+/* --------------------------------------------------------------- the world */
+
+bool hvd__world_is_new(void)
+{
+    return known.number != hvd__world_number();
+}
+
+bool hvd__world_was_known(void)
+{
+    return known.number != 0;
+}
+
+void hvd__world_settle(void)
+{
+    known.number = hvd__world_number();
+    known.rank = hvd_rank();
+    known.size = hvd_size();
+}
+
+int hvd__state_rebind(bool is_new)
+{
+    for (int i = 0; i < nbounds; i++)
+        HVD_TRY(bounds[i].function(bounds[i].context, is_new));
+    return HVD_OK;
+}
+
+static int call_listeners(const hvd_reset *reset)
+{
+    for (int i = 0; i < nlisteners; i++)
+        HVD_TRY(listeners[i].function(listeners[i].context, reset));
+    return HVD_OK;
+}
+
+int hvd__world_announce(bool is_new, bool restored)
+{
+    const bool joined = known.number == 0;
+    const hvd_reset reset = {.size = sizeof reset,
+                             .old_rank = joined ? -1 : known.rank,
+                             .old_size = joined ? 0 : known.size,
+                             .rank = hvd_rank(),
+                             .new_size = hvd_size(),
+                             .restored = restored,
+                             .commit = hvd__state.last};
+    int32_t is_first = joined;
+
+    if (!is_new)
+        return HVD_OK;
+    /* In the first world of a job nothing has changed for anybody. */
+    HVD_TRY(hvd_allreduce(&is_first, &is_first, 1, HVD_INT32, HVD_MIN));
+    if (!is_first)
+        HVD_TRY(hvd__agree(0, call_listeners(&reset)));
+    hvd__world_settle();
+    return HVD_OK;
+}
+
+/* ----------------------------------------------------------------- the loop
+ */
+
+static bool is_loss(int status)
+{
+    return status == HVD_ERR_LOST || status == HVD_ERR_STALLED;
+}
+
+/* Makes a new world, in which the state is that of the newest commit. Returns 0
+ * if there is none. */
+static int come_back(void)
+{
+    int status;
+
+    do {
+        HVD_TRY(hvd_recover(NULL, 0));
+        status = hvd_restore();
+    } while (is_loss(status));
+    return status;
+}
+
+/* Has a commit to go back to: the one of a job that this process has joined, or
+ * the first one. */
+static int begin(void)
+{
+    int status = hvd_restore();
+
+    if (status != HVD_OK)
+        return status;
+    HVD_TRY(hvd_state_sync(0));
+    return hvd_commit();
+}
+
+int hvd_elastic_run(int (*train)(void *context), void *context)
+{
+    bool begun = false;
+    int status, restored, trained = HVD_OK;
+
+    if (!train)
+        return hvd__fail(HVD_ERR_ARGUMENT, "the function to train is NULL");
+    for (;;) {
+        status = begun ? HVD_OK : begin();
+        if (status >= 0) {
+            begun = true;
+            status = trained = train(context);
+        }
+        if (status >= 0) {
+            status = hvd_commit_wait();
+            if (status >= 0)
+                status = hvd_commit();
+            if (status == HVD_OK)
+                return trained;
+            if (status == 1) /* who has just joined trains, too */
+                continue;
+        }
+        if (!is_loss(status))
+            return status;
+        HVD_TRY(restored = come_back());
+        begun = restored > 0; /* the same on all ranks */
+    }
+}

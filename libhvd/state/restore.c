@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * restore.c - goes back to the newest commit that all ranks can have.
+ *
+ * Each rank first hashes its copies again, and no longer counts one that is not
+ * what it was. Then two allreduces decide:
+ *
+ *     1. The number: the least of the ranks' newest complete numbers, or, if
+ *        that is larger, the newest that any rank has agreed. A process that
+ *        has joined has none, and does not count.
+ *     2. Who has it, and whether all have the same. If they do not, and no rank
+ *        has agreed that number, it is one that all had prepared when a rank
+ *        died, and nobody had compared yet: then the one before is taken.
+ *
+ * Ranks without the commit get it from the lowest that has it, by broadcasts
+ * into their slot, which counts as complete only when all have arrived. In the
+ * end each rank copies its slot to the memory of the pieces. If one more rank
+ * is lost meanwhile, the slots are still what they were, and the next restore
+ * finds the same number. At a rank that has finished, the other slot is empty,
+ * and does not tempt the others to a newer number.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "state/copy.h"
+#include "state/state.h"
+
+/* A number that no commit has. */
+#define NONE INT64_MAX
+
+/* What the ranks decide together. */
+struct choice {
+    int64_t number; /* 0: there is no commit */
+    int64_t agreed; /* the highest that a rank has agreed; 0: none */
+    int slot;       /* which has it here; -1: none */
+    int root;       /* the lowest rank that has it */
+    bool missing;   /* a rank does not have it, or has other bits */
+};
+
+/* Returns the slot that has a commit complete; -1: none. */
+static int slot_of(int64_t number)
+{
+    for (int slot = 0; slot < 2; slot++)
+        if (number > 0 && hvd__state.slots[slot].number == number)
+            return slot;
+    return -1;
+}
+
+/* Clears slots whose copies are not what was copied. */
+static void verify(void)
+{
+    const struct hvd__state *s = &hvd__state;
+
+    for (int slot = 0; slot < 2; slot++)
+        for (int32_t i = 0; i < s->npieces && s->slots[slot].number > 0; i++) {
+            const struct hvd__piece *p = &s->pieces[i];
+
+            if (p->numbers[slot] == s->slots[slot].number &&
+                hvd__copy_hashed(NULL, p->copies[slot], p->bytes) !=
+                    p->hashes[slot])
+                hvd__slot_clear(slot);
+        }
+}
+
+static int choose_number(struct choice *choice)
+{
+    const struct hvd__commit_slot *slots = hvd__state.slots;
+    int64_t newest = 0, agreed = 0, least[2];
+
+    for (int i = 0; i < 2; i++) {
+        if (slots[i].number > newest)
+            newest = slots[i].number;
+        if (slots[i].agreed && slots[i].number > agreed)
+            agreed = slots[i].number;
+    }
+    least[0] = newest > 0 ? newest : NONE;
+    least[1] = -agreed;
+    HVD_TRY(hvd_allreduce(least, least, 2, HVD_INT64, HVD_MIN));
+    choice->agreed = -least[1];
+    choice->number = least[0] == NONE            ? 0
+                     : least[0] > choice->agreed ? least[0]
+                                                 : choice->agreed;
+    return HVD_OK;
+}
+
+/* Finds out who has the number, and whether all have the same. Returns 1 if
+ * they have. */
+static int compare(struct choice *choice)
+{
+    int64_t least[4], hash;
+
+    choice->slot = slot_of(choice->number);
+    hash = choice->slot < 0 ? 0 : (int64_t)hvd__pieces_hash(choice->slot);
+    least[0] = choice->slot < 0 ? NONE : hash;
+    least[1] = choice->slot < 0 ? NONE : ~hash;
+    least[2] = choice->slot < 0 ? NONE : hvd_rank();
+    least[3] = choice->slot < 0 ? 0 : 1;
+    HVD_TRY(hvd_allreduce(least, least, 4, HVD_INT64, HVD_MIN));
+    choice->root = (int)least[2];
+    choice->missing = least[3] == 0 || least[0] != ~least[1];
+    return least[0] == ~least[1];
+}
+
+/* Collective. */
+static int choose(struct choice *choice)
+{
+    int alike;
+
+    *choice = (struct choice){.slot = -1};
+    verify();
+    HVD_TRY(choose_number(choice));
+    if (choice->number == 0)
+        return HVD_OK;
+    HVD_TRY(alike = compare(choice));
+    if (alike || choice->number == choice->agreed)
+        return HVD_OK;
+    if (choice->slot >= 0)
+        hvd__slot_clear(choice->slot);
+    choice->number = choice->agreed;
+    if (choice->number > 0)
+        HVD_TRY(compare(choice));
+    return HVD_OK;
+}
+
+/* --------------------------------------------------------------- receiving */
+
+/* Returns where a broadcast of a piece begins or ends on this rank: its copy,
+ * its memory if the root has no copy of it, or scratch for what it keeps. */
+static void *place_of(struct hvd__piece *p, const struct choice *choice,
+                      bool copied, void *scratch)
+{
+    const bool root = choice->root == hvd_rank();
+    const bool has = choice->slot >= 0 && p->numbers[choice->slot] > 0;
+
+    if (root)
+        return copied ? p->copies[choice->slot] : p->memory;
+    if (p->flags & HVD_STATE_PER_RANK && has)
+        return scratch;
+    return p->copies[choice->slot < 0 ? !hvd__state.current : choice->slot];
+}
+
+static size_t largest_piece(void)
+{
+    size_t bytes = 1;
+
+    for (int32_t i = 0; i < hvd__state.npieces; i++)
+        if (hvd__state.pieces[i].bytes > bytes)
+            bytes = hvd__state.pieces[i].bytes;
+    return bytes;
+}
+
+/* Collective: every rank takes part in the broadcast of every piece. */
+static int receive_pieces(const struct choice *choice, int slot, void *scratch)
+{
+    struct hvd__state *s = &hvd__state;
+
+    for (int32_t i = 0; i < s->npieces; i++) {
+        struct hvd__piece *p = &s->pieces[i];
+        int32_t copied = choice->slot >= 0 && p->numbers[choice->slot] > 0;
+        void *place;
+
+        HVD_TRY(hvd_broadcast(&copied, 1, HVD_INT32, choice->root));
+        place = place_of(p, choice, copied, scratch);
+        HVD_TRY(
+            hvd_broadcast(place, (int64_t)p->bytes, HVD_UINT8, choice->root));
+        if (place != p->copies[slot])
+            continue;
+        p->hashes[slot] = hvd__copy_hashed(NULL, place, p->bytes);
+        p->numbers[slot] = choice->number;
+    }
+    return HVD_OK;
+}
+
+/* Collective. A slot that gets other bits than it has is not complete until all
+ * of them are there. One that gets the same bits stays complete: the root may
+ * die before it has sent all. */
+static int forget_other_bits(const struct choice *choice, int slot)
+{
+    const uint64_t mine = hvd__pieces_hash(slot);
+    uint64_t theirs = mine;
+
+    HVD_TRY(hvd_broadcast(&theirs, 1, HVD_INT64, choice->root));
+    if (choice->slot < 0 || theirs != mine)
+        hvd__state.slots[slot] = (struct hvd__commit_slot){0};
+    return HVD_OK;
+}
+
+/* Collective. Gives the commit to the ranks that lack it. */
+static int spread(struct choice *choice)
+{
+    const int slot = choice->slot < 0 ? !hvd__state.current : choice->slot;
+    void *scratch = malloc(largest_piece());
+    int status = scratch ? hvd__pieces_allocate(slot)
+                         : hvd__fail_memory(largest_piece());
+
+    status = hvd__agree(0, status);
+    if (status == HVD_OK)
+        status = forget_other_bits(choice, slot);
+    if (status == HVD_OK)
+        status = receive_pieces(choice, slot, scratch);
+    free(scratch);
+    HVD_TRY(status);
+    choice->slot = slot;
+    hvd__state.slots[slot].number = choice->number;
+    return HVD_OK;
+}
+
+/* ---------------------------------------------------------------- restoring */
+
+/* Makes the slot the only one, and its copies the state. */
+static void adopt(const struct choice *choice)
+{
+    struct hvd__state *s = &hvd__state;
+
+    hvd__slot_clear(!choice->slot);
+    s->current = choice->slot;
+    s->slots[s->current].agreed = true;
+    s->last = choice->number;
+    s->restores++;
+    for (int32_t i = 0; i < s->npieces; i++) {
+        struct hvd__piece *p = &s->pieces[i];
+
+        if (p->numbers[s->current] == choice->number && p->bytes > 0)
+            memcpy(p->memory, p->copies[s->current], p->bytes);
+    }
+}
+
+static void adopt_nothing(void)
+{
+    hvd__slot_clear(0);
+    hvd__slot_clear(1);
+    hvd__state.last = 0;
+}
+
+int hvd_restore(void)
+{
+    int32_t is_new;
+    struct choice choice;
+
+    if (!hvd_is_initialized())
+        return hvd__fail(HVD_ERR_NOT_INITIALIZED,
+                         "a restore needs hvd_init first");
+    hvd__commit_settle();
+    is_new = hvd__world_is_new();
+    HVD_TRY(hvd_allreduce(&is_new, &is_new, 1, HVD_INT32, HVD_MAX));
+    HVD_TRY(hvd__state_rebind(is_new));
+    HVD_TRY(hvd__pieces_compare());
+    HVD_TRY(choose(&choice));
+    if (choice.number > 0 && choice.missing)
+        HVD_TRY(spread(&choice));
+    if (choice.number > 0)
+        adopt(&choice);
+    else
+        adopt_nothing();
+    HVD_TRY(hvd__world_announce(is_new, choice.number > 0));
+    return choice.number > 0;
+}
+
+int hvd_state_sync(int root)
+{
+    if (!hvd_is_initialized())
+        return hvd__fail(HVD_ERR_NOT_INITIALIZED,
+                         "a sync needs hvd_init first");
+    hvd__commit_settle();
+    HVD_TRY(hvd__pieces_compare());
+    for (int32_t i = 0; i < hvd__state.npieces; i++) {
+        const struct hvd__piece *p = &hvd__state.pieces[i];
+
+        if (!(p->flags & HVD_STATE_PER_RANK))
+            HVD_TRY(
+                hvd_broadcast(p->memory, (int64_t)p->bytes, HVD_UINT8, root));
+    }
+    return HVD_OK;
+}
