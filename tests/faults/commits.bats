@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+# Trainings that commit their state go on from the last commit, whichever rank
+# dies, and whenever (docs/ELASTIC.md). commit.c compares each with its replay.
+
+setup_file() {
+    export ROOT=$BATS_TEST_DIRNAME/../..
+    export LIB=${HVD_BUILD:-$ROOT/build}/lib
+    export COMMIT=$BATS_FILE_TMPDIR/commit
+    gcc -O1 -Wall -Wextra -I"$ROOT/libhvd/include" -o "$COMMIT" \
+        "$BATS_TEST_DIRNAME/commit.c" -L"$LIB" -lhvd -Wl,-rpath,"$LIB" \
+        -lpthread -ldl
+    export HVD_ELASTIC=1 HVD_HEARTBEAT_TIME=10s HVD_START_TIME=60s
+    MEMORY=$(mktemp -d /dev/shm/hvd-commits.XXXXXXXX)
+    export MEMORY OMPI_MCA_btl_vader_backing_directory=$MEMORY
+}
+
+teardown() {
+    local left
+    left=$(ls -A "$MEMORY")
+    [ -z "$left" ] || {
+        echo "left in /dev/shm: $left"
+        rm -rf "${MEMORY:?}"/*
+        return 1
+    }
+}
+
+teardown_file() {
+    rm -rf "$MEMORY"
+}
+
+# Each seed is a job of 2 to 6 ranks. All that are left have the same weights,
+# and those of the replay.
+survive() { # where first-seed jobs [variable...]
+    local where=$1 first=$2 jobs=${HVD_TEST_FULL:+60} seed hashes
+    jobs=${jobs:-$3}
+    shift 3
+    for ((seed = first; seed < first + jobs; seed++)); do
+        run env "$@" timeout 90 mpirun --enable-recovery \
+            -np $((2 + seed % 5)) "$COMMIT" "$seed" 160 "$where"
+        echo "seed $seed: $status: $output"
+        [ "$status" -ne 124 ]
+        ! grep -q 'wrong' <<<"$output"
+        hashes=$(grep -o 'ended with .* weights [0-9a-f]*, [0-9]* losses' \
+            <<<"$output" | sort -u)
+        [ "$(wc -l <<<"$hashes")" -eq 1 ]
+        grep -q ' [1-9][0-9]* losses' <<<"$hashes"
+    done
+}
+
+@test "ranks die at random moments" {
+    survive random 10 5
+}
+
+@test "ranks die while a commit copies" {
+    survive copy 21 4
+}
+
+@test "ranks die with a copy that nobody has agreed" {
+    survive before 32 4
+}
+
+@test "ranks die while the others agree" {
+    survive within 43 4
+}
+
+@test "ranks die when they have agreed" {
+    survive after 54 4
+}
+
+@test "ranks die in hvd_restore" {
+    survive restore 66 4
+}
+
+@test "also if tensors travel over MPI" {
+    survive within 72 2 HVD_SHM_SIZE=0
+    survive random 73 2 HVD_SHM_SIZE=0
+}
+
+@test "without HVD_ELASTIC a loss ends the training in words" {
+    run env HVD_ELASTIC=0 timeout 60 mpirun --enable-recovery -np 3 \
+        "$COMMIT" 5 160 before
+    echo "$output"
+    [ "$status" -ne 124 ]
+    grep -q 'wrong: the end .*needs HVD_ELASTIC=1' <<<"$output"
+}
