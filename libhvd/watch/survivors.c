@@ -1,0 +1,663 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * survivors.c - the members of a job on several hosts agree on who is left.
+ *
+ * A member leads if it is the lowest that it does not know or suspect to be
+ * lost. Everyone sends all that it knows to its leader, again and again, and
+ * the leader to everyone, so that the number of letters grows with that of the
+ * members. When all that are left are ready, and nothing new was heard for a
+ * while, the leader proposes a round, higher than any that it has heard of,
+ * with the list of those who are left:
+ *
+ *     leader                   each of the others in the list
+ *       PROPOSED 7: {0 2 3} ->
+ *                           <- CONFIRMED 7
+ *       DECIDED 7           ->     all start a world of {0 2 3}
+ *
+ * Who has confirmed a list has lost all others for ever. A member confirms one
+ * list a round, in ascending rounds, and only those of its own leader: it has
+ * to suspect all that are lower. A leader confirms its own list last, when all
+ * others have, and may drop it before that. If one more is lost, or the leader,
+ * there is a proposal with a higher number.
+ *
+ * Losses are of two kinds. A loss for ever is passed on, and everyone believes
+ * it: the kernel of its host has reported the end of the process, processes of
+ * its host have given it up in the register that they share, it has said so
+ * itself, or somebody has confirmed a list without it. A suspicion, which is
+ * silence, is each member's own, and ends when the suspected is heard; else a
+ * network that comes back would make all of both sides lost.
+ *
+ * Why there are no two worlds. A world starts only if all in its list meet, and
+ * whoever is in a world refuses proposals of those whose base is another. So of
+ * two worlds of one base, which both started, no member is in both. But two
+ * lists that suffice (hvd__survivors_suffice) have a common member: say S and T
+ * are disjoint, and C and D are the base less those proven to have ended by the
+ * one and the other. Nobody in S or T has ended, so both are parts of C, and of
+ * D: |S| + |T| <= |C|. From |S| >= |C|/2 follows |S| >= |T|, likewise the other
+ * way round, hence |S| = |T| and C = D = S and T together, of which only one
+ * has the lowest. If a member that was in a world has ended after its start,
+ * its hosts' others that are not in that world were given up in their register
+ * before, and report nothing more.
+ *
+ * A member may believe that a world has started when others have failed in it.
+ * Then it has a higher base than these. They take it over, since they are in
+ * its list, and so do not reckon with the older base any more. Who is not in
+ * the list of a higher base has been given up.
+ *
+ * A letter may be lost, doubled, late, or overtaken: each says all that its
+ * sender knows, and nothing that it says stops being true, but for the stage,
+ * whose numbers say which round they are about.
+ */
+#include "watch/survivors.h"
+
+#include <string.h>
+
+/* hvd_lost_reason less 1 */
+enum { ENDED, FROZEN, CUT_OFF, ABSENT };
+
+/* A standing world that another member has left for so long has ended. */
+#define RECALL_NS INT64_C(1000000000)
+
+/* ------------------------------------------------------------------- crowds
+ */
+
+int hvd__crowd_count(const struct hvd__crowd *crowd)
+{
+    int n = 0;
+
+    for (int w = 0; w < HVD__CROWD_WORDS; w++)
+        n += __builtin_popcountll(crowd->words[w]);
+    return n;
+}
+
+static int lowest(const struct hvd__crowd *crowd)
+{
+    for (int w = 0; w < HVD__CROWD_WORDS; w++)
+        if (crowd->words[w])
+            return 64 * w + __builtin_ctzll(crowd->words[w]);
+    return -1;
+}
+
+static void unite(struct hvd__crowd *crowd, const struct hvd__crowd *other)
+{
+    for (int w = 0; w < HVD__CROWD_WORDS; w++)
+        crowd->words[w] |= other->words[w];
+}
+
+static void cut(struct hvd__crowd *crowd, const struct hvd__crowd *other)
+{
+    for (int w = 0; w < HVD__CROWD_WORDS; w++)
+        crowd->words[w] &= other->words[w];
+}
+
+static void remove_all(struct hvd__crowd *crowd, const struct hvd__crowd *other)
+{
+    for (int w = 0; w < HVD__CROWD_WORDS; w++)
+        crowd->words[w] &= ~other->words[w];
+}
+
+static bool are_equal(const struct hvd__crowd *a, const struct hvd__crowd *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+static bool is_part(const struct hvd__crowd *a, const struct hvd__crowd *b)
+{
+    struct hvd__crowd rest = *a;
+
+    remove_all(&rest, b);
+    return lowest(&rest) < 0;
+}
+
+/* ------------------------------------------------------------- who is left */
+
+int hvd__survivors_fate(const struct hvd__survivors *s, int member)
+{
+    for (int reason = 0; reason < HVD__NREASONS; reason++)
+        if (hvd__crowd_has(&s->lost[reason], member))
+            return reason + 1;
+    return 0;
+}
+
+static struct hvd__crowd all_lost(const struct hvd__survivors *s)
+{
+    struct hvd__crowd all = s->lost[0];
+
+    for (int reason = 1; reason < HVD__NREASONS; reason++)
+        unite(&all, &s->lost[reason]);
+    return all;
+}
+
+/* Those of the base who are neither lost nor suspected. */
+static struct hvd__crowd all_live(const struct hvd__survivors *s)
+{
+    struct hvd__crowd live = s->base_list, lost = all_lost(s);
+
+    remove_all(&live, &lost);
+    remove_all(&live, &s->suspected);
+    return live;
+}
+
+bool hvd__survivors_is_live(const struct hvd__survivors *s, int member)
+{
+    return hvd__crowd_has(&s->base_list, member) &&
+           !hvd__crowd_has(&s->suspected, member) &&
+           hvd__survivors_fate(s, member) == 0;
+}
+
+bool hvd__survivors_is_doubted(const struct hvd__survivors *s, int member)
+{
+    return !hvd__survivors_is_live(s, member) ||
+           (s->leader != s->self && hvd__crowd_has(&s->doubted, member));
+}
+
+/* Those of the base who are not proven to have ended. */
+static struct hvd__crowd all_counted(const struct hvd__survivors *s)
+{
+    struct hvd__crowd counted = s->base_list;
+
+    remove_all(&counted, &s->lost[ENDED]);
+    return counted;
+}
+
+bool hvd__survivors_suffice(const struct hvd__survivors *s,
+                            const struct hvd__crowd *list)
+{
+    struct hvd__crowd counted = all_counted(s);
+    int n = 2 * hvd__crowd_count(list), all = hvd__crowd_count(&counted);
+
+    return n > all ||
+           (n == all && all > 0 && hvd__crowd_has(list, lowest(&counted)));
+}
+
+static bool is_agreeing(const struct hvd__survivors *s)
+{
+    return s->stage == HVD__STAGE_AGREEING || s->stage == HVD__STAGE_PROPOSED ||
+           s->stage == HVD__STAGE_CONFIRMED;
+}
+
+static bool has_ended(const struct hvd__survivors *s)
+{
+    return s->stage == HVD__STAGE_OUT || s->stage == HVD__STAGE_TOO_FEW;
+}
+
+/* ---------------------------------------------------------- whom to write to
+ */
+
+/* A leader writes to all who may go on; others to their leader, and to lower
+ * ones that they suspect, who might hear it. */
+static struct hvd__crowd all_partners(const struct hvd__survivors *s)
+{
+    struct hvd__crowd partners = s->base_list, lost = all_lost(s);
+
+    if (s->stage == HVD__STAGE_WORKING)
+        return (struct hvd__crowd){{0}};
+    if (s->stage == HVD__STAGE_DECIDED)
+        partners = s->list;
+    if (has_ended(s))
+        remove_all(&partners, &s->lost[ENDED]);
+    else
+        remove_all(&partners, &lost);
+    for (int i = s->leader + 1; i < s->n; i++)
+        if (s->leader != s->self && !has_ended(s))
+            hvd__crowd_drop(&partners, i);
+    hvd__crowd_drop(&partners, s->self);
+    return partners;
+}
+
+/* Something has changed that the others have to know. */
+static void tell(struct hvd__survivors *s)
+{
+    struct hvd__crowd partners = all_partners(s);
+
+    unite(&s->due, &partners);
+    s->sent_ns = 0;
+}
+
+/* Something has changed that a proposal depends on. */
+static void unsettle(struct hvd__survivors *s)
+{
+    s->settled_ns = 0;
+}
+
+static void choose_leader(struct hvd__survivors *s)
+{
+    struct hvd__crowd live = all_live(s);
+    int before = s->leader;
+
+    /* While a world starts, those in it are all that count. */
+    if (s->stage == HVD__STAGE_DECIDED)
+        cut(&live, &s->list);
+    s->leader = lowest(&live);
+    if (s->leader < 0)
+        s->leader = s->self;
+    if (s->leader == before)
+        return;
+    memset(s->silent_ns, 0, (size_t)s->n * sizeof *s->silent_ns);
+    unsettle(s);
+    tell(s);
+}
+
+/* -------------------------------------------------------------- the stages */
+
+static void end(struct hvd__survivors *s, enum hvd__survivors_stage stage)
+{
+    if (has_ended(s))
+        return;
+    s->stage = stage;
+    tell(s);
+}
+
+/* Notes for ever what is in a set. */
+static void lose_all(struct hvd__survivors *s, const struct hvd__crowd *members,
+                     int reason)
+{
+    struct hvd__crowd news = *members, lost = all_lost(s);
+
+    /* A proof counts even if the member is lost already. */
+    remove_all(&news, reason == ENDED ? &s->lost[ENDED] : &lost);
+    cut(&news, &s->base_list);
+    if (lowest(&news) < 0)
+        return;
+    unite(&s->lost[reason], &news);
+    for (int r = ENDED + 1; r < HVD__NREASONS && reason == ENDED; r++)
+        remove_all(&s->lost[r], &news);
+    unsettle(s);
+    if (hvd__crowd_has(&news, s->self)) {
+        end(s, HVD__STAGE_OUT);
+        return;
+    }
+    if (s->stage != HVD__STAGE_WORKING)
+        tell(s);
+    choose_leader(s);
+}
+
+void hvd__survivors_lose(struct hvd__survivors *s, int member, int reason)
+{
+    struct hvd__crowd one = {{0}};
+
+    hvd__crowd_add(&one, member);
+    lose_all(s, &one, reason - 1);
+}
+
+void hvd__survivors_suspect(struct hvd__survivors *s, int member)
+{
+    if (member == s->self || has_ended(s) || !hvd__survivors_is_live(s, member))
+        return;
+    hvd__crowd_add(&s->suspected, member);
+    unsettle(s);
+    choose_leader(s);
+}
+
+void hvd__survivors_init(struct hvd__survivors *s, int n, int self,
+                         const struct hvd__survivors_times *times)
+{
+    memset(s, 0, sizeof *s);
+    s->n = n;
+    s->self = self;
+    s->times = *times;
+    for (int i = 0; i < n; i++) {
+        hvd__crowd_add(&s->base_list, i);
+        s->patience_ns[i] = times->silence_ns;
+    }
+}
+
+void hvd__survivors_enter(struct hvd__survivors *s)
+{
+    if (s->stage == HVD__STAGE_DECIDED)
+        s->failed = s->round;
+    else if (s->stage != HVD__STAGE_WORKING)
+        return;
+    s->stage = HVD__STAGE_AGREEING;
+    s->is_broken = false;
+    s->recalled_ns = 0;
+    s->waited_ns = 0;
+    unsettle(s);
+    memset(s->silent_ns, 0, (size_t)s->n * sizeof *s->silent_ns);
+    choose_leader(s);
+    tell(s);
+}
+
+void hvd__survivors_be_ready(struct hvd__survivors *s)
+{
+    if (!is_agreeing(s) || hvd__crowd_has(&s->ready, s->self))
+        return;
+    hvd__crowd_add(&s->ready, s->self);
+    tell(s);
+}
+
+void hvd__survivors_start(struct hvd__survivors *s)
+{
+    if (s->stage != HVD__STAGE_DECIDED)
+        return;
+    s->stage = HVD__STAGE_WORKING;
+    s->base = s->round;
+    s->base_list = s->list;
+    s->ready = (struct hvd__crowd){{0}};
+    s->suspected = (struct hvd__crowd){{0}};
+    s->recalled_ns = 0;
+    for (int i = 0; i < s->n; i++)
+        s->patience_ns[i] = s->times.silence_ns;
+}
+
+/* Everyone in the list has confirmed it, this member, too: the others are lost
+ * for ever. */
+static void bind(struct hvd__survivors *s, enum hvd__survivors_stage stage)
+{
+    struct hvd__crowd others = s->base_list;
+
+    remove_all(&others, &s->list);
+    remove_all(&s->suspected, &s->list); /* their leader hears them */
+    s->stage = stage;
+    lose_all(s, &others, CUT_OFF);
+    choose_leader(s);
+    tell(s);
+}
+
+static void propose(struct hvd__survivors *s, const struct hvd__crowd *live)
+{
+    s->round = ++s->seen;
+    s->list = *live;
+    s->is_outbid = false;
+    s->agreed = (struct hvd__crowd){{0}};
+    hvd__crowd_add(&s->agreed, s->self);
+    s->stage = HVD__STAGE_PROPOSED;
+    tell(s);
+}
+
+static void give_up(struct hvd__survivors *s, int few, int of)
+{
+    s->few = few;
+    s->of = of;
+    end(s, HVD__STAGE_TOO_FEW);
+}
+
+static void lead(struct hvd__survivors *s)
+{
+    struct hvd__crowd live = all_live(s), counted = all_counted(s);
+
+    if (s->stage == HVD__STAGE_CONFIRMED)
+        s->stage = HVD__STAGE_AGREEING;
+    if (s->stage == HVD__STAGE_PROPOSED && are_equal(&s->list, &live) &&
+        is_part(&s->list, &s->agreed) && hvd__survivors_suffice(s, &live)) {
+        bind(s, HVD__STAGE_DECIDED);
+        return;
+    }
+    if (s->settled_ns < s->times.settle_ns)
+        return;
+    if (!hvd__survivors_suffice(s, &live))
+        give_up(s, hvd__crowd_count(&live), hvd__crowd_count(&counted));
+    else if (is_part(&live, &s->ready) &&
+             (s->stage != HVD__STAGE_PROPOSED || s->is_outbid ||
+              !are_equal(&s->list, &live)))
+        propose(s, &live);
+}
+
+/* Does what can be done, after something has happened. */
+static void step(struct hvd__survivors *s)
+{
+    if (s->stage == HVD__STAGE_DECIDED) {
+        struct hvd__crowd live = all_live(s);
+
+        s->is_broken |= !is_part(&s->list, &live);
+        return;
+    }
+    if (!is_agreeing(s) || !hvd__crowd_has(&s->ready, s->self))
+        return;
+    if (s->leader == s->self)
+        lead(s);
+    else if (s->stage == HVD__STAGE_PROPOSED ||
+             (s->stage == HVD__STAGE_CONFIRMED &&
+              lowest(&s->list) != s->leader))
+        s->stage = HVD__STAGE_AGREEING;
+    /* A sole leader has nobody to wait for. */
+    if (s->stage == HVD__STAGE_PROPOSED && hvd__crowd_count(&s->list) == 1)
+        lead(s);
+}
+
+/* ------------------------------------------------------------------- letters
+ */
+
+static bool may_confirm(const struct hvd__survivors *s,
+                        const struct hvd__letter *letter)
+{
+    struct hvd__crowd lost = all_lost(s), common = letter->list;
+
+    cut(&common, &lost);
+    return letter->from == s->leader && lowest(&letter->list) == letter->from &&
+           hvd__crowd_has(&letter->list, s->self) && letter->round > s->round &&
+           lowest(&common) < 0 && hvd__crowd_has(&s->ready, s->self) &&
+           is_part(&letter->list, &s->base_list) &&
+           hvd__survivors_suffice(s, &letter->list);
+}
+
+/* Takes what a letter says about a round. */
+static void hear_of_round(struct hvd__survivors *s,
+                          const struct hvd__letter *letter)
+{
+    bool is_same = letter->round == s->round && letter->round != 0,
+         is_in = hvd__crowd_has(&letter->list, s->self);
+
+    switch (letter->stage) {
+    case HVD__STAGE_PROPOSED:
+        if (is_agreeing(s) && may_confirm(s, letter)) {
+            s->round = letter->round;
+            s->list = letter->list;
+            bind(s, HVD__STAGE_CONFIRMED);
+        } else if (s->stage == HVD__STAGE_AGREEING && is_same &&
+                   letter->from == s->leader &&
+                   are_equal(&letter->list, &s->list)) {
+            /* It is still confirmed: it suspected its leader for a moment. */
+            bind(s, HVD__STAGE_CONFIRMED);
+        }
+        hvd__crowd_add(&s->answers, letter->from);
+        break;
+    case HVD__STAGE_CONFIRMED:
+        if (s->stage == HVD__STAGE_PROPOSED && is_same)
+            hvd__crowd_add(&s->agreed, letter->from);
+        else if (s->stage == HVD__STAGE_DECIDED && is_same)
+            hvd__crowd_add(&s->answers, letter->from);
+        break;
+    case HVD__STAGE_DECIDED:
+        if (s->stage == HVD__STAGE_CONFIRMED && is_same &&
+            are_equal(&letter->list, &s->list))
+            bind(s, HVD__STAGE_DECIDED);
+        else if (is_agreeing(s) && !is_in)
+            hvd__survivors_lose(s, s->self, CUT_OFF + 1);
+        break;
+    case HVD__STAGE_TOO_FEW:
+        if (is_agreeing(s) && letter->from == s->leader)
+            give_up(s, letter->few, letter->of);
+        else
+            hvd__survivors_lose(s, letter->from, ABSENT + 1);
+        break;
+    case HVD__STAGE_OUT:
+        hvd__survivors_lose(s, letter->from, ABSENT + 1);
+        break;
+    default: break;
+    }
+}
+
+/* Takes over a base in which this member is. */
+static void take_over(struct hvd__survivors *s,
+                      const struct hvd__letter *letter)
+{
+    s->base = letter->base;
+    s->base_list = letter->base_list;
+    s->stage = HVD__STAGE_AGREEING;
+    s->waited_ns = 0;
+    for (int i = 0; i < s->n; i++)
+        if (i != s->self)
+            hvd__crowd_drop(&s->ready, i);
+    unsettle(s);
+    choose_leader(s);
+    tell(s);
+}
+
+/* A suspected member is there after all. */
+static void notice(struct hvd__survivors *s, int member)
+{
+    s->silent_ns[member] = 0;
+    if (!hvd__crowd_has(&s->suspected, member))
+        return;
+    hvd__crowd_drop(&s->suspected, member);
+    s->patience_ns[member] = s->times.silence_ns;
+    unsettle(s);
+    choose_leader(s);
+}
+
+/* Returns whether one of the list has used the round, or a higher one, for
+ * another list. */
+static bool is_outbidding(const struct hvd__survivors *s,
+                          const struct hvd__letter *letter)
+{
+    return s->stage == HVD__STAGE_PROPOSED && !s->is_outbid &&
+           hvd__crowd_has(&s->list, letter->from) &&
+           (letter->round > s->round ||
+            (letter->round == s->round && !are_equal(&letter->list, &s->list)));
+}
+
+/* Takes what a letter of the same base says. */
+static void hear_of_base(struct hvd__survivors *s,
+                         const struct hvd__letter *letter)
+{
+    struct hvd__crowd ready = letter->ready;
+
+    for (int reason = 0; reason < HVD__NREASONS; reason++)
+        lose_all(s, &letter->lost[reason], reason);
+    if (letter->from == s->leader)
+        s->doubted = letter->suspected;
+    cut(&ready, &s->base_list);
+    if (letter->stage != HVD__STAGE_WORKING && !is_part(&ready, &s->ready) &&
+        is_agreeing(s)) {
+        unite(&s->ready, &ready);
+        if (s->leader == s->self)
+            tell(s);
+    }
+    if (is_outbidding(s, letter)) {
+        s->is_outbid = true;
+        unsettle(s);
+    }
+    if (s->stage == HVD__STAGE_DECIDED && letter->failed >= s->round &&
+        hvd__crowd_has(&s->list, letter->from))
+        s->is_broken = true;
+    if (!has_ended(s) && hvd__survivors_fate(s, letter->from) == 0)
+        hear_of_round(s, letter);
+}
+
+void hvd__survivors_hear(struct hvd__survivors *s,
+                         const struct hvd__letter *letter)
+{
+    int from = letter->from;
+    bool is_in;
+
+    if (from < 0 || from >= s->n || from == s->self)
+        return;
+    is_in = hvd__crowd_has(&letter->base_list, s->self);
+    if (!letter->is_answer)
+        hvd__crowd_add(&s->answers, from);
+    if (letter->base > s->base && !is_in && !has_ended(s)) {
+        hvd__survivors_lose(s, s->self, CUT_OFF + 1);
+        return;
+    }
+    if (has_ended(s) || hvd__survivors_fate(s, from) != 0)
+        return;
+    notice(s, from);
+    if (letter->seen > s->seen)
+        s->seen = letter->seen;
+    if (letter->base > s->base && is_agreeing(s))
+        take_over(s, letter);
+    if (letter->base == s->base)
+        hear_of_base(s, letter);
+    /* It has left the world that this member is still in. */
+    if (s->stage == HVD__STAGE_WORKING && letter->base == s->base &&
+        letter->stage != HVD__STAGE_WORKING &&
+        hvd__crowd_has(&s->base_list, from) && s->recalled_ns == 0)
+        s->recalled_ns = 1;
+    step(s);
+}
+
+int hvd__survivors_next(struct hvd__survivors *s, struct hvd__letter *letter)
+{
+    int to = lowest(&s->due);
+
+    *letter = (struct hvd__letter){
+        .from = s->self,
+        .is_answer = to < 0,
+        .stage = (uint8_t)s->stage,
+        .base = s->base,
+        .round = s->round,
+        .failed = s->failed,
+        .seen = s->seen,
+        .few = s->few,
+        .of = s->of,
+        .base_list = s->base_list,
+        .list = s->list,
+        .ready = s->ready,
+        .suspected = s->suspected,
+    };
+    memcpy(letter->lost, s->lost, sizeof letter->lost);
+    if (to < 0)
+        to = lowest(&s->answers);
+    if (to < 0)
+        return -1;
+    hvd__crowd_drop(&s->due, to);
+    hvd__crowd_drop(&s->answers, to);
+    return to;
+}
+
+/* ---------------------------------------------------------------------- time
+ */
+
+/* A leader listens to all, the others to their leader. */
+static void count_silence(struct hvd__survivors *s, int64_t passed_ns)
+{
+    for (int i = 0; i < s->n; i++) {
+        if (i == s->self || (s->leader != s->self && i != s->leader))
+            continue;
+        if (!hvd__survivors_is_live(s, i) ||
+            (s->stage == HVD__STAGE_DECIDED && !hvd__crowd_has(&s->list, i)))
+            continue;
+        s->silent_ns[i] += passed_ns;
+        if (s->patience_ns[i] > 0 && s->silent_ns[i] >= s->patience_ns[i])
+            hvd__survivors_suspect(s, i);
+    }
+}
+
+/* Those who do not come in time are lost: a leader knows who they are, the
+ * others know it of their leader. */
+static void look_at_limit(struct hvd__survivors *s)
+{
+    struct hvd__crowd late = all_live(s);
+
+    if (s->times.limit_ns <= 0 || s->waited_ns < s->times.limit_ns ||
+        !hvd__crowd_has(&s->ready, s->self))
+        return;
+    remove_all(&late, &s->ready);
+    for (int i = 0; i < s->n && s->leader != s->self; i++)
+        if (i != s->leader)
+            hvd__crowd_drop(&late, i);
+    if (lowest(&late) < 0)
+        return;
+    s->waited_ns = 0;
+    lose_all(s, &late, ABSENT);
+}
+
+void hvd__survivors_pass(struct hvd__survivors *s, int64_t passed_ns)
+{
+    if (s->stage == HVD__STAGE_WORKING && s->recalled_ns > 0) {
+        s->recalled_ns += passed_ns;
+        s->is_broken |= s->recalled_ns > RECALL_NS;
+    }
+    if (s->stage == HVD__STAGE_WORKING || has_ended(s))
+        return;
+    s->settled_ns += passed_ns;
+    s->waited_ns += passed_ns;
+    s->sent_ns += passed_ns;
+    count_silence(s, passed_ns);
+    if (is_agreeing(s))
+        look_at_limit(s);
+    if (s->sent_ns >= s->times.resend_ns)
+        tell(s);
+    step(s);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * survivors.h - how members of a job on several hosts agree on who is left: the
+ * protocol alone, without network, clock or thread. members_hosts.c gives it
+ * what happens and sends what it wants to be sent; tests/sim/recovery does the
+ * same in virtual time.
+ *
+ * A member is a number from 0 to n - 1. A round is a number that is proposed
+ * with a list of members, at most once by each. The world that a member was in
+ * last is its base: the round and the list of that world.
+ *
+ *     WORKING    the base's world stands, or has not been left
+ *     AGREEING   this member looks for the next world
+ *     PROPOSED   ... and has proposed a round's list, which others confirm
+ *     CONFIRMED  ... and has confirmed the list that another has proposed
+ *     DECIDED    the list is known to be confirmed by all in it: they start
+ *     OUT        this member is lost; it takes part in nothing any more
+ *     TOO_FEW    it does not see enough members to go on
+ */
+#ifndef HVD_WATCH_SURVIVORS_H
+#define HVD_WATCH_SURVIVORS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The most members, and words of a set of them. */
+enum { HVD__SURVIVORS_MOST = 512, HVD__CROWD_WORDS = HVD__SURVIVORS_MOST / 64 };
+
+/* A set of members. */
+struct hvd__crowd {
+    uint64_t words[HVD__CROWD_WORDS];
+};
+
+static inline bool hvd__crowd_has(const struct hvd__crowd *crowd, int member)
+{
+    return crowd->words[member / 64] >> member % 64 & 1;
+}
+
+static inline void hvd__crowd_add(struct hvd__crowd *crowd, int member)
+{
+    crowd->words[member / 64] |= UINT64_C(1) << member % 64;
+}
+
+static inline void hvd__crowd_drop(struct hvd__crowd *crowd, int member)
+{
+    crowd->words[member / 64] &= ~(UINT64_C(1) << member % 64);
+}
+
+enum hvd__survivors_stage {
+    HVD__STAGE_WORKING,
+    HVD__STAGE_AGREEING,
+    HVD__STAGE_PROPOSED,
+    HVD__STAGE_CONFIRMED,
+    HVD__STAGE_DECIDED,
+    HVD__STAGE_OUT,
+    HVD__STAGE_TOO_FEW,
+    HVD__NSURVIVOR_STAGES
+};
+
+/* The reasons for which a member is lost for ever, as hvd_lost_reason less 1.
+ * Only ENDED is proven: the kernel of its host has reported its end. */
+enum { HVD__NREASONS = 4 };
+
+/* All that a member says. */
+struct hvd__letter {
+    int32_t from;
+    bool is_answer; /* it needs none */
+    uint8_t stage;
+    uint32_t base, round; /* round: the last proposed or confirmed */
+    uint32_t failed;      /* the last that was decided and did not start */
+    uint32_t seen;        /* the highest that it knows of */
+    int32_t few, of;      /* of TOO_FEW */
+    struct hvd__crowd base_list, list, ready, suspected, lost[HVD__NREASONS];
+};
+
+struct hvd__survivors_times {
+    int64_t silence_ns; /* after which a member is suspected; 0: never */
+    int64_t limit_ns;   /* that others get to be ready; 0: any */
+    int64_t settle_ns;  /* without news, before a proposal */
+    int64_t resend_ns;  /* between letters that say the same */
+};
+
+struct hvd__survivors {
+    int n, self;
+    struct hvd__survivors_times times;
+    enum hvd__survivors_stage stage;
+    uint32_t base, round, failed, seen;
+    struct hvd__crowd base_list;
+    struct hvd__crowd list;  /* of round */
+    struct hvd__crowd ready; /* have left the base's world, as far as known */
+    struct hvd__crowd lost[HVD__NREASONS];
+    struct hvd__crowd suspected; /* silent; it may be heard again */
+    struct hvd__crowd doubted;   /* suspected by the leader */
+    struct hvd__crowd agreed;    /* have confirmed the proposal of this one */
+    bool is_outbid;        /* one of its list can confirm only a higher round */
+    struct hvd__crowd due; /* get a letter as soon as possible */
+    struct hvd__crowd answers; /* get an answer */
+    bool is_broken; /* what was decided cannot start any more, or has ended */
+    int leader;     /* the lowest that is neither lost nor suspected */
+    int few, of;    /* of TOO_FEW */
+    int64_t settled_ns, waited_ns, sent_ns;
+    int64_t recalled_ns; /* time since another has left the standing world */
+    int64_t silent_ns[HVD__SURVIVORS_MOST];
+    int64_t patience_ns[HVD__SURVIVORS_MOST]; /* with each one's silence */
+};
+
+/* All members are in the base, round 0. */
+void hvd__survivors_init(struct hvd__survivors *s, int n, int self,
+                         const struct hvd__survivors_times *times);
+
+/* What happens. A member is lost for ever, for a hvd_lost_reason. */
+void hvd__survivors_lose(struct hvd__survivors *s, int member, int reason);
+/* It seems to be cut off; it may prove to be there. */
+void hvd__survivors_suspect(struct hvd__survivors *s, int member);
+/* This member looks for the next world: the last one has ended, or did not
+ * start. */
+void hvd__survivors_enter(struct hvd__survivors *s);
+/* It has left the last world for good. */
+void hvd__survivors_be_ready(struct hvd__survivors *s);
+/* The world of the list that was decided has started. */
+void hvd__survivors_start(struct hvd__survivors *s);
+/* A letter has come, which was checked by its MAC. */
+void hvd__survivors_hear(struct hvd__survivors *s,
+                         const struct hvd__letter *letter);
+/* Time has passed, in which this member could hear the others. */
+void hvd__survivors_pass(struct hvd__survivors *s, int64_t passed_ns);
+
+/* What is to be done: returns the member that gets this letter, or -1. */
+int hvd__survivors_next(struct hvd__survivors *s, struct hvd__letter *letter);
+
+/* Returns 0, or the reason for which a member is lost for ever. */
+int hvd__survivors_fate(const struct hvd__survivors *s, int member);
+/* Returns whether a member of the base is neither lost nor suspected. */
+bool hvd__survivors_is_live(const struct hvd__survivors *s, int member);
+/* Returns whether this member should not wait for one of the base: it is lost,
+ * or suspected by this one or the leader. */
+bool hvd__survivors_is_doubted(const struct hvd__survivors *s, int member);
+/* Returns whether a list may go on: more than half of those of the base who are
+ * not proven to have ended, or half with the lowest of them. */
+bool hvd__survivors_suffice(const struct hvd__survivors *s,
+                            const struct hvd__crowd *list);
+
+int hvd__crowd_count(const struct hvd__crowd *crowd);
+
+#endif

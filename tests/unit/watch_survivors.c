@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Members agree on who is left, step by step; a letter arrives as it was
+ * written. What happens in disorder, hvd-sim-recovery explores. */
+#include <string.h>
+
+#include "suite.h"
+#include "watch/letter.h"
+
+enum { N = 5 };
+#define MS INT64_C(1000000)
+
+static const struct hvd__survivors_times times = {1000 * MS, 5000 * MS, 20 * MS,
+                                                  10 * MS};
+static const uint64_t key[2] = {7, 9};
+static struct hvd__survivors all[N];
+static bool is_dead[N];
+
+static void begin(void)
+{
+    memset(is_dead, 0, sizeof is_dead);
+    for (int i = 0; i < N; i++)
+        hvd__survivors_init(&all[i], N, i, &times);
+}
+
+static void enter(int member)
+{
+    hvd__survivors_enter(&all[member]);
+    hvd__survivors_be_ready(&all[member]);
+}
+
+/* Delivers all letters, and lets time pass, in steps of 5 ms. */
+static void pass(int64_t ns)
+{
+    struct hvd__letter letter;
+
+    for (; ns > 0; ns -= 5 * MS)
+        for (int i = 0; i < N; i++) {
+            int to;
+
+            if (is_dead[i])
+                continue;
+            hvd__survivors_pass(&all[i], 5 * MS);
+            while ((to = hvd__survivors_next(&all[i], &letter)) >= 0)
+                if (!is_dead[to])
+                    hvd__survivors_hear(&all[to], &letter);
+        }
+}
+
+static struct hvd__crowd crowd_of(const char *members)
+{
+    struct hvd__crowd crowd = {{0}};
+
+    for (; *members; members++)
+        hvd__crowd_add(&crowd, *members - '0');
+    return crowd;
+}
+
+static void expect_decided(const char *members)
+{
+    struct hvd__crowd list = crowd_of(members);
+
+    for (; *members; members++) {
+        const struct hvd__survivors *s = &all[*members - '0'];
+
+        ck_assert_int_eq(s->stage, HVD__STAGE_DECIDED);
+        ck_assert_uint_eq(s->round, all[(unsigned char)*members - '0'].round);
+        ck_assert(memcmp(&s->list, &list, sizeof list) == 0);
+    }
+}
+
+/* One of a host with others dies. */
+TEST(survivors_of_a_death_decide)
+{
+    for (int victim = 0; victim < N; victim++) {
+        char left[N + 1] = "", *end = left;
+
+        begin();
+        is_dead[victim] = true;
+        for (int i = 0; i < N; i++)
+            if (i != victim) {
+                *end++ = (char)('0' + i);
+                enter(i);
+            }
+        hvd__survivors_lose(&all[(victim + 1) % N], victim, 1);
+        pass(100 * MS);
+        expect_decided(left);
+    }
+}
+
+TEST(who_is_not_ready_is_waited_for_and_then_left_out)
+{
+    begin();
+    for (int i = 0; i < N - 1; i++)
+        enter(i);
+    pass(4900 * MS);
+    ck_assert_int_eq(all[0].stage, HVD__STAGE_AGREEING);
+    pass(300 * MS);
+    expect_decided("0123");
+    /* It is told so when it comes, by those who work again. */
+    for (int i = 0; i < N - 1; i++)
+        hvd__survivors_start(&all[i]);
+    enter(N - 1);
+    pass(100 * MS);
+    ck_assert_int_eq(all[N - 1].stage, HVD__STAGE_OUT);
+}
+
+TEST(a_silent_half_without_the_lowest_ends_and_says_how_few_it_is)
+{
+    begin();
+    is_dead[0] = is_dead[1] = is_dead[2] = true; /* as seen from the others */
+    enter(3);
+    enter(4);
+    pass(3500 * MS);
+    for (int i = 3; i < N; i++) {
+        ck_assert_int_eq(all[i].stage, HVD__STAGE_TOO_FEW);
+        ck_assert_int_eq(all[i].few, 2);
+        ck_assert_int_eq(all[i].of, N);
+    }
+}
+
+/* What suffices of five, of whom some are proven to have ended. */
+TEST(more_than_half_or_half_with_the_lowest_suffices)
+{
+    static const struct {
+        const char *ended, *list;
+        bool suffices;
+    } cases[] = {{"", "012", true},  {"", "01", false},   {"", "34", false},
+                 {"", "234", true},  {"0", "12", true},   {"0", "34", false},
+                 {"0", "234", true}, {"01", "2", false},  {"01", "34", true},
+                 {"034", "1", true}, {"034", "2", false}, {"0123", "4", true}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct hvd__crowd list = crowd_of(cases[i].list);
+
+        begin();
+        for (const char *at = cases[i].ended; *at; at++)
+            hvd__survivors_lose(&all[4], *at - '0', 1);
+        ck_assert_int_eq(hvd__survivors_suffice(&all[4], &list),
+                         cases[i].suffices);
+    }
+    begin(); /* a frozen one is not proven to have ended */
+    hvd__survivors_lose(&all[4], 0, 2);
+    ck_assert(!hvd__survivors_suffice(&all[4], &(struct hvd__crowd){{6}}));
+}
+
+TEST(a_start_that_fails_is_followed_by_a_higher_round)
+{
+    begin();
+    for (int i = 0; i < N; i++)
+        enter(i);
+    pass(100 * MS);
+    expect_decided("01234");
+    ck_assert_uint_eq(all[2].round, 1);
+    enter(2); /* it has failed; the leader hears that first */
+    pass(100 * MS);
+    ck_assert(all[0].is_broken);
+    enter(0);
+    pass(100 * MS);
+    for (int i = 0; i < N; i++)
+        if (i != 2 && i != 0) {
+            ck_assert(all[i].is_broken);
+            enter(i);
+        }
+    pass(100 * MS);
+    expect_decided("01234");
+    ck_assert_uint_ge(all[2].round, 2);
+}
+
+static void fill(struct hvd__letter *letter, int n)
+{
+    unsigned char *bytes = (unsigned char *)letter;
+
+    /* Sets of members only, and fields of their types. */
+    for (size_t i = 0; i < sizeof *letter; i++)
+        bytes[i] = (unsigned char)(i * 37 + 11);
+    letter->from = n - 1;
+    letter->is_answer = true;
+    letter->stage = HVD__STAGE_DECIDED;
+    for (struct hvd__crowd *set = &letter->base_list;
+         set <= &letter->lost[HVD__NREASONS - 1]; set++)
+        for (int i = n; i < HVD__SURVIVORS_MOST; i++)
+            hvd__crowd_drop(set, i);
+}
+
+TEST(a_letter_arrives_as_it_was_written_and_no_other_does)
+{
+    static const int sizes[] = {2, 63, 64, 65, HVD__SURVIVORS_MOST};
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        int n = sizes[i];
+        unsigned char bytes[HVD__LETTER_BYTES];
+        struct hvd__letter letter, back;
+        size_t size;
+
+        fill(&letter, n);
+        size = hvd__letter_write(&letter, n, 77, key, bytes);
+        ck_assert(hvd__letter_read(&back, n, 77, key, bytes, size));
+        ck_assert_int_eq(back.from, letter.from);
+        ck_assert_int_eq(back.stage, letter.stage);
+        ck_assert_uint_eq(back.base, letter.base);
+        ck_assert_uint_eq(back.round, letter.round);
+        ck_assert_uint_eq(back.failed, letter.failed);
+        ck_assert_uint_eq(back.seen, letter.seen);
+        ck_assert_int_eq(back.few, letter.few);
+        ck_assert_int_eq(back.of, letter.of);
+        ck_assert(memcmp(&back.base_list, &letter.base_list,
+                         (4 + HVD__NREASONS) * sizeof back.list) == 0);
+        for (size_t at = 0; at < size; at++) {
+            bytes[at] ^= 1;
+            ck_assert(!hvd__letter_read(&back, n, 77, key, bytes, size));
+            bytes[at] ^= 1;
+        }
+        for (size_t short_by = 1; short_by <= size; short_by++)
+            ck_assert(
+                !hvd__letter_read(&back, n, 77, key, bytes, size - short_by));
+        ck_assert(!hvd__letter_read(&back, n + 1, 77, key, bytes, size));
+        letter.from = n;
+        size = hvd__letter_write(&letter, n, 77, key, bytes);
+        ck_assert(!hvd__letter_read(&back, n, 77, key, bytes, size));
+    }
+}
+
+TEST_MAIN("watch_survivors", .seconds = 30)
