@@ -109,3 +109,8 @@ SIM_WATCH_WRAPS := clock_gettime eventfd getrandom gethostname getpid hvd__log \
 LIBS_hvd-sim-watch = $(SIM_WATCH_WRAPS:%=-Wl,--wrap=%) $(B)/lib/libhvd.a \
 	$(HVD_NEEDS)
 DEPS_hvd-sim-watch = $(B)/lib/libhvd.a
+# The agreement on who is left, which needs nothing else.
+TEST_PROGRAMS += $(B)/bin/hvd-sim-recovery
+SRC_hvd-sim-recovery := $(wildcard tests/sim/recovery/*.c) $(COMMAND_SRC)
+LIBS_hvd-sim-recovery = $(B)/lib/libhvd.a $(HVD_NEEDS)
+DEPS_hvd-sim-recovery = $(B)/lib/libhvd.a

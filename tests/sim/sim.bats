@@ -72,6 +72,18 @@ measures() {
     [ "$batches" -le 10 ]
 }
 
+@test "survivors of several hosts agree, or end in words, whatever happens" {
+    run timeout 20000 "${PROGRAM}-recovery" --seeds "${HVD_TEST_FULL:+99}9999"
+    echo "$output"
+    [ "$status" -eq 0 ]
+}
+
+@test "faults in that agreement are found" {
+    run "$BATS_TEST_DIRNAME/recovery/mutants" 1500
+    echo "$output"
+    [ "$status" -eq 0 ]
+}
+
 @test "wrong arguments are refused" {
     is_wrong 1 --kind --hosts 2 --kind nonsense
     is_wrong 1 --alpha --hosts 2 --alpha soon
