@@ -3,14 +3,14 @@
  * members.c - the register of a host's processes, and the rounds in which the
  * survivors of a loss agree on who is left.
  *
- * A round. Each survivor writes the number of the round into its line: it is
- * ready, which means that it has stopped using the last world. When all members
- * that are not lost are ready, the lowest of them writes down who they are, its
- * proposal, and offers it by one compare-and-swap of a word of the register,
- * the decision: the round and the proposer. So there is one decision a round,
- * even if two members think that they are the lowest, as they may when one was
- * stopped. If the lowest dies before, the next one is the lowest. Nobody waits
- * for a member without looking whether it is alive.
+ * A round on one host. Each survivor writes the number of the round into its
+ * line: it is ready, which means that it has stopped using the last world. When
+ * all members that are not lost are ready, the lowest of them writes down who
+ * they are, its proposal, and offers it by one compare-and-swap of a word of
+ * the register, the decision: the round and the proposer. So there is one
+ * decision a round, even if two members think that they are the lowest, as they
+ * may when one was stopped. If the lowest dies before, the next one is the
+ * lowest. Nobody waits for a member without looking whether it is alive.
  *
  * A member may die when it has been decided that it is in: then the start of
  * the next world fails, for hvd__members_look says so, and those to whom it
@@ -22,6 +22,13 @@
  * A member is alive as long as the kernel does not report the end of its
  * process (pidfd), and its beats go on. A process that was stopped, and that
  * the others have given up, finds that in its own line when it goes on.
+ *
+ * With several hosts each has a register, whose lines for its own members
+ * count, and a round is one of survivors.c. What that knows for ever of members
+ * of this host goes into the register, before a letter says so, and the other
+ * way round. A process that has written there that another one is lost looks at
+ * its own line before it says anything. So of two members of a host that shut
+ * out each other, at least one finds out before others can count on it.
  *
  * Orders: fate is claimed with a compare-and-swap, after which text is written
  * and has_text released; readers acquire has_text. The proposal is written
@@ -41,10 +48,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/own_time.h"
 #include "base/segment.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "watch/members_net.h"
 #include "watch/process.h"
 #include "watch/watch.h"
 
@@ -56,6 +65,12 @@ enum { FATE_TEXT = 160, WORD_BITS = 64, NAMED = 6 };
 #define SHORT_NS 50000
 #define GAP_NS INT64_C(500000000)
 enum { SHORT_NAPS = 40, PAUSE_MS = 1 };
+
+/* Between hosts: how long nothing new must be heard before a proposal, and the
+ * time between letters that say the same, plus what it takes to send them. */
+#define SETTLE_NS INT64_C(20000000)
+#define RESEND_NS INT64_C(10000000)
+#define LETTER_NS INT64_C(100000)
 
 struct line {
     _Alignas(64) _Atomic uint64_t beats;
@@ -77,6 +92,9 @@ struct other {
     uint64_t start;
     uint64_t beats;
     int64_t silent_ns;
+    int host;             /* the lowest member of its host */
+    _Atomic int32_t fate; /* of one of another host, as in its line */
+    char text[FATE_TEXT]; /* how that one seems to be lost */
 };
 
 struct hvd__members {
@@ -85,12 +103,14 @@ struct hvd__members {
     size_t bytes;
     int n, self, nwords;
     struct other *others; /* owned, [n] */
-    struct pollfd *polls; /* owned, [n] */
+    struct pollfd *polls; /* owned, [n + 1] */
     int *list;            /* owned, [n]: the members of the last world */
     int nlisted;
     uint32_t round;
     struct hvd__own_time time;
     int64_t looked_ns;
+    struct hvd__members_net *net; /* owned; NULL: all are on this host */
+    struct hvd__mutex lock;       /* guards net */
 };
 
 /* ------------------------------------------------------------- the register */
@@ -114,14 +134,15 @@ static struct line *own_line(const struct hvd__members *m)
     return &m->page->lines[m->self];
 }
 
-_Atomic uint64_t *hvd__members_beats(struct hvd__members *m)
+static bool is_ours(const struct hvd__members *m, int member)
 {
-    return m ? &own_line(m)->beats : NULL;
+    return m->others[member].host == m->others[m->self].host;
 }
 
 hvd_lost_reason hvd__members_fate(const struct hvd__members *m, int member)
 {
-    return atomic_load(&m->page->lines[member].fate);
+    return is_ours(m, member) ? atomic_load(&m->page->lines[member].fate)
+                              : atomic_load(&m->others[member].fate);
 }
 
 static bool is_lost(const struct hvd__members *m, int member)
@@ -129,7 +150,7 @@ static bool is_lost(const struct hvd__members *m, int member)
     return hvd__members_fate(m, member) != 0;
 }
 
-void hvd__members_lose(struct hvd__members *m, int member,
+static void write_fate(struct hvd__members *m, int member,
                        hvd_lost_reason reason, const char *text)
 {
     struct line *line = &m->page->lines[member];
@@ -139,6 +160,136 @@ void hvd__members_lose(struct hvd__members *m, int member,
         return;
     snprintf(line->text, sizeof line->text, "%s", text);
     atomic_store(&line->has_text, true);
+}
+
+/* --------------------------------------------------------- several hosts */
+
+/* In words that begin with a verb; the reasons are those of hvd_lost_reason. */
+static const char *const reports[] = {
+    "is silent", "has ended, as its host has found",
+    "is frozen, as its host has found",
+    "is silent, as its host may be, and was left out",
+    "did not come to hvd_recover, or failed there"};
+
+/* Makes the register and the protocol know the same, and this process first
+ * what others of its host have written about it. The caller has the lock. */
+static void compare_notes(struct hvd__members *m)
+{
+    struct hvd__survivors *s = hvd__members_net_state(m->net);
+    hvd_lost_reason own;
+
+    for (int i = 0; i < m->n; i++) {
+        int fate = hvd__survivors_fate(s, i);
+
+        if (fate != 0 && is_ours(m, i))
+            write_fate(m, i, fate,
+                       i == m->self ? "was left out: they went on without it"
+                                    : reports[fate]);
+        else if (fate != 0)
+            atomic_store(&m->others[i].fate, fate);
+    }
+    own = atomic_load(&own_line(m)->fate);
+    if (own != 0)
+        hvd__survivors_lose(s, m->self, own);
+    for (int i = 0; i < m->n; i++)
+        if (is_ours(m, i) && atomic_load(&m->page->lines[i].fate) != 0)
+            hvd__survivors_lose(s, i, atomic_load(&m->page->lines[i].fate));
+}
+
+/* The caller has the lock. */
+static void drive(struct hvd__members *m)
+{
+    hvd__members_net_receive(m->net);
+    compare_notes(m);
+    hvd__members_net_send(m->net);
+}
+
+bool hvd__members_tend(struct hvd__members *m, char *text, size_t size)
+{
+    const struct hvd__survivors *s;
+    bool has_ended;
+
+    atomic_fetch_add(&own_line(m)->beats, 1);
+    if (!m->net || !hvd__mutex_try(&m->lock))
+        return false;
+    drive(m);
+    s = hvd__members_net_state(m->net);
+    has_ended = s->stage == HVD__STAGE_WORKING && s->is_broken;
+    hvd__mutex_unlock(&m->lock);
+    if (has_ended)
+        snprintf(text, size,
+                 "a rank has left this world, to go on without "
+                 "those that are lost");
+    return has_ended;
+}
+
+int hvd__members_fd(const struct hvd__members *m)
+{
+    return m->net ? hvd__members_net_fd(m->net) : -1;
+}
+
+/* Others of a host of which one member is cut off are soon found to be so. */
+static void hurry(struct hvd__members *m, int member)
+{
+    struct hvd__survivors *s = hvd__members_net_state(m->net);
+
+    for (int i = 0; i < m->n; i++)
+        if (m->others[i].host == m->others[member].host)
+            s->patience_ns[i] = m->options.heartbeat_ns / 4;
+}
+
+static void lose_other(struct hvd__members *m, int member,
+                       hvd_lost_reason reason, const char *text)
+{
+    struct hvd__survivors *s = hvd__members_net_state(m->net);
+
+    hvd__mutex_lock(&m->lock);
+    if (hvd__survivors_fate(s, member) == 0)
+        snprintf(m->others[member].text, FATE_TEXT, "%s", text);
+    if (reason == HVD_LOST_CUT_OFF || reason == HVD_LOST_FROZEN) {
+        hurry(m, member);
+        hvd__survivors_suspect(s, member);
+    } else {
+        hvd__survivors_lose(s, member, reason);
+    }
+    drive(m);
+    hvd__mutex_unlock(&m->lock);
+}
+
+void hvd__members_lose(struct hvd__members *m, int member,
+                       hvd_lost_reason reason, const char *text)
+{
+    if (!is_ours(m, member)) {
+        lose_other(m, member, reason, text);
+        return;
+    }
+    write_fate(m, member, reason, text);
+    if (!m->net)
+        return;
+    hvd__mutex_lock(&m->lock);
+    drive(m);
+    hvd__mutex_unlock(&m->lock);
+}
+
+bool hvd__members_is_doubted(struct hvd__members *m, int member)
+{
+    bool is;
+
+    if (!m->net)
+        return is_lost(m, member);
+    hvd__mutex_lock(&m->lock);
+    is = hvd__survivors_is_doubted(hvd__members_net_state(m->net), member);
+    hvd__mutex_unlock(&m->lock);
+    return is;
+}
+
+void hvd__members_start(struct hvd__members *m)
+{
+    if (!m->net)
+        return;
+    hvd__mutex_lock(&m->lock);
+    hvd__survivors_start(hvd__members_net_state(m->net));
+    hvd__mutex_unlock(&m->lock);
 }
 
 const int *hvd__members_list(const struct hvd__members *m, int *n)
@@ -156,10 +307,12 @@ int hvd__members_round(const struct hvd__members *m)
 
 /* What a rank tells the others. */
 struct offer {
-    struct hvd__segment_address at; /* of the register; from rank 0 */
+    struct hvd__segment_address at; /* of the register, from the lowest of a
+                                       host */
     int32_t pid;
     int32_t has_failed;
     uint64_t start;
+    struct hvd__heartbeat_card card; /* if there are several hosts */
     char why[128];
 };
 
@@ -202,12 +355,12 @@ static void attach(struct hvd__members *m, const struct offer *first,
     int fd = first->has_failed ? -ENOENT : hvd__segment_open(&first->at);
 
     if (fd < 0) {
-        fail_offer(mine, "opening rank 0's shared memory", -fd);
+        fail_offer(mine, "opening another rank's shared memory", -fd);
         return;
     }
     m->page = map(fd, m->bytes);
     if (!m->page)
-        fail_offer(mine, "mapping rank 0's shared memory", errno);
+        fail_offer(mine, "mapping another rank's shared memory", errno);
     close(fd);
 }
 
@@ -225,7 +378,7 @@ static struct hvd__members *members_new(const struct hvd__transport *t,
     m->nwords = (t->size + WORD_BITS - 1) / WORD_BITS;
     m->bytes = page_bytes(m->n, m->nwords);
     m->others = calloc(n, sizeof *m->others);
-    m->polls = calloc(n, sizeof *m->polls);
+    m->polls = calloc(n + 1, sizeof *m->polls);
     m->list = calloc(n, sizeof *m->list);
     for (int i = 0; m->others && i < m->n; i++)
         m->others[i].pidfd = -1;
@@ -242,9 +395,13 @@ static void meet_others(struct hvd__members *m, const struct offer *all)
     for (int i = 0; i < m->n; i++) {
         m->others[i].pid = all[i].pid;
         m->others[i].start = all[i].start;
-        if (i != m->self)
+        if (i != m->self && is_ours(m, i))
             m->others[i].pidfd = hvd__process_open(all[i].pid);
+        if (m->net)
+            hvd__members_net_introduce(m->net, i, &all[i].card);
     }
+    if (m->net)
+        hvd__members_net_start(m->net);
 }
 
 static const struct offer *find_failed(const struct offer *all, int n)
@@ -255,7 +412,53 @@ static const struct offer *find_failed(const struct offer *all, int n)
     return NULL;
 }
 
+/* Finds out which members share a host. Returns whether all do. */
+static bool find_hosts(struct hvd__members *m,
+                       const char *(*host)(const void *context, int rank),
+                       const void *context)
+{
+    bool is_one = true;
+
+    for (int i = 0; i < m->n; i++) {
+        int first = 0;
+
+        while (strcmp(host(context, first), host(context, i)) != 0)
+            first++;
+        m->others[i].host = first;
+        is_one &= first == 0;
+    }
+    return is_one;
+}
+
+/* Does what this member can do alone. */
+static void prepare(struct hvd__members *m,
+                    const char *(*host)(const void *context, int rank),
+                    const void *context, int *fd, struct offer *mine)
+{
+    const int64_t beat = m->options.heartbeat_ns / 8;
+    struct hvd__survivors_times times = {
+        .silence_ns = m->options.heartbeat_ns,
+        .limit_ns = m->options.limit_ns,
+        .settle_ns = SETTLE_NS,
+        .resend_ns = RESEND_NS + m->n * LETTER_NS,
+    };
+
+    if (beat > 0 && beat < times.resend_ns)
+        times.resend_ns = beat;
+    if (!find_hosts(m, host, context) &&
+        hvd__members_net_open(&m->net, m->options.address, m->n, m->self,
+                              &times, &mine->card) < 0) {
+        mine->has_failed = 1;
+        snprintf(mine->why, sizeof mine->why, "%s", hvd_last_error());
+        return;
+    }
+    if (m->others[m->self].host == m->self)
+        create(m, fd, mine);
+}
+
 int hvd__members_open(struct hvd__members **members, struct hvd__transport *t,
+                      const char *(*host)(const void *context, int rank),
+                      const void *context,
                       const struct hvd__members_options *options)
 {
     struct offer mine = {.pid = (int32_t)getpid(),
@@ -272,11 +475,11 @@ int hvd__members_open(struct hvd__members **members, struct hvd__transport *t,
     }
     if (!m)
         fail_offer(&mine, "memory", ENOMEM);
-    else if (t->rank == 0)
-        create(m, &fd, &mine);
+    else
+        prepare(m, host, context, &fd, &mine);
     status = t->exchange(t, &mine, all, sizeof mine);
-    if (status == HVD_OK && m && t->rank != 0)
-        attach(m, &all[0], &mine);
+    if (status == HVD_OK && m && m->others[t->rank].host != t->rank)
+        attach(m, &all[m->others[t->rank].host], &mine);
     if (status == HVD_OK)
         status = t->exchange(t, &mine, all, sizeof mine);
     hvd__segment_settle(&mine.at);
@@ -285,8 +488,8 @@ int hvd__members_open(struct hvd__members **members, struct hvd__transport *t,
     failed = status == HVD_OK ? find_failed(all, t->size) : &mine;
     if (failed && status == HVD_OK && t->rank == 0)
         hvd__log(HVD__LOG_WARNING,
-                 "HVD_ELASTIC has no effect, because the ranks share no "
-                 "memory: rank %d: %s",
+                 "HVD_ELASTIC has no effect, because ranks do not share what "
+                 "it takes: rank %d: %s",
                  (int)(failed - all), failed->why);
     if (!failed) {
         meet_others(m, all);
@@ -305,6 +508,7 @@ void hvd__members_close(struct hvd__members *m)
     for (int i = 0; m->others && i < m->n; i++)
         if (m->others[i].pidfd >= 0)
             close(m->others[i].pidfd);
+    hvd__members_net_close(m->net);
     if (m->page)
         munmap(m->page, m->bytes);
     free(m->others);
@@ -348,11 +552,15 @@ static void look_at(struct hvd__members *m, int member, int64_t passed)
 static int fail_lost(const struct hvd__members *m, int member)
 {
     const struct line *line = &m->page->lines[member];
+    const struct other *other = &m->others[member];
+    const char *text = atomic_load(&line->has_text) ? line->text : "is lost";
 
+    if (!is_ours(m, member))
+        text = other->text[0] ? other->text
+                              : reports[hvd__members_fate(m, member)];
     return hvd__fail(HVD_ERR_LOST, "%srank %d (process %d) %s",
-                     member == m->self ? HVD__GIVEN_UP : "", member,
-                     m->others[member].pid,
-                     atomic_load(&line->has_text) ? line->text : "is lost");
+                     member == m->self ? HVD__GIVEN_UP : "", member, other->pid,
+                     text);
 }
 
 static void look_at_all(struct hvd__members *m)
@@ -365,8 +573,34 @@ static void look_at_all(struct hvd__members *m)
     m->looked_ns = now;
     passed = hvd__own_time_pass(&m->time, now, GAP_NS);
     for (int i = 0; i < m->nlisted; i++)
-        if (m->list[i] != m->self && !is_lost(m, m->list[i]))
+        if (m->list[i] != m->self && is_ours(m, m->list[i]) &&
+            !is_lost(m, m->list[i]))
             look_at(m, m->list[i], passed);
+    if (!m->net)
+        return;
+    hvd__mutex_lock(&m->lock);
+    drive(m);
+    hvd__mutex_unlock(&m->lock);
+}
+
+/* Returns HVD_ERR_LOST if what was decided cannot start any more. */
+static int judge_start(struct hvd__members *m)
+{
+    const struct hvd__survivors *s = hvd__members_net_state(m->net);
+    int member = -1;
+    bool is_broken;
+
+    hvd__mutex_lock(&m->lock);
+    is_broken = s->stage == HVD__STAGE_DECIDED && s->is_broken;
+    for (int i = 0; i < m->nlisted && member < 0; i++)
+        if (!hvd__survivors_is_live(s, m->list[i]))
+            member = m->list[i];
+    hvd__mutex_unlock(&m->lock);
+    if (!is_broken)
+        return HVD_OK;
+    return member >= 0 ? fail_lost(m, member)
+                       : hvd__fail(HVD_ERR_LOST, "another rank has not started "
+                                                 "the world of the survivors");
 }
 
 int hvd__members_look(struct hvd__members *m)
@@ -377,7 +611,7 @@ int hvd__members_look(struct hvd__members *m)
     for (int i = 0; i < m->nlisted; i++)
         if (is_lost(m, m->list[i]))
             return fail_lost(m, m->list[i]);
-    return HVD_OK;
+    return m->net ? judge_start(m) : HVD_OK;
 }
 
 /* ------------------------------------------------------------- a round */
@@ -395,12 +629,17 @@ static void rest(struct hvd__members *m, int naps)
         if (!is_lost(m, m->list[i]) && m->others[m->list[i]].pidfd >= 0)
             m->polls[n++] = (struct pollfd){.fd = m->others[m->list[i]].pidfd,
                                             .events = POLLIN};
+    if (m->net)
+        m->polls[n++] =
+            (struct pollfd){.fd = hvd__members_fd(m), .events = POLLIN};
     if (poll(m->polls, n, PAUSE_MS) > 0)
         m->looked_ns = 0;
 }
 
 static bool is_ready(const struct hvd__members *m, int member, uint32_t round)
 {
+    if (m->net)
+        return hvd__crowd_has(&hvd__members_net_state(m->net)->ready, member);
     return atomic_load(&m->page->lines[member].ready) >= round;
 }
 
@@ -485,7 +724,8 @@ static void look_at_time(struct hvd__members *m, struct wait *wait)
 
     wait->looked_ns = now;
     wait->spent_ns += passed < GAP_NS ? passed : GAP_NS;
-    if (m->options.limit_ns > 0 && wait->spent_ns >= m->options.limit_ns) {
+    if (!m->net && m->options.limit_ns > 0 &&
+        wait->spent_ns >= m->options.limit_ns) {
         snprintf(how, sizeof how, "has not called hvd_recover for %.0f s",
                  (double)wait->spent_ns * 1e-9);
         for (int i = 0; i < m->nlisted; i++)
@@ -500,12 +740,73 @@ static void look_at_time(struct hvd__members *m, struct wait *wait)
     }
 }
 
+/* Takes what the protocol has decided. Returns 0 if it has not. */
+static int take_decision(struct hvd__members *m)
+{
+    const struct hvd__survivors *s = hvd__members_net_state(m->net);
+    char text[FATE_TEXT];
+
+    if (is_lost(m, m->self) || s->stage == HVD__STAGE_OUT)
+        return fail_lost(m, m->self);
+    if (s->stage == HVD__STAGE_TOO_FEW) {
+        snprintf(text, sizeof text,
+                 "is on a side of the network that has %d of %d ranks",
+                 (int)s->few, (int)s->of);
+        write_fate(m, m->self, HVD_LOST_CUT_OFF, text);
+        return hvd__fail(HVD_ERR_LOST,
+                         "this side of the network has %d of %d ranks, too few "
+                         "to go on: it takes more than half of those that are "
+                         "not known to have ended, or half with the lowest of "
+                         "them",
+                         (int)s->few, (int)s->of);
+    }
+    if (s->stage != HVD__STAGE_DECIDED)
+        return 0;
+    m->round = s->round;
+    m->nlisted = 0;
+    for (int i = 0; i < m->n; i++)
+        if (hvd__crowd_has(&s->list, i))
+            m->list[m->nlisted++] = i;
+    return 1;
+}
+
+/* A round between hosts. */
+static int agree_in_letters(struct hvd__members *m, int (*work)(void *context),
+                            void *context)
+{
+    struct hvd__survivors *s = hvd__members_net_state(m->net);
+    struct wait wait = {.round = m->round + 1, .looked_ns = hvd__now_ns()};
+    int done = 0, worked = 0;
+
+    hvd__mutex_lock(&m->lock);
+    hvd__survivors_enter(s);
+    hvd__mutex_unlock(&m->lock);
+    for (int naps = 0; done == 0; naps++) {
+        m->looked_ns = 0;
+        look_at_all(m);
+        worked = work(context);
+        HVD_TRY(worked);
+        hvd__mutex_lock(&m->lock);
+        if (worked > 0)
+            hvd__survivors_be_ready(s);
+        drive(m);
+        done = take_decision(m);
+        hvd__mutex_unlock(&m->lock);
+        if (done == 0)
+            rest(m, naps);
+        look_at_time(m, &wait);
+    }
+    return done < 0 ? done : HVD_OK;
+}
+
 int hvd__members_agree(struct hvd__members *m, int (*work)(void *context),
                        void *context)
 {
     struct wait wait = {.round = m->round + 1, .looked_ns = hvd__now_ns()};
     int worked = 0;
 
+    if (m->net)
+        return agree_in_letters(m, work, context);
     for (int naps = 0;; naps++) {
         uint64_t decision = atomic_load(&m->page->decision);
 

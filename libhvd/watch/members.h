@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * members.h - the processes of a job on one host, from its first world to its
- * last: which are lost, and who makes up the next world. A world and its watch
- * end with the first loss; this does not.
+ * members.h - the processes of a job, from its first world to its last: which
+ * are lost, and who makes up the next world. A world and its watch end with the
+ * first loss; this does not.
  *
- * The processes share a page of memory, the register, with a line for each of
- * them. A member is a line's number: its rank in the first world. Whoever finds
- * a member lost writes that into its line, once and for ever. A process that
- * finds its own line so marked has been given up by the others, and stays out.
+ * The processes of a host share a page of memory, the register, with a line for
+ * each of them. A member is a line's number: its rank in the first world.
+ * Whoever finds a member lost writes that into its line, once and for ever. A
+ * process that finds its own line so marked has been given up by the others,
+ * and stays out. If there are several hosts, their members write to each other
+ * (survivors.h, members_net.h).
  *
- * No thread belongs to it. While a world stands, its watchdog beats
- * (hvd__members_beats). A thread that recovers calls hvd__members_look.
+ * No thread belongs to it. While a world stands, its watchdog calls
+ * hvd__members_tend. A thread that recovers calls hvd__members_look.
  */
 #ifndef HVD_WATCH_MEMBERS_H
 #define HVD_WATCH_MEMBERS_H
 
-#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 #include "transport/transport.h"
 
@@ -25,29 +28,42 @@ struct hvd__members_options {
     int64_t heartbeat_ns; /* silence after which a member is lost; 0: never */
     int64_t limit_ns;     /* time that others get to come to a round; 0: any */
     int64_t report_ns;    /* time between reports of who is missing; 0: none */
+    struct hvd__ip address; /* of this rank, as in hvd__watch_options */
 };
 
-/* Opens the register. Collective over the transport, whose ranks are all on
- * this host. *members is NULL, on all ranks, if one of them cannot; then a
- * warning says why. Fails only if the transport fails. */
+/* Opens the register. Collective over the transport. host(context, rank)
+ * returns the name of a rank's host. *members is NULL, on all ranks, if one of
+ * them cannot; then a warning says why. Fails only if the transport fails. */
 int hvd__members_open(struct hvd__members **members,
                       struct hvd__transport *transport,
+                      const char *(*host)(const void *context, int rank),
+                      const void *context,
                       const struct hvd__members_options *options);
 /* Accepts NULL. */
 void hvd__members_close(struct hvd__members *members);
 
-/* Returns the counter that shows the others that this process is alive; any
- * thread increments it. */
-_Atomic uint64_t *hvd__members_beats(struct hvd__members *members);
+/* Shows the others that this process is alive, and answers those of other
+ * hosts. Any thread; it does not block. Returns true, with words for why, if
+ * the world that stands has ended, because one of it has left it. */
+bool hvd__members_tend(struct hvd__members *members, char *text, size_t size);
+/* Returns a descriptor that is readable when there is something to answer; -1:
+ * there is none. */
+int hvd__members_fd(const struct hvd__members *members);
 
 /* Records that a member is lost, unless it is recorded already. text says how,
- * in words that begin with a verb: "was killed by signal 9". */
+ * in words that begin with a verb: "was killed by signal 9". A member of
+ * another host that is cut off, or frozen, is suspected only: it may answer
+ * yet. */
 void hvd__members_lose(struct hvd__members *members, int member,
                        hvd_lost_reason reason, const char *text);
 
 /* Returns 0 or the reason for which a member is lost. */
 hvd_lost_reason hvd__members_fate(const struct hvd__members *members,
                                   int member);
+
+/* Returns whether there is nothing to wait for from a member: it is lost, or
+ * seems to be. */
+bool hvd__members_is_doubted(struct hvd__members *members, int member);
 
 /* The members of the world that the last round has decided: [*n], ascending;
  * in the beginning all. The list is valid until the next round. */
@@ -60,13 +76,17 @@ int hvd__members_round(const struct hvd__members *members);
  * one, is lost. It may be called as often as one likes. */
 int hvd__members_look(struct hvd__members *members);
 
+/* Records that the world that the last round has decided has started here. */
+void hvd__members_start(struct hvd__members *members);
+
 /*
  * Blocks until all listed members that are not lost have called it, and agrees
  * with them on who is left: the list becomes shorter, or stays, and the round
  * is one more. work(context) is called while this waits, until it returns more
  * than 0, which must come before the round ends; its errors end the wait.
  * Members that do not come within the limit are lost. Returns HVD_ERR_LOST if
- * the others have given up this member.
+ * the others have given up this member, or if this one and those that it sees
+ * are too few to go on.
  */
 int hvd__members_agree(struct hvd__members *members, int (*work)(void *context),
                        void *context);

@@ -45,7 +45,7 @@ static int allocate(struct hvd__watch *w)
     size_t nlocal = (size_t)w->places.nlocal;
 
     w->peers = calloc(nlocal, sizeof *w->peers);
-    w->polls = calloc(nlocal + 1, sizeof *w->polls);
+    w->polls = calloc(nlocal + 2, sizeof *w->polls);
     w->flights = calloc(nlocal, sizeof *w->flights);
     w->stop = eventfd(0, EFD_CLOEXEC);
     if (!w->peers || !w->polls || !w->flights)

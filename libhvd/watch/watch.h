@@ -40,6 +40,8 @@ struct hvd__watch_subject {
     void (*end)(void *context, int status, const char *text);
 };
 
+struct hvd__members;
+
 struct hvd__watch_options {
     int64_t heartbeat_ns;   /* silence after which a rank counts as frozen; 0:
                                never */
@@ -49,10 +51,9 @@ struct hvd__watch_options {
                                   never */
     int64_t exit_grace_ns; /* time from the end of the world until the watchdog
                               ends the process; 0: it does not */
-    _Atomic uint64_t *beats; /* borrowed: another counter to increment with
-                                each beat; NULL: none */
-    struct hvd__ip address;  /* heartbeats of other hosts are listened to there
-                                only; "any": on all interfaces */
+    struct hvd__members *members; /* borrowed: to be tended; NULL: none */
+    struct hvd__ip address; /* heartbeats of other hosts are listened to there
+                               only; "any": on all interfaces */
 };
 
 struct hvd__watch;

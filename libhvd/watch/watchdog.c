@@ -46,6 +46,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "watch/members.h"
 #include "watch/process.h"
 
 /* EXIT_ENDED is the exit status of a process that had to be ended:
@@ -293,8 +294,6 @@ static void look_at_hosts(struct hvd__watch *w, int64_t now, int64_t passed)
 static void beat(struct hvd__watch *w)
 {
     atomic_fetch_add(&w->mine->beats, 1);
-    if (w->options.beats)
-        atomic_fetch_add(w->options.beats, 1);
 }
 
 static void publish(struct hvd__watch *w, int64_t now)
@@ -323,6 +322,17 @@ static void publish(struct hvd__watch *w, int64_t now)
 
 /* ------------------------------------------------------------------ the thread
  */
+
+/* Answers the members that recover already. */
+static void tend(struct hvd__watch *w)
+{
+    struct hvd__cause cause = {.status = HVD_ERR_LOST, .lost = -1};
+
+    if (w->options.members &&
+        hvd__members_tend(w->options.members, cause.text, sizeof cause.text) &&
+        w->ended_ns == 0)
+        hvd__watchdog_end(w, &cause);
+}
 
 /* The world has ended and the process is still there: it may use up its
  * grace. */
@@ -355,6 +365,7 @@ bool hvd__watchdog_look(struct hvd__watch *w)
         say_goodbye(w);
         return false;
     }
+    tend(w);
     if (w->ended_ns != 0) {
         look_at_grace(w, now);
         return true;
@@ -393,6 +404,9 @@ int hvd__watchdog_prepare(struct hvd__watch *w)
                                   ? hvd__heartbeat_fd(w->heartbeat)
                                   : -1,
                         .events = POLLIN};
+    w->polls[w->npeers + 2] = (struct pollfd){
+        .fd = w->options.members ? hvd__members_fd(w->options.members) : -1,
+        .events = POLLIN};
     if (w->ended_ns == 0 && is_ending && settle < wait)
         wait = settle;
     return (int)(wait / 1000000);
@@ -405,7 +419,7 @@ void *hvd__watchdog_run(void *argument)
     do {
         int timeout = hvd__watchdog_prepare(w);
 
-        if (poll(w->polls, (nfds_t)w->npeers + 2, timeout) < 0 &&
+        if (poll(w->polls, (nfds_t)w->npeers + 3, timeout) < 0 &&
             errno != EINTR)
             return NULL;
     } while (hvd__watchdog_look(w));

@@ -42,7 +42,8 @@ struct hvd__watch {
     struct hvd__line *mine;
     struct hvd__peer *peers; /* owned, [nlocal - 1]: the others of this host */
     int npeers;
-    struct pollfd *polls; /* owned, [npeers + 2]: peers, stop, heartbeat */
+    struct pollfd *polls; /* owned, [npeers + 3]: peers, stop, heartbeat,
+                             members */
     struct hvd__page_shape shape;   /* of the page */
     struct hvd__in_flight *flights; /* owned, [nlocal], by line; scratch */
     struct hvd__in_flight flight;   /* the requests of this rank */

@@ -8,7 +8,9 @@
 #include "base/status.h"
 #include "core/world/world.h"
 
-int hvd__elastic_open(struct hvd__world *world)
+int hvd__elastic_open(struct hvd__world *world,
+                      const char *(*host)(const void *context, int rank),
+                      const void *context)
 {
     struct hvd__transport *t = world->engine.transport;
     const struct hvd__settings *s = &world->engine.settings;
@@ -16,19 +18,13 @@ int hvd__elastic_open(struct hvd__world *world)
         .heartbeat_ns = s->heartbeat_ns,
         .limit_ns = s->start_ns,
         .report_ns = s->stall_check_ns,
+        .address = t->address,
     };
     struct hvd__members *members;
 
     if (!s->elastic || t->size == 1 || world->elastic)
         return HVD_OK;
-    if (world->topology.local_size < t->size) {
-        if (t->rank == 0)
-            hvd__log(HVD__LOG_WARNING,
-                     "HVD_ELASTIC has no effect: the ranks are on several "
-                     "hosts, and survivors go on only on one");
-        return HVD_OK;
-    }
-    HVD_TRY(hvd__members_open(&members, t, &options));
+    HVD_TRY(hvd__members_open(&members, t, host, context, &options));
     if (!members)
         return HVD_OK;
     world->elastic = calloc(1, sizeof *world->elastic);

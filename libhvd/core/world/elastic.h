@@ -21,9 +21,12 @@ struct hvd__elastic {
 };
 
 /* Collective, while the first world starts, if the settings want it: the world
- * can then be recovered from, unless it has several hosts, or no shared memory,
- * which a warning says. */
-int hvd__elastic_open(struct hvd__world *world);
+ * can then be recovered from, unless the ranks of a host share no memory, or
+ * hosts cannot write to each other, which a warning says. host(context, rank)
+ * returns the name of a rank's host. */
+int hvd__elastic_open(struct hvd__world *world,
+                      const char *(*host)(const void *context, int rank),
+                      const void *context);
 /* Collective, when the world's watch has been opened: without one, nothing
  * shows the others that this process is alive. */
 int hvd__elastic_check(struct hvd__world *world);

@@ -195,8 +195,7 @@ static int watch_ranks(struct hvd__world *world, const struct greeting *all)
         .stall_shutdown_ns = s->stall_shutdown_ns,
         /* A process that may recover has time for what it is at. */
         .exit_grace_ns = world->elastic ? 0 : s->exit_grace_ns,
-        .beats =
-            world->elastic ? hvd__members_beats(world->elastic->members) : NULL,
+        .members = world->elastic ? world->elastic->members : NULL,
         .address = world->engine.transport->address,
     };
     const struct hvd__watch_subject subject = {
@@ -273,7 +272,7 @@ static int get_to_know(struct hvd__world *world, const struct greeting *all)
     hvd__guard_set(world->guard, &options);
     if (t->size > 1 && strcmp(t->name, "mpi") == 0)
         hvd__ending_expect(&world->engine.settings);
-    HVD_TRY(hvd__elastic_open(world));
+    HVD_TRY(hvd__elastic_open(world, host_of, all));
     HVD_TRY(watch_ranks(world, all));
     HVD_TRY(hvd__elastic_check(world));
     if (world->watch)

@@ -44,8 +44,8 @@ static bool is_lost(const void *context, int rank)
 {
     const struct leaving *leaving = context;
 
-    return hvd__members_fate(leaving->elastic->members,
-                             leaving->members[rank]) != 0;
+    return hvd__members_is_doubted(leaving->elastic->members,
+                                   leaving->members[rank]);
 }
 
 /* Makes the world one in which nothing moves, also if only this rank wants
@@ -63,6 +63,13 @@ static void stop_moving(struct hvd__world *world)
     hvd__progress_give(world);
 }
 
+static const char *words_of(hvd_lost_reason reason)
+{
+    return reason == HVD_LOST_ENDED    ? "has ended"
+           : reason == HVD_LOST_FROZEN ? "is frozen"
+                                       : "is silent, or its host is cut off";
+}
+
 /* The watch of the old world has found who is lost. It is closed: from now on
  * this thread looks. */
 static void hand_over(struct leaving *leaving)
@@ -73,9 +80,13 @@ static void hand_over(struct leaving *leaving)
     for (int rank = 0; rank < leaving->size; rank++) {
         hvd_lost_reason reason = hvd__watch_reason(world->watch, rank);
 
-        if (reason == HVD_LOST_FROZEN && rank != leaving->rank)
+        /* Of this host's, the register itself knows who has ended. */
+        if (reason != 0 && rank != leaving->rank &&
+            (reason != HVD_LOST_ENDED ||
+             leaving->world->host_of[rank] !=
+                 leaving->world->host_of[leaving->rank]))
             hvd__members_lose(members, leaving->members[rank], reason,
-                              "is frozen");
+                              words_of(reason));
     }
     hvd__watch_close(world->watch);
     world->watch = NULL;
@@ -190,6 +201,7 @@ static int try_once(struct leaving *old, struct hvd__world **made)
     origin.ranks = hvd__members_list(elastic->members, &origin.nranks);
     HVD_TRY(hvd__world_create(&origin, made));
     (*made)->recovery = recovery;
+    hvd__members_start(elastic->members);
     return HVD_OK;
 }
 

@@ -246,8 +246,8 @@ static int check_elastic(const struct hvd__world *world)
         return HVD_OK;
     return hvd__fail(HVD_ERR_UNSUPPORTED,
                      "this world cannot be recovered from: it needs "
-                     "HVD_ELASTIC=1 on rank 0, two ranks or more, and all of "
-                     "them on one host, where they share memory");
+                     "HVD_ELASTIC=1 on rank 0, two ranks or more, and shared "
+                     "memory of those of each host");
 }
 
 static int check_room(const hvd_recovery *recovery, size_t size)
