@@ -228,16 +228,6 @@ int hvd__members_fd(const struct hvd__members *m)
     return m->net ? hvd__members_net_fd(m->net) : -1;
 }
 
-/* Others of a host of which one member is cut off are soon found to be so. */
-static void hurry(struct hvd__members *m, int member)
-{
-    struct hvd__survivors *s = hvd__members_net_state(m->net);
-
-    for (int i = 0; i < m->n; i++)
-        if (m->others[i].host == m->others[member].host)
-            s->patience_ns[i] = m->options.heartbeat_ns / 4;
-}
-
 static void lose_other(struct hvd__members *m, int member,
                        hvd_lost_reason reason, const char *text)
 {
@@ -246,12 +236,10 @@ static void lose_other(struct hvd__members *m, int member,
     hvd__mutex_lock(&m->lock);
     if (hvd__survivors_fate(s, member) == 0)
         snprintf(m->others[member].text, FATE_TEXT, "%s", text);
-    if (reason == HVD_LOST_CUT_OFF || reason == HVD_LOST_FROZEN) {
-        hurry(m, member);
+    if (reason == HVD_LOST_CUT_OFF || reason == HVD_LOST_FROZEN)
         hvd__survivors_suspect(s, member);
-    } else {
+    else
         hvd__survivors_lose(s, member, reason);
-    }
     drive(m);
     hvd__mutex_unlock(&m->lock);
 }
@@ -397,8 +385,10 @@ static void meet_others(struct hvd__members *m, const struct offer *all)
         m->others[i].start = all[i].start;
         if (i != m->self && is_ours(m, i))
             m->others[i].pidfd = hvd__process_open(all[i].pid);
-        if (m->net)
-            hvd__members_net_introduce(m->net, i, &all[i].card);
+        if (!m->net)
+            continue;
+        hvd__members_net_introduce(m->net, i, &all[i].card);
+        hvd__members_net_state(m->net)->host[i] = (int16_t)m->others[i].host;
     }
     if (m->net)
         hvd__members_net_start(m->net);
@@ -746,20 +736,20 @@ static int take_decision(struct hvd__members *m)
     const struct hvd__survivors *s = hvd__members_net_state(m->net);
     char text[FATE_TEXT];
 
-    if (is_lost(m, m->self) || s->stage == HVD__STAGE_OUT)
-        return fail_lost(m, m->self);
     if (s->stage == HVD__STAGE_TOO_FEW) {
         snprintf(text, sizeof text,
                  "is on a side of the network that has %d of %d ranks",
                  (int)s->few, (int)s->of);
         write_fate(m, m->self, HVD_LOST_CUT_OFF, text);
         return hvd__fail(HVD_ERR_LOST,
-                         "this side of the network has %d of %d ranks, too few "
-                         "to go on: it takes more than half of those that are "
-                         "not known to have ended, or half with the lowest of "
-                         "them",
+                         "this side of the network has no more than %d of %d "
+                         "ranks, too few to go on: it takes more than half of "
+                         "those that are not known to have ended, or half with "
+                         "the lowest of them",
                          (int)s->few, (int)s->of);
     }
+    if (is_lost(m, m->self) || s->stage == HVD__STAGE_OUT)
+        return fail_lost(m, m->self);
     if (s->stage != HVD__STAGE_DECIDED)
         return 0;
     m->round = s->round;

@@ -57,6 +57,8 @@ enum { ENDED, FROZEN, CUT_OFF, ABSENT };
 
 /* A standing world that another member has left for so long has ended. */
 #define RECALL_NS INT64_C(1000000000)
+/* Those of a suspected member's host get this part of the time. */
+enum { HURRY = 2 };
 
 /* ------------------------------------------------------------------- crowds
  */
@@ -285,6 +287,11 @@ void hvd__survivors_suspect(struct hvd__survivors *s, int member)
     if (member == s->self || has_ended(s) || !hvd__survivors_is_live(s, member))
         return;
     hvd__crowd_add(&s->suspected, member);
+    /* If its host is cut off, the others of it need not be waited for as long.
+     */
+    for (int i = 0; i < s->n; i++)
+        if (s->host[i] == s->host[member])
+            s->patience_ns[i] = s->times.silence_ns / HURRY;
     unsettle(s);
     choose_leader(s);
 }
@@ -299,6 +306,7 @@ void hvd__survivors_init(struct hvd__survivors *s, int n, int self,
     for (int i = 0; i < n; i++) {
         hvd__crowd_add(&s->base_list, i);
         s->patience_ns[i] = times->silence_ns;
+        s->host[i] = (int16_t)i;
     }
 }
 

@@ -102,9 +102,11 @@ struct hvd__survivors {
     int64_t recalled_ns; /* time since another has left the standing world */
     int64_t silent_ns[HVD__SURVIVORS_MOST];
     int64_t patience_ns[HVD__SURVIVORS_MOST]; /* with each one's silence */
+    int16_t host[HVD__SURVIVORS_MOST]; /* a number that its members share */
 };
 
-/* All members are in the base, round 0. */
+/* All members are in the base, round 0; each on a host of its own, until the
+ * caller says otherwise in host. */
 void hvd__survivors_init(struct hvd__survivors *s, int n, int self,
                          const struct hvd__survivors_times *times);
 

@@ -4,11 +4,14 @@
  * go on.
  *
  *     WHAT  die     VICTIM kills itself in the middle of allreduces
+ *           all     so do VICTIM and the next rank
  *           exit    it exits there without hvd_shutdown
  *           stop    it is stopped there, and goes on when the others have
  *           late    it kills itself, and the next rank comes to hvd_recover
- * only when the others have waited for too long revoke  it calls hvd_recover
- * though all is well heap  the memory is of hvd_malloc
+ *                   only when the others have waited for too long
+ *           revoke  it calls hvd_recover though all is well
+ *           none    nothing, here: each rank writes "runs" at that point
+ *     heap  the memory is of hvd_malloc
  *
  * A rank that goes on writes "old R of N went on as R of N: lost R (REASON)
  * ...", one that cannot "old R: hvd_recover: STATUS: TEXT"; and a line with
@@ -68,7 +71,8 @@ static void fail(const char *what, int step)
         return;
     if (strcmp(what, "exit") == 0)
         exit(3);
-    if (strcmp(what, "die") == 0 || strcmp(what, "late") == 0)
+    if (strcmp(what, "die") == 0 || strcmp(what, "late") == 0 ||
+        strcmp(what, "all") == 0)
         raise(SIGKILL);
     if (strcmp(what, "stop") == 0 && step == STEPS) {
         signal(SIGALRM, stop_oneself);
@@ -141,9 +145,16 @@ int main(int argc, char **argv)
     if (!data || hvd_allgather(&pid, pids, 1, HVD_INT32) < 0)
         return 2;
     for (int step = 0; status == HVD_OK && hvd_size() > 1; step++) {
-        if (first_rank == victim && strcmp(what, "revoke") != 0)
+        if (strcmp(what, "none") == 0 && step == STEPS) {
+            puts("runs");
+            fflush(stdout);
+        } else if (strcmp(what, "all") == 0 && first_rank == victim + 1) {
             fail(what, step);
-        else if (first_rank == victim && step == STEPS)
+        } else if (first_rank == victim && strcmp(what, "revoke") != 0) {
+            fail(what, step);
+        }
+        if (first_rank == victim && step == STEPS &&
+            strcmp(what, "revoke") == 0)
             break;
         status = reduce();
     }

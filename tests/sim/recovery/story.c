@@ -594,6 +594,9 @@ static void begin(struct story *story)
                                    .kind = TICKING,
                                    .to = i});
     }
+    for (int i = 0; i < story->n; i++)
+        for (int j = 0; j < story->n; j++)
+            story->nodes[i].s.host[j] = (int16_t)story->nodes[j].host;
     plan_all(story);
 }
 

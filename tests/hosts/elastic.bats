@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+# Ranks of several hosts, which tests/hosts/net makes, are lost, and the others
+# go on (docs/ELASTIC.md).
+
+setup_file() {
+    export ROOT=$BATS_TEST_DIRNAME/../..
+    export BUILD=${HVD_BUILD:-$ROOT/build}
+    export NET=$BATS_FILE_TMPDIR/net
+    export ELASTIC=$BATS_FILE_TMPDIR/elastic
+    gcc -Wall -Wextra -I"$ROOT/libhvd/include" -o "$ELASTIC" \
+        "$ROOT/tests/faults/elastic.c" -L"$BUILD/lib" -lhvd \
+        -Wl,-rpath,"$BUILD/lib"
+    cat >"$BATS_FILE_TMPDIR/rank" <<'RANK'
+#!/bin/sh
+exec "$@" >"$OUT/$OMPI_COMM_WORLD_RANK.out" 2>&1
+RANK
+    chmod +x "$BATS_FILE_TMPDIR/rank"
+    head -c 32 /dev/urandom >"$BATS_FILE_TMPDIR/key"
+    chmod 600 "$BATS_FILE_TMPDIR/key"
+    "$BATS_TEST_DIRNAME/net" up "$NET" 3
+}
+
+teardown_file() {
+    "$BATS_TEST_DIRNAME/net" down "$NET"
+}
+
+setup() {
+    export OUT=$BATS_TEST_TMPDIR
+    export HVD_JOB_KEY_FILE=$BATS_FILE_TMPDIR/key HVD_ELASTIC=1
+    export HVD_HEARTBEAT_TIME=3s HVD_EXIT_GRACE_TIME=2s HVD_START_TIME=60s
+}
+
+teardown() {
+    "$BATS_TEST_DIRNAME/net" clear "$NET"
+    wait
+    "$BATS_TEST_DIRNAME/net" join "$NET" 2
+    "$BATS_TEST_DIRNAME/net" join "$NET" 1
+}
+
+# Starts the workers of a cluster: worker i on the i-th of these hosts, which
+# writes to i.out.
+begin() { # "host..." what victim
+    local hosts=($1) i cluster=
+    shift
+    for i in "${!hosts[@]}"; do
+        cluster+="${cluster:+,}\"10.77.0.${hosts[i]}:$((3737 + i))\""
+    done
+    rm -f "$OUT"/*.out
+    for i in "${!hosts[@]}"; do
+        TF_CONFIG="{\"cluster\":{\"worker\":[$cluster]},\"task\":{\"type\":\"worker\",\"index\":$i}}" \
+            timeout --kill-after=5 100 "$NET/agent" "10.77.0.${hosts[i]}" \
+            "$ELASTIC $*" >"$OUT/$i.out" 2>&1 3>&- &
+    done
+}
+
+finish() {
+    wait
+    tail -n +1 "$OUT"/*.out
+}
+
+lines_with() { # extended regular expression
+    cat "$OUT"/*.out 2>/dev/null | grep -cE -- "$1" || true
+}
+
+all_run() { # so many
+    local tenths
+    for ((tenths = 0; tenths < 400 && $(lines_with '^runs$') < $1; tenths++)); do
+        sleep 0.1
+    done
+    [ "$(lines_with '^runs$')" -eq "$1" ]
+}
+
+went_on() { # so many, of so many; those that are left out, and why
+    [ "$(lines_with "^old . of $2 went on as [0-9] of $1: lost $3\$")" -eq "$1" ]
+    [ "$(lines_with wrong)" -eq 0 ]
+}
+
+@test "a rank of each host may die, the first among them" {
+    local victim
+    for victim in 0 1 2 5; do
+        begin '1 1 2 2 3 3' die $victim
+        finish
+        went_on 5 6 "$victim \(1\)"
+    done
+}
+
+@test "so may one of hosts with one, two and three ranks" {
+    begin '1 2 2 3 3 3' die 4
+    finish
+    went_on 5 6 '4 \(1\)'
+    begin '1 2 2 3 3 3' die 0 # nobody of its host can prove it
+    finish
+    went_on 5 6 '0 \(3\)'
+}
+
+@test "and one when tensors travel over UCX" {
+    HVD_TRANSPORT=ucx begin '1 1 2 2 3 3' die 2
+    finish
+    went_on 5 6 '2 \(1\)'
+}
+
+@test "all ranks of a host may die" {
+    begin '1 1 2 2 3 3' all 2
+    finish
+    went_on 4 6 '2 \([13]\) 3 \([13]\)'
+    begin '1 1 2 2 3 3' all 0
+    finish
+    went_on 4 6 '0 \([13]\) 1 \([13]\)'
+}
+
+@test "a stopped rank is left out, and told so when it goes on" {
+    begin '1 1 2 2 3 3' stop 3
+    finish
+    went_on 5 6 '3 \(2\)'
+    [ "$(lines_with '^old 3: hvd_recover: -26: the others have given up this one: rank 3')" -eq 1 ]
+    begin '1 1 2 2 3' stop 4 # the only one of its host
+    finish
+    went_on 4 5 '4 \([23]\)'
+    [ "$(lines_with '^old 4: hvd_recover: -26: (the others have given up this one|this side of the network has no more than [1-4] of 5)')" -eq 1 ]
+}
+
+# Cuts a host off, for some seconds or for ever. Its ranks end in words.
+cut_off() { # host ranks "reasons" [seconds]
+    begin '1 1 2 2 3 3' none 0
+    all_run 6
+    "$ROOT/tests/hosts/net" cut "$NET" "$1"
+    [ -z "${4-}" ] || {
+        sleep "$4"
+        "$ROOT/tests/hosts/net" join "$NET" "$1"
+    }
+    finish
+    went_on 4 6 "$3"
+    [ "$(lines_with "^old [$2]: hvd_recover: -26: (this side of the network has no more than [1-3] of 6 ranks, too few to go on|the others have given up this one)")" -eq 2 ]
+}
+
+@test "a host that is cut off for ever ends in words, and the others go on" {
+    cut_off 2 23 '2 \(3\) 3 \(3\)'
+}
+
+@test "so does the host of the first rank" {
+    cut_off 1 01 '0 \(3\) 1 \(3\)'
+}
+
+@test "and one that is cut off for ten seconds" {
+    cut_off 2 23 '2 \(3\) 3 \(3\)' 10
+}
+
+@test "half of the ranks go on if the first is among them, the others end" {
+    begin '1 1 2 2' none 0
+    all_run 4
+    "$ROOT/tests/hosts/net" cut "$NET" 2
+    finish
+    went_on 2 4 '2 \(3\) 3 \(3\)'
+    [ "$(lines_with '^old [23]: hvd_recover: -26: this side of the network has no more than [12] of 4')" -eq 2 ]
+}
+
+# Runs mpirun with so many slots on node1, node2, ...; a dead rank makes it end
+# late, or never.
+on() { # "slots slots ..." ranks that go on, argument...
+    local slots=($1) hosts='' ranks=0 i variables=(-x OUT -x HVD_ELASTIC)
+    local left=$2 name tenths
+    shift 2
+    for i in "${!slots[@]}"; do
+        hosts+=${hosts:+,}10.77.0.$((i + 1)):${slots[i]}
+        ranks=$((ranks + slots[i]))
+    done
+    for name in $(compgen -e HVD_); do
+        variables+=(-x "$name")
+    done
+    rm -f "$OUT"/*.out
+    timeout --kill-after=5 60 "$BATS_TEST_DIRNAME/net" run "$NET" \
+        mpirun --mca plm_rsh_agent "$NET/agent" --enable-recovery \
+        --mca orte_tmpdir_base "$NET" --mca btl_vader_backing_directory "$NET" \
+        --mca oob_tcp_if_include 10.77.0.0/24 \
+        --mca btl_tcp_if_include 10.77.0.0/24 --mca pml ob1 \
+        --mca btl tcp,self,vader --bind-to none "${variables[@]}" \
+        -np "$ranks" -H "$hosts" "$BATS_FILE_TMPDIR/rank" "$ELASTIC" "$@" \
+        >"$OUT/mpirun" 2>&1 3>&- &
+    for ((tenths = 0; tenths < 400 && $(lines_with '^old ') < left; tenths++)); do
+        sleep 0.1
+    done
+    sleep 1
+    "$BATS_TEST_DIRNAME/net" clear "$NET"
+    wait
+    tail -n +1 "$OUT"/*.out "$OUT/mpirun"
+}
+
+@test "under mpirun --enable-recovery ranks of several hosts may die, too" {
+    local victim
+    for victim in 0 3 5; do
+        on '2 2 2' 5 die $victim
+        went_on 5 6 "$victim \(1\)"
+    done
+    HVD_TRANSPORT=ucx on '2 3' 4 die 1
+    went_on 4 5 '1 \(1\)'
+}
