@@ -108,6 +108,20 @@ static void print_lost(const char *before)
     fflush(stdout);
 }
 
+/* The set of the old world has ended with it, and its id means no other one. */
+static void check_sets(int32_t old)
+{
+    const int32_t first = 0;
+    int32_t made;
+
+    if (hvd_process_set_size(old) != HVD_ERR_PROCESS_SET ||
+        !strstr(hvd_last_error(), "was of an earlier world"))
+        printf("wrong: set %d: %s\n", (int)old, hvd_last_error());
+    made = hvd_size() > 1 ? hvd_add_process_set(&first, 1) : old + 1;
+    if (made <= old)
+        printf("wrong: the new set is %d: %s\n", (int)made, hvd_last_error());
+}
+
 /* Returns 0 if this rank has a new world. */
 static int go_on(void)
 {
@@ -134,7 +148,8 @@ int main(int argc, char **argv)
 {
     const char *what = argc > 2 ? argv[1] : "";
     int victim = argc > 2 ? atoi(argv[2]) : 0, status = HVD_OK;
-    int32_t pid = (int32_t)getpid(), pids[MOST];
+    int32_t pid = (int32_t)getpid(), pids[MOST], set;
+    const int32_t first = 0;
 
     if (hvd_init() < 0 || hvd_size() > MOST)
         return 2;
@@ -143,6 +158,9 @@ int main(int argc, char **argv)
                ? hvd_malloc(COUNT * sizeof *data)
                : malloc(COUNT * sizeof *data);
     if (!data || hvd_allgather(&pid, pids, 1, HVD_INT32) < 0)
+        return 2;
+    set = hvd_size() > 1 ? hvd_add_process_set(&first, 1) : 0;
+    if (set < 0)
         return 2;
     for (int step = 0; status == HVD_OK && hvd_size() > 1; step++) {
         if (strcmp(what, "none") == 0 && step == STEPS) {
@@ -162,6 +180,7 @@ int main(int argc, char **argv)
         pass(6);
     if (go_on())
         return hvd_size() == 1 ? 0 : 4;
+    check_sets(set);
     if (strcmp(what, "stop") == 0)
         wake(pids[victim]);
     for (int i = 0; i < STEPS; i++)

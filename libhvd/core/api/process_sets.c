@@ -336,19 +336,26 @@ static bool has_ended(const void *context)
     return is_closed(ending->set) || atomic_load(&ending->world->broken);
 }
 
-static int no_set(int32_t id)
+static int no_set(const struct hvd__world *world, int32_t id)
 {
+    if (id > 0 && id <= world->old_id)
+        return hvd__fail(HVD_ERR_PROCESS_SET,
+                         "process set %d was of an earlier world, whose sets "
+                         "have ended with it: add it again, of the ranks that "
+                         "are left",
+                         (int)id);
     return hvd__fail(HVD_ERR_PROCESS_SET, "there is no process set %d",
                      (int)id);
 }
 
 /* set is the set with this id, or NULL if there is none. */
-static int check_removal(int32_t id, const struct hvd__set *set)
+static int check_removal(const struct hvd__world *world, int32_t id,
+                         const struct hvd__set *set)
 {
     if (id == 0)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "process set 0, all ranks, cannot be removed");
-    return set ? HVD_OK : no_set(id);
+    return set ? HVD_OK : no_set(world, id);
 }
 
 static int close_set(struct hvd__world *world, struct hvd__set *set)
@@ -378,7 +385,7 @@ static int remove_set(struct hvd__world *world, int32_t id,
     if (!change)
         return hvd__fail_memory(sizeof *change);
     change->remove = id < 0 ? INT32_MAX : id;
-    change->status = check_removal(id, set);
+    change->status = check_removal(world, id, set);
     if (change->status < 0)
         keep_mistake(change);
     status = agree_on_change(change, world->engine.transport->size);
@@ -409,7 +416,7 @@ int hvd_remove_process_set(int32_t process_set)
 int hvd__find_set(struct hvd__world *world, int32_t id, struct hvd__set **set)
 {
     *set = hvd__table_find_set(&world->engine.table, id);
-    return *set ? HVD_OK : no_set(id);
+    return *set ? HVD_OK : no_set(world, id);
 }
 
 int hvd__check_member(const struct hvd__set *set)

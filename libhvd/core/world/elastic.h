@@ -18,6 +18,7 @@ struct hvd__elastic {
     hvd_lost_rank *lost;          /* owned, [nlost]: whom the last recovery left
                                      out, by their ranks in the world before */
     int nlost;
+    int32_t last_id; /* of the process sets of the worlds so far */
 };
 
 /* Collective, while the first world starts, if the settings want it: the world

@@ -37,6 +37,7 @@ struct greeting {
     char host[128]; /* name, and an id that differs between hosts of one name */
     struct hvd__settings settings;
     struct hvd__cores cores; /* cores that it may use */
+    int32_t last_id;         /* of process sets of its earlier worlds */
 };
 
 static void name_host(char *host, size_t size)
@@ -97,6 +98,7 @@ static void fill_greeting(const struct hvd__world *world, int status,
                           struct greeting *mine)
 {
     *mine = (struct greeting){.settings = world->engine.settings};
+    mine->last_id = world->last_id;
     fill_report(status, &mine->report);
     hvd__cores_read(&mine->cores);
     snprintf(mine->version, sizeof mine->version, "%s", HVD_VERSION_STRING);
@@ -268,6 +270,11 @@ static int get_to_know(struct hvd__world *world, const struct greeting *all)
     world->engine.settings.log_level = level;
     world->topology = hvd__topology_of(t->rank, t->size, host_of, all);
     world->has_met = true;
+    /* Survivors may have added different numbers of sets before a loss. */
+    for (int rank = 0; rank < t->size; rank++)
+        if (all[rank].last_id > world->last_id)
+            world->last_id = all[rank].last_id;
+    world->old_id = world->last_id;
     options = hvd__ending_options(&world->engine.settings);
     hvd__guard_set(world->guard, &options);
     if (t->size > 1 && strcmp(t->name, "mpi") == 0)

@@ -107,6 +107,7 @@ static int leaving_init(struct leaving *leaving, struct hvd__world *world)
         return hvd__fail_memory((size_t)n * sizeof *leaving->members);
     memcpy(leaving->members, list, (size_t)n * sizeof *list);
     stop_moving(world);
+    world->elastic->last_id = world->last_id;
     hand_over(leaving);
     if (strcmp(t->name, "ucx") == 0)
         t = hvd__ucx_drop(t);

@@ -90,6 +90,7 @@ static int open_survivors(struct hvd__world *world,
     };
 
     world->elastic = origin->elastic;
+    world->last_id = origin->elastic->last_id;
     return root->shrink(root, &to, &world->engine.transport);
 }
 

@@ -48,6 +48,7 @@ struct hvd__world {
         *quick; /* owned; driver's; reused for quick requests */
     struct hvd__progress progress;
     int32_t last_id; /* highest set id ever used; belongs to process_sets.c */
+    int32_t old_id;  /* the highest of the worlds before; fixed at the start */
     struct hvd__watch *watch;         /* owned; NULL: nobody is watched */
     char abort_text[HVD__ABORT_TEXT]; /* fixed once abort_status is set */
     char *break_message;              /* owned; fixed once broken is set */

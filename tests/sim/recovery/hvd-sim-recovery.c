@@ -75,6 +75,7 @@ int main(int argc, char **argv)
 {
     struct options options = {.from = 1, .nseeds = 1000};
 
+    setvbuf(stdout, NULL, _IOLBF, 0); /* for whoever ends this in the middle */
     switch (command_parse(&parser, argc, argv, &options)) {
     case OPTIONS_HELP:
         command_help(&parser, "hvd-sim-recovery", stdout);
