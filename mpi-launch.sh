@@ -244,8 +244,8 @@ say "$(quoted "${command[@]}" "$@")"
 # This is the shell of a rank. Its arguments are the path of the pipe, the mark
 # by which the pipe is recognised, whether ranks may be lost (1, or nothing), and
 # the program. A report is the time, the rank, its host and its status; if ranks
-# may be lost also the number of the job in the names of its files, and a status
-# "+" when the rank begins. mpirun is told then that all ranks end well: it has
+# may be lost also the number of the job in the names of its files, the process
+# of the shell, if it is on this host, and a status "+" when the rank begins. mpirun is told then that all ranks end well: it has
 # nothing to decide, and complains otherwise. If all ranks are on this host, they do not need Open MPI's TCP, with which each would listen on all
 # interfaces. The shell therefore switches it off, unless Open MPI's shared
 # memory (4 MiB per rank, and some) would not fit or the caller has chosen. The
@@ -265,7 +265,7 @@ readonly one_rank='
         set -- "$(date +%s%N)" "${OMPI_COMM_WORLD_RANK-?}" "$(hostname)" "$1" $job
         here=$(cat /proc/sys/kernel/random/boot_id)/$(readlink "$notes")
         if [ "$here" = "$mark" ]; then
-            echo "$*" >"$notes"
+            echo "$* $$" >"$notes"
         elif [ -n "$elastic" ]; then
             echo "$mark $*" >&2
         else
@@ -440,54 +440,96 @@ take_reports() {
     done
 }
 
-# Prints the processes of ranks that are stopped, each with its rank.
-stopped() {
-    local pid line rank
-    for pid in $(tree); do
+# Finds the stopped processes below one, and adds them to stopped.
+find_stopped() { # process
+    local pid line children=''
+    { read -r children <"/proc/$1/task/$1/children"; } 2>/dev/null
+    for pid in $children; do
         line=''
         { read -r -d '' line <"/proc/$pid/stat"; } 2>/dev/null
-        [[ ${line##*) } = [Tt]* ]] || continue
-        rank=$(tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null |
-            sed -n 's/^OMPI_COMM_WORLD_RANK=//p')
-        [ -z "$rank" ] || echo "$pid $rank"
+        [[ ${line##*) } != [Tt]* ]] || stopped+=("$pid")
+        find_stopped "$pid"
     done
 }
 
 # A rank that is stopped for longer than the others wait for it is given up. It
-# would keep mpirun for ever, and fails if it goes on. So when others have ended
-# well, ranks that are seen to be stopped are noted as given up, and after this
-# many seconds ended, if all that are left are stopped. mpirun is ended when it
-# has been alone for its limit.
-readonly stopped_limit=10
-alone=0 frozen=0 given_up=' '
-look_after() { # ranks that are left, ranks that have ended well
-    local list rank pid
-    if [ "$1" -eq 0 ] && [ "$(tree)" = " $child " ]; then
-        alone=$((alone + 1))
-        [ "$alone" -lt $((5 * alone_limit)) ] ||
-            end_by_force "mpirun hangs, although all ranks have ended: it is ended by force"
-    fi
-    [ "$1" -gt 0 ] && [ "$2" -gt 0 ] || return
-    list=$(stopped)
-    while read -r pid rank; do
-        [[ -z $rank || $given_up = *" $rank "* ]] || given_up+="$rank "
-    done <<<"$list"
-    frozen=$((frozen + 1))
-    [ -n "$list" ] &&
-        [ "$(cut -d' ' -f2 <<<"$list" | sort -u | wc -l)" -eq "$1" ] ||
-        frozen=0
-    if [ "$frozen" -ge $((5 * stopped_limit)) ]; then
+# would keep mpirun for ever, and fails if it goes on. So ranks of this host that
+# are seen to be stopped are noted as given up. When others have ended well, and
+# all that are left are stopped, they are ended after this many seconds.
+#
+# mpirun is ended when all ranks have ended and it has been alone for its limit;
+# and when others have ended well, and nothing is heard of the rest, which are
+# all on hosts of which nothing was heard at all, because mpirun waits for a
+# host that is cut off for ever.
+readonly stopped_limit=10 silence_limit=60
+declare -A shells=() hosts_of=() heard=()
+began=0 ended=0 well=0 given_up=' '
+alone_since='' stopped_since='' well_since=''
+
+take_report() { # report
+    local rank host code pid
+    reports+=$1$'\n'
+    read -r _ rank host code _ pid <<<"$1"
+    case $code in
+    +)
+        began=$((began + 1))
+        hosts_of[$rank]=$host
+        [ -z "$pid" ] || shells[$rank]=$pid
+        return
+        ;;
+    0)
+        well=$((well + 1))
+        well_since=$SECONDS
+        ;;
+    esac
+    ended=$((ended + 1))
+    heard[$host]=1
+    unset "shells[$rank]" "hosts_of[$rank]"
+}
+
+# Ends what would be waited for without end. This is called once a second.
+look_after() {
+    local rank stopped=() all=() nstopped=0 silent=''
+    for rank in "${!shells[@]}"; do
+        stopped=()
+        find_stopped "${shells[$rank]}"
+        [ ${#stopped[@]} -gt 0 ] || continue
+        nstopped=$((nstopped + 1))
+        all+=("${stopped[@]}")
+        [[ $given_up = *" $rank "* ]] || given_up+="$rank "
+    done
+    if [ "$well" -eq 0 ] || [ "$nstopped" -eq 0 ] ||
+        [ "$nstopped" -lt $((began - ended)) ]; then
+        stopped_since=''
+    elif [ $((SECONDS - ${stopped_since:=$SECONDS})) -ge "$stopped_limit" ]; then
         printf '%s: the other ranks have ended, and what is left is stopped: it is ended\n' \
             "$name" >&2
-        # shellcheck disable=SC2046 # a list
-        kill -KILL $(cut -d' ' -f1 <<<"$list") 2>/dev/null
+        kill -KILL "${all[@]}" 2>/dev/null
     fi
+    if [ "$ended" -lt "$began" ] || [ "$began" -eq 0 ] ||
+        [ -n "$hosts$hostfile" ] || [ "$(tree)" != " $child " ]; then
+        alone_since=''
+    elif [ $((SECONDS - ${alone_since:=$SECONDS})) -ge "$alone_limit" ]; then
+        end_by_force "mpirun hangs, although all ranks have ended: it is ended by force"
+    fi
+    [ "$well" -gt 0 ] && [ "$ended" -lt "$began" ] || return
+    [ $((SECONDS - well_since)) -ge "$silence_limit" ] || return
+    for ((rank = 0; rank < ranks; rank++)); do
+        [ -n "${hosts_of[$rank]-}" ] || continue
+        if [ -n "${heard[${hosts_of[$rank]}]-}${shells[$rank]-}" ]; then
+            return
+        fi
+        silent+=${silent:+, }"rank $rank on ${hosts_of[$rank]}"
+    done
+    end_by_force "nothing is heard of $silent, and the other ranks have ended: mpirun is ended by force"
 }
 
 # Runs the job until mpirun has ended, and takes the reports as they come.
 run_elastic_job() { # program argument...
-    local line partial='' code began=0 ended=0 well=0 filter=''
-    alone=0 frozen=0 given_up=' ' reports=''
+    local line partial='' filter='' looked=$SECONDS
+    shells=() hosts_of=() heard=() reports=''
+    began=0 ended=0 well=0 given_up=' '
+    alone_since='' stopped_since='' well_since=''
     if [ -n "$hosts$hostfile" ]; then
         exec {errors}> >(take_reports >&2)
         filter=$!
@@ -498,22 +540,15 @@ run_elastic_job() { # program argument...
     fi
     while kill -0 "$child" 2>/dev/null; do
         if read -r -t 0.2 -u "$pipe" line; then
-            line=$partial$line partial=''
-            reports+=$line$'\n'
-            read -r _ _ _ code _ <<<"$line"
-            case $code in
-            +) began=$((began + 1)) ;;
-            0) well=$((well + 1)) ended=$((ended + 1)) ;;
-            *) ended=$((ended + 1)) ;;
-            esac
+            take_report "$partial$line"
+            partial=''
             continue
         fi
         partial+=$line # of a line whose rest comes later
-        if [ "$ended" -gt 0 ] && [ -z "$hosts$hostfile" ]; then
-            look_after $((began - ended)) "$well"
-        fi
+        [ "$looked" -eq "$SECONDS" ] || look_after
+        looked=$SECONDS
     done
-    wait "$child"
+    wait "$child" 2>/dev/null
     status=$?
     for _ in {1..20}; do # the last reports of other hosts
         if [ -z "$filter" ] || ! kill -0 "$filter" 2>/dev/null; then
