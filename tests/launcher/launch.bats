@@ -258,8 +258,11 @@ stubborn='trap "" INT TERM HUP; echo ready; while :; do sleep 1; done'
 }
 
 @test "with --elastic the ranks that end well decide, and the lost are named" {
-    launch -np 3 --elastic sh -c '[ "$OMPI_COMM_WORLD_RANK" != 0 ] || kill -KILL $$
+    launch -np 3 --elastic sh -c '
+        [ "$OMPI_COMM_WORLD_RANK" = 1 ] || touch "gone$OMPI_COMM_WORLD_RANK"
+        [ "$OMPI_COMM_WORLD_RANK" != 0 ] || kill -KILL $$
         [ "$OMPI_COMM_WORLD_RANK" != 2 ] || exit 7
+        until [ -e gone0 -a -e gone2 ]; do sleep 0.1; done
         sleep 2; echo "elastic $HVD_ELASTIC"'
     echo "$output"
     [ "$status" -eq 0 ]
@@ -270,7 +273,8 @@ stubborn='trap "" INT TERM HUP; echo ready; while :; do sleep 1; done'
     [ "$status" -eq 3 ]
     [[ $output == *"failed first: it exited with status 3"* ]]
     launch -np 2 --elastic --min-np 2 sh -c \
-        '[ "$OMPI_COMM_WORLD_RANK" = 1 ] || exit 4; sleep 1'
+        '[ "$OMPI_COMM_WORLD_RANK" = 1 ] || { touch gone; exit 4; }
+        until [ -e gone ]; do sleep 0.1; done; sleep 2'
     echo "$output"
     [ "$status" -eq 4 ]
     [[ $output == *"1 of 2 ranks ended well, and --min-np is 2"* ]]
@@ -364,7 +368,9 @@ END
     [[ $output != *"again"* ]]
     # With ranks that are lost.
     launch -np 2 --elastic --restarts 1 sh -c \
-        '[ "$HVD_RESTART" = 1 ] || exit 9; [ "$OMPI_COMM_WORLD_RANK" = 1 ] || exit 8; sleep 1'
+        '[ "$HVD_RESTART" = 1 ] || exit 9
+        [ "$OMPI_COMM_WORLD_RANK" = 1 ] || { touch left; exit 8; }
+        until [ -e left ]; do sleep 0.1; done; sleep 2'
     echo "$output"
     [ "$status" -eq 0 ]
     [[ $output == *"survived: 1 of 2 ranks ended well without rank 0"* ]]
