@@ -75,8 +75,8 @@ enum {
 int hvd_state_register(const char *name, void *memory, size_t bytes,
                        uint32_t flags);
 
-/* Removes a piece and frees its copies. Its memory stays the caller's. Not
- * collective. HVD_ERR_ARGUMENT: there is no piece of this name. */
+/* Removes a piece and frees its copies. Its memory stays the caller's. With the
+ * last piece all commits go, too. Not collective. HVD_ERR_ARGUMENT: there is no piece of this name. */
 int hvd_state_unregister(const char *name);
 
 /* ------------------------------------------------------------------ commits */
@@ -95,9 +95,9 @@ int hvd_commit(void);
 
 /*
  * Begins a commit: a thread of the library copies the pieces, and this one goes
- * on. Until hvd_commit_wait has returned, the memory of no piece may change.
- * All ranks call it, and it waits for none. HVD_ERR_ARGUMENT: a commit has
- * begun and has not been waited for.
+ * on. Until hvd_commit_wait has returned, or after a loss hvd_restore, the
+ * memory of no piece may change. All ranks call it, and it waits for none.
+ * HVD_ERR_ARGUMENT: a commit has begun and has not been waited for.
  */
 int hvd_commit_start(void);
 

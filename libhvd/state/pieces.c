@@ -118,6 +118,12 @@ int hvd_state_unregister(const char *name)
     free(piece->name);
     memmove(piece, piece + 1, (size_t)(end - piece - 1) * sizeof *piece);
     s->npieces--;
+    if (s->npieces > 0)
+        return HVD_OK;
+    /* Commits of nothing are no commits. */
+    hvd__slot_clear(0);
+    hvd__slot_clear(1);
+    s->last = 0;
     return HVD_OK;
 }
 
