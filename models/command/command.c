@@ -97,6 +97,13 @@ static void make_progress(struct command *command, int rank)
     hvd_progress_new(&options, &command->progress);
 }
 
+void command_show(struct command *command)
+{
+    hvd_progress_free(command->progress);
+    command->progress = NULL;
+    make_progress(command, command->rank);
+}
+
 /* Starts the world, which may wait for other processes. */
 static int start_world(struct command *command)
 {
@@ -198,6 +205,8 @@ static int agree_options(const struct options *o)
         {"--checkpoint-every", o->checkpoint_every},
         {"--seed", (int64_t)o->seed},
         {"--eval-every", o->eval_every},
+        {"--elastic", o->elastic_min},
+        {"--elastic-every", o->elastic_steps},
         {"--check-every", o->check_every},
         {"--accumulate", o->optimizer.accumulate},
         {"--optimizer", o->optimizer.optimizer},

@@ -39,6 +39,9 @@ struct command {
  */
 int command_run(const struct line *line, int outcome, struct command *command);
 
+/* Has this process show what goes on, when it has become rank 0. */
+void command_show(struct command *command);
+
 /* Collective, before hours pass: tells parameter servers from workers, sets the
  * learning rate, and checks that the options are the same on all ranks
  * (agree.h) and that rank 0's files

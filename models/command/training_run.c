@@ -13,6 +13,7 @@
 #include "command/training_run.h"
 
 #include "command/evaluate.h"
+#include "command/losses_of_ranks.h"
 #include "command/remote_run.h"
 #include "estimator/estimator.h"
 #include "output/clock.h"
@@ -165,11 +166,24 @@ static void report_part(struct training_run *run,
 /* Begins the part of the next step. */
 static void begin_part(struct training_run *run)
 {
+    const hvd_position *p = &run->estimator->position;
     const struct training_plan *plan = &run->plan;
     int64_t left = plan->steps - run->outcome.steps;
     int64_t rest = plan->part - run->outcome.steps % plan->part;
 
     run->part = run->outcome.steps / plan->part + 1;
+    if (run->options->elastic && run->options->epochs > 0) {
+        const int64_t used = run->estimator->placed ? p->samples : 0;
+        const int64_t rows = training_rows(run);
+
+        /* The rest of an epoch has other steps in each world. */
+        run->part = (run->estimator->placed ? p->epoch : 0) + 1;
+        rest = (run->plan.examples - used) / rows;
+        if (rest <= 0) {
+            run->part++;
+            rest = run->plan.examples / rows;
+        }
+    }
     run->part_steps = rest < left ? rest : left;
     run->part_made = 0;
     run->part_loss = 0;
@@ -209,6 +223,7 @@ static int end_part(struct training_run *run)
 
 static int before_step(void *context)
 {
+    elastic_before_step(context);
     logs_step_begins(context);
     return 0;
 }
@@ -230,6 +245,24 @@ static int after_step(void *context, double loss)
                                                             : status;
 }
 
+/* Goes on in another world, from an earlier step. */
+static int begin_again(struct training_run *run)
+{
+    struct outcome *o = &run->outcome;
+    hvd_progress *progress = run->command->progress;
+
+    hvd_progress_line(progress, "ranks were lost: %d go on after step %lld",
+                      run->command->size, (long long)o->steps);
+    while (o->parts > 0 && o->history[o->parts - 1].step > o->steps)
+        o->parts--;
+    if (o->steps >= run->plan.steps)
+        return 0;
+    hvd_progress_phase(progress, "training", 0, run->plan.steps, "steps");
+    hvd_progress_update(progress, o->steps, NULL);
+    begin_part(run);
+    return 0;
+}
+
 /* Tells what is trained, and from where it goes on. */
 static int begin(void *context, hvd_estimator *estimator)
 {
@@ -239,6 +272,9 @@ static int begin(void *context, hvd_estimator *estimator)
 
     run->trainer = estimator->trainer;
     run->outcome.steps = estimator->step;
+    if (run->begun)
+        return begin_again(run);
+    run->begun = true;
     if (estimator->step > 0 && *estimator->resumed)
         hvd_progress_line(progress, "goes on after step %lld, from %s%s%s",
                           (long long)estimator->step, estimator->resumed,
@@ -347,6 +383,8 @@ static void describe_program(struct training_run *run,
                                    .before_step = before_step,
                                    .after_step = after_step,
                                    .visit = visit,
+                                   .changed = elastic_changed,
+                                   .last = elastic_last,
                                    .context = run};
     program->trainer.rank = run->command->rank;
     program->trainer.progress = run->command->progress;
@@ -374,6 +412,9 @@ static int make_estimator(struct training_run *run)
     options.save_checkpoints_secs = 0;
     options.log_step_count_steps =
         interval > 0 ? interval : run->plan.part / REPORTS + 1;
+    options.elastic = o->elastic_min;
+    options.elastic_steps = o->elastic_steps;
+    options.elastic_log = o->elastic_log;
     options.log = show_loss;
     options.log_context = run;
     status = hvd_estimator_new(&options, &run->estimator);
@@ -429,6 +470,7 @@ static int train_and_report(struct training_run *run)
         return status;
     outcome->times.total = clock_seconds() - run->began;
     f->report_results(run);
+    elastic_report(run);
     outcome_report(outcome, progress, f->unit, f->speed);
     return write_results(run);
 }
@@ -475,6 +517,8 @@ static int run_training(struct command *command)
         status = run->functions->load(run);
     if (!status)
         status = check_rows(run);
+    if (!status)
+        status = elastic_prepare(run);
     if (!status)
         status = use_estimator(run);
     logs_fini(run);

@@ -89,6 +89,11 @@ struct training_run {
                       -1: there was none */
     struct trainer *trainer; /* the estimator's; NULL before it begins */
     struct logs logs;
+    int64_t last_step;    /* at which this rank is lost (--elastic-replay); -1:
+                             none */
+    bool begun;           /* the training, in an earlier world */
+    int first_size;       /* ranks of its first world, */
+    int64_t first_rows;   /* and rows of a step there */
     struct losses losses; /* of all steps, with --losses on rank 0 */
     void *own;            /* the program's */
 };

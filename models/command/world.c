@@ -77,6 +77,8 @@ int world_start(struct options *options, hvd_role *role)
     int status = 0;
 
     *role = HVD_ROLE_WORKER;
+    if (options && options->elastic)
+        setenv("HVD_ELASTIC", "1", 0);
     if (options)
         status = description_find(options, &cluster);
     if (status < 0)

@@ -86,11 +86,18 @@ struct estimator_program {
     /* Called with the mean loss of the steps made at once, on this rank. */
     int (*after_step)(void *context, double loss);
     visit_batch_fn *visit; /* looks at batches of evaluations */
+    /* Of an elastic training. Ranks were lost, and the world is another one;
+     * begin is called again then. Returns the step at which the training ends,
+     * if it goes on at estimator->position. Both may be NULL. */
+    void (*changed)(void *context, hvd_estimator *estimator);
+    int64_t (*last)(void *context, const hvd_estimator *estimator);
     /* Of an evaluator: a checkpoint was evaluated, or cannot be, and why. */
     void (*evaluated)(void *context, const hvd_results *results);
     void (*left_out)(void *context, const char *why);
     void *context; /* of the functions */
 };
+
+struct elastic; /* elastic.c */
 
 struct hvd_estimator {
     hvd_estimator_options options;           /* the caller's */
@@ -113,9 +120,12 @@ struct hvd_estimator {
                          statistics are the trainer's values */
     int naveraged;    /* the others, each owned */
     struct skip skip;
-    bool stops;   /* a hook wants the training to end */
-    bool listens; /* the cluster has an evaluator of its own */
-    bool watches; /* this process is it: nobody calls hooks */
+    bool stops;              /* a hook wants the training to end */
+    bool listens;            /* the cluster has an evaluator of its own */
+    bool watches;            /* this process is it: nobody calls hooks */
+    struct elastic *elastic; /* owned; NULL: nothing is committed */
+    int32_t first_rank;      /* in the first world of an elastic training */
+    int64_t used_again;      /* rows of all ranks whose steps were lost */
     /* What rank 0 has read in the newest checkpoint: */
     bool final;        /* the last of its training */
     bool stopped;      /* which a hook has ended */
@@ -206,6 +216,27 @@ int resume_save(hvd_estimator *estimator, bool final);
 /* Collective: asks hooks for their tensors, and takes up the newest checkpoint
  * of the folder, if there is one. */
 int resume_load(hvd_estimator *estimator);
+
+/* ----------------------------------------------------------------- elastic.c
+ */
+
+/* Makes what an elastic training keeps, if this is to be one. */
+int elastic_open(hvd_estimator *estimator);
+/* Collective, before the first step in a world, if the training is elastic:
+ * goes on from the newest commit, or makes the first one. */
+int elastic_begin(hvd_estimator *estimator);
+/* Counts the rows of the steps just made. */
+void elastic_count(hvd_estimator *estimator);
+/* Collective: commits, if that is due, and the training is elastic. */
+int elastic_commit(hvd_estimator *estimator, bool due);
+/* Collective: commits the state of the end, and waits until all have it. */
+int elastic_finish(hvd_estimator *estimator);
+/* After a failure: 0 if it was not the loss of a rank, or the training is not
+ * elastic; 1 if there is a new world, in which there is no trainer; or the
+ * failure of that. */
+int elastic_recover(hvd_estimator *estimator);
+/* Frees what elastic_open has made. */
+void elastic_end(hvd_estimator *estimator);
 
 /* ------------------------------------------------------------------ record.c
  */

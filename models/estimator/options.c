@@ -15,6 +15,7 @@ void hvd_estimator_options_init(hvd_estimator_options *options, size_t size)
     hvd_schedule_init(&options->rate, sizeof options->rate);
     options->weight_decay = -1;
     options->accumulate = options->replicas = options->threads = 1;
+    options->elastic_steps = 10;
     options->seed = 1;
     options->save_checkpoints_secs = 600;
     options->keep_checkpoint_max = 5;
@@ -57,6 +58,8 @@ static int check_ranges(const hvd_estimator_options *o)
         {"replicas", o->replicas, 1, 4096},
         {"threads", o->threads, o->stages > 1 ? 0 : 1, 1024},
         {"skip_nonfinite", o->skip_nonfinite, 0, 1 << 30},
+        {"elastic", o->elastic, 0, 1 << 20},
+        {"elastic_steps", o->elastic_steps, 1, 1 << 30},
         {"loss_scale", o->loss_scale, 0, 1e30},
         {"loss_scale_steps", o->loss_scale_steps, 1, 1 << 30},
         {"ema_decay", o->ema_decay, 0, 1},
@@ -124,6 +127,10 @@ static int check_together(const hvd_estimator_options *o)
          "the optimiser of the host updates each variable by itself"},
         {"variables_on_host", "skip_nonfinite", host && skips,
          "the devices do not make the updates"},
+        {"elastic", "servers", o->elastic > 0 && servers,
+         "what a lost server has is nowhere else"},
+        {"elastic", "stages", o->elastic > 0 && stages,
+         "it has not been tried with pipelines"},
         {"ema_decay", "server_mode", o->ema_decay > 0 && o->server_mode > 0,
          "the workers would have different averages"},
         {"ema_decay", "backups", o->ema_decay > 0 && o->backups > 0,

@@ -82,6 +82,8 @@ static int find_last(const hvd_estimator *e, const hvd_train_spec *spec,
     if (spec->epochs > 0 && spec->epochs * steps < most)
         most = spec->epochs * steps;
     *last = round_up(e, most);
+    if (e->elastic && e->placed && e->program && e->program->last)
+        *last = e->program->last(e->program->context, e);
     return 0;
 }
 
@@ -233,6 +235,13 @@ static int finish_update(struct run *run)
     return status;
 }
 
+static int64_t commit_interval(const hvd_estimator *e)
+{
+    const int64_t updates = e->options.elastic_steps * e->options.accumulate;
+
+    return updates > e->once ? updates : e->once;
+}
+
 static int make_step(struct run *run)
 {
     hvd_estimator *e = run->estimator;
@@ -254,6 +263,7 @@ static int make_step(struct run *run)
     if (status < 0)
         return status;
     e->step += e->once;
+    elastic_count(e);
     run->since += e->once;
     run->pending += loss * (double)e->once;
     run->npending += e->once;
@@ -269,7 +279,12 @@ static int make_step(struct run *run)
         status = e->program->after_step(e->program->context, loss);
     if (status == 0 && has_come_to(e, e->options.log_step_count_steps))
         status = average(run);
-    return status < 0 ? status : save_if_due(run);
+    if (status == 0)
+        status = save_if_due(run);
+    return status < 0 || !e->elastic
+               ? status
+               : elastic_commit(e, is_whole(e) &&
+                                       has_come_to(e, commit_interval(e)));
 }
 
 static int finish_training(struct run *run, hvd_results *results)
@@ -349,9 +364,10 @@ static int train(struct run *run, const hvd_train_spec *spec,
     return status;
 }
 
-int train_beside(hvd_estimator *e, hvd_dataset *data,
-                 const hvd_train_spec *spec, const hvd_eval_spec *eval,
-                 struct found *found)
+/* Trains in one world. Takes data over. */
+static int train_here(hvd_estimator *e, hvd_dataset *data,
+                      const hvd_train_spec *spec, const hvd_eval_spec *eval,
+                      struct found *found)
 {
     struct run run = {.estimator = e,
                       .eval = eval,
@@ -364,10 +380,42 @@ int train_beside(hvd_estimator *e, hvd_dataset *data,
     e->input = &in;
     status = estimator_prepare(e, status < 0 ? NULL : &in);
     if (status == 0)
+        status = elastic_begin(e);
+    if (status == 0)
         status = train(&run, spec, &found->training);
+    if (status >= 0)
+        status = elastic_finish(e);
     e->input = NULL;
     input_close(&in);
     found->training.global_step = e->step;
+    return status;
+}
+
+/* Trains in one world after the other, if it is elastic and ranks are lost. */
+static int train_through_losses(hvd_estimator *e, hvd_dataset *data,
+                                const hvd_train_spec *spec,
+                                const hvd_eval_spec *eval, struct found *found)
+{
+    int recovered = 1, status = estimator_agree(elastic_open(e));
+
+    while (status == 0 && recovered > 0) {
+        status = train_here(e, hvd_dataset_keep(data), spec, eval, found);
+        recovered = status < 0 ? elastic_recover(e) : 0;
+        status = recovered < 0 ? recovered : recovered > 0 ? 0 : status;
+        if (recovered == 0)
+            break;
+    }
+    return status;
+}
+
+int train_beside(hvd_estimator *e, hvd_dataset *data,
+                 const hvd_train_spec *spec, const hvd_eval_spec *eval,
+                 struct found *found)
+{
+    int status = train_through_losses(e, data, spec, eval, found);
+
+    elastic_end(e);
+    hvd_dataset_free(data);
     if (status >= 0)
         return 0;
     return status <= PROBLEM_EVERYWHERE && !e->program

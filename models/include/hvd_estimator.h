@@ -151,6 +151,21 @@ typedef struct hvd_estimator_options {
     uint32_t log_formats; /* of hvd_log.h; HVD_LOG_ALL */
     int32_t nhooks;
     hvd_hook *const *hooks; /* [nhooks], which are called in this order */
+    /*
+     * 1 or more: a training goes on when ranks are lost, as long as so many are
+     * left; needs HVD_ELASTIC (docs/ELASTIC.md). All that a checkpoint has is
+     * committed in memory every elastic_steps updates. After a loss the ranks
+     * that are left go back to the newest commit, and divide the rest of the
+     * epoch among themselves; each has as many rows in a step as before. Hooks
+     * hear of a new begin. Not with servers or stages. 0 (default): a loss ends
+     * the training
+     */
+    int32_t elastic;
+    int32_t elastic_steps; /* updates between two commits; 10 */
+    /* File to which events are added, each a line of JSON: start, commit, loss,
+     * restore and end, with step, epoch, samples of the epoch, rows, and which
+     * ranks of the first world there are. NULL (default): none */
+    const char *elastic_log;
 } hvd_estimator_options;
 
 void hvd_estimator_options_init(hvd_estimator_options *options, size_t size);

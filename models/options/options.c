@@ -74,6 +74,7 @@ static const struct options defaults[] = {
                        .pack_bytes = -1,
                        .eval_every = 1,
                        .checkpoint_every = 100,
+                       .elastic_steps = 10,
                        .checkpoint_wait = 600,
                        .log_formats = HVD_LOG_ALL,
                        .log_every = 10,
@@ -90,6 +91,7 @@ static const struct options defaults[] = {
                           .pack_bytes = -1,
                           .eval_every = 250,
                           .checkpoint_every = 100,
+                          .elastic_steps = 10,
                           .checkpoint_wait = 600,
                           .log_formats = HVD_LOG_ALL,
                           .log_every = 10,
@@ -202,6 +204,52 @@ static int check_normalisation(const struct options *o)
     return 0;
 }
 
+/* Reads MIN or MIN:MAX. */
+static int read_elastic(struct options *o)
+{
+    int least = 0, most = 0, read = 0;
+    const int found =
+        sscanf(o->elastic, "%6d%n:%6d%n", &least, &read, &most, &read);
+
+    if (found < 1 || o->elastic[read] != '\0' || least < 1 ||
+        (found == 2 && most < least))
+        return problem_set("--elastic '%s': give the ranks that must be left, "
+                           "and how many may begin, as 2 or 2:6",
+                           o->elastic);
+    o->elastic_min = least;
+    o->elastic_max = found == 2 ? most : 0;
+    return 0;
+}
+
+/* Checks what a training that survives losses needs. */
+static int check_elastic(struct options *o)
+{
+    const char *needs = o->elastic_log      ? "log"
+                        : o->elastic_replay ? "replay"
+                                            : NULL;
+    const char *other = o->partition.stages > 0 ? "--stages"
+                        : o->graphs             ? "--graphs"
+                        : o->remote             ? "--remote"
+                        : o->model_dir          ? "--model-dir"
+                        : o->losses             ? "--losses"
+                        : o->log_dir            ? "--log-dir"
+                                                : NULL;
+
+    if (!o->elastic && needs)
+        return problem_set("--elastic-%s is of a training that goes on when "
+                           "ranks are lost: give --elastic, too",
+                           needs);
+    if (!o->elastic)
+        return 0;
+    if (o->strategy == STRATEGY_PARAMETER_SERVER ||
+        o->strategy == STRATEGY_DEVICE_COLLECTIVE)
+        return problem_set("--elastic does not go together with --strategy "
+                           "parameter-server or device-collective");
+    if (other)
+        return problem_set("--elastic does not go together with %s", other);
+    return read_elastic(o);
+}
+
 /* Checks options that say who trains. */
 static int check_start(const struct options *o)
 {
@@ -293,7 +341,8 @@ static int check_together(struct options *o)
         return problem_set("--graphs come with their first weights: "
                            "--load-weights has no effect on them");
     if (check_start(o) < 0 || check_network(o) < 0 ||
-        check_normalisation(o) < 0 || check_sums(o) < 0 || check_logs(o) < 0)
+        check_normalisation(o) < 0 || check_sums(o) < 0 || check_logs(o) < 0 ||
+        check_elastic(o) < 0)
         return PROBLEM;
     if (o->strategy == STRATEGY_MIRRORED && o->replicas == 1)
         return problem_set("--strategy mirrored needs 2 --replicas or more");

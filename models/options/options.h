@@ -41,10 +41,15 @@ struct options {
     uint32_t log_formats;
     int log_every, histograms_every; /* steps; the latter 0: none */
     const char *model_dir;           /* folder of checkpoints; NULL: none */
-    int checkpoint_every;            /* steps between two; 0: only at the end */
-    int checkpoint_wait; /* seconds that an evaluator waits for one */
-    bool quiet;          /* print nothing but failures */
-    const char *profile; /* directory, or "text"; NULL: none */
+    const char *elastic; /* "MIN:MAX" ranks; NULL: a loss ends the training */
+    int elastic_min, elastic_max;
+    int elastic_steps;          /* updates between two commits */
+    const char *elastic_log;    /* file of events; NULL: none */
+    const char *elastic_replay; /* one whose losses are repeated; NULL: none */
+    int checkpoint_every;       /* steps between two; 0: only at the end */
+    int checkpoint_wait;        /* seconds that an evaluator waits for one */
+    bool quiet;                 /* print nothing but failures */
+    const char *profile;        /* directory, or "text"; NULL: none */
     int64_t steps; /* most steps in all; 0: no limit. With --stages this and
                       eval_every are whole updates */
     const char *remote; /* describes the cluster whose servers train; NULL: this
