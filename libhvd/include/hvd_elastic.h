@@ -60,7 +60,9 @@ extern "C" {
 /* The bits of flags. */
 enum {
     HVD_STATE_PER_RANK = 1 /* each rank has values of its own: they are not
-                              compared, and those of a lost rank are gone */
+                              compared, and those of a lost rank are gone. A
+                              process that joins gets those of the lowest rank
+                              that has the commit */
 };
 
 /*
@@ -76,14 +78,18 @@ int hvd_state_register(const char *name, void *memory, size_t bytes,
                        uint32_t flags);
 
 /* Removes a piece and frees its copies. Its memory stays the caller's. With the
- * last piece all commits go, too. Not collective. HVD_ERR_ARGUMENT: there is no piece of this name. */
+ * last piece all commits go, too. Not collective. HVD_ERR_ARGUMENT: there is no
+ * piece of this name. */
 int hvd_state_unregister(const char *name);
 
 /* ------------------------------------------------------------------ commits */
 
 /*
  * Commits: copies all pieces, and returns when the ranks have agreed that all
- * have done so. Collective, blocking.
+ * have done so. Collective, blocking. If processes wait to join the job
+ * (hvd_joiners), they are let in then (hvd_grow) and given the commit,
+ * functions of hvd_on_reset are called, and 1 is returned. A process that has
+ * joined gets it by its own hvd_restore, or by hvd_elastic_run.
  *
  * After a failure the commit before is the newest. HVD_ERR_INCONSISTENT: a
  * piece that should be the same on all ranks is not; HVD_ERR_MISMATCH: the
@@ -101,8 +107,8 @@ int hvd_commit(void);
  */
 int hvd_commit_start(void);
 
-/* Ends what hvd_commit_start has begun, as hvd_commit ends; collective,
- * blocking. Returns 0 at once if nothing was begun. */
+/* Ends what hvd_commit_start has begun, as hvd_commit ends, but lets nobody
+ * in; collective, blocking. Returns 0 at once if nothing was begun. */
 int hvd_commit_wait(void);
 
 /*

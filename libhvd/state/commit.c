@@ -6,7 +6,7 @@
  *     hvd_commit_start   clears the spare, starts the copier
  *     copier             copies and hashes piece by piece; then the spare has
  *                        its number: it is complete
- *     hvd_commit_wait    joins the copier; one allreduce of 56 bytes; the flip
+ *     hvd_commit_wait    joins the copier; one allreduce of 64 bytes; the flip
  *
  * The allreduce finds the least of each number that a rank gives, and of its
  * complement, whose least is the largest: both agree if all ranks gave the
@@ -35,7 +35,7 @@
 #include "state/state.h"
 
 /* What the allreduce carries. A complement follows its number. */
-enum { NUMBER, HASH = 2, LIST = 4, FAILED = 6, FIELDS };
+enum { NUMBER, HASH = 2, LIST = 4, FAILED = 6, JOINERS, FIELDS };
 
 double hvd__state_seconds(void)
 {
@@ -159,7 +159,9 @@ static int agree(int64_t number, int status)
     put(&fields[HASH], (int64_t)hvd__pieces_hash(spare));
     put(&fields[LIST], (int64_t)hvd__pieces_list_hash());
     fields[FAILED] = status < 0 ? hvd_rank() : INT64_MAX;
+    fields[JOINERS] = -hvd_joiners();
     HVD_TRY(hvd_allreduce(fields, fields, FIELDS, HVD_INT64, HVD_MIN));
+    hvd__state.awaited = fields[JOINERS] < 0;
     if (fields[FAILED] != INT64_MAX)
         return hvd__agree(0, status);
     if (differs(&fields[LIST]))
@@ -219,6 +221,20 @@ static int agree_and_flip(int status)
     return HVD_OK;
 }
 
+/* Lets in who waits, and gives them the state. Returns 1 if the world is new.
+ */
+static int let_in(void)
+{
+    int status;
+
+    hvd__state.awaited = false;
+    HVD_TRY(status = hvd_grow(NULL, 0));
+    if (status == 0)
+        return HVD_OK;
+    HVD_TRY(hvd_restore());
+    return 1;
+}
+
 static int commit_now(void)
 {
     const double begun = hvd__state_seconds();
@@ -232,7 +248,8 @@ static int commit_now(void)
 
 int hvd_commit(void)
 {
-    return commit_now();
+    HVD_TRY(commit_now());
+    return hvd__state.awaited ? let_in() : HVD_OK;
 }
 
 int hvd_commit_start(void)

@@ -53,6 +53,7 @@ struct hvd__state {
     pthread_t copier; /* while it copies */
     int copy_status;  /* of the copy to the spare; the copier writes it before
                          it is joined */
+    bool awaited;     /* processes waited to join at the last commit */
     int64_t commits, restores;
     double copier_seconds; /* of the copy, written with copy_status */
     double copy_seconds, wait_seconds;
