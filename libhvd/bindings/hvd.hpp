@@ -24,6 +24,7 @@
 
 #include <hvd.h>
 #include <hvd_cluster.h>
+#include <hvd_elastic.h>
 #include <hvd_strategy.h>
 
 #include <cstddef>
@@ -34,6 +35,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -584,6 +586,52 @@ inline void barrier(const Options &options = {})
     request.process_set = options.process_set;
     request.priority = options.priority;
     submit(request).wait();
+}
+
+/* ------------------------------------------------------ hvd_elastic.h */
+
+/* Adds a piece to the state of the training. memory is borrowed until
+ * state_unregister. */
+template <class T>
+void state_register(const std::string &name, T *memory, std::size_t count,
+                    bool per_rank = false)
+{
+    static_assert(std::is_trivially_copyable<T>::value,
+                  "a piece of the state is copied by its bytes");
+    check(hvd_state_register(name.c_str(), memory, count * sizeof(T),
+                                    per_rank ? HVD_STATE_PER_RANK : 0));
+}
+
+inline void state_unregister(const std::string &name)
+{
+    check(hvd_state_unregister(name.c_str()));
+}
+
+inline void state_sync(int root = 0)
+{
+    check(hvd_state_sync(root));
+}
+
+/* Returns true if processes have been let in. */
+inline bool commit()
+{
+    return check(hvd_commit()) > 0;
+}
+
+inline void commit_start()
+{
+    check(hvd_commit_start());
+}
+
+inline void commit_wait()
+{
+    check(hvd_commit_wait());
+}
+
+/* Returns whether there is a commit. */
+inline bool restore()
+{
+    return check(hvd_restore()) > 0;
 }
 
 /* Returns the rank that joined last. */

@@ -155,6 +155,9 @@ _lib.hvd_strategy_gradient.argtypes = _lib.hvd_strategy_ready.argtypes = [C.c_vo
 _lib.hvd_strategy_gradient.restype = C.c_void_p
 for _name in "learning_rate", "momentum":
     getattr(_lib, "hvd_strategy_set_" + _name).argtypes = [C.c_void_p, C.c_double]
+_lib.hvd_state_register.argtypes = [C.c_char_p, C.c_void_p, C.c_size_t, C.c_uint32]
+_lib.hvd_state_unregister.argtypes = [C.c_char_p]
+_lib.hvd_recover.argtypes = [C.c_void_p, C.c_size_t]
 _lib.hvd_strategy_join.argtypes = [C.c_void_p, C.POINTER(C.c_int)]
 _lib.hvd_strategy_state_info.argtypes = [C.c_void_p, C.c_int32, C.POINTER(_Strategy_Tensor)]
 _lib.hvd_strategy_read_state.argtypes = [C.c_void_p, C.POINTER(C.c_void_p)]
@@ -672,6 +675,90 @@ def join(process_set=0):
     last = np.full(1, -1, np.int32)
     _submit(_request("join", out=last, process_set=process_set)).wait()
     return int(last[0])
+
+
+# ---------------------------------------------------------------- elastic state
+
+_LOST, _STALLED = -26, -27
+_pieces = {}
+
+
+def state_register(name, array, per_rank=False):
+    """Adds a numpy array to the state of the training (hvd_elastic.h). It is kept,
+    and written in place by restore() and state_sync()."""
+    if not isinstance(array, np.ndarray) or not array.flags.c_contiguous \
+            or not array.flags.writeable:
+        raise TypeError(f"piece '{name}' of the state must be a contiguous numpy array "
+                        "that can be written")
+    _check(_lib.hvd_state_register(str(name).encode(), array.ctypes.data, array.nbytes,
+                                   1 if per_rank else 0))
+    _pieces[str(name)] = array
+
+
+def state_unregister(name):
+    _check(_lib.hvd_state_unregister(str(name).encode()))
+    _pieces.pop(str(name), None)
+
+
+def state_sync(root=0):
+    """Gives all ranks the state of one. Collective."""
+    _check(_lib.hvd_state_sync(_integer(root, "root")))
+
+
+def commit():
+    """Commits the state. Collective. Returns 1 if processes have been let in."""
+    return _check(_lib.hvd_commit())
+
+
+def commit_start():
+    """Begins a commit; no piece may change until commit_wait() has returned."""
+    _check(_lib.hvd_commit_start())
+
+
+def commit_wait():
+    _check(_lib.hvd_commit_wait())
+
+
+def restore():
+    """Goes back to the newest commit. Collective. Returns whether there is one."""
+    return _check(_lib.hvd_restore()) > 0
+
+
+def recover():
+    """Goes on without the ranks that are lost; restore() follows. Collective."""
+    _check(_lib.hvd_recover(None, 0))
+
+
+def elastic_run(train, on_reset=None):
+    """Calls train() until it is not a lost rank that ends it, as hvd_elastic_run does.
+    on_reset(), if it is given, is called in each new world, with the state of the
+    newest commit. Returns what train has returned."""
+    begun = False
+    while True:
+        try:
+            begun = begun or restore()
+            if not begun:
+                state_sync(0)
+                commit()
+                begun = True
+            result = train()
+            commit_wait()
+            if commit() == 0:
+                return result
+            if on_reset:
+                on_reset()
+        except Error as error:
+            while error:
+                if error.status not in (_LOST, _STALLED):
+                    raise error
+                try:
+                    recover()
+                    begun = restore()
+                    if on_reset:
+                        on_reset()
+                    error = None
+                except Error as another:
+                    error = another
 
 
 _registered = []

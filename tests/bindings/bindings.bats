@@ -33,6 +33,16 @@ python_says() { # what ranks
     done
 }
 
+@test "python: a rank is lost, and the others go on" {
+    for n in 1 3; do
+        HVD_ELASTIC=1 HVD_LIBRARY=$LIB/libhvd.so.0 PYTHONDONTWRITEBYTECODE=1 \
+            run timeout 60 mpirun --enable-recovery -np $n /usr/bin/python3 \
+            "$BATS_TEST_DIRNAME/every_loss.py" "$ROOT/libhvd/bindings"
+        echo "$output"
+        [ "$(finished loss)" -eq $((n > 1 ? n - 1 : 1)) ]
+    done
+}
+
 @test "python: the tasks of a cluster, without MPI" {
     HVD_LIBRARY=$LIB/libhvd.so.0 PYTHONDONTWRITEBYTECODE=1 run timeout 60 \
         "$ROOT/tests/tools/by-hand" 2 /usr/bin/python3 \

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trains through the death of a rank, with a state of numpy arrays."""
+import os
+import signal
+import sys
+
+import numpy as np
+
+sys.path.insert(0, sys.argv[1])
+import hvd
+
+hvd.init()
+first, size = hvd.rank(), hvd.size()
+weights, step, own = np.zeros(1000), np.zeros(1, np.int64), np.full(1, first)
+resets = []
+hvd.state_register("weights", weights)
+hvd.state_register("step", step)
+hvd.state_register("own", own, per_rank=True)
+for wrong in [1, 2], np.zeros((4, 4))[:, 1]:
+    try:
+        hvd.state_register("wrong", wrong)
+        raise SystemExit("a piece that is no array was taken")
+    except TypeError:
+        pass
+
+
+def train():
+    while step[0] < 40:
+        if first == size - 1 and size > 1 and step[0] == 17:
+            os.kill(os.getpid(), signal.SIGKILL)
+        weights[:] += hvd.allreduce(np.full(1000, 1.0))
+        step[0] += 1
+        if step[0] % 10 == 0:
+            hvd.commit()
+        elif step[0] % 10 == 3:
+            hvd.commit_start()
+            hvd.commit_wait()
+    return "trained"
+
+
+assert hvd.elastic_run(train, lambda: resets.append(int(step[0]))) == "trained"
+assert (weights == 40).all() and own[0] == first, (weights, own)
+assert resets == ([13] if size > 1 else []), resets
+weights[:] = 0
+assert hvd.restore() and (weights == 40).all()
+hvd.state_unregister("own")
+print("every loss", flush=True)
+hvd.shutdown()
