@@ -489,8 +489,11 @@ take_report() { # report
 
 # Ends what would be waited for without end. This is called once a second.
 look_after() {
-    local rank stopped=() all=() nstopped=0 silent=''
+    local rank line stopped=() all=() nstopped=0 nshells=0 silent=''
     for rank in "${!shells[@]}"; do
+        line=''
+        { read -r -d '' line <"/proc/${shells[$rank]}/stat"; } 2>/dev/null
+        [[ -z $line || ${line##*) } = Z* ]] || nshells=$((nshells + 1))
         stopped=()
         find_stopped "${shells[$rank]}"
         [ ${#stopped[@]} -gt 0 ] || continue
@@ -506,7 +509,7 @@ look_after() {
             "$name" >&2
         kill -KILL "${all[@]}" 2>/dev/null
     fi
-    if [ "$ended" -lt "$began" ] || [ "$began" -eq 0 ] ||
+    if [ "$nshells" -gt 0 ] || [ "$began" -eq 0 ] ||
         [ -n "$hosts$hostfile" ] || [ "$(tree)" != " $child " ]; then
         alone_since=''
     elif [ $((SECONDS - ${alone_since:=$SECONDS})) -ge "$alone_limit" ]; then

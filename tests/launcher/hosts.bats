@@ -7,6 +7,9 @@ setup_file() {
     ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
     export ROOT
     export NET=$BATS_FILE_TMPDIR/net
+    local lib=${HVD_BUILD:-$ROOT/build}/lib
+    gcc -Wall -Wextra -I"$ROOT/libhvd/include" -o "$BATS_FILE_TMPDIR/goes_on" \
+        "$ROOT/tests/faults/goes_on.c" -L"$lib" -lhvd -Wl,-rpath,"$lib"
     "$ROOT/tests/hosts/net" up "$NET" 3
     # The hosts share this machine's boot id, by which a rank sees that the
     # launcher is on its host. Each gets one of its own.
@@ -26,6 +29,11 @@ teardown_file() {
 
 setup() {
     cd "$BATS_TEST_TMPDIR" || return 1
+    local node
+    for node in 1 2 3; do
+        "$ROOT/tests/hosts/net" join "$NET" "$node"
+    done
+    sleep 2 # until the switch forwards to them again
 }
 
 # Starts two ranks on each of three hosts.
@@ -65,5 +73,18 @@ launch() {
     [ "$(grep -c '^end [0-3]$' <<<"$output")" -eq 4 ]
     [[ $output == *"nothing is heard of rank 4 on node3, rank 5 on node3, and the other ranks have ended: mpirun is ended by force"* ]]
     [[ $output == *"survived: 4 of 6 ranks ended well without rank 4 on node3 (which went without a report), rank 5 on node3"* ]]
-    "$ROOT/tests/hosts/net" join "$NET" 3
+}
+
+@test "a training goes on without a host that is cut off" {
+    cat >rank <<END
+[ "\$OMPI_COMM_WORLD_RANK" != 0 ] || (sleep 6; "$ROOT/tests/hosts/net" cut "$NET" 2) &
+exec "$BATS_FILE_TMPDIR/goes_on" 35
+END
+    HVD_HEARTBEAT_TIME=8s HVD_START_TIME=60s launch \
+        --mpi-arg --mca --mpi-arg btl_tcp_if_include --mpi-arg 10.77.0.0/24 \
+        --mpi-arg --mca --mpi-arg btl --mpi-arg tcp,self,vader \
+        --mpi-arg --mca --mpi-arg pml --mpi-arg ob1 sh "$PWD/rank"
+    [ "$status" -eq 0 ]
+    [[ $output == *"ended with 4 ranks"* ]]
+    [[ $output == *"ended well without rank 2 on node2 (which went without a report), rank 3 on node2"* ]]
 }

@@ -313,6 +313,20 @@ stubborn='trap "" INT TERM HUP; echo ready; while :; do sleep 1; done'
 #include <stdlib.h>
 #include <unistd.h>
 
+static pid_t parent_of(pid_t pid)
+{
+    char path[64];
+    int parent = 0;
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    file = fopen(path, "r");
+    if (!file || fscanf(file, "%*d (%*[^)]) %*c %d", &parent) != 1)
+        abort();
+    fclose(file);
+    return parent;
+}
+
 int main(int argc, char **argv)
 {
     int rank, flag = 0;
@@ -328,6 +342,10 @@ int main(int argc, char **argv)
     if (rank == 1 || rank == 2)
         kill(getpid(), SIGKILL);
     sleep(2);
+    if (rank == 0 && argc > 1) {
+        sleep(2);
+        kill(parent_of(getppid()), SIGSTOP);
+    }
     _exit(0);
 }
 END
@@ -338,6 +356,14 @@ END
     echo "$output"
     [ "$status" -eq 0 ]
     [[ $output == *"survived: 2 of 4 ranks ended well without rank 1 on "*"(which went without a report), rank 2 on "* ]]
+    [ -z "$(ls -A memory)" ]
+    [ -z "$(ls -A tmp)" ]
+    # mpirun does not clean up, for it is stopped.
+    TMPDIR=$PWD/tmp OMPI_MCA_btl_vader_backing_directory=$PWD/memory \
+        launch -np 4 --elastic ./rank stop
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"mpirun hangs, although all ranks have ended: it is ended by force"* ]]
     [ -z "$(ls -A memory)" ]
     [ -z "$(ls -A tmp)" ]
 }
