@@ -147,6 +147,8 @@ struct hvd__tcp_options {
     int64_t limit_ns;  /* time that ranks wait for each other; 0: any */
     int64_t report_ns; /* time between reports of who is missing; 0: none */
     int64_t grace_ns;  /* as for hvd__ucx_open */
+    struct hvd__lobby *lobby; /* borrowed until the transport is closed: who
+                                 calls for it is taken there; NULL: none */
 };
 
 /* Opens a transport over TCP, when all ranks have met. Collective; ranks may
@@ -155,6 +157,71 @@ struct hvd__tcp_options {
 int hvd__tcp_open(const struct hvd__tcp_options *options,
                   const struct hvd__asked *asked,
                   struct hvd__transport **transport);
+
+/* Where processes of an elastic cluster wait until a world lets them in
+ * (tcp/lobby.c). It outlives the transports. Whoever drives the engine uses it,
+ * or starts or ends a world. */
+struct hvd__lobby;
+
+struct hvd__lobby_limits {
+    int64_t limit_ns, report_ns, grace_ns; /* as in hvd__tcp_options */
+};
+
+/* The ranks that are to be a world of a cluster. */
+struct hvd__admission {
+    uint64_t number;    /* of the world; no other one has it */
+    int32_t generation; /* as in hvd_recovery */
+    int32_t nold;       /* so many come from the world before: the first ones */
+    int n;
+    int *ranks; /* owned, [n]: their ranks in the cluster */
+};
+
+/* Makes a lobby of the whole cluster, which options describe. The first world
+ * needs least ranks. */
+int hvd__lobby_open(const struct hvd__tcp_options *options, int least,
+                    struct hvd__lobby **lobby);
+/* Accepts NULL. Those who wait then call others. */
+void hvd__lobby_close(struct hvd__lobby *lobby);
+
+/* Blocks until a world lets this process in, or it founds one: *admission says
+ * which, and the caller frees its ranks, also on failure. Returns
+ * HVD_ERR_LAUNCH if another process refuses this one, HVD_ERR_LOST if none
+ * comes within the limit, HVD_ERR_SHUTDOWN if the job ends. */
+int hvd__lobby_enter(struct hvd__lobby *lobby,
+                     const struct hvd__lobby_limits *limits,
+                     const struct hvd__asked *asked,
+                     struct hvd__admission *admission);
+/* Opens the transport of those who were admitted, as hvd__tcp_open. */
+int hvd__lobby_connect(struct hvd__lobby *lobby,
+                       const struct hvd__admission *admission,
+                       const struct hvd__lobby_limits *limits,
+                       const struct hvd__asked *asked,
+                       struct hvd__transport **transport);
+/* Returns HVD_ERR_LOST if, while they meet, one whom this rank has let in is
+ * gone, or the one who has let in this process gave up. */
+int hvd__lobby_look(const struct hvd__lobby *lobby);
+/* Ends what was admitted, when all are in a world, or will not be. */
+void hvd__lobby_settle(struct hvd__lobby *lobby);
+/* Sets the ranks of the cluster that are in the world; others may come. */
+void hvd__lobby_members(struct hvd__lobby *lobby, const int *ranks, int n);
+
+/* Nobody is let in any more. */
+void hvd__lobby_shut(struct hvd__lobby *lobby);
+
+/* Returns the number of ranks of the cluster. */
+int hvd__lobby_size(const struct hvd__lobby *lobby);
+/* Returns how many guests wait here; any thread. */
+int hvd__lobby_count(const struct hvd__lobby *lobby);
+/* Takes those who call. */
+int hvd__lobby_drive(struct hvd__lobby *lobby);
+/* Writes a ticket for each guest that is alive, which no other one has, and 0
+ * for other ranks: [size]. Returns how many. Takes 100 ms if one is stopped. */
+int hvd__lobby_list(struct hvd__lobby *lobby, int64_t *tickets);
+/* Tells those guests of this rank that have these tickets that they are in. */
+void hvd__lobby_admit(struct hvd__lobby *lobby, const int64_t *tickets,
+                      const struct hvd__admission *admission);
+/* Tells all who wait that the job has ended. */
+void hvd__lobby_end(struct hvd__lobby *lobby);
 
 /* Opens a transport over UCX for the ranks of another one, which it then owns,
  * and on which its exchange and part work. A connection that breaks is an error

@@ -82,6 +82,7 @@ struct line {
 
 struct page {
     _Atomic uint64_t decision; /* round << 32 | proposer + 1; 0: none yet */
+    _Atomic int32_t settled;   /* hvd__members_settled */
     _Alignas(64) struct line lines[]; /* [n], then the proposals */
 };
 
@@ -289,6 +290,20 @@ const int *hvd__members_list(const struct hvd__members *m, int *n)
 int hvd__members_round(const struct hvd__members *m)
 {
     return (int)m->round;
+}
+
+bool hvd__members_settle(struct hvd__members *m, bool has_started)
+{
+    int32_t nothing = 0;
+
+    atomic_compare_exchange_strong(&m->page->settled, &nothing,
+                                   has_started ? 1 : -1);
+    return hvd__members_settled(m) == 1;
+}
+
+int hvd__members_settled(const struct hvd__members *m)
+{
+    return atomic_load(&m->page->settled);
 }
 
 /* ------------------------------------------------------------ opening */
@@ -601,6 +616,10 @@ int hvd__members_look(struct hvd__members *m)
     for (int i = 0; i < m->nlisted; i++)
         if (is_lost(m, m->list[i]))
             return fail_lost(m, m->list[i]);
+        else if (!m->net &&
+                 atomic_load(&m->page->lines[m->list[i]].ready) > m->round)
+            return hvd__fail(HVD_ERR_LOST, "rank %d starts another world",
+                             m->list[i]);
     return m->net ? judge_start(m) : HVD_OK;
 }
 

@@ -71,6 +71,14 @@ const int *hvd__members_list(const struct hvd__members *members, int *n);
 /* Returns the number of the last round; 0 in the beginning. */
 int hvd__members_round(const struct hvd__members *members);
 
+/* A world whose ranks do not all come from one register is theirs if all have
+ * started it, or nobody's: whoever says first that he has, or cannot, decides
+ * that. Returns true if it is theirs. */
+bool hvd__members_settle(struct hvd__members *members, bool has_started);
+/* Returns 1 if that was decided so, -1 if not, 0 if nobody has said anything.
+ */
+int hvd__members_settled(const struct hvd__members *members);
+
 /* Looks whether the listed members are still alive, and shows that this one is.
  * Returns HVD_ERR_LOST, with the last error set, if one of them, perhaps this
  * one, is lost. It may be called as often as one likes. */

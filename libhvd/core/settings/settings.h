@@ -40,6 +40,9 @@ enum { HVD__SETTING_TEXT = 512 };
       "a process still there so long after the end is ended; 0: it is left")   \
     X("HVD_ELASTIC", elastic, bool, "0", "", bool,                             \
       "survivors of a loss can go on with hvd_recover")                        \
+    X("HVD_ELASTIC_MIN", elastic_min, text, "", "", text,                      \
+      "a cluster starts when so many of its ranks are there, and the others "  \
+      "join later; as many as there are if it is not set")                     \
     X("HVD_SHM_SIZE", shm_size, bytes, "1TB", "", bytes,                       \
       "most bytes of shared memory that a rank takes; 0: none is used")        \
     X("HVD_SHM_SMALL", shm_small, bytes, "16KB", "", bytes,                    \
@@ -102,6 +105,7 @@ struct hvd__settings {
     int64_t stall_shutdown_ns;
     int64_t exit_grace_ns;
     bool elastic;
+    char elastic_min[HVD__SETTING_TEXT];
     size_t shm_size;
     size_t shm_small;
     size_t shm_block;

@@ -3,10 +3,41 @@
 #include "core/world/elastic.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/status.h"
 #include "core/world/world.h"
+
+/* Gives the world's lobby, or its parent's, to what outlives it. */
+static int take_lobby(struct hvd__world *world)
+{
+    const struct hvd__admission *a = world->admission;
+    struct hvd__elastic *elastic = world->elastic;
+
+    if (!a)
+        return HVD_OK;
+    elastic->lobby = world->parent ? world->parent->lobby : world->lobby;
+    world->lobby = NULL;
+    if (world->topology.local_size < world->engine.transport->size)
+        return HVD_OK; /* nobody joins this one */
+    elastic->places = malloc((size_t)a->n * sizeof *a->ranks);
+    if (!elastic->places)
+        return hvd__fail_memory((size_t)a->n * sizeof *a->ranks);
+    memcpy(elastic->places, a->ranks, (size_t)a->n * sizeof *a->ranks);
+    elastic->generation = a->generation;
+    return HVD_OK;
+}
+
+/* A world that has grown must be able to go on. */
+static int be_rigid(const struct hvd__world *world)
+{
+    return world->admission && world->admission->generation > 0
+               ? hvd__fail(HVD_ERR_UNSUPPORTED,
+                           "a world grows only by processes of one host, which "
+                           "share memory")
+               : HVD_OK;
+}
 
 int hvd__elastic_open(struct hvd__world *world,
                       const char *(*host)(const void *context, int rank),
@@ -22,11 +53,13 @@ int hvd__elastic_open(struct hvd__world *world,
     };
     struct hvd__members *members;
 
-    if (!s->elastic || t->size == 1 || world->elastic)
+    if (!s->elastic || (t->size == 1 && !world->admission) || world->elastic)
         return HVD_OK;
+    if (world->topology.local_size < t->size)
+        HVD_TRY(be_rigid(world));
     HVD_TRY(hvd__members_open(&members, t, host, context, &options));
     if (!members)
-        return HVD_OK;
+        return be_rigid(world);
     world->elastic = calloc(1, sizeof *world->elastic);
     if (!world->elastic) {
         hvd__members_close(members);
@@ -34,7 +67,7 @@ int hvd__elastic_open(struct hvd__world *world,
     }
     world->elastic->members = members; /* the watch needs its beats */
     world->elastic->root = t;
-    return HVD_OK;
+    return take_lobby(world);
 }
 
 int hvd__elastic_check(struct hvd__world *world)
@@ -44,7 +77,10 @@ int hvd__elastic_check(struct hvd__world *world)
     if (hvd__elastic_has_lost(world->elastic))
         return hvd__fail(HVD_ERR_MEMORY, "the survivors cannot watch each "
                                          "other: see the warning above");
+    HVD_TRY(be_rigid(world));
     world->elastic->root = NULL; /* it stays the world's */
+    world->lobby = world->elastic->lobby;
+    world->elastic->lobby = NULL;
     hvd__elastic_close(world->elastic);
     world->elastic = NULL;
     return HVD_OK;
@@ -58,7 +94,9 @@ void hvd__elastic_close(struct hvd__elastic *elastic)
         elastic->root->is_broken |= hvd__elastic_has_lost(elastic);
         elastic->root->close(elastic->root);
     }
+    hvd__lobby_close(elastic->lobby);
     hvd__members_close(elastic->members);
+    free(elastic->places);
     free(elastic->lost);
     free(elastic);
 }

@@ -15,8 +15,12 @@ struct hvd__elastic {
     struct hvd__members *members; /* owned */
     struct hvd__transport *root;  /* owned: the first world's, of which those of
                                      later ones are made */
-    hvd_lost_rank *lost;          /* owned, [nlost]: whom the last recovery left
-                                     out, by their ranks in the world before */
+    struct hvd__lobby *lobby; /* owned: who waits to join; NULL: nobody can */
+    int *places;         /* owned, [members]: their ranks in the cluster; NULL:
+                            nobody is let in */
+    int32_t generation;  /* of its first world */
+    hvd_lost_rank *lost; /* owned, [nlost]: whom the last recovery left
+                            out, by their ranks in the world before */
     int nlost;
     int32_t last_id; /* of the process sets of the worlds so far */
 };

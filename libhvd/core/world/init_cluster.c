@@ -17,9 +17,10 @@
 #include "core/world/job_key.h"
 #include "core/world/world.h"
 #include "hvd_cluster.h"
+#include "transport/fault.h"
 #include "transport/transport.h"
 
-enum { NAME_BYTES = 32 };
+enum { NAME_BYTES = 32, ATTEMPTS = 100 };
 
 /* The addresses and names of all ranks. */
 struct places {
@@ -54,8 +55,72 @@ static int name_ranks(const hvd_cluster *cluster, int size,
     return HVD_OK;
 }
 
+/* ------------------------------------------------------ elastic clusters */
+
+static int read_least(const struct hvd__settings *settings, int size,
+                      int *least)
+{
+    const char *text = settings->elastic_min;
+    char *end;
+    long value = *text ? strtol(text, &end, 10) : size;
+
+    if (*text && (*end || value < 1 || value > size))
+        return hvd__fail(HVD_ERR_CONFIG,
+                         "HVD_ELASTIC_MIN='%s' is not a number of ranks: give "
+                         "1 to %d, as many as the cluster has",
+                         text, size);
+    *least = (int)value;
+    return HVD_OK;
+}
+
+static int ask_nothing(void *context)
+{
+    (void)context;
+    return HVD_OK;
+}
+
+/* Finds a world that lets this process in, or founds one, and starts in it. */
+static int enter(const struct hvd__tcp_options *options,
+                 const struct hvd__settings *settings, int least)
+{
+    const struct hvd__lobby_limits limits = {
+        settings->start_ns, settings->stall_check_ns,
+        settings->heartbeat_ns + HVD__FAULT_GRACE_NS};
+    const struct hvd__asked asked = {ask_nothing, NULL};
+    struct hvd__admission admission = {.ranks = NULL};
+    struct hvd__lobby *lobby;
+    int status = hvd__lobby_open(options, least, &lobby);
+
+    if (status < 0)
+        return status;
+    status = hvd__lobby_enter(lobby, &limits, &asked, &admission);
+    if (status == HVD_OK)
+        status = hvd__world_init(
+            &(struct hvd__origin){.lobby = lobby, .admission = &admission});
+    else
+        hvd__lobby_close(lobby);
+    if (status == HVD_ERR_LOST && admission.n > 0)
+        status = 1;
+    free(admission.ranks);
+    return status;
+}
+
+/* Whoever was let in, and then found that another one had gone, tries again. */
+static int start_elastic(const struct hvd__tcp_options *options,
+                         const struct hvd__settings *settings)
+{
+    int least = options->size, status = 1;
+
+    HVD_TRY(read_least(settings, options->size, &least));
+    for (int i = 0; i < ATTEMPTS && status > 0; i++)
+        status = enter(options, settings, least);
+    return status > 0 ? HVD_ERR_LOST : status;
+}
+
 /* Starts the world of a cluster that has passed all checks. */
-static int start(const hvd_cluster *cluster, const struct hvd__job_key *key)
+static int start(const hvd_cluster *cluster,
+                 const struct hvd__settings *settings,
+                 const struct hvd__job_key *key)
 {
     struct places places = {NULL, NULL};
     struct hvd__tcp_options options = {
@@ -70,7 +135,9 @@ static int start(const hvd_cluster *cluster, const struct hvd__job_key *key)
         status = name_ranks(cluster, options.size, &places);
     options.addresses = places.addresses;
     options.names = places.names;
-    if (status == HVD_OK)
+    if (status == HVD_OK && settings->elastic && options.size > 1)
+        status = start_elastic(&options, settings);
+    else if (status == HVD_OK)
         status = hvd__world_init(&(struct hvd__origin){.tcp = &options});
     free(places.addresses);
     free(places.names);
@@ -109,7 +176,7 @@ static int init(const hvd_cluster *cluster)
     HVD_TRY(check_rank(cluster));
     HVD_TRY(hvd__settings_read(&settings));
     HVD_TRY(hvd__job_key_read(&settings, &key));
-    status = start(cluster, &key);
+    status = start(cluster, &settings, &key);
     hvd__job_key_forget(&key);
     return status;
 }

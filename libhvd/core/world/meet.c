@@ -22,6 +22,7 @@
 #include "core/world/cores.h"
 #include "core/world/elastic.h"
 #include "core/world/ending.h"
+#include "core/world/grow.h"
 #include "core/world/world.h"
 
 /* Ranks exchange their reports at every meeting. */
@@ -114,6 +115,7 @@ static int find_end(void *context)
 
     if (world->elastic)
         HVD_TRY(hvd__members_look(world->elastic->members));
+    HVD_TRY(hvd__grow_find_end(world));
     return abort_status < 0 ? hvd__fail_text(abort_status, world->abort_text)
                             : hvd__guard_verdict(world->guard);
 }

@@ -25,6 +25,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "core/world/grow.h"
 #include "transport/shm/heap.h"
 #include "watch/watch.h"
 
@@ -37,6 +38,8 @@ struct leaving {
     struct hvd__transport *transport; /* owned, unless it is the root */
     int *members;                     /* owned, [size]: its ranks' members */
     int rank, size;
+    const int64_t *tickets; /* borrowed, of those who are to join; NULL: none */
+    bool was_growing;       /* the last round was to let them in */
 };
 
 /* Returns whether a rank of the old transport is lost. */
@@ -55,8 +58,9 @@ static void stop_moving(struct hvd__world *world)
     hvd__progress_stop(world);
     while (!hvd__progress_take(world))
         sched_yield();
-    hvd__world_step(world);
-    if (!atomic_load(&world->broken))
+    if (!atomic_load(&world->closed))
+        hvd__world_step(world);
+    if (!atomic_load(&world->broken) && !atomic_load(&world->closed))
         hvd__world_break(world, HVD_ERR_LOST,
                          "a rank has called hvd_recover, to go on without "
                          "those that are lost");
@@ -171,7 +175,8 @@ static int compare(struct leaving *old, hvd_recovery *recovery)
                 rank, hvd__members_fate(elastic->members, member)};
     }
     *recovery = (hvd_recovery){
-        .generation = hvd__members_round(elastic->members),
+        .generation =
+            elastic->generation + hvd__members_round(elastic->members),
         .old_rank = old->rank,
         .old_size = old->size,
         .nlost = elastic->nlost,
@@ -189,6 +194,29 @@ static void shut_out_frozen(const struct hvd__elastic *elastic)
         }
 }
 
+/* Makes a world of those who are left and, once, of those who want to join, if
+ * nobody is lost. */
+static int create(struct leaving *old, struct hvd__origin *origin,
+                  struct hvd__world **made)
+{
+    struct hvd__elastic *elastic = old->elastic;
+    struct hvd__admission plan = {.ranks = NULL};
+    int status;
+
+    old->was_growing = old->tickets && elastic->nlost == 0;
+    if (old->was_growing) {
+        HVD_TRY(hvd__grow_plan(elastic, old->tickets, &plan));
+        origin->admission = &plan;
+        origin->tickets = old->tickets;
+    }
+    old->tickets = NULL;
+    status = hvd__world_create(origin, made);
+    free(plan.ranks);
+    if (status < 0 && elastic->lobby)
+        hvd__lobby_settle(elastic->lobby);
+    return status;
+}
+
 /* One round. Returns HVD_ERR_LOST if there must be another one. */
 static int try_once(struct leaving *old, struct hvd__world **made)
 {
@@ -196,13 +224,15 @@ static int try_once(struct leaving *old, struct hvd__world **made)
     struct hvd__origin origin = {.elastic = elastic};
     hvd_recovery recovery;
 
+    old->was_growing = false;
     HVD_TRY(hvd__members_agree(elastic->members, leave, old));
     HVD_TRY(compare(old, &recovery));
     shut_out_frozen(elastic);
     origin.ranks = hvd__members_list(elastic->members, &origin.nranks);
-    HVD_TRY(hvd__world_create(&origin, made));
-    (*made)->recovery = recovery;
-    hvd__members_start(elastic->members);
+    HVD_TRY(create(old, &origin, made));
+    if ((*made)->elastic == elastic)
+        (*made)->recovery = recovery;
+    hvd__members_start((*made)->elastic->members);
     return HVD_OK;
 }
 
@@ -223,20 +253,36 @@ static bool may_try_again(const struct hvd__elastic *elastic, int status,
     return again;
 }
 
-int hvd__world_recover(struct hvd__world *world, struct hvd__world **made)
+/* Frees what a world has in common with those before it when the next one has
+ * such a thing of its own. */
+static void replace_elastic(struct hvd__elastic *elastic,
+                            const struct hvd__world *made)
+{
+    if (made->elastic == elastic)
+        return;
+    elastic->lobby = NULL; /* it is the new world's */
+    hvd__elastic_close(elastic);
+}
+
+int hvd__world_recover(struct hvd__world *world, const int64_t *tickets,
+                       struct hvd__world **made)
 {
     struct hvd__elastic *elastic = world->elastic;
     struct leaving old;
     int self, status;
 
     HVD_TRY(leaving_init(&old, world));
+    old.tickets = tickets;
     self = old.members[old.rank];
     do
         status = try_once(&old, made);
-    while (status < 0 && may_try_again(elastic, status, self));
+    while (status < 0 &&
+           (old.was_growing || may_try_again(elastic, status, self)));
     leaving_fini(&old);
-    if (status == HVD_OK)
+    if (status == HVD_OK) {
+        replace_elastic(elastic, *made);
         return HVD_OK;
+    }
     /* The others must not wait for this rank. */
     hvd__members_lose(elastic->members, self, HVD_LOST_ABSENT,
                       "has failed in hvd_recover");

@@ -11,7 +11,9 @@
 
 /* Ends the world, which is freed in any case, and starts another one of the
  * survivors, which knows how it came about (recovery). Collective over these.
- */
-int hvd__world_recover(struct hvd__world *old, struct hvd__world **made);
+ * tickets, which may be NULL, are those of guests that are to join it; if that
+ * fails, it is of those alone that are left. */
+int hvd__world_recover(struct hvd__world *old, const int64_t *tickets,
+                       struct hvd__world **made);
 
 #endif

@@ -24,6 +24,7 @@
 #include "core/run/complete.h"
 #include "core/world/elastic.h"
 #include "core/world/ending.h"
+#include "core/world/grow.h"
 #include "core/world/launch.h"
 #include "core/world/number.h"
 #include "core/world/world.h"
@@ -91,7 +92,18 @@ static int open_survivors(struct hvd__world *world,
 
     world->elastic = origin->elastic;
     world->last_id = origin->elastic->last_id;
-    return root->shrink(root, &to, &world->engine.transport);
+    HVD_TRY(root->shrink(root, &to, &world->engine.transport));
+    return world->elastic->places ? hvd__grow_open(world, origin, &asked)
+                                  : HVD_OK;
+}
+
+static int enter_cluster(struct hvd__world *world,
+                         const struct hvd__origin *origin)
+{
+    const struct hvd__asked asked = hvd__world_asked(world);
+
+    HVD_TRY(hvd__watch_exit());
+    return hvd__grow_enter(world, origin, &asked);
 }
 
 static int open_transport(struct hvd__world *world,
@@ -104,6 +116,8 @@ static int open_transport(struct hvd__world *world,
     *note = NULL;
     if (origin->elastic)
         return open_survivors(world, origin);
+    if (origin->lobby)
+        return enter_cluster(world, origin);
     if (origin->tcp)
         return open_tcp(world, origin->tcp);
     if (!origin->comm && !origin->ranks && !hvd__launched() && !is_live)
@@ -181,6 +195,7 @@ void hvd__world_destroy(struct hvd__world *world)
     if (t && t != root)
         t->close(t);
     hvd__elastic_close(world->elastic);
+    hvd__lobby_close(world->lobby);
     for (int i = 0; i < world->engine.table.nsets && !world->keeps_memory; i++)
         hvd__set_retire(world->engine.table.sets[i]);
     if (!world->keeps_memory)
@@ -253,8 +268,10 @@ static int start_world(struct hvd__world *world,
     hvd__progress_take(world);
     status = prepare_world(world);
     hvd__guard_enter(world->guard, HVD__STAGE_PREPARE);
-    HVD_TRY(hvd__world_meet(world, status));
-    HVD_TRY(hvd__world_start_traces(world));
+    status = hvd__world_meet(world, status);
+    if (status == HVD_OK)
+        status = hvd__world_start_traces(world);
+    HVD_TRY(hvd__grow_settle(world, status));
     hvd__progress_give(world);
     if (note && t->rank == 0)
         hvd__log(HVD__LOG_WARNING, "%s", note);
@@ -299,6 +316,8 @@ int hvd__world_create(const struct hvd__origin *origin,
     if (!world)
         return hvd__fail_memory(sizeof *world);
     atomic_init(&world->engine.completion_fd, -1);
+    world->lobby = origin->lobby;
+    world->recovery.old_rank = -1;
     hvd__trace_writer_init(&world->engine.writer);
     hvd__table_init(&world->engine.table);
     world->engine.table.metrics = &world->engine.metrics;
@@ -308,9 +327,10 @@ int hvd__world_create(const struct hvd__origin *origin,
     hvd__guard_stop(world->guard, status);
     world->guard = NULL;
     if (status < 0) {
-        if (origin->elastic)
+        hvd__grow_cancel(world);
+        if (origin->elastic == world->elastic)
             world->elastic = NULL; /* it stays the caller's */
-        else
+        if (!origin->elastic)
             hvd__world_end_of(world, status);
         if (world->engine.transport)
             world->engine.transport->is_broken = true;
@@ -318,6 +338,8 @@ int hvd__world_create(const struct hvd__origin *origin,
         return status;
     }
     atomic_fetch_add(&nworlds, 1);
+    world->admission = NULL;
+    world->parent = NULL;
     *created = world;
     return HVD_OK;
 }

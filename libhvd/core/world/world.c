@@ -228,6 +228,8 @@ int hvd_shutdown(void)
         atomic_store(&was_shut_down, true);
         if (atomic_load(&world->broken))
             status = fail_broken(world);
+        else if (world->elastic && world->elastic->lobby)
+            hvd__lobby_end(world->elastic->lobby);
         hvd__world_end_of(world, status);
         hvd__world_destroy(world);
     }
@@ -266,7 +268,8 @@ static void tell(const hvd_recovery *from, hvd_recovery *recovery, size_t size)
         memcpy(recovery, &told, told.size);
 }
 
-int hvd_recover(hvd_recovery *recovery, size_t size)
+int hvd__world_replace(const int64_t *tickets, hvd_recovery *recovery,
+                       size_t size)
 {
     struct hvd__world *world, *made = NULL;
     int status;
@@ -277,8 +280,10 @@ int hvd_recover(hvd_recovery *recovery, size_t size)
     if (status == HVD_OK)
         status = check_elastic(world);
     if (status == HVD_OK) {
+        if (tickets)
+            leave_world(world, 0);
         atomic_store(&the_world, NULL);
-        status = hvd__world_recover(world, &made);
+        status = hvd__world_recover(world, tickets, &made);
         if (made)
             tell(&made->recovery, recovery, size);
         atomic_store_explicit(&the_world, made, memory_order_release);
@@ -292,6 +297,11 @@ int hvd_recover(hvd_recovery *recovery, size_t size)
     return status;
 }
 
+int hvd_recover(hvd_recovery *recovery, size_t size)
+{
+    return hvd__world_replace(NULL, recovery, size);
+}
+
 int hvd_last_recovery(hvd_recovery *recovery, size_t size)
 {
     struct hvd__world *world;
@@ -300,21 +310,6 @@ int hvd_last_recovery(hvd_recovery *recovery, size_t size)
     HVD_TRY(hvd__world_get(&world));
     tell(&world->recovery, recovery, size);
     return HVD_OK;
-}
-
-int hvd_joiners(void)
-{
-    struct hvd__world *world;
-
-    return hvd__world_get(&world);
-}
-
-int hvd_grow(hvd_recovery *recovery, size_t size)
-{
-    struct hvd__world *world;
-
-    HVD_TRY(check_room(recovery, size));
-    return hvd__world_get(&world);
 }
 
 /* Writes up to max of those that a broken world has lost. Returns how many

@@ -58,6 +58,12 @@ struct hvd__world {
     struct hvd__guard
         *guard; /* owned; watches hvd_init; NULL: not watched, or over */
     struct hvd__elastic *elastic; /* owned; NULL: there is no recovering */
+    struct hvd__lobby *lobby;     /* owned; NULL: elastic has it, or there is
+                                     none */
+    struct hvd__elastic *parent;  /* borrowed, while it starts: of the world of
+                                     which this one grows; NULL: there is none */
+    const struct hvd__admission *admission; /* borrowed, while it starts: its
+                                               ranks; NULL: it has no guests */
     hvd_recovery recovery; /* how this process came to it; fixed once it has
                               started */
     bool keeps_memory; /* MPI may still use that of requests: it is not freed */
@@ -81,6 +87,12 @@ struct hvd__origin {
     int nranks;
     struct hvd__elastic *elastic; /* borrowed: the ranks are those that survive,
                                      by their ranks in the first world */
+    /* borrowed: the ranks of an elastic cluster that are let in, which have
+     * these tickets, or that have been let in, with a lobby, which becomes the
+     * world's, also on failure */
+    const struct hvd__admission *admission;
+    const int64_t *tickets;
+    struct hvd__lobby *lobby;
 };
 
 int hvd__world_init(const struct hvd__origin *origin);
@@ -94,6 +106,13 @@ void hvd__world_destroy(struct hvd__world *world);
  * changes nothing. status is the reason why the world ended or failed to start.
  */
 void hvd__world_end_of(const struct hvd__world *world, int status);
+
+/* Replaces the world that stands by another one: of those who are left, and of
+ * those who have tickets, if tickets is not NULL. recovery is as in
+ * hvd_recover.
+ */
+int hvd__world_replace(const int64_t *tickets, hvd_recovery *recovery,
+                       size_t size);
 
 /* Collective over the ranks of an origin: makes a communicator of them.
  * hvd__group_free frees it. */

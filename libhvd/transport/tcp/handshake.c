@@ -60,8 +60,8 @@ static enum hvd__answer judge_session(const struct hvd__hello *hello,
                                                    : HVD__ANSWER_LATER;
 }
 
-enum hvd__answer hvd__hello_judge(const struct hvd__hello *hello,
-                                  const struct hvd__job *job)
+enum hvd__answer hvd__hello_identify(const struct hvd__hello *hello,
+                                     const struct hvd__job *job)
 {
     if (hello->magic != MAGIC || hello->protocol != PROTOCOL ||
         strncmp(hello->version, HVD_VERSION_STRING, sizeof hello->version) != 0)
@@ -70,7 +70,15 @@ enum hvd__answer hvd__hello_judge(const struct hvd__hello *hello,
         return HVD__ANSWER_CLUSTER;
     if (hello->to != (uint32_t)job->rank || hello->from >= (uint32_t)job->size)
         return HVD__ANSWER_OTHER;
-    return judge_session(hello, job);
+    return HVD__ANSWER_WELCOME;
+}
+
+enum hvd__answer hvd__hello_judge(const struct hvd__hello *hello,
+                                  const struct hvd__job *job)
+{
+    enum hvd__answer found = hvd__hello_identify(hello, job);
+
+    return found == HVD__ANSWER_WELCOME ? judge_session(hello, job) : found;
 }
 
 static void prove(const char *side, const struct hvd__hello *hello,

@@ -37,6 +37,7 @@ enum { HVD__NONCE_BYTES = 32, HVD__PROOF_BYTES = 32 };
       "is in a run of the job that began without this process")                \
     X(HVD__ANSWER_VERSION, false, "runs another version of hvd")               \
     X(HVD__ANSWER_CLUSTER, false, "has another description of the cluster")    \
+    X(HVD__ANSWER_ELASTIC, false, "has another value of HVD_ELASTIC")          \
     X(HVD__ANSWER_OTHER, false, "is another task than its address says")       \
     X(HVD__ANSWER_KEY, false, "has another key of the job")
 
@@ -88,6 +89,11 @@ bool hvd__hello_fill(struct hvd__hello *hello, const struct hvd__job *job,
 /* Returns whether bytes, of which there are at least 4, can be the beginning of
  * a record of this protocol. */
 bool hvd__handshake_knows(const void *bytes);
+
+/* Judges whether the two are of one cluster, and whether the caller has reached
+ * whom it wanted. */
+enum hvd__answer hvd__hello_identify(const struct hvd__hello *hello,
+                                     const struct hvd__job *job);
 
 /* Judges a hello by all but its key. */
 enum hvd__answer hvd__hello_judge(const struct hvd__hello *hello,

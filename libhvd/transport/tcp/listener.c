@@ -19,6 +19,7 @@
 #include "base/ip_socket.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "transport/tcp/lobby.h"
 #include "transport/tcp/tcp.h"
 
 enum { MOST_CALLERS = 128, BACKLOG = 1024 };
@@ -234,7 +235,9 @@ static bool read_record(struct hvd__tcp *tcp, struct hvd__caller *caller,
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     if (got <= 0) {
-        send_away(tcp, caller, "hung up before it said who it is");
+        /* One who wants to join calls all ranks, and needs one of them. */
+        send_away(tcp, caller,
+                  tcp->lobby ? NULL : "hung up before it said who it is");
         return false;
     }
     caller->got += (size_t)got;
@@ -250,11 +253,38 @@ static bool answer(const struct hvd__caller *caller, const void *record,
            (ssize_t)bytes;
 }
 
+static bool is_of_guest(const struct hvd__tcp *tcp,
+                        const struct hvd__hello *hello)
+{
+    return tcp->lobby && hello->cluster == tcp->lobby->job.cluster;
+}
+
+/* Returns the job of which a caller wants to be. */
+static const struct hvd__job *job_of(const struct hvd__tcp *tcp,
+                                     const struct hvd__hello *hello)
+{
+    return is_of_guest(tcp, hello) ? &tcp->lobby->job : &tcp->job;
+}
+
+/* Returns whether a caller is of the same cluster, and only one side is
+ * elastic. */
+static bool differs_in_elastic(const struct hvd__tcp *tcp,
+                               const struct hvd__hello *hello)
+{
+    return hello->cluster ==
+           (tcp->lobby ? tcp->lobby->base : hvd__lobby_mark(tcp->job.cluster));
+}
+
 static enum hvd__answer judge(const struct hvd__tcp *tcp,
                               const struct hvd__hello *hello)
 {
-    enum hvd__answer found = hvd__hello_judge(hello, &tcp->job);
+    enum hvd__answer found;
 
+    if (is_of_guest(tcp, hello))
+        return hvd__lobby_judge(tcp->lobby, hello);
+    found = hvd__hello_judge(hello, &tcp->job);
+    if (found == HVD__ANSWER_CLUSTER && differs_in_elastic(tcp, hello))
+        return HVD__ANSWER_ELASTIC;
     if (found == HVD__ANSWER_WELCOME && tcp->peers[hello->from].receiver)
         found = HVD__ANSWER_TAKEN;
     return found;
@@ -267,8 +297,8 @@ static void take_hello(struct hvd__tcp *tcp, struct hvd__caller *caller)
 
     caller->got = 0;
     caller->is_challenged = true;
-    if (!hvd__challenge_fill(&caller->challenge, &caller->hello, &tcp->job,
-                             found) ||
+    if (!hvd__challenge_fill(&caller->challenge, &caller->hello,
+                             job_of(tcp, &caller->hello), found) ||
         !answer(caller, &caller->challenge, sizeof caller->challenge)) {
         send_away(tcp, caller, "did not listen");
     } else if (found != HVD__ANSWER_WELCOME) {
@@ -285,7 +315,7 @@ static int take_proof(struct hvd__tcp *tcp, struct hvd__caller *caller)
     struct hvd__result result;
 
     if (!hvd__proof_holds(caller->proof, &caller->challenge, &caller->hello,
-                          &tcp->job))
+                          job_of(tcp, &caller->hello)))
         found = HVD__ANSWER_KEY;
     result = hvd__result_of(found);
     if (!answer(caller, &result, sizeof result) ||
@@ -293,6 +323,14 @@ static int take_proof(struct hvd__tcp *tcp, struct hvd__caller *caller)
         send_away(tcp, caller,
                   found == HVD__ANSWER_KEY ? "has another key of the job"
                                            : NULL);
+        return HVD_OK;
+    }
+    if (is_of_guest(tcp, &caller->hello)) {
+        fd = caller->watched.fd;
+        hvd__tcp_unwatch(tcp, fd);
+        hvd__lobby_take(tcp->lobby, &caller->hello, fd);
+        caller->watched.fd = -1;
+        send_away(tcp, caller, NULL);
         return HVD_OK;
     }
     if (peer == 0 && !tcp->job.is_started)

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "transport/tcp/lobby.h"
 #include "transport/tcp/tcp.h"
 
 enum { LOOK_MS = 20 };
@@ -239,8 +240,7 @@ static int meet(struct hvd__tcp *tcp, const struct hvd__tcp_options *options)
 
 /* ------------------------------------------------------------------ opening */
 
-/* Copies texts into one piece of memory, which begins with pointers to them. */
-static char **copy_texts(const char *const *texts, int n)
+char **hvd__tcp_copy_texts(const char *const *texts, int n)
 {
     size_t bytes = (size_t)n * sizeof(char *);
     char **copies, *at;
@@ -274,13 +274,14 @@ static int fill(struct hvd__tcp *tcp, const struct hvd__tcp_options *options,
         .key_bytes = options->key_bytes,
     };
     tcp->is_local = !options->key;
+    tcp->lobby = options->lobby;
     tcp->listener.watched =
         (struct hvd__watched_fd){HVD__FD_LISTENER, -1, NULL};
     tcp->received_end = &tcp->received;
     tcp->epoll = epoll_create1(EPOLL_CLOEXEC);
     tcp->peers = calloc((size_t)size, sizeof *tcp->peers);
-    tcp->addresses = copy_texts(options->addresses, size);
-    tcp->names = copy_texts(options->names, size);
+    tcp->addresses = hvd__tcp_copy_texts(options->addresses, size);
+    tcp->names = hvd__tcp_copy_texts(options->names, size);
     tcp->key = malloc(options->key_bytes + 1);
     if (!tcp->peers || !tcp->addresses || !tcp->names || !tcp->key)
         return hvd__fail_memory((size_t)size * sizeof *tcp->peers);
@@ -321,9 +322,8 @@ static int make_room(const struct hvd__tcp *tcp)
     return HVD_OK;
 }
 
-int hvd__tcp_open(const struct hvd__tcp_options *options,
-                  const struct hvd__asked *asked,
-                  struct hvd__transport **transport)
+int hvd__tcp_listen(const struct hvd__tcp_options *options,
+                    const struct hvd__asked *asked, struct hvd__tcp **made)
 {
     struct hvd__tcp *tcp = calloc(1, sizeof *tcp);
     int status;
@@ -336,8 +336,25 @@ int hvd__tcp_open(const struct hvd__tcp_options *options,
         status = make_room(tcp);
     if (status == HVD_OK)
         status = hvd__listener_open(tcp);
-    if (status == HVD_OK)
-        status = meet(tcp, options);
+    if (status < 0) {
+        tcp->base.close(&tcp->base);
+        return status;
+    }
+    if (tcp->lobby)
+        tcp->lobby->tcp = tcp;
+    *made = tcp;
+    return HVD_OK;
+}
+
+int hvd__tcp_open(const struct hvd__tcp_options *options,
+                  const struct hvd__asked *asked,
+                  struct hvd__transport **transport)
+{
+    struct hvd__tcp *tcp;
+    int status;
+
+    HVD_TRY(hvd__tcp_listen(options, asked, &tcp));
+    status = meet(tcp, options);
     if (status < 0) {
         tcp->base.close(&tcp->base);
         return status;
@@ -363,6 +380,7 @@ int hvd__tcp_shrink(struct hvd__transport *self, const struct hvd__shrink *to,
         .limit_ns = to->limit_ns,
         .report_ns = to->report_ns,
         .grace_ns = tcp->fault.grace_ns,
+        .lobby = tcp->lobby,
     };
     int status;
 

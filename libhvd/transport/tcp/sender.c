@@ -101,6 +101,7 @@ static void give_up_call(struct hvd__tcp *tcp, struct hvd__sender *sender,
                          const char *why)
 {
     snprintf(sender->why, sizeof sender->why, "%s", why);
+    sender->is_absent = false;
     hang_up(sender);
     enter(sender, HVD__SENDER_IDLE);
     sender->retry_ns = hvd__now_ns() + sender->delay_ns;
@@ -136,6 +137,14 @@ static void break_off(struct hvd__tcp *tcp, struct hvd__sender *sender,
 
 /* ------------------------------------------------------------------ calling */
 
+/* Ends a call that has failed with an error of the system's. */
+static void fail_call(struct hvd__tcp *tcp, struct hvd__sender *sender,
+                      int error)
+{
+    give_up_call(tcp, sender, strerror(error));
+    sender->is_absent = error == ECONNREFUSED;
+}
+
 static int connect_to(struct hvd__tcp *tcp, struct hvd__sender *sender,
                       const struct addrinfo *at)
 {
@@ -156,7 +165,7 @@ static int connect_to(struct hvd__tcp *tcp, struct hvd__sender *sender,
     enter(sender, HVD__SENDER_CALLING);
     if (connect(sender->watched.fd, at->ai_addr, at->ai_addrlen) != 0 &&
         errno != EINPROGRESS)
-        give_up_call(tcp, sender, strerror(errno));
+        fail_call(tcp, sender, errno);
     return HVD_OK;
 }
 
@@ -192,6 +201,15 @@ static int call(struct hvd__tcp *tcp, struct hvd__sender *sender)
     return found == 1 ? connect_to(tcp, sender, sender->at) : found;
 }
 
+/* A host that does not even take the call is down. */
+static void give_up_waiting(struct hvd__tcp *tcp, struct hvd__sender *sender)
+{
+    bool is_down = sender->stage == HVD__SENDER_CALLING;
+
+    give_up_call(tcp, sender, "it does not answer");
+    sender->is_absent = is_down;
+}
+
 int hvd__senders_call(struct hvd__tcp *tcp)
 {
     int64_t now = hvd__now_ns();
@@ -210,7 +228,7 @@ int hvd__senders_call(struct hvd__tcp *tcp)
             HVD_TRY(call(tcp, sender));
         else if (sender->stage != HVD__SENDER_IDLE &&
                  now - sender->since_ns > CALL_LIMIT_NS)
-            give_up_call(tcp, sender, "it does not answer");
+            give_up_waiting(tcp, sender);
         link = &sender->next;
     }
     return HVD_OK;
@@ -249,7 +267,7 @@ static void say_hello(struct hvd__tcp *tcp, struct hvd__sender *sender)
     if (!error && reaches_itself(sender->watched.fd))
         error = ECONNREFUSED;
     if (error) {
-        give_up_call(tcp, sender, strerror(error));
+        fail_call(tcp, sender, error);
         return;
     }
     hvd__tcp_rewatch(tcp, &sender->watched, false);
@@ -462,6 +480,17 @@ void hvd__sender_ready(struct hvd__tcp *tcp, struct hvd__sender *sender,
     case HVD__SENDER_REFUSED:
     case HVD__SENDER_BROKEN: break;
     }
+}
+
+int hvd__sender_take(struct hvd__tcp *tcp, int peer)
+{
+    struct hvd__sender *sender = tcp->peers[peer].sender;
+    int fd = sender->watched.fd;
+
+    hvd__tcp_unwatch(tcp, fd);
+    sender->watched.fd = -1;
+    hvd__sender_free(tcp, peer);
+    return fd;
 }
 
 void hvd__sender_free(struct hvd__tcp *tcp, int peer)

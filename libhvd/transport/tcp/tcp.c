@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/status.h"
+#include "transport/tcp/lobby.h"
 #include "transport/tcp/tcp.h"
 
 enum { EVENTS = 64 };
@@ -44,6 +45,11 @@ int hvd__tcp_rewatch(struct hvd__tcp *tcp, struct hvd__watched_fd *watched,
                      bool writing)
 {
     return control(tcp, EPOLL_CTL_MOD, watched, writing);
+}
+
+void hvd__tcp_unwatch(struct hvd__tcp *tcp, int fd)
+{
+    epoll_ctl(tcp->epoll, EPOLL_CTL_DEL, fd, NULL);
 }
 
 void hvd__tcp_retire(struct hvd__tcp *tcp, struct hvd__watched_fd *watched)
@@ -317,6 +323,8 @@ static void hang_up(struct hvd__tcp *tcp)
         hvd__receiver_free(tcp, rank);
     }
     hvd__listener_close(tcp);
+    if (tcp->lobby && tcp->lobby->tcp == tcp)
+        tcp->lobby->tcp = NULL;
     free_dead(tcp);
     while (tcp->requests)
         hvd__tcp_request_free(tcp->requests);

@@ -90,6 +90,7 @@ struct hvd__sender {
     int64_t since_ns; /* when the stage began */
     int ncalls;       /* answers of the kind "under way" in a row */
     char why[160];    /* the last failure */
+    bool is_absent;   /* which was that nothing listens there */
     struct hvd__hello hello;
     union {
         struct hvd__challenge challenge;
@@ -191,6 +192,7 @@ struct hvd__tcp {
         **received_end; /* owned: what has come */
     struct hvd__watched_fd *dead;
     struct hvd__meeting meeting;
+    struct hvd__lobby *lobby; /* borrowed; NULL: nobody joins */
     struct hvd__fault fault;
     struct hvd__parting parting;
     void *abandoned; /* owned: memory of transfers that were given up */
@@ -214,6 +216,9 @@ int hvd__tcp_watch(struct hvd__tcp *tcp, struct hvd__watched_fd *watched,
                    bool writing);
 int hvd__tcp_rewatch(struct hvd__tcp *tcp, struct hvd__watched_fd *watched,
                      bool writing);
+
+/* Stops watching a descriptor, which stays open. */
+void hvd__tcp_unwatch(struct hvd__tcp *tcp, int fd);
 
 /* Closes a descriptor, and frees its owner after the events of this turn. */
 void hvd__tcp_retire(struct hvd__tcp *tcp, struct hvd__watched_fd *watched);
@@ -248,6 +253,8 @@ void hvd__sender_ready(struct hvd__tcp *tcp, struct hvd__sender *sender,
                        bool can_write);
 /* Calls those whose time has come. */
 int hvd__senders_call(struct hvd__tcp *tcp);
+/* Returns the open connection of a sender, which is freed. */
+int hvd__sender_take(struct hvd__tcp *tcp, int peer);
 /* Accepts that there is none. */
 void hvd__sender_free(struct hvd__tcp *tcp, int peer);
 
@@ -267,6 +274,14 @@ int hvd__receiver_loop(struct hvd__tcp *tcp, const struct hvd__frame *frame,
 void hvd__receiver_free(struct hvd__tcp *tcp, int peer);
 
 /* open.c */
+
+/* Makes a transport that listens, and has met nobody yet. */
+int hvd__tcp_listen(const struct hvd__tcp_options *options,
+                    const struct hvd__asked *asked, struct hvd__tcp **tcp);
+
+/* Copies texts into one piece of memory, which begins with pointers to them.
+ * The caller frees it. */
+char **hvd__tcp_copy_texts(const char *const *texts, int n);
 
 /* Opens a transport of some of the ranks, which meet anew at their addresses.
  */

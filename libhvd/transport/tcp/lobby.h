@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lobby.h - what the files of this room know of a lobby. A process that wants
+ * to join calls the others with a handshake of its own, in which it names a
+ * cluster that no transport has (job.cluster); who is let in so is a guest, and
+ * waits on that connection. The one who holds it is its host.
+ */
+#ifndef HVD_TRANSPORT_TCP_LOBBY_H
+#define HVD_TRANSPORT_TCP_LOBBY_H
+
+#include <stdatomic.h>
+
+#include "transport/tcp/handshake.h"
+#include "transport/tcp/tcp.h"
+
+enum { HVD__NOTE_PING = 1, HVD__NOTE_PONG, HVD__NOTE_ADMIT, HVD__NOTE_END };
+
+/* What guest and host tell each other; n numbers of 32 bits follow. */
+struct hvd__note {
+    uint32_t what, n;
+    uint64_t number;
+    int32_t generation, nold;
+};
+
+struct hvd__guest {
+    int fd; /* -1: there is none */
+    int64_t ticket;
+    int nmissed; /* pings in a row that it has not answered */
+    bool has_answered, is_admitted;
+};
+
+struct hvd__lobby {
+    struct hvd__job job; /* that of guests: ranks are those of the cluster */
+    void *key;           /* owned */
+    uint64_t base;       /* fingerprint of the cluster */
+    bool is_local;
+    int least;                 /* ranks that the first world needs */
+    char **addresses, **names; /* owned, [job.size] */
+    bool *is_member;           /* owned, [job.size]: it is in the world */
+    struct hvd__guest *guests; /* owned, [job.size] */
+    atomic_int nguests;        /* for threads that do not drive */
+    bool is_open;              /* guests may come */
+    int host;                  /* connection; -1: none */
+    int host_rank;
+    struct hvd__tcp *tcp; /* borrowed: the transport that listens; NULL: none */
+};
+
+/* Returns the cluster that guests of a cluster name. */
+uint64_t hvd__lobby_mark(uint64_t cluster);
+
+/* Judges a hello that names job.cluster, but not its key. */
+enum hvd__answer hvd__lobby_judge(struct hvd__lobby *lobby,
+                                  const struct hvd__hello *hello);
+/* Takes a connection whose other side has proved who it is. */
+void hvd__lobby_take(struct hvd__lobby *lobby, const struct hvd__hello *hello,
+                     int fd);
+
+/* Sends a note, and n numbers behind it. Returns whether that was possible. */
+bool hvd__note_send(int fd, const struct hvd__note *note,
+                    const int32_t *numbers);
+/* Reads n bytes if they are there: returns 1, 0 if not yet, -1 if the other
+ * side is gone. */
+int hvd__note_read(int fd, void *bytes, size_t n);
+
+void hvd__lobby_drop(struct hvd__lobby *lobby, int rank);
+void hvd__lobby_leave(struct hvd__lobby *lobby);
+/* Makes a transport for the calls of one who wants to join; it also listens. */
+int hvd__lobby_phone(struct hvd__lobby *lobby, const struct hvd__asked *asked,
+                     struct hvd__tcp **phone);
+
+#endif
