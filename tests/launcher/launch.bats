@@ -345,6 +345,7 @@ int main(int argc, char **argv)
     if (rank == 0 && argc > 1) {
         sleep(2);
         kill(parent_of(getppid()), SIGSTOP);
+        kill(getppid(), SIGKILL);
     }
     _exit(0);
 }
@@ -358,12 +359,13 @@ END
     [[ $output == *"survived: 2 of 4 ranks ended well without rank 1 on "*"(which went without a report), rank 2 on "* ]]
     [ -z "$(ls -A memory)" ]
     [ -z "$(ls -A tmp)" ]
-    # mpirun does not clean up, for it is stopped.
+    # mpirun does not clean up, for it is stopped, nor does the shell of rank 0.
     TMPDIR=$PWD/tmp OMPI_MCA_btl_vader_backing_directory=$PWD/memory \
         launch -np 4 --elastic ./rank stop
     echo "$output"
     [ "$status" -eq 0 ]
     [[ $output == *"mpirun hangs, although all ranks have ended: it is ended by force"* ]]
+    [[ $output == *"survived: 1 of 4 ranks ended well without rank 0 on "*"(which went without a report)"* ]]
     [ -z "$(ls -A memory)" ]
     [ -z "$(ls -A tmp)" ]
 }
