@@ -91,12 +91,24 @@ void elastic_before_step(const struct training_run *run)
         raise(SIGKILL);
 }
 
+/* A rate that was not given is the usual one for the rows of a step. */
+static void adapt_rate(struct training_run *run, hvd_estimator *estimator,
+                       int before)
+{
+    struct options *o = run->command->options;
+
+    if (o->learning_rate != options_default_rate(o, before))
+        return;
+    o->learning_rate = options_default_rate(o, hvd_size());
+    estimator->options.rate = options_schedule(o, run->plan.steps);
+}
+
 void elastic_changed(void *context, hvd_estimator *estimator)
 {
     struct training_run *run = context;
     struct command *command = run->command;
 
-    (void)estimator;
+    adapt_rate(run, estimator, command->size);
     command->rank = hvd_rank();
     command->size = hvd_size();
     run->program.workers = command->size;
