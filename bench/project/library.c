@@ -20,7 +20,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "core/agree/fuse.h"
+#include "core/agree/batch.h"
 #include "core/agree/offer.h"
 #include "core/agree/ordered.h"
 #include "core/run/engine.h"
@@ -184,7 +184,7 @@ static enum hvd__way way_of(struct library *l, int64_t bytes)
                       .shape = {bytes / ELEMENT}},
     };
 
-    return l->set.hosts ? hvd__way_of(&l->engine, &l->set, &request)
+    return l->set.hosts ? hvd__way_of(&l->set, &request)
                         : HVD__WAY_NONE;
 }
 

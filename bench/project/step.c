@@ -12,7 +12,7 @@
  *                   then, as far as they fit, and up to the first that needs a
  *                   lane while none is free (core/agree/speaker.c). Small
  *                   tensors are done with it. The others are fused with each
- *                   other (core/agree/piece.c).
+ *                   other (core/agree/ordered_run.c).
  *     batches       They move one after another, or two at once
  *                   (core/run/execute.c).
  *

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -67,4 +68,12 @@ int hvd_set_last_error(int status, const char *text)
 int hvd__fail_memory(size_t bytes)
 {
     return hvd__fail(HVD_ERR_MEMORY, "out of memory: %zu bytes wanted", bytes);
+}
+
+int hvd__allocate(void *pointer, size_t n, size_t each)
+{
+    void *memory = calloc(n ? n : 1, each);
+
+    memcpy(pointer, &memory, sizeof memory);
+    return memory ? HVD_OK : hvd__fail_memory(n * each);
 }

@@ -59,4 +59,9 @@ int hvd__fail_text(int status, const char *text);
  * wanted. */
 int hvd__fail_memory(size_t bytes);
 
+/* Sets a pointer of any type, whose address is given, to n zeroed elements of
+ * each bytes, which the caller frees; to NULL if it fails, as
+ * hvd__fail_memory. */
+int hvd__allocate(void *pointer, size_t n, size_t each);
+
 #endif

@@ -157,7 +157,7 @@ static struct hvd__collective describe(const struct hvd__world *world,
         .count = (int64_t)(moves ? bytes : bytes / 4),
         .to = workspace->blocks,
         .from = workspace->blocks + set->team.size,
-        .same_order = hvd__keeps_order(&world->engine, set),
+        .same_order = hvd__keeps_order(set),
         .team = &set->team,
         .workspace = workspace,
     };

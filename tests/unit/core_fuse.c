@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests that are alike are fused, up to a number of bytes. */
-#include "core/agree/fuse.h"
+#include "core/agree/batch.h"
 #include "suite.h"
 
 static struct hvd__signature signature(hvd_kind kind, int64_t rows)

@@ -29,8 +29,7 @@ struct hvd__submission;
 
 /* Allocates set->agreement. On HVD_ERR_MEMORY, hvd__agreement_free frees what
  * was allocated. */
-int hvd__agreement_new(struct hvd__set *set,
-                       const struct hvd__settings *settings);
+int hvd__agreement_new(struct hvd__set *set);
 /* Accepts a set without an agreement. */
 void hvd__agreement_free(struct hvd__set *set);
 
@@ -55,8 +54,7 @@ int hvd__agree_post(struct hvd__engine *engine);
 /* Driver only. Posts a submission that is not in the queue, if its set is in
  * ordered mode and there is room. Returns whether it did; otherwise the caller
  * queues the submission. Takes no lock. */
-bool hvd__agree_post_one(struct hvd__engine *engine,
-                         struct hvd__submission *submission);
+bool hvd__agree_post_one(struct hvd__submission *submission);
 
 /* Driver only. Informs the other ranks, if possible, that this world is broken.
  */
@@ -84,8 +82,7 @@ bool hvd__quick_is_possible(const struct hvd__set *set);
  * returned true. */
 struct hvd__quick hvd__quick_begin(struct hvd__submission *submission,
                                    bool may_spin);
-enum hvd__quick_result hvd__quick_post(struct hvd__engine *engine,
-                                       struct hvd__set *set,
+enum hvd__quick_result hvd__quick_post(struct hvd__set *set,
                                        struct hvd__submission *submission,
                                        struct hvd__quick *quick);
 /* Ends a quick request that is done. Returns its latency, measured or estimated

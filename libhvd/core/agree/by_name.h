@@ -23,8 +23,8 @@ int hvd__hear_announcement(struct hvd__set *set,
 int hvd__hear_gone(struct hvd__set *set, int number, enum hvd__gone how);
 /* Handles a message of a child, from behind the set's id. The read fails if the
  * message makes no sense; likewise below. */
-int hvd__hear(struct hvd__engine *engine, struct hvd__set *set,
-              struct hvd__relay_child *child, struct hvd__reader *in);
+int hvd__hear(struct hvd__set *set, struct hvd__relay_child *child,
+              struct hvd__reader *in);
 /* Reads the rest of a record that says that this world is broken, and returns
  * its error. */
 int hvd__hear_break(struct hvd__engine *engine, struct hvd__reader *in);
@@ -35,10 +35,9 @@ void hvd__tuning_step(struct hvd__set *set, const char *file);
 
 /* Coordinator only, in each step. Sends decisions to the members, and follows
  * them on this rank. */
-int hvd__decide(struct hvd__engine *engine, struct hvd__set *set);
+int hvd__decide(struct hvd__set *set);
 
 /* Sends decisions on, and follows them: a message from behind the set's id. */
-int hvd__follow(struct hvd__engine *engine, struct hvd__set *set,
-                struct hvd__reader *in);
+int hvd__follow(struct hvd__set *set, struct hvd__reader *in);
 
 #endif

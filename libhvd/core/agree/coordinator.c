@@ -36,12 +36,11 @@
 
 #include "base/status.h"
 #include "base/text.h"
-#include "core/agree/proposal.h"
-#include "core/agree/ready.h"
+#include "core/agree/batch.h"
 #include "core/request/request.h"
 
 struct hvd__coordinator {
-    int *world; /* owned, [nranks] */
+    const int *world; /* borrowed, [nranks] */
     int nranks;
     struct hvd__proposals proposals;
     struct hvd__ready ready;
@@ -55,6 +54,40 @@ bool hvd__coordinator_is_idle(const struct hvd__coordinator *c)
     const struct hvd__proposals *ps = &c->proposals;
 
     return !ps->table && !c->ready.first && ps->njoined == 0 && ps->nleft == 0;
+}
+
+/* ----------------------------------------------------- why a proposal fails */
+
+/* Describes a variant. For a group it describes the first member that differs.
+ */
+static const char *describe_variant(const struct hvd__proposal *p,
+                                    const struct hvd__statement *v, char *text,
+                                    size_t size)
+{
+    const struct hvd__statement *first = &p->variants[0].what;
+    struct hvd__text out = hvd__text_at(text, size);
+    char signature[256];
+    int other = 0;
+
+    if (v->nsignatures == 1)
+        return hvd__signature_print(&v->signatures[0], text, size);
+    /* The first member in which any two variants differ. */
+    for (int k = 1; k < p->nvariants; k++) {
+        int same = 0;
+        while (same < first->nsignatures &&
+               same < p->variants[k].what.nsignatures &&
+               hvd__signature_equal(&first->signatures[same],
+                                    &p->variants[k].what.signatures[same]))
+            same++;
+        if (k == 1 || same < other)
+            other = same;
+    }
+    hvd__text_add(&out, "a group of %d", v->nsignatures);
+    if (other < v->nsignatures)
+        hvd__text_add(&out, ", whose number %d is %s", other,
+                      hvd__signature_print(&v->signatures[other], signature,
+                                           sizeof signature));
+    return text;
 }
 
 /* ------------------------------------------------------------------ failures
@@ -89,14 +122,44 @@ static void write_failure(struct hvd__coordinator *c,
         write_end(c, p->key, status, text, some);
 }
 
+/* Says which ranks submitted which variant or, if refused is true, which were
+ * refused and why. */
 static void fail_differing(struct hvd__coordinator *c,
                            const struct hvd__proposal *p, bool refused)
 {
-    char text[HVD__MESSAGE_MAX];
+    char text[HVD__MESSAGE_MAX], variant[320];
     struct hvd__text out = hvd__text_at(text, sizeof text);
+    const char *before = refused ? " was refused on " : " differs: ";
 
-    hvd__verdict_differing(&out, p, c->world, c->nranks, refused);
+    for (int i = 0; i < p->nvariants; i++) {
+        const struct hvd__statement *v = &p->variants[i].what;
+
+        if (refused && v->status == HVD_OK)
+            continue;
+        hvd__text_add(&out, "%s", before);
+        hvd__text_add_ranks(&out, c->world, p->of, c->nranks, i + 1);
+        hvd__text_add(&out, ": %s",
+                      refused
+                          ? v->text
+                          : describe_variant(p, v, variant, sizeof variant));
+        before = "; ";
+    }
+    if (!refused)
+        hvd__text_add(&out, "; all ranks must submit the same");
     write_failure(c, p, refused ? HVD_ERR_PEER : HVD_ERR_MISMATCH, text);
+}
+
+/* Says that an operation cannot complete because of the ranks that are flagged
+ * in proposals.some, and why they will never submit it. Text has
+ * HVD__MESSAGE_MAX bytes. */
+static void write_missing(const struct hvd__coordinator *c, char *text,
+                          const char *why)
+{
+    struct hvd__text out = hvd__text_at(text, HVD__MESSAGE_MAX);
+
+    hvd__text_add(&out, " cannot complete: ");
+    hvd__text_add_ranks(&out, c->world, c->proposals.some, c->nranks, 1);
+    hvd__text_add(&out, " %s", why);
 }
 
 /* Flags in proposals.some the members that lack a proposal and are gone.
@@ -119,11 +182,9 @@ static bool lacks(const struct hvd__coordinator *c,
 static int fail_lacking(struct hvd__coordinator *c, struct hvd__proposal *p)
 {
     char text[HVD__MESSAGE_MAX];
-    struct hvd__text out = hvd__text_at(text, sizeof text);
     bool expected = false;
 
-    hvd__verdict_missing(&out, c->world, c->proposals.some, c->nranks,
-                         "did not submit it before shutting down");
+    write_missing(c, text, "did not submit it before shutting down");
     if (!p->lacking && !(p->lacking = strdup(text)))
         return hvd__fail_memory(sizeof text);
     write_failure(c, p, HVD_ERR_SHUTDOWN, p->lacking);
@@ -135,26 +196,18 @@ static int fail_lacking(struct hvd__coordinator *c, struct hvd__proposal *p)
     return expected ? HVD_OK : hvd__proposal_remove(&c->proposals, p);
 }
 
-static bool is_gradient(const struct hvd__proposal *p)
-{
-    const struct hvd__statement *what = &p->variants[0].what;
-
-    return what->nsignatures > 0 &&
-           what->signatures[0].flags & HVD__OF_STRATEGY;
-}
-
 /* Fails a proposal that is no reduction or that needs members that have joined.
  */
 static void fail_joined(struct hvd__coordinator *c,
                         const struct hvd__proposal *p)
 {
+    const struct hvd__statement *what = &p->variants[0].what;
     char text[HVD__MESSAGE_MAX];
-    struct hvd__text out = hvd__text_at(text, sizeof text);
 
     lacks(c, p, c->proposals.joined);
-    hvd__verdict_missing(
-        &out, c->world, c->proposals.some, c->nranks,
-        is_gradient(p)
+    write_missing(
+        c, text,
+        what->signatures[0].flags & HVD__OF_STRATEGY
             ? "joined by hvd_join before this step, whose update its variables "
               "would lack for ever: join by hvd_strategy_join, after which all "
               "ranks hold the same"
@@ -211,9 +264,8 @@ static int make_ready(struct hvd__coordinator *c, struct hvd__proposal *p)
     const struct hvd__variant *v = &p->variants[0];
     int nnumbers = 0;
 
-    p->items = calloc((unsigned)v->what.nsignatures, sizeof *p->items);
-    if (!p->items)
-        return hvd__fail_memory((size_t)v->what.nsignatures * sizeof *p->items);
+    HVD_TRY(hvd__allocate(&p->items, (size_t)v->what.nsignatures,
+                          sizeof *p->items));
     for (int i = 0; i < v->what.nsignatures; i++) {
         const struct hvd__signature *s = &v->what.signatures[i];
         int number = hvd__signature_carries(s) ? nnumbers++ : -1;
@@ -269,18 +321,15 @@ static int judge(void *owner, struct hvd__proposal *p, bool all)
 struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks)
 {
     struct hvd__coordinator *c = calloc(1, sizeof *c);
-    size_t bytes = (size_t)nranks * sizeof *world;
 
     if (!c)
         return NULL;
+    c->world = world;
     c->nranks = c->ready.nranks = nranks;
-    c->world = malloc(bytes);
-    if (!c->world || hvd__proposals_init(&c->proposals, nranks, judge, c) < 0) {
-        hvd__coordinator_free(c);
-        return NULL;
-    }
-    memcpy(c->world, world, bytes);
-    return c;
+    if (hvd__proposals_init(&c->proposals, nranks, judge, c) == HVD_OK)
+        return c;
+    hvd__coordinator_free(c);
+    return NULL;
 }
 
 void hvd__coordinator_free(struct hvd__coordinator *c)
@@ -289,7 +338,6 @@ void hvd__coordinator_free(struct hvd__coordinator *c)
         return;
     hvd__proposals_fini(&c->proposals);
     hvd__ready_fini(&c->ready);
-    free(c->world);
     hvd__writer_fini(&c->out);
     free(c);
 }

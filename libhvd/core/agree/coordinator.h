@@ -14,8 +14,8 @@
 
 struct hvd__coordinator;
 
-/* world: the world ranks of the nranks members, copied. Returns NULL if memory
- * runs out. */
+/* world: the world ranks of the nranks members, borrowed. Returns NULL if
+ * memory runs out. */
 struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks);
 void hvd__coordinator_free(struct hvd__coordinator *coordinator);
 

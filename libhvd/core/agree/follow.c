@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* follow.c - sends on and carries out what the coordinator has decided, on its
- * own rank too. */
+ * own rank too, from the same bytes. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "core/agree/agree.h"
 #include "core/agree/by_name.h"
 #include "core/run/complete.h"
-#include "trace/metrics.h"
 
-static struct hvd__request *find_decided(struct hvd__engine *engine,
-                                         struct hvd__set *set, uint64_t key,
+static struct hvd__request *find_decided(struct hvd__set *set, uint64_t key,
                                          int32_t index)
 {
     struct hvd__submission *submission =
-        hvd__table_look(&engine->table, set, key);
+        hvd__table_look(&set->engine->table, set, key);
 
     if (!submission || index < 0 || index >= submission->state.nrequests) {
         hvd__fail(HVD_ERR_INTERNAL,
@@ -32,8 +31,7 @@ static struct hvd__request *find_decided(struct hvd__engine *engine,
 
 /* Reads a request of a batch. *request becomes NULL if this rank takes no part.
  */
-static int read_item(struct hvd__engine *engine, struct hvd__set *set,
-                     struct hvd__reader *in, bool ours,
+static int read_item(struct hvd__set *set, struct hvd__reader *in, bool ours,
                      struct hvd__request **request)
 {
     uint64_t key = hvd__read_key(in);
@@ -43,7 +41,7 @@ static int read_item(struct hvd__engine *engine, struct hvd__set *set,
     *request = NULL;
     if (in->failed || (ncarried != 0 && ncarried != set->team.size))
         return hvd__reader_fail(in);
-    if (ours && !(*request = find_decided(engine, set, key, index)))
+    if (ours && !(*request = find_decided(set, key, index)))
         return HVD_ERR_INTERNAL;
     HVD_TRY(hvd__read_numbers(in, (size_t)ncarried, &carried));
     if (ours)
@@ -53,8 +51,7 @@ static int read_item(struct hvd__engine *engine, struct hvd__set *set,
     return HVD_OK;
 }
 
-static int follow_batch(struct hvd__engine *engine, struct hvd__set *set,
-                        struct hvd__reader *in)
+static int follow_batch(struct hvd__set *set, struct hvd__reader *in)
 {
     const int *part = set->agreement->scratch;
     int64_t direct_max = hvd__read_long(in);
@@ -67,7 +64,7 @@ static int follow_batch(struct hvd__engine *engine, struct hvd__set *set,
     for (int32_t i = 0; i < n; i++) {
         struct hvd__request *request;
 
-        HVD_TRY(read_item(engine, set, in, ours, &request));
+        HVD_TRY(read_item(set, in, ours, &request));
         if (request)
             hvd__request_list_add(&requests, request);
     }
@@ -81,13 +78,12 @@ static int follow_batch(struct hvd__engine *engine, struct hvd__set *set,
         return hvd__execute(set, requests.first, all ? NULL : part,
                             (size_t)direct_max);
     /* A barrier is complete when all ranks have called it. */
-    hvd__complete(engine, requests.first, HVD_OK, NULL);
+    hvd__complete(set->engine, requests.first, HVD_OK, NULL);
     return HVD_OK;
 }
 
 /* Only a join ends well in this way. */
-static int follow_end(struct hvd__engine *engine, struct hvd__set *set,
-                      struct hvd__reader *in)
+static int follow_end(struct hvd__set *set, struct hvd__reader *in)
 {
     char text[HVD__MESSAGE_MAX];
     uint64_t key = hvd__read_key(in);
@@ -104,16 +100,17 @@ static int follow_end(struct hvd__engine *engine, struct hvd__set *set,
         hvd__proposals_rejoin(&set->agreement->relay.held);
     if (!set->agreement->scratch[set->team.rank])
         return HVD_OK;
-    request = find_decided(engine, set, key, 0);
+    request = find_decided(set, key, 0);
     if (!request)
         return HVD_ERR_INTERNAL;
     if (status < 0) {
-        hvd__complete_submission(engine, request->submission, status, text);
+        hvd__complete_submission(set->engine, request->submission, status,
+                                 text);
         return HVD_OK;
     }
     if (request->output)
         memcpy(request->output, &last, sizeof last);
-    hvd__complete(engine, request, HVD_OK, NULL);
+    hvd__complete(set->engine, request, HVD_OK, NULL);
     return HVD_OK;
 }
 
@@ -131,26 +128,79 @@ static int follow_open(struct hvd__set *set, struct hvd__reader *in)
     return hvd__ordered_open(set, (uint32_t)epoch, refused);
 }
 
-static int follow_record(struct hvd__engine *engine, struct hvd__set *set,
-                         struct hvd__reader *in)
+static int follow_record(struct hvd__set *set, struct hvd__reader *in)
 {
     switch (hvd__read_type(in)) {
-    case HVD__BATCH: return follow_batch(engine, set, in);
-    case HVD__END: return follow_end(engine, set, in);
+    case HVD__BATCH: return follow_batch(set, in);
+    case HVD__END: return follow_end(set, in);
     case HVD__OPEN: return follow_open(set, in);
     case HVD__CLOSE: set->agreement->heard_close = true; return HVD_OK;
-    case HVD__BREAK: return hvd__hear_break(engine, in);
+    case HVD__BREAK: return hvd__hear_break(set->engine, in);
     default: return hvd__reader_fail(in);
     }
 }
 
-int hvd__follow(struct hvd__engine *engine, struct hvd__set *set,
-                struct hvd__reader *in)
+int hvd__follow(struct hvd__set *set, struct hvd__reader *in)
 {
     /* Each child gets an opening of its own. */
     if (!hvd__reader_more(in) || in->data[in->at] != HVD__OPEN)
         HVD_TRY(hvd__relay_tell(set, in->data + in->at, in->bytes - in->at));
     while (hvd__reader_more(in))
-        HVD_TRY(follow_record(engine, set, in));
+        HVD_TRY(follow_record(set, in));
     return HVD_OK;
+}
+
+/* ---------------------------------------------------------- the coordinator */
+
+/* Opens ordered mode, if nothing is left to be agreed on by name. */
+static int open_ordered(struct hvd__set *set)
+{
+    struct hvd__ordered *x = &set->agreement->ordered;
+
+    if (!set->engine->settings.ordered || !hvd__ordered_may_open(x) ||
+        !hvd__coordinator_is_idle(set->agreement->coordinator))
+        return HVD_OK;
+    return hvd__ordered_open(set, x->epoch + 1, false);
+}
+
+int hvd__decide(struct hvd__set *set)
+{
+    struct hvd__agreement *a = set->agreement;
+    struct hvd__writer *out, decisions;
+    int status = HVD_OK;
+
+    hvd__tuning_step(set, set->engine->settings.autotune_file);
+    out = hvd__coordinator_decide(a->coordinator, hvd__executor_room(set),
+                                  &a->tune.now);
+    decisions = *out;
+    *out = (struct hvd__writer){0};
+    if (decisions.failed)
+        status = hvd__fail(HVD_ERR_MEMORY, "out of memory for decisions");
+    else if (decisions.bytes > 0)
+        status =
+            hvd__follow(set, &(struct hvd__reader){.data = decisions.data,
+                                                   .bytes = decisions.bytes});
+    hvd__writer_fini(&decisions);
+    return status == HVD_OK ? open_ordered(set) : status;
+}
+
+/* The rank that reports a loss is not the one at fault. */
+static bool names_itself(const struct hvd__engine *engine, int status)
+{
+    return !engine->is_told && status != HVD_ERR_LOST &&
+           status != HVD_ERR_STALLED;
+}
+
+/* Each rank tells those next to it, so that all hear of it, whichever ranks
+ * fail in between. */
+void hvd__agree_break(struct hvd__engine *engine, int status, const char *text)
+{
+    char message[HVD__MESSAGE_MAX];
+    struct hvd__text out = hvd__text_at(message, sizeof message);
+
+    if (names_itself(engine, status))
+        hvd__text_add(&out, "rank %d failed: ", engine->transport->rank);
+    hvd__text_add(&out, "%s", text);
+    for (struct hvd__set *set = engine->live; set; set = set->next)
+        hvd__relay_break(set, status, message);
 }

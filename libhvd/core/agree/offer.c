@@ -15,6 +15,7 @@
  */
 #include "core/agree/offer.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/dtype.h"
@@ -122,16 +123,12 @@ size_t hvd__way_result_bytes(enum hvd__way way,
 void hvd__offer_begin(struct hvd__offer *offer, const struct hvd__hosts *hosts,
                       uint64_t round, uint32_t epoch)
 {
+    memset(offer, 0, offsetof(struct hvd__offer, slots));
     offer->hosts = hosts;
     offer->round = round;
     offer->epoch = epoch;
-    offer->flags = 0;
     offer->first = hosts->own;
     offer->end = hosts->own + 1;
-    offer->is_back = false;
-    offer->values = (struct hvd__piece_values){0};
-    offer->n = 0;
-    offer->data_bytes = offer->message_bytes = 0;
 }
 
 static size_t round_up(size_t bytes)
@@ -171,16 +168,18 @@ bool hvd__offer_add(struct hvd__offer *offer,
 /* The data of a slot in a message is a sequence of pieces of the offer's data.
  * Whoever writes, reads or checks it goes through these pieces. */
 
-/* Whom a message is for (struct hvd__offer_peer). */
-struct aim {
-    int receiver; /* a host */
+/* What a message has, and whom it is for (struct hvd__offer_peer). */
+struct cover {
+    int first, end; /* the hosts that it comes from */
+    int receiver;   /* a host */
     int modulus;
 };
 
-/* What a message has. */
-struct cover {
-    int first, end; /* the hosts that it comes from */
-    struct aim aim;
+struct piece {
+    size_t at; /* offset in the offer's data */
+    size_t bytes;
+    int row;         /* exchanges: which of the members that the data is from */
+    int host, place; /* and, as of shares, behind the member that it is for */
 };
 
 /* Returns the number of a host in the doubling: that of the next if it is
@@ -192,46 +191,26 @@ static int number_of(const struct hvd__hosts *hosts, int host)
     return host < 2 * extra ? host / 2 : host - extra;
 }
 
-static bool is_aimed_at(const struct hvd__hosts *hosts, struct aim aim,
-                        int host)
+static bool is_aimed_at(const struct hvd__hosts *hosts,
+                        const struct cover *cover, int host)
 {
-    if (aim.modulus == 0)
-        return host == aim.receiver;
-    return (number_of(hosts, host) - number_of(hosts, aim.receiver)) %
-               aim.modulus ==
+    if (cover->modulus == 0)
+        return host == cover->receiver;
+    return (number_of(hosts, host) - number_of(hosts, cover->receiver)) %
+               cover->modulus ==
            0;
 }
 
-/* Members of a host that follow each other in the order of the set. */
-struct run {
-    int host, place, n;
-};
-
-struct piece {
-    size_t at; /* offset in the offer's data */
-    size_t bytes;
-    int row;        /* exchanges: which of the members that the data is from */
-    struct run run; /* and, as of shares, the members that it is for */
-};
-
-/* Finds the next run of members aimed at. The first is found from zeros.
- * Returns false if there is none. */
-static bool next_run(const struct hvd__hosts *hosts, struct aim aim,
-                     struct run *run)
+/* Finds the next member aimed at. The first is found from zeros. Returns -1 if
+ * there is none. */
+static int next_member(const struct hvd__hosts *hosts,
+                       const struct cover *cover, struct piece *piece)
 {
-    const int *members = hosts->members;
-
-    run->place += run->n;
-    while (run->host < hosts->n && (run->place == hosts->first[run->host + 1] ||
-                                    !is_aimed_at(hosts, aim, run->host)))
-        run->place = hosts->first[++run->host];
-    if (run->host == hosts->n)
-        return false;
-    for (run->n = 1;
-         run->place + run->n < hosts->first[run->host + 1] &&
-         members[run->place + run->n] == members[run->place] + run->n;)
-        run->n++;
-    return true;
+    while (piece->host < hosts->n &&
+           (piece->place == hosts->first[piece->host + 1] ||
+            !is_aimed_at(hosts, cover, piece->host)))
+        piece->place = hosts->first[++piece->host];
+    return piece->host < hosts->n ? hosts->members[piece->place++] : -1;
 }
 
 /* Returns where a member's block begins in a row of an exchange, or its share
@@ -246,43 +225,41 @@ static size_t start_of_block(const struct hvd__offer_slot *slot, int member,
                : slot->bytes / (n * n) * (size_t)member;
 }
 
-/* Finds the next piece of an exchange, or of a sum in shares: a run of blocks
- * in one row. A sum has one row. */
-static bool next_blocks(const struct hvd__hosts *hosts,
-                        const struct hvd__offer_slot *slot,
-                        const struct cover *cover, struct piece *piece)
+/* Finds the next piece of an exchange, or of a sum in shares: a block in one
+ * row. A sum has one row. */
+static bool next_block(const struct hvd__hosts *hosts,
+                       const struct hvd__offer_slot *slot,
+                       const struct cover *cover, struct piece *piece)
 {
     const bool sums = slot->way == HVD__WAY_SHARES;
-    int n = hosts->first[hosts->n], first = hosts->first[cover->first];
+    int n = hosts->first[hosts->n], first = hosts->first[cover->first], member;
     int nrows = sums ? 1 : hosts->first[cover->end] - first;
 
-    for (; piece->row < nrows; piece->row++, piece->run = (struct run){0})
-        while (next_run(hosts, cover->aim, &piece->run)) {
-            int member = hosts->members[piece->run.place];
+    for (; piece->row < nrows; *piece = (struct piece){.row = piece->row + 1})
+        while ((member = next_member(hosts, cover, piece)) >= 0) {
             size_t start = start_of_block(slot, member, n);
 
             piece->at = start + (sums ? slot->at
                                       : hvd__offer_member(slot, hosts,
                                                           first + piece->row));
-            piece->bytes =
-                start_of_block(slot, member + piece->run.n, n) - start;
+            piece->bytes = start_of_block(slot, member + 1, n) - start;
             if (piece->bytes > 0)
                 return true;
         }
     return false;
 }
 
-/* Finds the part of a sum in halves that an aim says, or all of it. */
-static void find_part(const struct hvd__offer_slot *slot, struct aim aim,
-                      struct piece *piece)
+/* Finds the part of a sum in halves that a message has, or all of it. */
+static void find_part(const struct hvd__offer_slot *slot,
+                      const struct cover *cover, struct piece *piece)
 {
     size_t element = hvd__dtype_bytes(slot->request->signature.dtype);
     struct hvd__slice part = {0, (int64_t)(slot->bytes / element)};
     int steps = 0;
 
-    while (2 << steps <= aim.modulus)
+    while (2 << steps <= cover->modulus)
         steps++;
-    part = hvd__pairing_part(part, aim.receiver, steps);
+    part = hvd__pairing_part(part, cover->receiver, steps);
     piece->at = slot->at + (size_t)part.start * element;
     piece->bytes = (size_t)part.count * element;
 }
@@ -296,14 +273,14 @@ static bool next_piece(const struct hvd__offer *offer,
     const struct hvd__hosts *hosts = offer->hosts;
 
     if (hvd__way_is_exchange(slot->way) || slot->way == HVD__WAY_SHARES)
-        return next_blocks(hosts, slot, cover, piece);
+        return next_block(hosts, slot, cover, piece);
     if (piece->row++ > 0)
         return false;
     piece->at = slot->at;
     switch (slot->way) {
     case HVD__WAY_NONE: break;
     case HVD__WAY_SUM: piece->bytes = slot->bytes; break;
-    case HVD__WAY_HALVES: find_part(slot, cover->aim, piece); break;
+    case HVD__WAY_HALVES: find_part(slot, cover, piece); break;
     case HVD__WAY_ROOT:
         if (cover->first <= slot->root && slot->root < cover->end)
             piece->bytes = slot->bytes;
@@ -332,7 +309,7 @@ void hvd__offer_result(const struct hvd__offer *offer,
                        const struct hvd__offer_slot *slot, unsigned char *to)
 {
     const struct cover all = {.end = offer->hosts->n,
-                              .aim = {.receiver = offer->hosts->own}};
+                              .receiver = offer->hosts->own};
 
     write_slot(offer, slot, &all, to);
 }
@@ -358,10 +335,9 @@ size_t hvd__offer_write(const struct hvd__offer *offer,
                         const struct hvd__offer_peer *to,
                         unsigned char *message)
 {
-    const struct cover cover = {
-        offer->first,
-        offer->end,
-        {offer->is_back ? offer->hosts->own : to->host, to->modulus}};
+    const struct cover cover = {offer->first, offer->end,
+                                offer->is_back ? offer->hosts->own : to->host,
+                                to->modulus};
     unsigned char *at = message + sizeof(struct head);
     struct head head = {.epoch = offer->epoch,
                         .round = offer->round,
@@ -415,13 +391,12 @@ static void cut_to_common(struct hvd__offer *offer, const struct head *head,
             return;
         }
     }
+    /* A conflict counts behind the shorter of the two. */
     if (theirs < offer->n)
-        offer->flags =
-            (offer->flags & ~(uint32_t)HVD__OFFER_CONFLICT) | head->flags;
-    else if (theirs == offer->n)
-        offer->flags |= head->flags;
-    else
-        offer->flags |= head->flags & ~(uint32_t)HVD__OFFER_CONFLICT;
+        offer->flags &= ~(uint32_t)HVD__OFFER_CONFLICT;
+    offer->flags |= theirs > offer->n
+                        ? head->flags & ~(uint32_t)HVD__OFFER_CONFLICT
+                        : head->flags;
     offer->n = i;
 }
 
@@ -502,10 +477,9 @@ bool hvd__offer_take(struct hvd__offer *offer, const unsigned char *message,
                      const struct hvd__offer_peer *from)
 {
     const bool back = offer->is_back, adds = !back && from->modulus != 0;
-    const struct cover cover = {
-        from->first,
-        from->end,
-        {back ? from->host : offer->hosts->own, from->modulus}};
+    const struct cover cover = {from->first, from->end,
+                                back ? from->host : offer->hosts->own,
+                                from->modulus};
     const unsigned char *data = message + sizeof(struct head), *end;
     struct head head;
 

@@ -40,17 +40,18 @@ static bool make_lone_area(struct hvd__ordered *x)
 
 static bool make_round(struct hvd__ordered *x, const struct hvd__set *set)
 {
-    x->round = hvd__round_new(&set->team, set->hosts,
-                              set->first_tag + HVD__ROUND_TAG, set->metrics);
+    x->round =
+        hvd__round_new(&set->team, set->hosts, set->first_tag + HVD__ROUND_TAG,
+                       &set->engine->metrics);
     return x->round != NULL;
 }
 
-int hvd__ordered_init(struct hvd__ordered *x, const struct hvd__set *set)
+int hvd__ordered_init(struct hvd__ordered *x, struct hvd__set *set)
 {
     size_t n = (size_t)set->team.size;
     bool speaks = set->hosts && hvd__hosts_speaks(set->hosts, set->team.rank);
 
-    *x = (struct hvd__ordered){.patience = 1};
+    *x = (struct hvd__ordered){.set = set, .patience = 1};
     if (!set->shm && !set->hosts)
         return HVD_OK;
     x->hosts = set->hosts;
@@ -59,14 +60,11 @@ int hvd__ordered_init(struct hvd__ordered *x, const struct hvd__set *set)
         x->nareas = set->shm->size;
         x->own = set->shm->own;
     }
-    x->pending = calloc(HVD__LOG_SLOTS, sizeof *x->pending);
-    x->sources = calloc(n, sizeof *x->sources);
-    x->targets = calloc(n, sizeof *x->targets);
-    if (!x->pending || !x->sources || !x->targets ||
-        (!x->own && !make_lone_area(x)) || (speaks && !make_round(x, set))) {
-        hvd__ordered_fini(x);
-        return hvd__fail_memory(HVD__LOG_SLOTS * sizeof *x->pending);
-    }
+    HVD_TRY(hvd__allocate(&x->pending, HVD__LOG_SLOTS, sizeof *x->pending));
+    HVD_TRY(hvd__allocate(&x->sources, n, sizeof *x->sources));
+    HVD_TRY(hvd__allocate(&x->targets, n, sizeof *x->targets));
+    if ((!x->own && !make_lone_area(x)) || (speaks && !make_round(x, set)))
+        return hvd__fail_memory(sizeof *x->lone);
     x->state = HVD__ORDERED_OPENING;
     x->epoch = 1;
     atomic_store(&x->own->accepted, (uint64_t)x->epoch << 1);
@@ -137,28 +135,26 @@ bool hvd__ordered_is_busy(const struct hvd__ordered *x)
 /* --------------------------------------------------------- by name, after all
  */
 
-static int announce_undecided(struct hvd__set *set)
+static int announce_undecided(struct hvd__ordered *x)
 {
     struct hvd__submission *submission;
 
-    while ((submission = take_undecided(&set->agreement->ordered)))
-        HVD_TRY(hvd__announce(set, submission));
+    while ((submission = take_undecided(x)))
+        HVD_TRY(hvd__announce(x->set, submission));
     return HVD_OK;
 }
 
 /* Ends the epoch: everything that is not decided is agreed on by name. */
-static int end_epoch(struct hvd__set *set, enum hvd__ordered_state state,
+static int end_epoch(struct hvd__ordered *x, enum hvd__ordered_state state,
                      bool *moved)
 {
-    struct hvd__ordered *x = &set->agreement->ordered;
-
     x->state = state;
     x->patience = x->decided > GOOD_EPOCH ? 1 : 2 * x->patience;
     if (x->patience > PATIENCE_MAX)
         x->patience = PATIENCE_MAX;
     x->closed_at = x->nannounced;
     *moved = true;
-    return announce_undecided(set);
+    return announce_undecided(x);
 }
 
 bool hvd__ordered_may_open(const struct hvd__ordered *x)
@@ -199,20 +195,19 @@ bool hvd__ordered_hear_accepted(const struct hvd__ordered *x, bool *refused)
 
 /* Returns 1 if this rank sees the areas of the members on its host, 0 if not
  * yet, -1 if it never will. */
-static int sees_areas(struct hvd__set *set)
+static int sees_areas(struct hvd__ordered *x)
 {
-    if (set->shm)
-        return hvd__shm_ready(set->shm);
-    return set->hosts->widest == 1 ? 1 : -1;
+    if (x->set->shm)
+        return hvd__shm_ready(x->set->shm);
+    return x->set->hosts->widest == 1 ? 1 : -1;
 }
 
 /* Returns the result of opening the epoch, as the speaker publishes it (shm.h),
  * or that of an earlier one if it is not yet known. On one host every rank
  * finds it out by itself. */
-static uint64_t result_of_opening(const struct hvd__engine *engine,
-                                  const struct hvd__ordered *x)
+static uint64_t result_of_opening(const struct hvd__ordered *x)
 {
-    bool refused = !engine->settings.ordered;
+    bool refused = !x->set->engine->settings.ordered;
 
     if (x->hosts)
         return atomic_load_explicit(x->round ? &x->own->opened
@@ -226,34 +221,32 @@ static uint64_t result_of_opening(const struct hvd__engine *engine,
 /* Opens the epoch if all ranks have accepted it. wanted is true if this rank
  * has something to submit. A speaker whose host shares no memory must end the
  * round too, for the other hosts wait for its messages. */
-static int try_open(const struct hvd__engine *engine, struct hvd__set *set,
-                    bool wanted, bool *moved)
+static int try_open(struct hvd__ordered *x, bool wanted, bool *moved)
 {
-    struct hvd__ordered *x = &set->agreement->ordered;
-    int ready = sees_areas(set);
+    int ready = sees_areas(x);
     uint64_t how;
 
     if (ready == 0)
         return HVD_OK;
     if (x->round)
-        HVD_TRY(hvd__speaker_open(engine, set, wanted, ready > 0, moved));
+        HVD_TRY(hvd__speaker_open(x, wanted, ready > 0, moved));
     else if (ready < 0)
-        return end_epoch(set, HVD__ORDERED_OFF, moved);
-    how = result_of_opening(engine, x);
+        return end_epoch(x, HVD__ORDERED_OFF, moved);
+    how = result_of_opening(x);
     if (how >> 2 != x->epoch)
         return HVD_OK;
     if (how & 2)
-        return end_epoch(set, HVD__ORDERED_OFF, moved);
+        return end_epoch(x, HVD__ORDERED_OFF, moved);
     /* From now on collectives may use the memory that the ranks of each host
      * share. */
     if (x->hosts)
-        set->team.hosts = set->hosts;
+        x->set->team.hosts = x->set->hosts;
     else
-        set->team.shm = set->shm;
+        x->set->team.shm = x->set->shm;
     x->posted = x->decided = x->read = 0;
     x->payload_free = x->payload_next;
     if (how & 1)
-        return end_epoch(set, HVD__ORDERED_CLOSED, moved);
+        return end_epoch(x, HVD__ORDERED_CLOSED, moved);
     x->state = HVD__ORDERED_OPEN;
     *moved = true;
     return HVD_OK;
@@ -262,10 +255,9 @@ static int try_open(const struct hvd__engine *engine, struct hvd__set *set,
 /* ------------------------------------------------------------------- deciding
  */
 
-enum hvd__verdict hvd__ordered_compare(const struct hvd__set *set,
+enum hvd__verdict hvd__ordered_compare(const struct hvd__ordered *x,
                                        uint64_t number)
 {
-    const struct hvd__ordered *x = &set->agreement->ordered;
     const struct hvd__log_slot *own = hvd__slot_at(x->own, number);
     uint64_t sequence = hvd__sequence_of(x, number);
     enum hvd__verdict verdict = HVD__AGREED;
@@ -287,24 +279,21 @@ enum hvd__verdict hvd__ordered_compare(const struct hvd__set *set,
     return verdict;
 }
 
-void hvd__ordered_consume(struct hvd__set *set)
+void hvd__ordered_consume(struct hvd__ordered *x)
 {
-    const struct hvd__ordered *x = &set->agreement->ordered;
     uint64_t read = hvd__slots_read(x);
 
     if (read > 0)
-        atomic_store_explicit(&set->agreement->ordered.own->consumed,
-                              hvd__sequence_of(x, read - 1),
+        atomic_store_explicit(&x->own->consumed, hvd__sequence_of(x, read - 1),
                               memory_order_release);
 }
 
-enum hvd__verdict hvd__ordered_judge(const struct hvd__set *set)
+enum hvd__verdict hvd__ordered_judge(const struct hvd__ordered *x)
 {
-    const struct hvd__ordered *x = &set->agreement->ordered;
     uint64_t ended;
 
     if (!x->hosts)
-        return x->decided < x->posted ? hvd__ordered_compare(set, x->decided)
+        return x->decided < x->posted ? hvd__ordered_compare(x, x->decided)
                                       : HVD__UNKNOWN;
     ended = atomic_load_explicit(&x->areas[0]->ended, memory_order_acquire);
     if (x->decided <
@@ -314,71 +303,64 @@ enum hvd__verdict hvd__ordered_judge(const struct hvd__set *set)
     return ended == x->epoch ? HVD__DIFFERENT : HVD__UNKNOWN;
 }
 
-static int decide_slots(struct hvd__engine *engine, struct hvd__set *set,
-                        bool *moved)
+static int decide_slots(struct hvd__ordered *x, bool *moved)
 {
-    struct hvd__ordered *x = &set->agreement->ordered;
     uint64_t before = x->decided;
     enum hvd__verdict verdict = HVD__UNKNOWN;
     int64_t now = 0;
 
     while (!x->now.request &&
-           (verdict = hvd__ordered_judge(set)) == HVD__AGREED) {
+           (verdict = hvd__ordered_judge(x)) == HVD__AGREED) {
         uint64_t slot = x->decided++;
 
         now = now ? now : hvd__now_ns();
-        HVD_TRY(hvd__ordered_run(
-            engine, set, x->pending[slot % HVD__LOG_SLOTS].request, slot, now));
+        HVD_TRY(hvd__ordered_run(x, x->pending[slot % HVD__LOG_SLOTS].request,
+                                 slot, now));
         if (x->now.request)
-            hvd__ordered_reduce_share(set);
+            hvd__ordered_reduce_share(x);
         if (x->hosts)
-            HVD_TRY(hvd__ordered_end_piece(set, slot));
+            HVD_TRY(hvd__ordered_end_piece(x, slot));
     }
     if (x->decided > before) {
         *moved = true;
-        hvd__ordered_consume(set);
+        hvd__ordered_consume(x);
     }
-    return verdict == HVD__DIFFERENT
-               ? end_epoch(set, HVD__ORDERED_CLOSED, moved)
-               : HVD_OK;
+    return verdict == HVD__DIFFERENT ? end_epoch(x, HVD__ORDERED_CLOSED, moved)
+                                     : HVD_OK;
 }
 
 /* -------------------------------------------------------------------- a step
  */
 
-static void post_waiting(struct hvd__engine *engine, struct hvd__set *set,
-                         bool leaving, bool *moved)
+static void post_waiting(struct hvd__ordered *x, bool leaving, bool *moved)
 {
-    struct hvd__ordered *x = &set->agreement->ordered;
     uint64_t before = x->posted;
 
-    hvd__ordered_post(engine, set);
+    hvd__ordered_post(x);
     *moved |= x->posted != before;
     if (leaving && !x->waiting && !x->ending)
-        x->ending = hvd__ordered_post_end(set);
+        x->ending = hvd__ordered_post_end(x);
 }
 
-int hvd__ordered_step(struct hvd__engine *engine, struct hvd__set *set,
-                      bool leaving, bool *moved)
+int hvd__ordered_step(struct hvd__ordered *x, bool leaving, bool *moved)
 {
-    struct hvd__ordered *x = &set->agreement->ordered;
     bool wanted = x->waiting || leaving;
 
     if (x->state == HVD__ORDERED_OPENING && (wanted || x->round))
-        HVD_TRY(try_open(engine, set, wanted, moved));
+        HVD_TRY(try_open(x, wanted, moved));
     if (x->state == HVD__ORDERED_CLOSED)
-        HVD_TRY(announce_undecided(set));
+        HVD_TRY(announce_undecided(x));
     if (x->state == HVD__ORDERED_OPEN && (x->waiting || leaving))
-        post_waiting(engine, set, leaving, moved);
+        post_waiting(x, leaving, moved);
     if (x->round && x->state == HVD__ORDERED_OPEN)
-        HVD_TRY(hvd__speaker_step(set, moved));
+        HVD_TRY(hvd__speaker_step(x, moved));
     if (x->now.request) {
         *moved = true;
-        if (!hvd__ordered_reduce_share(set))
+        if (!hvd__ordered_reduce_share(x))
             return HVD_OK;
     }
     if (x->state == HVD__ORDERED_OPEN)
-        HVD_TRY(decide_slots(engine, set, moved));
-    hvd__ordered_finish(engine, set, moved);
+        HVD_TRY(decide_slots(x, moved));
+    hvd__ordered_finish(x, moved);
     return HVD_OK;
 }

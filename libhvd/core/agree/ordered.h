@@ -25,7 +25,7 @@
  * large tensors in heaps are reduced in place, a share on each rank, one after
  * another without waiting in between. Everything else goes to the lanes
  * (run/execute.c); on several hosts in batches of one round's requests
- * (piece.c).
+ * (ordered_run.c).
  */
 #ifndef HVD_CORE_ORDERED_H
 #define HVD_CORE_ORDERED_H
@@ -60,6 +60,7 @@ struct hvd__in_place {
 
 /* Driver only. */
 struct hvd__ordered {
+    struct hvd__set *set; /* borrowed */
     enum hvd__ordered_state state;
     uint32_t epoch;
     uint64_t posted;          /* this rank's slots of this epoch */
@@ -72,7 +73,7 @@ struct hvd__ordered {
     struct hvd__area *lone; /* owned: own, if no member shares memory with this
                                rank; else NULL */
     const struct hvd__hosts *hosts; /* borrowed; NULL: all are on one host */
-    struct hvd__request_list piece; /* several hosts only (piece.c) */
+    struct hvd__request_list piece; /* several hosts only (ordered_run.c) */
     struct hvd__round *round; /* owned; only on speakers of several hosts */
     uint64_t agreed;          /* speaker: slots that all hosts have agreed on */
     uint64_t scanned;         /* speaker: slots on which this host agrees */
@@ -98,13 +99,12 @@ struct hvd__ordered {
 
 /* Returns the way of a request's data, which is the same on all ranks; but on
  * one host, some may have data with a slot that others do not (way.c). */
-enum hvd__way hvd__way_of(const struct hvd__engine *engine,
-                          const struct hvd__set *set,
+enum hvd__way hvd__way_of(const struct hvd__set *set,
                           const struct hvd__request *request);
 
 /* Initialises ordered mode for a set, if set->shm or set->hosts makes it
  * possible. Fails with HVD_ERR_MEMORY. */
-int hvd__ordered_init(struct hvd__ordered *ordered, const struct hvd__set *set);
+int hvd__ordered_init(struct hvd__ordered *ordered, struct hvd__set *set);
 /* Forgets all undecided submissions, because nothing moves any more. */
 void hvd__ordered_drop(struct hvd__ordered *ordered);
 void hvd__ordered_fini(struct hvd__ordered *ordered);
@@ -114,10 +114,9 @@ void hvd__ordered_submit(struct hvd__ordered *ordered,
                          struct hvd__submission *submission);
 /* Posts, decides, reduces and completes requests. leaving is true if nothing
  * more will be submitted. */
-int hvd__ordered_step(struct hvd__engine *engine, struct hvd__set *set,
-                      bool leaving, bool *moved);
+int hvd__ordered_step(struct hvd__ordered *x, bool leaving, bool *moved);
 /* Posts new submissions and does nothing else. Ordered mode must be open. */
-void hvd__ordered_post(struct hvd__engine *engine, struct hvd__set *set);
+void hvd__ordered_post(struct hvd__ordered *x);
 /* Returns true if this rank waits for other ranks. */
 bool hvd__ordered_is_busy(const struct hvd__ordered *ordered);
 

@@ -15,9 +15,8 @@
 
 /* Finds which of this rank's slots all ranks have read. These slots, and the
  * data next to them, may be reused. */
-static void look_who_read(struct hvd__set *set)
+static void look_who_read(struct hvd__ordered *x)
 {
-    struct hvd__ordered *x = &set->agreement->ordered;
     uint64_t read = hvd__slots_read(x);
 
     for (int i = 0; i < x->nareas; i++) {
@@ -36,10 +35,9 @@ static void look_who_read(struct hvd__set *set)
 
 /* Returns the bytes of data that go with this rank's slot; -1: none do. The
  * slot of a speaker has room for the result, which the round writes. */
-static int64_t count_data(const struct hvd__set *set,
+static int64_t count_data(const struct hvd__ordered *x,
                           const struct hvd__request *request)
 {
-    const struct hvd__ordered *x = &set->agreement->ordered;
     enum hvd__way way = (enum hvd__way)request->way;
 
     if (way == HVD__WAY_NONE)
@@ -47,9 +45,10 @@ static int64_t count_data(const struct hvd__set *set,
     if (x->round)
         return (int64_t)hvd__way_result_bytes(way, request, x->hosts);
     if (way == HVD__WAY_SPLITS)
-        return set->team.size * (int64_t)sizeof *request->splits;
+        return x->set->team.size * (int64_t)sizeof *request->splits;
     if (way == HVD__WAY_ROWS ||
-        (way == HVD__WAY_ROOT && !hvd__set_is_root(set, &request->signature)))
+        (way == HVD__WAY_ROOT &&
+         !hvd__set_is_root(x->set, &request->signature)))
         return -1;
     return (int64_t)request->bytes;
 }
@@ -70,31 +69,28 @@ static void fetch_lines(const struct hvd__ordered *x, size_t bytes)
 
 /* Allocates bytes in the ring, as one piece. Returns their offset, or -1 if
  * there is no room now. */
-static int64_t take_payload(struct hvd__set *set, size_t bytes)
+static int64_t take_payload(struct hvd__ordered *x, size_t bytes)
 {
-    struct hvd__ordered *x = &set->agreement->ordered;
     uint64_t at = x->payload_next, offset = at % HVD__PAYLOAD_BYTES;
 
     bytes = (bytes + 63) / 64 * 64;
     if (offset + bytes > HVD__PAYLOAD_BYTES)
         at += HVD__PAYLOAD_BYTES - offset;
     if (at + bytes - x->payload_free > HVD__PAYLOAD_BYTES)
-        look_who_read(set);
+        look_who_read(x);
     if (at + bytes - x->payload_free > HVD__PAYLOAD_BYTES)
         return -1;
     x->payload_next = at + bytes;
     return (int64_t)(at % HVD__PAYLOAD_BYTES);
 }
 
-static struct hvd__log_slot *next_slot(struct hvd__set *set)
+static struct hvd__log_slot *next_slot(struct hvd__ordered *x)
 {
-    struct hvd__ordered *x = &set->agreement->ordered;
-
     if (x->posted - x->read >= HVD__LOG_SLOTS)
-        look_who_read(set);
+        look_who_read(x);
     if (x->posted - x->read >= HVD__LOG_SLOTS)
         return NULL;
-    return hvd__slot_at(set->agreement->ordered.own, x->posted);
+    return hvd__slot_at(x->own, x->posted);
 }
 
 static void publish_slot(struct hvd__ordered *x, struct hvd__log_slot *slot,
@@ -108,22 +104,20 @@ static void publish_slot(struct hvd__ordered *x, struct hvd__log_slot *slot,
 }
 
 /* Posts a slot that differs from all others. */
-static bool post_fallback(struct hvd__set *set, struct hvd__request *request)
+static bool post_fallback(struct hvd__ordered *x, struct hvd__request *request)
 {
-    struct hvd__log_slot *slot = next_slot(set);
+    struct hvd__log_slot *slot = next_slot(x);
 
     if (!slot)
         return false;
     slot->flags = HVD__SLOT_FALLBACK;
-    publish_slot(&set->agreement->ordered, slot, request);
+    publish_slot(x, slot, request);
     return true;
 }
 
-static bool post_request(const struct hvd__engine *engine, struct hvd__set *set,
-                         struct hvd__request *request)
+static bool post_request(struct hvd__ordered *x, struct hvd__request *request)
 {
-    struct hvd__ordered *x = &set->agreement->ordered;
-    struct hvd__log_slot *slot = next_slot(set);
+    struct hvd__log_slot *slot = next_slot(x);
     int64_t bytes, offset = 0;
     unsigned char *data;
     bool beside;
@@ -131,14 +125,14 @@ static bool post_request(const struct hvd__engine *engine, struct hvd__set *set,
     if (!slot)
         return false;
     if (!request->has_data_bytes) { /* it holds when the request comes again */
-        request->way = (uint8_t)hvd__way_of(engine, set, request);
-        request->data_bytes = (int32_t)count_data(set, request);
+        request->way = (uint8_t)hvd__way_of(x->set, request);
+        request->data_bytes = (int32_t)count_data(x, request);
         request->has_data_bytes = true;
     }
     bytes = request->data_bytes;
     beside = bytes > HVD__INLINE_BYTES;
     if (beside)
-        offset = take_payload(set, (size_t)bytes);
+        offset = take_payload(x, (size_t)bytes);
     if (offset < 0)
         return false;
     slot->key = request->submission->key;
@@ -152,14 +146,14 @@ static bool post_request(const struct hvd__engine *engine, struct hvd__set *set,
      */
     data = beside ? x->own->payload + offset : slot->data;
     if (bytes > 0 && !x->round && request->way == HVD__WAY_SPLITS)
-        hvd__request_write_splits(request, set->team.size, data);
+        hvd__request_write_splits(request, x->set->team.size, data);
     else if (bytes > 0 && !x->round)
         memcpy(data, request->input, (size_t)bytes);
     if (bytes < 0 && !x->hosts) {
         slot->input =
-            hvd__heap_place(set->shm->heap, request->input, request->bytes);
+            hvd__heap_place(x->set->shm->heap, request->input, request->bytes);
         slot->output =
-            hvd__heap_place(set->shm->heap, request->output, request->bytes);
+            hvd__heap_place(x->set->shm->heap, request->output, request->bytes);
     }
     publish_slot(x, slot, request);
     fetch_lines(x, beside ? (size_t)bytes : 0);
@@ -189,29 +183,25 @@ static bool needs_fallback(const struct hvd__submission *submission)
            submission->requests[0].signature.kind == HVD_JOIN;
 }
 
-bool hvd__ordered_post_submission(const struct hvd__engine *engine,
-                                  struct hvd__set *set,
+bool hvd__ordered_post_submission(struct hvd__ordered *x,
                                   struct hvd__submission *submission)
 {
     if (needs_fallback(submission))
-        return post_fallback(set, &submission->requests[0]);
+        return post_fallback(x, &submission->requests[0]);
     for (; submission->state.nposted < submission->state.nrequests;
          submission->state.nposted++)
-        if (!post_request(engine, set,
-                          &submission->requests[submission->state.nposted]))
+        if (!post_request(x, &submission->requests[submission->state.nposted]))
             return false;
     return true;
 }
 
-void hvd__ordered_post(struct hvd__engine *engine, struct hvd__set *set)
+void hvd__ordered_post(struct hvd__ordered *x)
 {
-    struct hvd__ordered *x = &set->agreement->ordered;
-
-    while (x->waiting && hvd__ordered_post_submission(engine, set, x->waiting))
+    while (x->waiting && hvd__ordered_post_submission(x, x->waiting))
         x->waiting = x->waiting->state.next;
 }
 
-bool hvd__ordered_post_end(struct hvd__set *set)
+bool hvd__ordered_post_end(struct hvd__ordered *x)
 {
-    return post_fallback(set, NULL);
+    return post_fallback(x, NULL);
 }

@@ -74,17 +74,15 @@ int64_t hvd__quick_end(const struct hvd__submission *submission,
     return x->sampling.quick_ns;
 }
 
-static enum hvd__quick_result reduce_in_place(struct hvd__set *set,
+static enum hvd__quick_result reduce_in_place(struct hvd__ordered *x,
                                               struct hvd__request *request,
                                               struct hvd__quick *quick)
 {
-    struct hvd__ordered *x = &set->agreement->ordered;
-
-    hvd__ordered_begin_share(set, request, x->decided++);
-    while (!hvd__ordered_reduce_share(set))
+    hvd__ordered_begin_share(x, request, x->decided++);
+    while (!hvd__ordered_reduce_share(x))
         continue;
-    hvd__ordered_consume(set);
-    while (hvd__ordered_least_reduced(set) < request->state.sequence)
+    hvd__ordered_consume(x);
+    while (hvd__ordered_least_reduced(x) < request->state.sequence)
         if (!pause_between(quick))
             return HVD__QUICK_POSTED;
     x->unfinished.first = NULL;
@@ -94,18 +92,16 @@ static enum hvd__quick_result reduce_in_place(struct hvd__set *set,
 /* Returns what is known of the request. On several hosts, moves the round that
  * decides it, as far as this rank speaks for its host; an error shows again in
  * the next step of the engine, which handles it. */
-static enum hvd__verdict look(struct hvd__set *set)
+static enum hvd__verdict look(struct hvd__ordered *x)
 {
-    struct hvd__ordered *x = &set->agreement->ordered;
     bool moved = false;
 
-    if (x->round && hvd__speaker_step(set, &moved) < 0)
+    if (x->round && hvd__speaker_step(x, &moved) < 0)
         return HVD__DIFFERENT;
-    return hvd__ordered_judge(set);
+    return hvd__ordered_judge(x);
 }
 
-enum hvd__quick_result hvd__quick_post(struct hvd__engine *engine,
-                                       struct hvd__set *set,
+enum hvd__quick_result hvd__quick_post(struct hvd__set *set,
                                        struct hvd__submission *submission,
                                        struct hvd__quick *quick)
 {
@@ -113,25 +109,26 @@ enum hvd__quick_result hvd__quick_post(struct hvd__engine *engine,
     struct hvd__request *request = &submission->requests[0];
     enum hvd__verdict verdict;
 
-    if (!hvd__ordered_post_submission(engine, set, submission))
+    if (!hvd__ordered_post_submission(x, submission))
         return HVD__QUICK_NOT_POSTED;
     if (x->hosts)
         *quick = (struct hvd__quick){.yields = LOOKS_AT_HOSTS};
-    while ((verdict = look(set)) == HVD__UNKNOWN && pause_between(quick))
+    while ((verdict = look(x)) == HVD__UNKNOWN && pause_between(quick))
         continue;
     if (verdict != HVD__AGREED)
         return HVD__QUICK_POSTED;
-    if (hvd__ordered_run_here(set, request, x->decided)) {
+    if (hvd__ordered_run_here(x, request, x->decided)) {
         x->decided++;
-        hvd__ordered_consume(set);
+        hvd__ordered_consume(x);
         /* The background thread sends what is left of our messages. */
         if (hvd__round_pending(x->round) > 0)
-            atomic_store_explicit(&engine->sending, true, memory_order_relaxed);
+            atomic_store_explicit(&set->engine->sending, true,
+                                  memory_order_relaxed);
         return HVD__QUICK_DONE;
     }
-    if (!hvd__ordered_goes_in_place(engine, set, request, x->decided))
+    if (!hvd__ordered_goes_in_place(x, request, x->decided))
         return HVD__QUICK_POSTED;
-    return reduce_in_place(set, request, quick);
+    return reduce_in_place(x, request, quick);
 }
 
 bool hvd__quick_is_possible(const struct hvd__set *set)

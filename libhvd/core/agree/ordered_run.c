@@ -16,28 +16,28 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "core/agree/batch.h"
 #include "core/agree/ordered_parts.h"
 #include "core/run/complete.h"
 
 /* ------------------------------------------------------- data in the slots */
 
-static void tell_counts(const struct hvd__set *set,
+static void tell_counts(const struct hvd__ordered *x,
                         struct hvd__request *request, int64_t each)
 {
-    for (int rank = 0; request->counts && rank < set->team.size; rank++)
+    for (int rank = 0; request->counts && rank < x->set->team.size; rank++)
         request->counts[rank] = each;
 }
 
 /* Points x->sources at what each rank has for all with a slot, from an offset
  * on, or in an exchange for this rank. On several hosts, a round has put it
  * into the speaker's slot. */
-static const void **sources_at(struct hvd__set *set,
+static const void **sources_at(struct hvd__ordered *x,
                                const struct hvd__request *request,
                                uint64_t number, size_t offset)
 {
-    struct hvd__ordered *x = &set->agreement->ordered;
     const enum hvd__way way = (enum hvd__way)request->way;
-    const size_t n = (size_t)set->team.size;
+    const size_t n = (size_t)x->set->team.size;
     const unsigned char *all;
     size_t each;
     int local;
@@ -55,7 +55,7 @@ static const void **sources_at(struct hvd__set *set,
         return x->sources;
     each = hvd__way_bytes(way, request, (int)n) / n;
     if (hvd__way_is_exchange(way)) {
-        hvd__hosts_find(x->hosts, set->team.rank, &local);
+        hvd__hosts_find(x->hosts, x->set->team.rank, &local);
         offset = each / n * (size_t)local;
         each = each / n * (size_t)hvd__hosts_size(x->hosts, x->hosts->own);
     }
@@ -67,50 +67,49 @@ static const void **sources_at(struct hvd__set *set,
 
 /* Copies bytes of all ranks, from an offset into each rank's data, to the
  * output. */
-static void gather(struct hvd__set *set, struct hvd__request *request,
+static void gather(struct hvd__ordered *x, struct hvd__request *request,
                    uint64_t slot, size_t offset, size_t bytes)
 {
-    hvd__visible_gather(request->output, sources_at(set, request, slot, offset),
-                        set->team.size, bytes);
+    hvd__visible_gather(request->output, sources_at(x, request, slot, offset),
+                        x->set->team.size, bytes);
 }
 
 /* Returns where an element of the sum that a round has made is. Of sums in
  * shares, it is the first of this rank's. */
-static const unsigned char *sum_at(const struct hvd__set *set,
+static const unsigned char *sum_at(const struct hvd__ordered *x,
                                    const struct hvd__request *request,
                                    uint64_t slot, size_t offset)
 {
-    const struct hvd__ordered *x = &set->agreement->ordered;
     int local;
 
     if (request->way == HVD__WAY_SHARES) {
-        hvd__hosts_find(x->hosts, set->team.rank, &local);
+        hvd__hosts_find(x->hosts, x->set->team.rank, &local);
         offset = hvd__way_share_at(request, x->hosts, local);
     }
     return hvd__slot_data(x->areas[0], slot) + offset;
 }
 
 /* Reduces count elements of all ranks, from start on, into the output. */
-static void reduce(struct hvd__set *set, struct hvd__request *request,
+static void reduce(struct hvd__ordered *x, struct hvd__request *request,
                    uint64_t slot, int64_t start, int64_t count)
 {
     struct hvd__reduction reduction =
-        hvd__reduction_of(&request->signature, set->team.size);
+        hvd__reduction_of(&request->signature, x->set->team.size);
     size_t offset = (size_t)start * hvd__dtype_bytes(reduction.dtype);
     const void *sum, **sources = &sum;
     int n = 1;
 
     if (hvd__way_sums(
             (enum hvd__way)request->way)) { /* a round has added it up */
-        sum = sum_at(set, request, slot, offset);
+        sum = sum_at(x, request, slot, offset);
         reduction.prescale = 1;
     } else {
-        sources = sources_at(set, request, slot, offset);
-        n = set->team.size;
+        sources = sources_at(x, request, slot, offset);
+        n = x->set->team.size;
         /* The input is more likely to be in the cache than its copy in the
          * slot. */
         if (count == request->count)
-            sources[set->team.rank] = request->input;
+            sources[x->set->team.rank] = request->input;
     }
     if (count > 0)
         hvd__reduce(&reduction, request->output, sources, n, count);
@@ -118,38 +117,38 @@ static void reduce(struct hvd__set *set, struct hvd__request *request,
 
 /* Runs a request other than a broadcast on the data in the slots of all ranks.
  * Each kind selects the rows and elements that are this rank's. */
-static void move(struct hvd__set *set, struct hvd__request *request,
+static void move(struct hvd__ordered *x, struct hvd__request *request,
                  uint64_t slot)
 {
-    const int n = set->team.size, us = set->team.rank;
+    const int n = x->set->team.size, us = x->set->team.rank;
     size_t part = request->bytes / (size_t)n;
     struct hvd__slice rows;
     int64_t row;
 
     switch (request->signature.kind) {
-    case HVD_ALLREDUCE: reduce(set, request, slot, 0, request->count); return;
+    case HVD_ALLREDUCE: reduce(x, request, slot, 0, request->count); return;
     case HVD_GATHER:
     case HVD_ALLGATHER:
-        tell_counts(set, request, request->rows);
-        if (!hvd__set_gets_result(set, &request->signature))
+        tell_counts(x, request, request->rows);
+        if (!hvd__set_gets_result(x->set, &request->signature))
             return;
         request->out_rows = request->rows * n;
-        gather(set, request, slot, 0, request->bytes);
+        gather(x, request, slot, 0, request->bytes);
         return;
     case HVD_ALLTOALL:
-        tell_counts(set, request, request->rows / n);
+        tell_counts(x, request, request->rows / n);
         request->out_rows = request->rows;
-        gather(set, request, slot, (size_t)us * part, part);
+        gather(x, request, slot, (size_t)us * part, part);
         return;
     case HVD_REDUCESCATTER:
         rows = hvd__slice_of(request->rows, us, n);
         row = request->rows > 0 ? request->count / request->rows : 0;
         request->out_rows = rows.count;
-        reduce(set, request, slot, rows.start * row, rows.count * row);
+        reduce(x, request, slot, rows.start * row, rows.count * row);
         return;
     default:
-        if (hvd__set_gets_result(set, &request->signature))
-            reduce(set, request, slot, 0, request->count);
+        if (hvd__set_gets_result(x->set, &request->signature))
+            reduce(x, request, slot, 0, request->count);
     }
 }
 
@@ -158,76 +157,72 @@ static void move(struct hvd__set *set, struct hvd__request *request,
 
 /* Finds the addresses of all inputs and outputs. Returns false if this rank
  * cannot reach some of them. */
-static bool reach_addresses(struct hvd__set *set,
+static bool reach_addresses(struct hvd__ordered *x,
                             const struct hvd__request *request, uint64_t number)
 {
-    struct hvd__ordered *x = &set->agreement->ordered;
-
     if (x->hosts)
         return false;
     x->now.work = (struct hvd__visible){
-        .reduction = hvd__reduction_of(&request->signature, set->team.size),
+        .reduction = hvd__reduction_of(&request->signature, x->set->team.size),
         .sources = x->sources,
         .targets = x->targets};
-    for (int rank = 0; rank < set->team.size; rank++) {
+    for (int rank = 0; rank < x->set->team.size; rank++) {
         const struct hvd__log_slot *slot = hvd__slot_at(x->areas[rank], number);
 
         if (slot->flags & HVD__SLOT_DATA ||
-            !hvd__visible_add(&x->now.work, set->shm, rank, slot->input,
+            !hvd__visible_add(&x->now.work, x->set->shm, rank, slot->input,
                               slot->output, true, request->bytes))
             return false;
     }
     return true;
 }
 
-void hvd__ordered_begin_share(struct hvd__set *set,
+void hvd__ordered_begin_share(struct hvd__ordered *x,
                               struct hvd__request *request, uint64_t slot)
 {
     struct hvd__slice share =
-        hvd__slice_of(request->count, set->team.rank, set->team.size);
+        hvd__slice_of(request->count, x->set->team.rank, x->set->team.size);
 
-    set->agreement->ordered.now.request = request;
-    set->agreement->ordered.now.slot = slot;
-    hvd__visible_begin(&set->agreement->ordered.now.work, share.start,
-                       share.count);
+    x->now.request = request;
+    x->now.slot = slot;
+    hvd__visible_begin(&x->now.work, share.start, share.count);
 }
 
-bool hvd__ordered_reduce_share(struct hvd__set *set)
+bool hvd__ordered_reduce_share(struct hvd__ordered *x)
 {
     int64_t computing_ns = 0;
-    struct hvd__ordered *x = &set->agreement->ordered;
     struct hvd__request *request = x->now.request;
     bool is_done = hvd__visible_step(&x->now.work, &computing_ns);
 
-    hvd__count_alone(&set->metrics->computing_ns, computing_ns);
+    hvd__count_alone(&x->set->engine->metrics.computing_ns, computing_ns);
     if (!is_done)
         return false;
     request->state.sequence = hvd__sequence_of(x, x->now.slot);
-    atomic_store_explicit(&set->agreement->ordered.own->reduced,
-                          request->state.sequence, memory_order_release);
+    atomic_store_explicit(&x->own->reduced, request->state.sequence,
+                          memory_order_release);
     hvd__request_list_add(&x->unfinished, request);
     x->now.request = NULL;
     return true;
 }
 
-uint64_t hvd__ordered_least_reduced(const struct hvd__set *set)
+uint64_t hvd__ordered_least_reduced(const struct hvd__ordered *x)
 {
     uint64_t least = UINT64_MAX;
 
-    for (int rank = 0; rank < set->team.size; rank++) {
-        uint64_t reduced =
-            atomic_load_explicit(&set->agreement->ordered.areas[rank]->reduced,
-                                 memory_order_acquire);
+    for (int rank = 0; rank < x->set->team.size; rank++) {
+        uint64_t reduced = atomic_load_explicit(&x->areas[rank]->reduced,
+                                                memory_order_acquire);
         if (reduced < least)
             least = reduced;
     }
     /* Nothing more is over if a rank's tensors may have changed meanwhile. */
-    return hvd__shm_is_given_up(set->shm) ? 0 : least;
+    return hvd__shm_is_given_up(x->set->shm) ? 0 : least;
 }
 
-static void add_done(struct hvd__engine *engine, struct hvd__ordered *x,
-                     struct hvd__request *request)
+static void add_done(struct hvd__ordered *x, struct hvd__request *request)
 {
+    struct hvd__engine *engine = x->set->engine;
+
     if (!hvd__request_is_own(request)) {
         hvd__count_alone(&engine->metrics.batches, 1);
         hvd__count_alone(&engine->metrics.batched, 1);
@@ -238,88 +233,80 @@ static void add_done(struct hvd__engine *engine, struct hvd__ordered *x,
     hvd__request_list_add(&x->over, request);
 }
 
-void hvd__ordered_finish(struct hvd__engine *engine, struct hvd__set *set,
-                         bool *moved)
+void hvd__ordered_finish(struct hvd__ordered *x, bool *moved)
 {
-    struct hvd__ordered *x = &set->agreement->ordered;
-    uint64_t least = x->unfinished.first ? hvd__ordered_least_reduced(set) : 0;
+    uint64_t least = x->unfinished.first ? hvd__ordered_least_reduced(x) : 0;
     struct hvd__request *requests;
 
     while ((requests = x->unfinished.first) &&
            requests->state.sequence <= least) {
         x->unfinished.first = requests->state.next;
         *moved = true;
-        add_done(engine, x, requests);
+        add_done(x, requests);
     }
     requests = x->over.first;
     x->over.first = NULL;
     if (requests)
-        hvd__complete_all(engine, requests);
+        hvd__complete_all(x->set->engine, requests);
 }
 
 /* Collects the numbers that the ranks carry, or their splits for this one. */
-static int collect_rows(struct hvd__set *set, struct hvd__request *request,
+static int collect_rows(struct hvd__ordered *x, struct hvd__request *request,
                         uint64_t slot)
 {
     size_t each = sizeof *request->state.carried;
 
     if (request->way != HVD__WAY_ROWS && request->way != HVD__WAY_SPLITS)
         return HVD_OK;
-    request->state.carried = malloc((size_t)set->team.size * each);
-    if (!request->state.carried)
-        return hvd__fail_memory((size_t)set->team.size * each);
-    hvd__visible_gather(request->state.carried,
-                        sources_at(set, request, slot, 0), set->team.size,
-                        each);
+    HVD_TRY(hvd__allocate(&request->state.carried, (size_t)x->set->team.size,
+                          each));
+    hvd__visible_gather(request->state.carried, sources_at(x, request, slot, 0),
+                        x->set->team.size, each);
     return HVD_OK;
 }
 
-static bool all_have_data(const struct hvd__set *set, uint64_t slot)
+static bool all_have_data(const struct hvd__ordered *x, uint64_t slot)
 {
-    for (int rank = 0; rank < set->team.size; rank++)
-        if (!(hvd__slot_at(set->agreement->ordered.areas[rank], slot)->flags &
-              HVD__SLOT_DATA))
+    for (int rank = 0; rank < x->set->team.size; rank++)
+        if (!(hvd__slot_at(x->areas[rank], slot)->flags & HVD__SLOT_DATA))
             return false;
     return true;
 }
 
-bool hvd__ordered_run_here(struct hvd__set *set, struct hvd__request *request,
+bool hvd__ordered_run_here(struct hvd__ordered *x, struct hvd__request *request,
                            uint64_t slot)
 {
     const struct hvd__signature *s = &request->signature;
-    const struct hvd__ordered *x = &set->agreement->ordered;
 
     switch ((enum hvd__way)request->way) {
     case HVD__WAY_ROOT:
-        if (!hvd__set_is_root(set, s) && request->bytes > 0)
-            memcpy(
-                request->output,
-                hvd__slot_data(
-                    x->areas[x->hosts ? 0 : hvd__set_find(set, s->root)], slot),
-                request->bytes);
+        if (!hvd__set_is_root(x->set, s) && request->bytes > 0)
+            memcpy(request->output,
+                   hvd__slot_data(
+                       x->areas[x->hosts ? 0 : hvd__set_find(x->set, s->root)],
+                       slot),
+                   request->bytes);
         return true;
     case HVD__WAY_ALL:
-        if (!x->hosts && !all_have_data(set, slot))
+        if (!x->hosts && !all_have_data(x, slot))
             return false;
-        move(set, request, slot);
+        move(x, request, slot);
         return true;
     case HVD__WAY_EACH:
     case HVD__WAY_SUM:
     case HVD__WAY_SHARES:
-    case HVD__WAY_HALVES: move(set, request, slot); return true;
+    case HVD__WAY_HALVES: move(x, request, slot); return true;
     default: return s->kind == HVD_BARRIER;
     }
 }
 
-bool hvd__ordered_goes_in_place(const struct hvd__engine *engine,
-                                struct hvd__set *set,
+bool hvd__ordered_goes_in_place(struct hvd__ordered *x,
                                 const struct hvd__request *request,
                                 uint64_t slot)
 {
     return request->signature.kind == HVD_ALLREDUCE &&
-           !engine->settings.consistency_check &&
-           hvd__ordered_may_move(request) &&
-           reach_addresses(set, request, slot);
+           !x->set->engine->settings.consistency_check &&
+           hvd__ordered_may_move(request) && reach_addresses(x, request, slot);
 }
 
 /* Marks a submission that all ranks have submitted as decided. */
@@ -332,31 +319,79 @@ static void note_decision(struct hvd__ordered *x,
                           memory_order_release);
 }
 
-int hvd__ordered_run(struct hvd__engine *engine, struct hvd__set *set,
-                     struct hvd__request *request, uint64_t slot, int64_t now)
+int hvd__ordered_run(struct hvd__ordered *x, struct hvd__request *request,
+                     uint64_t slot, int64_t now)
 {
-    struct hvd__ordered *x = &set->agreement->ordered;
-
     if (request->submission->state.decided_ns == 0)
         note_decision(x, request->submission, now);
     request->state.started_ns = now;
     request->state.batched = 1;
     request->state.shared = !x->hosts;
-    if (hvd__ordered_run_here(set, request, slot)) {
-        if (!hvd__trace_writer_listens(&engine->writer))
+    if (hvd__ordered_run_here(x, request, slot)) {
+        if (!hvd__trace_writer_listens(&x->set->engine->writer))
             request->state.done_ns =
                 now; /* a slot takes too little time to read the clock again */
-        add_done(engine, x, request);
+        add_done(x, request);
         return HVD_OK;
     }
-    if (hvd__ordered_goes_in_place(engine, set, request, slot)) {
-        hvd__ordered_begin_share(set, request, slot);
+    if (hvd__ordered_goes_in_place(x, request, slot)) {
+        hvd__ordered_begin_share(x, request, slot);
         return HVD_OK;
     }
-    HVD_TRY(collect_rows(set, request, slot));
+    HVD_TRY(collect_rows(x, request, slot));
     request->state.next = NULL;
     if (!x->hosts)
-        return hvd__execute(set, request, NULL, 0);
+        return hvd__execute(x->set, request, NULL, 0);
     hvd__request_list_add(&x->piece, request);
+    return HVD_OK;
+}
+
+/* ----------------------------------------------------------- several hosts */
+
+/* All ranks agree on the same requests in the same order, but not at the same
+ * time. Which of them are fused must not depend on how far a rank has come. All
+ * ranks know which slots a round has decided: they fuse the requests of that
+ * piece, and none of different pieces, all in the same way. */
+static size_t fusion_bytes(const struct hvd__ordered *x,
+                           const struct hvd__request *request)
+{
+    bool carries = hvd__signature_carries(&request->signature);
+    int64_t rows = 0;
+
+    for (int rank = 0; carries && rank < x->set->team.size; rank++)
+        rows += request->state.carried[rank];
+    return hvd__fusion_bytes(&request->signature, x->set->team.size, rows);
+}
+
+/* Takes a batch out of the piece; the rest remains in it. */
+static struct hvd__request *take_batch(const struct hvd__ordered *x,
+                                       struct hvd__request_list *piece,
+                                       size_t threshold)
+{
+    struct hvd__fusion fusion = {.threshold = threshold};
+    struct hvd__request_list batch = {0}, rest = {0};
+    struct hvd__request *next;
+
+    for (struct hvd__request *r = piece->first; r; r = next) {
+        bool taken = hvd__fuse(&fusion, &r->signature, fusion_bytes(x, r));
+
+        next = r->state.next;
+        hvd__request_list_add(taken ? &batch : &rest, r);
+    }
+    *piece = rest;
+    return batch.first;
+}
+
+int hvd__ordered_end_piece(struct hvd__ordered *x, uint64_t slot)
+{
+    const struct hvd__piece_values *values =
+        &x->areas[0]->pieces[slot % HVD__LOG_SLOTS];
+
+    if (!(hvd__slot_at(x->areas[0], slot)->flags & HVD__SLOT_BOUNDARY))
+        return HVD_OK;
+    while (x->piece.first)
+        HVD_TRY(hvd__execute(x->set,
+                             take_batch(x, &x->piece, values->threshold), NULL,
+                             values->direct_max));
     return HVD_OK;
 }

@@ -9,11 +9,9 @@
 int hvd__proposals_init(struct hvd__proposals *ps, int n, hvd__judge *judge,
                         void *owner)
 {
-    size_t bytes = 3 * (size_t)n * sizeof *ps->joined;
-    int *flags = calloc(1, bytes);
+    int *flags;
 
-    if (!flags)
-        return hvd__fail_memory(bytes);
+    HVD_TRY(hvd__allocate(&flags, 3 * (size_t)n, sizeof *flags));
     *ps = (struct hvd__proposals){.n = n,
                                   .joined = flags,
                                   .left = flags + n,

@@ -51,7 +51,7 @@ struct hvd__variant {
 
 enum { HVD__ANSWERED = -1 };
 
-/* A request of a proposal on which all have agreed (ready.h). */
+/* A request of a proposal on which all have agreed (batch.h). */
 struct hvd__item {
     struct hvd__item *next;
     struct hvd__proposal *proposal;
@@ -122,20 +122,5 @@ void hvd__proposal_free(struct hvd__proposal *proposal);
 /* Does both. */
 int hvd__proposal_remove(struct hvd__proposals *proposals,
                          struct hvd__proposal *proposal);
-
-/* The next functions (verdict.c) say why a proposal fails. Their texts follow
- * its name in the message. world holds the world rank of each of the nranks
- * members. */
-
-/* Says which ranks submitted which variant or, if refused is true, which were
- * refused and why. */
-void hvd__verdict_differing(struct hvd__text *out,
-                            const struct hvd__proposal *proposal,
-                            const int *world, int nranks, bool refused);
-
-/* Says that an operation cannot complete because of the ranks that are flagged
- * in missing, and why they will never submit it. */
-void hvd__verdict_missing(struct hvd__text *out, const int *world,
-                          const int *missing, int nranks, const char *why);
 
 #endif

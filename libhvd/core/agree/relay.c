@@ -6,11 +6,12 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "core/agree/agreement.h"
+#include "core/run/engine.h"
 #include "trace/metrics.h"
 
-/* The most children of a speaker on other hosts: a message to each takes less
- * time than one more level of the tree. */
-enum { RADIX = 8 };
+/* A speaker has up to RADIX - 1 children on each level of the tree: a message
+ * to each takes less time than one more level. */
+enum { RADIX = 8, LEVELS = 10 };
 
 /* ------------------------------------------------------------------ the tree
  */
@@ -21,40 +22,30 @@ static void add_child(struct hvd__relay *relay, int member, int first, int end)
         (struct hvd__relay_child){.member = member, .first = first, .end = end};
 }
 
-/* Hosts at to end-1 are split into left parts: returns the end of the first. */
-static int end_of_part(int at, int end, int left)
+static int least(int a, int b)
 {
-    return at + (end - at + left - 1) / left;
+    return a < b ? a : b;
 }
 
-/* Finds the parent of a speaker, and its children on other hosts. Each speaker
- * speaks for a range of hosts that begins with its own; the rest of the range
- * is split among its children. */
+/* Finds the parent of a speaker, and its children on other hosts. A host speaks
+ * for as many hosts from its own on as the largest power of RADIX that divides
+ * its number, and so do its children among these. */
 static void plan_speakers(struct hvd__relay *relay,
                           const struct hvd__hosts *hosts)
 {
-    int first = 0, end = hosts->n;
+    int own = hosts->own, n = hosts->n, reach = 1;
 
-    while (first != hosts->own) {
-        int at = first + 1, left = RADIX, to;
-
-        relay->parent = hvd__hosts_carrier(hosts, first, 0);
-        while ((to = end_of_part(at, end, left)) <= hosts->own) {
-            at = to;
-            left--;
-        }
-        first = at;
-        end = to;
-    }
-    relay->first = hosts->first[first];
-    relay->n = hosts->first[end] - relay->first;
-    for (int at = first + 1, left = RADIX; at < end; left--) {
-        int to = end_of_part(at, end, left);
-
-        add_child(relay, hvd__hosts_carrier(hosts, at, 0), hosts->first[at],
-                  hosts->first[to]);
-        at = to;
-    }
+    while (reach < n && own % (RADIX * reach) == 0)
+        reach *= RADIX;
+    if (own > 0)
+        relay->parent =
+            hvd__hosts_carrier(hosts, own - own % (RADIX * reach), 0);
+    relay->first = hosts->first[own];
+    relay->n = hosts->first[least(own + reach, n)] - relay->first;
+    for (int step = reach / RADIX; step > 0; step /= RADIX)
+        for (int h = own + step; h < least(own + RADIX * step, n); h += step)
+            add_child(relay, hvd__hosts_carrier(hosts, h, 0), hosts->first[h],
+                      hosts->first[least(h + step, n)]);
 }
 
 static void plan(struct hvd__relay *relay, const struct hvd__set *set)
@@ -67,20 +58,19 @@ static void plan(struct hvd__relay *relay, const struct hvd__set *set)
     if (hosts) {
         nlocals = hvd__hosts_size(hosts, hosts->own);
         hvd__hosts_find(hosts, rank, &local);
-        plan_speakers(relay, hosts);
+        relay->first = hosts->first[hosts->own];
     }
-    for (int i = 1; i < nlocals && local == 0; i++) {
-        int place = relay->first + i;
-
+    if (local > 0) {
+        relay->parent = hosts ? hvd__hosts_carrier(hosts, hosts->own, 0) : 0;
+        relay->first += local;
+        relay->n = 1;
+        return;
+    }
+    if (hosts)
+        plan_speakers(relay, hosts);
+    for (int place = relay->first + 1; place < relay->first + nlocals; place++)
         add_child(relay, hosts ? hosts->members[place] : place, place,
                   place + 1);
-    }
-    if (local == 0)
-        return;
-    relay->parent = hosts ? hvd__hosts_carrier(hosts, hosts->own, 0) : 0;
-    relay->first += local;
-    relay->n = 1;
-    relay->nchildren = 0;
 }
 
 struct hvd__relay_child *hvd__relay_child(const struct hvd__relay *relay,
@@ -101,30 +91,22 @@ int hvd__relay_number(const struct hvd__relay *relay, int place)
 
 /* ----------------------------------------------------------- to the parent */
 
-/* Begins a record, in a message that begins with the id of the set. */
-static struct hvd__writer *begin(const struct hvd__set *set,
-                                 struct hvd__writer *out,
-                                 enum hvd__record_type type)
-{
-    if (out->bytes == 0)
-        hvd__write_int(out, set->id);
-    hvd__write_type(out, type);
-    return out;
-}
-
-/* Sends what is in out to a member and empties out. */
-static int post(struct hvd__set *set, int member, struct hvd__writer *out)
+/* Sends records to a member. */
+static int send(struct hvd__set *set, int member,
+                const struct hvd__writer *records)
 {
     struct hvd__transport *t = set->team.transport;
-    struct hvd__writer message = *out;
+    struct hvd__writer message = {.failed = records->failed};
 
-    *out = (struct hvd__writer){0};
+    hvd__write_int(&message, set->id);
+    hvd__write_bytes(&message, records->data, records->bytes);
     if (message.failed) {
         hvd__writer_fini(&message);
         return hvd__fail(HVD_ERR_MEMORY, "out of memory for the negotiation");
     }
-    hvd__count_alone(&set->metrics->messages, 1);
-    hvd__count_alone(&set->metrics->message_bytes, (int64_t)message.bytes);
+    hvd__count_alone(&set->engine->metrics.messages, 1);
+    hvd__count_alone(&set->engine->metrics.message_bytes,
+                     (int64_t)message.bytes);
     return t->post(t, set->team.world[member], message.data, message.bytes);
 }
 
@@ -135,11 +117,11 @@ static void write_announcement(struct hvd__set *set, uint64_t key,
                                const struct hvd__statement *what,
                                const int64_t *numbers)
 {
-    const struct hvd__relay *relay = &set->agreement->relay;
+    struct hvd__relay *relay = &set->agreement->relay;
     const int *some = relay->held.some;
-    struct hvd__writer *out =
-        begin(set, &set->agreement->relay.out, HVD__ANNOUNCE);
+    struct hvd__writer *out = &relay->out;
 
+    hvd__write_type(out, HVD__ANNOUNCE);
     hvd__write_ranks(out, some, relay->n);
     hvd__write_key(out, key);
     hvd__write_int(out, what->status);
@@ -188,14 +170,13 @@ static int pass(void *owner, struct hvd__proposal *p, bool all)
 
 int hvd__relay_init(struct hvd__relay *relay, struct hvd__set *set)
 {
-    size_t most = (size_t)set->team.size - 1;
+    int most = set->team.size;
 
     if (set->hosts)
-        most = RADIX + (size_t)hvd__hosts_size(set->hosts, set->hosts->own);
+        most = RADIX * LEVELS + hvd__hosts_size(set->hosts, set->hosts->own);
     *relay = (struct hvd__relay){.hosts = set->hosts};
-    relay->children = calloc(most + 1, sizeof *relay->children);
-    if (!relay->children)
-        return hvd__fail_memory(most * sizeof *relay->children);
+    HVD_TRY(
+        hvd__allocate(&relay->children, (size_t)most, sizeof *relay->children));
     plan(relay, set);
     return relay->parent < 0
                ? HVD_OK
@@ -229,13 +210,12 @@ int hvd__relay_announce(struct hvd__set *set, const struct hvd__announcement *a)
 int hvd__relay_gone(struct hvd__set *set, int number, enum hvd__gone how)
 {
     struct hvd__relay *relay = &set->agreement->relay;
-    struct hvd__writer *out;
 
     HVD_TRY(hvd__proposals_gone(&relay->held, number, how));
     relay->held_since_ns = 0;
-    out = begin(set, &relay->out, HVD__GONE);
-    hvd__write_int(out, relay->first + number);
-    hvd__write_int(out, (int32_t)how);
+    hvd__write_type(&relay->out, HVD__GONE);
+    hvd__write_int(&relay->out, relay->first + number);
+    hvd__write_int(&relay->out, (int32_t)how);
     return HVD_OK;
 }
 
@@ -248,10 +228,12 @@ int hvd__relay_step(struct hvd__set *set)
         relay->held_since_ns = 0;
         HVD_TRY(hvd__proposals_judge(&relay->held));
     }
-    if (relay->out.bytes == 0)
+    if (relay->out.bytes == 0 && !relay->out.failed)
         return HVD_OK;
+    HVD_TRY(send(set, relay->parent, &relay->out));
+    relay->out.bytes = 0;
     relay->nsent++;
-    return post(set, relay->parent, &relay->out);
+    return HVD_OK;
 }
 
 bool hvd__relay_is_heard(const struct hvd__relay *relay, int64_t nheard)
@@ -262,33 +244,41 @@ bool hvd__relay_is_heard(const struct hvd__relay *relay, int64_t nheard)
 
 /* --------------------------------------------------------- to the children */
 
-int hvd__relay_tell(struct hvd__set *set, const void *records, size_t bytes)
+/* Sends records to each child, and empties their writer. */
+static int tell(struct hvd__set *set, struct hvd__writer *records)
 {
     const struct hvd__relay *relay = &set->agreement->relay;
+    int status = HVD_OK;
 
-    for (int i = 0; i < relay->nchildren; i++) {
-        struct hvd__writer copy = {0};
+    for (int i = 0; status == HVD_OK && i < relay->nchildren; i++)
+        status = send(set, relay->children[i].member, records);
+    hvd__writer_fini(records);
+    return status;
+}
 
-        hvd__write_int(&copy, set->id);
-        hvd__write_bytes(&copy, records, bytes);
-        HVD_TRY(post(set, relay->children[i].member, &copy));
-    }
-    return HVD_OK;
+int hvd__relay_tell(struct hvd__set *set, const void *records, size_t bytes)
+{
+    struct hvd__writer out = {0};
+
+    hvd__write_bytes(&out, records, bytes);
+    return tell(set, &out);
 }
 
 int hvd__relay_open(struct hvd__set *set, uint32_t epoch, bool refused)
 {
     const struct hvd__relay *relay = &set->agreement->relay;
+    struct hvd__writer out = {0};
+    int status = HVD_OK;
 
-    for (int i = 0; i < relay->nchildren; i++) {
-        struct hvd__writer out = {0};
-
-        begin(set, &out, HVD__OPEN);
+    for (int i = 0; status == HVD_OK && i < relay->nchildren; i++) {
+        out.bytes = 0;
+        hvd__write_type(&out, HVD__OPEN);
         hvd__write_int(&out, (int32_t)epoch);
         hvd__write_long(&out, refused ? -1 : relay->children[i].nheard);
-        HVD_TRY(post(set, relay->children[i].member, &out));
+        status = send(set, relay->children[i].member, &out);
     }
-    return HVD_OK;
+    hvd__writer_fini(&out);
+    return status;
 }
 
 void hvd__relay_break(struct hvd__set *set, int status, const char *text)
@@ -296,13 +286,10 @@ void hvd__relay_break(struct hvd__set *set, int status, const char *text)
     const struct hvd__relay *relay = &set->agreement->relay;
     struct hvd__writer out = {0};
 
-    begin(set, &out, HVD__BREAK);
+    hvd__write_type(&out, HVD__BREAK);
     hvd__write_int(&out, status);
     hvd__write_text(&out, text);
-    if (!out.failed)
-        hvd__relay_tell(set, out.data + sizeof set->id,
-                        out.bytes - sizeof set->id);
     if (relay->parent >= 0)
-        post(set, relay->parent, &out);
-    hvd__writer_fini(&out);
+        send(set, relay->parent, &out);
+    tell(set, &out);
 }

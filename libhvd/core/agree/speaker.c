@@ -41,10 +41,9 @@ static void publish_opening(struct hvd__ordered *x,
                           memory_order_release);
 }
 
-int hvd__speaker_open(const struct hvd__engine *engine, struct hvd__set *set,
-                      bool wanted, bool possible, bool *moved)
+int hvd__speaker_open(struct hvd__ordered *x, bool wanted, bool possible,
+                      bool *moved)
 {
-    struct hvd__ordered *x = &set->agreement->ordered;
     struct hvd__offer *offer = hvd__round_offer(x->round);
     bool refused = false;
     int done;
@@ -59,9 +58,9 @@ int hvd__speaker_open(const struct hvd__engine *engine, struct hvd__set *set,
         /* What is in flight here was passed on, but a rank on its way to the
          * coordinator may hold it, and refuse the epoch: then all must come to
          * this round, or those who want something wait for this rank. */
-        if (!wanted && !refused && hvd__table_busy(&engine->table) == 0)
+        if (!wanted && !refused && hvd__table_busy(&x->set->engine->table) == 0)
             return HVD_OK;
-        if (refused || !engine->settings.ordered)
+        if (refused || !x->set->engine->settings.ordered)
             offer->flags |= HVD__OFFER_REFUSED;
         HVD_TRY(hvd__round_start(x->round));
     }
@@ -115,10 +114,9 @@ static void write_all(const struct hvd__ordered *x, struct hvd__offer *offer,
 
 /* Adds a slot on which all ranks of this host agree. Returns false if the offer
  * is full. */
-static bool offer_slot(struct hvd__set *set, struct hvd__offer *offer,
+static bool offer_slot(struct hvd__ordered *x, struct hvd__offer *offer,
                        uint64_t number)
 {
-    struct hvd__ordered *x = &set->agreement->ordered;
     const struct hvd__request *request =
         x->pending[number % HVD__LOG_SLOTS].request;
     enum hvd__way way = (enum hvd__way)request->way;
@@ -127,7 +125,7 @@ static bool offer_slot(struct hvd__set *set, struct hvd__offer *offer,
 
     if (way == HVD__WAY_ROOT)
         root = hvd__hosts_find(
-            x->hosts, hvd__set_find(set, request->signature.root), &local);
+            x->hosts, hvd__set_find(x->set, request->signature.root), &local);
     if (!hvd__offer_add(offer, request, way, root))
         return false;
     slot = &offer->slots[offer->n - 1];
@@ -151,12 +149,11 @@ static bool needs_lane(const struct hvd__request *request)
  * batches, those before the first that needs a lane. A host that has room
  * offers more than others, which changes nothing: all agree on what all offer.
  */
-static uint64_t end_of_offer(const struct hvd__set *set)
+static uint64_t end_of_offer(const struct hvd__ordered *x)
 {
-    const struct hvd__ordered *x = &set->agreement->ordered;
     uint64_t number = x->agreed;
 
-    if (hvd__executor_room(set) > 0)
+    if (hvd__executor_room(x->set) > 0)
         return x->scanned;
     while (number < x->scanned &&
            !needs_lane(x->pending[number % HVD__LOG_SLOTS].request))
@@ -167,27 +164,26 @@ static uint64_t end_of_offer(const struct hvd__set *set)
 /* Fills the offer of the next round. Returns false if there is nothing to
  * offer now, or if the epoch has ended, which this rank may not have acted on
  * yet. */
-static bool fill_offer(struct hvd__set *set)
+static bool fill_offer(struct hvd__ordered *x)
 {
-    struct hvd__ordered *x = &set->agreement->ordered;
     struct hvd__offer *offer = hvd__round_offer(x->round);
-    const struct hvd__knobs *knobs = &set->agreement->tune.now;
+    const struct hvd__knobs *knobs = &x->set->agreement->tune.now;
     enum hvd__verdict verdict = HVD__UNKNOWN;
     uint64_t number = x->agreed, end;
 
     if (atomic_load_explicit(&x->own->ended, memory_order_relaxed) == x->epoch)
         return false;
     while (x->scanned < x->posted &&
-           (verdict = hvd__ordered_compare(set, x->scanned)) == HVD__AGREED)
+           (verdict = hvd__ordered_compare(x, x->scanned)) == HVD__AGREED)
         x->scanned++;
-    end = end_of_offer(set);
+    end = end_of_offer(x);
     if (end == number && (end < x->scanned || verdict != HVD__DIFFERENT))
         return false;
     hvd__round_begin(x->round, x->epoch);
-    if (set->agreement->coordinator)
+    if (x->set->agreement->coordinator)
         offer->values = (struct hvd__piece_values){knobs->fusion_threshold,
                                                    knobs->direct_max};
-    while (number < end && offer_slot(set, offer, number))
+    while (number < end && offer_slot(x, offer, number))
         number++;
     if (number == x->scanned && verdict == HVD__DIFFERENT)
         offer->flags |= HVD__OFFER_CONFLICT;
@@ -216,13 +212,12 @@ static void publish_slots(struct hvd__ordered *x,
         atomic_store_explicit(&x->own->ended, x->epoch, memory_order_release);
 }
 
-int hvd__speaker_step(struct hvd__set *set, bool *moved)
+int hvd__speaker_step(struct hvd__ordered *x, bool *moved)
 {
-    struct hvd__ordered *x = &set->agreement->ordered;
     int done;
 
     if (!hvd__round_is_under_way(x->round)) {
-        if (!fill_offer(set))
+        if (!fill_offer(x))
             return HVD_OK;
         HVD_TRY(hvd__round_start(x->round));
         *moved = true;

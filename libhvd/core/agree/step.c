@@ -47,13 +47,13 @@ static int route_submissions(struct hvd__submission *submission)
     return status;
 }
 
-bool hvd__agree_post_one(struct hvd__engine *engine,
-                         struct hvd__submission *submission)
+bool hvd__agree_post_one(struct hvd__submission *submission)
 {
     const struct hvd__ordered *x = &submission->set->agreement->ordered;
 
     return x->state == HVD__ORDERED_OPEN && !x->waiting &&
-           hvd__ordered_post_submission(engine, submission->set, submission);
+           hvd__ordered_post_submission(&submission->set->agreement->ordered,
+                                        submission);
 }
 
 int hvd__agree_post(struct hvd__engine *engine)
@@ -61,7 +61,7 @@ int hvd__agree_post(struct hvd__engine *engine)
     HVD_TRY(route_submissions(hvd__table_take(&engine->table)));
     for (struct hvd__set *set = engine->live; set; set = set->next)
         if (set->agreement->ordered.state == HVD__ORDERED_OPEN)
-            hvd__ordered_post(engine, set);
+            hvd__ordered_post(&set->agreement->ordered);
     return HVD_OK;
 }
 
@@ -79,7 +79,7 @@ static int announce_all(struct hvd__engine *engine, bool *moved)
     HVD_TRY(route_submissions(submission));
     for (struct hvd__set *set = engine->live; set; set = set->next) {
         if (set->agreement->ordered.state != HVD__ORDERED_OFF)
-            HVD_TRY(hvd__ordered_step(engine, set,
+            HVD_TRY(hvd__ordered_step(&set->agreement->ordered,
                                       set->agreement->heard_leaving, moved));
         if (set->agreement->heard_leaving &&
             set->agreement->ordered.state <= HVD__ORDERED_CLOSED)
@@ -116,9 +116,9 @@ static int hear_message(struct hvd__engine *engine, int rank,
     if (member < 0 || in.failed || !set->agreement->scratch)
         status = hear_stray(engine, rank, &in);
     else if (member == set->agreement->relay.parent)
-        status = hvd__follow(engine, set, &in);
+        status = hvd__follow(set, &in);
     else if ((child = hvd__relay_child(&set->agreement->relay, member)))
-        status = hvd__hear(engine, set, child, &in);
+        status = hvd__hear(set, child, &in);
     else
         status = hvd__reader_fail(&in);
     hvd__set_put(set);
@@ -174,7 +174,7 @@ int hvd__agree_step(struct hvd__engine *engine, bool *moved)
     HVD_TRY(hear_messages(engine, moved));
     for (struct hvd__set *set = engine->live; set; set = set->next) {
         if (set->agreement->coordinator)
-            HVD_TRY(hvd__decide(engine, set));
+            HVD_TRY(hvd__decide(set));
         HVD_TRY(hvd__relay_step(set));
         status = hvd__round_pending(set->agreement->ordered.round);
         if (status < 0)

@@ -59,8 +59,7 @@ bool hvd__ordered_may_move(const struct hvd__request *request)
 /* Returns true if each host may reduce its members' data first. Elements of 16
  * bits would be rounded too often, and on one host sums are always made in the
  * order of the ranks. */
-static bool may_nest(const struct hvd__engine *engine,
-                     const struct hvd__set *set, const struct hvd__signature *s)
+static bool may_nest(const struct hvd__set *set, const struct hvd__signature *s)
 {
     const struct hvd__reduction reduction = {.dtype = s->dtype,
                                              .op = s->op,
@@ -69,26 +68,25 @@ static bool may_nest(const struct hvd__engine *engine,
 
     return set->hosts && hvd__kind_has(s->kind, HVD__HAS_OP) &&
            s->dtype != HVD_FLOAT16 && s->dtype != HVD_BFLOAT16 &&
-           hvd__reduction_nests(&reduction, engine->settings.deterministic ||
-                                                set->hosts->is_one);
+           hvd__reduction_nests(&reduction,
+                                set->engine->settings.deterministic ||
+                                    set->hosts->is_one);
 }
 
 /* Returns the most bytes of one member's data, or of a sum. */
-static size_t most_of_one(const struct hvd__engine *engine,
-                          const struct hvd__set *set)
+static size_t most_of_one(const struct hvd__set *set)
 {
-    size_t most = engine->settings.shm_small * (set->hosts ? 2 : 1);
+    size_t most = set->engine->settings.shm_small * (set->hosts ? 2 : 1);
 
     return most < SENT_BYTES ? most : SENT_BYTES;
 }
 
 /* Returns the most bytes of all members' data. */
-static size_t most_of_all(const struct hvd__engine *engine,
-                          const struct hvd__set *set,
+static size_t most_of_all(const struct hvd__set *set,
                           const struct hvd__request *request, bool nests)
 {
     hvd_kind kind = request->signature.kind;
-    size_t most = 2 * most_of_one(engine, set);
+    size_t most = 2 * most_of_one(set);
 
     if (!set->hosts)
         return kind == HVD_ALLREDUCE &&
@@ -117,8 +115,7 @@ static bool fits(const struct hvd__set *set, enum hvd__way way,
 }
 
 /* Likewise. Returns the way of the blocks of an alltoall, or of its splits. */
-static enum hvd__way way_of_blocks(const struct hvd__engine *engine,
-                                   const struct hvd__set *set,
+static enum hvd__way way_of_blocks(const struct hvd__set *set,
                                    const struct hvd__request *request)
 {
     int64_t block = (int64_t)request->bytes / set->team.size;
@@ -126,7 +123,7 @@ static enum hvd__way way_of_blocks(const struct hvd__engine *engine,
     if (hvd__signature_varies(&request->signature))
         return fits(set, HVD__WAY_SPLITS, request) ? HVD__WAY_SPLITS
                                                    : HVD__WAY_NONE;
-    return request->bytes <= most_of_one(engine, set) &&
+    return request->bytes <= most_of_one(set) &&
                    hvd__ordered_may_move(request) &&
                    fits(set, HVD__WAY_EACH, request) &&
                    hvd__exchange_goes_along(&set->team, set->hosts, block)
@@ -136,11 +133,10 @@ static enum hvd__way way_of_blocks(const struct hvd__engine *engine,
 
 /* Likewise. Returns the way of a sum that each host makes of its members' data
  * first. */
-static enum hvd__way way_of_sum(const struct hvd__engine *engine,
-                                const struct hvd__set *set,
+static enum hvd__way way_of_sum(const struct hvd__set *set,
                                 const struct hvd__request *request)
 {
-    size_t most = most_of_one(engine, set);
+    size_t most = most_of_one(set);
 
     if (request->signature.kind == HVD_REDUCESCATTER)
         return request->bytes <= 2 * most &&
@@ -155,27 +151,26 @@ static enum hvd__way way_of_sum(const struct hvd__engine *engine,
     return request->bytes <= most ? HVD__WAY_SUM : HVD__WAY_NONE;
 }
 
-enum hvd__way hvd__way_of(const struct hvd__engine *engine,
-                          const struct hvd__set *set,
+enum hvd__way hvd__way_of(const struct hvd__set *set,
                           const struct hvd__request *request)
 {
     const struct hvd__signature *s = &request->signature;
-    size_t most = most_of_one(engine, set);
+    size_t most = most_of_one(set);
     bool nests;
 
     if (hvd__signature_carries(s))
         return HVD__WAY_ROWS;
-    if (s->kind == HVD_BARRIER || engine->settings.consistency_check)
+    if (s->kind == HVD_BARRIER || set->engine->settings.consistency_check)
         return HVD__WAY_NONE;
     if (s->kind == HVD_ALLTOALL && set->hosts)
-        return way_of_blocks(engine, set, request);
+        return way_of_blocks(set, request);
     if (s->kind == HVD_BROADCAST)
         return request->bytes <= most ? HVD__WAY_ROOT : HVD__WAY_NONE;
     if (!hvd__ordered_may_move(request))
         return HVD__WAY_NONE;
-    nests = may_nest(engine, set, s);
+    nests = may_nest(set, s);
     if (request->bytes <= most && request->bytes * (size_t)set->team.size <=
-                                      most_of_all(engine, set, request, nests))
+                                      most_of_all(set, request, nests))
         return HVD__WAY_ALL;
-    return nests ? way_of_sum(engine, set, request) : HVD__WAY_NONE;
+    return nests ? way_of_sum(set, request) : HVD__WAY_NONE;
 }

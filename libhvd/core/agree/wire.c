@@ -59,16 +59,8 @@ void hvd__write_text(struct hvd__writer *writer, const char *text)
 void hvd__write_signature(struct hvd__writer *writer,
                           const struct hvd__signature *s)
 {
-    const uint8_t head[] = {(uint8_t)s->kind, (uint8_t)s->dtype, (uint8_t)s->op,
-                            (uint8_t)s->ndim};
-
-    hvd__write_bytes(writer, head, sizeof head);
-    hvd__write_bytes(writer, &s->root, sizeof s->root);
-    hvd__write_bytes(writer, &s->flags, sizeof s->flags);
-    hvd__write_bytes(writer, &s->compression, sizeof s->compression);
-    hvd__write_bytes(writer, &s->prescale, sizeof s->prescale);
-    hvd__write_bytes(writer, &s->postscale, sizeof s->postscale);
-    hvd__write_bytes(writer, s->shape, (size_t)s->ndim * sizeof *s->shape);
+    hvd__write_bytes(writer, s,
+                     HVD__SIGNATURE_BYTES + (size_t)s->ndim * sizeof *s->shape);
 }
 
 void hvd__write_ranks(struct hvd__writer *writer, const int *of, int nranks)
@@ -169,9 +161,7 @@ int hvd__read_numbers(struct hvd__reader *reader, size_t n, int64_t **numbers)
         reader->failed = true;
     if (reader->failed || n == 0)
         return HVD_OK;
-    *numbers = malloc(n * sizeof **numbers);
-    if (!*numbers)
-        return hvd__fail_memory(n * sizeof **numbers);
+    HVD_TRY(hvd__allocate(numbers, n, sizeof **numbers));
     for (size_t i = 0; i < n; i++) {
         (*numbers)[i] = hvd__read_long(reader);
         reader->failed |= (*numbers)[i] < 0;
@@ -202,7 +192,7 @@ static bool sane(const struct hvd__signature *s)
     uint64_t count = 1;
 
     if (!hvd_kind_name(s->kind) || !hvd_dtype_name(s->dtype) ||
-        !hvd_op_name(s->op) || s->root < 0)
+        !hvd_op_name(s->op) || s->root < 0 || s->unused != 0)
         return false;
     for (int32_t i = first; i < s->ndim; i++)
         if (s->shape[i] < 0)
@@ -217,31 +207,18 @@ static bool sane(const struct hvd__signature *s)
     return true;
 }
 
-void hvd__read_signature(struct hvd__reader *reader,
-                         struct hvd__signature *signature)
+void hvd__read_signature(struct hvd__reader *reader, struct hvd__signature *s)
 {
-    uint8_t head[4];
-
-    *signature = (struct hvd__signature){0};
-    hvd__read_bytes(reader, head, sizeof head);
-    signature->kind = head[0];
-    signature->dtype = head[1];
-    signature->op = head[2];
-    if (head[3] > HVD_MAX_DIMS)
+    *s = (struct hvd__signature){0};
+    hvd__read_bytes(reader, s, HVD__SIGNATURE_BYTES);
+    if (s->ndim < 0 || s->ndim > HVD_MAX_DIMS)
         reader->failed = true;
-    signature->ndim = reader->failed ? 0 : head[3];
-    hvd__read_bytes(reader, &signature->root, sizeof signature->root);
-    hvd__read_bytes(reader, &signature->flags, sizeof signature->flags);
-    hvd__read_bytes(reader, &signature->compression,
-                    sizeof signature->compression);
-    hvd__read_bytes(reader, &signature->prescale, sizeof signature->prescale);
-    hvd__read_bytes(reader, &signature->postscale, sizeof signature->postscale);
-    hvd__read_bytes(reader, signature->shape,
-                    (size_t)signature->ndim * sizeof *signature->shape);
-    if (!sane(signature))
+    else
+        hvd__read_bytes(reader, s->shape, (size_t)s->ndim * sizeof *s->shape);
+    if (reader->failed || !sane(s)) {
         reader->failed = true;
-    if (reader->failed)
-        *signature = (struct hvd__signature){0};
+        *s = (struct hvd__signature){0};
+    }
 }
 
 int hvd__read_ranks(struct hvd__reader *reader, int nranks, int *of)

@@ -47,8 +47,11 @@ enum hvd__record_type {
     HVD__OPEN
 };
 
-/* The fewest bytes of a signature. */
-enum { HVD__SIGNATURE_BYTES = 32 };
+/* The bytes of a signature without extents. It is sent as it lies in memory,
+ * which has no padding, up to its last extent. */
+enum { HVD__SIGNATURE_BYTES = offsetof(struct hvd__signature, shape) };
+_Static_assert(HVD__SIGNATURE_BYTES == 8 * sizeof(int32_t) + 2 * sizeof(double),
+               "no padding");
 
 /* Bytes being written. When memory runs out, failed becomes true and stays
  * true. */

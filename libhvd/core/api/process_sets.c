@@ -243,7 +243,7 @@ static int make_set(const struct hvd__world *world, const struct change *change,
     return *made ? HVD_OK : hvd__fail_memory(sizeof **made);
 }
 
-static int prepare_set(const struct hvd__world *world, struct hvd__set *set)
+static int prepare_set(struct hvd__world *world, struct hvd__set *set)
 {
     int most = world->engine.transport->ntags / HVD__SET_TAGS;
 

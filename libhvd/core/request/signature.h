@@ -21,6 +21,7 @@ struct hvd__signature {
     int32_t flags;
     int32_t compression;
     int32_t ndim;
+    int32_t unused; /* 0: no byte is left unset (core/agree/wire.h) */
     double prescale;
     double postscale;
     int64_t shape[HVD_MAX_DIMS]; /* [0] is HVD__VARIES if it may differ between

@@ -32,38 +32,32 @@
 #include "core/table/set.h"
 #include "transport/hosts.h"
 
-static int lane_init(struct hvd__lane *lane, int nranks, size_t fusion_bytes)
+static int lane_init(struct hvd__lane *lane, struct hvd__set *set)
 {
-    size_t n = (size_t)nranks;
+    size_t n = (size_t)set->team.size;
 
-    HVD_TRY(hvd__workspace_init(&lane->workspace, nranks));
-    lane->world = calloc(n, sizeof *lane->world);
-    lane->members = calloc(n, sizeof *lane->members);
-    lane->shares = calloc(n, sizeof *lane->shares);
-    if (!lane->world || !lane->members || !lane->shares)
-        return hvd__fail_memory(n * sizeof *lane->shares);
+    lane->set = set;
+    HVD_TRY(hvd__workspace_init(&lane->workspace, set->team.size));
+    HVD_TRY(hvd__allocate(&lane->world, n, sizeof *lane->world));
+    HVD_TRY(hvd__allocate(&lane->members, n, sizeof *lane->members));
+    HVD_TRY(hvd__allocate(&lane->shares, n, sizeof *lane->shares));
     /* Untouched pages of the buffer cost nothing. */
-    lane->fusion_bytes = fusion_bytes;
-    lane->fusion = malloc(fusion_bytes ? fusion_bytes : 1);
+    lane->fusion_bytes = set->engine->settings.fusion_threshold;
+    lane->fusion = malloc(lane->fusion_bytes ? lane->fusion_bytes : 1);
     if (!lane->fusion)
         return hvd__fail(HVD_ERR_MEMORY,
                          "out of memory for fusion buffers of %zu bytes; "
                          "set HVD_FUSION_THRESHOLD lower",
-                         fusion_bytes);
+                         lane->fusion_bytes);
     return HVD_OK;
 }
 
-int hvd__executor_new(struct hvd__set *set, size_t fusion_threshold)
+int hvd__executor_new(struct hvd__set *set)
 {
-    struct hvd__executor *executor = calloc(1, sizeof *executor);
-
-    if (!executor)
-        return hvd__fail_memory(sizeof *executor);
-    set->executor = executor;
-    executor->waiting_tail = &executor->waiting;
+    HVD_TRY(hvd__allocate(&set->executor, 1, sizeof *set->executor));
+    set->executor->waiting_tail = &set->executor->waiting;
     for (int i = 0; i < HVD__LANES; i++)
-        HVD_TRY(
-            lane_init(&executor->lanes[i], set->team.size, fusion_threshold));
+        HVD_TRY(lane_init(&set->executor->lanes[i], set));
     return HVD_OK;
 }
 
@@ -146,35 +140,35 @@ void hvd__execute_skip(struct hvd__set *set)
 
 /* Makes the team of the members that take part: all, or those that have not
  * joined. */
-static void choose_team(const struct hvd__set *set, struct hvd__lane *lane)
+static void choose_team(struct hvd__lane *lane)
 {
     const struct hvd__batch *batch = lane->batch;
     int n = 0;
 
-    lane->team = set->team;
+    lane->team = lane->set->team;
     if (batch->is_partial) {
         lane->team.shm = NULL; /* the segment is for all members */
         lane->team.hosts = NULL;
     }
-    for (int rank = 0; rank < set->team.size; rank++) {
+    for (int rank = 0; rank < lane->set->team.size; rank++) {
         if (batch->is_partial && !batch->part[rank])
             continue;
-        if (rank == set->team.rank)
+        if (rank == lane->set->team.rank)
             lane->team.rank = n;
         lane->members[n] = rank;
-        lane->world[n++] = set->team.world[rank];
+        lane->world[n++] = lane->set->team.world[rank];
     }
     lane->team.world = lane->world;
     lane->team.size = n;
 }
 
 /* Returns true if all members should end up with the same bytes. */
-static bool is_checked(const struct hvd__engine *engine,
-                       const struct hvd__lane *lane)
+static bool is_checked(const struct hvd__lane *lane)
 {
     hvd_kind kind = lane->batch->requests->signature.kind;
 
-    return engine->settings.consistency_check && lane->team.size > 1 &&
+    return lane->set->engine->settings.consistency_check &&
+           lane->team.size > 1 &&
            (kind == HVD_ALLREDUCE || kind == HVD_BROADCAST ||
             kind == HVD_ALLGATHER);
 }
@@ -202,50 +196,51 @@ static uint64_t fingerprint_of(const struct hvd__request *request)
                : 0;
 }
 
-/* Returns the fingerprints of a member for the n requests of a batch. */
-static uint64_t *results_of(const struct hvd__lane *lane, int member, size_t n)
+/* Returns the fingerprints of a member for the requests of a batch, of which
+ * each member has lane->collective.count. */
+static uint64_t *results_of(const struct hvd__lane *lane, int member)
 {
-    return (uint64_t *)(void *)lane->buffer + (size_t)member * n;
+    return (uint64_t *)(void *)lane->buffer + member * lane->collective.count;
 }
 
 /* Prepares the exchange of fingerprints. */
 static int pack_check(struct hvd__lane *lane)
 {
     struct hvd__collective *c = &lane->collective;
-    size_t n = (size_t)count_requests(lane->batch->requests);
-    size_t bytes = n * sizeof(uint64_t);
+    size_t bytes;
     uint64_t *mine;
 
+    c->count = count_requests(lane->batch->requests);
+    bytes = (size_t)c->count * sizeof *mine;
     HVD_TRY(hvd__lane_room(lane, (size_t)lane->team.size * bytes));
-    mine = results_of(lane, lane->team.rank, n);
+    mine = results_of(lane, lane->team.rank);
+    c->motion = HVD__GATHER_TO_ALL;
+    for (int i = 0; i < lane->team.size; i++) {
+        c->to[i] = (struct hvd__block){(unsigned char *)mine, bytes};
+        c->from[i] =
+            (struct hvd__block){(unsigned char *)results_of(lane, i), bytes};
+    }
     for (const struct hvd__request *e = lane->batch->requests; e;
          e = e->state.next)
         *mine++ = fingerprint_of(e);
-    c->motion = HVD__GATHER_TO_ALL;
-    for (int i = 0; i < lane->team.size; i++) {
-        c->to[i] = (struct hvd__block){
-            lane->buffer + (size_t)lane->team.rank * bytes, bytes};
-        c->from[i] =
-            (struct hvd__block){lane->buffer + (size_t)i * bytes, bytes};
-    }
     return HVD_OK;
 }
 
 /* Compares all results with that of the first member that has one, and names
  * the first that differs. All members see the same results, and so all fail. */
 static void check_request(const struct hvd__lane *lane,
-                          struct hvd__request *request, size_t n, size_t e)
+                          struct hvd__request *request, int e)
 {
     char text[HVD__MESSAGE_MAX], name[HVD_MAX_NAME + 32];
     struct hvd__text out = hvd__text_at(text, sizeof text);
     int first = -1;
 
     for (int i = 0; i < lane->team.size; i++) {
-        uint64_t result = results_of(lane, i, n)[e];
+        uint64_t result = results_of(lane, i)[e];
 
         if (result != 0 && first < 0)
             first = i;
-        if (result == 0 || result == results_of(lane, first, n)[e])
+        if (result == 0 || result == results_of(lane, first)[e])
             continue;
         hvd__text_add(&out,
                       "%s: rank %d has other bytes in its result than rank "
@@ -261,17 +256,16 @@ static void check_request(const struct hvd__lane *lane,
 
 static void unpack_check(const struct hvd__lane *lane)
 {
-    size_t n = (size_t)count_requests(lane->batch->requests), e = 0;
+    int e = 0;
 
     for (struct hvd__request *request = lane->batch->requests; request;
          request = request->state.next)
-        check_request(lane, request, n, e++);
+        check_request(lane, request, e++);
 }
 
 /* Returns the first phase from this one on that the batch has, or HVD__PHASES
  * if there is none. */
-static enum hvd__phase phase_from(const struct hvd__engine *engine,
-                                  const struct hvd__lane *lane, int phase)
+static enum hvd__phase phase_from(const struct hvd__lane *lane, int phase)
 {
     const struct hvd__request *first = lane->batch->requests;
 
@@ -279,19 +273,18 @@ static enum hvd__phase phase_from(const struct hvd__engine *engine,
         (first->signature.kind != HVD_ALLTOALL ||
          !hvd__signature_varies(&first->signature) || first->state.carried))
         phase++;
-    if (phase == HVD__PHASE_CHECK && !is_checked(engine, lane))
+    if (phase == HVD__PHASE_CHECK && !is_checked(lane))
         phase++;
     return (enum hvd__phase)phase;
 }
 
 /* Stores the time at which the data was packed, or had moved. Only a timeline
  * uses it. */
-static void stamp_requests(const struct hvd__engine *engine,
-                           const struct hvd__lane *lane, bool moved)
+static void stamp_requests(const struct hvd__lane *lane, bool moved)
 {
     int64_t now;
 
-    if (!hvd__trace_writer_listens(&engine->writer))
+    if (!hvd__trace_writer_listens(&lane->set->engine->writer))
         return;
     now = hvd__now_ns();
     for (struct hvd__request *e = lane->batch->requests; e; e = e->state.next)
@@ -303,36 +296,34 @@ static void stamp_requests(const struct hvd__engine *engine,
         }
 }
 
-bool hvd__keeps_order(const struct hvd__engine *engine,
-                      const struct hvd__set *set)
+bool hvd__keeps_order(const struct hvd__set *set)
 {
-    return engine->settings.deterministic || !set->hosts || set->hosts->is_one;
+    return set->engine->settings.deterministic || !set->hosts ||
+           set->hosts->is_one;
 }
 
-static int start_phase(const struct hvd__engine *engine,
-                       const struct hvd__set *set, struct hvd__lane *lane,
-                       enum hvd__phase phase)
+static int start_phase(struct hvd__lane *lane, enum hvd__phase phase)
 {
     struct hvd__workspace *w = &lane->workspace;
 
     lane->phase = phase;
     lane->collective = (struct hvd__collective){
         .tag =
-            set->first_tag +
+            lane->set->first_tag +
             (int)(lane->batch->number % HVD__BATCH_WINDOW) * HVD__BATCH_TAGS +
             (int)phase * HVD__COLLECTIVE_TAGS,
         .team = &lane->team,
         .direct_max = lane->batch->direct_max,
-        .same_order = hvd__keeps_order(engine, set),
+        .same_order = hvd__keeps_order(lane->set),
         .workspace = w,
         .to = w->blocks,
-        .from = w->blocks + set->team.size,
+        .from = w->blocks + lane->set->team.size,
     };
     switch (phase) {
-    case HVD__PHASE_COUNTS: HVD_TRY(hvd__pack_counts(set, lane)); break;
+    case HVD__PHASE_COUNTS: HVD_TRY(hvd__pack_counts(lane)); break;
     case HVD__PHASE_MOVE:
-        HVD_TRY(hvd__pack(set, lane));
-        stamp_requests(engine, lane, false);
+        HVD_TRY(hvd__pack(lane));
+        stamp_requests(lane, false);
         break;
     default: HVD_TRY(pack_check(lane));
     }
@@ -351,8 +342,7 @@ static void count_batch(struct hvd__metrics *metrics, int n, int64_t bytes)
     hvd__count_alone(&metrics->fused_bytes, n > 1 ? bytes : 0);
 }
 
-static int start_batch(struct hvd__engine *engine, struct hvd__set *set,
-                       struct hvd__lane *lane, struct hvd__batch *batch)
+static int start_batch(struct hvd__lane *lane, struct hvd__batch *batch)
 {
     struct hvd__request *e = batch->requests;
     int64_t now = hvd__now_ns();
@@ -363,89 +353,83 @@ static int start_batch(struct hvd__engine *engine, struct hvd__set *set,
     do {
         e->state.started_ns = now;
         e->state.batched = n;
-        e->state.shared = set->team.shm != NULL && !batch->is_partial;
+        e->state.shared = lane->set->team.shm != NULL && !batch->is_partial;
         bytes += (int64_t)e->bytes;
         nown += hvd__request_is_own(e);
     } while ((e = e->state.next));
-    count_batch(&engine->metrics, n - nown, bytes);
-    choose_team(set, lane);
-    hvd__log(HVD__LOG_TRACE, "set %d batch %lld: %d of %s and on", (int)set->id,
-             (long long)batch->number, n, batch->requests->submission->name);
-    return start_phase(engine, set, lane,
-                       phase_from(engine, lane, HVD__PHASE_COUNTS));
+    count_batch(&lane->set->engine->metrics, n - nown, bytes);
+    choose_team(lane);
+    hvd__log(HVD__LOG_TRACE, "set %d batch %lld: %d of %s and on",
+             (int)lane->set->id, (long long)batch->number, n,
+             batch->requests->submission->name);
+    return start_phase(lane, phase_from(lane, HVD__PHASE_COUNTS));
 }
 
-static void finish_batch(struct hvd__engine *engine, struct hvd__set *set,
-                         struct hvd__lane *lane)
+static void finish_batch(struct hvd__lane *lane)
 {
     struct hvd__request *requests = lane->batch->requests;
 
     for (const struct hvd__request *e = requests; e; e = e->state.next)
-        set->executor->bytes_done += (int64_t)e->bytes;
+        lane->set->executor->bytes_done += (int64_t)e->bytes;
     free(lane->batch);
     lane->batch = NULL;
-    set->executor->nunfinished--;
-    hvd__complete_all(engine, requests);
+    lane->set->executor->nunfinished--;
+    hvd__complete_all(lane->set->engine, requests);
 }
 
 /* Ends a phase: starts the next one, or completes the batch. */
-static int next_phase(struct hvd__engine *engine, struct hvd__set *set,
-                      struct hvd__lane *lane)
+static int next_phase(struct hvd__lane *lane)
 {
     enum hvd__phase next;
 
-    hvd__count_alone(&engine->metrics.computing_ns,
+    hvd__count_alone(&lane->set->engine->metrics.computing_ns,
                      lane->collective.computing_ns);
     if (lane->phase == HVD__PHASE_MOVE) {
-        stamp_requests(engine, lane, true);
-        hvd__unpack(set, lane);
+        stamp_requests(lane, true);
+        hvd__unpack(lane);
     } else if (lane->phase == HVD__PHASE_CHECK) {
         unpack_check(lane);
     }
     free(lane->temporary);
     lane->temporary = NULL;
-    next = phase_from(engine, lane, (int)lane->phase + 1);
+    next = phase_from(lane, (int)lane->phase + 1);
     if (next != HVD__PHASES)
-        return start_phase(engine, set, lane, next);
-    finish_batch(engine, set, lane);
+        return start_phase(lane, next);
+    finish_batch(lane);
     return HVD_OK;
 }
 
+/* Returns the batch to start now. Batches run one after another, in order, if
+ * memory is shared. */
 static struct hvd__batch *next_waiting(const struct hvd__set *set,
                                        struct hvd__executor *executor)
 {
     struct hvd__batch *batch = executor->waiting;
 
-    if (!batch)
-        return NULL;
-    /* Batches run one after another, in order, if memory is shared. */
-    for (int i = 0; set->shm && i < HVD__LANES; i++)
-        if (executor->lanes[i].batch)
+    for (int i = 0; batch && i < HVD__LANES; i++) {
+        const struct hvd__batch *other = executor->lanes[i].batch;
+
+        if (other &&
+            (set->shm || other->number + HVD__BATCH_WINDOW <= batch->number))
             return NULL;
-    for (int i = 0; i < HVD__LANES; i++)
-        if (executor->lanes[i].batch &&
-            executor->lanes[i].batch->number + HVD__BATCH_WINDOW <=
-                batch->number)
-            return NULL;
-    executor->waiting = batch->next;
-    if (!executor->waiting)
+    }
+    if (batch && !(executor->waiting = batch->next))
         executor->waiting_tail = &executor->waiting;
     return batch;
 }
 
 /* Returns true if what the lane has read of other ranks' memory may be worth
  * nothing. Then it stays as it is until this rank hears why. */
-static bool is_given_up(const struct hvd__set *set,
-                        const struct hvd__lane *lane)
+static bool is_given_up(const struct hvd__lane *lane)
 {
     bool shares = lane->team.shm || lane->team.hosts;
 
-    return shares && set->shm && set->shm->nseen == set->shm->size &&
-           hvd__shm_is_given_up(set->shm);
+    return shares && lane->set->shm &&
+           lane->set->shm->nseen == lane->set->shm->size &&
+           hvd__shm_is_given_up(lane->set->shm);
 }
 
-int hvd__execute_step(struct hvd__engine *engine, struct hvd__set *set,
-                      bool *moved)
+int hvd__execute_step(struct hvd__set *set, bool *moved)
 {
     struct hvd__executor *executor = set->executor;
 
@@ -457,14 +441,14 @@ int hvd__execute_step(struct hvd__engine *engine, struct hvd__set *set,
             struct hvd__batch *batch = next_waiting(set, executor);
             if (!batch)
                 continue;
-            HVD_TRY(start_batch(engine, set, lane, batch));
+            HVD_TRY(start_batch(lane, batch));
             *moved = true;
         }
         done = hvd__collective_step(&lane->collective, moved);
         if (done < 0)
             return done;
-        if (done && !is_given_up(set, lane)) {
-            HVD_TRY(next_phase(engine, set, lane));
+        if (done && !is_given_up(lane)) {
+            HVD_TRY(next_phase(lane));
             *moved = true;
         }
     }

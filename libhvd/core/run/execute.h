@@ -36,6 +36,7 @@ enum hvd__phase {
 
 /* The resources of one batch while it is under way. */
 struct hvd__lane {
+    struct hvd__set *set;     /* borrowed */
     struct hvd__batch *batch; /* owned; NULL: the lane is free */
     enum hvd__phase phase;
     struct hvd__workspace workspace; /* owned */
@@ -75,7 +76,7 @@ static inline struct hvd__reduction hvd__reduction_of(
 
 /* Allocates set->executor. On HVD_ERR_MEMORY, hvd__executor_free frees what was
  * allocated. */
-int hvd__executor_new(struct hvd__set *set, size_t fusion_threshold);
+int hvd__executor_new(struct hvd__set *set);
 /* Frees set->executor; a set without one is accepted. */
 void hvd__executor_free(struct hvd__set *set);
 
@@ -90,15 +91,13 @@ void hvd__execute_skip(struct hvd__set *set);
 
 /* Returns true if float sums are made in the order of the ranks: on one host,
  * always. */
-bool hvd__keeps_order(const struct hvd__engine *engine,
-                      const struct hvd__set *set);
+bool hvd__keeps_order(const struct hvd__set *set);
 /* Returns how many more batches should be agreed on now. The number may be
  * negative. Requests that come meanwhile can be fused with those that wait. */
 int hvd__executor_room(const struct hvd__set *set);
 bool hvd__executor_is_idle(const struct hvd__set *set);
 /* Returns the bytes of requests that are complete since the last call. */
 int64_t hvd__executor_take_bytes(struct hvd__set *set);
-int hvd__execute_step(struct hvd__engine *engine, struct hvd__set *set,
-                      bool *moved);
+int hvd__execute_step(struct hvd__set *set, bool *moved);
 
 #endif

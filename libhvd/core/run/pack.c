@@ -28,11 +28,11 @@
 #include "core/request/compress.h"
 #include "core/table/set.h"
 
-int hvd__lane_divisor(const struct hvd__set *set, const struct hvd__lane *lane)
+int hvd__lane_divisor(const struct hvd__lane *lane)
 {
     return lane->batch->requests->signature.flags & HVD_AVERAGE_CONTRIBUTORS
                ? lane->team.size
-               : set->team.size;
+               : lane->set->team.size;
 }
 
 int hvd__lane_room(struct hvd__lane *lane, size_t bytes)
@@ -73,54 +73,86 @@ static bool are_neighbours(const struct hvd__request *request)
     return true;
 }
 
-/* Packs tensors into a buffer, or unpacks them. All have one dtype, or none is
- * converted. */
-static void copy_tensors(unsigned char *at, const struct hvd__request *request,
-                         hvd_dtype wire, bool packs)
+/* Returns a rank's part of a tensor: what it gets of the input, or what the
+ * output gets from it. */
+static struct hvd__block part_of(const struct hvd__request *e, int rank,
+                                 bool sent)
 {
-    const hvd_dtype dtype = request->signature.dtype;
+    const void *data = sent ? e->input : hvd__request_output(e);
+    size_t row = hvd__signature_row_bytes(&e->signature);
+    struct hvd__block part = {NULL, e->bytes};
+    struct hvd__slice rows = {0};
 
-    for (; request; request = request->state.next) {
-        const void *from = packs ? request->input : at;
-        void *to = packs ? at : request->output;
-        size_t bytes = request->bytes;
+    memcpy(&part.data, &data, sizeof data); /* an input is only read */
+    if (e->signature.kind == HVD_REDUCESCATTER) {
+        rows = hvd__slice_of(e->rows, rank, e->submission->set->team.size);
+        if (!sent)
+            rows.start = 0;
+    } else if (e->signature.kind == HVD_ALLGATHER && !sent) {
+        for (int r = 0; r < rank; r++)
+            rows.start += hvd__rows_from(e, r);
+        rows.count = hvd__rows_from(e, rank);
+    } else
+        return part;
+    if (rows.count > 0)
+        part.data += (size_t)rows.start * row;
+    part.bytes = (size_t)rows.count * row;
+    return part;
+}
 
-        if (wire != dtype) {
-            hvd__convert(packs ? wire : dtype, to, packs ? dtype : wire, from,
-                         request->count, 1);
-            bytes = (size_t)request->count * hvd__dtype_bytes(wire);
-        } else if (bytes > 0 && to)
-            memcpy(to, from, bytes);
-        at += bytes;
+unsigned char *hvd__copy_parts(const struct hvd__lane *lane, unsigned char *at,
+                               int rank, bool sent)
+{
+    const struct hvd__request *e = lane->batch->requests;
+    const hvd_dtype dtype = e->signature.dtype,
+                    wire = lane->collective.reduction.dtype;
+    const bool converts =
+        hvd__kind_has(e->signature.kind, HVD__HAS_OP) && wire != dtype;
+
+    for (; e; e = e->state.next) {
+        struct hvd__block part = part_of(e, rank, sent);
+        void *from = sent ? part.data : at, *to = sent ? at : part.data;
+
+        if (converts) {
+            hvd__convert(sent ? wire : dtype, to, sent ? dtype : wire, from,
+                         e->count, 1);
+            part.bytes = (size_t)e->count * hvd__dtype_bytes(wire);
+        } else if (part.bytes > 0 && part.data)
+            memcpy(to, from, part.bytes);
+        at += part.bytes;
     }
+    return at;
 }
 
 /* Sets input and output of the collective to the tensors, if they can be used
  * in place, or to a buffer of bytes, into which they are packed if sends is
  * true. */
-static int join_tensors(struct hvd__lane *lane, hvd_dtype wire, size_t bytes,
-                        bool sends)
+static int join_tensors(struct hvd__lane *lane, bool converts, bool sends)
 {
     const struct hvd__request *first = lane->batch->requests;
     struct hvd__collective *c = &lane->collective;
 
     c->input = first_full(first)->input;
     c->output = first_full(first)->output;
-    if (wire == first->signature.dtype && are_neighbours(first))
+    if (!converts && are_neighbours(first))
         return HVD_OK;
-    HVD_TRY(hvd__lane_room(lane, bytes));
+    HVD_TRY(hvd__lane_room(lane, (size_t)c->count *
+                                     hvd__dtype_bytes(c->reduction.dtype)));
     if (sends)
-        copy_tensors(lane->buffer, first, wire, true);
+        hvd__copy_parts(lane, lane->buffer, lane->set->team.rank, true);
     c->input = c->output = lane->buffer;
     return HVD_OK;
 }
 
-static int64_t count_all(const struct hvd__request *request)
+/* Returns the elements of all tensors; of broadcasts, whose types may differ,
+ * the bytes. */
+static int64_t count_all(const struct hvd__request *e)
 {
     int64_t count = 0;
 
-    for (; request; request = request->state.next)
-        count += request->count;
+    for (; e; e = e->state.next)
+        count +=
+            e->signature.kind == HVD_BROADCAST ? (int64_t)e->bytes : e->count;
     return count;
 }
 
@@ -140,56 +172,17 @@ static int pack_reduction(struct hvd__lane *lane)
         if (!c->narrows)
             c->reduction.dtype = c->wire;
     }
-    return join_tensors(lane, c->reduction.dtype,
-                        (size_t)c->count * hvd__dtype_bytes(c->reduction.dtype),
+    return join_tensors(lane, c->reduction.dtype != first->signature.dtype,
                         true);
 }
 
-/* ---------------------------------------------------------- reducescatters */
-
-/* Returns the elements of a request that belong to a rank of the set. */
-static struct hvd__slice share_of(const struct hvd__set *set,
-                                  const struct hvd__request *request, int rank)
-{
-    struct hvd__slice slice =
-        hvd__slice_of(request->rows, rank, set->team.size);
-    int64_t row = (int64_t)(hvd__signature_row_bytes(&request->signature) /
-                            hvd__dtype_bytes(request->signature.dtype));
-
-    return (struct hvd__slice){slice.start * row, slice.count * row};
-}
-
-static void pack_shares(const struct hvd__set *set, struct hvd__lane *lane)
-{
-    unsigned char *to = lane->buffer;
-    int64_t start = 0;
-
-    for (int i = 0; i < lane->team.size; i++) {
-        int rank = lane->members[i];
-
-        lane->shares[i].start = start;
-        for (const struct hvd__request *e = lane->batch->requests; e;
-             e = e->state.next) {
-            size_t element = hvd__dtype_bytes(e->signature.dtype);
-            struct hvd__slice s = share_of(set, e, rank);
-
-            if (s.count > 0)
-                memcpy(to, (const char *)e->input + (size_t)s.start * element,
-                       (size_t)s.count * element);
-            to += (size_t)s.count * element;
-            start += s.count;
-        }
-        lane->shares[i].count = start - lane->shares[i].start;
-    }
-}
-
-static int pack_reducescatter(const struct hvd__set *set,
-                              struct hvd__lane *lane)
+static int pack_reducescatter(struct hvd__lane *lane)
 {
     struct hvd__request *first = lane->batch->requests;
     struct hvd__collective *c = &lane->collective;
-    size_t bytes =
-        (size_t)count_all(first) * hvd__dtype_bytes(first->signature.dtype);
+    const struct hvd__set *set = lane->set;
+    size_t element = hvd__dtype_bytes(first->signature.dtype);
+    int64_t start = 0;
 
     c->motion = HVD__REDUCE_TO_SHARES;
     c->count = count_all(first);
@@ -197,99 +190,71 @@ static int pack_reducescatter(const struct hvd__set *set,
     for (struct hvd__request *e = first; e; e = e->state.next)
         e->out_rows =
             hvd__slice_of(e->rows, set->team.rank, set->team.size).count;
-    if (!first->state.next) {
-        for (int i = 0; i < lane->team.size; i++)
-            lane->shares[i] = share_of(set, first, lane->members[i]);
-        c->input = first->input;
-        c->output = first->scratch ? first->scratch : first->output;
-        return HVD_OK;
+    for (int i = 0; i < lane->team.size; i++) {
+        size_t bytes = 0;
+
+        for (struct hvd__request *e = first; e; e = e->state.next)
+            bytes += part_of(e, lane->members[i], true).bytes;
+        lane->shares[i] =
+            (struct hvd__slice){start, (int64_t)(bytes / element)};
+        start += lane->shares[i].count;
     }
-    HVD_TRY(hvd__lane_room(lane, 2 * bytes));
-    pack_shares(set, lane);
+    c->input = first->input;
+    c->output = first->scratch ? first->scratch : first->output;
+    if (!first->state.next)
+        return HVD_OK;
+    HVD_TRY(hvd__lane_room(lane, 2 * (size_t)c->count * element));
+    c->output = lane->buffer;
+    for (int i = 0; i < lane->team.size; i++)
+        c->output = hvd__copy_parts(lane, c->output, lane->members[i], true);
     c->input = lane->buffer;
-    c->output = lane->buffer + bytes;
     return HVD_OK;
 }
 
-static void unpack_reducescatter(const struct hvd__set *set,
-                                 struct hvd__lane *lane)
-{
-    const struct hvd__request *request = lane->batch->requests;
-    const unsigned char *from = lane->collective.output;
-
-    if (from == request->output)
-        return;
-    for (; request; request = request->state.next) {
-        size_t bytes = (size_t)share_of(set, request, set->team.rank).count *
-                       hvd__dtype_bytes(request->signature.dtype);
-
-        if (bytes > 0)
-            memcpy(request->output, from, bytes);
-        from += bytes;
-    }
-}
-
-/* -------------------------------------------------------------- broadcasts */
-
 static int pack_broadcast(struct hvd__lane *lane)
 {
-    const struct hvd__request *first = lane->batch->requests;
     struct hvd__collective *c = &lane->collective;
-    size_t bytes = 0;
 
-    for (const struct hvd__request *e = first; e; e = e->state.next)
-        bytes += e->bytes;
     c->motion = HVD__SEND_FROM_ROOT;
     c->reduction = (struct hvd__reduction){.dtype = HVD_UINT8};
-    c->count = (int64_t)bytes;
-    return join_tensors(lane, first->signature.dtype, bytes,
-                        lane->team.rank == c->root);
+    c->count = count_all(lane->batch->requests);
+    return join_tensors(lane, false, lane->team.rank == c->root);
 }
 
 /* ----------------------------------------------------------------- the door */
 
-int hvd__pack(const struct hvd__set *set, struct hvd__lane *lane)
+int hvd__pack(struct hvd__lane *lane)
 {
     const struct hvd__signature *s = &lane->batch->requests->signature;
     struct hvd__collective *c = &lane->collective;
 
     lane->buffer = NULL;
-    if (hvd__kind_has(s->kind, HVD__HAS_OP) &&
-        !hvd__compression_encodes(s->compression))
-        c->reduction = hvd__reduction_of(s, hvd__lane_divisor(set, lane));
     if (hvd__kind_has(s->kind, HVD__HAS_ROOT))
         for (c->root = 0; lane->team.world[c->root] != s->root;)
             c->root++;
-    switch (s->kind) {
-    case HVD_ALLREDUCE:
-    case HVD_REDUCE:
-        return hvd__compression_encodes(s->compression)
-                   ? hvd__pack_gather(set, lane)
-                   : pack_reduction(lane);
-    case HVD_REDUCESCATTER: return pack_reducescatter(set, lane);
-    case HVD_BROADCAST: return pack_broadcast(lane);
-    default: return hvd__pack_gather(set, lane);
-    }
+    if (s->kind == HVD_BROADCAST)
+        return pack_broadcast(lane);
+    if (!hvd__kind_has(s->kind, HVD__HAS_OP) ||
+        hvd__compression_encodes(s->compression))
+        return hvd__pack_gather(lane);
+    c->reduction = hvd__reduction_of(s, hvd__lane_divisor(lane));
+    return s->kind == HVD_REDUCESCATTER ? pack_reducescatter(lane)
+                                        : pack_reduction(lane);
 }
 
-void hvd__unpack(const struct hvd__set *set, struct hvd__lane *lane)
+void hvd__unpack(struct hvd__lane *lane)
 {
     const struct hvd__signature *s = &lane->batch->requests->signature;
+    const struct hvd__collective *c = &lane->collective;
+    unsigned char *result = lane->buffer;
 
-    switch (s->kind) {
-    case HVD_ALLREDUCE:
-    case HVD_REDUCE:
-        if (hvd__compression_encodes(s->compression))
-            hvd__unpack_gather(set, lane);
-        else if (lane->buffer)
-            copy_tensors(lane->buffer, lane->batch->requests,
-                         lane->collective.reduction.dtype, false);
-        break;
-    case HVD_REDUCESCATTER: unpack_reducescatter(set, lane); break;
-    case HVD_BROADCAST:
-        if (lane->buffer && lane->team.rank != lane->collective.root)
-            copy_tensors(lane->buffer, lane->batch->requests, s->dtype, false);
-        break;
-    default: hvd__unpack_gather(set, lane);
+    if (hvd__compression_encodes(s->compression) ||
+        (s->kind != HVD_BROADCAST && !hvd__kind_has(s->kind, HVD__HAS_OP))) {
+        hvd__unpack_gather(lane);
+        return;
     }
+    if (s->kind == HVD_REDUCESCATTER)
+        result = c->output == lane->batch->requests->output ? NULL : c->output;
+    if (result && !(s->kind == HVD_BROADCAST && lane->team.rank == c->root))
+        hvd__copy_parts(lane, result, lane->set->team.rank, false);
 }

@@ -27,18 +27,16 @@
 #include "core/run/pack.h"
 #include "core/table/set.h"
 
-/* Returns the rows that come from a rank of the set. */
-static int64_t rows_of(const struct hvd__set *set,
-                       const struct hvd__request *request, int rank)
+int64_t hvd__rows_from(const struct hvd__request *request, int rank)
 {
     if (request->state.carried)
         return request->state.carried[rank];
     return request->signature.kind == HVD_ALLTOALL
-               ? request->rows / set->team.size
+               ? request->rows / request->submission->set->team.size
                : request->rows;
 }
 
-static unsigned char *output_of(const struct hvd__request *request)
+unsigned char *hvd__request_output(const struct hvd__request *request)
 {
     return request->own_output ? request->own_output : request->output;
 }
@@ -88,83 +86,49 @@ static void judge_output(struct hvd__request *request)
     request->state.message = strdup(text);
 }
 
-static void report_counts(const struct hvd__set *set,
-                          struct hvd__request *request)
-{
-    for (int rank = 0; request->counts && rank < set->team.size; rank++)
-        request->counts[rank] = rows_of(set, request, rank);
-}
-
 /* ---------------------------------------------------------------- allgather */
-
-static int64_t all_rows(const struct hvd__set *set,
-                        const struct hvd__request *request)
-{
-    int64_t rows = 0;
-
-    for (int rank = 0; rank < set->team.size; rank++)
-        rows += rows_of(set, request, rank);
-    return rows;
-}
 
 /* Several allgathers go through the buffer; one, or a gather, goes from the
  * input to the output. */
-static int pack_gathers(const struct hvd__set *set, struct hvd__lane *lane)
+static int pack_gathers(struct hvd__lane *lane)
 {
     struct hvd__request *first = lane->batch->requests;
     struct hvd__collective *c = &lane->collective;
+    const int n = lane->set->team.size, us = lane->set->team.rank;
     const bool to_root = first->signature.kind == HVD_GATHER;
-    const bool receives = hvd__set_gets_result(set, &first->signature);
+    const bool receives = hvd__set_gets_result(lane->set, &first->signature);
     struct hvd__block own = {.bytes = first->bytes};
     unsigned char *at = NULL;
     size_t bytes = 0;
 
     for (struct hvd__request *e = first; receives && e; e = e->state.next) {
-        HVD_TRY(make_output(e, all_rows(set, e), &at));
-        bytes += (size_t)e->out_rows * hvd__signature_row_bytes(&e->signature);
+        int64_t rows = 0;
+
+        for (int rank = 0; rank < n; rank++)
+            rows += hvd__rows_from(e, rank);
+        HVD_TRY(make_output(e, rows, &at));
+        bytes += (size_t)rows * hvd__signature_row_bytes(&e->signature);
     }
     if (first->state.next) {
         HVD_TRY(hvd__lane_room(lane, bytes));
         at = lane->buffer;
     }
-    for (int rank = 0; rank < set->team.size; rank++) {
+    for (int rank = 0; rank < n; rank++) {
         c->from[rank] = (struct hvd__block){.data = at};
-        for (struct hvd__request *e = first; receives && e; e = e->state.next) {
-            if (lane->buffer && rank == set->team.rank && e->bytes > 0)
-                memcpy(at, e->input, e->bytes);
-            bytes = (size_t)rows_of(set, e, rank) *
-                    hvd__signature_row_bytes(&e->signature);
-            c->from[rank].bytes += bytes;
-            at += bytes;
-        }
+        for (struct hvd__request *e = first; receives && e; e = e->state.next)
+            c->from[rank].bytes += (size_t)hvd__rows_from(e, rank) *
+                                   hvd__signature_row_bytes(&e->signature);
+        at += c->from[rank].bytes;
     }
     /* The input is sent and never written to. */
     memcpy(&own.data, &first->input, sizeof own.data);
-    if (lane->buffer)
-        own = c->from[set->team.rank];
-    for (int rank = 0; rank < set->team.size; rank++)
+    if (lane->buffer) {
+        own = c->from[us];
+        hvd__copy_parts(lane, own.data, us, true);
+    }
+    for (int rank = 0; rank < n; rank++)
         c->to[rank] = to_root && rank != c->root ? (struct hvd__block){0} : own;
     return HVD_OK;
-}
-
-static void unpack_fused(const struct hvd__set *set, struct hvd__lane *lane)
-{
-    const unsigned char *at = lane->buffer;
-
-    for (int rank = 0; rank < set->team.size; rank++)
-        for (struct hvd__request *e = lane->batch->requests; e;
-             e = e->state.next) {
-            size_t row = hvd__signature_row_bytes(&e->signature);
-            size_t bytes = (size_t)rows_of(set, e, rank) * row;
-            unsigned char *out = output_of(e);
-            int64_t before = 0;
-
-            for (int r = 0; r < rank; r++)
-                before += rows_of(set, e, r);
-            if (bytes > 0)
-                memcpy(out + (size_t)before * row, at, bytes);
-            at += bytes;
-        }
 }
 
 /* Divides all rows of a gathered average. Only gathers of sparse rows have one.
@@ -173,7 +137,7 @@ static void scale_gathered(const struct hvd__set *set,
                            struct hvd__request *request)
 {
     const struct hvd__signature *s = &request->signature;
-    const void *data = output_of(request);
+    const void *data = hvd__request_output(request);
     struct hvd__reduction reduction = {.dtype = s->dtype,
                                        .op = HVD_AVERAGE,
                                        .prescale = 1,
@@ -182,26 +146,24 @@ static void scale_gathered(const struct hvd__set *set,
     size_t bytes = (size_t)request->out_rows * hvd__signature_row_bytes(s);
 
     if (s->op == HVD_AVERAGE && s->flags == HVD__SPARSE && data)
-        hvd__reduce(&reduction, output_of(request), &data, 1,
+        hvd__reduce(&reduction, hvd__request_output(request), &data, 1,
                     (int64_t)(bytes / hvd__dtype_bytes(s->dtype)));
 }
 
 /* ----------------------------------------------------------------- alltoall */
 
-int hvd__pack_counts(const struct hvd__set *set, struct hvd__lane *lane)
+int hvd__pack_counts(struct hvd__lane *lane)
 {
     struct hvd__request *request = lane->batch->requests;
     struct hvd__collective *c = &lane->collective;
     const size_t each = sizeof *request->state.carried;
-    size_t n = (size_t)set->team.size;
+    size_t n = (size_t)lane->set->team.size;
 
     c->motion = HVD__EXCHANGE;
     c->count = (int64_t)each;
     HVD_TRY(hvd__lane_room(lane, n * each));
-    hvd__request_write_splits(request, set->team.size, lane->buffer);
-    request->state.carried = malloc(n * each);
-    if (!request->state.carried)
-        return hvd__fail_memory(n * each);
+    hvd__request_write_splits(request, lane->set->team.size, lane->buffer);
+    HVD_TRY(hvd__allocate(&request->state.carried, n, each));
     for (size_t rank = 0; rank < n; rank++) {
         c->to[rank] = (struct hvd__block){lane->buffer + rank * each, each};
         c->from[rank] = (struct hvd__block){
@@ -227,18 +189,18 @@ static int find_input(struct hvd__lane *lane, unsigned char **in)
     return HVD_OK;
 }
 
-static int pack_alltoall(const struct hvd__set *set, struct hvd__lane *lane)
+static int pack_alltoall(struct hvd__lane *lane)
 {
     struct hvd__request *request = lane->batch->requests;
     struct hvd__collective *c = &lane->collective;
     size_t row = hvd__signature_row_bytes(&request->signature);
-    int n = set->team.size;
+    int n = lane->set->team.size;
     unsigned char *in, *out;
     int64_t rows = 0;
 
     HVD_TRY(find_input(lane, &in));
     for (int rank = 0; rank < n; rank++) {
-        int64_t come = rows_of(set, request, rank);
+        int64_t come = hvd__rows_from(request, rank);
 
         if (come < 0 || __builtin_add_overflow(rows, come, &rows) ||
             (row > 0 && (uint64_t)rows > (uint64_t)PTRDIFF_MAX / row))
@@ -251,7 +213,7 @@ static int pack_alltoall(const struct hvd__set *set, struct hvd__lane *lane)
         c->count = (int64_t)((size_t)hvd__request_split(request, 0, n) * row);
     for (int rank = 0; rank < n; rank++) {
         size_t to = (size_t)hvd__request_split(request, rank, n) * row;
-        size_t from = (size_t)rows_of(set, request, rank) * row;
+        size_t from = (size_t)hvd__rows_from(request, rank) * row;
 
         c->to[rank] = (struct hvd__block){in, to};
         c->from[rank] = (struct hvd__block){out, from};
@@ -263,11 +225,11 @@ static int pack_alltoall(const struct hvd__set *set, struct hvd__lane *lane)
 
 /* -------------------------------------------------------------------- codes */
 
-static int pack_codes(const struct hvd__set *set, struct hvd__lane *lane)
+static int pack_codes(struct hvd__lane *lane)
 {
     struct hvd__request *request = lane->batch->requests;
     struct hvd__collective *c = &lane->collective;
-    int us = set->team.rank;
+    int us = lane->set->team.rank;
     size_t bytes = 0;
     unsigned char *at;
 
@@ -287,11 +249,11 @@ static int pack_codes(const struct hvd__set *set, struct hvd__lane *lane)
     return HVD_OK;
 }
 
-static void unpack_codes(const struct hvd__set *set, struct hvd__lane *lane)
+static void unpack_codes(struct hvd__lane *lane)
 {
     struct hvd__request *request = lane->batch->requests;
     const struct hvd__signature *s = &request->signature;
-    int divisor = s->op == HVD_AVERAGE ? hvd__lane_divisor(set, lane) : 1;
+    int divisor = s->op == HVD_AVERAGE ? hvd__lane_divisor(lane) : 1;
 
     if (request->bytes > 0)
         memset(request->output, 0, request->bytes);
@@ -311,7 +273,7 @@ static void unpack_codes(const struct hvd__set *set, struct hvd__lane *lane)
 
 /* ----------------------------------------------------------------- the door */
 
-int hvd__pack_gather(const struct hvd__set *set, struct hvd__lane *lane)
+int hvd__pack_gather(struct hvd__lane *lane)
 {
     hvd_kind kind = lane->batch->requests->signature.kind;
 
@@ -319,27 +281,30 @@ int hvd__pack_gather(const struct hvd__set *set, struct hvd__lane *lane)
                                   ? HVD__EXCHANGE
                                   : HVD__GATHER_TO_ALL;
     switch (kind) {
-    case HVD_ALLREDUCE: return pack_codes(set, lane);
-    case HVD_ALLTOALL: return pack_alltoall(set, lane);
-    default: return pack_gathers(set, lane);
+    case HVD_ALLREDUCE: return pack_codes(lane);
+    case HVD_ALLTOALL: return pack_alltoall(lane);
+    default: return pack_gathers(lane);
     }
 }
 
-void hvd__unpack_gather(const struct hvd__set *set, struct hvd__lane *lane)
+void hvd__unpack_gather(struct hvd__lane *lane)
 {
     struct hvd__request *first = lane->batch->requests;
+    const int n = lane->set->team.size;
+    unsigned char *at = lane->buffer;
 
     if (first->signature.kind == HVD_ALLREDUCE) {
-        unpack_codes(set, lane);
+        unpack_codes(lane);
         return;
     }
-    if (lane->buffer && first->signature.kind != HVD_ALLTOALL)
-        unpack_fused(set, lane);
+    for (int rank = 0; first->state.next && rank < n; rank++)
+        at = hvd__copy_parts(lane, at, rank, false);
     for (struct hvd__request *e = first; e; e = e->state.next) {
-        report_counts(set, e);
-        if (!hvd__set_gets_result(set, &e->signature))
-            continue;
-        scale_gathered(set, e);
-        judge_output(e);
+        for (int rank = 0; e->counts && rank < n; rank++)
+            e->counts[rank] = hvd__rows_from(e, rank);
+        if (hvd__set_gets_result(lane->set, &e->signature)) {
+            scale_gathered(lane->set, e);
+            judge_output(e);
+        }
     }
 }

@@ -21,6 +21,7 @@
 #include "transport/team.h"
 
 struct hvd__agreement;
+struct hvd__engine;
 struct hvd__executor;
 
 struct hvd__set {
@@ -44,7 +45,7 @@ struct hvd__set {
                                  member shares memory */
     struct hvd__hosts *hosts; /* owned; NULL: all members are on one host and
                                  share memory */
-    struct hvd__metrics *metrics; /* borrowed: the world's */
+    struct hvd__engine *engine;   /* borrowed: the world's */
     int *locals;                  /* owned, [team.size]: members on this host */
     atomic_bool leaving; /* any thread sets it to make this rank leave */
     atomic_bool closed;  /* all members have left, nothing is under way */

@@ -71,7 +71,7 @@ static int execute_sets(struct hvd__world *world, bool sending, bool *moved)
     struct hvd__set **link = &world->engine.live, *set;
 
     while ((set = *link)) {
-        HVD_TRY(hvd__execute_step(&world->engine, set, moved));
+        HVD_TRY(hvd__execute_step(set, moved));
         if (!sending && is_closed(set)) {
             *link = set->next;
             atomic_store(&set->closed, true);
@@ -131,7 +131,7 @@ bool hvd__world_pass(struct hvd__world *world,
                      request->label ? HVD__GROUP : request->signature.kind,
                      submission->name, submission->state.submitted_ns);
     if (may_post && !table->queue && !is_ending(world) &&
-        hvd__agree_post_one(&world->engine, submission))
+        hvd__agree_post_one(submission))
         return true;
     hvd__table_queue(table, submission);
     return false;

@@ -89,20 +89,19 @@ static int make_shm(const struct hvd__world *world, struct hvd__set *set)
     return HVD_OK;
 }
 
-int hvd__set_prepare(const struct hvd__world *world, struct hvd__set *set)
+int hvd__set_prepare(struct hvd__world *world, struct hvd__set *set)
 {
-    const struct hvd__settings *settings = &world->engine.settings;
     size_t n = (size_t)set->team.size;
 
-    set->metrics = world->engine.table.metrics;
+    set->engine = &world->engine;
     set->team.costs = &world->engine.costs;
     set->locals = calloc(n, sizeof *set->locals);
     if (!set->locals)
         return hvd__fail_memory(n * sizeof *set->locals);
-    HVD_TRY(hvd__executor_new(set, settings->fusion_threshold));
+    HVD_TRY(hvd__executor_new(set));
     HVD_TRY(find_hosts(world, set));
     HVD_TRY(make_shm(world, set));
-    return hvd__agreement_new(set, settings);
+    return hvd__agreement_new(set);
 }
 
 void hvd__set_retire(struct hvd__set *set)

@@ -142,7 +142,7 @@ void hvd__world_move_set(struct hvd__world *world, struct hvd__set *set);
 
 /* Allocates what the engine needs for a set of which this rank is a member.
  * Fails with HVD_ERR_MEMORY. */
-int hvd__set_prepare(const struct hvd__world *world, struct hvd__set *set);
+int hvd__set_prepare(struct hvd__world *world, struct hvd__set *set);
 /* Frees what hvd__set_prepare allocated. Nothing may move on the set any more.
  */
 void hvd__set_retire(struct hvd__set *set);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuse.h - chooses which requests go together in one collective. The functions
- * are pure.
+ * batch.h - chooses which requests go together in one collective, and keeps the
+ * coordinator's list of those that all members have agreed on and that wait for
+ * a free lane.
  */
-#ifndef HVD_CORE_FUSE_H
-#define HVD_CORE_FUSE_H
+#ifndef HVD_CORE_BATCH_H
+#define HVD_CORE_BATCH_H
 
-#include "core/request/signature.h"
+#include "core/agree/proposal.h"
+#include "core/agree/tune.h"
+#include "core/agree/wire.h"
 
 /*
  * Returns true if two requests may share one buffer and one pass: reductions of
@@ -40,5 +43,28 @@ struct hvd__fusion {
  */
 bool hvd__fuse(struct hvd__fusion *fusion,
                const struct hvd__signature *signature, size_t bytes);
+
+struct hvd__ready {
+    int nranks;
+    struct hvd__item *first; /* list, by priority, then by time */
+    struct hvd__item *last;
+};
+
+void hvd__ready_fini(struct hvd__ready *ready);
+
+/* Adds the items of a proposal that is in no table. It is freed with the last
+ * of them. Members that have not announced it take no part. */
+void hvd__ready_add(struct hvd__ready *ready, struct hvd__proposal *proposal);
+
+/* Returns true if the first request moves nothing and so needs no lane. The
+ * list must not be empty. */
+bool hvd__ready_is_barrier(const struct hvd__ready *ready);
+
+/* Writes the next batch as a record and removes its requests. A batch of
+ * several has at most knobs->fusion_threshold bytes. The list must not be
+ * empty. */
+void hvd__ready_write_batch(struct hvd__ready *ready,
+                            const struct hvd__knobs *knobs,
+                            struct hvd__writer *out);
 
 #endif
