@@ -253,8 +253,7 @@ static void check_blocks(const struct host *own,
     static int64_t result[64 * 64];
     const int64_t *at = result;
 
-    hvd__offer_result(hvd__round_offer(own->round), slot,
-                      (unsigned char *)result);
+    hvd__offer_result(&own->round->offer, slot, (unsigned char *)result);
     for (int p = 0; p < nmembers; p++)
         for (int q = groups->first[groups->own];
              q < groups->first[groups->own + 1]; q++)
@@ -265,7 +264,7 @@ static void check_blocks(const struct host *own,
 static void start_round(int h)
 {
     struct host *own = &hosts[h];
-    struct hvd__offer *offer = hvd__round_offer(own->round);
+    struct hvd__offer *offer = &own->round->offer;
     const struct hvd__hosts *groups = own->hosts;
 
     hvd__round_begin(own->round, 1);
@@ -291,7 +290,7 @@ static void start_round(int h)
 static void check_result(int h)
 {
     const struct host *own = &hosts[h];
-    const struct hvd__offer *offer = hvd__round_offer(own->round);
+    const struct hvd__offer *offer = &own->round->offer;
     int least = SLOTS;
 
     for (int other = 0; other < nhosts; other++)
@@ -337,7 +336,7 @@ static void step(int h)
 
     if (own->nrounds == ROUNDS)
         return;
-    if (!hvd__round_is_under_way(own->round))
+    if (!own->round->is_under_way)
         start_round(h);
     done = hvd__round_step(own->round, &moved);
     MUST(done >= 0);
@@ -346,7 +345,7 @@ static void step(int h)
     check_result(h);
     own->nrounds++;
     own->ndue += messages_of(h);
-    for (int i = 0; i < hvd__round_offer(own->round)->n; i++)
+    for (int i = 0; i < own->round->offer.n; i++)
         own->ndue += way_of(i) == HVD__WAY_HALVES ? messages_of(h) : 0;
     MUST(own->nsent == own->ndue);
 }

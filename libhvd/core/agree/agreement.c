@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "core/agree/agree.h"
-#include "core/agree/by_name.h"
 
 int hvd__agreement_new(struct hvd__set *set)
 {
@@ -34,7 +33,7 @@ bool hvd__agree_is_over(const struct hvd__set *set)
      * here than on the coordinator; and the others may still have to do their
      * shares of what this rank left without waiting for it. */
     return set->agreement->heard_close && !x->unfinished.first &&
-           (!x->round || !hvd__round_is_under_way(x->round));
+           (!x->round || !x->round->is_under_way);
 }
 
 void hvd__agree_drop(struct hvd__set *set)

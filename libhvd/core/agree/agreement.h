@@ -10,6 +10,7 @@
 #include "core/agree/ordered.h"
 #include "core/agree/relay.h"
 #include "core/agree/tune.h"
+#include "core/run/engine.h"
 #include "core/run/execute.h"
 #include "core/table/set.h"
 
@@ -24,5 +25,38 @@ struct hvd__agreement {
     bool said_leave;
     bool heard_close; /* all members have left */
 };
+
+/* The steps of agreement by name. hear.c takes in what this rank and others
+ * say, and follow.c sends and carries out the coordinator's decisions. */
+
+/* Driver only. Agrees on a submission by name from now on. Frees it if it was
+ * refused. */
+int hvd__announce(struct hvd__set *set, struct hvd__submission *submission);
+/* Announces once that this rank leaves the set. */
+int hvd__announce_leave(struct hvd__set *set);
+
+/* Take in what members say that this rank speaks for, who are given by its
+ * numbers (relay.h); its own is 0. */
+int hvd__hear_announcement(struct hvd__set *set,
+                           const struct hvd__announcement *announcement);
+int hvd__hear_gone(struct hvd__set *set, int number, enum hvd__gone how);
+/* Handles a message of a child, from behind the set's id. The read fails if the
+ * message makes no sense; likewise below. */
+int hvd__hear(struct hvd__set *set, struct hvd__relay_child *child,
+              struct hvd__reader *in);
+/* Reads the rest of a record that says that this world is broken, and returns
+ * its error. */
+int hvd__hear_break(struct hvd__engine *engine, struct hvd__reader *in);
+
+/* Coordinator only, in each step. Continues autotuning if it is active. file is
+ * the path for the result, or "". */
+void hvd__tuning_step(struct hvd__set *set, const char *file);
+
+/* Coordinator only, in each step. Sends decisions to the members, and follows
+ * them on this rank. */
+int hvd__decide(struct hvd__set *set);
+
+/* Sends decisions on, and follows them: a message from behind the set's id. */
+int hvd__follow(struct hvd__set *set, struct hvd__reader *in);
 
 #endif

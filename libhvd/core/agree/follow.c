@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "core/agree/agree.h"
-#include "core/agree/by_name.h"
+#include "core/agree/agreement.h"
 #include "core/run/complete.h"
 
 static struct hvd__request *find_decided(struct hvd__set *set, uint64_t key,

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/status.h"
-#include "core/agree/by_name.h"
+#include "core/agree/agreement.h"
 
 int hvd__hear_announcement(struct hvd__set *set,
                            const struct hvd__announcement *announcement)

@@ -94,11 +94,12 @@ struct hvd__offer {
     _Alignas(64) unsigned char data[HVD__OFFER_DATA];
 };
 
-/* Returns true if a request that goes this way moves its data in a lane. */
-static inline bool hvd__way_needs_lane(enum hvd__way way)
+/* Returns true if a request moves data in a lane. */
+static inline bool hvd__way_needs_lane(const struct hvd__request *request)
 {
-    return way == HVD__WAY_NONE || way == HVD__WAY_ROWS ||
-           way == HVD__WAY_SPLITS;
+    return request->signature.kind != HVD_BARRIER &&
+           (request->way == HVD__WAY_NONE || request->way == HVD__WAY_ROWS ||
+            request->way == HVD__WAY_SPLITS);
 }
 
 /* Returns true if each member's data is a block for each member. */

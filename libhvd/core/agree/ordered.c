@@ -16,8 +16,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "core/agree/by_name.h"
-#include "core/agree/ordered_parts.h"
+#include "core/agree/agreement.h"
 
 /* An epoch was worth its opening if more slots than this were decided in it. */
 enum { GOOD_EPOCH = 64, PATIENCE_MAX = 1 << 16 };

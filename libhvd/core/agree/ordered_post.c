@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/prefetch.h"
-#include "core/agree/ordered_parts.h"
+#include "core/agree/agreement.h"
 
 /* Finds which of this rank's slots all ranks have read. These slots, and the
  * data next to them, may be reused. */
@@ -145,7 +145,7 @@ static bool post_request(struct hvd__ordered *x, struct hvd__request *request)
     /* hvd__slot_data would read what was just written, and wait for its line.
      */
     data = beside ? x->own->payload + offset : slot->data;
-    if (bytes > 0 && !x->round && request->way == HVD__WAY_SPLITS)
+    if (request->way == HVD__WAY_SPLITS)
         hvd__request_write_splits(request, x->set->team.size, data);
     else if (bytes > 0 && !x->round)
         memcpy(data, request->input, (size_t)bytes);

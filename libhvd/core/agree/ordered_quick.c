@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "core/agree/agree.h"
-#include "core/agree/ordered_parts.h"
+#include "core/agree/agreement.h"
 #include "core/request/sampling.h"
 
 /*

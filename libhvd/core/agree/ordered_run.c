@@ -16,8 +16,8 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "core/agree/agreement.h"
 #include "core/agree/batch.h"
-#include "core/agree/ordered_parts.h"
 #include "core/run/complete.h"
 
 /* ------------------------------------------------------- data in the slots */

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "core/agree/agreement.h"
-#include "core/run/engine.h"
 #include "trace/metrics.h"
 
 /* A speaker has up to RADIX - 1 children on each level of the tree: a message

@@ -18,48 +18,21 @@
 #include "trace/metrics.h"
 #include "transport/pattern.h"
 
-/* A message to a host, a message from it, or both. */
-struct exchange {
-    struct hvd__offer_peer with;
-    int peer;           /* rank of the host's speaker in the team */
-    unsigned char *out; /* owned; NULL if nothing is sent */
-    unsigned char *in;  /* owned; NULL if nothing is received */
-    struct hvd__transfer sending, receiving;
-    bool has_sent;
-};
-
-/* log2 of the most hosts, and the two exchanges of the fold */
-enum { EXCHANGES = 32 };
-
-struct hvd__round {
-    const struct hvd__team *team;
-    const struct hvd__hosts *hosts;
-    struct hvd__metrics *metrics;
-    int tag;
-    uint64_t number; /* of the round under way, or of the last */
-    bool is_under_way;
-    bool failed; /* memory has run out */
-    int at;      /* how many of the exchanges are done, on this way */
-    int n;
-    struct exchange exchanges[EXCHANGES];
-    struct hvd__offer offer;
-};
-
-/* ---------------------------------------------------------------- exchanges */
-
-static struct exchange *add_exchange(struct hvd__round *round, int host,
-                                     bool sends, bool receives)
+/* Adds an exchange. Returns NULL if memory runs out. */
+static struct hvd__round_exchange *add_exchange(struct hvd__round *round,
+                                                int host, bool sends,
+                                                bool receives)
 {
-    struct exchange *exchange = &round->exchanges[round->n++];
+    struct hvd__round_exchange *exchange = &round->exchanges[round->n++];
 
-    *exchange = (struct exchange){
+    *exchange = (struct hvd__round_exchange){
         .with = {.host = host, .first = host, .end = host + 1, .modulus = 1},
         .peer = hvd__hosts_carrier(round->hosts, host, 0),
         .out = sends ? malloc(HVD__OFFER_BYTES) : NULL,
         .in = receives ? malloc(HVD__OFFER_BYTES) : NULL,
     };
-    round->failed |= (sends && !exchange->out) || (receives && !exchange->in);
-    return exchange;
+    return (sends && !exchange->out) || (receives && !exchange->in) ? NULL
+                                                                    : exchange;
 }
 
 /* Returns the first of the hosts that hosts from a number on in the doubling
@@ -69,28 +42,33 @@ static int first_of(int number, int extra)
     return number < extra ? 2 * number : number + extra;
 }
 
-static void plan_exchanges(struct hvd__round *round)
+/* Returns false if memory runs out. */
+static bool plan_exchanges(struct hvd__round *round)
 {
     const struct hvd__pairing p =
         hvd__pairing_of(round->hosts->own, round->hosts->n);
-    struct exchange *result;
+    struct hvd__round_exchange *e;
 
-    if (p.folded >= 0)
-        add_exchange(round, p.folded, p.number < 0, p.number >= 0);
+    if (p.folded >= 0 &&
+        !add_exchange(round, p.folded, p.number < 0, p.number >= 0))
+        return false;
     for (int i = 0; i < p.steps && p.number >= 0; i++) {
         int start = (p.number ^ 1 << i) >> i << i;
-        struct exchange *exchange =
-            add_exchange(round, hvd__pairing_partner(&p, i), true, true);
 
-        exchange->with.first = first_of(start, p.extra);
-        exchange->with.end = first_of(start + (1 << i), p.extra);
-        exchange->with.modulus = 2 << i;
+        e = add_exchange(round, hvd__pairing_partner(&p, i), true, true);
+        if (!e)
+            return false;
+        e->with.first = first_of(start, p.extra);
+        e->with.end = first_of(start + (1 << i), p.extra);
+        e->with.modulus = 2 << i;
     }
     if (p.folded < 0)
-        return;
-    result = add_exchange(round, p.folded, p.number >= 0, p.number < 0);
-    result->with.first = result->with.modulus = 0;
-    result->with.end = round->hosts->n;
+        return true;
+    e = add_exchange(round, p.folded, p.number >= 0, p.number < 0);
+    if (e)
+        e->with =
+            (struct hvd__offer_peer){.host = p.folded, .end = round->hosts->n};
+    return e != NULL;
 }
 
 struct hvd__round *hvd__round_new(const struct hvd__team *team,
@@ -105,8 +83,7 @@ struct hvd__round *hvd__round_new(const struct hvd__team *team,
     round->hosts = hosts;
     round->tag = tag;
     round->metrics = metrics;
-    plan_exchanges(round);
-    if (!round->failed)
+    if (plan_exchanges(round))
         return round;
     hvd__round_free(round);
     return NULL;
@@ -135,16 +112,6 @@ void hvd__round_free(struct hvd__round *round)
 
 /* ----------------------------------------------------------------- a round */
 
-struct hvd__offer *hvd__round_offer(struct hvd__round *round)
-{
-    return &round->offer;
-}
-
-bool hvd__round_is_under_way(const struct hvd__round *round)
-{
-    return round->is_under_way;
-}
-
 void hvd__round_begin(struct hvd__round *round, uint32_t epoch)
 {
     hvd__offer_begin(&round->offer, round->hosts, round->number + 1, epoch);
@@ -155,7 +122,7 @@ static int begin_exchanges(struct hvd__round *round)
 {
     round->at = 0;
     for (int i = 0; i < round->n; i++) {
-        struct exchange *exchange = &round->exchanges[i];
+        struct hvd__round_exchange *exchange = &round->exchanges[i];
 
         exchange->has_sent = !exchange->out;
         if (exchange->in)
@@ -182,7 +149,8 @@ static int test(const struct hvd__round *round, struct hvd__transfer *transfer)
 
 /* Sends the offer, unless the message of the round before has not yet left.
  * Returns 1 if it is sent. */
-static int send_offer(struct hvd__round *round, struct exchange *exchange)
+static int send_offer(struct hvd__round *round,
+                      struct hvd__round_exchange *exchange)
 {
     struct hvd__transport *t = round->team->transport;
     int free_again = test(round, &exchange->sending);
@@ -199,7 +167,8 @@ static int send_offer(struct hvd__round *round, struct exchange *exchange)
     return 1;
 }
 
-static int take_in(struct hvd__round *round, const struct exchange *exchange)
+static int take_in(struct hvd__round *round,
+                   const struct hvd__round_exchange *exchange)
 {
     return hvd__offer_take(&round->offer, exchange->in, &exchange->with)
                ? HVD_OK
@@ -209,8 +178,8 @@ static int take_in(struct hvd__round *round, const struct exchange *exchange)
 }
 
 /* Returns 1 if the exchange is done. */
-static int step_exchange(struct hvd__round *round, struct exchange *exchange,
-                         bool *moved)
+static int step_exchange(struct hvd__round *round,
+                         struct hvd__round_exchange *exchange, bool *moved)
 {
     int done = 1;
 

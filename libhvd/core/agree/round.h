@@ -23,11 +23,37 @@
 #include "transport/team.h"
 
 struct hvd__metrics;
-struct hvd__round;
 
-/* Makes the rounds of a team whose hosts are given; both are borrowed, and so
- * are the metrics that count messages. tag is the transport's tag for them.
- * Returns NULL if memory runs out. */
+/* A message to a host, a message from it, or both. */
+struct hvd__round_exchange {
+    struct hvd__offer_peer with;
+    int peer;           /* rank of the host's speaker in the team */
+    unsigned char *out; /* owned; NULL if nothing is sent */
+    unsigned char *in;  /* owned; NULL if nothing is received */
+    struct hvd__transfer sending, receiving;
+    bool has_sent;
+};
+
+/* log2 of the most hosts, and the two exchanges of the fold */
+enum { HVD__ROUND_EXCHANGES = 32 };
+
+struct hvd__round {
+    const struct hvd__team *team;   /* borrowed */
+    const struct hvd__hosts *hosts; /* borrowed */
+    struct hvd__metrics *metrics;   /* borrowed: they count messages */
+    int tag;                        /* the transport's, for the messages */
+    uint64_t number;                /* of the round under way, or of the last */
+    bool is_under_way;
+    int at; /* how many of the exchanges are done, on this way */
+    int n;
+    struct hvd__round_exchange exchanges[HVD__ROUND_EXCHANGES];
+    /* Of the round that is under way, or of the next one. The caller fills it
+     * before it starts the round, and reads the result in it. */
+    struct hvd__offer offer;
+};
+
+/* Makes the rounds of a team whose hosts are given. Returns NULL if memory runs
+ * out. */
 struct hvd__round *hvd__round_new(const struct hvd__team *team,
                                   const struct hvd__hosts *hosts, int tag,
                                   struct hvd__metrics *metrics);
@@ -35,14 +61,10 @@ struct hvd__round *hvd__round_new(const struct hvd__team *team,
  * NULL. */
 void hvd__round_free(struct hvd__round *round);
 
-/* Returns the offer of the round that is under way or of the next one. The
- * caller fills it before it starts the round, and reads the result in it. */
-struct hvd__offer *hvd__round_offer(struct hvd__round *round);
 /* Begins the offer of the next round. */
 void hvd__round_begin(struct hvd__round *round, uint32_t epoch);
 /* Starts the round. */
 int hvd__round_start(struct hvd__round *round);
-bool hvd__round_is_under_way(const struct hvd__round *round);
 /* Moves the round. Returns 1 when the offer has become the result of all hosts,
  * 0 before, or an error. */
 int hvd__round_step(struct hvd__round *round, bool *moved);

@@ -21,7 +21,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "core/agree/ordered_parts.h"
+#include "core/agree/agreement.h"
 #include "kernels/kernels.h"
 
 /* ----------------------------------------------------------------- an epoch */
@@ -44,11 +44,11 @@ static void publish_opening(struct hvd__ordered *x,
 int hvd__speaker_open(struct hvd__ordered *x, bool wanted, bool possible,
                       bool *moved)
 {
-    struct hvd__offer *offer = hvd__round_offer(x->round);
+    struct hvd__offer *offer = &x->round->offer;
     bool refused = false;
     int done;
 
-    if (!hvd__round_is_under_way(x->round)) {
+    if (!x->round->is_under_way) {
         hvd__round_begin(x->round, x->epoch);
         offer->flags = HVD__OFFER_OPENS;
         if (!possible)
@@ -74,41 +74,38 @@ int hvd__speaker_open(struct hvd__ordered *x, bool wanted, bool possible,
 
 /* Returns the data that a rank of this host has with a slot. */
 static const void *data_of(const struct hvd__ordered *x, int local,
-                           const struct hvd__request *request, uint64_t slot)
+                           const struct hvd__request *request, uint64_t number)
 {
-    return x->areas[local] == x->own ? request->input
-                                     : hvd__slot_data(x->areas[local], slot);
+    if (request->way == HVD__WAY_ROWS)
+        return &hvd__slot_at(x->areas[local], number)->rows;
+    return x->areas[local] == x->own && request->way != HVD__WAY_SPLITS
+               ? request->input
+               : hvd__slot_data(x->areas[local], number);
 }
 
-/* Writes the sum over the ranks of this host. */
-static void write_sum(struct hvd__ordered *x, struct hvd__offer *offer,
-                      const struct hvd__offer_slot *slot, uint64_t number)
+/* Writes the data of this host with a slot: the sum over its ranks, the data of
+ * all of them, or that of the root, which has a number on its host. */
+static void write_data(struct hvd__ordered *x, struct hvd__offer *offer,
+                       const struct hvd__offer_slot *slot, int root,
+                       uint64_t number)
 {
+    const struct hvd__hosts *hosts = x->hosts;
+    size_t bytes = slot->bytes;
+
     for (int i = 0; i < x->nareas; i++)
         x->sources[i] = data_of(x, i, slot->request, number);
-    hvd__offer_add_up(offer, slot, slot->request->signature.prescale,
-                      x->sources, x->nareas);
-}
-
-/* Writes the data of all ranks of this host, or their numbers. */
-static void write_all(const struct hvd__ordered *x, struct hvd__offer *offer,
-                      const struct hvd__offer_slot *slot, uint64_t number)
-{
-    size_t bytes = slot->bytes / (size_t)x->hosts->first[x->hosts->n];
-
-    for (int i = 0; i < x->nareas; i++) {
-        unsigned char *to =
-            offer->data + hvd__offer_member(slot, x->hosts,
-                                            x->hosts->first[x->hosts->own] + i);
-        const int64_t *rows = &hvd__slot_at(x->areas[i], number)->rows;
-
-        if (slot->way == HVD__WAY_ROWS)
-            memcpy(to, rows, sizeof *rows);
-        else if (slot->way == HVD__WAY_SPLITS && x->areas[i] == x->own)
-            hvd__request_write_splits(slot->request,
-                                      x->hosts->first[x->hosts->n], to);
-        else if (bytes > 0)
-            memcpy(to, data_of(x, i, slot->request, number), bytes);
+    if (hvd__way_sums(slot->way)) {
+        hvd__offer_add_up(offer, slot, slot->request->signature.prescale,
+                          x->sources, x->nareas);
+    } else if (slot->way == HVD__WAY_ROOT) {
+        if (slot->root == hosts->own && bytes > 0)
+            memcpy(offer->data + slot->at, x->sources[root], bytes);
+    } else if (bytes > 0) {
+        bytes /= (size_t)hosts->first[hosts->n];
+        for (int i = 0; i < x->nareas; i++)
+            memcpy(offer->data + hvd__offer_member(
+                                     slot, hosts, hosts->first[hosts->own] + i),
+                   x->sources[i], bytes);
     }
 }
 
@@ -119,30 +116,15 @@ static bool offer_slot(struct hvd__ordered *x, struct hvd__offer *offer,
 {
     const struct hvd__request *request =
         x->pending[number % HVD__LOG_SLOTS].request;
-    enum hvd__way way = (enum hvd__way)request->way;
     int root = -1, local = 0;
-    const struct hvd__offer_slot *slot;
 
-    if (way == HVD__WAY_ROOT)
+    if (request->way == HVD__WAY_ROOT)
         root = hvd__hosts_find(
             x->hosts, hvd__set_find(x->set, request->signature.root), &local);
-    if (!hvd__offer_add(offer, request, way, root))
+    if (!hvd__offer_add(offer, request, (enum hvd__way)request->way, root))
         return false;
-    slot = &offer->slots[offer->n - 1];
-    if (hvd__way_sums(way))
-        write_sum(x, offer, slot, number);
-    else if (way != HVD__WAY_NONE && way != HVD__WAY_ROOT)
-        write_all(x, offer, slot, number);
-    else if (root == x->hosts->own && request->bytes > 0)
-        memcpy(offer->data + slot->at, data_of(x, local, request, number),
-               request->bytes);
+    write_data(x, offer, &offer->slots[offer->n - 1], local, number);
     return true;
-}
-
-static bool needs_lane(const struct hvd__request *request)
-{
-    return hvd__way_needs_lane((enum hvd__way)request->way) &&
-           request->signature.kind != HVD_BARRIER;
 }
 
 /* Returns the end of the slots that may be offered now: without room for
@@ -156,7 +138,7 @@ static uint64_t end_of_offer(const struct hvd__ordered *x)
     if (hvd__executor_room(x->set) > 0)
         return x->scanned;
     while (number < x->scanned &&
-           !needs_lane(x->pending[number % HVD__LOG_SLOTS].request))
+           !hvd__way_needs_lane(x->pending[number % HVD__LOG_SLOTS].request))
         number++;
     return number;
 }
@@ -166,7 +148,7 @@ static uint64_t end_of_offer(const struct hvd__ordered *x)
  * yet. */
 static bool fill_offer(struct hvd__ordered *x)
 {
-    struct hvd__offer *offer = hvd__round_offer(x->round);
+    struct hvd__offer *offer = &x->round->offer;
     const struct hvd__knobs *knobs = &x->set->agreement->tune.now;
     enum hvd__verdict verdict = HVD__UNKNOWN;
     uint64_t number = x->agreed, end;
@@ -216,7 +198,7 @@ int hvd__speaker_step(struct hvd__ordered *x, bool *moved)
 {
     int done;
 
-    if (!hvd__round_is_under_way(x->round)) {
+    if (!x->round->is_under_way) {
         if (!fill_offer(x))
             return HVD_OK;
         HVD_TRY(hvd__round_start(x->round));
@@ -224,6 +206,6 @@ int hvd__speaker_step(struct hvd__ordered *x, bool *moved)
     }
     done = hvd__round_step(x->round, moved);
     if (done > 0)
-        publish_slots(x, hvd__round_offer(x->round));
+        publish_slots(x, &x->round->offer);
     return done < 0 ? done : HVD_OK;
 }

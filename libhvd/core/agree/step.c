@@ -22,8 +22,7 @@
 #include <stdlib.h>
 
 #include "base/status.h"
-#include "core/agree/by_name.h"
-#include "core/agree/ordered_parts.h"
+#include "core/agree/agreement.h"
 
 /* ---------------------------------------------------------- what we submit */
 

@@ -17,7 +17,7 @@
  * not come back. The blocks of an alltoall pass through other hosts, until that
  * costs more than messages of their own.
  */
-#include "core/agree/ordered_parts.h"
+#include "core/agree/agreement.h"
 #include "kernels/kernels.h"
 #include "transport/algo/algo.h"
 
