@@ -33,21 +33,6 @@ static int rounds(int thousands)
 /* ---------------------------------------------------------------- the format
  */
 
-/* Returns true if a number goes with the signature. */
-static bool copy_signature(struct hvd__reader *in, struct hvd__writer *out)
-{
-    struct hvd__signature s;
-
-    hvd__read_signature(in, &s);
-    /* An accepted signature has valid fields. */
-    if (!hvd_kind_name(s.kind) || !hvd_dtype_name(s.dtype) ||
-        !hvd_op_name(s.op) || s.ndim < 0 || s.ndim > HVD_MAX_DIMS ||
-        hvd__signature_count(&s) < 0)
-        ck_abort_msg("a signature that cannot be was accepted");
-    hvd__write_signature(out, &s);
-    return hvd__signature_carries(&s);
-}
-
 static void copy_text(struct hvd__reader *in, struct hvd__writer *out)
 {
     char text[HVD__MESSAGE_MAX];
@@ -116,22 +101,37 @@ static void copy_batch(struct hvd__reader *in, struct hvd__writer *out)
     }
 }
 
+/* An accepted signature has valid fields. */
+static void check_signature(const struct hvd__signature *s)
+{
+    if (!hvd_kind_name(s->kind) || !hvd_dtype_name(s->dtype) ||
+        !hvd_op_name(s->op) || s->ndim < 0 || s->ndim > HVD_MAX_DIMS ||
+        hvd__signature_count(s) < 0)
+        ck_abort_msg("a signature that cannot be was accepted");
+}
+
 /* Copies what members among nplaces announce. */
 static void copy_announcement(struct hvd__reader *in, struct hvd__writer *out,
                               int nplaces)
 {
-    int32_t n, nwho = copy_ranks(in, out, nplaces), nnumbers = 0;
+    int32_t nwho = copy_ranks(in, out, nplaces);
+    struct hvd__statement *what;
 
     copy_key(in, out);
     copy_int(in, out);
-    copy_text(in, out);
-    copy_key(in, out);
-    copy_int(in, out);
-    for (n = copy_count(in, out, HVD__SIGNATURE_BYTES); n > 0 && !in->failed;
-         n--)
-        nnumbers += copy_signature(in, out);
-    for (n = nwho * nnumbers; n > 0 && !in->failed; n--)
+    ck_assert_int_eq(hvd__read_statement(in, &what), HVD_OK);
+    if (!what)
+        return;
+    hvd__write_bytes(out, what, (size_t)what->bytes);
+    for (int i = 0; i < what->nsignatures; i++)
+        check_signature(&what->signatures[i]);
+    if (what->status < 0 &&
+        strlen(hvd__statement_text(what)) + 1 + sizeof *what !=
+            (size_t)what->bytes)
+        ck_abort_msg("a text without an end");
+    for (int32_t n = nwho * what->nnumbers; n > 0 && !in->failed; n--)
         copy_long(in, out);
+    free(what);
 }
 
 /* Copies a record of a rank that speaks for nplaces places, by the description

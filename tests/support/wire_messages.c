@@ -30,8 +30,7 @@ static uint64_t any_key(void)
                : hvd__join_key();
 }
 
-/* Returns true if a number goes with the signature. */
-static bool write_signature(struct hvd__writer *out)
+static struct hvd__signature any_signature(void)
 {
     static const hvd_kind kinds[] = {
         HVD_ALLREDUCE, HVD_ALLGATHER,     HVD_BROADCAST, HVD_ALLTOALL,
@@ -48,25 +47,24 @@ static bool write_signature(struct hvd__writer *out)
         s.shape[i] = fuzz_any(9);
     if (s.ndim > 0 && hvd__kind_has(s.kind, HVD__MAY_VARY) && fuzz_any(2))
         s.shape[0] = HVD__VARIES;
-    hvd__write_signature(out, &s);
-    return hvd__signature_carries(&s);
+    return s;
 }
 
-static void write_text(struct hvd__writer *out)
+static const char *any_text(void)
 {
-    char text[64];
+    static char text[64];
     uint32_t n = fuzz_any(sizeof text);
 
     for (uint32_t i = 0; i < n; i++)
         text[i] = (char)(1 + fuzz_any(255));
     text[n] = '\0';
-    hvd__write_text(out, text);
+    return text;
 }
 
 static void write_failure(struct hvd__writer *out)
 {
     hvd__write_int(out, -1 - (int32_t)fuzz_any(27));
-    write_text(out);
+    hvd__write_text(out, any_text());
 }
 
 static void write_ranks(struct hvd__writer *out)
@@ -111,22 +109,25 @@ static void write_longs(struct hvd__writer *out, int n)
 static void write_announcement(struct hvd__writer *out)
 {
     bool refused = fuzz_any(4) == 0;
-    int n = refused ? 0 : 1 + (int)fuzz_any(2), nnumbers = 0;
-    int nwho = write_who(out);
+    const char *text = refused ? any_text() : "";
+    int n = refused ? 0 : 1 + (int)fuzz_any(2), nwho = write_who(out);
+    struct hvd__signature signatures[2];
+    size_t bytes = refused ? strlen(text) + 1 : (size_t)n * sizeof *signatures;
+    struct hvd__statement what = {.fingerprint = refused ? 0 : fuzz_any(2),
+                                  .bytes = (int32_t)(sizeof what + bytes),
+                                  .status = refused ? -1 - (int32_t)fuzz_any(27)
+                                                    : HVD_OK,
+                                  .nsignatures = n};
 
-    hvd__write_key(out, any_key());
-    if (refused) {
-        write_failure(out);
-    } else {
-        hvd__write_int(out, HVD_OK);
-        hvd__write_text(out, "");
+    for (int i = 0; i < n; i++) {
+        signatures[i] = any_signature();
+        what.nnumbers += hvd__signature_carries(&signatures[i]);
     }
-    hvd__write_key(out, refused ? 0 : fuzz_any(2));
+    hvd__write_key(out, any_key());
     hvd__write_int(out, (int32_t)fuzz_any(3));
-    hvd__write_int(out, n);
-    while (n-- > 0)
-        nnumbers += write_signature(out);
-    for (int i = 0; i < nnumbers * nwho; i++)
+    hvd__write_bytes(out, &what, sizeof what);
+    hvd__write_bytes(out, refused ? (const void *)text : signatures, bytes);
+    for (int i = 0; i < what.nnumbers * nwho; i++)
         hvd__write_long(out, fuzz_any(100));
 }
 

@@ -15,7 +15,7 @@
 #include "core/agree/wire.h"
 #include "core/request/request.h"
 
-enum { FUZZ_RANKS = 5, FUZZ_KEYS = 5, FUZZ_MOST_BYTES = 2048 };
+enum { FUZZ_RANKS = 5, FUZZ_KEYS = 5, FUZZ_MOST_BYTES = 8192 };
 
 /* Sets the seed of all that follows; not 0. */
 void fuzz_seed(uint64_t seed);

@@ -109,27 +109,43 @@ static struct hvd__signature sum_of(int64_t count)
                                    .shape = {count}};
 }
 
+/* A statement with room for a few signatures, or for a text. */
+union statement {
+    struct hvd__statement head;
+    unsigned char bytes[1024];
+};
+
+static const struct hvd__statement *state(union statement *statement,
+                                          const struct hvd__signature *s, int n)
+{
+    struct hvd__statement *what = &statement->head;
+
+    *what = (struct hvd__statement){
+        .bytes = (int32_t)(sizeof *what + (size_t)n * sizeof *s),
+        .nsignatures = n};
+    ck_assert_int_le(what->bytes, (int)sizeof *statement);
+    memcpy(what->signatures, s, (size_t)n * sizeof *s);
+    for (int i = 0; i < n; i++) {
+        what->fingerprint =
+            hvd__signature_fingerprint(what->fingerprint, &s[i]);
+        what->nnumbers += hvd__signature_carries(&s[i]);
+    }
+    return what;
+}
+
 static void announce_all(struct hvd__coordinator *c, int rank, const char *name,
                          const struct hvd__signature *s, int n,
                          int32_t priority, int64_t number)
 {
-    struct hvd__announcement a = {.key = key(name),
-                                  .priority = priority,
-                                  .who = &rank,
-                                  .nwho = 1,
-                                  .numbers = &number};
-    struct hvd__signature copies[4];
+    union statement what;
+    const struct hvd__announcement a = {.key = key(name),
+                                        .priority = priority,
+                                        .what = state(&what, s, n),
+                                        .who = &rank,
+                                        .nwho = 1,
+                                        .numbers = &number};
 
-    ck_assert_int_le(n, 4);
-    memcpy(copies, s, (size_t)n * sizeof *s);
-    a.what.signatures = copies;
-    a.what.nsignatures = n;
-    for (int i = 0; i < n; i++) {
-        a.what.fingerprint =
-            hvd__signature_fingerprint(a.what.fingerprint, &s[i]);
-        a.what.nnumbers += hvd__signature_carries(&s[i]);
-    }
-    ck_assert_int_le(a.what.nnumbers, 1);
+    ck_assert_int_le(a.what->nnumbers, 1);
     ck_assert_int_eq(hvd__coordinator_announce(c, &a), HVD_OK);
 }
 
@@ -144,12 +160,13 @@ static void announce(struct hvd__coordinator *c, int rank, const char *name,
 static int refuse(struct hvd__coordinator *c, int rank, const char *name,
                   int status, char *text)
 {
+    union statement what = {
+        .head = {.status = status,
+                 .bytes = (int32_t)(sizeof what.head + strlen(text) + 1)}};
     const struct hvd__announcement a = {
-        .key = key(name),
-        .what = {.status = status, .text = text},
-        .who = &rank,
-        .nwho = 1};
+        .key = key(name), .what = &what.head, .who = &rank, .nwho = 1};
 
+    strcpy((char *)what.head.signatures, text);
     return hvd__coordinator_announce(c, &a);
 }
 
@@ -286,12 +303,10 @@ TEST(several_ranks_announce_together)
                                .dtype = HVD_INT8,
                                .ndim = 1,
                                .shape = {HVD__VARIES}};
+    union statement what;
     const struct hvd__announcement together = {
         .key = key("g"),
-        .what = {.fingerprint = hvd__signature_fingerprint(0, &s),
-                 .signatures = &s,
-                 .nsignatures = 1,
-                 .nnumbers = 1},
+        .what = state(&what, &s, 1),
         .who = (const int[]){3, 1, 2},
         .nwho = 3,
         .numbers = (const int64_t[]){13, 11, 12}};

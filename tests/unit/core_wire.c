@@ -23,15 +23,39 @@ static struct hvd__signature example(void)
     return s;
 }
 
+/* Writes a statement of one signature. */
+static void write_statement(struct hvd__writer *w, struct hvd__signature s)
+{
+    const struct hvd__statement what = {.bytes = sizeof what + sizeof s,
+                                        .nsignatures = 1,
+                                        .nnumbers = hvd__signature_carries(&s)};
+
+    hvd__write_bytes(w, &what, sizeof what);
+    hvd__write_bytes(w, &s, sizeof s);
+}
+
+/* Reads it back. Returns whether it is accepted and has that signature. */
+static bool read_statement(struct hvd__reader *in, struct hvd__signature want)
+{
+    struct hvd__statement *what;
+    bool good;
+
+    ck_assert_int_eq(hvd__read_statement(in, &what), HVD_OK);
+    ck_assert(in->failed == !what);
+    good = what && what->nsignatures == 1 &&
+           hvd__signature_equal(&what->signatures[0], &want);
+    free(what);
+    return good;
+}
+
 /* Writes one record of every type. */
 static void write_all(struct hvd__writer *w)
 {
-    const struct hvd__signature s = example();
     const int ranks[11] = {1, 0, 0, 1, 0, 0, 0, 0, 1, 0, 1};
 
     hvd__write_type(w, HVD__ANNOUNCE);
     hvd__write_text(w, "a name, \xff");
-    hvd__write_signature(w, &s);
+    write_statement(w, example());
     hvd__write_int(w, -123456);
     hvd__write_ranks(w, ranks, 11);
     hvd__write_text(w, "");
@@ -40,16 +64,13 @@ static void write_all(struct hvd__writer *w)
 /* Reads everything back. Returns whether all of it is as it was written. */
 static bool read_back(struct hvd__reader *in)
 {
-    const struct hvd__signature want = example();
-    struct hvd__signature s;
     char text[32], empty[1];
     int ranks[11];
     bool good = hvd__read_type(in) == HVD__ANNOUNCE;
 
     hvd__read_text(in, text, sizeof text);
     good &= strcmp(text, "a name, \xff") == 0;
-    hvd__read_signature(in, &s);
-    good &= hvd__signature_equal(&s, &want);
+    good &= read_statement(in, example());
     good &= hvd__read_int(in) == -123456;
     hvd__read_ranks(in, 11, ranks);
     good &= ranks[0] && !ranks[1] && ranks[3] && ranks[8] && ranks[10];
@@ -122,29 +143,76 @@ TEST(ranks_that_cannot_be_fail)
     ck_assert(in.failed);
 }
 
+static bool refuses_signature(struct hvd__signature s)
+{
+    struct hvd__writer w = {0};
+    struct hvd__reader in;
+    bool good;
+
+    write_statement(&w, s);
+    in = (struct hvd__reader){.data = w.data, .bytes = w.bytes};
+    good = read_statement(&in, s);
+    ck_assert(good != in.failed);
+    hvd__writer_fini(&w);
+    return !good;
+}
+
 TEST(signatures_that_cannot_be_fail)
 {
-    struct hvd__signature s = example(), got;
+    struct hvd__signature good = example();
 
-    for (int which = 0; which < 5; which++) {
-        struct hvd__writer w = {0};
-        struct hvd__reader in;
+    good.shape[1] = 1;
+    ck_assert(!refuses_signature(good));
+    for (int which = 0; which < 9; which++) {
+        struct hvd__signature s = good;
 
-        s = example();
-        s.shape[1] = 1;
         switch (which) {
         case 0: s.kind = 77; break;
         case 1: s.dtype = HVD_NUM_DTYPES; break;
-        case 2: s.op = HVD_NUM_OPS; break;
+        case 2: s.op = -1; break;
         case 3: s.shape[0] = -2; break;
+        case 4: s.ndim = HVD_MAX_DIMS + 1; break;
+        case 5: s.ndim = -1; break;
+        case 6: s.shape[3] = 1; break; /* behind the last extent */
+        case 7: s.unused = 1; break;
         default: s.shape[0] = INT64_C(1) << 40; break; /* overflows */
         }
-        hvd__write_signature(&w, &s);
-        in = (struct hvd__reader){.data = w.data, .bytes = w.bytes};
-        hvd__read_signature(&in, &got);
-        ck_assert_msg(in.failed, "%d", which);
-        hvd__writer_fini(&w);
+        ck_assert_msg(refuses_signature(s), "%d", which);
     }
+}
+
+static bool refuses_refusal(struct hvd__statement what, const char *text,
+                            size_t bytes)
+{
+    struct hvd__writer w = {0};
+    struct hvd__statement *got;
+    struct hvd__reader in;
+
+    what.bytes = (int32_t)(sizeof what + bytes);
+    hvd__write_bytes(&w, &what, sizeof what);
+    hvd__write_bytes(&w, text, bytes);
+    in = (struct hvd__reader){.data = w.data, .bytes = w.bytes};
+    ck_assert_int_eq(hvd__read_statement(&in, &got), HVD_OK);
+    ck_assert(in.failed == !got);
+    free(got);
+    hvd__writer_fini(&w);
+    return in.failed;
+}
+
+TEST(refusals_that_cannot_be_fail)
+{
+    struct hvd__statement what = {.status = -1};
+
+    ck_assert(!refuses_refusal(what, "why", 4));
+    ck_assert(refuses_refusal(what, "why", 3));   /* no end */
+    ck_assert(refuses_refusal(what, "w\0hy", 5)); /* two of them */
+    ck_assert(refuses_refusal(what, "", 0));
+    what.nnumbers = 1;
+    ck_assert(refuses_refusal(what, "why", 4));
+    what = (struct hvd__statement){.status = HVD_OK};
+    ck_assert(refuses_refusal(what, "", 0)); /* nothing is submitted */
+    what.status = 1;
+    ck_assert(refuses_refusal(what, "why", 4));
 }
 
 TEST(sets_of_ranks)

@@ -56,7 +56,7 @@ bool hvd__fuse(struct hvd__fusion *f, const struct hvd__signature *signature,
 
 static const struct hvd__signature *signature_of(const struct hvd__item *item)
 {
-    return &item->proposal->variants[0].what.signatures[item->index];
+    return &item->proposal->variants[0].what->signatures[item->index];
 }
 
 static void put_item(struct hvd__item *item)
@@ -94,7 +94,7 @@ static void insert_item(struct hvd__ready *ready, struct hvd__item *item)
 
 void hvd__ready_add(struct hvd__ready *ready, struct hvd__proposal *p)
 {
-    p->nitems = p->variants[0].what.nsignatures;
+    p->nitems = p->variants[0].what->nsignatures;
     for (int i = 0; i < p->nitems; i++)
         insert_item(ready, &p->items[i]);
 }
@@ -128,7 +128,7 @@ static void write_item(const struct hvd__ready *ready,
     hvd__write_int(out, item->number >= 0 ? ready->nranks : 0);
     for (int rank = 0; item->number >= 0 && rank < ready->nranks; rank++)
         hvd__write_long(out,
-                        v->numbers[rank * v->what.nnumbers + item->number]);
+                        v->numbers[rank * v->what->nnumbers + item->number]);
 }
 
 /* Takes a batch out of the list. Returns how many requests it has. */

@@ -64,7 +64,7 @@ static const char *describe_variant(const struct hvd__proposal *p,
                                     const struct hvd__statement *v, char *text,
                                     size_t size)
 {
-    const struct hvd__statement *first = &p->variants[0].what;
+    const struct hvd__statement *first = p->variants[0].what;
     struct hvd__text out = hvd__text_at(text, size);
     char signature[256];
     int other = 0;
@@ -75,9 +75,9 @@ static const char *describe_variant(const struct hvd__proposal *p,
     for (int k = 1; k < p->nvariants; k++) {
         int same = 0;
         while (same < first->nsignatures &&
-               same < p->variants[k].what.nsignatures &&
+               same < p->variants[k].what->nsignatures &&
                hvd__signature_equal(&first->signatures[same],
-                                    &p->variants[k].what.signatures[same]))
+                                    &p->variants[k].what->signatures[same]))
             same++;
         if (k == 1 || same < other)
             other = same;
@@ -115,7 +115,7 @@ static void write_failure(struct hvd__coordinator *c,
 
     for (int rank = 0; rank < c->nranks; rank++) {
         some[rank] = p->of[rank] > 0 &&
-                     p->variants[p->of[rank] - 1].what.status == HVD_OK;
+                     p->variants[p->of[rank] - 1].what->status == HVD_OK;
         any |= some[rank];
     }
     if (any)
@@ -132,7 +132,7 @@ static void fail_differing(struct hvd__coordinator *c,
     const char *before = refused ? " was refused on " : " differs: ";
 
     for (int i = 0; i < p->nvariants; i++) {
-        const struct hvd__statement *v = &p->variants[i].what;
+        const struct hvd__statement *v = p->variants[i].what;
 
         if (refused && v->status == HVD_OK)
             continue;
@@ -140,7 +140,7 @@ static void fail_differing(struct hvd__coordinator *c,
         hvd__text_add_ranks(&out, c->world, p->of, c->nranks, i + 1);
         hvd__text_add(&out, ": %s",
                       refused
-                          ? v->text
+                          ? hvd__statement_text(v)
                           : describe_variant(p, v, variant, sizeof variant));
         before = "; ";
     }
@@ -201,7 +201,7 @@ static int fail_lacking(struct hvd__coordinator *c, struct hvd__proposal *p)
 static void fail_joined(struct hvd__coordinator *c,
                         const struct hvd__proposal *p)
 {
-    const struct hvd__statement *what = &p->variants[0].what;
+    const struct hvd__statement *what = p->variants[0].what;
     char text[HVD__MESSAGE_MAX];
 
     lacks(c, p, c->proposals.joined);
@@ -235,7 +235,7 @@ static bool can_omit(const struct hvd__coordinator *c,
 static bool does_without(const struct hvd__coordinator *c,
                          const struct hvd__proposal *p)
 {
-    const struct hvd__statement *what = &p->variants[0].what;
+    const struct hvd__statement *what = p->variants[0].what;
 
     for (int i = 0; i < what->nsignatures; i++)
         for (int rank = 0; rank < c->nranks; rank++)
@@ -254,7 +254,7 @@ static bool add_numbers(const struct hvd__coordinator *c,
 
     for (int rank = 0; rank < c->nranks; rank++)
         if (__builtin_add_overflow(
-                *sum, v->numbers[rank * v->what.nnumbers + number], sum))
+                *sum, v->numbers[rank * v->what->nnumbers + number], sum))
             return false;
     return row == 0 || (uint64_t)*sum <= (uint64_t)PTRDIFF_MAX / row;
 }
@@ -264,10 +264,10 @@ static int make_ready(struct hvd__coordinator *c, struct hvd__proposal *p)
     const struct hvd__variant *v = &p->variants[0];
     int nnumbers = 0;
 
-    HVD_TRY(hvd__allocate(&p->items, (size_t)v->what.nsignatures,
+    HVD_TRY(hvd__allocate(&p->items, (size_t)v->what->nsignatures,
                           sizeof *p->items));
-    for (int i = 0; i < v->what.nsignatures; i++) {
-        const struct hvd__signature *s = &v->what.signatures[i];
+    for (int i = 0; i < v->what->nsignatures; i++) {
+        const struct hvd__signature *s = &v->what->signatures[i];
         int number = hvd__signature_carries(s) ? nnumbers++ : -1;
         int64_t rows = 0;
 
@@ -305,7 +305,7 @@ static int judge(void *owner, struct hvd__proposal *p, bool all)
     if (!hvd__proposal_is_complete(ps, p))
         return HVD_OK;
     for (int i = 0; i < p->nvariants; i++)
-        refused += p->variants[i].what.status < 0;
+        refused += p->variants[i].what->status < 0;
     if (refused > 0 || p->nvariants > 1)
         fail_differing(c, p, refused > 0);
     else if (p->nannounced < c->nranks && !does_without(c, p))

@@ -2,6 +2,7 @@
 /* hear.c - takes in what this rank and those that it speaks for say. The
  * coordinator decides on it; any other rank passes it on (relay.h). */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/status.h"
 #include "core/agree/agreement.h"
@@ -41,33 +42,38 @@ int hvd__hear_break(struct hvd__engine *engine, struct hvd__reader *in)
 static int announce(struct hvd__set *set,
                     const struct hvd__submission *submission, bool refused)
 {
-    const int n = refused ? 0 : submission->state.nrequests;
+    const char *text =
+        refused && submission->state.message ? submission->state.message : "";
+    size_t n = refused ? 0 : (size_t)submission->state.nrequests;
+    struct hvd__statement *what;
     size_t bytes =
-        (size_t)n * (sizeof(struct hvd__signature) + sizeof(int64_t));
-    struct hvd__signature *signatures = malloc(bytes);
-    int64_t *numbers = (int64_t *)(signatures + n);
-    struct hvd__announcement a = {
-        .key = submission->key,
-        .priority = submission->priority,
-        .what = {.fingerprint = refused ? 0 : submission->fingerprint,
-                 .status = submission->state.status,
-                 .text = submission->state.message,
-                 .signatures = signatures,
-                 .nsignatures = n},
-        .who = &(int){0},
-        .nwho = 1,
-        .numbers = numbers};
+        sizeof *what + (refused ? strnlen(text, HVD__MESSAGE_MAX - 1) + 1
+                                : n * sizeof *what->signatures);
+    int64_t *numbers;
     int status;
 
-    if (!signatures && n > 0)
-        return hvd__fail_memory(bytes);
-    for (int i = 0; i < n; i++) {
-        signatures[i] = submission->requests[i].signature;
-        if (hvd__signature_carries(&signatures[i]))
-            numbers[a.what.nnumbers++] = submission->requests[i].rows;
+    HVD_TRY(hvd__allocate(&what, 1, bytes + n * sizeof *numbers));
+    numbers = (int64_t *)(void *)((char *)what + bytes);
+    *what = (struct hvd__statement){.fingerprint =
+                                        refused ? 0 : submission->fingerprint,
+                                    .bytes = (int32_t)bytes,
+                                    .status = submission->state.status,
+                                    .nsignatures = (int32_t)n};
+    if (refused)
+        memcpy(what->signatures, text, bytes - sizeof *what - 1);
+    for (size_t i = 0; i < n; i++) {
+        what->signatures[i] = submission->requests[i].signature;
+        if (hvd__signature_carries(&what->signatures[i]))
+            numbers[what->nnumbers++] = submission->requests[i].rows;
     }
-    status = hvd__hear_announcement(set, &a);
-    free(signatures);
+    status = hvd__hear_announcement(
+        set, &(struct hvd__announcement){.key = submission->key,
+                                         .priority = submission->priority,
+                                         .what = what,
+                                         .who = &(int){0},
+                                         .nwho = 1,
+                                         .numbers = numbers});
+    free(what);
     return status;
 }
 
@@ -117,53 +123,28 @@ static int read_who(const struct hvd__relay *relay,
     return n;
 }
 
-/* Reads the signatures and numbers of a submission. The caller frees both, also
- * on failure. */
-static int read_submission(struct hvd__reader *in, struct hvd__announcement *a,
-                           int64_t **numbers)
-{
-    struct hvd__statement *what = &a->what;
-    size_t bytes;
-
-    what->nsignatures = hvd__read_count(in, HVD__SIGNATURE_BYTES);
-    bytes = (size_t)what->nsignatures * sizeof *what->signatures;
-    what->signatures = malloc(bytes);
-    if (!what->signatures && bytes > 0)
-        return hvd__fail_memory(bytes);
-    for (int i = 0; i < what->nsignatures; i++) {
-        hvd__read_signature(in, &what->signatures[i]);
-        what->nnumbers += hvd__signature_carries(&what->signatures[i]);
-    }
-    HVD_TRY(hvd__read_numbers(in, (size_t)a->nwho * (size_t)what->nnumbers,
-                              numbers));
-    a->numbers = *numbers;
-    return HVD_OK;
-}
-
 static int hear_announcement(struct hvd__set *set,
                              const struct hvd__relay_child *child,
                              struct hvd__reader *in)
 {
-    struct hvd__agreement *agreement = set->agreement;
-    struct hvd__announcement a = {.who = agreement->scratch};
-    char text[HVD__MESSAGE_MAX];
+    int *who = set->agreement->scratch;
+    struct hvd__announcement a = {.who = who};
+    struct hvd__statement *what;
     int64_t *numbers = NULL;
     int status;
 
-    a.nwho = read_who(&agreement->relay, child, in, agreement->scratch);
+    a.nwho = read_who(&set->agreement->relay, child, in, who);
     a.key = hvd__read_key(in);
-    a.what.status = hvd__read_int(in);
-    hvd__read_text(in, text, sizeof text);
-    a.what.text = a.what.status < 0 ? text : NULL;
-    a.what.fingerprint = hvd__read_key(in);
     a.priority = hvd__read_int(in);
-    status = read_submission(in, &a, &numbers);
-    /* A refusal has a reason, and anything else has requests. */
-    in->failed |=
-        a.what.status > 0 || (a.what.status < 0) != (a.what.nsignatures == 0);
+    status = hvd__read_statement(in, &what);
+    if (what)
+        status = hvd__read_numbers(in, (size_t)a.nwho * (size_t)what->nnumbers,
+                                   &numbers);
+    a.what = what;
+    a.numbers = numbers;
     if (status == HVD_OK && !in->failed)
         status = hvd__hear_announcement(set, &a);
-    free(a.what.signatures);
+    free(what);
     free(numbers);
     return status;
 }

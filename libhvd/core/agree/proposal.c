@@ -24,8 +24,7 @@ int hvd__proposals_init(struct hvd__proposals *ps, int n, hvd__judge *judge,
 void hvd__proposal_free(struct hvd__proposal *proposal)
 {
     for (int i = 0; i < proposal->nvariants; i++) {
-        free(proposal->variants[i].what.signatures);
-        free(proposal->variants[i].what.text);
+        free(proposal->variants[i].what);
         free(proposal->variants[i].numbers);
     }
     free(proposal->variants);
@@ -179,61 +178,39 @@ int hvd__proposal_remove(struct hvd__proposals *ps, struct hvd__proposal *p)
 
 /* ------------------------------------------------------------ what is said */
 
-static bool is_same(const struct hvd__statement *a,
-                    const struct hvd__statement *b)
-{
-    return a->status == b->status && a->fingerprint == b->fingerprint &&
-           a->nnumbers == b->nnumbers &&
-           (!b->text || strcmp(a->text, b->text) == 0);
-}
-
-/* Makes a variant of what was announced. Returns false if memory runs out. */
-static bool fill_variant(struct hvd__variant *v, int n,
-                         const struct hvd__statement *what)
-{
-    size_t bytes = (size_t)what->nsignatures * sizeof *what->signatures;
-
-    *v = (struct hvd__variant){.what = *what};
-    v->what.text = what->text ? strdup(what->text) : NULL;
-    v->what.signatures = bytes > 0 ? malloc(bytes) : NULL;
-    if (what->nnumbers > 0)
-        v->numbers =
-            calloc((size_t)n * (size_t)what->nnumbers, sizeof *v->numbers);
-    if (v->what.signatures)
-        memcpy(v->what.signatures, what->signatures, bytes);
-    return (v->what.text || !what->text) &&
-           (v->what.signatures || bytes == 0) &&
-           (v->numbers || what->nnumbers == 0);
-}
-
-/* Returns the number, from 1, of the variant that was announced, and adds it if
- * it is new. Returns 0 if memory runs out. The search is linear: there is
- * nearly always one variant. */
+/* Finds the number, from 1, of the variant that was announced, and adds it if
+ * it is new. The search is linear: there is nearly always one variant. */
 static int find_variant(struct hvd__proposal *p, int n,
-                        const struct hvd__statement *what)
+                        const struct hvd__statement *what, int *number)
 {
-    struct hvd__variant *grown;
+    size_t bytes = (size_t)what->bytes;
+    struct hvd__variant *v;
 
-    for (int i = 0; i < p->nvariants; i++)
-        if (is_same(&p->variants[i].what, what))
-            return i + 1;
-    grown =
-        realloc(p->variants, (size_t)(p->nvariants + 1) * sizeof *p->variants);
-    if (!grown)
-        return 0;
-    p->variants = grown;
-    return fill_variant(&grown[p->nvariants++], n, what) ? p->nvariants : 0;
+    for (*number = 1; *number <= p->nvariants; ++*number) {
+        v = &p->variants[*number - 1];
+        if (v->what->bytes == what->bytes && memcmp(v->what, what, bytes) == 0)
+            return HVD_OK;
+    }
+    v = realloc(p->variants, (size_t)*number * sizeof *v);
+    if (!v)
+        return hvd__fail_memory((size_t)*number * sizeof *v);
+    p->variants = v;
+    v += p->nvariants++;
+    *v = (struct hvd__variant){0};
+    HVD_TRY(hvd__allocate(&v->what, 1, bytes));
+    memcpy(v->what, what, bytes);
+    return hvd__allocate(&v->numbers, (size_t)n * (size_t)what->nnumbers,
+                         sizeof *v->numbers);
 }
 
 /* Adds what one member says. */
 static int add_member(struct hvd__proposal *p, int nmembers,
                       const struct hvd__announcement *a, int i)
 {
-    int variant = find_variant(p, nmembers, &a->what), member = a->who[i];
-    size_t n = (size_t)a->what.nnumbers;
+    int variant, member = a->who[i];
+    size_t n = (size_t)a->what->nnumbers;
 
-    if (variant == 0)
-        return hvd__fail_memory(sizeof *p->variants);
+    HVD_TRY(find_variant(p, nmembers, a->what, &variant));
     if (n > 0)
         memcpy(p->variants[variant - 1].numbers + (size_t)member * n,
                a->numbers + (size_t)i * n, n * sizeof *a->numbers);

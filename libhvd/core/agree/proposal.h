@@ -7,28 +7,15 @@
 #ifndef HVD_CORE_PROPOSAL_H
 #define HVD_CORE_PROPOSAL_H
 
-#include "base/text.h"
+#include "core/agree/wire.h"
 #include "core/request/hash.h"
 #include "core/request/request.h"
-
-/* A statement of a member about a name says that the member has submitted it
- * or, if status is negative, that its submission was refused; then the
- * statement has neither signatures nor numbers. */
-struct hvd__statement {
-    uint64_t fingerprint; /* of all signatures; 0: refused */
-    int status;
-    char *text; /* why it was refused; else NULL */
-    struct hvd__signature *signatures;
-    int nsignatures;
-    int nnumbers; /* that each member has: one for each signature that carries
-                     one */
-};
 
 /* An announcement of some members. All pointers are borrowed. */
 struct hvd__announcement {
     uint64_t key;
     int32_t priority;
-    struct hvd__statement what;
+    const struct hvd__statement *what;
     const int *who; /* [nwho]: the members */
     int nwho;
     const int64_t *numbers; /* [nwho * nnumbers]: member by member */
@@ -45,8 +32,8 @@ enum hvd__gone {
 
 /* One of the distinct statements about a name. */
 struct hvd__variant {
-    struct hvd__statement what; /* its pointers are owned */
-    int64_t *numbers;           /* owned, [members * nnumbers]; NULL: none */
+    struct hvd__statement *what; /* owned */
+    int64_t *numbers;            /* owned, [members * nnumbers] */
 };
 
 enum { HVD__ANSWERED = -1 };

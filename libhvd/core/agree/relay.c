@@ -123,13 +123,8 @@ static void write_announcement(struct hvd__set *set, uint64_t key,
     hvd__write_type(out, HVD__ANNOUNCE);
     hvd__write_ranks(out, some, relay->n);
     hvd__write_key(out, key);
-    hvd__write_int(out, what->status);
-    hvd__write_text(out, what->text ? what->text : "");
-    hvd__write_key(out, what->fingerprint);
     hvd__write_int(out, priority);
-    hvd__write_int(out, what->nsignatures);
-    for (int i = 0; i < what->nsignatures; i++)
-        hvd__write_signature(out, &what->signatures[i]);
+    hvd__write_bytes(out, what, (size_t)what->bytes);
     for (int i = 0; i < relay->n; i++)
         for (int k = 0; some[i] && k < what->nnumbers; k++)
             hvd__write_long(out, numbers[i * what->nnumbers + k]);
@@ -151,7 +146,7 @@ static void pass_on(struct hvd__set *set, struct hvd__proposal *p)
                 p->of[i] = HVD__ANSWERED;
         }
         if (n > 0)
-            write_announcement(set, p->key, p->priority, &v->what, v->numbers);
+            write_announcement(set, p->key, p->priority, v->what, v->numbers);
     }
 }
 
@@ -195,7 +190,7 @@ int hvd__relay_announce(struct hvd__set *set, const struct hvd__announcement *a)
 
     if (relay->n == 1) {
         relay->held.some[0] = 1;
-        write_announcement(set, a->key, a->priority, &a->what, a->numbers);
+        write_announcement(set, a->key, a->priority, a->what, a->numbers);
         return HVD_OK;
     }
     HVD_TRY(hvd__proposals_add(&relay->held, a));

@@ -56,13 +56,6 @@ void hvd__write_text(struct hvd__writer *writer, const char *text)
     hvd__write_bytes(writer, text, bytes);
 }
 
-void hvd__write_signature(struct hvd__writer *writer,
-                          const struct hvd__signature *s)
-{
-    hvd__write_bytes(writer, s,
-                     HVD__SIGNATURE_BYTES + (size_t)s->ndim * sizeof *s->shape);
-}
-
 void hvd__write_ranks(struct hvd__writer *writer, const int *of, int nranks)
 {
     uint8_t all = 1;
@@ -186,39 +179,70 @@ void hvd__read_text(struct hvd__reader *reader, char *text, size_t size)
 }
 
 /* Returns false for a signature that no correct rank sends. */
-static bool sane(const struct hvd__signature *s)
+static bool is_sane(const struct hvd__signature *s)
 {
-    int32_t first = hvd__signature_varies(s) ? 1 : 0;
     uint64_t count = 1;
+    bool is_empty = false;
 
     if (!hvd_kind_name(s->kind) || !hvd_dtype_name(s->dtype) ||
-        !hvd_op_name(s->op) || s->root < 0 || s->unused != 0)
+        !hvd_op_name(s->op) || s->root < 0 || s->unused != 0 || s->ndim < 0 ||
+        s->ndim > HVD_MAX_DIMS)
         return false;
-    for (int32_t i = first; i < s->ndim; i++)
-        if (s->shape[i] < 0)
+    for (int32_t i = 0; i < HVD_MAX_DIMS; i++) {
+        if (i == 0 && s->ndim > 0 && hvd__signature_varies(s))
+            continue;
+        if (s->shape[i] < 0 || (i >= s->ndim && s->shape[i] != 0))
             return false;
-    for (int32_t i = first; i < s->ndim; i++)
-        if (s->shape[i] == 0)
-            return true;
-    for (int32_t i = first; i < s->ndim; i++)
+        is_empty |= i < s->ndim && s->shape[i] == 0;
+    }
+    for (int32_t i = hvd__signature_varies(s); i < s->ndim && !is_empty; i++)
         if (__builtin_mul_overflow(count, (uint64_t)s->shape[i], &count) ||
             count > (uint64_t)PTRDIFF_MAX / hvd__dtype_bytes(s->dtype))
             return false;
     return true;
 }
 
-void hvd__read_signature(struct hvd__reader *reader, struct hvd__signature *s)
+/* Returns false for a statement that no correct rank makes: a refusal has a
+ * reason, and anything else has requests. */
+static bool makes_sense(const struct hvd__statement *s)
 {
-    *s = (struct hvd__signature){0};
-    hvd__read_bytes(reader, s, HVD__SIGNATURE_BYTES);
-    if (s->ndim < 0 || s->ndim > HVD_MAX_DIMS)
-        reader->failed = true;
-    else
-        hvd__read_bytes(reader, s->shape, (size_t)s->ndim * sizeof *s->shape);
-    if (reader->failed || !sane(s)) {
-        reader->failed = true;
-        *s = (struct hvd__signature){0};
+    size_t rest = (size_t)s->bytes - sizeof *s;
+    int nnumbers = 0;
+
+    if (s->status < 0)
+        return s->nsignatures == 0 && s->nnumbers == 0 && rest > 0 &&
+               rest <= HVD__MESSAGE_MAX &&
+               strnlen(hvd__statement_text(s), rest) == rest - 1;
+    if (s->status > 0 || s->nsignatures <= 0 ||
+        rest != (size_t)s->nsignatures * sizeof *s->signatures)
+        return false;
+    for (int i = 0; i < s->nsignatures; i++) {
+        if (!is_sane(&s->signatures[i]))
+            return false;
+        nnumbers += hvd__signature_carries(&s->signatures[i]);
     }
+    return s->nnumbers == nnumbers;
+}
+
+int hvd__read_statement(struct hvd__reader *reader,
+                        struct hvd__statement **statement)
+{
+    struct hvd__statement head;
+
+    *statement = NULL;
+    hvd__read_bytes(reader, &head, sizeof head);
+    if (head.bytes < (int32_t)sizeof head ||
+        (size_t)head.bytes - sizeof head > reader->bytes - reader->at)
+        return hvd__reader_fail(reader);
+    HVD_TRY(hvd__allocate(statement, 1, (size_t)head.bytes));
+    **statement = head;
+    hvd__read_bytes(reader, (*statement)->signatures,
+                    (size_t)head.bytes - sizeof head);
+    if (makes_sense(*statement))
+        return HVD_OK;
+    free(*statement);
+    *statement = NULL;
+    return hvd__reader_fail(reader);
 }
 
 int hvd__read_ranks(struct hvd__reader *reader, int nranks, int *of)

@@ -6,7 +6,7 @@
  * A message is the id of a process set and a sequence of records. A member
  * sends the member that speaks for it (relay.h), and that one sends on,
  *
- *     ANNOUNCE  who key status text fingerprint priority signatures numbers
+ *     ANNOUNCE  who key priority statement numbers
  *                                       have submitted this, or were refused it
  *     GONE      member how              joins or leaves
  *
@@ -47,11 +47,25 @@ enum hvd__record_type {
     HVD__OPEN
 };
 
-/* The bytes of a signature without extents. It is sent as it lies in memory,
- * which has no padding, up to its last extent. */
-enum { HVD__SIGNATURE_BYTES = offsetof(struct hvd__signature, shape) };
-_Static_assert(HVD__SIGNATURE_BYTES == 8 * sizeof(int32_t) + 2 * sizeof(double),
-               "no padding");
+/* What a member says about a name: that it has submitted it or, if status is
+ * negative, that its submission was refused. Then a text with its NUL is in the
+ * place of the signatures, which says why. It is one block of memory without
+ * padding, and is sent as it is. */
+struct hvd__statement {
+    uint64_t fingerprint; /* of all signatures; 0: refused */
+    int32_t bytes;        /* of the whole */
+    int32_t status;
+    int32_t nsignatures; /* 0: refused */
+    int32_t nnumbers;    /* that each member has: one for each signature that
+                            carries one */
+    struct hvd__signature signatures[];
+};
+
+static inline const char *hvd__statement_text(
+    const struct hvd__statement *statement)
+{
+    return (const char *)statement->signatures;
+}
 
 /* Bytes being written. When memory runs out, failed becomes true and stays
  * true. */
@@ -69,8 +83,6 @@ void hvd__write_key(struct hvd__writer *writer, uint64_t key);
 void hvd__write_bytes(struct hvd__writer *writer, const void *data,
                       size_t bytes);
 void hvd__write_text(struct hvd__writer *writer, const char *text);
-void hvd__write_signature(struct hvd__writer *writer,
-                          const struct hvd__signature *signature);
 /* Writes the set of the ranks r below nranks with of[r] != 0. */
 void hvd__write_ranks(struct hvd__writer *writer, const int *of, int nranks);
 void hvd__writer_fini(struct hvd__writer *writer);
@@ -101,8 +113,10 @@ int hvd__read_numbers(struct hvd__reader *reader, size_t n, int64_t **numbers);
 /* Reads a text into size bytes, NUL-terminated. Fails if the text is longer or
  * contains a NUL. */
 void hvd__read_text(struct hvd__reader *reader, char *text, size_t size);
-void hvd__read_signature(struct hvd__reader *reader,
-                         struct hvd__signature *signature);
+/* Reads a statement into memory that the caller frees; *statement is NULL if
+ * the read fails. Fails with HVD_ERR_MEMORY. */
+int hvd__read_statement(struct hvd__reader *reader,
+                        struct hvd__statement **statement);
 /* Reads a set of ranks. of[r] becomes 1 for the ranks of the set, else 0. Fails
  * if a rank is not below nranks, or if the set is not in its shortest form.
  * Returns how many ranks it has. */
