@@ -56,7 +56,7 @@ int hvd__agree_post(struct hvd__engine *engine);
  * queues the submission. Takes no lock. */
 bool hvd__agree_post_one(struct hvd__submission *submission);
 
-/* Driver only. Informs the other ranks, if possible, that this world is broken.
+/* Driver only. Tells the other ranks, if possible, that this world is broken.
  */
 void hvd__agree_break(struct hvd__engine *engine, int status, const char *text);
 

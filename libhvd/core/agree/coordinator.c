@@ -58,8 +58,7 @@ bool hvd__coordinator_is_idle(const struct hvd__coordinator *c)
 
 /* ----------------------------------------------------- why a proposal fails */
 
-/* Describes a variant. For a group it describes the first member that differs.
- */
+/* Describes a variant; of a group, the first member that differs. */
 static const char *describe_variant(const struct hvd__proposal *p,
                                     const struct hvd__statement *v, char *text,
                                     size_t size)
@@ -90,8 +89,7 @@ static const char *describe_variant(const struct hvd__proposal *p,
     return text;
 }
 
-/* ------------------------------------------------------------------ failures
- */
+/* ----------------------------------------------------------------- failures */
 
 /* Writes the end of what the flagged members wait for. */
 static void write_end(struct hvd__coordinator *c, uint64_t key, int status,
@@ -196,8 +194,7 @@ static int fail_lacking(struct hvd__coordinator *c, struct hvd__proposal *p)
     return expected ? HVD_OK : hvd__proposal_remove(&c->proposals, p);
 }
 
-/* Fails a proposal that is no reduction or that needs members that have joined.
- */
+/* Fails a proposal that cannot run without the members that have joined. */
 static void fail_joined(struct hvd__coordinator *c,
                         const struct hvd__proposal *p)
 {
@@ -216,8 +213,7 @@ static void fail_joined(struct hvd__coordinator *c,
     write_failure(c, p, HVD_ERR_JOINED, text);
 }
 
-/* -------------------------------------------------------------- what is ready
- */
+/* ------------------------------------------------------------ what is ready */
 
 /* Returns true if a request can run without a member that joined. */
 static bool can_omit(const struct hvd__coordinator *c,
@@ -289,8 +285,7 @@ static int make_ready(struct hvd__coordinator *c, struct hvd__proposal *p)
     return HVD_OK;
 }
 
-/* ------------------------------------------------------------------ verdicts
- */
+/* ----------------------------------------------------------------- verdicts */
 
 /* Decides a proposal if it is time to. */
 static int judge(void *owner, struct hvd__proposal *p, bool all)
@@ -315,8 +310,7 @@ static int judge(void *owner, struct hvd__proposal *p, bool all)
     return hvd__proposal_remove(ps, p);
 }
 
-/* ------------------------------------------------------------------ its life
- */
+/* ----------------------------------------------------------------- its life */
 
 struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks)
 {
@@ -363,8 +357,7 @@ int hvd__coordinator_gone(struct hvd__coordinator *c, int rank,
     return hvd__proposals_gone(&c->proposals, rank, how);
 }
 
-/* ----------------------------------------------------------------- decisions
- */
+/* ---------------------------------------------------------------- decisions */
 
 /* Ends a join when all have joined and nothing is left to decide, or when a
  * member has left, so that not all can join any more. */

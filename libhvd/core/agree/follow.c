@@ -29,8 +29,7 @@ static struct hvd__request *find_decided(struct hvd__set *set, uint64_t key,
     return &submission->requests[index];
 }
 
-/* Reads a request of a batch. *request becomes NULL if this rank takes no part.
- */
+/* Reads a request of a batch; NULL if this rank takes no part. */
 static int read_item(struct hvd__set *set, struct hvd__reader *in, bool ours,
                      struct hvd__request **request)
 {

@@ -36,8 +36,7 @@ int hvd__hear_break(struct hvd__engine *engine, struct hvd__reader *in)
     return hvd__fail_text(status, text);
 }
 
-/* ------------------------------------------------------- what this rank says
- */
+/* ------------------------------------------------------ what this rank says */
 
 static int announce(struct hvd__set *set,
                     const struct hvd__submission *submission, bool refused)

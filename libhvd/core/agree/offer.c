@@ -162,8 +162,7 @@ bool hvd__offer_add(struct hvd__offer *offer,
     return true;
 }
 
-/* ------------------------------------------------- a slot's data in a message
- */
+/* ----------------------------------------------- a slot's data in a message */
 
 /* The data of a slot in a message is a sequence of pieces of the offer's data.
  * Whoever writes, reads or checks it goes through these pieces. */

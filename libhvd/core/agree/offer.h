@@ -148,8 +148,7 @@ static inline size_t hvd__offer_member(const struct hvd__offer_slot *slot,
            slot->bytes / (size_t)hosts->first[hosts->n] * (size_t)place;
 }
 
-/* Writes an offer as a message of at most HVD__OFFER_BYTES. Returns its bytes.
- */
+/* Writes an offer as a message of at most HVD__OFFER_BYTES, its result. */
 size_t hvd__offer_write(const struct hvd__offer *offer,
                         const struct hvd__offer_peer *to,
                         unsigned char *message);

@@ -37,14 +37,6 @@ static bool make_lone_area(struct hvd__ordered *x)
     return true;
 }
 
-static bool make_round(struct hvd__ordered *x, const struct hvd__set *set)
-{
-    x->round =
-        hvd__round_new(&set->team, set->hosts, set->first_tag + HVD__ROUND_TAG,
-                       &set->engine->metrics);
-    return x->round != NULL;
-}
-
 int hvd__ordered_init(struct hvd__ordered *x, struct hvd__set *set)
 {
     size_t n = (size_t)set->team.size;
@@ -62,7 +54,11 @@ int hvd__ordered_init(struct hvd__ordered *x, struct hvd__set *set)
     HVD_TRY(hvd__allocate(&x->pending, HVD__LOG_SLOTS, sizeof *x->pending));
     HVD_TRY(hvd__allocate(&x->sources, n, sizeof *x->sources));
     HVD_TRY(hvd__allocate(&x->targets, n, sizeof *x->targets));
-    if ((!x->own && !make_lone_area(x)) || (speaks && !make_round(x, set)))
+    if (speaks)
+        x->round = hvd__round_new(&set->team, set->hosts,
+                                  set->first_tag + HVD__ROUND_TAG,
+                                  &set->engine->metrics);
+    if ((!x->own && !make_lone_area(x)) || (speaks && !x->round))
         return hvd__fail_memory(sizeof *x->lone);
     x->state = HVD__ORDERED_OPENING;
     x->epoch = 1;
@@ -131,8 +127,7 @@ bool hvd__ordered_is_busy(const struct hvd__ordered *x)
            (x->decided < x->posted || x->unfinished.first || x->now.request);
 }
 
-/* --------------------------------------------------------- by name, after all
- */
+/* ------------------------------------------------------- by name, after all */
 
 static int announce_undecided(struct hvd__ordered *x)
 {
@@ -192,15 +187,6 @@ bool hvd__ordered_hear_accepted(const struct hvd__ordered *x, bool *refused)
     return true;
 }
 
-/* Returns 1 if this rank sees the areas of the members on its host, 0 if not
- * yet, -1 if it never will. */
-static int sees_areas(struct hvd__ordered *x)
-{
-    if (x->set->shm)
-        return hvd__shm_ready(x->set->shm);
-    return x->set->hosts->widest == 1 ? 1 : -1;
-}
-
 /* Returns the result of opening the epoch, as the speaker publishes it (shm.h),
  * or that of an earlier one if it is not yet known. On one host every rank
  * finds it out by itself. */
@@ -222,7 +208,10 @@ static uint64_t result_of_opening(const struct hvd__ordered *x)
  * round too, for the other hosts wait for its messages. */
 static int try_open(struct hvd__ordered *x, bool wanted, bool *moved)
 {
-    int ready = sees_areas(x);
+    /* -1: this rank will never see the areas of the members on its host */
+    int ready = x->set->shm             ? hvd__shm_ready(x->set->shm)
+                : x->hosts->widest == 1 ? 1
+                                        : -1;
     uint64_t how;
 
     if (ready == 0)
@@ -251,8 +240,7 @@ static int try_open(struct hvd__ordered *x, bool wanted, bool *moved)
     return HVD_OK;
 }
 
-/* ------------------------------------------------------------------- deciding
- */
+/* ----------------------------------------------------------------- deciding */
 
 enum hvd__verdict hvd__ordered_compare(const struct hvd__ordered *x,
                                        uint64_t number)
@@ -328,29 +316,22 @@ static int decide_slots(struct hvd__ordered *x, bool *moved)
                                      : HVD_OK;
 }
 
-/* -------------------------------------------------------------------- a step
- */
-
-static void post_waiting(struct hvd__ordered *x, bool leaving, bool *moved)
-{
-    uint64_t before = x->posted;
-
-    hvd__ordered_post(x);
-    *moved |= x->posted != before;
-    if (leaving && !x->waiting && !x->ending)
-        x->ending = hvd__ordered_post_end(x);
-}
+/* ------------------------------------------------------------------- a step */
 
 int hvd__ordered_step(struct hvd__ordered *x, bool leaving, bool *moved)
 {
     bool wanted = x->waiting || leaving;
+    uint64_t before = x->posted;
 
     if (x->state == HVD__ORDERED_OPENING && (wanted || x->round))
         HVD_TRY(try_open(x, wanted, moved));
     if (x->state == HVD__ORDERED_CLOSED)
         HVD_TRY(announce_undecided(x));
-    if (x->state == HVD__ORDERED_OPEN && (x->waiting || leaving))
-        post_waiting(x, leaving, moved);
+    if (x->state == HVD__ORDERED_OPEN)
+        hvd__ordered_post(x);
+    if (x->state == HVD__ORDERED_OPEN && leaving && !x->waiting && !x->ending)
+        x->ending = hvd__ordered_post_end(x);
+    *moved |= x->posted > before;
     if (x->round && x->state == HVD__ORDERED_OPEN)
         HVD_TRY(hvd__speaker_step(x, moved));
     if (x->now.request) {

@@ -206,12 +206,10 @@ enum hvd__verdict hvd__ordered_judge(const struct hvd__ordered *x);
 /* Publishes which slots this rank has read. */
 void hvd__ordered_consume(struct hvd__ordered *x);
 
-/* Runs a request that all ranks have in this slot, or passes it to the lanes.
- */
+/* Runs a request that all ranks have in this slot, or passes it to a lane. */
 int hvd__ordered_run(struct hvd__ordered *x, struct hvd__request *request,
                      uint64_t slot, int64_t now);
-/* Runs the request if its data is already in the slots. Returns true if it ran.
- */
+/* Runs the request if its data is in the slots. Returns true if it ran. */
 bool hvd__ordered_run_here(struct hvd__ordered *x, struct hvd__request *request,
                            uint64_t slot);
 /* Several hosts only. Passes the requests up to a slot that ends a piece to the

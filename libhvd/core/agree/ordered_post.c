@@ -142,8 +142,7 @@ static bool post_request(struct hvd__ordered *x, struct hvd__request *request)
                   : beside  ? HVD__SLOT_DATA | HVD__SLOT_BESIDE
                             : HVD__SLOT_DATA;
     slot->offset = (uint32_t)offset;
-    /* hvd__slot_data would read what was just written, and wait for its line.
-     */
+    /* hvd__slot_data would read what was just written, and wait for it. */
     data = beside ? x->own->payload + offset : slot->data;
     if (request->way == HVD__WAY_SPLITS)
         hvd__request_write_splits(request, x->set->team.size, data);

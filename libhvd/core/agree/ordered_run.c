@@ -22,13 +22,6 @@
 
 /* ------------------------------------------------------- data in the slots */
 
-static void tell_counts(const struct hvd__ordered *x,
-                        struct hvd__request *request, int64_t each)
-{
-    for (int rank = 0; request->counts && rank < x->set->team.size; rank++)
-        request->counts[rank] = each;
-}
-
 /* Points x->sources at what each rank has for all with a slot, from an offset
  * on, or in an exchange for this rank. On several hosts, a round has put it
  * into the speaker's slot. */
@@ -122,21 +115,24 @@ static void move(struct hvd__ordered *x, struct hvd__request *request,
 {
     const int n = x->set->team.size, us = x->set->team.rank;
     size_t part = request->bytes / (size_t)n;
+    bool exchanges = request->signature.kind == HVD_ALLTOALL;
     struct hvd__slice rows;
     int64_t row;
 
+    if (request->counts && !hvd__kind_has(request->signature.kind, HVD__HAS_OP))
+        for (int rank = 0; rank < n; rank++)
+            request->counts[rank] =
+                exchanges ? request->rows / n : request->rows;
     switch (request->signature.kind) {
     case HVD_ALLREDUCE: reduce(x, request, slot, 0, request->count); return;
     case HVD_GATHER:
     case HVD_ALLGATHER:
-        tell_counts(x, request, request->rows);
         if (!hvd__set_gets_result(x->set, &request->signature))
             return;
         request->out_rows = request->rows * n;
         gather(x, request, slot, 0, request->bytes);
         return;
     case HVD_ALLTOALL:
-        tell_counts(x, request, request->rows / n);
         request->out_rows = request->rows;
         gather(x, request, slot, (size_t)us * part, part);
         return;
@@ -152,8 +148,7 @@ static void move(struct hvd__ordered *x, struct hvd__request *request,
     }
 }
 
-/* ------------------------------------------------------------------ in place
- */
+/* ----------------------------------------------------------------- in place */
 
 /* Finds the addresses of all inputs and outputs. Returns false if this rank
  * cannot reach some of them. */
@@ -265,14 +260,6 @@ static int collect_rows(struct hvd__ordered *x, struct hvd__request *request,
     return HVD_OK;
 }
 
-static bool all_have_data(const struct hvd__ordered *x, uint64_t slot)
-{
-    for (int rank = 0; rank < x->set->team.size; rank++)
-        if (!(hvd__slot_at(x->areas[rank], slot)->flags & HVD__SLOT_DATA))
-            return false;
-    return true;
-}
-
 bool hvd__ordered_run_here(struct hvd__ordered *x, struct hvd__request *request,
                            uint64_t slot)
 {
@@ -288,8 +275,9 @@ bool hvd__ordered_run_here(struct hvd__ordered *x, struct hvd__request *request,
                    request->bytes);
         return true;
     case HVD__WAY_ALL:
-        if (!x->hosts && !all_have_data(x, slot))
-            return false;
+        for (int i = 0; !x->hosts && i < x->nareas; i++)
+            if (!(hvd__slot_at(x->areas[i], slot)->flags & HVD__SLOT_DATA))
+                return false;
         move(x, request, slot);
         return true;
     case HVD__WAY_EACH:
@@ -309,21 +297,17 @@ bool hvd__ordered_goes_in_place(struct hvd__ordered *x,
            hvd__ordered_may_move(request) && reach_addresses(x, request, slot);
 }
 
-/* Marks a submission that all ranks have submitted as decided. */
-static void note_decision(struct hvd__ordered *x,
-                          struct hvd__submission *submission, int64_t now)
-{
-    submission->state.decided_ns = now;
-    hvd__sampling_decide(&x->sampling, submission, now);
-    atomic_store_explicit(&submission->state.decided, true,
-                          memory_order_release);
-}
-
 int hvd__ordered_run(struct hvd__ordered *x, struct hvd__request *request,
                      uint64_t slot, int64_t now)
 {
-    if (request->submission->state.decided_ns == 0)
-        note_decision(x, request->submission, now);
+    struct hvd__submission *submission = request->submission;
+
+    if (submission->state.decided_ns == 0) {
+        submission->state.decided_ns = now;
+        hvd__sampling_decide(&x->sampling, submission, now);
+        atomic_store_explicit(&submission->state.decided, true,
+                              memory_order_release);
+    }
     request->state.started_ns = now;
     request->state.batched = 1;
     request->state.shared = !x->hosts;
@@ -352,29 +336,23 @@ int hvd__ordered_run(struct hvd__ordered *x, struct hvd__request *request,
  * time. Which of them are fused must not depend on how far a rank has come. All
  * ranks know which slots a round has decided: they fuse the requests of that
  * piece, and none of different pieces, all in the same way. */
-static size_t fusion_bytes(const struct hvd__ordered *x,
-                           const struct hvd__request *request)
-{
-    bool carries = hvd__signature_carries(&request->signature);
-    int64_t rows = 0;
-
-    for (int rank = 0; carries && rank < x->set->team.size; rank++)
-        rows += request->state.carried[rank];
-    return hvd__fusion_bytes(&request->signature, x->set->team.size, rows);
-}
-
-/* Takes a batch out of the piece; the rest remains in it. */
 static struct hvd__request *take_batch(const struct hvd__ordered *x,
                                        struct hvd__request_list *piece,
                                        size_t threshold)
 {
     struct hvd__fusion fusion = {.threshold = threshold};
     struct hvd__request_list batch = {0}, rest = {0};
+    const int n = x->set->team.size;
     struct hvd__request *next;
 
     for (struct hvd__request *r = piece->first; r; r = next) {
-        bool taken = hvd__fuse(&fusion, &r->signature, fusion_bytes(x, r));
+        bool carries = hvd__signature_carries(&r->signature), taken;
+        int64_t rows = 0;
 
+        for (int rank = 0; carries && rank < n; rank++)
+            rows += r->state.carried[rank];
+        taken = hvd__fuse(&fusion, &r->signature,
+                          hvd__fusion_bytes(&r->signature, n, rows));
         next = r->state.next;
         hvd__request_list_add(taken ? &batch : &rest, r);
     }

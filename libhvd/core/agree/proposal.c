@@ -30,27 +30,17 @@ void hvd__proposal_free(struct hvd__proposal *proposal)
     free(proposal->variants);
     free(proposal->lacking);
     free(proposal->items);
-    free(proposal->of);
     free(proposal);
 }
 
 void hvd__proposals_fini(struct hvd__proposals *ps)
 {
-    struct hvd__proposal *p, *following;
-
-    HASH_ITER (hh, ps->table, p, following) {
-        HASH_DEL(ps->table, p);
-        while (p) {
-            struct hvd__proposal *later = p->later;
-            hvd__proposal_free(p);
-            p = later;
-        }
-    }
+    while (ps->table)
+        hvd__proposal_remove(ps, ps->table);
     free(ps->joined);
 }
 
-/* ------------------------------------------------------------------- judging
- */
+/* ------------------------------------------------------------------ judging */
 
 bool hvd__proposal_is_complete(const struct hvd__proposals *ps,
                                const struct hvd__proposal *p)
@@ -103,47 +93,36 @@ void hvd__proposals_rejoin(struct hvd__proposals *ps)
         ps->joined[i] = 0;
 }
 
-/* ------------------------------------------------------------- the proposals
- */
+/* ------------------------------------------------------------ the proposals */
 
-static struct hvd__proposal *proposal_new(int n, uint64_t key)
-{
-    struct hvd__proposal *p = calloc(1, sizeof *p);
-
-    if (!p)
-        return NULL;
-    p->key = key;
-    p->priority = INT32_MIN;
-    p->of = calloc((size_t)n, sizeof *p->of);
-    if (p->of)
-        return p;
-    free(p);
-    return NULL;
-}
-
-/* Returns the proposal to which a member's record about key belongs: the oldest
- * that lacks the member, or a new one. Returns NULL if memory runs out. */
-static struct hvd__proposal *find_or_make(struct hvd__proposals *ps,
-                                          uint64_t key, int member)
+/* Finds the proposal to which a member's record about key belongs: the oldest
+ * that lacks the member, or a new one. */
+static int find_or_make(struct hvd__proposals *ps, uint64_t key, int member,
+                        struct hvd__proposal **found)
 {
     struct hvd__proposal *p, *last = NULL;
 
     HASH_FIND(hh, ps->table, &key, sizeof key, p);
-    for (; p; last = p, p = p->later)
-        if (p->of[member] == 0)
-            return p;
-    p = proposal_new(ps->n, key);
-    if (!p)
-        return NULL;
+    while (p && p->of[member] != 0) {
+        last = p;
+        p = p->later;
+    }
+    *found = p;
+    if (p)
+        return HVD_OK;
+    HVD_TRY(hvd__allocate(found, 1, sizeof *p + (size_t)ps->n * sizeof *p->of));
+    p = *found;
+    p->key = key;
+    p->priority = INT32_MIN;
     if (last) {
         last->later = p;
-        return p;
+        return HVD_OK;
     }
     HASH_ADD(hh, ps->table, key, sizeof p->key, p);
     if (p->hh.tbl)
-        return p;
-    hvd__proposal_free(p);
-    return NULL;
+        return HVD_OK;
+    free(p);
+    return hvd__fail_memory(sizeof *p);
 }
 
 /* A proposal that is not the oldest is taken out when a member that it lacks
@@ -229,9 +208,7 @@ int hvd__proposals_add(struct hvd__proposals *ps,
     for (int i = 0; i < a->nwho; i++) {
         /* Members nearly always meet in the oldest. */
         if (!p || p != oldest || p->of[a->who[i]] != 0)
-            p = find_or_make(ps, a->key, a->who[i]);
-        if (!p)
-            return hvd__fail_memory(sizeof *p);
+            HVD_TRY(find_or_make(ps, a->key, a->who[i], &p));
         if (i == 0)
             HASH_FIND(hh, ps->table, &a->key, sizeof a->key, oldest);
         HVD_TRY(add_member(p, ps->n, a, i));

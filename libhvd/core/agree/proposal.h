@@ -54,13 +54,13 @@ struct hvd__proposal {
     struct hvd__variant *variants; /* owned */
     int nvariants;
     int nannounced;
-    int *of; /* owned, [members]: 0: not yet submitted; i + 1: submitted
-                variants[i]; HVD__ANSWERED: submitted, failure sent */
     int32_t priority;
     struct hvd__item *items; /* owned, [nsignatures]; NULL: not agreed on */
     int nitems;              /* of them in a list */
     char *lacking; /* owned; names the missing members that have left; NULL:
                       none */
+    int of[]; /* [members]: 0: not yet submitted; i + 1: submitted variants[i];
+                 HVD__ANSWERED: submitted, failure sent */
 };
 
 /* Looks at a proposal after members have said something, and may remove it. all

@@ -12,8 +12,7 @@
  * to each takes less time than one more level. */
 enum { RADIX = 8, LEVELS = 10 };
 
-/* ------------------------------------------------------------------ the tree
- */
+/* ----------------------------------------------------------------- the tree */
 
 static void add_child(struct hvd__relay *relay, int member, int first, int end)
 {
@@ -109,57 +108,52 @@ static int send(struct hvd__set *set, int member,
     return t->post(t, set->team.world[member], message.data, message.bytes);
 }
 
-/* Writes what the members say who have a flag in held.some. numbers are those
- * of all members. */
-static void write_announcement(struct hvd__set *set, uint64_t key,
-                               int32_t priority,
-                               const struct hvd__statement *what,
-                               const int64_t *numbers)
+/* Writes what the members say who have a flag in held.some: one of the variants
+ * of a proposal. */
+static void write_announcement(struct hvd__relay *relay,
+                               const struct hvd__proposal *p,
+                               const struct hvd__variant *v)
 {
-    struct hvd__relay *relay = &set->agreement->relay;
     const int *some = relay->held.some;
     struct hvd__writer *out = &relay->out;
 
     hvd__write_type(out, HVD__ANNOUNCE);
     hvd__write_ranks(out, some, relay->n);
-    hvd__write_key(out, key);
-    hvd__write_int(out, priority);
-    hvd__write_bytes(out, what, (size_t)what->bytes);
+    hvd__write_key(out, p->key);
+    hvd__write_int(out, p->priority);
+    hvd__write_bytes(out, v->what, (size_t)v->what->bytes);
     for (int i = 0; i < relay->n; i++)
-        for (int k = 0; some[i] && k < what->nnumbers; k++)
-            hvd__write_long(out, numbers[i * what->nnumbers + k]);
+        if (some[i])
+            hvd__write_bytes(out, v->numbers + i * v->what->nnumbers,
+                             (size_t)v->what->nnumbers * sizeof *v->numbers);
 }
 
 /* Sends what members have said of a proposal since it was last sent. */
-static void pass_on(struct hvd__set *set, struct hvd__proposal *p)
+static void pass_on(struct hvd__relay *relay, struct hvd__proposal *p)
 {
-    const struct hvd__proposals *held = &set->agreement->relay.held;
+    for (int number = 1; number <= p->nvariants; number++) {
+        bool any = false;
 
-    for (int number = 0; number < p->nvariants; number++) {
-        const struct hvd__variant *v = &p->variants[number];
-        int n = 0;
-
-        for (int i = 0; i < held->n; i++) {
-            held->some[i] = p->of[i] == number + 1;
-            n += held->some[i];
-            if (held->some[i])
+        for (int i = 0; i < relay->n; i++) {
+            relay->held.some[i] = p->of[i] == number;
+            any |= p->of[i] == number;
+            if (p->of[i] == number)
                 p->of[i] = HVD__ANSWERED;
         }
-        if (n > 0)
-            write_announcement(set, p->key, p->priority, v->what, v->numbers);
+        if (any)
+            write_announcement(relay, p, &p->variants[number - 1]);
     }
 }
 
 /* Sends a proposal that is complete or, if all is true, any. */
 static int pass(void *owner, struct hvd__proposal *p, bool all)
 {
-    struct hvd__set *set = owner;
-    struct hvd__proposals *held = &set->agreement->relay.held;
-    bool complete = hvd__proposal_is_complete(held, p);
+    struct hvd__relay *relay = owner;
+    bool complete = hvd__proposal_is_complete(&relay->held, p);
 
     if (all || complete)
-        pass_on(set, p);
-    return complete ? hvd__proposal_remove(held, p) : HVD_OK;
+        pass_on(relay, p);
+    return complete ? hvd__proposal_remove(&relay->held, p) : HVD_OK;
 }
 
 int hvd__relay_init(struct hvd__relay *relay, struct hvd__set *set)
@@ -174,7 +168,7 @@ int hvd__relay_init(struct hvd__relay *relay, struct hvd__set *set)
     plan(relay, set);
     return relay->parent < 0
                ? HVD_OK
-               : hvd__proposals_init(&relay->held, relay->n, pass, set);
+               : hvd__proposals_init(&relay->held, relay->n, pass, relay);
 }
 
 void hvd__relay_fini(struct hvd__relay *relay)
@@ -188,11 +182,6 @@ int hvd__relay_announce(struct hvd__set *set, const struct hvd__announcement *a)
 {
     struct hvd__relay *relay = &set->agreement->relay;
 
-    if (relay->n == 1) {
-        relay->held.some[0] = 1;
-        write_announcement(set, a->key, a->priority, a->what, a->numbers);
-        return HVD_OK;
-    }
     HVD_TRY(hvd__proposals_add(&relay->held, a));
     if (!relay->held.table)
         relay->held_since_ns = 0;

@@ -26,21 +26,6 @@
 
 /* ----------------------------------------------------------------- an epoch */
 
-/* Publishes the result of opening an epoch: that of the round. If the epoch was
- * refused, the coordinator may have opened the next one before the last message
- * of the round came to this rank. */
-static void publish_opening(struct hvd__ordered *x,
-                            const struct hvd__offer *result)
-{
-    uint64_t how = (uint64_t)((result->flags & HVD__OFFER_REFUSED) != 0) |
-                   (uint64_t)((result->flags & HVD__OFFER_IMPOSSIBLE) != 0)
-                       << 1;
-
-    x->agreed = x->scanned = 0;
-    atomic_store_explicit(&x->own->opened, (uint64_t)result->epoch << 2 | how,
-                          memory_order_release);
-}
-
 int hvd__speaker_open(struct hvd__ordered *x, bool wanted, bool possible,
                       bool *moved)
 {
@@ -65,9 +50,18 @@ int hvd__speaker_open(struct hvd__ordered *x, bool wanted, bool possible,
         HVD_TRY(hvd__round_start(x->round));
     }
     done = hvd__round_step(x->round, moved);
-    if (done > 0)
-        publish_opening(x, offer);
-    return done < 0 ? done : HVD_OK;
+    if (done <= 0)
+        return done;
+    x->agreed = x->scanned = 0;
+    /* The epoch is that of the round: if it was refused, the coordinator may
+     * have opened the next one before the last message came to this rank. */
+    atomic_store_explicit(
+        &x->own->opened,
+        (uint64_t)offer->epoch << 2 |
+            (uint64_t)((offer->flags & HVD__OFFER_REFUSED) != 0) |
+            (uint64_t)((offer->flags & HVD__OFFER_IMPOSSIBLE) != 0) << 1,
+        memory_order_release);
+    return HVD_OK;
 }
 
 /* ----------------------------------------------------------------- an offer */

@@ -89,19 +89,6 @@ static int announce_all(struct hvd__engine *engine, bool *moved)
 
 /* ---------------------------------------------------------- what others say */
 
-/* Handles a message about a set that this rank does not have. It may have
- * removed the set while the world broke on another rank, which says so. */
-static int hear_stray(struct hvd__engine *engine, int rank,
-                      struct hvd__reader *in)
-{
-    if (!in->failed && hvd__read_type(in) == HVD__BREAK && !in->failed)
-        return hvd__hear_break(engine, in);
-    return hvd__fail(HVD_ERR_INTERNAL,
-                     "rank %d sent a message about a process set that we do "
-                     "not share",
-                     rank);
-}
-
 static int hear_message(struct hvd__engine *engine, int rank,
                         const void *message, size_t bytes)
 {
@@ -113,7 +100,13 @@ static int hear_message(struct hvd__engine *engine, int rank,
     int status;
 
     if (member < 0 || in.failed || !set->agreement->scratch)
-        status = hear_stray(engine, rank, &in);
+        /* This rank may have removed the set while the world broke. */
+        status = !in.failed && hvd__read_type(&in) == HVD__BREAK && !in.failed
+                     ? hvd__hear_break(engine, &in)
+                     : hvd__fail(HVD_ERR_INTERNAL,
+                                 "rank %d sent a message about a process set "
+                                 "that we do not share",
+                                 rank);
     else if (member == set->agreement->relay.parent)
         status = hvd__follow(set, &in);
     else if ((child = hvd__relay_child(&set->agreement->relay, member)))

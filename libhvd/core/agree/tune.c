@@ -165,8 +165,7 @@ bool hvd__tune_step(struct hvd__tune *tune, int64_t bytes, int64_t now_ns)
     return true;
 }
 
-/* -------------------------------------------------------------- what was found
- */
+/* ----------------------------------------------------------- what was found */
 
 static const char format[] = "fusion_threshold=%zu\ndirect_max=%zu\n";
 

@@ -135,8 +135,7 @@ void hvd__execute_skip(struct hvd__set *set)
     set->executor->nbatches++;
 }
 
-/* --------------------------------------------------------------------- phases
- */
+/* ------------------------------------------------------------------- phases */
 
 /* Makes the team of the members that take part: all, or those that have not
  * joined. */

@@ -131,8 +131,7 @@ static int pack_gathers(struct hvd__lane *lane)
     return HVD_OK;
 }
 
-/* Divides all rows of a gathered average. Only gathers of sparse rows have one.
- */
+/* Divides all rows of an average, which only gathers of sparse rows have. */
 static void scale_gathered(const struct hvd__set *set,
                            struct hvd__request *request)
 {
