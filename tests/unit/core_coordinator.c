@@ -95,7 +95,9 @@ static struct hvd__coordinator *new_one(int nranks, size_t threshold)
 
 static int decide(struct hvd__coordinator *c, int nranks, int room)
 {
-    return read_all(hvd__coordinator_decide(c, room, &knobs), nranks);
+    struct hvd__writer out = hvd__coordinator_decide(c, room, &knobs);
+
+    return read_all(&out, nranks);
 }
 
 static struct hvd__signature sum_of(int64_t count)
@@ -146,7 +148,7 @@ static void announce_all(struct hvd__coordinator *c, int rank, const char *name,
                                         .numbers = &number};
 
     ck_assert_int_le(a.what->nnumbers, 1);
-    ck_assert_int_eq(hvd__coordinator_announce(c, &a), HVD_OK);
+    ck_assert_int_eq(hvd__proposals_add(&c->proposals, &a), HVD_OK);
 }
 
 static void announce(struct hvd__coordinator *c, int rank, const char *name,
@@ -167,7 +169,7 @@ static int refuse(struct hvd__coordinator *c, int rank, const char *name,
         .key = key(name), .what = &what.head, .who = &rank, .nwho = 1};
 
     strcpy((char *)what.head.signatures, text);
-    return hvd__coordinator_announce(c, &a);
+    return hvd__proposals_add(&c->proposals, &a);
 }
 
 TEST(ready_when_all_have_announced)
@@ -312,7 +314,7 @@ TEST(several_ranks_announce_together)
         .numbers = (const int64_t[]){13, 11, 12}};
 
     announce_all(c, 1, "g", &s, 1, 0, 1);
-    ck_assert_int_eq(hvd__coordinator_announce(c, &together), HVD_OK);
+    ck_assert_int_eq(hvd__proposals_add(&c->proposals, &together), HVD_OK);
     ck_assert_int_eq(decide(c, 4, 2), 0);
     announce_all(c, 0, "g", &s, 1, 0, 10);
     ck_assert_int_eq(decide(c, 4, 2), 1);

@@ -19,10 +19,14 @@ int hvd__agreement_new(struct hvd__set *set)
         hvd__allocate(&a->scratch, (size_t)set->team.size, sizeof *a->scratch));
     HVD_TRY(hvd__relay_init(&a->relay, set));
     HVD_TRY(hvd__ordered_init(&a->ordered, set));
+    a->heard = &a->relay.held;
     if (set->team.rank > 0)
         return HVD_OK;
     a->coordinator = hvd__coordinator_new(set->ranks, set->team.size);
-    return a->coordinator ? HVD_OK : hvd__fail_memory(sizeof *a);
+    if (!a->coordinator)
+        return hvd__fail_memory(sizeof *a->coordinator);
+    a->heard = &a->coordinator->proposals;
+    return HVD_OK;
 }
 
 bool hvd__agree_is_over(const struct hvd__set *set)
@@ -84,9 +88,10 @@ int hvd__agree_tune(struct hvd__set *set, const struct hvd__settings *s)
     return HVD_OK;
 }
 
-void hvd__tuning_step(struct hvd__set *set, const char *file)
+void hvd__tuning_step(struct hvd__set *set)
 {
     struct hvd__agreement *a = set->agreement;
+    const char *file = set->engine->settings.autotune_file;
     struct hvd__tune *tune = &a->tune;
 
     if (!tune->active || a->heard_close ||

@@ -18,6 +18,8 @@ struct hvd__agreement {
     struct hvd__ordered ordered;
     struct hvd__relay relay;
     struct hvd__coordinator *coordinator; /* owned; only on the first member */
+    struct hvd__proposals *heard; /* borrowed: of the members that this rank
+                                     speaks for, its own number among them */
     struct hvd__tune
         tune;           /* coordinator only: now holds for the next batches */
     int *scratch;       /* owned, [team.size] */
@@ -35,11 +37,6 @@ int hvd__announce(struct hvd__set *set, struct hvd__submission *submission);
 /* Announces once that this rank leaves the set. */
 int hvd__announce_leave(struct hvd__set *set);
 
-/* Take in what members say that this rank speaks for, who are given by its
- * numbers (relay.h); its own is 0. */
-int hvd__hear_announcement(struct hvd__set *set,
-                           const struct hvd__announcement *announcement);
-int hvd__hear_gone(struct hvd__set *set, int number, enum hvd__gone how);
 /* Handles a message of a child, from behind the set's id. The read fails if the
  * message makes no sense; likewise below. */
 int hvd__hear(struct hvd__set *set, struct hvd__relay_child *child,
@@ -48,14 +45,10 @@ int hvd__hear(struct hvd__set *set, struct hvd__relay_child *child,
  * its error. */
 int hvd__hear_break(struct hvd__engine *engine, struct hvd__reader *in);
 
-/* Coordinator only, in each step. Continues autotuning if it is active. file is
- * the path for the result, or "". */
-void hvd__tuning_step(struct hvd__set *set, const char *file);
-
-/* Coordinator only, in each step. Sends decisions to the members, and follows
- * them on this rank. */
+/* Coordinator only, in each step: continue autotuning if it is active; send
+ * decisions to the members, and follow them on this rank. */
+void hvd__tuning_step(struct hvd__set *set);
 int hvd__decide(struct hvd__set *set);
-
 /* Sends decisions on, and follows them: a message from behind the set's id. */
 int hvd__follow(struct hvd__set *set, struct hvd__reader *in);
 

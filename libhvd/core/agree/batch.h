@@ -9,21 +9,16 @@
 
 #include "core/agree/proposal.h"
 #include "core/agree/tune.h"
-#include "core/agree/wire.h"
 
-/*
- * Returns true if two requests may share one buffer and one pass: reductions of
+/* Returns true if two requests may share one buffer and one pass: reductions of
  * the same dtype, op, scales, compression and root; broadcasts from one root;
  * allgathers. Adasum is not fused, since its coefficients belong to one tensor;
- * nor are exchanges.
- */
+ * nor are exchanges. */
 bool hvd__fusible(const struct hvd__signature *a,
                   const struct hvd__signature *b);
 
-/*
- * Returns the bytes that a request takes in the fusion buffer of nranks ranks.
- * rows is the sum over all ranks if the rows vary.
- */
+/* Returns the bytes that a request takes in the fusion buffer of nranks ranks.
+ * rows is the sum over all ranks if the rows vary. */
 size_t hvd__fusion_bytes(const struct hvd__signature *signature, int nranks,
                          int64_t rows);
 
@@ -34,13 +29,11 @@ struct hvd__fusion {
     size_t bytes;                       /* of the requests taken */
 };
 
-/*
- * Returns true if the batch takes a request of bytes. The caller offers all
+/* Returns true if the batch takes a request of bytes. The caller offers all
  * that are ready, in the order in which they should go. The first is always
  * taken; each later one that is fusible with it is taken if the sum stays
  * within threshold. A smaller request behind one that does not fit may still be
- * taken, because the order of different tensors does not matter.
- */
+ * taken, because the order of different tensors does not matter. */
 bool hvd__fuse(struct hvd__fusion *fusion,
                const struct hvd__signature *signature, size_t bytes);
 
@@ -51,15 +44,12 @@ struct hvd__ready {
 };
 
 void hvd__ready_fini(struct hvd__ready *ready);
-
 /* Adds the items of a proposal that is in no table. It is freed with the last
  * of them. Members that have not announced it take no part. */
 void hvd__ready_add(struct hvd__ready *ready, struct hvd__proposal *proposal);
-
 /* Returns true if the first request moves nothing and so needs no lane. The
  * list must not be empty. */
 bool hvd__ready_is_barrier(const struct hvd__ready *ready);
-
 /* Writes the next batch as a record and removes its requests. A batch of
  * several has at most knobs->fusion_threshold bytes. The list must not be
  * empty. */

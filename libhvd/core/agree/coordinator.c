@@ -36,18 +36,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
-#include "core/agree/batch.h"
 #include "core/request/request.h"
-
-struct hvd__coordinator {
-    const int *world; /* borrowed, [nranks] */
-    int nranks;
-    struct hvd__proposals proposals;
-    struct hvd__ready ready;
-    int last_joined;
-    bool closed;
-    struct hvd__writer out; /* decisions not yet taken by the caller */
-};
 
 bool hvd__coordinator_is_idle(const struct hvd__coordinator *c)
 {
@@ -336,14 +325,6 @@ void hvd__coordinator_free(struct hvd__coordinator *c)
     free(c);
 }
 
-/* ------------------------------------------------------- what members say */
-
-int hvd__coordinator_announce(struct hvd__coordinator *c,
-                              const struct hvd__announcement *announcement)
-{
-    return hvd__proposals_add(&c->proposals, announcement);
-}
-
 int hvd__coordinator_gone(struct hvd__coordinator *c, int rank,
                           enum hvd__gone how)
 {
@@ -376,10 +357,11 @@ static void end_join(struct hvd__coordinator *c)
     hvd__proposals_rejoin(ps);
 }
 
-struct hvd__writer *hvd__coordinator_decide(struct hvd__coordinator *c,
-                                            int room,
-                                            const struct hvd__knobs *knobs)
+struct hvd__writer hvd__coordinator_decide(struct hvd__coordinator *c, int room,
+                                           const struct hvd__knobs *knobs)
 {
+    struct hvd__writer out;
+
     while (c->ready.first && (hvd__ready_is_barrier(&c->ready) || room-- > 0))
         hvd__ready_write_batch(&c->ready, knobs, &c->out);
     if (c->proposals.njoined > 0)
@@ -388,5 +370,7 @@ struct hvd__writer *hvd__coordinator_decide(struct hvd__coordinator *c,
         hvd__write_type(&c->out, HVD__CLOSE);
         c->closed = true;
     }
-    return &c->out;
+    out = c->out;
+    c->out = (struct hvd__writer){0};
+    return out;
 }

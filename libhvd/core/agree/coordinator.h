@@ -8,22 +8,26 @@
 #ifndef HVD_CORE_COORDINATOR_H
 #define HVD_CORE_COORDINATOR_H
 
-#include "core/agree/proposal.h"
-#include "core/agree/tune.h"
-#include "core/agree/wire.h"
+#include "core/agree/batch.h"
 
-struct hvd__coordinator;
+/* What members announce goes to proposals. */
+struct hvd__coordinator {
+    const int *world; /* borrowed, [nranks] */
+    int nranks;
+    struct hvd__proposals proposals;
+    struct hvd__ready ready;
+    int last_joined;
+    bool closed;
+    struct hvd__writer out; /* decisions not yet taken by the caller */
+};
 
 /* world: the world ranks of the nranks members, borrowed. Returns NULL if
  * memory runs out. */
 struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks);
 void hvd__coordinator_free(struct hvd__coordinator *coordinator);
 
-/* Each of the next functions takes a record of members, which is copied. They
- * fail with HVD_ERR_MEMORY, or with HVD_ERR_INTERNAL if the record makes no
- * sense. */
-int hvd__coordinator_announce(struct hvd__coordinator *coordinator,
-                              const struct hvd__announcement *announcement);
+/* Notes that a member joins or leaves. Fails with HVD_ERR_MEMORY, or with
+ * HVD_ERR_INTERNAL if it has done so already. */
 int hvd__coordinator_gone(struct hvd__coordinator *coordinator, int rank,
                           enum hvd__gone how);
 
@@ -31,15 +35,11 @@ int hvd__coordinator_gone(struct hvd__coordinator *coordinator, int rank,
  * joined or left. */
 bool hvd__coordinator_is_idle(const struct hvd__coordinator *coordinator);
 
-/*
- * Writes the decisions that are due, as records for every member: all that
+/* Returns the decisions that are due, as records for every member: all that
  * ends, and at most room batches, of the sizes that knobs has. Barriers move
- * nothing and do not count. The bytes belong to the coordinator. The caller
- * takes them by clearing the writer; otherwise the next call returns them
- * again, with more behind them.
- */
-struct hvd__writer *hvd__coordinator_decide(
-    struct hvd__coordinator *coordinator, int room,
-    const struct hvd__knobs *knobs);
+ * nothing and do not count. The bytes are the caller's. */
+struct hvd__writer hvd__coordinator_decide(struct hvd__coordinator *coordinator,
+                                           int room,
+                                           const struct hvd__knobs *knobs);
 
 #endif

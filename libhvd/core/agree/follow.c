@@ -165,21 +165,18 @@ static int open_ordered(struct hvd__set *set)
 int hvd__decide(struct hvd__set *set)
 {
     struct hvd__agreement *a = set->agreement;
-    struct hvd__writer *out, decisions;
+    struct hvd__writer out;
     int status = HVD_OK;
 
-    hvd__tuning_step(set, set->engine->settings.autotune_file);
+    hvd__tuning_step(set);
     out = hvd__coordinator_decide(a->coordinator, hvd__executor_room(set),
                                   &a->tune.now);
-    decisions = *out;
-    *out = (struct hvd__writer){0};
-    if (decisions.failed)
+    if (out.failed)
         status = hvd__fail(HVD_ERR_MEMORY, "out of memory for decisions");
-    else if (decisions.bytes > 0)
-        status =
-            hvd__follow(set, &(struct hvd__reader){.data = decisions.data,
-                                                   .bytes = decisions.bytes});
-    hvd__writer_fini(&decisions);
+    else if (out.bytes > 0)
+        status = hvd__follow(
+            set, &(struct hvd__reader){.data = out.data, .bytes = out.bytes});
+    hvd__writer_fini(&out);
     return status == HVD_OK ? open_ordered(set) : status;
 }
 

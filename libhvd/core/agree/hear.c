@@ -4,19 +4,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "core/agree/agreement.h"
 
-int hvd__hear_announcement(struct hvd__set *set,
-                           const struct hvd__announcement *announcement)
+/* Take in what members say, who are given by their numbers (relay.h); that of
+ * this rank is 0. */
+static int take_announcement(struct hvd__set *set,
+                             const struct hvd__announcement *a)
 {
-    struct hvd__coordinator *c = set->agreement->coordinator;
+    struct hvd__relay *relay = &set->agreement->relay;
 
-    return c ? hvd__coordinator_announce(c, announcement)
-             : hvd__relay_announce(set, announcement);
+    HVD_TRY(hvd__proposals_add(set->agreement->heard, a));
+    if (!relay->held.table)
+        relay->held_since_ns = 0;
+    else if (relay->held_since_ns == 0)
+        relay->held_since_ns = hvd__now_ns();
+    return HVD_OK;
 }
 
-int hvd__hear_gone(struct hvd__set *set, int number, enum hvd__gone how)
+static int take_gone(struct hvd__set *set, int number, enum hvd__gone how)
 {
     struct hvd__coordinator *c = set->agreement->coordinator;
 
@@ -65,13 +72,14 @@ static int announce(struct hvd__set *set,
         if (hvd__signature_carries(&what->signatures[i]))
             numbers[what->nnumbers++] = submission->requests[i].rows;
     }
-    status = hvd__hear_announcement(
-        set, &(struct hvd__announcement){.key = submission->key,
-                                         .priority = submission->priority,
-                                         .what = what,
-                                         .who = &(int){0},
-                                         .nwho = 1,
-                                         .numbers = numbers});
+    status = hvd__proposals_add(
+        set->agreement->heard,
+        &(struct hvd__announcement){.key = submission->key,
+                                    .priority = submission->priority,
+                                    .what = what,
+                                    .who = &(int){0},
+                                    .nwho = 1,
+                                    .numbers = numbers});
     free(what);
     return status;
 }
@@ -86,9 +94,9 @@ int hvd__announce(struct hvd__set *set, struct hvd__submission *submission)
     hvd__sampling_announce(submission);
     set->agreement->ordered.nannounced++;
     if (s->kind == HVD_JOIN && !refused)
-        return hvd__hear_gone(set, 0,
-                              s->flags & HVD__OF_STRATEGY ? HVD__GONE_RESTORES
-                                                          : HVD__GONE_JOINED);
+        return take_gone(set, 0,
+                         s->flags & HVD__OF_STRATEGY ? HVD__GONE_RESTORES
+                                                     : HVD__GONE_JOINED);
     status = announce(set, submission, refused);
     if (refused)
         hvd__submission_free(submission);
@@ -101,7 +109,7 @@ int hvd__announce_leave(struct hvd__set *set)
         return HVD_OK;
     set->agreement->said_leave = true;
     set->agreement->ordered.nannounced++;
-    return hvd__hear_gone(set, 0, HVD__GONE_LEFT);
+    return take_gone(set, 0, HVD__GONE_LEFT);
 }
 
 /* ---------------------------------------------------------- what others say */
@@ -142,7 +150,7 @@ static int hear_announcement(struct hvd__set *set,
     a.what = what;
     a.numbers = numbers;
     if (status == HVD_OK && !in->failed)
-        status = hvd__hear_announcement(set, &a);
+        status = take_announcement(set, &a);
     free(what);
     free(numbers);
     return status;
@@ -156,8 +164,8 @@ static int hear_gone(struct hvd__set *set, const struct hvd__relay_child *child,
     if (in->failed || place < child->first || place >= child->end ||
         how < HVD__GONE_JOINED || how > HVD__GONE_LEFT)
         return hvd__reader_fail(in);
-    return hvd__hear_gone(set, hvd__relay_number(&set->agreement->relay, place),
-                          (enum hvd__gone)how);
+    return take_gone(set, hvd__relay_number(&set->agreement->relay, place),
+                     (enum hvd__gone)how);
 }
 
 int hvd__hear(struct hvd__set *set, struct hvd__relay_child *child,

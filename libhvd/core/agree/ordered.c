@@ -330,7 +330,7 @@ int hvd__ordered_step(struct hvd__ordered *x, bool leaving, bool *moved)
     if (x->state == HVD__ORDERED_OPEN)
         hvd__ordered_post(x);
     if (x->state == HVD__ORDERED_OPEN && leaving && !x->waiting && !x->ending)
-        x->ending = hvd__ordered_post_end(x);
+        x->ending = hvd__ordered_post_fallback(x, NULL);
     *moved |= x->posted > before;
     if (x->round && x->state == HVD__ORDERED_OPEN)
         HVD_TRY(hvd__speaker_step(x, moved));

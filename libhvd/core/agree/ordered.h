@@ -36,7 +36,6 @@
 #include "transport/shm/shm.h"
 
 struct hvd__set;
-struct hvd__engine;
 
 enum hvd__ordered_state {
     HVD__ORDERED_OFF,     /* permanent: ordered mode cannot be used */
@@ -178,9 +177,10 @@ static inline uint64_t hvd__slots_read(const struct hvd__ordered *x)
  * caller then tries again later. */
 bool hvd__ordered_post_submission(struct hvd__ordered *x,
                                   struct hvd__submission *submission);
-/* Posts a slot that says that nothing follows. Returns false if there is no
- * room. */
-bool hvd__ordered_post_end(struct hvd__ordered *x);
+/* Likewise. Posts a slot that differs from all others, for a request, or for
+ * none if nothing follows. */
+bool hvd__ordered_post_fallback(struct hvd__ordered *x,
+                                struct hvd__request *request);
 
 /* Speaker only. Opens the epoch, refused or impossible if a rank of this host
  * says so: as soon as this rank wants it or a rank of this host has refused it,

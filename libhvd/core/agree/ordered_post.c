@@ -103,8 +103,8 @@ static void publish_slot(struct hvd__ordered *x, struct hvd__log_slot *slot,
     x->posted++;
 }
 
-/* Posts a slot that differs from all others. */
-static bool post_fallback(struct hvd__ordered *x, struct hvd__request *request)
+bool hvd__ordered_post_fallback(struct hvd__ordered *x,
+                                struct hvd__request *request)
 {
     struct hvd__log_slot *slot = next_slot(x);
 
@@ -186,7 +186,7 @@ bool hvd__ordered_post_submission(struct hvd__ordered *x,
                                   struct hvd__submission *submission)
 {
     if (needs_fallback(submission))
-        return post_fallback(x, &submission->requests[0]);
+        return hvd__ordered_post_fallback(x, &submission->requests[0]);
     for (; submission->state.nposted < submission->state.nrequests;
          submission->state.nposted++)
         if (!post_request(x, &submission->requests[submission->state.nposted]))
@@ -198,9 +198,4 @@ void hvd__ordered_post(struct hvd__ordered *x)
 {
     while (x->waiting && hvd__ordered_post_submission(x, x->waiting))
         x->waiting = x->waiting->state.next;
-}
-
-bool hvd__ordered_post_end(struct hvd__ordered *x)
-{
-    return post_fallback(x, NULL);
 }

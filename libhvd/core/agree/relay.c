@@ -178,18 +178,6 @@ void hvd__relay_fini(struct hvd__relay *relay)
     free(relay->children);
 }
 
-int hvd__relay_announce(struct hvd__set *set, const struct hvd__announcement *a)
-{
-    struct hvd__relay *relay = &set->agreement->relay;
-
-    HVD_TRY(hvd__proposals_add(&relay->held, a));
-    if (!relay->held.table)
-        relay->held_since_ns = 0;
-    else if (relay->held_since_ns == 0)
-        relay->held_since_ns = hvd__now_ns();
-    return HVD_OK;
-}
-
 int hvd__relay_gone(struct hvd__set *set, int number, enum hvd__gone how)
 {
     struct hvd__relay *relay = &set->agreement->relay;

@@ -63,11 +63,8 @@ struct hvd__relay_child *hvd__relay_child(const struct hvd__relay *relay,
  * coordinator its number in the set, others one from 0. */
 int hvd__relay_number(const struct hvd__relay *relay, int place);
 
-/* The next functions pass on what members say, who are given by this rank's
- * numbers. The coordinator must not call them. They fail with HVD_ERR_MEMORY.
- */
-int hvd__relay_announce(struct hvd__set *set,
-                        const struct hvd__announcement *announcement);
+/* Passes on that a member is gone, who is given by this rank's numbers. The
+ * coordinator must not call it. Fails with HVD_ERR_MEMORY. */
 int hvd__relay_gone(struct hvd__set *set, int number, enum hvd__gone how);
 
 /* Sends what is due to the parent. */
