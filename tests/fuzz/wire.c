@@ -57,7 +57,7 @@ static int copy_ranks(struct hvd__reader *in, struct hvd__writer *out, int n)
 
 static void copy_key(struct hvd__reader *in, struct hvd__writer *out)
 {
-    hvd__write_key(out, hvd__read_key(in));
+    hvd__write_long(out, (int64_t)(uint64_t)hvd__read_long(in));
 }
 
 static void copy_long(struct hvd__reader *in, struct hvd__writer *out)
@@ -69,7 +69,7 @@ static int32_t copy_int(struct hvd__reader *in, struct hvd__writer *out)
 {
     int32_t value = hvd__read_int(in);
 
-    hvd__write_int(out, value);
+    hvd__write_long(out, value);
     return value;
 }
 
@@ -82,7 +82,7 @@ static int32_t copy_count(struct hvd__reader *in, struct hvd__writer *out,
     if (n < 0 || (size_t)n > (in->bytes - in->at) / each)
         ck_abort_msg("%d things of %zu bytes in %zu", (int)n, each,
                      in->bytes - in->at);
-    hvd__write_int(out, n);
+    hvd__write_long(out, n);
     return n;
 }
 
@@ -92,7 +92,7 @@ static void copy_batch(struct hvd__reader *in, struct hvd__writer *out)
 
     copy_long(in, out);
     copy_ranks(in, out, FUZZ_RANKS);
-    n = copy_count(in, out, 16);
+    n = copy_count(in, out, 24);
     while (n-- > 0 && !in->failed) {
         copy_key(in, out);
         copy_int(in, out);

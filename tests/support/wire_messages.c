@@ -63,7 +63,7 @@ static const char *any_text(void)
 
 static void write_failure(struct hvd__writer *out)
 {
-    hvd__write_int(out, -1 - (int32_t)fuzz_any(27));
+    hvd__write_long(out, -1 - (int32_t)fuzz_any(27));
     hvd__write_text(out, any_text());
 }
 
@@ -96,12 +96,12 @@ static int write_who(struct hvd__writer *out)
 
 static void write_place(struct hvd__writer *out)
 {
-    hvd__write_int(out, first_place + (int32_t)fuzz_any((uint32_t)nplaces));
+    hvd__write_long(out, first_place + (int32_t)fuzz_any((uint32_t)nplaces));
 }
 
 static void write_longs(struct hvd__writer *out, int n)
 {
-    hvd__write_int(out, n);
+    hvd__write_long(out, n);
     for (int i = 0; i < n; i++)
         hvd__write_long(out, fuzz_any(100));
 }
@@ -123,8 +123,8 @@ static void write_announcement(struct hvd__writer *out)
         signatures[i] = any_signature();
         what.nnumbers += hvd__signature_carries(&signatures[i]);
     }
-    hvd__write_key(out, any_key());
-    hvd__write_int(out, (int32_t)fuzz_any(3));
+    hvd__write_long(out, (int64_t)any_key());
+    hvd__write_long(out, (int32_t)fuzz_any(3));
     hvd__write_bytes(out, &what, sizeof what);
     hvd__write_bytes(out, refused ? (const void *)text : signatures, bytes);
     for (int i = 0; i < what.nnumbers * nwho; i++)
@@ -137,10 +137,10 @@ static void write_batch(struct hvd__writer *out)
 
     hvd__write_long(out, fuzz_any(1 << 20));
     write_ranks(out);
-    hvd__write_int(out, n);
+    hvd__write_long(out, n);
     for (int i = 0; i < n; i++) {
-        hvd__write_key(out, any_key());
-        hvd__write_int(out, (int32_t)fuzz_any(2));
+        hvd__write_long(out, (int64_t)any_key());
+        hvd__write_long(out, (int32_t)fuzz_any(2));
         write_longs(out, fuzz_any(2) ? FUZZ_RANKS : 0);
     }
 }
@@ -152,19 +152,19 @@ static void write_record(struct hvd__writer *out, enum hvd__record_type type)
     case HVD__ANNOUNCE: write_announcement(out); break;
     case HVD__BATCH: write_batch(out); break;
     case HVD__END:
-        hvd__write_key(out, any_key());
+        hvd__write_long(out, (int64_t)any_key());
         write_failure(out);
-        hvd__write_int(out, (int32_t)fuzz_any(FUZZ_RANKS));
+        hvd__write_long(out, (int32_t)fuzz_any(FUZZ_RANKS));
         write_ranks(out);
         break;
     case HVD__BREAK: write_failure(out); break;
     case HVD__OPEN:
-        hvd__write_int(out, (int32_t)fuzz_any(5));
+        hvd__write_long(out, (int32_t)fuzz_any(5));
         hvd__write_long(out, fuzz_any(100));
         break;
     case HVD__GONE:
         write_place(out);
-        hvd__write_int(out, 1 + (int32_t)fuzz_any(3));
+        hvd__write_long(out, 1 + (int32_t)fuzz_any(3));
         break;
     case HVD__CLOSE: break;
     }
@@ -176,7 +176,7 @@ void fuzz_write_message(struct hvd__writer *out, enum hvd__record_type least,
     first_place = first;
     nplaces = n;
     out->bytes = 0;
-    hvd__write_int(out, fuzz_any(40) ? 0 : (int32_t)fuzz_any(3) - 1);
+    hvd__write_long(out, fuzz_any(40) ? 0 : (int32_t)fuzz_any(3) - 1);
     /* Leaving and breaking are made rare, or they would soon be all there is.
      */
     for (uint32_t left = fuzz_any(MOST_RECORDS); left > 0; left--) {

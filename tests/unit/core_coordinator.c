@@ -42,7 +42,7 @@ static void read_batch(struct hvd__reader *in, struct decision *d, int nranks)
     for (int i = 0; i < d->n; i++) {
         int n;
 
-        d->keys[i] = hvd__read_key(in);
+        d->keys[i] = (uint64_t)hvd__read_long(in);
         d->indices[i] = hvd__read_int(in);
         n = hvd__read_int(in);
         for (int k = 0; k < n; k++) {
@@ -67,7 +67,7 @@ static int read_all(struct hvd__writer *writer, int nranks)
         if (d->type == HVD__BATCH)
             read_batch(&in, d, nranks);
         if (d->type == HVD__END) {
-            d->keys[0] = hvd__read_key(&in);
+            d->keys[0] = (uint64_t)hvd__read_long(&in);
             d->status = hvd__read_int(&in);
             hvd__read_text(&in, d->text, sizeof d->text);
             d->last = hvd__read_int(&in);

@@ -56,7 +56,7 @@ static void write_all(struct hvd__writer *w)
     hvd__write_type(w, HVD__ANNOUNCE);
     hvd__write_text(w, "a name, \xff");
     write_statement(w, example());
-    hvd__write_int(w, -123456);
+    hvd__write_long(w, -123456);
     hvd__write_ranks(w, ranks, 11);
     hvd__write_text(w, "");
 }

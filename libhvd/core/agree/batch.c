@@ -123,9 +123,9 @@ static void write_item(const struct hvd__ready *ready,
 {
     const struct hvd__variant *v = &item->proposal->variants[0];
 
-    hvd__write_key(out, item->proposal->key);
-    hvd__write_int(out, item->index);
-    hvd__write_int(out, item->number >= 0 ? ready->nranks : 0);
+    hvd__write_long(out, (int64_t)item->proposal->key);
+    hvd__write_long(out, item->index);
+    hvd__write_long(out, item->number >= 0 ? ready->nranks : 0);
     for (int rank = 0; item->number >= 0 && rank < ready->nranks; rank++)
         hvd__write_long(out,
                         v->numbers[rank * v->what->nnumbers + item->number]);
@@ -166,7 +166,7 @@ void hvd__ready_write_batch(struct hvd__ready *ready,
     hvd__write_type(out, HVD__BATCH);
     hvd__write_long(out, (int64_t)knobs->direct_max);
     hvd__write_ranks(out, batch->proposal->of, ready->nranks);
-    hvd__write_int(out, n);
+    hvd__write_long(out, n);
     while ((item = batch)) {
         batch = item->next;
         write_item(ready, item, out);

@@ -85,10 +85,10 @@ static void write_end(struct hvd__coordinator *c, uint64_t key, int status,
                       const char *text, const int *of)
 {
     hvd__write_type(&c->out, HVD__END);
-    hvd__write_key(&c->out, key);
-    hvd__write_int(&c->out, status);
+    hvd__write_long(&c->out, (int64_t)key);
+    hvd__write_long(&c->out, status);
     hvd__write_text(&c->out, text);
-    hvd__write_int(&c->out, c->world[c->last_joined]);
+    hvd__write_long(&c->out, c->world[c->last_joined]);
     hvd__write_ranks(&c->out, of, c->nranks);
 }
 

@@ -33,7 +33,7 @@ static struct hvd__request *find_decided(struct hvd__set *set, uint64_t key,
 static int read_item(struct hvd__set *set, struct hvd__reader *in, bool ours,
                      struct hvd__request **request)
 {
-    uint64_t key = hvd__read_key(in);
+    uint64_t key = (uint64_t)hvd__read_long(in);
     int32_t index = hvd__read_int(in), ncarried = hvd__read_int(in);
     int64_t *carried;
 
@@ -58,7 +58,7 @@ static int follow_batch(struct hvd__set *set, struct hvd__reader *in)
                set->team.size;
     bool ours = part[set->team.rank] != 0;
     struct hvd__request_list requests = {0};
-    int32_t n = hvd__read_count(in, 16);
+    int32_t n = hvd__read_count(in, 24);
 
     for (int32_t i = 0; i < n; i++) {
         struct hvd__request *request;
@@ -85,7 +85,7 @@ static int follow_batch(struct hvd__set *set, struct hvd__reader *in)
 static int follow_end(struct hvd__set *set, struct hvd__reader *in)
 {
     char text[HVD__MESSAGE_MAX];
-    uint64_t key = hvd__read_key(in);
+    uint64_t key = (uint64_t)hvd__read_long(in);
     int32_t status = hvd__read_int(in), last;
     bool is_join = key == hvd__join_key();
     struct hvd__request *request;

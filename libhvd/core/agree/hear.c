@@ -72,14 +72,13 @@ static int announce(struct hvd__set *set,
         if (hvd__signature_carries(&what->signatures[i]))
             numbers[what->nnumbers++] = submission->requests[i].rows;
     }
-    status = hvd__proposals_add(
-        set->agreement->heard,
-        &(struct hvd__announcement){.key = submission->key,
-                                    .priority = submission->priority,
-                                    .what = what,
-                                    .who = &(int){0},
-                                    .nwho = 1,
-                                    .numbers = numbers});
+    status = take_announcement(
+        set, &(struct hvd__announcement){.key = submission->key,
+                                         .priority = submission->priority,
+                                         .what = what,
+                                         .who = &(int){0},
+                                         .nwho = 1,
+                                         .numbers = numbers});
     free(what);
     return status;
 }
@@ -141,7 +140,7 @@ static int hear_announcement(struct hvd__set *set,
     int status;
 
     a.nwho = read_who(&set->agreement->relay, child, in, who);
-    a.key = hvd__read_key(in);
+    a.key = (uint64_t)hvd__read_long(in);
     a.priority = hvd__read_int(in);
     status = hvd__read_statement(in, &what);
     if (what)

@@ -96,7 +96,7 @@ static int send(struct hvd__set *set, int member,
     struct hvd__transport *t = set->team.transport;
     struct hvd__writer message = {.failed = records->failed};
 
-    hvd__write_int(&message, set->id);
+    hvd__write_long(&message, set->id);
     hvd__write_bytes(&message, records->data, records->bytes);
     if (message.failed) {
         hvd__writer_fini(&message);
@@ -119,8 +119,8 @@ static void write_announcement(struct hvd__relay *relay,
 
     hvd__write_type(out, HVD__ANNOUNCE);
     hvd__write_ranks(out, some, relay->n);
-    hvd__write_key(out, p->key);
-    hvd__write_int(out, p->priority);
+    hvd__write_long(out, (int64_t)p->key);
+    hvd__write_long(out, p->priority);
     hvd__write_bytes(out, v->what, (size_t)v->what->bytes);
     for (int i = 0; i < relay->n; i++)
         if (some[i])
@@ -185,8 +185,8 @@ int hvd__relay_gone(struct hvd__set *set, int number, enum hvd__gone how)
     HVD_TRY(hvd__proposals_gone(&relay->held, number, how));
     relay->held_since_ns = 0;
     hvd__write_type(&relay->out, HVD__GONE);
-    hvd__write_int(&relay->out, relay->first + number);
-    hvd__write_int(&relay->out, (int32_t)how);
+    hvd__write_long(&relay->out, relay->first + number);
+    hvd__write_long(&relay->out, (int32_t)how);
     return HVD_OK;
 }
 
@@ -244,7 +244,7 @@ int hvd__relay_open(struct hvd__set *set, uint32_t epoch, bool refused)
     for (int i = 0; status == HVD_OK && i < relay->nchildren; i++) {
         out.bytes = 0;
         hvd__write_type(&out, HVD__OPEN);
-        hvd__write_int(&out, (int32_t)epoch);
+        hvd__write_long(&out, (int32_t)epoch);
         hvd__write_long(&out, refused ? -1 : relay->children[i].nheard);
         status = send(set, relay->children[i].member, &out);
     }
@@ -258,7 +258,7 @@ void hvd__relay_break(struct hvd__set *set, int status, const char *text)
     struct hvd__writer out = {0};
 
     hvd__write_type(&out, HVD__BREAK);
-    hvd__write_int(&out, status);
+    hvd__write_long(&out, status);
     hvd__write_text(&out, text);
     if (relay->parent >= 0)
         send(set, relay->parent, &out);

@@ -33,19 +33,9 @@ void hvd__write_type(struct hvd__writer *writer, enum hvd__record_type type)
     hvd__write_bytes(writer, &(uint8_t){(uint8_t)type}, 1);
 }
 
-void hvd__write_int(struct hvd__writer *writer, int32_t value)
-{
-    hvd__write_bytes(writer, &value, sizeof value);
-}
-
 void hvd__write_long(struct hvd__writer *writer, int64_t value)
 {
     hvd__write_bytes(writer, &value, sizeof value);
-}
-
-void hvd__write_key(struct hvd__writer *writer, uint64_t key)
-{
-    hvd__write_bytes(writer, &key, sizeof key);
 }
 
 void hvd__write_text(struct hvd__writer *writer, const char *text)
@@ -114,14 +104,6 @@ enum hvd__record_type hvd__read_type(struct hvd__reader *reader)
     return (enum hvd__record_type)type;
 }
 
-int32_t hvd__read_int(struct hvd__reader *reader)
-{
-    int32_t value;
-
-    hvd__read_bytes(reader, &value, sizeof value);
-    return value;
-}
-
 int64_t hvd__read_long(struct hvd__reader *reader)
 {
     int64_t value;
@@ -130,12 +112,12 @@ int64_t hvd__read_long(struct hvd__reader *reader)
     return value;
 }
 
-uint64_t hvd__read_key(struct hvd__reader *reader)
+int32_t hvd__read_int(struct hvd__reader *reader)
 {
-    uint64_t key;
+    int64_t value = hvd__read_long(reader);
 
-    hvd__read_bytes(reader, &key, sizeof key);
-    return key;
+    reader->failed |= value != (int32_t)value;
+    return reader->failed ? 0 : (int32_t)value;
 }
 
 int32_t hvd__read_count(struct hvd__reader *reader, size_t each)

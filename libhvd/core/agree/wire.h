@@ -77,9 +77,7 @@ struct hvd__writer {
 };
 
 void hvd__write_type(struct hvd__writer *writer, enum hvd__record_type type);
-void hvd__write_int(struct hvd__writer *writer, int32_t value);
 void hvd__write_long(struct hvd__writer *writer, int64_t value);
-void hvd__write_key(struct hvd__writer *writer, uint64_t key);
 void hvd__write_bytes(struct hvd__writer *writer, const void *data,
                       size_t bytes);
 void hvd__write_text(struct hvd__writer *writer, const char *text);
@@ -102,7 +100,6 @@ bool hvd__reader_more(const struct hvd__reader *reader);
 enum hvd__record_type hvd__read_type(struct hvd__reader *reader);
 int32_t hvd__read_int(struct hvd__reader *reader);
 int64_t hvd__read_long(struct hvd__reader *reader);
-uint64_t hvd__read_key(struct hvd__reader *reader);
 /* Reads how many items follow. An item takes at least each bytes; the read
  * fails if that many items do not fit into the rest. */
 int32_t hvd__read_count(struct hvd__reader *reader, size_t each);
