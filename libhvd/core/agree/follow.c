@@ -127,40 +127,24 @@ static int follow_open(struct hvd__set *set, struct hvd__reader *in)
     return hvd__ordered_open(set, (uint32_t)epoch, refused);
 }
 
-static int follow_record(struct hvd__set *set, struct hvd__reader *in)
-{
-    switch (hvd__read_type(in)) {
-    case HVD__BATCH: return follow_batch(set, in);
-    case HVD__END: return follow_end(set, in);
-    case HVD__OPEN: return follow_open(set, in);
-    case HVD__CLOSE: set->agreement->heard_close = true; return HVD_OK;
-    case HVD__BREAK: return hvd__hear_break(set->engine, in);
-    default: return hvd__reader_fail(in);
-    }
-}
-
 int hvd__follow(struct hvd__set *set, struct hvd__reader *in)
 {
     /* Each child gets an opening of its own. */
     if (!hvd__reader_more(in) || in->data[in->at] != HVD__OPEN)
         HVD_TRY(hvd__relay_tell(set, in->data + in->at, in->bytes - in->at));
     while (hvd__reader_more(in))
-        HVD_TRY(follow_record(set, in));
+        switch (hvd__read_type(in)) {
+        case HVD__BATCH: HVD_TRY(follow_batch(set, in)); break;
+        case HVD__END: HVD_TRY(follow_end(set, in)); break;
+        case HVD__OPEN: HVD_TRY(follow_open(set, in)); break;
+        case HVD__CLOSE: set->agreement->heard_close = true; break;
+        case HVD__BREAK: return hvd__hear_break(set->engine, in);
+        default: return hvd__reader_fail(in);
+        }
     return HVD_OK;
 }
 
 /* ---------------------------------------------------------- the coordinator */
-
-/* Opens ordered mode, if nothing is left to be agreed on by name. */
-static int open_ordered(struct hvd__set *set)
-{
-    struct hvd__ordered *x = &set->agreement->ordered;
-
-    if (!set->engine->settings.ordered || !hvd__ordered_may_open(x) ||
-        !hvd__coordinator_is_idle(set->agreement->coordinator))
-        return HVD_OK;
-    return hvd__ordered_open(set, x->epoch + 1, false);
-}
 
 int hvd__decide(struct hvd__set *set)
 {
@@ -177,24 +161,22 @@ int hvd__decide(struct hvd__set *set)
         status = hvd__follow(
             set, &(struct hvd__reader){.data = out.data, .bytes = out.bytes});
     hvd__writer_fini(&out);
-    return status == HVD_OK ? open_ordered(set) : status;
-}
-
-/* The rank that reports a loss is not the one at fault. */
-static bool names_itself(const struct hvd__engine *engine, int status)
-{
-    return !engine->is_told && status != HVD_ERR_LOST &&
-           status != HVD_ERR_STALLED;
+    /* Ordered mode opens if nothing is left to be agreed on by name. */
+    if (status == HVD_OK && set->engine->settings.ordered &&
+        hvd__ordered_may_open(&a->ordered) &&
+        hvd__coordinator_is_idle(a->coordinator))
+        status = hvd__ordered_open(set, a->ordered.epoch + 1, false);
+    return status;
 }
 
 /* Each rank tells those next to it, so that all hear of it, whichever ranks
- * fail in between. */
+ * fail in between. It names itself, unless another is at fault. */
 void hvd__agree_break(struct hvd__engine *engine, int status, const char *text)
 {
     char message[HVD__MESSAGE_MAX];
     struct hvd__text out = hvd__text_at(message, sizeof message);
 
-    if (names_itself(engine, status))
+    if (!engine->is_told && status != HVD_ERR_LOST && status != HVD_ERR_STALLED)
         hvd__text_add(&out, "rank %d failed: ", engine->transport->rank);
     hvd__text_add(&out, "%s", text);
     for (struct hvd__set *set = engine->live; set; set = set->next)

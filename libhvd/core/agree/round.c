@@ -167,16 +167,6 @@ static int send_offer(struct hvd__round *round,
     return 1;
 }
 
-static int take_in(struct hvd__round *round,
-                   const struct hvd__round_exchange *exchange)
-{
-    return hvd__offer_take(&round->offer, exchange->in, &exchange->with)
-               ? HVD_OK
-               : hvd__fail(HVD_ERR_INTERNAL,
-                           "rank %d sent an offer that makes no sense",
-                           round->team->world[exchange->peer]);
-}
-
 /* Returns 1 if the exchange is done. */
 static int step_exchange(struct hvd__round *round,
                          struct hvd__round_exchange *exchange, bool *moved)
@@ -190,8 +180,11 @@ static int step_exchange(struct hvd__round *round,
     if (done <= 0)
         return done;
     *moved = true;
-    if (exchange->in)
-        HVD_TRY(take_in(round, exchange));
+    if (exchange->in &&
+        !hvd__offer_take(&round->offer, exchange->in, &exchange->with))
+        return hvd__fail(HVD_ERR_INTERNAL,
+                         "rank %d sent an offer that makes no sense",
+                         round->team->world[exchange->peer]);
     return 1;
 }
 

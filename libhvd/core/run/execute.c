@@ -253,15 +253,6 @@ static void check_request(const struct hvd__lane *lane,
     }
 }
 
-static void unpack_check(const struct hvd__lane *lane)
-{
-    int e = 0;
-
-    for (struct hvd__request *request = lane->batch->requests; request;
-         request = request->state.next)
-        check_request(lane, request, e++);
-}
-
 /* Returns the first phase from this one on that the batch has, or HVD__PHASES
  * if there is none. */
 static enum hvd__phase phase_from(const struct hvd__lane *lane, int phase)
@@ -364,22 +355,12 @@ static int start_batch(struct hvd__lane *lane, struct hvd__batch *batch)
     return start_phase(lane, phase_from(lane, HVD__PHASE_COUNTS));
 }
 
-static void finish_batch(struct hvd__lane *lane)
-{
-    struct hvd__request *requests = lane->batch->requests;
-
-    for (const struct hvd__request *e = requests; e; e = e->state.next)
-        lane->set->executor->bytes_done += (int64_t)e->bytes;
-    free(lane->batch);
-    lane->batch = NULL;
-    lane->set->executor->nunfinished--;
-    hvd__complete_all(lane->set->engine, requests);
-}
-
 /* Ends a phase: starts the next one, or completes the batch. */
 static int next_phase(struct hvd__lane *lane)
 {
+    struct hvd__request *e;
     enum hvd__phase next;
+    int n = 0;
 
     hvd__count_alone(&lane->set->engine->metrics.computing_ns,
                      lane->collective.computing_ns);
@@ -387,14 +368,21 @@ static int next_phase(struct hvd__lane *lane)
         stamp_requests(lane, true);
         hvd__unpack(lane);
     } else if (lane->phase == HVD__PHASE_CHECK) {
-        unpack_check(lane);
+        for (e = lane->batch->requests; e; e = e->state.next)
+            check_request(lane, e, n++);
     }
     free(lane->temporary);
     lane->temporary = NULL;
     next = phase_from(lane, (int)lane->phase + 1);
     if (next != HVD__PHASES)
         return start_phase(lane, next);
-    finish_batch(lane);
+    e = lane->batch->requests;
+    for (const struct hvd__request *r = e; r; r = r->state.next)
+        lane->set->executor->bytes_done += (int64_t)r->bytes;
+    free(lane->batch);
+    lane->batch = NULL;
+    lane->set->executor->nunfinished--;
+    hvd__complete_all(lane->set->engine, e);
     return HVD_OK;
 }
 
