@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * batch.h - chooses which requests go together in one collective, and keeps the
- * coordinator's list of those that all members have agreed on and that wait for
- * a free lane.
+ * batch.h - chooses which requests go together in one collective. The functions
+ * are pure.
  */
 #ifndef HVD_CORE_BATCH_H
 #define HVD_CORE_BATCH_H
 
-#include "core/agree/proposal.h"
-#include "core/agree/tune.h"
+#include "core/request/signature.h"
 
 /* Returns true if two requests may share one buffer and one pass: reductions of
  * the same dtype, op, scales, compression and root; broadcasts from one root;
@@ -36,25 +34,5 @@ struct hvd__fusion {
  * taken, because the order of different tensors does not matter. */
 bool hvd__fuse(struct hvd__fusion *fusion,
                const struct hvd__signature *signature, size_t bytes);
-
-struct hvd__ready {
-    int nranks;
-    struct hvd__item *first; /* list, by priority, then by time */
-    struct hvd__item *last;
-};
-
-void hvd__ready_fini(struct hvd__ready *ready);
-/* Adds the items of a proposal that is in no table. It is freed with the last
- * of them. Members that have not announced it take no part. */
-void hvd__ready_add(struct hvd__ready *ready, struct hvd__proposal *proposal);
-/* Returns true if the first request moves nothing and so needs no lane. The
- * list must not be empty. */
-bool hvd__ready_is_barrier(const struct hvd__ready *ready);
-/* Writes the next batch as a record and removes its requests. A batch of
- * several has at most knobs->fusion_threshold bytes. The list must not be
- * empty. */
-void hvd__ready_write_batch(struct hvd__ready *ready,
-                            const struct hvd__knobs *knobs,
-                            struct hvd__writer *out);
 
 #endif

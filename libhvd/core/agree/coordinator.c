@@ -36,13 +36,138 @@
 
 #include "base/status.h"
 #include "base/text.h"
-#include "core/request/request.h"
+#include "core/agree/batch.h"
 
 bool hvd__coordinator_is_idle(const struct hvd__coordinator *c)
 {
     const struct hvd__proposals *ps = &c->proposals;
 
     return !ps->table && !c->ready.first && ps->njoined == 0 && ps->nleft == 0;
+}
+
+/* -------------------------------------------------------- what is agreed on */
+
+static const struct hvd__signature *signature_of(const struct hvd__item *item)
+{
+    return &item->proposal->variants[0].what->signatures[item->index];
+}
+
+static void put_item(struct hvd__item *item)
+{
+    if (--item->proposal->nitems == 0)
+        hvd__proposal_free(item->proposal);
+}
+
+static void fini_ready(struct hvd__ready *ready)
+{
+    struct hvd__item *item;
+
+    while ((item = ready->first)) {
+        ready->first = item->next;
+        put_item(item);
+    }
+}
+
+/* Inserts the item behind all items of its priority. Usually all priorities are
+ * equal, and the item goes to the end at once. */
+static void insert_item(struct hvd__ready *ready, struct hvd__item *item)
+{
+    const int32_t priority = item->proposal->priority;
+    struct hvd__item **link = &ready->first;
+
+    if (ready->last && ready->last->proposal->priority >= priority)
+        link = &ready->last->next;
+    while (*link && (*link)->proposal->priority >= priority)
+        link = &(*link)->next;
+    item->next = *link;
+    *link = item;
+    if (!item->next)
+        ready->last = item;
+}
+
+/* Adds the items of a proposal that is in no table. It is freed with the last
+ * of them. Members that have not announced it take no part. */
+static void add_ready(struct hvd__ready *ready, struct hvd__proposal *p)
+{
+    p->nitems = p->variants[0].what->nsignatures;
+    for (int i = 0; i < p->nitems; i++)
+        insert_item(ready, &p->items[i]);
+}
+
+/* Returns true if the first request moves nothing and so needs no lane. */
+static bool is_barrier(const struct hvd__ready *ready)
+{
+    return signature_of(ready->first)->kind == HVD_BARRIER;
+}
+
+/* Returns true if the same members take part in both. */
+static bool same_members(const struct hvd__ready *ready,
+                         const struct hvd__proposal *a,
+                         const struct hvd__proposal *b)
+{
+    if (a->nannounced != b->nannounced)
+        return false;
+    for (int rank = 0; a->nannounced < ready->nranks && rank < ready->nranks;
+         rank++)
+        if ((a->of[rank] == 0) != (b->of[rank] == 0))
+            return false;
+    return true;
+}
+
+static void write_item(const struct hvd__ready *ready,
+                       const struct hvd__item *item, struct hvd__writer *out)
+{
+    const struct hvd__variant *v = &item->proposal->variants[0];
+
+    hvd__write_long(out, (int64_t)item->proposal->key);
+    hvd__write_long(out, item->index);
+    hvd__write_long(out, item->number >= 0 ? ready->nranks : 0);
+    for (int rank = 0; item->number >= 0 && rank < ready->nranks; rank++)
+        hvd__write_long(out,
+                        v->numbers[rank * v->what->nnumbers + item->number]);
+}
+
+/* Takes a batch out of the list. Returns how many requests it has. */
+static int take_batch(struct hvd__ready *ready, size_t threshold,
+                      struct hvd__item **batch)
+{
+    const struct hvd__item *first = ready->first;
+    struct hvd__fusion fusion = {.threshold = threshold};
+    struct hvd__item *item, **link = &ready->first;
+    int n = 0;
+
+    ready->last = NULL;
+    while ((item = *link))
+        if (same_members(ready, first->proposal, item->proposal) &&
+            hvd__fuse(&fusion, signature_of(item), item->bytes)) {
+            *link = item->next;
+            *batch = item;
+            batch = &item->next;
+            n++;
+        } else {
+            ready->last = item;
+            link = &item->next;
+        }
+    *batch = NULL;
+    return n;
+}
+
+/* Writes the next batch as a record and removes its requests. */
+static void write_batch(struct hvd__ready *ready,
+                        const struct hvd__knobs *knobs, struct hvd__writer *out)
+{
+    struct hvd__item *batch, *item;
+    int n = take_batch(ready, knobs->fusion_threshold, &batch);
+
+    hvd__write_type(out, HVD__BATCH);
+    hvd__write_long(out, (int64_t)knobs->direct_max);
+    hvd__write_ranks(out, batch->proposal->of, ready->nranks);
+    hvd__write_long(out, n);
+    while ((item = batch)) {
+        batch = item->next;
+        write_item(ready, item, out);
+        put_item(item);
+    }
 }
 
 /* ----------------------------------------------------- why a proposal fails */
@@ -270,7 +395,7 @@ static int make_ready(struct hvd__coordinator *c, struct hvd__proposal *p)
         };
     }
     HVD_TRY(hvd__proposal_take(&c->proposals, p));
-    hvd__ready_add(&c->ready, p);
+    add_ready(&c->ready, p);
     return HVD_OK;
 }
 
@@ -320,7 +445,7 @@ void hvd__coordinator_free(struct hvd__coordinator *c)
     if (!c)
         return;
     hvd__proposals_fini(&c->proposals);
-    hvd__ready_fini(&c->ready);
+    fini_ready(&c->ready);
     hvd__writer_fini(&c->out);
     free(c);
 }
@@ -362,8 +487,8 @@ struct hvd__writer hvd__coordinator_decide(struct hvd__coordinator *c, int room,
 {
     struct hvd__writer out;
 
-    while (c->ready.first && (hvd__ready_is_barrier(&c->ready) || room-- > 0))
-        hvd__ready_write_batch(&c->ready, knobs, &c->out);
+    while (c->ready.first && (is_barrier(&c->ready) || room-- > 0))
+        write_batch(&c->ready, knobs, &c->out);
     if (c->proposals.njoined > 0)
         end_join(c);
     if (c->proposals.nleft == c->nranks && !c->ready.first && !c->closed) {

@@ -8,7 +8,15 @@
 #ifndef HVD_CORE_COORDINATOR_H
 #define HVD_CORE_COORDINATOR_H
 
-#include "core/agree/batch.h"
+#include "core/agree/proposal.h"
+#include "core/agree/tune.h"
+
+/* Requests that all members have agreed on and that wait for a free lane. */
+struct hvd__ready {
+    int nranks;
+    struct hvd__item *first; /* list, by priority, then by time */
+    struct hvd__item *last;
+};
 
 /* What members announce goes to proposals. */
 struct hvd__coordinator {

@@ -18,21 +18,17 @@
 #include "trace/metrics.h"
 #include "transport/pattern.h"
 
-/* Adds an exchange. Returns NULL if memory runs out. */
-static struct hvd__round_exchange *add_exchange(struct hvd__round *round,
-                                                int host, bool sends,
-                                                bool receives)
+static struct hvd__offer_peer *add_exchange(struct hvd__round *round, int host,
+                                            bool sends, bool receives)
 {
     struct hvd__round_exchange *exchange = &round->exchanges[round->n++];
 
     *exchange = (struct hvd__round_exchange){
         .with = {.host = host, .first = host, .end = host + 1, .modulus = 1},
         .peer = hvd__hosts_carrier(round->hosts, host, 0),
-        .out = sends ? malloc(HVD__OFFER_BYTES) : NULL,
-        .in = receives ? malloc(HVD__OFFER_BYTES) : NULL,
-    };
-    return (sends && !exchange->out) || (receives && !exchange->in) ? NULL
-                                                                    : exchange;
+        .sends = sends,
+        .receives = receives};
+    return &exchange->with;
 }
 
 /* Returns the first of the hosts that hosts from a number on in the doubling
@@ -42,33 +38,25 @@ static int first_of(int number, int extra)
     return number < extra ? 2 * number : number + extra;
 }
 
-/* Returns false if memory runs out. */
-static bool plan_exchanges(struct hvd__round *round)
+static void plan_exchanges(struct hvd__round *round)
 {
     const struct hvd__pairing p =
         hvd__pairing_of(round->hosts->own, round->hosts->n);
-    struct hvd__round_exchange *e;
 
-    if (p.folded >= 0 &&
-        !add_exchange(round, p.folded, p.number < 0, p.number >= 0))
-        return false;
+    if (p.folded >= 0)
+        add_exchange(round, p.folded, p.number < 0, p.number >= 0);
     for (int i = 0; i < p.steps && p.number >= 0; i++) {
         int start = (p.number ^ 1 << i) >> i << i;
+        struct hvd__offer_peer *with =
+            add_exchange(round, hvd__pairing_partner(&p, i), true, true);
 
-        e = add_exchange(round, hvd__pairing_partner(&p, i), true, true);
-        if (!e)
-            return false;
-        e->with.first = first_of(start, p.extra);
-        e->with.end = first_of(start + (1 << i), p.extra);
-        e->with.modulus = 2 << i;
+        with->first = first_of(start, p.extra);
+        with->end = first_of(start + (1 << i), p.extra);
+        with->modulus = 2 << i;
     }
-    if (p.folded < 0)
-        return true;
-    e = add_exchange(round, p.folded, p.number >= 0, p.number < 0);
-    if (e)
-        e->with =
+    if (p.folded >= 0)
+        *add_exchange(round, p.folded, p.number >= 0, p.number < 0) =
             (struct hvd__offer_peer){.host = p.folded, .end = round->hosts->n};
-    return e != NULL;
 }
 
 struct hvd__round *hvd__round_new(const struct hvd__team *team,
@@ -83,10 +71,18 @@ struct hvd__round *hvd__round_new(const struct hvd__team *team,
     round->hosts = hosts;
     round->tag = tag;
     round->metrics = metrics;
-    if (plan_exchanges(round))
-        return round;
-    hvd__round_free(round);
-    return NULL;
+    plan_exchanges(round);
+    round->buffers = malloc(2 * (size_t)round->n * HVD__OFFER_BYTES);
+    if (!round->buffers) {
+        free(round);
+        return NULL;
+    }
+    for (int i = 0; i < round->n; i++) {
+        round->exchanges[i].out =
+            round->buffers + 2 * (size_t)i * HVD__OFFER_BYTES;
+        round->exchanges[i].in = round->exchanges[i].out + HVD__OFFER_BYTES;
+    }
+    return round;
 }
 
 /* Keeps a pointer to memory that is left to transfers, so that memory checkers
@@ -103,10 +99,7 @@ void hvd__round_free(struct hvd__round *round)
             abandoned = round;
             return;
         }
-    for (int i = 0; i < round->n; i++) {
-        free(round->exchanges[i].out);
-        free(round->exchanges[i].in);
-    }
+    free(round->buffers);
     free(round);
 }
 
@@ -124,8 +117,8 @@ static int begin_exchanges(struct hvd__round *round)
     for (int i = 0; i < round->n; i++) {
         struct hvd__round_exchange *exchange = &round->exchanges[i];
 
-        exchange->has_sent = !exchange->out;
-        if (exchange->in)
+        exchange->has_sent = !exchange->sends;
+        if (exchange->receives)
             HVD_TRY(hvd__team_receive(round->team, exchange->peer, round->tag,
                                       exchange->in, HVD__OFFER_BYTES,
                                       &exchange->receiving));
@@ -175,12 +168,12 @@ static int step_exchange(struct hvd__round *round,
 
     if (!exchange->has_sent)
         done = send_offer(round, exchange);
-    if (done > 0 && exchange->in)
+    if (done > 0 && exchange->receives)
         done = test(round, &exchange->receiving);
     if (done <= 0)
         return done;
     *moved = true;
-    if (exchange->in &&
+    if (exchange->receives &&
         !hvd__offer_take(&round->offer, exchange->in, &exchange->with))
         return hvd__fail(HVD_ERR_INTERNAL,
                          "rank %d sent an offer that makes no sense",

@@ -27,9 +27,9 @@ struct hvd__metrics;
 /* A message to a host, a message from it, or both. */
 struct hvd__round_exchange {
     struct hvd__offer_peer with;
-    int peer;           /* rank of the host's speaker in the team */
-    unsigned char *out; /* owned; NULL if nothing is sent */
-    unsigned char *in;  /* owned; NULL if nothing is received */
+    int peer; /* rank of the host's speaker in the team */
+    bool sends, receives;
+    unsigned char *out, *in; /* in the round's buffers */
     struct hvd__transfer sending, receiving;
     bool has_sent;
 };
@@ -46,6 +46,7 @@ struct hvd__round {
     bool is_under_way;
     int at; /* how many of the exchanges are done, on this way */
     int n;
+    unsigned char *buffers; /* owned, [2 * n * HVD__OFFER_BYTES] */
     struct hvd__round_exchange exchanges[HVD__ROUND_EXCHANGES];
     /* Of the round that is under way, or of the next one. The caller fills it
      * before it starts the round, and reads the result in it. */
