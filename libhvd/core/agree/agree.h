@@ -82,8 +82,7 @@ bool hvd__quick_is_possible(const struct hvd__set *set);
  * returned true. */
 struct hvd__quick hvd__quick_begin(struct hvd__submission *submission,
                                    bool may_spin);
-enum hvd__quick_result hvd__quick_post(struct hvd__set *set,
-                                       struct hvd__submission *submission,
+enum hvd__quick_result hvd__quick_post(struct hvd__submission *submission,
                                        struct hvd__quick *quick);
 /* Ends a quick request that is done. Returns its latency, measured or estimated
  * (sampling.h). */

@@ -169,16 +169,14 @@ int hvd__ordered_open(struct hvd__set *set, uint32_t epoch, bool refused)
         refused && !x->hosts ? HVD__ORDERED_CLOSED : HVD__ORDERED_OPENING;
     if (refused)
         x->closed_at = x->nannounced;
-    atomic_store_explicit(&x->own->accepted, (uint64_t)epoch << 1 | refused,
-                          memory_order_release);
+    hvd__word_set(&x->own->accepted, (uint64_t)epoch << 1 | refused);
     return HVD_OK;
 }
 
 bool hvd__ordered_hear_accepted(const struct hvd__ordered *x, bool *refused)
 {
     for (int i = 0; i < x->nareas; i++) {
-        uint64_t accepted =
-            atomic_load_explicit(&x->areas[i]->accepted, memory_order_acquire);
+        uint64_t accepted = hvd__word_get(&x->areas[i]->accepted);
 
         if (accepted >> 1 < x->epoch)
             return false;
@@ -195,9 +193,7 @@ static uint64_t result_of_opening(const struct hvd__ordered *x)
     bool refused = !x->set->engine->settings.ordered;
 
     if (x->hosts)
-        return atomic_load_explicit(x->round ? &x->own->opened
-                                             : &x->areas[0]->opened,
-                                    memory_order_acquire);
+        return hvd__word_get(x->round ? &x->own->opened : &x->areas[0]->opened);
     return hvd__ordered_hear_accepted(x, &refused) || refused
                ? (uint64_t)x->epoch << 2 | refused
                : 0;
@@ -256,8 +252,7 @@ enum hvd__verdict hvd__ordered_compare(const struct hvd__ordered *x,
 
         if (slot == own)
             continue;
-        if (atomic_load_explicit(&slot->sequence, memory_order_acquire) !=
-            sequence)
+        if (hvd__word_get(&slot->sequence) != sequence)
             verdict = HVD__UNKNOWN;
         else if (slot->flags & HVD__SLOT_FALLBACK || slot->key != own->key ||
                  slot->fingerprint != own->fingerprint)
@@ -271,8 +266,7 @@ void hvd__ordered_consume(struct hvd__ordered *x)
     uint64_t read = hvd__slots_read(x);
 
     if (read > 0)
-        atomic_store_explicit(&x->own->consumed, hvd__sequence_of(x, read - 1),
-                              memory_order_release);
+        hvd__word_set(&x->own->consumed, hvd__sequence_of(x, read - 1));
 }
 
 enum hvd__verdict hvd__ordered_judge(const struct hvd__ordered *x)
@@ -282,10 +276,8 @@ enum hvd__verdict hvd__ordered_judge(const struct hvd__ordered *x)
     if (!x->hosts)
         return x->decided < x->posted ? hvd__ordered_compare(x, x->decided)
                                       : HVD__UNKNOWN;
-    ended = atomic_load_explicit(&x->areas[0]->ended, memory_order_acquire);
-    if (x->decided <
-        hvd__slots_of(x, atomic_load_explicit(&x->areas[0]->agreed,
-                                              memory_order_acquire)))
+    ended = hvd__word_get(&x->areas[0]->ended);
+    if (x->decided < hvd__slots_of(x, hvd__word_get(&x->areas[0]->agreed)))
         return HVD__AGREED;
     return ended == x->epoch ? HVD__DIFFERENT : HVD__UNKNOWN;
 }

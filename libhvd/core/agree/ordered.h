@@ -218,14 +218,10 @@ int hvd__ordered_end_piece(struct hvd__ordered *x, uint64_t slot);
 /* Returns true if a request other than a broadcast can run on data that each
  * rank sees. */
 bool hvd__ordered_may_move(const struct hvd__request *request);
-/* Returns true if the request can be reduced in place. Its addresses are then
- * kept. */
-bool hvd__ordered_goes_in_place(struct hvd__ordered *x,
-                                const struct hvd__request *request,
-                                uint64_t slot);
-/* Begins the reduction of this rank's share. */
-void hvd__ordered_begin_share(struct hvd__ordered *x,
-                              struct hvd__request *request, uint64_t slot);
+/* Begins the reduction of this rank's share. Returns false if the request
+ * cannot be reduced in place. */
+bool hvd__ordered_begin_share(struct hvd__ordered *x,
+                              struct hvd__request *request, uint64_t number);
 /* Continues the share. Returns true if it is done. */
 bool hvd__ordered_reduce_share(struct hvd__ordered *x);
 /* Returns the sequence number of the slot up to which all ranks have reduced

@@ -21,8 +21,7 @@ static void look_who_read(struct hvd__ordered *x)
 
     for (int i = 0; i < x->nareas; i++) {
         uint64_t there =
-            hvd__slots_of(x, atomic_load_explicit(&x->areas[i]->consumed,
-                                                  memory_order_acquire));
+            hvd__slots_of(x, hvd__word_get(&x->areas[i]->consumed));
 
         if (there < read)
             read = there;
@@ -98,8 +97,7 @@ static void publish_slot(struct hvd__ordered *x, struct hvd__log_slot *slot,
 {
     x->pending[x->posted % HVD__LOG_SLOTS] =
         (struct hvd__pending_slot){request, x->payload_next};
-    atomic_store_explicit(&slot->sequence, hvd__sequence_of(x, x->posted),
-                          memory_order_release);
+    hvd__word_set(&slot->sequence, hvd__sequence_of(x, x->posted));
     x->posted++;
 }
 
@@ -159,27 +157,21 @@ static bool post_request(struct hvd__ordered *x, struct hvd__request *request)
     return true;
 }
 
-/* Returns true if the numbers that the ranks carry do not fit into a round. */
-static bool carries_too_much(const struct hvd__submission *submission)
-{
-    const struct hvd__set *set = submission->set;
-
-    if (!set->hosts)
-        return false;
-    for (int i = 0; i < submission->state.nrequests; i++)
-        if (hvd__way_bytes(HVD__WAY_ROWS, &submission->requests[i],
-                           set->team.size) > HVD__PAYLOAD_BYTES / 8 &&
-            hvd__signature_carries(&submission->requests[i].signature))
-            return true;
-    return false;
-}
-
+/* Returns true if a submission cannot be agreed on by order; on several hosts,
+ * also if the numbers that the ranks carry do not fit into a round. */
 static bool needs_fallback(const struct hvd__submission *submission)
 {
-    return submission->state.status < 0 || carries_too_much(submission) ||
-           submission->priority != 0 ||
+    const struct hvd__set *set = submission->set;
+    const struct hvd__request *requests = submission->requests;
+
+    for (int i = 0; set->hosts && i < submission->state.nrequests; i++)
+        if (hvd__way_bytes(HVD__WAY_ROWS, &requests[i], set->team.size) >
+                HVD__PAYLOAD_BYTES / 8 &&
+            hvd__signature_carries(&requests[i].signature))
+            return true;
+    return submission->state.status < 0 || submission->priority != 0 ||
            submission->state.nrequests > HVD__LOG_SLOTS / 2 ||
-           submission->requests[0].signature.kind == HVD_JOIN;
+           requests[0].signature.kind == HVD_JOIN;
 }
 
 bool hvd__ordered_post_submission(struct hvd__ordered *x,

@@ -78,7 +78,9 @@ static enum hvd__quick_result reduce_in_place(struct hvd__ordered *x,
                                               struct hvd__request *request,
                                               struct hvd__quick *quick)
 {
-    hvd__ordered_begin_share(x, request, x->decided++);
+    if (!hvd__ordered_begin_share(x, request, x->decided))
+        return HVD__QUICK_POSTED;
+    x->decided++;
     while (!hvd__ordered_reduce_share(x))
         continue;
     hvd__ordered_consume(x);
@@ -101,11 +103,10 @@ static enum hvd__verdict look(struct hvd__ordered *x)
     return hvd__ordered_judge(x);
 }
 
-enum hvd__quick_result hvd__quick_post(struct hvd__set *set,
-                                       struct hvd__submission *submission,
+enum hvd__quick_result hvd__quick_post(struct hvd__submission *submission,
                                        struct hvd__quick *quick)
 {
-    struct hvd__ordered *x = &set->agreement->ordered;
+    struct hvd__ordered *x = &submission->set->agreement->ordered;
     struct hvd__request *request = &submission->requests[0];
     enum hvd__verdict verdict;
 
@@ -122,12 +123,10 @@ enum hvd__quick_result hvd__quick_post(struct hvd__set *set,
         hvd__ordered_consume(x);
         /* The background thread sends what is left of our messages. */
         if (hvd__round_pending(x->round) > 0)
-            atomic_store_explicit(&set->engine->sending, true,
+            atomic_store_explicit(&x->set->engine->sending, true,
                                   memory_order_relaxed);
         return HVD__QUICK_DONE;
     }
-    if (!hvd__ordered_goes_in_place(x, request, x->decided))
-        return HVD__QUICK_POSTED;
     return reduce_in_place(x, request, quick);
 }
 

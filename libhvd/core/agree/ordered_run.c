@@ -108,26 +108,36 @@ static void reduce(struct hvd__ordered *x, struct hvd__request *request,
         hvd__reduce(&reduction, request->output, sources, n, count);
 }
 
-/* Runs a request other than a broadcast on the data in the slots of all ranks.
- * Each kind selects the rows and elements that are this rank's. */
+/* Runs a request on the data in the slots of all ranks. Each kind selects the
+ * rows and elements that are this rank's. */
 static void move(struct hvd__ordered *x, struct hvd__request *request,
                  uint64_t slot)
 {
+    const struct hvd__signature *s = &request->signature;
     const int n = x->set->team.size, us = x->set->team.rank;
     size_t part = request->bytes / (size_t)n;
-    bool exchanges = request->signature.kind == HVD_ALLTOALL;
+    bool exchanges = s->kind == HVD_ALLTOALL;
     struct hvd__slice rows;
     int64_t row;
 
-    if (request->counts && !hvd__kind_has(request->signature.kind, HVD__HAS_OP))
+    if (request->counts && s->kind != HVD_BROADCAST &&
+        !hvd__kind_has(s->kind, HVD__HAS_OP))
         for (int rank = 0; rank < n; rank++)
             request->counts[rank] =
                 exchanges ? request->rows / n : request->rows;
-    switch (request->signature.kind) {
+    switch (s->kind) {
     case HVD_ALLREDUCE: reduce(x, request, slot, 0, request->count); return;
+    case HVD_BROADCAST:
+        if (!hvd__set_is_root(x->set, s) && request->bytes > 0)
+            memcpy(request->output,
+                   hvd__slot_data(
+                       x->areas[x->hosts ? 0 : hvd__set_find(x->set, s->root)],
+                       slot),
+                   request->bytes);
+        return;
     case HVD_GATHER:
     case HVD_ALLGATHER:
-        if (!hvd__set_gets_result(x->set, &request->signature))
+        if (!hvd__set_gets_result(x->set, s))
             return;
         request->out_rows = request->rows * n;
         gather(x, request, slot, 0, request->bytes);
@@ -143,44 +153,40 @@ static void move(struct hvd__ordered *x, struct hvd__request *request,
         reduce(x, request, slot, rows.start * row, rows.count * row);
         return;
     default:
-        if (hvd__set_gets_result(x->set, &request->signature))
+        if (hvd__set_gets_result(x->set, s))
             reduce(x, request, slot, 0, request->count);
     }
 }
 
 /* ----------------------------------------------------------------- in place */
 
-/* Finds the addresses of all inputs and outputs. Returns false if this rank
- * cannot reach some of them. */
-static bool reach_addresses(struct hvd__ordered *x,
-                            const struct hvd__request *request, uint64_t number)
+bool hvd__ordered_begin_share(struct hvd__ordered *x,
+                              struct hvd__request *request, uint64_t number)
 {
-    if (x->hosts)
+    const struct hvd__set *set = x->set;
+    struct hvd__slice share =
+        hvd__slice_of(request->count, set->team.rank, set->team.size);
+
+    if (x->hosts || request->signature.kind != HVD_ALLREDUCE ||
+        set->engine->settings.consistency_check ||
+        !hvd__ordered_may_move(request))
         return false;
     x->now.work = (struct hvd__visible){
-        .reduction = hvd__reduction_of(&request->signature, x->set->team.size),
+        .reduction = hvd__reduction_of(&request->signature, set->team.size),
         .sources = x->sources,
         .targets = x->targets};
-    for (int rank = 0; rank < x->set->team.size; rank++) {
+    for (int rank = 0; rank < set->team.size; rank++) {
         const struct hvd__log_slot *slot = hvd__slot_at(x->areas[rank], number);
 
         if (slot->flags & HVD__SLOT_DATA ||
-            !hvd__visible_add(&x->now.work, x->set->shm, rank, slot->input,
+            !hvd__visible_add(&x->now.work, set->shm, rank, slot->input,
                               slot->output, true, request->bytes))
             return false;
     }
-    return true;
-}
-
-void hvd__ordered_begin_share(struct hvd__ordered *x,
-                              struct hvd__request *request, uint64_t slot)
-{
-    struct hvd__slice share =
-        hvd__slice_of(request->count, x->set->team.rank, x->set->team.size);
-
     x->now.request = request;
-    x->now.slot = slot;
+    x->now.slot = number;
     hvd__visible_begin(&x->now.work, share.start, share.count);
+    return true;
 }
 
 bool hvd__ordered_reduce_share(struct hvd__ordered *x)
@@ -193,8 +199,7 @@ bool hvd__ordered_reduce_share(struct hvd__ordered *x)
     if (!is_done)
         return false;
     request->state.sequence = hvd__sequence_of(x, x->now.slot);
-    atomic_store_explicit(&x->own->reduced, request->state.sequence,
-                          memory_order_release);
+    hvd__word_set(&x->own->reduced, request->state.sequence);
     hvd__request_list_add(&x->unfinished, request);
     x->now.request = NULL;
     return true;
@@ -205,8 +210,7 @@ uint64_t hvd__ordered_least_reduced(const struct hvd__ordered *x)
     uint64_t least = UINT64_MAX;
 
     for (int rank = 0; rank < x->set->team.size; rank++) {
-        uint64_t reduced = atomic_load_explicit(&x->areas[rank]->reduced,
-                                                memory_order_acquire);
+        uint64_t reduced = hvd__word_get(&x->areas[rank]->reduced);
         if (reduced < least)
             least = reduced;
     }
@@ -263,38 +267,19 @@ static int collect_rows(struct hvd__ordered *x, struct hvd__request *request,
 bool hvd__ordered_run_here(struct hvd__ordered *x, struct hvd__request *request,
                            uint64_t slot)
 {
-    const struct hvd__signature *s = &request->signature;
-
     switch ((enum hvd__way)request->way) {
-    case HVD__WAY_ROOT:
-        if (!hvd__set_is_root(x->set, s) && request->bytes > 0)
-            memcpy(request->output,
-                   hvd__slot_data(
-                       x->areas[x->hosts ? 0 : hvd__set_find(x->set, s->root)],
-                       slot),
-                   request->bytes);
-        return true;
+    case HVD__WAY_NONE:
+    case HVD__WAY_ROWS:
+    case HVD__WAY_SPLITS: return request->signature.kind == HVD_BARRIER;
     case HVD__WAY_ALL:
         for (int i = 0; !x->hosts && i < x->nareas; i++)
             if (!(hvd__slot_at(x->areas[i], slot)->flags & HVD__SLOT_DATA))
                 return false;
-        move(x, request, slot);
-        return true;
-    case HVD__WAY_EACH:
-    case HVD__WAY_SUM:
-    case HVD__WAY_SHARES:
-    case HVD__WAY_HALVES: move(x, request, slot); return true;
-    default: return s->kind == HVD_BARRIER;
+        break;
+    default: break;
     }
-}
-
-bool hvd__ordered_goes_in_place(struct hvd__ordered *x,
-                                const struct hvd__request *request,
-                                uint64_t slot)
-{
-    return request->signature.kind == HVD_ALLREDUCE &&
-           !x->set->engine->settings.consistency_check &&
-           hvd__ordered_may_move(request) && reach_addresses(x, request, slot);
+    move(x, request, slot);
+    return true;
 }
 
 int hvd__ordered_run(struct hvd__ordered *x, struct hvd__request *request,
@@ -318,10 +303,8 @@ int hvd__ordered_run(struct hvd__ordered *x, struct hvd__request *request,
         add_done(x, request);
         return HVD_OK;
     }
-    if (hvd__ordered_goes_in_place(x, request, slot)) {
-        hvd__ordered_begin_share(x, request, slot);
+    if (hvd__ordered_begin_share(x, request, slot))
         return HVD_OK;
-    }
     HVD_TRY(collect_rows(x, request, slot));
     request->state.next = NULL;
     if (!x->hosts)

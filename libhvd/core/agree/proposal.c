@@ -89,8 +89,7 @@ int hvd__proposals_gone(struct hvd__proposals *ps, int member,
 void hvd__proposals_rejoin(struct hvd__proposals *ps)
 {
     ps->njoined = 0;
-    for (int i = 0; i < ps->n; i++)
-        ps->joined[i] = 0;
+    memset(ps->joined, 0, (size_t)ps->n * sizeof *ps->joined);
 }
 
 /* ------------------------------------------------------------ the proposals */

@@ -55,12 +55,11 @@ int hvd__speaker_open(struct hvd__ordered *x, bool wanted, bool possible,
     x->agreed = x->scanned = 0;
     /* The epoch is that of the round: if it was refused, the coordinator may
      * have opened the next one before the last message came to this rank. */
-    atomic_store_explicit(
-        &x->own->opened,
-        (uint64_t)offer->epoch << 2 |
-            (uint64_t)((offer->flags & HVD__OFFER_REFUSED) != 0) |
-            (uint64_t)((offer->flags & HVD__OFFER_IMPOSSIBLE) != 0) << 1,
-        memory_order_release);
+    hvd__word_set(&x->own->opened,
+                  (uint64_t)offer->epoch << 2 |
+                      (uint64_t)((offer->flags & HVD__OFFER_REFUSED) != 0) |
+                      (uint64_t)((offer->flags & HVD__OFFER_IMPOSSIBLE) != 0)
+                          << 1);
     return HVD_OK;
 }
 
@@ -181,11 +180,10 @@ static void publish_slots(struct hvd__ordered *x,
         x->own->pieces[last % HVD__LOG_SLOTS] = result->values;
         hvd__slot_at(x->own, last)->flags |= HVD__SLOT_BOUNDARY;
         x->agreed = last + 1;
-        atomic_store_explicit(&x->own->agreed, hvd__sequence_of(x, last),
-                              memory_order_release);
+        hvd__word_set(&x->own->agreed, hvd__sequence_of(x, last));
     }
     if (result->flags & HVD__OFFER_CONFLICT)
-        atomic_store_explicit(&x->own->ended, x->epoch, memory_order_release);
+        hvd__word_set(&x->own->ended, x->epoch);
 }
 
 int hvd__speaker_step(struct hvd__ordered *x, bool *moved)

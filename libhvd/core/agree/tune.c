@@ -28,9 +28,7 @@ enum { MOVES = 4 };
  * of the buffers. */
 enum { LEAST_FUSION = 64 << 10, LEAST_DIRECT = 512, MOST_DIRECT = 256 << 10 };
 
-/* Writes a setting to the log. Stops writing, with one warning, when that
- * fails.
- */
+/* Writes a setting to the log. Stops, with one warning, when that fails. */
 static void add_line(struct hvd__tune *tune, double score, bool better)
 {
     char line[160];
@@ -48,6 +46,12 @@ static void add_line(struct hvd__tune *tune, double score, bool better)
     disk__output_close(&tune->log);
 }
 
+static int cannot(const char *what, const char *path, int status)
+{
+    return hvd__fail(HVD_ERR_CONFIG, "cannot %s '%s': %s", what, path,
+                     disk__text(status));
+}
+
 static int open_log(struct hvd__tune *tune, const char *path)
 {
     static const char head[] =
@@ -62,9 +66,7 @@ static int open_log(struct hvd__tune *tune, const char *path)
     if (status >= 0)
         return HVD_OK;
     disk__output_close(&tune->log);
-    return hvd__fail(HVD_ERR_CONFIG,
-                     "cannot write the log of autotuning '%s': %s", path,
-                     disk__text(status));
+    return cannot("write the log of autotuning", path, status);
 }
 
 int hvd__tune_start(struct hvd__tune *tune, const struct hvd__knobs *first,
@@ -123,11 +125,29 @@ static void choose_move(struct hvd__tune *tune, bool was_better)
     tune->active = false;
 }
 
-static void judge_setting(struct hvd__tune *tune)
+bool hvd__tune_step(struct hvd__tune *tune, int64_t bytes, int64_t now_ns)
 {
+    int64_t passed = now_ns - tune->since_ns;
     double score;
     bool better;
 
+    if (!tune->active)
+        return false;
+    if (tune->since_ns == 0)
+        tune->since_ns = now_ns;
+    else
+        tune->bytes += bytes;
+    if (tune->since_ns == now_ns || passed < SAMPLE_NS ||
+        tune->bytes < SAMPLE_BYTES)
+        return false;
+    if (tune->nsamples >= 0)
+        tune->samples[tune->nsamples] =
+            (double)tune->bytes / ((double)passed * 1e-9);
+    tune->bytes = 0;
+    tune->since_ns = now_ns;
+    if (++tune->nsamples < HVD__TUNE_SAMPLES)
+        return false;
+    tune->nsamples = -1;
     qsort(tune->samples, HVD__TUNE_SAMPLES, sizeof *tune->samples, by_size);
     score = tune->samples[HVD__TUNE_SAMPLES / 2];
     better = score > tune->best_score * GAIN;
@@ -137,43 +157,12 @@ static void judge_setting(struct hvd__tune *tune)
         tune->best_score = score;
     }
     choose_move(tune, better);
-}
-
-bool hvd__tune_step(struct hvd__tune *tune, int64_t bytes, int64_t now_ns)
-{
-    int64_t passed = now_ns - tune->since_ns;
-
-    if (!tune->active)
-        return false;
-    if (tune->since_ns == 0) {
-        tune->since_ns = now_ns;
-        return false;
-    }
-    tune->bytes += bytes;
-    if (passed < SAMPLE_NS || tune->bytes < SAMPLE_BYTES)
-        return false;
-    if (tune->nsamples >= 0)
-        tune->samples[tune->nsamples] =
-            (double)tune->bytes / ((double)passed * 1e-9);
-    tune->nsamples++;
-    tune->bytes = 0;
-    tune->since_ns = now_ns;
-    if (tune->nsamples < HVD__TUNE_SAMPLES)
-        return false;
-    tune->nsamples = -1;
-    judge_setting(tune);
     return true;
 }
 
 /* ----------------------------------------------------------- what was found */
 
 static const char format[] = "fusion_threshold=%zu\ndirect_max=%zu\n";
-
-static int cannot(const char *what, const char *path, int status)
-{
-    return hvd__fail(HVD_ERR_CONFIG, "cannot %s '%s': %s", what, path,
-                     disk__text(status));
-}
 
 int hvd__knobs_read(struct hvd__knobs *knobs, const char *path)
 {

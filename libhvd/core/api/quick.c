@@ -107,7 +107,7 @@ static bool run_request(struct hvd__world *world, struct hvd__set *set,
     quick = hvd__quick_begin(submission, world->progress.may_spin);
     hvd__watch_quick(world->watch, given->kind, number,
                      submission->state.submitted_ns);
-    done = hvd__quick_post(set, submission, &quick);
+    done = hvd__quick_post(submission, &quick);
     if (done == HVD__QUICK_DONE) {
         hvd__complete_quick(&world->engine, request,
                             hvd__quick_end(submission, &quick));

@@ -92,10 +92,9 @@ int hvd__execute(struct hvd__set *set, struct hvd__request *requests,
 {
     struct hvd__executor *executor = set->executor;
     size_t bytes = part ? (size_t)set->team.size * sizeof *part : 0;
-    struct hvd__batch *batch = malloc(sizeof *batch + bytes);
+    struct hvd__batch *batch;
 
-    if (!batch)
-        return hvd__fail_memory(sizeof *batch + bytes);
+    HVD_TRY(hvd__allocate(&batch, 1, sizeof *batch + bytes));
     *batch = (struct hvd__batch){.requests = requests,
                                  .number = executor->nbatches++,
                                  .direct_max = direct_max,
@@ -323,17 +322,9 @@ static int start_phase(struct hvd__lane *lane, enum hvd__phase phase)
 
 /* -------------------------------------------------------------------- lanes */
 
-/* Counts n requests that start together; bytes is the sum of their sizes. */
-static void count_batch(struct hvd__metrics *metrics, int n, int64_t bytes)
-{
-    hvd__count_alone(&metrics->batches, n > 0);
-    hvd__count_alone(&metrics->batched, n);
-    hvd__count_alone(&metrics->fused, n > 1);
-    hvd__count_alone(&metrics->fused_bytes, n > 1 ? bytes : 0);
-}
-
 static int start_batch(struct hvd__lane *lane, struct hvd__batch *batch)
 {
+    struct hvd__metrics *metrics = &lane->set->engine->metrics;
     struct hvd__request *e = batch->requests;
     int64_t now = hvd__now_ns();
     int n = count_requests(e), nown = 0;
@@ -347,7 +338,10 @@ static int start_batch(struct hvd__lane *lane, struct hvd__batch *batch)
         bytes += (int64_t)e->bytes;
         nown += hvd__request_is_own(e);
     } while ((e = e->state.next));
-    count_batch(&lane->set->engine->metrics, n - nown, bytes);
+    hvd__count_alone(&metrics->batches, n > nown);
+    hvd__count_alone(&metrics->batched, n - nown);
+    hvd__count_alone(&metrics->fused, n - nown > 1);
+    hvd__count_alone(&metrics->fused_bytes, n - nown > 1 ? bytes : 0);
     choose_team(lane);
     hvd__log(HVD__LOG_TRACE, "set %d batch %lld: %d of %s and on",
              (int)lane->set->id, (long long)batch->number, n,

@@ -189,6 +189,18 @@ void hvd__shm_finish(struct hvd__shm *shm, uint32_t round);
 int64_t hvd__shm_least(const struct hvd__shm *shm, uint32_t round,
                        size_t count);
 
+/* Store and load a word of an area or of a slot: whoever loads a value sees
+ * what was written before it was stored. */
+static inline void hvd__word_set(_Atomic uint64_t *word, uint64_t value)
+{
+    atomic_store_explicit(word, value, memory_order_release);
+}
+
+static inline uint64_t hvd__word_get(const _Atomic uint64_t *word)
+{
+    return atomic_load_explicit(word, memory_order_acquire);
+}
+
 static inline void hvd__round_set(hvd__round_count *count, uint32_t round,
                                   int64_t value)
 {
