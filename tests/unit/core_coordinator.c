@@ -86,10 +86,10 @@ static struct hvd__knobs knobs;
 
 static struct hvd__coordinator *new_one(int nranks, size_t threshold)
 {
-    struct hvd__coordinator *c = hvd__coordinator_new(world, nranks);
+    struct hvd__coordinator *c;
 
     knobs.fusion_threshold = threshold;
-    ck_assert(c != NULL);
+    ck_assert_int_eq(hvd__coordinator_new(world, nranks, &c), HVD_OK);
     return c;
 }
 

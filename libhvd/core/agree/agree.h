@@ -14,7 +14,6 @@
  * The engine (core/world) calls hvd__agree_step and hvd__agree_post*, and a
  * blocking call (core/api/quick.c) calls the functions hvd__quick_*. The caller
  * always has the role of the driver. Decided requests go to core/run.
- * "Driver only" marks functions that only the thread with that role may call.
  */
 #ifndef HVD_CORE_AGREE_H
 #define HVD_CORE_AGREE_H
@@ -38,26 +37,25 @@ void hvd__agreement_free(struct hvd__set *set);
  * found are used unchanged. Fails with HVD_ERR_CONFIG. */
 int hvd__agree_tune(struct hvd__set *set, const struct hvd__settings *settings);
 
-/* Driver only. Returns true if all members have left and none of their messages
- * is under way. */
+/* Returns true if all members have left and none of their messages is under
+ * way. */
 bool hvd__agree_is_over(const struct hvd__set *set);
-/* Driver only. Drops all undecided submissions: nothing moves any more. */
+/* Drops all undecided submissions: nothing moves any more. */
 void hvd__agree_drop(struct hvd__set *set);
 
-/* Driver only. Announces new submissions, receives messages, decides (on the
- * coordinator's rank) and follows decisions. Returns how many messages are
- * still being sent, or an error that breaks the world. */
+/* Announces new submissions, receives messages, decides (on the coordinator's
+ * rank) and follows decisions. Returns how many messages are still being sent,
+ * or an error that breaks the world. */
 int hvd__agree_step(struct hvd__engine *engine, bool *moved);
 
-/* Driver only. Posts the submissions in the queue to sets in ordered mode. */
+/* Posts the submissions in the queue to sets in ordered mode. */
 int hvd__agree_post(struct hvd__engine *engine);
-/* Driver only. Posts a submission that is not in the queue, if its set is in
- * ordered mode and there is room. Returns whether it did; otherwise the caller
- * queues the submission. Takes no lock. */
+/* Posts a submission that is not in the queue, if its set is in ordered mode
+ * and there is room. Returns whether it did; otherwise the caller queues the
+ * submission. Takes no lock. */
 bool hvd__agree_post_one(struct hvd__submission *submission);
 
-/* Driver only. Tells the other ranks, if possible, that this world is broken.
- */
+/* Tells the other ranks, if possible, that this world is broken. */
 void hvd__agree_break(struct hvd__engine *engine, int status, const char *text);
 
 /* A quick request is a blocking request that takes the shortest way: the

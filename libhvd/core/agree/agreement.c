@@ -22,9 +22,7 @@ int hvd__agreement_new(struct hvd__set *set)
     a->heard = &a->relay.held;
     if (set->team.rank > 0)
         return HVD_OK;
-    a->coordinator = hvd__coordinator_new(set->ranks, set->team.size);
-    if (!a->coordinator)
-        return hvd__fail_memory(sizeof *a->coordinator);
+    HVD_TRY(hvd__coordinator_new(set->ranks, set->team.size, &a->coordinator));
     a->heard = &a->coordinator->proposals;
     return HVD_OK;
 }

@@ -42,7 +42,7 @@ bool hvd__coordinator_is_idle(const struct hvd__coordinator *c)
 {
     const struct hvd__proposals *ps = &c->proposals;
 
-    return !ps->table && !c->ready.first && ps->njoined == 0 && ps->nleft == 0;
+    return !ps->table && !c->first_ready && ps->njoined == 0 && ps->nleft == 0;
 }
 
 /* -------------------------------------------------------- what is agreed on */
@@ -58,94 +58,76 @@ static void put_item(struct hvd__item *item)
         hvd__proposal_free(item->proposal);
 }
 
-static void fini_ready(struct hvd__ready *ready)
-{
-    struct hvd__item *item;
-
-    while ((item = ready->first)) {
-        ready->first = item->next;
-        put_item(item);
-    }
-}
-
 /* Inserts the item behind all items of its priority. Usually all priorities are
  * equal, and the item goes to the end at once. */
-static void insert_item(struct hvd__ready *ready, struct hvd__item *item)
+static void insert_item(struct hvd__coordinator *c, struct hvd__item *item)
 {
     const int32_t priority = item->proposal->priority;
-    struct hvd__item **link = &ready->first;
+    struct hvd__item **link = &c->first_ready;
 
-    if (ready->last && ready->last->proposal->priority >= priority)
-        link = &ready->last->next;
+    if (c->last_ready && c->last_ready->proposal->priority >= priority)
+        link = &c->last_ready->next;
     while (*link && (*link)->proposal->priority >= priority)
         link = &(*link)->next;
     item->next = *link;
     *link = item;
     if (!item->next)
-        ready->last = item;
+        c->last_ready = item;
 }
 
 /* Adds the items of a proposal that is in no table. It is freed with the last
  * of them. Members that have not announced it take no part. */
-static void add_ready(struct hvd__ready *ready, struct hvd__proposal *p)
+static void add_ready(struct hvd__coordinator *c, struct hvd__proposal *p)
 {
     p->nitems = p->variants[0].what->nsignatures;
     for (int i = 0; i < p->nitems; i++)
-        insert_item(ready, &p->items[i]);
-}
-
-/* Returns true if the first request moves nothing and so needs no lane. */
-static bool is_barrier(const struct hvd__ready *ready)
-{
-    return signature_of(ready->first)->kind == HVD_BARRIER;
+        insert_item(c, &p->items[i]);
 }
 
 /* Returns true if the same members take part in both. */
-static bool same_members(const struct hvd__ready *ready,
+static bool same_members(const struct hvd__coordinator *c,
                          const struct hvd__proposal *a,
                          const struct hvd__proposal *b)
 {
     if (a->nannounced != b->nannounced)
         return false;
-    for (int rank = 0; a->nannounced < ready->nranks && rank < ready->nranks;
-         rank++)
+    for (int rank = 0; a->nannounced < c->nranks && rank < c->nranks; rank++)
         if ((a->of[rank] == 0) != (b->of[rank] == 0))
             return false;
     return true;
 }
 
-static void write_item(const struct hvd__ready *ready,
-                       const struct hvd__item *item, struct hvd__writer *out)
+static void write_item(struct hvd__coordinator *c, const struct hvd__item *item)
 {
     const struct hvd__variant *v = &item->proposal->variants[0];
 
-    hvd__write_long(out, (int64_t)item->proposal->key);
-    hvd__write_long(out, item->index);
-    hvd__write_long(out, item->number >= 0 ? ready->nranks : 0);
-    for (int rank = 0; item->number >= 0 && rank < ready->nranks; rank++)
-        hvd__write_long(out,
+    hvd__write_long(&c->out, (int64_t)item->proposal->key);
+    hvd__write_long(&c->out, item->index);
+    hvd__write_long(&c->out, item->number >= 0 ? c->nranks : 0);
+    for (int rank = 0; item->number >= 0 && rank < c->nranks; rank++)
+        hvd__write_long(&c->out,
                         v->numbers[rank * v->what->nnumbers + item->number]);
 }
 
 /* Takes a batch out of the list. Returns how many requests it has. */
-static int take_batch(struct hvd__ready *ready, size_t threshold,
+static int take_batch(struct hvd__coordinator *c, size_t threshold,
                       struct hvd__item **batch)
 {
-    const struct hvd__item *first = ready->first;
+    const struct hvd__item *first = c->first_ready;
     struct hvd__fusion fusion = {.threshold = threshold};
-    struct hvd__item *item, **link = &ready->first;
+    struct hvd__item *item, **link = &c->first_ready;
     int n = 0;
 
-    ready->last = NULL;
+    c->last_ready = NULL;
     while ((item = *link))
-        if (same_members(ready, first->proposal, item->proposal) &&
+        if (same_members(c, first->proposal, item->proposal) &&
             hvd__fuse(&fusion, signature_of(item), item->bytes)) {
             *link = item->next;
             *batch = item;
             batch = &item->next;
             n++;
         } else {
-            ready->last = item;
+            c->last_ready = item;
             link = &item->next;
         }
     *batch = NULL;
@@ -153,19 +135,19 @@ static int take_batch(struct hvd__ready *ready, size_t threshold,
 }
 
 /* Writes the next batch as a record and removes its requests. */
-static void write_batch(struct hvd__ready *ready,
-                        const struct hvd__knobs *knobs, struct hvd__writer *out)
+static void write_batch(struct hvd__coordinator *c,
+                        const struct hvd__knobs *knobs)
 {
     struct hvd__item *batch, *item;
-    int n = take_batch(ready, knobs->fusion_threshold, &batch);
+    int n = take_batch(c, knobs->fusion_threshold, &batch);
 
-    hvd__write_type(out, HVD__BATCH);
-    hvd__write_long(out, (int64_t)knobs->direct_max);
-    hvd__write_ranks(out, batch->proposal->of, ready->nranks);
-    hvd__write_long(out, n);
+    hvd__write_type(&c->out, HVD__BATCH);
+    hvd__write_long(&c->out, (int64_t)knobs->direct_max);
+    hvd__write_ranks(&c->out, batch->proposal->of, c->nranks);
+    hvd__write_long(&c->out, n);
     while ((item = batch)) {
         batch = item->next;
-        write_item(ready, item, out);
+        write_item(c, item);
         put_item(item);
     }
 }
@@ -395,7 +377,7 @@ static int make_ready(struct hvd__coordinator *c, struct hvd__proposal *p)
         };
     }
     HVD_TRY(hvd__proposal_take(&c->proposals, p));
-    add_ready(&c->ready, p);
+    add_ready(c, p);
     return HVD_OK;
 }
 
@@ -426,26 +408,27 @@ static int judge(void *owner, struct hvd__proposal *p, bool all)
 
 /* ----------------------------------------------------------------- its life */
 
-struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks)
+int hvd__coordinator_new(const int *world, int nranks,
+                         struct hvd__coordinator **coordinator)
 {
-    struct hvd__coordinator *c = calloc(1, sizeof *c);
-
-    if (!c)
-        return NULL;
-    c->world = world;
-    c->nranks = c->ready.nranks = nranks;
-    if (hvd__proposals_init(&c->proposals, nranks, judge, c) == HVD_OK)
-        return c;
-    hvd__coordinator_free(c);
-    return NULL;
+    HVD_TRY(hvd__allocate(coordinator, 1, sizeof **coordinator));
+    (*coordinator)->world = world;
+    (*coordinator)->nranks = nranks;
+    return hvd__proposals_init(&(*coordinator)->proposals, nranks, judge,
+                               *coordinator);
 }
 
 void hvd__coordinator_free(struct hvd__coordinator *c)
 {
+    struct hvd__item *item;
+
     if (!c)
         return;
     hvd__proposals_fini(&c->proposals);
-    fini_ready(&c->ready);
+    while ((item = c->first_ready)) {
+        c->first_ready = item->next;
+        put_item(item);
+    }
     hvd__writer_fini(&c->out);
     free(c);
 }
@@ -471,7 +454,7 @@ static void end_join(struct hvd__coordinator *c)
 {
     struct hvd__proposals *ps = &c->proposals;
 
-    if (ps->njoined == c->nranks && !ps->table && !c->ready.first)
+    if (ps->njoined == c->nranks && !ps->table && !c->first_ready)
         write_end(c, hvd__join_key(), HVD_OK, "", ps->joined);
     else if (ps->nleft > 0)
         write_end(c, hvd__join_key(), HVD_ERR_SHUTDOWN,
@@ -487,11 +470,12 @@ struct hvd__writer hvd__coordinator_decide(struct hvd__coordinator *c, int room,
 {
     struct hvd__writer out;
 
-    while (c->ready.first && (is_barrier(&c->ready) || room-- > 0))
-        write_batch(&c->ready, knobs, &c->out);
+    while (c->first_ready &&
+           (signature_of(c->first_ready)->kind == HVD_BARRIER || room-- > 0))
+        write_batch(c, knobs);
     if (c->proposals.njoined > 0)
         end_join(c);
-    if (c->proposals.nleft == c->nranks && !c->ready.first && !c->closed) {
+    if (c->proposals.nleft == c->nranks && !c->first_ready && !c->closed) {
         hvd__write_type(&c->out, HVD__CLOSE);
         c->closed = true;
     }

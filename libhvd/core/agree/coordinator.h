@@ -11,27 +11,23 @@
 #include "core/agree/proposal.h"
 #include "core/agree/tune.h"
 
-/* Requests that all members have agreed on and that wait for a free lane. */
-struct hvd__ready {
-    int nranks;
-    struct hvd__item *first; /* list, by priority, then by time */
-    struct hvd__item *last;
-};
-
 /* What members announce goes to proposals. */
 struct hvd__coordinator {
     const int *world; /* borrowed, [nranks] */
     int nranks;
     struct hvd__proposals proposals;
-    struct hvd__ready ready;
+    /* Requests that all members have agreed on and that wait for a free lane: a
+     * list by priority, then by time. */
+    struct hvd__item *first_ready, *last_ready;
     int last_joined;
     bool closed;
     struct hvd__writer out; /* decisions not yet taken by the caller */
 };
 
-/* world: the world ranks of the nranks members, borrowed. Returns NULL if
- * memory runs out. */
-struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks);
+/* world: the world ranks of the nranks members, borrowed. On HVD_ERR_MEMORY,
+ * hvd__coordinator_free frees what was allocated. */
+int hvd__coordinator_new(const int *world, int nranks,
+                         struct hvd__coordinator **coordinator);
 void hvd__coordinator_free(struct hvd__coordinator *coordinator);
 
 /* Notes that a member joins or leaves. Fails with HVD_ERR_MEMORY, or with

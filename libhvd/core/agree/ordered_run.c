@@ -67,21 +67,6 @@ static void gather(struct hvd__ordered *x, struct hvd__request *request,
                         x->set->team.size, bytes);
 }
 
-/* Returns where an element of the sum that a round has made is. Of sums in
- * shares, it is the first of this rank's. */
-static const unsigned char *sum_at(const struct hvd__ordered *x,
-                                   const struct hvd__request *request,
-                                   uint64_t slot, size_t offset)
-{
-    int local;
-
-    if (request->way == HVD__WAY_SHARES) {
-        hvd__hosts_find(x->hosts, x->set->team.rank, &local);
-        offset = hvd__way_share_at(request, x->hosts, local);
-    }
-    return hvd__slot_data(x->areas[0], slot) + offset;
-}
-
 /* Reduces count elements of all ranks, from start on, into the output. */
 static void reduce(struct hvd__ordered *x, struct hvd__request *request,
                    uint64_t slot, int64_t start, int64_t count)
@@ -90,11 +75,15 @@ static void reduce(struct hvd__ordered *x, struct hvd__request *request,
         hvd__reduction_of(&request->signature, x->set->team.size);
     size_t offset = (size_t)start * hvd__dtype_bytes(reduction.dtype);
     const void *sum, **sources = &sum;
-    int n = 1;
+    int n = 1, local;
 
-    if (hvd__way_sums(
-            (enum hvd__way)request->way)) { /* a round has added it up */
-        sum = sum_at(x, request, slot, offset);
+    if (hvd__way_sums((enum hvd__way)request->way)) {
+        /* A round has added it up; of shares, it has those of this host. */
+        if (request->way == HVD__WAY_SHARES) {
+            hvd__hosts_find(x->hosts, x->set->team.rank, &local);
+            offset = hvd__way_share_at(request, x->hosts, local);
+        }
+        sum = hvd__slot_data(x->areas[0], slot) + offset;
         reduction.prescale = 1;
     } else {
         sources = sources_at(x, request, slot, offset);

@@ -164,24 +164,23 @@ void hvd__read_text(struct hvd__reader *reader, char *text, size_t size)
 static bool is_sane(const struct hvd__signature *s)
 {
     uint64_t count = 1;
-    bool is_empty = false;
+    bool is_empty = false, overflows = false;
 
     if (!hvd_kind_name(s->kind) || !hvd_dtype_name(s->dtype) ||
         !hvd_op_name(s->op) || s->root < 0 || s->unused != 0 || s->ndim < 0 ||
         s->ndim > HVD_MAX_DIMS)
         return false;
-    for (int32_t i = 0; i < HVD_MAX_DIMS; i++) {
-        if (i == 0 && s->ndim > 0 && hvd__signature_varies(s))
-            continue;
+    for (int32_t i = hvd__signature_varies(s); i < HVD_MAX_DIMS; i++) {
         if (s->shape[i] < 0 || (i >= s->ndim && s->shape[i] != 0))
             return false;
-        is_empty |= i < s->ndim && s->shape[i] == 0;
+        if (i >= s->ndim)
+            continue;
+        is_empty |= s->shape[i] == 0;
+        overflows |=
+            __builtin_mul_overflow(count, (uint64_t)s->shape[i], &count) ||
+            count > (uint64_t)PTRDIFF_MAX / hvd__dtype_bytes(s->dtype);
     }
-    for (int32_t i = hvd__signature_varies(s); i < s->ndim && !is_empty; i++)
-        if (__builtin_mul_overflow(count, (uint64_t)s->shape[i], &count) ||
-            count > (uint64_t)PTRDIFF_MAX / hvd__dtype_bytes(s->dtype))
-            return false;
-    return true;
+    return is_empty || !overflows;
 }
 
 /* Returns false for a statement that no correct rank makes: a refusal has a

@@ -211,16 +211,6 @@ static int pack_reducescatter(struct hvd__lane *lane)
     return HVD_OK;
 }
 
-static int pack_broadcast(struct hvd__lane *lane)
-{
-    struct hvd__collective *c = &lane->collective;
-
-    c->motion = HVD__SEND_FROM_ROOT;
-    c->reduction = (struct hvd__reduction){.dtype = HVD_UINT8};
-    c->count = count_all(lane->batch->requests);
-    return join_tensors(lane, false, lane->team.rank == c->root);
-}
-
 /* ----------------------------------------------------------------- the door */
 
 int hvd__pack(struct hvd__lane *lane)
@@ -232,8 +222,12 @@ int hvd__pack(struct hvd__lane *lane)
     if (hvd__kind_has(s->kind, HVD__HAS_ROOT))
         for (c->root = 0; lane->team.world[c->root] != s->root;)
             c->root++;
-    if (s->kind == HVD_BROADCAST)
-        return pack_broadcast(lane);
+    if (s->kind == HVD_BROADCAST) {
+        c->motion = HVD__SEND_FROM_ROOT;
+        c->reduction = (struct hvd__reduction){.dtype = HVD_UINT8};
+        c->count = count_all(lane->batch->requests);
+        return join_tensors(lane, false, lane->team.rank == c->root);
+    }
     if (!hvd__kind_has(s->kind, HVD__HAS_OP) ||
         hvd__compression_encodes(s->compression))
         return hvd__pack_gather(lane);

@@ -171,23 +171,6 @@ int hvd__pack_counts(struct hvd__lane *lane)
     return HVD_OK;
 }
 
-/* Sets *in to the data that an alltoall sends: the input or, if the result will
- * take its place while it is sent, a copy. In shared memory ranks exchange
- * blocks in place (shared_exchange.c). */
-static int find_input(struct hvd__lane *lane, unsigned char **in)
-{
-    const struct hvd__request *request = lane->batch->requests;
-
-    memcpy(in, &request->input, sizeof *in);
-    if (request->input != request->output || request->bytes == 0 ||
-        lane->team.shm)
-        return HVD_OK;
-    HVD_TRY(hvd__lane_room(lane, request->bytes));
-    memcpy(lane->buffer, request->input, request->bytes);
-    *in = lane->buffer;
-    return HVD_OK;
-}
-
 static int pack_alltoall(struct hvd__lane *lane)
 {
     struct hvd__request *request = lane->batch->requests;
@@ -197,7 +180,15 @@ static int pack_alltoall(struct hvd__lane *lane)
     unsigned char *in, *out;
     int64_t rows = 0;
 
-    HVD_TRY(find_input(lane, &in));
+    memcpy(&in, &request->input, sizeof in);
+    /* If the result will take the input's place while it is sent, a copy is
+     * sent. In shared memory ranks exchange in place (shared_exchange.c). */
+    if (request->input == request->output && request->bytes > 0 &&
+        !lane->team.shm) {
+        HVD_TRY(hvd__lane_room(lane, request->bytes));
+        memcpy(lane->buffer, in, request->bytes);
+        in = lane->buffer;
+    }
     for (int rank = 0; rank < n; rank++) {
         int64_t come = hvd__rows_from(request, rank);
 
