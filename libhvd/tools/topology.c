@@ -139,8 +139,7 @@ static const size_t sizes[] = {4,       1 << 10, 16 << 10, 64 << 10, 256 << 10,
                                1 << 20, 4 << 20, 16 << 20, 64 << 20};
 
 /* Describes a collective of float32, of bytes in all or for each rank. */
-static struct hvd__collective describe(const struct hvd__world *world,
-                                       const struct hvd__set *set,
+static struct hvd__collective describe(const struct hvd__set *set,
                                        struct hvd__workspace *workspace,
                                        const struct kind *kind, size_t bytes)
 {
@@ -199,8 +198,7 @@ static void print_choice(const struct hvd__collective *c,
     printf("  %-14s  %12s%s\n", algorithm->name, time, ns > 0 ? " us" : "");
 }
 
-static int print_choices(const struct hvd__world *world,
-                         const struct hvd__set *set, bool is_csv)
+static int print_choices(const struct hvd__set *set, bool is_csv)
 {
     struct hvd__workspace workspace = {0};
 
@@ -213,7 +211,7 @@ static int print_choices(const struct hvd__world *world,
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
             struct hvd__collective c =
-                describe(world, set, &workspace, &kinds[k], sizes[i]);
+                describe(set, &workspace, &kinds[k], sizes[i]);
 
             print_choice(&c, &kinds[k], sizes[i], is_csv);
         }
@@ -233,7 +231,7 @@ static int print_world(const struct hvd__world *world, const struct card *cards,
         print_hosts(world, cards);
         print_costs(world);
     }
-    HVD_TRY(print_choices(world, set, options->is_csv));
+    HVD_TRY(print_choices(set, options->is_csv));
     return options->output ? write_costs(world, options->output) : HVD_OK;
 }
 

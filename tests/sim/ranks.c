@@ -329,8 +329,7 @@ static void make_set(struct hvd__world *world, struct hvd__transport *t)
     for (int i = 0; ranks && i < t->size; i++)
         ranks[i] = i;
     set = ranks ? hvd__set_new(t, 0, ranks, t->size, 0) : NULL;
-    if (!set || hvd__set_prepare(world, set) < 0 ||
-        hvd__agree_tune(set, &world->engine.settings) < 0 ||
+    if (!set || hvd__set_prepare(world, set) < 0 || hvd__agree_tune(set) < 0 ||
         hvd__table_add_set(&world->engine.table, set) < 0)
         abort();
     hvd__world_move_set(world, set);

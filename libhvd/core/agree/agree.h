@@ -23,7 +23,6 @@
 
 struct hvd__engine;
 struct hvd__set;
-struct hvd__settings;
 struct hvd__submission;
 
 /* Allocates set->agreement. On HVD_ERR_MEMORY, hvd__agreement_free frees what
@@ -33,9 +32,9 @@ int hvd__agreement_new(struct hvd__set *set);
 void hvd__agreement_free(struct hvd__set *set);
 
 /* Starts autotuning if the settings ask for it and this rank coordinates the
- * set. The search starts at the configured sizes; sizes that an earlier run
- * found are used unchanged. Fails with HVD_ERR_CONFIG. */
-int hvd__agree_tune(struct hvd__set *set, const struct hvd__settings *settings);
+ * set. The search starts at the configured sizes, as powers of two; sizes that
+ * an earlier run found are used unchanged. Fails with HVD_ERR_CONFIG. */
+int hvd__agree_tune(struct hvd__set *set);
 
 /* Returns true if all members have left and none of their messages is under
  * way. */

@@ -19,11 +19,10 @@ int hvd__agreement_new(struct hvd__set *set)
         hvd__allocate(&a->scratch, (size_t)set->team.size, sizeof *a->scratch));
     HVD_TRY(hvd__relay_init(&a->relay, set));
     HVD_TRY(hvd__ordered_init(&a->ordered, set));
-    a->heard = &a->relay.held;
-    if (set->team.rank > 0)
-        return HVD_OK;
-    HVD_TRY(hvd__coordinator_new(set->ranks, set->team.size, &a->coordinator));
-    a->heard = &a->coordinator->proposals;
+    if (set->team.rank == 0)
+        HVD_TRY(
+            hvd__coordinator_new(set->ranks, set->team.size, &a->coordinator));
+    a->heard = a->coordinator ? &a->coordinator->proposals : &a->relay.held;
     return HVD_OK;
 }
 
@@ -65,10 +64,9 @@ void hvd__agreement_free(struct hvd__set *set)
  * speaker of its host, use them; what other members must know of them comes
  * with each decision. */
 
-/* Tuning begins at the configured sizes, as powers of two. Sizes that an
- * earlier run found are used unchanged. */
-int hvd__agree_tune(struct hvd__set *set, const struct hvd__settings *s)
+int hvd__agree_tune(struct hvd__set *set)
 {
+    const struct hvd__settings *s = &set->engine->settings;
     struct hvd__agreement *a = set->agreement;
     struct hvd__knobs knobs = {.fusion_threshold = 1, .direct_max = 8 << 10};
     int found;

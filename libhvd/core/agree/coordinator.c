@@ -243,9 +243,8 @@ static void fail_differing(struct hvd__coordinator *c,
     write_failure(c, p, refused ? HVD_ERR_PEER : HVD_ERR_MISMATCH, text);
 }
 
-/* Says that an operation cannot complete because of the ranks that are flagged
- * in proposals.some, and why they will never submit it. Text has
- * HVD__MESSAGE_MAX bytes. */
+/* Says in a text of HVD__MESSAGE_MAX bytes that an operation cannot complete
+ * because of the ranks that are flagged in proposals.some, and why. */
 static void write_missing(const struct hvd__coordinator *c, char *text,
                           const char *why)
 {
@@ -311,28 +310,25 @@ static void fail_joined(struct hvd__coordinator *c,
 
 /* ------------------------------------------------------------ what is ready */
 
-/* Returns true if a request can run without a member that joined. */
-static bool can_omit(const struct hvd__coordinator *c,
-                     const struct hvd__signature *s, int rank)
-{
-    if (!hvd__kind_has(s->kind, HVD__HAS_OP) ||
-        (s->kind == HVD_REDUCE && c->world[rank] == s->root))
-        return false;
-    return !(s->flags & HVD__OF_STRATEGY) ||
-           c->proposals.joined[rank] == HVD__GONE_RESTORES;
-}
-
 /* Returns true if all requests of a proposal can run without the members that
- * joined. */
+ * joined: reductions, but not to one of these, and not of a strategy whose
+ * variables they would lack for ever. */
 static bool does_without(const struct hvd__coordinator *c,
                          const struct hvd__proposal *p)
 {
     const struct hvd__statement *what = p->variants[0].what;
 
     for (int i = 0; i < what->nsignatures; i++)
-        for (int rank = 0; rank < c->nranks; rank++)
-            if (p->of[rank] == 0 && !can_omit(c, &what->signatures[i], rank))
+        for (int rank = 0; rank < c->nranks; rank++) {
+            const struct hvd__signature *s = &what->signatures[i];
+
+            if (p->of[rank] == 0 &&
+                (!hvd__kind_has(s->kind, HVD__HAS_OP) ||
+                 (s->kind == HVD_REDUCE && c->world[rank] == s->root) ||
+                 (s->flags & HVD__OF_STRATEGY &&
+                  c->proposals.joined[rank] != HVD__GONE_RESTORES)))
                 return false;
+        }
     return true;
 }
 
@@ -369,12 +365,11 @@ static int make_ready(struct hvd__coordinator *c, struct hvd__proposal *p)
                           "memory can hold");
             return hvd__proposal_remove(&c->proposals, p);
         }
-        p->items[i] = (struct hvd__item){
-            .proposal = p,
-            .index = i,
-            .number = number,
-            .bytes = hvd__fusion_bytes(s, c->nranks, rows),
-        };
+        p->items[i] =
+            (struct hvd__item){.proposal = p,
+                               .index = i,
+                               .number = number,
+                               .bytes = hvd__fusion_bytes(s, c->nranks, rows)};
     }
     HVD_TRY(hvd__proposal_take(&c->proposals, p));
     add_ready(c, p);

@@ -69,15 +69,13 @@ static int follow_batch(struct hvd__set *set, struct hvd__reader *in)
     }
     if (in->failed || n == 0 || direct_max < 0)
         return hvd__reader_fail(in);
-    if (!ours) {
-        hvd__execute_skip(set);
-        return HVD_OK;
-    }
-    if (requests.first->signature.kind != HVD_BARRIER)
+    if (ours && requests.first->signature.kind != HVD_BARRIER)
         return hvd__execute(set, requests.first, all ? NULL : part,
                             (size_t)direct_max);
-    /* A barrier is complete when all ranks have called it. */
-    hvd__complete(set->engine, requests.first, HVD_OK, NULL);
+    if (ours) /* all ranks have called the barrier */
+        hvd__complete(set->engine, requests.first, HVD_OK, NULL);
+    else
+        hvd__execute_skip(set);
     return HVD_OK;
 }
 

@@ -3,10 +3,9 @@
  * ordered.c - the epochs of ordered mode, and the comparison of slots
  * (ordered.h). step.c calls it, with the role of the driver.
  *
- * A rank stores in its area, with release order: accepted (hvd__ordered_open;
- * loaded in try_open) and consumed (hvd__ordered_consume; loaded in
- * ordered_post.c before slots are reused). Both hold an epoch: accepted is the
- * epoch times 2, plus 1 if it is refused; consumed is a sequence number.
+ * A rank stores in its area accepted, the epoch times 2, plus 1 if it is
+ * refused (loaded by hvd__ordered_hear_accepted), and consumed, the sequence
+ * number of the last slot that it has read (ordered_post.c).
  */
 #include "core/agree/ordered.h"
 

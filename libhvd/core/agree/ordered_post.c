@@ -3,10 +3,9 @@
  * ordered_post.c - fills this rank's slots and finds out when they are free
  * again (ordered.h).
  *
- * A slot is published by its sequence number (release), which
- * hvd__ordered_compare loads (acquire) on all ranks. A slot is reused when the
- * field consumed of all areas (stored by hvd__ordered_consume, loaded here with
- * acquire order) has passed it.
+ * A slot is published by its sequence number, which hvd__ordered_compare loads
+ * on all ranks. It is reused when the field consumed of all areas, stored by
+ * hvd__ordered_consume, has passed it.
  */
 #include <string.h>
 

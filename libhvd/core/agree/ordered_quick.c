@@ -17,12 +17,10 @@
  * milliseconds. Then it yields, because the rank that it waits for may need the
  * core. If yielding helped, as it does when ranks unexpectedly share a core,
  * polling wastes time: the rank polls less from then on, and in the end only
- * rarely.
+ * rarely. A message between hosts takes longer than a look.
  */
-enum { LOOKS = 1000, LOOKS_YIELDING = 100, TRY_AGAIN = 256 };
-
-/* A message between hosts takes longer than a look. */
-enum { LOOKS_AT_HOSTS = 2000 };
+enum { LOOKS = 1000, LOOKS_YIELDING = 100, LOOKS_AT_HOSTS = 2000 };
+enum { TRY_AGAIN = 256 };
 
 #define SHORT_NS INT64_C(50000)
 
@@ -64,10 +62,9 @@ int64_t hvd__quick_end(const struct hvd__submission *submission,
                        const struct hvd__quick *quick)
 {
     struct hvd__ordered *x = &submission->set->agreement->ordered;
-    int64_t yielded_ns = 0;
+    int64_t yielded_ns =
+        quick->since_ns > 0 ? hvd__now_ns() - quick->since_ns : 0;
 
-    if (quick->since_ns > 0)
-        yielded_ns = hvd__now_ns() - quick->since_ns;
     if (quick->since_ns > 0 && yielded_ns < SHORT_NS)
         x->pauses /= 4;
     hvd__sampling_end(&x->sampling, submission, yielded_ns);

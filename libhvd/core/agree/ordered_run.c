@@ -8,8 +8,7 @@
  * and elements are this rank's.
  *
  * After its share of a slot a rank stores the slot's sequence number in the
- * field reduced of its area (release). hvd__ordered_least_reduced loads the
- * fields of all ranks (acquire).
+ * field reduced of its area; hvd__ordered_least_reduced loads those of all.
  */
 #include <stdlib.h>
 #include <string.h>

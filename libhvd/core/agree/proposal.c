@@ -181,36 +181,27 @@ static int find_variant(struct hvd__proposal *p, int n,
                          sizeof *v->numbers);
 }
 
-/* Adds what one member says. */
-static int add_member(struct hvd__proposal *p, int nmembers,
-                      const struct hvd__announcement *a, int i)
-{
-    int variant, member = a->who[i];
-    size_t n = (size_t)a->what->nnumbers;
-
-    HVD_TRY(find_variant(p, nmembers, a->what, &variant));
-    if (n > 0)
-        memcpy(p->variants[variant - 1].numbers + (size_t)member * n,
-               a->numbers + (size_t)i * n, n * sizeof *a->numbers);
-    if (a->priority > p->priority)
-        p->priority = a->priority;
-    p->nannounced++;
-    p->of[member] = variant;
-    return HVD_OK;
-}
-
 int hvd__proposals_add(struct hvd__proposals *ps,
                        const struct hvd__announcement *a)
 {
     struct hvd__proposal *p = NULL, *oldest = NULL;
+    size_t n = (size_t)a->what->nnumbers;
 
     for (int i = 0; i < a->nwho; i++) {
+        size_t member = (size_t)a->who[i];
+
         /* Members nearly always meet in the oldest. */
-        if (!p || p != oldest || p->of[a->who[i]] != 0)
+        if (!p || p != oldest || p->of[member] != 0)
             HVD_TRY(find_or_make(ps, a->key, a->who[i], &p));
         if (i == 0)
             HASH_FIND(hh, ps->table, &a->key, sizeof a->key, oldest);
-        HVD_TRY(add_member(p, ps->n, a, i));
+        HVD_TRY(find_variant(p, ps->n, a->what, &p->of[member]));
+        if (n > 0)
+            memcpy(p->variants[p->of[member] - 1].numbers + member * n,
+                   a->numbers + (size_t)i * n, n * sizeof *a->numbers);
+        if (a->priority > p->priority)
+            p->priority = a->priority;
+        p->nannounced++;
     }
     return judge_key(ps, oldest, false);
 }

@@ -8,9 +8,9 @@
 #include "core/agree/agreement.h"
 #include "trace/metrics.h"
 
-/* A speaker has up to RADIX - 1 children on each level of the tree: a message
- * to each takes less time than one more level. */
-enum { RADIX = 8, LEVELS = 10 };
+/* The most children of a speaker on other hosts: a message to each takes less
+ * time than one more level of the tree. */
+enum { RADIX = 8 };
 
 /* ----------------------------------------------------------------- the tree */
 
@@ -20,30 +20,36 @@ static void add_child(struct hvd__relay *relay, int member, int first, int end)
         (struct hvd__relay_child){.member = member, .first = first, .end = end};
 }
 
-static int least(int a, int b)
+/* Hosts at to end-1 are split into left parts: returns the end of the first. */
+static int end_of_part(int at, int end, int left)
 {
-    return a < b ? a : b;
+    return at + (end - at + left - 1) / left;
 }
 
-/* Finds the parent of a speaker, and its children on other hosts. A host speaks
- * for as many hosts from its own on as the largest power of RADIX that divides
- * its number, and so do its children among these. */
+/* Finds the parent of a speaker, and its children on other hosts. Each speaker
+ * speaks for a range of hosts that begins with its own; the rest of the range
+ * is split among its children. */
 static void plan_speakers(struct hvd__relay *relay,
                           const struct hvd__hosts *hosts)
 {
-    int own = hosts->own, n = hosts->n, reach = 1;
+    int first = 0, end = hosts->n;
 
-    while (reach < n && own % (RADIX * reach) == 0)
-        reach *= RADIX;
-    if (own > 0)
-        relay->parent =
-            hvd__hosts_carrier(hosts, own - own % (RADIX * reach), 0);
-    relay->first = hosts->first[own];
-    relay->n = hosts->first[least(own + reach, n)] - relay->first;
-    for (int step = reach / RADIX; step > 0; step /= RADIX)
-        for (int h = own + step; h < least(own + RADIX * step, n); h += step)
-            add_child(relay, hvd__hosts_carrier(hosts, h, 0), hosts->first[h],
-                      hosts->first[least(h + step, n)]);
+    while (first != hosts->own) {
+        int at = first + 1, left = RADIX, to;
+
+        relay->parent = hvd__hosts_carrier(hosts, first, 0);
+        while ((to = end_of_part(at, end, left--)) <= hosts->own)
+            at = to;
+        first = at;
+        end = to;
+    }
+    relay->first = hosts->first[first];
+    relay->n = hosts->first[end] - relay->first;
+    for (int at = first + 1, to, left = RADIX; at < end; at = to) {
+        to = end_of_part(at, end, left--);
+        add_child(relay, hvd__hosts_carrier(hosts, at, 0), hosts->first[at],
+                  hosts->first[to]);
+    }
 }
 
 static void plan(struct hvd__relay *relay, const struct hvd__set *set)
@@ -158,10 +164,9 @@ static int pass(void *owner, struct hvd__proposal *p, bool all)
 
 int hvd__relay_init(struct hvd__relay *relay, struct hvd__set *set)
 {
-    int most = set->team.size;
+    int most = set->hosts ? RADIX + hvd__hosts_size(set->hosts, set->hosts->own)
+                          : set->team.size;
 
-    if (set->hosts)
-        most = RADIX * LEVELS + hvd__hosts_size(set->hosts, set->hosts->own);
     *relay = (struct hvd__relay){.hosts = set->hosts};
     HVD_TRY(
         hvd__allocate(&relay->children, (size_t)most, sizeof *relay->children));
@@ -215,24 +220,17 @@ bool hvd__relay_is_heard(const struct hvd__relay *relay, int64_t nheard)
 
 /* --------------------------------------------------------- to the children */
 
-/* Sends records to each child, and empties their writer. */
-static int tell(struct hvd__set *set, struct hvd__writer *records)
-{
-    const struct hvd__relay *relay = &set->agreement->relay;
-    int status = HVD_OK;
-
-    for (int i = 0; status == HVD_OK && i < relay->nchildren; i++)
-        status = send(set, relay->children[i].member, records);
-    hvd__writer_fini(records);
-    return status;
-}
-
 int hvd__relay_tell(struct hvd__set *set, const void *records, size_t bytes)
 {
+    const struct hvd__relay *relay = &set->agreement->relay;
     struct hvd__writer out = {0};
+    int status = HVD_OK;
 
     hvd__write_bytes(&out, records, bytes);
-    return tell(set, &out);
+    for (int i = 0; status == HVD_OK && i < relay->nchildren; i++)
+        status = send(set, relay->children[i].member, &out);
+    hvd__writer_fini(&out);
+    return status;
 }
 
 int hvd__relay_open(struct hvd__set *set, uint32_t epoch, bool refused)
@@ -262,5 +260,7 @@ void hvd__relay_break(struct hvd__set *set, int status, const char *text)
     hvd__write_text(&out, text);
     if (relay->parent >= 0)
         send(set, relay->parent, &out);
-    tell(set, &out);
+    if (!out.failed)
+        hvd__relay_tell(set, out.data, out.bytes);
+    hvd__writer_fini(&out);
 }

@@ -15,8 +15,7 @@
  * HVD__HOLD_NS, because another rank may have left, so that what one member
  * announces has failed already. A member's announcements reach the coordinator
  * before it hears that the member joins or leaves. Decisions go down unchanged.
- *
- * Driver only.
+ * All of this is the driver's.
  */
 #ifndef HVD_CORE_RELAY_H
 #define HVD_CORE_RELAY_H
@@ -46,8 +45,8 @@ struct hvd__relay {
     int64_t nsent;          /* messages sent to the parent */
     struct hvd__writer out; /* the next one */
 
-    /* Announcements of several members, by number from first; not used by the
-     * coordinator and by ranks without children. */
+    /* What members have announced, by number from first; not used by the
+     * coordinator. */
     struct hvd__proposals held;
     int64_t held_since_ns; /* when the oldest was made; 0: none is held */
 };

@@ -14,8 +14,7 @@
  * Requests that wait for a lane wait here, before they are agreed on: requests
  * that come meanwhile join the same round, and can be fused with them.
  *
- * The speaker stores opened, agreed and ended in its area with release order,
- * and all ranks of the host load them with acquire order (ordered.c). The
+ * All ranks of the host see what the speaker stores in its area (shm.h). The
  * results in its slots and the boundaries are written before agreed is stored.
  */
 #include <string.h>

@@ -8,9 +8,9 @@
  * Agreement by name:
  *
  *     member     request table --ANNOUNCE--> its parent --> ... --> coordinator
- *                  announce.c                  hear.c, relay.c        hear.c
+ *                  hear.c                      hear.c, relay.c        hear.c
  *                lanes         <----BATCH--- its parent <-- ... <--
- *                request table <-----END----   follow.c               decide.c
+ *                request table <-----END----   follow.c               follow.c
  *
  * All members follow the coordinator's decisions in the order in which it sent
  * them, so all run the same batches in the same order although they submitted

@@ -100,34 +100,25 @@ static size_t most_of_all(const struct hvd__set *set,
                                                        : ALL_BYTES;
 }
 
-/* Several hosts only. Returns true if the blocks or splits of an alltoall fit
- * into a round, and several of its results into the ring. */
-static bool fits(const struct hvd__set *set, enum hvd__way way,
-                 const struct hvd__request *request)
-{
-    const struct hvd__hosts *hosts = set->hosts;
-    size_t all = hvd__way_bytes(way, request, set->team.size);
-
-    return hvd__way_message_bytes(way, request, hosts) <= EXCHANGED_BYTES &&
-           all <= HVD__OFFER_DATA &&
-           all / (size_t)set->team.size * (size_t)hosts->widest <=
-               HVD__PAYLOAD_BYTES / 4;
-}
-
-/* Likewise. Returns the way of the blocks of an alltoall, or of its splits. */
+/* Several hosts only. Returns the way of the blocks of an alltoall, or of its
+ * splits, if they fit into a round, and several results into the ring. */
 static enum hvd__way way_of_blocks(const struct hvd__set *set,
                                    const struct hvd__request *request)
 {
-    int64_t block = (int64_t)request->bytes / set->team.size;
+    bool varies = hvd__signature_varies(&request->signature);
+    enum hvd__way way = varies ? HVD__WAY_SPLITS : HVD__WAY_EACH;
+    size_t n = (size_t)set->team.size;
+    size_t all = hvd__way_bytes(way, request, set->team.size);
 
-    if (hvd__signature_varies(&request->signature))
-        return fits(set, HVD__WAY_SPLITS, request) ? HVD__WAY_SPLITS
-                                                   : HVD__WAY_NONE;
-    return request->bytes <= most_of_one(set) &&
-                   hvd__ordered_may_move(request) &&
-                   fits(set, HVD__WAY_EACH, request) &&
-                   hvd__exchange_goes_along(&set->team, set->hosts, block)
-               ? HVD__WAY_EACH
+    if (hvd__way_message_bytes(way, request, set->hosts) > EXCHANGED_BYTES ||
+        all > HVD__OFFER_DATA ||
+        all / n * (size_t)set->hosts->widest > HVD__PAYLOAD_BYTES / 4)
+        return HVD__WAY_NONE;
+    return varies || (request->bytes <= most_of_one(set) &&
+                      hvd__ordered_may_move(request) &&
+                      hvd__exchange_goes_along(&set->team, set->hosts,
+                                               (int64_t)(request->bytes / n)))
+               ? way
                : HVD__WAY_NONE;
 }
 
@@ -136,19 +127,18 @@ static enum hvd__way way_of_blocks(const struct hvd__set *set,
 static enum hvd__way way_of_sum(const struct hvd__set *set,
                                 const struct hvd__request *request)
 {
+    hvd_kind kind = request->signature.kind;
     size_t most = most_of_one(set);
 
-    if (request->signature.kind == HVD_REDUCESCATTER)
-        return request->bytes <= 2 * most &&
-                       hvd__way_message_bytes(HVD__WAY_SHARES, request,
-                                              set->hosts) <= SHARED_BYTES
-                   ? HVD__WAY_SHARES
-                   : HVD__WAY_NONE;
-    if (request->bytes <= 2 * most &&
-        request->signature.kind == HVD_ALLREDUCE &&
+    if (kind == HVD_REDUCESCATTER && request->bytes <= 2 * most &&
+        hvd__way_message_bytes(HVD__WAY_SHARES, request, set->hosts) <=
+            SHARED_BYTES)
+        return HVD__WAY_SHARES;
+    if (kind == HVD_ALLREDUCE && request->bytes <= 2 * most &&
         hvd__sum_halves(&set->team, set->hosts, (int64_t)request->bytes))
         return HVD__WAY_HALVES;
-    return request->bytes <= most ? HVD__WAY_SUM : HVD__WAY_NONE;
+    return kind != HVD_REDUCESCATTER && request->bytes <= most ? HVD__WAY_SUM
+                                                               : HVD__WAY_NONE;
 }
 
 enum hvd__way hvd__way_of(const struct hvd__set *set,

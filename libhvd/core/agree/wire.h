@@ -28,9 +28,7 @@
  *     BREAK     status text             the world is broken
  *
  * A key is the fingerprint of a name. A number is what only this rank knows:
- * its rows. Numbers have fixed widths and this machine's byte order: the ranks
- * of a world run on machines of one kind. A text is its length in 2 bytes, then
- * its bytes. docs/PROTOCOL.md has the layout.
+ * its rows. docs/PROTOCOL.md has the layout.
  */
 #ifndef HVD_CORE_WIRE_H
 #define HVD_CORE_WIRE_H

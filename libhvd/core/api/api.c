@@ -25,8 +25,8 @@
  *
  * Requests are agreed on by name only if ranks submit in different orders, if
  * HVD_EXPRESS is 0, or among more than 8 ranks that share no memory. Between
- * the table and the lanes, they then pass through agree/announce.c,
- * coordinator.c, fuse.c and follow.c.
+ * the table and the lanes, they then pass through agree/hear.c, coordinator.c,
+ * batch.c and follow.c.
  */
 #include <errno.h>
 #include <stdio.h>

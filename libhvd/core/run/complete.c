@@ -92,23 +92,12 @@ static const struct hvd__request *record_requests(
     return request;
 }
 
-/* Makes hvd_completion_fd readable. */
-static void signal_listeners(const struct hvd__engine *engine)
-{
-    int fd = atomic_load(&engine->completion_fd);
-    uint64_t one = 1;
-
-    /* A full counter (2^64 - 2) is readable too. */
-    if (fd >= 0 && write(fd, &one, sizeof one) < 0)
-        return;
-}
-
 /* Calls the callback and wakes the waiter. The request must be out of the
  * request table. */
 static void conclude_request(struct hvd__engine *engine,
                              struct hvd__request *request)
 {
-    int status = request->state.status;
+    int status = request->state.status, fd;
 
     if (hvd__log_hears(HVD__LOG_TRACE))
         hvd__log(HVD__LOG_TRACE, "completed '%s': %s",
@@ -125,7 +114,10 @@ static void conclude_request(struct hvd__engine *engine,
         in_callback = false;
     }
     hvd__table_finish(&engine->table, request);
-    signal_listeners(engine);
+    fd = atomic_load(&engine->completion_fd);
+    /* hvd_completion_fd becomes readable; a full counter is so, too. */
+    if (fd >= 0 && write(fd, &(uint64_t){1}, sizeof(uint64_t)) < 0)
+        return;
 }
 
 void hvd__complete_all(struct hvd__engine *engine,

@@ -4,12 +4,12 @@
  * world share. The room core/run has this door, together with execute.h
  * (batches) and complete.h.
  *
- * Functions of core/run, core/agree and core/world get the engine as their
- * first argument. "Driver only" and "driver's" mark functions and fields that
- * only the thread with the role of the driver (core/world/progress.h) may use;
- * they need no lock. The driver stores sending after each step. Any thread may
- * load it, relaxed, as a hint whether to drive. hvd_completion_fd sets
- * completion_fd once.
+ * Functions of core/run, core/agree and core/world get the engine, or a process
+ * set, which refers to it, as their first argument. "Driver only" and
+ * "driver's" mark functions and fields that only the thread with the role of
+ * the driver (core/world/progress.h) may use; they need no lock. The driver
+ * stores sending after each step. Any thread may load it, relaxed, as a hint
+ * whether to drive. hvd_completion_fd sets completion_fd once.
  */
 #ifndef HVD_CORE_ENGINE_H
 #define HVD_CORE_ENGINE_H

@@ -403,11 +403,10 @@ static struct hvd__batch *next_waiting(const struct hvd__set *set,
  * nothing. Then it stays as it is until this rank hears why. */
 static bool is_given_up(const struct hvd__lane *lane)
 {
-    bool shares = lane->team.shm || lane->team.hosts;
+    const struct hvd__shm *shm = lane->set->shm;
 
-    return shares && lane->set->shm &&
-           lane->set->shm->nseen == lane->set->shm->size &&
-           hvd__shm_is_given_up(lane->set->shm);
+    return (lane->team.shm || lane->team.hosts) && shm &&
+           shm->nseen == shm->size && hvd__shm_is_given_up(shm);
 }
 
 int hvd__execute_step(struct hvd__set *set, bool *moved)

@@ -10,7 +10,6 @@
 #include "transport/algo/algo.h"
 
 struct hvd__set;
-struct hvd__engine;
 
 /* The number of batches of a set that can be under way at the same time. Two
  * suffice for one to be packed or unpacked while the other is sent. */
@@ -61,9 +60,7 @@ struct hvd__executor {
     int64_t bytes_done; /* since hvd__executor_take_bytes */
 };
 
-/* Returns the reduction of a request's signature. An average divides by
- * divisor.
- */
+/* Returns the reduction of a signature. An average divides by divisor. */
 static inline struct hvd__reduction hvd__reduction_of(
     const struct hvd__signature *s, int divisor)
 {

@@ -180,7 +180,7 @@ static int pack_reducescatter(struct hvd__lane *lane)
 {
     struct hvd__request *first = lane->batch->requests;
     struct hvd__collective *c = &lane->collective;
-    const struct hvd__set *set = lane->set;
+    const int n = lane->set->team.size, us = lane->set->team.rank;
     size_t element = hvd__dtype_bytes(first->signature.dtype);
     int64_t start = 0;
 
@@ -188,15 +188,18 @@ static int pack_reducescatter(struct hvd__lane *lane)
     c->count = count_all(first);
     c->shares = lane->shares;
     for (struct hvd__request *e = first; e; e = e->state.next)
-        e->out_rows =
-            hvd__slice_of(e->rows, set->team.rank, set->team.size).count;
+        e->out_rows = hvd__slice_of(e->rows, us, n).count;
     for (int i = 0; i < lane->team.size; i++) {
-        size_t bytes = 0;
+        struct hvd__block part = part_of(first, lane->members[i], true);
 
-        for (struct hvd__request *e = first; e; e = e->state.next)
-            bytes += part_of(e, lane->members[i], true).bytes;
+        /* One tensor is not packed: shares of others may lie in between. */
+        if (part.bytes > 0 && !first->state.next)
+            start = (part.data - (const unsigned char *)first->input) /
+                    (int64_t)element;
+        for (struct hvd__request *e = first; (e = e->state.next);)
+            part.bytes += part_of(e, lane->members[i], true).bytes;
         lane->shares[i] =
-            (struct hvd__slice){start, (int64_t)(bytes / element)};
+            (struct hvd__slice){start, (int64_t)(part.bytes / element)};
         start += lane->shares[i].count;
     }
     c->input = first->input;

@@ -154,7 +154,7 @@ static int make_world_set(struct hvd__world *world)
         return hvd__fail_memory(sizeof *set);
     status = hvd__set_prepare(world, set);
     if (status == HVD_OK)
-        status = hvd__agree_tune(set, &world->engine.settings);
+        status = hvd__agree_tune(set);
     if (status == HVD_OK)
         status = hvd__table_add_set(&world->engine.table, set);
     if (status < 0) {
