@@ -20,11 +20,22 @@ measures() {
     IFS=, read -r _ _ ranks _ _ _ times messages _ others _ _ memory _ <<<"${lines[1]}"
 }
 
+# A million seeds take a core more than two hours while others work beside it:
+# all cores share them.
 @test "every seed ends well" {
-    run timeout 20000 "$PROGRAM" --seeds "${SEEDS:-20000}"
-    echo "$output"
-    [ "$status" -eq 0 ]
-    [[ $output == "${SEEDS:-20000} seeds, all well" ]]
+    local n=${SEEDS:-20000} jobs=1 i
+    [ -z "$SEEDS" ] || jobs=$(nproc)
+    for ((i = 0; i < jobs; i++)); do
+        timeout 8000 "$PROGRAM" --from $((n * i / jobs + 1)) \
+            --seeds $((n * (i + 1) / jobs - n * i / jobs)) \
+            >"$BATS_TEST_TMPDIR/$i" 2>&1 3>&- &
+    done
+    wait
+    cat "$BATS_TEST_TMPDIR"/[0-9]*
+    for ((i = 0; i < jobs; i++)); do
+        [ "$(<"$BATS_TEST_TMPDIR/$i")" = \
+            "$((n * (i + 1) / jobs - n * i / jobs)) seeds, all well" ]
+    done
 }
 
 @test "a seed repeats itself" {
