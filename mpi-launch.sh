@@ -41,7 +41,6 @@ Start program on N ranks with Open MPI's mpirun.
   -x VAR[=VALUE]         pass a variable to the ranks (HVD_* are always passed)
   --elastic              ranks may be lost, and the others go on (HVD_ELASTIC)
   --min-np N             with --elastic: at least N ranks must end well (1)
-  --spare N              with --elastic: start N more ranks, to replace lost ones
   --restarts N           start the job again when it has failed, at most N times
   --mpi-arg ARG          pass one more argument to mpirun (may be repeated)
   --dry-run              print the command instead of running it
@@ -66,7 +65,7 @@ wrong() { die 2 "$1; see $name --help"; }
 # ------------------------------------------------------------- command line
 
 ranks='' hosts='' hostfile='' dry_run='' verbose=''
-elastic='' least=1 spares=0 restarts=0
+elastic='' least=1 restarts=0
 passed=() extra=()
 
 value() { # option value...: fails if the option has no value
@@ -87,7 +86,6 @@ while [ $# -gt 0 ]; do
     -x) value "$@"; passed+=("$2"); shift 2 ;;
     --elastic) elastic=1; shift ;;
     --min-np) value "$@"; least=$2; shift 2 ;;
-    --spare) value "$@"; spares=$2; shift 2 ;;
     --restarts) value "$@"; restarts=$2; shift 2 ;;
     --mpi-arg) value "$@"; extra+=("$2"); shift 2 ;;
     --dry-run) dry_run=1; shift ;;
@@ -103,13 +101,10 @@ done
 [ -n "$ranks" ] || wrong "the number of ranks is missing: -np N"
 ranks=$(number -np "$ranks" 1 'ranks (1, 2, ...)') || exit
 least=$(number --min-np "$least" 1 'ranks (1, 2, ...)') || exit
-spares=$(number --spare "$spares" 0 'ranks (0, 1, ...)') || exit
 restarts=$(number --restarts "$restarts" 0 'times (0, 1, ...)') || exit
 [ -n "$elastic" ] || [ "$least" -eq 1 ] || wrong "--min-np needs --elastic"
-[ -n "$elastic" ] || [ "$spares" -eq 0 ] || wrong "--spare needs --elastic"
 [ "$least" -le "$ranks" ] ||
     wrong "--min-np $least is more than -np $ranks"
-ranks=$((ranks + spares)) # the last ones are the spares
 [ $# -gt 0 ] || wrong "the program is missing"
 for variable in ${passed[@]+"${passed[@]}"}; do
     [[ $variable =~ ^[A-Za-z_][A-Za-z_0-9]*(=.*)?$ ]] ||
@@ -161,7 +156,6 @@ fi
 if [ -n "$elastic" ]; then
     command+=(--enable-recovery)
     export HVD_ELASTIC=1
-    [ "$spares" -eq 0 ] || export HVD_SPARES=$spares
     say "ranks may be lost: the others go on"
 fi
 [ -z "$hosts" ] || command+=(-H "$hosts")

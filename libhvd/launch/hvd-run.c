@@ -25,7 +25,6 @@ enum {
     KEY_EVALUATOR,
     KEY_PORT,
     KEY_ELASTIC,
-    KEY_SPARE,
     KEY_RESTARTS,
     KEY_SCRIPT,
 };
@@ -38,8 +37,6 @@ static const struct argp_option flags[] = {
      "have the tasks listen on the ports from N on (ports that are free)", 0},
     {"elastic", KEY_ELASTIC, "MIN:MAX", 0,
      "start MAX workers, of which all but MIN may be lost", 0},
-    {"spare", KEY_SPARE, "N", 0,
-     "with --elastic: start N more workers, to replace lost ones", 0},
     {"restarts", KEY_RESTARTS, "N", 0,
      "start a worker that has failed again, at most N times each (0)", 0},
     {"host-discovery-script", KEY_SCRIPT, "COMMAND", 0,
@@ -78,11 +75,8 @@ static error_t check_options(struct run_options *o)
         return command_refuse(&o->line,
                               "-n and the MAX of --elastic say the same: give "
                               "one of them");
-    if (l->spares > 0 && l->least == 0)
-        return command_refuse(&o->line, "--spare needs --elastic");
     if (l->workers == 0)
         l->workers = o->most > 0 ? o->most : 1;
-    l->workers += l->spares; /* the last ones */
     return 0;
 }
 
@@ -103,9 +97,6 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         return command_number(&o->line, "--base-port", text, LAUNCH_LEAST_PORT,
                               LAUNCH_MOST_PORT, &l->base_port);
     case KEY_ELASTIC: return parse_range(o, text);
-    case KEY_SPARE:
-        return command_number(&o->line, "--spare", text, 0, LAUNCH_MOST_TASKS,
-                              &l->spares);
     case KEY_RESTARTS:
         return command_number(&o->line, "--restarts", text, 0, INT_MAX,
                               &l->restarts);

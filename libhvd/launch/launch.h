@@ -38,7 +38,6 @@ struct launch {
                             ports that are free */
     int least;           /* workers that must be left or come back; 0: all. If
                             above 0 the tasks find HVD_ELASTIC=1 */
-    int spares;          /* of the workers; the tasks find it in HVD_SPARES */
     int restarts;        /* a worker is started again so often at most */
     const char *script;  /* prints this host and how many workers may run, is
                             run once a second; NULL: all may */

@@ -48,10 +48,8 @@ refused() { # status text argument...
     refused 2 "host" -np 2 -H 'a:b' true
     refused 2 "cannot be read" -np 2 --hostfile nowhere true
     refused 2 "--min-np needs --elastic" -np 2 --min-np 2 true
-    refused 2 "--spare needs --elastic" -np 2 --spare 1 true
     refused 2 "--min-np 3 is more than -np 2" -np 2 --elastic --min-np 3 true
     refused 2 "--min-np '0'" -np 2 --elastic --min-np 0 true
-    refused 2 "--spare '-1'" -np 2 --elastic --spare -1 true
     refused 2 "--restarts 'x'" -np 2 --restarts x true
     refused 2 "exclude" -np 2 -H a:1 --hostfile "$BATS_TEST_FILENAME" true
 }
@@ -368,12 +366,6 @@ END
     [[ $output == *"survived: 1 of 4 ranks ended well without rank 0 on "*"(which went without a report)"* ]]
     [ -z "$(ls -A memory)" ]
     [ -z "$(ls -A tmp)" ]
-}
-
-@test "--spare starts more ranks, and tells them" {
-    launch -np 2 --elastic --spare 2 sh -c 'echo "spares $HVD_SPARES"'
-    [ "$status" -eq 0 ]
-    [ "$(grep -c 'spares 2' <<<"$output")" -eq 4 ]
 }
 
 @test "--restarts starts a job again, at most so often" {

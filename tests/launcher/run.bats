@@ -47,7 +47,6 @@ refused() { # status text argument...
     refused 64 "'0' is not a whole number from 1" --elastic 0:4 true
     refused 64 "'1' is not a whole number from 2" --elastic 2:1 true
     refused 64 "'-1' is not a whole number" --restarts -1 true
-    refused 64 "--spare needs --elastic" --spare 1 true
     refused 64 "give one of them" -n 2 --elastic 1:2 true
     launch --help
     [ "$status" -eq 0 ]
@@ -333,9 +332,6 @@ hvd.hvd_shutdown()
     # One that fails when others have ended well.
     launch --elastic 1:2 sh -c "$INDEX"'[ $index = 1 ] || exit 0; sleep 1; exit 6'
     [ "$status" -eq 6 ]
-    launch --elastic 1:2 --spare 2 sh -c 'echo "spares $HVD_SPARES"'
-    [ "$status" -eq 0 ]
-    [ "$(grep -c 'spares 2' <<<"$output")" -eq 4 ]
 }
 
 @test "with --elastic a stopped worker may wake up late, and is ended if it does not" {
