@@ -19,7 +19,7 @@
 
 enum { HEAD_BYTES = 42, MAC_BYTES = 8, NSETS = 4 + HVD__NREASONS };
 
-_Static_assert(HEAD_BYTES + NSETS * HVD__CROWD_WORDS * 8 + MAC_BYTES <=
+_Static_assert(HEAD_BYTES + NSETS * HVD__MEMBER_SET_WORDS * 8 + MAC_BYTES <=
                    HVD__LETTER_BYTES,
                "a letter has room for all members");
 
@@ -51,7 +51,7 @@ static uint64_t get(const unsigned char **at, int bytes)
 
 /* Lists the sets of a letter in their order. */
 static void list_sets(struct hvd__letter *letter,
-                      struct hvd__crowd *sets[NSETS])
+                      struct hvd__member_set *sets[NSETS])
 {
     sets[0] = &letter->base_list;
     sets[1] = &letter->list;
@@ -66,7 +66,7 @@ size_t hvd__letter_write(const struct hvd__letter *given, int n, uint32_t world,
                          unsigned char bytes[HVD__LETTER_BYTES])
 {
     struct hvd__letter letter = *given;
-    struct hvd__crowd *sets[NSETS];
+    struct hvd__member_set *sets[NSETS];
     unsigned char *at = put(bytes, HVD__LETTER_MAGIC, 4);
 
     list_sets(&letter, sets);
@@ -89,7 +89,7 @@ size_t hvd__letter_write(const struct hvd__letter *given, int n, uint32_t world,
 }
 
 /* Returns whether a set has members from 0 to n - 1 only. */
-static bool is_of(const struct hvd__crowd *set, int n)
+static bool is_of(const struct hvd__member_set *set, int n)
 {
     return n % 64 == 0 || set->words[n / 64] >> n % 64 == 0;
 }
@@ -99,7 +99,7 @@ bool hvd__letter_read(struct hvd__letter *letter, int n, uint32_t world,
                       size_t size)
 {
     const unsigned char *at = bytes, *mac;
-    struct hvd__crowd *sets[NSETS];
+    struct hvd__member_set *sets[NSETS];
     bool is_good = true;
 
     if (size != size_of(n))

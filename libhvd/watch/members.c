@@ -648,7 +648,8 @@ static void rest(struct hvd__members *m, int naps)
 static bool is_ready(const struct hvd__members *m, int member, uint32_t round)
 {
     if (m->net)
-        return hvd__crowd_has(&hvd__members_net_state(m->net)->ready, member);
+        return hvd__member_set_has(&hvd__members_net_state(m->net)->ready,
+                                   member);
     return atomic_load(&m->page->lines[member].ready) >= round;
 }
 
@@ -774,7 +775,7 @@ static int take_decision(struct hvd__members *m)
     m->round = s->round;
     m->nlisted = 0;
     for (int i = 0; i < m->n; i++)
-        if (hvd__crowd_has(&s->list, i))
+        if (hvd__member_set_has(&s->list, i))
             m->list[m->nlisted++] = i;
     return 1;
 }

@@ -60,52 +60,57 @@ enum { ENDED, FROZEN, CUT_OFF, ABSENT };
 /* Those of a suspected member's host get this part of the time. */
 enum { HURRY = 2 };
 
-/* ------------------------------------------------------------------- crowds
+/* ----------------------------------------------------------- sets of members
  */
 
-int hvd__crowd_count(const struct hvd__crowd *crowd)
+int hvd__member_set_count(const struct hvd__member_set *set)
 {
     int n = 0;
 
-    for (int w = 0; w < HVD__CROWD_WORDS; w++)
-        n += __builtin_popcountll(crowd->words[w]);
+    for (int w = 0; w < HVD__MEMBER_SET_WORDS; w++)
+        n += __builtin_popcountll(set->words[w]);
     return n;
 }
 
-static int lowest(const struct hvd__crowd *crowd)
+static int lowest(const struct hvd__member_set *set)
 {
-    for (int w = 0; w < HVD__CROWD_WORDS; w++)
-        if (crowd->words[w])
-            return 64 * w + __builtin_ctzll(crowd->words[w]);
+    for (int w = 0; w < HVD__MEMBER_SET_WORDS; w++)
+        if (set->words[w])
+            return 64 * w + __builtin_ctzll(set->words[w]);
     return -1;
 }
 
-static void unite(struct hvd__crowd *crowd, const struct hvd__crowd *other)
+static void unite(struct hvd__member_set *set,
+                  const struct hvd__member_set *other)
 {
-    for (int w = 0; w < HVD__CROWD_WORDS; w++)
-        crowd->words[w] |= other->words[w];
+    for (int w = 0; w < HVD__MEMBER_SET_WORDS; w++)
+        set->words[w] |= other->words[w];
 }
 
-static void cut(struct hvd__crowd *crowd, const struct hvd__crowd *other)
+static void cut(struct hvd__member_set *set,
+                const struct hvd__member_set *other)
 {
-    for (int w = 0; w < HVD__CROWD_WORDS; w++)
-        crowd->words[w] &= other->words[w];
+    for (int w = 0; w < HVD__MEMBER_SET_WORDS; w++)
+        set->words[w] &= other->words[w];
 }
 
-static void remove_all(struct hvd__crowd *crowd, const struct hvd__crowd *other)
+static void remove_all(struct hvd__member_set *set,
+                       const struct hvd__member_set *other)
 {
-    for (int w = 0; w < HVD__CROWD_WORDS; w++)
-        crowd->words[w] &= ~other->words[w];
+    for (int w = 0; w < HVD__MEMBER_SET_WORDS; w++)
+        set->words[w] &= ~other->words[w];
 }
 
-static bool are_equal(const struct hvd__crowd *a, const struct hvd__crowd *b)
+static bool are_equal(const struct hvd__member_set *a,
+                      const struct hvd__member_set *b)
 {
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-static bool is_part(const struct hvd__crowd *a, const struct hvd__crowd *b)
+static bool is_part(const struct hvd__member_set *a,
+                    const struct hvd__member_set *b)
 {
-    struct hvd__crowd rest = *a;
+    struct hvd__member_set rest = *a;
 
     remove_all(&rest, b);
     return lowest(&rest) < 0;
@@ -116,14 +121,14 @@ static bool is_part(const struct hvd__crowd *a, const struct hvd__crowd *b)
 int hvd__survivors_fate(const struct hvd__survivors *s, int member)
 {
     for (int reason = 0; reason < HVD__NREASONS; reason++)
-        if (hvd__crowd_has(&s->lost[reason], member))
+        if (hvd__member_set_has(&s->lost[reason], member))
             return reason + 1;
     return 0;
 }
 
-static struct hvd__crowd all_lost(const struct hvd__survivors *s)
+static struct hvd__member_set all_lost(const struct hvd__survivors *s)
 {
-    struct hvd__crowd all = s->lost[0];
+    struct hvd__member_set all = s->lost[0];
 
     for (int reason = 1; reason < HVD__NREASONS; reason++)
         unite(&all, &s->lost[reason]);
@@ -131,9 +136,9 @@ static struct hvd__crowd all_lost(const struct hvd__survivors *s)
 }
 
 /* Those of the base who are neither lost nor suspected. */
-static struct hvd__crowd all_live(const struct hvd__survivors *s)
+static struct hvd__member_set all_live(const struct hvd__survivors *s)
 {
-    struct hvd__crowd live = s->base_list, lost = all_lost(s);
+    struct hvd__member_set live = s->base_list, lost = all_lost(s);
 
     remove_all(&live, &lost);
     remove_all(&live, &s->suspected);
@@ -142,34 +147,35 @@ static struct hvd__crowd all_live(const struct hvd__survivors *s)
 
 bool hvd__survivors_is_live(const struct hvd__survivors *s, int member)
 {
-    return hvd__crowd_has(&s->base_list, member) &&
-           !hvd__crowd_has(&s->suspected, member) &&
+    return hvd__member_set_has(&s->base_list, member) &&
+           !hvd__member_set_has(&s->suspected, member) &&
            hvd__survivors_fate(s, member) == 0;
 }
 
 bool hvd__survivors_is_doubted(const struct hvd__survivors *s, int member)
 {
     return !hvd__survivors_is_live(s, member) ||
-           (s->leader != s->self && hvd__crowd_has(&s->doubted, member));
+           (s->leader != s->self && hvd__member_set_has(&s->doubted, member));
 }
 
 /* Those of the base who are not proven to have ended. */
-static struct hvd__crowd all_counted(const struct hvd__survivors *s)
+static struct hvd__member_set all_counted(const struct hvd__survivors *s)
 {
-    struct hvd__crowd counted = s->base_list;
+    struct hvd__member_set counted = s->base_list;
 
     remove_all(&counted, &s->lost[ENDED]);
     return counted;
 }
 
 bool hvd__survivors_suffice(const struct hvd__survivors *s,
-                            const struct hvd__crowd *list)
+                            const struct hvd__member_set *list)
 {
-    struct hvd__crowd counted = all_counted(s);
-    int n = 2 * hvd__crowd_count(list), all = hvd__crowd_count(&counted);
+    struct hvd__member_set counted = all_counted(s);
+    int n = 2 * hvd__member_set_count(list),
+        all = hvd__member_set_count(&counted);
 
     return n > all ||
-           (n == all && all > 0 && hvd__crowd_has(list, lowest(&counted)));
+           (n == all && all > 0 && hvd__member_set_has(list, lowest(&counted)));
 }
 
 static bool is_agreeing(const struct hvd__survivors *s)
@@ -188,12 +194,12 @@ static bool has_ended(const struct hvd__survivors *s)
 
 /* A leader writes to all who may go on; others to their leader, and to lower
  * ones that they suspect, who might hear it. */
-static struct hvd__crowd all_partners(const struct hvd__survivors *s)
+static struct hvd__member_set all_partners(const struct hvd__survivors *s)
 {
-    struct hvd__crowd partners = s->base_list, lost = all_lost(s);
+    struct hvd__member_set partners = s->base_list, lost = all_lost(s);
 
     if (s->stage == HVD__STAGE_WORKING)
-        return (struct hvd__crowd){{0}};
+        return (struct hvd__member_set){{0}};
     if (s->stage == HVD__STAGE_DECIDED)
         partners = s->list;
     if (has_ended(s))
@@ -202,15 +208,15 @@ static struct hvd__crowd all_partners(const struct hvd__survivors *s)
         remove_all(&partners, &lost);
     for (int i = s->leader + 1; i < s->n; i++)
         if (s->leader != s->self && !has_ended(s))
-            hvd__crowd_drop(&partners, i);
-    hvd__crowd_drop(&partners, s->self);
+            hvd__member_set_drop(&partners, i);
+    hvd__member_set_drop(&partners, s->self);
     return partners;
 }
 
 /* Something has changed that the others have to know. */
 static void tell(struct hvd__survivors *s)
 {
-    struct hvd__crowd partners = all_partners(s);
+    struct hvd__member_set partners = all_partners(s);
 
     unite(&s->due, &partners);
     s->sent_ns = 0;
@@ -224,7 +230,7 @@ static void unsettle(struct hvd__survivors *s)
 
 static void choose_leader(struct hvd__survivors *s)
 {
-    struct hvd__crowd live = all_live(s);
+    struct hvd__member_set live = all_live(s);
     int before = s->leader;
 
     /* While a world starts, those in it are all that count. */
@@ -251,10 +257,10 @@ static void end(struct hvd__survivors *s, enum hvd__survivors_stage stage)
 }
 
 /* Notes for ever what is in a set. */
-static void lose_all(struct hvd__survivors *s, const struct hvd__crowd *members,
-                     int reason)
+static void lose_all(struct hvd__survivors *s,
+                     const struct hvd__member_set *members, int reason)
 {
-    struct hvd__crowd news = *members, lost = all_lost(s);
+    struct hvd__member_set news = *members, lost = all_lost(s);
 
     /* A proof counts even if the member is lost already. */
     remove_all(&news, reason == ENDED ? &s->lost[ENDED] : &lost);
@@ -265,7 +271,7 @@ static void lose_all(struct hvd__survivors *s, const struct hvd__crowd *members,
     for (int r = ENDED + 1; r < HVD__NREASONS && reason == ENDED; r++)
         remove_all(&s->lost[r], &news);
     unsettle(s);
-    if (hvd__crowd_has(&news, s->self)) {
+    if (hvd__member_set_has(&news, s->self)) {
         end(s, HVD__STAGE_OUT);
         return;
     }
@@ -276,9 +282,9 @@ static void lose_all(struct hvd__survivors *s, const struct hvd__crowd *members,
 
 void hvd__survivors_lose(struct hvd__survivors *s, int member, int reason)
 {
-    struct hvd__crowd one = {{0}};
+    struct hvd__member_set one = {{0}};
 
-    hvd__crowd_add(&one, member);
+    hvd__member_set_add(&one, member);
     lose_all(s, &one, reason - 1);
 }
 
@@ -286,7 +292,7 @@ void hvd__survivors_suspect(struct hvd__survivors *s, int member)
 {
     if (member == s->self || has_ended(s) || !hvd__survivors_is_live(s, member))
         return;
-    hvd__crowd_add(&s->suspected, member);
+    hvd__member_set_add(&s->suspected, member);
     /* If its host is cut off, the others of it need not be waited for as long.
      */
     for (int i = 0; i < s->n; i++)
@@ -304,7 +310,7 @@ void hvd__survivors_init(struct hvd__survivors *s, int n, int self,
     s->self = self;
     s->times = *times;
     for (int i = 0; i < n; i++) {
-        hvd__crowd_add(&s->base_list, i);
+        hvd__member_set_add(&s->base_list, i);
         s->patience_ns[i] = times->silence_ns;
         s->host[i] = (int16_t)i;
     }
@@ -328,9 +334,9 @@ void hvd__survivors_enter(struct hvd__survivors *s)
 
 void hvd__survivors_be_ready(struct hvd__survivors *s)
 {
-    if (!is_agreeing(s) || hvd__crowd_has(&s->ready, s->self))
+    if (!is_agreeing(s) || hvd__member_set_has(&s->ready, s->self))
         return;
-    hvd__crowd_add(&s->ready, s->self);
+    hvd__member_set_add(&s->ready, s->self);
     tell(s);
 }
 
@@ -341,8 +347,8 @@ void hvd__survivors_start(struct hvd__survivors *s)
     s->stage = HVD__STAGE_WORKING;
     s->base = s->round;
     s->base_list = s->list;
-    s->ready = (struct hvd__crowd){{0}};
-    s->suspected = (struct hvd__crowd){{0}};
+    s->ready = (struct hvd__member_set){{0}};
+    s->suspected = (struct hvd__member_set){{0}};
     s->recalled_ns = 0;
     for (int i = 0; i < s->n; i++)
         s->patience_ns[i] = s->times.silence_ns;
@@ -352,7 +358,7 @@ void hvd__survivors_start(struct hvd__survivors *s)
  * for ever. */
 static void bind(struct hvd__survivors *s, enum hvd__survivors_stage stage)
 {
-    struct hvd__crowd others = s->base_list;
+    struct hvd__member_set others = s->base_list;
 
     remove_all(&others, &s->list);
     remove_all(&s->suspected, &s->list); /* their leader hears them */
@@ -362,13 +368,14 @@ static void bind(struct hvd__survivors *s, enum hvd__survivors_stage stage)
     tell(s);
 }
 
-static void propose(struct hvd__survivors *s, const struct hvd__crowd *live)
+static void propose(struct hvd__survivors *s,
+                    const struct hvd__member_set *live)
 {
     s->round = ++s->seen;
     s->list = *live;
     s->is_outbid = false;
-    s->agreed = (struct hvd__crowd){{0}};
-    hvd__crowd_add(&s->agreed, s->self);
+    s->agreed = (struct hvd__member_set){{0}};
+    hvd__member_set_add(&s->agreed, s->self);
     s->stage = HVD__STAGE_PROPOSED;
     tell(s);
 }
@@ -382,7 +389,7 @@ static void give_up(struct hvd__survivors *s, int few, int of)
 
 static void lead(struct hvd__survivors *s)
 {
-    struct hvd__crowd live = all_live(s), counted = all_counted(s);
+    struct hvd__member_set live = all_live(s), counted = all_counted(s);
 
     if (s->stage == HVD__STAGE_CONFIRMED)
         s->stage = HVD__STAGE_AGREEING;
@@ -394,7 +401,8 @@ static void lead(struct hvd__survivors *s)
     if (s->settled_ns < s->times.settle_ns)
         return;
     if (!hvd__survivors_suffice(s, &live))
-        give_up(s, hvd__crowd_count(&live), hvd__crowd_count(&counted));
+        give_up(s, hvd__member_set_count(&live),
+                hvd__member_set_count(&counted));
     else if (is_part(&live, &s->ready) &&
              (s->stage != HVD__STAGE_PROPOSED || s->is_outbid ||
               !are_equal(&s->list, &live)))
@@ -405,12 +413,12 @@ static void lead(struct hvd__survivors *s)
 static void step(struct hvd__survivors *s)
 {
     if (s->stage == HVD__STAGE_DECIDED) {
-        struct hvd__crowd live = all_live(s);
+        struct hvd__member_set live = all_live(s);
 
         s->is_broken |= !is_part(&s->list, &live);
         return;
     }
-    if (!is_agreeing(s) || !hvd__crowd_has(&s->ready, s->self))
+    if (!is_agreeing(s) || !hvd__member_set_has(&s->ready, s->self))
         return;
     if (s->leader == s->self)
         lead(s);
@@ -419,7 +427,7 @@ static void step(struct hvd__survivors *s)
               lowest(&s->list) != s->leader))
         s->stage = HVD__STAGE_AGREEING;
     /* A sole leader has nobody to wait for. */
-    if (s->stage == HVD__STAGE_PROPOSED && hvd__crowd_count(&s->list) == 1)
+    if (s->stage == HVD__STAGE_PROPOSED && hvd__member_set_count(&s->list) == 1)
         lead(s);
 }
 
@@ -429,12 +437,13 @@ static void step(struct hvd__survivors *s)
 static bool may_confirm(const struct hvd__survivors *s,
                         const struct hvd__letter *letter)
 {
-    struct hvd__crowd lost = all_lost(s), common = letter->list;
+    struct hvd__member_set lost = all_lost(s), common = letter->list;
 
     cut(&common, &lost);
     return letter->from == s->leader && lowest(&letter->list) == letter->from &&
-           hvd__crowd_has(&letter->list, s->self) && letter->round > s->round &&
-           lowest(&common) < 0 && hvd__crowd_has(&s->ready, s->self) &&
+           hvd__member_set_has(&letter->list, s->self) &&
+           letter->round > s->round && lowest(&common) < 0 &&
+           hvd__member_set_has(&s->ready, s->self) &&
            is_part(&letter->list, &s->base_list) &&
            hvd__survivors_suffice(s, &letter->list);
 }
@@ -444,7 +453,7 @@ static void hear_of_round(struct hvd__survivors *s,
                           const struct hvd__letter *letter)
 {
     bool is_same = letter->round == s->round && letter->round != 0,
-         is_in = hvd__crowd_has(&letter->list, s->self);
+         is_in = hvd__member_set_has(&letter->list, s->self);
 
     switch (letter->stage) {
     case HVD__STAGE_PROPOSED:
@@ -458,13 +467,13 @@ static void hear_of_round(struct hvd__survivors *s,
             /* It is still confirmed: it suspected its leader for a moment. */
             bind(s, HVD__STAGE_CONFIRMED);
         }
-        hvd__crowd_add(&s->answers, letter->from);
+        hvd__member_set_add(&s->answers, letter->from);
         break;
     case HVD__STAGE_CONFIRMED:
         if (s->stage == HVD__STAGE_PROPOSED && is_same)
-            hvd__crowd_add(&s->agreed, letter->from);
+            hvd__member_set_add(&s->agreed, letter->from);
         else if (s->stage == HVD__STAGE_DECIDED && is_same)
-            hvd__crowd_add(&s->answers, letter->from);
+            hvd__member_set_add(&s->answers, letter->from);
         break;
     case HVD__STAGE_DECIDED:
         if (s->stage == HVD__STAGE_CONFIRMED && is_same &&
@@ -496,7 +505,7 @@ static void take_over(struct hvd__survivors *s,
     s->waited_ns = 0;
     for (int i = 0; i < s->n; i++)
         if (i != s->self)
-            hvd__crowd_drop(&s->ready, i);
+            hvd__member_set_drop(&s->ready, i);
     unsettle(s);
     choose_leader(s);
     tell(s);
@@ -506,9 +515,9 @@ static void take_over(struct hvd__survivors *s,
 static void notice(struct hvd__survivors *s, int member)
 {
     s->silent_ns[member] = 0;
-    if (!hvd__crowd_has(&s->suspected, member))
+    if (!hvd__member_set_has(&s->suspected, member))
         return;
-    hvd__crowd_drop(&s->suspected, member);
+    hvd__member_set_drop(&s->suspected, member);
     s->patience_ns[member] = s->times.silence_ns;
     unsettle(s);
     choose_leader(s);
@@ -520,7 +529,7 @@ static bool is_outbidding(const struct hvd__survivors *s,
                           const struct hvd__letter *letter)
 {
     return s->stage == HVD__STAGE_PROPOSED && !s->is_outbid &&
-           hvd__crowd_has(&s->list, letter->from) &&
+           hvd__member_set_has(&s->list, letter->from) &&
            (letter->round > s->round ||
             (letter->round == s->round && !are_equal(&letter->list, &s->list)));
 }
@@ -529,7 +538,7 @@ static bool is_outbidding(const struct hvd__survivors *s,
 static void hear_of_base(struct hvd__survivors *s,
                          const struct hvd__letter *letter)
 {
-    struct hvd__crowd ready = letter->ready;
+    struct hvd__member_set ready = letter->ready;
 
     for (int reason = 0; reason < HVD__NREASONS; reason++)
         lose_all(s, &letter->lost[reason], reason);
@@ -547,7 +556,7 @@ static void hear_of_base(struct hvd__survivors *s,
         unsettle(s);
     }
     if (s->stage == HVD__STAGE_DECIDED && letter->failed >= s->round &&
-        hvd__crowd_has(&s->list, letter->from))
+        hvd__member_set_has(&s->list, letter->from))
         s->is_broken = true;
     if (!has_ended(s) && hvd__survivors_fate(s, letter->from) == 0)
         hear_of_round(s, letter);
@@ -561,9 +570,9 @@ void hvd__survivors_hear(struct hvd__survivors *s,
 
     if (from < 0 || from >= s->n || from == s->self)
         return;
-    is_in = hvd__crowd_has(&letter->base_list, s->self);
+    is_in = hvd__member_set_has(&letter->base_list, s->self);
     if (!letter->is_answer)
-        hvd__crowd_add(&s->answers, from);
+        hvd__member_set_add(&s->answers, from);
     if (letter->base > s->base && !is_in && !has_ended(s)) {
         hvd__survivors_lose(s, s->self, CUT_OFF + 1);
         return;
@@ -580,7 +589,7 @@ void hvd__survivors_hear(struct hvd__survivors *s,
     /* It has left the world that this member is still in. */
     if (s->stage == HVD__STAGE_WORKING && letter->base == s->base &&
         letter->stage != HVD__STAGE_WORKING &&
-        hvd__crowd_has(&s->base_list, from) && s->recalled_ns == 0)
+        hvd__member_set_has(&s->base_list, from) && s->recalled_ns == 0)
         s->recalled_ns = 1;
     step(s);
 }
@@ -609,8 +618,8 @@ int hvd__survivors_next(struct hvd__survivors *s, struct hvd__letter *letter)
         to = lowest(&s->answers);
     if (to < 0)
         return -1;
-    hvd__crowd_drop(&s->due, to);
-    hvd__crowd_drop(&s->answers, to);
+    hvd__member_set_drop(&s->due, to);
+    hvd__member_set_drop(&s->answers, to);
     return to;
 }
 
@@ -624,7 +633,8 @@ static void count_silence(struct hvd__survivors *s, int64_t passed_ns)
         if (i == s->self || (s->leader != s->self && i != s->leader))
             continue;
         if (!hvd__survivors_is_live(s, i) ||
-            (s->stage == HVD__STAGE_DECIDED && !hvd__crowd_has(&s->list, i)))
+            (s->stage == HVD__STAGE_DECIDED &&
+             !hvd__member_set_has(&s->list, i)))
             continue;
         s->silent_ns[i] += passed_ns;
         if (s->patience_ns[i] > 0 && s->silent_ns[i] >= s->patience_ns[i])
@@ -636,15 +646,15 @@ static void count_silence(struct hvd__survivors *s, int64_t passed_ns)
  * others know it of their leader. */
 static void look_at_limit(struct hvd__survivors *s)
 {
-    struct hvd__crowd late = all_live(s);
+    struct hvd__member_set late = all_live(s);
 
     if (s->times.limit_ns <= 0 || s->waited_ns < s->times.limit_ns ||
-        !hvd__crowd_has(&s->ready, s->self))
+        !hvd__member_set_has(&s->ready, s->self))
         return;
     remove_all(&late, &s->ready);
     for (int i = 0; i < s->n && s->leader != s->self; i++)
         if (i != s->leader)
-            hvd__crowd_drop(&late, i);
+            hvd__member_set_drop(&late, i);
     if (lowest(&late) < 0)
         return;
     s->waited_ns = 0;

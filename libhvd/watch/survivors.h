@@ -24,26 +24,30 @@
 #include <stdint.h>
 
 /* The most members, and words of a set of them. */
-enum { HVD__SURVIVORS_MOST = 512, HVD__CROWD_WORDS = HVD__SURVIVORS_MOST / 64 };
-
-/* A set of members. */
-struct hvd__crowd {
-    uint64_t words[HVD__CROWD_WORDS];
+enum {
+    HVD__SURVIVORS_MOST = 512,
+    HVD__MEMBER_SET_WORDS = HVD__SURVIVORS_MOST / 64
 };
 
-static inline bool hvd__crowd_has(const struct hvd__crowd *crowd, int member)
+/* A set of members. */
+struct hvd__member_set {
+    uint64_t words[HVD__MEMBER_SET_WORDS];
+};
+
+static inline bool hvd__member_set_has(const struct hvd__member_set *set,
+                                       int member)
 {
-    return crowd->words[member / 64] >> member % 64 & 1;
+    return set->words[member / 64] >> member % 64 & 1;
 }
 
-static inline void hvd__crowd_add(struct hvd__crowd *crowd, int member)
+static inline void hvd__member_set_add(struct hvd__member_set *set, int member)
 {
-    crowd->words[member / 64] |= UINT64_C(1) << member % 64;
+    set->words[member / 64] |= UINT64_C(1) << member % 64;
 }
 
-static inline void hvd__crowd_drop(struct hvd__crowd *crowd, int member)
+static inline void hvd__member_set_drop(struct hvd__member_set *set, int member)
 {
-    crowd->words[member / 64] &= ~(UINT64_C(1) << member % 64);
+    set->words[member / 64] &= ~(UINT64_C(1) << member % 64);
 }
 
 enum hvd__survivors_stage {
@@ -70,7 +74,8 @@ struct hvd__letter {
     uint32_t failed;      /* the last that was decided and did not start */
     uint32_t seen;        /* the highest that it knows of */
     int32_t few, of;      /* of TOO_FEW */
-    struct hvd__crowd base_list, list, ready, suspected, lost[HVD__NREASONS];
+    struct hvd__member_set base_list, list, ready, suspected,
+        lost[HVD__NREASONS];
 };
 
 struct hvd__survivors_times {
@@ -85,16 +90,17 @@ struct hvd__survivors {
     struct hvd__survivors_times times;
     enum hvd__survivors_stage stage;
     uint32_t base, round, failed, seen;
-    struct hvd__crowd base_list;
-    struct hvd__crowd list;  /* of round */
-    struct hvd__crowd ready; /* have left the base's world, as far as known */
-    struct hvd__crowd lost[HVD__NREASONS];
-    struct hvd__crowd suspected; /* silent; it may be heard again */
-    struct hvd__crowd doubted;   /* suspected by the leader */
-    struct hvd__crowd agreed;    /* have confirmed the proposal of this one */
-    bool is_outbid;        /* one of its list can confirm only a higher round */
-    struct hvd__crowd due; /* get a letter as soon as possible */
-    struct hvd__crowd answers; /* get an answer */
+    struct hvd__member_set base_list;
+    struct hvd__member_set list; /* of round */
+    struct hvd__member_set
+        ready; /* have left the base's world, as far as known */
+    struct hvd__member_set lost[HVD__NREASONS];
+    struct hvd__member_set suspected; /* silent; it may be heard again */
+    struct hvd__member_set doubted;   /* suspected by the leader */
+    struct hvd__member_set agreed; /* have confirmed the proposal of this one */
+    bool is_outbid; /* one of its list can confirm only a higher round */
+    struct hvd__member_set due;     /* get a letter as soon as possible */
+    struct hvd__member_set answers; /* get an answer */
     bool is_broken; /* what was decided cannot start any more, or has ended */
     int leader;     /* the lowest that is neither lost nor suspected */
     int few, of;    /* of TOO_FEW */
@@ -140,8 +146,8 @@ bool hvd__survivors_is_doubted(const struct hvd__survivors *s, int member);
 /* Returns whether a list may go on: more than half of those of the base who are
  * not proven to have ended, or half with the lowest of them. */
 bool hvd__survivors_suffice(const struct hvd__survivors *s,
-                            const struct hvd__crowd *list);
+                            const struct hvd__member_set *list);
 
-int hvd__crowd_count(const struct hvd__crowd *crowd);
+int hvd__member_set_count(const struct hvd__member_set *set);
 
 #endif

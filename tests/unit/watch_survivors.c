@@ -46,18 +46,18 @@ static void pass(int64_t ns)
         }
 }
 
-static struct hvd__crowd crowd_of(const char *members)
+static struct hvd__member_set set_of(const char *members)
 {
-    struct hvd__crowd crowd = {{0}};
+    struct hvd__member_set set = {{0}};
 
     for (; *members; members++)
-        hvd__crowd_add(&crowd, *members - '0');
-    return crowd;
+        hvd__member_set_add(&set, *members - '0');
+    return set;
 }
 
 static void expect_decided(const char *members)
 {
-    struct hvd__crowd list = crowd_of(members);
+    struct hvd__member_set list = set_of(members);
 
     for (; *members; members++) {
         const struct hvd__survivors *s = &all[*members - '0'];
@@ -130,7 +130,7 @@ TEST(more_than_half_or_half_with_the_lowest_suffices)
                  {"034", "1", true}, {"034", "2", false}, {"0123", "4", true}};
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct hvd__crowd list = crowd_of(cases[i].list);
+        struct hvd__member_set list = set_of(cases[i].list);
 
         begin();
         for (const char *at = cases[i].ended; *at; at++)
@@ -140,7 +140,7 @@ TEST(more_than_half_or_half_with_the_lowest_suffices)
     }
     begin(); /* a frozen one is not proven to have ended */
     hvd__survivors_lose(&all[4], 0, 2);
-    ck_assert(!hvd__survivors_suffice(&all[4], &(struct hvd__crowd){{6}}));
+    ck_assert(!hvd__survivors_suffice(&all[4], &(struct hvd__member_set){{6}}));
 }
 
 TEST(a_start_that_fails_is_followed_by_a_higher_round)
@@ -176,10 +176,10 @@ static void fill(struct hvd__letter *letter, int n)
     letter->from = n - 1;
     letter->is_answer = true;
     letter->stage = HVD__STAGE_DECIDED;
-    for (struct hvd__crowd *set = &letter->base_list;
+    for (struct hvd__member_set *set = &letter->base_list;
          set <= &letter->lost[HVD__NREASONS - 1]; set++)
         for (int i = n; i < HVD__SURVIVORS_MOST; i++)
-            hvd__crowd_drop(set, i);
+            hvd__member_set_drop(set, i);
 }
 
 TEST(a_letter_arrives_as_it_was_written_and_no_other_does)

@@ -85,7 +85,7 @@ struct action {
 
 struct world {
     uint32_t round;
-    struct hvd__crowd list;
+    struct hvd__member_set list;
     int nstarted;
 };
 
@@ -160,13 +160,13 @@ static void fail(struct story *story, const char *what, int node)
     story->is_bad = true;
 }
 
-static const char *list_text(const struct hvd__crowd *list)
+static const char *list_text(const struct hvd__member_set *list)
 {
     static char text[64];
     int at = 0;
 
     for (int i = 0; i < MOST; i++)
-        if (hvd__crowd_has(list, i))
+        if (hvd__member_set_has(list, i))
             text[at++] = (char)('0' + i);
     text[at] = '\0';
     return text;
@@ -278,7 +278,7 @@ static void meet(struct story *story, int i)
     struct node *node = &story->nodes[i];
 
     for (int j = 0; j < story->n; j++)
-        if (j != i && hvd__crowd_has(&node->s.list, j))
+        if (j != i && hvd__member_set_has(&node->s.list, j))
             push(story, (struct event){.at = story->now + delay(story),
                                        .kind = MEETING,
                                        .to = j,
@@ -317,7 +317,7 @@ static void note_world(struct story *story, int i)
     }
     if (memcmp(&world->list, &s->base_list, sizeof world->list) != 0)
         fail(story, "two lists of one round have started", i);
-    if (++world->nstarted < hvd__crowd_count(&world->list))
+    if (++world->nstarted < hvd__member_set_count(&world->list))
         return;
     story->counts->started++;
     for (int k = 0; k < story->nworlds; k++) {
@@ -325,9 +325,9 @@ static void note_world(struct story *story, int i)
         const struct world *early = other->round < world->round ? other : world,
                            *late = early == other ? world : other;
 
-        if (other->nstarted < hvd__crowd_count(&other->list))
+        if (other->nstarted < hvd__member_set_count(&other->list))
             continue;
-        for (int w = 0; w < HVD__CROWD_WORDS; w++)
+        for (int w = 0; w < HVD__MEMBER_SET_WORDS; w++)
             if (late->list.words[w] & ~early->list.words[w])
                 fail(story, "two worlds go on beside each other", i);
     }
@@ -338,7 +338,7 @@ static bool has_met_all(const struct story *story, int i)
     const struct node *node = &story->nodes[i];
 
     for (int j = 0; j < story->n; j++)
-        if (j != i && hvd__crowd_has(&node->s.list, j) &&
+        if (j != i && hvd__member_set_has(&node->s.list, j) &&
             node->met[j][node->meeting] != node->s.round)
             return false;
     return true;
@@ -373,7 +373,7 @@ static int64_t trouble(const struct story *story, int i)
     for (int j = 0; j < story->n; j++) {
         const struct node *other = &story->nodes[j];
 
-        if (j == i || !hvd__crowd_has(&node->s.base_list, j))
+        if (j == i || !hvd__member_set_has(&node->s.base_list, j))
             continue;
         if (other->is_dead && reaches(story, i, j))
             return node->patience + 1;
@@ -615,7 +615,7 @@ static bool is_over(const struct story *story)
             node->enter_at >= 0)
             return false;
         for (int j = 0; j < story->n; j++)
-            if (hvd__crowd_has(&node->s.base_list, j) &&
+            if (hvd__member_set_has(&node->s.base_list, j) &&
                 (story->nodes[j].phase != IN_WORLD ||
                  story->nodes[j].s.base != node->s.base))
                 return false;
