@@ -19,6 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* So many elements before one is copied, the processor begins to fetch it: in a
+ * random order it does not find out by itself. */
+enum { AHEAD = 2 };
+
 struct batching {
     int64_t size;
     bool global, drop;
@@ -221,6 +225,7 @@ static int fill_row(void *context, int thread, int64_t part)
     struct stage *stage = context;
     const struct filler *f = stage->state;
     int64_t r = part / f->capacity, i = part % f->capacity;
+    const int64_t index = f->begin + i * f->divisor + f->first + r;
     void *row[HVD_MAX_COMPONENTS];
 
     if (i >= stage->run->replica_rows[r])
@@ -228,7 +233,9 @@ static int fill_row(void *context, int thread, int64_t part)
     if (stopped(stage) < 0)
         return HVD_ERR_SHUTDOWN;
     find_row(stage, r, i, row);
-    return stage_get(stage->inputs[0], f->begin + i * f->divisor + f->first + r,
+    if (i + AHEAD < stage->run->replica_rows[r])
+        stage_expect(stage->inputs[0], index + AHEAD * f->divisor);
+    return stage_get(stage->inputs[0], index,
                      f->rooms + (size_t)thread * stage->inputs[0]->room, row);
 }
 

@@ -5,10 +5,13 @@
  *
  * Batches are filled in slots of a ring, in order. Without a prefetch there is
  * one slot, which hvd_iterator_next fills. With a prefetch of n there are
- * n + 1: the caller has one, and a thread fills the others. Only that thread
- * touches the stages then; restore stops it first. A slot also has the status
- * with which it was filled, and the position behind it: so what the caller
- * learns does not depend on how far the thread is.
+ * n + 1: the caller has one, and a thread fills the others. When all are full
+ * it sleeps until half of them are not, which wakes it once for several
+ * batches. On a busy machine it may get no processor in time: then the caller
+ * fills the next slot itself. Whoever fills has `filling`, and alone touches
+ * the stages; restore stops the thread first. A slot also has the status with
+ * which it was filled, and the position behind it: so what the caller learns
+ * does not depend on who fills, and how far the thread is.
  */
 #include "dataset/stage.h"
 
@@ -49,6 +52,8 @@ struct hvd_iterator {
     pthread_t thread;
     bool has_thread; /* the caller's alone */
     bool quit;
+    bool filling;                    /* somebody fills a slot */
+    bool failed;                     /* the slot filled last has a failure */
     int64_t filled, freed;           /* slots, since the thread started */
     int64_t taken;                   /* the caller's alone */
     void *given[HVD_MAX_COMPONENTS]; /* the caller's buffers */
@@ -86,25 +91,31 @@ static void fill_slot(struct hvd_iterator *it, struct slot *slot,
     tell(it, &slot->epoch, &slot->samples);
 }
 
+/* Fills the next slot of a ring. The lock is held, but not while it does so. */
+static void fill_next(struct hvd_iterator *it)
+{
+    struct slot *slot = &it->slots[it->filled % it->nslots];
+
+    it->filling = true;
+    pthread_mutex_unlock(&it->lock);
+    fill_slot(it, slot, slot->at);
+    pthread_mutex_lock(&it->lock);
+    it->filling = false;
+    it->failed = slot->status < 0;
+    it->filled++;
+    pthread_cond_signal(&it->moved);
+}
+
 static void *read_ahead(void *context)
 {
     struct hvd_iterator *it = context;
-    bool failed = false;
 
     pthread_mutex_lock(&it->lock);
-    while (!it->quit && !failed) {
-        if (it->filled - it->freed == it->nslots) {
+    while (!it->quit && !it->failed)
+        if (it->filling || it->filled - it->freed == it->nslots)
             pthread_cond_wait(&it->moved, &it->lock);
-            continue;
-        }
-        struct slot *slot = &it->slots[it->filled % it->nslots];
-        pthread_mutex_unlock(&it->lock);
-        fill_slot(it, slot, slot->at);
-        failed = slot->status < 0;
-        pthread_mutex_lock(&it->lock);
-        it->filled++;
-        pthread_cond_signal(&it->moved);
-    }
+        else
+            fill_next(it);
     pthread_mutex_unlock(&it->lock);
     return NULL;
 }
@@ -119,7 +130,7 @@ static void stop_thread(struct hvd_iterator *it)
     pthread_cond_signal(&it->moved);
     pthread_mutex_unlock(&it->lock);
     pthread_join(it->thread, NULL);
-    it->has_thread = it->quit = false;
+    it->has_thread = it->quit = it->failed = false;
     it->filled = it->freed = it->taken = 0;
     atomic_store_explicit(&it->run.stop, false, memory_order_relaxed);
 }
@@ -145,9 +156,13 @@ static struct slot *take_slot(struct hvd_iterator *it, void *const *buffers)
         it->taken--;
     else
         it->freed = it->taken;
-    pthread_cond_signal(&it->moved);
+    if (it->filled - it->taken <= it->nslots / 2)
+        pthread_cond_signal(&it->moved);
     while (it->filled == it->taken)
-        pthread_cond_wait(&it->moved, &it->lock);
+        if (it->filling)
+            pthread_cond_wait(&it->moved, &it->lock);
+        else
+            fill_next(it);
     pthread_mutex_unlock(&it->lock);
     return &it->slots[it->taken++ % it->nslots];
 }

@@ -127,6 +127,20 @@ int stage_look(struct stage *stage, int64_t index, char *room, const void **at)
     return stage->set->kind->get(stage, index, rest, out);
 }
 
+void stage_expect(struct stage *stage, int64_t index)
+{
+    const void *at[HVD_MAX_COMPONENTS];
+
+    stage = stage_find(stage, &index);
+    while (!stage->set->kind->look && stage->ninputs == 1)
+        stage = stage_find(stage->inputs[0], &index);
+    if (!stage->set->kind->look || stage->set->kind->look(stage, index, at) < 0)
+        return;
+    for (int32_t i = 0; i < stage->set->ncomponents; i++)
+        for (size_t b = 0; b < stage->bytes[i]; b += ALIGNMENT)
+            __builtin_prefetch((const char *)at[i] + b);
+}
+
 int stage_get(struct stage *stage, int64_t index, char *room, void *const *out)
 {
     const void *at[HVD_MAX_COMPONENTS];

@@ -137,6 +137,9 @@ struct stage *stage_find(struct stage *stage, int64_t *index);
 /* Sets pointers to an element. It may be computed in room. */
 int stage_look(struct stage *stage, int64_t index, char *room, const void **at);
 
+/* Has the processor fetch an element that will be asked for soon. */
+void stage_expect(struct stage *stage, int64_t index);
+
 /* Lays an element out in memory at multiples of 64 bytes; base NULL: only
  * measures. Returns the bytes. */
 size_t stage_lay_out(const struct stage *stage, char *base, void **at);

@@ -102,7 +102,7 @@ static int make_model(hvd_estimator *e, const struct input *in,
 }
 
 /* Fills from the data of the training now. */
-static int fill(void *context, int64_t number, void *const *inputs)
+static int fill(void *context, int64_t number, void **inputs)
 {
     return input_fill(((hvd_estimator *)context)->input, number, inputs);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * input.c - has an iterator fill the buffers from which the devices read, or
- * copies its batches there.
+ * input.c - shows the batches of an iterator to the devices of a training, and
+ * copies those of an evaluation, which need not be as large as its own.
  */
 #include "estimator/input.h"
 
@@ -10,22 +10,14 @@
 
 #include <string.h>
 
-static int next(struct input *in, void *const *buffers)
+/* Gets the next batch. Returns 0, HVD_END_OF_DATA or a failure. */
+static int fetch(struct input *in)
 {
-    return buffers ? hvd_iterator_next_into(in->iterator, buffers, &in->batch)
-                   : hvd_iterator_next(in->iterator, &in->batch);
-}
-
-/* Gets the next batch, in buffers unless they are NULL. Returns 0,
- * HVD_END_OF_DATA or a failure. */
-static int fetch(struct input *in, void *const *buffers)
-{
-    int status;
+    int status = hvd_iterator_next(in->iterator, &in->batch);
 
     in->row = 0;
-    status = next(in, buffers);
     if (status == HVD_END_OF_DATA && in->exact)
-        status = next(in, buffers);
+        status = hvd_iterator_next(in->iterator, &in->batch);
     if (status == HVD_END_OF_DATA && in->exact)
         return problem_fail(HVD_ERR_ARGUMENT,
                             "the data has ended, and has nothing when it "
@@ -87,7 +79,7 @@ int input_open(struct input *in, hvd_dataset *data, const hvd_input_context *of,
                             hvd_last_error()[0] ? ": " : "", hvd_last_error());
     status = hvd_iterator_new(data, of, &in->iterator);
     if (status == 0)
-        status = fetch(in, NULL);
+        status = fetch(in);
     if (status == HVD_END_OF_DATA) {
         in->over = true;
         return 0;
@@ -150,8 +142,6 @@ int input_match(struct input *in, const struct model *m, bool predicts)
          in->ninputs++)
         status = match_one(in, in->ninputs, name, is_int, row,
                            predicts && !is_needed);
-    in->direct = in->exact && in->of.replicas == 1 &&
-                 in->ninputs == in->batch.ncomponents;
     return status;
 }
 
@@ -162,31 +152,17 @@ void input_close(struct input *in)
     *in = (struct input){0};
 }
 
-/* Gets the next batch of a training, in the inputs if that is possible. Returns
- * whether it is there already, or a failure. */
-static int fetch_inputs(struct input *in, void *const *inputs)
-{
-    void *buffers[HVD_MAX_COMPONENTS];
-    int status;
-
-    if (in->waits) {
-        in->waits = false;
-        return 0;
-    }
-    for (int i = 0; i < in->ninputs; i++)
-        buffers[in->place[i]] = inputs[i];
-    status = fetch(in, in->direct ? buffers : NULL);
-    return status < 0 ? failed(status) : in->direct;
-}
-
-int input_fill(void *context, int64_t number, void *const *inputs)
+int input_fill(void *context, int64_t number, void **inputs)
 {
     struct input *in = context;
     const int32_t replica = (int32_t)(number % in->of.replicas);
-    int filled = replica == 0 ? fetch_inputs(in, inputs) : 0;
+    int status = 0;
 
-    if (filled < 0)
-        return filled;
+    if (replica == 0 && !in->waits)
+        status = fetch(in);
+    in->waits = false;
+    if (status < 0)
+        return failed(status);
     if (in->batch.replica_rows[replica] < in->batch.capacity)
         return problem_fail(
             HVD_ERR_ARGUMENT,
@@ -196,13 +172,11 @@ int input_fill(void *context, int64_t number, void *const *inputs)
             "a global size that they divide",
             (long long)in->batch.replica_rows[replica],
             (long long)in->batch.capacity);
-    for (int i = 0; i < in->ninputs && !filled; i++) {
+    for (int i = 0; i < in->ninputs; i++) {
         int k = in->place[i];
-        size_t bytes = in->bytes[k] * (size_t)in->batch.capacity;
 
-        memcpy(inputs[i],
-               (const char *)in->batch.data[k] + bytes * (size_t)replica,
-               bytes);
+        inputs[i] = (char *)in->batch.data[k] +
+                    in->bytes[k] * (size_t)in->batch.capacity * (size_t)replica;
     }
     return 0;
 }
@@ -240,7 +214,7 @@ static int refill(struct input *in)
         if (in->over)
             break;
         if (!in->waits)
-            status = fetch(in, NULL);
+            status = fetch(in);
         in->waits = false;
         in->made++;
         in->over = status == HVD_END_OF_DATA;

@@ -29,7 +29,6 @@ struct input {
     int64_t capacity; /* rows of a batch of the network */
     int64_t losses;   /* of a row */
     bool exact;       /* training: all batches are full, and never end */
-    bool direct;      /* batches need no copy: each component is an input */
     bool waits;       /* batch has not been used yet */
     bool over;        /* the data of an evaluation has ended */
     int64_t row;      /* of batch, the next for an evaluation */
@@ -48,7 +47,7 @@ int input_match(struct input *input, const struct model *model, bool predicts);
 void input_close(struct input *input); /* zeroed is accepted */
 
 /* A fill_batch_fn and a fill_test_fn (trainer.h) with an input as context. */
-int input_fill(void *input, int64_t number, void *const *inputs);
+int input_fill(void *input, int64_t number, void **inputs);
 int64_t input_fill_test(void *input, int64_t step, void *const *inputs);
 
 #endif

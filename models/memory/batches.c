@@ -53,7 +53,7 @@ void batches_close(hvd_iterator *iterator)
     hvd_iterator_free(iterator);
 }
 
-int batches_next(void *iterator, void *const *buffers)
+int batches_next(void *iterator, void **buffers)
 {
     hvd_batch batch;
 

@@ -17,6 +17,6 @@ int batches_open(int rows, int width, uint64_t seed,
 void batches_close(struct hvd_iterator *iterator); /* NULL is accepted */
 
 /* Fills both with the next mini-batch of the iterator; returns 1 (feed.h). */
-int batches_next(void *iterator, void *const *buffers);
+int batches_next(void *iterator, void **buffers);
 
 #endif

@@ -37,7 +37,7 @@ struct job {
 /* -------------------------------------------------------------------- making
  */
 
-static struct feed feed_of(int (*next)(void *context, void *const *buffers),
+static struct feed feed_of(int (*next)(void *context, void **buffers),
                            void *context, int batch)
 {
     return (struct feed){
@@ -48,7 +48,7 @@ static struct feed feed_of(int (*next)(void *context, void *const *buffers),
         .context = context};
 }
 
-static int next_batch(void *context, void *const *buffers)
+static int next_batch(void *context, void **buffers)
 {
     const struct job_data *data = context;
 
@@ -226,7 +226,7 @@ struct test {
     int64_t correct;
 };
 
-static int next_test(void *context, void *const *buffers)
+static int next_test(void *context, void **buffers)
 {
     struct test *test = context;
     int32_t *labels = buffers[1];

@@ -11,6 +11,8 @@
 #include "output/device_problem.h"
 #include "output/profile.h"
 
+#include <string.h>
+
 /* ------------------------------------------------------------------- making */
 
 /* Connects what a guarded, scaled or cycled update has. */
@@ -36,6 +38,15 @@ static int connect_settings(struct engine *e, const struct engine_settings *s)
     return device_status(status);
 }
 
+/* Has the device read tensor i of a mini-batch from there. */
+static int connect_feed(struct engine *e, int i, void *data)
+{
+    e->connected[i] = data;
+    return device_status(ipu_engine_connect(e->device, e->feed.tensors[i].name,
+                                            data,
+                                            feed_tensor_bytes(&e->feed, i)));
+}
+
 static int connect_streams(struct engine *e, bool has_rate)
 {
     int status =
@@ -44,10 +55,6 @@ static int connect_streams(struct engine *e, bool has_rate)
     if (has_rate && status >= 0)
         status =
             ipu_engine_connect(e->device, "rate", &e->rate, sizeof e->rate);
-    for (int i = 0; i < e->feed.ntensors && status >= 0; i++)
-        status =
-            ipu_engine_connect(e->device, e->feed.tensors[i].name,
-                               e->buffers[i], feed_tensor_bytes(&e->feed, i));
     return device_status(status);
 }
 
@@ -81,7 +88,14 @@ static void engine_fini(struct backend *backend)
 int engine_fetch(struct engine *e)
 {
     double start = clock_seconds();
-    int status = e->feed.next(e->feed.context, e->buffers);
+    void *at[FEED_MOST_TENSORS];
+    int status;
+
+    memcpy(at, e->buffers, sizeof at);
+    status = e->feed.next(e->feed.context, at);
+    for (int i = 0; i < e->feed.ntensors && status >= 0; i++)
+        if (at[i] != e->connected[i])
+            status = connect_feed(e, i, at[i]);
 
     e->base.times.data += clock_seconds() - start;
     return status;

@@ -22,9 +22,11 @@ struct engine_settings {
 
 struct engine {
     struct backend base;
-    ipu_executable *executable;       /* owned, as the next two */
-    ipu_engine *device;               /* NULL: not made yet */
-    void *buffers[FEED_MOST_TENSORS]; /* buffers of the current mini-batch */
+    ipu_executable *executable;         /* owned, as the next two */
+    ipu_engine *device;                 /* NULL: not made yet */
+    void *buffers[FEED_MOST_TENSORS];   /* which the feed fills, or not */
+    void *connected[FEED_MOST_TENSORS]; /* tensors of the current mini-batch;
+                                           borrowed from the feed, or these */
     struct feed feed;
     float loss, rate; /* values of the current run */
 };

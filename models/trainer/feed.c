@@ -16,6 +16,19 @@ size_t feed_tensor_bytes(const struct feed *feed, int tensor)
     return bytes;
 }
 
+int feed_fill(const struct feed *feed, void *const *buffers)
+{
+    void *at[FEED_MOST_TENSORS];
+    int status;
+
+    memcpy(at, buffers, (size_t)feed->ntensors * sizeof *at);
+    status = feed->next(feed->context, at);
+    for (int i = 0; i < feed->ntensors && status >= 0; i++)
+        if (at[i] != buffers[i])
+            memcpy(buffers[i], at[i], feed_tensor_bytes(feed, i));
+    return status;
+}
+
 int feed_allocate(const struct feed *feed, int count, void **buffers)
 {
     for (int i = 0; i < feed->ntensors; i++) {
@@ -34,7 +47,7 @@ void feed_free_buffers(void **buffers)
     }
 }
 
-static int next_of_model(void *context, void *const *buffers)
+static int next_of_model(void *context, void **buffers)
 {
     struct model_feed *source = context;
     int status = source->fill(source->context, source->next, buffers);

@@ -12,18 +12,22 @@
 
 enum { FEED_MOST_TENSORS = MODEL_MOST_INPUTS + 1 };
 
-/* next fills one buffer for each tensor and returns 1; a negative status ends
- * the update. A pipeline calls it on a separate thread, within the update.
- * Elements have four bytes: float32 or int32. */
+/* next fills one buffer for each tensor, or replaces it by memory that stays as
+ * it is until the next call, and returns 1; a negative status ends the update.
+ * A pipeline calls it on a separate thread, within the update. Elements have
+ * four bytes: float32 or int32. */
 struct feed {
     int ntensors;
     ipu_feed_tensor tensors[FEED_MOST_TENSORS];
-    int (*next)(void *context, void *const *buffers);
+    int (*next)(void *context, void **buffers);
     void *context; /* borrowed until the backend's fini */
 };
 
 /* Returns the bytes of one tensor in a mini-batch. */
 size_t feed_tensor_bytes(const struct feed *feed, int tensor);
+
+/* Has next fill the buffers, also if it has memory of its own. */
+int feed_fill(const struct feed *feed, void *const *buffers);
 
 /* Allocates a buffer of count mini-batches for each tensor. PROBLEM with the
  * text kept; feed_free_buffers accepts that. */

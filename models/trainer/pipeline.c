@@ -33,7 +33,7 @@ static int next_of_update(void *context, void *const *buffers)
     if (p->left == 0)
         return 0;
     p->left--;
-    status = p->feed.next(p->feed.context, buffers);
+    status = feed_fill(&p->feed, buffers);
     if (status < 0)
         snprintf(p->why, sizeof p->why, "%s", problem_text());
     return status;

@@ -111,7 +111,7 @@ static int fetch_batches(struct replicas *r)
         for (int k = 0; k < r->feed.ntensors; k++)
             at[k] = (char *)r->buffers[k] +
                     (size_t)i * feed_tensor_bytes(&r->feed, k);
-        status = r->feed.next(r->feed.context, at);
+        status = feed_fill(&r->feed, at);
     }
     return status;
 }

@@ -34,9 +34,10 @@ struct model;              /* model.h */
 struct safetensors_tensor; /* safetensors.h */
 
 /* Fills mini-batch number 0, 1, ... of this rank: a buffer for each input of
- * the model. If there are k replicas, they take k successive ones. 0, or
- * PROBLEM with the text kept. */
-typedef int fill_batch_fn(void *context, int64_t number, void *const *inputs);
+ * the model, or replaces it by memory that stays as it is until the next call.
+ * If there are k replicas, they take k successive ones. 0, or PROBLEM with the
+ * text kept. */
+typedef int fill_batch_fn(void *context, int64_t number, void **inputs);
 
 struct trainer_options {
     struct optimizer_settings optimizer;
