@@ -103,9 +103,9 @@ static int print_sample(struct training_run *run)
     if (run->options->sample == 0)
         return 0;
     printf("\n");
-    status = sample_write(run->options, &((struct gpt *)run->own)->text,
-                          trainer_model(run->trainer),
-                          trainer_values(run->trainer), stdout);
+    status =
+        sample_write(run->options, &((struct gpt *)run->own)->text,
+                     trainer_model(run->trainer), training_values(run), stdout);
     printf("\n");
     return status;
 }

@@ -215,6 +215,7 @@ static int agree_options(const struct options *o)
         {"--warmup", o->warmup},
         real_number("--weight-decay", o->optimizer.weight_decay),
         real_number("--clip", o->optimizer.clip),
+        real_number("--ema", o->ema),
     };
     const struct agree_number of_mnist[] = {
         {"--epochs", o->epochs},

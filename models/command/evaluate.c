@@ -28,7 +28,8 @@ static void tell_over(const struct training_run *run)
         run->command->progress,
         "the training in %s was over before this evaluator began: "
         "its last checkpoint, of step %lld, written at %s, is "
-        "evaluated; a new training is refused there",
+        "evaluated; a training that goes on there needs another evaluator, "
+        "which begins after its first checkpoint",
         run->options->model_dir, (long long)e->step, written);
 }
 

@@ -161,15 +161,15 @@ static json_t *pack_settings(const struct outcome *outcome)
     const struct options *o = outcome->options;
 
     return json_pack(
-        "{s:s, s:s, s:i, s:i, s:i, s:s, s:f, s:f, s:f, s:i, s:I, s:b, s:s, "
-        "s:i}",
+        "{s:s, s:s, s:i, s:i, s:i, s:s, s:f, s:f, s:f, s:f, s:i, s:I, s:b, "
+        "s:s, s:i}",
         "program", options_name(o->program), "version", HVD_VERSION_STRING,
         "world_size", outcome->world_size, "replicas", o->replicas,
         "batch_size", o->batch_size, "optimizer",
         optimizer_names[o->optimizer.optimizer], "lr", o->learning_rate,
         "weight_decay", o->optimizer.weight_decay, "clip", o->optimizer.clip,
-        "accumulate", o->optimizer.accumulate, "seed", (json_int_t)o->seed,
-        "serial", o->serial, "compression",
+        "ema", o->ema, "accumulate", o->optimizer.accumulate, "seed",
+        (json_int_t)o->seed, "serial", o->serial, "compression",
         hvd_compression_name(o->compression), "threads", o->threads);
 }
 

@@ -407,6 +407,8 @@ static int make_estimator(struct training_run *run)
     options.rate = options_schedule(o, run->plan.steps);
     options.accumulate = o->optimizer.accumulate;
     options.replicas = o->replicas;
+    options.ema_decay = o->ema;
+    options.ema_warmup = 1;
     options.seed = o->seed;
     options.save_checkpoints_steps = o->checkpoint_every;
     options.save_checkpoints_secs = 0;
@@ -426,6 +428,12 @@ static int make_estimator(struct training_run *run)
 /* ------------------------------------------------------------------ the run
  */
 
+float *const *training_values(const struct training_run *run)
+{
+    return run->estimator->averages ? run->estimator->averages
+                                    : trainer_values(run->trainer);
+}
+
 /* Rank 0 writes the files that the command line requests. */
 static int write_results(struct training_run *run)
 {
@@ -440,7 +448,8 @@ static int write_results(struct training_run *run)
         if (status == 0 && o->losses)
             status = losses_write(&run->losses, o->losses);
         if (status == 0 && o->weights)
-            status = trainer_save(run->trainer, o->weights);
+            status =
+                trainer_save(run->trainer, training_values(run), o->weights);
         if (status == 0)
             status = trainer_profile(run->trainer, o->profile,
                                      run->command->program);

@@ -101,6 +101,9 @@ struct training_run {
 /* Returns the elements of the data that a step of all ranks takes. */
 int64_t training_rows(const struct training_run *run);
 
+/* Returns the trained variables, or their running averages. */
+float *const *training_values(const struct training_run *run);
+
 /* Does all the work of main. own is for the program's functions. Returns the
  * exit status. */
 int training_main(const struct training_functions *functions, void *own,

@@ -115,8 +115,7 @@ typedef struct hvd_estimator_options {
      * serves within a call, and returns from it with the results of rank 0.
      * Data that is made for it is freed unread, and its hooks are not called;
      * hooks and visits use hvd_estimator_workers for collectives of their own.
-     * Checkpoints have the variables, but not the state of the servers'
-     * optimiser, which begins anew with each call. 0 (default): no servers; or
+     * 0 (default): no servers; or
      * the tasks of type ps of a TF_CONFIG, if hvd_estimator_init has found some
      */
     int32_t servers;
@@ -128,8 +127,8 @@ typedef struct hvd_estimator_options {
                             parts of at most so many bytes; 0: they are whole */
     int32_t variables_on_host; /* 1: the optimiser is that of libhvd, on the
                                   host, and its state takes no memory of the
-                                  devices; one copy for all replicas of a rank.
-                                  Checkpoints do not have it. 0 */
+                                  devices; one copy for all replicas of a rank;
+                                  0 */
     uint64_t seed;             /* of first values and dropout; 1 */
     int64_t save_checkpoints_steps; /* steps between two; 0: as below */
     double save_checkpoints_secs;   /* seconds between two, looked at when the

@@ -340,6 +340,13 @@ static int check_together(struct options *o)
     if (o->graphs && o->load)
         return problem_set("--graphs come with their first weights: "
                            "--load-weights has no effect on them");
+    if (o->ema > 0 && o->graphs)
+        return problem_set("--ema does not go together with --graphs");
+    if (o->ema > 0 &&
+        (o->servers.mode != HVD_SERVER_SYNCHRONOUS || o->servers.backups > 0))
+        return problem_set("--ema goes together with --ps-mode sync alone, and "
+                           "without --backups: the workers would have "
+                           "different averages");
     if (check_start(o) < 0 || check_network(o) < 0 ||
         check_normalisation(o) < 0 || check_sums(o) < 0 || check_logs(o) < 0 ||
         check_elastic(o) < 0)

@@ -72,6 +72,7 @@ struct options {
     int global_batch; /* rows of a step over all replicas of all ranks; 0:
                          batch_size is given */
     struct optimizer_settings optimizer;
+    double ema; /* share that running averages of the weights keep; 0: none */
     double learning_rate;  /* 0: options_default_rate */
     int schedule;          /* an hvd_schedule_kind */
     int64_t warmup;        /* steps */

@@ -133,6 +133,13 @@ static const struct row {
     {"clip", 0, "X", REAL_IN(optimizer.clip, 0, HUGE_VAL),
      BOTH("shorten the gradient of all variables together to X if it is longer "
           "(never)")},
+    {"ema", 0, "X", REAL_IN(ema, 1, 0.999999),
+     EACH(
+         "evaluate running averages of the weights, of which each update keeps "
+         "the share X, such as 0.999, and save those (0: the weights)",
+         "evaluate running averages of the weights, of which each update keeps "
+         "the share X, such as 0.999, and save and sample from those (0: the "
+         "weights)")},
     {"accumulate", 0, "N", WHOLE_IN(optimizer.accumulate, 1, 65536),
      EACH("update the weights in every Nth step only, with the mean of the "
           "gradients since the last update; ranks average only then (1)",

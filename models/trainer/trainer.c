@@ -575,9 +575,10 @@ int64_t trainer_parameters(const struct trainer *trainer)
     return model_parameters(trainer->model);
 }
 
-int trainer_save(const struct trainer *trainer, const char *path)
+int trainer_save(const struct trainer *trainer, float *const *values,
+                 const char *path)
 {
-    return weights_save(path, trainer->model, trainer->values);
+    return weights_save(path, trainer->model, values);
 }
 
 struct safetensors_tensor *trainer_tensors(const struct trainer *trainer,

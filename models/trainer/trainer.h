@@ -264,8 +264,9 @@ int trainer_compare_ranks(struct trainer *trainer, uint64_t *hash);
 /* Returns the elements of all variables together. */
 int64_t trainer_parameters(const struct trainer *trainer);
 
-/* Writes the variables to a file (weights.h). */
-int trainer_save(const struct trainer *trainer, const char *path);
+/* Writes values of the variables to a file (weights.h). */
+int trainer_save(const struct trainer *trainer, float *const *values,
+                 const char *path);
 
 /* Returns the names and shapes of trainer_values, [count], without data; owned
  * by the caller. NULL with the text kept. */

@@ -255,6 +255,28 @@ END
     assert_one_line "layer1" "another network"
 }
 
+@test "running averages of the weights are evaluated, and saved" {
+    local -a common=("${SMALL[@]}" --steps 150 --lr 0.03 --lr-schedule constant
+        --eval-every 0)
+    local trained hash averaged
+    ranks 2 "${common[@]}" --summary "$OUT/summary.json"
+    trained=$(field validation_loss)
+    hash=$(field weights_hash)
+    ranks 2 "${common[@]}" --ema 0.95 --summary "$OUT/summary.json" \
+        --save-weights "$OUT/weights"
+    averaged=$(field validation_loss)
+    # It trains the same, and evaluates other values: those that it saves.
+    [ "$(field weights_hash)" = "$hash" ]
+    [ "$trained" != "$averaged" ]
+    ranks 2 "${SMALL[@]}" --steps 1 --lr 1e-30 --optimizer sgd \
+        --load-weights "$OUT/weights" --summary "$OUT/summary.json"
+    [ "$(field validation_loss)" = "$averaged" ]
+    run ranks 3 "${SMALL[@]}" --ema 0.9 --strategy parameter-server \
+        --ps-mode async
+    assert_status_everywhere 3 64
+    assert_one_line "--ema" "--ps-mode sync"
+}
+
 @test "a training that diverges says so on one line" {
     run ranks 2 "${SMALL[@]}" --text "$OUT/text" --optimizer sgd --lr 1e38 \
         --steps 100
