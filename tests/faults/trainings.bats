@@ -15,7 +15,7 @@ through() { # argument of trainings...
 
 @test "mnist trains through the losses of 2 of 4 ranks, and a replay agrees" {
     local full=${HVD_TEST_FULL:+50}
-    through --seed 3 --jobs "${full:-2}" --ranks 4 --least 2 --pause 1 "$BIN/mnist" --model mlp --train-images \
+    through --seed 3 --jobs "${full:-2}" --ranks 4 --least 2 --pause 0.1 "$BIN/mnist" --model mlp --train-images \
         6000 --test-images 200 --batch-size 8 --epochs 2
 }
 
@@ -26,13 +26,13 @@ through() { # argument of trainings...
 }
 
 @test "two replicas of each rank, an optimiser on the host, and running means" {
-    through --seed 5 --ranks 3 --least 2 --pause 1 "$BIN/mnist" --model mlp \
+    through --seed 5 --ranks 3 --least 2 --pause 0.1 "$BIN/mnist" --model mlp \
         --replicas 2 --train-images 3000 --test-images 100 --batch-size 4 \
-        --epochs 2
-    through --seed 6 --ranks 3 --least 2 --pause 1 "$BIN/mnist" --model mlp \
+        --epochs 8
+    through --seed 6 --ranks 3 --least 2 --pause 0.1 "$BIN/mnist" --model mlp \
         --variables-on-host --train-images 3000 --test-images 100 \
-        --batch-size 8 --epochs 2
-    through --seed 7 --ranks 3 --least 2 --pause 1 "$BIN/mnist" --model \
+        --batch-size 8 --epochs 8
+    through --seed 7 --ranks 3 --least 2 --pause 0.1 "$BIN/mnist" --model \
         cnn-bn --train-images 1000 --test-images 100 --batch-size 8 --epochs 2
 }
 
