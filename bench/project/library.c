@@ -144,6 +144,7 @@ struct library *library_new(const struct library_shape *shape,
                                      .size = n,
                                      .costs = &l->costs,
                                      .is_near = shape->nhosts == 1};
+    l->set.engine = &l->engine;
     l->set.executor = &l->executor;
     l->set.shm = shape->nranks > 1 ? &l->shm : NULL;
     if (shape->nhosts == 1)
@@ -184,8 +185,7 @@ static enum hvd__way way_of(struct library *l, int64_t bytes)
                       .shape = {bytes / ELEMENT}},
     };
 
-    return l->set.hosts ? hvd__way_of(&l->set, &request)
-                        : HVD__WAY_NONE;
+    return l->set.hosts ? hvd__way_of(&l->set, &request) : HVD__WAY_NONE;
 }
 
 bool library_goes_along(struct library *l, int64_t bytes)
