@@ -18,7 +18,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Sets the step in which this rank is lost, if a restore follows the loss. */
+/* Returns whether the training goes on after a loss from what an event says: a
+ * commit, or the beginning if there was no commit yet. */
+static bool goes_on(const char *event)
+{
+    return event &&
+           (strcmp(event, "restore") == 0 || strcmp(event, "start") == 0);
+}
+
+/* Sets the step in which this rank is lost, if the training went on without it.
+ */
 static void note_event(struct training_run *run, const json_t *event,
                        bool *lost)
 {
@@ -28,7 +37,7 @@ static void note_event(struct training_run *run, const json_t *event,
     for (size_t i = 0; i < json_array_size(ranks); i++)
         *lost |=
             json_integer_value(json_array_get(ranks, i)) == run->command->rank;
-    if (*lost && run->last_step < 0 && name && strcmp(name, "restore") == 0)
+    if (*lost && run->last_step < 0 && goes_on(name))
         run->last_step = json_integer_value(json_object_get(event, "step")) + 1;
 }
 

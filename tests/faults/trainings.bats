@@ -20,7 +20,7 @@ through() { # argument of trainings...
 }
 
 @test "so does char_gpt, whose data has no epochs" {
-    through --seed 4 --ranks 3 --least 2 --pause 1 "$BIN/char_gpt" --layers 1 \
+    through --seed 4 --jobs 3 --ranks 3 --least 2 --pause 0.1 "$BIN/char_gpt" --layers 1 \
         --width 16 --heads 2 --context 16 --batch-size 2 --steps 300 \
         --eval-windows 8 --sample 0
 }
