@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * beside.c - the subcommands that are programs of their own, which lie beside
- * this one and take its place: hosts, a script that starts ranks; cluster, which
- * starts processes without MPI; and project, which is linked with the insides of
- * libhvd and needs no ranks.
+ * this one and take its place: hosts, a script that starts ranks; cluster,
+ * which starts processes without MPI; and project, which is linked with the
+ * insides of libhvd and needs no ranks.
  */
 #include "collectives/subcommands.h"
 

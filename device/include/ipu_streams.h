@@ -278,8 +278,8 @@ typedef int (*ipu_body_fn)(ipu_graph *graph, void *context, int32_t ninputs,
  *
  * ipu_gradients passes the loop from the carried values back to what they began
  * with, and to what the body uses from around it, by a loop in reverse order:
- * docs/STREAMS.md. The forward loop keeps for it what each iteration makes; with
- * ipu_allow_recompute it keeps the carried values and checkpoints alone.
+ * docs/STREAMS.md. The forward loop keeps for it what each iteration makes;
+ * with ipu_allow_recompute it keeps the carried values and checkpoints alone.
  *
  * After a run that fails in an iteration, variables have the values of the
  * iteration before.

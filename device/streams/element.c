@@ -4,8 +4,8 @@
  * places in one piece of memory.
  *
  * A description is checked once, when a queue is made or a program enqueues; it
- * does not change after that. Names are copied. The other files of the room call
- * it.
+ * does not change after that. Names are copied. The other files of the room
+ * call it.
  */
 #include <inttypes.h>
 #include <stdio.h>

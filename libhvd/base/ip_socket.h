@@ -43,9 +43,8 @@ static inline struct hvd__ip hvd__ip_of(const struct sockaddr *address)
     struct hvd__ip ip = {{0, 0}};
 
     if (address->sa_family == AF_INET)
-        ip = hvd__ip_of_v4(
-            ((const struct sockaddr_in *)(const void *)address)
-                ->sin_addr.s_addr);
+        ip = hvd__ip_of_v4(((const struct sockaddr_in *)(const void *)address)
+                               ->sin_addr.s_addr);
     else if (address->sa_family == AF_INET6)
         memcpy(ip.words,
                &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr,

@@ -278,19 +278,20 @@ typedef struct hvd_recovery {
  * of the others fail with HVD_ERR_LOST.
  *
  * Process sets and handles of the old world are gone; the id of an old set is
- * never that of a new one, and requests on it fail with HVD_ERR_PROCESS_SET. No thread of the program
- * may be inside the library. The memory of requests that have failed must stay
- * allocated until hvd_recover returns; what it holds then is not defined, and
- * nothing of the old world writes to it any more. Memory of hvd_malloc stays
- * valid, but new memory is faster in the new world.
+ * never that of a new one, and requests on it fail with HVD_ERR_PROCESS_SET. No
+ * thread of the program may be inside the library. The memory of requests that
+ * have failed must stay allocated until hvd_recover returns; what it holds then
+ * is not defined, and nothing of the old world writes to it any more. Memory of
+ * hvd_malloc stays valid, but new memory is faster in the new world.
  *
  * recovery, of size bytes, may be NULL. HVD_ERR_UNSUPPORTED: HVD_ELASTIC was
  * not set on rank 0, or the ranks of a host share no memory; the old world is
  * as it was. After any other failure there is no world. HVD_ERR_LOST: the
  * others have given up this rank, which was stopped or cut off for too long; or
  * its side of the network has too few ranks to go on: it takes more than half
- * of those that are not known to have ended, or half with the lowest of them. Without MPI's cooperation: start mpirun with --enable-recovery, and do
- * not call MPI_Finalize after a loss, which would wait for the dead.
+ * of those that are not known to have ended, or half with the lowest of them.
+ * Without MPI's cooperation: start mpirun with --enable-recovery, and do not
+ * call MPI_Finalize after a loss, which would wait for the dead.
  */
 int hvd_recover(hvd_recovery *recovery, size_t size);
 

@@ -12,8 +12,8 @@
  * datagrams to the rank's port (socket.h). A neighbour that refuses twice, with
  * nothing heard in between, is lost.
  *
- * A socket is of IPv4 or of IPv6: of the version of the one address on which its
- * rank may listen, or else of IPv4 if the host has that. Hosts of different
+ * A socket is of IPv4 or of IPv6: of the version of the one address on which
+ * its rank may listen, or else of IPv4 if the host has that. Hosts of different
  * versions do not watch each other.
  */
 #include "watch/heartbeat.h"

@@ -103,9 +103,9 @@ int hvd__socket_open(struct hvd__ip own, struct hvd__ip *addresses, int32_t max,
         family = AF_INET6;
         *naddresses = list_addresses(family, addresses, max);
     }
-    return *naddresses > 0 ? open_family(family, own, port)
-                           : hvd__fail(HVD_ERR_UNSUPPORTED,
-                                       "this host has no IP address");
+    return *naddresses > 0
+               ? open_family(family, own, port)
+               : hvd__fail(HVD_ERR_UNSUPPORTED, "this host has no IP address");
 }
 
 /* The filter sees the UDP header, of 8 bytes, and then the data, whose words it

@@ -110,9 +110,9 @@ int hvd_log_flush(hvd_log *log);
 int hvd_log_close(hvd_log *log);
 
 /* Makes log.html in a folder from its log.jsonl: a page that needs nothing
- * but itself, with curves, what the time went to, ranks, slow steps and settings
- * (docs/LOGS.md says by which tags). The log may be open; what was not flushed
- * is missing. */
+ * but itself, with curves, what the time went to, ranks, slow steps and
+ * settings (docs/LOGS.md says by which tags). The log may be open; what was not
+ * flushed is missing. */
 int hvd_log_page(const char *folder);
 
 #ifdef __GNUC__

@@ -51,8 +51,8 @@ static int bind_to(const struct sockaddr_storage *place, socklen_t size,
 {
     const int yes = 1;
 
-    *fd = socket(place->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
-                 0);
+    *fd =
+        socket(place->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (*fd < 0)
         return -errno;
     setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);

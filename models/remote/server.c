@@ -57,9 +57,8 @@ static void send_away(const struct remote_server *server, int fd)
 static void let_in(struct remote_server *server, int fd, const char *from)
 {
     if (!server->serving) {
-        server->serving =
-            serving_new(server->party, server->door, server->job_port, fd,
-                        from);
+        server->serving = serving_new(server->party, server->door,
+                                      server->job_port, fd, from);
     } else if (!serving_has_client(server->serving) && server->next < 0) {
         server->next = fd;
         memcpy(server->next_from, from, DOOR_ADDRESS);

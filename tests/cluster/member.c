@@ -30,8 +30,8 @@ static int start_described(char **arguments, int n)
     for (int i = 1; i < n && status >= 0; i++)
         status = hvd_cluster_add(cluster, HVD_ROLE_WORKER, arguments[i]);
     if (status >= 0)
-        status = hvd_cluster_set_task(cluster, HVD_ROLE_WORKER,
-                                      atoi(arguments[0]));
+        status =
+            hvd_cluster_set_task(cluster, HVD_ROLE_WORKER, atoi(arguments[0]));
     if (status >= 0)
         status = hvd_init_cluster(cluster);
     hvd_cluster_free(cluster);

@@ -21,9 +21,9 @@
  *     RANK   the rank that fails
  *     DELAY  in microseconds
  *
- * Variables of the environment: PREY_WORDS is a file for stdout and stderr, which
- * a hanging mpirun does not pass on; PREY_SAVE is a path to which rank 0 saves a
- * checkpoint; PREY_SETS is how many process sets are added and removed.
+ * Variables of the environment: PREY_WORDS is a file for stdout and stderr,
+ * which a hanging mpirun does not pass on; PREY_SAVE is a path to which rank 0
+ * saves a checkpoint; PREY_SETS is how many process sets are added and removed.
  *
  * Signals come from a child, which was forked before anything began; exits
  * from a thread. All ranks reduce, gather and broadcast for LOOP_NS, then shut

@@ -69,11 +69,11 @@ TEST(every_kind_of_collective_goes_over_the_ranks)
     net.recipe = NULL; /* so that sums are exact */
     floats = ipu_input(graph, "x", IPU_FLOAT32, 1, &length);
     integers = ipu_input(graph, "number", IPU_INT32, 1, &three);
-    MUST(ipu_output(graph, "sum",
-                    ipu_collective_sum(graph, &net, "s", floats)));
-    MUST(ipu_output(
-        graph, "first",
-        ipu_collective_broadcast(graph, &net, "b", integers, root)));
+    MUST(
+        ipu_output(graph, "sum", ipu_collective_sum(graph, &net, "s", floats)));
+    MUST(
+        ipu_output(graph, "first",
+                   ipu_collective_broadcast(graph, &net, "b", integers, root)));
     MUST(ipu_output(graph, "all",
                     ipu_collective_gather(graph, &net, "g", floats)));
     MUST(ipu_output(graph, "numbers",

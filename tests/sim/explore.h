@@ -19,7 +19,7 @@ struct measure_options {
     int nrequests;
     int64_t every_ns; /* between the requests of a backward pass; 0: each waits
                          for the last */
-    bool by_name; /* no ordered mode */
+    bool by_name;     /* no ordered mode */
     bool is_csv;
     struct sim_costs costs;
 };

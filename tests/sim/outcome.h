@@ -32,8 +32,8 @@ uint64_t outcome_salt(const struct context *c);
 uint32_t outcome_root(uint64_t salt, int rank);
 
 /* Work out, write and read n elements, the first of which has this number. Long
- * arrays go through blocks of this size: a call for each element would take most
- * of the time of a run. */
+ * arrays go through blocks of this size: a call for each element would take
+ * most of the time of a run. */
 enum { OUTCOME_BLOCK = 256 };
 void outcome_elements(const struct script_op *op, uint32_t root, int rank,
                       int64_t first, int n, int *values);

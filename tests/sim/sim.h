@@ -64,10 +64,10 @@ struct sim_rank {
     int nyields;      /* yields of the core, in blocking calls */
     struct sim_fiber *fiber;
     struct sim_fiber *background; /* its background thread; NULL: it has none */
-    struct sim_random random; /* what its program draws */
+    struct sim_random random;     /* what its program draws */
     struct hvd_strategy *strategies; /* those that are started, a list by id */
     int nstrategies;
-    uint64_t batches[8];      /* hash of the batches of each process set */
+    uint64_t batches[8]; /* hash of the batches of each process set */
     int nbatches[8];
     bool skipped[8]; /* it has taken no part in a batch */
     struct sim_counts counts;
@@ -85,7 +85,8 @@ struct sim {
     struct hvd__settings settings;
     struct hvd__costs costs; /* that the core chooses algorithms by */
     bool has_threads;
-    int interleaves; /* others come between once in so many accesses; 0: never */
+    int interleaves; /* others come between once in so many accesses; 0: never
+                      */
     struct sim_random between;
     bool verbose;
     uint64_t hash; /* of everything that happened */

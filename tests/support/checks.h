@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checks.h - Check, whose assertions cost next to nothing while they hold. Check
- * itself writes the place of each one to a file, so that the report of a crash
- * can say where the test was last: a system call for every element that a test
- * compares. Here the place is written only if it was not among the last few
- * thousand. Every test includes this in place of check.h.
+ * checks.h - Check, whose assertions cost next to nothing while they hold.
+ * Check itself writes the place of each one to a file, so that the report of a
+ * crash can say where the test was last: a system call for every element that a
+ * test compares. Here the place is written only if it was not among the last
+ * few thousand. Every test includes this in place of check.h.
  */
 #ifndef HVD_TESTS_CHECKS_H
 #define HVD_TESTS_CHECKS_H

@@ -12,9 +12,9 @@ int getaddrinfo(const char *host, const char *port,
                 const struct addrinfo *wanted, struct addrinfo **found)
 {
     int (*real)(const char *, const char *, const struct addrinfo *,
-                struct addrinfo **) = (int (*)(const char *, const char *,
-        const struct addrinfo *, struct addrinfo **))
-        dlsym(RTLD_NEXT, "getaddrinfo");
+                struct addrinfo **) =
+        (int (*)(const char *, const char *, const struct addrinfo *,
+                 struct addrinfo **))dlsym(RTLD_NEXT, "getaddrinfo");
 
     if (!(wanted->ai_flags & AI_NUMERICHOST) &&
         strcmp(port, getenv("SLOW_PORT")) == 0)

@@ -2,8 +2,9 @@
 /*
  * Tests loops in the stages of a pipeline that trains: layers that share their
  * weights, nested loops, dropout driven by a counter in the body, columns that
- * it reads and writes by its number, checkpoints and host calls. Every bit must equal the same stages written out. Wrong loops
- * are refused. Loops stay loops in inference.
+ * it reads and writes by its number, checkpoints and host calls. Every bit must
+ * equal the same stages written out. Wrong loops are refused. Loops stay loops
+ * in inference.
  */
 #include "suite.h"
 

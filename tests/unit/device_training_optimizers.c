@@ -19,7 +19,7 @@ static const ipu_sgd_options momentum = {.size = sizeof momentum,
 static ipu_optimizer optimizer_of(ipu_graph *graph, int kind)
 {
     static const ipu_optimizer_kind kinds[] = {
-        IPU_OPTIMIZER_SGD,  IPU_OPTIMIZER_SGD,   IPU_OPTIMIZER_RMSPROP,
+        IPU_OPTIMIZER_SGD,  IPU_OPTIMIZER_SGD,  IPU_OPTIMIZER_RMSPROP,
         IPU_OPTIMIZER_LARS, IPU_OPTIMIZER_ADAM, IPU_OPTIMIZER_ADAMW,
         IPU_OPTIMIZER_LAMB};
 

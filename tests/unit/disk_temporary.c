@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "disk/disk.h"
-#include "suite.h"
 #include "folder.h"
+#include "suite.h"
 
 /* Returns how many names there are but for the target's; name gets one of
  * them. */

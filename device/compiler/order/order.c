@@ -7,10 +7,10 @@
  * need run before it. This pass leaves the calls where they are. Steps change
  * places only within a section, that is between two calls (section.c,
  * search.c); starts and ends of collectives of the device's network are calls
- * in this sense. Sections are independent, since what is alive between two of them
- * follows from which steps have run, not in which order. Sections that may need
- * the most come first; once no remaining section can need more than an ordered
- * one, the rest stays as it is.
+ * in this sense. Sections are independent, since what is alive between two of
+ * them follows from which steps have run, not in which order. Sections that may
+ * need the most come first; once no remaining section can need more than an
+ * ordered one, the rest stays as it is.
  *
  * The reuse of an input's memory by an output depends on more than is known
  * here. So liveness plans both orders, and the new one is taken only if its

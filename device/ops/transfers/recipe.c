@@ -39,8 +39,8 @@ struct exception {
 
 struct ipu_bf16_recipe {
     bool takes[KINDS], converts[KINDS];
-    bool is_conditional[KINDS]; /* it is in the conditional list */
-    bool has_products;          /* they are converted */
+    bool is_conditional[KINDS];   /* it is in the conditional list */
+    bool has_products;            /* they are converted */
     struct exception *exceptions; /* owned; the first that matches counts */
     size_t nexceptions;
 };

@@ -45,10 +45,10 @@ struct hvd__set {
                                  member shares memory */
     struct hvd__hosts *hosts; /* owned; NULL: all members are on one host and
                                  share memory */
-    struct hvd__engine *engine;   /* borrowed: the world's */
-    int *locals;                  /* owned, [team.size]: members on this host */
-    atomic_bool leaving; /* any thread sets it to make this rank leave */
-    atomic_bool closed;  /* all members have left, nothing is under way */
+    struct hvd__engine *engine; /* borrowed: the world's */
+    int *locals;                /* owned, [team.size]: members on this host */
+    atomic_bool leaving;        /* any thread sets it to make this rank leave */
+    atomic_bool closed; /* all members have left, nothing is under way */
 };
 
 /* A set has enough tags for all batches that may be under way at once on any
