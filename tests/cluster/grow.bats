@@ -2,6 +2,7 @@
 # Ranks of an elastic cluster come late, or come back (docs/ELASTIC.md).
 
 load tasks
+load growing
 
 setup_file() {
     export ROOT=$BATS_TEST_DIRNAME/../..
@@ -10,37 +11,6 @@ setup_file() {
     gcc -Wall -Wextra -I"$ROOT/libhvd/include" -o "$GROWER" \
         "$BATS_TEST_DIRNAME/grower.c" -L"$lib" -lhvd -Wl,-rpath,"$lib"
     export HVD_ELASTIC=1 HVD_HEARTBEAT_TIME=4s HVD_START_TIME=40s
-}
-
-workers() { # n: describes so many workers
-    local i list=
-    read -r -a port < <("$ROOT/tests/tools/free-ports" "$1")
-    for ((i = 0; i < $1; i++)); do
-        list+="${list:+,}\"localhost:${port[i]}\""
-    done
-    cluster="\"worker\":[$list]"
-}
-
-# Starts a worker, whose files get the name of its start: 0, 1, ..., or what
-# NAME says.
-grow() { # index argument...
-    local index=$1 name=${NAME:-$1}
-    shift
-    TF_CONFIG="{\"cluster\":{$cluster},\"task\":{\"type\":\"worker\",\"index\":$index}}" \
-        "$GROWER" "$@" >"$name.out" 2>"$name.err" 3>&- &
-    pid[$name]=$!
-    started+=($!)
-}
-declare -gA pid
-
-until_line() { # name pattern
-    local i
-    for ((i = 0; i < 400; i++)); do
-        grep -q -- "$2" "$1.out" && return 0
-        sleep 0.1
-    done
-    tail -n 20 ./*.{out,err}
-    return 1
 }
 
 ends_well() { # name...: all of them, and no sum was wrong
@@ -57,10 +27,6 @@ ends_well() { # name...: all of them, and no sum was wrong
     done
     ! grep wrong ./*.out || status=1
     return $status
-}
-
-fails() { # name: it ends with an error
-    ! wait "${pid[$1]}" || return 1
 }
 
 @test "a cluster starts with as many as it needs, and the others join" {
