@@ -57,7 +57,9 @@ launch() {
     [[ $output == *"no end"* ]]
     [ "$(grep -c '^on node[123]$' <<<"$output")" -eq 4 ]
     [[ $output != *boot* ]]
-    launch sh -c 'sleep 0.$OMPI_COMM_WORLD_RANK; exit 4'
+    launch sh -c '[ "$OMPI_COMM_WORLD_RANK" != 0 ] || { touch first; exit 4; }
+        until [ -e first ]; do sleep 0.1; done
+        sleep 3; exit 4'
     [ "$status" -eq 4 ]
     [[ $output == *"rank 0 on node1 failed first: it exited with status 4"* ]]
 }

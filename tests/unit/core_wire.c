@@ -181,15 +181,15 @@ TEST(signatures_that_cannot_be_fail)
     }
 }
 
-static bool refuses_refusal(struct hvd__statement what, const char *text,
+static bool refuses_refusal(struct hvd__statement *what, const char *text,
                             size_t bytes)
 {
     struct hvd__writer w = {0};
     struct hvd__statement *got;
     struct hvd__reader in;
 
-    what.bytes = (int32_t)(sizeof what + bytes);
-    hvd__write_bytes(&w, &what, sizeof what);
+    what->bytes = (int32_t)(sizeof *what + bytes);
+    hvd__write_bytes(&w, what, sizeof *what);
     hvd__write_bytes(&w, text, bytes);
     in = (struct hvd__reader){.data = w.data, .bytes = w.bytes};
     ck_assert_int_eq(hvd__read_statement(&in, &got), HVD_OK);
@@ -203,16 +203,16 @@ TEST(refusals_that_cannot_be_fail)
 {
     struct hvd__statement what = {.status = -1};
 
-    ck_assert(!refuses_refusal(what, "why", 4));
-    ck_assert(refuses_refusal(what, "why", 3));   /* no end */
-    ck_assert(refuses_refusal(what, "w\0hy", 5)); /* two of them */
-    ck_assert(refuses_refusal(what, "", 0));
+    ck_assert(!refuses_refusal(&what, "why", 4));
+    ck_assert(refuses_refusal(&what, "why", 3));   /* no end */
+    ck_assert(refuses_refusal(&what, "w\0hy", 5)); /* two of them */
+    ck_assert(refuses_refusal(&what, "", 0));
     what.nnumbers = 1;
-    ck_assert(refuses_refusal(what, "why", 4));
+    ck_assert(refuses_refusal(&what, "why", 4));
     what = (struct hvd__statement){.status = HVD_OK};
-    ck_assert(refuses_refusal(what, "", 0)); /* nothing is submitted */
+    ck_assert(refuses_refusal(&what, "", 0)); /* nothing is submitted */
     what.status = 1;
-    ck_assert(refuses_refusal(what, "why", 4));
+    ck_assert(refuses_refusal(&what, "why", 4));
 }
 
 TEST(sets_of_ranks)
