@@ -19,14 +19,8 @@ struct listener {
     void *context; /* borrowed until it is taken back */
 };
 
-struct bound {
-    hvd__bind_fn *function;
-    void *context; /* likewise */
-};
-
 static struct listener *listeners; /* owned, [nlisteners] */
-static struct bound *bounds;       /* owned, [nbounds] */
-static int nlisteners, nbounds;
+static int nlisteners;
 
 /* The world that this process has come to terms with; number 0: none. */
 static struct {
@@ -66,28 +60,6 @@ int hvd_off_reset(hvd_reset_fn *function, void *context)
                      "context");
 }
 
-int hvd__state_bind(hvd__bind_fn *function, void *context)
-{
-    struct bound *grown =
-        realloc(bounds, ((size_t)nbounds + 1) * sizeof *grown);
-
-    if (!grown)
-        return hvd__fail_memory(((size_t)nbounds + 1) * sizeof *grown);
-    bounds = grown;
-    bounds[nbounds++] = (struct bound){function, context};
-    return HVD_OK;
-}
-
-void hvd__state_unbind(hvd__bind_fn *function, void *context)
-{
-    int kept = 0;
-
-    for (int i = 0; i < nbounds; i++)
-        if (bounds[i].function != function || bounds[i].context != context)
-            bounds[kept++] = bounds[i];
-    nbounds = kept;
-}
-
 /* --------------------------------------------------------------- the world */
 
 bool hvd__world_is_new(void)
@@ -105,13 +77,6 @@ void hvd__world_settle(void)
     known.number = hvd__world_number();
     known.rank = hvd_rank();
     known.size = hvd_size();
-}
-
-int hvd__state_rebind(bool is_new)
-{
-    for (int i = 0; i < nbounds; i++)
-        HVD_TRY(bounds[i].function(bounds[i].context, is_new));
-    return HVD_OK;
 }
 
 static int call_listeners(const hvd_reset *reset)

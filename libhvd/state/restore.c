@@ -244,7 +244,6 @@ int hvd_restore(void)
     hvd__commit_settle();
     is_new = hvd__world_is_new();
     HVD_TRY(hvd_allreduce(&is_new, &is_new, 1, HVD_INT32, HVD_MAX));
-    HVD_TRY(hvd__state_rebind(is_new));
     HVD_TRY(hvd__pieces_compare());
     HVD_TRY(choose(&choice));
     if (choice.number > 0 && choice.missing)

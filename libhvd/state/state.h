@@ -94,19 +94,10 @@ void hvd__slot_clear(int slot);
 /* A function of hvd_on_reset. */
 typedef int hvd_reset_fn(void *context, const hvd_reset *reset);
 
-/* Has a function called in a new world before any of hvd_on_reset, and before
- * pieces are restored; in a world that is the same, before they are restored.
- * Collective in both cases. */
-typedef int hvd__bind_fn(void *context, bool is_new);
-int hvd__state_bind(hvd__bind_fn *function, void *context);
-void hvd__state_unbind(hvd__bind_fn *function, void *context);
-
 /* Returns whether this process has not come to terms with its world yet; and
  * whether it had with an earlier one, or with this. */
 bool hvd__world_is_new(void);
 bool hvd__world_was_known(void);
-/* Collective. Calls what is bound. */
-int hvd__state_rebind(bool is_new);
 /* Says that this is a world that is known. */
 void hvd__world_settle(void);
 /* Collective. Calls the functions of hvd_on_reset if the world was new, and
