@@ -28,7 +28,7 @@
 enum { HVD__NONCE_BYTES = 32, HVD__PROOF_BYTES = 32 };
 
 /* The answers to a caller: X(constant, whether calling again can help, text
- * after "it "). */
+ * after "it "). Their numbers travel: new ones go to the end. */
 #define HVD__ANSWERS(X)                                                        \
     X(HVD__ANSWER_WELCOME, false, "accepts")                                   \
     X(HVD__ANSWER_LATER, true, "is not ready yet")                             \
@@ -37,9 +37,9 @@ enum { HVD__NONCE_BYTES = 32, HVD__PROOF_BYTES = 32 };
       "is in a run of the job that began without this process")                \
     X(HVD__ANSWER_VERSION, false, "runs another version of hvd")               \
     X(HVD__ANSWER_CLUSTER, false, "has another description of the cluster")    \
-    X(HVD__ANSWER_ELASTIC, false, "has another value of HVD_ELASTIC")          \
     X(HVD__ANSWER_OTHER, false, "is another task than its address says")       \
-    X(HVD__ANSWER_KEY, false, "has another key of the job")
+    X(HVD__ANSWER_KEY, false, "has another key of the job")                    \
+    X(HVD__ANSWER_ELASTIC, false, "has another value of HVD_ELASTIC")
 
 enum hvd__answer {
 #define X(constant, again, text) constant,
