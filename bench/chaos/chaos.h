@@ -39,7 +39,7 @@ struct chaos_settings {
 /* -------------------------------------------------------------------- faults
  */
 
-/* What was done to a rank. */
+/* A fault is one thing that hvd-chaos has done to a rank. */
 struct chaos_fault {
     enum chaos_kind kind;
     double at; /* seconds since the command was started */

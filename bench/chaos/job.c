@@ -188,7 +188,8 @@ static int look_at_memory(struct job *job, pid_t pid)
         if (!path)
             continue;
         has_library |= strstr(path, "/libhvd.so") != NULL;
-        /* As base/segment.c makes it. */
+        /* libhvd's shared memory has one of these two names
+         * (base/segment.c). */
         has_memory |= strncmp(path, "/memfd:hvd", 10) == 0 ||
                       strncmp(path, "/dev/shm/#", 10) == 0;
         if (strncmp(path, "/dev/shm/", 9) == 0 && !strstr(path, " (deleted)"))

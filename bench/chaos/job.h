@@ -12,9 +12,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* How likely a process is a rank: it is a wrapper or a short-lived helper of
- * one, another program, has libhvd, or has begun to use it (hvd_init has made
- * memory). */
+/* The kinds of processes, from the least to the most likely to be a rank: a
+ * wrapper or a short-lived helper of one, another program, a process that has
+ * loaded libhvd, and one in which hvd_init has made shared memory. */
 enum { JOB_WRAPPER, JOB_PROGRAM, JOB_MAPPED, JOB_STARTED };
 
 struct job_rank {

@@ -11,7 +11,7 @@
 #include "core/agree/proposal.h"
 #include "core/agree/tune.h"
 
-/* What members announce goes to proposals. */
+/* The coordinator of a set: the proposals collect what its members announce. */
 struct hvd__coordinator {
     const int *world; /* borrowed, [nranks] */
     int nranks;

@@ -167,7 +167,8 @@ bool hvd__offer_add(struct hvd__offer *offer,
 /* The data of a slot in a message is a sequence of pieces of the offer's data.
  * Whoever writes, reads or checks it goes through these pieces. */
 
-/* What a message has, and whom it is for (struct hvd__offer_peer). */
+/* The hosts from which a message has data, and the host that gets it. The
+ * members correspond to those of struct hvd__offer_peer. */
 struct cover {
     int first, end; /* the hosts that it comes from */
     int receiver;   /* a host */

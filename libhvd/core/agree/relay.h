@@ -45,8 +45,8 @@ struct hvd__relay {
     int64_t nsent;          /* messages sent to the parent */
     struct hvd__writer out; /* the next one */
 
-    /* What members have announced, by number from first; not used by the
-     * coordinator. */
+    /* The announcements of members that are to be passed on, by number from
+     * first. The coordinator passes none on, and leaves this empty. */
     struct hvd__proposals held;
     int64_t held_since_ns; /* when the oldest was made; 0: none is held */
 };

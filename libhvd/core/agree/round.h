@@ -48,8 +48,8 @@ struct hvd__round {
     int n;
     unsigned char *buffers; /* owned, [2 * n * HVD__OFFER_BYTES] */
     struct hvd__round_exchange exchanges[HVD__ROUND_EXCHANGES];
-    /* Of the round that is under way, or of the next one. The caller fills it
-     * before it starts the round, and reads the result in it. */
+    /* The offer of the round that is under way, or of the next one. The caller
+     * fills it before it starts the round, and reads the result in it. */
     struct hvd__offer offer;
 };
 

@@ -45,10 +45,10 @@ enum hvd__record_type {
     HVD__OPEN
 };
 
-/* What a member says about a name: that it has submitted it or, if status is
- * negative, that its submission was refused. Then a text with its NUL is in the
- * place of the signatures, which says why. It is one block of memory without
- * padding, and is sent as it is. */
+/* A statement is what a member says about a name: the member has submitted it
+ * or, if status is negative, its submission was refused. A refusal has a text
+ * with the reason, and its NUL, in the place of the signatures. A statement is
+ * one block of memory without padding, and is sent as it is. */
 struct hvd__statement {
     uint64_t fingerprint; /* of all signatures; 0: refused */
     int32_t bytes;        /* of the whole */
