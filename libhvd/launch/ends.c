@@ -147,8 +147,8 @@ void launch__note_end(struct launch__watch *w, struct launch__task *task,
     task->pid = 0;
 }
 
-/* How long the tasks that are left may take to end, if others have ended well
- * and do not wait for them; 0: any time. */
+/* Returns the time that the remaining tasks may take to end, if others have
+ * ended well and do not wait for them; 0: any time. */
 static int64_t patience_with_remains(const struct launch__watch *w)
 {
     int nrunning = 0, nstopped = 0, nlate = 0;

@@ -51,7 +51,7 @@ void launch__stream_close(struct launch__stream *stream);
 
 /* ------------------------------------------------------------------- tasks */
 
-/* What has become of a task whose process has ended. */
+/* The fate of a task, once its process has ended. */
 enum launch__end {
     LAUNCH__NO_END, /* it runs, or will be started */
     LAUNCH__WELL,

@@ -34,7 +34,8 @@
 #include "state/copy.h"
 #include "state/state.h"
 
-/* What the allreduce carries. A complement follows its number. */
+/* The numbers that the allreduce carries. The complement of a number follows
+ * it, so that one minimum finds its maximum, too. */
 enum { NUMBER, HASH = 2, LIST = 4, FAILED = 6, JOINERS, FIELDS };
 
 double hvd__state_seconds(void)

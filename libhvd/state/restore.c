@@ -29,7 +29,7 @@
 /* A number that no commit has. */
 #define NONE INT64_MAX
 
-/* What the ranks decide together. */
+/* The ranks decide together which commit they restore. */
 struct choice {
     int64_t number; /* 0: there is no commit */
     int64_t agreed; /* the highest that a rank has agreed; 0: none */

@@ -165,7 +165,7 @@ static void write_fate(struct hvd__members *m, int member,
 
 /* --------------------------------------------------------- several hosts */
 
-/* In words that begin with a verb; the reasons are those of hvd_lost_reason. */
+/* The words for each hvd_lost_reason begin with a verb. */
 static const char *const reports[] = {
     "is silent", "has ended, as its host has found",
     "is frozen, as its host has found",

@@ -57,7 +57,7 @@ enum { ENDED, FROZEN, CUT_OFF, ABSENT };
 
 /* A standing world that another member has left for so long has ended. */
 #define RECALL_NS INT64_C(1000000000)
-/* Those of a suspected member's host get this part of the time. */
+/* The other members of a suspected member's host get this part of the time. */
 enum { HURRY = 2 };
 
 /* ----------------------------------------------------------- sets of members
@@ -135,7 +135,7 @@ static struct hvd__member_set all_lost(const struct hvd__survivors *s)
     return all;
 }
 
-/* Those of the base who are neither lost nor suspected. */
+/* Returns the members of the base that are neither lost nor suspected. */
 static struct hvd__member_set all_live(const struct hvd__survivors *s)
 {
     struct hvd__member_set live = s->base_list, lost = all_lost(s);
@@ -158,7 +158,7 @@ bool hvd__survivors_is_doubted(const struct hvd__survivors *s, int member)
            (s->leader != s->self && hvd__member_set_has(&s->doubted, member));
 }
 
-/* Those of the base who are not proven to have ended. */
+/* Returns the members of the base that are not proven to have ended. */
 static struct hvd__member_set all_counted(const struct hvd__survivors *s)
 {
     struct hvd__member_set counted = s->base_list;
@@ -293,8 +293,8 @@ void hvd__survivors_suspect(struct hvd__survivors *s, int member)
     if (member == s->self || has_ended(s) || !hvd__survivors_is_live(s, member))
         return;
     hvd__member_set_add(&s->suspected, member);
-    /* If its host is cut off, the others of it need not be waited for as long.
-     */
+    /* Its host may be cut off: then the others of that host are silent, too,
+     * and are waited for less long. */
     for (int i = 0; i < s->n; i++)
         if (s->host[i] == s->host[member])
             s->patience_ns[i] = s->times.silence_ns / HURRY;
@@ -464,7 +464,8 @@ static void hear_of_round(struct hvd__survivors *s,
         } else if (s->stage == HVD__STAGE_AGREEING && is_same &&
                    letter->from == s->leader &&
                    are_equal(&letter->list, &s->list)) {
-            /* It is still confirmed: it suspected its leader for a moment. */
+            /* The list is still confirmed: this member had suspected its leader
+             * for a moment only. */
             bind(s, HVD__STAGE_CONFIRMED);
         }
         hvd__member_set_add(&s->answers, letter->from);
@@ -586,7 +587,7 @@ void hvd__survivors_hear(struct hvd__survivors *s,
         take_over(s, letter);
     if (letter->base == s->base)
         hear_of_base(s, letter);
-    /* It has left the world that this member is still in. */
+    /* The sender has left the world that this member is still in. */
     if (s->stage == HVD__STAGE_WORKING && letter->base == s->base &&
         letter->stage != HVD__STAGE_WORKING &&
         hvd__member_set_has(&s->base_list, from) && s->recalled_ns == 0)
@@ -642,8 +643,8 @@ static void count_silence(struct hvd__survivors *s, int64_t passed_ns)
     }
 }
 
-/* Those who do not come in time are lost: a leader knows who they are, the
- * others know it of their leader. */
+/* Members that do not come in time are lost. A leader knows which; the others
+ * know it of their leader. */
 static void look_at_limit(struct hvd__survivors *s)
 {
     struct hvd__member_set late = all_live(s);

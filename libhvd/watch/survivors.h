@@ -116,14 +116,15 @@ struct hvd__survivors {
 void hvd__survivors_init(struct hvd__survivors *s, int n, int self,
                          const struct hvd__survivors_times *times);
 
-/* What happens. A member is lost for ever, for a hvd_lost_reason. */
+/* The next functions tell the protocol what happens. Here a member is lost for
+ * ever, for a hvd_lost_reason. */
 void hvd__survivors_lose(struct hvd__survivors *s, int member, int reason);
-/* It seems to be cut off; it may prove to be there. */
+/* A member seems to be cut off; it may prove to be there. */
 void hvd__survivors_suspect(struct hvd__survivors *s, int member);
 /* This member looks for the next world: the last one has ended, or did not
  * start. */
 void hvd__survivors_enter(struct hvd__survivors *s);
-/* It has left the last world for good. */
+/* This member has left the last world for good. */
 void hvd__survivors_be_ready(struct hvd__survivors *s);
 /* The world of the list that was decided has started. */
 void hvd__survivors_start(struct hvd__survivors *s);
@@ -133,7 +134,8 @@ void hvd__survivors_hear(struct hvd__survivors *s,
 /* Time has passed, in which this member could hear the others. */
 void hvd__survivors_pass(struct hvd__survivors *s, int64_t passed_ns);
 
-/* What is to be done: returns the member that gets this letter, or -1. */
+/* Writes the next letter that is to be sent. Returns the member that gets it,
+ * or -1: there is none. */
 int hvd__survivors_next(struct hvd__survivors *s, struct hvd__letter *letter);
 
 /* Returns 0, or the reason for which a member is lost for ever. */

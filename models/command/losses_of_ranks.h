@@ -19,7 +19,7 @@ void elastic_before_step(const struct training_run *run);
 /* Prints how many were lost, and what became of the data, if any were. */
 void elastic_report(const struct training_run *run);
 
-/* Of struct estimator_program. */
+/* These two are functions of struct estimator_program. */
 void elastic_changed(void *run, hvd_estimator *estimator);
 int64_t elastic_last(void *run, const hvd_estimator *estimator);
 

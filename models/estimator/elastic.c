@@ -397,7 +397,8 @@ int elastic_recover(hvd_estimator *e)
         return problem_fail(HVD_ERR_LOST, "%s", hvd_last_error());
     json = describe_lost(e);
     list_left(x);
-    /* What failed may be used until then. */
+    /* Until hvd_recover returned, requests that failed could use this memory.
+     */
     averages_fini(e);
     trainer_free(e->trainer);
     e->trainer = NULL;

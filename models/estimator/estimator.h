@@ -86,9 +86,10 @@ struct estimator_program {
     /* Called with the mean loss of the steps made at once, on this rank. */
     int (*after_step)(void *context, double loss);
     visit_batch_fn *visit; /* looks at batches of evaluations */
-    /* Of an elastic training. Ranks were lost, and the world is another one;
-     * begin is called again then. Returns the step at which the training ends,
-     * if it goes on at estimator->position. Both may be NULL. */
+    /* An elastic training calls these two; both may be NULL. changed: ranks
+     * were lost, and the world is another one; begin is called again then.
+     * last: returns the step at which the training ends, if it goes on at
+     * estimator->position. */
     void (*changed)(void *context, hvd_estimator *estimator);
     int64_t (*last)(void *context, const hvd_estimator *estimator);
     /* Of an evaluator: a checkpoint was evaluated, or cannot be, and why. */

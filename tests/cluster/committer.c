@@ -259,7 +259,7 @@ static void check_own(const hvd_reset *r)
     own = worker;
 }
 
-/* It takes part in a collective call, as it may. */
+/* A function of hvd_on_reset, which may make collective calls. */
 static int reset(void *context, const hvd_reset *r)
 {
     int64_t size = 1;

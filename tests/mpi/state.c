@@ -86,7 +86,7 @@ TEST(a_restore_goes_back_to_the_newest_commit)
     }
     ck_assert_int_eq(hvd_restore(), 1);
     check(5);
-    /* It can be done again. */
+    /* A commit can be restored twice. */
     set(78);
     ck_assert_int_eq(hvd_restore(), 1);
     check(5);
@@ -253,7 +253,7 @@ TEST(a_loop_without_losses_trains_once)
     ck_hvd(hvd_commit());
     ck_assert_int_eq(hvd_elastic_run(train, &calls), 7);
     ck_assert_int_eq(calls, 1);
-    /* What it has left is committed. */
+    /* The loop has committed the state that training left. */
     set(63);
     ck_hvd(hvd_restore());
     check(62);

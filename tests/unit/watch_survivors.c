@@ -96,7 +96,7 @@ TEST(who_is_not_ready_is_waited_for_and_then_left_out)
     ck_assert_int_eq(all[0].stage, HVD__STAGE_AGREEING);
     pass(300 * MS);
     expect_decided("0123");
-    /* It is told so when it comes, by those who work again. */
+    /* The members of the new world tell the one that comes late. */
     for (int i = 0; i < N - 1; i++)
         hvd__survivors_start(&all[i]);
     enter(N - 1);
@@ -118,7 +118,7 @@ TEST(a_silent_half_without_the_lowest_ends_and_says_how_few_it_is)
     }
 }
 
-/* What suffices of five, of whom some are proven to have ended. */
+/* The base has five members, of which some are proven to have ended. */
 TEST(more_than_half_or_half_with_the_lowest_suffices)
 {
     static const struct {

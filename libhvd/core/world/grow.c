@@ -101,8 +101,8 @@ static struct hvd__lobby_limits limits_of(const struct hvd__settings *s,
     };
 }
 
-/* Those who have been admitted answered a moment ago, and are all that this
- * waits for. */
+/* Connects this rank with all that are admitted. It waits for nobody else, and
+ * the guests among them have answered a moment ago. */
 static int connect_all(struct hvd__world *world, struct hvd__lobby *lobby,
                        const struct hvd__admission *admission,
                        const struct hvd__asked *asked)

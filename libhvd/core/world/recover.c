@@ -84,7 +84,7 @@ static void hand_over(struct leaving *leaving)
     for (int rank = 0; rank < leaving->size; rank++) {
         hvd_lost_reason reason = hvd__watch_reason(world->watch, rank);
 
-        /* Of this host's, the register itself knows who has ended. */
+        /* The register itself knows which ranks of this host have ended. */
         if (reason != 0 && rank != leaving->rank &&
             (reason != HVD_LOST_ENDED ||
              leaving->world->host_of[rank] !=

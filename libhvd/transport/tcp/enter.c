@@ -69,7 +69,8 @@ static int look_for_host(struct entering *e)
     }
     if (l->host < 0)
         return HVD_OK;
-    /* It founds nothing: whoever waits here finds the world, too. */
+    /* This process will found no world: those who wait here find the one that
+     * runs, too. */
     stop_calling(e);
     l->is_open = false;
     for (int rank = 0; rank < l->job.size; rank++)
@@ -86,7 +87,7 @@ static int take_admission(struct entering *e, const struct hvd__note *note)
 
     if (note->n < 1 || note->n > (uint32_t)e->lobby->job.size || note->nold < 0)
         return 0;
-    /* They were sent together with the note. */
+    /* The host has sent the ranks together with the note. */
     for (int i = 0; i < 100 && got == 0; i++) {
         got = hvd__note_read(e->lobby->host, a->ranks,
                              note->n * sizeof *a->ranks);

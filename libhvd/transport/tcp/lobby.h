@@ -15,7 +15,7 @@
 
 enum { HVD__NOTE_PING = 1, HVD__NOTE_PONG, HVD__NOTE_ADMIT, HVD__NOTE_END };
 
-/* What guest and host tell each other; n numbers of 32 bits follow. */
+/* Guests and hosts tell each other notes; n numbers of 32 bits follow one. */
 struct hvd__note {
     uint32_t what, n;
     uint64_t number;

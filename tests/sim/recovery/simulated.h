@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What the stories came to. */
+/* The sums over all stories. */
 struct sim_counts {
     int64_t stories, started, ended, letters, rounds;
 };

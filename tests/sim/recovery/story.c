@@ -219,8 +219,8 @@ static void send_letter(struct story *story, int to,
     }
 }
 
-/* What members of a host know of each other for ever is in their register, and
- * whoever finds itself there says nothing any more. */
+/* The members of a host share a register of those of them that are lost for
+ * ever. A member that finds itself there says nothing any more. */
 static void sync_register(struct story *story, int i)
 {
     struct node *node = &story->nodes[i];
