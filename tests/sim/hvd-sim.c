@@ -13,12 +13,13 @@
 #include "command/command.h"
 #include "core/settings/settings.h"
 #include "explore.h"
+#include "seeds.h"
 
 struct options {
     struct command_line line;
-    int from, nseeds, twice_each;
-    int without;
-    bool verbose, is_one, measures;
+    struct sim_seeds seeds;
+    int twice_each, without;
+    bool measures;
     struct measure_options measure;
 };
 
@@ -33,14 +34,11 @@ enum {
 
 static const struct argp_option flags[] = {
     {0, 0, 0, 0, "Exploring:", 1},
-    {"seed", 's', "N", 0, "run this seed alone", 0},
-    {"seeds", 'n', "N", 0, "run so many seeds (20000)", 0},
-    {"from", 'f', "N", 0, "begin with this seed (1)", 0},
+    SIM_SEEDS_FLAGS("20000"),
     {"twice", KEY_TWICE, "N", 0,
      "run each N-th seed twice and compare the runs (64; 0: none)", 0},
     {"without", KEY_WITHOUT, "MASK", 0,
      "leave these features out of every seed", 0},
-    {"verbose", 'v', 0, 0, "print what happens", 0},
     {0, 0, 0, 0, "Measuring:", 2},
     {"hosts", 'H', "N", 0, "measure on so many hosts", 0},
     {"ranks", 'r', "N", 0, "ranks on each host (8)", 0},
@@ -115,28 +113,18 @@ static error_t parse_flag(int key, char *text, struct argp_state *state)
     struct command_line *line = &options->line;
 
     switch (key) {
-    case 's':
-        options->is_one = true;
-        options->nseeds = 1;
-        return command_number(line, "--seed", text, 0, INT32_MAX,
-                              &options->from);
-    case 'n':
-        return command_number(line, "--seeds", text, 1, INT32_MAX,
-                              &options->nseeds);
-    case 'f':
-        return command_number(line, "--from", text, 0, INT32_MAX,
-                              &options->from);
     case KEY_TWICE:
         return command_number(line, "--twice", text, 0, INT32_MAX,
                               &options->twice_each);
     case KEY_WITHOUT:
         return command_number(line, "--without", text, 0, INT32_MAX,
                               &options->without);
-    case 'v': options->verbose = true; return 0;
     default: break;
     }
-    error_t error = parse_measure(options, key, text);
+    error_t error = sim_seeds_key(line, &options->seeds, key, text);
 
+    if (error == ARGP_ERR_UNKNOWN)
+        error = parse_measure(options, key, text);
     return error == ARGP_ERR_UNKNOWN ? command_key(line, flags, key, state)
                                      : error;
 }
@@ -190,7 +178,7 @@ static int run_seed(const struct options *options, uint64_t seed)
 
     running = seed;
     alarm(60);
-    if (!explore_seed(seed, mask, options->verbose)) {
+    if (!explore_seed(seed, mask, options->seeds.verbose)) {
         printf("seed %llu: %s\n  hvd-sim --seed %llu --verbose\n",
                (unsigned long long)seed, sim.why, (unsigned long long)seed);
         return 1;
@@ -205,10 +193,10 @@ static int run_seed(const struct options *options, uint64_t seed)
 
 static int explore(const struct options *options)
 {
-    uint64_t first = (unsigned)options->from;
+    uint64_t first = (unsigned)options->seeds.first;
 
     catch_crashes();
-    for (uint64_t seed = first; seed < first + (unsigned)options->nseeds;
+    for (uint64_t seed = first; seed < first + (unsigned)options->seeds.n;
          seed++)
         if (run_seed(options, seed) != 0) {
             printf("found by %llu seeds\n",
@@ -216,15 +204,14 @@ static int explore(const struct options *options)
             return 1;
         }
     alarm(0);
-    printf("%d seeds, all well\n", options->nseeds);
+    printf("%d seeds, all well\n", options->seeds.n);
     return 0;
 }
 
 int main(int argc, char **argv)
 {
     struct options options = {
-        .from = 1,
-        .nseeds = 20000,
+        .seeds = {.first = 1, .n = 20000},
         .twice_each = 64,
         .measure = {.nlocals = 8,
                     .bytes = 4,

@@ -7,25 +7,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../seeds.h"
 #include "command/command.h"
 #include "simulated.h"
 
 struct options {
     struct command_line line;
-    int from, nseeds, without, hosts, ranks;
-    bool verbose, is_one, csv;
+    struct sim_seeds seeds;
+    int without, hosts, ranks;
+    bool csv;
 };
 
 enum { KEY_WITHOUT = 256, KEY_CSV };
 
 static const struct argp_option flags[] = {
     {0, 0, 0, 0, "Exploring:", 1},
-    {"seed", 's', "N", 0, "run this seed alone", 0},
-    {"seeds", 'n', "N", 0, "run so many seeds (1000)", 0},
-    {"from", 'f', "N", 0, "begin with this seed (1)", 0},
+    SIM_SEEDS_FLAGS("1000"),
     {"without", KEY_WITHOUT, "MASK", 0,
      "leave these happenings out (tests/sim/watch/story.c)", 0},
-    {"verbose", 'v', 0, 0, "print what happens", 0},
     {0, 0, 0, 0, "Measuring:", 2},
     {"hosts", 'H', "N", 0, "measure on 2, 4, ... up to so many hosts", 0},
     {"ranks", 'r', "N", 0, "ranks on each host (8)", 0},
@@ -38,28 +37,20 @@ static error_t parse_flag(int key, char *text, struct argp_state *state)
     struct command_line *line = &options->line;
 
     switch (key) {
-    case 's':
-        options->is_one = true;
-        options->nseeds = 1;
-        return command_number(line, "--seed", text, 0, INT32_MAX,
-                              &options->from);
-    case 'n':
-        return command_number(line, "--seeds", text, 1, INT32_MAX,
-                              &options->nseeds);
-    case 'f':
-        return command_number(line, "--from", text, 0, INT32_MAX,
-                              &options->from);
     case KEY_WITHOUT:
         return command_number(line, "--without", text, 0, INT32_MAX,
                               &options->without);
-    case 'v': options->verbose = true; return 0;
     case 'H':
         return command_number(line, "--hosts", text, 2, 4096, &options->hosts);
     case 'r':
         return command_number(line, "--ranks", text, 1, 64, &options->ranks);
     case KEY_CSV: options->csv = true; return 0;
-    default: return command_key(line, flags, key, state);
+    default: break;
     }
+    error_t error = sim_seeds_key(line, &options->seeds, key, text);
+
+    return error == ARGP_ERR_UNKNOWN ? command_key(line, flags, key, state)
+                                     : error;
 }
 
 static const struct argp parser = {
@@ -70,19 +61,13 @@ static const struct argp parser = {
 
 static int explore(const struct options *options)
 {
+    const struct sim_seeds *seeds = &options->seeds;
     int nfailed = 0;
 
-    for (int i = 0; i < options->nseeds; i++)
-        nfailed += !sim_story((uint64_t)options->from + (uint64_t)i,
-                              (unsigned)options->without, options->verbose);
-    if (nfailed > 0)
-        printf("%d of %d seeds failed; hvd-sim-watch --seed N --verbose runs "
-               "one again\n",
-               nfailed, options->nseeds);
-    else
-        printf("%d seed%s, all well\n", options->nseeds,
-               options->nseeds == 1 ? "" : "s");
-    return nfailed > 0;
+    for (int i = 0; i < seeds->n; i++)
+        nfailed += !sim_story((uint64_t)seeds->first + (uint64_t)i,
+                              (unsigned)options->without, seeds->verbose);
+    return sim_seeds_end(seeds, nfailed, "hvd-sim-watch");
 }
 
 static int measure(const struct options *options)
@@ -97,7 +82,7 @@ static int measure(const struct options *options)
 
 int main(int argc, char **argv)
 {
-    struct options options = {.from = 1, .nseeds = 1000, .ranks = 8};
+    struct options options = {.seeds = {.first = 1, .n = 1000}, .ranks = 8};
 
     switch (command_parse(&parser, argc, argv, &options)) {
     case OPTIONS_HELP: command_help(&parser, "hvd-sim-watch", stdout); return 0;
