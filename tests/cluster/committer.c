@@ -5,9 +5,8 @@
  * compiles it, starts it, and kills it. PIECE is the name of a piece of the
  * state that others do not have.
  *
- * A step adds to the weights what depends on them, on the step, and on who
- * makes it, by an allreduce: whoever applies a step twice, or leaves one out,
- * has other weights. The training goes on until there is a file "end" and all
+ * The training is that of tests/support/replayed.h, whose sums are allreduces
+ * and whose members are workers. It goes on until there is a file "end" and all
  * workers are here, and then for a few steps more. It writes
  *
  *     commit K world G step S weights HASH
@@ -40,12 +39,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { COUNT = 1009, MOST_STEPS = 1 << 16, LAST_STEPS = 20, EVERY = 4 };
+#include "replayed.h"
 
-/* The state. members: bits of the workers that made a step. */
-static double weights[COUNT];
-static int64_t step, last; /* last: the number of all steps; 0: not known */
-static uint8_t members[MOST_STEPS];
+enum { LAST_STEPS = 20, EVERY = 4 };
+
+/* The state, with weights and members. */
+static int64_t step, last;  /* last: the number of all steps; 0: not known */
 static char large[1 << 20]; /* so that copying takes a while */
 static int64_t own;         /* of each rank: the worker that it is */
 
@@ -59,17 +58,6 @@ static void wrong(const char *what)
     dprintf(1, "wrong: %s at step %" PRId64 " (%s)\n", what, step,
             hvd_last_error());
     _exit(1);
-}
-
-static uint64_t hash_weights(void)
-{
-    uint64_t hash = 1, word;
-
-    for (int i = 0; i < COUNT; i++) {
-        memcpy(&word, &weights[i], sizeof word);
-        hash = (hash ^ word) * UINT64_C(0x100000001b3);
-    }
-    return hash;
 }
 
 static int64_t newest_commit(void)
@@ -151,43 +139,6 @@ int hvd_allreduce(const void *in, void *out, int64_t count, hvd_dtype dtype,
 /* ------------------------------------------------------------- the training
  */
 
-/* What a worker gives in a step: whole numbers, whose sums are exact in any
- * order. */
-static double given(int who, int i, int64_t at)
-{
-    return (double)((who + 1) * (i % 11 + 1) + at % 13);
-}
-
-static void update(const double *sum, int nranks)
-{
-    for (int i = 0; i < COUNT; i++)
-        weights[i] = weights[i] * 0.999 + sum[i] / (double)nranks;
-}
-
-static void replay(void)
-{
-    static double done[COUNT], sum[COUNT];
-
-    memcpy(done, weights, sizeof done);
-    memset(weights, 0, sizeof weights);
-    for (int64_t at = 0; at < last; at++) {
-        int nranks = 0;
-
-        memset(sum, 0, sizeof sum);
-        for (int who = 0; who < nworkers; who++)
-            if (members[at] & 1U << who) {
-                for (int i = 0; i < COUNT; i++)
-                    sum[i] += given(who, i, at);
-                nranks++;
-            }
-        if (nranks == 0)
-            wrong("nobody has made a step");
-        update(sum, nranks);
-    }
-    if (memcmp(done, weights, sizeof done) != 0)
-        wrong("the weights are not those of the replay");
-}
-
 static int commit(void)
 {
     int status;
@@ -204,7 +155,7 @@ static int commit(void)
         dprintf(1,
                 "commit %" PRId64 " world %" PRId64 " step %" PRId64
                 " weights %016" PRIx64 "\n",
-                newest_commit(), generation(), step, hash_weights());
+                newest_commit(), generation(), step, replayed_hash());
     return status;
 }
 
@@ -215,7 +166,7 @@ static int make_step(void)
     int status;
 
     for (int i = 0; i < COUNT; i++)
-        sum[i] = given(worker, i, step);
+        sum[i] = replayed_given(worker, i, step);
     status = hvd_allreduce(both, both, 2, HVD_INT64, HVD_SUM);
     if (status == HVD_OK)
         status = hvd_allreduce(sum, sum, COUNT, HVD_FLOAT64, HVD_SUM);
@@ -223,8 +174,8 @@ static int make_step(void)
         return status;
     if (step == MOST_STEPS || members[step] != 0)
         wrong("a step was made before, or is one too many");
-    members[step] = (uint8_t)both[0];
-    update(sum, hvd_size());
+    members[step] = (uint16_t)both[0];
+    replayed_update(sum, hvd_size());
     step++;
     if (last == 0 && both[1] > 0 && hvd_size() == nworkers)
         last = step + LAST_STEPS;
@@ -274,8 +225,8 @@ static int reset(void *context, const hvd_reset *r)
     dprintf(1,
             "restore %" PRId64 " world %" PRId64 " step %" PRId64
             " weights %016" PRIx64 " rank %d of %d old %d of %d\n",
-            r->commit, generation(), step, hash_weights(), r->rank, r->new_size,
-            r->old_rank, r->old_size);
+            r->commit, generation(), step, replayed_hash(), r->rank,
+            r->new_size, r->old_rank, r->old_size);
     check_own(r);
     return HVD_OK;
 }
@@ -294,6 +245,7 @@ static int register_state(char *piece)
 
 int main(int argc, char **argv)
 {
+    const char *problem;
     int status;
 
     if (argc < 3)
@@ -316,7 +268,9 @@ int main(int argc, char **argv)
         wrong("the end");
     dprintf(
         1, "end %" PRId64 " step %" PRId64 " weights %016" PRIx64 " ranks %d\n",
-        newest_commit(), step, hash_weights(), hvd_size());
-    replay();
+        newest_commit(), step, replayed_hash(), hvd_size());
+    problem = replayed_compare(last);
+    if (problem)
+        wrong(problem);
     return hvd_shutdown() < 0;
 }

@@ -10,7 +10,8 @@ setup_file() {
     export ROOT=$BATS_TEST_DIRNAME/../..
     export GROWER=$BATS_FILE_TMPDIR/committer
     local lib=${HVD_BUILD:-$ROOT/build}/lib
-    gcc -O1 -Wall -Wextra -I"$ROOT/libhvd/include" -o "$GROWER" \
+    gcc -O1 -Wall -Wextra -I"$ROOT/libhvd/include" \
+        -I"$ROOT/tests/support" -o "$GROWER" \
         "$BATS_TEST_DIRNAME/committer.c" -L"$lib" -lhvd -Wl,-rpath,"$lib" \
         -lpthread -ldl
     export HVD_ELASTIC=1 HVD_ELASTIC_MIN=2

@@ -3,11 +3,9 @@
  * commit SEED STEPS [WHERE] - a training in which ranks die, and the others go
  * back to the last commit and go on (hvd_elastic.h).
  *
- * A step adds to the weights what depends on them, on the step, and on the rank
- * and the number of ranks, by an allreduce: whoever applies a step twice, or
- * leaves one out, has other weights. Commits are made every few steps, by
- * hvd_commit or hvd_commit_start. WHERE says when ranks die, by turns any of
- * them, rank 0 too, until one is left:
+ * The training is that of tests/support/replayed.h, whose sums are allreduces.
+ * Commits are made every few steps, by hvd_commit or hvd_commit_start. WHERE
+ * says when ranks die, by turns any of them, rank 0 too, until one is left:
  *
  *     random   at random moments (the default)
  *     copy     while a commit copies
@@ -37,13 +35,12 @@
 #include <unistd.h>
 
 #include "hvd_elastic.h"
+#include "replayed.h"
 
-enum { COUNT = 5003, MOST_STEPS = 4096, MOST = 16, LARGE = 1 << 20 };
+enum { LARGE = 1 << 20 };
 
-/* The state. members: bits of the ranks of the first world that made a step. */
-static double weights[COUNT];
+/* The state, with weights and members: these are ranks of the first world. */
 static int64_t step;
-static uint16_t members[MOST_STEPS];
 static char large[LARGE]; /* so that copying takes a while */
 static int64_t own[2];    /* of each rank: itself, and its steps */
 
@@ -74,47 +71,6 @@ static uint64_t draw(uint64_t number)
 static void die(void)
 {
     raise(SIGKILL);
-}
-
-/* ------------------------------------------------------------- the training
- */
-
-/* What a rank gives in a step: whole numbers, whose sums are exact in any
- * order. */
-static double given(int rank, int i, int64_t at)
-{
-    return (double)((rank + 1) * (i % 11 + 1) + (int64_t)(at % 13));
-}
-
-static void update(const double *sum, int nranks)
-{
-    for (int i = 0; i < COUNT; i++)
-        weights[i] = weights[i] * 0.999 + sum[i] / (double)nranks;
-}
-
-/* Replays what was done, and compares. */
-static void replay(void)
-{
-    static double done[COUNT], sum[COUNT];
-
-    memcpy(done, weights, sizeof done);
-    memset(weights, 0, sizeof weights);
-    for (int64_t at = 0; at < steps; at++) {
-        int nranks = 0;
-
-        memset(sum, 0, sizeof sum);
-        for (int rank = 0; rank < first_size; rank++)
-            if (members[at] & 1U << rank) {
-                for (int i = 0; i < COUNT; i++)
-                    sum[i] += given(rank, i, at);
-                nranks++;
-            }
-        if (nranks == 0)
-            wrong("nobody has made a step");
-        update(sum, nranks);
-    }
-    if (memcmp(done, weights, sizeof done) != 0)
-        wrong("the weights are not those of the replay");
 }
 
 /* ------------------------------------------------------------------ deaths */
@@ -209,7 +165,7 @@ static int train(void *context)
         int status;
 
         for (int i = 0; i < COUNT; i++)
-            sum[i] = given(first_rank, i, step);
+            sum[i] = replayed_given(first_rank, i, step);
         if (step == doomed_step && is_doomed() &&
             (strcmp(where, "random") == 0 || strcmp(where, "restore") == 0))
             start_dying();
@@ -222,7 +178,7 @@ static int train(void *context)
         if (members[step] != 0)
             wrong("a step was made before");
         members[step] = all;
-        update(sum, hvd_size());
+        replayed_update(sum, hvd_size());
         own[1]++;
         step++;
         if (step % 5 == 0 && (status = commit()) < 0)
@@ -249,23 +205,13 @@ static int reset(void *context, const hvd_reset *r)
     return HVD_OK;
 }
 
-static uint64_t hash_weights(void)
-{
-    uint64_t hash = 1, word;
-
-    for (int i = 0; i < COUNT; i++) {
-        memcpy(&word, &weights[i], sizeof word);
-        hash = (hash ^ word) * UINT64_C(0x100000001b3);
-    }
-    return hash;
-}
-
 int main(int argc, char **argv)
 {
     hvd_state_info info = {.size = sizeof info};
+    const char *problem;
     int status;
 
-    if (argc < 3 || hvd_init() < 0 || hvd_size() > MOST)
+    if (argc < 3 || hvd_init() < 0 || hvd_size() > MOST_MEMBERS)
         return 2;
     seed = strtoull(argv[1], NULL, 10);
     steps = atoi(argv[2]);
@@ -289,9 +235,11 @@ int main(int argc, char **argv)
     printf("rank %d ended with %d of %d ranks: weights %016llx, %d losses, "
            "%lld commits\n",
            first_rank, hvd_size(), first_size,
-           (unsigned long long)hash_weights(), nresets,
+           (unsigned long long)replayed_hash(), nresets,
            (long long)info.commits);
-    replay();
+    problem = replayed_compare(steps);
+    if (problem)
+        wrong(problem);
     fflush(stdout);
     return hvd_shutdown() < 0;
 }

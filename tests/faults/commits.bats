@@ -2,30 +2,26 @@
 # Trainings that commit their state go on from the last commit, whichever rank
 # dies, and whenever (docs/ELASTIC.md). commit.c compares each with its replay.
 
+load memory
+
 setup_file() {
     export ROOT=$BATS_TEST_DIRNAME/../..
     export LIB=${HVD_BUILD:-$ROOT/build}/lib
     export COMMIT=$BATS_FILE_TMPDIR/commit
-    gcc -O1 -Wall -Wextra -I"$ROOT/libhvd/include" -o "$COMMIT" \
+    gcc -O1 -Wall -Wextra -I"$ROOT/libhvd/include" \
+        -I"$ROOT/tests/support" -o "$COMMIT" \
         "$BATS_TEST_DIRNAME/commit.c" -L"$LIB" -lhvd -Wl,-rpath,"$LIB" \
         -lpthread -ldl
     export HVD_ELASTIC=1 HVD_HEARTBEAT_TIME=10s HVD_START_TIME=60s
-    MEMORY=$(mktemp -d /dev/shm/hvd-commits.XXXXXXXX)
-    export MEMORY OMPI_MCA_btl_vader_backing_directory=$MEMORY
+    memory_open commits
 }
 
 teardown() {
-    local left
-    left=$(ls -A "$MEMORY")
-    [ -z "$left" ] || {
-        echo "left in /dev/shm: $left"
-        rm -rf "${MEMORY:?}"/*
-        return 1
-    }
+    memory_check || return 1
 }
 
 teardown_file() {
-    rm -rf "$MEMORY"
+    memory_close
 }
 
 # Each seed is a job of 2 to 6 ranks. All that are left have the same weights,

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Ranks are lost, and the others go on (docs/ELASTIC.md).
 
+load memory
+
 setup_file() {
     export ROOT=$BATS_TEST_DIRNAME/../..
     export LIB=${HVD_BUILD:-$ROOT/build}/lib
@@ -8,23 +10,16 @@ setup_file() {
     gcc -Wall -Wextra -I"$ROOT/libhvd/include" -o "$ELASTIC" \
         "$BATS_TEST_DIRNAME/elastic.c" -L"$LIB" -lhvd -Wl,-rpath,"$LIB"
     export HVD_ELASTIC=1 HVD_HEARTBEAT_TIME=2s HVD_START_TIME=20s
-    MEMORY=$(mktemp -d /dev/shm/hvd-elastic.XXXXXXXX)
-    export MEMORY OMPI_MCA_btl_vader_backing_directory=$MEMORY
+    memory_open elastic
 }
 
 teardown() {
-    local left
-    left=$(ls -A "$MEMORY")
-    [ -z "$left" ] || {
-        echo "left in /dev/shm: $left"
-        rm -rf "${MEMORY:?}"/*
-        return 1
-    }
+    memory_check || return 1
     ! pgrep -f "$ELASTIC"
 }
 
 teardown_file() {
-    rm -rf "$MEMORY"
+    memory_close
 }
 
 go_on() { # n what [argument]

@@ -3,6 +3,8 @@
 # would end the job by itself, --enable-recovery makes it leave the survivors
 # alone; its own exit status then means nothing.
 
+load memory
+
 setup_file() {
     export ROOT=$BATS_TEST_DIRNAME/../..
     export LIB=${HVD_BUILD:-$ROOT/build}/lib
@@ -11,24 +13,16 @@ setup_file() {
         "$BATS_TEST_DIRNAME/victim.c" -L"$LIB" -lhvd -Wl,-rpath,"$LIB"
     gcc -Wall -Wextra -o "$BATS_FILE_TMPDIR/names" "$BATS_TEST_DIRNAME/names.c"
     export HVD_HEARTBEAT_TIME=3s HVD_EXIT_GRACE_TIME=2s
-    # Open MPI's memory lies apart from that of other jobs of the machine.
-    MEMORY=$(mktemp -d /dev/shm/hvd-faults.XXXXXXXX)
-    export MEMORY OMPI_MCA_btl_vader_backing_directory=$MEMORY
+    memory_open faults
 }
 
 teardown() {
-    local left
-    left=$(ls -A "$MEMORY")
-    [ -z "$left" ] || {
-        echo "left in /dev/shm: $left"
-        rm -rf "${MEMORY:?}"/*
-        return 1
-    }
+    memory_check || return 1
     ! pgrep -f "$VICTIM"
 }
 
 teardown_file() {
-    rm -rf "$MEMORY"
+    memory_close
 }
 
 alone=(--enable-recovery)
