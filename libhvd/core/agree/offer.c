@@ -167,8 +167,7 @@ bool hvd__offer_add(struct hvd__offer *offer,
 /* The data of a slot in a message is a sequence of pieces of the offer's data.
  * Whoever writes, reads or checks it goes through these pieces. */
 
-/* The hosts from which a message has data, and the host that gets it. The
- * members correspond to those of struct hvd__offer_peer. */
+/* A message has the data of some hosts, and one host gets it. */
 struct cover {
     int first, end; /* the hosts that it comes from */
     int receiver;   /* a host */
