@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/subnormals.h"
 #include "engine/state.h"
 #include "engine/streams.h"
 #include "ops/half.h"
@@ -99,13 +100,11 @@ static int call_host(ipu_engine *engine, const struct ipu__step *step)
                      status);
 }
 
-static int compute_step(ipu_engine *engine, const struct ipu__step *step)
+static int run_op(ipu_engine *engine, const struct ipu__step *step)
 {
     struct ipu__attributes received;
     struct ipu__call call;
 
-    if (step->kind == IPU__FUSED)
-        return ipu__run_fused(&engine->memory, step);
     ipu__step_call(engine->executable, step, &call);
     if (step->op == &ipu__host_receive) {
         received = ipu__calls_attributes(&engine->calls, step);
@@ -119,6 +118,27 @@ static int compute_step(ipu_engine *engine, const struct ipu__step *step)
     if (call.op->network)
         return ipu__network_run(engine->network, &call);
     return ipu__run_wide(&call);
+}
+
+/* Returns whether the step calls a function that is not the device's. */
+static bool calls_out(const struct ipu__step *step)
+{
+    return step->kind != IPU__FUSED &&
+           (step->op == &ipu__host_receive || step->op->network);
+}
+
+static int compute_step(ipu_engine *engine, const struct ipu__step *step)
+{
+    unsigned mode;
+    int status;
+
+    if (calls_out(step))
+        return run_op(engine, step);
+    mode = ipu__subnormals_flush();
+    status = step->kind == IPU__FUSED ? ipu__run_fused(&engine->memory, step)
+                                      : run_op(engine, step);
+    ipu__subnormals_restore(mode);
+    return status;
 }
 
 /* A program within a step: one run of it. */

@@ -69,6 +69,10 @@ int ipu_engine_place(ipu_engine *engine, const char *name, void *data,
  * Returns IPU_ERR_STATE, naming the stream, if an input that the program needs
  * is not connected. After a failure all variables are as before the run, and
  * the engine can run again.
+ *
+ * Arithmetic takes float32 numbers below 2^-126 for zero and gives zero instead
+ * of one, for they make a processor slow; host calls run in the thread's own
+ * mode.
  */
 int ipu_engine_run(ipu_engine *engine);
 

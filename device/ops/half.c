@@ -16,14 +16,14 @@
 
 /* -------------------------------------------------------------- one element */
 
-/* The exponent is moved by a multiplication, which makes subnormal ones normal
- * too. */
+/* No step of it has a subnormal float, which the engine takes for zero. */
 static inline float wide_of_float16(uint16_t half)
 {
-    uint32_t size = (uint32_t)(half & 0x7fff) << 13;
-    uint32_t bits = ipu__bits(ipu__float(size) * 0x1p112f);
+    uint32_t size = half & 0x7fff;
+    uint32_t small = ipu__bits((float)(int32_t)size * 0x1p-24f);
+    uint32_t bits = size < 0x400 ? small : (size << 13) + 0x38000000;
 
-    bits |= size >= 0x0f800000 ? 0x7f800000 : 0; /* infinity, NaN */
+    bits |= size >= 0x7c00 ? 0x7f800000 : 0; /* infinity, NaN */
     return ipu__float(bits | (uint32_t)(half & 0x8000) << 16);
 }
 

@@ -6,6 +6,7 @@
  */
 #include "suite.h"
 
+#include <float.h>
 #include <stdbool.h>
 
 #include "elements.h"
@@ -112,6 +113,12 @@ static void fill_magnitudes(float *x, int64_t count)
     }
 }
 
+/* The device takes subnormal numbers for zero, and gives zero instead. */
+static double flushed(float x)
+{
+    return fabsf(x) < FLT_MIN ? copysign(0, (double)x) : (double)x;
+}
+
 LOOP_TEST(functions_of_an_element_are_precise, 0, 2 * UNARY)
 {
     ipu_tensor x = device_floats(&d, "a", 1, SHAPE(MOST));
@@ -122,13 +129,13 @@ LOOP_TEST(functions_of_an_element_are_precise, 0, 2 * UNARY)
         for (int i = 0; i < MOST; i++)
             a[i] = (float)i / 20 - 102.4f; /* -102.4 to 102.35 */
     for (int i = 0; i < MOST; i++)
-        wanted[i] = (double)(float)unary[_i / 2].of((double)a[i]);
+        wanted[i] = flushed((float)unary[_i / 2].of(flushed(a[i])));
     compute(unary[_i / 2].op(d.graph, x), MOST, -1);
     for (int i = 0; i < MOST; i++) {
         double error = fabs((double)y[i] - wanted[i]);
         bool same = (double)y[i] == wanted[i] ||
                     (isnan(y[i]) && isnan(wanted[i])) ||
-                    error <= unary[_i / 2].slack;
+                    error <= fmax(unary[_i / 2].slack, (double)FLT_MIN);
 
         if (!same && !(error <= 1e-5 * fabs(wanted[i])))
             ck_abort_msg("%s(%.9g) is %.9g, not %.9g", unary[_i / 2].name,

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/subnormals.h"
 #include "compiler/rewrite/draft.h"
 #include "ops/half.h"
 
@@ -38,6 +39,7 @@ static int evaluate_call(struct folder *f, struct ipu__call *call,
                          void **result)
 {
     size_t scratch = ipu__wide_scratch(call);
+    unsigned mode;
     int status;
 
     if (scratch == 0 && call->op->scratch)
@@ -50,7 +52,9 @@ static int evaluate_call(struct folder *f, struct ipu__call *call,
         return ipu__fail_memory(scratch);
     }
     call->output.data = *result;
+    mode = ipu__subnormals_flush(); /* as the engine does */
     status = ipu__run_wide(call);
+    ipu__subnormals_restore(mode);
     free(call->scratch);
     return status < 0;
 }
