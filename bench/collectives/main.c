@@ -10,10 +10,15 @@ static const struct {
     const char *name;
     int (*main)(int argc, char **argv);
 } subcommands[] = {
-    {"latency", latency_main},     {"idle", idle_main},
-    {"gradients", gradients_main}, {"overlap", overlap_main},
-    {"hosts", hosts_main},         {"cluster", cluster_main},
-    {"project", project_main},     {NULL, NULL},
+    {"latency", latency_main},
+    {"idle", idle_main},
+    {"gradients", gradients_main},
+    {"overlap", overlap_main},
+    {"hosts", hosts_main},
+    {"cluster", cluster_main},
+    {"project", project_main},
+    {"commit", commit_main},
+    {NULL, NULL},
 };
 
 int main(int argc, char **argv)

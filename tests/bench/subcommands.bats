@@ -159,6 +159,26 @@ for r in rows:
     done
 }
 
+# --------------------------------------------------------------------- commit
+
+@test "commit measures a copy, a commit, a step, and both" {
+    local n slots
+    for n in 1 2 3; do
+        for slots in 0 2; do
+            run ranks $n commit -m mnist --slots $slots --step 5 --rounds 3 \
+                --format csv
+            [ "$status" -eq 0 ]
+            rows "
+(row,) = rows
+assert round(float(row['state_mb']) * 1e6) == 4 * 347146 * (1 + $slots), row
+for column in 'copy_ms', 'commit_ms', 'step_ms', 'both_ms':
+    assert float(row[column]) > 0, row
+added = float(row['both_ms']) - float(row['step_ms'])
+assert abs(added - float(row['added_ms'])) < 1e-3, row"
+        done
+    done
+}
+
 # ---------------------------------------------------------------------- hosts
 
 @test "hosts measures over namespaces, or says why it cannot" {
@@ -224,7 +244,7 @@ for r in rows:
 
 @test "each subcommand has its own help" {
     local subcommand
-    for subcommand in latency idle gradients overlap hosts; do
+    for subcommand in latency idle gradients overlap commit hosts; do
         run "$PROGRAM" $subcommand --help
         [ "$status" -eq 0 ]
         [[ $output == *"hvd-bench $subcommand"* ]]
@@ -248,6 +268,8 @@ for r in rows:
 gpt2-small, mnist, small161" gradients -m alexnet
     is_wrong 64 "--rounds: '0' is not a whole number from 1 to 1000000" \
         gradients --rounds 0
+    is_wrong 64 "--slots: 'two' is not a whole number from 0 to 16" \
+        commit --slots two
     is_wrong 64 "-t: 'many' is not a whole number from 1 to 1024" \
         overlap -t many
     is_wrong 64 "-b 64: less than 64 bytes for each of 2 tensors" \
