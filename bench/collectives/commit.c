@@ -111,8 +111,7 @@ static int run_rounds(struct commit_run *r, double *medians)
             time_turn(r, (enum turn)turn, &r->times[turn * rounds + round]);
     }
     for (int turn = 0; turn < TURNS && !status; turn++)
-        medians[turn] =
-            stats_median(r->times + turn * rounds, (size_t)rounds);
+        medians[turn] = stats_median(r->times + turn * rounds, (size_t)rounds);
     return status;
 }
 
@@ -203,8 +202,8 @@ static void clean_up(struct commit_run *r)
 static void print_row(const struct commit_run *r, const double *medians)
 {
     static const struct table_column columns[] = {
-        {"state_mb", 9, 1},  {"copy_ms", 9, 2},  {"commit_ms", 10, 2},
-        {"step_ms", 9, 2},   {"both_ms", 9, 2},  {"added_ms", 9, 2},
+        {"state_mb", 9, 1},      {"copy_ms", 9, 2}, {"commit_ms", 10, 2},
+        {"step_ms", 9, 2},       {"both_ms", 9, 2}, {"added_ms", 9, 2},
         {"added_percent", 14, 2}};
     const struct commit_options *o = r->options;
     double added = medians[BOTH] - medians[STEP];
@@ -293,8 +292,7 @@ int commit_main(int argc, char **argv)
                "measure what that takes by itself and what it adds to a step "
                "that computes meanwhile, beside a copy of as many bytes.",
     };
-    struct commit_options options = {
-        .slots = 1, .step_ms = 200, .rounds = 11};
+    struct commit_options options = {.slots = 1, .step_ms = 200, .rounds = 11};
 
     return session_main(argc, argv, "hvd-bench commit", &parser, &options,
                         run_commit);
