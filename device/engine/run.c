@@ -19,9 +19,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/subnormals.h"
 #include "engine/state.h"
 #include "engine/streams.h"
+#include "kernels/subnormals.h"
 #include "ops/half.h"
 
 /* Unless a tensor lives where it is copied from, in the host's memory. */
@@ -134,10 +134,10 @@ static int compute_step(ipu_engine *engine, const struct ipu__step *step)
 
     if (calls_out(step))
         return run_op(engine, step);
-    mode = ipu__subnormals_flush();
+    mode = hvd__subnormals_flush();
     status = step->kind == IPU__FUSED ? ipu__run_fused(&engine->memory, step)
                                       : run_op(engine, step);
-    ipu__subnormals_restore(mode);
+    hvd__subnormals_restore(mode);
     return status;
 }
 

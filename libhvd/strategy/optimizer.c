@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "kernels/subnormals.h"
 #include "strategy/strategy.h"
 
 /* A step of one variable, or of a part of it. */
@@ -533,6 +534,14 @@ int hvd__optimizer_set_momentum(hvd_strategy_options *options, double momentum)
 
 /* ---------------------------------------------------------------- an update */
 
+static void make_step(const hvd_strategy_options *options, const struct step *s)
+{
+    unsigned mode = hvd__subnormals_flush();
+
+    rows[options->optimizer].make_step(s);
+    hvd__subnormals_restore(mode);
+}
+
 static struct step step_of(const hvd_strategy_options *options, int64_t number,
                            bool spared)
 {
@@ -555,7 +564,7 @@ void hvd__optimizer_apply(const hvd_strategy_options *options, int64_t step,
     s.gradient = gradient;
     s.states = states;
     s.count = count;
-    rows[options->optimizer].make_step(&s);
+    make_step(options, &s);
 }
 
 bool hvd__optimizer_takes_rows(hvd_optimizer optimizer)
@@ -582,6 +591,6 @@ void hvd__optimizer_apply_rows(const hvd_strategy_options *options,
         s.gradient = given->values + i * width;
         for (int k = 0; k < nstates; k++)
             of_row[k] = states[k] + at;
-        rows[options->optimizer].make_step(&s);
+        make_step(options, &s);
     }
 }

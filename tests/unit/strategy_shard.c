@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shards, shuffles and optimisers: what needs no other rank. */
+#include <float.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -210,6 +211,25 @@ TEST(optimizers_have_names)
     ck_assert(hvd_optimizer_name(99) == NULL);
     ck_assert_int_eq(hvd_optimizer_from_name("adamax"), HVD_ERR_ARGUMENT);
     ck_assert_int_eq(hvd_optimizer_from_name(NULL), HVD_ERR_ARGUMENT);
+}
+
+/* Subnormal numbers would make each later step slow. */
+TEST(averages_of_gradients_that_stay_zero_end_at_zero)
+{
+    hvd_strategy_options options;
+    float value[8] = {1}, gradient[8] = {0.5F, -0.5F}, states[2][8] = {{0}};
+    float *const pointers[] = {states[0], states[1]};
+
+    hvd_strategy_options_init(&options, sizeof options);
+    hvd_strategy_options_set_optimizer(&options, HVD_ADAM);
+    for (int t = 1; t <= 1000; t++) {
+        hvd__optimizer_apply(&options, t, false, value, gradient, pointers, 8);
+        memset(gradient, 0, sizeof gradient);
+        ck_assert(states[0][0] >= FLT_MIN || states[0][0] <= 0);
+        ck_assert(states[0][1] <= -FLT_MIN || states[0][1] >= 0);
+    }
+    ck_assert(states[0][0] <= 0 && states[0][1] >= 0);
+    ck_assert(states[1][0] > 0.01F * 0.25F * 0.001F);
 }
 
 TEST_MAIN("strategy_shard")

@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/subnormals.h"
 #include "compiler/rewrite/draft.h"
+#include "kernels/subnormals.h"
 #include "ops/half.h"
 
 /* The largest constant that the pass makes: it takes memory, and saves a step.
@@ -52,9 +52,9 @@ static int evaluate_call(struct folder *f, struct ipu__call *call,
         return ipu__fail_memory(scratch);
     }
     call->output.data = *result;
-    mode = ipu__subnormals_flush(); /* as the engine does */
+    mode = hvd__subnormals_flush(); /* as the engine does */
     status = ipu__run_wide(call);
-    ipu__subnormals_restore(mode);
+    hvd__subnormals_restore(mode);
     free(call->scratch);
     return status < 0;
 }
