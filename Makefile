@@ -104,8 +104,9 @@ all-tests: $(LIBS) $(PROGRAMS) $(SCRIPTS) $(TEST_PROGRAMS) ## build everything, 
 PACKAGES := gcc g++ make pkg-config openmpi-bin libopenmpi-dev libucx-dev libopenblas-dev \
 	uthash-dev libjansson-dev nettle-dev zlib1g-dev check bats procps iproute2 python3 \
 	python3-numpy python3-yaml gfortran groff-base
-# A test that is skipped has failed, and those of HTML pages look at them.
-TEST_PACKAGES := chromium nodejs
+# A test that is skipped has failed: those of HTML pages look at them, and those
+# of completion complete words.
+TEST_PACKAGES := chromium nodejs bash-completion
 
 .PHONY: deps
 deps: ## install missing Debian packages, and say which
@@ -159,6 +160,11 @@ MAN1 := $(wildcard docs/man/*.1)
 PAGES := $(wildcard docs/*.md)
 MAN3 := $(wildcard docs/man/*.3)
 MAN7 := $(wildcard docs/man/*.7)
+# Those for which bash completes words, by its own list.
+COMPLETION := libhvd/command/completion.bash
+COMPLETED := $(shell sed -n '/^complete/,$$p' $(COMPLETION) | tr -d '\\' | \
+	sed 's/^complete -F _hvd//')
+COMPLETIONS := $(COMPLETED:%=share/bash-completion/completions/%)
 TO = $(DESTDIR)$(PREFIX)
 LIBTO = $(DESTDIR)$(LIBDIR)
 
@@ -185,6 +191,8 @@ install: all $(PC) ## install to PREFIX (/usr/local), below DESTDIR
 	$(Q)install -m 644 $(PC) $(LIBTO)/pkgconfig
 	$(Q)install -m 755 $(PROGRAMS) $(SCRIPTS) $(TO)/bin
 	$(Q)install -m 755 mpi-launch.sh $(TO)/bin
+	$(Q)install -d $(TO)/share/bash-completion/completions
+	$(Q)for c in $(COMPLETIONS); do install -m 644 $(COMPLETION) $(TO)/$$c || exit 1; done
 	$(Q)install -d $(TO)/share/doc/hvd
 	$(Q)install -m 644 $(PAGES) $(TO)/share/doc/hvd
 	$(Q)for s in 1 3 7; do for m in docs/man/*.$$s; do test ! -f $$m || \
@@ -198,12 +206,13 @@ INSTALLED = $(addprefix $(TO)/include/,$(notdir $(HEADERS))) \
 	$(TO)/bin/mpi-launch.sh $(MAN1:docs/man/%=$(TO)/share/man/man1/%) \
 	$(MAN3:docs/man/%=$(TO)/share/man/man3/%) \
 	$(MAN7:docs/man/%=$(TO)/share/man/man7/%) \
-	$(PAGES:docs/%=$(TO)/share/doc/hvd/%)
+	$(COMPLETIONS:%=$(TO)/%) $(PAGES:docs/%=$(TO)/share/doc/hvd/%)
 
 .PHONY: uninstall
 uninstall: ## remove installed files, given the same variables
 	$(Q)rm -f $(INSTALLED)
 	$(Q)for d in share/man/man1 share/man/man3 share/man/man7 share/man \
+		share/bash-completion/completions share/bash-completion \
 		share/doc/hvd share/doc share bin include; do rmdir $(TO)/$$d 2>/dev/null || true; done
 	$(Q)rmdir $(LIBTO)/pkgconfig $(LIBTO)/hvd $(LIBTO) $(TO) 2>/dev/null || true
 

@@ -252,7 +252,8 @@ const struct argp bench_options_parser = {
     .options = flags,
     .parser = parse_option,
     .args_doc = "allreduce|allgather|reducescatter|broadcast|alltoall|reduce|"
-                "gather|barrier\nlatency|idle|gradients|overlap|hosts ...",
+                "gather|barrier\nlatency|idle|gradients|overlap|commit|hosts|"
+                "cluster|project ...",
     .doc =
         "Measure a collective of hvd over a range of sizes and, in turn in "
         "the same run, raw MPI.\v"
