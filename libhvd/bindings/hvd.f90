@@ -159,7 +159,7 @@ module hvd
     public :: hvd_init, hvd_shutdown, hvd_is_initialized, hvd_check, hvd_rank, &
         hvd_size, hvd_local_rank, hvd_local_size, hvd_cross_rank, hvd_cross_size, &
         hvd_init_fint, hvd_init_ranks, hvd_barrier, hvd_join, hvd_poll, hvd_wait, &
-        hvd_wait_output, hvd_submit, hvd_submit_group, hvd_add_process_set, &
+        hvd_wait_for, hvd_wait_output, hvd_submit, hvd_submit_group, hvd_add_process_set, &
         hvd_remove_process_set, hvd_process_set_rank, hvd_process_set_size, &
         hvd_process_set_included, hvd_number_of_process_sets, hvd_allgatherv, &
         hvd_alltoallv, hvd_allreduce_async, hvd_broadcast_async, &
@@ -229,6 +229,11 @@ module hvd
         integer(c_int) function hvd_wait(handle) bind(C, name="hvd_wait")
             import
             integer(c_int64_t), value :: handle
+        end function
+        integer(c_int) function hvd_wait_for(handle, limit_ns) bind(C, &
+            name="hvd_wait_for")
+            import
+            integer(c_int64_t), value :: handle, limit_ns
         end function
         integer(c_int) function hvd_wait_output(handle, output) bind(C, &
             name="hvd_wait_output")

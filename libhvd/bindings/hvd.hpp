@@ -27,6 +27,7 @@
 #include <hvd_elastic.h>
 #include <hvd_strategy.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -212,6 +213,11 @@ public:
             hvd_wait(handle_);
     }
     bool poll() const { return check(hvd_poll(handle_)) == 1; }
+    /* Waits for at most that long; returns whether the request is done. */
+    bool wait_for(std::chrono::nanoseconds limit) const
+    {
+        return check(hvd_wait_for(handle_, limit.count())) == 1;
+    }
     void wait() { check(hvd_wait(std::exchange(handle_, 0))); }
 
 protected:

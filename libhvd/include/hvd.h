@@ -672,6 +672,14 @@ int hvd_poll(hvd_handle handle);
  */
 int hvd_wait(hvd_handle handle);
 
+/*
+ * Blocks until the request is done, but for limit_ns nanoseconds at most, and
+ * returns what hvd_poll returns: 1, 0 or HVD_ERR_HANDLE. The handle stays
+ * valid, and hvd_wait takes the result. It is for threads that must not block
+ * for long, such as that of an interpreter, which looks for signals in between.
+ */
+int hvd_wait_for(hvd_handle handle, int64_t limit_ns);
+
 /* A tensor that the library hands over. */
 typedef struct hvd_tensor {
     uint32_t size; /* sizeof(hvd_tensor), set by the caller */

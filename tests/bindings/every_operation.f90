@@ -64,6 +64,7 @@ program every_operation
     call must(hvd_allreduce_async(hvd_c_name("x"), c_loc(x), c_loc(y), 6_8, &
                                   HVD_FLOAT32, HVD_SUM, handle), "async")
     if (hvd_poll(handle) < 0) error stop "poll"
+    if (hvd_wait_for(handle, 60000000000_8) /= 1) error stop "wait_for"
     call must(hvd_wait(handle), "wait")
     call must(hvd_broadcast_async(hvd_c_name("b"), c_loc(y), 6_8, HVD_FLOAT32, &
                                   0, handle), "broadcast_async")

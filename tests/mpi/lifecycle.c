@@ -98,6 +98,7 @@ static void check_nothing_works(int submitting)
         submitting);
     ck_hvd_fails(hvd_wait(1), submitting);
     ck_hvd_fails(hvd_poll(1), submitting);
+    ck_hvd_fails(hvd_wait_for(1, 1), submitting);
     ck_assert_int_eq(handle, 0);
 }
 

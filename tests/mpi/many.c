@@ -7,6 +7,7 @@
  */
 #include <poll.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -323,6 +324,45 @@ TEST(an_event_loop_hears_of_completions)
     ck_assert_uint_ge(n, 1);
     ck_assert_int_eq(hvd_poll(handle), 1);
     ck_hvd(hvd_wait(handle));
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* The last rank submits after all others have waited in vain. */
+TEST(a_wait_may_end_before_the_request)
+{
+    const int64_t limit_ns = 3000000;
+    bool late = ranks_size() > 1 && ranks_rank() == ranks_size() - 1;
+    float value = 1;
+    hvd_handle handle = 0;
+    int done;
+
+    if (late)
+        ck_hvd(hvd_barrier());
+    ck_hvd(hvd_allreduce_async("late", &value, &value, 1, HVD_FLOAT32, HVD_SUM,
+                               &handle));
+    if (ranks_size() > 1 && !late) {
+        int64_t since = now_ns();
+
+        ck_assert_int_eq(hvd_wait_for(handle, 0), 0);
+        ck_assert_int_eq(hvd_wait_for(handle, -1), 0);
+        ck_assert_int_eq(hvd_wait_for(handle, limit_ns), 0);
+        ck_assert_int_ge(now_ns() - since, limit_ns);
+        ck_hvd(hvd_barrier());
+    }
+    while ((done = hvd_wait_for(handle, limit_ns)) == 0)
+        continue;
+    ck_assert_int_eq(done, 1);
+    ck_assert_int_eq(hvd_wait_for(handle, limit_ns), 1);
+    ck_hvd(hvd_wait(handle));
+    ck_assert(value == (float)ranks_size());
+    ck_hvd_fails(hvd_wait_for(handle, limit_ns), HVD_ERR_HANDLE);
 }
 
 /* This does not measure speed: it finds threads that run when they should

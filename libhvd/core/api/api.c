@@ -518,6 +518,40 @@ int hvd_poll(hvd_handle handle)
     return hvd__table_poll(&world->engine.table, handle);
 }
 
+struct awaited {
+    struct hvd__table *table;
+    hvd_handle handle;
+};
+
+/* Returns true if a request is done, or gone: another thread has waited for it.
+ * It is looked up each time, for that thread may have freed it. */
+static bool is_over(const void *context)
+{
+    const struct awaited *awaited = context;
+
+    return hvd__table_poll(awaited->table, awaited->handle) != 0;
+}
+
+int hvd_wait_for(hvd_handle handle, int64_t limit_ns)
+{
+    struct awaited awaited = {.handle = handle};
+    struct hvd__world *world;
+
+    HVD_TRY(hvd__world_get(&world));
+    if (hvd__in_callback())
+        return no_waiting_here();
+    if (limit_ns <= 0)
+        return hvd_poll(handle);
+    awaited.table = &world->engine.table;
+    if (!is_over(&awaited)) {
+        int64_t since = hvd__now_ns();
+
+        hvd__progress_until(world, is_over, &awaited, limit_ns);
+        hvd__count(&world->engine.metrics.blocked_ns, hvd__now_ns() - since);
+    }
+    return hvd__table_poll(awaited.table, handle);
+}
+
 int hvd__run(const hvd_request *given, const char *name, hvd_tensor *output)
 {
     hvd_handle handle = 0;
