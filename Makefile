@@ -152,9 +152,9 @@ PC := $(B)/lib/hvd.pc $(B)/lib/ipu.pc $(B)/lib/hvd-train.pc
 HEADERS := $(wildcard libhvd/include/*.h device/include/*.h models/include/*.h)
 # Each as a shared and as a static library.
 LIBRARIES := libhvd libipu libhvd-train
-# For C++ and Fortran, which compile them; and for Python.
+# For C++ and Fortran, which compile them; and for Python, below PYTHON_TO.
 BINDINGS := libhvd/bindings/hvd.hpp libhvd/bindings/hvd.f90
-PYTHON := libhvd/bindings/hvd.py
+PYTHON := $(PYTHON_SRC)
 MAN1 := $(wildcard docs/man/*.1)
 # The pages for people, which char_gpt learns by default.
 PAGES := $(wildcard docs/*.md)
@@ -182,8 +182,8 @@ install: all $(PC) ## install to PREFIX (/usr/local), below DESTDIR
 	$(Q)install -d $(TO)/include $(LIBTO)/pkgconfig $(TO)/bin \
 		$(TO)/share/man/man1 $(TO)/share/man/man3 $(TO)/share/man/man7
 	$(Q)install -m 644 $(HEADERS) $(BINDINGS) $(TO)/include
-	$(Q)install -d $(LIBTO)/hvd
-	$(Q)install -m 644 $(PYTHON) $(LIBTO)/hvd
+	$(Q)for m in $(PYTHON); do \
+		install -D -m 644 $(PYTHON_TO)/$$m $(LIBTO)/hvd/$$m || exit 1; done
 	$(Q)for l in $(LIBRARIES); do \
 		install -m 755 $(B)/lib/$$l.so.$(SOVERSION) $(LIBTO) && \
 		ln -sf $$l.so.$(SOVERSION) $(LIBTO)/$$l.so && \
@@ -199,7 +199,7 @@ install: all $(PC) ## install to PREFIX (/usr/local), below DESTDIR
 		install -m 644 $$m $(TO)/share/man/man$$s; done; done
 
 INSTALLED = $(addprefix $(TO)/include/,$(notdir $(HEADERS))) \
-	$(BINDINGS:libhvd/bindings/%=$(TO)/include/%) $(LIBTO)/hvd/hvd.py \
+	$(BINDINGS:libhvd/bindings/%=$(TO)/include/%) $(PYTHON:%=$(LIBTO)/hvd/%) \
 	$(foreach l,$(LIBRARIES),$(addprefix $(LIBTO)/$(l),.so .so.$(SOVERSION) .a)) \
 	$(PC:$(B)/lib/%=$(LIBTO)/pkgconfig/%) $(PROGRAMS:$(B)/bin/%=$(TO)/bin/%) \
 	$(SCRIPTS:$(B)/bin/%=$(TO)/bin/%) \
@@ -211,10 +211,12 @@ INSTALLED = $(addprefix $(TO)/include/,$(notdir $(HEADERS))) \
 .PHONY: uninstall
 uninstall: ## remove installed files, given the same variables
 	$(Q)rm -f $(INSTALLED)
+	$(Q)rm -rf $(addsuffix __pycache__,$(addprefix $(LIBTO)/hvd/,$(sort $(dir $(PYTHON)))))
 	$(Q)for d in share/man/man1 share/man/man3 share/man/man7 share/man \
 		share/bash-completion/completions share/bash-completion \
 		share/doc/hvd share/doc share bin include; do rmdir $(TO)/$$d 2>/dev/null || true; done
-	$(Q)rmdir $(LIBTO)/pkgconfig $(LIBTO)/hvd $(LIBTO) $(TO) 2>/dev/null || true
+	$(Q)rmdir -p $(addprefix $(LIBTO)/hvd/,$(sort $(dir $(PYTHON)))) 2>/dev/null || true
+	$(Q)rmdir $(LIBTO)/pkgconfig $(LIBTO) $(TO) 2>/dev/null || true
 
 # ------------------------------------------------------------------- quality
 

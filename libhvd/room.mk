@@ -68,3 +68,13 @@ PROGRAMS += $(B)/bin/hvd-info
 SRC_hvd-info := $(wildcard libhvd/tools/*.c)
 LIBS_hvd-info = $(B)/lib/libhvd.a $(HVD_NEEDS)
 DEPS_hvd-info = $(B)/lib/libhvd.a
+
+# The package hvd for Python: what is installed, and what is used from the build.
+PYTHON_FROM := libhvd/bindings/python
+PYTHON_SRC := $(patsubst $(PYTHON_FROM)/%,%,$(wildcard $(PYTHON_FROM)/hvd/*.py))
+PYTHON_TO := $(B)/lib/python
+PYTHON_MODULES := $(PYTHON_SRC:%=$(PYTHON_TO)/%)
+LIBS += $(PYTHON_MODULES)
+
+$(PYTHON_MODULES): $(PYTHON_TO)/%: $(PYTHON_FROM)/%
+	$(Q)mkdir -p $(@D) && cp $< $@

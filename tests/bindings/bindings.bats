@@ -14,60 +14,81 @@ finished() { # what
     grep -o "every $1" <<<"$output" | wc -l
 }
 
-python() { # program ranks
-    HVD_LIBRARY=$LIB/libhvd.so.0 PYTHONDONTWRITEBYTECODE=1 run timeout 60 \
-        mpirun -np "$2" /usr/bin/python3 \
-        "$BATS_TEST_DIRNAME/$1.py" "$ROOT/libhvd/bindings"
+# Runs a program of this folder by the engine of the package hvd that $engine names.
+python() { # program launcher...
+    local program=$1
+    shift
+    HVD_LIBRARY=$LIB/libhvd.so.0 HVD_PYTHON=$engine PYTHONDONTWRITEBYTECODE=1 \
+        run timeout 60 "$@" /usr/bin/python3 \
+        "$BATS_TEST_DIRNAME/$program.py" "$LIB/python"
     echo "$output"
 }
 
 python_says() { # what ranks
-    python "every_$1" "$2"
+    python "every_$1" mpirun -np "$2"
     [ "$status" -eq 0 ]
     [ "$(finished "$1")" -eq "$2" ]
 }
 
 @test "python" {
-    for n in 1 2 3; do
-        python_says operation $n
+    for engine in ctypes; do
+        for n in 1 2 3; do
+            python_says operation $n
+        done
     done
 }
 
 @test "python: a rank is lost, and the others go on" {
+    engine=ctypes
     for n in 1 3; do
-        HVD_ELASTIC=1 HVD_LIBRARY=$LIB/libhvd.so.0 PYTHONDONTWRITEBYTECODE=1 \
-            run timeout 60 mpirun --enable-recovery -np $n /usr/bin/python3 \
-            "$BATS_TEST_DIRNAME/every_loss.py" "$ROOT/libhvd/bindings"
-        echo "$output"
+        HVD_ELASTIC=1 python every_loss mpirun --enable-recovery -np $n
         [ "$(finished loss)" -eq $((n > 1 ? n - 1 : 1)) ]
     done
 }
 
 @test "python: the tasks of a cluster, without MPI" {
-    HVD_LIBRARY=$LIB/libhvd.so.0 PYTHONDONTWRITEBYTECODE=1 run timeout 60 \
-        "$ROOT/tests/tools/by-hand" 2 /usr/bin/python3 \
-        "$BATS_TEST_DIRNAME/cluster.py" "$ROOT/libhvd/bindings"
-    echo "$output"
-    [ "$status" -eq 0 ]
-    [ "$(finished task)" -eq 2 ]
+    for engine in ctypes; do
+        python cluster "$ROOT/tests/tools/by-hand" 2
+        [ "$status" -eq 0 ]
+        [ "$(finished task)" -eq 2 ]
+    done
 }
 
 @test "python: mistakes" {
-    for n in 1 2; do
-        python_says mistake $n
+    for engine in ctypes; do
+        for n in 1 2; do
+            python_says mistake $n
+        done
+    done
+}
+
+@test "python: memory of all sorts, everything asynchronous" {
+    for engine in ctypes; do
+        for n in 2 3; do
+            python_says argument $n
+        done
+    done
+}
+
+@test "python: signals are handled while a rank waits" {
+    for engine in ctypes; do
+        python_says signal 2
     done
 }
 
 @test "python: numbers and structs are those of the headers" {
+    engine=ctypes
     python_says number 1
 }
 
 # The interpreter frees its arrays before the library has stopped. mpirun may
 # print that it forwards a signal, which is no rank's line.
 @test "python: exit with requests under way" {
-    python leave 2
-    [ "$status" -eq 3 ]
-    [[ $output != *"received signal"* && $output != *"on signal"* ]]
+    for engine in ctypes; do
+        python leave mpirun -np 2
+        [ "$status" -eq 3 ]
+        [[ $output != *"received signal"* && $output != *"on signal"* ]]
+    done
 }
 
 @test "c++" {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What hvd.py refuses, and how; the same mistakes on every rank."""
+"""What the package hvd refuses, and how; the same mistakes on every rank."""
 import gc
 import os
 import sys
@@ -44,6 +44,21 @@ everything = {
     "group": lambda array, **options: hvd.grouped_allreduce([array], **options),
     "sparse": lambda array, **options: hvd.sparse_allreduce(range(len(array)), array, **options)}
 
+# Another world than the one that there is.
+hvd.init()
+hvd.init(comm=range(n))
+refused(ValueError, ["initialized already", "shutdown()", f"comm=[{n}]"], hvd.init, comm=[n])
+if n > 1:
+    refused(ValueError, ["without the process set [0]"], hvd.init, process_sets=[[0]])
+hvd.init(process_sets=[range(n)])
+refused(TypeError, ["cluster is dict"], hvd.init, cluster={})
+
+# Mistakes are named by the public name.
+for name, operation in vars(hvd).items():
+    if callable(operation) and hasattr(operation, "__code__"):
+        refused(TypeError, [f"{name}() got an unexpected keyword argument 'averge'"], operation,
+                averge=1)
+
 # Arrays that are not what they seem.
 foreign = x.astype(x.dtype.newbyteorder())
 for operation in everything.values():
@@ -81,6 +96,17 @@ refused(ValueError, ["C-contiguous"], hvd.allreduce, x, out=np.empty((2, 6), np.
 refused(TypeError, ["byte order"], hvd.allreduce, x, out=np.empty((2, 3), foreign.dtype))
 refused(ValueError, ["1 outs for 2 arrays"], hvd.grouped_allreduce, [x, x], outs=[x.copy()])
 
+for gather in hvd.allgather, hvd.alltoall:
+    refused(ValueError, ["[9, 2]", "[2, 3]"], gather, x, out=np.empty((9, 2), np.float32))
+    refused(ValueError, ["float64", "float32"], gather, x, out=np.empty((9, 3)))
+refused(ValueError, ["share", "[9, 3]"], hvd.reducescatter, x, out=np.empty((9, 3), np.float32))
+refused(ValueError, ["[3, 2]", "[2, 3]"], hvd.broadcast, x, r, np.empty((3, 2), np.float32))
+refused(TypeError, ["str, not an array to write to"], hvd.broadcast, "text")
+refused(ValueError, ["read-only"], hvd.broadcast, b"bytes")
+refused(TypeError, ["no dtype", "int128"], hvd.empty, 3, "int128")
+refused(ValueError, ["-1"], hvd.zeros, -1)
+refused(ValueError, ["17 dimensions"], hvd.zeros, (1,) * 17)
+
 # Names.
 for operation in everything.values():
     refused(ValueError, ["NUL"], operation, x.copy(), name="two\0parts")
@@ -93,6 +119,11 @@ assert refused(hvd.Error, ["255 bytes"], hvd.allreduce, x, name="é" * 200).stat
 # Options.
 refused(ValueError, ["no op 'median'", "average"], hvd.allreduce, x, op="median")
 refused(TypeError, ["op", "1.5"], hvd.allreduce, x, op=1.5)
+refused(TypeError, ["prescale", "'2'", "number"], hvd.allreduce, x, prescale="2")
+refused(TypeError, ["priority", "None"], hvd.allreduce, x, priority=None)
+refused(ValueError, ["flags", "32 bits"], hvd.allreduce, x, flags=2**31)
+assert refused(hvd.Error, ["0x40"], hvd.allreduce, x, flags=64).status is hvd.Status.UNSUPPORTED
+refused(ValueError, ["sums or averages"], hvd.sparse_allreduce, [0, 1], x, op=hvd.Max)
 assert refused(hvd.Error, ["op 77"], hvd.allreduce, x, op=77).status == -1
 refused(ValueError, ["no compression 'zip'"], hvd.allreduce, x, compression="zip")
 assert refused(hvd.Error, ["compression 15"], hvd.allreduce, x, compression=15).status == -1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers and structs of hvd.py are those of the headers."""
+"""The numbers and structs of the package hvd are those of the headers."""
 import ctypes as C
 import json
 import os
@@ -7,8 +7,9 @@ import sys
 
 sys.path.insert(0, sys.argv[1])
 import hvd
+from hvd import _constants, _library
 
-API = os.path.join(sys.argv[1], "../../tests/tools/hvd-api.json")
+API = os.path.join(os.path.dirname(__file__), "../tools/hvd-api.json")
 with open(API, encoding="utf-8") as file:
     api = json.load(file)
 
@@ -23,19 +24,23 @@ def same(table, ctype, prefix=""):
     assert table == want, (table, want)
 
 
-same(hvd._DTYPES, "hvd_dtype")
+same(_constants.DTYPES, "hvd_dtype")
 same(hvd.OPS, "hvd_op")
-same(hvd._KINDS, "hvd_kind")
+statuses = {c["name"].replace("HVD_ERR_", "").replace("HVD_OK", "OK"): c["value"]
+            for c in api["constants"] if c["name"].startswith(("HVD_ERR_", "HVD_OK"))}
+assert statuses == {status.name: status for status in hvd.Status}, statuses
+same(_constants.KINDS, "hvd_kind")
 of_type["hvd_compression"].pop("HVD_COMPRESSION_REGISTERED")
 same(hvd.COMPRESSIONS, "hvd_compression", "COMPRESSION_")
 for name, value in hvd.OPTIMIZERS.items():
-    assert hvd._lib.hvd_optimizer_from_name(name.encode()) == value, name
+    assert _library.lib.hvd_optimizer_from_name(name.encode()) == value, name
 assert len(hvd.OPTIMIZERS) == len(of_type["hvd_optimizer"]) - 1
 constants = {c["name"]: c["value"] for c in api["constants"]}
 assert constants["HVD_AVERAGE_CONTRIBUTORS"] == hvd.AVERAGE_CONTRIBUTORS
 
 for struct in api["structs"]:
-    ours = getattr(hvd, "_" + struct["name"][len("hvd_"):].title(), None)
+    name = struct["name"][len("hvd_"):].title().replace("_", "")
+    ours = getattr(_library, name, None)
     if ours is None:
         continue
     assert C.sizeof(ours) == struct["size"], struct["name"]

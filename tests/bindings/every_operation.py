@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every operation of hvd.py, on any number of ranks, against numpy."""
+"""Every operation of the package hvd, on any number of ranks, against numpy."""
 import os
 import select
 import sys

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state of a training whose ranks may be lost (hvd_elastic.h)."""
+import numpy as np
+
+from . import _world
+from ._constants import Status
+from ._errors import Error, integer
+from ._library import check, lib
+
+_pieces = {}
+
+
+def state_register(name, array, per_rank=False):
+    """Adds a numpy array to the state of the training (hvd_elastic.h). It is kept,
+    and written in place by restore() and state_sync()."""
+    if not isinstance(array, np.ndarray) or not array.flags.c_contiguous \
+            or not array.flags.writeable:
+        raise TypeError(f"piece '{name}' of the state must be a contiguous numpy array "
+                        "that can be written")
+    check(lib.hvd_state_register(str(name).encode(), array.ctypes.data, array.nbytes,
+                                 1 if per_rank else 0))
+    _pieces[str(name)] = array
+
+
+def state_unregister(name):
+    """Takes an array out of the state."""
+    check(lib.hvd_state_unregister(str(name).encode()))
+    _pieces.pop(str(name), None)
+
+
+def state_sync(root=0):
+    """Gives all ranks the state of one. Collective."""
+    check(lib.hvd_state_sync(integer(root, "root")))
+
+
+def commit():
+    """Commits the state. Collective. Returns 1 if processes have been let in."""
+    grown = check(lib.hvd_commit())
+    if grown:
+        _world.forget_ranks()
+    return grown
+
+
+def commit_start():
+    """Begins a commit; no piece may change until commit_wait() has returned."""
+    check(lib.hvd_commit_start())
+
+
+def commit_wait():
+    """Waits until the commit that was begun is complete."""
+    check(lib.hvd_commit_wait())
+
+
+def restore():
+    """Goes back to the newest commit. Collective. Returns whether there is one."""
+    return check(lib.hvd_restore()) > 0
+
+
+def recover():
+    """Goes on without the ranks that are lost; restore() follows. Collective."""
+    check(lib.hvd_recover(None, 0))
+    _world.forget_ranks()
+
+
+def elastic_run(train, on_reset=None):
+    """Calls train() until it is not a lost rank that ends it, as hvd_elastic_run does.
+    on_reset(), if it is given, is called in each new world, with the state of the
+    newest commit. Returns what train has returned."""
+    begun = False
+    while True:
+        try:
+            begun = begun or restore()
+            if not begun:
+                state_sync(0)
+                commit()
+                begun = True
+            result = train()
+            commit_wait()
+            if commit() == 0:
+                return result
+            if on_reset:
+                on_reset()
+        except Error as error:
+            while error:
+                if error.status not in (Status.LOST, Status.STALLED):
+                    raise error
+                try:
+                    recover()
+                    begun = restore()
+                    if on_reset:
+                        on_reset()
+                    error = None
+                except Error as another:
+                    error = another
