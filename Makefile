@@ -103,7 +103,7 @@ all-tests: $(LIBS) $(PROGRAMS) $(SCRIPTS) $(TEST_PROGRAMS) ## build everything, 
 
 PACKAGES := gcc g++ make pkg-config openmpi-bin libopenmpi-dev libucx-dev libopenblas-dev \
 	uthash-dev libjansson-dev nettle-dev zlib1g-dev check bats procps iproute2 python3 \
-	python3-numpy python3-yaml gfortran groff-base
+	python3-dev python3-numpy python3-yaml gfortran groff-base
 # A test that is skipped has failed: those of HTML pages look at them, and those
 # of completion complete words.
 TEST_PACKAGES := chromium nodejs bash-completion
@@ -154,7 +154,7 @@ HEADERS := $(wildcard libhvd/include/*.h device/include/*.h models/include/*.h)
 LIBRARIES := libhvd libipu libhvd-train
 # For C++ and Fortran, which compile them; and for Python, below PYTHON_TO.
 BINDINGS := libhvd/bindings/hvd.hpp libhvd/bindings/hvd.f90
-PYTHON := $(PYTHON_SRC)
+PYTHON := $(PYTHON_SRC) $(PYTHON_EXTENSION:$(PYTHON_TO)/%=%)
 MAN1 := $(wildcard docs/man/*.1)
 # The pages for people, which char_gpt learns by default.
 PAGES := $(wildcard docs/*.md)
@@ -235,7 +235,7 @@ check-format: ## list the files that make format would change
 .PHONY: lint
 lint: ## run clang-tidy, cppcheck and shellcheck
 	$(Q)tests/tools/install-packages clang-tidy cppcheck shellcheck $(PACKAGES)
-	$(Q)tests/tools/lint '$(MPI_CFLAGS) $(BLAS_CFLAGS)'
+	$(Q)tests/tools/lint '$(MPI_CFLAGS) $(BLAS_CFLAGS) $(PYTHON_CFLAGS)'
 
 .PHONY: check-rooms
 check-rooms: all-tests ## check which rooms include headers of which
@@ -243,7 +243,7 @@ check-rooms: all-tests ## check which rooms include headers of which
 
 .PHONY: check-headers
 check-headers: ## check that every header compiles alone, public ones as C++ too
-	$(Q)tests/tools/check-headers '$(CC)' '$(MPI_CFLAGS) $(BLAS_CFLAGS)'
+	$(Q)tests/tools/check-headers '$(CC)' '$(MPI_CFLAGS) $(BLAS_CFLAGS) $(PYTHON_CFLAGS)'
 
 .PHONY: check-symbols
 check-symbols: $(HVD_SO) $(IPU_SO) $(TRAIN_SO) ## check that libraries export what their headers declare

@@ -70,11 +70,25 @@ LIBS_hvd-info = $(B)/lib/libhvd.a $(HVD_NEEDS)
 DEPS_hvd-info = $(B)/lib/libhvd.a
 
 # The package hvd for Python: what is installed, and what is used from the build.
+# Its extension is written against the stable ABI of Python 3.11, so it is built
+# once for all versions, if Python's headers are there. Sanitizers would have to
+# be loaded by the interpreter.
 PYTHON_FROM := libhvd/bindings/python
 PYTHON_SRC := $(patsubst $(PYTHON_FROM)/%,%,$(wildcard $(PYTHON_FROM)/hvd/*.py))
 PYTHON_TO := $(B)/lib/python
 PYTHON_MODULES := $(PYTHON_SRC:%=$(PYTHON_TO)/%)
-LIBS += $(PYTHON_MODULES)
+HAS_PYTHON := $(if $(SANITIZE),,$(shell $(PKG_CONFIG) --atleast-version=3.11 python3 && echo y))
+PYTHON_EXTENSION := $(if $(HAS_PYTHON),$(PYTHON_TO)/hvd/_hvd.abi3.so)
+EXTENSION_SRC := $(wildcard $(PYTHON_FROM)/extension/*.c)
+EXTENSION_OBJ := $(EXTENSION_SRC:%.c=$(B)/obj/%.o)
+LIBS += $(PYTHON_MODULES) $(PYTHON_EXTENSION)
+
+PYTHON_CFLAGS = $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags python3))
+$(foreach f,$(EXTENSION_SRC),$(eval CFLAGS_FILE_$(subst /,_,$(f)) = $$(PYTHON_CFLAGS)))
 
 $(PYTHON_MODULES): $(PYTHON_TO)/%: $(PYTHON_FROM)/%
 	$(Q)mkdir -p $(@D) && cp $< $@
+
+$(PYTHON_TO)/hvd/_hvd.abi3.so: $(EXTENSION_OBJ)
+	$(call say,LD,$@)mkdir -p $(@D)
+	$(Q)$(CC) -shared $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $(EXTENSION_OBJ)

@@ -31,7 +31,7 @@ python_says() { # what ranks
 }
 
 @test "python" {
-    for engine in ctypes; do
+    for engine in extension ctypes; do
         for n in 1 2 3; do
             python_says operation $n
         done
@@ -39,7 +39,7 @@ python_says() { # what ranks
 }
 
 @test "python: a rank is lost, and the others go on" {
-    engine=ctypes
+    engine=extension
     for n in 1 3; do
         HVD_ELASTIC=1 python every_loss mpirun --enable-recovery -np $n
         [ "$(finished loss)" -eq $((n > 1 ? n - 1 : 1)) ]
@@ -47,7 +47,7 @@ python_says() { # what ranks
 }
 
 @test "python: the tasks of a cluster, without MPI" {
-    for engine in ctypes; do
+    for engine in extension ctypes; do
         python cluster "$ROOT/tests/tools/by-hand" 2
         [ "$status" -eq 0 ]
         [ "$(finished task)" -eq 2 ]
@@ -55,7 +55,7 @@ python_says() { # what ranks
 }
 
 @test "python: mistakes" {
-    for engine in ctypes; do
+    for engine in extension ctypes; do
         for n in 1 2; do
             python_says mistake $n
         done
@@ -63,7 +63,7 @@ python_says() { # what ranks
 }
 
 @test "python: memory of all sorts, everything asynchronous" {
-    for engine in ctypes; do
+    for engine in extension ctypes; do
         for n in 2 3; do
             python_says argument $n
         done
@@ -71,20 +71,20 @@ python_says() { # what ranks
 }
 
 @test "python: signals are handled while a rank waits" {
-    for engine in ctypes; do
+    for engine in extension ctypes; do
         python_says signal 2
     done
 }
 
 @test "python: numbers and structs are those of the headers" {
-    engine=ctypes
+    engine=extension
     python_says number 1
 }
 
 # The interpreter frees its arrays before the library has stopped. mpirun may
 # print that it forwards a signal, which is no rank's line.
 @test "python: exit with requests under way" {
-    for engine in ctypes; do
+    for engine in extension ctypes; do
         python leave mpirun -np 2
         [ "$status" -eq 3 ]
         [[ $output != *"received signal"* && $output != *"on signal"* ]]
