@@ -564,6 +564,23 @@ int64_t hvd_iterator_steps(const hvd_iterator *it)
     return it ? node_count(it->set, &it->run.share) : -1;
 }
 
+int64_t hvd_iterator_left(const hvd_iterator *it)
+{
+    const struct stage *b = it ? it->stand : NULL;
+    int64_t n, rest;
+
+    if (!it || !it->set->batched ||
+        !(it->run.share.by_data || it->run.share.workers == 1) ||
+        batch_steps(b->set, &it->run.share) != hvd_iterator_steps(it))
+        return -1;
+    n = b->inputs[0]->count;
+    if (n < 0)
+        return -1;
+    rest = n > it->told[1] ? n - it->told[1] : 0;
+    return (rest + (batch_drops(b->set) ? 0 : batch_of_all(b) - 1)) /
+           batch_of_all(b);
+}
+
 const char *hvd_iterator_description(const hvd_iterator *it)
 {
     return it ? it->description : "";

@@ -355,6 +355,11 @@ int hvd_iterator_next_into(hvd_iterator *iterator, void *const *buffers,
  * its end, and workers may differ. */
 int64_t hvd_iterator_steps(const hvd_iterator *iterator);
 
+/* Returns how many of these are left where the next batch begins: after a
+ * change of the number of workers, not what steps and position would give. -1:
+ * not known, as above, or because workers have files of their own. */
+int64_t hvd_iterator_left(const hvd_iterator *iterator);
+
 /* Returns how the data is divided, in a line such as "60000 elements by element
  * on 2 workers: batches of 32 (64 of all), 937 steps, 32 elements dropped". */
 const char *hvd_iterator_description(const hvd_iterator *iterator);
