@@ -79,6 +79,19 @@ static int flush_output(void)
     return problem_set("standard output: %s", strerror(errno));
 }
 
+/* All ranks know then whether what was printed is there. Whoever is lost now is
+ * not missed by an elastic training. */
+static int end_output(const struct command *command)
+{
+    const int own = flush_output();
+    const int status = command->serves ? own : agree(own);
+
+    return own == 0 && command->options && command->options->elastic &&
+                   hvd_check() == HVD_ERR_LOST
+               ? 0
+               : status;
+}
+
 static int ask_world(void *context)
 {
     (void)context;
@@ -134,7 +147,7 @@ static int run_here(struct command *command)
     hvd_progress_free(command->progress);
     command->progress = NULL;
     if (status == 0)
-        status = command->serves ? flush_output() : agree(flush_output());
+        status = end_output(command);
     if (status < 0)
         print_failure(command, status);
     hvd_shutdown();

@@ -1,115 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * losses_of_ranks.c - what --elastic asks of a program.
- *
- * A replay loses the ranks that the file of events says were lost, each time
- * after the commit at which the training went on then. What was done between
- * that commit and the loss was rolled back, so that the moment does not matter:
- * the weights are the same, bit by bit.
- */
+/* losses_of_ranks.c - what --elastic asks of a program. */
 #include "command/losses_of_ranks.h"
 
+#include "command/replay.h"
 #include "estimator/estimator.h"
 #include "output/problem.h"
 #include "trainer/agree.h"
 
-#include <jansson.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-
-/* Returns whether the training goes on after a loss from what an event says: a
- * commit, or the beginning if there was no commit yet. */
-static bool goes_on(const char *event)
-{
-    return event &&
-           (strcmp(event, "restore") == 0 || strcmp(event, "start") == 0);
-}
-
-/* Sets the step in which this rank is lost, if the training went on without it.
- */
-static void note_event(struct training_run *run, const json_t *event,
-                       bool *lost)
-{
-    const char *name = json_string_value(json_object_get(event, "event"));
-    const json_t *ranks = json_object_get(event, "lost");
-
-    for (size_t i = 0; i < json_array_size(ranks); i++)
-        *lost |=
-            json_integer_value(json_array_get(ranks, i)) == run->command->rank;
-    if (*lost && run->last_step < 0 && goes_on(name))
-        run->last_step = json_integer_value(json_object_get(event, "step")) + 1;
-}
-
-static int read_replay(struct training_run *run)
-{
-    const char *path = run->options->elastic_replay;
-    FILE *file = path ? fopen(path, "r") : NULL;
-    char line[1 << 16];
-    bool lost = false;
-    int number = 0;
-
-    if (!path)
-        return 0;
-    if (!file)
-        return problem_set("--elastic-replay %s: cannot be read", path);
-    while (fgets(line, sizeof line, file)) {
-        json_t *event = json_loads(line, 0, NULL);
-
-        number++;
-        if (!event) {
-            fclose(file);
-            return problem_set(
-                "--elastic-replay %s: line %d is no JSON: give a "
-                "file of --elastic-log",
-                path, number);
-        }
-        note_event(run, event, &lost);
-        json_decref(event);
-    }
-    fclose(file);
-    return 0;
-}
+#include <hvd.h>
+#include <stdlib.h>
 
 int elastic_prepare(struct training_run *run)
 {
     const struct options *o = run->options;
+    const int size = run->command->size;
     int status = 0;
 
     run->last_step = -1;
-    run->first_size = run->command->size;
-    run->first_rows = training_rows(run);
-    if (!o->elastic)
+    if (!o->elastic || agree_is_apart())
         return 0;
-    if (run->command->size < o->elastic_min)
+    if (size < o->elastic_min)
         status = problem_set("--elastic %s: there are %d ranks: start %d at "
                              "least",
-                             o->elastic, run->command->size, o->elastic_min);
-    else if (o->elastic_max > 0 && run->command->size > o->elastic_max)
+                             o->elastic, size, o->elastic_min);
+    else if (o->elastic_max > 0 && size > o->elastic_max)
         status = problem_set("--elastic %s: there are %d ranks: start %d at "
                              "most",
-                             o->elastic, run->command->size, o->elastic_max);
-    else
-        status = read_replay(run);
-    return agree(status);
+                             o->elastic, size, o->elastic_max);
+    status = agree(status);
+    return status < 0 ? status : replay_begin(run);
 }
 
-void elastic_before_step(const struct training_run *run)
-{
-    if (run->last_step >= 0 && run->outcome.steps >= run->last_step)
-        raise(SIGKILL);
-}
-
-/* A rate that was not given is the usual one for the rows of a step. */
-static void adapt_rate(struct training_run *run, hvd_estimator *estimator,
-                       int before)
+/* Gives the estimator the schedule of the steps that there are. A rate that was
+ * not given is the usual one for the rows of a step. */
+static void adapt_rate(struct training_run *run, hvd_estimator *estimator)
 {
     struct options *o = run->command->options;
+    int64_t steps = estimator->own[0];
 
-    if (o->learning_rate != options_default_rate(o, before))
-        return;
-    o->learning_rate = options_default_rate(o, hvd_size());
-    estimator->options.rate = options_schedule(o, run->plan.steps);
+    if (run->adapts_rate) {
+        o->learning_rate = options_default_rate(o, hvd_size());
+        steps = run->plan.steps;
+    }
+    estimator->options.rate = options_schedule(o, steps);
 }
 
 void elastic_changed(void *context, hvd_estimator *estimator)
@@ -117,57 +50,115 @@ void elastic_changed(void *context, hvd_estimator *estimator)
     struct training_run *run = context;
     struct command *command = run->command;
 
-    adapt_rate(run, estimator, command->size);
     command->rank = hvd_rank();
     command->size = hvd_size();
     run->program.workers = command->size;
     run->program.trainer.rank = command->rank;
     run->outcome.world_size = command->size;
+    (void)estimator;
     run->trainer = NULL;
     if (command->rank == 0)
         command_show(command);
     run->program.trainer.progress = command->progress;
 }
 
-int64_t elastic_last(void *context, const hvd_estimator *estimator)
+/* Returns the steps that are left of a training that is told by epochs. */
+static int64_t steps_left(const struct training_run *run, const hvd_position *p)
+{
+    const int64_t rows = training_rows(run), epochs = run->options->epochs;
+    const int64_t examples = run->plan.examples;
+    const int64_t left =
+        examples > p->samples ? (examples - p->samples) / rows : 0;
+
+    return p->epoch >= epochs
+               ? 0
+               : left + (epochs - p->epoch - 1) * (examples / rows);
+}
+
+int64_t elastic_last(void *context, hvd_estimator *estimator)
 {
     struct training_run *run = context;
     struct training_plan *plan = &run->plan;
-    const hvd_position *p = &estimator->position;
-    const int64_t rows = training_rows(run), epochs = run->options->epochs;
-    int64_t left =
-        plan->examples > p->samples ? (plan->examples - p->samples) / rows : 0;
 
-    if (epochs == 0) /* it is told by steps */
-        return plan->steps;
-    if (p->epoch >= epochs)
-        left = 0;
-    else
-        left += (epochs - p->epoch - 1) * (plan->examples / rows);
-    plan->steps = estimator->step + left;
-    if (run->options->steps > 0 && run->options->steps < plan->steps)
-        plan->steps = run->options->steps;
+    if (run->options->epochs > 0) {
+        plan->steps = estimator->step + steps_left(run, &estimator->position);
+        if (run->options->steps > 0 && run->options->steps < plan->steps)
+            plan->steps = run->options->steps;
+    }
+    adapt_rate(run, estimator);
     return plan->steps;
+}
+
+/* Collective: gives what rank 0 knows of earlier steps to those who have joined
+ * since. */
+int elastic_share(struct training_run *run)
+{
+    struct outcome *o = &run->outcome;
+    int64_t counts[2] = {o->parts, o->trained};
+    struct outcome_part *history;
+    int status;
+
+    if (!run->options->elastic)
+        return 0;
+    status = agree_send(counts, 2, HVD_INT64);
+    if (status < 0)
+        return status;
+    history = realloc(o->history, ((size_t)counts[0] + 1) * sizeof *history);
+    status = agree(history ? 0 : problem_set("no memory for the history"));
+    o->history = history ? history : o->history;
+    if (status == 0 && counts[0] > 0)
+        status = agree_send(o->history, counts[0] * (int64_t)sizeof *history,
+                            HVD_UINT8);
+    if (status == 0)
+        status = agree_send(&o->times, sizeof o->times / sizeof(double),
+                            HVD_FLOAT64);
+    if (status < 0)
+        return status;
+    o->parts = (int)counts[0];
+    o->trained = counts[1];
+    return 0;
+}
+
+bool elastic_survives(struct training_run *run)
+{
+    struct command *command = run->command;
+    const int rank = command->rank, status = hvd_check();
+
+    if (!run->options->elastic ||
+        (status != HVD_ERR_LOST && status != HVD_ERR_STALLED) ||
+        hvd_recover(NULL, 0) < 0)
+        return false;
+    command->rank = hvd_rank();
+    command->size = hvd_size();
+    if (command->rank == 0 && rank != 0)
+        command_show(command);
+    return true;
 }
 
 void elastic_report(const struct training_run *run)
 {
+    const struct elastic_counts *c = &run->estimator->counts;
     const struct command *command = run->command;
     const struct training_plan *plan = &run->plan;
-    const int lost = run->first_size - command->size;
+    const int64_t joined = c->numbered - c->first_size;
+    const int64_t lost = c->numbered - command->size;
 
-    if (!run->options->elastic || lost == 0)
+    if (!run->options->elastic || lost + joined == 0)
         return;
     hvd_progress_line(command->progress,
-                      "lost     %d of %d ranks; %lld %s were used again, from "
-                      "the last commit on",
-                      lost, run->first_size,
-                      (long long)run->estimator->used_again,
-                      run->functions->unit);
-    if (run->options->epochs > 0)
+                      "lost     %lld of %lld ranks; %lld %s were used again, "
+                      "from the last commit on",
+                      (long long)lost, (long long)c->numbered,
+                      (long long)c->used_again, run->functions->unit);
+    if (joined > 0)
         hvd_progress_line(command->progress,
-                          "data     each of %lld %s counts once an epoch, but "
-                          "for fewer than %lld that make no step",
-                          (long long)plan->examples, run->functions->unit,
-                          (long long)run->first_rows);
+                          "joined   %lld ranks, after %lld that began",
+                          (long long)joined, (long long)c->first_size);
+    if (run->options->epochs > 0)
+        hvd_progress_line(
+            command->progress,
+            "data     each of %lld %s counts once an epoch, but for fewer than "
+            "%lld that make no step",
+            (long long)plan->examples, run->functions->unit,
+            (long long)(training_rows(run) / command->size * c->most));
 }

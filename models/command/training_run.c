@@ -15,6 +15,7 @@
 #include "command/evaluate.h"
 #include "command/losses_of_ranks.h"
 #include "command/remote_run.h"
+#include "command/replay.h"
 #include "estimator/estimator.h"
 #include "output/clock.h"
 #include "output/problem.h"
@@ -183,6 +184,9 @@ static void begin_part(struct training_run *run)
             run->part++;
             rest = run->plan.examples / rows;
         }
+        /* Fewer ranks may find that an epoch which was over has more steps. */
+        if (run->outcome.parts >= run->part)
+            run->outcome.parts = (int)run->part - 1;
     }
     run->part_steps = rest < left ? rest : left;
     run->part_made = 0;
@@ -223,7 +227,7 @@ static int end_part(struct training_run *run)
 
 static int before_step(void *context)
 {
-    elastic_before_step(context);
+    replay_before_step(context);
     logs_step_begins(context);
     return 0;
 }
@@ -251,10 +255,13 @@ static int begin_again(struct training_run *run)
     struct outcome *o = &run->outcome;
     hvd_progress *progress = run->command->progress;
 
-    hvd_progress_line(progress, "ranks were lost: %d go on after step %lld",
+    hvd_progress_line(progress,
+                      "ranks have gone or come: %d go on after step %lld",
                       run->command->size, (long long)o->steps);
     while (o->parts > 0 && o->history[o->parts - 1].step > o->steps)
         o->parts--;
+    if (elastic_share(run) < 0)
+        return PROBLEM;
     if (o->steps >= run->plan.steps)
         return 0;
     hvd_progress_phase(progress, "training", 0, run->plan.steps, "steps");
@@ -281,7 +288,7 @@ static int begin(void *context, hvd_estimator *estimator)
                           *estimator->passed_over ? "; " : "",
                           estimator->passed_over);
     run->began = clock_seconds();
-    if (logs_begin(run) < 0)
+    if (logs_begin(run) < 0 || elastic_share(run) < 0)
         return PROBLEM;
     run->outcome.parameters = trainer_parameters(run->trainer);
     outcome_report_head(&run->outcome, progress, f->unit);
@@ -311,6 +318,8 @@ static int finish_times(struct training_run *run)
 {
     struct times *times = &run->outcome.times;
     struct trainer_times of_trainer = trainer_times(run->trainer);
+    if (run->timed)
+        return 0;
     double parts[] = {times->training, of_trainer.compute,
                       times->wait + of_trainer.wait, of_trainer.update,
                       of_trainer.data};
@@ -322,6 +331,7 @@ static int finish_times(struct training_run *run)
     times->wait = parts[2];
     times->update = parts[3];
     times->data = parts[4];
+    run->timed = true;
     return 0;
 }
 
@@ -352,7 +362,7 @@ static int train(struct training_run *run)
     hvd_progress_end(run->command->progress);
     if (status == 0)
         status = logs_end(run);
-    return status < 0 ? problem_of(status) : finish_times(run);
+    return status < 0 ? problem_of(status) : 0;
 }
 
 /* What must be the same for a training to go on with the steps that it would
@@ -386,6 +396,10 @@ static void describe_program(struct training_run *run,
                                    .changed = elastic_changed,
                                    .last = elastic_last,
                                    .context = run};
+    if (run->nworlds > 0) {
+        program->leaves = replay_leaves;
+        program->enter = replay_enter;
+    }
     program->trainer.rank = run->command->rank;
     program->trainer.progress = run->command->progress;
     set_marks(run, program);
@@ -404,7 +418,8 @@ static int make_estimator(struct training_run *run)
         return PROBLEM;
     options.model_dir = o->model_dir;
     options.optimizer = optimizer_names[o->optimizer.optimizer];
-    options.rate = options_schedule(o, run->plan.steps);
+    options.rate = options_schedule(o, run->adapts_rate ? run->plan.steps
+                                                        : run->schedule_steps);
     options.accumulate = o->optimizer.accumulate;
     options.replicas = o->replicas;
     options.ema_decay = o->ema;
@@ -420,8 +435,10 @@ static int make_estimator(struct training_run *run)
     options.log = show_loss;
     options.log_context = run;
     status = hvd_estimator_new(&options, &run->estimator);
-    if (status == 0)
+    if (status == 0) {
         estimator_adopt(run->estimator, &run->program);
+        run->estimator->own[0] = run->schedule_steps;
+    }
     return status;
 }
 
@@ -461,12 +478,13 @@ static int write_results(struct training_run *run)
     return agree(status);
 }
 
-static int train_and_report(struct training_run *run)
+/* Says and writes what has come out of the training. */
+static int finish_run(struct training_run *run)
 {
     const struct training_functions *f = run->functions;
     hvd_progress *progress = run->command->progress;
     struct outcome *outcome = &run->outcome;
-    int status = train(run);
+    int status = finish_times(run);
 
     if (!status)
         status = trainer_compare_ranks(run->trainer, &outcome->weights_hash);
@@ -482,6 +500,20 @@ static int train_and_report(struct training_run *run)
     elastic_report(run);
     outcome_report(outcome, progress, f->unit, f->speed);
     return write_results(run);
+}
+
+static int train_and_report(struct training_run *run)
+{
+    int status = train(run);
+
+    if (!status)
+        status = replay_check(run);
+    if (status)
+        return status;
+    do
+        status = finish_run(run);
+    while (status < 0 && elastic_survives(run));
+    return status;
 }
 
 /* Trains, or evaluates what others train. */
@@ -526,11 +558,15 @@ static int run_training(struct command *command)
         status = run->functions->load(run);
     if (!status)
         status = check_rows(run);
+    run->schedule_steps = run->plan.steps;
+    run->adapts_rate = run->options->learning_rate ==
+                       options_default_rate(run->options, command->size);
     if (!status)
         status = elastic_prepare(run);
     if (!status)
         status = use_estimator(run);
     logs_fini(run);
+    replay_fini(run);
     losses_fini(&run->losses);
     hvd_estimator_free(run->estimator);
     if (!status && run->options->servers.count > 0)

@@ -73,6 +73,12 @@ struct training_plan {
     int64_t examples;           /* elements of the former */
 };
 
+/* A world of a training that is repeated. */
+struct training_world {
+    int64_t step; /* behind which it begins */
+    int size;     /* ranks */
+};
+
 struct training_run {
     const struct training_functions *functions;
     struct command *command;
@@ -89,13 +95,18 @@ struct training_run {
                       -1: there was none */
     struct trainer *trainer; /* the estimator's; NULL before it begins */
     struct logs logs;
-    int64_t last_step;    /* at which this rank is lost (--elastic-replay); -1:
-                             none */
-    bool begun;           /* the training, in an earlier world */
-    int first_size;       /* ranks of its first world, */
-    int64_t first_rows;   /* and rows of a step there */
-    struct losses losses; /* of all steps, with --losses on rank 0 */
-    void *own;            /* the program's */
+    int64_t last_step; /* at which this rank is lost (--elastic-replay); -1:
+                          none */
+    bool begun;        /* the training, in an earlier world */
+    bool adapts_rate;  /* to the ranks that there are: none was given */
+    int64_t schedule_steps;        /* of the training as it began */
+    bool timed;                    /* the times are those of all ranks */
+    struct training_world *worlds; /* [nworlds], owned: those of another
+                                      training, which are to be repeated */
+    int nworlds, world;            /* the one that stands; -1: none yet */
+    int process;                   /* the rank among all that were started */
+    struct losses losses;          /* of all steps, with --losses on rank 0 */
+    void *own;                     /* the program's */
 };
 
 /* Returns the elements of the data that a step of all ranks takes. */

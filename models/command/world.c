@@ -7,6 +7,7 @@
 #include "command/world.h"
 
 #include "command/description.h"
+#include "estimator/estimator.h"
 #include "output/launcher.h"
 #include "output/problem.h"
 #include "trainer/strategy.h"
@@ -79,6 +80,9 @@ int world_start(struct options *options, hvd_role *role)
     *role = HVD_ROLE_WORKER;
     if (options && options->elastic)
         setenv("HVD_ELASTIC", "1", 0);
+    /* Processes wait for worlds that have them. */
+    if (options && options->elastic_replay)
+        setenv("HVD_START_TIME", "24h", 0);
     if (options)
         status = description_find(options, &cluster);
     if (status < 0)
@@ -89,5 +93,7 @@ int world_start(struct options *options, hvd_role *role)
         return hvd_init() < 0 ? hvd_problem(PROBLEM_EVERYWHERE) : 0;
     status = start_task(options, cluster, role);
     hvd_cluster_free(cluster);
+    if (status == 0)
+        status = cluster_arrive(options && options->elastic);
     return status;
 }

@@ -57,6 +57,8 @@ void averages_fini(hvd_estimator *e)
     for (int i = 0; i < e->naveraged; i++)
         free(e->averages[i]);
     free(e->averages);
+    e->averages = NULL;
+    e->naveraged = 0;
 }
 
 void averages_start(hvd_estimator *e)

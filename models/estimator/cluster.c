@@ -16,6 +16,24 @@
 static bool is_evaluator;
 static int servers;
 
+int cluster_arrive(bool elastic)
+{
+    static int32_t known; /* the generation of the job that it came to */
+    hvd_recovery how;
+
+    if (hvd_last_recovery(&how, sizeof how) < 0 || how.generation == known ||
+        how.old_rank >= 0)
+        return 0;
+    if (!elastic)
+        return problem_fail(HVD_ERR_ARGUMENT,
+                            "this process has joined a job that runs already, "
+                            "and its training is not elastic: give it the "
+                            "options of the others");
+    known = how.generation;
+    agree_apart(true);
+    return 0;
+}
+
 bool cluster_is_evaluator(void)
 {
     return is_evaluator;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * elastic.c - a training that goes on without ranks that are lost.
+ * elastic.c - a training that goes on without ranks that are lost, and with
+ * ranks that join: its commits and restores.
  *
  * What a checkpoint keeps is kept in memory, too: every so many steps all of it
  * is copied to an image, which is a piece of libhvd's state (hvd_elastic.h),
@@ -14,101 +15,61 @@
  *                   the devices; the data goes on from its position, divided
  *                   among the ranks that are left
  *
+ * If processes wait to join at a commit, hvd_grow makes a world with them, and
+ * the rest is as after a loss (elastic_worlds.c): they get the image.
+ *
  * Samples since the commit are used again, for what was made of them is gone
  * with the loss: each sample of an epoch counts once, but for those at its end
  * that make no whole step. Events are lines of JSON, added by the rank that is
  * 0 at that time. What is trained follows from them: at which commits a
  * training went on, and with which ranks.
  */
-#include "estimator/estimator.h"
+#include "estimator/elastic.h"
 #include "output/problem.h"
-#include "trainer/agree.h"
 #include "trainer/snapshot.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <hvd_elastic.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-enum { MOST_RANKS = 1024 };
-
-/* The numbers of a commit, the same on all ranks. A thread may be copying them
- * until hvd_commit_wait or hvd_restore has returned. */
-struct moment_state {
-    int64_t step, rows; /* rows of all ranks, as many as are in the variables */
-    hvd_position position;
-};
-
-struct elastic {
-    char *image; /* owned; a piece; NULL: not made yet */
-    size_t bytes;
-    struct moment_state now;   /* the other piece */
-    int32_t size;              /* ranks of this world, */
-    int32_t ranks[MOST_RANKS]; /* and their numbers in the first, [size] */
-    int64_t reached, rows;     /* steps and rows of the world that was lost */
-    bool failed;               /* there was a loss, and nothing restored yet */
-};
-
-/* ------------------------------------------------------------------ events */
-
-/* Adds a line to the file of events. Takes json over. */
-static int write_event(const hvd_estimator *e, json_t *json)
-{
-    const char *path = e->options.elastic_log;
-    char *text = NULL;
-    int file, status = 0;
-
-    if (path && hvd_rank() == 0) {
-        text = json_dumps(json, JSON_COMPACT);
-        file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-        if (!text || file < 0 || dprintf(file, "%s\n", text) < 0)
-            status =
-                problem_fail(HVD_ERR_FILE, "%s: %s", path, strerror(errno));
-        if (file >= 0)
-            close(file);
-    }
-    free(text);
-    json_decref(json);
-    return status;
-}
-
-/* Makes an event with what is known at each. */
-static json_t *event(const hvd_estimator *e, const char *name)
-{
-    const struct moment_state *now = &e->elastic->now;
-    json_t *ranks = json_array();
-
-    for (int32_t i = 0; i < e->elastic->size; i++)
-        json_array_append_new(ranks, json_integer(e->elastic->ranks[i]));
-    return json_pack("{s:s,s:I,s:I,s:I,s:I,s:o}", "event", name, "step",
-                     (json_int_t)now->step, "epoch",
-                     (json_int_t)now->position.epoch, "samples",
-                     (json_int_t)now->position.samples, "rows",
-                     (json_int_t)now->rows, "ranks", ranks);
-}
 
 /* --------------------------------------------------------------- the image */
 
 /* All that an image has: the trainer's tensors, and what else there is. */
 struct parts {
     struct snapshot trainer;
+    hvd_checkpoint_tensor *sorted; /* owned: the trainer's, by their names.
+                                      Their own order is another one if there is
+                                      one rank only, whose device updates */
     struct state more;
 };
 
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const hvd_checkpoint_tensor *)a)->name,
+                  ((const hvd_checkpoint_tensor *)b)->name);
+}
+
 static int parts_init(struct parts *p, hvd_estimator *e)
 {
+    size_t count;
     int status;
 
     *p = (struct parts){0};
     status = snapshot_init(&p->trainer, e->trainer);
-    return status < 0 ? status : state_init(&p->more, e);
+    if (status < 0)
+        return status;
+    count = (size_t)p->trainer.count;
+    p->sorted = malloc((count + 1) * sizeof *p->sorted);
+    if (!p->sorted)
+        return problem_fail(HVD_ERR_MEMORY, "no memory for commits");
+    memcpy(p->sorted, p->trainer.list, count * sizeof *p->sorted);
+    qsort(p->sorted, count, sizeof *p->sorted, compare_names);
+    return state_init(&p->more, e);
 }
 
 static void parts_fini(struct parts *p)
 {
+    free(p->sorted);
     snapshot_fini(&p->trainer);
     state_fini(&p->more);
 }
@@ -134,7 +95,7 @@ static size_t copy_list(const hvd_checkpoint_tensor *list, int count,
 /* Copies everything to the image, or from it. Returns its bytes. */
 static size_t copy_parts(const struct parts *p, char *image, bool out)
 {
-    size_t used = copy_list(p->trainer.list, p->trainer.count, image, out);
+    size_t used = copy_list(p->sorted, p->trainer.count, image, out);
 
     return used + copy_list(p->more.list, p->more.count,
                             image ? image + used : NULL, out);
@@ -145,7 +106,12 @@ static int make_image(hvd_estimator *e, const struct parts *p)
     struct elastic *x = e->elastic;
 
     if (x->image)
-        return 0;
+        return copy_parts(p, NULL, false) == x->bytes
+                   ? 0
+                   : problem_fail(HVD_ERR_INTERNAL,
+                                  "the state of this training has not the "
+                                  "%zu bytes that it had in an earlier world",
+                                  x->bytes);
     x->bytes = copy_parts(p, NULL, false);
     x->image = calloc(1, x->bytes + 1);
     if (!x->image)
@@ -157,12 +123,6 @@ static int make_image(hvd_estimator *e, const struct parts *p)
 }
 
 /* ------------------------------------------------------------------ commits */
-
-/* The failure of a function of libhvd. */
-static int failed(int status)
-{
-    return status < 0 ? problem_fail(status, "%s", hvd_last_error()) : 0;
-}
 
 /* Collective: fills the image with what is now, and commits it. */
 static int commit(hvd_estimator *e, struct parts *p)
@@ -180,21 +140,25 @@ static int commit(hvd_estimator *e, struct parts *p)
     x->now.step = e->step;
     x->now.rows = x->rows;
     x->now.position = e->position;
-    status = failed(hvd_commit_start());
-    return status < 0 ? status
-                      : estimator_agree(write_event(e, event(e, "commit")));
+    x->now.first_step = e->first_step;
+    x->now.log_step_count_steps = e->options.log_step_count_steps;
+    x->now.rate = e->options.rate;
+    x->now.rate.boundaries = NULL;
+    x->now.rate.values = NULL;
+    memcpy(x->now.own, e->own, sizeof e->own);
+    status = elastic_failed(hvd_commit_start());
+    return status < 0
+               ? status
+               : estimator_agree(elastic_write(e, elastic_event(e, "commit")));
 }
 
-int elastic_commit(hvd_estimator *e, bool due)
+/* Collective: does so when the commit before is complete. */
+static int commit_next(hvd_estimator *e)
 {
-    struct elastic *x = e->elastic;
     struct parts p;
-    int status;
-
-    if (!x || !due)
-        return 0;
     /* The copier has had all steps since then. */
-    status = failed(hvd_commit_wait());
+    int status = elastic_failed(hvd_commit_wait());
+
     if (status < 0)
         return status;
     status = estimator_agree(parts_init(&p, e));
@@ -204,17 +168,27 @@ int elastic_commit(hvd_estimator *e, bool due)
     return status;
 }
 
+int elastic_commit(hvd_estimator *e, bool due)
+{
+    int status;
+
+    if (!e->elastic || !due)
+        return 0;
+    status = commit_next(e);
+    return status < 0 ? status : elastic_look(e);
+}
+
 int elastic_finish(hvd_estimator *e)
 {
     int status;
 
     if (!e->elastic)
         return 0;
-    status = elastic_commit(e, true);
+    status = commit_next(e);
     if (status == 0)
-        status = failed(hvd_commit_wait());
+        status = elastic_failed(hvd_commit_wait());
     if (status == 0)
-        status = estimator_agree(write_event(e, event(e, "end")));
+        status = estimator_agree(elastic_write(e, elastic_event(e, "end")));
     return status;
 }
 
@@ -238,98 +212,81 @@ static int adopt(hvd_estimator *e, struct parts *p)
     e->step = x->now.step;
     e->position = x->now.position;
     e->placed = e->step > 0;
+    e->first_step = x->now.first_step;
+    e->options.log_step_count_steps = x->now.log_step_count_steps;
+    x->now.rate.boundaries = e->options.rate.boundaries;
+    x->now.rate.values = e->options.rate.values;
+    e->options.rate = x->now.rate;
+    memcpy(e->own, x->now.own, sizeof e->own);
     status = estimator_agree(trainer_write_values(e->trainer));
     return status < 0 ? status
                       : trainer_state_write(
                             e->trainer, (const void *const *)p->trainer.data);
 }
 
-/* Says which ranks are left, by their numbers in the first world. */
-static void list_left(struct elastic *x)
+/* Says from where the training goes on, and who has joined. */
+static int tell_restore(const hvd_estimator *e, json_t *joined)
 {
-    hvd_lost_rank lost[MOST_RANKS];
-    const int nlost = hvd_lost_ranks(lost, MOST_RANKS);
-    int32_t kept = 0;
+    const struct elastic *x = e->elastic;
+    json_t *json = elastic_event(e, x->lost ? "restore" : "join");
 
-    for (int32_t rank = 0, at = 0; rank < x->size; rank++) {
-        if (at < nlost && lost[at].rank == rank)
-            at++;
-        else
-            x->ranks[kept++] = x->ranks[rank];
-    }
-    x->size = kept;
+    json_object_set_new(json, "reached", json_integer(x->reached));
+    json_object_set_new(json, "again", json_integer(x->rows - x->now.rows));
+    if (json_array_size(joined) > 0)
+        json_object_set(json, "joined", joined);
+    return estimator_agree(elastic_write(e, json));
 }
 
-/* Collective: lists who is here now, whatever is known of losses. */
-static int exchange_ranks(hvd_estimator *e)
-{
-    struct elastic *x = e->elastic;
-
-    x->size = hvd_size();
-    return failed(hvd_allgather(&e->first_rank, x->ranks, 1, HVD_INT32));
-}
-
+/* Returns 1 if there is no commit. */
 static int restore(hvd_estimator *e, struct parts *p)
 {
     struct elastic *x = e->elastic;
-    json_t *json;
+    json_t *joined = NULL;
     int status = hvd_restore();
 
     if (status <= 0)
-        return status < 0 ? failed(status) : 1;
-    status = exchange_ranks(e);
+        return status < 0 ? elastic_failed(status) : 1;
+    status = adopt(e, p);
+    if (e->counts.number == ELASTIC_NEWCOMER)
+        x->rows = x->now.rows;
+    else
+        e->counts.used_again += x->rows - x->now.rows;
     if (status == 0)
-        status = adopt(e, p);
+        status = elastic_meet(e, &joined);
+    if (status == 0)
+        status = tell_restore(e, joined);
+    json_decref(joined);
     if (status < 0)
         return status;
-    e->used_again += x->rows - x->now.rows;
-    json = event(e, "restore");
-    json_object_set_new(json, "reached", json_integer(x->reached));
-    json_object_set_new(json, "again", json_integer(x->rows - x->now.rows));
     x->rows = x->now.rows;
-    x->failed = false;
-    return estimator_agree(write_event(e, json));
+    x->goes_on = x->lost = false;
+    return 0;
 }
 
 static int begin(hvd_estimator *e, struct parts *p)
 {
     struct elastic *x = e->elastic;
+    json_t *joined = NULL;
     int status = estimator_agree(make_image(e, p));
 
     if (status < 0)
         return status;
-    if (x->failed)
-        status = restore(e, p);
-    else
-        status = 1;
+    status = x->goes_on ? restore(e, p) : 1;
     if (status <= 0)
         return status;
-    if (x->failed && e->step > 0)
+    if (x->goes_on && (e->step > 0 || e->counts.number == ELASTIC_NEWCOMER))
         return problem_fail(HVD_ERR_LOST,
                             "a rank was lost before the first commit of this "
                             "training: begin it again");
-    status = exchange_ranks(e);
+    status = elastic_meet(e, &joined);
+    json_decref(joined);
     if (status == 0)
-        status = estimator_agree(write_event(e, event(e, "start")));
-    x->failed = false;
+        status = estimator_agree(elastic_write(e, elastic_event(e, "start")));
+    x->goes_on = x->lost = false;
+    e->first_step = e->step;
     if (status == 0)
         status = commit(e, p);
-    return status < 0 ? status : failed(hvd_commit_wait());
-}
-
-int elastic_open(hvd_estimator *e)
-{
-    if (e->options.elastic == 0 || e->elastic)
-        return 0;
-    if (hvd_size() > MOST_RANKS)
-        return problem_fail(HVD_ERR_UNSUPPORTED,
-                            "elastic: there are %d ranks, and it knows %d at "
-                            "most",
-                            hvd_size(), MOST_RANKS);
-    e->first_rank = hvd_rank();
-    e->elastic = calloc(1, sizeof *e->elastic);
-    return e->elastic ? 0
-                      : problem_fail(HVD_ERR_MEMORY, "no memory for commits");
+    return status < 0 ? status : elastic_failed(hvd_commit_wait());
 }
 
 int elastic_begin(hvd_estimator *e)
@@ -344,75 +301,4 @@ int elastic_begin(hvd_estimator *e)
         status = begin(e, &p);
     parts_fini(&p);
     return status;
-}
-
-void elastic_end(hvd_estimator *e)
-{
-    if (!e->elastic)
-        return;
-    if (e->elastic->image) {
-        hvd_state_unregister("estimator/tensors");
-        hvd_state_unregister("estimator/numbers");
-    }
-    free(e->elastic->image);
-    free(e->elastic);
-    e->elastic = NULL;
-}
-
-/* -------------------------------------------------------------------- losses
- */
-
-static bool is_loss(void)
-{
-    const int status = hvd_check();
-
-    return status == HVD_ERR_LOST || status == HVD_ERR_STALLED;
-}
-
-static json_t *describe_lost(const hvd_estimator *e)
-{
-    hvd_lost_rank lost[MOST_RANKS];
-    const int n = hvd_lost_ranks(lost, MOST_RANKS);
-    json_t *json = event(e, "loss"), *list = json_array();
-
-    for (int i = 0; i < n && i < MOST_RANKS; i++)
-        if (lost[i].rank < e->elastic->size)
-            json_array_append_new(
-                list, json_integer(e->elastic->ranks[lost[i].rank]));
-    json_object_set_new(json, "lost", list);
-    json_object_set_new(json, "reached", json_integer(e->step));
-    return json;
-}
-
-int elastic_recover(hvd_estimator *e)
-{
-    struct elastic *x = e->elastic;
-    json_t *json;
-
-    if (!x || !is_loss())
-        return 0;
-    x->reached = e->step;
-    x->failed = true;
-    if (hvd_recover(NULL, 0) < 0)
-        return problem_fail(HVD_ERR_LOST, "%s", hvd_last_error());
-    json = describe_lost(e);
-    list_left(x);
-    /* Until hvd_recover returned, requests that failed could use this memory.
-     */
-    averages_fini(e);
-    trainer_free(e->trainer);
-    e->trainer = NULL;
-    e->workers = hvd_size();
-    if (write_event(e, json) < 0)
-        return HVD_ERR_FILE;
-    if (hvd_size() < e->options.elastic)
-        return problem_fail(
-            HVD_ERR_LOST,
-            "%d %s left, and %s asks for %d at least: start "
-            "the training again with more",
-            hvd_size(), hvd_size() == 1 ? "rank is" : "ranks are",
-            e->program ? "--elastic" : "elastic", (int)e->options.elastic);
-    if (e->program && e->program->changed)
-        e->program->changed(e->program->context, e);
-    return 1;
 }

@@ -44,6 +44,9 @@ int hvd_estimator_new(const hvd_estimator_options *options,
                             "estimator: servers is %d of %d ranks, which "
                             "leaves no worker: start more processes",
                             (int)own.servers, hvd_size());
+    status = cluster_arrive(own.elastic > 0);
+    if (status < 0)
+        return status;
     e = calloc(1, sizeof *e);
     if (!e)
         return problem_fail(HVD_ERR_MEMORY, "no memory for an estimator");

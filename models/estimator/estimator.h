@@ -65,7 +65,18 @@ struct estimator_mark {
     int64_t value;
 };
 
-enum { ESTIMATOR_MOST_MARKS = 8 };
+enum { ESTIMATOR_MOST_MARKS = 8, ESTIMATOR_OWN = 2 };
+
+/* What an elastic training counts over all its worlds, the same on all ranks
+ * but for number. */
+struct elastic_counts {
+    int64_t number;     /* of this rank: its rank in the first world; who joins
+                           later gets the next number */
+    int64_t numbered;   /* ranks that have had one */
+    int64_t first_size; /* ranks of the first world, */
+    int64_t most;       /* and of the largest */
+    int64_t used_again; /* rows of all ranks whose steps were lost */
+};
 
 /* What our own programs add to the options: what they have from the command
  * line, and what they do in each step. Those functions are called on all ranks,
@@ -86,12 +97,17 @@ struct estimator_program {
     /* Called with the mean loss of the steps made at once, on this rank. */
     int (*after_step)(void *context, double loss);
     visit_batch_fn *visit; /* looks at batches of evaluations */
-    /* An elastic training calls these two; both may be NULL. changed: ranks
-     * were lost, and the world is another one; begin is called again then.
-     * last: returns the step at which the training ends, if it goes on at
-     * estimator->position. */
+    /* An elastic training calls these; each may be NULL. changed: the world is
+     * another one; begin is called again then. last: returns the step at which
+     * the training ends, if it goes on at estimator->position, and adapts the
+     * learning rate. */
     void (*changed)(void *context, hvd_estimator *estimator);
-    int64_t (*last)(void *context, const hvd_estimator *estimator);
+    int64_t (*last)(void *context, hvd_estimator *estimator);
+    /* Repeat the worlds of another training. leaves: returns whether this one
+     * ends at estimator->step. enter: makes the next one that has this process,
+     * and returns 1 if that is the very next, 0 if not. */
+    bool (*leaves)(void *context, const hvd_estimator *estimator);
+    int (*enter)(void *context);
     /* Of an evaluator: a checkpoint was evaluated, or cannot be, and why. */
     void (*evaluated)(void *context, const hvd_results *results);
     void (*left_out)(void *context, const char *why);
@@ -125,8 +141,10 @@ struct hvd_estimator {
     bool listens;            /* the cluster has an evaluator of its own */
     bool watches;            /* this process is it: nobody calls hooks */
     struct elastic *elastic; /* owned; NULL: nothing is committed */
-    int32_t first_rank;      /* in the first world of an elastic training */
-    int64_t used_again;      /* rows of all ranks whose steps were lost */
+    int64_t trainings;       /* calls that train elastically */
+    int64_t first_step;      /* with which the present one has begun */
+    struct elastic_counts counts;
+    int64_t own[ESTIMATOR_OWN]; /* the program's; commits keep them */
     /* What rank 0 has read in the newest checkpoint: */
     bool final;        /* the last of its training */
     bool stopped;      /* which a hook has ended */
@@ -202,6 +220,10 @@ void found_tell(const struct found *found, hvd_results *training,
 /* ------------------------------------------------------------------- cluster.c
  */
 
+/* Has a process that has come to a job that runs already be apart (agree.h)
+ * until it trains. elastic: its training can take part. */
+int cluster_arrive(bool elastic);
+
 bool cluster_is_evaluator(void);
 int cluster_servers(void); /* tasks of type ps; 0 without a cluster */
 
@@ -218,9 +240,13 @@ int resume_save(hvd_estimator *estimator, bool final);
  * of the folder, if there is one. */
 int resume_load(hvd_estimator *estimator);
 
-/* ----------------------------------------------------------------- elastic.c
+/* ----------------------------------------------- elastic.c, elastic_worlds.c
  */
 
+/* Collective, before the trainer is made for a world that is not the first:
+ * checks that processes that have joined train what the others do. input NULL:
+ * this rank has failed. */
+int elastic_compare(hvd_estimator *estimator, const struct input *input);
 /* Makes what an elastic training keeps, if this is to be one. */
 int elastic_open(hvd_estimator *estimator);
 /* Collective, before the first step in a world, if the training is elastic:
@@ -228,10 +254,16 @@ int elastic_open(hvd_estimator *estimator);
 int elastic_begin(hvd_estimator *estimator);
 /* Counts the rows of the steps just made. */
 void elastic_count(hvd_estimator *estimator);
-/* Collective: commits, if that is due, and the training is elastic. */
+/* Collective: commits, if that is due, and the training is elastic. 1: the
+ * training is to go on in another world, by elastic_change. */
 int elastic_commit(hvd_estimator *estimator, bool due);
 /* Collective: commits the state of the end, and waits until all have it. */
 int elastic_finish(hvd_estimator *estimator);
+/* Collective: makes a world with those who wait to join. Returns 1, or a
+ * failure. */
+int elastic_change(hvd_estimator *estimator);
+/* Returns whether the world is not the first of its training. */
+bool elastic_has_changed(const hvd_estimator *estimator);
 /* After a failure: 0 if it was not the loss of a rank, or the training is not
  * elastic; 1 if there is a new world, in which there is no trainer; or the
  * failure of that. */

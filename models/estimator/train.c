@@ -58,8 +58,22 @@ static bool is_whole(const hvd_estimator *e)
     return e->once > 1 || e->step % e->options.accumulate == 0;
 }
 
+/* Returns the step at which so many epochs have been made, the rest of the
+ * present one by ranks that may be others than before. */
+static int64_t end_of_epochs(const hvd_estimator *e, int64_t epochs,
+                             int64_t steps)
+{
+    const int64_t left = hvd_iterator_left(e->input->iterator);
+
+    if (!elastic_has_changed(e) || left < 0)
+        return epochs * steps;
+    return e->position.epoch >= epochs
+               ? e->step
+               : e->step + left + (epochs - e->position.epoch - 1) * steps;
+}
+
 /* Sets *last to the step at which a training ends. */
-static int find_last(const hvd_estimator *e, const hvd_train_spec *spec,
+static int find_last(hvd_estimator *e, const hvd_train_spec *spec,
                      const struct input *in, int64_t *last)
 {
     int64_t steps = hvd_iterator_steps(in->iterator), most = INT64_MAX;
@@ -76,13 +90,13 @@ static int find_last(const hvd_estimator *e, const hvd_train_spec *spec,
                             "train: the data does not know its steps: give "
                             "steps or max_steps in place of epochs");
     if (spec->steps > 0)
-        most = e->step + spec->steps;
+        most = (elastic_has_changed(e) ? e->first_step : e->step) + spec->steps;
     if (spec->max_steps > 0 && spec->max_steps < most)
         most = spec->max_steps;
-    if (spec->epochs > 0 && spec->epochs * steps < most)
-        most = spec->epochs * steps;
+    if (spec->epochs > 0 && end_of_epochs(e, spec->epochs, steps) < most)
+        most = end_of_epochs(e, spec->epochs, steps);
     *last = round_up(e, most);
-    if (e->elastic && e->placed && e->program && e->program->last)
+    if (elastic_has_changed(e) && e->program && e->program->last)
         *last = e->program->last(e->program->context, e);
     return 0;
 }
@@ -375,15 +389,18 @@ static int train_here(hvd_estimator *e, hvd_dataset *data,
                       .evaluated = -1,
                       .found = found};
     struct input in;
-    int status = estimator_open(e, data, true, &in);
+    const bool opened = estimator_open(e, data, true, &in) >= 0;
+    int status;
 
     e->input = &in;
-    status = estimator_prepare(e, status < 0 ? NULL : &in);
+    status = elastic_compare(e, opened ? &in : NULL);
+    if (status == 0)
+        status = estimator_prepare(e, opened ? &in : NULL);
     if (status == 0)
         status = elastic_begin(e);
     if (status == 0)
         status = train(&run, spec, &found->training);
-    if (status >= 0)
+    if (status == 0)
         status = elastic_finish(e);
     e->input = NULL;
     input_close(&in);
@@ -391,19 +408,21 @@ static int train_here(hvd_estimator *e, hvd_dataset *data,
     return status;
 }
 
-/* Trains in one world after the other, if it is elastic and ranks are lost. */
-static int train_through_losses(hvd_estimator *e, hvd_dataset *data,
-                                const hvd_train_spec *spec,
-                                const hvd_eval_spec *eval, struct found *found)
+/* Trains in one world after the other, if it is elastic, and ranks are lost or
+ * join. */
+static int train_in_worlds(hvd_estimator *e, hvd_dataset *data,
+                           const hvd_train_spec *spec,
+                           const hvd_eval_spec *eval, struct found *found)
 {
-    int recovered = 1, status = estimator_agree(elastic_open(e));
+    int again = 1, status = elastic_open(e);
 
-    while (status == 0 && recovered > 0) {
+    while (status == 0 && again > 0) {
         status = train_here(e, hvd_dataset_keep(data), spec, eval, found);
-        recovered = status < 0 ? elastic_recover(e) : 0;
-        status = recovered < 0 ? recovered : recovered > 0 ? 0 : status;
-        if (recovered == 0)
-            break;
+        if (status > 0)
+            status = elastic_change(e);
+        again = status < 0 ? elastic_recover(e) : status;
+        if (again != 0)
+            status = again < 0 ? again : 0;
     }
     return status;
 }
@@ -412,7 +431,7 @@ int train_beside(hvd_estimator *e, hvd_dataset *data,
                  const hvd_train_spec *spec, const hvd_eval_spec *eval,
                  struct found *found)
 {
-    int status = train_through_losses(e, data, spec, eval, found);
+    int status = train_in_worlds(e, data, spec, eval, found);
 
     elastic_end(e);
     hvd_dataset_free(data);

@@ -156,14 +156,18 @@ typedef struct hvd_estimator_options {
      * committed in memory every elastic_steps updates. After a loss the ranks
      * that are left go back to the newest commit, and divide the rest of the
      * epoch among themselves; each has as many rows in a step as before. Hooks
-     * hear of a new begin. Not with servers or stages. 0 (default): a loss ends
+     * hear of a new begin. Not with servers or stages. Processes of a cluster
+     * that come late, or come back, take part from the next commit on: they
+     * make the same calls, none of them collective before this training, which
+     * is the first, and get all that the others have. 0 (default): a loss ends
      * the training
      */
     int32_t elastic;
     int32_t elastic_steps; /* updates between two commits; 10 */
     /* File to which events are added, each a line of JSON: start, commit, loss,
-     * restore and end, with step, epoch, samples of the epoch, rows, and which
-     * ranks of the first world there are. NULL (default): none */
+     * restore, join and end, with step, epoch, samples of the epoch, rows, and
+     * which ranks there are: by their ranks in the first world, and those that
+     * joined later by the next numbers. NULL (default): none */
     const char *elastic_log;
 } hvd_estimator_options;
 

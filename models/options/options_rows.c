@@ -286,15 +286,17 @@ static const struct row {
      BOTH("write one every N steps, and one at the end; 0: only at the end "
           "(100)")},
     {"elastic", 0, "MIN[:MAX]", TEXT_TO(elastic),
-     BOTH("go on when ranks are lost, as long as MIN are left; MAX is how many "
-          "may begin (start them by mpi-launch.sh --elastic)")},
+     BOTH(
+         "go on when ranks are lost, as long as MIN are left, and with workers "
+         "that come back; MAX is how many may begin (start them by "
+         "mpi-launch.sh --elastic or hvd-run --elastic)")},
     {"elastic-every", 0, "N", WHOLE_IN(elastic_steps, 1, 1000000000),
      BOTH("with --elastic, commit the state in memory every N updates (10)")},
     {"elastic-log", 0, "FILE", PATH_TO(elastic_log),
-     BOTH("with --elastic, add a line of JSON for each commit, loss and "
-          "restore")},
+     BOTH("with --elastic, add a line of JSON for each commit, loss, restore "
+          "and join")},
     {"elastic-replay", 0, "FILE", PATH_TO(elastic_replay),
-     BOTH("with --elastic, lose the ranks that such a file says were lost, at "
+     BOTH("with --elastic, lose ranks and gain some as such a file says, at "
           "the same steps")},
     {"checkpoint-wait", 0, "S", WHOLE_IN(checkpoint_wait, 1, 1000000),
      BOTH("seconds that an evaluator waits for the next checkpoint (600)")},

@@ -4,6 +4,7 @@
 #include "output/problem.h"
 
 #include <hvd.h>
+#include <string.h>
 
 int agree_hvd_problem(int status)
 {
@@ -35,6 +36,18 @@ int32_t agree_group(void)
     return group;
 }
 
+static bool apart;
+
+void agree_apart(bool on)
+{
+    apart = on;
+}
+
+bool agree_is_apart(void)
+{
+    return apart;
+}
+
 /* Does one collective, in place. */
 static int run(int32_t kind, void *data, int64_t count, hvd_dtype dtype,
                hvd_op op)
@@ -58,15 +71,19 @@ static int run(int32_t kind, void *data, int64_t count, hvd_dtype dtype,
 
 static int reduce(void *values, int64_t count, hvd_dtype dtype, hvd_op op)
 {
+    if (apart)
+        return 0;
     return group == 0 ? hvd_allreduce(values, values, count, dtype, op)
                       : run(HVD_ALLREDUCE, values, count, dtype, op);
 }
 
 int agree_send(void *values, int64_t count, int32_t dtype)
 {
-    int status = group == 0 ? hvd_broadcast(values, count, dtype, 0)
-                            : run(HVD_BROADCAST, values, count, dtype, HVD_SUM);
+    int status = 0;
 
+    if (!apart)
+        status = group == 0 ? hvd_broadcast(values, count, dtype, 0)
+                            : run(HVD_BROADCAST, values, count, dtype, HVD_SUM);
     return status < 0 ? agree_hvd_problem(status) : 0;
 }
 
@@ -84,6 +101,29 @@ int agree(int status)
     return first == mine ? PROBLEM : PROBLEM_ELSEWHERE;
 }
 
+/* What the ranks have, or should have, alike. */
+static struct agree_number known[AGREE_MOST];
+static int nknown;
+
+static void note(const char *what, uint64_t value)
+{
+    int i = 0;
+
+    while (i < nknown && strcmp(known[i].what, what) != 0)
+        i++;
+    if (i == AGREE_MOST)
+        return;
+    known[i] = (struct agree_number){what, (int64_t)value};
+    if (i == nknown)
+        nknown++;
+}
+
+int agree_list(struct agree_number list[AGREE_MOST])
+{
+    memcpy(list, known, (size_t)nknown * sizeof *list);
+    return nknown;
+}
+
 int agree_same(const char *what, uint64_t value)
 {
     /* The complement has the opposite order: its largest is the smallest
@@ -91,6 +131,8 @@ int agree_same(const char *what, uint64_t value)
     int64_t largest[2] = {(int64_t)value, (int64_t)~value};
 
     int status = reduce(largest, 2, HVD_INT64, HVD_MAX);
+
+    note(what, value);
     if (status < 0)
         return agree_hvd_problem(status);
     if (largest[0] != ~largest[1]) {

@@ -6,6 +6,7 @@
 #ifndef MODELS_AGREE_H
 #define MODELS_AGREE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -16,9 +17,9 @@
 int agree(int status);
 
 /*
- * Collective: checks that value is the same on all ranks. what is its name in
- * the message: "the number of training images". Returns PROBLEM_EVERYWHERE if
- * it differs.
+ * Collective: checks that value is the same on all ranks. what, borrowed for
+ * ever, is its name in the message: "the number of training images". Returns
+ * PROBLEM_EVERYWHERE if it differs.
  */
 int agree_same(const char *what, uint64_t value);
 
@@ -30,6 +31,13 @@ struct agree_number {
 
 /* Collective: calls agree_same for each of n numbers. */
 int agree_numbers(const struct agree_number *numbers, int n);
+
+enum { AGREE_MOST = 96 };
+
+/* Lists what agree_same has been asked for, each thing once, in the order of
+ * the first calls, with the newest value; AGREE_MOST at most. Returns how many
+ * there are. */
+int agree_list(struct agree_number list[AGREE_MOST]);
 
 /*
  * Turns the negative status of an hvd function into a problem: the text is
@@ -45,6 +53,12 @@ int agree_ask(void);
  * which this rank belongs, and rank 0 too. */
 void agree_among(int32_t process_set);
 int32_t agree_group(void); /* that set; 0: all ranks */
+
+/* Has the functions here concern this process alone, and return at once: until
+ * it trains, one that has come to a training that runs already. The others are
+ * elsewhere. */
+void agree_apart(bool on);
+bool agree_is_apart(void);
 
 /* Collective: replace count values by their averages, or by their sums, over
  * the ranks. */

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * elastic.h - what the files of an elastic training share: commits and restores
+ * (elastic.c), worlds that lose ranks or gain some (elastic_worlds.c), and the
+ * file of events (elastic_events.c).
+ */
+#ifndef MODELS_ESTIMATOR_ELASTIC_H
+#define MODELS_ESTIMATOR_ELASTIC_H
+
+#include "estimator/estimator.h"
+#include "trainer/agree.h"
+
+#include <jansson.h>
+
+enum { ELASTIC_MOST_RANKS = 1024, ELASTIC_NEWCOMER = -1 };
+
+/* The numbers of a commit, the same on all ranks. A thread may be copying them
+ * until hvd_commit_wait or hvd_restore has returned. */
+struct elastic_moment {
+    int64_t step, rows; /* rows of all ranks, as many as are in the variables */
+    hvd_position position;
+    int64_t first_step, log_step_count_steps;
+    hvd_schedule rate; /* without its arrays */
+    int64_t own[ESTIMATOR_OWN];
+};
+
+struct elastic {
+    char *image; /* owned; a piece; NULL: not made yet */
+    size_t bytes;
+    struct elastic_moment now;         /* the other piece */
+    int32_t size;                      /* ranks of this world, */
+    int32_t ranks[ELASTIC_MOST_RANKS]; /* and their numbers in the training,
+                                          [size]; ELASTIC_NEWCOMER: it has none
+                                          yet */
+    int64_t reached, rows; /* steps and rows of the world that ended last */
+    struct agree_number alike[AGREE_MOST]; /* [nalike]: what the ranks had
+                                              alike when it began */
+    int nalike;
+    bool changed; /* this world is not the first, */
+    bool goes_on; /* and nothing is restored yet */
+    bool lost;    /* a rank was lost since the last restore */
+};
+
+/* -------------------------------------------------------- elastic_events.c */
+
+/* Makes an event with what is known at each. */
+json_t *elastic_event(const hvd_estimator *estimator, const char *name);
+/* Adds a line to the file of events, if this is rank 0. Takes json over. */
+int elastic_write(const hvd_estimator *estimator, json_t *json);
+/* Makes the event of ranks that hvd_recover has left out. */
+json_t *elastic_describe_lost(const hvd_estimator *estimator);
+
+/* -------------------------------------------------------- elastic_worlds.c */
+
+/* Collective, in a world that is not the first: gives numbers to those who have
+ * none, and all ranks what is counted. *joined, a list of these numbers, is the
+ * caller's. */
+int elastic_meet(hvd_estimator *estimator, json_t **joined);
+/* Collective, behind a commit: 1: the training goes on in another world; 0: in
+ * this one. */
+int elastic_look(hvd_estimator *estimator);
+
+/* The failure of a function of libhvd. */
+int elastic_failed(int status);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* elastic_events.c - the file of events of an elastic training: lines of JSON,
+ * added by the rank that is 0 at that time. */
+#include "estimator/elastic.h"
+#include "output/problem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <hvd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int elastic_write(const hvd_estimator *e, json_t *json)
+{
+    const char *path = e->options.elastic_log;
+    char *text = NULL;
+    int file, status = 0;
+
+    if (path && hvd_rank() == 0) {
+        text = json_dumps(json, JSON_COMPACT);
+        file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+        if (!text || file < 0 || dprintf(file, "%s\n", text) < 0)
+            status =
+                problem_fail(HVD_ERR_FILE, "%s: %s", path, strerror(errno));
+        if (file >= 0)
+            close(file);
+    }
+    free(text);
+    json_decref(json);
+    return status;
+}
+
+json_t *elastic_event(const hvd_estimator *e, const char *name)
+{
+    const struct elastic_moment *now = &e->elastic->now;
+    json_t *ranks = json_array();
+
+    for (int32_t i = 0; i < e->elastic->size; i++)
+        if (e->elastic->ranks[i] != ELASTIC_NEWCOMER)
+            json_array_append_new(ranks, json_integer(e->elastic->ranks[i]));
+    return json_pack("{s:s,s:I,s:I,s:I,s:I,s:o}", "event", name, "step",
+                     (json_int_t)now->step, "epoch",
+                     (json_int_t)now->position.epoch, "samples",
+                     (json_int_t)now->position.samples, "rows",
+                     (json_int_t)now->rows, "ranks", ranks);
+}
+
+json_t *elastic_describe_lost(const hvd_estimator *e)
+{
+    const struct elastic *x = e->elastic;
+    hvd_lost_rank lost[ELASTIC_MOST_RANKS];
+    const int n = hvd_lost_ranks(lost, ELASTIC_MOST_RANKS);
+    json_t *json = elastic_event(e, "loss"), *list = json_array();
+    int newcomers = 0;
+
+    for (int i = 0; i < n && i < ELASTIC_MOST_RANKS; i++) {
+        if (lost[i].rank >= x->size)
+            continue;
+        if (x->ranks[lost[i].rank] == ELASTIC_NEWCOMER)
+            newcomers++;
+        else
+            json_array_append_new(list, json_integer(x->ranks[lost[i].rank]));
+    }
+    json_object_set_new(json, "lost", list);
+    if (newcomers > 0)
+        json_object_set_new(json, "newcomers", json_integer(newcomers));
+    json_object_set_new(json, "reached", json_integer(e->step));
+    return json;
+}

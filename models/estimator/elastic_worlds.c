@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * elastic_worlds.c - the worlds of an elastic training: ranks are lost, and
+ * processes of the cluster join.
+ *
+ * Whoever joins has called hvd_init, while the others were in hvd_grow. It
+ * prepares its training alone (agree.h), and meets the others where all of them
+ * make a trainer for the new world. There it compares with rank 0 what must be
+ * the same. If it differs, or fails before it has the state, it ends, and the
+ * others go on without it, as after a loss: until its first restore every
+ * failure is taken for one of a newcomer.
+ */
+#include "estimator/elastic.h"
+#include "output/problem.h"
+
+#include <hvd_elastic.h>
+#include <stdlib.h>
+#include <string.h>
+
+int elastic_failed(int status)
+{
+    return status < 0 ? problem_fail(status, "%s", hvd_last_error()) : 0;
+}
+
+bool elastic_has_changed(const hvd_estimator *e)
+{
+    return e->elastic && e->elastic->changed;
+}
+
+static void forget(hvd_estimator *e)
+{
+    struct elastic *x = e->elastic;
+
+    if (x->image) {
+        hvd_state_unregister("estimator/tensors");
+        hvd_state_unregister("estimator/numbers");
+    }
+    free(x->image);
+    x->image = NULL;
+}
+
+void elastic_end(hvd_estimator *e)
+{
+    if (!e->elastic)
+        return;
+    forget(e);
+    free(e->elastic);
+    e->elastic = NULL;
+}
+
+/* ---------------------------------------------------------------- newcomers */
+
+int elastic_open(hvd_estimator *e)
+{
+    const bool is_new = agree_is_apart();
+    int status = 0;
+
+    if (e->options.elastic == 0 || e->elastic)
+        return 0;
+    e->elastic = calloc(1, sizeof *e->elastic);
+    if (hvd_size() > ELASTIC_MOST_RANKS)
+        status = problem_fail(HVD_ERR_UNSUPPORTED,
+                              "elastic: there are %d ranks, and it knows %d at "
+                              "most",
+                              hvd_size(), ELASTIC_MOST_RANKS);
+    else if (!e->elastic)
+        status = problem_fail(HVD_ERR_MEMORY, "no memory for commits");
+    status = estimator_agree(status);
+    agree_apart(false);
+    if (status < 0 || !e->elastic)
+        return status;
+    e->trainings++;
+    e->counts = (struct elastic_counts){.number = ELASTIC_NEWCOMER};
+    if (!is_new)
+        e->counts = (struct elastic_counts){.number = hvd_rank(),
+                                            .first_size = hvd_size()};
+    e->elastic->nalike = agree_list(e->elastic->alike);
+    e->elastic->goes_on = e->elastic->changed = is_new;
+    e->elastic->size = hvd_size();
+    for (int rank = 0; rank < e->elastic->size; rank++)
+        e->elastic->ranks[rank] = is_new ? ELASTIC_NEWCOMER : rank;
+    return 0;
+}
+
+/* -------------------------------------------------- what must be the same */
+
+enum { OWN_NUMBERS = 10, MOST_NUMBERS = OWN_NUMBERS + AGREE_MOST };
+
+static int64_t hash_of(int64_t hash, const void *bytes, size_t count)
+{
+    const unsigned char *at = bytes;
+    uint64_t h = (uint64_t)hash;
+
+    for (size_t i = 0; i < count; i++)
+        h = (h ^ at[i]) * UINT64_C(0x100000001b3);
+    return (int64_t)h;
+}
+
+static int64_t hash_options(const hvd_estimator_options *o)
+{
+    const double numbers[] = {o->weight_decay, o->ema_decay, o->clip_norm,
+                              o->loss_scale, o->skip_nonfinite};
+
+    return hash_of(hash_of(1, o->optimizer, strlen(o->optimizer)), numbers,
+                   sizeof numbers);
+}
+
+/* Lists what must be the same. Returns how many numbers there are. */
+static int list_numbers(const hvd_estimator *e, const struct input *in,
+                        struct agree_number *list)
+{
+    const hvd_estimator_options *o = &e->options;
+    const struct elastic *x = e->elastic;
+    hvd_position at = {.size = sizeof at};
+    int n = x->nalike;
+
+    hvd_iterator_position(in->iterator, &at);
+    memcpy(list, x->alike, (size_t)n * sizeof *list);
+    list[n++] =
+        (struct agree_number){"calls of hvd_estimator_train", e->trainings};
+    list[n++] = (struct agree_number){"rows of a batch", in->batch.capacity};
+    list[n++] = (struct agree_number){"replicas", o->replicas};
+    list[n++] = (struct agree_number){"accumulate", o->accumulate};
+    list[n++] = (struct agree_number){"elastic_steps", o->elastic_steps};
+    list[n++] = (struct agree_number){"seed", (int64_t)o->seed};
+    list[n++] = (struct agree_number){"the optimizer", hash_options(o)};
+    list[n++] = (struct agree_number){"elements of the data",
+                                      hvd_dataset_count(in->data)};
+    list[n++] = (struct agree_number){"seed of the data", (int64_t)at.seed};
+    return n;
+}
+
+static int find_difference(const struct agree_number *mine,
+                           const int64_t *theirs, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (mine[i].value != theirs[i])
+            return problem_fail(HVD_ERR_MISMATCH,
+                                "this process cannot join the training: %s: "
+                                "%lld here, and %lld there",
+                                mine[i].what, (long long)mine[i].value,
+                                (long long)theirs[i]);
+    return 0;
+}
+
+int elastic_compare(hvd_estimator *e, const struct input *in)
+{
+    struct agree_number mine[MOST_NUMBERS];
+    int64_t theirs[MOST_NUMBERS];
+    int n, status;
+
+    if (!e->elastic || !e->elastic->goes_on)
+        return 0;
+    status = estimator_agree(in ? 0 : PROBLEM);
+    if (status < 0 || !in)
+        return status;
+    n = list_numbers(e, in, mine);
+    for (int i = 0; i < n; i++)
+        theirs[i] = mine[i].value;
+    status = elastic_failed(hvd_broadcast(theirs, n, HVD_INT64, 0));
+    return status < 0 ? status
+                      : estimator_agree(find_difference(mine, theirs, n));
+}
+
+/* Adopts what all others have counted. */
+static void merge_counts(struct elastic_counts *counts,
+                         const struct elastic_counts *other)
+{
+    if (other->number >= counts->numbered)
+        counts->numbered = other->number + 1;
+    if (other->numbered > counts->numbered)
+        counts->numbered = other->numbered;
+    if (other->first_size > counts->first_size)
+        counts->first_size = other->first_size;
+    if (other->most > counts->most)
+        counts->most = other->most;
+    if (other->used_again > counts->used_again)
+        counts->used_again = other->used_again;
+}
+
+int elastic_meet(hvd_estimator *e, json_t **joined)
+{
+    enum { FIELDS = sizeof(struct elastic_counts) / sizeof(int64_t) };
+    struct elastic *x = e->elastic;
+    struct elastic_counts *all = calloc((size_t)hvd_size(), sizeof *all);
+    int status = estimator_agree(
+        all ? 0 : problem_fail(HVD_ERR_MEMORY, "no memory for commits"));
+
+    *joined = json_array();
+    x->size = hvd_size();
+    if (status == 0)
+        status =
+            elastic_failed(hvd_allgather(&e->counts, all, FIELDS, HVD_INT64));
+    for (int32_t i = 0; i < x->size && status == 0; i++)
+        merge_counts(&e->counts, &all[i]);
+    for (int32_t i = 0; i < x->size && status == 0; i++) {
+        if (all[i].number == ELASTIC_NEWCOMER) {
+            all[i].number = e->counts.numbered++;
+            json_array_append_new(*joined, json_integer(all[i].number));
+        }
+        x->ranks[i] = (int32_t)all[i].number;
+    }
+    if (x->size > e->counts.most)
+        e->counts.most = x->size;
+    if (status == 0)
+        e->counts.number = x->ranks[hvd_rank()];
+    free(all);
+    return status;
+}
+
+/* ------------------------------------------------------------------ growing
+ */
+
+int elastic_look(hvd_estimator *e)
+{
+    double waiting = hvd_joiners();
+    int status = 0;
+
+    if (e->stops || e->step >= e->last)
+        return 0;
+    if (e->program && e->program->leaves)
+        waiting = e->program->leaves(e->program->context, e);
+    else
+        status = agree_sum(&waiting, 1);
+    if (status < 0 || waiting <= 0)
+        return status;
+    status = elastic_failed(hvd_commit_wait());
+    return status < 0 ? status : 1;
+}
+
+/* Has the training go on in a world of other ranks, whose trainer is still to
+ * be made. size: ranks of it that this rank knows. */
+static void enter_world(hvd_estimator *e, int32_t size)
+{
+    struct elastic *x = e->elastic;
+
+    averages_fini(e);
+    trainer_free(e->trainer);
+    e->trainer = NULL;
+    x->size = hvd_size();
+    for (int32_t i = size; i < x->size; i++)
+        x->ranks[i] = ELASTIC_NEWCOMER;
+    x->goes_on = x->changed = true;
+    e->workers = hvd_size();
+    if (e->program && e->program->changed)
+        e->program->changed(e->program->context, e);
+}
+
+/* Goes to the next world of another training. */
+static int repeat_change(hvd_estimator *e)
+{
+    struct elastic *x = e->elastic;
+    const int status = e->program->enter(e->program->context);
+
+    if (status < 0)
+        return status;
+    /* A process that was not in every world is a new one. */
+    if (status == 0) {
+        forget(e);
+        e->counts.number = ELASTIC_NEWCOMER;
+    }
+    enter_world(e, status == 0            ? 0
+                   : x->size < hvd_size() ? x->size
+                                          : hvd_size());
+    return 1;
+}
+
+int elastic_change(hvd_estimator *e)
+{
+    struct elastic *x = e->elastic;
+    int status;
+
+    x->reached = e->step;
+    if (e->program && e->program->enter)
+        return repeat_change(e);
+    status = hvd_grow(NULL, 0);
+    if (status < 0)
+        return elastic_failed(status);
+    enter_world(e, x->size);
+    return 1;
+}
+
+/* -------------------------------------------------------------------- losses
+ */
+
+static bool is_loss(void)
+{
+    const int status = hvd_check();
+
+    return status == HVD_ERR_LOST || status == HVD_ERR_STALLED;
+}
+
+/* Returns whether a rank is here that has not got the state yet, and this is
+ * another one. */
+static bool awaits_newcomers(const hvd_estimator *e)
+{
+    const struct elastic *x = e->elastic;
+    bool found = false;
+
+    for (int32_t i = 0; i < x->size && x->goes_on; i++)
+        found |= x->ranks[i] == ELASTIC_NEWCOMER;
+    return found && e->counts.number != ELASTIC_NEWCOMER;
+}
+
+/* Says which ranks are left, by their numbers. Returns how many. */
+static int32_t list_left(struct elastic *x)
+{
+    hvd_lost_rank lost[ELASTIC_MOST_RANKS];
+    const int nlost = hvd_lost_ranks(lost, ELASTIC_MOST_RANKS);
+    int32_t kept = 0;
+
+    for (int32_t rank = 0, at = 0; rank < x->size; rank++) {
+        if (at < nlost && lost[at].rank == rank)
+            at++;
+        else
+            x->ranks[kept++] = x->ranks[rank];
+    }
+    return kept;
+}
+
+int elastic_recover(hvd_estimator *e)
+{
+    struct elastic *x = e->elastic;
+    json_t *json;
+
+    if (!x || (!is_loss() && !awaits_newcomers(e)))
+        return 0;
+    x->reached = e->step;
+    if (hvd_recover(NULL, 0) < 0)
+        return problem_fail(HVD_ERR_LOST, "%s", hvd_last_error());
+    json = elastic_describe_lost(e);
+    x->lost = true;
+    /* Until hvd_recover returned, requests that failed could use this memory.
+     */
+    enter_world(e, list_left(x));
+    if (elastic_write(e, json) < 0)
+        return HVD_ERR_FILE;
+    if (hvd_size() < e->options.elastic)
+        return problem_fail(
+            HVD_ERR_LOST,
+            "%d %s left, and %s asks for %d at least: start "
+            "the training again with more",
+            hvd_size(), hvd_size() == 1 ? "rank is" : "ranks are",
+            e->program ? "--elastic" : "elastic", (int)e->options.elastic);
+    return 1;
+}

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+# Workers that are killed come back to a training of the trainer library
+# (docs/TRAINER.md), and those that train something else are sent away.
+
+load tasks
+load growing
+
+setup_file() {
+    export ROOT=$BATS_TEST_DIRNAME/../..
+    export GROWER=$BATS_FILE_TMPDIR/regression
+    local lib=${HVD_BUILD:-$ROOT/build}/lib
+    gcc -O1 -Wall -Wextra -I"$ROOT/libhvd/include" -I"$ROOT/device/include" \
+        -I"$ROOT/models/include" -o "$GROWER" \
+        "$BATS_TEST_DIRNAME/regression.c" -L"$lib" -lhvd-train -lhvd -lipu \
+        -Wl,-rpath,"$lib"
+    export HVD_ELASTIC=1 HVD_HEARTBEAT_TIME=10s HVD_START_TIME=60s
+}
+
+until_event() { # n pattern: there are n such lines
+    local i
+    for ((i = 0; i < 400; i++)); do
+        [ "$(cat events 2>/dev/null | grep -c -- "$2")" -lt "$1" ] || return 0
+        sleep 0.05
+    done
+    cat events
+    return 1
+}
+
+end_with_signal() { # name
+    kill -KILL "${pid[$1]}"
+    wait "${pid[$1]}" || true
+}
+
+# All have the same in the end, and the epochs have all samples but those that
+# make no step.
+end_alike() { # name...
+    local name status=0
+    for name in "$@"; do
+        wait "${pid[$name]}" || {
+            echo "$name: $?"
+            status=1
+        }
+    done
+    tail -n 5 ./*.{out,err}
+    grep -v '"commit"' events
+    ! grep wrong ./*.out || status=1
+    [ "$(cat ./*.out | grep -c '^end ')" -eq $# ] || status=1
+    [ "$(grep -h '^end ' ./*.out | sed 's/rank [0-9]* //' | sort -u | wc -l)" \
+        -eq 1 ] || status=1
+    python3 - "$#" <<'END' || status=1
+import json, sys
+events = [json.loads(line) for line in open("events")]
+last = events[-1]
+assert last["event"] == "end", last
+assert len(last["ranks"]) == int(sys.argv[1]), last
+assert 20 * (240 - 11) <= last["rows"] <= 20 * 240, last
+END
+    return $status
+}
+
+@test "each of three workers is killed and started again, and all train to the end" {
+    local victim
+    workers 3
+    grow 0 20
+    grow 1 20
+    grow 2 20
+    until_event 1 '"commit"'
+    for victim in 0 1 2; do
+        end_with_signal "$victim"
+        until_event $((victim + 1)) '"restore"'
+        NAME=back$victim grow "$victim" 20
+        until_event $((victim + 1)) '"join"'
+    done
+    end_alike back0 back1 back2
+    grep -h '^end rank [0-2] of 3 ' back0.out
+    grep '"join"' events | grep '"ranks":\[3,4,5\],.*"joined":\[5\]'
+}
+
+@test "a worker that comes late takes part" {
+    workers 2
+    HVD_ELASTIC_MIN=1 grow 0 20
+    until_event 1 '"commit"'
+    HVD_ELASTIC_MIN=1 grow 1 20
+    until_event 1 '"join"'
+    end_alike 0 1
+}
+
+@test "one that trains something else, or fails, is sent away, and the others go on" {
+    workers 3
+    export HVD_ELASTIC_MIN=2
+    grow 0 20
+    grow 1 20
+    until_event 1 '"commit"'
+    NAME=other grow 2 20 5
+    fails other
+    grep -F 'this process cannot join the training: rows of a batch: 5 here, and 4 there' other.err
+    NAME=none grow 2 20 1000
+    fails none
+    grep -F 'the data has ended, and has nothing' none.err
+    until_event 2 '"restore"'
+    grow 2 20
+    until_event 1 '"join"'
+    end_alike 0 1 2
+}
+
+@test "one that dies when it has been let in is not missed" {
+    local ms
+    workers 3
+    export HVD_ELASTIC_MIN=2
+    grow 0 20
+    grow 1 20
+    until_event 1 '"commit"'
+    for ms in 010 030 060 100 150; do
+        NAME=dead grow 2 20
+        sleep "0.$ms"
+        end_with_signal dead
+    done
+    grow 2 20
+    until_event 1 '"join"'
+    end_alike 0 1 2
+}
