@@ -36,6 +36,22 @@ through() { # argument of trainings...
         cnn-bn --train-images 1000 --test-images 100 --batch-size 8 --epochs 2
 }
 
+@test "workers that are killed come back to mnist, and a replay agrees" {
+    local full=${HVD_TEST_FULL:+20}
+    through --seed 8 --jobs "${full:-1}" --ranks 3 --least 1 --back 3 --pause 0.2 \
+        "$BIN/mnist" --model mlp --train-images 3000 --test-images 200 \
+        --batch-size 8 --epochs 40
+}
+
+@test "so they do to char_gpt, and to running means and a schedule" {
+    through --seed 9 --ranks 2 --least 1 --back 2 --pause 0.1 "$BIN/char_gpt" \
+        --layers 1 --width 16 --heads 2 --context 16 --batch-size 2 \
+        --steps 1500 --eval-windows 8 --sample 0
+    through --seed 10 --ranks 2 --least 1 --back 2 --pause 0.1 "$BIN/mnist" --model \
+        mlp --ema 0.9 --lr 0.002 --lr-schedule cosine --train-images 2000 --test-images 100 \
+        --batch-size 8 --epochs 30
+}
+
 @test "too few ranks end it in words" {
     run timeout 120 "$BATS_TEST_DIRNAME/trainings" --ranks 3 --least 4 \
         "$BIN/mnist" --model mlp --train-images 100 --test-images 10
