@@ -115,6 +115,7 @@ static void free_data(struct training_run *run)
     struct gpt *gpt = run->own;
 
     transformer_free(gpt->network);
+    gpt->network = NULL;
     text_fini(&gpt->text);
 }
 

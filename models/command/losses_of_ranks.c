@@ -119,20 +119,47 @@ int elastic_share(struct training_run *run)
     return 0;
 }
 
-bool elastic_survives(struct training_run *run)
+static bool is_loss(void)
 {
-    struct command *command = run->command;
-    const int rank = command->rank, status = hvd_check();
+    const int status = hvd_check();
 
-    if (!run->options->elastic ||
-        (status != HVD_ERR_LOST && status != HVD_ERR_STALLED) ||
-        hvd_recover(NULL, 0) < 0)
-        return false;
+    return status == HVD_ERR_LOST || status == HVD_ERR_STALLED;
+}
+
+/* Has the command be a rank of the new world. */
+static void adopt_rank(struct command *command)
+{
+    const int rank = command->rank;
+
     command->rank = hvd_rank();
     command->size = hvd_size();
     if (command->rank == 0 && rank != 0)
         command_show(command);
+}
+
+bool elastic_survives(struct training_run *run)
+{
+    if (!run->options->elastic || !is_loss() || hvd_recover(NULL, 0) < 0)
+        return false;
+    adopt_rank(run->command);
     return true;
+}
+
+bool elastic_starts_again(struct training_run *run)
+{
+    const hvd_estimator *e = run->estimator;
+    double starting = 1;
+    bool again = e && e->starts_again;
+
+    if (!run->options->elastic || agree_is_apart() || run->nworlds > 0)
+        return false;
+    /* Those who have come to the training find that others have not. */
+    while (!again && (!e || e->trainings == 0) && is_loss() &&
+           hvd_recover(NULL, 0) >= 0)
+        again = agree_sum(&starting, 1) == 0;
+    if (again)
+        adopt_rank(run->command);
+    return again;
 }
 
 void elastic_report(const struct training_run *run)

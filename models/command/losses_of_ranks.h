@@ -22,6 +22,10 @@ int elastic_share(struct training_run *run);
  * was not the reason, or the training is not elastic. */
 bool elastic_survives(struct training_run *run);
 
+/* After a failure before the first commit: does so, and returns true, if all
+ * that are left have to begin the run anew. */
+bool elastic_starts_again(struct training_run *run);
+
 /* Prints how many were lost and have joined, and what became of the data, if
  * any were. */
 void elastic_report(const struct training_run *run);

@@ -541,16 +541,12 @@ static int serve(const struct options *options)
     return status;
 }
 
-/* Does the whole run, after the library has started. */
-static int run_training(struct command *command)
+/* Does the whole run. *again: a rank was lost before the training had begun. */
+static int run_once(struct training_run *run, bool *again)
 {
-    struct training_run *run = command->context;
-    int status;
+    struct command *command = run->command;
+    int status = command_prepare(command);
 
-    run->command = command;
-    run->options = command->options;
-    run->outcome.options = command->options;
-    status = command_prepare(command);
     if (command->serves)
         return status ? status : serve(run->options);
     run->outcome.world_size = command->size;
@@ -565,6 +561,7 @@ static int run_training(struct command *command)
         status = elastic_prepare(run);
     if (!status)
         status = use_estimator(run);
+    *again = status < 0 && elastic_starts_again(run);
     logs_fini(run);
     replay_fini(run);
     losses_fini(&run->losses);
@@ -576,6 +573,29 @@ static int run_training(struct command *command)
     if (run->functions->fini)
         run->functions->fini(run);
     outcome_fini(&run->outcome);
+    return status;
+}
+
+/* Does the run, after the library has started; from the beginning, if ranks are
+ * lost before the training has. */
+static int run_training(struct command *command)
+{
+    struct training_run *run = command->context;
+    const struct training_run empty = {.functions = run->functions,
+                                       .own = run->own};
+    const struct options given = *command->options;
+    bool again = true;
+    int status = 0;
+
+    while (again) {
+        again = false;
+        *command->options = given;
+        *run = empty;
+        run->command = command;
+        run->options = command->options;
+        run->outcome.options = command->options;
+        status = run_once(run, &again);
+    }
     return status;
 }
 

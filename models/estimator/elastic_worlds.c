@@ -11,11 +11,17 @@
  * failure is taken for one of a newcomer.
  */
 #include "estimator/elastic.h"
+#include "output/clock.h"
+#include "output/launcher.h"
 #include "output/problem.h"
 
 #include <hvd_elastic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* How often a training that has too few ranks looks for more, and how long. */
+enum { LOOK_US = 20000, MOST_SECONDS = 600 };
 
 int elastic_failed(int status)
 {
@@ -318,29 +324,78 @@ static int32_t list_left(struct elastic *x)
     return kept;
 }
 
+/* Collective: goes on without the ranks that are lost. Returns 1 if a rank here
+ * has not come to the training yet, so that all have to begin it. */
+static int leave_out_lost(hvd_estimator *e)
+{
+    struct elastic *x = e->elastic;
+    double starting = 0;
+    json_t *json;
+    int status;
+
+    do {
+        if (hvd_recover(NULL, 0) < 0)
+            return problem_fail(HVD_ERR_LOST, "%s", hvd_last_error());
+        json = elastic_describe_lost(e);
+        x->lost = true;
+        /* Until hvd_recover returned, requests that failed could use the
+         * trainer's memory. */
+        enter_world(e, list_left(x));
+        if (elastic_write(e, json) < 0)
+            return HVD_ERR_FILE;
+        status = agree_sum(&starting, 1);
+    } while (status < 0 && is_loss());
+    return status < 0 ? status : starting > 0;
+}
+
+/* Collective: waits until there are enough ranks again, if processes of the
+ * cluster may come back. Returns 1, or 0 if they do not. */
+static int wait_for_more(hvd_estimator *e)
+{
+    const double begun = clock_seconds();
+    double counts[2] = {0, 0}; /* who waits, and whether rank 0 waits no more */
+    int status = 0;
+
+    while (status == 0 && counts[1] == 0 &&
+           hvd_size() + counts[0] < e->options.elastic) {
+        usleep(LOOK_US);
+        counts[0] = hvd_joiners();
+        counts[1] = hvd_rank() == 0 && (launcher_present() ||
+                                        clock_seconds() - begun > MOST_SECONDS);
+        status = agree_sum(counts, 2);
+    }
+    if (status < 0 || counts[1] > 0)
+        return status;
+    return elastic_change(e);
+}
+
 int elastic_recover(hvd_estimator *e)
 {
     struct elastic *x = e->elastic;
-    json_t *json;
+    int status = 1;
 
     if (!x || (!is_loss() && !awaits_newcomers(e)))
         return 0;
     x->reached = e->step;
-    if (hvd_recover(NULL, 0) < 0)
-        return problem_fail(HVD_ERR_LOST, "%s", hvd_last_error());
-    json = elastic_describe_lost(e);
-    x->lost = true;
-    /* Until hvd_recover returned, requests that failed could use this memory.
-     */
-    enter_world(e, list_left(x));
-    if (elastic_write(e, json) < 0)
-        return HVD_ERR_FILE;
-    if (hvd_size() < e->options.elastic)
-        return problem_fail(
-            HVD_ERR_LOST,
-            "%d %s left, and %s asks for %d at least: start "
-            "the training again with more",
-            hvd_size(), hvd_size() == 1 ? "rank is" : "ranks are",
-            e->program ? "--elastic" : "elastic", (int)e->options.elastic);
-    return 1;
+    do {
+        status = leave_out_lost(e);
+        if (status != 0) {
+            e->starts_again = status > 0;
+            return status < 0 ? status
+                              : problem_fail(HVD_ERR_LOST,
+                                             "a rank was lost before this "
+                                             "training began: begin it again");
+        }
+        status = 1;
+        while (status > 0 && hvd_size() < e->options.elastic)
+            status = wait_for_more(e);
+    } while (status < 0 && is_loss());
+    if (status != 0)
+        return status;
+    return problem_fail(HVD_ERR_LOST,
+                        "%d %s left, and %s asks for %d at least: start "
+                        "the training again with more",
+                        hvd_size(), hvd_size() == 1 ? "rank is" : "ranks are",
+                        e->program ? "--elastic" : "elastic",
+                        (int)e->options.elastic);
 }

@@ -142,6 +142,8 @@ struct hvd_estimator {
     bool watches;            /* this process is it: nobody calls hooks */
     struct elastic *elastic; /* owned; NULL: nothing is committed */
     int64_t trainings;       /* calls that train elastically */
+    bool starts_again;       /* a rank was lost before all had come to it: the
+                                program has to make another estimator */
     int64_t first_step;      /* with which the present one has begun */
     struct elastic_counts counts;
     int64_t own[ESTIMATOR_OWN]; /* the program's; commits keep them */

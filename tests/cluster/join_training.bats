@@ -119,3 +119,41 @@ END
     until_event 1 '"join"'
     end_alike 0 1 2
 }
+
+@test "too few ranks wait for those that come back" {
+    workers 3
+    grow 0 20 4 2
+    grow 1 20 4 2
+    grow 2 20 4 2
+    until_event 1 '"commit"'
+    kill -KILL "${pid[0]}" "${pid[1]}"
+    wait "${pid[0]}" "${pid[1]}" || true
+    until_event 1 '"loss"'
+    sleep 0.5
+    NAME=back0 grow 0 20 4 2
+    NAME=back1 grow 1 20 4 2
+    end_alike back0 back1 2
+    # Nobody trained alone.
+    ! grep '"restore"' events | grep '"ranks":\[[0-9]*\]'
+}
+
+@test "mnist begins anew if a rank is lost before it trains" {
+    GROWER=${HVD_BUILD:-$ROOT/build}/bin/mnist
+    workers 2
+    grow 0 --elastic 1:2 --model mlp --train-images 12000 --test-images 100 --epochs 1
+    grow 1 --elastic 1:2 --model mlp --train-images 12000 --test-images 100 --epochs 1
+    until_line_of_any '^drawing digits'
+    end_with_signal 1
+    wait "${pid[0]}"
+    cat 0.out
+    grep '^mnist: 1 rank, ' 0.out
+}
+
+until_line_of_any() { # pattern
+    local i
+    for ((i = 0; i < 400; i++)); do
+        ! grep -q "$1" ./*.{out,err} || return 0
+        sleep 0.05
+    done
+    return 1
+}

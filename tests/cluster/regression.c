@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * regression MILLISECONDS [BATCH [EPOCHS]] - a task of an elastic cluster that
- * fits a line by an estimator, as anybody's program would; join_training.bats
- * compiles it, starts it, kills it, and starts it again. Each step takes so
- * long. It writes
+ * regression MILLISECONDS [BATCH [LEAST]] - a task of an elastic cluster that
+ * fits a line by an estimator, as anybody's program would, as long as LEAST
+ * ranks are left; join_training.bats compiles it, starts it, kills it, and
+ * starts it again. Each step takes so long. It writes
  *
  *     end rank R of N step S loss L unit U
  *
@@ -109,14 +109,14 @@ int main(int argc, char **argv)
     options.model = &model;
     options.optimizer = "momentum";
     options.rate.rate = 0.01;
-    options.elastic = 1;
+    options.elastic = argc > 3 ? atoi(argv[3]) : 1;
     options.elastic_log = "events";
     options.elastic_steps = 5;
     options.hooks = hooks;
     options.nhooks = 1;
     check(hvd_estimator_new(&options, &estimator));
     hvd_train_spec_init(&train, sizeof train);
-    train.epochs = argc > 3 ? atoi(argv[3]) : 20;
+    train.epochs = 20;
     check(hvd_estimator_train(estimator, make_data(), &train, NULL));
     check(hvd_estimator_evaluate(estimator, make_data(), NULL, &results));
     check(hvd_estimator_variable(estimator, "unit/kernel", &unit, 1));
