@@ -352,17 +352,29 @@ static void draw_burst(struct script_phase *phase)
         phase->swaps = any(phase->nburst / phase->group - 1);
 }
 
+/* Reductions, which run in lanes once a rank has joined. The root of one has
+ * not. */
 static void draw_join(struct script_phase *phase)
 {
+    static const hvd_kind kinds[] = {HVD_ALLREDUCE, HVD_REDUCESCATTER,
+                                     HVD_REDUCE};
+    int last = 0;
+
     phase->kind = PHASE_JOIN;
     phase->repeats = 1;
     phase->nops = phase->nunits = 1 + any(6);
+    for (int rank = 0; rank < script.nranks; rank++) {
+        phase->njoined[rank] = once_in(2) ? phase->nops : any(phase->nops + 1);
+        if (phase->njoined[rank] > phase->njoined[last])
+            last = rank;
+    }
     for (int i = 0; i < phase->nops; i++) {
         struct script_op *op = &phase->ops[i];
 
         memset(op, 0, sizeof *op);
         op->set = -1;
-        op->kind = HVD_ALLREDUCE;
+        op->kind = kinds[script_has(WITH_KINDS) && once_in(2) ? any(3) : 0];
+        op->root = op->kind == HVD_REDUCE ? last : 0;
         draw_type(op);
         op->count =
             draw_count((size_t)hvd_dtype_size(op->dtype), script.nranks);
@@ -370,8 +382,6 @@ static void draw_join(struct script_phase *phase)
             .first = i, .n = 1, .is_named = true, .set = -1};
         op->unit = i;
     }
-    for (int rank = 0; rank < script.nranks; rank++)
-        phase->njoined[rank] = once_in(2) ? phase->nops : any(phase->nops + 1);
     draw_orders(phase);
     for (int rank = 0; rank < script.nranks; rank++)
         for (int i = 0; i < phase->nunits; i++)
