@@ -136,8 +136,8 @@ struct hvd__submission {
     bool may_recur; /* a request equal to given may reuse it; it then owns only
                        what it gets in flight */
     uint16_t name_bytes; /* bytes of the given name; 0: unnamed */
-    struct hvd__submission *earlier, *later; /* in the set's in-flight table, or
-                                                recycled */
+    struct hvd__submission *earlier, *later; /* in the set's in-flight table;
+                                                later: recycled, no place */
     struct hvd__submission *chained; /* next in its chain of that table */
     hvd_request given;               /* its pointers are only compared */
 

@@ -6,66 +6,28 @@
 /* The number of neighbouring places that are searched. */
 enum { NEAR = 4 };
 
-static void free_list(struct hvd__submission *submission)
-{
-    while (submission) {
-        struct hvd__submission *next = submission->later;
-
-        free(submission);
-        submission = next;
-    }
-}
-
 void hvd__recycled_fini(struct hvd__recycled *recycled)
 {
-    free_list(recycled->plain);
-    free_list(recycled->oldest);
-    recycled->plain = recycled->oldest = recycled->youngest = NULL;
+    for (uint32_t i = 0; i < HVD__RECYCLED_PLACES; i++)
+        if (recycled->places[i] && recycled->places[i]->is_recycled)
+            hvd__recycled_forget(recycled, recycled->places[i]);
+    while (recycled->plain) {
+        struct hvd__submission *next = recycled->plain->later;
+
+        free(recycled->plain);
+        recycled->plain = next;
+    }
     recycled->n = 0;
 }
 
-/* ------------------------------------------------ the lists, and the places */
+/* ---------------------------------------------------------------- the places
+ */
 
 static void enlist_plain(struct hvd__recycled *recycled,
                          struct hvd__submission *submission)
 {
     submission->later = recycled->plain;
     recycled->plain = submission;
-}
-
-static struct hvd__submission *unlist_plain(struct hvd__recycled *recycled)
-{
-    struct hvd__submission *submission = recycled->plain;
-
-    recycled->plain = submission->later;
-    return submission;
-}
-
-static void enlist(struct hvd__recycled *recycled,
-                   struct hvd__submission *submission)
-{
-    submission->is_recycled = true;
-    submission->later = NULL;
-    submission->earlier = recycled->youngest;
-    if (submission->earlier)
-        submission->earlier->later = submission;
-    else
-        recycled->oldest = submission;
-    recycled->youngest = submission;
-}
-
-static void unlist(struct hvd__recycled *recycled,
-                   struct hvd__submission *submission)
-{
-    submission->is_recycled = false;
-    if (submission->earlier)
-        submission->earlier->later = submission->later;
-    else
-        recycled->oldest = submission->later;
-    if (submission->later)
-        submission->later->earlier = submission->earlier;
-    else
-        recycled->youngest = submission->earlier;
 }
 
 /* Returns the first place for a request. The golden ratio spreads addresses
@@ -94,10 +56,9 @@ void hvd__recycled_forget(struct hvd__recycled *recycled,
         return;
     *place_at(recycled, (uint32_t)submission->place - 1) = NULL;
     submission->place = 0;
-    if (submission->is_recycled) {
-        unlist(recycled, submission);
+    if (submission->is_recycled)
         enlist_plain(recycled, submission);
-    }
+    submission->is_recycled = false;
 }
 
 void hvd__recycled_forget_set(struct hvd__recycled *recycled,
@@ -111,15 +72,30 @@ void hvd__recycled_forget_set(struct hvd__recycled *recycled,
 /* ---------------------------------------------------------- take, find, give
  */
 
+/* Forgets the next recycled submission in the order of their places. */
+static void forget_next(struct hvd__recycled *recycled)
+{
+    const struct hvd__submission *submission;
+
+    do
+        submission = *place_at(recycled, ++recycled->hand);
+    while (!submission || !submission->is_recycled);
+    hvd__recycled_forget(recycled, *place_at(recycled, recycled->hand));
+}
+
 struct hvd__submission *hvd__recycled_take(struct hvd__recycled *recycled)
 {
+    struct hvd__submission *submission;
+
     /* Submissions that may recur are kept until there are enough of them. */
     if (!recycled->plain && recycled->n >= HVD__RECYCLED_MOST)
-        hvd__recycled_forget(recycled, recycled->oldest);
-    if (!recycled->plain)
+        forget_next(recycled);
+    submission = recycled->plain;
+    if (!submission)
         return NULL;
+    recycled->plain = submission->later;
     recycled->n--;
-    return unlist_plain(recycled);
+    return submission;
 }
 
 static void count_missed(struct hvd__recycled *recycled, bool found)
@@ -142,7 +118,7 @@ struct hvd__submission *hvd__recycled_recall(struct hvd__recycled *recycled,
 
         if (submission && submission->is_recycled &&
             hvd__submission_is_like(submission, given, name)) {
-            unlist(recycled, submission);
+            submission->is_recycled = false;
             recycled->n--;
             hvd__submission_renew(submission, given);
             count_missed(recycled, true);
@@ -174,9 +150,8 @@ bool hvd__recycled_give(struct hvd__recycled *recycled,
         hvd__recycled_forget(recycled, submission);
         return false;
     }
-    if (submission->place > 0)
-        enlist(recycled, submission);
-    else
+    submission->is_recycled = submission->place > 0;
+    if (!submission->is_recycled)
         enlist_plain(recycled, submission);
     recycled->n++;
     return true;

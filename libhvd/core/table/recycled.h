@@ -32,12 +32,11 @@ enum { HVD__RECYCLED_PATIENCE = 4096, HVD__RECYCLED_NOW_AND_THEN = 16 };
 
 struct hvd__recycled {
     struct hvd__submission
-        *plain; /* owned, linked by later: not in the index */
-    struct hvd__submission *oldest;   /* owned, linked by later and earlier: */
-    struct hvd__submission *youngest; /* in the index, in the order of giving */
-    int n;                            /* length of both lists */
+        *plain;         /* owned, linked by later: not in the index */
+    int n;              /* of these, and of the recycled ones in the index */
     atomic_int nmissed; /* misses in a row; read without the lock */
-    /* The index: borrowed submissions, recycled or in use. */
+    uint32_t hand;      /* place of the last one that made room for others */
+    /* The index: submissions in use, borrowed, and recycled ones, owned. */
     struct hvd__submission *places[HVD__RECYCLED_PLACES];
 };
 
