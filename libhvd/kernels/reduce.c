@@ -93,7 +93,9 @@ void hvd__reduce_to(const struct hvd__reduction *reduction, void *const *outs,
         .sources = sources,
         .count = count,
         .prescale = reduction->prescale,
+        .finish = HVD__SCALE,
         .factor = 1,
+        .divisor = 1,
     };
 
     if (hvd__dtype_is_float(reduction->dtype))

@@ -43,6 +43,12 @@ static inline int hvd__hosts_size(const struct hvd__hosts *hosts, int host)
 /* Returns the host of a member. *local becomes its number on that host. */
 int hvd__hosts_find(const struct hvd__hosts *hosts, int member, int *local);
 
+/* Returns the number, on this host, of one of its members. */
+static inline int hvd__hosts_local(const struct hvd__hosts *hosts, int member)
+{
+    return hosts->places[member] - hosts->first[hosts->own];
+}
+
 /* Returns true if a member is the first of its host, which speaks for it. */
 static inline bool hvd__hosts_speaks(const struct hvd__hosts *hosts, int member)
 {

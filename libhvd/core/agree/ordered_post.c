@@ -57,12 +57,13 @@ static void fetch_lines(const struct hvd__ordered *x, size_t bytes)
 {
     enum { SLOTS = 4, PAYLOAD = 1024, MOST = 512 };
     const char *slot = (const char *)hvd__slot_at(x->own, x->posted + SLOTS);
+    const unsigned char *data =
+        x->own->payload + (x->payload_next + PAYLOAD) % HVD__PAYLOAD_BYTES;
 
     hvd__prefetch_write(slot);
     hvd__prefetch_write(slot + HVD__CACHE_LINE);
     for (size_t i = 0; i < bytes && i < MOST; i += HVD__CACHE_LINE)
-        hvd__prefetch_write(x->own->payload + (x->payload_next + PAYLOAD + i) %
-                                                  HVD__PAYLOAD_BYTES);
+        hvd__prefetch_write(data + i);
 }
 
 /* Allocates bytes in the ring, as one piece. Returns their offset, or -1 if

@@ -18,6 +18,7 @@
 #include "core/agree/agreement.h"
 #include "core/agree/batch.h"
 #include "core/run/complete.h"
+#include "core/run/pack.h"
 
 /* ------------------------------------------------------- data in the slots */
 
@@ -31,15 +32,15 @@ static const void **sources_at(struct hvd__ordered *x,
     const enum hvd__way way = (enum hvd__way)request->way;
     const size_t n = (size_t)x->set->team.size;
     const unsigned char *all;
+    const bool beside = request->bytes > HVD__INLINE_BYTES;
     size_t each;
-    int local;
 
-    for (size_t rank = 0; !x->hosts && rank < n; rank++) {
+    for (int rank = 0; !x->hosts && rank < x->nareas; rank++) {
         const struct hvd__log_slot *slot = hvd__slot_at(x->areas[rank], number);
 
         /* The flags of all slots say the same: their branch would cost more. */
         x->sources[rank] = way == HVD__WAY_ROWS ? (const void *)&slot->rows
-                           : request->bytes > HVD__INLINE_BYTES
+                           : beside
                                ? x->areas[rank]->payload + slot->offset + offset
                                : slot->data + offset;
     }
@@ -47,23 +48,14 @@ static const void **sources_at(struct hvd__ordered *x,
         return x->sources;
     each = hvd__way_bytes(way, request, (int)n) / n;
     if (hvd__way_is_exchange(way)) {
-        hvd__hosts_find(x->hosts, x->set->team.rank, &local);
-        offset = each / n * (size_t)local;
+        offset =
+            each / n * (size_t)hvd__hosts_local(x->hosts, x->set->team.rank);
         each = each / n * (size_t)hvd__hosts_size(x->hosts, x->hosts->own);
     }
     all = hvd__slot_data(x->areas[0], number) + offset;
     for (size_t place = 0; place < n; place++)
         x->sources[x->hosts->members[place]] = all + place * each;
     return x->sources;
-}
-
-/* Copies bytes of all ranks, from an offset into each rank's data, to the
- * output. */
-static void gather(struct hvd__ordered *x, struct hvd__request *request,
-                   uint64_t slot, size_t offset, size_t bytes)
-{
-    hvd__visible_gather(request->output, sources_at(x, request, slot, offset),
-                        x->set->team.size, bytes);
 }
 
 /* Reduces count elements of all ranks, from start on, into the output. */
@@ -74,14 +66,14 @@ static void reduce(struct hvd__ordered *x, struct hvd__request *request,
         hvd__reduction_of(&request->signature, x->set->team.size);
     size_t offset = (size_t)start * hvd__dtype_bytes(reduction.dtype);
     const void *sum, **sources = &sum;
-    int n = 1, local;
+    int n = 1;
 
     if (hvd__way_sums((enum hvd__way)request->way)) {
         /* A round has added it up; of shares, it has those of this host. */
-        if (request->way == HVD__WAY_SHARES) {
-            hvd__hosts_find(x->hosts, x->set->team.rank, &local);
-            offset = hvd__way_share_at(request, x->hosts, local);
-        }
+        if (request->way == HVD__WAY_SHARES)
+            offset = hvd__way_share_at(
+                request, x->hosts,
+                hvd__hosts_local(x->hosts, x->set->team.rank));
         sum = hvd__slot_data(x->areas[0], slot) + offset;
         reduction.prescale = 1;
     } else {
@@ -104,15 +96,13 @@ static void move(struct hvd__ordered *x, struct hvd__request *request,
     const struct hvd__signature *s = &request->signature;
     const int n = x->set->team.size, us = x->set->team.rank;
     size_t part = request->bytes / (size_t)n;
-    bool exchanges = s->kind == HVD_ALLTOALL;
     struct hvd__slice rows;
     int64_t row;
 
     if (request->counts && s->kind != HVD_BROADCAST &&
         !hvd__kind_has(s->kind, HVD__HAS_OP))
         for (int rank = 0; rank < n; rank++)
-            request->counts[rank] =
-                exchanges ? request->rows / n : request->rows;
+            request->counts[rank] = hvd__rows_from(request, rank);
     switch (s->kind) {
     case HVD_ALLREDUCE: reduce(x, request, slot, 0, request->count); return;
     case HVD_BROADCAST:
@@ -128,11 +118,14 @@ static void move(struct hvd__ordered *x, struct hvd__request *request,
         if (!hvd__set_gets_result(x->set, s))
             return;
         request->out_rows = request->rows * n;
-        gather(x, request, slot, 0, request->bytes);
+        hvd__visible_gather(request->output, sources_at(x, request, slot, 0), n,
+                            request->bytes);
         return;
     case HVD_ALLTOALL:
         request->out_rows = request->rows;
-        gather(x, request, slot, (size_t)us * part, part);
+        hvd__visible_gather(request->output,
+                            sources_at(x, request, slot, (size_t)us * part), n,
+                            part);
         return;
     case HVD_REDUCESCATTER:
         rows = hvd__slice_of(request->rows, us, n);

@@ -61,7 +61,7 @@ static void plan(struct hvd__relay *relay, const struct hvd__set *set)
     relay->n = set->team.size;
     if (hosts) {
         nlocals = hvd__hosts_size(hosts, hosts->own);
-        hvd__hosts_find(hosts, rank, &local);
+        local = hvd__hosts_local(hosts, rank);
         relay->first = hosts->first[hosts->own];
     }
     if (local > 0) {

@@ -56,12 +56,15 @@ void hvd__submission_remember(struct hvd__submission *submission,
 _Static_assert(sizeof(hvd_request) == 128, "a new field is compared below");
 
 /* Compares all fields but name, shape and callback. Scales are equal if their
- * bits are: -0.0 is not 0.0. */
+ * bits are: -0.0 is not 0.0. The caller has just written dtype and op, one by
+ * one: a compiler that loads both at once makes the processor wait for them. */
 static bool is_same(const hvd_request *a, const hvd_request *b)
 {
+    if (a->op != b->op)
+        return false;
     return a->size == b->size && a->kind == b->kind && a->dtype == b->dtype &&
-           a->op == b->op && a->root == b->root && a->ndim == b->ndim &&
-           a->input == b->input && a->output == b->output &&
+           a->root == b->root && a->ndim == b->ndim && a->input == b->input &&
+           a->output == b->output &&
            memcmp(&a->prescale, &b->prescale, sizeof a->prescale) == 0 &&
            memcmp(&a->postscale, &b->postscale, sizeof a->postscale) == 0 &&
            a->process_set == b->process_set && a->priority == b->priority &&

@@ -34,11 +34,12 @@ struct hvd__sampling {
 static inline void hvd__sampling_start(struct hvd__submission *submission,
                                        bool always, int64_t number)
 {
-    enum { TIMED = 8, SMALL_BYTES = 16384 };
+    enum { TIMED_LOG2 = 3, SMALL_BYTES = 16384 };
+    const uint64_t spread = (uint64_t)number * UINT64_C(0x9e3779b97f4a7c15);
 
     submission->state.timed = always ||
                               submission->requests[0].bytes > SMALL_BYTES ||
-                              hvd__mix((uint64_t)number) % TIMED == 0;
+                              spread >> (64 - TIMED_LOG2) == 0;
     submission->state.submitted_ns =
         submission->state.timed ? hvd__now_ns() : hvd__coarse_ns();
     submission->state.since_ns = submission->state.submitted_ns;

@@ -99,11 +99,6 @@ static void conclude_request(struct hvd__engine *engine,
 {
     int status = request->state.status, fd;
 
-    if (hvd__log_hears(HVD__LOG_TRACE))
-        hvd__log(HVD__LOG_TRACE, "completed '%s': %s",
-                 request->submission->name,
-                 request->state.message ? request->state.message
-                                        : hvd_strerror(status));
     if (request->callback) {
         if (status < 0)
             hvd__fail_text(status, request->state.message
@@ -124,6 +119,7 @@ void hvd__complete_all(struct hvd__engine *engine,
                        struct hvd__request *requests)
 {
     const struct hvd__request *unrecorded = requests;
+    const bool logs = hvd__log_hears(HVD__LOG_TRACE);
 
     hvd__table_remove(&engine->table, requests);
     while (requests) {
@@ -131,6 +127,12 @@ void hvd__complete_all(struct hvd__engine *engine,
 
         if (requests == unrecorded)
             unrecorded = record_requests(engine, requests);
+        if (logs)
+            hvd__log(HVD__LOG_TRACE, "completed '%s': %s",
+                     requests->submission->name,
+                     requests->state.message
+                         ? requests->state.message
+                         : hvd_strerror(requests->state.status));
         conclude_request(engine, requests);
         requests = next;
     }

@@ -74,10 +74,7 @@ static int carrier_of(const struct hvd__collective *c, int host)
 /* Returns the local rank of this host's carrier. */
 static int local_carrier(const struct hvd__collective *c)
 {
-    int local;
-
-    hvd__hosts_find(c->team->hosts, carrier_of(c, c->team->hosts->own), &local);
-    return local;
+    return hvd__hosts_local(c->team->hosts, carrier_of(c, c->team->hosts->own));
 }
 
 static bool is_carrier(const struct hvd__collective *c)
