@@ -18,6 +18,10 @@ SOVERSION := 0
 PREFIX ?= /usr/local
 DESTDIR ?=
 LIBDIR ?= $(PREFIX)/lib
+# Programs, and those that pkg-config helps to build, find the libraries where
+# they were built or installed. Packages set it empty: theirs are where the
+# loader looks anyway.
+RPATH ?= y
 CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
 PKG_CONFIG ?= pkg-config
 FLAVOUR ?= release
@@ -50,6 +54,10 @@ JSON_LIBS = $(shell $(PKG_CONFIG) --libs jansson)
 ZLIB_LIBS = $(shell $(PKG_CONFIG) --libs zlib)
 CHECK_LIBS = $(shell $(PKG_CONFIG) --libs check)
 
+, := ,
+# $(1): a directory. Expands to what has the linker write it into a file.
+rpath = $(if $(RPATH),-Wl$(,)-rpath$(,)$(1))
+
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-5s %s\n' '$(1)' '$(patsubst $(B)/%,%,$(2))';)
 
@@ -67,7 +75,7 @@ include tests/room.mk
 all: $(LIBS) $(PROGRAMS) $(SCRIPTS)
 
 # What cannot work without packages says so before a compiler does.
-ifeq ($(filter deps demo check check-full sanitize tsan bench clean help format,$(MAKECMDGOALS)),)
+ifeq ($(filter deps demo check check-full sanitize tsan bench clean deb help format,$(MAKECMDGOALS)),)
 ifneq ($(shell $(PKG_CONFIG) --exists ompi-c openblas jansson nettle zlib && echo y),y)
 $(error packages are missing: "make deps" installs them)
 endif
@@ -173,7 +181,8 @@ $(B)/lib/ipu.pc: device/ipu.pc.in
 $(B)/lib/hvd-train.pc: models/hvd-train.pc.in
 $(PC): Makefile .FORCE
 	$(Q)mkdir -p $(@D) && sed -e 's|@PREFIX@|$(PREFIX)|' \
-		-e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' $(filter %.in,$^) > $@
+		-e 's|@LIBDIR@|$(LIBDIR)|' \
+		-e 's|@RPATH@|$(call rpath,$${libdir})|' -e 's|@VERSION@|$(VERSION)|' $(filter %.in,$^) > $@
 .PHONY: .FORCE
 .FORCE:
 
@@ -217,6 +226,19 @@ uninstall: ## remove installed files, given the same variables
 		share/doc/hvd share/doc share bin include; do rmdir $(TO)/$$d 2>/dev/null || true; done
 	$(Q)rmdir -p $(addprefix $(LIBTO)/hvd/,$(sort $(dir $(PYTHON)))) 2>/dev/null || true
 	$(Q)rmdir $(LIBTO)/pkgconfig $(LIBTO) $(TO) 2>/dev/null || true
+
+# Packages for Debian, from a copy of the tree: .debian/ holds what they are.
+DEB_PACKAGES := debhelper dh-python help2man dpkg-dev
+DEB_TREE := $(B)/deb/hvd-$(VERSION)
+.PHONY: deb
+deb: ## build Debian packages in build/deb/
+	$(Q)tests/tools/install-packages $(PACKAGES) $(DEB_PACKAGES)
+	$(Q)rm -rf $(B)/deb && mkdir -p $(DEB_TREE)
+	$(Q)tar -c --exclude=./build --exclude=./.git --exclude=./config.mk . | tar -x -C $(DEB_TREE)
+	$(Q)mv $(DEB_TREE)/.debian $(DEB_TREE)/debian
+	$(Q)cd $(DEB_TREE) && DEB_BUILD_OPTIONS="noautodbgsym $$DEB_BUILD_OPTIONS" \
+		dpkg-buildpackage -b -us -uc
+	$(Q)rm -rf $(DEB_TREE) && ls $(B)/deb/*.deb
 
 # ------------------------------------------------------------------- quality
 

@@ -39,7 +39,7 @@ CFLAGS_FILE_libhvd_kernels_variant_avx512.c = $(KERNEL_VARIANT) \
 IS_X86_64 := $(filter x86_64-%,$(shell $(CC) -dumpmachine))
 
 # Programs of ours find the library beside them, wherever build/ is.
-HVD_LINK = -L$(B)/lib -lhvd -Wl,-rpath,'$$ORIGIN/../lib'
+HVD_LINK = -L$(B)/lib -lhvd $(call rpath,'$$ORIGIN/../lib')
 
 $(HVD_SO).$(SOVERSION): $(HVD_OBJ) libhvd/libhvd.map
 	$(call say,LD,$@)mkdir -p $(@D)

@@ -16,7 +16,7 @@ TRAIN_NEEDS = -L$(B)/lib -lhvd -lipu $(JSON_LIBS) $(ZLIB_LIBS)
 
 $(TRAIN_SO).$(SOVERSION): $(TRAIN_OBJ) $(DISK_OBJ) models/libhvd-train.map $(HVD_SO) $(IPU_SO)
 	$(call say,LD,$@)mkdir -p $(@D)
-	$(Q)$(CC) -shared $(BASE_LDFLAGS) $(LDFLAGS) -Wl,-soname,libhvd-train.so.$(SOVERSION) -Wl,-rpath,'$$ORIGIN' \
+	$(Q)$(CC) -shared $(BASE_LDFLAGS) $(LDFLAGS) -Wl,-soname,libhvd-train.so.$(SOVERSION) $(call rpath,'$$ORIGIN') \
 		-Wl,--version-script=models/libhvd-train.map $(if $(SANITIZE),,-Wl,-z,defs) \
 		-o $@ $(TRAIN_OBJ) $(DISK_OBJ) $(TRAIN_NEEDS) -lm -pthread
 
