@@ -240,6 +240,12 @@ deb: ## build Debian packages in build/deb/
 		dpkg-buildpackage -b -us -uc
 	$(Q)rm -rf $(DEB_TREE) && ls $(B)/deb/*.deb
 
+# For pip: the package for Python, and libhvd beside it.
+.PHONY: wheel
+wheel: $(HVD_SO) $(PYTHON_MODULES) $(PYTHON_EXTENSION) ## pack the Python package into build/wheel/
+	$(Q)mkdir -p $(B)/wheel
+	$(Q)$(PYTHON_FROM)/wheel $(VERSION) $(PYTHON_TO)/hvd $(HVD_SO).$(SOVERSION) $(B)/wheel
+
 # ------------------------------------------------------------------- quality
 
 SOURCES = $(shell git ls-files '*.c' '*.h' '*.inc' 2>/dev/null)
