@@ -159,7 +159,8 @@ module hvd
     public :: hvd_init, hvd_shutdown, hvd_is_initialized, hvd_check, hvd_rank, &
         hvd_size, hvd_local_rank, hvd_local_size, hvd_cross_rank, hvd_cross_size, &
         hvd_init_fint, hvd_init_ranks, hvd_barrier, hvd_join, hvd_poll, hvd_wait, &
-        hvd_wait_for, hvd_wait_output, hvd_submit, hvd_submit_group, hvd_add_process_set, &
+        hvd_wait_for, hvd_wait_output, hvd_submit, hvd_run, &
+        hvd_submit_group, hvd_add_process_set, &
         hvd_remove_process_set, hvd_process_set_rank, hvd_process_set_size, &
         hvd_process_set_included, hvd_number_of_process_sets, hvd_allgatherv, &
         hvd_alltoallv, hvd_allreduce_async, hvd_broadcast_async, &
@@ -243,6 +244,12 @@ module hvd
         end function
         integer(c_int) function hvd_submit(request, handle) bind(C, &
             name="hvd_submit")
+            import
+            type(hvd_request), intent(in) :: request
+            integer(c_int64_t), intent(out) :: handle
+        end function
+        integer(c_int) function hvd_run(request, handle) bind(C, &
+            name="hvd_run")
             import
             type(hvd_request), intent(in) :: request
             integer(c_int64_t), intent(out) :: handle

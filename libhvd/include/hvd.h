@@ -615,6 +615,16 @@ void hvd_request_init(hvd_request *request, size_t size);
 int hvd_submit(const hvd_request *request, hvd_handle *handle);
 
 /*
+ * Does the same as hvd_submit, on the way of the blocking functions, which is
+ * shorter if all ranks come at about the same time: a request without a name,
+ * a callback and counts, whose output is not the library's, may then be
+ * complete when this returns. *handle is 0 in that case, and must not be waited
+ * for. It is for callers whose own wait follows at once, such as other
+ * languages; handle must not be NULL.
+ */
+int hvd_run(const hvd_request *request, hvd_handle *handle);
+
+/*
  * Submits n requests of one process set as a group, all or nothing: they are
  * agreed on together, and if one of them is refused or differs between the
  * ranks, all of them fail, on all ranks. name names the group (NULL: matched by

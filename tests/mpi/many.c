@@ -326,6 +326,58 @@ TEST(an_event_loop_hears_of_completions)
     ck_hvd(hvd_wait(handle));
 }
 
+/* Runs a request and waits for it, if it is not complete at once. */
+static void run_at_once(const hvd_request *request)
+{
+    hvd_handle handle = -1;
+
+    ck_hvd(hvd_run(request, &handle));
+    if (handle != 0)
+        ck_hvd(hvd_wait(handle));
+}
+
+/* Runs of all kinds mix with requests in flight, and some are done at once. */
+TEST(what_runs_at_once_needs_no_handle)
+{
+    const int64_t shape[] = {3}, one[] = {1};
+    hvd_request request;
+
+    for (int i = 0; i < 300; i++) {
+        float values[3] = {1, 2, 3}, mine = (float)ranks_rank();
+        hvd_handle other;
+
+        hvd_request_init(&request, sizeof request);
+        request.dtype = HVD_FLOAT32;
+        request.op = HVD_SUM;
+        request.ndim = 1;
+        request.shape = shape;
+        request.input = request.output = values;
+        request.name = i % 3 == 0 ? "named" : NULL;
+        request.prescale = i % 2 ? 2 : 1;
+        ck_hvd(hvd_allreduce_async("beside", &mine, &mine, 1, HVD_FLOAT32,
+                                   HVD_MAX, &other));
+        if (i % 5 == 0)
+            ck_hvd(hvd_wait(other));
+        run_at_once(&request);
+        ck_assert(values[2] ==
+                  (float)(3 * ranks_size() * (int)request.prescale));
+        if (i % 5 != 0)
+            ck_hvd(hvd_wait(other));
+        ck_assert(mine == (float)(ranks_size() - 1));
+    }
+    hvd_request_init(&request, sizeof request);
+    request.kind = HVD_BARRIER;
+    for (int i = 0; i < 300; i++)
+        run_at_once(&request);
+    ck_hvd_fails(hvd_run(&request, NULL), HVD_ERR_ARGUMENT);
+    hvd_request_init(&request, sizeof request);
+    request.dtype = HVD_FLOAT32;
+    request.ndim = 1;
+    request.shape = one;
+    ck_hvd_fails(hvd_run(&request, &(hvd_handle){0}), HVD_ERR_ARGUMENT);
+    ck_hvd(hvd_barrier());
+}
+
 static int64_t now_ns(void)
 {
     struct timespec t;

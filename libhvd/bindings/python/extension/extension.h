@@ -23,6 +23,7 @@
 #define HVD__PYTHON_FUNCTIONS(X)                                               \
     X(request_init)                                                            \
     X(submit)                                                                  \
+    X(run)                                                                     \
     X(submit_group)                                                            \
     X(poll)                                                                    \
     X(wait)                                                                    \

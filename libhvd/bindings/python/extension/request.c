@@ -258,7 +258,9 @@ PyObject *request_poll(PyObject *module, PyObject *handle)
 /* --------------------------------------------------------------- submitting
  */
 
+/* Fills a request and passes it to hvd_submit or to hvd_run. */
 static bool submit(PyObject *const *args, Py_ssize_t nargs,
+                   int (*pass)(const hvd_request *, hvd_handle *),
                    hvd_request *request, hvd_handle *handle)
 {
     PyThreadState *state;
@@ -268,7 +270,7 @@ static bool submit(PyObject *const *args, Py_ssize_t nargs,
         !fill_request(args, request))
         return false;
     state = PyEval_SaveThread();
-    status = binding.submit(request, handle);
+    status = pass(request, handle);
     PyEval_RestoreThread(state);
     if (status >= 0)
         return true;
@@ -283,7 +285,7 @@ PyObject *request_submit(PyObject *module, PyObject *const *args,
     hvd_handle handle;
 
     (void)module;
-    if (!submit(args, nargs, &request, &handle))
+    if (!submit(args, nargs, binding.submit, &request, &handle))
         return NULL;
     return PyLong_FromLongLong(handle);
 }
@@ -307,8 +309,10 @@ PyObject *request_run(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     hvd_handle handle;
 
     (void)module;
-    if (!submit(args, nargs, &request, &handle))
+    if (!submit(args, nargs, binding.run, &request, &handle))
         return NULL;
+    if (handle == 0)
+        Py_RETURN_NONE;
     if (!wait_until_done(handle)) {
         abandon(args);
         return NULL;

@@ -146,11 +146,15 @@ def _fill(kind, op, root, input, output, name, prescale, postscale, process_set,
     return r
 
 
+def _pass(function, fields):
+    request, handle = _fill(*fields), C.c_int64()
+    check(function(C.byref(request), C.byref(handle)))
+    return handle.value
+
+
 def submit(*fields):
     """Submits a request and returns its handle."""
-    request, handle = _fill(*fields), C.c_int64()
-    check(lib.hvd_submit(C.byref(request), C.byref(handle)))
-    return handle.value
+    return _pass(lib.hvd_submit, fields)
 
 
 def submit_group(name, members):
@@ -177,9 +181,9 @@ def wait(handle, wanted):
 
 def run(*fields):
     """Submits a request and waits for it."""
-    handle, output = submit(*fields), fields[4]
+    handle, output = _pass(lib.hvd_run, fields), fields[4]
     try:
-        return wait(handle, output is None)
+        return wait(handle, output is None) if handle else None
     except error_class:
         raise
     except BaseException:

@@ -109,7 +109,7 @@ lib.hvd_malloc.argtypes = [C.c_size_t]
 lib.hvd_malloc.restype = C.c_void_p
 lib.hvd_wait_output.argtypes = [C.c_int64, C.POINTER(Tensor)]
 lib.hvd_request_init.argtypes = [C.POINTER(Request), C.c_size_t]
-lib.hvd_submit.argtypes = [C.POINTER(Request), C.POINTER(C.c_int64)]
+lib.hvd_submit.argtypes = lib.hvd_run.argtypes = [C.POINTER(Request), C.POINTER(C.c_int64)]
 lib.hvd_metrics_text.argtypes = [C.c_char_p, C.c_int64]
 lib.hvd_strategy_options_init.argtypes = [C.POINTER(StrategyOptions), C.c_size_t]
 lib.hvd_strategy_options_set_optimizer.argtypes = [C.POINTER(StrategyOptions), C.c_int32]
