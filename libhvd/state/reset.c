@@ -129,33 +129,31 @@ static int come_back(void)
     return status;
 }
 
-/* Has a commit to go back to: the one of a job that this process has joined, or
- * the first one. */
-static int begin(void)
+/* Makes what rank 0 has the first commit. Returns 1. */
+static int commit_first(void)
 {
-    int status = hvd_restore();
-
-    if (status != HVD_OK)
-        return status;
     HVD_TRY(hvd_state_sync(0));
-    return hvd_commit();
+    HVD_TRY(hvd_commit());
+    return 1;
 }
 
 int hvd_elastic_run(int (*train)(void *context), void *context)
 {
-    bool begun = false;
-    int status, restored, trained = HVD_OK;
+    int status, trained = HVD_OK;
 
     if (!train)
         return hvd__fail(HVD_ERR_ARGUMENT, "the function to train is NULL");
+    /* The commit may be that of a job that this process has joined. A loss
+     * before the first commit, too, finds all ranks here, behind hvd_restore.
+     */
+    status = hvd_restore();
     for (;;) {
-        status = begun ? HVD_OK : begin();
+        if (status == 0)
+            status = commit_first();
         if (status >= 0) {
-            begun = true;
             status = trained = train(context);
-        }
-        if (status >= 0) {
-            status = hvd_commit_wait();
+            if (status >= 0)
+                status = hvd_commit_wait();
             if (status >= 0)
                 status = hvd_commit();
             if (status == HVD_OK)
@@ -165,7 +163,6 @@ int hvd_elastic_run(int (*train)(void *context), void *context)
         }
         if (!is_loss(status))
             return status;
-        HVD_TRY(restored = come_back());
-        begun = restored > 0; /* the same on all ranks */
+        HVD_TRY(status = come_back());
     }
 }
