@@ -17,6 +17,7 @@
 #include "watch/members_state.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -97,6 +98,7 @@ bool hvd__members_tend(struct hvd__members *m, char *text, size_t size)
     bool has_ended;
 
     atomic_fetch_add(&hvd__members_own_line(m)->beats, 1);
+    hvd__members_look_at_spares(m);
     if (!m->net || !hvd__mutex_try(&m->lock))
         return false;
     hvd__members_drive(m);
@@ -160,6 +162,12 @@ bool hvd__members_is_doubted(struct hvd__members *m, int member)
 
 void hvd__members_start(struct hvd__members *m)
 {
+    uint32_t none = 0;
+
+    if (m->size < m->n)
+        atomic_compare_exchange_strong(&m->page->founded, &none, m->round);
+    memcpy(m->standing, m->list, (size_t)m->nlisted * sizeof *m->list);
+    m->nstanding = m->nlisted;
     if (!m->net)
         return;
     hvd__mutex_lock(&m->lock);
@@ -178,6 +186,25 @@ int hvd__members_round(const struct hvd__members *m)
     return (int)m->round;
 }
 
+int hvd__members_founded(const struct hvd__members *m)
+{
+    return (int)atomic_load(&m->page->founded);
+}
+
+int hvd__members_joined(const struct hvd__members *m, int *old_size)
+{
+    *old_size = m->old_size;
+    return m->njoined;
+}
+
+bool hvd__members_has_lost(const struct hvd__members *m)
+{
+    for (int i = 0; i < m->n; i++)
+        if (hvd__members_is_lost(m, i))
+            return true;
+    return m->round > atomic_load(&m->page->founded);
+}
+
 bool hvd__members_settle(struct hvd__members *m, bool has_started)
 {
     int32_t nothing = 0;
@@ -194,8 +221,9 @@ int hvd__members_settled(const struct hvd__members *m)
 
 /* ------------------------------------------------------- who is alive */
 
-static bool is_gone(const struct hvd__member *other)
+bool hvd__members_is_gone(const struct hvd__members *m, int member)
 {
+    const struct hvd__member *other = &m->others[member];
     struct pollfd poll_it = {.fd = other->pidfd, .events = POLLIN};
 
     if (other->pidfd >= 0)
@@ -203,13 +231,13 @@ static bool is_gone(const struct hvd__member *other)
     return hvd__process_start_time(other->pid, NULL) != other->start;
 }
 
-static void look_at(struct hvd__members *m, int member, int64_t passed)
+void hvd__members_look_at(struct hvd__members *m, int member, int64_t passed)
 {
     struct hvd__member *other = &m->others[member];
     uint64_t beats = atomic_load(&m->page->lines[member].beats);
     char text[HVD__FATE_TEXT];
 
-    if (is_gone(other)) {
+    if (hvd__members_is_gone(m, member)) {
         hvd__members_lose(m, member, HVD_LOST_ENDED,
                           hvd__process_fate(other->pid, text, sizeof text));
         return;
@@ -250,7 +278,7 @@ void hvd__members_look_at_all(struct hvd__members *m)
     for (int i = 0; i < m->nlisted; i++)
         if (m->list[i] != m->self && hvd__members_is_ours(m, m->list[i]) &&
             !hvd__members_is_lost(m, m->list[i]))
-            look_at(m, m->list[i], passed);
+            hvd__members_look_at(m, m->list[i], passed);
     if (!m->net)
         return;
     hvd__mutex_lock(&m->lock);

@@ -11,6 +11,8 @@
  * and stays out. If there are several hosts, their members write to each other
  * (survivors.h, members_net.h).
  *
+ * The last members may be spares: they are in no world until others are lost.
+ *
  * No thread belongs to it. While a world stands, its watchdog calls
  * hvd__members_tend. A thread that recovers calls hvd__members_look.
  */
@@ -29,6 +31,7 @@ struct hvd__members_options {
     int64_t limit_ns;     /* time that others get to come to a round; 0: any */
     int64_t report_ns;    /* time between reports of who is missing; 0: none */
     struct hvd__ip address; /* of this rank, as in hvd__watch_options */
+    int nspares; /* so many members are spares; only if all share a host */
 };
 
 /* Opens the register. Collective over the transport. host(context, rank)
@@ -66,10 +69,29 @@ hvd_lost_reason hvd__members_fate(const struct hvd__members *members,
 bool hvd__members_is_doubted(struct hvd__members *members, int member);
 
 /* The members of the world that the last round has decided: [*n], ascending;
- * in the beginning all. The list is valid until the next round. */
+ * in the beginning all but the spares. The list is valid until the next round.
+ */
 const int *hvd__members_list(const struct hvd__members *members, int *n);
 /* Returns the number of the last round; 0 in the beginning. */
 int hvd__members_round(const struct hvd__members *members);
+
+/* Returns the number of the round whose world was the first; 0: all members
+ * were in it, or there was none yet. */
+int hvd__members_founded(const struct hvd__members *members);
+/* Returns how many members of the list were not in the world before, and, in
+ * *old_size, how many that had. */
+int hvd__members_joined(const struct hvd__members *members, int *old_size);
+
+/* Returns whether this member is a spare that no world has needed yet. */
+bool hvd__members_is_spare(const struct hvd__members *members);
+/* Blocks until a round has decided that this spare is in the next world.
+ * Returns HVD_ERR_SHUTDOWN if the job has ended without it, HVD_ERR_LOST if all
+ * of the last world are lost, or this spare is. */
+int hvd__members_stand_by(struct hvd__members *members);
+/* Tells the spares that this member has left its world for good. */
+void hvd__members_leave(struct hvd__members *members, bool in_good_order);
+/* Returns whether a member is lost, or was left out. */
+bool hvd__members_has_lost(const struct hvd__members *members);
 
 /* A world whose ranks do not all come from one register is theirs if all have
  * started it, or nobody's: whoever says first that he has, or cannot, decides
@@ -89,12 +111,12 @@ void hvd__members_start(struct hvd__members *members);
 
 /*
  * Blocks until all listed members that are not lost have called it, and agrees
- * with them on who is left: the list becomes shorter, or stays, and the round
- * is one more. work(context) is called while this waits, until it returns more
- * than 0, which must come before the round ends; its errors end the wait.
- * Members that do not come within the limit are lost. Returns HVD_ERR_LOST if
- * the others have given up this member, or if this one and those that it sees
- * are too few to go on.
+ * with them on who is left: the list becomes shorter, or stays, or has spares
+ * in the place of the lost, and the round is one more. work(context) is called
+ * while this waits, until it returns more than 0, which must come before the
+ * round ends; its errors end the wait. Members that do not come within the
+ * limit are lost. Returns HVD_ERR_LOST if the others have given up this member,
+ * or if this one and those that it sees are too few to go on.
  */
 int hvd__members_agree(struct hvd__members *members, int (*work)(void *context),
                        void *context);

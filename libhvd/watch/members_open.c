@@ -103,18 +103,22 @@ static struct hvd__members *members_new(const struct hvd__transport *t,
     if (!m)
         return NULL;
     m->options = *o;
-    m->n = m->nlisted = t->size;
+    m->n = t->size;
+    m->size = m->nlisted = t->size - o->nspares;
+    m->nstanding = o->nspares > 0 ? 0 : t->size;
     m->self = t->rank;
     m->nwords = (t->size + HVD__PROPOSAL_BITS - 1) / HVD__PROPOSAL_BITS;
     m->bytes = page_bytes(m->n, m->nwords);
     m->others = calloc(n, sizeof *m->others);
     m->polls = calloc(n + 1, sizeof *m->polls);
     m->list = calloc(n, sizeof *m->list);
+    m->found = calloc(n, sizeof *m->found);
+    m->standing = calloc(n, sizeof *m->standing);
     for (int i = 0; m->others && i < m->n; i++)
         m->others[i].pidfd = -1;
-    for (int i = 0; m->list && i < m->n; i++)
-        m->list[i] = i;
-    if (m->others && m->polls && m->list)
+    for (int i = 0; m->list && m->standing && i < m->n; i++)
+        m->list[i] = m->standing[i] = i;
+    if (m->others && m->polls && m->list && m->found && m->standing)
         return m;
     hvd__members_close(m);
     return NULL;
@@ -246,5 +250,7 @@ void hvd__members_close(struct hvd__members *m)
     free(m->others);
     free(m->polls);
     free(m->list);
+    free(m->found);
+    free(m->standing);
     free(m);
 }

@@ -24,6 +24,7 @@
 #include "watch/members_state.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -95,39 +96,85 @@ static bool may_propose(const struct hvd__members *m, uint32_t round)
     return lowest == m->self;
 }
 
-static void propose(struct hvd__members *m, uint32_t round, uint64_t before)
+static bool was_standing(const struct hvd__members *m, int member)
 {
-    _Atomic uint64_t *words = proposal_of(m, m->self);
-
-    for (int w = 0; w < m->nwords; w++)
-        atomic_store(&words[w], 0);
-    for (int i = 0; i < m->nlisted; i++)
-        if (!hvd__members_is_lost(m, m->list[i]))
-            atomic_fetch_or(&words[m->list[i] / HVD__PROPOSAL_BITS],
-                            UINT64_C(1) << m->list[i] % HVD__PROPOSAL_BITS);
-    atomic_compare_exchange_strong(&m->page->decision, &before,
-                                   (uint64_t)round << 32 |
-                                       (uint32_t)(m->self + 1));
+    for (int i = 0; i < m->nstanding; i++)
+        if (m->standing[i] == member)
+            return true;
+    return false;
 }
 
-/* Takes the members that a decision names. */
-static int accept(struct hvd__members *m, uint64_t decision)
+/* Writes who is left, and spares in the place of the others. The caller makes
+ * it the decision. */
+static void write_proposal(struct hvd__members *m, uint32_t round)
 {
-    const _Atomic uint64_t *words = proposal_of(m, (int)(uint32_t)decision - 1);
+    const bool is_first = atomic_load(&m->page->founded) == 0 && m->size < m->n;
+    struct hvd__members_line *mine = hvd__members_own_line(m);
+    _Atomic uint64_t *words = proposal_of(m, m->self);
+    int *who = m->found, n = 0, nold = 0;
+
+    for (int i = 0; i < m->nlisted; i++)
+        if (!hvd__members_is_lost(m, m->list[i]))
+            who[n++] = m->list[i];
+    n = hvd__members_call_spares(m, n, who + n);
+    atomic_store(&mine->proposes, round);
+    for (int w = 0; w < m->nwords; w++)
+        atomic_store(&words[w], 0);
+    for (int i = 0; i < n; i++) {
+        atomic_fetch_or(&words[who[i] / HVD__PROPOSAL_BITS],
+                        UINT64_C(1) << who[i] % HVD__PROPOSAL_BITS);
+        nold += was_standing(m, who[i]);
+    }
+    atomic_store(&mine->old_size, m->nstanding);
+    atomic_store(&mine->njoined, is_first ? 0 : n - nold);
+}
+
+static void propose(struct hvd__members *m, uint32_t round, uint64_t before)
+{
+    write_proposal(m, round);
+    if (atomic_compare_exchange_strong(&m->page->decision, &before,
+                                       (uint64_t)round << 32 |
+                                           (uint32_t)(m->self + 1)))
+        hvd__members_ring(m);
+}
+
+int hvd__members_take(struct hvd__members *m, uint64_t decision)
+{
+    const int proposer = (int)(uint32_t)decision - 1;
+    const struct hvd__members_line *line = &m->page->lines[proposer];
+    const _Atomic uint64_t *words = proposal_of(m, proposer);
+    const uint32_t round = (uint32_t)(decision >> 32);
     int n = 0;
 
-    m->round = (uint32_t)(decision >> 32);
     for (int i = 0; i < m->n; i++)
         if (atomic_load(&words[i / HVD__PROPOSAL_BITS]) >>
                 i % HVD__PROPOSAL_BITS &
             1)
-            m->list[n++] = i;
+            m->found[n++] = i;
+    m->old_size = atomic_load(&line->old_size);
+    m->njoined = atomic_load(&line->njoined);
+    if (atomic_load(&line->proposes) != round)
+        return 0;
+    memcpy(m->list, m->found, (size_t)n * sizeof *m->list);
     m->nlisted = n;
-    for (int i = 0; i < n; i++)
-        if (m->list[i] == m->self)
-            return HVD_OK;
-    return hvd__fail(HVD_ERR_LOST, HVD__GIVEN_UP "they went on without rank %d",
-                     m->self);
+    m->round = round;
+    if (!hvd__members_is_listed(m, m->self))
+        return 0;
+    return n > m->njoined ? 1
+                          : hvd__fail(HVD_ERR_LOST,
+                                      "all ranks that were in the last world "
+                                      "are lost, and their state with them");
+}
+
+/* Takes what was decided. */
+static int accept(struct hvd__members *m, uint64_t decision)
+{
+    int taken = hvd__members_take(m, decision);
+
+    if (taken == 0)
+        return hvd__fail(HVD_ERR_LOST,
+                         HVD__GIVEN_UP "they went on without rank %d", m->self);
+    return taken < 0 ? taken : HVD_OK;
 }
 
 /* Names those that have not come. Returns their number. */

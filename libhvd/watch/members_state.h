@@ -2,11 +2,15 @@
 /*
  * members_state.h - the register and what a process knows beside it, for the
  * files of members.h: members.c says who is lost, members_open.c opens and
- * closes, members_round.c agrees on who is left.
+ * closes, members_round.c agrees on who is left, members_spares.c waits until
+ * it is needed.
  *
  * Orders: fate is claimed with a compare-and-swap, after which text is written
  * and has_text released; readers acquire has_text. A proposal is written before
- * the decision is swapped (release), and read after it (acquire).
+ * the decision is swapped (release), and read after it (acquire). Nobody writes
+ * the proposal of a round that was decided while one of its list may read it. A
+ * spare may be late: it finds in proposes whether a proposal is still that of
+ * the decision.
  */
 #ifndef HVD_WATCH_MEMBERS_STATE_H
 #define HVD_WATCH_MEMBERS_STATE_H
@@ -24,11 +28,18 @@ enum { HVD__FATE_TEXT = 160, HVD__PROPOSAL_BITS = 64 /* in a word */ };
  * have been stopped. */
 #define HVD__MEMBERS_GAP_NS INT64_C(500000000)
 
+/* How a member has left its last world. */
+enum hvd__members_end { HVD__LEFT_WELL = 1, HVD__LEFT_BROKEN };
+
 /* A member's line of the register. */
 struct hvd__members_line {
     _Alignas(64) _Atomic uint64_t beats;
     _Atomic uint32_t ready;    /* the round for which it is ready */
     _Atomic int32_t fate;      /* 0, or a hvd_lost_reason, for ever */
+    _Atomic int32_t left;      /* 0, or a hvd__members_end */
+    _Atomic uint32_t proposes; /* the round of its proposal; before the words */
+    _Atomic int32_t old_size;  /* of its proposal: ranks of the last world */
+    _Atomic int32_t njoined;   /* of its proposal: those that were not in it */
     _Atomic bool has_text;     /* publishes text */
     char text[HVD__FATE_TEXT]; /* how it was lost */
 };
@@ -37,6 +48,10 @@ struct hvd__members_line {
 struct hvd__members_page {
     _Atomic uint64_t decision; /* round << 32 | proposer + 1; 0: none yet */
     _Atomic int32_t settled;   /* hvd__members_settled */
+    _Atomic uint32_t founded;  /* the round of the first world; 0 if all members
+                                  were in it */
+    _Atomic uint32_t bell;     /* a futex, which spares wait for: it changes
+                                  when there is something new */
     _Alignas(64) struct hvd__members_line lines[]; /* [n], then the proposals */
 };
 
@@ -61,9 +76,17 @@ struct hvd__members {
     struct pollfd *polls;       /* owned, [n + 1] */
     int *list;                  /* owned, [n]: the members of the last world */
     int nlisted;
+    int size;      /* members that a world is to have: the others are spares */
+    int *found;    /* owned, [n]: of a proposal that is read or written */
+    int *standing; /* owned, [n]: the members of the last world that started
+                      here; none if this member has been in none */
+    int nstanding;
+    int old_size, njoined; /* of the last decision */
     uint32_t round;
     struct hvd__own_time time;
     int64_t looked_ns;
+    struct hvd__own_time spares_time; /* of the looks at spares */
+    int64_t spares_looked_ns;
     struct hvd__members_net *net; /* owned; NULL: all are on this host */
     struct hvd__mutex lock;       /* guards net */
 };
@@ -97,6 +120,25 @@ void hvd__members_drive(struct hvd__members *m);
 /* Shows that this process is alive, and looks after the others if that is due.
  */
 void hvd__members_look_at_all(struct hvd__members *m);
+/* Looks whether a member of this host is alive. Time has passed since the last
+ * such look. */
+void hvd__members_look_at(struct hvd__members *m, int member, int64_t passed);
+/* Returns whether the kernel says that a member's process has ended. */
+bool hvd__members_is_gone(const struct hvd__members *m, int member);
+/* Takes the members that a decision names. Returns 1 if this one is among them,
+ * 0 if not, or if the proposal is not that of the decision any more, and
+ * HVD_ERR_LOST if none of them was in the last world. */
+int hvd__members_take(struct hvd__members *m, uint64_t decision);
+/* Returns whether a member is in the last world, or in the next one. */
+bool hvd__members_is_listed(const struct hvd__members *m, int member);
+/* Looks after the spares, if that is due, for the last world's lowest member.
+ */
+void hvd__members_look_at_spares(struct hvd__members *m);
+/* Writes spares that are alive, the lowest first, until there are enough for a
+ * world that has n members. Returns how many it has then. */
+int hvd__members_call_spares(struct hvd__members *m, int n, int *spares);
+/* Wakes the spares. */
+void hvd__members_ring(struct hvd__members *m);
 /* Returns HVD_ERR_LOST, with a text that says how a member was lost. */
 int hvd__members_fail_lost(const struct hvd__members *m, int member);
 

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * members_spares.c - members that are in no world until others are lost: how
+ * they wait, and who looks after them.
+ *
+ * A spare sleeps until the register's bell is rung, which is done when a round
+ * has been decided, and when a member leaves the last world. It wakes up a few
+ * times a second to show that it is alive, and to see whether the members of
+ * the last world still are: if all of them have ended, nobody is left to ring.
+ * It says nothing in a round. Whoever proposes one takes the spares that it
+ * needs.
+ */
+#include "watch/members_state.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/status.h"
+
+/* A spare sleeps no longer than this, and its beats are looked at as often. */
+#define NAP_NS INT64_C(100000000)
+
+bool hvd__members_is_listed(const struct hvd__members *m, int member)
+{
+    for (int i = 0; i < m->nlisted; i++)
+        if (m->list[i] == member)
+            return true;
+    return false;
+}
+
+bool hvd__members_is_spare(const struct hvd__members *m)
+{
+    return !hvd__members_is_listed(m, m->self) &&
+           !hvd__members_is_lost(m, m->self);
+}
+
+/* ------------------------------------------------------------ who looks after
+ */
+
+static int64_t nap_of(const struct hvd__members *m)
+{
+    const int64_t beat = m->options.heartbeat_ns / 8;
+
+    return beat > 0 && beat < NAP_NS ? beat : NAP_NS;
+}
+
+static bool is_waiting(const struct hvd__members *m, int member)
+{
+    return !hvd__members_is_lost(m, member) &&
+           !hvd__members_is_listed(m, member);
+}
+
+/* Looks at a spare, and says so if it is lost. */
+static void look_at_spare(struct hvd__members *m, int spare, int64_t passed)
+{
+    const struct hvd__members_line *line = &m->page->lines[spare];
+    int left = 0;
+
+    hvd__members_look_at(m, spare, passed);
+    if (!hvd__members_is_lost(m, spare))
+        return;
+    for (int i = 0; i < m->n; i++)
+        left += is_waiting(m, i);
+    hvd__log(HVD__LOG_WARNING,
+             "a spare, rank %d (process %d), %s; %d spare%s left", spare,
+             m->others[spare].pid,
+             atomic_load(&line->has_text) ? line->text : "is lost", left,
+             left == 1 ? " is" : "s are");
+}
+
+/* Returns whether this is the lowest member of the list that is left. */
+static bool is_lowest(const struct hvd__members *m)
+{
+    for (int i = 0; i < m->nlisted; i++)
+        if (!hvd__members_is_lost(m, m->list[i]))
+            return m->list[i] == m->self;
+    return false;
+}
+
+void hvd__members_look_at_spares(struct hvd__members *m)
+{
+    int64_t now = hvd__now_ns(), passed;
+
+    if (m->size == m->n || now - m->spares_looked_ns < nap_of(m))
+        return;
+    m->spares_looked_ns = now;
+    passed = hvd__own_time_pass(&m->spares_time, now, HVD__MEMBERS_GAP_NS);
+    if (!is_lowest(m))
+        return;
+    for (int i = 0; i < m->n; i++)
+        if (is_waiting(m, i))
+            look_at_spare(m, i, passed);
+}
+
+int hvd__members_call_spares(struct hvd__members *m, int n, int *spares)
+{
+    for (int i = 0; i < m->n && n < m->size; i++) {
+        if (!is_waiting(m, i))
+            continue;
+        look_at_spare(m, i, 0);
+        if (!hvd__members_is_lost(m, i)) {
+            *spares++ = i;
+            n++;
+        }
+    }
+    return n;
+}
+
+/* --------------------------------------------------------- how one waits */
+
+void hvd__members_ring(struct hvd__members *m)
+{
+    if (m->size == m->n)
+        return;
+    atomic_fetch_add(&m->page->bell, 1);
+    syscall(SYS_futex, &m->page->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static void sleep_until_bell(const struct hvd__members *m, uint32_t heard)
+{
+    const struct timespec nap = {.tv_nsec = nap_of(m)};
+
+    syscall(SYS_futex, &m->page->bell, FUTEX_WAIT, heard, &nap, NULL, 0);
+}
+
+void hvd__members_leave(struct hvd__members *m, bool in_good_order)
+{
+    atomic_store(&hvd__members_own_line(m)->left,
+                 in_good_order ? HVD__LEFT_WELL : HVD__LEFT_BROKEN);
+    hvd__members_ring(m);
+}
+
+/* Returns HVD_OK as long as one of the last world is there. */
+static int judge_others(const struct hvd__members *m)
+{
+    bool is_well = false;
+
+    for (int i = 0; i < m->nlisted; i++) {
+        const int member = m->list[i];
+        const int32_t left = atomic_load(&m->page->lines[member].left);
+
+        if (left == 0 && !hvd__members_is_lost(m, member) &&
+            !hvd__members_is_gone(m, member))
+            return HVD_OK;
+        is_well |= left == HVD__LEFT_WELL;
+    }
+    return is_well ? hvd__fail(HVD_ERR_SHUTDOWN,
+                               "the job has ended, and has not needed this "
+                               "process, which was a spare")
+                   : hvd__fail(HVD_ERR_LOST,
+                               "all ranks of the job have ended or are lost, "
+                               "before they could call this process, which was "
+                               "a spare");
+}
+
+int hvd__members_stand_by(struct hvd__members *m)
+{
+    for (;;) {
+        const uint32_t heard = atomic_load(&m->page->bell);
+        const uint64_t decision = atomic_load(&m->page->decision);
+        int status = 0;
+
+        atomic_fetch_add(&hvd__members_own_line(m)->beats, 1);
+        if (decision >> 32 > m->round)
+            status = hvd__members_take(m, decision);
+        if (status != 0)
+            return status < 0 ? status : HVD_OK;
+        if (hvd__members_is_lost(m, m->self))
+            return hvd__members_fail_lost(m, m->self);
+        status = judge_others(m);
+        if (status < 0 && atomic_load(&m->page->decision) == decision)
+            return status;
+        sleep_until_bell(m, heard);
+    }
+}
