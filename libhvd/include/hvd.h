@@ -173,6 +173,10 @@ enum {
  * hvd_submit and the blocking collectives, which must all come from the thread
  * that may call MPI.
  *
+ * With HVD_SPARES the last ranks wait here until they replace others that are
+ * lost (hvd_last_recovery then has a generation above 0), or until the job ends
+ * without them, which is HVD_ERR_SHUTDOWN.
+ *
  * Returns HVD_ERR_CONFIG (an HVD_* variable is malformed on some rank),
  * HVD_ERR_LAUNCH (the launcher belongs to another MPI), HVD_ERR_UNSUPPORTED
  * (HVD_TRANSPORT=ucx, and there is no UCX), HVD_ERR_MPI or HVD_ERR_MEMORY; the
@@ -274,8 +278,9 @@ typedef struct hvd_recovery {
  * another one of the ranks that are left, in their old order, which all see the
  * same list. Blocking, and collective among these: a rank that does not call it
  * within HVD_START_TIME counts as lost. If more ranks are lost meanwhile, they
- * are left out too. If this rank calls it while the world stands, all requests
- * of the others fail with HVD_ERR_LOST.
+ * are left out too. Spares (HVD_SPARES) that wait in hvd_init take the places
+ * of as many, behind the others (njoined). If this rank calls it while the
+ * world stands, all requests of the others fail with HVD_ERR_LOST.
  *
  * Process sets and handles of the old world are gone; the id of an old set is
  * never that of a new one, and requests on it fail with HVD_ERR_PROCESS_SET. No

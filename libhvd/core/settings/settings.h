@@ -43,6 +43,8 @@ enum { HVD__SETTING_TEXT = 512 };
     X("HVD_ELASTIC_MIN", elastic_min, text, "", "", text,                      \
       "a cluster starts when so many of its ranks are there, and the others "  \
       "join later; as many as there are if it is not set")                     \
+    X("HVD_SPARES", spares, text, "0", "", text,                               \
+      "so many of the ranks wait, with HVD_ELASTIC, and replace lost ones")    \
     X("HVD_SHM_SIZE", shm_size, bytes, "1TB", "", bytes,                       \
       "most bytes of shared memory that a rank takes; 0: none is used")        \
     X("HVD_SHM_SMALL", shm_small, bytes, "16KB", "", bytes,                    \
@@ -106,6 +108,7 @@ struct hvd__settings {
     int64_t exit_grace_ns;
     bool elastic;
     char elastic_min[HVD__SETTING_TEXT];
+    char spares[HVD__SETTING_TEXT];
     size_t shm_size;
     size_t shm_small;
     size_t shm_block;

@@ -39,13 +39,54 @@ static int be_rigid(const struct hvd__world *world)
                : HVD_OK;
 }
 
+/* Reads how many of the ranks are to wait. */
+static int read_spares(const struct hvd__world *world, int *nspares)
+{
+    const struct hvd__settings *s = &world->engine.settings;
+    const int size = world->engine.transport->size;
+    char *end;
+    long value = strtol(s->spares, &end, 10);
+
+    *nspares = (int)value;
+    if (end == s->spares || *end || value < 0 || value >= size)
+        return hvd__fail(HVD_ERR_CONFIG,
+                         "HVD_SPARES='%s' is not a number of spare ranks: give "
+                         "0 to %d, one less than there are ranks",
+                         s->spares, size - 1);
+    if (value == 0)
+        return HVD_OK;
+    if (!s->elastic)
+        return hvd__fail(HVD_ERR_CONFIG,
+                         "HVD_SPARES=%ld needs HVD_ELASTIC=1: "
+                         "spares replace ranks that are lost",
+                         value);
+    if (world->topology.local_size < size)
+        return hvd__fail(HVD_ERR_UNSUPPORTED,
+                         "HVD_SPARES=%ld: ranks of several hosts that MPI has "
+                         "started have no spares: start all on one host, or "
+                         "none as a spare",
+                         value);
+    return HVD_OK;
+}
+
+/* Ranks that are to wait must be able to. */
+static int be_open(const struct hvd__world *world, int nspares)
+{
+    return nspares > 0
+               ? hvd__fail(HVD_ERR_UNSUPPORTED,
+                           "HVD_SPARES=%d: spare ranks cannot wait: see "
+                           "the warning above",
+                           nspares)
+               : be_rigid(world);
+}
+
 int hvd__elastic_open(struct hvd__world *world,
                       const char *(*host)(const void *context, int rank),
                       const void *context)
 {
     struct hvd__transport *t = world->engine.transport;
     const struct hvd__settings *s = &world->engine.settings;
-    const struct hvd__members_options options = {
+    struct hvd__members_options options = {
         .heartbeat_ns = s->heartbeat_ns,
         .limit_ns = s->start_ns,
         .report_ns = s->stall_check_ns,
@@ -53,13 +94,17 @@ int hvd__elastic_open(struct hvd__world *world,
     };
     struct hvd__members *members;
 
-    if (!s->elastic || (t->size == 1 && !world->admission) || world->elastic)
+    if (world->elastic)
+        return HVD_OK;
+    if (!world->admission)
+        HVD_TRY(read_spares(world, &options.nspares));
+    if (!s->elastic || (t->size == 1 && !world->admission))
         return HVD_OK;
     if (world->topology.local_size < t->size)
         HVD_TRY(be_rigid(world));
     HVD_TRY(hvd__members_open(&members, t, host, context, &options));
     if (!members)
-        return be_rigid(world);
+        return be_open(world, options.nspares);
     world->elastic = calloc(1, sizeof *world->elastic);
     if (!world->elastic) {
         hvd__members_close(members);
@@ -67,6 +112,7 @@ int hvd__elastic_open(struct hvd__world *world,
     }
     world->elastic->members = members; /* the watch needs its beats */
     world->elastic->root = t;
+    world->elastic->has_spares = options.nspares > 0;
     return take_lobby(world);
 }
 
@@ -86,6 +132,12 @@ int hvd__elastic_check(struct hvd__world *world)
     return HVD_OK;
 }
 
+void hvd__elastic_leave(struct hvd__elastic *elastic, bool in_good_order)
+{
+    if (elastic)
+        hvd__members_leave(elastic->members, in_good_order);
+}
+
 void hvd__elastic_close(struct hvd__elastic *elastic)
 {
     if (!elastic)
@@ -103,5 +155,11 @@ void hvd__elastic_close(struct hvd__elastic *elastic)
 
 bool hvd__elastic_has_lost(const struct hvd__elastic *elastic)
 {
-    return elastic && hvd__members_round(elastic->members) > 0;
+    return elastic && hvd__members_has_lost(elastic->members);
+}
+
+bool hvd__elastic_is_assembly(const struct hvd__world *world)
+{
+    return world->elastic && world->elastic->has_spares &&
+           world->elastic->root == world->engine.transport;
 }

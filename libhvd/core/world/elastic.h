@@ -22,6 +22,7 @@ struct hvd__elastic {
     hvd_lost_rank *lost; /* owned, [nlost]: whom the last recovery left
                             out, by their ranks in the world before */
     int nlost;
+    bool has_spares; /* the last members are no ranks, or were not at first */
     int32_t last_id; /* of the process sets of the worlds so far */
 };
 
@@ -35,8 +36,14 @@ int hvd__elastic_open(struct hvd__world *world,
 /* Collective, when the world's watch has been opened: without one, nothing
  * shows the others that this process is alive. */
 int hvd__elastic_check(struct hvd__world *world);
+/* Tells spares that this process has left its last world. Accepts NULL. */
+void hvd__elastic_leave(struct hvd__elastic *elastic, bool in_good_order);
 /* Accepts NULL. */
 void hvd__elastic_close(struct hvd__elastic *elastic);
+
+/* Returns whether these are not the ranks of a world, but those and spares, of
+ * whom a world is to be made. */
+bool hvd__elastic_is_assembly(const struct hvd__world *world);
 
 /* Returns whether a rank was lost in this process's life. */
 bool hvd__elastic_has_lost(const struct hvd__elastic *elastic);

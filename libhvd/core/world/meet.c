@@ -282,6 +282,8 @@ static int get_to_know(struct hvd__world *world, const struct greeting *all)
     if (t->size > 1 && strcmp(t->name, "mpi") == 0)
         hvd__ending_expect(&world->engine.settings);
     HVD_TRY(hvd__elastic_open(world, host_of, all));
+    if (hvd__elastic_is_assembly(world))
+        return HVD_OK;
     HVD_TRY(watch_ranks(world, all));
     HVD_TRY(hvd__elastic_check(world));
     if (world->watch)

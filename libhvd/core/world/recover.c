@@ -15,6 +15,10 @@
  * knows memory of hvd_malloc that others still use, so that becomes private to
  * them. If MPI holds a transfer with such a rank, or a dead one, the memory of
  * the old world's buffers is left to it.
+ *
+ * If some of the processes that have met are spares, the first world, too, is
+ * one of a round: the others come to it at once, and the spares wait for a
+ * later one (watch/members_spares.c).
  */
 #include "core/world/recover.h"
 
@@ -25,6 +29,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "core/world/ending.h"
 #include "core/world/grow.h"
 #include "transport/shm/heap.h"
 #include "watch/watch.h"
@@ -40,6 +45,7 @@ struct leaving {
     int rank, size;
     const int64_t *tickets; /* borrowed, of those who are to join; NULL: none */
     bool was_growing;       /* the last round was to let them in */
+    bool stands_by;         /* this is a spare that no round has called yet */
 };
 
 /* Returns whether a rank of the old transport is lost. */
@@ -153,16 +159,29 @@ static int leave(void *context)
 
 /* ------------------------------------------------------ starting the next */
 
-/* Writes down whom the survivors have left out, and who this rank was. */
+/* The first world has that of elastic, also if it took a few rounds. */
+static int32_t generation_of(const struct hvd__elastic *elastic)
+{
+    int founded = hvd__members_founded(elastic->members);
+
+    if (founded == 0 && elastic->has_spares)
+        return elastic->generation;
+    return elastic->generation + hvd__members_round(elastic->members) - founded;
+}
+
+/* Writes down whom the survivors have left out, and who this rank was. Spares
+ * have higher numbers than the ranks before, and those that are taken than
+ * those that were taken earlier. */
 static int compare(struct leaving *old, hvd_recovery *recovery)
 {
     struct hvd__elastic *elastic = old->elastic;
-    int n, at = 0;
+    int n, at = 0, old_size;
     const int *list = hvd__members_list(elastic->members, &n);
+    const int njoined = hvd__members_joined(elastic->members, &old_size);
 
     free(elastic->lost);
     elastic->nlost = 0;
-    elastic->lost = calloc((size_t)old->size, sizeof *elastic->lost);
+    elastic->lost = calloc((size_t)old->size + 1, sizeof *elastic->lost);
     if (!elastic->lost)
         return hvd__fail_memory((size_t)old->size * sizeof *elastic->lost);
     for (int rank = 0; rank < old->size; rank++) {
@@ -175,11 +194,11 @@ static int compare(struct leaving *old, hvd_recovery *recovery)
                 rank, hvd__members_fate(elastic->members, member)};
     }
     *recovery = (hvd_recovery){
-        .generation =
-            elastic->generation + hvd__members_round(elastic->members),
+        .generation = generation_of(elastic),
         .old_rank = old->rank,
-        .old_size = old->size,
+        .old_size = old->size > 0 ? old->size : old_size,
         .nlost = elastic->nlost,
+        .njoined = njoined,
     };
     return HVD_OK;
 }
@@ -225,7 +244,11 @@ static int try_once(struct leaving *old, struct hvd__world **made)
     hvd_recovery recovery;
 
     old->was_growing = false;
-    HVD_TRY(hvd__members_agree(elastic->members, leave, old));
+    if (old->stands_by)
+        HVD_TRY(hvd__members_stand_by(elastic->members));
+    else
+        HVD_TRY(hvd__members_agree(elastic->members, leave, old));
+    old->stands_by = false;
     HVD_TRY(compare(old, &recovery));
     shut_out_frozen(elastic);
     origin.ranks = hvd__members_list(elastic->members, &origin.nranks);
@@ -287,5 +310,55 @@ int hvd__world_recover(struct hvd__world *world, const int64_t *tickets,
     hvd__members_lose(elastic->members, self, HVD_LOST_ABSENT,
                       "has failed in hvd_recover");
     hvd__elastic_close(elastic);
+    return status;
+}
+
+/* Nobody has left a world: all that the root has moved is over. */
+static int meeting_init(struct leaving *meeting, struct hvd__elastic *elastic)
+{
+    const int n = elastic->root->size;
+
+    *meeting = (struct leaving){
+        .elastic = elastic,
+        .transport = elastic->root,
+        .rank = -1,
+        .stands_by = hvd__members_is_spare(elastic->members),
+    };
+    meeting->members = malloc((size_t)n * sizeof *meeting->members);
+    if (!meeting->members)
+        return hvd__fail_memory((size_t)n * sizeof *meeting->members);
+    for (int rank = 0; rank < n; rank++)
+        meeting->members[rank] = rank;
+    return HVD_OK;
+}
+
+/* What the end of this process means for MPI. */
+static void end_unstarted(struct hvd__elastic *elastic, int self, int status)
+{
+    bool is_lost = status != HVD_ERR_SHUTDOWN;
+
+    if (is_lost)
+        hvd__members_lose(elastic->members, self, HVD_LOST_ABSENT,
+                          "has failed in hvd_init");
+    is_lost = hvd__elastic_has_lost(elastic);
+    hvd__ending_set(is_lost, is_lost ? hvd_last_error() : "");
+    hvd__ending_resume();
+    hvd__elastic_close(elastic);
+}
+
+int hvd__world_found(struct hvd__elastic *elastic, struct hvd__world **made)
+{
+    const int self = elastic->root->rank;
+    struct leaving meeting;
+    int status = meeting_init(&meeting, elastic);
+
+    if (status == HVD_OK)
+        do
+            status = try_once(&meeting, made);
+        while (status < 0 && !meeting.stands_by &&
+               may_try_again(elastic, status, self));
+    leaving_fini(&meeting);
+    if (status < 0)
+        end_unstarted(elastic, self, status);
     return status;
 }

@@ -16,4 +16,9 @@
 int hvd__world_recover(struct hvd__world *old, const int64_t *tickets,
                        struct hvd__world **made);
 
+/* Makes the first world of those who have met and are no spares, or, in a
+ * spare, one in which it replaces a lost rank. Frees elastic on failure:
+ * HVD_ERR_SHUTDOWN if the job has ended without this spare. */
+int hvd__world_found(struct hvd__elastic *elastic, struct hvd__world **made);
+
 #endif

@@ -27,6 +27,7 @@
 #include "core/world/grow.h"
 #include "core/world/launch.h"
 #include "core/world/number.h"
+#include "core/world/recover.h"
 #include "core/world/world.h"
 #include "transport/fault.h"
 #include "transport/shm/shm.h"
@@ -240,12 +241,27 @@ static int rank_before(const struct hvd__origin *origin)
     return origin->comm || origin->ranks ? -1 : hvd__launch_rank();
 }
 
+/* Says once what is strange about the job. */
+static void warn(const struct hvd__world *world, const char *note)
+{
+    char stray[256];
+
+    if (world->engine.transport->rank != 0)
+        return;
+    if (note)
+        hvd__log(HVD__LOG_WARNING, "%s", note);
+    if (hvd__settings_stray(stray, sizeof stray))
+        hvd__log(HVD__LOG_WARNING, "%s", stray);
+}
+
+/* Returns 1 if the ranks are an assembly (elastic.h), of which a world is to be
+ * made. */
 static int start_world(struct hvd__world *world,
                        const struct hvd__origin *origin)
 {
     struct hvd__transport *t;
     const char *note;
-    char stray[256], wrong[HVD__MESSAGE_MAX];
+    char wrong[HVD__MESSAGE_MAX];
     int status = hvd__settings_read(&world->engine.settings);
 
     /* A wrong setting is reported when all ranks meet. */
@@ -260,6 +276,10 @@ static int start_world(struct hvd__world *world,
     if (status < 0)
         hvd__fail_text(status, wrong);
     HVD_TRY(hvd__world_meet(world, status));
+    if (hvd__elastic_is_assembly(world)) {
+        warn(world, note);
+        return 1;
+    }
     hvd__guard_enter(world->guard, HVD__STAGE_TRANSPORT);
     HVD_TRY(hvd__world_choose_transport(world));
     t = world->engine.transport;
@@ -273,10 +293,7 @@ static int start_world(struct hvd__world *world,
         status = hvd__world_start_traces(world);
     HVD_TRY(hvd__grow_settle(world, status));
     hvd__progress_give(world);
-    if (note && t->rank == 0)
-        hvd__log(HVD__LOG_WARNING, "%s", note);
-    if (t->rank == 0 && hvd__settings_stray(stray, sizeof stray))
-        hvd__log(HVD__LOG_WARNING, "%s", stray);
+    warn(world, note);
     hvd__topk_set_ratio(world->engine.settings.topk_ratio);
     hvd__log(HVD__LOG_INFO,
              "hvd %s, rank %d of %d, local %d of %d, over %s; fusion "
@@ -307,6 +324,18 @@ int64_t hvd__world_number(void)
     return atomic_load(&nworlds);
 }
 
+/* Makes the first world of those who are no spares. Frees the one in which all
+ * have met. */
+static int leave_assembly(struct hvd__world *world, struct hvd__world **created)
+{
+    struct hvd__elastic *elastic = world->elastic;
+
+    world->elastic = NULL;
+    world->engine.transport = NULL;
+    hvd__world_destroy(world);
+    return hvd__world_found(elastic, created);
+}
+
 int hvd__world_create(const struct hvd__origin *origin,
                       struct hvd__world **created)
 {
@@ -324,8 +353,10 @@ int hvd__world_create(const struct hvd__origin *origin,
     status = hvd__progress_init(&world->progress);
     if (status == HVD_OK)
         status = start_world(world, origin);
-    hvd__guard_stop(world->guard, status);
+    hvd__guard_stop(world->guard, status < 0 ? status : HVD_OK);
     world->guard = NULL;
+    if (status > 0)
+        return leave_assembly(world, created);
     if (status < 0) {
         hvd__grow_cancel(world);
         if (origin->elastic == world->elastic)

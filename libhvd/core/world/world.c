@@ -230,6 +230,7 @@ int hvd_shutdown(void)
             status = fail_broken(world);
         else if (world->elastic && world->elastic->lobby)
             hvd__lobby_end(world->elastic->lobby);
+        hvd__elastic_leave(world->elastic, status == HVD_OK);
         hvd__world_end_of(world, status);
         hvd__world_destroy(world);
     }
@@ -369,6 +370,7 @@ static void process_ends(void)
     if (over) {
         hvd__watch_leave(world->watch);
         atomic_store(&the_world, NULL);
+        hvd__elastic_leave(world->elastic, true);
         hvd__world_end_of(world, HVD_OK);
         hvd__world_destroy(world);
     } else {
