@@ -41,6 +41,8 @@ Start program on N ranks with Open MPI's mpirun.
   -x VAR[=VALUE]         pass a variable to the ranks (HVD_* are always passed)
   --elastic              ranks may be lost, and the others go on (HVD_ELASTIC)
   --min-np N             with --elastic: at least N ranks must end well (1)
+  --spare N              with --elastic: start N more ranks, which wait and
+                         replace lost ones
   --restarts N           start the job again when it has failed, at most N times
   --mpi-arg ARG          pass one more argument to mpirun (may be repeated)
   --dry-run              print the command instead of running it
@@ -65,7 +67,7 @@ wrong() { die 2 "$1; see $name --help"; }
 # ------------------------------------------------------------- command line
 
 ranks='' hosts='' hostfile='' dry_run='' verbose=''
-elastic='' least=1 restarts=0
+elastic='' least=1 spares=0 restarts=0
 passed=() extra=()
 
 value() { # option value...: fails if the option has no value
@@ -86,6 +88,7 @@ while [ $# -gt 0 ]; do
     -x) value "$@"; passed+=("$2"); shift 2 ;;
     --elastic) elastic=1; shift ;;
     --min-np) value "$@"; least=$2; shift 2 ;;
+    --spare) value "$@"; spares=$2; shift 2 ;;
     --restarts) value "$@"; restarts=$2; shift 2 ;;
     --mpi-arg) value "$@"; extra+=("$2"); shift 2 ;;
     --dry-run) dry_run=1; shift ;;
@@ -101,10 +104,14 @@ done
 [ -n "$ranks" ] || wrong "the number of ranks is missing: -np N"
 ranks=$(number -np "$ranks" 1 'ranks (1, 2, ...)') || exit
 least=$(number --min-np "$least" 1 'ranks (1, 2, ...)') || exit
+spares=$(number --spare "$spares" 0 'ranks (0, 1, ...)') || exit
 restarts=$(number --restarts "$restarts" 0 'times (0, 1, ...)') || exit
 [ -n "$elastic" ] || [ "$least" -eq 1 ] || wrong "--min-np needs --elastic"
+[ -n "$elastic" ] || [ "$spares" -eq 0 ] || wrong "--spare needs --elastic"
 [ "$least" -le "$ranks" ] ||
     wrong "--min-np $least is more than -np $ranks"
+readonly wanted=$ranks
+ranks=$((ranks + spares))
 [ $# -gt 0 ] || wrong "the program is missing"
 for variable in ${passed[@]+"${passed[@]}"}; do
     [[ $variable =~ ^[A-Za-z_][A-Za-z_0-9]*(=.*)?$ ]] ||
@@ -156,6 +163,7 @@ fi
 if [ -n "$elastic" ]; then
     command+=(--enable-recovery)
     export HVD_ELASTIC=1
+    [ "$spares" -eq 0 ] || export HVD_SPARES=$spares
     say "ranks may be lost: the others go on"
 fi
 [ -z "$hosts" ] || command+=(-H "$hosts")
@@ -178,8 +186,10 @@ crowded=
 if [ -z "$hosts$hostfile" ] && [ "$ranks" -gt "$cores" ]; then
     crowded=1
     command+=(--oversubscribe)
-    printf '%s: %d ranks on %d cores: they take turns\n' \
-        "$name" "$ranks" "$cores" >&2
+    if [ "$wanted" -gt "$cores" ]; then # spares take no turn
+        printf '%s: %d ranks on %d cores: they take turns\n' \
+            "$name" "$wanted" "$cores" >&2
+    fi
     # Ranks that wait must let the others run.
     export OMPI_MCA_mpi_yield_when_idle=1
 fi
@@ -622,27 +632,45 @@ say_failure() {
 # each that did not end well, and "late RANK HOST STATUS" for the first that
 # failed after others had ended well, which nobody has survived. A report may
 # come late: a second if a signal ended the rank, a tenth otherwise. Ranks that
-# were given up may fail whenever they go on.
+# were given up may fail whenever they go on. So may spares that were not needed,
+# because enough of the ranks before them were not lost: hvd_init has failed
+# there.
 results() {
-    sort -n <<<"$reports" | awk -v given_up="$given_up" '
+    sort -n <<<"$reports" | awk -v given_up="$given_up" -v wanted="$wanted" '
+    function needed(rank,    before, lost) {
+        for (before = 0; before < rank; before++)
+            lost += status[before] != "0"
+        return rank < wanted || rank - lost < wanted
+    }
     NF < 4 { next }
     { host[$2] = $3; status[$2] = $4 == "+" ? "?" : $4 }
     $4 == 0 && !well++ { since = $1 }
-    $4 != "+" && $4 != 0 && well && !late && !index(given_up, " " $2 " ") &&
-        $1 > since + ($4 > 128 ? 1e9 : 1e8) { late = $2 }
+    $4 != "+" && $4 != 0 && well && !index(given_up, " " $2 " ") {
+        is_late[$2] = $1 > since + ($4 > 128 ? 1e9 : 1e8)
+        order[++nlate] = $2
+    }
     END {
         print "well", well + 0
         for (rank in status)
-            if (status[rank] != "0")
+            if (status[rank] != "0" && status[rank] != "?" &&
+                status[rank] < 128 && well && !needed(rank))
+                spared[rank] = 1
+        for (rank in status)
+            if (status[rank] != "0" && !spared[rank])
                 print "lost", rank, host[rank], status[rank]
-        if (late != "")
-            print "late", late, host[late], status[late]
+        for (i = 1; i <= nlate; i++)
+            if (is_late[order[i]] && !spared[order[i]]) {
+                late = order[i]
+                print "late", late, host[late], status[late]
+                exit
+            }
     }' | sort -k1,1r -k2,2n
 }
 
 # Decides the status of a job that may have lost ranks, and says who they were.
 judge() {
-    local word rank host code well=0 nlost=0 lost='' late=''
+    local word rank host code well=0 nlost=0 lost='' late='' and_spares=''
+    [ "$spares" -eq 0 ] || and_spares=' and spares'
     while read -r word rank host code; do
         case $word in
         well) well=$rank ;;
@@ -665,13 +693,13 @@ judge() {
     elif [ "$well" -ge "$least" ]; then
         status=0
         [ "$nlost" -eq 0 ] ||
-            printf '%s: survived: %d of %d ranks ended well without %s\n' \
-                "$name" "$well" "$ranks" "$lost" >&2
+            printf '%s: survived: %d of %d ranks%s ended well without %s\n' \
+                "$name" "$well" "$ranks" "$and_spares" "$lost" >&2
     else
         say_failure
         [ "$well" -eq 0 ] ||
-            printf '%s: %d of %d ranks ended well, and --min-np is %d\n' \
-                "$name" "$well" "$ranks" "$least" >&2
+            printf '%s: %d of %d ranks%s ended well, and --min-np is %d\n' \
+                "$name" "$well" "$ranks" "$and_spares" "$least" >&2
     fi
 }
 

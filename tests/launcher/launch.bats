@@ -49,6 +49,8 @@ refused() { # status text argument...
     refused 2 "cannot be read" -np 2 --hostfile nowhere true
     refused 2 "--min-np needs --elastic" -np 2 --min-np 2 true
     refused 2 "--min-np 3 is more than -np 2" -np 2 --elastic --min-np 3 true
+    refused 2 "--spare needs --elastic" -np 2 --spare 1 true
+    refused 2 "--spare 'x' is not a number" -np 2 --elastic --spare x true
     refused 2 "--min-np '0'" -np 2 --elastic --min-np 0 true
     refused 2 "--restarts 'x'" -np 2 --restarts x true
     refused 2 "exclude" -np 2 -H a:1 --hostfile "$BATS_TEST_FILENAME" true
@@ -287,6 +289,35 @@ stubborn='trap "" INT TERM HUP; echo ready; while :; do sleep 1; done'
     echo "$output"
     [ "$status" -eq 6 ]
     [[ $output == *"rank 1 on "*" failed after others had ended well: it exited with status 6"* ]]
+}
+
+@test "with --spare there are more ranks, and those that were not needed may fail" {
+    launch -np 2 --elastic --spare 2 sh -c \
+        '[ "$OMPI_COMM_WORLD_RANK" -ge 2 ] || exit 0
+        sleep 2; echo "of $OMPI_COMM_WORLD_SIZE, $HVD_SPARES"; exit 6'
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^of 4, 2' <<<"$output")" -eq 2 ]
+    [[ $output != *survived* ]]
+    # Rank 0 is lost, so rank 2 is needed, and rank 3 is not.
+    launch -np 2 --elastic --spare 2 sh -c '
+        case $OMPI_COMM_WORLD_RANK in
+        0) kill -KILL $$ ;;
+        1) sleep 2 ;;
+        *) sleep $((2 * OMPI_COMM_WORLD_RANK)); exit $OMPI_COMM_WORLD_RANK ;;
+        esac'
+    echo "$output"
+    [ "$status" -eq 2 ]
+    [[ $output == *"rank 2 on "*" failed after others had ended well: it exited with status 2"* ]]
+    # A signal never counts as an end of its own.
+    launch -np 2 --elastic --spare 1 sh -c '
+        case $OMPI_COMM_WORLD_RANK in
+        2) kill -KILL $$ ;;
+        *) sleep 3 ;;
+        esac'
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"survived: 2 of 3 ranks and spares ended well without rank 2 on "*"signal 9"* ]]
 }
 
 @test "with --elastic a stopped rank may wake up late, and is ended if it does not" {
