@@ -244,7 +244,8 @@ enum {
     HVD_LOST_ENDED = 1,   /* its process was killed, crashed or exited */
     HVD_LOST_FROZEN = 2,  /* it is stopped, or gets no processor */
     HVD_LOST_CUT_OFF = 3, /* nothing is heard of its host */
-    HVD_LOST_ABSENT = 4   /* it did not come to hvd_recover, or failed there */
+    HVD_LOST_ABSENT = 4,  /* it did not come to hvd_recover, or failed there */
+    HVD_LOST_EXCLUDED = 5 /* by hvd_exclude (hvd_elastic.h) */
 };
 
 typedef struct hvd_lost_rank {

@@ -185,6 +185,53 @@ int hvd_off_reset(int (*function)(void *context, const hvd_reset *reset),
  */
 int hvd_elastic_run(int (*train)(void *context), void *context);
 
+/* ---------------------------------------------------------------- stragglers
+ */
+
+/* A rank that keeps the others waiting: in most commits of a while it was busy
+ * longer than the median rank by a quarter or more. Busy is the time in which
+ * no thread of it is blocked in hvd_wait or another blocking call. */
+typedef struct hvd_straggler {
+    uint32_t size; /* of the struct */
+    int32_t rank;
+    double seconds; /* that were looked at: HVD_STRAGGLER_TIME, or more, */
+    double busy;    /* of which it was busy so long, */
+    double median;  /* and the median of all ranks so long */
+} hvd_straggler;
+
+/*
+ * Has a function be called in hvd_commit or hvd_commit_wait, at most once in
+ * HVD_STRAGGLER_TIME for each straggler, behind those that were given before.
+ * All ranks that have given one see the same, in the same commit, and the
+ * straggler warns on stderr. The function must not call collective functions;
+ * it may call hvd_exclude. context is borrowed until hvd_off_straggler. Not
+ * collective.
+ */
+int hvd_on_straggler(void (*function)(void *context,
+                                      const hvd_straggler *straggler),
+                     void *context);
+
+/* Takes it back. HVD_ERR_ARGUMENT: there is none with this context. */
+int hvd_off_straggler(void (*function)(void *context,
+                                       const hvd_straggler *straggler),
+                      void *context);
+
+/*
+ * Asks for a rank of this world, perhaps this one, to be left out of the next.
+ * The next hvd_commit or hvd_commit_wait is made by all, and then fails on all
+ * ranks with HVD_ERR_LOST, as after a loss; what follows is the same, too:
+ * hvd_recover, in which a spare comes in its place if one waits, and
+ * hvd_restore, which goes back to this commit. On the excluded rank hvd_recover
+ * fails with HVD_ERR_LOST. If ranks have named several, the lowest is excluded.
+ * An hvd_recover before the next commit leaves out whom this rank has named. A
+ * new world forgets the wishes of the one before.
+ *
+ * Not collective, never blocks: one rank that asks is enough. HVD_ERR_ARGUMENT:
+ * there is no such rank. HVD_ERR_UNSUPPORTED: it is the only one, or the world
+ * cannot be recovered from.
+ */
+int hvd_exclude(int rank);
+
 #ifdef __GNUC__
 #pragma GCC visibility pop
 #endif

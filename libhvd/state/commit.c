@@ -6,13 +6,16 @@
  *     hvd_commit_start   clears the spare, starts the copier
  *     copier             copies and hashes piece by piece; then the spare has
  *                        its number: it is complete
- *     hvd_commit_wait    joins the copier; one allreduce of 64 bytes; the flip
+ *     hvd_commit_wait    joins the copier; one allreduce of 80 bytes, and 8 for
+ *                        each rank; the flip
  *
  * The allreduce finds the least of each number that a rank gives, and of its
  * complement, whose least is the largest: both agree if all ranks gave the
  * same. It carries the number of the commit, the hash of all pieces that are
- * the same on all ranks, the hash of the list of pieces, and the lowest rank
- * that has failed. Only if something differs the ranks go on to find out what.
+ * the same on all ranks, the hash of the list of pieces, the lowest rank that
+ * has failed, whom hvd_exclude named, and how long each rank was busy, as the
+ * minimum of that and of what the others leave empty. Only if something differs
+ * the ranks go on to find out what.
  *
  * What a death does:
  *
@@ -31,12 +34,25 @@
 
 #include "base/status.h"
 #include "base/thread.h"
+#include "core/world/exclude.h"
 #include "state/copy.h"
 #include "state/state.h"
 
 /* The numbers that the allreduce carries. The complement of a number follows
  * it, so that one minimum finds its maximum, too. */
-enum { NUMBER, HASH = 2, LIST = 4, FAILED = 6, JOINERS, FIELDS };
+enum {
+    NUMBER,
+    HASH = 2,
+    LIST = 4,
+    FAILED = 6,
+    JOINERS,
+    EXCLUDED, /* a rank */
+    PASSED,   /* of rank 0, since the last commit */
+    BUSY,     /* of each rank */
+};
+
+/* A field that a rank leaves empty. */
+#define EMPTY INT64_MAX
 
 double hvd__state_seconds(void)
 {
@@ -149,21 +165,36 @@ static bool differs(const int64_t *fields)
     return fields[0] != ~fields[1];
 }
 
-/* Collective: finds out whether the spare is complete on all ranks, and alike.
- * status: this rank's, with its text kept. */
-static int agree(int64_t number, int status)
-{
-    const int spare = !hvd__state.current;
-    int64_t fields[FIELDS];
+/* What the ranks say to each other in a commit. */
+struct talk {
+    int64_t fields[BUSY + HVD__MEASURED_RANKS];
+    int n; /* fields that are used */
+    bool is_measured;
+};
 
+/* Writes what this rank says. */
+static void talk_init(struct talk *talk, int64_t number, int status)
+{
+    const int spare = !hvd__state.current, excluded = hvd__world_excluded();
+    int64_t passed = 0, busy = 0, *fields = talk->fields;
+
+    talk->is_measured = hvd__straggler_measure(&passed, &busy);
+    talk->n = BUSY + (talk->is_measured ? hvd_size() : 0);
     put(&fields[NUMBER], number);
     put(&fields[HASH], (int64_t)hvd__pieces_hash(spare));
     put(&fields[LIST], (int64_t)hvd__pieces_list_hash());
-    fields[FAILED] = status < 0 ? hvd_rank() : INT64_MAX;
+    fields[FAILED] = status < 0 ? hvd_rank() : EMPTY;
     fields[JOINERS] = -hvd_joiners();
-    HVD_TRY(hvd_allreduce(fields, fields, FIELDS, HVD_INT64, HVD_MIN));
-    hvd__state.awaited = fields[JOINERS] < 0;
-    if (fields[FAILED] != INT64_MAX)
+    fields[EXCLUDED] = excluded >= 0 ? excluded : EMPTY;
+    fields[PASSED] = hvd_rank() == 0 ? passed : EMPTY;
+    for (int i = BUSY; i < talk->n; i++)
+        fields[i] = i - BUSY == hvd_rank() ? busy : EMPTY;
+}
+
+/* Judges what all have said of the commit. */
+static int judge_commit(const int64_t *fields, int status)
+{
+    if (fields[FAILED] != EMPTY)
         return hvd__agree(0, status);
     if (differs(&fields[LIST]))
         return hvd__pieces_compare();
@@ -174,7 +205,19 @@ static int agree(int64_t number, int status)
                          "hvd_restore first, on all ranks",
                          (long long)fields[NUMBER],
                          (long long)~fields[NUMBER + 1]);
-    return differs(&fields[HASH]) ? name_difference(spare) : HVD_OK;
+    return differs(&fields[HASH]) ? name_difference(!hvd__state.current)
+                                  : HVD_OK;
+}
+
+/* Collective: finds out whether the spare is complete on all ranks, and alike.
+ * status: this rank's, with its text kept. */
+static int agree(struct talk *talk, int status)
+{
+    int64_t *fields = talk->fields;
+
+    HVD_TRY(hvd_allreduce(fields, fields, talk->n, HVD_INT64, HVD_MIN));
+    hvd__state.awaited = fields[JOINERS] < 0;
+    return judge_commit(fields, status);
 }
 
 /* ---------------------------------------------------------------- commits */
@@ -199,27 +242,47 @@ static int begin(void)
     return HVD_OK;
 }
 
-/* Agrees on what has been copied, and makes it the newest commit. */
-static int agree_and_flip(int status)
+/* Makes the spare the newest commit. */
+static void flip(int64_t number)
 {
     struct hvd__state *s = &hvd__state;
-    const int64_t number = s->last + 1;
 
-    status = agree(number, status);
-    if (status == HVD_ERR_LOST || status == HVD_ERR_STALLED ||
-        status == HVD_ERR_SHUTDOWN)
-        return status; /* another rank may have agreed */
-    if (status < 0) {
-        hvd__slot_clear(!s->current);
-        return status;
-    }
     s->current = !s->current;
     s->slots[s->current].agreed = true;
     s->last = number;
     s->commits++;
     s->copy_seconds = s->copier_seconds;
     hvd__world_settle();
+}
+
+/* Does what the ranks have agreed on beside the commit. */
+static int follow(const struct talk *talk)
+{
+    const int64_t *fields = talk->fields;
+
+    if (fields[EXCLUDED] != EMPTY)
+        return hvd__world_exclude((int)fields[EXCLUDED]);
+    if (talk->is_measured)
+        hvd__straggler_judge(fields[PASSED], &fields[BUSY]);
     return HVD_OK;
+}
+
+/* Agrees on what has been copied, and makes it the newest commit. */
+static int agree_and_flip(int status)
+{
+    const int64_t number = hvd__state.last + 1;
+    struct talk talk;
+
+    talk_init(&talk, number, status);
+    status = agree(&talk, status);
+    if (status == HVD_OK) {
+        flip(number);
+        status = follow(&talk);
+    } else if (status != HVD_ERR_LOST && status != HVD_ERR_STALLED &&
+               status != HVD_ERR_SHUTDOWN) { /* else another may have agreed */
+        hvd__slot_clear(!hvd__state.current);
+    }
+    return status;
 }
 
 /* Lets in who waits, and gives them the state. Returns 1 if the world is new.

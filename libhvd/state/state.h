@@ -89,6 +89,19 @@ void hvd__commit_settle(void);
 /* Makes a slot one that holds nothing. */
 void hvd__slot_clear(int slot);
 
+/* ----------------------------------------------------------- straggler.c */
+
+/* In worlds of more ranks nothing is measured. */
+enum { HVD__MEASURED_RANKS = 1024 };
+
+/* Writes the time since the last commit of this world, and how much of it this
+ * rank was not blocked; 0 at the first. Returns false if nobody wants to know,
+ * on all ranks. */
+bool hvd__straggler_measure(int64_t *passed, int64_t *busy);
+/* Takes what all ranks have measured: busy, [hvd_size()], and passed of rank 0.
+ * Calls the functions of hvd_on_straggler, if it is time. */
+void hvd__straggler_judge(int64_t passed, const int64_t *busy);
+
 /* --------------------------------------------------------------- reset.c */
 
 /* A function of hvd_on_reset. */

@@ -52,10 +52,12 @@ void hvd__members_write_fate(struct hvd__members *m, int member,
 
 /* The words for each hvd_lost_reason begin with a verb. */
 static const char *const reports[] = {
-    "is silent", "has ended, as its host has found",
+    "is silent",
+    "has ended, as its host has found",
     "is frozen, as its host has found",
     "is silent, as its host may be, and was left out",
-    "did not come to hvd_recover, or failed there"};
+    "did not come to hvd_recover, or failed there",
+    "was excluded by hvd_exclude"};
 
 /* Makes the register and the protocol know the same, and this process first
  * what others of its host have written about it. The caller has the lock. */

@@ -63,7 +63,7 @@ enum hvd__survivors_stage {
 
 /* The reasons for which a member is lost for ever, as hvd_lost_reason less 1.
  * Only ENDED is proven: the kernel of its host has reported its end. */
-enum { HVD__NREASONS = 4 };
+enum { HVD__NREASONS = 5 };
 
 /* All that a member says. */
 struct hvd__letter {

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "core/agree/agree.h"
 #include "core/api/check.h"
@@ -108,6 +109,9 @@ static bool run_request(struct hvd__world *world, struct hvd__set *set,
     hvd__watch_quick(world->watch, given->kind, number,
                      submission->state.submitted_ns);
     done = hvd__quick_post(submission, &quick);
+    if (quick.since_ns > 0)
+        hvd__count(&world->engine.metrics.blocked_ns,
+                   hvd__now_ns() - quick.since_ns);
     if (done == HVD__QUICK_DONE) {
         hvd__complete_quick(&world->engine, request,
                             hvd__quick_end(submission, &quick));

@@ -45,6 +45,9 @@ enum { HVD__SETTING_TEXT = 512 };
       "join later; as many as there are if it is not set")                     \
     X("HVD_SPARES", spares, text, "0", "", text,                               \
       "so many of the ranks wait, with HVD_ELASTIC, and replace lost ones")    \
+    X("HVD_STRAGGLER_TIME", straggler_ns, duration, "60s", "", duration,       \
+      "a rank that keeps the others waiting in most commits of so long is "    \
+      "reported; 0: never")                                                    \
     X("HVD_SHM_SIZE", shm_size, bytes, "1TB", "", bytes,                       \
       "most bytes of shared memory that a rank takes; 0: none is used")        \
     X("HVD_SHM_SMALL", shm_small, bytes, "16KB", "", bytes,                    \
@@ -109,6 +112,7 @@ struct hvd__settings {
     bool elastic;
     char elastic_min[HVD__SETTING_TEXT];
     char spares[HVD__SETTING_TEXT];
+    int64_t straggler_ns;
     size_t shm_size;
     size_t shm_small;
     size_t shm_block;

@@ -138,6 +138,12 @@ void hvd__elastic_leave(struct hvd__elastic *elastic, bool in_good_order)
         hvd__members_leave(elastic->members, in_good_order);
 }
 
+void hvd__elastic_exclude(struct hvd__elastic *elastic, int member)
+{
+    hvd__members_lose(elastic->members, member, HVD_LOST_EXCLUDED,
+                      "was excluded by hvd_exclude");
+}
+
 void hvd__elastic_close(struct hvd__elastic *elastic)
 {
     if (!elastic)

@@ -38,6 +38,8 @@ int hvd__elastic_open(struct hvd__world *world,
 int hvd__elastic_check(struct hvd__world *world);
 /* Tells spares that this process has left its last world. Accepts NULL. */
 void hvd__elastic_leave(struct hvd__elastic *elastic, bool in_good_order);
+/* Leaves a member out of the next world. */
+void hvd__elastic_exclude(struct hvd__elastic *elastic, int member);
 /* Accepts NULL. */
 void hvd__elastic_close(struct hvd__elastic *elastic);
 

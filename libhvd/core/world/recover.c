@@ -86,6 +86,7 @@ static void hand_over(struct leaving *leaving)
 {
     struct hvd__world *world = leaving->world;
     struct hvd__members *members = leaving->elastic->members;
+    const int excluded = atomic_load(&world->excluded);
 
     for (int rank = 0; rank < leaving->size; rank++) {
         hvd_lost_reason reason = hvd__watch_reason(world->watch, rank);
@@ -98,6 +99,8 @@ static void hand_over(struct leaving *leaving)
             hvd__members_lose(members, leaving->members[rank], reason,
                               words_of(reason));
     }
+    if (excluded > 0)
+        hvd__elastic_exclude(leaving->elastic, leaving->members[excluded - 1]);
     hvd__watch_close(world->watch);
     world->watch = NULL;
 }

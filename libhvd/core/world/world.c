@@ -25,6 +25,7 @@
 #include "core/world/ending.h"
 #include "core/world/init_cluster.h"
 #include "core/world/launch.h"
+#include "core/world/number.h"
 #include "core/world/recover.h"
 #include "transport/fault.h"
 #include "transport/shm/shm.h"
@@ -124,6 +125,13 @@ WHO(hvd_local_rank, topology.local_rank)
 WHO(hvd_local_size, topology.local_size)
 WHO(hvd_cross_rank, topology.cross_rank)
 WHO(hvd_cross_size, topology.cross_size)
+
+int64_t hvd__world_straggler_ns(void)
+{
+    const struct hvd__world *world = current_world();
+
+    return world ? world->engine.settings.straggler_ns : 0;
+}
 
 const char *hvd_version(void)
 {

@@ -66,6 +66,8 @@ struct hvd__world {
                                                ranks; NULL: it has no guests */
     hvd_recovery recovery; /* how this process came to it; fixed once it has
                               started */
+    atomic_int excluded;   /* 1 + the rank that hvd_exclude was called with; 0:
+                              none */
     bool keeps_memory; /* MPI may still use that of requests: it is not freed */
     bool has_met;      /* all ranks have exchanged identity and host */
     atomic_bool closed; /* all ranks have left, nothing is under way */
