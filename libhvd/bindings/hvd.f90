@@ -120,7 +120,7 @@ module hvd
         integer(c_int32_t) :: kind, servers, mode, backups, staleness, placement
         integer(c_int64_t) :: part_bytes
         real(c_double) :: rho, weight_decay, trust
-        integer(c_int32_t) :: centered, reserved2
+        integer(c_int32_t) :: centered, elastic
     end type
 
     ! Set size to c_sizeof(stats) for hvd_strategy_get_stats.

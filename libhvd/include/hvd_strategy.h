@@ -184,7 +184,14 @@ typedef struct hvd_strategy_options {
                             for them */
     double trust;        /* LARS: 0.001; 0: r is 1 */
     int32_t centered;    /* RMSprop, 1: sqrt(v - n^2), n being the mean of g */
-    int32_t reserved2;   /* 0 */
+    int32_t elastic;     /* 1: all that the strategy has is part of the state of
+                            hvd_elastic.h: variables, the optimiser's state,
+                            learning rate and momentum, statistics. hvd_commit
+                            keeps it, and hvd_restore brings it back in another
+                            world, whose ranks then make steps as before;
+                            options.updated is called for each variable. Needs
+                            hvd_restore behind hvd_recover and hvd_grow
+                            (hvd_elastic_run calls it). Not with servers; 0 */
 } hvd_strategy_options;
 
 /* Sets the defaults: Adam with the values above, no callback. */
@@ -264,8 +271,11 @@ int hvd_strategy_read_statistics(hvd_strategy *strategy);
 
 /*
  * Starts a strategy, once: broadcasts every variable from rank 0 and makes
- * gradients and optimiser state. Collective, blocking. Fails on every rank if
- * the ranks have added different variables, naming the first that differs.
+ * gradients and optimiser state. Collective, blocking; but a process that has
+ * joined a job (hvd_last_recovery) starts an elastic strategy, which the others
+ * have, by itself, and gets what they have by its first hvd_restore. Fails on
+ * every rank if the ranks have added different variables, naming the first that
+ * differs.
  */
 int hvd_strategy_start(hvd_strategy *strategy);
 

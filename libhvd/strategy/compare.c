@@ -48,12 +48,13 @@ static void write_item(const struct hvd_strategy *s, int64_t item, char *text)
             "gradients by %s%s, optimizer %s, learning rate %.17g, momentum "
             "%.17g, beta1 %.17g, beta2 %.17g, epsilon %.17g, rho %.17g, "
             "centered %d, weight decay %.17g, trust %.17g, a check every %d "
-            "steps",
+            "steps%s",
             hvd_op_name(o->op),
             o->flags & HVD_AVERAGE_CONTRIBUTORS ? " over contributors" : "",
             hvd_optimizer_name(o->optimizer), o->learning_rate, o->momentum,
             o->beta1, o->beta2, o->epsilon, o->rho, (int)o->centered,
-            o->weight_decay, o->trust, (int)o->check_every);
+            o->weight_decay, o->trust, (int)o->check_every,
+            o->elastic ? ", elastic" : "");
         write_servers(o, text);
         return;
     }

@@ -57,6 +57,8 @@ struct hvd_strategy {
     int32_t nstatistics;
     float *statistics_buffer; /* owned, hvd_malloc: all of them, in order */
     float *arena; /* owned, hvd_malloc: all gradients, in order, no gaps */
+    bool placed;  /* it is elastic, and has a place */
+    int place;    /* among the elastic strategies of this process */
     bool started;
     int64_t ncalls; /* calls of hvd_strategy_step since start */
     int64_t nsteps, ngradients, nbytes, nearly;
@@ -131,6 +133,20 @@ int32_t hvd__strategy_number(void);
 /* Returns the first strategy that is started, in the order of ids; the others
  * follow by next. NULL: there is none. */
 struct hvd_strategy *hvd__strategy_first(void);
+
+/* ------------------------------------------------------------- elastic.c */
+
+/* Checks the option. */
+int hvd__elastic_strategy_check(const hvd_strategy_options *options);
+/* Returns whether the process has joined a job whose others have such a
+ * strategy already, so that it starts without them. */
+bool hvd__elastic_strategy_joins(const struct hvd_strategy *strategy);
+/* Finds a place, by which all ranks know the strategy. */
+int hvd__elastic_strategy_name(struct hvd_strategy *strategy);
+/* Registers all that it has; takes that, and the place, back, if there is one.
+ */
+int hvd__elastic_strategy_start(struct hvd_strategy *strategy);
+void hvd__elastic_strategy_end(struct hvd_strategy *strategy);
 
 /* Submits the gradient of a variable, also of sparse ones. */
 int hvd__gradient_submit(struct hvd_strategy *strategy,

@@ -82,6 +82,7 @@ static int check_options(const hvd_strategy_options *options)
         return hvd__fail(HVD_ERR_UNSUPPORTED,
                          "gradients that are compressed can be reduced by "
                          "average or sum, not by adasum");
+    HVD_TRY(hvd__elastic_strategy_check(options));
     return hvd__optimizer_check(options);
 }
 
@@ -111,6 +112,7 @@ void hvd_strategy_free(hvd_strategy *strategy)
 {
     if (!strategy)
         return;
+    hvd__elastic_strategy_end(strategy);
     hvd__strategy_strike(strategy);
     if (strategy->started && strategy->servers &&
         !hvd_strategy_is_server(strategy) && hvd_is_initialized()) {
@@ -280,6 +282,19 @@ float *hvd_strategy_gradient(hvd_strategy *strategy, int32_t variable)
 
 /* ----------------------------------------------------------------- starting */
 
+/* Names the collectives of a variable. */
+static int name_key(const struct hvd_strategy *s, struct hvd__variable *v)
+{
+    const int length =
+        s->placed ? asprintf(&v->key, "strategy e%d: %s", s->place, v->name)
+                  : asprintf(&v->key, "strategy %d: %s", (int)s->id, v->name);
+
+    if (length >= 0)
+        return HVD_OK;
+    v->key = NULL;
+    return hvd__fail_memory(MOST_NAME);
+}
+
 /* Makes gradients, and state where the optimiser works; a server has its own.
  */
 static int allocate(struct hvd_strategy *s)
@@ -303,10 +318,7 @@ static int allocate(struct hvd_strategy *s)
         struct hvd__variable *v = &s->variables[i];
         size_t count = v->count ? (size_t)v->count : 1;
 
-        if (asprintf(&v->key, "strategy %d: %s", (int)s->id, v->name) < 0) {
-            v->key = NULL;
-            return hvd__fail_memory(MOST_NAME);
-        }
+        HVD_TRY(name_key(s, v));
         if (!serves && !v->is_sparse) {
             v->gradient = gradient;
             gradient += v->count;
@@ -357,6 +369,26 @@ int hvd__broadcast_state(struct hvd_strategy *s, int root)
     return HVD_OK;
 }
 
+/* Starts the strategy of a process whose others have it already. */
+static int start_alone(struct hvd_strategy *s)
+{
+    HVD_TRY(hvd__elastic_strategy_name(s));
+    HVD_TRY(allocate(s));
+    HVD_TRY(hvd__elastic_strategy_start(s));
+    s->started = true;
+    hvd__strategy_enlist(s);
+    return HVD_OK;
+}
+
+/* Makes what this rank has of it. */
+static int prepare(struct hvd_strategy *s)
+{
+    if (s->options.elastic)
+        HVD_TRY(hvd__elastic_strategy_name(s));
+    HVD_TRY(allocate(s));
+    return s->options.elastic ? hvd__elastic_strategy_start(s) : HVD_OK;
+}
+
 int hvd_strategy_start(hvd_strategy *strategy)
 {
     int32_t id = hvd__strategy_number();
@@ -366,13 +398,17 @@ int hvd_strategy_start(hvd_strategy *strategy)
     if (strategy->started)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "hvd_strategy_start was called before");
+    if (hvd__elastic_strategy_joins(strategy)) {
+        strategy->id = id;
+        return start_alone(strategy);
+    }
     HVD_TRY(hvd__strategy_compare(strategy));
     /* Ranks may have started different numbers of strategies before. */
     HVD_TRY(hvd_broadcast(&id, 1, HVD_INT32, 0));
     strategy->id = id;
     if (strategy->options.kind == HVD_STRATEGY_PARAMETER_SERVER)
         HVD_TRY(hvd__servers_new(strategy));
-    HVD_TRY(hvd__agree(0, allocate(strategy)));
+    HVD_TRY(hvd__agree(0, prepare(strategy)));
     HVD_TRY(hvd__broadcast_values(strategy, 0));
     HVD_TRY(hvd__statistics_share(strategy, 0));
     strategy->started = true;

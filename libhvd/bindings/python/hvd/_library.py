@@ -64,7 +64,7 @@ class StrategyOptions(C.Structure):
                 ("placement", C.c_int32), ("part_bytes", C.c_int64),
                 ("rho", C.c_double), ("weight_decay", C.c_double),
                 ("trust", C.c_double), ("centered", C.c_int32),
-                ("reserved2", C.c_int32)]
+                ("elastic", C.c_int32)]
 
 
 class StrategyStats(C.Structure):

@@ -45,7 +45,7 @@ class Strategy:
         check(lib.hvd_strategy_options_set_optimizer(
             C.byref(o), code(optimizer, OPTIMIZERS, "optimizer")))
         names = {name for name, _ in o._fields_} - {"size", "optimizer", "updated", "context",
-                                                    "reserved", "reserved2"}
+                                                    "reserved"}
         for name, value in options.items():
             if name not in names:
                 raise TypeError(f"a strategy has no option '{name}': " + ", ".join(sorted(names)))
@@ -53,7 +53,7 @@ class Strategy:
                 value = code(value, OPS, "op")
             elif name == "compression":
                 value = code(value, COMPRESSIONS, "compression")
-            elif name in ("serial", "check_every", "flags", "centered"):
+            elif name in ("serial", "check_every", "flags", "centered", "elastic"):
                 value = integer(value, name)
             setattr(o, name, value)
         self._strategy, self._variables, self._statistics = C.c_void_p(), {}, []
