@@ -57,6 +57,12 @@ measures() {
     done
 }
 
+# A doubling of four hosts there and back, and no lane.
+@test "a sum too large to be passed on whole is made in halves" {
+    measures --hosts 4 --ranks 2 --bytes 64K --overhead 4us --bandwidth 1.2
+    [ "${messages%.*}" -eq 4 ]
+}
+
 @test "a small sum, and a barrier by name, on 4096 ranks" {
     local args
     for args in '' '--kind barrier --by-name'; do

@@ -12,10 +12,10 @@
  * instead of all data, the last message, with half of the data, still fits into
  * one packet of Ethernet: a second packet takes longer than one more addition.
  * Where all members need all data, it takes no shorter way than this. Where
- * that costs less than to pass on all of it, a sum goes in halves, and may then
- * be twice as large; the shares of a reducescatter go as halves do, and need
- * not come back. The blocks of an alltoall pass through other hosts, until that
- * costs more than messages of their own.
+ * that costs less than to pass on all of it, or to wait for a lane, a sum goes
+ * in halves, and may then be twice as large; the shares of a reducescatter go
+ * as halves do, and need not come back. The blocks of an alltoall pass through
+ * other hosts, until that costs more than messages of their own.
  */
 #include "core/agree/agreement.h"
 #include "kernels/kernels.h"
@@ -135,7 +135,8 @@ static enum hvd__way way_of_sum(const struct hvd__set *set,
             SHARED_BYTES)
         return HVD__WAY_SHARES;
     if (kind == HVD_ALLREDUCE && request->bytes <= 2 * most &&
-        hvd__sum_halves(&set->team, set->hosts, (int64_t)request->bytes))
+        hvd__sum_halves(&set->team, set->hosts, (int64_t)request->bytes,
+                        request->bytes <= most))
         return HVD__WAY_HALVES;
     return kind != HVD_REDUCESCATTER && request->bytes <= most ? HVD__WAY_SUM
                                                                : HVD__WAY_NONE;

@@ -207,9 +207,12 @@ bool hvd__exchange_goes_along(const struct hvd__team *team,
 
 /* Returns true if it takes less time to make sums of so many bytes in halves,
  * and to pass complete parts back, than to pass them on whole with the messages
- * of a doubling of hosts. All ranks get the same answer. */
+ * of a doubling of hosts; or, if goes_whole is false because they are too large
+ * for these, than to wait for a round of such messages, without data, and make
+ * them in a lane then. All ranks get the same answer. */
 bool hvd__sum_halves(const struct hvd__team *team,
-                     const struct hvd__hosts *hosts, int64_t bytes);
+                     const struct hvd__hosts *hosts, int64_t bytes,
+                     bool goes_whole);
 
 /* Algorithms use these functions. They return the transfers of a segment, 1 if
  * all of them are done (else 0 or a failure), and the scratch of a segment. */

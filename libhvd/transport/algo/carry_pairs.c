@@ -64,14 +64,17 @@ static struct hvd__cost cost(const struct hvd__carry *carry,
 /* Hosts that take part for others would have to pass everything back. Halves
  * must gain a twentieth: a round has other tensors, which wait for them. */
 bool hvd__sum_halves(const struct hvd__team *team, const struct hvd__hosts *h,
-                     int64_t bytes)
+                     int64_t bytes, bool goes_whole)
 {
+    const struct hvd__carry *c = &hvd__carry_doubling;
+    int64_t whole = hvd__cost_ns(team, cost(c, h, bytes, bytes));
     int64_t halving =
         hvd__cost_ns(team, cost(&hvd__carry_halving, h, bytes, bytes));
 
+    if (!goes_whole)
+        whole += hvd__cost_ns(team, cost(c, h, 0, 0));
     return hvd__pairing_of(0, h->n).extra == 0 &&
-           halving + halving / 20 <
-               hvd__cost_ns(team, cost(&hvd__carry_doubling, h, bytes, bytes));
+           halving + halving / 20 < whole;
 }
 
 /* ------------------------------------------------------------------- moving
