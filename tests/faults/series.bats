@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+# A rank of mnist is killed every two seconds, under mpirun and as a cluster whose
+# workers come back (docs/TRAINER.md). With HVD_TEST_FULL 10 runs of each, for two
+# minutes; HVD_SERIES_RUNS has another number: 100 take half a day, and
+# HVD_TEST_LIMIT=30000. Otherwise one short run of each.
+
+setup_file() {
+    export ROOT=$BATS_TEST_DIRNAME/../..
+    export BIN=${HVD_BUILD:-$ROOT/build}/bin
+    export MNIST=${MNIST:-$ROOT/../shared/data/mnist}
+}
+
+series() { # kind
+    local full=${HVD_TEST_FULL:+${HVD_SERIES_RUNS:-10}}
+    if [ -z "$full" ] || [ ! -e "$MNIST/train-images-idx3-ubyte.gz" ]; then
+        run "$BATS_TEST_DIRNAME/series" --kind "$1" --seed 21 --ranks 3 \
+            --least 1 --every 1 --duration 4 --accuracy 0.5 "$BIN/mnist" \
+            --model mlp --train-images 2000 --test-images 200 --batch-size 8 \
+            --epochs 40
+    else
+        run "$BATS_TEST_DIRNAME/series" --kind "$1" --runs "$full" --seed 1 \
+            "$BIN/mnist" --data "$MNIST" --batch-size 8 --epochs 30 \
+            --eval-every 5
+    fi
+    echo "$output"
+    [ "$status" -eq 0 ]
+}
+
+@test "killed ranks stay away" {
+    series mpirun
+}
+
+@test "killed workers come back" {
+    series cluster
+}
