@@ -167,6 +167,10 @@ MAN1 := $(wildcard docs/man/*.1)
 # The pages for people, which char_gpt learns by default.
 PAGES := $(wildcard docs/*.md)
 MAN3 := $(wildcard docs/man/*.3)
+# These headers are their own pages, to which the name of each function leads.
+PAGED := $(wildcard device/include/*.h models/include/*.h)
+MAN3_MADE := $(patsubst %.h,$(B)/man/%.3,$(notdir $(PAGED)))
+PAGE_OF := docs/man/page-of-header
 MAN7 := $(wildcard docs/man/*.7)
 # Those for which bash completes words, by its own list.
 COMPLETION := libhvd/command/completion.bash
@@ -186,8 +190,13 @@ $(PC): Makefile .FORCE
 .PHONY: .FORCE
 .FORCE:
 
+vpath %.h device/include models/include
+$(B)/man/%.3: %.h $(PAGE_OF)
+	$(Q)mkdir -p $(@D) && $(PAGE_OF) --names $< > $(@:.3=.names)
+	$(Q)$(PAGE_OF) $< $(VERSION) > $@.new && mv $@.new $@
+
 .PHONY: install
-install: all $(PC) ## install to PREFIX (/usr/local), below DESTDIR
+install: all $(PC) $(MAN3_MADE) ## install to PREFIX (/usr/local), below DESTDIR
 	$(Q)install -d $(TO)/include $(LIBTO)/pkgconfig $(TO)/bin \
 		$(TO)/share/man/man1 $(TO)/share/man/man3 $(TO)/share/man/man7
 	$(Q)install -m 644 $(HEADERS) $(BINDINGS) $(TO)/include
@@ -204,6 +213,9 @@ install: all $(PC) ## install to PREFIX (/usr/local), below DESTDIR
 	$(Q)for c in $(COMPLETIONS); do install -m 644 $(COMPLETION) $(TO)/$$c || exit 1; done
 	$(Q)install -d $(TO)/share/doc/hvd
 	$(Q)install -m 644 $(PAGES) $(TO)/share/doc/hvd
+	$(Q)install -m 644 $(MAN3_MADE) $(TO)/share/man/man3
+	$(Q)for p in $(basename $(MAN3_MADE)); do for n in $$(cat $$p.names); do \
+		ln -sf $${p##*/}.3 $(TO)/share/man/man3/$$n.3 || exit 1; done; done
 	$(Q)for s in 1 3 7; do for m in docs/man/*.$$s; do test ! -f $$m || \
 		install -m 644 $$m $(TO)/share/man/man$$s; done; done
 
@@ -213,7 +225,9 @@ INSTALLED = $(addprefix $(TO)/include/,$(notdir $(HEADERS))) \
 	$(PC:$(B)/lib/%=$(LIBTO)/pkgconfig/%) $(PROGRAMS:$(B)/bin/%=$(TO)/bin/%) \
 	$(SCRIPTS:$(B)/bin/%=$(TO)/bin/%) \
 	$(TO)/bin/mpi-launch.sh $(MAN1:docs/man/%=$(TO)/share/man/man1/%) \
-	$(MAN3:docs/man/%=$(TO)/share/man/man3/%) \
+	$(patsubst docs/man/%,$(TO)/share/man/man3/%,$(MAN3)) \
+	$(MAN3_MADE:$(B)/man/%=$(TO)/share/man/man3/%) \
+	$(patsubst %,$(TO)/share/man/man3/%.3,$(shell $(foreach h,$(PAGED),$(PAGE_OF) --names $(h);))) \
 	$(MAN7:docs/man/%=$(TO)/share/man/man7/%) \
 	$(COMPLETIONS:%=$(TO)/%) $(PAGES:docs/%=$(TO)/share/doc/hvd/%)
 

@@ -18,15 +18,16 @@ packaged() {
 }
 
 @test "every file that make installs is in one package" {
-    local file pattern found
+    local file pattern found patterns
     cd "$BATS_TEST_TMPDIR"
     make -C "$ROOT" --no-print-directory install DESTDIR="$PWD" PREFIX=/usr \
         LIBDIR=/usr/lib/x86_64-linux-gnu
     find usr ! -type d | sort >files
     [ "$(wc -l <files)" -gt 100 ]
+    mapfile -t patterns < <(packaged)
     while read -r file; do
         found=0
-        for pattern in $(packaged); do
+        for pattern in "${patterns[@]}"; do
             # shellcheck disable=SC2254
             case $file in
             $pattern | $pattern/*) found=$((found + 1)) ;;
@@ -34,7 +35,7 @@ packaged() {
         done
         [ "$found" -eq 1 ] || { echo "$file is in $found packages"; false; }
     done <files
-    for pattern in $(packaged); do
+    for pattern in "${patterns[@]}"; do
         compgen -G "$pattern" >/dev/null || { echo "no file is $pattern"; false; }
     done
 }
