@@ -8,8 +8,8 @@
  * has ended well, the job is about to end: nothing is started any more, and a
  * failure has been survived by nobody, with exceptions. A signal may end a
  * worker a moment after the others have done without it; a worker that was
- * stopped was given up, however late it fails; and one that was started again
- * may have come back too late to join.
+ * stopped was given up, however late it fails; one that was started again may
+ * have come back too late to join; and a spare may not have been needed.
  */
 #include "launch/parts.h"
 
@@ -85,6 +85,23 @@ static bool start_again(struct launch__watch *w, struct launch__task *task,
     return true;
 }
 
+/* Returns whether a worker has only waited: there were enough before it that
+ * were not lost. */
+static bool is_unneeded(const struct launch__watch *w,
+                        const struct launch__task *task)
+{
+    const struct launch *l = w->tasks->launch;
+    int nbefore = 0;
+
+    for (int i = 0; i < w->tasks->count; i++) {
+        const struct launch__task *other = &w->tasks->tasks[i];
+
+        nbefore += other->role == HVD_ROLE_WORKER &&
+                   other->index < task->index && other->code == 0;
+    }
+    return nbefore >= l->workers - l->spares;
+}
+
 /* Does without the worker, if the job can. */
 static bool do_without(struct launch__watch *w, struct launch__task *task,
                        int status)
@@ -95,8 +112,13 @@ static bool do_without(struct launch__watch *w, struct launch__task *task,
         w->nwell > 0 && !task->was_stopped && task->nrestarts == 0 &&
         !(WIFSIGNALED(status) && launch__now_ns() < w->well_ns + LATE_NS);
 
-    if (l->least == 0 || task->role != HVD_ROLE_WORKER || left < l->least ||
-        is_late)
+    if (l->least == 0 || task->role != HVD_ROLE_WORKER || left < l->least)
+        return false;
+    if (w->nwell > 0 && !WIFSIGNALED(status) && is_unneeded(w, task)) {
+        task->end = LAUNCH__SPARED;
+        return true;
+    }
+    if (is_late)
         return false;
     task->end = LAUNCH__LOST;
     if (w->first_code == 0)
@@ -211,7 +233,8 @@ void launch__judge(struct launch__watch *w)
         launch__say(l, "%d workers ended well, and %d had to", w->nwell,
                     l->least);
     } else if (nlost > 0) {
-        launch__say(l, "survived: %d of %d workers ended well without %s",
-                    w->nwell, l->workers, lost);
+        launch__say(l, "survived: %d of %d workers%s ended well without %s",
+                    w->nwell, l->workers, l->spares > 0 ? " and spares" : "",
+                    lost);
     }
 }

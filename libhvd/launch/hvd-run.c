@@ -27,6 +27,7 @@ enum {
     KEY_ELASTIC,
     KEY_RESTARTS,
     KEY_SCRIPT,
+    KEY_SPARE,
 };
 
 static const struct argp_option flags[] = {
@@ -37,6 +38,8 @@ static const struct argp_option flags[] = {
      "have the tasks listen on the ports from N on (ports that are free)", 0},
     {"elastic", KEY_ELASTIC, "MIN:MAX", 0,
      "start MAX workers, of which all but MIN may be lost", 0},
+    {"spare", KEY_SPARE, "N", 0,
+     "with --elastic, start N workers more, which replace lost ones (0)", 0},
     {"restarts", KEY_RESTARTS, "N", 0,
      "start a worker that has failed again, at most N times each (0)", 0},
     {"host-discovery-script", KEY_SCRIPT, "COMMAND", 0,
@@ -75,8 +78,10 @@ static error_t check_options(struct run_options *o)
         return command_refuse(&o->line,
                               "-n and the MAX of --elastic say the same: give "
                               "one of them");
+    if (l->spares > 0 && o->most == 0)
+        return command_refuse(&o->line, "--spare needs --elastic");
     if (l->workers == 0)
-        l->workers = o->most > 0 ? o->most : 1;
+        l->workers = o->most > 0 ? o->most + l->spares : 1;
     return 0;
 }
 
@@ -100,6 +105,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case KEY_RESTARTS:
         return command_number(&o->line, "--restarts", text, 0, INT_MAX,
                               &l->restarts);
+    case KEY_SPARE:
+        return command_number(&o->line, "--spare", text, 0, LAUNCH_MOST_TASKS,
+                              &l->spares);
     case KEY_SCRIPT: l->script = text; return 0;
     case ARGP_KEY_ARG:
         /* The words that follow are the program's. */

@@ -38,6 +38,8 @@ struct launch {
                             ports that are free */
     int least;           /* workers that must be left or come back; 0: all. If
                             above 0 the tasks find HVD_ELASTIC=1 */
+    int spares;          /* so many of the workers are more than the job uses
+                            at a time; only if least is above 0 */
     int restarts;        /* a worker is started again so often at most */
     const char *script;  /* prints this host and how many workers may run, is
                             run once a second; NULL: all may */

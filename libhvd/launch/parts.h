@@ -55,8 +55,9 @@ void launch__stream_close(struct launch__stream *stream);
 enum launch__end {
     LAUNCH__NO_END, /* it runs, or will be started */
     LAUNCH__WELL,
-    LAUNCH__LOST,  /* the others go on */
-    LAUNCH__FAILED /* the job has failed */
+    LAUNCH__SPARED, /* it was not needed, and hvd_init failed there */
+    LAUNCH__LOST,   /* the others go on */
+    LAUNCH__FAILED  /* the job has failed */
 };
 
 struct launch__task {

@@ -46,6 +46,9 @@ static int set_elastic(const struct launch *launch,
 
     if (launch->least > 0 && setenv("HVD_ELASTIC", "1", 1) != 0)
         return -1;
+    snprintf(number, sizeof number, "%d", launch->spares);
+    if (launch->spares > 0 && setenv("HVD_SPARES", number, 1) != 0)
+        return -1;
     snprintf(number, sizeof number, "%d", task->nrestarts);
     return launch->restarts > 0 ? setenv("HVD_RESTART", number, 1) : 0;
 }

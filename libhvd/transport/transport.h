@@ -177,8 +177,8 @@ struct hvd__admission {
 };
 
 /* Makes a lobby of the whole cluster, which options describe. The first world
- * needs least ranks. */
-int hvd__lobby_open(const struct hvd__tcp_options *options, int least,
+ * needs least ranks, and no world has more than most: the others wait. */
+int hvd__lobby_open(const struct hvd__tcp_options *options, int least, int most,
                     struct hvd__lobby **lobby);
 /* Accepts NULL. Those who wait then call others. */
 void hvd__lobby_close(struct hvd__lobby *lobby);
@@ -210,6 +210,8 @@ void hvd__lobby_shut(struct hvd__lobby *lobby);
 
 /* Returns the number of ranks of the cluster. */
 int hvd__lobby_size(const struct hvd__lobby *lobby);
+/* Returns how many more ranks the world may have. */
+int hvd__lobby_room(const struct hvd__lobby *lobby);
 /* Returns how many guests wait here; any thread. */
 int hvd__lobby_count(const struct hvd__lobby *lobby);
 /* Takes those who call. */
@@ -217,7 +219,8 @@ int hvd__lobby_drive(struct hvd__lobby *lobby);
 /* Writes a ticket for each guest that is alive, which no other one has, and 0
  * for other ranks: [size]. Returns how many. Takes 100 ms if one is stopped. */
 int hvd__lobby_list(struct hvd__lobby *lobby, int64_t *tickets);
-/* Tells those guests of this rank that have these tickets that they are in. */
+/* Tells those guests of this rank that have these tickets, and are admitted,
+ * that they are in. */
 void hvd__lobby_admit(struct hvd__lobby *lobby, const int64_t *tickets,
                       const struct hvd__admission *admission);
 /* Tells all who wait that the job has ended. */

@@ -160,17 +160,28 @@ static int check_reset(void *unused, const hvd_reset *r)
     return HVD_OK;
 }
 
-int main(int argc, char **argv)
+/* Returns the number of this process: MPI's, or that of the cluster's worker.
+ */
+static int find_number(void)
 {
     const char *number = getenv("OMPI_COMM_WORLD_RANK");
+    const char *task = getenv("TF_CONFIG");
+    const char *index = task ? strstr(task, "\"index\":") : NULL;
+
+    if (number)
+        return atoi(number);
+    return index ? atoi(index + strlen("\"index\":")) : 0;
+}
+
+int main(int argc, char **argv)
+{
     const int64_t begun_ns = now_ns();
     hvd_recovery how;
     int status;
 
     if (argc < 2)
         return 2;
-    number = number ? number : getenv("PROCESS");
-    process = number ? atoi(number) : 0;
+    process = find_number();
     steps = atoi(argv[1]);
     deaths = argv + 2;
     show_oneself();

@@ -39,11 +39,9 @@ static int be_rigid(const struct hvd__world *world)
                : HVD_OK;
 }
 
-/* Reads how many of the ranks are to wait. */
-static int read_spares(const struct hvd__world *world, int *nspares)
+int hvd__elastic_read_spares(const struct hvd__settings *s, int size,
+                             int *nspares)
 {
-    const struct hvd__settings *s = &world->engine.settings;
-    const int size = world->engine.transport->size;
     char *end;
     long value = strtol(s->spares, &end, 10);
 
@@ -53,20 +51,30 @@ static int read_spares(const struct hvd__world *world, int *nspares)
                          "HVD_SPARES='%s' is not a number of spare ranks: give "
                          "0 to %d, one less than there are ranks",
                          s->spares, size - 1);
-    if (value == 0)
+    return value > 0 && !s->elastic
+               ? hvd__fail(HVD_ERR_CONFIG,
+                           "HVD_SPARES=%ld needs HVD_ELASTIC=1: spares replace "
+                           "ranks that are lost",
+                           value)
+               : HVD_OK;
+}
+
+/* Finds out how many of the ranks are to wait. */
+static int count_spares(const struct hvd__world *world, int *nspares)
+{
+    const int size = world->engine.transport->size;
+
+    *nspares = 0;
+    if (world->admission || size == 1) /* guests wait elsewhere */
         return HVD_OK;
-    if (!s->elastic)
-        return hvd__fail(HVD_ERR_CONFIG,
-                         "HVD_SPARES=%ld needs HVD_ELASTIC=1: "
-                         "spares replace ranks that are lost",
-                         value);
-    if (world->topology.local_size < size)
-        return hvd__fail(HVD_ERR_UNSUPPORTED,
-                         "HVD_SPARES=%ld: ranks of several hosts that MPI has "
-                         "started have no spares: start all on one host, or "
-                         "none as a spare",
-                         value);
-    return HVD_OK;
+    HVD_TRY(hvd__elastic_read_spares(&world->engine.settings, size, nspares));
+    return *nspares > 0 && world->topology.local_size < size
+               ? hvd__fail(HVD_ERR_UNSUPPORTED,
+                           "HVD_SPARES=%d: ranks of several hosts that MPI has "
+                           "started have no spares: start all on one host, or "
+                           "none as a spare",
+                           *nspares)
+               : HVD_OK;
 }
 
 /* Ranks that are to wait must be able to. */
@@ -96,8 +104,7 @@ int hvd__elastic_open(struct hvd__world *world,
 
     if (world->elastic)
         return HVD_OK;
-    if (!world->admission)
-        HVD_TRY(read_spares(world, &options.nspares));
+    HVD_TRY(count_spares(world, &options.nspares));
     if (!s->elastic || (t->size == 1 && !world->admission))
         return HVD_OK;
     if (world->topology.local_size < t->size)

@@ -8,6 +8,7 @@
 
 #include "watch/members.h"
 
+struct hvd__settings;
 struct hvd__world;
 
 /* The worlds of a process share one of these if the process may recover. */
@@ -25,6 +26,10 @@ struct hvd__elastic {
     bool has_spares; /* the last members are no ranks, or were not at first */
     int32_t last_id; /* of the process sets of the worlds so far */
 };
+
+/* Reads how many of size ranks are spares. */
+int hvd__elastic_read_spares(const struct hvd__settings *settings, int size,
+                             int *nspares);
 
 /* Collective, while the first world starts, if the settings want it: the world
  * can then be recovered from, unless the ranks of a host share no memory, or

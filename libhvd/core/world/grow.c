@@ -35,7 +35,7 @@ int hvd__grow_list(struct hvd__world *world, int64_t **tickets)
     struct hvd__lobby *lobby = world->elastic ? world->elastic->lobby : NULL;
     int n, status;
 
-    if (!lobby || !world->elastic->places)
+    if (!lobby || !world->elastic->places || hvd__lobby_room(lobby) == 0)
         return 0;
     n = hvd__lobby_size(lobby);
     *tickets = calloc((size_t)n, sizeof **tickets);
@@ -57,7 +57,7 @@ int hvd__grow_count(struct hvd__world *world)
 {
     struct hvd__lobby *lobby = world->elastic ? world->elastic->lobby : NULL;
 
-    if (!lobby || !world->elastic->places)
+    if (!lobby || !world->elastic->places || hvd__lobby_room(lobby) == 0)
         return 0;
     if (hvd__progress_take(world)) {
         hvd__lobby_drive(lobby);
@@ -83,7 +83,7 @@ int hvd__grow_plan(const struct hvd__elastic *elastic, const int64_t *tickets,
         a->ranks[i] = elastic->places[list[i]];
     for (int rank = 0; rank < size; rank++) {
         a->number = hvd__mix(a->number ^ (uint64_t)tickets[rank]);
-        if (tickets[rank] != 0 && a->n < size)
+        if (tickets[rank] != 0 && a->n < n + hvd__lobby_room(elastic->lobby))
             a->ranks[a->n++] = rank;
     }
     return HVD_OK;

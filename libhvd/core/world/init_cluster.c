@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "core/world/elastic.h"
 #include "core/world/job_key.h"
 #include "core/world/world.h"
 #include "hvd_cluster.h"
@@ -57,18 +58,18 @@ static int name_ranks(const hvd_cluster *cluster, int size,
 
 /* ------------------------------------------------------ elastic clusters */
 
-static int read_least(const struct hvd__settings *settings, int size,
+static int read_least(const struct hvd__settings *settings, int most,
                       int *least)
 {
     const char *text = settings->elastic_min;
     char *end;
-    long value = *text ? strtol(text, &end, 10) : size;
+    long value = *text ? strtol(text, &end, 10) : most;
 
-    if (*text && (*end || value < 1 || value > size))
+    if (*text && (*end || value < 1 || value > most))
         return hvd__fail(HVD_ERR_CONFIG,
                          "HVD_ELASTIC_MIN='%s' is not a number of ranks: give "
-                         "1 to %d, as many as the cluster has",
-                         text, size);
+                         "1 to %d, as many as the cluster has without spares",
+                         text, most);
     *least = (int)value;
     return HVD_OK;
 }
@@ -81,7 +82,7 @@ static int ask_nothing(void *context)
 
 /* Finds a world that lets this process in, or founds one, and starts in it. */
 static int enter(const struct hvd__tcp_options *options,
-                 const struct hvd__settings *settings, int least)
+                 const struct hvd__settings *settings, int least, int most)
 {
     const struct hvd__lobby_limits limits = {
         settings->start_ns, settings->stall_check_ns,
@@ -89,7 +90,7 @@ static int enter(const struct hvd__tcp_options *options,
     const struct hvd__asked asked = {ask_nothing, NULL};
     struct hvd__admission admission = {.ranks = NULL};
     struct hvd__lobby *lobby;
-    int status = hvd__lobby_open(options, least, &lobby);
+    int status = hvd__lobby_open(options, least, most, &lobby);
 
     if (status < 0)
         return status;
@@ -109,11 +110,13 @@ static int enter(const struct hvd__tcp_options *options,
 static int start_elastic(const struct hvd__tcp_options *options,
                          const struct hvd__settings *settings)
 {
-    int least = options->size, status = 1;
+    int nspares = 0, most, least = 1, status = 1;
 
-    HVD_TRY(read_least(settings, options->size, &least));
+    HVD_TRY(hvd__elastic_read_spares(settings, options->size, &nspares));
+    most = options->size - nspares;
+    HVD_TRY(read_least(settings, most, &least));
     for (int i = 0; i < ATTEMPTS && status > 0; i++)
-        status = enter(options, settings, least);
+        status = enter(options, settings, least, most);
     return status > 0 ? HVD_ERR_LOST : status;
 }
 

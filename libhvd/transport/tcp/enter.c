@@ -159,7 +159,8 @@ static bool may_found(struct entering *e)
     return true;
 }
 
-/* Lets in all who wait and answer. Returns 1 if these are enough. */
+/* Lets in those who wait and answer, as many as may be in a world. Returns 1 if
+ * these are enough. */
 static int found(struct entering *e)
 {
     struct hvd__lobby *l = e->lobby;
@@ -176,7 +177,7 @@ static int found(struct entering *e)
     }
     a->n = 0;
     a->nold = a->generation = 0;
-    for (int rank = 0; rank < l->job.size; rank++)
+    for (int rank = 0; rank < l->job.size && a->n < l->most; rank++)
         if (rank == l->job.rank || tickets[rank] != 0)
             a->ranks[a->n++] = rank;
     if (!hvd__random(&a->number, sizeof a->number)) {

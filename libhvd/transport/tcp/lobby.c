@@ -55,6 +55,7 @@ void hvd__lobby_members(struct hvd__lobby *l, const int *ranks, int n)
         l->is_member[rank] = false;
     for (int i = 0; i < n; i++)
         l->is_member[ranks[i]] = true;
+    l->nmembers = n;
     l->is_open = true;
 }
 
@@ -154,6 +155,11 @@ void hvd__lobby_take(struct hvd__lobby *l, const struct hvd__hello *hello,
     atomic_fetch_add(&l->nguests, 1);
 }
 
+int hvd__lobby_room(const struct hvd__lobby *l)
+{
+    return l->most > l->nmembers ? l->most - l->nmembers : 0;
+}
+
 int hvd__lobby_count(const struct hvd__lobby *l)
 {
     return atomic_load(&l->nguests);
@@ -219,6 +225,14 @@ int hvd__lobby_list(struct hvd__lobby *l, int64_t *tickets)
     return n;
 }
 
+static bool is_admitted(const struct hvd__admission *admission, int rank)
+{
+    for (int i = 0; i < admission->n; i++)
+        if (admission->ranks[i] == rank)
+            return true;
+    return false;
+}
+
 void hvd__lobby_admit(struct hvd__lobby *l, const int64_t *tickets,
                       const struct hvd__admission *admission)
 {
@@ -233,7 +247,8 @@ void hvd__lobby_admit(struct hvd__lobby *l, const int64_t *tickets,
     for (int rank = 0; rank < l->job.size; rank++) {
         struct hvd__guest *guest = &l->guests[rank];
 
-        if (guest->fd < 0 || guest->ticket != tickets[rank])
+        if (guest->fd < 0 || guest->ticket != tickets[rank] ||
+            !is_admitted(admission, rank))
             continue;
         guest->is_admitted = true;
         hvd__note_send(guest->fd, &note, admission->ranks);

@@ -34,7 +34,9 @@ struct hvd__lobby {
     void *key;           /* owned */
     uint64_t base;       /* fingerprint of the cluster */
     bool is_local;
-    int least;                 /* ranks that the first world needs */
+    int least, most;           /* ranks that the first world needs, and that
+                                  any world has at most */
+    int nmembers;              /* ranks that are in the world */
     char **addresses, **names; /* owned, [job.size] */
     bool *is_member;           /* owned, [job.size]: it is in the world */
     struct hvd__guest *guests; /* owned, [job.size] */

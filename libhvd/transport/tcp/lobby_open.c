@@ -29,7 +29,7 @@ static bool allocate(struct hvd__lobby *l, const struct hvd__tcp_options *o)
     return l->addresses && l->names && l->is_member && l->guests && l->key;
 }
 
-int hvd__lobby_open(const struct hvd__tcp_options *options, int least,
+int hvd__lobby_open(const struct hvd__tcp_options *options, int least, int most,
                     struct hvd__lobby **lobby)
 {
     struct hvd__lobby *l = calloc(1, sizeof *l);
@@ -46,6 +46,7 @@ int hvd__lobby_open(const struct hvd__tcp_options *options, int least,
     l->base = options->cluster;
     l->is_local = !options->key;
     l->least = least;
+    l->most = most;
     if (!allocate(l, options)) {
         hvd__lobby_close(l);
         return hvd__fail_memory((size_t)options->size * sizeof *l->guests);
