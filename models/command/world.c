@@ -89,11 +89,12 @@ int world_start(struct options *options, hvd_role *role)
         return status;
     if (options && options->strategy < 0)
         options->strategy = cluster ? STRATEGY_MULTI_WORKER : STRATEGY_HOROVOD;
-    if (!cluster) /* MPI fails on all ranks alike */
-        return hvd_init() < 0 ? hvd_problem(PROBLEM_EVERYWHERE) : 0;
-    status = start_task(options, cluster, role);
+    if (cluster)
+        status = start_task(options, cluster, role);
+    else if (hvd_init() < 0) /* MPI fails on all ranks alike */
+        status = hvd_problem(PROBLEM_EVERYWHERE);
     hvd_cluster_free(cluster);
-    if (status == 0)
+    if (status == 0) /* late, or as a spare of MPI's ranks */
         status = cluster_arrive(options && options->elastic);
     return status;
 }

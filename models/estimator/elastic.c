@@ -263,6 +263,16 @@ static int restore(hvd_estimator *e, struct parts *p)
     return 0;
 }
 
+/* Returns whether a rank is here that has no number yet, as all ranks know. */
+static bool has_newcomer(const struct elastic *x)
+{
+    bool found = false;
+
+    for (int32_t i = 0; i < x->size; i++)
+        found |= x->ranks[i] == ELASTIC_NEWCOMER;
+    return found;
+}
+
 static int begin(hvd_estimator *e, struct parts *p)
 {
     struct elastic *x = e->elastic;
@@ -274,10 +284,12 @@ static int begin(hvd_estimator *e, struct parts *p)
     status = x->goes_on ? restore(e, p) : 1;
     if (status <= 0)
         return status;
-    if (x->goes_on && (e->step > 0 || e->counts.number == ELASTIC_NEWCOMER))
+    if (x->goes_on && (e->step > 0 || has_newcomer(x))) {
+        e->starts_again = has_newcomer(x);
         return problem_fail(HVD_ERR_LOST,
                             "a rank was lost before the first commit of this "
                             "training: begin it again");
+    }
     status = elastic_meet(e, &joined);
     json_decref(joined);
     if (status == 0)

@@ -56,6 +56,30 @@ void elastic_end(hvd_estimator *e)
 
 /* ---------------------------------------------------------------- newcomers */
 
+/* Returns whether this process has replaced a rank that is lost (HVD_SPARES),
+ * and was not let in where a world grew. */
+static bool is_substitute(void)
+{
+    hvd_recovery how;
+
+    return hvd_last_recovery(&how, sizeof how) == 0 &&
+           hvd_size() - how.njoined < how.old_size;
+}
+
+/* Collective over a substitute and those who recover (leave_out_lost): finds
+ * out whether they have all come to the training. */
+static int meet_recovering(hvd_estimator *e)
+{
+    double starting = 0;
+    const int status = agree_sum(&starting, 1);
+
+    if (status < 0 || starting == 0)
+        return status;
+    e->starts_again = true;
+    return problem_fail(HVD_ERR_LOST, "a rank was lost before this training "
+                                      "began: begin it again");
+}
+
 int elastic_open(hvd_estimator *e)
 {
     const bool is_new = agree_is_apart();
@@ -85,7 +109,7 @@ int elastic_open(hvd_estimator *e)
     e->elastic->size = hvd_size();
     for (int rank = 0; rank < e->elastic->size; rank++)
         e->elastic->ranks[rank] = is_new ? ELASTIC_NEWCOMER : rank;
-    return 0;
+    return is_new && is_substitute() ? meet_recovering(e) : 0;
 }
 
 /* -------------------------------------------------- what must be the same */
@@ -374,7 +398,7 @@ int elastic_recover(hvd_estimator *e)
     struct elastic *x = e->elastic;
     int status = 1;
 
-    if (!x || (!is_loss() && !awaits_newcomers(e)))
+    if (!x || e->starts_again || (!is_loss() && !awaits_newcomers(e)))
         return 0;
     x->reached = e->step;
     do {
