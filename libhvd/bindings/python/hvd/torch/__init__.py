@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+hvd for PyTorch, with Horovod's names: collectives on tensors where they lie, an
+optimizer that reduces gradients while backward computes, and what all ranks get from
+one at the start.
+
+    import hvd.torch as hvd
+    hvd.init()
+    optimizer = hvd.DistributedOptimizer(optimizer, model.named_parameters())
+    hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+"""
+from ._basics import *  # noqa: F401,F403
+from .compression import Compression  # noqa: F401
+from .mpi_ops import *  # noqa: F401,F403
