@@ -112,9 +112,9 @@ all-tests: $(LIBS) $(PROGRAMS) $(SCRIPTS) $(TEST_PROGRAMS) ## build everything, 
 PACKAGES := gcc g++ make pkg-config openmpi-bin libopenmpi-dev libucx-dev libopenblas-dev \
 	uthash-dev libjansson-dev nettle-dev zlib1g-dev check bats procps iproute2 python3 \
 	python3-dev python3-numpy python3-yaml gfortran groff-base
-# A test that is skipped has failed: those of HTML pages look at them, and those
-# of completion complete words.
-TEST_PACKAGES := chromium nodejs bash-completion
+# A test that is skipped has failed: those of HTML pages look at them, those of
+# completion complete words, and those of hvd.torch train.
+TEST_PACKAGES := chromium nodejs bash-completion python3-torch
 
 .PHONY: deps
 deps: ## install missing Debian packages, and say which

@@ -70,6 +70,16 @@ python_says() { # what ranks
     done
 }
 
+@test "python: tensors of PyTorch" {
+    for engine in extension ctypes; do
+        python_says tensor 2
+    done
+    engine=extension
+    for n in 1 3 4; do
+        python_says tensor $n
+    done
+}
+
 @test "python: signals are handled while a rank waits" {
     for engine in extension ctypes; do
         python_says signal 2

@@ -18,6 +18,8 @@ whose text names the ranks and the tensor, and whose status is a member of Statu
 An asynchronous call returns a Handle; wait() gives the result. Its arrays are kept
 alive until then, whether the Handle is or not. A call that waits for a request lets
 other threads run, and calls the handlers of signals meanwhile.
+
+hvd.torch is for PyTorch.
 """
 from ._arrays import empty, zeros
 from ._clusters import Cluster

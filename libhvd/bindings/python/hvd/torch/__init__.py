@@ -11,4 +11,7 @@ one at the start.
 """
 from ._basics import *  # noqa: F401,F403
 from .compression import Compression  # noqa: F401
+from .functions import (allgather_object, broadcast_object,  # noqa: F401
+                        broadcast_optimizer_state, broadcast_parameters)
 from .mpi_ops import *  # noqa: F401,F403
+from .optimizer import DistributedOptimizer  # noqa: F401
