@@ -17,7 +17,9 @@
  * UCX wants one from 8 KiB on where it does not know the speed of an interface.
  * A bound remains because UCX stores what comes before its receive.
  * KEEPALIVE_*, TCP_KEEPIDLE: the watch decides who is dead.
- * TCP_CONN_NB: otherwise the driver waits while a host does not answer. */
+ * TCP_CONN_NB: otherwise the driver waits while a host does not answer.
+ * TCP_MAX_POLL: of several events that UCX 1.13 takes at once, one may close the
+ * connection of another, which then fails an assertion of UCX's. */
 static const struct {
     const char *variable, *value;
     bool without_rdma; /* only if this host has no RDMA */
@@ -27,6 +29,7 @@ static const struct {
     {"UCX_KEEPALIVE_INTERVAL", "inf", false},
     {"UCX_TCP_KEEPIDLE", "inf", false},
     {"UCX_TCP_CONN_NB", "y", false},
+    {"UCX_TCP_MAX_POLL", "1", false},
 };
 
 enum { NSETTINGS = sizeof settings / sizeof *settings };
