@@ -43,6 +43,7 @@ Start program on N ranks with Open MPI's mpirun.
   --min-np N             with --elastic: at least N ranks must end well (1)
   --spare N              with --elastic: start N more ranks, which wait and
                          replace lost ones
+  --horovod              "import horovod.torch" in Python is hvd.torch
   --restarts N           start the job again when it has failed, at most N times
   --mpi-arg ARG          pass one more argument to mpirun (may be repeated)
   --dry-run              print the command instead of running it
@@ -67,7 +68,7 @@ wrong() { die 2 "$1; see $name --help"; }
 # ------------------------------------------------------------- command line
 
 ranks='' hosts='' hostfile='' dry_run='' verbose=''
-elastic='' least=1 spares=0 restarts=0
+elastic='' least=1 spares=0 restarts=0 horovod=''
 passed=() extra=()
 
 value() { # option value...: fails if the option has no value
@@ -89,6 +90,7 @@ while [ $# -gt 0 ]; do
     --elastic) elastic=1; shift ;;
     --min-np) value "$@"; least=$2; shift 2 ;;
     --spare) value "$@"; spares=$2; shift 2 ;;
+    --horovod) horovod=1; shift ;;
     --restarts) value "$@"; restarts=$2; shift 2 ;;
     --mpi-arg) value "$@"; extra+=("$2"); shift 2 ;;
     --dry-run) dry_run=1; shift ;;
@@ -125,6 +127,20 @@ fi
 if [ -n "$hosts" ]; then
     [[ $hosts =~ ^[^:,[:space:]]+(:[0-9]+)?(,[^:,[:space:]]+(:[0-9]+)?)*$ ]] ||
         wrong "-H '$hosts' is not host:slots,host:slots,..."
+fi
+
+# The package hvd is in the build of this tree, or below the prefix that this
+# script was installed to, or where Debian has packages for Python.
+if [ -n "$horovod" ]; then
+    here=$(dirname "$(readlink -f "$0")")
+    for packages in "$here/build/lib/python" "$here/../lib/hvd" \
+        /usr/lib/python3/dist-packages; do
+        [ ! -d "$packages/hvd/compat/horovod" ] || break
+    done
+    [ -d "$packages/hvd/compat/horovod" ] ||
+        die 2 "--horovod: there is no package hvd for Python near $here"
+    export PYTHONPATH=$packages/hvd/compat:$packages${PYTHONPATH:+:$PYTHONPATH}
+    passed+=(PYTHONPATH)
 fi
 
 program=$1

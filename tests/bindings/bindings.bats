@@ -80,6 +80,27 @@ python_says() { # what ranks
     done
 }
 
+@test "python: a program for Horovod finds its names" {
+    engine=extension
+    for n in 1 2 3; do
+        python every_name "$ROOT/mpi-launch.sh" --horovod -np $n
+        [ "$status" -eq 0 ]
+        [ "$(finished name)" -eq $n ]
+    done
+}
+
+@test "python: the names of Horovod are there only if they are asked for" {
+    run "$ROOT/mpi-launch.sh" -np 1 /usr/bin/python3 -c "import horovod"
+    [ "$status" -ne 0 ]
+    [[ $output == *"No module named 'horovod'"* ]]
+    cp "$ROOT/mpi-launch.sh" "$BATS_TEST_TMPDIR"
+    [ -d /usr/lib/python3/dist-packages/hvd ] || {
+        run "$BATS_TEST_TMPDIR/mpi-launch.sh" --horovod -np 1 true
+        [ "$status" -eq 2 ]
+        [[ $output == *"there is no package hvd for Python near"* ]]
+    }
+}
+
 @test "python: signals are handled while a rank waits" {
     for engine in extension ctypes; do
         python_says signal 2

@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+"""horovod.torch: see hvd.torch."""
+from hvd.torch import *  # noqa: F401,F403
+
+from . import compression, functions, mpi_ops, optimizer  # noqa: F401
