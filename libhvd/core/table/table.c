@@ -39,6 +39,8 @@ void hvd__table_fini(struct hvd__table *table)
 {
     struct hvd__submission *submission;
 
+    /* While those in use, which it may name too, are still there. */
+    hvd__recycled_fini(&table->recycled);
     while ((submission = table->queue)) {
         table->queue = submission->state.next;
         if (submission->state.status < 0)
@@ -51,7 +53,6 @@ void hvd__table_fini(struct hvd__table *table)
     for (int32_t i = 0; i < table->nslots; i++)
         hvd__request_free(table->slots[i].request);
     free(table->slots);
-    hvd__recycled_fini(&table->recycled);
 }
 
 void hvd__set_table_fini(struct hvd__set_table *requests)
