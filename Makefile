@@ -156,7 +156,7 @@ bench: ## measure against MPI, and draw build/bench/report.html
 
 # ------------------------------------------------------------------- install
 
-PC := $(B)/lib/hvd.pc $(B)/lib/ipu.pc $(B)/lib/hvd-train.pc
+PC := libhvd/hvd.pc device/ipu.pc models/hvd-train.pc
 HEADERS := $(wildcard libhvd/include/*.h device/include/*.h models/include/*.h)
 # Each as a shared and as a static library.
 LIBRARIES := libhvd libipu libhvd-train
@@ -170,7 +170,7 @@ MAN3 := $(wildcard docs/man/*.3)
 # These headers are their own pages, to which the name of each function leads.
 PAGED := $(wildcard device/include/*.h models/include/*.h)
 MAN3_MADE := $(patsubst %.h,$(B)/man/%.3,$(notdir $(PAGED)))
-PAGE_OF := docs/man/page-of-header
+PAGE_OF := docs/page-of-header
 MAN7 := $(wildcard docs/man/*.7)
 # Those for which bash completes words, by its own list.
 COMPLETION := libhvd/command/completion.bash
@@ -180,23 +180,17 @@ COMPLETIONS := $(COMPLETED:%=share/bash-completion/completions/%)
 TO = $(DESTDIR)$(PREFIX)
 LIBTO = $(DESTDIR)$(LIBDIR)
 
-$(B)/lib/hvd.pc: libhvd/hvd.pc.in
-$(B)/lib/ipu.pc: device/ipu.pc.in
-$(B)/lib/hvd-train.pc: models/hvd-train.pc.in
-$(PC): Makefile .FORCE
-	$(Q)mkdir -p $(@D) && sed -e 's|@PREFIX@|$(PREFIX)|' \
-		-e 's|@LIBDIR@|$(LIBDIR)|' \
-		-e 's|@RPATH@|$(call rpath,$${libdir})|' -e 's|@VERSION@|$(VERSION)|' $(filter %.in,$^) > $@
-.PHONY: .FORCE
-.FORCE:
+# They say where things are installed, so they are not part of the build.
+SET_PLACES = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
+	-e 's|@RPATH@|$(call rpath,$${libdir})|' -e 's|@VERSION@|$(VERSION)|'
 
 vpath %.h device/include models/include
 $(B)/man/%.3: %.h $(PAGE_OF)
 	$(Q)mkdir -p $(@D) && $(PAGE_OF) --names $< > $(@:.3=.names)
-	$(Q)$(PAGE_OF) $< $(VERSION) > $@.new && mv $@.new $@
+	$(Q)$(PAGE_OF) $< $(VERSION) > $@.$$$$ && mv $@.$$$$ $@
 
 .PHONY: install
-install: all $(PC) $(MAN3_MADE) ## install to PREFIX (/usr/local), below DESTDIR
+install: all $(MAN3_MADE) ## install to PREFIX (/usr/local), below DESTDIR
 	$(Q)install -d $(TO)/include $(LIBTO)/pkgconfig $(TO)/bin \
 		$(TO)/share/man/man1 $(TO)/share/man/man3 $(TO)/share/man/man7
 	$(Q)install -m 644 $(HEADERS) $(BINDINGS) $(TO)/include
@@ -206,7 +200,8 @@ install: all $(PC) $(MAN3_MADE) ## install to PREFIX (/usr/local), below DESTDIR
 		install -m 755 $(B)/lib/$$l.so.$(SOVERSION) $(LIBTO) && \
 		ln -sf $$l.so.$(SOVERSION) $(LIBTO)/$$l.so && \
 		install -m 644 $(B)/lib/$$l.a $(LIBTO) || exit 1; done
-	$(Q)install -m 644 $(PC) $(LIBTO)/pkgconfig
+	$(Q)for p in $(PC); do \
+		$(SET_PLACES) $$p.in > $(LIBTO)/pkgconfig/$${p##*/} || exit 1; done
 	$(Q)install -m 755 $(PROGRAMS) $(SCRIPTS) $(TO)/bin
 	$(Q)install -m 755 mpi-launch.sh $(TO)/bin
 	$(Q)install -d $(TO)/share/bash-completion/completions
@@ -222,7 +217,7 @@ install: all $(PC) $(MAN3_MADE) ## install to PREFIX (/usr/local), below DESTDIR
 INSTALLED = $(addprefix $(TO)/include/,$(notdir $(HEADERS))) \
 	$(BINDINGS:libhvd/bindings/%=$(TO)/include/%) $(PYTHON:%=$(LIBTO)/hvd/%) \
 	$(foreach l,$(LIBRARIES),$(addprefix $(LIBTO)/$(l),.so .so.$(SOVERSION) .a)) \
-	$(PC:$(B)/lib/%=$(LIBTO)/pkgconfig/%) $(PROGRAMS:$(B)/bin/%=$(TO)/bin/%) \
+	$(addprefix $(LIBTO)/pkgconfig/,$(notdir $(PC))) $(PROGRAMS:$(B)/bin/%=$(TO)/bin/%) \
 	$(SCRIPTS:$(B)/bin/%=$(TO)/bin/%) \
 	$(TO)/bin/mpi-launch.sh $(MAN1:docs/man/%=$(TO)/share/man/man1/%) \
 	$(patsubst docs/man/%,$(TO)/share/man/man3/%,$(MAN3)) \
