@@ -85,7 +85,8 @@ static void show_oneself(void)
 }
 
 /* Kills processes that are to die while they wait: process 1 does it, for they
- * are in hvd_init. */
+ * are in hvd_init. The training then stands for a moment, so that the watchdog
+ * of rank 0 looks at them before it is over. */
 static void kill_spares(void)
 {
     const char *folder = getenv("SPARE_FOLDER");
@@ -103,6 +104,7 @@ static void kill_spares(void)
             say("a file");
         fclose(file);
         kill(pid, SIGKILL);
+        sleep(2);
     }
 }
 
