@@ -18,8 +18,8 @@
  * A bound remains because UCX stores what comes before its receive.
  * KEEPALIVE_*, TCP_KEEPIDLE: the watch decides who is dead.
  * TCP_CONN_NB: otherwise the driver waits while a host does not answer.
- * TCP_MAX_POLL: of several events that UCX 1.13 takes at once, one may close the
- * connection of another, which then fails an assertion of UCX's. */
+ * TCP_MAX_POLL: of several events that UCX 1.13 takes at once, one may close
+ * the connection of another, which then fails an assertion of UCX's. */
 static const struct {
     const char *variable, *value;
     bool without_rdma; /* only if this host has no RDMA */
