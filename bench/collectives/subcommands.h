@@ -22,7 +22,8 @@ int gradients_main(int argc, char **argv);
 /* Measures how much of the communication a given amount of computing hides. */
 int overlap_main(int argc, char **argv);
 
-/* What a commit of a training's state costs, alone and beside a step. */
+/* Measures how long a commit of a training's state takes, alone and beside a
+ * step. */
 int commit_main(int argc, char **argv);
 
 /* A collective over hosts made of network namespaces: becomes the script

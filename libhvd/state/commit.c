@@ -165,7 +165,7 @@ static bool differs(const int64_t *fields)
     return fields[0] != ~fields[1];
 }
 
-/* What the ranks say to each other in a commit. */
+/* The numbers that the allreduce of a commit carries. */
 struct talk {
     int64_t fields[BUSY + HVD__MEASURED_RANKS];
     int n; /* fields that are used */

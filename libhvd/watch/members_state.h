@@ -28,7 +28,7 @@ enum { HVD__FATE_TEXT = 160, HVD__PROPOSAL_BITS = 64 /* in a word */ };
  * have been stopped. */
 #define HVD__MEMBERS_GAP_NS INT64_C(500000000)
 
-/* How a member has left its last world. */
+/* The ways in which a member leaves its last world for good. */
 enum hvd__members_end { HVD__LEFT_WELL = 1, HVD__LEFT_BROKEN };
 
 /* A member's line of the register. */

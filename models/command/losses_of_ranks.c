@@ -153,7 +153,8 @@ bool elastic_starts_again(struct training_run *run)
 
     if (!run->options->elastic || agree_is_apart() || run->nworlds > 0)
         return false;
-    /* Those who have come to the training find that others have not. */
+    /* Ranks that have begun to train find by this sum that others have not:
+     * then all begin again. */
     while (!again && (!e || e->trainings == 0) && is_loss() &&
            hvd_recover(NULL, 0) >= 0)
         again = agree_sum(&starting, 1) == 0;

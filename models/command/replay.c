@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a file of events says. */
+/* The state of reading a file of events. */
 struct reading {
     struct training_run *run;
     bool lost;      /* this rank has been lost by now */

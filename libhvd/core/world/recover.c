@@ -335,7 +335,8 @@ static int meeting_init(struct leaving *meeting, struct hvd__elastic *elastic)
     return HVD_OK;
 }
 
-/* What the end of this process means for MPI. */
+/* Ends what hvd_init has begun in a process that comes into no world, and says
+ * how it may leave MPI: MPI_Finalize would wait for ranks that are lost. */
 static void end_unstarted(struct hvd__elastic *elastic, int self, int status)
 {
     bool is_lost = status != HVD_ERR_SHUTDOWN;

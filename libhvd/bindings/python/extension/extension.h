@@ -33,8 +33,9 @@
     X(malloc)                                                                  \
     X(free)
 
-/* What bind() has set. It is written once, before any other function of the
- * module is called, and read under the interpreter's lock. */
+/* The functions of libhvd that bind() has found. The struct is written once,
+ * before any other function of the module is called, and read under the
+ * interpreter's lock. */
 struct binding {
 #define X(name) __typeof__(hvd_##name) *name;
     HVD__PYTHON_FUNCTIONS(X)
@@ -76,7 +77,8 @@ PyObject *view_of_object(PyObject *module, PyObject *const *args,
 PyObject *view_allocate(PyObject *module, PyObject *const *args,
                         Py_ssize_t nargs);
 
-/* Those that submit and wait (request.c). */
+/* These functions of the module submit requests and wait for them
+ * (request.c). */
 PyObject *request_submit(PyObject *module, PyObject *const *args,
                          Py_ssize_t nargs);
 PyObject *request_run(PyObject *module, PyObject *const *args,
