@@ -233,8 +233,8 @@ uninstall: ## remove installed files, given the same variables
 	$(Q)for d in share/man/man1 share/man/man3 share/man/man7 share/man \
 		share/bash-completion/completions share/bash-completion \
 		share/doc/hvd share/doc share bin include; do rmdir $(TO)/$$d 2>/dev/null || true; done
-	$(Q)rmdir -p $(addprefix $(LIBTO)/hvd/,$(sort $(dir $(PYTHON)))) 2>/dev/null || true
-	$(Q)rmdir $(LIBTO)/pkgconfig $(LIBTO) $(TO) 2>/dev/null || true
+	$(Q)cd $(LIBTO)/hvd 2>/dev/null && rmdir -p $(sort $(dir $(PYTHON))) 2>/dev/null || true
+	$(Q)rmdir $(LIBTO)/pkgconfig $(LIBTO)/hvd $(LIBTO) $(TO) 2>/dev/null || true
 
 # Packages for Debian, from a copy of the tree: .debian/ holds what they are.
 DEB_PACKAGES := debhelper dh-python help2man dpkg-dev
