@@ -7,6 +7,9 @@
 /* The bar is as wide as there is room, within these limits. */
 enum { LEAST_BAR = 8, MOST_BAR = 30 };
 
+/* A terminal writes "^C" behind the bar when it is typed. */
+enum { ECHO_COLUMNS = 2 };
+
 /* These parts stand behind the bar, in this order. */
 enum { PERCENT, COUNTS, RATE, LEFT, NOTE, PARTS, PART_BYTES = 320 };
 
@@ -125,12 +128,13 @@ void progress_bar(const struct progress_view *view, int width, bool colour,
     static const int dropped[] = {RATE, COUNTS, NOTE, LEFT, PERCENT};
     char parts[PARTS][PART_BYTES];
     const char brackets = 3; /* with the space before them */
+    const int usable = width - ECHO_COLUMNS - 1;
     int least = view->total > 0 ? LEAST_BAR + brackets : 0, room;
 
     print_parts(view, parts);
     snprintf(text, PART_BYTES, "%s", view->name);
-    cut_text(text, width - 1);
-    room = width - 1 - columns_of(text);
+    cut_text(text, usable);
+    room = usable - columns_of(text);
     for (size_t i = 0; i < sizeof dropped / sizeof *dropped &&
                        room < least + columns_of_parts(parts);
          i++)

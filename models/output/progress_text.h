@@ -16,8 +16,9 @@ struct progress_view {
     double left;                    /* seconds; negative: not known */
 };
 
-/* Writes a bar of fewer than width columns, so that it never wraps: what
- * matters least is left out first. colour adds escapes. */
+/* Writes a bar that does not wrap in a window of width columns, and leaves the
+ * room in which a terminal shows a ^C that is typed: what matters least is left
+ * out first. colour adds escapes. */
 void progress_bar(const struct progress_view *view, int width, bool colour,
                   char text[PROGRESS_TEXT_BYTES]);
 

@@ -179,7 +179,7 @@ TEST(text_of_a_bar)
     char made[PROGRESS_TEXT_BYTES];
 
     progress_bar(&v, 71, false, made);
-    ck_assert_str_eq(made, "phase [=====>          ]  30 %  30/100 steps  "
+    ck_assert_str_eq(made, "phase [====>         ]  30 %  30/100 steps  "
                            "12.3/s  ETA 1:15  loss 1");
     progress_bar(&v, 70, false, made); /* what is left out first */
     ck_assert_ptr_nonnull(strstr(made, "30/100 steps  12.3/s  ETA"));
@@ -222,7 +222,8 @@ TEST(bar_fits_every_width)
                     c = strchr(c, 'm');
                 else
                     columns += ((unsigned char)*c & 0xC0) != 0x80;
-            ck_assert_int_lt(columns, width);
+            /* "^C" fits behind it, unless not even that fits. */
+            ck_assert_int_lt(columns, width > 3 ? width - 2 : 1);
         }
 }
 
