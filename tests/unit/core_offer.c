@@ -538,6 +538,18 @@ LOOP_TEST(full_offers_fit_in_a_message, 2, MOST_HOSTS + 1)
     MUST(offers[0].n == n);
     exchange_all();
     check_results(n, 0);
+    /* ... what all get by the half of it that a message has at most, ... */
+    for (int i = 0; i <= HVD__OFFER_SLOTS; i++)
+        make_request(i, HVD__WAY_ALL, HVD_UINT8, 700, 700);
+    for (int host = 0; host < nhosts; host++) {
+        begin(host);
+        for (n = 0; hvd__offer_add(&offers[host], &requests[n], ways[n], -1);
+             n++)
+            write_data(host, n);
+    }
+    MUST(n > 0);
+    exchange_all();
+    check_results(n, 0);
     /* ... and blocks by those of a message, or of all members. */
     for (int i = 0; i <= HVD__OFFER_SLOTS; i++)
         make_request(i, HVD__WAY_EACH, HVD_UINT8, 16 * nmembers,

@@ -15,26 +15,27 @@
  * that costs less than to pass on all of it, or to wait for a lane, a sum goes
  * in halves, and may then be twice as large; the shares of a reducescatter go
  * as halves do, and need not come back. The blocks of an alltoall pass through
- * other hosts, until that costs more than messages of their own.
+ * other hosts, until that costs more than messages of their own. All data of a
+ * gather comes to each host once, as by any other way, but a fold sends it back
+ * in one message: on 2^k hosts, where there is none, it may be larger.
  */
 #include "core/agree/agreement.h"
 #include "kernels/kernels.h"
 #include "transport/algo/algo.h"
 
-/* The most bytes of all members' data that go with a slot between hosts, and
- * the most bytes of one member's data, or of a sum, whatever HVD_SHM_SMALL
- * says: several must fit into the ring of payload. */
+/* The most bytes of all members' data that go with a slot between hosts, of a
+ * message's data, of a result on a host, and of one member's data or of a sum,
+ * whatever HVD_SHM_SMALL says: several must fit into the ring of payload. */
 enum {
     NESTING_BYTES = 2 << 10,
     ALL_BYTES = 4 << 10,
-    GATHERED_BYTES = 48 << 10,
-    EXCHANGED_BYTES = 48 << 10,
+    MESSAGE_BYTES = 48 << 10,
+    RESULT_BYTES = HVD__PAYLOAD_BYTES / 4,
     SHARED_BYTES = 32 << 10,
     SENT_BYTES = HVD__PAYLOAD_BYTES / 8
 };
-_Static_assert((int)GATHERED_BYTES <= (int)HVD__OFFER_RESULTS, "a gather fits");
-_Static_assert((int)EXCHANGED_BYTES <= (int)HVD__OFFER_RESULTS,
-               "an alltoall fits");
+_Static_assert((int)MESSAGE_BYTES <= (int)HVD__OFFER_RESULTS,
+               "a gather or an alltoall fits");
 
 /* The lanes handle shares whose sizes differ between ranks, and shares that
  * need more than moving or reducing. */
@@ -96,8 +97,12 @@ static size_t most_of_all(const struct hvd__set *set,
                    : most;
     if (nests)
         return NESTING_BYTES;
-    return kind == HVD_ALLGATHER || kind == HVD_GATHER ? GATHERED_BYTES
-                                                       : ALL_BYTES;
+    if (kind != HVD_ALLGATHER && kind != HVD_GATHER)
+        return ALL_BYTES;
+    return hvd__way_message_bytes(HVD__WAY_ALL, request, set->hosts) <=
+                   MESSAGE_BYTES
+               ? RESULT_BYTES
+               : 0;
 }
 
 /* Several hosts only. Returns the way of the blocks of an alltoall, or of its
@@ -110,9 +115,9 @@ static enum hvd__way way_of_blocks(const struct hvd__set *set,
     size_t n = (size_t)set->team.size;
     size_t all = hvd__way_bytes(way, request, set->team.size);
 
-    if (hvd__way_message_bytes(way, request, set->hosts) > EXCHANGED_BYTES ||
+    if (hvd__way_message_bytes(way, request, set->hosts) > MESSAGE_BYTES ||
         all > HVD__OFFER_DATA ||
-        all / n * (size_t)set->hosts->widest > HVD__PAYLOAD_BYTES / 4)
+        all / n * (size_t)set->hosts->widest > RESULT_BYTES)
         return HVD__WAY_NONE;
     return varies || (request->bytes <= most_of_one(set) &&
                       hvd__ordered_may_move(request) &&
