@@ -80,6 +80,13 @@ python_says() { # what ranks
     done
 }
 
+@test "python: layers of PyTorch that see all ranks" {
+    engine=extension
+    for n in 1 3; do
+        python_says layer $n
+    done
+}
+
 @test "python: a program for Horovod finds its names" {
     engine=extension
     for n in 1 2 3; do

@@ -15,3 +15,4 @@ from .functions import (allgather_object, broadcast_object,  # noqa: F401
                         broadcast_optimizer_state, broadcast_parameters)
 from .mpi_ops import *  # noqa: F401,F403
 from .optimizer import DistributedOptimizer  # noqa: F401
+from .sync_batch_norm import SyncBatchNorm  # noqa: F401
