@@ -187,6 +187,50 @@ for options, passes, clip in (
     train(Clipped(alone.parameters(), lr=0.05, momentum=0.9), alone, everyone, passes, 1 / n)
     assert same(model, alone), options
 
+# Adasum of what each rank's own optimizer would change, momentum included.
+for passes, options in (1, {}), (2, dict(compression=hvd.Compression.fp16)):
+    model, lone = network(), network()
+    unused = torch.nn.Parameter(torch.ones(2))
+
+    def wrapped(of):
+        return torch.optim.SGD([dict(params=list(of.parameters())[:2], lr=0.02),
+                                dict(params=list(of.parameters())[2:] + [unused], lr=0.05)],
+                               lr=0.1, momentum=0.9)
+
+    optimizer, plain = wrapped(model), wrapped(lone)
+    optimizer = hvd.DistributedOptimizer(optimizer, op=hvd.Adasum,
+                                         backward_passes_per_step=passes, **options)
+    for step in range(4):
+        for each in model, lone:
+            for part in range(passes):
+                x, y = data(r, step * passes + part)
+                ((each(x) - y) ** 2).mean().backward()
+        before = [p.detach().clone() for p in lone.parameters()]
+        assert all(torch.equal(p, q) for p, q in zip(before, model.parameters()))
+        assert optimizer.step() is None
+        plain.step()
+        for p, q, start in zip(lone.parameters(), model.parameters(), before):
+            change = p.detach() - start
+            together = hvd.allreduce(change, op=hvd.Adasum, **options)
+            if n == 2:
+                a, b = hvd.allgather(change.double().reshape(1, -1))
+                dot, other = a @ b, b @ b
+                together = ((1 - dot / (2 * (a @ a))) * a + (1 - dot / (2 * other)) * b)
+                together = together.reshape(p.shape).float()
+            assert torch.allclose(q - start, together, 1e-2 if options else 1e-3, 1e-4), passes
+            p.data.copy_(q.detach())
+        optimizer.zero_grad(), plain.zero_grad()
+    assert (unused == 1).all() and same(model, lone)
+    assert all(str(s) == str(hvd.broadcast_object(s)) for s in [model.state_dict()])
+    if n > 1:
+        refused(AssertionError, "not supported", optimizer.skip_synchronize)
+        optimizer.synchronize()
+        calls = []
+        assert optimizer.step(lambda: calls.append(torch.is_grad_enabled()) or 5) == 5
+        assert calls == [True]
+        refused(ValueError, "closure", hvd.DistributedOptimizer,
+                torch.optim.LBFGS(model.parameters()), op=hvd.Adasum)
+
 # Gradients that are sparse, and parameters without a gradient.
 for dense in False, True:
     table, model = torch.nn.Embedding(5, 3, sparse=True), network()

@@ -18,6 +18,7 @@ import torch
 
 from hvd._engine import engine
 
+from . import _adasum
 from ._basics import global_process_set, size
 from ._requests import DTYPES, tensor_of
 from .compression import Compression
@@ -287,7 +288,9 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     named_parameters: model.named_parameters(): the names of the requests.
     compression: how gradients travel, of the class Compression.
     backward_passes_per_step: gradients are reduced after so many backward passes.
-    op: Average, Sum, ... or Adasum.
+    op: Average, Sum, ... or Adasum, which combines what the wrapped optimizer would
+        change on each rank. groups and sparse_as_dense have no meaning then, and step()
+        cannot skip synchronize().
     gradient_predivide_factor: with Average, gradients are divided by it before the sum,
         and by size / factor after it.
     groups: a number of groups of nearly equally many parameters, or lists of parameters:
@@ -303,11 +306,13 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
         warnings.warn("Parameter `num_groups` has been replaced by `groups`",
                       DeprecationWarning, stacklevel=2)
         groups = num_groups if groups is None else groups
-    if op == Adasum:
-        raise NotImplementedError("hvd.torch has no DistributedOptimizer for Adasum: reduce "
-                                  "tensors with allreduce(op=Adasum)")
-    kind = type(optimizer.__class__.__name__, (optimizer.__class__,),
-                dict(_DistributedOptimizer.__dict__))
+    methods = dict(_DistributedOptimizer.__dict__)
+    if op == Adasum and size() > 1:
+        if isinstance(optimizer, torch.optim.LBFGS):
+            raise ValueError("Adasum needs an optimizer that can step without a closure, "
+                             "which LBFGS cannot")
+        methods.update(_adasum.methods())
+    kind = type(optimizer.__class__.__name__, (optimizer.__class__,), methods)
     return kind(optimizer.param_groups, named_parameters, compression,
                 backward_passes_per_step, op, gradient_predivide_factor, groups,
                 sparse_as_dense, process_set)
