@@ -3,19 +3,13 @@
  * iterator.c - opens the stages of a data set for one worker, and hands batches
  * out.
  *
- * Batches are filled in slots of a ring, in order. Without a prefetch there is
- * one slot, which hvd_iterator_next fills. With a prefetch of n there are
- * n + 1: the caller has one, and a thread fills the others. When all are full
- * it sleeps until half of them are not, which wakes it once for several
- * batches. On a busy machine it may get no processor in time: then the caller
- * fills the next slot itself. Whoever fills has `filling`, and alone touches
- * the stages; restore stops the thread first. A slot also has the status with
- * which it was filled, and the position behind it: so what the caller learns
- * does not depend on who fills, and how far the thread is.
+ * Batches are filled in the slots of a ring (ring.h). Whoever fills alone
+ * touches the stages; restore stops the ring's thread first.
  */
 #include "dataset/stage.h"
 
 #include "dataset/crew.h"
+#include "dataset/ring.h"
 #include "output/problem.h"
 
 #include <inttypes.h>
@@ -23,15 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct slot {
-    char *memory; /* owned */
-    void *at[HVD_MAX_COMPONENTS];
-    int status;
-    char *text;                  /* owned; of a failure */
-    int64_t rows, *replica_rows; /* [replicas], owned */
-    int64_t epoch, samples;      /* behind it */
-};
 
 struct hvd_iterator {
     hvd_dataset *set; /* owned reference */
@@ -41,21 +26,10 @@ struct hvd_iterator {
     hvd_component components[HVD_MAX_COMPONENTS]; /* of batches */
     char description[320];
     uint64_t seed;
-    int64_t epoch;      /* of top */
-    bool ended;         /* is that epoch: another must begin */
-    int64_t told[2];    /* epoch and samples where the caller stands */
-    struct slot *slots; /* [nslots], owned */
-    int nslots;
-    /* With a thread, these are read and written with lock held. */
-    pthread_mutex_t lock;
-    pthread_cond_t moved;
-    pthread_t thread;
-    bool has_thread; /* the caller's alone */
-    bool quit;
-    bool filling;                    /* somebody fills a slot */
-    bool failed;                     /* the slot filled last has a failure */
-    int64_t filled, freed;           /* slots, since the thread started */
-    int64_t taken;                   /* the caller's alone */
+    int64_t epoch;     /* of top */
+    bool ended;        /* is that epoch: another must begin */
+    int64_t told[2];   /* epoch and samples where the caller stands */
+    struct ring *ring; /* owned */
     void *given[HVD_MAX_COMPONENTS]; /* the caller's buffers */
 };
 
@@ -70,10 +44,9 @@ static void tell(const struct hvd_iterator *it, int64_t *epoch,
                                                      : it->stand->position;
 }
 
-/* Fills a slot, or, if at is another place, that, with the slot's status. */
-static void fill_slot(struct hvd_iterator *it, struct slot *slot,
-                      void *const *at)
+static void fill_slot(void *context, struct slot *slot, void *const *at)
 {
+    struct hvd_iterator *it = context;
     struct run *run = &it->run;
 
     run->rows = 1;
@@ -91,87 +64,18 @@ static void fill_slot(struct hvd_iterator *it, struct slot *slot,
     tell(it, &slot->epoch, &slot->samples);
 }
 
-/* Fills the next slot of a ring. The lock is held, but not while it does so. */
-static void fill_next(struct hvd_iterator *it)
+static void stop_ring(struct hvd_iterator *it)
 {
-    struct slot *slot = &it->slots[it->filled % it->nslots];
-
-    it->filling = true;
-    pthread_mutex_unlock(&it->lock);
-    fill_slot(it, slot, slot->at);
-    pthread_mutex_lock(&it->lock);
-    it->filling = false;
-    it->failed = slot->status < 0;
-    it->filled++;
-    pthread_cond_signal(&it->moved);
-}
-
-static void *read_ahead(void *context)
-{
-    struct hvd_iterator *it = context;
-
-    pthread_mutex_lock(&it->lock);
-    while (!it->quit && !it->failed)
-        if (it->filling || it->filled - it->freed == it->nslots)
-            pthread_cond_wait(&it->moved, &it->lock);
-        else
-            fill_next(it);
-    pthread_mutex_unlock(&it->lock);
-    return NULL;
-}
-
-static void stop_thread(struct hvd_iterator *it)
-{
-    if (!it->has_thread)
-        return;
     atomic_store_explicit(&it->run.stop, true, memory_order_relaxed);
-    pthread_mutex_lock(&it->lock);
-    it->quit = true;
-    pthread_cond_signal(&it->moved);
-    pthread_mutex_unlock(&it->lock);
-    pthread_join(it->thread, NULL);
-    it->has_thread = it->quit = it->failed = false;
-    it->filled = it->freed = it->taken = 0;
+    ring_stop(it->ring);
     atomic_store_explicit(&it->run.stop, false, memory_order_relaxed);
-}
-
-/* Returns the next filled slot; NULL: the thread does not start. Without one,
- * the data goes to buffers, if there are some. */
-static struct slot *take_slot(struct hvd_iterator *it, void *const *buffers)
-{
-    if (it->nslots == 1) {
-        if (it->slots[0].status >= 0)
-            fill_slot(it, &it->slots[0], buffers ? buffers : it->slots[0].at);
-        return &it->slots[0];
-    }
-    if (!it->has_thread) {
-        if (thread_start(&it->thread, read_ahead, it) < 0)
-            return NULL;
-        it->has_thread = true;
-    }
-    pthread_mutex_lock(&it->lock);
-    /* The caller has done with what it had; but a failure stays. */
-    int64_t before = it->taken - 1;
-    if (before >= 0 && it->slots[before % it->nslots].status < 0)
-        it->taken--;
-    else
-        it->freed = it->taken;
-    if (it->filled - it->taken <= it->nslots / 2)
-        pthread_cond_signal(&it->moved);
-    while (it->filled == it->taken)
-        if (it->filling)
-            pthread_cond_wait(&it->moved, &it->lock);
-        else
-            fill_next(it);
-    pthread_mutex_unlock(&it->lock);
-    return &it->slots[it->taken++ % it->nslots];
 }
 
 /* Gets a batch; buffers NULL: into a slot. */
 static int get_batch(struct hvd_iterator *it, void *const *buffers,
                      hvd_batch *batch)
 {
-    const struct slot *slot = take_slot(it, buffers);
+    const struct slot *slot = ring_take(it->ring, buffers);
     if (!slot)
         return HVD_ERR_MEMORY;
     if (slot->status < 0)
@@ -183,7 +87,7 @@ static int get_batch(struct hvd_iterator *it, void *const *buffers,
         return HVD_END_OF_DATA;
     for (int32_t i = 0; buffers && i < it->set->ncomponents; i++) {
         it->given[i] = buffers[i];
-        if (it->nslots > 1)
+        if (ring_is_ahead(it->ring))
             memcpy(buffers[i], slot->at[i], it->top->bytes[i]);
     }
     *batch = (hvd_batch){.ncomponents = it->set->ncomponents,
@@ -272,10 +176,9 @@ int hvd_iterator_restore(hvd_iterator *it, const hvd_position *position)
     int status = check_position(it, position);
     if (status < 0)
         return status;
-    stop_thread(it);
+    stop_ring(it);
+    ring_clear(it->ring);
     it->ended = false;
-    for (int i = 0; i < it->nslots; i++)
-        it->slots[i].status = 0;
     it->epoch = stage_restore(it->top, position->epoch, position->samples);
     if (it->epoch < 0) {
         status = (int)it->epoch;
@@ -388,27 +291,22 @@ static int choose_share(const hvd_dataset *set, const hvd_input_context *c,
     return 0;
 }
 
-static int make_slots(struct hvd_iterator *it, int32_t depth)
+static size_t lay_out(void *context, char *memory, void **at)
 {
-    size_t bytes = stage_lay_out(it->top, NULL, NULL);
-    size_t replicas = (size_t)it->run.share.replicas;
+    struct hvd_iterator *it = context;
 
-    it->slots = calloc((size_t)depth + 1, sizeof *it->slots);
-    for (int i = 0; it->slots && i <= depth; i++) {
-        struct slot *slot = &it->slots[i];
+    return stage_lay_out(it->top, memory, at);
+}
 
-        it->nslots = i + 1;
-        slot->memory = aligned_alloc(64, bytes + 64);
-        slot->replica_rows = calloc(replicas, sizeof *slot->replica_rows);
-        if (!slot->memory || !slot->replica_rows)
-            break;
-        stage_lay_out(it->top, slot->memory, slot->at);
-        if (i == depth)
-            return 0;
-    }
-    return problem_fail(HVD_ERR_MEMORY,
-                        "iterator: no memory for %d batches of %zu bytes",
-                        (int)depth + 1, bytes);
+static int make_ring(struct hvd_iterator *it, int depth)
+{
+    const struct ring_maker maker = {.depth = depth,
+                                     .replicas = it->run.share.replicas,
+                                     .fill = fill_slot,
+                                     .lay_out = lay_out,
+                                     .context = it};
+
+    return ring_new(&maker, &it->ring);
 }
 
 /* The components of batches, and the stage whose samples are counted. */
@@ -500,7 +398,7 @@ static int make_iterator(struct hvd_iterator *it,
     if (status == 0)
         status = stage_begin(it->top, 0);
     if (status == 0)
-        status = make_slots(it, finds.depth);
+        status = make_ring(it, finds.depth);
     if (status == 0) {
         describe_batches(it);
         describe_sharing(it);
@@ -527,8 +425,6 @@ int hvd_iterator_new(hvd_dataset *dataset, const hvd_input_context *context,
     if (!it)
         return problem_fail(HVD_ERR_MEMORY, "iterator: no memory");
     it->set = hvd_dataset_keep(dataset);
-    pthread_mutex_init(&it->lock, NULL);
-    pthread_cond_init(&it->moved, NULL);
     atomic_init(&it->run.stop, false);
     status = make_iterator(it, context);
     if (status < 0) {
@@ -543,18 +439,12 @@ void hvd_iterator_free(hvd_iterator *it)
 {
     if (!it)
         return;
-    stop_thread(it);
+    if (it->ring)
+        stop_ring(it);
+    ring_free(it->ring);
     crew_free(it->run.crew);
     stage_close(it->top);
-    for (int i = 0; i < it->nslots; i++) {
-        free(it->slots[i].memory);
-        free(it->slots[i].replica_rows);
-        free(it->slots[i].text);
-    }
-    free(it->slots);
     free(it->run.replica_rows);
-    pthread_mutex_destroy(&it->lock);
-    pthread_cond_destroy(&it->moved);
     hvd_dataset_free(it->set);
     free(it);
 }

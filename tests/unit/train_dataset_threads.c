@@ -121,6 +121,40 @@ LOOP_TEST(iterators_end_at_once, 0, 20)
     discard(it, set);
 }
 
+/* Waits until a map was called so often: other things may use all cores. */
+static void wait_for_calls(atomic_int *calls, int n)
+{
+    for (int ms = 0; atomic_load(calls) < n; ms++) {
+        ck_assert_int_lt(ms, 20000);
+        usleep(1000);
+    }
+    ck_assert_int_eq(atomic_load(calls), n);
+}
+
+/* The caller never has to wake the thread: half of the batches ahead are always
+ * left. */
+TEST(the_thread_fills_what_is_free_by_itself)
+{
+    const hvd_component squared = {"square", HVD_FLOAT32, 0, {0}};
+    struct stream s = {.count = 1000};
+    atomic_int calls = 0;
+    hvd_dataset *set =
+        hvd_dataset_map(stream(&s), 1, &squared, square, &calls, 1);
+    hvd_batch batch;
+
+    set = hvd_dataset_prefetch(hvd_dataset_batch(set, 1, 0), 16);
+    hvd_iterator *it = iterate(set, NULL);
+    for (int taken = 0; taken < 40;) {
+        for (int i = 0; i < 8; i++, taken++) {
+            ck_assert_int_eq(hvd_iterator_next(it, &batch), 0);
+            ck_assert(*(float *)batch.data[0] == (float)(taken * taken));
+        }
+        /* It has the batch in use and 16 ahead. */
+        wait_for_calls(&calls, taken + 16);
+    }
+    discard(it, set);
+}
+
 LOOP_TEST(batches_go_into_buffers, 0, 2)
 {
     hvd_dataset *set = hvd_dataset_batch(numbers(0, 5), 2, 0);
