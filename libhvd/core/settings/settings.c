@@ -408,6 +408,7 @@ static bool is_others(const char *name)
     return strcmp(name, "HVD_TTY") == 0 || strcmp(name, "HVD_BUILD") == 0 ||
            strcmp(name, "HVD_LIBRARY") == 0 ||
            strcmp(name, "HVD_PYTHON") == 0 ||
+           strcmp(name, "HVD_RESTART") == 0 ||
            strncmp(name, "HVD_TEST_", 9) == 0;
 }
 
