@@ -200,7 +200,8 @@ void hvd_options_init(hvd_options *options, size_t size);
 
 /* Does the same as hvd_init, with process sets from the beginning: they get the
  * ids 1, 2, ... in their order. All ranks must give the same sets, or
- * HVD_ERR_MISMATCH is returned. */
+ * HVD_ERR_MISMATCH is returned. HVD_ERR_UNSUPPORTED: there are some, and this
+ * process has joined a running job (hvd_last_recovery). */
 int hvd_init_with(const hvd_options *options);
 
 /*

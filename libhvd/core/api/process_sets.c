@@ -545,7 +545,17 @@ static int check_number(int32_t n)
 static int add_first_sets(const hvd_options *options)
 {
     const int32_t *ranks = options->process_set_ranks;
+    hvd_recovery how;
 
+    /* The others of a running job do not come here. */
+    HVD_TRY(hvd_last_recovery(&how, sizeof how));
+    if (how.generation > 0)
+        return options->nprocess_sets == 0
+                   ? HVD_OK
+                   : hvd__fail(HVD_ERR_UNSUPPORTED,
+                               "this process has joined a running job, in "
+                               "which no process sets can begin with it: add "
+                               "them on all ranks with hvd_add_process_set");
     HVD_TRY(check_number(options->nprocess_sets));
     for (int32_t i = 0; i < options->nprocess_sets; i++) {
         int32_t n = options->process_set_sizes[i];
