@@ -62,6 +62,15 @@ def recover():
     _world.forget_ranks()
 
 
+def grow():
+    """Lets in the processes that wait to join (hvd_grow), between two steps. Collective.
+    Returns whether the world is a new one; programs that commit() need not call it."""
+    grown = check(lib.hvd_grow(None, 0)) > 0
+    if grown:
+        _world.forget_ranks()
+    return grown
+
+
 def elastic_run(train, on_reset=None):
     """Calls train() until it is not a lost rank that ends it, as hvd_elastic_run does.
     on_reset(), if it is given, is called in each new world, with the state of the

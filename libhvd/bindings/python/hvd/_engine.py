@@ -32,4 +32,7 @@ under_way, abandoned = set(), []
 for _kept in under_way, abandoned:
     atexit.register(ctypes.pythonapi.Py_IncRef, ctypes.py_object(_kept))
 
+# What requests used that failed by the loss of a rank, until there is a new world.
+lost = []
+
 engine.bind(lib._handle, Error, abandoned)

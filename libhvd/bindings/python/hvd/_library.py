@@ -129,7 +129,7 @@ for _name in "learning_rate", "momentum":
     getattr(lib, "hvd_strategy_set_" + _name).argtypes = [C.c_void_p, C.c_double]
 lib.hvd_state_register.argtypes = [C.c_char_p, C.c_void_p, C.c_size_t, C.c_uint32]
 lib.hvd_state_unregister.argtypes = [C.c_char_p]
-lib.hvd_recover.argtypes = [C.c_void_p, C.c_size_t]
+lib.hvd_recover.argtypes = lib.hvd_grow.argtypes = [C.c_void_p, C.c_size_t]
 lib.hvd_strategy_join.argtypes = [C.c_void_p, C.POINTER(C.c_int)]
 lib.hvd_strategy_state_info.argtypes = [C.c_void_p, C.c_int32, C.POINTER(StrategyTensor)]
 lib.hvd_strategy_read_state.argtypes = [C.c_void_p, C.POINTER(C.c_void_p)]

@@ -3,8 +3,8 @@
 Requests under way. The modules above describe a request by keywords (fields), and
 submit it, or run it at once.
 """
-from ._constants import COMPRESSIONS, KINDS, OPS, Op
-from ._engine import engine, under_way
+from ._constants import COMPRESSIONS, KINDS, OPS, Op, Status
+from ._engine import engine, lost, under_way
 from ._errors import Error, code
 
 
@@ -22,6 +22,13 @@ def fields(kind, input=None, output=None, name=None, op=0, root=0, prescale=1.0,
             process_set, priority, flags,
             0 if compression is None else code(compression, COMPRESSIONS, "compression"),
             capacity, splits, counts)
+
+
+def keep_if_lost(error, what):
+    """Keeps what a request uses if it failed by a loss: until there is a new world, a
+    transfer may still write there."""
+    if error.status in (Status.LOST, Status.STALLED, Status.SHUTDOWN):
+        lost.append(what)
 
 
 class Handle:
@@ -51,8 +58,9 @@ class Handle:
         signal raises an exception, the request goes on, and can be waited for again."""
         try:
             view = engine.wait(self._number, self._wanted)
-        except Error:
+        except Error as error:
             under_way.discard(self)
+            keep_if_lost(error, self)
             raise
         under_way.discard(self)
         self._keep = None
@@ -93,7 +101,12 @@ def submit(request, build):
 
 def run(request, build):
     """Submits a request, waits for it, and returns its result."""
-    return build(engine.run(*request))
+    try:
+        view = engine.run(*request)
+    except Error as error:
+        keep_if_lost(error, request)
+        raise
+    return build(view)
 
 
 def submit_group(name, members, build=list):

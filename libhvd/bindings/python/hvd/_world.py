@@ -4,6 +4,7 @@ import ctypes as C
 import os
 
 from ._clusters import Cluster
+from ._engine import lost
 from ._errors import integer, text
 from ._library import Options, check as _must, integers, lib, written
 from ._process_sets import ProcessSet, process_sets as _all_process_sets
@@ -14,9 +15,11 @@ _ranks = None
 
 
 def forget_ranks():
-    """Is called when another world has taken the place of the one that init made."""
+    """Is called when another world has taken the place of the one that init made. Nothing
+    of that one is under way any more."""
     global _ranks
     _ranks = False
+    lost.clear()
 
 
 def _ranks_of(comm):
@@ -106,6 +109,7 @@ def init(process_sets=(), comm=None, cluster=None):
 def shutdown():
     """Stops the library, and returns when every rank has called it."""
     _must(lib.hvd_shutdown())
+    lost.clear()
 
 
 def is_initialized():
