@@ -87,6 +87,21 @@ python_says() { # what ranks
     done
 }
 
+@test "python: PyTorch trains on when a rank is lost" {
+    engine=extension
+    for n in 1 3; do
+        python every_elastic "$ROOT/mpi-launch.sh" --elastic -np $n
+        [ "$(finished elastic)" -eq $((n > 1 ? n - 1 : 1)) ]
+    done
+}
+
+@test "python: PyTorch trains on when a rank is lost, and when it comes back" {
+    engine=extension
+    HVD_ELASTIC=1 python every_elastic "$LIB/../bin/hvd-run" --elastic 2:3 --restarts 1
+    [ "$status" -eq 0 ]
+    [ "$(finished elastic)" -eq 3 ]
+}
+
 @test "python: a program for Horovod finds its names" {
     engine=extension
     for n in 1 2 3; do

@@ -3,15 +3,20 @@
 import horovod
 import horovod.torch as hvd
 import torch
-from horovod.common.exceptions import HorovodInternalError
+from horovod.common.elastic import ObjectState, run_fn
+from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt
 from horovod.common.process_sets import global_process_set
 from horovod.common.util import (_cache, env, extension_available, gloo_built, mpi_built,
                                  split_list)
 from horovod.runner.util.threads import in_thread
 from horovod.torch.compression import Compression
+from horovod.torch.elastic import run
+from horovod.torch.elastic.sampler import ElasticSampler
+from horovod.torch.elastic.state import TorchState
 from horovod.torch.functions import broadcast_parameters
 from horovod.torch.mpi_ops import synchronize
 from horovod.torch.optimizer import DistributedOptimizer
+from horovod.torch.sync_batch_norm import SyncBatchNorm
 
 assert horovod.__version__ == "0.28.1"
 assert mpi_built() and not gloo_built() and extension_available("torch")
@@ -34,6 +39,9 @@ assert seen == [3]
 
 hvd.init()
 assert hvd.global_process_set is global_process_set
+assert hvd.elastic.TorchState is TorchState and issubclass(TorchState, ObjectState)
+assert hvd.elastic.run is run and run_fn and hvd.elastic.ElasticSampler is ElasticSampler
+assert hvd.SyncBatchNorm is SyncBatchNorm and issubclass(HostsUpdatedInterrupt, RuntimeError)
 assert hvd.Compression is Compression and hvd.broadcast_parameters is broadcast_parameters
 n, model = hvd.size(), torch.nn.Linear(40, 30)
 optimizer = DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0),

@@ -9,6 +9,7 @@ one at the start.
     optimizer = hvd.DistributedOptimizer(optimizer, model.named_parameters())
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
 """
+from . import elastic  # noqa: F401
 from ._basics import *  # noqa: F401,F403
 from .compression import Compression  # noqa: F401
 from .functions import (allgather_object, broadcast_object,  # noqa: F401

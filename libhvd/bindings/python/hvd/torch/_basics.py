@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starting, who is who, and process sets, as Horovod has them."""
 import atexit
+import os
 
 import hvd
 
@@ -107,6 +108,12 @@ rank, size = _number(hvd.rank), _number(hvd.size)
 local_rank, local_size = _number(hvd.local_rank), _number(hvd.local_size)
 cross_rank, cross_size = _number(hvd.cross_rank), _number(hvd.cross_size)
 is_initialized = hvd.is_initialized
+
+
+def may_be_several():
+    """Returns whether there are several ranks, or may be, in a job that can grow."""
+    return size() > 1 or any(os.environ.get(name, "0") != "0"
+                             for name in ("HVD_ELASTIC", "HOROVOD_ELASTIC"))
 
 
 def is_homogeneous():

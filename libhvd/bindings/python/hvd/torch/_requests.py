@@ -89,6 +89,11 @@ def poll(handle):
         raise translate(error) from None
 
 
+def forget():
+    """Lets go of all handles: those of a world that is no more."""
+    _pending.clear()
+
+
 def synchronize(handle):
     """Waits until the request of a handle is done, and returns its result. A handle that
     is unknown, or has been waited for, gives None."""

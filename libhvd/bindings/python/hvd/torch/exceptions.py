@@ -11,6 +11,15 @@ class HorovodInternalError(RuntimeError):
     """A collective failed: the ranks gave different things, or one of them is lost."""
 
 
+class HostsUpdatedInterrupt(RuntimeError):
+    """A commit has let in processes that waited to join: hvd.elastic.run gives them the
+    state, and goes on from there. skip_sync: the ranks have the same state anyway."""
+
+    def __init__(self, skip_sync=False):
+        super().__init__("processes have joined")
+        self.skip_sync = skip_sync
+
+
 def translate(error):
     """Returns what Horovod raises instead of a hvd.Error."""
     kind = ValueError if error.status in _OF_ARGUMENTS else HorovodInternalError

@@ -19,7 +19,7 @@ import torch
 from hvd._engine import engine
 
 from . import _adasum
-from ._basics import global_process_set, size
+from ._basics import global_process_set, may_be_several
 from ._requests import DTYPES, tensor_of
 from .compression import Compression
 from .mpi_ops import (Adasum, Average, allreduce_async_, grouped_allreduce_async_,
@@ -112,7 +112,7 @@ class _DistributedOptimizer(torch.optim.Optimizer):
         self._handles, self._delay, self._nodes, self._ready = {}, {}, [], {}
         self._placed = {}  # where gradients in shared memory are, by parameter
         self._synchronized, self._should_synchronize = False, True
-        self._takes_part = process_set.included() and size() > 1
+        self._takes_part = process_set.included() and may_be_several()
         if self._takes_part:
             self._register_hooks()
         self.set_backward_passes_per_step(backward_passes_per_step)
@@ -227,6 +227,8 @@ class _DistributedOptimizer(torch.optim.Optimizer):
 
     def load_state_dict(self, *args, **kwargs):
         self._handles.clear()
+        self._ready.clear()
+        self._placed.clear()  # in another world, other memory is shared
         self._synchronized = False
         self.set_backward_passes_per_step(self.backward_passes_per_step)
         super(self.__class__, self).load_state_dict(*args, **kwargs)
@@ -307,7 +309,7 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
                       DeprecationWarning, stacklevel=2)
         groups = num_groups if groups is None else groups
     methods = dict(_DistributedOptimizer.__dict__)
-    if op == Adasum and size() > 1:
+    if op == Adasum and may_be_several():
         if isinstance(optimizer, torch.optim.LBFGS):
             raise ValueError("Adasum needs an optimizer that can step without a closure, "
                              "which LBFGS cannot")

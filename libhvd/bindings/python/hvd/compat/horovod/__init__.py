@@ -5,7 +5,7 @@ lead to hvd.torch. mpi-launch.sh --horovod and horovodrun put the folder of this
 into PYTHONPATH; nothing else does, so that a real Horovod is not hidden unasked.
 
 horovod.torch, horovod.common and what programs use of horovod.runner.util are there;
-other frameworks, elastic, Spark and Ray are not.
+other frameworks, Spark and Ray are not.
 """
 #: The version whose names and behaviour these are.
 __version__ = "0.28.1"
