@@ -257,6 +257,27 @@ TEST(launchers_are_recognised)
     ck_assert(strstr(hvd_last_error(), "one of 8"));
     ck_assert(strstr(hvd_last_error(), "MPICH"));
     ck_assert(strstr(hvd_last_error(), "Open MPI"));
+
+    /* What a launcher has started counts, not what started the launcher. */
+    setenv("SLURM_STEP_NUM_TASKS", "2", 1);
+    setenv("PMI_SIZE", "1", 1);
+    ck_assert_int_eq(hvd__launch_check_alone("Open MPI"), HVD_OK);
+    ck_assert_int_eq(hvd__launch_check_pmix(), HVD_OK);
+    unsetenv("PMI_RANK");
+    unsetenv("PMI_SIZE");
+    ck_assert(hvd__launched());
+    ck_assert_int_eq(hvd__launch_check_pmix(), HVD_ERR_LAUNCH);
+    ck_assert(strstr(hvd_last_error(), "srun --mpi=pmix"));
+    setenv("PMIX_RANK", "0", 1);
+    ck_assert(hvd__launched());
+    ck_assert_int_eq(hvd__launch_check_pmix(), HVD_OK);
+    ck_assert_int_eq(hvd__launch_check_alone("Open MPI"), HVD_ERR_LAUNCH);
+    /* The shell of srun --pty is a single task, and no launcher. */
+    setenv("SLURM_STEP_NUM_TASKS", "1", 1);
+    ck_assert(hvd__launched());
+    unsetenv("PMIX_RANK");
+    ck_assert(!hvd__launched());
+    ck_assert_int_eq(hvd__launch_check_pmix(), HVD_OK);
 }
 
 TEST_MAIN("core_settings")

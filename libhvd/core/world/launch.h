@@ -15,6 +15,10 @@ bool hvd__launched(void);
  * before MPI starts, or -1 if it did not set it. */
 int hvd__launch_rank(void);
 
+/* Fails with HVD_ERR_LAUNCH if srun started this process as one of several in a
+ * way in which MPI_Init would end it. */
+int hvd__launch_check_pmix(void);
+
 /* Fails with HVD_ERR_LAUNCH if the environment says that this process is one of
  * several, but MPI found it alone. library is the name of the MPI library. */
 int hvd__launch_check_alone(const char *library);

@@ -123,6 +123,8 @@ static int open_transport(struct hvd__world *world,
         return open_tcp(world, origin->tcp);
     if (!origin->comm && !origin->ranks && !hvd__launched() && !is_live)
         return hvd__self_open(&world->engine.transport);
+    if (!is_live)
+        HVD_TRY(hvd__launch_check_pmix());
     hvd__ending_expect(&world->engine.settings);
     world->guard =
         hvd__guard_start(&options, is_live ? HVD__STAGE_COMM : HVD__STAGE_MPI);
