@@ -35,7 +35,8 @@ Usage: ./mpi-launch.sh -np N [options] [--] program [argument...]
 
 Start program on N ranks with Open MPI's mpirun.
 
-  -np N, -n N            start N ranks
+  -np N, -n N            start N ranks; not needed in a job of Slurm, of PBS or
+                         of Kubernetes' MPI operator, which has hosts and slots
   -H, --host H1:S1,...   use these hosts, with so many ranks on each
   --hostfile FILE        read the hosts from FILE, one "host slots=S" per line
   -x VAR[=VALUE]         pass a variable to the ranks (HVD_* are always passed)
@@ -102,6 +103,49 @@ while [ $# -gt 0 ]; do
     *) break ;;
     esac
 done
+
+# A batch system that this is a job of has chosen the hosts, unless the command
+# line does: mpirun asks Slurm and reads Kubernetes' file, but not that of PBS.
+slots_of_slurm() { # "2(x3),1": the tasks of each node
+    local part sum=0
+    for part in ${1//,/ }; do
+        [[ $part =~ ^([0-9]+)(\(x([0-9]+)\))?$ ]] || return 1
+        sum=$((sum + BASH_REMATCH[1] * ${BASH_REMATCH[3]:-1}))
+    done
+    echo "$sum"
+}
+
+slots_of_file() { # a host without a number of slots has one
+    awk '$1 == "" || $1 ~ /^#/ { next }
+    match($0, /[ \t]slots *= *[0-9]+/) {
+        $0 = substr($0, RSTART, RLENGTH)
+        sub(/.*=/, "")
+        sum += $1
+        next
+    }
+    { sum++ }
+    END { print sum + 0 }' "$1"
+}
+
+allocation='' slots=''
+if [ -z "$hosts$hostfile" ]; then
+    if [ -r "${OMPI_MCA_orte_default_hostfile-}" ]; then
+        allocation="the host file $OMPI_MCA_orte_default_hostfile"
+        slots=$(slots_of_file "$OMPI_MCA_orte_default_hostfile")
+    elif [ -n "${SLURM_JOB_ID-}" ]; then
+        [ "${SLURM_STEP_NUM_TASKS-1}" -eq 1 ] ||
+            wrong "srun started this launcher $SLURM_STEP_NUM_TASKS times: start it once, by salloc or sbatch, or the program itself by srun --mpi=pmix"
+        allocation="job $SLURM_JOB_ID of Slurm"
+        slots=$(slots_of_slurm "${SLURM_TASKS_PER_NODE-}")
+    elif [ -n "${PBS_NODEFILE-}" ]; then
+        allocation="job ${PBS_JOBID-} of PBS"
+        hostfile=$PBS_NODEFILE
+        [ ! -r "$hostfile" ] || slots=$(slots_of_file "$hostfile")
+    fi
+fi
+if [[ -z $ranks && $slots =~ ^[1-9] && $spares =~ ^[0-9]{1,6}$ ]]; then
+    ranks=$((slots - 10#$spares))
+fi
 
 [ -n "$ranks" ] || wrong "the number of ranks is missing: -np N"
 ranks=$(number -np "$ranks" 1 'ranks (1, 2, ...)') || exit
@@ -184,11 +228,14 @@ if [ -n "$elastic" ]; then
 fi
 [ -z "$hosts" ] || command+=(-H "$hosts")
 [ -z "$hostfile" ] || command+=(--hostfile "$hostfile")
+[ -z "$allocation" ] || say "$allocation has the hosts, with ${slots:-?} slots"
+# The ranks may be on other hosts.
+readonly elsewhere=$hosts$hostfile$allocation
 
 # With too few open files mpirun waits for ever. It takes 28, and four per rank
 # (measured).
 needed=$((32 + 4 * ranks))
-[ -z "$hosts$hostfile" ] || needed=64
+[ -z "$elsewhere" ] || needed=64
 open_files=$(ulimit -n)
 if [ "$open_files" != unlimited ] && [ "$open_files" -lt "$needed" ]; then
     ulimit -S -n "$needed" 2>/dev/null ||
@@ -199,7 +246,7 @@ fi
 # On one host mpirun counts the cores. With several hosts it counts their slots;
 # too few of them are an error of the command line that mpirun explains itself.
 crowded=
-if [ -z "$hosts$hostfile" ] && [ "$ranks" -gt "$cores" ]; then
+if [ -z "$elsewhere" ] && [ "$ranks" -gt "$cores" ]; then
     crowded=1
     command+=(--oversubscribe)
     if [ "$wanted" -gt "$cores" ]; then # spares take no turn
@@ -212,7 +259,7 @@ fi
 
 # When a rank fails, this script says in one line what mpirun says in many. When
 # mpirun cannot start ranks, on other hosts, its messages are worth reading.
-if [ -z "$verbose$hosts$hostfile" ]; then
+if [ -z "$verbose$elsewhere" ]; then
     command+=(--quiet)
 fi
 
@@ -530,7 +577,7 @@ look_after() {
         kill -KILL "${all[@]}" 2>/dev/null
     fi
     if [ "$nshells" -gt 0 ] || [ "$began" -eq 0 ] ||
-        [ -n "$hosts$hostfile" ] || [ "$(tree)" != " $child " ]; then
+        [ -n "$elsewhere" ] || [ "$(tree)" != " $child " ]; then
         alone_since=''
     elif [ $((SECONDS - ${alone_since:=$SECONDS})) -ge "$alone_limit" ]; then
         end_by_force "mpirun hangs, although all ranks have ended: it is ended by force"
@@ -553,7 +600,7 @@ run_elastic_job() { # program argument...
     shells=() hosts_of=() heard=() reports=''
     began=0 ended=0 well=0 given_up=' '
     alone_since='' stopped_since='' well_since=''
-    if [ -n "$hosts$hostfile" ]; then
+    if [ -n "$elsewhere" ]; then
         exec {errors}> >(take_reports >&2)
         filter=$!
         start_mpirun "$@" 2>&"$errors"
