@@ -113,8 +113,9 @@ PACKAGES := gcc g++ make pkg-config openmpi-bin libopenmpi-dev libucx-dev libope
 	uthash-dev libjansson-dev nettle-dev zlib1g-dev check bats procps iproute2 python3 \
 	python3-dev python3-numpy python3-yaml gfortran groff-base
 # A test that is skipped has failed: those of HTML pages look at them, those of
-# completion complete words, and those of hvd.torch train.
-TEST_PACKAGES := chromium nodejs bash-completion python3-torch
+# completion complete words, those of hvd.torch train, and a cluster of Slurm runs.
+TEST_PACKAGES := chromium nodejs bash-completion python3-torch slurmctld slurmd \
+	slurm-client munge
 
 .PHONY: deps
 deps: ## install missing Debian packages, and say which
