@@ -19,7 +19,7 @@
  * A rank is a process of the trace; each name is a row, with phases nested as
  * Horovod names them: the operation holds NEGOTIATE_X (submitted to agreed on),
  * QUEUE (to started), MEMCPY_IN_FUSION_BUFFER, MPI_X and
- * MEMCPY_OUT_FUSION_BUFFER. Times are microseconds of rank 0's clock.
+ * MEMCPY_OUT_FUSION_BUFFER. If wanted, CYCLE_START marks each batch. Times are microseconds of rank 0's clock.
  */
 #include "trace/timeline.h"
 
@@ -72,6 +72,8 @@ struct hvd__timeline {
     size_t capacity;
     bool lacks_memory; /* the text lacks what was added last */
     bool closed;       /* no rank appends to the file */
+    bool marks_cycles;
+    int64_t marked_ns; /* the cycle that was marked last; used by the flusher */
 };
 
 /* ---------------------------------------------------------------------- text
@@ -208,12 +210,28 @@ static void add_phase(struct hvd__timeline *t, int row, const char *prefix,
     add(t, "}");
 }
 
+/* The requests of a batch are started at one time, and recorded one after the
+ * other. */
+static void add_cycle(struct hvd__timeline *t, int64_t started_ns)
+{
+    if (!t->marks_cycles || started_ns <= 0 || started_ns == t->marked_ns)
+        return;
+    t->marked_ns = started_ns;
+    add(t,
+        ",\n{\"ph\":\"i\",\"name\":\"CYCLE_START\",\"s\":\"p\",\"pid\":%d,"
+        "\"tid\":0",
+        t->rank);
+    add_time(t, "ts", started_ns + t->offset_ns);
+    add(t, "}");
+}
+
 static void add_span(struct hvd__timeline *t, const struct hvd__span *span)
 {
     const struct hvd__times *at = &span->times;
     int row = row_of(t, span->name);
     char kind[32];
 
+    add_cycle(t, at->started_ns);
     snprintf(kind, sizeof kind, "%s", hvd_kind_name(span->kind));
     for (char *c = kind; *c; c++)
         *c = (char)(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
@@ -243,6 +261,7 @@ static bool add_whole_span(struct hvd__timeline *t,
 {
     size_t length = t->length;
     int nrows = t->nrows;
+    int64_t marked_ns = t->marked_ns;
 
     add_span(t, span);
     if (!t->lacks_memory)
@@ -250,6 +269,7 @@ static bool add_whole_span(struct hvd__timeline *t,
     t->lacks_memory = false;
     t->length = length;
     t->nrows = nrows;
+    t->marked_ns = marked_ns;
     return false;
 }
 
@@ -414,6 +434,11 @@ int hvd__timeline_open(const char *path, int rank, const char *host,
     write_out(t);
     *timeline = t;
     return HVD_OK;
+}
+
+void hvd__timeline_mark_cycles(struct hvd__timeline *t)
+{
+    t->marks_cycles = true;
 }
 
 void hvd__timeline_record(struct hvd__timeline *t, const struct hvd__span *span)

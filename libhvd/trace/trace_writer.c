@@ -12,7 +12,7 @@
 
 /* The interval at which the timeline is written. An abort loses no more than
  * that. */
-#define FLUSH_NS INT64_C(500000000)
+#define FLUSH_NS INT64_C(50000000)
 
 void hvd__trace_writer_init(struct hvd__trace_writer *writer)
 {
@@ -66,9 +66,7 @@ static void *write_files(void *argument)
 
     pthread_mutex_lock(&s->lock);
     while (!s->stop) {
-        sleep_for(s, s->timeline || s->metrics_interval_ns > FLUSH_NS
-                         ? FLUSH_NS
-                         : s->metrics_interval_ns);
+        sleep_for(s, s->timeline ? FLUSH_NS : s->metrics_interval_ns);
         /* The lock is held because other threads may stop the timeline.
          * hvd__trace_writer_record waits here only for the exchange of two
          * pointers. */
@@ -102,8 +100,11 @@ int hvd__trace_writer_open(struct hvd__trace_writer *s, const char *path,
 
     gethostname(host, sizeof host - 1);
     HVD_TRY(hvd__timeline_open(path, s->rank, host, offset, &timeline));
+    if (s->marks_cycles)
+        hvd__timeline_mark_cycles(timeline);
     pthread_mutex_lock(&s->lock);
     s->timeline = timeline;
+    pthread_cond_signal(&s->wake);
     pthread_mutex_unlock(&s->lock);
     atomic_store(&s->listens, true);
     return hvd__trace_writer_start(s);

@@ -24,6 +24,7 @@ struct hvd__trace_writer {
     char metrics_path[600];             /* "": this rank writes none */
     bool metrics_written;               /* at least once */
     int64_t metrics_interval_ns;
+    bool marks_cycles; /* of timelines that begin from now on */
     int rank;
 };
 

@@ -136,6 +136,29 @@ TEST(phases_of_a_request)
     json_decref(root);
 }
 
+/* Two requests of one batch, and one of another. */
+TEST(cycles_are_marked_once_for_a_batch)
+{
+    struct hvd__span s = span("w");
+    struct hvd__timeline *t;
+    json_t *root;
+
+    for (int marks = 0; marks < 2; marks++) {
+        ck_assert_int_eq(hvd__timeline_create(path, 1), HVD_OK);
+        t = open_one(0, 500000);
+        if (marks)
+            hvd__timeline_mark_cycles(t);
+        for (int i = 0; i < 3; i++) {
+            s.times.started_ns = i < 2 ? 3000000 : 4000000;
+            hvd__timeline_record(t, &s);
+        }
+        hvd__timeline_close(t);
+        root = load();
+        ck_assert_int_eq(count(root, "i"), marks ? 2 : 0);
+        json_decref(root);
+    }
+}
+
 /* A request that failed before it was agreed on has only that phase. */
 TEST(a_request_that_failed)
 {

@@ -92,6 +92,9 @@ enum { HVD__SETTING_TEXT = 512 };
       duration, "how often it is written, beside at the end")                  \
     X("HVD_TIMELINE", timeline_file, text, "", "HOROVOD_TIMELINE", text,       \
       "a file for what all ranks do when, as JSON for Perfetto")               \
+    X("HVD_TIMELINE_MARK_CYCLES", timeline_mark_cycles, bool, "0",             \
+      "HOROVOD_TIMELINE_MARK_CYCLES", bool,                                    \
+      "timelines mark when a rank begins a batch")                             \
     X("HVD_LOG", log_level, level, "warning", "HOROVOD_LOG_LEVEL", level,      \
       "what is written to stderr: error, warning, info, debug or trace")
 
@@ -131,6 +134,7 @@ struct hvd__settings {
     char metrics_file[HVD__SETTING_TEXT];
     int64_t metrics_interval_ns;
     char timeline_file[HVD__SETTING_TEXT];
+    bool timeline_mark_cycles;
     enum hvd__log_level log_level;
 };
 

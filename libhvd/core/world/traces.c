@@ -88,6 +88,7 @@ int hvd__world_start_traces(struct hvd__world *world)
     s->metrics = &world->engine.metrics;
     s->rank = world->engine.transport->rank;
     s->metrics_interval_ns = settings->metrics_interval_ns;
+    s->marks_cycles = settings->timeline_mark_cycles;
     if (settings->metrics_file[0])
         hvd__trace_writer_name_metrics(s, settings->metrics_file);
     if (settings->timeline_file[0])
