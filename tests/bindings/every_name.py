@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program for Horovod, started by mpi-launch.sh --horovod, finds the names it uses."""
 import horovod
+import horovod.tensorflow
 import horovod.torch as hvd
 import torch
 from horovod.common.elastic import ObjectState, run_fn
@@ -38,6 +39,11 @@ in_thread(seen.append, (3,)).join()
 assert seen == [3]
 
 hvd.init()
+try:
+    horovod.tensorflow.allreduce
+    raise AssertionError("there is an operation for TensorFlow")
+except AttributeError as error:
+    assert "no operations for TensorFlow" in str(error)
 assert hvd.global_process_set is global_process_set
 assert hvd.elastic.TorchState is TorchState and issubclass(TorchState, ObjectState)
 assert hvd.elastic.run is run and run_fn and hvd.elastic.ElasticSampler is ElasticSampler
@@ -57,5 +63,39 @@ try:
     assert n == 1
 except HorovodInternalError as error:
     assert isinstance(error, RuntimeError) and "of different shapes" in str(error)
+
+# A list with a set that is there already is refused, and another one is taken.
+def again(*lists):
+    sets = [hvd.ProcessSet(ranks) for ranks in lists]
+    try:
+        hvd.init(process_sets=sets)
+        return [each.process_set_id for each in sets]
+    except ValueError as error:
+        assert "given twice" in str(error), error
+        assert hvd.is_initialized()
+        return None
+
+
+if n > 1:
+    assert again([0], list(range(1, n)), [0]) is None
+    assert again([0], reversed(range(1, n))) == [1, 2] == again([0], range(1, n))
+    assert again(range(n)) is None
+    from mpi4py import MPI
+    half = MPI.COMM_WORLD.Split(hvd.rank() % 2, hvd.rank())
+    assert again(half) == [(1 if n == 2 else 3) + hvd.rank() % 2]
+    assert again(half, range(n)) is None and again(half.Dup(), half) is None
+    ids = hvd.mpi_ops._basics._get_process_set_ids_and_ranks()
+    assert ids[0] == list(range(n)) == hvd.global_process_set.ranks
+    half.Free()
+    try:
+        hvd.init(process_sets=[hvd.ProcessSet([hvd.rank()])])
+        raise AssertionError("sets that differ were taken")
+    except ValueError as error:
+        assert "different process sets" in str(error)
+try:
+    hvd.ProcessSet([0.5])
+    raise AssertionError("half a rank was taken")
+except ValueError as error:
+    assert "integers" in str(error)
 print(f"rank {hvd.rank()} of {n}: every name", flush=True)
 hvd.shutdown()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starting, who is who, and process sets, as Horovod has them."""
 import atexit
+import numbers
 import os
 
 import hvd
@@ -10,12 +11,19 @@ from .exceptions import HorovodInternalError, translated
 
 class ProcessSet:
     """
-    Some of the ranks. It takes part in operations once it is registered: by
+    Some of the ranks: a list of them, or a communicator of mpi4py, whose ranks are found
+    by init(). It takes part in operations once it is registered: by
     init(process_sets=[...]), or by add_process_set. Until then process_set_id is None.
     """
 
-    def __init__(self, ranks):
-        self.process_set_id = None
+    def __init__(self, ranks_or_comm):
+        self.process_set_id = self.ranks = self.mpi_comm = None
+        if hasattr(ranks_or_comm, "py2f"):
+            self.mpi_comm = ranks_or_comm
+            return
+        ranks = list(ranks_or_comm)
+        if not all(isinstance(rank, numbers.Integral) for rank in ranks):
+            raise ValueError(f"ranks of a process set must be integers, not {ranks}")
         self.ranks = sorted(int(rank) for rank in ranks)
 
     def __index__(self):
@@ -43,30 +51,79 @@ class ProcessSet:
         return None if self.process_set_id is None else self._registered().included()
 
     def __repr__(self):
-        return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks})"
+        return (f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks}, "
+                f"mpi_comm={self.mpi_comm})")
 
 
 global_process_set = ProcessSet([])
 global_process_set.process_set_id = 0
 
 
+def _registered(wanted, ranks_of_comm):
+    """Registers the sets that any rank wants in one place of its list, and returns the
+    ids of all sets by their ranks. The sets of a split communicator differ on the ranks,
+    and each gets its id; the others must be the same."""
+    own = [ranks_of_comm(each.mpi_comm) if each.ranks is None else each.ranks
+           for each in wanted]
+    known = {tuple(each.ranks()): each.id for each in hvd.process_sets()}
+    lists = hvd.allgather_object([(ranks, each.ranks is None)
+                                  for ranks, each in zip(own, wanted)])
+    if len({len(each) for each in lists}) > 1 or any(
+            len({(tuple(ranks), comm) if not comm else None for ranks, comm in place}) > 1
+            for place in zip(*lists)):
+        raise ValueError("the ranks give different process sets to init: "
+                         f"{[[ranks for ranks, _ in each] for each in lists]}")
+    for place in zip(*lists):
+        for ranks, _ in place:
+            if tuple(ranks) not in known:
+                known[tuple(ranks)] = hvd.ProcessSet(ranks).id
+    for each, ranks in zip(wanted, own):
+        each.ranks, each.process_set_id = ranks, known[tuple(ranks)]
+
+
+def _duplicate(sets):
+    """Returns a set whose id one before it has, or that of all ranks; None if all differ.
+    It is no longer registered then."""
+    seen, found = {0}, None
+    for each in sets:
+        if each.process_set_id in seen:
+            found, each.process_set_id = each, None
+        seen.add(each.process_set_id)
+    return found
+
+
 def init(comm=None, process_sets=None):
     """
     Starts the library. comm: ranks, or a communicator of mpi4py. process_sets: a list of
     ProcessSets, which are then registered; "dynamic" has no effect, for sets may be added
-    at any time.
+    at any time. A set that is given twice, or that has all ranks, is a ValueError; the
+    library has been started then, and init may be called with another list.
     """
     sets = [] if process_sets is None or isinstance(process_sets, str) else list(process_sets)
-    lists = [each.ranks for each in sets]
-    for each in sets:
-        if lists.count(each.ranks) > 1:
-            raise ValueError(f"{each} is given twice")
     with translated():
-        hvd.init(process_sets=lists, comm=comm)
-    known = {tuple(each.ranks()): each.id for each in hvd.process_sets()}
-    for each in sets:
-        each.process_set_id = known[tuple(each.ranks)]
-    global_process_set.ranks = list(range(hvd.size()))
+        hvd.init(comm=comm)
+        global_process_set.ranks = list(range(hvd.size()))
+        global_process_set.mpi_comm = comm if hasattr(comm, "py2f") else None
+        if sets:
+            _registered(sets, lambda each: _ranks_of(each, comm))
+    twice = _duplicate(sets)
+    if twice is not None:
+        raise ValueError(f"the process set {twice.ranks} is given twice to init, or consists "
+                         "of all ranks")
+
+
+def _ranks_of(comm, world):
+    """Returns the ranks of a communicator of mpi4py, as this world counts them."""
+    from mpi4py import MPI
+    if world is not None and not hasattr(world, "py2f"):
+        raise NotImplementedError("process sets of communicators need init(comm=) to be a "
+                                  "communicator, or to be left out")
+    group, everyone = comm.Get_group(), (world or MPI.COMM_WORLD).Get_group()
+    try:
+        return sorted(MPI.Group.Translate_ranks(group, list(range(group.Get_size())), everyone))
+    finally:
+        group.Free()
+        everyone.Free()
 
 
 def shutdown():
@@ -139,7 +196,8 @@ nccl_built = _always(0, "nccl_built")
 
 
 def start_timeline(file_path, mark_cycles=False):
-    """Writes a timeline to a file until stop_timeline. There are no cycles to mark."""
+    """Writes a timeline to a file until stop_timeline. Whether batches are marked is said
+    by HVD_TIMELINE_MARK_CYCLES, when the library starts; mark_cycles has no meaning."""
     if not hvd.is_initialized():
         raise ValueError("Horovod has not been initialized; use hvd.init().")
     hvd.start_timeline(file_path)
