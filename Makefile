@@ -196,7 +196,8 @@ install: all $(MAN3_MADE) ## install to PREFIX (/usr/local), below DESTDIR
 		$(TO)/share/man/man1 $(TO)/share/man/man3 $(TO)/share/man/man7
 	$(Q)install -m 644 $(HEADERS) $(BINDINGS) $(TO)/include
 	$(Q)for m in $(PYTHON); do \
-		install -D -m 644 $(PYTHON_TO)/$$m $(LIBTO)/hvd/$$m || exit 1; done
+		case $$m in */bin/*) mode=755 ;; *) mode=644 ;; esac; \
+		install -D -m $$mode $(PYTHON_TO)/$$m $(LIBTO)/hvd/$$m || exit 1; done
 	$(Q)for l in $(LIBRARIES); do \
 		install -m 755 $(B)/lib/$$l.so.$(SOVERSION) $(LIBTO) && \
 		ln -sf $$l.so.$(SOVERSION) $(LIBTO)/$$l.so && \

@@ -111,6 +111,39 @@ python_says() { # what ranks
     done
 }
 
+@test "horovodrun starts programs, with what Horovod's options mean here" {
+    local run=$LIB/python/hvd/compat/bin/horovodrun
+    PYTHON=/usr/bin/python3 HVD_LIBRARY=$LIB/libhvd.so.0 run timeout 60 "$run" -np 2 \
+        --cycle-time-ms 5 --fusion-threshold-mb 32 -x HVD_TEST_X=7 /usr/bin/python3 -c '
+import horovod.torch as hvd, os
+hvd.init()
+assert os.environ["HVD_FUSION_THRESHOLD"] == "32MB" and os.environ["HVD_TEST_X"] == "7"
+os.write(1, b"every option of %d\n" % hvd.size())'
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"--cycle-time-ms has no effect here: nothing polls"* ]]
+    [ "$(finished 'option of 2')" -eq 2 ]
+    run "$run" -np 3 --mpi-args='--map-by node' -H a:2,b:1 -p 22 --dry-run \
+        --timeline-filename t.json ./train.py -np 5
+    [[ $output == "HVD_TIMELINE=t.json "*"/mpi-launch.sh --horovod -np 3 -H a:2,b:1 "* ]]
+    [[ $output == *" --mpi-arg '-p 22' -- ./train.py -np 5" ]]
+    run "$run" --min-np 2 --max-np 4 --host-discovery-script ./hosts --dry-run ./train.py
+    [[ $output == *"/hvd-run --elastic=2:4 --restarts=100 --host-discovery-script=./hosts -- ./train.py" ]]
+    run "$run" -np 2 /usr/bin/python3 -c 'raise SystemExit(7)'
+    [ "$status" -eq 7 ]
+}
+
+@test "horovodrun: mistakes" {
+    local run=$LIB/python/hvd/compat/bin/horovodrun wrong
+    for wrong in "" "-np 0 true" "-np 2" "-np 2 --bad true" "-np 3 --max-np 2 true" \
+        "-np 2 -H a:1 --host-discovery-script x true" "true" "-np 2 -H a:1 --hostfile b true"; do
+        # shellcheck disable=SC2086 # words
+        run "$run" $wrong
+        [ "$status" -eq 2 ]
+        [[ $output == "horovodrun: "*"; see horovodrun --help" ]]
+    done
+}
+
 @test "python: the names of Horovod are there only if they are asked for" {
     run "$ROOT/mpi-launch.sh" -np 1 /usr/bin/python3 -c "import horovod"
     [ "$status" -ne 0 ]
