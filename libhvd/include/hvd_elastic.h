@@ -232,6 +232,19 @@ int hvd_off_straggler(void (*function)(void *context,
  */
 int hvd_exclude(int rank);
 
+/*
+ * Says that the job needs its spares (HVD_SPARES) no more: from now on a world
+ * that loses ranks is smaller, and those that wait in hvd_init stay there until
+ * the job ends. For what a program does behind its training, where a process
+ * that begins the program would have no part. A spare that was called before is
+ * a rank as any other. Call it before a step in which all ranks agree, such as
+ * the last commit: then no rank that has seen it complete meets a spare. Not
+ * collective, never blocks: one rank that calls it is enough. Does nothing if
+ * there are no spares; processes of a cluster come in by hvd_commit and
+ * hvd_grow as before.
+ */
+int hvd_dismiss_spares(void);
+
 #ifdef __GNUC__
 #pragma GCC visibility pop
 #endif

@@ -201,8 +201,11 @@ int hvd__members_joined(const struct hvd__members *m, int *old_size)
 
 bool hvd__members_has_lost(const struct hvd__members *m)
 {
+    /* Who has left a broken world may know of a loss that nobody wrote down. */
     for (int i = 0; i < m->n; i++)
-        if (hvd__members_is_lost(m, i))
+        if (hvd__members_is_lost(m, i) ||
+            (i != m->self &&
+             atomic_load(&m->page->lines[i].left) == HVD__LEFT_BROKEN))
             return true;
     return m->round > atomic_load(&m->page->founded);
 }

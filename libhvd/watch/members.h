@@ -88,6 +88,9 @@ bool hvd__members_is_spare(const struct hvd__members *members);
  * Returns HVD_ERR_SHUTDOWN if the job has ended without it, HVD_ERR_LOST if all
  * of the last world are lost, or this spare is. */
 int hvd__members_stand_by(struct hvd__members *members);
+/* Has no round that is proposed from now on take a spare. Those that wait go on
+ * waiting for the end of the job. */
+void hvd__members_dismiss_spares(struct hvd__members *members);
 /* Tells the spares that this member has left its world for good. */
 void hvd__members_leave(struct hvd__members *members, bool in_good_order);
 /* Returns whether a member is lost, or was left out. */

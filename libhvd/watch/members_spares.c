@@ -99,6 +99,8 @@ void hvd__members_look_at_spares(struct hvd__members *m)
 
 int hvd__members_call_spares(struct hvd__members *m, int n, int *spares)
 {
+    if (atomic_load(&m->page->dismissed))
+        return n;
     for (int i = 0; i < m->n && n < m->size; i++) {
         if (!is_waiting(m, i))
             continue;
@@ -109,6 +111,11 @@ int hvd__members_call_spares(struct hvd__members *m, int n, int *spares)
         }
     }
     return n;
+}
+
+void hvd__members_dismiss_spares(struct hvd__members *m)
+{
+    atomic_store(&m->page->dismissed, true);
 }
 
 /* --------------------------------------------------------- how one waits */
@@ -135,10 +142,11 @@ void hvd__members_leave(struct hvd__members *m, bool in_good_order)
     hvd__members_ring(m);
 }
 
-/* Returns HVD_OK as long as one of the last world is there. */
+/* Returns HVD_OK as long as one of the last world is there. A job that has
+ * dismissed its spares has not needed them, however it ended. */
 static int judge_others(const struct hvd__members *m)
 {
-    bool is_well = false;
+    bool is_well = atomic_load(&m->page->dismissed);
 
     for (int i = 0; i < m->nlisted; i++) {
         const int member = m->list[i];

@@ -52,6 +52,7 @@ struct hvd__members_page {
                                   were in it */
     _Atomic uint32_t bell;     /* a futex, which spares wait for: it changes
                                   when there is something new */
+    _Atomic bool dismissed;    /* no spare comes into a world any more */
     _Alignas(64) struct hvd__members_line lines[]; /* [n], then the proposals */
 };
 

@@ -71,6 +71,14 @@ static int fail_start(struct command *command, int status)
     return 1;
 }
 
+/* Says that the job has ended without this process, which waited to take the
+ * place of a lost rank, or to join. */
+static void tell_not_needed(const struct command *command)
+{
+    if (!command->quiet)
+        printf("%s: not needed: %s\n", command->program, hvd_last_error());
+}
+
 /* Returns PROBLEM if something that was printed could not be written. */
 static int flush_output(void)
 {
@@ -139,6 +147,10 @@ static int run_here(struct command *command)
     status = start_world(command);
     if (status < 0)
         return fail_start(command, status);
+    if (status == WORLD_NOT_NEEDED) {
+        tell_not_needed(command);
+        return flush_output() < 0;
+    }
     command->rank = hvd_rank();
     command->size = hvd_size();
     make_progress(command, command->rank);

@@ -137,9 +137,20 @@ static void adopt_rank(struct command *command)
         command_show(command);
 }
 
+void elastic_adopt_end(struct training_run *run)
+{
+    if (run->options->elastic)
+        adopt_rank(run->command);
+}
+
 bool elastic_survives(struct training_run *run)
 {
-    if (!run->options->elastic || !is_loss() || hvd_recover(NULL, 0) < 0)
+    int place = -1;
+
+    while (place < 0 && run->options->elastic && is_loss() &&
+           hvd_recover(NULL, 0) >= 0)
+        place = elastic_compare_places(PLACE_OVER);
+    if (place < 0)
         return false;
     adopt_rank(run->command);
     return true;
@@ -148,7 +159,6 @@ bool elastic_survives(struct training_run *run)
 bool elastic_starts_again(struct training_run *run)
 {
     const hvd_estimator *e = run->estimator;
-    double starting = 1;
     bool again = e && e->starts_again;
 
     if (!run->options->elastic || agree_is_apart() || run->nworlds > 0)
@@ -157,7 +167,7 @@ bool elastic_starts_again(struct training_run *run)
      * then all begin again. */
     while (!again && (!e || e->trainings == 0) && is_loss() &&
            hvd_recover(NULL, 0) >= 0)
-        again = agree_sum(&starting, 1) == 0;
+        again = elastic_compare_places(PLACE_STARTING) >= 0;
     if (again)
         adopt_rank(run->command);
     return again;

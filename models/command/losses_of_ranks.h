@@ -17,6 +17,10 @@ int elastic_prepare(struct training_run *run);
  * since. */
 int elastic_share(struct training_run *run);
 
+/* Behind the training: has this rank be what it is in the last world, which may
+ * be another one than the training has ended in. */
+void elastic_adopt_end(struct training_run *run);
+
 /* After a failure when the steps are made: makes a world without the ranks that
  * are lost, in which the last part can be tried again. Returns false if that
  * was not the reason, or the training is not elastic. */

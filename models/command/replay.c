@@ -5,10 +5,12 @@
  * that commit and a loss was rolled back, so that the moment does not matter:
  * the weights are the same, bit by bit.
  *
- * If ranks were only lost, the same ones are lost again. If some joined, a
- * launcher of MPI starts as many processes as the largest world had ranks, and
- * each world is made of the first of them (hvd_init_ranks). The others wait for
- * the next that has them, and get the state there as those did that joined.
+ * If ranks were only lost, the same ones are lost again. If some joined, or a
+ * training with fewer ranks than there were at first began anew before its
+ * first commit, a launcher of MPI starts at least as many processes as the
+ * largest world had ranks, and each world is made of the first of them
+ * (hvd_init_ranks). The others wait for the next that has them, and get the
+ * state there as those did that joined.
  */
 #include "command/replay.h"
 
@@ -40,10 +42,9 @@ static bool begins(const char *event)
 }
 
 /* Adds a world, and removes those that came to no commit. */
-static int add_world(struct training_run *run, const json_t *event)
+static int add_world(struct training_run *run, const json_t *event, int size)
 {
     const int64_t step = json_integer_value(json_object_get(event, "step"));
-    const int size = (int)json_array_size(json_object_get(event, "ranks"));
     struct training_world *grown;
 
     while (run->nworlds > 0 && run->worlds[run->nworlds - 1].step >= step)
@@ -56,14 +57,26 @@ static int add_world(struct training_run *run, const json_t *event)
     return 0;
 }
 
+/* Forgets what came before the training began, or began anew since no commit
+ * was there to go back to. */
+static void note_start(struct reading *r, int size)
+{
+    r->run->nworlds = 0;
+    r->run->last_step = -1;
+    *r = (struct reading){.run = r->run, .first_size = size};
+}
+
 /* Notes the step in which this rank is lost, if the training went on without
  * it, and the world that begins. */
 static int note_event(struct reading *r, const json_t *event)
 {
     struct training_run *run = r->run;
     const char *name = json_string_value(json_object_get(event, "event"));
+    const int size = (int)json_array_size(json_object_get(event, "ranks"));
     const json_t *ranks = json_object_get(event, "lost");
 
+    if (name && strcmp(name, "start") == 0)
+        note_start(r, size);
     for (size_t i = 0; i < json_array_size(ranks); i++)
         r->lost |=
             json_integer_value(json_array_get(ranks, i)) == run->command->rank;
@@ -72,9 +85,7 @@ static int note_event(struct reading *r, const json_t *event)
     if (r->lost && run->last_step < 0)
         run->last_step = json_integer_value(json_object_get(event, "step")) + 1;
     r->grows |= json_object_get(event, "joined") != NULL;
-    if (r->first_size == 0)
-        r->first_size = (int)json_array_size(json_object_get(event, "ranks"));
-    return add_world(run, event);
+    return add_world(run, event, size);
 }
 
 static int read_file(struct reading *r, const char *path)
@@ -108,10 +119,10 @@ static int check_processes(const struct training_run *run)
     for (int i = 0; i < run->nworlds; i++)
         if (run->worlds[i].size > most)
             most = run->worlds[i].size;
-    if (launcher_present() && run->command->size == most)
+    if (run->command->size >= most && (most == 1 || launcher_present()))
         return 0;
-    return problem_set("--elastic-replay %s: ranks joined that training: start "
-                       "the replay by mpirun -np %d, as many as it had at most",
+    return problem_set("--elastic-replay %s: start the replay by mpirun -np "
+                       "%d, as many ranks as that training had at most",
                        path, most);
 }
 
@@ -157,9 +168,10 @@ int replay_begin(struct training_run *run)
     run->process = run->command->rank;
     if (path)
         status = read_file(&reading, path);
-    if (status == 0 && reading.grows)
+    if (status == 0 && path)
         status = check_processes(run);
-    else
+    /* The same ranks are lost again, or all worlds are made. */
+    if (!reading.grows && reading.first_size == run->command->size)
         run->nworlds = 0;
     status = agree(status);
     if (status < 0 || run->nworlds == 0)

@@ -313,15 +313,14 @@ static int visit(void *context, const struct trainer_results *results)
 /* -------------------------------------------------------------- the training
  */
 
-/* Adds the trainer's times, and averages all but the total over the ranks. */
-static int finish_times(struct training_run *run)
+/* Adds the trainer's times to those that this rank has measured, and averages
+ * all but the total over the ranks. */
+static int finish_times(struct training_run *run, const struct times *measured)
 {
     struct times *times = &run->outcome.times;
     struct trainer_times of_trainer = trainer_times(run->trainer);
-    if (run->timed)
-        return 0;
-    double parts[] = {times->training, of_trainer.compute,
-                      times->wait + of_trainer.wait, of_trainer.update,
+    double parts[] = {measured->training, of_trainer.compute,
+                      measured->wait + of_trainer.wait, of_trainer.update,
                       of_trainer.data};
     int status = agree_average(parts, sizeof parts / sizeof *parts);
     if (status < 0)
@@ -331,7 +330,6 @@ static int finish_times(struct training_run *run)
     times->wait = parts[2];
     times->update = parts[3];
     times->data = parts[4];
-    run->timed = true;
     return 0;
 }
 
@@ -357,6 +355,8 @@ static int train(struct training_run *run)
 
     run->plan.train = NULL;
     status = hvd_estimator_train(run->estimator, data, &spec, NULL);
+    if (status == 0)
+        elastic_adopt_end(run);
     if (status == 0 && run->outcome.parts == 0)
         status = train_nothing(run);
     hvd_progress_end(run->command->progress);
@@ -478,13 +478,14 @@ static int write_results(struct training_run *run)
     return agree(status);
 }
 
-/* Says and writes what has come out of the training. */
-static int finish_run(struct training_run *run)
+/* Says and writes what has come out of the training. Called again if a rank is
+ * lost meanwhile: the others may have come to different points of it. */
+static int finish_run(struct training_run *run, const struct times *measured)
 {
     const struct training_functions *f = run->functions;
     hvd_progress *progress = run->command->progress;
     struct outcome *outcome = &run->outcome;
-    int status = finish_times(run);
+    int status = finish_times(run, measured);
 
     if (!status)
         status = trainer_compare_ranks(run->trainer, &outcome->weights_hash);
@@ -504,14 +505,16 @@ static int finish_run(struct training_run *run)
 
 static int train_and_report(struct training_run *run)
 {
+    struct times measured;
     int status = train(run);
 
     if (!status)
         status = replay_check(run);
     if (status)
         return status;
+    measured = run->outcome.times;
     do
-        status = finish_run(run);
+        status = finish_run(run, &measured);
     while (status < 0 && elastic_survives(run));
     return status;
 }

@@ -100,7 +100,6 @@ struct training_run {
     bool begun;        /* the training, in an earlier world */
     bool adapts_rate;  /* to the ranks that there are: none was given */
     int64_t schedule_steps;        /* of the training as it began */
-    bool timed;                    /* the times are those of all ranks */
     struct training_world *worlds; /* [nworlds], owned: those of another
                                       training, which are to be repeated */
     int nworlds, world;            /* the one that stands; -1: none yet */

@@ -22,6 +22,14 @@ static int hvd_problem(int kind)
     return kind;
 }
 
+/* Returns what has come of starting a world: 0, WORLD_NOT_NEEDED or kind. */
+static int judge_start(int status, int kind)
+{
+    if (status >= 0)
+        return 0;
+    return status == HVD_ERR_SHUTDOWN ? WORLD_NOT_NEEDED : hvd_problem(kind);
+}
+
 /* Gives the parameter servers of a cluster ranks, if the strategy has a use for
  * them: they are the servers of --servers. */
 static int rank_servers(struct options *options, hvd_cluster *cluster)
@@ -69,7 +77,7 @@ static int start_task(struct options *options, hvd_cluster *cluster,
         return start_alone(options);
     if (rank_servers(options, cluster) < 0)
         return PROBLEM;
-    return hvd_init_cluster(cluster) < 0 ? hvd_problem(PROBLEM) : 0;
+    return judge_start(hvd_init_cluster(cluster), PROBLEM);
 }
 
 int world_start(struct options *options, hvd_role *role)
@@ -91,8 +99,8 @@ int world_start(struct options *options, hvd_role *role)
         options->strategy = cluster ? STRATEGY_MULTI_WORKER : STRATEGY_HOROVOD;
     if (cluster)
         status = start_task(options, cluster, role);
-    else if (hvd_init() < 0) /* MPI fails on all ranks alike */
-        status = hvd_problem(PROBLEM_EVERYWHERE);
+    else /* MPI fails on all ranks alike */
+        status = judge_start(hvd_init(), PROBLEM_EVERYWHERE);
     hvd_cluster_free(cluster);
     if (status == 0) /* late, or as a spare of MPI's ranks */
         status = cluster_arrive(options && options->elastic);

@@ -178,6 +178,8 @@ int elastic_commit(hvd_estimator *e, bool due)
     return status < 0 ? status : elastic_look(e);
 }
 
+/* No rank is over before all have dismissed the spares: the last agreement is
+ * behind that. */
 int elastic_finish(hvd_estimator *e)
 {
     int status;
@@ -187,6 +189,8 @@ int elastic_finish(hvd_estimator *e)
     status = commit_next(e);
     if (status == 0)
         status = elastic_failed(hvd_commit_wait());
+    if (status == 0)
+        status = elastic_failed(hvd_dismiss_spares());
     if (status == 0)
         status = estimator_agree(elastic_write(e, elastic_event(e, "end")));
     return status;

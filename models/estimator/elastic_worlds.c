@@ -66,15 +66,26 @@ static bool is_substitute(void)
            hvd_size() - how.njoined < how.old_size;
 }
 
+int elastic_compare_places(enum elastic_place mine)
+{
+    double counts[] = {mine == PLACE_STARTING, mine == PLACE_OVER};
+    const int status = agree_sum(counts, 2);
+
+    if (status < 0)
+        return status;
+    if (counts[1] > 0)
+        return PLACE_OVER;
+    return counts[0] > 0 ? PLACE_STARTING : PLACE_TRAINING;
+}
+
 /* Collective over a substitute and those who recover (leave_out_lost): finds
  * out whether they have all come to the training. */
 static int meet_recovering(hvd_estimator *e)
 {
-    double starting = 0;
-    const int status = agree_sum(&starting, 1);
+    const int place = elastic_compare_places(PLACE_TRAINING);
 
-    if (status < 0 || starting == 0)
-        return status;
+    if (place <= PLACE_TRAINING)
+        return place;
     e->starts_again = true;
     return problem_fail(HVD_ERR_LOST, "a rank was lost before this training "
                                       "began: begin it again");
@@ -348,28 +359,34 @@ static int32_t list_left(struct elastic *x)
     return kept;
 }
 
-/* Collective: goes on without the ranks that are lost. Returns 1 if a rank here
- * has not come to the training yet, so that all have to begin it. */
+/* Collective: makes a world without the ranks that are lost, and returns what
+ * elastic_compare_places does. If the training is over, there is a trainer
+ * still, and nothing is written: another rank has written the end. */
 static int leave_out_lost(hvd_estimator *e)
 {
     struct elastic *x = e->elastic;
-    double starting = 0;
+    int32_t left;
     json_t *json;
-    int status;
+    int place;
 
     do {
         if (hvd_recover(NULL, 0) < 0)
             return problem_fail(HVD_ERR_LOST, "%s", hvd_last_error());
         json = elastic_describe_lost(e);
+        left = list_left(x);
+        place = elastic_compare_places(PLACE_TRAINING);
+        if (place == PLACE_OVER) {
+            json_decref(json);
+            return place;
+        }
         x->lost = true;
         /* Until hvd_recover returned, requests that failed could use the
          * trainer's memory. */
-        enter_world(e, list_left(x));
+        enter_world(e, left);
         if (elastic_write(e, json) < 0)
             return HVD_ERR_FILE;
-        status = agree_sum(&starting, 1);
-    } while (status < 0 && is_loss());
-    return status < 0 ? status : starting > 0;
+    } while (place < 0 && is_loss());
+    return place;
 }
 
 /* Collective: waits until there are enough ranks again, if processes of the
@@ -396,26 +413,25 @@ static int wait_for_more(hvd_estimator *e)
 int elastic_recover(hvd_estimator *e)
 {
     struct elastic *x = e->elastic;
-    int status = 1;
+    int place, status = 1;
 
     if (!x || e->starts_again || (!is_loss() && !awaits_newcomers(e)))
-        return 0;
+        return WAY_NONE;
     x->reached = e->step;
     do {
-        status = leave_out_lost(e);
-        if (status != 0) {
-            e->starts_again = status > 0;
-            return status < 0 ? status
-                              : problem_fail(HVD_ERR_LOST,
-                                             "a rank was lost before this "
-                                             "training began: begin it again");
-        }
+        place = leave_out_lost(e);
+        if (place < 0 || place == PLACE_OVER)
+            return place < 0 ? place : WAY_OVER;
+        e->starts_again = place == PLACE_STARTING;
+        if (e->starts_again)
+            return problem_fail(HVD_ERR_LOST, "a rank was lost before this "
+                                              "training began: begin it again");
         status = 1;
         while (status > 0 && hvd_size() < e->options.elastic)
             status = wait_for_more(e);
     } while (status < 0 && is_loss());
     if (status != 0)
-        return status;
+        return status < 0 ? status : WAY_AGAIN;
     return problem_fail(HVD_ERR_LOST,
                         "%d %s left, and %s asks for %d at least: start "
                         "the training again with more",

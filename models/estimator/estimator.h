@@ -261,14 +261,25 @@ void elastic_count(hvd_estimator *estimator);
 int elastic_commit(hvd_estimator *estimator, bool due);
 /* Collective: commits the state of the end, and waits until all have it. */
 int elastic_finish(hvd_estimator *estimator);
+/* Where a rank is when it makes a new world with others. */
+enum elastic_place { PLACE_TRAINING, PLACE_STARTING, PLACE_OVER };
+/* Collective over all that have recovered, or come as spares: returns
+ * PLACE_OVER if the training of one of them is over, which means that all have
+ * the state of its end; PLACE_STARTING if one has not come to the training yet;
+ * PLACE_TRAINING otherwise; or a problem. */
+int elastic_compare_places(enum elastic_place mine);
 /* Collective: makes a world with those who wait to join. Returns 1, or a
  * failure. */
 int elastic_change(hvd_estimator *estimator);
 /* Returns whether the world is not the first of its training. */
 bool elastic_has_changed(const hvd_estimator *estimator);
-/* After a failure: 0 if it was not the loss of a rank, or the training is not
- * elastic; 1 if there is a new world, in which there is no trainer; or the
- * failure of that. */
+/* What elastic_recover returns, if it does not fail. */
+enum elastic_way {
+    WAY_NONE,  /* it was not the loss of a rank, or the training not elastic */
+    WAY_AGAIN, /* there is a new world, in which there is no trainer */
+    WAY_OVER   /* there is one, in which the training is over */
+};
+/* After a failure: a way, or the failure to find one. */
 int elastic_recover(hvd_estimator *estimator);
 /* Frees what elastic_open has made. */
 void elastic_end(hvd_estimator *estimator);

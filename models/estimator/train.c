@@ -414,15 +414,17 @@ static int train_in_worlds(hvd_estimator *e, hvd_dataset *data,
                            const hvd_train_spec *spec,
                            const hvd_eval_spec *eval, struct found *found)
 {
-    int again = 1, status = elastic_open(e);
+    int way = WAY_AGAIN, status = elastic_open(e);
 
-    while (status == 0 && again > 0) {
+    while (status == 0 && way == WAY_AGAIN) {
         status = train_here(e, hvd_dataset_keep(data), spec, eval, found);
         if (status > 0)
             status = elastic_change(e);
-        again = status < 0 ? elastic_recover(e) : status;
-        if (again != 0)
-            status = again < 0 ? again : 0;
+        way = status > 0 ? WAY_AGAIN : WAY_NONE;
+        if (status < 0)
+            way = elastic_recover(e);
+        if (way != WAY_NONE)
+            status = way < 0 ? way : 0;
     }
     return status;
 }

@@ -5,6 +5,9 @@
 setup_file() {
     export ROOT=$BATS_TEST_DIRNAME/../..
     export BIN=${HVD_BUILD:-$ROOT/build}/bin
+    # A text that stays the same between a training and its replay.
+    export TEXT=$BATS_FILE_TMPDIR/text
+    cat "$ROOT"/docs/[A-D]*.md >"$TEXT"
 }
 
 through() { # argument of trainings...
@@ -20,7 +23,7 @@ through() { # argument of trainings...
 }
 
 @test "so does char_gpt, whose data has no epochs" {
-    through --seed 4 --jobs 3 --ranks 3 --least 2 --pause 0.1 "$BIN/char_gpt" --layers 1 \
+    through --seed 4 --jobs 3 --ranks 3 --least 2 --pause 0.1 "$BIN/char_gpt" --text "$TEXT" --layers 1 \
         --width 16 --heads 2 --context 16 --batch-size 2 --steps 300 \
         --eval-windows 8 --sample 0
 }
@@ -45,7 +48,7 @@ through() { # argument of trainings...
 
 @test "so they do to char_gpt, and to running means and a schedule" {
     through --seed 9 --ranks 2 --least 1 --back 2 --pause 0.1 "$BIN/char_gpt" \
-        --layers 1 --width 16 --heads 2 --context 16 --batch-size 2 \
+        --text "$TEXT" --layers 1 --width 16 --heads 2 --context 16 --batch-size 2 \
         --steps 1500 --eval-windows 8 --sample 0
     through --seed 10 --ranks 2 --least 1 --back 2 --pause 0.1 "$BIN/mnist" --model \
         mlp --ema 0.9 --lr 0.002 --lr-schedule cosine --train-images 2000 --test-images 100 \
@@ -58,8 +61,84 @@ through() { # argument of trainings...
         "$BIN/mnist" --model mlp --train-images 3000 --test-images 200 \
         --batch-size 8 --epochs 8
     through --seed 12 --ranks 2 --least 1 --spare 1 --pause 0.1 "$BIN/char_gpt" \
-        --layers 1 --width 16 --heads 2 --context 16 --batch-size 2 \
+        --text "$TEXT" --layers 1 --width 16 --heads 2 --context 16 --batch-size 2 \
         --steps 600 --eval-windows 8 --sample 0
+}
+
+# A training of two ranks that is over in a moment.
+readonly SMALL="--model mlp --train-images 400 --test-images 50 --epochs 1"
+
+launch() { # argument of mpirun...
+    env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+        HVD_HEARTBEAT_TIME=20s timeout 120 mpirun --oversubscribe "$@"
+}
+
+@test "a spare that was not needed ends with 0, and says so" {
+    # shellcheck disable=SC2086 # several words
+    HVD_SPARES=1 run launch -np 3 "$BIN/mnist" --elastic 1:2 $SMALL
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^mnist: not needed: the job has ended' <<<"$output")" -eq 1 ]
+}
+
+# Rank 0 waits for somebody to read its summary, and rank 1, which is killed then,
+# for rank 0, or for the end. Each rank writes to a file: mpirun may lose the last
+# lines when a rank was killed.
+@test "a rank that is lost behind the training is missed by nobody, nor replaced" {
+    local launcher
+    export folder=$BATS_TEST_TMPDIR
+    mkfifo "$folder/summary"
+    # shellcheck disable=SC2086 # several words
+    HVD_SPARES=1 launch --enable-recovery -np 3 sh -c \
+        'exec >"$folder/out.$OMPI_COMM_WORLD_RANK" 2>&1
+        "$@" & echo $! >"$folder/pid.$OMPI_COMM_WORLD_RANK"
+        wait $!; echo "it ended with $?"' sh \
+        "$BIN/mnist" --elastic 1:2 --elastic-log "$folder/log" \
+        --summary "$folder/summary" $SMALL 3>&- &
+    launcher=$!
+    until grep -qs '"event":"end"' "$folder/log" || ! kill -0 $launcher; do
+        sleep 0.1
+    done
+    kill -9 "$(cat "$folder/pid.1")"
+    exec 7<>"$folder/summary"
+    wait $launcher
+    cat "$folder"/out.*
+    grep -q 'it ended with 137' "$folder/out.1"
+    grep -q 'it ended with 0' "$folder/out.0"
+    grep -q 'it ended with 0' "$folder/out.2"
+    grep -q 'not needed: the job has ended' "$folder/out.2"
+    exec 8<"$folder/summary" 7>&- # so that it comes to its end
+    grep '"weights_hash"' <&8
+    exec 8<&-
+}
+
+@test "the replay of a training that began anew forgets what was before" {
+    local folder=$BATS_TEST_TMPDIR
+    # shellcheck disable=SC2086 # several words
+    launch -np 2 "$BIN/mnist" --elastic 1:3 --elastic-log "$folder/log" \
+        --summary "$folder/first" $SMALL
+    # Two that lost a rank before a commit was complete: one of as many ranks
+    # as began anew, because a spare came, and one of more.
+    sed -n '1,2p' "$folder/log" >"$folder/two"
+    sed -n '2s/"commit"/"loss"/;2s/}$/,"lost":[1]}/p' "$folder/log" >>"$folder/two"
+    sed 's/\[0,1\]/[0,1,2]/' "$folder/two" >"$folder/three"
+    for began in two three; do
+        cat "$folder/log" >>"$folder/$began"
+        cat "$folder/$began"
+    done
+    for began in "2 two" "3 three"; do
+        # shellcheck disable=SC2086 # several words
+        launch --enable-recovery -np "${began% *}" "$BIN/mnist" --elastic 1:3 \
+            --elastic-replay "$folder/${began#* }" \
+            --summary "$folder/again" $SMALL
+        [ "$(grep weights_hash "$folder/again")" = "$(grep weights_hash "$folder/first")" ]
+        rm "$folder/again"
+    done
+    # shellcheck disable=SC2086 # several words
+    run launch -np 1 "$BIN/mnist" --elastic 1:3 --elastic-replay "$folder/log" $SMALL
+    echo "$output"
+    [ "$status" -ne 0 ]
+    grep -q 'start the replay by mpirun -np 2, as many ranks as' <<<"$output"
 }
 
 @test "too few ranks end it in words" {

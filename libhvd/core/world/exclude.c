@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exclude.c - a rank that lives is left out of the next world: hvd_exclude has
- * a wish, which the next commit makes that of all ranks (state/commit.c), or
- * this rank's next hvd_recover.
+ * exclude.c - whom a program keeps out of the next world. hvd_exclude names a
+ * rank that lives: the next commit makes that the wish of all ranks
+ * (state/commit.c), or this rank's next hvd_recover. hvd_dismiss_spares leaves
+ * spares where they are.
  */
 #include "core/world/exclude.h"
 
@@ -30,6 +31,16 @@ int hvd_exclude(int rank)
                          "rank %d cannot be excluded: there are ranks 0 to %d",
                          rank, size - 1);
     atomic_store(&world->excluded, rank + 1);
+    return HVD_OK;
+}
+
+int hvd_dismiss_spares(void)
+{
+    struct hvd__world *world;
+
+    HVD_TRY(hvd__world_get(&world));
+    if (world->elastic)
+        hvd__members_dismiss_spares(world->elastic->members);
     return HVD_OK;
 }
 
