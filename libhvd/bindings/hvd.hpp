@@ -31,6 +31,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <new>
 #include <optional>
@@ -639,6 +640,40 @@ inline bool restore()
 {
     return check(hvd_restore()) > 0;
 }
+
+/* Asks for a rank to be left out of the next world. */
+inline void exclude(int rank)
+{
+    check(hvd_exclude(rank));
+}
+
+/* Has spares wait for the end of the job. */
+inline void dismiss_spares()
+{
+    check(hvd_dismiss_spares());
+}
+
+/* Calls a function about ranks that keep the others waiting, in commits, as long
+ * as it lives. An exception of the function ends the program. */
+class StragglerListener {
+public:
+    explicit StragglerListener(
+        std::function<void(const hvd_straggler &)> function)
+        : function_(std::move(function))
+    {
+        check(hvd_on_straggler(call, this));
+    }
+    StragglerListener(const StragglerListener &) = delete;
+    StragglerListener &operator=(const StragglerListener &) = delete;
+    ~StragglerListener() { hvd_off_straggler(call, this); }
+
+private:
+    static void call(void *self, const hvd_straggler *straggler) noexcept
+    {
+        static_cast<StragglerListener *>(self)->function_(*straggler);
+    }
+    std::function<void(const hvd_straggler &)> function_;
+};
 
 /* Returns the rank that joined last. */
 inline int join(const Options &options = {})

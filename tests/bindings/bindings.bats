@@ -41,7 +41,7 @@ python_says() { # what ranks
 @test "python: a rank is lost, and the others go on" {
     engine=extension
     for n in 1 3; do
-        HVD_ELASTIC=1 python every_loss mpirun --enable-recovery -np $n
+        HVD_ELASTIC=1 HVD_STRAGGLER_TIME=0.3s python every_loss mpirun --enable-recovery -np $n
         [ "$(finished loss)" -eq $((n > 1 ? n - 1 : 1)) ]
     done
 }

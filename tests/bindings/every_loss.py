@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains through the death of a rank, with a state of numpy arrays."""
+"""Trains through the death of a rank, with a state of numpy arrays, and excludes
+one that keeps the others waiting."""
 import os
 import signal
 import sys
+import time
 
 import numpy as np
 
@@ -44,5 +46,48 @@ assert resets == ([13] if size > 1 else []), resets
 weights[:] = 0
 assert hvd.restore() and (weights == 40).all()
 hvd.state_unregister("own")
+
+
+def drop(rank, seconds, busy, median):
+    assert 0 < median <= busy <= seconds * 1.5, (seconds, busy, median)
+    slow.append(rank)
+    hvd.exclude(rank)
+
+
+def unheard(rank, seconds, busy, median):
+    raise SystemExit("a function that was taken back was called")
+
+
+def wait_for_first():
+    """Rank 0 is slow, until it is excluded."""
+    for _ in range(400):
+        if hvd.rank() == 0:
+            time.sleep(0.02)
+        hvd.barrier()
+        hvd.commit()
+    raise SystemExit("rank 0 was not excluded")
+
+
+slow = []
+hvd.dismiss_spares()
+for function in unheard, drop:
+    hvd.on_straggler(function)
+hvd.off_straggler(unheard)
+try:
+    hvd.off_straggler(unheard)
+    raise SystemExit("a function was taken back twice")
+except ValueError:
+    pass
+try:
+    wait_for_first() if size > 1 else hvd.exclude(0)
+except hvd.Error as error:
+    assert error.status == (hvd.Status.LOST if size > 1 else hvd.Status.UNSUPPORTED), error
+if size > 1:
+    assert slow == [0], slow
+    try:
+        hvd.recover()
+        assert first > 0 and hvd.size() == size - 2 and hvd.restore()
+    except hvd.Error as error:
+        assert first == 0 and "excluded" in str(error), error
 print("every loss", flush=True)
 hvd.shutdown()

@@ -32,8 +32,9 @@ from ._collectives import (
 from ._compressors import register_compressor
 from ._constants import (AVERAGE_CONTRIBUTORS, COMPRESSIONS, OPS, OPTIMIZERS, Adasum, Average,
                          Max, Min, Op, Product, Status, Sum)
-from ._elastic import (commit, commit_start, commit_wait, elastic_run, grow, recover,
-                       restore, state_register, state_sync, state_unregister)
+from ._elastic import (commit, commit_start, commit_wait, dismiss_spares, elastic_run, exclude,
+                       grow, off_straggler, on_straggler, recover, restore, state_register,
+                       state_sync, state_unregister)
 from ._errors import Error
 from ._objects import allgather_object, broadcast_object
 from ._process_sets import ProcessSet, global_process_set, process_sets

@@ -5,9 +5,10 @@ import numpy as np
 from . import _world
 from ._constants import Status
 from ._errors import Error, integer
-from ._library import check, lib
+from ._library import STRAGGLER, check, lib
 
 _pieces = {}
+_listeners = {}
 
 
 def state_register(name, array, per_rank=False):
@@ -69,6 +70,40 @@ def grow():
     if grown:
         _world.forget_ranks()
     return grown
+
+
+def exclude(rank):
+    """Asks for a rank to be left out of the next world (hvd_exclude)."""
+    check(lib.hvd_exclude(integer(rank, "rank")))
+
+
+def dismiss_spares():
+    """Has spares wait for the end of the job (hvd_dismiss_spares)."""
+    check(lib.hvd_dismiss_spares())
+
+
+def on_straggler(function):
+    """Has function(rank, seconds, busy, median) called, in commits, about ranks that
+    keep the others waiting. What it raises is printed, and goes no further."""
+    if function in _listeners:
+        raise ValueError("this function was given to on_straggler before")
+    if not callable(function):
+        raise TypeError("on_straggler takes a function")
+
+    def call(_, straggler):
+        s = straggler[0]
+        function(s.rank, s.seconds, s.busy, s.median)
+
+    listener = STRAGGLER(call)
+    check(lib.hvd_on_straggler(listener, None))
+    _listeners[function] = listener
+
+
+def off_straggler(function):
+    """Takes back a function of on_straggler."""
+    if function not in _listeners:
+        raise ValueError("this function was not given to on_straggler")
+    check(lib.hvd_off_straggler(_listeners.pop(function), None))
 
 
 def elastic_run(train, on_reset=None):

@@ -51,6 +51,14 @@ class Compressor(C.Structure):
                 ("encode", ENCODE), ("add", ADD)]
 
 
+class Straggler(C.Structure):
+    _fields_ = [("size", C.c_uint32), ("rank", C.c_int32), ("seconds", C.c_double),
+                ("busy", C.c_double), ("median", C.c_double)]
+
+
+STRAGGLER = C.CFUNCTYPE(None, C.c_void_p, C.POINTER(Straggler))
+
+
 class StrategyOptions(C.Structure):
     _fields_ = [("size", C.c_uint32), ("optimizer", C.c_int32),
                 ("learning_rate", C.c_double), ("momentum", C.c_double),
@@ -130,6 +138,7 @@ for _name in "learning_rate", "momentum":
 lib.hvd_state_register.argtypes = [C.c_char_p, C.c_void_p, C.c_size_t, C.c_uint32]
 lib.hvd_state_unregister.argtypes = [C.c_char_p]
 lib.hvd_recover.argtypes = lib.hvd_grow.argtypes = [C.c_void_p, C.c_size_t]
+lib.hvd_on_straggler.argtypes = lib.hvd_off_straggler.argtypes = [STRAGGLER, C.c_void_p]
 lib.hvd_strategy_join.argtypes = [C.c_void_p, C.POINTER(C.c_int)]
 lib.hvd_strategy_state_info.argtypes = [C.c_void_p, C.c_int32, C.POINTER(StrategyTensor)]
 lib.hvd_strategy_read_state.argtypes = [C.c_void_p, C.POINTER(C.c_void_p)]
