@@ -200,8 +200,8 @@ void hvd_options_init(hvd_options *options, size_t size);
 
 /* Does the same as hvd_init, with process sets from the beginning: they get the
  * ids 1, 2, ... in their order. All ranks must give the same sets, or
- * HVD_ERR_MISMATCH is returned. HVD_ERR_UNSUPPORTED: there are some, and this
- * process has joined a running job (hvd_last_recovery). */
+ * HVD_ERR_MISMATCH is returned. A process that joins a running job
+ * (hvd_last_recovery) makes none: hvd_restore gives it those of the others. */
 int hvd_init_with(const hvd_options *options);
 
 /*
@@ -285,7 +285,8 @@ typedef struct hvd_recovery {
  * world stands, all requests of the others fail with HVD_ERR_LOST.
  *
  * Process sets and handles of the old world are gone; the id of an old set is
- * never that of a new one, and requests on it fail with HVD_ERR_PROCESS_SET. No
+ * never that of another one, and requests on it fail with HVD_ERR_PROCESS_SET.
+ * hvd_restore makes those again that were in the commit (hvd_elastic.h). No
  * thread of the program may be inside the library. The memory of requests that
  * have failed must stay allocated until hvd_recover returns; what it holds then
  * is not defined, and nothing of the old world writes to it any more. Memory of

@@ -114,10 +114,13 @@ int hvd_commit_wait(void);
 /*
  * Goes back to the newest commit: all ranks agree which one that is, and each
  * copies it to the memory of its pieces. A rank that does not have it gets it
- * from the lowest that does. Behind hvd_recover it also calls the functions of
- * hvd_on_reset. Collective, blocking. Returns 1; or 0 if no rank has committed
- * anything: then memory stays as it is. May be called in an intact world, too,
- * between two steps.
+ * from the lowest that does. In a new world, behind hvd_recover or hvd_grow, it
+ * also makes the process sets of the commit again, and calls the functions of
+ * hvd_on_reset. A set keeps its id; it has those of its ranks that are left,
+ * and if there are none, requests on it fail with HVD_ERR_PROCESS_SET. A rank
+ * that has joined is in none. Collective, blocking. Returns 1; or 0 if no rank
+ * has committed anything: then memory stays as it is. May be called in an
+ * intact world, too, between two steps.
  */
 int hvd_restore(void);
 

@@ -66,6 +66,7 @@ void hvd__slot_clear(int slot)
 {
     struct hvd__state *s = &hvd__state;
 
+    hvd__kept_sets_free(&s->slots[slot].sets);
     s->slots[slot] = (struct hvd__commit_slot){0};
     for (int32_t i = 0; i < s->npieces; i++)
         s->pieces[i].numbers[slot] = 0;
@@ -80,6 +81,8 @@ static int copy_all(int64_t number)
     const int spare = !s->current;
     const double begun = hvd__state_seconds();
 
+    if (s->slots[spare].sets.nwords < 0)
+        return hvd__fail(HVD_ERR_MEMORY, "no memory to list process sets");
     HVD_TRY(hvd__pieces_allocate(spare));
     for (int32_t i = 0; i < s->npieces; i++) {
         struct hvd__piece *p = &s->pieces[i];
@@ -239,6 +242,7 @@ static int begin(void)
                          "call hvd_restore first");
     hvd__slot_clear(!s->current);
     s->copy_status = HVD_OK;
+    hvd__kept_sets_list(&s->slots[!s->current].sets);
     return HVD_OK;
 }
 

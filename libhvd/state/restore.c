@@ -36,6 +36,7 @@ struct choice {
     int slot;       /* which has it here; -1: none */
     int root;       /* the lowest rank that has it */
     bool missing;   /* a rank does not have it, or has other bits */
+    struct hvd__kept_sets sets; /* owned: the process sets at that commit */
 };
 
 /* Returns the slot that has a commit complete; -1: none. */
@@ -172,6 +173,13 @@ static int receive_pieces(const struct choice *choice, int slot, void *scratch)
     return HVD_OK;
 }
 
+/* The slot is not complete any more. */
+static void forget_slot(int slot)
+{
+    hvd__state.slots[slot].number = 0;
+    hvd__state.slots[slot].agreed = false;
+}
+
 /* Collective. A slot that gets other bits than it has is not complete until all
  * of them are there. One that gets the same bits stays complete: the root may
  * die before it has sent all. */
@@ -182,7 +190,7 @@ static int forget_other_bits(const struct choice *choice, int slot)
 
     HVD_TRY(hvd_broadcast(&theirs, 1, HVD_INT64, choice->root));
     if (choice->slot < 0 || theirs != mine)
-        hvd__state.slots[slot] = (struct hvd__commit_slot){0};
+        forget_slot(slot);
     return HVD_OK;
 }
 
@@ -206,15 +214,40 @@ static int spread(struct choice *choice)
     return HVD_OK;
 }
 
+/* Collective. Gets the list of process sets of the commit from the root. */
+static int get_sets(struct choice *choice)
+{
+    const bool root = choice->root == hvd_rank();
+    struct hvd__kept_sets *sets = &choice->sets;
+    int status = HVD_OK;
+
+    if (root)
+        sets->nwords = hvd__state.slots[choice->slot].sets.nwords;
+    HVD_TRY(hvd_broadcast(&sets->nwords, 1, HVD_INT64, choice->root));
+    if (sets->nwords == 0)
+        return HVD_OK;
+    sets->words = malloc((size_t)sets->nwords * sizeof *sets->words);
+    if (!sets->words)
+        status = hvd__fail_memory((size_t)sets->nwords * sizeof *sets->words);
+    HVD_TRY(hvd__agree(0, status));
+    if (root)
+        memcpy(sets->words, hvd__state.slots[choice->slot].sets.words,
+               (size_t)sets->nwords * sizeof *sets->words);
+    return hvd_broadcast(sets->words, sets->nwords, HVD_INT64, choice->root);
+}
+
 /* ---------------------------------------------------------------- restoring */
 
 /* Makes the slot the only one, and its copies the state. */
-static void adopt(const struct choice *choice)
+static void adopt(struct choice *choice)
 {
     struct hvd__state *s = &hvd__state;
 
     hvd__slot_clear(!choice->slot);
     s->current = choice->slot;
+    hvd__kept_sets_free(&s->slots[s->current].sets);
+    s->slots[s->current].sets = choice->sets;
+    choice->sets = (struct hvd__kept_sets){.words = NULL};
     s->slots[s->current].agreed = true;
     s->last = choice->number;
     s->restores++;
@@ -233,10 +266,24 @@ static void adopt_nothing(void)
     hvd__state.last = 0;
 }
 
+/* Collective. Gives all ranks the commit that was chosen, with the process sets
+ * that there were, if the world is new. */
+static int take(struct choice *choice, bool is_new)
+{
+    HVD_TRY(get_sets(choice));
+    if (choice->missing)
+        HVD_TRY(spread(choice));
+    adopt(choice);
+    return is_new
+               ? hvd__kept_sets_make(&hvd__state.slots[hvd__state.current].sets)
+               : HVD_OK;
+}
+
 int hvd_restore(void)
 {
     int32_t is_new;
     struct choice choice;
+    int status;
 
     if (!hvd_is_initialized())
         return hvd__fail(HVD_ERR_NOT_INITIALIZED,
@@ -246,12 +293,13 @@ int hvd_restore(void)
     HVD_TRY(hvd_allreduce(&is_new, &is_new, 1, HVD_INT32, HVD_MAX));
     HVD_TRY(hvd__pieces_compare());
     HVD_TRY(choose(&choice));
-    if (choice.number > 0 && choice.missing)
-        HVD_TRY(spread(&choice));
-    if (choice.number > 0)
-        adopt(&choice);
-    else
+    if (choice.number == 0) {
         adopt_nothing();
+    } else {
+        status = take(&choice, is_new);
+        hvd__kept_sets_free(&choice.sets);
+        HVD_TRY(status);
+    }
     HVD_TRY(hvd__world_announce(is_new, choice.number > 0));
     return choice.number > 0;
 }

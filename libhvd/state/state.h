@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/api/kept_sets.h"
 #include "hvd_elastic.h"
 
 struct hvd__piece {
@@ -40,6 +41,7 @@ struct hvd__piece {
 struct hvd__commit_slot {
     int64_t number; /* 0: not complete */
     bool agreed;
+    struct hvd__kept_sets sets; /* owned: the process sets at that commit */
 };
 
 struct hvd__state {

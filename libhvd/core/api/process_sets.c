@@ -257,22 +257,14 @@ static int prepare_set(struct hvd__world *world, struct hvd__set *set)
     return hvd__set_prepare(world, set);
 }
 
-static int add_set(struct hvd__world *world, struct change *change)
+/* Makes a set that all ranks have agreed on. Collective. Returns its id. */
+static int install_set(struct hvd__world *world, const struct change *change,
+                       int32_t id)
 {
     int size = world->engine.transport->size;
     struct hvd__set *set = NULL;
-    int32_t id;
-    int status = check_ranks(change, size);
+    int status = make_set(world, change, id, &set);
 
-    if (status == HVD_OK)
-        status = check_new(world, change);
-    change->status = status;
-    if (status < 0)
-        keep_mistake(change);
-    HVD_TRY(agree_on_change(change, size));
-    /* The id is used up even on failure, so that all ranks count alike. */
-    id = ++world->last_id;
-    status = make_set(world, change, id, &set);
     if (status == HVD_OK)
         status = prepare_set(world, set);
     /* The set must be in the table before others may send messages about it. */
@@ -292,6 +284,37 @@ static int add_set(struct hvd__world *world, struct change *change)
     if (hvd__set_has_us(set))
         hvd__world_move_set(world, set);
     return id;
+}
+
+static int add_set(struct hvd__world *world, struct change *change)
+{
+    int size = world->engine.transport->size;
+    int status = check_ranks(change, size);
+
+    if (status == HVD_OK)
+        status = check_new(world, change);
+    change->status = status;
+    if (status < 0)
+        keep_mistake(change);
+    HVD_TRY(agree_on_change(change, size));
+    /* The id is used up even on failure, so that all ranks count alike. */
+    return install_set(world, change, ++world->last_id);
+}
+
+int hvd__set_make_again(struct hvd__world *world, int32_t id,
+                        const int32_t *ranks, int32_t n)
+{
+    struct change *change = change_new(n);
+    int status;
+
+    if (!change)
+        return hvd__fail_memory(change_bytes(n));
+    memcpy(change->ranks, ranks, (size_t)n * sizeof *ranks);
+    pthread_mutex_lock(&changing);
+    status = install_set(world, change, id);
+    pthread_mutex_unlock(&changing);
+    free(change);
+    return status < 0 ? status : HVD_OK;
 }
 
 int hvd_add_process_set(const int32_t *ranks, int32_t n)
@@ -340,9 +363,10 @@ static int no_set(const struct hvd__world *world, int32_t id)
 {
     if (id > 0 && id <= world->old_id)
         return hvd__fail(HVD_ERR_PROCESS_SET,
-                         "process set %d was of an earlier world, whose sets "
-                         "have ended with it: add it again, of the ranks that "
-                         "are left",
+                         "process set %d was of an earlier world, and "
+                         "hvd_restore has not made it again: all of its ranks "
+                         "are lost, or it was in no commit; add another one, "
+                         "of the ranks that are left",
                          (int)id);
     return hvd__fail(HVD_ERR_PROCESS_SET, "there is no process set %d",
                      (int)id);
@@ -547,15 +571,11 @@ static int add_first_sets(const hvd_options *options)
     const int32_t *ranks = options->process_set_ranks;
     hvd_recovery how;
 
-    /* The others of a running job do not come here. */
+    /* The others of a running job do not come here: who joins gets its sets by
+     * hvd_restore, from them. */
     HVD_TRY(hvd_last_recovery(&how, sizeof how));
     if (how.generation > 0)
-        return options->nprocess_sets == 0
-                   ? HVD_OK
-                   : hvd__fail(HVD_ERR_UNSUPPORTED,
-                               "this process has joined a running job, in "
-                               "which no process sets can begin with it: add "
-                               "them on all ranks with hvd_add_process_set");
+        return HVD_OK;
     HVD_TRY(check_number(options->nprocess_sets));
     for (int32_t i = 0; i < options->nprocess_sets; i++) {
         int32_t n = options->process_set_sizes[i];

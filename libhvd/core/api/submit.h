@@ -22,6 +22,10 @@ int hvd__submit_group(const char *name, const hvd_request *const *requests,
 
 /* Finds a process set, which the caller gives back. *set is NULL on failure. */
 int hvd__find_set(struct hvd__world *world, int32_t id, struct hvd__set **set);
+/* Makes a set of an earlier world again, of n ranks of this one, ascending.
+ * Collective: all ranks give the same. */
+int hvd__set_make_again(struct hvd__world *world, int32_t id,
+                        const int32_t *ranks, int32_t n);
 /* Returns HVD_ERR_PROCESS_SET if this rank is not a member of a set. */
 int hvd__check_member(const struct hvd__set *set);
 

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -39,7 +40,19 @@ struct greeting {
     struct hvd__settings settings;
     struct hvd__cores cores; /* cores that it may use */
     int32_t last_id;         /* of process sets of its earlier worlds */
+    uint64_t process;        /* drawn once: tells processes apart */
 };
+
+/* Returns the number of this process. The caller has the lock of hvd_init. */
+static uint64_t process_number(void)
+{
+    static uint64_t number;
+
+    if (number == 0 &&
+        getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+        number = (uint64_t)getpid() << 32 ^ (uint64_t)hvd__now_ns();
+    return number;
+}
 
 static void name_host(char *host, size_t size)
 {
@@ -100,6 +113,7 @@ static void fill_greeting(const struct hvd__world *world, int status,
 {
     *mine = (struct greeting){.settings = world->engine.settings};
     mine->last_id = world->last_id;
+    mine->process = process_number();
     fill_report(status, &mine->report);
     hvd__cores_read(&mine->cores);
     snprintf(mine->version, sizeof mine->version, "%s", HVD_VERSION_STRING);
@@ -262,6 +276,18 @@ static int share_host(struct hvd__world *world, const struct greeting *all)
 
 /* Evaluates the first meeting: the hosts of all ranks and the settings that
  * apply to all. The world does not move yet. */
+static int note_processes(struct hvd__world *world, const struct greeting *all)
+{
+    const int size = world->engine.transport->size;
+
+    world->processes = malloc((size_t)size * sizeof *world->processes);
+    if (!world->processes)
+        return hvd__fail_memory((size_t)size * sizeof *world->processes);
+    for (int rank = 0; rank < size; rank++)
+        world->processes[rank] = all[rank].process;
+    return HVD_OK;
+}
+
 static int get_to_know(struct hvd__world *world, const struct greeting *all)
 {
     struct hvd__transport *t = world->engine.transport;
@@ -279,6 +305,7 @@ static int get_to_know(struct hvd__world *world, const struct greeting *all)
     world->old_id = world->last_id;
     options = hvd__ending_options(&world->engine.settings);
     hvd__guard_set(world->guard, &options);
+    HVD_TRY(note_processes(world, all));
     if (t->size > 1 && strcmp(t->name, "mpi") == 0)
         hvd__ending_expect(&world->engine.settings);
     HVD_TRY(hvd__elastic_open(world, host_of, all));

@@ -212,6 +212,7 @@ void hvd__world_destroy(struct hvd__world *world)
         close(fd);
     free(world->break_message);
     free(world->host_of);
+    free(world->processes);
     hvd__submission_free(world->quick);
     if (world->keeps_memory)
         left_to_mpi = world;
