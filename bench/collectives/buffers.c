@@ -2,8 +2,8 @@
 /*
  * buffers.c - the two buffers of a measurement, and the sweep of the caches.
  *
- * With --cold, a buffer is twice the last level of cache and divided into slots
- * of the present size. measure.c divides and fills the slots; blocks.c takes
+ * With --cold, a buffer is twice the last level of cache, if so much is of use, and
+ * divided into slots of the present size. measure.c divides and fills the slots; blocks.c takes
  * the next one for each operation and sweeps before each block.
  */
 #include "collectives/buffers.h"
@@ -27,11 +27,17 @@ static size_t stride_of(size_t bytes)
     return (bytes + LINE - 1) / LINE * LINE + PAGE + LINE;
 }
 
+/* No more than what the most slots of the largest size take, because hvd_malloc
+ * has the system provide all of it. */
 static size_t slots_bytes(const struct bench_options *o)
 {
     size_t most = (size_t)o->max_bytes;
+    size_t twice = 2 * larger(stride_of(most), machine_cache());
 
-    return o->cold ? 2 * larger(stride_of(most), machine_cache()) : most;
+    if (!o->cold)
+        return most;
+    return twice / MOST_SLOTS < stride_of(most) ? twice
+                                                : MOST_SLOTS * stride_of(most);
 }
 
 /* All ranks of a host sweep at once; each also sweeps its own near cache. */

@@ -265,9 +265,13 @@ CALL_ALLREDUCE='int (*next)(const void *, void *, int64_t, int32_t, int32_t) =
             [ "$status" -eq 0 ]
             all_right 3
         done
-        run ranks 2 $kind -b 96 -e 96 -n 3 -w 1 -d all --cold
+        run ranks 2 $kind -b 96 -e 96 -n 3 -w 1 -d all
         [ "$status" -eq 0 ]
         all_right 11
+        # Each operation is swept for with twice the cache of the machine.
+        run ranks 2 $kind -b 96 -e 96 -n 1 -w 0 --cold
+        [ "$status" -eq 0 ]
+        all_right 1
     done
     run ranks 3 barrier -n 3
     [ "$status" -eq 0 ]
@@ -329,7 +333,7 @@ END
 }
 
 @test "json on standard output is the document of the file, and nothing else" {
-    run ranks 2 reduce -b 1K -e 4K -f 4 -n 20 -I --cold --memory malloc \
+    run ranks 2 reduce -b 1K -e 4K -f 4 -n 3 -I --cold --memory malloc \
         --format json --json "$OUT/run.json"
     [ "$status" -eq 0 ]
     /usr/bin/python3 - <(echo "$output") "$OUT/run.json" <<'END'

@@ -79,7 +79,7 @@ END
 }
 
 @test "the image has the libraries that the programs need" {
-    local build=${HVD_BUILD:-$ROOT/build} file package
+    local build=${HVD_BUILD:-$ROOT/build}
     cd "$BATS_TEST_TMPDIR"
     # The packages of the second stage.
     sed '1,/^COPY --from/!d; 1,/^FROM debian:bookworm$/d' "$DOCKERFILE" |
@@ -93,15 +93,14 @@ END
         "$build"/lib/*.so 2>/dev/null | awk '$3 ~ /^\// { print $3 }' | sort -u |
         grep -v "^$(readlink -f "$build")" >files
     grep -q libmpi files
-    while read -r file; do
-        package=$(dpkg-query -S "$file" "$(readlink -f "$file")" "/usr$file" \
-            "/usr$(readlink -f "$file")" 2>/dev/null | head -1 | cut -d: -f1)
-        [ -n "$package" ] || package=$(dpkg-query -S "*/${file##*/}" | head -1 | cut -d: -f1)
-        grep -qx "$package" there || {
-            echo "$file, of $package, is not in the image"
-            return 1
-        }
-    done <files
+    # dpkg knows some by their place behind links, and some with /usr in front.
+    xargs readlink -f <files >>files
+    sed 's,^,/usr,' files | cat - files | xargs dpkg-query -S 2>/dev/null |
+        sed 's/:.*//' | sort -u >needed || true
+    grep -q . needed
+    run comm -23 needed there
+    echo "the image lacks: $output"
+    [ -z "$output" ]
 }
 
 @test "the Dockerfile makes an image on which the MPIJob runs" {
