@@ -89,7 +89,9 @@ int hvd_state_unregister(const char *name);
  * have done so. Collective, blocking. If processes wait to join the job
  * (hvd_joiners), they are let in then (hvd_grow) and given the commit,
  * functions of hvd_on_reset are called, and 1 is returned. A process that has
- * joined gets it by its own hvd_restore, or by hvd_elastic_run.
+ * joined gets it by its own hvd_restore, or by hvd_elastic_run. If it has
+ * registered other pieces, that fails with HVD_ERR_MISMATCH there, and the
+ * others go on without it; so they do if it is lost meanwhile.
  *
  * After a failure the commit before is the newest. HVD_ERR_INCONSISTENT: a
  * piece that should be the same on all ranks is not; HVD_ERR_MISMATCH: the

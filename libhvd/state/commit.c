@@ -197,10 +197,12 @@ static void talk_init(struct talk *talk, int64_t number, int status)
 /* Judges what all have said of the commit. */
 static int judge_commit(const int64_t *fields, int status)
 {
+    int odd;
+
     if (fields[FAILED] != EMPTY)
         return hvd__agree(0, status);
     if (differs(&fields[LIST]))
-        return hvd__pieces_compare();
+        return hvd__pieces_compare(&odd);
     if (differs(&fields[NUMBER]))
         return hvd__fail(HVD_ERR_MISMATCH,
                          "the ranks make different commits: %lld and %lld. "
@@ -299,8 +301,13 @@ static int let_in(void)
     HVD_TRY(status = hvd_grow(NULL, 0));
     if (status == 0)
         return HVD_OK;
-    HVD_TRY(hvd_restore());
-    return 1;
+    /* Those who must not stay, or are lost now, are left out here. */
+    status = hvd_restore();
+    while (status == HVD_ERR_LOST) {
+        HVD_TRY(hvd_recover(NULL, 0));
+        status = hvd_restore();
+    }
+    return status < 0 ? status : 1;
 }
 
 static int commit_now(void)

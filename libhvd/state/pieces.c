@@ -219,29 +219,32 @@ static int first_difference(int32_t nitems, int64_t *first)
     return HVD_OK;
 }
 
-static int name_difference(void)
+/* Names the lowest rank that differs from rank 0. */
+static int name_difference(int *odd)
 {
     char first[ITEM_SIZE], other[ITEM_SIZE];
-    int64_t place, size = hvd_size();
+    int64_t place, nplaces;
     int32_t nitems = hvd__state.npieces;
     int64_t item;
 
     HVD_TRY(hvd_allreduce(&nitems, &nitems, 1, HVD_INT32, HVD_MAX));
     HVD_TRY(first_difference(nitems, &item));
-    place = item * size + (item < nitems ? hvd_rank() : 0);
+    nplaces = nitems + 1;
+    place = (item < nitems ? hvd_rank() : hvd_size()) * nplaces + item;
     HVD_TRY(hvd_allreduce(&place, &place, 1, HVD_INT64, HVD_MIN));
-    item = place / size;
+    item = place % nplaces;
+    *odd = (int)(place / nplaces) % hvd_size();
     write_item((int32_t)item, first);
     memcpy(other, first, sizeof other);
     HVD_TRY(hvd_broadcast(first, sizeof first, HVD_UINT8, 0));
-    HVD_TRY(hvd_broadcast(other, sizeof other, HVD_UINT8, (int)(place % size)));
+    HVD_TRY(hvd_broadcast(other, sizeof other, HVD_UINT8, *odd));
     return hvd__fail(HVD_ERR_MISMATCH,
                      "the ranks have registered different pieces of the state: "
                      "number %d is %s on rank 0, and %s on rank %d",
-                     (int)item, first, other, (int)(place % size));
+                     (int)item, first, other, *odd);
 }
 
-int hvd__pieces_compare(void)
+int hvd__pieces_compare(int *odd)
 {
     const int64_t hash = (int64_t)hvd__pieces_list_hash();
     /* The complement has the opposite order: its least is the largest of all.
@@ -249,5 +252,5 @@ int hvd__pieces_compare(void)
     int64_t least[2] = {hash, ~hash};
 
     HVD_TRY(hvd_allreduce(least, least, 2, HVD_INT64, HVD_MIN));
-    return least[0] == ~least[1] ? HVD_OK : name_difference();
+    return least[0] == ~least[1] ? HVD_OK : name_difference(odd);
 }

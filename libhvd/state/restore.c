@@ -19,10 +19,13 @@
  * finds the same number. At a rank that has finished, the other slot is empty,
  * and does not tempt the others to a newer number.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/status.h"
+#include "core/world/exclude.h"
 #include "state/copy.h"
 #include "state/state.h"
 
@@ -279,6 +282,28 @@ static int take(struct choice *choice, bool is_new)
                : HVD_OK;
 }
 
+/* Collective. Fails if the ranks have registered different pieces. If a rank
+ * that has just joined is the one that differs, it alone fails so: it is
+ * excluded, which is a loss for the others. */
+static int compare_pieces(bool is_new)
+{
+    char text[HVD__MESSAGE_MAX];
+    hvd_recovery how = {.size = sizeof how};
+    int odd, status = hvd__pieces_compare(&odd);
+
+    if (status != HVD_ERR_MISMATCH || !is_new)
+        return status;
+    snprintf(text, sizeof text, "%s", hvd_last_error());
+    HVD_TRY(hvd_last_recovery(&how, sizeof how));
+    if (odd == 0 || odd < hvd_size() - how.njoined)
+        return hvd__fail_text(status, text);
+    if (hvd_rank() == 0)
+        hvd__log(HVD__LOG_WARNING, "rank %d, which has joined, is left out: %s",
+                 odd, text);
+    status = hvd__world_exclude(odd);
+    return odd == hvd_rank() ? hvd__fail_text(HVD_ERR_MISMATCH, text) : status;
+}
+
 int hvd_restore(void)
 {
     int32_t is_new;
@@ -291,7 +316,7 @@ int hvd_restore(void)
     hvd__commit_settle();
     is_new = hvd__world_is_new();
     HVD_TRY(hvd_allreduce(&is_new, &is_new, 1, HVD_INT32, HVD_MAX));
-    HVD_TRY(hvd__pieces_compare());
+    HVD_TRY(compare_pieces(is_new));
     HVD_TRY(choose(&choice));
     if (choice.number == 0) {
         adopt_nothing();
@@ -306,11 +331,13 @@ int hvd_restore(void)
 
 int hvd_state_sync(int root)
 {
+    int odd;
+
     if (!hvd_is_initialized())
         return hvd__fail(HVD_ERR_NOT_INITIALIZED,
                          "a sync needs hvd_init first");
     hvd__commit_settle();
-    HVD_TRY(hvd__pieces_compare());
+    HVD_TRY(hvd__pieces_compare(&odd));
     for (int32_t i = 0; i < hvd__state.npieces; i++) {
         const struct hvd__piece *p = &hvd__state.pieces[i];
 

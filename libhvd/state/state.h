@@ -79,9 +79,9 @@ int hvd__piece_allocate(struct hvd__piece *piece, int slot);
 uint64_t hvd__pieces_hash(int slot);
 /* Returns a hash of names, sizes and flags. */
 uint64_t hvd__pieces_list_hash(void);
-/* Collective. Fails on all ranks with the first piece that is not registered
- * alike. */
-int hvd__pieces_compare(void);
+/* Collective. Fails on all ranks if a piece is not registered alike, with the
+ * first one of the lowest rank that differs from rank 0: *odd. */
+int hvd__pieces_compare(int *odd);
 
 /* -------------------------------------------------------------- commit.c */
 
