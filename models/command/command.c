@@ -232,6 +232,7 @@ static int agree_options(const struct options *o)
         {"--eval-every", o->eval_every},
         {"--elastic", o->elastic_min},
         {"--elastic-every", o->elastic_steps},
+        real_number("--exclude-stragglers", o->exclude_stragglers),
         {"--check-every", o->check_every},
         {"--accumulate", o->optimizer.accumulate},
         {"--optimizer", o->optimizer.optimizer},

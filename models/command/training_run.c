@@ -432,6 +432,7 @@ static int make_estimator(struct training_run *run)
     options.elastic = o->elastic_min;
     options.elastic_steps = o->elastic_steps;
     options.elastic_log = o->elastic_log;
+    options.exclude_stragglers = o->exclude_stragglers;
     options.log = show_loss;
     options.log_context = run;
     status = hvd_estimator_new(&options, &run->estimator);

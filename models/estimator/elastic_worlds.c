@@ -45,10 +45,22 @@ static void forget(hvd_estimator *e)
     x->image = NULL;
 }
 
+/* A function of hvd_on_straggler. All ranks see the same, so all name it. */
+static void drop(void *context, const hvd_straggler *s)
+{
+    const hvd_estimator *e = context;
+
+    if (s->busy >= e->options.exclude_stragglers * s->median &&
+        hvd_size() > e->options.elastic)
+        hvd_exclude(s->rank);
+}
+
 void elastic_end(hvd_estimator *e)
 {
     if (!e->elastic)
         return;
+    if (e->options.exclude_stragglers > 0)
+        hvd_off_straggler(drop, e);
     forget(e);
     free(e->elastic);
     e->elastic = NULL;
@@ -106,6 +118,8 @@ int elastic_open(hvd_estimator *e)
                               hvd_size(), ELASTIC_MOST_RANKS);
     else if (!e->elastic)
         status = problem_fail(HVD_ERR_MEMORY, "no memory for commits");
+    if (status == 0 && e->options.exclude_stragglers > 0)
+        status = elastic_failed(hvd_on_straggler(drop, e));
     status = estimator_agree(status);
     agree_apart(false);
     if (status < 0 || !e->elastic)

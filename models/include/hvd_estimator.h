@@ -169,6 +169,11 @@ typedef struct hvd_estimator_options {
      * which ranks there are: by their ranks in the first world, and those that
      * joined later by the next numbers. NULL (default): none */
     const char *elastic_log;
+    /* With elastic: a straggler (hvd_on_straggler) that is busy so many times
+     * as long as the median rank, 1.25 or more, is excluded from the training,
+     * if more than elastic ranks are there. Its call fails with HVD_ERR_LOST; a
+     * spare takes its place, if one waits. 0 (default): none is */
+    double exclude_stragglers;
 } hvd_estimator_options;
 
 void hvd_estimator_options_init(hvd_estimator_options *options, size_t size);

@@ -239,6 +239,13 @@ static int check_elastic(struct options *o)
         return problem_set("--elastic-%s is of a training that goes on when "
                            "ranks are lost: give --elastic, too",
                            needs);
+    if (o->exclude_stragglers > 0 && !o->elastic)
+        return problem_set("--exclude-stragglers is of a training that goes on "
+                           "when ranks are lost: give --elastic, too");
+    if (o->exclude_stragglers > 0 && o->exclude_stragglers < 1.25)
+        return problem_set("--exclude-stragglers %g: give 1.25 or more, or 0 "
+                           "to go on with all ranks",
+                           o->exclude_stragglers);
     if (!o->elastic)
         return 0;
     if (o->strategy == STRATEGY_PARAMETER_SERVER ||

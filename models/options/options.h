@@ -44,6 +44,7 @@ struct options {
     const char *elastic; /* "MIN:MAX" ranks; NULL: a loss ends the training */
     int elastic_min, elastic_max;
     int elastic_steps;          /* updates between two commits */
+    double exclude_stragglers;  /* a factor; 0: none is excluded */
     const char *elastic_log;    /* file of events; NULL: none */
     const char *elastic_replay; /* one whose losses are repeated; NULL: none */
     int checkpoint_every;       /* steps between two; 0: only at the end */

@@ -292,6 +292,10 @@ static const struct row {
          "mpi-launch.sh --elastic or hvd-run --elastic)")},
     {"elastic-every", 0, "N", WHOLE_IN(elastic_steps, 1, 1000000000),
      BOTH("with --elastic, commit the state in memory every N updates (10)")},
+    {"exclude-stragglers", 0, "X", REAL_IN(exclude_stragglers, 1, 1e6),
+     BOTH("with --elastic, go on without a rank that takes X times as long as "
+          "the median for its part of the steps, 1.25 or more, as long as MIN "
+          "are left; 0: with all (0)")},
     {"elastic-log", 0, "FILE", PATH_TO(elastic_log),
      BOTH("with --elastic, add a line of JSON for each commit, loss, restore "
           "and join")},

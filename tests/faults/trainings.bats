@@ -112,6 +112,23 @@ launch() { # argument of mpirun...
     exec 8<&-
 }
 
+@test "a rank that keeps the others waiting is excluded" {
+    export folder=$BATS_TEST_TMPDIR
+    gcc -Wall -Wextra -shared -fPIC -o "$folder/slow.so" \
+        "$BATS_TEST_DIRNAME/slow_blas.c" -ldl
+    SLOW_RANK=1 HVD_STRAGGLER_TIME=0.3s launch --enable-recovery -np 3 sh -c \
+        'exec >"$folder/out.$OMPI_COMM_WORLD_RANK" 2>&1
+        LD_PRELOAD=$folder/slow.so "$@"; echo "it ended with $?"' sh \
+        "$BIN/mnist" --model mlp --elastic 2 --exclude-stragglers 2 \
+        --elastic-every 2 --train-images 2000 --test-images 50 --batch-size 8 \
+        --epochs 3
+    cat "$folder"/out.*
+    grep -q 'given up this one: rank 1 .* was excluded' "$folder/out.1"
+    grep -q 'it ended with 1$' "$folder/out.1"
+    grep -q 'lost     1 of 3 ranks; ' "$folder/out.0"
+    grep -q 'it ended with 0' "$folder/out.2"
+}
+
 @test "the replay of a training that began anew forgets what was before" {
     local folder=$BATS_TEST_TMPDIR
     # shellcheck disable=SC2086 # several words
@@ -163,6 +180,10 @@ launch() { # argument of mpirun...
     done
     run "$BIN/mnist" --elastic-log x
     grep -q -- 'give --elastic, too' <<<"$output"
+    run "$BIN/mnist" --exclude-stragglers 2
+    grep -q -- '--exclude-stragglers .*: give --elastic, too' <<<"$output"
+    run "$BIN/mnist" --elastic 1 --exclude-stragglers 1.1
+    grep -q -- '--exclude-stragglers 1.1: give 1.25 or more' <<<"$output"
     run "$BIN/mnist" --elastic 0
     grep -q -- "--elastic '0': give" <<<"$output"
     run "$BIN/mnist" --elastic 1 --elastic-replay /nowhere
