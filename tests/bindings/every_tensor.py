@@ -187,6 +187,25 @@ for options, passes, clip in (
     train(Clipped(alone.parameters(), lr=0.05, momentum=0.9), alone, everyone, passes, 1 / n)
     assert same(model, alone), options
 
+# Gradients that are somewhere else in the next step, or of which there are none.
+model, alone = network(), network()
+optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.05))
+plain = torch.optim.SGD(alone.parameters(), lr=0.05)
+for step in range(8):
+    for each, ranks in (model, [r]), (alone, everyone):
+        for rank in ranks:
+            x, y = data(rank, step)
+            if step != 5:
+                ((each(x) - y) ** 2).mean().div(len(ranks)).backward()
+    optimizer.step(), plain.step()
+    assert same(model, alone), step
+    if step == 2:
+        for p in model.parameters():
+            p.grad = torch.zeros_like(p)
+    else:
+        optimizer.zero_grad(set_to_none=step % 2 == 0)
+    plain.zero_grad()
+
 # Adasum of what each rank's own optimizer would change, momentum included.
 for passes, options in (1, {}), (2, dict(compression=hvd.Compression.fp16)):
     model, lone = network(), network()

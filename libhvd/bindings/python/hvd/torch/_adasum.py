@@ -18,26 +18,29 @@ from .mpi_ops import Adasum, allreduce_async_, synchronize
 class DeltaMethods:
     """The methods of _DistributedOptimizer that these replace have the same names."""
 
-    def _begin(self, parameter):
+    def _begin(self, slot):
+        parameter = slot.parameter
         if parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)
-        delta = self._change(parameter)
+        delta = self._change(slot)
         small, context = self._compression.compress(delta)
-        handle = allreduce_async_(small, name=self._parameter_names[parameter], op=Adasum,
+        handle = allreduce_async_(small, name=slot.name, op=Adasum,
                                   process_set=self.process_set)
 
         def finish():
             synchronize(handle)
             with torch.no_grad():
                 parameter.add_(self._compression.decompress(small, context))
-        self._handles[parameter] = finish
+        slot.finish = finish
+        self._begun.append(slot)
 
-    def _change(self, parameter):
+    def _change(self, slot):
         """Returns what a step of the wrapped optimizer changes in a parameter."""
-        if parameter not in self._placed:
-            self._placed[parameter] = tensor_of(engine.allocate(DTYPES[parameter.dtype],
-                                                                parameter.shape))
-        delta, before = self._placed[parameter], parameter.detach().clone()
+        parameter = slot.parameter
+        if slot.fields is None:  # the place of the change
+            slot.fields = tensor_of(engine.allocate(DTYPES[parameter.dtype],
+                                                    parameter.shape))
+        delta, before = slot.fields, parameter.detach().clone()
         every = self.param_groups
         own = next(g for g in every if any(parameter is p for p in g["params"]))
         members = own["params"]
@@ -68,12 +71,10 @@ class DeltaMethods:
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        for parameter in self._required:
-            if parameter not in self._handles:
-                self._begin(parameter)
-        handles, self._handles = self._handles, {}
-        for finish in handles.values():
-            finish()
+        for slot in self._slots:
+            if slot.finish is None:
+                self._begin(slot)
+        self._wait_for_all()
         self.set_backward_passes_per_step(self.backward_passes_per_step)
         return loss
 

@@ -11,6 +11,7 @@ import torch
 from hvd._constants import KINDS
 from hvd._engine import engine
 from hvd._errors import Error
+from hvd import _requests
 from hvd._requests import Group, Handle
 
 from .exceptions import translate
@@ -65,6 +66,15 @@ def begin(fields, build):
     except Error as error:
         raise translate(error) from None
     return number
+
+
+def run(fields, build):
+    """Submits a request, waits for it, and returns its result: in less time than begin
+    and synchronize take."""
+    try:
+        return _requests.run(fields, build)
+    except Error as error:
+        raise translate(error) from None
 
 
 def begin_group(kind, name, members):

@@ -14,7 +14,8 @@ from hvd._engine import engine
 
 from . import _autograd
 from ._basics import global_process_set
-from ._requests import begin, begin_group, poll, request, synchronize, tensor_of, view_of
+from ._requests import (begin, begin_group, poll, request, run, synchronize, tensor_of,
+                        view_of)
 from .compression import Compression
 from .exceptions import translated
 
@@ -62,8 +63,9 @@ def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1
 def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0,
                postscale_factor=1.0, process_set=global_process_set):
     """Combines the tensors of all ranks in place, and returns the tensor."""
-    return synchronize(allreduce_async_(tensor, average, name, op, prescale_factor,
-                                        postscale_factor, process_set))
+    op = handle_average_backwards_compatibility(op, average)
+    return run(*_reduction(tensor, tensor, name, op, prescale_factor, postscale_factor,
+                           process_set))
 
 
 def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None,

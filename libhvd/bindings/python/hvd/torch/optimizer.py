@@ -10,18 +10,22 @@ reduced without a copy. It stays there as long as the program zeroes gradients, 
 what zero_grad() of PyTorch 1.13 does by default.
 """
 import atexit
+import collections
 import contextlib
 import warnings
 import weakref
 
 import torch
 
-from hvd._engine import engine
+from hvd._engine import engine, under_way
+from hvd._errors import Error
+from hvd._requests import keep_if_lost
 
 from . import _adasum
 from ._basics import global_process_set, may_be_several
-from ._requests import DTYPES, tensor_of
+from ._requests import DTYPES, request, tensor_of, view_of
 from .compression import Compression
+from .exceptions import translate
 from .mpi_ops import (Adasum, Average, allreduce_async_, grouped_allreduce_async_,
                       sparse_allreduce_async, synchronize)
 
@@ -97,93 +101,173 @@ def _divided(groups, parameters):
     return [[p for p in group if id(p) in known] for group in groups]
 
 
+class _Slot:
+    """
+    What the optimizer knows of a parameter. A gradient that stays where it is, and is
+    reduced as it is, has the same request in each step: its fields are kept, because to
+    describe a request takes several times as long as to submit it.
+    """
+    __slots__ = ("parameter", "name", "group", "delay", "finish", "fields", "address",
+                 "_number", "__weakref__")
+
+    def __init__(self, parameter, name):
+        self.parameter, self.name, self.group = parameter, name, None
+        self.delay = 0          # backward passes until the gradient is reduced
+        self.finish = None      # waits for the reduction, if it has begun
+        self.forget()
+
+    def forget(self):
+        """Forgets where the gradient is: in another world, other memory is shared."""
+        self.fields = self.address = None
+
+    def is_sparse(self):
+        return self.parameter.grad is not None and self.parameter.grad.is_sparse
+
+    def is_prepared(self):
+        """Returns whether the fields are those of the gradient."""
+        gradient = self.parameter.grad
+        return self.fields is not None and gradient is not None \
+            and not gradient.is_sparse and gradient.data_ptr() == self.address
+
+    def submit(self):
+        """Submits the request that is kept. It uses the gradient until it is done, even
+        if the program has dropped all of this."""
+        try:
+            self._number = engine.submit(*self.fields)
+        except Error as error:
+            raise translate(error) from None
+        under_way.add(self)
+        self.finish = self._wait
+
+    def _wait(self):
+        try:
+            engine.wait(self._number, False)
+        except Error as error:
+            under_way.discard(self)
+            keep_if_lost(error, self.fields)
+            raise translate(error) from None
+        under_way.discard(self)
+
+
 class _DistributedOptimizer(torch.optim.Optimizer):
     def __init__(self, params, named_parameters, compression, backward_passes_per_step, op,
                  gradient_predivide_factor, groups, sparse_as_dense, process_set):
         super(self.__class__, self).__init__(params)
         self._compression, self._op, self.process_set = compression, op, process_set
         self._factor, self._sparse_as_dense = gradient_predivide_factor, sparse_as_dense
-        self.backward_passes_per_step = backward_passes_per_step
         self._parameter_names = _named(named_parameters, self.param_groups)
-        self._required = [p for group in self.param_groups for p in group["params"]
-                          if p.requires_grad]
-        self._group_of = {p: group for group in _divided(groups, self._required)
-                          for p in group}
-        self._handles, self._delay, self._nodes, self._ready = {}, {}, [], {}
-        self._placed = {}  # where gradients in shared memory are, by parameter
+        required = [p for group in self.param_groups for p in group["params"]
+                    if p.requires_grad]
+        self._slots = [_Slot(p, self._parameter_names[p]) for p in required]
+        self._form_groups(_divided(groups, required))
+        self._begun = collections.deque()  # slots whose reductions are under way
+        self._nodes, self._ready = [], {}
         self._synchronized, self._should_synchronize = False, True
         self._takes_part = process_set.included() and may_be_several()
         if self._takes_part:
             self._register_hooks()
         self.set_backward_passes_per_step(backward_passes_per_step)
 
+    def _form_groups(self, groups):
+        slots = {id(slot.parameter): slot for slot in self._slots}
+        for group in groups:
+            members = [slots[id(p)] for p in group]
+            for slot in members:
+                slot.group = members
+
     # ---------------------------------------------------------------- gradients
 
     def _register_hooks(self):
-        for parameter in self._required:
+        for slot in self._slots:
             # Its node lives as long as somebody holds it.
-            node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
-            node.register_hook(self._hook(parameter))
+            node = slot.parameter.expand_as(slot.parameter).grad_fn.next_functions[0][0]
+            node.register_hook(self._hook(slot))
             self._nodes.append(node)
 
-    def _hook(self, parameter):
+    def _hook(self, slot):
+        begin = self._begin
+
         def count(*_):
-            if parameter in self._handles or self._delay[parameter] <= 0:
+            if slot.finish or slot.delay <= 0:
                 raise AssertionError(
                     "Gradients were computed more than backward_passes_per_step times before "
                     "call to step(). Increase backward_passes_per_step to accumulate "
                     "gradients locally.")
-            self._delay[parameter] -= 1
-            if self._delay[parameter] == 0:
-                self._begin(parameter)
+            slot.delay -= 1
+            if slot.delay == 0:
+                begin(slot)
         return count
 
-    def _begin(self, parameter):
+    def _begin(self, slot):
         """Begins the reduction of a gradient, or of its group if it was the last."""
-        group = self._group_of.get(parameter)
-        if group is None or (parameter.grad is not None and parameter.grad.is_sparse
-                             and not self._sparse_as_dense):
-            self._handles[parameter] = self._reduce([parameter])
+        group = slot.group
+        if group is None or (slot.is_sparse() and not self._sparse_as_dense):
+            self._begin_now(slot)
             return
-        ready = self._ready.setdefault(id(group), [])
-        ready.append(parameter)
-        if len(ready) == len(group):
-            handle = self._reduce(group)
+        ready = self._ready.get(id(group), 0) + 1
+        self._ready[id(group)] = ready
+        if ready == len(group):
+            finish = self._reduce(group)
             for member in group:
-                self._handles[member] = handle
+                member.finish = finish
+            self._begun.extend(group)
+
+    def _begin_now(self, slot):
+        """Begins the reduction of one gradient."""
+        if slot.is_prepared():
+            slot.submit()
+        else:
+            slot.finish = self._reduce([slot])
+        self._begun.append(slot)
 
     def _scales(self):
         if self._op != Average or self._factor == 1.0:
             return {}
         return {"prescale_factor": 1.0 / self._factor, "postscale_factor": self._factor}
 
-    def _dense(self, parameter):
+    def _dense(self, slot):
         """Returns the gradient of a parameter, made if it has none, contiguous, and in
         shared memory if it is dense."""
+        parameter = slot.parameter
         if parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)
         gradient = parameter.grad
         if gradient.is_sparse:
             return gradient.to_dense()
-        if self._placed.get(parameter) == gradient.data_ptr():
+        if slot.address == gradient.data_ptr():
             return gradient.detach()
         if gradient.numel() * gradient.element_size() >= _SHARED_BYTES \
                 or not gradient.is_contiguous():
-            self._placed[parameter] = _share(parameter).data_ptr()
+            slot.address = _share(parameter).data_ptr()
         return parameter.grad.detach()
 
-    def _reduce(self, parameters):
+    def _prepare(self, slot, gradient):
+        """Keeps the request that reduces a gradient, where it is, in each step."""
+        scales = self._scales()
+        view = view_of(gradient)
+        slot.fields = request("allreduce", view, view, slot.name, int(self._op), 0,
+                              scales.get("prescale_factor", 1.0),
+                              scales.get("postscale_factor", 1.0),
+                              self.process_set.__index__())
+        slot.address = gradient.data_ptr()
+
+    def _reduce(self, slots):
         """Begins the reduction of gradients. Returns a function that waits for it and
         writes the results."""
-        first = parameters[0]
-        name = self._parameter_names[first]
-        if len(parameters) == 1 and first.grad is not None and first.grad.is_sparse \
-                and not self._sparse_as_dense:
-            result = sparse_allreduce_async(first.grad, name, self._op, self.process_set)
-            return _once(lambda: _set_sparse(first, result()))
-        dense = [self._dense(p) for p in parameters]
+        first = slots[0]
+        if len(slots) == 1 and first.is_sparse() and not self._sparse_as_dense:
+            result = sparse_allreduce_async(first.parameter.grad, first.name, self._op,
+                                            self.process_set)
+            return _once(lambda: _set_sparse(first.parameter, result()))
+        dense = [self._dense(slot) for slot in slots]
+        if len(slots) == 1 and self._compression is Compression.none \
+                and not first.is_sparse():
+            self._prepare(first, dense[0])
+            first.submit()
+            return first.finish
         small, contexts = zip(*map(self._compression.compress, dense))
-        options = dict(op=self._op, process_set=self.process_set, name=name, **self._scales())
+        options = dict(op=self._op, process_set=self.process_set, name=first.name,
+                       **self._scales())
         if len(small) == 1:
             handle = allreduce_async_(small[0], **options)
         else:
@@ -191,9 +275,26 @@ class _DistributedOptimizer(torch.optim.Optimizer):
 
         def finish():
             synchronize(handle)
-            for p, reduced, context in zip(parameters, small, contexts):
-                _set_dense(p, self._compression.decompress(reduced, context))
+            for slot, reduced, context in zip(slots, small, contexts):
+                _set_dense(slot.parameter, self._compression.decompress(reduced, context))
         return _once(finish)
+
+    def _wait_for_all(self):
+        """Waits for what is under way. If some of it has failed, it raises the first
+        failure when the rest is done; a signal's exception ends the wait at once, and
+        the rest can be waited for later."""
+        failure = None
+        while self._begun:
+            slot = self._begun[0]
+            try:
+                slot.finish()
+            except (RuntimeError, ValueError) as error:
+                failure = failure or error
+            slot.finish = None
+            self._begun.popleft()
+        self._ready.clear()
+        if failure:
+            raise failure
 
     # -------------------------------------------------------------------- public
 
@@ -201,13 +302,10 @@ class _DistributedOptimizer(torch.optim.Optimizer):
         """Waits until all gradients are those of all ranks. It begins those that are not
         under way; a parameter without a gradient gives zeros."""
         if self._takes_part:
-            for parameter in self._required:
-                if parameter not in self._handles:
-                    self._handles[parameter] = self._reduce([parameter])
-            handles, self._handles = self._handles, {}
-            for finish in handles.values():
-                finish()
-            self._ready.clear()
+            for slot in self._slots:
+                if slot.finish is None:
+                    self._begin_now(slot)
+            self._wait_for_all()
             self.set_backward_passes_per_step(self.backward_passes_per_step)
         self._synchronized = True
 
@@ -223,12 +321,15 @@ class _DistributedOptimizer(torch.optim.Optimizer):
     def set_backward_passes_per_step(self, passes):
         """Sets after how many backward passes a gradient is reduced."""
         self.backward_passes_per_step = passes
-        self._delay = {parameter: passes for parameter in self._required}
+        for slot in self._slots:
+            slot.delay = passes
 
     def load_state_dict(self, *args, **kwargs):
-        self._handles.clear()
+        self._begun.clear()
         self._ready.clear()
-        self._placed.clear()  # in another world, other memory is shared
+        for slot in self._slots:
+            slot.finish = None
+            slot.forget()
         self._synchronized = False
         self.set_backward_passes_per_step(self.backward_passes_per_step)
         super(self.__class__, self).load_state_dict(*args, **kwargs)
@@ -247,11 +348,14 @@ class _DistributedOptimizer(torch.optim.Optimizer):
         return super(self.__class__, self).step(closure)
 
     def zero_grad(self, *args, **kwargs):
-        if self._handles:
+        if self._begun:
             raise AssertionError("optimizer.zero_grad() was called after loss.backward() but "
                                  "before optimizer.step() or optimizer.synchronize(). This is "
                                  "prohibited as it can cause a race condition.")
-        return super(self.__class__, self).zero_grad(*args, **kwargs)
+        super(self.__class__, self).zero_grad(*args, **kwargs)
+        if self._slots and self._slots[0].parameter.grad is None:
+            for slot in self._slots:  # set_to_none: frees the gradients
+                slot.forget()
 
 
 def _once(function):
