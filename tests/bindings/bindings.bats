@@ -102,6 +102,22 @@ python_says() { # what ranks
     [ "$(finished elastic)" -eq 3 ]
 }
 
+@test "python: trainings in PyTorch are timed" {
+    local times=$ROOT/bench/pytorch/trainings
+    PYTHONPATH=$LIB/python HVD_LIBRARY=$LIB/libhvd.so.0 run mpirun -np 2 \
+        "$times" --rounds 1 --models many,mlp --format csv
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(grep -cE '^(mlp,4|many,200)(,[0-9.-]+){6}$' <<<"$output")" -eq 2 ]
+    grep -qE '^model,parameters,alone_us,hvd_us,ddp_us,' <<<"$output"
+    PYTHONPATH=$LIB/python HVD_LIBRARY=$LIB/libhvd.so.0 run "$times"
+    [ "$status" -eq 1 ]
+    [[ $output == "trainings: needs at least 2 ranks: mpi-launch.sh -np 2 ..." ]]
+    PYTHONPATH=$LIB/python run "$times" --models lenet
+    [ "$status" -eq 2 ]
+    [[ $output == *"--models: 'lenet' is none of mlp, cnn, transformer, many" ]]
+}
+
 @test "python: a program for Horovod finds its names" {
     engine=extension
     for n in 1 2 3; do
