@@ -87,6 +87,13 @@ python_says() { # what ranks
     done
 }
 
+@test "python: torch.distributed and its trainers" {
+    engine=extension
+    for n in 1 2 3; do
+        STORE=$BATS_TEST_TMPDIR/store.$n python_says group $n
+    done
+}
+
 @test "python: PyTorch trains on when a rank is lost" {
     engine=extension
     for n in 1 3; do

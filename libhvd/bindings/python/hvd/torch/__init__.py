@@ -9,11 +9,17 @@ one at the start.
     optimizer = hvd.DistributedOptimizer(optimizer, model.named_parameters())
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
 """
+import torch.distributed as _distributed
+
 from . import elastic  # noqa: F401
 from ._basics import *  # noqa: F401,F403
 from .compression import Compression  # noqa: F401
+from .ddp import ddp_hook  # noqa: F401
 from .functions import (allgather_object, broadcast_object,  # noqa: F401
                         broadcast_optimizer_state, broadcast_parameters)
 from .mpi_ops import *  # noqa: F401,F403
 from .optimizer import DistributedOptimizer  # noqa: F401
 from .sync_batch_norm import SyncBatchNorm  # noqa: F401
+
+if _distributed.is_available():
+    from . import distributed  # noqa: F401

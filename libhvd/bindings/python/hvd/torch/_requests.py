@@ -51,10 +51,11 @@ def _factor(view, factor):
 
 
 def request(kind, input=None, output=None, name=None, op=0, root=0, prescale=1.0,
-            postscale=1.0, process_set=0, splits=None, counts=None):
+            postscale=1.0, process_set=0, splits=None, counts=None, capacity=0):
     """Returns the fields of a request. Names of different kinds are different."""
     return (KINDS[kind], op, root, input, output, f"{kind}.{name}" if name else None,
-            _factor(input, prescale), _factor(input, postscale), process_set, 0, 0, 0, 0, splits, counts)
+            _factor(input, prescale), _factor(input, postscale), process_set, 0, 0, 0,
+            capacity, splits, counts)
 
 
 def begin(fields, build):

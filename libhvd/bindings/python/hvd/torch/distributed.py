@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+A backend for torch.distributed:
+
+    import hvd.torch
+    torch.distributed.init_process_group("hvd", rank=..., world_size=...)
+
+Collectives on tensors in this machine's memory are done by this library; messages
+between two ranks are not there. A group that is not of all ranks is one of the process
+sets that there are (hvd.add_process_set): to make one is collective over all ranks, while
+torch.distributed tells its members alone.
+"""
+import collections
+import threading
+
+import torch
+import torch.distributed as dist
+from torch._C._distributed_c10d import Work
+
+import hvd
+
+from . import mpi_ops as ops
+from ._basics import init, is_initialized
+from ._later import future_of
+from ._requests import begin, request, tensor_of, view_of
+from .exceptions import translated
+
+_OPS = [(dist.ReduceOp.SUM, ops.Sum), (dist.ReduceOp.AVG, ops.Average),
+        (dist.ReduceOp.MIN, ops.Min), (dist.ReduceOp.MAX, ops.Max),
+        (dist.ReduceOp.PRODUCT, ops.Product)]
+
+# C++ holds one half of a Work: the other one, of Python, must live until it was waited
+# for. Those that never are, are forgotten when there are too many of them.
+_works = collections.OrderedDict()
+_MOST_WORKS = 4096
+
+
+class _Work(Work):
+    """A collective under way. finish waits for it, and returns its tensors."""
+
+    def __init__(self, finish, handles=()):
+        super().__init__()
+        self._finish, self._handles, self._future = finish, handles, None
+        self._lock, self._tensors = threading.Lock(), None
+        _works[id(self)] = self
+        if len(_works) > _MOST_WORKS:
+            _works.popitem(last=False)
+
+    def _done(self):
+        with self._lock:
+            if self._finish:
+                self._tensors = self._finish()
+                self._finish = None
+        return self._tensors
+
+    def wait(self, timeout=None):
+        self._done()
+        _works.pop(id(self), None)
+        return True
+
+    def synchronize(self):
+        self.wait()
+
+    def is_completed(self):
+        return self._finish is None or all(map(ops.poll, self._handles))
+
+    def is_success(self):
+        return self.is_completed()
+
+    def result(self):
+        return self._done()
+
+    def get_future(self):
+        if self._future is None:
+            self._future = future_of(lambda: self.wait() and self._tensors)
+        return self._future
+
+
+def _op(options):
+    for theirs, ours in _OPS:
+        if options.reduceOp == theirs:
+            return ours
+    raise ValueError("the backend hvd has no such reduction: only SUM, AVG, MIN, MAX and "
+                     "PRODUCT")
+
+
+def _only(tensors):
+    """Returns the tensor of a list of one for each device."""
+    if len(tensors) != 1:
+        raise ValueError(f"the backend hvd takes one tensor, not {len(tensors)}")
+    return tensors[0]
+
+
+def _write(target, values):
+    """Writes values into a tensor that the program has given."""
+    if values.data_ptr() != target.data_ptr() or not target.is_contiguous():
+        target.detach().copy_(values.reshape(target.shape))
+
+
+class ProcessGroupHvd(dist.ProcessGroup):
+    """A group of torch.distributed on a process set."""
+
+    def __init__(self, rank, size, process_set):
+        super().__init__(rank, size)
+        self._set, self._ranks = process_set, process_set.ranks()
+
+    def getBackendName(self):
+        return "hvd"
+
+    def allreduce(self, tensors, opts=None):
+        tensor = _only(tensors)
+        whole = tensor.detach().contiguous()
+        handle = ops.allreduce_async_(whole, op=_op(opts) if opts else ops.Sum,
+                                      process_set=self._set)
+
+        def finish():
+            _write(tensor, ops.synchronize(handle))
+            return [tensor]
+        return _Work(finish, [handle])
+
+    def allreduce_coalesced(self, tensors, opts=None):
+        wholes = [tensor.detach().contiguous() for tensor in tensors]
+        handle = ops.grouped_allreduce_async_(wholes, op=_op(opts) if opts else ops.Sum,
+                                              process_set=self._set)
+
+        def finish():
+            for tensor, whole in zip(tensors, ops.synchronize(handle)):
+                _write(tensor, whole)
+            return list(tensors)
+        return _Work(finish, [handle])
+
+    def broadcast(self, tensors, opts):
+        tensor = _only(tensors)
+        whole = tensor.detach().contiguous()
+        handle = ops.broadcast_async_(whole, self._ranks[opts.rootRank],
+                                      process_set=self._set)
+
+        def finish():
+            _write(tensor, ops.synchronize(handle))
+            return [tensor]
+        return _Work(finish, [handle])
+
+    def reduce(self, tensors, opts):
+        tensor, root = _only(tensors), opts.rootRank
+        whole = tensor.detach().contiguous()
+        output = torch.empty_like(whole) if self.rank() == root else None
+        handle = begin(request("reduce", view_of(whole), output is not None and view_of(output)
+                               or None, None, _op(opts), self._ranks[root],
+                               process_set=self._set), lambda _: output)
+
+        def finish():
+            reduced = ops.synchronize(handle)
+            if output is not None:
+                _write(tensor, reduced)
+            return [tensor]
+        return _Work(finish, [handle])
+
+    def _gathered(self, tensor, spread):
+        """Begins an allgather of a flat tensor; spread gets a row for each rank."""
+        handle = ops.allgather_async(tensor.detach().reshape(1, -1).contiguous(),
+                                     process_set=self._set)
+        return _Work(lambda: spread(ops.synchronize(handle)), [handle])
+
+    def allgather(self, outputs, inputs, opts=None):
+        targets, tensor = _only(outputs), _only(inputs)
+        if len(targets) != self.size():
+            raise ValueError(f"{len(targets)} outputs for {self.size()} ranks")
+
+        def spread(rows):
+            for target, row in zip(targets, rows):
+                _write(target, row)
+            return [targets]
+        return self._gathered(tensor, spread)
+
+    def _allgather_base(self, output, input, opts=None):
+        def spread(rows):
+            _write(output, rows)
+            return [output]
+        return self._gathered(input, spread)
+
+    def gather(self, outputs, inputs, opts):
+        tensor, root = _only(inputs), opts.rootRank
+        row = tensor.detach().reshape(1, -1).contiguous()
+        # The root says by a capacity that it wants the library to make the output.
+        handle = begin(request("gather", view_of(row), None, None, root=self._ranks[root],
+                               process_set=self._set, capacity=2**62),
+                       lambda view: tensor_of(view) if view is not None else None)
+
+        def finish():
+            rows = ops.synchronize(handle)
+            if self.rank() != root:
+                return []
+            for target, values in zip(_only(outputs), rows):
+                _write(target, values)
+            return list(outputs)
+        return _Work(finish, [handle])
+
+    def scatter(self, outputs, inputs, opts):
+        target, n = _only(outputs), self.size()
+        shape = (0, target.numel())
+        splits, rows = [0] * n, torch.empty(shape, dtype=target.dtype)
+        if self.rank() == opts.rootRank:
+            splits, rows = [1] * n, torch.stack([t.detach().reshape(-1) for t in _only(inputs)])
+        return self._exchanged(rows, splits, lambda got: (_write(target, got), [target])[1])
+
+    def _exchanged(self, rows, splits, spread):
+        handle = ops.alltoall_async(rows, splits, process_set=self._set)
+        return _Work(lambda: spread(ops.synchronize(handle)[0]), [handle])
+
+    def alltoall_base(self, output, input, output_splits, input_splits, opts=None):
+        def spread(rows):
+            if rows.numel() != output.numel():
+                raise ValueError(f"{rows.shape[0]} rows came, and the output has the shape "
+                                 f"{tuple(output.shape)}")
+            _write(output, rows)
+            return [output]
+        return self._exchanged(input.detach().contiguous(), input_splits or None, spread)
+
+    def alltoall(self, outputs, inputs, opts=None):
+        flat = [tensor.detach().reshape(-1) for tensor in inputs]
+
+        def spread(values):
+            for target, part in zip(outputs, values.split([t.numel() for t in outputs])):
+                _write(target, part)
+            return list(outputs)
+        return self._exchanged(torch.cat(flat), [len(part) for part in flat], spread)
+
+    def _scattered(self, rows, target, opts):
+        handle = ops.reducescatter_async(rows.contiguous(), op=_op(opts) if opts else ops.Sum,
+                                         process_set=self._set)
+
+        def finish():
+            _write(target, ops.synchronize(handle))
+            return [target]
+        return _Work(finish, [handle])
+
+    def reduce_scatter(self, outputs, inputs, opts=None):
+        rows = torch.stack([tensor.detach().reshape(-1) for tensor in _only(inputs)])
+        return self._scattered(rows, _only(outputs), opts)
+
+    def _reduce_scatter_base(self, output, input, opts=None):
+        return self._scattered(input.detach().reshape(self.size(), -1), output, opts)
+
+    def barrier(self, opts=None):
+        with translated():
+            handle = hvd.barrier_async(process_set=self._set)
+
+        def finish():
+            with translated():
+                handle.wait()
+            return []
+        return _Work(finish)
+
+    def _refuse(self, *_):
+        raise NotImplementedError("the backend hvd has no messages between two ranks: make a "
+                                  "group of the backend gloo for them")
+
+    send = recv = recv_anysource = _refuse
+
+
+def _process_set(store, rank, size):
+    """Returns the process set of a group. Its members learn their ranks in the world from
+    each other, through the store of the group."""
+    store.set(f"hvd.rank.{rank}", str(hvd.rank()))
+    ranks = [int(store.get(f"hvd.rank.{i}")) for i in range(size)]
+    if ranks != sorted(ranks):
+        raise NotImplementedError(f"the backend hvd orders the ranks of a group as those of the "
+                                  f"world, and this group's are {ranks}")
+    for process_set in hvd.process_sets():
+        if process_set.ranks() == ranks:
+            return process_set
+    raise NotImplementedError(
+        f"the backend hvd has no process set of the ranks {ranks}: call "
+        f"hvd.add_process_set({ranks}) on all {hvd.size()} ranks before new_group")
+
+
+def _create(store, rank, size, timeout):
+    if not is_initialized():
+        init()
+    process_set = _process_set(store, rank, size)
+    return ProcessGroupHvd(rank, size, process_set)
+
+
+dist.Backend.register_backend("hvd", _create)
