@@ -113,9 +113,10 @@ PACKAGES := gcc g++ make pkg-config openmpi-bin libopenmpi-dev libucx-dev libope
 	uthash-dev libjansson-dev nettle-dev zlib1g-dev check bats procps iproute2 python3 \
 	python3-dev python3-numpy python3-yaml gfortran groff-base
 # A test that is skipped has failed: those of HTML pages look at them, those of
-# completion complete words, those of hvd.torch train, and a cluster of Slurm runs.
-TEST_PACKAGES := chromium nodejs bash-completion python3-torch slurmctld slurmd \
-	slurm-client munge
+# completion complete words, those of hvd.torch train, those of libhvd-mpi.so call
+# MPI by mpi4py, and a cluster of Slurm runs.
+TEST_PACKAGES := chromium nodejs bash-completion python3-torch python3-mpi4py \
+	slurmctld slurmd slurm-client munge
 
 .PHONY: deps
 deps: ## install missing Debian packages, and say which
@@ -202,6 +203,7 @@ install: all $(MAN3_MADE) ## install to PREFIX (/usr/local), below DESTDIR
 		install -m 755 $(B)/lib/$$l.so.$(SOVERSION) $(LIBTO) && \
 		ln -sf $$l.so.$(SOVERSION) $(LIBTO)/$$l.so && \
 		install -m 644 $(B)/lib/$$l.a $(LIBTO) || exit 1; done
+	$(Q)install -D -m 755 $(MPI_SO) $(LIBTO)/hvd/$(notdir $(MPI_SO))
 	$(Q)for p in $(PC); do \
 		$(SET_PLACES) $$p.in > $(LIBTO)/pkgconfig/$${p##*/} || exit 1; done
 	$(Q)install -m 755 $(PROGRAMS) $(SCRIPTS) $(TO)/bin
@@ -219,7 +221,7 @@ install: all $(MAN3_MADE) ## install to PREFIX (/usr/local), below DESTDIR
 INSTALLED = $(addprefix $(TO)/include/,$(notdir $(HEADERS))) \
 	$(BINDINGS:libhvd/bindings/%=$(TO)/include/%) $(PYTHON:%=$(LIBTO)/hvd/%) \
 	$(foreach l,$(LIBRARIES),$(addprefix $(LIBTO)/$(l),.so .so.$(SOVERSION) .a)) \
-	$(addprefix $(LIBTO)/pkgconfig/,$(notdir $(PC))) $(PROGRAMS:$(B)/bin/%=$(TO)/bin/%) \
+	$(MPI_SO:$(B)/lib/%=$(LIBTO)/hvd/%) $(addprefix $(LIBTO)/pkgconfig/,$(notdir $(PC))) $(PROGRAMS:$(B)/bin/%=$(TO)/bin/%) \
 	$(SCRIPTS:$(B)/bin/%=$(TO)/bin/%) \
 	$(TO)/bin/mpi-launch.sh $(MAN1:docs/man/%=$(TO)/share/man/man1/%) \
 	$(patsubst docs/man/%,$(TO)/share/man/man3/%,$(MAN3)) \

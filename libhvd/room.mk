@@ -92,3 +92,25 @@ $(PYTHON_MODULES): $(PYTHON_TO)/%: $(PYTHON_FROM)/%
 $(PYTHON_TO)/hvd/_hvd.abi3.so: $(EXTENSION_OBJ)
 	$(call say,LD,$@)mkdir -p $(@D)
 	$(Q)$(CC) -shared $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $(EXTENSION_OBJ)
+
+# libhvd-mpi.so is loaded before MPI, and does collectives of MPI programs. It
+# contains a libhvd of its own, hidden, whose calls of MPI go to PMPI, and not to
+# it, and whose threads are made by a function of it.
+MPI_SO := $(B)/lib/libhvd-mpi.so
+ACCEL_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard libhvd/mpi/*.c))
+ACCEL_NAMES := $(B)/obj/libhvd/mpi/names
+ACCEL_LIBHVD := $(B)/obj/libhvd/mpi/libhvd.a
+LIBS += $(MPI_SO)
+
+$(ACCEL_LIBHVD): $(B)/lib/libhvd.a
+	$(Q)mkdir -p $(@D)
+	$(Q)nm -u $< | sed -n 's/^ *U \(MPI_[A-Za-z0-9_]*\)$$/\1 P\1/p' | sort -u > $(ACCEL_NAMES)
+	$(Q)echo pthread_create hvd__accel_pthread_create >> $(ACCEL_NAMES)
+	$(Q)objcopy --redefine-syms=$(ACCEL_NAMES) $< $@
+
+$(MPI_SO): $(ACCEL_OBJ) $(ACCEL_LIBHVD) libhvd/mpi/libhvd-mpi.map
+	$(call say,LD,$@)mkdir -p $(@D)
+	$(Q)$(CC) -shared $(BASE_LDFLAGS) $(LDFLAGS) -Wl,-z,nodelete \
+		-Wl,--version-script=libhvd/mpi/libhvd-mpi.map \
+		$(if $(SANITIZE),,-Wl,-z,defs) \
+		-o $@ $(ACCEL_OBJ) $(ACCEL_LIBHVD) $(HVD_NEEDS) -lm -pthread

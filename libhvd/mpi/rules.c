@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rules.c - which of libhvd and MPI is the faster one, on one host.
+ *
+ * The limits are those of measurements (docs/MPI.md) with two and four ranks,
+ * in ordinary memory, in a program with one thread. All ranks have the same
+ * limits and the same bytes, so all say the same.
+ */
+#include "mpi/accelerate.h"
+
+#define KIB INT64_C(1024)
+#define NEVER                                                                  \
+    {                                                                          \
+        INT64_MAX, 0                                                           \
+    }
+
+/* The bytes that libhvd does, both included. */
+struct limits {
+    int64_t least, most;
+};
+
+/* Above HVD_SHM_SMALL (start.c), whose share of a rank is 64 KiB by the number
+ * of ranks, data that is only moved is faster in MPI, which copies it once. */
+static const struct limits blocking[HVD__ACCEL_KINDS] = {
+    [HVD__ACCEL_ALLREDUCE] = {1, INT64_MAX},
+    [HVD__ACCEL_REDUCE] = NEVER, /* only the root of MPI_Reduce waits */
+    [HVD__ACCEL_BCAST] = {KIB, 16 * KIB}, /* its root does not wait below */
+    [HVD__ACCEL_ALLGATHER] = {4 * KIB, 16 * KIB},
+    [HVD__ACCEL_ALLGATHERV] = {8 * KIB, 16 * KIB},
+    [HVD__ACCEL_REDUCE_SCATTER] = {KIB, INT64_MAX},
+    [HVD__ACCEL_REDUCE_SCATTER_BLOCK] = {KIB, INT64_MAX},
+    [HVD__ACCEL_ALLTOALL] = {KIB, 32 * KIB},
+    [HVD__ACCEL_ALLTOALLV] = NEVER, /* its ranks would have to ask before */
+    [HVD__ACCEL_BARRIER] = NEVER};
+
+static const struct limits nonblocking[HVD__ACCEL_KINDS] = {
+    [HVD__ACCEL_ALLREDUCE] = {64 * KIB, INT64_MAX},
+    [HVD__ACCEL_REDUCE] = NEVER,
+    [HVD__ACCEL_BCAST] = NEVER,
+    [HVD__ACCEL_ALLGATHER] = NEVER,
+    [HVD__ACCEL_ALLGATHERV] = NEVER,
+    [HVD__ACCEL_REDUCE_SCATTER] = {64 * KIB, INT64_MAX},
+    [HVD__ACCEL_REDUCE_SCATTER_BLOCK] = {64 * KIB, INT64_MAX},
+    [HVD__ACCEL_ALLTOALL] = NEVER,
+    [HVD__ACCEL_ALLTOALLV] = NEVER,
+    [HVD__ACCEL_BARRIER] = NEVER};
+
+bool hvd__accel_pays(const struct hvd__accel_call *call, int64_t bytes)
+{
+    const struct limits *limits =
+        &(call->is_nonblocking ? nonblocking : blocking)[call->kind];
+    const bool reduces = limits->most == INT64_MAX;
+
+    if (hvd__accel.takes_all)
+        return true;
+    return bytes >= limits->least && bytes <= limits->most &&
+           (reduces || bytes * hvd__accel.size <= 64 * KIB);
+}
