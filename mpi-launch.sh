@@ -45,6 +45,7 @@ Start program on N ranks with Open MPI's mpirun.
   --spare N              with --elastic: start N more ranks, which wait and
                          replace lost ones
   --horovod              "import horovod.torch" in Python is hvd.torch
+  --accelerate           libhvd does collectives that the program calls from MPI
   --restarts N           start the job again when it has failed, at most N times
   --mpi-arg ARG          pass one more argument to mpirun (may be repeated)
   --dry-run              print the command instead of running it
@@ -69,7 +70,7 @@ wrong() { die 2 "$1; see $name --help"; }
 # ------------------------------------------------------------- command line
 
 ranks='' hosts='' hostfile='' dry_run='' verbose=''
-elastic='' least=1 spares=0 restarts=0 horovod=''
+elastic='' least=1 spares=0 restarts=0 horovod='' accelerate=''
 passed=() extra=()
 
 value() { # option value...: fails if the option has no value
@@ -92,6 +93,7 @@ while [ $# -gt 0 ]; do
     --min-np) value "$@"; least=$2; shift 2 ;;
     --spare) value "$@"; spares=$2; shift 2 ;;
     --horovod) horovod=1; shift ;;
+    --accelerate) accelerate=1; shift ;;
     --restarts) value "$@"; restarts=$2; shift 2 ;;
     --mpi-arg) value "$@"; extra+=("$2"); shift 2 ;;
     --dry-run) dry_run=1; shift ;;
@@ -154,6 +156,8 @@ spares=$(number --spare "$spares" 0 'ranks (0, 1, ...)') || exit
 restarts=$(number --restarts "$restarts" 0 'times (0, 1, ...)') || exit
 [ -n "$elastic" ] || [ "$least" -eq 1 ] || wrong "--min-np needs --elastic"
 [ -n "$elastic" ] || [ "$spares" -eq 0 ] || wrong "--spare needs --elastic"
+[ -z "$elastic" ] || [ -z "$accelerate" ] ||
+    wrong "--accelerate and --elastic exclude each other"
 [ "$least" -le "$ranks" ] ||
     wrong "--min-np $least is more than -np $ranks"
 readonly wanted=$ranks
@@ -185,6 +189,22 @@ if [ -n "$horovod" ]; then
         die 2 "--horovod: there is no package hvd for Python near $here"
     export PYTHONPATH=$packages/hvd/compat:$packages${PYTHONPATH:+:$PYTHONPATH}
     passed+=(PYTHONPATH)
+fi
+
+# So is libhvd-mpi.so, which is loaded before MPI. The loader takes a space or a
+# colon for the end of a path.
+preload=''
+if [ -n "$accelerate" ]; then
+    here=$(dirname "$(readlink -f "$0")")
+    for preload in "$here/build/lib/libhvd-mpi.so" \
+        "$here/../lib/hvd/libhvd-mpi.so" "$here"/../lib/*/hvd/libhvd-mpi.so; do
+        [ ! -f "$preload" ] || break
+    done
+    [ -f "$preload" ] ||
+        die 2 "--accelerate: there is no libhvd-mpi.so near $here"
+    [[ ! $preload =~ [[:space:]:] ]] ||
+        die 2 "--accelerate: the loader takes no path with a space or a colon: '$preload'"
+    preload=$(readlink -f "$preload")
 fi
 
 program=$1
@@ -300,6 +320,7 @@ if [ -n "$dry_run" ]; then
     for variable in $(compgen -e OMPI_) $(compgen -e HVD_) COLUMNS; do
         printf '%s=%q ' "$variable" "${!variable}"
     done
+    [ -z "$preload" ] || command+=(-x "LD_PRELOAD=$preload")
     quoted "${command[@]}" "$@"
     echo
     exit 0
@@ -309,19 +330,21 @@ say "$(quoted "${command[@]}" "$@")"
 # ------------------------------------------------------------------- running
 
 # This is the shell of a rank. Its arguments are the path of the pipe, the mark
-# by which the pipe is recognised, whether ranks may be lost (1, or nothing), and
-# the program. A report is the time, the rank, its host and its status; if ranks
-# may be lost also the number of the job in the names of its files, the process
-# of the shell, if it is on this host, and a status "+" when the rank begins. mpirun is told then that all ranks end well: it has
-# nothing to decide, and complains otherwise. If all ranks are on this host, they do not need Open MPI's TCP, with which each would listen on all
-# interfaces. The shell therefore switches it off, unless Open MPI's shared
-# memory (4 MiB per rank, and some) would not fit or the caller has chosen. The
-# launcher itself cannot decide this: a scheduler or a default host file may
-# place the ranks.
+# by which the pipe is recognised, whether ranks may be lost (1, or nothing),
+# the library to load before others (or nothing), and the program. A report is
+# the time, the rank, its host and its status; if ranks may be lost also the
+# number of the job in the names of its files, the process of the shell, if it
+# is on this host, and a status "+" when the rank begins. mpirun is told then
+# that all ranks end well: it has nothing to decide, and complains otherwise.
+# If all ranks are on this host, they do not need Open MPI's TCP, with which
+# each would listen on all interfaces. The shell therefore switches it off,
+# unless Open MPI's shared memory (4 MiB per rank, and some) would not fit or
+# the caller has chosen. The launcher itself cannot decide this: a scheduler or
+# a default host file may place the ranks.
 # shellcheck disable=SC2016 # for the shell of the rank
 readonly one_rank='
-    notes=$1 mark=$2 elastic=$3
-    shift 3
+    notes=$1 mark=$2 elastic=$3 preload=$4
+    shift 4
     if [ -z "${OMPI_MCA_btl-}" ] &&
         [ "${OMPI_COMM_WORLD_LOCAL_SIZE-0}" = "${OMPI_COMM_WORLD_SIZE-1}" ]; then
         free=$(stat -f -c "%a / 1024 * %S / 1024" /dev/shm 2>/dev/null)
@@ -344,7 +367,16 @@ readonly one_rank='
         job=$(printf %x "${PMIX_NAMESPACE-0}" 2>/dev/null)
         report +
     fi
-    "$@"
+    if [ "${OMPI_COMM_WORLD_LOCAL_SIZE-0}" != "${OMPI_COMM_WORLD_SIZE-1}" ]; then
+        [ -z "$preload" ] || [ "${OMPI_COMM_WORLD_RANK-0}" != 0 ] ||
+            echo "mpi-launch.sh: --accelerate works on one host only: MPI does all collectives" >&2
+        preload=
+    fi
+    if [ -n "$preload" ]; then
+        LD_PRELOAD=$preload${LD_PRELOAD:+:$LD_PRELOAD} "$@"
+    else
+        "$@"
+    fi
     status=$?
     [ -n "$elastic" ] || [ $status -ne 0 ] || exit 0
     trap "" TERM
@@ -462,7 +494,7 @@ watch_mpirun() {
 # kernel tells mpirun to end.
 start_mpirun() { # program argument...
     setsid setpriv --pdeathsig TERM "${command[@]}" sh -c "$one_rank" rank \
-        "$notes" "$mark" "$elastic" "$@" <&0 {pipe}>&- &
+        "$notes" "$mark" "$elastic" "$preload" "$@" <&0 {pipe}>&- &
     child=$!
 }
 

@@ -50,6 +50,7 @@ refused() { # status text argument...
     refused 2 "--min-np needs --elastic" -np 2 --min-np 2 true
     refused 2 "--min-np 3 is more than -np 2" -np 2 --elastic --min-np 3 true
     refused 2 "--spare needs --elastic" -np 2 --spare 1 true
+    refused 2 "--accelerate and --elastic exclude" -np 2 --elastic --accelerate true
     refused 2 "--spare 'x' is not a number" -np 2 --elastic --spare x true
     refused 2 "--min-np '0'" -np 2 --elastic --min-np 0 true
     refused 2 "--restarts 'x'" -np 2 --restarts x true
