@@ -25,6 +25,40 @@ static hvd_request request_of(hvd_kind kind, const char *name)
 
 /* ----------------------------------------------------------------- in place */
 
+/* The root of a gather may leave the output to the library, without a capacity
+ * too, and gets other memory each time. */
+TEST(a_gather_makes_its_output)
+{
+    const int n = ranks_size(), root = n - 1;
+    const bool is_root = ranks_rank() == root;
+    int64_t rows[] = {1, 9000};
+    int32_t *in = calloc(9000, sizeof *in);
+
+    ck_assert(in != NULL);
+    in[0] = ranks_rank();
+    for (int i = 0; i < 6; i++) {
+        hvd_request request = request_of(HVD_GATHER, "of its own");
+        hvd_tensor got = {.size = sizeof got};
+        hvd_handle handle;
+
+        request.name = i < 3 ? request.name : NULL;
+        request.shape = &rows[i % 2];
+        request.ndim = 1;
+        request.input = in;
+        request.root = root;
+        if (i < 3)
+            ck_hvd(hvd_submit(&request, &handle));
+        else
+            ck_hvd(hvd_run(&request, &handle));
+        ck_hvd(hvd_wait_output(handle, &got));
+        for (int rank = 0; is_root && rank < n; rank++)
+            ck_assert_int_eq(((int32_t *)got.data)[rank * rows[i % 2]], rank);
+        ck_assert(is_root || !got.data);
+        hvd_free(got.data);
+    }
+    free(in);
+}
+
 /* All ranks learn how many rows each gives, also those that get none. */
 TEST(gathers_count_on_all_ranks)
 {

@@ -368,7 +368,9 @@ static int make_room(const struct hvd__set *set, struct hvd__request *request)
             &request->scratch,
             hvd__adasum_scratch(s->dtype, request->count, set->team.size,
                                 set->hosts ? set->hosts->widest : 1)));
-    if (s->kind == HVD_REDUCESCATTER && !request->output) {
+    if (!request->output && hvd__set_gets_result(set, s) &&
+        (s->kind == HVD_REDUCESCATTER ||
+         (s->kind == HVD_GATHER && !hvd__signature_varies(s)))) {
         request->own_output = hvd_malloc(output_bytes(request, set));
         request->output = request->own_output;
         if (!request->output)

@@ -16,8 +16,8 @@ static bool may_be_quick(const hvd_request *given)
     switch (given->kind) {
     case HVD_BARRIER:
     case HVD_BROADCAST:
-    case HVD_ALLGATHER:
-    case HVD_GATHER: return given->capacity == 0;
+    case HVD_ALLGATHER: return given->capacity == 0;
+    case HVD_GATHER: return given->output && given->capacity == 0;
     case HVD_ALLREDUCE:
     case HVD_REDUCE:
         return given->op != HVD_ADASUM &&
