@@ -2,26 +2,11 @@
 # Trainings that commit their state go on from the last commit, whichever rank
 # dies, and whenever (docs/ELASTIC.md). commit.c compares each with its replay.
 
-load memory
+load program
 
 setup_file() {
-    export ROOT=$BATS_TEST_DIRNAME/../..
-    export LIB=${HVD_BUILD:-$ROOT/build}/lib
-    export COMMIT=$BATS_FILE_TMPDIR/commit
-    gcc -O1 -Wall -Wextra -I"$ROOT/libhvd/include" \
-        -I"$ROOT/tests/support" -o "$COMMIT" \
-        "$BATS_TEST_DIRNAME/commit.c" -L"$LIB" -lhvd -Wl,-rpath,"$LIB" \
-        -lpthread -ldl
+    program_open commit -O1 -I"$BATS_TEST_DIRNAME/../support"
     export HVD_ELASTIC=1 HVD_HEARTBEAT_TIME=10s HVD_START_TIME=60s
-    memory_open commits
-}
-
-teardown() {
-    memory_check || return 1
-}
-
-teardown_file() {
-    memory_close
 }
 
 # Each seed is a job of 2 to 6 ranks. All that are left have the same weights,
@@ -32,7 +17,7 @@ survive() { # where first-seed jobs [variable...]
     shift 3
     for ((seed = first; seed < first + jobs; seed++)); do
         run env "$@" timeout 90 mpirun --enable-recovery \
-            -np $((2 + seed % 5)) "$COMMIT" "$seed" 160 "$where"
+            -np $((2 + seed % 5)) "$PROGRAM" "$seed" 160 "$where"
         echo "seed $seed: $status: $output"
         [ "$status" -ne 124 ]
         ! grep -q 'wrong' <<<"$output"
@@ -74,7 +59,7 @@ survive() { # where first-seed jobs [variable...]
 
 @test "without HVD_ELASTIC a loss ends the training in words" {
     run env HVD_ELASTIC=0 timeout 60 mpirun --enable-recovery -np 3 \
-        "$COMMIT" 5 160 before
+        "$PROGRAM" 5 160 before
     echo "$output"
     [ "$status" -ne 124 ]
     grep -q 'wrong: the end .*needs HVD_ELASTIC=1' <<<"$output"

@@ -1,37 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # Ranks are lost, and the others go on (docs/ELASTIC.md).
 
-load memory
+load program
 
 setup_file() {
-    export ROOT=$BATS_TEST_DIRNAME/../..
-    export LIB=${HVD_BUILD:-$ROOT/build}/lib
-    export ELASTIC=$BATS_FILE_TMPDIR/elastic
-    gcc -Wall -Wextra -I"$ROOT/libhvd/include" -o "$ELASTIC" \
-        "$BATS_TEST_DIRNAME/elastic.c" -L"$LIB" -lhvd -Wl,-rpath,"$LIB"
+    program_open elastic
     export HVD_ELASTIC=1 HVD_HEARTBEAT_TIME=2s HVD_START_TIME=20s
-    memory_open elastic
-}
-
-teardown() {
-    memory_check || return 1
-    ! pgrep -f "$ELASTIC"
-}
-
-teardown_file() {
-    memory_close
 }
 
 go_on() { # n what [argument]
     local n=$1
     shift
-    run timeout 60 mpirun --enable-recovery -np "$n" "$ELASTIC" "$@"
+    run timeout 60 mpirun --enable-recovery -np "$n" "$PROGRAM" "$@"
     echo "$output"
     [ "$status" -ne 124 ]
-}
-
-lines_with() { # text: how many lines of the output have it
-    grep -c -- "$1" <<<"$output" || true
 }
 
 survive() { # rounds, rounds of a full test, option...
@@ -98,7 +80,7 @@ survive() { # rounds, rounds of a full test, option...
 
 @test "a process that has survived exits with its own status" {
     run timeout 60 mpirun --enable-recovery -np 3 \
-        bash -c '"$ELASTIC" die 1; echo "status: $?"'
+        bash -c '"$PROGRAM" die 1; echo "status: $?"'
     echo "$output"
     [ "$(lines_with '^old .* went on')" -eq 2 ]
     [ "$(lines_with '^status: 0$')" -eq 2 ]
@@ -109,7 +91,7 @@ survive() { # rounds, rounds of a full test, option...
     [ "$(lines_with 'hvd_recover: -2: this world cannot be recovered from: it needs HVD_ELASTIC=1')" -eq 2 ]
     # The first of the two to end may be lost to the other.
     [ "$(lines_with 'lost ranks:.* 1 (1)')" -eq 2 ]
-    run "$ELASTIC" die 5
+    run "$PROGRAM" die 5
     [ "$status" -eq 0 ]
     [ "$(lines_with 'hvd_recover: -2: this world cannot be recovered from')" -eq 1 ]
 }

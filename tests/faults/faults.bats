@@ -3,26 +3,12 @@
 # would end the job by itself, --enable-recovery makes it leave the survivors
 # alone; its own exit status then means nothing.
 
-load memory
+load program
 
 setup_file() {
-    export ROOT=$BATS_TEST_DIRNAME/../..
-    export LIB=${HVD_BUILD:-$ROOT/build}/lib
-    export VICTIM=$BATS_FILE_TMPDIR/victim
-    gcc -Wall -Wextra -I"$ROOT/libhvd/include" -o "$VICTIM" \
-        "$BATS_TEST_DIRNAME/victim.c" -L"$LIB" -lhvd -Wl,-rpath,"$LIB"
+    program_open victim
     gcc -Wall -Wextra -o "$BATS_FILE_TMPDIR/names" "$BATS_TEST_DIRNAME/names.c"
     export HVD_HEARTBEAT_TIME=3s HVD_EXIT_GRACE_TIME=2s
-    memory_open faults
-}
-
-teardown() {
-    memory_check || return 1
-    ! pgrep -f "$VICTIM"
-}
-
-teardown_file() {
-    memory_close
 }
 
 alone=(--enable-recovery)
@@ -30,14 +16,10 @@ alone=(--enable-recovery)
 lose() { # n what how victim [mpirun's options]
     local n=$1 what=$2 how=$3 victim=$4
     shift 4
-    run timeout 40 mpirun -np "$n" "$@" "$VICTIM" "$what" "$how" "$victim"
+    run timeout 40 mpirun -np "$n" "$@" "$PROGRAM" "$what" "$how" "$victim"
     echo "$output"
     [ "$status" -ne 124 ]
     [[ " $* " == *" --enable-recovery "* ]] || [ "$status" -ne 0 ]
-}
-
-lines_with() { # text: how many lines of the output have it
-    grep -c -- "$1" <<<"$output" || true
 }
 
 @test "a rank killed in the middle of allreduces is named, with what it did" {
@@ -128,7 +110,7 @@ lines_with() { # text: how many lines of the output have it
 }
 
 @test "a rank that computes for long is not frozen" {
-    HVD_HEARTBEAT_TIME=1s run timeout 30 mpirun -np 2 "$VICTIM" late none 1
+    HVD_HEARTBEAT_TIME=1s run timeout 30 mpirun -np 2 "$PROGRAM" late none 1
     echo "$output"
     [ "$status" -eq 0 ]
     [ "$(lines_with 'error')" -eq 0 ]
@@ -190,7 +172,7 @@ with_shm() { # options of the file system, number of ranks, command...
 }
 
 @test "without shared memory there is a warning, and the job runs" {
-    with_shm size=4k mpirun -np 3 --mca btl tcp,self "$VICTIM" late none 1
+    with_shm size=4k mpirun -np 3 --mca btl tcp,self "$PROGRAM" late none 1
     [ "$status" -eq 0 ]
     [ "$(lines_with 'the ranks of this host do not watch each other')" -eq 1 ]
     [ "$(lines_with 'the ranks of this host do not watch each other: .* No space left on device')" -eq 1 ]

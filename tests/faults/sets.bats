@@ -1,29 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # Process sets go on in the world that is left of another one (docs/ELASTIC.md).
 
-load memory
+load program
 
 setup_file() {
-    export ROOT=$BATS_TEST_DIRNAME/../..
-    export LIB=${HVD_BUILD:-$ROOT/build}/lib
-    export SETS=$BATS_FILE_TMPDIR/sets
-    gcc -Wall -Wextra -I"$ROOT/libhvd/include" -o "$SETS" \
-        "$BATS_TEST_DIRNAME/sets.c" -L"$LIB" -lhvd -Wl,-rpath,"$LIB"
+    program_open sets
     export HVD_ELASTIC=1 HVD_HEARTBEAT_TIME=10s HVD_START_TIME=60s
-    memory_open sets
-}
-
-teardown() {
-    memory_check || return 1
-}
-
-teardown_file() {
-    memory_close
 }
 
 # The lines of all that have ended are the same.
 train() { # ranks victim sets
-    run timeout 60 mpirun --enable-recovery -np "$1" "$SETS" 20 "$2"
+    run timeout 60 mpirun --enable-recovery -np "$1" "$PROGRAM" 20 "$2"
     echo "$output"
     ! grep -q wrong <<<"$output"
     [ "$(grep -c "^process [0-9] ended: $3\$" <<<"$output")" -eq "$4" ]

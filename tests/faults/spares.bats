@@ -1,26 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Spares wait, and replace ranks that are lost (docs/ELASTIC.md).
 
-load memory
+load program
 
 setup_file() {
-    export ROOT=$BATS_TEST_DIRNAME/../..
-    export LIB=${HVD_BUILD:-$ROOT/build}/lib
-    export SPARE=$BATS_FILE_TMPDIR/spare
-    gcc -Wall -Wextra -I"$ROOT/libhvd/include" -o "$SPARE" \
-        "$BATS_TEST_DIRNAME/spare.c" -L"$LIB" -lhvd -Wl,-rpath,"$LIB"
+    program_open spare
     export SPARE_FOLDER=$BATS_FILE_TMPDIR
     export HVD_ELASTIC=1 HVD_HEARTBEAT_TIME=5s HVD_START_TIME=30s
-    memory_open spares
-}
-
-teardown() {
-    memory_check || return 1
-    ! pgrep -f "$SPARE"
-}
-
-teardown_file() {
-    memory_close
 }
 
 readonly STEPS=40 WEIGHT=820 # the sum of 1 to STEPS
@@ -29,14 +15,10 @@ train() { # ranks spares death...
     local n=$1 spares=$2
     shift 2
     run env HVD_SPARES="$spares" timeout 60 mpirun --enable-recovery \
-        -np $((n + spares)) "$SPARE" $STEPS "$@"
+        -np $((n + spares)) "$PROGRAM" $STEPS "$@"
     echo "$output"
     [ "$status" -ne 124 ]
     ! grep -q 'wrong' <<<"$output"
-}
-
-lines_with() { # text: how many lines of the output have it
-    grep -c -- "$1" <<<"$output" || true
 }
 
 # So many processes have ended in a world of so many, which had these sizes.
@@ -120,17 +102,17 @@ not_needed() { # process
 }
 
 @test "a waiting spare leaves the processor to others" {
-    run env HVD_SPARES=1 timeout 60 mpirun --enable-recovery -np 2 "$SPARE" 1500
+    run env HVD_SPARES=1 timeout 60 mpirun --enable-recovery -np 2 "$PROGRAM" 1500
     echo "$output"
     [[ $output =~ it\ used\ ([0-9]+)\ of\ ([0-9]+)\ ms ]]
     [ $((2 * BASH_REMATCH[1])) -lt "${BASH_REMATCH[2]}" ]
 }
 
 @test "wrong numbers of spares are refused in words on all ranks" {
-    run env HVD_SPARES=2 timeout 60 mpirun --enable-recovery -np 2 "$SPARE" 5
+    run env HVD_SPARES=2 timeout 60 mpirun --enable-recovery -np 2 "$PROGRAM" 5
     echo "$output"
     [ "$(lines_with "HVD_SPARES='2' is not a number of spare ranks: give 0 to 1")" -ge 2 ]
-    run env HVD_SPARES=1 HVD_ELASTIC=0 timeout 60 mpirun -np 2 "$SPARE" 5
+    run env HVD_SPARES=1 HVD_ELASTIC=0 timeout 60 mpirun -np 2 "$PROGRAM" 5
     echo "$output"
     [ "$(lines_with 'HVD_SPARES=1 needs HVD_ELASTIC=1')" -ge 1 ]
 }

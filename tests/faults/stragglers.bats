@@ -2,38 +2,20 @@
 # Ranks that keep the others waiting are reported, and may be excluded
 # (docs/ELASTIC.md).
 
-load memory
+load program
 
 setup_file() {
-    export ROOT=$BATS_TEST_DIRNAME/../..
-    export LIB=${HVD_BUILD:-$ROOT/build}/lib
-    export STRAGGLER=$BATS_FILE_TMPDIR/straggler
-    gcc -Wall -Wextra -I"$ROOT/libhvd/include" -o "$STRAGGLER" \
-        "$BATS_TEST_DIRNAME/straggler.c" -L"$LIB" -lhvd -Wl,-rpath,"$LIB"
+    program_open straggler
     export HVD_ELASTIC=1 HVD_HEARTBEAT_TIME=10s HVD_STRAGGLER_TIME=0.3s
-    memory_open stragglers
-}
-
-teardown() {
-    memory_check || return 1
-    ! pgrep -f "$STRAGGLER"
-}
-
-teardown_file() {
-    memory_close
 }
 
 train() { # ranks mode slow...
     local n=$1
     shift
-    run timeout 60 mpirun --enable-recovery -np "$n" "$STRAGGLER" "$@"
+    run timeout 60 mpirun --enable-recovery -np "$n" "$PROGRAM" "$@"
     echo "$output"
     [ "$status" -ne 124 ]
     ! grep -q 'wrong:' <<<"$output"
-}
-
-lines_with() { # text: how many lines of the output have it
-    grep -c -- "$1" <<<"$output" || true
 }
 
 # All steps were made once.
@@ -107,6 +89,6 @@ ended() { # ranks text
 @test "what cannot be done is refused in words" {
     train 2 wrong
     ended 2 "lost -1 (0)"
-    run "$STRAGGLER" wrong
+    run "$PROGRAM" wrong
     [ "$status" -eq 0 ]
 }
