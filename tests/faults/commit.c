@@ -47,7 +47,7 @@ static int64_t own[2];    /* of each rank: itself, and its steps */
 static int first_rank, first_size, steps, nresets;
 static uint64_t seed;
 static const char *where = "random";
-static bool committing;
+static bool committing, dying;
 static int64_t doomed_step = -1;
 
 static void wrong(const char *what)
@@ -101,6 +101,7 @@ static void start_dying(void)
 {
     pthread_t thread;
 
+    dying = true;
     if (pthread_create(&thread, NULL, die_later, NULL) != 0)
         die();
 }
@@ -169,6 +170,9 @@ static int train(void *context)
         if (step == doomed_step && is_doomed() &&
             (strcmp(where, "random") == 0 || strcmp(where, "restore") == 0))
             start_dying();
+        /* On a fast machine all steps might be made before. */
+        while (dying && step == steps - 1)
+            pause();
         status = hvd_allreduce(&mine, &together, 1, HVD_INT32, HVD_SUM);
         if (status == HVD_OK)
             status = hvd_allreduce(sum, sum, COUNT, HVD_FLOAT64, HVD_SUM);

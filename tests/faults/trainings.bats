@@ -59,7 +59,7 @@ through() { # argument of trainings...
     local full=${HVD_TEST_FULL:+20}
     through --seed 11 --jobs "${full:-2}" --ranks 3 --least 2 --spare 2 --pause 0.1 \
         "$BIN/mnist" --model mlp --train-images 3000 --test-images 200 \
-        --batch-size 8 --epochs 8
+        --batch-size 8 --epochs 24
     through --seed 12 --ranks 2 --least 1 --spare 1 --pause 0.1 "$BIN/char_gpt" \
         --text "$TEXT" --layers 1 --width 16 --heads 2 --context 16 --batch-size 2 \
         --steps 600 --eval-windows 8 --sample 0
