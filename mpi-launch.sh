@@ -233,7 +233,8 @@ is_open_mpi ||
 say() { [ -z "$verbose" ] || printf '%s: %s\n' "$name" "$1" >&2; }
 
 command=("$mpirun" -np "$ranks")
-cores=$(nproc)
+# The cores of the machine: nproc obeys variables that are about threads.
+cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)
 
 if [ "$(id -u)" -eq 0 ]; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

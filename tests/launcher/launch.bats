@@ -130,6 +130,9 @@ l][\\]" ]
 @test "ranks are bound only where that helps" {
     launch -np 2 --dry-run true
     [[ $output == *"--bind-to none"* ]]
+    cores=$(grep -o ' --oversubscribe' <<<"$output" || true)
+    OMP_NUM_THREADS=1 OMP_THREAD_LIMIT=1 launch -np 2 --dry-run true
+    [ "$(grep -o ' --oversubscribe' <<<"$output" || true)" = "$cores" ]
     OMP_NUM_THREADS=4 launch -np 2 --dry-run true
     [[ $output == *"--bind-to none"* ]]
     launch -np 512 --dry-run true
