@@ -34,13 +34,15 @@ EOF2
     cd "$BATS_TEST_TMPDIR"
     /usr/bin/python3 -m zipfile -e "$WHEEL" unpacked
     cat >sum.py <<'EOF2'
-import hvd, numpy
+import hvd, numpy, sys
 hvd.init()
-print("sum", hvd.allreduce(numpy.array([hvd.rank() + 1]), op=hvd.Sum)[0])
+# One write: mpirun may put what two ranks write between each other.
+sys.stdout.write("sum %d\n" % hvd.allreduce(numpy.array([hvd.rank() + 1]), op=hvd.Sum)[0])
 hvd.shutdown()
 EOF2
     PYTHONPATH=$PWD/unpacked run "$ROOT/mpi-launch.sh" -np 2 \
         env -u HVD_LIBRARY /usr/bin/python3 sum.py
     [ "$status" -eq 0 ]
-    [ "$(grep -c "sum 3" <<<"$output")" -eq 2 ]
+    echo "$output"
+    [ "$(grep -c "^sum 3$" <<<"$output")" -eq 2 ]
 }

@@ -86,7 +86,8 @@ is_wrong_here() { # text option...
     "$ROOT/tests/hosts/net" down "$net"
     echo "$output"
     [ "$status" -eq 0 ]
-    [ "$(sort <<<"$output")" = "$(printf '%s\n' '0 of 3 on node1 1 4' \
+    # Open MPI may warn of a setpgid that its child has made before.
+    [ "$(grep -o '[0-9] of 3 on .*' <<<"$output" | sort)" = "$(printf '%s\n' '0 of 3 on node1 1 4' \
         '1 of 3 on node1 1 4' '2 of 3 on node2 1 4')" ]
     [ "$(sort started)" = "$(printf '%s\n' 10.77.0.1 10.77.0.2)" ]
 }
