@@ -418,7 +418,9 @@ TEST(a_wait_may_end_before_the_request)
 }
 
 /* This does not measure speed: it finds threads that run when they should
- * sleep. */
+ * sleep, which takes a tenth of a core at least. What a thread uses to look up
+ * now and then counts several times as much on a virtual machine whose cores
+ * are wanted elsewhere. */
 TEST(nothing_to_do_costs_nothing)
 {
     struct timespec before, after;
@@ -430,7 +432,7 @@ TEST(nothing_to_do_costs_nothing)
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
     used = (double)(after.tv_sec - before.tv_sec) +
            1e-9 * (double)(after.tv_nsec - before.tv_nsec);
-    ck_assert_msg(used < 0.02, "%.1f %% of a core", used / 2 * 100);
+    ck_assert_msg(used < 0.1, "%.1f %% of a core", used / 2 * 100);
 }
 
 static int64_t seconds_ns(struct timespec t)
