@@ -8,6 +8,8 @@ import torch
 sys.path.insert(0, sys.argv[1])
 import hvd.torch as hvd
 
+from refused import refused
+
 # A set of all ranks is the global one.
 alone = os.environ.get("OMPI_COMM_WORLD_SIZE", "1") == "1"
 half = hvd.global_process_set if alone else hvd.ProcessSet([0])
@@ -20,15 +22,6 @@ assert hvd.global_process_set.ranks == list(everyone)
 
 def given(rank, dtype=torch.float32):
     return (torch.arange(6).reshape(3, 2) % 5 + rank).to(dtype)
-
-
-def refused(kind, words, function, *arguments, **options):
-    try:
-        function(*arguments, **options)
-    except kind as error:
-        assert words in str(error), error
-        return
-    raise AssertionError(f"{words} was not refused")
 
 
 total = sum(given(k) for k in everyone)
