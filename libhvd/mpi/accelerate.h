@@ -37,7 +37,8 @@ enum hvd__accel_kind {
 
 /* ------------------------------------------------------------------- state */
 
-/* What holds for this process from MPI_Init to MPI_Finalize (start.c). */
+/* The choices that all ranks have made in MPI_Init, and this process' place in
+ * MPI_COMM_WORLD (start.c). They stay until MPI_Finalize. */
 struct hvd__accel {
     /* Set last in MPI_Init and cleared first in MPI_Finalize. It publishes the
      * other members to threads that call collectives. */
@@ -80,7 +81,8 @@ void hvd__accel_comm_number(struct hvd__accel_comm *state, MPI_Comm comm);
 
 /* ------------------------------------------------------------------- types */
 
-/* How libhvd reduces a type of MPI by an operation of MPI. */
+/* The reduction of libhvd that does what an operation of MPI does to a type of
+ * MPI. */
 struct hvd__accel_reduction {
     hvd_dtype dtype;
     hvd_op op;
@@ -162,7 +164,8 @@ struct hvd__accel_call {
     size_t tail_bytes;
 };
 
-/* What a plan says. */
+/* A plan turns the arguments of a collective into a request (plan.h). It
+ * returns who does the call. */
 enum hvd__accel_plan {
     HVD__ACCEL_LEFT,  /* MPI does it, on all ranks */
     HVD__ACCEL_TAKEN, /* libhvd does it, or tells all ranks that it cannot */

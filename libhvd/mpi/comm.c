@@ -23,7 +23,8 @@ static atomic_uint generation = 1;
 static struct hvd__accel_comm untaken = {.id = -1};
 static atomic_int last_id;
 
-/* What a thread remembers of the communicators that it used last. */
+/* Each thread keeps the states of the communicators that it used last, because
+ * to ask MPI for the attribute of a communicator takes longer. */
 enum { REMEMBERED = 8 };
 struct memory {
     MPI_Comm comm;

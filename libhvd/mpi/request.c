@@ -33,7 +33,8 @@ struct pending {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pending *pendings; /* owned list, guarded by lock */
-/* Their number: says whether it is worth to take the lock. */
+/* The number of entries of pendings. Without any, the progress of MPI takes no
+ * lock. */
 static atomic_int npending;
 
 /* ----------------------------------------------------- generalized requests */

@@ -20,7 +20,7 @@
 
 #include "mpi/accelerate.h"
 
-/* How long libhvd waits before MPI has its turn. */
+/* The time for which a rank waits in libhvd before it calls MPI_Iprobe. */
 #define SLICE_NS INT64_C(20000)
 
 _Thread_local struct hvd__accel_thread hvd__accel_thread

@@ -39,7 +39,8 @@ static const struct variable variables[] = {
     {"HVD_SPARES", "0", false},
     {"HVD_TRANSPORT", "mpi", false},
     {"HVD_SHM_SMALL", "32K", true},
-    /* It warns of what is usual here, a low level of threads. */
+    /* libhvd warns if MPI was initialised below MPI_THREAD_MULTIPLE. Most
+     * programs of MPI do that. */
     {"HVD_LOG", "error", true}};
 
 enum { NVARIABLES = sizeof variables / sizeof *variables };

@@ -77,8 +77,9 @@ PyObject *view_of_object(PyObject *module, PyObject *const *args,
 PyObject *view_allocate(PyObject *module, PyObject *const *args,
                         Py_ssize_t nargs);
 
-/* These functions of the module submit requests and wait for them
- * (request.c). */
+/* The functions of the module hvd._hvd that submit requests, or wait for them
+ * (request.c). Each takes the arguments of its Python call, and returns a new
+ * reference, or NULL with an exception. */
 PyObject *request_submit(PyObject *module, PyObject *const *args,
                          Py_ssize_t nargs);
 PyObject *request_run(PyObject *module, PyObject *const *args,
