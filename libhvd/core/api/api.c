@@ -485,8 +485,7 @@ int hvd__wait(struct hvd__world *world, hvd_handle handle, hvd_tensor *output)
     }
     status = request->state.status;
     if (status < 0)
-        hvd__fail_text(status, request->state.message ? request->state.message
-                                                      : hvd_strerror(status));
+        hvd__fail_text(status, hvd__request_text(request));
     else if (output)
         hand_over(request, output);
     hvd__table_recycle(&world->engine.table, request);

@@ -6,9 +6,12 @@
  */
 #include "core/request/request.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/status.h"
 #include "base/text.h"
 
 static void begin_use(struct hvd__submission *submission, int n)
@@ -186,13 +189,27 @@ void hvd__text_add_name(struct hvd__text *text, const char *name)
         hvd__text_add(text, "'%s'", name[0] == HVD__OWN ? name + 1 : name);
 }
 
-const char *hvd__request_label(const struct hvd__request *request, char *text,
-                               size_t size)
+void hvd__request_fail(struct hvd__request *request, int status,
+                       const char *format, ...)
 {
-    struct hvd__text out = hvd__text_at(text, size);
+    char message[HVD__MESSAGE_MAX];
+    struct hvd__text out = hvd__text_at(message, sizeof message);
+    va_list args;
 
     hvd__text_add_name(&out, request->submission->name);
     if (request->label)
         hvd__text_add(&out, " member '%s'", request->label);
-    return text;
+    hvd__text_add(&out, ": ");
+    va_start(args, format);
+    vsnprintf(message + out.used, sizeof message - out.used, format, args);
+    va_end(args);
+    request->state.status = status;
+    free(request->state.message);
+    request->state.message = strdup(message);
+}
+
+const char *hvd__request_text(const struct hvd__request *request)
+{
+    return request->state.message ? request->state.message
+                                  : hvd_strerror(request->state.status);
 }

@@ -213,9 +213,12 @@ uint64_t hvd__join_key(void);
  */
 void hvd__text_add_name(struct hvd__text *text, const char *name);
 
-/* Writes a request's name as people read it into text: 'name', or "unnamed
- * operation 7". Returns text. */
-const char *hvd__request_label(const struct hvd__request *request, char *text,
-                               size_t size);
+/* Has a request fail by itself: the text is its name and the formatted text. If
+ * memory runs out, hvd__request_text returns that of the status. */
+__attribute__((format(printf, 3, 4))) void hvd__request_fail(
+    struct hvd__request *request, int status, const char *format, ...);
+
+/* Returns the text of a request's status. */
+const char *hvd__request_text(const struct hvd__request *request);
 
 #endif

@@ -101,9 +101,7 @@ static void conclude_request(struct hvd__engine *engine,
 
     if (request->callback) {
         if (status < 0)
-            hvd__fail_text(status, request->state.message
-                                       ? request->state.message
-                                       : hvd_strerror(status));
+            hvd__fail_text(status, hvd__request_text(request));
         in_callback = true;
         request->callback(request->callback_context, status);
         in_callback = false;
@@ -129,10 +127,7 @@ void hvd__complete_all(struct hvd__engine *engine,
             unrecorded = record_requests(engine, requests);
         if (logs)
             hvd__log(HVD__LOG_TRACE, "completed '%s': %s",
-                     requests->submission->name,
-                     requests->state.message
-                         ? requests->state.message
-                         : hvd_strerror(requests->state.status));
+                     requests->submission->name, hvd__request_text(requests));
         conclude_request(engine, requests);
         requests = next;
     }

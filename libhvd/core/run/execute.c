@@ -25,7 +25,6 @@
 #include "base/fingerprint.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "base/text.h"
 #include "core/run/complete.h"
 #include "core/run/engine.h"
 #include "core/run/pack.h"
@@ -229,8 +228,6 @@ static int pack_check(struct hvd__lane *lane)
 static void check_request(const struct hvd__lane *lane,
                           struct hvd__request *request, int e)
 {
-    char text[HVD__MESSAGE_MAX], name[HVD_MAX_NAME + 32];
-    struct hvd__text out = hvd__text_at(text, sizeof text);
     int first = -1;
 
     for (int i = 0; i < lane->team.size; i++) {
@@ -240,14 +237,9 @@ static void check_request(const struct hvd__lane *lane,
             first = i;
         if (result == 0 || result == results_of(lane, first)[e])
             continue;
-        hvd__text_add(&out,
-                      "%s: rank %d has other bytes in its result than rank "
-                      "%d",
-                      hvd__request_label(request, name, sizeof name),
-                      lane->team.world[i], lane->team.world[first]);
-        request->state.status = HVD_ERR_INCONSISTENT;
-        free(request->state.message);
-        request->state.message = strdup(text);
+        hvd__request_fail(request, HVD_ERR_INCONSISTENT,
+                          "rank %d has other bytes in its result than rank %d",
+                          lane->team.world[i], lane->team.world[first]);
         return;
     }
 }

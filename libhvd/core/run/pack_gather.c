@@ -22,7 +22,6 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "base/text.h"
 #include "core/request/compress.h"
 #include "core/run/pack.h"
 #include "core/table/set.h"
@@ -41,6 +40,11 @@ unsigned char *hvd__request_output(const struct hvd__request *request)
     return request->own_output ? request->own_output : request->output;
 }
 
+static size_t bytes_of(const struct hvd__request *request, int64_t rows)
+{
+    return (size_t)rows * hvd__signature_row_bytes(&request->signature);
+}
+
 static bool is_too_small(const struct hvd__request *request, size_t bytes)
 {
     size_t element = hvd__dtype_bytes(request->signature.dtype);
@@ -54,7 +58,7 @@ static bool is_too_small(const struct hvd__request *request, size_t bytes)
 static int make_output(struct hvd__request *request, int64_t rows,
                        unsigned char **memory)
 {
-    size_t bytes = (size_t)rows * hvd__signature_row_bytes(&request->signature);
+    size_t bytes = bytes_of(request, rows);
 
     request->out_rows = rows;
     *memory = request->output;
@@ -68,22 +72,15 @@ static int make_output(struct hvd__request *request, int64_t rows,
  * gave none, memory of the library becomes the output. */
 static void judge_output(struct hvd__request *request)
 {
-    char text[HVD__MESSAGE_MAX], name[HVD_MAX_NAME + 32];
-    struct hvd__text out = hvd__text_at(text, sizeof text);
-    size_t bytes = (size_t)request->out_rows *
-                   hvd__signature_row_bytes(&request->signature);
+    size_t bytes = bytes_of(request, request->out_rows);
 
-    if (!is_too_small(request, bytes)) {
-        if (!request->output)
-            request->output = request->own_output;
-        return;
-    }
-    hvd__text_add(&out, "%s: the output holds %lld elements, and %zu came",
-                  hvd__request_label(request, name, sizeof name),
-                  (long long)request->capacity,
-                  bytes / hvd__dtype_bytes(request->signature.dtype));
-    request->state.status = HVD_ERR_ARGUMENT;
-    request->state.message = strdup(text);
+    if (is_too_small(request, bytes))
+        hvd__request_fail(request, HVD_ERR_ARGUMENT,
+                          "the output holds %lld elements, and %zu came",
+                          (long long)request->capacity,
+                          bytes / hvd__dtype_bytes(request->signature.dtype));
+    else if (!request->output)
+        request->output = request->own_output;
 }
 
 /* ---------------------------------------------------------------- allgather */
@@ -107,7 +104,7 @@ static int pack_gathers(struct hvd__lane *lane)
         for (int rank = 0; rank < n; rank++)
             rows += hvd__rows_from(e, rank);
         HVD_TRY(make_output(e, rows, &at));
-        bytes += (size_t)rows * hvd__signature_row_bytes(&e->signature);
+        bytes += bytes_of(e, rows);
     }
     if (first->state.next) {
         HVD_TRY(hvd__lane_room(lane, bytes));
@@ -116,8 +113,7 @@ static int pack_gathers(struct hvd__lane *lane)
     for (int rank = 0; rank < n; rank++) {
         c->from[rank] = (struct hvd__block){.data = at};
         for (struct hvd__request *e = first; receives && e; e = e->state.next)
-            c->from[rank].bytes += (size_t)hvd__rows_from(e, rank) *
-                                   hvd__signature_row_bytes(&e->signature);
+            c->from[rank].bytes += bytes_of(e, hvd__rows_from(e, rank));
         at += c->from[rank].bytes;
     }
     /* The input is sent and never written to. */
@@ -142,7 +138,7 @@ static void scale_gathered(const struct hvd__set *set,
                                        .prescale = 1,
                                        .postscale = 1,
                                        .divisor = set->team.size};
-    size_t bytes = (size_t)request->out_rows * hvd__signature_row_bytes(s);
+    size_t bytes = bytes_of(request, request->out_rows);
 
     if (s->op == HVD_AVERAGE && s->flags == HVD__SPARSE && data)
         hvd__reduce(&reduction, hvd__request_output(request), &data, 1,
