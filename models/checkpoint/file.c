@@ -204,16 +204,9 @@ static char *make_header(struct checkpoint_record *r,
     return header;
 }
 
-static int set_unwritable(const char *path, int status)
-{
-    return problem_fail(HVD_ERR_FILE, "%s: cannot be written: %s", path,
-                        disk__text(status));
-}
-
 int checkpoint_write(const char *folder, struct checkpoint_record *r,
                      const struct safetensors_tensor *tensors, int count)
 {
-    struct disk__output output;
     char path[PATH_MAX], *header;
     size_t bytes = 0;
     int status = checkpoint_path(path, folder, r->step, CHECKPOINT_TENSORS);
@@ -223,16 +216,10 @@ int checkpoint_write(const char *folder, struct checkpoint_record *r,
     header = make_header(r, tensors, count, &bytes);
     if (!header)
         return HVD_ERR_ARGUMENT;
-    status = disk__output_open(&output, path, DISK__SYNC);
-    if (status == 0) {
-        disk__output_write(&output, header, bytes);
-        for (int i = 0; i < count; i++)
-            if (tensors[i].bytes > 0)
-                disk__output_write(&output, tensors[i].data, tensors[i].bytes);
-        status = disk__output_commit(&output);
-    }
+    status =
+        safetensors_write_file(path, header, bytes, tensors, count, DISK__SYNC);
     free(header);
-    return status < 0 ? set_unwritable(path, status)
+    return status < 0 ? status
                       : checkpoint_write_json(folder, r, tensors, count);
 }
 
@@ -275,7 +262,8 @@ int checkpoint_write_json(const char *folder, const struct checkpoint_record *r,
     if (status == 0) {
         status = disk__replace(path, text, strlen(text), DISK__SYNC);
         if (status < 0)
-            status = set_unwritable(path, status);
+            status = problem_fail(HVD_ERR_FILE, "%s: cannot be written: %s",
+                                  path, disk__text(status));
     }
     free(text);
     return status;

@@ -435,17 +435,13 @@ char *safetensors_header(const struct safetensors_tensor *tensors, int count,
     return whole;
 }
 
-int safetensors_save(const char *path, const struct safetensors_tensor *tensors,
-                     int count, const json_t *metadata, int flags)
+int safetensors_write_file(const char *path, const char *header, size_t bytes,
+                           const struct safetensors_tensor *tensors, int count,
+                           int flags)
 {
     struct disk__output output;
-    size_t bytes;
-    char *header = safetensors_header(tensors, count, metadata, &bytes);
-    int status;
+    int status = disk__output_open(&output, path, flags);
 
-    if (!header)
-        return HVD_ERR_ARGUMENT;
-    status = disk__output_open(&output, path, flags);
     if (status == 0) {
         disk__output_write(&output, header, bytes);
         for (int i = 0; i < count; i++)
@@ -453,9 +449,21 @@ int safetensors_save(const char *path, const struct safetensors_tensor *tensors,
                 disk__output_write(&output, tensors[i].data, tensors[i].bytes);
         status = disk__output_commit(&output);
     }
+    return status < 0 ? problem_fail(HVD_ERR_FILE, "%s: cannot be written: %s",
+                                     path, disk__text(status))
+                      : 0;
+}
+
+int safetensors_save(const char *path, const struct safetensors_tensor *tensors,
+                     int count, const json_t *metadata, int flags)
+{
+    size_t bytes;
+    char *header = safetensors_header(tensors, count, metadata, &bytes);
+    int status = HVD_ERR_ARGUMENT;
+
+    if (header)
+        status =
+            safetensors_write_file(path, header, bytes, tensors, count, flags);
     free(header);
-    if (status < 0)
-        return problem_fail(HVD_ERR_FILE, "%s: cannot be written: %s", path,
-                            disk__text(status));
-    return 0;
+    return status;
 }

@@ -124,7 +124,13 @@ int safetensors_order(struct safetensors_tensor *tensors, int count);
 char *safetensors_header(const struct safetensors_tensor *tensors, int count,
                          const json_t *metadata, size_t *bytes);
 
-/* Writes a file that appears whole or not at all. flags: of disk.h. */
+/* Writes a file of bytes of a header and of the tensors' data, which appears
+ * whole or not at all. flags: of disk.h. HVD_ERR_FILE with the text kept. */
+int safetensors_write_file(const char *path, const char *header, size_t bytes,
+                           const struct safetensors_tensor *tensors, int count,
+                           int flags);
+
+/* Does the same with the header that safetensors_header makes. */
 int safetensors_save(const char *path, const struct safetensors_tensor *tensors,
                      int count, const json_t *metadata, int flags);
 
