@@ -227,19 +227,18 @@ static int free_tags(const struct hvd__world *world)
 }
 
 /* Makes a set without its engine. */
-static int make_set(const struct hvd__world *world, const struct change *change,
-                    int32_t id, struct hvd__set **made)
+static int make_set(const struct hvd__world *world,
+                    const struct hvd__new_set *new_set, struct hvd__set **made)
 {
-    int slot = free_tags(world), *ranks;
+    const size_t n = (size_t)new_set->nranks;
+    int *ranks = malloc(n * sizeof *ranks);
 
-    HVD_TRY(slot);
-    ranks = malloc((size_t)change->nranks * sizeof *ranks);
     if (!ranks)
-        return hvd__fail_memory((size_t)change->nranks * sizeof *ranks);
-    for (int32_t i = 0; i < change->nranks; i++)
-        ranks[i] = change->ranks[i];
-    *made =
-        hvd__set_new(world->engine.transport, id, ranks, change->nranks, slot);
+        return hvd__fail_memory(n * sizeof *ranks);
+    for (size_t i = 0; i < n; i++)
+        ranks[i] = new_set->ranks[i];
+    *made = hvd__set_new(world->engine.transport, new_set->id, ranks, (int)n,
+                         new_set->tag_slot);
     return *made ? HVD_OK : hvd__fail_memory(sizeof **made);
 }
 
@@ -257,24 +256,36 @@ static int prepare_set(struct hvd__world *world, struct hvd__set *set)
     return hvd__set_prepare(world, set);
 }
 
+int hvd__set_enter(struct hvd__world *world, const struct hvd__new_set *new_set,
+                   struct hvd__set **set)
+{
+    int status = make_set(world, new_set, set);
+
+    if (status == HVD_OK)
+        status = prepare_set(world, *set);
+    if (status == HVD_OK)
+        status = hvd__table_add_set(&world->engine.table, *set);
+    if (status < 0 && *set) {
+        hvd__set_retire(*set);
+        hvd__set_free(*set);
+        *set = NULL;
+    }
+    return status;
+}
+
 /* Makes a set that all ranks have agreed on. Collective. Returns its id. */
 static int install_set(struct hvd__world *world, const struct change *change,
                        int32_t id)
 {
     int size = world->engine.transport->size;
+    struct hvd__new_set new_set = {id, change->ranks, change->nranks,
+                                   free_tags(world)};
     struct hvd__set *set = NULL;
-    int status = make_set(world, change, id, &set);
+    int status = new_set.tag_slot;
 
-    if (status == HVD_OK)
-        status = prepare_set(world, set);
     /* The set must be in the table before others may send messages about it. */
-    if (status == HVD_OK)
-        status = hvd__table_add_set(&world->engine.table, set);
-    if (status < 0 && set) {
-        hvd__set_retire(set);
-        hvd__set_free(set);
-        set = NULL;
-    }
+    if (status >= 0)
+        status = hvd__set_enter(world, &new_set, &set);
     status = all_done(status, size);
     if (status < 0 && set) {
         hvd__set_retire(set);

@@ -45,8 +45,8 @@ static bool prepare(struct hvd__submission *submission, struct hvd__set *set,
 {
     struct hvd__request *request = &submission->requests[0];
 
-    /* Another set may get the number of one that was removed. */
-    if (submission->may_recur && set->id == 0 &&
+    /* No other set gets the number of one that was removed. */
+    if (submission->may_recur && submission->set == set &&
         hvd__submission_is_like(submission, given, "")) {
         hvd__submission_renew(submission, given);
         return true;

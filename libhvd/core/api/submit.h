@@ -26,6 +26,18 @@ int hvd__find_set(struct hvd__world *world, int32_t id, struct hvd__set **set);
  * Collective: all ranks give the same. */
 int hvd__set_make_again(struct hvd__world *world, int32_t id,
                         const int32_t *ranks, int32_t n);
+/* A set that is to be made. */
+struct hvd__new_set {
+    int32_t id;
+    const int32_t *ranks; /* borrowed, [nranks], ascending */
+    int32_t nranks;
+    int tag_slot;
+};
+/* Makes this rank's part of a set and enters it into the table. Nothing may be
+ * submitted to it before all its members have done that, and one of them has
+ * called hvd__world_move_set. One change at a time. */
+int hvd__set_enter(struct hvd__world *world, const struct hvd__new_set *new_set,
+                   struct hvd__set **set);
 /* Returns HVD_ERR_PROCESS_SET if this rank is not a member of a set. */
 int hvd__check_member(const struct hvd__set *set);
 
