@@ -368,10 +368,9 @@ readonly one_rank='
         job=$(printf %x "${PMIX_NAMESPACE-0}" 2>/dev/null)
         report +
     fi
-    if [ "${OMPI_COMM_WORLD_LOCAL_SIZE-0}" != "${OMPI_COMM_WORLD_SIZE-1}" ]; then
-        [ -z "$preload" ] || [ "${OMPI_COMM_WORLD_RANK-0}" != 0 ] ||
-            echo "mpi-launch.sh: --accelerate works on one host only: MPI does all collectives" >&2
-        preload=
+    if [ -n "$preload" ] && [ ! -f "$preload" ]; then
+        echo "mpi-launch.sh: --accelerate: $(uname -n) has no $preload" >&2
+        exit 1
     fi
     if [ -n "$preload" ]; then
         LD_PRELOAD=$preload${LD_PRELOAD:+:$LD_PRELOAD} "$@"

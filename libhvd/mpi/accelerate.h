@@ -48,6 +48,7 @@ struct hvd__accel {
     bool is_threaded;   /* some rank has MPI_THREAD_MULTIPLE */
     bool wants_summary; /* HVD_MPI_SUMMARY */
     int rank, size;     /* of MPI_COMM_WORLD */
+    int *hosts;         /* owned, [size]: a number of each rank's host */
 };
 extern struct hvd__accel hvd__accel;
 
@@ -63,9 +64,17 @@ extern _Thread_local struct hvd__accel_thread hvd__accel_thread
 
 /* A communicator of the program, as an attribute of it. */
 struct hvd__accel_comm {
-    bool is_taken; /* it has the ranks of MPI_COMM_WORLD in their order */
-    /* The same on all ranks, and different for each communicator: 0 for
-     * MPI_COMM_WORLD; -1 until the first blocking collective. */
+    bool is_taken;   /* libhvd can do collectives on it */
+    bool is_ordered; /* its ranks are in the order of MPI_COMM_WORLD */
+    bool is_near;    /* they are all on one host */
+    int rank, size;
+    int32_t *ranks; /* owned, [size]: in MPI_COMM_WORLD; NULL: the same ones */
+    /* Its process set: 0 if ranks is NULL; -1 until enough blocking collectives
+     * have been counted that libhvd would be faster at. */
+    int32_t set;
+    int ncounted, enough;
+    /* The same on all ranks, and different for each communicator of one process
+     * set: 0 for MPI_COMM_WORLD; -1 until the first blocking collective. */
     int id;
     atomic_llong nnamed; /* requests of this communicator that had a name */
 };
@@ -76,8 +85,14 @@ int hvd__accel_comm_init(void);
 /* Returns what is known of the communicator, which is valid. Never NULL. */
 struct hvd__accel_comm *hvd__accel_comm_of(MPI_Comm comm);
 
-/* Gives the communicator its number. Collective and blocking over it. */
-void hvd__accel_comm_number(struct hvd__accel_comm *state, MPI_Comm comm);
+/* Returns true if the communicator has what its requests need; makes it, if
+ * may_make is true and this collective is worth it. Then this is collective and
+ * blocking over it. All of its ranks get the same answer. */
+bool hvd__accel_comm_ready(struct hvd__accel_comm *state, MPI_Comm comm,
+                           bool may_make);
+
+/* Returns a rank of the communicator in MPI_COMM_WORLD. */
+int hvd__accel_comm_world(const struct hvd__accel_comm *state, int rank);
 
 /* ------------------------------------------------------------------- types */
 
@@ -234,5 +249,9 @@ void hvd__accel_summary_print(void);
 /* Returns true if libhvd is the faster one for a call with so many bytes:
  * those of a vector, or of a rank's blocks for all ranks. */
 bool hvd__accel_pays(const struct hvd__accel_call *call, int64_t bytes);
+
+/* Returns true if libhvd does such a call, which only the arguments that are
+ * equal on all ranks have decided on up to here. */
+bool hvd__accel_takes(const struct hvd__accel_call *call, int64_t bytes);
 
 #endif

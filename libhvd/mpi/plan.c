@@ -28,6 +28,7 @@ void hvd__plan_fill(struct hvd__accel_call *call, hvd_kind kind, const void *in,
                                   .shape = &call->count,
                                   .input = in,
                                   .output = out,
+                                  .process_set = call->state->set,
                                   .prescale = 1,
                                   .postscale = 1};
 }
@@ -57,7 +58,7 @@ void hvd__plan_unpack_later(struct hvd__accel_call *call,
 
 enum hvd__accel_plan hvd__accel_plan_barrier(struct hvd__accel_call *call)
 {
-    if (!hvd__accel_pays(call, 0))
+    if (!hvd__accel_takes(call, 0))
         return HVD__ACCEL_LEFT;
     hvd__plan_fill(call, HVD_BARRIER, NULL, NULL, 0, HVD_UINT8);
     call->request.ndim = 0;
@@ -71,13 +72,13 @@ enum hvd__accel_plan hvd__accel_plan_reduce(struct hvd__accel_call *call,
 {
     struct hvd__accel_reduction how;
     const bool to_all = root == HVD__ACCEL_TO_ALL;
-    const bool gets_result = to_all || root == hvd__accel.rank;
+    const bool gets_result = to_all || root == call->state->rank;
 
-    if (count <= 0 || root >= hvd__accel.size || (root < 0 && !to_all) ||
+    if (count <= 0 || root >= call->state->size || (root < 0 && !to_all) ||
         !hvd__accel_reduction_find(type, op, &how))
         return HVD__ACCEL_LEFT;
     call->bytes = (int64_t)count * (int64_t)how.bytes;
-    if (!hvd__accel_pays(call, call->bytes))
+    if (!hvd__accel_takes(call, call->bytes))
         return HVD__ACCEL_LEFT;
     if (in == MPI_IN_PLACE)
         in = out;
@@ -87,7 +88,7 @@ enum hvd__accel_plan hvd__accel_plan_reduce(struct hvd__accel_call *call,
                    gets_result ? out : NULL, (int64_t)count * how.elements,
                    how.dtype);
     call->request.op = how.op;
-    call->request.root = to_all ? 0 : root;
+    call->request.root = to_all ? 0 : hvd__accel_comm_world(call->state, root);
     return HVD__ACCEL_TAKEN;
 }
 
@@ -99,7 +100,7 @@ static enum hvd__accel_plan even_out(struct hvd__accel_call *call,
                                      const int *counts, size_t element,
                                      int64_t widest)
 {
-    const int n = hvd__accel.size;
+    const int n = call->state->size;
     char *place;
 
     if (!hvd__plan_take_room(call, (n + 1) * widest))
@@ -116,7 +117,7 @@ static enum hvd__accel_plan even_out(struct hvd__accel_call *call,
     call->request.output = place;
     call->result = place;
     call->tail = out;
-    call->tail_bytes = (size_t)counts[hvd__accel.rank] * element;
+    call->tail_bytes = (size_t)counts[call->state->rank] * element;
     return HVD__ACCEL_TAKEN;
 }
 
@@ -124,7 +125,7 @@ enum hvd__accel_plan hvd__accel_plan_reduce_scatter(
     struct hvd__accel_call *call, const void *in, void *out, const int *counts,
     int count, MPI_Datatype type, MPI_Op op)
 {
-    const int n = hvd__accel.size;
+    const int n = call->state->size;
     struct hvd__accel_reduction how;
     int widest = count;
     int64_t sum = (int64_t)count * n;
@@ -143,7 +144,7 @@ enum hvd__accel_plan hvd__accel_plan_reduce_scatter(
     if (sum <= 0 || (int64_t)widest * n > 2 * sum)
         return HVD__ACCEL_LEFT;
     call->bytes = sum * (int64_t)how.bytes;
-    if (!hvd__accel_pays(call, call->bytes))
+    if (!hvd__accel_takes(call, call->bytes))
         return HVD__ACCEL_LEFT;
     if (in == MPI_IN_PLACE)
         in = out;

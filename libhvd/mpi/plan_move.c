@@ -15,20 +15,20 @@ enum hvd__accel_plan hvd__accel_plan_bcast(struct hvd__accel_call *call,
     int64_t bytes;
     int code;
 
-    if (root < 0 || root >= hvd__accel.size ||
+    if (root < 0 || root >= call->state->size ||
         !hvd__accel_layout_init(&data, buffer, count, type, 1))
         return HVD__ACCEL_LEFT;
     bytes = call->bytes = hvd__accel_layout_block(&data, 0);
-    if (bytes > INT_MAX || !hvd__accel_pays(call, bytes))
+    if (bytes > INT_MAX || !hvd__accel_takes(call, bytes))
         return HVD__ACCEL_LEFT;
     hvd__plan_fill(call, HVD_BROADCAST, NULL, buffer, bytes, HVD_UINT8);
-    call->request.root = root;
+    call->request.root = hvd__accel_comm_world(call->state, root);
     if (data.is_dense)
         return HVD__ACCEL_TAKEN;
     if (!hvd__plan_take_room(call, bytes))
         return hvd__plan_refuse(call);
     call->request.output = call->room;
-    if (root != hvd__accel.rank) {
+    if (root != call->state->rank) {
         hvd__plan_unpack_later(call, &data, call->room, bytes, -1);
         return HVD__ACCEL_TAKEN;
     }
@@ -41,7 +41,7 @@ static enum hvd__accel_plan gather(struct hvd__accel_call *call, const void *in,
                                    int count, MPI_Datatype type,
                                    const struct hvd__accel_layout *to)
 {
-    const int self = hvd__accel.rank;
+    const int self = call->state->rank;
     const bool in_place = in == MPI_IN_PLACE;
     struct hvd__accel_layout from;
     int64_t sum, own = hvd__accel_layout_block(to, self);
@@ -51,7 +51,7 @@ static enum hvd__accel_plan gather(struct hvd__accel_call *call, const void *in,
     int code;
 
     if (sum == 0 || widest * to->nblocks > 2 * sum || widest > INT_MAX ||
-        !hvd__accel_pays(call, sum))
+        !hvd__accel_takes(call, sum))
         return HVD__ACCEL_LEFT;
     call->bytes = sum;
     if (!in_place && (!hvd__accel_layout_init(&from, in, count, type, 1) ||
@@ -85,7 +85,8 @@ enum hvd__accel_plan hvd__accel_plan_allgather(struct hvd__accel_call *call,
 {
     struct hvd__accel_layout to;
 
-    if (!hvd__accel_layout_init(&to, out, out_count, out_type, hvd__accel.size))
+    if (!hvd__accel_layout_init(&to, out, out_count, out_type,
+                                call->state->size))
         return HVD__ACCEL_LEFT;
     return gather(call, in, count, type, &to);
 }
@@ -97,7 +98,7 @@ enum hvd__accel_plan hvd__accel_plan_allgatherv(
     struct hvd__accel_layout to;
 
     if (!hvd__accel_layout_init_v(&to, out, counts, displs, out_type,
-                                  hvd__accel.size))
+                                  call->state->size))
         return HVD__ACCEL_LEFT;
     return gather(call, in, count, type, &to);
 }
@@ -122,7 +123,7 @@ static enum hvd__accel_plan exchange(struct hvd__accel_call *call,
 {
     const bool packs = !hvd__accel_layout_is_flat(from) || from->counts;
     const bool unpacks = !hvd__accel_layout_is_flat(to) || to->counts;
-    const int64_t bytes = block * hvd__accel.size;
+    const int64_t bytes = block * call->state->size;
     const void *in = from->buffer;
     void *out = to->buffer;
     int64_t sum;
@@ -154,7 +155,7 @@ enum hvd__accel_plan hvd__accel_plan_alltoall(struct hvd__accel_call *call,
                                               int out_count,
                                               MPI_Datatype out_type)
 {
-    const int n = hvd__accel.size;
+    const int n = call->state->size;
     struct hvd__accel_layout from, to;
     int64_t block;
 
@@ -162,7 +163,7 @@ enum hvd__accel_plan hvd__accel_plan_alltoall(struct hvd__accel_call *call,
         return HVD__ACCEL_LEFT;
     block = hvd__accel_layout_block(&to, 0);
     call->bytes = block * n;
-    if (block > INT_MAX || !hvd__accel_pays(call, call->bytes))
+    if (block > INT_MAX || !hvd__accel_takes(call, call->bytes))
         return HVD__ACCEL_LEFT;
     if (in == MPI_IN_PLACE)
         from = to;
@@ -219,7 +220,7 @@ static struct head read_heads(const char *packets, int n)
 static int exchange_packets(struct hvd__accel_call *call,
                             const struct hvd__accel_layout *from, bool is_right)
 {
-    const int64_t bytes = (int64_t)hvd__accel.size * PACKET;
+    const int64_t bytes = (int64_t)call->state->size * PACKET;
     struct head head = {0};
 
     if (is_right)
@@ -256,14 +257,18 @@ enum hvd__accel_plan hvd__accel_plan_alltoallv(
     const int *displs, MPI_Datatype type, void *out, const int *out_counts,
     const int *out_displs, MPI_Datatype out_type)
 {
-    const int n = hvd__accel.size;
+    const int n = call->state->size;
     struct hvd__accel_layout from, to;
     struct head all;
     char *packets;
-    bool is_right =
-        hvd__accel_layout_init_v(&to, out, out_counts, out_displs, out_type, n);
+    bool is_right;
     int status;
 
+    /* How much moves is known only after ranks have asked each other. */
+    if (!hvd__accel_takes(call, 0))
+        return HVD__ACCEL_LEFT;
+    is_right =
+        hvd__accel_layout_init_v(&to, out, out_counts, out_displs, out_type, n);
     if (in == MPI_IN_PLACE)
         from = to;
     else
@@ -283,8 +288,7 @@ enum hvd__accel_plan hvd__accel_plan_alltoallv(
         return take_inline(call, &to, packets);
     hvd__accel_drop(call);
     call->room = NULL;
-    if (all.widest > INT_MAX || n * all.widest * n > 2 * all.sum ||
-        !hvd__accel_pays(call, n * all.widest))
+    if (all.widest > INT_MAX || n * all.widest * n > 2 * all.sum)
         return HVD__ACCEL_LEFT;
     return exchange(call, &from, &to, all.widest);
 }

@@ -161,6 +161,8 @@ static struct pending *pending_new(const struct hvd__accel_call *call)
         pending->call = *call;
         pending->call.request.shape = &pending->call.count;
         pending->call.state_of_request = code;
+        /* The program may free its own before the end. */
+        pending->call.comm = MPI_COMM_WORLD;
         if (PMPI_Grequest_start(query, release, cancel, code,
                                 &pending->request) == MPI_SUCCESS)
             return pending;

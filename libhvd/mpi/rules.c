@@ -53,6 +53,15 @@ bool hvd__accel_pays(const struct hvd__accel_call *call, int64_t bytes)
 
     if (hvd__accel.takes_all)
         return true;
+    if (!call->state->is_near)
+        return false;
     return bytes >= limits->least && bytes <= limits->most &&
-           (reduces || bytes * hvd__accel.size <= 64 * KIB);
+           (reduces || bytes * call->state->size <= 64 * KIB);
+}
+
+bool hvd__accel_takes(const struct hvd__accel_call *call, int64_t bytes)
+{
+    return hvd__accel_pays(call, bytes) &&
+           hvd__accel_comm_ready(call->state, call->comm,
+                                 !call->is_nonblocking);
 }

@@ -34,6 +34,15 @@ static int64_t now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+/* Collectives that give each rank a place of its own, by its number. */
+static const bool is_by_rank[HVD__ACCEL_KINDS] = {
+    [HVD__ACCEL_ALLGATHER] = true,
+    [HVD__ACCEL_ALLGATHERV] = true,
+    [HVD__ACCEL_REDUCE_SCATTER] = true,
+    [HVD__ACCEL_REDUCE_SCATTER_BLOCK] = true,
+    [HVD__ACCEL_ALLTOALL] = true,
+    [HVD__ACCEL_ALLTOALLV] = true};
+
 /* Begins a call. The members that a plan sets are cleared, but not the layout
  * and the request, which are large. */
 static bool begin(struct hvd__accel_call *call, enum hvd__accel_kind kind,
@@ -52,26 +61,20 @@ static bool begin(struct hvd__accel_call *call, enum hvd__accel_kind kind,
         comm == MPI_COMM_NULL)
         return false;
     call->state = hvd__accel_comm_of(comm);
-    return call->state->is_taken;
+    return call->state->is_taken &&
+           (call->state->is_ordered || !is_by_rank[kind]);
 }
 
 bool hvd__accel_enter(struct hvd__accel_call *call, enum hvd__accel_kind kind,
                       MPI_Comm comm)
 {
-    if (!begin(call, kind, false, comm))
-        return false;
-    if (call->state->id < 0)
-        hvd__accel_comm_number(call->state, comm);
-    return true;
+    return begin(call, kind, false, comm);
 }
 
 bool hvd__accel_enter_nonblocking(struct hvd__accel_call *call,
                                   enum hvd__accel_kind kind, MPI_Comm comm)
 {
-    /* A communicator gets its number in a blocking call, which all ranks make
-     * before or after this one. */
-    return begin(call, kind, true, comm) && hvd__accel.may_start &&
-           call->state->id >= 0;
+    return begin(call, kind, true, comm) && hvd__accel.may_start;
 }
 
 void hvd__accel_drop(struct hvd__accel_call *call)
@@ -135,8 +138,9 @@ int hvd__accel_wait(struct hvd__accel_call *call, const hvd_request *request)
     hvd_handle handle = 0;
     int status;
 
-    /* Threads may use several communicators at a time. */
-    if (hvd__accel.is_threaded && call->state->id > 0) {
+    /* Threads may use several communicators of a process set at a time. */
+    if (hvd__accel.is_threaded && call->state->set == 0 &&
+        call->state->id > 0) {
         hvd__accel_name(call->state, name, sizeof name);
         named = *request;
         named.name = name;

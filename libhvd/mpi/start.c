@@ -3,8 +3,8 @@
  * start.c - the beginning and the end: after MPI_Init, and when MPI_Finalize
  * deletes the attributes of MPI_COMM_SELF, which it does first.
  *
- * Ranks decide together whether they use libhvd: if all want to, and all are on
- * one host. Otherwise every call goes to MPI.
+ * Ranks decide together whether they use libhvd: if all want to. Otherwise
+ * every call goes to MPI.
  *
  * MPI programs may wait for hours, may be stopped in a debugger, and end when
  * mpirun ends them. So what libhvd does about ranks that seem to be lost is
@@ -110,17 +110,22 @@ static bool watch_end(void)
 
 /* ------------------------------------------------------------------- start */
 
-static bool on_one_host(void)
+/* Finds out which ranks share a host: each host has the number of its first
+ * rank. Collective. Returns false if that fails here. */
+static bool find_hosts(void)
 {
     MPI_Comm host = MPI_COMM_NULL;
-    int size = 0;
+    int first = hvd__accel.rank;
+    int *hosts = malloc((size_t)hvd__accel.size * sizeof *hosts);
 
     if (PMPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0,
-                             MPI_INFO_NULL, &host) != MPI_SUCCESS)
-        return false;
-    PMPI_Comm_size(host, &size);
-    PMPI_Comm_free(&host);
-    return size == hvd__accel.size;
+                             MPI_INFO_NULL, &host) == MPI_SUCCESS) {
+        PMPI_Bcast(&first, 1, MPI_INT, 0, host);
+        PMPI_Comm_free(&host);
+    }
+    hvd__accel.hosts = hosts;
+    return hosts && PMPI_Allgather(&first, 1, MPI_INT, hosts, 1, MPI_INT,
+                                   MPI_COMM_WORLD) == MPI_SUCCESS;
 }
 
 static void say(const char *what, const char *why)
@@ -175,9 +180,7 @@ static void start_accelerating(void)
     hvd__accel.is_threaded = all.unthreaded == 0;
     if (all.wanted && hvd__accel.size > 1) {
         hvd__accel_types_init();
-        if (!on_one_host())
-            say("the ranks are on several hosts", "");
-        else if (start_libhvd())
+        if (find_hosts() && start_libhvd())
             atomic_store(&hvd__accel.is_on, true);
     }
     /* libhvd has an attribute of the same kind; the last one goes first. */
