@@ -301,32 +301,74 @@ static void check_movement(void)
     MPI_Type_free(&pair);
 }
 
+/* Checks a communicator, which this frees, as a rank of it. */
+static void check_communicator(MPI_Comm checked)
+{
+    const struct test sums = {
+        .type = MPI_DOUBLE, .op = MPI_SUM, .bytes = 8, .is_float = 8};
+
+    if (checked == MPI_COMM_NULL)
+        return;
+    comm = checked;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    /* libhvd does nothing before there was a blocking collective. */
+    MPI_Barrier(comm);
+    check_movement();
+    check_reductions(&sums);
+    MPI_Comm_free(&checked);
+}
+
+static void become_world(void)
+{
+    comm = MPI_COMM_WORLD;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+}
+
+/* Those of some ranks: none waits for ranks that are in no collective or in
+ * that of another communicator. Communicators have the memory of others that
+ * were freed. */
+static void check_communicators(void)
+{
+    MPI_Comm made, rest;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &made);
+    check_communicator(made);
+    become_world();
+    MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &made);
+    check_communicator(made);
+    become_world();
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &made);
+    check_communicator(made);
+    become_world();
+    MPI_Comm_split(MPI_COMM_WORLD, rank == 0 ? MPI_UNDEFINED : 0, -rank, &made);
+    check_communicator(made);
+    become_world();
+    MPI_Comm_split(MPI_COMM_WORLD, rank == size - 1 ? MPI_UNDEFINED : 0, 0,
+                   &rest);
+    if (rest != MPI_COMM_NULL) {
+        MPI_Comm_rank(rest, &rank);
+        MPI_Comm_split(rest, rank / 2, 0, &made);
+        check_communicator(made);
+    }
+    check_communicator(rest);
+    become_world();
+}
+
 int main(int argc, char **argv)
 {
     int level = argc > 1 ? atoi(argv[1]) : MPI_THREAD_SINGLE, all = 0;
 
     MPI_Init_thread(&argc, &argv, level, &level);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
     in = malloc(ROOM);
     out = malloc(ROOM);
     expected = malloc(ROOM);
-    comm = MPI_COMM_WORLD;
+    become_world();
     check_types();
     check_movement();
-    /* A duplicate is as good as it is. */
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    MPI_Barrier(comm);
-    check_movement();
-    MPI_Comm_free(&comm);
-    /* libhvd does nothing on communicators of other ranks or of another order,
-     * whose memory may be that of the one that was freed. */
-    MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &comm);
-    MPI_Comm_rank(comm, &rank);
-    check_movement();
-    MPI_Comm_free(&comm);
+    check_communicators();
     MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (rank == 0)
         printf("%d wrong\n", all);
     MPI_Finalize();

@@ -315,6 +315,164 @@ static void threads_use_communicators_of_their_own(void)
     }
 }
 
+/* ------------------------------------------------- communicators of some ranks
+ */
+
+/* Returns a communicator of this rank and the next, or MPI_COMM_NULL: of ranks
+ * 0 and 1, 2 and 3, ... if first is 0, and of 1 and 2, ... if it is 1. */
+static MPI_Comm pairs(int first)
+{
+    MPI_Comm comm;
+    int n;
+
+    MPI_Comm_split(MPI_COMM_WORLD, (rank + first) / 2, 0, &comm);
+    MPI_Comm_size(comm, &n);
+    if (n < 2)
+        MPI_Comm_free(&comm);
+    return comm;
+}
+
+/* Each rank is in two pairs. */
+static void communicators_may_overlap(void)
+{
+    MPI_Comm comms[2] = {pairs(0), pairs(1)};
+
+    for (int turn = 0; turn < 50; turn++) {
+        MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+        double values[2][FEW], one = 1;
+
+        for (int i = 0; i < 2; i++) {
+            int c = rank % 2 ? 1 - i : i;
+
+            for (int k = 0; k < FEW; k++)
+                values[c][k] = rank;
+            if (comms[c] != MPI_COMM_NULL)
+                MPI_Iallreduce(MPI_IN_PLACE, values[c], FEW, MPI_DOUBLE,
+                               MPI_SUM, comms[c], &requests[c]);
+        }
+        for (int c = 0; c < 2; c++)
+            if (comms[c] != MPI_COMM_NULL) {
+                MPI_Allreduce(MPI_IN_PLACE, &one, 1, MPI_DOUBLE, MPI_SUM,
+                              comms[c]);
+                EXPECT(one == 2);
+                one = 1;
+            }
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        for (int c = 0; c < 2; c++)
+            if (comms[c] != MPI_COMM_NULL)
+                EXPECT(all_are(values[c], FEW,
+                               rank + (rank % 2 == c ? rank + 1 : rank - 1)));
+    }
+    for (int c = 0; c < 2; c++)
+        if (comms[c] != MPI_COMM_NULL)
+            MPI_Comm_free(&comms[c]);
+}
+
+/* The last rank waits for a message that is sent when the others are done. They
+ * make communicators, use them and free them meanwhile. */
+static void nobody_waits_for_ranks_outside(void)
+{
+    int token = 0, outside = rank == size - 1;
+    MPI_Comm some, comm;
+
+    MPI_Comm_split(MPI_COMM_WORLD, outside ? MPI_UNDEFINED : 0, 0, &some);
+    if (outside && size > 1)
+        MPI_Recv(&token, 1, MPI_INT, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int turn = 0; some != MPI_COMM_NULL && turn < 200; turn++) {
+        MPI_Comm_dup(some, &comm);
+        for (int i = 0; i < 3; i++) {
+            double one = 1;
+
+            MPI_Allreduce(MPI_IN_PLACE, &one, 1, MPI_DOUBLE, MPI_SUM, comm);
+            EXPECT(one == size - 1);
+        }
+        MPI_Comm_free(&comm);
+    }
+    if (some != MPI_COMM_NULL)
+        MPI_Comm_free(&some);
+    if (rank == 0 && size > 1)
+        MPI_Send(&token, 1, MPI_INT, size - 1, 5, MPI_COMM_WORLD);
+}
+
+/* Starts a sum on communicators of the even ranks and of the odd ones. */
+static void start_halves(int n, double values[][FEW], MPI_Comm *comms,
+                         MPI_Request *requests)
+{
+    for (int i = 0; i < n; i++) {
+        MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &comms[i]);
+        MPI_Barrier(comms[i]);
+    }
+    for (int i = 0; i < n; i++) {
+        for (int k = 0; k < FEW; k++)
+            values[i][k] = rank;
+        MPI_Iallreduce(MPI_IN_PLACE, values[i], FEW, MPI_DOUBLE, MPI_SUM,
+                       comms[i], &requests[i]);
+    }
+}
+
+/* More communicators than libhvd has places for: MPI does the collectives of
+ * the rest. Those of a few are freed while their collectives are under way,
+ * which MPI's own do not survive. */
+static void many_communicators_live_and_some_end_with_requests(void)
+{
+    enum { MANY = 80, FREED = 10 };
+    static double values[MANY][FEW];
+    const char *choice = getenv("HVD_MPI");
+    const int freed = choice && strcmp(choice, "all") == 0 ? FREED : 0;
+    MPI_Request requests[MANY];
+    MPI_Comm comms[MANY];
+    double half = 0;
+
+    for (int i = rank % 2; i < size; i += 2)
+        half += i;
+    start_halves(freed, values, comms, requests);
+    for (int i = 0; i < freed; i++)
+        MPI_Comm_free(&comms[i]);
+    MPI_Waitall(freed, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < freed; i++)
+        EXPECT(all_are(values[i], FEW, half));
+    start_halves(MANY, values, comms, requests);
+    MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < MANY; i++) {
+        EXPECT(all_are(values[i], FEW, half));
+        MPI_Comm_free(&comms[i]);
+    }
+}
+
+static void *reduce_in_pairs(void *comm)
+{
+    int first;
+
+    for (int i = 0; i < 100; i++) {
+        double value = rank;
+
+        MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_SUM,
+                      *(MPI_Comm *)comm);
+        MPI_Comm_rank(*(MPI_Comm *)comm, &first);
+        EXPECT(value == (first == 0 ? 2 * rank + 1 : 2 * rank - 1));
+    }
+    return NULL;
+}
+
+/* Threads make process sets at the same time, on ranks that these share. */
+static void threads_use_communicators_that_overlap(void)
+{
+    enum { THREADS = 6 };
+    MPI_Comm comms[THREADS];
+    pthread_t threads[THREADS];
+
+    for (int i = 0; i < THREADS; i++)
+        comms[i] = pairs(i % 2);
+    for (int i = 0; i < THREADS; i++)
+        if (comms[i] != MPI_COMM_NULL)
+            pthread_create(&threads[i], NULL, reduce_in_pairs, &comms[i]);
+    for (int i = 0; i < THREADS; i++)
+        if (comms[i] != MPI_COMM_NULL) {
+            pthread_join(threads[i], NULL);
+            MPI_Comm_free(&comms[i]);
+        }
+}
+
 /* ------------------------------------------------------------------ errors */
 
 static int handled;
@@ -399,8 +557,13 @@ int main(int argc, char **argv)
     messages_move_while_a_rank_reduces();
     a_rank_that_is_done_owes_nothing();
     ranks_may_start_in_other_orders();
-    if (level == MPI_THREAD_MULTIPLE)
+    communicators_may_overlap();
+    nobody_waits_for_ranks_outside();
+    many_communicators_live_and_some_end_with_requests();
+    if (level == MPI_THREAD_MULTIPLE) {
         threads_use_communicators_of_their_own();
+        threads_use_communicators_that_overlap();
+    }
     errors_are_mpis();
     what_libhvd_refuses_mpi_does();
     operations_of_the_program_are_used();
