@@ -2,10 +2,11 @@
 /*
  * letter.c - writes and reads letters byte by byte, the lowest byte first.
  *
- *     head   magic 4, world 4, from 4, members 4, is_answer 1, stage 1,
- *            base 4, round 4, failed 4, seen 4, few 4, of 4
- *     sets   base_list, list, ready, suspected, lost for each reason: so many
- *            words of 8 bytes as the members take
+ *     head   magic 4, world 4, from 4, members 4, is_answer 1,
+ *            is_dismissed 1, stage 1, base 4, round 4, failed 4, seen 4,
+ *            founded 4, few 4, of 4
+ *     sets   base_list, list, ready, suspected, left, lost for each reason: so
+ *            many words of 8 bytes as the members take
  *     MAC    8, of all before it
  *
  * A letter that was recorded and is sent again says nothing that has stopped
@@ -17,7 +18,7 @@
 
 #include "watch/mac.h"
 
-enum { HEAD_BYTES = 42, MAC_BYTES = 8, NSETS = 4 + HVD__NREASONS };
+enum { HEAD_BYTES = 47, MAC_BYTES = 8, NSETS = 5 + HVD__NREASONS };
 
 _Static_assert(HEAD_BYTES + NSETS * HVD__MEMBER_SET_WORDS * 8 + MAC_BYTES <=
                    HVD__LETTER_BYTES,
@@ -57,8 +58,9 @@ static void list_sets(struct hvd__letter *letter,
     sets[1] = &letter->list;
     sets[2] = &letter->ready;
     sets[3] = &letter->suspected;
+    sets[4] = &letter->left;
     for (int reason = 0; reason < HVD__NREASONS; reason++)
-        sets[4 + reason] = &letter->lost[reason];
+        sets[5 + reason] = &letter->lost[reason];
 }
 
 size_t hvd__letter_write(const struct hvd__letter *given, int n, uint32_t world,
@@ -74,11 +76,13 @@ size_t hvd__letter_write(const struct hvd__letter *given, int n, uint32_t world,
     at = put(at, (uint32_t)letter.from, 4);
     at = put(at, (uint32_t)n, 4);
     at = put(at, letter.is_answer, 1);
+    at = put(at, letter.is_dismissed, 1);
     at = put(at, letter.stage, 1);
     at = put(at, letter.base, 4);
     at = put(at, letter.round, 4);
     at = put(at, letter.failed, 4);
     at = put(at, letter.seen, 4);
+    at = put(at, letter.founded, 4);
     at = put(at, (uint32_t)letter.few, 4);
     at = put(at, (uint32_t)letter.of, 4);
     for (int i = 0; i < NSETS; i++)
@@ -114,12 +118,14 @@ bool hvd__letter_read(struct hvd__letter *letter, int n, uint32_t world,
     is_good &= letter->from >= 0 && letter->from < n;
     is_good &= get(&at, 4) == (uint64_t)n;
     letter->is_answer = get(&at, 1) != 0;
+    letter->is_dismissed = get(&at, 1) != 0;
     letter->stage = (uint8_t)get(&at, 1);
     is_good &= letter->stage < HVD__NSURVIVOR_STAGES;
     letter->base = (uint32_t)get(&at, 4);
     letter->round = (uint32_t)get(&at, 4);
     letter->failed = (uint32_t)get(&at, 4);
     letter->seen = (uint32_t)get(&at, 4);
+    letter->founded = (uint32_t)get(&at, 4);
     letter->few = (int32_t)get(&at, 4);
     letter->of = (int32_t)get(&at, 4);
     for (int i = 0; i < NSETS; i++) {

@@ -13,8 +13,8 @@
 /* The most bytes of a letter; it fits below any network's limit. */
 enum { HVD__LETTER_BYTES = 704 };
 
-/* All letters of version 1 begin with "hvs1". */
-#define HVD__LETTER_MAGIC UINT32_C(0x31737668)
+/* All letters of version 2 begin with "hvs2". */
+#define HVD__LETTER_MAGIC UINT32_C(0x32737668)
 
 /* Writes a letter between n members. world is a number that all letters of a
  * job have in bytes 4 to 7. Returns the number of bytes. */

@@ -16,6 +16,10 @@
  *     DECIDED    the list is known to be confirmed by all in it: they start
  *     OUT        this member is lost; it takes part in nothing any more
  *     TOO_FEW    it does not see enough members to go on
+ *     STANDBY    this member is a spare that no world has needed yet
+ *     OVER       it has left its last world in good order; or it is a spare,
+ * and the job has ended without it FORSAKEN   this spare hears nobody of the
+ * last world any more
  */
 #ifndef HVD_WATCH_SURVIVORS_H
 #define HVD_WATCH_SURVIVORS_H
@@ -58,6 +62,9 @@ enum hvd__survivors_stage {
     HVD__STAGE_DECIDED,
     HVD__STAGE_OUT,
     HVD__STAGE_TOO_FEW,
+    HVD__STAGE_STANDBY,
+    HVD__STAGE_OVER,
+    HVD__STAGE_FORSAKEN,
     HVD__NSURVIVOR_STAGES
 };
 
@@ -68,13 +75,15 @@ enum { HVD__NREASONS = 5 };
 /* All that a member says. */
 struct hvd__letter {
     int32_t from;
-    bool is_answer; /* it needs none */
+    bool is_answer;    /* it needs none */
+    bool is_dismissed; /* no spare is called any more */
     uint8_t stage;
     uint32_t base, round; /* round: the last proposed or confirmed */
     uint32_t failed;      /* the last that was decided and did not start */
     uint32_t seen;        /* the highest that it knows of */
+    uint32_t founded;     /* the base that was the first, if there are spares */
     int32_t few, of;      /* of TOO_FEW */
-    struct hvd__member_set base_list, list, ready, suspected,
+    struct hvd__member_set base_list, list, ready, suspected, left,
         lost[HVD__NREASONS];
 };
 
@@ -83,13 +92,17 @@ struct hvd__survivors_times {
     int64_t limit_ns;   /* that others get to be ready; 0: any */
     int64_t settle_ns;  /* without news, before a proposal */
     int64_t resend_ns;  /* between letters that say the same */
+    int64_t ping_ns;    /* between letters of a spare that waits */
 };
 
 struct hvd__survivors {
     int n, self;
+    int size; /* members that a world is to have; n: there are no spares */
     struct hvd__survivors_times times;
     enum hvd__survivors_stage stage;
     uint32_t base, round, failed, seen;
+    uint32_t founded;  /* the base that was the first; 0: none has started */
+    bool is_dismissed; /* no spare is called any more */
     struct hvd__member_set base_list;
     struct hvd__member_set list; /* of round */
     struct hvd__member_set
@@ -97,7 +110,10 @@ struct hvd__survivors {
     struct hvd__member_set lost[HVD__NREASONS];
     struct hvd__member_set suspected; /* silent; it may be heard again */
     struct hvd__member_set doubted;   /* suspected by the leader */
-    struct hvd__member_set agreed; /* have confirmed the proposal of this one */
+    struct hvd__member_set agreed; /* have confirmed the proposal of this one;
+                                      OVER: spares that know it */
+    struct hvd__member_set left; /* have left their last world in good order, as
+                                    far as spares know */
     bool is_outbid; /* one of its list can confirm only a higher round */
     struct hvd__member_set due;     /* get a letter as soon as possible */
     struct hvd__member_set answers; /* get an answer */
@@ -106,6 +122,7 @@ struct hvd__survivors {
     int few, of;    /* of TOO_FEW */
     int64_t settled_ns, waited_ns, sent_ns;
     int64_t recalled_ns; /* time since another has left the standing world */
+    int64_t alone_ns;    /* time since a spare has heard a member of the base */
     int64_t silent_ns[HVD__SURVIVORS_MOST];
     int64_t patience_ns[HVD__SURVIVORS_MOST]; /* with each one's silence */
     int16_t host[HVD__SURVIVORS_MOST]; /* a number that its members share */
@@ -115,6 +132,10 @@ struct hvd__survivors {
  * caller says otherwise in host. */
 void hvd__survivors_init(struct hvd__survivors *s, int n, int self,
                          const struct hvd__survivors_times *times);
+
+/* Right after that: a world has this size as long as there are spares. The
+ * other members, the highest, are these, and not in the base. */
+void hvd__survivors_reserve(struct hvd__survivors *s, int size);
 
 /* The next functions tell the protocol what happens. Here a member is lost for
  * ever, for a hvd_lost_reason. */
@@ -128,6 +149,12 @@ void hvd__survivors_enter(struct hvd__survivors *s);
 void hvd__survivors_be_ready(struct hvd__survivors *s);
 /* The world of the list that was decided has started. */
 void hvd__survivors_start(struct hvd__survivors *s);
+/* No spare is to be called any more. */
+void hvd__survivors_dismiss(struct hvd__survivors *s);
+/* This member has left its last world in good order. */
+void hvd__survivors_leave(struct hvd__survivors *s);
+/* Returns whether all spares that can be reached know that. */
+bool hvd__survivors_has_told(const struct hvd__survivors *s);
 /* A letter has come, which was checked by its MAC. */
 void hvd__survivors_hear(struct hvd__survivors *s,
                          const struct hvd__letter *letter);
@@ -140,15 +167,21 @@ int hvd__survivors_next(struct hvd__survivors *s, struct hvd__letter *letter);
 
 /* Returns 0, or the reason for which a member is lost for ever. */
 int hvd__survivors_fate(const struct hvd__survivors *s, int member);
-/* Returns whether a member of the base is neither lost nor suspected. */
+/* Returns whether a member of the base, or a spare, is neither lost nor
+ * suspected. */
 bool hvd__survivors_is_live(const struct hvd__survivors *s, int member);
 /* Returns whether this member should not wait for one of the base: it is lost,
  * or suspected by this one or the leader. */
 bool hvd__survivors_is_doubted(const struct hvd__survivors *s, int member);
-/* Returns whether a list may go on: more than half of those of the base who are
- * not proven to have ended, or half with the lowest of them. */
+/* Returns whether a list may go on: it has more than half of those of the base
+ * who are not proven to have ended, or half with the lowest of them. Spares do
+ * not count. */
 bool hvd__survivors_suffice(const struct hvd__survivors *s,
                             const struct hvd__member_set *list);
+
+/* Returns whether a member is a spare that may still be called, unless it is
+ * lost. */
+bool hvd__survivors_is_spare(const struct hvd__survivors *s, int member);
 
 int hvd__member_set_count(const struct hvd__member_set *set);
 

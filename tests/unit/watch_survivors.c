@@ -10,7 +10,7 @@ enum { N = 5 };
 #define MS INT64_C(1000000)
 
 static const struct hvd__survivors_times times = {1000 * MS, 5000 * MS, 20 * MS,
-                                                  10 * MS};
+                                                  10 * MS, 50 * MS};
 static const uint64_t key[2] = {7, 9};
 static struct hvd__survivors all[N];
 static bool is_dead[N];
@@ -166,6 +166,139 @@ TEST(a_start_that_fails_is_followed_by_a_higher_round)
     ck_assert_uint_ge(all[2].round, 2);
 }
 
+/* ------------------------------------------------------------------ spares */
+
+/* Members from size on are spares. */
+static void begin_with_spares(int size)
+{
+    begin();
+    for (int i = 0; i < N; i++)
+        hvd__survivors_reserve(&all[i], size);
+}
+
+static void start(const char *members)
+{
+    for (; *members; members++)
+        hvd__survivors_start(&all[*members - '0']);
+}
+
+/* A member dies, which its host proves to one of the others. */
+static void die(int victim, int prover)
+{
+    is_dead[victim] = true;
+    hvd__survivors_lose(&all[prover], victim, 1);
+}
+
+TEST(the_lowest_spares_take_the_places_of_the_lost)
+{
+    begin_with_spares(3);
+    pass(200 * MS);
+    die(0, 1);
+    enter(1);
+    enter(2);
+    pass(200 * MS);
+    expect_decided("123");
+    start("123");
+    ck_assert_uint_eq(all[3].founded, all[1].base);
+    ck_assert_int_eq(all[4].stage, HVD__STAGE_STANDBY);
+    pass(200 * MS); /* the spare hears of the new world */
+    ck_assert_uint_eq(all[4].base, all[1].base);
+    ck_assert_uint_eq(all[4].founded, all[1].founded);
+    die(1, 3); /* one that has replaced another goes on with the next */
+    die(2, 3);
+    enter(3);
+    pass(200 * MS);
+    expect_decided("34");
+}
+
+TEST(spares_do_not_make_up_for_those_who_are_too_few)
+{
+    begin_with_spares(3);
+    is_dead[0] = is_dead[1] = true; /* silent: nobody can prove it */
+    enter(2);
+    pass(4000 * MS);
+    ck_assert_int_eq(all[2].stage, HVD__STAGE_TOO_FEW);
+    ck_assert_int_eq(all[2].few, 1);
+    ck_assert_int_eq(all[2].of, 3);
+    pass(4000 * MS);
+    ck_assert_int_eq(all[3].stage, HVD__STAGE_FORSAKEN);
+}
+
+TEST(a_spare_that_is_passed_over_is_given_up_for_ever)
+{
+    begin_with_spares(3);
+    pass(200 * MS);
+    is_dead[3] = true; /* it is stopped */
+    pass(1100 * MS);
+    ck_assert(!hvd__survivors_is_live(&all[0], 3));
+    die(1, 0);
+    enter(0);
+    enter(2);
+    pass(200 * MS);
+    expect_decided("024");
+    start("024");
+    is_dead[3] = false;
+    pass(200 * MS);
+    ck_assert_int_eq(all[3].stage, HVD__STAGE_OUT);
+}
+
+TEST(a_spare_that_was_silent_and_is_heard_again_counts_again)
+{
+    begin_with_spares(4);
+    is_dead[4] = true;
+    pass(1500 * MS);
+    ck_assert(!hvd__survivors_is_live(&all[0], 4));
+    is_dead[4] = false;
+    pass(200 * MS);
+    ck_assert(hvd__survivors_is_live(&all[0], 4));
+}
+
+TEST(a_spare_whose_start_fails_is_called_again_or_waits)
+{
+    begin_with_spares(4);
+    pass(200 * MS);
+    die(3, 2);
+    for (int i = 0; i < 3; i++)
+        enter(i);
+    pass(200 * MS);
+    expect_decided("0124");
+    enter(4); /* it could not start */
+    ck_assert_int_eq(all[4].stage, HVD__STAGE_STANDBY);
+    pass(200 *
+         MS); /* the leader hears that, and the others hear it of that one */
+    ck_assert(all[0].is_broken);
+    hvd__survivors_dismiss(&all[0]);
+    enter(0);
+    pass(200 * MS);
+    for (int i = 1; i < 3; i++) {
+        ck_assert(all[i].is_broken);
+        enter(i);
+    }
+    pass(200 * MS);
+    expect_decided("012");
+    start("012");
+    pass(200 * MS);
+    ck_assert_int_eq(all[4].stage, HVD__STAGE_STANDBY);
+    ck_assert(all[4].is_dismissed);
+    ck_assert_uint_eq(all[4].base, all[0].base);
+}
+
+TEST(spares_end_with_the_job_and_its_leader_knows_that_they_know)
+{
+    begin_with_spares(3);
+    pass(200 * MS);
+    hvd__survivors_leave(&all[1]);
+    pass(20 * MS);
+    ck_assert_int_eq(all[3].stage, HVD__STAGE_STANDBY);
+    hvd__survivors_leave(&all[0]);
+    ck_assert(!hvd__survivors_has_told(&all[0]));
+    hvd__survivors_leave(&all[2]);
+    pass(20 * MS);
+    ck_assert(hvd__survivors_has_told(&all[0]));
+    ck_assert_int_eq(all[3].stage, HVD__STAGE_OVER);
+    ck_assert_int_eq(all[4].stage, HVD__STAGE_OVER);
+}
+
 static void fill(struct hvd__letter *letter, int n)
 {
     unsigned char *bytes = (unsigned char *)letter;
@@ -174,7 +307,7 @@ static void fill(struct hvd__letter *letter, int n)
     for (size_t i = 0; i < sizeof *letter; i++)
         bytes[i] = (unsigned char)(i * 37 + 11);
     letter->from = n - 1;
-    letter->is_answer = true;
+    letter->is_answer = letter->is_dismissed = true;
     letter->stage = HVD__STAGE_DECIDED;
     for (struct hvd__member_set *set = &letter->base_list;
          set <= &letter->lost[HVD__NREASONS - 1]; set++)
@@ -201,10 +334,12 @@ TEST(a_letter_arrives_as_it_was_written_and_no_other_does)
         ck_assert_uint_eq(back.round, letter.round);
         ck_assert_uint_eq(back.failed, letter.failed);
         ck_assert_uint_eq(back.seen, letter.seen);
+        ck_assert_uint_eq(back.founded, letter.founded);
+        ck_assert_int_eq(back.is_dismissed, letter.is_dismissed);
         ck_assert_int_eq(back.few, letter.few);
         ck_assert_int_eq(back.of, letter.of);
         ck_assert(memcmp(&back.base_list, &letter.base_list,
-                         (4 + HVD__NREASONS) * sizeof back.list) == 0);
+                         (5 + HVD__NREASONS) * sizeof back.list) == 0);
         for (size_t at = 0; at < size; at++) {
             bytes[at] ^= 1;
             ck_assert(!hvd__letter_read(&back, n, 77, key, bytes, size));

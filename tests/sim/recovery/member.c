@@ -55,8 +55,47 @@ static void start(struct story *story, int i)
     meet(story, i);
 }
 
-/* All members of one world must have one list, and of two worlds that started
- * the later be a part of the earlier. */
+static bool have_common(const struct hvd__member_set *a,
+                        const struct hvd__member_set *b)
+{
+    for (int i = 0; i < MOST; i++)
+        if (hvd__member_set_has(a, i) && hvd__member_set_has(b, i))
+            return true;
+    return false;
+}
+
+/* Adds those with whom the members of a world came to be in worlds between that
+ * and a later round, which some of each have started. */
+static void follow(const struct story *story, uint32_t from, uint32_t to,
+                   struct hvd__member_set *line)
+{
+    for (int k = 0; k < story->nworlds * story->nworlds; k++) {
+        const struct world *world = &story->worlds[k % story->nworlds];
+
+        if (world->round > from && world->round < to &&
+            have_common(&world->list, line))
+            for (int i = 0; i < story->n; i++)
+                if (hvd__member_set_has(&world->list, i))
+                    hvd__member_set_add(line, i);
+    }
+}
+
+/* Of two worlds that started the later goes on with members of the earlier, or
+ * with spares that these have called, and has nobody else but spares. */
+static bool is_one_line(const struct story *story, const struct world *early,
+                        const struct world *late)
+{
+    struct hvd__member_set line = early->list;
+
+    follow(story, early->round, late->round, &line);
+    for (int i = 0; i < story->size; i++)
+        if (hvd__member_set_has(&late->list, i) &&
+            !hvd__member_set_has(&early->list, i))
+            return false;
+    return have_common(&line, &late->list);
+}
+
+/* All members of one world must have one list. */
 static void note_world(struct story *story, int i)
 {
     const struct hvd__survivors *s = &story->nodes[i].s;
@@ -84,9 +123,8 @@ static void note_world(struct story *story, int i)
 
         if (other->nstarted < hvd__member_set_count(&other->list))
             continue;
-        for (int w = 0; w < HVD__MEMBER_SET_WORDS; w++)
-            if (late->list.words[w] & ~early->list.words[w])
-                story_fail(story, "two worlds go on beside each other", i);
+        if (!is_one_line(story, early, late))
+            story_fail(story, "two worlds go on beside each other", i);
     }
 }
 
@@ -217,5 +255,7 @@ void story_tick(struct story *story, int i)
         end_node(story, i, "it was given up");
     else if (node->s.stage == HVD__STAGE_TOO_FEW)
         end_node(story, i, "they are too few");
+    else if (node->phase != IN_WORLD && node->s.stage == HVD__STAGE_FORSAKEN)
+        end_node(story, i, "nobody is left that could call it");
     story_flush(story, i);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * story.c - a story drawn from a seed: members on hosts, a network that delays,
+ * story.c - a story drawn from a seed: members on hosts, the last of which may
+ * be spares, a network that delays,
  * loses, doubles and reorders letters, and up to six faults, most of them while
  * the members are busy with the one before.
  *
@@ -19,11 +20,15 @@
  * These must hold:
  *
  *     one list    members that start a round have the same list
- *     one line    of two worlds in which all have started, the later has only
- *                 members of the earlier: nobody goes on beside it
- *     end         everybody comes to a world in which all are, or ends in words
- *     the rest    if members only die, and none of a host's last, or one host
- * is cut off alone: those that should are in that world
+ *     one line    of two worlds in which all have started, the later has a
+ *                 member of the earlier, and otherwise only spares: nobody goes
+ *                 on beside it
+ *     end         everybody comes to a world in which all are, or waits as a
+ *                 spare of a world that stands, or ends in words
+ *     size        if members only die, and letters arrive, the world is as
+ * large as it was, or has all that live the rest    if members only die, and
+ * none of a host's last, or one host is cut off alone: those that should are in
+ * that world
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,10 +37,14 @@
 
 static void begin(struct story *story)
 {
-    const struct hvd__survivors_times times = {SILENCE, LIMIT, SETTLE, RESEND};
+    const struct hvd__survivors_times times = {SILENCE, LIMIT, SETTLE, RESEND,
+                                               PING};
 
     story->nhosts = 1 + sim_below(&story->draw, 4);
     story->n = 2 + sim_below(&story->draw, MOST - 1);
+    story->size = story->n;
+    if (sim_once_in(&story->draw, 2))
+        story->size -= sim_below(&story->draw, story->n < 4 ? story->n : 4);
     story->loss =
         sim_once_in(&story->draw, 2) ? sim_below(&story->draw, 25) : 0;
     story->doubles =
@@ -48,6 +57,9 @@ static void begin(struct story *story)
         struct node *node = &story->nodes[i];
 
         hvd__survivors_init(&node->s, story->n, i, &times);
+        hvd__survivors_reserve(&node->s, story->size);
+        if (i >= story->size)
+            node->phase = LEAVING; /* nothing, and at once */
         node->host =
             i < story->nhosts ? i : sim_below(&story->draw, story->nhosts);
         node->bad_since = node->enter_at = -1;
@@ -62,8 +74,20 @@ static void begin(struct story *story)
     story_plan_faults(story);
 }
 
+/* Returns whether a spare waits for a world that stands. */
+static bool waits_well(const struct story *story, int i)
+{
+    if (story->nodes[i].s.stage != HVD__STAGE_STANDBY)
+        return false;
+    for (int j = 0; j < story->n; j++)
+        if (story_reaches(story, i, j) && !story->nodes[j].is_dead &&
+            !story->nodes[j].is_stopped && story->nodes[j].phase == IN_WORLD)
+            return true;
+    return false;
+}
+
 /* Returns whether nothing more will happen: every member is dead, stopped,
- * ended or in a world with all others of its list. */
+ * ended, waiting, or in a world with all others of its list. */
 static bool is_over(const struct story *story)
 {
     if (story->nleft > 0)
@@ -71,7 +95,8 @@ static bool is_over(const struct story *story)
     for (int i = 0; i < story->n; i++) {
         const struct node *node = &story->nodes[i];
 
-        if (node->is_dead || node->is_stopped || node->phase == ENDED)
+        if (node->is_dead || node->is_stopped || node->phase == ENDED ||
+            waits_well(story, i))
             continue;
         if (node->phase != IN_WORLD || story_trouble(story, i) != 0 ||
             node->enter_at >= 0)
@@ -94,6 +119,8 @@ static int should_go_on(const struct story *story, int i)
 
     if (story->nodes[i].is_dead)
         return 0;
+    if (i >= story->size)
+        return -1;
     if (story->nstops + story->nparts + story->nlate > 0 || story->ncuts > 1)
         return -1;
     for (int j = 0; j < story->n; j++)
@@ -111,18 +138,38 @@ static int should_go_on(const struct story *story, int i)
             return -1;
     if (cut < 0)
         return -1;
-    for (int j = 0; j < story->n; j++)
+    for (int j = 0; j < story->size; j++)
         if ((story->nodes[j].host == cut) == (story->nodes[i].host == cut)) {
             inside++;
             holds_lowest |= j == 0;
         }
-    return 2 * inside > story->n || (2 * inside == story->n && holds_lowest);
+    return 2 * inside > story->size ||
+           (2 * inside == story->size && holds_lowest);
+}
+
+/* Returns how many the last world must have, as far as that can be said of this
+ * story; else -1. */
+static int expected_size(const struct story *story)
+{
+    int nalive = 0;
+    bool is_sure = false;
+
+    if (story->ncuts + story->loss > 0)
+        return -1;
+    for (int i = 0; i < story->n; i++) {
+        nalive += !story->nodes[i].is_dead;
+        is_sure |= should_go_on(story, i) == 1;
+    }
+    if (!is_sure)
+        return -1;
+    return nalive < story->size ? nalive : story->size;
 }
 
 static void check_end(struct story *story)
 {
     uint32_t round = 0;
     bool has_world = false;
+    int size = 0;
 
     for (int i = 0; i < story->n; i++) {
         const struct node *node = &story->nodes[i];
@@ -132,6 +179,7 @@ static void check_end(struct story *story)
 
         if (is_in && has_world && node->s.base != round)
             story_fail(story, "two worlds are left", i);
+        size += is_in;
         if (is_in) {
             has_world = true;
             round = node->s.base;
@@ -141,6 +189,8 @@ static void check_end(struct story *story)
         if (should == 0 && is_in)
             story_fail(story, "should not have gone on", i);
     }
+    if (expected_size(story) >= 0 && size != expected_size(story))
+        story_fail(story, "the last world is too small", size);
 }
 
 /* Everyone who is left has gone on for ever, or hangs. */

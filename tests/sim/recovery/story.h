@@ -21,6 +21,7 @@ enum {
 #define LIMIT (10000 * MS)
 #define SETTLE (20 * MS)
 #define RESEND (20 * MS)
+#define PING (50 * MS)
 #define GAP (500 * MS)
 #define PATIENCE (240000 * MS) /* after the last fault: a hang */
 
@@ -66,7 +67,7 @@ struct world {
 
 struct story {
     struct sim_random draw, network;
-    int n, nhosts, loss, doubles, slow;
+    int n, size, nhosts, loss, doubles, slow;
     bool has_refusals, is_verbose, is_bad;
     struct node nodes[MOST];
     int fate[MOST]; /* the registers of the hosts */
