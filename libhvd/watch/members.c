@@ -106,6 +106,7 @@ bool hvd__members_tend(struct hvd__members *m, char *text, size_t size)
     hvd__members_drive(m);
     s = hvd__members_net_state(m->net);
     has_ended = s->stage == HVD__STAGE_WORKING && s->is_broken;
+    hvd__members_report_spares(m);
     hvd__mutex_unlock(&m->lock);
     if (has_ended)
         snprintf(text, size,
@@ -166,7 +167,7 @@ void hvd__members_start(struct hvd__members *m)
 {
     uint32_t none = 0;
 
-    if (m->size < m->n)
+    if (m->size < m->n && !m->net)
         atomic_compare_exchange_strong(&m->page->founded, &none, m->round);
     memcpy(m->standing, m->list, (size_t)m->nlisted * sizeof *m->list);
     m->nstanding = m->nlisted;
@@ -190,7 +191,8 @@ int hvd__members_round(const struct hvd__members *m)
 
 int hvd__members_founded(const struct hvd__members *m)
 {
-    return (int)atomic_load(&m->page->founded);
+    return (int)(m->net ? hvd__members_net_state(m->net)->founded
+                        : atomic_load(&m->page->founded));
 }
 
 int hvd__members_joined(const struct hvd__members *m, int *old_size)
@@ -207,7 +209,7 @@ bool hvd__members_has_lost(const struct hvd__members *m)
             (i != m->self &&
              atomic_load(&m->page->lines[i].left) == HVD__LEFT_BROKEN))
             return true;
-    return m->round > atomic_load(&m->page->founded);
+    return (int)m->round > hvd__members_founded(m);
 }
 
 bool hvd__members_settle(struct hvd__members *m, bool has_started)

@@ -11,7 +11,8 @@
  * and stays out. If there are several hosts, their members write to each other
  * (survivors.h, members_net.h).
  *
- * The last members may be spares: they are in no world until others are lost.
+ * The last members may be spares: they are in no world until others are lost,
+ * on whatever host.
  *
  * No thread belongs to it. While a world stands, its watchdog calls
  * hvd__members_tend. A thread that recovers calls hvd__members_look.
@@ -31,7 +32,7 @@ struct hvd__members_options {
     int64_t limit_ns;     /* time that others get to come to a round; 0: any */
     int64_t report_ns;    /* time between reports of who is missing; 0: none */
     struct hvd__ip address; /* of this rank, as in hvd__watch_options */
-    int nspares; /* so many members are spares; only if all share a host */
+    int nspares;            /* so many members, the last, are spares */
 };
 
 /* Opens the register. Collective over the transport. host(context, rank)

@@ -177,6 +177,7 @@ static void prepare(struct hvd__members *m,
         .limit_ns = m->options.limit_ns,
         .settle_ns = SETTLE_NS,
         .resend_ns = RESEND_NS + m->n * LETTER_NS,
+        .ping_ns = hvd__members_nap(m),
     };
 
     if (beat > 0 && beat < times.resend_ns)
@@ -188,6 +189,8 @@ static void prepare(struct hvd__members *m,
         snprintf(mine->why, sizeof mine->why, "%s", hvd_last_error());
         return;
     }
+    if (m->net)
+        hvd__survivors_reserve(hvd__members_net_state(m->net), m->size);
     if (m->others[m->self].host == m->self)
         create(m, fd, mine);
 }

@@ -49,12 +49,15 @@ static _Atomic uint64_t *proposal_of(const struct hvd__members *m, int member)
     return first + (size_t)member * (size_t)m->nwords;
 }
 
-/* Sleeps for a moment, and no longer than until a process ends. */
+/* Sleeps for a moment, and no longer than until a process ends. A spare that
+ * waits sleeps until a letter comes. */
 static void rest(struct hvd__members *m, int naps)
 {
+    const bool waits =
+        m->net && hvd__members_net_state(m->net)->stage == HVD__STAGE_STANDBY;
     nfds_t n = 0;
 
-    if (naps < SHORT_NAPS) {
+    if (naps < SHORT_NAPS && !waits) {
         nanosleep(&(struct timespec){.tv_nsec = SHORT_NS}, NULL);
         return;
     }
@@ -66,7 +69,8 @@ static void rest(struct hvd__members *m, int naps)
     if (m->net)
         m->polls[n++] =
             (struct pollfd){.fd = hvd__members_fd(m), .events = POLLIN};
-    if (poll(m->polls, n, PAUSE_MS) > 0)
+    if (poll(m->polls, n,
+             waits ? (int)(hvd__members_nap(m) / 1000000) : PAUSE_MS) > 0)
         m->looked_ns = 0;
 }
 
@@ -206,6 +210,8 @@ static void look_at_time(struct hvd__members *m, struct wait *wait)
     int64_t now = hvd__now_ns(), passed = now - wait->looked_ns;
 
     wait->looked_ns = now;
+    if (m->net && hvd__members_net_state(m->net)->stage == HVD__STAGE_STANDBY)
+        return; /* a spare waits for nobody */
     wait->spent_ns +=
         passed < HVD__MEMBERS_GAP_NS ? passed : HVD__MEMBERS_GAP_NS;
     if (!m->net && m->options.limit_ns > 0 &&
@@ -221,6 +227,25 @@ static void look_at_time(struct hvd__members *m, struct wait *wait)
         if (list_absent(m, wait->round, &out) > 0)
             hvd__log(HVD__LOG_WARNING, "hvd_recover has waited %.0f s for %s",
                      (double)wait->spent_ns * 1e-9, text);
+    }
+}
+
+/* Takes a list, and how many of it were in the last world. The first world has
+ * none before it. */
+static void take_list(struct hvd__members *m,
+                      const struct hvd__member_set *list,
+                      const struct hvd__survivors *s)
+{
+    const bool is_first = m->size < m->n && s->founded == 0;
+
+    m->nlisted = 0;
+    m->njoined = 0;
+    m->old_size = is_first ? 0 : hvd__member_set_count(&s->base_list);
+    for (int i = 0; i < m->n; i++) {
+        if (!hvd__member_set_has(list, i))
+            continue;
+        m->list[m->nlisted++] = i;
+        m->njoined += !is_first && !hvd__member_set_has(&s->base_list, i);
     }
 }
 
@@ -244,13 +269,14 @@ static int take_decision(struct hvd__members *m)
     }
     if (hvd__members_is_lost(m, m->self) || s->stage == HVD__STAGE_OUT)
         return hvd__members_fail_lost(m, m->self);
+    if (s->stage == HVD__STAGE_OVER || s->stage == HVD__STAGE_FORSAKEN)
+        return hvd__members_fail_unneeded(s->stage == HVD__STAGE_OVER);
+    if (s->stage == HVD__STAGE_STANDBY)
+        take_list(m, &s->base_list, s); /* whom it is a spare of */
     if (s->stage != HVD__STAGE_DECIDED)
         return 0;
     m->round = s->round;
-    m->nlisted = 0;
-    for (int i = 0; i < m->n; i++)
-        if (hvd__member_set_has(&s->list, i))
-            m->list[m->nlisted++] = i;
+    take_list(m, &s->list, s);
     return 1;
 }
 

@@ -66,6 +66,7 @@ struct hvd__member {
     int host;                  /* the lowest member of its host */
     _Atomic int32_t fate;      /* of one of another host, as in its line */
     char text[HVD__FATE_TEXT]; /* how that one seems to be lost */
+    bool is_missed; /* a spare of another host that is silent, as was said */
 };
 
 struct hvd__members {
@@ -132,12 +133,19 @@ bool hvd__members_is_gone(const struct hvd__members *m, int member);
 int hvd__members_take(struct hvd__members *m, uint64_t decision);
 /* Returns whether a member is in the last world, or in the next one. */
 bool hvd__members_is_listed(const struct hvd__members *m, int member);
-/* Looks after the spares, if that is due, for the last world's lowest member.
- */
+/* Returns how long a spare sleeps at most. */
+int64_t hvd__members_nap(const struct hvd__members *m);
+/* Looks after the spares of this host, if that is due, for its lowest member
+ * that is in the last world. */
 void hvd__members_look_at_spares(struct hvd__members *m);
+/* Says which spares of other hosts are silent, as the protocol has found. The
+ * caller has the lock. */
+void hvd__members_report_spares(struct hvd__members *m);
 /* Writes spares that are alive, the lowest first, until there are enough for a
  * world that has n members. Returns how many it has then. */
 int hvd__members_call_spares(struct hvd__members *m, int n, int *spares);
+/* Fails with HVD_ERR_SHUTDOWN, or HVD_ERR_LOST if the job did not end well. */
+int hvd__members_fail_unneeded(bool is_well);
 /* Wakes the spares. */
 void hvd__members_ring(struct hvd__members *m);
 /* Returns HVD_ERR_LOST, with a text that says how a member was lost. */

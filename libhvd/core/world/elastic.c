@@ -67,14 +67,7 @@ static int count_spares(const struct hvd__world *world, int *nspares)
     *nspares = 0;
     if (world->admission || size == 1) /* guests wait elsewhere */
         return HVD_OK;
-    HVD_TRY(hvd__elastic_read_spares(&world->engine.settings, size, nspares));
-    return *nspares > 0 && world->topology.local_size < size
-               ? hvd__fail(HVD_ERR_UNSUPPORTED,
-                           "HVD_SPARES=%d: ranks of several hosts that MPI has "
-                           "started have no spares: start all on one host, or "
-                           "none as a spare",
-                           *nspares)
-               : HVD_OK;
+    return hvd__elastic_read_spares(&world->engine.settings, size, nspares);
 }
 
 /* Ranks that are to wait must be able to. */

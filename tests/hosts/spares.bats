@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+# Spares of several hosts, which tests/hosts/net makes, replace ranks of any
+# host (docs/ELASTIC.md). The program is that of tests/faults/spares.bats.
+
+setup_file() {
+    export ROOT=$BATS_TEST_DIRNAME/../..
+    export BUILD=${HVD_BUILD:-$ROOT/build}
+    export NET=$BATS_FILE_TMPDIR/net
+    export SPARE=$BATS_FILE_TMPDIR/spare
+    gcc -Wall -Wextra -I"$ROOT/libhvd/include" -o "$SPARE" \
+        "$ROOT/tests/faults/spare.c" -L"$BUILD/lib" -lhvd \
+        -Wl,-rpath,"$BUILD/lib"
+    cat >"$BATS_FILE_TMPDIR/rank" <<'RANK'
+#!/bin/sh
+exec "$@" >"$OUT/$OMPI_COMM_WORLD_RANK.out" 2>&1
+RANK
+    chmod +x "$BATS_FILE_TMPDIR/rank"
+    "$BATS_TEST_DIRNAME/net" up "$NET" 3
+}
+
+teardown_file() {
+    "$BATS_TEST_DIRNAME/net" down "$NET"
+}
+
+setup() {
+    export OUT=$BATS_TEST_TMPDIR SPARE_FOLDER=$BATS_TEST_TMPDIR
+    export HVD_ELASTIC=1 HVD_HEARTBEAT_TIME=3s HVD_EXIT_GRACE_TIME=2s
+    export HVD_START_TIME=30s
+}
+
+teardown() {
+    "$BATS_TEST_DIRNAME/net" clear "$NET"
+    wait
+    "$BATS_TEST_DIRNAME/net" join "$NET" 2
+    "$BATS_TEST_DIRNAME/net" join "$NET" 3
+}
+
+lines_with() { # extended regular expression
+    cat "$OUT"/*.out 2>/dev/null | grep -cE -- "$1" || true
+}
+
+# Starts mpirun with so many slots on node1, node2, ...; the last are spares.
+begin() { # "slots slots ..." spares argument...
+    local slots=($1) spares=$2 hosts='' ranks=0 i name
+    local variables=(-x OUT -x SPARE_FOLDER -x HVD_SPARES)
+    shift 2
+    for i in "${!slots[@]}"; do
+        hosts+=${hosts:+,}10.77.0.$((i + 1)):${slots[i]}
+        ranks=$((ranks + slots[i]))
+    done
+    for name in $(compgen -e HVD_); do
+        variables+=(-x "$name")
+    done
+    rm -f "$OUT"/*.out
+    HVD_SPARES=$spares timeout --kill-after=5 90 \
+        "$BATS_TEST_DIRNAME/net" run "$NET" \
+        mpirun --mca plm_rsh_agent "$NET/agent" --enable-recovery \
+        --mca orte_tmpdir_base "$NET" --mca btl_vader_backing_directory "$NET" \
+        --mca oob_tcp_if_include 10.77.0.0/24 \
+        --mca btl_tcp_if_include 10.77.0.0/24 --mca pml ob1 \
+        --mca btl tcp,self,vader --bind-to none "${variables[@]}" \
+        -np "$ranks" -H "$hosts" "$BATS_FILE_TMPDIR/rank" "$SPARE" "$@" \
+        >"$OUT/mpirun" 2>&1 3>&- &
+}
+
+# Waits until so many processes have said how they end; a dead rank makes
+# mpirun end late, or never.
+finish() { # processes [so many of which fail]
+    local tenths
+    for ((tenths = 0; tenths < 600 &&
+    $(lines_with '^process [0-9]+ (ended as|was not needed)') < $1; tenths++)); do
+        sleep 0.1
+    done
+    sleep 0.5
+    "$BATS_TEST_DIRNAME/net" clear "$NET"
+    wait
+    tail -n +1 "$OUT"/*.out "$OUT/mpirun"
+    [ "$(lines_with wrong)" -eq "${2-0}" ]
+}
+
+# So many have ended in a world of so many, which had these sizes, and a weight
+# that is the sum of 1 to the number of steps.
+ended() { # ranks sizes [steps]
+    local steps=${3:-40}
+    [ "$(lines_with "ended as rank [0-9]+ of $1: joined [0-9]*, weight $((steps * (steps + 1) / 2)), sizes $2\$")" -eq "$1" ]
+}
+
+# Waits for a line; long trainings have time for that.
+until_line() { # extended regular expression
+    local tenths
+    for ((tenths = 0; tenths < 300 && $(lines_with "$1") == 0; tenths++)); do
+        sleep 0.1
+    done
+    [ "$(lines_with "$1")" -gt 0 ]
+}
+
+# Waits until the training runs, then sends a process a signal.
+send() { # signal process
+    local tenths
+    for ((tenths = 0; tenths < 300; tenths++)); do
+        [ ! -s "$OUT/$2" ] || [ ! -s "$OUT/0" ] || break
+        sleep 0.1
+    done
+    sleep 1
+    kill -"$1" "$(cat "$OUT/$2")"
+}
+
+not_needed() { # process
+    [ "$(lines_with "^process $1 was not needed: -[0-9]*: the job has ended")" -eq 1 ]
+}
+
+@test "a spare of another host takes the place of a rank of any host" {
+    local victim
+    for victim in 0 1 2; do
+        begin '1 1 2' 1 40 $victim@7
+        finish 3
+        ended 3 3
+        [ "$(lines_with '^process 3 ended as rank 2 of 3: joined 1,')" -eq 1 ]
+        [ "$(lines_with 'joined 0,')" -eq 2 ]
+    done
+}
+
+@test "spares take the places of all ranks of a host, of two hosts at once" {
+    begin '2 2 3' 2 40 2@7 3@7 # a host goes
+    finish 5
+    ended 5 5
+    begin '1 1 5' 2 40 0@7 1@7 # two hosts go
+    finish 5
+    ended 5 5
+}
+
+@test "spares that are not needed end with the job" {
+    begin '1 2 1' 2 40
+    finish 4
+    ended 2 2
+    not_needed 2
+    not_needed 3
+}
+
+@test "a spare that has replaced a rank may be replaced, the first rank, too" {
+    begin '2 2 1' 2 40 1@7 3@14
+    finish 3
+    ended 3 3
+    [ "$(lines_with '^process 4 ended as rank 2 of 3: joined 2,')" -eq 1 ]
+    begin '1 2 2' 2 40 0@7 1@14
+    finish 3
+    ended 3 3
+}
+
+@test "with more deaths than spares the world shrinks" {
+    begin '2 2 1' 1 40 0@7 2@14
+    finish 3
+    [ "$(lines_with 'ended as rank [0-2] of 3: .* weight 820, sizes 4 3$')" -eq 3 ]
+}
+
+@test "a death before the first world is made good" {
+    begin '1 2 2' 2 40 1@0
+    finish 3
+    ended 3 3
+}
+
+@test "a spare that dies is named, and the next one counts" {
+    begin '1 1 3' 2 40 3@wait 0@35
+    finish 3
+    [ "$(lines_with 'a spare, rank 3 \(process [0-9]+\), .*; 1 spare is left')" -eq 1 ]
+    ended 3 3
+}
+
+@test "a stopped spare is named and passed over, and told so when it goes on" {
+    begin '1 1 2' 2 6000
+    send STOP 2
+    until_line 'a spare, rank 2 \(process [0-9]+\), is silent, or its host is cut off; 1 spare is left'
+    send KILL 1
+    send CONT 2
+    finish 3
+    ended 2 2 6000
+    [ "$(lines_with '^process 3 ended as rank 1 of 2')" -eq 1 ]
+    [ "$(lines_with '^process 2 was not needed: -26: the others have given up this one: rank 2')" -eq 1 ]
+}
+
+@test "spares take the places of the ranks of a host that is cut off" {
+    begin '2 2 3' 2 3000
+    send CONT 6
+    "$BATS_TEST_DIRNAME/net" cut "$NET" 2
+    finish 5 2
+    ended 5 5 3000
+    [ "$(lines_with '^process [23]: wrong: .*this side of the network has no more than [12] of 5 ranks')" -eq 2 ]
+}
+
+@test "a host of spares that is cut off is named, and its spares end in words" {
+    begin '1 1 1' 1 6000
+    send CONT 2
+    "$BATS_TEST_DIRNAME/net" cut "$NET" 3
+    finish 3
+    [ "$(lines_with 'a spare, rank 2 \(process [0-9]+\), is silent, or its host is cut off; 0 spares are left')" -eq 1 ]
+    [ "$(lines_with '^process 2 was not needed: -26: all ranks of the job')" -eq 1 ]
+    ended 2 2 6000
+}
+
+@test "a waiting spare leaves the processor to others" {
+    begin '1 1' 1 1500
+    finish 2
+    output=$(cat "$OUT"/*.out)
+    [[ $output =~ it\ used\ ([0-9]+)\ of\ ([0-9]+)\ ms ]]
+    [ $((2 * BASH_REMATCH[1])) -lt "${BASH_REMATCH[2]}" ]
+}
+
+@test "spares end in words when nobody is left that could call them" {
+    begin '1 1 1' 1 40 0@7 1@7
+    finish 1
+    [ "$(lines_with '^process 2 was not needed: -26: all ranks of the job')" -eq 1 ]
+}
