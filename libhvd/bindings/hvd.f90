@@ -42,6 +42,24 @@
 !     ierr = hvd_init_cluster(cluster)
 !     call hvd_cluster_free(cluster)
 !
+! The state of a training that survives the loss of ranks is that of
+! hvd_elastic.h. Functions that the library calls are bind(C), and their context
+! is an address:
+!
+!     real, target :: w(2, 3)
+!     integer(c_int64_t), target :: step
+!
+!     ierr = hvd_state_register("weights", c_loc(w), c_sizeof(w))
+!     ierr = hvd_state_register("step", c_loc(step), c_sizeof(step))
+!     ierr = hvd_on_reset(c_funloc(scale), c_null_ptr)
+!     ierr = hvd_elastic_run(c_funloc(train), c_null_ptr)
+!
+!     integer(c_int) function train(context) bind(C)
+!         type(c_ptr), value :: context
+!     integer(c_int) function scale(context, reset) bind(C)
+!         type(c_ptr), value :: context
+!         type(hvd_reset), intent(in) :: reset
+!
 ! Ranks and process sets count from 0, as everywhere in MPI.
 !
 module hvd
@@ -77,6 +95,12 @@ module hvd
         HVD_ROLE_EVALUATOR = 3
     ! The flag of hvd_cluster_parse and hvd_cluster_load.
     integer(c_int32_t), parameter, public :: HVD_CLUSTER_NO_TASK = 1
+
+    ! The flag of hvd_state_register, and the reasons of hvd_lost_rank.
+    integer(c_int32_t), parameter, public :: HVD_STATE_PER_RANK = 1
+    integer(c_int32_t), parameter, public :: &
+        HVD_LOST_ENDED = 1, HVD_LOST_FROZEN = 2, HVD_LOST_CUT_OFF = 3, &
+        HVD_LOST_ABSENT = 4, HVD_LOST_EXCLUDED = 5
 
     ! The flags of hvd_request and hvd_strategy_options.
     integer(c_int), parameter, public :: HVD_AVERAGE_CONTRIBUTORS = 1
@@ -138,7 +162,40 @@ module hvd
         character(kind=c_char) :: name(256)
     end type
 
+    type, bind(C), public :: hvd_recovery
+        integer(c_int32_t) :: size, generation, old_rank, old_size, nlost, &
+            njoined
+    end type
+
+    type, bind(C), public :: hvd_lost_rank
+        integer(c_int32_t) :: rank, reason
+    end type
+
+    ! Set size to c_sizeof(info) for hvd_state_get_info.
+    type, bind(C), public :: hvd_state_info
+        integer(c_int32_t) :: size, pieces
+        integer(c_int64_t) :: bytes, commit, commits, restores
+        real(c_double) :: copy_seconds, wait_seconds
+    end type
+
+    ! The functions of hvd_on_reset and hvd_on_straggler get these.
+    type, bind(C), public :: hvd_reset
+        integer(c_int32_t) :: size, old_rank, old_size, rank, new_size, &
+            restored
+        integer(c_int64_t) :: commit
+    end type
+
+    type, bind(C), public :: hvd_straggler
+        integer(c_int32_t) :: size, rank
+        real(c_double) :: seconds, busy, median
+    end type
+
     public :: hvd_error_text, hvd_c_name
+    public :: hvd_recover, hvd_grow, hvd_last_recovery, hvd_lost_ranks, &
+        hvd_joiners, hvd_state_register, hvd_state_unregister, hvd_commit, &
+        hvd_commit_start, hvd_commit_wait, hvd_restore, hvd_state_sync, &
+        hvd_state_get_info, hvd_on_reset, hvd_off_reset, hvd_elastic_run, &
+        hvd_on_straggler, hvd_off_straggler, hvd_exclude, hvd_dismiss_spares
     public :: hvd_strategy_options_init, hvd_strategy_options_set_optimizer, &
         hvd_strategy_new, hvd_strategy_free, &
         hvd_strategy_add, hvd_strategy_add_sparse, hvd_strategy_start, &
@@ -672,6 +729,115 @@ module hvd
     end interface
 
     interface
+        integer(c_int) function hvd_recover(recovery, size) bind(C, &
+            name="hvd_recover")
+            import
+            type(hvd_recovery), intent(out) :: recovery
+            integer(c_size_t), value :: size
+        end function
+        integer(c_int) function hvd_grow(recovery, size) bind(C, &
+            name="hvd_grow")
+            import
+            type(hvd_recovery), intent(out) :: recovery
+            integer(c_size_t), value :: size
+        end function
+        integer(c_int) function hvd_last_recovery(recovery, size) bind(C, &
+            name="hvd_last_recovery")
+            import
+            type(hvd_recovery), intent(out) :: recovery
+            integer(c_size_t), value :: size
+        end function
+        integer(c_int) function hvd_lost_ranks(lost, max) bind(C, &
+            name="hvd_lost_ranks")
+            import
+            type(hvd_lost_rank), intent(out) :: lost(*)
+            integer(c_int32_t), value :: max
+        end function
+        integer(c_int) function hvd_joiners() bind(C, &
+            name="hvd_joiners")
+            import
+        end function
+        integer(c_int) function hvd_state_register_c(name, memory, bytes, flags) bind(C, &
+            name="hvd_state_register")
+            import
+            character(kind=c_char), intent(in) :: name(*)
+            type(c_ptr), value :: memory
+            integer(c_size_t), value :: bytes
+            integer(c_int32_t), value :: flags
+        end function
+        integer(c_int) function hvd_state_unregister_c(name) bind(C, &
+            name="hvd_state_unregister")
+            import
+            character(kind=c_char), intent(in) :: name(*)
+        end function
+        integer(c_int) function hvd_commit() bind(C, &
+            name="hvd_commit")
+            import
+        end function
+        integer(c_int) function hvd_commit_start() bind(C, &
+            name="hvd_commit_start")
+            import
+        end function
+        integer(c_int) function hvd_commit_wait() bind(C, &
+            name="hvd_commit_wait")
+            import
+        end function
+        integer(c_int) function hvd_restore() bind(C, &
+            name="hvd_restore")
+            import
+        end function
+        integer(c_int) function hvd_state_sync(root) bind(C, &
+            name="hvd_state_sync")
+            import
+            integer(c_int), value :: root
+        end function
+        integer(c_int) function hvd_state_get_info(info) bind(C, &
+            name="hvd_state_get_info")
+            import
+            type(hvd_state_info), intent(inout) :: info
+        end function
+        integer(c_int) function hvd_on_reset(function, context) bind(C, &
+            name="hvd_on_reset")
+            import
+            type(c_funptr), value :: function
+            type(c_ptr), value :: context
+        end function
+        integer(c_int) function hvd_off_reset(function, context) bind(C, &
+            name="hvd_off_reset")
+            import
+            type(c_funptr), value :: function
+            type(c_ptr), value :: context
+        end function
+        integer(c_int) function hvd_elastic_run(train, context) bind(C, &
+            name="hvd_elastic_run")
+            import
+            type(c_funptr), value :: train
+            type(c_ptr), value :: context
+        end function
+        integer(c_int) function hvd_on_straggler(function, context) bind(C, &
+            name="hvd_on_straggler")
+            import
+            type(c_funptr), value :: function
+            type(c_ptr), value :: context
+        end function
+        integer(c_int) function hvd_off_straggler(function, context) bind(C, &
+            name="hvd_off_straggler")
+            import
+            type(c_funptr), value :: function
+            type(c_ptr), value :: context
+        end function
+        integer(c_int) function hvd_exclude(rank) bind(C, &
+            name="hvd_exclude")
+            import
+            integer(c_int), value :: rank
+        end function
+        integer(c_int) function hvd_dismiss_spares() bind(C, &
+            name="hvd_dismiss_spares")
+            import
+        end function
+    end interface
+
+    interface
         integer(c_int) function hvd_cluster_new(cluster) bind(C, &
             name="hvd_cluster_new")
             import
@@ -814,6 +980,26 @@ contains
     end function
 
     ! Returns a name for the asynchronous calls.
+    ! memory: c_loc of the piece; bytes: its c_sizeof. flags: none.
+    integer(c_int) function hvd_state_register(name, memory, bytes, flags)
+        character(len=*), intent(in) :: name
+        type(c_ptr), intent(in) :: memory
+        integer(c_size_t), intent(in) :: bytes
+        integer(c_int32_t), intent(in), optional :: flags
+        integer(c_int32_t) :: given
+
+        given = 0
+        if (present(flags)) given = flags
+        hvd_state_register = hvd_state_register_c(hvd_c_name(name), memory, &
+                                                  bytes, given)
+    end function
+
+    integer(c_int) function hvd_state_unregister(name)
+        character(len=*), intent(in) :: name
+
+        hvd_state_unregister = hvd_state_unregister_c(hvd_c_name(name))
+    end function
+
     pure function hvd_c_name(name) result(text)
         character(len=*), intent(in) :: name
         character(len=len_trim(name) + 1, kind=c_char) :: text

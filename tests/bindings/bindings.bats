@@ -249,6 +249,18 @@ os.write(1, b"every option of %d\n" % hvd.size())'
     [ "$(finished task)" -eq 3 ]
 }
 
+@test "fortran: a training goes on when a rank dies" {
+    gfortran -std=f2018 -Wall -J"$BATS_TEST_TMPDIR" \
+        -o "$BATS_TEST_TMPDIR/program" "$ROOT/libhvd/bindings/hvd.f90" \
+        "$BATS_TEST_DIRNAME/elastic.f90" -L"$LIB" -lhvd -Wl,-rpath,"$LIB"
+    for n in 1 3; do
+        HVD_ELASTIC=1 run timeout 60 mpirun --enable-recovery -np $n \
+            "$BATS_TEST_TMPDIR/program"
+        echo "$output"
+        [ "$(finished elastic)" -eq $((n == 1 ? 1 : n - 1)) ]
+    done
+}
+
 @test "fortran" {
     gfortran -std=f2018 -Wall -J"$BATS_TEST_TMPDIR" \
         -o "$BATS_TEST_TMPDIR/program" "$ROOT/libhvd/bindings/hvd.f90" \
