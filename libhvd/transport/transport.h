@@ -75,7 +75,8 @@ struct hvd__transport {
                 const void *data, size_t bytes, struct hvd__transfer *transfer);
     int (*receive)(struct hvd__transport *self, int peer, int tag, void *data,
                    size_t bytes, struct hvd__transfer *transfer);
-    /* Returns 1 if the transfer is done (an empty one is at once), 0 if not. */
+    /* Returns 1 if the transfer is done (an empty one is at once), 0 if not;
+     * then it has moved all transfers that are under way. */
     int (*test)(struct hvd__transport *self, struct hvd__transfer *transfer);
 
     /* Sends a message, which was malloc'ed and is owned by the transport from

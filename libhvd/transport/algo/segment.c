@@ -113,19 +113,17 @@ void hvd__segment_take(const struct hvd__collective *c,
         segment->count = most;
 }
 
+/* Stops at the first that is not done: its test has moved all of them, so that
+ * tests of the others would only ask the network again. */
 int hvd__transfers_done(const struct hvd__team *team,
                         struct hvd__transfer *transfers, int count)
 {
     struct hvd__transport *transport = team->transport;
-    int all = 1;
+    int done = 1;
 
-    for (int i = 0; i < count; i++) {
-        int done = transport->test(transport, &transfers[i]);
-        if (done < 0)
-            return done;
-        all &= done;
-    }
-    return all;
+    for (int i = 0; i < count && done > 0; i++)
+        done = transport->test(transport, &transfers[i]);
+    return done;
 }
 
 /* Returns true if a segment may meet its next partner in its phase. */

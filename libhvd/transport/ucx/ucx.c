@@ -170,6 +170,23 @@ static int ucx_receive(struct hvd__transport *self, int peer, int tag,
                  transfer);
 }
 
+/* Moves everything that is under way, as long as there is news and a request is
+ * not done: configure.c lets UCX take one event at a time. Returns the
+ * request's status. */
+static ucs_status_t advance(struct hvd__ucx *ucx,
+                            struct hvd__ucx_request *request)
+{
+    enum { MOST_EVENTS = 64 };
+    ucs_status_t status = ucx->library->ucp_request_check_status(request);
+
+    for (int i = 0; i < MOST_EVENTS && status == UCS_INPROGRESS; i++) {
+        if (ucx->library->ucp_worker_progress(ucx->worker) == 0)
+            break;
+        status = ucx->library->ucp_request_check_status(request);
+    }
+    return status;
+}
+
 static int ucx_test(struct hvd__transport *self, struct hvd__transfer *transfer)
 {
     struct hvd__ucx *ucx = (struct hvd__ucx *)self;
@@ -180,11 +197,7 @@ static int ucx_test(struct hvd__transport *self, struct hvd__transfer *transfer)
         return 1;
     if (transfer->request == &lost)
         return hvd__fault_judge(&ucx->fault);
-    status = ucx->library->ucp_request_check_status(request);
-    if (status == UCS_INPROGRESS) {
-        ucx->library->ucp_worker_progress(ucx->worker);
-        status = ucx->library->ucp_request_check_status(request);
-    }
+    status = advance(ucx, request);
     if (status == UCS_INPROGRESS)
         return hvd__fault_judge(&ucx->fault);
     drop(ucx, request);
