@@ -90,12 +90,9 @@ static void give(struct member *m, size_t in, size_t out, bool in_place)
     m->collective.output = m->output;
 }
 
-/* Steps all ranks, one that a seed chooses at a time, until all are done. NULL:
- * the algorithm is the one that is chosen. */
-static void run_all(struct run *run, const struct hvd__algorithm *algorithm)
+/* NULL: the algorithm is the one that is chosen. */
+static void start_all(struct run *run, const struct hvd__algorithm *algorithm)
 {
-    int left = run->size;
-
     for (int i = 0; i < run->size; i++) {
         struct hvd__collective *c = &run->members[i].collective;
 
@@ -106,6 +103,13 @@ static void run_all(struct run *run, const struct hvd__algorithm *algorithm)
         }
         SIMULATED_ASSERT(c->algorithm == run->members[0].collective.algorithm);
     }
+}
+
+/* Steps all ranks, one that a seed chooses at a time, until all are done. */
+static void finish_all(struct run *run)
+{
+    int left = run->size;
+
     for (int64_t steps = 0; left > 0; steps++) {
         struct member *m =
             &run->members[simulated_random(run->simulated, run->size)];
@@ -117,6 +121,12 @@ static void run_all(struct run *run, const struct hvd__algorithm *algorithm)
         left -= done;
         SIMULATED_ASSERT(steps < 10000000);
     }
+}
+
+static void run_all(struct run *run, const struct hvd__algorithm *algorithm)
+{
+    start_all(run, algorithm);
+    finish_all(run);
 }
 
 /* Returns element i of a rank's data. */
@@ -617,6 +627,38 @@ LOOP_TEST(large_exchanges_are_right, 0, EXCHANGES *(LAYOUTS + 1))
     for (int kind = 0; kind < KINDS; kind++)
         exchange(&(struct blocks){kind, 4, _i / EXCHANGES - 1, 2500001},
                  exchanges[_i % EXCHANGES]);
+}
+
+/* Returns how many ranks a rank sends its blocks to before any other rank does
+ * anything. */
+static int64_t sent_at_once(int size, int64_t bytes)
+{
+    const struct blocks b = {EQUAL, size, -1, bytes};
+    struct run run = run_begin(size, NULL, 0, size);
+    int64_t sent;
+    bool moved;
+
+    for (int i = 0; i < size; i++) {
+        run.members[i].collective.motion = HVD__EXCHANGE;
+        run.members[i].collective.count = bytes;
+        describe_blocks(&b, &run.members[i], i);
+    }
+    start_all(&run, &hvd__exchange_pairwise);
+    for (int i = 0; i < 10; i++)
+        ck_assert_int_eq(
+            hvd__collective_step(&run.members[0].collective, &moved), 0);
+    sent = simulated_sent(run.simulated, 0, false).messages;
+    finish_all(&run);
+    run_end(&run);
+    return sent;
+}
+
+TEST(large_blocks_go_to_a_few_ranks_at_a_time)
+{
+    ck_assert_int_eq(sent_at_once(16, 16 << 10), 15);
+    ck_assert_int_eq(sent_at_once(16, 64 << 10), 4);
+    ck_assert_int_eq(sent_at_once(16, 1 << 20), 2);
+    ck_assert_int_eq(sent_at_once(2, 1 << 20), 1);
 }
 
 /* Large blocks come from memory that is kept, which saves most of the time. */

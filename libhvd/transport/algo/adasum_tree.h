@@ -51,6 +51,12 @@ int hvd__adasum_left(int n, int level);
  * of the output. Returns the phase, or -1 after the result. */
 int hvd__adasum_begin(struct hvd__collective *c, const struct hvd__adasum *a,
                       int level);
+/* Returns the bytes of the largest share. */
+static inline int64_t hvd__adasum_share_bytes(const struct hvd__collective *c)
+{
+    return (int64_t)hvd__bytes_of(c, hvd__largest_share(c, c->team->size));
+}
+
 /* Starts the transfers of a phase with the i-th partner (hvd__segment_meet). */
 int hvd__adasum_meet(struct hvd__collective *c, const struct hvd__adasum *a,
                      int phase, int i, struct hvd__transfer *transfers);

@@ -226,9 +226,10 @@ unsigned char *hvd__segment_scratch(struct hvd__collective *c,
  * many at a time as there are transfers for. start(c, s, i, transfers) starts
  * two, with the i-th. Between two ranks transfers match by order, so partners
  * wait until the segment before has met them in this phase. Returns 1 if all
- * are done. A segment enters a phase with met == 0. */
+ * are done. A segment enters a phase with met == 0, and keeps bytes, the size
+ * of its largest transfer, in it: of large ones few are under way at a time. */
 int hvd__segment_meet(struct hvd__collective *c, struct hvd__segment *s,
-                      const struct hvd__segment *before,
+                      const struct hvd__segment *before, int64_t bytes,
                       int (*start)(struct hvd__collective *c,
                                    struct hvd__segment *s, int i,
                                    struct hvd__transfer *transfers));

@@ -3,15 +3,15 @@
  * exchange_pairwise.c - a block from every rank to every other: gathers and
  * alltoall.
  *
- * Segment k is chunk k of every block that is that long; all its sends and
- * receives are posted at once. Both ends of a block know its size, so they cut
- * it alike.
+ * Segment k is chunk k of every block that is that long; its sends and receives
+ * are posted at once, or large ones with a few ranks at a time. Both ends of a
+ * block know its size, so they cut it alike.
  *
  * Any number of ranks, blocks of any size. Source: the pairwise exchange of
- * Thakur, Rabenseifner and Gropp (2005), with all rounds posted at once. Cost
- * on n ranks, m bytes a block: (n−1)α + (n−1)mβ, and α only once where the
- * network takes n−1 messages at once. A ring moves the same bytes through two
- * partners only, and costs n−1 times α for certain.
+ * Thakur, Rabenseifner and Gropp (2005), with as many rounds posted at once as
+ * keep a link busy. Cost on n ranks, m bytes a block: (n−1)α + (n−1)mβ, and α
+ * only once where the network takes n−1 messages at once. A ring moves the same
+ * bytes through two partners only, and costs n−1 times α for certain.
  */
 #include <string.h>
 
@@ -107,12 +107,12 @@ static int meet(struct hvd__collective *c, struct hvd__segment *segment, int i,
 static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
                         const struct hvd__segment *before)
 {
-    return hvd__segment_meet(c, segment, before, meet);
+    return hvd__segment_meet(c, segment, before, segment->count, meet);
 }
 
 const struct hvd__algorithm hvd__exchange_pairwise = {
     .name = "pairwise",
-    .description = "a block to each, all at once; any size",
+    .description = "a block to each, a few large ones at a time; any size",
     .applies = applies,
     .cost = cost,
     .total = largest_block,

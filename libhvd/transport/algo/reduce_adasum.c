@@ -132,7 +132,9 @@ static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
                         const struct hvd__segment *before)
 {
     struct hvd__adasum tree = tree_of(c);
-    int done = hvd__segment_meet(c, segment, before, meet), next;
+    int done = hvd__segment_meet(c, segment, before, hvd__adasum_share_bytes(c),
+                                 meet),
+        next;
 
     if (done <= 0 || segment->phase == GATHER)
         return done;

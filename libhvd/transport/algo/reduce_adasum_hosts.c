@@ -450,7 +450,8 @@ static int next_phase(struct hvd__collective *c, int phase)
 static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
                         const struct hvd__segment *before)
 {
-    int done = hvd__segment_meet(c, segment, before, meet);
+    int done =
+        hvd__segment_meet(c, segment, before, hvd__adasum_share_bytes(c), meet);
 
     if (done <= 0 || segment->phase == SHARE)
         return done;

@@ -62,7 +62,8 @@ static int meet(struct hvd__collective *c, struct hvd__segment *segment, int i,
 static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
                         const struct hvd__segment *before)
 {
-    int done = hvd__segment_meet(c, segment, before, meet);
+    int done = hvd__segment_meet(c, segment, before,
+                                 (int64_t)hvd__bytes_of(c, c->count), meet);
 
     if (done == 1 && hvd__is_wanted(c, c->team->rank)) {
         c->workspace->sources[c->team->rank] = c->input;

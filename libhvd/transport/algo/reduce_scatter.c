@@ -20,9 +20,9 @@
  *
  * Restrictions: none. Shares may differ and be empty. Source: the "pairwise"
  * reduce-scatter of Thakur, Rabenseifner and Gropp, Optimization of Collective
- * Communication Operations in MPICH (2005), with all rounds posted at once.
- * Cost on n ranks, m bytes: 2(n−1)α + 2m(n−1)/n β + m(n−1)/n γ; α counts only
- * twice if the network takes n−1 messages at once.
+ * Communication Operations in MPICH (2005), with as many rounds posted at once
+ * as keep a link busy. Cost on n ranks, m bytes: 2(n−1)α + 2m(n−1)/n β +
+ * m(n−1)/n γ; α counts only twice if the network takes n−1 messages at once.
  *
  * Input and output may be the same memory. A range of the result is then
  * received over the same range of the input, so GATHER starts only when every
@@ -172,6 +172,7 @@ static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
                         const struct hvd__segment *before)
 {
     int done = hvd__segment_meet(c, segment, before,
+                                 (int64_t)hvd__bytes_of(c, segment->count),
                                  segment->phase == SCATTER ? scatter : gather);
 
     if (done <= 0 || segment->phase == GATHER)

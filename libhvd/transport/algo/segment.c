@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "transport/algo/algo.h"
+#include "transport/algo/cost.h"
 
 /* The scratch does not grow with the number of ranks: where what all send does
  * not fit, algorithms take less from each. Transfers are for as many partners
@@ -134,14 +134,32 @@ static bool may_meet(const struct hvd__segment *s,
            (before->phase == s->phase && before->met > s->met);
 }
 
+/* Bytes on their way from one host keep its link busy. Many more would come to
+ * a host from all others at once, so that each connection gets a small part of
+ * its link, and TCP, which takes that for the speed of the network, paces the
+ * next ones by it. */
+enum { BYTES_AT_ONCE = 256 << 10, LEAST_PARTNERS = 2 };
+
+/* Returns with how many partners a rank exchanges so many bytes at a time. */
+static int partners_at_once(const struct hvd__collective *c, int64_t bytes)
+{
+    int64_t most = c->workspace->per_segment / 2;
+    int64_t fit =
+        BYTES_AT_ONCE / hvd__cost_flows(c->team) / (bytes > 0 ? bytes : 1);
+
+    if (fit < LEAST_PARTNERS)
+        fit = LEAST_PARTNERS;
+    return (int)(fit < most ? fit : most);
+}
+
 int hvd__segment_meet(struct hvd__collective *c, struct hvd__segment *s,
-                      const struct hvd__segment *before,
+                      const struct hvd__segment *before, int64_t bytes,
                       int (*start)(struct hvd__collective *c,
                                    struct hvd__segment *s, int i,
                                    struct hvd__transfer *transfers))
 {
     struct hvd__transfer *transfers = hvd__segment_transfers(c, s);
-    int most = c->workspace->per_segment / 2, all = c->team->size - 1;
+    int most = partners_at_once(c, bytes), all = c->team->size - 1;
     int done;
 
     while (s->met < all && may_meet(s, before)) {
