@@ -257,8 +257,10 @@ os.execv(sys.argv[1], sys.argv[1:])' "$MEMBER" sleep
 }
 
 @test "a model is trained by two workers in two terminals" {
-    task "$two" worker 0 "$BIN/mnist" -s 30
-    task "$two" worker 1 "$BIN/mnist" -s 30
+    task "$two" worker 0 "$BIN/mnist" -s 30 --train-images 4000 \
+        --test-images 500
+    task "$two" worker 1 "$BIN/mnist" -s 30 --train-images 4000 \
+        --test-images 500
     expect 0 0
     grep -F 'equal on all ranks' worker0.out
 }

@@ -26,7 +26,8 @@ sys.stdout.buffer.write(hello)' "$1"
     chmod 600 key
     export HVD_JOB_KEY_FILE=key
     local quiet
-    local mnist=("$BIN/mnist" -s 2500 -e 20 --test-images 500 --model mlp)
+    local mnist=("$BIN/mnist" -s 2500 -e 100 --eval-every 0 --train-images 4000
+        --test-images 500 --model mlp)
     task "$two" worker 0 "${mnist[@]}"
     task "$two" worker 1 "${mnist[@]}"
     expect 0 0
