@@ -191,9 +191,10 @@ os.makedirs(os.environ["TMPDIR"] + "/a/b")
 open(os.environ["TMPDIR"] + "/a/b/rest", "w").close()
 if os.environ["OMPI_COMM_WORLD_RANK"] == "0":
     subprocess.Popen(["setsid", "sleep", "62"], stdout=subprocess.DEVNULL)
-time.sleep(3)
+time.sleep(60)
 END
-    chaos --every 0.5 --max-dead 1 --ranks 1 --min-left 0 -- \
+    # By the time of the kill, Python has long started and left all of it.
+    chaos --every 4 --max-dead 1 --ranks 1 --min-left 0 -- \
         ./ranks 1 python3 leaves "$memory"
     [ "$status" -eq 1 ]
     [[ $output == *"left behind, and removed: $memory"* ]]
