@@ -5,6 +5,9 @@
 CFLAGS_tests = -Ilibhvd/include -Ilibhvd -Idevice/include -Idevice -Imodels/include -Imodels \
 	-Ibench -Itests/support $(MPI_CFLAGS) $(BLAS_CFLAGS)
 
+# Their compilation takes longer than what they compute by themselves.
+$(foreach d,unit mpi fuzz support,$(B)/obj/tests/$(d)/%.o): CFLAGS := $(subst -O3,-O1,$(CFLAGS))
+
 UNIT_TESTS := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/*.c))
 FUZZ_TESTS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
 MPI_TESTS := $(patsubst tests/mpi/%.c,%,$(wildcard tests/mpi/*.c))
