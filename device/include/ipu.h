@@ -56,6 +56,7 @@
 #include "ipu_streams.h"
 
 #include "ipu_network.h"
+#include "ipu_onnx.h"
 #include "ipu_pipeline.h"
 #include "ipu_remedy.h"
 #include "ipu_replica.h"
