@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * build.c - adds a model to a graph: names all values, sets inputs and
+ * initialisers, builds one node after the other, and sets outputs.
+ *
+ * A node that cannot be built is noted, and so is every later one that cannot;
+ * nodes that need its outputs are left out. So the program hears of all of them
+ * at once.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "onnx/builder.h"
+
+/* ----------------------------------------------------------------- refusals */
+
+/* Refuses the model, with all that was noted. */
+static int fail_refused(const ipu_onnx *m)
+{
+    char text[IPU__EXPLANATION_MAX];
+    int at = snprintf(text, sizeof text,
+                      "%s: %d node%s not supported: ", m->file.path,
+                      (int)m->nrefusals, m->nrefusals == 1 ? " is" : "s are");
+
+    for (int32_t i = 0; i < m->nrefusals && at < (int)sizeof text; i++)
+        at += snprintf(text + at, sizeof text - (size_t)at, "%s%s",
+                       i > 0 ? "; " : "", m->refusals[i]);
+    return ipu__fail_explained(IPU_ERR_SHAPE, text);
+}
+
+/* ------------------------------------------------------------------- values */
+
+static void add_name(struct ipu__onnx_builder *b, const char *name)
+{
+    if (*name)
+        b->values[b->nvalues++] = (struct ipu__onnx_value){
+            .name = name, .tensor = {-1}, .last = {-1}, .input = -1};
+}
+
+static size_t count_names(const ipu_onnx *m)
+{
+    const struct ipu__onnx_graph *graph = m->model.graph;
+    size_t n = (size_t)m->ninputs + graph->initializers.count;
+
+    for (size_t i = 0; i < graph->nodes.count; i++)
+        n += graph->nodes.at[i].outputs.count;
+    return n;
+}
+
+/* Makes the values. Each name is given once. */
+static int name_values(struct ipu__onnx_builder *b)
+{
+    const ipu_onnx *m = b->model;
+    const struct ipu__onnx_graph *graph = m->model.graph;
+
+    IPU_TRY(ipu__new_array(&b->values, count_names(m), sizeof *b->values));
+    for (int32_t i = 0; i < m->ninputs; i++)
+        add_name(b, m->inputs[i]->name);
+    for (size_t i = 0; i < graph->initializers.count; i++)
+        add_name(b, graph->initializers.at[i].name);
+    for (size_t i = 0; i < graph->nodes.count; i++)
+        for (size_t j = 0; j < graph->nodes.at[i].outputs.count; j++)
+            add_name(b, graph->nodes.at[i].outputs.at[j]);
+    ipu__onnx_sort(b);
+    for (size_t i = 1; i < b->nvalues; i++)
+        if (!strcmp(b->values[i - 1].name, b->values[i].name))
+            return ipu__fail(IPU_ERR_DATA, "%s: '%s' is the name of two values",
+                             m->file.path, b->values[i].name);
+    return IPU_OK;
+}
+
+static int set_initializers(struct ipu__onnx_builder *b)
+{
+    ipu_onnx *m = b->model;
+    const struct ipu__onnx_tensors *all = &m->model.graph->initializers;
+
+    for (size_t i = 0; i < all->count; i++) {
+        const struct ipu__onnx_tensor *t = &all->at[i];
+        struct ipu__onnx_value *value = ipu__onnx_value(b, t->name);
+        struct ipu__onnx_elements shape;
+        char what[512];
+
+        if (!value)
+            return ipu__fail(IPU_ERR_DATA, "%s: an initialiser has no name",
+                             m->file.path);
+        snprintf(what, sizeof what, "%s: tensor '%s'", m->file.path, t->name);
+        IPU_TRY(ipu__onnx_set_shape(what, t->dims.count, t->dims.at, &shape));
+        value->type = ipu__onnx_kind(t->type)->name ? (int32_t)t->type : 0;
+        value->ndim = shape.ndim;
+        memcpy(value->extents, shape.extents, sizeof shape.extents);
+        value->initializer = t;
+        value->state = IPU__ONNX_MADE;
+    }
+    return IPU_OK;
+}
+
+/* ------------------------------------------------------------------- inputs */
+
+static int check_input(const ipu_onnx *m, const ipu_onnx_value *input)
+{
+    if (ipu_onnx_type_dtype(input->type) < 0)
+        return ipu__fail(IPU_ERR_SHAPE,
+                         "%s: input '%s' is no tensor, or of a type that this "
+                         "device does not have (%s)",
+                         m->file.path, input->name,
+                         input->type ? ipu_onnx_type_name(input->type)
+                                     : "not a tensor");
+    if (input->ndim < 0)
+        return ipu__fail(IPU_ERR_SHAPE,
+                         "%s: input '%s' has no known number of dimensions, or "
+                         "more than %d: give its elements",
+                         m->file.path, input->name, IPU_MAX_DIMS);
+    for (int32_t d = 0; d < input->ndim; d++)
+        if (input->extents[d] < 0)
+            return ipu__fail(IPU_ERR_SHAPE,
+                             "%s: input '%s' leaves dimension %d open%s%s%s: "
+                             "give its extent",
+                             m->file.path, input->name, (int)d,
+                             input->symbols[d] ? " ('" : "",
+                             input->symbols[d] ? input->symbols[d] : "",
+                             input->symbols[d] ? "')" : "");
+    return IPU_OK;
+}
+
+int ipu__onnx_set_input(struct ipu__onnx_builder *b,
+                        struct ipu__onnx_value *value, int32_t number)
+{
+    ipu_onnx_value input = {.size = sizeof input};
+    struct ipu__onnx_elements shape;
+
+    IPU_TRY(ipu_onnx_input(b->model, number, &input));
+    IPU_TRY(check_input(b->model, &input));
+    IPU_TRY(ipu__onnx_set_shape(input.name, (size_t)input.ndim, input.extents,
+                                &shape));
+    value->type = input.type;
+    value->ndim = shape.ndim;
+    memcpy(value->extents, shape.extents, sizeof shape.extents);
+    value->input = number;
+    value->state = IPU__ONNX_MADE;
+    return IPU_OK;
+}
+
+static int set_inputs(struct ipu__onnx_builder *b)
+{
+    for (int32_t i = 0; i < b->model->ninputs; i++) {
+        struct ipu__onnx_value *value =
+            ipu__onnx_value(b, b->model->inputs[i]->name);
+
+        if (!value)
+            return ipu__fail(IPU_ERR_DATA, "%s: input %d has no name",
+                             b->model->file.path, (int)i);
+        IPU_TRY(ipu__onnx_set_input(b, value, i));
+    }
+    return IPU_OK;
+}
+
+/* ------------------------------------------------------------------ outputs */
+
+/* Adds an output of the graph. An input by itself becomes one by way of a copy,
+ * because a graph does not give one name to two of its tensors. */
+static int set_output(struct ipu__onnx_builder *b, const char *name)
+{
+    struct ipu__onnx_value *value = ipu__onnx_value(b, name);
+    struct ipu__onnx_call call = {.builder = b, .graph = b->graph};
+
+    if (!value)
+        return ipu__fail(IPU_ERR_DATA, "%s: nothing makes its output '%s'",
+                         b->model->file.path, name);
+    if (value->state == IPU__ONNX_REFUSED)
+        return IPU_OK; /* which has been noted */
+    if (value->input >= 0)
+        return ipu__fail(IPU_ERR_SHAPE,
+                         "%s: output '%s' is one of its inputs, which is not "
+                         "supported",
+                         b->model->file.path, name);
+    if (onnx__tensor(&call, value).id < 0 && b->status < 0)
+        return b->status;
+    return ipu_output(b->graph, name, onnx__tensor(&call, value));
+}
+
+static int set_outputs(struct ipu__onnx_builder *b)
+{
+    const struct ipu__onnx_value_infos *all = &b->model->model.graph->outputs;
+
+    if (all->count == 0)
+        return ipu__fail(IPU_ERR_DATA, "%s: it has no outputs",
+                         b->model->file.path);
+    for (size_t i = 0; i < all->count; i++)
+        IPU_TRY(set_output(b, all->at[i].name));
+    return IPU_OK;
+}
+
+/* ----------------------------------------------------------------- building */
+
+static int build(struct ipu__onnx_builder *b)
+{
+    const struct ipu__onnx_nodes *nodes = &b->model->model.graph->nodes;
+
+    IPU_TRY(name_values(b));
+    IPU_TRY(set_initializers(b));
+    IPU_TRY(set_inputs(b));
+    for (size_t i = 0; i < nodes->count; i++)
+        IPU_TRY(ipu__onnx_build_node(b, &nodes->at[i]));
+    if (b->model->nrefusals > 0)
+        return fail_refused(b->model);
+    return set_outputs(b);
+}
+
+int ipu_onnx_build(ipu_onnx *model, ipu_graph *graph)
+{
+    int status;
+
+    if (!model || !graph)
+        return ipu__fail(IPU_ERR_ARGUMENT, "onnx: the model or graph is NULL");
+    if (model->built)
+        return ipu__fail(IPU_ERR_STATE, "%s: it was built before",
+                         model->file.path);
+    IPU_TRY(ipu__new(&model->built, sizeof *model->built));
+    model->built->model = model;
+    model->built->graph = graph;
+    status = build(model->built);
+    return model->built->status < 0
+               ? ipu__fail_explained(model->built->status, model->built->text)
+               : status;
+}
+
+const char *ipu_onnx_refusal(const ipu_onnx *model, int32_t i)
+{
+    return model && i >= 0 && i < model->nrefusals ? model->refusals[i] : NULL;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state while a graph is built: values by name, refusals, and the failure
+ * that ends it. */
+#include "onnx/builder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int ipu__onnx_add_refusal(ipu_onnx *model, const char *text)
+{
+    char **more =
+        realloc(model->refusals, ((size_t)model->nrefusals + 1) * sizeof *more);
+
+    if (!more)
+        return ipu__fail_memory(sizeof *more);
+    model->refusals = more;
+    more[model->nrefusals] = strdup(text);
+    if (!more[model->nrefusals])
+        return ipu__fail_memory(strlen(text));
+    model->nrefusals++;
+    return IPU_ERR_SHAPE;
+}
+
+void ipu__onnx_describe(const struct ipu__onnx_node *node, char *text,
+                        size_t bytes)
+{
+    const char *name = node->name;
+
+    /* Exporters may leave out names; outputs have some. */
+    if (!*name && node->outputs.count > 0)
+        name = node->outputs.at[0];
+    snprintf(text, bytes, "node '%.100s' (%s%s%.60s)", name, node->domain,
+             *node->domain ? "." : "", node->op);
+}
+
+static int compare_values(const void *a, const void *b)
+{
+    const struct ipu__onnx_value *x = a, *y = b;
+
+    return strcmp(x->name, y->name);
+}
+
+struct ipu__onnx_value *ipu__onnx_value(const struct ipu__onnx_builder *b,
+                                        const char *name)
+{
+    struct ipu__onnx_value wanted = {.name = name};
+
+    return b->nvalues == 0 ? NULL
+                           : bsearch(&wanted, b->values, b->nvalues,
+                                     sizeof wanted, compare_values);
+}
+
+void ipu__onnx_sort(struct ipu__onnx_builder *b)
+{
+    qsort(b->values, b->nvalues, sizeof *b->values, compare_values);
+}
+
+int ipu__onnx_end(struct ipu__onnx_builder *b, int status)
+{
+    if (b->status < 0)
+        return b->status;
+    snprintf(b->text, sizeof b->text, "%s", ipu_last_error());
+    return b->status = status;
+}

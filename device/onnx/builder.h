@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * builder.h - what a model consists of, and the state while its graph is built.
+ */
+#ifndef IPU_ONNX_BUILDER_H
+#define IPU_ONNX_BUILDER_H
+
+#include "onnx/build.h"
+
+/* An extent that the program gives to a dimension. */
+struct ipu__onnx_given {
+    char *symbol; /* owned; NULL: the first dimension of each input */
+    int64_t extent;
+};
+
+struct ipu_onnx {
+    struct ipu__onnx_file file;
+    struct ipu__onnx_model model;
+    int version; /* of the operators */
+    /* Inputs that are no initialisers. */
+    int32_t ninputs;
+    const struct ipu__onnx_value_info **inputs;
+    /* The elements that were offered for each of them; type 0: none. */
+    struct ipu__onnx_elements *offered;
+    bool *bound;
+    int32_t ngiven;
+    struct ipu__onnx_given *given; /* owned */
+    int32_t nrefusals;
+    char **refusals;                 /* owned */
+    struct ipu__onnx_builder *built; /* owned; NULL: not built */
+};
+
+struct ipu__onnx_builder {
+    ipu_onnx *model;
+    ipu_graph *graph;
+    struct ipu__onnx_value *values; /* owned; sorted by name */
+    size_t nvalues;
+    size_t folded;               /* bytes of elements that nodes have made */
+    int status;                  /* a failure that ends building */
+    char text[IPU__MESSAGE_MAX]; /* what it says: ops that follow fail, too */
+};
+
+/* Sorts the values, which have been named. */
+void ipu__onnx_sort(struct ipu__onnx_builder *b);
+
+/* Finds a value by its name; NULL: there is none. */
+struct ipu__onnx_value *ipu__onnx_value(const struct ipu__onnx_builder *b,
+                                        const char *name);
+
+/* Notes this thread's last failure, which ends building. Returns status. */
+int ipu__onnx_end(struct ipu__onnx_builder *b, int status);
+
+/* Adds a refusal, which is copied. */
+int ipu__onnx_add_refusal(ipu_onnx *model, const char *text);
+
+/* Sets a value to the input of that number; its shape must be known. */
+int ipu__onnx_set_input(struct ipu__onnx_builder *b,
+                        struct ipu__onnx_value *value, int32_t number);
+
+/* Builds the operator of a node. */
+int ipu__onnx_build_node(struct ipu__onnx_builder *b,
+                         const struct ipu__onnx_node *node);
+
+/* Describes a node, for refusals. */
+void ipu__onnx_describe(const struct ipu__onnx_node *node, char *text,
+                        size_t bytes);
+
+#endif

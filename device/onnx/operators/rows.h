@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rows.h - the rows of the table of operators, by family, and what several
+ * families share. A row without a name ends each array.
+ */
+#ifndef IPU_ONNX_OPERATORS_ROWS_H
+#define IPU_ONNX_OPERATORS_ROWS_H
+
+#include "onnx/build.h"
+
+extern const struct ipu__onnx_operator onnx__unary_rows[];
+extern const struct ipu__onnx_operator onnx__binary_rows[];
+extern const struct ipu__onnx_operator onnx__activation_rows[];
+extern const struct ipu__onnx_operator onnx__shape_rows[];
+extern const struct ipu__onnx_operator onnx__move_rows[];
+extern const struct ipu__onnx_operator onnx__index_rows[];
+extern const struct ipu__onnx_operator onnx__reduction_rows[];
+extern const struct ipu__onnx_operator onnx__product_rows[];
+extern const struct ipu__onnx_operator onnx__window_rows[];
+extern const struct ipu__onnx_operator onnx__norm_rows[];
+
+enum { MOST_AXES = IPU_MAX_DIMS };
+
+/* Returns the operand that an op by element takes, and whether it has its
+ * channels last. */
+ipu_tensor onnx__operand(struct ipu__onnx_call *call,
+                         struct ipu__onnx_value *value, bool *last);
+
+/* Gives output 0 in the order that its operands had. */
+int onnx__give_as(struct ipu__onnx_call *call, int32_t type, ipu_tensor tensor,
+                  bool last);
+
+/* Sets operands to n values that are broadcast together, in one order. */
+void onnx__operands(struct ipu__onnx_call *call, int n,
+                    struct ipu__onnx_value *const *values, ipu_tensor *operands,
+                    bool *last);
+
+/* Refuses the node unless input i is of floats. */
+int onnx__want_floats(struct ipu__onnx_call *call, int i);
+
+/* Reads axes from an attribute, or from input i if the operators have it there,
+ * as truths for each dimension. Without any, all are meant, and given is false.
+ */
+int onnx__axes(struct ipu__onnx_call *call, const char *attribute, int i,
+               int32_t ndim, bool *axes, bool *given);
+
+/* Element-wise quotient of int32 tensors rounded towards 0, and the remainder
+ * with the sign of the divisor, or (of_dividend) of the dividend. */
+ipu_tensor onnx__quotient(ipu_graph *g, ipu_tensor a, ipu_tensor b);
+ipu_tensor onnx__remainder(ipu_graph *g, ipu_tensor a, ipu_tensor b,
+                           bool of_dividend);
+
+/* Returns a value with its dimensions in another order; weights that are known
+ * are put into it on the host. */
+ipu_tensor onnx__permuted(struct ipu__onnx_call *call,
+                          struct ipu__onnx_value *x, const int32_t *order);
+
+/* Returns x with one axis at the end, or back from there. */
+ipu_tensor onnx__axis_last(ipu_graph *g, ipu_tensor x, int32_t axis);
+ipu_tensor onnx__axis_back(ipu_graph *g, ipu_tensor x, int32_t axis);
+
+/* x, of floats, without its fraction. */
+ipu_tensor onnx__truncate(ipu_graph *g, ipu_tensor x);
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of operators: the rows of all families, and those that are refused,
+ * with the reasons. */
+#include <string.h>
+
+#include "onnx/operators/rows.h"
+
+static const struct ipu__onnx_operator *const families[] = {
+    onnx__unary_rows,
+};
+
+enum { FAMILIES = sizeof families / sizeof *families };
+
+#define NOT_YET "not supported yet"
+#define DATA_SHAPE "the shape of its output depends on data"
+#define NO_TENSORS "it takes or makes sequences, maps or optionals"
+#define QUANTISED "the device has no 8-bit arithmetic"
+#define STRINGS "the device has no strings"
+#define GENERATOR "its numbers depend on one generator of random numbers"
+
+static const struct {
+    const char *name, *reason;
+} refused[] = {
+    {"Acos", NOT_YET},
+    {"Adagrad", NOT_YET},
+    {"Adam", NOT_YET},
+    {"Asin", NOT_YET},
+    {"Atan", NOT_YET},
+    {"Bernoulli", GENERATOR},
+    {"BitShift", "the device has no operations on bits"},
+    {"BlackmanWindow", NOT_YET},
+    {"Compress", DATA_SHAPE},
+    {"ConcatFromSequence", NO_TENSORS},
+    {"ConvInteger", QUANTISED},
+    {"ConvTranspose", NOT_YET},
+    {"DFT", NOT_YET},
+    {"DequantizeLinear", QUANTISED},
+    {"Det", NOT_YET},
+    {"DynamicQuantizeLinear", QUANTISED},
+    {"Einsum", NOT_YET},
+    {"GRU", NOT_YET},
+    {"GatherND", NOT_YET},
+    {"GlobalLpPool", NOT_YET},
+    {"Gradient", NOT_YET},
+    {"GridSample", NOT_YET},
+    {"HammingWindow", NOT_YET},
+    {"HannWindow", NOT_YET},
+    {"If", NOT_YET},
+    {"LSTM", NOT_YET},
+    {"Loop", NOT_YET},
+    {"LpNormalization", NOT_YET},
+    {"LpPool", NOT_YET},
+    {"MatMulInteger", QUANTISED},
+    {"MaxRoiPool", NOT_YET},
+    {"MaxUnpool", NOT_YET},
+    {"MelWeightMatrix", NOT_YET},
+    {"Momentum", NOT_YET},
+    {"Multinomial", GENERATOR},
+    {"NegativeLogLikelihoodLoss", NOT_YET},
+    {"NonMaxSuppression", DATA_SHAPE},
+    {"NonZero", DATA_SHAPE},
+    {"Optional", NO_TENSORS},
+    {"OptionalGetElement", NO_TENSORS},
+    {"OptionalHasElement", NO_TENSORS},
+    {"QLinearConv", QUANTISED},
+    {"QLinearMatMul", QUANTISED},
+    {"QuantizeLinear", QUANTISED},
+    {"RNN", NOT_YET},
+    {"RandomNormal", GENERATOR},
+    {"RandomNormalLike", GENERATOR},
+    {"RandomUniform", GENERATOR},
+    {"RandomUniformLike", GENERATOR},
+    {"Resize", NOT_YET},
+    {"ReverseSequence", NOT_YET},
+    {"RoiAlign", NOT_YET},
+    {"STFT", NOT_YET},
+    {"Scan", NOT_YET},
+    {"Scatter", NOT_YET},
+    {"ScatterElements", NOT_YET},
+    {"ScatterND", NOT_YET},
+    {"SequenceAt", NO_TENSORS},
+    {"SequenceConstruct", NO_TENSORS},
+    {"SequenceEmpty", NO_TENSORS},
+    {"SequenceErase", NO_TENSORS},
+    {"SequenceInsert", NO_TENSORS},
+    {"SequenceLength", NO_TENSORS},
+    {"SequenceMap", NO_TENSORS},
+    {"SoftmaxCrossEntropyLoss", NOT_YET},
+    {"SplitToSequence", NO_TENSORS},
+    {"StringNormalizer", STRINGS},
+    {"TfIdfVectorizer", STRINGS},
+    {"Unique", DATA_SHAPE},
+    {"Upsample", NOT_YET},
+};
+
+enum { REFUSED = sizeof refused / sizeof *refused };
+
+const struct ipu__onnx_operator *ipu__onnx_find(const char *name)
+{
+    for (int f = 0; f < FAMILIES; f++)
+        for (const struct ipu__onnx_operator *row = families[f]; row->name;
+             row++)
+            if (!strcmp(row->name, name))
+                return row;
+    return NULL;
+}
+
+const char *ipu__onnx_reason(const char *name)
+{
+    for (int i = 0; i < REFUSED; i++)
+        if (!strcmp(refused[i].name, name))
+            return refused[i].reason;
+    return NULL;
+}
+
+/* Describes operator number i, in any order. Returns false beyond the last. */
+static bool describe_row(int i, ipu_onnx_operator *op)
+{
+    for (int f = 0; f < FAMILIES; f++)
+        for (const struct ipu__onnx_operator *row = families[f]; row->name;
+             row++)
+            if (i-- == 0) {
+                op->first = row->first;
+                op->name = row->name;
+                op->limits = row->limits;
+                return true;
+            }
+    if (i >= REFUSED)
+        return false;
+    op->first = 0;
+    op->name = refused[i].name;
+    op->limits = refused[i].reason;
+    return true;
+}
+
+int ipu_onnx_operator_at(int32_t i, ipu_onnx_operator *op)
+{
+    ipu_onnx_operator other = {.size = sizeof other};
+
+    if (!op)
+        return ipu__fail(IPU_ERR_ARGUMENT, "onnx: the operator is NULL");
+    IPU_TRY(ipu__check_size("ipu_onnx_operator", op->size, sizeof *op));
+    if (i < 0)
+        return 0;
+    /* It is the one that has i names before its own. */
+    for (int at = 0; describe_row(at, op); at++) {
+        int32_t before = 0;
+
+        for (int j = 0; describe_row(j, &other); j++)
+            before += strcmp(other.name, op->name) < 0;
+        if (before == i)
+            return 1;
+    }
+    return 0;
+}
