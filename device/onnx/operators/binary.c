@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operators of two or more tensors, which are broadcast: arithmetic,
+ * comparisons, truths. */
+#include <stdlib.h>
+
+#include "onnx/operators/rows.h"
+
+/* How an operator computes: with an op of the device, and on the host if the
+ * elements are known. */
+struct binary {
+    ipu_tensor (*make)(ipu_graph *g, ipu_tensor a, ipu_tensor b);
+    double (*host)(double a, double b); /* NULL: not of floats */
+    int64_t (*host_whole)(int64_t a, int64_t b);
+    bool makes_bool;
+    bool may_leave; /* the range of the type */
+};
+
+/* Reads an element of a value that is broadcast to a larger shape. */
+static void strides_in(const struct ipu__onnx_value *x, int32_t ndim,
+                       int64_t *strides)
+{
+    int64_t own[IPU_MAX_DIMS];
+
+    onnx__strides(x->ndim, x->extents, own);
+    for (int32_t i = 0; i < ndim; i++) {
+        int32_t at = i - (ndim - x->ndim);
+
+        strides[i] = at < 0 || x->extents[at] == 1 ? 0 : own[at];
+    }
+}
+
+/* Computes all elements of output 0 of known inputs. */
+static void compute(const struct binary *how, const struct ipu__onnx_value *a,
+                    const struct ipu__onnx_value *b,
+                    const struct ipu__onnx_value *y, float *floats,
+                    int64_t *wholes)
+{
+    int64_t of_a[IPU_MAX_DIMS], of_b[IPU_MAX_DIMS], n = onnx__size(y);
+
+    strides_in(a, y->ndim, of_a);
+    strides_in(b, y->ndim, of_b);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t rest = i, at = 0, bt = 0;
+
+        for (int32_t d = y->ndim - 1; d >= 0; d--) {
+            int64_t index = rest % y->extents[d];
+
+            rest /= y->extents[d];
+            at += index * of_a[d];
+            bt += index * of_b[d];
+        }
+        if (a->wholes)
+            wholes[i] = how->host_whole(a->wholes[at], b->wholes[bt]);
+        else if (wholes)
+            wholes[i] =
+                how->host((double)a->floats[at], (double)b->floats[bt]) != 0;
+        else
+            floats[i] =
+                (float)how->host((double)a->floats[at], (double)b->floats[bt]);
+    }
+}
+
+/* Computes on the host, if all is known. Returns 1 if it did. */
+static int fold(struct ipu__onnx_call *call, const struct binary *how,
+                struct ipu__onnx_value *a, struct ipu__onnx_value *b)
+{
+    int32_t type = how->makes_bool ? IPU_ONNX_BOOL : a->type, ndim = a->ndim;
+    const struct ipu__onnx_kind *kind = ipu__onnx_kind(type);
+    int64_t extents[IPU_MAX_DIMS], *wholes;
+    float *floats;
+
+    for (int32_t i = 0; i < ndim; i++)
+        extents[i] = a->extents[i];
+    if (!onnx__broadcast(&ndim, extents, b->ndim, b->extents))
+        return onnx__refuse(call, "the shapes of its inputs do not fit");
+    if (!onnx__known(call, a) || !onnx__known(call, b) ||
+        !(a->wholes ? how->host_whole != NULL : how->host != NULL) ||
+        !onnx__room(call, 0, type, ndim, extents, &floats, &wholes))
+        return 0;
+    compute(how, a, b, call->outputs[0], floats, wholes);
+    for (int64_t i = 0; wholes && i < onnx__size(call->outputs[0]); i++)
+        if (wholes[i] < kind->least || wholes[i] > kind->most)
+            return onnx__refuse(call, "a constant leaves the range of %s",
+                                kind->name);
+    return 1;
+}
+
+/* Returns the numbers of a type with fewer than 32 bits that are congruent to
+ * those of x, which the type holds. */
+static ipu_tensor wrap(struct ipu__onnx_call *call, int32_t type, ipu_tensor x)
+{
+    const struct ipu__onnx_kind *kind = ipu__onnx_kind(type);
+    double range = (double)(kind->most - kind->least + 1);
+    ipu_tensor least = onnx__scalar(call, type, (double)kind->least);
+
+    x = ipu_subtract(call->graph, x, least);
+    x = onnx__remainder(call->graph, x, onnx__scalar(call, type, range), false);
+    return ipu_add(call->graph, x, least);
+}
+
+static bool is_narrow(int32_t type)
+{
+    return onnx__is_whole(type) && ipu__onnx_kind(type)->bytes < 4;
+}
+
+static bool is_wide_unsigned(int32_t type)
+{
+    return type == IPU_ONNX_UINT32 || type == IPU_ONNX_UINT64;
+}
+
+/* Before version 7, inputs were broadcast only if an attribute said so, and
+ * otherwise than numpy does. */
+static int check_pair(struct ipu__onnx_call *call)
+{
+    const struct binary *how = call->op->how;
+    const struct ipu__onnx_value *a = call->inputs[0], *b = call->inputs[1];
+
+    if (a->type != b->type)
+        return onnx__refuse(call, "its inputs are of %s and of %s",
+                            ipu_onnx_type_name(a->type),
+                            ipu_onnx_type_name(b->type));
+    if (onnx__is_whole(a->type) && !how->host_whole)
+        return onnx__want_floats(call, 0);
+    if (!onnx__is_whole(a->type) && !how->host)
+        return onnx__refuse(call, "of floats it is not supported");
+    if (is_wide_unsigned(a->type))
+        return onnx__refuse(call, "of %s it is not supported",
+                            ipu_onnx_type_name(a->type));
+    return IPU_OK;
+}
+
+static int build_pair(struct ipu__onnx_call *call)
+{
+    const struct binary *how = call->op->how;
+    int32_t type = call->inputs[0]->type;
+    ipu_tensor operands[2], y;
+    bool last;
+    int status;
+
+    IPU_TRY(check_pair(call));
+    status = fold(call, how, call->inputs[0], call->inputs[1]);
+    if (status != 0)
+        return status < 0 ? status : IPU_OK;
+    onnx__operands(call, 2, call->inputs, operands, &last);
+    y = how->make(call->graph, operands[0], operands[1]);
+    if (how->may_leave && is_narrow(type))
+        y = wrap(call, type, y);
+    return onnx__give_as(call, how->makes_bool ? IPU_ONNX_BOOL : type, y, last);
+}
+
+/* --------------------------------------------------------------- arithmetic */
+
+static double host_add(double a, double b)
+{
+    return a + b;
+}
+static double host_subtract(double a, double b)
+{
+    return a - b;
+}
+static double host_multiply(double a, double b)
+{
+    return a * b;
+}
+static double host_divide(double a, double b)
+{
+    return a / b;
+}
+static int64_t whole_add(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+static int64_t whole_subtract(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a - (uint64_t)b);
+}
+static int64_t whole_multiply(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a * (uint64_t)b);
+}
+
+/* There is no result of a division by 0, and it must not end the process. */
+static int64_t whole_divide(int64_t a, int64_t b)
+{
+    if (b == 0)
+        return 0;
+    return b == -1 ? whole_subtract(0, a) : a / b;
+}
+
+/* Divides floats or integers. */
+static ipu_tensor divide(ipu_graph *g, ipu_tensor a, ipu_tensor b)
+{
+    ipu_dtype dtype = IPU_FLOAT32;
+
+    ipu_tensor_info(g, a, &dtype, NULL, NULL);
+    return dtype == IPU_INT32 ? onnx__quotient(g, a, b) : ipu_divide(g, a, b);
+}
+
+static const struct binary how_add = {ipu_add, host_add, whole_add, false,
+                                      true};
+static const struct binary how_subtract = {ipu_subtract, host_subtract,
+                                           whole_subtract, false, true};
+static const struct binary how_multiply = {ipu_multiply, host_multiply,
+                                           whole_multiply, false, true};
+static const struct binary how_divide = {divide, host_divide, whole_divide,
+                                         false, true};
+
+/* -------------------------------------------------------------- comparisons */
+
+#define COMPARISON(name, sign)                                                 \
+    static double host_##name(double a, double b)                              \
+    {                                                                          \
+        return a sign b;                                                       \
+    }                                                                          \
+    static int64_t whole_##name(int64_t a, int64_t b)                          \
+    {                                                                          \
+        return a sign b;                                                       \
+    }                                                                          \
+    static const struct binary how_##name = {ipu_##name, host_##name,          \
+                                             whole_##name, true, false}
+
+COMPARISON(equal, ==);
+COMPARISON(less, <);
+COMPARISON(less_equal, <=);
+COMPARISON(greater, >);
+COMPARISON(greater_equal, >=);
+
+/* ------------------------------------------------------------------- truths */
+
+static int64_t whole_and(int64_t a, int64_t b)
+{
+    return a && b;
+}
+static int64_t whole_or(int64_t a, int64_t b)
+{
+    return a || b;
+}
+static int64_t whole_xor(int64_t a, int64_t b)
+{
+    return !a != !b;
+}
+
+static const struct binary how_and = {ipu_multiply, NULL, whole_and, true,
+                                      false};
+static const struct binary how_or = {ipu_maximum, NULL, whole_or, true, false};
+static const struct binary how_xor = {ipu_not_equal, NULL, whole_xor, true,
+                                      false};
+
+static int build_truth(struct ipu__onnx_call *call)
+{
+    if (call->inputs[0]->type != IPU_ONNX_BOOL)
+        return onnx__refuse(call, "it takes bool");
+    return build_pair(call);
+}
+
+/* ------------------------------------------------------------- power, modulo
+ */
+
+static int build_pow(struct ipu__onnx_call *call)
+{
+    struct ipu__onnx_value *const *in = call->inputs;
+    ipu_tensor operands[2];
+    bool last;
+
+    IPU_TRY(onnx__want_floats(call, 0));
+    if (is_wide_unsigned(in[1]->type))
+        return onnx__refuse(call, "its exponent is of %s",
+                            ipu_onnx_type_name(in[1]->type));
+    onnx__operands(call, 2, in, operands, &last);
+    operands[1] =
+        ipu_cast(call->graph, operands[1], ipu__onnx_kind(in[0]->type)->dtype);
+    return onnx__give_as(call, in[0]->type,
+                         ipu_power(call->graph, operands[0], operands[1]),
+                         last);
+}
+
+/* a - b trunc(a / b), which is exact while the quotient is below 2^24. */
+static ipu_tensor float_remainder(ipu_graph *g, ipu_tensor a, ipu_tensor b)
+{
+    ipu_tensor quotient = onnx__truncate(g, ipu_divide(g, a, b));
+
+    return ipu_subtract(g, a, ipu_multiply(g, b, quotient));
+}
+
+static int build_mod(struct ipu__onnx_call *call)
+{
+    bool fmod = onnx__int(call, "fmod", 0) != 0, last;
+    int32_t type = call->inputs[0]->type;
+    ipu_tensor operands[2];
+    ipu_graph *g = call->graph;
+
+    if (type != call->inputs[1]->type || is_wide_unsigned(type))
+        return onnx__refuse(call, "of %s and %s it is not supported",
+                            ipu_onnx_type_name(type),
+                            ipu_onnx_type_name(call->inputs[1]->type));
+    if (!fmod && !onnx__is_whole(type))
+        return onnx__refuse(call, "floats take the attribute fmod");
+    onnx__operands(call, 2, call->inputs, operands, &last);
+    return onnx__give_as(
+        call, type,
+        onnx__is_whole(type)
+            ? onnx__remainder(g, operands[0], operands[1], fmod)
+            : float_remainder(g, operands[0], operands[1]),
+        last);
+}
+
+/* --------------------------------------------------------- any number of them
+ */
+
+/* Combines all inputs with one op, one after the other. */
+static int combine(struct ipu__onnx_call *call,
+                   ipu_tensor (*make)(ipu_graph *, ipu_tensor, ipu_tensor),
+                   double factor)
+{
+    int32_t type = call->inputs[0]->type;
+    ipu_tensor *operands;
+    bool last;
+    ipu_tensor y;
+
+    for (int i = 0; i < call->ninputs; i++)
+        if (!call->inputs[i] || call->inputs[i]->type != type)
+            return onnx__refuse(call, "an input is missing or of another type");
+    if (is_wide_unsigned(type))
+        return onnx__refuse(call, "of %s it is not supported",
+                            ipu_onnx_type_name(type));
+    IPU_TRY(ipu__new_array(&operands, (size_t)call->ninputs, sizeof *operands));
+    onnx__operands(call, call->ninputs, call->inputs, operands, &last);
+    y = operands[0];
+    for (int i = 1; i < call->ninputs; i++)
+        y = make(call->graph, y, operands[i]);
+    free(operands);
+    if (factor != 1)
+        y = ipu_scale(call->graph, y, factor, 0);
+    return call->ninputs == 1 && factor == 1
+               ? onnx__give_same(call, 0, call->inputs[0])
+               : onnx__give_as(call, type, y, last);
+}
+
+static int build_max(struct ipu__onnx_call *call)
+{
+    return combine(call, ipu_maximum, 1);
+}
+
+static int build_min(struct ipu__onnx_call *call)
+{
+    return combine(call, ipu_minimum, 1);
+}
+
+static int build_sum(struct ipu__onnx_call *call)
+{
+    IPU_TRY(onnx__want_floats(call, 0));
+    return combine(call, ipu_add, 1);
+}
+
+static int build_mean(struct ipu__onnx_call *call)
+{
+    IPU_TRY(onnx__want_floats(call, 0));
+    return combine(call, ipu_add, 1.0 / call->ninputs);
+}
+
+/* -------------------------------------------------------------------- choice
+ */
+
+static bool fold_where(struct ipu__onnx_call *call)
+{
+    struct ipu__onnx_value *const *in = call->inputs;
+    int32_t ndim = in[0]->ndim;
+    int64_t extents[IPU_MAX_DIMS], of[3][IPU_MAX_DIMS], *wholes;
+    float *floats;
+
+    for (int32_t d = 0; d < ndim; d++)
+        extents[d] = in[0]->extents[d];
+    if (!onnx__all_known(call) ||
+        !onnx__broadcast(&ndim, extents, in[1]->ndim, in[1]->extents) ||
+        !onnx__broadcast(&ndim, extents, in[2]->ndim, in[2]->extents) ||
+        !onnx__room(call, 0, in[1]->type, ndim, extents, &floats, &wholes))
+        return false;
+    for (int i = 0; i < 3; i++)
+        strides_in(in[i], ndim, of[i]);
+    for (int64_t i = 0; i < ipu__onnx_count(ndim, extents); i++) {
+        int64_t rest = i, at[3] = {0, 0, 0};
+        int chosen;
+
+        for (int32_t d = ndim - 1; d >= 0; rest /= extents[d--])
+            for (int j = 0; j < 3; j++)
+                at[j] += rest % extents[d] * of[j][d];
+        chosen = in[0]->wholes[at[0]] ? 1 : 2;
+        if (wholes)
+            wholes[i] = in[chosen]->wholes[at[chosen]];
+        else
+            floats[i] = in[chosen]->floats[at[chosen]];
+    }
+    return true;
+}
+
+static int build_where(struct ipu__onnx_call *call)
+{
+    struct ipu__onnx_value *const *in = call->inputs;
+    ipu_tensor operands[3];
+    bool last;
+
+    if (in[0]->type != IPU_ONNX_BOOL || in[1]->type != in[2]->type)
+        return onnx__refuse(call, "its inputs are of wrong types");
+    if (fold_where(call))
+        return IPU_OK;
+    onnx__operands(call, 3, in, operands, &last);
+    return onnx__give_as(
+        call, in[1]->type,
+        ipu_select(call->graph, operands[0], operands[1], operands[2]), last);
+}
+
+#define INT32_ONLY "uint32 and uint64 are refused"
+
+const struct ipu__onnx_operator onnx__binary_rows[] = {
+    {"Add", 7, "", 2, 2, build_pair, &how_add, INT32_ONLY},
+    {"And", 7, "", 2, 2, build_truth, &how_and, NULL},
+    {"Div", 7, "", 2, 2, build_pair, &how_divide, INT32_ONLY},
+    {"Equal", 7, "", 2, 2, build_pair, &how_equal, INT32_ONLY},
+    {"Greater", 7, "", 2, 2, build_pair, &how_greater, INT32_ONLY},
+    {"GreaterOrEqual", 12, "", 2, 2, build_pair, &how_greater_equal,
+     INT32_ONLY},
+    {"Less", 7, "", 2, 2, build_pair, &how_less, INT32_ONLY},
+    {"LessOrEqual", 12, "", 2, 2, build_pair, &how_less_equal, INT32_ONLY},
+    {"Max", 8, "", 1, IPU__ONNX_ANY_NUMBER, build_max, NULL, INT32_ONLY},
+    {"Mean", 8, "", 1, IPU__ONNX_ANY_NUMBER, build_mean, NULL, NULL},
+    {"Min", 8, "", 1, IPU__ONNX_ANY_NUMBER, build_min, NULL, INT32_ONLY},
+    {"Mod", 10, "fmod", 2, 2, build_mod, NULL, INT32_ONLY},
+    {"Mul", 7, "", 2, 2, build_pair, &how_multiply, INT32_ONLY},
+    {"Or", 7, "", 2, 2, build_truth, &how_or, NULL},
+    {"Pow", 7, "", 2, 2, build_pow, NULL,
+     "a base of integers, an exponent of uint32 or uint64 are refused"},
+    {"Sub", 7, "", 2, 2, build_pair, &how_subtract, INT32_ONLY},
+    {"Sum", 8, "", 1, IPU__ONNX_ANY_NUMBER, build_sum, NULL, NULL},
+    {"Where", 9, "", 3, 3, build_where, NULL, NULL},
+    {"Xor", 7, "", 2, 2, build_truth, &how_xor, NULL},
+    {.name = NULL},
+};
