@@ -9,6 +9,7 @@ static const struct ipu__onnx_operator *const families[] = {
     onnx__unary_rows,
     onnx__binary_rows,
     onnx__activation_rows,
+    onnx__shape_rows,
 };
 
 enum { FAMILIES = sizeof families / sizeof *families };
