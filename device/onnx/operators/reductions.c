@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operators over axes: reductions, positions, sums along an axis, softmax. */
+#include <inttypes.h>
+
+#include "onnx/operators/rows.h"
+
+typedef ipu_tensor reduce_fn(ipu_graph *g, ipu_tensor x, int32_t naxes,
+                             const int32_t *axes, int32_t keepdims);
+
+/* ------------------------------------------------------------------ reductions
+ */
+
+static ipu_tensor reduce_l1(ipu_graph *g, ipu_tensor x, int32_t naxes,
+                            const int32_t *axes, int32_t keep)
+{
+    return ipu_sum(g, ipu_abs(g, x), naxes, axes, keep);
+}
+
+static ipu_tensor reduce_sum_square(ipu_graph *g, ipu_tensor x, int32_t naxes,
+                                    const int32_t *axes, int32_t keep)
+{
+    return ipu_sum(g, ipu_square(g, x), naxes, axes, keep);
+}
+
+static ipu_tensor reduce_l2(ipu_graph *g, ipu_tensor x, int32_t naxes,
+                            const int32_t *axes, int32_t keep)
+{
+    return ipu_sqrt(g, reduce_sum_square(g, x, naxes, axes, keep));
+}
+
+static ipu_tensor reduce_log_sum(ipu_graph *g, ipu_tensor x, int32_t naxes,
+                                 const int32_t *axes, int32_t keep)
+{
+    return ipu_log(g, ipu_sum(g, x, naxes, axes, keep));
+}
+
+/* The maximum is taken out, so that no exponential overflows. */
+static ipu_tensor reduce_log_sum_exp(ipu_graph *g, ipu_tensor x, int32_t naxes,
+                                     const int32_t *axes, int32_t keep)
+{
+    ipu_tensor most = ipu_max(g, x, naxes, axes, 1);
+    ipu_tensor sum =
+        ipu_sum(g, ipu_exp(g, ipu_subtract(g, x, most)), naxes, axes, keep);
+
+    return ipu_add(g, ipu_log(g, sum), ipu_max(g, x, naxes, axes, keep));
+}
+
+/* How an operator reduces floats, and known integers on the host. */
+struct reduction {
+    reduce_fn *make;
+    int64_t (*host)(int64_t a, int64_t b); /* NULL: integers are refused */
+};
+
+static int64_t host_sum(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+static int64_t host_product(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a * (uint64_t)b);
+}
+static int64_t host_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+static int64_t host_most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static const struct reduction how_sum = {ipu_sum, host_sum};
+static const struct reduction how_mean = {ipu_mean, NULL};
+static const struct reduction how_max = {ipu_max, host_most};
+static const struct reduction how_min = {ipu_min, host_least};
+static const struct reduction how_prod = {ipu_prod, host_product};
+static const struct reduction how_l1 = {reduce_l1, NULL};
+static const struct reduction how_l2 = {reduce_l2, NULL};
+static const struct reduction how_log_sum = {reduce_log_sum, NULL};
+static const struct reduction how_log_sum_exp = {reduce_log_sum_exp, NULL};
+static const struct reduction how_sum_square = {reduce_sum_square, NULL};
+
+/* Reduces all of a known list of integers, as shapes are. */
+static int reduce_wholes(struct ipu__onnx_call *call, bool keep)
+{
+    const struct reduction *how = call->op->how;
+    struct ipu__onnx_value *x = call->inputs[0];
+    int64_t one = 1, *wholes;
+    float *floats;
+
+    if (!how->host || x->ndim != 1 || onnx__size(x) == 0 ||
+        !onnx__known(call, x) ||
+        !onnx__room(call, 0, x->type, keep ? 1 : 0, &one, &floats, &wholes))
+        return onnx__want_floats(call, 0);
+    wholes[0] = x->wholes[0];
+    for (int64_t i = 1; i < onnx__size(x); i++)
+        wholes[0] = how->host(wholes[0], x->wholes[i]);
+    return IPU_OK;
+}
+
+static int build_reduce(struct ipu__onnx_call *call)
+{
+    const struct reduction *how = call->op->how;
+    struct ipu__onnx_value *x = call->inputs[0];
+    bool keep = onnx__int(call, "keepdims", 1) != 0;
+    bool noop = onnx__int(call, "noop_with_empty_axes", 0) != 0, given;
+    bool chosen[MOST_AXES];
+    int32_t axes[MOST_AXES], n = 0;
+
+    IPU_TRY(onnx__axes(call, "axes", 1, x->ndim, chosen, &given));
+    if (!given && noop)
+        return onnx__give_same(call, 0, x);
+    for (int32_t d = 0; d < x->ndim; d++)
+        if (!given || chosen[d])
+            axes[n++] = d;
+    if (onnx__is_whole(x->type))
+        return reduce_wholes(call, keep);
+    return onnx__give(
+        call, 0, x->type,
+        how->make(call->graph, onnx__tensor(call, x), n, axes, keep));
+}
+
+/* ------------------------------------------------------------------- positions
+ */
+
+static int build_position(struct ipu__onnx_call *call)
+{
+    ipu_tensor (*const *make)(ipu_graph *, ipu_tensor, int32_t) = call->op->how;
+    struct ipu__onnx_value *x = call->inputs[0];
+    bool keep = onnx__int(call, "keepdims", 1) != 0;
+    bool last = onnx__int(call, "select_last_index", 0) != 0;
+    ipu_graph *g = call->graph;
+    ipu_tensor t;
+    int32_t axis;
+
+    IPU_TRY(onnx__want_floats(call, 0));
+    IPU_TRY(onnx__axis(call, onnx__int(call, "axis", 0), x->ndim, &axis));
+    t = onnx__tensor(call, x);
+    t = (*make)(g, last ? ipu_reverse(g, t, 1, &axis) : t, axis);
+    if (last)
+        t = ipu_subtract(
+            g,
+            onnx__scalar(call, IPU_ONNX_INT64, (double)(x->extents[axis] - 1)),
+            t);
+    return onnx__give(call, 0, IPU_ONNX_INT64,
+                      keep ? ipu_expand_dims(g, t, axis) : t);
+}
+
+static ipu_tensor (*const how_arg_max)(ipu_graph *, ipu_tensor,
+                                       int32_t) = ipu_argmax;
+static ipu_tensor (*const how_arg_min)(ipu_graph *, ipu_tensor,
+                                       int32_t) = ipu_argmin;
+
+static int build_cum_sum(struct ipu__onnx_call *call)
+{
+    struct ipu__onnx_value *x = call->inputs[0];
+    bool exclusive = onnx__int(call, "exclusive", 0) != 0;
+    bool reverse = onnx__int(call, "reverse", 0) != 0;
+    double number = 0;
+    int32_t axis;
+
+    IPU_TRY(onnx__want_floats(call, 0));
+    IPU_TRY(onnx__number(call, 1, "axis", &number));
+    if (!(number >= -IPU_MAX_DIMS && number < IPU_MAX_DIMS))
+        return onnx__refuse(call, "its axis is none");
+    IPU_TRY(onnx__axis(call, (int64_t)number, x->ndim, &axis));
+    return onnx__give(call, 0, x->type,
+                      ipu_cumulative_sum(call->graph, onnx__tensor(call, x),
+                                         axis, exclusive, reverse));
+}
+
+/* --------------------------------------------------------------------- softmax
+ */
+
+static ipu_tensor hardmax(ipu_graph *g, ipu_tensor x, int32_t axis)
+{
+    ipu_dtype dtype = IPU_FLOAT32;
+    int64_t extents[IPU_MAX_DIMS];
+    ipu_tensor most = ipu_argmax(g, x, axis), y;
+    int32_t ndim = ipu_tensor_info(g, x, &dtype, extents, NULL);
+
+    if (ndim < 0)
+        return x;
+    y = ipu_equal(g, ipu_expand_dims(g, most, -1),
+                  ipu_range(g, IPU_INT32, extents[axis], 0, 1));
+    return onnx__axis_back(g, ipu_cast(g, y, dtype), axis);
+}
+
+/* Before version 13, the dimensions from the axis on were taken together. */
+static int build_softmax(struct ipu__onnx_call *call)
+{
+    ipu_tensor (*const *make)(ipu_graph *, ipu_tensor, int32_t) = call->op->how;
+    struct ipu__onnx_value *x = call->inputs[0];
+    int64_t number = onnx__int(call, "axis", call->version < 13 ? 1 : -1);
+    int64_t flat[2];
+    ipu_tensor t;
+    int32_t axis;
+
+    IPU_TRY(onnx__want_floats(call, 0));
+    IPU_TRY(onnx__axis(call, number, x->ndim, &axis));
+    t = onnx__tensor(call, x);
+    if (call->version >= 13)
+        return onnx__give(call, 0, x->type, (*make)(call->graph, t, axis));
+    flat[0] = ipu__onnx_count(axis, x->extents);
+    flat[1] = ipu__onnx_count(x->ndim - axis, x->extents + axis);
+    t = (*make)(call->graph, ipu_reshape(call->graph, t, 2, flat), 1);
+    return onnx__give(call, 0, x->type,
+                      ipu_reshape(call->graph, t, x->ndim, x->extents));
+}
+
+typedef ipu_tensor axis_fn(ipu_graph *, ipu_tensor, int32_t);
+static axis_fn *const how_softmax = ipu_softmax_axis;
+static axis_fn *const how_log_softmax = ipu_log_softmax_axis;
+static axis_fn *const how_hardmax = hardmax;
+
+#define REDUCE(name, how, limits)                                              \
+    {                                                                          \
+        name, 1, "axes keepdims", 1, 1, build_reduce, &how, limits             \
+    }
+#define FLOATS_ONLY "integers are refused"
+#define KNOWN_ONLY "integers are refused, but for a list that is known"
+
+const struct ipu__onnx_operator onnx__reduction_rows[] = {
+    {"ArgMax", 1, "axis keepdims select_last_index", 1, 1, build_position,
+     &how_arg_max, FLOATS_ONLY},
+    {"ArgMin", 1, "axis keepdims select_last_index", 1, 1, build_position,
+     &how_arg_min, FLOATS_ONLY},
+    {"CumSum", 11, "exclusive reverse", 2, 2, build_cum_sum, NULL,
+     "integers are refused; the axis must be known"},
+    {"Hardmax", 1, "axis", 1, 1, build_softmax, &how_hardmax, NULL},
+    {"LogSoftmax", 1, "axis", 1, 1, build_softmax, &how_log_softmax, NULL},
+    REDUCE("ReduceL1", how_l1, FLOATS_ONLY),
+    REDUCE("ReduceL2", how_l2, FLOATS_ONLY),
+    REDUCE("ReduceLogSum", how_log_sum, FLOATS_ONLY),
+    REDUCE("ReduceLogSumExp", how_log_sum_exp, FLOATS_ONLY),
+    REDUCE("ReduceMax", how_max, KNOWN_ONLY),
+    REDUCE("ReduceMean", how_mean, FLOATS_ONLY),
+    REDUCE("ReduceMin", how_min, KNOWN_ONLY),
+    REDUCE("ReduceProd", how_prod, KNOWN_ONLY),
+    {"ReduceSum", 1, "axes keepdims noop_with_empty_axes", 1, 2, build_reduce,
+     &how_sum, KNOWN_ONLY},
+    REDUCE("ReduceSumSquare", how_sum_square, FLOATS_ONLY),
+    {"Softmax", 1, "axis", 1, 1, build_softmax, &how_softmax, NULL},
+    {.name = NULL},
+};
