@@ -50,4 +50,4 @@ _hvd() {
 complete -F _hvd char_gpt hvd-bench hvd-bench-cluster hvd-bench-hosts \
     hvd-bench-project hvd-chaos hvd-checkpoint hvd-info hvd-log-page hvd-run \
     hvd-server ipu-bench ipu-dataset-bench ipu-feeds ipu-losses ipu-replicas \
-    ipu-report memory_tools mnist mpi-launch.sh pipelined train-bench
+    ipu-report ipu-run memory_tools mnist mpi-launch.sh pipelined train-bench

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ipu_run.c - ipu-run: runs an ONNX model on the software IPU, or the test
+ * folders that come with ONNX.
+ */
+#include "command/command.h"
+#include "run_model.h"
+#include "run_tensor.h"
+#include "run_test.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST_GIVEN = 64 };
+
+struct run_options {
+    struct command_line line;
+    const char **paths; /* as many as there are words at most */
+    int npaths;
+    const char *inputs[MOST_GIVEN]; /* NAME=FILE, or FILE */
+    int ninputs;
+    const char *dims[MOST_GIVEN]; /* NAME=N */
+    int ndims;
+    int batch; /* 0: not given */
+    int seed;
+    const char *folder; /* of outputs; NULL: none */
+    struct run_tolerance tolerance;
+    bool list;
+};
+
+enum {
+    KEY_INPUT = 256,
+    KEY_BATCH,
+    KEY_DIM,
+    KEY_SEED,
+    KEY_OUTPUT,
+    KEY_RTOL,
+    KEY_ATOL,
+    KEY_LIST
+};
+
+static const struct argp_option flags[] = {
+    {"input", KEY_INPUT, "NAME=FILE", 0,
+     "read an input from a .npy or .pb (random); without a name, the next one",
+     0},
+    {"batch", KEY_BATCH, "N", 0, "set open first dimensions of inputs", 0},
+    {"dim", KEY_DIM, "NAME=N", 0, "set the open dimensions of this name", 0},
+    {"seed", KEY_SEED, "N", 0, "seed of random inputs (1)", 0},
+    {"output", KEY_OUTPUT, "DIR", 0, "write outputs to DIR/NAME.npy", 0},
+    {"rtol", KEY_RTOL, "X", 0, "relative tolerance of tests (0.001)", 0},
+    {"atol", KEY_ATOL, "X", 0, "absolute tolerance of tests (1e-07)", 0},
+    {"list-operators", KEY_LIST, NULL, 0,
+     "list the operators of ONNX: which are supported, and why not", 0},
+    COMMAND_FLAGS,
+};
+
+static error_t keep(struct run_options *o, const char **list, int *count,
+                    const char *flag, const char *text)
+{
+    if (*count == MOST_GIVEN)
+        return command_refuse(&o->line, "%s: more than %d", flag, MOST_GIVEN);
+    list[(*count)++] = text;
+    return 0;
+}
+
+static error_t check_end(struct run_options *o)
+{
+    if (o->line.outcome != OPTIONS_RUN || o->list || o->npaths > 0)
+        return 0;
+    return command_refuse(&o->line, "which model? Give a .onnx file, or test "
+                                    "folders");
+}
+
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
+    struct run_options *o = state->input;
+
+    switch (key) {
+    case KEY_INPUT: return keep(o, o->inputs, &o->ninputs, "--input", text);
+    case KEY_DIM: return keep(o, o->dims, &o->ndims, "--dim", text);
+    case KEY_BATCH:
+        return command_number(&o->line, "--batch", text, 1, 1 << 30, &o->batch);
+    case KEY_SEED:
+        return command_number(&o->line, "--seed", text, 0, 1 << 30, &o->seed);
+    case KEY_OUTPUT: o->folder = text; return 0;
+    case KEY_RTOL:
+        return command_real(&o->line, "--rtol", text, &o->tolerance.relative);
+    case KEY_ATOL:
+        return command_real(&o->line, "--atol", text, &o->tolerance.absolute);
+    case KEY_LIST: o->list = true; return 0;
+    case ARGP_KEY_ARG: o->paths[o->npaths++] = text; return 0;
+    case ARGP_KEY_END: return check_end(o);
+    default: return command_key(&o->line, flags, key, state);
+    }
+}
+
+static const struct argp parser = {
+    .options = flags,
+    .parser = parse_option,
+    .args_doc = "MODEL.onnx | FOLDER...",
+    .doc = "Run an ONNX model on the software IPU.\v"
+           "A model runs once, on the inputs that are given and random ones, "
+           "and the shapes of its outputs are printed. A folder is one of "
+           "ONNX's tests: model.onnx with test_data_set_0 and so on; its "
+           "outputs are compared. Exit status: 0; 1 for a model that cannot be "
+           "run, or a test that fails; 2 for a wrong command line.",
+};
+
+/* ------------------------------------------------------------------ operators
+ */
+
+static int list_operators(void)
+{
+    ipu_onnx_operator op = {.size = sizeof op};
+    int mapped = 0, refused = 0;
+
+    for (int32_t i = 0; ipu_onnx_operator_at(i, &op) > 0; i++) {
+        if (op.first == 0)
+            printf("%-26s refused  %s\n", op.name, op.limits);
+        else
+            printf("%-26s %-7d  %s\n", op.name,
+                   op.first < IPU_ONNX_OPSET_MIN ? IPU_ONNX_OPSET_MIN
+                                                 : op.first,
+                   op.limits ? op.limits : "");
+        *(op.first ? &mapped : &refused) += 1;
+    }
+    printf("%d operators are supported, from the opset given on to %d; %d are "
+           "not\n",
+           mapped, IPU_ONNX_OPSET_MAX, refused);
+    return 0;
+}
+
+/* --------------------------------------------------------------------- inputs
+ */
+
+static int complain_last(void)
+{
+    run_complain("%s", ipu_last_error());
+    return 1;
+}
+
+static int set_dims(const struct run_options *o, struct run_model *run)
+{
+    if (o->batch > 0 && ipu_onnx_set_dim(run->model, NULL, o->batch) < 0)
+        return complain_last();
+    for (int i = 0; i < o->ndims; i++) {
+        const char *equals = strrchr(o->dims[i], '=');
+        char symbol[256], *end = NULL;
+        long long extent = equals ? strtoll(equals + 1, &end, 10) : -1;
+
+        if (!equals || !equals[1] || *end || extent < 0 ||
+            (size_t)(equals - o->dims[i]) >= sizeof symbol)
+            return -run_complain("--dim '%s' is not NAME=N", o->dims[i]);
+        snprintf(symbol, sizeof symbol, "%.*s", (int)(equals - o->dims[i]),
+                 o->dims[i]);
+        if (ipu_onnx_set_dim(run->model, symbol, extent) < 0)
+            return complain_last();
+    }
+    return 0;
+}
+
+/* Finds the input that a text names, "NAME=FILE". Names may contain "=", so the
+ * longest one counts. */
+static int32_t named_input(const struct run_model *run, const char *text,
+                           const char **path)
+{
+    ipu_onnx_value value = {.size = sizeof value};
+    int32_t found = -1;
+    size_t longest = 0;
+
+    for (int32_t i = 0; i < run->ninputs; i++) {
+        size_t n;
+
+        ipu_onnx_input(run->model, i, &value);
+        n = strlen(value.name);
+        if (!strncmp(text, value.name, n) && text[n] == '=' &&
+            (found < 0 || n > longest)) {
+            found = i;
+            longest = n;
+            *path = text + n + 1;
+        }
+    }
+    return found;
+}
+
+/* Finds the first input that has no tensor. */
+static int32_t next_input(const struct run_model *run)
+{
+    for (int32_t i = 0; i < run->ninputs; i++)
+        if (!run->inputs[i].data)
+            return i;
+    return -1;
+}
+
+static int read_input(struct run_model *run, const char *text)
+{
+    const char *path = text;
+    int32_t i = named_input(run, text, &path);
+    ipu_onnx_tensor tensor;
+
+    if (i < 0 && strchr(text, '='))
+        return -run_complain("--input '%s': the model has no such input", text);
+    if (i < 0)
+        i = next_input(run);
+    if (i < 0 || run->inputs[i].data)
+        return -run_complain("--input '%s': the model has no further input",
+                             text);
+    if (run_read_tensor(path, &tensor) < 0)
+        return 1;
+    return run_offer(run, i, &tensor) < 0 ? complain_last() : 0;
+}
+
+static const char *symbol_of(const ipu_onnx_value *value, int32_t d)
+{
+    return value->symbols[d] ? value->symbols[d] : "";
+}
+
+/* Makes inputs that were not given. They are not offered: a model that needs
+ * their elements to be built has to be given them. */
+static int draw_inputs(const struct run_options *o, struct run_model *run)
+{
+    uint64_t state = (uint64_t)o->seed;
+
+    for (int32_t i = 0; i < run->ninputs; i++) {
+        ipu_onnx_value value = {.size = sizeof value};
+
+        ipu_onnx_input(run->model, i, &value);
+        if (run->inputs[i].data)
+            continue;
+        if (value.ndim < 0 || ipu_onnx_type_bytes(value.type) == 0)
+            return -run_complain("input '%s' has no shape, or a type that the "
+                                 "device does not have: give it with --input",
+                                 value.name);
+        for (int32_t d = 0; d < value.ndim; d++)
+            if (value.extents[d] < 0)
+                return -run_complain("input '%s' leaves dimension %d ('%s') "
+                                     "open: give it with --batch or --dim",
+                                     value.name, (int)d, symbol_of(&value, d));
+        if (run_random_tensor(&value, &state, &run->inputs[i]) < 0)
+            return 1;
+    }
+    return 0;
+}
+
+static int give_inputs(const struct run_options *o, struct run_model *run)
+{
+    int status = set_dims(o, run);
+
+    for (int i = 0; i < o->ninputs && !status; i++)
+        status = read_input(run, o->inputs[i]);
+    return status ? status : draw_inputs(o, run);
+}
+
+/* -------------------------------------------------------------------- running
+ */
+
+/* A few bytes of a file can ask for any memory. */
+static int check_memory(const struct run_model *run)
+{
+    ipu_memory_info info = {.size = sizeof info};
+    int64_t have = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGE_SIZE);
+
+    if (ipu_executable_memory(run->executable, &info) < 0)
+        return complain_last();
+    if (info.planned_bytes > have)
+        return -run_complain("the model takes %" PRId64 " bytes, and this "
+                             "machine has %" PRId64,
+                             info.planned_bytes, have);
+    return 0;
+}
+
+/* Writes an output; a name is not a path. */
+static int write_output(const char *folder, const char *name,
+                        const ipu_onnx_tensor *tensor)
+{
+    char path[4096], file[256];
+
+    snprintf(file, sizeof file, "%s", name);
+    for (char *c = file; *c; c++)
+        if (*c == '/')
+            *c = '_';
+    snprintf(path, sizeof path, "%s/%s.npy", folder, file);
+    return run_write_npy(path, tensor) < 0;
+}
+
+static int put_outputs(const struct run_options *o, const struct run_model *run)
+{
+    int status = 0;
+
+    if (o->folder)
+        mkdir(o->folder, 0777);
+    for (int32_t i = 0; i < run->noutputs && !status; i++) {
+        const ipu_onnx_tensor *t = &run->outputs[i];
+        ipu_onnx_value value = {.size = sizeof value};
+
+        ipu_onnx_output(run->model, i, &value);
+        printf("output %s  %s\n", value.name,
+               run_shape(t->type, t->ndim, t->extents).text);
+        if (o->folder)
+            status = write_output(o->folder, value.name, t);
+    }
+    return status;
+}
+
+static int run_opened(const struct run_options *o, struct run_model *run)
+{
+    int status = give_inputs(o, run);
+
+    if (status)
+        return status;
+    if (run_build(run) < 0)
+        return complain_last();
+    status = check_memory(run);
+    if (status)
+        return status;
+    for (int32_t i = 0; i < run->ninputs; i++) {
+        const ipu_onnx_tensor *t = &run->inputs[i];
+        ipu_onnx_value value = {.size = sizeof value};
+
+        ipu_onnx_input(run->model, i, &value);
+        printf("input  %s  %s\n", value.name,
+               run_shape(t->type, t->ndim, t->extents).text);
+    }
+    if (run_once(run) < 0)
+        return complain_last();
+    return put_outputs(o, run);
+}
+
+static int run_file(const struct run_options *o)
+{
+    struct run_model run;
+    int status =
+        run_open(&run, o->paths[0]) < 0 ? complain_last() : run_opened(o, &run);
+
+    run_close(&run);
+    return status;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat status;
+
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+static int run(const struct run_options *o)
+{
+    int status;
+
+    if (o->list)
+        status = list_operators();
+    else if (is_folder(o->paths[0]))
+        status = run_tests(o->paths, o->npaths, &o->tolerance);
+    else if (o->npaths > 1)
+        status = -run_complain("more than one model: give one");
+    else
+        status = run_file(o);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return -run_complain("the results could not be written");
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct run_options options = {.seed = 1, .tolerance = {1e-3, 1e-7}};
+    int status;
+
+    options.paths = calloc((size_t)argc + 1, sizeof *options.paths);
+    if (!options.paths)
+        return -run_complain("there is too little memory");
+    switch (command_parse(&parser, argc, argv, &options)) {
+    case OPTIONS_HELP:
+        command_help(&parser, "ipu-run", stdout);
+        status = 0;
+        break;
+    case OPTIONS_VERSION:
+        printf("ipu-run %s\n", HVD_VERSION_STRING);
+        status = 0;
+        break;
+    case OPTIONS_ERROR:
+        fprintf(stderr, "ipu-run: %s\n", options.line.error);
+        status = 2;
+        break;
+    default: status = run(&options);
+    }
+    free(options.paths);
+    return status;
+}
