@@ -115,7 +115,8 @@ PACKAGES := gcc g++ make pkg-config openmpi-bin libopenmpi-dev libucx-dev libope
 # A test that is skipped has failed: those of HTML pages look at them, those of
 # completion complete words, those of hvd.torch train, those of libhvd-mpi.so call
 # MPI by mpi4py, and a cluster of Slurm runs.
-TEST_PACKAGES := chromium nodejs bash-completion python3-torch python3-mpi4py \
+TEST_PACKAGES := chromium nodejs bash-completion python3-torch python3-torchvision python3-mpi4py \
+	libonnx-testdata \
 	slurmctld slurmd slurm-client munge
 
 .PHONY: deps

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Gives spoilt ONNX models to their reader: bits are turned, bytes are cut off,
+ * doubled or replaced. Then
+ *
+ *     a refusal            is one line that names the file
+ *     an accepted model    is built, or refused with a reason; its graph
+ *                          compiles or is refused with a reason
+ *
+ * The sequence is the same in every run. A sanitized build (make sanitize) sees
+ * bytes read or written elsewhere.
+ */
+#include "device.h"
+#include "onnx_file.h"
+#include "suite.h"
+
+static uint64_t state = 20170907;
+
+static uint32_t any(uint32_t below)
+{
+    return (uint32_t)(device_random(&state) >> 33) % below;
+}
+
+static void spoil(struct message *m)
+{
+    static const unsigned char bytes[] = {0, 1, 2, 7, 8, 0x7f, 0x80, 0xff};
+    size_t at, n;
+
+    for (uint32_t times = 1 + any(3); times > 0 && m->count > 8; times--) {
+        at = any((uint32_t)m->count);
+        n = any((uint32_t)(m->count - at < 24 ? m->count - at : 24));
+        switch (any(8)) {
+        case 0: m->count = at; break;
+        case 1:
+            memmove(m->data + at, m->data + at + n, m->count - at - n);
+            m->count -= n;
+            break;
+        case 2:
+            if (m->count + n > sizeof m->data)
+                break;
+            memmove(m->data + at + n, m->data + at, m->count - at);
+            m->count += n;
+            break;
+        case 3: m->data[at] ^= (unsigned char)(1u << any(8)); break;
+        case 4: m->data[at] = (unsigned char)any(256); break;
+        default: m->data[at] = bytes[any(8)]; break;
+        }
+    }
+}
+
+static void check_text(const char *path, int round)
+{
+    const char *text = ipu_last_error();
+
+    if (!*text || strchr(text, '\n') ||
+        (path && strncmp(text, path, strlen(path)) != 0))
+        ck_abort_msg("round %d: %s", round, text);
+}
+
+/* Returns whether the model was built. */
+static bool build_spoilt(ipu_onnx *model, int round)
+{
+    const ipu_compile_options options = {
+        .size = sizeof options, .allow_out_of_memory = 1, .brief = 1};
+    ipu_executable *executable = NULL;
+    ipu_graph *graph = NULL;
+    bool built;
+
+    MUST(ipu_graph_new(&graph));
+    ipu_onnx_set_dim(model, NULL, 2);
+    built = ipu_onnx_build(model, graph) >= 0;
+    if (!built)
+        check_text(NULL, round);
+    else if (ipu_compile_with(graph, &options, &executable) < 0)
+        check_text(NULL, round);
+    ipu_executable_free(executable);
+    ipu_graph_free(graph);
+    return built;
+}
+
+TEST(a_model_is_refused_or_built)
+{
+    int n = getenv("HVD_TEST_FULL") ? 500000 : 10000, read = 0, built = 0;
+    struct message g = onnx_good_graph(), good = onnx_model(&g, 13);
+
+    for (int round = 0; round < n; round++) {
+        struct message m = good;
+        const char *path = in_folder("spoilt.onnx");
+        ipu_onnx *model = NULL;
+
+        spoil(&m);
+        file_write(path, m.data, m.count);
+        if (ipu_onnx_load(path, &model) < 0) {
+            check_text(path, round);
+            continue;
+        }
+        read++;
+        built += build_spoilt(model, round);
+        ipu_onnx_free(model);
+    }
+    /* Names and elements may be any. */
+    ck_assert_int_gt(built, n / 50);
+    ck_assert_int_gt(read - built, n / 50);
+    ck_assert_int_gt(n - read, n / 50);
+}
+
+TEST_MAIN("fuzz_device_onnx", .set_up_once = folder_make,
+          .tear_down_once = folder_remove, .seconds = 600)

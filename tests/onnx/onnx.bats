@@ -1,0 +1,170 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# ipu-run passes ONNX's own tests for each operator that is supported, gives
+# what PyTorch gives for networks that PyTorch has exported, and prints one line
+# for every mistake. The tests of ONNX are those of Debian's libonnx-testdata.
+
+load ../support/commands
+
+setup() {
+    PROGRAM="${HVD_BUILD:-$BATS_TEST_DIRNAME/../../build}/bin/ipu-run"
+    DATA=/usr/share/libonnx-testdata/data
+    RESULTS="$BATS_TEST_TMPDIR/results"
+    export OPENBLAS_NUM_THREADS=1
+}
+
+# refusals: prints the reasons of what was refused in $RESULTS, and how often
+# each occurred.
+refusals() {
+    sed -n 's/^refused [^:]*: //p' "$RESULTS" |
+        sed -e 's/^.*node .*): //' -e "s/'[^']*'/'...'/g" |
+        sort | uniq -c | sort -rn
+}
+
+# supported: prints the names of the supported operators.
+supported() {
+    "$PROGRAM" --list-operators | awk '$2 ~ /^[0-9]+$/ && NF { print $1 }' |
+        grep -v '^[0-9]'
+}
+
+@test "no test of one operator fails, and 606 pass" {
+    "$PROGRAM" "$DATA"/node/* >"$RESULTS"
+    refusals
+    tail -n 1 "$RESULTS"
+    [ "$(grep -c '^FAIL' "$RESULTS")" -eq 0 ]
+    [ "$(grep -c '^pass' "$RESULTS")" -ge 606 ]
+    [ "$(grep -c '^\(pass\|refused\) ' "$RESULTS")" -eq 932 ]
+}
+
+# What is refused of supported operators: types, training, and so on.
+@test "of the operators that are supported, at most 72 cases are refused" {
+    "$PROGRAM" "$DATA"/node/* >"$RESULTS"
+    supported | sort >"$BATS_TEST_TMPDIR/names"
+    sed -n 's/^refused .*node .* (\([A-Za-z0-9]*\)): .*/\1/p' "$RESULTS" |
+        sort >"$BATS_TEST_TMPDIR/refused"
+    join "$BATS_TEST_TMPDIR/names" "$BATS_TEST_TMPDIR/refused" |
+        uniq -c | tee "$BATS_TEST_TMPDIR/both"
+    sum=$(awk '{ n += $1 } END { print n + 0 }' "$BATS_TEST_TMPDIR/both")
+    echo "$sum cases"
+    [ "$sum" -le 72 ]
+    # Every operator that is supported has a case that passes.
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/names")" -ge 112 ]
+}
+
+@test "no small model of PyTorch fails, and 72 pass" {
+    "$PROGRAM" "$DATA"/pytorch-converted/* "$DATA"/pytorch-operator/* \
+        "$DATA"/simple/* >"$RESULTS"
+    refusals
+    tail -n 1 "$RESULTS"
+    [ "$(grep -c '^FAIL' "$RESULTS")" -eq 0 ]
+    [ "$(grep -c '^pass' "$RESULTS")" -ge 72 ]
+}
+
+# A comparison that accepts everything would pass all of the above.
+@test "a test with another output fails" {
+    cp -r "$DATA/node/test_relu" "$BATS_TEST_TMPDIR/relu"
+    cp "$BATS_TEST_TMPDIR"/relu/test_data_set_0/{input_0,output_0}.pb
+    run "$PROGRAM" "$BATS_TEST_TMPDIR/relu"
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ ${lines[0]} == "FAIL "*"output 0: element "*", and should be "* ]]
+    [ "${lines[1]}" = "0 passed, 0 refused, 1 failed" ]
+    cp "$DATA"/node/test_argmax_default_axis_example/test_data_set_0/output_0.pb \
+        "$BATS_TEST_TMPDIR/relu/test_data_set_0"
+    run "$PROGRAM" "$BATS_TEST_TMPDIR/relu"
+    [[ ${lines[0]} == *"output 0 is float [3,4,5], and should be int64 [1,2]" ]]
+}
+
+# equals NETWORK: expects that its output is that of PyTorch, within 1e-4 of the
+# largest number.
+equals() {
+    export OPENBLAS_CORETYPE=SkylakeX
+    /usr/bin/python3 "$BATS_TEST_DIRNAME/export.py" "$1" "$BATS_TEST_TMPDIR"
+    run "$PROGRAM" --input "x=$BATS_TEST_TMPDIR/x.npy" \
+        --output "$BATS_TEST_TMPDIR/out" "$BATS_TEST_TMPDIR/model.onnx"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "${lines[0]}" = "input  x  float [3,3,64,64]" ]
+    [ "${lines[1]}" = "output y  float [3,1000]" ]
+    /usr/bin/python3 - "$BATS_TEST_TMPDIR" <<'END'
+import sys
+import numpy
+got = numpy.load(sys.argv[1] + "/out/y.npy")
+wanted = numpy.load(sys.argv[1] + "/y.npy")
+most = abs(wanted).max()
+print("largest", most, "difference", abs(got - wanted).max())
+assert got.shape == wanted.shape and most > 0.01
+assert abs(got - wanted).max() <= 1e-4 * most
+END
+}
+
+@test "ResNet-18 gives what PyTorch gives" {
+    equals resnet18
+}
+
+@test "MobileNetV2 gives what PyTorch gives" {
+    equals mobilenet_v2
+}
+
+@test "inputs are given, random, or wrong" {
+    local model=$DATA/node/test_add/model.onnx good=$BATS_TEST_TMPDIR/good.npy
+    /usr/bin/python3 -c "
+import numpy
+numpy.save('$good', numpy.ones((3, 4, 5), numpy.float32))
+numpy.save('$BATS_TEST_TMPDIR/order.npy', numpy.ones((3, 4), order='F'))
+numpy.save('$BATS_TEST_TMPDIR/type.npy', numpy.ones((3, 4, 5), '>f4'))
+numpy.save('$BATS_TEST_TMPDIR/shape.npy', numpy.ones((3, 4), numpy.float32))"
+    run "$PROGRAM" --input "$good" --seed 5 --output "$BATS_TEST_TMPDIR/a" "$model"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    "$PROGRAM" --input "$good" --seed 5 --output "$BATS_TEST_TMPDIR/b" "$model"
+    cmp "$BATS_TEST_TMPDIR"/{a,b}/sum.npy
+    /usr/bin/python3 -c "
+import numpy
+y = numpy.load('$BATS_TEST_TMPDIR/a/sum.npy')
+assert y.dtype == numpy.float32 and y.shape == (3, 4, 5)
+assert 0 <= y.min() < 0.2 and 1.8 < y.max() < 2 and y.std() > 0.4"
+    is_wrong 1 "no further input" --input "$good" --input "$good" \
+        --input "$good" "$model"
+    is_wrong 1 "the model has no such input" --input "z=$good" "$model"
+    is_wrong 1 "order of C" --input "$BATS_TEST_TMPDIR/order.npy" "$model"
+    is_wrong 1 "its type is none" --input "$BATS_TEST_TMPDIR/type.npy" "$model"
+    is_wrong 1 "does not have the shape" --input \
+        "$BATS_TEST_TMPDIR/shape.npy" "$model"
+    head -c 300 "$good" >"$BATS_TEST_TMPDIR/short.npy"
+    is_wrong 1 "its length" --input "$BATS_TEST_TMPDIR/short.npy" "$model"
+    head -c 100 "$good" >"$BATS_TEST_TMPDIR/short.npy"
+    is_wrong 1 "its header" --input "$BATS_TEST_TMPDIR/short.npy" "$model"
+    is_wrong 1 "cannot be read" --input "$BATS_TEST_TMPDIR/none.npy" "$model"
+}
+
+@test "every mistake is one line" {
+    local model=$DATA/node/test_add/model.onnx
+    is_wrong 2 "which model"
+    is_wrong 2 "--batch" --batch none "$model"
+    is_wrong 1 "cannot be read" "$BATS_TEST_TMPDIR/none.onnx"
+    is_wrong 1 "no input has an open first dimension" --batch 2 "$model"
+    is_wrong 1 "is not NAME=N" --dim n "$model"
+    is_wrong 1 "open dimension of the name 'n'" --dim n=2 "$model"
+    is_wrong 1 "more than one model" "$model" "$model"
+    is_wrong 1 "(NonZero): the shape of its output depends on data" \
+        "$DATA/node/test_nonzero_example/model.onnx"
+    is_wrong 1 "give it with --input" "$DATA/node/test_identity_sequence/model.onnx"
+    head -c 100 "$model" >"$BATS_TEST_TMPDIR/cut.onnx"
+    is_wrong 1 "is damaged" "$BATS_TEST_TMPDIR/cut.onnx"
+    run "$PROGRAM" --version
+    [[ $output == "ipu-run "* ]]
+}
+
+# docs/ONNX.md has the table that --list-operators prints.
+@test "the page lists the operators" {
+    local page=$BATS_TEST_DIRNAME/../../docs/ONNX.md
+    "$PROGRAM" --list-operators | awk '$2 ~ /^[0-9]+$/ && !/^[0-9]/ {
+        name = $1; first = $2; $1 = $2 = ""; sub(/^ +/, "")
+        print "| " name " | " first " | " $0 " |" }' |
+        tr -s ' ' >"$BATS_TEST_TMPDIR/listed"
+    grep -E '^\| [A-Za-z0-9]+ \| [0-9]+ \|' "$page" | tr -s ' ' \
+        >"$BATS_TEST_TMPDIR/shown"
+    diff "$BATS_TEST_TMPDIR/listed" "$BATS_TEST_TMPDIR/shown"
+}
