@@ -50,6 +50,7 @@ static int cut_text(struct training_run *run)
     if (o->eval_windows > 0)
         tests = hvd_dataset_take(tests, o->eval_windows);
     run->plan.examples = hvd_dataset_count(train);
+    run->plan.data_mark = text->hash;
     run->outcome.evaluated = hvd_dataset_count(tests) * context;
     run->plan.train = hvd_dataset_batch(hvd_dataset_shuffle(train, o->seed, 0),
                                         o->batch_size, 1);

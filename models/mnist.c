@@ -4,6 +4,7 @@
  * software IPU and its own shard of the images; gradients are averaged while
  * the backward pass runs.
  */
+#include "command/data_mark.h"
 #include "command/training_run.h"
 #include "mnist/dataset.h"
 #include "mnist/mistakes.h"
@@ -61,6 +62,8 @@ static int load_data(struct training_run *run)
     int status = load_digits(run, DIGITS_TRAIN, "the number of training images",
                              &plan->train, &plan->examples);
 
+    if (!status && (o->elastic_log || o->elastic_replay))
+        status = agree(data_mark(plan->train, &plan->data_mark));
     if (!status)
         status = load_digits(run, DIGITS_TEST, "the number of test images",
                              &plan->tests, &run->outcome.evaluated);

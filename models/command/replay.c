@@ -3,7 +3,8 @@
  * replay.c - a replay has the worlds that the file of events tells of, each
  * from the commit at which the training went on then. What was done between
  * that commit and a loss was rolled back, so that the moment does not matter:
- * the weights are the same, bit by bit.
+ * the weights are the same, bit by bit. Data that are not those of the training
+ * are refused, by their mark.
  *
  * If ranks were only lost, the same ones are lost again. If some joined, or a
  * training with fewer ranks than there were at first began anew before its
@@ -19,6 +20,7 @@
 #include "trainer/agree.h"
 
 #include <hvd.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,6 +33,7 @@ struct reading {
     bool lost;      /* this rank has been lost by now */
     bool grows;     /* somebody joined */
     int first_size; /* ranks that began */
+    char data[24];  /* the mark of their data; "": there is none */
 };
 
 /* Returns whether a world begins with an event: behind a commit, or at the
@@ -59,11 +62,15 @@ static int add_world(struct training_run *run, const json_t *event, int size)
 
 /* Forgets what came before the training began, or began anew since no commit
  * was there to go back to. */
-static void note_start(struct reading *r, int size)
+static void note_start(struct reading *r, const json_t *event, int size)
 {
+    const char *data = json_string_value(json_object_get(event, "data"));
+
     r->run->nworlds = 0;
     r->run->last_step = -1;
     *r = (struct reading){.run = r->run, .first_size = size};
+    if (data)
+        snprintf(r->data, sizeof r->data, "%s", data);
 }
 
 /* Notes the step in which this rank is lost, if the training went on without
@@ -76,7 +83,7 @@ static int note_event(struct reading *r, const json_t *event)
     const json_t *ranks = json_object_get(event, "lost");
 
     if (name && strcmp(name, "start") == 0)
-        note_start(r, size);
+        note_start(r, event, size);
     for (size_t i = 0; i < json_array_size(ranks); i++)
         r->lost |=
             json_integer_value(json_array_get(ranks, i)) == run->command->rank;
@@ -126,6 +133,19 @@ static int check_processes(const struct training_run *run)
                        path, most);
 }
 
+/* Checks that the data are those of the training that is repeated. */
+static int check_data(const struct reading *r)
+{
+    char mark[sizeof r->data];
+
+    snprintf(mark, sizeof mark, "%016" PRIx64, r->run->plan.data_mark);
+    if (!*r->data || strcmp(r->data, mark) == 0)
+        return 0;
+    return problem_set("--elastic-replay %s: that training had other data "
+                       "(mark %s, here %s): give it the same",
+                       r->run->options->elastic_replay, r->data, mark);
+}
+
 /* Plans the epochs of so many ranks. */
 static void plan_epochs(struct training_run *run, int size)
 {
@@ -170,6 +190,8 @@ int replay_begin(struct training_run *run)
         status = read_file(&reading, path);
     if (status == 0 && path)
         status = check_processes(run);
+    if (status == 0 && path)
+        status = check_data(&reading);
     /* The same ranks are lost again, or all worlds are made. */
     if (!reading.grows && reading.first_size == run->command->size)
         run->nworlds = 0;

@@ -400,6 +400,7 @@ static void describe_program(struct training_run *run,
         program->leaves = replay_leaves;
         program->enter = replay_enter;
     }
+    program->data_mark = run->plan.data_mark;
     program->trainer.rank = run->command->rank;
     program->trainer.progress = run->command->progress;
     set_marks(run, program);

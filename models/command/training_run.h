@@ -71,6 +71,7 @@ struct training_plan {
     hvd_dataset *train, *tests; /* owned: batches, to train on and to evaluate;
                                    NULL, with the text kept, if they failed */
     int64_t examples;           /* elements of the former */
+    uint64_t data_mark;         /* a hash of these; 0: not known */
 };
 
 /* A world of a training that is repeated. */

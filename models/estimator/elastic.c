@@ -297,7 +297,7 @@ static int begin(hvd_estimator *e, struct parts *p)
     status = elastic_meet(e, &joined);
     json_decref(joined);
     if (status == 0)
-        status = estimator_agree(elastic_write(e, elastic_event(e, "start")));
+        status = estimator_agree(elastic_write(e, elastic_describe_start(e)));
     x->goes_on = x->lost = false;
     e->first_step = e->step;
     if (status == 0)

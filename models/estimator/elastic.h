@@ -47,6 +47,8 @@ struct elastic {
 json_t *elastic_event(const hvd_estimator *estimator, const char *name);
 /* Adds a line to the file of events, if this is rank 0. Takes json over. */
 int elastic_write(const hvd_estimator *estimator, json_t *json);
+/* Makes the event of a training that begins, with the mark of its data. */
+json_t *elastic_describe_start(const hvd_estimator *estimator);
 /* Makes the event of ranks that hvd_recover has left out. */
 json_t *elastic_describe_lost(const hvd_estimator *estimator);
 

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <hvd.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -44,6 +46,18 @@ json_t *elastic_event(const hvd_estimator *e, const char *name)
                      (json_int_t)now->position.epoch, "samples",
                      (json_int_t)now->position.samples, "rows",
                      (json_int_t)now->rows, "ranks", ranks);
+}
+
+json_t *elastic_describe_start(const hvd_estimator *e)
+{
+    json_t *json = elastic_event(e, "start");
+    char mark[24];
+
+    if (e->program && e->program->data_mark != 0) {
+        snprintf(mark, sizeof mark, "%016" PRIx64, e->program->data_mark);
+        json_object_set_new(json, "data", json_string(mark));
+    }
+    return json;
 }
 
 json_t *elastic_describe_lost(const hvd_estimator *e)

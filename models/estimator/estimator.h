@@ -90,6 +90,7 @@ struct estimator_program {
     int workers; /* ranks that train: servers beyond them serve by themselves */
     struct estimator_mark marks[ESTIMATOR_MOST_MARKS];
     int nmarks;
+    uint64_t data_mark; /* of the data to train on, for events; 0: none */
     /* Called when a training is about to make its first step, also if none is
      * left: estimator->step have been made. */
     int (*begin)(void *context, hvd_estimator *estimator);

@@ -158,6 +158,19 @@ launch() { # argument of mpirun...
     grep -q 'start the replay by mpirun -np 2, as many ranks as' <<<"$output"
 }
 
+@test "a replay with other data is refused in words" {
+    local folder=$BATS_TEST_TMPDIR
+    # shellcheck disable=SC2086 # several words
+    launch -np 2 "$BIN/mnist" --elastic 1 --elastic-log "$folder/log" $SMALL
+    grep -q '^{"event":"start".*"data":"[0-9a-f]\{16\}"}$' "$folder/log"
+    # shellcheck disable=SC2086 # several words
+    run launch -np 2 "$BIN/mnist" --elastic 1 \
+        --elastic-replay "$folder/log" $SMALL --seed 2
+    echo "$output"
+    [ "$status" -ne 0 ]
+    grep -q -- '--elastic-replay .*log: that training had other data (mark [0-9a-f]*, here [0-9a-f]*): give it the same' <<<"$output"
+}
+
 @test "too few ranks end it in words" {
     run timeout 120 "$BATS_TEST_DIRNAME/trainings" --ranks 3 --least 4 \
         "$BIN/mnist" --model mlp --train-images 100 --test-images 10
