@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Everything of hvd.torch, on any number of ranks, against PyTorch itself."""
 import os
+import signal
 import sys
 
 import torch
@@ -278,6 +279,33 @@ if n > 1:
     refused(AssertionError, "backward_passes_per_step",
             lambda: model(data(r, 0)[0]).sum().backward())
     optimizer.synchronize()
+
+# A request that is kept from step to step fails as every other one does, and a signal
+# ends the wait for it.
+if n > 1:
+    weight = torch.nn.Parameter(torch.ones(3))
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=0.0), [("w", weight)])
+    for _ in range(3):
+        weight.sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    handle = hvd.allreduce_async_(torch.ones(3), name="w")
+    refused(ValueError, "in flight", lambda: weight.sum().backward())
+    hvd.synchronize(handle)
+    optimizer.step()
+    optimizer.zero_grad()
+    if r == 0:
+        weight.sum().backward()
+        rung = []
+        signal.signal(signal.SIGALRM, lambda *_: rung.append(1) or 1 / 0)
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        refused(ZeroDivisionError, "", optimizer.step)
+        assert rung
+    hvd.broadcast(torch.ones(1), 0, name="rung")
+    if r != 0:
+        weight.sum().backward()
+    optimizer.step()
+    assert torch.equal(weight.grad, torch.ones(3))
 
 # The state of an optimizer.
 for kind, options in ((torch.optim.Adam, dict(lr=0.1 + r)), (torch.optim.SGD, dict(lr=0.1)),

@@ -90,6 +90,21 @@ PyObject *request_wait(PyObject *module, PyObject *const *args,
                        Py_ssize_t nargs);
 PyObject *request_poll(PyObject *module, PyObject *handle);
 
+/* The type of requests that are made again in each step (repeated.c); owned.
+ * NULL, with an exception, on failure. And the wait for several of them. */
+PyObject *repeated_type_new(void);
+PyObject *repeated_wait(PyObject *module, PyObject *begun);
+
+/* A wait lasts so long before the thread looks for signals. */
+#define REQUEST_SLICE_NS INT64_C(50000000)
+
+/* Fills a request from a tuple of the fields, from which it borrows. Returns
+ * false with an exception. */
+bool request_fill(PyObject *fields, hvd_request *request);
+/* Waits until a request is done. Returns false, with an exception, if a handler
+ * of a signal has raised one, or there is no such request. */
+bool request_wait_until_done(hvd_handle handle);
+
 /* Sets hvd.Error with a status and the text of the last failure. */
 void raise_last_error(int status);
 /* Writes the value of an integer of so many bits. Returns false, with an

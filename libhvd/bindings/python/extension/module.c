@@ -65,6 +65,8 @@ static PyMethodDef functions[] = {
     {"wait", FAST(request_wait), METH_FASTCALL,
      "wait(handle, wanted): the output, if the library has made it"},
     {"poll", request_poll, METH_O, "poll(handle): whether it is done"},
+    {"wait_repeated", repeated_wait, METH_O,
+     "wait_repeated(begun): waits for those at the beginning of the list"},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {
@@ -78,9 +80,11 @@ PyMODINIT_FUNC PyInit__hvd(void);
 PyMODINIT_FUNC PyInit__hvd(void)
 {
     PyObject *module = PyModule_Create(&definition);
-    PyObject *type = view_type_new();
+    PyObject *view = view_type_new(), *repeated = repeated_type_new();
 
-    if (!module || !type || PyModule_AddObjectRef(module, "View", type) < 0)
+    if (!module || !view || !repeated ||
+        PyModule_AddObjectRef(module, "View", view) < 0 ||
+        PyModule_AddObjectRef(module, "Repeated", repeated) < 0)
         Py_CLEAR(module);
     return module;
 }

@@ -14,9 +14,6 @@
 
 #include "extension.h"
 
-/* A signal is served at most this long after it has come. */
-#define SLICE_NS INT64_C(50000000)
-
 enum field {
     KIND,
     OP,
@@ -186,13 +183,11 @@ void raise_last_error(int status)
 /* ------------------------------------------------------------------ waiting
  */
 
-/* Waits until a request is done. Returns false, with an exception, if a handler
- * of a signal has raised one, or there is no such request. */
-static bool wait_until_done(hvd_handle handle)
+bool request_wait_until_done(hvd_handle handle)
 {
     for (;;) {
         PyThreadState *state = PyEval_SaveThread();
-        int done = binding.wait_for(handle, SLICE_NS);
+        int done = binding.wait_for(handle, REQUEST_SLICE_NS);
 
         PyEval_RestoreThread(state);
         if (done > 0)
@@ -232,7 +227,7 @@ PyObject *request_wait(PyObject *module, PyObject *const *args,
     (void)module;
     if (!has_arguments("wait", nargs, 2) ||
         !get_integer(args[0], "the handle", 64, &handle) ||
-        !wait_until_done(handle))
+        !request_wait_until_done(handle))
         return NULL;
     return end_request(handle, args[1] == Py_True);
 }
@@ -313,7 +308,7 @@ PyObject *request_run(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
         return NULL;
     if (handle == 0)
         Py_RETURN_NONE;
-    if (!wait_until_done(handle)) {
+    if (!request_wait_until_done(handle)) {
         abandon(args);
         return NULL;
     }
@@ -328,13 +323,12 @@ struct group {
     hvd_handle *handles;
 };
 
-static bool fill_member(PyObject *fields, hvd_request *request)
+bool request_fill(PyObject *fields, hvd_request *request)
 {
     PyObject *args[NFIELDS];
 
     if (!PyTuple_Check(fields) || PyTuple_Size(fields) != NFIELDS) {
-        PyErr_SetString(PyExc_TypeError,
-                        "a member of a group is a tuple of fields");
+        PyErr_SetString(PyExc_TypeError, "a request is a tuple of its fields");
         return false;
     }
     for (int i = 0; i < NFIELDS; i++)
@@ -379,7 +373,7 @@ static PyObject *submit_group(const char *name, PyObject *members,
     if (!group->requests || !group->pointers || !group->handles)
         return PyErr_NoMemory();
     for (Py_ssize_t i = 0; i < group->n; i++)
-        if (!fill_member(PyList_GetItem(members, i), &group->requests[i]))
+        if (!request_fill(PyList_GetItem(members, i), &group->requests[i]))
             return NULL;
     return submit_members(name, group);
 }

@@ -194,3 +194,76 @@ def run(*fields):
 def poll(handle):
     """Returns whether a request is done."""
     return bool(check(lib.hvd_poll(handle)))
+
+
+_under_way = set()  # what Repeated requests use
+
+
+class Repeated:
+    """A request that is made again in each step: see extension/repeated.c."""
+    __slots__ = ("parameter", "fields", "address", "finish", "passes", "delay", "_begin",
+                 "_begun", "_complaint", "_gradient", "_handle")
+
+    def __init__(self, parameter, begin, begun, complaint):
+        self.parameter, self._begin, self._begun = parameter, begin, begun
+        self._complaint, self.finish, self.passes, self.delay = complaint, None, 0, 0
+        self.forget()
+
+    @property
+    def is_begun(self):
+        """Whether it is under way."""
+        return self._handle is not None or self.finish is not None
+
+    def __call__(self, *_):
+        if self.is_begun or self.delay <= 0:
+            raise AssertionError(self._complaint)
+        self.delay -= 1
+        if self.delay == 0:
+            self.start()
+
+    def start(self):
+        """Begins the request now."""
+        gradient = self.parameter.grad
+        if self.fields is not None and gradient is self._gradient \
+                and gradient.data_ptr() == self.address:
+            try:
+                self._submit()
+                return
+            except error_class:
+                pass  # begin fails in the words of its caller
+        self._begin(self)
+
+    def keep(self, fields, gradient, address):
+        """Keeps a request, and submits it."""
+        self.fields, self._gradient, self.address = fields, gradient, address
+        self._submit()
+
+    def _submit(self):
+        self._handle = submit(*self.fields)
+        _under_way.add(self)
+        self._begun.append(self)
+
+    def forget(self):
+        """Keeps nothing any more. What is under way goes on."""
+        self._handle = self.fields = self._gradient = self.address = None
+
+    def end(self):
+        """Waits for the request."""
+        handle = self._handle
+        while check(lib.hvd_wait_for(handle, _SLICE_NS)) == 0:
+            pass
+        self._handle, self.delay = None, self.passes
+        _under_way.discard(self)
+        check(lib.hvd_wait(handle))
+
+
+def wait_repeated(begun):
+    """Waits for the requests at the beginning of the list, up to one that is not under
+    way here, and removes them. If one fails, it is the first of the list afterwards."""
+    done = 0
+    try:
+        while done < len(begun) and begun[done]._handle is not None:
+            begun[done].end()
+            done += 1
+    finally:
+        del begun[:done]

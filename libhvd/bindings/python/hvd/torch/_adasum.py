@@ -37,10 +37,10 @@ class DeltaMethods:
     def _change(self, slot):
         """Returns what a step of the wrapped optimizer changes in a parameter."""
         parameter = slot.parameter
-        if slot.fields is None:  # the place of the change
-            slot.fields = tensor_of(engine.allocate(DTYPES[parameter.dtype],
+        if slot.change is None:
+            slot.change = tensor_of(engine.allocate(DTYPES[parameter.dtype],
                                                     parameter.shape))
-        delta, before = slot.fields, parameter.detach().clone()
+        delta, before = slot.change, parameter.detach().clone()
         every = self.param_groups
         own = next(g for g in every if any(parameter is p for p in g["params"]))
         members = own["params"]

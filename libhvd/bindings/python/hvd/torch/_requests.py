@@ -28,13 +28,14 @@ _pending, _numbers = {}, itertools.count(1)
 
 def view_of(tensor):
     """Returns a View of the memory of a tensor."""
+    dtype = DTYPES.get(tensor.dtype)
+    if dtype is not None and tensor.is_cpu and tensor.is_contiguous():
+        return engine.View(tensor.data_ptr(), dtype, tensor.shape, tensor)
     if tensor.device.type != "cpu":
         raise ValueError(f"the tensor is on {tensor.device}, not in this machine's memory")
     if not tensor.is_contiguous():
         raise ValueError("Tensor is required to be contiguous.")
-    if tensor.dtype not in DTYPES:
-        raise ValueError(f"Tensor type {tensor.type()} is not supported.")
-    return engine.View(tensor.data_ptr(), DTYPES[tensor.dtype], tensor.shape, tensor)
+    raise ValueError(f"Tensor type {tensor.type()} is not supported.")
 
 
 def tensor_of(view):
@@ -47,6 +48,8 @@ def tensor_of(view):
 
 def _factor(view, factor):
     """Returns a factor as Horovod rounds it: to the type in which it multiplies."""
+    if factor == 1.0:  # as nearly always; the rest takes as long as a small allreduce
+        return 1.0
     return float(np.float32(factor)) if view and view.dtype in _SINGLE else float(factor)
 
 

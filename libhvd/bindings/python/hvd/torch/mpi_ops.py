@@ -39,8 +39,9 @@ def handle_average_backwards_compatibility(op, average):
 # ------------------------------------------------------------------ reductions
 
 def _reduction(tensor, output, name, op, prescale, postscale, process_set):
-    fields = request("allreduce", view_of(tensor), view_of(output), name, op, 0, prescale,
-                     postscale, process_set)
+    view = view_of(tensor)
+    fields = request("allreduce", view, view if output is tensor else view_of(output), name,
+                     op, 0, prescale, postscale, process_set)
     return fields, lambda _: output
 
 

@@ -10,14 +10,13 @@ reduced without a copy. It stays there as long as the program zeroes gradients, 
 what zero_grad() of PyTorch 1.13 does by default.
 """
 import atexit
-import collections
 import contextlib
 import warnings
 import weakref
 
 import torch
 
-from hvd._engine import engine, under_way
+from hvd._engine import engine
 from hvd._errors import Error
 from hvd._requests import keep_if_lost
 
@@ -101,52 +100,33 @@ def _divided(groups, parameters):
     return [[p for p in group if id(p) in known] for group in groups]
 
 
-class _Slot:
+_TOO_MANY = ("Gradients were computed more than backward_passes_per_step times before "
+             "call to step(). Increase backward_passes_per_step to accumulate gradients "
+             "locally.")
+
+
+class _Slot(engine.Repeated):
     """
     What the optimizer knows of a parameter. A gradient that stays where it is, and is
-    reduced as it is, has the same request in each step: its fields are kept, because to
-    describe a request takes several times as long as to submit it.
+    reduced as it is, has the same request in each step. That is kept, because to describe
+    a request takes several times as long as to submit it. The slot is also the hook.
     """
-    __slots__ = ("parameter", "name", "group", "delay", "finish", "fields", "address",
-                 "_number", "__weakref__")
+    __slots__ = ("name", "group", "shared", "change",
+                 "__weakref__")
 
-    def __init__(self, parameter, name):
-        self.parameter, self.name, self.group = parameter, name, None
-        self.delay = 0          # backward passes until the gradient is reduced
-        self.finish = None      # waits for the reduction, if it has begun
-        self.forget()
+    def __init__(self, parameter, name, begin, begun):
+        super().__init__(parameter, begin, begun, _TOO_MANY)
+        self.name, self.group = name, None
+        self.shared = None  # the address of the gradient, if ranks share its memory
+        self.change = None  # with Adasum: of the parameter, in such memory
 
     def forget(self):
         """Forgets where the gradient is: in another world, other memory is shared."""
-        self.fields = self.address = None
+        self.shared = self.change = None
+        super().forget()
 
     def is_sparse(self):
         return self.parameter.grad is not None and self.parameter.grad.is_sparse
-
-    def is_prepared(self):
-        """Returns whether the fields are those of the gradient."""
-        gradient = self.parameter.grad
-        return self.fields is not None and gradient is not None \
-            and not gradient.is_sparse and gradient.data_ptr() == self.address
-
-    def submit(self):
-        """Submits the request that is kept. It uses the gradient until it is done, even
-        if the program has dropped all of this."""
-        try:
-            self._number = engine.submit(*self.fields)
-        except Error as error:
-            raise translate(error) from None
-        under_way.add(self)
-        self.finish = self._wait
-
-    def _wait(self):
-        try:
-            engine.wait(self._number, False)
-        except Error as error:
-            under_way.discard(self)
-            keep_if_lost(error, self.fields)
-            raise translate(error) from None
-        under_way.discard(self)
 
 
 class _DistributedOptimizer(torch.optim.Optimizer):
@@ -158,9 +138,10 @@ class _DistributedOptimizer(torch.optim.Optimizer):
         self._parameter_names = _named(named_parameters, self.param_groups)
         required = [p for group in self.param_groups for p in group["params"]
                     if p.requires_grad]
-        self._slots = [_Slot(p, self._parameter_names[p]) for p in required]
+        self._begun = []  # slots whose reductions are under way
+        self._slots = [_Slot(p, self._parameter_names[p], self._begin, self._begun)
+                       for p in required]
         self._form_groups(_divided(groups, required))
-        self._begun = collections.deque()  # slots whose reductions are under way
         self._nodes, self._ready = [], {}
         self._synchronized, self._should_synchronize = False, True
         self._takes_part = process_set.included() and may_be_several()
@@ -181,22 +162,8 @@ class _DistributedOptimizer(torch.optim.Optimizer):
         for slot in self._slots:
             # Its node lives as long as somebody holds it.
             node = slot.parameter.expand_as(slot.parameter).grad_fn.next_functions[0][0]
-            node.register_hook(self._hook(slot))
+            node.register_hook(slot)
             self._nodes.append(node)
-
-    def _hook(self, slot):
-        begin = self._begin
-
-        def count(*_):
-            if slot.finish or slot.delay <= 0:
-                raise AssertionError(
-                    "Gradients were computed more than backward_passes_per_step times before "
-                    "call to step(). Increase backward_passes_per_step to accumulate "
-                    "gradients locally.")
-            slot.delay -= 1
-            if slot.delay == 0:
-                begin(slot)
-        return count
 
     def _begin(self, slot):
         """Begins the reduction of a gradient, or of its group if it was the last."""
@@ -213,12 +180,11 @@ class _DistributedOptimizer(torch.optim.Optimizer):
             self._begun.extend(group)
 
     def _begin_now(self, slot):
-        """Begins the reduction of one gradient."""
-        if slot.is_prepared():
-            slot.submit()
-        else:
-            slot.finish = self._reduce([slot])
-        self._begun.append(slot)
+        """Begins the reduction of one gradient, whose request is not kept."""
+        finish = self._reduce([slot])
+        if finish:
+            slot.finish = finish
+            self._begun.append(slot)
 
     def _scales(self):
         if self._op != Average or self._factor == 1.0:
@@ -234,37 +200,40 @@ class _DistributedOptimizer(torch.optim.Optimizer):
         gradient = parameter.grad
         if gradient.is_sparse:
             return gradient.to_dense()
-        if slot.address == gradient.data_ptr():
+        if slot.shared == gradient.data_ptr():
             return gradient.detach()
         if gradient.numel() * gradient.element_size() >= _SHARED_BYTES \
                 or not gradient.is_contiguous():
-            slot.address = _share(parameter).data_ptr()
+            slot.shared = _share(parameter).data_ptr()
         return parameter.grad.detach()
 
     def _prepare(self, slot, gradient):
-        """Keeps the request that reduces a gradient, where it is, in each step."""
+        """Keeps the request that reduces a gradient, where it is, in each step, and
+        begins it."""
         scales = self._scales()
         view = view_of(gradient)
-        slot.fields = request("allreduce", view, view, slot.name, int(self._op), 0,
-                              scales.get("prescale_factor", 1.0),
-                              scales.get("postscale_factor", 1.0),
-                              self.process_set.__index__())
-        slot.address = gradient.data_ptr()
+        fields = request("allreduce", view, view, slot.name, int(self._op), 0,
+                         scales.get("prescale_factor", 1.0),
+                         scales.get("postscale_factor", 1.0),
+                         self.process_set.__index__())
+        try:
+            slot.keep(fields, slot.parameter.grad, gradient.data_ptr())
+        except Error as error:
+            raise translate(error) from None
 
     def _reduce(self, slots):
         """Begins the reduction of gradients. Returns a function that waits for it and
-        writes the results."""
+        writes the results, or None if the slot does that itself."""
         first = slots[0]
         if len(slots) == 1 and first.is_sparse() and not self._sparse_as_dense:
             result = sparse_allreduce_async(first.parameter.grad, first.name, self._op,
                                             self.process_set)
             return _once(lambda: _set_sparse(first.parameter, result()))
         dense = [self._dense(slot) for slot in slots]
-        if len(slots) == 1 and self._compression is Compression.none \
-                and not first.is_sparse():
+        if len(slots) == 1 and first.group is None \
+                and self._compression is Compression.none and not first.is_sparse():
             self._prepare(first, dense[0])
-            first.submit()
-            return first.finish
+            return None
         small, contexts = zip(*map(self._compression.compress, dense))
         options = dict(op=self._op, process_set=self.process_set, name=first.name,
                        **self._scales())
@@ -279,19 +248,34 @@ class _DistributedOptimizer(torch.optim.Optimizer):
                 _set_dense(slot.parameter, self._compression.decompress(reduced, context))
         return _once(finish)
 
+    def _begin_rest(self):
+        """Begins what no backward pass has begun."""
+        for slot in self._slots:
+            if slot.is_begun:
+                continue
+            if slot.group is None:
+                slot.start()
+            else:
+                self._begin_now(slot)
+
     def _wait_for_all(self):
         """Waits for what is under way. If some of it has failed, it raises the first
         failure when the rest is done; a signal's exception ends the wait at once, and
         the rest can be waited for later."""
         failure = None
         while self._begun:
-            slot = self._begun[0]
             try:
-                slot.finish()
+                engine.wait_repeated(self._begun)
+                if self._begun:
+                    self._begun[0].finish()
+            except Error as error:
+                keep_if_lost(error, self._begun[0].fields)
+                failure = failure or translate(error)
             except (RuntimeError, ValueError) as error:
                 failure = failure or error
-            slot.finish = None
-            self._begun.popleft()
+            if self._begun:
+                slot = self._begun.pop(0)
+                slot.finish, slot.delay = None, slot.passes
         self._ready.clear()
         if failure:
             raise failure
@@ -302,11 +286,9 @@ class _DistributedOptimizer(torch.optim.Optimizer):
         """Waits until all gradients are those of all ranks. It begins those that are not
         under way; a parameter without a gradient gives zeros."""
         if self._takes_part:
-            for slot in self._slots:
-                if slot.finish is None:
-                    self._begin_now(slot)
+            if len(self._begun) < len(self._slots):
+                self._begin_rest()
             self._wait_for_all()
-            self.set_backward_passes_per_step(self.backward_passes_per_step)
         self._synchronized = True
 
     @contextlib.contextmanager
@@ -322,7 +304,7 @@ class _DistributedOptimizer(torch.optim.Optimizer):
         """Sets after how many backward passes a gradient is reduced."""
         self.backward_passes_per_step = passes
         for slot in self._slots:
-            slot.delay = passes
+            slot.passes = slot.delay = passes
 
     def load_state_dict(self, *args, **kwargs):
         self._begun.clear()
