@@ -32,7 +32,7 @@ _hvd() {
     local cur prev words cword help=--help
     _init_completion || return
     case ${words[0]##*/} in
-    mpi-launch.sh | hvd-run | hvd-chaos) _hvd_started_program && return ;;
+    mpi-launch.sh | horovodrun | hvd-run | hvd-chaos) _hvd_started_program && return ;;
     hvd-bench | hvd-checkpoint)
         [[ $cword -lt 2 || ${words[1]} == -* ]] || help="${words[1]} --help" ;;
     esac
@@ -47,7 +47,7 @@ _hvd() {
         compgen -W "$(_hvd_subcommands)" -- "$cur")
 }
 
-complete -F _hvd char_gpt hvd-bench hvd-bench-cluster hvd-bench-hosts \
-    hvd-bench-project hvd-chaos hvd-checkpoint hvd-info hvd-log-page hvd-run \
+complete -F _hvd char_gpt horovodrun hvd-bench hvd-bench-cluster \
+    hvd-bench-hosts hvd-bench-project hvd-chaos hvd-checkpoint hvd-info hvd-log-page hvd-run \
     hvd-server ipu-bench ipu-dataset-bench ipu-feeds ipu-losses ipu-replicas \
     ipu-report ipu-run memory_tools mnist mpi-launch.sh pipelined train-bench

@@ -3,7 +3,8 @@
 
 setup_file() {
     export ROOT=$BATS_TEST_DIRNAME/../..
-    export PATH=$HVD_BUILD/bin:$ROOT:$PATH
+    export PATH=$HVD_BUILD/bin:$HVD_BUILD/lib/python/hvd/compat/bin:$ROOT:$PATH
+    export PYTHON=/usr/bin/python3
 }
 
 setup() {
@@ -63,6 +64,8 @@ names() {
     [[ $(offered hvd-run -n 2 char_gpt --lay) == --layers* ]]
     [[ $(offered hvd-chaos -- mpi-launch.sh -np 2 mnist --epo) == --epochs* ]]
     [ "$(offered mpi-launch.sh --hostf)" = --hostfile ]
+    [[ $(offered horovodrun -np 2 mnist --epo) == --epochs* ]]
+    [[ $(offered horovodrun --reset-l) == --reset-limit* ]]
 }
 
 @test "what is no option is a file" {
