@@ -84,6 +84,12 @@ $(foreach t,pipeline device_collective,\
 	$(eval LIBS_tests-mpi-$(t) += $$(IPU_LINK))\
 	$(eval DEPS_tests-mpi-$(t) += $$(IPU_LIB)))
 
+# Draws digits for the tests of models that train on the same ones.
+TEST_PROGRAMS += $(B)/bin/draw-digits
+SRC_draw-digits := tests/support/draw_digits.c $(ALONE_SRC)
+DEPS_draw-digits = $(B)/lib/libhvd.a $(IPU_LIB)
+LIBS_draw-digits = $(B)/lib/libhvd.a $(IPU_LINK) $(JSON_LIBS) $(ZLIB_LIBS)
+
 # The simulator: libhvd's archive, in which its own files stand for two of it.
 TEST_PROGRAMS += $(B)/bin/hvd-sim
 SRC_hvd-sim := $(wildcard tests/sim/*.c) $(COMMAND_SRC)

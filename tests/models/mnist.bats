@@ -10,6 +10,7 @@ load ../support/models
 setup() {
     models_setup mnist
     MNIST=$PROGRAM
+    digits 10000 1000
     # Drawing all digits takes seconds.
     FEW=(--train-images 256 --test-images 10)
 }
@@ -303,7 +304,7 @@ idx_directory() {
 @test "1, 3 and 4 ranks learn as well" {
     local n
     for n in 1 3 4; do
-        run ranks $n --train-images 5001 --test-images 500 --epochs 2 \
+        run ranks $n --data "$DIGITS" --train-images 5001 --test-images 500 --epochs 2 \
             --eval-every 0 --summary "$OUT/summary.json"
         assert_status_everywhere $n 0
         [ "$(field world_size)" -eq $n ]
@@ -314,12 +315,12 @@ idx_directory() {
 @test "compressed gradients learn as well" {
     local compression
     for compression in fp16 bf16; do
-        ranks 2 --compression $compression --train-images 8000 \
+        ranks 2 --compression $compression --data "$DIGITS" --train-images 8000 \
             --test-images 1000 --epochs 1 --summary "$OUT/summary.json"
         at_least "$(field test_accuracy)" 0.89
     done
     # What is left out of one step takes part in a later one.
-    ranks 2 --compression topk --model mlp --train-images 10000 \
+    ranks 2 --compression topk --model mlp --data "$DIGITS" --train-images 10000 \
         --test-images 1000 --epochs 6 --summary "$OUT/summary.json"
     at_least "$(field test_accuracy)" 0.9
 }
@@ -334,8 +335,8 @@ idx_directory() {
     local name
     for name in sgd momentum adam adamw lamb nesterov rmsprop adagrad \
         adadelta lion lars; do
-        ranks 2 --model mlp --train-images 6000 --test-images 500 --epochs 4 \
-            --optimizer $name --summary "$OUT/summary.json"
+        ranks 2 --model mlp --data "$DIGITS" --train-images 6000 \
+            --test-images 500 --epochs 4 --optimizer $name --summary "$OUT/summary.json"
         at_least "$(field test_accuracy)" 0.8
     done
 }
@@ -343,7 +344,7 @@ idx_directory() {
 @test "every schedule of the rate learns" {
     local name
     for name in constant step cosine one-cycle; do
-        "$PROGRAM" --model mlp --train-images 6000 --test-images 500 \
+        "$PROGRAM" --model mlp --data "$DIGITS" --train-images 6000 --test-images 500 \
             --epochs 2 --lr-schedule $name --warmup 9 --lr 0.004 \
             --summary "$OUT/summary.json"
         at_least "$(field test_accuracy)" 0.8
@@ -354,9 +355,9 @@ idx_directory() {
 }
 
 @test "the MLP learns, and its ranks are like one with all of the batch" {
-    local -a common=(--model mlp --steps 5 --train-images 1500
+    local -a common=(--model mlp --steps 5 --data "$DIGITS" --train-images 1500
         --test-images 10 --optimizer sgd --lr 0.05)
-    run ranks 2 --model mlp --train-images 10000 --test-images 500 \
+    run ranks 2 --model mlp --data "$DIGITS" --train-images 10000 --test-images 500 \
         --summary "$OUT/summary.json"
     assert_status_everywhere 2 0
     at_least "$(field test_accuracy)" 0.94
@@ -369,7 +370,7 @@ idx_directory() {
 }
 
 @test "accumulated gradients are like those of a larger batch" {
-    local -a common=(--model mlp --train-images 1500 --test-images 10
+    local -a common=(--model mlp --data "$DIGITS" --train-images 1500 --test-images 10
         --optimizer sgd --lr 0.05)
     local of op
     ranks 1 "${common[@]}" --steps 5 --batch-size 64 --save-weights "$OUT/whole"
@@ -394,7 +395,7 @@ idx_directory() {
 
 @test "every optimizer with half of the batch on each of two ranks" {
     local name
-    local -a common=(--model mlp --steps 5 --train-images 1500
+    local -a common=(--model mlp --steps 5 --data "$DIGITS" --train-images 1500
         --test-images 10 --lr 0.001 --clip 0.5)
     for name in momentum adam adamw lamb; do
         ranks 1 "${common[@]}" --optimizer $name --batch-size 64 \
@@ -406,14 +407,14 @@ idx_directory() {
 }
 
 @test "training goes on from saved weights" {
-    run ranks 2 --model mlp --train-images 4000 --test-images 500 --epochs 2 \
-        --save-weights "$OUT/weights" --summary "$OUT/summary.json"
+    run ranks 2 --model mlp --data "$DIGITS" --train-images 4000 \
+        --test-images 500 --epochs 2 --save-weights "$OUT/weights" --summary "$OUT/summary.json"
     assert_status_everywhere 2 0
     local before
     before=$(field test_accuracy)
     # So small a rate that nothing changes: the weights are those loaded.
-    run ranks 3 --model mlp --train-images 4000 --test-images 500 --steps 1 \
-        --lr 1e-30 --optimizer sgd --load-weights "$OUT/weights" \
+    run ranks 3 --model mlp --data "$DIGITS" --train-images 4000 \
+        --test-images 500 --steps 1 --lr 1e-30 --optimizer sgd --load-weights "$OUT/weights" \
         --save-weights "$OUT/again" --summary "$OUT/summary.json"
     assert_status_everywhere 3 0
     [ "$(field test_accuracy)" = "$before" ]

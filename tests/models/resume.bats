@@ -10,8 +10,9 @@ setup() {
     models_setup mnist
     PATH="$(dirname "$PROGRAM"):$PATH"
     cd "$OUT" || return
-    MNIST=(mnist --quiet --model mlp --train-images 1200 --test-images 200
-        --epochs 4 --global-batch 48 --checkpoint-every 10)
+    digits 1200 200
+    MNIST=(mnist --quiet --data "$DIGITS" --model mlp --train-images 1200
+        --test-images 200 --epochs 4 --global-batch 48 --checkpoint-every 10)
     # The rate of a step must not follow from how many there are in all.
     GPT=(char_gpt --quiet --text text --layers 3 --width 16 --heads 2 --context 16
         --dropout 0.1 --accumulate 12 --global-batch 4 --sample 0 --eval-every 12

@@ -10,8 +10,10 @@ load ../support/servers
 setup() {
     models_setup mnist
     TOOLS=$BATS_TEST_DIRNAME/../tools
-    GLOBAL=(--global-batch 48 --train-images 2400 --test-images 100 --steps 200
-        --epochs 10 --eval-every 0 --optimizer momentum --lr 0.02 --model mlp)
+    digits 4800 500
+    GLOBAL=(--data "$DIGITS" --global-batch 48 --train-images 2400
+        --test-images 100 --steps 200 --epochs 10 --eval-every 0
+        --optimizer momentum --lr 0.02 --model mlp)
     # The losses are those of one process, which all tests of this file need.
     ONE=$BATS_FILE_TMPDIR/one
     [ -e "$ONE" ] || "$PROGRAM" "${GLOBAL[@]}" --losses "$ONE" >/dev/null
@@ -139,7 +141,7 @@ END
 
 @test "parameter-server: workers that do not wait learn, too" {
     local -a settings=(--strategy parameter-server --model mlp
-        --train-images 4000 --test-images 500 --epochs 6 --lr 0.002
+        --data "$DIGITS" --train-images 4000 --test-images 500 --epochs 6 --lr 0.002
         --eval-every 0)
     local mode
     for mode in "--ps-mode async" "--ps-mode stale --staleness 3" "--backups 1"; do
@@ -239,8 +241,8 @@ END
     local name
     for name in momentum nesterov adamw lamb rmsprop adagrad adadelta lion \
         lars; do
-        local -a few=(--global-batch 48 --train-images 960 --test-images 10
-            --epochs 1 --model mlp --optimizer $name --weight-decay 0.02)
+        local -a few=(--global-batch 48 --data "$DIGITS" --train-images 960
+            --test-images 10 --epochs 1 --model mlp --optimizer $name --weight-decay 0.02)
         "$PROGRAM" "${few[@]}" --losses "$OUT/one" >/dev/null
         "$PROGRAM" "${few[@]}" --variables-on-host --losses "$OUT/losses" \
             >/dev/null
@@ -253,7 +255,7 @@ END
 
 @test "one-cycle: the momentum of each step is the same everywhere" {
     local name how
-    local -a few=(--global-batch 48 --train-images 4800 --test-images 10
+    local -a few=(--global-batch 48 --data "$DIGITS" --train-images 4800 --test-images 10
         --epochs 1 --model mlp --lr-schedule one-cycle)
     servers 2
     for name in momentum adamw; do

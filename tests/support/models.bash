@@ -14,6 +14,14 @@ models_setup() {
     unset HVD_TTY COLUMNS NO_COLOR
 }
 
+# digits TRAIN TEST: draws so many digits, once for all tests of a file. DIGITS is
+# their folder, for --data: each process would otherwise draw them again, which
+# takes longer than a short training.
+digits() {
+    DIGITS=$BATS_FILE_TMPDIR/digits
+    [ -e "$DIGITS" ] || "$(dirname "$PROGRAM")/draw-digits" "$DIGITS" "$1" "$2"
+}
+
 # ranks N ARGS...: the program on N ranks. Every rank writes its exit status
 # to status.RANK. mpirun itself sees success, so it ends no rank that has yet to
 # write. Its line about forwarding a SIGCONT is left out.
