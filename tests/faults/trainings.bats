@@ -8,6 +8,9 @@ setup_file() {
     # A text that stays the same between a training and its replay.
     export TEXT=$BATS_FILE_TMPDIR/text
     cat "$ROOT"/docs/[A-D]*.md >"$TEXT"
+    # Ranks and those of the replay would each draw the digits again.
+    export DIGITS=$BATS_FILE_TMPDIR/digits
+    "$BIN/draw-digits" "$DIGITS" 6000 200
 }
 
 through() { # argument of trainings...
@@ -18,8 +21,8 @@ through() { # argument of trainings...
 
 @test "mnist trains through the losses of 2 of 4 ranks, and a replay agrees" {
     local full=${HVD_TEST_FULL:+50}
-    through --seed 3 --jobs "${full:-2}" --ranks 4 --least 2 --pause 0.1 "$BIN/mnist" --model mlp --train-images \
-        6000 --test-images 200 --batch-size 8 --epochs 2
+    through --seed 3 --jobs "${full:-2}" --ranks 4 --least 2 --pause 0.1 "$BIN/mnist" --model mlp \
+        --data "$DIGITS" --train-images 6000 --test-images 200 --batch-size 8 --epochs 2
 }
 
 @test "so does char_gpt, whose data has no epochs" {
@@ -30,19 +33,19 @@ through() { # argument of trainings...
 
 @test "two replicas of each rank, an optimiser on the host, and running means" {
     through --seed 5 --ranks 3 --least 2 --pause 0.1 "$BIN/mnist" --model mlp \
-        --replicas 2 --train-images 3000 --test-images 100 --batch-size 4 \
+        --replicas 2 --data "$DIGITS" --train-images 3000 --test-images 100 --batch-size 4 \
         --epochs 8
     through --seed 6 --ranks 3 --least 2 --pause 0.1 "$BIN/mnist" --model mlp \
-        --variables-on-host --train-images 3000 --test-images 100 \
+        --variables-on-host --data "$DIGITS" --train-images 3000 --test-images 100 \
         --batch-size 8 --epochs 8
     through --seed 7 --ranks 3 --least 2 --pause 0.1 "$BIN/mnist" --model \
-        cnn-bn --train-images 1000 --test-images 100 --batch-size 8 --epochs 2
+        cnn-bn --data "$DIGITS" --train-images 1000 --test-images 100 --batch-size 8 --epochs 2
 }
 
 @test "workers that are killed come back to mnist, and a replay agrees" {
     local full=${HVD_TEST_FULL:+20}
     through --seed 8 --jobs "${full:-1}" --ranks 3 --least 1 --back 3 --pause 0.2 \
-        "$BIN/mnist" --model mlp --train-images 3000 --test-images 200 \
+        "$BIN/mnist" --model mlp --data "$DIGITS" --train-images 3000 --test-images 200 \
         --batch-size 8 --epochs 40
 }
 
@@ -51,14 +54,14 @@ through() { # argument of trainings...
         --text "$TEXT" --layers 1 --width 16 --heads 2 --context 16 --batch-size 2 \
         --steps 1500 --eval-windows 8 --sample 0
     through --seed 10 --ranks 2 --least 1 --back 2 --pause 0.1 "$BIN/mnist" --model \
-        mlp --ema 0.9 --lr 0.002 --lr-schedule cosine --train-images 2000 --test-images 100 \
+        mlp --ema 0.9 --lr 0.002 --lr-schedule cosine --data "$DIGITS" --train-images 2000 --test-images 100 \
         --batch-size 8 --epochs 30
 }
 
 @test "spares take the places of ranks of mnist and char_gpt, and a replay agrees" {
     local full=${HVD_TEST_FULL:+20}
     through --seed 11 --jobs "${full:-2}" --ranks 3 --least 2 --spare 2 --pause 0.1 \
-        "$BIN/mnist" --model mlp --train-images 3000 --test-images 200 \
+        "$BIN/mnist" --model mlp --data "$DIGITS" --train-images 3000 --test-images 200 \
         --batch-size 8 --epochs 24
     through --seed 12 --ranks 2 --least 1 --spare 1 --pause 0.1 "$BIN/char_gpt" \
         --text "$TEXT" --layers 1 --width 16 --heads 2 --context 16 --batch-size 2 \
