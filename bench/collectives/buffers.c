@@ -2,9 +2,10 @@
 /*
  * buffers.c - the two buffers of a measurement, and the sweep of the caches.
  *
- * With --cold, a buffer is twice the last level of cache, if so much is of use, and
- * divided into slots of the present size. measure.c divides and fills the slots; blocks.c takes
- * the next one for each operation and sweeps before each block.
+ * With --cold, a buffer is twice the last level of cache, if so much is of use,
+ * and divided into slots of the present size. measure.c divides and fills the
+ * slots; blocks.c takes the next one for each operation and sweeps before each
+ * block.
  */
 #include "collectives/buffers.h"
 

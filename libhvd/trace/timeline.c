@@ -19,7 +19,8 @@
  * A rank is a process of the trace; each name is a row, with phases nested as
  * Horovod names them: the operation holds NEGOTIATE_X (submitted to agreed on),
  * QUEUE (to started), MEMCPY_IN_FUSION_BUFFER, MPI_X and
- * MEMCPY_OUT_FUSION_BUFFER. If wanted, CYCLE_START marks each batch. Times are microseconds of rank 0's clock.
+ * MEMCPY_OUT_FUSION_BUFFER. If wanted, CYCLE_START marks each batch. Times are
+ * microseconds of rank 0's clock.
  */
 #include "trace/timeline.h"
 

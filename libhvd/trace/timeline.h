@@ -34,8 +34,8 @@ int hvd__timeline_create(const char *path, int nranks);
 int hvd__timeline_open(const char *path, int rank, const char *host,
                        int64_t offset_ns, struct hvd__timeline **timeline);
 
-/* Has the moments marked at which this rank begins a batch: Horovod's cycles. To
- * be called before the first span. */
+/* Has the moments marked at which this rank begins a batch: Horovod's cycles.
+ * To be called before the first span. */
 void hvd__timeline_mark_cycles(struct hvd__timeline *timeline);
 
 /* Records a copy of a span. Any thread may call it. When there is no room until

@@ -285,8 +285,8 @@ void hvd_eval_spec_init(hvd_eval_spec *spec, size_t size);
  * Batches are as for training, with any drop_remainder; each row is counted
  * once. Takes data over, also on failure. spec may be NULL. HVD_ERR_ARGUMENT: a
  * metric does not go with the outputs or components that it names. If a rank is
- * lost, this fails, hvd_check() returns HVD_ERR_LOST, and behind hvd_recover the
- * ranks that are left can call it again, with data anew. */
+ * lost, this fails, hvd_check() returns HVD_ERR_LOST, and behind hvd_recover
+ * the ranks that are left can call it again, with data anew. */
 int hvd_estimator_evaluate(hvd_estimator *estimator, hvd_dataset *data,
                            const hvd_eval_spec *spec, hvd_results *results);
 

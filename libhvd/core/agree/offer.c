@@ -97,9 +97,8 @@ size_t hvd__way_message_bytes(enum hvd__way way,
         return bytes / 2 + hvd__dtype_bytes(request->signature.dtype);
     if ((way == HVD__WAY_SHARES || way == HVD__WAY_ALL) && p.extra == 0 &&
         p.steps > 0) {
-        size_t one = way == HVD__WAY_SHARES
-                         ? start_of_share(request, 1, (int)n)
-                         : bytes / n;
+        size_t one = way == HVD__WAY_SHARES ? start_of_share(request, 1, (int)n)
+                                            : bytes / n;
 
         blocks = one * w << (p.steps - 1);
         return blocks < bytes ? blocks : bytes;

@@ -9,9 +9,9 @@
  *
  * Launchers start each other: in a job of Slurm, mpirun has its daemons started
  * by srun, whose variables the ranks inherit. So the first row that is found
- * counts, and Slurm's stands behind those of launchers that it may have started.
- * The shell of "srun --pty bash" is a task, too, but a single one, whose programs
- * nobody has launched.
+ * counts, and Slurm's stands behind those of launchers that it may have
+ * started. The shell of "srun --pty bash" is a task, too, but a single one,
+ * whose programs nobody has launched.
  */
 #include "core/world/launch.h"
 

@@ -42,9 +42,9 @@ struct hvd__elastic;
 struct hvd__world {
     struct hvd__engine engine;
     struct hvd__topology topology; /* fixed once the world has started */
-    int *host_of; /* owned, [size]: the first rank of each rank's host */
-    uint64_t *processes; /* owned, [size]: a number of each rank's process, which
-                            it has in all worlds */
+    int *host_of;        /* owned, [size]: the first rank of each rank's host */
+    uint64_t *processes; /* owned, [size]: a number of each rank's process,
+                            which it has in all worlds */
     struct hvd__heap *heap; /* owned; shared memory of this host; NULL: none */
     struct hvd__submission
         *quick; /* owned; driver's; reused for quick requests */
