@@ -85,10 +85,10 @@ $(foreach t,pipeline device_collective,\
 	$(eval DEPS_tests-mpi-$(t) += $$(IPU_LIB)))
 
 # Draws digits for the tests of models that train on the same ones.
-TEST_PROGRAMS += $(B)/bin/draw-digits
-SRC_draw-digits := tests/support/draw_digits.c $(ALONE_SRC)
-DEPS_draw-digits = $(B)/lib/libhvd.a $(IPU_LIB)
-LIBS_draw-digits = $(B)/lib/libhvd.a $(IPU_LINK) $(JSON_LIBS) $(ZLIB_LIBS)
+TEST_PROGRAMS += $(B)/bin/tests-draw-digits
+SRC_tests-draw-digits := tests/support/draw_digits.c $(ALONE_SRC)
+DEPS_tests-draw-digits = $(B)/lib/libhvd.a $(IPU_LIB)
+LIBS_tests-draw-digits = $(B)/lib/libhvd.a $(IPU_LINK) $(JSON_LIBS) $(ZLIB_LIBS)
 
 # The simulator: libhvd's archive, in which its own files stand for two of it.
 TEST_PROGRAMS += $(B)/bin/hvd-sim

@@ -10,7 +10,7 @@ setup_file() {
     cat "$ROOT"/docs/[A-D]*.md >"$TEXT"
     # Ranks and those of the replay would each draw the digits again.
     export DIGITS=$BATS_FILE_TMPDIR/digits
-    "$BIN/draw-digits" "$DIGITS" 6000 200
+    "$BIN/tests-draw-digits" "$DIGITS" 6000 200
 }
 
 through() { # argument of trainings...

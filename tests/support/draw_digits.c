@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * draw-digits DIR TRAIN TEST - writes the digits that mnist draws by default,
+ * tests-draw-digits DIR TRAIN TEST - writes the digits that mnist draws by default,
  * as MNIST's files, for tests that train on the same ones again and again.
  */
 #include "data/digits.h"
@@ -67,7 +67,7 @@ static int write_set(const char *folder, int set, uint32_t count)
 int main(int argc, char **argv)
 {
     if (argc != 4 || atoi(argv[2]) < 1 || atoi(argv[3]) < 1) {
-        fprintf(stderr, "usage: draw-digits DIR TRAIN TEST\n");
+        fprintf(stderr, "usage: tests-draw-digits DIR TRAIN TEST\n");
         return 2;
     }
     if (mkdir(argv[1], 0777) < 0) {

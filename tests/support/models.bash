@@ -19,7 +19,7 @@ models_setup() {
 # takes longer than a short training.
 digits() {
     DIGITS=$BATS_FILE_TMPDIR/digits
-    [ -e "$DIGITS" ] || "$(dirname "$PROGRAM")/draw-digits" "$DIGITS" "$1" "$2"
+    [ -e "$DIGITS" ] || "$(dirname "$PROGRAM")/tests-draw-digits" "$DIGITS" "$1" "$2"
 }
 
 # ranks N ARGS...: the program on N ranks. Every rank writes its exit status
