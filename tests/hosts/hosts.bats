@@ -156,9 +156,9 @@ said_within() { # seconds
     [ "$status" -eq 0 ]
     [[ $output == *"  ranks        3 on 2 hosts"*": rank 0, "*": ranks 1,2, "* ]]
     kib=$(sed -n 's/^between_kib_ns=//p' "$BATS_TEST_TMPDIR/costs")
-    # 41 us a KiB; of some the rate is not limited.
+    # 41 us a KiB; of some the rate is not limited, and a busy machine adds to it.
     [ "$kib" -gt 33000 ]
-    [ "$kib" -lt 120000 ]
+    [ "$kib" -lt 400000 ]
     [ "$(sed -n 's/^within_kib_ns=//p' "$BATS_TEST_TMPDIR/costs")" -lt 5000 ]
     # All ranks choose by rank 0's.
     HVD_COSTS=$BATS_TEST_TMPDIR/costs run on '1 2' \
