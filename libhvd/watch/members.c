@@ -195,10 +195,9 @@ int hvd__members_founded(const struct hvd__members *m)
                         : atomic_load(&m->page->founded));
 }
 
-int hvd__members_joined(const struct hvd__members *m, int *old_size)
+int hvd__members_old_size(const struct hvd__members *m)
 {
-    *old_size = m->old_size;
-    return m->njoined;
+    return m->old_size;
 }
 
 bool hvd__members_has_lost(const struct hvd__members *m)

@@ -79,9 +79,8 @@ int hvd__members_round(const struct hvd__members *members);
 /* Returns the number of the round whose world was the first; 0: all members
  * were in it, or there was none yet. */
 int hvd__members_founded(const struct hvd__members *members);
-/* Returns how many members of the list were not in the world before, and, in
- * *old_size, how many that had. */
-int hvd__members_joined(const struct hvd__members *members, int *old_size);
+/* Returns how many members the world before the list had. */
+int hvd__members_old_size(const struct hvd__members *members);
 
 /* Returns whether this member is a spare that no world has needed yet. */
 bool hvd__members_is_spare(const struct hvd__members *members);

@@ -230,8 +230,8 @@ static void look_at_time(struct hvd__members *m, struct wait *wait)
     }
 }
 
-/* Takes a list, and how many of it were in the last world. The first world has
- * none before it. */
+/* Takes a list, and how many the last world had. The first world has none
+ * before it. */
 static void take_list(struct hvd__members *m,
                       const struct hvd__member_set *list,
                       const struct hvd__survivors *s)
@@ -239,14 +239,10 @@ static void take_list(struct hvd__members *m,
     const bool is_first = m->size < m->n && s->founded == 0;
 
     m->nlisted = 0;
-    m->njoined = 0;
     m->old_size = is_first ? 0 : hvd__member_set_count(&s->base_list);
-    for (int i = 0; i < m->n; i++) {
-        if (!hvd__member_set_has(list, i))
-            continue;
-        m->list[m->nlisted++] = i;
-        m->njoined += !is_first && !hvd__member_set_has(&s->base_list, i);
-    }
+    for (int i = 0; i < m->n; i++)
+        if (hvd__member_set_has(list, i))
+            m->list[m->nlisted++] = i;
 }
 
 /* Takes what the protocol has decided. Returns 0 if it has not. */

@@ -83,7 +83,8 @@ struct hvd__members {
     int *standing; /* owned, [n]: the members of the last world that started
                       here; none if this member has been in none */
     int nstanding;
-    int old_size, njoined; /* of the last decision */
+    int old_size; /* of the last decision: members of the world before, */
+    int njoined;  /* and, on one host, who was not in it */
     uint32_t round;
     struct hvd__own_time time;
     int64_t looked_ns;

@@ -9,7 +9,8 @@
  * spare, in its step 2. SPARE_FOLDER is a folder for that.
  *
  * The result of each step is the same however many ranks there are, and is
- * checked. A process writes, when it has ended,
+ * checked. A spare that has replaced a rank writes "process P has come in". A
+ * process writes, when it has ended,
  *
  *     process P ended as rank R of N: joined G, weight W, sizes S...
  *
@@ -159,6 +160,9 @@ static int check_reset(void *unused, const hvd_reset *r)
         say("who has joined");
     if (r->new_size != hvd_size() || how.generation < 1)
         say("a reset");
+    if (how.old_rank < 0)
+        printf("process %d has come in\n", process);
+    fflush(stdout);
     return HVD_OK;
 }
 

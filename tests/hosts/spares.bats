@@ -171,6 +171,7 @@ not_needed() { # process
     send STOP 2
     until_line 'a spare, rank 2 \(process [0-9]+\), is silent, or its host is cut off; 1 spare is left'
     send KILL 1
+    until_line '^process 3 has come in' # else the spare that wakes is called
     send CONT 2
     finish 3
     ended 2 2 6000

@@ -24,6 +24,7 @@ struct hvd__elastic {
                             out, by their ranks in the world before */
     int nlost;
     bool has_spares; /* the last members are no ranks, or were not at first */
+    bool is_new;     /* this process has been in no world yet */
     int32_t last_id; /* of the process sets of the worlds so far */
 };
 

@@ -41,6 +41,7 @@ struct greeting {
     struct hvd__cores cores; /* cores that it may use */
     int32_t last_id;         /* of process sets of its earlier worlds */
     uint64_t process;        /* drawn once: tells processes apart */
+    int32_t is_new;          /* it has been in no world yet */
 };
 
 /* Returns the number of this process. The caller has the lock of hvd_init. */
@@ -114,6 +115,7 @@ static void fill_greeting(const struct hvd__world *world, int status,
     *mine = (struct greeting){.settings = world->engine.settings};
     mine->last_id = world->last_id;
     mine->process = process_number();
+    mine->is_new = !world->elastic || world->elastic->is_new;
     fill_report(status, &mine->report);
     hvd__cores_read(&mine->cores);
     snprintf(mine->version, sizeof mine->version, "%s", HVD_VERSION_STRING);
@@ -288,6 +290,18 @@ static int note_processes(struct hvd__world *world, const struct greeting *all)
     return HVD_OK;
 }
 
+/* Returns how many ranks have joined. What one start has told some ranks of a
+ * world, and another one has not told others, makes no difference here: these
+ * are new, and so are all behind them. */
+static int count_joined(const struct greeting *all, int size)
+{
+    int old = 0;
+
+    while (old < size && !all[old].is_new)
+        old++;
+    return old > 0 ? size - old : 0;
+}
+
 static int get_to_know(struct hvd__world *world, const struct greeting *all)
 {
     struct hvd__transport *t = world->engine.transport;
@@ -297,6 +311,7 @@ static int get_to_know(struct hvd__world *world, const struct greeting *all)
     world->engine.settings = all[0].settings;
     world->engine.settings.log_level = level;
     world->topology = hvd__topology_of(t->rank, t->size, host_of, all);
+    world->njoined = count_joined(all, t->size);
     world->has_met = true;
     /* Survivors may have added different numbers of sets before a loss. */
     for (int rank = 0; rank < t->size; rank++)

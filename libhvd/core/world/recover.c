@@ -178,9 +178,8 @@ static int32_t generation_of(const struct hvd__elastic *elastic)
 static int compare(struct leaving *old, hvd_recovery *recovery)
 {
     struct hvd__elastic *elastic = old->elastic;
-    int n, at = 0, old_size;
+    int n, at = 0;
     const int *list = hvd__members_list(elastic->members, &n);
-    const int njoined = hvd__members_joined(elastic->members, &old_size);
 
     free(elastic->lost);
     elastic->nlost = 0;
@@ -199,11 +198,22 @@ static int compare(struct leaving *old, hvd_recovery *recovery)
     *recovery = (hvd_recovery){
         .generation = generation_of(elastic),
         .old_rank = old->rank,
-        .old_size = old->size > 0 ? old->size : old_size,
+        .old_size =
+            old->size > 0 ? old->size : hvd__members_old_size(elastic->members),
         .nlost = elastic->nlost,
-        .njoined = njoined,
     };
     return HVD_OK;
+}
+
+/* Writes down who has joined. A process behind the first of them that some
+ * world had, but not with all of its ranks, is as new as that one. */
+static void note_joined(const struct hvd__world *made, hvd_recovery *recovery)
+{
+    const struct hvd__transport *t = made->engine.transport;
+
+    recovery->njoined = made->njoined;
+    if (t->rank >= t->size - made->njoined)
+        recovery->old_rank = -1;
 }
 
 /* A rank that was stopped may still write to memory of this one. */
@@ -253,11 +263,14 @@ static int try_once(struct leaving *old, struct hvd__world **made)
         HVD_TRY(hvd__members_agree(elastic->members, leave, old));
     old->stands_by = false;
     HVD_TRY(compare(old, &recovery));
+    elastic->is_new = old->rank < 0;
     shut_out_frozen(elastic);
     origin.ranks = hvd__members_list(elastic->members, &origin.nranks);
     HVD_TRY(create(old, &origin, made));
-    if ((*made)->elastic == elastic)
+    if ((*made)->elastic == elastic) {
+        note_joined(*made, &recovery);
         (*made)->recovery = recovery;
+    }
     hvd__members_start((*made)->elastic->members);
     return HVD_OK;
 }

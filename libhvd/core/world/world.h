@@ -72,6 +72,8 @@ struct hvd__world {
                               none */
     bool keeps_memory; /* MPI may still use that of requests: it is not freed */
     bool has_met;      /* all ranks have exchanged identity and host */
+    int njoined;       /* ranks from the first on that has been in no world yet;
+                          0: none of them has */
     atomic_bool closed; /* all ranks have left, nothing is under way */
     atomic_bool broken; /* after an error nothing moves again */
 };
