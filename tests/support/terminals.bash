@@ -49,8 +49,12 @@ terminal() {
 
 with_free_ports() {
     local line=$1 i
+    # In two steps, for a port that is free may have 3738 in it.
     for i in 0 1 2 3; do
-        line=${line//$((3737 + i))/${port[i]}}
+        line=${line//$((3737 + i))/@port$i@}
+    done
+    for i in 0 1 2 3; do
+        line=${line//@port$i@/${port[i]}}
     done
     echo "$line"
 }
