@@ -34,10 +34,10 @@ through() { # argument of trainings...
 @test "two replicas of each rank, an optimiser on the host, and running means" {
     through --seed 5 --ranks 3 --least 2 --pause 0.1 "$BIN/mnist" --model mlp \
         --replicas 2 --data "$DIGITS" --train-images 3000 --test-images 100 --batch-size 4 \
-        --epochs 8
+        --epochs 24
     through --seed 6 --ranks 3 --least 2 --pause 0.1 "$BIN/mnist" --model mlp \
         --variables-on-host --data "$DIGITS" --train-images 3000 --test-images 100 \
-        --batch-size 8 --epochs 8
+        --batch-size 8 --epochs 24
     through --seed 7 --ranks 3 --least 2 --pause 0.1 "$BIN/mnist" --model \
         cnn-bn --data "$DIGITS" --train-images 1000 --test-images 100 --batch-size 8 --epochs 2
 }
