@@ -289,9 +289,16 @@ if n > 1:
         weight.sum().backward()
         optimizer.step()
         optimizer.zero_grad()
-    handle = hvd.allreduce_async_(torch.ones(3), name="w")
-    refused(ValueError, "in flight", lambda: weight.sum().backward())
+    if r == 0:  # what the others have not submitted yet stays in flight
+        handle = hvd.allreduce_async_(torch.ones(3), name="w")
+        refused(ValueError, "in flight", lambda: weight.sum().backward())
+    hvd.barrier()
+    if r != 0:
+        handle = hvd.allreduce_async_(torch.ones(3), name="w")
     hvd.synchronize(handle)
+    if r != 0:  # these wait for what was refused there, and hear of it
+        weight.sum().backward()
+        refused(RuntimeError, "refused on rank 0", optimizer.synchronize)
     optimizer.step()
     optimizer.zero_grad()
     if r == 0:

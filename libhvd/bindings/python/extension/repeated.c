@@ -19,7 +19,8 @@
 struct repeated {
     PyObject base;
     PyObject *parameter; /* owned, and so are all others */
-    PyObject *begin;     /* called with this object, where nothing is kept */
+    PyObject *begin;     /* called with this object, where nothing is kept, and
+                            with an error, if what is kept was refused */
     PyObject *begun;     /* a list: it is appended to what has begun */
     PyObject *complaint; /* the text of the error of one pass too many */
     PyObject *finish;    /* what Python waits by; None: nothing */
@@ -151,18 +152,24 @@ static int is_kept(const struct repeated *r)
     return same;
 }
 
-/* Submits the request that is kept, or calls begin. */
+/* Submits the request that is kept, or calls begin. A request that was refused
+ * is not submitted again, for the other ranks hear of each refusal: begin gets
+ * the error, and raises it in the words of its caller. */
 static bool go(struct repeated *r)
 {
-    PyObject *result;
+    PyObject *type, *error, *traceback, *result;
     int kept = is_kept(r);
 
     if (kept < 0)
         return false;
     if (kept && submit(r))
         return true;
-    PyErr_Clear(); /* begin fails in the words of its caller */
-    result = PyObject_CallFunctionObjArgs(r->begin, (PyObject *)r, NULL);
+    PyErr_Fetch(&type, &error, &traceback);
+    PyErr_NormalizeException(&type, &error, &traceback);
+    result = PyObject_CallFunctionObjArgs(r->begin, (PyObject *)r, error, NULL);
+    Py_XDECREF(type);
+    Py_XDECREF(error);
+    Py_XDECREF(traceback);
     Py_XDECREF(result);
     return result != NULL;
 }

@@ -229,8 +229,9 @@ class Repeated:
             try:
                 self._submit()
                 return
-            except error_class:
-                pass  # begin fails in the words of its caller
+            except error_class as error:
+                self._begin(self, error)
+                return
         self._begin(self)
 
     def keep(self, fields, gradient, address):

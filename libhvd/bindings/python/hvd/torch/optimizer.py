@@ -165,8 +165,11 @@ class _DistributedOptimizer(torch.optim.Optimizer):
             node.register_hook(slot)
             self._nodes.append(node)
 
-    def _begin(self, slot):
-        """Begins the reduction of a gradient, or of its group if it was the last."""
+    def _begin(self, slot, error=None):
+        """Begins the reduction of a gradient, or of its group if it was the last; raises
+        the error if the request that was kept has been refused."""
+        if error:
+            raise translate(error) from None
         group = slot.group
         if group is None or (slot.is_sparse() and not self._sparse_as_dense):
             self._begin_now(slot)
