@@ -59,7 +59,7 @@ int ipu__onnx_set_shape(const char *what, size_t ndim, const int64_t *extents,
         return ipu__fail(IPU_ERR_SHAPE,
                          "%s has %zu dimensions; this device has at most %d",
                          what, ndim, IPU_MAX_DIMS);
-    /* Of int64, the widest form. */
+    /* The device has no element that is wider than a float32. */
     IPU_TRY(ipu__shape_make(what, IPU_FLOAT32, (int32_t)ndim,
                             ndim ? extents : NULL, &shape));
     elements->ndim = (int32_t)ndim;

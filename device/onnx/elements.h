@@ -9,7 +9,7 @@
 
 #include "onnx/model.h"
 
-/* What is known of a type of elements. */
+/* Describes a type of elements, in a file and on the device. */
 struct ipu__onnx_kind {
     const char *name;    /* NULL: the type is unknown */
     size_t bytes;        /* of an element in a file; 0: not on this device */

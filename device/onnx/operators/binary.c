@@ -5,8 +5,8 @@
 
 #include "onnx/operators/rows.h"
 
-/* How an operator computes: with an op of the device, and on the host if the
- * elements are known. */
+/* Two functions compute an operator: an op of the device and, if the elements
+ * are known, one of the host. */
 struct binary {
     ipu_tensor (*make)(ipu_graph *g, ipu_tensor a, ipu_tensor b);
     double (*host)(double a, double b); /* NULL: not of floats */

@@ -45,7 +45,8 @@ static ipu_tensor reduce_log_sum_exp(ipu_graph *g, ipu_tensor x, int32_t naxes,
     return ipu_add(g, ipu_log(g, sum), ipu_max(g, x, naxes, axes, keep));
 }
 
-/* How an operator reduces floats, and known integers on the host. */
+/* Two functions compute a reduction: an op of the device, of floats, and one of
+ * the host, of integers that are known. */
 struct reduction {
     reduce_fn *make;
     int64_t (*host)(int64_t a, int64_t b); /* NULL: integers are refused */

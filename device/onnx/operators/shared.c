@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What several families of operators share (rows.h). */
+/* shared.c - functions that several families of operators call (rows.h). */
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -145,7 +145,7 @@ int ipu_onnx_operator_at(int32_t i, ipu_onnx_operator *op)
     IPU_TRY(ipu__check_size("ipu_onnx_operator", op->size, sizeof *op));
     if (i < 0)
         return 0;
-    /* It is the one that has i names before its own. */
+    /* Operator number i is the one whose name has i others before it. */
     for (int at = 0; describe_row(at, op); at++) {
         int32_t before = 0;
 

@@ -4,8 +4,8 @@
 
 #include "onnx/operators/rows.h"
 
-/* How an operator computes: with an op of the device, and on the host if the
- * elements are known (NULL: with the op, too). */
+/* Two functions compute an operator: an op of the device and, if the elements
+ * are known, one of the host (NULL: the op does it then, too). */
 struct unary {
     ipu_tensor (*make)(ipu_graph *g, ipu_tensor x);
     double (*host)(double x);

@@ -10,7 +10,7 @@
 
 #include "onnx/operators/rows.h"
 
-/* What the attributes say, for height and width. */
+/* Describes a window by its node's attributes, for height and width. */
 struct window {
     int64_t size[2], stride[2], dilation[2];
     int64_t before[2], after[2];
