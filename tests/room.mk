@@ -41,8 +41,9 @@ $(foreach t,$(UNIT_TESTS),$(eval $(call unit_test,$(t),$(call \
 SRC_tests-unit-bench_ipu := tests/unit/bench_ipu.c tests/support/suite.c \
 	$(IPU_BENCH_SRC)
 LIBS_tests-unit-bench_ipu = $(IPU_LINK) $(CHECK_LIBS)
-# It simulates ranks.
-SRC_tests-unit-transport_algo += tests/support/simulated.c
+# They simulate ranks.
+$(foreach t,transport_algo,$(eval SRC_tests-unit-$(t) += \
+	tests/support/simulated.c tests/support/simulated_run.c))
 
 # Fuzzing is of what libhvd reads, and of the device's files.
 # $(1): the file, $(2): its room

@@ -4,157 +4,12 @@
  * many numbers of ranks and sizes, whatever is late. The ranks are simulated
  * (simulated.h), and step in an order that a seed gives.
  */
-#include <limits.h>
-#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/kernels.h"
-#include "simulated.h"
+#include "simulated_run.h"
 #include "suite.h"
-#include "transport/algo/algo.h"
-
-enum { MOST_RANKS = 33, TAG = 1 };
-
-/* Set: ranks have less memory than they need for all partners at a time. */
-static bool has_little;
-enum { FEW_TRANSFERS = 6, FEW_BYTES = 4096 };
-
-/* A rank on its way through a collective. */
-struct member {
-    struct hvd__workspace workspace;
-    struct hvd__collective collective;
-    unsigned char *input, *output; /* owned, may be the same */
-    size_t bytes;                  /* of the output */
-    bool done;
-};
-
-struct run {
-    struct simulated *simulated;
-    struct member *members;
-    int size;
-};
-
-static struct run run_begin(int size, const int *widths, int nwidths, int seed)
-{
-    struct run run = {.simulated =
-                          simulated_new(size, widths, nwidths, (uint64_t)seed),
-                      .members = calloc((size_t)size, sizeof *run.members),
-                      .size = size};
-
-    SIMULATED_ASSERT(run.members != NULL);
-    for (int i = 0; i < size; i++) {
-        struct member *m = &run.members[i];
-
-        SIMULATED_ASSERT(hvd__workspace_init(&m->workspace, size) == 0);
-        /* As if there were many more ranks. */
-        if (has_little)
-            m->workspace.per_segment = FEW_TRANSFERS;
-        if (has_little)
-            m->workspace.segment_bytes = FEW_BYTES;
-        m->collective = (struct hvd__collective){
-            .team = simulated_team(run.simulated, i),
-            .workspace = &m->workspace,
-            .to = m->workspace.blocks,
-            .from = m->workspace.blocks + size,
-            .tag = TAG,
-            .reduction = {.prescale = 1, .postscale = 1, .divisor = size},
-        };
-    }
-    return run;
-}
-
-static void run_end(struct run *run)
-{
-    for (int i = 0; i < run->size; i++) {
-        struct member *m = &run->members[i];
-
-        hvd__workspace_fini(&m->workspace);
-        if (m->output != m->input)
-            free(m->output);
-        free(m->input);
-    }
-    free(run->members);
-    simulated_free(run->simulated);
-}
-
-/* The caller writes the input. */
-static void give(struct member *m, size_t in, size_t out, bool in_place)
-{
-    m->bytes = out;
-    m->input = malloc(in + out + 1);
-    m->output = in_place ? m->input : malloc(out + 1);
-    SIMULATED_ASSERT(m->input && m->output);
-    memset(m->output, 0x55, out + 1);
-    m->collective.input = m->input;
-    m->collective.output = m->output;
-}
-
-/* NULL: the algorithm is the one that is chosen. */
-static void start_all(struct run *run, const struct hvd__algorithm *algorithm)
-{
-    for (int i = 0; i < run->size; i++) {
-        struct hvd__collective *c = &run->members[i].collective;
-
-        hvd__collective_start(c);
-        if (algorithm) {
-            c->algorithm = algorithm;
-            c->total = algorithm->total(c);
-        }
-        SIMULATED_ASSERT(c->algorithm == run->members[0].collective.algorithm);
-    }
-}
-
-/* Steps all ranks, one that a seed chooses at a time, until all are done. */
-static void finish_all(struct run *run)
-{
-    int left = run->size;
-
-    for (int64_t steps = 0; left > 0; steps++) {
-        struct member *m =
-            &run->members[simulated_random(run->simulated, run->size)];
-        bool moved;
-        int done = m->done ? 0 : hvd__collective_step(&m->collective, &moved);
-
-        SIMULATED_ASSERT(done >= 0);
-        m->done |= done != 0;
-        left -= done;
-        SIMULATED_ASSERT(steps < 10000000);
-    }
-}
-
-static void run_all(struct run *run, const struct hvd__algorithm *algorithm)
-{
-    start_all(run, algorithm);
-    finish_all(run);
-}
-
-/* The data of a rank repeats itself. Of blocks, each pair of ranks has some. */
-enum { PERIOD = 101 * 5, MOST_GIVERS = 4 * MOST_RANKS };
-static unsigned char elements[MOST_GIVERS][PERIOD];
-static int sums[MOST_RANKS + 1][PERIOD]; /* of so many ranks */
-
-static void make_data(void)
-{
-    for (int rank = 0; rank < MOST_GIVERS; rank++)
-        for (int i = 0; i < PERIOD; i++)
-            elements[rank][i] =
-                (unsigned char)((i * 7 + rank * 31 + i * rank % 5) % 101);
-    for (int n = 0; n < MOST_RANKS; n++)
-        for (int i = 0; i < PERIOD; i++)
-            sums[n + 1][i] = sums[n][i] + elements[n][i];
-}
-
-/* Returns element i of a rank's data. */
-static int given(int rank, int64_t i)
-{
-    return elements[rank][i % PERIOD];
-}
-
-static int sum_of(int n, int64_t i)
-{
-    return sums[n][i % PERIOD];
-}
 
 static bool is_even(int rank)
 {
@@ -245,13 +100,6 @@ static void reduce(const struct sum *sum,
 static const enum hvd__motion motions[] = {
     HVD__REDUCE_TO_ALL, HVD__REDUCE_TO_ROOT, HVD__REDUCE_TO_SHARES};
 
-/* Returns the number of ranks to try after n: of the large ones some, and all
- * if HVD_TEST_FULL is set. */
-static int after(int n)
-{
-    return n < 9 || n % 4 != 1 || getenv("HVD_TEST_FULL") ? n + 1 : n + 3;
-}
-
 /* Of all numbers of ranks. */
 LOOP_TEST(reductions_are_right, 0, REDUCTIONS)
 {
@@ -298,14 +146,6 @@ LOOP_TEST(reductions_with_little_memory_are_right, 0, REDUCTIONS)
                    reductions[_i]);
 }
 
-/* Hosts of different widths. */
-static const int uneven[] = {3, 1, 2}, alone[] = {1}, pairs[] = {2};
-static const struct {
-    const int *widths;
-    int n;
-} layouts[] = {{uneven, 3}, {alone, 1}, {pairs, 1}};
-enum { LAYOUTS = sizeof layouts / sizeof *layouts };
-
 LOOP_TEST(reductions_over_hosts_are_right, 0, REDUCTIONS *LAYOUTS)
 {
     static const int64_t counts[] = {1, 33, 1001, 70001};
@@ -323,6 +163,8 @@ LOOP_TEST(reductions_over_hosts_are_right, 0, REDUCTIONS *LAYOUTS)
                                      .root = n / 2},
                        reductions[_i % REDUCTIONS]);
 }
+
+static const int pairs[] = {2};
 
 /* Two hosts of two ranks tell each other their sums, once. */
 TEST(sums_of_hosts_cross_a_link_once)
@@ -354,7 +196,7 @@ TEST(sums_of_hosts_cross_a_link_once)
 
 /* ----------------------------------------------------------- adaptive sums */
 
-static const int fours[] = {4}, mixed[] = {4, 2, 1, 6};
+static const int uneven[] = {3, 1, 2}, fours[] = {4}, mixed[] = {4, 2, 1, 6};
 static const struct {
     const int *widths;
     int n;
@@ -688,14 +530,6 @@ TEST(large_blocks_go_to_a_few_ranks_at_a_time)
     ck_assert_int_eq(sent_at_once(16, 64 << 10), 4);
     ck_assert_int_eq(sent_at_once(16, 1 << 20), 2);
     ck_assert_int_eq(sent_at_once(2, 1 << 20), 1);
-}
-
-/* Large blocks come from memory that is kept, which saves most of the time. */
-static void keep_memory(void)
-{
-    mallopt(M_MMAP_THRESHOLD, 1 << 30);
-    mallopt(M_TRIM_THRESHOLD, INT_MAX);
-    has_little = false;
 }
 
 TEST_MAIN("transport_algo", .set_up = keep_memory, .set_up_once = make_data,
