@@ -1,22 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every algorithm that moves data between ranks gives the right results, for
- * many numbers of ranks and sizes, whatever is late. The ranks are simulated
- * (simulated.h), and step in an order that a seed gives.
+ * Every algorithm that reduces gives the right sums on simulated ranks
+ * (simulated_run.h), for many numbers of ranks and sizes, whatever is late.
  */
-#include <stdlib.h>
 #include <string.h>
 
-#include "kernels/kernels.h"
 #include "simulated_run.h"
 #include "suite.h"
-
-static bool is_even(int rank)
-{
-    return rank % 2 == 0;
-}
-
-/* -------------------------------------------------------------- reductions */
 
 static const struct hvd__algorithm *const reductions[] = {
     &hvd__reduce_hosts,         &hvd__reduce_hosts_doubling,
@@ -78,7 +68,7 @@ static void reduce(const struct sum *sum,
         struct hvd__collective *c = &m->collective;
 
         give(m, bytes, bytes,
-             is_even(i) && sum->motion != HVD__REDUCE_TO_SHARES);
+             i % 2 == 0 && sum->motion != HVD__REDUCE_TO_SHARES);
         c->motion = sum->motion;
         c->reduction.dtype = sum->dtype;
         c->reduction.op = HVD_SUM;
@@ -192,156 +182,6 @@ TEST(sums_of_hosts_cross_a_link_once)
         ck_assert_int_eq(sent, 2 * (int64_t)bytes);
         run_end(&run);
     }
-}
-
-/* ----------------------------------------------------------- adaptive sums */
-
-static const int uneven[] = {3, 1, 2}, fours[] = {4}, mixed[] = {4, 2, 1, 6};
-static const struct {
-    const int *widths;
-    int n;
-} groups[] = {{pairs, 1}, {fours, 1}, {uneven, 3}, {mixed, 4}};
-enum { GROUPS = sizeof groups / sizeof *groups };
-
-/* Sums of hosts are of floats that have no exact sums, so that another order of
- * additions shows. Returns the result of all ranks, which have the same, in
- * memory that the caller frees. *sent becomes the bytes between hosts. */
-static unsigned char *adasum(int size, int layout, hvd_dtype dtype,
-                             int64_t count,
-                             const struct hvd__algorithm *algorithm,
-                             int64_t *sent)
-{
-    struct run run =
-        run_begin(size, groups[layout].widths, groups[layout].n, size);
-    size_t bytes = (size_t)count * hvd__dtype_bytes(dtype);
-    const struct hvd__hosts *hosts = simulated_team(run.simulated, 0)->hosts;
-    unsigned char *result = malloc(bytes + 1);
-
-    for (int i = 0; i < size; i++) {
-        struct member *m = &run.members[i];
-        struct hvd__collective *c = &m->collective;
-
-        give(m, bytes, bytes, is_even(i));
-        for (int64_t k = 0; k < count; k++) {
-            float value = 1 / (float)(1 + given(i, k));
-
-            hvd__convert(dtype, m->input + (size_t)k * hvd__dtype_bytes(dtype),
-                         HVD_FLOAT32, &value, 1, 1);
-        }
-        c->motion = HVD__REDUCE_TO_ALL;
-        c->reduction.dtype = dtype;
-        c->reduction.op = HVD_ADASUM;
-        c->reduction.postscale = 3;
-        c->count = count;
-        c->scratch = malloc(
-            hvd__adasum_scratch(dtype, count, size, hosts ? hosts->widest : 1));
-    }
-    if (!run.members[0].collective.team->hosts ||
-        !algorithm->applies(&run.members[0].collective))
-        algorithm = &hvd__reduce_adasum;
-    run_all(&run, algorithm);
-    *sent = 0;
-    for (int i = 0; i < size; i++) {
-        SIMULATED_ASSERT(
-            memcmp(run.members[i].output, run.members[0].output, bytes) == 0);
-        *sent += simulated_sent(run.simulated, i, true).bytes;
-        free(run.members[i].collective.scratch);
-    }
-    memcpy(result, run.members[0].output, bytes);
-    run_end(&run);
-    return result;
-}
-
-LOOP_TEST(adaptive_sums_of_hosts_have_the_same_bits, 0, GROUPS * 3)
-{
-    static const hvd_dtype dtypes[] = {HVD_FLOAT32, HVD_FLOAT64, HVD_FLOAT16};
-    static const int64_t counts[] = {1, 5, 17, 1001, 30011};
-    hvd_dtype dtype = dtypes[_i / GROUPS];
-
-    for (int n = 2; n <= 21; n = after(n))
-        for (int k = 0; k < 5; k++) {
-            int64_t sent, few;
-            unsigned char *flat = adasum(n, _i % GROUPS, dtype, counts[k],
-                                         &hvd__reduce_adasum, &sent);
-            unsigned char *hosts = adasum(n, _i % GROUPS, dtype, counts[k],
-                                          &hvd__reduce_adasum_hosts, &few);
-
-            if (memcmp(flat, hosts,
-                       (size_t)counts[k] * hvd__dtype_bytes(dtype)) != 0)
-                ck_abort_msg("%d ranks, layout %d, %s, %d elements: other bits",
-                             n, _i % GROUPS, hvd_dtype_name(dtype),
-                             (int)counts[k]);
-            SIMULATED_ASSERT(counts[k] < 1000 || dtype == HVD_FLOAT16 ||
-                             few <= sent);
-            free(flat);
-            free(hosts);
-        }
-}
-
-/* A vector for each host crosses a link once in each direction, and dot
- * products. */
-TEST(adaptive_sums_cross_a_link_once)
-{
-    enum { COUNT = 30000, RANKS = 8, HOSTS = 4, DOTS = RANKS * RANKS * 24 * 4 };
-    int64_t sent, vectors = (int64_t)COUNT * sizeof(float);
-
-    free(
-        adasum(RANKS, 0, HVD_FLOAT32, COUNT, &hvd__reduce_adasum_hosts, &sent));
-    ck_assert_int_ge(sent, 2 * vectors * (HOSTS - 1));
-    ck_assert_int_lt(sent, 2 * vectors * (HOSTS - 1) + DOTS);
-}
-
-/* -------------------------------------------------------------- broadcasts */
-
-static const struct hvd__algorithm *const broadcasts[] = {
-    &hvd__broadcast_binomial, &hvd__broadcast_hosts, NULL};
-enum { BROADCASTS = sizeof broadcasts / sizeof *broadcasts };
-
-static void broadcast(int size, int layout, int64_t count, int root,
-                      const struct hvd__algorithm *algorithm)
-{
-    struct run run = layout < 0 ? run_begin(size, NULL, 0, size)
-                                : run_begin(size, layouts[layout].widths,
-                                            layouts[layout].n, size);
-    bool applies = true;
-
-    for (int i = 0; i < size; i++) {
-        struct member *m = &run.members[i];
-        struct hvd__collective *c = &m->collective;
-
-        give(m, 0, (size_t)count, true);
-        for (int64_t k = 0; i == root && k < count; k++)
-            m->output[k] = (unsigned char)given(root, k);
-        c->motion = HVD__SEND_FROM_ROOT;
-        c->reduction = (struct hvd__reduction){.dtype = HVD_UINT8};
-        c->count = count;
-        c->root = root;
-        applies = !algorithm || algorithm->applies(c);
-    }
-    if (applies)
-        run_all(&run, algorithm);
-    for (int i = 0; applies && i < size; i++)
-        for (int64_t k = 0; k < count; k++)
-            SIMULATED_ASSERT(run.members[i].output[k] == given(root, k));
-    run_end(&run);
-}
-
-LOOP_TEST(broadcasts_are_right, 0, BROADCASTS *(LAYOUTS + 1))
-{
-    static const int64_t counts[] = {1, 31, 10007, 300001};
-
-    for (int n = 2; n <= 17; n = after(n))
-        for (int k = 0; k < (n < 9 ? 4 : 3); k++)
-            for (int root = 0; root < n; root += k < 2 ? 1 : n / 2)
-                broadcast(n, _i / BROADCASTS - 1, counts[k], root,
-                          broadcasts[_i % BROADCASTS]);
-}
-
-LOOP_TEST(large_broadcasts_are_right, 0, BROADCASTS *(LAYOUTS + 1))
-{
-    for (int n = 2; n <= 5; n++)
-        broadcast(n, _i / BROADCASTS - 1, 4500001, n - 1,
-                  broadcasts[_i % BROADCASTS]);
 }
 
 TEST_MAIN("transport_algo", .set_up = keep_memory, .set_up_once = make_data,
