@@ -42,7 +42,7 @@ SRC_tests-unit-bench_ipu := tests/unit/bench_ipu.c tests/support/suite.c \
 	$(IPU_BENCH_SRC)
 LIBS_tests-unit-bench_ipu = $(IPU_LINK) $(CHECK_LIBS)
 # They simulate ranks.
-$(foreach t,adasum algo broadcast exchange,$(eval SRC_tests-unit-transport_$(t) \
+$(foreach t,adasum broadcast exchange reduce,$(eval SRC_tests-unit-transport_$(t) \
 	+= tests/support/simulated.c tests/support/simulated_run.c))
 
 # Fuzzing is of what libhvd reads, and of the device's files.

@@ -184,5 +184,5 @@ TEST(sums_of_hosts_cross_a_link_once)
     }
 }
 
-TEST_MAIN("transport_algo", .set_up = keep_memory, .set_up_once = make_data,
+TEST_MAIN("transport_reduce", .set_up = keep_memory, .set_up_once = make_data,
           .seconds = 200)
