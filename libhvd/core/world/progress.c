@@ -26,7 +26,9 @@
  * sleeps for longer and longer times, up to SLEEP_MAX_NS. The role is free
  * while it sleeps, so another thread that submits or waits can take it. The
  * background thread does not spin, because it would compete with the
- * computation of the program.
+ * computation of the program. Ranks that share cores yield for a short time
+ * only: Linux (6.18) gives a session or control group whose processes yield to
+ * each other all the time of a core, and those of others none, for seconds.
  *
  * If MPI allows no background thread, only the waits, polls and submissions of
  * the program move the engine.
@@ -45,7 +47,7 @@
 
 #define SPIN_NS INT64_C(20000)
 #define YIELD_NS INT64_C(2000000)
-#define YIELD_BACKGROUND_NS INT64_C(50000)
+#define YIELD_CROWDED_NS INT64_C(50000)
 #define SLEEP_MIN_NS INT64_C(20000)
 #define SLEEP_MAX_NS INT64_C(500000)
 #define IDLE_NS INT64_C(50000000)
@@ -77,7 +79,7 @@ struct patience {
 enum advice { GO_ON, YIELD, SLEEP };
 
 static enum advice ask_patience(struct patience *patience, bool moved,
-                                bool may_spin, int64_t yield_ns)
+                                bool may_spin)
 {
     int64_t idle;
 
@@ -90,7 +92,7 @@ static enum advice ask_patience(struct patience *patience, bool moved,
     idle = hvd__now_ns() - patience->since;
     if (may_spin && idle < SPIN_NS)
         return GO_ON;
-    if (idle < yield_ns)
+    if (idle < (may_spin ? YIELD_NS : YIELD_CROWDED_NS))
         return YIELD;
     patience->sleep_ns =
         patience->sleep_ns ? patience->sleep_ns * 5 / 4 : SLEEP_MIN_NS;
@@ -193,8 +195,7 @@ static void drive_until(struct hvd__world *world, bool (*done)(const void *),
     while (!done(context)) {
         bool moved = hvd__world_step(world);
 
-        switch (
-            ask_patience(patience, moved, world->progress.may_spin, YIELD_NS)) {
+        switch (ask_patience(patience, moved, world->progress.may_spin)) {
         case GO_ON: break;
         case YIELD: sched_yield(); break;
         case SLEEP: return;
@@ -340,8 +341,7 @@ static enum advice drive_once(struct hvd__world *world,
 
     if (!take_role(world))
         return GO_ON;
-    advice = ask_patience(patience, hvd__world_step(world), false,
-                          YIELD_BACKGROUND_NS);
+    advice = ask_patience(patience, hvd__world_step(world), false);
     give_role(p);
     if (advice == YIELD)
         sched_yield();
