@@ -7,8 +7,6 @@
  * (remedy.h): bytes of its fullest tile, time of a run or, with accumulation,
  * of the runs up to an update. A remedy with "still too many" is not enough by
  * itself. A remedy that is impossible for the program is named with the reason.
- * models/ parses these texts, so they stay as they are
- * (models/common/problem.c).
  */
 #include <inttypes.h>
 #include <stdarg.h>

@@ -158,8 +158,8 @@ static int set_inputs(struct ipu__onnx_builder *b)
 
 /* ------------------------------------------------------------------ outputs */
 
-/* Adds an output of the graph. An input by itself becomes one by way of a copy,
- * because a graph does not give one name to two of its tensors. */
+/* Adds an output of the graph. A graph does not give two names to one of its
+ * tensors, so an input cannot be an output, too. */
 static int set_output(struct ipu__onnx_builder *b, const char *name)
 {
     struct ipu__onnx_value *value = ipu__onnx_value(b, name);

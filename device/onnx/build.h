@@ -156,7 +156,7 @@ int onnx__give_last(struct ipu__onnx_call *call, int i, int32_t type,
 
 /* Sets output i to what input value is. */
 int onnx__give_same(struct ipu__onnx_call *call, int i,
-                    const struct ipu__onnx_value *value);
+                    struct ipu__onnx_value *value);
 
 /* Makes output i of known elements: allocates them, for the caller to fill.
  * Returns false, without a failure, if they would be too many: an op of the

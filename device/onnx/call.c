@@ -364,7 +364,7 @@ int onnx__give_last(struct ipu__onnx_call *call, int i, int32_t type,
 }
 
 int onnx__give_same(struct ipu__onnx_call *call, int i,
-                    const struct ipu__onnx_value *value)
+                    struct ipu__onnx_value *value)
 {
     struct ipu__onnx_value *output;
     const char *name;
@@ -375,8 +375,7 @@ int onnx__give_same(struct ipu__onnx_call *call, int i,
     name = output->name;
     if (value->input >= 0 && value->tensor.id < 0 && !value->floats &&
         !value->wholes)
-        return onnx__give(call, i, value->type,
-                          onnx__tensor(call, call->inputs[0]));
+        return onnx__give(call, i, value->type, onnx__tensor(call, value));
     *output = *value;
     output->name = name;
     output->input = -1;
