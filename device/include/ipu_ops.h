@@ -46,6 +46,7 @@ ipu_tensor ipu_sign(ipu_graph *graph, ipu_tensor x);
 
 ipu_tensor ipu_sin(ipu_graph *graph, ipu_tensor x);
 ipu_tensor ipu_cos(ipu_graph *graph, ipu_tensor x);
+ipu_tensor ipu_atan(ipu_graph *graph, ipu_tensor x);     /* inverse tangent */
 ipu_tensor ipu_log1p(ipu_graph *graph, ipu_tensor x);    /* log(1 + x) */
 ipu_tensor ipu_expm1(ipu_graph *graph, ipu_tensor x);    /* exp(x) - 1 */
 ipu_tensor ipu_erf(ipu_graph *graph, ipu_tensor x);      /* error function */
@@ -217,6 +218,7 @@ ipu_tensor ipu_huber_loss(ipu_graph *graph, ipu_tensor x, ipu_tensor target,
 #define ipu_sign(graph, ...) ipu_sign(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_sin(graph, ...) ipu_sin(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_cos(graph, ...) ipu_cos(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_atan(graph, ...) ipu_atan(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_log1p(graph, ...) ipu_log1p(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_expm1(graph, ...) ipu_expm1(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_erf(graph, ...) ipu_erf(IPU_HERE(graph), __VA_ARGS__)

@@ -129,6 +129,26 @@ IPU__INLINE float ipu__tanh(float x)
     return size < 0.65f ? p * u * x + x : far;
 }
 
+/* Computes atan(x) of t, |t| <= tan(pi / 8): |x| is t, or (1 + t) / (1 - t),
+ * whose angle is pi / 4 larger, or -1 / t, whose angle is pi / 2 larger. */
+IPU__INLINE float ipu__atan(float x)
+{
+    float size = fabsf(x), p = 0.0805127919f, t, u;
+    int middle = size > 0.414213562f, far = size > 2.41421356f;
+    float above = middle ? size - 1 : size, below = middle ? size + 1 : 1;
+    float base = middle ? 0.785398163f : 0;
+
+    above = far ? -1 : above;
+    below = far ? size : below;
+    base = far ? 1.57079633f : base;
+    t = above / below;
+    u = t * t;
+    p = p * u - 0.138769746f;
+    p = p * u + 0.1997765f;
+    p = p * u - 0.333329469f;
+    return copysignf(base + (p * u * t + t), x);
+}
+
 /* The standard normal distribution's integral up to x; precise in its lower
  * tail too. exp(-z^2) times a polynomial of 1 / (1 + z / 2), z = |x| / sqrt(2).
  */

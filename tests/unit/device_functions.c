@@ -40,6 +40,7 @@ PLAIN(cos)
 PLAIN(log1p)
 PLAIN(expm1)
 PLAIN(erf)
+PLAIN(atan)
 PLAIN(softplus)
 
 static double sign_of(double x)
@@ -82,6 +83,7 @@ static const struct {
     {plain_log1p, log1p, -0.99, 30, false},
     {plain_expm1, expm1, -20, 20, false},
     {plain_erf, erf, -5, 5, false},
+    {plain_atan, atan, -40, 40, false},
     {plain_softplus, softplus_of, -100, 100, false},
     {leaky, leaky_of, -20, 20, false},
     {elu, elu_of, -20, 20, false},
@@ -157,7 +159,7 @@ LOOP_TEST(they_take_floats_and_keep_nan, 0, FUNCTIONS)
     device_free(&other);
 }
 
-LOOP_TEST(infinities_are_where_they_should_be, 0, 10)
+LOOP_TEST(infinities_are_where_they_should_be, 0, 11)
 {
     const struct {
         ipu_tensor (*op)(ipu_graph *, ipu_tensor);
@@ -166,6 +168,7 @@ LOOP_TEST(infinities_are_where_they_should_be, 0, 10)
         {plain_floor, -INFINITY, -INFINITY},
         {plain_sign, INFINITY, 1},
         {plain_erf, INFINITY, 1},
+        {plain_atan, -INFINITY, -1.57079633f},
         {plain_expm1, -INFINITY, -1},
         {plain_log1p, -1, -INFINITY},
         {plain_softplus, -INFINITY, 0},

@@ -77,6 +77,7 @@ ONE(cos)
 ONE(log1p)
 ONE(expm1)
 ONE(erf)
+ONE(atan)
 ONE(softplus)
 ONE(softmax)
 ONE(log_softmax)
@@ -284,6 +285,7 @@ static const struct {
     ROW(log1p),
     ROW(expm1),
     ROW(erf),
+    ROW(atan),
     ROW(softplus),
     ROW(softmax),
     ROW(log_softmax),

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Functions of each element that networks need now and then: the standard
- * library computes all but softplus, element by element. Their derivatives are
- * made of ops that have derivatives again.
+ * library computes all but atan and softplus, element by element. Their
+ * derivatives are made of ops that have derivatives again.
  *
  *     sin       cos            log1p     1 / (1 + x)
  *     cos      -sin            expm1     exp(x)
  *     erf       2 / sqrt(pi) exp(-x^2)
+ *     atan      1 / (1 + x^2)
  *     softplus  sigmoid(x)
  */
 #include "ops/costs.h"
@@ -31,6 +32,10 @@
 
 #define NAME run_erf
 #define OF(x) erff(x)
+#include "ops/elementwise/unary.inc"
+
+#define NAME run_atan
+#define OF(x) ipu__atan(x)
 #include "ops/elementwise/unary.inc"
 
 /* log(1 + exp(x)): of the larger and what the smaller adds to it. */
@@ -76,6 +81,26 @@ const struct ipu__op ipu__cos = {
     .functions = {IPU__SIN},
     .run = run_cos,
     .gradient = cos_gradient,
+};
+
+/* --------------------------------------------------------------------- atan */
+
+static void atan_gradient(ipu_graph *graph, const struct ipu__node *node,
+                          ipu_tensor dy, ipu_tensor *dx)
+{
+    ipu_tensor square = ipu_square(graph, ipu__input(graph, node, 0));
+
+    dx[0] = ipu_divide(graph, dy, ipu_scale(graph, square, 1, 1));
+}
+
+/* The chip's library has none: |x| or its reciprocal, and a polynomial. */
+const struct ipu__op ipu__unary_atan = {
+    .name = "atan",
+    IPU__OF_ONE,
+    .functions = {IPU__DIVIDE},
+    .slots = 16,
+    .run = run_atan,
+    .gradient = atan_gradient,
 };
 
 /* --------------------------------------------------------- log1p and expm1 */
@@ -154,6 +179,11 @@ ipu_tensor ipu_sin(ipu_graph *graph, ipu_tensor x)
 ipu_tensor ipu_cos(ipu_graph *graph, ipu_tensor x)
 {
     return ipu__add(graph, &ipu__cos, &x, NULL);
+}
+
+ipu_tensor ipu_atan(ipu_graph *graph, ipu_tensor x)
+{
+    return ipu__add(graph, &ipu__unary_atan, &x, NULL);
 }
 
 ipu_tensor ipu_log1p(ipu_graph *graph, ipu_tensor x)
