@@ -160,9 +160,12 @@ ipu_tensor ipu_batch_norm_inference(ipu_graph *graph, ipu_tensor x,
  * tensor, whose dimensions replace the axis. embedding selects rows of a table
  * (axis 0). scatter_add returns x with updates added to the elements that the
  * indices select, once for each time that an index occurs; updates has the
- * shape that gather would return. dynamic_update returns x with one element of
- * the axis replaced by update; index is an int32 scalar, such as the number of
- * a loop's iteration. An index out of range fails the run with IPU_ERR_DATA.
+ * shape that gather would return. scatter replaces these elements by updates
+ * instead, of any dtype; of equal indices the last update stays, but
+ * derivatives are right only if all differ. dynamic_update returns x with one
+ * element of the axis replaced by update; index is an int32 scalar, such as the
+ * number of a loop's iteration. An index out of range fails the run with
+ * IPU_ERR_DATA.
  */
 ipu_tensor ipu_gather(ipu_graph *graph, ipu_tensor x, ipu_tensor indices,
                       int32_t axis);
@@ -170,6 +173,8 @@ ipu_tensor ipu_embedding(ipu_graph *graph, ipu_tensor table,
                          ipu_tensor indices);
 ipu_tensor ipu_scatter_add(ipu_graph *graph, ipu_tensor x, ipu_tensor indices,
                            ipu_tensor updates, int32_t axis);
+ipu_tensor ipu_scatter(ipu_graph *graph, ipu_tensor x, ipu_tensor indices,
+                       ipu_tensor updates, int32_t axis);
 ipu_tensor ipu_dynamic_update(ipu_graph *graph, ipu_tensor x, ipu_tensor index,
                               ipu_tensor update, int32_t axis);
 

@@ -51,6 +51,7 @@
 #define ipu_embedding(graph, ...) ipu_embedding(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_scatter_add(graph, ...)                                            \
     ipu_scatter_add(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_scatter(graph, ...) ipu_scatter(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_dynamic_update(graph, ...)                                         \
     ipu_dynamic_update(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_argmax(graph, ...) ipu_argmax(IPU_HERE(graph), __VA_ARGS__)

@@ -111,6 +111,43 @@ LOOP_TEST(dynamic_update_replaces_an_element_of_an_axis, 0, 3)
     MUST_FAIL(ipu_engine_run(d.engine), IPU_ERR_DATA, "dynamic_update: number");
 }
 
+/* The elements that no index names stay; of equal indices the last counts. */
+LOOP_TEST(scatter_replaces_by_number, 0, 3)
+{
+    static const int32_t chosen[3][4] = {{3, 0}, {2, 0, 1, 2}, {1, 1}};
+    const int64_t counts[] = {2, 4, 2}, extents[] = {4, 3, 2};
+    int64_t n = counts[_i], inner = _i == 0 ? 6 : _i == 1 ? 2 : 1;
+    int64_t shape[] = {4, 3, 2}, outer = 24 / inner / extents[_i];
+    ipu_tensor in = device_floats(&d, "x", 3, shape), updates;
+
+    shape[_i] = n;
+    device_fill(x, 24, 1);
+    memcpy(wanted, x, 24 * sizeof *x);
+    memcpy(numbers, chosen[_i], sizeof chosen[_i]);
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t k = 0; k < n; k++)
+            for (int64_t i = 0; i < inner; i++)
+                wanted[(o * extents[_i] + numbers[k]) * inner + i] =
+                    (float)((o * n + k) * inner + i);
+    updates = ipu_range(d.graph, IPU_FLOAT32, outer * n * inner, 0, 1);
+    updates = ipu_reshape(d.graph, updates, 3, shape);
+    MUST(compute(ipu_scatter(d.graph, in, indices(1, &n), updates, _i - 3), 24,
+                 n));
+    check_values(24);
+    numbers[1] = -1;
+    MUST_FAIL(ipu_engine_run(d.engine), IPU_ERR_DATA, "scatter: number 1");
+}
+
+LOOP_TEST(derivatives_of_scatter, 0, 2)
+{
+    static const int32_t chosen[2] = {2, 0};
+    ipu_tensor at = ipu_constant(d.graph, IPU_INT32, 1, SHAPE(2), chosen);
+    ipu_tensor v = variable(2, SHAPE(3, 4));
+
+    check_gradients(ipu_scatter(
+        d.graph, v, at, variable(2, _i ? SHAPE(3, 2) : SHAPE(2, 4)), _i));
+}
+
 TEST(dynamic_update_of_integers)
 {
     const int32_t some[4] = {5, -6, 7, 1 << 30};

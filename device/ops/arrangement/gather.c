@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gather.c - gathers rows of a tensor by their numbers, and adds to rows by
- * their numbers: each is the derivative of the other. Replaces one row, too.
+ * their numbers: each is the derivative of the other. Replaces rows, too.
  *
  * Along an axis, x is [outer, n, inner]:
  *
  *     gather           y[o, k, i] = x[o, indices[k], i]
  *     scatter_add      y = x; y[o, indices[k], i] += updates[o, k, i]
+ *     scatter          y = x; y[o, indices[k], i] = updates[o, k, i]
  *     dynamic_update   y = x; y[o, index, i] = update[o, i]
  */
 #include <inttypes.h>
@@ -180,7 +181,15 @@ const struct ipu__op ipu__scatter_add = {
     .gradient = scatter_gradient,
 };
 
-/* ----------------------------------------------------------- dynamic_update */
+/* ------------------------------------------------- scatter and dynamic_update
+ */
+
+static int replace_shape(const struct ipu__call *call,
+                         struct ipu__shape *output)
+{
+    IPU_TRY(ipu__expect(call, 1, IPU_INT32, -1, "of any shape"));
+    return updated(call, output);
+}
 
 static int update_shape(const struct ipu__call *call, struct ipu__shape *output)
 {
@@ -188,11 +197,13 @@ static int update_shape(const struct ipu__call *call, struct ipu__shape *output)
     return updated(call, output);
 }
 
-static int run_update(const struct ipu__call *call)
+static int run_replace(const struct ipu__call *call)
 {
     const struct ipu__shape *x = &call->inputs[0].shape;
     struct view v = view_of(x, call->attributes->axis);
     size_t bytes = (size_t)v.inner * ipu__dtype_bytes(x->dtype);
+    int64_t count = ipu__shape_count(&call->inputs[1].shape);
+    const int32_t *indices = call->inputs[1].data;
     const char *from = call->inputs[2].data;
     char *y = call->output.data;
 
@@ -201,15 +212,16 @@ static int run_update(const struct ipu__call *call)
         return IPU_OK;
     if (call->output.data != call->inputs[0].data)
         memcpy(y, call->inputs[0].data, ipu__shape_bytes(x));
-    y += (size_t) * (const int32_t *)call->inputs[1].data * bytes;
     for (int64_t o = 0; o < v.outer; o++, y += (size_t)v.n * bytes)
-        memcpy(y, from + (size_t)o * bytes, bytes);
+        for (int64_t k = 0; k < count; k++, from += bytes)
+            memcpy(y + (size_t)indices[k] * bytes, from, bytes);
     return IPU_OK;
 }
 
-static void update_gradient(ipu_graph *graph, const struct ipu__node *node,
-                            ipu_tensor dy, ipu_tensor *dx)
+static void replace_gradient(ipu_graph *graph, const struct ipu__node *node,
+                             ipu_tensor dy, ipu_tensor *dx)
 {
+    const struct ipu__op *op = node->op;
     ipu_tensor inputs[] = {dy, ipu__input(graph, node, 1), {-1}};
 
     if (ipu__wanted(dx[2]))
@@ -217,8 +229,20 @@ static void update_gradient(ipu_graph *graph, const struct ipu__node *node,
     if (!ipu__wanted(dx[0]))
         return;
     inputs[2] = ipu__constant(graph, &graph->tensors[node->inputs[2]].shape, 0);
-    dx[0] = ipu__add(graph, &ipu__dynamic_update, inputs, &node->attributes);
+    dx[0] = ipu__add(graph, op, inputs, &node->attributes);
 }
+
+const struct ipu__op ipu__scatter = {
+    .name = "scatter",
+    .ninputs = 3,
+    .in_place = IPU__FIRST,
+    .checks = true,
+    .raw = true,
+    .shape = replace_shape,
+    .run = run_replace,
+    .cost = ipu__by_number_cost,
+    .gradient = replace_gradient,
+};
 
 const struct ipu__op ipu__dynamic_update = {
     .name = "dynamic_update",
@@ -227,9 +251,9 @@ const struct ipu__op ipu__dynamic_update = {
     .checks = true,
     .raw = true,
     .shape = update_shape,
-    .run = run_update,
+    .run = run_replace,
     .cost = ipu__by_number_cost,
-    .gradient = update_gradient,
+    .gradient = replace_gradient,
 };
 
 /* ----------------------------------------------------------------- builders */
@@ -250,25 +274,33 @@ ipu_tensor ipu_embedding(ipu_graph *graph, ipu_tensor table, ipu_tensor indices)
     return ipu_gather(graph, table, indices, 0);
 }
 
-ipu_tensor ipu_scatter_add(ipu_graph *graph, ipu_tensor x, ipu_tensor indices,
-                           ipu_tensor updates, int32_t axis)
+/* Adds an op that changes rows of x. */
+static ipu_tensor add_updates(ipu_graph *graph, const struct ipu__op *op,
+                              ipu_tensor x, ipu_tensor indices,
+                              ipu_tensor updates, int32_t axis)
 {
     struct ipu__attributes attributes = {0};
 
-    if (ipu__find_axis(graph, &ipu__scatter_add, x, axis, &attributes.axis) < 0)
+    if (ipu__find_axis(graph, op, x, axis, &attributes.axis) < 0)
         return (ipu_tensor){-1};
-    return ipu__add(graph, &ipu__scatter_add,
-                    (const ipu_tensor[]){x, indices, updates}, &attributes);
+    return ipu__add(graph, op, (const ipu_tensor[]){x, indices, updates},
+                    &attributes);
+}
+
+ipu_tensor ipu_scatter_add(ipu_graph *graph, ipu_tensor x, ipu_tensor indices,
+                           ipu_tensor updates, int32_t axis)
+{
+    return add_updates(graph, &ipu__scatter_add, x, indices, updates, axis);
+}
+
+ipu_tensor ipu_scatter(ipu_graph *graph, ipu_tensor x, ipu_tensor indices,
+                       ipu_tensor updates, int32_t axis)
+{
+    return add_updates(graph, &ipu__scatter, x, indices, updates, axis);
 }
 
 ipu_tensor ipu_dynamic_update(ipu_graph *graph, ipu_tensor x, ipu_tensor index,
                               ipu_tensor update, int32_t axis)
 {
-    struct ipu__attributes attributes = {0};
-
-    if (ipu__find_axis(graph, &ipu__dynamic_update, x, axis, &attributes.axis) <
-        0)
-        return (ipu_tensor){-1};
-    return ipu__add(graph, &ipu__dynamic_update,
-                    (const ipu_tensor[]){x, index, update}, &attributes);
+    return add_updates(graph, &ipu__dynamic_update, x, index, update, axis);
 }
