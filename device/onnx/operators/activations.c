@@ -115,16 +115,22 @@ static int build_shrink(struct ipu__onnx_call *call)
                 last);
 }
 
-/* The slope is broadcast to x alone. */
+/* The slope is broadcast to x alone; before version 7, it is one for each
+ * channel. */
 static int build_prelu(struct ipu__onnx_call *call)
 {
-    struct ipu__onnx_value *const *in = call->inputs;
-    int32_t ndim = in[1]->ndim;
+    struct ipu__onnx_value *in[2] = {call->inputs[0], call->inputs[1]}, room;
+    int32_t ndim;
     int64_t extents[IPU_MAX_DIMS];
     ipu_graph *g = call->graph;
     ipu_tensor t[2];
     bool last;
 
+    if (call->version < 7 && in[1]->ndim == 1 && in[0]->ndim > 2) {
+        onnx__extend(call, in[1], in[0]->ndim - 1, &room);
+        in[1] = &room;
+    }
+    ndim = in[1]->ndim;
     for (int32_t d = 0; d < ndim; d++)
         extents[d] = in[1]->extents[d];
     if (!onnx__broadcast(&ndim, extents, in[0]->ndim, in[0]->extents) ||
@@ -191,6 +197,8 @@ static int build_dropout(struct ipu__onnx_call *call)
     ipu_tensor mask;
 
     IPU_TRY(onnx__number(call, 2, "training mode", &training));
+    if (call->version < 7 && onnx__int(call, "is_test", 0) == 0)
+        training = 1;
     if (training != 0)
         return onnx__refuse(call, "training is not supported");
     IPU_TRY(onnx__give_same(call, 0, x));
@@ -206,12 +214,12 @@ const struct ipu__onnx_operator onnx__activation_rows[] = {
     {"Celu", 12, "alpha", 1, 1, build_celu, NULL, NULL},
     {"Clip", 6, "min max", 1, 3, build_clip, NULL,
      "bounds of floats must be known"},
-    {"Dropout", 7, "ratio seed", 1, 3, build_dropout, NULL,
+    {"Dropout", 6, "is_test ratio seed", 1, 3, build_dropout, NULL,
      "training is refused"},
     {"Elu", 6, "alpha", 1, 1, build_elu, NULL, NULL},
     {"HardSigmoid", 6, "alpha beta", 1, 1, build_hard_sigmoid, NULL, NULL},
     {"LeakyRelu", 6, "alpha", 1, 1, build_leaky_relu, NULL, NULL},
-    {"PRelu", 7, "", 2, 2, build_prelu, NULL, NULL},
+    {"PRelu", 6, "", 2, 2, build_prelu, NULL, NULL},
     {"Selu", 6, "alpha gamma", 1, 1, build_selu, NULL, NULL},
     {"Shrink", 9, "lambd bias", 1, 1, build_shrink, NULL, NULL},
     {"ThresholdedRelu", 10, "alpha", 1, 1, build_thresholded_relu, NULL, NULL},

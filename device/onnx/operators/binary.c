@@ -108,8 +108,6 @@ static bool is_wide_unsigned(int32_t type)
     return type == IPU_ONNX_UINT32 || type == IPU_ONNX_UINT64;
 }
 
-/* Before version 7, inputs were broadcast only if an attribute said so, and
- * otherwise than numpy does. */
 static int check_pair(struct ipu__onnx_call *call)
 {
     const struct binary *how = call->op->how;
@@ -133,15 +131,17 @@ static int build_pair(struct ipu__onnx_call *call)
 {
     const struct binary *how = call->op->how;
     int32_t type = call->inputs[0]->type;
+    struct ipu__onnx_value *pair[2] = {call->inputs[0]}, room;
     ipu_tensor operands[2], y;
     bool last;
     int status;
 
     IPU_TRY(check_pair(call));
-    status = fold(call, how, call->inputs[0], call->inputs[1]);
+    IPU_TRY(onnx__old_broadcast(call, &room, &pair[1]));
+    status = fold(call, how, pair[0], pair[1]);
     if (status != 0)
         return status < 0 ? status : IPU_OK;
-    onnx__operands(call, 2, call->inputs, operands, &last);
+    onnx__operands(call, 2, pair, operands, &last);
     y = how->make(call->graph, operands[0], operands[1]);
     if (how->may_leave && is_narrow(type))
         y = wrap(call, type, y);
@@ -258,11 +258,12 @@ static int build_truth(struct ipu__onnx_call *call)
 
 static int build_pow(struct ipu__onnx_call *call)
 {
-    struct ipu__onnx_value *const *in = call->inputs;
+    struct ipu__onnx_value *in[2] = {call->inputs[0]}, room;
     ipu_tensor operands[2];
     bool last;
 
     IPU_TRY(onnx__want_floats(call, 0));
+    IPU_TRY(onnx__old_broadcast(call, &room, &in[1]));
     if (is_wide_unsigned(in[1]->type))
         return onnx__refuse(call, "its exponent is of %s",
                             ipu_onnx_type_name(in[1]->type));
@@ -410,28 +411,30 @@ static int build_where(struct ipu__onnx_call *call)
 }
 
 #define INT32_ONLY "uint32 and uint64 are refused"
+/* Attributes of versions before 7; the last had no meaning. */
+#define OLD "axis broadcast consumed_inputs"
 
 const struct ipu__onnx_operator onnx__binary_rows[] = {
-    {"Add", 7, "", 2, 2, build_pair, &how_add, INT32_ONLY},
-    {"And", 7, "", 2, 2, build_truth, &how_and, NULL},
-    {"Div", 7, "", 2, 2, build_pair, &how_divide, INT32_ONLY},
-    {"Equal", 7, "", 2, 2, build_pair, &how_equal, INT32_ONLY},
-    {"Greater", 7, "", 2, 2, build_pair, &how_greater, INT32_ONLY},
+    {"Add", 1, OLD, 2, 2, build_pair, &how_add, INT32_ONLY},
+    {"And", 1, OLD, 2, 2, build_truth, &how_and, NULL},
+    {"Div", 1, OLD, 2, 2, build_pair, &how_divide, INT32_ONLY},
+    {"Equal", 1, OLD, 2, 2, build_pair, &how_equal, INT32_ONLY},
+    {"Greater", 1, OLD, 2, 2, build_pair, &how_greater, INT32_ONLY},
     {"GreaterOrEqual", 12, "", 2, 2, build_pair, &how_greater_equal,
      INT32_ONLY},
-    {"Less", 7, "", 2, 2, build_pair, &how_less, INT32_ONLY},
+    {"Less", 1, OLD, 2, 2, build_pair, &how_less, INT32_ONLY},
     {"LessOrEqual", 12, "", 2, 2, build_pair, &how_less_equal, INT32_ONLY},
-    {"Max", 8, "", 1, IPU__ONNX_ANY_NUMBER, build_max, NULL, INT32_ONLY},
-    {"Mean", 8, "", 1, IPU__ONNX_ANY_NUMBER, build_mean, NULL, NULL},
-    {"Min", 8, "", 1, IPU__ONNX_ANY_NUMBER, build_min, NULL, INT32_ONLY},
+    {"Max", 6, "", 1, IPU__ONNX_ANY_NUMBER, build_max, NULL, INT32_ONLY},
+    {"Mean", 6, "", 1, IPU__ONNX_ANY_NUMBER, build_mean, NULL, NULL},
+    {"Min", 6, "", 1, IPU__ONNX_ANY_NUMBER, build_min, NULL, INT32_ONLY},
     {"Mod", 10, "fmod", 2, 2, build_mod, NULL, INT32_ONLY},
-    {"Mul", 7, "", 2, 2, build_pair, &how_multiply, INT32_ONLY},
-    {"Or", 7, "", 2, 2, build_truth, &how_or, NULL},
-    {"Pow", 7, "", 2, 2, build_pow, NULL,
+    {"Mul", 1, OLD, 2, 2, build_pair, &how_multiply, INT32_ONLY},
+    {"Or", 1, OLD, 2, 2, build_truth, &how_or, NULL},
+    {"Pow", 1, "axis broadcast", 2, 2, build_pow, NULL,
      "a base of integers, an exponent of uint32 or uint64 are refused"},
-    {"Sub", 7, "", 2, 2, build_pair, &how_subtract, INT32_ONLY},
-    {"Sum", 8, "", 1, IPU__ONNX_ANY_NUMBER, build_sum, NULL, NULL},
+    {"Sub", 1, OLD, 2, 2, build_pair, &how_subtract, INT32_ONLY},
+    {"Sum", 6, "", 1, IPU__ONNX_ANY_NUMBER, build_sum, NULL, NULL},
     {"Where", 9, "", 3, 3, build_where, NULL, NULL},
-    {"Xor", 7, "", 2, 2, build_truth, &how_xor, NULL},
+    {"Xor", 1, OLD, 2, 2, build_truth, &how_xor, NULL},
     {.name = NULL},
 };

@@ -26,7 +26,8 @@ static int build_batch_norm(struct ipu__onnx_call *call)
     ipu_tensor t[5];
 
     onnx__float(call, "momentum", 0.9); /* of training alone */
-    if (onnx__int(call, "training_mode", 0) != 0)
+    if (onnx__int(call, "training_mode", 0) != 0 ||
+        (call->version < 7 && onnx__int(call, "is_test", 0) == 0))
         return onnx__refuse(call, "training_mode is not supported");
     if (onnx__int(call, "spatial", 1) != 1)
         return onnx__refuse(call, "spatial 0 is not supported");
@@ -171,8 +172,8 @@ static int build_lrn(struct ipu__onnx_call *call)
 }
 
 const struct ipu__onnx_operator onnx__norm_rows[] = {
-    {"BatchNormalization", 7, "epsilon momentum spatial training_mode", 5, 5,
-     build_batch_norm, NULL, "training is refused"},
+    {"BatchNormalization", 6, "epsilon is_test momentum spatial training_mode",
+     5, 5, build_batch_norm, NULL, "training is refused"},
     {"InstanceNormalization", 6, "epsilon", 3, 3, build_instance_norm, NULL,
      NULL},
     {"LRN", 1, "alpha beta bias size", 1, 1, build_lrn, NULL, NULL},

@@ -82,6 +82,7 @@ static int build_gemm(struct ipu__onnx_call *call)
     ipu_graph *g = call->graph;
     ipu_tensor y, offset;
 
+    onnx__int(call, "broadcast", 0); /* before version 7; the shapes say it */
     IPU_TRY(onnx__want_floats(call, 0));
     if (in[0]->ndim != 2 || in[1]->ndim != 2 || (c && c->ndim > 2))
         return onnx__refuse(call, "its inputs are no matrices");
@@ -100,7 +101,7 @@ static int build_gemm(struct ipu__onnx_call *call)
 }
 
 const struct ipu__onnx_operator onnx__product_rows[] = {
-    {"Gemm", 7, "alpha beta transA transB", 2, 3, build_gemm, NULL,
+    {"Gemm", 1, "alpha beta broadcast transA transB", 2, 3, build_gemm, NULL,
      "integers are refused"},
     {"MatMul", 1, "", 2, 2, build_mat_mul, NULL, "integers are refused"},
     {.name = NULL},

@@ -35,6 +35,20 @@ void onnx__operands(struct ipu__onnx_call *call, int n,
                     struct ipu__onnx_value *const *values, ipu_tensor *operands,
                     bool *last);
 
+/* Sets room to x with dimensions of 1 after its own, of ndim. */
+void onnx__extend(struct ipu__onnx_call *call, struct ipu__onnx_value *x,
+                  int32_t ndim, struct ipu__onnx_value *room);
+
+/*
+ * Before version 7, an input was broadcast to the first only if the attribute
+ * broadcast said so, and its dimensions were those from axis on. Sets *pair to
+ * input 1 as numpy broadcasts it: the input itself, or *room with dimensions of
+ * 1 after its own.
+ */
+int onnx__old_broadcast(struct ipu__onnx_call *call,
+                        struct ipu__onnx_value *room,
+                        struct ipu__onnx_value **pair);
+
 /* Refuses the node unless input i is of floats. */
 int onnx__want_floats(struct ipu__onnx_call *call, int i);
 

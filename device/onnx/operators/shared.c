@@ -47,6 +47,54 @@ void onnx__operands(struct ipu__onnx_call *call, int n,
                           : onnx__tensor(call, values[i]);
 }
 
+void onnx__extend(struct ipu__onnx_call *call, struct ipu__onnx_value *x,
+                  int32_t ndim, struct ipu__onnx_value *room)
+{
+    bool known = onnx__known(call, x);
+
+    *room = *x;
+    for (int32_t d = x->ndim; d < ndim; d++)
+        room->extents[d] = 1;
+    room->ndim = ndim;
+    room->tensor.id = room->last.id = -1;
+    room->input = -1;
+    if (!known)
+        room->tensor = ipu_reshape(call->graph, onnx__tensor(call, x), ndim,
+                                   room->extents);
+}
+
+int onnx__old_broadcast(struct ipu__onnx_call *call,
+                        struct ipu__onnx_value *room,
+                        struct ipu__onnx_value **pair)
+{
+    struct ipu__onnx_value *a = call->inputs[0], *b = call->inputs[1];
+    bool broadcast = onnx__int(call, "broadcast", 0) != 0;
+    int64_t axis = onnx__int(call, "axis", a->ndim - b->ndim);
+    bool fits = b->ndim <= a->ndim, same = true;
+
+    *pair = b;
+    if (call->version >= 7) {
+        if (onnx__has_attribute(call, "broadcast") ||
+            onnx__has_attribute(call, "axis"))
+            return onnx__refuse(call, "it has attributes of versions before 7");
+        return IPU_OK;
+    }
+    axis += axis < 0 ? a->ndim : 0;
+    fits = fits && axis >= 0 && axis + b->ndim <= a->ndim;
+    for (int32_t d = 0; fits && d < b->ndim; d++) {
+        same &= b->extents[d] == a->extents[axis + d];
+        fits = b->extents[d] == a->extents[axis + d] || b->extents[d] == 1;
+    }
+    same &= a->ndim == b->ndim;
+    if (!fits || (!broadcast && !same))
+        return onnx__refuse(call, "the shapes of its inputs do not fit");
+    if (axis + b->ndim < a->ndim) {
+        onnx__extend(call, b, a->ndim - (int32_t)axis, room);
+        *pair = room;
+    }
+    return IPU_OK;
+}
+
 int onnx__want_floats(struct ipu__onnx_call *call, int i)
 {
     const struct ipu__onnx_value *x = onnx__in(call, i);

@@ -324,7 +324,7 @@ static pool_fn *const how_max = ipu_max;
     "alone are refused"
 
 const struct ipu__onnx_operator onnx__window_rows[] = {
-    {"AveragePool", 7,
+    {"AveragePool", 1,
      "auto_pad ceil_mode count_include_pad kernel_shape pads strides", 1, 1,
      build_average_pool, NULL,
      POOL_LIMITS "; so is ceil_mode with "
