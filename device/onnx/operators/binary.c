@@ -12,7 +12,8 @@ struct binary {
     double (*host)(double a, double b); /* NULL: not of floats */
     int64_t (*host_whole)(int64_t a, int64_t b);
     bool makes_bool;
-    bool may_leave; /* the range of the type */
+    /* Does a result leave the range of the type: of signed ones alone? */
+    enum { STAYS, LEAVES_SIGNED, LEAVES } range;
 };
 
 /* Reads an element of a value that is broadcast to a larger shape. */
@@ -85,9 +86,7 @@ static int fold(struct ipu__onnx_call *call, const struct binary *how,
     return 1;
 }
 
-/* Returns the numbers of a type with fewer than 32 bits that are congruent to
- * those of x, which the type holds. */
-static ipu_tensor wrap(struct ipu__onnx_call *call, int32_t type, ipu_tensor x)
+ipu_tensor onnx__wrap(struct ipu__onnx_call *call, int32_t type, ipu_tensor x)
 {
     const struct ipu__onnx_kind *kind = ipu__onnx_kind(type);
     double range = (double)(kind->most - kind->least + 1);
@@ -103,6 +102,8 @@ static bool is_narrow(int32_t type)
     return onnx__is_whole(type) && ipu__onnx_kind(type)->bytes < 4;
 }
 
+/* Numbers of these types are those of int32 that are not negative: inputs and
+ * constants beyond it are refused, and so is what may leave it. */
 static bool is_wide_unsigned(int32_t type)
 {
     return type == IPU_ONNX_UINT32 || type == IPU_ONNX_UINT64;
@@ -121,7 +122,7 @@ static int check_pair(struct ipu__onnx_call *call)
         return onnx__want_floats(call, 0);
     if (!onnx__is_whole(a->type) && !how->host)
         return onnx__refuse(call, "of floats it is not supported");
-    if (is_wide_unsigned(a->type))
+    if (how->range == LEAVES && is_wide_unsigned(a->type))
         return onnx__refuse(call, "of %s it is not supported",
                             ipu_onnx_type_name(a->type));
     return IPU_OK;
@@ -143,8 +144,8 @@ static int build_pair(struct ipu__onnx_call *call)
         return status < 0 ? status : IPU_OK;
     onnx__operands(call, 2, pair, operands, &last);
     y = how->make(call->graph, operands[0], operands[1]);
-    if (how->may_leave && is_narrow(type))
-        y = wrap(call, type, y);
+    if (how->range != STAYS && is_narrow(type))
+        y = onnx__wrap(call, type, y);
     return onnx__give_as(call, how->makes_bool ? IPU_ONNX_BOOL : type, y, last);
 }
 
@@ -197,13 +198,13 @@ static ipu_tensor divide(ipu_graph *g, ipu_tensor a, ipu_tensor b)
 }
 
 static const struct binary how_add = {ipu_add, host_add, whole_add, false,
-                                      true};
+                                      LEAVES};
 static const struct binary how_subtract = {ipu_subtract, host_subtract,
-                                           whole_subtract, false, true};
+                                           whole_subtract, false, LEAVES};
 static const struct binary how_multiply = {ipu_multiply, host_multiply,
-                                           whole_multiply, false, true};
+                                           whole_multiply, false, LEAVES};
 static const struct binary how_divide = {divide, host_divide, whole_divide,
-                                         false, true};
+                                         false, LEAVES_SIGNED};
 
 /* -------------------------------------------------------------- comparisons */
 
@@ -217,7 +218,7 @@ static const struct binary how_divide = {divide, host_divide, whole_divide,
         return a sign b;                                                       \
     }                                                                          \
     static const struct binary how_##name = {ipu_##name, host_##name,          \
-                                             whole_##name, true, false}
+                                             whole_##name, true, STAYS}
 
 COMPARISON(equal, ==);
 COMPARISON(less, <);
@@ -241,10 +242,10 @@ static int64_t whole_xor(int64_t a, int64_t b)
 }
 
 static const struct binary how_and = {ipu_multiply, NULL, whole_and, true,
-                                      false};
-static const struct binary how_or = {ipu_maximum, NULL, whole_or, true, false};
+                                      STAYS};
+static const struct binary how_or = {ipu_maximum, NULL, whole_or, true, STAYS};
 static const struct binary how_xor = {ipu_not_equal, NULL, whole_xor, true,
-                                      false};
+                                      STAYS};
 
 static int build_truth(struct ipu__onnx_call *call)
 {
@@ -253,27 +254,8 @@ static int build_truth(struct ipu__onnx_call *call)
     return build_pair(call);
 }
 
-/* ------------------------------------------------------------- power, modulo
+/* -------------------------------------------------------------------- modulo
  */
-
-static int build_pow(struct ipu__onnx_call *call)
-{
-    struct ipu__onnx_value *in[2] = {call->inputs[0]}, room;
-    ipu_tensor operands[2];
-    bool last;
-
-    IPU_TRY(onnx__want_floats(call, 0));
-    IPU_TRY(onnx__old_broadcast(call, &room, &in[1]));
-    if (is_wide_unsigned(in[1]->type))
-        return onnx__refuse(call, "its exponent is of %s",
-                            ipu_onnx_type_name(in[1]->type));
-    onnx__operands(call, 2, in, operands, &last);
-    operands[1] =
-        ipu_cast(call->graph, operands[1], ipu__onnx_kind(in[0]->type)->dtype);
-    return onnx__give_as(call, in[0]->type,
-                         ipu_power(call->graph, operands[0], operands[1]),
-                         last);
-}
 
 /* a - b trunc(a / b), which is exact while the quotient is below 2^24. */
 static ipu_tensor float_remainder(ipu_graph *g, ipu_tensor a, ipu_tensor b)
@@ -290,7 +272,7 @@ static int build_mod(struct ipu__onnx_call *call)
     ipu_tensor operands[2];
     ipu_graph *g = call->graph;
 
-    if (type != call->inputs[1]->type || is_wide_unsigned(type))
+    if (type != call->inputs[1]->type)
         return onnx__refuse(call, "of %s and %s it is not supported",
                             ipu_onnx_type_name(type),
                             ipu_onnx_type_name(call->inputs[1]->type));
@@ -321,9 +303,6 @@ static int combine(struct ipu__onnx_call *call,
     for (int i = 0; i < call->ninputs; i++)
         if (!call->inputs[i] || call->inputs[i]->type != type)
             return onnx__refuse(call, "an input is missing or of another type");
-    if (is_wide_unsigned(type))
-        return onnx__refuse(call, "of %s it is not supported",
-                            ipu_onnx_type_name(type));
     IPU_TRY(ipu__new_array(&operands, (size_t)call->ninputs, sizeof *operands));
     onnx__operands(call, call->ninputs, call->inputs, operands, &last);
     y = operands[0];
@@ -417,21 +396,18 @@ static int build_where(struct ipu__onnx_call *call)
 const struct ipu__onnx_operator onnx__binary_rows[] = {
     {"Add", 1, OLD, 2, 2, build_pair, &how_add, INT32_ONLY},
     {"And", 1, OLD, 2, 2, build_truth, &how_and, NULL},
-    {"Div", 1, OLD, 2, 2, build_pair, &how_divide, INT32_ONLY},
-    {"Equal", 1, OLD, 2, 2, build_pair, &how_equal, INT32_ONLY},
-    {"Greater", 1, OLD, 2, 2, build_pair, &how_greater, INT32_ONLY},
-    {"GreaterOrEqual", 12, "", 2, 2, build_pair, &how_greater_equal,
-     INT32_ONLY},
-    {"Less", 1, OLD, 2, 2, build_pair, &how_less, INT32_ONLY},
-    {"LessOrEqual", 12, "", 2, 2, build_pair, &how_less_equal, INT32_ONLY},
-    {"Max", 6, "", 1, IPU__ONNX_ANY_NUMBER, build_max, NULL, INT32_ONLY},
+    {"Div", 1, OLD, 2, 2, build_pair, &how_divide, NULL},
+    {"Equal", 1, OLD, 2, 2, build_pair, &how_equal, NULL},
+    {"Greater", 1, OLD, 2, 2, build_pair, &how_greater, NULL},
+    {"GreaterOrEqual", 12, "", 2, 2, build_pair, &how_greater_equal, NULL},
+    {"Less", 1, OLD, 2, 2, build_pair, &how_less, NULL},
+    {"LessOrEqual", 12, "", 2, 2, build_pair, &how_less_equal, NULL},
+    {"Max", 6, "", 1, IPU__ONNX_ANY_NUMBER, build_max, NULL, NULL},
     {"Mean", 6, "", 1, IPU__ONNX_ANY_NUMBER, build_mean, NULL, NULL},
-    {"Min", 6, "", 1, IPU__ONNX_ANY_NUMBER, build_min, NULL, INT32_ONLY},
-    {"Mod", 10, "fmod", 2, 2, build_mod, NULL, INT32_ONLY},
+    {"Min", 6, "", 1, IPU__ONNX_ANY_NUMBER, build_min, NULL, NULL},
+    {"Mod", 10, "fmod", 2, 2, build_mod, NULL, NULL},
     {"Mul", 1, OLD, 2, 2, build_pair, &how_multiply, INT32_ONLY},
     {"Or", 1, OLD, 2, 2, build_truth, &how_or, NULL},
-    {"Pow", 1, "axis broadcast", 2, 2, build_pow, NULL,
-     "a base of integers, an exponent of uint32 or uint64 are refused"},
     {"Sub", 1, OLD, 2, 2, build_pair, &how_subtract, INT32_ONLY},
     {"Sum", 6, "", 1, IPU__ONNX_ANY_NUMBER, build_sum, NULL, NULL},
     {"Where", 9, "", 3, 3, build_where, NULL, NULL},

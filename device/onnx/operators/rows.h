@@ -10,6 +10,7 @@
 
 extern const struct ipu__onnx_operator onnx__unary_rows[];
 extern const struct ipu__onnx_operator onnx__binary_rows[];
+extern const struct ipu__onnx_operator onnx__power_rows[];
 extern const struct ipu__onnx_operator onnx__activation_rows[];
 extern const struct ipu__onnx_operator onnx__shape_rows[];
 extern const struct ipu__onnx_operator onnx__move_rows[];
@@ -57,6 +58,10 @@ int onnx__want_floats(struct ipu__onnx_call *call, int i);
  */
 int onnx__axes(struct ipu__onnx_call *call, const char *attribute, int i,
                int32_t ndim, bool *axes, bool *given);
+
+/* Returns the numbers of a type with fewer than 32 bits that are congruent to
+ * those of x, int32. */
+ipu_tensor onnx__wrap(struct ipu__onnx_call *call, int32_t type, ipu_tensor x);
 
 /* Element-wise quotient of int32 tensors rounded towards 0, and the remainder
  * with the sign of the divisor, or (of_dividend) of the dividend. */

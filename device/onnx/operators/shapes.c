@@ -378,8 +378,15 @@ static bool fold_cast(struct ipu__onnx_call *call, int32_t type)
     return true;
 }
 
-/* Integers that may not fit are refused: the device would keep them as they
- * are. */
+static bool holds(const struct ipu__onnx_kind *type,
+                  const struct ipu__onnx_kind *other)
+{
+    return other->whole && other->least >= type->least &&
+           other->most <= type->most;
+}
+
+/* Numbers that may not be in uint32 or uint64 are refused: the device would
+ * keep them as they are. */
 static int check_cast(struct ipu__onnx_call *call, int32_t from, int32_t to)
 {
     const struct ipu__onnx_kind *a = ipu__onnx_kind(from);
@@ -388,10 +395,8 @@ static int check_cast(struct ipu__onnx_call *call, int32_t from, int32_t to)
     if (b->bytes == 0)
         return onnx__refuse(call, "to %s it is not supported",
                             b->name ? b->name : "an unknown type");
-    if (!b->whole || to == IPU_ONNX_BOOL || to == IPU_ONNX_INT32 ||
-        to == IPU_ONNX_INT64)
-        return IPU_OK;
-    if (!a->whole || a->least < b->least || a->most > b->most)
+    if ((to == IPU_ONNX_UINT32 || to == IPU_ONNX_UINT64) && !holds(b, a) &&
+        from != IPU_ONNX_UINT32 && from != IPU_ONNX_UINT64)
         return onnx__refuse(call, "from %s to %s it is not supported", a->name,
                             b->name);
     return IPU_OK;
@@ -416,6 +421,10 @@ static int cast_to(struct ipu__onnx_call *call, int64_t number)
         t = ipu_not_equal(g, t, onnx__scalar(call, x->type, 0));
     else if (dtype != ipu__onnx_kind(x->type)->dtype)
         t = ipu_cast(g, t, dtype);
+    if (onnx__is_whole(type) && ipu_onnx_type_bytes(type) < 4 &&
+        type != IPU_ONNX_BOOL &&
+        !holds(ipu__onnx_kind(type), ipu__onnx_kind(x->type)))
+        t = onnx__wrap(call, type, t);
     return onnx__give_as(call, type, t, last);
 }
 
@@ -463,10 +472,7 @@ static int build_expand(struct ipu__onnx_call *call)
         ipu_broadcast(call->graph, onnx__tensor(call, x), ndim, extents));
 }
 
-#define CAST_LIMITS                                                            \
-    "to integers of fewer than 32 bits or without a sign only from types "     \
-    "that "                                                                    \
-    "they hold"
+#define CAST_LIMITS "to uint32 and uint64 only from types that they hold"
 
 const struct ipu__onnx_operator onnx__shape_rows[] = {
     {"Cast", 6, "to", 1, 1, build_cast, NULL, CAST_LIMITS},

@@ -200,6 +200,36 @@ static ipu_tensor make_atanh(ipu_graph *g, ipu_tensor x)
 
 static const struct unary how_atanh = {make_atanh, atanh, NULL, NULL};
 
+static const struct unary how_atan = {ipu_atan, atan, NULL, NULL};
+
+/* sqrt(1 - x^2), of factors that are precise near 1 and -1. */
+static ipu_tensor other_side(ipu_graph *g, ipu_tensor x)
+{
+    return ipu_sqrt(
+        g, ipu_multiply(g, ipu_scale(g, x, 1, 1), ipu_scale(g, x, -1, 1)));
+}
+
+/* The angle is twice the one whose tangent is x / (1 + sqrt(1 - x^2)). */
+static ipu_tensor make_asin(ipu_graph *g, ipu_tensor x)
+{
+    ipu_tensor half = ipu_divide(g, x, ipu_scale(g, other_side(g, x), 1, 1));
+
+    return ipu_scale(g, ipu_atan(g, half), 2, 0);
+}
+
+static const struct unary how_asin = {make_asin, asin, NULL, NULL};
+
+/* The same with sqrt(1 - x^2) / (1 + x), which is infinite at -1. */
+static ipu_tensor make_acos(ipu_graph *g, ipu_tensor x)
+{
+    ipu_tensor half = ipu_divide(g, ipu_sqrt(g, ipu_scale(g, x, -1, 1)),
+                                 ipu_sqrt(g, ipu_scale(g, x, 1, 1)));
+
+    return ipu_scale(g, ipu_atan(g, half), 2, 0);
+}
+
+static const struct unary how_acos = {make_acos, acos, NULL, NULL};
+
 static ipu_tensor make_softsign(ipu_graph *g, ipu_tensor x)
 {
     return ipu_divide(g, x, ipu_scale(g, ipu_abs(g, x), 1, 1));
@@ -276,8 +306,11 @@ static int build_is_inf(struct ipu__onnx_call *call)
 
 const struct ipu__onnx_operator onnx__unary_rows[] = {
     UNARY("Abs", 6, how_abs),
+    UNARY("Acos", 7, how_acos),
     UNARY("Acosh", 9, how_acosh),
+    UNARY("Asin", 7, how_asin),
     UNARY("Asinh", 9, how_asinh),
+    UNARY("Atan", 7, how_atan),
     UNARY("Atanh", 9, how_atanh),
     UNARY("Ceil", 6, how_ceil),
     UNARY("Cos", 7, how_cos),
