@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * windows.c - convolutions and pooling, of images and of sequences.
+ * windows.c - pooling of images and of sequences.
  *
  * The device has images, with the channels last. A sequence becomes an image of
  * one row, and its result a sequence again.
@@ -147,74 +147,6 @@ static int give_images(struct ipu__onnx_call *call, ipu_tensor y)
                            x->ndim == 3 ? ipu_squeeze(call->graph, y, 1) : y);
 }
 
-/* ---------------------------------------------------------------- convolution
- */
-
-/* Returns the kernel in the order of the device: [height, width, in, out]. */
-static ipu_tensor kernel_of(struct ipu__onnx_call *call,
-                            struct ipu__onnx_value *k)
-{
-    static const int32_t of_image[] = {2, 3, 1, 0}, of_sequence[] = {2, 1, 0};
-    ipu_tensor t =
-        onnx__permuted(call, k, k->ndim == 4 ? of_image : of_sequence);
-
-    return k->ndim == 4 ? t : ipu_expand_dims(call->graph, t, 0);
-}
-
-static int check_kernel(struct ipu__onnx_call *call, struct window *w,
-                        int64_t groups)
-{
-    const struct ipu__onnx_value *x = call->inputs[0], *k = call->inputs[1];
-    int64_t size[2];
-
-    if (k->ndim != x->ndim || k->type != x->type)
-        return onnx__refuse(call, "its kernel does not fit its input");
-    w->size[0] = k->ndim == 4 ? k->extents[2] : 1;
-    w->size[1] = k->extents[k->ndim - 1];
-    IPU_TRY(read_list(call, "kernel_shape", w->axes, 1, 0, size));
-    for (int32_t i = 2 - w->axes; i < 2; i++)
-        if (size[i] != 0 && size[i] != w->size[i])
-            return onnx__refuse(call, "kernel_shape is not that of its kernel");
-    if (groups < 1 || groups > INT32_MAX || x->extents[1] % groups != 0 ||
-        k->extents[0] % groups != 0 || k->extents[1] != x->extents[1] / groups)
-        return onnx__refuse(call, "its kernel, groups and channels do not fit");
-    return IPU_OK;
-}
-
-static ipu_conv_options conv_options(const struct window *w, int64_t groups)
-{
-    ipu_conv_options o = {.size = sizeof o, .groups = (int32_t)groups};
-
-    for (int i = 0; i < 2; i++) {
-        o.stride[i] = (int32_t)w->stride[i];
-        o.dilation[i] = (int32_t)w->dilation[i];
-        o.padding[2 * i] = (int32_t)w->before[i];
-        o.padding[2 * i + 1] = (int32_t)w->after[i];
-    }
-    return o;
-}
-
-static int build_conv(struct ipu__onnx_call *call)
-{
-    struct ipu__onnx_value *const *in = call->inputs, *bias = onnx__in(call, 2);
-    int64_t groups = onnx__int(call, "group", 1), image[2];
-    ipu_conv_options options;
-    struct window w;
-    ipu_tensor y;
-
-    IPU_TRY(read_image(call, &w, image));
-    IPU_TRY(check_kernel(call, &w, groups));
-    IPU_TRY(read_window(call, &w, image));
-    if (bias && (bias->ndim != 1 || bias->extents[0] != in[1]->extents[0]))
-        return onnx__refuse(call, "its bias does not fit its kernel");
-    options = conv_options(&w, groups);
-    y = ipu_conv2d(call->graph, images(call, in[0]), kernel_of(call, in[1]),
-                   &options);
-    if (bias)
-        y = ipu_bias_add(call->graph, y, onnx__tensor(call, bias));
-    return give_images(call, y);
-}
-
 /* -------------------------------------------------------------------- pooling
  */
 
@@ -329,9 +261,6 @@ const struct ipu__onnx_operator onnx__window_rows[] = {
      build_average_pool, NULL,
      POOL_LIMITS "; so is ceil_mode with "
                  "count_include_pad"},
-    {"Conv", 1, "auto_pad dilations group kernel_shape pads strides", 2, 3,
-     build_conv, NULL,
-     "other than 3 or 4 dimensions and negative pads are refused"},
     {"GlobalAveragePool", 1, "", 1, 1, build_global_pool, &how_mean, NULL},
     {"GlobalMaxPool", 1, "", 1, 1, build_global_pool, &how_max, NULL},
     {"MaxPool", 1,
