@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * convolutions.c - convolutions of sequences, images and volumes.
+ * convolutions.c - convolutions and transposed convolutions, of sequences,
+ * images and volumes.
  *
  * A convolution of volumes is a sum over the planes of its kernel: plane k is a
- * convolution of images, of those planes of the input that it meets.
+ * convolution of images, of those planes of the input that it meets. A
+ * transposed one puts what plane k makes of plane i of the input to plane
+ * i * stride + k * dilation of the result.
  */
 #include <inttypes.h>
 
@@ -84,7 +87,8 @@ static int check_bias(struct ipu__onnx_call *call, int64_t channels)
     return IPU_OK;
 }
 
-/* Returns stacks of images, [n, depth, height, width, channels], as images. */
+/* Returns stacks of images, [n, depth, height, width, channels], as images, or
+ * images as stacks of that depth. */
 static ipu_tensor unstack(ipu_graph *g, ipu_tensor x)
 {
     int64_t e[IPU_MAX_DIMS];
@@ -93,6 +97,15 @@ static ipu_tensor unstack(ipu_graph *g, ipu_tensor x)
         return x;
     return ipu_reshape(g, x, 4,
                        (const int64_t[]){e[0] * e[1], e[2], e[3], e[4]});
+}
+
+static ipu_tensor stack(ipu_graph *g, ipu_tensor x, int64_t n, int64_t depth)
+{
+    int64_t e[IPU_MAX_DIMS];
+
+    if (ipu_tensor_info(g, x, NULL, e, NULL) != 4)
+        return x;
+    return ipu_reshape(g, x, 5, (const int64_t[]){n, depth, e[1], e[2], e[3]});
 }
 
 /* --------------------------------------------------------------- convolution
@@ -152,9 +165,148 @@ static int build_conv(struct ipu__onnx_call *call)
     return give_biased(call, y);
 }
 
+/* --------------------------------------------------- transposed convolution */
+
+/* Sets the pads so that the result has this extent: what is missing is added
+ * after it. */
+static void pad_to(struct ipu__onnx_window *w, int i, int64_t extent,
+                   bool upper)
+{
+    int64_t pads =
+        (w->input[i] - 1) * w->stride[i] + onnx__window_span(w, i) - extent;
+
+    w->before[i] = pads <= 0 ? 0 : upper ? pads / 2 : pads - pads / 2;
+    w->after[i] = pads - w->before[i];
+}
+
+/* Reads which elements of the whole result are cut off before and after; after
+ * is negative where zeros are added. */
+static int read_cuts(struct ipu__onnx_call *call, struct ipu__onnx_window *w)
+{
+    bool upper = onnx__text_is(call, "auto_pad", "SAME_UPPER", "NOTSET");
+    bool same =
+        upper || onnx__text_is(call, "auto_pad", "SAME_LOWER", "NOTSET");
+    bool given = onnx__has_attribute(call, "output_shape");
+    int64_t more[WINDOW_AXES], extents[WINDOW_AXES];
+
+    IPU_TRY(onnx__window_read_lists(call, w));
+    IPU_TRY(onnx__window_list(call, "output_padding", w->axes, 0, 0, more));
+    IPU_TRY(onnx__window_list(call, "output_shape", w->axes, 1, 1, extents));
+    if (onnx__text_is(call, "auto_pad", "VALID", "NOTSET"))
+        for (int i = 0; i < WINDOW_AXES; i++)
+            w->before[i] = w->after[i] = 0;
+    else if (!same && !onnx__text_is(call, "auto_pad", "NOTSET", "NOTSET"))
+        return onnx__refuse(call, "there is no such auto_pad");
+    for (int i = 0; i < WINDOW_AXES; i++) {
+        if (given || same)
+            pad_to(w, i, given ? extents[i] : w->input[i] * w->stride[i],
+                   upper);
+        else
+            w->after[i] -= more[i];
+        if ((w->input[i] - 1) * w->stride[i] + onnx__window_span(w, i) -
+                    w->before[i] - w->after[i] <
+                1 ||
+            w->input[i] < 1 || w->size[i] < 1)
+            return onnx__refuse(call, "its result would be empty");
+    }
+    return IPU_OK;
+}
+
+/* Adds zeros after height and width, where the window says so. */
+static ipu_tensor add_after(ipu_graph *g, const struct ipu__onnx_window *w,
+                            ipu_tensor y)
+{
+    int64_t none[4] = {0}, after[4] = {0};
+
+    for (int i = 1; i < WINDOW_AXES; i++)
+        after[i] = w->after[i] < 0 ? -w->after[i] : 0;
+    return after[1] + after[2] > 0 ? ipu_pad(g, y, none, after, 0) : y;
+}
+
+/* Returns x, [n, depth, ...], with planes of zeros between its own, before and
+ * after: plane i is at first + i * step of count. */
+static ipu_tensor spread(ipu_graph *g, ipu_tensor x, int64_t first,
+                         int64_t step, int64_t count)
+{
+    int64_t e[IPU_MAX_DIMS], none[6] = {0}, after[6] = {0}, before[5] = {0};
+    int64_t last;
+
+    if (ipu_tensor_info(g, x, NULL, e, NULL) != 5)
+        return x;
+    last = (e[1] - 1) * step + 1;
+    if (step > 1) {
+        after[2] = step - 1;
+        x = ipu_pad(g, ipu_expand_dims(g, x, 2), none, after, 0);
+        x = ipu_reshape(g, x, 5,
+                        (const int64_t[]){e[0], e[1] * step, e[2], e[3], e[4]});
+        x = onnx__window_rows_of(g, x, 1, 0, 1, last);
+        after[2] = 0;
+    }
+    before[1] = first;
+    after[1] = count - first - last;
+    return ipu_pad(g, x, before, after, 0);
+}
+
+static ipu_tensor transpose_volume(struct ipu__onnx_call *call,
+                                   const struct ipu__onnx_window *w,
+                                   const ipu_conv_options *options)
+{
+    ipu_tensor kernel = kernel_of(call, call->inputs[1]), y = {-1};
+    ipu_tensor x = onnx__window_images(call, call->inputs[0]);
+    int64_t n = call->inputs[0]->extents[0];
+    int64_t whole = (w->input[0] - 1) * w->stride[0] + onnx__window_span(w, 0);
+    int64_t none[5] = {0}, after[5] = {0};
+    ipu_graph *g = call->graph;
+
+    for (int64_t k = 0; k < w->size[0]; k++) {
+        ipu_tensor part =
+            ipu_conv2d_transpose(g, x, plane_of(g, kernel, k), 0, 0, options);
+
+        part = spread(g, stack(g, add_after(g, w, part), n, w->input[0]),
+                      k * w->dilation[0], w->stride[0], whole);
+        y = k == 0 ? part : ipu_add(g, y, part);
+    }
+    if (w->after[0] < 0) {
+        after[1] = -w->after[0];
+        y = ipu_pad(g, y, none, after, 0);
+        whole -= w->after[0];
+    }
+    return onnx__window_rows_of(g, y, 1, w->before[0], 1,
+                                whole - w->before[0] -
+                                    (w->after[0] > 0 ? w->after[0] : 0));
+}
+
+static int build_conv_transpose(struct ipu__onnx_call *call)
+{
+    struct ipu__onnx_value *const *in = call->inputs;
+    int64_t groups = onnx__int(call, "group", 1);
+    struct ipu__onnx_window w;
+    ipu_conv_options options;
+    ipu_tensor y;
+
+    IPU_TRY(onnx__want_floats(call, 0));
+    IPU_TRY(onnx__window_input(call, &w));
+    IPU_TRY(check_kernel(call, &w, groups));
+    if (in[1]->extents[0] != in[0]->extents[1])
+        return onnx__refuse(call, "its kernel, groups and channels do not fit");
+    IPU_TRY(read_cuts(call, &w));
+    IPU_TRY(check_bias(call, in[1]->extents[1] * groups));
+    options = conv_options(&w, groups);
+    if (w.axes == 3)
+        return give_biased(call, transpose_volume(call, &w, &options));
+    y = ipu_conv2d_transpose(call->graph, onnx__window_images(call, in[0]),
+                             kernel_of(call, in[1]), 0, 0, &options);
+    return give_biased(call, add_after(call->graph, &w, y));
+}
+
 const struct ipu__onnx_operator onnx__convolution_rows[] = {
     {"Conv", 1, "auto_pad dilations group kernel_shape pads strides", 2, 3,
      build_conv, NULL,
+     "other than 3 to 5 dimensions and negative pads are refused"},
+    {"ConvTranspose", 1,
+     "auto_pad dilations group kernel_shape output_padding output_shape pads "
+     "strides",
+     2, 3, build_conv_transpose, NULL,
      "other than 3 to 5 dimensions and negative pads are refused"},
     {.name = NULL},
 };

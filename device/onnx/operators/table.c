@@ -31,7 +31,6 @@ static const struct {
     {"Compress", DATA_SHAPE},
     {"ConcatFromSequence", NO_TENSORS},
     {"ConvInteger", QUANTISED},
-    {"ConvTranspose", NOT_YET},
     {"DFT", NOT_YET},
     {"DequantizeLinear", QUANTISED},
     {"Det", NOT_YET},
