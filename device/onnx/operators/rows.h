@@ -18,7 +18,7 @@ extern const struct ipu__onnx_operator onnx__index_rows[];
 extern const struct ipu__onnx_operator onnx__reduction_rows[];
 extern const struct ipu__onnx_operator onnx__product_rows[];
 extern const struct ipu__onnx_operator onnx__convolution_rows[];
-extern const struct ipu__onnx_operator onnx__window_rows[];
+extern const struct ipu__onnx_operator onnx__pool_rows[];
 extern const struct ipu__onnx_operator onnx__norm_rows[];
 
 enum { MOST_AXES = IPU_MAX_DIMS };

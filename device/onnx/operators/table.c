@@ -9,7 +9,7 @@ static const struct ipu__onnx_operator *const families[] = {
     onnx__unary_rows,       onnx__binary_rows,    onnx__power_rows,
     onnx__activation_rows,  onnx__shape_rows,     onnx__move_rows,
     onnx__index_rows,       onnx__reduction_rows, onnx__product_rows,
-    onnx__convolution_rows, onnx__window_rows,    onnx__norm_rows,
+    onnx__convolution_rows, onnx__pool_rows,      onnx__norm_rows,
 };
 
 enum { FAMILIES = sizeof families / sizeof *families };

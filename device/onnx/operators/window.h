@@ -52,6 +52,17 @@ int onnx__window_give(struct ipu__onnx_call *call, int32_t type, ipu_tensor y);
  * bias; of volumes they are stacked. */
 int onnx__convolve(struct ipu__onnx_call *call, ipu_tensor *y);
 
+/* Reads the window of a pooling op; counts_padding: as elements of a mean. */
+int onnx__read_pool(struct ipu__onnx_call *call, struct ipu__onnx_window *w,
+                    bool counts_padding);
+
+/* Pools input 0 by an op of images; of volumes the result is stacked. */
+typedef ipu_tensor onnx__pool_fn(ipu_graph *g, ipu_tensor x,
+                                 const ipu_pool_options *options);
+ipu_tensor onnx__pool(struct ipu__onnx_call *call,
+                      const struct ipu__onnx_window *w, onnx__pool_fn *pool,
+                      bool counts_padding);
+
 /* Returns count rows of an axis: first, first + step, ... */
 ipu_tensor onnx__window_rows_of(ipu_graph *g, ipu_tensor x, int32_t axis,
                                 int64_t first, int64_t step, int64_t count);
