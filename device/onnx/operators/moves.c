@@ -415,9 +415,9 @@ static int pad_by_value(struct ipu__onnx_call *call, const int64_t *pads,
     }
     return onnx__give(
         call, 0, x->type,
-        ipu_pad(call->graph,
-                take_part(call->graph, onnx__tensor(call, x), x->ndim, &part),
-                before, after, value));
+        onnx__pad(call->graph,
+                  take_part(call->graph, onnx__tensor(call, x), x->ndim, &part),
+                  before, after, value));
 }
 
 static int check_pads(struct ipu__onnx_call *call, const int64_t *pads,

@@ -134,6 +134,25 @@ static int build_mean_variance(struct ipu__onnx_call *call)
     return onnx__give(call, 0, x->type, t);
 }
 
+/* x divided by its norm along an axis. */
+static int build_lp_norm(struct ipu__onnx_call *call)
+{
+    struct ipu__onnx_value *x = call->inputs[0];
+    int64_t p = onnx__int(call, "p", 2);
+    ipu_graph *g = call->graph;
+    ipu_tensor t, norm;
+    int32_t axis;
+
+    IPU_TRY(onnx__want_floats(call, 0));
+    IPU_TRY(onnx__axis(call, onnx__int(call, "axis", -1), x->ndim, &axis));
+    if (p != 1 && p != 2)
+        return onnx__refuse(call, "p is neither 1 nor 2");
+    t = onnx__tensor(call, x);
+    norm = ipu_sum(g, p == 1 ? ipu_abs(g, t) : ipu_square(g, t), 1, &axis, 1);
+    return onnx__give(call, 0, x->type,
+                      ipu_divide(g, t, p == 1 ? norm : ipu_sqrt(g, norm)));
+}
+
 /* ------------------------------------------------------------- over channels
  */
 
@@ -179,6 +198,7 @@ const struct ipu__onnx_operator onnx__norm_rows[] = {
     {"LRN", 1, "alpha beta bias size", 1, 1, build_lrn, NULL, NULL},
     {"LayerNormalization", 17, "axis epsilon stash_type", 2, 3,
      build_layer_norm, NULL, "a stash_type other than float is refused"},
+    {"LpNormalization", 1, "axis p", 1, 1, build_lp_norm, NULL, NULL},
     {"MeanVarianceNormalization", 9, "axes", 1, 1, build_mean_variance, NULL,
      NULL},
     {.name = NULL},

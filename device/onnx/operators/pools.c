@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pools.c - what all pooling reads, and pooling by the device's ops.
+ * pools.c - what all pooling reads, and means and norms of windows.
  *
  * The device pools height and width. Depth is pooled after them, as the height
  * of images that have a row for each plane.
@@ -115,15 +115,32 @@ static int build_average_pool(struct ipu__onnx_call *call)
                              onnx__pool(call, &w, ipu_avg_pool2d_with, counts));
 }
 
-static int build_max_pool(struct ipu__onnx_call *call)
+/* The mean of the powers of a window, padding counted, is their sum but for a
+ * factor. */
+static int build_lp_pool(struct ipu__onnx_call *call)
 {
+    struct ipu__onnx_value *x = call->inputs[0], powers;
+    double p = (double)onnx__int(call, "p", 2), size = 1;
+    ipu_graph *g = call->graph;
     struct ipu__onnx_window w;
+    ipu_tensor y;
 
-    onnx__int(call, "storage_order", 0); /* of indices, which are refused */
-    IPU_TRY(onnx__read_pool(call, &w, false));
+    IPU_TRY(onnx__read_pool(call, &w, true));
     IPU_TRY(check_dilations(call, &w));
-    return onnx__window_give(call, call->inputs[0]->type,
-                             onnx__pool(call, &w, ipu_max_pool2d_with, false));
+    if (!(p >= 1))
+        return onnx__refuse(call, "p is less than 1");
+    powers = *x;
+    powers.tensor.id = -1;
+    powers.last = ipu_power(g, ipu_abs(g, onnx__last(call, x)),
+                            onnx__scalar(call, x->type, p));
+    call->inputs[0] = &powers;
+    y = onnx__pool(call, &w, ipu_avg_pool2d_with, true);
+    call->inputs[0] = x;
+    for (int i = 0; i < WINDOW_AXES; i++)
+        size *= (double)w.size[i];
+    y = ipu_power(g, ipu_scale(g, y, size, 0),
+                  onnx__scalar(call, x->type, 1 / p));
+    return onnx__window_give(call, call->inputs[0]->type, y);
 }
 
 /* ----------------------------------------------------------- of whole images
@@ -161,6 +178,25 @@ static int build_global_pool(struct ipu__onnx_call *call)
     return give_global(call, onnx__last(call, call->inputs[0]), *make);
 }
 
+static int build_global_lp_pool(struct ipu__onnx_call *call)
+{
+    struct ipu__onnx_value *x = call->inputs[0], *y;
+    double p = (double)onnx__int(call, "p", 2);
+    ipu_graph *g = call->graph;
+
+    IPU_TRY(check_global(call));
+    if (!(p >= 1) || !onnx__wants(call, 0))
+        return onnx__refuse(call, "p is less than 1");
+    IPU_TRY(give_global(call,
+                        ipu_power(g, ipu_abs(g, onnx__last(call, x)),
+                                  onnx__scalar(call, x->type, p)),
+                        ipu_sum));
+    y = call->outputs[0];
+    return onnx__give_last(
+        call, 0, x->type,
+        ipu_power(g, y->last, onnx__scalar(call, x->type, 1 / p)));
+}
+
 static reduce_fn *const how_mean = ipu_mean;
 static reduce_fn *const how_max = ipu_max;
 
@@ -173,11 +209,9 @@ const struct ipu__onnx_operator onnx__pool_rows[] = {
      "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides",
      1, 1, build_average_pool, NULL, MEAN_LIMITS},
     {"GlobalAveragePool", 1, "", 1, 1, build_global_pool, &how_mean, NULL},
+    {"GlobalLpPool", 2, "p", 1, 1, build_global_lp_pool, NULL, NULL},
     {"GlobalMaxPool", 1, "", 1, 1, build_global_pool, &how_max, NULL},
-    {"MaxPool", 1,
-     "auto_pad ceil_mode dilations kernel_shape pads storage_order strides", 1,
-     1, build_max_pool, NULL,
-     "other than 3 to 5 dimensions, windows of padding alone, dilations, "
-     "integers and the output Indices are refused"},
+    {"LpPool", 2, "auto_pad ceil_mode dilations kernel_shape p pads strides", 1,
+     1, build_lp_pool, NULL, MEAN_LIMITS},
     {.name = NULL},
 };

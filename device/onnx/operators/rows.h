@@ -19,6 +19,7 @@ extern const struct ipu__onnx_operator onnx__reduction_rows[];
 extern const struct ipu__onnx_operator onnx__product_rows[];
 extern const struct ipu__onnx_operator onnx__convolution_rows[];
 extern const struct ipu__onnx_operator onnx__pool_rows[];
+extern const struct ipu__onnx_operator onnx__max_pool_rows[];
 extern const struct ipu__onnx_operator onnx__norm_rows[];
 
 enum { MOST_AXES = IPU_MAX_DIMS };
@@ -78,6 +79,20 @@ ipu_tensor onnx__permuted(struct ipu__onnx_call *call,
 /* Returns x with one axis at the end, or back from there. */
 ipu_tensor onnx__axis_last(ipu_graph *g, ipu_tensor x, int32_t axis);
 ipu_tensor onnx__axis_back(ipu_graph *g, ipu_tensor x, int32_t axis);
+
+/* Returns indices into n elements, from 0 on: negative ones count from the end.
+ */
+ipu_tensor onnx__indices(struct ipu__onnx_call *call,
+                         struct ipu__onnx_value *indices, int64_t n);
+/* Refuses the node unless they are integers and, if they are known, some of n
+ * elements. */
+int onnx__check_indices(struct ipu__onnx_call *call,
+                        struct ipu__onnx_value *indices, int64_t n);
+
+/* Returns x with elements of a value before and after in each dimension; of
+ * integers, too, which the device's op does not pad. */
+ipu_tensor onnx__pad(ipu_graph *g, ipu_tensor x, const int64_t *before,
+                     const int64_t *after, double value);
 
 /* x, of floats, without its fraction. */
 ipu_tensor onnx__truncate(ipu_graph *g, ipu_tensor x);

@@ -178,6 +178,30 @@ ipu_tensor onnx__permuted(struct ipu__onnx_call *call,
     return t;
 }
 
+ipu_tensor onnx__pad(ipu_graph *g, ipu_tensor x, const int64_t *before,
+                     const int64_t *after, double value)
+{
+    ipu_dtype dtype = IPU_FLOAT32;
+    int64_t extents[IPU_MAX_DIMS] = {0};
+    int32_t ndim = ipu_tensor_info(g, x, &dtype, extents, NULL);
+
+    if (dtype != IPU_INT32)
+        return ipu_pad(g, x, before, after, value);
+    for (int32_t d = 0; d < ndim; d++) {
+        int64_t own = extents[d];
+        ipu_tensor parts[3] = {{-1}, x, {-1}};
+
+        extents[d] = before[d];
+        parts[0] = ipu_fill(g, dtype, ndim, extents, value);
+        extents[d] = after[d];
+        parts[2] = ipu_fill(g, dtype, ndim, extents, value);
+        extents[d] = own + before[d] + after[d];
+        if (before[d] > 0 || after[d] > 0)
+            x = ipu_concat(g, 3, parts, d);
+    }
+    return x;
+}
+
 static ipu_tensor move_axis(ipu_graph *g, ipu_tensor x, int32_t axis, bool back)
 {
     int32_t ndim = ipu_tensor_info(g, x, NULL, NULL, NULL);

@@ -9,7 +9,8 @@ static const struct ipu__onnx_operator *const families[] = {
     onnx__unary_rows,       onnx__binary_rows,    onnx__power_rows,
     onnx__activation_rows,  onnx__shape_rows,     onnx__move_rows,
     onnx__index_rows,       onnx__reduction_rows, onnx__product_rows,
-    onnx__convolution_rows, onnx__pool_rows,      onnx__norm_rows,
+    onnx__convolution_rows, onnx__pool_rows,      onnx__max_pool_rows,
+    onnx__norm_rows,
 };
 
 enum { FAMILIES = sizeof families / sizeof *families };
@@ -38,7 +39,6 @@ static const struct {
     {"Einsum", NOT_YET},
     {"GRU", NOT_YET},
     {"GatherND", NOT_YET},
-    {"GlobalLpPool", NOT_YET},
     {"Gradient", NOT_YET},
     {"GridSample", NOT_YET},
     {"HammingWindow", NOT_YET},
@@ -46,11 +46,8 @@ static const struct {
     {"If", NOT_YET},
     {"LSTM", NOT_YET},
     {"Loop", NOT_YET},
-    {"LpNormalization", NOT_YET},
-    {"LpPool", NOT_YET},
     {"MatMulInteger", QUANTISED},
     {"MaxRoiPool", NOT_YET},
-    {"MaxUnpool", NOT_YET},
     {"MelWeightMatrix", NOT_YET},
     {"Momentum", NOT_YET},
     {"Multinomial", GENERATOR},
