@@ -10,7 +10,7 @@ static const struct ipu__onnx_operator *const families[] = {
     onnx__activation_rows,  onnx__shape_rows,     onnx__move_rows,
     onnx__index_rows,       onnx__reduction_rows, onnx__product_rows,
     onnx__convolution_rows, onnx__pool_rows,      onnx__max_pool_rows,
-    onnx__norm_rows,
+    onnx__norm_rows,        onnx__loss_rows,
 };
 
 enum { FAMILIES = sizeof families / sizeof *families };
@@ -51,7 +51,6 @@ static const struct {
     {"MelWeightMatrix", NOT_YET},
     {"Momentum", NOT_YET},
     {"Multinomial", GENERATOR},
-    {"NegativeLogLikelihoodLoss", NOT_YET},
     {"NonMaxSuppression", DATA_SHAPE},
     {"NonZero", DATA_SHAPE},
     {"Optional", NO_TENSORS},
@@ -80,7 +79,6 @@ static const struct {
     {"SequenceInsert", NO_TENSORS},
     {"SequenceLength", NO_TENSORS},
     {"SequenceMap", NO_TENSORS},
-    {"SoftmaxCrossEntropyLoss", NOT_YET},
     {"SplitToSequence", NO_TENSORS},
     {"StringNormalizer", STRINGS},
     {"TfIdfVectorizer", STRINGS},
