@@ -22,6 +22,7 @@ extern const struct ipu__onnx_operator onnx__pool_rows[];
 extern const struct ipu__onnx_operator onnx__max_pool_rows[];
 extern const struct ipu__onnx_operator onnx__norm_rows[];
 extern const struct ipu__onnx_operator onnx__loss_rows[];
+extern const struct ipu__onnx_operator onnx__resize_rows[];
 
 enum { MOST_AXES = IPU_MAX_DIMS };
 

@@ -10,7 +10,7 @@ static const struct ipu__onnx_operator *const families[] = {
     onnx__activation_rows,  onnx__shape_rows,     onnx__move_rows,
     onnx__index_rows,       onnx__reduction_rows, onnx__product_rows,
     onnx__convolution_rows, onnx__pool_rows,      onnx__max_pool_rows,
-    onnx__norm_rows,        onnx__loss_rows,
+    onnx__norm_rows,        onnx__loss_rows,      onnx__resize_rows,
 };
 
 enum { FAMILIES = sizeof families / sizeof *families };
@@ -64,7 +64,6 @@ static const struct {
     {"RandomNormalLike", GENERATOR},
     {"RandomUniform", GENERATOR},
     {"RandomUniformLike", GENERATOR},
-    {"Resize", NOT_YET},
     {"ReverseSequence", NOT_YET},
     {"RoiAlign", NOT_YET},
     {"STFT", NOT_YET},
@@ -83,7 +82,6 @@ static const struct {
     {"StringNormalizer", STRINGS},
     {"TfIdfVectorizer", STRINGS},
     {"Unique", DATA_SHAPE},
-    {"Upsample", NOT_YET},
 };
 
 enum { REFUSED = sizeof refused / sizeof *refused };
