@@ -148,8 +148,8 @@ assert 0 <= y.min() < 0.2 and 1.8 < y.max() < 2 and y.std() > 0.4"
     is_wrong 1 "is not NAME=N" --dim n "$model"
     is_wrong 1 "open dimension of the name 'n'" --dim n=2 "$model"
     is_wrong 1 "more than one model" "$model" "$model"
-    is_wrong 1 "(NonZero): the shape of its output depends on data" \
-        "$DATA/node/test_nonzero_example/model.onnx"
+    is_wrong 1 "(NonMaxSuppression): the shape of its output depends on data" \
+        "$DATA/node/test_nonmaxsuppression_single_box/model.onnx"
     is_wrong 1 "give it with --input" "$DATA/node/test_identity_sequence/model.onnx"
     head -c 100 "$model" >"$BATS_TEST_TMPDIR/cut.onnx"
     is_wrong 1 "is damaged" "$BATS_TEST_TMPDIR/cut.onnx"

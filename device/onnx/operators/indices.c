@@ -4,10 +4,8 @@
 
 #include "onnx/operators/rows.h"
 
-/* Returns indices into n elements, from 0 on: negative ones count from the end.
- */
-static ipu_tensor indices_of(struct ipu__onnx_call *call,
-                             struct ipu__onnx_value *indices, int64_t n)
+ipu_tensor onnx__indices(struct ipu__onnx_call *call,
+                         struct ipu__onnx_value *indices, int64_t n)
 {
     ipu_tensor t = onnx__tensor(call, indices);
     ipu_graph *g = call->graph;
@@ -17,9 +15,8 @@ static ipu_tensor indices_of(struct ipu__onnx_call *call,
         ipu_add(g, t, onnx__scalar(call, IPU_ONNX_INT64, (double)n)), t);
 }
 
-/* Checks indices that are known. */
-static int check_indices(struct ipu__onnx_call *call,
-                         struct ipu__onnx_value *indices, int64_t n)
+int onnx__check_indices(struct ipu__onnx_call *call,
+                        struct ipu__onnx_value *indices, int64_t n)
 {
     if (!onnx__is_whole(indices->type))
         return onnx__refuse(call, "its indices are no integers");
@@ -71,7 +68,7 @@ static int build_gather(struct ipu__onnx_call *call)
     int32_t axis, ndim = 0;
 
     IPU_TRY(onnx__axis(call, onnx__int(call, "axis", 0), x->ndim, &axis));
-    IPU_TRY(check_indices(call, index, x->extents[axis]));
+    IPU_TRY(onnx__check_indices(call, index, x->extents[axis]));
     for (int32_t d = 0; d < axis; d++)
         extents[ndim++] = x->extents[d];
     for (int32_t d = 0; d < index->ndim; d++)
@@ -83,33 +80,8 @@ static int build_gather(struct ipu__onnx_call *call)
         return IPU_OK;
     return onnx__give(call, 0, x->type,
                       ipu_gather(call->graph, onnx__tensor(call, x),
-                                 indices_of(call, index, x->extents[axis]),
+                                 onnx__indices(call, index, x->extents[axis]),
                                  axis));
-}
-
-/* The indices have a row for each row of x that is used. */
-static int build_gather_elements(struct ipu__onnx_call *call)
-{
-    struct ipu__onnx_value *x = call->inputs[0], *index = call->inputs[1];
-    int64_t none[IPU_MAX_DIMS] = {0}, sizes[IPU_MAX_DIMS];
-    ipu_graph *g = call->graph;
-    ipu_tensor from, rows;
-    int32_t axis;
-
-    IPU_TRY(onnx__want_floats(call, 0));
-    IPU_TRY(onnx__axis(call, onnx__int(call, "axis", 0), x->ndim, &axis));
-    if (index->ndim != x->ndim)
-        return onnx__refuse(call, "its indices do not fit its input");
-    for (int32_t d = 0; d < x->ndim; d++) {
-        if (d != axis && index->extents[d] > x->extents[d])
-            return onnx__refuse(call, "its indices do not fit its input");
-        sizes[d] = d == axis ? x->extents[d] : index->extents[d];
-    }
-    IPU_TRY(check_indices(call, index, x->extents[axis]));
-    from = ipu_slice(g, onnx__tensor(call, x), none, sizes);
-    rows = onnx__axis_last(g, indices_of(call, index, x->extents[axis]), axis);
-    from = ipu_take(g, onnx__axis_last(g, from, axis), rows);
-    return onnx__give(call, 0, x->type, onnx__axis_back(g, from, axis));
 }
 
 /* -------------------------------------------------------------------- one hot
@@ -170,8 +142,6 @@ static int build_top_k(struct ipu__onnx_call *call)
 
 const struct ipu__onnx_operator onnx__index_rows[] = {
     {"Gather", 1, "axis", 2, 2, build_gather, NULL, NULL},
-    {"GatherElements", 11, "axis", 2, 2, build_gather_elements, NULL,
-     "integers are refused"},
     {"OneHot", 9, "axis", 3, 3, build_one_hot, NULL, "the depth must be known"},
     {"TopK", 1, "axis k largest sorted", 1, 2, build_top_k, NULL,
      "integers are refused; k must be known"},

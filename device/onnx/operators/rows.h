@@ -15,6 +15,7 @@ extern const struct ipu__onnx_operator onnx__activation_rows[];
 extern const struct ipu__onnx_operator onnx__shape_rows[];
 extern const struct ipu__onnx_operator onnx__move_rows[];
 extern const struct ipu__onnx_operator onnx__index_rows[];
+extern const struct ipu__onnx_operator onnx__scatter_rows[];
 extern const struct ipu__onnx_operator onnx__reduction_rows[];
 extern const struct ipu__onnx_operator onnx__product_rows[];
 extern const struct ipu__onnx_operator onnx__convolution_rows[];

@@ -6,11 +6,12 @@
 #include "onnx/operators/rows.h"
 
 static const struct ipu__onnx_operator *const families[] = {
-    onnx__unary_rows,       onnx__binary_rows,    onnx__power_rows,
-    onnx__activation_rows,  onnx__shape_rows,     onnx__move_rows,
-    onnx__index_rows,       onnx__reduction_rows, onnx__product_rows,
-    onnx__convolution_rows, onnx__pool_rows,      onnx__max_pool_rows,
-    onnx__norm_rows,        onnx__loss_rows,      onnx__resize_rows,
+    onnx__unary_rows,      onnx__binary_rows,      onnx__power_rows,
+    onnx__activation_rows, onnx__shape_rows,       onnx__move_rows,
+    onnx__index_rows,      onnx__scatter_rows,     onnx__reduction_rows,
+    onnx__product_rows,    onnx__convolution_rows, onnx__pool_rows,
+    onnx__max_pool_rows,   onnx__norm_rows,        onnx__loss_rows,
+    onnx__resize_rows,
 };
 
 enum { FAMILIES = sizeof families / sizeof *families };
@@ -29,7 +30,6 @@ static const struct {
     {"Adam", NOT_YET},
     {"Bernoulli", GENERATOR},
     {"BlackmanWindow", NOT_YET},
-    {"Compress", DATA_SHAPE},
     {"ConcatFromSequence", NO_TENSORS},
     {"ConvInteger", QUANTISED},
     {"DFT", NOT_YET},
@@ -38,7 +38,6 @@ static const struct {
     {"DynamicQuantizeLinear", QUANTISED},
     {"Einsum", NOT_YET},
     {"GRU", NOT_YET},
-    {"GatherND", NOT_YET},
     {"Gradient", NOT_YET},
     {"GridSample", NOT_YET},
     {"HammingWindow", NOT_YET},
@@ -52,7 +51,6 @@ static const struct {
     {"Momentum", NOT_YET},
     {"Multinomial", GENERATOR},
     {"NonMaxSuppression", DATA_SHAPE},
-    {"NonZero", DATA_SHAPE},
     {"Optional", NO_TENSORS},
     {"OptionalGetElement", NO_TENSORS},
     {"OptionalHasElement", NO_TENSORS},
@@ -64,13 +62,9 @@ static const struct {
     {"RandomNormalLike", GENERATOR},
     {"RandomUniform", GENERATOR},
     {"RandomUniformLike", GENERATOR},
-    {"ReverseSequence", NOT_YET},
     {"RoiAlign", NOT_YET},
     {"STFT", NOT_YET},
     {"Scan", NOT_YET},
-    {"Scatter", NOT_YET},
-    {"ScatterElements", NOT_YET},
-    {"ScatterND", NOT_YET},
     {"SequenceAt", NO_TENSORS},
     {"SequenceConstruct", NO_TENSORS},
     {"SequenceEmpty", NO_TENSORS},
