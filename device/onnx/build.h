@@ -88,6 +88,11 @@ const struct ipu__onnx_tensor *onnx__attribute_tensor(
 bool onnx__text_is(struct ipu__onnx_call *call, const char *name,
                    const char *value, const char *other);
 
+/* Copies a text with its final 0. Returns false if it is missing, too long, or
+ * has a 0. */
+bool onnx__text(struct ipu__onnx_call *call, const char *name, char *text,
+                size_t bytes);
+
 /* Sets an axis, which may be negative, of ndim. */
 int onnx__axis(struct ipu__onnx_call *call, int64_t axis, int32_t ndim,
                int32_t *found);

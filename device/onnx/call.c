@@ -115,6 +115,21 @@ bool onnx__text_is(struct ipu__onnx_call *call, const char *name,
     return ipu__wire_left(&a->s) == n && !memcmp(a->s.at, value, n);
 }
 
+bool onnx__text(struct ipu__onnx_call *call, const char *name, char *text,
+                size_t bytes)
+{
+    const struct ipu__onnx_attribute *a =
+        attribute_of(call, name, IPU__ONNX_A_STRING);
+    size_t n = a ? ipu__wire_left(&a->s) : bytes;
+
+    if (n >= bytes || (n > 0 && memchr(a->s.at, 0, n)))
+        return false;
+    if (n > 0)
+        memcpy(text, a->s.at, n);
+    text[n] = '\0';
+    return true;
+}
+
 int onnx__axis(struct ipu__onnx_call *call, int64_t axis, int32_t ndim,
                int32_t *found)
 {

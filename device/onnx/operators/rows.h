@@ -18,6 +18,7 @@ extern const struct ipu__onnx_operator onnx__index_rows[];
 extern const struct ipu__onnx_operator onnx__scatter_rows[];
 extern const struct ipu__onnx_operator onnx__reduction_rows[];
 extern const struct ipu__onnx_operator onnx__product_rows[];
+extern const struct ipu__onnx_operator onnx__einsum_rows[];
 extern const struct ipu__onnx_operator onnx__convolution_rows[];
 extern const struct ipu__onnx_operator onnx__pool_rows[];
 extern const struct ipu__onnx_operator onnx__max_pool_rows[];

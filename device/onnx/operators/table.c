@@ -6,12 +6,12 @@
 #include "onnx/operators/rows.h"
 
 static const struct ipu__onnx_operator *const families[] = {
-    onnx__unary_rows,      onnx__binary_rows,      onnx__power_rows,
-    onnx__activation_rows, onnx__shape_rows,       onnx__move_rows,
-    onnx__index_rows,      onnx__scatter_rows,     onnx__reduction_rows,
-    onnx__product_rows,    onnx__convolution_rows, onnx__pool_rows,
-    onnx__max_pool_rows,   onnx__norm_rows,        onnx__loss_rows,
-    onnx__resize_rows,
+    onnx__unary_rows,      onnx__binary_rows,   onnx__power_rows,
+    onnx__activation_rows, onnx__shape_rows,    onnx__move_rows,
+    onnx__index_rows,      onnx__scatter_rows,  onnx__reduction_rows,
+    onnx__product_rows,    onnx__einsum_rows,   onnx__convolution_rows,
+    onnx__pool_rows,       onnx__max_pool_rows, onnx__norm_rows,
+    onnx__loss_rows,       onnx__resize_rows,
 };
 
 enum { FAMILIES = sizeof families / sizeof *families };
@@ -36,7 +36,6 @@ static const struct {
     {"DequantizeLinear", QUANTISED},
     {"Det", NOT_YET},
     {"DynamicQuantizeLinear", QUANTISED},
-    {"Einsum", NOT_YET},
     {"GRU", NOT_YET},
     {"Gradient", NOT_YET},
     {"GridSample", NOT_YET},
