@@ -48,7 +48,7 @@ static ipu_tensor without_added(struct ipu__onnx_call *call, ipu_tensor y)
     return y;
 }
 
-static int build_mat_mul(struct ipu__onnx_call *call)
+int onnx__multiply_matrices(struct ipu__onnx_call *call, ipu_tensor *y)
 {
     struct ipu__onnx_value *const *in = call->inputs;
     int64_t a[IPU_MAX_DIMS], b[IPU_MAX_DIMS], leading[IPU_MAX_DIMS];
@@ -56,7 +56,6 @@ static int build_mat_mul(struct ipu__onnx_call *call)
     ipu_graph *g = call->graph;
     ipu_tensor x, w;
 
-    IPU_TRY(onnx__want_floats(call, 0));
     if (in[0]->ndim == 0 || in[1]->ndim == 0)
         return onnx__refuse(call, "a scalar is no matrix");
     x = as_matrix(call, in[0], true, &na, a);
@@ -67,8 +66,17 @@ static int build_mat_mul(struct ipu__onnx_call *call)
         return onnx__refuse(call, "the shapes of its inputs do not fit");
     x = lead(g, x, nlead, leading, na, a);
     w = lead(g, w, nlead, leading, nb, b);
-    return onnx__give(call, 0, in[0]->type,
-                      without_added(call, ipu_batch_matmul(g, x, w, 0, 0)));
+    *y = without_added(call, ipu_batch_matmul(g, x, w, 0, 0));
+    return IPU_OK;
+}
+
+static int build_mat_mul(struct ipu__onnx_call *call)
+{
+    ipu_tensor y;
+
+    IPU_TRY(onnx__want_floats(call, 0));
+    IPU_TRY(onnx__multiply_matrices(call, &y));
+    return onnx__give(call, 0, call->inputs[0]->type, y);
 }
 
 /* alpha A B + beta C */

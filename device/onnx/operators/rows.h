@@ -25,6 +25,7 @@ extern const struct ipu__onnx_operator onnx__max_pool_rows[];
 extern const struct ipu__onnx_operator onnx__norm_rows[];
 extern const struct ipu__onnx_operator onnx__loss_rows[];
 extern const struct ipu__onnx_operator onnx__resize_rows[];
+extern const struct ipu__onnx_operator onnx__quantized_rows[];
 
 enum { MOST_AXES = IPU_MAX_DIMS };
 
@@ -74,6 +75,9 @@ ipu_tensor onnx__wrap(struct ipu__onnx_call *call, int32_t type, ipu_tensor x);
 ipu_tensor onnx__quotient(ipu_graph *g, ipu_tensor a, ipu_tensor b);
 ipu_tensor onnx__remainder(ipu_graph *g, ipu_tensor a, ipu_tensor b,
                            bool of_dividend);
+
+/* Sets *y to the product of inputs 0 and 1, as MatMul makes it. */
+int onnx__multiply_matrices(struct ipu__onnx_call *call, ipu_tensor *y);
 
 /* Returns a value with its dimensions in another order; weights that are known
  * are put into it on the host. */

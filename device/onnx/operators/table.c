@@ -11,7 +11,7 @@ static const struct ipu__onnx_operator *const families[] = {
     onnx__index_rows,      onnx__scatter_rows,  onnx__reduction_rows,
     onnx__product_rows,    onnx__einsum_rows,   onnx__convolution_rows,
     onnx__pool_rows,       onnx__max_pool_rows, onnx__norm_rows,
-    onnx__loss_rows,       onnx__resize_rows,
+    onnx__loss_rows,       onnx__resize_rows,   onnx__quantized_rows,
 };
 
 enum { FAMILIES = sizeof families / sizeof *families };
@@ -19,7 +19,6 @@ enum { FAMILIES = sizeof families / sizeof *families };
 #define NOT_YET "not supported yet"
 #define DATA_SHAPE "the shape of its output depends on data"
 #define NO_TENSORS "it takes or makes sequences, maps or optionals"
-#define QUANTISED "the device has no 8-bit arithmetic"
 #define STRINGS "the device has no strings"
 #define GENERATOR "its numbers depend on one generator of random numbers"
 
@@ -31,11 +30,8 @@ static const struct {
     {"Bernoulli", GENERATOR},
     {"BlackmanWindow", NOT_YET},
     {"ConcatFromSequence", NO_TENSORS},
-    {"ConvInteger", QUANTISED},
     {"DFT", NOT_YET},
-    {"DequantizeLinear", QUANTISED},
     {"Det", NOT_YET},
-    {"DynamicQuantizeLinear", QUANTISED},
     {"GRU", NOT_YET},
     {"Gradient", NOT_YET},
     {"GridSample", NOT_YET},
@@ -44,7 +40,6 @@ static const struct {
     {"If", NOT_YET},
     {"LSTM", NOT_YET},
     {"Loop", NOT_YET},
-    {"MatMulInteger", QUANTISED},
     {"MaxRoiPool", NOT_YET},
     {"MelWeightMatrix", NOT_YET},
     {"Momentum", NOT_YET},
@@ -53,9 +48,6 @@ static const struct {
     {"Optional", NO_TENSORS},
     {"OptionalGetElement", NO_TENSORS},
     {"OptionalHasElement", NO_TENSORS},
-    {"QLinearConv", QUANTISED},
-    {"QLinearMatMul", QUANTISED},
-    {"QuantizeLinear", QUANTISED},
     {"RNN", NOT_YET},
     {"RandomNormal", GENERATOR},
     {"RandomNormalLike", GENERATOR},
