@@ -25,6 +25,7 @@ extern const struct ipu__onnx_operator onnx__max_pool_rows[];
 extern const struct ipu__onnx_operator onnx__norm_rows[];
 extern const struct ipu__onnx_operator onnx__loss_rows[];
 extern const struct ipu__onnx_operator onnx__resize_rows[];
+extern const struct ipu__onnx_operator onnx__sampling_rows[];
 extern const struct ipu__onnx_operator onnx__quantized_rows[];
 
 enum { MOST_AXES = IPU_MAX_DIMS };

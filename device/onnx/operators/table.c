@@ -11,7 +11,8 @@ static const struct ipu__onnx_operator *const families[] = {
     onnx__index_rows,      onnx__scatter_rows,  onnx__reduction_rows,
     onnx__product_rows,    onnx__einsum_rows,   onnx__convolution_rows,
     onnx__pool_rows,       onnx__max_pool_rows, onnx__norm_rows,
-    onnx__loss_rows,       onnx__resize_rows,   onnx__quantized_rows,
+    onnx__loss_rows,       onnx__resize_rows,   onnx__sampling_rows,
+    onnx__quantized_rows,
 };
 
 enum { FAMILIES = sizeof families / sizeof *families };
@@ -34,7 +35,6 @@ static const struct {
     {"Det", NOT_YET},
     {"GRU", NOT_YET},
     {"Gradient", NOT_YET},
-    {"GridSample", NOT_YET},
     {"HammingWindow", NOT_YET},
     {"HannWindow", NOT_YET},
     {"If", NOT_YET},
@@ -53,7 +53,6 @@ static const struct {
     {"RandomNormalLike", GENERATOR},
     {"RandomUniform", GENERATOR},
     {"RandomUniformLike", GENERATOR},
-    {"RoiAlign", NOT_YET},
     {"STFT", NOT_YET},
     {"Scan", NOT_YET},
     {"SequenceAt", NO_TENSORS},
