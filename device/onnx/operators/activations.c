@@ -192,7 +192,7 @@ static int build_clip(struct ipu__onnx_call *call)
 /* The ratio does not matter, for nothing is dropped in inference. */
 static int build_dropout(struct ipu__onnx_call *call)
 {
-    const struct ipu__onnx_value *x = call->inputs[0];
+    struct ipu__onnx_value *x = call->inputs[0];
     double training = 0;
     ipu_tensor mask;
 
