@@ -81,6 +81,8 @@ const struct ipu__onnx_ints *onnx__ints(struct ipu__onnx_call *call,
                                         const char *name);
 const struct ipu__onnx_floats *onnx__floats(struct ipu__onnx_call *call,
                                             const char *name);
+const struct ipu__onnx_texts *onnx__texts(struct ipu__onnx_call *call,
+                                          const char *name);
 const struct ipu__onnx_tensor *onnx__attribute_tensor(
     struct ipu__onnx_call *call, const char *name);
 /* Returns whether a text has this value, or is missing and has it by default.

@@ -94,6 +94,15 @@ const struct ipu__onnx_floats *onnx__floats(struct ipu__onnx_call *call,
     return a ? &a->floats : NULL;
 }
 
+const struct ipu__onnx_texts *onnx__texts(struct ipu__onnx_call *call,
+                                          const char *name)
+{
+    const struct ipu__onnx_attribute *a =
+        attribute_of(call, name, IPU__ONNX_STRINGS);
+
+    return a ? &a->texts : NULL;
+}
+
 const struct ipu__onnx_tensor *onnx__attribute_tensor(
     struct ipu__onnx_call *call, const char *name)
 {

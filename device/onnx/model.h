@@ -96,6 +96,7 @@ struct ipu__onnx_attribute {
     struct ipu__onnx_graph *g;
     struct ipu__onnx_floats floats;
     struct ipu__onnx_ints ints;
+    struct ipu__onnx_texts texts;
     int64_t type;           /* IPU__ONNX_AN_INT, ... */
     const char *referenced; /* not NULL: an attribute of a function */
 };
@@ -112,7 +113,8 @@ enum {
     IPU__ONNX_A_TENSOR = 4,
     IPU__ONNX_A_GRAPH = 5,
     IPU__ONNX_FLOATS = 6,
-    IPU__ONNX_INTS = 7
+    IPU__ONNX_INTS = 7,
+    IPU__ONNX_STRINGS = 8
 };
 
 struct ipu__onnx_node {

@@ -141,6 +141,7 @@ static const struct message attribute_message = {
      {6, MESSAGE, AT(attribute, g), &graph_message},
      {7, FLOATS, AT(attribute, floats), NULL},
      {8, INTS, AT(attribute, ints), NULL},
+     {9, TEXTS, AT(attribute, texts), NULL},
      {20, INT, AT(attribute, type), NULL},
      {21, TEXT, AT(attribute, referenced), NULL}}};
 
