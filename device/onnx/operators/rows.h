@@ -28,6 +28,7 @@ extern const struct ipu__onnx_operator onnx__resize_rows[];
 extern const struct ipu__onnx_operator onnx__sampling_rows[];
 extern const struct ipu__onnx_operator onnx__quantized_rows[];
 extern const struct ipu__onnx_operator onnx__signal_rows[];
+extern const struct ipu__onnx_operator onnx__recurrent_rows[];
 
 enum { MOST_AXES = IPU_MAX_DIMS };
 

@@ -12,7 +12,7 @@ static const struct ipu__onnx_operator *const families[] = {
     onnx__product_rows,    onnx__einsum_rows,   onnx__convolution_rows,
     onnx__pool_rows,       onnx__max_pool_rows, onnx__norm_rows,
     onnx__loss_rows,       onnx__resize_rows,   onnx__sampling_rows,
-    onnx__quantized_rows,  onnx__signal_rows,
+    onnx__quantized_rows,  onnx__signal_rows,   onnx__recurrent_rows,
 };
 
 enum { FAMILIES = sizeof families / sizeof *families };
@@ -30,10 +30,8 @@ static const struct {
     {"Adam", NOT_YET},
     {"Bernoulli", GENERATOR},
     {"ConcatFromSequence", NO_TENSORS},
-    {"GRU", NOT_YET},
     {"Gradient", NOT_YET},
     {"If", NOT_YET},
-    {"LSTM", NOT_YET},
     {"Loop", NOT_YET},
     {"MaxRoiPool", NOT_YET},
     {"Momentum", NOT_YET},
@@ -42,7 +40,6 @@ static const struct {
     {"Optional", NO_TENSORS},
     {"OptionalGetElement", NO_TENSORS},
     {"OptionalHasElement", NO_TENSORS},
-    {"RNN", NOT_YET},
     {"RandomNormal", GENERATOR},
     {"RandomNormalLike", GENERATOR},
     {"RandomUniform", GENERATOR},
