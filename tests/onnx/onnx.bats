@@ -82,6 +82,10 @@ cases() {
     cases operators.py
 }
 
+@test "recurrent layers give what PyTorch and numpy give, or say why not" {
+    cases recurrent.py --rtol 1e-4 --atol 1e-6
+}
+
 # A comparison that accepts everything would pass all of the above.
 @test "a test with another output fails" {
     cp -r "$DATA/node/test_relu" "$BATS_TEST_TMPDIR/relu"
