@@ -229,6 +229,8 @@ refused("updates", "its updates do not fit its indices", "ScatterElements",
 refused("reduction", "there is no such reduction", "ScatterND",
         [image[0, 0], ints(1).reshape(1, 1), image[0, 0, :1]], opset=16,
         reduction="max")
+refused("axes", "its axes are not 0 and 1", "ReverseSequence",
+        [image, ints(1)], batch_axis=(1 << 63) - 1, time_axis=1 << 31)
 refused("batch_dims", "its indices do not fit its input", "GatherND",
         [image, numpy.zeros((2, 3), "int64")], batch_dims=1)
 refused("long_sum", "more than 4112 products", "MatMulInteger",

@@ -280,8 +280,8 @@ static int build_reverse_sequence(struct ipu__onnx_call *call)
     ipu_tensor t, steps, at, length;
     int64_t batch, time, inner, shape[IPU_MAX_DIMS];
 
-    if (time_axis + batch_axis != 1 || time_axis * batch_axis != 0 ||
-        x->ndim < 2)
+    if (x->ndim < 2 || (time_axis != 0 && time_axis != 1) ||
+        batch_axis != 1 - time_axis)
         return onnx__refuse(call, "its axes are not 0 and 1");
     IPU_TRY(check_size(call));
     batch = x->extents[batch_axis];
