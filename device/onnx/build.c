@@ -220,6 +220,7 @@ int ipu_onnx_build(ipu_onnx *model, ipu_graph *graph)
     IPU_TRY(ipu__new(&model->built, sizeof *model->built));
     model->built->model = model;
     model->built->graph = graph;
+    model->built->build_node = ipu__onnx_build_node;
     status = build(model->built);
     return model->built->status < 0
                ? ipu__fail_explained(model->built->status, model->built->text)

@@ -113,6 +113,15 @@ static inline struct ipu__onnx_value *onnx__in(
 bool onnx__known(struct ipu__onnx_call *call, struct ipu__onnx_value *value);
 bool onnx__all_known(struct ipu__onnx_call *call);
 
+/* Takes the elements that the program has offered for a value that is an input.
+ * Returns whether there are some. */
+bool onnx__bind(struct ipu__onnx_call *call, struct ipu__onnx_value *value);
+
+/* Makes the elements of a value known, if it is an input that was offered or
+ * made of such inputs alone, by nodes that are computed on the host. Returns
+ * whether they are. */
+bool onnx__fold(struct ipu__onnx_call *call, struct ipu__onnx_value *value);
+
 /* Makes sure that the elements of input i are known: those that were offered
  * are taken. Refuses the node otherwise. */
 int onnx__need(struct ipu__onnx_call *call, int i, const char *what);

@@ -32,6 +32,9 @@ struct ipu_onnx {
 
 struct ipu__onnx_builder {
     ipu_onnx *model;
+    /* ipu__onnx_build_node, for files that rows call to build nodes again. */
+    int (*build_node)(struct ipu__onnx_builder *b,
+                      const struct ipu__onnx_node *node);
     ipu_graph *graph;
     struct ipu__onnx_value *values; /* owned; sorted by name */
     size_t nvalues;

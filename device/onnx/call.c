@@ -179,9 +179,7 @@ bool onnx__all_known(struct ipu__onnx_call *call)
     return true;
 }
 
-/* Takes the elements that the program has offered for an input. */
-static bool bind_input(struct ipu__onnx_call *call,
-                       struct ipu__onnx_value *value)
+bool onnx__bind(struct ipu__onnx_call *call, struct ipu__onnx_value *value)
 {
     ipu_onnx *m = call->builder->model;
     const struct ipu__onnx_elements *offered;
@@ -202,7 +200,7 @@ int onnx__need(struct ipu__onnx_call *call, int i, const char *what)
 
     if (!value)
         return onnx__refuse(call, "input %d (%s) is missing", i, what);
-    if (onnx__known(call, value) || bind_input(call, value))
+    if (onnx__fold(call, value))
         return IPU_OK;
     if (call->builder->status < 0)
         return call->builder->status;
