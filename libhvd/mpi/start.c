@@ -111,21 +111,21 @@ static bool watch_end(void)
 /* ------------------------------------------------------------------- start */
 
 /* Finds out which ranks share a host: each host has the number of its first
- * rank. Collective. Returns false if that fails here. */
+ * rank. Collective over MPI_COMM_WORLD; no rank may stay away from it, so
+ * hvd__accel.hosts is there already, on all ranks. Returns false if that fails
+ * here. */
 static bool find_hosts(void)
 {
     MPI_Comm host = MPI_COMM_NULL;
     int first = hvd__accel.rank;
-    int *hosts = malloc((size_t)hvd__accel.size * sizeof *hosts);
 
     if (PMPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0,
                              MPI_INFO_NULL, &host) == MPI_SUCCESS) {
         PMPI_Bcast(&first, 1, MPI_INT, 0, host);
         PMPI_Comm_free(&host);
     }
-    hvd__accel.hosts = hosts;
-    return hosts && PMPI_Allgather(&first, 1, MPI_INT, hosts, 1, MPI_INT,
-                                   MPI_COMM_WORLD) == MPI_SUCCESS;
+    return PMPI_Allgather(&first, 1, MPI_INT, hvd__accel.hosts, 1, MPI_INT,
+                          MPI_COMM_WORLD) == MPI_SUCCESS;
 }
 
 static void say(const char *what, const char *why)
@@ -165,7 +165,10 @@ static void start_accelerating(void)
     PMPI_Comm_rank(MPI_COMM_WORLD, &hvd__accel.rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &hvd__accel.size);
     PMPI_Query_thread(&level);
+    hvd__accel.hosts =
+        malloc((size_t)hvd__accel.size * sizeof *hvd__accel.hosts);
     mine = (struct offer){.wanted = is_wanted("HVD_MPI", true) &&
+                                    hvd__accel.hosts != NULL &&
                                     hvd__accel_comm_init() == MPI_SUCCESS,
                           .all = takes_all(),
                           .hooked = hvd__accel_hook(),
