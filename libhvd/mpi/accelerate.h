@@ -228,8 +228,8 @@ int hvd__accel_left(struct hvd__accel_call *call, int code);
 
 /* ------------------------------------------------------------- nonblocking */
 
-/* Asks Open MPI to move libhvd while it waits. Returns false if it cannot. */
-bool hvd__accel_hook(void);
+/* Returns true if Open MPI can move libhvd while it waits. */
+bool hvd__accel_can_hook(void);
 /* Waits for all that was started. */
 void hvd__accel_drain(void);
 

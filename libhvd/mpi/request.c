@@ -115,13 +115,30 @@ static int move_all(void)
     return move_pending();
 }
 
-bool hvd__accel_hook(void)
-{
-    typedef int (*progress_fn)(void);
-    int (*add)(progress_fn);
+/* opal_progress_register, which returns 0, or an error; NULL: there is none. */
+static int (*add_progress)(int (*move)(void));
+/* Open MPI calls move_all, from the first nonblocking collective on. Until
+ * then a program that tests for messages often should not pay for it. Guarded
+ * by lock. */
+static bool is_hooked;
 
-    *(void **)&add = dlsym(RTLD_DEFAULT, "opal_progress_register");
-    return add && add(move_all) == 0;
+bool hvd__accel_can_hook(void)
+{
+    *(void **)&add_progress = dlsym(RTLD_DEFAULT, "opal_progress_register");
+    return add_progress;
+}
+
+/* Returns false if memory has run out. */
+static bool hook(void)
+{
+    bool done;
+
+    pthread_mutex_lock(&lock);
+    if (!is_hooked)
+        is_hooked = add_progress(move_all) == 0;
+    done = is_hooked;
+    pthread_mutex_unlock(&lock);
+    return done;
 }
 
 void hvd__accel_drain(void)
@@ -205,7 +222,7 @@ bool hvd__accel_start(struct hvd__accel_call *call, enum hvd__accel_plan plan,
 
     if (plan == HVD__ACCEL_LEFT)
         return false;
-    pending = keep_type(call) ? pending_new(call) : NULL;
+    pending = hook() && keep_type(call) ? pending_new(call) : NULL;
     status = pending ? submit(pending) : HVD_ERR_MEMORY;
     if (status == HVD_OK) {
         *request = pending->request;

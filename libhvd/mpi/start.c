@@ -171,7 +171,7 @@ static void start_accelerating(void)
                                     hvd__accel.hosts != NULL &&
                                     hvd__accel_comm_init() == MPI_SUCCESS,
                           .all = takes_all(),
-                          .hooked = hvd__accel_hook(),
+                          .hooked = hvd__accel_can_hook(),
                           .unthreaded = level < MPI_THREAD_MULTIPLE,
                           .summary = is_wanted("HVD_MPI_SUMMARY", false)};
     if (PMPI_Allreduce(&mine, &all, sizeof mine / sizeof(int), MPI_INT, MPI_MIN,
