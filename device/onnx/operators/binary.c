@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators of two or more tensors, which are broadcast: arithmetic,
  * comparisons, truths. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "onnx/operators/rows.h"
@@ -109,9 +110,8 @@ static bool is_wide_unsigned(int32_t type)
     return type == IPU_ONNX_UINT32 || type == IPU_ONNX_UINT64;
 }
 
-static int check_pair(struct ipu__onnx_call *call)
+static int check_pair(struct ipu__onnx_call *call, const struct binary *how)
 {
-    const struct binary *how = call->op->how;
     const struct ipu__onnx_value *a = call->inputs[0], *b = call->inputs[1];
 
     if (a->type != b->type)
@@ -128,16 +128,15 @@ static int check_pair(struct ipu__onnx_call *call)
     return IPU_OK;
 }
 
-static int build_pair(struct ipu__onnx_call *call)
+static int build_by(struct ipu__onnx_call *call, const struct binary *how)
 {
-    const struct binary *how = call->op->how;
     int32_t type = call->inputs[0]->type;
     struct ipu__onnx_value *pair[2] = {call->inputs[0]}, room;
     ipu_tensor operands[2], y;
     bool last;
     int status;
 
-    IPU_TRY(check_pair(call));
+    IPU_TRY(check_pair(call, how));
     IPU_TRY(onnx__old_broadcast(call, &room, &pair[1]));
     status = fold(call, how, pair[0], pair[1]);
     if (status != 0)
@@ -147,6 +146,11 @@ static int build_pair(struct ipu__onnx_call *call)
     if (how->range != STAYS && is_narrow(type))
         y = onnx__wrap(call, type, y);
     return onnx__give_as(call, how->makes_bool ? IPU_ONNX_BOOL : type, y, last);
+}
+
+static int build_pair(struct ipu__onnx_call *call)
+{
+    return build_by(call, call->op->how);
 }
 
 /* --------------------------------------------------------------- arithmetic */
@@ -265,26 +269,42 @@ static ipu_tensor float_remainder(ipu_graph *g, ipu_tensor a, ipu_tensor b)
     return ipu_subtract(g, a, ipu_multiply(g, b, quotient));
 }
 
+/* The remainder with the sign of the dividend, of floats or integers. */
+static ipu_tensor make_fmod(ipu_graph *g, ipu_tensor a, ipu_tensor b)
+{
+    ipu_dtype dtype = IPU_FLOAT32;
+
+    ipu_tensor_info(g, a, &dtype, NULL, NULL);
+    return dtype == IPU_INT32 ? onnx__remainder(g, a, b, true)
+                              : float_remainder(g, a, b);
+}
+
+static ipu_tensor make_mod(ipu_graph *g, ipu_tensor a, ipu_tensor b)
+{
+    return onnx__remainder(g, a, b, false);
+}
+
+/* As with a quotient, there is none of 0; INT64_MIN % -1 would trap. */
+static int64_t whole_fmod(int64_t a, int64_t b)
+{
+    return b == 0 || b == -1 ? 0 : a % b;
+}
+
+static int64_t whole_mod(int64_t a, int64_t b)
+{
+    int64_t rest = whole_fmod(a, b);
+
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+static const struct binary how_fmod = {make_fmod, fmod, whole_fmod, false,
+                                       STAYS};
+static const struct binary how_mod = {make_mod, NULL, whole_mod, false, STAYS};
+
 static int build_mod(struct ipu__onnx_call *call)
 {
-    bool fmod = onnx__int(call, "fmod", 0) != 0, last;
-    int32_t type = call->inputs[0]->type;
-    ipu_tensor operands[2];
-    ipu_graph *g = call->graph;
-
-    if (type != call->inputs[1]->type)
-        return onnx__refuse(call, "of %s and %s it is not supported",
-                            ipu_onnx_type_name(type),
-                            ipu_onnx_type_name(call->inputs[1]->type));
-    if (!fmod && !onnx__is_whole(type))
-        return onnx__refuse(call, "floats take the attribute fmod");
-    onnx__operands(call, 2, call->inputs, operands, &last);
-    return onnx__give_as(
-        call, type,
-        onnx__is_whole(type)
-            ? onnx__remainder(g, operands[0], operands[1], fmod)
-            : float_remainder(g, operands[0], operands[1]),
-        last);
+    return build_by(call,
+                    onnx__int(call, "fmod", 0) != 0 ? &how_fmod : &how_mod);
 }
 
 /* --------------------------------------------------------- any number of them
@@ -316,14 +336,36 @@ static int combine(struct ipu__onnx_call *call,
                : onnx__give_as(call, type, y, last);
 }
 
-static int build_max(struct ipu__onnx_call *call)
+/* NaN stays, as on the device. */
+static double host_maximum(double a, double b)
 {
-    return combine(call, ipu_maximum, 1);
+    return a >= b || a != a ? a : b;
+}
+static double host_minimum(double a, double b)
+{
+    return a <= b || a != a ? a : b;
+}
+static int64_t whole_maximum(int64_t a, int64_t b)
+{
+    return a >= b ? a : b;
+}
+static int64_t whole_minimum(int64_t a, int64_t b)
+{
+    return a <= b ? a : b;
 }
 
-static int build_min(struct ipu__onnx_call *call)
+static const struct binary how_max = {ipu_maximum, host_maximum, whole_maximum,
+                                      false, STAYS};
+static const struct binary how_min = {ipu_minimum, host_minimum, whole_minimum,
+                                      false, STAYS};
+
+/* Those of shapes are of two. */
+static int build_extreme(struct ipu__onnx_call *call)
 {
-    return combine(call, ipu_minimum, 1);
+    const struct binary *how = call->op->how;
+
+    return call->ninputs == 2 && call->inputs[1] ? build_by(call, how)
+                                                 : combine(call, how->make, 1);
 }
 
 static int build_sum(struct ipu__onnx_call *call)
@@ -402,9 +444,9 @@ const struct ipu__onnx_operator onnx__binary_rows[] = {
     {"GreaterOrEqual", 12, "", 2, 2, build_pair, &how_greater_equal, NULL},
     {"Less", 1, OLD, 2, 2, build_pair, &how_less, NULL},
     {"LessOrEqual", 12, "", 2, 2, build_pair, &how_less_equal, NULL},
-    {"Max", 6, "", 1, IPU__ONNX_ANY_NUMBER, build_max, NULL, NULL},
+    {"Max", 6, "", 1, IPU__ONNX_ANY_NUMBER, build_extreme, &how_max, NULL},
     {"Mean", 6, "", 1, IPU__ONNX_ANY_NUMBER, build_mean, NULL, NULL},
-    {"Min", 6, "", 1, IPU__ONNX_ANY_NUMBER, build_min, NULL, NULL},
+    {"Min", 6, "", 1, IPU__ONNX_ANY_NUMBER, build_extreme, &how_min, NULL},
     {"Mod", 10, "fmod", 2, 2, build_mod, NULL, NULL},
     {"Mul", 1, OLD, 2, 2, build_pair, &how_multiply, INT32_ONLY},
     {"Or", 1, OLD, 2, 2, build_truth, &how_or, NULL},
