@@ -105,6 +105,11 @@ node("gather_nd", "GatherND",
                    for i, j in enumerate(((1, -1), (0, 2), (3, 3)))])],
      batch_dims=1)
 
+# ------------------------------------------------------ numbers of elements
+exported("padded_to_a_multiple",
+         lambda x: F.pad(x, (0, (x.shape[3] - 9) % 4)), quarters(1, 2, 3, 6))
+exported("dropped_by_0", lambda x: F.dropout(x, 0.0, True), x)
+
 # ------------------------------------------------------------------- products
 a, b, c = quarters(2, 3, 4), quarters(4, 5, 3), quarters(5, 2)
 for name, equation, terms in (

@@ -189,17 +189,19 @@ static int build_clip(struct ipu__onnx_call *call)
 /* ------------------------------------------------------------------- dropout
  */
 
-/* The ratio does not matter, for nothing is dropped in inference. */
+/* Nothing is dropped in inference, nor in training by a ratio of 0. */
 static int build_dropout(struct ipu__onnx_call *call)
 {
     struct ipu__onnx_value *x = call->inputs[0];
-    double training = 0;
+    double training = 0, ratio = onnx__float(call, "ratio", 0.5);
     ipu_tensor mask;
 
     IPU_TRY(onnx__number(call, 2, "training mode", &training));
     if (call->version < 7 && onnx__int(call, "is_test", 0) == 0)
         training = 1;
     if (training != 0)
+        IPU_TRY(onnx__number(call, 1, "ratio", &ratio));
+    if (training != 0 && ratio != 0)
         return onnx__refuse(call, "training is not supported");
     IPU_TRY(onnx__give_same(call, 0, x));
     if (!onnx__wants(call, 1))
@@ -215,7 +217,7 @@ const struct ipu__onnx_operator onnx__activation_rows[] = {
     {"Clip", 6, "min max", 1, 3, build_clip, NULL,
      "bounds of floats must be known"},
     {"Dropout", 6, "is_test ratio seed", 1, 3, build_dropout, NULL,
-     "training is refused"},
+     "training by another ratio than 0 is refused"},
     {"Elu", 6, "alpha", 1, 1, build_elu, NULL, NULL},
     {"HardSigmoid", 6, "alpha beta", 1, 1, build_hard_sigmoid, NULL, NULL},
     {"LeakyRelu", 6, "alpha", 1, 1, build_leaky_relu, NULL, NULL},
