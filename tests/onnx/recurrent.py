@@ -39,6 +39,26 @@ layer("RNN", "RNN_relu", nonlinearity="relu")
 layer("LSTM", "LSTM_without_bias", bias=False)
 
 
+class LanguageModel(torch.nn.Module):
+    """Scores of the next of 50 words, by an embedding and two LSTMs."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = torch.nn.Embedding(50, 12)
+        self.lstm = torch.nn.LSTM(12, 16, 2)
+        self.scores = torch.nn.Linear(16, 50)
+
+    def forward(self, words, h, c):
+        y, (h, c) = self.lstm(self.words(words), (h, c))
+        return self.scores(y), h, c
+
+
+torch.manual_seed(5)
+model = LanguageModel().eval().requires_grad_(False)
+exported("language_model", model, torch.randint(0, 50, (20, 3)),
+         torch.randn(2, 3, 16), torch.randn(2, 3, 16), opset=13)
+
+
 # ------------------------------------------------------- what numpy computes
 ACTIVATIONS = {
     "Affine": lambda x, a, b: a * x + b,
