@@ -71,10 +71,10 @@ static int name_values(struct ipu__onnx_builder *b)
     return IPU_OK;
 }
 
-static int set_initializers(struct ipu__onnx_builder *b)
+int ipu__onnx_set_initializers(struct ipu__onnx_builder *b,
+                               const struct ipu__onnx_tensors *all)
 {
-    ipu_onnx *m = b->model;
-    const struct ipu__onnx_tensors *all = &m->model.graph->initializers;
+    const ipu_onnx *m = b->model;
 
     for (size_t i = 0; i < all->count; i++) {
         const struct ipu__onnx_tensor *t = &all->at[i];
@@ -199,7 +199,8 @@ static int build(struct ipu__onnx_builder *b)
     const struct ipu__onnx_nodes *nodes = &b->model->model.graph->nodes;
 
     IPU_TRY(name_values(b));
-    IPU_TRY(set_initializers(b));
+    IPU_TRY(
+        ipu__onnx_set_initializers(b, &b->model->model.graph->initializers));
     IPU_TRY(set_inputs(b));
     for (size_t i = 0; i < nodes->count; i++)
         IPU_TRY(ipu__onnx_build_node(b, &nodes->at[i]));

@@ -83,6 +83,8 @@ const struct ipu__onnx_floats *onnx__floats(struct ipu__onnx_call *call,
                                             const char *name);
 const struct ipu__onnx_texts *onnx__texts(struct ipu__onnx_call *call,
                                           const char *name);
+const struct ipu__onnx_graph *onnx__attribute_graph(struct ipu__onnx_call *call,
+                                                    const char *name);
 const struct ipu__onnx_tensor *onnx__attribute_tensor(
     struct ipu__onnx_call *call, const char *name);
 /* Returns whether a text has this value, or is missing and has it by default.

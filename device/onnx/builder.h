@@ -38,6 +38,8 @@ struct ipu__onnx_builder {
     ipu_graph *graph;
     struct ipu__onnx_value *values; /* owned; sorted by name */
     size_t nvalues;
+    int depth;                   /* graphs around it: 0: it is the model's */
+    size_t inner_nodes;          /* built so far, of graphs in nodes */
     size_t folded;               /* bytes of elements that nodes have made */
     int status;                  /* a failure that ends building */
     char text[IPU__MESSAGE_MAX]; /* what it says: ops that follow fail, too */
@@ -45,6 +47,10 @@ struct ipu__onnx_builder {
 
 /* Sorts the values, which have been named. */
 void ipu__onnx_sort(struct ipu__onnx_builder *b);
+
+/* Sets values to initialisers, which are read when somebody needs them. */
+int ipu__onnx_set_initializers(struct ipu__onnx_builder *b,
+                               const struct ipu__onnx_tensors *all);
 
 /* Finds a value by its name; NULL: there is none. */
 struct ipu__onnx_value *ipu__onnx_value(const struct ipu__onnx_builder *b,

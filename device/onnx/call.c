@@ -103,6 +103,15 @@ const struct ipu__onnx_texts *onnx__texts(struct ipu__onnx_call *call,
     return a ? &a->texts : NULL;
 }
 
+const struct ipu__onnx_graph *onnx__attribute_graph(struct ipu__onnx_call *call,
+                                                    const char *name)
+{
+    const struct ipu__onnx_attribute *a =
+        attribute_of(call, name, IPU__ONNX_A_GRAPH);
+
+    return a ? a->g : NULL;
+}
+
 const struct ipu__onnx_tensor *onnx__attribute_tensor(
     struct ipu__onnx_call *call, const char *name)
 {
