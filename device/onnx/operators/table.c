@@ -13,6 +13,7 @@ static const struct ipu__onnx_operator *const families[] = {
     onnx__pool_rows,       onnx__max_pool_rows, onnx__norm_rows,
     onnx__loss_rows,       onnx__resize_rows,   onnx__sampling_rows,
     onnx__quantized_rows,  onnx__signal_rows,   onnx__recurrent_rows,
+    onnx__condition_rows,
 };
 
 enum { FAMILIES = sizeof families / sizeof *families };
@@ -31,7 +32,6 @@ static const struct {
     {"Bernoulli", GENERATOR},
     {"ConcatFromSequence", NO_TENSORS},
     {"Gradient", NOT_YET},
-    {"If", NOT_YET},
     {"Loop", NOT_YET},
     {"MaxRoiPool", NOT_YET},
     {"Momentum", NOT_YET},
