@@ -128,7 +128,9 @@ struct library *library_new(const struct library_shape *shape,
     if (!l)
         return NULL;
     l->shape = *shape;
-    l->costs = shape->by_network ? costs_of(network) : hvd__default_costs;
+    l->costs = costs_of(network);
+    if (!shape->by_network)
+        l->costs = hvd__costs_at_rate(l->costs.between.kib_moved);
     hvd__settings_read(&l->engine.settings);
     l->first = calloc((size_t)shape->nhosts + 1, sizeof *l->first);
     l->members = calloc((size_t)n, sizeof *l->members);

@@ -75,6 +75,11 @@ static const char *origin_of(const struct hvd__world *world, char *text,
 {
     const char *setting = world->engine.settings.costs;
 
+    if (strcmp(setting, "auto") == 0)
+        return world->engine.costs.between.kib_moved ==
+                       hvd__default_costs.between.kib_moved
+                   ? "default"
+                   : "of 1 Gbit/s between hosts";
     if (strcmp(setting, "default") == 0)
         return "default";
     if (strcmp(setting, "measure") == 0)

@@ -14,6 +14,21 @@ const struct hvd__costs hvd__default_costs = {
     .kib_reduced = 100,
 };
 
+/* TCP over 1 Gbit/s Ethernet. From SLOW_FROM_NS for a KiB on, in the middle
+ * between its time at 1 and at 10 Gbit/s, a link counts as that. */
+static const struct hvd__link_costs slow_link = {
+    .step = 15000, .message = 10000, .kib_moved = 8600};
+enum { SLOW_FROM_NS = 3000 };
+
+struct hvd__costs hvd__costs_at_rate(int64_t kib_ns)
+{
+    struct hvd__costs costs = hvd__default_costs;
+
+    if (kib_ns >= SLOW_FROM_NS)
+        costs.between = slow_link;
+    return costs;
+}
+
 /* Ten seconds: sums of many of them fit into 64 bits. */
 #define MOST_NS INT64_C(10000000000)
 

@@ -4,7 +4,9 @@
 
 #include "base/status.h"
 #include "suite.h"
+#include "transport/algo/algo.h"
 #include "transport/costs.h"
+#include "transport/hosts.h"
 
 static char text[HVD__COSTS_TEXT];
 
@@ -28,6 +30,36 @@ TEST(what_is_written_is_read)
     write_default();
     ck_assert_int_eq(hvd__costs_parse("file", text, &found), HVD_OK);
     ck_assert_mem_eq(&found, &hvd__default_costs, sizeof found);
+}
+
+/* Returns whether four hosts, of which this is one, sum so many bytes in halves
+ * at a rate. */
+static bool halves(int64_t kib_ns, int64_t bytes)
+{
+    struct hvd__costs costs = hvd__costs_at_rate(kib_ns);
+    const struct hvd__hosts hosts = {.n = 4, .widest = 1, .narrowest = 1};
+    const struct hvd__team team = {.size = 4, .hosts = &hosts, .costs = &costs};
+
+    return hvd__sum_halves(&team, &hosts, bytes, true);
+}
+
+TEST(a_slow_link_makes_bytes_expensive)
+{
+    struct hvd__costs fast = hvd__costs_at_rate(2500); /* 3.4 Gbit/s */
+    struct hvd__costs slow = hvd__costs_at_rate(8800);
+
+    ck_assert_mem_eq(&fast, &hvd__default_costs, sizeof fast);
+    ck_assert_int_ge(slow.between.kib_moved, 8400); /* 1 Gbit/s, headers too */
+    ck_assert_int_le(slow.between.kib_moved, 9000);
+    fast = hvd__costs_at_rate(3400); /* 2.5 Gbit/s */
+    ck_assert_mem_eq(&fast, &slow, sizeof fast);
+    fast = hvd__costs_at_rate(1000000);
+    ck_assert_mem_eq(&fast, &slow, sizeof fast);
+    slow.between = hvd__default_costs.between;
+    ck_assert_mem_eq(&slow, &hvd__default_costs, sizeof slow);
+    ck_assert(!halves(100, 16 << 10) && !halves(1000, 16 << 10));
+    ck_assert(!halves(8800, 4 << 10));
+    ck_assert(halves(8800, 16 << 10) && halves(8800, 32 << 10));
 }
 
 /* Expects that the text is refused, with an error that says why. */

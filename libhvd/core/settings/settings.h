@@ -70,9 +70,9 @@ enum { HVD__SETTING_TEXT = 512 };
       "other; only its owner may read it")                                     \
     X("HVD_JOB_KEY_FD", job_key_fd, text, "", "", text,                        \
       "the same, as the number of a descriptor that is open")                  \
-    X("HVD_COSTS", costs, text, "default", "", text,                           \
-      "the costs by which algorithms are chosen: default, measure, or a file " \
-      "that hvd-info --topology has written")                                  \
+    X("HVD_COSTS", costs, text, "auto", "", text,                              \
+      "the costs by which algorithms are chosen: auto, default, measure, or "  \
+      "a file that hvd-info --topology has written")                           \
     X("HVD_KERNELS", kernels, text, "auto", "", text,                          \
       "the instructions that arithmetic uses: auto, or what hvd-info lists")   \
     X("HVD_TOPK_RATIO", topk_ratio, ratio, "0.01", "", ratio,                  \

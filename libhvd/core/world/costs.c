@@ -4,11 +4,18 @@
  * ones, those of a file, or measured ones. HVD_COSTS of rank 0 says which.
  * start_world calls it.
  *
- * To measure takes three pairs of numbers: the first ranks of the first two
- * hosts, and the first two ranks of the first host that has two, exchange few
- * and many, small and large messages, in both directions at once, as algorithms
- * do. These are the probes PRTT(k, 0, s) of Hoefler et al. (2007), of which the
- * shortest times count. What there is no pair for keeps its default.
+ * HVD_COSTS=auto takes the rate of the link between the first two hosts, which
+ * says whether the constants are those of 1 Gbit/s or of 10 Gbit/s. The ranks
+ * exchange four messages each way, larger than what limiters of rates let pass
+ * at once. Where the bits must be the same from run to run, nothing is measured
+ * unasked.
+ *
+ * To measure all constants takes three pairs of numbers: the first ranks of the
+ * first two hosts, and the first two ranks of the first host that has two,
+ * exchange few and many, small and large messages, in both directions at once,
+ * as algorithms do. These are the probes PRTT(k, 0, s) of Hoefler et al.
+ * (2007), of which the shortest times count. What there is no pair for keeps
+ * its default.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,8 +29,9 @@
 #include "kernels/kernels.h"
 
 /* Messages are of SMALL bytes; MEDIUM and LARGE ones travel by the same
- * protocol, and their times differ by that of the bytes. */
-enum { SMALL = 8, MEDIUM = 128 << 10, LARGE = 1 << 20 };
+ * protocol, and their times differ by that of the bytes. Those of RATED bytes
+ * tell a slow link from a fast one. */
+enum { SMALL = 8, MEDIUM = 128 << 10, RATED = 256 << 10, LARGE = 1 << 20 };
 enum { NSMALL = 20, NMEDIUM = 5, NLARGE = 2, REDUCED_BYTES = 64 << 10 };
 
 /* ------------------------------------------------------------------- a file
@@ -38,9 +46,9 @@ static int read_file(const char *path, struct hvd__costs *costs)
 
     if (!file)
         return hvd__fail(HVD_ERR_CONFIG,
-                         "HVD_COSTS: cannot read '%s': %s; give default, "
-                         "measure or a file that hvd-info --topology --output "
-                         "has written",
+                         "HVD_COSTS: cannot read '%s': %s; give auto, "
+                         "default, measure or a file that hvd-info --topology "
+                         "--output has written",
                          path, disk__text(status));
     n = fread(text, 1, sizeof text, file);
     fclose(file);
@@ -143,6 +151,22 @@ static int measure(struct hvd__world *world, const struct pairs *pairs,
     return rank == 0 ? measure_reduction(&costs->kib_reduced) : HVD_OK;
 }
 
+/* The ranks of a pair find the constants for the rate of their link. */
+static int measure_rate(struct hvd__world *world, const int *pair,
+                        struct hvd__costs *costs)
+{
+    const struct hvd__asked asked = hvd__world_asked(world);
+    struct hvd__transport *t = world->engine.transport;
+    int peer = partner_of(pair, t->rank);
+    int64_t ns;
+
+    if (peer < 0)
+        return HVD_OK;
+    HVD_TRY(hvd__probe(t, peer, RATED, 1, 1, &asked, &ns));
+    *costs = hvd__costs_at_rate(ns / (RATED / 1024));
+    return HVD_OK;
+}
+
 /* ------------------------------------------------------------------ the door
  */
 
@@ -175,7 +199,13 @@ int hvd__world_find_costs(struct hvd__world *world)
     world->engine.costs = hvd__default_costs;
     if (strcmp(setting, "default") == 0)
         return HVD_OK;
-    if (strcmp(setting, "measure") == 0) {
+    if (strcmp(setting, "auto") == 0) {
+        pairs.between[0] = 0;
+        pairs.between[1] = find_pairs(world).between[1];
+        if (pairs.between[1] < 0 || world->engine.settings.deterministic)
+            return HVD_OK;
+        status = measure_rate(world, pairs.between, &world->engine.costs);
+    } else if (strcmp(setting, "measure") == 0) {
         pairs = find_pairs(world);
         status = measure(world, &pairs, &world->engine.costs);
     } else if (world->engine.transport->rank == 0) {
