@@ -9,8 +9,9 @@
  * spare, in its step 2. SPARE_FOLDER is a folder for that.
  *
  * The result of each step is the same however many ranks there are, and is
- * checked. A spare that has replaced a rank writes "process P has come in". A
- * process writes, when it has ended,
+ * checked. A process writes "process P trains" when its first commit is done, and
+ * a spare that has replaced a rank writes "process P has come in". A process
+ * writes, when it has ended,
  *
  *     process P ended as rank R of N: joined G, weight W, sizes S...
  *
@@ -134,8 +135,11 @@ static int train(void *unused)
         status = step % 5 == 0 ? hvd_commit() : 0;
         if (status < 0)
             return status;
-        if (step == 5)
+        if (step == 5) {
             die_at("commit");
+            printf("process %d trains\n", process);
+            fflush(stdout);
+        }
     }
     die_at("last");
     return HVD_OK;

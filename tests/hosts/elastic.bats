@@ -4,37 +4,26 @@
 
 setup_file() {
     export ROOT=$BATS_TEST_DIRNAME/../..
-    export BUILD=${HVD_BUILD:-$ROOT/build}
-    export NET=$BATS_FILE_TMPDIR/net
-    export ELASTIC=$BATS_FILE_TMPDIR/elastic
-    gcc -Wall -Wextra -I"$ROOT/libhvd/include" -o "$ELASTIC" \
-        "$ROOT/tests/faults/elastic.c" -L"$BUILD/lib" -lhvd \
-        -Wl,-rpath,"$BUILD/lib"
-    cat >"$BATS_FILE_TMPDIR/rank" <<'RANK'
-#!/bin/sh
-exec "$@" >"$OUT/$OMPI_COMM_WORLD_RANK.out" 2>&1
-RANK
-    chmod +x "$BATS_FILE_TMPDIR/rank"
     head -c 32 /dev/urandom >"$BATS_FILE_TMPDIR/key"
     chmod 600 "$BATS_FILE_TMPDIR/key"
-    "$BATS_TEST_DIRNAME/net" up "$NET" 3
+    load ranks.bash
+    make_hosts elastic 3
 }
 
 teardown_file() {
-    "$BATS_TEST_DIRNAME/net" down "$NET"
+    load ranks.bash
+    remove_hosts
 }
 
 setup() {
+    load ranks.bash
     export OUT=$BATS_TEST_TMPDIR
     export HVD_JOB_KEY_FILE=$BATS_FILE_TMPDIR/key HVD_ELASTIC=1
     export HVD_HEARTBEAT_TIME=3s HVD_EXIT_GRACE_TIME=2s HVD_START_TIME=60s
 }
 
 teardown() {
-    "$BATS_TEST_DIRNAME/net" clear "$NET"
-    wait
-    "$BATS_TEST_DIRNAME/net" join "$NET" 2
-    "$BATS_TEST_DIRNAME/net" join "$NET" 1
+    clear_hosts 3
 }
 
 # Starts the workers of a cluster: worker i on the i-th of these hosts, which
@@ -49,7 +38,7 @@ begin() { # "host..." what victim
     for i in "${!hosts[@]}"; do
         TF_CONFIG="{\"cluster\":{\"worker\":[$cluster]},\"task\":{\"type\":\"worker\",\"index\":$i}}" \
             timeout --kill-after=5 100 "$NET/agent" "10.77.0.${hosts[i]}" \
-            "$ELASTIC $*" >"$OUT/$i.out" 2>&1 3>&- &
+            "$PROGRAM $*" >"$OUT/$i.out" 2>&1 3>&- &
     done
 }
 
@@ -58,15 +47,8 @@ finish() {
     tail -n +1 "$OUT"/*.out
 }
 
-lines_with() { # extended regular expression
-    cat "$OUT"/*.out 2>/dev/null | grep -cE -- "$1" || true
-}
-
 all_run() { # so many
-    local tenths
-    for ((tenths = 0; tenths < 400 && $(lines_with '^runs$') < $1; tenths++)); do
-        sleep 0.1
-    done
+    wait_for_lines '^runs$' "$1"
     [ "$(lines_with '^runs$')" -eq "$1" ]
 }
 
@@ -157,28 +139,10 @@ cut_off() { # host ranks "reasons" [seconds]
 # Runs mpirun with so many slots on node1, node2, ...; a dead rank makes it end
 # late, or never.
 on() { # "slots slots ..." ranks that go on, argument...
-    local slots=($1) hosts='' ranks=0 i variables=(-x OUT -x HVD_ELASTIC)
-    local left=$2 name tenths
+    local slots=$1 left=$2
     shift 2
-    for i in "${!slots[@]}"; do
-        hosts+=${hosts:+,}10.77.0.$((i + 1)):${slots[i]}
-        ranks=$((ranks + slots[i]))
-    done
-    for name in $(compgen -e HVD_); do
-        variables+=(-x "$name")
-    done
-    rm -f "$OUT"/*.out
-    timeout --kill-after=5 60 "$BATS_TEST_DIRNAME/net" run "$NET" \
-        mpirun --mca plm_rsh_agent "$NET/agent" --enable-recovery \
-        --mca orte_tmpdir_base "$NET" --mca btl_vader_backing_directory "$NET" \
-        --mca oob_tcp_if_include 10.77.0.0/24 \
-        --mca btl_tcp_if_include 10.77.0.0/24 --mca pml ob1 \
-        --mca btl tcp,self,vader --bind-to none "${variables[@]}" \
-        -np "$ranks" -H "$hosts" "$BATS_FILE_TMPDIR/rank" "$ELASTIC" "$@" \
-        >"$OUT/mpirun" 2>&1 3>&- &
-    for ((tenths = 0; tenths < 400 && $(lines_with '^old ') < left; tenths++)); do
-        sleep 0.1
-    done
+    start_ranks 60 "$slots" "$@"
+    wait_for_lines '^old ' "$left"
     sleep 1
     "$BATS_TEST_DIRNAME/net" clear "$NET"
     wait

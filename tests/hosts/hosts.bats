@@ -51,24 +51,14 @@ clear() {
 
 # Runs mpirun with so many slots on node1, node2, ...
 on() { # "slots slots ..." argument...
-    local slots=($1) hosts='' ranks=0 i name
+    local slots=$1 name variables=(-x LOGS)
     shift
-    for i in "${!slots[@]}"; do
-        hosts+=${hosts:+,}10.77.0.$((i + 1)):${slots[i]}
-        ranks=$((ranks + slots[i]))
-    done
-    local variables=(-x LOGS)
     for name in $(compgen -e HVD_); do
         variables+=(-x "$name")
     done
     # What Open MPI leaves behind when its hosts are cleared goes with them.
-    timeout --kill-after=5 120 "$BATS_TEST_DIRNAME/net" run "$NET" \
-        mpirun --mca plm_rsh_agent "$NET/agent" \
-        --mca orte_tmpdir_base "$NET" --mca btl_vader_backing_directory "$NET" \
-        --mca oob_tcp_if_include 10.77.0.0/24 \
-        --mca btl_tcp_if_include 10.77.0.0/24 --mca pml ob1 \
-        --mca btl tcp,self,vader --bind-to none "${variables[@]}" \
-        -np "$ranks" -H "$hosts" "$@"
+    timeout --kill-after=5 120 "$BATS_TEST_DIRNAME/net" mpirun "$NET" "$slots" \
+        "${variables[@]}" "$@"
 }
 
 ended() { # how many ranks have
@@ -106,10 +96,11 @@ wait_for() { # number of ranks, extended regular expression
     tail -n +1 "$LOGS"/* "$BATS_TEST_TMPDIR/mpirun"
 }
 
-# Expects that all ranks that report the age of the last operation say less.
-said_within() { # seconds
+# Expects that all ranks that report the age of the last operation say less than
+# the heartbeat's time and a second, and two more, for other tests run beside this.
+said_in_time() {
     grep -hoE '[0-9.]+ s ago' "$LOGS"/* |
-        awk -v limit="$1" '$1 >= limit { print "late: " $0; bad = 1 } END { exit bad }'
+        awk '$1 >= 6 { print "late: " $0; bad = 1 } END { exit bad }'
 }
 
 @test "collectives over two and three hosts" {
@@ -215,7 +206,7 @@ said_within() { # seconds
         finish 5
         [ "$(ranks_with "rank $victim \(process [0-9]+ on node$((victim / 2 + 1))\) ")" -eq 4 ]
         [ "$(ranks_with 'UCX')" -eq 0 ]
-        said_within 4
+        said_in_time
     done
     begin '2 2 1' loop stop 2
     finish 4
@@ -274,7 +265,7 @@ rank 4 local 0/1 cross 2/3" ]
         [ "$(ranks_with "error: a rank is dead or frozen: rank $victim \(process [0-9]+ on node.\) .*; its last operation: allreduce 'gradient'")" -eq 4 ]
         [ "$(ranks_with "node$((victim / 2 + 1))\) ")" -eq 4 ]
         [ "$(ranks_with '^status (3|70)$')" -eq 4 ]
-        said_within 4
+        said_in_time
     done
 }
 
@@ -285,7 +276,7 @@ rank 4 local 0/1 cross 2/3" ]
         finish 3
         [ "$(ranks_with "rank $victim \(process .*; its last operation: allreduce 'gradient'")" -eq 2 ]
         [ "$(ranks_with 'ending this process with status 70')" -eq 2 ]
-        said_within 4
+        said_in_time
     done
 }
 
@@ -295,7 +286,7 @@ rank 4 local 0/1 cross 2/3" ]
         begin '1 1 1' loop "$how" 1
         finish 3
         [ "$(ranks_with 'rank 1 \(process .* on node2\) (is gone|was killed|exited)')" -eq 2 ]
-        said_within 4
+        said_in_time
     done
 }
 

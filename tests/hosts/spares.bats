@@ -4,73 +4,38 @@
 
 setup_file() {
     export ROOT=$BATS_TEST_DIRNAME/../..
-    export BUILD=${HVD_BUILD:-$ROOT/build}
-    export NET=$BATS_FILE_TMPDIR/net
-    export SPARE=$BATS_FILE_TMPDIR/spare
-    gcc -Wall -Wextra -I"$ROOT/libhvd/include" -o "$SPARE" \
-        "$ROOT/tests/faults/spare.c" -L"$BUILD/lib" -lhvd \
-        -Wl,-rpath,"$BUILD/lib"
-    cat >"$BATS_FILE_TMPDIR/rank" <<'RANK'
-#!/bin/sh
-exec "$@" >"$OUT/$OMPI_COMM_WORLD_RANK.out" 2>&1
-RANK
-    chmod +x "$BATS_FILE_TMPDIR/rank"
-    "$BATS_TEST_DIRNAME/net" up "$NET" 3
+    load ranks.bash
+    make_hosts spare 3
 }
 
 teardown_file() {
-    "$BATS_TEST_DIRNAME/net" down "$NET"
+    load ranks.bash
+    remove_hosts
 }
 
 setup() {
+    load ranks.bash
     export OUT=$BATS_TEST_TMPDIR SPARE_FOLDER=$BATS_TEST_TMPDIR
     export HVD_ELASTIC=1 HVD_HEARTBEAT_TIME=3s HVD_EXIT_GRACE_TIME=2s
     export HVD_START_TIME=30s
 }
 
 teardown() {
-    "$BATS_TEST_DIRNAME/net" clear "$NET"
-    wait
-    "$BATS_TEST_DIRNAME/net" join "$NET" 2
-    "$BATS_TEST_DIRNAME/net" join "$NET" 3
-}
-
-lines_with() { # extended regular expression
-    cat "$OUT"/*.out 2>/dev/null | grep -cE -- "$1" || true
+    clear_hosts 3
 }
 
 # Starts mpirun with so many slots on node1, node2, ...; the last are spares.
 begin() { # "slots slots ..." spares argument...
-    local slots=($1) spares=$2 hosts='' ranks=0 i name
-    local variables=(-x OUT -x SPARE_FOLDER -x HVD_SPARES)
+    local slots=$1
+    export HVD_SPARES=$2
     shift 2
-    for i in "${!slots[@]}"; do
-        hosts+=${hosts:+,}10.77.0.$((i + 1)):${slots[i]}
-        ranks=$((ranks + slots[i]))
-    done
-    for name in $(compgen -e HVD_); do
-        variables+=(-x "$name")
-    done
-    rm -f "$OUT"/*.out
-    HVD_SPARES=$spares timeout --kill-after=5 90 \
-        "$BATS_TEST_DIRNAME/net" run "$NET" \
-        mpirun --mca plm_rsh_agent "$NET/agent" --enable-recovery \
-        --mca orte_tmpdir_base "$NET" --mca btl_vader_backing_directory "$NET" \
-        --mca oob_tcp_if_include 10.77.0.0/24 \
-        --mca btl_tcp_if_include 10.77.0.0/24 --mca pml ob1 \
-        --mca btl tcp,self,vader --bind-to none "${variables[@]}" \
-        -np "$ranks" -H "$hosts" "$BATS_FILE_TMPDIR/rank" "$SPARE" "$@" \
-        >"$OUT/mpirun" 2>&1 3>&- &
+    start_ranks 90 "$slots" "$@"
 }
 
 # Waits until so many processes have said how they end; a dead rank makes
 # mpirun end late, or never.
 finish() { # processes [so many of which fail]
-    local tenths
-    for ((tenths = 0; tenths < 600 &&
-    $(lines_with '^process [0-9]+ (ended as|was not needed)') < $1; tenths++)); do
-        sleep 0.1
-    done
+    wait_for_lines '^process [0-9]+ (ended as|was not needed)' "$1"
     sleep 0.5
     "$BATS_TEST_DIRNAME/net" clear "$NET"
     wait
@@ -87,21 +52,13 @@ ended() { # ranks sizes [steps]
 
 # Waits for a line; long trainings have time for that.
 until_line() { # extended regular expression
-    local tenths
-    for ((tenths = 0; tenths < 300 && $(lines_with "$1") == 0; tenths++)); do
-        sleep 0.1
-    done
+    wait_for_lines "$1" 1
     [ "$(lines_with "$1")" -gt 0 ]
 }
 
-# Waits until the training runs, then sends a process a signal.
+# Sends a process a signal when the training runs.
 send() { # signal process
-    local tenths
-    for ((tenths = 0; tenths < 300; tenths++)); do
-        [ ! -s "$OUT/$2" ] || [ ! -s "$OUT/0" ] || break
-        sleep 0.1
-    done
-    sleep 1
+    until_line '^process 0 trains$'
     kill -"$1" "$(cat "$OUT/$2")"
 }
 
@@ -181,7 +138,7 @@ not_needed() { # process
 
 @test "spares take the places of the ranks of a host that is cut off" {
     begin '2 2 3' 2 3000
-    send CONT 6
+    until_line '^process 0 trains$'
     "$BATS_TEST_DIRNAME/net" cut "$NET" 2
     finish 5 2
     ended 5 5 3000
@@ -190,7 +147,7 @@ not_needed() { # process
 
 @test "a host of spares that is cut off is named, and its spares end in words" {
     begin '1 1 1' 1 6000
-    send CONT 2
+    until_line '^process 0 trains$'
     "$BATS_TEST_DIRNAME/net" cut "$NET" 3
     finish 3
     [ "$(lines_with 'a spare, rank 2 \(process [0-9]+\), is silent, or its host is cut off; 0 spares are left')" -eq 1 ]
