@@ -125,6 +125,10 @@ for name, equation, terms in (
          [numpy.einsum(equation, *terms)], equation=equation)
 
 
+def ints(*numbers):
+    return numpy.array(numbers, "int64")
+
+
 def small(kind, *shape):
     return random.randint(numpy.iinfo(kind).min, numpy.iinfo(kind).max + 1,
                           shape).astype(kind)
@@ -160,6 +164,16 @@ power = numpy.array([19, 30, 1001, 0, 11, -4, -1, 2], "int32")
 node("powers", "Pow", [base, power],
      [numpy.array([-3**19, 2**30, -1, 1, 7**11, 1, 0, 46340**2], "int64")
       .astype("int32")], opset=15)
+x = random.randint(-9000, 9001, (5, 40, 3))
+for name, axes, wanted in (("Max", (1,), x.max(1)), ("Max", (1, 2), x.max((1, 2))),
+                           ("Min", (0, 2), x.min((0, 2)))):
+    node(f"{name}_of_{len(axes)}_axes", f"Reduce{name}", [x.astype("int32")],
+         [wanted.astype("int32")], axes=axes, keepdims=0)
+x = random.randint(1, 100000, (2, 8192))
+x[:, 4096:] = 5 - x[:, :4096]  # partial sums that float32 cannot hold
+x[1, 0] -= 20470
+node("sum_of_integers", "ReduceSum", [x, ints(1)], [x.sum(1, keepdims=True)],
+     constants=["x1"])
 node("shifts", "BitShift",
      [numpy.array([255, 1, 200, 77], "uint8"),
       numpy.array([7, 0, 3, 8], "uint8")],
@@ -197,10 +211,6 @@ node("determinant", "Det", [x], [numpy.linalg.det(x)])
 
 
 # ------------------------------------------------------------------- refusals
-def ints(*numbers):
-    return numpy.array(numbers, "int64")
-
-
 image, kernel = quarters(1, 4, 5, 5).numpy(), quarters(4, 2, 3, 3).numpy()
 refused("dimensions", "of 6 dimensions it is not supported", "Conv",
         [image[None, None], kernel[None, None]])

@@ -45,11 +45,90 @@ static ipu_tensor reduce_log_sum_exp(ipu_graph *g, ipu_tensor x, int32_t naxes,
     return ipu_add(g, ipu_log(g, sum), ipu_max(g, x, naxes, axes, keep));
 }
 
-/* Two functions compute a reduction: an op of the device, of floats, and one of
- * the host, of integers that are known. */
+/* ------------------------------------------------------------------- integers
+ */
+
+/*
+ * The device reduces floats, which have 24 bits. An integer is 2048 high + low,
+ * both of which are exact as floats: low has 11 bits, and high 21.
+ */
+enum { LOW = 2048 };
+
+static void split(ipu_graph *g, ipu_tensor x, ipu_tensor *high, ipu_tensor *low)
+{
+    ipu_tensor base = ipu_fill(g, IPU_INT32, 0, NULL, LOW);
+    ipu_tensor rest = onnx__remainder(g, x, base, false);
+
+    *low = ipu_cast(g, rest, IPU_FLOAT32);
+    *high = ipu_cast(g, ipu_subtract(g, x, rest), IPU_FLOAT32);
+    *high = ipu_scale(g, *high, 1.0 / LOW, 0);
+}
+
+/* Computes 2048 high + low. */
+static ipu_tensor join(ipu_graph *g, ipu_tensor high, ipu_tensor low)
+{
+    high = ipu_multiply(g, high, ipu_fill(g, IPU_INT32, 0, NULL, LOW));
+    return ipu_add(g, high, low);
+}
+
+static ipu_tensor whole_sum_of(ipu_graph *g, ipu_tensor x, int32_t naxes,
+                               const int32_t *axes, int32_t keep)
+{
+    x = ipu_sum(g, x, naxes, axes, keep);
+    return ipu_cast(g, x, IPU_INT32);
+}
+
+/* Sums of up to 8192 numbers of 11 bits are exact. */
+enum { MOST_TERMS = 8192 };
+
+static ipu_tensor sum_whole(ipu_graph *g, ipu_tensor x, int32_t naxes,
+                            const int32_t *axes, int32_t keep)
+{
+    ipu_tensor high, low, top;
+
+    split(g, x, &high, &low);
+    top = ipu_floor(g, ipu_scale(g, high, 1.0 / LOW, 0));
+    high = ipu_subtract(g, high, ipu_scale(g, top, LOW, 0));
+    top = whole_sum_of(g, top, naxes, axes, keep);
+    high = join(g, top, whole_sum_of(g, high, naxes, axes, keep));
+    return join(g, high, whole_sum_of(g, low, naxes, axes, keep));
+}
+
+/* Finds the extreme high part, and the extreme low part of those that have it;
+ * none is a low part that no other is beyond. */
+static ipu_tensor find_extreme(ipu_graph *g, ipu_tensor x, reduce_fn *find,
+                               double none, int32_t naxes, const int32_t *axes,
+                               int32_t keep)
+{
+    ipu_tensor high, low, chosen;
+
+    split(g, x, &high, &low);
+    chosen = ipu_equal(g, high, find(g, high, naxes, axes, 1));
+    low = ipu_select(g, chosen, low, ipu_fill(g, IPU_FLOAT32, 0, NULL, none));
+    low = ipu_cast(g, find(g, low, naxes, axes, keep), IPU_INT32);
+    high = ipu_cast(g, find(g, high, naxes, axes, keep), IPU_INT32);
+    return join(g, high, low);
+}
+
+static ipu_tensor max_whole(ipu_graph *g, ipu_tensor x, int32_t naxes,
+                            const int32_t *axes, int32_t keep)
+{
+    return find_extreme(g, x, ipu_max, -1, naxes, axes, keep);
+}
+
+static ipu_tensor min_whole(ipu_graph *g, ipu_tensor x, int32_t naxes,
+                            const int32_t *axes, int32_t keep)
+{
+    return find_extreme(g, x, ipu_min, LOW, naxes, axes, keep);
+}
+
+/* Three functions compute a reduction: ops of the device, of floats and of
+ * integers, and one of the host, of integers that are known. */
 struct reduction {
     reduce_fn *make;
     int64_t (*host)(int64_t a, int64_t b); /* NULL: integers are refused */
+    reduce_fn *make_whole;                 /* NULL: unless they are known */
+    bool may_leave;                        /* int32 */
 };
 
 static int64_t host_sum(int64_t a, int64_t b)
@@ -69,19 +148,22 @@ static int64_t host_most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static const struct reduction how_sum = {ipu_sum, host_sum};
-static const struct reduction how_mean = {ipu_mean, NULL};
-static const struct reduction how_max = {ipu_max, host_most};
-static const struct reduction how_min = {ipu_min, host_least};
-static const struct reduction how_prod = {ipu_prod, host_product};
-static const struct reduction how_l1 = {reduce_l1, NULL};
-static const struct reduction how_l2 = {reduce_l2, NULL};
-static const struct reduction how_log_sum = {reduce_log_sum, NULL};
-static const struct reduction how_log_sum_exp = {reduce_log_sum_exp, NULL};
-static const struct reduction how_sum_square = {reduce_sum_square, NULL};
+static const struct reduction how_sum = {ipu_sum, host_sum, sum_whole, true};
+static const struct reduction how_mean = {ipu_mean, NULL, NULL, false};
+static const struct reduction how_max = {ipu_max, host_most, max_whole, false};
+static const struct reduction how_min = {ipu_min, host_least, min_whole, false};
+static const struct reduction how_prod = {ipu_prod, host_product, NULL, true};
+static const struct reduction how_l1 = {reduce_l1, NULL, NULL, false};
+static const struct reduction how_l2 = {reduce_l2, NULL, NULL, false};
+static const struct reduction how_log_sum = {reduce_log_sum, NULL, NULL, false};
+static const struct reduction how_log_sum_exp = {reduce_log_sum_exp, NULL, NULL,
+                                                 false};
+static const struct reduction how_sum_square = {reduce_sum_square, NULL, NULL,
+                                                false};
 
-/* Reduces all of a known list of integers, as shapes are. */
-static int reduce_wholes(struct ipu__onnx_call *call, bool keep)
+/* Reduces all of a known list of integers, as shapes are. Returns whether it
+ * did. */
+static bool reduce_known(struct ipu__onnx_call *call, bool keep)
 {
     const struct reduction *how = call->op->how;
     struct ipu__onnx_value *x = call->inputs[0];
@@ -91,11 +173,34 @@ static int reduce_wholes(struct ipu__onnx_call *call, bool keep)
     if (!how->host || x->ndim != 1 || onnx__size(x) == 0 ||
         !onnx__known(call, x) ||
         !onnx__room(call, 0, x->type, keep ? 1 : 0, &one, &floats, &wholes))
-        return onnx__want_floats(call, 0);
+        return false;
     wholes[0] = x->wholes[0];
     for (int64_t i = 1; i < onnx__size(x); i++)
         wholes[0] = how->host(wholes[0], x->wholes[i]);
-    return IPU_OK;
+    return true;
+}
+
+static int reduce_wholes(struct ipu__onnx_call *call, int32_t naxes,
+                         const int32_t *axes, bool keep)
+{
+    const struct reduction *how = call->op->how;
+    struct ipu__onnx_value *x = call->inputs[0];
+    bool positive = x->type == IPU_ONNX_UINT32 || x->type == IPU_ONNX_UINT64;
+    int64_t terms = 1;
+
+    if (reduce_known(call, keep))
+        return IPU_OK;
+    if (!how->make_whole || (how->may_leave && positive))
+        return onnx__want_floats(call, 0);
+    for (int32_t i = 0; i < naxes; i++)
+        terms *= x->extents[axes[i]];
+    if (how->may_leave && terms > MOST_TERMS)
+        return onnx__refuse(call,
+                            "sums of more than %d integers are not supported",
+                            MOST_TERMS);
+    return onnx__give(
+        call, 0, x->type,
+        how->make_whole(call->graph, onnx__tensor(call, x), naxes, axes, keep));
 }
 
 static int build_reduce(struct ipu__onnx_call *call)
@@ -114,7 +219,7 @@ static int build_reduce(struct ipu__onnx_call *call)
         if (!given || chosen[d])
             axes[n++] = d;
     if (onnx__is_whole(x->type))
-        return reduce_wholes(call, keep);
+        return reduce_wholes(call, n, axes, keep);
     return onnx__give(
         call, 0, x->type,
         how->make(call->graph, onnx__tensor(call, x), n, axes, keep));
@@ -233,12 +338,13 @@ const struct ipu__onnx_operator onnx__reduction_rows[] = {
     REDUCE("ReduceL2", how_l2, FLOATS_ONLY),
     REDUCE("ReduceLogSum", how_log_sum, FLOATS_ONLY),
     REDUCE("ReduceLogSumExp", how_log_sum_exp, FLOATS_ONLY),
-    REDUCE("ReduceMax", how_max, KNOWN_ONLY),
+    REDUCE("ReduceMax", how_max, NULL),
     REDUCE("ReduceMean", how_mean, FLOATS_ONLY),
-    REDUCE("ReduceMin", how_min, KNOWN_ONLY),
+    REDUCE("ReduceMin", how_min, NULL),
     REDUCE("ReduceProd", how_prod, KNOWN_ONLY),
     {"ReduceSum", 1, "axes keepdims noop_with_empty_axes", 1, 2, build_reduce,
-     &how_sum, KNOWN_ONLY},
+     &how_sum,
+     "uint32, uint64 and sums of more than 8192 integers are refused"},
     REDUCE("ReduceSumSquare", how_sum_square, FLOATS_ONLY),
     {"Softmax", 1, "axis", 1, 1, build_softmax, &how_softmax, NULL},
     {.name = NULL},
