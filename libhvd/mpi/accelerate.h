@@ -48,7 +48,6 @@ struct hvd__accel {
     bool is_threaded;   /* some rank has MPI_THREAD_MULTIPLE */
     bool wants_summary; /* HVD_MPI_SUMMARY */
     int rank, size;     /* of MPI_COMM_WORLD */
-    int *hosts;         /* owned, [size]: a number of each rank's host */
 };
 extern struct hvd__accel hvd__accel;
 

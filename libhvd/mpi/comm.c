@@ -113,8 +113,7 @@ static void judge(struct hvd__accel_comm *state)
         if (!state->is_taken)
             return;
         state->is_ordered &= i == 0 || ranks[i] > ranks[i - 1];
-        state->is_near &=
-            hvd__accel.hosts[ranks[i]] == hvd__accel.hosts[ranks[0]];
+        state->is_near &= hvd__own_host(ranks[i]) == hvd__own_host(ranks[0]);
         is_world &= ranks[i] == i;
     }
     if (is_world) {

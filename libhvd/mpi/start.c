@@ -6,6 +6,12 @@
  * Ranks decide together whether they use libhvd: if all want to. Otherwise
  * every call goes to MPI.
  *
+ * Open MPI copies and splits a communicator with nonblocking collectives on it.
+ * From the first one on, it looks for others whenever it looks for messages,
+ * until the communicator is freed, and the program pays for that. So libhvd,
+ * which copies what it gets, gets a communicator that is freed then. It is made
+ * by MPI_Comm_create_group, which needs no such collective.
+ *
  * MPI programs may wait for hours, may be stopped in a debugger, and end when
  * mpirun ends them. So what libhvd does about ranks that seem to be lost is
  * switched off, for the time of its start, by the variables that it reads then.
@@ -110,24 +116,6 @@ static bool watch_end(void)
 
 /* ------------------------------------------------------------------- start */
 
-/* Finds out which ranks share a host: each host has the number of its first
- * rank. Collective over MPI_COMM_WORLD; no rank may stay away from it, so
- * hvd__accel.hosts is there already, on all ranks. Returns false if that fails
- * here. */
-static bool find_hosts(void)
-{
-    MPI_Comm host = MPI_COMM_NULL;
-    int first = hvd__accel.rank;
-
-    if (PMPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0,
-                             MPI_INFO_NULL, &host) == MPI_SUCCESS) {
-        PMPI_Bcast(&first, 1, MPI_INT, 0, host);
-        PMPI_Comm_free(&host);
-    }
-    return PMPI_Allgather(&first, 1, MPI_INT, hvd__accel.hosts, 1, MPI_INT,
-                          MPI_COMM_WORLD) == MPI_SUCCESS;
-}
-
 static void say(const char *what, const char *why)
 {
     if (hvd__accel.rank == 0)
@@ -135,16 +123,32 @@ static void say(const char *what, const char *why)
                 what, why);
 }
 
+/* Makes a communicator of all ranks. */
+static MPI_Comm comm_new(void)
+{
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Group group;
+
+    if (PMPI_Comm_group(MPI_COMM_WORLD, &group) != MPI_SUCCESS)
+        return comm;
+    PMPI_Comm_create_group(MPI_COMM_WORLD, group, 0, &comm);
+    PMPI_Group_free(&group);
+    return comm;
+}
+
 static bool start_libhvd(void)
 {
+    MPI_Comm comm = comm_new();
     char *saved[NVARIABLES];
     int status, worst;
 
     set_variables(saved);
     hvd__accel_thread.inside++;
-    status = hvd_init_mpi(MPI_COMM_WORLD);
+    status = hvd_init_mpi(comm != MPI_COMM_NULL ? comm : MPI_COMM_WORLD);
     hvd__accel_thread.inside--;
     restore_variables(saved);
+    if (comm != MPI_COMM_NULL)
+        PMPI_Comm_free(&comm);
     PMPI_Allreduce(&status, &worst, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     if (worst < 0)
         say("libhvd does not start: ",
@@ -165,10 +169,7 @@ static void start_accelerating(void)
     PMPI_Comm_rank(MPI_COMM_WORLD, &hvd__accel.rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &hvd__accel.size);
     PMPI_Query_thread(&level);
-    hvd__accel.hosts =
-        malloc((size_t)hvd__accel.size * sizeof *hvd__accel.hosts);
     mine = (struct offer){.wanted = is_wanted("HVD_MPI", true) &&
-                                    hvd__accel.hosts != NULL &&
                                     hvd__accel_comm_init() == MPI_SUCCESS,
                           .all = takes_all(),
                           .hooked = hvd__accel_can_hook(),
@@ -183,7 +184,7 @@ static void start_accelerating(void)
     hvd__accel.is_threaded = all.unthreaded == 0;
     if (all.wanted && hvd__accel.size > 1) {
         hvd__accel_types_init();
-        if (find_hosts() && start_libhvd())
+        if (start_libhvd())
             atomic_store(&hvd__accel.is_on, true);
     }
     /* libhvd has an attribute of the same kind; the last one goes first. */

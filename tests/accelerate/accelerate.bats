@@ -9,6 +9,9 @@ setup_file() {
         mpicc -O1 -Wall -Wextra -Werror -pthread -o "$BATS_FILE_TMPDIR/$p" \
             "$BATS_TEST_DIRNAME/$p.c"
     done
+    # -rdynamic: its functions stand before those of Open MPI.
+    mpicc -O1 -Wall -Wextra -Werror -rdynamic -o "$BATS_FILE_TMPDIR/progress" \
+        "$BATS_TEST_DIRNAME/progress.c"
     mpifort -O1 -Wall -Wno-unused-variable -o "$BATS_FILE_TMPDIR/fortran" \
         "$BATS_TEST_DIRNAME/fortran.f90"
     # Open MPI's sums of unsigned short by vector instructions stop at 65535
@@ -71,6 +74,15 @@ calls_of() {
     accelerated 5 ./requests 3
     accelerated 2 ./collectives 3
     accelerated 5 ./collectives 3
+}
+
+@test "MPI looks for messages as fast as without libhvd" {
+    run "$ROOT/mpi-launch.sh" -np 2 ./progress
+    local alone=$output
+    accelerated 2 ./progress
+    [ "$output" = "$alone" ]
+    HVD_MPI=0 accelerated 2 ./progress
+    [ "$output" = "$alone" ]
 }
 
 @test "programs in Fortran" {

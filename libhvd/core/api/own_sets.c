@@ -50,6 +50,16 @@ static bool sweep(struct hvd__world *world)
     return more;
 }
 
+int hvd__own_host(int rank)
+{
+    struct hvd__world *world;
+
+    HVD_TRY(hvd__world_get(&world));
+    return rank >= 0 && rank < world->engine.transport->size
+               ? world->host_of[rank]
+               : HVD_ERR_ARGUMENT;
+}
+
 struct hvd__own_offer hvd__own_offer(void)
 {
     struct hvd__own_offer offer = {UINT64_MAX, 0};

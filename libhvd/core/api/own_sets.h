@@ -13,6 +13,10 @@
 
 #include <stdint.h>
 
+/* Returns the first of the ranks on a rank's host; a negative status if there
+ * is no such rank. */
+int hvd__own_host(int rank);
+
 /* What members must know of each other before they make a set. */
 struct hvd__own_offer {
     uint64_t taken;  /* a bit for each place that a set of this rank has */
