@@ -70,7 +70,8 @@ dist.all_gather_object(objects, {"rank": r})
 assert objects == [{"rank": k} for k in everyone]
 dist.barrier()
 refused(ValueError, "no such reduction", dist.all_reduce, torch.ones(1).int(), dist.ReduceOp.BAND)
-refused(NotImplementedError, "gloo", dist.send, x, (r + 1) % n) if n > 1 else None
+for message in (dist.send, dist.recv, dist.isend, dist.irecv) if n > 1 else ():
+    refused(NotImplementedError, "gloo", message, x, (r + 1) % n)
 
 mine = x.clone()
 if n > 2:
