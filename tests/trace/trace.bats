@@ -114,6 +114,16 @@ assert sum(e["name"] == "SHM_ALLREDUCE" for e in events) >= 10
 END
 }
 
+@test "DYNAMIC is no file, but a timeline that the program starts" {
+    cd "$BATS_TEST_TMPDIR"
+    HOROVOD_TIMELINE=DYNAMIC traced 2
+    [ "$status" -eq 0 ]
+    [ -z "$(ls)" ]
+    HOROVOD_TIMELINE=DYNAMIC traced 2 start "$PWD/later.json"
+    [ "$status" -eq 0 ]
+    [ "$(ls)" = later.json ]
+}
+
 @test "a file that cannot be written is an error of all ranks" {
     HVD_TIMELINE=/nonexistent/trace.json traced 2
     [ "$status" -eq 9 ]

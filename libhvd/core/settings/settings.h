@@ -91,7 +91,9 @@ enum { HVD__SETTING_TEXT = 512 };
     X("HVD_METRICS_INTERVAL", metrics_interval_ns, duration, "10s", "",        \
       duration, "how often it is written, beside at the end")                  \
     X("HVD_TIMELINE", timeline_file, text, "", "HOROVOD_TIMELINE", text,       \
-      "a file for what all ranks do when, as JSON for Perfetto")               \
+      "a file for what all ranks do when, as JSON for Perfetto; DYNAMIC: "     \
+      "none "                                                                  \
+      "before hvd_start_timeline")                                             \
     X("HVD_TIMELINE_MARK_CYCLES", timeline_mark_cycles, bool, "0",             \
       "HOROVOD_TIMELINE_MARK_CYCLES", bool,                                    \
       "timelines mark when a rank begins a batch")                             \

@@ -6,6 +6,7 @@
  * the clock offset.
  */
 #include <stdio.h>
+#include <string.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -91,7 +92,9 @@ int hvd__world_start_traces(struct hvd__world *world)
     s->marks_cycles = settings->timeline_mark_cycles;
     if (settings->metrics_file[0])
         hvd__trace_writer_name_metrics(s, settings->metrics_file);
-    if (settings->timeline_file[0])
+    /* Horovod's programs write this if they start it themselves, later. */
+    if (settings->timeline_file[0] &&
+        strcmp(settings->timeline_file, "DYNAMIC") != 0)
         HVD_TRY(start_timeline(world));
     return s->metrics_path[0] ? hvd__trace_writer_start(s) : HVD_OK;
 }
