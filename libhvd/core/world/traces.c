@@ -6,8 +6,8 @@
  * the clock offset.
  */
 #include <stdio.h>
-#include <string.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/status.h"
