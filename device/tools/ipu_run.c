@@ -4,6 +4,7 @@
  * folders that come with ONNX.
  */
 #include "command/command.h"
+#include "run_fit.h"
 #include "run_model.h"
 #include "run_tensor.h"
 #include "run_test.h"
@@ -30,6 +31,8 @@ struct run_options {
     int seed;
     const char *folder; /* of outputs; NULL: none */
     struct run_tolerance tolerance;
+    const char *target; /* name or file of the chip */
+    bool fit;
     bool list;
 };
 
@@ -41,6 +44,8 @@ enum {
     KEY_OUTPUT,
     KEY_RTOL,
     KEY_ATOL,
+    KEY_FIT,
+    KEY_TARGET,
     KEY_LIST
 };
 
@@ -54,6 +59,10 @@ static const struct argp_option flags[] = {
     {"output", KEY_OUTPUT, "DIR", 0, "write outputs to DIR/NAME.npy", 0},
     {"rtol", KEY_RTOL, "X", 0, "relative tolerance of tests (0.001)", 0},
     {"atol", KEY_ATOL, "X", 0, "absolute tolerance of tests (1e-07)", 0},
+    {"fit", KEY_FIT, NULL, 0,
+     "say whether the model fits on the chip, and what would make it fit", 0},
+    {"target", KEY_TARGET, "CHIP", 0,
+     "the chip: mk1, mk2, bow, c600, or a JSON file (mk2)", 0},
     {"list-operators", KEY_LIST, NULL, 0,
      "list the operators of ONNX: which are supported, and why not", 0},
     COMMAND_FLAGS,
@@ -92,6 +101,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         return command_real(&o->line, "--rtol", text, &o->tolerance.relative);
     case KEY_ATOL:
         return command_real(&o->line, "--atol", text, &o->tolerance.absolute);
+    case KEY_FIT: o->fit = true; return 0;
+    case KEY_TARGET: o->target = text; return 0;
     case KEY_LIST: o->list = true; return 0;
     case ARGP_KEY_ARG: o->paths[o->npaths++] = text; return 0;
     case ARGP_KEY_END: return check_end(o);
@@ -108,7 +119,8 @@ static const struct argp parser = {
            "and the shapes of its outputs are printed. A folder is one of "
            "ONNX's tests: model.onnx with test_data_set_0 and so on; its "
            "outputs are compared. Exit status: 0; 1 for a model that cannot be "
-           "run, or a test that fails; 2 for a wrong command line.",
+           "run or, with --fit, does not fit, or a test that fails; 2 for a "
+           "wrong command line.",
 };
 
 /* ------------------------------------------------------------------ operators
@@ -309,12 +321,15 @@ static int put_outputs(const struct run_options *o, const struct run_model *run)
 
 static int run_opened(const struct run_options *o, struct run_model *run)
 {
-    int status = give_inputs(o, run);
+    int status = give_inputs(o, run), fits = 0;
+    ipu_target target;
 
     if (status)
         return status;
-    if (run_build(run) < 0)
+    if (run_find_target(o->target, &target) < 0 || run_build(run, &target) < 0)
         return complain_last();
+    if (o->fit)
+        return run_print_fit(run, &target, &fits) < 0 ? complain_last() : !fits;
     status = check_memory(run);
     if (status)
         return status;
@@ -354,6 +369,9 @@ static int run(const struct run_options *o)
 
     if (o->list)
         status = list_operators();
+    else if (is_folder(o->paths[0]) && o->fit)
+        status = -run_complain("--fit takes a model, and '%s' is a folder",
+                               o->paths[0]);
     else if (is_folder(o->paths[0]))
         status = run_tests(o->paths, o->npaths, &o->tolerance);
     else if (o->npaths > 1)
@@ -367,7 +385,8 @@ static int run(const struct run_options *o)
 
 int main(int argc, char **argv)
 {
-    struct run_options options = {.seed = 1, .tolerance = {1e-3, 1e-7}};
+    struct run_options options = {
+        .seed = 1, .target = "mk2", .tolerance = {1e-3, 1e-7}};
     int status;
 
     options.paths = calloc((size_t)argc + 1, sizeof *options.paths);

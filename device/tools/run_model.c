@@ -68,10 +68,12 @@ int run_offer(struct run_model *run, int32_t i, const ipu_onnx_tensor *tensor)
                           tensor->ndim, tensor->extents, tensor->data);
 }
 
-int run_build(struct run_model *run)
+int run_build(struct run_model *run, const ipu_target *target)
 {
-    const ipu_compile_options options = {
-        .size = sizeof options, .allow_out_of_memory = 1, .brief = 1};
+    const ipu_compile_options options = {.size = sizeof options,
+                                         .target = target,
+                                         .allow_out_of_memory = 1,
+                                         .brief = 1};
     int status = ipu_graph_new(&run->graph);
 
     if (status >= 0)

@@ -30,8 +30,9 @@ void run_close(struct run_model *run); /* accepts zeroes */
 /* Gives input number i a tensor, whose data the model then owns. */
 int run_offer(struct run_model *run, int32_t i, const ipu_onnx_tensor *tensor);
 
-/* Builds and compiles the model, whether it fits a chip or not. */
-int run_build(struct run_model *run);
+/* Builds and compiles the model, whether it fits the chip or not. The target is
+ * borrowed during the call; NULL: a Mk2. */
+int run_build(struct run_model *run, const ipu_target *target);
 
 /* Runs it once, and converts its outputs. */
 int run_once(struct run_model *run);

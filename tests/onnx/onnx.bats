@@ -168,6 +168,31 @@ assert 0 <= y.min() < 0.2 and 1.8 < y.max() < 2 and y.std() > 0.4"
     is_wrong 1 "cannot be read" --input "$BATS_TEST_TMPDIR/none.npy" "$model"
 }
 
+# The chip of one tile holds all numbers of the model: two layers of 64 by 64
+# weights and 64 biases, in float32.
+@test "a model fits on a chip, or a remedy makes it fit" {
+    local model=$BATS_TEST_TMPDIR/layers.onnx
+    /usr/bin/python3 "$BATS_TEST_DIRNAME/layers.py" "$model"
+    echo '{"tiles": 1, "name": "one"}' >"$BATS_TEST_TMPDIR/one.json"
+    run "$PROGRAM" --fit --batch 4 --target "$BATS_TEST_TMPDIR/one.json" "$model"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ ${lines[0]} == "fits on one: "*" of 638976 bytes on the fullest tile" ]]
+    [ "$(awk '/^  constants/ { print $2 }' <<<"$output")" -eq $((2 * 4 * 65 * 64)) ]
+    run "$PROGRAM" --fit --batch 2000000 "$model"
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ ${lines[0]} == "does not fit on mk2: "*" of 638976 bytes"* ]]
+    # The shares add up, and dividing the batch makes the model fit.
+    awk '/^  sum/ { exit !($2 == sum && sum > 638976) }
+         { gsub(/^  [a-z, ]+ /, ""); sum += NR > 3 ? $1 : 0 }' <<<"$output"
+    awk '$1 == "accumulate" { exit !($3 == "yes" && $4 <= 638976 && $6 > 0) }' \
+        <<<"$output"
+    [[ $output == *"  recompute    the program has no gradients"* ]]
+    is_wrong 1 "there is no target 'mk9'" --fit --target mk9 --batch 1 "$model"
+    is_wrong 1 "is a folder" --fit "$DATA/node/test_relu"
+}
+
 @test "every mistake is one line" {
     local model=$DATA/node/test_add/model.onnx
     is_wrong 2 "which model"

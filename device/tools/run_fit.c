@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * run_fit.c - see run_fit.h.
+ *
+ * The fullest tile decides whether a program fits. Its shares are those of the
+ * step at which it is fullest, so they add up to what it holds. The library
+ * compiles a changed copy of the graph for each remedy, so remedies are tried
+ * only if the program does not fit.
+ */
+#include "run_fit.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+int run_find_target(const char *name, ipu_target *target)
+{
+    ipu_target_init(target, sizeof *target);
+    if (strchr(name, '.') || strchr(name, '/'))
+        return ipu_target_load(name, target);
+    return ipu_target_find(name, target);
+}
+
+static void print_share(const char *what, int64_t bytes, int64_t of)
+{
+    printf("  %-22s %12" PRId64 " %7.1f\n", what, bytes,
+           100 * (double)bytes / (double)of);
+}
+
+static int print_tile(const struct run_model *run, const ipu_memory_info *info)
+{
+    ipu_tile_info tile = {.size = sizeof tile};
+    int64_t of = info->bytes_per_tile;
+    int status =
+        ipu_executable_tile(run->executable, info->fullest_tile, &tile);
+
+    if (status < 0)
+        return status;
+    printf("  %-22s %12s %7s\n", "fullest tile", "bytes", "percent");
+    print_share("constants", tile.constant_bytes, of);
+    print_share("variables", tile.always_live_bytes - tile.constant_bytes, of);
+    print_share("activations, streams", tile.tensor_bytes, of);
+    print_share("temporary", tile.temporary_bytes, of);
+    print_share("exchange code", tile.exchange_code_bytes, of);
+    print_share("vertex state", tile.state_bytes, of);
+    print_share("vertex code",
+                tile.code_bytes - tile.exchange_code_bytes - tile.state_bytes,
+                of);
+    print_share("sum", tile.peak_bytes, of);
+    return IPU_OK;
+}
+
+static void print_remedy(const ipu_remedy *remedy)
+{
+    printf("  %-12s %5d %5s %10" PRId64 " %12" PRId64 " %10.3f\n",
+           ipu_remedy_name(remedy->kind), (int)remedy->parts,
+           remedy->fits ? "yes" : "no", remedy->tile_bytes,
+           remedy->remote_bytes, 1e3 * remedy->seconds);
+}
+
+/* Returns why a remedy cannot be taken: the library's text without the name of
+ * the remedy, which the row has. */
+static const char *reason(ipu_remedy_kind kind)
+{
+    const char *text = ipu_last_error();
+    char prefix[64];
+    size_t length;
+
+    snprintf(prefix, sizeof prefix, "remedy: %s: ", ipu_remedy_name(kind));
+    length = strlen(prefix);
+    return strncmp(text, prefix, length) ? text : text + length;
+}
+
+/* A remedy that the program cannot take is a row with the reason. */
+static int print_remedies(const struct run_model *run, const ipu_target *target)
+{
+    const ipu_compile_options options = {
+        .size = sizeof options, .target = target, .brief = 1};
+
+    printf("  %-12s %5s %5s %10s %12s %10s\n", "remedy", "parts", "fits",
+           "tile bytes", "DRAM bytes", "ms");
+    for (ipu_remedy_kind kind = 0; kind < IPU_NUM_REMEDIES; kind++) {
+        ipu_remedy remedy = {.size = sizeof remedy};
+        int status = ipu_remedy_try(run->graph, &options, kind, 0, &remedy);
+
+        if (status == IPU_ERR_STATE)
+            printf("  %-12s %s\n", ipu_remedy_name(kind), reason(kind));
+        else if (status < 0)
+            return status;
+        else
+            print_remedy(&remedy);
+    }
+    return IPU_OK;
+}
+
+int run_print_fit(const struct run_model *run, const ipu_target *target,
+                  int *fits)
+{
+    ipu_memory_info info = {.size = sizeof info};
+    ipu_program_cycles cycles = {.size = sizeof cycles};
+    int status = ipu_executable_memory(run->executable, &info);
+
+    if (status >= 0)
+        status = ipu_executable_cycles(run->executable, &cycles);
+    if (status < 0)
+        return status;
+    *fits = info.fullest_tile_bytes <= info.bytes_per_tile;
+    printf("%s on %s: %" PRId64 " of %" PRId64 " bytes on the fullest tile\n",
+           *fits ? "fits" : "does not fit", target->name,
+           info.fullest_tile_bytes, info.bytes_per_tile);
+    printf("a run takes %" PRId64 " cycles, %.3f ms\n", cycles.total,
+           1e3 * cycles.seconds);
+    status = print_tile(run, &info);
+    if (status >= 0 && !*fits)
+        status = print_remedies(run, target);
+    return status;
+}
