@@ -31,7 +31,8 @@ struct run_options {
     int seed;
     const char *folder; /* of outputs; NULL: none */
     struct run_tolerance tolerance;
-    const char *target; /* name or file of the chip */
+    const char *target;  /* name or file of the chip */
+    const char *profile; /* folder; NULL: none */
     bool fit;
     bool list;
 };
@@ -45,6 +46,7 @@ enum {
     KEY_RTOL,
     KEY_ATOL,
     KEY_FIT,
+    KEY_PROFILE,
     KEY_TARGET,
     KEY_LIST
 };
@@ -61,6 +63,8 @@ static const struct argp_option flags[] = {
     {"atol", KEY_ATOL, "X", 0, "absolute tolerance of tests (1e-07)", 0},
     {"fit", KEY_FIT, NULL, 0,
      "say whether the model fits on the chip, and what would make it fit", 0},
+    {"profile", KEY_PROFILE, "DIR", 0,
+     "write profile.json and report.html to DIR", 0},
     {"target", KEY_TARGET, "CHIP", 0,
      "the chip: mk1, mk2, bow, c600, or a JSON file (mk2)", 0},
     {"list-operators", KEY_LIST, NULL, 0,
@@ -102,6 +106,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case KEY_ATOL:
         return command_real(&o->line, "--atol", text, &o->tolerance.absolute);
     case KEY_FIT: o->fit = true; return 0;
+    case KEY_PROFILE: o->profile = text; return 0;
     case KEY_TARGET: o->target = text; return 0;
     case KEY_LIST: o->list = true; return 0;
     case ARGP_KEY_ARG: o->paths[o->npaths++] = text; return 0;
@@ -328,6 +333,8 @@ static int run_opened(const struct run_options *o, struct run_model *run)
         return status;
     if (run_find_target(o->target, &target) < 0 || run_build(run, &target) < 0)
         return complain_last();
+    if (o->profile && run_write_profile(run, o->profile) < 0)
+        return complain_last();
     if (o->fit)
         return run_print_fit(run, &target, &fits) < 0 ? complain_last() : !fits;
     status = check_memory(run);
@@ -369,9 +376,9 @@ static int run(const struct run_options *o)
 
     if (o->list)
         status = list_operators();
-    else if (is_folder(o->paths[0]) && o->fit)
-        status = -run_complain("--fit takes a model, and '%s' is a folder",
-                               o->paths[0]);
+    else if (is_folder(o->paths[0]) && (o->fit || o->profile))
+        status = -run_complain("%s takes a model, and '%s' is a folder",
+                               o->fit ? "--fit" : "--profile", o->paths[0]);
     else if (is_folder(o->paths[0]))
         status = run_tests(o->paths, o->npaths, &o->tolerance);
     else if (o->npaths > 1)

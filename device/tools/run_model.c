@@ -83,6 +83,19 @@ int run_build(struct run_model *run, const ipu_target *target)
     return status;
 }
 
+int run_write_profile(const struct run_model *run, const char *directory)
+{
+    ipu_profile *profile = NULL;
+    int status = ipu_profile_new("ipu-run", &profile);
+
+    if (status >= 0)
+        status = ipu_profile_add(profile, "model", 0, run->executable, NULL);
+    if (status >= 0)
+        status = ipu_profile_write(profile, directory);
+    ipu_profile_free(profile);
+    return status;
+}
+
 /* -------------------------------------------------------------------- streams
  */
 

@@ -34,6 +34,9 @@ int run_offer(struct run_model *run, int32_t i, const ipu_onnx_tensor *tensor);
  * borrowed during the call; NULL: a Mk2. */
 int run_build(struct run_model *run, const ipu_target *target);
 
+/* Writes the profile of the model that was built to a directory. */
+int run_write_profile(const struct run_model *run, const char *directory);
+
 /* Runs it once, and converts its outputs. */
 int run_once(struct run_model *run);
 

@@ -193,6 +193,16 @@ assert 0 <= y.min() < 0.2 and 1.8 < y.max() < 2 and y.std() > 0.4"
     is_wrong 1 "is a folder" --fit "$DATA/node/test_relu"
 }
 
+@test "a profile has the bytes that --fit prints" {
+    local model=$DATA/node/test_matmul_4d/model.onnx out=$BATS_TEST_TMPDIR/p bytes
+    bytes=$("$PROGRAM" --fit --profile "$out" "$model" | awk '/^  sum/ { print $2 }')
+    [ "$bytes" -gt 0 ]
+    [ -s "$out/report.html" ]
+    grep -q "\"fullest_tile_bytes\": *$bytes\b" "$out/profile.json"
+    is_wrong 1 "$BATS_TEST_TMPDIR/none/p" --profile "$BATS_TEST_TMPDIR/none/p" "$model"
+    is_wrong 1 "--profile takes a model" --profile "$out" "$DATA/node/test_relu"
+}
+
 @test "every mistake is one line" {
     local model=$DATA/node/test_add/model.onnx
     is_wrong 2 "which model"
