@@ -384,6 +384,21 @@ static const char *host_of(const void *context, int rank)
     return sim.hosts[sim.ranks[rank].host].name;
 }
 
+/* The requests of all ranks are alike but for their times. Each heartbeat asks
+ * for them, so they are written once. */
+static const struct hvd__watch_request *request_alike(int i)
+{
+    static struct hvd__watch_request all[SIM_REQUESTS];
+    struct hvd__watch_request *r = &all[i];
+
+    if (r->key == 0) {
+        r->key = 100 + (uint64_t)i;
+        snprintf(r->name, sizeof r->name, "'r%d'", i);
+        snprintf(r->what, sizeof r->what, "barrier");
+    }
+    return r;
+}
+
 static int requests(void *context, struct hvd__watch_request *oldest, int max)
 {
     const struct sim_rank *self = context;
@@ -392,11 +407,8 @@ static int requests(void *context, struct hvd__watch_request *oldest, int max)
     for (int i = 0; i < SIM_REQUESTS && n < max; i++) {
         if (self->since_ns[i] == 0)
             continue;
-        oldest[n] = (struct hvd__watch_request){.key = 100 + (uint64_t)i,
-                                                .since_ns = self->since_ns[i]};
-        snprintf(oldest[n].name, sizeof oldest[n].name, "'r%d'", i);
-        snprintf(oldest[n].what, sizeof oldest[n].what, "barrier");
-        n++;
+        oldest[n] = *request_alike(i);
+        oldest[n++].since_ns = self->since_ns[i];
     }
     return n;
 }
