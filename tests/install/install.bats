@@ -365,15 +365,20 @@ by_hand() {
         killed/ckpt-2000.safetensors
 }
 
+# Several processes write to one file: whole lines, not what a buffer holds.
+watched_by_hand() { # argument of by-hand...
+    stdbuf -oL "$BATS_TEST_DIRNAME/../tools/by-hand" "$@"
+}
+
 # The evaluator tells the workers by a file of the model_dir, and they stop.
 @test "workers train until their evaluator finds no improvement" {
     example watched
-    "$BATS_TEST_DIRNAME/../tools/by-hand" --evaluator 2 ./watched folder >out
+    watched_by_hand --evaluator 2 ./watched folder >out
     cat out
     has_stopped 1
     [ "$(grep -c '"eval/loss"' folder/evaluations.jsonl)" -ge 3 ]
     # Without one, the workers evaluate themselves.
-    "$BATS_TEST_DIRNAME/../tools/by-hand" 2 ./watched other >out
+    watched_by_hand 2 ./watched other >out
     cat out
     has_stopped 2
     [ ! -e other/evaluations.jsonl ]
@@ -388,22 +393,21 @@ has_stopped() {
 
 # The same with a chief and parameter servers.
 @test "chief, worker, parameter server and evaluator train together" {
-    local by_hand=$BATS_TEST_DIRNAME/../tools/by-hand
     example watched
     [ "$(wc -l <"$BATS_TEST_DIRNAME/watched.c")" -lt 100 ]
-    "$by_hand" --chief --ps 1 --evaluator 2 ./watched folder >out
+    watched_by_hand --chief --ps 1 --evaluator 2 ./watched folder >out
     cat out
     has_stopped 1
     # By steps, and the evaluator ends by itself. The losses are those of two
     # ranks that average their gradients.
-    "$by_hand" --chief --ps 2 --evaluator 2 ./watched short 200 >servers
+    watched_by_hand --chief --ps 2 --evaluator 2 ./watched short 200 >servers
     cat servers
     [ "$(grep -c '^evaluated step 200: loss ' servers)" -eq 1 ]
     "$PREFIX/bin/mpi-launch.sh" -np 2 ./watched horovod 200 >ranks
     [ "$(grep -c '^step' ranks)" -eq 20 ]
     same servers ranks
     # Nobody evaluates beside the workers, and the server has their results.
-    "$by_hand" --chief --ps 1 2 ./watched other 200 >out
+    watched_by_hand --chief --ps 1 2 ./watched other 200 >out
     same out ranks
     [ "$(grep -c '^evaluated step 200: loss ' out)" -eq 3 ]
 }
