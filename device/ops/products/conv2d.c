@@ -19,8 +19,26 @@
 
 #include "base/error.h"
 
-/* Half of the second-level cache of a small server core. */
-enum { BLOCK_BYTES = 256 << 10, LEAST_BLOCK = 64 };
+/* Half of the second-level cache of a small server core; blocks are of whole
+ * strips, of 6 or 8 pixels. */
+enum { BLOCK_BYTES = 256 << 10, STRIPS = 24, LEAST_BLOCK = 3 * STRIPS };
+
+void ipu__conv_complete(struct ipu__conv *c)
+{
+    int64_t widest;
+
+    c->cig = c->ci / c->groups;
+    c->cog = c->co / c->groups;
+    c->depth = c->kh * c->kw * c->cig;
+    c->pixels = c->n * c->ho * c->wo;
+    widest = c->depth > c->co ? c->depth : c->co;
+    c->block = BLOCK_BYTES / (int64_t)sizeof(float) / (widest ? widest : 1) /
+               STRIPS * STRIPS;
+    if (c->block < LEAST_BLOCK)
+        c->block = LEAST_BLOCK;
+    if (c->block > c->pixels)
+        c->block = c->pixels;
+}
 
 struct ipu__conv ipu__conv_of(const struct ipu__attributes *attributes,
                               const struct ipu__shape *x,
@@ -42,18 +60,8 @@ struct ipu__conv ipu__conv_of(const struct ipu__attributes *attributes,
         .groups = attributes->groups,
         .pad = {attributes->pad[0], attributes->pad[1]},
     };
-    int64_t widest;
 
-    c.cig = c.ci / c.groups;
-    c.cog = c.co / c.groups;
-    c.depth = c.kh * c.kw * c.cig;
-    c.pixels = c.n * c.ho * c.wo;
-    widest = c.depth > c.co ? c.depth : c.co;
-    c.block = BLOCK_BYTES / (int64_t)sizeof(float) / (widest ? widest : 1);
-    if (c.block < LEAST_BLOCK)
-        c.block = LEAST_BLOCK;
-    if (c.block > c.pixels)
-        c.block = c.pixels;
+    ipu__conv_complete(&c);
     return c;
 }
 
@@ -166,7 +174,7 @@ static size_t scratch(const struct ipu__call *call)
 {
     struct ipu__conv c = conv_of(call);
 
-    return ipu__conv_scratch(&c);
+    return ipu__conv_strips_scratch(&c);
 }
 
 /* Runs the convolution; done NULL: no callback. */
@@ -181,6 +189,9 @@ static int run_in_parts(const struct ipu__call *call, ipu__done *done,
     if (c.depth == 0 && done)
         done(context, 0, c.pixels * c.co);
     if (c.depth == 0 || c.co == 0)
+        return IPU_OK;
+    if (ipu__conv_strips(&c, call->inputs[0].data, call->inputs[1].data, false,
+                         y, call->scratch, done, context))
         return IPU_OK;
     for (int64_t first = 0; first < c.pixels; first += c.block) {
         int64_t count = first + c.block < c.pixels ? c.block : c.pixels - first;

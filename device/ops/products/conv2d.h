@@ -35,6 +35,9 @@ struct ipu__conv ipu__conv_of(const struct ipu__attributes *attributes,
                               const struct ipu__shape *kernel,
                               const struct ipu__shape *y);
 
+/* Sets what follows from the extents: from cig on. */
+void ipu__conv_complete(struct ipu__conv *conv);
+
 /* Bytes of the patches of one block. */
 size_t ipu__conv_scratch(const struct ipu__conv *conv);
 
@@ -46,6 +49,42 @@ void ipu__conv_gather(const struct ipu__conv *conv, const float *x,
 /* The inverse, added to x. */
 void ipu__conv_scatter(const struct ipu__conv *conv, float *x, int64_t group,
                        int64_t first, int64_t count, const float *patches);
+
+/* Where a patch lies: rows of the kernel, each so many elements after the one
+ * before. */
+struct ipu__conv_patch {
+    const float *data;
+    int64_t pitch;
+};
+
+/* Returns whether the elements of one row of a patch lie one after the other in
+ * x. If not, all patches have to be gathered. */
+bool ipu__conv_is_segmented(const struct ipu__conv *conv);
+
+/* Finds the patches of a group under count pixels. Those that lie in x as a
+ * segment for each row stay there; the others are gathered. patches: [count,
+ * depth]. */
+void ipu__conv_find(const struct ipu__conv *conv, const float *x, int64_t group,
+                    int64_t first, int64_t count, float *patches,
+                    struct ipu__conv_patch *found);
+
+/* ------------------------------------------------------------------ in strips
+ */
+
+/* Sets *mirrored to the convolution of dy that makes dx, with the kernel
+ * mirrored and transposed. Returns false if there is none: the stride is not 1,
+ * or a padding exceeds the kernel. */
+bool ipu__conv_mirror(const struct ipu__conv *conv, struct ipu__conv *mirrored);
+
+/* Bytes of scratch of the next function. */
+size_t ipu__conv_strips_scratch(const struct ipu__conv *conv);
+
+/* Computes y with the strips of the set in use; mirrored: conv is what
+ * ipu__conv_mirror made, and the kernel that of the original. done NULL:
+ * no callback. Returns false if this set has no strips: nothing is done. */
+bool ipu__conv_strips(const struct ipu__conv *conv, const float *x,
+                      const float *kernel, bool mirrored, float *y,
+                      void *scratch, ipu__done *done, void *context);
 
 /* Sets as many products as the convolution has, from in channels of a group to
  * out. */

@@ -56,9 +56,13 @@ static struct ipu__conv input_conv(const struct ipu__call *call)
 
 static size_t input_scratch(const struct ipu__call *call)
 {
-    struct ipu__conv c = input_conv(call);
+    struct ipu__conv c = input_conv(call), m;
+    size_t bytes = ipu__conv_scratch(&c), strips;
 
-    return ipu__conv_scratch(&c);
+    if (!ipu__conv_mirror(&c, &m))
+        return bytes;
+    strips = ipu__conv_strips_scratch(&m);
+    return strips > bytes ? strips : bytes;
 }
 
 static int64_t block_at(const struct ipu__conv *c, int64_t first)
@@ -70,7 +74,12 @@ static int run_input(const struct ipu__call *call)
 {
     const struct ipu__conv c = input_conv(call);
     const float *dy = call->inputs[0].data, *kernel = call->inputs[1].data;
+    struct ipu__conv m;
 
+    if (c.depth > 0 && c.co > 0 && ipu__conv_mirror(&c, &m) &&
+        ipu__conv_strips(&m, dy, kernel, true, call->output.data, call->scratch,
+                         NULL, NULL))
+        return IPU_OK;
     memset(call->output.data, 0, ipu__shape_bytes(&call->output.shape));
     if (c.depth == 0 || c.co == 0)
         return IPU_OK;

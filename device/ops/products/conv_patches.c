@@ -177,3 +177,39 @@ void ipu__conv_scatter(const struct ipu__conv *c, float *x, int64_t group,
         }
     }
 }
+
+/* ------------------------------------------------------------ where they lie
+ */
+
+/* Returns whether a patch is inside x on all sides. */
+static bool patch_is_inside(const struct ipu__conv *c, const struct place *p)
+{
+    return p->top >= 0 && p->left >= 0 &&
+           p->top + (c->kh - 1) * c->dilation[0] < c->h &&
+           p->left + (c->kw - 1) * c->dilation[1] < c->w;
+}
+
+bool ipu__conv_is_segmented(const struct ipu__conv *c)
+{
+    return is_dense(c) || c->kw == 1;
+}
+
+void ipu__conv_find(const struct ipu__conv *c, const float *x, int64_t group,
+                    int64_t first, int64_t count, float *patches,
+                    struct ipu__conv_patch *found)
+{
+    bool segmented = ipu__conv_is_segmented(c);
+    struct place p = place_of(c, first);
+
+    for (int64_t i = 0; i < count; i++, next_pixel(c, &p)) {
+        if (segmented && patch_is_inside(c, &p)) {
+            found[i].data = x + group * c->cig +
+                            ((p.image * c->h + p.top) * c->w + p.left) * c->ci;
+            found[i].pitch = c->dilation[0] * c->w * c->ci;
+            continue;
+        }
+        found[i].data = patches + i * c->depth;
+        found[i].pitch = segmented ? c->kw * c->cig : 0;
+        ipu__conv_gather(c, x, group, first + i, 1, patches + i * c->depth);
+    }
+}

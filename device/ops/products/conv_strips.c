@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * conv_strips.c - a convolution in strips: an implicit product, whose patches
+ * are read where they lie in x.
+ *
+ * The kernel is packed into panels once a run. Then, for a block of pixels that
+ * stays in the second-level cache with its results:
+ *
+ *     for each piece of the depth        rows of the kernel, or a part of one
+ *         for each few panels            which stay in the nearest cache
+ *             for each strip of pixels
+ *                 for each of the panels
+ *
+ * A patch that reaches over an edge has to be gathered, a row of zeros where x
+ * has none; so has every patch if its rows are not dense in x (groups,
+ * dilation).
+ */
+#include <string.h>
+
+#include "ops/products/conv2d.h"
+#include "ops/products/strips.h"
+
+enum {
+    PIECE = 256,            /* elements of the depth */
+    PANELS_BYTES = 24 << 10 /* of the nearest cache */
+};
+
+struct work {
+    const struct ipu__conv *c;
+    const struct ipu__strips *strips;
+    const float *panels; /* [groups][panels_count] */
+    struct ipu__conv_patch *found;
+    int64_t segments, width; /* of a patch */
+};
+
+/* A part of the depth. */
+struct piece {
+    int64_t segment, segments; /* the first, and how many */
+    int64_t offset, width;     /* within each */
+};
+
+/* ------------------------------------------------------------------ packing */
+
+/* Packs columns [first, first + n) of a group's kernel into a panel. */
+static void pack_panel(const struct ipu__conv *c, const float *kernel,
+                       int64_t first, int64_t n, int64_t columns, float *panel)
+{
+    for (int64_t k = 0; k < c->depth; k++, panel += columns) {
+        memcpy(panel, kernel + k * c->co + first, (size_t)n * sizeof *panel);
+        if (n < columns)
+            memset(panel + n, 0, (size_t)(columns - n) * sizeof *panel);
+    }
+}
+
+/* The same of the kernel whose taps are mirrored, and whose channels are
+ * exchanged: kernel: [kh, kw, cog, ci]. */
+static void pack_mirrored(const struct ipu__conv *c, const float *kernel,
+                          int64_t first, int64_t n, int64_t columns,
+                          float *panel)
+{
+    int64_t taps = c->kh * c->kw;
+
+    if (n < columns)
+        memset(panel, 0, (size_t)(c->depth * columns) * sizeof *panel);
+    for (int64_t t = 0; t < taps; t++, panel += c->cig * columns)
+        for (int64_t i = 0; i < n; i++) {
+            const float *from =
+                kernel + ((taps - 1 - t) * c->cog + first + i) * c->ci;
+
+            for (int64_t o = 0; o < c->cig; o++)
+                panel[o * columns + i] = from[o];
+        }
+}
+
+static void pack(const struct work *w, const float *kernel, bool mirrored,
+                 float *panels)
+{
+    const struct ipu__conv *c = w->c;
+    int64_t columns;
+
+    for (int64_t first = 0; first < c->cog; first += columns) {
+        int64_t left = c->cog - first;
+        float *panel = panels + first * c->depth;
+
+        columns = ipu__panel_columns(w->strips, first, c->cog);
+        (mirrored ? pack_mirrored : pack_panel)(
+            c, kernel, first, left < columns ? left : columns, columns, panel);
+    }
+}
+
+/* --------------------------------------------------------------- multiplying
+ */
+
+/* Sets the rows of the strip that begins with pixel i of count. */
+static void take_rows(const struct work *w, const struct piece *piece,
+                      int64_t i, int64_t count, struct ipu__strip *strip)
+{
+    int rows = w->strips->rows;
+
+    strip->rows_used = count - i < rows ? (int)(count - i) : rows;
+    for (int r = 0; r < rows; r++) {
+        const struct ipu__conv_patch *p =
+            &w->found[i + (r < strip->rows_used ? r : 0)];
+
+        strip->rows[r] = p->data + piece->segment * p->pitch + piece->offset;
+        strip->pitches[r] = p->pitch;
+    }
+}
+
+/* Multiplies a strip with the panels of columns [from, to). */
+static void multiply_strip(const struct work *w, const struct piece *piece,
+                           const struct ipu__strip *strip, const float *panels,
+                           int64_t from, int64_t to, float *y)
+{
+    const struct ipu__conv *c = w->c;
+    int64_t row = piece->segment * w->width + piece->offset, columns;
+    struct ipu__strip_result result = {.pitch = c->co, .add = row > 0};
+
+    for (int64_t first = from; first < to; first += columns) {
+        columns = ipu__panel_columns(w->strips, first, c->cog);
+        result.y = y + first;
+        result.columns = c->cog - first < columns ? c->cog - first : columns;
+        w->strips->multiply(strip, panels + first * c->depth + row * columns,
+                            &result);
+    }
+}
+
+static void multiply_piece(const struct work *w, const struct piece *piece,
+                           int64_t count, const float *panels, float *y)
+{
+    const struct ipu__conv *c = w->c;
+    int64_t most = 2 * w->strips->lanes;
+    int64_t depth = piece->segments * piece->width;
+    int64_t fit = PANELS_BYTES / (depth * most * (int64_t)sizeof(float));
+    int64_t step = (fit > 1 ? fit : 1) * most;
+    struct ipu__strip strip = {.segments = piece->segments,
+                               .width = piece->width};
+
+    for (int64_t from = 0; from < c->cog; from += step) {
+        int64_t to = from + step < c->cog ? from + step : c->cog;
+
+        for (int64_t i = 0; i < count; i += w->strips->rows) {
+            take_rows(w, piece, i, count, &strip);
+            multiply_strip(w, piece, &strip, panels, from, to, y + i * c->co);
+        }
+    }
+}
+
+/* Multiplies a block of pixels. Pieces are whole segments, or equal parts of
+ * one. */
+static void multiply_block(const struct work *w, int64_t count,
+                           const float *panels, float *y)
+{
+    int64_t parts = (w->width + PIECE - 1) / PIECE;
+    int64_t width = (w->width + parts - 1) / parts;
+    int64_t together = parts > 1 || width > PIECE / 2 ? 1 : PIECE / width;
+
+    for (int64_t s = 0; s < w->segments; s += together)
+        for (int64_t k = 0; k < w->width; k += width) {
+            struct piece piece = {s, together, k, width};
+
+            if (w->segments - s < together)
+                piece.segments = w->segments - s;
+            if (w->width - k < width)
+                piece.width = w->width - k;
+            multiply_piece(w, &piece, count, panels, y);
+        }
+}
+
+/* ----------------------------------------------------------- the convolution
+ */
+
+bool ipu__conv_mirror(const struct ipu__conv *c, struct ipu__conv *mirrored)
+{
+    *mirrored = *c;
+    for (int i = 0; i < 2; i++) {
+        int64_t reach = (i ? c->kw - 1 : c->kh - 1) * c->dilation[i];
+
+        mirrored->pad[i] = reach - c->pad[i];
+        if (c->stride[i] != 1 || mirrored->pad[i] < 0)
+            return false;
+    }
+    mirrored->h = c->ho, mirrored->w = c->wo, mirrored->ci = c->co;
+    mirrored->ho = c->h, mirrored->wo = c->w, mirrored->co = c->ci;
+    ipu__conv_complete(mirrored);
+    return true;
+}
+
+static int64_t panels_of_group(const struct ipu__conv *c)
+{
+    return ipu__panels_count(c->depth, c->cog);
+}
+
+size_t ipu__conv_strips_scratch(const struct ipu__conv *c)
+{
+    return ipu__conv_scratch(c) +
+           ipu__aligned((size_t)(c->groups * panels_of_group(c)) *
+                        sizeof(float)) +
+           (size_t)c->block * sizeof(struct ipu__conv_patch) + IPU__ALIGNMENT;
+}
+
+bool ipu__conv_strips(const struct ipu__conv *c, const float *x,
+                      const float *kernel, bool mirrored, float *y,
+                      void *scratch, ipu__done *done, void *context)
+{
+    struct work w = {.c = c, .strips = ipu__strips()};
+    int64_t advance = mirrored ? c->cig : c->cog;
+    float *patches = scratch, *panels;
+
+    if (!w.strips)
+        return false;
+    panels = (void *)((char *)scratch + ipu__aligned(ipu__conv_scratch(c)));
+    w.found = (void *)(panels + c->groups * panels_of_group(c));
+    w.segments = ipu__conv_is_segmented(c) ? c->kh : 1;
+    w.width = c->depth / w.segments;
+    for (int64_t g = 0; g < c->groups; g++)
+        pack(&w, kernel + g * advance, mirrored,
+             panels + g * panels_of_group(c));
+    for (int64_t first = 0; first < c->pixels; first += c->block) {
+        int64_t count =
+            first + c->block < c->pixels ? c->block : c->pixels - first;
+
+        for (int64_t g = 0; g < c->groups; g++) {
+            ipu__conv_find(c, x, g, first, count, patches, w.found);
+            multiply_block(&w, count, panels + g * panels_of_group(c),
+                           y + first * c->co + g * c->cog);
+        }
+        if (done)
+            done(context, first * c->co, count * c->co);
+    }
+    return true;
+}
