@@ -86,6 +86,12 @@ bool ipu__conv_strips(const struct ipu__conv *conv, const float *x,
                       const float *kernel, bool mirrored, float *y,
                       void *scratch, ipu__done *done, void *context);
 
+/* The same for dkernel: the patches of x, transposed, times dy. Returns false,
+ * and does nothing, too if a row of a patch has too few elements. */
+size_t ipu__conv_strips_grad_scratch(const struct ipu__conv *conv);
+bool ipu__conv_strips_grad(const struct ipu__conv *conv, const float *x,
+                           const float *dy, float *dkernel, void *scratch);
+
 /* Sets as many products as the convolution has, from in channels of a group to
  * out. */
 void ipu__conv_cost(const struct ipu__conv *conv, int64_t in, int64_t out,

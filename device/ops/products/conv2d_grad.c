@@ -164,7 +164,7 @@ static size_t kernel_scratch(const struct ipu__call *call)
 {
     struct ipu__conv c = kernel_conv(call);
 
-    return ipu__conv_scratch(&c);
+    return ipu__conv_strips_grad_scratch(&c);
 }
 
 static int run_kernel(const struct ipu__call *call)
@@ -175,6 +175,9 @@ static int run_kernel(const struct ipu__call *call)
 
     memset(call->output.data, 0, ipu__shape_bytes(&call->output.shape));
     if (c.depth == 0 || c.co == 0)
+        return IPU_OK;
+    if (ipu__conv_strips_grad(&c, call->inputs[0].data, dy, dkernel,
+                              call->scratch))
         return IPU_OK;
     for (int64_t first = 0; first < c.pixels; first += c.block) {
         int64_t count = block_at(&c, first);
