@@ -174,7 +174,7 @@ static size_t scratch(const struct ipu__call *call)
 {
     struct ipu__conv c = conv_of(call);
 
-    return ipu__conv_strips_scratch(&c);
+    return ipu__conv_is_depthwise(&c) ? 0 : ipu__conv_strips_scratch(&c);
 }
 
 /* Runs the convolution; done NULL: no callback. */
@@ -190,6 +190,11 @@ static int run_in_parts(const struct ipu__call *call, ipu__done *done,
         done(context, 0, c.pixels * c.co);
     if (c.depth == 0 || c.co == 0)
         return IPU_OK;
+    if (ipu__conv_is_depthwise(&c)) {
+        ipu__depthwise(&c, call->inputs[0].data, call->inputs[1].data, y, done,
+                       context);
+        return IPU_OK;
+    }
     if (ipu__conv_strips(&c, call->inputs[0].data, call->inputs[1].data, false,
                          y, call->scratch, done, context))
         return IPU_OK;

@@ -92,6 +92,26 @@ size_t ipu__conv_strips_grad_scratch(const struct ipu__conv *conv);
 bool ipu__conv_strips_grad(const struct ipu__conv *conv, const float *x,
                            const float *dy, float *dkernel, void *scratch);
 
+/* ------------------------------------------------------------------ depthwise
+ */
+
+/* Returns whether each channel of y is made of one of x, and the other way
+ * round. */
+static inline bool ipu__conv_is_depthwise(const struct ipu__conv *conv)
+{
+    return conv->cig == 1 && conv->cog == 1 && conv->groups > 1;
+}
+
+/* Compute y and both derivatives of a depthwise convolution. done NULL: no
+ * callback. */
+void ipu__depthwise(const struct ipu__conv *conv, const float *x,
+                    const float *kernel, float *y, ipu__done *done,
+                    void *context);
+void ipu__depthwise_input_grad(const struct ipu__conv *conv, const float *dy,
+                               const float *kernel, float *dx);
+void ipu__depthwise_kernel_grad(const struct ipu__conv *conv, const float *x,
+                                const float *dy, float *dkernel);
+
 /* Sets as many products as the convolution has, from in channels of a group to
  * out. */
 void ipu__conv_cost(const struct ipu__conv *conv, int64_t in, int64_t out,

@@ -59,6 +59,8 @@ static size_t input_scratch(const struct ipu__call *call)
     struct ipu__conv c = input_conv(call), m;
     size_t bytes = ipu__conv_scratch(&c), strips;
 
+    if (ipu__conv_is_depthwise(&c))
+        return 0;
     if (!ipu__conv_mirror(&c, &m))
         return bytes;
     strips = ipu__conv_strips_scratch(&m);
@@ -76,6 +78,10 @@ static int run_input(const struct ipu__call *call)
     const float *dy = call->inputs[0].data, *kernel = call->inputs[1].data;
     struct ipu__conv m;
 
+    if (c.depth > 0 && c.co > 0 && ipu__conv_is_depthwise(&c)) {
+        ipu__depthwise_input_grad(&c, dy, kernel, call->output.data);
+        return IPU_OK;
+    }
     if (c.depth > 0 && c.co > 0 && ipu__conv_mirror(&c, &m) &&
         ipu__conv_strips(&m, dy, kernel, true, call->output.data, call->scratch,
                          NULL, NULL))
@@ -164,7 +170,7 @@ static size_t kernel_scratch(const struct ipu__call *call)
 {
     struct ipu__conv c = kernel_conv(call);
 
-    return ipu__conv_strips_grad_scratch(&c);
+    return ipu__conv_is_depthwise(&c) ? 0 : ipu__conv_strips_grad_scratch(&c);
 }
 
 static int run_kernel(const struct ipu__call *call)
@@ -176,6 +182,10 @@ static int run_kernel(const struct ipu__call *call)
     memset(call->output.data, 0, ipu__shape_bytes(&call->output.shape));
     if (c.depth == 0 || c.co == 0)
         return IPU_OK;
+    if (ipu__conv_is_depthwise(&c)) {
+        ipu__depthwise_kernel_grad(&c, call->inputs[0].data, dy, dkernel);
+        return IPU_OK;
+    }
     if (ipu__conv_strips_grad(&c, call->inputs[0].data, dy, dkernel,
                               call->scratch))
         return IPU_OK;
