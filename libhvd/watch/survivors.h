@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * survivors.h - how members of a job on several hosts agree on who is left: the
- * protocol alone, without network, clock or thread. members_hosts.c gives it
- * what happens and sends what it wants to be sent; tests/sim/recovery does the
- * same in virtual time.
+ * protocol alone, without network, clock or thread. members.c and
+ * members_net.c give it what happens and send what it wants to be sent;
+ * tests/sim/recovery does the same in virtual time.
  *
  * A member is a number from 0 to n - 1. A round is a number that is proposed
  * with a list of members, at most once by each. The world that a member was in
@@ -18,41 +18,13 @@
  *     TOO_FEW    it does not see enough members to go on
  *     STANDBY    this member is a spare that no world has needed yet
  *     OVER       it has left its last world in good order; or it is a spare,
- * and the job has ended without it FORSAKEN   this spare hears nobody of the
- * last world any more
+ *                and the job has ended without it
+ *     FORSAKEN   this spare hears nobody of the last world any more
  */
 #ifndef HVD_WATCH_SURVIVORS_H
 #define HVD_WATCH_SURVIVORS_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-/* The most members, and words of a set of them. */
-enum {
-    HVD__SURVIVORS_MOST = 512,
-    HVD__MEMBER_SET_WORDS = HVD__SURVIVORS_MOST / 64
-};
-
-/* A set of members. */
-struct hvd__member_set {
-    uint64_t words[HVD__MEMBER_SET_WORDS];
-};
-
-static inline bool hvd__member_set_has(const struct hvd__member_set *set,
-                                       int member)
-{
-    return set->words[member / 64] >> member % 64 & 1;
-}
-
-static inline void hvd__member_set_add(struct hvd__member_set *set, int member)
-{
-    set->words[member / 64] |= UINT64_C(1) << member % 64;
-}
-
-static inline void hvd__member_set_drop(struct hvd__member_set *set, int member)
-{
-    set->words[member / 64] &= ~(UINT64_C(1) << member % 64);
-}
+#include "watch/member_set.h"
 
 enum hvd__survivors_stage {
     HVD__STAGE_WORKING,
@@ -182,7 +154,5 @@ bool hvd__survivors_suffice(const struct hvd__survivors *s,
 /* Returns whether a member is a spare that may still be called, unless it is
  * lost. */
 bool hvd__survivors_is_spare(const struct hvd__survivors *s, int member);
-
-int hvd__member_set_count(const struct hvd__member_set *set);
 
 #endif
