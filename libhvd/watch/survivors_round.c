@@ -3,6 +3,9 @@
  * confirm it (survivors.c). */
 #include "watch/survivors_state.h"
 
+/* A leader that sees too few waits for this part of the time for answers. */
+enum { ASK = 4 };
+
 /* Everyone in the list has confirmed it, this member, too: the others are lost
  * for ever. */
 static void bind(struct hvd__survivors *s, enum hvd__survivors_stage stage)
@@ -41,13 +44,22 @@ static void give_up(struct hvd__survivors *s, int few, int of)
     hvd__survivors_end(s, HVD__STAGE_TOO_FEW);
 }
 
-/* Returns how long a leader that sees too few waits for what spares know. */
+/* Returns how long a leader that sees too few waits, while it writes to all: for
+ * what spares know, and for answers of those who are only suspected. Others may
+ * have said that these are silent, a moment ago, when a cable was unplugged for
+ * a moment. */
 static int64_t patience_of(const struct hvd__survivors *s)
 {
+    struct hvd__member_set silent = hvd__survivors_all_counted(s);
+    int64_t patience = s->times.settle_ns;
+
+    hvd__member_set_intersect(&silent, &s->suspected);
+    if (hvd__member_set_lowest(&silent) >= 0)
+        patience += s->times.silence_ns / ASK;
     for (int i = s->size; i < s->n; i++)
         if (hvd__survivors_is_spare(s, i) && hvd__survivors_is_live(s, i))
-            return s->times.settle_ns + MISSED_PINGS * s->times.ping_ns;
-    return s->times.settle_ns;
+            return patience + MISSED_PINGS * s->times.ping_ns;
+    return patience;
 }
 
 static void lead(struct hvd__survivors *s)

@@ -118,6 +118,37 @@ TEST(a_silent_half_without_the_lowest_ends_and_says_how_few_it_is)
     }
 }
 
+TEST(a_leader_asks_those_who_seem_cut_off_before_it_ends)
+{
+    begin();
+    for (int i = 1; i < N; i++) { /* its world's watch has said so */
+        hvd__survivors_suspect(&all[0], i);
+        hvd__survivors_suspect(&all[i], 0);
+        is_dead[i] = true; /* for a moment more */
+    }
+    enter(0);
+    pass(200 * MS);
+    ck_assert_int_eq(all[0].stage, HVD__STAGE_AGREEING);
+    for (int i = 1; i < N; i++) {
+        is_dead[i] = false;
+        enter(i);
+    }
+    pass(200 * MS);
+    expect_decided("01234");
+}
+
+TEST(nobody_waits_long_for_those_who_do_not_answer)
+{
+    begin();
+    for (int i = 1; i < N; i++) {
+        hvd__survivors_suspect(&all[0], i);
+        is_dead[i] = true;
+    }
+    enter(0);
+    pass(400 * MS);
+    ck_assert_int_eq(all[0].stage, HVD__STAGE_TOO_FEW);
+}
+
 /* The base has five members, of which some are proven to have ended. */
 TEST(more_than_half_or_half_with_the_lowest_suffices)
 {

@@ -18,10 +18,23 @@ static void end_node(struct story *story, int i, const char *why)
     story->counts->ended++;
 }
 
+/* The watch of a world that is left says who is silent. */
+static void hand_over(struct story *story, int i)
+{
+    struct node *node = &story->nodes[i];
+
+    for (int j = 0; j < story->n && node->phase == IN_WORLD; j++)
+        if (hvd__member_set_has(&node->s.base_list, j) &&
+            (story->nodes[j].is_stopped || !story_reaches(story, i, j)))
+            hvd__survivors_suspect(&node->s, j);
+}
+
 static void enter(struct story *story, int i)
 {
     struct node *node = &story->nodes[i];
 
+    if (story->hands_over)
+        hand_over(story, i);
     SAY("%d leaves its world of round %u", i, node->s.base);
     node->phase = LEAVING;
     node->ready_at = story->now + sim_below(&story->draw, 20) * MS;

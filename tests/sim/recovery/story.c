@@ -51,6 +51,7 @@ static void begin(struct story *story)
         sim_once_in(&story->draw, 2) ? sim_below(&story->draw, 20) : 0;
     story->slow = 2 + sim_below(&story->draw, 60);
     story->has_refusals = sim_once_in(&story->draw, 2);
+    story->hands_over = sim_once_in(&story->draw, 2);
     if (story->nhosts > story->n)
         story->nhosts = story->n;
     for (int i = 0; i < story->n; i++) {

@@ -68,7 +68,7 @@ struct world {
 struct story {
     struct sim_random draw, network;
     int n, size, nhosts, loss, doubles, slow;
-    bool has_refusals, is_verbose, is_bad;
+    bool has_refusals, hands_over, is_verbose, is_bad;
     struct node nodes[MOST];
     int fate[MOST]; /* the registers of the hosts */
     bool is_cut[MOST], is_parted[MOST][MOST];
