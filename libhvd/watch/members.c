@@ -178,6 +178,27 @@ void hvd__members_start(struct hvd__members *m)
     hvd__mutex_unlock(&m->lock);
 }
 
+bool hvd__members_is_complete(struct hvd__members *m)
+{
+    bool is;
+
+    if (!m->net)
+        return true;
+    hvd__mutex_lock(&m->lock);
+    is = hvd__survivors_is_complete(hvd__members_net_state(m->net));
+    hvd__mutex_unlock(&m->lock);
+    return is;
+}
+
+void hvd__members_complete(struct hvd__members *m)
+{
+    if (!m->net)
+        return;
+    hvd__mutex_lock(&m->lock);
+    hvd__survivors_complete(hvd__members_net_state(m->net));
+    hvd__mutex_unlock(&m->lock);
+}
+
 const int *hvd__members_list(const struct hvd__members *m, int *n)
 {
     *n = m->nlisted;

@@ -111,6 +111,11 @@ int hvd__members_look(struct hvd__members *members);
 
 /* Records that the world that the last round has decided has started here. */
 void hvd__members_start(struct hvd__members *members);
+/* Returns whether it need not be found out whether all of the list have: nobody
+ * has joined, or all are on one host. */
+bool hvd__members_is_complete(struct hvd__members *members);
+/* Records that all have. Those who have joined then count as the others do. */
+void hvd__members_complete(struct hvd__members *members);
 
 /*
  * Blocks until all listed members that are not lost have called it, and agrees

@@ -40,6 +40,11 @@
  * its hosts' others that are not in that world were given up in their register
  * before, and report nothing more.
  *
+ * That holds for lists of one base. Of a world in which others have joined,
+ * some may go on from its list, and some, whose start has failed, from the list
+ * before. So until all are known to have started, a list must suffice in both:
+ * among those of the base, and among its elders, who were in the one before.
+ *
  * A member may believe that a world has started when others have failed in it.
  * Then it has a higher base than these. They take it over, since they are in
  * its list, and so do not reckon with the older base any more. Who is not in
@@ -200,6 +205,11 @@ void hvd__survivors_start(struct hvd__survivors *s)
     if (s->stage != HVD__STAGE_DECIDED)
         return;
     s->stage = HVD__STAGE_WORKING;
+    s->elders = (struct hvd__member_set){{0}};
+    if (!hvd__member_set_is_part(&s->list, &s->base_list)) {
+        s->elders = s->list;
+        hvd__member_set_intersect(&s->elders, &s->base_list);
+    }
     s->base = s->round;
     s->base_list = s->list;
     if (s->founded == 0 && s->size < s->n)
@@ -209,4 +219,10 @@ void hvd__survivors_start(struct hvd__survivors *s)
     s->recalled_ns = 0;
     for (int i = 0; i < s->n; i++)
         s->patience_ns[i] = s->times.silence_ns;
+}
+
+void hvd__survivors_complete(struct hvd__survivors *s)
+{
+    if (s->stage == HVD__STAGE_WORKING)
+        s->elders = (struct hvd__member_set){{0}};
 }

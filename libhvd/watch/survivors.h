@@ -55,7 +55,7 @@ struct hvd__letter {
     uint32_t seen;        /* the highest that it knows of */
     uint32_t founded;     /* the base that was the first, if there are spares */
     int32_t few, of;      /* of TOO_FEW */
-    struct hvd__member_set base_list, list, ready, suspected, left,
+    struct hvd__member_set base_list, elders, list, ready, suspected, left,
         lost[HVD__NREASONS];
 };
 
@@ -76,6 +76,9 @@ struct hvd__survivors {
     uint32_t founded;  /* the base that was the first; 0: none has started */
     bool is_dismissed; /* no spare is called any more */
     struct hvd__member_set base_list;
+    struct hvd__member_set elders; /* those of the base that were in the one
+                                      before, if others have joined, until all
+                                      are known to have started; else none */
     struct hvd__member_set list; /* of round */
     struct hvd__member_set
         ready; /* have left the base's world, as far as known */
@@ -121,6 +124,8 @@ void hvd__survivors_enter(struct hvd__survivors *s);
 void hvd__survivors_be_ready(struct hvd__survivors *s);
 /* The world of the list that was decided has started. */
 void hvd__survivors_start(struct hvd__survivors *s);
+/* All in the base have started its world. */
+void hvd__survivors_complete(struct hvd__survivors *s);
 /* No spare is to be called any more. */
 void hvd__survivors_dismiss(struct hvd__survivors *s);
 /* This member has left its last world in good order. */
@@ -145,9 +150,13 @@ bool hvd__survivors_is_live(const struct hvd__survivors *s, int member);
 /* Returns whether this member should not wait for one of the base: it is lost,
  * or suspected by this one or the leader. */
 bool hvd__survivors_is_doubted(const struct hvd__survivors *s, int member);
+/* Returns whether all in the base are known to have started its world. It is
+ * asked if others have joined it. */
+bool hvd__survivors_is_complete(const struct hvd__survivors *s);
 /* Returns whether a list may go on: it has more than half of those of the base
- * who are not proven to have ended, or half with the lowest of them. Spares do
- * not count. */
+ * who are not proven to have ended, or half with the lowest of them; and of
+ * those of the base before, as long as some may not have started the last one.
+ * Spares do not count. */
 bool hvd__survivors_suffice(const struct hvd__survivors *s,
                             const struct hvd__member_set *list);
 

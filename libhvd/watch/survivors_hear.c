@@ -8,6 +8,7 @@ static void take_over(struct hvd__survivors *s,
 {
     s->base = letter->base;
     s->base_list = letter->base_list;
+    s->elders = letter->elders;
     s->founded = letter->founded;
     s->stage = hvd__survivors_idle_stage(s);
     s->waited_ns = 0;
@@ -53,6 +54,8 @@ static void hear_of_base(struct hvd__survivors *s,
         hvd__survivors_lose_all(s, &letter->lost[reason], reason);
     if (letter->from == s->leader)
         s->doubted = letter->suspected;
+    if (hvd__member_set_lowest(&letter->elders) < 0)
+        s->elders = letter->elders; /* all have started */
     hvd__member_set_intersect(&ready, &s->base_list);
     if (letter->stage != HVD__STAGE_WORKING &&
         !hvd__member_set_is_part(&ready, &s->ready) &&

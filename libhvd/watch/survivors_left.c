@@ -78,19 +78,33 @@ struct hvd__member_set hvd__survivors_all_counted(
     return counted;
 }
 
-bool hvd__survivors_suffice(const struct hvd__survivors *s,
-                            const struct hvd__member_set *list)
+/* Returns whether a list has enough of some members. */
+static bool has_enough(const struct hvd__survivors *s,
+                       const struct hvd__member_set *list,
+                       const struct hvd__member_set *members)
 {
-    struct hvd__member_set counted = hvd__survivors_all_counted(s),
-                           ours = *list;
-    int n, all = hvd__member_set_count(&counted);
+    struct hvd__member_set counted = *members, ours = *list;
+    int n, all;
 
-    hvd__member_set_intersect(&ours, &s->base_list);
+    hvd__member_set_subtract(&counted, &s->lost[ENDED]);
+    hvd__member_set_intersect(&ours, members);
+    all = hvd__member_set_count(&counted);
     n = 2 * hvd__member_set_count(&ours);
-
     return n > all ||
            (n == all && all > 0 &&
             hvd__member_set_has(list, hvd__member_set_lowest(&counted)));
+}
+
+bool hvd__survivors_is_complete(const struct hvd__survivors *s)
+{
+    return hvd__member_set_lowest(&s->elders) < 0;
+}
+
+bool hvd__survivors_suffice(const struct hvd__survivors *s,
+                            const struct hvd__member_set *list)
+{
+    return has_enough(s, list, &s->base_list) &&
+           (hvd__survivors_is_complete(s) || has_enough(s, list, &s->elders));
 }
 
 bool hvd__survivors_is_agreeing(const struct hvd__survivors *s)

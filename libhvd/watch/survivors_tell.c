@@ -105,6 +105,7 @@ int hvd__survivors_next(struct hvd__survivors *s, struct hvd__letter *letter)
         .few = s->few,
         .of = s->of,
         .base_list = s->base_list,
+        .elders = s->elders,
         .list = s->list,
         .ready = s->ready,
         .suspected = s->suspected,

@@ -213,6 +213,14 @@ static void start(const char *members)
         hvd__survivors_start(&all[*members - '0']);
 }
 
+/* All of a world start it, and know that. */
+static void start_all(const char *members)
+{
+    start(members);
+    for (; *members; members++)
+        hvd__survivors_complete(&all[*members - '0']);
+}
+
 /* A member dies, which its host proves to one of the others. */
 static void die(int victim, int prover)
 {
@@ -229,7 +237,7 @@ TEST(the_lowest_spares_take_the_places_of_the_lost)
     enter(2);
     pass(200 * MS);
     expect_decided("123");
-    start("123");
+    start_all("123");
     ck_assert_uint_eq(all[3].founded, all[1].base);
     ck_assert_int_eq(all[4].stage, HVD__STAGE_STANDBY);
     pass(200 * MS); /* the spare hears of the new world */
@@ -240,6 +248,43 @@ TEST(the_lowest_spares_take_the_places_of_the_lost)
     enter(3);
     pass(200 * MS);
     expect_decided("34");
+}
+
+/* A world with a spare has started with some, and the others, whose start has
+ * failed, are behind another switch. */
+TEST(a_spare_counts_only_when_all_have_started)
+{
+    for (int knows = 0; knows < 2; knows++) {
+        begin_with_spares(4);
+        pass(200 * MS);
+        die(3, 2);
+        enter(0);
+        enter(1);
+        enter(2);
+        pass(200 * MS);
+        expect_decided("0124");
+        start("04");
+        if (knows) {
+            start("12");
+            hvd__survivors_complete(&all[0]);
+        }
+        is_dead[1] = is_dead[2] = true;
+        enter(0);
+        enter(4);
+        pass(3000 * MS);
+        ck_assert_int_eq(all[0].stage,
+                         knows ? HVD__STAGE_DECIDED : HVD__STAGE_TOO_FEW);
+        ck_assert(!knows || all[4].stage == HVD__STAGE_DECIDED);
+        is_dead[0] = is_dead[4] = true;
+        is_dead[1] = is_dead[2] = false;
+        enter(1);
+        enter(2);
+        pass(3000 * MS);
+        if (!knows)
+            expect_decided("12");
+        else
+            ck_assert_int_eq(all[1].stage, HVD__STAGE_TOO_FEW);
+    }
 }
 
 TEST(spares_do_not_make_up_for_those_who_are_too_few)

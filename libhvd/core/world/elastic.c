@@ -132,6 +132,29 @@ int hvd__elastic_check(struct hvd__world *world)
     return HVD_OK;
 }
 
+void hvd__elastic_begin(struct hvd__world *world)
+{
+    struct hvd__transport *t = world->engine.transport;
+    struct hvd__members *members;
+    char mine = 1, *all;
+    int status;
+
+    if (!world->elastic)
+        return;
+    members = world->elastic->members;
+    hvd__members_start(members);
+    if (hvd__members_is_complete(members))
+        return;
+    all = malloc((size_t)t->size);
+    status = all ? t->exchange(t, &mine, all, sizeof mine)
+                 : hvd__fail_memory((size_t)t->size);
+    free(all);
+    if (status == HVD_OK)
+        hvd__members_complete(members);
+    else
+        hvd__world_break(world, status, hvd_last_error());
+}
+
 void hvd__elastic_leave(struct hvd__elastic *elastic, bool in_good_order)
 {
     if (elastic)

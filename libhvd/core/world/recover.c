@@ -271,7 +271,6 @@ static int try_once(struct leaving *old, struct hvd__world **made)
         note_joined(*made, &recovery);
         (*made)->recovery = recovery;
     }
-    hvd__members_start((*made)->elastic->members);
     return HVD_OK;
 }
 

@@ -168,6 +168,12 @@ static void go_on_starting(struct story *story, int i)
         node->enter_at = -1;
         node->patience = sim_below(&story->draw, 50) * MS;
         note_world(story, i);
+        meet(story, i);
+    }
+    if (node->phase == IN_WORLD && node->meeting == MEETINGS &&
+        has_met_all(story, i)) {
+        node->meeting++;
+        hvd__survivors_complete(&node->s);
     }
 }
 

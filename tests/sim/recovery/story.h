@@ -12,7 +12,7 @@
 enum {
     MOST = 9,
     MOST_ACTIONS = 16,
-    MEETINGS = 2,
+    MEETINGS = 2, /* until a member has started; one more, until all have */
     MOST_WORLDS = 64,
     MOST_EVENTS = 3000000
 };
@@ -36,7 +36,7 @@ struct node {
     int64_t frozen_since; /* as its host sees it */
     int meeting;          /* the one it is in, while it starts */
     int refusals[MOST];
-    uint32_t met[MOST][MEETINGS]; /* the last round heard of */
+    uint32_t met[MOST][MEETINGS + 1]; /* the last round heard of */
     int farewells;
 };
 
