@@ -44,10 +44,10 @@ static void give_up(struct hvd__survivors *s, int few, int of)
     hvd__survivors_end(s, HVD__STAGE_TOO_FEW);
 }
 
-/* Returns how long a leader that sees too few waits, while it writes to all: for
- * what spares know, and for answers of those who are only suspected. Others may
- * have said that these are silent, a moment ago, when a cable was unplugged for
- * a moment. */
+/* Returns how long a leader that sees too few waits, while it writes to all:
+ * for what spares know, and for answers of those who are only suspected. Others
+ * may have said that these are silent, a moment ago, when a cable was unplugged
+ * for a moment. */
 static int64_t patience_of(const struct hvd__survivors *s)
 {
     struct hvd__member_set silent = hvd__survivors_all_counted(s);
@@ -165,7 +165,10 @@ void hvd__survivors_hear_of_round(struct hvd__survivors *s,
             hvd__member_set_add(&s->answers, letter->from);
         break;
     case HVD__STAGE_DECIDED:
-        if (s->stage == HVD__STAGE_CONFIRMED && is_same &&
+        /* One that suspected its leader for a moment has confirmed it, too. */
+        if ((s->stage == HVD__STAGE_CONFIRMED ||
+             s->stage == hvd__survivors_idle_stage(s)) &&
+            is_same && s->failed < s->round &&
             hvd__member_set_equal(&letter->list, &s->list))
             bind(s, HVD__STAGE_DECIDED);
         else if (hvd__survivors_is_agreeing(s) && hvd__survivors_is_apart(s) &&

@@ -250,6 +250,23 @@ TEST(the_lowest_spares_take_the_places_of_the_lost)
     expect_decided("34");
 }
 
+TEST(a_spare_that_doubts_its_leader_for_a_moment_starts_with_the_others)
+{
+    begin_with_spares(3);
+    pass(200 * MS);
+    die(0, 1);
+    enter(1);
+    enter(2);
+    for (int i = 0; i < 100 && all[1].stage != HVD__STAGE_DECIDED; i++)
+        pass(5 * MS);
+    ck_assert_int_eq(all[3].stage, HVD__STAGE_CONFIRMED);
+    hvd__survivors_suspect(&all[3], 1);
+    hvd__survivors_pass(&all[3], 5 * MS);
+    ck_assert_int_eq(all[3].stage, HVD__STAGE_STANDBY);
+    pass(100 * MS);
+    expect_decided("123");
+}
+
 /* A world with a spare has started with some, and the others, whose start has
  * failed, are behind another switch. */
 TEST(a_spare_counts_only_when_all_have_started)
