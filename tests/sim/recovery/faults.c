@@ -20,6 +20,7 @@ void story_act(struct story *story, const struct action *action)
     case WAKE:
         if (node->is_stopped && !node->is_dead) {
             node->is_stopped = false;
+            node->nheld = 0;
             story_push(story, (struct event){.at = story->now,
                                              .kind = TICKING,
                                              .to = action->which});

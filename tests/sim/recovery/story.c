@@ -237,6 +237,10 @@ static void take(struct story *story, struct event *event)
         return;
     }
     if (node->is_stopped && !node->is_dead && event->kind != TICKING) {
+        if (event->kind == LETTER && !event->is_held &&
+            ++node->nheld > MOST_HELD)
+            return;
+        event->is_held = true;
         event->at = story->now + 7 * MS;
         story_push(story, *event);
         event->letter = NULL; /* it is in the queue again */

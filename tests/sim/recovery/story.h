@@ -14,6 +14,7 @@ enum {
     MOST_ACTIONS = 16,
     MEETINGS = 2, /* until a member has started; one more, until all have */
     MOST_WORLDS = 64,
+    MOST_HELD = 200, /* letters that a socket has room for */
     MOST_EVENTS = 3000000
 };
 #define TICK (5 * MS)
@@ -35,6 +36,7 @@ struct node {
     int64_t looked, bad_since, patience, enter_at, ready_at, started_at;
     int64_t frozen_since; /* as its host sees it */
     int meeting;          /* the one it is in, while it starts */
+    int nheld;            /* letters that wait until it goes on */
     int refusals[MOST];
     uint32_t met[MOST][MEETINGS + 1]; /* the last round heard of */
     int farewells;
@@ -49,6 +51,7 @@ struct event {
     int to, from;
     uint32_t round;
     int meeting;
+    bool is_held;
     struct hvd__letter *letter; /* owned */
 };
 
