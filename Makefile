@@ -215,7 +215,8 @@ install: all $(MAN3_MADE) ## install to PREFIX (/usr/local), below DESTDIR
 	$(Q)install -m 644 $(PAGES) $(TO)/share/doc/hvd
 	$(Q)install -m 644 $(MAN3_MADE) $(TO)/share/man/man3
 	$(Q)for p in $(basename $(MAN3_MADE)); do for n in $$(cat $$p.names); do \
-		ln -sf $${p##*/}.3 $(TO)/share/man/man3/$$n.3 || exit 1; done; done
+		test $$n = $${p##*/} || ln -sf $${p##*/}.3 $(TO)/share/man/man3/$$n.3 || \
+		exit 1; done; done
 	$(Q)for s in 1 3 7; do for m in docs/man/*.$$s; do test ! -f $$m || \
 		install -m 644 $$m $(TO)/share/man/man$$s; done; done
 

@@ -202,6 +202,9 @@ says_nine() { # program
     for page in "$ROOT"/docs/man/*; do
         [ -f "$PREFIX/share/man/man${page##*.}/${page##*/}" ]
     done
+    for page in "$PREFIX"/share/man/man3/*; do
+        [ -f "$page" ] # a link leads to a page
+    done
 }
 
 @test "DESTDIR comes before, and uninstall leaves nothing" {
