@@ -105,6 +105,23 @@ cases() {
     [[ ${lines[0]} == *"output 0 is float [3,4,5], and should be int64 [1,2]" ]]
 }
 
+# The tolerance of floats would accept it.
+@test "integers are compared exactly" {
+    /usr/bin/python3 -B -W ignore - "$BATS_TEST_TMPDIR/cases" <<END
+import sys
+sys.path.insert(0, "$BATS_TEST_DIRNAME")
+import numpy
+from cases import node
+x = numpy.array([70000, 3], "int32")
+node("same", "Identity", [x], [x])
+node("other", "Identity", [x], [x + numpy.int32([1, 0])])
+END
+    run "$PROGRAM" "$BATS_TEST_TMPDIR"/cases/pass/*
+    echo "$output"
+    [[ ${lines[0]} == *"output 0: element 0 is 70000, and should be 70001" ]]
+    [[ ${lines[1]} == "pass "*/same ]]
+}
+
 # equals NETWORK: expects that its output is that of PyTorch, within 1e-4 of the
 # largest number.
 equals() {
