@@ -32,43 +32,23 @@ static int fail_refused(const ipu_onnx *m)
 
 /* ------------------------------------------------------------------- values */
 
-static void add_name(struct ipu__onnx_builder *b, const char *name)
-{
-    if (*name)
-        b->values[b->nvalues++] = (struct ipu__onnx_value){
-            .name = name, .tensor = {-1}, .last = {-1}, .input = -1};
-}
-
-static size_t count_names(const ipu_onnx *m)
-{
-    const struct ipu__onnx_graph *graph = m->model.graph;
-    size_t n = (size_t)m->ninputs + graph->initializers.count;
-
-    for (size_t i = 0; i < graph->nodes.count; i++)
-        n += graph->nodes.at[i].outputs.count;
-    return n;
-}
-
 /* Makes the values. Each name is given once. */
 static int name_values(struct ipu__onnx_builder *b)
 {
     const ipu_onnx *m = b->model;
     const struct ipu__onnx_graph *graph = m->model.graph;
+    size_t n = (size_t)m->ninputs + ipu__onnx_count_names(graph);
+    const char *twice;
 
-    IPU_TRY(ipu__new_array(&b->values, count_names(m), sizeof *b->values));
+    IPU_TRY(ipu__new_array(&b->values, n, sizeof *b->values));
     for (int32_t i = 0; i < m->ninputs; i++)
-        add_name(b, m->inputs[i]->name);
-    for (size_t i = 0; i < graph->initializers.count; i++)
-        add_name(b, graph->initializers.at[i].name);
-    for (size_t i = 0; i < graph->nodes.count; i++)
-        for (size_t j = 0; j < graph->nodes.at[i].outputs.count; j++)
-            add_name(b, graph->nodes.at[i].outputs.at[j]);
+        ipu__onnx_add_name(b, m->inputs[i]->name);
+    ipu__onnx_add_names(b, graph);
     ipu__onnx_sort(b);
-    for (size_t i = 1; i < b->nvalues; i++)
-        if (!strcmp(b->values[i - 1].name, b->values[i].name))
-            return ipu__fail(IPU_ERR_DATA, "%s: '%s' is the name of two values",
-                             m->file.path, b->values[i].name);
-    return IPU_OK;
+    twice = ipu__onnx_named_twice(b);
+    return twice ? ipu__fail(IPU_ERR_DATA, "%s: '%s' is the name of two values",
+                             m->file.path, twice)
+                 : IPU_OK;
 }
 
 int ipu__onnx_set_initializers(struct ipu__onnx_builder *b,

@@ -16,6 +16,8 @@
 #ifndef IPU_ONNX_BUILD_H
 #define IPU_ONNX_BUILD_H
 
+#include <string.h>
+
 #include "base/error.h"
 #include "onnx/elements.h"
 
@@ -153,6 +155,15 @@ static inline int64_t onnx__size(const struct ipu__onnx_value *value)
     return ipu__onnx_count(value->ndim, value->extents);
 }
 
+/* Returns whether two values have the same type and shape. */
+static inline bool onnx__same_shape(const struct ipu__onnx_value *a,
+                                    const struct ipu__onnx_value *b)
+{
+    return a->type == b->type && a->ndim == b->ndim &&
+           !memcmp(a->extents, b->extents,
+                   (size_t)a->ndim * sizeof *a->extents);
+}
+
 static inline bool onnx__is_whole(int32_t type)
 {
     return ipu__onnx_kind(type)->whole;
@@ -171,6 +182,10 @@ int onnx__give(struct ipu__onnx_call *call, int i, int32_t type,
                ipu_tensor tensor);
 int onnx__give_last(struct ipu__onnx_call *call, int i, int32_t type,
                     ipu_tensor tensor);
+
+/* Sets a value to what another one is, but for the name. */
+void onnx__copy_value(struct ipu__onnx_value *to,
+                      const struct ipu__onnx_value *from);
 
 /* Sets output i to what input value is. */
 int onnx__give_same(struct ipu__onnx_call *call, int i,

@@ -22,6 +22,12 @@ int ipu__onnx_add_refusal(ipu_onnx *model, const char *text)
     return IPU_ERR_SHAPE;
 }
 
+void ipu__onnx_forget_refusals(ipu_onnx *model, int32_t count)
+{
+    while (model->nrefusals > count)
+        free(model->refusals[--model->nrefusals]);
+}
+
 void ipu__onnx_describe(const struct ipu__onnx_node *node, char *text,
                         size_t bytes)
 {
@@ -49,6 +55,40 @@ struct ipu__onnx_value *ipu__onnx_value(const struct ipu__onnx_builder *b,
     return b->nvalues == 0 ? NULL
                            : bsearch(&wanted, b->values, b->nvalues,
                                      sizeof wanted, compare_values);
+}
+
+void ipu__onnx_add_name(struct ipu__onnx_builder *b, const char *name)
+{
+    if (*name)
+        b->values[b->nvalues++] = (struct ipu__onnx_value){
+            .name = name, .tensor = {-1}, .last = {-1}, .input = -1};
+}
+
+size_t ipu__onnx_count_names(const struct ipu__onnx_graph *graph)
+{
+    size_t n = graph->initializers.count;
+
+    for (size_t i = 0; i < graph->nodes.count; i++)
+        n += graph->nodes.at[i].outputs.count;
+    return n;
+}
+
+void ipu__onnx_add_names(struct ipu__onnx_builder *b,
+                         const struct ipu__onnx_graph *graph)
+{
+    for (size_t i = 0; i < graph->initializers.count; i++)
+        ipu__onnx_add_name(b, graph->initializers.at[i].name);
+    for (size_t i = 0; i < graph->nodes.count; i++)
+        for (size_t j = 0; j < graph->nodes.at[i].outputs.count; j++)
+            ipu__onnx_add_name(b, graph->nodes.at[i].outputs.at[j]);
+}
+
+const char *ipu__onnx_named_twice(const struct ipu__onnx_builder *b)
+{
+    for (size_t i = 1; i < b->nvalues; i++)
+        if (!strcmp(b->values[i - 1].name, b->values[i].name))
+            return b->values[i].name;
+    return NULL;
 }
 
 void ipu__onnx_sort(struct ipu__onnx_builder *b)

@@ -45,8 +45,21 @@ struct ipu__onnx_builder {
     char text[IPU__MESSAGE_MAX]; /* what it says: ops that follow fail, too */
 };
 
+/* Adds a value, which nothing makes yet, unless the name is empty. There must
+ * be room for it. */
+void ipu__onnx_add_name(struct ipu__onnx_builder *b, const char *name);
+
+/* Count and add the values that a graph's initialisers and nodes make. */
+size_t ipu__onnx_count_names(const struct ipu__onnx_graph *graph);
+void ipu__onnx_add_names(struct ipu__onnx_builder *b,
+                         const struct ipu__onnx_graph *graph);
+
 /* Sorts the values, which have been named. */
 void ipu__onnx_sort(struct ipu__onnx_builder *b);
+
+/* Returns a name that two of the values, which are sorted, have; NULL: there is
+ * none. */
+const char *ipu__onnx_named_twice(const struct ipu__onnx_builder *b);
 
 /* Sets values to initialisers, which are read when somebody needs them. */
 int ipu__onnx_set_initializers(struct ipu__onnx_builder *b,
@@ -61,6 +74,9 @@ int ipu__onnx_end(struct ipu__onnx_builder *b, int status);
 
 /* Adds a refusal, which is copied. */
 int ipu__onnx_add_refusal(ipu_onnx *model, const char *text);
+
+/* Forgets all refusals but the first count. */
+void ipu__onnx_forget_refusals(ipu_onnx *model, int32_t count);
 
 /* Sets a value to the input of that number; its shape must be known. */
 int ipu__onnx_set_input(struct ipu__onnx_builder *b,

@@ -394,22 +394,25 @@ int onnx__give_last(struct ipu__onnx_call *call, int i, int32_t type,
     return IPU_OK;
 }
 
+void onnx__copy_value(struct ipu__onnx_value *to,
+                      const struct ipu__onnx_value *from)
+{
+    const char *name = to->name;
+
+    *to = *from;
+    to->name = name;
+    to->input = -1;
+}
+
 int onnx__give_same(struct ipu__onnx_call *call, int i,
                     struct ipu__onnx_value *value)
 {
-    struct ipu__onnx_value *output;
-    const char *name;
-
     if (!onnx__wants(call, i))
         return IPU_OK;
-    output = call->outputs[i];
-    name = output->name;
     if (value->input >= 0 && value->tensor.id < 0 && !value->floats &&
         !value->wholes)
         return onnx__give(call, i, value->type, onnx__tensor(call, value));
-    *output = *value;
-    output->name = name;
-    output->input = -1;
+    onnx__copy_value(call->outputs[i], value);
     return IPU_OK;
 }
 

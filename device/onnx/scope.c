@@ -4,8 +4,9 @@
  *
  * A scope has values of its own, and copies of those around it whose names its
  * nodes, or graphs in these, use. A copy is made when the scope is opened, so
- * what is known of the value then is known within. Inputs of the model become
- * tensors before, because a graph has each of them once.
+ * what is known of the value then is known within. What is not known, or is
+ * large, becomes a tensor before: a graph has each input of the model once, and
+ * the iterations of a loop share their constants.
  *
  * Files may have been made to do harm: the depth of scopes is limited, and so
  * is the number of nodes that all of them have together.
@@ -15,7 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SCOPES = 16, MOST_INNER_NODES = 1 << 20 };
+enum {
+    MOST_SCOPES = 16,
+    MOST_INNER_NODES = 1 << 20,
+    MOST_COPIED = 1024 /* elements of a constant of each graph */
+};
 
 /* ---------------------------------------------------------------------- names
  */
@@ -69,40 +74,86 @@ static int list_names(const struct ipu__onnx_graph *graph, struct names *names)
 /* --------------------------------------------------------------------- values
  */
 
-static void add_own(struct ipu__onnx_builder *scope, const char *name)
+/* Adds the values that the graph itself names. */
+static int add_own(struct ipu__onnx_call *call,
+                   const struct ipu__onnx_graph *graph,
+                   struct ipu__onnx_builder *scope)
 {
-    if (*name)
-        scope->values[scope->nvalues++] = (struct ipu__onnx_value){
-            .name = name, .tensor = {-1}, .last = {-1}, .input = -1};
+    const char *twice;
+
+    for (size_t i = 0; i < graph->inputs.count; i++)
+        ipu__onnx_add_name(scope, graph->inputs.at[i].name);
+    ipu__onnx_add_names(scope, graph);
+    ipu__onnx_sort(scope);
+    twice = ipu__onnx_named_twice(scope);
+    for (size_t i = 0; i < scope->nvalues && !twice; i++)
+        if (ipu__onnx_value(call->builder, scope->values[i].name))
+            twice = scope->values[i].name;
+    return twice ? onnx__refuse(call,
+                                "in its graph, '%.100s' is the name of two "
+                                "values",
+                                twice)
+                 : IPU_OK;
 }
 
-/* Adds the values that the graph itself names. */
-static int add_all_own(struct ipu__onnx_call *call,
-                       const struct ipu__onnx_graph *graph,
-                       struct ipu__onnx_builder *scope)
+/* Makes the tensor of a value for all graphs that capture it, unless it is
+ * small and known: then each of them has a constant of its own. */
+static void make_outside(struct ipu__onnx_call *call,
+                         struct ipu__onnx_value *value)
 {
-    for (size_t i = 0; i < graph->initializers.count; i++)
-        add_own(scope, graph->initializers.at[i].name);
-    for (size_t i = 0; i < graph->nodes.count; i++)
-        for (size_t j = 0; j < graph->nodes.at[i].outputs.count; j++)
-            add_own(scope, graph->nodes.at[i].outputs.at[j]);
-    ipu__onnx_sort(scope);
-    for (size_t i = 0; i < scope->nvalues; i++) {
-        const char *name = scope->values[i].name;
+    bool known = onnx__known(call, value);
 
-        if ((i > 0 && !strcmp(scope->values[i - 1].name, name)) ||
-            ipu__onnx_value(call->builder, name))
-            return onnx__refuse(call,
-                                "in its graph, '%.100s' is the name of "
-                                "two values",
-                                name);
-    }
-    return IPU_OK;
+    if (value->tensor.id < 0 && value->last.id < 0 &&
+        (!known || onnx__size(value) > MOST_COPIED))
+        onnx__tensor(call, value);
+}
+
+struct ipu__onnx_value ipu__onnx_placeholder(ipu_graph *scratch,
+                                             const struct ipu__onnx_value *like,
+                                             const char *name)
+{
+    struct ipu__onnx_value made = *like;
+
+    made.floats = NULL;
+    made.wholes = NULL;
+    made.initializer = NULL;
+    made.last.id = -1;
+    made.input = -1;
+    made.tensor = ipu_input(scratch, name, ipu__onnx_kind(like->type)->dtype,
+                            like->ndim, like->extents);
+    return made;
+}
+
+struct ipu__onnx_value ipu__onnx_in_scratch(struct ipu__onnx_call *call,
+                                            ipu_graph *scratch,
+                                            struct ipu__onnx_value *value,
+                                            const char *name)
+{
+    struct ipu__onnx_value made = *value;
+
+    if (value->state != IPU__ONNX_MADE)
+        return made;
+    if (!onnx__known(call, value))
+        return ipu__onnx_placeholder(scratch, value, name);
+    made = *value;
+    made.tensor.id = made.last.id = -1; /* which the graph has, not scratch */
+    return made;
+}
+
+/* Returns the copy of a value around the graph. */
+static struct ipu__onnx_value capture(struct ipu__onnx_call *call,
+                                      struct ipu__onnx_value *value,
+                                      ipu_graph *scratch)
+{
+    if (scratch)
+        return ipu__onnx_in_scratch(call, scratch, value, value->name);
+    make_outside(call, value);
+    return *value;
 }
 
 /* Adds copies of values around the graph that it uses. */
 static void add_captured(struct ipu__onnx_call *call, const struct names *names,
-                         struct ipu__onnx_builder *scope)
+                         ipu_graph *scratch, struct ipu__onnx_builder *scope)
 {
     size_t own = scope->nvalues, n = own;
 
@@ -112,35 +163,30 @@ static void add_captured(struct ipu__onnx_call *call, const struct names *names,
         if (i > 0 && !strcmp(names->at[i - 1], names->at[i]))
             continue;
         value = ipu__onnx_value(call->builder, names->at[i]);
-        if (!value)
-            continue;
-        if (value->input >= 0 && !onnx__known(call, value))
-            onnx__tensor(call, value);
-        scope->values[n++] = *value;
+        if (value)
+            scope->values[n++] = capture(call, value, scratch);
     }
     scope->nvalues = n;
     ipu__onnx_sort(scope);
 }
 
 static int name_values(struct ipu__onnx_call *call,
-                       const struct ipu__onnx_graph *graph,
+                       const struct ipu__onnx_graph *graph, ipu_graph *scratch,
                        struct ipu__onnx_builder *scope)
 {
-    size_t most = graph->initializers.count + 1;
+    size_t most = ipu__onnx_count_names(graph) + graph->inputs.count + 1;
     struct names names;
     int status = list_names(graph, &names);
 
-    for (size_t i = 0; i < graph->nodes.count; i++)
-        most += graph->nodes.at[i].outputs.count;
     if (status >= 0)
         status = ipu__new_array(&scope->values, most + names.count,
                                 sizeof *scope->values);
     if (status < 0)
         ipu__onnx_end(call->builder, status);
     else
-        status = add_all_own(call, graph, scope);
+        status = add_own(call, graph, scope);
     if (status >= 0)
-        add_captured(call, &names, scope);
+        add_captured(call, &names, scratch, scope);
     free(names.at);
     return status;
 }
@@ -161,42 +207,57 @@ static int check_graph(struct ipu__onnx_call *call,
     if (graph->sparse.at)
         return onnx__refuse(call, "its graph has sparse initialisers, which "
                                   "are not supported");
-    if (graph->inputs.count > 0)
-        return onnx__refuse(call, "its graph has inputs");
     return IPU_OK;
+}
+
+int ipu__onnx_scope_open(struct ipu__onnx_call *call,
+                         const struct ipu__onnx_graph *graph,
+                         ipu_graph *scratch, struct ipu__onnx_builder *scope)
+{
+    *scope = *call->builder;
+    scope->values = NULL;
+    scope->nvalues = 0;
+    scope->depth++;
+    scope->inner_nodes += graph->nodes.count;
+    if (scratch)
+        scope->graph = scratch;
+    IPU_TRY(check_graph(call, graph, scope));
+    return name_values(call, graph, scratch, scope);
+}
+
+void ipu__onnx_scope_set(struct ipu__onnx_builder *scope,
+                         const struct ipu__onnx_graph *graph, size_t i,
+                         const struct ipu__onnx_value *value)
+{
+    struct ipu__onnx_value *to =
+        ipu__onnx_value(scope, graph->inputs.at[i].name);
+
+    if (to)
+        onnx__copy_value(to, value);
 }
 
 int ipu__onnx_scope_build(struct ipu__onnx_call *call,
                           const struct ipu__onnx_graph *graph,
                           struct ipu__onnx_builder *scope)
 {
-    struct ipu__onnx_builder *b = call->builder;
-    int32_t noted = b->model->nrefusals;
-    int status;
+    int32_t noted = call->builder->model->nrefusals;
+    int status = ipu__onnx_set_initializers(scope, &graph->initializers);
 
-    *scope = *b;
-    scope->values = NULL;
-    scope->nvalues = 0;
-    scope->depth++;
-    scope->inner_nodes += graph->nodes.count;
-    IPU_TRY(check_graph(call, graph, scope));
-    IPU_TRY(name_values(call, graph, scope));
-    status = ipu__onnx_set_initializers(scope, &graph->initializers);
     if (status < 0)
-        return ipu__onnx_end(b, status);
+        return ipu__onnx_end(scope, status);
     for (size_t i = 0; i < graph->nodes.count; i++)
         IPU_TRY(scope->build_node(scope, &graph->nodes.at[i]));
-    return b->model->nrefusals > noted ? IPU_ERR_SHAPE : IPU_OK;
+    return scope->model->nrefusals > noted ? IPU_ERR_SHAPE : IPU_OK;
 }
 
 void ipu__onnx_scope_close(struct ipu__onnx_call *call,
-                           struct ipu__onnx_builder *scope)
+                           struct ipu__onnx_builder *scope, bool trial)
 {
     struct ipu__onnx_builder *b = call->builder;
 
     b->folded = scope->folded;
     b->inner_nodes = scope->inner_nodes;
-    if (b->status >= 0 && scope->status < 0) {
+    if (b->status >= 0 && scope->status < 0 && !trial) {
         b->status = scope->status;
         memcpy(b->text, scope->text, sizeof b->text);
     }
@@ -206,7 +267,7 @@ void ipu__onnx_scope_close(struct ipu__onnx_call *call,
 
 const struct ipu__onnx_value *ipu__onnx_scope_output(
     const struct ipu__onnx_builder *scope, const struct ipu__onnx_graph *graph,
-    int i)
+    size_t i)
 {
     const struct ipu__onnx_value *value =
         ipu__onnx_value(scope, graph->outputs.at[i].name);

@@ -1,21 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """control.py FOLDER - writes tests of If with cases.py."""
 import numpy
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 import torch
 
-from cases import exported, folder, quarters, write
-
-
-def value(name, shape, kind=TensorProto.FLOAT):
-    return helper.make_tensor_value_info(name, kind, shape)
+from cases import exported, quarters
+from graphs import body, model, node, refused
 
 
 def branch(nodes, outputs, initializers=()):
-    return helper.make_graph(nodes, "branch", [],
-                             [value(name, None) for name in outputs],
-                             [numpy_helper.from_array(array, name)
-                              for name, array in initializers])
+    return body(nodes, [], outputs, initializers)
 
 
 def choose(condition, then, other, outputs):
@@ -23,27 +17,6 @@ def choose(condition, then, other, outputs):
                             else_branch=other)
 
 
-def model(name, nodes, inputs, outputs, constants=()):
-    """Inputs and constants: names and arrays; outputs: names and arrays."""
-    graph = helper.make_graph(
-        nodes, "graph", [
-            value(n, a.shape, TensorProto.BOOL if a.dtype == bool else
-                  TensorProto.FLOAT) for n, a in inputs],
-        [value(n, a.shape) for n, a in outputs],
-        [numpy_helper.from_array(a, n) for n, a in constants])
-    made = helper.make_model(graph,
-                             opset_imports=[helper.make_opsetid("", 13)])
-    write(name, made.SerializeToString(), [a for n, a in inputs],
-          [a for n, a in outputs])
-
-
-def refused(name, words, *rest, **more):
-    model(f"refuse/{name}", *rest, **more)
-    with open(f"{folder}/refuse/{name}/words", "w") as file:
-        file.write(words)
-
-
-node = helper.make_node
 x, w = quarters(3, 4).numpy(), quarters(4).numpy()
 yes, no = numpy.array(True), numpy.array([False])
 

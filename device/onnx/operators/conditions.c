@@ -11,20 +11,6 @@
 #include "onnx/operators/rows.h"
 #include "onnx/scope.h"
 
-/* Gives output i what a branch has made. */
-static void give_value(struct ipu__onnx_call *call, int i,
-                       const struct ipu__onnx_value *value)
-{
-    const char *name;
-
-    if (!onnx__wants(call, i))
-        return;
-    name = call->outputs[i]->name;
-    *call->outputs[i] = *value;
-    call->outputs[i]->name = name;
-    call->outputs[i]->input = -1;
-}
-
 /* Builds a branch, and sets values to its outputs, of which the node has as
  * many. */
 static int build_branch(struct ipu__onnx_call *call, const char *which,
@@ -39,10 +25,14 @@ static int build_branch(struct ipu__onnx_call *call, const char *which,
     if (graph->outputs.count != (size_t)call->noutputs)
         return onnx__refuse(call, "%s has %zu outputs instead of %d", which,
                             graph->outputs.count, call->noutputs);
-    status = ipu__onnx_scope_build(call, graph, &scope);
+    if (graph->inputs.count > 0)
+        return onnx__refuse(call, "%s has inputs", which);
+    status = ipu__onnx_scope_open(call, graph, NULL, &scope);
+    if (status >= 0)
+        status = ipu__onnx_scope_build(call, graph, &scope);
     for (int i = 0; i < call->noutputs && status >= 0; i++) {
         const struct ipu__onnx_value *value =
-            ipu__onnx_scope_output(&scope, graph, i);
+            ipu__onnx_scope_output(&scope, graph, (size_t)i);
 
         if (value)
             values[i] = *value;
@@ -52,16 +42,8 @@ static int build_branch(struct ipu__onnx_call *call, const char *which,
                                   "'%.100s'",
                                   which, graph->outputs.at[i].name);
     }
-    ipu__onnx_scope_close(call, &scope);
+    ipu__onnx_scope_close(call, &scope, false);
     return status;
-}
-
-static bool are_alike(const struct ipu__onnx_value *a,
-                      const struct ipu__onnx_value *b)
-{
-    return a->type == b->type && a->ndim == b->ndim &&
-           !memcmp(a->extents, b->extents,
-                   (size_t)a->ndim * sizeof *a->extents);
 }
 
 /* Selects between the outputs of both branches. */
@@ -74,7 +56,7 @@ static int select_values(struct ipu__onnx_call *call,
         ipu_reshape(g, onnx__tensor(call, call->inputs[0]), 0, NULL);
 
     for (int i = 0; i < call->noutputs; i++) {
-        if (!are_alike(&then[i], &other[i]))
+        if (!onnx__same_shape(&then[i], &other[i]))
             return onnx__refuse(
                 call,
                 "its branches make output %d of different types or shapes, and "
@@ -96,7 +78,8 @@ static int build_known(struct ipu__onnx_call *call,
 
     IPU_TRY(build_branch(call, holds ? "then_branch" : "else_branch", values));
     for (int i = 0; i < call->noutputs; i++)
-        give_value(call, i, &values[i]);
+        if (onnx__wants(call, i))
+            onnx__copy_value(call->outputs[i], &values[i]);
     return IPU_OK;
 }
 
