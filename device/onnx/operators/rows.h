@@ -30,6 +30,8 @@ extern const struct ipu__onnx_operator onnx__quantized_rows[];
 extern const struct ipu__onnx_operator onnx__signal_rows[];
 extern const struct ipu__onnx_operator onnx__recurrent_rows[];
 extern const struct ipu__onnx_operator onnx__condition_rows[];
+extern const struct ipu__onnx_operator onnx__loop_rows[];
+extern const struct ipu__onnx_operator onnx__scan_rows[];
 
 enum { MOST_AXES = IPU_MAX_DIMS };
 

@@ -13,7 +13,7 @@ static const struct ipu__onnx_operator *const families[] = {
     onnx__pool_rows,       onnx__max_pool_rows, onnx__norm_rows,
     onnx__loss_rows,       onnx__resize_rows,   onnx__sampling_rows,
     onnx__quantized_rows,  onnx__signal_rows,   onnx__recurrent_rows,
-    onnx__condition_rows,
+    onnx__condition_rows,  onnx__loop_rows,     onnx__scan_rows,
 };
 
 enum { FAMILIES = sizeof families / sizeof *families };
@@ -32,7 +32,6 @@ static const struct {
     {"Bernoulli", GENERATOR},
     {"ConcatFromSequence", NO_TENSORS},
     {"Gradient", NOT_YET},
-    {"Loop", NOT_YET},
     {"MaxRoiPool", NOT_YET},
     {"Momentum", NOT_YET},
     {"Multinomial", GENERATOR},
@@ -44,7 +43,6 @@ static const struct {
     {"RandomNormalLike", GENERATOR},
     {"RandomUniform", GENERATOR},
     {"RandomUniformLike", GENERATOR},
-    {"Scan", NOT_YET},
     {"SequenceAt", NO_TENSORS},
     {"SequenceConstruct", NO_TENSORS},
     {"SequenceEmpty", NO_TENSORS},

@@ -96,14 +96,36 @@ static ipu_tensor sign_whole(ipu_graph *g, ipu_tensor x)
     return ipu_subtract(g, ipu_greater(g, x, zero(g)), ipu_less(g, x, zero(g)));
 }
 
-static const struct unary how_sign = {ipu_sign, NULL, sign_whole, NULL};
+static double host_sign(double x)
+{
+    return x > 0 ? 1 : x < 0 ? -1 : x;
+}
+
+static int64_t host_sign_whole(int64_t x)
+{
+    return (x > 0) - (x < 0);
+}
+
+static const struct unary how_sign = {ipu_sign, host_sign, sign_whole,
+                                      host_sign_whole};
 
 static ipu_tensor relu_whole(ipu_graph *g, ipu_tensor x)
 {
     return ipu_maximum(g, x, zero(g));
 }
 
-static const struct unary how_relu = {ipu_relu, NULL, relu_whole, NULL};
+static double host_relu(double x)
+{
+    return x < 0 ? 0 : x;
+}
+
+static int64_t host_relu_whole(int64_t x)
+{
+    return x < 0 ? 0 : x;
+}
+
+static const struct unary how_relu = {ipu_relu, host_relu, relu_whole,
+                                      host_relu_whole};
 
 static double host_reciprocal(double x)
 {
