@@ -96,6 +96,31 @@ void ipu__onnx_sort(struct ipu__onnx_builder *b)
     qsort(b->values, b->nvalues, sizeof *b->values, compare_values);
 }
 
+int ipu__onnx_set_initializers(struct ipu__onnx_builder *b,
+                               const struct ipu__onnx_tensors *all)
+{
+    const ipu_onnx *m = b->model;
+
+    for (size_t i = 0; i < all->count; i++) {
+        const struct ipu__onnx_tensor *t = &all->at[i];
+        struct ipu__onnx_value *value = ipu__onnx_value(b, t->name);
+        struct ipu__onnx_elements shape;
+        char what[512];
+
+        if (!value)
+            return ipu__fail(IPU_ERR_DATA, "%s: an initialiser has no name",
+                             m->file.path);
+        snprintf(what, sizeof what, "%s: tensor '%s'", m->file.path, t->name);
+        IPU_TRY(ipu__onnx_set_shape(what, t->dims.count, t->dims.at, &shape));
+        value->type = ipu__onnx_kind(t->type)->name ? (int32_t)t->type : 0;
+        value->ndim = shape.ndim;
+        memcpy(value->extents, shape.extents, sizeof shape.extents);
+        value->initializer = t;
+        value->state = IPU__ONNX_MADE;
+    }
+    return IPU_OK;
+}
+
 int ipu__onnx_end(struct ipu__onnx_builder *b, int status)
 {
     if (b->status < 0)
