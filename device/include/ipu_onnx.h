@@ -123,6 +123,54 @@ int ipu_onnx_build(ipu_onnx *model, ipu_graph *graph);
  * beyond the last. Borrowed from the model. */
 const char *ipu_onnx_refusal(const ipu_onnx *model, int32_t i);
 
+/* ---------------------------------------------------------------- training */
+
+/*
+ * Has ipu_onnx_build make a variable of an initialiser, instead of a constant:
+ * of the one of that name, or with NULL of all that have floats. Call it before
+ * ipu_onnx_build, as often as needed. The variable belongs to the graph, and
+ * has the name and the shape of the initialiser and the dtype of its type
+ * (ipu_onnx_type_dtype). Elements that a node has to know when it is built,
+ * such as the bounds of Clip, stay constants.
+ *
+ *     ipu_onnx_train(model, NULL);
+ *     ipu_onnx_build(model, graph);
+ *     ipu_graph_find(graph, "logits", &logits);     (an output of the model)
+ *     loss = ...;
+ *     for (i = 0; ipu_onnx_variable(model, i, &value) > 0; i++)
+ *         ipu_graph_find(graph, value.name, &weights[i]);
+ *     ipu_gradients(graph, loss, i, weights, gradients);
+ *     ipu_sgd(...);                                 (and so on, for each)
+ *     ipu_compile, ipu_engine_new
+ *     ipu_onnx_write_variables(model, engine);
+ *     ipu_engine_run, ipu_engine_read
+ *
+ * Returns IPU_ERR_NAME if there is no such initialiser, IPU_ERR_ARGUMENT if it
+ * has no floats, or IPU_ERR_STATE after ipu_onnx_build.
+ */
+int ipu_onnx_train(ipu_onnx *model, const char *name);
+
+/*
+ * Describes variable number i of those that ipu_onnx_build has made. Returns 1;
+ * 0 beyond the last. An Identity of an initialiser that is trained is a
+ * variable of its own, with the name of the Identity's output: exporters merge
+ * parameters that are equal at first.
+ */
+int ipu_onnx_variable(const ipu_onnx *model, int32_t i, ipu_onnx_value *value);
+
+/* Writes the elements that the file has to all of these variables, which are
+ * zero in a new engine. */
+int ipu_onnx_write_variables(ipu_onnx *model, ipu_engine *engine);
+
+/*
+ * Writes the model to a file of ONNX: what was read, but with the elements that
+ * the variables have in the engine, or with engine NULL those of the file.
+ * Elements of initialisers in other files are written inside. The file is
+ * replaced as a whole. Returns IPU_ERR_DATA if it cannot be written, or would
+ * have more than 2 GiB.
+ */
+int ipu_onnx_save(ipu_onnx *model, ipu_engine *engine, const char *path);
+
 /* ------------------------------------------------------------------ tensors */
 
 /* A tensor from a file. */

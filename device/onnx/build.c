@@ -51,6 +51,31 @@ static int name_values(struct ipu__onnx_builder *b)
                  : IPU_OK;
 }
 
+/* Marks the initialisers that the program trains. */
+static void mark_trained(struct ipu__onnx_builder *b)
+{
+    const struct ipu__onnx_tensors *all = &b->model->model.graph->initializers;
+
+    for (size_t i = 0; i < all->count; i++)
+        if (b->model->trained[i])
+            ipu__onnx_value(b, all->at[i].name)->use = IPU__ONNX_TRAINED;
+}
+
+/* Marks the initialisers that a Gradient names, if they are not trained. */
+static void mark_differentiated(struct ipu__onnx_builder *b,
+                                const struct ipu__onnx_node *node)
+{
+    if (strcmp(node->op, "Gradient"))
+        return;
+    for (size_t i = 0; i < node->inputs.count; i++) {
+        struct ipu__onnx_value *value = ipu__onnx_value(b, node->inputs.at[i]);
+
+        if (value && value->initializer && value->use == IPU__ONNX_FREE &&
+            !onnx__is_whole(value->type))
+            value->use = IPU__ONNX_HELD;
+    }
+}
+
 /* ------------------------------------------------------------------- inputs */
 
 static int check_input(const ipu_onnx *m, const ipu_onnx_value *input)
@@ -157,6 +182,9 @@ static int build(struct ipu__onnx_builder *b)
     IPU_TRY(
         ipu__onnx_set_initializers(b, &b->model->model.graph->initializers));
     IPU_TRY(set_inputs(b));
+    mark_trained(b);
+    for (size_t i = 0; i < nodes->count; i++)
+        mark_differentiated(b, &nodes->at[i]);
     for (size_t i = 0; i < nodes->count; i++)
         IPU_TRY(ipu__onnx_build_node(b, &nodes->at[i]));
     if (b->model->nrefusals > 0)

@@ -25,6 +25,9 @@ struct ipu_onnx {
     bool *bound;
     int32_t ngiven;
     struct ipu__onnx_given *given; /* owned */
+    bool *trained; /* of each initialiser; in the file's memory */
+    int32_t nvariables;
+    struct ipu__onnx_value *variables; /* owned, those that were made */
     int32_t nrefusals;
     char **refusals;                 /* owned */
     struct ipu__onnx_builder *built; /* owned; NULL: not built */
@@ -77,6 +80,13 @@ int ipu__onnx_add_refusal(ipu_onnx *model, const char *text);
 
 /* Forgets all refusals but the first count. */
 void ipu__onnx_forget_refusals(ipu_onnx *model, int32_t count);
+
+/* Adds a value to the variables of a model. */
+int ipu__onnx_add_variable(ipu_onnx *model,
+                           const struct ipu__onnx_value *value);
+/* Finds a variable by its name; NULL: there is none. */
+const struct ipu__onnx_value *ipu__onnx_variable(const ipu_onnx *model,
+                                                 const char *name);
 
 /* Sets a value to the input of that number; its shape must be known. */
 int ipu__onnx_set_input(struct ipu__onnx_builder *b,

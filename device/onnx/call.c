@@ -168,7 +168,7 @@ bool onnx__known(struct ipu__onnx_call *call, struct ipu__onnx_value *value)
 
     if (value->floats || value->wholes)
         return true;
-    if (!value->initializer || b->status < 0)
+    if (!value->initializer || value->use != IPU__ONNX_FREE || b->status < 0)
         return false;
     status = ipu__onnx_decode(&b->model->file, value->initializer, &e);
     if (status < 0) {
@@ -301,11 +301,37 @@ static const int32_t *channel_order(int32_t ndim, bool back, int32_t *order)
     return order;
 }
 
+/* Makes the constant or the variable of an initialiser whose elements the host
+ * does not use. */
+static void make_held(struct ipu__onnx_call *call,
+                      struct ipu__onnx_value *value)
+{
+    struct ipu__onnx_builder *b = call->builder;
+    struct ipu__onnx_elements e;
+    int status = IPU_OK;
+
+    if (value->use == IPU__ONNX_TRAINED) {
+        value->tensor = ipu_variable(call->graph, value->name,
+                                     ipu__onnx_kind(value->type)->dtype,
+                                     value->ndim, value->extents);
+        status = ipu__onnx_add_variable(b->model, value);
+    } else {
+        status = ipu__onnx_decode(&b->model->file, value->initializer, &e);
+        if (status >= 0)
+            value->tensor = onnx__constant(call, e.type, e.ndim, e.extents,
+                                           e.floats, e.wholes);
+    }
+    if (status < 0)
+        ipu__onnx_end(b, status);
+}
+
 /* Makes the tensor of a value that has none in either order. */
 static void make_tensor(struct ipu__onnx_call *call,
                         struct ipu__onnx_value *value)
 {
-    if (onnx__known(call, value)) {
+    if (value->initializer && value->use != IPU__ONNX_FREE) {
+        make_held(call, value);
+    } else if (onnx__known(call, value)) {
         value->tensor =
             onnx__constant(call, value->type, value->ndim, value->extents,
                            value->floats, value->wholes);

@@ -36,6 +36,8 @@ static bool fold_value(struct ipu__onnx_call *call,
 
     if (value->state != IPU__ONNX_MADE || depth == MOST_DEPTH)
         return false;
+    if (value->initializer && value->tensor.id < 0)
+        value->use = IPU__ONNX_FREE; /* no op uses it as a variable */
     if (onnx__known(call, value) || onnx__bind(call, value))
         return true;
     node = value->input < 0 ? find_producer(b, value->name) : NULL;

@@ -92,7 +92,8 @@ static int find_inputs(ipu_onnx *m)
     m->inputs = ipu__onnx_keep(&m->file, all->count * sizeof *m->inputs);
     m->offered = ipu__onnx_keep(&m->file, all->count * sizeof *m->offered);
     m->bound = ipu__onnx_keep(&m->file, all->count * sizeof *m->bound);
-    if (!names || !m->inputs || !m->offered || !m->bound)
+    m->trained = ipu__onnx_keep(&m->file, n * sizeof *m->trained);
+    if (!names || !m->inputs || !m->offered || !m->bound || !m->trained)
         return IPU_ERR_DATA;
     for (size_t i = 0; i < all->count; i++)
         if (!bsearch(&all->at[i].name, names, n, sizeof *names, compare_names))
@@ -131,6 +132,7 @@ void ipu_onnx_free(ipu_onnx *model)
         free(model->refusals[i]);
     for (int32_t i = 0; i < model->ngiven; i++)
         free(model->given[i].symbol);
+    free(model->variables);
     free(model->refusals);
     free(model->given);
     if (model->built)

@@ -117,6 +117,7 @@ struct ipu__onnx_value ipu__onnx_placeholder(ipu_graph *scratch,
     made.floats = NULL;
     made.wholes = NULL;
     made.initializer = NULL;
+    made.use = IPU__ONNX_FREE;
     made.last.id = -1;
     made.input = -1;
     made.tensor = ipu_input(scratch, name, ipu__onnx_kind(like->type)->dtype,

@@ -134,7 +134,10 @@ static int build_unsqueeze(struct ipu__onnx_call *call)
 
 static int build_identity(struct ipu__onnx_call *call)
 {
-    return onnx__give_same(call, 0, call->inputs[0]);
+    IPU_TRY(onnx__give_same(call, 0, call->inputs[0]));
+    if (onnx__wants(call, 0) && call->inputs[0]->use == IPU__ONNX_TRAINED)
+        call->outputs[0]->tensor.id = -1; /* a variable of its own */
+    return IPU_OK;
 }
 
 /* ------------------------------------------------------------------- queries
