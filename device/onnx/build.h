@@ -66,6 +66,9 @@ struct ipu__onnx_operator {
     const char *limits; /* what is refused; NULL: nothing */
 };
 
+/* The set of operators for training. */
+#define IPU__ONNX_TRAINING "ai.onnx.preview.training"
+
 enum { IPU__ONNX_ANY_NUMBER = 1 << 20 };
 
 /* Notes that the node cannot be built, and why. */
@@ -230,8 +233,10 @@ bool onnx__broadcast(int32_t *ndim, int64_t *extents, int32_t other_ndim,
 
 /* ---------------------------------------------------------------- operators */
 
-/* Returns the row of an operator; NULL: there is none. */
-const struct ipu__onnx_operator *ipu__onnx_find(const char *name);
+/* Returns the row of an operator of ONNX's own set, or of that for training;
+ * NULL: there is none. */
+const struct ipu__onnx_operator *ipu__onnx_find(const char *name,
+                                                bool training);
 /* Returns why an operator is refused; NULL: it is not in the list. */
 const char *ipu__onnx_reason(const char *name);
 

@@ -83,13 +83,16 @@ static int check_types(struct ipu__onnx_call *call)
 static int find_operator(struct ipu__onnx_call *call)
 {
     const char *name = call->node->op, *domain = call->node->domain;
+    bool training = !strcmp(domain, IPU__ONNX_TRAINING);
     bool own = !*domain || !strcmp(domain, "ai.onnx");
     const char *reason = ipu__onnx_reason(name);
 
-    if (!own)
-        return onnx__refuse(call, "operators of other sets than ONNX's own are "
-                                  "not supported");
-    call->op = ipu__onnx_find(name);
+    if (!own && !training)
+        return onnx__refuse(
+            call,
+            "operators of other sets than ONNX's own and " IPU__ONNX_TRAINING
+            " are not supported");
+    call->op = ipu__onnx_find(name, training);
     if (!call->op)
         return onnx__refuse(call, "%s",
                             reason ? reason : "there is no such operator");

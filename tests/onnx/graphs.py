@@ -6,6 +6,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from cases import folder, write
 
+TRAINING = "ai.onnx.preview.training"
 node = helper.make_node
 
 
@@ -15,6 +16,11 @@ def kind(array):
 
 def value(name, shape, of=TensorProto.FLOAT):
     return helper.make_tensor_value_info(name, of, shape)
+
+
+def gradient(xs, y, outputs, zs=()):
+    return node("Gradient", [*xs, *zs], outputs, domain=TRAINING, xs=list(xs),
+                y=y, **({"zs": list(zs)} if zs else {}))
 
 
 def body(nodes, inputs, outputs, initializers=()):
@@ -35,8 +41,8 @@ def model(name, nodes, inputs, outputs, constants=(), opset=13):
         nodes, "graph", [value(n, a.shape, kind(a)) for n, a in inputs],
         [value(n, a.shape, kind(a)) for n, a in outputs],
         [numpy_helper.from_array(a, n) for n, a in constants])
-    made = helper.make_model(graph,
-                             opset_imports=[helper.make_opsetid("", opset)])
+    made = helper.make_model(graph, opset_imports=[
+        helper.make_opsetid("", opset), helper.make_opsetid(TRAINING, 1)])
     write(name, made.SerializeToString(), [a for n, a in inputs],
           [a for n, a in outputs])
 

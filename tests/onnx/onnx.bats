@@ -28,18 +28,19 @@ supported() {
         grep -v '^[0-9]'
 }
 
-@test "no test of one operator fails, and 849 pass" {
-    "$PROGRAM" "$DATA"/node/* >"$RESULTS"
+# The outputs of test_adam_multiple are those of epsilon 0.01; its model has none.
+@test "no test of one operator fails but one that is wrong, and 856 pass" {
+    "$PROGRAM" "$DATA"/node/* >"$RESULTS" || true
     refusals
     tail -n 1 "$RESULTS"
-    [ "$(grep -c '^FAIL' "$RESULTS")" -eq 0 ]
-    [ "$(grep -c '^pass' "$RESULTS")" -ge 849 ]
-    [ "$(grep -c '^\(pass\|refused\) ' "$RESULTS")" -eq 932 ]
+    [ "$(grep '^FAIL' "$RESULTS" | cut -d: -f1)" = "FAIL $DATA/node/test_adam_multiple" ]
+    [ "$(grep -c '^pass' "$RESULTS")" -ge 856 ]
+    [ "$(grep -c '^\(pass\|refused\) ' "$RESULTS")" -eq 931 ]
 }
 
 # What is refused of supported operators: types, training, and so on.
 @test "of the operators that are supported, at most 9 cases are refused" {
-    "$PROGRAM" "$DATA"/node/* >"$RESULTS"
+    "$PROGRAM" "$DATA"/node/* >"$RESULTS" || true
     supported | sort >"$BATS_TEST_TMPDIR/names"
     sed -n 's/^refused .*node .* (\([A-Za-z0-9]*\)): .*/\1/p' "$RESULTS" |
         sort >"$BATS_TEST_TMPDIR/refused"
@@ -49,16 +50,16 @@ supported() {
     echo "$sum cases"
     [ "$sum" -le 9 ]
     # Every operator that is supported has a case that passes.
-    [ "$(wc -l <"$BATS_TEST_TMPDIR/names")" -ge 155 ]
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/names")" -ge 160 ]
 }
 
-@test "no small model of PyTorch fails, and 124 pass" {
+@test "no small model of PyTorch fails, and 126 pass" {
     "$PROGRAM" "$DATA"/pytorch-converted/* "$DATA"/pytorch-operator/* \
         "$DATA"/simple/* >"$RESULTS"
     refusals
     tail -n 1 "$RESULTS"
     [ "$(grep -c '^FAIL' "$RESULTS")" -eq 0 ]
-    [ "$(grep -c '^pass' "$RESULTS")" -ge 124 ]
+    [ "$(grep -c '^pass' "$RESULTS")" -ge 126 ]
 }
 
 # cases PROGRAM OPTION...: expects that the tests that the program writes pass with
@@ -88,6 +89,10 @@ cases() {
 
 @test "branches give what numpy gives, or say why not" {
     cases control.py
+}
+
+@test "derivatives and steps of optimisers are those of PyTorch and numpy" {
+    cases training.py
 }
 
 @test "loops give what numpy and PyTorch give, or say why not" {

@@ -7,6 +7,7 @@ not have. Numbers are multiples of 1/4, so that sums of products are exact.
 import numpy
 import torch
 import torch.nn.functional as F
+from torchvision.ops import roi_pool
 
 from cases import exported, node, positive, quarters, random, refused
 
@@ -51,6 +52,14 @@ node("unpooled", "MaxUnpool",
          1, 3, 8, 1)[:, :, :, :] * 6],
      [F.max_unpool1d(y, at, 2, 2).numpy()[None]],
      kernel_shape=[1, 2], strides=[1, 2])
+# Regions beyond the edges, of one pixel, and turned round.
+regions = torch.tensor([[0, 0, 0, 11, 15], [1, 3, 2, 9, 14], [1, -3, -9, 5, 4],
+                        [0, 8, 8, 40, 20], [1, 4, 4, 4, 4], [0, 9, 7, 2, 3],
+                        [1, 30, 40, 35, 48]], dtype=torch.float32)
+for scale in 1, 0.5:
+    node(f"regions_{scale}", "MaxRoiPool", [x.numpy(), regions.numpy()],
+         [roi_pool(x, regions, (3, 2), scale).numpy()], pooled_shape=[3, 2],
+         spatial_scale=float(scale))
 x = positive(2, 3, 8, 6)
 node("lp", "LpPool", [x.numpy()],
      [F.lp_pool2d(x, 3, (2, 3), (2, 1)).numpy()],
@@ -258,6 +267,8 @@ refused("grid", "its grid does not fit its images", "GridSample",
         [image, quarters(2, 3, 3, 2).numpy()], opset=16)
 refused("regions", "sampling_ratio must be known", "RoiAlign",
         [image, quarters(1, 4).numpy(), ints(0)])
+refused("pooled", "pooled_shape is not two numbers of 1 to 256", "MaxRoiPool",
+        [image, quarters(1, 5).numpy()], pooled_shape=[3])
 refused("transform", "so many elements", "DFT",
         [quarters(1, 8192, 1).numpy()], opset=17)
 refused("matrix", "more than 4 x 4", "Det", [quarters(5, 5).numpy()])

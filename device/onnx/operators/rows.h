@@ -31,6 +31,9 @@ extern const struct ipu__onnx_operator onnx__signal_rows[];
 extern const struct ipu__onnx_operator onnx__recurrent_rows[];
 extern const struct ipu__onnx_operator onnx__condition_rows[];
 extern const struct ipu__onnx_operator onnx__loop_rows[];
+extern const struct ipu__onnx_operator onnx__optimizer_rows[];
+extern const struct ipu__onnx_operator onnx__gradient_rows[];
+extern const struct ipu__onnx_operator onnx__roi_pool_rows[];
 extern const struct ipu__onnx_operator onnx__scan_rows[];
 
 enum { MOST_AXES = IPU_MAX_DIMS };

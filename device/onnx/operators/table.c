@@ -5,6 +5,7 @@
 
 #include "onnx/operators/rows.h"
 
+/* Those of the set for training come last. */
 static const struct ipu__onnx_operator *const families[] = {
     onnx__unary_rows,      onnx__binary_rows,   onnx__power_rows,
     onnx__activation_rows, onnx__shape_rows,    onnx__move_rows,
@@ -14,11 +15,14 @@ static const struct ipu__onnx_operator *const families[] = {
     onnx__loss_rows,       onnx__resize_rows,   onnx__sampling_rows,
     onnx__quantized_rows,  onnx__signal_rows,   onnx__recurrent_rows,
     onnx__condition_rows,  onnx__loop_rows,     onnx__scan_rows,
+    onnx__roi_pool_rows,   onnx__gradient_rows, onnx__optimizer_rows,
 };
 
-enum { FAMILIES = sizeof families / sizeof *families };
+enum {
+    FAMILIES = sizeof families / sizeof *families,
+    OWN_FAMILIES = FAMILIES - 2
+};
 
-#define NOT_YET "not supported yet"
 #define DATA_SHAPE "the shape of its output depends on data"
 #define NO_TENSORS "it takes or makes sequences, maps or optionals"
 #define STRINGS "the device has no strings"
@@ -27,40 +31,26 @@ enum { FAMILIES = sizeof families / sizeof *families };
 static const struct {
     const char *name, *reason;
 } refused[] = {
-    {"Adagrad", NOT_YET},
-    {"Adam", NOT_YET},
-    {"Bernoulli", GENERATOR},
-    {"ConcatFromSequence", NO_TENSORS},
-    {"Gradient", NOT_YET},
-    {"MaxRoiPool", NOT_YET},
-    {"Momentum", NOT_YET},
-    {"Multinomial", GENERATOR},
-    {"NonMaxSuppression", DATA_SHAPE},
-    {"Optional", NO_TENSORS},
-    {"OptionalGetElement", NO_TENSORS},
-    {"OptionalHasElement", NO_TENSORS},
-    {"RandomNormal", GENERATOR},
-    {"RandomNormalLike", GENERATOR},
-    {"RandomUniform", GENERATOR},
-    {"RandomUniformLike", GENERATOR},
-    {"SequenceAt", NO_TENSORS},
-    {"SequenceConstruct", NO_TENSORS},
-    {"SequenceEmpty", NO_TENSORS},
-    {"SequenceErase", NO_TENSORS},
-    {"SequenceInsert", NO_TENSORS},
-    {"SequenceLength", NO_TENSORS},
-    {"SequenceMap", NO_TENSORS},
-    {"SplitToSequence", NO_TENSORS},
-    {"StringNormalizer", STRINGS},
-    {"TfIdfVectorizer", STRINGS},
-    {"Unique", DATA_SHAPE},
+    {"Bernoulli", GENERATOR},           {"ConcatFromSequence", NO_TENSORS},
+    {"Multinomial", GENERATOR},         {"NonMaxSuppression", DATA_SHAPE},
+    {"Optional", NO_TENSORS},           {"OptionalGetElement", NO_TENSORS},
+    {"OptionalHasElement", NO_TENSORS}, {"RandomNormal", GENERATOR},
+    {"RandomNormalLike", GENERATOR},    {"RandomUniform", GENERATOR},
+    {"RandomUniformLike", GENERATOR},   {"SequenceAt", NO_TENSORS},
+    {"SequenceConstruct", NO_TENSORS},  {"SequenceEmpty", NO_TENSORS},
+    {"SequenceErase", NO_TENSORS},      {"SequenceInsert", NO_TENSORS},
+    {"SequenceLength", NO_TENSORS},     {"SequenceMap", NO_TENSORS},
+    {"SplitToSequence", NO_TENSORS},    {"StringNormalizer", STRINGS},
+    {"TfIdfVectorizer", STRINGS},       {"Unique", DATA_SHAPE},
 };
 
 enum { REFUSED = sizeof refused / sizeof *refused };
 
-const struct ipu__onnx_operator *ipu__onnx_find(const char *name)
+const struct ipu__onnx_operator *ipu__onnx_find(const char *name, bool training)
 {
-    for (int f = 0; f < FAMILIES; f++)
+    int end = training ? FAMILIES : OWN_FAMILIES;
+
+    for (int f = training ? OWN_FAMILIES : 0; f < end; f++)
         for (const struct ipu__onnx_operator *row = families[f]; row->name;
              row++)
             if (!strcmp(row->name, name))
