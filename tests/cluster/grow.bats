@@ -13,22 +13,6 @@ setup_file() {
     export HVD_ELASTIC=1 HVD_HEARTBEAT_TIME=4s HVD_START_TIME=40s
 }
 
-ends_well() { # name...: all of them, and no sum was wrong
-    local name status=0
-    for name in "$@"; do
-        wait "${pid[$name]}" || {
-            echo "$name: $?"
-            status=1
-        }
-    done
-    tail -n 20 ./*.{out,err}
-    for name in "$@"; do
-        grep -q '^end: ' "$name.out" || status=1
-    done
-    ! grep wrong ./*.out || status=1
-    return $status
-}
-
 @test "a cluster starts with as many as it needs, and the others join" {
     workers 3
     HVD_ELASTIC_MIN=1 grow 0 100 until 3

@@ -16,48 +16,6 @@ setup_file() {
     export HVD_ELASTIC=1 HVD_HEARTBEAT_TIME=10s HVD_START_TIME=60s
 }
 
-until_event() { # n pattern: there are n such lines
-    local i
-    for ((i = 0; i < 400; i++)); do
-        [ "$(cat events 2>/dev/null | grep -c -- "$2")" -lt "$1" ] || return 0
-        sleep 0.05
-    done
-    cat events
-    return 1
-}
-
-end_with_signal() { # name
-    kill -KILL "${pid[$1]}"
-    wait "${pid[$1]}" || true
-}
-
-# All have the same in the end, and the epochs have all samples but those that
-# make no step.
-end_alike() { # name...
-    local name status=0
-    for name in "$@"; do
-        wait "${pid[$name]}" || {
-            echo "$name: $?"
-            status=1
-        }
-    done
-    tail -n 5 ./*.{out,err}
-    grep -v '"commit"' events
-    ! grep wrong ./*.out || status=1
-    [ "$(cat ./*.out | grep -c '^end ')" -eq $# ] || status=1
-    [ "$(grep -h '^end ' ./*.out | sed 's/rank [0-9]* //' | sort -u | wc -l)" \
-        -eq 1 ] || status=1
-    python3 - "$#" <<'END' || status=1
-import json, sys
-events = [json.loads(line) for line in open("events")]
-last = events[-1]
-assert last["event"] == "end", last
-assert len(last["ranks"]) == int(sys.argv[1]), last
-assert 20 * (240 - 11) <= last["rows"] <= 20 * 240, last
-END
-    return $status
-}
-
 @test "each of three workers is killed and started again, and all train to the end" {
     local victim
     workers 3
