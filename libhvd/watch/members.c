@@ -78,6 +78,8 @@ static void compare_notes(struct hvd__members *m)
             atomic_store(&m->others[i].fate, fate);
     }
     own = atomic_load(&hvd__members_own_line(m)->fate);
+    if (own == 0 && m->made)
+        own = atomic_load(&hvd__members_own_line(m->made)->fate);
     if (own != 0)
         hvd__survivors_lose(s, m->self, own);
     for (int i = 0; i < m->n; i++)
@@ -101,6 +103,7 @@ bool hvd__members_tend(struct hvd__members *m, char *text, size_t size)
 
     atomic_fetch_add(&hvd__members_own_line(m)->beats, 1);
     hvd__members_look_at_spares(m);
+    hvd__members_drive_before(m);
     if (!m->net || !hvd__mutex_try(&m->lock))
         return false;
     hvd__members_drive(m);
@@ -232,20 +235,6 @@ bool hvd__members_has_lost(const struct hvd__members *m)
     return (int)m->round > hvd__members_founded(m);
 }
 
-bool hvd__members_settle(struct hvd__members *m, bool has_started)
-{
-    int32_t nothing = 0;
-
-    atomic_compare_exchange_strong(&m->page->settled, &nothing,
-                                   has_started ? 1 : -1);
-    return hvd__members_settled(m) == 1;
-}
-
-int hvd__members_settled(const struct hvd__members *m)
-{
-    return atomic_load(&m->page->settled);
-}
-
 /* ------------------------------------------------------- who is alive */
 
 bool hvd__members_is_gone(const struct hvd__members *m, int member)
@@ -300,6 +289,7 @@ void hvd__members_look_at_all(struct hvd__members *m)
     atomic_fetch_add(&hvd__members_own_line(m)->beats, 1);
     if (now - m->looked_ns < LOOK_NS)
         return;
+    hvd__members_drive_before(m);
     m->looked_ns = now;
     passed = hvd__own_time_pass(&m->time, now, HVD__MEMBERS_GAP_NS);
     for (int i = 0; i < m->nlisted; i++)

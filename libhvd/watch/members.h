@@ -33,6 +33,8 @@ struct hvd__members_options {
     int64_t report_ns;    /* time between reports of who is missing; 0: none */
     struct hvd__ip address; /* of this rank, as in hvd__watch_options */
     int nspares;            /* so many members, the last, are spares */
+    int nelders; /* so many, the first, come from a world that the others join;
+                    0: it is new, or nobody joins */
 };
 
 /* Opens the register. Collective over the transport. host(context, rank)
@@ -96,13 +98,27 @@ void hvd__members_leave(struct hvd__members *members, bool in_good_order);
 /* Returns whether a member is lost, or was left out. */
 bool hvd__members_has_lost(const struct hvd__members *members);
 
-/* A world whose ranks do not all come from one register is theirs if all have
- * started it, or nobody's: whoever says first that he has, or cannot, decides
- * that. Returns true if it is theirs. */
+/* Returns whether all are on one host. */
+bool hvd__members_share_host(const struct hvd__members *members);
+
+/* A world that those of the last round make together with others is theirs if
+ * all have started it, or nobody's. On one host, whoever says first that he
+ * has, or cannot, decides that, in the register of those before, or in the new
+ * one. Returns true if it is theirs. */
 bool hvd__members_settle(struct hvd__members *members, bool has_started);
 /* Returns 1 if that was decided so, -1 if not, 0 if nobody has said anything.
  */
 int hvd__members_settled(const struct hvd__members *members);
+/* The same if those of the last round are on several hosts. made has the
+ * members of the world that was to be. Blocks until this is known, if this one
+ * has not started; then another round may have been decided. */
+bool hvd__members_settle_in_letters(struct hvd__members *members,
+                                    struct hvd__members *made,
+                                    bool has_started);
+/* Has the members of a world that has grown answer for those before it: some
+ * of these may not know yet that it has started. Takes ownership of before. */
+void hvd__members_follow(struct hvd__members *members,
+                         struct hvd__members *before);
 
 /* Looks whether the listed members are still alive, and shows that this one is.
  * Returns HVD_ERR_LOST, with the last error set, if one of them, perhaps this

@@ -191,6 +191,8 @@ static void prepare(struct hvd__members *m,
     }
     if (m->net)
         hvd__survivors_reserve(hvd__members_net_state(m->net), m->size);
+    if (m->net)
+        hvd__survivors_join(hvd__members_net_state(m->net), m->options.nelders);
     if (m->others[m->self].host == m->self)
         create(m, fd, mine);
 }
@@ -248,6 +250,7 @@ void hvd__members_close(struct hvd__members *m)
         if (m->others[i].pidfd >= 0)
             close(m->others[i].pidfd);
     hvd__members_net_close(m->net);
+    hvd__members_close(m->before);
     if (m->page)
         munmap(m->page, m->bytes);
     free(m->others);

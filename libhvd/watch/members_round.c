@@ -49,9 +49,8 @@ static _Atomic uint64_t *proposal_of(const struct hvd__members *m, int member)
     return first + (size_t)member * (size_t)m->nwords;
 }
 
-/* Sleeps for a moment, and no longer than until a process ends. A spare that
- * waits sleeps until a letter comes. */
-static void rest(struct hvd__members *m, int naps)
+/* A spare that waits sleeps until a letter comes. */
+void hvd__members_rest(struct hvd__members *m, int naps)
 {
     const bool waits =
         m->net && hvd__members_net_state(m->net)->stage == HVD__STAGE_STANDBY;
@@ -285,7 +284,9 @@ static int agree_in_letters(struct hvd__members *m, int (*work)(void *context),
     int done = 0, worked = 0;
 
     hvd__mutex_lock(&m->lock);
-    hvd__survivors_enter(s);
+    /* A round may have been decided when a world could not grow. */
+    if (s->stage != HVD__STAGE_DECIDED || s->round == m->round)
+        hvd__survivors_enter(s);
     hvd__mutex_unlock(&m->lock);
     for (int naps = 0; done == 0; naps++) {
         m->looked_ns = 0;
@@ -299,7 +300,7 @@ static int agree_in_letters(struct hvd__members *m, int (*work)(void *context),
         done = take_decision(m);
         hvd__mutex_unlock(&m->lock);
         if (done == 0)
-            rest(m, naps);
+            hvd__members_rest(m, naps);
         look_at_time(m, &wait);
     }
     return done < 0 ? done : HVD_OK;
@@ -331,7 +332,7 @@ int hvd__members_agree(struct hvd__members *m, int (*work)(void *context),
         if (worked && may_propose(m, wait.round))
             propose(m, wait.round, decision);
         else
-            rest(m, naps);
+            hvd__members_rest(m, naps);
         look_at_time(m, &wait);
     }
 }

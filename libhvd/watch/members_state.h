@@ -2,7 +2,8 @@
 /*
  * members_state.h - the register and what a process knows beside it, for the
  * files of members.h: members.c says who is lost, members_open.c opens and
- * closes, members_round.c agrees on who is left, members_spares.c waits until
+ * closes, members_round.c agrees on who is left,
+ * members_settle.c on whether a world has grown, members_spares.c waits until
  * it is needed.
  *
  * Orders: fate is claimed with a compare-and-swap, after which text is written
@@ -47,7 +48,7 @@ struct hvd__members_line {
 /* The register. */
 struct hvd__members_page {
     _Atomic uint64_t decision; /* round << 32 | proposer + 1; 0: none yet */
-    _Atomic int32_t settled;   /* hvd__members_settled */
+    _Atomic uint64_t settled;  /* round << 2 | 1 or 2; hvd__members_settled */
     _Atomic uint32_t founded;  /* the round of the first world; 0 if all members
                                   were in it */
     _Atomic uint32_t bell;     /* a futex, which spares wait for: it changes
@@ -90,6 +91,9 @@ struct hvd__members {
     int64_t looked_ns;
     struct hvd__own_time spares_time; /* of the looks at spares */
     int64_t spares_looked_ns;
+    struct hvd__members *before; /* owned: hvd__members_follow */
+    struct hvd__members *made; /* borrowed, while this member finds out whether
+                                  a world has grown: the members of that */
     struct hvd__members_net *net; /* owned; NULL: all are on this host */
     struct hvd__mutex lock;       /* guards net */
 };
@@ -117,6 +121,11 @@ static inline bool hvd__members_is_lost(const struct hvd__members *m,
  * so already. */
 void hvd__members_write_fate(struct hvd__members *m, int member,
                              hvd_lost_reason reason, const char *text);
+/* Goes on with the rounds of those before, if there are any. */
+void hvd__members_drive_before(struct hvd__members *m);
+/* Sleeps for a moment, longer after many naps, and no longer than until a
+ * process ends. */
+void hvd__members_rest(struct hvd__members *m, int naps);
 /* Receives and sends letters, and makes the register and the protocol know the
  * same. The caller has the lock; there are several hosts. */
 void hvd__members_drive(struct hvd__members *m);

@@ -152,6 +152,12 @@ void hvd__survivors_reserve(struct hvd__survivors *s, int size)
         s->stage = HVD__STAGE_STANDBY;
 }
 
+void hvd__survivors_join(struct hvd__survivors *s, int nelders)
+{
+    for (int i = 0; i < nelders && nelders < s->n; i++)
+        hvd__member_set_add(&s->elders, i);
+}
+
 void hvd__survivors_dismiss(struct hvd__survivors *s)
 {
     s->is_dismissed = true;
@@ -225,4 +231,10 @@ void hvd__survivors_complete(struct hvd__survivors *s)
 {
     if (s->stage == HVD__STAGE_WORKING)
         s->elders = (struct hvd__member_set){{0}};
+}
+
+void hvd__survivors_return(struct hvd__survivors *s)
+{
+    if (hvd__survivors_is_agreeing(s))
+        s->stage = HVD__STAGE_WORKING;
 }

@@ -79,7 +79,7 @@ struct hvd__survivors {
     struct hvd__member_set elders; /* those of the base that were in the one
                                       before, if others have joined, until all
                                       are known to have started; else none */
-    struct hvd__member_set list; /* of round */
+    struct hvd__member_set list;   /* of round */
     struct hvd__member_set
         ready; /* have left the base's world, as far as known */
     struct hvd__member_set lost[HVD__NREASONS];
@@ -112,6 +112,9 @@ void hvd__survivors_init(struct hvd__survivors *s, int n, int self,
  * other members, the highest, are these, and not in the base. */
 void hvd__survivors_reserve(struct hvd__survivors *s, int size);
 
+/* Or: the first nelders are those of a world that the others join. */
+void hvd__survivors_join(struct hvd__survivors *s, int nelders);
+
 /* The next functions tell the protocol what happens. Here a member is lost for
  * ever, for a hvd_lost_reason. */
 void hvd__survivors_lose(struct hvd__survivors *s, int member, int reason);
@@ -124,6 +127,9 @@ void hvd__survivors_enter(struct hvd__survivors *s);
 void hvd__survivors_be_ready(struct hvd__survivors *s);
 /* The world of the list that was decided has started. */
 void hvd__survivors_start(struct hvd__survivors *s);
+/* The world of the base, which this member has taken over, counts for it as if
+ * it had started here. */
+void hvd__survivors_return(struct hvd__survivors *s);
 /* All in the base have started its world. */
 void hvd__survivors_complete(struct hvd__survivors *s);
 /* No spare is to be called any more. */

@@ -197,6 +197,40 @@ TEST(a_start_that_fails_is_followed_by_a_higher_round)
     ck_assert_uint_ge(all[2].round, 2);
 }
 
+TEST(those_who_join_count_when_all_have_started)
+{
+    for (int knows = 0; knows < 2; knows++) {
+        begin();
+        for (int i = 0; i < N; i++) {
+            hvd__survivors_join(&all[i], 2);
+            if (knows)
+                hvd__survivors_complete(&all[i]);
+        }
+        is_dead[0] = is_dead[1] = true;
+        for (int i = 2; i < N; i++)
+            enter(i);
+        pass(4000 * MS);
+        ck_assert_int_eq(all[2].stage,
+                         knows ? HVD__STAGE_DECIDED : HVD__STAGE_TOO_FEW);
+    }
+}
+
+TEST(one_whose_start_has_failed_hears_that_the_others_have_started)
+{
+    begin();
+    for (int i = 0; i < N; i++)
+        enter(i);
+    pass(100 * MS);
+    for (int i = 0; i < N - 1; i++)
+        hvd__survivors_start(&all[i]);
+    enter(N - 1);
+    ck_assert_uint_eq(all[N - 1].base, 0);
+    pass(100 * MS);
+    ck_assert_uint_eq(all[N - 1].base, all[0].base);
+    hvd__survivors_return(&all[N - 1]);
+    ck_assert_int_eq(all[N - 1].stage, HVD__STAGE_WORKING);
+}
+
 /* ------------------------------------------------------------------ spares */
 
 /* Members from size on are spares. */

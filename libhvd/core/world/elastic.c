@@ -19,8 +19,6 @@ static int take_lobby(struct hvd__world *world)
         return HVD_OK;
     elastic->lobby = world->parent ? world->parent->lobby : world->lobby;
     world->lobby = NULL;
-    if (world->topology.local_size < world->engine.transport->size)
-        return HVD_OK; /* nobody joins this one */
     elastic->places = malloc((size_t)a->n * sizeof *a->ranks);
     if (!elastic->places)
         return hvd__fail_memory((size_t)a->n * sizeof *a->ranks);
@@ -34,8 +32,8 @@ static int be_rigid(const struct hvd__world *world)
 {
     return world->admission && world->admission->generation > 0
                ? hvd__fail(HVD_ERR_UNSUPPORTED,
-                           "a world grows only by processes of one host, which "
-                           "share memory")
+                           "a world grows only by processes that can recover: "
+                           "see the warning above")
                : HVD_OK;
 }
 
@@ -92,6 +90,7 @@ int hvd__elastic_open(struct hvd__world *world,
         .limit_ns = s->start_ns,
         .report_ns = s->stall_check_ns,
         .address = t->address,
+        .nelders = world->admission ? world->admission->nold : 0,
     };
     struct hvd__members *members;
 
@@ -100,8 +99,6 @@ int hvd__elastic_open(struct hvd__world *world,
     HVD_TRY(count_spares(world, &options.nspares));
     if (!s->elastic || (t->size == 1 && !world->admission))
         return HVD_OK;
-    if (world->topology.local_size < t->size)
-        HVD_TRY(be_rigid(world));
     HVD_TRY(hvd__members_open(&members, t, host, context, &options));
     if (!members)
         return be_open(world, options.nspares);
@@ -132,7 +129,14 @@ int hvd__elastic_check(struct hvd__world *world)
     return HVD_OK;
 }
 
-void hvd__elastic_begin(struct hvd__world *world)
+/* Returns whether this rank joins those of another world. */
+static bool is_guest(const struct hvd__world *world)
+{
+    return world->admission &&
+           world->engine.transport->rank >= world->admission->nold;
+}
+
+int hvd__elastic_begin(struct hvd__world *world)
 {
     struct hvd__transport *t = world->engine.transport;
     struct hvd__members *members;
@@ -140,19 +144,22 @@ void hvd__elastic_begin(struct hvd__world *world)
     int status;
 
     if (!world->elastic)
-        return;
+        return HVD_OK;
     members = world->elastic->members;
     hvd__members_start(members);
-    if (hvd__members_is_complete(members))
-        return;
+    if (hvd__members_is_complete(members) || atomic_load(&world->broken))
+        return HVD_OK;
     all = malloc((size_t)t->size);
     status = all ? t->exchange(t, &mine, all, sizeof mine)
                  : hvd__fail_memory((size_t)t->size);
     free(all);
     if (status == HVD_OK)
         hvd__members_complete(members);
+    else if (is_guest(world))
+        return status; /* it may come again */
     else
         hvd__world_break(world, status, hvd_last_error());
+    return HVD_OK;
 }
 
 void hvd__elastic_leave(struct hvd__elastic *elastic, bool in_good_order)
@@ -184,7 +191,8 @@ void hvd__elastic_close(struct hvd__elastic *elastic)
 
 bool hvd__elastic_has_lost(const struct hvd__elastic *elastic)
 {
-    return elastic && hvd__members_has_lost(elastic->members);
+    return elastic && elastic->members &&
+           hvd__members_has_lost(elastic->members);
 }
 
 bool hvd__elastic_is_assembly(const struct hvd__world *world)

@@ -44,8 +44,9 @@ int hvd__elastic_open(struct hvd__world *world,
 int hvd__elastic_check(struct hvd__world *world);
 /* This rank has started its world. Collective if there are several hosts and
  * some ranks are new: they count when all have started. If another rank is lost
- * before that, the world has started, and is broken. */
-void hvd__elastic_begin(struct hvd__world *world);
+ * before that, the world has started, and is broken; but not for one that
+ * joins, to which this fails. */
+int hvd__elastic_begin(struct hvd__world *world);
 /* Tells spares that this process has left its last world. Accepts NULL. */
 void hvd__elastic_leave(struct hvd__elastic *elastic, bool in_good_order);
 /* Leaves a member out of the next world. */

@@ -10,13 +10,13 @@
  * the same plan do they close that transport, tell the guests, and meet with
  * them as ranks of a world that has a register of its own.
  *
- * Until that world stands, both registers count. Each of its ranks says in the
- * new one that it has started, or that it cannot; the first to say anything
- * decides. So it cannot be that some go on in the new world and others in the
- * old register, whoever dies: a rank that fails after another one has started
- * belongs to the new world, and finds it broken. A new world that was decided
- * against is nobody's; its old ranks go on without guests, and the guests wait
- * again.
+ * Until that world stands, both registers count. Each of its ranks says that it
+ * has started, or that it cannot; the first to say anything decides
+ * (watch/members_settle.c has how, also between hosts). So it cannot be that
+ * some go on in the new world and others in the old register, whoever dies: a
+ * rank that fails after another one has started belongs to the new world, and
+ * finds it broken. A new world that was decided against is nobody's; its old
+ * ranks go on without guests, and the guests wait again.
  */
 #include "core/world/grow.h"
 
@@ -157,10 +157,38 @@ int hvd__grow_open(struct hvd__world *world, const struct hvd__origin *origin,
     return connect_all(world, world->parent->lobby, origin->admission, asked);
 }
 
+/* Returns the members whose register decides whether there is the new world:
+ * all of them, or those before, who share it; NULL: there are none. */
+static struct hvd__members *judges_of(const struct hvd__world *world)
+{
+    if (world->elastic && hvd__members_share_host(world->elastic->members))
+        return world->elastic->members;
+    return world->elastic && world->parent &&
+                   hvd__members_share_host(world->parent->members)
+               ? world->parent->members
+               : NULL;
+}
+
 /* Returns 1 if the new world was decided on, -1 against, 0 if not yet. */
 static int settled(const struct hvd__world *world)
 {
-    return world->elastic ? hvd__members_settled(world->elastic->members) : 0;
+    const struct hvd__members *judges = judges_of(world);
+
+    return judges ? hvd__members_settled(judges) : 0;
+}
+
+/* Returns whether there is the new world. */
+static bool settle(struct hvd__world *world, bool has_started)
+{
+    struct hvd__members *judges = judges_of(world);
+
+    if (judges)
+        return hvd__members_settle(judges, has_started);
+    return world->parent
+               ? hvd__members_settle_in_letters(world->parent->members,
+                                                world->elastic->members,
+                                                has_started)
+               : has_started;
 }
 
 int hvd__grow_find_end(const struct hvd__world *world)
@@ -174,6 +202,9 @@ int hvd__grow_find_end(const struct hvd__world *world)
         HVD_TRY(hvd__members_look(world->parent->members));
     if (world->elastic)
         lobby = world->elastic->places ? world->elastic->lobby : NULL;
+    /* Between hosts, whoever has started does not need the lobby any more. */
+    if (world->elastic && !judges_of(world))
+        return HVD_OK;
     if (settled(world) < 0)
         return hvd__fail(HVD_ERR_LOST, "another rank could not start");
     if (settled(world) == 0 && lobby && hvd__lobby_look(lobby) < 0 &&
@@ -239,7 +270,7 @@ int hvd__grow_settle(struct hvd__world *world, int status)
         status = list_members(elastic);
     if (!world->admission)
         return status;
-    exists = hvd__members_settle(elastic->members, status == HVD_OK);
+    exists = settle(world, status == HVD_OK);
     if (exists && status < 0)
         hvd__world_break(world, status, hvd_last_error());
     if (!exists)
@@ -252,9 +283,17 @@ int hvd__grow_settle(struct hvd__world *world, int status)
 
 void hvd__grow_cancel(struct hvd__world *world)
 {
+    struct hvd__members *members;
+
     if (!world->admission || !world->elastic)
         return;
-    hvd__members_settle(world->elastic->members, false);
+    members = world->elastic->members;
+    if (judges_of(world))
+        hvd__members_settle(judges_of(world), false);
+    /* Those of other hosts need not wait until this rank seems frozen. */
+    if (!hvd__members_share_host(members))
+        hvd__members_lose(members, world->engine.transport->rank,
+                          HVD_LOST_ABSENT, "could not start");
     if (world->parent)
         world->elastic->lobby = NULL; /* it stays the parent's */
 }

@@ -299,6 +299,10 @@ static void replace_elastic(struct hvd__elastic *elastic,
     if (made->elastic == elastic)
         return;
     elastic->lobby = NULL; /* it is the new world's */
+    if (!hvd__members_is_complete(made->elastic->members)) {
+        hvd__members_follow(made->elastic->members, elastic->members);
+        elastic->members = NULL;
+    }
     hvd__elastic_close(elastic);
 }
 

@@ -295,7 +295,7 @@ static int start_world(struct hvd__world *world,
     if (status == HVD_OK)
         status = hvd__world_start_traces(world);
     HVD_TRY(hvd__grow_settle(world, status));
-    hvd__elastic_begin(world);
+    HVD_TRY(hvd__elastic_begin(world));
     hvd__progress_give(world);
     warn(world, note);
     hvd__topk_set_ratio(world->engine.settings.topk_ratio);
