@@ -157,8 +157,9 @@ static int check_growth(const struct report_options *o,
 
 /* ------------------------------------------------------------------ program */
 
-static int run_report(const struct report_options *o)
+static int run_report(const void *options)
 {
+    const struct report_options *o = options;
     ipu_profile *profiles[2] = {NULL, NULL};
     int status = 0;
 
@@ -180,14 +181,6 @@ int main(int argc, char **argv)
 {
     struct report_options options = {.npaths = 0};
 
-    switch (command_parse(&parser, argc, argv, &options)) {
-    case OPTIONS_HELP: command_help(&parser, "ipu-report", stdout); return 0;
-    case OPTIONS_VERSION:
-        printf("ipu-report %s\n", HVD_VERSION_STRING);
-        return 0;
-    case OPTIONS_ERROR:
-        fprintf(stderr, "ipu-report: %s\n", options.line.error);
-        return 2;
-    default: return run_report(&options);
-    }
+    return command_main(&parser, "ipu-report", argc, argv, &options,
+                        run_report);
 }

@@ -197,3 +197,20 @@ void command_help(const struct argp *parser, const char *name, FILE *out)
     snprintf(copy, sizeof copy, "%s", name);
     argp_help(parser, out, ARGP_HELP_STD_HELP, copy);
 }
+
+int command_main(const struct argp *parser, const char *name, int argc,
+                 char **argv, void *options, int (*run)(const void *options))
+{
+    const struct command_line *line = options;
+
+    switch (command_parse(parser, argc, argv, options)) {
+    case OPTIONS_HELP: command_help(parser, name, stdout); return 0;
+    case OPTIONS_VERSION:
+        printf("%s %s\n", name, HVD_VERSION_STRING);
+        return 0;
+    case OPTIONS_ERROR:
+        fprintf(stderr, "%s: %s\n", name, line->error);
+        return 2;
+    default: return run(options);
+    }
+}

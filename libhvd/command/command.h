@@ -61,6 +61,12 @@ int command_parse(const struct argp *parser, int argc, char **argv,
 int command_parse_before(const struct argp *parser, int argc, char **argv,
                          void *options);
 
+/* Does what main does: parses, prints help, the version or the error, or else
+ * calls run with the options. Returns the exit status: of run, or 2 for a wrong
+ * command line. */
+int command_main(const struct argp *parser, const char *name, int argc,
+                 char **argv, void *options, int (*run)(const void *options));
+
 /* Prints the text of --help. */
 void command_help(const struct argp *parser, const char *name, FILE *out);
 
