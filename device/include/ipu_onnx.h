@@ -119,6 +119,15 @@ int ipu_onnx_offer(ipu_onnx *model, const char *name, int32_t type,
  */
 int ipu_onnx_build(ipu_onnx *model, ipu_graph *graph);
 
+/*
+ * Says that the program takes no derivatives of the model, before
+ * ipu_onnx_build: of an If whose condition depends on data, only the branch
+ * that it chooses then runs. Otherwise both are computed, because loops with a
+ * condition have no derivatives. A model that has a Gradient is built as
+ * without this call.
+ */
+int ipu_onnx_no_gradients(ipu_onnx *model);
+
 /* Returns refusal number i of ipu_onnx_build, "node 'n' (Conv): reason"; NULL
  * beyond the last. Borrowed from the model. */
 const char *ipu_onnx_refusal(const ipu_onnx *model, int32_t i);

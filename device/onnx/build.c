@@ -67,6 +67,7 @@ static void mark_differentiated(struct ipu__onnx_builder *b,
 {
     if (strcmp(node->op, "Gradient"))
         return;
+    b->model->no_gradients = false;
     for (size_t i = 0; i < node->inputs.count; i++) {
         struct ipu__onnx_value *value = ipu__onnx_value(b, node->inputs.at[i]);
 

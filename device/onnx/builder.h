@@ -25,6 +25,7 @@ struct ipu_onnx {
     bool *bound;
     int32_t ngiven;
     struct ipu__onnx_given *given; /* owned */
+    bool no_gradients;             /* nobody takes derivatives of it */
     bool *trained; /* of each initialiser; in the file's memory */
     int32_t nvariables;
     struct ipu__onnx_value *variables; /* owned, those that were made */

@@ -73,6 +73,17 @@ int ipu_onnx_train(ipu_onnx *model, const char *name)
     return IPU_OK;
 }
 
+int ipu_onnx_no_gradients(ipu_onnx *model)
+{
+    if (!model)
+        return ipu__fail(IPU_ERR_ARGUMENT, "onnx: the model is NULL");
+    if (model->built)
+        return ipu__fail(IPU_ERR_STATE, "%s: it was built before",
+                         model->file.path);
+    model->no_gradients = true;
+    return IPU_OK;
+}
+
 /* ----------------------------------------------------------------- variables
  */
 

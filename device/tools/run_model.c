@@ -77,6 +77,8 @@ int run_build(struct run_model *run, const ipu_target *target)
     int status = ipu_graph_new(&run->graph);
 
     if (status >= 0)
+        status = ipu_onnx_no_gradients(run->model);
+    if (status >= 0)
         status = ipu_onnx_build(run->model, run->graph);
     if (status >= 0)
         status = ipu_compile_with(run->graph, &options, &run->executable);
@@ -135,7 +137,7 @@ static int connect_input(struct run_model *run, int32_t i)
     return status;
 }
 
-static int connect_streams(struct run_model *run)
+int run_connect(struct run_model *run)
 {
     int status = ipu_engine_new(run->executable, &run->engine);
 
@@ -155,6 +157,7 @@ static int take_output(struct run_model *run, int32_t i)
     int64_t count = run_count(value.ndim, value.extents);
     ipu_onnx_tensor *to = &run->outputs[i];
 
+    free(to->data);
     *to = (ipu_onnx_tensor){
         .size = sizeof *to, .type = value.type, .ndim = value.ndim};
     memcpy(to->extents, value.extents, sizeof to->extents);
@@ -166,13 +169,18 @@ static int take_output(struct run_model *run, int32_t i)
                                 run->device[run->ninputs + i], to->data);
 }
 
-int run_once(struct run_model *run)
+int run_again(struct run_model *run)
 {
-    int status = connect_streams(run);
+    int status = ipu_engine_run(run->engine);
 
-    if (status >= 0)
-        status = ipu_engine_run(run->engine);
     for (int32_t i = 0; i < run->noutputs && status >= 0; i++)
         status = take_output(run, i);
     return status;
+}
+
+int run_once(struct run_model *run)
+{
+    int status = run_connect(run);
+
+    return status < 0 ? status : run_again(run);
 }

@@ -37,7 +37,13 @@ int run_build(struct run_model *run, const ipu_target *target);
 /* Writes the profile of the model that was built to a directory. */
 int run_write_profile(const struct run_model *run, const char *directory);
 
-/* Runs it once, and converts its outputs. */
+/* Makes the engine of a model that was compiled, and connects its streams. */
+int run_connect(struct run_model *run);
+
+/* Runs it when it is connected, and converts its outputs. */
+int run_again(struct run_model *run);
+
+/* Does both. */
 int run_once(struct run_model *run);
 
 #endif

@@ -45,6 +45,18 @@ model("known_shape", [choose("c", *shapes, ["s"]),
                       node("Reshape", ["x", "s"], ["y"])],
       [("x", x)], [("y", x.reshape(12))], constants=[("c", no)])
 
+# Only the branch that is chosen runs: the index of the other is out of range.
+for name, index in ("other", 9), ("one", 2):
+    i = numpy.array([index], "int32")
+    model(f"only_{name}", [
+        node("Less", ["i", "three"], ["c"]), node("Squeeze", ["c"], ["small"]),
+        choose("small", branch([node("Gather", ["x", "i"], ["t"])], ["t"]),
+               branch([node("Slice", ["x", "zero", "one"], ["e"])], ["e"]),
+               ["y"])],
+        [("x", x), ("i", i)], [("y", x[2:] if index == 2 else x[:1])],
+        constants=[("three", numpy.array([3], "int32")),
+                   ("zero", numpy.array([0])), ("one", numpy.array([1]))])
+
 
 def nested(depth):
     """Ifs in branches of Ifs, of which the innermost takes an input."""
