@@ -8,6 +8,7 @@
 #include "run_model.h"
 #include "run_tensor.h"
 #include "run_test.h"
+#include "run_train.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -33,6 +34,8 @@ struct run_options {
     struct run_tolerance tolerance;
     const char *target;  /* name or file of the chip */
     const char *profile; /* folder; NULL: none */
+    const char *save;    /* file of the model; NULL: none */
+    struct run_training training;
     bool fit;
     bool list;
 };
@@ -48,6 +51,12 @@ enum {
     KEY_FIT,
     KEY_PROFILE,
     KEY_TARGET,
+    KEY_SAVE,
+    KEY_TRAIN,
+    KEY_LOSS,
+    KEY_LABELS,
+    KEY_RATE,
+    KEY_MOMENTUM,
     KEY_LIST
 };
 
@@ -67,10 +76,22 @@ static const struct argp_option flags[] = {
      "write profile.json and report.html to DIR", 0},
     {"target", KEY_TARGET, "CHIP", 0,
      "the chip: mk1, mk2, bow, c600, or a JSON file (mk2)", 0},
+    {"train", KEY_TRAIN, "STEPS", 0,
+     "train the initialisers on the inputs and --labels", 0},
+    {"labels", KEY_LABELS, "FILE", 0,
+     "what the first output should be: a .npy or .pb", 0},
+    {"loss", KEY_LOSS, "LOSS", 0,
+     "mse, or cross-entropy of logits and classes (mse)", 0},
+    {"rate", KEY_RATE, "X", 0, "learning rate of SGD (0.01)", 0},
+    {"momentum", KEY_MOMENTUM, "X", 0, "momentum of SGD (0)", 0},
+    {"save", KEY_SAVE, "FILE", 0, "write the model, with what was trained", 0},
     {"list-operators", KEY_LIST, NULL, 0,
      "list the operators of ONNX: which are supported, and why not", 0},
     COMMAND_FLAGS,
 };
+
+/* In the order of run_train.h. */
+static const char *const losses[] = {"mse", "cross-entropy", NULL};
 
 static error_t keep(struct run_options *o, const char **list, int *count,
                     const char *flag, const char *text)
@@ -83,10 +104,30 @@ static error_t keep(struct run_options *o, const char **list, int *count,
 
 static error_t check_end(struct run_options *o)
 {
-    if (o->line.outcome != OPTIONS_RUN || o->list || o->npaths > 0)
+    if (o->line.outcome != OPTIONS_RUN || o->list)
+        return 0;
+    if (o->training.steps > 0 && !o->training.labels)
+        return command_refuse(&o->line, "--train needs --labels");
+    if (o->npaths > 0)
         return 0;
     return command_refuse(&o->line, "which model? Give a .onnx file, or test "
                                     "folders");
+}
+
+static error_t parse_training(struct run_options *o, int key, char *text)
+{
+    struct run_training *t = &o->training;
+
+    switch (key) {
+    case KEY_TRAIN:
+        return command_number(&o->line, "--train", text, 1, 1 << 30, &t->steps);
+    case KEY_LOSS:
+        return command_choice(&o->line, "--loss", text, losses, &t->loss);
+    case KEY_RATE: return command_real(&o->line, "--rate", text, &t->rate);
+    case KEY_MOMENTUM:
+        return command_real(&o->line, "--momentum", text, &t->momentum);
+    default: t->labels = text; return 0;
+    }
 }
 
 static error_t parse_option(int key, char *text, struct argp_state *state)
@@ -105,6 +146,12 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         return command_real(&o->line, "--rtol", text, &o->tolerance.relative);
     case KEY_ATOL:
         return command_real(&o->line, "--atol", text, &o->tolerance.absolute);
+    case KEY_TRAIN:
+    case KEY_LABELS:
+    case KEY_LOSS:
+    case KEY_RATE:
+    case KEY_MOMENTUM: return parse_training(o, key, text);
+    case KEY_SAVE: o->save = text; return 0;
     case KEY_FIT: o->fit = true; return 0;
     case KEY_PROFILE: o->profile = text; return 0;
     case KEY_TARGET: o->target = text; return 0;
@@ -311,6 +358,8 @@ static int put_outputs(const struct run_options *o, const struct run_model *run)
 
     if (o->folder)
         mkdir(o->folder, 0777);
+    if (o->save && ipu_onnx_save(run->model, run->engine, o->save) < 0)
+        return complain_last();
     for (int32_t i = 0; i < run->noutputs && !status; i++) {
         const ipu_onnx_tensor *t = &run->outputs[i];
         ipu_onnx_value value = {.size = sizeof value};
@@ -324,6 +373,26 @@ static int put_outputs(const struct run_options *o, const struct run_model *run)
     return status;
 }
 
+static void list_inputs(const struct run_model *run)
+{
+    for (int32_t i = 0; i < run->ninputs; i++) {
+        const ipu_onnx_tensor *t = &run->inputs[i];
+        ipu_onnx_value value = {.size = sizeof value};
+
+        ipu_onnx_input(run->model, i, &value);
+        printf("input  %s  %s\n", value.name,
+               run_shape(t->type, t->ndim, t->extents).text);
+    }
+}
+
+/* Trains the model, and writes what it makes. */
+static int train_opened(const struct run_options *o, struct run_model *run)
+{
+    int status = run_train(run, &o->training);
+
+    return status ? status : put_outputs(o, run);
+}
+
 static int run_opened(const struct run_options *o, struct run_model *run)
 {
     int status = give_inputs(o, run), fits = 0;
@@ -331,6 +400,8 @@ static int run_opened(const struct run_options *o, struct run_model *run)
 
     if (status)
         return status;
+    if (o->training.steps > 0)
+        return train_opened(o, run);
     if (run_find_target(o->target, &target) < 0 || run_build(run, &target) < 0)
         return complain_last();
     if (o->profile && run_write_profile(run, o->profile) < 0)
@@ -340,14 +411,7 @@ static int run_opened(const struct run_options *o, struct run_model *run)
     status = check_memory(run);
     if (status)
         return status;
-    for (int32_t i = 0; i < run->ninputs; i++) {
-        const ipu_onnx_tensor *t = &run->inputs[i];
-        ipu_onnx_value value = {.size = sizeof value};
-
-        ipu_onnx_input(run->model, i, &value);
-        printf("input  %s  %s\n", value.name,
-               run_shape(t->type, t->ndim, t->extents).text);
-    }
+    list_inputs(run);
     if (run_once(run) < 0)
         return complain_last();
     return put_outputs(o, run);
@@ -370,15 +434,26 @@ static bool is_folder(const char *path)
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-static int run(const struct run_options *o)
+/* Returns an option that was given for a model; NULL: there is none. */
+static const char *model_option(const struct run_options *o)
 {
+    return o->fit                  ? "--fit"
+           : o->profile            ? "--profile"
+           : o->training.steps > 0 ? "--train"
+           : o->save               ? "--save"
+                                   : NULL;
+}
+
+static int run(const void *options)
+{
+    const struct run_options *o = options;
     int status;
 
     if (o->list)
         status = list_operators();
-    else if (is_folder(o->paths[0]) && (o->fit || o->profile))
+    else if (is_folder(o->paths[0]) && model_option(o))
         status = -run_complain("%s takes a model, and '%s' is a folder",
-                               o->fit ? "--fit" : "--profile", o->paths[0]);
+                               model_option(o), o->paths[0]);
     else if (is_folder(o->paths[0]))
         status = run_tests(o->paths, o->npaths, &o->tolerance);
     else if (o->npaths > 1)
@@ -392,28 +467,16 @@ static int run(const struct run_options *o)
 
 int main(int argc, char **argv)
 {
-    struct run_options options = {
-        .seed = 1, .target = "mk2", .tolerance = {1e-3, 1e-7}};
+    struct run_options options = {.seed = 1,
+                                  .target = "mk2",
+                                  .tolerance = {1e-3, 1e-7},
+                                  .training = {.rate = 0.01}};
     int status;
 
     options.paths = calloc((size_t)argc + 1, sizeof *options.paths);
     if (!options.paths)
         return -run_complain("there is too little memory");
-    switch (command_parse(&parser, argc, argv, &options)) {
-    case OPTIONS_HELP:
-        command_help(&parser, "ipu-run", stdout);
-        status = 0;
-        break;
-    case OPTIONS_VERSION:
-        printf("ipu-run %s\n", HVD_VERSION_STRING);
-        status = 0;
-        break;
-    case OPTIONS_ERROR:
-        fprintf(stderr, "ipu-run: %s\n", options.line.error);
-        status = 2;
-        break;
-    default: status = run(&options);
-    }
+    status = command_main(&parser, "ipu-run", argc, argv, &options, run);
     free(options.paths);
     return status;
 }

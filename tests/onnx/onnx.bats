@@ -162,6 +162,22 @@ END
     equals mobilenet_v2
 }
 
+@test "a network of PyTorch trains as there, and is saved" {
+    local out=$BATS_TEST_TMPDIR
+    /usr/bin/python3 -B -W ignore "$BATS_TEST_DIRNAME/train.py" export "$out"
+    "$PROGRAM" --train 8 --loss cross-entropy --rate 0.125 --momentum 0.5 \
+        --input "$out/x.npy" --labels "$out/labels.npy" --output "$out/outputs" \
+        --save "$out/trained.onnx" "$out/model.onnx" | tee "$RESULTS"
+    grep '^step' "$RESULTS" | paste - "$out/losses.txt" | tee "$out/both"
+    [ "$(awk '{ d = $4 - $5; n += d * d < 1e-8 } END { print n }' "$out/both")" -eq 8 ]
+    /usr/bin/python3 -B "$BATS_TEST_DIRNAME/train.py" check "$out"
+    is_wrong 2 "--train needs --labels" --train 3 "$out/model.onnx"
+    is_wrong 1 "--labels are float [5,2,8,8], and the loss takes float [5,3]" \
+        --train 3 --labels "$out/x.npy" "$out/model.onnx"
+    is_wrong 1 "no initialisers of floats" --train 3 --labels "$out/x.npy" \
+        "$DATA/node/test_relu/model.onnx"
+}
+
 @test "inputs are given, random, or wrong" {
     local model=$DATA/node/test_add/model.onnx good=$BATS_TEST_TMPDIR/good.npy
     /usr/bin/python3 -c "
