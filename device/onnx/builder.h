@@ -25,8 +25,9 @@ struct ipu_onnx {
     bool *bound;
     int32_t ngiven;
     struct ipu__onnx_given *given; /* owned */
-    bool no_gradients;             /* nobody takes derivatives of it */
-    bool *trained; /* of each initialiser; in the file's memory */
+    int64_t placeholders; /* inputs of scratch graphs so far (scope.h) */
+    bool no_gradients;    /* nobody takes derivatives of it */
+    bool *trained;        /* of each initialiser; in the file's memory */
     int32_t nvariables;
     struct ipu__onnx_value *variables; /* owned, those that were made */
     int32_t nrefusals;

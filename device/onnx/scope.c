@@ -13,6 +13,8 @@
  */
 #include "onnx/scope.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,11 +110,12 @@ static void make_outside(struct ipu__onnx_call *call,
         onnx__tensor(call, value);
 }
 
-struct ipu__onnx_value ipu__onnx_placeholder(ipu_graph *scratch,
-                                             const struct ipu__onnx_value *like,
-                                             const char *name)
+struct ipu__onnx_value ipu__onnx_placeholder(struct ipu__onnx_call *call,
+                                             ipu_graph *scratch,
+                                             const struct ipu__onnx_value *like)
 {
     struct ipu__onnx_value made = *like;
+    char name[32];
 
     made.floats = NULL;
     made.wholes = NULL;
@@ -120,6 +123,8 @@ struct ipu__onnx_value ipu__onnx_placeholder(ipu_graph *scratch,
     made.use = IPU__ONNX_FREE;
     made.last.id = -1;
     made.input = -1;
+    snprintf(name, sizeof name, "%" PRId64,
+             call->builder->model->placeholders++);
     made.tensor = ipu_input(scratch, name, ipu__onnx_kind(like->type)->dtype,
                             like->ndim, like->extents);
     return made;
@@ -127,15 +132,14 @@ struct ipu__onnx_value ipu__onnx_placeholder(ipu_graph *scratch,
 
 struct ipu__onnx_value ipu__onnx_in_scratch(struct ipu__onnx_call *call,
                                             ipu_graph *scratch,
-                                            struct ipu__onnx_value *value,
-                                            const char *name)
+                                            struct ipu__onnx_value *value)
 {
     struct ipu__onnx_value made = *value;
 
     if (value->state != IPU__ONNX_MADE)
         return made;
     if (!onnx__known(call, value))
-        return ipu__onnx_placeholder(scratch, value, name);
+        return ipu__onnx_placeholder(call, scratch, value);
     made = *value;
     made.tensor.id = made.last.id = -1; /* which the graph has, not scratch */
     return made;
@@ -147,7 +151,7 @@ static struct ipu__onnx_value capture(struct ipu__onnx_call *call,
                                       ipu_graph *scratch)
 {
     if (scratch)
-        return ipu__onnx_in_scratch(call, scratch, value, value->name);
+        return ipu__onnx_in_scratch(call, scratch, value);
     make_outside(call, value);
     return *value;
 }

@@ -43,16 +43,16 @@ const struct ipu__onnx_value *ipu__onnx_scope_output(
     const struct ipu__onnx_builder *scope, const struct ipu__onnx_graph *graph,
     size_t i);
 
-/* Returns an input of a scratch graph that is as a value that is not known. */
-struct ipu__onnx_value ipu__onnx_placeholder(ipu_graph *scratch,
-                                             const struct ipu__onnx_value *like,
-                                             const char *name);
+/* Returns a new input of a scratch graph that is as a value that is not known.
+ */
+struct ipu__onnx_value ipu__onnx_placeholder(
+    struct ipu__onnx_call *call, ipu_graph *scratch,
+    const struct ipu__onnx_value *like);
 
 /* Returns a value as a scratch graph has it: such an input, or what is known.
  */
 struct ipu__onnx_value ipu__onnx_in_scratch(struct ipu__onnx_call *call,
                                             ipu_graph *scratch,
-                                            struct ipu__onnx_value *value,
-                                            const char *name);
+                                            struct ipu__onnx_value *value);
 
 #endif

@@ -124,19 +124,28 @@ static void add_input(struct message *graph, const char *name, int64_t type,
     message_put(graph, ONNX_GRAPH_INPUT, &m);
 }
 
+/* Adds a graph to a node, as an attribute. */
+static void add_graph(struct message *node, const char *which,
+                      const struct message *graph)
+{
+    struct message attribute = {.count = 0};
+
+    message_text(&attribute, 1, which);
+    message_put(&attribute, 6, graph);
+    message_int(&attribute, 20, 5);
+    message_put(node, 5, &attribute);
+}
+
 /* Adds a branch of one node to an If. */
 static void add_branch(struct message *choice, const char *which,
                        const struct message *node, const char *output)
 {
-    struct message graph = {.count = 0}, attribute = {.count = 0}, m;
+    struct message graph = {.count = 0}, m;
 
     message_put(&graph, ONNX_GRAPH_NODE, node);
     m = onnx_value(output, IPU_ONNX_FLOAT, 0, NULL);
     message_put(&graph, ONNX_GRAPH_OUTPUT, &m);
-    message_text(&attribute, 1, which);
-    message_put(&attribute, 6, &graph);
-    message_int(&attribute, 20, 5);
-    message_put(choice, 5, &attribute);
+    add_graph(choice, which, &graph);
 }
 
 /* y = LSTM(x, w, r) or Neg of it, as c says. */
@@ -158,6 +167,57 @@ TEST(branches_and_recurrent_nodes_are_refused_or_built)
     add_input(&g, "c", IPU_ONNX_BOOL, 0, none);
     node = onnx_value("y", IPU_ONNX_FLOAT, 0, none);
     message_put(&g, ONNX_GRAPH_OUTPUT, &node);
+    good = onnx_model(&g, 13);
+    spoil_often(&good, rounds(3000));
+}
+
+/* Adds values that have names alone. */
+static void add_names(struct message *graph, unsigned field, const char *names)
+{
+    for (; *names; names += *names == ' ') {
+        size_t n = strcspn(names, " ");
+        struct message m = {.count = 0};
+
+        message_bytes(&m, 1, names, n);
+        message_put(graph, field, &m);
+        names += n;
+    }
+}
+
+/* A Scan in a Loop, whose body needs the number of the iteration for a shape:
+ * it is tried as a loop, and then built as its iterations. */
+TEST(loops_are_refused_or_built)
+{
+    const int64_t x[] = {3, 2}, w[] = {2}, none[] = {0};
+    struct message g = {.count = 0}, body = {.count = 0}, inner = {.count = 0};
+    struct message node, good;
+
+    node = onnx_node("Add", "s r", "s1");
+    message_put(&inner, ONNX_GRAPH_NODE, &node);
+    add_names(&inner, ONNX_GRAPH_INPUT, "s r");
+    add_names(&inner, ONNX_GRAPH_OUTPUT, "s1 s1");
+    node = onnx_node("Scan", "b x", "b1 rows");
+    onnx_int_attribute(&node, "num_scan_inputs", 1);
+    add_graph(&node, "body", &inner);
+    message_put(&body, ONNX_GRAPH_NODE, &node);
+    node = onnx_node("Less", "i m", "again");
+    message_put(&body, ONNX_GRAPH_NODE, &node);
+    node = onnx_node("Expand", "i i1", "wide");
+    message_put(&body, ONNX_GRAPH_NODE, &node);
+    add_names(&body, ONNX_GRAPH_INPUT, "i c b");
+    add_names(&body, ONNX_GRAPH_OUTPUT, "again b1 rows");
+    node = onnx_tensor("i1", IPU_ONNX_INT64, 1, (const int64_t[]){1});
+    message_int(&node, 7, 2);
+    message_put(&body, ONNX_GRAPH_INITIALIZER, &node);
+    node = onnx_node("Loop", "m - w", "y z");
+    add_graph(&node, "body", &body);
+    message_put(&g, ONNX_GRAPH_NODE, &node);
+    node = onnx_tensor("m", IPU_ONNX_INT64, 0, none);
+    message_int(&node, 7, 4);
+    message_put(&g, ONNX_GRAPH_INITIALIZER, &node);
+    add_input(&g, "x", IPU_ONNX_FLOAT, 2, x);
+    add_input(&g, "w", IPU_ONNX_FLOAT, 1, w);
+    add_names(&g, ONNX_GRAPH_OUTPUT, "y z");
     good = onnx_model(&g, 13);
     spoil_often(&good, rounds(3000));
 }

@@ -143,6 +143,17 @@ model("known", [loop(["", "", "start"], ["n", "rows"], counted),
        ("rows", whole([3, 5, 7, 9]))],
       constants=[("start", whole(1)), ("zero", whole([0])),
                  ("minus", whole([-1]))])
+# The condition is known while the graph is built, and what is made is data.
+summed = body([node("Add", ["k", "two"], ["k1"]),
+               node("Less", ["k1", "ten"], ["again"]),
+               node("Add", ["b", "x"], ["z"])], ["i", "go", "k", "b"],
+              ["again", "k1", "z", "z"],
+              [("two", whole(2)), ("ten", whole(9))])
+model("counted", [loop(["", "", "start", "x"], ["n", "y", "rows"], summed)],
+      [("x", x)],
+      [("n", whole(9)), ("y", 5 * x),
+       ("rows", numpy.array([i * x for i in (2, 3, 4, 5)]))],
+      constants=[("start", whole(1))])
 # Loops in loops, of which the inner one uses what is carried by the outer.
 inner = loop(["k", "", "b"], ["q"],
              body([constant("u", yes), node("Add", ["p", "a"], ["p1"]),

@@ -18,8 +18,6 @@
  * of all iterations is limited. An ipu_while has no derivatives and makes no
  * rows, because their number is not known.
  */
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "onnx/operators/loops.h"
@@ -125,22 +123,17 @@ static int build_trial(struct onnx__loop *loop, ipu_graph *scratch)
     size_t n = 0;
 
     if (loop->numbered) {
-        inputs[n++] = ipu__onnx_placeholder(scratch, &number, "iteration");
+        inputs[n++] = ipu__onnx_placeholder(loop->call, scratch, &number);
         inputs[n++] = onnx__loop_number(IPU_ONNX_BOOL, &onnx__loop_holds);
     }
-    for (int i = 0; i < loop->ncarried; i++) {
-        char name[32];
-
-        snprintf(name, sizeof name, "carried %d", i);
-        inputs[n++] = ipu__onnx_placeholder(scratch, &loop->carried[i], name);
-    }
+    for (int i = 0; i < loop->ncarried; i++)
+        inputs[n++] =
+            ipu__onnx_placeholder(loop->call, scratch, &loop->carried[i]);
     for (int i = 0; i < loop->ntaken; i++) {
         const struct ipu__onnx_value row =
             onnx__loop_row(&loop->taken[i].value);
-        char name[32];
 
-        snprintf(name, sizeof name, "row %d", i);
-        inputs[n++] = ipu__onnx_placeholder(scratch, &row, name);
+        inputs[n++] = ipu__onnx_placeholder(loop->call, scratch, &row);
     }
     return onnx__loop_body(loop, scratch);
 }

@@ -5,12 +5,11 @@
  * all iterations is limited.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "onnx/operators/loops.h"
 
-/* Nodes of all iterations. */
+/* Nodes and outputs of all iterations. */
 enum { MOST_NODES = 1 << 14 };
 
 /* The rows of an iteration. */
@@ -29,12 +28,8 @@ static struct ipu__onnx_value take_row(struct onnx__loop *loop, int i,
         row.wholes = all.wholes ? all.wholes + at * each : NULL;
         return row;
     }
-    if (scratch) {
-        char name[64];
-
-        snprintf(name, sizeof name, "row %d/%" PRId64, i, iteration);
-        return ipu__onnx_placeholder(scratch, &row, name);
-    }
+    if (scratch)
+        return ipu__onnx_placeholder(loop->call, scratch, &row);
     starts[0] = at;
     memcpy(sizes, all.extents, sizeof sizes);
     sizes[0] = 1;
@@ -74,7 +69,9 @@ static int add_iteration(struct onnx__loop *loop, int64_t iteration,
 
 int64_t onnx__loop_most(const struct onnx__loop *loop)
 {
-    return 1 + MOST_NODES / ((int64_t)loop->body->nodes.count + 1);
+    size_t each = loop->body->nodes.count + loop->body->outputs.count + 1;
+
+    return 1 + MOST_NODES / (int64_t)each;
 }
 
 /* Iterations that have been built. */
@@ -200,13 +197,9 @@ int onnx__loop_unroll(struct onnx__loop *loop, ipu_graph *scratch)
     if (!u.carried || !u.rows)
         return ipu__onnx_end(loop->call->builder, IPU_ERR_MEMORY);
     for (size_t i = 0; i < n; i++) {
-        char name[32];
-
-        u.carried[i] = loop->carried[i];
-        snprintf(name, sizeof name, "carried %zu", i);
-        if (scratch)
-            u.carried[i] = ipu__onnx_in_scratch(loop->call, scratch,
-                                                &loop->carried[i], name);
+        u.carried[i] = scratch ? ipu__onnx_in_scratch(loop->call, scratch,
+                                                      &loop->carried[i])
+                               : loop->carried[i];
     }
     if (loop->trips == 0)
         for (int i = 0; i < loop->nmade; i++)
