@@ -7,7 +7,7 @@
  *     y = relu(x w1 + b1) w2 + b2
  *
  * where b2 is an Identity of b1, as exporters write parameters that are equal
- * at first.
+ * at first. Each has a variable, though b1 has its own before.
  */
 #include <math.h>
 
@@ -57,8 +57,9 @@ static float first_value(int p, int i)
 static struct message model_with(int64_t version)
 {
     static const char *const nodes[][3] = {
-        {"Identity", "b1", "b2"}, {"MatMul", "x w1", "p"}, {"Add", "p b1", "q"},
-        {"Relu", "q", "r"},       {"MatMul", "r w2", "s"}, {"Add", "s b2", "y"},
+        {"MatMul", "x w1", "p"},  {"Add", "p b1", "q"},
+        {"Identity", "b1", "b2"}, {"Relu", "q", "r"},
+        {"MatMul", "r w2", "s"},  {"Add", "s b2", "y"},
     };
     const int64_t in[] = {-1, IN}, out[] = {-1, OUT};
     struct message g = {.count = 0}, m;
