@@ -168,6 +168,30 @@ void hvd__elastic_leave(struct hvd__elastic *elastic, bool in_good_order)
         hvd__members_leave(elastic->members, in_good_order);
 }
 
+static const char *words_of(hvd_lost_reason reason)
+{
+    return reason == HVD_LOST_ENDED    ? "has ended"
+           : reason == HVD_LOST_FROZEN ? "is frozen"
+                                       : "is silent, or its host is cut off";
+}
+
+void hvd__elastic_hand_over(struct hvd__world *world)
+{
+    struct hvd__members *members = world->elastic->members;
+    int n, self = world->engine.transport->rank;
+    const int *list = hvd__members_list(members, &n);
+
+    for (int rank = 0; rank < n && world->watch && world->host_of; rank++) {
+        hvd_lost_reason reason = hvd__watch_reason(world->watch, rank);
+
+        /* The register itself knows which ranks of this host have ended. */
+        if (reason != 0 && rank != self &&
+            (reason != HVD_LOST_ENDED ||
+             world->host_of[rank] != world->host_of[self]))
+            hvd__members_lose(members, list[rank], reason, words_of(reason));
+    }
+}
+
 void hvd__elastic_exclude(struct hvd__elastic *elastic, int member)
 {
     hvd__members_lose(elastic->members, member, HVD_LOST_EXCLUDED,

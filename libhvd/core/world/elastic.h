@@ -49,6 +49,9 @@ int hvd__elastic_check(struct hvd__world *world);
 int hvd__elastic_begin(struct hvd__world *world);
 /* Tells spares that this process has left its last world. Accepts NULL. */
 void hvd__elastic_leave(struct hvd__elastic *elastic, bool in_good_order);
+/* Tells the members whom the watch of this world, if it has one, has found
+ * lost. The world's ranks are those of the last round. */
+void hvd__elastic_hand_over(struct hvd__world *world);
 /* Leaves a member out of the next world. */
 void hvd__elastic_exclude(struct hvd__elastic *elastic, int member);
 /* Accepts NULL. */

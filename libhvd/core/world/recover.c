@@ -73,32 +73,13 @@ static void stop_moving(struct hvd__world *world)
     hvd__progress_give(world);
 }
 
-static const char *words_of(hvd_lost_reason reason)
-{
-    return reason == HVD_LOST_ENDED    ? "has ended"
-           : reason == HVD_LOST_FROZEN ? "is frozen"
-                                       : "is silent, or its host is cut off";
-}
-
-/* The watch of the old world has found who is lost. It is closed: from now on
- * this thread looks. */
+/* The watch of the old world is closed: from now on this thread looks. */
 static void hand_over(struct leaving *leaving)
 {
     struct hvd__world *world = leaving->world;
-    struct hvd__members *members = leaving->elastic->members;
     const int excluded = atomic_load(&world->excluded);
 
-    for (int rank = 0; rank < leaving->size; rank++) {
-        hvd_lost_reason reason = hvd__watch_reason(world->watch, rank);
-
-        /* The register itself knows which ranks of this host have ended. */
-        if (reason != 0 && rank != leaving->rank &&
-            (reason != HVD_LOST_ENDED ||
-             leaving->world->host_of[rank] !=
-                 leaving->world->host_of[leaving->rank]))
-            hvd__members_lose(members, leaving->members[rank], reason,
-                              words_of(reason));
-    }
+    hvd__elastic_hand_over(world);
     if (excluded > 0)
         hvd__elastic_exclude(leaving->elastic, leaving->members[excluded - 1]);
     hvd__watch_close(world->watch);

@@ -363,8 +363,11 @@ int hvd__world_create(const struct hvd__origin *origin,
         return leave_assembly(world, created);
     if (status < 0) {
         hvd__grow_cancel(world);
-        if (origin->elastic == world->elastic)
+        if (origin->elastic && origin->elastic == world->elastic) {
+            if (world->engine.transport)
+                hvd__elastic_hand_over(world);
             world->elastic = NULL; /* it stays the caller's */
+        }
         if (!origin->elastic)
             hvd__world_end_of(world, status);
         if (world->engine.transport)
