@@ -4,6 +4,7 @@
  * folders that come with ONNX.
  */
 #include "command/command.h"
+#include "run_bench.h"
 #include "run_fit.h"
 #include "run_model.h"
 #include "run_tensor.h"
@@ -36,6 +37,7 @@ struct run_options {
     const char *profile; /* folder; NULL: none */
     const char *save;    /* file of the model; NULL: none */
     struct run_training training;
+    int bench;           /* runs; 0: not given */
     bool fit;
     bool list;
 };
@@ -49,6 +51,7 @@ enum {
     KEY_RTOL,
     KEY_ATOL,
     KEY_FIT,
+    KEY_BENCH,
     KEY_PROFILE,
     KEY_TARGET,
     KEY_SAVE,
@@ -72,6 +75,8 @@ static const struct argp_option flags[] = {
     {"atol", KEY_ATOL, "X", 0, "absolute tolerance of tests (1e-07)", 0},
     {"fit", KEY_FIT, NULL, 0,
      "say whether the model fits on the chip, and what would make it fit", 0},
+    {"bench", KEY_BENCH, "N", 0,
+     "run N times more, and print the time beside that of the chip", 0},
     {"profile", KEY_PROFILE, "DIR", 0,
      "write profile.json and report.html to DIR", 0},
     {"target", KEY_TARGET, "CHIP", 0,
@@ -152,6 +157,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case KEY_RATE:
     case KEY_MOMENTUM: return parse_training(o, key, text);
     case KEY_SAVE: o->save = text; return 0;
+    case KEY_BENCH:
+        return command_number(&o->line, "--bench", text, 1, 1 << 20, &o->bench);
     case KEY_FIT: o->fit = true; return 0;
     case KEY_PROFILE: o->profile = text; return 0;
     case KEY_TARGET: o->target = text; return 0;
@@ -414,7 +421,10 @@ static int run_opened(const struct run_options *o, struct run_model *run)
     list_inputs(run);
     if (run_once(run) < 0)
         return complain_last();
-    return put_outputs(o, run);
+    status = put_outputs(o, run);
+    if (!status && o->bench && run_print_bench(run, &target, o->bench) < 0)
+        return complain_last();
+    return status;
 }
 
 static int run_file(const struct run_options *o)
@@ -438,6 +448,7 @@ static bool is_folder(const char *path)
 static const char *model_option(const struct run_options *o)
 {
     return o->fit                  ? "--fit"
+           : o->bench > 0          ? "--bench"
            : o->profile            ? "--profile"
            : o->training.steps > 0 ? "--train"
            : o->save               ? "--save"
