@@ -9,6 +9,7 @@
 #   chaos/        hvd-chaos: hurts the ranks of any job
 #   ipu/          ipu-bench: the cost model's figures for a chip
 #   train/        train-bench: the training programs
+#   pytorch/      scripts: trainings and networks, beside PyTorch
 #   report/       scripts of "make bench": measurements into one page
 
 CFLAGS_bench = -Ilibhvd/include -Idevice/include -Ibench -Ilibhvd $(MPI_CFLAGS)

@@ -37,7 +37,7 @@ struct run_options {
     const char *profile; /* folder; NULL: none */
     const char *save;    /* file of the model; NULL: none */
     struct run_training training;
-    int bench;           /* runs; 0: not given */
+    int bench; /* runs; 0: not given */
     bool fit;
     bool list;
 };

@@ -1,30 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""export.py NETWORK FOLDER - exports a network of torchvision to FOLDER.
+"""export.py NETWORK SIZE FOLDER [OPSET] - exports a network to FOLDER.
 
-Writes model.onnx, with an open batch, and x.npy and y.npy, an input and what
-PyTorch makes of it. Weights are random; statistics of normalisations are those
-of random images, so that outputs have a usual size.
+NETWORK is one of bench/pytorch/networks.py; SIZE is small or full. Writes
+model.onnx, with an open batch, and x0.npy and y0.npy and so on, inputs and what
+PyTorch makes of them: of three samples of a small network, and one of a full
+one.
 """
+import os
 import sys
 
 import numpy
 import torch
-import torchvision
 
-name, folder = sys.argv[1:]
-torch.manual_seed(7)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "../../bench/pytorch"))
+import networks  # noqa: E402
+
+name, size, folder = sys.argv[1:4]
 torch.set_num_threads(1)
-model = getattr(torchvision.models, name)()
-for module in model.modules():
-    if isinstance(module, torch.nn.BatchNorm2d):
-        module.momentum = None  # the mean of what it sees
+model, draw = networks.build(name, size == "small")
+inputs = draw(3 if size == "small" else 1)
 with torch.no_grad():
-    model(torch.randn(8, 3, 64, 64))
-    model.eval()
-    x = torch.randn(3, 3, 64, 64)
-    y = model(x)
-torch.onnx.export(
-    model, x, f"{folder}/model.onnx", opset_version=13, input_names=["x"],
-    output_names=["y"], dynamic_axes={"x": {0: "batch"}, "y": {0: "batch"}})
-numpy.save(f"{folder}/x.npy", x.numpy())
-numpy.save(f"{folder}/y.npy", y.numpy())
+    outputs = model(*inputs)
+networks.export(model, draw(2), f"{folder}/model.onnx",
+                int(sys.argv[4]) if len(sys.argv) > 4 else 13)
+if isinstance(outputs, torch.Tensor):
+    outputs = (outputs,)
+for i, x in enumerate(inputs):
+    numpy.save(f"{folder}/x{i}.npy", x.numpy())
+for i, y in enumerate(outputs):
+    numpy.save(f"{folder}/y{i}.npy", y.numpy())

@@ -1,9 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# ipu-run passes ONNX's own tests for each operator that is supported, gives
-# what PyTorch gives for networks that PyTorch has exported, and prints one line
-# for every mistake. The tests of ONNX are those of Debian's libonnx-testdata.
+# ipu-run passes ONNX's own tests for each operator that is supported, and prints
+# one line for every mistake. The tests of ONNX are those of Debian's libonnx-testdata.
 
 load ../support/commands
 
@@ -131,37 +130,6 @@ END
     [[ ${lines[1]} == "pass "*/same ]]
 }
 
-# equals NETWORK: expects that its output is that of PyTorch, within 1e-4 of the
-# largest number.
-equals() {
-    export OPENBLAS_CORETYPE=SkylakeX
-    /usr/bin/python3 "$BATS_TEST_DIRNAME/export.py" "$1" "$BATS_TEST_TMPDIR"
-    run "$PROGRAM" --input "x=$BATS_TEST_TMPDIR/x.npy" \
-        --output "$BATS_TEST_TMPDIR/out" "$BATS_TEST_TMPDIR/model.onnx"
-    echo "$output"
-    [ "$status" -eq 0 ]
-    [ "${lines[0]}" = "input  x  float [3,3,64,64]" ]
-    [ "${lines[1]}" = "output y  float [3,1000]" ]
-    /usr/bin/python3 - "$BATS_TEST_TMPDIR" <<'END'
-import sys
-import numpy
-got = numpy.load(sys.argv[1] + "/out/y.npy")
-wanted = numpy.load(sys.argv[1] + "/y.npy")
-most = abs(wanted).max()
-print("largest", most, "difference", abs(got - wanted).max())
-assert got.shape == wanted.shape and most > 0.01
-assert abs(got - wanted).max() <= 1e-4 * most
-END
-}
-
-@test "ResNet-18 gives what PyTorch gives" {
-    equals resnet18
-}
-
-@test "MobileNetV2 gives what PyTorch gives" {
-    equals mobilenet_v2
-}
-
 @test "a network of PyTorch trains as there, and is saved" {
     local out=$BATS_TEST_TMPDIR
     /usr/bin/python3 -B -W ignore "$BATS_TEST_DIRNAME/train.py" export "$out"
@@ -243,6 +211,27 @@ assert 0 <= y.min() < 0.2 and 1.8 < y.max() < 2 and y.std() > 0.4"
     grep -q "\"fullest_tile_bytes\": *$bytes\b" "$out/profile.json"
     is_wrong 1 "$BATS_TEST_TMPDIR/none/p" --profile "$BATS_TEST_TMPDIR/none/p" "$model"
     is_wrong 1 "--profile takes a model" --profile "$out" "$DATA/node/test_relu"
+}
+
+# The time of steps is part of that of a run.
+@test "the time of a run is printed beside that of the chip" {
+    local model=$BATS_TEST_TMPDIR/layers.onnx
+    /usr/bin/python3 "$BATS_TEST_DIRNAME/layers.py" "$model"
+    run "$PROGRAM" --bench 5 --batch 64 --target bow "$model"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    chip=$("$PROGRAM" --fit --batch 64 --target bow "$model" |
+        sed -n 's/^a run takes .* cycles, \(.*\) ms$/\1/p')
+    awk -v chip="$chip" '/CPU, median of 5/ { median = $5 }
+        /CPU, fastest/ { fastest = $3 }
+        /bow, modelled/ { modelled = $3 }
+        after { steps += $1; sum += $2; percent += $3 }
+        /of the CPU/ { after = 1 }
+        END { exit !(fastest > 0 && median >= fastest && modelled == chip &&
+                     steps >= 2 && sum > 0 && percent > 99 && percent < 101) }
+        ' <<<"$output"
+    is_wrong 2 "--bench" --bench 0 "$model"
+    is_wrong 1 "--bench takes a model" --bench 2 "$DATA/node/test_relu"
 }
 
 @test "every mistake is one line" {
