@@ -129,6 +129,29 @@ IPU__INLINE float ipu__tanh(float x)
     return size < 0.65f ? p * u * x + x : far;
 }
 
+/* Computes erf(x): x and what the polynomial adds to it, or 1 - erfc(|x|), for
+ * the logarithm of which there is another. Beyond 4 it is 1. */
+IPU__INLINE float ipu__erf(float x)
+{
+    float size = fabsf(x), t = ipu__smaller(size, 4.0f), u = x * x;
+    float p = 8.51311633e-05f, q = 2.08285419e-05f;
+
+    p = p * u - 0.000817564258f;
+    p = p * u + 0.00520385941f;
+    p = p * u - 0.0268605091f;
+    p = p * u + 0.112837151f;
+    p = p * u - 0.376126349f;
+    p = p * u + 0.128379226f;
+    q = q * t - 0.00043139272f;
+    q = q * t + 0.00415625097f;
+    q = q * t - 0.0250806063f;
+    q = q * t + 0.108220369f;
+    q = q * t + 0.633400857f;
+    q = q * t + 1.12948835f;
+    q = q * t - 0.000169204097f;
+    return size < 0.9f ? p * x + x : copysignf(1 - ipu__exp(-q), x);
+}
+
 /* Computes atan(x) of t, |t| <= tan(pi / 8): |x| is t, or (1 + t) / (1 - t),
  * whose angle is pi / 4 larger, or -1 / t, whose angle is pi / 2 larger. */
 IPU__INLINE float ipu__atan(float x)

@@ -26,6 +26,21 @@ static ipu_tensor clip(ipu_graph *graph, ipu_tensor x)
     return ipu_clip(graph, x, -0.75, 1.25);
 }
 
+static ipu_tensor raised(ipu_graph *graph, ipu_tensor x, double power)
+{
+    return ipu_power(graph, x, ipu_fill(graph, IPU_FLOAT32, 0, NULL, power));
+}
+
+static ipu_tensor squared(ipu_graph *graph, ipu_tensor x)
+{
+    return raised(graph, x, 2);
+}
+
+static ipu_tensor cubed(ipu_graph *graph, ipu_tensor x)
+{
+    return raised(graph, x, 3);
+}
+
 #define PLAIN(name)                                                            \
     static ipu_tensor plain_##name(ipu_graph *graph, ipu_tensor x)             \
     {                                                                          \
@@ -63,6 +78,16 @@ static double elu_of(double x)
     return x > 0 ? x : 1.5 * expm1(x);
 }
 
+static double square_of(double x)
+{
+    return x * x;
+}
+
+static double cube_of(double x)
+{
+    return x * x * x;
+}
+
 static double clip_of(double x)
 {
     return x < -0.75 ? -0.75 : x > 1.25 ? 1.25 : x;
@@ -88,6 +113,8 @@ static const struct {
     {leaky, leaky_of, -20, 20, false},
     {elu, elu_of, -20, 20, false},
     {clip, clip_of, -2, 2, false},
+    {squared, square_of, -20, 20, false},
+    {cubed, cube_of, -20, 20, false},
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 

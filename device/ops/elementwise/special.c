@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Functions of each element that networks need now and then: the standard
- * library computes all but atan and softplus, element by element. Their
+ * library computes all but erf, atan and softplus, element by element. Their
  * derivatives are made of ops that have derivatives again.
  *
  *     sin       cos            log1p     1 / (1 + x)
@@ -31,7 +31,7 @@
 #include "ops/elementwise/unary.inc"
 
 #define NAME run_erf
-#define OF(x) erff(x)
+#define OF(x) ipu__erf(x)
 #include "ops/elementwise/unary.inc"
 
 #define NAME run_atan
