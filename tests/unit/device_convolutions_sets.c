@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests convolutions of all kinds with each set of instructions: what they
- * give, and both derivatives, against plain sums in double. Sizes are such that
+ * give, what ops fused to them make of it, and both derivatives, against plain
+ * sums in double. Sizes are such that
  * strips, panels, blocks and pieces of the depth end within them: no extent of
  * these is a multiple of another's. HVD_TEST_FULL=1 adds more random ones.
  */
@@ -71,9 +72,10 @@ static void tear_down(void)
 
 struct tensors {
     int64_t ho, wo;
+    int64_t columns;    /* channels of y */
     int64_t nx, nk, ny; /* elements */
     float *x, *k, *g, *got;
-    double *y, *dx, *dk;
+    double *y, *dx, *dk, *z;
 };
 
 static int64_t side(int64_t extent, int64_t kernel, int i, const struct conv *c)
@@ -124,17 +126,19 @@ static struct tensors plain(const struct conv *c)
     struct tensors t = {.ho = side(c->h, c->kh, 0, c),
                         .wo = side(c->w, c->kw, 1, c)};
 
+    t.columns = c->co;
     t.nx = c->n * c->h * c->w * c->ci;
     t.nk = c->kh * c->kw * c->ci / c->groups * c->co;
     t.ny = c->n * t.ho * t.wo * c->co;
     t.x = calloc((size_t)(t.nx + t.nk + 2 * t.ny) + 1, sizeof *t.x);
-    t.y = calloc((size_t)(t.nx + t.nk + t.ny) + 1, sizeof *t.y);
-    t.got = malloc((size_t)(t.nx + t.nk + t.ny + 1) * sizeof *t.got);
+    t.y = calloc((size_t)(t.nx + t.nk + 2 * t.ny) + 1, sizeof *t.y);
+    t.got = malloc((size_t)(t.nx + t.nk + 2 * t.ny + 1) * sizeof *t.got);
     ck_assert(t.x && t.y && t.got);
     t.k = t.x + t.nx;
     t.g = t.k + t.nk;
     t.dx = t.y + t.ny;
     t.dk = t.dx + t.nx;
+    t.z = t.dk + t.nk;
     device_fill(t.x, (int)t.nx, 1);
     device_fill(t.k, (int)t.nk, 2);
     device_fill(t.g, (int)t.ny, 3);
@@ -188,16 +192,18 @@ static ipu_tensor build(const struct conv *c, ipu_tensor x, ipu_tensor k)
 
 static void run_set(const char *set, int number, struct tensors *t)
 {
-    float *y = t->got, *dx = y + t->ny, *dk = dx + t->nx;
+    float *y = t->got, *dx = y + t->ny, *dk = dx + t->nx, *z = dk + t->nk;
 
-    for (int64_t i = 0; i < t->nx + t->nk + t->ny; i++)
+    for (int64_t i = 0; i < t->nx + t->nk + 2 * t->ny; i++)
         t->got[i] = NAN;
     MUST(ipu__kernels_choose(set));
     MUST(ipu_engine_new(d.executable, &d.engine));
     device_connect(&d, "x", t->x, t->nx);
     device_connect(&d, "k", t->k, t->nk);
     device_connect(&d, "g", t->g, t->ny);
+    device_connect(&d, "b", t->g, t->columns);
     device_connect(&d, "y", y, t->ny);
+    device_connect(&d, "z", z, t->ny);
     device_connect(&d, "dx", dx, t->nx);
     device_connect(&d, "dk", dk, t->nk);
     MUST(ipu_engine_run(d.engine));
@@ -206,13 +212,19 @@ static void run_set(const char *set, int number, struct tensors *t)
     compare(set, "y", number, t->y, y, t->ny);
     compare(set, "dx", number, t->dx, dx, t->nx);
     compare(set, "dk", number, t->dk, dk, t->nk);
+    for (int64_t i = 0; i < t->ny; i++) {
+        double biased = (double)y[i] + (double)t->g[i % t->columns];
+
+        t->z[i] = biased > 0 ? biased : 0;
+    }
+    compare(set, "relu", number, t->z, z, t->ny);
 }
 
 /* Tests one convolution with all sets. */
 static void check_conv(const struct conv *c, int number)
 {
     struct tensors t = plain(c);
-    ipu_tensor in[2], dx[2], y, g;
+    ipu_tensor in[2], dx[2], y, g, b;
 
     in[0] = device_floats(&d, "x", 4, SHAPE(c->n, c->h, c->w, c->ci));
     in[1] = device_floats(&d, "k", 4,
@@ -220,6 +232,9 @@ static void check_conv(const struct conv *c, int number)
     g = device_floats(&d, "g", 4, SHAPE(c->n, t.ho, t.wo, c->co));
     y = build(c, in[0], in[1]);
     MUST(ipu_output(d.graph, "y", y));
+    b = device_floats(&d, "b", 1, SHAPE(c->co));
+    MUST(ipu_output(d.graph, "z",
+                    ipu_relu(d.graph, ipu_bias_add(d.graph, y, b))));
     y = ipu_reduce_sum(d.graph, ipu_multiply(d.graph, y, g), 1);
     MUST(ipu_gradients(d.graph, y, 2, in, dx));
     MUST(ipu_output(d.graph, "dx", dx[0]));

@@ -15,8 +15,6 @@
  * has none; so has every patch if its rows are not dense in x (groups,
  * dilation).
  */
-#include <string.h>
-
 #include "ops/products/conv2d.h"
 #include "ops/products/strips.h"
 
@@ -41,35 +39,18 @@ struct piece {
 
 /* ------------------------------------------------------------------ packing */
 
-/* Packs columns [first, first + n) of a group's kernel into a panel. */
-static void pack_panel(const struct ipu__conv *c, const float *kernel,
-                       int64_t first, int64_t n, int64_t columns, float *panel)
-{
-    for (int64_t k = 0; k < c->depth; k++, panel += columns) {
-        memcpy(panel, kernel + k * c->co + first, (size_t)n * sizeof *panel);
-        if (n < columns)
-            memset(panel + n, 0, (size_t)(columns - n) * sizeof *panel);
-    }
-}
-
-/* The same of the kernel whose taps are mirrored, and whose channels are
- * exchanged: kernel: [kh, kw, cog, ci]. */
+/* Packs columns [first, first + n) of the kernel whose taps are mirrored, and
+ * whose channels are exchanged: kernel: [kh, kw, cog, ci]. */
 static void pack_mirrored(const struct ipu__conv *c, const float *kernel,
                           int64_t first, int64_t n, int64_t columns,
                           float *panel)
 {
     int64_t taps = c->kh * c->kw;
 
-    if (n < columns)
-        memset(panel, 0, (size_t)(c->depth * columns) * sizeof *panel);
     for (int64_t t = 0; t < taps; t++, panel += c->cig * columns)
-        for (int64_t i = 0; i < n; i++) {
-            const float *from =
-                kernel + ((taps - 1 - t) * c->cog + first + i) * c->ci;
-
-            for (int64_t o = 0; o < c->cig; o++)
-                panel[o * columns + i] = from[o];
-        }
+        ipu__panel_pack_columns(kernel +
+                                    ((taps - 1 - t) * c->cog + first) * c->ci,
+                                c->ci, c->cig, n, columns, panel);
 }
 
 static void pack(const struct work *w, const float *kernel, bool mirrored,
@@ -83,8 +64,13 @@ static void pack(const struct work *w, const float *kernel, bool mirrored,
         float *panel = panels + first * c->depth;
 
         columns = ipu__panel_columns(w->strips, first, c->cog);
-        (mirrored ? pack_mirrored : pack_panel)(
-            c, kernel, first, left < columns ? left : columns, columns, panel);
+        if (left > columns)
+            left = columns;
+        if (mirrored)
+            pack_mirrored(c, kernel, first, left, columns, panel);
+        else
+            ipu__panel_pack(kernel + first, c->co, c->depth, left, columns,
+                            panel);
     }
 }
 

@@ -7,8 +7,6 @@
  *
  * Sums go over the pixels of a block, and then over blocks.
  */
-#include <string.h>
-
 #include "ops/products/conv2d.h"
 #include "ops/products/strips.h"
 
@@ -21,17 +19,6 @@ struct work {
     int64_t count;           /* of the block's pixels */
     bool add;                /* it is not the first block */
 };
-
-/* Copies channels of a block of dy into a panel. */
-static void pack_panel(const struct ipu__conv *c, const float *dy,
-                       int64_t count, int64_t n, int64_t columns, float *panel)
-{
-    for (int64_t i = 0; i < count; i++, panel += columns, dy += c->co) {
-        memcpy(panel, dy, (size_t)n * sizeof *panel);
-        if (n < columns)
-            memset(panel + n, 0, (size_t)(columns - n) * sizeof *panel);
-    }
-}
 
 /* Multiplies one row of the patches with a panel. dkernel: where the products
  * of this row and these channels go. The last strip of a row begins early
@@ -64,7 +51,7 @@ static void multiply_block(const struct work *w, const float *dy,
 
         columns = ipu__panel_columns(w->strips, first, c->cog);
         n = left < columns ? left : columns;
-        pack_panel(c, dy + first, w->count, n, columns, panel);
+        ipu__panel_pack(dy + first, c->co, w->count, n, columns, panel);
         for (int64_t s = 0; s < w->segments; s++) {
             for (int64_t i = 0; i < w->count; i++)
                 w->at[i] = w->found[i].data + s * w->found[i].pitch;

@@ -6,13 +6,17 @@
  *
  * If b is the same for all, and the rows of all a's lie one below the other,
  * all are one product.
+ *
+ * Products of many rows are convolutions of single pixels, in strips: those are
+ * faster than OpenBLAS if b is not packed for too few rows. Otherwise, and with
+ * threads, OpenBLAS multiplies.
  */
 #include <cblas.h>
 #include <limits.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "ops/op.h"
+#include "ops/products/conv2d.h"
 
 /* Rows and columns after transposition. */
 static int64_t rows_of(const struct ipu__call *call, int i)
@@ -86,6 +90,53 @@ static int64_t advance_of(const struct ipu__shape *shape)
                                   shape->extents[shape->ndim - 1];
 }
 
+/* The fewest rows, columns and elements of the depth of a product in strips. */
+enum { STRIP_ROWS = 96, STRIP_COLUMNS = 16, STRIP_DEPTH = 16 };
+
+/* Sets the convolution that a product is: a's rows are pixels. */
+static bool as_conv(const struct ipu__call *call, int64_t m, int64_t n,
+                    int64_t k, struct ipu__conv *c)
+{
+    if (call->attributes->transpose[0] || m < STRIP_ROWS || n < STRIP_COLUMNS ||
+        k < STRIP_DEPTH)
+        return false;
+    *c = (struct ipu__conv){.n = 1,
+                            .h = 1,
+                            .w = m,
+                            .ci = k,
+                            .kh = 1,
+                            .kw = 1,
+                            .ho = 1,
+                            .wo = m,
+                            .co = n,
+                            .stride = {1, 1},
+                            .dilation = {1, 1},
+                            .groups = 1};
+    ipu__conv_complete(c);
+    return true;
+}
+
+/* Makes one product; done NULL: no callback. Its elements are counted from the
+ * first of y. */
+static void multiply_one(const struct ipu__call *call, int m, int n, int k,
+                         const float *a, const float *b, float *y,
+                         ipu__done *done, void *context)
+{
+    const struct ipu__shape *as = &call->inputs[0].shape;
+    const struct ipu__shape *bs = &call->inputs[1].shape;
+    struct ipu__conv c;
+
+    if (as_conv(call, m, n, k, &c) &&
+        ipu__conv_strips(&c, a, b, call->attributes->transpose[1], y,
+                         call->scratch, done, context))
+        return;
+    cblas_sgemm(CblasRowMajor, transposition(call, 0), transposition(call, 1),
+                m, n, k, 1, a, (int)as->extents[as->ndim - 1], b,
+                (int)bs->extents[bs->ndim - 1], 0, y, n);
+    if (done)
+        done(context, 0, (int64_t)m * n);
+}
+
 /* Makes all products; done NULL: no callback. */
 static void multiply_all(const struct ipu__call *call, int64_t count, int m,
                          int n, int k, ipu__done *done, void *context)
@@ -94,14 +145,10 @@ static void multiply_all(const struct ipu__call *call, int64_t count, int m,
     const struct ipu__shape *bs = &call->inputs[1].shape;
     const float *a = call->inputs[0].data, *b = call->inputs[1].data;
     float *y = call->output.data;
-    int lda = (int)as->extents[as->ndim - 1];
-    int ldb = (int)bs->extents[bs->ndim - 1];
 
     for (int64_t i = 0; i < count; i++) {
-        cblas_sgemm(CblasRowMajor, transposition(call, 0),
-                    transposition(call, 1), m, n, k, 1, a, lda, b, ldb, 0, y,
-                    n);
-        if (done)
+        multiply_one(call, m, n, k, a, b, y, count == 1 ? done : NULL, context);
+        if (done && count > 1)
             done(context, i * m * n, (int64_t)m * n);
         a += advance_of(as);
         b += advance_of(bs);
@@ -109,21 +156,40 @@ static void multiply_all(const struct ipu__call *call, int64_t count, int m,
     }
 }
 
-static int run_in_parts(const struct ipu__call *call, ipu__done *done,
-                        void *context)
+/* The number of products, and the rows of each. */
+static int64_t count_products(const struct ipu__call *call, int64_t *m)
 {
-    int64_t m = rows_of(call, 0), k = columns_of(call, 0);
-    int64_t n = columns_of(call, 1);
     const struct ipu__shape *y = &call->output.shape;
     int64_t count = ipu__shape_span(y, 0, y->ndim - 2);
 
+    *m = rows_of(call, 0);
+    if (call->inputs[1].shape.ndim > 2 || call->attributes->transpose[0] ||
+        count == 0 || *m > INT_MAX / count)
+        return count;
+    *m *= count;
+    return 1;
+}
+
+static size_t scratch(const struct ipu__call *call)
+{
+    struct ipu__conv c;
+    int64_t m;
+
+    if (count_products(call, &m) == 0 ||
+        !as_conv(call, m, columns_of(call, 1), columns_of(call, 0), &c))
+        return 0;
+    return ipu__conv_strips_scratch(&c);
+}
+
+static int run_in_parts(const struct ipu__call *call, ipu__done *done,
+                        void *context)
+{
+    int64_t m, count = count_products(call, &m), k = columns_of(call, 0);
+    int64_t n = columns_of(call, 1);
+    const struct ipu__shape *y = &call->output.shape;
+
     if (count == 0 || m == 0 || n == 0)
         return IPU_OK;
-    if (call->inputs[1].shape.ndim == 2 && !call->attributes->transpose[0] &&
-        count * m <= INT_MAX) {
-        m *= count;
-        count = 1;
-    }
     if (k > 0)
         multiply_all(call, count, (int)m, (int)n, (int)k, done, context);
     else
@@ -216,6 +282,7 @@ const struct ipu__op ipu__matmul = {
     .ninputs = 2,
     .product = IPU__MATMUL,
     .shape = shape,
+    .scratch = scratch,
     .run = run,
     .run_in_parts = run_in_parts,
     .cost = cost,

@@ -71,4 +71,12 @@ int64_t ipu__panels_count(int64_t depth, int64_t columns);
 int64_t ipu__panel_columns(const struct ipu__strips *strips, int64_t first,
                            int64_t columns);
 
+/* Copies rows of n numbers, pitch from each other, into a panel, and zeros
+ * behind them up to its columns; or columns: number r of row i goes to column i
+ * of row r. */
+void ipu__panel_pack(const float *from, int64_t pitch, int64_t rows, int64_t n,
+                     int64_t columns, float *panel);
+void ipu__panel_pack_columns(const float *from, int64_t pitch, int64_t rows,
+                             int64_t n, int64_t columns, float *panel);
+
 #endif
