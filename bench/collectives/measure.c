@@ -14,7 +14,12 @@
 
 #include <string.h>
 
-enum { LEAST_ITERS = 20, SMALL_WARM_UPS = 200 };
+enum { LEAST_ITERS = 20 };
+
+/* The first operations of a process are slow. The smallest size is warmed up
+ * by as many times -w as WARM_UP_BYTES hold, but at most SMALL_WARM_UPS: a
+ * thousand operations of a MiB can take a minute between hosts. */
+enum { SMALL_WARM_UPS = 200, WARM_UP_BYTES = 1 << 20 };
 
 /* Chooses enough operations that a block is longer than a usual disturbance. */
 static int choose_iters(const struct bench_options *options, int64_t bytes)
@@ -141,7 +146,9 @@ static int warm_up_bytes(struct bench *bench, int64_t bytes, int iters)
 int measure_warm_up(struct bench *bench)
 {
     const struct bench_options *options = bench->options;
-    int64_t iters = (int64_t)options->warmup_iters * SMALL_WARM_UPS;
+    int64_t fit = WARM_UP_BYTES / options->min_bytes;
+    int64_t times = fit < SMALL_WARM_UPS ? fit : SMALL_WARM_UPS;
+    int64_t iters = (int64_t)options->warmup_iters * (times > 0 ? times : 1);
 
     if (warm_up_bytes(bench, options->max_bytes, options->warmup_iters) < 0)
         return -1;
