@@ -17,7 +17,8 @@
  * as halves do, and need not come back. The blocks of an alltoall pass through
  * other hosts, until that costs more than messages of their own. All data of a
  * gather comes to each host once, as by any other way, but a fold sends it back
- * in one message: on 2^k hosts, where there is none, it may be larger.
+ * in one message: on 2^k hosts, where there is none, it may be larger. In lanes
+ * it would go along a ring, in as many steps as there are hosts.
  */
 #include "core/agree/agreement.h"
 #include "kernels/kernels.h"
@@ -25,12 +26,13 @@
 
 /* The most bytes of all members' data that go with a slot between hosts, of a
  * message's data, of a result on a host, and of one member's data or of a sum,
- * whatever HVD_SHM_SMALL says: several must fit into the ring of payload. */
+ * whatever HVD_SHM_SMALL says: several must fit into the ring of payload, and a
+ * result wherever in the ring it begins. */
 enum {
     NESTING_BYTES = 2 << 10,
     ALL_BYTES = 4 << 10,
-    MESSAGE_BYTES = 48 << 10,
-    RESULT_BYTES = HVD__PAYLOAD_BYTES / 4,
+    MESSAGE_BYTES = 64 << 10,
+    RESULT_BYTES = HVD__PAYLOAD_BYTES / 2,
     SHARED_BYTES = 32 << 10,
     SENT_BYTES = HVD__PAYLOAD_BYTES / 8
 };
