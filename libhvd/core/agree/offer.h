@@ -38,7 +38,7 @@ enum {
     HVD__OFFER_SLOTS = 256,        /* the most slots of a round */
     HVD__OFFER_BYTES = 94 << 10,   /* the most bytes of a message */
     HVD__OFFER_RESULTS = 88 << 10, /* the most bytes of a message's data */
-    HVD__OFFER_DATA = 256 << 10    /* the most bytes of all members' data */
+    HVD__OFFER_DATA = 2 << 20      /* the most bytes of all members' data */
 };
 
 enum hvd__offer_flags {

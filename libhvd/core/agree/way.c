@@ -107,6 +107,13 @@ static size_t most_of_all(const struct hvd__set *set,
                : 0;
 }
 
+/* Several hosts only. Returns the most bytes of one member's blocks. Members
+ * that are alone on their hosts keep none in the ring, but their results. */
+static size_t most_of_blocks(const struct hvd__set *set)
+{
+    return most_of_one(set) * (set->hosts->widest == 1 ? 4 : 1);
+}
+
 /* Several hosts only. Returns the way of the blocks of an alltoall, or of its
  * splits, if they fit into a round, and several results into the ring. */
 static enum hvd__way way_of_blocks(const struct hvd__set *set,
@@ -121,7 +128,7 @@ static enum hvd__way way_of_blocks(const struct hvd__set *set,
         all > HVD__OFFER_DATA ||
         all / n * (size_t)set->hosts->widest > RESULT_BYTES)
         return HVD__WAY_NONE;
-    return varies || (request->bytes <= most_of_one(set) &&
+    return varies || (request->bytes <= most_of_blocks(set) &&
                       hvd__ordered_may_move(request) &&
                       hvd__exchange_goes_along(&set->team, set->hosts,
                                                (int64_t)(request->bytes / n)))

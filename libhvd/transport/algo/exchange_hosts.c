@@ -94,10 +94,11 @@ bool hvd__exchange_goes_along(const struct hvd__team *team,
         passed = 2 * (passed + others);
     return hvd__cost_ns(team, (struct hvd__cost){.moved = passed * pair}) <=
            hvd__cost_ns(team,
-                        (struct hvd__cost){.steps = 1,
-                                           .messages = (int64_t)most_carried(h),
-                                           .moved = others * pair,
-                                           .meetings = 2});
+                        (struct hvd__cost){
+                            .steps = 1,
+                            .messages = (int64_t)most_carried(h),
+                            .moved = hvd__cost_at_once(others * pair, others),
+                            .meetings = 2});
 }
 
 static int64_t total(const struct hvd__collective *c)
