@@ -25,6 +25,11 @@
 #include "transport/algo/shared.h"
 #include "transport/hosts.h"
 
+/* A message that exceeds the first window of a TCP connection, 64 KiB, has to
+ * wait for acknowledgements, which may be delayed. Blocks that would make such
+ * a message are large enough to go by themselves. */
+enum { MESSAGE_BYTES = 48 << 10 };
+
 /* The phases. */
 enum { NEW, COPIED, SENT, ARRIVED };
 
@@ -60,7 +65,8 @@ static bool exchanges_over_hosts(const struct hvd__collective *c)
     widest = (size_t)h->widest;
     all = (size_t)c->team->size * (size_t)c->count;
     most = most_carried(h) * widest * widest * (size_t)c->count;
-    return (size_t)c->count < c->workspace->segment_bytes &&
+    return c->count <= MESSAGE_BYTES &&
+           widest * widest * (size_t)c->count <= MESSAGE_BYTES &&
            all <= half_bytes(h->shm) && most <= half_bytes(h->shm) &&
            most <= HVD__SEGMENTS * c->workspace->segment_bytes &&
            2 * most_carried(h) <=
