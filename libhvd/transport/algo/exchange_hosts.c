@@ -25,9 +25,9 @@
 #include "transport/algo/shared.h"
 #include "transport/hosts.h"
 
-/* A message that exceeds the first window of a TCP connection, 64 KiB, has to
- * wait for acknowledgements, which may be delayed. Blocks that would make such
- * a message are large enough to go by themselves. */
+/* Longer messages stall at times over TCP (docs/DECISIONS.md, "Few messages where
+ * many hosts would send at once"). Blocks that would make one are large enough
+ * to go by themselves. */
 enum { MESSAGE_BYTES = 48 << 10 };
 
 /* The phases. */
