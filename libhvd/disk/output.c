@@ -52,10 +52,14 @@ static int look_at(const char *path, int flags)
 {
     struct stat info;
 
-    if (stat(path, &info) < 0) {
+    while (stat(path, &info) < 0) {
         if (errno != ENOENT)
             return -errno;
-        return lstat(path, &info) == 0 ? DISK__LINK_TO_NOTHING : 0;
+        if (lstat(path, &info) < 0)
+            return errno == ENOENT ? 0 : -errno;
+        if (S_ISLNK(info.st_mode))
+            return DISK__LINK_TO_NOTHING;
+        /* Another process has made it just now. */
     }
     if (S_ISREG(info.st_mode) && printed_by(&info) < 0)
         return 0;

@@ -117,6 +117,23 @@ TEST(many_at_once)
     ck_assert_int_eq(others("state", name), 0);
 }
 
+/* Others may make a file for the first time, or remove it, at any moment. */
+TEST(a_file_that_comes_and_goes)
+{
+    enum { LOOKS = 5000 };
+    pid_t child = fork();
+
+    if (child == 0)
+        for (;;) {
+            close(open("new", O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+            rename("new", "state");
+            unlink("state");
+        }
+    for (int i = 0; i < LOOKS; i++)
+        ck_assert_int_eq(disk__output_check("state", 0), 0);
+    kill_writer(child);
+}
+
 static void make(const char *name, int hours_old)
 {
     struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_NOW}};
