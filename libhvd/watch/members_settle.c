@@ -7,17 +7,18 @@
  * others may fail. On one host the first to say anything decides for all, by
  * one compare-and-swap.
  *
- * Of an old world on several hosts, the new one counts as the world of its last
- * round. Who has started that says so to the members of the old world, for as
- * long as some may not know it. Who has not looks for the next world among
- * them, as after any failed start (survivors.c): he finds either that the new
- * world has started, and then belongs to it, though it is broken for him; or a
- * next one, which those who have started will never enter. That these two do
- * not go on side by side, the elders of the new world see to: it takes enough
- * of the old one's members until all have started.
+ * If the old world is on several hosts, the new one counts as the world of its
+ * last round. A rank that has started it says so to the members of the old
+ * world, for as long as some may not know it. A rank that has not looks for the
+ * next world among them, as after any failed start (survivors.c). It finds
+ * either that the new world has started, and then belongs to it, though the
+ * world is broken for it; or a next one, which those who have started will
+ * never enter. The elders of the new world see to it that these two do not go
+ * on side by side: it takes enough of the old one's members until all have
+ * started.
  *
- * One that joins has started when it knows that all have. If it does not come
- * to know that, it is lost for the new world, and may join again.
+ * A guest has started when it knows that all have. If it does not come to know
+ * that, it is lost for the new world, and may join again.
  */
 #include "watch/members_state.h"
 
