@@ -105,7 +105,7 @@ went_on() { # so many, of so many; those that are left out, and why
 cut_off() { # host ranks "reasons" [seconds]
     begin '1 1 2 2 3 3' none 0
     all_run 6
-    "$ROOT/tests/hosts/net" cut "$NET" "$1"
+    cut_host "$1"
     [ -z "${4-}" ] || {
         sleep "$4"
         "$ROOT/tests/hosts/net" join "$NET" "$1"
@@ -130,7 +130,7 @@ cut_off() { # host ranks "reasons" [seconds]
 @test "half of the ranks go on if the first is among them, the others end" {
     begin '1 1 2 2' none 0
     all_run 4
-    "$ROOT/tests/hosts/net" cut "$NET" 2
+    cut_host 2
     finish
     went_on 2 4 '2 \(3\) 3 \(3\)'
     [ "$(lines_with '^old [23]: hvd_recover: -26: this side of the network has no more than [12] of 4')" -eq 2 ]

@@ -143,20 +143,21 @@ not_needed() { # process
 @test "spares take the places of the ranks of a host that is cut off" {
     begin '2 2 3' 2 3000
     until_line '^process 0 trains$'
-    "$BATS_TEST_DIRNAME/net" cut "$NET" 2
+    cut_host 2
+    wait_for_lines '^process [23]: wrong: ' 2
     finish 5 2
     ended 5 5 3000
     [ "$(lines_with '^process [23]: wrong: .*this side of the network has no more than [12] of 5 ranks')" -eq 2 ]
 }
 
 @test "a host of spares that is cut off is named, and its spares end in words" {
-    begin '1 1 1' 1 6000
+    begin '1 1 1' 1 8000
     until_line '^process 0 trains$'
-    "$BATS_TEST_DIRNAME/net" cut "$NET" 3
+    cut_host 3
     finish 3
     [ "$(lines_with 'a spare, rank 2 \(process [0-9]+\), is silent, or its host is cut off; 0 spares are left')" -eq 1 ]
     [ "$(lines_with '^process 2 was not needed: -26: all ranks of the job')" -eq 1 ]
-    ended 2 2 6000
+    ended 2 2 8000
 }
 
 @test "a waiting spare leaves the processor to others" {
