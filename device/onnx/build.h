@@ -31,9 +31,9 @@ struct ipu__onnx_value {
     ipu_tensor tensor;     /* id < 0: not made yet */
     ipu_tensor last;       /* with the channels last; id < 0: not made yet */
     const struct ipu__onnx_tensor *initializer; /* not read yet; NULL: none */
-    /* Of an initialiser: whether the host may compute with its elements. They
-     * are held in a constant, so that derivatives reach it, or in a variable.
-     */
+    /* Says where the elements of an initialiser are. The host may compute with
+     * free ones; held ones are a constant of the graph, so that derivatives
+     * reach it; trained ones are a variable. */
     enum { IPU__ONNX_FREE, IPU__ONNX_HELD, IPU__ONNX_TRAINED } use;
     int32_t input; /* its number; -1: none */
     enum { IPU__ONNX_ABSENT, IPU__ONNX_MADE, IPU__ONNX_REFUSED } state;

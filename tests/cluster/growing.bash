@@ -41,7 +41,8 @@ fails() { # name: it ends with an error
     ! wait "${pid[$1]}" || return 1
 }
 
-ends_well() { # name...: all of them, and no sum was wrong
+# Waits until all have ended. Fails, and says which, if one of them has failed.
+wait_for_all() { # name...
     local name status=0
     for name in "$@"; do
         wait "${pid[$name]}" || {
@@ -49,6 +50,12 @@ ends_well() { # name...: all of them, and no sum was wrong
             status=1
         }
     done
+    return $status
+}
+
+ends_well() { # name...: all of them, and no sum was wrong
+    local name status=0
+    wait_for_all "$@" || status=1
     tail -n 20 ./*.{out,err}
     for name in "$@"; do
         grep -q '^end: ' "$name.out" || status=1
@@ -75,13 +82,8 @@ end_with_signal() { # name
 # All have the same in the end, and the epochs have all samples but those that
 # make no step.
 end_alike() { # name...
-    local name status=0
-    for name in "$@"; do
-        wait "${pid[$name]}" || {
-            echo "$name: $?"
-            status=1
-        }
-    done
+    local status=0
+    wait_for_all "$@" || status=1
     tail -n 5 ./*.{out,err}
     grep -v '"commit"' events
     ! grep wrong ./*.out || status=1

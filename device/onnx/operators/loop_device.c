@@ -13,7 +13,8 @@
 
 #include "onnx/operators/loops.h"
 
-/* What the device's loop carries. */
+/* The values that a loop of the device carries, in this order: the number of
+ * the iteration, the condition if there is one, and those of ONNX. */
 enum { NUMBER, CONDITION, OTHERS };
 
 /* The place of the first carried value of ONNX. */

@@ -33,7 +33,7 @@ struct step {
     ipu_tensor x, gradient, state[2];
 };
 
-/* What differs between the optimisers. */
+/* An optimiser: the properties in which one differs from another. */
 struct optimizer {
     int states; /* tensors of state */
     /* Sets the rate for all tensors; NULL: it stays. */

@@ -5,7 +5,8 @@
 
 #include "onnx/operators/rows.h"
 
-/* Those of the set for training come last. */
+/* The rows of all operators. The operators of ai.onnx.preview.training come
+ * last. */
 static const struct ipu__onnx_operator *const families[] = {
     onnx__unary_rows,      onnx__binary_rows,   onnx__power_rows,
     onnx__activation_rows, onnx__shape_rows,    onnx__move_rows,

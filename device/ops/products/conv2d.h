@@ -50,8 +50,8 @@ void ipu__conv_gather(const struct ipu__conv *conv, const float *x,
 void ipu__conv_scatter(const struct ipu__conv *conv, float *x, int64_t group,
                        int64_t first, int64_t count, const float *patches);
 
-/* Where a patch lies: rows of the kernel, each so many elements after the one
- * before. */
+/* A patch in memory: its first row, and the number of elements from the start
+ * of one row to that of the next. */
 struct ipu__conv_patch {
     const float *data;
     int64_t pitch;

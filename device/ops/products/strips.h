@@ -25,8 +25,8 @@ struct ipu__strip {
     int64_t segments, width; /* width: elements of a segment */
 };
 
-/* Where the products go: y: [rows, columns], rows pitch elements from each
- * other. */
+/* The matrix y, [rows, columns], that receives the products. Its rows begin
+ * pitch elements from each other. */
 struct ipu__strip_result {
     float *y;
     int64_t pitch;
@@ -52,7 +52,7 @@ typedef void ipu__strip_columns_loop(const struct ipu__strip_columns *strip,
                                      const float *panel,
                                      const struct ipu__strip_result *result);
 
-/* How a set of instructions multiplies. */
+/* The loops of one set of instructions, and the sizes that they work on. */
 struct ipu__strips {
     int rows;  /* of a strip */
     int lanes; /* columns of a vector; a panel has one or two vectors */

@@ -290,7 +290,8 @@ void hvd__grow_cancel(struct hvd__world *world)
     members = world->elastic->members;
     if (judges_of(world))
         hvd__members_settle(judges_of(world), false);
-    /* Those of other hosts need not wait until this rank seems frozen. */
+    /* Ranks of other hosts hear of it at once; otherwise they would wait until
+     * this rank seems frozen. */
     if (!hvd__members_share_host(members))
         hvd__members_lose(members, world->engine.transport->rank,
                           HVD_LOST_ABSENT, "could not start");
