@@ -98,8 +98,8 @@ setup_file() {
 @test "mnist begins anew if a rank is lost before it trains" {
     GROWER=${HVD_BUILD:-$ROOT/build}/bin/mnist
     workers 2
-    grow 0 --elastic 1:2 --model mlp --train-images 12000 --test-images 100 --epochs 1
-    grow 1 --elastic 1:2 --model mlp --train-images 12000 --test-images 100 --epochs 1
+    grow 0 --elastic 1:2 --model mlp --train-images 60000 --test-images 100 --epochs 1
+    grow 1 --elastic 1:2 --model mlp --train-images 60000 --test-images 100 --epochs 1
     until_line_of_any '^drawing digits'
     end_with_signal 1
     wait "${pid[0]}"
