@@ -25,11 +25,13 @@ servers() {
 # server I: starts one of them, and waits until it listens.
 server() {
     local i=$1 tries
+    # The words of a server that ran here before are not those of this one.
+    rm -f "$OUT/server.$i"
     TMPDIR=$OUT "$(dirname "$PROGRAM")/hvd-server" --cluster "$CLUSTER" \
         --task "worker:$i" 2>"$OUT/server.$i" 3>&- &
     SERVERS[i]=$!
     for ((tries = 0; tries < 100; tries++)); do
-        grep -q "waits for clients" "$OUT/server.$i" && return 0
+        grep -qs "waits for clients" "$OUT/server.$i" && return 0
         sleep 0.1
     done
     cat "$OUT/server.$i"
