@@ -139,7 +139,7 @@ setup_file() {
 
 @test "a port in use is named" {
     task "$two" worker 0 "$MEMBER"
-    sleep 1
+    until_listening "${port[0]}"
     task "$two" worker 0 "$MEMBER"
     ends_within 30 "${started[1]}"
     grep -F "rank 0 cannot listen on localhost:${port[0]}: a process uses that port" worker0.err

@@ -40,9 +40,8 @@ end_alike() { # name...: all of them end with what one alone comes to
     grow 0 400 5000
     grow 1 400 5000
     grow 2 400 5000
-    sleep 1.5
-    kill -KILL "${pid[0]}"
-    wait "${pid[0]}" || true
+    until_line 0 'committed 250' # the learning rate has fallen
+    end_with_signal 0
     end_alike 1 2
 }
 
@@ -52,11 +51,11 @@ end_alike() { # name...: all of them end with what one alone comes to
     grow 0 400 20000
     grow 1 400 20000
     grow 2 400 20000
+    until_line 2 committed
     for victim in 1 0; do
-        sleep 1
-        kill -KILL "${pid[$victim]}"
-        wait "${pid[$victim]}" || true
+        end_with_signal "$victim"
         NAME=back$victim grow "$victim" 400 20000
+        until_line "back$victim" committed
     done
     end_alike back0 back1 2
 }

@@ -52,3 +52,12 @@ ends_within() { # seconds pid
     done
     return 1
 }
+
+until_listening() { # port: a process listens on it
+    local i
+    for ((i = 0; i < 200; i++)); do
+        [ -z "$(ss -Hltn "sport = :$1")" ] || return 0
+        sleep 0.1
+    done
+    return 1
+}
