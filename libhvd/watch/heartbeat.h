@@ -9,8 +9,8 @@
  * any time. The end of the world goes from neighbour to neighbour: who calls
  * for it and who hears of it tells its own neighbours.
  *
- * Only the watchdog's thread may call these functions, except those that open
- * and introduce. No call blocks.
+ * Only the watchdog's thread may call these functions, except before it knows
+ * that there is a heartbeat. No call blocks.
  */
 #ifndef HVD_WATCH_HEARTBEAT_H
 #define HVD_WATCH_HEARTBEAT_H

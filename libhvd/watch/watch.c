@@ -28,6 +28,9 @@
 #include "watch/watchdog.h"
 
 enum { TICKS_A_HEARTBEAT = 20 };
+/* The first heartbeat of a host is sent GREETINGS times: whoever misses it does
+ * not watch that host before the next one comes. */
+enum { GREETINGS = 3 };
 #define TICK_MIN_NS INT64_C(20000000)
 #define TICK_MAX_NS INT64_C(250000000)
 
@@ -93,6 +96,17 @@ static int64_t tick_of(const struct hvd__watch_options *options)
                                 : tick;
 }
 
+/* Sends the first heartbeat of this host. The ranks of a world meet again
+ * before any of them leaves hvd_init, so by then each host has sent its own,
+ * and one that is cut off from that moment on is missed. Only silence behind a
+ * first heartbeat counts: a firewall that lets no datagram through is no death,
+ * and a host may come here long after the others. */
+static void greet_hosts(struct hvd__watch *w)
+{
+    for (int i = 0; i < GREETINGS; i++)
+        hvd__heartbeat_send(w->heartbeat);
+}
+
 /* Links the hosts: a rank that is watched on its own host can then be watched
  * from other hosts. */
 static void link_hosts(struct hvd__watch *w, const struct hello *all)
@@ -104,6 +118,8 @@ static void link_hosts(struct hvd__watch *w, const struct hello *all)
                                  !all[rank].failed);
     hvd__heartbeat_start(w->heartbeat, w->page, &w->subject,
                          SILENT_TICKS * w->tick_ns);
+    if (w->places.rank == w->places.first[w->places.host])
+        greet_hosts(w); /* before the watchdog's thread uses the heartbeat */
     atomic_store(&w->is_linked, true);
 }
 

@@ -11,7 +11,8 @@
  *                   only when the others have waited for too long
  *           revoke  it calls hvd_recover though all is well
  *           none    nothing, here: each rank writes "runs" at that point
- *     heap  the memory is of hvd_malloc
+ *           cut     VICTIM runs the command CUT as soon as it can, which
+ * unplugs its host heap  the memory is of hvd_malloc
  *
  * A rank that goes on writes "old R of N went on as R of N: lost R (REASON)
  * ...", one that cannot "old R: hvd_recover: STATUS: TEXT"; and a line with
@@ -56,6 +57,14 @@ static int reduce(void)
             break;
         }
     return status;
+}
+
+/* Runs the command of an environment variable. */
+static int run_command(const char *variable)
+{
+    const char *command = getenv(variable);
+
+    return command ? system(command) : -1;
 }
 
 static void stop_oneself(int signal)
@@ -160,7 +169,8 @@ int main(int argc, char **argv)
     if (!data || hvd_allgather(&pid, pids, 1, HVD_INT32) < 0)
         return 2;
     set = hvd_size() > 1 ? hvd_add_process_set(&first, 1) : 0;
-    if (set < 0)
+    if (set < 0 || (strcmp(what, "cut") == 0 && first_rank == victim &&
+                    run_command("CUT") != 0))
         return 2;
     for (int step = 0; status == HVD_OK && hvd_size() > 1; step++) {
         if (strcmp(what, "none") == 0 && step == STEPS) {

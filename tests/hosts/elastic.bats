@@ -101,7 +101,12 @@ went_on() { # so many, of so many; those that are left out, and why
     [ "$(lines_with '^old 4: hvd_recover: -26: (the others have given up this one|this side of the network has no more than [1-4] of 5)')" -eq 1 ]
 }
 
-# Cuts a host off, for some seconds or for ever. Its ranks end in words.
+without_two() { # ranks "reasons": these end in words, and the other four go on
+    went_on 4 6 "$2"
+    [ "$(lines_with "^old [$1]: hvd_recover: -26: (this side of the network has no more than [1-3] of 6 ranks, too few to go on|the others have given up this one)")" -eq 2 ]
+}
+
+# Cuts a host off, for some seconds or for ever.
 cut_off() { # host ranks "reasons" [seconds]
     begin '1 1 2 2 3 3' none 0
     all_run 6
@@ -111,8 +116,7 @@ cut_off() { # host ranks "reasons" [seconds]
         "$ROOT/tests/hosts/net" join "$NET" "$1"
     }
     finish
-    went_on 4 6 "$3"
-    [ "$(lines_with "^old [$2]: hvd_recover: -26: (this side of the network has no more than [1-3] of 6 ranks, too few to go on|the others have given up this one)")" -eq 2 ]
+    without_two "$2" "$3"
 }
 
 @test "a host that is cut off for ever ends in words, and the others go on" {
@@ -125,6 +129,15 @@ cut_off() { # host ranks "reasons" [seconds]
 
 @test "and one that is cut off for ten seconds" {
     cut_off 2 23 '2 \(3\) 3 \(3\)' 10
+}
+
+# With this heartbeat time a host speaks every 0.5 s: the cut comes before most
+# hosts have spoken for the second time.
+@test "a host is missed that is cut off at the moment at which the world stands" {
+    export HVD_HEARTBEAT_TIME=5s CUT="$ROOT/tests/hosts/net cut $NET 3"
+    begin '1 1 2 2 3 3' cut 5
+    finish
+    without_two 45 '4 \(3\) 5 \(3\)'
 }
 
 @test "half of the ranks go on if the first is among them, the others end" {

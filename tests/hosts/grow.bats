@@ -174,7 +174,6 @@ grow() { # index argument...
     grow 1 1500 until 3
     grow 2 1500 until 3
     until_line 2 '^world 0: '
-    sleep 1.5 # the hosts hear each other
     "$BATS_TEST_DIRNAME/net" cut "$NET" 3
     until_line 0 '^world 1: rank 0 of 2, '
     fails 2

@@ -32,10 +32,7 @@ clear_hosts() { # so many
     done
 }
 
-# Unplugs a host, when the others have heard its heartbeats, of which there are
-# two a second or more: one that was never heard is not watched.
 cut_host() { # host
-    sleep 2
     "$ROOT/tests/hosts/net" cut "$NET" "$1"
 }
 

@@ -24,6 +24,7 @@
 /* A process has the number FIRST_PROCESS + its rank; descriptors are such that
  * no file has them. */
 enum { FIRST_PROCESS = 1000, NO_FILE = 1 << 29, STACK_BYTES = 128 * 1024 };
+enum { EXCHANGES = 2 }; /* of ranks that open their watch */
 /* A thread wakes up so late; once in a while, later. */
 #define WAKE_NS (2 * SIM_MS)
 #define WAKE_LATE_NS (15 * SIM_MS)
@@ -450,13 +451,10 @@ static void open_watch(void)
         sim_fail("rank %d has no watch", self->rank);
 }
 
-static void run_fibers(void)
+static void run_fiber(struct sim_rank *rank)
 {
-    for (int r = 0; r < sim.nranks; r++)
-        if (sim.ranks[r].opened == 1) {
-            sim.current = &sim.ranks[r];
-            swapcontext(&scheduler, &sim.ranks[r].context);
-        }
+    sim.current = rank;
+    swapcontext(&scheduler, &rank->context);
     sim.current = NULL;
 }
 
@@ -471,13 +469,11 @@ static void start_fiber(struct sim_rank *rank)
     rank->opened = 1;
 }
 
-/* Lets all ranks come to their next exchange, and then exchanges. Returns
- * whether they have. */
-static bool meet(void)
+/* Lets all ranks come to their next exchange, and then exchanges. */
+static void meet(void)
 {
-    run_fibers();
-    if (sim.ranks[0].opened != 1)
-        return false;
+    for (int r = 0; r < sim.nranks; r++)
+        run_fiber(&sim.ranks[r]);
     for (int to = 0; to < sim.nranks; to++)
         for (int from = 0; from < sim.nranks; from++) {
             const struct sim_rank *f = &sim.ranks[from];
@@ -485,7 +481,6 @@ static bool meet(void)
             memcpy((char *)sim.ranks[to].all + (size_t)from * f->bytes, f->mine,
                    f->bytes);
         }
-    return true;
 }
 
 static void add_host(int host, int first, int nranks)
@@ -512,6 +507,27 @@ static void add_host(int host, int first, int nranks)
     }
 }
 
+/* Lets the ranks go on behind their last exchange: those of each host at its
+ * time. The watchdogs look meanwhile. */
+static void finish_opening(void)
+{
+    const int64_t begin = sim.now_ns;
+
+    for (;;) {
+        int next = -1;
+
+        for (int h = 0; h < sim.nhosts; h++)
+            if (sim.ranks[sim.hosts[h].first].opened == 1 &&
+                (next < 0 || sim.hosts[h].late_ns < sim.hosts[next].late_ns))
+                next = h;
+        if (next < 0)
+            return;
+        sim_run_until(begin + sim.hosts[next].late_ns);
+        for (int i = 0; i < sim.hosts[next].nranks; i++)
+            run_fiber(&sim.ranks[sim.hosts[next].first + i]);
+    }
+}
+
 void sim_open(const int *ranks_of_host, int nhosts)
 {
     int first = 0;
@@ -523,18 +539,19 @@ void sim_open(const int *ranks_of_host, int nhosts)
     sim.ranks = calloc((size_t)sim.nranks, sizeof *sim.ranks);
     for (int h = 0; h < nhosts; first += ranks_of_host[h], h++)
         add_host(h, first, ranks_of_host[h]);
-    while (meet())
-        ;
+    for (int i = 0; i < EXCHANGES; i++)
+        meet();
+    for (int r = 0; r < sim.nranks; r++)
+        if (sim.ranks[r].watch)
+            sim_wake(&sim.ranks[r],
+                     sim.now_ns + sim_below(&sim.threads, 1000) *
+                                      sim.ranks[r].watch->tick_ns / 1000);
+    finish_opening();
     for (int r = 0; r < sim.nranks; r++) {
-        struct sim_rank *rank = &sim.ranks[r];
-
-        free(rank->stack);
-        rank->stack = NULL;
-        if (rank->opened != 0 || !rank->watch)
+        free(sim.ranks[r].stack);
+        sim.ranks[r].stack = NULL;
+        if (sim.ranks[r].opened != 0 || !sim.ranks[r].watch)
             sim_fail("rank %d could not open its watch", r);
-        else
-            sim_wake(rank, sim.now_ns + sim_below(&sim.threads, 1000) *
-                                            rank->watch->tick_ns / 1000);
     }
 }
 

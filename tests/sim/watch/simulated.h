@@ -66,6 +66,7 @@ struct sim_host {
     bool is_dead;            /* the machine: nothing refuses letters */
     int side;                /* letters pass between hosts of one side */
     int64_t busy_ns;         /* how late its threads may wake */
+    int64_t late_ns;         /* so long after the last exchange it links up */
     struct hvd__page *page;  /* owned */
     int64_t letters, bytes;  /* that it has sent */
 };

@@ -23,17 +23,21 @@ enum happening {
     FREEZE_BRIEFLY,
     CUT, /* some hosts are cut off from the others */
     CUT_BRIEFLY,
-    SUSPEND, /* everything stops for long, and goes on */
-    LEAVE,   /* all ranks leave, one after another */
-    BLOCKED, /* no letter ever passes */
-    STALL,   /* some ranks do not submit what the others wait for */
+    CUT_AT_ONCE, /* at the moment at which the world has started */
+    SLOW_START,  /* some hosts link up with the others late */
+    SUSPEND,     /* everything stops for long, and goes on */
+    LEAVE,       /* all ranks leave, one after another */
+    BLOCKED,     /* no letter ever passes */
+    STALL,       /* some ranks do not submit what the others wait for */
     HAPPENINGS
 };
 
 static const char *const names[HAPPENINGS] = {
-    "quiet",       "busy",         "kill",   "kill two",       "kill a host",
-    "stop",        "stop briefly", "freeze", "freeze briefly", "cut",
-    "cut briefly", "suspend",      "leave",  "blocked",        "stall"};
+    "quiet",          "busy",    "kill",         "kill two",
+    "kill a host",    "stop",    "stop briefly", "freeze",
+    "freeze briefly", "cut",     "cut briefly",  "cut at once",
+    "slow start",     "suspend", "leave",        "blocked",
+    "stall"};
 
 struct story {
     struct sim_random random;
@@ -81,6 +85,13 @@ static void draw_names(struct sim_host *host)
     host->reaches[sim_below(&story.random, host->naddresses)] = true;
 }
 
+/* Returns how much later than the others a host may link up with them. Later
+ * than 5 s they warn that it cannot be watched. */
+static int64_t most_late(int64_t heartbeat)
+{
+    return 3 * heartbeat < 4 * SIM_SECOND ? 3 * heartbeat : 4 * SIM_SECOND;
+}
+
 static void open_world(void)
 {
     int ranks_of_host[256], nhosts = draw_hosts(), n = 0;
@@ -102,6 +113,13 @@ static void open_world(void)
     sim.latency_ns = 10000 + 1000 * sim_below(&story.random, 500);
     sim.jitter_ns = 1000 * sim_below(&story.random, 1000);
     sim.loss = sim_once_in(&story.random, 2) ? sim_below(&story.random, 50) : 0;
+    if (story.what == CUT_AT_ONCE) /* a first heartbeat may be the only one */
+        sim.loss = 0;
+    for (int h = 0; h < nhosts && story.what == BLOCKED; h++)
+        sim.hosts[h].side = h;
+    for (int h = 0; h < nhosts && story.what == SLOW_START; h++)
+        if (sim_once_in(&story.random, 3))
+            sim.hosts[h].late_ns = between(0, most_late(heartbeat));
     story.heartbeat_ns = heartbeat;
     sim_open(ranks_of_host, nhosts);
 }
@@ -182,7 +200,8 @@ static void happen(void)
         break;
     case STOP: sim_stop(victim); break;
     case FREEZE: each_of_host(victim->host, sim_stop); break;
-    case CUT: cut(); break;
+    case CUT:
+    case CUT_AT_ONCE: cut(); break;
     case STOP_BRIEFLY:
         sim_stop(victim);
         sim_run_until(sim.now_ns + briefly());
@@ -232,6 +251,7 @@ static bool is_harmless(void)
     case STOP_BRIEFLY:
     case FREEZE_BRIEFLY:
     case CUT_BRIEFLY:
+    case SLOW_START:
     case SUSPEND:
     case LEAVE:
     case BLOCKED:
@@ -257,7 +277,8 @@ static bool must_know(const struct sim_rank *rank)
 {
     int host = sim.ranks[story.rank].host;
 
-    if (rank->is_stopped || (rank->rank == story.rank && story.what != CUT))
+    if (rank->is_stopped || (rank->rank == story.rank && story.what != CUT &&
+                             story.what != CUT_AT_ONCE))
         return false;
     if (story.what == KILL_HOST && rank->host == host)
         return false;
@@ -312,7 +333,9 @@ static bool names_the_lost(const char *text)
     case FREEZE:
         return host == sim.ranks[story.rank].host &&
                strncmp(text, "is silent, as is all of its host", 32) == 0;
-    case CUT: return strncmp(text, "is silent, as is all of its host", 32) == 0;
+    case CUT:
+    case CUT_AT_ONCE:
+        return strncmp(text, "is silent, as is all of its host", 32) == 0;
     default: return false;
     }
 }
@@ -437,13 +460,11 @@ bool sim_story(uint64_t seed, unsigned without, bool verbose)
     story.rank = sim_below(&story.random, sim.nranks);
     sim_say("%d ranks on %d hosts, heartbeat %.0f s, loss %.1f %%", sim.nranks,
             sim.nhosts, (double)story.heartbeat_ns * 1e-9, sim.loss * 0.1);
-    if (story.what == BLOCKED)
-        for (int h = 0; h < sim.nhosts; h++)
-            sim.hosts[h].side = h;
     for (int h = 0; h < sim.nhosts && story.what == BUSY; h++)
         if (sim_once_in(&story.random, 3))
             sim.hosts[h].busy_ns = story.heartbeat_ns / 5;
-    sim_run_until(sim.now_ns + between(SIM_SECOND, 3 * SIM_SECOND));
+    if (story.what != CUT_AT_ONCE)
+        sim_run_until(sim.now_ns + between(SIM_SECOND, 3 * SIM_SECOND));
     if (story.what == QUIET)
         check_letters();
     story.at_ns = sim.now_ns;
