@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* estimator.h - what the files of the type Estimator share. */
+#ifndef IPU_PYTHON_ESTIMATOR_H
+#define IPU_PYTHON_ESTIMATOR_H
+
+#include "extension.h"
+
+#include <hvd_estimator.h>
+
+/* Sets an option by its name. Returns false with an exception. */
+bool option_set(hvd_estimator_options *options, PyObject *key, PyObject *value);
+
+struct arrays;
+
+/* What a call has of data: arrays, the rows of a batch, and the seed of the
+ * order, -1 for the order of the arrays. */
+struct data {
+    struct arrays *arrays; /* owned, until data_set takes them over */
+    int64_t batch, seed;
+};
+
+/* Gets them from a list of tuples (name, hvd_dtype, shape with the rows first,
+ * buffer). Returns false with an exception, and then keeps nothing. */
+bool data_get(PyObject *list, PyObject *batch, PyObject *seed,
+              struct data *data);
+void data_drop(struct data *data);
+
+/* Makes the data set, without the interpreter's lock. A failure is told by the
+ * call that takes it. */
+hvd_dataset *data_set(struct data *data, bool trains);
+
+#endif
