@@ -165,7 +165,8 @@ HEADERS := $(wildcard libhvd/include/*.h device/include/*.h models/include/*.h)
 LIBRARIES := libhvd libipu libhvd-train
 # For C++ and Fortran, which compile them; and for Python, below PYTHON_TO.
 BINDINGS := libhvd/bindings/hvd.hpp libhvd/bindings/hvd.f90
-PYTHON := $(PYTHON_SRC) $(PYTHON_EXTENSION:$(PYTHON_TO)/%=%)
+PYTHON := $(PYTHON_SRC) $(IPU_PYTHON_SRC) \
+	$(patsubst $(PYTHON_TO)/%,%,$(PYTHON_EXTENSION) $(IPU_PYTHON_EXTENSION))
 MAN1 := $(wildcard docs/man/*.1)
 # The pages for people, which char_gpt learns by default.
 PAGES := $(wildcard docs/*.md)
@@ -255,11 +256,11 @@ deb: ## build Debian packages in build/deb/
 		dpkg-buildpackage -b -us -uc
 	$(Q)rm -rf $(DEB_TREE) && ls $(B)/deb/*.deb
 
-# For pip: the package for Python, and libhvd beside it.
+# For pip: the packages for Python, and the libraries that they open.
 .PHONY: wheel
-wheel: $(HVD_SO) $(PYTHON_MODULES) $(PYTHON_EXTENSION) ## pack the Python package into build/wheel/
+wheel: $(TRAIN_SO) $(addprefix $(PYTHON_TO)/,$(PYTHON)) ## pack the Python packages into build/wheel/
 	$(Q)mkdir -p $(B)/wheel
-	$(Q)$(PYTHON_FROM)/wheel $(VERSION) $(PYTHON_TO)/hvd $(HVD_SO).$(SOVERSION) $(B)/wheel
+	$(Q)$(PYTHON_FROM)/wheel $(VERSION) $(PYTHON_TO) $(B)/lib $(B)/wheel
 
 # ------------------------------------------------------------------- quality
 

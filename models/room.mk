@@ -97,3 +97,25 @@ PROGRAMS += $(B)/bin/pipelined
 SRC_pipelined := models/pipelined.c $(wildcard models/pipeline/*.c) $(MODELS_COMMON_SRC)
 DEPS_pipelined = $(B)/lib/libhvd.a $(IPU_LIB)
 LIBS_pipelined = $(MODELS_LINK)
+
+# The package ipu for Python, beside the package hvd, which it needs. Its extension
+# is linked with the libraries by their sonames alone: ipu/_library.py opens them.
+IPU_PYTHON_FROM := models/bindings/python
+IPU_PYTHON_SRC := $(sort $(patsubst $(IPU_PYTHON_FROM)/%,%,$(wildcard \
+	$(IPU_PYTHON_FROM)/ipu/*.py)))
+IPU_PYTHON_EXTENSION := $(if $(HAS_PYTHON),$(PYTHON_TO)/ipu/_ipu.abi3.so)
+IPU_EXTENSION_SRC := $(wildcard $(IPU_PYTHON_FROM)/extension/*.c)
+IPU_EXTENSION_OBJ := $(IPU_EXTENSION_SRC:%.c=$(B)/obj/%.o)
+IPU_PYTHON_MODULES := $(IPU_PYTHON_SRC:%=$(PYTHON_TO)/%)
+LIBS += $(IPU_PYTHON_MODULES) $(IPU_PYTHON_EXTENSION)
+
+$(foreach f,$(IPU_EXTENSION_SRC),$(eval CFLAGS_FILE_$(subst /,_,$(f)) = \
+	$$(PYTHON_CFLAGS) -fvisibility=hidden))
+
+$(IPU_PYTHON_MODULES): $(PYTHON_TO)/%: $(IPU_PYTHON_FROM)/%
+	$(Q)mkdir -p $(@D) && cp $< $@
+
+$(PYTHON_TO)/ipu/_ipu.abi3.so: $(IPU_EXTENSION_OBJ) $(TRAIN_SO)
+	$(call say,LD,$@)mkdir -p $(@D)
+	$(Q)$(CC) -shared $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $(IPU_EXTENSION_OBJ) \
+		-L$(B)/lib -lhvd-train -lipu -lhvd

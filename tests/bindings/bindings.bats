@@ -179,6 +179,18 @@ os.write(1, b"every option of %d\n" % hvd.size())'
     }
 }
 
+@test "python: models of ONNX files" {
+    engine=extension python_says onnx 1
+}
+
+@test "python: networks are trained" {
+    "$LIB/../bin/tests-draw-digits" "$BATS_TEST_TMPDIR/digits" 2000 400
+    engine=extension
+    for n in 1 2; do
+        DIGITS=$BATS_TEST_TMPDIR/digits python_says network $n
+    done
+}
+
 @test "python: signals are handled while a rank waits" {
     for engine in extension ctypes; do
         python_says signal 2

@@ -26,7 +26,7 @@ for path, digest, size in rows:
     assert digest == "sha256=" + want and int(size) == len(data), path
 assert "Tag: %s\n" % tag in wheel.read(info + "WHEEL").decode()
 assert "Version: %s\n" % version in wheel.read(info + "METADATA").decode()
-assert "hvd/libhvd.so.0" in wheel.namelist()
+assert {"hvd/libhvd.so.0", "ipu/libipu.so.0", "ipu/libhvd-train.so.0"} < set(wheel.namelist())
 EOF2
 }
 
@@ -34,8 +34,13 @@ EOF2
     cd "$BATS_TEST_TMPDIR"
     /usr/bin/python3 -m zipfile -e "$WHEEL" unpacked
     cat >sum.py <<'EOF2'
-import hvd, numpy, sys
+import hvd, ipu, numpy, sys
 hvd.init()
+labels = numpy.arange(8) % 2
+model = ipu.Model([ipu.layers.Dense(2)])
+model.fit(numpy.eye(2)[labels], labels, batch_size=4, verbose=False)
+assert model.predict(numpy.eye(2)).shape == (2, 2)
+model.close()
 # One write: mpirun may put what two ranks write between each other.
 sys.stdout.write("sum %d\n" % hvd.allreduce(numpy.array([hvd.rank() + 1]), op=hvd.Sum)[0])
 hvd.shutdown()

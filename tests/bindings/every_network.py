@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Networks from Python, on any number of ranks: they are trained, evaluated and asked as one
+process would do it; layers; and mistakes.
+
+    DIGITS=FOLDER_OF_DIGITS every_network.py FOLDER_OF_THE_PACKAGES
+"""
+import gc
+import os
+import signal
+import sys
+import tempfile
+import threading
+
+sys.path.insert(0, sys.argv[1])
+
+import numpy as np
+
+import hvd
+import ipu
+from ipu import layers, ops
+
+hvd.init()
+RANK, SIZE = hvd.rank(), hvd.size()
+
+
+def raises(kind, words, call):
+    """Expects an exception of exactly this class, whose text has the words."""
+    try:
+        call()
+    except kind as error:
+        assert type(error) is kind and words in str(error), repr(error)
+        return error
+    raise AssertionError(f"no {kind.__name__}: {words}")
+
+
+def fails(words, call):
+    """Expects hvd.Error on all ranks, whose text has the words on one of them at least:
+    others may only say that another rank has failed."""
+    try:
+        call()
+        found = -1
+    except hvd.Error as error:
+        found = int(words in str(error))
+    all_found = hvd.allgather(np.array([found]), name="fails")[0]
+    assert all_found.min() >= 0 and all_found.max() == 1, (words, all_found)
+
+
+def idx(name):
+    """Reads a file of MNIST's format."""
+    data = open(os.path.join(os.environ["DIGITS"], name), "rb").read()
+    shape = [int.from_bytes(data[4 + 4 * i:8 + 4 * i], "big") for i in range(data[3])]
+    return np.frombuffer(data, np.uint8, offset=4 + 4 * data[3]).reshape(shape)
+
+
+def digits():
+    return [each for part in ("train", "t10k") for each in (
+        idx(f"{part}-images-idx3-ubyte") / np.float32(255), idx(f"{part}-labels-idx1-ubyte"))]
+
+
+def check_digits():
+    """Handwritten digits are learnt; what predict says is what evaluate counts."""
+    x, y, tests, wanted = digits()
+    with ipu.Model([layers.Flatten(), layers.Dense(64, "relu"), layers.Dense(10)]) as model:
+        model.compile("adam", learning_rate=0.003, metrics=[("top_k", 3)])
+        history = model.fit(x, y, batch_size=48, epochs=12, validation_data=(tests, wanted),
+                            verbose=False)
+        found = model.evaluate(tests, wanted, batch_size=64)
+        scores = model.predict(tests, batch_size=48)
+    assert [each["epoch"] for each in history] == list(range(1, 13))
+    assert history[-1]["loss"] < history[0]["loss"] / 2, history
+    assert history[-1]["step"] == 12 * (len(x) // 48)
+    assert abs(history[-1]["val_loss"] - found["loss"]) < 1e-4
+    assert found["rows"] == len(tests) and found["accuracy"] > 0.85, found
+    assert scores.shape == (len(tests), 10)
+    assert np.isclose((scores.argmax(1) == wanted).mean(), found["accuracy"])
+    top = (np.argsort(-scores, 1)[:, :3] == wanted[:, None]).any(1).mean()
+    assert np.isclose(top, found["top_3"]), (top, found)
+    shifted = scores - scores.max(1, keepdims=True)
+    losses = np.log(np.exp(shifted).sum(1)) - shifted[np.arange(len(wanted)), wanted]
+    assert np.isclose(losses.mean(), found["loss"], rtol=1e-4)
+    everywhere = hvd.allgather(scores[None], name="scores")[0]
+    assert np.array_equal(everywhere, np.broadcast_to(scores, everywhere.shape))
+
+
+def check_arithmetic():
+    """Steps of gradient descent are those of numpy."""
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(size=(24, 3)).astype("f"), rng.normal(size=(24, 2)).astype("f")
+    with ipu.Model([layers.Dense(2, kernel="zeros", name="line")]) as model:
+        model.compile("sgd", learning_rate=0.1, loss="mean_squared_error")
+        model.fit(x, y, batch_size=6, epochs=2, shuffle=False, verbose=False)
+        kernel, bias = model.variable("line/kernel", (3, 2)), model.variable("line/bias", 2)
+        guess = model.predict(x, batch_size=5)
+    w, b = np.zeros((3, 2)), np.zeros(2)
+    for _ in range(2):
+        for i in range(0, 24, 6):
+            error = 2 * (x[i:i + 6] @ w + b - y[i:i + 6]) / 12
+            w, b = w - 0.1 * x[i:i + 6].T @ error, b - 0.1 * error.sum(0)
+    assert np.allclose(kernel, w, atol=1e-5) and np.allclose(bias, b, atol=1e-5)
+    assert np.allclose(guess, x @ w + b, atol=1e-5)
+
+
+def check_layers():
+    """Every layer takes part in a training, and the graph of the step compiles."""
+    rng = np.random.default_rng(7)
+    images, words = rng.normal(size=(8, 8, 8, 2)).astype("f"), rng.integers(0, 9, (8, 6))
+    lengths, y = rng.integers(1, 7, 8), rng.integers(0, 3, 8)
+
+    def convolutional(x):
+        x = layers.Conv2D(4, 3, "relu", padding="same", stride=2)(x)
+        x = layers.GroupNorm(2)(layers.BatchNorm()(x))
+        x = layers.MaxPool2D(2)(layers.AvgPool2D(1)(x))
+        x = layers.Dropout(0.2)(layers.Flatten()(x))
+        return layers.Dense(3, kernel=("normal", 0.1), bias=False)(x)
+
+    shared = layers.Dense(6, "tanh")
+
+    def recurrent(x):
+        x = layers.Embedding(9, 6)(x)
+        x = shared(shared(x))           # the same variables, twice
+        x = layers.LayerNorm()(layers.Attention(2, causal=True)(x))
+        x = layers.LSTM(5, all_states=True, direction="bidirectional", lengths="lengths")(x)
+        x = layers.GRU(4, layers=2)(x)
+        scale = layers.variable(x, "scale", 4, "ones")
+        return layers.Dense(3)(x * scale)
+
+    for network, x in ((convolutional, images), (recurrent, {"words": words,
+                                                             "lengths": lengths})):
+        with ipu.Model(network) as model:
+            model.compile("adam", loss=lambda y, labels: ops.sparse_cross_entropy(y, labels, 0.1))
+            first = model.evaluate(x, y)["loss"]
+            history = model.fit(x, y, batch_size=4, epochs=8, verbose=False)
+            assert history[-1]["loss"] < first, (first, history)
+            assert model.predict(x).shape == (8, 3)
+            if network is recurrent:
+                assert model.variable("dense/kernel", (6, 6)).std() > 0
+                assert model.variable("scale", 4).shape == (4,)
+            step = model.footprint(batch_size=4)
+            assert step and step.cycles["total"] > model.footprint(
+                batch_size=4, training=False).cycles["total"]
+
+
+def check_checkpoints():
+    """A training goes on from its folder, in another model."""
+    rng = np.random.default_rng(11)
+    x, y = rng.normal(size=(32, 4)).astype("f"), rng.integers(0, 2, 32)
+    folder = hvd.broadcast_object(tempfile.mkdtemp() if RANK == 0 else None)
+    network, found = [layers.Dense(2)], []
+    for epochs, where in ((2, folder), (3, folder), (3, None)):
+        with ipu.Model(network) as model:
+            model.compile("momentum", learning_rate=0.05, model_dir=where)
+            history = model.fit(x, y, batch_size=8, epochs=epochs, verbose=False)
+            found.append((history[-1]["step"], model.variable("dense/kernel", (4, 2))))
+    assert [step for step, _ in found] == [8, 12, 12]
+    assert np.array_equal(found[1][1], found[2][1])
+    with ipu.Model(network) as model:
+        model.compile("momentum", model_dir=folder)
+        guess = model.predict(x)       # without labels, from the checkpoint
+        assert model.evaluate(x, y)["accuracy"] == (guess.argmax(1) == y).mean()
+
+
+def check_stop():
+    """A callback ends a training."""
+    x, y = np.zeros((8, 2), "f"), np.zeros(8, int)
+    with ipu.Model([layers.Dense(2)]) as model:
+        history = model.fit(x, y, batch_size=4, epochs=9, verbose=False,
+                            callback=lambda epoch, record: epoch == 3)
+    assert len(history) == 3
+
+
+def check_mistakes():
+    x, y = np.zeros((8, 4), "f"), np.zeros(8, int)
+    dense = [layers.Dense(2)]
+    raises(TypeError, "3 is no layer", lambda: ipu.Model([3]))
+    model = ipu.Model(dense)
+    raises(ValueError, "there is no loss 'absolute'", lambda: model.compile(loss="absolute"))
+    raises(ValueError, "there is no metric 'f1'", lambda: model.compile(metrics=["f1"]))
+    raises(ValueError, "y has 7 rows, x has 8", lambda: model.fit(x, y[1:]))
+    raises(ValueError, "the data has no rows", lambda: model.fit(x[:0], y[:0]))
+    raises(TypeError, "x has elements of <U1", lambda: model.fit(["a"], [1]))
+    raises(ValueError, "x has integers beyond int32", lambda: model.fit([[2 ** 40]], [1]))
+    raises(ValueError, "batch_size is 0, not from 1", lambda: model.fit(x, y, batch_size=0))
+    if SIZE > 1:
+        raises(ValueError, f"batch_size {SIZE + 1} cannot be shared out equally over {SIZE} "
+               "devices", lambda: model.fit(x, y, batch_size=SIZE + 1))
+    model.compile("gradient")
+    fails("gradient", lambda: model.fit(x, y, batch_size=4))
+    model.compile(colour=3)
+    raises(TypeError, "there is no option 'colour'", lambda: model.fit(x, y, batch_size=4))
+    model.compile()
+    raises(ValueError, "batch_size 64 is more than the 8 rows", lambda: model.fit(
+        x, y, batch_size=64))
+    fails("row 0 of labels is label 5", lambda: model.fit(x, y + 5, batch_size=4))
+    model.compile()
+    model.fit(x, y, batch_size=4, verbose=False)
+    fails("component 'x' has", lambda: model.fit(x[:, :3], y, batch_size=4))
+    model.close()
+    model.close()
+    raises(ValueError, "no variables before", lambda: model.variable("dense/kernel", (4, 2)))
+    # An exception of the network's function comes through, and so does an op's.
+    broken = ipu.Model(lambda x: 1 / 0)
+    raises(ZeroDivisionError, "", lambda: broken.fit(x, y, batch_size=4))
+    raises(TypeError, "the network has returned 5",
+           lambda: ipu.Model(lambda x: 5).fit(x, y, batch_size=4))
+    raises(ipu.Error, "matmul", lambda: ipu.Model(lambda x: x.reshape(-1) @ x.reshape(-1)).fit(x, y, batch_size=8))
+    fails("its input has", lambda: ipu.Model(
+        [layers.Conv2D(2, 3)]).fit(x, y, batch_size=4))
+    raises(ValueError, "there is no activation 'rleu'", lambda: ipu.Model(
+        [layers.Dense(2, "rleu")]).fit(x, y, batch_size=4))
+    kept = []
+    with ipu.Model(lambda x: kept.append(x) or layers.Dense(2)(x)) as model:
+        model.fit(x, y, batch_size=4, verbose=False)
+    raises(RuntimeError, "the graph is closed", lambda: kept[0] + 1.0)
+
+
+def check_interrupt():
+    """Ctrl-C ends an epoch that would last, on all ranks; the model can be freed."""
+    x, y = np.zeros((10 ** 6, 4), "f"), np.zeros(10 ** 6, int)
+    begun = threading.Event()
+
+    def network(x):
+        begun.set()
+        return layers.Dense(2)(x)
+
+    def interrupt():
+        begun.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+    model = ipu.Model(network)
+    if RANK == 0:
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+    raises(KeyboardInterrupt if RANK == 0 else hvd.Error, "",
+           lambda: model.fit(x, y, batch_size=SIZE, verbose=False))
+    if RANK == 0:
+        thread.join()
+    model.close()
+
+
+def check_order():
+    """A model that is dropped frees its devices; threads may have a graph each."""
+    model = ipu.Model([layers.Dense(2)])
+    model.fit(np.zeros((8, 2), "f"), np.zeros(8, int), batch_size=4, verbose=False)
+    footprint = model.footprint(batch_size=4)
+    del model
+    gc.collect()
+    assert "<svg" in footprint._repr_html_()
+    wrong = []
+
+    def work(number):
+        graph = ipu.Graph()
+        graph.output("y", ops.sum(graph.input("x", 50) * float(number)))
+        program = ipu.Program(graph)
+        for i in range(50):
+            if program.run(x=np.full(50, i, "f"))["y"] != 50 * i * number:
+                wrong.append((number, i))
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong, wrong
+
+
+for check in (check_arithmetic, check_digits, check_layers, check_checkpoints, check_stop,
+              check_mistakes, check_interrupt, check_order):
+    check()
+hvd.shutdown()
+sys.stdout.write("every network\n")

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Models of ONNX files from Python: ONNX's own tests of each operator give the outputs that
+they should; and mistakes.
+
+    every_onnx.py FOLDER_OF_THE_PACKAGES
+"""
+import collections
+import gc
+import os
+import pathlib
+import sys
+import tempfile
+import threading
+
+sys.path.insert(0, sys.argv[1])
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+import ipu
+
+DATA = pathlib.Path("/usr/share/libonnx-testdata/data")
+
+
+def raises(kind, words, call):
+    """Expects an exception of exactly this class, whose text has the words."""
+    try:
+        call()
+    except kind as error:
+        assert type(error) is kind and words in str(error), repr(error)
+        return error
+    raise AssertionError(f"no {kind.__name__}: {words}")
+
+
+def read(path):
+    return numpy_helper.to_array(onnx.load_tensor(str(path)))
+
+
+def floats(bits):
+    """Returns bfloat16 as float32."""
+    return (bits.astype(np.uint32) << 16).view(np.float32) if bits.dtype == "u2" else bits
+
+
+def same(found, want, dtype):
+    rtol = 1e-3
+    if dtype == "bfloat16":  # ONNX cuts it off, the device rounds it
+        found, want, rtol = floats(found), floats(want), 2 ** -7
+    assert found.shape == want.shape, (found.shape, want.shape)
+    if want.dtype.kind == "f":
+        return np.allclose(found, want, rtol=rtol, atol=1e-5, equal_nan=True)
+    return np.array_equal(found, want)
+
+
+def passes(case):
+    """Runs a folder of ONNX's: True or False, or why it is refused."""
+    try:
+        model = ipu.load_onnx(case / "model.onnx")
+        for data in sorted(case.glob("test_data_set_*")):
+            count = len(list(data.glob("input_*.pb")))
+            inputs = [read(data / f"input_{i}.pb") for i in range(count)]
+            found = model(*inputs)
+            found = found if isinstance(found, tuple) else (found,)
+            for i, array in enumerate(found):
+                if not same(array, read(data / f"output_{i}.pb"), model.outputs[i].dtype):
+                    return False
+    except (ipu.Error, TypeError, ValueError) as error:
+        return str(error)
+    return True
+
+
+def check_cases():
+    """As many pass as of ipu-run, which reads the same files in C."""
+    results = {case.name: passes(case) for case in sorted((DATA / "node").iterdir())
+               if not case.name.startswith(("test_sequence", "test_optional"))}
+    failed = [name for name, found in results.items() if found is False]
+    assert failed == ["test_adam_multiple"], failed
+    count = collections.Counter(type(found) for found in results.values())
+    refused = [name for name, found in results.items() if isinstance(found, str)]
+    assert sum(found is True for found in results.values()) >= 850, (
+        count, [(n, results[n]) for n in refused])
+
+
+def model_file(folder, nodes, inputs, outputs, initializers=()):
+    def value(name, kind, shape):
+        return helper.make_tensor_value_info(name, kind, shape)
+    path = os.path.join(folder, "model.onnx")
+    onnx.save(helper.make_model(helper.make_graph(
+        nodes, "g", [value(*each) for each in inputs], [value(*each) for each in outputs],
+        [numpy_helper.from_array(array, name) for name, array in initializers]),
+        opset_imports=[helper.make_opsetid("", 13)]), path)
+    return path
+
+
+def mlp(folder):
+    """A model with an open batch, and what it computes."""
+    rng = np.random.default_rng(3)
+    w, b = rng.normal(size=(6, 4)).astype("f"), rng.normal(size=4).astype("f")
+    path = model_file(folder, [
+        helper.make_node("MatMul", ["x", "w"], ["h"]),
+        helper.make_node("Add", ["h", "b"], ["s"]),
+        helper.make_node("Relu", ["s"], ["y"])],
+        [("x", TensorProto.FLOAT, ["n", 6])], [("y", TensorProto.FLOAT, ["n", 4])],
+        [("w", w), ("b", b)])
+    return path, lambda x: np.maximum(x @ w + b, 0)
+
+
+def check_batches(folder):
+    path, want = mlp(folder)
+    model = ipu.load_onnx(path)
+    assert model.inputs == [("x", "float32", ("n", 6))], model.inputs
+    assert "x float32['n', 6] -> y float32" in repr(model), repr(model)
+    for n in (1, 5, 2, 5):
+        x = np.random.default_rng(n).normal(size=(n, 6)).astype("f")
+        assert np.allclose(model(x), want(x), atol=1e-5)
+        assert np.allclose(model.run(x=x)["y"], want(x), atol=1e-5)
+        # What lies in another order in memory is the same.
+        assert np.allclose(model(np.asfortranarray(x)), want(x), atol=1e-5)
+    x = np.random.default_rng(9).normal(size=(21, 6)).astype("f")
+    assert np.allclose(model.predict(x, batch_size=8), want(x), atol=1e-5)
+    assert np.allclose(model([[1, 2, 3, 4, 5, 6]]), want(np.arange(1, 7, dtype="f")[None]))
+    model.close()
+    model.close()
+    assert np.allclose(model(x), want(x), atol=1e-5)
+
+
+def check_bound(folder):
+    """An input that decides a shape is part of the program, and can change."""
+    path = model_file(folder, [helper.make_node("Reshape", ["x", "s"], ["y"])],
+                      [("x", TensorProto.FLOAT, [6]), ("s", TensorProto.INT64, [2])],
+                      [("y", TensorProto.FLOAT, [None, None])])
+    model, x = ipu.load_onnx(path), np.arange(6, dtype="f")
+    for shape in ((2, 3), (3, 2), (2, 3)):
+        assert np.array_equal(model(x, np.array(shape)), x.reshape(shape))
+
+
+def check_threads(folder):
+    """Threads that share a model take turns; those with one each run side by side."""
+    path, want = mlp(folder)
+    shared, wrong = ipu.load_onnx(path), []
+
+    def work(number):
+        own = ipu.load_onnx(path)
+        for i in range(20):
+            x = np.full((1 + (number + i) % 3, 6), number + i, "f")
+            for model in (shared, own):
+                if not np.allclose(model(x), want(x), atol=1e-4):
+                    wrong.append((number, i))
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong, wrong
+
+
+def check_mistakes(folder):
+    path, _ = mlp(folder)
+    model, x = ipu.load_onnx(path), np.zeros((2, 6), "f")
+    raises(TypeError, "input 'x' is float64, the model takes float32",
+           lambda: model(x.astype("d")))
+    raises(ValueError, "input 'x' has the shape [2, 5], the model takes ['n', 6]",
+           lambda: model(x[:, :5]))
+    raises(ValueError, "input 'x' has the shape [6], the model takes", lambda: model(x[0]))
+    raises(ValueError, "there is no input 'z': the model takes x", lambda: model.run(z=x))
+    raises(ValueError, "input 'x' is not given", model.run)
+    raises(TypeError, "2 arrays for a model of 1 inputs", lambda: model(x, x))
+    found = raises(ipu.Error, "'mk9'", lambda: ipu.load_onnx(path, "mk9")(x))
+    assert found.status is ipu.Status.NAME
+    found = raises(ipu.Error, "absent.onnx", lambda: ipu.load_onnx(folder + "/absent.onnx"))
+    assert found.status is ipu.Status.DATA
+    text = os.path.join(folder, "text.onnx")
+    pathlib.Path(text).write_text("this is no ONNX")
+    assert text in str(raises(ipu.Error, "", lambda: ipu.load_onnx(text)))
+    raises(TypeError, "", lambda: ipu.load_onnx(3))
+    raises(ValueError, "holds a NUL", lambda: ipu.load_onnx("a\0b"))
+    bad = model_file(folder, [helper.make_node("NonMaxSuppression", ["b", "s"], ["y"], "nms")],
+                     [("b", TensorProto.FLOAT, [1, 2, 4]), ("s", TensorProto.FLOAT, [1, 1, 2])],
+                     [("y", TensorProto.INT64, [None, 3])])
+    raises(ipu.Error, "node 'nms' (NonMaxSuppression)", lambda: ipu.load_onnx(bad)(
+        np.zeros((1, 2, 4), "f"), np.zeros((1, 1, 2), "f")))
+
+
+def check_chip(folder):
+    """What a model takes of a chip, and its profile."""
+    path, _ = mlp(folder)
+    model = ipu.load_onnx(path)
+    small, large = model.footprint(batch=1), model.footprint(batch=64)
+    assert small and large and "fits on mk2" in str(small)
+    assert sum(small.shares.values()) == small.memory["fullest_tile_bytes"]
+    assert small.tiles().max() == small.memory["fullest_tile_bytes"]
+    assert sum(s["total_cycles"] for s in large.steps()) > 0
+    raises(ValueError, "is open: give n=", lambda: model.footprint(batch=None))
+    pages = os.path.join(folder, "pages")
+    assert "model.onnx" in model.profile(pages, batch=4)
+    assert sorted(os.listdir(pages)) == ["profile.json", "report.html"]
+
+
+def check_order():
+    """Objects are freed in any order."""
+    graph = ipu.Graph()
+    graph.output("y", graph.input("x", 3) + 1.0)
+    program = ipu.Program(graph)
+    footprint, tensor = program.footprint(), graph.find("y")
+    del graph, program
+    gc.collect()
+    assert footprint.tiles().size == 1472 and tensor.shape == (3,)
+    del footprint
+    gc.collect()
+    assert tensor.dtype == "float32"
+
+
+check_cases()
+with tempfile.TemporaryDirectory() as place:
+    check_batches(place)
+    check_bound(place)
+    check_threads(place)
+    check_mistakes(place)
+    check_chip(place)
+check_order()
+print("every onnx", flush=True)
