@@ -90,6 +90,10 @@ typedef struct ipu_onnx_value {
     int64_t extents[IPU_MAX_DIMS]; /* -1: left open */
     const char
         *symbols[IPU_MAX_DIMS]; /* names of open dimensions; NULL: none */
+    int32_t assigned; /* of a variable, 1: each run assigns it (the running
+                         statistics of a batch normalisation in training), so
+                         no optimiser may */
+    int32_t reserved;
 } ipu_onnx_value;
 
 /* Describe input or output number i of a model, without initialisers. Return 1;
@@ -147,8 +151,9 @@ const char *ipu_onnx_refusal(const ipu_onnx *model, int32_t i);
  *     ipu_graph_find(graph, "logits", &logits);     (an output of the model)
  *     loss = ...;
  *     for (i = 0; ipu_onnx_variable(model, i, &value) > 0; i++)
- *         ipu_graph_find(graph, value.name, &weights[i]);
- *     ipu_gradients(graph, loss, i, weights, gradients);
+ *         if (!value.assigned)
+ *             ipu_graph_find(graph, value.name, &weights[n++]);
+ *     ipu_gradients(graph, loss, n, weights, gradients);
  *     ipu_sgd(...);                                 (and so on, for each)
  *     ipu_compile, ipu_engine_new
  *     ipu_onnx_write_variables(model, engine);

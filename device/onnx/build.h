@@ -35,6 +35,7 @@ struct ipu__onnx_value {
      * free ones; held ones are a constant of the graph, so that derivatives
      * reach it; trained ones are a variable. */
     enum { IPU__ONNX_FREE, IPU__ONNX_HELD, IPU__ONNX_TRAINED } use;
+    bool assigned; /* of a variable: by a node, in each run */
     int32_t input; /* its number; -1: none */
     enum { IPU__ONNX_ABSENT, IPU__ONNX_MADE, IPU__ONNX_REFUSED } state;
 };

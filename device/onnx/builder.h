@@ -28,6 +28,8 @@ struct ipu_onnx {
     int64_t placeholders; /* inputs of scratch graphs so far (scope.h) */
     bool no_gradients;    /* nobody takes derivatives of it */
     bool *trained;        /* of each initialiser; in the file's memory */
+    int32_t dropouts;     /* nodes that drop elements so far */
+    ipu_tensor run;       /* counts runs, if there are some */
     int32_t nvariables;
     struct ipu__onnx_value *variables; /* owned, those that were made */
     int32_t nrefusals;
@@ -86,6 +88,8 @@ void ipu__onnx_forget_refusals(ipu_onnx *model, int32_t count);
 /* Adds a value to the variables of a model. */
 int ipu__onnx_add_variable(ipu_onnx *model,
                            const struct ipu__onnx_value *value);
+/* Notes that a node assigns the variable of that name in each run. */
+void ipu__onnx_assign_variable(ipu_onnx *model, const char *name);
 /* Finds a variable by its name; NULL: there is none. */
 const struct ipu__onnx_value *ipu__onnx_variable(const ipu_onnx *model,
                                                  const char *name);

@@ -99,6 +99,13 @@ int ipu__onnx_add_variable(ipu_onnx *model, const struct ipu__onnx_value *value)
     return IPU_OK;
 }
 
+void ipu__onnx_assign_variable(ipu_onnx *model, const char *name)
+{
+    for (int32_t i = 0; i < model->nvariables; i++)
+        if (!strcmp(model->variables[i].name, name))
+            model->variables[i].assigned = true;
+}
+
 const struct ipu__onnx_value *ipu__onnx_variable(const ipu_onnx *model,
                                                  const char *name)
 {
@@ -121,7 +128,8 @@ int ipu_onnx_variable(const ipu_onnx *model, int32_t i, ipu_onnx_value *value)
     *value = (ipu_onnx_value){.size = sizeof *value,
                               .type = from->type,
                               .name = from->name,
-                              .ndim = from->ndim};
+                              .ndim = from->ndim,
+                              .assigned = from->assigned};
     memcpy(value->extents, from->extents, sizeof from->extents);
     return 1;
 }

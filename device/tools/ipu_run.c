@@ -393,11 +393,16 @@ static void list_inputs(const struct run_model *run)
 }
 
 /* Trains the model, and writes what it makes. */
-static int train_opened(const struct run_options *o, struct run_model *run)
+static int train_opened(const struct run_options *o, struct run_model *run,
+                        const ipu_target *target)
 {
-    int status = run_train(run, &o->training);
+    int status = run_train(run, &o->training, target);
 
-    return status ? status : put_outputs(o, run);
+    if (!status)
+        status = put_outputs(o, run);
+    if (!status && o->bench && run_print_bench(run, target, o->bench) < 0)
+        return complain_last();
+    return status;
 }
 
 static int run_opened(const struct run_options *o, struct run_model *run)
@@ -407,9 +412,11 @@ static int run_opened(const struct run_options *o, struct run_model *run)
 
     if (status)
         return status;
+    if (run_find_target(o->target, &target) < 0)
+        return complain_last();
     if (o->training.steps > 0)
-        return train_opened(o, run);
-    if (run_find_target(o->target, &target) < 0 || run_build(run, &target) < 0)
+        return train_opened(o, run, &target);
+    if (run_build(run, &target) < 0)
         return complain_last();
     if (o->profile && run_write_profile(run, o->profile) < 0)
         return complain_last();

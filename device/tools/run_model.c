@@ -54,6 +54,7 @@ void run_close(struct run_model *run)
     free(run->inputs);
     free(run->outputs);
     free(run->device);
+    free(run->labels);
     ipu_engine_free(run->engine);
     ipu_executable_free(run->executable);
     ipu_graph_free(run->graph);

@@ -22,6 +22,8 @@ struct run_model {
     ipu_onnx_tensor *inputs;  /* owned, with their data; data NULL: not given */
     ipu_onnx_tensor *outputs; /* the same, after run_once */
     void **device;            /* the streams of both, owned */
+    void *labels;             /* of training: as the device has them, owned */
+    float loss;               /* of the last step */
 };
 
 int run_open(struct run_model *run, const char *path);

@@ -20,10 +20,9 @@
 struct training {
     struct run_model *run;
     const struct run_training *how;
+    const ipu_target *target;
     ipu_onnx_tensor labels; /* owned data */
-    void *device;           /* owned: the labels as the device has them */
     int64_t count;          /* of labels */
-    float loss;
 };
 
 static int complain_last(void)
@@ -76,18 +75,19 @@ static int add_steps(struct training *t, ipu_tensor loss)
     ipu_tensor rate = ipu_fill(g, IPU_FLOAT32, 0, NULL, t->how->rate);
     ipu_onnx_value value = {.size = sizeof value};
     ipu_tensor *wrt, *gradients;
-    int32_t n = 0;
+    int32_t all = 0, n = 0;
     int status = IPU_OK;
 
-    while (ipu_onnx_variable(t->run->model, n, &value) > 0)
-        n++;
-    wrt = calloc(2 * (size_t)n, sizeof *wrt);
+    while (ipu_onnx_variable(t->run->model, all, &value) > 0)
+        all++;
+    wrt = calloc(2 * (size_t)all, sizeof *wrt);
     if (!wrt)
         return run_complain("there is too little memory");
-    gradients = wrt + n;
-    for (int32_t i = 0; i < n && status >= 0; i++) {
+    gradients = wrt + all;
+    for (int32_t i = 0; i < all && status >= 0; i++) {
         ipu_onnx_variable(t->run->model, i, &value);
-        status = ipu_graph_find(g, value.name, &wrt[i]);
+        if (!value.assigned)
+            status = ipu_graph_find(g, value.name, &wrt[n++]);
     }
     if (status >= 0)
         status = ipu_gradients(g, loss, n, wrt, gradients);
@@ -99,6 +99,11 @@ static int add_steps(struct training *t, ipu_tensor loss)
 
 static int build(struct training *t)
 {
+    /* The processor runs it, whether the chip could or not. */
+    const ipu_compile_options options = {.size = sizeof options,
+                                         .target = t->target,
+                                         .allow_out_of_memory = 1,
+                                         .brief = 1};
     ipu_onnx_value output = {.size = sizeof output};
     ipu_tensor y = {-1}, labels = {-1}, loss;
     struct run_model *run = t->run;
@@ -119,7 +124,7 @@ static int build(struct training *t)
     if (add_steps(t, loss) < 0)
         return -1;
     if (ipu_output(run->graph, LOSS, loss) < 0 ||
-        ipu_compile(run->graph, NULL, &run->executable) < 0)
+        ipu_compile_with(run->graph, &options, &run->executable) < 0)
         return complain_last();
     return 0;
 }
@@ -131,14 +136,14 @@ static int connect(struct training *t)
 {
     size_t bytes = (size_t)t->count * sizeof(float);
 
-    t->device = malloc(bytes ? bytes : 1);
-    if (!t->device)
+    t->run->labels = malloc(bytes ? bytes : 1);
+    if (!t->run->labels)
         return run_complain("there is too little memory");
     if (ipu_onnx_to_device(t->labels.type, t->count, t->labels.data,
-                           t->device) < 0 ||
+                           t->run->labels) < 0 ||
         run_connect(t->run) < 0 ||
-        ipu_engine_connect(t->run->engine, LABELS, t->device, bytes) < 0 ||
-        ipu_engine_connect(t->run->engine, LOSS, &t->loss, sizeof t->loss) <
+        ipu_engine_connect(t->run->engine, LABELS, t->run->labels, bytes) < 0 ||
+        ipu_engine_connect(t->run->engine, LOSS, &t->run->loss, sizeof(float)) <
             0 ||
         ipu_onnx_write_variables(t->run->model, t->run->engine) < 0)
         return complain_last();
@@ -153,17 +158,17 @@ static int train(struct training *t)
     for (int step = 1; step <= t->how->steps; step++) {
         if (run_again(t->run) < 0)
             return -complain_last();
-        printf("step %d  loss %.7g\n", step, (double)t->loss);
+        printf("step %d  loss %.7g\n", step, (double)t->run->loss);
     }
     return 0;
 }
 
-int run_train(struct run_model *run, const struct run_training *how)
+int run_train(struct run_model *run, const struct run_training *how,
+              const ipu_target *target)
 {
-    struct training t = {.run = run, .how = how};
+    struct training t = {.run = run, .how = how, .target = target};
     int status = train(&t);
 
     free(t.labels.data);
-    free(t.device);
     return status;
 }

@@ -21,6 +21,7 @@ struct run_training {
 /* Builds the model, whose inputs were given, with its loss and steps of SGD,
  * trains it and prints the loss of each step. Outputs are those of the last
  * step. Returns 0, or 1 after a line that says what is wrong. */
-int run_train(struct run_model *run, const struct run_training *how);
+int run_train(struct run_model *run, const struct run_training *how,
+              const ipu_target *target);
 
 #endif

@@ -279,5 +279,72 @@ TEST(what_has_to_be_known_is_a_constant)
     stop();
 }
 
+/* y = Dropout(x) w, by half and in training. */
+static struct message dropping_model(void)
+{
+    static const int64_t many[] = {4096}, none[] = {0};
+    struct message node = onnx_node("Dropout", "x half yes", "d"),
+                   g = {.count = 0}, m;
+
+    message_put(&g, ONNX_GRAPH_NODE, &node);
+    node = onnx_node("Mul", "d w", "y");
+    message_put(&g, ONNX_GRAPH_NODE, &node);
+    m = onnx_tensor("half", IPU_ONNX_FLOAT, 0, none);
+    message_float(&m, 4, 0.5f);
+    message_put(&g, ONNX_GRAPH_INITIALIZER, &m);
+    m = onnx_tensor("yes", IPU_ONNX_BOOL, 0, none);
+    message_int(&m, 5, 1);
+    message_put(&g, ONNX_GRAPH_INITIALIZER, &m);
+    m = onnx_tensor("w", IPU_ONNX_FLOAT, 0, none);
+    message_float(&m, 4, 3);
+    message_put(&g, ONNX_GRAPH_INITIALIZER, &m);
+    m = onnx_value("x", IPU_ONNX_FLOAT, 1, many);
+    message_put(&g, ONNX_GRAPH_INPUT, &m);
+    m = onnx_value("y", IPU_ONNX_FLOAT, 1, many);
+    message_put(&g, ONNX_GRAPH_OUTPUT, &m);
+    return onnx_model(&g, 13);
+}
+
+/* About half of the elements are dropped, others in each run, and the rest are
+ * twice as large. A program that trains nothing is refused. */
+TEST(dropout_drops_in_training)
+{
+    enum { N = 4096 };
+    static float x[N], y[2][N];
+    struct message m = dropping_model();
+    const char *path = onnx_write("model.onnx", &m);
+    int dropped[2] = {0, 0}, same = 0;
+
+    for (int i = 0; i < N; i++)
+        x[i] = 1;
+    t.d = device_new();
+    MUST(ipu_onnx_load(path, &t.model));
+    ck_assert_int_lt(ipu_onnx_build(t.model, t.d.graph), 0);
+    ck_assert_ptr_nonnull(
+        strstr(ipu_last_error(), "no initialiser is trained"));
+    stop();
+    t.d = device_new();
+    MUST(ipu_onnx_load(path, &t.model));
+    MUST(ipu_onnx_train(t.model, "w"));
+    MUST(ipu_onnx_build(t.model, t.d.graph));
+    device_load(&t.d);
+    MUST(ipu_onnx_write_variables(t.model, t.d.engine));
+    MUST(ipu_engine_connect(t.d.engine, "x", x, sizeof x));
+    for (int run = 0; run < 2; run++) {
+        MUST(ipu_engine_connect(t.d.engine, "y", y[run], sizeof y[run]));
+        MUST(ipu_engine_run(t.d.engine));
+        for (int i = 0; i < N; i++) {
+            dropped[run] += y[run][i] == 0;
+            ck_assert(y[run][i] == 0 || y[run][i] == 6);
+        }
+        ck_assert_int_gt(dropped[run], N * 45 / 100);
+        ck_assert_int_lt(dropped[run], N * 55 / 100);
+    }
+    for (int i = 0; i < N; i++)
+        same += y[0][i] == y[1][i];
+    ck_assert_int_lt(same, N * 55 / 100);
+    stop();
+}
+
 TEST_MAIN("device_onnx_training", .set_up = folder_make,
           .tear_down = folder_remove, .seconds = 60)

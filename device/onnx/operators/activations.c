@@ -2,6 +2,7 @@
 /* Operators of one tensor of floats with parameters, and dropout. */
 #include <math.h>
 
+#include "onnx/builder.h"
 #include "onnx/operators/rows.h"
 
 /* Returns the input as its op takes it; invalid if it is not of floats. */
@@ -189,12 +190,64 @@ static int build_clip(struct ipu__onnx_call *call)
 /* ------------------------------------------------------------------- dropout
  */
 
+/* Returns whether the program trains initialisers of the model. */
+static bool is_trained(const ipu_onnx *model)
+{
+    for (size_t i = 0; i < model->model.graph->initializers.count; i++)
+        if (model->trained[i])
+            return true;
+    return false;
+}
+
+/* Gives the mask of a ratio that drops nothing. */
+static int give_ones(struct ipu__onnx_call *call)
+{
+    const struct ipu__onnx_value *x = call->inputs[0];
+
+    if (!onnx__wants(call, 1))
+        return IPU_OK;
+    if (call->version < 10) /* it was of floats before */
+        return onnx__refuse(call, "a mask is supported from version 10 on");
+    return onnx__give(call, 1, IPU_ONNX_BOOL,
+                      ipu_fill(call->graph, IPU_INT32, x->ndim, x->extents, 1));
+}
+
+/* Drops elements, others in each run of the program. What is drawn is a
+ * function of the node's number among those that drop, and of the run, so the
+ * mask is that of the same draw. */
+static int drop(struct ipu__onnx_call *call, double ratio)
+{
+    struct ipu__onnx_value *x = call->inputs[0];
+    ipu_onnx *model = call->builder->model;
+    ipu_graph *g = call->graph;
+    uint64_t seed;
+    ipu_tensor ones;
+
+    if (!is_trained(model))
+        return onnx__refuse(call, "training is not supported where no "
+                                  "initialiser is trained");
+    if (call->builder->depth > 0)
+        return onnx__refuse(call, "training is not supported in a graph of a "
+                                  "node");
+    if (model->dropouts++ == 0)
+        model->run = ipu_counter(g, "ipu_onnx/run");
+    seed = (uint64_t)onnx__int(call, "seed", model->dropouts);
+    IPU_TRY(onnx__give(
+        call, 0, x->type,
+        ipu_dropout(g, onnx__tensor(call, x), ratio, seed, model->run)));
+    if (!onnx__wants(call, 1))
+        return IPU_OK;
+    ones = ipu_fill(g, IPU_FLOAT32, x->ndim, x->extents, 1);
+    return onnx__give(
+        call, 1, IPU_ONNX_BOOL,
+        ipu_not_equal(g, ipu_dropout(g, ones, ratio, seed, model->run),
+                      ipu_fill(g, IPU_FLOAT32, 0, NULL, 0)));
+}
+
 /* Nothing is dropped in inference, nor in training by a ratio of 0. */
 static int build_dropout(struct ipu__onnx_call *call)
 {
-    struct ipu__onnx_value *x = call->inputs[0];
     double training = 0, ratio = onnx__float(call, "ratio", 0.5);
-    ipu_tensor mask;
 
     IPU_TRY(onnx__number(call, 2, "training mode", &training));
     if (call->version < 7 && onnx__int(call, "is_test", 0) == 0)
@@ -202,14 +255,9 @@ static int build_dropout(struct ipu__onnx_call *call)
     if (training != 0)
         IPU_TRY(onnx__number(call, 1, "ratio", &ratio));
     if (training != 0 && ratio != 0)
-        return onnx__refuse(call, "training is not supported");
-    IPU_TRY(onnx__give_same(call, 0, x));
-    if (!onnx__wants(call, 1))
-        return IPU_OK;
-    if (call->version < 10) /* it was of floats before */
-        return onnx__refuse(call, "a mask is supported from version 10 on");
-    mask = ipu_fill(call->graph, IPU_INT32, x->ndim, x->extents, 1);
-    return onnx__give(call, 1, IPU_ONNX_BOOL, mask);
+        return drop(call, ratio);
+    IPU_TRY(onnx__give_same(call, 0, call->inputs[0]));
+    return give_ones(call);
 }
 
 const struct ipu__onnx_operator onnx__activation_rows[] = {
@@ -217,7 +265,8 @@ const struct ipu__onnx_operator onnx__activation_rows[] = {
     {"Clip", 6, "min max", 1, 3, build_clip, NULL,
      "bounds of floats must be known"},
     {"Dropout", 6, "is_test ratio seed", 1, 3, build_dropout, NULL,
-     "training by another ratio than 0 is refused"},
+     "training by another ratio than 0 is refused where no initialiser is "
+     "trained"},
     {"Elu", 6, "alpha", 1, 1, build_elu, NULL, NULL},
     {"HardSigmoid", 6, "alpha beta", 1, 1, build_hard_sigmoid, NULL, NULL},
     {"LeakyRelu", 6, "alpha", 1, 1, build_leaky_relu, NULL, NULL},

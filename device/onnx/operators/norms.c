@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Normalisations. */
+#include "onnx/builder.h"
 #include "onnx/operators/rows.h"
 
 static int check_channels(struct ipu__onnx_call *call, int from)
@@ -18,27 +19,121 @@ static int check_channels(struct ipu__onnx_call *call, int from)
  * norm
  */
 
+/* A batch normalisation; in training its statistics are those of the batch. */
+struct batch_norm {
+    double epsilon, momentum;
+    bool last;       /* the channels of x are */
+    ipu_tensor t[5]; /* x, scale, offset, running mean and variance */
+    ipu_tensor mean, variance;
+};
+
+/* Before version 14 a node that has more than one output is one of training,
+ * and before version 7 one that is no test. */
+static bool is_training(struct ipu__onnx_call *call)
+{
+    bool more = false;
+
+    for (int i = 1; i < 5; i++)
+        more |= onnx__wants(call, i);
+    if (call->version >= 14)
+        return onnx__int(call, "training_mode", 0) != 0;
+    return more || (call->version < 7 && onnx__int(call, "is_test", 0) == 0);
+}
+
+static bool is_variable(const struct ipu__onnx_value *value)
+{
+    return value->initializer && value->use == IPU__ONNX_TRAINED;
+}
+
+/* Adds the mean and the variance of each channel over the batch, in float32. */
+static void add_statistics(struct ipu__onnx_call *call, struct batch_norm *n)
+{
+    const int64_t rows[2] = {-1, call->inputs[0]->extents[1]};
+    const int32_t axis = 0;
+    ipu_graph *g = call->graph;
+    ipu_tensor x = ipu_cast(g, ipu_reshape(g, n->t[0], 2, rows), IPU_FLOAT32);
+
+    n->mean = ipu_mean(g, x, 1, &axis, 0);
+    n->variance =
+        ipu_mean(g, ipu_square(g, ipu_subtract(g, x, n->mean)), 1, &axis, 0);
+}
+
+/* Returns y if the running statistics are no variables, so that nothing has to
+ * be kept. */
+static ipu_tensor normalise(struct ipu__onnx_call *call,
+                            const struct batch_norm *n)
+{
+    ipu_dtype dtype = ipu_onnx_type_dtype(call->inputs[0]->type);
+    ipu_graph *g = call->graph;
+    ipu_tensor x = ipu_cast(g, n->t[0], IPU_FLOAT32);
+    ipu_tensor factor =
+        ipu_multiply(g, ipu_rsqrt(g, ipu_scale(g, n->variance, 1, n->epsilon)),
+                     ipu_cast(g, n->t[1], IPU_FLOAT32));
+
+    x = ipu_multiply(g, ipu_subtract(g, x, n->mean), factor);
+    return ipu_cast(g, ipu_add(g, x, ipu_cast(g, n->t[2], IPU_FLOAT32)), dtype);
+}
+
+/* Gives the running statistics, and before version 14 those of the batch, too.
+ */
+static int give_running(struct ipu__onnx_call *call, const struct batch_norm *n)
+{
+    ipu_graph *g = call->graph;
+
+    for (int i = 0; i < 2; i++) {
+        int32_t type = call->inputs[3 + i]->type;
+        ipu_dtype dtype = ipu_onnx_type_dtype(type);
+        ipu_tensor now = ipu_cast(g, i == 0 ? n->mean : n->variance, dtype);
+
+        IPU_TRY(onnx__give(call, 1 + i, type,
+                           ipu_add(g, ipu_scale(g, n->t[3 + i], n->momentum, 0),
+                                   ipu_scale(g, now, 1 - n->momentum, 0))));
+        if (call->version < 14)
+            IPU_TRY(onnx__give(call, 3 + i, type, now));
+    }
+    return IPU_OK;
+}
+
+/* Running statistics that are variables are assigned by the device's own layer,
+ * as PyTorch's are: the variance is the estimate without bias. */
+static int build_training(struct ipu__onnx_call *call, struct batch_norm *n)
+{
+    struct ipu__onnx_value *const *in = call->inputs;
+    ipu_tensor y;
+
+    add_statistics(call, n);
+    if (is_variable(in[3]) && is_variable(in[4])) {
+        y = ipu_batch_norm(call->graph, n->t[0], n->t[1], n->t[2], n->t[3],
+                           n->t[4], n->momentum, n->epsilon);
+        ipu__onnx_assign_variable(call->builder->model, in[3]->name);
+        ipu__onnx_assign_variable(call->builder->model, in[4]->name);
+    } else {
+        y = normalise(call, n);
+    }
+    IPU_TRY(onnx__give_as(call, in[0]->type, y, n->last));
+    return give_running(call, n);
+}
+
 static int build_batch_norm(struct ipu__onnx_call *call)
 {
     struct ipu__onnx_value *const *in = call->inputs;
-    double epsilon = onnx__float(call, "epsilon", 1e-5);
-    bool last = in[0]->ndim > 2;
-    ipu_tensor t[5];
+    struct batch_norm n = {.epsilon = onnx__float(call, "epsilon", 1e-5),
+                           .momentum = onnx__float(call, "momentum", 0.9),
+                           .last = in[0]->ndim > 2};
 
-    onnx__float(call, "momentum", 0.9); /* of training alone */
-    if (onnx__int(call, "training_mode", 0) != 0 ||
-        (call->version < 7 && onnx__int(call, "is_test", 0) == 0))
-        return onnx__refuse(call, "training_mode is not supported");
     if (onnx__int(call, "spatial", 1) != 1)
         return onnx__refuse(call, "spatial 0 is not supported");
     IPU_TRY(check_channels(call, 1));
-    t[0] = last ? onnx__last(call, in[0]) : onnx__tensor(call, in[0]);
+    n.t[0] = n.last ? onnx__last(call, in[0]) : onnx__tensor(call, in[0]);
     for (int i = 1; i < 5; i++)
-        t[i] = onnx__tensor(call, in[i]);
+        n.t[i] = onnx__tensor(call, in[i]);
+    if (is_training(call))
+        return build_training(call, &n);
     return onnx__give_as(call, in[0]->type,
-                         ipu_batch_norm_inference(call->graph, t[0], t[1], t[2],
-                                                  t[3], t[4], epsilon),
-                         last);
+                         ipu_batch_norm_inference(call->graph, n.t[0], n.t[1],
+                                                  n.t[2], n.t[3], n.t[4],
+                                                  n.epsilon),
+                         n.last);
 }
 
 static int build_instance_norm(struct ipu__onnx_call *call)
@@ -192,7 +287,7 @@ static int build_lrn(struct ipu__onnx_call *call)
 
 const struct ipu__onnx_operator onnx__norm_rows[] = {
     {"BatchNormalization", 6, "epsilon is_test momentum spatial training_mode",
-     5, 5, build_batch_norm, NULL, "training is refused"},
+     5, 5, build_batch_norm, NULL, NULL},
     {"InstanceNormalization", 6, "epsilon", 3, 3, build_instance_norm, NULL,
      NULL},
     {"LRN", 1, "alpha beta bias size", 1, 1, build_lrn, NULL, NULL},
