@@ -88,6 +88,18 @@ void ipu_engine_free(ipu_engine *engine)
     free(engine);
 }
 
+int64_t ipu_engine_packed_bytes(const ipu_engine *engine)
+{
+    int64_t bytes = 0;
+
+    if (!engine)
+        return 0;
+    for (int32_t i = 0; i < engine->executable->nloops; i++)
+        bytes += ipu_engine_packed_bytes(engine->loops[i].body) +
+                 ipu_engine_packed_bytes(engine->loops[i].condition);
+    return bytes + ipu__memory_packed_bytes(&engine->memory);
+}
+
 void *ipu__engine_value(ipu_engine *engine, int32_t value)
 {
     return ipu__memory_of(&engine->memory, value);

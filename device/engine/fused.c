@@ -121,6 +121,7 @@ static int run_head(struct run *r)
         call.inputs[i].data = ipu__memory_of(r->memory, part->inputs[i]);
     call.output.data = ipu__memory_of(r->memory, part->output);
     call.scratch = r->memory->scratch;
+    call.packed = ipu__memory_packed(r->memory, r->step);
     return part->op->run_in_parts(&call, run_blocks, r);
 }
 

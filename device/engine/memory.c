@@ -62,6 +62,8 @@ int ipu__memory_init(struct ipu__memory *m,
     m->executable = executable;
     IPU_TRY(ipu__new_array(&m->placed, (size_t)executable->nvalues,
                            sizeof *m->placed));
+    IPU_TRY(ipu__new_array(&m->packed, (size_t)executable->nsteps,
+                           sizeof *m->packed));
     m->scratch = allocate_bytes(executable->scratch_bytes);
     if (!m->scratch)
         return ipu__fail_memory(executable->scratch_bytes);
@@ -84,6 +86,10 @@ void ipu__memory_fini(struct ipu__memory *m)
     if (m->own)
         for (int32_t v = 0; v < m->executable->nvalues; v++)
             free(m->own[v]);
+    if (m->packed)
+        for (int32_t i = 0; i < m->executable->nsteps; i++)
+            free(m->packed[i].data);
+    free(m->packed);
     free(m->own);
     free(m->planned);
     free(m->scratch);
@@ -109,6 +115,32 @@ void *ipu__memory_of(const struct ipu__memory *m, int32_t value)
     if (m->own)
         return m->own[value] + IPU__ALIGNMENT;
     return m->planned + x->blocks[x->values[value].block].offset;
+}
+
+struct ipu__packed *ipu__memory_packed(const struct ipu__memory *m,
+                                       const struct ipu__step *step)
+{
+    const struct ipu_executable *x = m->executable;
+    struct ipu__step_op room;
+    const struct ipu__step_op *first = ipu__part_of(x, step, 0, &room);
+    int32_t v;
+
+    if (!first->op->product || (step->kind == IPU__FUSED && !step->head))
+        return NULL;
+    v = first->inputs[1];
+    if (x->values[v].kind != IPU__CONSTANT || x->values[v].bound ||
+        m->placed[v])
+        return NULL;
+    return &m->packed[step - x->steps];
+}
+
+int64_t ipu__memory_packed_bytes(const struct ipu__memory *m)
+{
+    int64_t bytes = 0;
+
+    for (int32_t i = 0; i < m->executable->nsteps; i++)
+        bytes += (int64_t)m->packed[i].bytes;
+    return bytes;
 }
 
 void ipu__memory_before(struct ipu__memory *m)

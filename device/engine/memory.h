@@ -14,6 +14,7 @@ struct ipu__memory {
     unsigned char **own; /* owned, [values], each owned; NULL if planned */
     void *scratch;       /* owned */
     void **placed; /* owned, [values]: memory of the host, borrowed, or NULL */
+    struct ipu__packed *packed; /* owned, [steps], each with its data */
 };
 
 int ipu__memory_init(struct ipu__memory *memory,
@@ -25,6 +26,14 @@ void ipu__memory_fini(struct ipu__memory *memory);
  * own; a hostile memory shares nothing. NULL: in the device's again.
  */
 void ipu__memory_place(struct ipu__memory *memory, int32_t value, void *data);
+
+/* Returns where a step's product, or the one at its head, may keep its second
+ * input in another form; NULL: it is no product, or the input no constant. */
+struct ipu__packed *ipu__memory_packed(const struct ipu__memory *memory,
+                                       const struct ipu__step *step);
+
+/* Returns the bytes of all that was kept so. */
+int64_t ipu__memory_packed_bytes(const struct ipu__memory *memory);
 
 /* Returns the address of a value; 64-byte aligned, if the host did not place
  * it. */

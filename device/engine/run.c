@@ -114,6 +114,7 @@ static int run_op(ipu_engine *engine, const struct ipu__step *step)
         call.inputs[i].data = ipu__memory_of(&engine->memory, step->inputs[i]);
     call.output.data = ipu__memory_of(&engine->memory, step->output);
     call.scratch = engine->memory.scratch;
+    call.packed = ipu__memory_packed(&engine->memory, step);
     call.callback_status = &engine->callback_status;
     if (call.op->network)
         return ipu__network_run(engine->network, &call);

@@ -29,6 +29,13 @@ struct ipu__operand {
     void *data;              /* while running; 64-byte aligned */
 };
 
+/* A form of an input that an op has made, and finds again in later runs. */
+struct ipu__packed {
+    float *data; /* owned, by malloc; NULL: nothing was made yet */
+    size_t bytes;
+    const void *form; /* says which form it is: an object of the op's */
+};
+
 struct ipu__call {
     const struct ipu__op *op;
     const struct ipu__attributes *attributes;
@@ -36,6 +43,9 @@ struct ipu__call {
     struct ipu__operand output;
     void *scratch; /* scratch memory while running, of the size that the op's
                       scratch function returned */
+    struct ipu__packed *packed; /* while running: where a product may keep its
+                                   second input, which no run changes, in
+                                   another form; NULL: nowhere */
     int *callback_status; /* while running: the status of a function of the host
                              that fails the run */
     int64_t first; /* for an op by element: the number of the output's first

@@ -23,6 +23,14 @@ int ipu_engine_new(const ipu_executable *executable, ipu_engine **engine);
 void ipu_engine_free(ipu_engine *engine);
 
 /*
+ * Returns the bytes of memory of the host, beside that of the program, in which
+ * the engine keeps constants as the processor multiplies them: weights of
+ * convolutions and of matrix products, packed by the first run that uses them.
+ * They are freed with the engine. 0 if engine is NULL.
+ */
+int64_t ipu_engine_packed_bytes(const ipu_engine *engine);
+
+/*
  * Connects a stream (input, output or host call, by name) to host memory of
  * exactly `bytes` bytes, which runs read or write. The memory is borrowed until
  * the stream is connected elsewhere or the engine is freed. NULL disconnects.

@@ -133,6 +133,8 @@ int run_print_bench(struct run_model *run, const ipu_target *target, int count)
         print_time("CPU, fastest", times[0]);
         snprintf(where, sizeof where, "%s, modelled", target->name);
         print_time(where, cycles.seconds);
+        printf("  %-24s %12" PRId64 " bytes\n", "weights kept packed",
+               ipu_engine_packed_bytes(run->engine));
         status = print_steps(run, count);
     }
     free(times);

@@ -195,7 +195,9 @@ static int run_in_parts(const struct ipu__call *call, ipu__done *done,
                        context);
         return IPU_OK;
     }
-    if (ipu__conv_strips(&c, call->inputs[0].data, call->inputs[1].data, false,
+    if (ipu__conv_strips(&c, call->inputs[0].data,
+                         &(struct ipu__conv_kernel){call->inputs[1].data, false,
+                                                    call->packed},
                          y, call->scratch, done, context))
         return IPU_OK;
     for (int64_t first = 0; first < c.pixels; first += c.block) {

@@ -79,11 +79,18 @@ bool ipu__conv_mirror(const struct ipu__conv *conv, struct ipu__conv *mirrored);
 /* Bytes of scratch of the next function. */
 size_t ipu__conv_strips_scratch(const struct ipu__conv *conv);
 
-/* Computes y with the strips of the set in use; mirrored: conv is what
- * ipu__conv_mirror made, and the kernel that of the original. done NULL:
- * no callback. Returns false if this set has no strips: nothing is done. */
+struct ipu__conv_kernel {
+    const float *data;
+    bool mirrored; /* the convolution is what ipu__conv_mirror made, and the
+                      kernel that of the original */
+    struct ipu__packed *packed; /* where it may be kept in panels; NULL: nowhere
+                                 */
+};
+
+/* Computes y with the strips of the set in use. done NULL: no callback. Returns
+ * false if this set has no strips: nothing is done. */
 bool ipu__conv_strips(const struct ipu__conv *conv, const float *x,
-                      const float *kernel, bool mirrored, float *y,
+                      const struct ipu__conv_kernel *kernel, float *y,
                       void *scratch, ipu__done *done, void *context);
 
 /* The same for dkernel: the patches of x, transposed, times dy. Returns false,

@@ -83,8 +83,9 @@ static int run_input(const struct ipu__call *call)
         return IPU_OK;
     }
     if (c.depth > 0 && c.co > 0 && ipu__conv_mirror(&c, &m) &&
-        ipu__conv_strips(&m, dy, kernel, true, call->output.data, call->scratch,
-                         NULL, NULL))
+        ipu__conv_strips(&m, dy,
+                         &(struct ipu__conv_kernel){kernel, true, call->packed},
+                         call->output.data, call->scratch, NULL, NULL))
         return IPU_OK;
     memset(call->output.data, 0, ipu__shape_bytes(&call->output.shape));
     if (c.depth == 0 || c.co == 0)

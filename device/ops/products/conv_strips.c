@@ -3,8 +3,9 @@
  * conv_strips.c - a convolution in strips: an implicit product, whose patches
  * are read where they lie in x.
  *
- * The kernel is packed into panels once a run. Then, for a block of pixels that
- * stays in the second-level cache with its results:
+ * The kernel is packed into panels once a run; one that no run changes is
+ * packed once, if packing takes a good part of the time. Then, for a block of
+ * pixels that stays in the second-level cache with its results:
  *
  *     for each piece of the depth        rows of the kernel, or a part of one
  *         for each few panels            which stay in the nearest cache
@@ -17,6 +18,12 @@
  */
 #include "ops/products/conv2d.h"
 #include "ops/products/strips.h"
+
+#include <stdlib.h>
+
+/* A kernel is kept in panels for at most so many pixels: packing an element
+ * takes as long as some 100 products, of which each has one for each pixel. */
+enum { MOST_PIXELS_TO_KEEP = 8192 };
 
 enum {
     PIECE = 256,            /* elements of the depth */
@@ -72,6 +79,48 @@ static void pack(const struct work *w, const float *kernel, bool mirrored,
             ipu__panel_pack(kernel + first, c->co, c->depth, left, columns,
                             panel);
     }
+}
+
+static int64_t panels_of_group(const struct ipu__conv *c)
+{
+    return ipu__panels_count(c->depth, c->cog);
+}
+
+static size_t panels_bytes(const struct ipu__conv *c)
+{
+    return ipu__aligned((size_t)(c->groups * panels_of_group(c)) *
+                        sizeof(float));
+}
+
+static void pack_groups(const struct work *w,
+                        const struct ipu__conv_kernel *kernel, float *panels)
+{
+    int64_t advance = kernel->mirrored ? w->c->cig : w->c->cog;
+
+    for (int64_t g = 0; g < w->c->groups; g++)
+        pack(w, kernel->data + g * advance, kernel->mirrored,
+             panels + g * panels_of_group(w->c));
+}
+
+/* Returns the panels of a kernel that an earlier run has kept, or keeps them;
+ * NULL: they are not to be kept, or there is too little memory. */
+static const float *keep_panels(const struct work *w,
+                                const struct ipu__conv_kernel *kernel)
+{
+    struct ipu__packed *kept = kernel->packed;
+    size_t bytes = panels_bytes(w->c);
+
+    if (!kept || w->c->pixels > MOST_PIXELS_TO_KEEP)
+        return NULL;
+    if (kept->data && kept->form == w->strips)
+        return kept->data;
+    free(kept->data);
+    kept->data = aligned_alloc(IPU__ALIGNMENT, bytes);
+    kept->bytes = kept->data ? bytes : 0;
+    kept->form = w->strips;
+    if (kept->data)
+        pack_groups(w, kernel, kept->data);
+    return kept->data;
 }
 
 /* --------------------------------------------------------------- multiplying
@@ -172,25 +221,17 @@ bool ipu__conv_mirror(const struct ipu__conv *c, struct ipu__conv *mirrored)
     return true;
 }
 
-static int64_t panels_of_group(const struct ipu__conv *c)
-{
-    return ipu__panels_count(c->depth, c->cog);
-}
-
 size_t ipu__conv_strips_scratch(const struct ipu__conv *c)
 {
-    return ipu__conv_scratch(c) +
-           ipu__aligned((size_t)(c->groups * panels_of_group(c)) *
-                        sizeof(float)) +
+    return ipu__conv_scratch(c) + panels_bytes(c) +
            (size_t)c->block * sizeof(struct ipu__conv_patch) + IPU__ALIGNMENT;
 }
 
 bool ipu__conv_strips(const struct ipu__conv *c, const float *x,
-                      const float *kernel, bool mirrored, float *y,
+                      const struct ipu__conv_kernel *kernel, float *y,
                       void *scratch, ipu__done *done, void *context)
 {
     struct work w = {.c = c, .strips = ipu__strips()};
-    int64_t advance = mirrored ? c->cig : c->cog;
     float *patches = scratch, *panels;
 
     if (!w.strips)
@@ -199,16 +240,17 @@ bool ipu__conv_strips(const struct ipu__conv *c, const float *x,
     w.found = (void *)(panels + c->groups * panels_of_group(c));
     w.segments = ipu__conv_is_segmented(c) ? c->kh : 1;
     w.width = c->depth / w.segments;
-    for (int64_t g = 0; g < c->groups; g++)
-        pack(&w, kernel + g * advance, mirrored,
-             panels + g * panels_of_group(c));
+    w.panels = keep_panels(&w, kernel);
+    if (!w.panels)
+        pack_groups(&w, kernel, panels);
+    w.panels = w.panels ? w.panels : panels;
     for (int64_t first = 0; first < c->pixels; first += c->block) {
         int64_t count =
             first + c->block < c->pixels ? c->block : c->pixels - first;
 
         for (int64_t g = 0; g < c->groups; g++) {
             ipu__conv_find(c, x, g, first, count, patches, w.found);
-            multiply_block(&w, count, panels + g * panels_of_group(c),
+            multiply_block(&w, count, w.panels + g * panels_of_group(c),
                            y + first * c->co + g * c->cog);
         }
         if (done)

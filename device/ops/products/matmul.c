@@ -117,18 +117,20 @@ static bool as_conv(const struct ipu__call *call, int64_t m, int64_t n,
 }
 
 /* Makes one product; done NULL: no callback. Its elements are counted from the
- * first of y. */
+ * first of y. packed: where b may be kept; NULL: nowhere. */
 static void multiply_one(const struct ipu__call *call, int m, int n, int k,
-                         const float *a, const float *b, float *y,
-                         ipu__done *done, void *context)
+                         const float *a, const float *b,
+                         struct ipu__packed *packed, float *y, ipu__done *done,
+                         void *context)
 {
+    const struct ipu__conv_kernel kernel = {b, call->attributes->transpose[1],
+                                            packed};
     const struct ipu__shape *as = &call->inputs[0].shape;
     const struct ipu__shape *bs = &call->inputs[1].shape;
     struct ipu__conv c;
 
     if (as_conv(call, m, n, k, &c) &&
-        ipu__conv_strips(&c, a, b, call->attributes->transpose[1], y,
-                         call->scratch, done, context))
+        ipu__conv_strips(&c, a, &kernel, y, call->scratch, done, context))
         return;
     cblas_sgemm(CblasRowMajor, transposition(call, 0), transposition(call, 1),
                 m, n, k, 1, a, (int)as->extents[as->ndim - 1], b,
@@ -147,7 +149,8 @@ static void multiply_all(const struct ipu__call *call, int64_t count, int m,
     float *y = call->output.data;
 
     for (int64_t i = 0; i < count; i++) {
-        multiply_one(call, m, n, k, a, b, y, count == 1 ? done : NULL, context);
+        multiply_one(call, m, n, k, a, b, count == 1 ? call->packed : NULL, y,
+                     count == 1 ? done : NULL, context);
         if (done && count > 1)
             done(context, i * m * n, (int64_t)m * n);
         a += advance_of(as);
