@@ -122,14 +122,54 @@ static int run_clip(const struct ipu__call *call)
 static void clip_gradient(ipu_graph *graph, const struct ipu__node *node,
                           ipu_tensor dy, ipu_tensor *dx)
 {
-    ipu_tensor x = ipu__input(graph, node, 0),
-               zero = ipu__scalar_like(graph, dy, 0);
-    ipu_tensor low = ipu__scalar_like(graph, x, node->attributes.offset);
-    ipu_tensor high = ipu__scalar_like(graph, x, node->attributes.scale);
+    const ipu_tensor inputs[] = {dy, ipu__input(graph, node, 0)};
 
-    dx[0] = ipu_select(graph, ipu_greater_equal(graph, x, low), dy, zero);
-    dx[0] = ipu_select(graph, ipu_less_equal(graph, x, high), dx[0], zero);
+    dx[0] = ipu__add(graph, &ipu__clip_grad, inputs, &node->attributes);
 }
+
+/* dy, x -> dx: dy where x is within the bounds, and 0 elsewhere. */
+IPU__WIDE(static, void, clip_grad_each,
+          (float *dx, const float *dy, const float *x, float low, float high,
+           int64_t count),
+          (dx, dy, x, low, high, count))
+{
+    IPU__BY_ELEMENT
+    for (int64_t i = 0; i < count; i++) {
+        float slope = dy[i], near = x[i] >= low ? slope : 0;
+
+        dx[i] = x[i] <= high ? near : 0;
+    }
+}
+
+static int run_clip_grad(const struct ipu__call *call)
+{
+    clip_grad_each(call->output.data, call->inputs[0].data,
+                   call->inputs[1].data, (float)call->attributes->offset,
+                   (float)call->attributes->scale,
+                   ipu__shape_count(&call->output.shape));
+    return IPU_OK;
+}
+
+/* It is linear in dy, and even where x moves. */
+static void clip_grad_gradient(ipu_graph *graph, const struct ipu__node *node,
+                               ipu_tensor g, ipu_tensor *dx)
+{
+    const ipu_tensor inputs[] = {g, ipu__input(graph, node, 1)};
+
+    if (ipu__wanted(dx[0]))
+        dx[0] = ipu__add(graph, &ipu__clip_grad, inputs, &node->attributes);
+    if (ipu__wanted(dx[1]))
+        dx[1] = ipu__constant(graph, &graph->tensors[node->inputs[1]].shape, 0);
+}
+
+const struct ipu__op ipu__clip_grad = {
+    .name = "clip_grad",
+    IPU__OF_TWO,
+    .slots = 4,
+    .loop_slots = -1,
+    .run = run_clip_grad,
+    .gradient = clip_grad_gradient,
+};
 
 const struct ipu__op ipu__clip = {
     .name = "clip",
