@@ -30,6 +30,9 @@ struct ipu__onnx_value {
     const int64_t *wholes; /* the same, of integers and bool */
     ipu_tensor tensor;     /* id < 0: not made yet */
     ipu_tensor last;       /* with the channels last; id < 0: not made yet */
+    bool is_turned;        /* it is turned with the last two dimensions
+                              exchanged, as products take it */
+    ipu_tensor turned;
     const struct ipu__onnx_tensor *initializer; /* not read yet; NULL: none */
     /* Says where the elements of an initialiser are. The host may compute with
      * free ones; held ones are a constant of the graph, so that derivatives

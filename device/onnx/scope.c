@@ -122,6 +122,7 @@ struct ipu__onnx_value ipu__onnx_placeholder(struct ipu__onnx_call *call,
     made.initializer = NULL;
     made.use = IPU__ONNX_FREE;
     made.last.id = -1;
+    made.is_turned = false;
     made.input = -1;
     snprintf(name, sizeof name, "%" PRId64,
              call->builder->model->placeholders++);
@@ -142,6 +143,7 @@ struct ipu__onnx_value ipu__onnx_in_scratch(struct ipu__onnx_call *call,
         return ipu__onnx_placeholder(call, scratch, value);
     made = *value;
     made.tensor.id = made.last.id = -1; /* which the graph has, not scratch */
+    made.is_turned = false;
     return made;
 }
 

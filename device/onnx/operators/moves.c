@@ -29,6 +29,26 @@ static int read_order(struct ipu__onnx_call *call, int32_t ndim, int32_t *order)
     return IPU_OK;
 }
 
+/* Notes of which tensor the output is the transposed matrices, if its rows have
+ * other elements than x's. Nothing computes what no product takes. */
+static void note_turned(struct ipu__onnx_call *call, int32_t *order)
+{
+    struct ipu__onnx_value *x = call->inputs[0];
+    int32_t n = x->ndim, last = n < 2 ? 0 : order[n - 1];
+    bool moved = false;
+
+    if (n < 2 || last == n - 1 || !onnx__wants(call, 0))
+        return;
+    order[n - 1] = order[n - 2];
+    order[n - 2] = last;
+    for (int32_t d = 0; d < n; d++)
+        moved |= order[d] != d;
+    call->outputs[0]->is_turned = true;
+    call->outputs[0]->turned =
+        moved ? ipu_transpose(call->graph, onnx__tensor(call, x), order)
+              : onnx__tensor(call, x);
+}
+
 static int build_transpose(struct ipu__onnx_call *call)
 {
     struct ipu__onnx_value *x = call->inputs[0];
@@ -36,6 +56,8 @@ static int build_transpose(struct ipu__onnx_call *call)
     int32_t order[IPU_MAX_DIMS];
 
     IPU_TRY(read_order(call, x->ndim, order));
+    if (onnx__wants(call, 0)) /* in a loop it may have been built before */
+        call->outputs[0]->is_turned = false;
     onnx__strides(x->ndim, x->extents, own);
     for (int32_t d = 0; d < x->ndim; d++) {
         extents[d] = x->extents[order[d]];
@@ -43,8 +65,11 @@ static int build_transpose(struct ipu__onnx_call *call)
     }
     if (onnx__view(call, 0, x, x->ndim, extents, strides, 0))
         return IPU_OK;
-    return onnx__give(call, 0, x->type,
-                      ipu_transpose(call->graph, onnx__tensor(call, x), order));
+    IPU_TRY(
+        onnx__give(call, 0, x->type,
+                   ipu_transpose(call->graph, onnx__tensor(call, x), order)));
+    note_turned(call, order);
+    return IPU_OK;
 }
 
 /* --------------------------------------------------------------------- concat

@@ -61,6 +61,23 @@ static ipu_tensor mixed_power(ipu_graph *g, ipu_tensor base, ipu_tensor e)
                       ipu_cast(g, near, IPU_INT32));
 }
 
+/* Returns the power of a known exponent of 2 or 3, of which products are
+ * faster, their derivatives too; invalid: the exponent is another. */
+static ipu_tensor simple_power(struct ipu__onnx_call *call, ipu_tensor base,
+                               struct ipu__onnx_value *e)
+{
+    ipu_graph *g = call->graph;
+    double number;
+
+    if (e->ndim > 0 || !onnx__known(call, e))
+        return (ipu_tensor){-1};
+    number = e->floats ? (double)e->floats[0] : (double)e->wholes[0];
+    if (number == 2)
+        return ipu_square(g, base);
+    return number == 3 ? ipu_multiply(g, ipu_square(g, base), base)
+                       : (ipu_tensor){-1};
+}
+
 /* The result has the type of the base. */
 static int build_pow(struct ipu__onnx_call *call)
 {
@@ -75,7 +92,10 @@ static int build_pow(struct ipu__onnx_call *call)
         type != IPU_ONNX_INT64)
         return onnx__want_floats(call, 0);
     onnx__operands(call, 2, in, operands, &last);
-    if (!onnx__is_whole(type)) {
+    if (!onnx__is_whole(type) &&
+        (y = simple_power(call, operands[0], in[1])).id >= 0) {
+        /* It is made. */
+    } else if (!onnx__is_whole(type)) {
         y = ipu_cast(g, operands[1], ipu__onnx_kind(type)->dtype);
         y = ipu_power(g, operands[0], y);
     } else if (onnx__is_whole(in[1]->type)) {

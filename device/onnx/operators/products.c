@@ -55,6 +55,7 @@ int onnx__multiply_matrices(struct ipu__onnx_call *call, ipu_tensor *y)
     int32_t na, nb, nlead;
     ipu_graph *g = call->graph;
     ipu_tensor x, w;
+    bool turned;
 
     if (in[0]->ndim == 0 || in[1]->ndim == 0)
         return onnx__refuse(call, "a scalar is no matrix");
@@ -65,8 +66,12 @@ int onnx__multiply_matrices(struct ipu__onnx_call *call, ipu_tensor *y)
     if (!onnx__broadcast(&nlead, leading, nb - 2, b))
         return onnx__refuse(call, "the shapes of its inputs do not fit");
     x = lead(g, x, nlead, leading, na, a);
-    w = lead(g, w, nlead, leading, nb, b);
-    *y = without_added(call, ipu_batch_matmul(g, x, w, 0, 0));
+    /* The product does what a transposition before it does. */
+    turned = in[1]->is_turned &&
+             (nb == 2 || (nb == nlead + 2 &&
+                          !memcmp(b, leading, (size_t)nlead * sizeof *b)));
+    w = turned ? in[1]->turned : lead(g, w, nlead, leading, nb, b);
+    *y = without_added(call, ipu_batch_matmul(g, x, w, 0, turned));
     return IPU_OK;
 }
 
