@@ -4,11 +4,14 @@ models of PyTorch's own modules, at full size or small.
 
 build(name, small) returns a network in eval mode with random weights, and a
 function that draws its inputs for a batch. Statistics of normalisations are
-those of random images, so that outputs have a usual size.
+those of random images, so that outputs have a usual size. for_training makes
+its normalisations and its export those of a training step, without dropout.
 """
+import copy
 import math
 
 import torch
+import torch.nn.functional as F
 import torchvision
 from torch import nn
 
@@ -189,14 +192,44 @@ def build(name, small=False):
     return model.eval(), images(side)
 
 
+def for_training(model):
+    """Statistics of normalisations are those of the batch, and the running
+    ones move by a tenth; nothing is dropped, as draws would differ."""
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.momentum = 0.1
+        if isinstance(module, (nn.Dropout, torchvision.ops.StochasticDepth)):
+            module.p = 0.0
+    return model.train()
+
+
+def first(outputs):
+    return outputs if isinstance(outputs, torch.Tensor) else outputs[0]
+
+
+def draw_labels(model, inputs):
+    """A class for each row of logits of the first output."""
+    with torch.no_grad():
+        shape = first(model(*inputs)).shape
+    return torch.randint(shape[-1], shape[:-1])
+
+
+def loss_of(model, inputs, labels):
+    y = first(model(*inputs))
+    return F.cross_entropy(y.reshape(-1, y.shape[-1]), labels.reshape(-1))
+
+
 def export(model, inputs, path, opset=13):
-    """Writes the network with an open batch; inputs are called x0, x1."""
+    """Writes the network with an open batch; inputs are called x0, x1. One in
+    training keeps its normalisations and its parameters."""
     names = [f"x{i}" for i in range(len(inputs))]
     with torch.no_grad():
-        outputs = model(*inputs)
+        outputs = copy.deepcopy(model)(*inputs)
     count = 1 if isinstance(outputs, torch.Tensor) else len(outputs)
     outs = [f"y{i}" for i in range(count)]
+    mode = torch.onnx.TrainingMode
     torch.onnx.export(
         model, inputs, path, opset_version=opset, input_names=names,
-        output_names=outs,
+        output_names=outs, do_constant_folding=not model.training,
+        training=mode.TRAINING if model.training else mode.EVAL,
         dynamic_axes={n: {0: "batch"} for n in names + outs})

@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# Networks that PyTorch exports give in ipu-run what they give in PyTorch: small
-# ones, and with HVD_TEST_FULL=1 those at full size, which are also fitted to a
-# chip.
+# Networks that PyTorch exports give in ipu-run what they give in PyTorch, and so
+# do the gradients of their losses: small ones, and with HVD_TEST_FULL=1 those at
+# full size, which are also fitted to a chip.
 
 load ../support/commands
 
@@ -46,6 +46,32 @@ equals() {
     compare
 }
 
+# learns NETWORK SIZE [OPSET]: expects that a training step of a network has the
+# gradients of PyTorch, by one step of SGD with a large rate, and its running
+# statistics.
+learns() {
+    local inputs=() i
+    /usr/bin/python3 -B -W ignore "$BATS_TEST_DIRNAME/gradients.py" export "$1" \
+        "$2" "$OUT" "${@:3}"
+    for i in "$OUT"/x*.npy; do
+        inputs+=(--input "$(basename "$i" .npy)=$i")
+    done
+    "$PROGRAM" --train 1 --rate 1024 --loss cross-entropy "${inputs[@]}" \
+        --labels "$OUT/labels.npy" --save "$OUT/trained.onnx" "$OUT/model.onnx" \
+        >"$OUT/steps"
+    /usr/bin/python3 -B "$BATS_TEST_DIRNAME/gradients.py" check "$OUT"
+}
+
+# all_learn SIZE NETWORK...: the same with HVD_TEST_FULL=1.
+all_learn() {
+    local network
+    [ -n "${HVD_TEST_FULL-}" ] || return 0
+    for network in "${@:2}"; do
+        rm -f "$OUT"/*
+        learns "$network" "$1"
+    done
+}
+
 # full NETWORK: the same at full size, and fits it to a Mk2.
 full() {
     [ -n "${HVD_TEST_FULL-}" ] || return 0
@@ -81,6 +107,24 @@ full() {
 @test "a small decoder gives what PyTorch gives, with opset 13 and 17" {
     equals gpt2 small
     equals gpt2 small 17
+}
+
+@test "a small network with normalisations learns as in PyTorch: MobileNetV2" {
+    learns mobilenet_v2 small
+}
+
+@test "a small encoder learns as in PyTorch" {
+    learns bert small
+}
+
+@test "other small networks of images learn as in PyTorch" {
+    all_learn small resnet18 resnet50 mobilenet_v3_small efficientnet_b0 \
+        densenet121 squeezenet1_1 vit_b_16
+    all_learn full vgg11
+}
+
+@test "other small language models learn as in PyTorch" {
+    all_learn small lstm gpt2
 }
 
 @test "full size: ResNet-18" {
