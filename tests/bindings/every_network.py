@@ -99,6 +99,12 @@ def check_arithmetic():
             w, b = w - 0.1 * x[i:i + 6].T @ error, b - 0.1 * error.sum(0)
     assert np.allclose(kernel, w, atol=1e-5) and np.allclose(bias, b, atol=1e-5)
     assert np.allclose(guess, x @ w + b, atol=1e-5)
+    # The graph of a step makes it, too.
+    with ipu.Program(model.graph(x, y, batch_size=24)) as program:
+        first, second = [program.run(x=x, labels=y)["loss"] for _ in range(2)]
+        w, b = 0.2 * x.T @ y / 48, 0.2 * y.sum(0) / 48
+        assert np.isclose(first, (y ** 2).mean(), rtol=1e-4)
+        assert np.isclose(second, ((x @ w + b - y) ** 2).mean(), rtol=1e-4)
 
 
 def check_layers():
@@ -237,6 +243,17 @@ def check_interrupt():
     model.close()
 
 
+def check_names():
+    """Every public name says what it is."""
+    for place in (ipu, ipu.layers, ipu.ops):
+        for name in getattr(place, "__all__", [n for n in vars(place) if n[0].isupper()]):
+            thing = getattr(place, name)
+            assert isinstance(thing, (dict, type(sys))) or thing.__doc__, name
+            for key, method in vars(thing).items() if isinstance(thing, type) else ():
+                assert key.startswith("_") or not callable(method) or method.__doc__, (
+                    name, key)
+
+
 def check_order():
     """A model that is dropped frees its devices; threads may have a graph each."""
     model = ipu.Model([layers.Dense(2)])
@@ -245,7 +262,7 @@ def check_order():
     del model
     gc.collect()
     assert "<svg" in footprint._repr_html_()
-    wrong = []
+    wrong, ended = [], []
 
     def work(number):
         graph = ipu.Graph()
@@ -254,16 +271,17 @@ def check_order():
         for i in range(50):
             if program.run(x=np.full(50, i, "f"))["y"] != 50 * i * number:
                 wrong.append((number, i))
+        ended.append(number)
     threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert not wrong, wrong
+    assert not wrong and len(ended) == 4, (wrong, ended)
 
 
 for check in (check_arithmetic, check_digits, check_layers, check_checkpoints, check_stop,
-              check_mistakes, check_interrupt, check_order):
+              check_mistakes, check_interrupt, check_names, check_order):
     check()
 hvd.shutdown()
 sys.stdout.write("every network\n")

@@ -12,6 +12,7 @@ import pathlib
 import sys
 import tempfile
 import threading
+from xml.etree import ElementTree
 
 sys.path.insert(0, sys.argv[1])
 
@@ -125,6 +126,14 @@ def check_batches(folder):
     assert np.allclose(model(x), want(x), atol=1e-5)
 
 
+def check_fixed(folder):
+    """predict fills the last batch of a model whose batches have one size."""
+    path = model_file(folder, [helper.make_node("Neg", ["x"], ["y"])],
+                      [("x", TensorProto.INT32, [4, 2])], [("y", TensorProto.INT32, [4, 2])])
+    x = np.arange(22, dtype=np.int32).reshape(11, 2)
+    assert np.array_equal(ipu.load_onnx(path).predict(x), -x)
+
+
 def check_bound(folder):
     """An input that decides a shape is part of the program, and can change."""
     path = model_file(folder, [helper.make_node("Reshape", ["x", "s"], ["y"])],
@@ -138,21 +147,23 @@ def check_bound(folder):
 def check_threads(folder):
     """Threads that share a model take turns; those with one each run side by side."""
     path, want = mlp(folder)
-    shared, wrong = ipu.load_onnx(path), []
+    shared, wrong, ended = ipu.load_onnx(path), [], []
 
     def work(number):
         own = ipu.load_onnx(path)
         for i in range(20):
-            x = np.full((1 + (number + i) % 3, 6), number + i, "f")
+            # More shapes than a model keeps programs for.
+            x = np.full((1 + (3 * number + i) % 12, 6), number + i, "f")
             for model in (shared, own):
                 if not np.allclose(model(x), want(x), atol=1e-4):
                     wrong.append((number, i))
+        ended.append(number)
     threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert not wrong, wrong
+    assert not wrong and len(ended) == 4, (wrong, ended)
 
 
 def check_mistakes(folder):
@@ -191,10 +202,89 @@ def check_chip(folder):
     assert sum(small.shares.values()) == small.memory["fullest_tile_bytes"]
     assert small.tiles().max() == small.memory["fullest_tile_bytes"]
     assert sum(s["total_cycles"] for s in large.steps()) > 0
+    picture = large._repr_html_()
+    assert picture.count("<svg") == 1 and "</svg></div>" in picture
+    ElementTree.fromstring(large._repr_svg_())
+    for what, size in large.shares.items():
+        assert size == 0 or f"{what} {size:,}" in picture, what
+    assert f"host {large.cycles['host']:,} cycles" in picture
     raises(ValueError, "is open: give n=", lambda: model.footprint(batch=None))
     pages = os.path.join(folder, "pages")
     assert "model.onnx" in model.profile(pages, batch=4)
     assert sorted(os.listdir(pages)) == ["profile.json", "report.html"]
+
+
+def check_graph():
+    """Ops, gradients, updates and variables of a graph are those of numpy."""
+    rng = np.random.default_rng(13)
+    a, w = rng.normal(size=(5, 3)).astype("f"), rng.normal(size=(3, 2)).astype("f")
+    graph = ipu.Graph()
+    x, weight = graph.input("x", (5, 3)), graph.variable("w", (3, 2))
+    n = graph.input("n", 5, "int32")
+    y = (2 - x @ weight) ** 2 / 4.0 - 1
+    made = {
+        "y": y, "mean": ipu.ops.mean(y, axes=0, keepdims=True), "sum": ipu.ops.sum(y),
+        "minus": -y, "max": ipu.ops.max(y, -1), "shape": x.reshape(3, -1), "neg": -n + n * n,
+        "where": ipu.ops.select(ipu.ops.greater(y, 0.5), y, -1.0),
+        "hot": ipu.ops.one_hot(n, 4), "rows": ipu.ops.gather(x, [2, 0], 0),
+        "clip": ipu.ops.clip(y, low=0.0, high=1.0), "soft": ipu.ops.softmax(y),
+        "argmax": ipu.ops.argmax(x), "halves": ipu.ops.cast(x, "float16")}
+    for name, tensor in made.items():
+        graph.output(name, tensor)
+    loss = ipu.ops.sum(y)
+    graph.output("dw", graph.gradients(loss, [weight])[0])
+    graph.minimize(loss, [weight], rate=0.25)
+    program = ipu.Program(graph)
+    program.write("w", w)
+    k = np.array([3, 0, 1, 2, 3], "i")
+    found = program.run({"x": a}, n=k)
+    want = (2 - a @ w) ** 2 / 4 - 1
+    soft = np.exp(want) / np.exp(want).sum(1, keepdims=True)
+    gradient = a.T @ ((a @ w - 2) / 2)
+    for name, array in {
+            "y": want, "mean": want.mean(0, keepdims=True), "sum": want.sum(),
+            "minus": -want, "max": want.max(-1), "shape": a.reshape(3, -1), "neg": k * k - k,
+            "where": np.where(want > 0.5, want, -1), "hot": np.eye(4)[k], "rows": a[[2, 0]],
+            "clip": want.clip(0, 1), "soft": soft, "argmax": a.argmax(-1),
+            "halves": a.astype("e"), "dw": gradient}.items():
+        assert found[name].shape == np.shape(array) and np.allclose(
+            found[name], array, rtol=1e-4, atol=1e-5), (name, found[name], array)
+    assert np.allclose(program.read("w"), w - 0.25 * gradient, atol=1e-4)
+    assert program.variables()["w"] == ("float32", (3, 2)) and y.shape == (5, 2)
+    raises(ValueError, "input 'x' has the shape [4, 3], the program takes [5, 3]",
+           lambda: program.run(x=a[:4], n=k))
+    raises(TypeError, "input 'n' is int64", lambda: program.run(x=a, n=k.astype("q")))
+    raises(ValueError, "there is no input z: the program takes x, n",
+           lambda: program.run(z=a))
+    raises(ValueError, "input n is not given", lambda: program.run(x=a))
+    raises(ValueError, "there is no variable 'v': one of", lambda: program.read("v"))
+    raises(ValueError, "is of another graph", lambda: x + ipu.Graph().input("x", 1))
+    raises(TypeError, "the device has no dtype float64",
+           lambda: ipu.Graph().input("x", 1, float))
+    raises(ValueError, "beyond int32", lambda: graph.constant([2 ** 40]))
+    raises(TypeError, "no argument is a Tensor", lambda: ipu.ops.relu(a))
+    line = sys._getframe().f_lineno + 1
+    error = raises(ipu.Error, f"every_onnx.py:{line}:", lambda: x @ x)
+    assert "inner dimensions must be equal" in str(error)
+    raises(ipu.Error, "inner dimensions", lambda: ipu.Program(graph))
+    program.close()
+    program.close()
+    raises(RuntimeError, "the engine is closed", lambda: program.run(x=a, n=k))
+
+
+def check_full():
+    """A graph that does not fit says what would change that."""
+    graph = ipu.Graph()
+    x = graph.input("x", (8192, 16384))
+    graph.output("y", ipu.ops.relu(x) + 1.0)
+    footprint = ipu.fits(graph, "mk1")
+    assert not footprint and "does not fit on mk1" in str(footprint)
+    assert len(footprint.remedies) == 8 and footprint.remedies["float16"]["tile_bytes"] < \
+        footprint.memory["fullest_tile_bytes"], footprint.remedies
+    assert "<th align=\"left\">float16</th>" in footprint._repr_html_()
+    assert not ipu.fits(graph, "mk1", remedies=False).remedies
+    error = raises(ipu.Error, "What would change that", lambda: ipu.Program(graph, "mk1"))
+    assert error.status is ipu.Status.FULL
 
 
 def check_order():
@@ -214,9 +304,12 @@ def check_order():
 check_cases()
 with tempfile.TemporaryDirectory() as place:
     check_batches(place)
+    check_fixed(place)
     check_bound(place)
     check_threads(place)
     check_mistakes(place)
     check_chip(place)
+check_graph()
+check_full()
 check_order()
 print("every onnx", flush=True)

@@ -31,7 +31,8 @@ static PyMethodDef functions[] = {
     {"try_remedy", FAST(program_remedy), METH_FASTCALL,
      "try_remedy(graph, target, number): a dict, or why it cannot be taken"},
     {"find_target", program_target, METH_O, "find_target(name): a dict"},
-    {"set_threads", set_threads, METH_O, "set_threads(count)"},
+    {"set_threads", set_threads, METH_O, "set_threads(count): as many threads as a product may use in this process, "
+     "at first 1"},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {

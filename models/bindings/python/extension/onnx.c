@@ -278,6 +278,26 @@ static PyObject *save(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
 /* ---------------------------------------------------------------- conversion
  */
 
+/* Checks that both buffers of a conversion have so many elements. */
+static bool have_elements(int32_t type, int64_t count,
+                          const struct memory *host,
+                          const struct memory *device)
+{
+    static const size_t sizes[IPU_NUM_DTYPES] = {4, 4, 2, 2};
+    const ipu_dtype dtype = ipu_onnx_type_dtype(type);
+
+    if (dtype >= 0 &&
+        (size_t)host->buffer.len == (size_t)count * ipu_onnx_type_bytes(type) &&
+        (size_t)device->buffer.len == (size_t)count * sizes[dtype])
+        return true;
+    PyErr_Format(PyExc_ValueError,
+                 "buffers of %zd and %zd bytes have not %lld elements of type "
+                 "%d",
+                 host->buffer.len, device->buffer.len, (long long)count,
+                 (int)type);
+    return false;
+}
+
 typedef int convert_fn(int32_t type, int64_t count, const void *from, void *to);
 
 /* (type, count, from, to): from and to are buffers of that many elements */
@@ -292,7 +312,10 @@ static PyObject *convert(PyObject *const *args, Py_ssize_t nargs,
     if (has_arguments("convert", nargs, 4) &&
         get_int32(args[0], "the type", &type) &&
         get_int(args[1], "the count", 0, INT64_MAX, &count) &&
-        (from = memory_new(args[2], false)) && (to = memory_new(args[3], true)))
+        (from = memory_new(args[2], false)) &&
+        (to = memory_new(args[3], true)) &&
+        (function == ipu_onnx_to_device ? have_elements(type, count, from, to)
+                                        : have_elements(type, count, to, from)))
         done = none_or_ipu(
             function(type, count, from->buffer.buf, to->buffer.buf));
     Py_XDECREF((PyObject *)from);

@@ -110,7 +110,8 @@ class Tensor:
         return self._with("matmul", other, True)
 
     def __neg__(self):
-        return self.graph.op("negate", self)
+        # The device negates floats alone.
+        return 0 - self if self.dtype == "int32" else self.graph.op("negate", self)
 
     def reshape(self, *shape):
         """Returns the same elements in another shape; one extent may be -1."""

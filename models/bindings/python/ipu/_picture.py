@@ -13,6 +13,7 @@ INNER = WIDTH - LEFT - RIGHT
 # Colours that people who do not see red and green alike can tell apart (Okabe, Ito).
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999")
 PHASES = (("compute", COLOURS[0]), ("exchange", COLOURS[1]), ("sync", COLOURS[6]))
+HOST = COLOURS[3]
 MOST_STEPS = 2000
 
 
@@ -108,9 +109,10 @@ def _shares(footprint, top):
 
 
 def _steps(footprint, top):
-    """Draws the cycles of the steps, one after the other, by phases."""
-    steps = footprint.steps()
-    total = max(sum(step["total_cycles"] for step in steps), 1)
+    """Draws the cycles of the steps, one after the other, by phases, and behind them
+    those of the host's streams."""
+    steps, host = footprint.steps(), footprint.cycles["host"]
+    total = max(sum(step["total_cycles"] for step in steps) + host, 1)
     if len(steps) > MOST_STEPS:  # those that take most, in their order
         least = sorted(step["total_cycles"] for step in steps)[-MOST_STEPS]
         steps = [step for step in steps if step["total_cycles"] >= least]
@@ -127,9 +129,12 @@ def _steps(footprint, top):
         if x - start > 6.5 * len(step["op"]) + 4:
             drawn.append(f'<g fill="#fff">{_text((start + x) / 2, top + 17, step["op"], "middle")}'
                          "</g>")
+    drawn.append(_box(x, top, INNER * host / total, 26, HOST,
+                      f"inputs, outputs and host calls: {number(host)} cycles"))
     sums = {phase: sum(step[f"{phase}_cycles"] for step in steps) for phase, _ in PHASES}
     legend, below = _legend([(f"{phase} {number(sums[phase])} cycles", colour)
-                             for phase, colour in PHASES], top + 32)
+                             for phase, colour in PHASES] +
+                            [(f"host {number(host)} cycles", HOST)], top + 32)
     return drawn + legend, below
 
 
@@ -139,7 +144,8 @@ def svg_of(footprint):
     parts = [_text(LEFT, 18, headline(footprint).split(";")[0], weight="bold")]
     parts += _tiles(footprint, 30, 110)
     parts.append(_text(LEFT, 178, f"tile {memory['fullest_tile']}, the fullest, at step "
-                       f"{memory['fullest_step']} of {memory['steps']}", weight="bold"))
+                       f"{memory['fullest_step']} of {memory['steps']}: "
+                       f"{number(memory['fullest_tile_bytes'])} bytes", weight="bold"))
     drawn, below = _shares(footprint, 186)
     parts += drawn
     parts.append(_text(LEFT, below + 14, f"a run: {number(cycles['total'])} cycles, "
@@ -158,10 +164,11 @@ def html_of(footprint):
         if isinstance(found, str):
             cells = f'<td colspan="5">{escape(found)}</td>'
         else:
-            cells = "".join(f"<td>{each}</td>" for each in (
+            cells = "".join(f'<td align="right">{each}</td>' for each in (
                 found["parts"], "yes" if found["fits"] else "no", number(found["tile_bytes"]),
                 number(found["remote_bytes"]), f"{1e3 * found['seconds']:.3f}"))
-        rows.append(f"<tr><th>{escape(name)}</th>{cells}</tr>")
-    table = ("<table><tr><th>remedy</th><th>parts</th><th>fits</th><th>tile bytes</th>"
+        rows.append(f'<tr><th align="left">{escape(name)}</th>{cells}</tr>')
+    table = ('<table style="font: 12px sans-serif; border-spacing: 10px 2px">'
+             "<tr><th align='left'>remedy</th><th>parts</th><th>fits</th><th>tile bytes</th>"
              f"<th>DRAM bytes</th><th>ms</th></tr>{''.join(rows)}</table>" if rows else "")
     return f"<div>{svg_of(footprint)}{table}</div>"

@@ -15,14 +15,14 @@ _TENSORS = {"x", "a", "b", "w", "bias", "table", "indices", "logits", "labels", 
 _INTEGERS = {"indices", "labels", "condition"}
 
 
-def _argument(name, value, tensors):
-    """Returns an argument as the module takes it."""
+def _argument(name, value, like):
+    """Returns an argument as the module takes it. Numbers and arrays become constants of
+    the graph and the dtype of the tensor like."""
     if name in _TENSORS:
-        dtype = "int32" if name in _INTEGERS else tensors[0].dtype
-        return tensors[0].graph.tensor(value, dtype)
+        return like.graph.tensor(value, "int32" if name in _INTEGERS else like.dtype)
     if name == "axes":
         if value is None:
-            return range(len(tensors[0].shape))
+            return range(len(like.shape))
         return extents(value)
     if name == "shape":
         return extents(value)
@@ -44,11 +44,14 @@ def _function(op, parameters, text):
     def function(*args, **kwargs):
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        tensors = [value for value in bound.arguments.values() if isinstance(value, Tensor)]
+        tensors = [(name in _INTEGERS, value) for name, value in bound.arguments.items()
+                   if isinstance(value, Tensor)]
         if not tensors:
             raise TypeError(f"{op}: no argument is a Tensor of a graph")
-        return tensors[0].graph.op(op, *[_argument(name, value, tensors)
-                                         for name, value in bound.arguments.items()])
+        # No indices, if there is another. (min is an op here.)
+        like = sorted(tensors, key=lambda pair: pair[0])[0][1]
+        return like.graph.op(op, *[_argument(name, value, like)
+                                   for name, value in bound.arguments.items()])
 
     function.__name__ = function.__qualname__ = op
     function.__module__, function.__doc__ = __name__, text
