@@ -5,12 +5,12 @@ process would do it; layers; and mistakes.
 
     DIGITS=FOLDER_OF_DIGITS every_network.py FOLDER_OF_THE_PACKAGES
 """
-import gc
 import os
 import signal
 import sys
 import tempfile
 import threading
+import weakref
 
 sys.path.insert(0, sys.argv[1])
 
@@ -258,9 +258,9 @@ def check_order():
     """A model that is dropped frees its devices; threads may have a graph each."""
     model = ipu.Model([layers.Dense(2)])
     model.fit(np.zeros((8, 2), "f"), np.zeros(8, int), batch_size=4, verbose=False)
-    footprint = model.footprint(batch_size=4)
+    footprint, reference = model.footprint(batch_size=4), weakref.ref(model)
     del model
-    gc.collect()
+    assert reference() is None
     assert "<svg" in footprint._repr_html_()
     wrong, ended = [], []
 

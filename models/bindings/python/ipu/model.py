@@ -4,6 +4,7 @@ Networks that are trained on arrays, by the estimator of hvd_estimator.h: on one
 or on all ranks of the launcher, which then get the same arrays and share out the rows.
 """
 import os
+import weakref
 
 import hvd
 import numpy as np
@@ -43,6 +44,13 @@ def _start():
     """Starts libhvd, unless the program has."""
     if not hvd.is_initialized():
         hvd.init()
+
+
+def _weak(method):
+    """Returns a function that calls a method, and does not keep its object: a model that
+    is dropped is freed at once, and its devices with it, on all ranks alike."""
+    reference = weakref.WeakMethod(method)
+    return lambda *arguments: reference()(*arguments)
 
 
 def _add_inputs(graph, spec, batch):
@@ -170,7 +178,8 @@ class Model:
         if not self._estimator:
             _start()
             self._estimator = engine.Estimator(
-                self._build, None if self._loss is None else self._losses, self._options)
+                _weak(self._build), None if self._loss is None else _weak(self._losses),
+                self._options)
             self._spec = spec
         self._spec = {**spec, **self._spec}
 
