@@ -18,6 +18,10 @@
  * writes the first values again, for hvd and MPI alike, so that numbers rarely
  * leave the range of their type; if they do, the time does not depend on it.
  *
+ * With --apart a block is one operation: a root that returns before the others
+ * have called cannot run ahead of them, and -a 3 gives the time until the last
+ * rank is done.
+ *
  * A broadcast has one buffer. Out of place, its root first copies the input
  * there, and that copy is timed, for hvd and MPI alike.
  */
@@ -154,6 +158,8 @@ static int choose_blocks(const struct bench_options *o, int iters)
     int nblocks = iters < LEAST_BLOCKS ? iters : LEAST_BLOCKS;
     int swept = (iters - 1) / COLD_BLOCK + 1;
 
+    if (o->apart)
+        return iters;
     return o->cold && swept > nblocks ? swept : nblocks;
 }
 

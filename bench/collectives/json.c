@@ -93,7 +93,7 @@ static json_t *json_config(const struct bench_options *o,
 {
     return json_pack(
         "{s:s, s:i, s:o, s:I, s:I, s:I, s:i, s:o, s:b, s:i, s:b, s:s, s:b, "
-        "s:b}",
+        "s:b, s:b}",
         "collective", hvd_kind_name(o->kind), "ranks", facts->nranks, "devices",
         json_devices(facts), "minimum_bytes", (json_int_t)o->min_bytes,
         "maximum_bytes", (json_int_t)o->max_bytes,
@@ -102,7 +102,7 @@ static json_t *json_config(const struct bench_options *o,
         o->iters > 0 ? json_integer(o->iters) : json_null(), "validation",
         (int)o->check, "average", (int)o->average, "compared", (int)o->compare,
         "memory", o->plain_memory ? "malloc" : "hvd", "cold", (int)o->cold,
-        "per_iter_timing", (int)o->each);
+        "apart", (int)o->apart, "per_iter_timing", (int)o->each);
 }
 
 static json_t *json_machine(const struct run_facts *facts)

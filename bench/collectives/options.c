@@ -19,6 +19,7 @@ enum {
     KEY_JSON,
     KEY_FORMAT,
     KEY_COLD,
+    KEY_APART,
     KEY_MIN_BW,
     KEY_IN_PLACE
 };
@@ -49,6 +50,10 @@ static const struct argp_option flags[] = {
     {"check", 'c', "0|1", 0, "compare every element of the result (1)", 0},
     {"average", 'a', "0..3", 0,
      "time of rank 0, mean, least or most of the ranks (1)", 0},
+    {"apart", KEY_APART, NULL, 0,
+     "a barrier before each operation; with -a 3, the time until all ranks "
+     "are done",
+     0},
     {"per_iter_timing", 'I', NULL, 0,
      "time each operation by itself, and print percentiles", 0},
     {"no-compare", KEY_NO_COMPARE, NULL, 0, "leave raw MPI out", 0},
@@ -229,6 +234,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case KEY_MEMORY: return set_memory(o, text);
     case KEY_FORMAT: return set_format(o, text);
     case KEY_COLD: o->cold = true; return 0;
+    case KEY_APART: o->apart = true; return 0;
     case KEY_IN_PLACE: o->in_place = true; return 0;
     case KEY_NO_COMPARE: o->compare = false; return 0;
     case KEY_JSON:

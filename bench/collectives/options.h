@@ -32,8 +32,9 @@ struct bench_options {
     int iters; /* 0: 20, and more for small sizes */
     int warmup_iters;
     bool check;
-    bool each; /* times each operation by itself */
-    bool cold; /* buffers are not in any cache */
+    bool each;  /* times each operation by itself */
+    bool cold;  /* buffers are not in any cache */
+    bool apart; /* a barrier before each operation */
     enum bench_average average;
     const struct bench_op *op;      /* NULL: all */
     const struct bench_dtype *type; /* NULL: all */

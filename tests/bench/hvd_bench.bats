@@ -333,7 +333,7 @@ END
 }
 
 @test "json on standard output is the document of the file, and nothing else" {
-    run ranks 2 reduce -b 1K -e 4K -f 4 -n 3 -I --cold --memory malloc \
+    run ranks 2 reduce -b 1K -e 4K -f 4 -n 3 -I --cold --apart --memory malloc \
         --format json --json "$OUT/run.json"
     [ "$status" -eq 0 ]
     /usr/bin/python3 - <(echo "$output") "$OUT/run.json" <<'END'
@@ -343,6 +343,7 @@ shown["end_time"] = written["end_time"]
 assert shown == written
 assert [r["size"] for r in shown["results"]] == [1024, 4096]
 assert shown["config"]["cold"] is True
+assert shown["config"]["apart"] is True
 assert shown["config"]["memory"] == "malloc"
 each = shown["results"][0]["in_place"]["per_iter"]
 assert each["min_us"] <= each["p50_us"] <= each["p95_us"] <= each["p99_us"]

@@ -113,6 +113,7 @@ TEST(defaults_are_those_of_the_help)
     ck_assert(o.compare);
     ck_assert(!o.plain_memory);
     ck_assert(!o.cold);
+    ck_assert(!o.apart);
     ck_assert(!o.each);
     ck_assert(!o.in_place);
     ck_assert(o.min_bw <= 0);
@@ -193,11 +194,12 @@ TEST(output_and_memory_are_chosen)
 {
     struct bench_options o;
 
-    ck_assert_int_eq(parse(&o, "reduce -I --cold --format osu --in-place "
-                               "--min-bw 2.5"),
+    ck_assert_int_eq(parse(&o, "reduce -I --cold --apart --format osu "
+                               "--in-place --min-bw 2.5"),
                      OPTIONS_RUN);
     ck_assert(o.each);
     ck_assert(o.cold);
+    ck_assert(o.apart);
     ck_assert(o.in_place);
     ck_assert_int_eq(o.format, FORMAT_OSU);
     ck_assert(o.min_bw > 2.4 && o.min_bw < 2.6);
@@ -321,7 +323,8 @@ TEST(help_names_every_flag)
         "--datatype", "--root",         "--average",    "--no-compare",
         "--memory",   "--json",         "--help",       "--version",
         "--format",   "--cold",         "--min-bw",     "--per_iter_timing",
-        "--in-place", "latency",        "gradients",    "overlap"};
+        "--in-place", "--apart",        "latency",      "gradients",
+        "overlap"};
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
