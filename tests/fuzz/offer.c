@@ -87,7 +87,7 @@ static void spoil(unsigned char *message, size_t bytes)
     static const int64_t extremes[] = {
         0,   1,       -1,        INT_MAX, INT_MIN,    255,      256,
         257, 0x10000, INT64_MAX, 1 << 28, 0x10000001, 62 << 10, (62 << 10) + 1};
-    size_t reach = any(2) ? 48 : bytes, width = (size_t)1 << any(4);
+    size_t reach = any(2) ? 56 : bytes, width = (size_t)1 << any(4);
     uint32_t most = (uint32_t)(HVD__OFFER_BYTES - bytes);
     uint32_t length;
 
@@ -110,14 +110,14 @@ static void spoil(unsigned char *message, size_t bytes)
         break;
     case 5: /* another number of slots, the last of the head */
         length = any(300);
-        memcpy(message + 36, &length, sizeof length);
+        memcpy(message + 44, &length, sizeof length);
         break;
     case 6:
         memmove(message + any((uint32_t)bytes), message + any((uint32_t)bytes),
                 any(most) / 2);
         break;
     default:
-        for (size_t i = any(2) ? 0 : 40; i < bytes; i++)
+        for (size_t i = any(2) ? 0 : 48; i < bytes; i++)
             message[i] = (unsigned char)any(256);
     }
 }
@@ -213,6 +213,52 @@ static bool takes_other(uint64_t number, uint32_t epoch, uint32_t flags)
     free(offer);
     free(from);
     return taken;
+}
+
+/* Returns whether a host accepts that these hosts send blocks beside the round,
+ * from a host that speaks for itself, or in the result of all. */
+static bool takes_straight(uint64_t hosts_that_send, bool alone, bool is_result)
+{
+    static const int own_hosts[HOSTS] = {0, 1, 2, 3, 4};
+    struct hvd__offer_peer peer = {1, 1, 2, 2};
+    struct hvd__hosts *two[2];
+    struct hvd__offer *from = malloc(sizeof *from);
+    struct hvd__offer *offer = malloc(sizeof *offer);
+    unsigned char *message = malloc(HVD__OFFER_BYTES);
+    bool taken;
+
+    for (int i = 0; i < 2; i++)
+        two[i] = alone ? hvd__hosts_new(HOSTS, i, own_hosts)
+                       : hvd__hosts_new(MEMBERS, i, host_of);
+    if (is_result)
+        peer = (struct hvd__offer_peer){1, 0, HOSTS, 0};
+    hvd__offer_begin(from, two[1], 9, 4);
+    from->straight = hosts_that_send;
+    hvd__offer_write(from, &(struct hvd__offer_peer){.modulus = peer.modulus},
+                     message);
+    hvd__offer_begin(offer, two[0], 9, 4);
+    taken = hvd__offer_take(offer, message, &peer);
+    if (taken)
+        ck_assert_uint_eq(offer->straight, hosts_that_send);
+    for (int i = 0; i < 2; i++)
+        hvd__hosts_free(two[i]);
+    free(message);
+    free(offer);
+    free(from);
+    return taken;
+}
+
+TEST(only_hosts_that_are_spoken_for_send_blocks)
+{
+    ck_assert(takes_straight(0, true, false));
+    ck_assert(takes_straight(2, true, false));
+    ck_assert(!takes_straight(1, true, false));
+    ck_assert(!takes_straight(6, true, false));
+    ck_assert(takes_straight(31, true, true));
+    ck_assert(!takes_straight(32, true, true));
+    ck_assert(!takes_straight(UINT64_C(1) << 63, true, true));
+    ck_assert(takes_straight(0, false, false));
+    ck_assert(!takes_straight(2, false, false));
 }
 
 TEST(what_does_not_belong_is_refused)

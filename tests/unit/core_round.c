@@ -3,7 +3,9 @@
  * core_round.c - rounds between up to 512 hosts of one process: messages lie in
  * queues, and transfers are done after a random while. Hosts begin one round
  * after another and wait for nobody, so they are at different messages of
- * different rounds. The sequence depends on the seed alone.
+ * different rounds. Blocks go beside the messages where each host has one
+ * member, also those of hosts that offer more than the others, which drop them.
+ * The sequence depends on the seed alone.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +16,11 @@
 #include "trace/metrics.h"
 
 enum { MOST_HOSTS = 512, MOST_MEMBERS = 2 * MOST_HOSTS, ROUNDS = 3, TAG = 77 };
-enum { SLOTS = 4, FIRST_RANK = 5 }; /* ranks of the world are not members */
+enum {
+    SLOTS = 4,
+    MOST_STRAIGHT = 64,
+    FIRST_RANK = 5
+}; /* ranks of the world are not members */
 
 /* Asserting costs a system call even where nothing is wrong. */
 #define MUST(condition)                                                        \
@@ -66,11 +72,13 @@ static struct host {
     int nrounds; /* rounds that are over */
     int nsent;   /* messages */
     int ndue;    /* messages that the rounds so far should have taken */
+    struct hvd__request straight; /* the slot of that way, with these blocks */
+    int64_t sent[MOST_STRAIGHT], got[MOST_STRAIGHT];
 } hosts[MOST_HOSTS];
 
 static int nhosts, nmembers, late; /* transfers are done one time in late */
 static int host_of[MOST_MEMBERS], world[MOST_MEMBERS];
-static struct queue queues[MOST_HOSTS][MOST_HOSTS]; /* from, to */
+static struct queue queues[2][MOST_HOSTS][MOST_HOSTS]; /* tag, from, to */
 
 static int host_of_rank(int rank)
 {
@@ -81,16 +89,21 @@ static int host_of_rank(int rank)
     return host_of[member];
 }
 
+static struct queue *queue_of(int tag, int from, int to)
+{
+    MUST(tag == TAG || tag == TAG + 1);
+    return &queues[tag - TAG][from][to];
+}
+
 static int fake_send(struct hvd__transport *self, int peer, int tag,
                      const void *data, size_t bytes,
                      struct hvd__transfer *transfer)
 {
     struct host *own = (struct host *)self;
-    struct queue *queue = &queues[own - hosts][host_of_rank(peer)];
+    struct queue *queue = queue_of(tag, (int)(own - hosts), host_of_rank(peer));
     struct message *message = calloc(1, sizeof *message), **end = &queue->first;
     struct waiting *waiting = calloc(1, sizeof *waiting);
 
-    MUST(tag == TAG);
     MUST(!transfer->request);
     message->borrowed = data;
     message->data = malloc(bytes);
@@ -101,7 +114,7 @@ static int fake_send(struct hvd__transport *self, int peer, int tag,
     *end = message;
     waiting->message = message;
     transfer->request = waiting;
-    own->nsent++;
+    own->nsent += tag == TAG;
     return HVD_OK;
 }
 
@@ -110,10 +123,9 @@ static int fake_receive(struct hvd__transport *self, int peer, int tag,
                         struct hvd__transfer *transfer)
 {
     struct queue *queue =
-        &queues[host_of_rank(peer)][(struct host *)self - hosts];
+        queue_of(tag, host_of_rank(peer), (int)((struct host *)self - hosts));
     struct waiting *waiting = calloc(1, sizeof *waiting);
 
-    MUST(tag == TAG);
     MUST(!transfer->request);
     MUST(!queue->awaited);
     queue->awaited = true;
@@ -166,12 +178,14 @@ static int fake_test(struct hvd__transport *self,
 
 static void begin_hosts(int n)
 {
+    bool alone = any(3) == 0;
+
     nhosts = n;
     nmembers = 0;
     for (int h = 0; h < n; h++)
         host_of[nmembers++] = h;
     for (int h = 0; h < n; h++)
-        if (any(2))
+        if (!alone && any(2))
             host_of[nmembers++] = h;
     for (int i = 0; i < nmembers; i++)
         world[i] = FIRST_RANK + i;
@@ -203,9 +217,11 @@ static int offered[ROUNDS][MOST_HOSTS]; /* slots */
 
 /* Sums of a number for each host, which it alone makes 1, where that is
  * possible in halves, too; numbers of all; and, where there are few members,
- * blocks from each to each. */
+ * blocks from each to each, also straight. */
 static enum hvd__way way_of(int slot)
 {
+    if (slot == 1 && nmembers == nhosts && nhosts <= MOST_STRAIGHT)
+        return HVD__WAY_STRAIGHT;
     if (slot == 2 && (nhosts & (nhosts - 1)) == 0)
         return HVD__WAY_HALVES;
     if (slot % 2 == 0)
@@ -261,6 +277,27 @@ static void check_blocks(const struct host *own,
                               7 * groups->members[q]);
 }
 
+/* Makes the request of the slot whose blocks go straight; returns it. */
+static struct hvd__request *make_straight(struct host *own, int slot)
+{
+    for (int to = 0; to < nhosts; to++)
+        own->sent[to] = number_of(own->hosts->own, own->nrounds, slot) + 7 * to;
+    memset(own->got, 0xff, sizeof own->got);
+    own->straight = requests[slot];
+    own->straight.input = own->sent;
+    own->straight.output = own->got;
+    return &own->straight;
+}
+
+static void check_straight(struct host *own, int slot)
+{
+    hvd__straight_take(&own->round->straight, &own->round->offer,
+                       &own->straight);
+    for (int from = 0; from < nhosts; from++)
+        MUST(own->got[from] ==
+             number_of(from, own->nrounds, slot) + 7 * own->hosts->own);
+}
+
 static void start_round(int h)
 {
     struct host *own = &hosts[h];
@@ -273,6 +310,12 @@ static void start_round(int h)
         const struct hvd__offer_slot *slot = &offer->slots[i];
         int64_t *numbers;
 
+        if (way_of(i) == HVD__WAY_STRAIGHT) {
+            MUST(hvd__offer_add(offer, make_straight(own, i), way_of(i), -1));
+            MUST(!hvd__offer_add(offer, &own->straight, way_of(i), -1));
+            hvd__straight_fill(&own->round->straight, offer, slot);
+            continue;
+        }
         MUST(hvd__offer_add(offer, &requests[i], way_of(i), -1));
         numbers = (int64_t *)(void *)(offer->data + slot->at);
         if (way_of(i) == HVD__WAY_SPLITS) {
@@ -289,7 +332,7 @@ static void start_round(int h)
 
 static void check_result(int h)
 {
-    const struct host *own = &hosts[h];
+    struct host *own = &hosts[h];
     const struct hvd__offer *offer = &own->round->offer;
     int least = SLOTS;
 
@@ -303,10 +346,12 @@ static void check_result(int h)
         const int64_t *numbers =
             (const int64_t *)(const void *)(offer->data + offer->slots[i].at);
 
-        if (way_of(i) == HVD__WAY_SPLITS) {
+        if (way_of(i) == HVD__WAY_SPLITS)
             check_blocks(own, &offer->slots[i], i);
+        if (way_of(i) == HVD__WAY_STRAIGHT)
+            check_straight(own, i);
+        if (way_of(i) == HVD__WAY_SPLITS || way_of(i) == HVD__WAY_STRAIGHT)
             continue;
-        }
         for (int k = 0; i % 2 == 0 && k < nhosts; k++)
             MUST(numbers[k] == 1);
         for (int p = 0; i % 2 && p < nmembers; p++)
@@ -362,8 +407,10 @@ static void end_hosts(void)
     }
     for (int h = 0; h < nhosts; h++) {
         for (int to = 0; to < nhosts; to++) {
-            MUST(!queues[h][to].first);
-            MUST(!queues[h][to].awaited);
+            for (int tag = TAG; tag <= TAG + 1; tag++) {
+                MUST(!queue_of(tag, h, to)->first);
+                MUST(!queue_of(tag, h, to)->awaited);
+            }
         }
         hvd__round_free(hosts[h].round);
         hvd__hosts_free(hosts[h].hosts);

@@ -27,6 +27,7 @@ struct head {
     uint32_t epoch;
     uint64_t round;
     struct hvd__piece_values values;
+    uint64_t straight;
     uint32_t flags;
     uint32_t nslots;
 };
@@ -50,6 +51,7 @@ size_t hvd__way_bytes(enum hvd__way way, const struct hvd__request *request,
     case HVD__WAY_SUM:
     case HVD__WAY_HALVES:
     case HVD__WAY_SHARES:
+    case HVD__WAY_STRAIGHT:
     case HVD__WAY_ROOT: return request->bytes;
     case HVD__WAY_EACH:
     case HVD__WAY_ALL: return request->bytes * n;
@@ -93,6 +95,8 @@ size_t hvd__way_message_bytes(enum hvd__way way,
     size_t n = (size_t)hosts->first[hosts->n], w = (size_t)hosts->widest;
     size_t bytes = hvd__way_bytes(way, request, (int)n), blocks;
 
+    if (way == HVD__WAY_STRAIGHT)
+        return bytes / n;
     if (way == HVD__WAY_HALVES)
         return bytes / 2 + hvd__dtype_bytes(request->signature.dtype);
     if ((way == HVD__WAY_SHARES || way == HVD__WAY_ALL) && p.extra == 0 &&
@@ -116,6 +120,8 @@ size_t hvd__way_result_bytes(enum hvd__way way,
     size_t n = (size_t)hosts->first[hosts->n];
     size_t bytes = hvd__way_bytes(way, request, (int)n);
 
+    if (way == HVD__WAY_STRAIGHT) /* it does not pass through the slot */
+        return 0;
     if (way == HVD__WAY_SHARES)
         return hvd__way_share_at(request, hosts,
                                  hvd__hosts_size(hosts, hosts->own));
@@ -149,6 +155,7 @@ bool hvd__offer_add(struct hvd__offer *offer,
     size_t sent = hvd__way_message_bytes(way, request, hosts);
 
     if (offer->n == HVD__OFFER_SLOTS ||
+        (way == HVD__WAY_STRAIGHT && offer->straight) ||
         sent > HVD__OFFER_RESULTS - offer->message_bytes ||
         bytes > HVD__OFFER_DATA - offer->data_bytes)
         return false;
@@ -163,7 +170,18 @@ bool hvd__offer_add(struct hvd__offer *offer,
     };
     offer->data_bytes += round_up(bytes);
     offer->message_bytes += round_up(sent);
+    if (way == HVD__WAY_STRAIGHT)
+        offer->straight = UINT64_C(1) << hosts->own;
     return true;
+}
+
+const struct hvd__offer_slot *hvd__offer_straight(
+    const struct hvd__offer *offer)
+{
+    for (int i = 0; offer->straight && i < offer->n; i++)
+        if (offer->slots[i].way == HVD__WAY_STRAIGHT)
+            return &offer->slots[i];
+    return NULL;
 }
 
 /* ----------------------------------------------- a slot's data in a message */
@@ -175,6 +193,7 @@ bool hvd__offer_add(struct hvd__offer *offer,
 struct cover {
     int first, end; /* the hosts that it comes from */
     int receiver;   /* a host */
+    int partner;    /* the host that the message goes to, or comes from */
     int modulus;
 };
 
@@ -282,6 +301,12 @@ static bool next_piece(const struct hvd__offer *offer,
     piece->at = slot->at;
     switch (slot->way) {
     case HVD__WAY_NONE: break;
+    case HVD__WAY_STRAIGHT:
+        if (cover->modulus < 2) /* no exchange */
+            break;
+        piece->at = hvd__offer_member(slot, hosts, cover->partner);
+        piece->bytes = slot->bytes / (size_t)hosts->n;
+        break;
     case HVD__WAY_SUM: piece->bytes = slot->bytes; break;
     case HVD__WAY_HALVES: find_part(slot, cover, piece); break;
     case HVD__WAY_ROOT:
@@ -340,11 +365,12 @@ size_t hvd__offer_write(const struct hvd__offer *offer,
 {
     const struct cover cover = {offer->first, offer->end,
                                 offer->is_back ? offer->hosts->own : to->host,
-                                to->modulus};
+                                to->host, to->modulus};
     unsigned char *at = message + sizeof(struct head);
     struct head head = {.epoch = offer->epoch,
                         .round = offer->round,
                         .values = offer->values,
+                        .straight = offer->straight,
                         .flags = offer->flags,
                         .nslots = offer->is_back ? 0 : (uint32_t)offer->n};
 
@@ -363,11 +389,25 @@ size_t hvd__offer_write(const struct hvd__offer *offer,
     return head.bytes;
 }
 
+/* Returns bits for the hosts whose offers a message covers. */
+static uint64_t bits_of(const struct hvd__offer_peer *from)
+{
+    uint64_t all = from->end < 64 ? (UINT64_C(1) << from->end) - 1 : UINT64_MAX;
+
+    return from->first < 64 ? all >> from->first << from->first : 0;
+}
+
 /* Reads the head. Returns false if it does not belong to this round. */
 static bool read_head(const struct hvd__offer *offer,
-                      const unsigned char *message, struct head *head)
+                      const unsigned char *message,
+                      const struct hvd__offer_peer *from, struct head *head)
 {
     memcpy(head, message, sizeof *head);
+    if (head->straight &&
+        (!hvd__blocks_may_go_straight(offer->hosts) ||
+         head->flags & HVD__OFFER_OPENS ||
+         (!offer->is_back && head->straight & ~bits_of(from))))
+        return false;
     return head->round == offer->round && head->epoch == offer->epoch &&
            head->bytes <= HVD__OFFER_BYTES && head->flags <= HVD__OFFER_ALL &&
            (head->flags & HVD__OFFER_OPENS) ==
@@ -482,13 +522,14 @@ bool hvd__offer_take(struct hvd__offer *offer, const unsigned char *message,
     const bool back = offer->is_back, adds = !back && from->modulus != 0;
     const struct cover cover = {from->first, from->end,
                                 back ? from->host : offer->hosts->own,
-                                from->modulus};
+                                from->host, from->modulus};
     const unsigned char *data = message + sizeof(struct head), *end;
     struct head head;
 
-    if (!read_head(offer, message, &head) ||
+    if (!read_head(offer, message, from, &head) ||
         !(back ? head.nslots == 0 : take_entries(offer, &head, data, from)))
         return false;
+    offer->straight |= head.straight;
     end = message + head.bytes;
     data += head.nslots * sizeof(struct entry);
     for (int i = 0; data && i < offer->n; i++)

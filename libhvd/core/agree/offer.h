@@ -30,15 +30,20 @@ enum hvd__way {
                         of the members; a host gets those for its own */
     HVD__WAY_SPLITS, /* the same, of numbers: request->splits */
     HVD__WAY_HALVES, /* the hosts' data is reduced in halves; of 2^k hosts */
-    HVD__WAY_SHARES  /* the hosts' data is reduced, and a host gets its members'
+    HVD__WAY_SHARES, /* the hosts' data is reduced, and a host gets its members'
                         shares: slices of the rows (hvd__slice_of) */
+    HVD__WAY_STRAIGHT /* a member's data is a block for each member; messages
+                         have the sender's for the receiver, and all others go
+                         beside the round (straight.h) */
 };
 
 enum {
-    HVD__OFFER_SLOTS = 256,        /* the most slots of a round */
-    HVD__OFFER_BYTES = 94 << 10,   /* the most bytes of a message */
-    HVD__OFFER_RESULTS = 88 << 10, /* the most bytes of a message's data */
-    HVD__OFFER_DATA = 2 << 20      /* the most bytes of all members' data */
+    HVD__OFFER_SLOTS = 256,         /* the most slots of a round */
+    HVD__OFFER_BYTES = 94 << 10,    /* the most bytes of a message */
+    HVD__OFFER_RESULTS = 88 << 10,  /* the most bytes of a message's data */
+    HVD__OFFER_DATA = 2 << 20,      /* the most bytes of all members' data */
+    HVD__STRAIGHT_BYTES = 256 << 10 /* the most of one member's blocks that go
+                                       straight to their receivers */
 };
 
 enum hvd__offer_flags {
@@ -88,6 +93,7 @@ struct hvd__offer {
     bool is_back;   /* all hosts have; what each lacks of sums comes back */
     /* The values of the first host of the set, which all use from here on. */
     struct hvd__piece_values values;
+    uint64_t straight; /* bit h: host h sends blocks beside the round */
     int n;
     size_t data_bytes, message_bytes; /* of data here, and in any message */
     struct hvd__offer_slot slots[HVD__OFFER_SLOTS];
@@ -100,6 +106,13 @@ static inline bool hvd__way_needs_lane(const struct hvd__request *request)
     return request->signature.kind != HVD_BARRIER &&
            (request->way == HVD__WAY_NONE || request->way == HVD__WAY_ROWS ||
             request->way == HVD__WAY_SPLITS);
+}
+
+/* Returns true if blocks can go straight between these hosts: only speakers
+ * take part in rounds, and an offer has 64 bits for hosts that send. */
+static inline bool hvd__blocks_may_go_straight(const struct hvd__hosts *hosts)
+{
+    return hosts->widest == 1 && hosts->n <= 64;
 }
 
 /* Returns true if each member's data is a block for each member. */
@@ -128,12 +141,15 @@ size_t hvd__way_share_at(const struct hvd__request *request,
 /* Begins an offer of this rank's host alone, without slots. */
 void hvd__offer_begin(struct hvd__offer *offer, const struct hvd__hosts *hosts,
                       uint64_t round, uint32_t epoch);
-/* Adds a slot. Its data must then be written to offer->data: a sum of the
- * host's members, or their data at hvd__offer_member. Returns false if the
- * offer is full. */
+/* Adds a slot. At most one of an offer goes HVD__WAY_STRAIGHT. Its data must
+ * then be written to offer->data: a sum of the host's members, or their data at
+ * hvd__offer_member. Returns false if the offer is full. */
 bool hvd__offer_add(struct hvd__offer *offer,
                     const struct hvd__request *request, enum hvd__way way,
                     int root);
+/* Returns the slot of an offer that goes HVD__WAY_STRAIGHT, or NULL. */
+const struct hvd__offer_slot *hvd__offer_straight(
+    const struct hvd__offer *offer);
 /* Reduces n sources into a sum: the members of a host, or two sums. */
 void hvd__offer_add_up(struct hvd__offer *offer,
                        const struct hvd__offer_slot *slot, double prescale,

@@ -123,6 +123,10 @@ static void move(struct hvd__ordered *x, struct hvd__request *request,
         return;
     case HVD_ALLTOALL:
         request->out_rows = request->rows;
+        if (request->way == HVD__WAY_STRAIGHT) {
+            hvd__straight_take(&x->round->straight, &x->round->offer, request);
+            return;
+        }
         hvd__visible_gather(request->output,
                             sources_at(x, request, slot, (size_t)us * part), n,
                             part);

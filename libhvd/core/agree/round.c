@@ -77,7 +77,9 @@ struct hvd__round *hvd__round_new(const struct hvd__team *team,
     round->metrics = metrics;
     plan_exchanges(round);
     round->buffers = malloc(2 * (size_t)round->n * HVD__OFFER_BYTES);
-    if (!round->buffers) {
+    if (!round->buffers ||
+        hvd__straight_init(&round->straight, team, hosts, tag + 1) < 0) {
+        free(round->buffers);
         free(round);
         return NULL;
     }
@@ -89,6 +91,15 @@ struct hvd__round *hvd__round_new(const struct hvd__team *team,
     return round;
 }
 
+static bool is_busy(const struct hvd__round *round)
+{
+    for (int i = 0; i < round->n; i++)
+        if (round->exchanges[i].sending.request ||
+            round->exchanges[i].receiving.request)
+            return true;
+    return hvd__straight_is_busy(&round->straight);
+}
+
 /* Keeps a pointer to memory that is left to transfers, so that memory checkers
  * find it. */
 static struct hvd__round *volatile abandoned;
@@ -97,12 +108,11 @@ void hvd__round_free(struct hvd__round *round)
 {
     if (!round)
         return;
-    for (int i = 0; i < round->n; i++)
-        if (round->exchanges[i].sending.request ||
-            round->exchanges[i].receiving.request) {
-            abandoned = round;
-            return;
-        }
+    if (is_busy(round)) {
+        abandoned = round;
+        return;
+    }
+    hvd__straight_fini(&round->straight);
     free(round->buffers);
     free(round);
 }
@@ -128,13 +138,6 @@ static int begin_exchanges(struct hvd__round *round)
                                       &exchange->receiving));
     }
     return HVD_OK;
-}
-
-int hvd__round_start(struct hvd__round *round)
-{
-    round->number++;
-    round->is_under_way = true;
-    return begin_exchanges(round);
 }
 
 static int test(const struct hvd__round *round, struct hvd__transfer *transfer)
@@ -164,6 +167,19 @@ static int send_offer(struct hvd__round *round,
     return 1;
 }
 
+/* The first message leaves before the blocks, behind which it would wait for a
+ * link. */
+int hvd__round_start(struct hvd__round *round)
+{
+    round->number++;
+    round->is_under_way = true;
+    HVD_TRY(begin_exchanges(round));
+    hvd__straight_begin(&round->straight, &round->offer);
+    if (round->offer.straight && round->exchanges[0].sends)
+        HVD_TRY(send_offer(round, &round->exchanges[0]));
+    return HVD_OK;
+}
+
 /* Returns 1 if the exchange is done. */
 static int step_exchange(struct hvd__round *round,
                          struct hvd__round_exchange *exchange, bool *moved)
@@ -187,10 +203,13 @@ static int step_exchange(struct hvd__round *round,
 
 int hvd__round_step(struct hvd__round *round, bool *moved)
 {
+    int done;
+
+    HVD_TRY(hvd__straight_step(&round->straight, &round->offer, false));
     for (; round->at < round->n; round->at++) {
         int i = round->offer.is_back ? round->n - 1 - round->at : round->at;
-        int done = step_exchange(round, &round->exchanges[i], moved);
 
+        done = step_exchange(round, &round->exchanges[i], moved);
         if (done <= 0)
             return done;
     }
@@ -199,6 +218,10 @@ int hvd__round_step(struct hvd__round *round, bool *moved)
         HVD_TRY(begin_exchanges(round));
         return hvd__round_step(round, moved);
     }
+    done = hvd__straight_step(&round->straight, &round->offer, true);
+    if (done <= 0)
+        return done;
+    *moved = true;
     round->is_under_way = false;
     return 1;
 }

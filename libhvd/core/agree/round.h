@@ -20,6 +20,7 @@
 #define HVD_CORE_ROUND_H
 
 #include "core/agree/offer.h"
+#include "core/agree/straight.h"
 #include "transport/team.h"
 
 struct hvd__metrics;
@@ -46,15 +47,16 @@ struct hvd__round {
     bool is_under_way;
     int at; /* how many of the exchanges are done, on this way */
     int n;
-    unsigned char *buffers; /* owned, [2 * n * HVD__OFFER_BYTES] */
+    unsigned char *buffers;        /* owned, [2 * n * HVD__OFFER_BYTES] */
+    struct hvd__straight straight; /* blocks that go beside the messages */
     struct hvd__round_exchange exchanges[HVD__ROUND_EXCHANGES];
     /* The offer of the round that is under way, or of the next one. The caller
      * fills it before it starts the round, and reads the result in it. */
     struct hvd__offer offer;
 };
 
-/* Makes the rounds of a team whose hosts are given. Returns NULL if memory runs
- * out. */
+/* Makes the rounds of a team whose hosts are given. Messages have the tag, and
+ * blocks that go beside them the next one. Returns NULL if memory runs out. */
 struct hvd__round *hvd__round_new(const struct hvd__team *team,
                                   const struct hvd__hosts *hosts, int tag,
                                   struct hvd__metrics *metrics);
@@ -67,7 +69,7 @@ void hvd__round_begin(struct hvd__round *round, uint32_t epoch);
 /* Starts the round. */
 int hvd__round_start(struct hvd__round *round);
 /* Moves the round. Returns 1 when the offer has become the result of all hosts,
- * 0 before, or an error. */
+ * and the blocks beside it have moved, 0 before, or an error. */
 int hvd__round_step(struct hvd__round *round, bool *moved);
 /* Moves messages of earlier rounds. Returns how many are still being sent, or
  * an error. Accepts NULL. */

@@ -86,7 +86,9 @@ static void write_data(struct hvd__ordered *x, struct hvd__offer *offer,
 
     for (int i = 0; i < x->nareas; i++)
         x->sources[i] = data_of(x, i, slot->request, number);
-    if (hvd__way_sums(slot->way)) {
+    if (slot->way == HVD__WAY_STRAIGHT) {
+        hvd__straight_fill(&x->round->straight, offer, slot);
+    } else if (hvd__way_sums(slot->way)) {
         hvd__offer_add_up(offer, slot, slot->request->signature.prescale,
                           x->sources, x->nareas);
     } else if (slot->way == HVD__WAY_ROOT) {

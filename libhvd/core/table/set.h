@@ -52,12 +52,12 @@ struct hvd__set {
 };
 
 /* A set has enough tags for all batches that may be under way at once on any
- * rank, and one for rounds (core/agree/round.h). */
+ * rank, and two for rounds (core/agree/round.h). */
 enum {
     HVD__BATCH_TAGS = 4 * HVD__COLLECTIVE_TAGS,
     HVD__BATCH_WINDOW = 16,
-    HVD__ROUND_TAG = HVD__BATCH_TAGS * HVD__BATCH_WINDOW, /* and one more */
-    HVD__SET_TAGS
+    HVD__ROUND_TAG = HVD__BATCH_TAGS * HVD__BATCH_WINDOW, /* and the next */
+    HVD__SET_TAGS = HVD__ROUND_TAG + 2
 };
 
 /* Makes a set of n ranks of the transport, in ascending order, without executor
