@@ -25,14 +25,18 @@ static bool once_in(int n)
 
 /* -------------------------------------------------------------------- ranks */
 
+/* Blocks of an alltoall go straight where no host has several ranks. */
 static void draw_ranks(void)
 {
+    bool alone;
+
     script.nhosts = once_in(4) ? 1 : 1 + any(6);
     if (once_in(8)) /* a speaker has no more than eight children */
         script.nhosts = 9 + any(4);
+    alone = script.nhosts > 2 && once_in(4);
     script.nranks = 0;
     for (int host = 0; host < script.nhosts; host++) {
-        int n = 1 + any(script.nhosts > 6 ? 2 : 4);
+        int n = alone ? 1 : 1 + any(script.nhosts > 6 ? 2 : 4);
 
         script.shares[host] = !(script_has(WITH_HERMITS) && once_in(4));
         while (n-- > 0)

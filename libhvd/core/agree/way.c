@@ -15,7 +15,9 @@
  * that costs less than to pass on all of it, or to wait for a lane, a sum goes
  * in halves, and may then be twice as large; the shares of a reducescatter go
  * as halves do, and need not come back. The blocks of an alltoall pass through
- * other hosts, until that costs more than messages of their own. All data of a
+ * other hosts, until that costs more than messages of their own, which then go
+ * beside the round if each host has one member; of several, only one could send
+ * while the round is under way. All data of a
  * gather comes to each host once, as by any other way, but a fold sends it back
  * in one message: on 2^k hosts, where there is none, it may be larger. In lanes
  * it would go along a ring, in as many steps as there are hosts.
@@ -27,14 +29,17 @@
 /* The most bytes of all members' data that go with a slot between hosts, of a
  * message's data, of a result on a host, and of one member's data or of a sum,
  * whatever HVD_SHM_SMALL says: several must fit into the ring of payload, and a
- * result wherever in the ring it begins. */
+ * result wherever in the ring it begins. Longer messages stall at times over
+ * TCP, so that blocks which can go straight to their receivers rather do so
+ * than pass through other hosts in messages of more than PASSED_BYTES. */
 enum {
     NESTING_BYTES = 2 << 10,
     ALL_BYTES = 4 << 10,
     MESSAGE_BYTES = 64 << 10,
     RESULT_BYTES = HVD__PAYLOAD_BYTES / 2,
     SHARED_BYTES = 32 << 10,
-    SENT_BYTES = HVD__PAYLOAD_BYTES / 8
+    SENT_BYTES = HVD__PAYLOAD_BYTES / 8,
+    PASSED_BYTES = 48 << 10
 };
 _Static_assert((int)MESSAGE_BYTES <= (int)HVD__OFFER_RESULTS,
                "a gather or an alltoall fits");
@@ -114,6 +119,14 @@ static size_t most_of_blocks(const struct hvd__set *set)
     return most_of_one(set) * (set->hosts->widest == 1 ? 4 : 1);
 }
 
+/* Likewise, of blocks that go straight to their receivers. */
+static size_t most_of_straight(const struct hvd__set *set)
+{
+    return hvd__blocks_may_go_straight(set->hosts)
+               ? HVD__STRAIGHT_BYTES / SENT_BYTES * most_of_one(set)
+               : 0;
+}
+
 /* Several hosts only. Returns the way of the blocks of an alltoall, or of its
  * splits, if they fit into a round, and several results into the ring. */
 static enum hvd__way way_of_blocks(const struct hvd__set *set,
@@ -123,16 +136,23 @@ static enum hvd__way way_of_blocks(const struct hvd__set *set,
     enum hvd__way way = varies ? HVD__WAY_SPLITS : HVD__WAY_EACH;
     size_t n = (size_t)set->team.size;
     size_t all = hvd__way_bytes(way, request, set->team.size);
+    size_t most = !varies && hvd__blocks_may_go_straight(set->hosts)
+                      ? PASSED_BYTES
+                      : MESSAGE_BYTES;
 
-    if (hvd__way_message_bytes(way, request, set->hosts) > MESSAGE_BYTES ||
-        all > HVD__OFFER_DATA ||
-        all / n * (size_t)set->hosts->widest > RESULT_BYTES)
+    if (!varies && !hvd__ordered_may_move(request))
         return HVD__WAY_NONE;
-    return varies || (request->bytes <= most_of_blocks(set) &&
-                      hvd__ordered_may_move(request) &&
-                      hvd__exchange_goes_along(&set->team, set->hosts,
-                                               (int64_t)(request->bytes / n)))
-               ? way
+    if (hvd__way_message_bytes(way, request, set->hosts) <= most &&
+        all <= HVD__OFFER_DATA &&
+        all / n * (size_t)set->hosts->widest <= RESULT_BYTES &&
+        (varies || (request->bytes <= most_of_blocks(set) &&
+                    hvd__exchange_goes_along(&set->team, set->hosts,
+                                             (int64_t)(request->bytes / n)))))
+        return way;
+    return !varies && request->bytes <= most_of_straight(set) &&
+                   hvd__way_message_bytes(HVD__WAY_STRAIGHT, request,
+                                          set->hosts) <= MESSAGE_BYTES
+               ? HVD__WAY_STRAIGHT
                : HVD__WAY_NONE;
 }
 

@@ -25,9 +25,9 @@
 #include "transport/algo/shared.h"
 #include "transport/hosts.h"
 
-/* Longer messages stall at times over TCP (docs/DECISIONS.md, "Few messages where
- * many hosts would send at once"). Blocks that would make one are large enough
- * to go by themselves. */
+/* Longer messages stall at times over TCP (docs/DECISIONS.md, "Few messages
+ * where many hosts would send at once"). Blocks that would make one are large
+ * enough to go by themselves. */
 enum { MESSAGE_BYTES = 48 << 10 };
 
 /* The phases. */
@@ -88,23 +88,28 @@ static int64_t cost(const struct hvd__collective *c)
 }
 
 /* In each step of the doubling half of the blocks are sent, and twice as many
- * where a host takes part for another. */
+ * where a host takes part for another. Where hosts have one member, blocks for
+ * the partners of the doubling go with its messages in any case, and the others
+ * need not wait for it: but each of their messages takes time at both ends. */
 bool hvd__exchange_goes_along(const struct hvd__team *team,
                               const struct hvd__hosts *h, int64_t block)
 {
     struct hvd__pairing p = hvd__pairing_of(h->own, h->n);
     int64_t others = h->n - 1, pair = (int64_t)h->widest * h->widest * block;
     int64_t passed = ((int64_t)p.steps << p.steps) / 2;
+    struct hvd__cost apart = {.steps = 1,
+                              .messages = (int64_t)most_carried(h),
+                              .moved = hvd__cost_at_once(others * pair, others),
+                              .meetings = 2};
 
     if (p.extra > 0)
         passed = 2 * (passed + others);
+    if (h->widest == 1) {
+        apart.steps = apart.messages = others - (p.extra > 0 ? 0 : p.steps);
+        apart.meetings = 0;
+    }
     return hvd__cost_ns(team, (struct hvd__cost){.moved = passed * pair}) <=
-           hvd__cost_ns(team,
-                        (struct hvd__cost){
-                            .steps = 1,
-                            .messages = (int64_t)most_carried(h),
-                            .moved = hvd__cost_at_once(others * pair, others),
-                            .meetings = 2});
+           hvd__cost_ns(team, apart);
 }
 
 static int64_t total(const struct hvd__collective *c)
