@@ -156,6 +156,42 @@ os.write(1, b"every option of %d\n" % hvd.size())'
     [ "$status" -eq 7 ]
 }
 
+# says WORDS OPTION...: the command of horovodrun with these options has the words.
+says() {
+    local words=$1
+    shift
+    run "$LIB/python/hvd/compat/bin/horovodrun" "$@" --dry-run ./train.py
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"$words"* ]]
+}
+
+@test "horovodrun: what each option becomes" {
+    says "HVD_TIMELINE_MARK_CYCLES=1 " -np 2 --timeline-mark-cycles
+    says "HVD_TIMELINE_MARK_CYCLES=0 " -np 2 --no-timeline-mark-cycles
+    says "HVD_AUTOTUNE=1 HVD_AUTOTUNE_LOG=log " -np 2 --autotune --autotune-log-file log
+    says "HVD_AUTOTUNE=0 " -np 2 --no-autotune
+    says "HVD_STALL_CHECK_TIME=0 " -np 2 --no-stall-check
+    says "HVD_STALL_CHECK_TIME=7s HVD_STALL_SHUTDOWN_TIME=9s " -np 2 \
+        --stall-check-warning-time-seconds 7 --stall-check-shutdown-time-seconds 9
+    says "HVD_LOG=error " -np 2 --log-level FATAL
+    says "HVD_LOG=warning " -np 2 --log-level WARNING
+    says " -np 3 --hostfile names " -np 3 -hostfile names
+    says " -np 3 --elastic --min-np 2 -H a:2,b:1 " -np 3 --min-np 2 -H a:2,b:1
+    HOROVOD_X=1 says " -x A=1 -x HOROVOD_X " -np 3 -H a:2,b:1 -x A=1
+    says " --mpi-arg --mca --mpi-arg plm_rsh_args --mpi-arg '-i key' " -np 2 \
+        --ssh-identity-file key
+    says "--mpi-arg btl_tcp_if_include --mpi-arg eth0 --mpi-arg --mca --mpi-arg \
+oob_tcp_if_include --mpi-arg eth0 " -np 2 --network-interfaces eth0
+    says " -np 2 --verbose -- ./train.py" -np 2 --verbose
+    says "/hvd-run --elastic=1:2 --restarts=5 -- ./train.py" --max-np 2 --min-np 1 \
+        --reset-limit 5
+    says "no effect here" -np 2 --hierarchical-allreduce
+    run "$LIB/python/hvd/compat/bin/horovodrun" --check-build
+    [ "$status" -eq 0 ]
+    [[ $output == *"Available Frameworks:"* ]]
+}
+
 @test "horovodrun: mistakes" {
     local run=$LIB/python/hvd/compat/bin/horovodrun wrong
     for wrong in "" "-np 0 true" "-np 2" "-np 2 --bad true" "-np 3 --max-np 2 true" \

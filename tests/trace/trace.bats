@@ -54,6 +54,29 @@ assert first - last < 1e6
 END
 }
 
+@test "each rank marks where it begins a batch, if that is wanted" {
+    local variable marks
+    for variable in HVD_TIMELINE_MARK_CYCLES=0 HVD_TIMELINE_MARK_CYCLES=1 \
+        HOROVOD_TIMELINE_MARK_CYCLES=1; do
+        export HVD_TIMELINE=$file "${variable?}"
+        traced 2
+        unset "${variable%=*}"
+        [ "$status" -eq 0 ]
+        marks=$(python3 - "$file" <<'END'
+import json, sys
+events = json.load(open(sys.argv[1]))["traceEvents"]
+marks = [e for e in events if e["name"] == "CYCLE_START"]
+for rank in {e["pid"] for e in marks}:
+    times = [e["ts"] for e in marks if e["pid"] == rank]
+    begun = {e["ts"] for e in events if e["pid"] == rank and e["ph"] == "X"}
+    assert len(set(times)) == len(times) and set(times) <= begun, (times, begun)
+print(len({e["pid"] for e in marks}))
+END
+)
+        [ "$marks" -eq $((${variable#*=} * 2)) ]
+    done
+}
+
 @test "what goes over MPI is called so" {
     HVD_TIMELINE=$file HVD_SHM_SIZE=0 traced 2
     [ "$status" -eq 0 ]

@@ -136,6 +136,21 @@ TEST(phases_of_a_request)
     json_decref(root);
 }
 
+/* Returns the time of mark number n, in us of rank 0's clock; 0: there is none.
+ */
+static double mark(json_t *root, int n)
+{
+    json_t *event;
+    size_t i;
+
+    json_array_foreach(
+        json_object_get(root, "traceEvents"), i,
+        event) if (strcmp(text_of(event, "name"), "CYCLE_START") == 0 &&
+                   n-- == 0) return json_number_value(json_object_get(event,
+                                                                      "ts"));
+    return 0;
+}
+
 /* Two requests of one batch, and one of another. */
 TEST(cycles_are_marked_once_for_a_batch)
 {
@@ -155,6 +170,8 @@ TEST(cycles_are_marked_once_for_a_batch)
         hvd__timeline_close(t);
         root = load();
         ck_assert_int_eq(count(root, "i"), marks ? 2 : 0);
+        ck_assert_double_eq(mark(root, 0), marks ? 3500 : 0);
+        ck_assert_double_eq(mark(root, 1), marks ? 4500 : 0);
         json_decref(root);
     }
 }
