@@ -44,9 +44,3 @@ PROGRAMS += $(B)/bin/ipu-report
 SRC_ipu-report := device/tools/ipu_report.c $(COMMAND_SRC)
 DEPS_ipu-report = $(IPU_LIB)
 LIBS_ipu-report = $(IPU_LINK)
-
-# ipu-run runs ONNX models.
-PROGRAMS += $(B)/bin/ipu-run
-SRC_ipu-run := device/tools/ipu_run.c $(wildcard device/tools/run_*.c) $(COMMAND_SRC)
-DEPS_ipu-run = $(IPU_LIB)
-LIBS_ipu-run = $(IPU_LINK)

@@ -54,6 +54,12 @@ SRC_hvd-server := models/hvd_server.c $(wildcard models/remote/*.c) \
 DEPS_hvd-server = $(B)/lib/libhvd.a $(IPU_LIB)
 LIBS_hvd-server = $(MODELS_LINK)
 
+# Runs ONNX models.
+PROGRAMS += $(B)/bin/ipu-run
+SRC_ipu-run := models/ipu_run.c $(wildcard models/run/*.c) $(COMMAND_SRC)
+DEPS_ipu-run = $(B)/lib/libhvd.a $(IPU_LIB)
+LIBS_ipu-run = $(MODELS_LINK)
+
 # Files of tensors alone.
 PROGRAMS += $(B)/bin/hvd-checkpoint
 SRC_hvd-checkpoint := models/hvd_checkpoint.c $(wildcard $(patsubst %,models/%/*.c,\

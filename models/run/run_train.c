@@ -4,9 +4,9 @@
  * the inputs and labels that were given: this finds out whether a model learns,
  * and adapts small ones. Programs with data sets use the library.
  */
-#include "run_train.h"
+#include "run/run_train.h"
 
-#include "run_tensor.h"
+#include "run/run_tensor.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -2,10 +2,10 @@
 /*
  * run_fit.h - whether a model fits on a chip, and what would make it fit.
  */
-#ifndef TOOLS_RUN_FIT_H
-#define TOOLS_RUN_FIT_H
+#ifndef MODELS_RUN_FIT_H
+#define MODELS_RUN_FIT_H
 
-#include "run_model.h"
+#include "run/run_model.h"
 
 /* Finds the chip that a text names: one of the library's, or a JSON file.
  * Leaves the text of what is wrong to ipu_last_error. */

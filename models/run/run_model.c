@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run_model.h"
+#include "run/run_model.h"
 
-#include "run_tensor.h"
+#include "run/run_tensor.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * run_tensor.h - the tensors of ipu-run: from files, random, into files. All
  * functions print what is wrong, in one line, and return negative then.
  */
-#ifndef TOOLS_RUN_TENSOR_H
-#define TOOLS_RUN_TENSOR_H
+#ifndef MODELS_RUN_TENSOR_H
+#define MODELS_RUN_TENSOR_H
 
 #include <ipu.h>
 #include <stdint.h>

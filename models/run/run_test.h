@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run_test.h - the test folders of ONNX: a model, with inputs and outputs. */
-#ifndef TOOLS_RUN_TEST_H
-#define TOOLS_RUN_TEST_H
+#ifndef MODELS_RUN_TEST_H
+#define MODELS_RUN_TEST_H
 
 struct run_tolerance {
     double relative, absolute;

@@ -8,8 +8,8 @@
  * Texts of what is wrong are left to ipu_last_error; the functions return the
  * library's statuses.
  */
-#ifndef TOOLS_RUN_MODEL_H
-#define TOOLS_RUN_MODEL_H
+#ifndef MODELS_RUN_MODEL_H
+#define MODELS_RUN_MODEL_H
 
 #include <ipu.h>
 

@@ -7,7 +7,7 @@
  * compiles a changed copy of the graph for each remedy, so remedies are tried
  * only if the program does not fit.
  */
-#include "run_fit.h"
+#include "run/run_fit.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  * Steps are grouped by what they compute: all that are conv2d, bias_add, relu
  * are one row. Their times are sums over all runs, divided by the runs.
  */
-#include "run_bench.h"
+#include "run/run_bench.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run_tensor.h"
+#include "run/run_tensor.h"
 
 #include "disk/disk.h"
 

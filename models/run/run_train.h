@@ -2,10 +2,10 @@
 /*
  * run_train.h - training of a model's initialisers on one batch.
  */
-#ifndef TOOLS_RUN_TRAIN_H
-#define TOOLS_RUN_TRAIN_H
+#ifndef MODELS_RUN_TRAIN_H
+#define MODELS_RUN_TRAIN_H
 
-#include "run_model.h"
+#include "run/run_model.h"
 
 /* The losses: of the first output and of labels, averaged. */
 enum { RUN_MSE, RUN_CROSS_ENTROPY };

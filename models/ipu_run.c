@@ -3,13 +3,15 @@
  * ipu_run.c - ipu-run: runs an ONNX model on the software IPU, or the test
  * folders that come with ONNX.
  */
-#include "command/command.h"
-#include "run_bench.h"
-#include "run_fit.h"
-#include "run_model.h"
-#include "run_tensor.h"
-#include "run_test.h"
-#include "run_train.h"
+/* By its place, as models/command has a header of that name, too. */
+#include "../libhvd/command/command.h"
+
+#include "run/run_bench.h"
+#include "run/run_fit.h"
+#include "run/run_model.h"
+#include "run/run_tensor.h"
+#include "run/run_test.h"
+#include "run/run_train.h"
 
 #include <inttypes.h>
 #include <stdbool.h>

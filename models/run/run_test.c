@@ -7,10 +7,10 @@
  * outputs. The model is built for each set, because elements of inputs may be
  * needed for that.
  */
-#include "run_test.h"
+#include "run/run_test.h"
 
-#include "run_model.h"
-#include "run_tensor.h"
+#include "run/run_model.h"
+#include "run/run_tensor.h"
 
 #include <inttypes.h>
 #include <math.h>

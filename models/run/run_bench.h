@@ -3,10 +3,10 @@
  * run_bench.h - how long a model takes: on this machine's processor, measured,
  * and on the chip, by its model.
  */
-#ifndef TOOLS_RUN_BENCH_H
-#define TOOLS_RUN_BENCH_H
+#ifndef MODELS_RUN_BENCH_H
+#define MODELS_RUN_BENCH_H
 
-#include "run_model.h"
+#include "run/run_model.h"
 
 /* Runs a model, which has run once, that many times more, and prints both
  * times, and the steps that take most of the measured one. The text of what is
