@@ -54,9 +54,9 @@ SRC_hvd-server := models/hvd_server.c $(wildcard models/remote/*.c) \
 DEPS_hvd-server = $(B)/lib/libhvd.a $(IPU_LIB)
 LIBS_hvd-server = $(MODELS_LINK)
 
-# Runs ONNX models.
+# Runs ONNX models, and trains them on ranks.
 PROGRAMS += $(B)/bin/ipu-run
-SRC_ipu-run := models/ipu_run.c $(wildcard models/run/*.c) $(COMMAND_SRC)
+SRC_ipu-run := models/ipu_run.c $(wildcard models/run/*.c) $(COMMAND_SRC) $(TRAIN_SRC)
 DEPS_ipu-run = $(B)/lib/libhvd.a $(IPU_LIB)
 LIBS_ipu-run = $(MODELS_LINK)
 

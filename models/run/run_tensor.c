@@ -5,23 +5,10 @@
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int run_complain(const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    fputs("ipu-run: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
-    va_end(arguments);
-    return -1;
-}
 
 int64_t run_count(int32_t ndim, const int64_t *extents)
 {

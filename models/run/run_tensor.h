@@ -6,11 +6,10 @@
 #ifndef MODELS_RUN_TENSOR_H
 #define MODELS_RUN_TENSOR_H
 
+#include "run/run_complain.h"
+
 #include <ipu.h>
 #include <stdint.h>
-
-/* Prints one line that begins with the program's name. Returns -1. */
-__attribute__((format(printf, 1, 2))) int run_complain(const char *format, ...);
 
 /* Returns the number of elements. */
 int64_t run_count(int32_t ndim, const int64_t *extents);
