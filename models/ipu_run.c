@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ipu_run.c - ipu-run: runs an ONNX model on the software IPU, or the test
- * folders that come with ONNX.
+ * folders that come with ONNX, and trains a model on ranks of libhvd.
  */
 /* By its place, as models/command has a header of that name, too. */
 #include "../libhvd/command/command.h"
 
+#include "model/optimizer.h"
 #include "run/run_bench.h"
 #include "run/run_fit.h"
 #include "run/run_model.h"
+#include "run/run_ranks.h"
+#include "run/run_save.h"
 #include "run/run_tensor.h"
 #include "run/run_test.h"
 #include "run/run_train.h"
@@ -62,6 +65,13 @@ enum {
     KEY_LABELS,
     KEY_RATE,
     KEY_MOMENTUM,
+    KEY_OPTIMIZER,
+    KEY_DECAY,
+    KEY_DATA,
+    KEY_EPOCHS,
+    KEY_EVERY,
+    KEY_DIVISOR,
+    KEY_IN_ORDER,
     KEY_LIST
 };
 
@@ -84,14 +94,31 @@ static const struct argp_option flags[] = {
     {"target", KEY_TARGET, "CHIP", 0,
      "the chip: mk1, mk2, bow, c600, or a JSON file (mk2)", 0},
     {"train", KEY_TRAIN, "STEPS", 0,
-     "train the initialisers on the inputs and --labels", 0},
+     "train the initialisers on the inputs and --labels, or on --data", 0},
+    {"epochs", KEY_EPOCHS, "N", 0, "train so many times on all of --data", 0},
     {"labels", KEY_LABELS, "FILE", 0,
      "what the first output should be: a .npy or .pb", 0},
+    {"data", KEY_DATA, "FILE", 0,
+     "train on batches of a .npz, .safetensors, .npy or IDX file, or of a "
+     "folder of ONNX",
+     0},
+    {"divisor", KEY_DIVISOR, "X", 0,
+     "divide integers of --data that are floats in the model (1)", 0},
+    {"in-order", KEY_IN_ORDER, NULL, 0, "do not shuffle --data", 0},
+    {"optimizer", KEY_OPTIMIZER, "NAME", 0,
+     "sgd, momentum, nesterov, adam, adamw, lamb, lion, rmsprop, adagrad, "
+     "adadelta or lars (sgd)",
+     0},
+    {"weight-decay", KEY_DECAY, "X", 0, "weight decay (0)", 0},
+    {"every", KEY_EVERY, "N", 0, "print the loss of every N-th step (1)", 0},
     {"loss", KEY_LOSS, "LOSS", 0,
      "mse, or cross-entropy of logits and classes (mse)", 0},
-    {"rate", KEY_RATE, "X", 0, "learning rate of SGD (0.01)", 0},
+    {"rate", KEY_RATE, "X", 0, "learning rate (0.01)", 0},
     {"momentum", KEY_MOMENTUM, "X", 0, "momentum of SGD (0)", 0},
-    {"save", KEY_SAVE, "FILE", 0, "write the model, with what was trained", 0},
+    {"save", KEY_SAVE, "FILE", 0,
+     "write the model, with what was trained; or what was trained alone, to a "
+     ".safetensors",
+     0},
     {"list-operators", KEY_LIST, NULL, 0,
      "list the operators of ONNX: which are supported, and why not", 0},
     COMMAND_FLAGS,
@@ -109,12 +136,24 @@ static error_t keep(struct run_options *o, const char **list, int *count,
     return 0;
 }
 
+static bool trains(const struct run_options *o)
+{
+    return o->training.steps > 0 || o->training.epochs > 0;
+}
+
 static error_t check_end(struct run_options *o)
 {
     if (o->line.outcome != OPTIONS_RUN || o->list)
         return 0;
-    if (o->training.steps > 0 && !o->training.labels)
-        return command_refuse(&o->line, "--train needs --labels");
+    if (o->training.steps > 0 && !o->training.labels && !o->training.data.path)
+        return command_refuse(&o->line, "--train needs --labels or --data");
+    if (!trains(o) && o->save && run_saves_variables(o->save))
+        return command_refuse(&o->line,
+                              "--save %s: a .safetensors is for "
+                              "what --train has trained",
+                              o->save);
+    if (o->training.epochs > 0 && !o->training.data.path)
+        return command_refuse(&o->line, "--epochs needs --data");
     if (o->npaths > 0)
         return 0;
     return command_refuse(&o->line, "which model? Give a .onnx file, or test "
@@ -133,6 +172,20 @@ static error_t parse_training(struct run_options *o, int key, char *text)
     case KEY_RATE: return command_real(&o->line, "--rate", text, &t->rate);
     case KEY_MOMENTUM:
         return command_real(&o->line, "--momentum", text, &t->momentum);
+    case KEY_OPTIMIZER:
+        return command_choice(&o->line, "--optimizer", text, optimizer_names,
+                              &t->optimizer);
+    case KEY_DECAY:
+        return command_real(&o->line, "--weight-decay", text, &t->weight_decay);
+    case KEY_EPOCHS:
+        return command_number(&o->line, "--epochs", text, 1, 1 << 20,
+                              &t->epochs);
+    case KEY_EVERY:
+        return command_number(&o->line, "--every", text, 1, 1 << 30, &t->every);
+    case KEY_DIVISOR:
+        return command_real(&o->line, "--divisor", text, &t->data.divisor);
+    case KEY_DATA: t->data.path = text; return 0;
+    case KEY_IN_ORDER: t->data.in_order = true; return 0;
     default: t->labels = text; return 0;
     }
 }
@@ -157,6 +210,13 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case KEY_LABELS:
     case KEY_LOSS:
     case KEY_RATE:
+    case KEY_OPTIMIZER:
+    case KEY_DECAY:
+    case KEY_DATA:
+    case KEY_EPOCHS:
+    case KEY_EVERY:
+    case KEY_DIVISOR:
+    case KEY_IN_ORDER:
     case KEY_MOMENTUM: return parse_training(o, key, text);
     case KEY_SAVE: o->save = text; return 0;
     case KEY_BENCH:
@@ -217,9 +277,11 @@ static int complain_last(void)
     return 1;
 }
 
+/* The batch of a data set is divided among the ranks first. */
 static int set_dims(const struct run_options *o, struct run_model *run)
 {
-    if (o->batch > 0 && ipu_onnx_set_dim(run->model, NULL, o->batch) < 0)
+    if (o->batch > 0 && !o->training.data.path &&
+        ipu_onnx_set_dim(run->model, NULL, o->batch) < 0)
         return complain_last();
     for (int i = 0; i < o->ndims; i++) {
         const char *equals = strrchr(o->dims[i], '=');
@@ -326,7 +388,7 @@ static int give_inputs(const struct run_options *o, struct run_model *run)
 
     for (int i = 0; i < o->ninputs && !status; i++)
         status = read_input(run, o->inputs[i]);
-    return status ? status : draw_inputs(o, run);
+    return status || o->training.data.path ? status : draw_inputs(o, run);
 }
 
 /* -------------------------------------------------------------------- running
@@ -367,8 +429,8 @@ static int put_outputs(const struct run_options *o, const struct run_model *run)
 
     if (o->folder)
         mkdir(o->folder, 0777);
-    if (o->save && ipu_onnx_save(run->model, run->engine, o->save) < 0)
-        return complain_last();
+    if (o->save && run_save(run, o->save))
+        return 1;
     for (int32_t i = 0; i < run->noutputs && !status; i++) {
         const ipu_onnx_tensor *t = &run->outputs[i];
         ipu_onnx_value value = {.size = sizeof value};
@@ -398,10 +460,18 @@ static void list_inputs(const struct run_model *run)
 static int train_opened(const struct run_options *o, struct run_model *run,
                         const ipu_target *target)
 {
-    int status = run_train(run, &o->training, target);
+    struct run_training how = o->training;
+    int status;
 
-    if (!status)
+    how.data.batch = o->batch;
+    how.data.seed = o->seed;
+    how.data.labels = how.labels;
+    how.data.classes = how.loss == RUN_CROSS_ENTROPY;
+    status = run_train(run, &how, target);
+    if (!status && run_rank() == 0)
         status = put_outputs(o, run);
+    if (!status && o->bench && run_ranks() > 1)
+        status = -run_complain("--bench is for one process");
     if (!status && o->bench && run_print_bench(run, target, o->bench) < 0)
         return complain_last();
     return status;
@@ -416,7 +486,7 @@ static int run_opened(const struct run_options *o, struct run_model *run)
         return status;
     if (run_find_target(o->target, &target) < 0)
         return complain_last();
-    if (o->training.steps > 0)
+    if (trains(o))
         return train_opened(o, run, &target);
     if (run_build(run, &target) < 0)
         return complain_last();
@@ -438,12 +508,14 @@ static int run_opened(const struct run_options *o, struct run_model *run)
 
 static int run_file(const struct run_options *o)
 {
-    struct run_model run;
-    int status =
-        run_open(&run, o->paths[0]) < 0 ? complain_last() : run_opened(o, &run);
+    struct run_model run = {.model = NULL};
+    int status = trains(o) ? run_ranks_start() : 0;
 
+    if (!status)
+        status = run_open(&run, o->paths[0]) < 0 ? complain_last()
+                                                 : run_opened(o, &run);
     run_close(&run);
-    return status;
+    return trains(o) ? run_ranks_end(status) : status;
 }
 
 static bool is_folder(const char *path)
@@ -456,12 +528,12 @@ static bool is_folder(const char *path)
 /* Returns an option that was given for a model; NULL: there is none. */
 static const char *model_option(const struct run_options *o)
 {
-    return o->fit                  ? "--fit"
-           : o->bench > 0          ? "--bench"
-           : o->profile            ? "--profile"
-           : o->training.steps > 0 ? "--train"
-           : o->save               ? "--save"
-                                   : NULL;
+    return o->fit         ? "--fit"
+           : o->bench > 0 ? "--bench"
+           : o->profile   ? "--profile"
+           : trains(o)    ? "--train"
+           : o->save      ? "--save"
+                          : NULL;
 }
 
 static int run(const void *options)
@@ -487,10 +559,11 @@ static int run(const void *options)
 
 int main(int argc, char **argv)
 {
-    struct run_options options = {.seed = 1,
-                                  .target = "mk2",
-                                  .tolerance = {1e-3, 1e-7},
-                                  .training = {.rate = 0.01}};
+    struct run_options options = {
+        .seed = 1,
+        .target = "mk2",
+        .tolerance = {1e-3, 1e-7},
+        .training = {.rate = 0.01, .every = 1, .data = {.divisor = 1}}};
     int status;
 
     options.paths = calloc((size_t)argc + 1, sizeof *options.paths);

@@ -129,9 +129,12 @@ static int connect_input(struct run_model *run, int32_t i)
     if (value.bound || ipu_graph_find(run->graph, value.name, &found) < 0)
         return IPU_OK;
     status = connect(run, i, &value);
-    if (status == IPU_ERR_NAME)
-        return IPU_OK; /* nothing needs it */
-    if (status >= 0)
+    if (status == IPU_ERR_NAME) { /* nothing needs it */
+        free(run->device[i]);
+        run->device[i] = NULL;
+        return IPU_OK;
+    }
+    if (status >= 0 && tensor->data) /* else each batch brings some */
         status = ipu_onnx_to_device(tensor->type,
                                     run_count(tensor->ndim, tensor->extents),
                                     tensor->data, run->device[i]);
@@ -170,9 +173,9 @@ static int take_output(struct run_model *run, int32_t i)
                                 run->device[run->ninputs + i], to->data);
 }
 
-int run_again(struct run_model *run)
+int run_take_outputs(struct run_model *run)
 {
-    int status = ipu_engine_run(run->engine);
+    int status = IPU_OK;
 
     for (int32_t i = 0; i < run->noutputs && status >= 0; i++)
         status = take_output(run, i);
@@ -183,5 +186,7 @@ int run_once(struct run_model *run)
 {
     int status = run_connect(run);
 
-    return status < 0 ? status : run_again(run);
+    if (status >= 0)
+        status = ipu_engine_run(run->engine);
+    return status < 0 ? status : run_take_outputs(run);
 }

@@ -42,10 +42,10 @@ int run_write_profile(const struct run_model *run, const char *directory);
 /* Makes the engine of a model that was compiled, and connects its streams. */
 int run_connect(struct run_model *run);
 
-/* Runs it when it is connected, and converts its outputs. */
-int run_again(struct run_model *run);
+/* Converts the outputs of the last run. */
+int run_take_outputs(struct run_model *run);
 
-/* Does both. */
+/* Connects it, runs it, and takes its outputs. */
 int run_once(struct run_model *run);
 
 #endif
