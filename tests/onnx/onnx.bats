@@ -140,8 +140,8 @@ END
     grep '^step' "$RESULTS" | paste - "$out/losses.txt" | tee "$out/both"
     [ "$(awk '{ d = $4 - $5; n += d * d < 1e-8 } END { print n }' "$out/both")" -eq 8 ]
     /usr/bin/python3 -B "$BATS_TEST_DIRNAME/train.py" check "$out"
-    is_wrong 2 "--train needs --labels" --train 3 "$out/model.onnx"
-    is_wrong 1 "--labels are float [5,2,8,8], and the loss takes float [5,3]" \
+    is_wrong 2 "--train needs --labels or --data" --train 3 "$out/model.onnx"
+    is_wrong 1 "the labels are float [5,2,8,8], and the loss takes float [5,3]" \
         --train 3 --labels "$out/x.npy" "$out/model.onnx"
     is_wrong 1 "no initialisers of floats" --train 3 --labels "$out/x.npy" \
         "$DATA/node/test_relu/model.onnx"
