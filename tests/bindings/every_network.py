@@ -15,6 +15,8 @@ import weakref
 sys.path.insert(0, sys.argv[1])
 
 import numpy as np
+import onnx
+from onnx import helper, numpy_helper
 
 import hvd
 import ipu
@@ -166,6 +168,55 @@ def check_checkpoints():
         assert model.evaluate(x, y)["accuracy"] == (guess.argmax(1) == y).mean()
 
 
+def check_onnx():
+    """A model of an ONNX file is trained as numpy would do it, and saved."""
+    rng = np.random.default_rng(17)
+    x, y = rng.normal(size=(24, 3)).astype("f"), rng.normal(size=(24, 2)).astype("f")
+    w, b = rng.normal(size=(3, 2)).astype("f"), np.zeros(2, "f")
+    folder = hvd.broadcast_object(tempfile.mkdtemp() if RANK == 0 else None)
+    path, saved = os.path.join(folder, "line.onnx"), os.path.join(folder, "trained.onnx")
+    if RANK == 0:
+        onnx.save(helper.make_model(helper.make_graph(
+            [helper.make_node("Gemm", ["x", "w", "b"], ["y"])], "line",
+            [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n", 3])],
+            [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["n", 2])],
+            [numpy_helper.from_array(w, "w"), numpy_helper.from_array(b, "b")]),
+            opset_imports=[helper.make_opsetid("", 13)]), path)
+    hvd.barrier()
+    model = ipu.load_onnx(path)
+    history = model.fit(x, y, saved, loss="mean_squared_error", optimizer="sgd",
+                        learning_rate=0.1, batch_size=6, epochs=2, shuffle=False, verbose=False)
+    assert [each["step"] for each in history] == [4, 8]
+    assert np.allclose(model(x), x @ w + b, atol=1e-5)      # it stays as it is
+    losses = []
+    for _ in range(2):
+        for i in range(0, 24, 6):
+            error = x[i:i + 6] @ w + b - y[i:i + 6]
+            losses.append((error ** 2).mean())
+            w, b = w - 0.1 * x[i:i + 6].T @ error / 6, b - 0.1 * error.sum(0) / 6
+    assert np.allclose([each["loss"] for each in history],
+                       [np.mean(losses[:4]), np.mean(losses[4:])], rtol=1e-4)
+    assert np.allclose(ipu.load_onnx(saved)(x), x @ w + b, atol=1e-4)
+    model.fit(x, y, saved, loss="mean_squared_error", optimizer="sgd", batch_size=24,
+              epochs=3, trainable=["b"], verbose=False)
+    same = {each.name: numpy_helper.to_array(each) for each in onnx.load(saved).graph.initializer}
+    first = {each.name: numpy_helper.to_array(each) for each in onnx.load(path).graph.initializer}
+    assert np.array_equal(same["w"], first["w"]) and not np.array_equal(same["b"], first["b"])
+    # A wrong label on one rank ends the step of all.
+    labels = np.zeros(24, int)
+    labels[0] = 9
+    kind = ipu.Error if RANK == 0 else hvd.Error
+    raises(kind, "label 9", lambda: model.fit(x, labels, saved, batch_size=24, shuffle=False))
+    raises(ValueError, "y has 23 rows, input 'x' has 24", lambda: model.fit(x, y[1:], saved))
+    raises(ValueError, "batch_size 32 is more than the 24", lambda: model.fit(x, y, saved))
+    raises(ipu.Error, "'v'", lambda: model.fit(x, y, saved, batch_size=24, trainable=["v"]))
+    raises(TypeError, "is float64, the model takes float32",
+           lambda: model.fit(x.astype("d"), y, saved, batch_size=24))
+    raises(ipu.Error if RANK == 0 else hvd.Error, "" if RANK else "absent", lambda: model.fit(
+        x, y, folder + "/absent/a.onnx", loss="mean_squared_error", batch_size=24,
+        verbose=False))
+
+
 def check_stop():
     """A callback ends a training."""
     x, y = np.zeros((8, 2), "f"), np.zeros(8, int)
@@ -280,7 +331,7 @@ def check_order():
     assert not wrong and len(ended) == 4, (wrong, ended)
 
 
-for check in (check_arithmetic, check_digits, check_layers, check_checkpoints, check_stop,
+for check in (check_arithmetic, check_digits, check_layers, check_checkpoints, check_onnx, check_stop,
               check_mistakes, check_interrupt, check_names, check_order):
     check()
 hvd.shutdown()

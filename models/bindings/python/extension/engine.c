@@ -109,6 +109,32 @@ static PyObject *connect_stream(PyObject *self, PyObject *const *args,
     return status < 0 ? NULL : Py_NewRef(Py_None);
 }
 
+/* place(name, buffer): the variable lives in the buffer from now on, and takes
+ * its elements */
+static PyObject *place_variable(PyObject *self, PyObject *const *args,
+                                Py_ssize_t nargs)
+{
+    ipu_engine *engine = get(self);
+    struct memory *memory;
+    const char *name;
+    int status;
+
+    if (!engine || !has_arguments("place", nargs, 2) ||
+        !get_text(args[0], "the name", &name) ||
+        !(memory = memory_new(args[1], true)))
+        return NULL;
+    /* Kept before it is used; the engine is freed before its buffers. */
+    if (PyDict_SetItem(((struct engine *)self)->buffers, args[0],
+                       (PyObject *)memory) < 0) {
+        Py_DECREF(memory);
+        return NULL;
+    }
+    status = ipu_engine_place(engine, name, memory->buffer.buf,
+                              (size_t)memory->buffer.len);
+    Py_DECREF(memory);
+    return none_or_ipu(status);
+}
+
 /* write(name, buffer), read(name, buffer): a whole variable */
 static PyObject *copy(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
                       bool reads)
@@ -194,6 +220,7 @@ PyObject *engine_type_new(void)
     static PyMethodDef methods[] = {
         {"connect", FAST(connect_stream), METH_FASTCALL,
          "connect(name, buffer, written)"},
+        {"place", FAST(place_variable), METH_FASTCALL, "place(name, buffer)"},
         {"write", FAST(write_variable), METH_FASTCALL, "write(name, buffer)"},
         {"read", FAST(read_variable), METH_FASTCALL, "read(name, buffer)"},
         {"run", run_engine, METH_NOARGS, "run(): the program, once"},

@@ -24,6 +24,11 @@ def _converted(value, what):
     return made
 
 
+def labels_of(y):
+    """Returns labels as the device takes them."""
+    return _converted(y, "y")
+
+
 def _component(name, array):
     return name, _DTYPES["f" if array.dtype.kind == "f" else "i"][0], array.shape, array
 

@@ -40,7 +40,7 @@ def _metric(value):
     return (f"top_{k or 5}" if name == "top_k" else name), kind, int(k)
 
 
-def _start():
+def start():
     """Starts libhvd, unless the program has."""
     if not hvd.is_initialized():
         hvd.init()
@@ -176,7 +176,7 @@ class Model:
                 trains or spec.keys() - self._spec.keys()):
             self.close()
         if not self._estimator:
-            _start()
+            start()
             self._estimator = engine.Estimator(
                 _weak(self._build), None if self._loss is None else _weak(self._losses),
                 self._options)
@@ -190,7 +190,7 @@ class Model:
         different numbers of rows."""
         if batch_size > rows:
             raise ValueError(f"batch_size {batch_size} is more than the {rows} rows there are")
-        _start()
+        start()
         devices = (hvd.size() - (self._options.get("servers") or 0)) * \
             (self._options.get("replicas") or 1)
         if devices > 0 and batch_size % devices:

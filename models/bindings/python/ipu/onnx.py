@@ -33,17 +33,17 @@ def _value(found):
 class _Built:
     """A model that was built for inputs of certain shapes."""
 
-    def __init__(self, path, arrays, dims, train=False):
+    def __init__(self, path, arrays, trained=()):
+        """trained has the names of the initialisers that become variables; None stands
+        for all."""
         self.model = engine.Onnx(path)
-        for name, extent in dims.items():
-            self.model.set_dim(name, extent)
         for name, number, *_ in self.model.inputs():
             if name in arrays:
                 array = arrays[name]
                 self.model.offer(name, number, array.shape, array)
-        if train:
-            self.model.train(None)
-        else:
+        for name in [None] if trained is None else trained:
+            self.model.train(name)
+        if trained == ():
             self.model.no_gradients()
         self.graph = Graph()
         self.model.build(self.graph._graph)
@@ -72,7 +72,7 @@ class _Built:
     def on_device(self, arrays):
         """Returns the inputs that the program reads, as the device has them."""
         return {name: _to_device(self.types[name], arrays[name])
-                for name in self.graph._inputs}
+                for name in self.graph._inputs if name in arrays}
 
     def suits(self, arrays):
         """Whether the program computes what these inputs ask for."""
@@ -174,7 +174,7 @@ class OnnxModel:
             if built.suits(arrays):
                 self._programs.append(self._programs.pop(place))
                 return built, program
-        built = _Built(self.path, arrays, {})
+        built = _Built(self.path, arrays)
         program = Program(built.graph, self.target, allow_out_of_memory=self._out_of_memory)
         self._programs.append((built, program))
         if len(self._programs) > MOST_PROGRAMS:
@@ -239,7 +239,7 @@ class OnnxModel:
     def graph(self, batch=1, **dims):
         """Returns the graph of the model for a batch; dims gives other open dimensions
         by their names. The initialisers are constants."""
-        return _Built(self.path, self._zeros(batch, dims), {}).graph
+        return _Built(self.path, self._zeros(batch, dims)).graph
 
     def footprint(self, batch=1, target=None, **dims):
         """Returns what the model takes of a chip, a Footprint, which is true if it
@@ -256,6 +256,32 @@ class OnnxModel:
             for _ in range(runs):
                 program.run(built.on_device(arrays))
             return program.profile(directory, os.path.basename(self.path))
+
+    def fit(self, x, y, save, **options):
+        """
+        Trains the initialisers of the model, and writes the model with what they have
+        become to a file, which load_onnx reads; this model stays as it is. Returns a dict
+        of each epoch, with its loss. Under a launcher all ranks call it with the same
+        arrays.
+
+        x: the rows of the model's input, or a dict of those of its inputs.
+        y: the labels.
+        save: the path of the file; rank 0 writes it.
+        loss: of Model.compile, of the model's first output; "softmax_cross_entropy".
+        optimizer: "sgd", "momentum", "nesterov", "adam" (the default), "adamw", "lamb",
+            "rmsprop", "adagrad", "adadelta", "lion" or "lars".
+        learning_rate: 0.001.
+        batch_size: rows of a step of all ranks together, 32.
+        epochs: 1.
+        shuffle: whether each epoch has another order, which seed (1) decides; True.
+        trainable: names of the initialisers; by default all that have floats.
+        verbose: whether rank 0 prints a line for each epoch; True.
+        """
+        from ._training import Training
+        with Training(self, x, y, **options) as training:
+            history = training.run()
+            training.save(os.fspath(save))
+        return history
 
     def close(self):
         """Frees the programs. The model can be used again."""
