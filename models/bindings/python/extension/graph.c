@@ -57,14 +57,16 @@ static PyObject *make_graph(PyTypeObject *type, PyObject *args, PyObject *named)
     if (!graph)
         return NULL;
     status = ipu_graph_new(&graph->graph);
-    if (status < 0)
+    if (status < 0) {
         raise_ipu(status);
-    else if (mode == Py_None)
-        return (PyObject *)graph;
-    else if ((status = hvd_net_new(seed, &graph->net)) < 0 ||
-             (status = hvd_net_begin(graph->net, graph->graph, number)) < 0)
-        raise_hvd(status);
-    else
+    } else if (mode != Py_None) {
+        status = hvd_net_new(seed, &graph->net);
+        if (status >= 0)
+            status = hvd_net_begin(graph->net, graph->graph, number);
+        if (status < 0)
+            raise_hvd(status);
+    }
+    if (status >= 0)
         return (PyObject *)graph;
     Py_DECREF(graph);
     return NULL;
@@ -324,7 +326,7 @@ static PyObject *optimize(PyObject *self, PyObject *const *args,
     ipu_sgd_options sgd = {.size = sizeof sgd};
     ipu_optimizer optimizer = {.size = sizeof optimizer, .sgd = &sgd};
     ipu_tensor *of[2] = {NULL, NULL};
-    int32_t count, others = -1;
+    int32_t count = 0, others = -1;
     PyObject *done = NULL;
 
     if (!graph || !has_arguments("optimize", nargs, 5) ||

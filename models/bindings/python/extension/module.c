@@ -10,7 +10,7 @@ static PyObject *bind(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
         return NULL;
     ipu_error = Py_NewRef(args[0]);
     hvd_error = Py_NewRef(args[1]);
-    Py_RETURN_NONE;
+    return Py_NewRef(Py_None);
 }
 
 static PyObject *set_threads(PyObject *module, PyObject *count)
@@ -31,7 +31,9 @@ static PyMethodDef functions[] = {
     {"try_remedy", FAST(program_remedy), METH_FASTCALL,
      "try_remedy(graph, target, number): a dict, or why it cannot be taken"},
     {"find_target", program_target, METH_O, "find_target(name): a dict"},
-    {"set_threads", set_threads, METH_O, "set_threads(count): as many threads as a product may use in this process, "
+    {"set_threads", set_threads, METH_O,
+     "set_threads(count): as many threads as a product may use in this "
+     "process, "
      "at first 1"},
     {NULL, NULL, 0, NULL}};
 

@@ -66,13 +66,13 @@ bool option_set(hvd_estimator_options *options, PyObject *key, PyObject *value)
         return false;
     while (f->name && strcmp(f->name, name) != 0)
         f++;
-    char *at = (char *)options + f->offset;
+    void *at = (char *)options + f->offset;
 
     switch (f->kind) {
-    case 's': return get_text(value, name, (const char **)at);
-    case 'd': return get_double(value, name, (double *)at);
-    case 'i': return get_int32(value, name, (int32_t *)at);
-    case 'q': return get_int(value, name, INT64_MIN, INT64_MAX, (int64_t *)at);
+    case 's': return get_text(value, name, at);
+    case 'd': return get_double(value, name, at);
+    case 'i': return get_int32(value, name, at);
+    case 'q': return get_int(value, name, INT64_MIN, INT64_MAX, at);
     default: break;
     }
     PyErr_Format(PyExc_TypeError, "there is no option '%s'", name);

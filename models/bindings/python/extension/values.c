@@ -151,13 +151,14 @@ bool get_list(PyObject *object, const char *what, int most, int64_t *values,
 PyObject *type_new(const char *name, const char *doc, int size,
                    PyType_Slot *slots)
 {
-    PyType_Slot all[12] = {{Py_tp_doc, (void *)(uintptr_t)doc}};
+    PyType_Slot all[12] = {{Py_tp_doc, NULL}};
     PyType_Spec spec = {.name = name,
                         .basicsize = size,
                         .flags = Py_TPFLAGS_DEFAULT,
                         .slots = all};
     int n = 1;
 
+    memcpy(&all[0].pfunc, &doc, sizeof doc); /* the table has no const */
     while (slots[n - 1].slot != 0) {
         all[n] = slots[n - 1];
         n++;
@@ -168,7 +169,7 @@ PyObject *type_new(const char *name, const char *doc, int size,
 /* ------------------------------------------------------------------- structs
  */
 
-static PyObject *value_of(const char *at, char kind)
+static PyObject *value_of(const void *at, char kind)
 {
     switch (kind) {
     case 'i': return PyLong_FromLong(*(const int32_t *)at);
