@@ -149,6 +149,21 @@ def check_layers():
                 batch_size=4, training=False).cycles["total"]
 
 
+def check_ways():
+    """Replicas, stages of a pipeline and an optimiser on the host train the same."""
+    rng = np.random.default_rng(19)
+    x, y, found = rng.normal(size=(48, 6)).astype("f"), rng.integers(0, 3, 48), []
+    for options in ({"accumulate": 4}, {"accumulate": 4, "replicas": 2},
+                    {"accumulate": 4, "stages": 2}, {"accumulate": 4, "variables_on_host": True}):
+        with ipu.Model([layers.Dense(8, "tanh"), layers.NextPiece(), layers.Dense(3)]) as model:
+            model.compile("momentum", learning_rate=0.3, **options)
+            history = model.fit(x, y, batch_size=12, epochs=4, verbose=False)
+            found.append((history[-1]["loss"], model.predict(x, batch_size=20)))
+        assert history[-1]["step"] == 16 and history[-1]["loss"] < history[0]["loss"]
+        assert np.isclose(found[-1][0], found[0][0], rtol=1e-4), (options, found)
+        assert np.allclose(found[-1][1], found[0][1], atol=1e-4), options
+
+
 def check_checkpoints():
     """A training goes on from its folder, in another model."""
     rng = np.random.default_rng(11)
@@ -331,7 +346,7 @@ def check_order():
     assert not wrong and len(ended) == 4, (wrong, ended)
 
 
-for check in (check_arithmetic, check_digits, check_layers, check_checkpoints, check_onnx, check_stop,
+for check in (check_arithmetic, check_digits, check_layers, check_ways, check_checkpoints, check_onnx, check_stop,
               check_mistakes, check_interrupt, check_names, check_order):
     check()
 hvd.shutdown()

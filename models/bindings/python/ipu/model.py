@@ -146,8 +146,8 @@ class Model:
         """Builds the network for the estimator, and returns the number of the result."""
         graph = Graph(mode=mode, _graph=raw)
         x = Tensor(graph, number)
+        rows = x.shape[0]  # asked before another piece of the network begins
         y = self._apply(x)
-        rows = x.shape[0]
         each = y.shape[0] // rows if y.shape else 1
         self._result = y._described()[0], ((each,) if each != 1 else ()) + y.shape[1:]
         if mode != _TRAIN:
