@@ -20,7 +20,8 @@ from onnx import helper, numpy_helper
 
 import hvd
 import ipu
-from ipu import layers, ops
+from ipu import _data, layers, ops
+from ipu._library import engine
 
 hvd.init()
 RANK, SIZE = hvd.rank(), hvd.size()
@@ -309,6 +310,44 @@ def check_interrupt():
     model.close()
 
 
+def lets_run(call):
+    """Expects that another thread of Python gets its turn during one of the calls. They
+    are the only moments in which this thread gives the interpreter's lock away."""
+    go, ran = threading.Event(), []
+    thread = threading.Thread(target=lambda: (go.wait(), ran.append(1)))
+    thread.start()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    try:
+        go.set()
+        for _ in range(2000):
+            call()
+            if ran:
+                break
+        assert ran, call
+    finally:
+        sys.setswitchinterval(interval)
+        thread.join()
+
+
+def check_lock():
+    """Compiling, running and training let other threads of Python go on."""
+    graph = ipu.Graph()
+    x = graph.input("x", (256, 256))
+    graph.output("y", x @ x)
+    program, array = ipu.Program(graph), np.zeros((256, 256), "f")
+    program.run(x=array)
+    lets_run(program._engine.run)
+    lets_run(lambda: engine.compile(graph._graph, "mk2", 0, 0.0, 1))
+    if SIZE == 1:  # as many calls on all ranks, otherwise
+        model = ipu.Model([layers.Dense(2)])
+        x, y = np.zeros((8, 2), "f"), np.zeros(8, int)
+        model.fit(x, y, batch_size=4, verbose=False)
+        arrays = _data.arrays(x, y)
+        lets_run(lambda: model._estimator.evaluate(arrays, 4, []))
+        lets_run(lambda: model._estimator.predict(arrays, 4, 8))
+
+
 def check_names():
     """Every public name says what it is."""
     for place in (ipu, ipu.layers, ipu.ops):
@@ -347,7 +386,7 @@ def check_order():
 
 
 for check in (check_arithmetic, check_digits, check_layers, check_ways, check_checkpoints, check_onnx, check_stop,
-              check_mistakes, check_interrupt, check_names, check_order):
+              check_mistakes, check_interrupt, check_lock, check_names, check_order):
     check()
 hvd.shutdown()
 sys.stdout.write("every network\n")
