@@ -116,7 +116,7 @@ PACKAGES := gcc g++ make pkg-config openmpi-bin libopenmpi-dev libucx-dev libope
 # completion complete words, those of hvd.torch train, those of libhvd-mpi.so call
 # MPI by mpi4py, and a cluster of Slurm runs.
 TEST_PACKAGES := chromium nodejs bash-completion python3-torch python3-torchvision python3-mpi4py \
-	libonnx-testdata \
+	libonnx-testdata python3-onnx \
 	slurmctld slurmd slurm-client munge
 
 .PHONY: deps

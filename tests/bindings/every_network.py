@@ -250,6 +250,8 @@ def check_mistakes():
     raises(ValueError, "there is no loss 'absolute'", lambda: model.compile(loss="absolute"))
     raises(ValueError, "there is no metric 'f1'", lambda: model.compile(metrics=["f1"]))
     raises(ValueError, "y has 7 rows, x has 8", lambda: model.fit(x, y[1:]))
+    raises(ValueError, "y is None: a loss needs labels", lambda: model.fit(x, None))
+    raises(ValueError, "y is None: a loss needs labels", lambda: model.evaluate(x, None))
     raises(ValueError, "the data has no rows", lambda: model.fit(x[:0], y[:0]))
     raises(TypeError, "x has elements of <U1", lambda: model.fit(["a"], [1]))
     raises(ValueError, "x has integers beyond int32", lambda: model.fit([[2 ** 40]], [1]))

@@ -262,6 +262,8 @@ def check_graph():
     raises(TypeError, "the device has no dtype float64",
            lambda: ipu.Graph().input("x", 1, float))
     raises(ValueError, "beyond int32", lambda: graph.constant([2 ** 40]))
+    for call in ipu.fits, ipu.Program:
+        raises(TypeError, "graph is str, not a Graph", lambda: call("graph"))
     raises(TypeError, "no argument is a Tensor", lambda: ipu.ops.relu(a))
     line = sys._getframe().f_lineno + 1
     error = raises(ipu.Error, f"every_onnx.py:{line}:", lambda: x @ x)

@@ -56,6 +56,14 @@ def arrays(x, y):
     return [_component(name, array) for name, array in found]
 
 
+def with_labels(x, y):
+    """Returns the arrays of a data set that has labels. The trainer library would take
+    whatever comes second for them."""
+    if y is None:
+        raise ValueError("y is None: a loss needs labels")
+    return arrays(x, y)
+
+
 def add_labels(found, labels):
     """Returns the arrays with labels among them."""
     return [found[0], _component(LABELS, labels), *found[1:]]

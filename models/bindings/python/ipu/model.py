@@ -197,7 +197,7 @@ class Model:
             raise ValueError(f"batch_size {batch_size} cannot be shared out equally over "
                              f"{devices} devices: take a multiple")
 
-    def fit(self, x, y=None, *, batch_size=32, epochs=1, shuffle=True, validation_data=None,
+    def fit(self, x, y, *, batch_size=32, epochs=1, shuffle=True, validation_data=None,
             callback=None, verbose=True):
         """
         Trains the model, and returns the history: a dict of each epoch, with its loss.
@@ -216,7 +216,7 @@ class Model:
             the training ends; it must do so on all ranks.
         verbose: whether rank 0 prints a line for each epoch.
         """
-        arrays = _data.arrays(x, y)
+        arrays = _data.with_labels(x, y)
         self._check_batch(batch_size, len(arrays[0][3]))
         self._ready(arrays, True)
         history, seed = [], self.seed % 2 ** 31 if shuffle else -1
@@ -236,10 +236,10 @@ class Model:
                 break
         return history
 
-    def evaluate(self, x, y=None, *, batch_size=32):
+    def evaluate(self, x, y, *, batch_size=32):
         """Returns the loss of the rows of all ranks, the accuracy, if the result has
         logits of classes, the metrics of compile(), and the number of rows; a dict."""
-        arrays = _data.arrays(x, y)
+        arrays = _data.with_labels(x, y)
         self._ready(arrays)
         found, values = self._estimator.evaluate(
             arrays, batch_size, [(kind, k) for _, kind, k in self._metrics])

@@ -32,6 +32,11 @@ def checked(value, dtype, shape, what):
     return np.ascontiguousarray(value).reshape(value.shape)
 
 
+def _check_graph(graph):
+    if not isinstance(graph, Graph):
+        raise TypeError(f"graph is {type(graph).__name__}, not a Graph")
+
+
 class Footprint:
     """
     What a compiled graph takes of a chip. In a notebook it is a picture: the bytes of
@@ -47,6 +52,7 @@ class Footprint:
     """
 
     def __init__(self, graph, target, proportion=0.0, remedies=True, executable=None):
+        _check_graph(graph)
         self.target = target
         self._executable = executable or engine.compile(graph._graph, target, 1,
                                                         float(proportion), 1)
@@ -117,8 +123,7 @@ class Program:
 
     def __init__(self, graph, target="mk2", *, allow_out_of_memory=False,
                  memory_proportion=0.0):
-        if not isinstance(graph, Graph):
-            raise TypeError(f"graph is {type(graph).__name__}, not a Graph")
+        _check_graph(graph)
         self.graph, self.target = graph, target
         self._executable = engine.compile(graph._graph, target, int(allow_out_of_memory),
                                           float(memory_proportion), 0)
