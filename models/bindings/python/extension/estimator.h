@@ -7,6 +7,28 @@
 
 #include <hvd_estimator.h>
 
+struct estimator {
+    PyObject base;
+    hvd_estimator *estimator; /* owned; NULL: closed */
+    hvd_estimator_options options;
+    hvd_model model;
+    hvd_hook hook, *hooks[1];
+    PyObject *build, *loss; /* owned: callables; loss may be None */
+    PyObject *kept;         /* owned: the options, which have the texts */
+    PyObject *type, *value, *traceback; /* owned: an exception, or NULL */
+    bool busy;
+};
+
+/* Calls of an estimator (calls.c). */
+PyObject *estimator_train(PyObject *self, PyObject *const *args,
+                          Py_ssize_t nargs);
+PyObject *estimator_evaluate(PyObject *self, PyObject *const *args,
+                             Py_ssize_t nargs);
+PyObject *estimator_predict(PyObject *self, PyObject *const *args,
+                            Py_ssize_t nargs);
+PyObject *estimator_variable(PyObject *self, PyObject *const *args,
+                             Py_ssize_t nargs);
+
 /* Sets an option by its name. Returns false with an exception. */
 bool option_set(hvd_estimator_options *options, PyObject *key, PyObject *value);
 
