@@ -271,13 +271,11 @@ static void gradient(ipu_graph *graph, const struct ipu__node *node,
 static void cost(const struct ipu__call *call, struct ipu__work *work)
 {
     ipu_product *p = &work->product;
-    int64_t elements = ipu__shape_count(&call->output.shape);
 
     work->kind = IPU__WORK_PRODUCT;
-    p->m = rows_of(call, 0);
+    p->batch = count_products(call, &p->m);
     p->k = columns_of(call, 0);
     p->n = columns_of(call, 1);
-    p->batch = p->m && p->n ? elements / (p->m * p->n) : 0;
 }
 
 const struct ipu__op ipu__matmul = {
