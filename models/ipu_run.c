@@ -43,6 +43,7 @@ struct run_options {
     const char *save;    /* file of the model; NULL: none */
     struct run_training training;
     int bench; /* runs; 0: not given */
+    int ipus;  /* of --fit */
     bool fit;
     bool list;
 };
@@ -72,6 +73,7 @@ enum {
     KEY_EVERY,
     KEY_DIVISOR,
     KEY_IN_ORDER,
+    KEY_IPUS,
     KEY_LIST
 };
 
@@ -86,7 +88,10 @@ static const struct argp_option flags[] = {
     {"rtol", KEY_RTOL, "X", 0, "relative tolerance of tests (0.001)", 0},
     {"atol", KEY_ATOL, "X", 0, "absolute tolerance of tests (1e-07)", 0},
     {"fit", KEY_FIT, NULL, 0,
-     "say whether the model fits on the chip, and what would make it fit", 0},
+     "say whether the model, or with --train its training, fits on the chip, "
+     "and what would make it fit",
+     0},
+    {"ipus", KEY_IPUS, "N", 0, "fit it on so many chips (1)", 0},
     {"bench", KEY_BENCH, "N", 0,
      "run N times more, and print the time beside that of the chip", 0},
     {"profile", KEY_PROFILE, "DIR", 0,
@@ -138,14 +143,17 @@ static error_t keep(struct run_options *o, const char **list, int *count,
 
 static bool trains(const struct run_options *o)
 {
-    return o->training.steps > 0 || o->training.epochs > 0;
+    return !o->fit && (o->training.steps > 0 || o->training.epochs > 0);
 }
 
 static error_t check_end(struct run_options *o)
 {
     if (o->line.outcome != OPTIONS_RUN || o->list)
         return 0;
-    if (o->training.steps > 0 && !o->training.labels && !o->training.data.path)
+    if (o->ipus > 1 && !o->fit)
+        return command_refuse(&o->line, "--ipus needs --fit");
+    if (trains(o) && !o->training.labels && !o->training.data.path &&
+        o->training.steps > 0)
         return command_refuse(&o->line, "--train needs --labels or --data");
     if (!trains(o) && o->save && run_saves_variables(o->save))
         return command_refuse(&o->line,
@@ -222,6 +230,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case KEY_BENCH:
         return command_number(&o->line, "--bench", text, 1, 1 << 20, &o->bench);
     case KEY_FIT: o->fit = true; return 0;
+    case KEY_IPUS:
+        return command_number(&o->line, "--ipus", text, 1, 256, &o->ipus);
     case KEY_PROFILE: o->profile = text; return 0;
     case KEY_TARGET: o->target = text; return 0;
     case KEY_LIST: o->list = true; return 0;
@@ -280,7 +290,7 @@ static int complain_last(void)
 /* The batch of a data set is divided among the ranks first. */
 static int set_dims(const struct run_options *o, struct run_model *run)
 {
-    if (o->batch > 0 && !o->training.data.path &&
+    if (o->batch > 0 && !(trains(o) && o->training.data.path) &&
         ipu_onnx_set_dim(run->model, NULL, o->batch) < 0)
         return complain_last();
     for (int i = 0; i < o->ndims; i++) {
@@ -355,8 +365,9 @@ static const char *symbol_of(const ipu_onnx_value *value, int32_t d)
     return value->symbols[d] ? value->symbols[d] : "";
 }
 
-/* Makes inputs that were not given. They are not offered: a model that needs
- * their elements to be built has to be given them. */
+/* Makes inputs that were not given, but for --fit, which needs their shapes
+ * alone. They are not offered: a model that needs their elements to be built
+ * has to be given them. */
 static int draw_inputs(const struct run_options *o, struct run_model *run)
 {
     uint64_t state = (uint64_t)o->seed;
@@ -376,7 +387,7 @@ static int draw_inputs(const struct run_options *o, struct run_model *run)
                 return -run_complain("input '%s' leaves dimension %d ('%s') "
                                      "open: give it with --batch or --dim",
                                      value.name, (int)d, symbol_of(&value, d));
-        if (run_random_tensor(&value, &state, &run->inputs[i]) < 0)
+        if (!o->fit && run_random_tensor(&value, &state, &run->inputs[i]) < 0)
             return 1;
     }
     return 0;
@@ -388,7 +399,8 @@ static int give_inputs(const struct run_options *o, struct run_model *run)
 
     for (int i = 0; i < o->ninputs && !status; i++)
         status = read_input(run, o->inputs[i]);
-    return status || o->training.data.path ? status : draw_inputs(o, run);
+    return status || (trains(o) && o->training.data.path) ? status
+                                                          : draw_inputs(o, run);
 }
 
 /* -------------------------------------------------------------------- running
@@ -488,8 +500,12 @@ static int run_opened(const struct run_options *o, struct run_model *run)
         return complain_last();
     if (trains(o))
         return train_opened(o, run, &target);
-    if (run_build(run, &target) < 0)
-        return complain_last();
+    if (o->training.steps > 0 || o->training.epochs > 0)
+        status = run_train_build(run, &o->training, &target, o->ipus);
+    else if (run_build(run, &target, o->ipus) < 0)
+        status = complain_last();
+    if (status)
+        return status;
     if (o->profile && run_write_profile(run, o->profile) < 0)
         return complain_last();
     if (o->fit)
@@ -562,6 +578,7 @@ int main(int argc, char **argv)
     struct run_options options = {
         .seed = 1,
         .target = "mk2",
+        .ipus = 1,
         .tolerance = {1e-3, 1e-7},
         .training = {.rate = 0.01, .every = 1, .data = {.divisor = 1}}};
     int status;

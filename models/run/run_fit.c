@@ -6,6 +6,11 @@
  * step at which it is fullest, so they add up to what it holds. The library
  * compiles a changed copy of the graph for each remedy, so remedies are tried
  * only if the program does not fit.
+ *
+ * On several chips a batch goes from one to the next. As a pipeline they work
+ * at the same time, on batches that follow each other: in inference one leaves
+ * in the time of the slowest chip. Of a training the library makes the pipeline
+ * itself, for its optimiser and what it keeps (the remedy of that name).
  */
 #include "run/run_fit.h"
 
@@ -93,13 +98,134 @@ static int print_remedies(const struct run_model *run, const ipu_target *target)
     return IPU_OK;
 }
 
+/* ------------------------------------------------------------- several chips
+ */
+
+static double ms_of(const ipu_target *target, int64_t cycles)
+{
+    return 1e3 * ipu_model_seconds(target, cycles);
+}
+
+/* Prints a row for each chip. Sets the cycles of the slowest, and the bytes of
+ * the fullest tile. */
+static int print_chips(const struct run_model *run, const ipu_target *target,
+                       int32_t chips, int64_t *slowest)
+{
+    printf("  %3s %6s %14s %10s %7s %10s %14s\n", "IPU", "steps",
+           "weight bytes", "tile bytes", "percent", "ms", "bytes received");
+    for (int32_t i = 0; i < chips; i++) {
+        ipu_shard_info info = {.size = sizeof info};
+        int status = ipu_executable_shard(run->executable, i, &info);
+
+        if (status < 0)
+            return status;
+        printf("  %3d %6d %14" PRId64 " %10" PRId64 " %7.1f %10.3f %14" PRId64
+               "\n",
+               (int)i, (int)info.steps, info.variable_bytes, info.tile_bytes,
+               100 * (double)info.tile_bytes / (double)info.bytes_per_tile,
+               ms_of(target, info.cycles), info.received_bytes);
+        if (*slowest < info.cycles)
+            *slowest = info.cycles;
+    }
+    return IPU_OK;
+}
+
+/* Prints how a training does as a pipeline of as many stages, or why it cannot
+ * be one. */
+static int print_pipeline(const struct run_model *run, const ipu_target *target,
+                          int32_t chips)
+{
+    const ipu_compile_options options = {
+        .size = sizeof options, .target = target, .brief = 1};
+    ipu_remedy remedy = {.size = sizeof remedy};
+    int status = ipu_remedy_try(run->graph, &options, IPU_REMEDY_PIPELINE,
+                                chips, &remedy);
+
+    if (status == IPU_ERR_STATE)
+        printf("as a pipeline: %s\n", reason(IPU_REMEDY_PIPELINE));
+    else if (status >= 0)
+        printf(
+            "as a pipeline of %d stages it %s: %" PRId64
+            " bytes on the fullest tile, %.3f ms for the batch in %d parts\n",
+            (int)chips, remedy.fits ? "fits" : "does not fit",
+            remedy.tile_bytes, 1e3 * remedy.seconds, 2 * (int)chips);
+    return status == IPU_ERR_STATE ? IPU_OK : status;
+}
+
+/* Finds the smallest system that has so many chips. */
+static int find_system(const ipu_target *target, int32_t chips,
+                       ipu_system *system)
+{
+    static const char *const names[] = {"M2000", "Pod16", "Pod64", "Pod128",
+                                        "Pod256"};
+    int status = IPU_OK;
+
+    *system = (ipu_system){.size = sizeof *system};
+    for (size_t i = 0; i < sizeof names / sizeof *names && status >= 0; i++) {
+        status = ipu_system_find(names[i], system);
+        if (system->ipus >= chips)
+            break;
+    }
+    system->ipu = *target;
+    return status;
+}
+
+static int print_chips_fit(const struct run_model *run,
+                           const ipu_target *target, int32_t chips, int *fits)
+{
+    ipu_remedy whole = {.size = sizeof whole};
+    ipu_sharding_info sharding = {.size = sizeof sharding};
+    ipu_system system;
+    int64_t most = 0, slowest = 0;
+    int status;
+
+    for (int32_t i = 0; i < chips; i++) {
+        ipu_shard_info info = {.size = sizeof info};
+
+        status = ipu_executable_shard(run->executable, i, &info);
+        if (status < 0)
+            return status;
+        if (most < info.tile_bytes)
+            most = info.tile_bytes;
+        whole.bytes_per_tile = info.bytes_per_tile;
+    }
+    *fits = most <= whole.bytes_per_tile;
+    printf("%s on %d IPUs of %s: %" PRId64 " of %" PRId64
+           " bytes on the fullest tile\n",
+           *fits ? "fits" : "does not fit", (int)chips, target->name, most,
+           whole.bytes_per_tile);
+    status = find_system(target, chips, &system);
+    if (status >= 0)
+        status = ipu_executable_sharding(run->executable, &system, &sharding);
+    if (status < 0)
+        return status;
+    printf("a batch takes %" PRId64 " cycles, %.3f ms, of which %.3f between "
+           "IPUs\n",
+           sharding.total_cycles, 1e3 * sharding.seconds,
+           ms_of(target, sharding.exchange_cycles));
+    status = print_chips(run, target, chips, &slowest);
+    if (status < 0)
+        return status;
+    if (run->trains)
+        status = print_pipeline(run, target, chips);
+    else
+        printf("as a pipeline, a batch leaves every %.3f ms\n",
+               ms_of(target, slowest));
+    return status;
+}
+
 int run_print_fit(const struct run_model *run, const ipu_target *target,
                   int *fits)
 {
     ipu_memory_info info = {.size = sizeof info};
     ipu_program_cycles cycles = {.size = sizeof cycles};
+    int32_t chips = ipu_executable_shards(run->executable);
     int status = ipu_executable_memory(run->executable, &info);
 
+    if (status >= 0 && chips > 1) {
+        status = print_chips_fit(run, target, chips, fits);
+        return status >= 0 && !*fits ? print_remedies(run, target) : status;
+    }
     if (status >= 0)
         status = ipu_executable_cycles(run->executable, &cycles);
     if (status < 0)

@@ -69,7 +69,7 @@ int run_offer(struct run_model *run, int32_t i, const ipu_onnx_tensor *tensor)
                           tensor->ndim, tensor->extents, tensor->data);
 }
 
-int run_build(struct run_model *run, const ipu_target *target)
+int run_build(struct run_model *run, const ipu_target *target, int chips)
 {
     const ipu_compile_options options = {.size = sizeof options,
                                          .target = target,
@@ -81,6 +81,8 @@ int run_build(struct run_model *run, const ipu_target *target)
         status = ipu_onnx_no_gradients(run->model);
     if (status >= 0)
         status = ipu_onnx_build(run->model, run->graph);
+    if (status >= 0 && chips > 1)
+        status = ipu_shard_automatically(run->graph, chips);
     if (status >= 0)
         status = ipu_compile_with(run->graph, &options, &run->executable);
     return status;

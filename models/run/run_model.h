@@ -12,6 +12,7 @@
 #define MODELS_RUN_MODEL_H
 
 #include <ipu.h>
+#include <stdbool.h>
 
 struct run_model {
     ipu_onnx *model;
@@ -22,6 +23,7 @@ struct run_model {
     ipu_onnx_tensor *inputs;  /* owned, with their data; data NULL: not given */
     ipu_onnx_tensor *outputs; /* the same, after run_once */
     void **device;            /* the streams of both, owned */
+    bool trains;              /* its program is a training step */
     void *labels;             /* of training: as the device has them, owned */
     float loss;               /* of the last step */
 };
@@ -32,9 +34,9 @@ void run_close(struct run_model *run); /* accepts zeroes */
 /* Gives input number i a tensor, whose data the model then owns. */
 int run_offer(struct run_model *run, int32_t i, const ipu_onnx_tensor *tensor);
 
-/* Builds and compiles the model, whether it fits the chip or not. The target is
- * borrowed during the call; NULL: a Mk2. */
-int run_build(struct run_model *run, const ipu_target *target);
+/* Builds and compiles the model for so many chips, whether it fits them or not.
+ * The target is borrowed during the call; NULL: a Mk2. */
+int run_build(struct run_model *run, const ipu_target *target, int chips);
 
 /* Writes the profile of the model that was built to a directory. */
 int run_write_profile(const struct run_model *run, const char *directory);

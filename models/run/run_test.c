@@ -195,7 +195,7 @@ static enum outcome run_set(struct test *t, struct run_model *run, int set)
 
     if (outcome != PASSED)
         return outcome;
-    status = run_build(run, NULL);
+    status = run_build(run, NULL, 1);
     if (status < 0)
         return end(t, status == IPU_ERR_SHAPE ? REFUSED : FAILED);
     return run_once(run) < 0 ? end(t, FAILED) : check_outputs(t, run, set);

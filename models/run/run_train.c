@@ -29,14 +29,20 @@ struct training {
     const struct run_training *how;
     const ipu_target *target;
     struct run_data *data;             /* owned; NULL: there is one batch */
-    struct device_collective *network; /* owned */
-    ipu_onnx_tensor labels;            /* owned data; NULL: the data set's */
-    int64_t count;                     /* of labels */
+    struct device_collective *network; /* owned; NULL: there are no ranks */
+    int chips;
+    ipu_onnx_tensor labels; /* owned data; NULL: the data set's */
+    int64_t count;          /* of labels */
 };
 
 static int complain_last(void)
 {
     return -run_complain("%s", ipu_last_error());
+}
+
+static const ipu_network *network_of(const struct training *t)
+{
+    return t->network ? device_collective_model(t->network) : NULL;
 }
 
 /* ------------------------------------------------------------------- program
@@ -52,6 +58,12 @@ static int add_labels(struct training *t, ipu_tensor y, ipu_tensor *labels)
     ipu_dtype wanted = classes ? IPU_INT32 : IPU_FLOAT32;
 
     ndim -= classes;
+    if (t->labels.type == 0) { /* nobody has said what they are */
+        t->labels.type = classes ? IPU_ONNX_INT64 : IPU_ONNX_FLOAT;
+        t->labels.ndim = ndim;
+        memcpy(t->labels.extents, shape, sizeof shape);
+        dtype = wanted;
+    }
     if (ndim < 0 || dtype != wanted || t->labels.ndim != ndim ||
         memcmp(shape, t->labels.extents, (size_t)ndim * sizeof *shape) != 0)
         return -run_complain(
@@ -104,7 +116,7 @@ static int add_optimizer(struct training *t, int n, const ipu_tensor *variables,
 static int add_update(struct training *t, int n, ipu_tensor *variables,
                       ipu_tensor *gradients)
 {
-    const ipu_network *network = device_collective_model(t->network);
+    const ipu_network *network = network_of(t);
     int status = IPU_OK;
 
     if (network)
@@ -143,7 +155,7 @@ static int add_step(struct training *t, ipu_tensor loss)
 /* The output is the mean of the ranks' losses. */
 static int add_output(struct training *t, ipu_tensor loss)
 {
-    const ipu_network *network = device_collective_model(t->network);
+    const ipu_network *network = network_of(t);
 
     if (network)
         loss = ipu_collective_mean(t->run->graph, network, LOSS, loss);
@@ -174,6 +186,9 @@ static int build(struct training *t)
     if (add_labels(t, y, &labels))
         return 1;
     loss = add_loss(t, y, labels);
+    run->trains = true;
+    if (t->chips > 1 && ipu_shard_automatically(run->graph, t->chips) < 0)
+        return complain_last();
     if (add_step(t, loss) || add_output(t, loss))
         return 1;
     return ipu_compile_with(run->graph, &options, &run->executable) < 0
@@ -201,7 +216,7 @@ static int connect(struct training *t)
                            sizeof t->run->loss) < 0 ||
         ipu_onnx_write_variables(t->run->model, t->run->engine) < 0)
         return complain_last();
-    if (device_collective_model(t->network) &&
+    if (network_of(t) &&
         device_collective_connect(t->network, t->run->engine) < 0)
         return complain_last();
     return 0;
@@ -314,6 +329,15 @@ static int prepare(struct training *t)
     if (device_collective_new(NULL, -1, &t->network) < 0)
         return -run_complain("there is too little memory");
     return build(t) || connect(t);
+}
+
+int run_train_build(struct run_model *run, const struct run_training *how,
+                    const ipu_target *target, int chips)
+{
+    struct training t = {
+        .run = run, .how = how, .target = target, .chips = chips};
+
+    return build(&t);
 }
 
 int run_train(struct run_model *run, const struct run_training *how,

@@ -36,4 +36,9 @@ struct run_training {
 int run_train(struct run_model *run, const struct run_training *how,
               const ipu_target *target);
 
+/* Builds and compiles the same program for so many chips, without data: labels
+ * are as the loss takes them. Returns as above; not collective. */
+int run_train_build(struct run_model *run, const struct run_training *how,
+                    const ipu_target *target, int chips);
+
 #endif

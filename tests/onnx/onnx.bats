@@ -190,7 +190,8 @@ assert 0 <= y.min() < 0.2 and 1.8 < y.max() < 2 and y.std() > 0.4"
     [ "$status" -eq 0 ]
     [[ ${lines[0]} == "fits on one: "*" of 638976 bytes on the fullest tile" ]]
     [ "$(awk '/^  constants/ { print $2 }' <<<"$output")" -eq $((2 * 4 * 65 * 64)) ]
-    run "$PROGRAM" --fit --batch 2000000 "$model"
+    # Its inputs alone would take 5 GB, if anybody made them.
+    run bash -c "ulimit -v 3000000; exec '$PROGRAM' --fit --batch 20000000 '$model'"
     echo "$output"
     [ "$status" -eq 1 ]
     [[ ${lines[0]} == "does not fit on mk2: "*" of 638976 bytes"* ]]
@@ -202,6 +203,37 @@ assert 0 <= y.min() < 0.2 and 1.8 < y.max() < 2 and y.std() > 0.4"
     [[ $output == *"  recompute    the program has no gradients"* ]]
     is_wrong 1 "there is no target 'mk9'" --fit --target mk9 --batch 1 "$model"
     is_wrong 1 "is a folder" --fit "$DATA/node/test_relu"
+}
+
+@test "a model fits on several chips, and so does its training" {
+    local model=$BATS_TEST_TMPDIR/layers.onnx
+    /usr/bin/python3 "$BATS_TEST_DIRNAME/layers.py" "$model"
+    run "$PROGRAM" --fit --ipus 2 --batch 20000 --target bow "$model"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ ${lines[0]} == "fits on 2 IPUs of bow: "*" of 638976 bytes on the fullest tile" ]]
+    # The chips share the weights, the fullest tile is one of theirs, and a batch
+    # takes the time of both, and the host's; as a pipeline that of the slower one.
+    awk 'NR == 1 { fullest = $7 }
+         /^a batch takes/ { all = $6; between = $10 }
+         $1 ~ /^[0-9]+$/ { n++; weights += $3; ms += $6
+                           if ($4 > most) most = $4
+                           if ($6 > slowest) slowest = $6 }
+         /^as a pipeline/ { each = $8 }
+         END { exit !(n == 2 && weights == 2 * 65 * 64 * 4 && most == fullest &&
+                      all > between + ms && each == slowest && between > 0) }' \
+        <<<"$output"
+    run "$PROGRAM" --fit --ipus 2 --train 1 --loss mse --batch 16 "$model"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"as a pipeline of 2 stages it fits: "*" ms for the batch in 4 parts"* ]]
+    "$PROGRAM" --fit --batch 16 "$model" >"$RESULTS"
+    alone=$(awk '/^  variables/ { print $2 }' "$RESULTS")
+    "$PROGRAM" --fit --train 1 --batch 16 "$model" >"$RESULTS"
+    trained=$(awk '/^  variables/ { print $2 }' "$RESULTS")
+    [ "$alone" -eq 0 ]
+    [ "$trained" -gt 0 ]
+    is_wrong 2 "--ipus needs --fit" --ipus 2 "$model"
 }
 
 @test "a profile has the bytes that --fit prints" {
