@@ -233,6 +233,33 @@ def check_onnx():
         verbose=False))
 
 
+def check_statistics():
+    """Running statistics of an ONNX model are saved as the mean of the ranks'."""
+    rng = np.random.default_rng(23)
+    x, y = rng.normal(size=(12, 3)).astype("f") * 2 + 1, np.arange(12) % 3
+    folder = hvd.broadcast_object(tempfile.mkdtemp() if RANK == 0 else None)
+    path, saved = os.path.join(folder, "norm.onnx"), os.path.join(folder, "trained.onnx")
+    first = {"s": np.ones(3, "f"), "o": np.zeros(3, "f"), "m": np.full(3, 0.5, "f"),
+             "v": np.full(3, 2, "f")}
+    if RANK == 0:
+        onnx.save(helper.make_model(helper.make_graph(
+            [helper.make_node("BatchNormalization", ["x", "s", "o", "m", "v"],
+                              ["y", "mean", "variance"], training_mode=1, momentum=0.75)],
+            "norm", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n", 3])],
+            [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["n", 3])],
+            [numpy_helper.from_array(array, name) for name, array in first.items()]),
+            opset_imports=[helper.make_opsetid("", 15)]), path)
+    hvd.barrier()
+    ipu.load_onnx(path).fit(x, y, saved, optimizer="sgd", learning_rate=0.1, batch_size=12,
+                            shuffle=False, verbose=False)
+    now = {each.name: numpy_helper.to_array(each) for each in onnx.load(saved).graph.initializer}
+    shares = [x[rank::SIZE] for rank in range(SIZE)]
+    assert np.allclose(now["m"], 0.75 * first["m"] + 0.25 * x.mean(0), atol=1e-5), now
+    variance = np.mean([share.var(0, ddof=1) for share in shares], 0)
+    assert np.allclose(now["v"], 0.75 * first["v"] + 0.25 * variance, rtol=1e-4), now
+    assert not np.array_equal(now["s"], first["s"]), now
+
+
 def check_stop():
     """A callback ends a training."""
     x, y = np.zeros((8, 2), "f"), np.zeros(8, int)
@@ -387,7 +414,7 @@ def check_order():
     assert not wrong and len(ended) == 4, (wrong, ended)
 
 
-for check in (check_arithmetic, check_digits, check_layers, check_ways, check_checkpoints, check_onnx, check_stop,
+for check in (check_arithmetic, check_digits, check_layers, check_ways, check_checkpoints, check_onnx, check_statistics, check_stop,
               check_mistakes, check_interrupt, check_lock, check_names, check_order):
     check()
 hvd.shutdown()

@@ -59,15 +59,15 @@ static void free_onnx(PyObject *self)
 /* ---------------------------------------------------------- what the model has
  */
 
-/* Returns (name, type, extents, symbols, bound); extents is None if the rank is
- * not known, and an open extent is -1. */
+/* Returns (name, type, extents, symbols, bound, assigned); extents is None if
+ * the rank is not known, and an open extent is -1. */
 static PyObject *describe_value(const ipu_onnx_value *value)
 {
     PyObject *symbols, *extents = NULL;
 
     if (value->ndim < 0)
-        return Py_BuildValue("siOOi", value->name, (int)value->type, Py_None,
-                             Py_None, (int)value->bound);
+        return Py_BuildValue("siOOii", value->name, (int)value->type, Py_None,
+                             Py_None, (int)value->bound, (int)value->assigned);
     symbols = PyTuple_New(value->ndim);
     for (int32_t i = 0; symbols && i < value->ndim; i++) {
         PyObject *symbol = Py_BuildValue("z", value->symbols[i]);
@@ -78,8 +78,8 @@ static PyObject *describe_value(const ipu_onnx_value *value)
     if (symbols)
         extents = tuple_of(value->extents, value->ndim);
     if (extents)
-        return Py_BuildValue("siNNi", value->name, (int)value->type, extents,
-                             symbols, (int)value->bound);
+        return Py_BuildValue("siNNii", value->name, (int)value->type, extents,
+                             symbols, (int)value->bound, (int)value->assigned);
     Py_XDECREF(symbols);
     return NULL;
 }
@@ -341,7 +341,7 @@ PyObject *onnx_type_new(void)
 {
     static PyMethodDef methods[] = {
         {"inputs", inputs, METH_NOARGS,
-         "inputs(): [(name, type, extents, symbols, bound)]"},
+         "inputs(): [(name, type, extents, symbols, bound, assigned)]"},
         {"outputs", outputs, METH_NOARGS, "outputs(): like inputs()"},
         {"variables", variables, METH_NOARGS, "variables(): like inputs()"},
         {"refusals", refusals, METH_NOARGS, "refusals(): [text]"},

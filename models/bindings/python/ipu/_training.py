@@ -67,7 +67,8 @@ class Training:
         graph, labels = self._built.graph, self._labels[share]
         result = graph.find(model.outputs[0].name)
         loss = ops.mean(self._loss(result, graph.input(_LABELS, labels.shape, labels.dtype)))
-        names = [each[0] for each in self._built.model.variables()]
+        variables = self._built.model.variables()
+        names = [each[0] for each in variables if not each[5]]
         tensors = [graph.find(name) for name in names]
         for tensor in tensors:
             if tensor.dtype != "float32":
@@ -85,6 +86,12 @@ class Training:
         for name, weights in self._weights.items():
             self._program._engine.place(name, weights)
             self._strategy.add(name, weights)
+        # Running statistics of normalisations, which the device assigns: each rank's own.
+        self._statistics = {name: (self._program.read(name), self._program.read(name))
+                            for name, *_, assigned in variables if assigned}
+        for name, (own, mean) in self._statistics.items():
+            self._program._engine.place(name, own)
+            self._strategy.add_statistic(name, own, mean)
         self._strategy.start()
 
     def _step(self, rows):
@@ -131,7 +138,11 @@ class Training:
         return history
 
     def save(self, path):
-        """Writes the model with its variables; returns when rank 0 has done it."""
+        """Writes the model with its variables, and the mean of the ranks' statistics;
+        returns when rank 0 has done it."""
+        self._strategy.read_statistics()
+        for own, mean in self._statistics.values():
+            own[...] = mean
         failure = None
         if hvd.rank() == 0:
             try:

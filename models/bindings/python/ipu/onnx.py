@@ -24,7 +24,7 @@ of bfloat16 are its bits, uint16."""
 
 
 def _value(found):
-    name, number, extents, symbols, _ = found
+    name, number, extents, symbols, *_ = found
     shape = None if extents is None else tuple(
         symbol if extent < 0 else extent for extent, symbol in zip(extents, symbols))
     return Value(name, "bfloat16" if number == 16 else TYPES.get(number), shape)
