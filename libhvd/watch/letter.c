@@ -5,8 +5,8 @@
  *     head   magic 4, world 4, from 4, members 4, is_answer 1,
  *            is_dismissed 1, stage 1, base 4, round 4, failed 4, seen 4,
  *            founded 4, few 4, of 4
- *     sets   base_list, elders, list, ready, suspected, left, lost for each
- *            reason: so many words of 8 bytes as the members take
+ *     sets   base_list, elders, list, ready, suspected, left, withdrawn, lost
+ *            for each reason: so many words of 8 bytes as the members take
  *     MAC    8, of all before it
  *
  * A letter that was recorded and is sent again says nothing that has stopped
@@ -18,7 +18,7 @@
 
 #include "watch/mac.h"
 
-enum { HEAD_BYTES = 47, MAC_BYTES = 8, NSETS = 6 + HVD__NREASONS };
+enum { HEAD_BYTES = 47, MAC_BYTES = 8, NSETS = 7 + HVD__NREASONS };
 
 _Static_assert(HEAD_BYTES + NSETS * HVD__MEMBER_SET_WORDS * 8 + MAC_BYTES <=
                    HVD__LETTER_BYTES,
@@ -60,8 +60,9 @@ static void list_sets(struct hvd__letter *letter,
     sets[3] = &letter->ready;
     sets[4] = &letter->suspected;
     sets[5] = &letter->left;
+    sets[6] = &letter->withdrawn;
     for (int reason = 0; reason < HVD__NREASONS; reason++)
-        sets[6 + reason] = &letter->lost[reason];
+        sets[7 + reason] = &letter->lost[reason];
 }
 
 size_t hvd__letter_write(const struct hvd__letter *given, int n, uint32_t world,

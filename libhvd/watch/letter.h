@@ -11,10 +11,10 @@
 #include "watch/survivors.h"
 
 /* The most bytes of a letter; it fits below any network's limit. */
-enum { HVD__LETTER_BYTES = 768 };
+enum { HVD__LETTER_BYTES = 832 };
 
-/* All letters of version 3 begin with "hvs3". */
-#define HVD__LETTER_MAGIC UINT32_C(0x33737668)
+/* All letters of version 4 begin with "hvs4". */
+#define HVD__LETTER_MAGIC UINT32_C(0x34737668)
 
 /* Writes a letter between n members. world is a number that all letters of a
  * job have in bytes 4 to 7. Returns the number of bytes. */

@@ -125,6 +125,10 @@ void hvd__members_follow(struct hvd__members *members,
  * one, is lost. It may be called as often as one likes. */
 int hvd__members_look(struct hvd__members *members);
 
+/* This member could not start the world in which its register was made, and
+ * takes part in nothing more of it. There are several hosts, which it tells. */
+void hvd__members_withdraw(struct hvd__members *members, const char *text);
+
 /* Records that the world that the last round has decided has started here. */
 void hvd__members_start(struct hvd__members *members);
 /* Returns whether it need not be found out whether all of the list have: nobody

@@ -24,6 +24,9 @@
 
 #include <stddef.h>
 
+/* How often a member says that it takes part in nothing any more. */
+enum { FAREWELLS = 3 };
+
 bool hvd__members_share_host(const struct hvd__members *m)
 {
     return !m->net;
@@ -53,22 +56,12 @@ int hvd__members_settled(const struct hvd__members *m)
 
 /* ------------------------------------------------------- on several hosts */
 
-/* Returns 1 if the world of the last round has started elsewhere, -1 if it
- * never will, 0 if neither is known. */
 static int judge(struct hvd__members *m)
 {
-    struct hvd__survivors *s = hvd__members_net_state(m->net);
-    int found = 0;
+    int found;
 
     hvd__mutex_lock(&m->lock);
-    if (s->base == m->round) {
-        hvd__survivors_return(s);
-        found = 1;
-    } else if (s->stage != HVD__STAGE_AGREEING &&
-               s->stage != HVD__STAGE_PROPOSED &&
-               s->stage != HVD__STAGE_CONFIRMED) {
-        found = -1;
-    }
+    found = hvd__survivors_settle(hvd__members_net_state(m->net), m->round);
     hvd__mutex_unlock(&m->lock);
     return found;
 }
@@ -105,6 +98,21 @@ bool hvd__members_settle_in_letters(struct hvd__members *m,
         return find_out(m, made);
     hvd__members_start(m);
     return true;
+}
+
+void hvd__members_withdraw(struct hvd__members *m, const char *text)
+{
+    struct hvd__survivors *s = hvd__members_net_state(m->net);
+
+    hvd__members_write_fate(m, m->self, HVD_LOST_ABSENT, text);
+    hvd__mutex_lock(&m->lock);
+    hvd__survivors_withdraw(s);
+    /* Nobody answers for this member when it has closed its socket. */
+    for (int i = 0; i < FAREWELLS; i++) {
+        hvd__survivors_repeat(s);
+        hvd__members_drive(m);
+    }
+    hvd__mutex_unlock(&m->lock);
 }
 
 void hvd__members_follow(struct hvd__members *m, struct hvd__members *before)

@@ -165,6 +165,15 @@ void hvd__survivors_dismiss(struct hvd__survivors *s)
         hvd__member_set_add(&s->due, s->leader);
 }
 
+void hvd__survivors_withdraw(struct hvd__survivors *s)
+{
+    /* An elder may be in a world of those that it comes from. */
+    if (!hvd__survivors_is_complete(s) &&
+        !hvd__member_set_has(&s->elders, s->self))
+        hvd__member_set_add(&s->withdrawn, s->self);
+    hvd__survivors_lose(s, s->self, ABSENT + 1);
+}
+
 void hvd__survivors_leave(struct hvd__survivors *s)
 {
     hvd__member_set_add(&s->left, s->self);
@@ -233,8 +242,12 @@ void hvd__survivors_complete(struct hvd__survivors *s)
         s->elders = (struct hvd__member_set){{0}};
 }
 
-void hvd__survivors_return(struct hvd__survivors *s)
+int hvd__survivors_settle(struct hvd__survivors *s, uint32_t round)
 {
-    if (hvd__survivors_is_agreeing(s))
-        s->stage = HVD__STAGE_WORKING;
+    if (s->base == round) {
+        if (hvd__survivors_is_agreeing(s))
+            s->stage = HVD__STAGE_WORKING;
+        return 1;
+    }
+    return hvd__survivors_is_agreeing(s) ? 0 : -1;
 }

@@ -56,7 +56,7 @@ struct hvd__letter {
     uint32_t founded;     /* the base that was the first, if there are spares */
     int32_t few, of;      /* of TOO_FEW */
     struct hvd__member_set base_list, elders, list, ready, suspected, left,
-        lost[HVD__NREASONS];
+        withdrawn, lost[HVD__NREASONS];
 };
 
 struct hvd__survivors_times {
@@ -83,6 +83,8 @@ struct hvd__survivors {
     struct hvd__member_set
         ready; /* have left the base's world, as far as known */
     struct hvd__member_set lost[HVD__NREASONS];
+    struct hvd__member_set withdrawn; /* joined, and have left before they had
+                                         started: they are in no world */
     struct hvd__member_set suspected; /* silent; it may be heard again */
     struct hvd__member_set doubted;   /* suspected by the leader */
     struct hvd__member_set agreed; /* have confirmed the proposal of this one;
@@ -127,9 +129,11 @@ void hvd__survivors_enter(struct hvd__survivors *s);
 void hvd__survivors_be_ready(struct hvd__survivors *s);
 /* The world of the list that was decided has started. */
 void hvd__survivors_start(struct hvd__survivors *s);
-/* The world of the base, which this member has taken over, counts for it as if
- * it had started here. */
-void hvd__survivors_return(struct hvd__survivors *s);
+/* This member could not start a round's world in which others join, and looks
+ * for the next one. Returns 1 if that world has started elsewhere: then it
+ * counts for this member as if it had started here, too. Returns -1 if it never
+ * will, 0 if neither is known. */
+int hvd__survivors_settle(struct hvd__survivors *s, uint32_t round);
 /* All in the base have started its world. */
 void hvd__survivors_complete(struct hvd__survivors *s);
 /* No spare is to be called any more. */
@@ -138,6 +142,12 @@ void hvd__survivors_dismiss(struct hvd__survivors *s);
 void hvd__survivors_leave(struct hvd__survivors *s);
 /* Returns whether all spares that can be reached know that. */
 bool hvd__survivors_has_told(const struct hvd__survivors *s);
+/* This member could not start the world of the first base, and takes part in
+ * nothing any more. If it has joined those of another one, it does not count
+ * from now on: it has confirmed no list, and so no other world can have it. */
+void hvd__survivors_withdraw(struct hvd__survivors *s);
+/* Says to all, once more, what this member has said last. */
+void hvd__survivors_repeat(struct hvd__survivors *s);
 /* A letter has come, which was checked by its MAC. */
 void hvd__survivors_hear(struct hvd__survivors *s,
                          const struct hvd__letter *letter);
@@ -160,9 +170,9 @@ bool hvd__survivors_is_doubted(const struct hvd__survivors *s, int member);
  * asked if others have joined it. */
 bool hvd__survivors_is_complete(const struct hvd__survivors *s);
 /* Returns whether a list may go on: it has more than half of those of the base
- * who are not proven to have ended, or half with the lowest of them; and of
- * those of the base before, as long as some may not have started the last one.
- * Spares do not count. */
+ * who are not proven to have ended or to have withdrawn, or half with the
+ * lowest of them; and of those of the base before, as long as some may not have
+ * started the last one. Spares do not count. */
 bool hvd__survivors_suffice(const struct hvd__survivors *s,
                             const struct hvd__member_set *list);
 

@@ -44,6 +44,16 @@ static bool is_outbidding(const struct hvd__survivors *s,
              !hvd__member_set_equal(&letter->list, &s->list)));
 }
 
+static void hear_of_withdrawal(struct hvd__survivors *s,
+                               const struct hvd__letter *letter)
+{
+    if (letter->base != s->base ||
+        hvd__member_set_is_part(&letter->withdrawn, &s->withdrawn))
+        return;
+    hvd__member_set_unite(&s->withdrawn, &letter->withdrawn);
+    hvd__survivors_unsettle(s);
+}
+
 /* Takes what a letter of the same base says. */
 static void hear_of_base(struct hvd__survivors *s,
                          const struct hvd__letter *letter)
@@ -95,7 +105,10 @@ void hvd__survivors_hear(struct hvd__survivors *s,
         hvd__survivors_lose(s, s->self, CUT_OFF + 1);
         return;
     }
-    if (hvd__survivors_has_ended(s) || hvd__survivors_fate(s, from) != 0)
+    if (hvd__survivors_has_ended(s))
+        return;
+    hear_of_withdrawal(s, letter);
+    if (hvd__survivors_fate(s, from) != 0)
         return;
     notice(s, from);
     s->is_dismissed |= letter->is_dismissed;

@@ -75,6 +75,7 @@ struct hvd__member_set hvd__survivors_all_counted(
     struct hvd__member_set counted = s->base_list;
 
     hvd__member_set_subtract(&counted, &s->lost[ENDED]);
+    hvd__member_set_subtract(&counted, &s->withdrawn);
     return counted;
 }
 
@@ -87,6 +88,7 @@ static bool has_enough(const struct hvd__survivors *s,
     int n, all;
 
     hvd__member_set_subtract(&counted, &s->lost[ENDED]);
+    hvd__member_set_subtract(&counted, &s->withdrawn);
     hvd__member_set_intersect(&ours, members);
     all = hvd__member_set_count(&counted);
     n = 2 * hvd__member_set_count(&ours);

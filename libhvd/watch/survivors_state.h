@@ -27,7 +27,8 @@ struct hvd__member_set hvd__survivors_all_live(const struct hvd__survivors *s);
  * spares until they are enough. */
 struct hvd__member_set hvd__survivors_all_wanted(
     const struct hvd__survivors *s);
-/* Returns the members of the base that are not proven to have ended. */
+/* Returns the members of the base that are not proven to have ended, or to have
+ * withdrawn. */
 struct hvd__member_set hvd__survivors_all_counted(
     const struct hvd__survivors *s);
 /* Returns whether this member is in no world yet. */

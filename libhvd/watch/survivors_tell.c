@@ -43,6 +43,11 @@ void hvd__survivors_tell(struct hvd__survivors *s)
     s->sent_ns = 0;
 }
 
+void hvd__survivors_repeat(struct hvd__survivors *s)
+{
+    hvd__survivors_tell(s);
+}
+
 void hvd__survivors_unsettle(struct hvd__survivors *s)
 {
     s->settled_ns = 0;
@@ -110,6 +115,7 @@ int hvd__survivors_next(struct hvd__survivors *s, struct hvd__letter *letter)
         .ready = s->ready,
         .suspected = s->suspected,
         .left = s->left,
+        .withdrawn = s->withdrawn,
     };
     memcpy(letter->lost, s->lost, sizeof letter->lost);
     if (to < 0)

@@ -225,10 +225,52 @@ TEST(one_whose_start_has_failed_hears_that_the_others_have_started)
         hvd__survivors_start(&all[i]);
     enter(N - 1);
     ck_assert_uint_eq(all[N - 1].base, 0);
+    ck_assert_int_eq(hvd__survivors_settle(&all[N - 1], 1), 0);
     pass(100 * MS);
     ck_assert_uint_eq(all[N - 1].base, all[0].base);
-    hvd__survivors_return(&all[N - 1]);
+    ck_assert_int_eq(hvd__survivors_settle(&all[N - 1], 1), 1);
     ck_assert_int_eq(all[N - 1].stage, HVD__STAGE_WORKING);
+}
+
+TEST(or_finds_that_it_never_will_when_the_next_one_is_decided)
+{
+    begin();
+    for (int i = 0; i < N; i++)
+        enter(i);
+    pass(100 * MS);
+    for (int i = 0; i < N; i++)
+        enter(i);
+    ck_assert_int_eq(hvd__survivors_settle(&all[1], 1), 0);
+    pass(100 * MS);
+    expect_decided("01234");
+    ck_assert_int_eq(hvd__survivors_settle(&all[1], 1), -1);
+}
+
+/* Guests of a world of two, and of three, cannot start, and another one is
+ * silent. Those of the world before would be too few of all. */
+TEST(who_withdraws_does_not_count_unless_it_has_another_world)
+{
+    for (int nelders = 2; nelders <= 3; nelders++) {
+        begin();
+        for (int i = 0; i < N; i++)
+            hvd__survivors_join(&all[i], nelders);
+        is_dead[nelders] = true;
+        for (int i = nelders + 1; i < N; i++)
+            hvd__survivors_withdraw(&all[i]);
+        for (int i = 0; i < nelders; i++)
+            enter(i);
+        pass(1500 * MS);
+        expect_decided(nelders == 2 ? "01" : "012");
+    }
+    begin();
+    for (int i = 0; i < N; i++)
+        hvd__survivors_join(&all[i], 3);
+    is_dead[3] = is_dead[4] = true;
+    hvd__survivors_withdraw(&all[1]); /* these two may go on by themselves */
+    hvd__survivors_withdraw(&all[2]);
+    enter(0);
+    pass(3000 * MS);
+    ck_assert_int_eq(all[0].stage, HVD__STAGE_TOO_FEW);
 }
 
 /* ------------------------------------------------------------------ spares */
@@ -466,7 +508,7 @@ TEST(a_letter_arrives_as_it_was_written_and_no_other_does)
         ck_assert_int_eq(back.few, letter.few);
         ck_assert_int_eq(back.of, letter.of);
         ck_assert(memcmp(&back.base_list, &letter.base_list,
-                         (5 + HVD__NREASONS) * sizeof back.list) == 0);
+                         (7 + HVD__NREASONS) * sizeof back.list) == 0);
         for (size_t at = 0; at < size; at++) {
             bytes[at] ^= 1;
             ck_assert(!hvd__letter_read(&back, n, 77, key, bytes, size));

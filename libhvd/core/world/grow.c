@@ -293,8 +293,7 @@ void hvd__grow_cancel(struct hvd__world *world)
     /* Ranks of other hosts hear of it at once; otherwise they would wait until
      * this rank seems frozen. */
     if (!hvd__members_share_host(members))
-        hvd__members_lose(members, world->engine.transport->rank,
-                          HVD_LOST_ABSENT, "could not start");
+        hvd__members_withdraw(members, "could not start");
     if (world->parent)
         world->elastic->lobby = NULL; /* it stays the parent's */
 }
