@@ -123,6 +123,11 @@ void hvd__survivors_hear(struct hvd__survivors *s,
         s->is_broken = true; /* they have gone on without this start */
     if (letter->base == s->base)
         hear_of_base(s, letter);
+    /* The sender has started the world that this member starts, and has left
+     * it, because it knows of a loss that this one may never hear of. */
+    if (s->stage == HVD__STAGE_DECIDED && letter->base == s->round &&
+        letter->stage != HVD__STAGE_WORKING)
+        s->is_broken = true;
     /* The sender has left the world that this member is still in. */
     if (s->stage == HVD__STAGE_WORKING && letter->base == s->base &&
         letter->stage != HVD__STAGE_WORKING &&

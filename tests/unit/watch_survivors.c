@@ -197,6 +197,25 @@ TEST(a_start_that_fails_is_followed_by_a_higher_round)
     ck_assert_uint_ge(all[2].round, 2);
 }
 
+TEST(a_start_ends_when_one_has_left_the_world_that_it_had_started)
+{
+    begin();
+    for (int i = 0; i < N; i++)
+        enter(i);
+    pass(100 * MS);
+    expect_decided("01234");
+    hvd__survivors_start(&all[0]);
+    enter(0);
+    pass(100 * MS);
+    for (int i = 1; i < N; i++) {
+        ck_assert(all[i].is_broken);
+        enter(i);
+    }
+    pass(100 * MS);
+    expect_decided("01234");
+    ck_assert_uint_eq(all[N - 1].base, 1);
+}
+
 TEST(those_who_join_count_when_all_have_started)
 {
     for (int knows = 0; knows < 2; knows++) {
