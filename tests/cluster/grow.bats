@@ -41,7 +41,6 @@ setup_file() {
     local victim
     for victim in 0 1 2; do
         workers 3
-        rm -f ./*.out
         grow 0 100000000
         grow 1 100000000
         grow 2 100000000

@@ -2,24 +2,33 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # bats and the tests share names
 #
 # Starts workers of an elastic cluster, which may come late and come back. The
-# program is GROWER. tasks.bash is loaded before.
+# program is GROWER, and AGENT, with a worker's index, runs it where that worker is
+# to be. tasks.bash is loaded before.
 
-workers() { # n: describes so many workers
-    local i list=
+AGENT=()
+
+# Describes the workers at these addresses, of which none runs.
+workers_at() { # address...
+    cluster="\"worker\":[$(printf '"%s",' "$@")"
+    cluster=${cluster%,}]
+    rm -f ./*.out ./*.err
+}
+
+workers() { # n: describes so many workers of this host
     read -r -a port < <("$ROOT/tests/tools/free-ports" "$1")
-    for ((i = 0; i < $1; i++)); do
-        list+="${list:+,}\"localhost:${port[i]}\""
-    done
-    cluster="\"worker\":[$list]"
+    workers_at "${port[@]/#/localhost:}"
 }
 
 # Starts a worker, whose files get the name of its start: 0, 1, ..., or what
-# NAME says.
+# NAME says. Those of an earlier one of that name are gone before: until_line must
+# not read what that has written.
 grow() { # index argument...
-    local index=$1 name=${NAME:-$1}
+    local index=$1 name=${NAME:-$1} agent=()
     shift
+    rm -f "$name.out" "$name.err"
+    [ "${#AGENT[@]}" -eq 0 ] || agent=("${AGENT[@]}" "$index")
     TF_CONFIG="{\"cluster\":{$cluster},\"task\":{\"type\":\"worker\",\"index\":$index}}" \
-        "$GROWER" "$@" >"$name.out" 2>"$name.err" 3>&- &
+        "${agent[@]}" "$GROWER" "$@" >"$name.out" 2>"$name.err" 3>&- &
     pid[$name]=$!
     started+=($!)
 }
@@ -28,7 +37,7 @@ declare -gA pid
 until_line() { # name pattern
     local i ended=
     for ((i = 0; i < 400; i++)); do
-        grep -q -- "$2" "$1.out" && return 0
+        grep -qs -- "$2" "$1.out" && return 0
         [ -z "$ended" ] || break
         sleep 0.1
         kill -0 "${pid[$1]}" 2>/dev/null || ended=1

@@ -36,26 +36,23 @@ teardown() {
     done
 }
 
-workers() { # host...: worker i is on the i-th of them
-    local i list=
+# Describes workers of which the i-th is on the i-th of these hosts.
+workers() { # host...
+    local i addresses=()
     nodes=("$@")
-    rm -f ./*.out ./*.err
     for i in "${!nodes[@]}"; do
-        list+="${list:+,}\"10.77.0.${nodes[i]}:$((3737 + i))\""
+        addresses+=("10.77.0.${nodes[i]}:$((3737 + i))")
     done
-    cluster="\"worker\":[$list]"
+    workers_at "${addresses[@]}"
 }
 
-# As that of growing.bash, on the worker's host.
-grow() { # index argument...
-    local index=$1 name=${NAME:-$1}
+# Runs a program on the host of a worker.
+on_host() { # index command...
+    local index=$1
     shift
-    TF_CONFIG="{\"cluster\":{$cluster},\"task\":{\"type\":\"worker\",\"index\":$index}}" \
-        "$NET/agent" "10.77.0.${nodes[index]}" "exec $GROWER $*" \
-        >"$name.out" 2>"$name.err" 3>&- &
-    pid[$name]=$!
-    started+=($!)
+    exec "$NET/agent" "10.77.0.${nodes[index]}" "exec $*"
 }
+AGENT=(on_host)
 
 @test "a world of one host takes in workers of two others, one after the other" {
     export HVD_ELASTIC_MIN=1
