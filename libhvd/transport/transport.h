@@ -166,6 +166,7 @@ struct hvd__lobby;
 
 struct hvd__lobby_limits {
     int64_t limit_ns, report_ns, grace_ns; /* as in hvd__tcp_options */
+    int64_t silence_ns; /* after which a guest leaves its host; 0: never */
 };
 
 /* The ranks that are to be a world of a cluster. */

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/status.h"
 #include "core/world/elastic.h"
@@ -21,7 +22,7 @@
 #include "transport/fault.h"
 #include "transport/transport.h"
 
-enum { NAME_BYTES = 32, ATTEMPTS = 100 };
+enum { NAME_BYTES = 32, ATTEMPTS = 10, EAGER = 3 };
 
 /* The addresses and names of all ranks. */
 struct places {
@@ -86,7 +87,7 @@ static int enter(const struct hvd__tcp_options *options,
 {
     const struct hvd__lobby_limits limits = {
         settings->start_ns, settings->stall_check_ns,
-        settings->heartbeat_ns + HVD__FAULT_GRACE_NS};
+        settings->heartbeat_ns + HVD__FAULT_GRACE_NS, settings->heartbeat_ns};
     const struct hvd__asked asked = {ask_nothing, NULL};
     struct hvd__admission admission = {.ranks = NULL};
     struct hvd__lobby *lobby;
@@ -106,6 +107,27 @@ static int enter(const struct hvd__tcp_options *options,
     return status;
 }
 
+/* Each attempt that fails holds up the world that lets this process in, for a
+ * heartbeat time if the network keeps it from one of the others. After the
+ * first few it waits, from 1 s to about a minute. */
+static void wait_to_try_again(int nfailed)
+{
+    if (nfailed >= EAGER)
+        sleep(1U << (nfailed - EAGER));
+}
+
+/* The process was let in so often, and no world of which it is has started. */
+static int fail_to_start(void)
+{
+    char why[HVD__MESSAGE_MAX];
+
+    snprintf(why, sizeof why, "%s", hvd_last_error());
+    return hvd__fail(HVD_ERR_LOST,
+                     "the others have let this process in %d times, and each "
+                     "time it could not start with them: %.600s",
+                     ATTEMPTS, why);
+}
+
 /* Whoever was let in, and then found that another one had gone, tries again. */
 static int start_elastic(const struct hvd__tcp_options *options,
                          const struct hvd__settings *settings)
@@ -115,9 +137,11 @@ static int start_elastic(const struct hvd__tcp_options *options,
     HVD_TRY(hvd__elastic_read_spares(settings, options->size, &nspares));
     most = options->size - nspares;
     HVD_TRY(read_least(settings, most, &least));
-    for (int i = 0; i < ATTEMPTS && status > 0; i++)
+    for (int i = 0; i < ATTEMPTS && status > 0; i++) {
+        wait_to_try_again(i);
         status = enter(options, settings, least, most);
-    return status > 0 ? HVD_ERR_LOST : status;
+    }
+    return status > 0 ? fail_to_start() : status;
 }
 
 /* Starts the world of a cluster that has passed all checks. */

@@ -31,7 +31,10 @@ struct entering {
     struct hvd__tcp *phone;
     struct hvd__admission *admission;
     const struct hvd__lobby_limits *limits;
-    int64_t start_ns, reported_ns, came_ns; /* when the last guest came */
+    int64_t start_ns;             /* since when it looks for a world */
+    int64_t heard_ns;             /* when it last heard its host */
+    int64_t left_ns;              /* when it last left one that said nothing */
+    int64_t reported_ns, came_ns; /* when the last guest came */
     int nguests;
 };
 
@@ -69,6 +72,7 @@ static int look_for_host(struct entering *e)
     }
     if (l->host < 0)
         return HVD_OK;
+    e->heard_ns = hvd__now_ns();
     /* This process will found no world: those who wait here find the one that
      * runs, too. */
     stop_calling(e);
@@ -106,6 +110,15 @@ static int take_admission(struct entering *e, const struct hvd__note *note)
     return got > 0 && is_in;
 }
 
+/* Returns whether the host has said nothing for so long that it may be stopped
+ * or cut off, while others of its world go on. It may also be that the world
+ * looks for guests more rarely than that: then it takes this one again. */
+static bool is_mute(const struct entering *e)
+{
+    return e->limits->silence_ns > 0 &&
+           hvd__now_ns() - e->heard_ns > e->limits->silence_ns;
+}
+
 /* Listens to the host. Returns 1 if it lets this process in. */
 static int hear_host(struct entering *e)
 {
@@ -123,6 +136,14 @@ static int hear_host(struct entering *e)
         got = take_admission(e, &note) ? 2 : -1;
     else if (got > 0 && !hvd__note_send(l->host, &pong, NULL))
         got = -1;
+    /* Only a rank of a world, or one that founds it, says anything: this
+     * process looks for the others of that world from now on. */
+    if (got > 0)
+        e->heard_ns = e->start_ns = hvd__now_ns();
+    if (got == 0 && is_mute(e)) {
+        e->left_ns = hvd__now_ns();
+        got = -1;
+    }
     if (got < 0)
         hvd__lobby_leave(l);
     return got == 2;
@@ -228,7 +249,9 @@ static int look_at_time(struct entering *e)
     int64_t now = hvd__now_ns(), limit = e->limits->limit_ns;
     char text[HVD__TCP_TEXT];
 
-    if (limit && e->lobby->host < 0 && now - e->start_ns > limit) {
+    /* One that has left its host is given time to find another one. */
+    if (limit && e->lobby->host < 0 && now - e->start_ns > limit &&
+        (e->left_ns == 0 || now - e->left_ns > e->limits->silence_ns)) {
         describe_wait(e, text, sizeof text);
         return hvd__fail(HVD_ERR_LOST,
                          "hvd_init took %.0f s (HVD_START_TIME) and still "
