@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* events.c - the queue of what happens in a story, by time; and what is said of
  * it. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "story.h"
@@ -49,20 +48,19 @@ struct event story_pop(struct story *story)
 
 void story_fail(struct story *story, const char *what, int node)
 {
-    printf("seed %llu: at %.1f ms, member %d: %s\n",
+    printf("seed %llu: at %.1f ms, process %d: %s\n",
            (unsigned long long)story->seed, (double)story->now * 1e-6, node,
            what);
     story->is_bad = true;
 }
 
-const char *story_list_text(const struct hvd__member_set *list)
+const char *story_list_text(uint32_t list)
 {
-    static char text[64];
+    static char text[3 * MOST + 1];
     int at = 0;
 
     for (int i = 0; i < MOST; i++)
-        if (hvd__member_set_has(list, i))
-            text[at++] = (char)('0' + i);
-    text[at] = '\0';
+        if (list >> i & 1)
+            at += sprintf(text + at, "%s%d", at > 0 ? " " : "", i);
     return text;
 }

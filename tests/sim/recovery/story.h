@@ -4,16 +4,20 @@
 #ifndef SIM_RECOVERY_STORY_H
 #define SIM_RECOVERY_STORY_H
 
+#include <stdio.h>
+
 #include "../random.h"
 #include "simulated.h"
 #include "watch/survivors.h"
 
 #define MS INT64_C(1000000)
 enum {
-    MOST = 9,
-    MOST_ACTIONS = 16,
-    MEETINGS = 2, /* until a member has started; one more, until all have */
-    MOST_WORLDS = 64,
+    MOST = 16,      /* processes */
+    MOST_FIRST = 9, /* of them at a time: the places of a cluster */
+    MOST_JOBS = 48,
+    MOST_ACTIONS = 40,
+    MOST_DEADLY = 3,
+    MOST_WORLDS = 200,
     MOST_HELD = 200, /* letters that a socket has room for */
     MOST_EVENTS = 3000000
 };
@@ -26,57 +30,139 @@ enum {
 #define GAP (500 * MS)
 #define PATIENCE (240000 * MS) /* after the last fault: a hang */
 
-enum phase { IN_WORLD, LEAVING, STARTING, ENDED };
+/* Where the members of a world meet while it starts: they compare whom they
+ * let in, and whoever has heard all others at START has started. At LAST they
+ * learn that all have. */
+enum meeting { COMPARE, GREET, START, LAST, MEETINGS };
 
+/* Processes that have registers in common, from a first world, or one that has
+ * grown, to the next that grows. A member is a number in it. */
+struct job {
+    int n, nelders;
+    int who[MOST];          /* the process of each member */
+    int fate[MOST];         /* of each member, in the register of its host */
+    int parent;             /* the job whose world has grown; -1: none */
+    uint32_t round;         /* the round of the parent's that it was made in */
+    uint16_t tickets[MOST]; /* of the processes that were let in */
+    int settled;            /* on one host: 1 it has started, -1 never will */
+};
+
+enum phase {
+    AWAY,    /* it has not been started yet */
+    CALLING, /* it looks for a rank that takes it as a guest */
+    WAITING, /* it is the guest of one */
+    IN_WORLD,
+    LEAVING,
+    STARTING,
+    FINDING, /* it could not start a world that grows, and others may have */
+    ENDED
+};
+
+/* What a member says in an allreduce, or when plans are compared. */
+struct share {
+    int job;
+    uint32_t round;
+    int number;
+    uint16_t tickets[MOST];
+};
+
+/* A process. */
 struct node {
-    struct hvd__survivors s;
-    int host;
+    struct hvd__survivors *in[MOST_JOBS]; /* owned; NULL: in no such job */
+    bool was_in[MOST_JOBS];
+    int job; /* the last one in which it was in a world; -1: none */
+    int place, host;
     bool is_dead, is_stopped;
     enum phase phase;
     int64_t looked, bad_since, patience, enter_at, ready_at, started_at;
     int64_t frozen_since; /* as its host sees it */
-    int meeting;          /* the one it is in, while it starts */
     int nheld;            /* letters that wait until it goes on */
-    int refusals[MOST];
-    uint32_t met[MOST][MEETINGS + 1]; /* the last round heard of */
+    int refusals[MOST_JOBS][MOST];
     int farewells;
+    /* the world that it starts */
+    int to_job;
+    uint32_t to_round;
+    enum meeting meeting;
+    uint32_t met[MOST_JOBS][MOST][MEETINGS]; /* 1 + the last round heard of */
+    int first_world; /* the first that it has started; -1: none */
+    /* growing (grow.c) */
+    bool is_broken;        /* its world was so for it from the beginning */
+    bool asks, is_parting; /* it is in an allreduce, in the good end */
+    int number;            /* of the allreduce */
+    int64_t asks_at;
+    uint16_t tickets[MOST]; /* of those whom it will let in */
+    bool has_tickets;
+    struct share heard[MOST][3]; /* of two allreduces, and of a comparison */
+    /* guests (guests.c) */
+    int host_rank; /* the process whose guest this one is; -1: none */
+    uint16_t ticket;
+    int64_t came, heard_host;
+    int nfailed;           /* starts to which it was let in */
+    uint16_t guests[MOST]; /* their tickets */
+    bool is_admitted[MOST];
 };
 
-enum kind { LETTER, TICKING, ACTION, MEETING, REFUSAL };
+enum kind { LETTER, TICKING, ACTION, MEETING, REFUSAL, ASK, ADMIT };
 
 struct event {
     int64_t at;
     uint64_t order;
     enum kind kind;
     int to, from;
+    int job;
     uint32_t round;
-    int meeting;
+    enum meeting meeting;
+    int number; /* of an ASK */
+    uint16_t tickets[MOST];
     bool is_held;
     struct hvd__letter *letter; /* owned */
 };
 
-enum verb { KILL, STOP, WAKE, CUT, JOIN, PART, MEND };
+enum verb { KILL, STOP, WAKE, CUT, JOIN, PART, MEND, COME };
 
 struct action {
     enum verb verb;
     int which, other;
 };
 
+/* When so many messages were sent since a world began to grow, at a meeting or
+ * of any kind, somebody dies, his host is cut off, or the hosts of the
+ * message's two sides are. */
+enum victim { SENDER, RECEIVER, LEADER, GUEST, VICTIMS };
+struct deadly {
+    int growth, message;
+    enum meeting meeting; /* MEETINGS: any message */
+    enum victim victim;
+    enum verb verb; /* KILL, CUT or PART */
+    int64_t length; /* of a cut; 0: for ever */
+};
+
 struct world {
+    int job;
     uint32_t round;
-    struct hvd__member_set list;
+    uint32_t list; /* a bit for each process */
     int nstarted;
 };
 
 struct story {
     struct sim_random draw, network;
-    int n, size, nhosts, loss, doubles, slow;
+    int n, size, nall, nhosts, loss, doubles, slow;
+    int nplaces;    /* n: no world grows */
+    int64_t period; /* between two looks for guests */
     bool has_refusals, hands_over, is_verbose, is_bad;
     struct node nodes[MOST];
-    int fate[MOST]; /* the registers of the hosts */
+    struct job jobs[MOST_JOBS];
+    int njobs;
     bool is_cut[MOST], is_parted[MOST][MOST];
     struct action actions[MOST_ACTIONS];
     int nactions, nleft, nstops, ncuts, nparts, nlate;
+    struct deadly deadly[MOST_DEADLY];
+    int ndeadly;
+    int ngrowths;
+    int nmessages[MEETINGS + 1]; /* since the last of these began */
+    int growing_job;             /* where that was */
+    uint32_t growing_round;
+    uint16_t ntickets;
     struct event *heap; /* owned */
     int nevents, room;
     uint64_t order;
@@ -87,15 +173,26 @@ struct story {
     uint64_t seed;
 };
 
+/* The protocol of a process in its job. */
+static inline struct hvd__survivors *story_state(const struct node *node)
+{
+    return node->in[node->job];
+}
+
+static inline bool story_grows(const struct story *story)
+{
+    return story->nplaces > story->n || story->nall > story->n;
+}
+
 /* events.c */
 
 void story_push(struct story *story, struct event event);
 /* Returns the first event. There must be one. */
 struct event story_pop(struct story *story);
-/* Says what is wrong with a member, and ends the story. */
+/* Says what is wrong with a process, and ends the story. */
 void story_fail(struct story *story, const char *what, int node);
-/* Returns the members' numbers, until it is called again. */
-const char *story_list_text(const struct hvd__member_set *list);
+/* Returns the processes' numbers, until it is called again. */
+const char *story_list_text(uint32_t list);
 
 #define SAY(...)                                                               \
     do {                                                                       \
@@ -106,28 +203,104 @@ const char *story_list_text(const struct hvd__member_set *list);
         }                                                                      \
     } while (0)
 
+/* jobs.c */
+
+/* Makes a process a member of a job that it has not been in. */
+void story_take_part(struct story *story, int i, int job);
+/* Ends that it is one. */
+void story_drop_out(struct story *story, int i, int job);
+/* Returns the member that a process is in a job, or -1. */
+int story_member(const struct job *job, int i);
+/* Returns the processes of a list of members, a bit for each. */
+uint32_t story_processes(const struct job *job,
+                         const struct hvd__member_set *list);
+/* Returns whether all members of a job are on one host. */
+bool story_shares_host(const struct story *story, const struct job *job);
+
 /* letters.c */
 
-/* Returns whether a letter from one member comes to the other. */
+/* Returns whether a letter from one process comes to the other. */
 bool story_reaches(const struct story *story, int a, int b);
 /* Draws how long a letter takes, in ns. */
 int64_t story_delay(struct story *story);
+/* Sends a message, which arrives after its time, unless the sender is dead; it
+ * may be what one of them dies of. */
+void story_send(struct story *story, struct event event);
 /* Lets a member and the register of its host know what the other knows. */
-void story_sync_register(struct story *story, int i);
+void story_sync_register(struct story *story, int i, int job);
 /* Sends what a member has to say. */
-void story_flush(struct story *story, int i);
+void story_flush(struct story *story, int i, int job);
 
 /* member.c */
 
-/* Lets a member do what is due. */
+/* Lets a process do what is due. */
 void story_tick(struct story *story, int i);
 /* Returns for how many ns a member must see what it sees until it leaves its
  * world; 0: it sees nothing wrong. */
 int64_t story_trouble(const struct story *story, int i);
+/* Leaves its world, or the start of one, and looks for the next one. */
+void story_enter(struct story *story, int i);
+/* Sends a message to all whom it meets where it is. */
+void story_meet(struct story *story, int i);
+/* Returns whether it has heard all of them. */
+bool story_has_met_all(const struct story *story, int i);
+/* Its world has started: that of to_job, or of the last round. */
+void story_begin(struct story *story, int i);
+void story_end(struct story *story, int i, const char *why);
+
+/* worlds.c */
+
+/* Records that a process has started the world that it was to start, and checks
+ * that it goes on with all that are complete. */
+void story_note_world(struct story *story, int i, int job, uint32_t round,
+                      uint32_t list);
+
+/* grow.c */
+
+/* In a world: lets a process look for guests, and leave when there are some. */
+void story_look_for_guests(struct story *story, int i);
+/* All have compared whom they let in. Returns whether this start is one of a
+ * world that grows. */
+bool story_agrees_to_grow(struct story *story, int i);
+/* Goes on with the start of a world that grows. */
+void story_go_on_growing(struct story *story, int i);
+/* Looks whether the world that could not be started has started elsewhere. */
+void story_find_out(struct story *story, int i);
+void story_hear_share(struct story *story, struct event *event);
+
+/* guests.c */
+
+/* Lets a process that is in no world look for one. */
+void story_look_for_host(struct story *story, int i);
+/* Writes the tickets of the guests of a process that answer. */
+void story_list_guests(struct story *story, int i, uint16_t *tickets);
+/* Tells those who are let in to which job they come. */
+void story_admit(struct story *story, int i, int job);
+void story_hear_admission(struct story *story, struct event *event);
+/* Returns whether one that was admitted has gone. */
+bool story_lacks_guest(const struct story *story, int i);
+/* Ends what admitted guests and their hosts have to do with each other. */
+void story_settle_guests(struct story *story, int i);
+
+/* take.c */
+
+/* Does what an event says. The letter stays the event's, or becomes NULL. */
+void story_take(struct story *story, struct event *event);
+
+/* ends.c */
+
+/* Returns whether nothing more will happen: every process is dead, stopped,
+ * ended, waiting as a spare, or in a world with all others of its list. */
+bool story_is_over(const struct story *story);
+void story_check_end(struct story *story);
+/* Fails if everyone who is left has gone on for ever, or hangs. */
+void story_check_hang(struct story *story);
 
 /* faults.c */
 
 void story_plan_faults(struct story *story);
 void story_act(struct story *story, const struct action *action);
+/* Does what is to happen when a message has been sent. */
+void story_strike(struct story *story, const struct event *event);
 
 #endif
