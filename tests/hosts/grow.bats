@@ -179,20 +179,29 @@ AGENT=(on_host)
     ends_well 0 1 back
 }
 
-@test "a guest whose host is cut off is let in by the others" {
+@test "a guest whose host is cut off, or killed, is let in by the others" {
+    local how
     export HVD_ELASTIC_MIN=3
-    workers 1 2 3 3
-    grow 0 100 until 5
-    grow 1 100 until 5
-    grow 2 100 until 5
-    until_line 0 '^world 0: '
-    kill -STOP "${pid[1]}" "${pid[2]}" # so worker 0 is the only one that answers
-    NAME=guest grow 3 100 until 5
-    sleep 1
-    "$BATS_TEST_DIRNAME/net" cut "$NET" 1
-    kill -CONT "${pid[1]}" "${pid[2]}"
-    until_line guest '^world [0-9]*: rank 2 of 3, old -1 of 2, 1 joined'
-    fails 0
+    for how in cut kill; do
+        workers 1 2 3 3
+        grow 0 100 until 5
+        grow 1 100 until 5
+        grow 2 100 until 5
+        until_line 0 '^world 0: '
+        # so worker 0 is the only one that answers
+        kill -STOP "${pid[1]}" "${pid[2]}"
+        NAME=guest grow 3 100 until 5
+        sleep 1
+        if [ $how = cut ]; then
+            "$BATS_TEST_DIRNAME/net" cut "$NET" 1
+        else
+            end_with_signal 0
+        fi
+        kill -CONT "${pid[1]}" "${pid[2]}"
+        until_line guest '^world [0-9]*: rank 2 of 3, old -1 of 2, 1 joined'
+        [ $how = kill ] || fails 0
+        teardown
+    done
 }
 
 @test "a host that is cut off while its worker joins harms nobody" {
