@@ -194,6 +194,13 @@ launch() { # argument of mpirun...
         [ "$status" -ne 0 ]
         grep -q -- "--elastic does not go together with ${more% *}" <<<"$output"
     done
+    for more in parameter-server device-collective; do
+        run "$BIN/mnist" --elastic 1:2 --strategy "$more"
+        echo "$output"
+        [ "$status" -eq 64 ]
+        [ "${#lines[@]}" -eq 1 ]
+        grep -q -- "--elastic does not go together with --strategy parameter-server" <<<"$output"
+    done
     run "$BIN/mnist" --elastic-log x
     grep -q -- 'give --elastic, too' <<<"$output"
     run "$BIN/mnist" --exclude-stragglers 2

@@ -64,6 +64,16 @@ modes=("--ps-mode sync" "--ps-mode sync --backups 1" "--ps-mode async"
     done
 }
 
+@test "both end all in an elastic cluster, too, since the strategy is not" {
+    export HVD_ELASTIC=1
+    trains "--ps-mode sync"
+    pkill -KILL -P "${started[1]}"
+    gone 1 1
+    trains "--ps-mode async"
+    pkill -KILL -P "${started[2]}"
+    gone 2 2
+}
+
 @test "a worker that is interrupted ends all, in each mode" {
     local mode
     for mode in "${modes[@]}"; do
