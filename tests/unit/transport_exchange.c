@@ -160,8 +160,7 @@ LOOP_TEST(large_exchanges_are_right, 0, EXCHANGES *(LAYOUTS + 1))
                  exchanges[_i % EXCHANGES]);
 }
 
-/* Returns how many ranks a rank sends its blocks to before any other rank does
- * anything. */
+/* Returns how many bytes a rank sends before any other rank does anything. */
 static int64_t sent_at_once(int size, int64_t bytes)
 {
     const struct blocks b = {EQUAL, size, -1, bytes};
@@ -178,7 +177,7 @@ static int64_t sent_at_once(int size, int64_t bytes)
     for (int i = 0; i < 10; i++)
         ck_assert_int_eq(
             hvd__collective_step(&run.members[0].collective, &moved), 0);
-    sent = simulated_sent(run.simulated, 0, false).messages;
+    sent = simulated_sent(run.simulated, 0, false).bytes;
     finish_all(&run);
     run_end(&run);
     return sent;
@@ -186,10 +185,11 @@ static int64_t sent_at_once(int size, int64_t bytes)
 
 TEST(large_blocks_go_to_a_few_ranks_at_a_time)
 {
-    ck_assert_int_eq(sent_at_once(16, 16 << 10), 15);
-    ck_assert_int_eq(sent_at_once(16, 64 << 10), 4);
-    ck_assert_int_eq(sent_at_once(16, 1 << 20), 2);
-    ck_assert_int_eq(sent_at_once(2, 1 << 20), 1);
+    ck_assert_int_eq(sent_at_once(16, 16 << 10), 15 * (16 << 10));
+    ck_assert_int_eq(sent_at_once(16, 64 << 10), 4 * (64 << 10));
+    /* Of larger ones, three chunks of 32 KiB. */
+    ck_assert_int_eq(sent_at_once(16, 1 << 20), 2 * 3 * (32 << 10));
+    ck_assert_int_eq(sent_at_once(2, 1 << 20), 3 * (32 << 10));
 }
 
 TEST_MAIN("transport_exchange", .set_up = keep_memory, .set_up_once = make_data,

@@ -18,7 +18,15 @@
 #include "base/status.h"
 #include "transport/algo/cost.h"
 
-enum { CHUNK = 1 << 20 };
+/* The most bytes of a message. Between hosts, messages of some 64 KiB stall at
+ * times over TCP (docs/DECISIONS.md, "Few messages where many hosts would send
+ * at once"); within one, each more costs time. */
+enum { CHUNK = 32 << 10, NEAR_CHUNK = 1 << 20 };
+
+static int64_t chunk_bytes(const struct hvd__team *team)
+{
+    return team->is_near ? NEAR_CHUNK : CHUNK;
+}
 
 static bool applies(const struct hvd__collective *c)
 {
@@ -44,10 +52,13 @@ static int64_t cost(const struct hvd__collective *c)
         all += bytes;
         most = bytes > most ? bytes : most;
     }
+    /* Of the messages of a MiB, the first costs time: the others are sent while
+     * the link is busy. */
     return hvd__cost_ns(
         c->team,
         (struct hvd__cost){.steps = 1,
-                           .messages = others * ((most + CHUNK - 1) / CHUNK),
+                           .messages =
+                               others * ((most + NEAR_CHUNK - 1) / NEAR_CHUNK),
                            .moved = hvd__cost_flows(c->team) *
                                     (all / c->team->size) * far / 4 * 5});
 }
@@ -66,11 +77,13 @@ static int64_t largest_block(const struct hvd__collective *c)
 }
 
 /* Returns the segment's chunk of a block. */
-static struct hvd__block chunk(const struct hvd__block *block,
+static struct hvd__block chunk(const struct hvd__collective *c,
+                               const struct hvd__block *block,
                                const struct hvd__segment *segment)
 {
-    struct hvd__slice part = hvd__slice_part(
-        (struct hvd__slice){0, (int64_t)block->bytes}, segment->start, CHUNK);
+    struct hvd__slice part =
+        hvd__slice_part((struct hvd__slice){0, (int64_t)block->bytes},
+                        segment->start, chunk_bytes(c->team));
 
     return (struct hvd__block){
         .data = part.count > 0 ? block->data + part.start : NULL,
@@ -83,9 +96,9 @@ static int start_segment(struct hvd__collective *c,
 {
     struct hvd__block out, in;
 
-    hvd__segment_take(c, segment, CHUNK);
-    out = chunk(&c->to[c->team->rank], segment);
-    in = chunk(&c->from[c->team->rank], segment);
+    hvd__segment_take(c, segment, chunk_bytes(c->team));
+    out = chunk(c, &c->to[c->team->rank], segment);
+    in = chunk(c, &c->from[c->team->rank], segment);
     if (out.bytes > 0 && in.data && out.data != in.data)
         memcpy(in.data, out.data, out.bytes);
     return HVD_OK;
@@ -96,8 +109,8 @@ static int meet(struct hvd__collective *c, struct hvd__segment *segment, int i,
 {
     const struct hvd__team *team = c->team;
     int from = hvd__team_from(team, i), to = hvd__team_to(team, i);
-    struct hvd__block in = chunk(&c->from[from], segment);
-    struct hvd__block out = chunk(&c->to[to], segment);
+    struct hvd__block in = chunk(c, &c->from[from], segment);
+    struct hvd__block out = chunk(c, &c->to[to], segment);
 
     HVD_TRY(hvd__team_receive(team, from, c->tag, in.data, in.bytes,
                               &transfers[0]));
@@ -107,7 +120,11 @@ static int meet(struct hvd__collective *c, struct hvd__segment *segment, int i,
 static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
                         const struct hvd__segment *before)
 {
-    return hvd__segment_meet(c, segment, before, segment->count, meet);
+    int64_t most = HVD__SEGMENTS * chunk_bytes(c->team);
+
+    /* Chunks of several segments are on their way to a partner at once. */
+    return hvd__segment_meet(c, segment, before,
+                             c->total < most ? c->total : most, meet);
 }
 
 const struct hvd__algorithm hvd__exchange_pairwise = {
