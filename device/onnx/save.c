@@ -96,6 +96,7 @@ struct writer {
     ipu_onnx *model;
     ipu_engine *engine; /* NULL: as the file has it */
     struct output graph;
+    struct output inputs; /* of the graph, that follow those of the file */
     size_t nodes, initializers; /* seen so far */
 };
 
@@ -193,7 +194,7 @@ static int replace_node(struct writer *w, const struct ipu__onnx_value *v)
     put_message(&type, 1, &tensor);
     put_bytes(&info, 1, v->name, strlen(v->name));
     put_message(&info, 2, &type);
-    put_message(&w->graph, GRAPH_INPUT, &info);
+    put_message(&w->inputs, GRAPH_INPUT, &info);
     return IPU_OK;
 }
 
@@ -234,6 +235,10 @@ static int put_graph(struct writer *w, struct ipu__wire from)
         if (!changed)
             put(&w->graph, begin, (size_t)(from.at - begin));
     }
+    /* Whoever gives inputs by their places finds the file's own first. */
+    put(&w->graph, w->inputs.data, w->inputs.count);
+    w->graph.failed |= w->inputs.failed;
+    w->inputs.count = 0;
     return IPU_OK;
 }
 
@@ -309,6 +314,7 @@ int ipu_onnx_save(ipu_onnx *model, ipu_engine *engine, const char *path)
     if (status >= 0)
         status = write_file(path, &o);
     free(w.graph.data);
+    free(w.inputs.data);
     free(o.data);
     return status;
 }

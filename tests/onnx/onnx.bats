@@ -147,6 +147,16 @@ END
         "$DATA/node/test_relu/model.onnx"
 }
 
+@test "models of old versions, and elements in other files, are saved whole" {
+    local out=$BATS_TEST_TMPDIR
+    /usr/bin/python3 -B "$BATS_TEST_DIRNAME/save.py" make "$out"
+    "$PROGRAM" --train 3 --rate 0.5 --input "$out/x.npy" --labels "$out/labels.npy" \
+        --save "$out/old-trained.onnx" "$out/old.onnx"
+    "$PROGRAM" --train 3 --rate 0.5 --input "$out/x.npy" --labels "$out/labels.npy" \
+        --save "$out/inside/model.onnx" "$out/outside/model.onnx"
+    /usr/bin/python3 -B "$BATS_TEST_DIRNAME/save.py" check "$out"
+}
+
 @test "inputs are given, random, or wrong" {
     local model=$DATA/node/test_add/model.onnx good=$BATS_TEST_TMPDIR/good.npy
     /usr/bin/python3 -c "
