@@ -148,11 +148,11 @@ os.execvp(sys.argv[1], sys.argv[1:])'
 end_by() {
     local signal=$1 tries pid
     shift
-    rm -rf "$OUT/log"
+    rm -rf "$OUT"/{log,out,err} # so that no word of an earlier run is awaited
     python3 -c "$INTERRUPTIBLE" "$@" >"$OUT/out" 2>"$OUT/err" 3>&- &
     pid=$!
     for ((tries = 0; tries < 600; tries++)); do
-        ! grep -q "^epoch 3" "$OUT/out" || break
+        ! grep -qs "^epoch 3" "$OUT/out" || break
         sleep 0.1
     done
     kill "-$signal" "$pid"

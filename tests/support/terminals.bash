@@ -15,19 +15,12 @@ terminals_setup() {
 
 # ports_in_a_row N: the first of N ports in a row that are free.
 ports_in_a_row() {
-    python3 -c '
-import random, socket, sys
-count = int(sys.argv[1])
-while True:
-    first = random.randint(10000, 32000)
-    try:
-        for port in range(first, first + count):
-            with socket.socket() as s:
-                s.bind(("127.0.0.1", port))
-    except OSError:
+    local row
+    until read -r -a row < <("$BATS_TEST_DIRNAME/../tools/free-ports" "$1") &&
+        ((row[-1] - row[0] == $1 - 1)); do
         continue
-    print(first)
-    break' "$1"
+    done
+    echo "${row[0]}"
 }
 
 started=()
