@@ -26,6 +26,7 @@ struct ipu__value {
     /* owned; the file of the user's program that asked for it, or NULL */
     char *file;
     int32_t line;
+    char *module; /* owned; the module that it belongs to, or NULL */
     struct ipu__shape shape;
     enum ipu__tensor_kind kind;
     size_t bytes;

@@ -35,8 +35,9 @@
 #include "disk/disk.h"
 #include "file/crc64.h"
 
-/* Version 2 adds loops, queues, remote buffers, and the rounding of float16. */
-enum { VERSION = 2 };
+/* Version 2 adds loops, queues, remote buffers, and the rounding of float16,
+ * version 3 modules. */
+enum { VERSION = 3 };
 
 static const char magic[8] = "\x89IPU\r\n\x1a\n";
 

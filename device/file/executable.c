@@ -34,6 +34,7 @@
 #include "compiler/program.h"
 #include "file/container.h"
 #include "file/members.h"
+#include "file/modules.h"
 #include "file/queues.h"
 #include "file/shared.h"
 #include "file/verify.h"
@@ -196,6 +197,7 @@ int ipu_executable_save(const ipu_executable *executable, const char *path)
     ipu__file_begin(&w);
     put_head(&w, executable, &estimates);
     status = put_program(&w, executable, &estimates, 0);
+    ipu__put_program_modules(&w, executable);
     if (status == IPU_OK)
         status = ipu__file_write(path, IPU__FILE_EXECUTABLE,
                                  executable->target.name, &w);
@@ -438,6 +440,8 @@ static int get_executable(struct ipu__reader *r, ipu_executable *e)
 {
     IPU_TRY(get_head(r, e));
     IPU_TRY(get_program(r, e, e, 0));
+    if (r->version >= 3)
+        IPU_TRY(ipu__get_program_modules(r, e));
     IPU_TRY(ipu__get_end(r));
     IPU_TRY(ipu__verify(r, e));
     IPU_TRY(ipu__check_queues(r, NULL, e));

@@ -5,6 +5,7 @@
  *     files      of the program's sources, each once
  *     graph
  *     rounding   of float16: a flag, and seed and step if stochastic
+ *     modules    of tensors (modules.h)
  *
  * The layout of a graph, and also of the body of a loop:
  *
@@ -29,6 +30,7 @@
 #include "base/error.h"
 #include "file/container.h"
 #include "file/members.h"
+#include "file/modules.h"
 #include "file/queues.h"
 #include "file/shared.h"
 #include "file/verify.h"
@@ -201,6 +203,7 @@ int ipu_graph_save(const ipu_graph *graph, const char *path)
     ipu__put_texts(&w, &files);
     status = put_graph(&w, graph, &files, 0);
     put_rounding(&w, graph);
+    ipu__put_graph_modules(&w, graph);
     if (status == IPU_OK)
         status = ipu__file_write(path, IPU__FILE_GRAPH, NULL, &w);
     free(files.texts);
@@ -227,8 +230,8 @@ static int get_tensor(struct ipu__reader *r, ipu_graph *g,
     IPU_TRY(ipu__get_text(r, "a tensor's name", false, &name));
     index = ipu__tensor_add(g, name, &t.shape, t.kind);
     IPU_TRY(index);
-    IPU_TRY(ipu__get_index(r, "a tensor's file", -1, root->nfiles - 1, &file));
-    t.source.file = file < 0 ? NULL : root->files[file];
+    IPU_TRY(ipu__get_index(r, "a tensor's file", -1, root->ntexts - 1, &file));
+    t.source.file = file < 0 ? NULL : root->texts[file];
     t.name = name;
     g->tensors[index] = t;
     if (t.kind != IPU__CONSTANT)
@@ -452,10 +455,12 @@ static int get_rounding(struct ipu__reader *r, ipu_graph *g)
 
 static int get_all(struct ipu__reader *r, ipu_graph *g)
 {
-    IPU_TRY(ipu__get_texts(r, "files", &g->files, &g->nfiles));
+    IPU_TRY(ipu__get_texts(r, "files", &g->texts, &g->ntexts));
     IPU_TRY(get_graph(r, g, g, 0));
     IPU_TRY(ipu__verify_graph(r, g));
     IPU_TRY(get_rounding(r, g));
+    if (r->version >= 3)
+        IPU_TRY(ipu__get_graph_modules(r, g));
     return ipu__get_end(r);
 }
 

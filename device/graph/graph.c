@@ -73,16 +73,47 @@ void ipu_graph_free(ipu_graph *graph)
     ipu__loops_free(graph);
     free_feeds(graph);
     free(graph->message);
-    for (int32_t i = 0; i < graph->nfiles; i++)
-        free(graph->files[i]);
-    free(graph->files);
+    for (int32_t i = 0; i < graph->ntexts; i++)
+        free(graph->texts[i]);
+    free(graph->texts);
     free(graph);
 }
 
 ipu_graph *ipu_at(ipu_graph *graph, const char *file, int32_t line)
 {
-    if (graph)
-        graph->source = (struct ipu__source){file, line};
+    if (graph) {
+        graph->source.file = file;
+        graph->source.line = line;
+    }
+    return graph;
+}
+
+/* Returns a copy of a text that lives as long as the outermost graph, or
+ * NULL. */
+static const char *keep_text(ipu_graph *graph, const char *text)
+{
+    char **texts;
+
+    while (graph->parent)
+        graph = graph->parent;
+    texts = realloc(graph->texts,
+                    ((size_t)graph->ntexts + 1) * sizeof *graph->texts);
+    if (!texts)
+        return NULL;
+    graph->texts = texts;
+    texts[graph->ntexts] = strdup(text);
+    return texts[graph->ntexts] ? texts[graph->ntexts++] : NULL;
+}
+
+ipu_graph *ipu_module(ipu_graph *graph, const char *module)
+{
+    const char *now = graph ? graph->source.module : NULL;
+
+    if (!graph || (now && module && strcmp(now, module) == 0))
+        return graph;
+    graph->source.module = module ? keep_text(graph, module) : NULL;
+    if (module && !graph->source.module)
+        ipu__graph_fail(graph, ipu__fail_memory(strlen(module) + 1));
     return graph;
 }
 

@@ -56,10 +56,13 @@ struct ipu__attributes {
     void *context;     /* borrowed as long as engines run */
 };
 
-/* The place in the user's program that asked for something. */
+/* The place in the user's program that asked for something, and the module of
+ * the model that it belongs to. Texts are borrowed as long as the graph lives;
+ * NULL: unknown. */
 struct ipu__source {
-    const char *file; /* borrowed as long as the graph lives; NULL: unknown */
+    const char *file;
     int32_t line;
+    const char *module; /* "/encoder/layer.0/attention" */
 };
 
 enum ipu__tensor_kind { IPU__INPUT, IPU__VARIABLE, IPU__CONSTANT, IPU__RESULT };
@@ -250,9 +253,10 @@ struct ipu_graph {
     struct ipu__rounding rounding;
     int status;    /* status of the first failure, which stops all building */
     char *message; /* owned; the text of that failure */
-    /* owned, with each name: source files named in a loaded graph */
-    char **files;
-    int32_t nfiles;
+    /* owned, with each text: names of modules, and of the source files of a
+     * loaded graph; those of a body are its outermost graph's */
+    char **texts;
+    int32_t ntexts;
 };
 
 /* Makes an empty graph without a tag. */

@@ -42,6 +42,14 @@ int ipu_graph_find(const ipu_graph *graph, const char *name,
  */
 ipu_graph *ipu_at(ipu_graph *graph, const char *file, int32_t line);
 
+/*
+ * Sets the module of the model that the ops that follow belong to, as a path:
+ * "encoder/layer.0/attention". Reports add up by it. Derivatives belong to the
+ * module of their op, and so do ops that are computed again. NULL: to none. The
+ * path is copied. Returns the graph, NULL if it is NULL.
+ */
+ipu_graph *ipu_module(ipu_graph *graph, const char *module);
+
 /* Adds an input: a tensor that the host streams in before each run. */
 ipu_tensor ipu_input(ipu_graph *graph, const char *name, ipu_dtype dtype,
                      int32_t ndim, const int64_t *shape);

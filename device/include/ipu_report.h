@@ -60,6 +60,7 @@ typedef struct ipu_block_info {
     int32_t death;       /* the last step that needs it; the number of steps if
                             it is still needed at the end */
     int32_t always_live; /* 1: it lives from run to run */
+    const char *module;  /* of ipu_module, or NULL */
 } ipu_block_info;
 
 /* Returns the number of blocks. */

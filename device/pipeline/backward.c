@@ -310,7 +310,7 @@ static int accumulate(struct back *b, const struct ipu__trained *trained)
         return IPU_OK;
     index = take_over(b, trained->gradient);
     IPU_TRY(index);
-    ipu_at(graph, NULL, 0);
+    graph->source = (struct ipu__source){0};
     ipu__accumulator_name(trained->name, name);
     sum = ipu_variable(graph, name, trained->accumulator, trained->shape.ndim,
                        trained->shape.extents);

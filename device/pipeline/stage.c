@@ -274,7 +274,7 @@ static int build_part(struct ipu_pipeline *p, struct ipu__stage_part *part,
                                inputs, outputs);
     IPU_TRY(take_outputs(part, count, outputs));
     ipu__unrolled(part->joint);
-    ipu_at(part->joint, NULL, 0);
+    part->joint->source = (struct ipu__source){0};
     IPU_TRY(check_sources(part, ninputs));
     snprintf(where, sizeof where, "pipeline: stage %.40s", part->name);
     IPU_TRY(ipu_update_check_absent(part->joint, where));

@@ -128,7 +128,7 @@ static int build(struct update *u)
     if (u->count > 0) {
         status = o->optimizer(o->optimizer_context, u->graph, noutputs, outputs,
                               u->count, u->variables, u->gradients);
-        ipu_at(u->graph, NULL, 0);
+        u->graph->source = (struct ipu__source){0};
         IPU_TRY(ipu__graph_status(u->graph));
         if (status < 0)
             return ipu__fail(status, "the optimizer returned %d", status);

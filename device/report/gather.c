@@ -19,6 +19,18 @@
 
 /* -------------------------------------------------------------------- steps */
 
+/* Returns the value whose module is the step's: that of the first part, since
+ * what is fused with a product belongs to it. */
+static const struct ipu__value *first_made(const struct ipu_executable *e,
+                                           const struct ipu__step *step)
+{
+    struct ipu__step_op place;
+
+    if (step->kind == IPU__FUSED)
+        return &e->values[ipu__part_of(e, step, 0, &place)->output];
+    return &e->values[step->output];
+}
+
 /* Fills the facts about the tensor that a step makes, if it makes one. */
 static void gather_made(struct ipu_profile *p, const struct ipu__value *value,
                         struct ipu__profile_step *step)
@@ -80,10 +92,14 @@ static int gather_step(struct ipu_profile *p, const struct ipu_executable *e,
         .calls = info.calls,
         .code_of = info.code_of,
         .copied_bytes = info.copied_bytes,
+        .vertex_code_bytes = s->cycles.code_bytes,
+        .exchange_code_bytes = s->cycles.exchange_code_bytes,
     };
     gather_cycles(&info, call || s->op == &ipu__host_receive, step);
-    if (s->output >= 0)
+    if (s->output >= 0) {
         gather_made(p, &e->values[s->output], step);
+        step->module = ipu__profile_keep(p, first_made(e, s)->module);
+    }
     return IPU_OK;
 }
 
@@ -203,6 +219,7 @@ static int gather_block(struct ipu_profile *p, const struct ipu_executable *e,
         .op = ipu__profile_keep(p, info.op),
         .file = ipu__profile_keep(p, info.file),
         .line = info.line,
+        .module = ipu__profile_keep(p, info.module),
         .category = ipu_category_name(info.category),
         .sort = info.category,
         .type = ipu__profile_keep(p, ipu__shape_print(&shape).text),

@@ -27,6 +27,7 @@ const struct ipu__json_member ipu__step_json[] = {
     STEP(TEXT_OR_NULL, parts),
     STEP(TEXT_OR_NULL, file),
     STEP(INT32, line),
+    STEP(TEXT_OR_NULL, module),
     STEP(INT32, block),
     STEP(INT32, ipu),
     STEP(INT32, times),
@@ -49,6 +50,8 @@ const struct ipu__json_member ipu__step_json[] = {
     STEP(INT32_OR_0, calls),
     STEP(INT32_OR_0, code_of),
     STEP(INT64_OR_0, copied_bytes),
+    STEP(INT64_OR_0, vertex_code_bytes),
+    STEP(INT64_OR_0, exchange_code_bytes),
     STEP(REAL_OR_0, available_memory_proportion),
     END};
 
@@ -57,6 +60,7 @@ const struct ipu__json_member ipu__block_json[] = {BLOCK(TEXT, tensor),
                                                    BLOCK(TEXT_OR_NULL, op),
                                                    BLOCK(TEXT_OR_NULL, file),
                                                    BLOCK(INT32, line),
+                                                   BLOCK(TEXT_OR_NULL, module),
                                                    BLOCK(TEXT, category),
                                                    BLOCK(TEXT, type),
                                                    BLOCK(INT32, element_bytes),
@@ -282,7 +286,8 @@ static int unpack_text(const struct ipu__json_member *m, const char *where,
                        const json_t *value, struct ipu_profile *profile,
                        char *at)
 {
-    bool null = m->type == IPU__JSON_TEXT_OR_NULL && json_is_null(value);
+    bool null = m->type == IPU__JSON_TEXT_OR_NULL &&
+                (!value || json_is_null(value));
 
     if (!json_is_string(value) && !null)
         return unfit(where, m->name, value, "a text");

@@ -23,6 +23,7 @@ struct ipu__profile_step {
     const char *parts; /* ops of a fused step: "bias_add, relu"; or NULL */
     const char *file;  /* NULL: unknown */
     int32_t line;
+    const char *module; /* of the model; NULL: unknown */
     int32_t block; /* block that it makes; -1: none */
     int32_t ipu;
     int32_t times;
@@ -41,6 +42,7 @@ struct ipu__profile_step {
     int32_t calls;        /* steps that run its code; 0 or 1: only it */
     int32_t code_of;      /* the step whose code it runs */
     int64_t copied_bytes; /* bytes copied to that step's operands, and back */
+    int64_t vertex_code_bytes, exchange_code_bytes; /* on each tile */
 };
 
 /* Neighbouring tiles with the same number of bytes each; first is the first
@@ -55,6 +57,7 @@ struct ipu__profile_block {
     const char *op;   /* NULL: no step makes it */
     const char *file; /* NULL: unknown */
     int32_t line;
+    const char *module; /* NULL: unknown */
     ipu_category sort;
     const char *category, *type; /* "results", "float32 [64,10]" */
     int32_t element_bytes;

@@ -506,7 +506,7 @@ static void check_layout(const struct ipu__layout *layout, size_t bytes)
 
 TEST(every_member_is_kept)
 {
-    check_layout(&ipu__tensor_layout, 152);
+    check_layout(&ipu__tensor_layout, 160);
     check_layout(&ipu__node_layout, 416);
     check_layout(&ipu__attributes_layout, 352);
     check_layout(&ipu__sink_layout, 32);
@@ -515,7 +515,7 @@ TEST(every_member_is_kept)
     check_layout(&ipu__feed_tensor_layout, 80);
     check_layout(&ipu__target_layout, 200);
     check_layout(&ipu__executable_layout, 576);
-    check_layout(&ipu__value_layout, 168);
+    check_layout(&ipu__value_layout, 176);
     check_layout(&ipu__block_layout, 40);
     check_layout(&ipu__step_layout, 664);
     check_layout(&ipu__part_layout, 392);
@@ -525,7 +525,7 @@ TEST(every_member_is_kept)
     ck_assert_uint_eq(sizeof(ipu_memory_info), 112);
     ck_assert_uint_eq(sizeof(ipu_cycles), 104);
     /* graph.c and executable.c write these as well. */
-    ck_assert_uint_eq(sizeof(struct ipu_graph), 272);
+    ck_assert_uint_eq(sizeof(struct ipu_graph), 280);
     ck_assert_uint_eq(sizeof(struct ipu__loop), 88);
     ck_assert_uint_eq(sizeof(struct ipu__loop_code), 104);
     ck_assert_uint_eq(sizeof(struct ipu__feed_code), 48);

@@ -228,10 +228,9 @@ TEST(loops_are_nested_up_to_a_depth)
     }
 }
 
-/* Version 2 added only the end of the file, which is all 0 here. */
-TEST(files_of_version_1_are_read)
+/* Versions 2 and 3 added only ends to files, which are all 0 here. */
+static void read_version(uint32_t version, size_t of_graph, size_t of_program)
 {
-    const uint32_t version = 1;
     ipu_executable *x = NULL;
     ipu_graph *g = NULL;
     struct file_bytes b;
@@ -245,7 +244,7 @@ TEST(files_of_version_1_are_read)
     ipu_executable_free(x);
     for (int i = 0; i < 2; i++) {
         b = file_read(in_folder(i ? "program" : "graph"));
-        b.count -= i ? 8 : 32;
+        b.count -= i ? of_program : of_graph;
         memcpy(b.data + 12, &version, sizeof version);
         file_sign(b);
         file_write(in_folder(i ? "x1" : "g1"), b.data, b.count);
@@ -259,6 +258,14 @@ TEST(files_of_version_1_are_read)
     files_equal(in_folder("program"), in_folder("again"));
     ipu_graph_free(g);
     ipu_executable_free(x);
+}
+
+TEST(files_of_older_versions_are_read)
+{
+    enum { MODULES = 4, ROUNDING_AND_LISTS = 32, LISTS = 8 };
+
+    read_version(2, MODULES, MODULES);
+    read_version(1, ROUNDING_AND_LISTS + MODULES, LISTS + MODULES);
 }
 
 TEST_MAIN("device_file_kept", .set_up = set_up, .tear_down = tear_down,

@@ -40,6 +40,7 @@ void ipu_executable_free(ipu_executable *e)
         free(e->values[i].name);
         free(e->values[i].data);
         free(e->values[i].file);
+        free(e->values[i].module);
     }
     for (int32_t i = 0; i < e->nstreams; i++)
         free(e->streams[i].name);

@@ -86,6 +86,7 @@ static void tell_value(const ipu_executable *e, const struct ipu__value *v,
     info->op = maker_of(e, v);
     info->file = v->file;
     info->line = v->line;
+    info->module = v->module;
     info->dtype = v->shape.dtype;
     info->ndim = v->shape.ndim;
     memcpy(info->shape, v->shape.extents,

@@ -23,6 +23,13 @@ static int copy_constant(struct ipu__value *value, const struct ipu__tensor *t)
     return IPU_OK;
 }
 
+/* Copies a text, or NULL. Returns false if there is no memory. */
+static bool copy_text(const char *from, char **to)
+{
+    *to = from ? strdup(from) : NULL;
+    return !from || *to;
+}
+
 /* Returns the value of a tensor; makes it if it is new. */
 static int emit_value(struct ipu__emitter *m, int32_t tensor)
 {
@@ -46,14 +53,14 @@ static int emit_value(struct ipu__emitter *m, int32_t tensor)
         .shape = t->shape,
         .kind = t->kind,
         .bytes = ipu__shape_bytes(&t->shape),
-        .file = t->source.file ? strdup(t->source.file) : NULL,
         .line = t->source.line,
         .map = t->map,
         .shard = t->shard,
     };
     e->nvalues++;
     if (!e->values[e->nvalues - 1].name ||
-        (t->source.file && !e->values[e->nvalues - 1].file))
+        !copy_text(t->source.file, &e->values[e->nvalues - 1].file) ||
+        !copy_text(t->source.module, &e->values[e->nvalues - 1].module))
         return ipu__fail_memory(strlen(t->name) + 1);
     m->value_of[tensor] = e->nvalues - 1;
     e->values[e->nvalues - 1].remote = t->offloaded || t->remote;
