@@ -188,6 +188,7 @@ static int build(struct ipu__onnx_builder *b)
         mark_differentiated(b, &nodes->at[i]);
     for (size_t i = 0; i < nodes->count; i++)
         IPU_TRY(ipu__onnx_build_node(b, &nodes->at[i]));
+    ipu_module(b->graph, NULL);
     if (b->model->nrefusals > 0)
         return fail_refused(b->model);
     return set_outputs(b);

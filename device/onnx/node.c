@@ -128,6 +128,14 @@ static int check_outputs(struct ipu__onnx_call *call)
     return IPU_OK;
 }
 
+/* Returns what reports call the node: its name, or that of its first output. */
+static const char *module_of(const struct ipu__onnx_node *node)
+{
+    if (*node->name || node->outputs.count == 0)
+        return node->name;
+    return node->outputs.at[0];
+}
+
 /* Builds the node; a refusal is noted and returned. */
 static int run_call(struct ipu__onnx_call *call)
 {
@@ -166,6 +174,7 @@ int ipu__onnx_build_node(struct ipu__onnx_builder *b,
         return IPU_ERR_MEMORY;
     call.ninputs = (int)node->inputs.count;
     call.noutputs = (int)node->outputs.count;
+    ipu_module(b->graph, module_of(node));
     status = run_call(&call);
     if (status != 0)
         for (int i = 0; i < call.noutputs; i++)

@@ -98,6 +98,7 @@ void model_free(struct model *model)
 ipu_tensor model_losses(const struct model *model, ipu_graph *graph,
                         ipu_tensor y, const struct model_pass *pass)
 {
+    ipu_module(graph, "losses");
     return model->losses ? model->losses(model, graph, y, pass)
                          : ipu_softmax_cross_entropy(graph, y, pass->inputs[1]);
 }

@@ -30,6 +30,7 @@ int32_t net_layer_shape(hvd_net *net, const char *layer, ipu_tensor x,
 {
     int32_t ndim = net_shape(net, x, shape);
 
+    ipu_module(net->graph, layer);
     if (ndim >= wanted)
         return ndim;
     if (ndim >= 0)
@@ -212,6 +213,7 @@ ipu_tensor hvd_embedding(hvd_net *net, const char *name, ipu_tensor indices,
 {
     const int64_t shape[] = {vocabulary, width};
 
+    ipu_module(net->graph, name);
     return ipu_embedding(
         net->graph,
         net_layer_variable(net, name, "table",
