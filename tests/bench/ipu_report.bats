@@ -246,6 +246,60 @@ EOF
     absent CONSOLE "$BATS_TEST_TMPDIR/log"
 }
 
+# find_on FILE WORD: prints the page with a script that opens all modules, searches
+# for a word, clicks the first tensor, and says what is there.
+find_on() {
+    cat "$1"
+    cat <<EOF
+<script>
+const at = (what) => [...document.querySelectorAll(what)];
+at("#modules .controls button").pop().click();
+const names = at("#modules tbody td:nth-child(2)");
+const steps = at("#modules tbody td:nth-child(3)");
+const field = at("#search input")[0];
+field.value = "$2";
+field.dispatchEvent(new Event("input"));
+const heads = at("#search h3").map((h) => h.textContent.match(/\\d+/)[0]);
+at("#search table").pop().querySelector("tbody tr").click();
+document.body.append(
+    \`found \${names.length} modules, \${steps[0].textContent} steps in \` +
+    \`all, \${at("#modules td.flow path").length > 0 ? "flow" : "none"}, \` +
+    \`\${heads.join(" and ")} of $2, shown: \` +
+    at("#memory select")[0].value
+);
+</script>
+EOF
+}
+
+@test "the page has the tree of modules, and finds steps and tensors" {
+    command -v chromium >/dev/null || skip "chromium is not installed"
+    find_on "$A/report.html" dense1 >"$BATS_TEST_TMPDIR/find.html"
+    dom "$BATS_TEST_TMPDIR/find.html" >"$BATS_TEST_TMPDIR/dom"
+    /usr/bin/python3 - "$A/profile.json" >"$BATS_TEST_TMPDIR/wanted" <<'EOF'
+import json, sys
+p = json.load(open(sys.argv[1]))['programs'][0]
+paths = {()}
+for x in p['steps'] + [b for b in p['blocks']
+                       if b['category'] in ('variables', 'constants')]:
+    path = tuple(filter(None, (x['module'] or '').split('/')))
+    if 'flops' in x and not path:
+        path = ('(no module)',)
+    paths |= {path[:n] for n in range(len(path) + 1)}
+def has(x):
+    return 'dense1' in ' '.join(str(x.get(k)) for k in (
+        'op', 'parts', 'tensor', 'module', 'file', 'type', 'category'))
+steps = sum(map(has, p['steps']))
+tensors = sum(b['bytes'] > 0 and has(b) for b in p['blocks'])
+assert len(paths) > 4 and steps > 3 and tensors > 3, (paths, steps, tensors)
+print(f"found {len(paths)} modules, {len(p['steps'])} steps in all, flow, "
+      f"{steps} and {tensors} of dense1, shown: tensor")
+EOF
+    cat "$BATS_TEST_TMPDIR/wanted"
+    grep -o 'found [0-9].*' "$BATS_TEST_TMPDIR/dom" || true
+    grep -qFf "$BATS_TEST_TMPDIR/wanted" "$BATS_TEST_TMPDIR/dom"
+    absent CONSOLE "$BATS_TEST_TMPDIR/log"
+}
+
 # -------------------------------------------------------------------- mistakes
 
 @test "mistakes are one line" {

@@ -20,6 +20,21 @@ function el(tag, attributes, ...children) {
     return node;
 }
 
+// The name space of SVG, which the page does not write out: it has no address
+// in it.
+const svg = Object.assign(document.createElement("div"), {
+    innerHTML: "<svg></svg>",
+}).firstChild.namespaceURI;
+
+// Makes an element of a drawing in SVG.
+function shape(tag, attributes, ...children) {
+    const node = document.createElementNS(svg, tag);
+    for (const [name, value] of Object.entries(attributes))
+        node.setAttribute(name, value);
+    node.append(...children);
+    return node;
+}
+
 function section(id, title, ...children) {
     return el("section", { id }, el("h2", {}, title), ...children);
 }
@@ -291,8 +306,9 @@ function choice(label, entries, change) {
     return el("label", {}, `${label} `, node);
 }
 
-// The selected step, and the parts of the page that describe it.
-const looked = { step: 0, listeners: [] };
+// The selected step, and the parts of the page that describe it; and what shows
+// a tensor on the map of the tiles.
+const looked = { step: 0, listeners: [], show: () => {} };
 
 function lookAt(step) {
     looked.step = step;

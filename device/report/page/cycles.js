@@ -210,6 +210,8 @@ function timeSection(p) {
         opsTable(p),
         el("h3", {}, "By step (a click shows the memory at that step)"),
         stepsTable(p),
+        el("h3", {}, "Vertices by type"),
+        verticesTable(p),
         streamsTable(p)
     );
 }

@@ -114,9 +114,11 @@ function showProgram(p, main) {
         ),
         ...[
             summarySection(p),
+            modulesSection(p),
             memorySection(p),
             livenessSection(p),
             timeSection(p),
+            searchSection(p),
             findingsSection(p),
             estimatesSection(p),
             targetSection(p),
@@ -210,9 +212,11 @@ function showProfile() {
     const links = [
         ...(pipeline ? [["pipeline", "pipeline"]] : []),
         ["summary", "summary"],
+        ["modules", "modules"],
         ["memory", "memory"],
         ["liveness", "liveness"],
         ["time", "time"],
+        ["search", "search"],
         ["savings", "savings"],
     ];
     document.body.append(

@@ -72,6 +72,14 @@ function tileAt(p, width, x, y) {
     return -1;
 }
 
+// Returns the bytes of a block on each tile.
+function tilesOf(p, block) {
+    const on = new Float64Array(p.target.tiles * p.ipus);
+    for (const [first, many, each] of block.tiles)
+        on.fill(each, first, first + many);
+    return on;
+}
+
 function tileTip(p, spread, tile, value) {
     const run = spread.run[tile];
     if (!run) return `tile ${tile}`;
@@ -109,6 +117,7 @@ function drawScale(least, most) {
 function tileMap(p, spread) {
     const room = p.target.bytes_per_tile;
     let what = "total";
+    let tensor = null; // the block that is shown
     let range = spread.total.reduce((a, b) => Math.max(a, b), 0);
     range = range > room / 4 ? "room" : "zero";
     let values = spread.total;
@@ -151,7 +160,11 @@ function tileMap(p, spread) {
     const legend = drawScale(least, most);
     const update = () => {
         values =
-            what === "step" ? tilesAt(p, looked.step) : spread[what];
+            what === "step"
+                ? tilesAt(p, looked.step)
+                : what === "tensor"
+                  ? tilesOf(p, tensor)
+                  : spread[what];
         map.redraw();
         legend.redraw();
     };
@@ -160,6 +173,27 @@ function tileMap(p, spread) {
         return tile < 0 ? "" : tileTip(p, spread, tile, values[tile]);
     });
     looked.listeners.push(() => what === "step" && update());
+    const kinds = choice(
+        "show",
+        [
+            ["total", "all, at the tile's peak"],
+            ["step", "all, at the selected step"],
+            ...categories.filter(([name]) => max(spread[name]) > 0),
+        ],
+        (value) => {
+            what = value;
+            update();
+        }
+    );
+    const one = el("option", { value: "tensor" });
+    looked.show = (block) => {
+        tensor = block;
+        one.textContent = `${block.tensor}, ${block.type}`;
+        kinds.lastChild.append(one);
+        kinds.lastChild.value = what = "tensor";
+        ranges.lastChild.value = range = "zero";
+        update();
+    };
     const ranges = choice(
         "scale",
         [
@@ -179,18 +213,7 @@ function tileMap(p, spread) {
         el(
             "div",
             { class: "controls" },
-            choice(
-                "show",
-                [
-                    ["total", "all, at the tile's peak"],
-                    ["step", "all, at the selected step"],
-                    ...categories.filter(([name]) => max(spread[name]) > 0),
-                ],
-                (value) => {
-                    what = value;
-                    update();
-                }
-            ),
+            kinds,
             ranges
         ),
         map,
