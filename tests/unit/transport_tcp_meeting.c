@@ -79,6 +79,25 @@ TEST(another_cluster_is_refused)
     refuse_then_meet("has another description of the cluster");
 }
 
+/* The world that was to begin does not, and its other ranks may make another
+ * one. */
+TEST(a_rank_0_that_has_been_started_again_is_lost)
+{
+    struct hvd__lobby *lobby;
+
+    prepare(2, NULL);
+    ck_assert_int_eq(hvd__lobby_open(&ranks[1].options, 1, 2, &lobby), HVD_OK);
+    ranks[1].options.lobby = lobby;
+    ranks[1].options.cluster = 98; /* the number of that world */
+    start(0, 2);
+    join(1, 2);
+    expect_error(&ranks[1], HVD_ERR_LOST, "worker 0 at 127.0.0.1:");
+    expect_error(&ranks[1], HVD_ERR_LOST, "has died and been started again");
+    atomic_store(&ranks[0].gives_up, true);
+    join(0, 1);
+    hvd__lobby_close(lobby);
+}
+
 TEST(a_rank_that_is_there_is_not_replaced)
 {
     static struct rank twin;

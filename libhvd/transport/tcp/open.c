@@ -178,7 +178,22 @@ static void describe_wait(const struct hvd__tcp *tcp, char *text, size_t size)
         snprintf(text, size, "the others");
 }
 
-/* A rank that has been refused by rank 0 does not belong to the job. */
+/* A rank that has been refused by rank 0 does not belong to the job. But those
+ * who make a world of an elastic cluster know each other by its number: who
+ * does not know it has been started at that address since the number was given
+ * out, because the rank 0 that was meant has died. */
+static int fail_refused(const struct hvd__tcp *tcp,
+                        const struct hvd__sender *sender)
+{
+    if (tcp->lobby && sender->is_stranger)
+        return hvd__fail(HVD_ERR_LOST,
+                         "%s at %s has died and been started again while a "
+                         "world was to begin with it",
+                         tcp->names[0], tcp->addresses[0]);
+    return hvd__fail(HVD_ERR_LAUNCH, "%s at %s refuses this process: %s",
+                     tcp->names[0], tcp->addresses[0], sender->why);
+}
+
 static int follow(struct hvd__tcp *tcp)
 {
     const struct hvd__meeting *meeting = &tcp->meeting;
@@ -189,8 +204,7 @@ static int follow(struct hvd__tcp *tcp)
     if (meeting->end_status < 0)
         return hvd__fail_text(meeting->end_status, meeting->end_text);
     if (sender->stage == HVD__SENDER_REFUSED)
-        return hvd__fail(HVD_ERR_LAUNCH, "%s at %s refuses this process: %s",
-                         tcp->names[0], tcp->addresses[0], sender->why);
+        return fail_refused(tcp, sender);
     /* Rank 0 has gone, and what it said no longer holds. */
     if (sender->stage != HVD__SENDER_OPEN)
         tcp->meeting.missing[0] = '\0';

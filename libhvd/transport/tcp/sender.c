@@ -285,6 +285,7 @@ static void take_refusal(struct hvd__tcp *tcp, struct hvd__sender *sender,
     char why[sizeof sender->why];
 
     snprintf(why, sizeof why, "it %s", hvd__answer_text(answer));
+    sender->is_stranger = answer == HVD__ANSWER_CLUSTER;
     sender->ncalls = answer == HVD__ANSWER_UNDER_WAY ? sender->ncalls + 1 : 0;
     if (hvd__answer_is_passing(answer) && sender->ncalls < MANY_ANSWERS)
         give_up_call(tcp, sender, why);

@@ -90,6 +90,7 @@ struct hvd__sender {
     int64_t since_ns; /* when the stage began */
     int ncalls;       /* answers of the kind "under way" in a row */
     char why[160];    /* the last failure */
+    bool is_stranger; /* which was that the other side knows no such cluster */
     bool is_absent;   /* which was that nothing listens there */
     struct hvd__hello hello;
     union {
