@@ -89,7 +89,8 @@ int hvd__proposals_gone(struct hvd__proposals *ps, int member,
 void hvd__proposals_rejoin(struct hvd__proposals *ps)
 {
     ps->njoined = 0;
-    memset(ps->joined, 0, (size_t)ps->n * sizeof *ps->joined);
+    for (int member = 0; member < ps->n; member++)
+        ps->joined[member] = 0;
 }
 
 /* ------------------------------------------------------------ the proposals */
