@@ -254,8 +254,7 @@ static const struct argp parser = {
            "wrong command line.",
 };
 
-/* ------------------------------------------------------------------ operators
- */
+/* ---------------------------------------------------------------- operators */
 
 static int list_operators(void)
 {
@@ -278,8 +277,7 @@ static int list_operators(void)
     return 0;
 }
 
-/* --------------------------------------------------------------------- inputs
- */
+/* ------------------------------------------------------------------- inputs */
 
 static int complain_last(void)
 {
@@ -403,8 +401,7 @@ static int give_inputs(const struct run_options *o, struct run_model *run)
                                                           : draw_inputs(o, run);
 }
 
-/* -------------------------------------------------------------------- running
- */
+/* ------------------------------------------------------------------ running */
 
 /* A few bytes of a file can ask for any memory. */
 static int check_memory(const struct run_model *run)

@@ -10,8 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* ------------------------------------------------------------------ settings
- */
+/* ----------------------------------------------------------------- settings */
 
 enum chaos_kind { CHAOS_KILL, CHAOS_STOP, CHAOS_SLOW, CHAOS_CUT, CHAOS_KINDS };
 
@@ -36,8 +35,7 @@ struct chaos_settings {
     bool quiet;
 };
 
-/* -------------------------------------------------------------------- faults
- */
+/* ------------------------------------------------------------------- faults */
 
 /* A fault is one thing that hvd-chaos has done to a rank. */
 struct chaos_fault {
@@ -58,8 +56,7 @@ struct chaos_record {
     double from; /* when the ranks were there; 0: never */
 };
 
-/* --------------------------------------------------------------------- shared
- */
+/* ------------------------------------------------------------------- shared */
 
 /* Seconds of the monotonic clock. */
 double chaos_now(void);

@@ -34,8 +34,7 @@ static int send_signal(int process, int number)
     return (int)syscall(SYS_pidfd_send_signal, process, number, NULL, 0);
 }
 
-/* --------------------------------------------------------------------- links
- */
+/* -------------------------------------------------------------------- links */
 
 enum { LINKS_MOST = 8 * sizeof(unsigned) };
 
@@ -121,8 +120,7 @@ static int cut(struct harm *harm, char *error, size_t size)
     return -1;
 }
 
-/* ----------------------------------------------------------------- beginning
- */
+/* ---------------------------------------------------------------- beginning */
 
 static int fail(char *error, size_t size)
 {
@@ -191,8 +189,7 @@ bool harm_has(const struct harms *harms, const struct job_rank *rank)
     return false;
 }
 
-/* -------------------------------------------------------------------- ending
- */
+/* ------------------------------------------------------------------- ending */
 
 static void take_back(struct harm *harm)
 {

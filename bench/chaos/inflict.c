@@ -28,8 +28,7 @@ void inflict_init(struct inflict *inflict,
                                 .start = chaos_now()};
 }
 
-/* ------------------------------------------------------------------- drawing
- */
+/* ------------------------------------------------------------------ drawing */
 
 /* The time from one fault to the next: half to one and a half of the average.
  */
@@ -97,8 +96,7 @@ static const struct job_rank *draw_victim(struct inflict *inflict,
     return victim;
 }
 
-/* ------------------------------------------------------------------- hurting
- */
+/* ------------------------------------------------------------------ hurting */
 
 static void note(struct inflict *inflict, const struct job_rank *rank,
                  enum chaos_kind kind, const char *error)
@@ -155,8 +153,7 @@ static void strike(struct inflict *inflict, const struct job *job)
     }
 }
 
-/* ---------------------------------------------------------------------- time
- */
+/* --------------------------------------------------------------------- time */
 
 /* Are the ranks there? If so, draws the first fault. */
 static void await_ranks(struct inflict *inflict, const struct job *job,

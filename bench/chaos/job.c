@@ -24,8 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ------------------------------------------------------------- reading /proc
- */
+/* ------------------------------------------------------------ reading /proc */
 
 /* Reads a file of a process. Returns a text that the caller frees; NULL: it
  * cannot be read. Bytes of zero become ends of lines. */
@@ -95,8 +94,7 @@ static bool read_process(pid_t pid, struct job_process *process)
     return well;
 }
 
-/* ----------------------------------------------------------------- processes
- */
+/* ---------------------------------------------------------------- processes */
 
 static bool is_known(const struct job *job, pid_t pid)
 {
@@ -156,8 +154,7 @@ static int list_processes(struct job *job)
     return 0;
 }
 
-/* --------------------------------------------------------------------- files
- */
+/* -------------------------------------------------------------------- files */
 
 /* Notes a file that is mapped, once. */
 static void note_file(struct job *job, const char *path)
@@ -201,8 +198,7 @@ static int look_at_memory(struct job *job, pid_t pid)
     return has_library ? JOB_MAPPED : 0;
 }
 
-/* --------------------------------------------------------------------- ranks
- */
+/* -------------------------------------------------------------------- ranks */
 
 /* Finds a variable in an environment of lines. */
 static const char *value_of(const char *environment, const char *name)

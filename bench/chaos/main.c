@@ -81,8 +81,7 @@ static const struct argp_option flags[] = {
     COMMAND_FLAGS,
 };
 
-/* ------------------------------------------------------------------- options
- */
+/* ------------------------------------------------------------------ options */
 
 /* Reads seconds above 0. */
 static error_t seconds_above(struct command_line *line, const char *flag,
@@ -216,8 +215,7 @@ static const struct argp parser = {
         "-n 4 ./program",
 };
 
-/* ---------------------------------------------------------------------- main
- */
+/* --------------------------------------------------------------------- main */
 
 static int run(struct options *o)
 {

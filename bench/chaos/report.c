@@ -18,8 +18,7 @@ int report_status(const struct run_result *result)
     return result->nleft > 0 ? REPORT_LEFT : 0;
 }
 
-/* ------------------------------------------------------------------ sentences
- */
+/* ---------------------------------------------------------------- sentences */
 
 /* The last fault that was done; NULL: there is none. */
 static const struct chaos_fault *last_fault(const struct chaos_record *record)
@@ -122,8 +121,7 @@ void report_text(const struct chaos_settings *settings,
                   report_status(result) == 0 ? "survived" : "not survived");
 }
 
-/* ---------------------------------------------------------------------- JSON
- */
+/* --------------------------------------------------------------------- JSON */
 
 static json_t *describe_fault(const struct chaos_settings *settings,
                               const struct chaos_fault *fault)

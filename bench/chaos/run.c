@@ -48,8 +48,7 @@ struct run {
     double force; /* all processes are killed then; 0: never */
 };
 
-/* ------------------------------------------------------------------ starting
- */
+/* ----------------------------------------------------------------- starting */
 
 static _Noreturn void become(char **words, const char *folder,
                              const sigset_t *mask, pid_t parent)
@@ -92,8 +91,7 @@ static int start(struct run *run, char **words)
     return 0;
 }
 
-/* ------------------------------------------------------------------- signals
- */
+/* ------------------------------------------------------------------ signals */
 
 /* Collects children that have ended; those that were adopted, too. */
 static void reap(struct run *run)
@@ -174,8 +172,7 @@ static void loop(struct run *run)
     }
 }
 
-/* ------------------------------------------------------------------- the end
- */
+/* ------------------------------------------------------------------ the end */
 
 static void note_left(struct run *run, const char *what)
 {

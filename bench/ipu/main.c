@@ -163,8 +163,7 @@ static int print_groups(const struct ipu_options *o, const ipu_system *system)
     return status;
 }
 
-/* ------------------------------------------------------------------- program
- */
+/* ------------------------------------------------------------------ program */
 
 /* Returns 0, or the exit status after an error message. */
 static int refuse_mixture(const struct ipu_options *o)

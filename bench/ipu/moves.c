@@ -61,8 +61,7 @@ int ipu_rows_broadcast(const ipu_system *system, const struct ipu_sink *sink)
     return all_sizes(system, sink, "broadcast", IPU_PATTERN_BROADCAST);
 }
 
-/* ------------------------------------------------------------- out of the chip
- */
+/* ---------------------------------------------------------- out of the chip */
 
 static int link(const ipu_system *system, const struct ipu_sink *sink,
                 int32_t to, int64_t bytes, int32_t loaded, const char *what)

@@ -80,8 +80,7 @@ const struct net_case net_cases[] = {
     {.name = NULL},
 };
 
-/* ----------------------------------------------------------------- compiling
- */
+/* ---------------------------------------------------------------- compiling */
 
 /* Returns the cycles of the host that a run of that many cycles does not hide:
  * with I/O tiles, only those beyond the run. */

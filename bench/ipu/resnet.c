@@ -87,8 +87,7 @@ int net_resnet50(struct net *net, const struct net_size *size,
     return net_classify(net, size, NULL, logits_of(net, size), mini_batches);
 }
 
-/* --------------------------------------------------------------- ResNeXt-101
- */
+/* -------------------------------------------------------------- ResNeXt-101 */
 
 /* The middle convolution of a ResNeXt block has CARDINALITY groups and WIDER
  * times the channels of ResNet's. */

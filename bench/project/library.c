@@ -45,8 +45,7 @@ struct library {
     int *first, *members;              /* owned: of hosts */
 };
 
-/* -------------------------------------------------------------------- a world
- */
+/* ------------------------------------------------------------------ a world */
 
 static int64_t nanoseconds(double seconds)
 {
@@ -168,8 +167,7 @@ void library_free(struct library *l)
     free(l);
 }
 
-/* ------------------------------------------------------------------- rounds
- */
+/* ------------------------------------------------------------------- rounds */
 
 /* Returns the way of an averaging allreduce in a round. */
 static enum hvd__way way_of(struct library *l, int64_t bytes)
@@ -299,8 +297,7 @@ int library_fuse(const struct library *l, const int64_t *bytes, int n,
     return ntaken;
 }
 
-/* --------------------------------------------------------------- algorithms
- */
+/* --------------------------------------------------------------- algorithms */
 
 /* Makes up the allreduce, for which algo.c then chooses. */
 static const struct hvd__collective *choose(struct library *l, int64_t bytes)

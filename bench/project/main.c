@@ -141,8 +141,7 @@ static const struct argp_option flags[] = {
     COMMAND_FLAGS,
 };
 
-/* ------------------------------------------------------------------ options
- */
+/* ------------------------------------------------------------------ options */
 
 static error_t parse_hosts(struct project_options *o, const char *text)
 {
@@ -346,8 +345,7 @@ static const struct argp parser = {
            "the columns tensor,bytes,ready_ms.",
 };
 
-/* ----------------------------------------------------------------- projecting
- */
+/* --------------------------------------------------------------- projecting */
 
 static int fail(const char *why, int status)
 {

@@ -62,8 +62,7 @@ static double tick_of(double range, int n)
     return power * (factor <= 1 ? 1 : factor <= 2 ? 2 : factor <= 5 ? 5 : 10);
 }
 
-/* --------------------------------------------------------------- efficiency
- */
+/* --------------------------------------------------------------- efficiency */
 
 static double rank_x(const struct projected *rows, int n, int i)
 {
@@ -109,8 +108,7 @@ static void draw_efficiency(FILE *out, const struct projected *rows, int n,
     }
 }
 
-/* ------------------------------------------------------------------- a step
- */
+/* ------------------------------------------------------------------- a step */
 
 struct axis {
     double start, scale; /* x = LEFT + (seconds - start) * scale */

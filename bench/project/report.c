@@ -12,8 +12,7 @@ static const char *tensor_name(const struct projected *row, int tensor)
     return row->task->workload->tensors[tensor].name;
 }
 
-/* ------------------------------------------------------------------ reasons
- */
+/* ------------------------------------------------------------------ reasons */
 
 /* Returns the batch at whose end this one started, although it had been ready
  * before; -1: it waited for none. */
@@ -120,8 +119,7 @@ void report_reasons(const struct projected *row,
     }
 }
 
-/* ------------------------------------------------------------------- tables
- */
+/* ------------------------------------------------------------------- tables */
 
 static void note(void *table, const char *line)
 {

@@ -195,8 +195,7 @@ static void finish_batches(struct play *p)
     }
 }
 
-/* ------------------------------------------------------------------- rounds
- */
+/* ------------------------------------------------------------------- rounds */
 
 static bool goes_along(const struct play *p, int tensor)
 {
@@ -302,8 +301,7 @@ static void end_round(struct play *p)
     free(large);
 }
 
-/* -------------------------------------------------------------------- time
- */
+/* --------------------------------------------------------------------- time */
 
 /* Returns the rate at which the ranks compute now. */
 static double computing_rate(const struct play *p)

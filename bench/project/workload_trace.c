@@ -94,8 +94,7 @@ static bool is_text(const json_t *value, const char *text)
     return json_is_string(value) && strcmp(json_string_value(value), text) == 0;
 }
 
-/* ------------------------------------------------------------------- events
- */
+/* ------------------------------------------------------------------- events */
 
 static int by_number(const void *a, const void *b)
 {
@@ -197,8 +196,7 @@ static int read_span(struct reader *r, const json_t *event, size_t i)
     return 0;
 }
 
-/* ---------------------------------------------------------------- gradients
- */
+/* ---------------------------------------------------------------- gradients */
 
 /* Returns the end of the spans from i on that have the same name and, if
  * per_rank is true, rank. */
@@ -255,8 +253,7 @@ static int find_gradients(struct reader *r)
     return -1;
 }
 
-/* -------------------------------------------------------------------- steps
- */
+/* -------------------------------------------------------------------- steps */
 
 static struct turn *turn_of(const struct reader *r, int k, int rank)
 {

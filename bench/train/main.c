@@ -113,8 +113,7 @@ static const struct argp parser = {
            "Networks: cnn, mlp, gpt; all, if none is named.",
 };
 
-/* -------------------------------------------------------------- measurements
- */
+/* ------------------------------------------------------------- measurements */
 
 static int is_chosen(const struct train_options *o, int i)
 {

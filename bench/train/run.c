@@ -50,8 +50,7 @@ static int complain(const char *what, const char *why)
     return -1;
 }
 
-/* ------------------------------------------------------------------- places
- */
+/* ------------------------------------------------------------------- places */
 
 static int find_launcher(struct train_place *p)
 {
@@ -115,8 +114,7 @@ void train_place_fini(struct train_place *p)
     rmdir(p->scratch);
 }
 
-/* ------------------------------------------------------------------ running
- */
+/* ------------------------------------------------------------------ running */
 
 int train_steps(const struct train_place *place,
                 const struct train_network *network)
@@ -270,8 +268,7 @@ int train_run(const struct train_place *place,
     return status;
 }
 
-/* ------------------------------------------------------------------ PyTorch
- */
+/* ------------------------------------------------------------------ PyTorch */
 
 static void read_text(const char *path, const char *field, char *text,
                       size_t bytes)
@@ -313,8 +310,7 @@ int train_run_torch(const struct train_place *place,
     return 0;
 }
 
-/* ---------------------------------------------------------------- profiling
- */
+/* ---------------------------------------------------------------- profiling */
 
 static int is_product(const char *op)
 {
@@ -400,8 +396,7 @@ int train_profile(const struct train_place *place,
     return status;
 }
 
-/* ---------------------------------------------------------------- yardstick
- */
+/* ---------------------------------------------------------------- yardstick */
 
 static double now(void)
 {

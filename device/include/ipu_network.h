@@ -156,8 +156,7 @@ int ipu_collective_gradients(ipu_graph *graph, const ipu_network *network,
                              int32_t count, const ipu_tensor *gradients,
                              ipu_tensor *averaged);
 
-/* ---------------------------------------------------------- running a program
- */
+/* -------------------------------------------------------- running a program */
 
 /* One collective of a run. */
 typedef struct ipu_collective {

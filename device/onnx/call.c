@@ -250,8 +250,7 @@ int onnx__number(struct ipu__onnx_call *call, int i, const char *what,
     return IPU_OK;
 }
 
-/* ---------------------------------------------------------- tensors of values
- */
+/* -------------------------------------------------------- tensors of values */
 
 /* Refuses integers that the device cannot hold. */
 static ipu_tensor constant_of_wholes(struct ipu__onnx_call *call, int32_t ndim,

@@ -67,8 +67,7 @@ int ipu__onnx_set_shape(const char *what, size_t ndim, const int64_t *extents,
     return IPU_OK;
 }
 
-/* --------------------------------------------------------- bytes and numbers
- */
+/* -------------------------------------------------------- bytes and numbers */
 
 static int64_t whole_at(int32_t type, const void *from, int64_t i)
 {
@@ -132,8 +131,7 @@ int64_t ipu__onnx_pack(int32_t type, int64_t count, const float *floats,
     return -1;
 }
 
-/* ------------------------------------------------------------ typed elements
- */
+/* ----------------------------------------------------------- typed elements */
 
 /* A tensor that is being decoded. */
 struct decoder {
@@ -229,8 +227,7 @@ static int decode_typed(struct decoder *d)
     return IPU_OK;
 }
 
-/* --------------------------------------------------------------------- tensor
- */
+/* ------------------------------------------------------------------- tensor */
 
 static int check_range(const struct decoder *d)
 {

@@ -18,8 +18,7 @@
  * file can be a node of 100 bytes in memory. */
 static const size_t MOST_KEPT = (size_t)1 << 30;
 
-/* --------------------------------------------------------------------- memory
- */
+/* ------------------------------------------------------------------- memory */
 
 struct ipu__onnx_piece {
     struct ipu__onnx_piece *next;
@@ -54,8 +53,7 @@ void *ipu__onnx_keep(struct ipu__onnx_file *file, size_t bytes)
     return ipu__onnx_keep_outside(file, bytes);
 }
 
-/* ----------------------------------------------------------------------- file
- */
+/* --------------------------------------------------------------------- file */
 
 static int read_all(int fd, unsigned char *to, size_t bytes)
 {

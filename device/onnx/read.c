@@ -15,8 +15,7 @@
 /* A graph in a graph is three messages deeper, so this is 33 graphs. */
 enum { MOST_DEPTH = 100 };
 
-/* --------------------------------------------------------------------- tables
- */
+/* ------------------------------------------------------------------- tables */
 
 /* Kinds from INTS on are repeated. */
 enum kind {
@@ -205,8 +204,7 @@ static const struct message model_message = {
      {8, MESSAGES, AT(model, opsets), &opset_message},
      {25, BYTES, AT(model, functions), NULL}}};
 
-/* -------------------------------------------------------------------- reading
- */
+/* ------------------------------------------------------------------ reading */
 
 struct reader {
     struct ipu__onnx_file *file;

@@ -25,8 +25,7 @@ enum { FREE_INITIALIZERS = 4 };
 /* Protocol buffers have no more. */
 static const size_t MOST_BYTES = ((size_t)1 << 31) - 1;
 
-/* -------------------------------------------------------------------- output
- */
+/* ------------------------------------------------------------------- output */
 
 /* Bytes that are being written. */
 struct output {
@@ -88,8 +87,7 @@ static void put_message(struct output *o, uint32_t field,
     memset(message, 0, sizeof *message);
 }
 
-/* ------------------------------------------------------------------- tensors
- */
+/* ------------------------------------------------------------------ tensors */
 
 /* A model while it is written. */
 struct writer {
@@ -162,8 +160,7 @@ static int put_external(struct writer *w, const struct ipu__onnx_tensor *t)
     return IPU_OK;
 }
 
-/* --------------------------------------------------------------------- graph
- */
+/* -------------------------------------------------------------------- graph */
 
 /* Returns the variable that an Identity became; NULL: the node is none. */
 static const struct ipu__onnx_value *variable_of(
@@ -260,8 +257,7 @@ static bool has_external(const struct ipu__onnx_graph *graph, int depth)
     return false;
 }
 
-/* --------------------------------------------------------------------- model
- */
+/* -------------------------------------------------------------------- model */
 
 static int put_model(struct writer *w, struct output *o)
 {

@@ -24,8 +24,7 @@ enum {
     MOST_COPIED = 1024 /* elements of a constant of each graph */
 };
 
-/* ---------------------------------------------------------------------- names
- */
+/* -------------------------------------------------------------------- names */
 
 /* The names that a graph uses, of its own values or others. */
 struct names {
@@ -73,8 +72,7 @@ static int list_names(const struct ipu__onnx_graph *graph, struct names *names)
     return IPU_OK;
 }
 
-/* --------------------------------------------------------------------- values
- */
+/* ------------------------------------------------------------------- values */
 
 /* Adds the values that the graph itself names. */
 static int add_own(struct ipu__onnx_call *call,
@@ -198,8 +196,7 @@ static int name_values(struct ipu__onnx_call *call,
     return status;
 }
 
-/* -------------------------------------------------------------------- scopes
- */
+/* ------------------------------------------------------------------- scopes */
 
 static int check_graph(struct ipu__onnx_call *call,
                        const struct ipu__onnx_graph *graph,

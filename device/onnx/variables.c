@@ -13,8 +13,7 @@
 
 #include "onnx/builder.h"
 
-/* -------------------------------------------------------------------- choice
- */
+/* ------------------------------------------------------------------- choice */
 
 static bool can_train(const struct ipu__onnx_tensor *t)
 {
@@ -84,8 +83,7 @@ int ipu_onnx_no_gradients(ipu_onnx *model)
     return IPU_OK;
 }
 
-/* ----------------------------------------------------------------- variables
- */
+/* ---------------------------------------------------------------- variables */
 
 int ipu__onnx_add_variable(ipu_onnx *model, const struct ipu__onnx_value *value)
 {

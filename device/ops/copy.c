@@ -37,8 +37,7 @@ static void copy_halves(uint16_t *to, int64_t to_step, const uint16_t *from,
         to[i * to_step] = from[i * from_step];
 }
 
-/* ----------------------------------------------------------------- in tiles
- */
+/* ----------------------------------------------------------------- in tiles */
 
 /* Words of a side: a cache line. */
 enum { TILE = 16 };

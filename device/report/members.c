@@ -56,20 +56,14 @@ const struct ipu__json_member ipu__step_json[] = {
     END};
 
 #define BLOCK(kind, field) M(struct ipu__profile_block, kind, field)
-const struct ipu__json_member ipu__block_json[] = {BLOCK(TEXT, tensor),
-                                                   BLOCK(TEXT_OR_NULL, op),
-                                                   BLOCK(TEXT_OR_NULL, file),
-                                                   BLOCK(INT32, line),
-                                                   BLOCK(TEXT_OR_NULL, module),
-                                                   BLOCK(TEXT, category),
-                                                   BLOCK(TEXT, type),
-                                                   BLOCK(INT32, element_bytes),
-                                                   BLOCK(INT32, tensors),
-                                                   BLOCK(INT64, bytes),
-                                                   BLOCK(INT32, birth),
-                                                   BLOCK(INT32, death),
-                                                   BLOCK(BOOL, always),
-                                                   END};
+const struct ipu__json_member ipu__block_json[] = {
+    BLOCK(TEXT, tensor),         BLOCK(TEXT_OR_NULL, op),
+    BLOCK(TEXT_OR_NULL, file),   BLOCK(INT32, line),
+    BLOCK(TEXT_OR_NULL, module), BLOCK(TEXT, category),
+    BLOCK(TEXT, type),           BLOCK(INT32, element_bytes),
+    BLOCK(INT32, tensors),       BLOCK(INT64, bytes),
+    BLOCK(INT32, birth),         BLOCK(INT32, death),
+    BLOCK(BOOL, always),         END};
 
 #define TILES(kind, field) M(struct ipu__profile_tiles, kind, field)
 #define BYTES(name, category)                                                  \
@@ -286,8 +280,8 @@ static int unpack_text(const struct ipu__json_member *m, const char *where,
                        const json_t *value, struct ipu_profile *profile,
                        char *at)
 {
-    bool null = m->type == IPU__JSON_TEXT_OR_NULL &&
-                (!value || json_is_null(value));
+    bool null =
+        m->type == IPU__JSON_TEXT_OR_NULL && (!value || json_is_null(value));
 
     if (!json_is_string(value) && !null)
         return unfit(where, m->name, value, "a text");

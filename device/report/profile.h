@@ -24,7 +24,7 @@ struct ipu__profile_step {
     const char *file;  /* NULL: unknown */
     int32_t line;
     const char *module; /* of the model; NULL: unknown */
-    int32_t block; /* block that it makes; -1: none */
+    int32_t block;      /* block that it makes; -1: none */
     int32_t ipu;
     int32_t times;
     int32_t every; /* runs per execution; 1: every run */

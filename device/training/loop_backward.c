@@ -24,8 +24,7 @@ struct mover {
     int32_t *map;         /* owned, [tensors]: in the new body; -1: not yet */
 };
 
-/* ------------------------------------------------- what the nodes begin with
- */
+/* ------------------------------------------------ what the nodes begin with */
 
 /* Reads what was kept of this iteration. */
 static ipu_tensor read_kept(const struct mover *m, int32_t tensor)

@@ -20,8 +20,7 @@
 #include "ops/op.h"
 #include "training/loop.h"
 
-/* ------------------------------------------------------- what has to be kept
- */
+/* ------------------------------------------------------ what has to be kept */
 
 /* Returns whether a variable of the body is the same in all iterations. */
 static bool is_fixed(const struct ipu__loop_back *b, int32_t variable)

@@ -34,8 +34,7 @@ static int read_port(const char *text)
     return text[digits] || text[0] == '0' || port > 65535 ? 0 : (int)port;
 }
 
-/* -------------------------------------------------------------------- hosts
- */
+/* -------------------------------------------------------------------- hosts */
 
 static bool read_ipv6(const char *host, char *canonical, struct hvd__text *why)
 {
@@ -127,8 +126,7 @@ static bool read_name(const char *host, char *canonical, struct hvd__text *why)
     return true;
 }
 
-/* ---------------------------------------------------------------- addresses
- */
+/* ---------------------------------------------------------------- addresses */
 
 /* Returns the colon before the port; NULL, with the reason, if there is none or
  * if it cannot be told from others. */

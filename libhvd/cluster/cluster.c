@@ -61,8 +61,7 @@ static int check_role(const hvd_cluster *cluster, hvd_role role)
                : hvd__fail(HVD_ERR_ARGUMENT, "%d is not a role", (int)role);
 }
 
-/* ----------------------------------------------------------------- building
- */
+/* ----------------------------------------------------------------- building */
 
 int hvd_cluster_new(hvd_cluster **cluster)
 {
@@ -190,8 +189,7 @@ int hvd_cluster_add(hvd_cluster *cluster, hvd_role role, const char *address)
                : index;
 }
 
-/* ---------------------------------------------------------------- this task
- */
+/* ---------------------------------------------------------------- this task */
 
 bool hvd__cluster_may_be(const hvd_cluster *cluster, hvd_role role,
                          int64_t index, struct hvd__text *why)
@@ -251,8 +249,7 @@ int hvd_cluster_task(const hvd_cluster *cluster, hvd_role *role, int32_t *index)
     return HVD_OK;
 }
 
-/* --------------------------------------------------- tasks, addresses, ranks
- */
+/* -------------------------------------------------- tasks, addresses, ranks */
 
 int hvd_cluster_count(const hvd_cluster *cluster, hvd_role role)
 {
@@ -357,8 +354,7 @@ int hvd_cluster_is_chief(const hvd_cluster *cluster)
             cluster->tasks[HVD_ROLE_CHIEF].count == 0);
 }
 
-/* ------------------------------------------------------------------- checks
- */
+/* ------------------------------------------------------------------- checks */
 
 int hvd_cluster_check_allreduce(const hvd_cluster *cluster)
 {

@@ -56,8 +56,7 @@ int hvd__cluster_insert(hvd_cluster *cluster, hvd_role role,
 bool hvd__cluster_may_be(const hvd_cluster *cluster, hvd_role role,
                          int64_t index, struct hvd__text *why);
 
-/* ------------------------------------------------------- places in the JSON
- */
+/* ------------------------------------------------------- places in the JSON */
 
 /* A value in the text: outer.inner[index]. NULL and -1: there is no such
  * step. */

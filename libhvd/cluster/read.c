@@ -35,8 +35,7 @@ static struct hvd__json_place at(const char *outer, const char *inner)
     return (struct hvd__json_place){outer, inner, -1};
 }
 
-/* ----------------------------------------------------------------- refusals
- */
+/* ----------------------------------------------------------------- refusals */
 
 static void add_path(struct hvd__text *text, struct hvd__json_place place)
 {
@@ -106,8 +105,7 @@ static int refuse_json(const struct hvd__source *source,
                      advice(source));
 }
 
-/* --------------------------------------------------------------- known keys
- */
+/* --------------------------------------------------------------- known keys */
 
 /* A key that is known. why: it is refused, for this reason. Without a reason
  * its value means nothing here, and is ignored. */
@@ -148,8 +146,7 @@ static int check_key(const struct reader *r, const char *outer, const char *key,
     return known->why ? refuse_value(r, place, "%s", known->why) : HVD_OK;
 }
 
-/* ------------------------------------------------------------------ cluster
- */
+/* ------------------------------------------------------------------ cluster */
 
 static int read_address(const struct reader *r, struct hvd__json_place place,
                         hvd_role role, const json_t *value)
@@ -223,8 +220,7 @@ static int read_cluster(const struct reader *r, json_t *cluster)
                                    "the cluster has no tasks");
 }
 
-/* --------------------------------------------------------------------- task
- */
+/* --------------------------------------------------------------------- task */
 
 static int read_type(const struct reader *r, const json_t *type)
 {
@@ -293,8 +289,7 @@ static int read_task(const struct reader *r, json_t *task)
                         "%s", reason);
 }
 
-/* ---------------------------------------------------------------- all of it
- */
+/* ---------------------------------------------------------------- all of it */
 
 static int read_top(const struct reader *r, json_t *root)
 {

@@ -205,9 +205,7 @@ int command_main(const struct argp *parser, const char *name, int argc,
 
     switch (command_parse(parser, argc, argv, options)) {
     case OPTIONS_HELP: command_help(parser, name, stdout); return 0;
-    case OPTIONS_VERSION:
-        printf("%s %s\n", name, HVD_VERSION_STRING);
-        return 0;
+    case OPTIONS_VERSION: printf("%s %s\n", name, HVD_VERSION_STRING); return 0;
     case OPTIONS_ERROR:
         fprintf(stderr, "%s: %s\n", name, line->error);
         return 2;

@@ -52,8 +52,7 @@ enum {
  * call. */
 const char *disk__text(int status);
 
-/* ------------------------------------------------------------------- output
- */
+/* ------------------------------------------------------------------- output */
 
 enum {
     DISK__DIRECT = 1,  /* devices and FIFOs are written to */
@@ -108,8 +107,7 @@ int disk__output_check(const char *path, int flags);
 /* Opens, writes and commits. */
 int disk__replace(const char *path, const void *data, size_t bytes, int flags);
 
-/* -------------------------------------------------------------------- input
- */
+/* -------------------------------------------------------------------- input */
 
 /* Opens a regular file. open_flags: O_RDONLY or O_RDWR. Returns the descriptor.
  * Anything else is DISK__NOT_REGULAR, and is not opened. */
@@ -118,8 +116,7 @@ int disk__open_regular(const char *path, int open_flags);
 /* Returns a stream to read from; NULL, with *status set, on failure. */
 FILE *disk__read_stream(const char *path, int *status);
 
-/* ---------------------------------------------- parts of files that are open
- */
+/* --------------------------------------------- parts of files that are open */
 
 /* Writes all of data at an offset. After a failure a part may be written. */
 int disk__write_at(int fd, const void *data, size_t bytes, off_t at);

@@ -30,8 +30,7 @@ static int remember(struct disk__output *o, int status)
     return status;
 }
 
-/* ------------------------------------------------------- the file at a path
- */
+/* ------------------------------------------------------- the file at a path */
 
 /* Returns the descriptor, 1 or 2, of standard output or error that goes to this
  * very file; -1: neither does. */
@@ -100,8 +99,7 @@ static char *resolve(const char *path)
     return resolve_folder(path, name);
 }
 
-/* ------------------------------------------------------------------ opening
- */
+/* ------------------------------------------------------------------ opening */
 
 static int open_beside(struct disk__output *o, const char *path)
 {
@@ -189,8 +187,7 @@ int disk__output_check(const char *path, int flags)
     return status;
 }
 
-/* ------------------------------------------------------------------ writing
- */
+/* ------------------------------------------------------------------ writing */
 
 int disk__output_write(struct disk__output *o, const void *data, size_t bytes)
 {
@@ -222,8 +219,7 @@ FILE *disk__output_stream(struct disk__output *o)
     return stream;
 }
 
-/* ------------------------------------------------------------------- ending
- */
+/* ------------------------------------------------------------------- ending */
 
 /* A network file system reports only at a close what it could not write. The
  * lock stays with the other descriptor. */

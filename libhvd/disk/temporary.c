@@ -73,8 +73,7 @@ static const char *base_of(const char *target)
     return slash ? slash + 1 : target;
 }
 
-/* ------------------------------------------------------------------- making
- */
+/* ------------------------------------------------------------------- making */
 
 /* Returns a new name; NULL, with errno, on failure. */
 static char *make_name(const char *target)
@@ -136,8 +135,7 @@ int disk__temporary_open(const char *target, char **name)
     return fd;
 }
 
-/* ----------------------------------------------------------------- removing
- */
+/* ----------------------------------------------------------------- removing */
 
 /* Returns the digits of a temporary file of this target; NULL: it is none. */
 static const char *digits_of(const char *name, const char *base)

@@ -190,8 +190,7 @@ int hvd_off_reset(int (*function)(void *context, const hvd_reset *reset),
  */
 int hvd_elastic_run(int (*train)(void *context), void *context);
 
-/* ---------------------------------------------------------------- stragglers
- */
+/* --------------------------------------------------------------- stragglers */
 
 /* A rank that keeps the others waiting: in most commits of a while it was busy
  * longer than the median rank by a quarter or more. Busy is the time in which

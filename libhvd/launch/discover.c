@@ -21,8 +21,7 @@
 #define PERIOD_NS INT64_C(1000000000)
 #define LIMIT_NS INT64_C(30000000000)
 
-/* ------------------------------------------------------------------- running
- */
+/* ------------------------------------------------------------------ running */
 
 static int start_script(struct launch__discovery *d,
                         const struct launch__tasks *tasks)
@@ -94,8 +93,7 @@ void launch__discovery_pump(struct launch__discovery *d)
     }
 }
 
-/* ------------------------------------------------------------------- answers
- */
+/* ------------------------------------------------------------------ answers */
 
 static bool is_here(const char *host)
 {

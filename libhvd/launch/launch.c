@@ -34,8 +34,7 @@ int launch__say(const struct launch *launch, const char *format, ...)
     return -1;
 }
 
-/* ----------------------------------------------------------------- checking
- */
+/* ----------------------------------------------------------------- checking */
 
 static int check(const struct launch *l)
 {
@@ -69,8 +68,7 @@ static int check(const struct launch *l)
     return 0;
 }
 
-/* ------------------------------------------------------------------ cluster
- */
+/* ------------------------------------------------------------------ cluster */
 
 static hvd_role role_of(const struct launch *l, int number)
 {
@@ -126,8 +124,7 @@ static int make_cluster(struct launch__tasks *tasks, hvd_cluster *cluster)
     return status;
 }
 
-/* ------------------------------------------------------------------ signals
- */
+/* ------------------------------------------------------------------ signals */
 
 /* Has signals come as data. Returns the descriptor, or -1. */
 static int catch_signals(struct launch__tasks *tasks)
@@ -152,8 +149,7 @@ static int catch_signals(struct launch__tasks *tasks)
                    : launch__say(tasks->launch, "signals: %s", strerror(errno));
 }
 
-/* ------------------------------------------------------------------ the run
- */
+/* ------------------------------------------------------------------ the run */
 
 static int run_tasks(struct launch__tasks *tasks)
 {

@@ -18,8 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---------------------------------------------------------- the environment
- */
+/* ---------------------------------------------------------- the environment */
 
 static int set_config(const struct launch__tasks *tasks,
                       const struct launch__task *task)
@@ -69,8 +68,7 @@ static int set_key(const struct launch__tasks *tasks)
     return setenv("HVD_JOB_KEY_FD", number, 1);
 }
 
-/* ------------------------------------------------------------- in the child
- */
+/* ------------------------------------------------------------- in the child */
 
 /* Puts the new process's ends of its outputs in place, and closes the parent's
  * ends of all. */
@@ -115,8 +113,7 @@ static _Noreturn void become_task(struct launch__tasks *tasks,
     exit(launch->start(launch->context));
 }
 
-/* ------------------------------------------------------------ in the parent
- */
+/* ------------------------------------------------------------ in the parent */
 
 static int open_streams(struct launch__task *task, int *ends)
 {

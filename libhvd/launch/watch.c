@@ -60,8 +60,7 @@ static void give_up(struct launch__watch *w)
     launch__enter(w, LAUNCH__NOTICES, 0);
 }
 
-/* ------------------------------------------------------------------ endings
- */
+/* ------------------------------------------------------------------ endings */
 
 static void note_stop(struct launch__task *task, bool is_stopped)
 {
@@ -108,8 +107,7 @@ static void press(struct launch__watch *w)
     }
 }
 
-/* ------------------------------------------------------------------ signals
- */
+/* ------------------------------------------------------------------ signals */
 
 static void take_signal(struct loop *l, const struct signalfd_siginfo *info)
 {
@@ -137,8 +135,7 @@ static void take_signals(struct loop *l)
         take_signal(l, &info);
 }
 
-/* ------------------------------------------------------------------ starting
- */
+/* ----------------------------------------------------------------- starting */
 
 static bool may_run(const struct launch__tasks *tasks, int i)
 {
@@ -184,8 +181,7 @@ static void start_due(struct launch__watch *w)
     }
 }
 
-/* --------------------------------------------------------------------- loop
- */
+/* --------------------------------------------------------------------- loop */
 
 static struct launch__stream *stream_of(const struct launch__watch *w, int i)
 {

@@ -358,8 +358,7 @@ int hvd_commit_wait(void)
     return status;
 }
 
-/* ------------------------------------------------------------ what is known
- */
+/* ------------------------------------------------------------ what is known */
 
 int64_t hvd__state_bytes(void)
 {

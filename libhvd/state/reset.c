@@ -108,8 +108,7 @@ int hvd__world_announce(bool is_new, bool restored)
     return HVD_OK;
 }
 
-/* ----------------------------------------------------------------- the loop
- */
+/* ----------------------------------------------------------------- the loop */
 
 static bool is_loss(int status)
 {

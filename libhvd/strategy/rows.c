@@ -104,8 +104,7 @@ int hvd__rows_combine(struct hvd__rows *rows, const int64_t *indices,
     return status;
 }
 
-/* ------------------------------------------------------------------ sections
- */
+/* ----------------------------------------------------------------- sections */
 
 /* Returns how many rows have an index below the bound. */
 static int64_t count_below(const struct hvd__rows *rows, int64_t bound)

@@ -100,8 +100,7 @@ struct hvd__server {
     int64_t dropped, updates, ahead, gradients, bytes;
 };
 
-/* ------------------------------------------------------------------ rounds.c
- */
+/* ----------------------------------------------------------------- rounds.c */
 
 /* A gradient has come, or (refused: the reason, else NULL) will not. */
 void hvd__round_take(struct hvd__slot *slot, const char *refused);
@@ -110,8 +109,7 @@ void hvd__round_leave(struct hvd__server *server);
 /* All workers have joined, and start anew together. */
 void hvd__round_restart(struct hvd__server *server);
 
-/* ------------------------------------------------------------------- serve.c
- */
+/* ------------------------------------------------------------------ serve.c */
 
 /* Sends the value of a part, as the answer to a push. */
 void hvd__answer(struct hvd__slot *slot);

@@ -26,8 +26,7 @@ static const char *name_of(const struct hvd__shelf *shelf)
     return shelf->server->strategy->variables[shelf->part->variable].name;
 }
 
-/* ------------------------------------------------------------- rows that come
- */
+/* ----------------------------------------------------------- rows that come */
 
 /* Takes the rows of a slot, or the reason why there are none. */
 static void take(struct hvd__slot *slot, int status, const char *reason)
@@ -125,8 +124,7 @@ void hvd__server_rows_expect(struct hvd__slot *slot)
                        announced);
 }
 
-/* ------------------------------------------------------------------ an update
- */
+/* ---------------------------------------------------------------- an update */
 
 /* Appends rows to others, in whose memory there is room. */
 static void append(struct hvd__rows *all, const struct hvd__rows *rows,
@@ -206,8 +204,7 @@ void hvd__server_rows_loaded(struct hvd__shelf *shelf)
         hvd__changes_note(&shelf->changes, row, shelf->version);
 }
 
-/* --------------------------------------------------------------- rows that go
- */
+/* ------------------------------------------------------------- rows that go */
 
 static void end_answer(struct hvd__slot *slot, int status)
 {

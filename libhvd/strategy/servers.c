@@ -217,8 +217,7 @@ static int make_sets(struct hvd__servers *servers)
     return HVD_OK;
 }
 
-/* ------------------------------------------------------------ from new to free
- */
+/* --------------------------------------------------------- from new to free */
 
 static int allocate(struct hvd_strategy *s)
 {

@@ -20,8 +20,7 @@
 #include "strategy/optimizer.h"
 #include "strategy/servers.h"
 
-/* -------------------------------------------------------------- handing over
- */
+/* ------------------------------------------------------------- handing over */
 
 /* verb: what this rank does with the rows. */
 static int check_indices(const struct hvd__variable *v, const char *verb,
@@ -125,8 +124,7 @@ void hvd__sparse_forget(struct hvd__variable *v)
     v->refusal = NULL;
 }
 
-/* ---------------------------------------------------------------- all-reduce
- */
+/* --------------------------------------------------------------- all-reduce */
 
 int hvd__sparse_submit(struct hvd_strategy *s, struct hvd__variable *v)
 {

@@ -26,8 +26,7 @@
 
 static const char rule[] = "the optimizer's state is read and written";
 
-/* ------------------------------------------------------------------ the list
- */
+/* ----------------------------------------------------------------- the list */
 
 /* A number of the list, taken apart. */
 struct entry {
@@ -101,8 +100,7 @@ int hvd_strategy_state_info(const hvd_strategy *strategy, int32_t number,
     return HVD_OK;
 }
 
-/* ------------------------------------------------------------------- reading
- */
+/* ------------------------------------------------------------------ reading */
 
 int hvd__state_borrow(struct hvd_strategy *s)
 {
@@ -148,8 +146,7 @@ int hvd_strategy_read_state(hvd_strategy *strategy, void *const *data)
     return status;
 }
 
-/* ------------------------------------------------------------------- writing
- */
+/* ------------------------------------------------------------------ writing */
 
 /* Has the optimiser of this rank begin anew. */
 static void clear(struct hvd_strategy *s)

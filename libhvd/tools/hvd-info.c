@@ -53,8 +53,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     return 0;
 }
 
-/* ------------------------------------------------------------------- machine
- */
+/* ------------------------------------------------------------------ machine */
 
 static void print_cpu(void)
 {
@@ -118,8 +117,7 @@ static void print_machine(void)
     print_kernels();
 }
 
-/* --------------------------------------------------------------------- build
- */
+/* -------------------------------------------------------------------- build */
 
 static void print_build(void)
 {

@@ -67,8 +67,7 @@ static void print_hosts(const struct hvd__world *world,
         printf("  transport    none: one rank\n");
 }
 
-/* -------------------------------------------------------------------- costs
- */
+/* -------------------------------------------------------------------- costs */
 
 static const char *origin_of(const struct hvd__world *world, char *text,
                              size_t size)
@@ -124,8 +123,7 @@ static int write_costs(const struct hvd__world *world, const char *path)
                       : HVD_OK;
 }
 
-/* ------------------------------------------------------------------ choices
- */
+/* ------------------------------------------------------------------ choices */
 
 static const struct kind {
     const char *name;
@@ -224,8 +222,7 @@ static int print_choices(const struct hvd__set *set, bool is_csv)
     return HVD_OK;
 }
 
-/* ------------------------------------------------------------------ the door
- */
+/* ----------------------------------------------------------------- the door */
 
 static int print_world(const struct hvd__world *world, const struct card *cards,
                        const struct topology_options *options)

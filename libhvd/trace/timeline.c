@@ -77,8 +77,7 @@ struct hvd__timeline {
     int64_t marked_ns; /* the cycle that was marked last; used by the flusher */
 };
 
-/* ---------------------------------------------------------------------- text
- */
+/* --------------------------------------------------------------------- text */
 
 /* Adds to the text, leaving room for the tail, so that it can be written. */
 __attribute__((format(printf, 2, 3))) static void add(struct hvd__timeline *t,
@@ -152,8 +151,7 @@ static void add_string(struct hvd__timeline *t, const char *text)
     add(t, "\"");
 }
 
-/* -------------------------------------------------------------------- events
- */
+/* ------------------------------------------------------------------- events */
 
 static void add_name(struct hvd__timeline *t, const char *what, int row,
                      const char *name)
@@ -274,8 +272,7 @@ static bool add_whole_span(struct hvd__timeline *t,
     return false;
 }
 
-/* ------------------------------------------------------------------ the file
- */
+/* ----------------------------------------------------------------- the file */
 
 static int cannot(const char *path, int status)
 {

@@ -31,8 +31,7 @@ void hvd__trace_writer_fini(struct hvd__trace_writer *writer)
     pthread_mutex_destroy(&writer->lock);
 }
 
-/* ------------------------------------------------------------------ the thread
- */
+/* --------------------------------------------------------------- the thread */
 
 static void write_metrics(struct hvd__trace_writer *s)
 {

@@ -47,8 +47,7 @@ bool hvd__members_is_spare(const struct hvd__members *m)
            !hvd__members_is_lost(m, m->self);
 }
 
-/* ------------------------------------------------------------ who looks after
- */
+/* ---------------------------------------------------------- who looks after */
 
 int64_t hvd__members_nap(const struct hvd__members *m)
 {

@@ -98,8 +98,7 @@ void hvd__page_unmap(struct hvd__page *page, struct hvd__page_shape shape)
         munmap(page, hvd__page_bytes(shape));
 }
 
-/* -------------------------------------------------------------------- seqlocks
- */
+/* ----------------------------------------------------------------- seqlocks */
 
 /* Makes the version odd before words are written, and even after. */
 static void begin_writing(struct hvd__seqlock *lock)

@@ -320,8 +320,7 @@ static void publish(struct hvd__watch *w, int64_t now)
     beat(w);
 }
 
-/* ------------------------------------------------------------------ the thread
- */
+/* --------------------------------------------------------------- the thread */
 
 /* Answers the members that recover already. */
 static void tend(struct hvd__watch *w)

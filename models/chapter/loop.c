@@ -56,8 +56,7 @@ void loop_fini(struct loop *loop)
     ipu_outfeed_free(loop->outfeed);
 }
 
-/* ---------------------------------------------------------------- perceptron
- */
+/* --------------------------------------------------------------- perceptron */
 
 enum { HIDDEN = 128, MOST_VARIABLES = 4 };
 

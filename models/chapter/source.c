@@ -21,8 +21,7 @@ hvd_dataset *source_digits(const char *directory, int64_t batch)
                              1);
 }
 
-/* --------------------------------------------------------------------- files
- */
+/* -------------------------------------------------------------------- files */
 
 enum { IDX, CSV, NPY, NPZ, SAFETENSORS, TFRECORD, TEXT, FORMATS };
 

@@ -141,9 +141,7 @@ void hvd_checkpoint_close(hvd_checkpoint *c)
     free(c);
 }
 
-/* ------------------------------------------------------- what it says of
- * itself
- */
+/* --------------------------------------------------- what it says of itself */
 
 const char *hvd_checkpoint_passed_over(const hvd_checkpoint *c)
 {

@@ -68,8 +68,7 @@ void hvd_checkpoint_options_init(hvd_checkpoint_options *options, size_t size)
     memcpy(options, &fresh, size < sizeof fresh ? size : sizeof fresh);
 }
 
-/* --------------------------------------------------------- what is to remain
- */
+/* -------------------------------------------------------- what is to remain */
 
 /* Removes the checkpoints that need not be kept. Those whose header cannot be
  * read count as none, and go when they are older than the newest. */

@@ -121,8 +121,7 @@ int logs_begin(struct training_run *run)
     return 0;
 }
 
-/* ------------------------------------------------------------------ the time
- */
+/* ----------------------------------------------------------------- the time */
 
 void logs_spend(struct training_run *run, enum logs_share share, double seconds)
 {
@@ -168,8 +167,7 @@ static void measure_step(struct training_run *run)
         logs->slowest = step;
 }
 
-/* -------------------------------------------------------------------- points
- */
+/* ------------------------------------------------------------------- points */
 
 /* Fills in this rank's row, and gets those of the others. Collective. */
 static int gather(struct training_run *run)

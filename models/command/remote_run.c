@@ -28,8 +28,7 @@ struct remote_run {
     bool is_open;
 };
 
-/* ------------------------------------------------------------------- options
- */
+/* ------------------------------------------------------------------ options */
 
 /* Options that this process acts on itself. */
 static bool is_own(const char *name)
@@ -101,8 +100,7 @@ static int describe(const struct options *o,
     return status;
 }
 
-/* ----------------------------------------------------------------- the files
- */
+/* ---------------------------------------------------------------- the files */
 
 /* The text to learn goes with the network. */
 static int add_text(const char *text, const char *folder)
@@ -151,8 +149,7 @@ static int take_result(void *context, enum remote_result result,
     return outfile_commit(&r->out);
 }
 
-/* ------------------------------------------------------------------- the run
- */
+/* ------------------------------------------------------------------ the run */
 
 static int train(struct remote_run *r, struct remote_client *client,
                  struct remote_description *description)

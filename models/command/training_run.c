@@ -29,8 +29,7 @@
  * line: seldom enough to cost nothing. */
 enum { REPORTS = 20 };
 
-/* -------------------------------------------------------------------- steps
- */
+/* -------------------------------------------------------------------- steps */
 
 /* Replaces a loss by its average over the ranks, and counts the wait. */
 static int average_loss(struct training_run *run, double *loss)
@@ -76,8 +75,7 @@ static int keep_loss(struct training_run *run, double loss)
     return losses_add(&run->losses, run->outcome.steps, loss);
 }
 
-/* --------------------------------------------------------------------- data
- */
+/* --------------------------------------------------------------------- data */
 
 int64_t training_rows(const struct training_run *run)
 {
@@ -101,8 +99,7 @@ static int check_rows(const struct training_run *run)
     return PROBLEM_EVERYWHERE;
 }
 
-/* -------------------------------------------------------------------- parts
- */
+/* -------------------------------------------------------------------- parts */
 
 /* Has the bar say what is done now. */
 static void name_phase(const struct training_run *run, const char *name)
@@ -222,8 +219,7 @@ static int end_part(struct training_run *run)
     return outcome_add(outcome, &part);
 }
 
-/* ---------------------------------------------------------- what is done when
- */
+/* -------------------------------------------------------- what is done when */
 
 static int before_step(void *context)
 {
@@ -310,8 +306,7 @@ static int visit(void *context, const struct trainer_results *results)
                : 0;
 }
 
-/* -------------------------------------------------------------- the training
- */
+/* ------------------------------------------------------------- the training */
 
 /* Adds the trainer's times to those that this rank has measured, and averages
  * all but the total over the ranks. */
@@ -444,8 +439,7 @@ static int make_estimator(struct training_run *run)
     return status;
 }
 
-/* ------------------------------------------------------------------ the run
- */
+/* ------------------------------------------------------------------ the run */
 
 float *const *training_values(const struct training_run *run)
 {

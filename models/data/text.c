@@ -28,8 +28,7 @@
 static const char *const places[] = {"../share/doc/hvd", "../../docs",
                                      "../../../docs"};
 
-/* ----------------------------------------------------------------- decoding
- */
+/* ----------------------------------------------------------------- decoding */
 
 int64_t text_decode(const char **bytes, const char *end)
 {
@@ -94,8 +93,7 @@ int text_find(const struct text *text, uint32_t character)
     return found ? (int)(found - text->vocabulary) : -1;
 }
 
-/* ------------------------------------------------------------------ loading
- */
+/* ------------------------------------------------------------------ loading */
 
 /* Decodes the bytes into code points, which take the place of the numbers. */
 static int decode_text(const char *what, const char *bytes, size_t length,

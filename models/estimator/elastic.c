@@ -203,8 +203,7 @@ void elastic_count(hvd_estimator *e)
             e->capacity * e->options.replicas * e->workers * e->once;
 }
 
-/* ------------------------------------------------------------------ restores
- */
+/* ----------------------------------------------------------------- restores */
 
 /* Goes on from the image: the devices, the counters and the data. */
 static int adopt(hvd_estimator *e, struct parts *p)

@@ -263,8 +263,7 @@ int elastic_meet(hvd_estimator *e, json_t **joined)
     return status;
 }
 
-/* ------------------------------------------------------------------ growing
- */
+/* ------------------------------------------------------------------ growing */
 
 int elastic_look(hvd_estimator *e)
 {
@@ -335,8 +334,7 @@ int elastic_change(hvd_estimator *e)
     return 1;
 }
 
-/* -------------------------------------------------------------------- losses
- */
+/* ------------------------------------------------------------------- losses */
 
 static bool is_loss(void)
 {

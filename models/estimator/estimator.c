@@ -76,8 +76,7 @@ void estimator_adopt(hvd_estimator *e, const struct estimator_program *program)
     e->calls = 1;
 }
 
-/* --------------------------------------------------------------- the trainer
- */
+/* -------------------------------------------------------------- the trainer */
 
 static int make_model(hvd_estimator *e, const struct input *in,
                       struct model **model)
@@ -161,8 +160,7 @@ int estimator_prepare(hvd_estimator *e, const struct input *in)
     return status;
 }
 
-/* ---------------------------------------------------------- what is known now
- */
+/* -------------------------------------------------------- what is known now */
 
 int hvd_estimator_output(const hvd_estimator *e, const char *name)
 {

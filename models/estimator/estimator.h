@@ -162,8 +162,7 @@ struct hvd_estimator {
     int64_t saved_step; /* of the newest checkpoint; -1: none */
 };
 
-/* --------------------------------------------------------------- estimator.c
- */
+/* -------------------------------------------------------------- estimator.c */
 
 /* Collective: makes the trainer for the batches of an input, if there is none
  * yet, and takes up the newest checkpoint. input NULL: this rank has failed. */
@@ -182,8 +181,7 @@ int estimator_open(const hvd_estimator *estimator, hvd_dataset *data,
  * with the text kept. */
 int estimator_agree(int status);
 
-/* ------------------------------------------------------------------- options.c
- */
+/* ---------------------------------------------------------------- options.c */
 
 /* Copies options that are in order, with what the cluster adds to them. */
 int estimator_take_options(hvd_estimator_options *own,
@@ -193,8 +191,7 @@ int estimator_take_options(hvd_estimator_options *own,
 struct trainer_options estimator_trainer_options(
     const hvd_estimator *estimator);
 
-/* --------------------------------------------------------------------- ranks.c
- */
+/* ------------------------------------------------------------------ ranks.c */
 
 /* What a call has found, the same on all ranks. */
 struct found {
@@ -220,8 +217,7 @@ int ranks_end(hvd_estimator *estimator, struct found *found, int status);
 void found_tell(const struct found *found, hvd_results *training,
                 hvd_results *evaluation);
 
-/* ------------------------------------------------------------------- cluster.c
- */
+/* ---------------------------------------------------------------- cluster.c */
 
 /* Has a process that has come to a job that runs already be apart (agree.h)
  * until it trains. elastic: its training can take part. */
@@ -233,8 +229,7 @@ int cluster_servers(void); /* tasks of type ps; 0 without a cluster */
 /* Collective: finds whether the cluster has an evaluator of its own. */
 int cluster_find_evaluator(bool *found);
 
-/* ------------------------------------------------------------------ resume.c
- */
+/* ----------------------------------------------------------------- resume.c */
 
 /* Rank 0: has a checkpoint written; final: the training is over. */
 int resume_save(hvd_estimator *estimator, bool final);
@@ -243,8 +238,7 @@ int resume_save(hvd_estimator *estimator, bool final);
  * of the folder, if there is one. */
 int resume_load(hvd_estimator *estimator);
 
-/* ----------------------------------------------- elastic.c, elastic_worlds.c
- */
+/* ---------------------------------------------- elastic.c, elastic_worlds.c */
 
 /* Collective, before the trainer is made for a world that is not the first:
  * checks that processes that have joined train what the others do. input NULL:
@@ -285,8 +279,7 @@ int elastic_recover(hvd_estimator *estimator);
 /* Frees what elastic_open has made. */
 void elastic_end(hvd_estimator *estimator);
 
-/* ------------------------------------------------------------------ record.c
- */
+/* ----------------------------------------------------------------- record.c */
 
 /* Rank 0: opens the log, if there is to be one. */
 int record_open(hvd_estimator *estimator);
@@ -304,8 +297,7 @@ int values_add(struct values *values, const char *name, double value);
 int values_of(struct values *values, const hvd_eval_spec *spec,
               const hvd_results *results);
 
-/* ------------------------------------------------------------------- train.c
- */
+/* ------------------------------------------------------------------ train.c */
 
 /* Collective: hvd_estimator_train, with an evaluation beside it; eval NULL:
  * none. */
@@ -313,8 +305,7 @@ int train_beside(hvd_estimator *estimator, hvd_dataset *data,
                  const hvd_train_spec *spec, const hvd_eval_spec *eval,
                  struct found *found);
 
-/* ------------------------------------------------------------- evaluations.c
- */
+/* ------------------------------------------------------------ evaluations.c */
 
 /* The evaluator: adds what it has found to the file of evaluations. */
 int evaluations_write(const hvd_estimator *estimator,
@@ -326,15 +317,13 @@ void evaluations_skip(hvd_estimator *estimator);
 /* Collective: has hooks hear of what is new in the file. */
 int evaluations_hear(hvd_estimator *estimator);
 
-/* --------------------------------------------------------------- evaluator.c
- */
+/* -------------------------------------------------------------- evaluator.c */
 
 /* The process of an evaluator: evaluates checkpoints until the last. */
 int evaluator_watch(hvd_estimator *estimator, const hvd_train_spec *train,
                     const hvd_eval_spec *eval, hvd_results *results);
 
-/* ------------------------------------------------------------------- hooks.c
- */
+/* ------------------------------------------------------------------ hooks.c */
 
 int hooks_check(const hvd_estimator_options *options);
 
@@ -343,8 +332,7 @@ int hooks_check(const hvd_estimator_options *options);
 int hooks_call(hvd_estimator *estimator, enum moment moment, double loss,
                const struct values *values);
 
-/* ----------------------------------------------------------------- average.c
- */
+/* ---------------------------------------------------------------- average.c */
 
 /* Makes room for running averages, if there are to be any; has them be the
  * variables, if nothing has been averaged yet; and averages. HVD_ERR_MEMORY. */
@@ -353,16 +341,14 @@ void averages_start(hvd_estimator *estimator);
 void averages_update(hvd_estimator *estimator);
 void averages_fini(hvd_estimator *estimator);
 
-/* ------------------------------------------------------------------- guard.c
- */
+/* ------------------------------------------------------------------ guard.c */
 
 /* Before a step, and collectively behind an update: skips those whose gradients
  * are not finite, says so by estimator->skip, and finds a scale of the loss. */
 int guard_begin(hvd_estimator *estimator);
 int guard_end(hvd_estimator *estimator);
 
-/* ------------------------------------------------------------------- state.c
- */
+/* ------------------------------------------------------------------ state.c */
 
 /* What a checkpoint keeps that is not the trainer's. A file may lack it. */
 struct state {

@@ -24,8 +24,7 @@ void hvd_estimator_options_init(hvd_estimator_options *options, size_t size)
     options->log_formats = HVD_LOG_ALL;
 }
 
-/* ------------------------------------------------------------------ checking
- */
+/* ----------------------------------------------------------------- checking */
 
 static int optimizer_of(const char *name)
 {
@@ -234,8 +233,7 @@ int estimator_take_options(hvd_estimator_options *o,
     return status;
 }
 
-/* --------------------------------------------------------------- the trainer
- */
+/* -------------------------------------------------------------- the trainer */
 
 struct trainer_options estimator_trainer_options(const hvd_estimator *e)
 {

@@ -37,8 +37,7 @@ static void tensors_fini(struct tensors *t)
     state_fini(&t->more);
 }
 
-/* ------------------------------------------------------------------- writing
- */
+/* ------------------------------------------------------------------ writing */
 
 static int open_writer(hvd_estimator *e)
 {
@@ -126,8 +125,7 @@ int resume_save(hvd_estimator *e, bool final)
     return status < 0 ? status : 0;
 }
 
-/* ------------------------------------------------------------------- reading
- */
+/* ------------------------------------------------------------------ reading */
 
 static int read_position(const hvd_checkpoint *checkpoint, hvd_position *p)
 {

@@ -27,8 +27,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 /* The format allows no longer header. */
 enum { PREFIX = 8, MOST_HEADER = 100000000 };
 
-/* ------------------------------------------------------------------- dtypes
- */
+/* ------------------------------------------------------------------- dtypes */
 
 static const struct {
     const char *name;
@@ -102,8 +101,7 @@ int safetensors_measure(struct safetensors_tensor *t)
     return 0;
 }
 
-/* ------------------------------------------------------------------ reading
- */
+/* ------------------------------------------------------------------ reading */
 
 /* Keeps the text of a file that is not as it should be. Returns the status. */
 static int refuse(const struct safetensors *f, const char *what)
@@ -344,8 +342,7 @@ const struct safetensors_tensor *safetensors_find(const struct safetensors *f,
     return number ? &f->tensors[json_integer_value(number)] : NULL;
 }
 
-/* ------------------------------------------------------------------ writing
- */
+/* ------------------------------------------------------------------ writing */
 
 int safetensors_order(struct safetensors_tensor *tensors, int count)
 {

@@ -68,8 +68,7 @@ struct safetensors_tensor {
                          bytes is 0 */
 };
 
-/* ------------------------------------------------------------------ reading
- */
+/* ------------------------------------------------------------------ reading */
 
 /* A file that is open. Everything here is owned by it. Any number of threads
  * may read it at once. */
@@ -103,8 +102,7 @@ void safetensors_close(struct safetensors *file); /* NULL is accepted */
 const struct safetensors_tensor *safetensors_find(
     const struct safetensors *file, const char *name);
 
-/* ------------------------------------------------------------------ writing
- */
+/* ------------------------------------------------------------------ writing */
 
 /* Sets count and bytes of a tensor by its dtype and shape. HVD_ERR_ARGUMENT if
  * that is no tensor, or larger than any file. */

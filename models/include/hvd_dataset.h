@@ -186,8 +186,7 @@ hvd_dataset *hvd_dataset_generate(int32_t ncomponents,
                                   const hvd_component *components,
                                   const hvd_generator *generator);
 
-/* ------------------------------------------------------------ transformations
- */
+/* ---------------------------------------------------------- transformations */
 
 /* Computes an element from one; in and out have a pointer for each component.
  * Returns 0 or a negative status, with a text if it calls hvd_set_last_error.
@@ -262,8 +261,7 @@ hvd_dataset *hvd_dataset_batch_global(hvd_dataset *dataset, int64_t size,
 /* A thread of the iterator reads up to count elements ahead. */
 hvd_dataset *hvd_dataset_prefetch(hvd_dataset *dataset, int32_t count);
 
-/* ------------------------------------------------------------------- iterators
- */
+/* ---------------------------------------------------------------- iterators */
 
 /* This says how the data is divided among workers. */
 typedef int32_t hvd_auto_shard;

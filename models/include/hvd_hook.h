@@ -141,8 +141,7 @@ void hvd_early_stopping_options_init(hvd_early_stopping_options *options,
 int hvd_early_stopping_new(const hvd_early_stopping_options *options,
                            hvd_hook **hook);
 
-/* --------------------------------------------------------- reduce on plateau
- */
+/* -------------------------------------------------------- reduce on plateau */
 
 /* The defaults and the rules are those of Keras. */
 typedef struct hvd_plateau_options {
@@ -162,8 +161,7 @@ void hvd_plateau_options_init(hvd_plateau_options *options, size_t size);
  * not improved for some time. HVD_ERR_ARGUMENT, HVD_ERR_MEMORY. */
 int hvd_plateau_new(const hvd_plateau_options *options, hvd_hook **hook);
 
-/* ----------------------------------------------------------------- profiler
- */
+/* ----------------------------------------------------------------- profiler */
 
 typedef struct hvd_profiler_options {
     uint32_t size; /* as hvd_profiler_options_init got it */

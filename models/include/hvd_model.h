@@ -120,8 +120,7 @@ void hvd_net_output(hvd_net *net, const char *name, ipu_tensor tensor);
  * Layers say it themselves; a pipeline partitions its pieces by it. */
 void hvd_net_work(hvd_net *net, int64_t products);
 
-/* ----------------------------------------------------------------- variables
- */
+/* ---------------------------------------------------------------- variables */
 
 /* The first values of a variable. in and out are the inputs and outputs of one
  * unit: for a shape [..., in, out] these two, each times the other dimensions

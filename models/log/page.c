@@ -71,8 +71,7 @@ static const char style[] =
     ".c3{--c:var(--c3)}.c4{--c:var(--c4)}.c5{--c:var(--c5)}"
     ".c6{--c:var(--c6)}.c7{--c:var(--c7)}\n";
 
-/* -------------------------------------------------------------- the overview
- */
+/* ------------------------------------------------------------- the overview */
 
 /* Times and ranks have sections of their own. */
 static bool is_curve(const struct page_series *s)
@@ -110,8 +109,7 @@ static void add_overview(struct bytes *out, const struct page_data *data)
     bytes_print(out, "</div>\n");
 }
 
-/* -------------------------------------------------------------- the sections
- */
+/* ------------------------------------------------------------- the sections */
 
 /* Adds a figure for each last word of the tags of curves. */
 static void add_curves(struct bytes *out, const struct page_data *data)
@@ -146,8 +144,7 @@ static void add_curves(struct bytes *out, const struct page_data *data)
         bytes_print(out, "</div>\n");
 }
 
-/* --------------------------------------------------------- the configuration
- */
+/* -------------------------------------------------------- the configuration */
 
 /* Adds a row of a table in Markdown: "| a | b |". */
 static void add_row(struct bytes *out, const char *line, size_t length,
@@ -199,8 +196,7 @@ static void add_settings(struct bytes *out, const char *text)
     bytes_print(out, "</table></div></figure>\n");
 }
 
-/* ------------------------------------------------------------------ the page
- */
+/* ----------------------------------------------------------------- the page */
 
 static void add_date(struct bytes *out, double seconds)
 {

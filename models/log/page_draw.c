@@ -85,8 +85,7 @@ void page_number(double value, char text[32])
         snprintf(text, 32, "%.4g", value);
 }
 
-/* ------------------------------------------------------------------ the axes
- */
+/* ----------------------------------------------------------------- the axes */
 
 /* Larger ones would overflow on the way. */
 static bool can_draw(double value)
@@ -196,8 +195,7 @@ static void draw_axes(struct bytes *out, const struct axis *x,
                 LEFT + COLUMNS / 2, HEIGHT - 4);
 }
 
-/* ---------------------------------------------------------------- the curves
- */
+/* --------------------------------------------------------------- the curves */
 
 struct pen {
     struct bytes *out;

@@ -100,8 +100,7 @@ void hvd_net_output(hvd_net *net, const char *name, ipu_tensor tensor)
             net->pass->outputs[i] = tensor;
 }
 
-/* ---------------------------------------------------------- of the functions
- */
+/* --------------------------------------------------------- of the functions */
 
 static ipu_tensor build_losses(hvd_net *net, ipu_tensor y)
 {
@@ -172,8 +171,7 @@ static void free_net(void *own)
     free(net);
 }
 
-/* ----------------------------------------------------------------- discovery
- */
+/* ---------------------------------------------------------------- discovery */
 
 /* Checks the losses, and learns how many a batch has. */
 static void learn_losses(hvd_net *net, ipu_tensor losses, int64_t *rows)

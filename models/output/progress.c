@@ -57,8 +57,7 @@ struct hvd_progress {
  * not take the lock: stored before the bar is drawn, and after it is erased. */
 static atomic_int drawn_on = -1;
 
-/* ---------------------------------------------------------------- the output
- */
+/* --------------------------------------------------------------- the output */
 
 static void clear_bar(hvd_progress *p)
 {
@@ -122,8 +121,7 @@ static void show(hvd_progress *p, double now)
     }
 }
 
-/* -------------------------------------------------------------------- phases
- */
+/* ------------------------------------------------------------------- phases */
 
 /* Copies a text that may be cut, without control characters. */
 static void take_text(char *to, size_t size, const char *text)
@@ -244,8 +242,7 @@ void hvd_progress_interrupt(void)
         return;
 }
 
-/* -------------------------------------------------------------- begin and end
- */
+/* ------------------------------------------------------------ begin and end */
 
 void hvd_progress_options_init(hvd_progress_options *options, size_t size)
 {

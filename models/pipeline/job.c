@@ -34,8 +34,7 @@ struct job {
     float *values;   /* room for the largest variable; owned */
 };
 
-/* -------------------------------------------------------------------- making
- */
+/* ------------------------------------------------------------------- making */
 
 static struct feed feed_of(int (*next)(void *context, void **buffers),
                            void *context, int batch)
@@ -216,8 +215,7 @@ struct trainer_times job_times(const struct job *job)
     return job->pipeline.base.times;
 }
 
-/* ------------------------------------------------------------------- testing
- */
+/* ------------------------------------------------------------------ testing */
 
 struct test {
     const struct job_data *data;

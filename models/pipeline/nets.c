@@ -19,8 +19,7 @@ enum { FILTERS = 32, HIDDEN = 64, CNN_PIECES = 3 };
 
 const char *const net_names[] = {"mlp", "cnn", "resnet", "towers", NULL};
 
-/* -------------------------------------------------------------------- pieces
- */
+/* ------------------------------------------------------------------- pieces */
 
 static ipu_tensor build_conv(hvd_net *net, const char *name, ipu_tensor x,
                              int64_t filters, int64_t extent, int32_t stride)

@@ -32,8 +32,7 @@ static int check_options(const struct run *run)
     return agree_numbers(same, sizeof same / sizeof *same);
 }
 
-/* ---------------------------------------------------------------------- data
- */
+/* --------------------------------------------------------------------- data */
 
 /* Loads or draws digits, and opens this rank's share. */
 static int open_digits(struct run *run, int set, hvd_iterator **digits)
@@ -112,8 +111,7 @@ static int load_data(struct run *run)
     return status;
 }
 
-/* ------------------------------------------------------------------ training
- */
+/* ----------------------------------------------------------------- training */
 
 /* Evaluates, and prints what came of it. */
 static int test_epoch(struct run *run)

@@ -52,8 +52,7 @@ struct remote_client {
     int64_t failed_ns;  /* the first */
 };
 
-/* ------------------------------------------------------------ beginning, end
- */
+/* ----------------------------------------------------------- beginning, end */
 
 int client_new(const char *cluster, struct remote_client **made)
 {
@@ -133,9 +132,7 @@ static void fail_peer(struct peer *peer, const char *why)
              party_name(client->party, peer->rank), why);
 }
 
-/* ---------------------------------------------------------------- what it
- * sends
- */
+/* ------------------------------------------------------------ what it sends */
 
 /* Opens the files that prepare has written, which then are removed. */
 static int open_files(struct peer *peer, const char *folder)
@@ -224,8 +221,7 @@ static int start_all(struct remote_client *client)
     return status;
 }
 
-/* ------------------------------------------------------------- what it is told
- */
+/* ---------------------------------------------------------- what it is told */
 
 /* Rank 0's standard output is that of the program; all else is marked. */
 static int take_output(struct peer *peer, const struct frame *frame)

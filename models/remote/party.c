@@ -149,8 +149,7 @@ const void *party_key(const struct remote_party *party, size_t *bytes)
     return party->key.bytes;
 }
 
-/* ------------------------------------------------------ the worker's cluster
- */
+/* ----------------------------------------------------- the worker's cluster */
 
 /* Adds the task of a rank, on another port of its host. */
 static int add_task(const struct remote_party *party, hvd_cluster *to, int rank,

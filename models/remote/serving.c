@@ -70,8 +70,7 @@ __attribute__((format(printf, 1, 2))) static void log_line(const char *format,
     fprintf(stderr, "hvd-server: %s\n", line);
 }
 
-/* ------------------------------------------------------------ beginning, end
- */
+/* ----------------------------------------------------------- beginning, end */
 
 struct serving *serving_new(const struct remote_party *party,
                             const struct remote_door *door, int port, int fd,
@@ -160,8 +159,7 @@ static int refuse(struct serving *serving)
     return link_send(&serving->link, FRAME_REFUSAL, 0, why, strlen(why));
 }
 
-/* ------------------------------------------------------- what a client sends
- */
+/* ------------------------------------------------------ what a client sends */
 
 static int open_file(struct serving *serving, const char *name, int flags)
 {
@@ -276,8 +274,7 @@ static int take_frame(void *context, const struct frame *frame)
     return status;
 }
 
-/* ----------------------------------------------------- what the worker gives
- */
+/* ---------------------------------------------------- what the worker gives */
 
 static bool has_room(const struct serving *serving)
 {
@@ -320,8 +317,7 @@ static int tend_worker(struct serving *serving)
     return 0;
 }
 
-/* ---------------------------------------------------------------- the results
- */
+/* -------------------------------------------------------------- the results */
 
 /* Sends a piece of the result that is open. */
 static int send_piece(struct serving *serving)

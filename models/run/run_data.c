@@ -37,8 +37,7 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && !strcmp(text + n - m, end);
 }
 
-/* ------------------------------------------------------------------- folders
- */
+/* ------------------------------------------------------------------ folders */
 
 /* Rows of one component, joined from the files of all sets. */
 struct rows {
@@ -161,8 +160,7 @@ static hvd_dataset *read_folder(const struct run_data *d)
                               free_rows, rows);
 }
 
-/* --------------------------------------------------------------------- files
- */
+/* -------------------------------------------------------------------- files */
 
 static hvd_dataset *open_archive(const struct run_data_settings *s, int n,
                                  const char *const *names)
@@ -231,8 +229,7 @@ static hvd_dataset *read_set(const struct run_data *d)
                : read_pair(d);
 }
 
-/* ----------------------------------------------------------------- the model
- */
+/* ---------------------------------------------------------------- the model */
 
 static ipu_onnx_value input_at(const struct run_model *run, int32_t i)
 {
@@ -319,8 +316,7 @@ static int set_rows(struct run_data *d, struct run_model *run)
     return 0;
 }
 
-/* ------------------------------------------------------------------ pipeline
- */
+/* ----------------------------------------------------------------- pipeline */
 
 static bool is_whole(hvd_dtype dtype)
 {

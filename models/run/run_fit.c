@@ -98,8 +98,7 @@ static int print_remedies(const struct run_model *run, const ipu_target *target)
     return IPU_OK;
 }
 
-/* ------------------------------------------------------------- several chips
- */
+/* ------------------------------------------------------------ several chips */
 
 static double ms_of(const ipu_target *target, int64_t cycles)
 {

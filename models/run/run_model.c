@@ -101,8 +101,7 @@ int run_write_profile(const struct run_model *run, const char *directory)
     return status;
 }
 
-/* -------------------------------------------------------------------- streams
- */
+/* ------------------------------------------------------------------ streams */
 
 /* Makes the memory of a stream and connects it. Returns NULL if the program has
  * no such stream: an input that is bound, or that nothing needs. */

@@ -34,8 +34,7 @@ struct run_shape_text run_shape(int32_t type, int32_t ndim,
     return made;
 }
 
-/* ------------------------------------------------------------------------ npy
- */
+/* ---------------------------------------------------------------------- npy */
 
 /* The types of numpy that ONNX has, too. bfloat16 has none. */
 static const struct {
@@ -231,8 +230,7 @@ int run_write_npy(const char *path, const ipu_onnx_tensor *tensor)
                       : 0;
 }
 
-/* --------------------------------------------------------------------- random
- */
+/* ------------------------------------------------------------------- random */
 
 /* SplitMix64. */
 static uint64_t next_random(uint64_t *state)

@@ -35,8 +35,7 @@ static enum outcome end(struct test *t, enum outcome outcome)
     return outcome;
 }
 
-/* ------------------------------------------------------------------ comparing
- */
+/* ---------------------------------------------------------------- comparing */
 
 static double element(const ipu_onnx_tensor *t, int64_t i)
 {
@@ -120,8 +119,7 @@ static enum outcome compare(struct test *t, int32_t number,
     return PASSED;
 }
 
-/* -------------------------------------------------------------------- running
- */
+/* ------------------------------------------------------------------ running */
 
 static void path_of(const struct test *t, int set, const char *kind,
                     int32_t number, char *path, size_t bytes)

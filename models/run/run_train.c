@@ -45,8 +45,7 @@ static const ipu_network *network_of(const struct training *t)
     return t->network ? device_collective_model(t->network) : NULL;
 }
 
-/* ------------------------------------------------------------------- program
- */
+/* ------------------------------------------------------------------ program */
 
 /* Checks that the labels are as the output says, and adds their input. */
 static int add_labels(struct training *t, ipu_tensor y, ipu_tensor *labels)
@@ -196,8 +195,7 @@ static int build(struct training *t)
                : 0;
 }
 
-/* ------------------------------------------------------------------- running
- */
+/* ------------------------------------------------------------------ running */
 
 static int connect(struct training *t)
 {

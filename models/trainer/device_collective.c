@@ -179,8 +179,7 @@ static void abandon(void *context)
         keep_problem(n, hvd_wait(n->flights[--n->count].handle));
 }
 
-/* -------------------------------------------------------- shared by replicas
- */
+/* ------------------------------------------------------- shared by replicas */
 
 /* Returns NULL if it has not started in this run. */
 static struct flight *find_flight(const struct device_collective *n,
@@ -296,8 +295,7 @@ static const char *text(void *context)
     return ((const struct device_collective *)context)->text;
 }
 
-/* ------------------------------------------------------------------- the door
- */
+/* ----------------------------------------------------------------- the door */
 
 int device_collective_new(const char *recipe, int64_t pack_bytes,
                           struct device_collective **network)

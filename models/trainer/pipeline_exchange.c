@@ -95,8 +95,7 @@ int pipeline_exchange_run(struct pipeline_exchange *p)
     return p->exchange->problem ? p->exchange->problem : device_problem();
 }
 
-/* ---------------------------------------------------------- before and after
- */
+/* --------------------------------------------------------- before and after */
 
 int pipeline_exchange_new(ipu_pipeline_options *options,
                           struct exchange *exchange,

@@ -67,8 +67,7 @@ int serving_strategy(const struct exchange_settings *settings,
     return status < 0 ? agree_hvd_problem(status) : 0;
 }
 
-/* -------------------------------------------------------------- the variables
- */
+/* ------------------------------------------------------------ the variables */
 
 static int64_t bytes_of(const struct serving_list *list)
 {
@@ -187,8 +186,7 @@ int serving_end(void)
     return status < 0 ? agree_hvd_problem(status) : 0;
 }
 
-/* ---------------------------------------------------------------- the workers
- */
+/* -------------------------------------------------------------- the workers */
 
 /* Returns the process set of n ranks, or less than 0 if there is none yet. sets
  * has room for all there are, and members for n. */

@@ -125,8 +125,7 @@ static int average_wanted(void *context, const char *name, void *data,
     return status;
 }
 
-/* ------------------------------------------------------------------ starting
- */
+/* ----------------------------------------------------------------- starting */
 
 /* Has the engine compute a gradient in the exchange's memory. One that is a
  * constant, of a variable without effect on the loss, stays where it is, and

@@ -86,8 +86,7 @@ int snapshot_take(struct snapshot *s)
     return trainer_state_read(s->trainer, s->data);
 }
 
-/* ------------------------------------------------------------------- reading
- */
+/* ------------------------------------------------------------------ reading */
 
 static bool ends_with(const char *name, const char *end)
 {

@@ -49,8 +49,7 @@ struct stages {
     struct model_feed source;
 };
 
-/* ----------------------------------------------------------------- partition
- */
+/* ---------------------------------------------------------------- partition */
 
 /* Fills each stage with pieces up to that much work, but with at least one
  * piece, and leaves one for each later stage. Returns true if all pieces fit.

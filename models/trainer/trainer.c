@@ -503,8 +503,7 @@ int trainer_visit(struct trainer *trainer, bool predicts, fill_test_fn *fill,
                             fill, context, visit, visit_context);
 }
 
-/* ------------------------------------------------------------------ the state
- */
+/* ---------------------------------------------------------------- the state */
 
 bool trainer_state(const struct trainer *trainer, int i,
                    struct trainer_state *state)

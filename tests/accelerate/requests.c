@@ -315,8 +315,7 @@ static void threads_use_communicators_of_their_own(void)
     }
 }
 
-/* ------------------------------------------------- communicators of some ranks
- */
+/* ---------------------------------------------- communicators of some ranks */
 
 /* Returns a communicator of this rank and the next, or MPI_COMM_NULL: of ranks
  * 0 and 1, 2 and 3, ... if first is 0, and of 1 and 2, ... if it is 1. */

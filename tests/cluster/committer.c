@@ -136,8 +136,7 @@ int hvd_allreduce(const void *in, void *out, int64_t count, hvd_dtype dtype,
     return real(in, out, count, dtype, op);
 }
 
-/* ------------------------------------------------------------- the training
- */
+/* ------------------------------------------------------------- the training */
 
 static int commit(void)
 {

@@ -9,9 +9,9 @@
  * spare, in its step 2. SPARE_FOLDER is a folder for that.
  *
  * The result of each step is the same however many ranks there are, and is
- * checked. A process writes "process P trains" when its first commit is done, and
- * a spare that has replaced a rank writes "process P has come in". A process
- * writes, when it has ended,
+ * checked. A process writes "process P trains" when its first commit is done,
+ * and a spare that has replaced a rank writes "process P has come in". A
+ * process writes, when it has ended,
  *
  *     process P ended as rank R of N: joined G, weight W, sizes S...
  *

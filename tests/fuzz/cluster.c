@@ -88,8 +88,7 @@ static size_t any(size_t below)
     return ((state * UINT64_C(0x2545f4914f6cdd1d)) >> 33) % below;
 }
 
-/* ----------------------------------------------------------------- spoiling
- */
+/* ----------------------------------------------------------------- spoiling */
 
 /* Puts these bytes in the place of n others. */
 static size_t splice(char *text, size_t bytes, size_t at, size_t n,
@@ -132,8 +131,7 @@ static size_t spoil(char *text, size_t bytes)
     }
 }
 
-/* ----------------------------------------------------------------- checking
- */
+/* ----------------------------------------------------------------- checking */
 
 static void check_refusal(void)
 {

@@ -41,8 +41,7 @@ static int rounds(int thousands)
     return thousands * (getenv("HVD_TEST_FULL") ? 50000 : 1000);
 }
 
-/* ------------------------------------------------------------------- spoiling
- */
+/* ----------------------------------------------------------------- spoiling */
 
 static void replace_number(unsigned char *data, size_t bytes)
 {
@@ -289,8 +288,7 @@ static void tear_down(void)
     folder_remove();
 }
 
-/* -------------------------------------------------------------------- running
- */
+/* ------------------------------------------------------------------ running */
 
 /* Returns whether a program is worth running. A long or large one is no reason
  * to refuse its file. */

@@ -30,8 +30,7 @@ static int rounds(int thousands)
     return thousands * (getenv("HVD_TEST_FULL") ? 20000 : 1000);
 }
 
-/* ---------------------------------------------------------------- the format
- */
+/* --------------------------------------------------------------- the format */
 
 static void copy_text(struct hvd__reader *in, struct hvd__writer *out)
 {
@@ -225,8 +224,7 @@ TEST(what_is_accepted_is_what_was_written)
     hvd__writer_fini(&other);
 }
 
-/* -------------------------------------------------------------------- a rank
- */
+/* ------------------------------------------------------------------- a rank */
 
 enum { OTHERS = 3 }; /* ranks on the second host */
 

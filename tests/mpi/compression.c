@@ -204,8 +204,7 @@ TEST(topk_sends_the_largest)
                   HVD_COMPRESSION_TOPK));
 }
 
-/* ------------------------------------------------------------- one of our own
- */
+/* ----------------------------------------------------------- one of our own */
 
 /* The ways in which the compressor is broken. */
 enum { WELL, FAILING, TOO_LONG, STATELESS };

@@ -218,8 +218,7 @@ TEST(the_best_averages_come_back)
     hvd_hook_free(stop);
 }
 
-/* --------------------------------------------------------------- the profile
- */
+/* -------------------------------------------------------------- the profile */
 
 TEST(some_steps_are_profiled)
 {

@@ -185,8 +185,7 @@ TEST(an_interrupted_training_stops_where_it_would_have)
     lines_remove();
 }
 
-/* ---------------------------------------------------- evaluators of their own
- */
+/* -------------------------------------------------- evaluators of their own */
 
 static const char with_evaluator[] =
     "{\"cluster\":{\"worker\":[\"localhost:1\"],\"evaluator\":"

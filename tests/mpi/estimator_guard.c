@@ -264,8 +264,7 @@ TEST(a_guard_may_come_later)
     lines_remove();
 }
 
-/* ------------------------------------------------------------- loss scaling
- */
+/* ------------------------------------------------------------- loss scaling */
 
 /* Returns true if the log of a folder has a text. */
 static bool has_text(const char *folder, const char *text)

@@ -321,8 +321,7 @@ LOOP_TEST(the_rate_falls_on_a_plateau, 0, sizeof plateaus / sizeof *plateaus)
     hvd_hook_free(hook);
 }
 
-/* ------------------------------------------------------------- in a training
- */
+/* ------------------------------------------------------------ in a training */
 
 /* The rate becomes too large at step 6: what has been best until then comes
  * back in the end. */

@@ -215,8 +215,7 @@ TEST(ranks_without_rows_have_metrics)
     hvd_estimator_free(e);
 }
 
-/* -------------------------------------------------------------------- a log
- */
+/* -------------------------------------------------------------------- a log */
 
 TEST(the_log_has_means_of_all_ranks)
 {

@@ -14,8 +14,7 @@
 /* Rows of a mini-batch; mini-batches of an update; widths of the layers. */
 enum { BATCH = 2, COUNT = 4, WIDTH = 5 };
 
-/* ---------------------------------------------- a line whose stage is a piece
- */
+/* -------------------------------------------- a line whose stage is a piece */
 
 static ipu_tensor line(hvd_net *net, ipu_tensor in, void *context)
 {

@@ -191,8 +191,7 @@ TEST(overlaps_are_refused)
     ranks_check_usable();
 }
 
-/* ------------------------------------------------------------ nothing, oddly
- */
+/* ----------------------------------------------------------- nothing, oddly */
 
 TEST(nothing_is_legal)
 {
@@ -259,8 +258,7 @@ TEST(too_small_an_output_is_ones_own_mistake)
     ranks_check_usable();
 }
 
-/* ------------------------------------------------------------------ mistakes
- */
+/* ----------------------------------------------------------------- mistakes */
 
 TEST(splits_must_make_sense)
 {
@@ -332,8 +330,7 @@ TEST(outputs_and_capacities)
     ranks_check_usable();
 }
 
-/* ---------------------------------------------------------------- capacities
- */
+/* --------------------------------------------------------------- capacities */
 
 enum { ROWS = 5000 };
 
@@ -429,8 +426,7 @@ TEST(a_group_with_a_member_that_does_not_fit)
     ranks_check_usable();
 }
 
-/* ---------------------------------------------------------------- mismatches
- */
+/* --------------------------------------------------------------- mismatches */
 
 /* The last rank submits other, the rest request. */
 static void differ(const hvd_request *request, const hvd_request *other,

@@ -156,8 +156,7 @@ TEST(variables_may_lie_in_parts)
     }
 }
 
-/* ------------------------------------------------------------------ refusals
- */
+/* ----------------------------------------------------------------- refusals */
 
 static void refused(hvd_strategy_options options, int status, const char *text)
 {
@@ -218,8 +217,7 @@ TEST(servers_are_agreed_on)
     ranks_check_usable();
 }
 
-/* ------------------------------------------------------------------ giving up
- */
+/* ---------------------------------------------------------------- giving up */
 
 /* Makes steps in which the last worker lacks a gradient, or gives up. */
 static void step_with_failure(hvd_strategy *strategy, int nworkers,

@@ -103,8 +103,7 @@ static void set_up(void)
     memset(places, 0, sizeof places);
 }
 
-/* --------------------------------------------------------------- where it is
- */
+/* -------------------------------------------------------------- where it is */
 
 static hvd_strategy_options on_ranks(hvd_optimizer optimizer, int servers)
 {
@@ -158,8 +157,7 @@ static void meet(hvd_strategy *strategy)
 #define EVERYWHERE(servers)                                                    \
     for (int servers = 0; servers < ranks_size(); (servers)++)
 
-/* ------------------------------------------------------------------ the list
- */
+/* ----------------------------------------------------------------- the list */
 
 static void expect_names(const hvd_strategy_options *options,
                          const char *const *slots)
@@ -219,8 +217,7 @@ TEST(the_list_names_what_the_optimizer_keeps)
     expect_names(&options, all);
 }
 
-/* ------------------------------------------------------------------- reading
- */
+/* ------------------------------------------------------------------ reading */
 
 TEST(the_state_is_what_the_formulas_say)
 {
@@ -292,8 +289,7 @@ TEST(updates_are_those_of_all_workers_that_do_not_wait)
     }
 }
 
-/* ------------------------------------------------------------------- writing
- */
+/* ------------------------------------------------------------------ writing */
 
 /* Trains with some servers, and goes on with others from what rank 0 has read.
  * The bits are those of a training that never stopped if nothing else has
@@ -445,8 +441,7 @@ TEST(statistics_become_those_of_rank_0)
     }
 }
 
-/* ------------------------------------------------------------- what is wrong
- */
+/* ------------------------------------------------------------ what is wrong */
 
 /* Rank 0 gives something wrong: that fails on all ranks, and nothing changes.
  */

@@ -189,8 +189,7 @@ struct hvd__transport *sim_network_transport(struct sim_network *network,
     return &network->ends[rank].base;
 }
 
-/* -------------------------------------------------------------------- a life
- */
+/* ------------------------------------------------------------------- a life */
 
 struct sim_network *sim_network_new(int nranks, const int *host_of,
                                     uint64_t seed,

@@ -104,8 +104,7 @@ static int64_t arrival(struct sim_network *network, const struct packet *packet)
     return time;
 }
 
-/* ---------------------------------------------------------- under way, there
- */
+/* --------------------------------------------------------- under way, there */
 
 struct packet *sim_packet_send(struct end *from, int to, int tag, size_t bytes)
 {

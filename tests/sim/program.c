@@ -12,8 +12,7 @@
 
 static uint64_t join; /* the last one; 0: there was none */
 
-/* ------------------------------------------------------------------ requests
- */
+/* ----------------------------------------------------------------- requests */
 
 static void count_callback(void *context, int status)
 {

@@ -37,8 +37,7 @@ static inline void files_equal(const char *first, const char *second)
     free(b.data);
 }
 
-/* --------------------------------------------------- something of everything
- */
+/* -------------------------------------------------- something of everything */
 
 /* Builds a training step with input "x" [4,6,6,4], "labels" [4]; outputs
  * "loss", "top"; a host call "gradient" of 4 elements. */

@@ -56,8 +56,7 @@ static inline ipu_tensor variable(int32_t ndim, const int64_t *shape)
     return variables[nvariables++];
 }
 
-/* ------------------------------------------------------------------- checking
- */
+/* ----------------------------------------------------------------- checking */
 
 /* Returns L of the variables as they are on the device. */
 static inline double evaluate(const float *y, const float *weights,

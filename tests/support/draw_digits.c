@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tests-draw-digits DIR TRAIN TEST - writes the digits that mnist draws by default,
- * as MNIST's files, for tests that train on the same ones again and again.
+ * tests-draw-digits DIR TRAIN TEST - writes the digits that mnist draws by
+ * default, as MNIST's files, for tests that train on the same ones again and
+ * again.
  */
 #include "data/digits.h"
 

@@ -179,8 +179,7 @@ static inline void expect_same_replicas(void)
         }
 }
 
-/* --------------------------------------------------- optimisers that do more
- */
+/* -------------------------------------------------- optimisers that do more */
 
 /* Applies an update with casts: gradients are not of their variables' dtype. */
 static inline int apply_cast(void *context, ipu_graph *graph, int32_t noutputs,

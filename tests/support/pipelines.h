@@ -81,8 +81,7 @@ static inline int build_layers(void *context, ipu_graph *graph, int32_t ninputs,
     return 3;
 }
 
-/* ------------------------------------------------------------------ elements
- */
+/* ----------------------------------------------------------------- elements */
 
 struct data {
     int64_t next, end; /* elements; end 0: without end */
@@ -129,8 +128,7 @@ static inline ipu_infeed *infeed_of(struct data *data, int replicas)
     return infeed;
 }
 
-/* ---------------------------------------------------------------- optimisers
- */
+/* --------------------------------------------------------------- optimisers */
 
 enum optimizer { SGD, MOMENTUM, ADAM, OPTIMIZERS };
 
@@ -159,8 +157,7 @@ static inline int apply(void *context, ipu_graph *graph, int32_t noutputs,
     return 0;
 }
 
-/* -------------------------------------------------- all of it as one program
- */
+/* ------------------------------------------------- all of it as one program */
 
 struct plain {
     struct device d; /* forwards and backwards */

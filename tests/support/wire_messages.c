@@ -189,8 +189,7 @@ void fuzz_write_message(struct hvd__writer *out, enum hvd__record_type least,
     }
 }
 
-/* ------------------------------------------------------------------ spoiling
- */
+/* ----------------------------------------------------------------- spoiling */
 
 static void replace_number(unsigned char *data, size_t bytes)
 {

@@ -23,8 +23,7 @@ static int parse(const char *text, int32_t flags, hvd_cluster **cluster)
     return hvd_cluster_parse(text, (int64_t)strlen(text), flags, cluster);
 }
 
-/* ----------------------------------------------------------- what is accepted
- */
+/* --------------------------------------------------------- what is accepted */
 
 static const struct {
     const char *text, *canonical;
@@ -90,8 +89,7 @@ LOOP_TEST(texts_that_are_read, 0, sizeof accepted / sizeof *accepted)
     hvd_cluster_free(cluster);
 }
 
-/* ------------------------------------------------------------ what is refused
- */
+/* ---------------------------------------------------------- what is refused */
 
 static const struct {
     const char *text, *error;
@@ -313,8 +311,7 @@ TEST(arguments)
     ck_assert_int_eq(hvd_cluster_from_environment(NULL), HVD_ERR_ARGUMENT);
 }
 
-/* --------------------------------------------------------- without memory
- */
+/* ----------------------------------------------------------- without memory */
 
 static int allocations_left;
 
@@ -346,8 +343,7 @@ TEST(memory_that_is_short)
     ck_assert_int_gt(n, 10);
 }
 
-/* -------------------------------------------------------- file, environment
- */
+/* -------------------------------------------------------- file, environment */
 
 TEST(a_file)
 {

@@ -19,8 +19,7 @@ static void end(void)
     hvd_cluster_free(cluster);
 }
 
-/* ---------------------------------------------------------------- addresses
- */
+/* ---------------------------------------------------------------- addresses */
 
 static const struct {
     const char *given, *canonical;
@@ -121,8 +120,7 @@ LOOP_TEST(addresses_that_are_not, 0, sizeof bad / sizeof *bad)
     ck_assert_int_eq(hvd_cluster_count(cluster, HVD_ROLE_WORKER), 0);
 }
 
-/* ---------------------------------------------------------- tasks and ranks
- */
+/* ---------------------------------------------------------- tasks and ranks */
 
 static void add(hvd_role role, int n)
 {
@@ -331,8 +329,7 @@ TEST(servers_may_have_ranks_behind_the_workers)
     ck_assert_int_eq(hvd_cluster_rank_servers(NULL), HVD_ERR_ARGUMENT);
 }
 
-/* -------------------------------------------------------------------- texts
- */
+/* -------------------------------------------------------------------- texts */
 
 TEST(texts_are_cut_and_their_length_is_told)
 {

@@ -29,8 +29,7 @@ static int any(int below)
     return (int)((seed >> 33) % (uint64_t)below);
 }
 
-/* ----------------------------------------------------------------- the hosts
- */
+/* ---------------------------------------------------------------- the hosts */
 
 static struct hvd__submission submissions[HVD__OFFER_SLOTS + 1];
 static struct hvd__request requests[HVD__OFFER_SLOTS + 1];
@@ -160,8 +159,7 @@ static void offer_slots(int host, int n)
     }
 }
 
-/* ------------------------------------------------------------------ the plan
- */
+/* ----------------------------------------------------------------- the plan */
 
 static void write_message(int host, int to, int modulus)
 {
@@ -211,8 +209,7 @@ static void exchange_all(void)
     }
 }
 
-/* ---------------------------------------------------------------- the result
- */
+/* --------------------------------------------------------------- the result */
 
 /* Blocks from all members to those of the host. */
 static void check_blocks(int host, int i)
@@ -336,8 +333,7 @@ static void make_requests(void)
     }
 }
 
-/* ------------------------------------------------------------------ the tests
- */
+/* ---------------------------------------------------------------- the tests */
 
 LOOP_TEST(all_data_arrives_once_and_in_its_place, 2, MOST_HOSTS + 1)
 {

@@ -93,8 +93,7 @@ static void refused(const hvd_request *request, int want, const char *word)
         hvd__submission_free(accepted(&r));                                    \
     } while (0)
 
-/* ------------------------------------------------------ requests of versions
- */
+/* ----------------------------------------------------- requests of versions */
 
 TEST(programs_of_other_versions)
 {
@@ -145,8 +144,7 @@ TEST(defaults)
     hvd_request_init(NULL, sizeof r);
 }
 
-/* --------------------------------------------------------------------- names
- */
+/* -------------------------------------------------------------------- names */
 
 TEST(names)
 {
@@ -206,8 +204,7 @@ TEST(names_for_people)
     ck_assert_str_eq(buffer, "'w'unnamed operation 7'join'");
 }
 
-/* -------------------------------------------------------------------- shapes
- */
+/* ------------------------------------------------------------------- shapes */
 
 TEST(kinds_and_types)
 {
@@ -331,8 +328,7 @@ TEST(which_rows_may_differ)
     ck_assert(!varies(&r));
 }
 
-/* ------------------------------------------------------------------- buffers
- */
+/* ------------------------------------------------------------------ buffers */
 
 TEST(buffers)
 {
@@ -388,8 +384,7 @@ TEST(overlap)
     ACCEPTED(HVD_REDUCESCATTER, r.input = out);
 }
 
-/* ---------------------------------------------------------- roots and splits
- */
+/* --------------------------------------------------------- roots and splits */
 
 TEST(roots)
 {
@@ -431,8 +426,7 @@ TEST(splits)
     hvd__submission_free(submission);
 }
 
-/* ---------------------------------------------------------------- operations
- */
+/* --------------------------------------------------------------- operations */
 
 TEST(operations)
 {

@@ -173,8 +173,7 @@ static int fake_test(struct hvd__transport *self,
     return 1;
 }
 
-/* ----------------------------------------------------------------- the hosts
- */
+/* ---------------------------------------------------------------- the hosts */
 
 static void begin_hosts(int n)
 {
@@ -208,8 +207,7 @@ static void begin_hosts(int n)
     }
 }
 
-/* --------------------------------------------------------------- their rounds
- */
+/* ------------------------------------------------------------- their rounds */
 
 static struct hvd__submission submissions[SLOTS];
 static struct hvd__request requests[SLOTS];

@@ -120,8 +120,7 @@ TEST(argmin_is_the_first_of_the_smallest)
     ck_assert_int_eq(got[1], 1);
 }
 
-/* -------------------------------------------------------------- along an axis
- */
+/* ------------------------------------------------------------ along an axis */
 
 LOOP_TEST(cumulative_sums_go_on, 0, 12)
 {
@@ -300,8 +299,7 @@ LOOP_TEST(derivatives_along_an_axis, 0, 8)
     check_gradients(make[_i](variable(3, SHAPE(2, 3, 4))));
 }
 
-/* ------------------------------------------------------------------- refused
- */
+/* ------------------------------------------------------------------ refused */
 
 static void misuse(int i)
 {

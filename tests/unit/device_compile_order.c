@@ -315,8 +315,7 @@ LOOP_TEST(training_needs_no_more, 0, 10)
     no_more_than_before();
 }
 
-/* -------------------------------------------------------- what stays as it is
- */
+/* ------------------------------------------------------ what stays as it is */
 
 static char *program(void)
 {

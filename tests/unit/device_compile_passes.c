@@ -232,8 +232,7 @@ TEST(a_copy_of_a_variable_stays_what_it_was)
     ck_assert_float_eq(now[0], 1);
 }
 
-/* ------------------------------------------------------------------- merging
- */
+/* ------------------------------------------------------------------ merging */
 
 TEST(what_is_computed_twice_is_computed_once)
 {
@@ -263,8 +262,7 @@ TEST(different_attributes_are_not_merged)
     ck_assert_int_eq(compiled().steps, 4);
 }
 
-/* ------------------------------------------------------------------- fusion
- */
+/* ------------------------------------------------------------------- fusion */
 
 /* The ops that follow a convolution take its output while it is in the
  * cache. */

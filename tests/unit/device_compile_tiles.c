@@ -147,8 +147,7 @@ TEST(memory_is_told_by_kind)
     ck_assert_int_lt(t.exchange_code_bytes + t.state_bytes, t.code_bytes);
 }
 
-/* ------------------------------------------------------------------- mapping
- */
+/* ------------------------------------------------------------------ mapping */
 
 /* A tensor is put on few tiles: they fill up, the others stay empty, and
  * results are the same. */

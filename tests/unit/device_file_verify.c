@@ -236,8 +236,7 @@ TEST(programs_that_cannot_be)
     check_programs(spoil_streams, LAYERS);
 }
 
-/* ------------------------------------------------------- programs with loops
- */
+/* ------------------------------------------------------ programs with loops */
 
 /* Returns the loop that is not within another. */
 static struct ipu__loop_code *loop_of(ipu_executable *e)
@@ -458,8 +457,7 @@ TEST(graphs_that_cannot_be)
     check_graphs(spoil_nodes, LAYERS);
 }
 
-/* --------------------------------------------------------- graphs with loops
- */
+/* -------------------------------------------------------- graphs with loops */
 
 static const char *spoil_bodies(ipu_graph *g, int i)
 {

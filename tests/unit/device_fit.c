@@ -215,8 +215,7 @@ static double ms_of_plain(const struct network *n)
     return 1e3 * cycles.seconds;
 }
 
-/* --------------------------------------------------------------------- tests
- */
+/* -------------------------------------------------------------------- tests */
 
 /* Activations take too much memory here. */
 TEST(activations_can_be_computed_again)

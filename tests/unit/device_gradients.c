@@ -6,8 +6,7 @@
 
 #include "differences.h"
 
-/* ---------------------------------------------------------------- single ops
- */
+/* --------------------------------------------------------------- single ops */
 
 static ipu_tensor conv(int64_t h, int64_t w, int64_t ci, int64_t kh, int64_t kw,
                        int64_t co, ipu_conv_options options)
@@ -124,8 +123,7 @@ static ipu_tensor multiply(void)
     return ipu_multiply(d.graph, x, variable(2, SHAPE(3, 4)));
 }
 
-/* ------------------------------------------------------------------ composed
- */
+/* ----------------------------------------------------------------- composed */
 
 /* One tensor on both sides: both derivatives are added. */
 static ipu_tensor square(void)

@@ -212,8 +212,7 @@ TEST(a_nan_row_stays_one)
     check_values(6);
 }
 
-/* --------------------------------------------------------- argmax and others
- */
+/* -------------------------------------------------------- argmax and others */
 
 LOOP_TEST(argmax_is_the_first_of_the_largest, 0, 2)
 {

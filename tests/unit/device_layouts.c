@@ -397,8 +397,7 @@ LOOP_TEST(derivatives_of_arrangements, 0, 6)
     check_gradients(make[_i](variable(2, SHAPE(3, 4))));
 }
 
-/* ------------------------------------------------------------------- refused
- */
+/* ------------------------------------------------------------------ refused */
 
 static void misuse(int i)
 {

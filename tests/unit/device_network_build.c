@@ -236,8 +236,7 @@ TEST(converted_means_are_rounded)
     }
 }
 
-/* ------------------------------------------------------------------ refusals
- */
+/* ----------------------------------------------------------------- refusals */
 
 TEST(collectives_need_a_name_and_a_network)
 {
@@ -333,8 +332,7 @@ TEST(engines_need_the_right_network)
     ipu_replicas_free(replicas);
 }
 
-/* --------------------------------------------------------------------- costs
- */
+/* -------------------------------------------------------------------- costs */
 
 TEST(the_model_is_a_ring_of_all_ports)
 {

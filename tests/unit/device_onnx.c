@@ -119,8 +119,7 @@ TEST(a_model_runs)
     ipu_onnx_free(model);
 }
 
-/* --------------------------------------------------------------- damaged files
- */
+/* ------------------------------------------------------------ damaged files */
 
 TEST(no_beginning_of_a_model_is_one)
 {
@@ -176,8 +175,7 @@ TEST(versions_that_are_not_known_are_refused)
     check_refused(&m, IPU_ERR_DATA, "version 0");
 }
 
-/* ------------------------------------------------------------- hostile tensors
- */
+/* ---------------------------------------------------------- hostile tensors */
 
 static const int64_t huge_dims[][3] = {{INT64_MAX, INT64_MAX, 2},
                                        {(int64_t)1 << 31, (int64_t)1 << 31, 4},
@@ -240,8 +238,7 @@ TEST(integers_beyond_those_of_the_device_are_refused)
     check_graph_refused(&g, IPU_ERR_DATA, "1099511627776");
 }
 
-/* --------------------------------------------------------------- external data
- */
+/* ------------------------------------------------------------ external data */
 
 static struct message external_graph(const char *location, const char *offset,
                                      const char *length)
@@ -328,8 +325,7 @@ LOOP_TEST(no_path_leads_elsewhere, 0, sizeof outside / sizeof *outside)
     check_graph_refused(&g, IPU_ERR_DATA, outside[_i].words);
 }
 
-/* -------------------------------------------------------------------- graphs
- */
+/* ------------------------------------------------------------------- graphs */
 
 TEST(nodes_come_after_those_that_they_need)
 {
@@ -446,8 +442,7 @@ TEST(constants_of_any_size_take_no_memory)
     MUST(try_model(onnx_write("model.onnx", &t)));
 }
 
-/* ------------------------------------------------------------------ conversion
- */
+/* --------------------------------------------------------------- conversion */
 
 TEST(elements_are_converted_or_refused)
 {

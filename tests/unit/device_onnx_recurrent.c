@@ -187,8 +187,7 @@ static void stop(void)
     ipu_onnx_free(r.model);
 }
 
-/* ------------------------------------------------------------- differences
- */
+/* -------------------------------------------------------------- differences */
 
 static double loss_at(const struct node *n, float *x, float value)
 {
@@ -243,8 +242,7 @@ LOOP_TEST(derivatives_against_differences, 0, 6)
     stop();
 }
 
-/* ----------------------------------------------------------------- PyTorch
- */
+/* ------------------------------------------------------------------ PyTorch */
 
 static const struct {
     struct node node;
@@ -288,8 +286,7 @@ LOOP_TEST(derivatives_are_those_of_pytorch, 0, 3)
     stop();
 }
 
-/* -------------------------------------------------------------------- size
- */
+/* --------------------------------------------------------------------- size */
 
 TEST(the_program_does_not_grow_with_the_sequence)
 {

@@ -290,8 +290,7 @@ LOOP_TEST(halves_may_have_a_momentum, 0, KINDS)
         ck_assert_double_eq_tol((double)values[i], s.w[i], 0.5);
 }
 
-/* ------------------------------------------------------------ special values
- */
+/* ----------------------------------------------------------- special values */
 
 /* LAMB and LARS of zeros cannot scale by their length. */
 LOOP_TEST(weights_may_start_at_0, 0, KINDS)

@@ -171,8 +171,7 @@ TEST(halves_travel_as_floats)
     finish();
 }
 
-/* ------------------------------------------------------- variables of several
- */
+/* ----------------------------------------------------- variables of several */
 
 /* Both stages multiply with the same matrix. */
 static int build_tied(void *context, ipu_graph *graph, int32_t ninputs,

@@ -109,8 +109,7 @@ static void expect_it_goes_on(void)
     ipu_outfeed_free(losses_of);
 }
 
-/* ------------------------------------------------ consumers that stop reading
- */
+/* ---------------------------------------------- consumers that stop reading */
 
 LOOP_TEST(memory_for_what_nobody_reads_has_an_end, 0, CASES)
 {
@@ -244,8 +243,7 @@ LOOP_TEST(readers_hear_of_a_run_that_fails, 0, CASES)
     ipu_outfeed_free(losses_of);
 }
 
-/* -------------------------------------------------------------- the data set
- */
+/* ------------------------------------------------------------- the data set */
 
 /* The data ends in the middle of a mini-batch of all replicas, and of the
  * second update. */

@@ -33,8 +33,7 @@ LOOP_TEST(reductions_are_what_they_are_called, 0, 3)
     finish();
 }
 
-/* ------------------------------------------------------------- recomputation
- */
+/* ------------------------------------------------------------ recomputation */
 
 static float kept[2 * LAYERS][MOST_WIDTH * MOST_WIDTH];
 
@@ -162,8 +161,7 @@ LOOP_TEST(dropout_is_the_same_on_both_ways, 0, 3)
     finish();
 }
 
-/* ---------------------------------------------------------- concurrent stages
- */
+/* -------------------------------------------------------- concurrent stages */
 
 /* Builds a stage with half of the columns of a layer's W; the join puts both
  * halves together. */
@@ -277,8 +275,7 @@ LOOP_TEST(concurrent_stages_are_one_position, 0, 3)
     ck_assert_mem_eq(weights[0], weights[1], sizeof weights[0]);
 }
 
-/* -------------------------------------------------------- batch serialization
- */
+/* ------------------------------------------------------ batch serialization */
 
 TEST(batch_serialization_is_a_larger_count)
 {
@@ -304,9 +301,7 @@ TEST(batch_serialization_is_a_larger_count)
     finish();
 }
 
-/* -----------------------------------------------------------------
- * accumulators
- */
+/* ----------------------------------------------------------- * accumulators */
 
 static ipu_dtype choose_half(void *context, const char *variable,
                              ipu_dtype dtype)
@@ -367,8 +362,7 @@ TEST(what_is_not_trained_stays)
     finish();
 }
 
-/* -------------------------------------------------------------------- outputs
- */
+/* ------------------------------------------------------------------ outputs */
 
 static float sums[64];
 static int nsums, ncounts;
@@ -447,8 +441,7 @@ TEST(an_outfeed_queue_gets_what_comes_out)
     MUST(ipu_outfeed_delete(options.outfeed));
 }
 
-/* ------------------------------------------------------------------- accounts
- */
+/* ----------------------------------------------------------------- accounts */
 
 /* Builds equal stages: tanh((x + b) W), the last with its sum as the loss. The
  * bias makes the first send a derivative back to it, as the others do. */

@@ -11,8 +11,7 @@
 
 #include "replicated.h"
 
-/* ----------------------------------------------------------------- collectives
- */
+/* -------------------------------------------------------------- collectives */
 
 static float x[8][COUNT], y[8][COUNT], z[8][COUNT];
 
@@ -138,8 +137,7 @@ TEST(replicas_know_which_they_are)
     MUST(ipu_replicas_check_equal(replicas));
 }
 
-/* -------------------------------------------------------------------- training
- */
+/* ----------------------------------------------------------------- training */
 
 enum { BATCH = 6, FEATURES = 5, HIDDEN = 7, CLASSES = 3, STEPS = 100 };
 
@@ -323,8 +321,7 @@ TEST(sums_are_sent_together_up_to_the_buffer)
     }
 }
 
-/* ---------------------------------------------------------------------- errors
- */
+/* ------------------------------------------------------------------- errors */
 
 /* A Pod256 has 256 chips. Each of them is a replica, and all of them meet. */
 TEST(there_are_as_many_replicas_as_a_pod256_has)

@@ -346,8 +346,7 @@ TEST(two_programs_of_one_name_are_refused)
     json_decref(json);
 }
 
-/* ----------------------------------------------------------------- pipelines
- */
+/* ---------------------------------------------------------------- pipelines */
 
 TEST(a_pipeline_is_drawn)
 {

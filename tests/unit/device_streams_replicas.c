@@ -114,8 +114,7 @@ TEST(data_ends_for_one)
     fed_free(&f);
 }
 
-/* ------------------------------------------------------------------ failures
- */
+/* ----------------------------------------------------------------- failures */
 
 /* The data from its beginning, nothing in the queue: all of it is there. */
 static void expect_a_run(struct fed *f)

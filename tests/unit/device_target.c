@@ -219,8 +219,7 @@ TEST(a_file_that_is_not_there_is_named)
               "target: the file's name is NULL");
 }
 
-/* ------------------------------------------------------------------ refusals
- */
+/* ----------------------------------------------------------------- refusals */
 
 TEST(names_that_are_none_list_those_that_are)
 {

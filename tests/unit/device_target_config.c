@@ -138,8 +138,7 @@ TEST(a_configuration_is_written_and_read_again)
     ck_assert_str_eq(text, again);
 }
 
-/* -------------------------------------------------------------------- misuse
- */
+/* ------------------------------------------------------------------- misuse */
 
 #define BN "norms.experimental.distributed_batch_norm_replica_group_size"
 #define MULTI "experimental.multi_replica_distribution."

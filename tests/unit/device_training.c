@@ -17,8 +17,7 @@ static int32_t read_int(const char *name)
     return value;
 }
 
-/* ---------------------------------------------------------------- reductions
- */
+/* --------------------------------------------------------------- reductions */
 
 static const double wanted[] = {[IPU_REDUCTION_SUM] = 1 + 2 + 4 + 8,
                                 [IPU_REDUCTION_MEAN] = 15.0 / 4,
@@ -80,8 +79,7 @@ TEST(reductions_have_names)
     ck_assert_ptr_null(ipu_reduction_name(-1));
 }
 
-/* -------------------------------------------------------- the update region
- */
+/* -------------------------------------------------------- the update region */
 
 static int calls;
 

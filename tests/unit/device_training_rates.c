@@ -146,8 +146,7 @@ LOOP_TEST(clipping_refuses, 0, 5)
     }
 }
 
-/* ------------------------------------------------------------ learning rates
- */
+/* ----------------------------------------------------------- learning rates */
 
 static double rate_at(const ipu_rate_options *o, int step)
 {

@@ -44,8 +44,7 @@ static float read_float(const char *name)
     return value;
 }
 
-/* ------------------------------------------------------------------ the rules
- */
+/* ---------------------------------------------------------------- the rules */
 
 /* The expected scale, step for step. */
 struct model {
@@ -345,8 +344,7 @@ TEST(with_a_scale_it_is)
     ck_assert_float_gt(read_float("s/scale"), 1000);
 }
 
-/* ------------------------------------------------------------------ refusals
- */
+/* ----------------------------------------------------------------- refusals */
 
 static const struct {
     ipu_loss_scaling_options options;

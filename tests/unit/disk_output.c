@@ -36,8 +36,7 @@ static mode_t type_of(const char *path)
     return info.st_mode & S_IFMT;
 }
 
-/* ------------------------------------------------------------ regular files
- */
+/* ------------------------------------------------------------ regular files */
 
 TEST(a_file_is_there_whole_or_not_at_all)
 {
@@ -106,8 +105,7 @@ TEST(permissions_are_those_of_a_new_file)
     ck_assert_int_eq(info.st_mode & 07777, 0640);
 }
 
-/* -------------------------------------------------------------------- links
- */
+/* -------------------------------------------------------------------- links */
 
 TEST(a_link_stays_a_link)
 {
@@ -137,8 +135,7 @@ TEST(a_link_to_nothing_is_refused)
     ck_assert_int_eq(directory_entries("."), 2);
 }
 
-/* ---------------------------------------------------------- devices and pipes
- */
+/* -------------------------------------------------------- devices and pipes */
 
 TEST(what_is_no_file_is_not_replaced)
 {
@@ -238,8 +235,7 @@ TEST(what_is_printed_stays)
     ck_assert_int_eq(directory_entries("."), 1);
 }
 
-/* ----------------------------------------------------------------- failures
- */
+/* ----------------------------------------------------------------- failures */
 
 /* A limit on the size of files: an errno, and not the end of the process. */
 TEST(no_room)
@@ -291,8 +287,7 @@ TEST(a_stream_that_fails)
     ck_assert_str_eq(disk__text(-ENOSPC), strerror(ENOSPC));
 }
 
-/* -------------------------------------------------------------------- input
- */
+/* -------------------------------------------------------------------- input */
 
 TEST(only_files_are_read)
 {

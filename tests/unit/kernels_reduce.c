@@ -42,8 +42,7 @@ static void release(void)
     free(want);
 }
 
-/* ------------------------------------------------------ the other computation
- */
+/* ---------------------------------------------------- the other computation */
 
 static int divisor_of(const struct hvd__reduction *r, int nsources)
 {
@@ -216,8 +215,7 @@ static void expect(const struct hvd__reduction *r, int nsources, int64_t count)
             store_integer(r->dtype, want, i, expect_integer(r, nsources, i));
 }
 
-/* --------------------------------------------------------------- what is given
- */
+/* ------------------------------------------------------------ what is given */
 
 /* Mostly between -2 and 2, but also what floats are known for; of NaNs, one of
  * an element at most, given or from infinities: which of several comes out is
@@ -247,9 +245,7 @@ static void draw(hvd_dtype dtype)
                 store_integer(dtype, given[b], i, (wide)random64());
 }
 
-/* ------------------------------------------------------------------ one
- * attempt
- */
+/* -------------------------------------------------------------- one attempt */
 
 struct attempt {
     const struct hvd__reduction *reduction;

@@ -18,8 +18,7 @@ static int64_t any_below(int64_t n)
     return (int64_t)((state >> 33) % (uint64_t)n);
 }
 
-/* ----------------------------------------------------------------- combining
- */
+/* ---------------------------------------------------------------- combining */
 
 static void combine(int64_t n)
 {
@@ -128,8 +127,7 @@ TEST(rows_are_copied_from_and_to_their_places)
     hvd__rows_free(&rows);
 }
 
-/* ------------------------------------------------------------------- changes
- */
+/* ------------------------------------------------------------------ changes */
 
 /* Compares the list with a table of versions. */
 static void check_changes(const struct hvd__changes *changes,

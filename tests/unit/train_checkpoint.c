@@ -201,8 +201,7 @@ TEST(file_of_tensors_need_not_be_a_checkpoint)
     ck_assert_int_eq(hvd_checkpoint_open(folder, &c), HVD_ERR_FILE);
 }
 
-/* ------------------------------------------------------------------ mistakes
- */
+/* ----------------------------------------------------------------- mistakes */
 
 /* Expects that a save is refused with a text. */
 static void refuse(hvd_checkpoint_writer *w, const hvd_checkpoint_info *info,

@@ -151,8 +151,7 @@ TEST(one_of_every_hours_is_kept)
     expect_steps(STEPS(3, 4, 5, 6));
 }
 
-/* --------------------------------------------------------------------- kills
- */
+/* -------------------------------------------------------------------- kills */
 
 /* Saves as fast as it can, going on where the folder stopped, until it is
  * killed. Tells each save that is on the disk. */

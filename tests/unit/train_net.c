@@ -254,8 +254,7 @@ TEST(orthogonal_values_are_orthogonal)
     model_free(model);
 }
 
-/* ------------------------------------------------------------ all the layers
- */
+/* ----------------------------------------------------------- all the layers */
 
 static ipu_tensor build_many(hvd_net *net, ipu_tensor x, void *context)
 {

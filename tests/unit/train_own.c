@@ -184,8 +184,7 @@ TEST(mistakes_are_told_at_the_end)
     hvd_net_free(NULL);
 }
 
-/* -------------------------------------------------------------------- queues
- */
+/* ------------------------------------------------------------------- queues */
 
 /* Elements 0, 1, ... of one number each, of a dtype of 4 or 8 bytes. */
 static hvd_dataset *numbers(hvd_dtype dtype, int64_t count, int64_t batch)

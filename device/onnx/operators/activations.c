@@ -147,8 +147,7 @@ static int build_prelu(struct ipu__onnx_call *call)
         last);
 }
 
-/* ---------------------------------------------------------------------- clip
- */
+/* --------------------------------------------------------------------- clip */
 
 /* Limits integers, by ops that take them. */
 static int clip_whole(struct ipu__onnx_call *call)
@@ -187,8 +186,7 @@ static int build_clip(struct ipu__onnx_call *call)
     return give(call, ipu_clip(call->graph, x, low, high), last);
 }
 
-/* ------------------------------------------------------------------- dropout
- */
+/* ------------------------------------------------------------------ dropout */
 
 /* Returns whether the program trains initialisers of the model. */
 static bool is_trained(const ipu_onnx *model)

@@ -258,8 +258,7 @@ static int build_truth(struct ipu__onnx_call *call)
     return build_pair(call);
 }
 
-/* -------------------------------------------------------------------- modulo
- */
+/* ------------------------------------------------------------------- modulo */
 
 /* a - b trunc(a / b), which is exact while the quotient is below 2^24. */
 static ipu_tensor float_remainder(ipu_graph *g, ipu_tensor a, ipu_tensor b)
@@ -307,8 +306,7 @@ static int build_mod(struct ipu__onnx_call *call)
                     onnx__int(call, "fmod", 0) != 0 ? &how_fmod : &how_mod);
 }
 
-/* --------------------------------------------------------- any number of them
- */
+/* ------------------------------------------------------- any number of them */
 
 /* Combines all inputs with one op, one after the other. */
 static int combine(struct ipu__onnx_call *call,
@@ -380,8 +378,7 @@ static int build_mean(struct ipu__onnx_call *call)
     return combine(call, ipu_add, 1.0 / call->ninputs);
 }
 
-/* -------------------------------------------------------------------- choice
- */
+/* ------------------------------------------------------------------- choice */
 
 static bool fold_where(struct ipu__onnx_call *call)
 {

@@ -27,8 +27,7 @@
 /* What loops carry: number, h, c and all states. */
 enum { HIDDEN = 1, MOST_CARRIED = 4 };
 
-/* -------------------------------------------------------------------- cells
- */
+/* -------------------------------------------------------------------- cells */
 
 static ipu_tensor gates_of(const struct onnx__cell *cell, ipu_graph *g,
                            ipu_tensor x, int32_t first, int32_t count)
@@ -97,8 +96,7 @@ static ipu_tensor step_rnn(const struct onnx__cell *cell, ipu_graph *g,
     return onnx__activate(g, &cell->activations[0], x);
 }
 
-/* --------------------------------------------------------------------- loop
- */
+/* --------------------------------------------------------------------- loop */
 
 /* Has rows whose sequences do not reach step t keep the state that they had,
  * and returns the row of Y. */

@@ -83,9 +83,7 @@ static int check_alike(struct ipu__onnx_call *call, const struct branch *both)
     return IPU_OK;
 }
 
-/* ------------------------------------------------------------ both are
- * computed
- */
+/* -------------------------------------------------------- both are computed */
 
 static int select_values(struct ipu__onnx_call *call, ipu_tensor condition,
                          struct branch *both)

@@ -108,8 +108,7 @@ static ipu_tensor stack(ipu_graph *g, ipu_tensor x, int64_t n, int64_t depth)
     return ipu_reshape(g, x, 5, (const int64_t[]){n, depth, e[1], e[2], e[3]});
 }
 
-/* --------------------------------------------------------------- convolution
- */
+/* -------------------------------------------------------------- convolution */
 
 static ipu_tensor convolve_volume(struct ipu__onnx_call *call,
                                   const struct ipu__onnx_window *w,

@@ -53,8 +53,7 @@ static int add_label(struct equation *e, struct term *t, int label)
     return IPU_OK;
 }
 
-/* ------------------------------------------------------------------- reading
- */
+/* ------------------------------------------------------------------ reading */
 
 /* Reads the labels of a term, up to an end. ellipsis: its dimensions. */
 static int read_labels(struct equation *e, const char *at, const char *end,
@@ -161,8 +160,7 @@ static int read_equation(struct equation *e, char *text)
     return read_result(e, result, ellipsis);
 }
 
-/* ----------------------------------------------------------------- computing
- */
+/* ---------------------------------------------------------------- computing */
 
 static void drop(struct term *t, int32_t d)
 {

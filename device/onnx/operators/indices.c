@@ -32,8 +32,7 @@ int onnx__check_indices(struct ipu__onnx_call *call,
     return IPU_OK;
 }
 
-/* --------------------------------------------------------------------- gather
- */
+/* ------------------------------------------------------------------- gather */
 
 static bool fold_gather(struct ipu__onnx_call *call, int32_t axis, int32_t ndim,
                         const int64_t *extents)
@@ -84,8 +83,7 @@ static int build_gather(struct ipu__onnx_call *call)
                                  axis));
 }
 
-/* -------------------------------------------------------------------- one hot
- */
+/* ------------------------------------------------------------------ one hot */
 
 static int build_one_hot(struct ipu__onnx_call *call)
 {
@@ -114,8 +112,7 @@ static int build_one_hot(struct ipu__onnx_call *call)
     return onnx__give(call, 0, type, onnx__axis_back(g, hot, axis));
 }
 
-/* ---------------------------------------------------------------------- top k
- */
+/* -------------------------------------------------------------------- top k */
 
 static int build_top_k(struct ipu__onnx_call *call)
 {

@@ -74,8 +74,7 @@ int onnx__loop_give(struct ipu__onnx_call *call, int i,
     return onnx__give(call, i, value->type, onnx__tensor(call, value));
 }
 
-/* --------------------------------------------------------------------- body
- */
+/* --------------------------------------------------------------------- body */
 
 int onnx__loop_body(struct onnx__loop *loop, ipu_graph *g)
 {
@@ -153,8 +152,7 @@ int onnx__loop_condition(struct onnx__loop *loop, bool *goes_on)
     return IPU_OK;
 }
 
-/* ------------------------------------------------------------------- choice
- */
+/* ------------------------------------------------------------------- choice */
 
 /* Calls a function with a graph that is thrown away. */
 static int try_in_scratch(struct onnx__loop *loop,

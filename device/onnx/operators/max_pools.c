@@ -12,8 +12,7 @@
 
 #include "onnx/operators/window.h"
 
-/* ------------------------------------------------------------------- maximum
- */
+/* ------------------------------------------------------------------ maximum */
 
 /* Takes the maximum over the windows of one axis, which is dimension d of x. */
 static ipu_tensor max_axis(struct ipu__onnx_call *call,
@@ -192,8 +191,7 @@ static int build_max_pool(struct ipu__onnx_call *call)
                              onnx__pool(call, &w, ipu_max_pool2d_with, false));
 }
 
-/* ------------------------------------------------------------------- unpooling
- */
+/* ---------------------------------------------------------------- unpooling */
 
 /* Sets the extents that MaxPool with these windows had, and those of the
  * result, which may have zeros after them. */

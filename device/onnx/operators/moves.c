@@ -7,8 +7,7 @@
 
 #include "onnx/operators/rows.h"
 
-/* ------------------------------------------------------------------ transpose
- */
+/* ---------------------------------------------------------------- transpose */
 
 /* Reads the order of dimensions; without one they are reversed. */
 static int read_order(struct ipu__onnx_call *call, int32_t ndim, int32_t *order)
@@ -72,8 +71,7 @@ static int build_transpose(struct ipu__onnx_call *call)
     return IPU_OK;
 }
 
-/* --------------------------------------------------------------------- concat
- */
+/* ------------------------------------------------------------------- concat */
 
 /* Copies known elements of all inputs. */
 static bool fold_concat(struct ipu__onnx_call *call, int32_t axis,
@@ -144,8 +142,7 @@ static int build_concat(struct ipu__onnx_call *call)
     return onnx__give_as(call, in[0]->type, y, last);
 }
 
-/* ---------------------------------------------------------------------- parts
- */
+/* -------------------------------------------------------------------- parts */
 
 /* A part of a tensor: where it begins in each dimension, how many elements it
  * has, and how far these are apart. */
@@ -316,8 +313,7 @@ static int build_slice(struct ipu__onnx_call *call)
     return give_part(call, 0, x, &part);
 }
 
-/* ---------------------------------------------------------------------- split
- */
+/* -------------------------------------------------------------------- split */
 
 static int build_split(struct ipu__onnx_call *call)
 {
@@ -539,8 +535,7 @@ static int build_space_to_depth(struct ipu__onnx_call *call)
                   (const int64_t[]){e[0], e[1] * b * b, e[2] / b, e[3] / b}));
 }
 
-/* ------------------------------------------------------------------ triangles
- */
+/* ---------------------------------------------------------------- triangles */
 
 /* Makes a matrix of 0 and 1: 1 where the column number less the row number is
  * at least low and at most high. */

@@ -15,9 +15,7 @@ static int check_channels(struct ipu__onnx_call *call, int from)
     return IPU_OK;
 }
 
-/* ------------------------------------------------------------------- batch
- * norm
- */
+/* --------------------------------------------------------------- batch norm */
 
 /* A batch normalisation; in training its statistics are those of the batch. */
 struct batch_norm {
@@ -151,9 +149,7 @@ static int build_instance_norm(struct ipu__onnx_call *call)
                                           onnx__tensor(call, in[2]), epsilon));
 }
 
-/* ------------------------------------------------------------------- layer
- * norm
- */
+/* --------------------------------------------------------------- layer norm */
 
 /* Gives mean and inverse deviation, where they are wanted. */
 static int give_statistics(struct ipu__onnx_call *call, int32_t axis,
@@ -248,8 +244,7 @@ static int build_lp_norm(struct ipu__onnx_call *call)
                       ipu_divide(g, t, p == 1 ? norm : ipu_sqrt(g, norm)));
 }
 
-/* ------------------------------------------------------------- over channels
- */
+/* ------------------------------------------------------------ over channels */
 
 /* x / (bias + alpha mean(x^2 of the channels around))^beta. The mean over
  * channels is one over windows of one row. */

@@ -92,8 +92,7 @@ ipu_tensor onnx__pool(struct ipu__onnx_call *call,
     return w->axes == 3 ? pool_depth(call, w, pool, o, y) : y;
 }
 
-/* ---------------------------------------------------------------------- mean
- */
+/* --------------------------------------------------------------------- mean */
 
 static int check_dilations(struct ipu__onnx_call *call,
                            const struct ipu__onnx_window *w)
@@ -143,8 +142,7 @@ static int build_lp_pool(struct ipu__onnx_call *call)
     return onnx__window_give(call, call->inputs[0]->type, y);
 }
 
-/* ----------------------------------------------------------- of whole images
- */
+/* ---------------------------------------------------------- of whole images */
 
 typedef ipu_tensor reduce_fn(ipu_graph *, ipu_tensor, int32_t, const int32_t *,
                              int32_t);

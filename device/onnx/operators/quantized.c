@@ -131,8 +131,7 @@ static int build_dynamic(struct ipu__onnx_call *call)
                       quantize(g, t, scale, offset, IPU_ONNX_UINT8));
 }
 
-/* ------------------------------------------------------------------ products
- */
+/* ----------------------------------------------------------------- products */
 
 /* A factor less its zero point, as a value of floats. */
 static int read_factor(struct ipu__onnx_call *call, int i, int zero,

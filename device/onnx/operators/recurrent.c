@@ -13,8 +13,7 @@ enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES };
 
 static const ipu_tensor NONE = {-1};
 
-/* ------------------------------------------------------------------- inputs
- */
+/* ------------------------------------------------------------------- inputs */
 
 /* A node, and its inputs for all directions. */
 struct layer {
@@ -173,8 +172,7 @@ static int read_inputs(struct layer *layer)
     return read_lengths(layer);
 }
 
-/* --------------------------------------------------------------- directions
- */
+/* --------------------------------------------------------------- directions */
 
 /* Returns columns of the matrix, or of the row, that belongs to a direction. */
 static ipu_tensor part_of(struct layer *layer, ipu_tensor x, int direction,
@@ -251,8 +249,7 @@ static void run_direction(struct layer *layer, int direction, ipu_tensor *state,
     onnx__run_cell(layer->call->graph, &cell, state, y);
 }
 
-/* ------------------------------------------------------------------ outputs
- */
+/* ------------------------------------------------------------------ outputs */
 
 /* Gives Y, [time, directions, batch, units] or [batch, time, directions,
  * units]. */

@@ -7,8 +7,7 @@
 typedef ipu_tensor reduce_fn(ipu_graph *g, ipu_tensor x, int32_t naxes,
                              const int32_t *axes, int32_t keepdims);
 
-/* ------------------------------------------------------------------ reductions
- */
+/* --------------------------------------------------------------- reductions */
 
 static ipu_tensor reduce_l1(ipu_graph *g, ipu_tensor x, int32_t naxes,
                             const int32_t *axes, int32_t keep)
@@ -45,8 +44,7 @@ static ipu_tensor reduce_log_sum_exp(ipu_graph *g, ipu_tensor x, int32_t naxes,
     return ipu_add(g, ipu_log(g, sum), ipu_max(g, x, naxes, axes, keep));
 }
 
-/* ------------------------------------------------------------------- integers
- */
+/* ----------------------------------------------------------------- integers */
 
 /*
  * The device reduces floats, which have 24 bits. An integer is 2048 high + low,
@@ -225,8 +223,7 @@ static int build_reduce(struct ipu__onnx_call *call)
         how->make(call->graph, onnx__tensor(call, x), n, axes, keep));
 }
 
-/* ------------------------------------------------------------------- positions
- */
+/* ---------------------------------------------------------------- positions */
 
 static int build_position(struct ipu__onnx_call *call)
 {
@@ -274,8 +271,7 @@ static int build_cum_sum(struct ipu__onnx_call *call)
                                          axis, exclusive, reverse));
 }
 
-/* --------------------------------------------------------------------- softmax
- */
+/* ------------------------------------------------------------------ softmax */
 
 static ipu_tensor hardmax(ipu_graph *g, ipu_tensor x, int32_t axis)
 {

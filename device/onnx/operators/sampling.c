@@ -167,8 +167,7 @@ static ipu_tensor sample_cubic(const struct sampler *s, ipu_tensor y,
     return sum_pixels(s, low_y, low_x, 4, -1, rows, columns);
 }
 
-/* --------------------------------------------------------------- grid sample
- */
+/* -------------------------------------------------------------- grid sample */
 
 /* Returns places in pixels from the grid's, which are -1 to 1. */
 static ipu_tensor place_of(const struct sampler *s, ipu_tensor grid, int which,
@@ -234,8 +233,7 @@ static int build_grid_sample(struct ipu__onnx_call *call)
                                   place_of(&s, t, 0, s.width)));
 }
 
-/* ------------------------------------------------------------------ RoI align
- */
+/* ---------------------------------------------------------------- RoI align */
 
 /* Describes the places that are looked at in each region, in one direction. */
 struct direction {

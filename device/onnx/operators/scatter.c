@@ -31,8 +31,7 @@ static ipu_tensor flat(ipu_graph *g, ipu_tensor t, int64_t rows, int64_t inner)
                        (const int64_t[]){rows, inner});
 }
 
-/* -------------------------------------------------------------------- updates
- */
+/* ------------------------------------------------------------------ updates */
 
 /* Rows that are multiplied one after the other. */
 enum { MOST_PRODUCTS = 64 };
@@ -156,8 +155,7 @@ static int build_scatter_elements(struct ipu__onnx_call *call)
                         onnx__size(in[1]), 1);
 }
 
-/* ----------------------------------------------------- of several dimensions
- */
+/* ---------------------------------------------------- of several dimensions */
 
 /* What the last dimension of indices names: elements of the first dimensions of
  * x, behind those that both have in common. */
@@ -265,8 +263,7 @@ static int build_scatter_nd(struct ipu__onnx_call *call)
     return give_updated(call, row_numbers(call, &p), p.count, p.inner);
 }
 
-/* ------------------------------------------------------------------ sequences
- */
+/* ---------------------------------------------------------------- sequences */
 
 /* Element t of a sequence of length n is its element n - 1 - t, if t < n. */
 static int build_reverse_sequence(struct ipu__onnx_call *call)
@@ -305,8 +302,7 @@ static int build_reverse_sequence(struct ipu__onnx_call *call)
     return onnx__give(call, 0, x->type, turn ? ipu_transpose(g, t, turned) : t);
 }
 
-/* ------------------------------------------------------- of known conditions
- */
+/* ------------------------------------------------------ of known conditions */
 
 /* Selects rows by a list of truths. */
 static int build_compress(struct ipu__onnx_call *call)

@@ -40,8 +40,7 @@ static int give_reshaped(struct ipu__onnx_call *call, int32_t ndim,
     return IPU_OK;
 }
 
-/* -------------------------------------------------------------------- reshape
- */
+/* ------------------------------------------------------------------ reshape */
 
 static int build_reshape(struct ipu__onnx_call *call)
 {
@@ -140,8 +139,7 @@ static int build_identity(struct ipu__onnx_call *call)
     return IPU_OK;
 }
 
-/* ------------------------------------------------------------------- queries
- */
+/* ------------------------------------------------------------------ queries */
 
 static int64_t clamp(int64_t i, int64_t most)
 {
@@ -179,8 +177,7 @@ static int build_size(struct ipu__onnx_call *call)
     return give_wholes(call, 0, 1, &size);
 }
 
-/* ------------------------------------------------------------------ constants
- */
+/* ---------------------------------------------------------------- constants */
 
 static int give_elements(struct ipu__onnx_call *call,
                          const struct ipu__onnx_elements *e)
@@ -315,8 +312,7 @@ static int build_range(struct ipu__onnx_call *call)
     return IPU_OK;
 }
 
-/* ---------------------------------------------------------------------- cast
- */
+/* --------------------------------------------------------------------- cast */
 
 /* Converts a float to an integer as C does where that is defined. */
 static int64_t whole_of(float x)
@@ -443,8 +439,7 @@ static int build_cast_like(struct ipu__onnx_call *call)
     return cast_to(call, call->inputs[1]->type);
 }
 
-/* --------------------------------------------------------------------- expand
- */
+/* ------------------------------------------------------------------- expand */
 
 static int build_expand(struct ipu__onnx_call *call)
 {

@@ -15,8 +15,7 @@
 
 static const double TURN = 6.283185307179586;
 
-/* ------------------------------------------------------------------- windows
- */
+/* ------------------------------------------------------------------ windows */
 
 /* a0 - a1 cos(t) + a2 cos(2 t) */
 struct window {
@@ -52,8 +51,7 @@ static const struct window how_hann = {{0.5, 0.5, 0}};
 static const struct window how_hamming = {{25.0 / 46, 21.0 / 46, 0}};
 static const struct window how_blackman = {{0.42, 0.5, 0.08}};
 
-/* ----------------------------------------------------------------------- mel
- */
+/* ---------------------------------------------------------------------- mel */
 
 /* Sets the bins of a spectrum at which the bands begin, have their middle and
  * end: they are equally far from each other in mel. */
@@ -114,8 +112,7 @@ static int build_mel(struct ipu__onnx_call *call)
     return IPU_OK;
 }
 
-/* ------------------------------------------------------------------ transforms
- */
+/* --------------------------------------------------------------- transforms */
 
 /* Numbers of the matrix of a transform. */
 enum { MOST_NUMBERS = 1 << 24 };
@@ -276,8 +273,7 @@ static int build_stft(struct ipu__onnx_call *call)
     return onnx__give(call, 0, x->type, t);
 }
 
-/* -------------------------------------------------------------- determinants
- */
+/* ------------------------------------------------------------- determinants */
 
 /* Returns part i of an axis, without the axis. */
 static ipu_tensor part(ipu_graph *g, ipu_tensor x, int64_t i, int32_t axis)

@@ -58,8 +58,7 @@ static int build_unary(struct ipu__onnx_call *call)
     return onnx__give_as(call, x->type, t, last);
 }
 
-/* ------------------------------------------------------- of floats, and more
- */
+/* ------------------------------------------------------ of floats, and more */
 
 static ipu_tensor abs_whole(ipu_graph *g, ipu_tensor x)
 {
@@ -267,8 +266,7 @@ static ipu_tensor make_hard_swish(ipu_graph *g, ipu_tensor x)
 
 static const struct unary how_hard_swish = {make_hard_swish, NULL, NULL, NULL};
 
-/* ----------------------------------------------------- other types of output
- */
+/* ---------------------------------------------------- other types of output */
 
 static int build_not(struct ipu__onnx_call *call)
 {

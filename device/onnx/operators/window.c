@@ -139,8 +139,7 @@ int onnx__window_read(struct ipu__onnx_call *call, struct ipu__onnx_window *w)
     return IPU_OK;
 }
 
-/* ------------------------------------------------------------------- tensors
- */
+/* ------------------------------------------------------------------ tensors */
 
 ipu_tensor onnx__window_images(struct ipu__onnx_call *call,
                                struct ipu__onnx_value *value)

@@ -181,8 +181,7 @@ const struct ipu__op ipu__scatter_add = {
     .gradient = scatter_gradient,
 };
 
-/* ------------------------------------------------- scatter and dynamic_update
- */
+/* ----------------------------------------------- scatter and dynamic_update */
 
 static int replace_shape(const struct ipu__call *call,
                          struct ipu__shape *output)

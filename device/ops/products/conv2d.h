@@ -68,8 +68,7 @@ void ipu__conv_find(const struct ipu__conv *conv, const float *x, int64_t group,
                     int64_t first, int64_t count, float *patches,
                     struct ipu__conv_patch *found);
 
-/* ------------------------------------------------------------------ in strips
- */
+/* ---------------------------------------------------------------- in strips */
 
 /* Sets *mirrored to the convolution of dy that makes dx, with the kernel
  * mirrored and transposed. Returns false if there is none: the stride is not 1,
@@ -99,8 +98,7 @@ size_t ipu__conv_strips_grad_scratch(const struct ipu__conv *conv);
 bool ipu__conv_strips_grad(const struct ipu__conv *conv, const float *x,
                            const float *dy, float *dkernel, void *scratch);
 
-/* ------------------------------------------------------------------ depthwise
- */
+/* ---------------------------------------------------------------- depthwise */
 
 /* Returns whether each channel of y is made of one of x, and the other way
  * round. */

@@ -178,8 +178,7 @@ void ipu__conv_scatter(const struct ipu__conv *c, float *x, int64_t group,
     }
 }
 
-/* ------------------------------------------------------------ where they lie
- */
+/* ----------------------------------------------------------- where they lie */
 
 /* Returns whether a patch is inside x on all sides. */
 static bool patch_is_inside(const struct ipu__conv *c, const struct place *p)

@@ -123,8 +123,7 @@ static const float *keep_panels(const struct work *w,
     return kept->data;
 }
 
-/* --------------------------------------------------------------- multiplying
- */
+/* -------------------------------------------------------------- multiplying */
 
 /* Sets the rows of the strip that begins with pixel i of count. */
 static void take_rows(const struct work *w, const struct piece *piece,
@@ -202,8 +201,7 @@ static void multiply_block(const struct work *w, int64_t count,
         }
 }
 
-/* ----------------------------------------------------------- the convolution
- */
+/* ---------------------------------------------------------- the convolution */
 
 bool ipu__conv_mirror(const struct ipu__conv *c, struct ipu__conv *mirrored)
 {

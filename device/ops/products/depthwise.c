@@ -78,8 +78,7 @@ IPU__WIDE(static, void, run_line,
         sum_channels(l, y + i * l->out_pixel, x + i * l->in_pixel, kernel, 1);
 }
 
-/* ------------------------------------------------------------- which taps
- */
+/* --------------------------------------------------------------- which taps */
 
 static int64_t floor_over(int64_t a, int64_t b)
 {
@@ -167,8 +166,7 @@ static bool same_taps(const struct taps *a, const struct taps *b)
            a->from < a->to;
 }
 
-/* ------------------------------------------------------------------- rows
- */
+/* --------------------------------------------------------------------- rows */
 
 /* The way of an output, y or dx, from its input. */
 struct way {
@@ -277,8 +275,7 @@ void ipu__depthwise_input_grad(const struct ipu__conv *c, const float *dy,
     run_way(&w, dy, kernel, dx, NULL, NULL);
 }
 
-/* --------------------------------------------------------- of the kernel
- */
+/* ------------------------------------------------------------ of the kernel */
 
 /* dk[i] += the sum of x and dy's products over pixels that lie a step apart. */
 IPU__WIDE(static, void, add_products,

@@ -224,8 +224,7 @@ ipu_collective ipu__network_collective(const struct ipu__call *call)
     };
 }
 
-/* ------------------------------------------------------------------ building
- */
+/* ----------------------------------------------------------------- building */
 
 /* A collective to build. */
 struct collective {

@@ -92,8 +92,7 @@ static bool makes_gradients(const char *type)
     return false;
 }
 
-/* --------------------------------------------------------------- the members
- */
+/* -------------------------------------------------------------- the members */
 
 enum list { ALLOW, CONDITIONAL, STRICT };
 
@@ -224,8 +223,7 @@ static int read_recipe(struct reading *r, json_t *root)
     return IPU_OK;
 }
 
-/* ---------------------------------------------------------------- the setting
- */
+/* -------------------------------------------------------------- the setting */
 
 static bool is_one_of(const char *setting, const char *const *words)
 {
@@ -284,8 +282,7 @@ void ipu_bf16_recipe_free(ipu_bf16_recipe *recipe)
     free(recipe);
 }
 
-/* ---------------------------------------------------------------- the answers
- */
+/* -------------------------------------------------------------- the answers */
 
 static bool answer(const ipu_bf16_recipe *recipe, const bool *lists,
                    ipu_collective_kind kind, const char *name)

@@ -36,8 +36,7 @@ static unsigned char *blocks_of(const struct hvd__straight *straight, int host)
     return straight->blocks + (size_t)host * straight->stride;
 }
 
-/* ------------------------------------------------------------- life and data
- */
+/* ------------------------------------------------------------ life and data */
 
 /* Returns bits for the hosts with which a host exchanges offers. */
 static uint64_t partners_of(const struct hvd__hosts *hosts)
@@ -132,8 +131,7 @@ void hvd__straight_take(const struct hvd__straight *straight,
     }
 }
 
-/* -------------------------------------------------------------------- moving
- */
+/* ------------------------------------------------------------------- moving */
 
 void hvd__straight_begin(struct hvd__straight *straight,
                          const struct hvd__offer *offer)

@@ -590,8 +590,7 @@ int hvd__run(const hvd_request *given, const char *name, hvd_tensor *output)
     return hvd__wait(world, handle, output);
 }
 
-/* ---------------------------------------------------------------- event loops
- */
+/* -------------------------------------------------------------- event loops */
 
 int hvd_completion_fd(void)
 {

@@ -211,8 +211,7 @@ int hvd__join_strategies(int *last)
     return join_all(HVD__OF_STRATEGY, last);
 }
 
-/* -------------------------------------------------------------- asynchronous
- */
+/* ------------------------------------------------------------- asynchronous */
 
 int hvd_allreduce_async(const char *name, const void *in, void *out,
                         int64_t count, hvd_dtype dtype, hvd_op op,
@@ -270,8 +269,7 @@ int hvd_reducescatter_async(const char *name, const void *in, int64_t count,
     return hvd__submit(&request, handle);
 }
 
-/* -------------------------------------------------------------------- groups
- */
+/* ------------------------------------------------------------------- groups */
 
 int hvd_grouped_allreduce_async(const char *name, int32_t n,
                                 const void *const *in, void *const *out,

@@ -445,8 +445,7 @@ int hvd_remove_process_set(int32_t process_set)
     return status;
 }
 
-/* ------------------------------------------------------------------ questions
- */
+/* ---------------------------------------------------------------- questions */
 
 int hvd__find_set(struct hvd__world *world, int32_t id, struct hvd__set **set)
 {
@@ -542,8 +541,7 @@ int hvd_process_set_ranks(int32_t process_set, int32_t *ranks, int32_t n)
     return status;
 }
 
-/* ------------------------------------------------------------- from the start
- */
+/* ----------------------------------------------------------- from the start */
 
 void hvd_options_init(hvd_options *options, size_t size)
 {

@@ -142,8 +142,7 @@ int hvd_register_compressor(const hvd_compressor *compressor)
                      MOST_REGISTERED);
 }
 
-/* ------------------------------------------------------------------ memories
- */
+/* ----------------------------------------------------------------- memories */
 
 static struct memory *memory_new(uint64_t key, int64_t bytes)
 {

@@ -104,8 +104,7 @@ int hvd__parse_duration(const char *text, int64_t *ns)
     return HVD_ERR_CONFIG;
 }
 
-/* ------------------------------------------------ one parser a kind of value
- */
+/* ----------------------------------------------- one parser a kind of value */
 
 static int parse_bytes(const char *variable, const char *text, size_t *bytes)
 {
@@ -205,8 +204,7 @@ static int parse_transport(const char *variable, const char *text,
                      variable, text);
 }
 
-/* ---------------------------------------------------------------- all of them
- */
+/* -------------------------------------------------------------- all of them */
 
 /* Returns the value that applies and the variable that gave it, or NULL for the
  * default. */
@@ -363,8 +361,7 @@ void hvd__settings_each(hvd__setting_visitor *visit, void *context)
 #undef X
 }
 
-/* ------------------------------------------------------------ misspelt names
- */
+/* ----------------------------------------------------------- misspelt names */
 
 static const char *const variables[] = {
 #define X(variable, field, kind, standard, fallback, fallback_kind, meaning)   \

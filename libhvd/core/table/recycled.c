@@ -20,8 +20,7 @@ void hvd__recycled_fini(struct hvd__recycled *recycled)
     recycled->n = 0;
 }
 
-/* ---------------------------------------------------------------- the places
- */
+/* --------------------------------------------------------------- the places */
 
 static void enlist_plain(struct hvd__recycled *recycled,
                          struct hvd__submission *submission)
@@ -69,8 +68,7 @@ void hvd__recycled_forget_set(struct hvd__recycled *recycled,
             hvd__recycled_forget(recycled, recycled->places[i]);
 }
 
-/* ---------------------------------------------------------- take, find, give
- */
+/* --------------------------------------------------------- take, find, give */
 
 /* Forgets the next recycled submission in the order of their places. */
 static void forget_next(struct hvd__recycled *recycled)

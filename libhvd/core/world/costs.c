@@ -34,8 +34,7 @@
 enum { SMALL = 8, MEDIUM = 128 << 10, RATED = 256 << 10, LARGE = 1 << 20 };
 enum { NSMALL = 20, NMEDIUM = 5, NLARGE = 2, REDUCED_BYTES = 64 << 10 };
 
-/* ------------------------------------------------------------------- a file
- */
+/* ------------------------------------------------------------------- a file */
 
 static int read_file(const char *path, struct hvd__costs *costs)
 {
@@ -59,8 +58,7 @@ static int read_file(const char *path, struct hvd__costs *costs)
     return hvd__costs_parse(path, text, costs);
 }
 
-/* ---------------------------------------------------------------- measuring
- */
+/* ---------------------------------------------------------------- measuring */
 
 /* Returns a time that is more than 0. */
 static int64_t positive(int64_t ns)
@@ -167,8 +165,7 @@ static int measure_rate(struct hvd__world *world, const int *pair,
     return HVD_OK;
 }
 
-/* ------------------------------------------------------------------ the door
- */
+/* ----------------------------------------------------------------- the door */
 
 /* Gives all ranks what those that measured, or have read the file, found. */
 static int share(struct hvd__world *world, const struct pairs *pairs)

@@ -213,8 +213,7 @@ int hvd__grow_find_end(const struct hvd__world *world)
     return HVD_OK;
 }
 
-/* -------------------------------------------------------- when it has started
- */
+/* ------------------------------------------------------ when it has started */
 
 static void begin(struct hvd__world *world)
 {

@@ -208,8 +208,7 @@ static int init(const hvd_cluster *cluster)
     return status;
 }
 
-/* ------------------------------------------------------- where it comes from
- */
+/* ------------------------------------------------------ where it comes from */
 
 /* Writes the TF_CONFIG of the task that a cluster says this process is. The
  * caller frees it; NULL with the last error set. */

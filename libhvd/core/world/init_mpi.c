@@ -42,8 +42,7 @@ int hvd_init_fint(int32_t comm)
     return hvd_init_mpi(MPI_Comm_f2c(comm));
 }
 
-/* ---------------------------------------------------------- some of the ranks
- */
+/* -------------------------------------------------------- some of the ranks */
 
 static int compare_ranks(const void *a, const void *b)
 {

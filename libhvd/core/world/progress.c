@@ -101,8 +101,7 @@ static enum advice ask_patience(struct patience *patience, bool moved,
     return SLEEP;
 }
 
-/* ----------------------------------------------------------------- the role
- */
+/* ----------------------------------------------------------------- the role */
 
 /* Takes the role under the lock of the request table: a thread that holds this
  * lock, and finds that nobody drives, may post what it submits. The load

@@ -54,8 +54,7 @@ static int start_segment(struct hvd__collective *c,
     return HVD_OK;
 }
 
-/* ----------------------------------------------------------------- the hosts
- */
+/* ---------------------------------------------------------------- the hosts */
 
 static int host_of_root(const struct hvd__collective *c)
 {
@@ -126,8 +125,7 @@ static int children_of(const struct hvd__collective *c, int *children)
     return children[0] != root;
 }
 
-/* ---------------------------------------------------------- what carriers do
- */
+/* --------------------------------------------------------- what carriers do */
 
 /* Counts, of chunks: gathered, those that this rank has begun to receive;
  * combined, those that are in the output; summed, those that it has begun to

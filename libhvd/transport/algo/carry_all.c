@@ -56,8 +56,7 @@ static struct hvd__cost cost(const struct hvd__carry *carry,
     };
 }
 
-/* -------------------------------------------------------------------- parts
- */
+/* -------------------------------------------------------------------- parts */
 
 /* Returns the part of a chunk that a host reduces. */
 static struct hvd__slice part_of(const struct hvd__collective *c,
@@ -100,8 +99,7 @@ static void widen(const struct hvd__collective *c, void *to, const void *from,
     hvd__convert(c->reduction.dtype, to, c->wire, from, count, 1);
 }
 
-/* ------------------------------------------------------------------- moving
- */
+/* ------------------------------------------------------------------- moving */
 
 /* Sends a host its part of the sums, and receives this host's part. */
 static int scatter(const struct hvd__collective *c,
@@ -163,8 +161,7 @@ static int start(const struct hvd__carry *carry, struct hvd__collective *c,
     return HVD_OK;
 }
 
-/* ---------------------------------------------------------------- computing
- */
+/* ---------------------------------------------------------------- computing */
 
 /* Reduces this host's part over all hosts, in their order. */
 static void reduce_wide(struct hvd__collective *c, const struct hvd__carried *s,

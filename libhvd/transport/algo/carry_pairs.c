@@ -77,8 +77,7 @@ bool hvd__sum_halves(const struct hvd__team *team, const struct hvd__hosts *h,
            halving + halving / 20 < whole;
 }
 
-/* ------------------------------------------------------------------- moving
- */
+/* ------------------------------------------------------------------- moving */
 
 /* A turn is what a host does in a phase. */
 struct turn {

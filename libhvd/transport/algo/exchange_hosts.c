@@ -125,8 +125,7 @@ static int start_segment(struct hvd__collective *c,
     return HVD_OK;
 }
 
-/* ---------------------------------------------------------------- the places
- */
+/* --------------------------------------------------------------- the places */
 
 /* Returns where a rank of this host has its blocks for another host. */
 static unsigned char *outgoing(const struct hvd__collective *c, int local,
@@ -155,8 +154,7 @@ static unsigned char *incoming(const struct hvd__collective *c, int host)
     return at;
 }
 
-/* ----------------------------------------------------------------- the steps
- */
+/* ---------------------------------------------------------------- the steps */
 
 static void copy_blocks(struct hvd__collective *c)
 {

@@ -50,8 +50,7 @@ static int64_t total(const struct hvd__collective *c)
     return c->count > 0;
 }
 
-/* ---------------------------------------------------------------- the places
- */
+/* --------------------------------------------------------------- the places */
 
 /* Returns the members of this host. */
 static int width(const struct hvd__hosts *h)
@@ -128,8 +127,7 @@ static int left_on(const struct hvd__collective *c, int host)
                             first_level(c));
 }
 
-/* --------------------------------------------------------------- the scratch
- */
+/* -------------------------------------------------------------- the scratch */
 
 /* The scratch has two halves, and dot products behind them. In the first half
  * are the ranges as they came, and then shares packed for other hosts; in the
@@ -226,8 +224,7 @@ static double *near_dots(const struct hvd__collective *c, int pairs,
            HVD__DOTS * pairs * rank;
 }
 
-/* ------------------------------------------------------------ inside the host
- */
+/* ---------------------------------------------------------- inside the host */
 
 static int start_segment(struct hvd__collective *c,
                          struct hvd__segment *segment)
@@ -318,8 +315,7 @@ static void pack_shares(const struct hvd__collective *c)
     }
 }
 
-/* ------------------------------------------------------------- the transfers
- */
+/* ------------------------------------------------------------ the transfers */
 
 /* Starts the transfers of what a member of this host has and what this rank
  * has for it. */

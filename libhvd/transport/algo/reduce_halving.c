@@ -145,8 +145,7 @@ static const unsigned char *data_at(const struct hvd__collective *c,
     return data + hvd__bytes_of(c, range.start);
 }
 
-/* ----------------------------------------------------------------- computing
- */
+/* ---------------------------------------------------------------- computing */
 
 /* Makes sums of a range in the output. Inputs are scaled when they are first
  * added up, and sums in the last step. */
@@ -199,8 +198,7 @@ static void compute_step(struct hvd__collective *c,
     add(c, range, sources, 2, step == 0 && p->extra == 0, step == p->steps - 1);
 }
 
-/* -------------------------------------------------------------------- moving
- */
+/* ------------------------------------------------------------------- moving */
 
 static int last_phase(const struct hvd__collective *c,
                       const struct hvd__pairing *p)

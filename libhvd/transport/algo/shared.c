@@ -27,8 +27,7 @@ int hvd__shared_start(struct hvd__collective *c, struct hvd__segment *segment)
     return HVD_OK;
 }
 
-/* -------------------------------------------------------------- the way of all
- */
+/* ----------------------------------------------------------- the way of all */
 
 void hvd__shared_begin(struct hvd__collective *c, const void *input,
                        const void *output, size_t bytes)

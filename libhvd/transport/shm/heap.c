@@ -616,8 +616,7 @@ bool hvd__heap_free(void *memory)
     return heap != NULL;
 }
 
-/* ---------------------------------------------------------------- who, where
- */
+/* --------------------------------------------------------------- who, where */
 
 uint64_t hvd__heap_place(const struct hvd__heap *heap, const void *memory,
                          size_t bytes)

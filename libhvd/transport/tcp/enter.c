@@ -38,8 +38,7 @@ struct entering {
     int nguests;
 };
 
-/* --------------------------------------------------------- one who is let in
- */
+/* -------------------------------------------------------- one who is let in */
 
 /* Ends the calls to all others. */
 static void stop_calling(struct entering *e)
@@ -149,9 +148,7 @@ static int hear_host(struct entering *e)
     return got == 2;
 }
 
-/* ------------------------------------------------------- one who lets others
- * in
- */
+/* --------------------------------------------------- one who lets others in */
 
 /* Returns whether nothing listens where a rank would. */
 static bool is_absent(const struct entering *e, int rank)

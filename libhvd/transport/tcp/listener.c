@@ -124,8 +124,7 @@ int hvd__listener_open(struct hvd__tcp *tcp)
                       : hvd__tcp_watch(tcp, &tcp->listener.watched, false);
 }
 
-/* ------------------------------------------------------------------- callers
- */
+/* ------------------------------------------------------------------ callers */
 
 static void take_out(struct hvd__listener *listener,
                      const struct hvd__caller *caller)

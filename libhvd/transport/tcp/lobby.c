@@ -41,8 +41,7 @@ uint64_t hvd__lobby_mark(uint64_t cluster)
     return hvd__mix(cluster ^ MARK);
 }
 
-/* ------------------------------------------------------------------- members
- */
+/* ------------------------------------------------------------------ members */
 
 int hvd__lobby_size(const struct hvd__lobby *l)
 {

@@ -107,8 +107,7 @@ int hvd__tcp_drive(struct hvd__tcp *tcp, int timeout_ms)
     return status;
 }
 
-/* ------------------------------------------------------------------ requests
- */
+/* ----------------------------------------------------------------- requests */
 
 void hvd__tcp_queue_add(struct hvd__tcp_queue *queue,
                         struct hvd__tcp_request *request)

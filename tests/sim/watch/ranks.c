@@ -74,8 +74,7 @@ void sim_say(const char *format, ...)
     putchar('\n');
 }
 
-/* ------------------------------------------------------------------ the kernel
- */
+/* --------------------------------------------------------------- the kernel */
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 {
@@ -174,8 +173,7 @@ void __wrap_hvd__log(enum hvd__log_level level, const char *format, ...)
     sim_say("rank %d: warning: %s", sim.current->rank, sim.warning);
 }
 
-/* --------------------------------------------------------------------- events
- */
+/* ------------------------------------------------------------------- events */
 
 struct event {
     int64_t ns;
@@ -258,8 +256,7 @@ static int64_t woken(const struct sim_rank *rank, int64_t ns)
     return ns + most * sim_below(&sim.threads, 1000) / 1000;
 }
 
-/* ---------------------------------------------------------------------- looks
- */
+/* -------------------------------------------------------------------- looks */
 
 static void tell(void *context, int status, const char *text)
 {
@@ -376,8 +373,7 @@ void sim_leave(struct sim_rank *rank)
     sim_wake(rank, woken(rank, sim.now_ns));
 }
 
-/* -------------------------------------------------------------------- opening
- */
+/* ------------------------------------------------------------------ opening */
 
 static const char *host_of(const void *context, int rank)
 {

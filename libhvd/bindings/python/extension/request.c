@@ -33,8 +33,7 @@ enum field {
     NFIELDS
 };
 
-/* ---------------------------------------------------------------- arguments
- */
+/* ---------------------------------------------------------------- arguments */
 
 bool has_arguments(const char *function, Py_ssize_t given, Py_ssize_t n)
 {
@@ -162,8 +161,7 @@ static bool fill_request(PyObject *const *args, hvd_request *request)
            get_integer(args[CAPACITY], "capacity", 64, &request->capacity);
 }
 
-/* ------------------------------------------------------------------- errors
- */
+/* ------------------------------------------------------------------- errors */
 
 void raise_last_error(int status)
 {
@@ -180,8 +178,7 @@ void raise_last_error(int status)
     Py_XDECREF(error);
 }
 
-/* ------------------------------------------------------------------ waiting
- */
+/* ------------------------------------------------------------------ waiting */
 
 bool request_wait_until_done(hvd_handle handle)
 {
@@ -250,8 +247,7 @@ PyObject *request_poll(PyObject *module, PyObject *handle)
     return NULL;
 }
 
-/* --------------------------------------------------------------- submitting
- */
+/* --------------------------------------------------------------- submitting */
 
 /* Fills a request and passes it to hvd_submit or to hvd_run. */
 static bool submit(PyObject *const *args, Py_ssize_t nargs,

@@ -55,8 +55,7 @@ static void free_view(PyObject *self)
     Py_DECREF(type);
 }
 
-/* ------------------------------------------------------------------ buffers
- */
+/* ------------------------------------------------------------------ buffers */
 
 static hvd_dtype signed_of(Py_ssize_t size)
 {
@@ -137,8 +136,7 @@ PyObject *view_of_object(PyObject *module, PyObject *const *args,
     Py_RETURN_NONE;
 }
 
-/* ------------------------------------------------------------------ numbers
- */
+/* ------------------------------------------------------------------ numbers */
 
 static bool set_shape(struct view *view, PyObject *shape)
 {
@@ -202,8 +200,7 @@ static PyObject *make_view(PyTypeObject *type, PyObject *args, PyObject *named)
     return (PyObject *)view;
 }
 
-/* ------------------------------------------------------ the library's memory
- */
+/* ----------------------------------------------------- the library's memory */
 
 PyObject *view_of_memory(void *memory, hvd_dtype dtype, int32_t ndim,
                          const int64_t *shape)
@@ -258,8 +255,7 @@ PyObject *view_allocate(PyObject *module, PyObject *const *args,
     return NULL;
 }
 
-/* ----------------------------------------------------------------- the type
- */
+/* ----------------------------------------------------------------- the type */
 
 static PyObject *get_address(PyObject *self, void *closure)
 {

@@ -177,8 +177,7 @@ PyObject *estimator_evaluate(PyObject *self, PyObject *const *args,
     return end_evaluation(&metrics, end_call(e, status) ? &results : NULL);
 }
 
-/* -------------------------------------------------------------------- predict
- */
+/* ------------------------------------------------------------------ predict */
 
 /* Rows of the result, and their numbers, as batches give them. */
 struct rows {

@@ -16,8 +16,7 @@
 
 #include "estimator.h"
 
-/* ------------------------------------------------------------------- callbacks
- */
+/* ---------------------------------------------------------------- callbacks */
 
 /* Keeps the exception that a function has raised, unless there is one. */
 static void keep_exception(struct estimator *e)
@@ -87,8 +86,7 @@ static int look_for_signals(void *context, hvd_estimator *estimator,
                : 0;
 }
 
-/* --------------------------------------------------------------------- options
- */
+/* ------------------------------------------------------------------ options */
 
 static bool set_options(struct estimator *e, PyObject *dict)
 {

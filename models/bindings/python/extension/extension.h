@@ -60,8 +60,7 @@ PyObject *onnx_type_new(void);
 PyObject *estimator_type_new(void);
 PyObject *memory_type_new(void);
 
-/* ------------------------------------------------------------------ failures
- */
+/* ----------------------------------------------------------------- failures */
 
 /* Set ipu.Error with the text of the thread's last failure of libipu; hvd.Error
  * with that of libhvd or the trainer library. They return NULL. */
@@ -74,8 +73,7 @@ bool is_busy(bool busy, const char *what);
 /* The classes that raise_ipu and raise_hvd raise; owned. */
 extern PyObject *ipu_error, *hvd_error;
 
-/* ----------------------------------------------------------------- arguments
- */
+/* ---------------------------------------------------------------- arguments */
 
 /* Gets a whole number in a range. Returns false with an exception. */
 bool get_int(PyObject *object, const char *what, int64_t least, int64_t most,
@@ -97,8 +95,7 @@ bool has_arguments(const char *function, Py_ssize_t given, Py_ssize_t n);
 PyObject *type_new(const char *name, const char *doc, int size,
                    PyType_Slot *slots);
 
-/* ------------------------------------------------------------------- structs
- */
+/* ------------------------------------------------------------------ structs */
 
 /* A field of a struct of ipu.h: 'i' int32, 'q' int64, 'd' double, 's' text. */
 struct field {
@@ -112,8 +109,7 @@ PyObject *dict_of(const void *object, const struct field *fields);
 /* Returns a tuple of integers. */
 PyObject *tuple_of(const int64_t *values, int32_t count);
 
-/* ------------------------------------------------------------------- buffers
- */
+/* ------------------------------------------------------------------ buffers */
 
 /* Memory that an object exports, held until buffer_free. */
 struct memory {
@@ -124,8 +120,7 @@ struct memory {
 /* Returns the memory of an object that exports C-contiguous bytes. */
 struct memory *memory_new(PyObject *object, bool written);
 
-/* ------------------------------------------------------------- between files
- */
+/* ------------------------------------------------------------ between files */
 
 /* Returns the graph that ops are added to; NULL with an exception if it is
  * closed or used by another thread. */

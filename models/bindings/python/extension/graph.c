@@ -110,8 +110,7 @@ static PyObject *number_of(ipu_tensor tensor)
                          : PyLong_FromLong(tensor.id);
 }
 
-/* ------------------------------------------------------------------- sources
- */
+/* ------------------------------------------------------------------ sources */
 
 struct described {
     const char *name;
@@ -183,8 +182,7 @@ static PyObject *add_constant(PyObject *self, PyObject *const *args,
     return number;
 }
 
-/* ------------------------------------------------------------------- results
- */
+/* ------------------------------------------------------------------ results */
 
 /* A tensor's number and a name. */
 static bool get_named(PyObject *const *args, const char **name,
@@ -257,8 +255,7 @@ static PyObject *info(PyObject *self, PyObject *number)
     return extents ? Py_BuildValue("iNz", (int)dtype, extents, name) : NULL;
 }
 
-/* --------------------------------------------------------------- derivatives
- */
+/* -------------------------------------------------------------- derivatives */
 
 enum { MOST_TENSORS = 4096 };
 

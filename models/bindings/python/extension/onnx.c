@@ -56,8 +56,7 @@ static void free_onnx(PyObject *self)
     Py_DECREF(type);
 }
 
-/* ---------------------------------------------------------- what the model has
- */
+/* ------------------------------------------------------- what the model has */
 
 /* Returns (name, type, extents, symbols, bound, assigned); extents is None if
  * the rank is not known, and an open extent is -1. */
@@ -140,8 +139,7 @@ static PyObject *refusals(PyObject *self, PyObject *unused)
     return all;
 }
 
-/* ------------------------------------------------------------------ building
- */
+/* ----------------------------------------------------------------- building */
 
 /* set_dim(name or None, extent) */
 static PyObject *set_dim(PyObject *self, PyObject *const *args,
@@ -275,8 +273,7 @@ static PyObject *save(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
     return with_engine(self, args[0], path);
 }
 
-/* ---------------------------------------------------------------- conversion
- */
+/* --------------------------------------------------------------- conversion */
 
 /* Checks that both buffers of a conversion have so many elements. */
 static bool have_elements(int32_t type, int64_t count,

@@ -38,8 +38,7 @@ PyObject *program_target(PyObject *module, PyObject *name)
     return status < 0 ? raise_ipu(status) : dict_of(&target, fields);
 }
 
-/* ----------------------------------------------------------------- compiling
- */
+/* ---------------------------------------------------------------- compiling */
 
 /* Gets the graph and the target that both functions below begin with. */
 static bool get_graph(PyObject *const *args, struct graph **graph,
@@ -104,8 +103,7 @@ static void free_executable(PyObject *self)
     Py_DECREF(type);
 }
 
-/* ------------------------------------------------------------------ remedies
- */
+/* ----------------------------------------------------------------- remedies */
 
 static const struct field remedy_fields[] = {
     FIELD(ipu_remedy, parts, 'i'),        FIELD(ipu_remedy, runs, 'i'),
@@ -146,8 +144,7 @@ PyObject *program_remedy(PyObject *module, PyObject *const *args,
                          dict_of(&remedy, remedy_fields));
 }
 
-/* ------------------------------------------------------------------- queries
- */
+/* ------------------------------------------------------------------ queries */
 
 static const struct field memory_fields[] = {
     FIELD(ipu_memory_info, steps, 'i'),
@@ -284,8 +281,7 @@ static PyObject *text(PyObject *self, PyObject *unused)
     return made;
 }
 
-/* ------------------------------------------------------------------ profiles
- */
+/* ----------------------------------------------------------------- profiles */
 
 static int make_profile(const ipu_executable *executable,
                         const ipu_engine *engine, const char *name,

@@ -11,8 +11,7 @@ PyTypeObject *graph_type, *executable_type, *engine_type;
 PyTypeObject *onnx_type, *estimator_type, *memory_type;
 PyObject *ipu_error, *hvd_error;
 
-/* ------------------------------------------------------------------ failures
- */
+/* ----------------------------------------------------------------- failures */
 
 static PyObject *raise_text(PyObject *class, int status, const char *text)
 {
@@ -51,8 +50,7 @@ bool is_busy(bool busy, const char *what)
     return busy;
 }
 
-/* ----------------------------------------------------------------- arguments
- */
+/* ---------------------------------------------------------------- arguments */
 
 bool has_arguments(const char *function, Py_ssize_t given, Py_ssize_t n)
 {
@@ -166,8 +164,7 @@ PyObject *type_new(const char *name, const char *doc, int size,
     return PyType_FromSpec(&spec);
 }
 
-/* ------------------------------------------------------------------- structs
- */
+/* ------------------------------------------------------------------ structs */
 
 static PyObject *value_of(const void *at, char kind)
 {
@@ -212,8 +209,7 @@ PyObject *tuple_of(const int64_t *values, int32_t count)
     return tuple;
 }
 
-/* ------------------------------------------------------------------- buffers
- */
+/* ------------------------------------------------------------------ buffers */
 
 struct memory *memory_new(PyObject *object, bool written)
 {
