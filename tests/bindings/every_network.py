@@ -5,7 +5,9 @@ process would do it; layers; and mistakes.
 
     DIGITS=FOLDER_OF_DIGITS every_network.py FOLDER_OF_THE_PACKAGES
 """
+import contextlib
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -165,11 +167,20 @@ def check_ways():
         assert np.allclose(found[-1][1], found[0][1], atol=1e-4), options
 
 
-def check_checkpoints():
+@contextlib.contextmanager
+def shared_folder():
+    """A folder of all ranks, which is gone when they have left it."""
+    folder = hvd.broadcast_object(tempfile.mkdtemp() if RANK == 0 else None)
+    yield folder
+    hvd.barrier()
+    if RANK == 0:
+        shutil.rmtree(folder)
+
+
+def check_checkpoints(folder):
     """A training goes on from its folder, in another model."""
     rng = np.random.default_rng(11)
     x, y = rng.normal(size=(32, 4)).astype("f"), rng.integers(0, 2, 32)
-    folder = hvd.broadcast_object(tempfile.mkdtemp() if RANK == 0 else None)
     network, found = [layers.Dense(2)], []
     for epochs, where in ((2, folder), (3, folder), (3, None)):
         with ipu.Model(network) as model:
@@ -184,12 +195,11 @@ def check_checkpoints():
         assert model.evaluate(x, y)["accuracy"] == (guess.argmax(1) == y).mean()
 
 
-def check_onnx():
+def check_onnx(folder):
     """A model of an ONNX file is trained as numpy would do it, and saved."""
     rng = np.random.default_rng(17)
     x, y = rng.normal(size=(24, 3)).astype("f"), rng.normal(size=(24, 2)).astype("f")
     w, b = rng.normal(size=(3, 2)).astype("f"), np.zeros(2, "f")
-    folder = hvd.broadcast_object(tempfile.mkdtemp() if RANK == 0 else None)
     path, saved = os.path.join(folder, "line.onnx"), os.path.join(folder, "trained.onnx")
     if RANK == 0:
         onnx.save(helper.make_model(helper.make_graph(
@@ -233,11 +243,10 @@ def check_onnx():
         verbose=False))
 
 
-def check_statistics():
+def check_statistics(folder):
     """Running statistics of an ONNX model are saved as the mean of the ranks'."""
     rng = np.random.default_rng(23)
     x, y = rng.normal(size=(12, 3)).astype("f") * 2 + 1, np.arange(12) % 3
-    folder = hvd.broadcast_object(tempfile.mkdtemp() if RANK == 0 else None)
     path, saved = os.path.join(folder, "norm.onnx"), os.path.join(folder, "trained.onnx")
     first = {"s": np.ones(3, "f"), "o": np.zeros(3, "f"), "m": np.full(3, 0.5, "f"),
              "v": np.full(3, 2, "f")}
@@ -414,8 +423,12 @@ def check_order():
     assert not wrong and len(ended) == 4, (wrong, ended)
 
 
-for check in (check_arithmetic, check_digits, check_layers, check_ways, check_checkpoints, check_onnx, check_statistics, check_stop,
-              check_mistakes, check_interrupt, check_lock, check_names, check_order):
+for check in (check_arithmetic, check_digits, check_layers, check_ways):
+    check()
+for check in (check_checkpoints, check_onnx, check_statistics):
+    with shared_folder() as shared:
+        check(shared)
+for check in (check_stop, check_mistakes, check_interrupt, check_lock, check_names, check_order):
     check()
 hvd.shutdown()
 sys.stdout.write("every network\n")
