@@ -7,7 +7,8 @@
 #include "base/error.h"
 #include "file/shared.h"
 
-/* What is done with each module, in the order of the file. */
+/* A walk over all tensors of a graph, or all values of a program, in the order
+ * of the file: the function `one` reads or sets the module of each. */
 struct visit {
     int (*one)(struct visit *v, const char **module);
     struct ipu__texts texts; /* of a file that is written */
@@ -39,7 +40,8 @@ static int visit_program(struct visit *v, ipu_executable *e)
         const char *module = e->values[i].module;
 
         IPU_TRY(v->one(v, &module));
-        memcpy(&e->values[i].module, &module, sizeof module);
+        if (module != e->values[i].module)
+            memcpy(&e->values[i].module, &module, sizeof module);
     }
     for (int32_t i = 0; i < e->nloops; i++) {
         IPU_TRY(visit_program(v, e->loops[i].body.program));

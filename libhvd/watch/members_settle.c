@@ -24,7 +24,8 @@
 
 #include <stddef.h>
 
-/* How often a member says that it takes part in nothing any more. */
+/* A member that withdraws tells the others so many times, since letters may be
+ * lost and nobody answers for it afterwards. */
 enum { FAREWELLS = 3 };
 
 bool hvd__members_share_host(const struct hvd__members *m)

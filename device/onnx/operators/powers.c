@@ -94,7 +94,7 @@ static int build_pow(struct ipu__onnx_call *call)
     onnx__operands(call, 2, in, operands, &last);
     if (!onnx__is_whole(type) &&
         (y = simple_power(call, operands[0], in[1])).id >= 0) {
-        /* It is made. */
+        /* simple_power has made y. */
     } else if (!onnx__is_whole(type)) {
         y = ipu_cast(g, operands[1], ipu__onnx_kind(type)->dtype);
         y = ipu_power(g, operands[0], y);

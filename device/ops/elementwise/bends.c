@@ -150,7 +150,8 @@ static int run_clip_grad(const struct ipu__call *call)
     return IPU_OK;
 }
 
-/* It is linear in dy, and even where x moves. */
+/* The derivative of clip is linear in dy, and does not change with x but at the
+ * bounds, so its own derivative is itself for dy, and 0 for x. */
 static void clip_grad_gradient(ipu_graph *graph, const struct ipu__node *node,
                                ipu_tensor g, ipu_tensor *dx)
 {

@@ -119,7 +119,8 @@ static size_t most_of_blocks(const struct hvd__set *set)
     return most_of_one(set) * (set->hosts->widest == 1 ? 4 : 1);
 }
 
-/* Likewise, of blocks that go straight to their receivers. */
+/* Several hosts only. Returns the most bytes of one member's blocks that go
+ * straight to their receivers; 0: none may. */
 static size_t most_of_straight(const struct hvd__set *set)
 {
     return hvd__blocks_may_go_straight(set->hosts)

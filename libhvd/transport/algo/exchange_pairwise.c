@@ -52,8 +52,8 @@ static int64_t cost(const struct hvd__collective *c)
         all += bytes;
         most = bytes > most ? bytes : most;
     }
-    /* Of the messages of a MiB, the first costs time: the others are sent while
-     * the link is busy. */
+    /* A block is sent in several messages. Only the first message of each MiB
+     * costs time of its own: the others are sent while the link is busy. */
     return hvd__cost_ns(
         c->team,
         (struct hvd__cost){.steps = 1,

@@ -34,8 +34,9 @@ bool option_set(hvd_estimator_options *options, PyObject *key, PyObject *value);
 
 struct arrays;
 
-/* What a call has of data: arrays, the rows of a batch, and the seed of the
- * order, -1 for the order of the arrays. */
+/* The data that a call from Python gives to the estimator: the arrays, the
+ * number of rows in a batch, and the seed by which rows are shuffled; with the
+ * seed -1 they keep the order of the arrays. */
 struct data {
     struct arrays *arrays; /* owned, until data_set takes them over */
     int64_t batch, seed;

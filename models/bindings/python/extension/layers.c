@@ -159,7 +159,8 @@ static ipu_tensor next_piece(const struct call *c)
     return hvd_net_next_piece(c->net, c->x);
 }
 
-/* Of a name alone; the input is not used. */
+/* Returns the input of that name of the network. It is called as layers are,
+ * with a tensor, which has no effect. */
 static ipu_tensor input(const struct call *c)
 {
     return hvd_net_input(c->net, c->name);
