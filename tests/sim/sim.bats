@@ -78,6 +78,17 @@ measures() {
     done
 }
 
+# Behind the 3 messages of a round come those of a tree or, from 128 KiB on, of a
+# chain: in pieces of 16, 32 and 64 KiB.
+@test "a large broadcast goes along a chain in pieces, larger ones in larger ones" {
+    local size
+    for size in 64K:6 128K:11 1M:35 4M:67; do
+        measures --hosts 8 --ranks 2 --kind broadcast --bytes "${size%:*}"
+        [ "${messages%.*}" -eq "${size#*:}" ]
+        [ "$others" = 0.0 ]
+    done
+}
+
 @test "a small sum, and a barrier by name, on 4096 ranks" {
     local args
     for args in '' '--kind barrier --by-name'; do

@@ -27,9 +27,8 @@
 #include "transport/algo/shared.h"
 #include "transport/hosts.h"
 
-/* Chunks of CHUNK_BYTES make up for the cost of a message, and few of them fill
- * a chain. */
-enum { CHUNK_BYTES = 128 << 10, MOST_CHILDREN = 32 };
+/* The fewest and the most bytes of a chunk. */
+enum { LEAST_BYTES = 8 << 10, MOST_BYTES = 128 << 10, MOST_CHILDREN = 32 };
 
 /* The bits of a segment's phase. MOVED changes with each progress, which is how
  * hvd__collective_step notices it. */
@@ -43,14 +42,58 @@ static bool applies(const struct hvd__collective *c)
            c->workspace->per_segment > MOST_CHILDREN;
 }
 
+/* Returns the time until the last host has all chunks. Along a tree the root
+ * sends each of them once in every step. */
+static int64_t time_of(const struct hvd__collective *c, size_t chunk_bytes,
+                       bool chain)
+{
+    int64_t h = c->team->hosts->n, steps = 0;
+    int64_t bytes = (int64_t)hvd__bytes_of(c, c->count);
+    int64_t chunk = (int64_t)chunk_bytes, chunks, times;
+
+    while ((int64_t)1 << steps < h)
+        steps++;
+    chunk = chunk < bytes ? chunk : bytes;
+    chunks = chunk > 0 ? (bytes + chunk - 1) / chunk : 0;
+    times = chain ? h - 2 + chunks : steps * chunks;
+    return hvd__cost_ns(c->team,
+                        (struct hvd__cost){.steps = chain ? h - 1 : steps,
+                                           .messages = times,
+                                           .moved = times * chunk});
+}
+
+/* Chunks have the same size on all hosts, because the buffers have. */
+static bool goes_along_a_chain(const struct hvd__collective *c)
+{
+    size_t chunk = c->shared.chunk_bytes;
+
+    return time_of(c, chunk, true) < time_of(c, chunk, false);
+}
+
+/* Small chunks fill a chain soon, and large ones are few messages. */
+static size_t choose_chunk_bytes(const struct hvd__collective *c)
+{
+    size_t most = c->team->hosts->shm->bounce_bytes / HVD__BUFFERS;
+    size_t best = most < LEAST_BYTES ? most : LEAST_BYTES;
+    int64_t least = INT64_MAX;
+
+    for (size_t bytes = best; bytes <= most && bytes <= MOST_BYTES;
+         bytes *= 2) {
+        int64_t chain = time_of(c, bytes, true);
+        int64_t tree = time_of(c, bytes, false);
+
+        if (chain < least || tree < least) {
+            best = bytes;
+            least = chain < tree ? chain : tree;
+        }
+    }
+    return best;
+}
+
 static int start_segment(struct hvd__collective *c,
                          struct hvd__segment *segment)
 {
-    struct hvd__shm *shm = c->team->hosts->shm;
-    size_t bytes = shm->bounce_bytes / HVD__BUFFERS;
-
-    hvd__shared_open(c, segment, shm, 1,
-                     bytes < CHUNK_BYTES ? bytes : CHUNK_BYTES);
+    hvd__shared_open(c, segment, c->team->hosts->shm, 1, choose_chunk_bytes(c));
     return HVD_OK;
 }
 
@@ -79,27 +122,6 @@ static int local_carrier(const struct hvd__collective *c)
 static bool is_carrier(const struct hvd__collective *c)
 {
     return carrier_of(c, c->team->hosts->own) == c->team->rank;
-}
-
-/* Chunks have the same size on all hosts, because the buffers have. */
-static bool goes_along_a_chain(const struct hvd__collective *c)
-{
-    int64_t h = c->team->hosts->n, steps = 0;
-    int64_t chunks = hvd__shared_nchunks(c);
-    int64_t chunk = (int64_t)c->shared.chunk_bytes;
-
-    while ((int64_t)1 << steps < h)
-        steps++;
-    if (chunks == 1)
-        return h <= 2;
-    return hvd__cost_ns(c->team,
-                        (struct hvd__cost){.steps = h - 2 + 1,
-                                           .messages = h - 2 + chunks,
-                                           .moved = (h - 2 + chunks) * chunk}) <
-           hvd__cost_ns(c->team, (struct hvd__cost){
-                                     .steps = steps,
-                                     .messages = steps * chunks,
-                                     .moved = steps * (chunks + 1) * chunk});
 }
 
 /* Returns the host that this one's data comes from; -1: none. */
