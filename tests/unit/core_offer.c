@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/agree/offer.h"
+#include "core/agree/ordered.h"
 #include "suite.h"
 
 enum { MOST_HOSTS = 17, MOST_MEMBERS = 4 * MOST_HOSTS, SLOTS = 24 };
@@ -559,6 +560,34 @@ LOOP_TEST(full_offers_fit_in_a_message, 2, MOST_HOSTS + 1)
     MUST(n > 0);
     exchange_all();
     check_results(n, 0);
+    free_hosts();
+}
+
+TEST(only_the_first_broadcasts_of_a_round_go_with_it)
+{
+    enum { BYTES = 4096, FIT = (64 << 10) / BYTES };
+    size_t of_two = 0, of_three = 0;
+
+    make_hosts(2);
+    for (int i = 0; i <= 2 * FIT; i++) {
+        make_request(i, HVD__WAY_ROOT, HVD_UINT8, BYTES, BYTES);
+        requests[i].way = HVD__WAY_ROOT;
+        MUST(hvd__way_in_round(hosts[0], &requests[i], &of_two) ==
+             HVD__WAY_ROOT);
+    }
+    free_hosts();
+    make_hosts(3);
+    for (int i = 0; i <= 2 * FIT; i++) {
+        /* What is no broadcast does not count. */
+        requests[i].way = i % 2 ? HVD__WAY_ALL : HVD__WAY_ROOT;
+        MUST(hvd__way_in_round(hosts[0], &requests[i], &of_three) ==
+             (i < 2 * FIT ? requests[i].way : HVD__WAY_NONE));
+    }
+    /* A smaller one behind them does not go past them. */
+    requests[0].bytes = 0;
+    MUST(hvd__way_in_round(hosts[0], &requests[0], &of_three) == HVD__WAY_NONE);
+    requests[1].way = HVD__WAY_SUM;
+    MUST(hvd__way_in_round(hosts[0], &requests[1], &of_three) == HVD__WAY_SUM);
     free_hosts();
 }
 

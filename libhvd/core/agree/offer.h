@@ -96,16 +96,18 @@ struct hvd__offer {
     uint64_t straight; /* bit h: host h sends blocks beside the round */
     int n;
     size_t data_bytes, message_bytes; /* of data here, and in any message */
+    size_t broadcast_bytes;           /* of hvd__way_in_round */
     struct hvd__offer_slot slots[HVD__OFFER_SLOTS];
     _Alignas(64) unsigned char data[HVD__OFFER_DATA];
 };
 
-/* Returns true if a request moves data in a lane. */
-static inline bool hvd__way_needs_lane(const struct hvd__request *request)
+/* Returns true if a request moves data in a lane when it goes this way. */
+static inline bool hvd__way_needs_lane(const struct hvd__request *request,
+                                       enum hvd__way way)
 {
     return request->signature.kind != HVD_BARRIER &&
-           (request->way == HVD__WAY_NONE || request->way == HVD__WAY_ROWS ||
-            request->way == HVD__WAY_SPLITS);
+           (way == HVD__WAY_NONE || way == HVD__WAY_ROWS ||
+            way == HVD__WAY_SPLITS);
 }
 
 /* Returns true if blocks can go straight between these hosts: only speakers

@@ -73,6 +73,7 @@ struct hvd__ordered {
                                rank; else NULL */
     const struct hvd__hosts *hosts; /* borrowed; NULL: all are on one host */
     struct hvd__request_list piece; /* several hosts only (ordered_run.c) */
+    size_t broadcast_bytes;   /* of the piece so far (hvd__way_in_round) */
     struct hvd__round *round; /* owned; only on speakers of several hosts */
     uint64_t agreed;          /* speaker: slots that all hosts have agreed on */
     uint64_t scanned;         /* speaker: slots on which this host agrees */
@@ -100,6 +101,14 @@ struct hvd__ordered {
  * one host, some may have data with a slot that others do not (way.c). */
 enum hvd__way hvd__way_of(const struct hvd__set *set,
                           const struct hvd__request *request);
+
+/* Returns the way of the data of the next slot of a round. The first broadcasts
+ * of a round go with it; what is beyond goes to a lane, where a link carries it
+ * once. *broadcast_bytes counts, from 0 at the beginning of each round. All
+ * members and speakers ask about the same slots, and get the same answers. */
+enum hvd__way hvd__way_in_round(const struct hvd__hosts *hosts,
+                                const struct hvd__request *request,
+                                size_t *broadcast_bytes);
 
 /* Initialises ordered mode for a set, if set->shm or set->hosts makes it
  * possible. Fails with HVD_ERR_MEMORY. */

@@ -249,10 +249,30 @@ static int collect_rows(struct hvd__ordered *x, struct hvd__request *request,
     return HVD_OK;
 }
 
+/* Returns true if a slot is the last of those that a round has decided. */
+static bool is_boundary(const struct hvd__ordered *x, uint64_t slot)
+{
+    return hvd__slot_at(x->areas[0], slot)->flags & HVD__SLOT_BOUNDARY;
+}
+
+/* Returns the way that the data of a request has gone. */
+static enum hvd__way way_gone(struct hvd__ordered *x,
+                              const struct hvd__request *request, uint64_t slot)
+{
+    enum hvd__way way = (enum hvd__way)request->way;
+
+    if (x->hosts) {
+        way = hvd__way_in_round(x->hosts, request, &x->broadcast_bytes);
+        if (is_boundary(x, slot))
+            x->broadcast_bytes = 0;
+    }
+    return way;
+}
+
 bool hvd__ordered_run_here(struct hvd__ordered *x, struct hvd__request *request,
                            uint64_t slot)
 {
-    switch ((enum hvd__way)request->way) {
+    switch (way_gone(x, request, slot)) {
     case HVD__WAY_NONE:
     case HVD__WAY_ROWS:
     case HVD__WAY_SPLITS: return request->signature.kind == HVD_BARRIER;
@@ -333,7 +353,7 @@ int hvd__ordered_end_piece(struct hvd__ordered *x, uint64_t slot)
     const struct hvd__piece_values *values =
         &x->areas[0]->pieces[slot % HVD__LOG_SLOTS];
 
-    if (!(hvd__slot_at(x->areas[0], slot)->flags & HVD__SLOT_BOUNDARY))
+    if (!is_boundary(x, slot))
         return HVD_OK;
     while (x->piece.first)
         HVD_TRY(hvd__execute(x->set,

@@ -110,12 +110,14 @@ static bool offer_slot(struct hvd__ordered *x, struct hvd__offer *offer,
 {
     const struct hvd__request *request =
         x->pending[number % HVD__LOG_SLOTS].request;
+    enum hvd__way way =
+        hvd__way_in_round(x->hosts, request, &offer->broadcast_bytes);
     int root = -1, local = 0;
 
-    if (request->way == HVD__WAY_ROOT)
+    if (way == HVD__WAY_ROOT)
         root = hvd__hosts_find(
             x->hosts, hvd__set_find(x->set, request->signature.root), &local);
-    if (!hvd__offer_add(offer, request, (enum hvd__way)request->way, root))
+    if (!hvd__offer_add(offer, request, way, root))
         return false;
     write_data(x, offer, &offer->slots[offer->n - 1], local, number);
     return true;
@@ -128,12 +130,18 @@ static bool offer_slot(struct hvd__ordered *x, struct hvd__offer *offer,
 static uint64_t end_of_offer(const struct hvd__ordered *x)
 {
     uint64_t number = x->agreed;
+    size_t broadcast_bytes = 0;
 
     if (hvd__executor_room(x->set) > 0)
         return x->scanned;
-    while (number < x->scanned &&
-           !hvd__way_needs_lane(x->pending[number % HVD__LOG_SLOTS].request))
-        number++;
+    for (; number < x->scanned; number++) {
+        const struct hvd__request *request =
+            x->pending[number % HVD__LOG_SLOTS].request;
+
+        if (hvd__way_needs_lane(request, hvd__way_in_round(x->hosts, request,
+                                                           &broadcast_bytes)))
+            break;
+    }
     return number;
 }
 

@@ -20,7 +20,10 @@
  * while the round is under way. All data of a
  * gather comes to each host once, as by any other way, but a fold sends it back
  * in one message: on 2^k hosts, where there is none, it may be larger. In lanes
- * it would go along a ring, in as many steps as there are hosts.
+ * it would go along a ring, in as many steps as there are hosts. The data of a
+ * broadcast leaves its root's host once in every step of a round, in few steps;
+ * along a chain of hosts it leaves each once, in many. So of many broadcasts in
+ * a round only the first go with it.
  */
 #include "core/agree/agreement.h"
 #include "kernels/kernels.h"
@@ -175,6 +178,16 @@ static enum hvd__way way_of_sum(const struct hvd__set *set,
         return HVD__WAY_HALVES;
     return kind != HVD_REDUCESCATTER && request->bytes <= most ? HVD__WAY_SUM
                                                                : HVD__WAY_NONE;
+}
+
+enum hvd__way hvd__way_in_round(const struct hvd__hosts *hosts,
+                                const struct hvd__request *request,
+                                size_t *broadcast_bytes)
+{
+    if (request->way != HVD__WAY_ROOT || hosts->n == 2)
+        return (enum hvd__way)request->way;
+    *broadcast_bytes += request->bytes;
+    return *broadcast_bytes <= MESSAGE_BYTES ? HVD__WAY_ROOT : HVD__WAY_NONE;
 }
 
 enum hvd__way hvd__way_of(const struct hvd__set *set,
