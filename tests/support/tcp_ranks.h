@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "suite.h"
 #include "transport/transport.h"
 
@@ -158,11 +159,16 @@ static inline void join(int first, int end)
         pthread_join(ranks[i].thread, NULL);
 }
 
+/* The error of each rank tells more than that of the first alone. */
 static inline void all_are_well(int size)
 {
+    char errors[MOST * HVD__MESSAGE_MAX] = "";
+    struct hvd__text out = hvd__text_at(errors, sizeof errors);
+
     for (int i = 0; i < size; i++)
-        ck_assert_msg(ranks[i].status == HVD_OK, "rank %d: %s", i,
-                      ranks[i].error);
+        if (ranks[i].status != HVD_OK)
+            hvd__text_add(&out, "rank %d: %s\n", i, ranks[i].error);
+    ck_assert_msg(!errors[0], "%s", errors);
 }
 
 static inline void expect_error(const struct rank *rank, int status,
