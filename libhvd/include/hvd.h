@@ -312,8 +312,10 @@ int hvd_recover(hvd_recovery *recovery, size_t size);
  * those of the old one, in their order, and then the new ones (njoined), which
  * come from hvd_init and know nothing of the job's state. If those that waited
  * fail to come in, all go on without them, in another world, too (njoined is
- * 0). What hvd_recover says of process sets, handles and memory holds here,
- * too; no request may be under way.
+ * 0). If a rank is lost meanwhile, the others go on without it and without
+ * those (nlost, hvd_lost_ranks); some of them may have called hvd_recover to
+ * come to that world. What hvd_recover says of process sets, handles and memory
+ * holds here, too; no request may be under way.
  *
  * recovery, of size bytes, may be NULL. After HVD_ERR_LOST and the like call
  * hvd_recover, if hvd_is_initialized says that there is still a world.

@@ -39,6 +39,7 @@ struct elastic {
     bool changed; /* this world is not the first, */
     bool goes_on; /* and nothing is restored yet */
     bool lost;    /* a rank was lost since the last restore */
+    bool is_left; /* hvd_grow has left out ranks that were lost meanwhile */
 };
 
 /* -------------------------------------------------------- elastic_events.c */
@@ -49,7 +50,7 @@ json_t *elastic_event(const hvd_estimator *estimator, const char *name);
 int elastic_write(const hvd_estimator *estimator, json_t *json);
 /* Makes the event of a training that begins, with the mark of its data. */
 json_t *elastic_describe_start(const hvd_estimator *estimator);
-/* Makes the event of ranks that hvd_recover has left out. */
+/* Makes the event of ranks that hvd_recover, or hvd_grow, has left out. */
 json_t *elastic_describe_lost(const hvd_estimator *estimator);
 
 /* -------------------------------------------------------- elastic_worlds.c */

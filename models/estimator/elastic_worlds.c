@@ -319,17 +319,25 @@ static int repeat_change(hvd_estimator *e)
     return 1;
 }
 
+/* If a rank is lost while others come in, hvd_grow may end in a world of those
+ * that are left. Some of them may have come to it by hvd_recover: so this
+ * counts as a loss for all, and elastic_recover goes on with it. */
 int elastic_change(hvd_estimator *e)
 {
     struct elastic *x = e->elastic;
+    hvd_recovery how = {.nlost = 0};
     int status;
 
     x->reached = e->step;
     if (e->program && e->program->enter)
         return repeat_change(e);
-    status = hvd_grow(NULL, 0);
+    status = hvd_grow(&how, sizeof how);
     if (status < 0)
         return elastic_failed(status);
+    x->is_left = status == 1 && how.nlost > 0;
+    if (x->is_left)
+        return problem_fail(HVD_ERR_LOST,
+                            "a rank was lost while others joined");
     enter_world(e, x->size);
     return 1;
 }
@@ -371,9 +379,10 @@ static int32_t list_left(struct elastic *x)
     return kept;
 }
 
-/* Collective: makes a world without the ranks that are lost, and returns what
- * elastic_compare_places does. If the training is over, there is a trainer
- * still, and nothing is written: another rank has written the end. */
+/* Collective: makes a world without the ranks that are lost, if hvd_grow has
+ * not made it, and returns what elastic_compare_places does. If the training is
+ * over, there is a trainer still, and nothing is written: another rank has
+ * written the end. */
 static int leave_out_lost(hvd_estimator *e)
 {
     struct elastic *x = e->elastic;
@@ -382,8 +391,9 @@ static int leave_out_lost(hvd_estimator *e)
     int place;
 
     do {
-        if (hvd_recover(NULL, 0) < 0)
+        if (!x->is_left && hvd_recover(NULL, 0) < 0)
             return problem_fail(HVD_ERR_LOST, "%s", hvd_last_error());
+        x->is_left = false;
         json = elastic_describe_lost(e);
         left = list_left(x);
         place = elastic_compare_places(PLACE_TRAINING);
@@ -427,7 +437,8 @@ int elastic_recover(hvd_estimator *e)
     struct elastic *x = e->elastic;
     int place, status = 1;
 
-    if (!x || e->starts_again || (!is_loss() && !awaits_newcomers(e)))
+    if (!x || e->starts_again ||
+        (!x->is_left && !is_loss() && !awaits_newcomers(e)))
         return WAY_NONE;
     x->reached = e->step;
     do {
@@ -441,7 +452,7 @@ int elastic_recover(hvd_estimator *e)
         status = 1;
         while (status > 0 && hvd_size() < e->options.elastic)
             status = wait_for_more(e);
-    } while (status < 0 && is_loss());
+    } while (status < 0 && (x->is_left || is_loss()));
     if (status != 0)
         return status < 0 ? status : WAY_AGAIN;
     return problem_fail(HVD_ERR_LOST,

@@ -13,6 +13,9 @@ setup_file() {
         -I"$ROOT/models/include" -o "$GROWER" \
         "$BATS_TEST_DIRNAME/regression.c" -L"$lib" -lhvd-train -lhvd -lipu \
         -Wl,-rpath,"$lib"
+    gcc -shared -fPIC -O1 -Wall -Wextra -I"$ROOT/libhvd/include" \
+        -o "$BATS_FILE_TMPDIR/dies_in_grow.so" \
+        "$BATS_TEST_DIRNAME/dies_in_grow.c" -ldl
     export HVD_ELASTIC=1 HVD_HEARTBEAT_TIME=10s HVD_START_TIME=60s
 }
 
@@ -76,6 +79,33 @@ setup_file() {
     grow 2 20
     until_event 1 '"join"'
     end_alike 0 1 2
+}
+
+@test "one that dies while another one joins is named, and the others go on" {
+    local i victim left
+    export HVD_ELASTIC_MIN=3
+    for victim in 0 2; do
+        rm -f events
+        workers 4
+        for i in 0 1 2; do
+            if [ "$i" -eq "$victim" ]; then
+                LD_PRELOAD=$BATS_FILE_TMPDIR/dies_in_grow.so grow "$i" 20
+            else
+                grow "$i" 20
+            fi
+        done
+        until_event 1 '"commit"'
+        grow 3 20
+        until_event 1 '"join"'
+        left=(0 1 2)
+        unset "left[$victim]"
+        end_alike "${left[@]}" 3
+        ! wait "${pid[$victim]}" || return 1
+        grep '"loss"' events | grep "\"lost\":\[$victim\]"
+        grep '"restore"' events |
+            grep "\"ranks\":\[$(IFS=, && echo "${left[*]}")\]"
+        grep '"join"' events | grep '"joined":\[3\]'
+    done
 }
 
 @test "too few ranks wait for those that come back" {
