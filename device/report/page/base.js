@@ -307,7 +307,7 @@ function choice(label, entries, change) {
 }
 
 // The selected step, and the parts of the page that describe it; and what shows
-// a tensor on the map of the tiles.
+// a tensor on the maps of the tiles, given as a list with the block of each map.
 const looked = { step: 0, listeners: [], show: () => {} };
 
 function lookAt(step) {

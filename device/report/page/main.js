@@ -118,7 +118,14 @@ function showProgram(p, main) {
             memorySection(p),
             livenessSection(p),
             timeSection(p),
-            searchSection(p),
+            searchSection(
+                (words) => ({
+                    steps: words.length ? stepMatches(p, words) : [],
+                    tensors: tensorMatches(p, words),
+                }),
+                foundSteps,
+                tensorsTable
+            ),
             findingsSection(p),
             estimatesSection(p),
             targetSection(p),

@@ -55,29 +55,19 @@ function moduleTree(p) {
     return root;
 }
 
-// Returns the modules that are shown, each with the steps that its row stands
-// for: of an open module, those that are in none of its children.
-function shownModules(root) {
-    const rows = [];
-    (function visit(m) {
-        const open = m.open && m.children.size > 0;
-        const steps = open ? m.own || [] : m.steps;
-        rows.push({ module: m, steps });
-        if (open) for (const child of m.children.values()) visit(child);
-    })(root);
-    return rows;
-}
-
-function modulesSection(p) {
-    if (!p.steps.some((s) => s.module)) return null;
-    const root = moduleTree(p);
-    const columns = timeColumns(p, Math.max(root.total, 1), (r) => r.total);
-    columns.push(numbers("weights", (r) => r.weights, bytes));
+// Makes the table of a tree of modules, and the buttons that open it. lead: names
+// of columns before the module's name; leads(nodes) returns the cells of these
+// for the nodes that are shown; chosen(node); choose(node) is called for one
+// that has no children.
+function treeTable(root, columns, options) {
     const body = el("tbody");
+    const deepest = (function depth(m) {
+        return most([m.depth, ...[...m.children.values()].map(depth)]);
+    })(root);
 
     function toggle(m) {
         if (m.children.size) m.open = !m.open;
-        else if (m.steps.length) lookAt(m.steps[0]);
+        else options.choose(m);
         fill();
     }
     function openAll(depth) {
@@ -87,26 +77,26 @@ function modulesSection(p) {
         })(root);
         fill();
     }
-    function line(row, flow) {
-        const m = row.module;
+    function shown(m) {
+        const below = m.open ? [...m.children.values()] : [];
+        return [m, ...below.flatMap(shown)];
+    }
+    function line(m, leads) {
         const mark = !m.children.size ? "" : m.open ? "▾ " : "▸ ";
         return el(
             "tr",
             {
-                class:
-                    "choice" +
-                    (row.steps.includes(looked.step) ? " chosen" : ""),
+                class: "choice" + (options.chosen(m) ? " chosen" : ""),
                 tabindex: 0,
                 onclick: () => toggle(m),
                 onkeydown: (event) => event.key === "Enter" && toggle(m),
             },
-            el("td", { class: "flow" }, flow),
+            leads,
             el(
                 "td",
                 { class: "line", style: `padding-left:${m.depth + 0.5}em` },
                 mark + m.name
             ),
-            el("td", { class: "number" }, count(m.steps.length)),
             columns.map((c) =>
                 el(
                     "td",
@@ -117,19 +107,19 @@ function modulesSection(p) {
         );
     }
     function fill() {
-        const rows = shownModules(root);
-        const flows = drawFlows(p, rows);
-        body.replaceChildren(...rows.map((row, i) => line(row, flows[i])));
+        const nodes = shown(root);
+        const leads = options.leads ? options.leads(nodes) : [];
+        body.replaceChildren(...nodes.map((m, i) => line(m, leads[i] || [])));
     }
-    looked.listeners.push(fill);
     fill();
-    const deepest = Math.max(
-        ...p.steps.map((s) => pathOf(s.module).length),
-        1
-    );
-    return section(
-        "modules",
-        "Modules: the program as a tree, and what flows through it",
+    const heads = [
+        ...(options.lead || []).map((name) => ({ name })),
+        { name: "module" },
+        ...columns,
+    ];
+    const node = el(
+        "div",
+        {},
         el(
             "div",
             { class: "controls" },
@@ -139,13 +129,7 @@ function modulesSection(p) {
                 .map((depth) =>
                     el("button", { onclick: () => openAll(depth) }, depth)
                 ),
-            el(
-                "span",
-                { class: "soft" },
-                "A click opens a module, or selects its step. A line is a " +
-                    "tensor that one row makes and others use; the tip " +
-                    "names it."
-            )
+            el("span", { class: "soft" }, options.hint)
         ),
         el(
             "div",
@@ -159,17 +143,7 @@ function modulesSection(p) {
                     el(
                         "tr",
                         {},
-                        ["flow", "module", "steps"].map((name) =>
-                            el(
-                                "th",
-                                {
-                                    scope: "col",
-                                    class: name === "steps" ? "number" : null,
-                                },
-                                name
-                            )
-                        ),
-                        columns.map((c) =>
+                        heads.map((c) =>
                             el(
                                 "th",
                                 {
@@ -185,5 +159,43 @@ function modulesSection(p) {
                 body
             )
         )
+    );
+    node.fill = fill;
+    return node;
+}
+
+// Returns the steps that a row stands for: of an open module, those that are in
+// none of its children.
+const ownSteps = (m) => (m.open && m.children.size ? m.own || [] : m.steps);
+
+function modulesSection(p) {
+    if (!p.steps.some((s) => s.module)) return null;
+    const root = moduleTree(p);
+    const node = treeTable(
+        root,
+        [
+            numbers("steps", (r) => r.steps.length, count),
+            ...timeColumns(p, Math.max(root.total, 1), (r) => r.total),
+            numbers("weights", (r) => r.weights, bytes),
+        ],
+        {
+            lead: ["flow"],
+            leads: (nodes) =>
+                drawFlows(
+                    p,
+                    nodes.map((m) => ({ module: m, steps: ownSteps(m) }))
+                ).map((flow) => el("td", { class: "flow" }, flow)),
+            chosen: (m) => ownSteps(m).includes(looked.step),
+            choose: (m) => m.steps.length && lookAt(m.steps[0]),
+            hint:
+                "A click opens a module, or selects its step. A line is a " +
+                "tensor that one row makes and others use; the tip names it.",
+        }
+    );
+    looked.listeners.push(() => node.fill());
+    return section(
+        "modules",
+        "Modules: the program as a tree, and what flows through it",
+        node
     );
 }

@@ -4,7 +4,8 @@
 
 // Makes the spans of stages and updates, slot after slot: a slot lasts as long
 // as its slowest chip.
-function slotSpans(slots) {
+function slotSpans(whole) {
+    const slots = whole.pipeline;
     const last = Math.max(...slots.map((s) => s.slot));
     const work = new Map();
     const longest = new Array(last + 1).fill(0);
@@ -28,7 +29,7 @@ function slotSpans(slots) {
         const start = begin[s.slot] + (filled.get(at) || 0);
         filled.set(at, (filled.get(at) || 0) + s.cycles);
         const batch = s.mini_batch >= 0 ? s.mini_batch : "";
-        const what = s.kind === "update" ? "" : `, ${stageName(s.stage)}`;
+        const what = s.kind === "update" ? "" : `, ${stageName(whole, s.stage)}`;
         return {
             lane: s.ipu,
             colour: s.kind,
@@ -45,21 +46,24 @@ function slotSpans(slots) {
     return { spans, end, slots: last + 1 };
 }
 
-function stageName(number) {
-    const run = profile.pipeline_run;
+function stageName(whole, number) {
+    const run = whole.pipeline_run;
     return run && run.stages[number]
         ? run.stages[number].name
         : `stage ${number}`;
 }
 
-function scheduleParts() {
-    const slots = profile.pipeline;
-    if (!slots || !slots.length) return [];
-    const ipus = Math.max(...slots.map((s) => s.ipu)) + 1;
-    const drawn = slotSpans(slots);
+const hasSchedule = (whole) => whole.pipeline && whole.pipeline.length > 0;
+
+// Draws the schedule of a profile that has one, on a time scale that ends at
+// `end`, or with its last slot.
+function scheduleParts(whole, title, end) {
+    if (!hasSchedule(whole)) return [];
+    const ipus = most(whole.pipeline.map((s) => s.ipu)) + 1;
+    const drawn = slotSpans(whole);
     const names = Array.from({ length: ipus }, (_, i) => `IPU ${i}`);
     return [
-        el("h3", {}, "Which stage ran which mini-batch when"),
+        el("h3", {}, title),
         el(
             "p",
             {},
@@ -67,7 +71,7 @@ function scheduleParts() {
                 `${count(drawn.end)} cycles of stages and updates; transfers ` +
                 "between the IPUs, syncs and the host's streams are not drawn."
         ),
-        lanes(names, drawn.spans, drawn.end, (cycles) => big(cycles, "")),
+        lanes(names, drawn.spans, end || drawn.end, (n) => big(n, "")),
         key([
             ["forward", "F forward"],
             ["backward", "B backward"],
@@ -206,8 +210,12 @@ function chipsTable(run) {
 
 function pipelineSection() {
     const run = profile.pipeline_run;
-    if (!run && !(profile.pipeline && profile.pipeline.length)) return null;
-    if (!run) return section("pipeline", "Pipeline", ...scheduleParts());
+    const schedule = scheduleParts(
+        profile,
+        "Which stage ran which mini-batch when"
+    );
+    if (!run && !schedule.length) return null;
+    if (!run) return section("pipeline", "Pipeline", ...schedule);
     return section(
         "pipeline",
         `Pipeline: ${count(run.stages.length)} stages on ` +
@@ -219,7 +227,7 @@ function pipelineSection() {
             run.derived.sentences.map((s) => el("li", {}, s))
         ),
         ...runPhases(run),
-        ...scheduleParts(),
+        ...schedule,
         el("h3", {}, "Stages, of one mini-batch"),
         stagesTable(run),
         el("h3", {}, "IPUs"),

@@ -9,7 +9,7 @@ const hasWords = (text, words) =>
 const onMost = (block) => block.tiles.reduce((a, t) => Math.max(a, t[2]), 0);
 const onTiles = (block) => block.tiles.reduce((a, t) => a + t[1], 0);
 
-function tensorsTable(p, rows, limit) {
+function tensorsTable(rows, limit) {
     return table(
         [
             { name: "tensor", value: (r) => r.tensor },
@@ -29,14 +29,8 @@ function tensorsTable(p, rows, limit) {
             { name: "line", class: "line", value: (r) => place(r) },
         ],
         rows,
-        { order: 4, limit, choose: (r) => showTensor(p, r) }
+        { order: 4, limit, choose: (r) => looked.show([r]) }
     );
-}
-
-// Shows a tensor on the map of the tiles.
-function showTensor(p, block) {
-    looked.show(block);
-    document.getElementById("memory").scrollIntoView({ behavior: "smooth" });
 }
 
 function stepMatches(p, words) {
@@ -50,34 +44,39 @@ function stepMatches(p, words) {
         );
 }
 
-function searchSection(p) {
+function tensorMatches(p, words) {
+    return p.blocks.filter(
+        (b) =>
+            b.bytes > 0 &&
+            hasWords(
+                [b.tensor, b.op, b.module, b.type, b.category, place(b)].join(
+                    " "
+                ),
+                words
+            )
+    );
+}
+
+// Makes a field for words. find(words) returns the steps and the tensors that
+// have them; tables of these appear below the field.
+function searchSection(find, stepsTable, tensorsTable) {
     const box = el("div");
     const field = el("input", {
         type: "search",
         placeholder: "words",
         "aria-label": "search",
-        style: "width:22em",
+        style: "width:22em;max-width:100%",
         oninput: () => fill(),
     });
 
     function fill() {
         const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
-        const steps = words.length ? stepMatches(p, words) : [];
-        const tensors = p.blocks.filter(
-            (b) =>
-                b.bytes > 0 &&
-                hasWords(
-                    [b.tensor, b.op, b.module, b.type, b.category, place(b)].join(
-                        " "
-                    ),
-                    words
-                )
-        );
+        const { steps, tensors } = find(words);
         box.replaceChildren(
             ...(words.length
                 ? [
                       el("h3", {}, `Steps: ${count(steps.length)}`),
-                      steps.length ? foundSteps(p, steps) : "",
+                      steps.length ? stepsTable(steps) : "",
                   ]
                 : []),
             el(
@@ -86,7 +85,7 @@ function searchSection(p) {
                 `Tensors: ${count(tensors.length)} (a click shows where one ` +
                     "lies)"
             ),
-            tensorsTable(p, tensors, words.length ? 12 : 8)
+            tensorsTable(tensors, words.length ? 12 : 8)
         );
     }
     fill();
@@ -108,7 +107,7 @@ function searchSection(p) {
     );
 }
 
-function foundSteps(p, rows) {
+function foundSteps(rows) {
     return table(
         [
             { name: "step", number: true, value: (r) => r.number },

@@ -72,10 +72,10 @@ function tileAt(p, width, x, y) {
     return -1;
 }
 
-// Returns the bytes of a block on each tile.
+// Returns the bytes of a block on each tile; of no block, 0 on each.
 function tilesOf(p, block) {
     const on = new Float64Array(p.target.tiles * p.ipus);
-    for (const [first, many, each] of block.tiles)
+    for (const [first, many, each] of block ? block.tiles : [])
         on.fill(each, first, first + many);
     return on;
 }
@@ -114,36 +114,27 @@ function drawScale(least, most) {
     });
 }
 
-function tileMap(p, spread) {
+const least = (list) => list.reduce((a, b) => Math.min(a, b), Infinity);
+const most = (list) => list.reduce((a, b) => Math.max(a, b), 0);
+
+// Draws the tiles of a program by values(); low() and high() are the ends of
+// the scale. A tile that holds more than it has is marked.
+function mapCanvas(p, spread, values, low, high) {
     const room = p.target.bytes_per_tile;
-    let what = "total";
-    let tensor = null; // the block that is shown
-    let range = spread.total.reduce((a, b) => Math.max(a, b), 0);
-    range = range > room / 4 ? "room" : "zero";
-    let values = spread.total;
-
-    const least = () => (range === "differences" ? min(values) : 0);
-    const most = () => (range === "room" ? room : max(values) || 1);
-    const min = (list) => list.reduce((a, b) => Math.min(a, b), Infinity);
-    const max = (list) => list.reduce((a, b) => Math.max(a, b), 0);
-
     const map = canvas(
         (width) => layout(p, width).height,
         "a map of the tiles by the bytes that they hold",
         (context, width) => {
             const l = layout(p, width);
             const colour = scale();
-            const low = least();
-            const span = most() - low || 1;
+            const span = high() - low() || 1;
             const edge = l.cell > 5 ? 1 : 0;
-            for (let t = 0; t < values.length; t++) {
+            values().forEach((value, t) => {
                 const chip = Math.floor(t / p.target.tiles);
                 const [left, top] = l.corner(chip);
                 const i = t % p.target.tiles;
                 context.fillStyle =
-                    values[t] > room
-                        ? css("mark")
-                        : colour((values[t] - low) / span);
+                    value > room ? css("mark") : colour((value - low()) / span);
                 context.fillRect(
                     left + (i % l.across) * l.cell,
                     top + Math.floor(i / l.across) * l.cell,
@@ -154,31 +145,61 @@ function tileMap(p, spread) {
                     context.fillStyle = css("soft");
                     context.fillText(`IPU ${p.ipu + chip}`, left, top - 3);
                 }
-            }
+            });
         }
     );
-    const legend = drawScale(least, most);
-    const update = () => {
-        values =
-            what === "step"
-                ? tilesAt(p, looked.step)
-                : what === "tensor"
-                  ? tilesOf(p, tensor)
-                  : spread[what];
-        map.redraw();
-        legend.redraw();
-    };
     follow(map, (x, y) => {
         const tile = tileAt(p, map.clientWidth, x, y);
-        return tile < 0 ? "" : tileTip(p, spread, tile, values[tile]);
+        return tile < 0 ? "" : tileTip(p, spread, tile, values()[tile]);
     });
+    return map;
+}
+
+// Makes the maps of one program or of several side by side, on one scale, and
+// the choices of what they show. sides: {p, title, step()}.
+function tileMaps(sides) {
+    const spreads = sides.map((side) => spreadTiles(side.p));
+    const room = most(sides.map((side) => side.p.target.bytes_per_tile));
+    const fullest = most(spreads.map((spread) => most(spread.total)));
+    let what = "total";
+    let blocks = []; // what is shown of each side; null: it has no such tensor
+    let range = fullest > room / 4 ? "room" : "zero";
+    let values = spreads.map((spread) => spread.total);
+
+    const ofSide = (side, i) =>
+        what === "step"
+            ? tilesAt(side.p, side.step())
+            : what === "tensor"
+              ? tilesOf(side.p, blocks[i])
+              : spreads[i][what];
+    let ends = [];
+    const measure = () => {
+        ends = [
+            range === "differences" ? least(values.map(least)) : 0,
+            range === "room" ? room : most(values.map(most)) || 1,
+        ];
+    };
+    measure();
+    const low = () => ends[0];
+    const high = () => ends[1];
+    const maps = sides.map((side, i) =>
+        mapCanvas(side.p, spreads[i], () => values[i], low, high)
+    );
+    const legend = drawScale(low, high);
+    const update = () => {
+        values = sides.map(ofSide);
+        measure();
+        for (const drawing of [...maps, legend]) drawing.redraw();
+    };
     looked.listeners.push(() => what === "step" && update());
     const kinds = choice(
         "show",
         [
             ["total", "all, at the tile's peak"],
             ["step", "all, at the selected step"],
-            ...categories.filter(([name]) => max(spread[name]) > 0),
+            ...categories.filter(([name]) =>
+                spreads.some((spread) => most(spread[name]) > 0)
+            ),
         ],
         (value) => {
             what = value;
@@ -186,13 +207,17 @@ function tileMap(p, spread) {
         }
     );
     const one = el("option", { value: "tensor" });
-    looked.show = (block) => {
-        tensor = block;
-        one.textContent = `${block.tensor}, ${block.type}`;
+    looked.show = (found) => {
+        const { tensor, type } = found.find(Boolean);
+        blocks = found;
+        one.textContent = `${tensor}, ${type}`;
         kinds.lastChild.append(one);
         kinds.lastChild.value = what = "tensor";
         ranges.lastChild.value = range = "zero";
         update();
+        document
+            .getElementById("memory")
+            .scrollIntoView({ behavior: "smooth" });
     };
     const ranges = choice(
         "scale",
@@ -210,13 +235,16 @@ function tileMap(p, spread) {
     return el(
         "div",
         {},
-        el(
-            "div",
-            { class: "controls" },
-            kinds,
-            ranges
-        ),
-        map,
+        el("div", { class: "controls" }, kinds, ranges),
+        sides.length > 1
+            ? el(
+                  "div",
+                  { class: "halves" },
+                  sides.map((side, i) =>
+                      el("div", {}, el("h3", {}, side.title), maps[i])
+                  )
+              )
+            : maps[0],
         el("div", { style: "height:6px" }),
         legend
     );
@@ -224,12 +252,12 @@ function tileMap(p, spread) {
 
 function histogram(p, spread) {
     const bins = 32;
-    const least = spread.total.reduce((a, b) => Math.min(a, b), Infinity);
-    const most = spread.total.reduce((a, b) => Math.max(a, b), 0);
-    const width = Math.max(1, Math.ceil((most - least + 1) / bins));
-    const tiles = new Array(Math.ceil((most - least + 1) / width)).fill(0);
+    const from = least(spread.total);
+    const to = most(spread.total);
+    const width = Math.max(1, Math.ceil((to - from + 1) / bins));
+    const tiles = new Array(Math.ceil((to - from + 1) / width)).fill(0);
     for (const total of spread.total)
-        tiles[Math.floor((total - least) / width)]++;
+        tiles[Math.floor((total - from) / width)]++;
     const high = Math.max(...tiles);
     const node = canvas(130, "how many tiles are how full", (c, w, h) => {
         c.fillStyle = css("compute");
@@ -245,19 +273,19 @@ function histogram(p, spread) {
         c.fillStyle = css("line");
         c.fillRect(0, h - 18, w, 1);
         c.fillStyle = css("soft");
-        c.fillText(bytes(least), 0, h - 3);
+        c.fillText(bytes(from), 0, h - 3);
         c.textAlign = "right";
-        c.fillText(bytes(most), w, h - 3);
+        c.fillText(bytes(to), w, h - 3);
     });
     follow(node, (x) => {
         const i = Math.min(
             tiles.length - 1,
             Math.floor((x / node.clientWidth) * tiles.length)
         );
-        const from = least + i * width;
+        const first = from + i * width;
         return (
             `${count(tiles[i])} tiles hold ` +
-            `${count(from)} to ${count(from + width - 1)} bytes`
+            `${count(first)} to ${count(first + width - 1)} bytes`
         );
     });
     return node;
@@ -320,7 +348,7 @@ function memorySection(p) {
         el(
             "div",
             { class: "columns" },
-            tileMap(p, spread),
+            tileMaps([{ p, step: () => looked.step }]),
             el(
                 "div",
                 {},
