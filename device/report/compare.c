@@ -291,10 +291,25 @@ int ipu_profile_compare(const ipu_profile *before, const ipu_profile *after,
     return IPU_OK;
 }
 
+/* Adds both profiles to a document, for a page that draws them side by side. */
+static int add_profiles(const struct ipu__comparison *c, json_t *document)
+{
+    json_t *both = json_array(), *profile = NULL;
+
+    if (json_object_set_new(document, "profiles", both) < 0)
+        return ipu__fail_memory(sizeof *c);
+    IPU_TRY(ipu__profile_pack(c->before, &profile));
+    json_array_append_new(both, profile);
+    IPU_TRY(ipu__profile_pack(c->after, &profile));
+    json_array_append_new(both, profile);
+    return IPU_OK;
+}
+
 static int put_comparison(const struct ipu__comparison *c,
                           ipu_profile_format format, struct ipu__text *text)
 {
     json_t *document;
+    int status = IPU_OK;
 
     if (format == IPU_PROFILE_TEXT) {
         ipu__print_comparison(c, text);
@@ -306,9 +321,11 @@ static int put_comparison(const struct ipu__comparison *c,
     if (format == IPU_PROFILE_JSON)
         ipu__text_put_json(text, document);
     else
+        status = add_profiles(c, document);
+    if (format == IPU_PROFILE_HTML && status >= 0)
         ipu__text_put_page(text, document);
     json_decref(document);
-    return IPU_OK;
+    return status;
 }
 
 int ipu_profile_compare_print(const ipu_profile *before,

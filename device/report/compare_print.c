@@ -165,11 +165,12 @@ static json_t *pack_sort(const struct ipu__pair *pair, enum ipu__figure_of of)
 static json_t *pack_pair(const struct ipu__pair *pair)
 {
     return json_pack(
-        "{s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "name", pair->before->name,
-        "before_target", pair->before->target.name, "after_target",
-        pair->after->target.name, "in_all", pack_sort(pair, IPU__OF_PROGRAM),
-        "memory", pack_sort(pair, IPU__OF_MEMORY), "ops",
-        pack_sort(pair, IPU__OF_OP), "steps", pack_sort(pair, IPU__OF_STEP));
+        "{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "name", pair->before->name,
+        "after_name", pair->after->name, "before_target",
+        pair->before->target.name, "after_target", pair->after->target.name,
+        "in_all", pack_sort(pair, IPU__OF_PROGRAM), "memory",
+        pack_sort(pair, IPU__OF_MEMORY), "ops", pack_sort(pair, IPU__OF_OP),
+        "steps", pack_sort(pair, IPU__OF_STEP));
 }
 
 json_t *ipu__pack_comparison(const struct ipu__comparison *comparison)
