@@ -244,6 +244,13 @@ EOF
     grep -qF 'played 2 programs, 5 of 5 drawn, tips true, wrong: nothing' \
         "$BATS_TEST_TMPDIR/dom"
     absent CONSOLE "$BATS_TEST_TMPDIR/log"
+    "$PROGRAM" "$A" "$B" --html "$BATS_TEST_TMPDIR/both.html" >/dev/null
+    play "$BATS_TEST_TMPDIR/both.html" >"$BATS_TEST_TMPDIR/play.html"
+    dom "$BATS_TEST_TMPDIR/play.html" >"$BATS_TEST_TMPDIR/dom"
+    grep -o 'played .*' "$BATS_TEST_TMPDIR/dom" || true
+    grep -qF 'played 2 programs, 3 of 3 drawn, tips true, wrong: nothing' \
+        "$BATS_TEST_TMPDIR/dom"
+    absent CONSOLE "$BATS_TEST_TMPDIR/log"
 }
 
 # find_on FILE WORD: prints the page with a script that opens all modules, searches
@@ -298,6 +305,96 @@ EOF
     grep -o 'found [0-9].*' "$BATS_TEST_TMPDIR/dom" || true
     grep -qFf "$BATS_TEST_TMPDIR/wanted" "$BATS_TEST_TMPDIR/dom"
     absent CONSOLE "$BATS_TEST_TMPDIR/log"
+}
+
+# compared FILE WORD: prints the page of a comparison with a script that reads
+# the tables of modules and of vertices, searches for a word, and clicks the first
+# tensor that is found.
+compared() {
+    cat "$1"
+    cat <<EOF
+<script>
+const at = (what) => [...document.querySelectorAll(what)];
+const text = (row, columns) =>
+    columns.map((i) => row.cells[i].textContent).join(" ");
+at("#modules .controls button").pop().click();
+const lines = at("#modules tbody tr").map((row) =>
+    "module " + text(row, [0, 2, 3]).replace(/[▾▸] /, ""));
+for (const row of at("#time .scroll").pop().querySelectorAll("tbody tr"))
+    lines.push("vertex " + text(row, [0, 1, 2]));
+const field = at("#search input")[0];
+field.value = "$2";
+field.dispatchEvent(new Event("input"));
+for (const head of at("#search h3"))
+    lines.push(head.textContent.replace(/ \\(.*/, ""));
+const row = at("#search table").pop().querySelector("tbody tr");
+lines.push("bytes " + text(row, [0, 3, 4]));
+row.click();
+lines.push("shown " + at("#memory select")[0].value);
+document.body.append(el("pre", { id: "read" }, lines.sort().join("\\n")));
+</script>
+EOF
+}
+
+@test "a comparison shows modules, vertices and tensors before and after" {
+    command -v chromium >/dev/null || skip "chromium is not installed"
+    "$PROGRAM" "$A" "$B" --html "$BATS_TEST_TMPDIR/both.html" >/dev/null
+    compared "$BATS_TEST_TMPDIR/both.html" dense1 >"$BATS_TEST_TMPDIR/read.html"
+    dom "$BATS_TEST_TMPDIR/read.html" >"$BATS_TEST_TMPDIR/dom"
+    absent CONSOLE "$BATS_TEST_TMPDIR/log"
+    /usr/bin/python3 - "$A" "$B" "$BATS_TEST_TMPDIR/dom" <<'EOF'
+import collections, html, json, re, sys
+programs = [json.load(open(f'{x}/profile.json'))['programs'][0]
+            for x in sys.argv[1:3]]
+paths = {}
+vertices = {}
+found = [collections.Counter(), collections.Counter()]
+WORDS = 'op', 'parts', 'tensor', 'module', 'file', 'type', 'category'
+bytes_of = {}
+for side, p in enumerate(programs):
+    def add(table, key, amount):
+        table.setdefault(key, [None, None])
+        table[key][side] = (table[key][side] or 0) + amount
+    for s in p['steps']:
+        path = tuple(filter(None, (s['module'] or '').split('/'))) or (
+            '(no module)',)
+        for n in range(len(path) + 1):
+            add(paths, path[:n], s['total'] * s['times'])
+        if s['busy_tiles']:
+            add(vertices, s['parts'] or s['op'], s['total'] * s['times'])
+        if 'dense1' in ' '.join(str(s.get(k)) for k in WORDS):
+            found[0][s['tensor']] += 1
+    for b in p['blocks']:
+        if b['category'] in ('variables', 'constants'):
+            path = tuple(filter(None, (b['module'] or '').split('/')))
+            for n in range(len(path) + 1):
+                add(paths, path[:n], 0)
+        if b['bytes'] and 'dense1' in ' '.join(str(b.get(k)) for k in WORDS):
+            found[1][b['tensor']] += 1
+            add(bytes_of, b['tensor'], b['bytes'])
+def number(n):
+    return '' if n is None else f'{n:,}'
+wanted = [f'module {path[-1] if path else "training"} '
+          f'{number(a)} {number(b)}' for path, (a, b) in paths.items()]
+wanted += [f'vertex {k} {number(a)} {number(b)}'
+           for k, (a, b) in vertices.items()]
+wanted += [f'Steps: {len(found[0])}', f'Tensors: {len(found[1])}',
+           'shown tensor']
+page = open(sys.argv[3], encoding='utf-8').read()
+read = html.unescape(re.search(r'<pre id="read">(.*?)</pre>', page, re.S)[1])
+read = read.split('\n')
+largest = [x for x in read if x.startswith('bytes ')]
+read.remove(largest[0])
+vertex = [x for x in read if x.startswith('vertex')]
+assert len(vertex) == min(len(vertices), 12) and len(paths) > 4, vertex
+assert any(a != b for a, b in paths.values()) and len(found[0]) > 3
+for line in read:
+    assert line in wanted, (line, wanted)
+assert not set(w for w in wanted if w[:6] != 'vertex') - set(read)
+name = largest[0].split()[1]
+assert max(bytes_of[name]) == max(max(filter(None, v))
+                                  for v in bytes_of.values()), largest
+EOF
 }
 
 # -------------------------------------------------------------------- mistakes
