@@ -176,6 +176,14 @@ int ipu_onnx_variable(const ipu_onnx *model, int32_t i, ipu_onnx_value *value);
  * zero in a new engine. */
 int ipu_onnx_write_variables(ipu_onnx *model, ipu_engine *engine);
 
+/* Numbers the next run of a program that ipu_onnx_build has made; later runs
+ * count on from there. What Dropout drops is a function of this number, which
+ * is 0 in a new engine: processes that train on different rows begin with
+ * numbers far apart, so that none drops what another does. Without a Dropout
+ * that drops there is no effect. Returns IPU_ERR_ARGUMENT if a pointer is NULL
+ * or run is negative, and what ipu_engine_write returns. */
+int ipu_onnx_set_run(ipu_onnx *model, ipu_engine *engine, int32_t run);
+
 /*
  * Writes the model to a file of ONNX: what was read, but with the elements that
  * the variables have in the engine, or with engine NULL those of the file.

@@ -7,6 +7,9 @@
 
 #include "onnx/build.h"
 
+/* The variable that counts runs, for Dropout. */
+#define ONNX__RUN "ipu_onnx/run"
+
 /* An extent that the program gives to a dimension. */
 struct ipu__onnx_given {
     char *symbol; /* owned; NULL: the first dimension of each input */
@@ -29,7 +32,7 @@ struct ipu_onnx {
     bool no_gradients;    /* nobody takes derivatives of it */
     bool *trained;        /* of each initialiser; in the file's memory */
     int32_t dropouts;     /* nodes that drop elements so far */
-    ipu_tensor run;       /* counts runs, if there are some */
+    ipu_tensor run;       /* ONNX__RUN, if there are some */
     int32_t nvariables;
     struct ipu__onnx_value *variables; /* owned, those that were made */
     int32_t nrefusals;

@@ -160,3 +160,15 @@ int ipu_onnx_write_variables(ipu_onnx *model, ipu_engine *engine)
         IPU_TRY(write_variable(model, engine, &model->variables[i]));
     return IPU_OK;
 }
+
+int ipu_onnx_set_run(ipu_onnx *model, ipu_engine *engine, int32_t run)
+{
+    if (!model || !engine)
+        return ipu__fail(IPU_ERR_ARGUMENT, "onnx: the model or engine is NULL");
+    if (run < 0)
+        return ipu__fail(IPU_ERR_ARGUMENT, "onnx: the run %d is negative",
+                         (int)run);
+    if (model->dropouts == 0)
+        return IPU_OK;
+    return ipu_engine_write(engine, ONNX__RUN, &run, sizeof run);
+}

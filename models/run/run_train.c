@@ -212,7 +212,9 @@ static int connect(struct training *t)
         ipu_engine_connect(t->run->engine, LABELS, t->run->labels, bytes) < 0 ||
         ipu_engine_connect(t->run->engine, LOSS, &t->run->loss,
                            sizeof t->run->loss) < 0 ||
-        ipu_onnx_write_variables(t->run->model, t->run->engine) < 0)
+        ipu_onnx_write_variables(t->run->model, t->run->engine) < 0 ||
+        ipu_onnx_set_run(t->run->model, t->run->engine,
+                         INT32_MAX / run_ranks() * run_rank()) < 0)
         return complain_last();
     if (network_of(t) &&
         device_collective_connect(t->network, t->run->engine) < 0)

@@ -269,6 +269,29 @@ def check_statistics(folder):
     assert not np.array_equal(now["s"], first["s"]), now
 
 
+def check_drops(folder):
+    """Each rank drops elements of its own: of the weights, which begin as ones, some get
+    the gradient of no row, some of one, and some of several."""
+    rows = max(SIZE, 2)
+    path, saved = os.path.join(folder, "drop.onnx"), os.path.join(folder, "dropped.onnx")
+    if RANK == 0:
+        onnx.save(helper.make_model(helper.make_graph(
+            [helper.make_node("Mul", ["x", "w"], ["product"]),
+             helper.make_node("Dropout", ["product", "half", "yes"], ["y"])],
+            "drop", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n", 64])],
+            [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["n", 64])],
+            [numpy_helper.from_array(np.ones(64, "f"), "w"),
+             numpy_helper.from_array(np.array(0.5, "f"), "half"),
+             numpy_helper.from_array(np.array(True), "yes")]),
+            opset_imports=[helper.make_opsetid("", 15)]), path)
+    hvd.barrier()
+    ipu.load_onnx(path).fit(np.ones((rows, 64), "f"), np.zeros((rows, 64), "f"), saved,
+                            optimizer="sgd", learning_rate=0.1, batch_size=rows,
+                            loss="mean_squared_error", verbose=False)
+    now = {each.name: numpy_helper.to_array(each) for each in onnx.load(saved).graph.initializer}
+    assert len(set(now["w"].round(5))) > 2, now
+
+
 def check_stop():
     """A callback ends a training."""
     x, y = np.zeros((8, 2), "f"), np.zeros(8, int)
@@ -425,7 +448,7 @@ def check_order():
 
 for check in (check_arithmetic, check_digits, check_layers, check_ways):
     check()
-for check in (check_checkpoints, check_onnx, check_statistics):
+for check in (check_checkpoints, check_onnx, check_statistics, check_drops):
     with shared_folder() as shared:
         check(shared)
 for check in (check_stop, check_mistakes, check_interrupt, check_lock, check_names, check_order):

@@ -89,6 +89,20 @@ trains() {
     equal "$OUT/trained.onnx" "$DATA/weights.npz"
 }
 
+# Each of 2 equal rows drops weights of its own, and so do ranks with one row each:
+# the gradient of a weight is that of no row, of one or of both.
+@test "ranks drop different elements" {
+    local n
+    /usr/bin/python3 -B "$BATS_TEST_DIRNAME/data.py" dropping "$OUT"
+    for n in 1 2; do
+        "$ROOT/mpi-launch.sh" -np $n "$PROGRAM" --train 1 --batch 2 --loss mse \
+            --data "$OUT/ones.npz" --save "$OUT/$n.safetensors" \
+            "$OUT/dropping.onnx"
+        /usr/bin/python3 -B "$BATS_TEST_DIRNAME/data.py" drops 3 \
+            "$OUT/$n.safetensors"
+    done
+}
+
 # ends RANKS WORD ARGS...: fails on all ranks, with one line that has the word.
 ends() {
     local ranks=$1 word=$2

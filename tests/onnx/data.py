@@ -4,6 +4,11 @@ of data in each form that ipu-run reads; losses-sgd.txt and losses-adam.txt have
 PyTorch's losses of eight steps of 12 rows, in their order, and weights.npz what
 the weights become by SGD.
 
+data.py dropping FOLDER - writes dropping.onnx, whose loss of zeros has a gradient
+of 0 for each of 64 weights that is dropped, and ones.npz, 2 rows for it.
+
+data.py drops N FILE - expects that the weights have taken N values.
+
 data.py equal A B - compares two models, or files of weights, that were trained.
 """
 import os
@@ -133,4 +138,27 @@ def equal(a, b):
         assert a[name].shape == b[name].shape and difference <= 1e-5
 
 
-{"make": make, "equal": equal}[sys.argv[1]](*sys.argv[2:])
+def dropping(folder):
+    node = onnx.helper.make_node
+    floats = onnx.TensorProto.FLOAT
+    onnx.save(onnx.helper.make_model(onnx.helper.make_graph(
+        [node("Mul", ["x", "w"], ["product"]),
+         node("Dropout", ["product", "half", "yes"], ["y"])], "dropping",
+        [onnx.helper.make_tensor_value_info("x", floats, ["n", 64])],
+        [onnx.helper.make_tensor_value_info("y", floats, ["n", 64])],
+        [numpy_helper.from_array(numpy.ones(64, "float32"), "w"),
+         numpy_helper.from_array(numpy.array(0.5, "float32"), "half"),
+         numpy_helper.from_array(numpy.array(True), "yes")]),
+        opset_imports=[onnx.helper.make_opsetid("", 13)],
+        ir_version=8), f"{folder}/dropping.onnx")
+    numpy.savez(f"{folder}/ones.npz", x=numpy.ones((2, 64), "float32"),
+                labels=numpy.zeros((2, 64), "float32"))
+
+
+def drops(values, path):
+    weights = read(path)["w"]
+    print(weights)
+    assert len(set(weights.round(5))) == int(values)
+
+
+{"make": make, "equal": equal, "dropping": dropping, "drops": drops}[sys.argv[1]](*sys.argv[2:])

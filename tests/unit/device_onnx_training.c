@@ -306,14 +306,15 @@ static struct message dropping_model(void)
 }
 
 /* About half of the elements are dropped, others in each run, and the rest are
- * twice as large. A program that trains nothing is refused. */
+ * twice as large. A run that is given the number of one before drops the same.
+ * A program that trains nothing is refused. */
 TEST(dropout_drops_in_training)
 {
     enum { N = 4096 };
-    static float x[N], y[2][N];
+    static float x[N], y[3][N];
     struct message m = dropping_model();
     const char *path = onnx_write("model.onnx", &m);
-    int dropped[2] = {0, 0}, same = 0;
+    int dropped[3] = {0, 0, 0}, same = 0;
 
     for (int i = 0; i < N; i++)
         x[i] = 1;
@@ -330,7 +331,11 @@ TEST(dropout_drops_in_training)
     device_load(&t.d);
     MUST(ipu_onnx_write_variables(t.model, t.d.engine));
     MUST(ipu_engine_connect(t.d.engine, "x", x, sizeof x));
-    for (int run = 0; run < 2; run++) {
+    ck_assert_int_eq(ipu_onnx_set_run(t.model, t.d.engine, -1),
+                     IPU_ERR_ARGUMENT);
+    for (int run = 0; run < 3; run++) {
+        MUST(ipu_onnx_set_run(t.model, t.d.engine,
+                              run == 1 ? INT32_MAX / 2 : 0));
         MUST(ipu_engine_connect(t.d.engine, "y", y[run], sizeof y[run]));
         MUST(ipu_engine_run(t.d.engine));
         for (int i = 0; i < N; i++) {
@@ -343,6 +348,7 @@ TEST(dropout_drops_in_training)
     for (int i = 0; i < N; i++)
         same += y[0][i] == y[1][i];
     ck_assert_int_lt(same, N * 55 / 100);
+    ck_assert_mem_eq(y[0], y[2], sizeof y[0]);
     stop();
 }
 

@@ -228,7 +228,7 @@ static int drop(struct ipu__onnx_call *call, double ratio)
         return onnx__refuse(call, "training is not supported in a graph of a "
                                   "node");
     if (model->dropouts++ == 0)
-        model->run = ipu_counter(g, "ipu_onnx/run");
+        model->run = ipu_counter(g, ONNX__RUN);
     seed = (uint64_t)onnx__int(call, "seed", model->dropouts);
     IPU_TRY(onnx__give(
         call, 0, x->type,

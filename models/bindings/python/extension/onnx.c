@@ -228,9 +228,10 @@ static PyObject *build(PyObject *self, PyObject *graph)
     return none_or_ipu(status);
 }
 
-/* Writes the variables of the file to an engine, or saves those of the engine
- * to a path. */
-static PyObject *with_engine(PyObject *self, PyObject *engine, const char *path)
+/* Writes the variables of the file to an engine, whose next run gets a number,
+ * or saves those of the engine to a path. */
+static PyObject *with_engine(PyObject *self, PyObject *engine, const char *path,
+                             int32_t run)
 {
     struct onnx *onnx = (struct onnx *)self;
     struct engine *of = (struct engine *)engine;
@@ -253,14 +254,22 @@ static PyObject *with_engine(PyObject *self, PyObject *engine, const char *path)
     state = PyEval_SaveThread();
     status = path ? ipu_onnx_save(onnx->model, of->engine, path)
                   : ipu_onnx_write_variables(onnx->model, of->engine);
+    if (status >= 0 && !path)
+        status = ipu_onnx_set_run(onnx->model, of->engine, run);
     PyEval_RestoreThread(state);
     onnx->busy = of->busy = false;
     return none_or_ipu(status);
 }
 
-static PyObject *write_variables(PyObject *self, PyObject *engine)
+static PyObject *write_variables(PyObject *self, PyObject *const *args,
+                                 Py_ssize_t nargs)
 {
-    return with_engine(self, engine, NULL);
+    int32_t run;
+
+    if (!has_arguments("write_variables", nargs, 2) ||
+        !get_int32(args[1], "the run", &run))
+        return NULL;
+    return with_engine(self, args[0], NULL, run);
 }
 
 static PyObject *save(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
@@ -270,7 +279,7 @@ static PyObject *save(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
     if (!has_arguments("save", nargs, 2) ||
         !get_text(args[1], "the path", &path))
         return NULL;
-    return with_engine(self, args[0], path);
+    return with_engine(self, args[0], path, 0);
 }
 
 /* --------------------------------------------------------------- conversion */
@@ -348,7 +357,8 @@ PyObject *onnx_type_new(void)
         {"no_gradients", no_gradients, METH_NOARGS, "no_gradients()"},
         {"train", train, METH_O, "train(name or None)"},
         {"build", build, METH_O, "build(graph)"},
-        {"write_variables", write_variables, METH_O, "write_variables(engine)"},
+        {"write_variables", FAST(write_variables), METH_FASTCALL,
+         "write_variables(engine, run)"},
         {"save", FAST(save), METH_FASTCALL, "save(engine, path)"},
         {"to_device", FAST(to_device), METH_FASTCALL | METH_STATIC,
          "to_device(type, count, from, to)"},

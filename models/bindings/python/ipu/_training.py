@@ -79,7 +79,9 @@ class Training:
         for name, gradient in zip(names, graph.gradients(loss, tensors)):
             graph.output(_GRADIENT + name, gradient)
         self._program = Program(graph, model.target, allow_out_of_memory=True)
-        self._built.model.write_variables(self._program._engine)
+        # Each rank drops other elements.
+        self._built.model.write_variables(self._program._engine,
+                                          (2 ** 31 - 1) // hvd.size() * hvd.rank())
         self._strategy = hvd.Strategy(optimizer, learning_rate=learning_rate)
         # Gradients of what is used last are ready first.
         self._weights = {name: self._program.read(name) for name in reversed(names)}
