@@ -168,10 +168,12 @@ enum {
  * rank 0 of 1. A second call while initialised does nothing and succeeds; after
  * hvd_shutdown() the library can be initialised again.
  *
- * If the program initialised MPI with less than MPI_THREAD_MULTIPLE, libhvd
- * starts no thread: requests then move only inside calls of hvd_wait, hvd_poll,
- * hvd_submit and the blocking collectives, which must all come from the thread
- * that may call MPI.
+ * If the program initialised MPI with less than MPI_THREAD_MULTIPLE, and
+ * messages go by MPI (HVD_TRANSPORT), libhvd starts no thread: requests then
+ * move only inside calls of hvd_wait, hvd_poll, hvd_submit and the blocking
+ * collectives, which must all come from the thread that may call MPI. Over UCX
+ * libhvd's thread calls no MPI; hvd_init, hvd_shutdown and hvd_recover must
+ * come from the thread that may call it.
  *
  * With HVD_SPARES the last ranks wait here until they replace others that are
  * lost (hvd_last_recovery then has a generation above 0), or until the job ends

@@ -12,7 +12,8 @@
  * thread of the library could meet a thread of the program inside MPI, unless
  * the program never calls MPI itself. That is known only if the library
  * initialised MPI. Then MPI_THREAD_SERIALIZED is enough, since one thread at a
- * time drives.
+ * time drives. Over UCX, which needs MPI only at the start and at the end, a
+ * thread of the library is allowed with any level.
  *
  * The library must stop before MPI ends, whoever ends MPI, or the library's
  * thread would call a finalised MPI. When the program finalises MPI, MPI first

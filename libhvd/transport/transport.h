@@ -61,6 +61,7 @@ struct hvd__transport {
     int rank;
     int size;
     bool threads;           /* any thread may drive, one at a time */
+    bool parts_by_program;  /* only threads of the program may call part */
     int ntags;              /* tags of transfers are 0 <= tag < ntags */
     struct hvd__ip address; /* the only one on which this rank is to listen */
     /* Counter of the bytes of tensors sent to other ranks (team.h); NULL: not

@@ -54,12 +54,17 @@ static bool is_closed(const struct hvd__set *set)
 }
 
 /* Closes the world, once all ranks have come to its end if the transport wants
- * that. */
+ * that. The background thread leaves it to the thread that ends the world if
+ * the transport wants that, too. */
 static int part(struct hvd__world *world)
 {
     struct hvd__transport *t = world->engine.transport;
-    int parted = t->parts ? t->part(t) : 1;
+    int parted = 1;
 
+    if (t->parts_by_program && hvd__progress_is_own_thread())
+        return 0;
+    if (t->parts)
+        parted = t->part(t);
     if (parted > 0)
         atomic_store(&world->closed, true);
     return parted;

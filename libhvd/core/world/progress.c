@@ -31,7 +31,9 @@
  * each other all the time of a core, and those of others none, for seconds.
  *
  * If MPI allows no background thread, only the waits, polls and submissions of
- * the program move the engine.
+ * the program move the engine. Over UCX there always is one; if it may not call
+ * MPI, it leaves the meeting of the ranks at the end of the world to the thread
+ * that ends it.
  */
 #include "core/world/progress.h"
 
@@ -381,6 +383,14 @@ static void stand_by(struct hvd__world *world, struct standby *standby,
     pthread_mutex_unlock(&p->lock);
 }
 
+/* This thread is the background thread of a world. */
+static _Thread_local bool is_background;
+
+bool hvd__progress_is_own_thread(void)
+{
+    return is_background;
+}
+
 static void *run_background(void *argument)
 {
     struct hvd__world *world = argument;
@@ -388,6 +398,7 @@ static void *run_background(void *argument)
     struct patience patience = {0};
     struct standby standby = {0};
 
+    is_background = true;
     while (!atomic_load(&p->stop)) {
         bool busy = is_busy(world);
 

@@ -41,6 +41,9 @@ int hvd__progress_start(struct hvd__world *world);
 /* Blocks until the thread has ended. */
 void hvd__progress_stop(struct hvd__world *world);
 
+/* Returns true in the background thread of any world. */
+bool hvd__progress_is_own_thread(void);
+
 /* Enters a submission into the request table (hvd__table_enter) and posts it at
  * once if no thread is driving. */
 int hvd__progress_submit(struct hvd__world *world,

@@ -297,7 +297,7 @@ static int start_world(struct hvd__world *world,
     HVD_TRY(hvd__grow_settle(world, status));
     HVD_TRY(hvd__elastic_begin(world));
     hvd__progress_give(world);
-    warn(world, note);
+    warn(world, t->threads ? NULL : note);
     hvd__topk_set_ratio(world->engine.settings.topk_ratio);
     hvd__log(HVD__LOG_INFO,
              "hvd %s, rank %d of %d, local %d of %d, over %s; fusion "

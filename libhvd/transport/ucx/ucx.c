@@ -378,6 +378,9 @@ void hvd__ucx_fill(struct hvd__ucx *ucx, struct hvd__transport *below)
     ucx->base.name = "ucx";
     ucx->base.ntags = 1 << (KIND_SHIFT - TAG_SHIFT);
     ucx->base.parts = true;
+    /* Only exchange and part use the base. */
+    ucx->base.threads = true;
+    ucx->base.parts_by_program = !below->threads;
     ucx->base.send = ucx_send;
     ucx->base.receive = ucx_receive;
     ucx->base.test = ucx_test;
