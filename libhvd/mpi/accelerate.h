@@ -46,6 +46,7 @@ struct hvd__accel {
     bool may_start;     /* nonblocking calls are taken, too */
     bool takes_all;     /* also what MPI is faster at: HVD_MPI=all */
     bool is_threaded;   /* some rank has MPI_THREAD_MULTIPLE */
+    bool is_over_ucx;   /* libhvd sends by UCX from host to host */
     bool wants_summary; /* HVD_MPI_SUMMARY */
     int rank, size;     /* of MPI_COMM_WORLD */
 };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rules.c - which of libhvd and MPI is the faster one, on one host.
+ * rules.c - which of libhvd and MPI is the faster one.
  *
- * The limits are those of measurements (docs/MPI.md) with two and four ranks,
- * in ordinary memory, in a program with one thread. All ranks have the same
- * limits and the same bytes, so all say the same.
+ * The limits are those of measurements (docs/MPI.md), in ordinary memory, in a
+ * program with one thread: on one host with two and four ranks, and across
+ * hosts over UCX. Over MPI, libhvd is slower than MPI across hosts. All ranks
+ * have the same limits and the same bytes, so all say the same.
  */
 #include "mpi/accelerate.h"
 
@@ -45,6 +46,29 @@ static const struct limits nonblocking[HVD__ACCEL_KINDS] = {
     [HVD__ACCEL_ALLTOALLV] = NEVER,
     [HVD__ACCEL_BARRIER] = NEVER};
 
+/* The same for blocking ones of communicators across hosts, over UCX. MPI is
+ * faster at allreduces of 128 KiB and 1 MiB, and at allgathers and alltoalls of
+ * some sizes above these. */
+static const struct limits across_hosts[HVD__ACCEL_KINDS] = {
+    [HVD__ACCEL_ALLREDUCE] = {1, 64 * KIB},
+    [HVD__ACCEL_REDUCE] = NEVER,
+    [HVD__ACCEL_BCAST] = NEVER, /* its root does not wait */
+    [HVD__ACCEL_ALLGATHER] = {1, 128 * KIB},
+    [HVD__ACCEL_ALLGATHERV] = NEVER,
+    [HVD__ACCEL_REDUCE_SCATTER] = NEVER,
+    [HVD__ACCEL_REDUCE_SCATTER_BLOCK] = {1, INT64_MAX},
+    [HVD__ACCEL_ALLTOALL] = {1, 32 * KIB},
+    [HVD__ACCEL_ALLTOALLV] = NEVER,
+    [HVD__ACCEL_BARRIER] = NEVER};
+
+static bool pays_across_hosts(const struct hvd__accel_call *call, int64_t bytes)
+{
+    const struct limits *limits = &across_hosts[call->kind];
+
+    return hvd__accel.is_over_ucx && !call->is_nonblocking &&
+           bytes >= limits->least && bytes <= limits->most;
+}
+
 bool hvd__accel_pays(const struct hvd__accel_call *call, int64_t bytes)
 {
     const struct limits *limits =
@@ -54,7 +78,7 @@ bool hvd__accel_pays(const struct hvd__accel_call *call, int64_t bytes)
     if (hvd__accel.takes_all)
         return true;
     if (!call->state->is_near)
-        return false;
+        return pays_across_hosts(call, bytes);
     return bytes >= limits->least && bytes <= limits->most &&
            (reduces || bytes * call->state->size <= 64 * KIB);
 }

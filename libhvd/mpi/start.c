@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/api/own_sets.h"
 #include "hvd_mpi.h"
 #include "mpi/accelerate.h"
 
@@ -43,7 +44,7 @@ static const struct variable variables[] = {
     {"HVD_ELASTIC", "0", false},
     {"HVD_ELASTIC_MIN", "", false},
     {"HVD_SPARES", "0", false},
-    {"HVD_TRANSPORT", "mpi", false},
+    {"HVD_TRANSPORT", "auto", true}, /* UCX, or no collectives across hosts */
     {"HVD_SHM_SMALL", "32K", true},
     /* libhvd warns if MPI was initialised below MPI_THREAD_MULTIPLE. Most
      * programs of MPI do that. */
@@ -145,6 +146,7 @@ static bool start_libhvd(void)
     set_variables(saved);
     hvd__accel_thread.inside++;
     status = hvd_init_mpi(comm != MPI_COMM_NULL ? comm : MPI_COMM_WORLD);
+    hvd__accel.is_over_ucx = status == HVD_OK && hvd__own_is_over_ucx();
     hvd__accel_thread.inside--;
     restore_variables(saved);
     if (comm != MPI_COMM_NULL)

@@ -5,7 +5,7 @@ setup_file() {
     export ROOT=$BATS_TEST_DIRNAME/../..
     export LIB=${HVD_BUILD:-$ROOT/build}/lib
     local p
-    for p in collectives requests; do
+    for p in collectives requests dying; do
         mpicc -O1 -Wall -Wextra -Werror -pthread -o "$BATS_FILE_TMPDIR/$p" \
             "$BATS_TEST_DIRNAME/$p.c"
     done
@@ -112,28 +112,10 @@ calls_of() {
 }
 
 @test "MPI_Abort and a rank that dies end the job as without libhvd" {
-    cat >abort.c <<'END'
-#include <mpi.h>
-#include <signal.h>
-int main(int argc, char **argv)
-{
-    int rank;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (rank == 1 && argc > 1)
-        raise(SIGKILL);
-    if (rank == 1)
-        MPI_Abort(MPI_COMM_WORLD, 7);
-    MPI_Allreduce(MPI_IN_PLACE, &rank, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    MPI_Finalize();
-    return 0;
-}
-END
-    mpicc -o abort abort.c
-    run timeout 60 "$ROOT/mpi-launch.sh" -np 2 --accelerate ./abort
+    run timeout 60 "$ROOT/mpi-launch.sh" -np 2 --accelerate ./dying abort
     echo "$output"
     [ "$status" -eq 7 ]
-    run timeout 60 "$ROOT/mpi-launch.sh" -np 2 --accelerate ./abort kill
+    run timeout 60 "$ROOT/mpi-launch.sh" -np 2 --accelerate ./dying kill
     echo "$output"
     [ "$status" -eq 137 ]
 }

@@ -7,7 +7,7 @@ setup_file() {
     export LIB=${HVD_BUILD:-$ROOT/build}/lib
     export NET=$BATS_FILE_TMPDIR/net
     local p
-    for p in collectives requests; do
+    for p in collectives requests away dying; do
         mpicc -O1 -pthread -o "$BATS_FILE_TMPDIR/$p" \
             "$ROOT/tests/accelerate/$p.c"
     done
@@ -21,21 +21,20 @@ teardown_file() {
 
 setup() {
     cd "$BATS_FILE_TMPDIR" || return 1
-    export HVD_MPI=1 HVD_MPI_SUMMARY=1
+    export HVD_MPI=1 HVD_MPI_SUMMARY=1 HVD_TRANSPORT=mpi
 }
 
-accelerated() { # slots-of-node1 slots-of-node2 program...
-    local a=$1 b=$2
-    shift 2
-    run timeout --kill-after=5 120 "$BATS_TEST_DIRNAME/net" run "$NET" \
-        mpirun --mca plm_rsh_agent "$NET/agent" \
-        --mca orte_tmpdir_base "$NET" --mca btl_vader_backing_directory "$NET" \
-        --mca oob_tcp_if_include 10.77.0.0/24 \
-        --mca btl_tcp_if_include 10.77.0.0/24 --mca pml ob1 \
-        --mca btl tcp,self,vader --bind-to none \
-        -x LD_PRELOAD="$LIB/libhvd-mpi.so" -x HVD_MPI -x HVD_MPI_SUMMARY \
-        -np $((a + b)) -H "10.77.0.1:$a,10.77.0.2:$b" "$@"
+on_hosts() { # "slots-of-node1 slots-of-node2" program...
+    local slots=$1
+    shift
+    run timeout --kill-after=5 120 "$BATS_TEST_DIRNAME/net" mpirun "$NET" \
+        "$slots" -x LD_PRELOAD="$LIB/libhvd-mpi.so" -x HVD_MPI \
+        -x HVD_MPI_SUMMARY -x HVD_TRANSPORT "$@"
     echo "$output"
+}
+
+accelerated() { # "slots-of-node1 slots-of-node2" program...
+    on_hosts "$@"
     [ "$status" -eq 0 ]
     [[ $output == *"0 wrong"* ]]
 }
@@ -45,25 +44,53 @@ calls_of() {
     awk -v name="$1" '$1 == name { print $2 }' <<<"$output"
 }
 
-@test "communicators of one host are libhvd's, those of several are MPI's" {
-    accelerated 2 2 ./collectives
+@test "over MPI communicators of one host are libhvd's, those of several MPI's" {
+    accelerated '2 2' ./collectives
     [ "$(calls_of Allreduce)" -gt 0 ]
-    accelerated 1 1 ./collectives
+    accelerated '1 1' ./collectives
     [ "$(calls_of all)" -eq 0 ]
+}
+
+@test "over UCX communicators of several hosts are libhvd's, too" {
+    export HVD_TRANSPORT=ucx
+    accelerated '1 1' ./collectives
+    [ "$(calls_of Allreduce)" -gt 0 ]
+    accelerated '2 1' ./collectives
+    [ "$(calls_of Allreduce)" -gt 0 ]
 }
 
 @test "all collectives give what MPI gives if libhvd does all that it can" {
     export HVD_MPI=all
     local name
-    accelerated 2 1 ./collectives
-    for name in Allreduce Reduce Bcast Allgather Allgatherv Reduce_scatter \
-        Reduce_scatter_block Alltoall Alltoallv Barrier; do
-        [ "$(calls_of $name)" -gt 0 ]
+    for HVD_TRANSPORT in mpi ucx; do
+        accelerated '2 1' ./collectives
+        for name in Allreduce Reduce Bcast Allgather Allgatherv \
+            Reduce_scatter Reduce_scatter_block Alltoall Alltoallv Barrier; do
+            [ "$(calls_of $name)" -gt 0 ]
+        done
     done
 }
 
 @test "requests, progress, communicators and errors are as MPI says" {
-    accelerated 2 2 ./requests
-    export HVD_MPI=all
-    accelerated 2 2 ./requests 3
+    for HVD_TRANSPORT in mpi ucx; do
+        HVD_MPI=1 accelerated '2 2' ./requests
+        HVD_MPI=all accelerated '2 2' ./requests
+        HVD_MPI=all accelerated '2 2' ./requests 3
+    done
+}
+
+@test "over UCX a rank that left a collective and computes owes nothing" {
+    export HVD_TRANSPORT=ucx HVD_MPI=all
+    accelerated '1 1' ./away
+    accelerated '2 2' ./away
+}
+
+@test "over UCX MPI_Abort and a rank that dies end the job as without libhvd" {
+    export HVD_TRANSPORT=ucx
+    on_hosts '1 1' ./dying abort
+    [ "$status" -ne 0 ] && [ "$status" -ne 124 ] # which is timeout's
+    [[ $output == *"MPI_ABORT was invoked on rank 1"* ]]
+    on_hosts '1 1' ./dying kill
+    [ "$status" -ne 0 ] && [ "$status" -ne 124 ]
+    [[ $output == *"rank 1"*"Killed"* ]]
 }

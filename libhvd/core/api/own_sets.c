@@ -17,6 +17,8 @@
  */
 #include "core/api/own_sets.h"
 
+#include <string.h>
+
 #include "base/status.h"
 #include "core/api/submit.h"
 #include "transport/shm/shm.h"
@@ -58,6 +60,14 @@ int hvd__own_host(int rank)
     return rank >= 0 && rank < world->engine.transport->size
                ? world->host_of[rank]
                : HVD_ERR_ARGUMENT;
+}
+
+bool hvd__own_is_over_ucx(void)
+{
+    struct hvd__world *world;
+
+    return hvd__world_get(&world) == HVD_OK &&
+           strcmp(world->engine.transport->name, "ucx") == 0;
 }
 
 struct hvd__own_offer hvd__own_offer(void)

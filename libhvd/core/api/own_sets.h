@@ -11,11 +11,17 @@
 #ifndef HVD_CORE_OWN_SETS_H
 #define HVD_CORE_OWN_SETS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Returns the first of the ranks on a rank's host; a negative status if there
  * is no such rank. */
 int hvd__own_host(int rank);
+
+/* Returns true if the ranks of several hosts send each other everything by UCX,
+ * and a thread of libhvd's, which calls no MPI, moves it. All ranks get the
+ * same answer. */
+bool hvd__own_is_over_ucx(void);
 
 /* What members must know of each other before they make a set. */
 struct hvd__own_offer {
