@@ -173,6 +173,16 @@ IMAGES = ("resnet18", "resnet50", "mobilenet_v2", "mobilenet_v3_small",
           "vit_b_16")
 
 
+def shrink_vgg(model):
+    """Images of 64 x 64 leave 2 x 2 pixels, which cannot be exported as the
+    averages of 7 x 7 that follow; so these stay 2 x 2."""
+    model.avgpool = nn.Identity()
+    widths = (512 * 2 * 2, 256, 256, 1000)
+    layers = [m for m in model.classifier if isinstance(m, nn.Linear)]
+    for layer, ins, outs in zip(layers, widths, widths[1:]):
+        layer.__init__(ins, outs)
+
+
 def build(name, small=False):
     torch.manual_seed(SEED)
     if name in TEXT:
@@ -181,6 +191,8 @@ def build(name, small=False):
     side = 64 if small else 224
     more = {"image_size": side} if name.startswith("vit") else {}
     model = getattr(torchvision.models, name)(**more)
+    if small and name == "vgg11":
+        shrink_vgg(model)
     norms = [m for m in model.modules() if isinstance(m, nn.BatchNorm2d)]
     for norm in norms:
         norm.momentum = None  # the mean of what it sees

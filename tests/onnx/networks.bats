@@ -113,6 +113,10 @@ full() {
     learns mobilenet_v2 small
 }
 
+@test "a small network without normalisations learns as in PyTorch: VGG-11" {
+    learns vgg11 small
+}
+
 @test "a small encoder learns as in PyTorch" {
     learns bert small
 }
