@@ -277,45 +277,114 @@ void ipu__depthwise_input_grad(const struct ipu__conv *c, const float *dy,
 
 /* ------------------------------------------------------------ of the kernel */
 
-/* dk[i] += the sum of x and dy's products over pixels that lie a step apart. */
-IPU__WIDE(static, void, add_products,
-          (float *dk, const float *x, int64_t step, const float *dy,
-           int64_t pixels, int64_t channels),
-          (dk, x, step, dy, pixels, channels))
+/* Pixels of a row that some taps of a row of the kernel meet. */
+struct meeting {
+    int64_t pixels, channels;
+    int64_t
+        step; /* from the element of x that a pixel meets to the next one's */
+    int64_t tap; /* from the element that a tap meets to the next one's */
+};
+
+/* Defines a function that adds to n taps of dk the sums of x and dy's products
+ * over all pixels. Several sums at a time hide how long an addition takes. */
+#define PRODUCTS(type)                                                         \
+    IPU__INLINE void products_##type(const struct meeting *m, float *dk,       \
+                                     const float *x, const float *dy, int n)   \
+    {                                                                          \
+        type sums[TAPS] = {0};                                                 \
+                                                                               \
+        for (int64_t p = 0; p < m->pixels; p++) {                              \
+            type d = *(const type *)(dy + p * m->channels);                    \
+                                                                               \
+            _Pragma("GCC unroll 4") for (int i = 0; i < n; i++) sums[i] +=     \
+                *(const type *)(x + p * m->step + i * m->tap) * d;             \
+        }                                                                      \
+        _Pragma("GCC unroll 4") for (int i = 0; i < n; i++) *                  \
+            (type *)(dk + i * m->channels) += sums[i];                         \
+    }
+enum { TAPS = 4 };
+PRODUCTS(wide)
+PRODUCTS(narrow)
+PRODUCTS(single)
+
+/* All channels of n taps. */
+IPU__INLINE void add_taps(const struct meeting *m, float *dk, const float *x,
+                          const float *dy, int n)
 {
     int64_t i = 0;
 
-    for (; i + 16 <= channels; i += 16) {
-        wide sum = {0};
-
-        for (int64_t p = 0; p < pixels; p++)
-            sum += *(const wide *)(x + p * step + i) *
-                   *(const wide *)(dy + p * channels + i);
-        *(wide *)(dk + i) += sum;
-    }
-    for (; i < channels; i++) {
-        float sum = 0;
-
-        for (int64_t p = 0; p < pixels; p++)
-            sum += x[p * step + i] * dy[p * channels + i];
-        dk[i] += sum;
-    }
+    for (; i + 16 <= m->channels; i += 16)
+        products_wide(m, dk + i, x + i, dy + i, n);
+    for (; i + 4 <= m->channels; i += 4)
+        products_narrow(m, dk + i, x + i, dy + i, n);
+    for (; i < m->channels; i++)
+        products_single(m, dk + i, x + i, dy + i, n);
 }
 
-/* Adds what one row of dy gives to one row of the kernel. x: the row of the
+IPU__WIDE(static, void, add_products,
+          (const struct meeting *m, float *dk, const float *x, const float *dy,
+           int64_t taps),
+          (m, dk, x, dy, taps))
+{
+    for (; taps >= TAPS; taps -= TAPS) {
+        add_taps(m, dk, x, dy, TAPS);
+        dk += TAPS * m->channels;
+        x += TAPS * m->tap;
+    }
+    if (taps == 3)
+        add_taps(m, dk, x, dy, 3);
+    else if (taps == 2)
+        add_taps(m, dk, x, dy, 2);
+    else if (taps == 1)
+        add_taps(m, dk, x, dy, 1);
+}
+
+/* Sets [from, to) to the pixels of a row of y for which tap kx is inside x. */
+static void find_pixels(const struct ipu__conv *c, int64_t kx, int64_t *from,
+                        int64_t *to)
+{
+    int64_t left = kx * c->dilation[1] - c->pad[1];
+
+    *from = smaller(larger(ceil_over(-left, c->stride[1]), 0), c->wo);
+    *to = larger(*from, smaller(ceil_over(c->w - left, c->stride[1]), c->wo));
+}
+
+/* Adds what pixels [from, to) of a row of dy give to some taps, kx and those
+ * behind it. */
+static void add_pixels(const struct ipu__conv *c, const float *x,
+                       const float *dy, float *dk, int64_t kx, int64_t taps,
+                       int64_t from, int64_t to)
+{
+    struct meeting m = {to - from, c->ci, c->stride[1] * c->ci,
+                        c->dilation[1] * c->ci};
+    int64_t left = kx * c->dilation[1] - c->pad[1];
+
+    if (from < to)
+        add_products(&m, dk + kx * c->ci,
+                     x + (from * c->stride[1] + left) * c->ci,
+                     dy + from * c->ci, taps);
+}
+
+/* Adds what one row of dy gives to one row of the kernel: first the pixels that
+ * all taps meet, then those at the edges, which only some do. x: the row of the
  * image that it meets. */
 static void add_row(const struct ipu__conv *c, const float *x, const float *dy,
                     float *dk)
 {
-    for (int64_t kx = 0; kx < c->kw; kx++) {
-        int64_t left = kx * c->dilation[1] - c->pad[1];
-        int64_t from = larger(ceil_over(-left, c->stride[1]), 0);
-        int64_t to = smaller(ceil_over(c->w - left, c->stride[1]), c->wo);
+    int64_t from, to, first, end;
 
-        if (from < to)
-            add_products(
-                dk + kx * c->ci, x + (from * c->stride[1] + left) * c->ci,
-                c->stride[1] * c->ci, dy + from * c->ci, to - from, c->ci);
+    find_pixels(c, c->kw - 1, &first, &to);
+    find_pixels(c, 0, &from, &end);
+    first = larger(first, from);
+    end = smaller(end, to);
+    if (first < end)
+        add_pixels(c, x, dy, dk, 0, c->kw, first, end);
+    else
+        first = end = 0;
+    for (int64_t kx = 0; kx < c->kw; kx++) {
+        find_pixels(c, kx, &from, &to);
+        add_pixels(c, x, dy, dk, kx, 1, from, smaller(to, first));
+        add_pixels(c, x, dy, dk, kx, 1, larger(from, end), to);
     }
 }
 
