@@ -12,6 +12,9 @@
  *             for each strip of pixels
  *                 for each of the panels
  *
+ * With the last strip, the panel that comes next is fetched into the nearest
+ * cache. multiply_block exchanges the outer two loops where that pays.
+ *
  * A patch that reaches over an edge has to be gathered, a row of zeros where x
  * has none; so has every patch if its rows are not dense in x (groups,
  * dilation).
@@ -43,6 +46,17 @@ struct piece {
     int64_t segment, segments; /* the first, and how many */
     int64_t offset, width;     /* within each */
 };
+
+/* Columns of the result, [from, to). */
+struct columns {
+    int64_t from, to;
+    bool left; /* by the last strip: the panels behind them come next */
+};
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
 /* ------------------------------------------------------------------ packing */
 
@@ -141,26 +155,42 @@ static void take_rows(const struct work *w, const struct piece *piece,
     }
 }
 
-/* Multiplies a strip with the panels of columns [from, to). */
-static void multiply_strip(const struct work *w, const struct piece *piece,
-                           const struct ipu__strip *strip, const float *panels,
-                           int64_t from, int64_t to, float *y)
+/* Returns the panel behind that of columns [first, first + n), if the group has
+ * another one of the same size; NULL: it has none. */
+static const float *next_panel(const struct work *w, const float *panels,
+                               int64_t first, int64_t n, int64_t row)
 {
     const struct ipu__conv *c = w->c;
-    int64_t row = piece->segment * w->width + piece->offset, columns;
+    int64_t next = first + n;
+
+    if (next >= c->cog || ipu__panel_columns(w->strips, next, c->cog) != n)
+        return NULL;
+    return panels + next * c->depth + row * n;
+}
+
+/* Multiplies a strip with the panels of some columns. */
+static void multiply_strip(const struct work *w, const struct piece *piece,
+                           struct ipu__strip *strip, const float *panels,
+                           struct columns columns, float *y)
+{
+    const struct ipu__conv *c = w->c;
+    int64_t row = piece->segment * w->width + piece->offset, n;
     struct ipu__strip_result result = {.pitch = c->co, .add = row > 0};
 
-    for (int64_t first = from; first < to; first += columns) {
-        columns = ipu__panel_columns(w->strips, first, c->cog);
+    for (int64_t first = columns.from; first < columns.to; first += n) {
+        n = ipu__panel_columns(w->strips, first, c->cog);
         result.y = y + first;
-        result.columns = c->cog - first < columns ? c->cog - first : columns;
-        w->strips->multiply(strip, panels + first * c->depth + row * columns,
+        result.columns = c->cog - first < n ? c->cog - first : n;
+        strip->ahead =
+            columns.left ? next_panel(w, panels, first, n, row) : NULL;
+        w->strips->multiply(strip, panels + first * c->depth + row * n,
                             &result);
     }
 }
 
 static void multiply_piece(const struct work *w, const struct piece *piece,
-                           int64_t count, const float *panels, float *y)
+                           int64_t count, const float *panels,
+                           struct columns columns, float *y)
 {
     const struct ipu__conv *c = w->c;
     int64_t most = 2 * w->strips->lanes;
@@ -170,20 +200,22 @@ static void multiply_piece(const struct work *w, const struct piece *piece,
     struct ipu__strip strip = {.segments = piece->segments,
                                .width = piece->width};
 
-    for (int64_t from = 0; from < c->cog; from += step) {
-        int64_t to = from + step < c->cog ? from + step : c->cog;
+    for (int64_t from = columns.from; from < columns.to; from += step) {
+        struct columns some = {from, smaller(from + step, columns.to), false};
 
         for (int64_t i = 0; i < count; i += w->strips->rows) {
             take_rows(w, piece, i, count, &strip);
-            multiply_strip(w, piece, &strip, panels, from, to, y + i * c->co);
+            some.left = i + w->strips->rows >= count;
+            multiply_strip(w, piece, &strip, panels, some, y + i * c->co);
         }
     }
 }
 
-/* Multiplies a block of pixels. Pieces are whole segments, or equal parts of
- * one. */
-static void multiply_block(const struct work *w, int64_t count,
-                           const float *panels, float *y)
+/* Multiplies a block of pixels with the panels of some columns. Pieces are
+ * whole segments, or equal parts of one. */
+static void multiply_columns(const struct work *w, int64_t count,
+                             const float *panels, struct columns columns,
+                             float *y)
 {
     int64_t parts = (w->width + PIECE - 1) / PIECE;
     int64_t width = (w->width + parts - 1) / parts;
@@ -191,14 +223,27 @@ static void multiply_block(const struct work *w, int64_t count,
 
     for (int64_t s = 0; s < w->segments; s += together)
         for (int64_t k = 0; k < w->width; k += width) {
-            struct piece piece = {s, together, k, width};
+            struct piece piece = {s, smaller(together, w->segments - s), k,
+                                  smaller(width, w->width - k)};
 
-            if (w->segments - s < together)
-                piece.segments = w->segments - s;
-            if (w->width - k < width)
-                piece.width = w->width - k;
-            multiply_piece(w, &piece, count, panels, y);
+            multiply_piece(w, &piece, count, panels, columns, y);
         }
+}
+
+/* Multiplies a block of pixels. If it has several pieces and makes more results
+ * than it reads elements, the results would leave the second-level cache from
+ * piece to piece: then all pieces of one panel come before the next panel. */
+static void multiply_block(const struct work *w, int64_t count,
+                           const float *panels, float *y)
+{
+    const struct ipu__conv *c = w->c;
+    bool many = c->depth > PIECE && c->cog > c->depth;
+    int64_t step = many ? 2 * w->strips->lanes : c->cog;
+
+    for (int64_t from = 0; from < c->cog; from += step)
+        multiply_columns(
+            w, count, panels,
+            (struct columns){from, smaller(from + step, c->cog), false}, y);
 }
 
 /* ---------------------------------------------------------- the convolution */

@@ -8,8 +8,8 @@
  * all are one product.
  *
  * Products of many rows are convolutions of single pixels, in strips: those are
- * faster than OpenBLAS if b is not packed for too few rows. Otherwise, and with
- * threads, OpenBLAS multiplies.
+ * faster than OpenBLAS if b is not packed for too few rows, or is small.
+ * Otherwise, and with threads, OpenBLAS multiplies.
  */
 #include <cblas.h>
 #include <limits.h>
@@ -90,8 +90,15 @@ static int64_t advance_of(const struct ipu__shape *shape)
                                   shape->extents[shape->ndim - 1];
 }
 
-/* The fewest rows, columns and elements of the depth of a product in strips. */
-enum { STRIP_ROWS = 96, STRIP_COLUMNS = 16, STRIP_DEPTH = 16 };
+/* The fewest rows, columns and elements of the depth of a product in strips;
+ * and the most elements of a matrix b that is packed anew in each run: OpenBLAS
+ * multiplies larger ones at least as fast. */
+enum {
+    STRIP_ROWS = 96,
+    STRIP_COLUMNS = 16,
+    STRIP_DEPTH = 16,
+    MOST_TO_PACK = 256 << 10
+};
 
 /* Sets the convolution that a product is: a's rows are pixels. */
 static bool as_conv(const struct ipu__call *call, int64_t m, int64_t n,
@@ -129,7 +136,8 @@ static void multiply_one(const struct ipu__call *call, int m, int n, int k,
     const struct ipu__shape *bs = &call->inputs[1].shape;
     struct ipu__conv c;
 
-    if (as_conv(call, m, n, k, &c) &&
+    if ((packed || (int64_t)n * k <= MOST_TO_PACK) &&
+        as_conv(call, m, n, k, &c) &&
         ipu__conv_strips(&c, a, &kernel, y, call->scratch, done, context))
         return;
     cblas_sgemm(CblasRowMajor, transposition(call, 0), transposition(call, 1),

@@ -23,6 +23,8 @@ struct ipu__strip {
     int64_t pitches[IPU__STRIP_ROWS];   /* from segment to segment */
     int rows_used;           /* the others are computed, not stored */
     int64_t segments, width; /* width: elements of a segment */
+    const float *ahead;      /* a panel of this size that comes next, fetched
+                                into the nearest cache meanwhile; NULL: none */
 };
 
 /* The matrix y, [rows, columns], that receives the products. Its rows begin
