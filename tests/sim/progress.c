@@ -36,6 +36,13 @@ void hvd__progress_stop(struct hvd__world *world)
     world->progress.has_thread = false;
 }
 
+/* The transport of a simulated world knows no MPI that only some threads may
+ * call. */
+bool hvd__progress_is_own_thread(void)
+{
+    return false;
+}
+
 bool hvd__progress_take(struct hvd__world *world)
 {
     bool nobody = false;
