@@ -47,13 +47,13 @@ static const struct limits nonblocking[HVD__ACCEL_KINDS] = {
     [HVD__ACCEL_BARRIER] = NEVER};
 
 /* The same for blocking ones of communicators across hosts, over UCX. MPI is
- * faster at allreduces of 128 KiB and 1 MiB, and at allgathers and alltoalls of
- * some sizes above these. */
+ * faster at allreduces of 128 KiB and 1 MiB, at allgathers of 128 KiB on three
+ * hosts, and at alltoalls of some sizes above these. */
 static const struct limits across_hosts[HVD__ACCEL_KINDS] = {
     [HVD__ACCEL_ALLREDUCE] = {1, 64 * KIB},
     [HVD__ACCEL_REDUCE] = NEVER,
     [HVD__ACCEL_BCAST] = NEVER, /* its root does not wait */
-    [HVD__ACCEL_ALLGATHER] = {1, 128 * KIB},
+    [HVD__ACCEL_ALLGATHER] = {1, 64 * KIB},
     [HVD__ACCEL_ALLGATHERV] = NEVER,
     [HVD__ACCEL_REDUCE_SCATTER] = NEVER,
     [HVD__ACCEL_REDUCE_SCATTER_BLOCK] = {1, INT64_MAX},
