@@ -2,8 +2,8 @@
 /*
  * hvd.h - collective operations on named tensors over MPI.
  *
- * This is the header of libhvd. It needs no other header of the library,
- * includes no MPI type, is plain C99 and compiles as C++.
+ * This is the header of libhvd, and includes those of some of its subjects.
+ * None of them has a type of MPI; all are plain C99 and compile as C++.
  *
  * A program calls hvd_init() once, then any number of collectives, then
  * hvd_shutdown(). Every collective is one request that all ranks submit under
@@ -44,6 +44,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "hvd_errors.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -128,35 +130,6 @@ enum {
 enum {
     HVD_AVERAGE_CONTRIBUTORS = 1 /* HVD_AVERAGE divides by the number of ranks
                                     that have not joined, not by all */
-};
-
-/* The statuses, grouped by what is no longer usable: the request, or the
- * world. */
-enum {
-    HVD_OK = 0,
-    /* This request failed; the next one works. */
-    HVD_ERR_ARGUMENT = -1,    /* an argument is out of its range */
-    HVD_ERR_UNSUPPORTED = -2, /* this version cannot do that */
-    HVD_ERR_DUPLICATE = -3,   /* a request of that name is still in flight */
-    HVD_ERR_MISMATCH = -4,    /* the ranks submitted different things */
-    HVD_ERR_PEER = -5,        /* another rank was refused what it submitted */
-    HVD_ERR_HANDLE = -6,      /* unknown, or already waited for */
-    HVD_ERR_MEMORY = -7,      /* out of memory */
-    HVD_ERR_JOINED = -8,      /* only reductions work once a rank has joined */
-    HVD_ERR_PROCESS_SET = -9, /* no such process set, or not a member of it */
-    HVD_ERR_INCONSISTENT = -10, /* the ranks got different results */
-    HVD_ERR_FILE = -11, /* a file cannot be read or written, or holds something
-                           else */
-    /* No request can succeed in this world. */
-    HVD_ERR_NOT_INITIALIZED = -20,
-    HVD_ERR_SHUTDOWN = -21, /* this or another rank has shut down */
-    HVD_ERR_CONFIG = -22,   /* an environment variable or the description
-                               of a cluster is malformed */
-    HVD_ERR_LAUNCH = -23,   /* started as one of several, found alone */
-    HVD_ERR_MPI = -24,      /* MPI reported an error */
-    HVD_ERR_INTERNAL = -25, /* a fault of libhvd; please report it */
-    HVD_ERR_LOST = -26,     /* a rank is dead or frozen */
-    HVD_ERR_STALLED = -27   /* a rank never submitted what others wait for */
 };
 
 /* ------------------------------------------------------------- lifecycle */
@@ -348,26 +321,6 @@ int hvd_cross_size(void);
 
 /* Returns "0.1.0"; static. */
 const char *hvd_version(void);
-
-/* ---------------------------------------------------------------- errors */
-
-/* Returns a short text for a status, static, never NULL. */
-const char *hvd_strerror(int status);
-
-/*
- * Returns the calling thread's last failure in full: ranks, tensor, what
- * differed, what to do. It is one line; "" if nothing failed yet. Owned by the
- * library and valid until this thread's next failing call.
- */
-const char *hvd_last_error(void);
-
-/*
- * Makes text the calling thread's last failure, and returns status: for
- * libraries built on this one, whose failures are then reported in the same
- * way. text is copied, up to 4095 bytes; control characters become '?'. NULL is
- * "". May be called at any time, also before hvd_init.
- */
-int hvd_set_last_error(int status, const char *text);
 
 /* --------------------------------------------------- names and constants */
 
