@@ -45,6 +45,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "hvd_compression.h"
 #include "hvd_errors.h"
 
 #ifdef __cplusplus
@@ -112,18 +113,6 @@ enum {
     HVD_GATHER = 8,        /* as HVD_ALLGATHER, to root only */
     HVD_REDUCE = 9,        /* as HVD_ALLREDUCE, to root only */
     HVD_NUM_KINDS = 10
-};
-
-/* The form in which an HVD_ALLREDUCE of float32 or float64 travels. */
-typedef int32_t hvd_compression;
-enum {
-    HVD_COMPRESSION_NONE = 0,
-    HVD_COMPRESSION_FP16 = 1, /* as float16; values above 65504 overflow */
-    HVD_COMPRESSION_BF16 = 2, /* as bfloat16 */
-    HVD_COMPRESSION_TOPK = 3, /* float32: the largest HVD_TOPK_RATIO of the
-                                 values; what is left is added next time */
-    HVD_COMPRESSION_REGISTERED =
-        16 /* numbers of hvd_register_compressor: this and up */
 };
 
 /* The bits of hvd_request.flags. */
@@ -328,15 +317,12 @@ const char *hvd_version(void);
 const char *hvd_dtype_name(hvd_dtype dtype);
 const char *hvd_op_name(hvd_op op);
 const char *hvd_kind_name(hvd_kind kind);
-/* Returns "none", "fp16", "topk", or the name of a registered scheme. */
-const char *hvd_compression_name(hvd_compression compression);
 
 /* Return the constant of a name as the functions above print it, for languages
  * that cannot read this header; HVD_ERR_ARGUMENT if there is none. */
 int hvd_dtype_from_name(const char *name);
 int hvd_op_from_name(const char *name);
 int hvd_kind_from_name(const char *name);
-int hvd_compression_from_name(const char *name);
 
 /* Returns the bytes of one element; HVD_ERR_ARGUMENT if unknown. */
 int hvd_dtype_size(hvd_dtype dtype);
@@ -739,39 +725,6 @@ int hvd_metrics_text(char *text, int64_t size);
 int hvd_start_timeline(const char *path);
 /* Stops the timeline, if there is one. Not collective. */
 int hvd_stop_timeline(void);
-
-/* ------------------------------------------------------------ compression */
-
-/*
- * A scheme of the program's own for HVD_ALLREDUCE of float32: every rank
- * encodes its values, all ranks get the code of all, and add what it stands
- * for. Functions return a negative status on failure. They may be called on any
- * thread, but not two at once for one state.
- */
-typedef struct hvd_compressor {
-    uint32_t size;    /* sizeof(hvd_compressor) */
-    int32_t reserved; /* 0 */
-    const char *name; /* the same on all ranks; as a request's; copied */
-    void *context;    /* passed to the functions */
-    /* Returns the most bytes of the code of count values. */
-    int64_t (*max_bytes)(void *context, int64_t count);
-    /* Returns the bytes of the state that is kept between two requests of one
-     * name, zero at first (for error feedback). May be NULL: then state is
-     * NULL, too. */
-    int64_t (*state_bytes)(void *context, int64_t count);
-    /* Writes the code of values and returns its bytes. Without values (count 0)
-     * their address may be NULL. */
-    int64_t (*encode)(void *context, void *state, const float *values,
-                      int64_t count, void *code);
-    /* Adds what the code stands for to sum[i]. */
-    int (*add)(void *context, const void *code, int64_t bytes, float *sum,
-               int64_t count);
-} hvd_compressor;
-
-/* Registers a scheme and returns its number for hvd_request.compression. All
- * ranks must register the same ones in the same order, after hvd_init or
- * before. */
-int hvd_register_compressor(const hvd_compressor *compressor);
 
 #ifdef __GNUC__
 #pragma GCC visibility pop
