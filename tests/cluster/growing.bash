@@ -46,6 +46,15 @@ until_line() { # name pattern
     return 1
 }
 
+until_stopped() { # name
+    local i
+    for ((i = 0; i < 400; i++)); do
+        grep -q '^State:.*T' "/proc/${pid[$1]}/status" && return 0
+        sleep 0.1
+    done
+    return 1
+}
+
 fails() { # name: it ends with an error
     ! wait "${pid[$1]}" || return 1
 }

@@ -229,6 +229,22 @@ AGENT=(on_host)
     ends_well 0 1 2 3
 }
 
+# It stops where the ranks of the new world are connected, and no watchdog runs.
+@test "a worker that stops in the middle of its joining harms nobody" {
+    export HVD_ELASTIC_MIN=2 HVD_START_TIME=300s
+    gcc -shared -fPIC -o stops.so "$BATS_TEST_DIRNAME/stops_at_page.c"
+    workers 1 2 3 2
+    grow 0 100 until 4
+    grow 1 100 until 4
+    until_line 0 '^world 0: '
+    NAME=stopped LD_PRELOAD=$PWD/stops.so grow 2 100 until 4
+    until_stopped stopped
+    NAME=late grow 3 100 until 4
+    until_line late '^world [0-9]*: rank 2 of 3, '
+    kill -CONT "${pid[stopped]}"
+    ends_well 0 1 late stopped
+}
+
 @test "a worker of another host takes part in a training, and so does one that comes back" {
     GROWER=$REGRESSION
     export HVD_ELASTIC_MIN=2

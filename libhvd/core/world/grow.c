@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/fingerprint.h"
 #include "base/status.h"
 #include "transport/fault.h"
@@ -112,8 +113,21 @@ static int connect_all(struct hvd__world *world, struct hvd__lobby *lobby,
         limits_of(s, s->heartbeat_ns ? s->heartbeat_ns : s->start_ns);
 
     world->admission = admission;
-    return hvd__lobby_connect(lobby, admission, &limits, asked,
-                              &world->engine.transport);
+    HVD_TRY(hvd__lobby_connect(lobby, admission, &limits, asked,
+                               &world->engine.transport));
+    world->connected_ns = hvd__now_ns();
+    return HVD_OK;
+}
+
+/* Returns whether a rank has said nothing for too long since all were
+ * connected. Before the watchdogs of the new world run, nobody else misses a
+ * rank that is stopped or whose host is cut off. */
+static bool is_late(const struct hvd__world *world)
+{
+    int64_t limit = world->engine.settings.heartbeat_ns;
+
+    return limit > 0 && world->connected_ns > 0 && !world->watch &&
+           hvd__now_ns() - world->connected_ns > limit;
 }
 
 int hvd__grow_enter(struct hvd__world *world, const struct hvd__origin *origin,
@@ -200,6 +214,11 @@ int hvd__grow_find_end(const struct hvd__world *world)
         return HVD_OK;
     if (world->parent)
         HVD_TRY(hvd__members_look(world->parent->members));
+    if (settled(world) == 0 && is_late(world))
+        return hvd__fail(HVD_ERR_LOST,
+                         "the ranks of a world that grows have not all met in "
+                         "%.0f s (HVD_HEARTBEAT_TIME)",
+                         (double)world->engine.settings.heartbeat_ns * 1e-9);
     if (world->elastic)
         lobby = world->elastic->places ? world->elastic->lobby : NULL;
     /* Between hosts, whoever has started does not need the lobby any more. */

@@ -66,6 +66,7 @@ struct hvd__world {
                                      which this one grows; NULL: there is none */
     const struct hvd__admission *admission; /* borrowed, while it starts: its
                                                ranks; NULL: it has no guests */
+    int64_t connected_ns;  /* if it has guests: when all were connected */
     hvd_recovery recovery; /* how this process came to it; fixed once it has
                               started */
     atomic_int excluded;   /* 1 + the rank that hvd_exclude was called with; 0:
