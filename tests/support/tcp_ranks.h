@@ -48,6 +48,14 @@ static inline bool is_free(int port)
     return status == 0;
 }
 
+static inline bool is_given_out(int rank)
+{
+    for (int i = 0; i < rank; i++)
+        if (ports[i] == ports[rank])
+            return true;
+    return false;
+}
+
 /* Finds ports that nobody uses, below those that the kernel gives to the
  * connections of others. */
 static inline void find_ports(void)
@@ -57,7 +65,7 @@ static inline void find_ports(void)
     for (int i = 0; i < MOST; i++) {
         do
             ports[i] = 10000 + rand_r(&seed) % 22767;
-        while (!is_free(ports[i]));
+        while (!is_free(ports[i]) || is_given_out(i));
         snprintf(addresses[i], sizeof addresses[i], "127.0.0.1:%d", ports[i]);
         address_of[i] = addresses[i];
     }
