@@ -578,12 +578,12 @@ TEST(only_the_first_broadcasts_of_a_round_go_with_it)
     free_hosts();
     make_hosts(3);
     for (int i = 0; i <= 2 * FIT; i++) {
-        /* What is no broadcast does not count. */
+        /* Every second request is a gather, which the limit does not count. */
         requests[i].way = i % 2 ? HVD__WAY_ALL : HVD__WAY_ROOT;
         MUST(hvd__way_in_round(hosts[0], &requests[i], &of_three) ==
              (i < 2 * FIT ? requests[i].way : HVD__WAY_NONE));
     }
-    /* A smaller one behind them does not go past them. */
+    /* A smaller broadcast behind the limit stays behind it. */
     requests[0].bytes = 0;
     MUST(hvd__way_in_round(hosts[0], &requests[0], &of_three) == HVD__WAY_NONE);
     requests[1].way = HVD__WAY_SUM;
