@@ -123,16 +123,19 @@ TEST_PACKAGES := chromium nodejs bash-completion python3-torch python3-torchvisi
 deps: ## install missing Debian packages, and say which
 	$(Q)tests/tools/install-packages $(PACKAGES)
 
+# The README's two commands use all cores to build, unless make was told how many.
+ON_ALL_CORES = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+
 # Packages first: what follows asks pkg-config, which may only now be there.
 .PHONY: demo
 demo: deps ## train the MNIST network on 2 ranks, on drawn digits
-	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(MAKE) --no-print-directory $(ON_ALL_CORES) all
 	$(Q)./mpi-launch.sh -np 2 $(B)/bin/mnist $(DEMO_ARGS)
 
 .PHONY: check
 check: deps ## build and run all tests; TESTS='core mpi' selects by name
 	$(Q)tests/tools/install-packages $(TEST_PACKAGES)
-	$(Q)$(MAKE) --no-print-directory all-tests
+	$(Q)$(MAKE) --no-print-directory $(ON_ALL_CORES) all-tests
 	$(Q)HVD_BUILD=$(abspath $(B)) tests/run $(TESTS)
 
 .PHONY: check-full
