@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 /* The ranks are there when nothing has changed for this many seconds: none has
- * come, and hvd_init has made progress in all that have libhvd, or in none for
- * the longer time. */
+ * come, and hvd_init has made progress in all that have libhvd, or in no more
+ * of them for the longer time. */
 #define SETTLED 1.0
 #define NO_START 30.0
 
@@ -71,6 +71,24 @@ static bool is_dead(const struct inflict *inflict, pid_t pid)
     return false;
 }
 
+/* Returns whether any rank has been seen in which hvd_init had made progress.
+ */
+static bool has_seen_start(const struct job *job)
+{
+    for (int i = 0; i < job->nseen; i++)
+        if (job->seen[i].likelihood == JOB_STARTED)
+            return true;
+    return false;
+}
+
+/* Returns whether the death of a rank would end all others: it may be in
+ * MPI_Init, in a job that its launcher has started again. */
+static bool is_in_mpi_init(const struct job *job, const struct job_rank *rank)
+{
+    return rank->likelihood == JOB_LOADED && !rank->is_task &&
+           has_seen_start(job);
+}
+
 /* Draws one of the ranks that may be hurt. Returns NULL if there is none. */
 static const struct job_rank *draw_victim(struct inflict *inflict,
                                           const struct job *job)
@@ -84,7 +102,8 @@ static const struct job_rank *draw_victim(struct inflict *inflict,
 
     for (int i = 0; those && i < job->nranks; i++) {
         if (harm_has(&inflict->harms, &job->ranks[i]) ||
-            job->ranks[i].state == 'T' || is_dead(inflict, job->ranks[i].pid))
+            job->ranks[i].state == 'T' || is_dead(inflict, job->ranks[i].pid) ||
+            is_in_mpi_init(job, &job->ranks[i]))
             continue;
         well++;
         if (!(s->spare_rank0 && job->ranks[i].order == 0))
@@ -163,7 +182,7 @@ static void await_ranks(struct inflict *inflict, const struct job *job,
     int nstarting = 0, seen = 0;
 
     for (int i = 0; i < job->nranks; i++) {
-        nstarting += job->ranks[i].likelihood == JOB_MAPPED;
+        nstarting += job->ranks[i].likelihood == JOB_LOADED;
         seen += 1 + job->ranks[i].likelihood;
     }
     if (seen != inflict->seen) {

@@ -4,14 +4,17 @@
  *
  * A launcher sets a rank in the environment, which all descendants of the rank
  * inherit: a shell above the program, and helpers below it. Of the processes of
- * one rank, the uppermost one that has mapped libhvd is the rank; if none has
- * (yet, or ever: the program may use another library), the uppermost one that
- * is no shell or other wrapper and no helper that came a moment ago. Once a
- * rank has been found, nothing less likely is taken for it when it is gone.
+ * one rank, the uppermost one that has libhvd is the rank: it has mapped the
+ * shared library, or its program file contains the static one (note.h). If none
+ * has (yet, or ever: the program may use another library), the uppermost one
+ * that is no shell or other wrapper and no helper that came a moment ago. Once
+ * a rank has been found, nothing less likely is taken for it when it is gone.
  *
  * A variable that this process has itself does not count: all have it.
  */
 #include "chaos/job.h"
+
+#include "chaos/note.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -172,8 +175,8 @@ static void note_file(struct job *job, const char *path)
     job->nfiles += more[job->nfiles] != NULL;
 }
 
-/* Looks at what a process has mapped. Returns how likely that makes it a rank:
- * MAPPED, STARTED or less. */
+/* Looks at what a process has loaded and mapped. Returns how likely that makes
+ * it a rank: LOADED, STARTED or less. */
 static int look_at_memory(struct job *job, pid_t pid)
 {
     char *text = read_file(pid, "maps"), *rest = text, *line;
@@ -195,7 +198,7 @@ static int look_at_memory(struct job *job, pid_t pid)
     free(text);
     if (has_memory)
         return JOB_STARTED;
-    return has_library ? JOB_MAPPED : 0;
+    return has_library || note_is_in_program(pid) ? JOB_LOADED : 0;
 }
 
 /* -------------------------------------------------------------------- ranks */
@@ -260,7 +263,7 @@ static bool read_rank(pid_t pid, struct job_rank *rank)
         snprintf(rank->name, sizeof rank->name, "%d", rank->order);
         is_rank = true;
     } else if (environment && (value = value_of(environment, "TF_CONFIG"))) {
-        is_rank = read_task(value, rank);
+        is_rank = rank->is_task = read_task(value, rank);
     }
     free(environment);
     return is_rank;
@@ -350,9 +353,9 @@ static void drop_remains(struct job *job)
             job->seen = more;
             more[job->nseen++] = (struct job_seen){rank.order, 0};
         }
-        /* A rank that comes back has to map its memory first. */
+        /* A rank that comes back has to load libhvd first. */
         if (rank.likelihood < job->seen[known].likelihood &&
-            rank.likelihood < JOB_MAPPED)
+            rank.likelihood < JOB_LOADED)
             continue;
         if (rank.likelihood > job->seen[known].likelihood)
             job->seen[known].likelihood = rank.likelihood;

@@ -15,7 +15,7 @@
 /* The kinds of processes, from the least to the most likely to be a rank: a
  * wrapper or a short-lived helper of one, another program, a process that has
  * loaded libhvd, and one in which hvd_init has made shared memory. */
-enum { JOB_WRAPPER, JOB_PROGRAM, JOB_MAPPED, JOB_STARTED };
+enum { JOB_WRAPPER, JOB_PROGRAM, JOB_LOADED, JOB_STARTED };
 
 struct job_rank {
     char name[24]; /* "3", "worker 1" */
@@ -23,6 +23,7 @@ struct job_rank {
     pid_t pid;
     char program[16];
     int likelihood; /* JOB_... */
+    bool is_task;   /* of a cluster (TF_CONFIG), not of MPI */
     char state;     /* as in /proc/PID/stat */
     ino_t network;  /* its network namespace; 0: unknown */
     bool is_remote; /* that is not this process's */

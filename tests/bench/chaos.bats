@@ -255,3 +255,35 @@ END
     [[ $output == *"after the last fault (kill rank"* ]]
     [[ $output == *"hvd-chaos: not survived"* ]]
 }
+
+# A rank that was killed before hvd_init would end the others.
+@test "faults wait for hvd_init, also of programs that are linked with libhvd.a" {
+    local build=${HVD_BUILD:-$ROOT/build}
+    # shellcheck disable=SC2046 # several words
+    gcc -I"$ROOT/libhvd/include" -o static "$ROOT/tests/faults/goes_on.c" \
+        "$build/lib/libhvd.a" \
+        $(PKG_CONFIG_PATH=$build/lib/pkgconfig pkg-config --libs ompi-c nettle jansson) \
+        -lm -pthread
+    chaos --seed 5 --every 0.2 --max-dead 2 --ranks 3 --limit 60 -- \
+        "$ROOT/mpi-launch.sh" --elastic -np 3 ./static 3 3
+    [ "$status" -eq 0 ]
+    [[ $output == *"hvd-chaos: survived"* ]]
+    [ "$(grep -c ': kill rank [0-2] (process [0-9]*, static)' <<<"$output")" -eq 2 ]
+}
+
+# Both ranks of the first run are killed. Those of the second do something else for
+# two seconds before hvd_init, and a second passes before they begin; then one is
+# killed. The third run is left alone.
+@test "ranks of a job that is started again are hurt from their hvd_init on" {
+    export OMPI_MCA_rmaps_base_oversubscribe=1
+    chaos --seed 5 --every 0.4 --max-dead 3 --min-left 0 --ranks 2 --limit 60 \
+        --json json -- "$ROOT/mpi-launch.sh" --elastic --min-np 2 --restarts 3 \
+        -np 2 "$GOES_ON" 3 2
+    [ "$status" -eq 0 ]
+    [[ $output == *"restart 2 of 3"* ]]
+    [[ $output != *"restart 3 of 3"* ]]
+    python3 -c '
+import json
+at = [f["seconds"] for f in json.load(open("json"))["faults"]]
+assert len(at) == 3 and at[2] - at[1] > 3, at'
+}

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * goes_on SECONDS - sums for so long, whatever happens to other ranks.
+ * goes_on SECONDS [BEFORE] - sums for so long, whatever happens to other ranks.
  *
- * Each step sums a one, and the time; a rank that is lost is left out
- * (hvd_recover). At the end the lowest rank writes "ended with N ranks". A rank
- * that the others have given up writes "given up", and exits with 3.
+ * It does something else for BEFORE seconds before it calls hvd_init. Each step
+ * sums a one, and the time; a rank that is lost is left out (hvd_recover). At
+ * the end the lowest rank writes "ended with N ranks". A rank that the others
+ * have given up writes "given up", and exits with 3.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,11 +31,14 @@ static int die(const char *what, int status)
 
 int main(int argc, char **argv)
 {
-    double seconds = argc > 1 ? atof(argv[1]) : 1, start = now();
+    double seconds = argc > 1 ? atof(argv[1]) : 1, start;
     float one, passed = 0;
 
+    if (argc > 2)
+        usleep((useconds_t)(1e6 * atof(argv[2])));
     if (hvd_init() < 0)
         die("hvd_init", 1);
+    start = now();
     while (passed < seconds) {
         int status;
 
