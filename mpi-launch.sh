@@ -762,6 +762,16 @@ results() {
     }' | sort -k1,1r -k2,2n
 }
 
+# Finds a rank that has survived the others, and asks for another start: it knows
+# more than the status of whoever was lost first. Sets rank and host.
+wants_again() {
+    local code
+    while read -r _ rank host code _; do
+        [ "$code" != "$again" ] || [[ $given_up = *" $rank "* ]] || return 0
+    done <<<"$reports"
+    return 1
+}
+
 # Decides the status of a job that may have lost ranks, and says who they were.
 judge() {
     local word rank host code well=0 nlost=0 lost='' late='' and_spares=''
@@ -785,6 +795,10 @@ judge() {
         read -r rank host status <<<"$late"
         printf '%s: rank %s on %s failed after others had ended well: it %s\n' \
             "$name" "$rank" "$host" "$(describe "$status")" >&2
+    elif [ "$well" -lt "$least" ] && wants_again; then
+        status=$again
+        printf '%s: rank %s on %s asks for another start of the job (status %d)\n' \
+            "$name" "$rank" "$host" "$again" >&2
     elif [ "$well" -ge "$least" ]; then
         status=0
         [ "$nlost" -eq 0 ] ||
@@ -799,6 +813,11 @@ judge() {
 }
 
 # --------------------------------------------------------------------- a run
+
+# A program that ends with this status (EX_TEMPFAIL) wants to be started again. With
+# the others it would only fail again: its command line is wrong (EX_USAGE), or it
+# cannot be run.
+readonly again=75 wrong_line=64
 
 # Ends this script if a signal has asked for it.
 obey() {
@@ -818,8 +837,6 @@ pause() { # seconds
     exec {never}>&-
 }
 
-# A program that ends with this status (EX_TEMPFAIL) wants to be started again.
-readonly again=75
 restart=0 delay=1
 while :; do
     open_pipe
@@ -838,7 +855,7 @@ while :; do
                 "$name" $((restart + 1)) >&2
         exit "$status"
     fi
-    case $status in 0 | 126 | 127) exit "$status" ;; esac
+    case $status in 0 | "$wrong_line" | 126 | 127) exit "$status" ;; esac
     restart=$((restart + 1))
     export HVD_RESTART=$restart
     [ "$status" -ne "$again" ] || delay=0

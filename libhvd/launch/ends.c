@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <sysexits.h>
 
 /* The others may take so long to notice a failure by themselves. */
 #define NOTICE_NS INT64_C(5000000000)
@@ -60,6 +61,13 @@ static int count_others(const struct launch__watch *w,
     return n;
 }
 
+/* Returns whether another start would only end in the same way: the command
+ * line is wrong (EX_USAGE), or the program cannot be run or found. */
+static bool is_hopeless(int code)
+{
+    return code == EX_USAGE || code == 126 || code == 127;
+}
+
 /* Starts the worker again, if it may be. */
 static bool start_again(struct launch__watch *w, struct launch__task *task,
                         int status)
@@ -69,7 +77,7 @@ static bool start_again(struct launch__watch *w, struct launch__task *task,
     char text[96];
 
     if (task->role != HVD_ROLE_WORKER || w->nwell > 0 ||
-        task->nrestarts >= l->restarts)
+        task->nrestarts >= l->restarts || is_hopeless(task->code))
         return false;
     for (int i = 0; i < task->nrestarts && delay_ns < LONGEST_NS; i++)
         delay_ns *= 2;

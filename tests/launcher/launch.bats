@@ -417,10 +417,13 @@ END
     launch -np 1 --restarts 1 sh -c '[ "$HVD_RESTART" = 1 ] || exit 75'
     [ "$status" -eq 0 ]
     [[ $output == *"the job is started again: restart 1 of 1"* ]]
-    # A program that cannot be run is not run again.
-    launch -np 1 --restarts 5 sh -c 'exit 127'
-    [ "$status" -eq 127 ]
-    [[ $output != *"again"* ]]
+    # One that cannot be run, or has got a wrong command line, is not run again.
+    local code
+    for code in 126 127 64; do
+        launch -np 1 --restarts 5 sh -c "exit $code"
+        [ "$status" -eq "$code" ]
+        [[ $output != *"again"* ]]
+    done
     # With ranks that are lost.
     launch -np 2 --elastic --restarts 1 sh -c \
         '[ "$HVD_RESTART" = 1 ] || exit 9
@@ -429,6 +432,24 @@ END
     echo "$output"
     [ "$status" -eq 0 ]
     [[ $output == *"survived: 1 of 2 ranks ended well without rank 0"* ]]
+}
+
+# Whoever was lost first has another status.
+@test "survivors who ask for it have an elastic job started again at once" {
+    cat >rank <<'END'
+[ "$HVD_RESTART" = 0 ] || exit 0
+[ "$OMPI_COMM_WORLD_RANK" = 1 ] || { touch lost; kill -9 $$; }
+until [ -e lost ]; do sleep 0.1; done
+sleep 0.5
+exit 75
+END
+    launch -np 2 --elastic --restarts 1 bash rank
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"rank 1 on "*" asks for another start of the job (status 75)"* ]]
+    [[ $output == *"the job is started again: restart 1 of 1"* ]]
+    HVD_RESTART=0 launch -np 2 --elastic bash rank
+    [ "$status" -eq 75 ]
 }
 
 @test "a signal ends a job that waits to be started again" {

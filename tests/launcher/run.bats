@@ -282,6 +282,16 @@ for i in range(2):
     echo "$output" | grep -Fx '[worker 1] half 1'
 }
 
+@test "a worker whose command line is wrong is not started again" {
+    local code
+    for code in 64 126 127; do
+        launch -n 1 --restarts 5 sh -c "exit $code"
+        echo "$output"
+        [ "$status" -eq "$code" ]
+        [[ $output != *"again"* ]]
+    done
+}
+
 @test "a job that is about to end starts nobody again, and a signal ends restarts" {
     launch -n 2 --restarts 5 sh -c "$INDEX"'[ $index = 1 ] || exit 0; sleep 1; exit 6'
     echo "$output"
