@@ -194,7 +194,7 @@ static int take_folder(hvd_checkpoint_writer *w)
     if (w->lock < 0 || access(w->folder, W_OK) != 0)
         return problem_fail(HVD_ERR_FILE, "%s: cannot be written to: %s",
                             w->folder, strerror(errno));
-    if (!lock_folder(w->lock))
+    if (!lock_folder(w->lock) && !w->options.inherits)
         return problem_fail(HVD_ERR_FILE,
                             "%s: another training writes its checkpoints "
                             "there: name another folder",

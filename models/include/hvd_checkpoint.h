@@ -88,6 +88,10 @@ typedef struct hvd_checkpoint_options {
                                  counted from 1970, stays for ever; 0 (default):
                                  none. An Estimator has 10,000 */
     hvd_checkpoint_busy busy; /* HVD_CHECKPOINT_WAIT */
+    int32_t inherits; /* 1: the folder is that of a training of which this
+                         process has become the writer, in place of one
+                         that may be stopped for ever with the folder
+                         open: that is no hindrance; default 0 */
 } hvd_checkpoint_options;
 
 void hvd_checkpoint_options_init(hvd_checkpoint_options *options, size_t size);
