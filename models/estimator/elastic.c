@@ -18,6 +18,12 @@
  * If processes wait to join at a commit, hvd_grow makes a world with them, and
  * the rest is as after a loss (elastic_worlds.c): they get the image.
  *
+ * If too few ranks are left, and nobody can come, they restore the commit too,
+ * in a last world. There rank 0 writes it as a checkpoint, if there is a
+ * folder, and the call fails; a job that is started again goes on from it.
+ * Checkpoints are of complete commits only: so what is on the disk is never of
+ * a state that the training has gone back from.
+ *
  * Samples since the commit are used again, for what was made of them is gone
  * with the loss: each sample of an epoch counts once, but for those at its end
  * that make no whole step. Events are lines of JSON, added by the rank that is
@@ -29,6 +35,7 @@
 #include "trainer/snapshot.h"
 
 #include <hvd_elastic.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,6 +149,7 @@ static int commit(hvd_estimator *e, struct parts *p)
     x->now.position = e->position;
     x->now.first_step = e->first_step;
     x->now.log_step_count_steps = e->options.log_step_count_steps;
+    x->now.saved_step = e->saved_step;
     x->now.rate = e->options.rate;
     x->now.rate.boundaries = NULL;
     x->now.rate.values = NULL;
@@ -168,14 +176,40 @@ static int commit_next(hvd_estimator *e)
     return status;
 }
 
-int elastic_commit(hvd_estimator *e, bool due)
+int elastic_commit(hvd_estimator *e, bool whole)
+{
+    int status = commit_next(e);
+
+    return status < 0 || !whole ? status : elastic_failed(hvd_commit_wait());
+}
+
+/* Rank 0: has the checkpoint written, unless that of the end is there. */
+static int save(hvd_estimator *e, bool final)
+{
+    return final && e->final && e->saved_step == e->step
+               ? 0
+               : resume_save(e, final);
+}
+
+int elastic_save(hvd_estimator *e)
+{
+    const int status = estimator_agree(hvd_rank() == 0 ? save(e, false) : 0);
+
+    if (status == 0)
+        e->saved_step = e->step;
+    return status;
+}
+
+static int save_end(hvd_estimator *e)
 {
     int status;
 
-    if (!e->elastic || !due)
+    if (!e->options.model_dir)
         return 0;
-    status = commit_next(e);
-    return status < 0 ? status : elastic_look(e);
+    status = estimator_agree(hvd_rank() == 0 ? save(e, true) : 0);
+    return status < 0
+               ? status
+               : hooks_call(e, MOMENT_AFTER_CHECKPOINT, (double)NAN, NULL);
 }
 
 /* No rank is over before all have dismissed the spares: the last agreement is
@@ -186,9 +220,9 @@ int elastic_finish(hvd_estimator *e)
 
     if (!e->elastic)
         return 0;
-    status = commit_next(e);
+    status = elastic_commit(e, true);
     if (status == 0)
-        status = elastic_failed(hvd_commit_wait());
+        status = save_end(e);
     if (status == 0)
         status = elastic_failed(hvd_dismiss_spares());
     if (status == 0)
@@ -216,6 +250,7 @@ static int adopt(hvd_estimator *e, struct parts *p)
     e->position = x->now.position;
     e->placed = e->step > 0;
     e->first_step = x->now.first_step;
+    e->saved_step = x->now.saved_step;
     e->options.log_step_count_steps = x->now.log_step_count_steps;
     x->now.rate.boundaries = e->options.rate.boundaries;
     x->now.rate.values = e->options.rate.values;
@@ -238,6 +273,28 @@ static int tell_restore(const hvd_estimator *e, json_t *joined)
     if (json_array_size(joined) > 0)
         json_object_set(json, "joined", joined);
     return estimator_agree(elastic_write(e, json));
+}
+
+/* Saves the commit that was restored, for a job of more ranks to go on from. */
+static int end_short(hvd_estimator *e)
+{
+    char more[600];
+    int status;
+
+    if (!e->options.model_dir)
+        return elastic_fail_short(e, "");
+    status = estimator_agree(hvd_rank() == 0 ? resume_save(e, false) : 0);
+    if (status == 0)
+        status = estimator_agree(
+            hvd_rank() == 0 ? hvd_checkpoint_wait(e->writer) : 0);
+    if (status == 0)
+        status = estimator_agree(elastic_write(e, elastic_event(e, "stop")));
+    e->has_too_few = true;
+    if (status < 0)
+        return status;
+    snprintf(more, sizeof more, "; it goes on from step %lld, in %s",
+             (long long)e->step, e->options.model_dir);
+    return elastic_fail_short(e, more);
 }
 
 /* Returns 1 if there is no commit. */
@@ -263,7 +320,8 @@ static int restore(hvd_estimator *e, struct parts *p)
         return status;
     x->rows = x->now.rows;
     x->goes_on = x->lost = false;
-    return 0;
+    x->committed = true;
+    return x->ends ? end_short(e) : 0;
 }
 
 /* Returns whether a rank is here that has no number yet, as all ranks know. */
@@ -287,7 +345,9 @@ static int begin(hvd_estimator *e, struct parts *p)
     status = x->goes_on ? restore(e, p) : 1;
     if (status <= 0)
         return status;
-    if (x->goes_on && (e->step > 0 || has_newcomer(x))) {
+    if (x->ends)
+        return elastic_fail_short(e, "");
+    if (x->goes_on && !x->resumed && (e->step > 0 || has_newcomer(x))) {
         e->starts_again = has_newcomer(x);
         return problem_fail(HVD_ERR_LOST,
                             "a rank was lost before the first commit of this "
@@ -301,7 +361,10 @@ static int begin(hvd_estimator *e, struct parts *p)
     e->first_step = e->step;
     if (status == 0)
         status = commit(e, p);
-    return status < 0 ? status : elastic_failed(hvd_commit_wait());
+    if (status == 0)
+        status = elastic_failed(hvd_commit_wait());
+    x->committed = status == 0;
+    return status;
 }
 
 int elastic_begin(hvd_estimator *e)

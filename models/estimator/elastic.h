@@ -20,7 +20,8 @@ struct elastic_moment {
     int64_t step, rows; /* rows of all ranks, as many as are in the variables */
     hvd_position position;
     int64_t first_step, log_step_count_steps;
-    hvd_schedule rate; /* without its arrays */
+    int64_t saved_step; /* of the newest checkpoint before; -1: there is none */
+    hvd_schedule rate;  /* without its arrays */
     int64_t own[ESTIMATOR_OWN];
 };
 
@@ -36,10 +37,15 @@ struct elastic {
     struct agree_number alike[AGREE_MOST]; /* [nalike]: what the ranks had
                                               alike when it began */
     int nalike;
-    bool changed; /* this world is not the first, */
-    bool goes_on; /* and nothing is restored yet */
-    bool lost;    /* a rank was lost since the last restore */
-    bool is_left; /* hvd_grow has left out ranks that were lost meanwhile */
+    bool changed;   /* this world is not the first, */
+    bool goes_on;   /* and nothing is restored yet */
+    bool resumed;   /* a checkpoint was taken up, by this job, */
+    bool renumbers; /* for which this rank has got a new number */
+    bool committed; /* there is a commit that all ranks have */
+    bool ends;      /* too few ranks are left: when they have the commit, it is
+                       saved, and that is all */
+    bool lost;      /* a rank was lost since the last restore */
+    bool is_left;   /* hvd_grow has left out ranks that were lost meanwhile */
 };
 
 /* -------------------------------------------------------- elastic_events.c */
@@ -59,9 +65,8 @@ json_t *elastic_describe_lost(const hvd_estimator *estimator);
  * none, and all ranks what is counted. *joined, a list of these numbers, is the
  * caller's. */
 int elastic_meet(hvd_estimator *estimator, json_t **joined);
-/* Collective, behind a commit: 1: the training goes on in another world; 0: in
- * this one. */
-int elastic_look(hvd_estimator *estimator);
+/* Says that too few ranks are left. Returns HVD_ERR_LOST. */
+int elastic_fail_short(hvd_estimator *estimator, const char *more);
 
 /* The failure of a function of libhvd. */
 int elastic_failed(int status);

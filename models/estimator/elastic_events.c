@@ -50,7 +50,7 @@ json_t *elastic_event(const hvd_estimator *e, const char *name)
 
 json_t *elastic_describe_start(const hvd_estimator *e)
 {
-    json_t *json = elastic_event(e, "start");
+    json_t *json = elastic_event(e, e->elastic->resumed ? "resume" : "start");
     char mark[24];
 
     if (e->program && e->program->data_mark != 0) {

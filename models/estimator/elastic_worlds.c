@@ -28,11 +28,6 @@ int elastic_failed(int status)
     return status < 0 ? problem_fail(status, "%s", hvd_last_error()) : 0;
 }
 
-bool elastic_has_changed(const hvd_estimator *e)
-{
-    return e->elastic && e->elastic->changed;
-}
-
 static void forget(hvd_estimator *e)
 {
     struct elastic *x = e->elastic;
@@ -231,6 +226,10 @@ static void merge_counts(struct elastic_counts *counts,
         counts->most = other->most;
     if (other->used_again > counts->used_again)
         counts->used_again = other->used_again;
+    if (other->restarts > counts->restarts)
+        counts->restarts = other->restarts;
+    if (other->restarted > counts->restarted)
+        counts->restarted = other->restarted;
 }
 
 int elastic_meet(hvd_estimator *e, json_t **joined)
@@ -432,6 +431,17 @@ static int wait_for_more(hvd_estimator *e)
     return elastic_change(e);
 }
 
+int elastic_fail_short(hvd_estimator *e, const char *more)
+{
+    e->has_too_few = true;
+    return problem_fail(HVD_ERR_LOST,
+                        "%d %s left, and %s asks for %d at least: start "
+                        "the training again with more%s",
+                        hvd_size(), hvd_size() == 1 ? "rank is" : "ranks are",
+                        e->program ? "--elastic" : "elastic",
+                        (int)e->options.elastic, more);
+}
+
 int elastic_recover(hvd_estimator *e)
 {
     struct elastic *x = e->elastic;
@@ -453,12 +463,9 @@ int elastic_recover(hvd_estimator *e)
         while (status > 0 && hvd_size() < e->options.elastic)
             status = wait_for_more(e);
     } while (status < 0 && (x->is_left || is_loss()));
-    if (status != 0)
-        return status < 0 ? status : WAY_AGAIN;
-    return problem_fail(HVD_ERR_LOST,
-                        "%d %s left, and %s asks for %d at least: start "
-                        "the training again with more",
-                        hvd_size(), hvd_size() == 1 ? "rank is" : "ranks are",
-                        e->program ? "--elastic" : "elastic",
-                        (int)e->options.elastic);
+    if (status < 0)
+        return status;
+    x->ends = status == 0;
+    return x->ends && !e->options.model_dir ? elastic_fail_short(e, "")
+                                            : WAY_AGAIN;
 }

@@ -150,7 +150,8 @@ int estimator_prepare(hvd_estimator *e, const struct input *in)
                                           "why");
     if (status < 0)
         return problem_fail(HVD_ERR_ARGUMENT, "%s", problem_text());
-    e->saved_at = clock_seconds();
+    if (!elastic_has_changed(e))
+        e->saved_at = clock_seconds();
     e->once = trainer_steps(e->trainer);
     status = estimator_agree(averages_init(e));
     if (status == 0)

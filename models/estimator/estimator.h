@@ -76,6 +76,8 @@ struct elastic_counts {
     int64_t first_size; /* ranks of the first world, */
     int64_t most;       /* and of the largest */
     int64_t used_again; /* rows of all ranks whose steps were lost */
+    int64_t restarts;   /* jobs that went on from a checkpoint, */
+    int64_t restarted;  /* and the ranks with which they began */
 };
 
 /* What our own programs add to the options: what they have from the command
@@ -145,7 +147,8 @@ struct hvd_estimator {
     int64_t trainings;       /* calls that train elastically */
     bool starts_again;       /* a rank was lost before all had come to it: the
                                 program has to make another estimator */
-    int64_t first_step;      /* with which the present one has begun */
+    bool has_too_few;   /* ranks are left: the job has to be started again */
+    int64_t first_step; /* with which the present one has begun */
     struct elastic_counts counts;
     int64_t own[ESTIMATOR_OWN]; /* the program's; commits keep them */
     /* What rank 0 has read in the newest checkpoint: */
@@ -235,7 +238,7 @@ int cluster_find_evaluator(bool *found);
 int resume_save(hvd_estimator *estimator, bool final);
 
 /* Collective: asks hooks for their tensors, and takes up the newest checkpoint
- * of the folder, if there is one. */
+ * of the folder, if there is one, and no newer commit. */
 int resume_load(hvd_estimator *estimator);
 
 /* ---------------------------------------------- elastic.c, elastic_worlds.c */
@@ -251,10 +254,15 @@ int elastic_open(hvd_estimator *estimator);
 int elastic_begin(hvd_estimator *estimator);
 /* Counts the rows of the steps just made. */
 void elastic_count(hvd_estimator *estimator);
-/* Collective: commits, if that is due, and the training is elastic. 1: the
- * training is to go on in another world, by elastic_change. */
-int elastic_commit(hvd_estimator *estimator, bool due);
-/* Collective: commits the state of the end, and waits until all have it. */
+/* Collective: commits; whole: returns when all ranks have all of it. */
+int elastic_commit(hvd_estimator *estimator, bool whole);
+/* Collective, behind a commit: 1: the training is to go on in another world, by
+ * elastic_change; 0: in this one. */
+int elastic_look(hvd_estimator *estimator);
+/* Collective, behind a whole commit: has a checkpoint of it written. */
+int elastic_save(hvd_estimator *estimator);
+/* Collective: commits the state of the end, saves it, and waits until all have
+ * it. */
 int elastic_finish(hvd_estimator *estimator);
 /* Where a rank is when it makes a new world with others. */
 enum elastic_place { PLACE_TRAINING, PLACE_STARTING, PLACE_OVER };
@@ -268,6 +276,20 @@ int elastic_compare_places(enum elastic_place mine);
 int elastic_change(hvd_estimator *estimator);
 /* Returns whether the world is not the first of its training. */
 bool elastic_has_changed(const hvd_estimator *estimator);
+
+/* What checkpoints keep of an elastic training, the same on all ranks. */
+struct elastic_kept {
+    int64_t rows; /* as in the variables; -1: the training was not elastic */
+    struct elastic_counts counts;
+    int64_t own[ESTIMATOR_OWN];
+};
+
+/* Returns what a checkpoint is to keep now. */
+struct elastic_kept elastic_keep(const hvd_estimator *estimator);
+/* Takes it up, if the training is elastic. The ranks get new numbers. */
+void elastic_take_up(hvd_estimator *estimator, const struct elastic_kept *kept);
+/* Returns whether a commit is complete, from which the training goes on. */
+bool elastic_is_committed(const hvd_estimator *estimator);
 /* What elastic_recover returns, if it does not fail. */
 enum elastic_way {
     WAY_NONE,  /* it was not the loss of a rank, or the training not elastic */

@@ -47,8 +47,50 @@ static int open_writer(hvd_estimator *e)
         return 0;
     hvd_checkpoint_options_init(&options, sizeof options);
     options.keep_max = e->options.keep_checkpoint_max;
+    options.inherits = elastic_has_changed(e);
     return hvd_checkpoint_writer_open(e->options.model_dir, &options,
                                       &e->writer);
+}
+
+/* Numbers of an elastic training, by their names in checkpoints. */
+struct number {
+    const char *name;
+    int64_t *value;
+};
+
+enum { ELASTIC_NUMBERS = 7 + ESTIMATOR_OWN };
+
+static void list_elastic(struct elastic_kept *k,
+                         struct number list[ELASTIC_NUMBERS])
+{
+    struct elastic_counts *c = &k->counts;
+    const struct number numbers[ELASTIC_NUMBERS] = {
+        {"elastic.rows", &k->rows},
+        {"elastic.numbered", &c->numbered},
+        {"elastic.first_size", &c->first_size},
+        {"elastic.most", &c->most},
+        {"elastic.used_again", &c->used_again},
+        {"elastic.restarts", &c->restarts},
+        {"elastic.restarted", &c->restarted},
+        {"elastic.own0", &k->own[0]},
+        {"elastic.own1", &k->own[1]}};
+
+    memcpy(list, numbers, sizeof numbers);
+}
+
+static void describe_elastic(const hvd_estimator *e, json_t *json)
+{
+    struct elastic_kept kept = elastic_keep(e);
+    struct number list[ELASTIC_NUMBERS];
+    json_t *numbers = json_object();
+
+    list_elastic(&kept, list);
+    for (int i = 0; i < ELASTIC_NUMBERS; i++)
+        json_object_set_new(numbers, strchr(list[i].name, '.') + 1,
+                            json_integer(*list[i].value));
+    if (kept.rows >= 0)
+        json_object_set(json, "elastic", numbers);
+    json_decref(numbers);
 }
 
 /* Returns what a checkpoint says of the training, to be freed. */
@@ -65,6 +107,7 @@ static char *describe(const hvd_estimator *e)
                   (int)e->stops, "version", hvd_version());
     char seed[24], *text;
 
+    describe_elastic(e, json);
     if (p)
         json_object_set_new(json, "program", json_string(p->name));
     for (int i = 0; p && i < p->nmarks; i++)
@@ -122,6 +165,7 @@ int resume_save(hvd_estimator *e, bool final)
     tensors_fini(&t);
     e->saved_at = clock_seconds();
     e->saved_step = e->step;
+    e->final = final && status >= 0;
     return status < 0 ? status : 0;
 }
 
@@ -144,6 +188,29 @@ static int read_position(const hvd_checkpoint *checkpoint, hvd_position *p)
     p->workers = (int32_t)workers;
     p->seed = strtoull(seed, NULL, 10);
     return 0;
+}
+
+/* Reads what an elastic training keeps, before a training, which must be
+ * elastic if that one was: the steps are others. */
+static int read_elastic(const hvd_estimator *e,
+                        const hvd_checkpoint *checkpoint,
+                        struct elastic_kept *kept)
+{
+    struct number list[ELASTIC_NUMBERS];
+
+    *kept = (struct elastic_kept){.rows = -1};
+    list_elastic(kept, list);
+    for (int i = 0; i < ELASTIC_NUMBERS; i++)
+        hvd_checkpoint_get_int(checkpoint, list[i].name, list[i].value);
+    if (!e->input || (kept->rows >= 0) == (e->elastic != NULL))
+        return 0;
+    return problem_fail(HVD_ERR_FILE,
+                        "%s: it is of a training %s %s, whose steps have not "
+                        "as many rows: train as that one did, or name another "
+                        "folder",
+                        hvd_checkpoint_path(checkpoint),
+                        e->elastic ? "without" : "with",
+                        e->program ? "--elastic" : "elastic");
 }
 
 /* Checks that a pipeline, which makes whole updates, can go on from a step. */
@@ -218,7 +285,8 @@ static int check_marks(const hvd_estimator *e, const hvd_checkpoint *checkpoint)
 }
 
 /* Rank 0: reads the newest checkpoint. *step stays -1 if there is none. */
-static int read_newest(hvd_estimator *e, struct tensors *t, int64_t *step)
+static int read_newest(hvd_estimator *e, struct tensors *t, int64_t *step,
+                       struct elastic_kept *kept)
 {
     hvd_checkpoint *checkpoint = NULL;
     hvd_checkpoint_info info;
@@ -229,6 +297,8 @@ static int read_newest(hvd_estimator *e, struct tensors *t, int64_t *step)
         return status < 0 ? status : 0;
     hvd_checkpoint_info_init(&info, sizeof info);
     status = hvd_checkpoint_get_info(checkpoint, &info);
+    if (status == 0)
+        status = read_elastic(e, checkpoint, kept);
     if (status == 0)
         status = check_marks(e, checkpoint);
     if (status == 0)
@@ -257,12 +327,13 @@ static int read_newest(hvd_estimator *e, struct tensors *t, int64_t *step)
 
 /* Rank 0: does so; before a training, once it is certain that checkpoints can
  * be written. */
-static int look_for_newest(hvd_estimator *e, struct tensors *t, int64_t *step)
+static int look_for_newest(hvd_estimator *e, struct tensors *t, int64_t *step,
+                           struct elastic_kept *kept)
 {
     int status = e->input ? open_writer(e) : 0;
 
     if (status == 0)
-        status = read_newest(e, t, step);
+        status = read_newest(e, t, step, kept);
     if (status < 0)
         return problem_fail(status, "%s %s: %s",
                             e->program ? e->program->folder : "model_dir",
@@ -271,10 +342,13 @@ static int look_for_newest(hvd_estimator *e, struct tensors *t, int64_t *step)
 }
 
 /* Sends what rank 0 has read, and gives it to the devices. */
-static int spread(hvd_estimator *e, struct tensors *t)
+static int spread(hvd_estimator *e, struct tensors *t,
+                  struct elastic_kept *kept)
 {
     int status = agree_send(&e->position, sizeof e->position, HVD_UINT8);
 
+    if (status == 0)
+        status = agree_send(kept, sizeof *kept, HVD_UINT8);
     if (status == 0)
         status = snapshot_send(t->more.list, t->more.count);
     if (status == 0)
@@ -284,21 +358,24 @@ static int spread(hvd_estimator *e, struct tensors *t)
 
 int resume_load(hvd_estimator *e)
 {
+    struct elastic_kept kept = {.rows = -1};
     struct tensors t;
     int64_t step = -1;
     int status = tensors_init(&t, e);
 
-    if (status == 0 && e->options.model_dir && hvd_rank() == 0)
-        status = look_for_newest(e, &t, &step);
+    if (status == 0 && e->options.model_dir && hvd_rank() == 0 &&
+        !elastic_is_committed(e))
+        status = look_for_newest(e, &t, &step, &kept);
     status = estimator_agree(status);
     if (status == 0)
         status = agree_send(&step, 1, HVD_INT64);
-    if (status == 0 && step < 0)
+    if (status == 0 && step < 0 && !elastic_has_changed(e))
         evaluations_skip(e);
     if (status == 0 && step >= 0) {
-        status = spread(e, &t);
+        status = spread(e, &t, &kept);
         e->step = e->saved_step = step;
         e->placed = true;
+        elastic_take_up(e, &kept);
     }
     tensors_fini(&t);
     averages_start(e);

@@ -182,44 +182,73 @@ static int evaluate_if_due(struct run *run)
     return status < 0 || due == 0 ? status : evaluate(run);
 }
 
-/* Has a checkpoint written. The losses since the last average become their mean
- * over the ranks, so that a training which begins here has all of them.
- * Collective. */
+/* The losses since the last average become their mean over the ranks, so that a
+ * training which begins with this checkpoint has all of them. Collective. */
+static int save_now(hvd_estimator *e)
+{
+    int status = trainer_read_statistics(e->trainer);
+
+    if (status == 0)
+        status = agree_average(&e->numbers[NUMBER_RECENT], 1);
+    return status < 0
+               ? status
+               : estimator_agree(hvd_rank() == 0 ? resume_save(e, false) : 0);
+}
+
+/* Has a checkpoint written. Collective. */
 static int save(struct run *run)
 {
     hvd_estimator *e = run->estimator;
     const double start = clock_seconds();
-    int status = trainer_read_statistics(e->trainer);
+    int status;
 
     run->is_due = false;
-    if (status == 0)
-        status = agree_average(&e->numbers[NUMBER_RECENT], 1);
-    if (status == 0)
-        status = estimator_agree(hvd_rank() == 0 ? resume_save(e, false) : 0);
+    status = e->elastic ? elastic_save(e) : save_now(e);
     e->saving += clock_seconds() - start;
     return status < 0
                ? status
                : hooks_call(e, MOMENT_AFTER_CHECKPOINT, (double)NAN, NULL);
 }
 
-/* Does so, if a checkpoint is due and no gradients are between two updates. */
+/* Returns true if the steps since the newest checkpoint have come to a
+ * multiple: an elastic training may have gone back meanwhile. */
+static bool has_come_to_save(const hvd_estimator *e, int64_t multiple)
+{
+    const int64_t saved = e->saved_step > 0 ? e->saved_step : 0;
+
+    return e->elastic ? e->step / multiple > saved / multiple
+                      : has_come_to(e, multiple);
+}
+
+/* Returns true if a checkpoint is due, and no gradients are between two
+ * updates. */
+static bool is_save_due(struct run *run)
+{
+    const hvd_estimator *e = run->estimator;
+    const hvd_estimator_options *o = &e->options;
+
+    if (o->model_dir && o->save_checkpoints_steps > 0 &&
+        has_come_to_save(e, o->save_checkpoints_steps))
+        run->is_due = true;
+    return run->is_due && is_whole(e) && !is_over(e);
+}
+
+/* Evaluates before a checkpoint, if that is due. */
+static int prepare_save(struct run *run)
+{
+    const int status = trainer_meet(run->estimator->trainer);
+
+    return status < 0 ? status : evaluate_if_due(run);
+}
+
 static int save_if_due(struct run *run)
 {
-    hvd_estimator *e = run->estimator;
-    const hvd_estimator_options *o = &e->options;
     int status;
 
-    if (!o->model_dir)
+    if (!is_save_due(run))
         return 0;
-    if (o->save_checkpoints_steps > 0 &&
-        has_come_to(e, o->save_checkpoints_steps))
-        run->is_due = true;
-    if (!run->is_due || !is_whole(e) || is_over(e))
-        return 0;
-    status = trainer_meet(e->trainer);
-    if (status == 0)
-        status = evaluate_if_due(run);
-    return status < 0 || e->stops ? status : save(run);
+    status = prepare_save(run);
+    return status < 0 || run->estimator->stops ? status : save(run);
 }
 
 /* Counts the losses since the last update. */
@@ -254,6 +283,26 @@ static int64_t commit_interval(const hvd_estimator *e)
     const int64_t updates = e->options.elastic_steps * e->options.accumulate;
 
     return updates > e->once ? updates : e->once;
+}
+
+/* Commits, if that is due, and has a checkpoint of the commit written. 1: the
+ * training is to go on in another world. */
+static int commit_if_due(struct run *run)
+{
+    hvd_estimator *e = run->estimator;
+    bool saves = is_save_due(run);
+    int status = 0;
+
+    if (!is_whole(e) || !has_come_to(e, commit_interval(e)))
+        return 0;
+    if (saves)
+        status = prepare_save(run);
+    saves &= !e->stops;
+    if (status == 0)
+        status = elastic_commit(e, saves);
+    if (status == 0 && saves)
+        status = save(run);
+    return status < 0 ? status : elastic_look(e);
 }
 
 static int make_step(struct run *run)
@@ -293,12 +342,9 @@ static int make_step(struct run *run)
         status = e->program->after_step(e->program->context, loss);
     if (status == 0 && has_come_to(e, e->options.log_step_count_steps))
         status = average(run);
-    if (status == 0)
-        status = save_if_due(run);
-    return status < 0 || !e->elastic
-               ? status
-               : elastic_commit(e, is_whole(e) &&
-                                       has_come_to(e, commit_interval(e)));
+    if (status < 0)
+        return status;
+    return e->elastic ? commit_if_due(run) : save_if_due(run);
 }
 
 static int finish_training(struct run *run, hvd_results *results)
@@ -344,7 +390,8 @@ static int make_steps(struct run *run, hvd_results *results)
         status = evaluate(run);
     if (status == 0)
         status = hooks_call(e, MOMENT_END, (double)NAN, NULL);
-    if (status == 0 && e->step > run->first && e->options.model_dir)
+    if (status == 0 && e->step > run->first && e->options.model_dir &&
+        !e->elastic)
         status = save_final(e);
     return status;
 }

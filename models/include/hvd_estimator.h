@@ -159,13 +159,17 @@ typedef struct hvd_estimator_options {
      * hear of a new begin. Not with servers or stages. Processes of a cluster
      * that come late, or come back, take part from the next commit on: they
      * make the same calls, none of them collective before this training, which
-     * is the first, and get all that the others have. 0 (default): a loss ends
-     * the training
+     * is the first, and get all that the others have. If there is a model_dir,
+     * checkpoints are of commits; when too few ranks are left, and nobody
+     * comes, the newest commit is written there, and the call fails with
+     * HVD_ERR_LOST: a job that is started again goes on from it. 0 (default): a
+     * loss ends the training
      */
     int32_t elastic;
     int32_t elastic_steps; /* updates between two commits; 10 */
     /* File to which events are added, each a line of JSON: start, commit, loss,
-     * restore, join and end, with step, epoch, samples of the epoch, rows, and
+     * restore, join and end, and stop and resume if there is a
+     * model_dir, with step, epoch, samples of the epoch, rows, and
      * which ranks there are: by their ranks in the first world, and those that
      * joined later by the next numbers. NULL (default): none */
     const char *elastic_log;
