@@ -23,6 +23,7 @@
 #include <hvd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 /* Prints the line of a failure on stderr, if this rank is to report it. */
@@ -163,6 +164,8 @@ static int run_here(struct command *command)
     if (status < 0)
         print_failure(command, status);
     hvd_shutdown();
+    if (status < 0 && command->is_temporary)
+        return EX_TEMPFAIL;
     return status < 0;
 }
 

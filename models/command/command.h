@@ -21,6 +21,7 @@ struct command {
     int rank, size; /* with parameter servers size counts the workers only, and
                        a rank beyond is a server */
     bool serves;    /* this rank is a parameter server */
+    bool is_temporary; /* a failure is one: the exit status is EX_TEMPFAIL */
     struct log_folder log; /* it is open on rank 0 */
     struct options
         *options; /* read by options.h; NULL: by the program itself */

@@ -178,7 +178,7 @@ void elastic_report(const struct training_run *run)
     const struct elastic_counts *c = &run->estimator->counts;
     const struct command *command = run->command;
     const struct training_plan *plan = &run->plan;
-    const int64_t joined = c->numbered - c->first_size;
+    const int64_t joined = c->numbered - c->first_size - c->restarted;
     const int64_t lost = c->numbered - command->size;
 
     if (!run->options->elastic || lost + joined == 0)
@@ -188,6 +188,12 @@ void elastic_report(const struct training_run *run)
                       "from the last commit on",
                       (long long)lost, (long long)c->numbered,
                       (long long)c->used_again, run->functions->unit);
+    if (c->restarts > 0)
+        hvd_progress_line(command->progress,
+                          "restarts %lld of the job, with %lld ranks in all, "
+                          "after %lld that began",
+                          (long long)c->restarts, (long long)c->restarted,
+                          (long long)c->first_size);
     if (joined > 0)
         hvd_progress_line(command->progress,
                           "joined   %lld ranks, after %lld that began",

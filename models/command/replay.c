@@ -6,12 +6,12 @@
  * the weights are the same, bit by bit. Data that are not those of the training
  * are refused, by their mark.
  *
- * If ranks were only lost, the same ones are lost again. If some joined, or a
- * training with fewer ranks than there were at first began anew before its
- * first commit, a launcher of MPI starts at least as many processes as the
- * largest world had ranks, and each world is made of the first of them
- * (hvd_init_ranks). The others wait for the next that has them, and get the
- * state there as those did that joined.
+ * If ranks were only lost, the same ones are lost again. If some joined, or the
+ * job was started again and went on from a checkpoint, or a training with fewer
+ * ranks than there were at first began anew before its first commit, a launcher
+ * of MPI starts at least as many processes as the largest world had ranks, and
+ * each world is made of the first of them (hvd_init_ranks). The others wait for
+ * the next that has them, and get the state there as those did that joined.
  */
 #include "command/replay.h"
 
@@ -40,8 +40,9 @@ struct reading {
  * beginning if there was no commit yet. */
 static bool begins(const char *event)
 {
-    return event && (strcmp(event, "restore") == 0 ||
-                     strcmp(event, "start") == 0 || strcmp(event, "join") == 0);
+    return event &&
+           (strcmp(event, "restore") == 0 || strcmp(event, "start") == 0 ||
+            strcmp(event, "join") == 0 || strcmp(event, "resume") == 0);
 }
 
 /* Adds a world, and removes those that came to no commit. */
@@ -91,7 +92,8 @@ static int note_event(struct reading *r, const json_t *event)
         return 0;
     if (r->lost && run->last_step < 0)
         run->last_step = json_integer_value(json_object_get(event, "step")) + 1;
-    r->grows |= json_object_get(event, "joined") != NULL;
+    r->grows |=
+        json_object_get(event, "joined") != NULL || strcmp(name, "resume") == 0;
     return add_world(run, event, size);
 }
 

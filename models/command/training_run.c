@@ -350,6 +350,7 @@ static int train(struct training_run *run)
 
     run->plan.train = NULL;
     status = hvd_estimator_train(run->estimator, data, &spec, NULL);
+    run->command->is_temporary = run->estimator->has_too_few;
     if (status == 0)
         elastic_adopt_end(run);
     if (status == 0 && run->outcome.parts == 0)
@@ -361,7 +362,10 @@ static int train(struct training_run *run)
 }
 
 /* What must be the same for a training to go on with the steps that it would
- * have had: each follows from the number of the step, and from these. */
+ * have had: each follows from the number of the step, and from these. Those of
+ * an elastic training follow from its position in the data, of any number of
+ * ranks.
+ */
 static void set_marks(const struct training_run *run,
                       struct estimator_program *program)
 {
@@ -373,6 +377,8 @@ static void set_marks(const struct training_run *run,
          o->per_step * o->world_size}};
 
     program->nmarks = sizeof marks / sizeof *marks;
+    if (run->options->elastic)
+        program->nmarks--; /* the last */
     memcpy(program->marks, marks, sizeof marks);
 }
 

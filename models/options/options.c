@@ -230,7 +230,6 @@ static int check_elastic(struct options *o)
     const char *other = o->partition.stages > 0 ? "--stages"
                         : o->graphs             ? "--graphs"
                         : o->remote             ? "--remote"
-                        : o->model_dir          ? "--model-dir"
                         : o->losses             ? "--losses"
                         : o->log_dir            ? "--log-dir"
                                                 : NULL;

@@ -161,6 +161,83 @@ launch() { # argument of mpirun...
     grep -q 'start the replay by mpirun -np 2, as many ranks as' <<<"$output"
 }
 
+# job RANKS STEP RESTARTS: trains with as many ranks as there have to be, 2, of
+# which these are killed in the first job, behind the commit of a step.
+# mpi-launch.sh starts the job again.
+job() {
+    export victims=$1 step=$2
+    cat >"$folder/rank" <<'END'
+"$@" &
+pid=$!
+if [ "${HVD_RESTART-0}" = 0 ]; then
+    case $victims in *$OMPI_COMM_WORLD_RANK*)
+        until grep -qs '"event":"commit","step":'"$step", "$folder/log"; do
+            sleep 0.01
+        done
+        kill -9 $pid ;;
+    esac
+fi
+wait $pid
+END
+    env HVD_HEARTBEAT_TIME=20s timeout 120 "$ROOT/mpi-launch.sh" --elastic \
+        --restarts "$3" -np 2 sh "$folder/rank" "$BIN/mnist" --model mlp \
+        --elastic 2:2 --model-dir "$folder/model" --train-images 400 \
+        --test-images 50 --batch-size 8 --epochs 60 --elastic-log "$folder/log" \
+        --summary "$folder/first"
+}
+
+# value NAME EVENT: prints the number of this name in the events of this name.
+value() {
+    sed -n 's/.*"event":"'"$2"'".*"'"$1"'":\([0-9]*\).*/\1/p' "$folder/log"
+}
+
+# Whatever was lost, 60 times 400 samples count, and a replay has the same weights.
+ends_well() {
+    cat "$folder/log" | grep -v '"commit"'
+    [ "$(value rows end)" = 24000 ]
+    HVD_START_TIME=24h launch --enable-recovery -np 2 "$BIN/mnist" --model mlp \
+        --elastic 2:2 --train-images 400 --test-images 50 --batch-size 8 \
+        --epochs 60 --elastic-replay "$folder/log" --summary "$folder/again"
+    [ "$(grep weights_hash "$folder/again")" = "$(grep weights_hash "$folder/first")" ]
+}
+
+@test "when too few are left they save their commit, from which another job goes on" {
+    export folder=$BATS_TEST_TMPDIR
+    run job 0 130 1
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"1 rank is left, and --elastic asks for 2 at least: start the training again with more; it goes on from step "* ]]
+    [[ $output == *"asks for another start of the job (status 75)"* ]]
+    [[ $output == *"goes on after step"* ]]
+    [[ $output == *"restarts 1 of the job, with 2 ranks in all, after 2 that began"* ]]
+    [ "$(value step stop)" -ge 130 ]
+    [ "$(value step stop)" = "$(value step resume)" ]
+    grep -q '"event":"resume".*"ranks":\[2,3\]' "$folder/log"
+    ends_well
+    # Without ranks for it, the status is 75; the folder has a training that is over.
+    rm "$folder/log"
+    rm -r "$folder/model"
+    run job 1 130 0
+    [ "$status" -eq 75 ]
+    # What was trained elastically is refused to others.
+    run "$BIN/mnist" --model mlp --train-images 400 --test-images 50 --batch-size 8 \
+        --model-dir "$folder/model"
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ $output == *"it is of a training with --elastic, whose steps have not as many rows"* ]]
+}
+
+@test "when all are killed at once another job goes on from the last checkpoint" {
+    export folder=$BATS_TEST_TMPDIR
+    run job '0 1' 330 1
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ -z "$(value step stop)" ]
+    [ "$(value step resume)" -ge 200 ]
+    [ "$(($(value step resume) % 10))" -eq 0 ]
+    ends_well
+}
+
 @test "a replay with other data is refused in words" {
     local folder=$BATS_TEST_TMPDIR
     # shellcheck disable=SC2086 # several words
@@ -187,7 +264,7 @@ launch() { # argument of mpirun...
 }
 
 @test "options that do not go with it are named" {
-    for more in "--stages 2" "--model-dir x" "--losses x" "--log-dir x"; do
+    for more in "--stages 2" "--losses x" "--log-dir x"; do
         # shellcheck disable=SC2086 # two words
         run "$BIN/char_gpt" --elastic 1 $more
         echo "$output"
