@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # A rank of mnist is killed every two seconds, under mpirun and as a cluster whose
 # workers come back (docs/TRAINER.md). With HVD_TEST_FULL 10 runs of each, for two
-# minutes, or, under mpirun, until two ranks are left; HVD_SERIES_RUNS has another
+# minutes, or, under mpirun without restarts, until two ranks are left; HVD_SERIES_RUNS has another
 # number, for which HVD_TEST_LIMIT must leave time: a minute for each run under
-# mpirun, five for each of a cluster. Otherwise one short run of each, in which
+# mpirun, five for each of the others. Otherwise one short run of each, in which
 # ranks are killed before it is over on a machine that trains 65,000 images a
 # second.
 
@@ -31,6 +31,10 @@ series() { # kind
 
 @test "killed ranks stay away" {
     series mpirun
+}
+
+@test "killed ranks have the job started again when too few are left" {
+    series restarts
 }
 
 @test "killed workers come back" {
