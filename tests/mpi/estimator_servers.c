@@ -382,6 +382,16 @@ TEST(options_that_make_no_sense_are_refused)
     lines_options.variables_on_host = 1;
     lines_options.skip_nonfinite = 1;
     must_refuse("variables_on_host does not go together with skip_nonfinite");
+    lines_set_options();
+    lines_options.elastic = 1;
+    lines_options.servers = 1;
+    must_refuse("elastic does not go together with servers");
+    lines_options.servers = 0;
+    lines_options.stages = 2;
+    must_refuse("elastic does not go together with stages");
+    lines_set_options();
+    lines_options.exclude_stragglers = 2;
+    must_refuse("exclude_stragglers does not go together with elastic = 0");
 }
 
 /* mpirun can start ranks that were told different things. */
