@@ -183,30 +183,26 @@ int elastic_commit(hvd_estimator *e, bool whole)
     return status < 0 || !whole ? status : elastic_failed(hvd_commit_wait());
 }
 
-/* Rank 0: has the checkpoint written, unless that of the end is there. */
-static int save(hvd_estimator *e, bool final)
-{
-    return final && e->final && e->saved_step == e->step
-               ? 0
-               : resume_save(e, final);
-}
-
 int elastic_save(hvd_estimator *e)
 {
-    const int status = estimator_agree(hvd_rank() == 0 ? save(e, false) : 0);
+    const int status =
+        estimator_agree(hvd_rank() == 0 ? resume_save(e, false) : 0);
 
     if (status == 0)
         e->saved_step = e->step;
     return status;
 }
 
+/* Saves the committed end, unless rank 0 knows that it has been saved. */
 static int save_end(hvd_estimator *e)
 {
+    const bool is_there = e->final && e->saved_step == e->step;
     int status;
 
     if (!e->options.model_dir)
         return 0;
-    status = estimator_agree(hvd_rank() == 0 ? save(e, true) : 0);
+    status = estimator_agree(hvd_rank() == 0 && !is_there ? resume_save(e, true)
+                                                          : 0);
     return status < 0
                ? status
                : hooks_call(e, MOMENT_AFTER_CHECKPOINT, (double)NAN, NULL);

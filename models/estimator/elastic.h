@@ -37,10 +37,10 @@ struct elastic {
     struct agree_number alike[AGREE_MOST]; /* [nalike]: what the ranks had
                                               alike when it began */
     int nalike;
-    bool changed;   /* this world is not the first, */
-    bool goes_on;   /* and nothing is restored yet */
-    bool resumed;   /* a checkpoint was taken up, by this job, */
-    bool renumbers; /* for which this rank has got a new number */
+    bool changed; /* this world is not the first, */
+    bool goes_on; /* and nothing is restored yet */
+    bool resumed; /* this job has taken up a checkpoint, and its ranks have got
+                     new numbers */
     bool committed; /* there is a commit that all ranks have */
     bool ends;      /* too few ranks are left: when they have the commit, it is
                        saved, and that is all */

@@ -30,7 +30,7 @@ struct elastic_kept elastic_keep(const hvd_estimator *e)
 void elastic_take_up(hvd_estimator *e, const struct elastic_kept *kept)
 {
     struct elastic *x = e->elastic;
-    const struct elastic_counts before = e->counts;
+    const int64_t number = e->counts.number;
 
     if (!x || kept->rows < 0)
         return;
@@ -38,18 +38,18 @@ void elastic_take_up(hvd_estimator *e, const struct elastic_kept *kept)
     x->now.step = e->step;
     x->now.position = e->position;
     memcpy(e->own, kept->own, sizeof e->own);
-    if (!x->renumbers) {
-        e->counts = kept->counts;
-        e->counts.number = before.number == ELASTIC_NEWCOMER
-                               ? ELASTIC_NEWCOMER
-                               : kept->counts.numbered + hvd_rank();
-        e->counts.restarts++;
-        e->counts.restarted += hvd_size();
-    }
-    for (int32_t i = 0; i < x->size && !x->renumbers; i++)
+    if (x->resumed)
+        return;
+    x->resumed = x->changed = true;
+    e->counts = kept->counts;
+    e->counts.number = number == ELASTIC_NEWCOMER
+                           ? ELASTIC_NEWCOMER
+                           : kept->counts.numbered + hvd_rank();
+    e->counts.restarts++;
+    e->counts.restarted += hvd_size();
+    for (int32_t i = 0; i < x->size; i++)
         if (x->ranks[i] != ELASTIC_NEWCOMER)
             x->ranks[i] = (int32_t)kept->counts.numbered + i;
-    x->resumed = x->renumbers = x->changed = true;
 }
 
 bool elastic_is_committed(const hvd_estimator *e)
