@@ -177,13 +177,13 @@ said_in_time() {
 
 # hvd-bench compares every element. Blocks pass through other hosts, go straight
 # to their receivers, or wait for a round, by their size.
-@test "alltoalls of all sizes over hosts of one rank" {
-    local transport sizes
-    for transport in mpi ucx; do
-        for sizes in '1 1' '1 1 1'; do
-            HVD_TRANSPORT=$transport run on "$sizes" "$BUILD/bin/hvd-bench" \
-                alltoall -b 1K -e 512K -f 2 -n 2 -w 1
-            echo "$transport, $sizes: $output"
+@test "blocks of all sizes over hosts of one rank" {
+    local kind each
+    for kind in alltoall allgather reducescatter; do
+        for each in 'mpi:1 1 1' 'ucx:1 1'; do
+            HVD_TRANSPORT=${each%:*} run on "${each#*:}" \
+                "$BUILD/bin/hvd-bench" "$kind" -b 1K -e 1M -f 2 -n 2 -w 1
+            echo "$kind, $each: $output"
             [ "$status" -eq 0 ]
         done
     done

@@ -122,6 +122,30 @@ TEST(exchanges_and_shares_in_place)
         ck_assert_int_eq(data[i], n - 1 + i);
 }
 
+/* Of two rows, the third rank and those behind it have none. */
+TEST(shares_of_fewer_rows_than_ranks)
+{
+    enum { WIDTH = 10000 };
+    static int32_t in[2 * WIDTH], out[2 * WIDTH];
+    int64_t shape[2] = {2, WIDTH};
+    int n = ranks_size(), rank = ranks_rank();
+    int64_t count = WIDTH * (2 / n + (rank < 2 % n));
+    hvd_request request = request_of(HVD_REDUCESCATTER, "few rows");
+
+    for (int i = 0; i < 2 * WIDTH; i++)
+        in[i] = i + rank;
+    memset(out, -1, sizeof out);
+    request.ndim = 2;
+    request.shape = shape;
+    request.input = in;
+    request.output = out;
+    ck_hvd(ranks_run(&request));
+    for (int64_t i = 0; i < count; i++)
+        ck_assert_int_eq(out[i], n * (WIDTH * rank + i) + n * (n - 1) / 2);
+    for (int64_t i = count; i < 2 * WIDTH; i++)
+        ck_assert_int_eq(out[i], -1);
+}
+
 /* The byte at i of what a rank sends to another. */
 static uint8_t sent_byte(int from, int to, int64_t i)
 {

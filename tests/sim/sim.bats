@@ -65,11 +65,20 @@ measures() {
 
 # Passed on, all blocks are in the 3 messages of a doubling; straight, 4 go beside
 # these; larger ones wait for the doubling, and 7 follow it, in pieces of 32 KiB.
-@test "blocks too large to be passed on go straight, up to 256 KiB on a rank" {
-    local size
+# On 16 hosts blocks of 32 KiB are 512 KiB on a rank.
+@test "blocks too large to be passed on go straight, up to 512 KiB on a rank" {
+    local size kind bytes least
     for size in 64K:3 128K:7 256K:7 262400:17; do
         measures --hosts 8 --ranks 1 --kind alltoall --bytes "${size%:*}"
         [ "${messages%.*}" -eq "${size#*:}" ]
+    done
+    for size in alltoall:512K:15 alltoall:524800:34 allgather:8K:4 \
+        allgather:32K:15 allgather:33000:34 reducescatter:64K:4 \
+        reducescatter:128K:15 reducescatter:512K:15 \
+        reducescatter:524800:19; do
+        IFS=: read -r kind bytes least <<<"$size"
+        measures --hosts 16 --ranks 1 --kind "$kind" --bytes "$bytes"
+        [ "${messages%.*}" -eq "$least" ]
     done
     # The message of a round has one block, of at most 64 KiB.
     for size in 128K:1 131080:4 256K:5; do

@@ -42,6 +42,32 @@ _Static_assert(sizeof(struct head) + HVD__OFFER_SLOTS * sizeof(struct entry) <=
                    HVD__OFFER_BYTES - HVD__OFFER_RESULTS,
                "head and entries leave room for the data");
 
+/* Returns where a member's share begins in the rows of all; that of the number
+ * behind the last is their end. */
+static size_t start_of_share(const struct hvd__request *request, int member,
+                             int nranks)
+{
+    int64_t row = hvd__slice_of(request->rows, member, nranks).start;
+
+    return row > 0 ? request->bytes / (size_t)request->rows * (size_t)row : 0;
+}
+
+struct hvd__way_block hvd__way_block(const struct hvd__request *request,
+                                     int member, int nranks)
+{
+    hvd_kind kind = request->signature.kind;
+    size_t all = request->bytes, m = (size_t)member, start;
+
+    if (kind == HVD_ALLGATHER)
+        return (struct hvd__way_block){0, all};
+    if (kind != HVD_REDUCESCATTER)
+        return (struct hvd__way_block){all / (size_t)nranks * m,
+                                       all / (size_t)nranks};
+    start = start_of_share(request, member, nranks);
+    return (struct hvd__way_block){
+        start, start_of_share(request, member + 1, nranks) - start};
+}
+
 size_t hvd__way_bytes(enum hvd__way way, const struct hvd__request *request,
                       int nranks)
 {
@@ -51,24 +77,14 @@ size_t hvd__way_bytes(enum hvd__way way, const struct hvd__request *request,
     case HVD__WAY_SUM:
     case HVD__WAY_HALVES:
     case HVD__WAY_SHARES:
-    case HVD__WAY_STRAIGHT:
     case HVD__WAY_ROOT: return request->bytes;
+    case HVD__WAY_STRAIGHT: return hvd__way_block(request, 0, nranks).bytes * n;
     case HVD__WAY_EACH:
     case HVD__WAY_ALL: return request->bytes * n;
     case HVD__WAY_ROWS: return sizeof request->rows * n;
     case HVD__WAY_SPLITS: return sizeof *request->splits * n * n;
     default: return 0;
     }
-}
-
-/* Returns where a member's share begins in the rows of all; that of the number
- * behind the last is their end. */
-static size_t start_of_share(const struct hvd__request *request, int member,
-                             int nranks)
-{
-    int64_t row = hvd__slice_of(request->rows, member, nranks).start;
-
-    return row > 0 ? request->bytes / (size_t)request->rows * (size_t)row : 0;
 }
 
 size_t hvd__way_share_at(const struct hvd__request *request,

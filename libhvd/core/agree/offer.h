@@ -32,9 +32,9 @@ enum hvd__way {
     HVD__WAY_HALVES, /* the hosts' data is reduced in halves; of 2^k hosts */
     HVD__WAY_SHARES, /* the hosts' data is reduced, and a host gets its members'
                         shares: slices of the rows (hvd__slice_of) */
-    HVD__WAY_STRAIGHT /* a member's data is a block for each member; messages
-                         have the sender's for the receiver, and all others go
-                         beside the round (straight.h) */
+    HVD__WAY_STRAIGHT /* a member has a block for each member (hvd__way_block);
+                         messages have the sender's for the receiver, and all
+                         others go beside the round (straight.h) */
 };
 
 enum {
@@ -42,7 +42,7 @@ enum {
     HVD__OFFER_BYTES = 94 << 10,    /* the most bytes of a message */
     HVD__OFFER_RESULTS = 88 << 10,  /* the most bytes of a message's data */
     HVD__OFFER_DATA = 2 << 20,      /* the most bytes of all members' data */
-    HVD__STRAIGHT_BYTES = 256 << 10 /* the most of one member's blocks that go
+    HVD__STRAIGHT_BYTES = 512 << 10 /* the most of one member's blocks that go
                                        straight to their receivers */
 };
 
@@ -123,8 +123,18 @@ static inline bool hvd__way_is_exchange(enum hvd__way way)
     return way == HVD__WAY_EACH || way == HVD__WAY_SPLITS;
 }
 
+/* Returns the block of a member's data that is for another member, when it goes
+ * HVD__WAY_STRAIGHT: of an alltoall a part of it, of an allgather all of it, of
+ * a reducescatter that member's share. The first member's is the largest. */
+struct hvd__way_block {
+    size_t at, bytes; /* in the data */
+};
+struct hvd__way_block hvd__way_block(const struct hvd__request *request,
+                                     int member, int nranks);
+
 /* Returns the bytes of all members' data of a request that goes this way, or of
- * their sum. */
+ * their sum; of blocks that go straight, the bytes of as many as there are
+ * members, each as large as the largest. */
 size_t hvd__way_bytes(enum hvd__way way, const struct hvd__request *request,
                       int nranks);
 /* Returns the most of them that a message of a round has. */

@@ -46,6 +46,11 @@ static const void **sources_at(struct hvd__ordered *x,
     }
     if (!x->hosts)
         return x->sources;
+    if (way == HVD__WAY_STRAIGHT) {
+        hvd__straight_sources(&x->round->straight, &x->round->offer,
+                              x->sources);
+        return x->sources;
+    }
     each = hvd__way_bytes(way, request, (int)n) / n;
     if (hvd__way_is_exchange(way)) {
         offset =
@@ -123,10 +128,6 @@ static void move(struct hvd__ordered *x, struct hvd__request *request,
         return;
     case HVD_ALLTOALL:
         request->out_rows = request->rows;
-        if (request->way == HVD__WAY_STRAIGHT) {
-            hvd__straight_take(&x->round->straight, &x->round->offer, request);
-            return;
-        }
         hvd__visible_gather(request->output,
                             sources_at(x, request, slot, (size_t)us * part), n,
                             part);

@@ -88,47 +88,50 @@ bool hvd__straight_is_busy(const struct hvd__straight *straight)
 }
 
 /* Returns the block of a request for a host. */
-static const unsigned char *block_for(const struct hvd__straight *straight,
-                                      const struct hvd__request *request,
-                                      int host)
+static struct hvd__way_block block_for(const struct hvd__straight *straight,
+                                       const struct hvd__request *request,
+                                       int host)
 {
-    size_t bytes = request->bytes / (size_t)straight->hosts->n;
+    return hvd__way_block(request, member_of(straight, host),
+                          straight->hosts->n);
+}
 
-    return (const unsigned char *)request->input +
-           (size_t)member_of(straight, host) * bytes;
+static const unsigned char *at(const struct hvd__request *request,
+                               struct hvd__way_block block)
+{
+    return (const unsigned char *)request->input + block.at;
 }
 
 void hvd__straight_fill(const struct hvd__straight *straight,
                         struct hvd__offer *offer,
                         const struct hvd__offer_slot *slot)
 {
-    size_t bytes = slot->bytes / (size_t)straight->hosts->n;
-
-    for (int host = 0; host < straight->hosts->n; host++)
-        if (straight->along & bit_of(host))
-            memcpy(offer->data + hvd__offer_member(slot, straight->hosts, host),
-                   block_for(straight, slot->request, host), bytes);
-}
-
-void hvd__straight_take(const struct hvd__straight *straight,
-                        const struct hvd__offer *offer,
-                        const struct hvd__request *request)
-{
-    const struct hvd__offer_slot *slot = hvd__offer_straight(offer);
-    size_t bytes = request->bytes / (size_t)straight->hosts->n;
+    size_t most = slot->bytes / (size_t)straight->hosts->n;
 
     for (int host = 0; host < straight->hosts->n; host++) {
-        const unsigned char *from = blocks_of(straight, host);
-        unsigned char *to = (unsigned char *)request->output +
-                            (size_t)member_of(straight, host) * bytes;
+        struct hvd__way_block block = block_for(straight, slot->request, host);
+        unsigned char *to =
+            offer->data + hvd__offer_member(slot, straight->hosts, host);
 
         if (host == straight->hosts->own)
-            from = block_for(straight, request, host);
-        else if (straight->along & bit_of(host))
-            from = offer->data + hvd__offer_member(slot, straight->hosts, host);
-        if (to != from) /* the own block in place */
-            memcpy(to, from, bytes);
+            to = blocks_of(straight, host);
+        else if (!(straight->along & bit_of(host)))
+            continue;
+        memcpy(to, at(slot->request, block), block.bytes);
+        memset(to + block.bytes, 0, most - block.bytes);
     }
+}
+
+void hvd__straight_sources(const struct hvd__straight *straight,
+                           const struct hvd__offer *offer, const void **sources)
+{
+    const struct hvd__offer_slot *slot = hvd__offer_straight(offer);
+
+    for (int host = 0; host < straight->hosts->n; host++)
+        sources[member_of(straight, host)] =
+            straight->along & bit_of(host)
+                ? offer->data + hvd__offer_member(slot, straight->hosts, host)
+                : blocks_of(straight, host);
 }
 
 /* ------------------------------------------------------------------- moving */
@@ -196,8 +199,10 @@ static int test_pair(struct hvd__straight *straight, int i, bool all_known)
  * sent. */
 static int send_blocks(struct hvd__straight *straight, bool all_known)
 {
-    size_t bytes = straight->request->bytes / (size_t)straight->hosts->n;
-    int most = (int)(BYTES_AT_ONCE / bytes) + 1;
+    const struct hvd__request *request = straight->request;
+    int most = BYTES_AT_ONCE /
+                   (int)hvd__way_block(request, 0, straight->hosts->n).bytes +
+               1;
 
     while (straight->nmet < straight->hosts->n - 1) {
         int i = straight->nmet + 1, host = host_to(straight, i);
@@ -208,11 +213,13 @@ static int send_blocks(struct hvd__straight *straight, bool all_known)
             if (done <= 0)
                 return done;
         }
-        if (!(straight->along & bit_of(host)))
+        if (!(straight->along & bit_of(host))) {
+            struct hvd__way_block block = block_for(straight, request, host);
+
             HVD_TRY(hvd__team_send(straight->team, member_of(straight, host),
-                                   straight->tag,
-                                   block_for(straight, straight->request, host),
-                                   bytes, &straight->sends[host]));
+                                   straight->tag, at(request, block),
+                                   block.bytes, &straight->sends[host]));
+        }
         straight->nmet++;
     }
     return 1;

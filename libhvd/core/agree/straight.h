@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * straight.h - the blocks of one alltoall that go straight from each host to
- * each other, while a round (round.h) agrees on the request: neither waits for
- * the other. Each host has one member. The blocks for the hosts with which a
- * host exchanges offers are in the messages of the round; all others are
- * transfers of their own.
+ * straight.h - the blocks of one alltoall, allgather or reducescatter that go
+ * straight from each host to each other, while a round (round.h) agrees on the
+ * request: neither waits for the other. Each host has one member. The blocks
+ * for the hosts with which a host exchanges offers are in the messages of the
+ * round; all others are transfers of their own.
  *
  * Whether the others have the same request in this round is not known when the
  * blocks are sent. So they belong to the round, not to the request: the offers
@@ -45,7 +45,8 @@ void hvd__straight_fini(struct hvd__straight *straight);
 /* Returns true if a transfer is under way. */
 bool hvd__straight_is_busy(const struct hvd__straight *straight);
 
-/* Copies the blocks that go along to the data of a slot of an offer. */
+/* Copies the blocks that go along to the data of a slot of an offer, and keeps
+ * the own one: the output may lie over it. */
 void hvd__straight_fill(const struct hvd__straight *straight,
                         struct hvd__offer *offer,
                         const struct hvd__offer_slot *slot);
@@ -58,10 +59,10 @@ void hvd__straight_begin(struct hvd__straight *straight,
 int hvd__straight_step(struct hvd__straight *straight,
                        const struct hvd__offer *offer, bool all_known);
 
-/* Copies the blocks of a request, on which the round with this offer has
- * agreed, to its output. They stay until the next round begins. */
-void hvd__straight_take(const struct hvd__straight *straight,
-                        const struct hvd__offer *offer,
-                        const struct hvd__request *request);
+/* Finds the block that each member has for this one, on which the round with
+ * this offer has agreed. They stay until the next round begins. */
+void hvd__straight_sources(const struct hvd__straight *straight,
+                           const struct hvd__offer *offer,
+                           const void **sources);
 
 #endif

@@ -17,10 +17,11 @@
  * as halves do, and need not come back. The blocks of an alltoall pass through
  * other hosts, until that costs more than messages of their own, which then go
  * beside the round if each host has one member; of several, only one could send
- * while the round is under way. All data of a
- * gather comes to each host once, as by any other way, but a fold sends it back
- * in one message: on 2^k hosts, where there is none, it may be larger. In lanes
- * it would go along a ring, in as many steps as there are hosts. The data of a
+ * while the round is under way. All data of a gather comes to each host once,
+ * as by any other way, but a fold sends it back in one message: on 2^k hosts,
+ * where there is none, it may be larger. In lanes it would go along a ring, in
+ * as many steps as there are hosts; so if it is too large for a round, it goes
+ * straight, too, where it can, as do shares of a reducescatter. The data of a
  * broadcast leaves its root's host once in every step of a round, in few steps;
  * along a chain of hosts it leaves each once, in many. So of many broadcasts in
  * a round only the first go with it.
@@ -42,7 +43,8 @@ enum {
     RESULT_BYTES = HVD__PAYLOAD_BYTES / 2,
     SHARED_BYTES = 32 << 10,
     SENT_BYTES = HVD__PAYLOAD_BYTES / 8,
-    PASSED_BYTES = 48 << 10
+    PASSED_BYTES = 48 << 10,
+    SHORT_BYTES = 32 << 10
 };
 _Static_assert((int)MESSAGE_BYTES <= (int)HVD__OFFER_RESULTS,
                "a gather or an alltoall fits");
@@ -122,13 +124,24 @@ static size_t most_of_blocks(const struct hvd__set *set)
     return most_of_one(set) * (set->hosts->widest == 1 ? 4 : 1);
 }
 
-/* Several hosts only. Returns the most bytes of one member's blocks that go
- * straight to their receivers; 0: none may. */
-static size_t most_of_straight(const struct hvd__set *set)
+/* Returns true if the blocks of a request, one from each member to each, may go
+ * straight to their receivers. Every member has a block for every other: a host
+ * receives what others send although it may know nothing of the request. Of
+ * more bytes only short messages go, as they do in a lane. */
+static bool goes_straight(const struct hvd__set *set,
+                          const struct hvd__request *request)
 {
-    return hvd__blocks_may_go_straight(set->hosts)
-               ? HVD__STRAIGHT_BYTES / SENT_BYTES * most_of_one(set)
-               : 0;
+    int n = set->team.size;
+    hvd_kind kind = request->signature.kind;
+    size_t most = HVD__STRAIGHT_BYTES / SENT_BYTES * most_of_one(set);
+    size_t block = hvd__way_block(request, 0, n).bytes;
+
+    if (!set->hosts || !hvd__blocks_may_go_straight(set->hosts) ||
+        (kind != HVD_ALLTOALL && kind != HVD_ALLGATHER &&
+         (kind != HVD_REDUCESCATTER || request->rows < n)))
+        return false;
+    return block <= MESSAGE_BYTES &&
+           block * (size_t)n <= (block <= SHORT_BYTES ? most : most / 2);
 }
 
 /* Several hosts only. Returns the way of the blocks of an alltoall, or of its
@@ -153,15 +166,12 @@ static enum hvd__way way_of_blocks(const struct hvd__set *set,
                     hvd__exchange_goes_along(&set->team, set->hosts,
                                              (int64_t)(request->bytes / n)))))
         return way;
-    return !varies && request->bytes <= most_of_straight(set) &&
-                   hvd__way_message_bytes(HVD__WAY_STRAIGHT, request,
-                                          set->hosts) <= MESSAGE_BYTES
-               ? HVD__WAY_STRAIGHT
-               : HVD__WAY_NONE;
+    return !varies && goes_straight(set, request) ? HVD__WAY_STRAIGHT
+                                                  : HVD__WAY_NONE;
 }
 
-/* Likewise. Returns the way of a sum that each host makes of its members' data
- * first. */
+/* Several hosts only. Returns the way of a sum that each host makes of its
+ * members' data first. */
 static enum hvd__way way_of_sum(const struct hvd__set *set,
                                 const struct hvd__request *request)
 {
@@ -195,6 +205,7 @@ enum hvd__way hvd__way_of(const struct hvd__set *set,
 {
     const struct hvd__signature *s = &request->signature;
     size_t most = most_of_one(set);
+    enum hvd__way way = HVD__WAY_NONE;
     bool nests;
 
     if (hvd__signature_carries(s))
@@ -211,5 +222,9 @@ enum hvd__way hvd__way_of(const struct hvd__set *set,
     if (request->bytes <= most && request->bytes * (size_t)set->team.size <=
                                       most_of_all(set, request, nests))
         return HVD__WAY_ALL;
-    return nests ? way_of_sum(set, request) : HVD__WAY_NONE;
+    if (nests)
+        way = way_of_sum(set, request);
+    return way == HVD__WAY_NONE && goes_straight(set, request)
+               ? HVD__WAY_STRAIGHT
+               : way;
 }
