@@ -73,8 +73,8 @@ measures() {
         [ "${messages%.*}" -eq "${size#*:}" ]
     done
     for size in alltoall:512K:15 alltoall:524800:34 allgather:8K:4 \
-        allgather:32K:15 allgather:33000:34 reducescatter:64K:4 \
-        reducescatter:128K:15 reducescatter:512K:15 \
+        allgather:32K:15 allgather:33000:34 reducescatter:128K:4 \
+        reducescatter:131136:15 reducescatter:512K:15 \
         reducescatter:524800:19; do
         IFS=: read -r kind bytes least <<<"$size"
         measures --hosts 16 --ranks 1 --kind "$kind" --bytes "$bytes"

@@ -170,17 +170,28 @@ static enum hvd__way way_of_blocks(const struct hvd__set *set,
                                                   : HVD__WAY_NONE;
 }
 
+/* Several hosts only. Returns true if a round has far fewer messages than there
+ * are hosts, none of which takes part for another, and if members keep no data
+ * in the ring. */
+static bool sends_few(const struct hvd__set *set)
+{
+    enum { MANY_HOSTS = 8 };
+
+    return set->hosts->widest == 1 && set->hosts->n > MANY_HOSTS &&
+           hvd__pairing_of(0, set->hosts->n).extra == 0;
+}
+
 /* Several hosts only. Returns the way of a sum that each host makes of its
  * members' data first. */
 static enum hvd__way way_of_sum(const struct hvd__set *set,
                                 const struct hvd__request *request)
 {
     hvd_kind kind = request->signature.kind;
-    size_t most = most_of_one(set);
+    size_t most = most_of_one(set), twice = sends_few(set) ? 2 : 1;
 
-    if (kind == HVD_REDUCESCATTER && request->bytes <= 2 * most &&
+    if (kind == HVD_REDUCESCATTER && request->bytes <= 2 * twice * most &&
         hvd__way_message_bytes(HVD__WAY_SHARES, request, set->hosts) <=
-            SHARED_BYTES)
+            twice * SHARED_BYTES)
         return HVD__WAY_SHARES;
     if (kind == HVD_ALLREDUCE && request->bytes <= 2 * most &&
         hvd__sum_halves(&set->team, set->hosts, (int64_t)request->bytes,
