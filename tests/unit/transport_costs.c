@@ -43,6 +43,28 @@ static bool halves(int64_t kib_ns, int64_t bytes)
     return hvd__sum_halves(&team, &hosts, bytes, true);
 }
 
+/* Returns whether sums of so many bytes wait for a round and a lane on n hosts,
+ * instead of going with the round. */
+static bool waits(int n, int64_t kib_ns, int64_t bytes)
+{
+    struct hvd__costs costs = hvd__costs_at_rate(kib_ns);
+    const struct hvd__hosts hosts = {.n = n, .widest = 1, .narrowest = 1};
+    const struct hvd__team team = {.size = n, .hosts = &hosts, .costs = &costs};
+
+    return hvd__sum_waits(&team, &hosts, bytes);
+}
+
+/* Three messages of 16 KiB in a row take longer than three without data and, in
+ * two steps, two thirds of that. Four or eight hosts send halves. */
+TEST(a_sum_waits_where_hosts_take_part_for_others)
+{
+    ck_assert(waits(3, 8800, 16 << 10) && waits(5, 8800, 16 << 10));
+    ck_assert(waits(7, 8800, 32 << 10));
+    ck_assert(!waits(3, 8800, 4 << 10) && !waits(5, 8800, 8 << 10));
+    ck_assert(!waits(3, 1000, 16 << 10));
+    ck_assert(!waits(4, 8800, 32 << 10) && !waits(8, 8800, 32 << 10));
+}
+
 TEST(a_slow_link_makes_bytes_expensive)
 {
     struct hvd__costs fast = hvd__costs_at_rate(2500); /* 3.4 Gbit/s */

@@ -197,8 +197,11 @@ static enum hvd__way way_of_sum(const struct hvd__set *set,
         hvd__sum_halves(&set->team, set->hosts, (int64_t)request->bytes,
                         request->bytes <= most))
         return HVD__WAY_HALVES;
-    return kind != HVD_REDUCESCATTER && request->bytes <= most ? HVD__WAY_SUM
-                                                               : HVD__WAY_NONE;
+    if (kind == HVD_REDUCESCATTER || request->bytes > most ||
+        (kind == HVD_ALLREDUCE &&
+         hvd__sum_waits(&set->team, set->hosts, (int64_t)request->bytes)))
+        return HVD__WAY_NONE;
+    return HVD__WAY_SUM;
 }
 
 enum hvd__way hvd__way_in_round(const struct hvd__hosts *hosts,

@@ -213,6 +213,12 @@ bool hvd__exchange_goes_along(const struct hvd__team *team,
 bool hvd__sum_halves(const struct hvd__team *team,
                      const struct hvd__hosts *hosts, int64_t bytes,
                      bool goes_whole);
+/* Returns true if it takes less time to wait for a round without data, and make
+ * sums of so many bytes in a lane then, than to pass them on whole: where hosts
+ * take part for others, which are as many as the number of hosts is above a
+ * power of two. All ranks get the same answer. */
+bool hvd__sum_waits(const struct hvd__team *team,
+                    const struct hvd__hosts *hosts, int64_t bytes);
 
 /* Algorithms use these functions. They return the transfers of a segment, 1 if
  * all of them are done (else 0 or a failure), and the scratch of a segment. */
