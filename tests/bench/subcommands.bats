@@ -281,6 +281,8 @@ gpt2-small, mnist, small161" gradients -m alexnet
         hosts -H 17
     is_wrong 64 "hosts: --rate: 'fast' is not a rate (like 1gbit, 100mbit) or \
 none$help" hosts --rate fast
+    is_wrong 64 "hosts: --burst: '1kb' is not 16kb to 99999kb$help" \
+        hosts --burst 1kb
     is_wrong 64 "hosts: 'allreduce' is not an option; what is the collective's \
 stands after --$help" hosts allreduce
     is_wrong 64 "hosts: 'barrier' is not a collective that moves data$help" \
