@@ -219,6 +219,15 @@ x = quarters(3, 2, 4, 4).numpy()
 node("determinant", "Det", [x], [numpy.linalg.det(x)])
 
 
+# The last window of ceil_mode would begin beyond the input.
+exported("max_ceil", lambda x: F.max_pool1d(x, 3, 3, 1, ceil_mode=True),
+         quarters(2, 3, 8))
+exported("mean_ceil", lambda x: F.avg_pool2d(
+    x, 3, 3, 1, ceil_mode=True, count_include_pad=False), quarters(2, 3, 8, 5))
+# Row 3 / 0.6 is 5 in float32, and less in float64.
+exported("nearest_scales", lambda x: F.interpolate(x, scale_factor=(1.7, 0.6)),
+         quarters(2, 3, 7, 8))
+
 # ------------------------------------------------------------------- refusals
 image, kernel = quarters(1, 4, 5, 5).numpy(), quarters(4, 2, 3, 3).numpy()
 refused("dimensions", "of 6 dimensions it is not supported", "Conv",

@@ -7,15 +7,20 @@
  */
 #include "onnx/operators/window.h"
 
-/* Adds what makes the last window complete (ceil_mode). */
+/* Adds what makes the last window complete (ceil_mode), unless it would begin
+ * beyond the input: PyTorch, and ONNX from version 22 on, leave that one out.
+ */
 static int round_up(struct ipu__onnx_call *call, struct ipu__onnx_window *w,
                     bool counts_padding)
 {
     for (int i = 0; i < WINDOW_AXES; i++) {
         int64_t n =
             w->input[i] + w->before[i] + w->after[i] - onnx__window_span(w, i);
-        int64_t more = (n + w->stride[i] - 1) / w->stride[i] * w->stride[i] - n;
+        int64_t last = (n + w->stride[i] - 1) / w->stride[i] * w->stride[i];
+        int64_t more = last - n;
 
+        if (last >= w->input[i] + w->before[i])
+            continue;
         if (more > 0 && counts_padding)
             return onnx__refuse(call, "ceil_mode with count_include_pad is not "
                                       "supported");

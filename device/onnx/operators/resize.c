@@ -137,7 +137,9 @@ static double place_of(const struct resize *r, int32_t d, int64_t i, double n)
 
     switch (r->place) {
     case CORNERS: return width == 1 ? 0 : at * (n - 1) / (width - 1);
-    case ASYMMETRIC: return at / scale;
+    /* In float32, as PyTorch computes it: 3 / 0.6 is row 5 then, not one before
+     * it, as 0.6 is a little more in float32 than in float64. */
+    case ASYMMETRIC: return (double)((float)at / (float)scale);
     case TF_NEAREST: return (at + 0.5) / scale;
     case CROP:
         return r->from[d] * (n - 1) +
