@@ -227,6 +227,11 @@ exported("mean_ceil", lambda x: F.avg_pool2d(
 # Row 3 / 0.6 is 5 in float32, and less in float64.
 exported("nearest_scales", lambda x: F.interpolate(x, scale_factor=(1.7, 0.6)),
          quarters(2, 3, 7, 8))
+for name, more in ("", {}), ("_reverse", {"reverse": 1, "exclusive": 1}):
+    x = random.randint(-1 << 20, 1 << 20, (3, 200)).astype("int64")
+    y = x.cumsum(1) if not more else x.sum(1, keepdims=True) - x.cumsum(1)
+    node("cumulative" + name, "CumSum", [x, numpy.int64(1)], [y],
+         constants=["x1"], **more)
 
 # ------------------------------------------------------------------- refusals
 image, kernel = quarters(1, 4, 5, 5).numpy(), quarters(4, 2, 3, 3).numpy()

@@ -69,27 +69,47 @@ static ipu_tensor join(ipu_graph *g, ipu_tensor high, ipu_tensor low)
     return ipu_add(g, high, low);
 }
 
-static ipu_tensor whole_sum_of(ipu_graph *g, ipu_tensor x, int32_t naxes,
-                               const int32_t *axes, int32_t keep)
+/* Sums of up to 8192 numbers of 11 bits are exact. */
+enum { MOST_TERMS = 8192, PARTS = 3 };
+
+/* Splits x into three parts of at most 11 bits, the highest first. */
+static void split_parts(ipu_graph *g, ipu_tensor x, ipu_tensor *parts)
 {
-    x = ipu_sum(g, x, naxes, axes, keep);
-    return ipu_cast(g, x, IPU_INT32);
+    split(g, x, &parts[1], &parts[2]);
+    parts[0] = ipu_floor(g, ipu_scale(g, parts[1], 1.0 / LOW, 0));
+    parts[1] = ipu_subtract(g, parts[1], ipu_scale(g, parts[0], LOW, 0));
 }
 
-/* Sums of up to 8192 numbers of 11 bits are exact. */
-enum { MOST_TERMS = 8192 };
+/* Returns the integers of which the parts, of floats, are sums. */
+static ipu_tensor join_parts(ipu_graph *g, const ipu_tensor *parts)
+{
+    ipu_tensor sum = ipu_cast(g, parts[0], IPU_INT32);
+
+    for (int i = 1; i < PARTS; i++)
+        sum = join(g, sum, ipu_cast(g, parts[i], IPU_INT32));
+    return sum;
+}
 
 static ipu_tensor sum_whole(ipu_graph *g, ipu_tensor x, int32_t naxes,
                             const int32_t *axes, int32_t keep)
 {
-    ipu_tensor high, low, top;
+    ipu_tensor parts[PARTS];
 
-    split(g, x, &high, &low);
-    top = ipu_floor(g, ipu_scale(g, high, 1.0 / LOW, 0));
-    high = ipu_subtract(g, high, ipu_scale(g, top, LOW, 0));
-    top = whole_sum_of(g, top, naxes, axes, keep);
-    high = join(g, top, whole_sum_of(g, high, naxes, axes, keep));
-    return join(g, high, whole_sum_of(g, low, naxes, axes, keep));
+    split_parts(g, x, parts);
+    for (int i = 0; i < PARTS; i++)
+        parts[i] = ipu_sum(g, parts[i], naxes, axes, keep);
+    return join_parts(g, parts);
+}
+
+static ipu_tensor cumulate_whole(ipu_graph *g, ipu_tensor x, int32_t axis,
+                                 bool exclusive, bool reverse)
+{
+    ipu_tensor parts[PARTS];
+
+    split_parts(g, x, parts);
+    for (int i = 0; i < PARTS; i++)
+        parts[i] = ipu_cumulative_sum(g, parts[i], axis, exclusive, reverse);
+    return join_parts(g, parts);
 }
 
 /* Finds the extreme high part, and the extreme low part of those that have it;
@@ -258,17 +278,27 @@ static int build_cum_sum(struct ipu__onnx_call *call)
     struct ipu__onnx_value *x = call->inputs[0];
     bool exclusive = onnx__int(call, "exclusive", 0) != 0;
     bool reverse = onnx__int(call, "reverse", 0) != 0;
+    bool whole = onnx__is_whole(x->type);
     double number = 0;
     int32_t axis;
 
-    IPU_TRY(onnx__want_floats(call, 0));
+    if (x->type == IPU_ONNX_UINT32 || x->type == IPU_ONNX_UINT64)
+        IPU_TRY(onnx__want_floats(call, 0));
     IPU_TRY(onnx__number(call, 1, "axis", &number));
     if (!(number >= -IPU_MAX_DIMS && number < IPU_MAX_DIMS))
         return onnx__refuse(call, "its axis is none");
     IPU_TRY(onnx__axis(call, (int64_t)number, x->ndim, &axis));
+    if (whole && x->extents[axis] > MOST_TERMS)
+        return onnx__refuse(call,
+                            "sums of more than %d integers are not "
+                            "supported",
+                            MOST_TERMS);
     return onnx__give(call, 0, x->type,
-                      ipu_cumulative_sum(call->graph, onnx__tensor(call, x),
-                                         axis, exclusive, reverse));
+                      whole ? cumulate_whole(call->graph, onnx__tensor(call, x),
+                                             axis, exclusive, reverse)
+                            : ipu_cumulative_sum(call->graph,
+                                                 onnx__tensor(call, x), axis,
+                                                 exclusive, reverse));
 }
 
 /* ------------------------------------------------------------------ softmax */
@@ -327,7 +357,8 @@ const struct ipu__onnx_operator onnx__reduction_rows[] = {
     {"ArgMin", 1, "axis keepdims select_last_index", 1, 1, build_position,
      &how_arg_min, FLOATS_ONLY},
     {"CumSum", 11, "exclusive reverse", 2, 2, build_cum_sum, NULL,
-     "integers are refused; the axis must be known"},
+     "uint32, uint64 and sums of more than 8192 integers are refused; the axis "
+     "must be known"},
     {"Hardmax", 1, "axis", 1, 1, build_softmax, &how_hardmax, NULL},
     {"LogSoftmax", 1, "axis", 1, 1, build_softmax, &how_log_softmax, NULL},
     REDUCE("ReduceL1", how_l1, FLOATS_ONLY),
