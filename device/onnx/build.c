@@ -16,17 +16,26 @@
 
 /* ----------------------------------------------------------------- refusals */
 
-/* Refuses the model, with all that was noted. */
+/* Room for "; and so many more". */
+enum { MORE = 32 };
+
+/* Refuses the model, with all that was noted, as far as there is room. */
 static int fail_refused(const ipu_onnx *m)
 {
     char text[IPU__EXPLANATION_MAX];
-    int at = snprintf(text, sizeof text,
-                      "%s: %d node%s not supported: ", m->file.path,
-                      (int)m->nrefusals, m->nrefusals == 1 ? " is" : "s are");
+    size_t at = (size_t)snprintf(
+        text, sizeof text, "%.1000s: %d node%s not supported: ", m->file.path,
+        (int)m->nrefusals, m->nrefusals == 1 ? " is" : "s are");
 
-    for (int32_t i = 0; i < m->nrefusals && at < (int)sizeof text; i++)
-        at += snprintf(text + at, sizeof text - (size_t)at, "%s%s",
-                       i > 0 ? "; " : "", m->refusals[i]);
+    for (int32_t i = 0; i < m->nrefusals; i++) {
+        if (at + strlen(m->refusals[i]) + MORE > sizeof text) {
+            snprintf(text + at, sizeof text - at, "; and %d more",
+                     (int)(m->nrefusals - i));
+            break;
+        }
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s",
+                               i > 0 ? "; " : "", m->refusals[i]);
+    }
     return ipu__fail_explained(IPU_ERR_SHAPE, text);
 }
 

@@ -45,11 +45,49 @@ static int check_attributes(struct ipu__onnx_call *call)
     return IPU_OK;
 }
 
-/* Checks inputs. Returns 1 if one is of a node that was refused. */
+/* Returns whether the nodes of a graph take something of a node around it that
+ * was refused. */
+static bool uses_refused(const struct ipu__onnx_builder *b,
+                         const struct ipu__onnx_graph *graph);
+
+static bool is_refused(const struct ipu__onnx_builder *b, const char *name)
+{
+    const struct ipu__onnx_value *value = ipu__onnx_value(b, name);
+
+    return value && value->state == IPU__ONNX_REFUSED;
+}
+
+static bool takes_refused(const struct ipu__onnx_builder *b,
+                          const struct ipu__onnx_node *node)
+{
+    const struct ipu__onnx_attributes *all = &node->attributes;
+
+    for (size_t i = 0; i < node->inputs.count; i++)
+        if (is_refused(b, node->inputs.at[i]))
+            return true;
+    for (size_t i = 0; i < all->count; i++)
+        if (all->at[i].g && uses_refused(b, all->at[i].g))
+            return true;
+    return false;
+}
+
+static bool uses_refused(const struct ipu__onnx_builder *b,
+                         const struct ipu__onnx_graph *graph)
+{
+    for (size_t i = 0; i < graph->nodes.count; i++)
+        if (takes_refused(b, &graph->nodes.at[i]))
+            return true;
+    for (size_t i = 0; i < graph->outputs.count; i++)
+        if (is_refused(b, graph->outputs.at[i].name))
+            return true;
+    return false;
+}
+
+/* Checks inputs. Returns 1 if one, or what a graph of the node takes, is of a
+ * node that was refused. */
 static int check_inputs(struct ipu__onnx_call *call)
 {
     const struct ipu__onnx_texts *names = &call->node->inputs;
-    bool refused = false;
 
     for (size_t i = 0; i < names->count; i++) {
         const struct ipu__onnx_value *value = call->inputs[i];
@@ -60,9 +98,8 @@ static int check_inputs(struct ipu__onnx_call *call)
             return onnx__refuse(call,
                                 "nothing before it makes its input '%.100s'",
                                 names->at[i]);
-        refused |= value->state == IPU__ONNX_REFUSED;
     }
-    return refused;
+    return takes_refused(call->builder, call->node);
 }
 
 static int check_types(struct ipu__onnx_call *call)
@@ -104,6 +141,22 @@ static int find_operator(struct ipu__onnx_call *call)
     return IPU_OK;
 }
 
+/* Notes each node in the graphs of one that is left out whose operator there
+ * is not. */
+static void find_inner_operators(const struct ipu__onnx_call *call)
+{
+    const struct ipu__onnx_attributes *all = &call->node->attributes;
+
+    for (size_t i = 0; i < all->count; i++)
+        for (size_t j = 0; all->at[i].g && j < all->at[i].g->nodes.count; j++) {
+            struct ipu__onnx_call inner = *call;
+
+            inner.node = &all->at[i].g->nodes.at[j];
+            if (find_operator(&inner) >= 0)
+                find_inner_operators(&inner);
+        }
+}
+
 static int check_count(struct ipu__onnx_call *call)
 {
     int given = call->ninputs;
@@ -136,14 +189,18 @@ static const char *module_of(const struct ipu__onnx_node *node)
     return node->outputs.at[0];
 }
 
-/* Builds the node; a refusal is noted and returned. */
+/* Builds the node; a refusal is noted and returned. An operator that there is
+ * not is noted even if a node before this one was refused. */
 static int run_call(struct ipu__onnx_call *call)
 {
-    int status = check_inputs(call);
+    int status;
 
+    IPU_TRY(find_operator(call));
+    status = check_inputs(call);
+    if (status > 0)
+        find_inner_operators(call);
     if (status != 0)
         return status;
-    IPU_TRY(find_operator(call));
     IPU_TRY(check_count(call));
     IPU_TRY(check_types(call));
     IPU_TRY(check_attributes(call));
@@ -152,7 +209,9 @@ static int run_call(struct ipu__onnx_call *call)
         return call->builder->status;
     if (status >= 0 && call->wrong_attribute)
         return onnx__refuse(call, "an attribute has another type");
-    return status < 0 ? status : check_outputs(call);
+    IPU_TRY(status);
+    IPU_TRY(check_outputs(call));
+    return status;
 }
 
 int ipu__onnx_build_node(struct ipu__onnx_builder *b,

@@ -91,6 +91,16 @@ cases() {
     cases control.py
 }
 
+@test "shapes that any operator computes are known, and refusals are together" {
+    cases known.py
+    run "$PROGRAM" "$BATS_TEST_TMPDIR/cases/many/many/model.onnx"
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [ "${#lines[@]}" -eq 1 ]
+    [[ $output == *"100 nodes are not supported: node 'number_0' (Unique)"* ]]
+    [[ $output == *"'number_29' (Unique)"*"; and "*" more" ]]
+}
+
 @test "derivatives and steps of optimisers are those of PyTorch and numpy" {
     cases training.py
 }
