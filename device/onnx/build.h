@@ -133,9 +133,11 @@ bool onnx__all_known(struct ipu__onnx_call *call);
 bool onnx__bind(struct ipu__onnx_call *call, struct ipu__onnx_value *value);
 
 /* Makes the elements of a value known, if it is an input that was offered or
- * made of such inputs alone, by nodes that are computed on the host. Returns
- * whether they are. */
+ * made of such inputs alone, by nodes whose rows compute on the host. Returns
+ * whether they are. The second is for what the device cannot have as data: any
+ * nodes are computed. */
 bool onnx__fold(struct ipu__onnx_call *call, struct ipu__onnx_value *value);
+bool onnx__fold_all(struct ipu__onnx_call *call, struct ipu__onnx_value *value);
 
 /* Makes sure that the elements of input i are known: those that were offered
  * are taken. Refuses the node otherwise. */

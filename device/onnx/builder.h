@@ -48,10 +48,11 @@ struct ipu__onnx_builder {
     ipu_graph *graph;
     struct ipu__onnx_value *values; /* owned; sorted by name */
     size_t nvalues;
-    int depth;                   /* graphs around it: 0: it is the model's */
-    size_t inner_nodes;          /* built so far, of graphs in nodes */
-    size_t folded;               /* bytes of elements that nodes have made */
-    int status;                  /* a failure that ends building */
+    int depth;          /* graphs around it: 0: it is the model's */
+    bool as_ops;        /* ops that rows make are not computed (evaluate.c) */
+    size_t inner_nodes; /* built so far, of graphs in nodes */
+    size_t folded;      /* bytes of elements that nodes have made */
+    int status;         /* a failure that ends building */
     char text[IPU__MESSAGE_MAX]; /* what it says: ops that follow fail, too */
 };
 
@@ -104,6 +105,10 @@ int ipu__onnx_set_input(struct ipu__onnx_builder *b,
 /* Builds the operator of a node. */
 int ipu__onnx_build_node(struct ipu__onnx_builder *b,
                          const struct ipu__onnx_node *node);
+
+/* Makes the outputs of a node that has been built known, if its inputs are, and
+ * both are small. */
+void ipu__onnx_evaluate(struct ipu__onnx_call *call);
 
 /* Describes a node, for refusals. */
 void ipu__onnx_describe(const struct ipu__onnx_node *node, char *text,

@@ -209,7 +209,7 @@ int onnx__need(struct ipu__onnx_call *call, int i, const char *what)
 
     if (!value)
         return onnx__refuse(call, "input %d (%s) is missing", i, what);
-    if (onnx__fold(call, value))
+    if (onnx__fold_all(call, value))
         return IPU_OK;
     if (call->builder->status < 0)
         return call->builder->status;

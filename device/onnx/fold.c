@@ -55,5 +55,16 @@ static bool fold_value(struct ipu__onnx_call *call,
 
 bool onnx__fold(struct ipu__onnx_call *call, struct ipu__onnx_value *value)
 {
+    struct ipu__onnx_builder *b = call->builder;
+    bool was = b->as_ops, known;
+
+    b->as_ops = true;
+    known = fold_value(call, value, 0);
+    b->as_ops = was;
+    return known;
+}
+
+bool onnx__fold_all(struct ipu__onnx_call *call, struct ipu__onnx_value *value)
+{
     return fold_value(call, value, 0);
 }

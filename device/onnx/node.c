@@ -211,6 +211,7 @@ static int run_call(struct ipu__onnx_call *call)
         return onnx__refuse(call, "an attribute has another type");
     IPU_TRY(status);
     IPU_TRY(check_outputs(call));
+    ipu__onnx_evaluate(call);
     return status;
 }
 
