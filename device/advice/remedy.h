@@ -9,6 +9,7 @@
  *
  *     compile.c       ipu_compile
  *     fit.c           the text of the refusal
+ *     balance.c       spreads a program over chips by time
  *     remedy.c        measures one remedy; finds the fewest parts that fit
  *     divide.c, halve.c, split_update.c, stages.c
  *                     change graphs

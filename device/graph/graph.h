@@ -300,6 +300,10 @@ int32_t ipu__add_node(ipu_graph *graph, const struct ipu__op *op,
  */
 int ipu__shard_again(ipu_graph *graph, int32_t count);
 
+/* Does the same with as many chips as there are units: forward nodes, each with
+ * the ops by element that are one step with it. */
+int ipu__shard_units(ipu_graph *graph, int32_t *nunits);
+
 /* Makes a copy of the graph with the same handles. It must be freed before the
  * original. */
 int ipu__graph_copy(const ipu_graph *graph, ipu_graph **copy);

@@ -197,7 +197,24 @@ static void place_derivatives(ipu_graph *g, int32_t first, bool *placed)
                 g->tensors[g->assigns[i].value].shard;
 }
 
-int ipu__shard_again(ipu_graph *g, int32_t count)
+/* Puts each of the first nnodes nodes on a chip of its own, with those that
+ * follow it. */
+static int cut_units(ipu_graph *g, int32_t nnodes, int32_t *nunits)
+{
+    bool *seen;
+
+    IPU_TRY(ipu__new_array(&seen, (size_t)g->ntensors, sizeof *seen));
+    *nunits = 0;
+    for (int32_t n = 0; n < nnodes; n++) {
+        *nunits += *nunits == 0 || !follows(g, n);
+        place_node(g, n, *nunits - 1, seen);
+    }
+    free(seen);
+    return IPU_OK;
+}
+
+/* count 0: each unit is on a chip of its own. */
+static int shard_again(ipu_graph *g, int32_t count, int32_t *nunits)
 {
     bool *placed;
     int32_t first = 0;
@@ -206,9 +223,20 @@ int ipu__shard_again(ipu_graph *g, int32_t count)
     IPU_TRY(ipu__new_array(&placed, (size_t)g->ntensors, sizeof *placed));
     while (first < g->nnodes && g->nodes[first].derived < 0)
         first++;
-    status = cut_chain(g, first, count);
+    status =
+        count > 0 ? cut_chain(g, first, count) : cut_units(g, first, nunits);
     if (status >= 0)
         place_derivatives(g, first, placed);
     free(placed);
     return status;
+}
+
+int ipu__shard_again(ipu_graph *g, int32_t count)
+{
+    return shard_again(g, count, NULL);
+}
+
+int ipu__shard_units(ipu_graph *g, int32_t *nunits)
+{
+    return shard_again(g, 0, nunits);
 }

@@ -220,6 +220,19 @@ int ipu_shard(ipu_graph *graph, int32_t shard);
  * ipu_gradients: it returns IPU_ERR_STATE if the graph has gradients. */
 int ipu_shard_automatically(ipu_graph *graph, int32_t count);
 
+/*
+ * Spreads a whole program over count chips, in the order of its forward ops,
+ * so that the slowest chip takes as little time as possible among the ways in
+ * which each chip has room for its part. If there is none, the parts are as
+ * even in bytes as possible. Derivatives go where their tensors are, and so
+ * does what is computed of them: call it when the graph is complete. The
+ * function compiles the graph a few times, with these options (NULL: as
+ * ipu_compile does). What a batch of inputs takes from one chip to the next
+ * is not part of the time of either.
+ */
+int ipu_shard_by_time(ipu_graph *graph, const ipu_compile_options *options,
+                      int32_t count);
+
 /* Returns the chip of a tensor. */
 int32_t ipu_tensor_shard(const ipu_graph *graph, ipu_tensor tensor);
 

@@ -202,6 +202,9 @@ static int print_chips_fit(const struct run_model *run,
            "IPUs\n",
            sharding.total_cycles, 1e3 * sharding.seconds,
            ms_of(target, sharding.exchange_cycles));
+    printf(*fits ? "layers are divided so that the slowest IPU is as fast as "
+                   "can be\n"
+                 : "layers are divided by bytes, for no division fits\n");
     status = print_chips(run, target, chips, &slowest);
     if (status < 0)
         return status;

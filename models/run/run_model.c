@@ -82,7 +82,7 @@ int run_build(struct run_model *run, const ipu_target *target, int chips)
     if (status >= 0)
         status = ipu_onnx_build(run->model, run->graph);
     if (status >= 0 && chips > 1)
-        status = ipu_shard_automatically(run->graph, chips);
+        status = ipu_shard_by_time(run->graph, &options, chips);
     if (status >= 0)
         status = ipu_compile_with(run->graph, &options, &run->executable);
     return status;

@@ -186,10 +186,10 @@ static int build(struct training *t)
         return 1;
     loss = add_loss(t, y, labels);
     run->trains = true;
-    if (t->chips > 1 && ipu_shard_automatically(run->graph, t->chips) < 0)
-        return complain_last();
     if (add_step(t, loss) || add_output(t, loss))
         return 1;
+    if (t->chips > 1 && ipu_shard_by_time(run->graph, &options, t->chips) < 0)
+        return complain_last();
     return ipu_compile_with(run->graph, &options, &run->executable) < 0
                ? complain_last()
                : 0;

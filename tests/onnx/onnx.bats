@@ -232,6 +232,7 @@ assert 0 <= y.min() < 0.2 and 1.8 < y.max() < 2 and y.std() > 0.4"
     echo "$output"
     [ "$status" -eq 0 ]
     [[ ${lines[0]} == "fits on 2 IPUs of bow: "*" of 638976 bytes on the fullest tile" ]]
+    [[ ${lines[2]} == "layers are divided so that the slowest IPU is as fast as can be" ]]
     # The chips share the weights, the fullest tile is one of theirs, and a batch
     # takes the time of both, and the host's; as a pipeline that of the slower one.
     awk 'NR == 1 { fullest = $7 }
