@@ -41,6 +41,7 @@ struct elastic {
     bool goes_on; /* and nothing is restored yet */
     bool resumed; /* this job has taken up a checkpoint, and its ranks have got
                      new numbers */
+    bool told;    /* an event has told the numbers of this job's ranks */
     bool committed; /* there is a commit that all ranks have */
     bool ends;      /* too few ranks are left: when they have the commit, it is
                        saved, and that is all */

@@ -68,13 +68,16 @@ json_t *elastic_describe_lost(const hvd_estimator *e)
     json_t *json = elastic_event(e, "loss"), *list = json_array();
     int newcomers = 0;
 
+    /* The file may tell of an earlier job, whose ranks have such numbers. */
+    if (!x->told)
+        json_object_set_new(json, "ranks", json_array());
     for (int i = 0; i < n && i < ELASTIC_MOST_RANKS; i++) {
         if (lost[i].rank >= x->size)
             continue;
-        if (x->ranks[lost[i].rank] == ELASTIC_NEWCOMER)
-            newcomers++;
-        else
+        if (x->told && x->ranks[lost[i].rank] != ELASTIC_NEWCOMER)
             json_array_append_new(list, json_integer(x->ranks[lost[i].rank]));
+        else
+            newcomers++;
     }
     json_object_set_new(json, "lost", list);
     if (newcomers > 0)
