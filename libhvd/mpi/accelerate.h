@@ -62,6 +62,14 @@ extern _Thread_local struct hvd__accel_thread hvd__accel_thread
 
 /* ----------------------------------------------------------- communicators */
 
+/* What all ranks know of the first large call of a kind on a communicator: if a
+ * rank had to pack its data, such calls are MPI's from then on. */
+enum hvd__accel_large {
+    HVD__ACCEL_LARGE_UNKNOWN,
+    HVD__ACCEL_LARGE_FLAT,
+    HVD__ACCEL_LARGE_PACKED
+};
+
 /* A communicator of the program, as an attribute of it. */
 struct hvd__accel_comm {
     bool is_taken;   /* libhvd can do collectives on it */
@@ -76,6 +84,7 @@ struct hvd__accel_comm {
     /* The same on all ranks, and different for each communicator of one process
      * set: 0 for MPI_COMM_WORLD; -1 until the first blocking collective. */
     int id;
+    enum hvd__accel_large large[HVD__ACCEL_KINDS];
     atomic_llong nnamed; /* requests of this communicator that had a name */
 };
 
@@ -253,5 +262,13 @@ bool hvd__accel_pays(const struct hvd__accel_call *call, int64_t bytes);
 /* Returns true if libhvd does such a call, which only the arguments that are
  * equal on all ranks have decided on up to here. */
 bool hvd__accel_takes(const struct hvd__accel_call *call, int64_t bytes);
+
+/* Does the same for data that is only moved. packs is true if it does not lie
+ * as libhvd wants it, which may differ between ranks. Where that matters, the
+ * first such call on a communicator is blocking and collective: ranks ask each
+ * other.
+ */
+bool hvd__accel_takes_moved(const struct hvd__accel_call *call, int64_t bytes,
+                            bool packs);
 
 #endif

@@ -19,7 +19,7 @@ enum hvd__accel_plan hvd__accel_plan_bcast(struct hvd__accel_call *call,
         !hvd__accel_layout_init(&data, buffer, count, type, 1))
         return HVD__ACCEL_LEFT;
     bytes = call->bytes = hvd__accel_layout_block(&data, 0);
-    if (bytes > INT_MAX || !hvd__accel_takes(call, bytes))
+    if (bytes > INT_MAX || !hvd__accel_takes_moved(call, bytes, !data.is_dense))
         return HVD__ACCEL_LEFT;
     hvd__plan_fill(call, HVD_BROADCAST, NULL, buffer, bytes, HVD_UINT8);
     call->request.root = hvd__accel_comm_world(call->state, root);
@@ -46,19 +46,22 @@ static enum hvd__accel_plan gather(struct hvd__accel_call *call, const void *in,
     struct hvd__accel_layout from;
     int64_t sum, own = hvd__accel_layout_block(to, self);
     const int64_t widest = hvd__accel_layout_widest(to, &sum);
-    const bool is_even = widest * to->nblocks == sum;
+    const bool is_right =
+        in_place || (hvd__accel_layout_init(&from, in, count, type, 1) &&
+                     hvd__accel_layout_block(&from, 0) == own);
+    const bool packs = widest * to->nblocks != sum ||
+                       !hvd__accel_layout_is_flat(to) ||
+                       (is_right && !in_place && !from.is_dense);
     char *place;
     int code;
 
     if (sum == 0 || widest * to->nblocks > 2 * sum || widest > INT_MAX ||
-        !hvd__accel_takes(call, sum))
+        !hvd__accel_takes_moved(call, sum, packs))
         return HVD__ACCEL_LEFT;
     call->bytes = sum;
-    if (!in_place && (!hvd__accel_layout_init(&from, in, count, type, 1) ||
-                      hvd__accel_layout_block(&from, 0) != own))
+    if (!is_right)
         return hvd__plan_refuse(call);
-    if (is_even && hvd__accel_layout_is_flat(to) &&
-        (in_place || from.is_dense)) {
+    if (!packs) {
         hvd__plan_fill(call, HVD_ALLGATHER,
                        in_place ? (char *)to->buffer + self * widest : in,
                        to->buffer, widest, HVD_UINT8);
@@ -157,17 +160,23 @@ enum hvd__accel_plan hvd__accel_plan_alltoall(struct hvd__accel_call *call,
 {
     const int n = call->state->size;
     struct hvd__accel_layout from, to;
+    bool is_right = true;
     int64_t block;
 
     if (!hvd__accel_layout_init(&to, out, out_count, out_type, n))
         return HVD__ACCEL_LEFT;
-    block = hvd__accel_layout_block(&to, 0);
-    call->bytes = block * n;
-    if (block > INT_MAX || !hvd__accel_takes(call, call->bytes))
-        return HVD__ACCEL_LEFT;
     if (in == MPI_IN_PLACE)
         from = to;
-    else if (!hvd__accel_layout_init(&from, in, count, type, n))
+    else
+        is_right = hvd__accel_layout_init(&from, in, count, type, n);
+    block = hvd__accel_layout_block(&to, 0);
+    call->bytes = block * n;
+    if (block > INT_MAX || !hvd__accel_takes_moved(
+                               call, call->bytes,
+                               is_right && !(hvd__accel_layout_is_flat(&from) &&
+                                             hvd__accel_layout_is_flat(&to))))
+        return HVD__ACCEL_LEFT;
+    if (!is_right)
         return hvd__plan_refuse(call);
     return exchange(call, &from, &to, block);
 }
