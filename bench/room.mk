@@ -9,7 +9,7 @@
 #   chaos/        hvd-chaos: hurts the ranks of any job
 #   ipu/          ipu-bench: the cost model's figures for a chip
 #   train/        train-bench: the training programs
-#   pytorch/      scripts: trainings and networks, beside PyTorch
+#   pytorch/      scripts: trainings, gradients and networks, beside PyTorch
 #   report/       scripts of "make bench": measurements into one page
 
 CFLAGS_bench = -Ilibhvd/include -Idevice/include -Ibench -Ilibhvd $(MPI_CFLAGS)
@@ -56,6 +56,15 @@ $(GLOO_OBJ): bench/cluster/backend_gloo.cc
 	$(call say,CXX,$<)mkdir -p $(@D)
 	$(Q)$(CXX) -std=c++14 -fPIC -pthread -MMD -MP -Wall -Wextra -Ibench \
 		$(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+# bench/pytorch/gradients opens it, beside the libhvd of the package hvd.
+GRADIENTS_SO := $(B)/lib/hvd-bench-gradients.so
+GRADIENTS_OBJ := $(B)/obj/bench/pytorch/gradients.o $(B)/obj/bench/collectives/models.o
+LIBS += $(GRADIENTS_SO)
+
+$(GRADIENTS_SO): $(GRADIENTS_OBJ) $(HVD_SO)
+	$(call say,LD,$@)mkdir -p $(@D)
+	$(Q)$(CC) -shared $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $(GRADIENTS_OBJ) $(HVD_LINK)
 
 # hvd-chaos needs libhvd for its version only.
 PROGRAMS += $(B)/bin/hvd-chaos

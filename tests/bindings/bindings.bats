@@ -125,6 +125,18 @@ python_says() { # what ranks
     [[ $output == *"--models: 'lenet' is none of mlp, cnn, transformer, many" ]]
 }
 
+@test "python: a model's gradients are summed and timed, also in C" {
+    local sums=$ROOT/bench/pytorch/gradients
+    PYTHONPATH=$LIB/python HVD_LIBRARY=$LIB/libhvd.so.0 run mpirun -np 2 \
+        "$sums" --rounds 2 --model small161 --format csv
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(grep -cE '^small161,161,(C|hvd|hvd\.torch)(,[0-9.]+){3}$' <<<"$output")" -eq 3 ]
+    PYTHONPATH=$LIB/python HVD_LIBRARY=$LIB/libhvd.so.0 run "$sums" --model lenet
+    [ "$status" -eq 1 ]
+    [[ $output == *"--model: 'lenet' is unknown to hvd-bench gradients"* ]]
+}
+
 @test "python: a program for Horovod finds its names" {
     engine=extension
     for n in 1 2 3; do
