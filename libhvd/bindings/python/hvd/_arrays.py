@@ -88,16 +88,21 @@ def says(view):
     return f"{NAMES[view.dtype]}{list(view.shape)}"
 
 
-def result_like(view, out, dtype):
-    """Returns the array for a result as large as a view, and a View of it: out, or a
-    new array."""
+def places(array, out, dtype):
+    """Returns Views of an input and of a result that is as large, and the array of the
+    result: out, or a new array."""
+    if out is array and dtype is None:
+        view = engine.view(array, True)
+        if view is not None:
+            return view, view, array
+    view = source(array, "the input", dtype)
     if out is None:
-        array = np.empty(view.shape, NUMPY[view.dtype])
-        return array, engine.view(array, True)
+        out = np.empty(view.shape, NUMPY[view.dtype])
+        return view, engine.view(out, True), out
     found = target(out, "out", dtype)
     if found.shape != view.shape or not same_dtype(found, view):
         raise ValueError(f"out is {says(found)}, the input {says(view)}")
-    return out, found
+    return view, found, out
 
 
 def array_of(view):

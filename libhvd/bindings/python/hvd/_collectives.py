@@ -5,8 +5,8 @@ Handle, whose wait() gives what the others return.
 """
 import numpy as np
 
-from ._arrays import (NUMPY, array_of, result_like, same_dtype, says,
-                      source, target)
+from ._arrays import (NUMPY, array_of, places, same_dtype, says, source,
+                      target)
 from ._constants import DTYPES, Average, Op
 from ._engine import engine
 from ._errors import code, integer
@@ -27,8 +27,7 @@ def _members(process_set):
 def _reduction(kind, array, out, dtype, options):
     """Returns a request whose output is as large as its input, and what makes its
     result."""
-    view = source(array, "the input", dtype)
-    result, output = result_like(view, out, dtype)
+    view, output, result = places(array, out, dtype)
     return fields(kind, view, output, **options), lambda _: result
 
 
@@ -52,8 +51,7 @@ def allreduce(array, out=None, *, op=Average, name=None, dtype=None, prescale=1.
     compression: "fp16", "bf16", "topk", or a number of register_compressor: how the
         data travels.
     """
-    view = source(array, "the input", dtype)
-    result, output = result_like(view, out, dtype)
+    view, output, result = places(array, out, dtype)
     engine.run(_ALLREDUCE, op if type(op) is Op else code(op, OPS, "op"), 0, view, output,
                name, prescale, postscale, process_set, priority, flags,
                0 if compression is None else code(compression, COMPRESSIONS, "compression"),
@@ -64,9 +62,12 @@ def allreduce(array, out=None, *, op=Average, name=None, dtype=None, prescale=1.
 def allreduce_async(array, out=None, *, op=Average, name=None, dtype=None, prescale=1.0,
                     postscale=1.0, process_set=0, priority=0, flags=0, compression=None):
     """Begins what allreduce does, and returns a Handle."""
-    return submit(*_reduction("allreduce", array, out, dtype, dict(
-        op=op, name=name, prescale=prescale, postscale=postscale, process_set=process_set,
-        priority=priority, flags=flags, compression=compression)))
+    view, output, result = places(array, out, dtype)
+    return submit((_ALLREDUCE, op if type(op) is Op else code(op, OPS, "op"), 0, view, output,
+                   name, prescale, postscale, process_set, priority, flags,
+                   0 if compression is None else code(compression, COMPRESSIONS,
+                                                      "compression"),
+                   0, None, None), lambda _: result)
 
 
 def grouped_allreduce_async(arrays, name=None, outs=None, *, op=Average, dtype=None,
