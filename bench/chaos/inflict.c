@@ -48,7 +48,7 @@ static bool may_kill(const struct inflict *inflict)
  * there is none. */
 static enum chaos_kind draw_kind(struct inflict *inflict)
 {
-    enum chaos_kind kinds[CHAOS_KINDS];
+    enum chaos_kind kinds[CHAOS_KINDS] = {0};
     uint64_t drawn = chaos_draw(&inflict->state);
     int n = 0;
 

@@ -130,6 +130,8 @@ static int make_engines(const struct ipu_pipeline *p, struct ipu__copy *copy)
     IPU_TRY(ipu__new_array(&copy->backward, nparts, sizeof *copy->backward));
     IPU_TRY(
         ipu__new_array(&copy->update, (size_t)p->nchips, sizeof *copy->update));
+    /* cppcheck takes the member, an array of structs, for one of void. */
+    /* cppcheck-suppress sizeofDereferencedVoidPointer */
     IPU_TRY(ipu__new_array(&copy->done, nparts, sizeof *copy->done));
     for (int32_t i = 0; i < p->nparts; i++) {
         IPU_TRY(make_engine(p, copy, p->parts[i].ipu, p->parts[i].forward,

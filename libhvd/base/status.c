@@ -75,5 +75,7 @@ int hvd__allocate(void *pointer, size_t n, size_t each)
     void *memory = calloc(n ? n : 1, each);
 
     memcpy(pointer, &memory, sizeof memory);
+    /* The memory is the caller's now: memcpy has passed it on. */
+    /* cppcheck-suppress memleak */
     return memory ? HVD_OK : hvd__fail_memory(n * each);
 }

@@ -20,7 +20,7 @@ int hvd__rows_new(struct hvd__rows *rows, int64_t n, int64_t width)
     if (!rows->indices)
         return hvd__fail_memory(bytes);
     rows->n = n;
-    rows->values = (float *)(rows->indices + n);
+    rows->values = (float *)(void *)(rows->indices + n);
     return HVD_OK;
 }
 

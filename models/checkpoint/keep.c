@@ -42,7 +42,7 @@ static void keep_windows(struct checkpoint_entry *entries, int count,
         for (int k = 0; k < count && last; k++)
             last = floor(entries[k].time / seconds) != window ||
                    entries[k].time < entries[i].time ||
-                   (entries[k].time == entries[i].time && k <= i);
+                   (k <= i && entries[k].time == entries[i].time);
         entries[i].stays |= last;
     }
 }

@@ -104,8 +104,9 @@ int elastic_share(struct training_run *run)
     if (status < 0)
         return status;
     history = realloc(o->history, ((size_t)counts[0] + 1) * sizeof *history);
+    if (history)
+        o->history = history;
     status = agree(history ? 0 : problem_set("no memory for the history"));
-    o->history = history ? history : o->history;
     if (status == 0 && counts[0] > 0)
         status = agree_send(o->history, counts[0] * (int64_t)sizeof *history,
                             HVD_UINT8);

@@ -228,7 +228,7 @@ static const float *targets_of(struct measures *all, const struct measure *m,
     const int32_t *labels = m->labels < 0 ? NULL : r->inputs[m->labels];
 
     if (!labels || !m->is_int)
-        return (const float *)labels;
+        return (const float *)(const void *)labels;
     for (int64_t i = 0; i < rows * m->columns; i++)
         all->numbers[i] = (float)labels[i];
     return all->numbers;

@@ -27,9 +27,11 @@ static int add(struct state *s, const char *group, const char *part,
         void *list = realloc(s->list, (size_t)capacity * sizeof *s->list);
         char **names;
 
-        s->list = list ? list : s->list;
+        if (list)
+            s->list = list;
         names = realloc(s->names, (size_t)capacity * sizeof *s->names);
-        s->names = names ? names : s->names;
+        if (names)
+            s->names = names;
         if (list && names)
             s->capacity = capacity;
     }

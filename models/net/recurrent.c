@@ -114,7 +114,7 @@ static void keep_ended(const struct cell *cell, ipu_graph *g, ipu_tensor t,
     if (cell->lengths.id < 0)
         return;
     lasts = ipu_less(g, t, cell->lengths);
-    for (int i = 0; i <= cell->has_cell; i++)
+    for (int i = 0; i < (cell->has_cell ? 2 : 1); i++)
         state[i] = ipu_select(g, lasts, state[i], before[i]);
 }
 

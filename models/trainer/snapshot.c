@@ -99,7 +99,7 @@ static bool ends_with(const char *name, const char *end)
 static int32_t count_updates(const hvd_checkpoint *checkpoint, int64_t steps,
                              int accumulate)
 {
-    int32_t updates;
+    int32_t updates = 0;
     const hvd_checkpoint_tensor counter = {
         .name = "updates", .dtype = HVD_INT32, .data = &updates};
     hvd_checkpoint_tensor found;

@@ -112,7 +112,7 @@ static ipu_tensor mask_ended(const struct onnx__cell *cell, ipu_graph *g,
     if (cell->all)
         shown = ipu_select(g, lasts, state[0],
                            ipu_fill(g, cell->dtype, 0, NULL, 0));
-    for (int i = 0; i <= cell->kind->has_cell; i++)
+    for (int i = 0; i < (cell->kind->has_cell ? 2 : 1); i++)
         state[i] = ipu_select(g, lasts, state[i], before[i]);
     return shown;
 }

@@ -241,7 +241,7 @@ static void run_direction(struct layer *layer, int direction, ipu_tensor *state,
     cell.backward = direction == 1 || layer->first_backward;
     cell.activations = layer->activations + direction * cell.kind->activations;
     set_weights(layer, &cell, direction);
-    for (int i = 0; i <= cell.kind->has_cell; i++)
+    for (int i = 0; i < (cell.kind->has_cell ? 2 : 1); i++)
         state[i] =
             layer->state[i].id < 0
                 ? ipu_fill(layer->call->graph, cell.dtype, 2, shape, 0)
@@ -279,7 +279,7 @@ static int run_layer(struct layer *layer)
     }
     if (layer->cell.all)
         IPU_TRY(give_all(layer, y));
-    for (int i = 0; i <= layer->cell.kind->has_cell; i++)
+    for (int i = 0; i < (layer->cell.kind->has_cell ? 2 : 1); i++)
         if (onnx__wants(call, i + 1))
             IPU_TRY(onnx__give(call, i + 1, call->inputs[X]->type,
                                ipu_stack(call->graph, layer->directions,

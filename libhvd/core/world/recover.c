@@ -219,11 +219,14 @@ static int create(struct leaving *old, struct hvd__origin *origin,
     old->was_growing = old->tickets && elastic->nlost == 0;
     if (old->was_growing) {
         HVD_TRY(hvd__grow_plan(elastic, old->tickets, &plan));
+        /* Only while the world is made. */
+        /* cppcheck-suppress autoVariables */
         origin->admission = &plan;
         origin->tickets = old->tickets;
     }
     old->tickets = NULL;
     status = hvd__world_create(origin, made);
+    origin->admission = NULL;
     free(plan.ranks);
     if (status < 0 && elastic->lobby)
         hvd__lobby_settle(elastic->lobby);

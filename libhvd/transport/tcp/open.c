@@ -387,7 +387,6 @@ int hvd__tcp_shrink(struct hvd__transport *self, const struct hvd__shrink *to,
     struct hvd__tcp_options options = {
         .size = to->n,
         .addresses = texts,
-        .names = texts + to->n,
         .cluster = hvd__mix(tcp->job.cluster + (uint64_t)to->generation),
         .key = tcp->is_local ? NULL : tcp->key,
         .key_bytes = tcp->job.key_bytes,
@@ -400,6 +399,7 @@ int hvd__tcp_shrink(struct hvd__transport *self, const struct hvd__shrink *to,
 
     if (!texts)
         return hvd__fail_memory(2 * (size_t)to->n * sizeof *texts);
+    options.names = texts + to->n;
     for (int i = 0; i < to->n; i++) {
         texts[i] = tcp->addresses[to->ranks[i]];
         texts[to->n + i] = tcp->names[to->ranks[i]];
