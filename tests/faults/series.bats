@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # A rank of mnist is killed every two seconds, under mpirun and as a cluster whose
 # workers come back (docs/TRAINER.md). With HVD_TEST_FULL 10 runs of each, for two
-# minutes, or, under mpirun without restarts, until two ranks are left; HVD_SERIES_RUNS has another
-# number, for which HVD_TEST_LIMIT must leave time: a minute for each run under
-# mpirun, five for each of the others. Otherwise one short run of each, in which
-# ranks are killed before it is over on a machine that trains 65,000 images a
-# second.
+# minutes, or, under mpirun without restarts, until two ranks are left.
+# HVD_SERIES_RUNS has another number, for which HVD_TEST_LIMIT must leave time: a
+# minute for each run under mpirun, five for each of the others. Otherwise one short
+# run of each, in which ranks are killed before it is over on a machine that trains
+# 65,000 images a second.
 
 setup_file() {
     export ROOT=$BATS_TEST_DIRNAME/../..
