@@ -106,30 +106,16 @@ static bool cut(struct balance *b, int64_t cycles, int64_t bytes)
 }
 
 /* Returns the least limit of time, or of bytes, that can be kept beside the
- * other one; at most `most`, which can be. */
-static int64_t least_cycles(struct balance *b, int64_t most, int64_t bytes)
+ * other one; at most the given one, which can be. */
+static int64_t least(struct balance *b, bool of_time, int64_t cycles,
+                     int64_t bytes)
 {
-    int64_t low = 0;
+    int64_t low = 0, most = of_time ? cycles : bytes;
 
     while (low < most) {
         int64_t middle = low + (most - low) / 2;
 
-        if (cut(b, middle, bytes))
-            most = middle;
-        else
-            low = middle + 1;
-    }
-    return most;
-}
-
-static int64_t least_bytes(struct balance *b, int64_t cycles, int64_t most)
-{
-    int64_t low = 0;
-
-    while (low < most) {
-        int64_t middle = low + (most - low) / 2;
-
-        if (cut(b, cycles, middle))
+        if (cut(b, of_time ? middle : cycles, of_time ? bytes : middle))
             most = middle;
         else
             low = middle + 1;
@@ -148,10 +134,10 @@ static void place(struct balance *b, const int32_t *chip)
 static int try_cut(struct balance *b, int64_t *bytes)
 {
     ipu_executable *executable = NULL;
-    int64_t cycles = least_cycles(b, INT64_MAX, *bytes);
+    int64_t cycles = least(b, true, INT64_MAX, *bytes);
     int status, fits = 1;
 
-    *bytes = least_bytes(b, cycles, *bytes);
+    *bytes = least(b, false, cycles, *bytes);
     cut(b, cycles, *bytes);
     place(b, b->chip);
     IPU_TRY(ipu_compile_with(b->graph, &b->options, &executable));
@@ -173,7 +159,8 @@ static void keep(struct balance *b)
 
 static int choose(struct balance *b)
 {
-    int64_t low = least_bytes(b, INT64_MAX, INT64_MAX), most = INT64_MAX, limit;
+    int64_t low = least(b, false, INT64_MAX, INT64_MAX), most = INT64_MAX,
+            limit;
     int fits = try_cut(b, &most);
 
     if (fits != 0)
