@@ -5,10 +5,7 @@
 load program
 
 setup_file() {
-    program_open evaluates -I"$BATS_TEST_DIRNAME/../../models/include" \
-        -I"$BATS_TEST_DIRNAME/../../device/include" \
-        -L"${HVD_BUILD:-$BATS_TEST_DIRNAME/../../build}/lib" \
-        -Wl,--no-as-needed -lhvd-train -lipu -lm
+    program_open_estimator evaluates
     export HVD_ELASTIC=1 HVD_HEARTBEAT_TIME=10s HVD_START_TIME=60s
 }
 

@@ -15,6 +15,13 @@ program_open() { # name [gcc's options]: for setup_file
     memory_open "$1"
 }
 
+# Does so for a program of libhvd-train.
+program_open_estimator() { # name
+    local root=$BATS_TEST_DIRNAME/../..
+    program_open "$1" -I"$root/models/include" -I"$root/device/include" \
+        -L"${HVD_BUILD:-$root/build}/lib" -Wl,--no-as-needed -lhvd-train -lipu -lm
+}
+
 teardown() {
     memory_check || return 1
     ! pgrep -f "$PROGRAM"
