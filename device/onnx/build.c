@@ -16,7 +16,7 @@
 
 /* ----------------------------------------------------------------- refusals */
 
-/* Room for "; and so many more". */
+/* A refusal keeps so many bytes free for "; and N more" at its end. */
 enum { MORE = 32 };
 
 /* Refuses the model, with all that was noted, as far as there is room. */

@@ -62,8 +62,9 @@ extern _Thread_local struct hvd__accel_thread hvd__accel_thread
 
 /* ----------------------------------------------------------- communicators */
 
-/* What all ranks know of the first large call of a kind on a communicator: if a
- * rank had to pack its data, such calls are MPI's from then on. */
+/* The ranks of a communicator tell each other in their first large call of a
+ * kind whether one of them has to pack its data. If so, such calls are MPI's
+ * from then on. */
 enum hvd__accel_large {
     HVD__ACCEL_LARGE_UNKNOWN,
     HVD__ACCEL_LARGE_FLAT,

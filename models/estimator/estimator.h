@@ -277,16 +277,18 @@ int elastic_change(hvd_estimator *estimator);
 /* Returns whether the world is not the first of its training. */
 bool elastic_has_changed(const hvd_estimator *estimator);
 
-/* What checkpoints keep of an elastic training, the same on all ranks. */
+/* The numbers of an elastic training that checkpoints keep: all ranks have the
+ * same. */
 struct elastic_kept {
     int64_t rows; /* as in the variables; -1: the training was not elastic */
     struct elastic_counts counts;
     int64_t own[ESTIMATOR_OWN];
 };
 
-/* Returns what a checkpoint is to keep now. */
+/* Returns the numbers that a checkpoint is to keep now. */
 struct elastic_kept elastic_keep(const hvd_estimator *estimator);
-/* Takes it up, if the training is elastic. The ranks get new numbers. */
+/* Goes on from the numbers of a checkpoint, if the training is elastic. The
+ * ranks are numbered anew. */
 void elastic_take_up(hvd_estimator *estimator, const struct elastic_kept *kept);
 /* Returns whether a commit is complete, from which the training goes on. */
 bool elastic_is_committed(const hvd_estimator *estimator);

@@ -52,7 +52,7 @@ static int open_writer(hvd_estimator *e)
                                       &e->writer);
 }
 
-/* Numbers of an elastic training, by their names in checkpoints. */
+/* A number of an elastic training has this name in checkpoints. */
 struct number {
     const char *name;
     int64_t *value;

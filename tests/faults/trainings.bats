@@ -191,7 +191,8 @@ value() {
     sed -n 's/.*"event":"'"$2"'".*"'"$1"'":\([0-9]*\).*/\1/p' "$folder/log"
 }
 
-# Whatever was lost, 60 times 400 samples count, and a replay has the same weights.
+# ends_well: the training has counted 60 times 400 samples, whatever was lost, and a
+# replay has the same weights.
 ends_well() {
     cat "$folder/log" | grep -v '"commit"'
     [ "$(value rows end)" = 24000 ]
@@ -219,7 +220,7 @@ ends_well() {
     rm -r "$folder/model"
     run job 1 130 0
     [ "$status" -eq 75 ]
-    # What was trained elastically is refused to others.
+    # A training that is not elastic refuses the folder of one that is.
     run "$BIN/mnist" --model mlp --train-images 400 --test-images 50 --batch-size 8 \
         --model-dir "$folder/model"
     echo "$output"

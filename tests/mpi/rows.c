@@ -122,7 +122,7 @@ TEST(exchanges_and_shares_in_place)
         ck_assert_int_eq(data[i], n - 1 + i);
 }
 
-/* Of two rows, the third rank and those behind it have none. */
+/* The third rank and those behind it get no share of two rows. */
 TEST(shares_of_fewer_rows_than_ranks)
 {
     enum { WIDTH = 10000 };

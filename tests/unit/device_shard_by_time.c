@@ -11,7 +11,8 @@
 
 enum { BATCH = 32, WIDTH = 96, LAYERS = 6, UNITS = 14 };
 
-/* How often layers are applied: each takes that time, and has one weight. */
+/* Each layer has one weight and is applied so many times, which is the time
+ * that it takes. */
 static const int times[LAYERS] = {1, 1, 7, 2, 1, 2};
 
 /* Builds the chain. from: the first unit of chips 1 and 2, or UNITS; NULL: it
@@ -94,7 +95,7 @@ static int64_t shortest(int chips, bool trains)
     return best;
 }
 
-/* _i: chips, and whether the program has gradients. */
+/* _i says how many chips there are, and whether the program has gradients. */
 LOOP_TEST(the_slowest_chip_is_as_fast_as_can_be, 0, 4)
 {
     int chips = 2 + _i % 2, count;
@@ -109,7 +110,8 @@ LOOP_TEST(the_slowest_chip_is_as_fast_as_can_be, 0, 4)
     ck_assert_int_le(cycles, best);
 }
 
-/* With a little less than the shortest time takes, and with too little. */
+/* Each chip has a little less memory than the shortest time needs, and then too
+ * little for any cut. */
 TEST(each_chip_has_room_if_that_can_be)
 {
     ipu_target target = {.size = sizeof target};

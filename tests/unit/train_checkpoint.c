@@ -240,7 +240,7 @@ TEST(mistakes_are_told)
                      HVD_ERR_FILE);
     ck_assert_ptr_null(other);
     ck_assert_ptr_nonnull(strstr(hvd_last_error(), "another training"));
-    /* But one takes the place of another that will not write any more. */
+    /* A writer that inherits takes the place of one that still has the lock. */
     hvd_checkpoint_options_init(&o, sizeof o);
     o.inherits = 1;
     ck_assert_int_eq(hvd_checkpoint_writer_open(folder, &o, &other), 0);

@@ -383,7 +383,7 @@ static void stand_by(struct hvd__world *world, struct standby *standby,
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Whether the calling thread is the background thread of a world. */
+/* The calling thread is the background thread of a world. */
 static _Thread_local bool is_background;
 
 bool hvd__progress_is_own_thread(void)

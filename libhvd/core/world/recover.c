@@ -219,7 +219,7 @@ static int create(struct leaving *old, struct hvd__origin *origin,
     old->was_growing = old->tickets && elastic->nlost == 0;
     if (old->was_growing) {
         HVD_TRY(hvd__grow_plan(elastic, old->tickets, &plan));
-        /* Only while the world is made. */
+        /* The plan is used only while the world is made. */
         /* cppcheck-suppress autoVariables */
         origin->admission = &plan;
         origin->tickets = old->tickets;
