@@ -92,7 +92,7 @@ int ipu__remedy_of(const struct ipu_executable *e, const ipu_graph *graph,
     return IPU_OK;
 }
 
-static ipu_target target_of(const struct ipu__trial *t)
+ipu_target ipu__trial_target(const struct ipu__trial *t)
 {
     ipu_target target;
 
@@ -100,8 +100,8 @@ static ipu_target target_of(const struct ipu__trial *t)
     return t->options->target ? *t->options->target : target;
 }
 
-static int compile_trial(const struct ipu__trial *t, const ipu_graph *g,
-                         uint32_t without, ipu_executable **e)
+int ipu__compile_trial(const struct ipu__trial *t, const ipu_graph *g,
+                       uint32_t without, ipu_executable **e)
 {
     const struct ipu__setting setting = {.plans = t->plans,
                                          .automatic = t->automatic};
@@ -135,9 +135,8 @@ static int check_hope(const struct ipu__trial *t, const ipu_graph *g,
     int status;
 
     *t->hopeless = false;
-    IPU_TRY(compile_trial(t, g, IPU_PASS_ORDER, &e));
-    if (ipu_executable_shards(e) == 1 &&
-        least_bytes(e) > e->target.bytes_per_tile) {
+    IPU_TRY(ipu__compile_trial(t, g, IPU_PASS_ORDER, &e));
+    if (least_bytes(e) > e->target.bytes_per_tile) {
         *t->hopeless = true;
         status = ipu__remedy_of(e, g, remedy);
         remedy->tile_bytes = least_bytes(e);
@@ -159,7 +158,7 @@ static int measure_graph(const struct ipu__trial *t, const ipu_graph *g,
         if (*t->hopeless)
             return IPU_OK;
     }
-    IPU_TRY(compile_trial(t, g, 0, &e));
+    IPU_TRY(ipu__compile_trial(t, g, 0, &e));
     status = ipu__remedy_of(e, g, remedy);
     ipu_executable_free(e);
     return status;
@@ -349,12 +348,10 @@ static int make_shards(ipu_graph *g, int32_t parts)
     if (g->nloops > 0)
         return ipu__fail(IPU_ERR_STATE,
                          "it has loops, each of which is on one chip");
-    return ipu__shard_again(g, parts);
+    return parts > g->nnodes
+               ? ipu__fail(IPU_ERR_STATE, "it has not so many layers")
+               : IPU_OK;
 }
-
-/* Mini-batches of a stage between two updates: the fewest that the grouped
- * schedule takes. */
-enum { BATCHES_PER_STAGE = 2 };
 
 static bool has_rows(const ipu_graph *g)
 {
@@ -375,8 +372,7 @@ static int make_stages(ipu_graph *g, int32_t parts)
     if (ipu_update_count(g) > 1)
         return ipu__fail(IPU_ERR_STATE,
                          "it accumulates gradients itself, as a pipeline does");
-    IPU_TRY(ipu__divide_batch(g, BATCHES_PER_STAGE * parts));
-    return ipu__shard_again(g, parts);
+    return ipu__divide_batch(g, IPU__BATCHES_PER_STAGE * parts);
 }
 
 static int place_one(ipu_graph *g)
@@ -449,27 +445,9 @@ static int change_graph(const struct ipu__trial *t, ipu_remedy_kind kind,
                : ipu__fail(IPU_ERR_STATE, "%s", ipu_last_error());
 }
 
-static int measure_stages(const struct ipu__trial *t, const ipu_graph *g,
-                          ipu_remedy *remedy)
+static bool is_spread(ipu_remedy_kind kind)
 {
-    struct ipu__pipeline_cost cost;
-    const ipu_target target = target_of(t);
-    int status = ipu__measure_stages(t, g, &target, remedy->parts,
-                                     BATCHES_PER_STAGE * remedy->parts, &cost);
-
-    if (status < 0)
-        return status == IPU_ERR_MEMORY || status == IPU_ERR_CALLBACK
-                   ? status
-                   : ipu__fail(IPU_ERR_STATE, "%s", ipu_last_error());
-    remedy->runs = 1;
-    remedy->bytes_per_tile = target.bytes_per_tile;
-    remedy->tile_bytes = cost.tile_bytes;
-    remedy->remote_bytes = cost.remote_bytes;
-    remedy->cycles = cost.cycles;
-    remedy->streaming_cycles = cost.streaming_cycles;
-    remedy->seconds = ipu_model_seconds(&target, cost.cycles);
-    remedy->fits = remedy->tile_bytes <= remedy->bytes_per_tile;
-    return IPU_OK;
+    return kind == IPU_REMEDY_SHARD || kind == IPU_REMEDY_PIPELINE;
 }
 
 static int try_parts(const struct ipu__trial *t, ipu_remedy_kind kind,
@@ -482,8 +460,8 @@ static int try_parts(const struct ipu__trial *t, ipu_remedy_kind kind,
     IPU_TRY(change_graph(t, kind, parts, &g));
     if (t->hopeless)
         *t->hopeless = false;
-    status = kind == IPU_REMEDY_PIPELINE ? measure_stages(t, g, &tried)
-                                         : measure_graph(t, g, &tried);
+    status = is_spread(kind) ? ipu__measure_spread(t, g, &tried)
+                             : measure_graph(t, g, &tried);
     ipu_graph_free(g);
     if (status >= 0)
         status = check_done(&tried);
@@ -600,7 +578,7 @@ static int try_off_chip(const struct ipu__trial *t, ipu_remedy_kind kind,
  * program. */
 static bool leaves_offload(const struct ipu__trial *t, ipu_remedy_kind kind)
 {
-    if (!(target_of(t).streaming_bytes_per_second > 0) ||
+    if (!(ipu__trial_target(t).streaming_bytes_per_second > 0) ||
         kind == IPU_REMEDY_OFFLOAD || kind == IPU_REMEDY_OFFLOAD_ALL)
         return false;
     return kind == IPU_REMEDY_PIPELINE || ipu__leaves_offload(t->graph);
@@ -609,7 +587,7 @@ static bool leaves_offload(const struct ipu__trial *t, ipu_remedy_kind kind)
 int ipu__try_remedy(const struct ipu__trial *t, ipu_remedy_kind kind,
                     int32_t parts, ipu_remedy *remedy)
 {
-    ipu_target target = target_of(t);
+    ipu_target target = ipu__trial_target(t);
 
     if ((kind == IPU_REMEDY_OFFLOAD || kind == IPU_REMEDY_OFFLOAD_ALL) &&
         !(target.streaming_bytes_per_second > 0))

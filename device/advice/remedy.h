@@ -11,6 +11,7 @@
  *     fit.c           the text of the refusal
  *     balance.c       spreads a program over chips by time
  *     remedy.c        measures one remedy; finds the fewest parts that fit
+ *     spread.c        measures those that spread a program over chips
  *     divide.c, halve.c, split_update.c, stages.c
  *                     change graphs
  */
@@ -52,8 +53,46 @@ int ipu__try_remedy(const struct ipu__trial *trial, ipu_remedy_kind kind,
 int ipu__remedy_of(const struct ipu_executable *executable,
                    const ipu_graph *graph, ipu_remedy *remedy);
 
+/* Compiles a graph as the trial says, without those passes; the program need
+ * not fit. */
+int ipu__compile_trial(const struct ipu__trial *trial, const ipu_graph *graph,
+                       uint32_t without, ipu_executable **executable);
+
+/* Returns the chip of a trial. */
+ipu_target ipu__trial_target(const struct ipu__trial *trial);
+
 /* Returns whether the program, or a loop in it, has gradients. */
 bool ipu__has_gradients(const ipu_graph *graph);
+
+/* ---------------------------------------------------------- several chips */
+
+/* How a program is spread over chips. */
+struct ipu__balance {
+    const struct ipu__trial *trial; /* borrowed: how programs are compiled */
+    bool stages; /* parts are stages of a pipeline, which share no variables */
+    /* Judges a graph whose tensors have been placed: returns 1 if each chip has
+     * room for its part, 0 if one has not, IPU_ERR_STATE if the graph cannot be
+     * divided there, or another failure, which ends the search. */
+    int (*judge)(void *context, const ipu_graph *graph);
+    void *context;
+};
+
+/* Mini-batches of a stage between two updates: the fewest that the grouped
+ * schedule takes. */
+enum { IPU__BATCHES_PER_STAGE = 2 };
+
+/* Places the tensors of a graph on count chips so that the slowest is as fast
+ * as can be among the ways that judge takes; if it takes none, so that parts
+ * are as even in bytes as can be. The last way that was judged, or the last
+ * that was judged to fit, is the one that is left. Returns the judgement on it.
+ */
+int ipu__balance(const struct ipu__balance *how, ipu_graph *graph,
+                 int32_t count);
+
+/* Spreads a graph over remedy->parts chips by time, and measures that: one
+ * after the other (IPU_REMEDY_SHARD) or as stages (IPU_REMEDY_PIPELINE). */
+int ipu__measure_spread(const struct ipu__trial *trial, ipu_graph *graph,
+                        ipu_remedy *remedy);
 
 /* ------------------------------------------------- how graphs are changed */
 

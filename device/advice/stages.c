@@ -4,7 +4,7 @@
  * make of it, and measures that: the forward pass cut into stages, the
  * optimiser after them. remedy.c calls it.
  *
- * The forward pass is cut where sharding cuts it (graph/shards.c). The function
+ * The forward pass is cut where spread.c has put its tensors. The function
  * of a stage adds the nodes of its part to the stage's graph. The function of
  * the optimiser adds the nodes that the program has after its gradients, for
  * the variables that it is given. The pipeline itself makes derivatives. What a

@@ -293,15 +293,10 @@ int32_t ipu__add_node(ipu_graph *graph, const struct ipu__op *op,
                       const struct ipu__attributes *attributes);
 
 /*
- * Distributes a graph over count chips as if that had been done before its
- * gradients were built. Nodes before the first gradient are distributed by
- * weight; derivatives, and the nodes that use them, go where they would then
- * be.
+ * Puts each unit of a graph on a chip of its own. Units are the nodes before
+ * the first gradient, each with the ops by element that are one step with it.
+ * Derivatives, and the nodes that use them, go where their tensors are.
  */
-int ipu__shard_again(ipu_graph *graph, int32_t count);
-
-/* Does the same with as many chips as there are units: forward nodes, each with
- * the ops by element that are one step with it. */
 int ipu__shard_units(ipu_graph *graph, int32_t *nunits);
 
 /* Makes a copy of the graph with the same handles. It must be freed before the

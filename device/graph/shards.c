@@ -6,9 +6,9 @@
  * Each weighs as many bytes as it makes, and as the variables that it is the
  * first to use; the chain is cut into parts that weigh about the same.
  *
- * Nodes that a program builds after its gradients, if it has some already, go
- * where they would have gone had the chain been cut before the gradients were
- * asked for.
+ * advice/balance.c cuts the chain by time. For that it asks for the units of
+ * which the chain consists; derivatives, and the nodes that a program builds
+ * after its gradients, belong to the units of their tensors.
  */
 #include <stdlib.h>
 
@@ -198,45 +198,28 @@ static void place_derivatives(ipu_graph *g, int32_t first, bool *placed)
 }
 
 /* Puts each of the first nnodes nodes on a chip of its own, with those that
- * follow it. */
-static int cut_units(ipu_graph *g, int32_t nnodes, int32_t *nunits)
+ * follow it. Returns the number of chips, at least one. */
+static int32_t cut_units(ipu_graph *g, int32_t nnodes, bool *seen)
 {
-    bool *seen;
+    int32_t last = 0;
 
-    IPU_TRY(ipu__new_array(&seen, (size_t)g->ntensors, sizeof *seen));
-    *nunits = 0;
     for (int32_t n = 0; n < nnodes; n++) {
-        *nunits += *nunits == 0 || !follows(g, n);
-        place_node(g, n, *nunits - 1, seen);
+        last += n > 0 && !follows(g, n);
+        place_node(g, n, last, seen);
     }
-    free(seen);
-    return IPU_OK;
-}
-
-/* count 0: each unit is on a chip of its own. */
-static int shard_again(ipu_graph *g, int32_t count, int32_t *nunits)
-{
-    bool *placed;
-    int32_t first = 0;
-    int status;
-
-    IPU_TRY(ipu__new_array(&placed, (size_t)g->ntensors, sizeof *placed));
-    while (first < g->nnodes && g->nodes[first].derived < 0)
-        first++;
-    status =
-        count > 0 ? cut_chain(g, first, count) : cut_units(g, first, nunits);
-    if (status >= 0)
-        place_derivatives(g, first, placed);
-    free(placed);
-    return status;
-}
-
-int ipu__shard_again(ipu_graph *g, int32_t count)
-{
-    return shard_again(g, count, NULL);
+    return last + 1;
 }
 
 int ipu__shard_units(ipu_graph *g, int32_t *nunits)
 {
-    return shard_again(g, 0, nunits);
+    bool *seen;
+    int32_t first = 0;
+
+    IPU_TRY(ipu__new_array(&seen, 2 * (size_t)g->ntensors, sizeof *seen));
+    while (first < g->nnodes && g->nodes[first].derived < 0)
+        first++;
+    *nunits = cut_units(g, first, seen);
+    place_derivatives(g, first, seen + g->ntensors);
+    free(seen);
+    return IPU_OK;
 }

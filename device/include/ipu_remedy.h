@@ -30,10 +30,11 @@ enum {
     IPU_REMEDY_OFFLOAD = 3,    /* optimiser state in DRAM beside the chip */
     IPU_REMEDY_OFFLOAD_ALL = 4, /* weights and accumulators there too:
                                    ipu_offload_variable */
-    IPU_REMEDY_SHARD = 5,       /* parts chips: ipu_shard_automatically */
+    IPU_REMEDY_SHARD = 5,       /* parts chips: ipu_shard_by_time */
     IPU_REMEDY_PIPELINE = 6,    /* parts stages, each on a chip, with the batch
                                    cut into 2 parts mini-batches: ipu_pipeline,
-                                   grouped schedule */
+                                   grouped schedule; the slowest stage takes as
+                                   little time as can be */
     IPU_REMEDY_PLACEMENT = 7,   /* the compiler's mapping of tensors instead of
                                    that of ipu_map */
     IPU_NUM_REMEDIES = 8
@@ -64,7 +65,9 @@ typedef struct ipu_remedy {
  * largest possible; a remedy without parts takes 0 or 1. The function compiles
  * once, or a few times if parts is 0. Variables with IPU_OFFLOAD_AUTO are tried
  * on the chip first, with any number of parts, and then in DRAM; remote_bytes
- * is not 0 if the program fits only with them there.
+ * is not 0 if the program fits only with them there. Over several chips, the
+ * function compiles up to ten times more for each number of parts, to find the
+ * fastest division that fits.
  *
  * Returns IPU_ERR_STATE if the remedy cannot be applied to the program; the
  * text says why. Progress is reported as by ipu_compile_with, and can stop it.

@@ -87,6 +87,8 @@ static int add_update(const struct training *t, const ipu_tensor *w,
 
 int training_build(struct training *t)
 {
+    const ipu_compile_options options = {.size = sizeof options,
+                                         .target = &t->settings->target};
     const int layers = t->settings->layers;
     ipu_tensor w[MOST_LAYERS], gradients[MOST_LAYERS], loss;
     ipu_loss_scaling scaling = {.size = sizeof scaling, .finite = {-1}};
@@ -98,8 +100,6 @@ int training_build(struct training *t)
         return status;
     ipu_allow_recompute(t->graph, t->tool == TOOL_RECOMPUTE);
     loss = loss_of(t, w);
-    if (t->tool == TOOL_CHIPS)
-        ipu_shard_automatically(t->graph, t->settings->parts);
     if (t->tool == TOOL_HALF)
         ipu_scaled_gradients(t->graph, "scaling", loss, layers, w, NULL,
                              gradients, &scaling);
@@ -107,5 +107,8 @@ int training_build(struct training *t)
         ipu_gradients(t->graph, loss, layers, w, gradients);
     add_update(t, w, gradients, scaling.finite);
     t->nvariables = hvd_net_end(t->net, &t->variables);
-    return device_status(ipu_output(t->graph, "loss", loss));
+    status = ipu_output(t->graph, "loss", loss);
+    if (status >= 0 && t->tool == TOOL_CHIPS)
+        status = ipu_shard_by_time(t->graph, &options, t->settings->parts);
+    return device_status(status);
 }

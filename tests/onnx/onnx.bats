@@ -244,6 +244,15 @@ assert 0 <= y.min() < 0.2 and 1.8 < y.max() < 2 and y.std() > 0.4"
          END { exit !(n == 2 && weights == 2 * 65 * 64 * 4 && most == fullest &&
                       all > between + ms && each == slowest && between > 0) }' \
         <<<"$output"
+    # The remedy "shard" is the division that as many chips get.
+    "$PROGRAM" --fit --batch 20000 --target bow "$model" >"$RESULTS" || true
+    parts=$(awk '$1 == "shard" { print $2 }' "$RESULTS")
+    run "$PROGRAM" --fit --ipus "$parts" --batch 20000 --target bow "$model"
+    told=$(awk '/^fits/ { bytes = $7 } /^a batch takes/ { print "yes", bytes, $6 }' \
+        <<<"$output")
+    echo "$output"
+    cat "$RESULTS"
+    [ "$(awk '$1 == "shard" { print $3, $4, $6 }' "$RESULTS")" = "$told" ]
     run "$PROGRAM" --fit --ipus 2 --train 1 --loss mse --batch 16 "$model"
     echo "$output"
     [ "$status" -eq 0 ]

@@ -68,6 +68,8 @@ static ipu_tensor dense(ipu_graph *graph, const struct way *way, int rows,
 static void build(ipu_graph *graph, const struct way *way,
                   ipu_optimizer_kind kind, int rows, int layers)
 {
+    const ipu_compile_options options = {.size = sizeof options,
+                                         .target = &target};
     const ipu_optimizer o = {.size = sizeof o,
                              .kind = kind,
                              .rate =
@@ -84,13 +86,13 @@ static void build(ipu_graph *graph, const struct way *way,
     loss = dense(graph, way, rows / way->parts, layers, w);
     if (way->by_hand)
         MUST(ipu_shard(graph, -1));
-    else if (way->shards)
-        MUST(ipu_shard_automatically(graph, way->shards));
     MUST(ipu_gradients(graph, loss, layers, w, slopes));
     MUST(way->mini ? ipu_accumulating_optimizer(graph, &o, layers, w, slopes,
                                                 way->mini, &u)
                    : ipu_optimize(graph, &o, layers, w, slopes));
     MUST(ipu_output(graph, "loss", loss));
+    if (way->shards && !way->by_hand)
+        MUST(ipu_shard_by_time(graph, &options, way->shards));
 }
 
 /* ---------------------------------------------------------- the predictions */

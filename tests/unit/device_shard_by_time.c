@@ -117,6 +117,7 @@ TEST(each_chip_has_room_if_that_can_be)
     ipu_target target = {.size = sizeof target};
     const ipu_compile_options options = {.size = sizeof options,
                                          .target = &target};
+    ipu_remedy remedy = {.size = sizeof remedy};
     struct device even = device_new();
     int64_t most, least, bytes;
     int count;
@@ -130,6 +131,8 @@ TEST(each_chip_has_room_if_that_can_be)
     MUST(ipu_shard_by_time(d.graph, &options, 3));
     slowest(d.graph, &target, &most, &count);
     ck_assert_int_lt(least, most);
+    MUST(ipu_remedy_try(d.graph, &options, IPU_REMEDY_SHARD, 3, &remedy));
+    ck_assert_int_eq(remedy.tile_bytes, most);
     target.bytes_per_tile = most - 1;
     MUST(ipu_shard_by_time(d.graph, &options, 3));
     slowest(d.graph, &target, &bytes, &count);
