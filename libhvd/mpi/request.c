@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "mpi/accelerate.h"
 
@@ -29,6 +30,7 @@ struct pending {
     struct hvd__accel_call call;
     MPI_Request request;
     hvd_handle handle;
+    int counts_and_displs[]; /* copies of what call.to borrows */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -167,15 +169,34 @@ static bool keep_type(struct hvd__accel_call *call)
     return true;
 }
 
+/* Copies the counts and displacements of the blocks that are unpacked at the
+ * end. MPI forbids programs to change them before, but Open MPI reads them in
+ * the call alone, and mpi4py frees them behind it. */
+static void keep_blocks(struct pending *pending, size_t bytes)
+{
+    struct hvd__accel_layout *to = &pending->call.to;
+    int *counts = pending->counts_and_displs, *displs = counts + to->nblocks;
+
+    memcpy(counts, to->counts, bytes);
+    memcpy(displs, to->displs, bytes);
+    to->counts = counts;
+    to->displs = displs;
+}
+
 /* Returns NULL if memory runs out, or MPI makes no request. */
 static struct pending *pending_new(const struct hvd__accel_call *call)
 {
-    struct pending *pending = malloc(sizeof *pending);
+    const bool has_counts = call->result && !call->tail && call->to.counts;
+    const size_t bytes =
+        has_counts ? (size_t)call->to.nblocks * sizeof(int) : 0;
+    struct pending *pending = malloc(sizeof *pending + 2 * bytes);
     int *code = malloc(sizeof *code);
 
     if (pending && code) {
         *code = MPI_SUCCESS;
         pending->call = *call;
+        if (has_counts)
+            keep_blocks(pending, bytes);
         pending->call.request.shape = &pending->call.count;
         pending->call.state_of_request = code;
         /* The program may free its own before the end. */

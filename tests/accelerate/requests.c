@@ -155,6 +155,34 @@ static void types_and_communicators_may_be_freed_before_the_end(void)
     free(data);
 }
 
+/* mpi4py frees arrays of counts and displacements when a call has returned. */
+static void counts_and_displacements_are_read_in_the_call(void)
+{
+    enum { FIRST = 400 };
+    const int room = size * (FIRST + size);
+    double *gathered = vector(room, -1), *own = vector(FIRST + rank, rank);
+    int counts[size], displs[size];
+    MPI_Request request;
+
+    for (int i = 0; i < size; i++) {
+        counts[i] = FIRST + i;
+        displs[i] = i * (FIRST + size);
+    }
+    MPI_Iallgatherv(own, FIRST + rank, MPI_DOUBLE, gathered, counts, displs,
+                    MPI_DOUBLE, MPI_COMM_WORLD, &request);
+    memset(counts, 0x7f, sizeof counts);
+    memset(displs, 0x7f, sizeof displs);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int i = 0; i < size; i++) {
+        const double *block = gathered + i * (FIRST + size);
+
+        EXPECT(all_are(block, FIRST + i, i));
+        EXPECT(all_are(block + FIRST + i, size - i, -1));
+    }
+    free(gathered);
+    free(own);
+}
+
 /* ---------------------------------------------------------------- progress */
 
 /* Rank 0 sends what the others wait for only when their collective is done. */
@@ -552,6 +580,7 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     all_ways_to_wait();
     types_and_communicators_may_be_freed_before_the_end();
+    counts_and_displacements_are_read_in_the_call();
     collectives_move_while_a_rank_receives();
     messages_move_while_a_rank_reduces();
     a_rank_that_is_done_owes_nothing();
