@@ -320,3 +320,21 @@ int ipu_shard_by_time(ipu_graph *graph, const ipu_compile_options *options,
     ipu__plans_free(trial.plans);
     return status < 0 ? status : IPU_OK;
 }
+
+int ipu_compile_shards(const ipu_graph *graph,
+                       const ipu_compile_options *options, int32_t count,
+                       ipu_executable **executable)
+{
+    ipu_graph *spread = NULL;
+    int status;
+
+    if (!graph)
+        return ipu__fail(IPU_ERR_ARGUMENT, "compile: the graph is NULL");
+    IPU_TRY(ipu__graph_status(graph));
+    IPU_TRY(ipu__graph_copy(graph, &spread));
+    status = ipu_shard_by_time(spread, options, count);
+    if (status >= 0)
+        status = ipu_compile_with(spread, options, executable);
+    ipu_graph_free(spread);
+    return status;
+}

@@ -36,7 +36,6 @@ static int measure_shards(const struct ipu_executable *e, ipu_remedy *remedy)
 {
     int32_t shards = ipu_executable_shards(e);
     ipu_sharding_info sharding = {.size = sizeof sharding};
-    ipu_system system;
 
     IPU_TRY(shards);
     remedy->tile_bytes = 0;
@@ -47,9 +46,7 @@ static int measure_shards(const struct ipu_executable *e, ipu_remedy *remedy)
         if (remedy->tile_bytes < info.tile_bytes)
             remedy->tile_bytes = info.tile_bytes;
     }
-    IPU_TRY(ipu__find_system(NULL, shards, &system));
-    system.ipu = e->target;
-    IPU_TRY(ipu_executable_sharding(e, &system, &sharding));
+    IPU_TRY(ipu_executable_sharding(e, NULL, &sharding));
     remedy->cycles += remedy->runs * sharding.exchange_cycles;
     return IPU_OK;
 }

@@ -233,6 +233,12 @@ int ipu_shard_automatically(ipu_graph *graph, int32_t count);
 int ipu_shard_by_time(ipu_graph *graph, const ipu_compile_options *options,
                       int32_t count);
 
+/* Compiles a program for count chips, as ipu_shard_by_time and ipu_compile_with
+ * do, and leaves the graph as it is. */
+int ipu_compile_shards(const ipu_graph *graph,
+                       const ipu_compile_options *options, int32_t count,
+                       ipu_executable **executable);
+
 /* Returns the chip of a tensor. */
 int32_t ipu_tensor_shard(const ipu_graph *graph, ipu_tensor tensor);
 
@@ -269,7 +275,8 @@ typedef struct ipu_sharding_info {
 } ipu_sharding_info;
 
 /* Returns the traffic between the chips of a system, where shard i is on IPU i.
- */
+ * system NULL: the smallest of Graphcore's systems that has so many IPUs, with
+ * IPUs of the program's target. */
 int ipu_executable_sharding(const ipu_executable *executable,
                             const ipu_system *system, ipu_sharding_info *info);
 

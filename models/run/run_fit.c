@@ -151,30 +151,11 @@ static int print_pipeline(const struct run_model *run, const ipu_target *target,
     return status == IPU_ERR_STATE ? IPU_OK : status;
 }
 
-/* Finds the smallest system that has so many chips. */
-static int find_system(const ipu_target *target, int32_t chips,
-                       ipu_system *system)
-{
-    static const char *const names[] = {"M2000", "Pod16", "Pod64", "Pod128",
-                                        "Pod256"};
-    int status = IPU_OK;
-
-    *system = (ipu_system){.size = sizeof *system};
-    for (size_t i = 0; i < sizeof names / sizeof *names && status >= 0; i++) {
-        status = ipu_system_find(names[i], system);
-        if (system->ipus >= chips)
-            break;
-    }
-    system->ipu = *target;
-    return status;
-}
-
 static int print_chips_fit(const struct run_model *run,
                            const ipu_target *target, int32_t chips, int *fits)
 {
     ipu_remedy whole = {.size = sizeof whole};
     ipu_sharding_info sharding = {.size = sizeof sharding};
-    ipu_system system;
     int64_t most = 0, slowest = 0;
     int status;
 
@@ -193,9 +174,7 @@ static int print_chips_fit(const struct run_model *run,
            " bytes on the fullest tile\n",
            *fits ? "fits" : "does not fit", (int)chips, target->name, most,
            whole.bytes_per_tile);
-    status = find_system(target, chips, &system);
-    if (status >= 0)
-        status = ipu_executable_sharding(run->executable, &system, &sharding);
+    status = ipu_executable_sharding(run->executable, NULL, &sharding);
     if (status < 0)
         return status;
     printf("a batch takes %" PRId64 " cycles, %.3f ms, of which %.3f between "

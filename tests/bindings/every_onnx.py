@@ -9,6 +9,7 @@ import collections
 import gc
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import threading
@@ -289,6 +290,70 @@ def check_full():
     assert error.status is ipu.Status.FULL
 
 
+def fit_by_ipu_run(path, ipus, batch):
+    """Returns what ipu-run --fit says of a model on several chips: its words for them, their
+    bytes and milliseconds, and the interval between batches of a pipeline; the cycles of a
+    batch, and the remedies."""
+    program = os.path.join(os.path.dirname(sys.argv[1]), "..", "bin", "ipu-run")
+    lines = subprocess.run([program, "--fit", "--ipus", str(ipus), "--batch", str(batch), path],
+                           capture_output=True, text=True).stdout.splitlines()
+    chips = [line.split() for line in lines if line.split()[0].isdigit()]
+    every = [line.split()[-2] for line in lines if line.startswith("as a pipeline, ")]
+    remedies = {line.split()[0]: line.split()[1:] for line in lines
+                if line.startswith("  shard")}
+    return (" ".join(lines[0].split()[:3]), [(int(row[3]), row[5]) for row in chips], every,
+            int(lines[1].split()[3]), remedies)
+
+
+def check_chips(folder):
+    """Several chips are what ipu-run --fit --ipus has."""
+    path, _ = mlp(folder)
+    assert ipu.load_onnx(path).footprint(ipus=2).ipus == []  # it has one layer
+    path = os.path.join(folder, "layers.onnx")
+    script = pathlib.Path(__file__).parent.parent / "onnx" / "layers.py"
+    subprocess.run([sys.executable, script, path], check=True)
+    model = ipu.load_onnx(path)
+    for ipus, batch, fits in (2, 20000, True), (2, 3000000, False):
+        found = model.footprint(batch=batch, ipus=ipus)
+        said, chips, every, cycles, remedies = fit_by_ipu_run(path, ipus, batch)
+        assert bool(found) == fits and found.fits == fits
+        assert said.startswith("fits on" if fits else "does not fit"), said
+        assert chips == [(each["tile_bytes"], f"{1e3 * each['seconds']:.3f}")
+                         for each in found.ipus], (chips, found.ipus)
+        assert found.cycles["total"] == cycles and len(chips) == ipus
+        assert every == [f"{1e3 * found.pipeline['seconds']:.3f}"]
+        assert found.memory["fullest_tile_bytes"] == max(size for size, _ in chips)
+        for name, row in remedies.items():
+            one = found.remedies[name]
+            assert row == [str(one["parts"]), "yes" if one["fits"] else "no",
+                           str(one["tile_bytes"]), str(one["remote_bytes"]),
+                           f"{1e3 * one['seconds']:.3f}"], (row, one)
+        assert bool(remedies) != fits
+        assert f"on {ipus} IPUs of mk2" in str(found) and "a batch leaves every" in str(found)
+        picture = found._repr_html_()
+        ElementTree.fromstring(found._repr_svg_())
+        assert all(f">IPU {i}<" in picture for i in range(ipus))
+        assert found.tiles().size == 0 and found.shares == {} and repr(found)
+    one = model.footprint(batch=64)
+    assert one.ipus == [] and one.sharding == one.pipeline == {}
+    assert ipu.fits(model.graph(64), ipus=1).memory == one.memory
+    raises(ValueError, "ipus is 0: 1 to 256", lambda: model.footprint(ipus=0))
+    raises(TypeError, "", lambda: model.footprint(ipus=1.5))
+
+    graph = ipu.Graph()
+    h = x = graph.input("x", (64, 32))
+    weights = [graph.variable(f"w{i}", (32, 32)) for i in range(4)]
+    for w in weights:
+        h = ipu.ops.tanh(h @ w)
+    graph.minimize(ipu.ops.mean(ipu.ops.square(h - x)), weights, "adam")
+    found = ipu.fits(graph, ipus=2)
+    assert found and found.pipeline["parts"] == 2 and found.pipeline["fits"] is True
+    assert "as a pipeline of 2 stages it fits: " in str(found)
+    # The graph is as it was.
+    assert ipu.fits(graph).ipus == [] and ipu.Program(graph).footprint().fits
+    assert "it has not so many layers" in ipu.fits(graph, ipus=16).pipeline
+
+
 def check_order():
     """Objects are freed in any order."""
     graph = ipu.Graph()
@@ -311,6 +376,7 @@ with tempfile.TemporaryDirectory() as place:
     check_threads(place)
     check_mistakes(place)
     check_chip(place)
+    check_chips(place)
 check_graph()
 check_full()
 check_order()

@@ -69,6 +69,8 @@ TEST(graphs)
     REFUSED(ipu_shard(NULL, 0), "shard: the graph is NULL");
     REFUSED(ipu_tensor_shard(NULL, x), "shard: the graph is NULL");
     REFUSED(ipu_shard_automatically(NULL, 2), "shard: the graph is NULL");
+    REFUSED(ipu_compile_shards(NULL, NULL, 2, NULL),
+            "compile: the graph is NULL");
     REFUSED(ipu_cross_replica_gradients(NULL, 1, &x, &y),
             "cross-replica gradients: the graph is NULL");
 }

@@ -128,6 +128,10 @@ TEST(each_chip_has_room_if_that_can_be)
     MUST(ipu_shard_automatically(even.graph, 3));
     slowest(even.graph, &target, &least, &count);
     build(d.graph, NULL, false);
+    MUST(ipu_compile_shards(d.graph, &options, 3, &d.executable));
+    ck_assert_int_eq(ipu_executable_shards(d.executable), 3);
+    slowest(d.graph, &target, &most, &count);
+    ck_assert_int_eq(count, 1); /* the graph is as it was */
     MUST(ipu_shard_by_time(d.graph, &options, 3));
     slowest(d.graph, &target, &most, &count);
     ck_assert_int_lt(least, most);

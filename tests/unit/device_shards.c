@@ -174,8 +174,8 @@ LOOP_TEST(misuse_is_refused, 0, 3)
               "no shard 2");
     MUST_FAIL(ipu_executable_sharding(d.executable, &model, &all),
               IPU_ERR_STATE, "2 shards, 'model' has 1");
-    MUST_FAIL(ipu_executable_sharding(d.executable, NULL, &all),
-              IPU_ERR_ARGUMENT, "sharding: the system is NULL");
+    MUST_FAIL(ipu_executable_sharding(d.executable, NULL, NULL),
+              IPU_ERR_ARGUMENT, "sharding: the place for an account is NULL");
     if (_i == 0)
         MUST_FAIL(ipu_shard(d.graph, 256), IPU_ERR_ARGUMENT, "shard 256");
     else if (_i == 1)

@@ -275,14 +275,20 @@ int ipu_executable_sharding(const ipu_executable *executable,
 {
     ipu_program_cycles cycles = {.size = sizeof cycles};
     ipu_sharding_info sum = {.shards = ipu_executable_shards(executable)};
+    ipu_system smallest;
     struct uses uses;
     int status;
 
     IPU_TRY(sum.shards);
-    if (!system || !info)
-        return ipu__fail(IPU_ERR_ARGUMENT, "sharding: %s is NULL",
-                         system ? "the place for an account" : "the system");
+    if (!info)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "sharding: the place for an account is NULL");
     IPU_TRY(ipu__check_size("sharding info", info->size, sizeof *info));
+    if (!system) {
+        IPU_TRY(ipu__find_system(NULL, sum.shards, &smallest));
+        smallest.ipu = executable->target;
+        system = &smallest;
+    }
     if (sum.shards > system->ipus)
         return ipu__fail(IPU_ERR_STATE,
                          "sharding: the program has %d shards, '%s' has %d "

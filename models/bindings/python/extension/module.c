@@ -27,9 +27,11 @@ static PyMethodDef functions[] = {
     {"bind", FAST(bind), METH_FASTCALL, "bind(ipu_error, hvd_error)"},
     {"ops", list_ops, METH_NOARGS, "ops(): [(name, parameters, text)]"},
     {"compile", FAST(program_compile), METH_FASTCALL,
-     "compile(graph, target, out_of_memory, proportion): an Executable"},
+     "compile(graph, target, out_of_memory, proportion, brief, ipus): an "
+     "Executable"},
     {"try_remedy", FAST(program_remedy), METH_FASTCALL,
-     "try_remedy(graph, target, number): a dict, or why it cannot be taken"},
+     "try_remedy(graph, target, proportion, number, parts): a dict, or why it "
+     "cannot be taken"},
     {"find_target", program_target, METH_O, "find_target(name): a dict"},
     {"set_threads", set_threads, METH_O,
      "set_threads(count): as many threads as a product may use in this "

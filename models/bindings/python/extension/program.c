@@ -68,15 +68,17 @@ PyObject *program_compile(PyObject *module, PyObject *const *args,
     struct executable *made;
     struct graph *graph;
     PyThreadState *state;
+    int32_t ipus;
     int status;
 
     (void)module;
-    if (!has_arguments("compile", nargs, 5) ||
+    if (!has_arguments("compile", nargs, 6) ||
         !get_graph(args, &graph, &target) ||
         !get_int32(args[2], "out_of_memory", &options.allow_out_of_memory) ||
         !get_double(args[3], "the proportion",
                     &options.available_memory_proportion) ||
-        !get_int32(args[4], "brief", &options.brief))
+        !get_int32(args[4], "brief", &options.brief) ||
+        !get_int32(args[5], "ipus", &ipus))
         return NULL;
     made = PyObject_New(struct executable, executable_type);
     if (!made)
@@ -84,7 +86,10 @@ PyObject *program_compile(PyObject *module, PyObject *const *args,
     made->executable = NULL;
     graph->busy = true;
     state = PyEval_SaveThread();
-    status = ipu_compile_with(graph->graph, &options, &made->executable);
+    status = ipus > 1
+                 ? ipu_compile_shards(graph->graph, &options, ipus,
+                                      &made->executable)
+                 : ipu_compile_with(graph->graph, &options, &made->executable);
     PyEval_RestoreThread(state);
     graph->busy = false;
     if (status >= 0)
@@ -111,7 +116,8 @@ static const struct field remedy_fields[] = {
     FIELD(ipu_remedy, remote_bytes, 'q'), FIELD(ipu_remedy, cycles, 'q'),
     FIELD(ipu_remedy, seconds, 'd'),      {NULL, 0, 0}};
 
-/* try_remedy(graph, target, number): (name, dict), or (name, why not) */
+/* try_remedy(graph, target, proportion, number, parts): (name, dict), or (name,
+ * why not) */
 PyObject *program_remedy(PyObject *module, PyObject *const *args,
                          Py_ssize_t nargs)
 {
@@ -122,17 +128,21 @@ PyObject *program_remedy(PyObject *module, PyObject *const *args,
     PyThreadState *state;
     struct graph *graph;
     int64_t kind;
+    int32_t parts;
     int status;
 
     (void)module;
-    if (!has_arguments("try_remedy", nargs, 3) ||
+    if (!has_arguments("try_remedy", nargs, 5) ||
         !get_graph(args, &graph, &target) ||
-        !get_int(args[2], "the remedy", 0, IPU_NUM_REMEDIES - 1, &kind))
+        !get_double(args[2], "the proportion",
+                    &options.available_memory_proportion) ||
+        !get_int(args[3], "the remedy", 0, IPU_NUM_REMEDIES - 1, &kind) ||
+        !get_int32(args[4], "parts", &parts))
         return NULL;
     graph->busy = true;
     state = PyEval_SaveThread();
-    status = ipu_remedy_try(graph->graph, &options, (ipu_remedy_kind)kind, 0,
-                            &remedy);
+    status = ipu_remedy_try(graph->graph, &options, (ipu_remedy_kind)kind,
+                            parts, &remedy);
     PyEval_RestoreThread(state);
     graph->busy = false;
     if (status == IPU_ERR_STATE)
@@ -243,6 +253,46 @@ static PyObject *tile(PyObject *self, PyObject *number)
     return status < 0 ? raise_ipu(status) : dict_of(&info, tile_fields);
 }
 
+static const struct field chip_fields[] = {
+    FIELD(ipu_shard_info, steps, 'i'),
+    FIELD(ipu_shard_info, variable_bytes, 'q'),
+    FIELD(ipu_shard_info, received_bytes, 'q'),
+    FIELD(ipu_shard_info, cycles, 'q'),
+    FIELD(ipu_shard_info, tile_bytes, 'q'),
+    FIELD(ipu_shard_info, bytes_per_tile, 'q'),
+    {NULL, 0, 0}};
+
+static PyObject *chip(PyObject *self, PyObject *number)
+{
+    ipu_shard_info info = {.size = sizeof info};
+    int32_t at;
+    int status;
+
+    if (!get_int32(number, "the chip", &at))
+        return NULL;
+    status = ipu_executable_shard(((struct executable *)self)->executable, at,
+                                  &info);
+    return status < 0 ? raise_ipu(status) : dict_of(&info, chip_fields);
+}
+
+static const struct field sharding_fields[] = {
+    FIELD(ipu_sharding_info, shards, 'i'),
+    FIELD(ipu_sharding_info, inter_ipu_bytes, 'q'),
+    FIELD(ipu_sharding_info, exchange_cycles, 'q'),
+    FIELD(ipu_sharding_info, total_cycles, 'q'),
+    FIELD(ipu_sharding_info, seconds, 'd'),
+    {NULL, 0, 0}};
+
+static PyObject *sharding(PyObject *self, PyObject *unused)
+{
+    ipu_sharding_info info = {.size = sizeof info};
+    int status = ipu_executable_sharding(
+        ((struct executable *)self)->executable, NULL, &info);
+
+    (void)unused;
+    return status < 0 ? raise_ipu(status) : dict_of(&info, sharding_fields);
+}
+
 /* Returns variable number i as (name, dtype, shape), or None beyond the last.
  */
 static PyObject *variable(PyObject *self, PyObject *number)
@@ -346,6 +396,9 @@ PyObject *executable_type_new(void)
         {"cycles", cycles, METH_NOARGS, "cycles(): a dict"},
         {"step", step, METH_O, "step(number): a dict"},
         {"tile", tile, METH_O, "tile(number): a dict"},
+        {"chip", chip, METH_O, "chip(number): a dict"},
+        {"sharding", sharding, METH_NOARGS,
+         "sharding(): what passes between the chips, a dict"},
         {"variable", variable, METH_O,
          "variable(number): (name, dtype, shape), or None"},
         {"text", text, METH_NOARGS, "text(): a line for each step"},

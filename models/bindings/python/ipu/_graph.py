@@ -144,6 +144,7 @@ class Graph:
     def _clear(self):
         self._inputs = {}       # (dtype, shape) by name
         self._outputs = {}      # tensors by name
+        self._trains = False    # there are derivatives
         self._named = {}        # tensors that layers ask for by name
         self._layers = {}       # names of layers that were used, and these, by id
         self._counts = {}       # layers of each kind
@@ -235,6 +236,7 @@ class Graph:
 
     def gradients(self, loss, tensors):
         """Returns the derivatives of a loss, a scalar, by each of the tensors."""
+        self._trains = True
         return [self._add(number) for number in self._graph.gradients(
             loss.number, [tensor.number for tensor in tensors])]
 

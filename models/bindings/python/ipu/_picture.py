@@ -24,18 +24,52 @@ def number(value):
 
 def headline(footprint):
     memory, cycles = footprint.memory, footprint.cycles
-    return (f"{'fits' if footprint.fits else 'does not fit'} on {footprint.target}: "
+    chips = f"{len(footprint.ipus)} IPUs of " if footprint.ipus else ""
+    return (f"{'fits' if footprint.fits else 'does not fit'} on {chips}{footprint.target}: "
             f"{number(memory['fullest_tile_bytes'])} of {number(memory['bytes_per_tile'])} "
-            f"bytes on the fullest tile; a run takes {number(cycles['total'])} cycles, "
-            f"{1e3 * cycles['seconds']:.3f} ms")
+            f"bytes on the fullest tile; a {'batch' if chips else 'run'} takes "
+            f"{number(cycles['total'])} cycles, {1e3 * cycles['seconds']:.3f} ms")
+
+
+def pipeline_line(footprint):
+    """Says what several chips do as a pipeline."""
+    found = footprint.pipeline
+    if isinstance(found, str):
+        return f"as a pipeline: {found}"
+    if "parts" not in found:
+        return f"as a pipeline, a batch leaves every {1e3 * found['seconds']:.3f} ms"
+    return (f"as a pipeline of {found['parts']} stages it "
+            f"{'fits' if found['fits'] else 'does not fit'}: {number(found['tile_bytes'])} "
+            f"bytes on the fullest tile, {1e3 * found['seconds']:.3f} ms for the batch in "
+            f"{2 * found['parts']} parts")
+
+
+def _chip_lines(footprint):
+    """Yields a line for each chip, and those around them."""
+    of, sharding = footprint.memory["bytes_per_tile"], footprint.sharding
+    yield (f"between IPUs {number(sharding['inter_ipu_bytes'])} bytes pass, in "
+           f"{number(sharding['exchange_cycles'])} cycles")
+    yield (f"  {'IPU':>3} {'steps':>6} {'weight bytes':>14} {'tile bytes':>10} "
+           f"{'percent':>7} {'ms':>10} {'bytes received':>14}")
+    for i, chip in enumerate(footprint.ipus):
+        yield (f"  {i:3} {chip['steps']:6} {chip['variable_bytes']:14} "
+               f"{chip['tile_bytes']:10} {100 * chip['tile_bytes'] / of:7.1f} "
+               f"{1e3 * chip['seconds']:10.3f} {chip['received_bytes']:14}")
+    yield pipeline_line(footprint)
+
+
+def _tile_lines(footprint):
+    """Yields a line for each share of the fullest tile."""
+    of = footprint.memory["bytes_per_tile"]
+    yield f"  {'fullest tile':22} {'bytes':>12} {'percent':>7}"
+    for what, size in (*footprint.shares.items(), ("sum", sum(footprint.shares.values()))):
+        yield f"  {what:22} {size:12} {100 * size / of:7.1f}"
 
 
 def text_of(footprint):
     """Returns what ipu-run --fit prints."""
-    of = footprint.memory["bytes_per_tile"]
-    lines = [headline(footprint), f"  {'fullest tile':22} {'bytes':>12} {'percent':>7}"]
-    for what, size in (*footprint.shares.items(), ("sum", sum(footprint.shares.values()))):
-        lines.append(f"  {what:22} {size:12} {100 * size / of:7.1f}")
+    lines = [headline(footprint)]
+    lines += _chip_lines(footprint) if footprint.ipus else _tile_lines(footprint)
     if footprint.remedies:
         lines.append(f"  {'remedy':12} {'parts':>5} {'fits':>5} {'tile bytes':>10} "
                      f"{'DRAM bytes':>12} {'ms':>10}")
@@ -138,9 +172,46 @@ def _steps(footprint, top):
     return drawn + legend, below
 
 
+def _chips(footprint, top):
+    """Draws a line for each chip: the bytes of its fullest tile beside a tile's memory, and
+    its time. Returns them, and the place below."""
+    of = footprint.memory["bytes_per_tile"]
+    most = max(of, max(chip["tile_bytes"] for chip in footprint.ipus))
+    slowest = max(max(chip["cycles"] for chip in footprint.ipus), 1)
+    half, y, drawn = (INNER - 60) / 2, top + 14, [
+        _text(LEFT + 50, top + 6, "bytes of the fullest tile"),
+        _text(LEFT + 60 + INNER / 2, top + 6, "time")]
+    for i, chip in enumerate(footprint.ipus):
+        full = chip["tile_bytes"] > of
+        drawn += [_text(LEFT, y + 10, f"IPU {i}"),
+                  _box(LEFT + 50, y, (half - 30) * chip["tile_bytes"] / most, 12,
+                       COLOURS[5] if full else COLOURS[0],
+                       f"IPU {i}: {number(chip['tile_bytes'])} bytes on the fullest tile, "
+                       f"{number(chip['variable_bytes'])} bytes of weights"),
+                  _box(LEFT + 60 + INNER / 2, y, (half - 100) * chip["cycles"] / slowest, 12,
+                       COLOURS[2], f"IPU {i}: {number(chip['cycles'])} cycles in "
+                       f"{chip['steps']} steps"),
+                  _text(LEFT + 64 + INNER / 2 + (half - 100) * chip["cycles"] / slowest, y + 10,
+                        f"{1e3 * chip['seconds']:.3f} ms")]
+        y += 16
+    line = LEFT + 50 + (half - 30) * of / most
+    drawn.append(f'<path d="M{line:.1f},{top + 10}V{y}" stroke="currentColor" '
+                 'stroke-dasharray="4 3" fill="none"/>')
+    return drawn + [_text(LEFT, y + 14, pipeline_line(footprint))], y + 22
+
+
+def _svg(parts, height):
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height:.0f}" '
+            f'viewBox="0 0 {WIDTH} {height:.0f}" font-family="sans-serif" font-size="11" '
+            f'fill="currentColor">{"".join(parts)}</svg>')
+
+
 def svg_of(footprint):
     """Returns the picture, an SVG element."""
     memory, cycles = footprint.memory, footprint.cycles
+    if footprint.ipus:
+        drawn, below = _chips(footprint, 40)
+        return _svg([_text(LEFT, 18, headline(footprint), weight="bold"), *drawn], below)
     parts = [_text(LEFT, 18, headline(footprint).split(";")[0], weight="bold")]
     parts += _tiles(footprint, 30, 110)
     parts.append(_text(LEFT, 178, f"tile {memory['fullest_tile']}, the fullest, at step "
@@ -152,9 +223,7 @@ def svg_of(footprint):
                        f"{1e3 * cycles['seconds']:.3f} ms at the modelled clock", weight="bold"))
     drawn, below = _steps(footprint, below + 22)
     parts += drawn
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{below:.0f}" '
-            f'viewBox="0 0 {WIDTH} {below:.0f}" font-family="sans-serif" font-size="11" '
-            f'fill="currentColor">{"".join(parts)}</svg>')
+    return _svg(parts, below)
 
 
 def html_of(footprint):

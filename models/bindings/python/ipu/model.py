@@ -331,10 +331,12 @@ class Model:
         graph.minimize(loss, variables, optimizer, self._options["learning_rate"], momentum)
         return graph
 
-    def footprint(self, x=None, y=None, *, batch_size=32, training=True, target="mk2"):
-        """Returns what a step takes of a chip, a Footprint, which is true if it fits. The
-        arguments are those of graph()."""
-        return Footprint(self.graph(x, y, batch_size=batch_size, training=training), target)
+    def footprint(self, x=None, y=None, *, batch_size=32, training=True, target="mk2",
+                  ipus=1):
+        """Returns what a step takes of a chip, or of several (ipu.fits), a Footprint, which
+        is true if it fits. The other arguments are those of graph()."""
+        return Footprint(self.graph(x, y, batch_size=batch_size, training=training), target,
+                         ipus=ipus)
 
     def profile(self, directory, x=None, y=None, *, batch_size=32, training=True,
                 target="mk2", runs=3):

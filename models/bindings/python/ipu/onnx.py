@@ -241,10 +241,10 @@ class OnnxModel:
         by their names. The initialisers are constants."""
         return _Built(self.path, self._zeros(batch, dims)).graph
 
-    def footprint(self, batch=1, target=None, **dims):
-        """Returns what the model takes of a chip, a Footprint, which is true if it
-        fits."""
-        return Footprint(self.graph(batch, **dims), target or self.target)
+    def footprint(self, batch=1, target=None, ipus=1, **dims):
+        """Returns what the model takes of a chip, or of several (ipu.fits), a Footprint,
+        which is true if it fits."""
+        return Footprint(self.graph(batch, **dims), target or self.target, ipus=ipus)
 
     def profile(self, directory, batch=1, runs=3, **dims):
         """Runs the model on zeros, and writes its profile (docs/PROFILE.md): the pages

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiled graphs: running them, and what they take of a chip."""
+import operator
 import threading
 
 import numpy as np
@@ -9,7 +10,8 @@ from ._errors import Error, Status
 from ._graph import DTYPES, NAMES, NUMPY, Graph
 from ._library import engine
 
-REMEDIES = 8
+REMEDIES, PIPELINE = 8, 6
+MOST_IPUS = 256
 
 
 def checked(value, dtype, shape, what):
@@ -37,6 +39,16 @@ def _check_graph(graph):
         raise TypeError(f"graph is {type(graph).__name__}, not a Graph")
 
 
+def _remedy(graph, target, proportion, number, parts=0):
+    """Returns the name of a remedy, and what it makes of a graph, or why it cannot."""
+    name, found = engine.try_remedy(graph._graph, target, proportion, number, parts)
+    if isinstance(found, str):
+        found = found.removeprefix(f"remedy: {name}: ")
+    else:
+        found["fits"] = bool(found["fits"])
+    return name, found
+
+
 class Footprint:
     """
     What a compiled graph takes of a chip. In a notebook it is a picture: the bytes of
@@ -49,14 +61,45 @@ class Footprint:
     shares: the bytes of the fullest tile by what they are.
     remedies: if it does not fit, what would change that: a dict of a dict with parts,
         fits, tile_bytes, remote_bytes and seconds, or of a text that says why not.
+
+    Of several chips, over which layers are divided so that the slowest chip is as fast
+    as can be:
+
+    ipus: a dict for each chip, with steps, variable_bytes, received_bytes, tile_bytes,
+        cycles and seconds. One chip: empty, and so are the next two.
+    sharding: what passes between the chips, the fields of ipu_sharding_info; cycles and
+        seconds are those of a batch that goes from one chip to the next.
+    pipeline: a dict with fits, tile_bytes and seconds: the chips as a pipeline, of an
+        inference the time from one batch to the next, of a training that of the batch
+        in parts; or a text that says why it can be none.
+
+    memory then has no more than the steps, and fullest_tile_bytes and bytes_per_tile, of
+    the fullest tile of all chips; shares and tiles() are empty.
     """
 
-    def __init__(self, graph, target, proportion=0.0, remedies=True, executable=None):
+    def __init__(self, graph, target, proportion=0.0, remedies=True, executable=None,
+                 ipus=1):
         _check_graph(graph)
-        self.target = target
-        self._executable = executable or engine.compile(graph._graph, target, 1,
-                                                        float(proportion), 1)
+        if not 1 <= operator.index(ipus) <= MOST_IPUS:
+            raise ValueError(f"ipus is {ipus}: 1 to {MOST_IPUS}")
+        self.target, proportion = target, float(proportion)
+        self._executable = executable or engine.compile(graph._graph, target, 1, proportion,
+                                                        1, ipus)
         self.memory, self.cycles = self._executable.memory(), self._executable.cycles()
+        self.shares, self.ipus, self.sharding, self.pipeline = {}, [], {}, {}
+        # A program of few steps may be on fewer chips than asked for.
+        sharding = self._executable.sharding() if ipus > 1 else {"shards": 1}
+        if sharding["shards"] > 1:
+            self._spread(graph, proportion, ipus, sharding)
+        else:
+            self._measure_tile()
+        self.fits = self.memory["fullest_tile_bytes"] <= self.memory["bytes_per_tile"]
+        self.remedies = dict(_remedy(graph, target, proportion, number)
+                             for number in range(REMEDIES if remedies and not self.fits
+                                                 else 0))
+
+    def _measure_tile(self):
+        """Finds what the fullest tile holds."""
         tile = self._executable.tile(self.memory["fullest_tile"])
         self.shares = {
             "constants": tile["constant_bytes"],
@@ -67,14 +110,27 @@ class Footprint:
             "vertex state": tile["state_bytes"],
             "vertex code": tile["code_bytes"] - tile["exchange_code_bytes"] -
             tile["state_bytes"]}
-        self.fits = self.memory["fullest_tile_bytes"] <= self.memory["bytes_per_tile"]
-        self.remedies = {}
-        if not self.fits and remedies:
-            for number in range(REMEDIES):
-                name, found = engine.try_remedy(graph._graph, target, number)
-                if isinstance(found, str):
-                    found = found.removeprefix(f"remedy: {name}: ")
-                self.remedies[name] = found
+
+    def _spread(self, graph, proportion, ipus, sharding):
+        """Finds what each of several chips holds and takes."""
+        clock = engine.find_target(self.target)["clock_hz"]
+        self.sharding = sharding
+        self.ipus = [self._executable.chip(i) for i in range(sharding["shards"])]
+        for each in self.ipus:
+            each["seconds"] = each["cycles"] / clock
+        self.memory = {"steps": self.memory["steps"],
+                       "bytes_per_tile": self.memory["bytes_per_tile"],
+                       "fullest_tile_bytes": max(each["tile_bytes"] for each in self.ipus)}
+        self.cycles = {**self.cycles, "total": self.sharding["total_cycles"],
+                       "seconds": self.sharding["seconds"]}
+        self.pipeline = {
+            "fits": self.memory["fullest_tile_bytes"] <= self.memory["bytes_per_tile"],
+            "tile_bytes": self.memory["fullest_tile_bytes"],
+            "seconds": max(each["seconds"] for each in self.ipus)}
+        if graph._trains:
+            _, found = _remedy(graph, self.target, proportion, PIPELINE, ipus)
+            self.pipeline = found if isinstance(found, str) else {
+                key: found[key] for key in ("fits", "tile_bytes", "seconds", "parts")}
 
     def __bool__(self):
         return self.fits
@@ -86,6 +142,8 @@ class Footprint:
 
     def tiles(self):
         """Returns the most bytes that each tile holds, an array."""
+        if self.ipus:
+            return np.array([], np.int64)
         count = engine.find_target(self.target)["tiles"]
         return np.array([self._executable.tile(i)["peak_bytes"] for i in range(count)])
 
@@ -126,7 +184,7 @@ class Program:
         _check_graph(graph)
         self.graph, self.target = graph, target
         self._executable = engine.compile(graph._graph, target, int(allow_out_of_memory),
-                                          float(memory_proportion), 0)
+                                          float(memory_proportion), 0, 1)
         self._engine = engine.Engine(self._executable)
         self._lock = threading.Lock()
         self._inputs = dict(graph._inputs)
@@ -224,13 +282,18 @@ class Program:
         self.close()
 
 
-def fits(graph, target="mk2", *, memory_proportion=0.0, remedies=True):
+def fits(graph, target="mk2", *, ipus=1, memory_proportion=0.0, remedies=True):
     """
-    Returns whether a graph fits on a chip: a Footprint, which is true if it does. If it
-    does not, its remedies say what would change that; remedies=False leaves them out,
-    for which the graph is compiled several times.
+    Returns whether a graph fits on a chip, or on several: a Footprint, which is true if it
+    does. If it does not, its remedies say what would change that; remedies=False leaves
+    them out, for which the graph is compiled several times.
+
+    target: "mk1", "mk2", "bow", "c600", or the path of a JSON file.
+    ipus: the layers are divided over so many chips, so that the slowest is as fast as can
+        be, as ipu-run --fit --ipus does.
+    memory_proportion: of Program.
     """
-    return Footprint(graph, target, memory_proportion, remedies)
+    return Footprint(graph, target, memory_proportion, remedies, ipus=ipus)
 
 
 __all__ = ["Error", "Footprint", "Program", "Status", "fits"]
