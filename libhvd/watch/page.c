@@ -253,8 +253,16 @@ void hvd__page_read_doing(struct hvd__line *line, struct hvd__doing *doing)
 void hvd__page_write_flight(struct hvd__flight *flight,
                             const struct hvd__in_flight *value)
 {
+    size_t keys = offsetof(struct hvd__in_flight, keys);
+
+    /* A reader looks at valid entries alone, and they are few: the rest of the
+     * words keeps what was there. */
     begin_writing(&flight->lock);
-    write_words(flight->words, value, sizeof *value);
+    write_words(flight->words, value,
+                offsetof(struct hvd__in_flight, requests) +
+                    (size_t)value->nrequests * sizeof *value->requests);
+    write_words(flight->words + keys / 8, value->keys,
+                (size_t)value->nkeys * sizeof *value->keys);
     end_writing(&flight->lock);
 }
 
