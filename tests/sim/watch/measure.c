@@ -87,8 +87,10 @@ static int64_t count_for_stall(int nhosts, int ranks, int64_t heartbeats)
 
     begin(nhosts, ranks);
     for (int r = 0; r < sim.nranks; r++)
-        if (r != sim.nranks / 2)
+        if (r != sim.nranks / 2) {
+            sim.ranks[r].nrequests = 1;
             sim.ranks[r].since_ns[0] = sim.now_ns;
+        }
     sim_run_until(sim.now_ns + 55 * SIM_SECOND);
     for (int h = 0; h < sim.nhosts; h++)
         sim.hosts[h].letters = 0;

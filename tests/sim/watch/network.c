@@ -51,8 +51,9 @@ void __wrap_hvd__socket_filter(int fd, uint32_t first, uint32_t second)
 static struct sim_letter *new_letter(struct hvd__ip address, int port,
                                      const void *data, size_t bytes)
 {
-    struct sim_letter *letter = calloc(1, sizeof *letter + bytes);
+    struct sim_letter *letter = malloc(sizeof *letter + bytes);
 
+    *letter = (struct sim_letter){0};
     letter->address = address;
     letter->port = port;
     letter->bytes = bytes;

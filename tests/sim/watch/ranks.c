@@ -401,11 +401,9 @@ static int requests(void *context, struct hvd__watch_request *oldest, int max)
     const struct sim_rank *self = context;
     int n = 0;
 
-    for (int i = 0; i < SIM_REQUESTS && n < max; i++) {
-        if (self->since_ns[i] == 0)
-            continue;
-        oldest[n] = *request_alike(i);
-        oldest[n++].since_ns = self->since_ns[i];
+    for (; n < self->nrequests && n < max; n++) {
+        oldest[n] = *request_alike(n);
+        oldest[n].since_ns = self->since_ns[n];
     }
     return n;
 }

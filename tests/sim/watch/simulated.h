@@ -47,7 +47,8 @@ struct sim_rank {
     int64_t dies_ns; /* when it exits, after that */
     int told_status;
     char told[HVD__PAGE_TEXT];
-    int64_t since_ns[SIM_REQUESTS]; /* when it submitted each; 0: not */
+    int nrequests;                  /* in flight */
+    int64_t since_ns[SIM_REQUESTS]; /* when it submitted each of them */
     struct sim_post letters, refusals;
     struct hvd__transport transport;
     ucontext_t context; /* while it opens its watch */

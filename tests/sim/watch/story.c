@@ -172,10 +172,13 @@ static void stall(void)
     story.nrequests = 1 + sim_below(&story.random, SIM_REQUESTS);
     for (; nlack > 0; nlack--)
         story.lacks[sim_below(&story.random, sim.nranks)] = true;
-    for (int r = 0; r < sim.nranks; r++)
-        for (int i = 0; i < story.nrequests && !story.lacks[r]; i++)
-            sim.ranks[r].since_ns[i] =
+    for (int r = 0; r < sim.nranks; r++) {
+        struct sim_rank *rank = &sim.ranks[r];
+
+        while (!story.lacks[r] && rank->nrequests < story.nrequests)
+            rank->since_ns[rank->nrequests++] =
                 sim.now_ns - 1 - sim_below(&story.random, 1 << 30);
+    }
     sim_run_until(sim.now_ns + sim.options.stall_check_ns * 13 / 10);
 }
 
