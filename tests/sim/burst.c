@@ -3,6 +3,7 @@
  * burst.c - a phase of hundreds of requests that are submitted before the first
  * is waited for.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "hvd.h"
@@ -46,14 +47,58 @@ static void add_wanted(const struct context *c, int number, int rank,
         wanted[i] += elements[i];
 }
 
+static void work_out(const struct context *c, int number, int *wanted)
+{
+    memset(wanted, 0, (size_t)c->op->count * sizeof *wanted);
+    for (int rank = 0; rank < script.nranks; rank++)
+        add_wanted(c, number, rank, wanted);
+}
+
+/* What the requests of a burst must have, worked out once for all ranks. */
+static struct {
+    uint64_t burst;
+    int *wanted; /* owned, [phase->nburst, op->count] */
+    bool *known; /* owned, [phase->nburst] */
+} results;
+
+static void begin_results(const struct context *c, uint64_t burst)
+{
+    size_t n = (size_t)script.phases[c->phase].nburst;
+
+    free(results.wanted);
+    free(results.known);
+    results.burst = burst;
+    results.wanted = malloc(n * ((size_t)c->op->count + 1) * sizeof(int));
+    results.known = calloc(n, sizeof *results.known);
+    if (!results.wanted || !results.known)
+        abort();
+}
+
+/* Returns what a request of a burst must have on this rank, [op->count], valid
+ * until the next call. */
+static const int *wanted_of(const struct context *c, int number)
+{
+    static int own[SCRIPT_SHOT];
+    int *wanted;
+
+    if (kind_of_shot(c, number) == HVD_ALLTOALL) {
+        work_out(c, number, own);
+        return own;
+    }
+    if (!results.wanted || results.burst != outcome_salt(c))
+        begin_results(c, outcome_salt(c));
+    wanted = results.wanted + number * c->op->count;
+    if (!results.known[number])
+        work_out(c, number, wanted);
+    results.known[number] = true;
+    return wanted;
+}
+
 static void check_shot(const struct context *c, const struct shot *shot,
                        int number)
 {
-    static int wanted[SCRIPT_SHOT];
+    const int *wanted = wanted_of(c, number);
 
-    memset(wanted, 0, sizeof wanted);
-    for (int rank = 0; rank < script.nranks; rank++)
-        add_wanted(c, number, rank, wanted);
     for (int64_t i = 0; i < c->op->count; i++)
         if (shot->output[i] != (float)wanted[i]) {
             sim_fail("phase %d on rank %d: element %lld of request %d of a "

@@ -21,6 +21,10 @@ enum { FIRST = 4096 };
 /* Bytes behind an area that are read before they are written. */
 enum { AREA_TAIL = 4096 };
 #define RANGE_BYTES ((size_t)64 << 20)
+/* Ranges begin some pages behind the mappings that they are in, each with other
+ * ones: the areas of all ranks would otherwise share the same sets of a cache.
+ */
+enum { RANGE_SHIFTS = 31, PAGE_BYTES = 4096 };
 /* What a range that is not in use keeps in memory. */
 #define KEPT_BYTES ((size_t)2 << 20)
 
@@ -41,6 +45,7 @@ struct hvd__heap {
 };
 
 static struct hvd__heap *idle;
+static size_t nranges;
 
 static struct hvd__heap *take_range(void)
 {
@@ -53,10 +58,12 @@ static struct hvd__heap *take_range(void)
     heap = calloc(1, sizeof *heap);
     if (!heap)
         abort();
-    heap->base = mmap(NULL, RANGE_BYTES, PROT_READ | PROT_WRITE,
+    heap->base = mmap(NULL, RANGE_BYTES + RANGE_SHIFTS * PAGE_BYTES,
+                      PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (heap->base == MAP_FAILED)
         abort();
+    heap->base += nranges++ % RANGE_SHIFTS * PAGE_BYTES;
     return heap;
 }
 

@@ -119,13 +119,12 @@ static int end_test(struct hvd__transport *self, struct hvd__transfer *transfer)
         return 1;
     if (ticket->transfer != transfer)
         sim_fail("rank %d has moved a transfer", self->rank);
-    if (ticket->packet && ticket->packet->left)
-        sim_packet_check_borrowed(ticket->packet);
     if (ticket->packet
             ? !ticket->packet->left || sim.now_ns < ticket->packet->left_at
             : !ticket->receive->done)
         return 0;
     if (ticket->packet) {
+        sim_packet_check_borrowed(ticket->packet);
         ticket->packet->tested = true;
         sim_packet_release(ticket->packet);
     } else {

@@ -77,6 +77,7 @@ struct sim_network {
     struct packet **queue; /* owned heap, earliest first */
     int nqueued, capacity;
     struct ticket *tickets; /* owned: of transfers that are under way */
+    int64_t all_left_at; /* the senders of all packets matched so far know it */
     uint64_t nsent;
 };
 
@@ -92,8 +93,8 @@ void sim_packet_lose(struct packet *packet);
 /* Fails if the sender has changed memory that it has lent to a packet. */
 void sim_packet_check_borrowed(const struct packet *packet);
 /* Copies a packet into the memory of its receive. */
-void sim_packet_hand_over(const struct sim_network *network,
-                          struct packet *packet, struct receive *receive);
+void sim_packet_hand_over(struct sim_network *network, struct packet *packet,
+                          struct receive *receive);
 /* Frees a packet that has arrived and of which its sender knows it. */
 void sim_packet_release(struct packet *packet);
 

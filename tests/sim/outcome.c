@@ -47,9 +47,13 @@ uint32_t outcome_root(uint64_t salt, int rank)
     return (uint32_t)sim_mix(salt + (uint64_t)rank * 7919);
 }
 
-static int remainder_of(uint32_t root, int64_t i, unsigned divisor)
+/* Returns 0 <= x < n. It has neither a division nor a long product, so that
+ * the compiler makes vector code of the loops that call it. */
+static inline int draw_below(uint32_t root, uint32_t i, unsigned n)
 {
-    return (int)(((root + (uint32_t)i * 0x9e3779b9u) >> 8) % divisor);
+    uint32_t x = root + i * 0x9e3779b9u;
+
+    return (int)(((x >> 16 ^ (x & 0xffff)) * n) >> 16);
 }
 
 void outcome_elements(const struct script_op *op, uint32_t root, int rank,
@@ -57,14 +61,15 @@ void outcome_elements(const struct script_op *op, uint32_t root, int rank,
 {
     bool is_unsigned = op->dtype == HVD_UINT8 || op->dtype == HVD_UINT16;
     int least = is_unsigned ? 0 : -3;
+    uint32_t start = (uint32_t)first;
 
     if (op->op == HVD_PRODUCT)
         for (int i = 0; i < n; i++)
-            values[i] =
-                remainder_of(root, first + i, 8) == 0 && rank < 5 ? 2 : 1;
+            values[i] = 1 + ((draw_below(root, start + (uint32_t)i, 8) == 0) &
+                             (rank < 5));
     else
         for (int i = 0; i < n; i++)
-            values[i] = remainder_of(root, first + i, 7) + least;
+            values[i] = draw_below(root, start + (uint32_t)i, 7) + least;
 }
 
 /* Both halves hold small integers. */
@@ -83,13 +88,16 @@ static uint16_t half_of(hvd_dtype dtype, int value)
                       (bits >> 13 & 0x3ff));
 }
 
-static double get_half(uint16_t bits)
+/* A float whose exponent is 112 too low is the half's value over 2^112, for a
+ * half that is not normal too. */
+static double get_half(uint16_t half)
 {
-    int exponent = bits >> 10 & 31;
-    double value = exponent ? ldexp(1024 + (bits & 0x3ff), exponent - 25)
-                            : ldexp(bits & 0x3ff, -24);
+    uint32_t bits = (uint32_t)(half & 0x8000) << 16 | (uint32_t)(half & 0x7fff)
+                                                          << 13;
+    float f;
 
-    return bits & 0x8000 ? -value : value;
+    memcpy(&f, &bits, sizeof f);
+    return (double)(f * 0x1p112f);
 }
 
 static double get_bfloat16(uint16_t half)
@@ -166,18 +174,27 @@ static struct {
     int64_t capacity;
 } reductions[SCRIPT_OPS];
 
-static void add(hvd_op op, double *value, double x, bool is_first)
+#define ADD(expression)                                                        \
+    for (int i = 0; i < n; i++) {                                              \
+        double x = elements[i] * op->prescale, old = values[i];                \
+                                                                               \
+        values[i] = (expression);                                              \
+    }                                                                          \
+    break
+
+/* Reduces n elements of a rank into those of the ranks before it. The first has
+ * none before it. */
+static void add(const struct script_op *op, const int *elements, int n,
+                bool is_first, double *values)
 {
     if (is_first)
-        *value = x;
-    else if (op == HVD_PRODUCT)
-        *value *= x;
-    else if (op == HVD_MIN)
-        *value = x < *value ? x : *value;
-    else if (op == HVD_MAX)
-        *value = x > *value ? x : *value;
-    else
-        *value += x;
+        memset(values, 0, (size_t)n * sizeof *values);
+    switch (is_first ? HVD_SUM : op->op) {
+    case HVD_PRODUCT: ADD(old * x);
+    case HVD_MIN: ADD(x < old ? x : old);
+    case HVD_MAX: ADD(x > old ? x : old);
+    default: ADD(old + x);
+    }
 }
 
 /* Ranks that have joined before contribute nothing. */
@@ -200,9 +217,7 @@ static void work_out(const struct context *c, uint64_t salt, double *values)
                 count = outcome_block(op->count - first);
 
             outcome_elements(op, root, rank, first, count, elements);
-            for (int i = 0; i < count; i++)
-                add(op->op, &values[first + i], elements[i] * op->prescale,
-                    nreduced == 0);
+            add(op, elements, count, nreduced == 0, &values[first]);
         }
         nreduced++;
     }

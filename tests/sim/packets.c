@@ -164,14 +164,16 @@ void sim_packet_check_borrowed(const struct packet *packet)
 }
 
 /* The sender of a packet that was matched learns it later. */
-static void leave(const struct sim_network *network, struct packet *packet)
+static void leave(struct sim_network *network, struct packet *packet)
 {
     bool is_local =
         network->host_of[packet->from] == network->host_of[packet->to];
 
-    if (packet->leaves_late)
+    if (packet->leaves_late) {
         packet->left_at = sim.now_ns + (is_local ? network->costs.local_ns
                                                  : network->costs.alpha_ns);
+        network->all_left_at = later(network->all_left_at, packet->left_at);
+    }
     packet->left = packet->arrived = true;
     sim_packet_release(packet);
 }
@@ -188,8 +190,8 @@ static void check_poison(const struct receive *receive)
                  receive->to, receive->from, receive->tag);
 }
 
-void sim_packet_hand_over(const struct sim_network *network,
-                          struct packet *packet, struct receive *receive)
+void sim_packet_hand_over(struct sim_network *network, struct packet *packet,
+                          struct receive *receive)
 {
     if (network->costs.poisons && !has_given_up(packet->to))
         check_poison(receive);
@@ -262,7 +264,9 @@ int64_t sim_network_next(const struct sim_network *network)
 {
     int64_t next = network->nqueued > 0 ? network->queue[0]->time : INT64_MAX;
 
-    for (const struct ticket *t = network->tickets; t; t = t->next)
+    for (const struct ticket *t =
+             network->all_left_at > sim.now_ns ? network->tickets : NULL;
+         t; t = t->next)
         if (t->packet && t->packet->left_at > sim.now_ns &&
             t->packet->left_at < next)
             next = t->packet->left_at;

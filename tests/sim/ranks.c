@@ -62,16 +62,21 @@ void sim_say(const char *format, ...)
 /* ------------------------------------------------------------------- fibers */
 
 enum { STACK_BYTES = 256 << 10 };
+/* Stacks begin at different offsets in their pages. Otherwise the ranks' frames
+ * would push each other out of the same sets of the caches. */
+enum { STACK_SHIFTS = 60, STACK_SHIFT_BYTES = 1088 };
 
 struct sim_fiber {
     struct sim_fiber *next; /* in the list of those not in use */
     void *stack;            /* owned */
+    size_t stack_bytes;
     ucontext_t start;
     bool has_started;
     void *there[5];
 };
 
 static struct sim_fiber *idle_fibers;
+static size_t nfibers;
 static void *back[5];
 static struct sim_fiber *running; /* NULL: the scheduler */
 
@@ -91,6 +96,8 @@ static struct sim_fiber *take_fiber(void)
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (fiber->stack == MAP_FAILED)
         abort();
+    fiber->stack_bytes =
+        STACK_BYTES - nfibers++ % STACK_SHIFTS * STACK_SHIFT_BYTES;
     return fiber;
 }
 
@@ -153,7 +160,7 @@ static void start_fiber(struct sim_fiber *fiber, void (*function)(void))
     ASAN_UNPOISON_MEMORY_REGION(fiber->stack, STACK_BYTES);
     getcontext(&fiber->start);
     fiber->start.uc_stack.ss_sp = fiber->stack;
-    fiber->start.uc_stack.ss_size = STACK_BYTES;
+    fiber->start.uc_stack.ss_size = fiber->stack_bytes;
     fiber->start.uc_link = NULL;
     makecontext(&fiber->start, function, 0);
     fiber->has_started = true;
