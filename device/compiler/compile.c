@@ -107,6 +107,7 @@ static int run_passes(const ipu_graph *graph, uint32_t without,
     }
     IPU_TRY(ipu__progress(e->progress, "liveness", 0, e->nsteps));
     IPU_TRY(ipu__liveness(e));
+    IPU_TRY(ipu__find_variables(e));
     IPU_TRY(ipu__find_tenants(e));
     IPU_TRY(ipu__progress(e->progress, "memory", 0, e->nblocks));
     IPU_TRY(ipu__buffers(e));

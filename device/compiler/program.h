@@ -189,6 +189,10 @@ struct ipu__tile {
 struct ipu_executable {
     struct ipu__value *values; /* owned, like all pointers below */
     int32_t nvalues;
+    /* [nvariables]: the first value of each variable, as they were made and in
+     * the order of their names. */
+    const struct ipu__value **variables, **by_name;
+    int32_t nvariables;
     struct ipu__block *blocks;
     struct ipu__tenants *tenants; /* [blocks] */
     int32_t nblocks;
@@ -235,9 +239,15 @@ struct ipu_executable {
 };
 
 /* Fill in what follows from the rest of a program, both when it is compiled and
- * when it is loaded: the tenants, and the most scratch that a step needs. */
+ * when it is loaded: the variables, the tenants, and the most scratch that a
+ * step needs. Values are neither added nor moved afterwards. */
+int ipu__find_variables(struct ipu_executable *executable);
 int ipu__find_tenants(struct ipu_executable *executable);
 void ipu__find_scratch(struct ipu_executable *executable);
+
+/* Returns the first value of a variable; -1: there is none of that name. */
+int32_t ipu__variable_named(const struct ipu_executable *executable,
+                            const char *name);
 
 /* Return the scratch that the head of a fused step needs, and the bytes of one
  * of its buffers. */

@@ -75,13 +75,10 @@ int ipu_engine_connect_call(ipu_engine *engine, const char *name,
 
 static int name_variable(const ipu_engine *engine, const char *name)
 {
-    const struct ipu_executable *x = engine->executable;
+    int32_t v = ipu__variable_named(engine->executable, name);
 
-    for (int32_t v = 0; v < x->nvalues; v++)
-        if (x->values[v].kind == IPU__VARIABLE &&
-            strcmp(x->values[v].name, name) == 0)
-            return v;
-    return ipu__fail(IPU_ERR_NAME, "there is no variable '%s'", name);
+    return v >= 0 ? v
+                  : ipu__fail(IPU_ERR_NAME, "there is no variable '%s'", name);
 }
 
 static int find_variable(const ipu_engine *engine, const char *name,

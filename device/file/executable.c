@@ -428,6 +428,7 @@ static int derive_rest(ipu_executable *e)
     if (!e)
         return IPU_OK;
     ipu__find_scratch(e);
+    IPU_TRY(ipu__find_variables(e));
     IPU_TRY(ipu__find_tenants(e));
     for (int32_t i = 0; i < e->nloops; i++) {
         IPU_TRY(derive_rest(e->loops[i].body.program));

@@ -194,17 +194,6 @@ const char *ipu_pipeline_variable(const ipu_pipeline *p, int32_t number)
                : NULL;
 }
 
-/* Returns true if a variable of a chip is kept from update to update, and no
- * chip before has it. */
-static bool is_first_state(const struct ipu_pipeline *p, int32_t chip,
-                           const struct ipu__variable *v)
-{
-    int32_t first = 0;
-
-    return !ipu__is_accumulator(v->name) && find_next(p, v->name, &first) &&
-           first == chip + 1;
-}
-
 static void describe_variable(const struct ipu_pipeline *p, int32_t chip,
                               const struct ipu__variable *v,
                               ipu_variable_info *info)
@@ -230,7 +219,7 @@ int ipu_pipeline_state(const ipu_pipeline *p, int32_t number,
         for (int32_t i = 0; i < p->chips[c].nvariables && left >= 0; i++) {
             const struct ipu__variable *v = &p->chips[c].variables[i];
 
-            if (is_first_state(p, c, v) && left-- == 0) {
+            if (v->first && left-- == 0) {
                 describe_variable(p, c, v, info);
                 return IPU_OK;
             }

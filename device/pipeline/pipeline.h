@@ -88,6 +88,8 @@ struct ipu__variable {
     bool advanced; /* a stage, or a loop or store in one, assigns it */
     bool saved;    /* a failed run may have changed it */
     bool resident; /* programs other than the update need it */
+    bool first;    /* it is kept from update to update, and no chip before this
+                      one has a variable of its name */
     /* index of the variable whose state this replica's share belongs to; -1:
      * each replica has all of it */
     int32_t share_of;

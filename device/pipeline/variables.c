@@ -158,6 +158,16 @@ static bool may_fail(const ipu_executable *e)
     return e && e->nfeeds > 0;
 }
 
+/* Returns true if a chip before this one has a variable of the same name. */
+static bool is_before(const struct ipu_pipeline *p, int32_t chip,
+                      const struct ipu__variable *v)
+{
+    for (int32_t c = 0; c < chip; c++)
+        if (ipu__chip_variable(&p->chips[c], v->name))
+            return true;
+    return false;
+}
+
 int ipu__pipeline_variables(struct ipu_pipeline *p)
 {
     bool fragile = false;
@@ -181,8 +191,11 @@ int ipu__pipeline_variables(struct ipu_pipeline *p)
             IPU_TRY(check_shared(p, &p->chips[b], chip));
     }
     for (int32_t c = 0; c < p->nchips; c++)
-        for (int32_t i = 0; i < p->chips[c].nvariables; i++)
-            p->chips[c].variables[i].saved =
-                fragile || p->chips[c].variables[i].advanced;
+        for (int32_t i = 0; i < p->chips[c].nvariables; i++) {
+            struct ipu__variable *v = &p->chips[c].variables[i];
+
+            v->saved = fragile || v->advanced;
+            v->first = !ipu__is_accumulator(v->name) && !is_before(p, c, v);
+        }
     return IPU_OK;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "trainer/backend_state.h"
 
+#include "output/problem.h"
 #include "output/profile.h"
 #include "trainer/agree.h"
 
 #include <ipu.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_of_model(const struct model *m, const char *name)
@@ -25,54 +27,86 @@ static bool is_kept(const struct profile_program *program, int32_t k,
            ipu_pipeline_state(program->pipeline, k, info) == IPU_OK;
 }
 
-/* Describes number i of the tensors of the devices. If there are not so many,
- * returns false and sets *count to how many there are. */
-static bool describe_device(const struct backend *backend,
-                            const struct model *model, int i,
-                            struct trainer_state *state, int *count)
+static struct trainer_state state_of(const ipu_variable_info *info)
+{
+    struct trainer_state state = {
+        .name = info->name,
+        .dtype = info->dtype == IPU_INT32 ? TRAINER_INT32 : TRAINER_FLOAT32,
+        .ndim = info->ndim,
+        .count = 1};
+
+    for (int32_t d = 0; d < info->ndim; d++)
+        state.count *= state.shape[d] = info->shape[d];
+    return state;
+}
+
+/* Makes room for all that the devices and an optimiser elsewhere can have. */
+static int make_room(const struct backend *backend,
+                     const struct profile_program *program,
+                     struct trainer_state **states)
+{
+    const struct exchange *x = backend->exchange;
+    ipu_variable_info info = {.size = sizeof info};
+    struct trainer_state state;
+    int32_t kept = 0;
+    int others = 0;
+
+    while (is_kept(program, kept, &info))
+        kept++;
+    while (x && x->functions->state && x->functions->state(x, others, &state))
+        others++;
+    *states = calloc((size_t)kept + (size_t)others + 1, sizeof **states);
+    return *states ? 0 : problem_set("no memory for a list of tensors");
+}
+
+/* Lists the tensors of the devices, in an array that has room for the others,
+ * too. Returns how many. */
+static int list_devices(const struct backend *backend,
+                        const struct model *model,
+                        struct trainer_state **states)
 {
     struct profile_program program = {0};
     ipu_variable_info info = {.size = sizeof info};
+    int count = 0;
 
-    *count = 0;
     backend->functions->describe(backend, &program);
-    for (int32_t k = 0; is_kept(&program, k, &info); k++) {
-        if (info.own || is_of_model(model, info.name) || (*count)++ < i)
-            continue;
-        *state = (struct trainer_state){
-            .name = info.name,
-            .dtype = info.dtype == IPU_INT32 ? TRAINER_INT32 : TRAINER_FLOAT32,
-            .ndim = info.ndim,
-            .count = 1};
-        for (int32_t d = 0; d < info.ndim; d++)
-            state->count *= state->shape[d] = info.shape[d];
-        return true;
-    }
-    return false;
+    if (make_room(backend, &program, states) < 0)
+        return PROBLEM;
+    for (int32_t k = 0; is_kept(&program, k, &info); k++)
+        if (!info.own && !is_of_model(model, info.name))
+            (*states)[count++] = state_of(&info);
+    return count;
 }
 
-bool backend_state(const struct backend *backend, const struct model *model,
-                   int i, struct trainer_state *state)
+int backend_states(const struct backend *backend, const struct model *model,
+                   struct trainer_state **states)
 {
     const struct exchange *x = backend->exchange;
-    int count;
+    int first = list_devices(backend, model, states), count = first;
 
-    return describe_device(backend, model, i, state, &count) ||
-           (x && x->functions->state &&
-            x->functions->state(x, i - count, state));
+    while (count >= 0 && x && x->functions->state &&
+           x->functions->state(x, count - first, &(*states)[count]))
+        count++;
+    return count;
+}
+
+static size_t bytes_of(const struct trainer_state *state)
+{
+    return (size_t)state->count * sizeof(float);
 }
 
 int backend_state_read(const struct backend *backend, const struct model *model,
                        void *const *data)
 {
     const struct exchange *x = backend->exchange;
-    struct trainer_state state;
-    int count, status = 0;
+    struct trainer_state *states = NULL;
+    int count = list_devices(backend, model, &states);
+    int status = count < 0 ? count : 0;
 
-    for (int i = 0;
-         status == 0 && describe_device(backend, model, i, &state, &count); i++)
-        status = backend->functions->read(backend, state.name, data[i],
-                                          (size_t)state.count * sizeof(float));
+    for (int i = 0; status == 0 && i < count; i++)
+        status = backend->functions->read(backend, states[i].name, data[i],
+                                          bytes_of(&states[i]));
+    free(states);
     return status < 0 || !x || !x->functions->read_state
                ? status
                : x->functions->read_state(x, data + count);
@@ -82,13 +116,14 @@ int backend_state_write(struct backend *backend, const struct model *model,
                         const void *const *data)
 {
     const struct exchange *x = backend->exchange;
-    struct trainer_state state;
-    int count, status = 0;
+    struct trainer_state *states = NULL;
+    int count = list_devices(backend, model, &states);
+    int status = count < 0 ? count : 0;
 
-    for (int i = 0;
-         status == 0 && describe_device(backend, model, i, &state, &count); i++)
-        status = backend->functions->write(backend, state.name, data[i],
-                                           (size_t)state.count * sizeof(float));
+    for (int i = 0; status == 0 && i < count; i++)
+        status = backend->functions->write(backend, states[i].name, data[i],
+                                           bytes_of(&states[i]));
+    free(states);
     status = agree(status);
     return status < 0 || !x || !x->functions->write_state
                ? status

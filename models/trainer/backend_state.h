@@ -15,10 +15,10 @@
 #include "model/model.h"
 #include "trainer/backend.h"
 
-/* They do the same as trainer_state and its like (trainer.h), but that the
+/* They do the same as trainer_states and its like (trainer.h), but that the
  * newest variables of servers come to the host only. */
-bool backend_state(const struct backend *backend, const struct model *model,
-                   int i, struct trainer_state *state);
+int backend_states(const struct backend *backend, const struct model *model,
+                   struct trainer_state **states);
 int backend_state_read(const struct backend *backend, const struct model *model,
                        void *const *data);
 int backend_state_write(struct backend *backend, const struct model *model,

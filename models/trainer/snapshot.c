@@ -32,9 +32,8 @@ static int list_states(struct snapshot *s)
                                        [TRAINER_INT64] = HVD_INT64};
 
     for (int i = s->nvariables; i < s->count; i++) {
-        struct trainer_state *state = &s->states[i - s->nvariables];
+        const struct trainer_state *state = &s->states[i - s->nvariables];
 
-        trainer_state(s->trainer, i - s->nvariables, state);
         s->list[i] = (hvd_checkpoint_tensor){
             .name = state->name,
             .dtype = dtypes[state->dtype],
@@ -52,17 +51,16 @@ static int list_states(struct snapshot *s)
 int snapshot_init(struct snapshot *s, struct trainer *trainer)
 {
     struct safetensors_tensor *variables;
-    struct trainer_state state;
-    int nstates = 0;
+    int nstates;
 
     *s = (struct snapshot){.trainer = trainer};
+    nstates = trainer_states(trainer, &s->states);
+    if (nstates < 0)
+        return PROBLEM;
     variables = trainer_tensors(trainer, &s->nvariables);
-    while (trainer_state(trainer, nstates, &state))
-        nstates++;
     s->list = calloc((size_t)(s->nvariables + nstates) + 1, sizeof *s->list);
-    s->states = calloc((size_t)nstates + 1, sizeof *s->states);
     s->data = calloc((size_t)nstates + 1, sizeof *s->data);
-    if (variables && s->list && s->states && s->data) {
+    if (variables && s->list && s->data) {
         s->count = s->nvariables + nstates;
         s->nlocal = s->nvariables;
         list_variables(s, variables);

@@ -505,11 +505,12 @@ int trainer_visit(struct trainer *trainer, bool predicts, fill_test_fn *fill,
 
 /* ---------------------------------------------------------------- the state */
 
-bool trainer_state(const struct trainer *trainer, int i,
-                   struct trainer_state *state)
+int trainer_states(const struct trainer *trainer, struct trainer_state **states)
 {
-    return trainer->backend &&
-           backend_state(trainer->backend, trainer->model, i, state);
+    *states = NULL;
+    return trainer->backend
+               ? backend_states(trainer->backend, trainer->model, states)
+               : 0;
 }
 
 int trainer_state_read(struct trainer *trainer, void *const *data)

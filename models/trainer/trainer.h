@@ -211,10 +211,10 @@ struct trainer_state {
                       have in common; these come last */
 };
 
-/* Describes number i = 0, 1, ... of them. Returns false if there are not so
- * many. */
-bool trainer_state(const struct trainer *trainer, int i,
-                   struct trainer_state *state);
+/* Lists all of them, in an array that the caller frees. Returns how many there
+ * are; PROBLEM, without memory, with the text kept. */
+int trainer_states(const struct trainer *trainer,
+                   struct trainer_state **states);
 
 /* Copies all of them to data, a place for each: from the first device of this
  * rank, and from where the optimiser is. The newest variables of parameter

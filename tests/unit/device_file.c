@@ -514,7 +514,7 @@ TEST(every_member_is_kept)
     check_layout(&ipu__region_layout, 32);
     check_layout(&ipu__feed_tensor_layout, 80);
     check_layout(&ipu__target_layout, 200);
-    check_layout(&ipu__executable_layout, 576);
+    check_layout(&ipu__executable_layout, 600);
     check_layout(&ipu__value_layout, 176);
     check_layout(&ipu__block_layout, 40);
     check_layout(&ipu__step_layout, 664);

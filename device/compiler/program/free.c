@@ -48,6 +48,8 @@ void ipu_executable_free(ipu_executable *e)
         free(e->steps[i].text);
     free_loops_and_feeds(e);
     free(e->values);
+    free(e->variables);
+    free(e->by_name);
     free(e->blocks);
     free(e->tenants);
     free(e->steps);

@@ -48,41 +48,6 @@ int ipu_executable_memory(const ipu_executable *executable,
     return IPU_OK;
 }
 
-/* A loop or a store that changes a variable in place makes another state of the
- * same name, in the same memory. */
-static bool is_first_state(const ipu_executable *e, int32_t i)
-{
-    for (int32_t k = 0; k < i; k++)
-        if (e->values[k].kind == IPU__VARIABLE &&
-            strcmp(e->values[k].name, e->values[i].name) == 0)
-            return false;
-    return e->values[i].kind == IPU__VARIABLE;
-}
-
-int ipu_executable_variable(const ipu_executable *executable, int32_t variable,
-                            ipu_variable_info *info)
-{
-    int32_t left = variable;
-
-    IPU_TRY(ipu__check_info("variable", executable, info));
-    IPU_TRY(ipu__check_size("variable info", info->size, sizeof *info));
-    for (int32_t i = 0; i < executable->nvalues && left >= 0; i++) {
-        const struct ipu__value *v = &executable->values[i];
-
-        if (!is_first_state(executable, i) || left-- > 0)
-            continue;
-        info->name = v->name;
-        info->dtype = v->shape.dtype;
-        info->ndim = v->shape.ndim;
-        memcpy(info->shape, v->shape.extents,
-               (size_t)v->shape.ndim * sizeof *info->shape);
-        info->own = v->own != 0 || strcmp(v->name, IPU__REPLICA_INDEX) == 0;
-        return IPU_OK;
-    }
-    return ipu__fail(IPU_ERR_NAME, "the program has no variable of number %d",
-                     (int)variable);
-}
-
 int ipu_executable_step(const ipu_executable *executable, int32_t step,
                         ipu_step_info *info)
 {
