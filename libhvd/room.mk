@@ -85,7 +85,7 @@ DEPS_hvd-info = $(B)/lib/libhvd.a
 # once for all versions, if Python's headers are there. Sanitizers would have to
 # be loaded by the interpreter.
 PYTHON_FROM := libhvd/bindings/python
-PYTHON_SRC := $(sort $(patsubst $(PYTHON_FROM)/%,%,$(shell find $(PYTHON_FROM) -name "*.py" -o -name horovodrun)))
+PYTHON_SRC := $(sort $(patsubst $(PYTHON_FROM)/%,%,$(shell find $(PYTHON_FROM) -name "*.py" -o -name "*.pyi" -o -name py.typed -o -name horovodrun)))
 PYTHON_TO := $(B)/lib/python
 PYTHON_MODULES := $(PYTHON_SRC:%=$(PYTHON_TO)/%)
 HAS_PYTHON := $(if $(SANITIZE),,$(shell $(PKG_CONFIG) --atleast-version=3.11 python3 && echo y))

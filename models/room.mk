@@ -108,7 +108,7 @@ LIBS_pipelined = $(MODELS_LINK)
 # is linked with the libraries by their sonames alone: ipu/_library.py opens them.
 IPU_PYTHON_FROM := models/bindings/python
 IPU_PYTHON_SRC := $(sort $(patsubst $(IPU_PYTHON_FROM)/%,%,$(wildcard \
-	$(IPU_PYTHON_FROM)/ipu/*.py)))
+	$(addprefix $(IPU_PYTHON_FROM)/ipu/,*.py *.pyi py.typed))))
 IPU_PYTHON_EXTENSION := $(if $(HAS_PYTHON),$(PYTHON_TO)/ipu/_ipu.abi3.so)
 IPU_EXTENSION_SRC := $(wildcard $(IPU_PYTHON_FROM)/extension/*.c)
 IPU_EXTENSION_OBJ := $(IPU_EXTENSION_SRC:%.c=$(B)/obj/%.o)

@@ -26,7 +26,8 @@ for path, digest, size in rows:
     assert digest == "sha256=" + want and int(size) == len(data), path
 assert "Tag: %s\n" % tag in wheel.read(info + "WHEEL").decode()
 assert "Version: %s\n" % version in wheel.read(info + "METADATA").decode()
-assert {"hvd/libhvd.so.0", "ipu/libipu.so.0", "ipu/libhvd-train.so.0"} < set(wheel.namelist())
+assert {"hvd/libhvd.so.0", "ipu/libipu.so.0", "ipu/libhvd-train.so.0", "hvd/py.typed",
+        "hvd/__init__.pyi", "ipu/py.typed", "ipu/layers.pyi"} < set(wheel.namelist())
 EOF2
 }
 
