@@ -11,7 +11,7 @@
 
 struct script script;
 
-static struct sim_random draw;
+static struct sim_random draw, empties;
 
 static int any(int n)
 {
@@ -199,6 +199,40 @@ static void draw_rows(struct script_op *op)
     }
 }
 
+/* Lets a rank give no rows to the request, or get none. */
+static void empty_rank(struct script_op *op, int place)
+{
+    int n = members(op->set), rank = member(op->set, place);
+    bool gets_none = op->kind == HVD_ALLTOALL && sim_once_in(&empties, 2);
+
+    if (!gets_none)
+        op->rows[rank] = 0;
+    for (int i = 0; i < n && op->kind == HVD_ALLTOALL; i++) {
+        int other = member(op->set, i);
+
+        if (gets_none) {
+            op->rows[other] -= op->splits[other][place];
+            op->splits[other][place] = 0;
+        } else {
+            op->splits[rank][i] = 0;
+        }
+    }
+}
+
+/* Of fewer elements than ranks, a reducescatter leaves nothing for the last. */
+static void draw_empty(struct script_op *op)
+{
+    int n = members(op->set);
+
+    if (!script_has(WITH_EMPTY) || !sim_once_in(&empties, 3))
+        return;
+    if (op->kind == HVD_REDUCESCATTER)
+        op->count = sim_below(&empties, n);
+    for (int i = 0; i < n && op->has_rows; i++)
+        if (sim_once_in(&empties, 2))
+            empty_rank(op, i);
+}
+
 static void draw_op(struct script_op *op, int set, bool may_fail)
 {
     static const hvd_kind kinds[] = {
@@ -224,6 +258,7 @@ static void draw_op(struct script_op *op, int set, bool may_fail)
         op->root = member(set, any(n));
     op->has_callback = once_in(4);
     draw_rows(op);
+    draw_empty(op);
     op->in_place = (op->kind == HVD_ALLREDUCE ||
                     (op->kind == HVD_ALLTOALL && !op->has_rows)) &&
                    once_in(3);
@@ -484,6 +519,7 @@ void script_draw(uint64_t seed, unsigned mask)
     if (script_has(WITH_DEATH) && !sim_once_in(&swarm, 3))
         script.features &= ~(unsigned)WITH_DEATH;
     draw = sim_stream(seed, 4);
+    empties = sim_stream(seed, 8);
     draw_ranks();
     draw_settings();
     draw_choices(sim_stream(seed, 7));

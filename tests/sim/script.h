@@ -44,7 +44,8 @@ enum {
     WITH_BETWEEN = 1 << 21, /* others come between accesses to memory */
     WITH_STRATEGIES = 1 << 22,
     WITH_FEW_SLOTS = 1 << 23, /* slots run out soon */
-    WITH_ALL = (1 << 24) - 1
+    WITH_EMPTY = 1 << 24,     /* ranks that give or get nothing */
+    WITH_ALL = (1 << 25) - 1
 };
 
 enum script_kind {
