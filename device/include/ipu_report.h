@@ -179,9 +179,11 @@ typedef struct ipu_profile_change {
                               profiles have it */
 } ipu_profile_change;
 
-/* Compares two profiles. Returns IPU_ERR_DATA if they have no program in
- * common.
- */
+/* Compares two profiles: programs of the same name or, if each has only one,
+ * these; and both pipelines. If only one profile has a pipeline, each program of
+ * the other one is compared with all of the pipeline's together; and if no names
+ * are the same, all programs of one profile with all of the other. The member
+ * programs does not count these. */
 int ipu_profile_compare(const ipu_profile *before, const ipu_profile *after,
                         ipu_profile_change *change);
 

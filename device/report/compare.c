@@ -3,10 +3,12 @@
  * compare.c - compares two profiles, figure by figure.
  *
  * Programs are compared with those of the same name or, if both profiles have
- * only one, with each other. Ops and steps are also compared by name: steps
- * move when a program changes, but keep the names of the tensors that they
- * make. Several of one name count as one. compare_print.c prints the
- * comparison.
+ * only one, with each other. If only one profile is a pipeline, its programs
+ * are joined (compare_whole.c), and each program of the other one is compared
+ * with that; if there are no programs of one name, those of both are joined.
+ * Ops and steps are also compared by name: steps move when a program changes,
+ * but keep the names of the tensors that they make. Several of one name count
+ * as one. compare_print.c prints the comparison.
  */
 #include "report/compare.h"
 
@@ -58,16 +60,22 @@ static void add_program(struct ipu__pair *pair)
 {
     const struct ipu__program *a = pair->before, *b = pair->after;
     const enum ipu__figure_of of = IPU__OF_PROGRAM;
+    /* The parts of all programs are no parts of the time of a run. */
+    static const char *const phases[2][4] = {
+        {"  compute", "  exchange", "  sync", "  host"},
+        {"compute of all programs", "exchange of all programs",
+         "sync of all programs", "host of all programs"}};
+    const char *const *names = phases[pair->whole];
 
     add_figure(pair, of, "cycles of a run", IPU__CYCLES,
                (double)a->cycles.total, (double)b->cycles.total);
-    add_figure(pair, of, "  compute", IPU__CYCLES, (double)a->cycles.compute,
+    add_figure(pair, of, names[0], IPU__CYCLES, (double)a->cycles.compute,
                (double)b->cycles.compute);
-    add_figure(pair, of, "  exchange", IPU__CYCLES, (double)a->cycles.exchange,
+    add_figure(pair, of, names[1], IPU__CYCLES, (double)a->cycles.exchange,
                (double)b->cycles.exchange);
-    add_figure(pair, of, "  sync", IPU__CYCLES, (double)a->cycles.sync,
+    add_figure(pair, of, names[2], IPU__CYCLES, (double)a->cycles.sync,
                (double)b->cycles.sync);
-    add_figure(pair, of, "  host", IPU__CYCLES, (double)a->cycles.host,
+    add_figure(pair, of, names[3], IPU__CYCLES, (double)a->cycles.host,
                (double)b->cycles.host);
     add_figure(pair, of, "time of a run", IPU__NANOSECONDS,
                1e9 * a->cycles.seconds, 1e9 * b->cycles.seconds);
@@ -166,17 +174,19 @@ static int by_change(const void *first, const void *second)
 }
 
 static int compare_pair(const struct ipu__program *before,
-                        const struct ipu__program *after,
+                        const struct ipu__program *after, bool whole,
                         struct ipu__pair *pair)
 {
     size_t most = 16 + IPU_NUM_CATEGORIES +
                   2 * ((size_t)before->nsteps + (size_t)after->nsteps);
     int32_t fixed;
 
-    *pair = (struct ipu__pair){.before = before, .after = after};
+    *pair =
+        (struct ipu__pair){.before = before, .after = after, .whole = whole};
     IPU_TRY(ipu__new_array(&pair->figures, most, sizeof *pair->figures));
     add_program(pair);
-    add_memory(pair);
+    if (!whole)
+        add_memory(pair);
     fixed = pair->nfigures;
     IPU_TRY(add_totals(pair, IPU__OF_OP, IPU__BY_OP));
     IPU_TRY(add_totals(pair, IPU__OF_STEP, IPU__BY_TENSOR));
@@ -205,16 +215,57 @@ static const struct ipu__program *partner(const struct ipu_profile *before,
     return find_program(after, before->programs[i].name);
 }
 
+/* Returns whether programs of one name are not enough to compare. */
+static bool differ_in_kind(const struct ipu_profile *before,
+                           const struct ipu_profile *after)
+{
+    if ((before->run.nstages > 0) != (after->run.nstages > 0))
+        return true;
+    for (int32_t i = 0; i < before->nprograms; i++)
+        if (partner(before, after, i))
+            return false;
+    return before->run.nstages == 0;
+}
+
+static int add_whole(struct ipu__comparison *c,
+                     const struct ipu__program *before,
+                     const struct ipu__program *after)
+{
+    c->nruns++;
+    return compare_pair(before, after, true, &c->pairs[c->npairs++]);
+}
+
+/* Adds the pairs of which one is all programs of a profile. */
+static int compare_wholes(struct ipu__comparison *c)
+{
+    bool first = c->before->run.nstages > 0, second = c->after->run.nstages > 0;
+    const struct ipu_profile *other = first ? c->after : c->before;
+
+    IPU_TRY(ipu__join_programs(c->before, &c->wholes[0]));
+    IPU_TRY(ipu__join_programs(c->after, &c->wholes[1]));
+    if (first == second)
+        return add_whole(c, &c->wholes[0], &c->wholes[1]);
+    for (int32_t i = 0; i < other->nprograms; i++) {
+        const struct ipu__program *p = &other->programs[i];
+
+        if (!p->parent)
+            IPU_TRY(add_whole(c, first ? &c->wholes[0] : p,
+                              first ? p : &c->wholes[1]));
+    }
+    return IPU_OK;
+}
+
 static void free_comparison(struct ipu__comparison *comparison)
 {
     for (int32_t i = 0; i < comparison->npairs; i++)
         free(comparison->pairs[i].figures);
     free(comparison->pairs);
+    free(comparison->wholes[0].steps);
+    free(comparison->wholes[1].steps);
     *comparison = (struct ipu__comparison){0};
 }
 
-/* Compares two profiles. The comparison must not be moved afterwards. Returns
- * IPU_ERR_DATA if they have no program in common. */
+/* Compares two profiles. The comparison must not be moved afterwards. */
 static int compare_profiles(const struct ipu_profile *before,
                             const struct ipu_profile *after,
                             struct ipu__comparison *comparison)
@@ -223,24 +274,22 @@ static int compare_profiles(const struct ipu_profile *before,
     int status = IPU_OK;
 
     *c = (struct ipu__comparison){.before = before, .after = after};
-    c->pairs = calloc((size_t)before->nprograms + 2, sizeof *c->pairs);
+    c->pairs = calloc((size_t)before->nprograms + (size_t)after->nprograms + 2,
+                      sizeof *c->pairs);
     if (!c->pairs)
         return ipu__fail_memory(sizeof *c->pairs);
     status = ipu__compare_runs(c, &c->pairs[0]);
     if (status > 0)
         c->npairs = c->nruns = status;
+    else if (status == 0 && differ_in_kind(before, after))
+        status = compare_wholes(c);
     for (int32_t i = 0; i < before->nprograms && status >= 0; i++) {
         const struct ipu__program *other = partner(before, after, i);
 
         if (other)
-            status = compare_pair(&before->programs[i], other,
+            status = compare_pair(&before->programs[i], other, false,
                                   &c->pairs[c->npairs++]);
     }
-    if (status >= 0 && c->npairs == 0)
-        status = ipu__fail(IPU_ERR_DATA,
-                           "the profiles '%.80s' and '%.80s' have no program "
-                           "of the same name",
-                           before->name, after->name);
     if (status < 0)
         free_comparison(c);
     return status;

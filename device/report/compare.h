@@ -37,21 +37,41 @@ struct ipu__pair {
      * change */
     struct ipu__figure *figures;
     int32_t nfigures;
+    bool whole; /* one is, or both are, all programs of a profile, joined */
 };
 
 struct ipu__comparison {
     const struct ipu_profile *before, *after;
     struct ipu__program pipelines[2]; /* borrowed; the runs of both pipelines,
                                          if both profiles have one */
-    struct ipu__pair *pairs; /* owned; the pair of the pipelines comes first */
+    struct ipu__program wholes[2];    /* their steps are owned, and borrow */
+    /* owned; those of the pipelines, or of all programs, come first */
+    struct ipu__pair *pairs;
     int32_t npairs;
-    int32_t nruns; /* pairs of pipelines: 0 or 1 */
+    int32_t nruns; /* pairs that are not of two programs */
 };
 
 /* Adds the pair of both pipelines. Returns 1, 0 if there are none, or a
  * failure. */
 int ipu__compare_runs(struct ipu__comparison *comparison,
                       struct ipu__pair *pair);
+
+/* Returns how often a run executes a program; 0: it is the body of a loop. */
+int64_t ipu__executions(const struct ipu_profile *profile,
+                        const struct ipu__program *program);
+
+/* Joins all programs of a profile. The caller frees whole->steps, and the
+ * profile must outlive it. */
+int ipu__join_programs(const struct ipu_profile *profile,
+                       struct ipu__program *whole);
+
+enum { IPU__WHOLE_SENTENCES = 4, IPU__WHOLE_TEXT = 256 };
+
+/* Says how both profiles are to be read side by side, and what of them has no
+ * counterpart: IPU__WHOLE_SENTENCES sentences. */
+void ipu__say_whole(const struct ipu__comparison *comparison,
+                    const struct ipu__pair *pair,
+                    char (*sentences)[IPU__WHOLE_TEXT]);
 
 /* Returns the growth in percent of before; if before is 0, 0 without a change
  * and else 100. */

@@ -87,6 +87,17 @@ static void print_sort(const struct ipu__pair *pair, enum ipu__figure_of of,
         ipu__text_put(text, "  %d as before\n", (int)same);
 }
 
+static void print_words(const struct ipu__comparison *c,
+                        const struct ipu__pair *pair, struct ipu__text *text)
+{
+    char sentences[IPU__WHOLE_SENTENCES][IPU__WHOLE_TEXT];
+
+    ipu__say_whole(c, pair, sentences);
+    ipu__text_put(text, "\n");
+    for (int i = 0; i < IPU__WHOLE_SENTENCES; i++)
+        ipu__text_put_wrapped(text, "* ", 2, sentences[i]);
+}
+
 static void print_pair(const struct ipu__pair *pair, struct ipu__text *text)
 {
     const struct ipu__program *a = pair->before, *b = pair->after;
@@ -128,8 +139,13 @@ void ipu__print_comparison(const struct ipu__comparison *comparison,
     ipu__text_put(text, "%s, compared with %s\n",
                   ipu__shorten(comparison->after->name, 30).text,
                   ipu__shorten(comparison->before->name, 30).text);
-    for (int32_t i = 0; i < comparison->npairs; i++)
+    for (int32_t i = 0; i < comparison->npairs; i++) {
+        if (comparison->pairs[i].whole)
+            print_words(comparison, &comparison->pairs[i], text);
         print_pair(&comparison->pairs[i], text);
+    }
+    if (comparison->npairs > 0 && comparison->pairs[0].whole)
+        return;
     print_alone(comparison, comparison->before, text);
     print_alone(comparison, comparison->after, text);
 }
@@ -173,12 +189,53 @@ static json_t *pack_pair(const struct ipu__pair *pair)
         "steps", pack_sort(pair, IPU__OF_STEP));
 }
 
+/* Packs how often a run executes each program of a profile, for the one of a
+ * pair, or for all of them. */
+static json_t *pack_executions(const struct ipu_profile *profile,
+                               const struct ipu__program *of, bool whole)
+{
+    json_t *array = json_array();
+
+    for (int32_t i = 0; i < profile->nprograms; i++) {
+        const struct ipu__program *p = &profile->programs[i];
+
+        json_array_append_new(
+            array, json_integer(whole ? ipu__executions(profile, p) : p == of));
+    }
+    return array;
+}
+
+/* Adds to a pair what it consists of. */
+static void pack_whole(const struct ipu__comparison *c,
+                       const struct ipu__pair *of, json_t *pair)
+{
+    char sentences[IPU__WHOLE_SENTENCES][IPU__WHOLE_TEXT];
+    json_t *words = json_array();
+
+    ipu__say_whole(c, of, sentences);
+    for (int i = 0; i < IPU__WHOLE_SENTENCES; i++)
+        json_array_append_new(words, json_string(sentences[i]));
+    json_object_set_new(pair, "sentences", words);
+    json_object_set_new(
+        pair, "executions",
+        json_pack(
+            "{s:o, s:o}", "before",
+            pack_executions(c->before, of->before, of->before == &c->wholes[0]),
+            "after",
+            pack_executions(c->after, of->after, of->after == &c->wholes[1])));
+}
+
 json_t *ipu__pack_comparison(const struct ipu__comparison *comparison)
 {
     json_t *programs = json_array();
 
-    for (int32_t i = 0; i < comparison->npairs; i++)
-        json_array_append_new(programs, pack_pair(&comparison->pairs[i]));
+    for (int32_t i = 0; i < comparison->npairs; i++) {
+        json_t *pair = pack_pair(&comparison->pairs[i]);
+
+        if (comparison->pairs[i].whole)
+            pack_whole(comparison, &comparison->pairs[i], pair);
+        json_array_append_new(programs, pair);
+    }
     return json_pack("{s:s, s:i, s:s, s:s, s:o}", "format",
                      "ipu-profile-comparison", "version", IPU__PROFILE_VERSION,
                      "before", comparison->before->name, "after",

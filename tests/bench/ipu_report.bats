@@ -307,6 +307,58 @@ EOF
     absent CONSOLE "$BATS_TEST_TMPDIR/log"
 }
 
+@test "one chip is compared with a pipeline" {
+    "$(dirname "$PROGRAM")/pipelined" --stages 2 --profile "$BATS_TEST_TMPDIR/two" >/dev/null
+    for pair in "$A $BATS_TEST_TMPDIR/two" "$BATS_TEST_TMPDIR/two $A"; do
+        # shellcheck disable=SC2086
+        run "$PROGRAM" $pair
+        [ "$status" -eq 0 ]
+        absent '^.{81,}| $' - <<<"$output"
+        # shellcheck disable=SC2086
+        run "$PROGRAM" $pair --format json
+        /usr/bin/python3 - "$output" $pair <<'EOF'
+import json, re, sys
+document = json.loads(sys.argv[1])
+profiles = [json.load(open(f"{path}/profile.json")) for path in sys.argv[2:]]
+run = [p.get("pipeline_run") for p in profiles]
+assert [p["name"] for p in profiles[run.index(None)]["programs"]] == [
+    pair["name" if run[0] is None else "after_name"] for pair in document["programs"]]
+for n, pair in enumerate(document["programs"]):
+    want = {"operations": [], "cycles of a run": [], "fullest tile": []}
+    steps = {}
+    for side, profile in zip(("before", "after"), profiles):
+        whole = profile.get("pipeline_run")
+        one = profile["programs"] if whole else [profile["programs"][n]]
+        times = [1 if not whole else whole["updates"] if p["name"].startswith("update on")
+                 else whole["mini_batches"] for p in one]
+        assert sum(pair["executions"][side]) == sum(times)
+        want["operations"].append(sum(p["cycles"]["flops"] * t for p, t in zip(one, times)))
+        want["cycles of a run"].append(whole["total"] if whole else one[0]["cycles"]["total"])
+        want["fullest tile"].append(max(c["tile_bytes"] for c in whole["ipus"]) if whole
+                                    else one[0]["memory"]["fullest_tile_bytes"])
+        for p, t in zip(one, times):
+            for s in p["steps"]:
+                steps.setdefault(s["op"], {}).setdefault(side, 0)
+                steps[s["op"]][side] += s["total"] * s["times"] * t
+    for figure in pair["in_all"]:
+        if figure["name"] in want:
+            assert [figure["before"], figure["after"]] == want.pop(figure["name"]), figure
+    assert not want, want
+    assert {f["name"]: (f["before"], f["after"]) for f in pair["ops"]} == {
+        op: (of.get("before"), of.get("after")) for op, of in steps.items()}
+    assert len(pair["sentences"]) == 4 and "8 mini-batches" in " ".join(pair["sentences"])
+EOF
+    done
+    command -v chromium >/dev/null || skip "chromium is not installed"
+    "$PROGRAM" "$A" "$BATS_TEST_TMPDIR/two" --html "$BATS_TEST_TMPDIR/both.html" >/dev/null
+    dom "$BATS_TEST_TMPDIR/both.html" >"$BATS_TEST_TMPDIR/dom"
+    absent CONSOLE "$BATS_TEST_TMPDIR/log"
+    for what in 'id="schedules"' 'id="modules"' 'Memory by chip' 'Vertices by type' \
+        'a pipeline of 2 stages on 2 IPUs'; do
+        grep -qF "$what" "$BATS_TEST_TMPDIR/dom"
+    done
+}
+
 # compared FILE WORD: prints the page of a comparison with a script that reads
 # the tables of modules and of vertices, searches for a word, and clicks the first
 # tensor that is found.

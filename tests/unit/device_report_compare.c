@@ -173,7 +173,7 @@ TEST(ops_come_and_go)
 TEST(programs_are_compared_by_name)
 {
     ipu_profile *two = NULL, *third = NULL;
-    ipu_profile_change c = {.size = sizeof c};
+    ipu_program_cycles one = {.size = sizeof one}, other = one;
     char *text;
 
     MUST(ipu_profile_new("two", &two));
@@ -189,8 +189,17 @@ TEST(programs_are_compared_by_name)
     MUST(ipu_profile_add(third, "a", 0, large.executable, NULL));
     ck_assert_int_eq(change(before, third).programs, 1);
     MUST(ipu_profile_add(third, "b", 0, large.executable, NULL));
-    MUST_FAIL(ipu_profile_compare(before, third, &c), IPU_ERR_DATA,
-              "no program of the same name");
+    /* No name is the same: all programs of the second are one. */
+    ck_assert_int_eq(change(before, third).programs, 0);
+    MUST(ipu_executable_cycles(small.executable, &one));
+    MUST(ipu_executable_cycles(large.executable, &other));
+    ck_assert_double_eq_tol(
+        change(before, third).cycles_percent,
+        100 * (2 * (double)other.total / (double)one.total - 1), 1e-6);
+    text = compared(before, third, IPU_PROFILE_TEXT);
+    ck_assert_ptr_nonnull(strstr(text, "one after the other"));
+    ck_assert_ptr_null(strstr(text, "only the"));
+    free(text);
     ipu_profile_free(two);
     ipu_profile_free(third);
 }

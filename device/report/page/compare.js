@@ -92,9 +92,38 @@ function comparisonPart(title, rows) {
     return rows.length ? [el("h3", {}, title), comparisonTable(rows, 3)] : [];
 }
 
+// Joins the programs of a profile: their steps, each as often as a run executes
+// it, and their weights. A weight is in each program of its chip that uses it.
+function joinPrograms(whole, executions) {
+    const weights = new Map();
+    const runs = whole.programs.filter((p, i) => executions[i] > 0);
+    for (const p of runs)
+        for (const b of p.blocks) {
+            const key = `${p.ipu} ${b.tensor}`;
+            if (!weights.has(key)) weights.set(key, { ...b, uses: [] });
+        }
+    return {
+        ...runs[0],
+        name: whole.name,
+        ipus: new Set(runs.flatMap((p) => p.ipu)).size,
+        steps: whole.programs.flatMap((p, i) =>
+            executions[i] > 0
+                ? p.steps.map((s) => ({ ...s, times: s.times * executions[i] }))
+                : []
+        ),
+        blocks: [...weights.values()],
+    };
+}
+
 // Returns the two programs of a pair, in the order of the profiles; null: the
 // pair is that of the pipelines, which are no programs.
 function programsOf(pair) {
+    if (pair.sentences) {
+        const [before, after] = sides.map((side, i) =>
+            joinPrograms(profile.profiles[i], pair.executions[side])
+        );
+        return { before, after };
+    }
     const [before, after] = profile.profiles.map((whole, i) =>
         whole.programs.find(
             (p) => p.name === (i ? pair.after_name : pair.name)
@@ -105,16 +134,22 @@ function programsOf(pair) {
 
 // Draws the schedules of both pipelines on one scale of cycles.
 function schedulesSection() {
-    const end = most(profile.profiles.map((whole) => slotSpans(whole).end));
+    const end = most(
+        profile.profiles
+            .filter(hasSchedule)
+            .map((whole) => slotSpans(whole).end)
+    );
     return section(
         "schedules",
         "Which stage ran which mini-batch when",
         profile.profiles.flatMap((whole, i) =>
-            scheduleParts(
-                whole,
-                `${i ? "After" : "Before"}: ${whole.name}`,
-                end
-            )
+            hasSchedule(whole)
+                ? scheduleParts(
+                      whole,
+                      `${i ? "After" : "Before"}: ${whole.name}`,
+                      end
+                  )
+                : []
         )
     );
 }
@@ -137,6 +172,52 @@ function chipsOf(pair, both) {
         : `Before, the chips are ${texts[0]}; after, ${texts[1]}.`;
 }
 
+// Makes a table of the chips of both profiles: what each holds.
+function chipsCompared(pair) {
+    const executions = sides.map((side) => pair.executions[side]);
+    const rowsOf = (whole, side, i) =>
+        whole.pipeline_run
+            ? whole.pipeline_run.ipus.map((c) => ({
+                  side,
+                  ipu: c.ipu,
+                  fullest: c.tile_bytes,
+                  of: c.bytes_per_tile,
+                  weights: c.variable_bytes,
+                  stashes: c.stash_bytes,
+              }))
+            : whole.programs
+                  .filter((p, k) => executions[i][k] > 0)
+                  .map((p) => ({
+                      side,
+                      ipu: p.ipu,
+                      fullest: p.memory.fullest_tile_bytes,
+                      of: p.target.bytes_per_tile,
+                      weights: p.memory.always_live_bytes,
+                      stashes: 0,
+                  }));
+    return section(
+        "memory",
+        "Memory by chip",
+        table(
+            [
+                { name: "profile", value: (r) => r.side },
+                { name: "IPU", number: true, value: (r) => r.ipu },
+                numbers("fullest tile", (r) => r.fullest, bytes),
+                {
+                    name: "full",
+                    number: true,
+                    value: (r) => r.fullest / r.of,
+                    show: (r) => percent(r.fullest, r.of),
+                },
+                numbers("always live", (r) => r.weights, bytes),
+                numbers("stashes", (r) => r.stashes, bytes),
+            ],
+            profile.profiles.flatMap((whole, i) => rowsOf(whole, sides[i], i)),
+            { limit: 20, order: -1 }
+        )
+    );
+}
+
 function showPair(pair, main) {
     const both = programsOf(pair);
     looked.listeners = [];
@@ -148,13 +229,21 @@ function showPair(pair, main) {
                     ? pair.name
                     : `${pair.name} and ${pair.after_name}`,
                 el("p", {}, chipsOf(pair, both)),
+                pair.sentences
+                    ? el(
+                          "ul",
+                          {},
+                          pair.sentences.map((s) => el("li", {}, s))
+                      )
+                    : "",
                 comparisonTable(pair.in_all, -1)
             ),
-            !both && profile.profiles.every(hasSchedule)
+            (!both || pair.sentences) && profile.profiles.some(hasSchedule)
                 ? schedulesSection()
                 : null,
             ...(both ? modulesCompared(both) : []),
-            both ? memoryCompared(both, pair) : null,
+            pair.sentences ? chipsCompared(pair) : null,
+            both && !pair.sentences ? memoryCompared(both, pair) : null,
             both
                 ? section(
                       "time",
@@ -165,7 +254,7 @@ function showPair(pair, main) {
                       verticesCompared(both)
                   )
                 : null,
-            both ? searchCompared(both) : null,
+            both && !pair.sentences ? searchCompared(both) : null,
         ].filter(Boolean)
     );
     redrawAll();
@@ -188,6 +277,7 @@ function pairsTable(choose, chosen) {
 
 // Says which programs only one profile has.
 function aloneParts() {
+    if (profile.programs.some((pair) => pair.sentences)) return [];
     return profile.profiles.flatMap((whole, i) => {
         const paired = new Set(
             profile.programs.map((r) => (i ? r.after_name : r.name))
