@@ -8,6 +8,7 @@
  * what it did is counted in the log. It has no other effect.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -105,7 +106,7 @@ static int find_own(struct hvd__tcp *tcp, struct hvd__lookup *lookup,
                      tcp->addresses[tcp->base.rank], tcp->base.rank, problem);
 }
 
-int hvd__listener_open(struct hvd__tcp *tcp)
+static int open_listener(struct hvd__tcp *tcp)
 {
     struct hvd__lookup *lookup =
         hvd__lookup_start(tcp->addresses[tcp->base.rank]);
@@ -120,8 +121,45 @@ int hvd__listener_open(struct hvd__tcp *tcp)
         return status;
     status = listen_on_one(tcp, found);
     freeaddrinfo(found);
-    return status < 0 ? status
-                      : hvd__tcp_watch(tcp, &tcp->listener.watched, false);
+    return status;
+}
+
+static int copy_socket(int fd, int *copy)
+{
+    *copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    return *copy >= 0 ? HVD_OK
+                      : hvd__fail(HVD_ERR_MEMORY, "no descriptor: %s",
+                                  strerror(errno));
+}
+
+/* Listens where the transport before this one has listened. */
+static int share_listener(struct hvd__tcp *tcp)
+{
+    struct sockaddr_storage own;
+    socklen_t size = sizeof own;
+
+    HVD_TRY(copy_socket(tcp->lobby->listener, &tcp->listener.watched.fd));
+    memset(&own, 0, sizeof own);
+    getsockname(tcp->listener.watched.fd, (struct sockaddr *)&own, &size);
+    tcp->base.address = hvd__ip_of((struct sockaddr *)&own);
+    return HVD_OK;
+}
+
+/* A process of an elastic cluster has one transport after another. Its socket
+ * stays open in between: whoever is refused takes it for absent, and might
+ * found a second world (enter.c). */
+int hvd__listener_open(struct hvd__tcp *tcp)
+{
+    struct hvd__lobby *lobby = tcp->lobby;
+
+    if (lobby && lobby->listener >= 0) {
+        HVD_TRY(share_listener(tcp));
+    } else {
+        HVD_TRY(open_listener(tcp));
+        if (lobby)
+            HVD_TRY(copy_socket(tcp->listener.watched.fd, &lobby->listener));
+    }
+    return hvd__tcp_watch(tcp, &tcp->listener.watched, false);
 }
 
 /* ------------------------------------------------------------------ callers */

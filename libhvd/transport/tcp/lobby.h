@@ -45,6 +45,8 @@ struct hvd__lobby {
     int host;                  /* connection; -1: none */
     int host_rank;
     struct hvd__tcp *tcp; /* borrowed: the transport that listens; NULL: none */
+    int listener; /* owned socket, on which the transports of this process
+                     listen one after another; -1: none has yet */
 };
 
 /* Returns the cluster that guests of a cluster name. */

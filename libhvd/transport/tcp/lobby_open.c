@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fingerprint.h"
@@ -36,7 +37,7 @@ int hvd__lobby_open(const struct hvd__tcp_options *options, int least, int most,
 
     if (!l)
         return hvd__fail_memory(sizeof *l);
-    l->host = -1;
+    l->host = l->listener = -1;
     l->job = (struct hvd__job){
         .rank = options->rank,
         .size = options->size,
@@ -65,6 +66,8 @@ void hvd__lobby_close(struct hvd__lobby *l)
     for (int rank = 0; l->guests && rank < l->job.size; rank++)
         hvd__lobby_drop(l, rank);
     hvd__lobby_leave(l);
+    if (l->listener >= 0)
+        close(l->listener);
     free(l->addresses);
     free(l->names);
     free(l->is_member);

@@ -201,15 +201,6 @@ static int call(struct hvd__tcp *tcp, struct hvd__sender *sender)
     return found == 1 ? connect_to(tcp, sender, sender->at) : found;
 }
 
-/* A host that does not even take the call is down. */
-static void give_up_waiting(struct hvd__tcp *tcp, struct hvd__sender *sender)
-{
-    bool is_down = sender->stage == HVD__SENDER_CALLING;
-
-    give_up_call(tcp, sender, "it does not answer");
-    sender->is_absent = is_down;
-}
-
 int hvd__senders_call(struct hvd__tcp *tcp)
 {
     int64_t now = hvd__now_ns();
@@ -228,7 +219,7 @@ int hvd__senders_call(struct hvd__tcp *tcp)
             HVD_TRY(call(tcp, sender));
         else if (sender->stage != HVD__SENDER_IDLE &&
                  now - sender->since_ns > CALL_LIMIT_NS)
-            give_up_waiting(tcp, sender);
+            give_up_call(tcp, sender, "it does not answer");
         link = &sender->next;
     }
     return HVD_OK;
