@@ -59,6 +59,9 @@ static bool is_needless(const struct story *story, int i)
  * there from the beginning, and so can say who has died. Else -1. */
 static int should_all_go_on(const struct story *story)
 {
+    for (int j = 0; j < story->nall && story->founds; j++)
+        if (story->nodes[j].is_dead)
+            return -1;
     for (int h = 0; h < story->nhosts; h++) {
         bool is_used = false, has_witness = false;
 
@@ -66,7 +69,8 @@ static int should_all_go_on(const struct story *story)
             if (story->nodes[j].host != h || story->nodes[j].phase == AWAY)
                 continue;
             is_used = true;
-            has_witness |= j < story->n && !story->nodes[j].is_dead;
+            has_witness |=
+                (j < story->n || story->founds) && !story->nodes[j].is_dead;
         }
         if (is_used && !has_witness)
             return -1;

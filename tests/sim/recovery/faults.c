@@ -179,6 +179,8 @@ static void plan_growth(struct story *story, bool only_deaths)
     int64_t at = sim_below(&story->draw, 100) * MS;
 
     for (int i = story->n; i < story->nall; i++) {
+        if (story->founds)
+            at = sim_below(&story->founding, 800) * MS;
         plan(story, at, (struct action){COME, i, 0});
         if (!sim_once_in(&story->draw, 3))
             at += sim_below(&story->draw, 400000) * (MS / 1000);

@@ -41,8 +41,10 @@ static bool is_left(const struct story *story, int guest)
 static bool is_taken(struct story *story, int host, int place)
 {
     struct node *node = &story->nodes[host];
-    const uint32_t list =
-        story_processes(&story->jobs[node->job], &story_state(node)->base_list);
+    const uint32_t list = node->job < 0
+                              ? UINT32_C(1) << host
+                              : story_processes(&story->jobs[node->job],
+                                                &story_state(node)->base_list);
 
     for (int j = 0; j < story->nall; j++) {
         if (story->nodes[j].place != place)
@@ -62,9 +64,11 @@ static void call(struct story *story, int i)
     const int j = sim_below(&story->draw, story->nall);
     struct node *host = &story->nodes[j];
 
-    if (!is_running(host) || !story_reaches(story, i, j) ||
-        host->phase != IN_WORLD || is_taken(story, j, node->place))
+    if (j == i || !is_running(host) || !story_reaches(story, i, j) ||
+        !story_is_open(story, j) || is_taken(story, j, node->place))
         return;
+    memset(node->guests, 0,
+           sizeof node->guests); /* they find that world, too */
     node->ticket = host->guests[i] = ++story->ntickets;
     host->is_admitted[i] = false;
     node->host_rank = j;
@@ -81,6 +85,8 @@ void story_look_for_host(struct story *story, int i)
         story_end(story, i, "nobody has let it in");
     else if (node->phase == CALLING && sim_once_in(&story->draw, 4))
         call(story, i);
+    if (node->phase == CALLING && node->place == 0)
+        story_found(story, i);
     if (node->phase != WAITING)
         return;
     if ((is_left(story, i) && sim_once_in(&story->draw, 2)) ||
@@ -91,11 +97,26 @@ void story_look_for_host(struct story *story, int i)
     }
 }
 
+int story_count_guests(struct story *story, int i)
+{
+    struct node *node = &story->nodes[i];
+    int n = 0;
+
+    for (int g = 0; g < story->nall; g++) {
+        if (node->guests[g] != 0 && is_gone(story, i, g))
+            node->guests[g] = 0;
+        n += node->guests[g] != 0;
+    }
+    return n;
+}
+
 void story_list_guests(struct story *story, int i, uint16_t *tickets)
 {
     struct node *node = &story->nodes[i];
     const int room =
-        story->nplaces - hvd__member_set_count(&story_state(node)->base_list);
+        story->nplaces -
+        (node->job < 0 ? 1
+                       : hvd__member_set_count(&story_state(node)->base_list));
 
     if (room <= 0 || story->njobs >= MOST_JOBS - 1)
         return;

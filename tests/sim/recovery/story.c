@@ -19,7 +19,9 @@
  * In half of the stories workers come, to new places or to those of others that
  * have died, and worlds let them in (grow.c, guests.c). Then a message of those
  * that grow may also be what somebody dies of, or what a network is cut at. In
- * half of the others the last members are spares.
+ * half of the others the last members are spares. In a third of the stories in
+ * which workers come there is no world in the beginning, and they found one
+ * (found.c).
  *
  * These must hold:
  *
@@ -28,6 +30,8 @@
  *                 member of the earlier, or one that came to be in a world with
  *                 such a one, and otherwise only processes that had been in no
  *                 world before: nobody goes on beside it
+ *     one first   nobody founds a world while a process is in one, or may come
+ *                 to be in one again
  *     end         everybody comes to a world in which all are, or waits as a
  *                 spare of a world that stands, or ends in words
  *     size        if processes only die, and letters arrive, the world is as
@@ -50,6 +54,10 @@ static void draw_growth(struct story *story)
     story->nplaces = story->n + nnew;
     story->nall = story->nplaces + nback;
     story->period = (10 + sim_below(&story->draw, 200)) * MS;
+    story->least = 1 + sim_below(&story->founding, story->nplaces);
+    story->founds = sim_once_in(&story->founding, 3);
+    if (story->founds)
+        story->n = story->size = 0;
 }
 
 static void draw_sizes(struct story *story)
@@ -95,7 +103,7 @@ static void place(struct story *story, int i)
                                      .to = i});
 }
 
-/* The world that stands in the beginning. */
+/* The world that stands in the beginning, if one does. */
 static void found(struct story *story)
 {
     struct job *job = &story->jobs[story->njobs++];
@@ -107,7 +115,8 @@ static void found(struct story *story)
         story_take_part(story, i, 0);
     for (int i = 0; i < story->size; i++)
         story_note_world(story, i, 0, 0, (UINT32_C(1) << story->size) - 1);
-    story->counts->started--; /* it has not done so in this story */
+    if (!story->founds)
+        story->counts->started--; /* it has not done so in this story */
 }
 
 static void begin(struct story *story)
@@ -144,6 +153,7 @@ bool sim_recovery(uint64_t seed, bool verbose, struct sim_counts *counts)
 
     story = (struct story){.draw = sim_stream(seed, 1),
                            .network = sim_stream(seed, 2),
+                           .founding = sim_stream(seed, 3),
                            .seed = seed,
                            .is_verbose = verbose,
                            .counts = counts};

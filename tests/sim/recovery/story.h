@@ -98,6 +98,8 @@ struct node {
     uint16_t ticket;
     int64_t came, heard_host;
     int nfailed;           /* starts to which it was let in */
+    int nguests;           /* while it may found a world (found.c) */
+    int64_t guest_came;    /* when that number changed */
     uint16_t guests[MOST]; /* their tickets */
     bool is_admitted[MOST];
 };
@@ -145,10 +147,12 @@ struct world {
 };
 
 struct story {
-    struct sim_random draw, network;
+    struct sim_random draw, network, founding;
     int n, size, nall, nhosts, loss, doubles, slow;
     int nplaces;    /* n: no world grows */
     int64_t period; /* between two looks for guests */
+    bool founds;    /* no world stands in the beginning */
+    int least;      /* processes that found a world */
     bool has_refusals, hands_over, is_verbose, is_bad;
     struct node nodes[MOST];
     struct job jobs[MOST_JOBS];
@@ -268,10 +272,21 @@ void story_go_on_growing(struct story *story, int i);
 void story_find_out(struct story *story, int i);
 void story_hear_share(struct story *story, struct event *event);
 
+/* found.c */
+
+/* Returns whether a process takes guests. */
+bool story_is_open(const struct story *story, int host);
+/* Founds a world if it is time to; for the process of place 0, which is in
+ * none.
+ */
+void story_found(struct story *story, int i);
+
 /* guests.c */
 
 /* Lets a process that is in no world look for one. */
 void story_look_for_host(struct story *story, int i);
+/* Returns how many guests a process has, as far as it can know. */
+int story_count_guests(struct story *story, int i);
 /* Writes the tickets of the guests of a process that answer. */
 void story_list_guests(struct story *story, int i, uint16_t *tickets);
 /* Tells those who are let in to which job they come. */

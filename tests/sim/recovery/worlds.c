@@ -60,6 +60,27 @@ static bool is_one_line(const struct story *story, const struct world *early,
     return true;
 }
 
+/* Returns the job from which one has grown in the end. */
+static int root_of(const struct story *story, int job)
+{
+    while (job >= 0 && story->jobs[job].parent >= 0)
+        job = story->jobs[job].parent;
+    return job;
+}
+
+/* Returns whether a process may be in a world that has grown from a job. */
+static bool is_lived_in(const struct story *story, int root)
+{
+    for (int i = 0; i < story->nall; i++) {
+        const struct node *node = &story->nodes[i];
+
+        if (!node->is_dead && node->job >= 0 && node->phase != ENDED &&
+            root_of(story, node->job) == root)
+            return true;
+    }
+    return false;
+}
+
 static struct world *find(struct story *story, int job, uint32_t round)
 {
     for (int k = 0; k < story->nworlds; k++)
@@ -76,6 +97,11 @@ static void check(struct story *story, const struct world *world, int i)
 
         if (other == world || other->nstarted < __builtin_popcount(other->list))
             continue;
+        if (root_of(story, other->job) != root_of(story, world->job)) {
+            if (is_lived_in(story, root_of(story, other->job)))
+                story_fail(story, "a second world was founded", i);
+            continue;
+        }
         order = compare(story, other, world);
         if (order == 0 || !is_one_line(story, order > 0 ? other : world,
                                        order > 0 ? world : other))
