@@ -174,7 +174,8 @@ static bool part_fits(const ipu_executable *e, const struct ipu__step *s,
 }
 
 /* Checks that the output is either all of an input or apart from it; of the
- * head's inputs, apart. */
+ * head's inputs, apart from all but the one in whose place the head may work.
+ */
 static bool parts_keep_apart(const struct ipu__verified *program,
                              const struct ipu__step *s, int32_t v)
 {
@@ -189,7 +190,8 @@ static bool parts_keep_apart(const struct ipu__verified *program,
             if (e->values[x].inner || e->values[v].inner ||
                 !ipu__verified_overlap(program, x, v))
                 continue;
-            if ((s->head && p == 0) || !ipu__verified_same(program, x, v))
+            if ((s->head && p == 0 && k != ipu__in_place(part->op)) ||
+                !ipu__verified_same(program, x, v))
                 return false;
         }
     }

@@ -4,8 +4,8 @@
  * scale + offset.
  *
  * The mean and the variance are an op of their own, so that its result serves
- * the derivatives, too: [2, outer, groups], means before variances. They are
- * taken in two passes and in double: x may be far from 0.
+ * the derivatives, too: [2, outer, groups], means before variances. Squares are
+ * those of distances from a mean: x may be far from 0.
  *
  * With one group, sums go along rows; with several, element by element of a
  * row, and are folded in the end.
@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "ops/columns.h"
 #include "ops/rows.h"
 
 struct ipu__norm ipu__norm_of(const struct ipu__attributes *a)
@@ -105,7 +106,8 @@ static size_t statistics_scratch(const struct ipu__call *call)
 {
     struct ipu__norm n = ipu__norm_of(call->attributes);
 
-    return (size_t)n.width * (sizeof(double) + sizeof(float));
+    return (size_t)n.width *
+           (2 * sizeof(double) + IPU__COLUMNS_ROOM * sizeof(float));
 }
 
 static void statistics_of_one(const struct ipu__norm *n, const float *x,
@@ -117,45 +119,33 @@ static void statistics_of_one(const struct ipu__norm *n, const float *x,
     *variance = (float)(ipu__row_squares(x, *mean, n->number) / number);
 }
 
-IPU__WIDE(static, void, add_squares,
-          (double *sums, const float *x, const float *centers, int64_t count),
-          (sums, x, centers, count))
-{
-    IPU__BY_ELEMENT
-    for (int64_t i = 0; i < count; i++) {
-        float d = x[i] - centers[i];
-
-        sums[i] += (double)(d * d);
-    }
-}
-
-/* The mean over each group's columns. */
-static void fold(const struct ipu__norm *n, const double *sums, float *y)
+/* Joins the moments of each group's columns. */
+static void fold(const struct ipu__norm *n, const double *means,
+                 const double *squares, float *mean, float *variance)
 {
     for (int64_t g = 0; g < n->groups; g++) {
-        double sum = 0;
+        const double *m = means + g * n->columns;
+        double sum = 0, all = 0;
 
         for (int64_t k = 0; k < n->columns; k++)
-            sum += sums[g * n->columns + k];
-        y[g] = (float)(sum / (double)n->number);
+            sum += m[k];
+        sum = sum * (double)n->rows / (double)n->number;
+        for (int64_t k = 0; k < n->columns; k++)
+            all += squares[g * n->columns + k] +
+                   (m[k] - sum) * (m[k] - sum) * (double)n->rows;
+        mean[g] = (float)sum;
+        variance[g] = (float)(all / (double)n->number);
     }
 }
 
 static void statistics_of_many(const struct ipu__norm *n, const float *x,
-                               double *sums, float *mean, float *variance)
+                               double *means, float *mean, float *variance)
 {
-    float *centers = (void *)(sums + n->width);
-    size_t bytes = (size_t)n->width * sizeof *sums;
+    double *squares = means + n->width;
 
-    memset(sums, 0, bytes);
-    for (int64_t r = 0; r < n->rows; r++)
-        ipu__row_accumulate(sums, x + r * n->width, n->width);
-    fold(n, sums, mean);
-    ipu__norm_widen(n, centers, mean);
-    memset(sums, 0, bytes);
-    for (int64_t r = 0; r < n->rows; r++)
-        add_squares(sums, x + r * n->width, centers, n->width);
-    fold(n, sums, variance);
+    ipu__columns_moments(n->rows, n->width, x, means, squares,
+                         (float *)(squares + n->width));
+    fold(n, means, squares, mean, variance);
 }
 
 static int run_statistics(const struct ipu__call *call)
@@ -211,40 +201,68 @@ IPU__WIDE(static, void, apply_one,
 
 IPU__WIDE(static, void, apply_many,
           (float *y, const float *x, const float *centers, const float *factors,
-           const float *scale, const float *offset, int64_t count),
-          (y, x, centers, factors, scale, offset, count))
+           const float *offset, int64_t rows, int64_t width),
+          (y, x, centers, factors, offset, rows, width))
 {
-    IPU__BY_ELEMENT
-    for (int64_t i = 0; i < count; i++)
-        y[i] = (x[i] - centers[i]) * factors[i] * scale[i] + offset[i];
+    for (int64_t r = 0; r < rows; r++, x += width, y += width) {
+        IPU__BY_ELEMENT
+        for (int64_t i = 0; i < width; i++)
+            y[i] = (x[i] - centers[i]) * factors[i] + offset[i];
+    }
+}
+
+/* Normalises rows that are normalised by the same statistics, from number first
+ * on. */
+static void apply_rows(const struct ipu__call *call, const struct ipu__norm *n,
+                       int64_t first, int64_t rows)
+{
+    const float *scale = call->inputs[1].data, *offset = call->inputs[2].data;
+    const float *mean = call->inputs[3].data;
+    const float *x = (const float *)call->inputs[0].data + first * n->width;
+    float *y = (float *)call->output.data + first * n->width;
+    int64_t at = first / n->rows * n->groups;
+    const float *variance = mean + n->outer * n->groups + at;
+    float *centers = call->scratch, *factors = centers + n->width;
+
+    if (n->groups == 1) {
+        for (int64_t r = 0; r < rows; r++)
+            apply_one(y + r * n->width, x + r * n->width, mean[at],
+                      ipu__norm_factor(n, *variance), scale, offset, n->width);
+        return;
+    }
+    if (first % n->rows == 0) {
+        ipu__norm_widen(n, centers, mean + at);
+        ipu__norm_factors(n, factors, variance);
+        for (int64_t i = 0; i < n->width; i++)
+            factors[i] *= scale[i];
+    }
+    apply_many(y, x, centers, factors, offset, rows, n->width);
+}
+
+/* Elements that are handed over at a time: they stay in the nearest caches. */
+enum { HANDED = 8192 };
+
+/* Normalises; done NULL: no callback. */
+static int run_in_parts(const struct ipu__call *call, ipu__done *done,
+                        void *context)
+{
+    const struct ipu__norm n = ipu__norm_of(call->attributes);
+    int64_t block = n.width < HANDED ? HANDED / n.width : 1;
+
+    for (int64_t first = 0, rows; first < n.outer * n.rows; first += rows) {
+        int64_t left = n.rows - first % n.rows;
+
+        rows = left < block ? left : block;
+        apply_rows(call, &n, first, rows);
+        if (done)
+            done(context, first * n.width, rows * n.width);
+    }
+    return IPU_OK;
 }
 
 static int run(const struct ipu__call *call)
 {
-    const struct ipu__norm n = ipu__norm_of(call->attributes);
-    const float *x = call->inputs[0].data, *scale = call->inputs[1].data;
-    const float *offset = call->inputs[2].data, *mean = call->inputs[3].data;
-    const float *variance = mean + n.outer * n.groups;
-    float *y = call->output.data, *centers = call->scratch;
-    float *factors = centers + n.width;
-
-    for (int64_t i = 0; i < n.outer * n.rows; i++) {
-        int64_t at = i / n.rows * n.groups;
-
-        if (n.groups == 1) {
-            apply_one(y, x, mean[at], ipu__norm_factor(&n, variance[at]), scale,
-                      offset, n.width);
-        } else {
-            if (i % n.rows == 0) {
-                ipu__norm_widen(&n, centers, mean + at);
-                ipu__norm_factors(&n, factors, variance + at);
-            }
-            apply_many(y, x, centers, factors, scale, offset, n.width);
-        }
-        x += n.width;
-        y += n.width;
-    }
-    return IPU_OK;
+    return run_in_parts(call, NULL, NULL);
 }
 
 /* The derivative through the statistics is in that by x. */
@@ -355,8 +373,8 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
 #define NORM                                                                   \
     .ninputs = 4, .last_wide = true, .in_place = IPU__FIRST, .by_row = true,   \
     .slots = IPU__NORM_SLOTS, .loops = IPU__NORM_LOOPS, .shape = shape,        \
-    .scratch = scratch, .run = run, .cost = ipu__normalize_cost,               \
-    .gradient = gradient
+    .scratch = scratch, .run = run, .run_in_parts = run_in_parts,              \
+    .cost = ipu__normalize_cost, .gradient = gradient
 
 const struct ipu__op ipu__layer_norm = {.name = "layer_norm", NORM};
 const struct ipu__op ipu__group_norm = {.name = "group_norm", NORM};

@@ -9,27 +9,47 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "ops/columns.h"
 #include "ops/costs.h"
 #include "ops/norms/norm.h"
 #include "ops/rows.h"
 
-/* Sums over rows, for each element of a row: of dy, and of dy z. */
+/* Sums over rows, for each element of a row: of dy, and of dy (x - mean); and
+ * of dy z over all rows. */
 struct sums {
-    double *dy, *dyz;
+    double *dy, *dyz, *dscale;
+    float *centers, *factors; /* of the rows that were added last */
+    float *room;
 };
 
-IPU__WIDE(static, void, add_slopes,
-          (const struct sums *sums, const float *dy, const float *x,
-           const float *centers, const float *factors, int64_t count),
-          (sums, dy, x, centers, factors, count))
-{
-    double *plain = sums->dy, *weighted = sums->dyz;
+enum { FLOATS = 2 + IPU__COLUMNS_ROOM }; /* of each element of a row */
 
-    IPU__BY_ELEMENT
-    for (int64_t i = 0; i < count; i++) {
-        plain[i] += (double)dy[i];
-        weighted[i] += (double)(dy[i] * ((x[i] - centers[i]) * factors[i]));
-    }
+/* Lays sums out in scratch of three rows of double, and FLOATS of float. */
+static struct sums new_sums(const struct ipu__norm *n, void *scratch)
+{
+    struct sums s = {.dy = scratch};
+
+    s.dyz = s.dy + n->width;
+    s.dscale = s.dyz + n->width;
+    s.centers = (float *)(s.dscale + n->width);
+    s.factors = s.centers + n->width;
+    s.room = s.factors + n->width;
+    memset(s.dscale, 0, (size_t)n->width * sizeof *s.dscale);
+    return s;
+}
+
+/* Sets the sums to those of the rows of outer number o. */
+static void add_rows(const struct ipu__norm *n, const struct sums *s, int64_t o,
+                     const float *dy, const float *x, const float *statistics)
+{
+    const float *mean = statistics + o * n->groups;
+
+    memset(s->dy, 0, (size_t)n->width * 2 * sizeof *s->dy);
+    ipu__norm_widen(n, s->centers, mean);
+    ipu__norm_factors(n, s->factors, mean + n->outer * n->groups);
+    ipu__columns_slopes(n->rows, n->width, dy + o * n->rows * n->width,
+                        x + o * n->rows * n->width, s->centers, s->dy, s->dyz,
+                        s->room);
 }
 
 /* ----------------------------------------------------------------------- dx */
@@ -43,11 +63,10 @@ static int dx_shape(const struct ipu__call *call, struct ipu__shape *output)
     return ipu__norm_check_scale(call, &call->inputs[2].shape);
 }
 
-/* Two rows of double, four of float. */
 static size_t dx_scratch(const struct ipu__call *call)
 {
     return (size_t)ipu__norm_of(call->attributes).width *
-           (2 * sizeof(double) + 4 * sizeof(float));
+           (3 * sizeof(double) + FLOATS * sizeof(float));
 }
 
 IPU__WIDE(static, void, scaled,
@@ -86,51 +105,64 @@ static void dx_of_one(const struct ipu__norm *n, float *dx, const float *dy,
            (float)(dot / number), n->width);
 }
 
+/* dx = each dy - z slope - constant, where z is not multiplied yet. */
+struct slopes {
+    const float *centers;
+    float *each, *slope, *constant;
+};
+
 IPU__WIDE(static, void, dx_wide,
-          (float *dx, const float *dy, const float *x, const float *centers,
-           const float *factors, const float *scale, const float *mean_dys,
-           const float *mean_dysz, int64_t count),
-          (dx, dy, x, centers, factors, scale, mean_dys, mean_dysz, count))
+          (float *dx, const float *dy, const float *x, const struct slopes *s,
+           int64_t rows, int64_t width),
+          (dx, dy, x, s, rows, width))
 {
-    IPU__BY_ELEMENT
-    for (int64_t i = 0; i < count; i++)
-        dx[i] = factors[i] * (dy[i] * scale[i] - mean_dys[i] -
-                              (x[i] - centers[i]) * factors[i] * mean_dysz[i]);
-}
+    const float *centers = s->centers, *each = s->each, *slope = s->slope;
+    const float *constant = s->constant;
 
-/* The mean over a group of sums times scale, for each element of a row. */
-static void fold(const struct ipu__norm *n, const double *sums,
-                 const float *scale, float *wide)
-{
-    for (int64_t g = 0; g < n->groups; g++) {
-        double sum = 0;
-
-        for (int64_t k = g * n->columns; k < (g + 1) * n->columns; k++)
-            sum += sums[k] * (double)scale[k];
-        for (int64_t k = 0; k < n->columns; k++)
-            *wide++ = (float)(sum / (double)n->number);
+    for (int64_t r = 0; r < rows; r++, dx += width, dy += width, x += width) {
+        IPU__BY_ELEMENT
+        for (int64_t i = 0; i < width; i++)
+            dx[i] =
+                dy[i] * each[i] - constant[i] - (x[i] - centers[i]) * slope[i];
     }
 }
 
-static void dx_of_many(const struct ipu__norm *n, float *dx, const float *dy,
-                       const float *x, const float *scale, const float *mean,
-                       const float *variance, void *scratch)
+/* Finds the slopes of a group's elements from its sums; factor is the group's,
+ * and each has the scale. */
+static void find_group(const struct ipu__norm *n, const struct sums *sums,
+                       const struct slopes *s, float factor, int64_t first)
 {
-    int64_t w = n->width;
-    struct sums sums = {scratch, (double *)scratch + w};
-    float *centers = (void *)(sums.dyz + w), *factors = centers + w;
-    float *mean_dys = factors + w, *mean_dysz = mean_dys + w;
+    double dys = 0, dysz = 0, number = (double)n->number;
 
-    ipu__norm_widen(n, centers, mean);
-    ipu__norm_factors(n, factors, variance);
-    memset(scratch, 0, (size_t)w * 2 * sizeof(double));
-    for (int64_t r = 0; r < n->rows; r++)
-        add_slopes(&sums, dy + r * w, x + r * w, centers, factors, w);
-    fold(n, sums.dy, scale, mean_dys);
-    fold(n, sums.dyz, scale, mean_dysz);
-    for (int64_t r = 0; r < n->rows; r++)
-        dx_wide(dx + r * w, dy + r * w, x + r * w, centers, factors, scale,
-                mean_dys, mean_dysz, w);
+    for (int64_t k = first; k < first + n->columns; k++) {
+        dys += sums->dy[k] * (double)s->each[k];
+        dysz += sums->dyz[k] * (double)s->each[k];
+    }
+    for (int64_t k = first; k < first + n->columns; k++) {
+        s->each[k] *= factor;
+        s->constant[k] = factor * (float)(dys / number);
+        s->slope[k] = (float)(dysz * (double)factor * (double)factor *
+                              (double)factor / number);
+    }
+}
+
+static void dx_of_many(const struct ipu__norm *n, int64_t o,
+                       const struct ipu__call *call)
+{
+    const float *dy = call->inputs[0].data, *x = call->inputs[1].data;
+    const struct sums sums = new_sums(n, call->scratch);
+    const struct slopes s = {.centers = sums.centers,
+                             .each = sums.room,
+                             .slope = sums.room + n->width,
+                             .constant = sums.room + 2 * n->width};
+    int64_t at = o * n->rows * n->width;
+
+    add_rows(n, &sums, o, dy, x, call->inputs[3].data);
+    memcpy(s.each, call->inputs[2].data, (size_t)n->width * sizeof *s.each);
+    for (int64_t g = 0; g < n->groups; g++)
+        find_group(n, &sums, &s, sums.factors[g * n->columns], g * n->columns);
+    dx_wide((float *)call->output.data + at, dy + at, x + at, &s, n->rows,
+            n->width);
 }
 
 static int run_dx(const struct ipu__call *call)
@@ -148,8 +180,7 @@ static int run_dx(const struct ipu__call *call)
             dx_of_one(&n, dx + at, dy + at, x + at, scale, mean[g], variance[g],
                       call->scratch);
         else
-            dx_of_many(&n, dx + at, dy + at, x + at, scale, mean + g,
-                       variance + g, call->scratch);
+            dx_of_many(&n, o, call);
     }
     return IPU_OK;
 }
@@ -182,26 +213,44 @@ static int dscale_shape(const struct ipu__call *call, struct ipu__shape *output)
     return ipu__norm_check_scale(call, output);
 }
 
+IPU__WIDE(static, void, add_row,
+          (double *dscale, const float *dy, const float *x, float center,
+           float factor, int64_t count),
+          (dscale, dy, x, center, factor, count))
+{
+    IPU__BY_ELEMENT
+    for (int64_t i = 0; i < count; i++)
+        dscale[i] += (double)(dy[i] * ((x[i] - center) * factor));
+}
+
+/* Adds what each row gives that has a mean of its own. */
+static void add_rows_of_one(const struct ipu__norm *n, double *dscale,
+                            const struct ipu__call *call)
+{
+    const float *dy = call->inputs[0].data, *x = call->inputs[1].data;
+    const float *mean = call->inputs[2].data, *variance = mean + n->outer;
+
+    for (int64_t o = 0; o < n->outer; o++)
+        add_row(dscale, dy + o * n->width, x + o * n->width, mean[o],
+                ipu__norm_factor(n, variance[o]), n->width);
+}
+
 static int run_dscale(const struct ipu__call *call)
 {
     const struct ipu__norm n = ipu__norm_of(call->attributes);
-    int64_t w = n.width;
-    const float *dy = call->inputs[0].data, *x = call->inputs[1].data;
-    const float *mean = call->inputs[2].data;
-    const float *variance = mean + n.outer * n.groups;
-    struct sums sums = {call->scratch, (double *)call->scratch + w};
-    float *centers = (void *)(sums.dyz + w), *factors = centers + w;
+    const struct sums s = new_sums(&n, call->scratch);
     float *y = call->output.data;
 
-    memset(call->scratch, 0, (size_t)w * 2 * sizeof(double));
-    for (int64_t o = 0; o < n.outer; o++) {
-        ipu__norm_widen(&n, centers, mean + o * n.groups);
-        ipu__norm_factors(&n, factors, variance + o * n.groups);
-        for (int64_t r = 0; r < n.rows; r++, dy += w, x += w)
-            add_slopes(&sums, dy, x, centers, factors, w);
+    if (n.groups == 1 && n.rows == 1)
+        add_rows_of_one(&n, s.dscale, call);
+    for (int64_t o = 0; o < n.outer && (n.groups > 1 || n.rows > 1); o++) {
+        add_rows(&n, &s, o, call->inputs[0].data, call->inputs[1].data,
+                 call->inputs[2].data);
+        for (int64_t i = 0; i < n.width; i++)
+            s.dscale[i] += s.dyz[i] * (double)s.factors[i];
     }
-    for (int64_t i = 0; i < w; i++)
-        y[i] = (float)sums.dyz[i];
+    for (int64_t i = 0; i < n.width; i++)
+        y[i] = (float)s.dscale[i];
     return IPU_OK;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "ops/columns.h"
 #include "ops/costs.h"
 #include "ops/op.h"
 
@@ -81,46 +82,22 @@ static int grad_shape(const struct ipu__call *call, struct ipu__shape *output)
     return IPU_OK;
 }
 
-/* Rows are added up in blocks, and the blocks in double: a plain sum over
- * tens of thousands of rows would lose the small ones. */
-enum { ROWS = 256 };
-
-IPU__WIDE(static, void, sum_rows,
-          (double *total, float *block, const float *dy, int64_t rows,
-           int64_t n),
-          (total, block, dy, rows, n))
-{
-    for (int64_t first = 0; first < rows; first += ROWS) {
-        int64_t end = first + ROWS < rows ? first + ROWS : rows;
-
-        memset(block, 0, (size_t)n * sizeof *block);
-        for (int64_t r = first; r < end; r++) {
-            IPU__BY_ELEMENT
-            for (int64_t i = 0; i < n; i++)
-                block[i] += dy[r * n + i];
-        }
-        IPU__BY_ELEMENT
-        for (int64_t i = 0; i < n; i++)
-            total[i] += (double)block[i];
-    }
-}
-
 static size_t grad_scratch(const struct ipu__call *call)
 {
     return (size_t)call->output.shape.extents[0] *
-           (sizeof(double) + sizeof(float));
+           (sizeof(double) + IPU__COLUMNS_ROOM * sizeof(float));
 }
 
 static int run_grad(const struct ipu__call *call)
 {
     int64_t n = call->output.shape.extents[0];
     double *total = call->scratch;
-    float *block = (void *)(total + n), *y = call->output.data;
+    float *y = call->output.data;
 
     memset(total, 0, (size_t)n * sizeof *total);
     if (n > 0)
-        sum_rows(total, block, call->inputs[0].data,
-                 ipu__shape_count(&call->inputs[0].shape) / n, n);
+        ipu__columns_sum(ipu__shape_count(&call->inputs[0].shape) / n, n,
+                         call->inputs[0].data, total, (float *)(total + n));
     for (int64_t i = 0; i < n; i++)
         y[i] = (float)total[i];
     return IPU_OK;
