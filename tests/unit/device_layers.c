@@ -215,6 +215,122 @@ LOOP_TEST(derivatives_of_normalisations, 0, NORM_CASES)
     check_gradients(normalise(_i, v, scale, variable(ndim, shape)));
 }
 
+/* Batch normalisation of many rows, of channels that fill no register, and its
+ * derivatives. Their first row is far from the others, which are far from 0:
+ * what is added up in float must not lose them. */
+enum { ROWS = 101, CHANNELS = 37, ALL = ROWS * CHANNELS };
+
+static struct {
+    float g[ALL], dx[ALL], scale[CHANNELS], dscale[CHANNELS], doffset[CHANNELS];
+} many;
+
+static void fill_many(void)
+{
+    device_fill(x, ALL, 1);
+    device_fill(many.g, ALL, 2);
+    device_fill(many.scale, CHANNELS, 3);
+    for (int64_t i = 0; i < ALL; i++)
+        x[i] += i < CHANNELS ? 700 : 300;
+}
+
+/* Computes y (what 0), dx (1), and in the first rows of wanted dscale and
+ * doffset (2, 3), by their definitions. */
+static void want(int what)
+{
+    for (int c = 0; c < CHANNELS; c++) {
+        double mean = 0, variance = 0, dz = 0, dzz = 0, s, f;
+
+        for (int i = c; i < ALL; i += CHANNELS)
+            mean += (double)x[i] / ROWS;
+        for (int i = c; i < ALL; i += CHANNELS)
+            variance += ((double)x[i] - mean) * ((double)x[i] - mean) / ROWS;
+        f = 1 / sqrt(variance + EPSILON);
+        s = (double)many.scale[c];
+        for (int i = c; i < ALL; i += CHANNELS) {
+            dz += (double)many.g[i];
+            dzz += (double)many.g[i] * ((double)x[i] - mean) * f;
+        }
+        for (int i = c; i < ALL; i += CHANNELS) {
+            double z = ((double)x[i] - mean) * f;
+
+            wanted[i] =
+                what ? f * s * ((double)many.g[i] - dz / ROWS - z * dzz / ROWS)
+                     : z * s;
+        }
+        if (what > 1)
+            wanted[c] = what == 2 ? dzz : dz;
+    }
+}
+
+/* Normalises x and differentiates by so many of x, scale and offset. */
+static void run_many(int from, int to)
+{
+    const int64_t channels = CHANNELS, shape[2] = {ROWS, CHANNELS};
+    const char *const outputs[] = {"dx", "dscale", "doffset"};
+    float *const places[] = {many.dx, many.dscale, many.doffset};
+    ipu_tensor v[3], dv[3], g, result, mean;
+
+    device_free(&d);
+    d = device_new();
+    v[0] = input(2, shape);
+    v[1] = device_floats(&d, "scale", 1, &channels);
+    v[2] = ipu_fill(d.graph, IPU_FLOAT32, 1, &channels, 0);
+    g = device_floats(&d, "g", 2, shape);
+    mean = ipu_variable(d.graph, "mean", IPU_FLOAT32, 1, &channels);
+    result = ipu_batch_norm(
+        d.graph, v[0], v[1], v[2], mean,
+        ipu_variable(d.graph, "variance", IPU_FLOAT32, 1, &channels), 0.75,
+        EPSILON);
+    MUST(ipu_output(d.graph, "y", result));
+    result = ipu_reduce_sum(d.graph, ipu_multiply(d.graph, result, g), 1);
+    MUST(ipu_gradients(d.graph, result, to - from, v + from, dv + from));
+    for (int i = from; i < to; i++)
+        MUST(ipu_output(d.graph, outputs[i], dv[i]));
+    device_load(&d);
+    device_connect(&d, "x", x, ALL);
+    device_connect(&d, "scale", many.scale, CHANNELS);
+    device_connect(&d, "y", y, ALL);
+    for (int i = from; i < to; i++)
+        device_connect(&d, outputs[i], places[i], i ? CHANNELS : ALL);
+    device_connect(&d, "g", x, ALL);
+    MUST(ipu_engine_run(d.engine)); /* of which nothing may be left */
+    device_connect(&d, "g", many.g, ALL);
+    MUST(ipu_engine_run(d.engine));
+}
+
+LOOP_TEST(batch_norm_of_many_rows, 0, 4)
+{
+    const float *of[] = {y, many.dx, many.dscale, many.doffset};
+    int64_t count = _i < 2 ? ALL : CHANNELS;
+
+    fill_many();
+    run_many(0, 3);
+    want(_i);
+    if (_i)
+        memcpy(y, of[_i], (size_t)count * sizeof *y);
+    check_values(count, 2e-6);
+}
+
+/* Sums that derivatives have in common have the same bits as their own. */
+TEST(derivatives_of_batch_norm_one_by_one)
+{
+    float dx[ALL], dscale[CHANNELS], doffset[CHANNELS];
+
+    fill_many();
+    run_many(0, 3);
+    memcpy(dx, many.dx, sizeof dx);
+    memcpy(dscale, many.dscale, sizeof dscale);
+    memcpy(doffset, many.doffset, sizeof doffset);
+    memset(&many.dx, 0, sizeof many.dx);
+    memset(many.dscale, 0, sizeof many.dscale);
+    memset(many.doffset, 0, sizeof many.doffset);
+    for (int i = 0; i < 3; i++)
+        run_many(i, i + 1);
+    ck_assert_mem_eq(dx, many.dx, sizeof dx);
+    ck_assert_mem_eq(dscale, many.dscale, sizeof dscale);
+    ck_assert_mem_eq(doffset, many.doffset, sizeof doffset);
+}
+
 TEST(batch_norm_keeps_statistics)
 {
     const int64_t channels = 2;
