@@ -113,7 +113,8 @@ void ipu__depthwise(const struct ipu__conv *conv, const float *x,
                     const float *kernel, float *y, ipu__done *done,
                     void *context);
 void ipu__depthwise_input_grad(const struct ipu__conv *conv, const float *dy,
-                               const float *kernel, float *dx);
+                               const float *kernel, float *dx, ipu__done *done,
+                               void *context);
 void ipu__depthwise_kernel_grad(const struct ipu__conv *conv, const float *x,
                                 const float *dy, float *dkernel);
 

@@ -72,38 +72,55 @@ static int64_t block_at(const struct ipu__conv *c, int64_t first)
     return first + c->block < c->pixels ? c->block : c->pixels - first;
 }
 
-static int run_input(const struct ipu__call *call)
+/* Block by block, by OpenBLAS. */
+static void scatter_products(const struct ipu__conv *c, const float *dy,
+                             const float *kernel, float *dx, float *patches)
+{
+    for (int64_t first = 0; first < c->pixels; first += c->block) {
+        int64_t count = block_at(c, first);
+
+        for (int64_t g = 0; g < c->groups; g++) {
+            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)count,
+                        (int)c->depth, (int)c->cog, 1,
+                        dy + first * c->co + g * c->cog, (int)c->co,
+                        kernel + g * c->cog, (int)c->co, 0, patches,
+                        (int)c->depth);
+            ipu__conv_scatter(c, dx, g, first, count, patches);
+        }
+    }
+}
+
+/* Makes dx; done NULL: no callback. Patches that are scattered overlap, so then
+ * it is complete as a whole. */
+static int run_input_in_parts(const struct ipu__call *call, ipu__done *done,
+                              void *context)
 {
     const struct ipu__conv c = input_conv(call);
     const float *dy = call->inputs[0].data, *kernel = call->inputs[1].data;
+    float *dx = call->output.data;
+    bool some = c.depth > 0 && c.co > 0;
     struct ipu__conv m;
 
-    if (c.depth > 0 && c.co > 0 && ipu__conv_is_depthwise(&c)) {
-        ipu__depthwise_input_grad(&c, dy, kernel, call->output.data);
+    if (some && ipu__conv_is_depthwise(&c)) {
+        ipu__depthwise_input_grad(&c, dy, kernel, dx, done, context);
         return IPU_OK;
     }
-    if (c.depth > 0 && c.co > 0 && ipu__conv_mirror(&c, &m) &&
+    if (some && ipu__conv_mirror(&c, &m) &&
         ipu__conv_strips(&m, dy,
                          &(struct ipu__conv_kernel){kernel, true, call->packed},
-                         call->output.data, call->scratch, NULL, NULL))
+                         dx, call->scratch, done, context))
         return IPU_OK;
-    memset(call->output.data, 0, ipu__shape_bytes(&call->output.shape));
-    if (c.depth == 0 || c.co == 0)
-        return IPU_OK;
-    for (int64_t first = 0; first < c.pixels; first += c.block) {
-        int64_t count = block_at(&c, first);
-
-        for (int64_t g = 0; g < c.groups; g++) {
-            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)count,
-                        (int)c.depth, (int)c.cog, 1,
-                        dy + first * c.co + g * c.cog, (int)c.co,
-                        kernel + g * c.cog, (int)c.co, 0, call->scratch,
-                        (int)c.depth);
-            ipu__conv_scatter(&c, call->output.data, g, first, count,
-                              call->scratch);
-        }
-    }
+    memset(dx, 0, ipu__shape_bytes(&call->output.shape));
+    if (some)
+        scatter_products(&c, dy, kernel, dx, call->scratch);
+    if (done)
+        done(context, 0, ipu__shape_count(&call->output.shape));
     return IPU_OK;
+}
+
+static int run_input(const struct ipu__call *call)
+{
+    return run_input_in_parts(call, NULL, NULL);
 }
 
 static void input_cost(const struct ipu__call *call, struct ipu__work *work)
@@ -156,6 +173,7 @@ const struct ipu__op ipu__conv2d_input_grad = {
     .shape = input_shape,
     .scratch = input_scratch,
     .run = run_input,
+    .run_in_parts = run_input_in_parts,
     .cost = input_cost,
     .gradient = input_gradient,
 };

@@ -11,6 +11,7 @@
  */
 #include <string.h>
 
+#include "ops/lanes.h"
 #include "ops/products/conv2d.h"
 
 enum { ABREAST = 4 }; /* pixels that share the kernel's elements */
@@ -24,9 +25,9 @@ struct line {
 };
 
 /* Channels of the three widths that a line goes in. */
-typedef float wide __attribute__((vector_size(64), aligned(4), may_alias));
-typedef float narrow __attribute__((vector_size(16), aligned(4), may_alias));
-typedef float single __attribute__((may_alias));
+typedef ipu__wide wide;
+typedef ipu__narrow narrow;
+typedef ipu__single single;
 
 /* Defines a function that adds up the taps of n pixels abreast. */
 #define SUMS(type)                                                             \
@@ -267,12 +268,13 @@ void ipu__depthwise(const struct ipu__conv *c, const float *x,
 }
 
 void ipu__depthwise_input_grad(const struct ipu__conv *c, const float *dy,
-                               const float *kernel, float *dx)
+                               const float *kernel, float *dx, ipu__done *done,
+                               void *context)
 {
     const struct way w = {c,    backward_taps, c->ho,        c->wo,
                           c->h, c->w,          c->stride[1], 1};
 
-    run_way(&w, dy, kernel, dx, NULL, NULL);
+    run_way(&w, dy, kernel, dx, done, context);
 }
 
 /* ------------------------------------------------------------ of the kernel */
