@@ -22,48 +22,71 @@ struct line {
     int64_t in_row, in_column, in_pixel;
     int64_t kernel_row, kernel_column;
     int64_t out_pixel, pixels, channels;
+    int64_t wide, half_wide; /* of the channels (ops/lanes.h) */
 };
 
-/* Channels of the three widths that a line goes in. */
+/* Channels of the widths that a line goes in. */
 typedef ipu__wide wide;
+typedef ipu__half_wide half_wide;
 typedef ipu__narrow narrow;
 typedef ipu__single single;
 
-/* Defines a function that adds up the taps of n pixels abreast. */
+/* Defines a function that adds up the taps of n pixels abreast. columns and
+ * pixel are those of the line: where they are known when this is compiled, what
+ * neighbours read is loaded once. */
 #define SUMS(type)                                                             \
     IPU__INLINE void sum_##type(const struct line *l, float *y,                \
-                                const float *x, const float *kernel, int n)    \
+                                const float *x, const float *kernel, int n,    \
+                                int64_t columns, int64_t pixel)                \
     {                                                                          \
         type sums[ABREAST] = {0};                                              \
                                                                                \
         for (int64_t r = 0; r < l->rows; r++)                                  \
-            for (int64_t c = 0; c < l->columns; c++) {                         \
+            UNROLL for (int64_t c = 0; c < columns; c++)                       \
+            {                                                                  \
                 const float *from = x + r * l->in_row + c * l->in_column;      \
                 type k = *(const type *)(kernel + r * l->kernel_row +          \
                                          c * l->kernel_column);                \
                                                                                \
-                _Pragma("GCC unroll 4") for (int i = 0; i < n; i++) sums[i] += \
-                    *(const type *)(from + i * l->in_pixel) * k;               \
+                UNROLL for (int i = 0; i < n; i++) sums[i] +=                  \
+                    *(const type *)(from + i * pixel) * k;                     \
             }                                                                  \
-        _Pragma("GCC unroll 4") for (int i = 0; i < n; i++) *                  \
-            (type *)(y + i * l->out_pixel) = sums[i];                          \
+        UNROLL for (int i = 0; i < n; i++) * (type *)(y + i * l->out_pixel) =  \
+            sums[i];                                                           \
     }
+#define UNROLL _Pragma("GCC unroll 4")
 SUMS(wide)
+SUMS(half_wide)
 SUMS(narrow)
 SUMS(single)
 
 /* All channels of n pixels. */
 IPU__INLINE void sum_channels(const struct line *l, float *y, const float *x,
-                              const float *kernel, int n)
+                              const float *kernel, int n, int64_t columns,
+                              int64_t pixel)
 {
     int64_t i = 0;
 
-    for (; i + 16 <= l->channels; i += 16)
-        sum_wide(l, y + i, x + i, kernel + i, n);
+    for (; i < l->wide; i += 16)
+        sum_wide(l, y + i, x + i, kernel + i, n, columns, pixel);
+    for (; i < l->half_wide; i += 8)
+        sum_half_wide(l, y + i, x + i, kernel + i, n, columns, pixel);
     for (; i + 4 <= l->channels; i += 4)
-        sum_narrow(l, y + i, x + i, kernel + i, n);
+        sum_narrow(l, y + i, x + i, kernel + i, n, columns, pixel);
     for (; i < l->channels; i++)
-        sum_single(l, y + i, x + i, kernel + i, n);
+        sum_single(l, y + i, x + i, kernel + i, n, columns, pixel);
+}
+
+/* Four pixels of most depthwise convolutions: three columns, side by side. */
+IPU__INLINE void sum_abreast(const struct line *l, float *y, const float *x,
+                             const float *kernel)
+{
+    if (l->columns == 3 && l->in_column == l->in_pixel)
+        sum_channels(l, y, x, kernel, ABREAST, 3, l->in_column);
+    else if (l->columns == 3)
+        sum_channels(l, y, x, kernel, ABREAST, 3, l->in_pixel);
+    else
+        sum_channels(l, y, x, kernel, ABREAST, l->columns, l->in_pixel);
 }
 
 IPU__WIDE(static, void, run_line,
@@ -73,10 +96,10 @@ IPU__WIDE(static, void, run_line,
     int64_t i = 0;
 
     for (; i + ABREAST <= l->pixels; i += ABREAST)
-        sum_channels(l, y + i * l->out_pixel, x + i * l->in_pixel, kernel,
-                     ABREAST);
+        sum_abreast(l, y + i * l->out_pixel, x + i * l->in_pixel, kernel);
     for (; i < l->pixels; i++)
-        sum_channels(l, y + i * l->out_pixel, x + i * l->in_pixel, kernel, 1);
+        sum_channels(l, y + i * l->out_pixel, x + i * l->in_pixel, kernel, 1,
+                     l->columns, l->in_pixel);
 }
 
 /* --------------------------------------------------------------- which taps */
@@ -216,6 +239,8 @@ static int64_t run_pixels(const struct way *w, const struct taps *rows,
         .kernel_column = t.every * c->ci,
         .out_pixel = w->out_step * c->ci,
         .channels = c->ci,
+        .wide = ipu__in_wide(c->ci),
+        .half_wide = ipu__in_half_wide(c->ci),
     };
     int64_t y = rows->start + rows->from * rows->step;
     int64_t x = t.start + t.from * t.step;
@@ -285,6 +310,7 @@ struct meeting {
     int64_t
         step; /* from the element of x that a pixel meets to the next one's */
     int64_t tap; /* from the element that a tap meets to the next one's */
+    int64_t wide, half_wide; /* of the channels (ops/lanes.h) */
 };
 
 /* Defines a function that adds to n taps of dk the sums of x and dy's products
@@ -306,6 +332,7 @@ struct meeting {
     }
 enum { TAPS = 4 };
 PRODUCTS(wide)
+PRODUCTS(half_wide)
 PRODUCTS(narrow)
 PRODUCTS(single)
 
@@ -315,8 +342,10 @@ IPU__INLINE void add_taps(const struct meeting *m, float *dk, const float *x,
 {
     int64_t i = 0;
 
-    for (; i + 16 <= m->channels; i += 16)
+    for (; i < m->wide; i += 16)
         products_wide(m, dk + i, x + i, dy + i, n);
+    for (; i < m->half_wide; i += 8)
+        products_half_wide(m, dk + i, x + i, dy + i, n);
     for (; i + 4 <= m->channels; i += 4)
         products_narrow(m, dk + i, x + i, dy + i, n);
     for (; i < m->channels; i++)
@@ -357,8 +386,12 @@ static void add_pixels(const struct ipu__conv *c, const float *x,
                        const float *dy, float *dk, int64_t kx, int64_t taps,
                        int64_t from, int64_t to)
 {
-    struct meeting m = {to - from, c->ci, c->stride[1] * c->ci,
-                        c->dilation[1] * c->ci};
+    struct meeting m = {.pixels = to - from,
+                        .channels = c->ci,
+                        .step = c->stride[1] * c->ci,
+                        .tap = c->dilation[1] * c->ci,
+                        .wide = ipu__in_wide(c->ci),
+                        .half_wide = ipu__in_half_wide(c->ci)};
     int64_t left = kx * c->dilation[1] - c->pad[1];
 
     if (from < to)
