@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 
 #include "base/error.h"
+#include "engine/sums.h"
 
 enum { CANARY = 0xa5, NAN_BYTE = 0xff, HUGE_PAGE = 2 << 20 };
 
@@ -71,6 +72,7 @@ int ipu__memory_init(struct ipu__memory *m,
                            sizeof *m->placed));
     IPU_TRY(ipu__new_array(&m->packed, (size_t)executable->nsteps,
                            sizeof *m->packed));
+    IPU_TRY(ipu__sums_new(executable, &m->sums));
     m->scratch = allocate_bytes(executable->scratch_bytes);
     if (!m->scratch)
         return ipu__fail_memory(executable->scratch_bytes);
@@ -97,6 +99,7 @@ void ipu__memory_fini(struct ipu__memory *m)
         for (int32_t i = 0; i < m->executable->nsteps; i++)
             free(m->packed[i].data);
     free(m->packed);
+    ipu__sums_free(m->sums);
     free(m->own);
     free(m->planned);
     free(m->scratch);
@@ -154,6 +157,7 @@ void ipu__memory_before(struct ipu__memory *m)
 {
     const struct ipu_executable *x = m->executable;
 
+    ipu__sums_begin(m->sums);
     if (!m->own)
         return;
     memset(m->scratch, NAN_BYTE, x->scratch_bytes);

@@ -15,6 +15,7 @@ struct ipu__memory {
     void *scratch;       /* owned */
     void **placed; /* owned, [values]: memory of the host, borrowed, or NULL */
     struct ipu__packed *packed; /* owned, [steps], each with its data */
+    struct ipu__sums *sums;     /* owned; those of this run */
 };
 
 int ipu__memory_init(struct ipu__memory *memory,

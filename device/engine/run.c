@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "engine/state.h"
 #include "engine/streams.h"
+#include "engine/sums.h"
 #include "kernels/subnormals.h"
 #include "ops/half.h"
 
@@ -115,6 +116,7 @@ static int run_op(ipu_engine *engine, const struct ipu__step *step)
     call.output.data = ipu__memory_of(&engine->memory, step->output);
     call.scratch = engine->memory.scratch;
     call.packed = ipu__memory_packed(&engine->memory, step);
+    call.sums = ipu__sums_of(engine->memory.sums, &engine->memory, step);
     call.callback_status = &engine->callback_status;
     if (call.op->network)
         return ipu__network_run(engine->network, &call);

@@ -46,6 +46,9 @@ struct ipu__call {
     struct ipu__packed *packed; /* while running: where a product may keep its
                                    second input, which no run changes, in
                                    another form; NULL: nowhere */
+    const double *sums; /* while running: sums that the op would make itself, of
+                           which other steps need the same (ops/norms/norm.h);
+                           NULL: it has to make them */
     int *callback_status; /* while running: the status of a function of the host
                              that fails the run */
     int64_t first; /* for an op by element: the number of the output's first

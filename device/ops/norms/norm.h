@@ -37,6 +37,18 @@ int ipu__norm_check_scale(const struct ipu__call *call,
 
 struct ipu__norm ipu__norm_of(const struct ipu__attributes *attributes);
 
+/* Sums that the derivatives of a batch normalisation by its input, scale and
+ * offset have in common: [2, channels], of dy and of dy (x - mean). The engine
+ * may make them for all of these (ipu__call.sums). */
+
+/* Returns whether an op is a derivative by the input or the scale, which read
+ * all that the sums are made of: dy, x, ..., statistics. */
+bool ipu__norm_has_sums(const struct ipu__op *op);
+/* Returns the bytes of the sums, with room for making them. */
+size_t ipu__norm_sums_bytes(const struct ipu__attributes *attributes);
+/* Makes the sums of a call of such an op. */
+void ipu__norm_sums(const struct ipu__call *call, double *sums);
+
 /* 1 / sqrt(variance + epsilon) */
 float ipu__norm_factor(const struct ipu__norm *norm, float variance);
 /* Sets the factor of each of the width elements of a row: that of its group. */

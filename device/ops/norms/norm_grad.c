@@ -38,18 +38,51 @@ static struct sums new_sums(const struct ipu__norm *n, void *scratch)
     return s;
 }
 
-/* Sets the sums to those of the rows of outer number o. */
-static void add_rows(const struct ipu__norm *n, const struct sums *s, int64_t o,
-                     const float *dy, const float *x, const float *statistics)
+/* Makes the sums of n->rows rows of dy and x: [2, width]. */
+static void make_sums(const struct ipu__norm *n, const float *dy,
+                      const float *x, const float *centers, double *sums,
+                      float *room)
 {
-    const float *mean = statistics + o * n->groups;
+    memset(sums, 0, (size_t)n->width * 2 * sizeof *sums);
+    ipu__columns_slopes(n->rows, n->width, dy, x, centers, sums,
+                        sums + n->width, room);
+}
 
-    memset(s->dy, 0, (size_t)n->width * 2 * sizeof *s->dy);
+/* Sets the sums to those of the rows of outer number o. */
+static void add_rows(const struct ipu__call *call, const struct ipu__norm *n,
+                     const struct sums *s, int64_t o)
+{
+    const float *dy = call->inputs[0].data, *x = call->inputs[1].data;
+    const float *mean = call->inputs[call->op->ninputs - 1].data;
+    int64_t at = o * n->rows * n->width;
+
+    mean += o * n->groups;
     ipu__norm_widen(n, s->centers, mean);
     ipu__norm_factors(n, s->factors, mean + n->outer * n->groups);
-    ipu__columns_slopes(n->rows, n->width, dy + o * n->rows * n->width,
-                        x + o * n->rows * n->width, s->centers, s->dy, s->dyz,
-                        s->room);
+    if (call->sums)
+        memcpy(s->dy, call->sums, (size_t)n->width * 2 * sizeof *s->dy);
+    else
+        make_sums(n, dy + at, x + at, s->centers, s->dy, s->room);
+}
+
+bool ipu__norm_has_sums(const struct ipu__op *op)
+{
+    return op == &ipu__norm_grad || op == &ipu__norm_scale_grad;
+}
+
+size_t ipu__norm_sums_bytes(const struct ipu__attributes *attributes)
+{
+    return (size_t)ipu__norm_of(attributes).width *
+           (2 * sizeof(double) + IPU__COLUMNS_ROOM * sizeof(float));
+}
+
+void ipu__norm_sums(const struct ipu__call *call, double *sums)
+{
+    const struct ipu__norm n = ipu__norm_of(call->attributes);
+
+    make_sums(&n, call->inputs[0].data, call->inputs[1].data,
+              call->inputs[call->op->ninputs - 1].data, sums,
+              (float *)(sums + 2 * n.width));
 }
 
 /* ----------------------------------------------------------------------- dx */
@@ -157,7 +190,7 @@ static void dx_of_many(const struct ipu__norm *n, int64_t o,
                              .constant = sums.room + 2 * n->width};
     int64_t at = o * n->rows * n->width;
 
-    add_rows(n, &sums, o, dy, x, call->inputs[3].data);
+    add_rows(call, n, &sums, o);
     memcpy(s.each, call->inputs[2].data, (size_t)n->width * sizeof *s.each);
     for (int64_t g = 0; g < n->groups; g++)
         find_group(n, &sums, &s, sums.factors[g * n->columns], g * n->columns);
@@ -244,8 +277,7 @@ static int run_dscale(const struct ipu__call *call)
     if (n.groups == 1 && n.rows == 1)
         add_rows_of_one(&n, s.dscale, call);
     for (int64_t o = 0; o < n.outer && (n.groups > 1 || n.rows > 1); o++) {
-        add_rows(&n, &s, o, call->inputs[0].data, call->inputs[1].data,
-                 call->inputs[2].data);
+        add_rows(call, &n, &s, o);
         for (int64_t i = 0; i < n.width; i++)
             s.dscale[i] += s.dyz[i] * (double)s.factors[i];
     }
