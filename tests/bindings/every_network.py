@@ -399,7 +399,7 @@ def check_lock():
     program, array = ipu.Program(graph), np.zeros((256, 256), "f")
     program.run(x=array)
     lets_run(program._engine.run)
-    lets_run(lambda: engine.compile(graph._graph, "mk2", 0, 0.0, 1))
+    lets_run(lambda: engine.compile(graph._graph, "mk2", 0, 0.0, 1, 1))
     if SIZE == 1:  # as many calls on all ranks, otherwise
         model = ipu.Model([layers.Dense(2)])
         x, y = np.zeros((8, 2), "f"), np.zeros(8, int)
