@@ -34,7 +34,8 @@ struct run_options {
     int ninputs;
     const char *dims[MOST_GIVEN]; /* NAME=N */
     int ndims;
-    int batch; /* 0: not given */
+    const char *frozen[MOST_GIVEN]; /* patterns of names */
+    int batch;                      /* 0: not given */
     int seed;
     const char *folder; /* of outputs; NULL: none */
     struct run_tolerance tolerance;
@@ -69,6 +70,7 @@ enum {
     KEY_OPTIMIZER,
     KEY_DECAY,
     KEY_DATA,
+    KEY_FREEZE,
     KEY_EPOCHS,
     KEY_EVERY,
     KEY_DIVISOR,
@@ -100,6 +102,9 @@ static const struct argp_option flags[] = {
      "the chip: mk1, mk2, bow, c600, or a JSON file (mk2)", 0},
     {"train", KEY_TRAIN, "STEPS", 0,
      "train the initialisers on the inputs and --labels, or on --data", 0},
+    {"freeze", KEY_FREEZE, "PATTERN", 0,
+     "do not train initialisers with such names, as '*bn*'; may be repeated",
+     0},
     {"epochs", KEY_EPOCHS, "N", 0, "train so many times on all of --data", 0},
     {"labels", KEY_LABELS, "FILE", 0,
      "what the first output should be: a .npy or .pb", 0},
@@ -160,6 +165,9 @@ static error_t check_end(struct run_options *o)
                               "--save %s: a .safetensors is for "
                               "what --train has trained",
                               o->save);
+    if (o->training.nfrozen && o->training.steps == 0 &&
+        o->training.epochs == 0)
+        return command_refuse(&o->line, "--freeze is for --train, or --epochs");
     if (o->training.epochs > 0 && !o->training.data.path)
         return command_refuse(&o->line, "--epochs needs --data");
     if (o->npaths > 0)
@@ -226,6 +234,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     case KEY_DIVISOR:
     case KEY_IN_ORDER:
     case KEY_MOMENTUM: return parse_training(o, key, text);
+    case KEY_FREEZE:
+        return keep(o, o->frozen, &o->training.nfrozen, "--freeze", text);
     case KEY_SAVE: o->save = text; return 0;
     case KEY_BENCH:
         return command_number(&o->line, "--bench", text, 1, 1 << 20, &o->bench);
@@ -580,6 +590,7 @@ int main(int argc, char **argv)
         .training = {.rate = 0.01, .every = 1, .data = {.divisor = 1}}};
     int status;
 
+    options.training.frozen = options.frozen;
     options.paths = calloc((size_t)argc + 1, sizeof *options.paths);
     if (!options.paths)
         return -run_complain("there is too little memory");

@@ -165,6 +165,16 @@ const char *ipu_onnx_refusal(const ipu_onnx *model, int32_t i);
 int ipu_onnx_train(ipu_onnx *model, const char *name);
 
 /*
+ * Leaves initialisers constant that ipu_onnx_train would make variables: those
+ * whose names match a pattern of the shell (fnmatch: "*bn*", "layer1.*"). An
+ * ONNX file does not tell a parameter from what a framework keeps as a buffer,
+ * such as the statistics of a frozen normalisation. Call it before
+ * ipu_onnx_build, as often as needed. Returns how many names match;
+ * IPU_ERR_NAME if none of an initialiser that could be trained does.
+ */
+int ipu_onnx_freeze(ipu_onnx *model, const char *pattern);
+
+/*
  * Describes variable number i of those that ipu_onnx_build has made. Returns 1;
  * 0 beyond the last. An Identity of an initialiser that is trained is a
  * variable of its own, with the name of the Identity's output: exporters merge

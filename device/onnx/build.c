@@ -66,7 +66,8 @@ static void mark_trained(struct ipu__onnx_builder *b)
     const struct ipu__onnx_tensors *all = &b->model->model.graph->initializers;
 
     for (size_t i = 0; i < all->count; i++)
-        if (b->model->trained[i])
+        if (b->model->trained[i] &&
+            !ipu__onnx_is_frozen(b->model, all->at[i].name))
             ipu__onnx_value(b, all->at[i].name)->use = IPU__ONNX_TRAINED;
 }
 

@@ -16,6 +16,12 @@ struct ipu__onnx_given {
     int64_t extent;
 };
 
+/* A pattern of names that are not trained. */
+struct ipu__onnx_pattern {
+    const char *text;
+    struct ipu__onnx_pattern *next;
+};
+
 struct ipu_onnx {
     struct ipu__onnx_file file;
     struct ipu__onnx_model model;
@@ -31,8 +37,9 @@ struct ipu_onnx {
     int64_t placeholders; /* inputs of scratch graphs so far (scope.h) */
     bool no_gradients;    /* nobody takes derivatives of it */
     bool *trained;        /* of each initialiser; in the file's memory */
-    int32_t dropouts;     /* nodes that drop elements so far */
-    ipu_tensor run;       /* ONNX__RUN, if there are some */
+    struct ipu__onnx_pattern *frozen; /* in the file's memory too */
+    int32_t dropouts;                 /* nodes that drop elements so far */
+    ipu_tensor run;                   /* ONNX__RUN, if there are some */
     int32_t nvariables;
     struct ipu__onnx_value *variables; /* owned, those that were made */
     int32_t nrefusals;
@@ -88,6 +95,15 @@ int ipu__onnx_add_refusal(ipu_onnx *model, const char *text);
 
 /* Forgets all refusals but the first count. */
 void ipu__onnx_forget_refusals(ipu_onnx *model, int32_t count);
+
+/* Returns whether a name matches a pattern of ipu_onnx_freeze. */
+bool ipu__onnx_is_frozen(const ipu_onnx *model, const char *name);
+
+/* Makes the output of an Identity a variable of its own, or constant, if it
+ * passes on an initialiser that is trained under this name, or under another
+ * one alone. */
+void ipu__onnx_pass_on(const ipu_onnx *model, const struct ipu__onnx_node *node,
+                       struct ipu__onnx_value *value);
 
 /* Adds a value to the variables of a model. */
 int ipu__onnx_add_variable(ipu_onnx *model,

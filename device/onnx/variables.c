@@ -8,6 +8,7 @@
  * initialiser is a variable of its own: exporters merge parameters that are
  * equal at first, and training makes them differ.
  */
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,6 +71,76 @@ int ipu_onnx_train(ipu_onnx *model, const char *name)
     for (size_t i = 0; i < all->count; i++)
         model->trained[i] = can_train(&all->at[i]);
     return IPU_OK;
+}
+
+bool ipu__onnx_is_frozen(const ipu_onnx *model, const char *name)
+{
+    for (const struct ipu__onnx_pattern *p = model->frozen; p; p = p->next)
+        if (fnmatch(p->text, name, 0) == 0)
+            return true;
+    return false;
+}
+
+/* Returns the initialiser that an Identity passes on, if it can be trained. */
+static const struct ipu__onnx_tensor *passed_on(
+    const ipu_onnx *m, const struct ipu__onnx_node *node, size_t *at)
+{
+    const struct ipu__onnx_tensor *t;
+
+    if (strcmp(node->op, "Identity") || node->inputs.count != 1 ||
+        node->outputs.count != 1)
+        return NULL;
+    t = find_initializer(m, node->inputs.at[0], at);
+    return t && can_train(t) ? t : NULL;
+}
+
+int ipu_onnx_freeze(ipu_onnx *model, const char *pattern)
+{
+    struct ipu__onnx_pattern *made;
+    const struct ipu__onnx_tensors *all;
+    const struct ipu__onnx_nodes *nodes;
+    int count = 0;
+    size_t at;
+
+    if (!model || !pattern)
+        return ipu__fail(IPU_ERR_ARGUMENT, "onnx: the %s is NULL",
+                         model ? "pattern" : "model");
+    if (model->built)
+        return ipu__fail(IPU_ERR_STATE, "%s: it was built before",
+                         model->file.path);
+    all = &model->model.graph->initializers;
+    nodes = &model->model.graph->nodes;
+    for (size_t i = 0; i < all->count; i++)
+        count +=
+            can_train(&all->at[i]) && fnmatch(pattern, all->at[i].name, 0) == 0;
+    for (size_t i = 0; i < nodes->count; i++)
+        count += passed_on(model, &nodes->at[i], &at) &&
+                 fnmatch(pattern, nodes->at[i].outputs.at[0], 0) == 0;
+    if (count == 0)
+        return ipu__fail(IPU_ERR_NAME,
+                         "%s: no initialiser that could be trained has a name "
+                         "like '%s'",
+                         model->file.path, pattern);
+    made = ipu__onnx_keep(&model->file, sizeof *made + strlen(pattern) + 1);
+    if (!made)
+        return IPU_ERR_DATA;
+    made->text = strcpy((char *)(made + 1), pattern);
+    made->next = model->frozen;
+    model->frozen = made;
+    return count;
+}
+
+void ipu__onnx_pass_on(const ipu_onnx *model, const struct ipu__onnx_node *node,
+                       struct ipu__onnx_value *value)
+{
+    size_t at;
+
+    if (!passed_on(model, node, &at) || !model->trained[at])
+        return;
+    value->use = ipu__onnx_is_frozen(model, value->name) ? IPU__ONNX_HELD
+                                                         : IPU__ONNX_TRAINED;
+    value->tensor.id = -1; /* a variable, or constant, of its own */
+    value->floats = NULL;
 }
 
 int ipu_onnx_no_gradients(ipu_onnx *model)

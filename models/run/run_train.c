@@ -172,13 +172,18 @@ static int build(struct training *t)
     ipu_tensor y = {-1}, labels = {-1}, loss;
     struct run_model *run = t->run;
 
-    if (ipu_onnx_train(run->model, NULL) < 0 ||
-        ipu_graph_new(&run->graph) < 0 ||
+    if (ipu_onnx_train(run->model, NULL) < 0)
+        return complain_last();
+    for (int i = 0; i < t->how->nfrozen; i++)
+        if (ipu_onnx_freeze(run->model, t->how->frozen[i]) < 0)
+            return complain_last();
+    if (ipu_graph_new(&run->graph) < 0 ||
         ipu_onnx_build(run->model, run->graph) < 0)
         return complain_last();
     if (ipu_onnx_variable(run->model, 0, &output) == 0)
         return -run_complain("the model has no initialisers of floats that "
-                             "could be trained");
+                             "could be trained%s",
+                             t->how->nfrozen ? ", but for frozen ones" : "");
     ipu_onnx_output(run->model, 0, &output);
     if (ipu_graph_find(run->graph, output.name, &y) < 0)
         return complain_last();

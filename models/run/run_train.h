@@ -22,7 +22,9 @@ struct run_training {
                            left out */
     int optimizer;      /* an enum optimizer (model/optimizer.h) */
     double rate, weight_decay;
-    double momentum; /* of SGD */
+    double momentum;     /* of SGD */
+    const char **frozen; /* borrowed: patterns of names that stay constant */
+    int nfrozen;
     struct run_data_settings data;
 };
 

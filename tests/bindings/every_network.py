@@ -195,6 +195,13 @@ def check_checkpoints(folder):
         assert model.evaluate(x, y)["accuracy"] == (guess.argmax(1) == y).mean()
 
 
+def check_frozen(path, saved):
+    """Of the two parameters of a model, b alone was trained."""
+    same = {each.name: numpy_helper.to_array(each) for each in onnx.load(saved).graph.initializer}
+    first = {each.name: numpy_helper.to_array(each) for each in onnx.load(path).graph.initializer}
+    assert np.array_equal(same["w"], first["w"]) and not np.array_equal(same["b"], first["b"])
+
+
 def check_onnx(folder):
     """A model of an ONNX file is trained as numpy would do it, and saved."""
     rng = np.random.default_rng(17)
@@ -223,11 +230,11 @@ def check_onnx(folder):
     assert np.allclose([each["loss"] for each in history],
                        [np.mean(losses[:4]), np.mean(losses[4:])], rtol=1e-4)
     assert np.allclose(ipu.load_onnx(saved)(x), x @ w + b, atol=1e-4)
-    model.fit(x, y, saved, loss="mean_squared_error", optimizer="sgd", batch_size=24,
-              epochs=3, trainable=["b"], verbose=False)
-    same = {each.name: numpy_helper.to_array(each) for each in onnx.load(saved).graph.initializer}
-    first = {each.name: numpy_helper.to_array(each) for each in onnx.load(path).graph.initializer}
-    assert np.array_equal(same["w"], first["w"]) and not np.array_equal(same["b"], first["b"])
+    for which in {"trainable": ["b"]}, {"freeze": ["[vw]"]}, {"freeze": "w*"}:
+        model.fit(x, y, saved, loss="mean_squared_error", optimizer="sgd", batch_size=24,
+                  epochs=3, verbose=False, **which)
+        check_frozen(path, saved)
+        hvd.barrier()
     # A wrong label on one rank ends the step of all.
     labels = np.zeros(24, int)
     labels[0] = 9
@@ -236,6 +243,7 @@ def check_onnx(folder):
     raises(ValueError, "y has 23 rows, input 'x' has 24", lambda: model.fit(x, y[1:], saved))
     raises(ValueError, "batch_size 32 is more than the 24", lambda: model.fit(x, y, saved))
     raises(ipu.Error, "'v'", lambda: model.fit(x, y, saved, batch_size=24, trainable=["v"]))
+    raises(ipu.Error, "like 'v*'", lambda: model.fit(x, y, saved, batch_size=24, freeze=["v*"]))
     raises(TypeError, "is float64, the model takes float32",
            lambda: model.fit(x.astype("d"), y, saved, batch_size=24))
     raises(ipu.Error if RANK == 0 else hvd.Error, "" if RANK else "absent", lambda: model.fit(

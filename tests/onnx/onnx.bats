@@ -150,6 +150,23 @@ END
     grep '^step' "$RESULTS" | paste - "$out/losses.txt" | tee "$out/both"
     [ "$(awk '{ d = $4 - $5; n += d * d < 1e-8 } END { print n }' "$out/both")" -eq 8 ]
     /usr/bin/python3 -B "$BATS_TEST_DIRNAME/train.py" check "$out"
+    # Frozen parameters stay, and the others do not.
+    "$PROGRAM" --train 3 --loss cross-entropy --freeze '*.bias' --freeze '0.w?ight' \
+        --input "$out/x.npy" --labels "$out/labels.npy" --save "$out/frozen.onnx" \
+        "$out/model.onnx" >"$RESULTS"
+    /usr/bin/python3 -B - "$out/model.onnx" "$out/frozen.onnx" <<'END'
+import onnx, sys
+from onnx import numpy_helper
+before, after = ({each.name: numpy_helper.to_array(each) for each in
+                  onnx.load(path).graph.initializer} for path in sys.argv[1:])
+for name, value in before.items():
+    same = (value == after[name]).all()
+    assert same == (name.endswith(".bias") or name == "0.weight"), name
+END
+    is_wrong 1 "no initialiser that could be trained has a name like 'fc*'" --train 3 \
+        --freeze 'fc*' --loss cross-entropy --input "$out/x.npy" \
+        --labels "$out/labels.npy" "$out/model.onnx"
+    is_wrong 2 "--freeze is for --train, or --epochs" --freeze '*' "$out/model.onnx"
     is_wrong 2 "--train needs --labels or --data" --train 3 "$out/model.onnx"
     is_wrong 1 "the labels are float [5,2,8,8], and the loss takes float [5,3]" \
         --train 3 --labels "$out/x.npy" "$out/model.onnx"

@@ -134,8 +134,8 @@ static int build_unsqueeze(struct ipu__onnx_call *call)
 static int build_identity(struct ipu__onnx_call *call)
 {
     IPU_TRY(onnx__give_same(call, 0, call->inputs[0]));
-    if (onnx__wants(call, 0) && call->inputs[0]->use == IPU__ONNX_TRAINED)
-        call->outputs[0]->tensor.id = -1; /* a variable of its own */
+    if (onnx__wants(call, 0) && call->inputs[0]->initializer)
+        ipu__onnx_pass_on(call->builder->model, call->node, call->outputs[0]);
     return IPU_OK;
 }
 

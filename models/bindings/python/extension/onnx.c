@@ -205,6 +205,19 @@ static PyObject *train(PyObject *self, PyObject *name)
     return none_or_ipu(ipu_onnx_train(model, text));
 }
 
+/* freeze(pattern): initialisers stay constant */
+static PyObject *freeze(PyObject *self, PyObject *pattern)
+{
+    ipu_onnx *model = get(self);
+    const char *text;
+    int status;
+
+    if (!model || !get_text(pattern, "the pattern", &text))
+        return NULL;
+    status = ipu_onnx_freeze(model, text);
+    return none_or_ipu(status < 0 ? status : 0);
+}
+
 static PyObject *build(PyObject *self, PyObject *graph)
 {
     struct onnx *onnx = (struct onnx *)self;
@@ -356,6 +369,7 @@ PyObject *onnx_type_new(void)
          "offer(name, type, shape, buffer)"},
         {"no_gradients", no_gradients, METH_NOARGS, "no_gradients()"},
         {"train", train, METH_O, "train(name or None)"},
+        {"freeze", freeze, METH_O, "freeze(pattern)"},
         {"build", build, METH_O, "build(graph)"},
         {"write_variables", FAST(write_variables), METH_FASTCALL,
          "write_variables(engine, run)"},

@@ -24,7 +24,7 @@ class Training:
 
     def __init__(self, model, x, y, *, loss="softmax_cross_entropy", optimizer="adam",
                  learning_rate=0.001, batch_size=32, epochs=1, shuffle=True, seed=1,
-                 trainable=None, verbose=True):
+                 trainable=None, freeze=(), verbose=True):
         start()
         if isinstance(loss, str) and loss not in LOSSES:
             raise ValueError(f"there is no loss {loss!r}: one of {', '.join(LOSSES)}, or a "
@@ -39,7 +39,8 @@ class Training:
         self._check_rows()
         self._program = self._strategy = None
         try:
-            self._build(model, optimizer, learning_rate, trainable)
+            self._build(model, optimizer, learning_rate, trainable,
+                        [freeze] if isinstance(freeze, str) else list(freeze))
         except BaseException:
             self.close()
             raise
@@ -57,10 +58,10 @@ class Training:
             raise ValueError(f"batch_size {self._batch} is more than the {self._count} rows "
                              "there are")
 
-    def _build(self, model, optimizer, learning_rate, trainable):
+    def _build(self, model, optimizer, learning_rate, trainable, frozen):
         share = slice(0, self._batch // hvd.size())
         arrays = model._arrays((), {name: rows[share] for name, rows in self._rows.items()}, {})
-        self._built = _Built(model.path, arrays, trainable)
+        self._built = _Built(model.path, arrays, trainable, frozen)
         if self._built.bound:
             raise ValueError(f"input '{next(iter(self._built.bound))}' decides shapes of the "
                              "model, and cannot be data of a training")

@@ -33,9 +33,9 @@ def _value(found):
 class _Built:
     """A model that was built for inputs of certain shapes."""
 
-    def __init__(self, path, arrays, trained=()):
+    def __init__(self, path, arrays, trained=(), frozen=()):
         """trained has the names of the initialisers that become variables; None stands
-        for all."""
+        for all. frozen has patterns of names that do not."""
         self.model = engine.Onnx(path)
         for name, number, *_ in self.model.inputs():
             if name in arrays:
@@ -43,6 +43,8 @@ class _Built:
                 self.model.offer(name, number, array.shape, array)
         for name in [None] if trained is None else trained:
             self.model.train(name)
+        for pattern in frozen:
+            self.model.freeze(pattern)
         if trained == ():
             self.model.no_gradients()
         self.graph = Graph()
@@ -275,6 +277,8 @@ class OnnxModel:
         epochs: 1.
         shuffle: whether each epoch has another order, which seed (1) decides; True.
         trainable: names of the initialisers; by default all that have floats.
+        freeze: patterns, such as ["*bn*"], of names that are not trained: ONNX does not
+            tell a parameter from what PyTorch keeps as a buffer.
         verbose: whether rank 0 prints a line for each epoch; True.
         """
         from ._training import Training
