@@ -118,6 +118,9 @@ static const struct {
     {BATCH, 4, {2, 3, 2, 17}, {1, 12, 17, 1}},
     {BATCH, 2, {6, 1}, {1, 6, 1, 1}},
     {LAYER, 2, {0, 7}, {0, 1, 1, 7}},
+    {LAYER, 2, {3, 0}, {3, 1, 1, 0}},
+    {BATCH, 2, {4, 0}, {1, 4, 0, 1}},
+    {BATCH, 2, {0, 4}, {1, 0, 4, 1}},
 };
 enum { NORM_CASES = sizeof norms / sizeof *norms };
 static const double EPSILON = 1e-3;
@@ -212,6 +215,8 @@ LOOP_TEST(derivatives_of_normalisations, 0, NORM_CASES)
     ipu_tensor v = variable(norms[_i].ndim, norms[_i].shape);
     ipu_tensor scale = variable(ndim, shape);
 
+    if (norms[_i].view[2] * norms[_i].view[3] == 0)
+        return; /* ipu_reshape cannot tell how many rows of nothing there are */
     check_gradients(normalise(_i, v, scale, variable(ndim, shape)));
 }
 

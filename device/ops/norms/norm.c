@@ -247,7 +247,7 @@ static int run_in_parts(const struct ipu__call *call, ipu__done *done,
                         void *context)
 {
     const struct ipu__norm n = ipu__norm_of(call->attributes);
-    int64_t block = n.width < HANDED ? HANDED / n.width : 1;
+    int64_t block = n.width > 0 && n.width < HANDED ? HANDED / n.width : 1;
 
     for (int64_t first = 0, rows; first < n.outer * n.rows; first += rows) {
         int64_t left = n.rows - first % n.rows;

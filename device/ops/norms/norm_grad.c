@@ -268,6 +268,17 @@ static void add_rows_of_one(const struct ipu__norm *n, double *dscale,
                 ipu__norm_factor(n, variance[o]), n->width);
 }
 
+/* Adds what rows give that have a mean in common. */
+static void add_rows_of_many(const struct ipu__norm *n, const struct sums *s,
+                             const struct ipu__call *call)
+{
+    for (int64_t o = 0; o < n->outer; o++) {
+        add_rows(call, n, s, o);
+        for (int64_t i = 0; i < n->width; i++)
+            s->dscale[i] += s->dyz[i] * (double)s->factors[i];
+    }
+}
+
 static int run_dscale(const struct ipu__call *call)
 {
     const struct ipu__norm n = ipu__norm_of(call->attributes);
@@ -276,11 +287,8 @@ static int run_dscale(const struct ipu__call *call)
 
     if (n.groups == 1 && n.rows == 1)
         add_rows_of_one(&n, s.dscale, call);
-    for (int64_t o = 0; o < n.outer && (n.groups > 1 || n.rows > 1); o++) {
-        add_rows(call, &n, &s, o);
-        for (int64_t i = 0; i < n.width; i++)
-            s.dscale[i] += s.dyz[i] * (double)s.factors[i];
-    }
+    else if (n.rows > 0) /* the statistics of none are NaN */
+        add_rows_of_many(&n, &s, call);
     for (int64_t i = 0; i < n.width; i++)
         y[i] = (float)s.dscale[i];
     return IPU_OK;
