@@ -38,7 +38,7 @@ struct ipu_onnx {
     bool no_gradients;    /* nobody takes derivatives of it */
     bool *trained;        /* of each initialiser; in the file's memory */
     struct ipu__onnx_pattern *frozen; /* in the file's memory too */
-    int32_t dropouts;                 /* nodes that drop elements so far */
+    int32_t dropouts;     /* nodes that draw so far */
     ipu_tensor run;                   /* ONNX__RUN, if there are some */
     int32_t nvariables;
     struct ipu__onnx_value *variables; /* owned, those that were made */

@@ -19,9 +19,17 @@
 enum { MOST_ELEMENTS = 4096 };
 
 /* Operators that do more than compute their outputs: they keep variables, or
- * have graphs, whose nodes are evaluated by themselves. */
-static const char *const others[] = {
-    "BatchNormalization", "Dropout", "Gradient", "If", "Loop", "Scan", NULL};
+ * have graphs, whose nodes are evaluated by themselves, or draw. */
+static const char *const others[] = {"BatchNormalization",
+                                     "Bernoulli",
+                                     "Dropout",
+                                     "Gradient",
+                                     "If",
+                                     "Loop",
+                                     "RandomNormalLike",
+                                     "RandomUniformLike",
+                                     "Scan",
+                                     NULL};
 
 static bool is_small(const struct ipu__onnx_value *value)
 {

@@ -35,6 +35,7 @@ extern const struct ipu__onnx_operator onnx__optimizer_rows[];
 extern const struct ipu__onnx_operator onnx__gradient_rows[];
 extern const struct ipu__onnx_operator onnx__roi_pool_rows[];
 extern const struct ipu__onnx_operator onnx__scan_rows[];
+extern const struct ipu__onnx_operator onnx__random_rows[];
 
 enum { MOST_AXES = IPU_MAX_DIMS };
 

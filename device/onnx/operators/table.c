@@ -16,7 +16,8 @@ static const struct ipu__onnx_operator *const families[] = {
     onnx__loss_rows,       onnx__resize_rows,   onnx__sampling_rows,
     onnx__quantized_rows,  onnx__signal_rows,   onnx__recurrent_rows,
     onnx__condition_rows,  onnx__loop_rows,     onnx__scan_rows,
-    onnx__roi_pool_rows,   onnx__gradient_rows, onnx__optimizer_rows,
+    onnx__roi_pool_rows,   onnx__random_rows,   onnx__gradient_rows,
+    onnx__optimizer_rows,
 };
 
 enum {
@@ -27,22 +28,28 @@ enum {
 #define DATA_SHAPE "the shape of its output depends on data"
 #define NO_TENSORS "it takes or makes sequences, maps or optionals"
 #define STRINGS "the device has no strings"
-#define GENERATOR "its numbers depend on one generator of random numbers"
+#define GENERATOR "the device draws no classes"
 
 static const struct {
     const char *name, *reason;
 } refused[] = {
-    {"Bernoulli", GENERATOR},           {"ConcatFromSequence", NO_TENSORS},
-    {"Multinomial", GENERATOR},         {"NonMaxSuppression", DATA_SHAPE},
-    {"Optional", NO_TENSORS},           {"OptionalGetElement", NO_TENSORS},
-    {"OptionalHasElement", NO_TENSORS}, {"RandomNormal", GENERATOR},
-    {"RandomNormalLike", GENERATOR},    {"RandomUniform", GENERATOR},
-    {"RandomUniformLike", GENERATOR},   {"SequenceAt", NO_TENSORS},
-    {"SequenceConstruct", NO_TENSORS},  {"SequenceEmpty", NO_TENSORS},
-    {"SequenceErase", NO_TENSORS},      {"SequenceInsert", NO_TENSORS},
-    {"SequenceLength", NO_TENSORS},     {"SequenceMap", NO_TENSORS},
-    {"SplitToSequence", NO_TENSORS},    {"StringNormalizer", STRINGS},
-    {"TfIdfVectorizer", STRINGS},       {"Unique", DATA_SHAPE},
+    {"ConcatFromSequence", NO_TENSORS},
+    {"Multinomial", GENERATOR},
+    {"NonMaxSuppression", DATA_SHAPE},
+    {"Optional", NO_TENSORS},
+    {"OptionalGetElement", NO_TENSORS},
+    {"OptionalHasElement", NO_TENSORS},
+    {"SequenceAt", NO_TENSORS},
+    {"SequenceConstruct", NO_TENSORS},
+    {"SequenceEmpty", NO_TENSORS},
+    {"SequenceErase", NO_TENSORS},
+    {"SequenceInsert", NO_TENSORS},
+    {"SequenceLength", NO_TENSORS},
+    {"SequenceMap", NO_TENSORS},
+    {"SplitToSequence", NO_TENSORS},
+    {"StringNormalizer", STRINGS},
+    {"TfIdfVectorizer", STRINGS},
+    {"Unique", DATA_SHAPE},
 };
 
 enum { REFUSED = sizeof refused / sizeof *refused };
