@@ -83,6 +83,10 @@ static int note_event(struct reading *r, const json_t *event)
     const int size = (int)json_array_size(json_object_get(event, "ranks"));
     const json_t *ranks = json_object_get(event, "lost");
 
+    if (begins(name) && size == 0)
+        return problem_set("--elastic-replay %s: an event '%s' has no ranks: "
+                           "give a file of --elastic-log",
+                           run->options->elastic_replay, name);
     if (name && strcmp(name, "start") == 0)
         note_start(r, event, size);
     for (size_t i = 0; i < json_array_size(ranks); i++)
@@ -116,6 +120,10 @@ static int read_file(struct reading *r, const char *path)
         json_decref(event);
     }
     fclose(file);
+    if (status == 0 && r->first_size <= 0)
+        return problem_set("--elastic-replay %s: no event is a start: give a "
+                           "file of --elastic-log",
+                           path);
     return status;
 }
 
@@ -154,7 +162,7 @@ static void plan_epochs(struct training_run *run, int size)
     struct training_plan *plan = &run->plan;
     const struct options *o = run->options;
 
-    if (o->epochs == 0)
+    if (o->epochs == 0 || size <= 0)
         return;
     plan->part = plan->examples / (training_rows(run) / hvd_size() * size);
     plan->steps = o->epochs * plan->part;

@@ -289,4 +289,12 @@ ends_well() {
     grep -q -- "--elastic '0': give" <<<"$output"
     run "$BIN/mnist" --elastic 1 --elastic-replay /nowhere
     grep -q -- '--elastic-replay /nowhere: cannot be read' <<<"$output"
+    printf '%s\n' '{"event":"start"}' '{"event":"restore","step":2,"ranks":[0]}' >"$BATS_TEST_TMPDIR/events"
+    run "$BIN/mnist" --elastic 1 --elastic-replay "$BATS_TEST_TMPDIR/events" --data "$DIGITS"
+    [ "$status" -eq 1 ] && [ "${#lines[@]}" -eq 1 ]
+    grep -q -- "--elastic-replay .*events: an event 'start' has no ranks: give a file" <<<"$output"
+    sed -i 1d "$BATS_TEST_TMPDIR/events"
+    run "$BIN/mnist" --elastic 1 --elastic-replay "$BATS_TEST_TMPDIR/events" --data "$DIGITS"
+    [ "$status" -eq 1 ] && [ "${#lines[@]}" -eq 1 ]
+    grep -q -- '--elastic-replay .*events: no event is a start: give a file' <<<"$output"
 }
