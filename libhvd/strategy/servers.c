@@ -195,16 +195,16 @@ static int get_set(const int32_t *ranks, int n)
 
 static int make_sets(struct hvd__servers *servers)
 {
-    int32_t *ranks = calloc((size_t)servers->nworkers, sizeof *ranks);
+    const size_t bytes = (size_t)servers->nworkers * sizeof(int32_t);
+    int32_t *ranks = malloc(bytes);
     int32_t pair[2];
-    int id;
+    int id = hvd__agree(0, ranks ? HVD_OK : hvd__fail_memory(bytes));
 
-    HVD_TRY(hvd__agree(0, ranks ? HVD_OK
-                                : hvd__fail_memory((size_t)servers->nworkers *
-                                                   sizeof *ranks)));
-    for (int32_t w = 0; w < servers->nworkers; w++)
-        ranks[w] = w;
-    servers->workers = id = get_set(ranks, servers->nworkers);
+    if (id >= 0) {
+        for (int32_t w = 0; w < servers->nworkers; w++)
+            ranks[w] = w;
+        servers->workers = id = get_set(ranks, servers->nworkers);
+    }
     free(ranks);
     HVD_TRY(id);
     for (int32_t w = 0; w < servers->nworkers; w++)
