@@ -4,7 +4,9 @@
  * call, against the same call of PMPI_: what is received, and every byte around
  * it, must be the same. Values are small integers, so sums are exact.
  *
- * An argument is the level of threads to ask for.
+ * The first argument is the level of threads to ask for. With a second one, N,
+ * it tries every Nth case: across hosts, on a machine with other work, a call
+ * takes milliseconds.
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -15,7 +17,8 @@
 enum { ROOM = 1 << 20, MOST_RANKS = 16 };
 
 static int rank, size, failures;
-static int room; /* bytes of the buffers that the test uses */
+static int every = 1, ncases; /* the cases of a communicator so far */
+static int room;              /* bytes of the buffers that the test uses */
 static char *in, *out, *expected;
 static MPI_Comm comm;
 
@@ -75,6 +78,8 @@ static void check(const struct test *test)
 {
     const int64_t needed = (int64_t)(test->count + 8) * size * 24;
 
+    if (ncases++ % every != 0)
+        return;
     room = (int)(needed < ROOM ? needed : ROOM);
     for (enum way way = BY_PMPI; way < WAYS; way++) {
         /* Open MPI's own MPI_Ialltoallv in place gives something else. */
@@ -310,6 +315,7 @@ static void check_communicator(MPI_Comm checked)
     if (checked == MPI_COMM_NULL)
         return;
     comm = checked;
+    ncases = 0;
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
     /* libhvd does nothing before there was a blocking collective. */
@@ -322,6 +328,7 @@ static void check_communicator(MPI_Comm checked)
 static void become_world(void)
 {
     comm = MPI_COMM_WORLD;
+    ncases = 0;
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
 }
@@ -360,6 +367,8 @@ int main(int argc, char **argv)
 {
     int level = argc > 1 ? atoi(argv[1]) : MPI_THREAD_SINGLE, all = 0;
 
+    if (argc > 2)
+        every = atoi(argv[2]);
     MPI_Init_thread(&argc, &argv, level, &level);
     in = malloc(ROOM);
     out = malloc(ROOM);
