@@ -280,9 +280,9 @@ check-format: ## list the files that make format would change
 	$(Q)clang-format --dry-run -Werror $(SOURCES)
 
 .PHONY: lint
-lint: ## run clang-tidy, cppcheck and shellcheck
+lint: ## run clang-tidy, cppcheck and shellcheck; FILES="...": clang-tidy on these
 	$(Q)tests/tools/install-packages clang-tidy cppcheck shellcheck $(PACKAGES)
-	$(Q)tests/tools/lint '$(MPI_CFLAGS) $(BLAS_CFLAGS) $(PYTHON_CFLAGS)'
+	$(Q)tests/tools/lint $(B)/lint '$(MPI_CFLAGS) $(BLAS_CFLAGS) $(PYTHON_CFLAGS)' $(FILES)
 
 .PHONY: check-rooms
 check-rooms: all-tests ## check which rooms include headers of which

@@ -75,7 +75,7 @@ static void mark_trained(struct ipu__onnx_builder *b)
 static void mark_differentiated(struct ipu__onnx_builder *b,
                                 const struct ipu__onnx_node *node)
 {
-    if (strcmp(node->op, "Gradient"))
+    if (strcmp(node->op, "Gradient") != 0)
         return;
     b->model->no_gradients = false;
     for (size_t i = 0; i < node->inputs.count; i++) {

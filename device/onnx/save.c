@@ -84,7 +84,7 @@ static void put_message(struct output *o, uint32_t field,
     o->failed |= message->failed;
     put_bytes(o, field, message->data, message->count);
     free(message->data);
-    memset(message, 0, sizeof *message);
+    *message = (struct output){.count = 0};
 }
 
 /* ------------------------------------------------------------------ tensors */

@@ -257,7 +257,7 @@ int ipu__ring_cycles(const ipu_system *system, int32_t replicas, int32_t stride,
     if (replicas < 2 || bytes == 0)
         return IPU_OK;
     for (int32_t r = 0; r < replicas; r++) {
-        ipu_cycles c;
+        ipu_cycles c = {.total = 0};
 
         IPU_TRY(ipu__send_cycles(system, r * stride,
                                  (r + 1) % replicas * stride, piece, &c));

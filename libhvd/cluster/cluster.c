@@ -316,7 +316,7 @@ int hvd_cluster_rank_of(const hvd_cluster *cluster, hvd_role role,
                          role_names[role], (int)index);
     if (!hvd_cluster_address(cluster, role, index))
         return HVD_ERR_ARGUMENT;
-    for (int i = 0; ranked[i] != role; i++)
+    for (int i = 0; i < RANKED && ranked[i] != role; i++)
         rank += count_ranked(cluster, ranked[i]);
     return rank;
 }
@@ -333,7 +333,7 @@ int hvd_cluster_task_of(const hvd_cluster *cluster, int rank, hvd_role *role,
                          size);
     if (!role || !index)
         return hvd__fail(HVD_ERR_ARGUMENT, "the place for a task is NULL");
-    for (; rank >= count_ranked(cluster, ranked[i]); i++)
+    for (; i < RANKED - 1 && rank >= count_ranked(cluster, ranked[i]); i++)
         rank -= count_ranked(cluster, ranked[i]);
     *role = ranked[i];
     *index = rank;

@@ -13,7 +13,7 @@
 
 #include "mpi/accelerate.h"
 
-_Static_assert(sizeof(MPI_Fint) == sizeof(int),
+_Static_assert(_Generic((MPI_Fint)0, int : 1, default : 0),
                "arrays of counts are passed on");
 
 /* Defines a function under both names. */

@@ -49,10 +49,12 @@ static int32_t count_tensors(const struct hvd_strategy *s)
 
 static struct entry entry_of(const struct hvd_strategy *s, int32_t number)
 {
-    int32_t each = count_each(s), slot = number % each;
+    const int32_t each = count_each(s);
 
+    if (each == 0) /* the list is empty */
+        return (struct entry){NULL, -1};
     return (struct entry){&s->variables[number / each],
-                          slot == each - 1 ? -1 : slot};
+                          number % each == each - 1 ? -1 : number % each};
 }
 
 static const char *slot_name(const struct hvd_strategy *s, struct entry e)

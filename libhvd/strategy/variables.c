@@ -38,7 +38,6 @@ static int copy_options(const hvd_strategy_options *given,
                          "fill them with hvd_strategy_options_init first",
                          (unsigned)given->size, HVD_VERSION_STRING,
                          sizeof *options);
-    *options = (hvd_strategy_options){0};
     memcpy(options, given,
            given->size < sizeof *options ? given->size : sizeof *options);
     return HVD_OK;
@@ -89,7 +88,7 @@ static int check_options(const hvd_strategy_options *options)
 int hvd_strategy_new(const hvd_strategy_options *options,
                      hvd_strategy **strategy)
 {
-    hvd_strategy_options copy;
+    hvd_strategy_options copy = {0};
     struct hvd_strategy *s;
 
     if (!strategy)

@@ -75,8 +75,8 @@ static int take_rank(const char *path, hvd_cluster *cluster)
 
 static int set_task(const struct options *o, hvd_cluster *cluster)
 {
-    hvd_role role;
-    int32_t index;
+    hvd_role role = HVD_ROLE_CHIEF;
+    int32_t index = 0;
 
     if (o->task) {
         if (description_read_task(o->task, &role, &index) < 0)

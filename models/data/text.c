@@ -176,8 +176,9 @@ static int append_file(const char *path, char **bytes, size_t *length)
     else if (!(grown = realloc(*bytes, *length + (size_t)st.st_size + 1)))
         status = problem_set("--text: %s: no memory for %lld bytes", path,
                              (long long)st.st_size);
-    if (status == 0) {
+    if (grown)
         *bytes = grown;
+    if (status == 0) {
         *length += fread(grown + *length, 1, (size_t)st.st_size, file);
         if (ferror(file))
             status = problem_set("--text: %s: %s", path, strerror(errno));

@@ -145,7 +145,7 @@ static int open_batch(struct stage *stage)
         f->end = stage->inputs[0]->count;
         if (!divides(share) && stage->count >= 0)
             f->end = stage->count * f->window;
-        else if (b->drop)
+        else if (b->drop && f->window > 0)
             f->end -= f->end % f->window;
     }
     for (int32_t i = 0; i < stage->set->ncomponents; i++)

@@ -349,7 +349,7 @@ static int look_zipped(struct stage *stage, int64_t index, char *room,
 static int get_zipped(struct stage *stage, int64_t index, char *room,
                       void *const *out)
 {
-    const void *at[HVD_MAX_COMPONENTS];
+    const void *at[HVD_MAX_COMPONENTS] = {NULL};
     int status = look_zipped(stage, index, room, at);
 
     for (int32_t i = 0; i < stage->set->ncomponents && status == 0; i++)

@@ -94,7 +94,7 @@ static bool is_list(const char *what, int32_t n, const char *const *names)
 hvd_dataset *hvd_dataset_idx(int32_t n, const char *const *names,
                              const char *const *paths)
 {
-    hvd_component components[HVD_MAX_COMPONENTS];
+    hvd_component components[HVD_MAX_COMPONENTS] = {{.name = NULL}};
     struct hold *hold;
     int64_t count = -1;
 
@@ -126,8 +126,8 @@ hvd_dataset *hvd_dataset_idx(int32_t n, const char *const *names,
 
 hvd_dataset *hvd_dataset_npy(const char *path, const char *name)
 {
-    hvd_component component;
-    struct npy npy;
+    hvd_component component = {.name = NULL};
+    struct npy npy = {0};
     char *bytes;
     size_t length;
     struct hold *hold = new_hold();
@@ -186,7 +186,7 @@ static const struct safetensors_tensor *find_tensor(const struct listing *list,
 static hvd_dataset *from_listing(const struct listing *list, int32_t n,
                                  const char *const *names, struct hold *hold)
 {
-    hvd_component components[HVD_MAX_COMPONENTS];
+    hvd_component components[HVD_MAX_COMPONENTS] = {{.name = NULL}};
     const void *at[HVD_MAX_COMPONENTS];
     int32_t all = n ? n : list->count;
     int64_t count = -1;

@@ -129,7 +129,7 @@ static const hvd_checkpoint_tensor *list_tensors(void *context,
                                             .shape = shape,
                                             .data = s->numbers};
     for (s->count = 1; s->count <= all; s->count++) {
-        const int number = (s->count - 1) % variables;
+        const int number = variables > 0 ? (s->count - 1) % variables : 0;
 
         t = &s->tensors[s->count];
         t->name = net_variable(m, number, &t->ndim, &t->shape, &elements);

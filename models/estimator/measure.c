@@ -98,7 +98,7 @@ static int find_labels(struct measure *m, const struct model *model,
     int status;
 
     m->labels = -1;
-    m->rows = m->output < 0 ? outputs : 1;
+    m->rows = m->output < 0 && outputs > 0 ? outputs : 1;
     m->columns = outputs / m->rows;
     if (is_of_losses(m->metric->options.kind))
         return 0;

@@ -50,12 +50,13 @@ static ipu_tensor reshape_images(const struct nets *nets, ipu_tensor x)
 
 static ipu_tensor mlp_piece(const struct nets *nets, int piece, ipu_tensor x)
 {
-    static const int64_t widths[MLP_LAYERS] = {256, 128, 64, CLASSES};
+    static const int64_t widths[MLP_LAYERS - 1] = {256, 128, 64};
+    const bool last = piece >= MLP_LAYERS - 1;
     char name[24];
 
     snprintf(name, sizeof name, "dense%d", piece);
-    return hvd_dense(nets->net, name, x, widths[piece],
-                     piece + 1 < MLP_LAYERS ? HVD_RELU : HVD_LINEAR);
+    return hvd_dense(nets->net, name, x, last ? CLASSES : widths[piece],
+                     last ? HVD_LINEAR : HVD_RELU);
 }
 
 /* The pieces are a convolution, a pooling with a dense layer, and the last

@@ -138,7 +138,7 @@ static int take_frames(struct remote_link *link,
                        int (*take)(void *context, const struct frame *frame),
                        void *context)
 {
-    struct frame frame;
+    struct frame frame = {.bytes = 0};
     size_t at = 0;
     int status;
 

@@ -68,9 +68,9 @@ static int save_variables(const struct run_model *run, const char *path)
 
     while (ipu_onnx_variable(run->model, t.count, &value) > 0)
         t.count++;
-    t.at = calloc((size_t)t.count, sizeof *t.at);
-    t.values = calloc((size_t)t.count, sizeof *t.values);
-    t.data = calloc((size_t)t.count, sizeof *t.data);
+    t.at = calloc((size_t)t.count + 1, sizeof *t.at);
+    t.values = calloc((size_t)t.count + 1, sizeof *t.values);
+    t.data = calloc((size_t)t.count + 1, sizeof *t.data);
     status = t.at && t.values && t.data
                  ? save_tensors(run, &t, path)
                  : -run_complain("there is too little memory");

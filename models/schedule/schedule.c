@@ -185,8 +185,11 @@ static double in_steps(const hvd_schedule *s, int64_t step)
 {
     int32_t reached = 0;
 
-    if (s->nboundaries == 0)
-        return pow(s->factor, (double)((step - s->warmup) / s->every));
+    if (s->nboundaries == 0) {
+        const int64_t times = (step - s->warmup) / s->every;
+
+        return pow(s->factor, (double)times);
+    }
     while (reached < s->nboundaries && step >= s->boundaries[reached])
         reached++;
     return s->values ? s->values[reached] : pow(s->factor, reached);

@@ -196,8 +196,13 @@ static struct flight *find_flight(const struct device_collective *n,
 
 static void remove_flight(struct device_collective *n, struct flight *f)
 {
+    struct flight *last = &n->flights[n->count - 1];
+
     free(f->copy);
-    *f = n->flights[--n->count];
+    if (f != last)
+        *f = *last;
+    last->copy = NULL;
+    n->count--;
 }
 
 /* Starts what the first of the replicas has come to. */

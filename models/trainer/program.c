@@ -240,7 +240,7 @@ static int build_training(struct building *b, const struct program_settings *s)
 static int build_evaluation(struct building *b, int chips, bool predicts)
 {
     const struct model *m = b->model;
-    ipu_tensor losses, outputs[MODEL_MOST_OUTPUTS];
+    ipu_tensor losses = {-1}, outputs[MODEL_MOST_OUTPUTS];
     struct model_pass pass = {
         .step = {-1}, .outputs = outputs, .predicts = predicts};
     int status = IPU_OK;

@@ -287,7 +287,7 @@ static struct groups sort_labels(const struct equation *e, const struct term *t,
 static ipu_tensor as_matrices(ipu_graph *g, const struct term *t,
                               const struct groups *s)
 {
-    unsigned char labels[IPU_MAX_DIMS];
+    unsigned char labels[IPU_MAX_DIMS] = {0};
     int64_t shape[3] = {s->batches, s->owns, s->inners};
     bool one = s->nbatch == 0;
 

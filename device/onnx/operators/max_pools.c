@@ -228,7 +228,8 @@ static int read_unpooled(struct ipu__onnx_call *call, int64_t *pooled,
 static int build_unpool(struct ipu__onnx_call *call)
 {
     struct ipu__onnx_value *x = call->inputs[0];
-    int64_t pooled[IPU_MAX_DIMS] = {0}, result[IPU_MAX_DIMS], size, count;
+    int64_t pooled[IPU_MAX_DIMS] = {0}, result[IPU_MAX_DIMS] = {0};
+    int64_t size, count;
     int64_t none[IPU_MAX_DIMS] = {0}, after[IPU_MAX_DIMS] = {0};
     ipu_graph *g = call->graph;
     ipu_tensor y, at, updates;

@@ -364,7 +364,7 @@ int hvd__tcp_open(const struct hvd__tcp_options *options,
                   const struct hvd__asked *asked,
                   struct hvd__transport **transport)
 {
-    struct hvd__tcp *tcp;
+    struct hvd__tcp *tcp = NULL;
     int status;
 
     HVD_TRY(hvd__tcp_listen(options, asked, &tcp));

@@ -325,8 +325,11 @@ static void hang_up(struct hvd__tcp *tcp)
     if (tcp->lobby && tcp->lobby->tcp == tcp)
         tcp->lobby->tcp = NULL;
     free_dead(tcp);
-    while (tcp->requests)
-        hvd__tcp_request_free(tcp->requests);
+    for (struct hvd__tcp_request *request = tcp->requests, *next; request;
+         request = next) {
+        next = request->other;
+        hvd__tcp_request_free(request);
+    }
     drop_received(tcp);
     if (tcp->epoll >= 0)
         close(tcp->epoll);
