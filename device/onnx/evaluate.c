@@ -11,6 +11,7 @@
  *
  * A node that cannot be evaluated so is no mistake: it stays as it was built.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,53 +101,87 @@ static void give_elements(struct ipu__onnx_call *call, int i,
         wholes[k] = bits[k];
 }
 
-/* Computes output i of the node, which has been built into the graph. */
-static int compute_output(struct ipu__onnx_call *call, int i,
-                          const ipu_graph *graph)
+/* Output i of the node, as an output of the graph. */
+struct output_name {
+    char text[16];
+};
+
+static struct output_name name_of(int i)
+{
+    struct output_name name;
+
+    snprintf(name.text, sizeof name.text, "y%d", i);
+    return name;
+}
+
+/* Adds the outputs of the node, which has been built, to the graph. */
+static int add_outputs(struct ipu__onnx_call *call,
+                       struct ipu__onnx_builder *inner)
+{
+    struct ipu__onnx_call made = {.builder = inner, .graph = inner->graph};
+
+    for (int i = 0; i < call->noutputs; i++) {
+        struct ipu__onnx_value *y =
+            call->outputs[i] ? ipu__onnx_value(inner, call->outputs[i]->name)
+                             : NULL;
+        ipu_tensor t;
+
+        if (!y)
+            continue;
+        if (y->state != IPU__ONNX_MADE)
+            return IPU_ERR_SHAPE;
+        t = onnx__tensor(&made, y);
+        if (!onnx__is_whole(y->type))
+            t = ipu_cast(made.graph, t, IPU_FLOAT32);
+        IPU_TRY(ipu_output(made.graph, name_of(i).text, t));
+    }
+    return IPU_OK;
+}
+
+/* Runs the graph, and gives its outputs to the node. bits: [outputs,
+ * MOST_ELEMENTS]. */
+static int run_graph(struct ipu__onnx_call *call, const ipu_graph *graph,
+                     int32_t (*bits)[MOST_ELEMENTS])
 {
     const ipu_compile_options options = {
         .size = sizeof options, .allow_out_of_memory = 1, .brief = 1};
-    int32_t bits[MOST_ELEMENTS];
-    size_t n = (size_t)onnx__size(call->outputs[i]);
     ipu_executable *executable = NULL;
     ipu_engine *engine = NULL;
     int status = ipu_compile_with(graph, &options, &executable);
 
     if (status >= 0)
         status = ipu_engine_new(executable, &engine);
-    if (status >= 0)
-        status = ipu_engine_connect(engine, "y", bits, n * sizeof *bits);
+    for (int i = 0; i < call->noutputs && status >= 0; i++)
+        if (call->outputs[i])
+            status = ipu_engine_connect(engine, name_of(i).text, bits[i],
+                                        (size_t)onnx__size(call->outputs[i]) *
+                                            sizeof bits[i][0]);
     if (status >= 0)
         status = ipu_engine_run(engine);
-    if (status >= 0)
-        give_elements(call, i, bits);
+    for (int i = 0; i < call->noutputs && status >= 0; i++)
+        if (call->outputs[i])
+            give_elements(call, i, bits[i]);
     ipu_engine_free(engine);
     ipu_executable_free(executable);
     return status;
 }
 
-/* Builds the node into a graph whose output is output i, and computes it. */
-static int evaluate_output(struct ipu__onnx_call *call, int i,
-                           struct ipu__onnx_builder *inner)
+/* Builds the node into a graph of its own, and computes its outputs. */
+static int evaluate(struct ipu__onnx_call *call,
+                    struct ipu__onnx_builder *inner)
 {
-    struct ipu__onnx_call made = {.builder = inner};
-    struct ipu__onnx_value *y;
-    ipu_tensor t;
+    int32_t(*bits)[MOST_ELEMENTS];
+    int status;
 
-    inner->nvalues = 0;
     set_values(call, inner);
     IPU_TRY(ipu_graph_new(&inner->graph));
-    made.graph = inner->graph;
     if (inner->build_node(inner, call->node) < 0 || inner->status < 0)
         return IPU_ERR_SHAPE;
-    y = ipu__onnx_value(inner, call->outputs[i]->name);
-    if (y->state != IPU__ONNX_MADE)
-        return IPU_ERR_SHAPE;
-    t = onnx__tensor(&made, y);
-    if (!onnx__is_whole(y->type))
-        t = ipu_cast(made.graph, t, IPU_FLOAT32);
-    IPU_TRY(ipu_output(made.graph, "y", t));
-    return compute_output(call, i, made.graph);
+    IPU_TRY(add_outputs(call, inner));
+    IPU_TRY(ipu__new_array(&bits, (size_t)call->noutputs, sizeof *bits));
+    status = run_graph(call, inner->graph, bits);
+    free(bits);
+    return status;
 }
 
 void ipu__onnx_evaluate(struct ipu__onnx_call *call)
@@ -161,13 +196,10 @@ void ipu__onnx_evaluate(struct ipu__onnx_call *call)
                        sizeof *inner.values) < 0)
         return;
     inner.as_ops = true;
-    for (int i = 0; i < call->noutputs; i++)
-        if (call->outputs[i]) {
-            inner.graph = NULL;
-            if (evaluate_output(call, i, &inner) < 0)
-                i = call->noutputs;
-            ipu_graph_free(inner.graph);
-        }
+    inner.graph = NULL;
+    inner.nvalues = 0;
+    evaluate(call, &inner);
+    ipu_graph_free(inner.graph);
     ipu__onnx_forget_refusals(b->model, noted);
     free(inner.values);
 }

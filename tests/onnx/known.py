@@ -35,6 +35,17 @@ model("ends_of_pieces", [
     node("Expand", ["first", "sides"], ["y"])],
       [("first", x[:1, 0, 0])], [("y", wide)])
 
+model("two_outputs", [
+    constant("sizes", numpy.float32([2, 5, 3])), constant("two", numpy.int64([2])),
+    node("TopK", ["sizes", "two"], ["largest", "places"]),
+    node("Cast", ["largest"], ["shape"], **to_wholes),
+    node("Expand", ["first", "shape"], ["y"]),
+    constant("rest", numpy.int64([15])),
+    node("Concat", ["places", "rest"], ["other"], axis=0),
+    node("Reshape", ["x", "other"], ["z"])],
+      [("x", x), ("first", x[:1, 0, 0])],
+      [("y", wide[:, :3].copy()), ("z", x.reshape(1, 2, 15))])
+
 # ----------------------------------------------------------------- refusals
 boxes = [("boxes", numpy.zeros((1, 4, 4), "float32")),
          ("scores", numpy.zeros((1, 1, 4), "float32"))]
