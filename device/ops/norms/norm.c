@@ -144,7 +144,7 @@ static void statistics_of_many(const struct ipu__norm *n, const float *x,
     double *squares = means + n->width;
 
     ipu__columns_moments(n->rows, n->width, x, means, squares,
-                         (float *)(squares + n->width));
+                         (void *)(squares + n->width));
     fold(n, means, squares, mean, variance);
 }
 

@@ -31,7 +31,7 @@ static struct sums new_sums(const struct ipu__norm *n, void *scratch)
 
     s.dyz = s.dy + n->width;
     s.dscale = s.dyz + n->width;
-    s.centers = (float *)(s.dscale + n->width);
+    s.centers = (void *)(s.dscale + n->width);
     s.factors = s.centers + n->width;
     s.room = s.factors + n->width;
     memset(s.dscale, 0, (size_t)n->width * sizeof *s.dscale);
@@ -82,7 +82,7 @@ void ipu__norm_sums(const struct ipu__call *call, double *sums)
 
     make_sums(&n, call->inputs[0].data, call->inputs[1].data,
               call->inputs[call->op->ninputs - 1].data, sums,
-              (float *)(sums + 2 * n.width));
+              (void *)(sums + 2 * n.width));
 }
 
 /* ----------------------------------------------------------------------- dx */

@@ -99,7 +99,7 @@ static int run_grad(const struct ipu__call *call)
         memcpy(total, call->sums, (size_t)n * sizeof *total);
     else if (n > 0)
         ipu__columns_sum(ipu__shape_count(&call->inputs[0].shape) / n, n,
-                         call->inputs[0].data, total, (float *)(total + n));
+                         call->inputs[0].data, total, (void *)(total + n));
     for (int64_t i = 0; i < n; i++)
         y[i] = (float)total[i];
     return IPU_OK;
