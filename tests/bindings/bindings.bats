@@ -115,8 +115,8 @@ python_says() { # what ranks
         "$times" --rounds 1 --models many,mlp --format csv
     echo "$output"
     [ "$status" -eq 0 ]
-    [ "$(grep -cE '^(mlp,4|many,200)(,[0-9.-]+){6}$' <<<"$output")" -eq 2 ]
-    grep -qE '^model,parameters,alone_us,hvd_us,ddp_us,' <<<"$output"
+    [ "$(grep -cE '^(mlp,4|many,200)(,[0-9.-]+){8}$' <<<"$output")" -eq 2 ]
+    grep -qE '^model,parameters,alone_us,barrier_us,hvd_us,ddp_us,' <<<"$output"
     PYTHONPATH=$LIB/python HVD_LIBRARY=$LIB/libhvd.so.0 run "$times"
     [ "$status" -eq 1 ]
     [[ $output == "trainings: needs at least 2 ranks: mpi-launch.sh -np 2 ..." ]]
