@@ -7,7 +7,7 @@ not have. Numbers are multiples of 1/4, so that sums of products are exact.
 import numpy
 import torch
 import torch.nn.functional as F
-from torchvision.ops import roi_pool
+from torchvision.ops import roi_align, roi_pool
 
 from cases import exported, node, positive, quarters, random, refused
 
@@ -68,6 +68,22 @@ node("global_lp", "GlobalLpPool", [x.numpy()],
      [x.pow(3).sum((2, 3), keepdim=True).pow(1 / 3).numpy()], p=3)
 node("lp_norm", "LpNormalization", [x.numpy()],
      [(x / x.norm(dim=1, keepdim=True)).numpy()], axis=1, p=2)
+# As many samples as the size of each region asks for: none, one, some, those of the
+# image; some are outside.
+x = quarters(2, 3, 17, 22)
+places = torch.tensor([[1.0, 2.5, 9.25, 7.0], [0.0, 0.0, 21.0, 16.0], [5.0, 5.0, 5.0, 5.0],
+                       [-3.0, -2.0, 12.5, 4.5], [18.0, 9.0, 25.75, 19.0],
+                       [3.25, 1.0, 3.5, 14.75]])
+images = torch.tensor([0, 1, 1, 0, 1, 0])
+regions = torch.cat([images[:, None].float(), places], 1)
+for scale in 1.0, 0.5:
+    for aligned in False, True:
+        y = roi_align(x, regions, (3, 4), scale, -1, aligned)
+        node(f"regions_adapt_{scale}_{aligned}", "RoiAlign",
+             [x.numpy(), places.numpy(), images.numpy()], [y.numpy()], opset=16,
+             output_height=3, output_width=4, spatial_scale=scale,
+             coordinate_transformation_mode="half_pixel" if aligned else "output_half_pixel")
+
 
 # --------------------------------------------------------- other sizes, places
 x = positive(2, 3, 5, 6)
@@ -279,8 +295,8 @@ refused("labels", "its labels do not fit its scores",
         "SoftmaxCrossEntropyLoss", [image, ints(1)])
 refused("grid", "its grid does not fit its images", "GridSample",
         [image, quarters(2, 3, 3, 2).numpy()], opset=16)
-refused("regions", "sampling_ratio must be known", "RoiAlign",
-        [image, quarters(1, 4).numpy(), ints(0)])
+refused("regions", "its sampling_ratio is negative", "RoiAlign",
+        [image, quarters(1, 4).numpy(), ints(0)], sampling_ratio=-1)
 refused("pooled", "pooled_shape is not two numbers of 1 to 256", "MaxRoiPool",
         [image, quarters(1, 5).numpy()], pooled_shape=[3])
 refused("transform", "so many elements", "DFT",

@@ -235,19 +235,65 @@ static int build_grid_sample(struct ipu__onnx_call *call)
 
 /* ---------------------------------------------------------------- RoI align */
 
-/* Describes the places that are looked at in each region, in one direction. */
+/* Describes the places that are looked at in each region, in one direction. If
+ * their number depends on the region, it is at most ratio, and the places
+ * beyond it do not count. */
 struct direction {
     int from, to; /* columns of the regions */
-    int64_t outputs;
+    int64_t outputs, ratio;
+    ipu_tensor places; /* [regions, outputs * ratio] */
+    ipu_tensor counts; /* [regions, 1, 1], floats; -1: ratio */
 };
 
-/* Returns places, [regions, outputs * ratio]. */
-static ipu_tensor places_in(struct ipu__onnx_call *call, ipu_tensor regions,
-                            const struct direction *d, int64_t ratio,
-                            bool aligned)
+static ipu_tensor number(ipu_graph *g, double value)
+{
+    return ipu_fill(g, IPU_FLOAT32, 0, NULL, value);
+}
+
+/* Returns [regions, outputs * ratio] of a tensor that broadcasts to [regions,
+ * outputs, ratio]. */
+static ipu_tensor spread(ipu_graph *g, const struct direction *d,
+                         int64_t regions, ipu_tensor x)
+{
+    x = ipu_broadcast(g, x, 3,
+                      (const int64_t[]){regions, d->outputs, d->ratio});
+    return ipu_reshape(g, x, 2,
+                       (const int64_t[]){regions, d->outputs * d->ratio});
+}
+
+/* Finds as many places in each region as its size asks for: one for each pixel
+ * of an output. from, size: [regions]. */
+static void adapt_places(ipu_graph *g, struct direction *d, int64_t regions,
+                         ipu_tensor from, ipu_tensor size)
+{
+    const int64_t column[] = {regions, 1, 1}, row[] = {d->outputs, 1};
+    ipu_tensor s = ipu_range(g, IPU_FLOAT32, d->ratio, 0.5, 1);
+    ipu_tensor p =
+        ipu_reshape(g, ipu_range(g, IPU_FLOAT32, d->outputs, 0, 1), 2, row);
+
+    size = ipu_scale(g, ipu_reshape(g, size, 3, column), 1 / (double)d->outputs,
+                     0);
+    d->counts = ipu_clip(g, ipu_ceil(g, size), 0, (double)d->ratio);
+    s = ipu_divide(g, s, ipu_maximum(g, d->counts, number(g, 1)));
+    d->places = spread(g, d, regions,
+                       ipu_add(g, ipu_reshape(g, from, 3, column),
+                               ipu_multiply(g, size, ipu_add(g, p, s))));
+}
+
+/* Returns 1 where a place counts, else 0: [regions, outputs * ratio]. */
+static ipu_tensor are_counted(ipu_graph *g, const struct direction *d,
+                              int64_t regions)
+{
+    ipu_tensor s = ipu_range(g, IPU_FLOAT32, d->ratio, 0.5, 1);
+
+    return spread(g, d, regions, ipu_less(g, s, d->counts));
+}
+
+static void find_places(struct ipu__onnx_call *call, ipu_tensor regions,
+                        struct direction *d, bool adapts, bool aligned)
 {
     double scale = onnx__float(call, "spatial_scale", 1);
-    double each = 1 / (double)(d->outputs * ratio);
+    double each = 1 / (double)(d->outputs * d->ratio);
     ipu_graph *g = call->graph;
     ipu_tensor from, size, steps;
 
@@ -257,9 +303,22 @@ static ipu_tensor places_in(struct ipu__onnx_call *call, ipu_tensor regions,
     from = ipu_scale(g, from, scale, aligned ? -0.5 : 0);
     if (!aligned) /* a region has at least one pixel */
         size = ipu_clip(g, size, 1, INFINITY);
-    steps = ipu_range(g, IPU_FLOAT32, d->outputs * ratio, 0.5 * each, each);
-    return ipu_add(g, ipu_expand_dims(g, from, -1),
-                   ipu_multiply(g, ipu_expand_dims(g, size, -1), steps));
+    if (adapts) {
+        adapt_places(g, d, call->inputs[1]->extents[0], from, size);
+        return;
+    }
+    steps = ipu_range(g, IPU_FLOAT32, d->outputs * d->ratio, 0.5 * each, each);
+    d->places = ipu_add(g, ipu_expand_dims(g, from, -1),
+                        ipu_multiply(g, ipu_expand_dims(g, size, -1), steps));
+}
+
+/* Returns the most places that an output of a region within the image has. */
+static int64_t most_places(const struct direction *d, double extent,
+                           double least)
+{
+    double pixels = extent < least ? least : extent;
+
+    return (int64_t)ceil(pixels / (double)d->outputs);
 }
 
 /* Returns 1 where a place is at most one pixel outside; else 0. */
@@ -268,6 +327,18 @@ static ipu_tensor is_near(ipu_graph *g, ipu_tensor x, double n)
     return ipu_multiply(
         g, ipu_greater_equal(g, x, ipu_fill(g, IPU_FLOAT32, 0, NULL, -1)),
         ipu_less_equal(g, x, ipu_fill(g, IPU_FLOAT32, 0, NULL, n)));
+}
+
+/* Divides sums over places, [regions, ...], by their number. */
+static ipu_tensor average_counted(ipu_graph *g, const struct sampler *s,
+                                  ipu_tensor sums, const struct direction *v,
+                                  const struct direction *h)
+{
+    ipu_tensor counts =
+        ipu_maximum(g, ipu_multiply(g, v->counts, h->counts), number(g, 1));
+
+    return ipu_divide(g, sums,
+                      ipu_cast(g, ipu_expand_dims(g, counts, -1), s->dtype));
 }
 
 static int check_regions(struct ipu__onnx_call *call)
@@ -289,8 +360,10 @@ static int build_roi_align(struct ipu__onnx_call *call)
 {
     struct ipu__onnx_value *x = call->inputs[0];
     int64_t ratio = onnx__int(call, "sampling_ratio", 0);
-    struct direction v = {1, 3, onnx__int(call, "output_height", 1)};
-    struct direction h = {0, 2, onnx__int(call, "output_width", 1)};
+    struct direction v = {1, 3, onnx__int(call, "output_height", 1), ratio,
+                          .counts = {-1}};
+    struct direction h = {0, 2, onnx__int(call, "output_width", 1), ratio,
+                          .counts = {-1}};
     bool aligned =
         onnx__text_is(call, "coordinate_transformation_mode", "half_pixel",
                       call->version < 16 ? "output_half_pixel" : "half_pixel");
@@ -301,10 +374,10 @@ static int build_roi_align(struct ipu__onnx_call *call)
     int64_t n;
 
     IPU_TRY(check_regions(call));
-    if (ratio < 1 || ratio > 1024 || v.outputs < 1 || v.outputs > 1 << 16 ||
+    if (ratio < 0 || ratio > 1024 || v.outputs < 1 || v.outputs > 1 << 16 ||
         h.outputs < 1 || h.outputs > 1 << 16)
-        return onnx__refuse(call, "its sampling_ratio must be known, and its "
-                                  "output must have a size");
+        return onnx__refuse(call, "its sampling_ratio is negative or more than "
+                                  "1024, or its output has no size");
     n = call->inputs[1]->extents[0];
     set_sampler(call, &s);
     s.padding = BORDER;
@@ -314,16 +387,31 @@ static int build_roi_align(struct ipu__onnx_call *call)
                      ipu_fill(g, IPU_INT32, 0, NULL, s.height * s.width));
     s.first = ipu_reshape(g, s.first, 3, (const int64_t[]){n, 1, 1});
     regions = ipu_cast(g, onnx__tensor(call, call->inputs[1]), IPU_FLOAT32);
-    py = ipu_expand_dims(g, places_in(call, regions, &v, ratio, aligned), 2);
-    px = ipu_expand_dims(g, places_in(call, regions, &h, ratio, aligned), 1);
+    if (ratio == 0) {
+        v.ratio = most_places(&v, s.height, aligned ? 0 : 1);
+        h.ratio = most_places(&h, s.width, aligned ? 0 : 1);
+    }
+    find_places(call, regions, &v, ratio == 0, aligned);
+    find_places(call, regions, &h, ratio == 0, aligned);
+    py = ipu_expand_dims(g, v.places, 2);
+    px = ipu_expand_dims(g, h.places, 1);
     near = ipu_multiply(g, is_near(g, py, s.height), is_near(g, px, s.width));
+    if (ratio == 0)
+        near = ipu_multiply(
+            g, near,
+            ipu_multiply(g, ipu_expand_dims(g, are_counted(g, &v, n), 2),
+                         ipu_expand_dims(g, are_counted(g, &h, n), 1)));
     y = sample_linear(&s, ipu_clip(g, py, 0, s.height - 1),
                       ipu_clip(g, px, 0, s.width - 1));
     y = ipu_multiply(g, y, ipu_cast(g, ipu_expand_dims(g, near, -1), s.dtype));
     y = ipu_reshape(g, y, 6,
-                    (const int64_t[]){n, v.outputs, ratio, h.outputs, ratio,
+                    (const int64_t[]){n, v.outputs, v.ratio, h.outputs, h.ratio,
                                       x->extents[1]});
-    return onnx__give_last(call, 0, x->type, ipu_mean(g, y, 2, taken, 0));
+    if (ratio > 0)
+        return onnx__give_last(call, 0, x->type, ipu_mean(g, y, 2, taken, 0));
+    return onnx__give_last(
+        call, 0, x->type,
+        average_counted(g, &s, ipu_sum(g, y, 2, taken, 0), &v, &h));
 }
 
 const struct ipu__onnx_operator onnx__sampling_rows[] = {
@@ -333,6 +421,7 @@ const struct ipu__onnx_operator onnx__sampling_rows[] = {
      "coordinate_transformation_mode mode output_height output_width "
      "sampling_ratio spatial_scale",
      3, 3, build_roi_align, NULL,
-     "mode max, and a sampling_ratio that depends on the regions, are refused"},
+     "mode max is refused; with a sampling_ratio of 0, regions larger than the "
+     "image have as many samples as one of its size"},
     {.name = NULL},
 };
