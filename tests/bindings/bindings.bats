@@ -94,6 +94,16 @@ python_says() { # what ranks
     done
 }
 
+@test "python: torch.distributed starts without a launcher" {
+    engine=extension
+    for n in 1 3; do
+        WORLD_SIZE=$n MASTER_ADDR=127.0.0.1 MASTER_PORT=$("$ROOT/tests/tools/free-ports" 1) \
+            python every_meeting "$BATS_TEST_DIRNAME/as-torchrun"
+        [ "$status" -eq 0 ]
+        [ "$(finished meeting)" -eq $n ]
+    done
+}
+
 @test "python: PyTorch trains on when a rank is lost" {
     engine=extension
     for n in 1 3; do

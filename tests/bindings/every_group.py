@@ -15,8 +15,6 @@ from refused import refused
 
 hvd.init()
 r, n = hvd.rank(), hvd.size()
-if n > 2:
-    hvd.add_process_set([0, n - 1])
 dist.init_process_group("hvd", init_method=f"file://{os.environ['STORE']}", rank=r, world_size=n)
 everyone = range(n)
 
@@ -70,16 +68,38 @@ dist.all_gather_object(objects, {"rank": r})
 assert objects == [{"rank": k} for k in everyone]
 dist.barrier()
 refused(ValueError, "no such reduction", dist.all_reduce, torch.ones(1).int(), dist.ReduceOp.BAND)
-for message in (dist.send, dist.recv, dist.isend, dist.irecv) if n > 1 else ():
-    refused(NotImplementedError, "gloo", message, x, (r + 1) % n)
+got = [[torch.zeros(3, 2), torch.zeros(1)] for _ in everyone]
+dist.all_gather_coalesced(got, [x, torch.full((1,), float(r))])
+assert all(torch.equal(a, given(k)) and b == k for k, (a, b) in enumerate(got))
+for op, want in ((dist.ReduceOp.SUM, n), (dist.ReduceOp.AVG, 1)):
+    # All ranks have row 0, and each has another one twice.
+    rows = torch.tensor([[0, r + 1, r + 1]])
+    mine = torch.sparse_coo_tensor(rows, torch.ones(3, 2), (n + 1, 2))
+    dist.all_reduce(mine, op)
+    assert torch.equal(mine.to_dense()[:, 0], torch.tensor([n] + [2] * n) * want / n), op
+refused(ValueError, "SUM and AVG only", dist.all_reduce, mine, dist.ReduceOp.MAX)
 
-mine = x.clone()
-if n > 2:
-    group = dist.new_group([0, n - 1])
-    if r in (0, n - 1):
+# Messages in a circle, whose pairs all connect at once; then several of two tags.
+if n > 1:
+    before, behind = torch.zeros(3, 2), torch.zeros(3, 2)
+    sent = [dist.isend(x, (r + k) % n, tag=5 + k) for k in (1, -1) for _ in range(3)]
+    for _ in range(3):
+        dist.recv(behind, (r + 1) % n, tag=4)
+        dist.recv(before, (r - 1) % n, tag=6)
+        assert torch.equal(behind, given((r + 1) % n)) and torch.equal(before, given((r - 1) % n))
+    for work in sent:
+        work.wait()
+        assert work.is_completed()
+    refused(NotImplementedError, "give recv its src", dist.recv, x)
+
+# A group is known to those that are not of it, too, and may come again.
+for ranks in [n - 1], sorted({0, n - 1}), list(range(n // 2 + 1)), sorted({0, n - 1}):
+    group, mine = dist.new_group(ranks), x.clone()
+    if r in ranks:
         dist.all_reduce(mine, group=group)
-        assert torch.equal(mine, given(0) + given(n - 1))
-        dist.broadcast(mine, n - 1, group=group)
+        assert torch.equal(mine, sum(given(k) for k in ranks))
+        dist.broadcast(mine, ranks[-1], group=group)
+refused(RuntimeError, "within the", dist.new_group, [n])
 
 # PyTorch has all ranks wait for those that could not make a group: so none is made here.
 for ranks, words in ([0, n], f"add_process_set([0, {n}])"), ([1, 0], "orders the ranks"):

@@ -404,3 +404,21 @@ ports_of() { # node
     [ "$(ranks_with '^status 0$')" -eq 3 ]
     [ "$(ranks_with 'hvd: ')" -eq 0 ]
 }
+
+# Each process finds out under which address others reach it, and rank 0 makes a key.
+@test "torch.distributed starts on two hosts without a launcher" {
+    local node rank command pids=()
+    mkdir "$LOGS"
+    for rank in 2 1 0; do
+        node=$((rank / 2 + 1))
+        command="HVD_TRANSPORT=auto RANK=$rank WORLD_SIZE=3 MASTER_ADDR=10.77.0.1 MASTER_PORT=29400"
+        "$NET/agent" "10.77.0.$node" "$command exec timeout 60 /usr/bin/python3 -B \
+            $ROOT/tests/bindings/every_meeting.py $BUILD/lib/python" >"$LOGS/$rank" 2>&1 3>&- &
+        pids+=($!)
+    done
+    for rank in "${pids[@]}"; do
+        wait "$rank" || true
+    done
+    tail -v "$LOGS"/*
+    [ "$(cat "$LOGS"/* | grep -c 'every meeting')" -eq 3 ]
+}

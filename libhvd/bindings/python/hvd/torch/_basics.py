@@ -92,16 +92,17 @@ def _duplicate(sets):
     return found
 
 
-def init(comm=None, process_sets=None):
+def init(comm=None, process_sets=None, cluster=None):
     """
-    Starts the library. comm: ranks, or a communicator of mpi4py. process_sets: a list of
+    Starts the library. comm: ranks, or a communicator of mpi4py. cluster: a hvd.Cluster,
+    which needs no launcher. process_sets: a list of
     ProcessSets, which are then registered; "dynamic" has no effect, for sets may be added
     at any time. A set that is given twice, or that has all ranks, is a ValueError; the
     library has been started then, and init may be called with another list.
     """
     sets = [] if process_sets is None or isinstance(process_sets, str) else list(process_sets)
     with translated():
-        hvd.init(comm=comm)
+        hvd.init(comm=comm, cluster=cluster)
         global_process_set.ranks = list(range(hvd.size()))
         global_process_set.mpi_comm = comm if hasattr(comm, "py2f") else None
         if sets:

@@ -5,12 +5,15 @@ A backend for torch.distributed:
     import hvd.torch
     torch.distributed.init_process_group("hvd", rank=..., world_size=...)
 
-Collectives on tensors in this machine's memory are done by this library; messages
-between two ranks are not there. A group that is not of all ranks is one of the process
-sets that there are (hvd.add_process_set): to make one is collective over all ranks, while
-torch.distributed tells its members alone.
+Collectives on tensors in this machine's memory are done by this library, and messages
+between two ranks by Gloo. A group that is not of all ranks is a process set. To make one
+is collective over all ranks, while a backend is told of a group on its members alone, so
+new_group, which all ranks call, makes it before.
 """
 import collections
+import functools
+import inspect
+import itertools
 import threading
 
 import torch
@@ -20,7 +23,8 @@ from torch._C._distributed_c10d import Work
 import hvd
 
 from . import mpi_ops as ops
-from ._basics import init, is_initialized
+from ._distributed_messages import Pairs
+from ._distributed_start import start
 from ._later import future_of
 from ._requests import begin, request, tensor_of, view_of
 from .exceptions import translated
@@ -76,6 +80,18 @@ class _Work(Work):
         return self._future
 
 
+class _Message(_Work):
+    """A message under way: posted is the future of Gloo's work."""
+
+    def __init__(self, posted, tensors):
+        super().__init__(lambda: posted.result().wait() and tensors)
+        self._posted = posted
+
+    def is_completed(self):
+        return self._finish is None or (self._posted.done() and
+                                        self._posted.result().is_completed())
+
+
 def _op(options):
     for theirs, ours in _OPS:
         if options.reduceOp == theirs:
@@ -100,15 +116,18 @@ def _write(target, values):
 class ProcessGroupHvd(dist.ProcessGroup):
     """A group of torch.distributed on a process set."""
 
-    def __init__(self, rank, size, process_set):
+    def __init__(self, rank, size, process_set, pairs):
         super().__init__(rank, size)
-        self._set, self._ranks = process_set, process_set.ranks()
+        self._set, self._ranks, self._pairs = process_set, process_set.ranks(), pairs
+        self._numbers = itertools.count()  # of its sparse tensors
 
     def getBackendName(self):
         return "hvd"
 
     def allreduce(self, tensors, opts=None):
         tensor = _only(tensors)
+        if tensor.is_sparse:
+            return self._sparse_allreduce(tensor, opts)
         whole = tensor.detach().contiguous()
         handle = ops.allreduce_async_(whole, op=_op(opts) if opts else ops.Sum,
                                       process_set=self._set)
@@ -117,6 +136,19 @@ class ProcessGroupHvd(dist.ProcessGroup):
             _write(tensor, ops.synchronize(handle))
             return [tensor]
         return _Work(finish, [handle])
+
+    def _sparse_allreduce(self, tensor, opts):
+        op = _op(opts) if opts else ops.Sum
+        if op not in (ops.Sum, ops.Average):
+            raise ValueError("the backend hvd reduces sparse tensors with SUM and AVG only")
+        gathered = ops.sparse_allreduce_async(tensor.detach().coalesce(),
+                                              f"sparse.{next(self._numbers)}", op, self._set)
+
+        def finish():
+            with torch.no_grad():  # detach() of a sparse tensor does not share its values
+                tensor.copy_(gathered().coalesce())
+            return [tensor]
+        return _Work(finish)
 
     def allreduce_coalesced(self, tensors, opts=None):
         wholes = [tensor.detach().contiguous() for tensor in tensors]
@@ -171,6 +203,16 @@ class ProcessGroupHvd(dist.ProcessGroup):
                 _write(target, row)
             return [targets]
         return self._gathered(tensor, spread)
+
+    def allgather_coalesced(self, outputs, inputs, opts=None):
+        works = [self.allgather([[of_rank[i] for of_rank in outputs]], [tensor])
+                 for i, tensor in enumerate(inputs)]
+
+        def finish():
+            for work in works:
+                work.wait()
+            return outputs
+        return _Work(finish)
 
     def _allgather_base(self, output, input, opts=None):
         def spread(rows):
@@ -251,11 +293,15 @@ class ProcessGroupHvd(dist.ProcessGroup):
             return []
         return _Work(finish)
 
-    def _refuse(self, *_):
-        raise NotImplementedError("the backend hvd has no messages between two ranks: make a "
-                                  "group of the backend gloo for them")
+    def send(self, tensors, to, tag=0):
+        return _Message(self._pairs.send(tensors, to, tag), tensors)
 
-    send = recv = recv_anysource = _refuse
+    def recv(self, tensors, source, tag=0):
+        return _Message(self._pairs.recv(tensors, source, tag), tensors)
+
+    def recv_anysource(self, *_):
+        raise NotImplementedError("the backend hvd receives from a rank that is named: give "
+                                  "recv its src, or make a group of the backend gloo")
 
 
 def _process_set(store, rank, size):
@@ -275,10 +321,36 @@ def _process_set(store, rank, size):
 
 
 def _create(store, rank, size, timeout):
-    if not is_initialized():
-        init()
-    process_set = _process_set(store, rank, size)
-    return ProcessGroupHvd(rank, size, process_set)
+    start(store, rank, size)
+    return ProcessGroupHvd(rank, size, _process_set(store, rank, size),
+                           Pairs(store, rank, timeout))
+
+
+def _register_ranks(ranks):
+    """Makes the process set of a new group on all ranks, if there is none. The ranks of
+    torch.distributed must be those of the library; wrong ones are left to PyTorch."""
+    start(dist.distributed_c10d._get_default_store(), dist.get_rank(), dist.get_world_size())
+    ranks = sorted(set(ranks))
+    known = [process_set.ranks() for process_set in hvd.process_sets()]
+    if ranks and hvd.size() == dist.get_world_size() and ranks not in known and \
+            0 <= ranks[0] and ranks[-1] < hvd.size():
+        hvd.ProcessSet(ranks)
+
+
+def _with_sets(new_group):
+    """Returns PyTorch's new_group, which makes the process set first."""
+    signature = inspect.signature(new_group)
+
+    @functools.wraps(new_group)
+    def new_group_of_a_set(*args, **named):
+        given = signature.bind(*args, **named).arguments
+        backend = given.get("backend") or (dist.is_initialized() and dist.get_backend())
+        if given.get("ranks") and backend and dist.Backend(backend) == "hvd":
+            with translated():
+                _register_ranks(given["ranks"])
+        return new_group(*args, **named)
+    return new_group_of_a_set
 
 
 dist.Backend.register_backend("hvd", _create)
+dist.new_group = dist.distributed_c10d.new_group = _with_sets(dist.new_group)
