@@ -87,7 +87,7 @@ static const struct ipu__onnx_tensor *passed_on(
 {
     const struct ipu__onnx_tensor *t;
 
-    if (strcmp(node->op, "Identity") || node->inputs.count != 1 ||
+    if (strcmp(node->op, "Identity") != 0 || node->inputs.count != 1 ||
         node->outputs.count != 1)
         return NULL;
     t = find_initializer(m, node->inputs.at[0], at);
