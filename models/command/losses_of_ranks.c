@@ -3,7 +3,7 @@
 #include "command/losses_of_ranks.h"
 
 #include "command/replay.h"
-#include "estimator/estimator.h"
+#include "estimator/elastic.h"
 #include "output/problem.h"
 #include "trainer/agree.h"
 
@@ -164,11 +164,15 @@ bool elastic_starts_again(struct training_run *run)
 
     if (!run->options->elastic || agree_is_apart() || run->nworlds > 0)
         return false;
+    if (e && e->elastic && e->elastic->told)
+        run->program.nlost = 0; /* an event has told of them */
     /* Ranks that have begun to train find by this sum that others have not:
      * then all begin again. */
     while (!again && (!e || e->trainings == 0) && is_loss() &&
-           hvd_recover(NULL, 0) >= 0)
+           hvd_recover(NULL, 0) >= 0) {
+        run->program.nlost += hvd_lost_ranks(NULL, 0);
         again = elastic_compare_places(PLACE_STARTING) >= 0;
+    }
     if (again)
         adopt_rank(run->command);
     return again;

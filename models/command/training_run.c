@@ -396,6 +396,7 @@ static void describe_program(struct training_run *run,
                                    .visit = visit,
                                    .changed = elastic_changed,
                                    .last = elastic_last,
+                                   .nlost = program->nlost,
                                    .context = run};
     if (run->nworlds > 0) {
         program->leaves = replay_leaves;
@@ -590,16 +591,18 @@ static int run_training(struct command *command)
                                        .own = run->own};
     const struct options given = *command->options;
     bool again = true;
-    int status = 0;
+    int status = 0, nlost = 0;
 
     while (again) {
         again = false;
         *command->options = given;
         *run = empty;
+        run->program.nlost = nlost;
         run->command = command;
         run->options = command->options;
         run->outcome.options = command->options;
         status = run_once(run, &again);
+        nlost = run->program.nlost;
     }
     return status;
 }

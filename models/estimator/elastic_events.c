@@ -51,8 +51,11 @@ json_t *elastic_event(const hvd_estimator *e, const char *name)
 json_t *elastic_describe_start(const hvd_estimator *e)
 {
     json_t *json = elastic_event(e, e->elastic->resumed ? "resume" : "start");
+    const int nlost = e->program ? e->program->nlost : 0;
     char mark[24];
 
+    if (nlost > 0)
+        json_object_set_new(json, "newcomers", json_integer(nlost));
     if (e->program && e->program->data_mark != 0) {
         snprintf(mark, sizeof mark, "%016" PRIx64, e->program->data_mark);
         json_object_set_new(json, "data", json_string(mark));

@@ -93,6 +93,7 @@ struct estimator_program {
     struct estimator_mark marks[ESTIMATOR_MOST_MARKS];
     int nmarks;
     uint64_t data_mark; /* of the data to train on, for events; 0: none */
+    int nlost;          /* ranks of this job, before the training began */
     /* Called when a training is about to make its first step, also if none is
      * left: estimator->step have been made. */
     int (*begin)(void *context, hvd_estimator *estimator);

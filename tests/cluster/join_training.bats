@@ -128,13 +128,19 @@ setup_file() {
 @test "mnist begins anew if a rank is lost before it trains" {
     GROWER=${HVD_BUILD:-$ROOT/build}/bin/mnist
     workers 2
-    grow 0 --elastic 1:2 --model mlp --train-images 60000 --test-images 100 --epochs 1
-    grow 1 --elastic 1:2 --model mlp --train-images 60000 --test-images 100 --epochs 1
+    local rank
+    for rank in 0 1; do
+        grow "$rank" --elastic 1:2 --model mlp --train-images 60000 \
+            --test-images 100 --epochs 1 --elastic-log log
+    done
     until_line_of_any '^drawing digits'
     end_with_signal 1
     wait "${pid[0]}"
     cat 0.out
     grep '^mnist: 1 rank, ' 0.out
+    # No event had named it: the start counts it.
+    grep -c '"newcomers"' log | grep -x 1
+    grep '"event":"start",.*"ranks":\[0\],"newcomers":1,' log
 }
 
 until_line_of_any() { # pattern
