@@ -21,6 +21,9 @@
  * others have, and may drop it before that. If one more is lost, or the leader,
  * there is a proposal with a higher number.
  *
+ * A leader that sees too few ends, and so do the others of its host. Members of
+ * other hosts, who may reach more of them, then have another leader.
+ *
  * Losses are of two kinds. A loss for ever is passed on, and everyone believes
  * it: the kernel of its host has reported the end of the process, processes of
  * its host have given it up in the register that they share, it has said so

@@ -37,6 +37,21 @@ static void propose(struct hvd__survivors *s,
     hvd__survivors_tell(s);
 }
 
+/* Returns whether this member may see enough though its leader, which has given
+ * up, does not. A member of another host may reach hosts that the leader does
+ * not; if it does not either, it finds that out as the next leader, or from
+ * that one. So the sides of a cut end host by host. */
+static bool may_see_more(const struct hvd__survivors *s, int leader)
+{
+    struct hvd__member_set live = hvd__survivors_all_live(s);
+
+    for (int i = 0; i < s->n; i++)
+        if (s->host[i] == s->host[leader])
+            hvd__member_set_drop(&live, i);
+    return s->host[s->self] != s->host[leader] &&
+           hvd__survivors_suffice(s, &live);
+}
+
 static void give_up(struct hvd__survivors *s, int few, int of)
 {
     s->few = few;
@@ -179,7 +194,7 @@ void hvd__survivors_hear_of_round(struct hvd__survivors *s,
         break;
     case HVD__STAGE_TOO_FEW:
         if (hvd__survivors_is_agreeing(s) && letter->from == s->leader &&
-            !hvd__survivors_is_apart(s))
+            !hvd__survivors_is_apart(s) && !may_see_more(s, letter->from))
             give_up(s, letter->few, letter->of);
         else
             hvd__survivors_lose(s, letter->from, ABSENT + 1);

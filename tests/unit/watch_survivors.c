@@ -14,10 +14,12 @@ static const struct hvd__survivors_times times = {1000 * MS, 5000 * MS, 20 * MS,
 static const uint64_t key[2] = {7, 9};
 static struct hvd__survivors all[N];
 static bool is_dead[N];
+static bool is_parted[N][N]; /* these two do not reach each other */
 
 static void begin(void)
 {
     memset(is_dead, 0, sizeof is_dead);
+    memset(is_parted, 0, sizeof is_parted);
     for (int i = 0; i < N; i++)
         hvd__survivors_init(&all[i], N, i, &times);
 }
@@ -41,7 +43,7 @@ static void pass(int64_t ns)
                 continue;
             hvd__survivors_pass(&all[i], 5 * MS);
             while ((to = hvd__survivors_next(&all[i], &letter)) >= 0)
-                if (!is_dead[to])
+                if (!is_dead[to] && !is_parted[i][to])
                     hvd__survivors_hear(&all[to], &letter);
         }
 }
@@ -102,6 +104,30 @@ TEST(who_is_not_ready_is_waited_for_and_then_left_out)
     enter(N - 1);
     pass(100 * MS);
     ck_assert_int_eq(all[N - 1].stage, HVD__STAGE_OUT);
+}
+
+/* Hosts of 0 and 1, of 2, and of 3 and 4: the first and the last do not reach
+ * each other, and 0 was given up. So 1 leads, and sees too few; 2 sees enough.
+ */
+TEST(a_leader_that_sees_too_few_does_not_end_those_who_see_enough)
+{
+    static const int16_t hosts[N] = {0, 0, 1, 2, 2};
+
+    begin();
+    is_dead[0] = true;
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++) {
+            all[i].host[j] = hosts[j];
+            is_parted[i][j] =
+                hosts[i] - hosts[j] == 2 || hosts[j] - hosts[i] == 2;
+        }
+    for (int i = 1; i < N; i++) {
+        enter(i);
+        hvd__survivors_lose(&all[i], 0, 3);
+    }
+    pass(4000 * MS);
+    ck_assert_int_eq(all[1].stage, HVD__STAGE_TOO_FEW);
+    expect_decided("234");
 }
 
 TEST(a_silent_half_without_the_lowest_ends_and_says_how_few_it_is)
