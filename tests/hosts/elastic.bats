@@ -140,6 +140,32 @@ cut_off() { # host ranks "reasons" [seconds]
     without_two 45 '4 \(3\) 5 \(3\)'
 }
 
+# Parts two hosts, which both reach the third, for some seconds or for ever. The
+# two ranks of either host are left out: which depends on who was missed first.
+part() { # host host "ranks and reasons of one host|of the other" [seconds]
+    local lost
+    begin '1 1 2 2 3 3' none 0
+    all_run 6
+    "$ROOT/tests/hosts/net" part "$NET" "$1" "$2"
+    SECONDS=0
+    sleep "${4:-0}"
+    [ -z "${4-}" ] || "$ROOT/tests/hosts/net" mend "$NET" "$1" "$2"
+    finish
+    "$ROOT/tests/hosts/net" mend "$NET" "$1" "$2"
+    [ "$SECONDS" -le 30 ]
+    lost=${3#*|}
+    [ "$(lines_with "^old . of 6 went on as . of 4: lost ${lost#* }\$")" -gt 0 ] ||
+        lost=${3%|*}
+    without_two "${lost%% *}" "${lost#* }"
+}
+
+@test "of two hosts that do not reach each other, one goes on with the third" {
+    local first='01 0 \([34]\) 1 \([34]\)' second='23 2 \([34]\) 3 \([34]\)' \
+        third='45 4 \([34]\) 5 \([34]\)'
+    part 1 2 "$first|$second"
+    part 1 3 "$first|$third" 8
+}
+
 @test "half of the ranks go on if the first is among them, the others end" {
     begin '1 1 2 2' none 0
     all_run 4
