@@ -40,8 +40,8 @@ struct balance {
     int32_t *chip, *kept; /* owned, [units]: of the last cut, of the best */
 };
 
-/* Why the graph cannot be divided in the way that was tried: not an error of
- * the search. */
+/* Returns true if a status says that the graph cannot be divided in the way
+ * that was tried, which does not end the search. */
 static bool is_refused(int status)
 {
     return status == IPU_ERR_STATE;

@@ -66,7 +66,7 @@ bool ipu__has_gradients(const ipu_graph *graph);
 
 /* ---------------------------------------------------------- several chips */
 
-/* How a program is spread over chips. */
+/* A way to spread a program over chips. */
 struct ipu__balance {
     const struct ipu__trial *trial; /* borrowed: how programs are compiled */
     bool stages; /* parts are stages of a pipeline, which share no variables */

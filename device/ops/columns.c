@@ -10,7 +10,7 @@
 /* Rows whose sums are float. */
 enum { ROWS = 32 };
 
-/* What is added up of x, dy and the centers. */
+/* The terms of a sum, which are made of x, dy and the centers. */
 enum kind {
     PLAIN,   /* x */
     MOMENTS, /* d = x - center, and d d */

@@ -68,8 +68,8 @@ node("global_lp", "GlobalLpPool", [x.numpy()],
      [x.pow(3).sum((2, 3), keepdim=True).pow(1 / 3).numpy()], p=3)
 node("lp_norm", "LpNormalization", [x.numpy()],
      [(x / x.norm(dim=1, keepdim=True)).numpy()], axis=1, p=2)
-# As many samples as the size of each region asks for: none, one, some, those of the
-# image; some are outside.
+# Each region gets as many samples as its size asks for: none, one, some, or those of
+# the image; some are outside.
 x = quarters(2, 3, 17, 22)
 places = torch.tensor([[1.0, 2.5, 9.25, 7.0], [0.0, 0.0, 21.0, 16.0], [5.0, 5.0, 5.0, 5.0],
                        [-3.0, -2.0, 12.5, 4.5], [18.0, 9.0, 25.75, 19.0],

@@ -54,7 +54,8 @@ static void work_out(const struct context *c, int number, int *wanted)
         add_wanted(c, number, rank, wanted);
 }
 
-/* What the requests of a burst must have, worked out once for all ranks. */
+/* The results that the requests of a burst must have are worked out once for
+ * all ranks. */
 static struct {
     uint64_t burst;
     int *wanted; /* owned, [phase->nburst, op->count] */

@@ -219,7 +219,7 @@ static void empty_rank(struct script_op *op, int place)
     }
 }
 
-/* Of fewer elements than ranks, a reducescatter leaves nothing for the last. */
+/* A reducescatter of fewer elements than ranks leaves nothing for the last. */
 static void draw_empty(struct script_op *op)
 {
     int n = members(op->set);

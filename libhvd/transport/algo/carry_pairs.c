@@ -77,9 +77,10 @@ bool hvd__sum_halves(const struct hvd__team *team, const struct hvd__hosts *h,
            halving + halving / 20 < whole;
 }
 
-/* A host that takes part for another gets all of a sum, exchanges all of it, and
- * returns all of it: in a lane each host sends the others only parts. That must
- * gain a quarter, because a round and then a lane wake ranks more often. */
+/* A host that takes part for another gets all of a sum, exchanges all of it,
+ * and returns all of it: in a lane each host sends the others only parts. That
+ * must gain a quarter, because a round and then a lane wake ranks more often.
+ */
 bool hvd__sum_waits(const struct hvd__team *team, const struct hvd__hosts *h,
                     int64_t bytes)
 {
