@@ -487,6 +487,9 @@ static int train_opened(const struct run_options *o, struct run_model *run,
     how.data.labels = how.labels;
     how.data.classes = how.loss == RUN_CROSS_ENTROPY;
     status = run_train(run, &how, target);
+    if (!status && run_rank() == 0 && o->profile &&
+        run_write_profile(run, o->profile) < 0)
+        status = complain_last();
     if (!status && run_rank() == 0)
         status = put_outputs(o, run);
     if (!status && o->bench && run_ranks() > 1)

@@ -144,12 +144,14 @@ END
 @test "a network of PyTorch trains as there, and is saved" {
     local out=$BATS_TEST_TMPDIR
     /usr/bin/python3 -B -W ignore "$BATS_TEST_DIRNAME/train.py" export "$out"
-    "$PROGRAM" --train 8 --loss cross-entropy --rate 0.125 --momentum 0.5 \
+    "$PROGRAM" --train 8 --loss cross-entropy --rate 0.125 --momentum 0.5 --profile "$out/p" \
         --input "$out/x.npy" --labels "$out/labels.npy" --output "$out/outputs" \
         --save "$out/trained.onnx" "$out/model.onnx" | tee "$RESULTS"
     grep '^step' "$RESULTS" | paste - "$out/losses.txt" | tee "$out/both"
     [ "$(awk '{ d = $4 - $5; n += d * d < 1e-8 } END { print n }' "$out/both")" -eq 8 ]
     /usr/bin/python3 -B "$BATS_TEST_DIRNAME/train.py" check "$out"
+    [ -s "$out/p/report.html" ]
+    grep -q '_grad"' "$out/p/profile.json" # the derivatives are in it, too
     # Frozen parameters stay, and the others do not.
     "$PROGRAM" --train 3 --loss cross-entropy --freeze '*.bias' --freeze '0.w?ight' \
         --input "$out/x.npy" --labels "$out/labels.npy" --save "$out/frozen.onnx" \
