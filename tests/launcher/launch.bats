@@ -12,9 +12,9 @@ launch() {
     run timeout 60 "$LAUNCH" "$@"
 }
 
-# within_10_s COMMAND...: runs it until it succeeds, for at most 10 s.
-within_10_s() {
-    for _ in {1..100}; do
+# within_30_s COMMAND...: runs it until it succeeds, for at most 30 s.
+within_30_s() {
+    for _ in {1..300}; do
         ! "$@" 2>/dev/null || return 0
         sleep 0.1
     done
@@ -199,7 +199,7 @@ stubborn='trap "" INT TERM HUP; echo ready; while :; do sleep 1; done'
         # A shell's background commands have SIGINT ignored.
         env --default-signal=INT timeout -s KILL 60 "$LAUNCH" -np 2 \
             sh -c "$stubborn" "mark-$BATS_TEST_TMPDIR" >out 2>err 3>&- &
-        within_10_s lines_in out 2 ready
+        within_30_s lines_in out 2 ready
         pid=$(pgrep -of "^bash .*$LAUNCH")
         kill -s "$signal" "$pid"
         kill -s "$signal" "$pid"
@@ -216,7 +216,7 @@ stubborn='trap "" INT TERM HUP; echo ready; while :; do sleep 1; done'
     mkdir tmp
     env --default-signal=INT timeout -s KILL 60 "$LAUNCH" -np 2 \
         sh -c "$stubborn" "mark-$BATS_TEST_TMPDIR" >out 2>err 3>&- &
-    within_10_s lines_in out 2 ready
+    within_30_s lines_in out 2 ready
     launcher=$(pgrep -of "^bash .*$LAUNCH")
     kill -STOP "$(pgrep -P "$launcher" mpirun)"
     kill -INT "$launcher"
@@ -237,7 +237,7 @@ stubborn='trap "" INT TERM HUP; echo ready; while :; do sleep 1; done'
     timeout -s KILL 60 "$LAUNCH" -np 2 sh -c \
         'touch "ready$OMPI_COMM_WORLD_RANK"; while [ ! -e go ]; do sleep 0.1; done; exit 5' \
         >out 2>err 3>&- &
-    within_10_s [ -e ready0 -a -e ready1 ]
+    within_30_s [ -e ready0 -a -e ready1 ]
     launcher=$(pgrep -of "^bash .*$LAUNCH")
     kill -STOP "$(pgrep -P "$launcher" mpirun)"
     touch go
@@ -254,11 +254,11 @@ stubborn='trap "" INT TERM HUP; echo ready; while :; do sleep 1; done'
     touch "$mark"
     TMPDIR=$BATS_TEST_TMPDIR "$LAUNCH" -np 2 sh -c "echo \$\$ >>'$mark'; exec sleep 60" 3>&- &
     launcher=$!
-    within_10_s lines_in "$mark" 2
+    within_30_s lines_in "$mark" 2
     [ "$(ls -A "$BATS_TEST_TMPDIR" | grep -v '^here$\|^ompi\.')" = '' ]
     kill -9 "$launcher"
     # shellcheck disable=SC2046 # numbers
-    within_10_s eval '! kill -0 $(cat "$mark")'
+    within_30_s eval '! kill -0 $(cat "$mark")'
 }
 
 @test "with --elastic the ranks that end well decide, and the lost are named" {
@@ -455,7 +455,7 @@ END
 @test "a signal ends a job that waits to be started again" {
     env --default-signal=INT timeout -s KILL 60 "$LAUNCH" -np 1 --restarts 9 \
         sh -c 'exit 5' >out 2>err 3>&- &
-    within_10_s lines_in err 1 'in 4 s: restart 3 of 9'
+    within_30_s lines_in err 1 'in 4 s: restart 3 of 9'
     kill -INT "$(pgrep -of "^bash .*$LAUNCH")"
     status=0
     wait $! || status=$?
