@@ -1,10 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types of the package hvd; the functions themselves say what they do."""
-import enum
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from numpy.typing import DTypeLike, NDArray
+
+from ._constants import (
+    AVERAGE_CONTRIBUTORS as AVERAGE_CONTRIBUTORS,
+    COMPRESSIONS as COMPRESSIONS,
+    OPS as OPS,
+    OPTIMIZERS as OPTIMIZERS,
+    Op as Op,
+    Status as Status,
+    Average as Average,
+    Sum as Sum,
+    Adasum as Adasum,
+    Min as Min,
+    Max as Max,
+    Product as Product,
+)
 
 # A numpy array, whatever exports a buffer or has __dlpack__, or numbers and lists.
 _Array = Any
@@ -12,47 +26,6 @@ _Array = Any
 _DType = DTypeLike
 
 __version__: str
-AVERAGE_CONTRIBUTORS: int
-COMPRESSIONS: dict[str, int]
-OPS: dict[str, int]
-OPTIMIZERS: dict[str, int]
-
-class Op(enum.IntEnum):
-    AVERAGE = 0
-    SUM = 1
-    ADASUM = 2
-    MIN = 3
-    MAX = 4
-    PRODUCT = 5
-
-class Status(enum.IntEnum):
-    OK = 0
-    ARGUMENT = -1
-    UNSUPPORTED = -2
-    DUPLICATE = -3
-    MISMATCH = -4
-    PEER = -5
-    HANDLE = -6
-    MEMORY = -7
-    JOINED = -8
-    PROCESS_SET = -9
-    INCONSISTENT = -10
-    FILE = -11
-    NOT_INITIALIZED = -20
-    SHUTDOWN = -21
-    CONFIG = -22
-    LAUNCH = -23
-    MPI = -24
-    INTERNAL = -25
-    LOST = -26
-    STALLED = -27
-
-Average: Op
-Sum: Op
-Adasum: Op
-Min: Op
-Max: Op
-Product: Op
 
 class Error(RuntimeError):
     status: Status | int

@@ -13,7 +13,9 @@ class Op(enum.IntEnum):
     PRODUCT = 5
 
 
-Average, Sum, Adasum, Min, Max, Product = Op
+# Type checkers read these, too, and know no tuple that is made of an enumeration.
+Average, Sum, Adasum = Op.AVERAGE, Op.SUM, Op.ADASUM
+Min, Max, Product = Op.MIN, Op.MAX, Op.PRODUCT
 
 
 class Status(enum.IntEnum):
