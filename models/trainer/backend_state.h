@@ -15,8 +15,8 @@
 #include "model/model.h"
 #include "trainer/backend.h"
 
-/* They do the same as trainer_states and its like (trainer.h), but that the
- * newest variables of servers come to the host only. */
+/* trainer_states, trainer_state_read and trainer_state_write (trainer.h) call
+ * these. Here, the newest variables of servers come to the host only. */
 int backend_states(const struct backend *backend, const struct model *model,
                    struct trainer_state **states);
 int backend_state_read(const struct backend *backend, const struct model *model,
