@@ -264,6 +264,11 @@ if [ "$open_files" != unlimited ] && [ "$open_files" -lt "$needed" ]; then
     say "open files: $needed instead of $open_files"
 fi
 
+# hwloc would look for graphics cards in each process, by OpenCL, with a compiler,
+# and by X. Open MPI needs them for nothing.
+: "${HWLOC_PLUGINS_BLACKLIST=hwloc_opencl.so,hwloc_gl.so}"
+export HWLOC_PLUGINS_BLACKLIST
+
 # On one host mpirun counts the cores. With several hosts it counts their slots;
 # too few of them are an error of the command line that mpirun explains itself.
 crowded=
@@ -340,17 +345,23 @@ say "$(quoted "${command[@]}" "$@")"
 # If all ranks are on this host, they do not need Open MPI's TCP, with which
 # each would listen on all interfaces. The shell therefore switches it off,
 # unless Open MPI's shared memory (4 MiB per rank, and some) would not fit or
-# the caller has chosen. The launcher itself cannot decide this: a scheduler or
-# a default host file may place the ranks.
+# the caller has chosen. Nor do they need its component cm, whose libraries wait
+# for network devices for 0.2 s if there are none. The launcher itself cannot
+# decide this: a scheduler or a default host file may place the ranks.
 # shellcheck disable=SC2016 # for the shell of the rank
 readonly one_rank='
     notes=$1 mark=$2 elastic=$3 preload=$4
     shift 4
-    if [ -z "${OMPI_MCA_btl-}" ] &&
-        [ "${OMPI_COMM_WORLD_LOCAL_SIZE-0}" = "${OMPI_COMM_WORLD_SIZE-1}" ]; then
-        free=$(stat -f -c "%a / 1024 * %S / 1024" /dev/shm 2>/dev/null)
-        [ $((${free:-0})) -lt $((8 * OMPI_COMM_WORLD_SIZE)) ] ||
-            export OMPI_MCA_btl=vader,self
+    if [ "${OMPI_COMM_WORLD_LOCAL_SIZE-0}" = "${OMPI_COMM_WORLD_SIZE-1}" ]; then
+        if [ -z "${OMPI_MCA_btl-}" ]; then
+            free=$(stat -f -c "%a / 1024 * %S / 1024" /dev/shm 2>/dev/null)
+            [ $((${free:-0})) -lt $((8 * OMPI_COMM_WORLD_SIZE)) ] ||
+                export OMPI_MCA_btl=vader,self
+        fi
+        if [ -z "${OMPI_MCA_pml-}${OMPI_MCA_mtl-}" ] &&
+            [ -z "$(ls /sys/class/infiniband 2>/dev/null)" ]; then
+            export OMPI_MCA_pml=^cm
+        fi
     fi
     report() {
         set -- "$(date +%s%N)" "${OMPI_COMM_WORLD_RANK-?}" "$(hostname)" "$1" $job

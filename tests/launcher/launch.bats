@@ -403,6 +403,21 @@ END
     [ -z "$(ls -A tmp)" ]
 }
 
+@test "ranks on one host look for no devices that are not there" {
+    local devices found='^cm'
+    devices=$(ls /sys/class/infiniband 2>/dev/null) || true
+    [ -z "$devices" ] || found=
+    unset OMPI_MCA_pml OMPI_MCA_mtl HWLOC_PLUGINS_BLACKLIST
+    launch -np 2 sh -c 'echo "pml $OMPI_MCA_pml, without $HWLOC_PLUGINS_BLACKLIST"'
+    echo "$output"
+    [ "$(grep -cxF "pml $found, without hwloc_opencl.so,hwloc_gl.so" \
+        <<<"$output")" -eq 2 ]
+    HWLOC_PLUGINS_BLACKLIST= launch -np 2 --mpi-arg --mca --mpi-arg pml --mpi-arg ob1 \
+        sh -c 'echo "pml $OMPI_MCA_pml, without $HWLOC_PLUGINS_BLACKLIST"'
+    echo "$output"
+    [ "$(grep -cx "pml ob1, without " <<<"$output")" -eq 2 ]
+}
+
 @test "--restarts starts a job again, at most so often" {
     launch -np 2 --restarts 3 sh -c 'echo "run $HVD_RESTART"; [ "$HVD_RESTART" = 2 ]'
     echo "$output"
