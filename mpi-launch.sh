@@ -16,8 +16,8 @@
 # is the right one: nothing has a name, and nothing is left behind, whatever is
 # killed. mpirun signals whole process groups: a program that it ends takes its
 # shell with it, which then reports nothing. A shell whose program has ended
-# therefore ignores signals; if no signal ended the program, the shell waits a
-# moment, so that the shells of killed programs, the likely cause, report first.
+# therefore ignores signals; unless the program was killed, the likely cause, the
+# shell waits a moment, so that other shells can report before mpirun ends them.
 #
 # With --elastic ranks may be lost, and the others go on. mpirun then says
 # nothing and always returns 0, so every shell reports when its rank begins and
@@ -397,7 +397,9 @@ readonly one_rank='
         rm -f "$folder"/vader_segment.*."$(id -u).$job.${OMPI_COMM_WORLD_RANK-?}"
         exit 0
     fi
-    [ $status -gt 128 ] || sleep 0.2
+    if [ $status -lt 129 ] || [ $status -eq 134 ]; then # not killed: it aborted
+        sleep 0.2
+    fi
     exit $status'
 
 pipe=''
