@@ -36,13 +36,10 @@ int elastic_prepare(struct training_run *run)
 static void adapt_rate(struct training_run *run, hvd_estimator *estimator)
 {
     struct options *o = run->command->options;
-    int64_t steps = estimator->own[0];
 
-    if (run->adapts_rate) {
-        o->learning_rate = options_default_rate(o, hvd_size());
-        steps = run->plan.steps;
-    }
-    estimator->options.rate = options_schedule(o, steps);
+    options_set_rate(o, hvd_size());
+    estimator->options.rate = options_schedule(
+        o, o->rate_adapts ? run->plan.steps : estimator->own[0]);
 }
 
 void elastic_changed(void *context, hvd_estimator *estimator)

@@ -174,15 +174,12 @@ static void plan_epochs(struct training_run *run, int size)
  * is that of those who began. */
 static void adopt_world(struct training_run *run, int first_size)
 {
-    const struct options *o = run->options;
     struct command *command = run->command;
 
     command->rank = hvd_rank();
     command->size = hvd_size();
     run->outcome.world_size = command->size;
-    if (run->adapts_rate)
-        command->options->learning_rate =
-            options_default_rate(o, command->size);
+    options_set_rate(command->options, command->size);
     plan_epochs(run, first_size);
     run->schedule_steps = run->plan.steps;
     plan_epochs(run, command->size);

@@ -421,8 +421,8 @@ static int make_estimator(struct training_run *run)
         return PROBLEM;
     options.model_dir = o->model_dir;
     options.optimizer = optimizer_names[o->optimizer.optimizer];
-    options.rate = options_schedule(o, run->adapts_rate ? run->plan.steps
-                                                        : run->schedule_steps);
+    options.rate = options_schedule(o, o->rate_adapts ? run->plan.steps
+                                                      : run->schedule_steps);
     options.accumulate = o->optimizer.accumulate;
     options.replicas = o->replicas;
     options.ema_decay = o->ema;
@@ -561,8 +561,6 @@ static int run_once(struct training_run *run, bool *again)
     if (!status)
         status = check_rows(run);
     run->schedule_steps = run->plan.steps;
-    run->adapts_rate = run->options->learning_rate ==
-                       options_default_rate(run->options, command->size);
     if (!status)
         status = elastic_prepare(run);
     if (!status)

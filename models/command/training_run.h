@@ -99,7 +99,6 @@ struct training_run {
     int64_t last_step; /* at which this rank is lost (--elastic-replay); -1:
                           none */
     bool begun;        /* the training, in an earlier world */
-    bool adapts_rate;  /* to the ranks that there are: none was given */
     int64_t schedule_steps;        /* of the training as it began */
     struct training_world *worlds; /* [nworlds], owned: those of another
                                       training, which are to be repeated */

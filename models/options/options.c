@@ -408,7 +408,7 @@ int options_parse(enum options_program program, struct options *options,
     return outcome;
 }
 
-double options_default_rate(const struct options *options, int nranks)
+static double default_rate(const struct options *options, int nranks)
 {
     /* The rates of mnist and of char_gpt. */
     static const double rates[OPTIMIZERS][2] = {
@@ -466,7 +466,9 @@ int options_set_evaluator(struct options *options)
 void options_set_rate(struct options *options, int nranks)
 {
     if (options->learning_rate == 0)
-        options->learning_rate = options_default_rate(options, nranks);
+        options->rate_adapts = true;
+    if (options->rate_adapts)
+        options->learning_rate = default_rate(options, nranks);
 }
 
 hvd_schedule options_schedule(struct options *o, int64_t steps)

@@ -74,7 +74,8 @@ struct options {
                          batch_size is given */
     struct optimizer_settings optimizer;
     double ema; /* share that running averages of the weights keep; 0: none */
-    double learning_rate;  /* 0: options_default_rate */
+    double learning_rate;  /* 0 until options_set_rate: --lr was not given */
+    bool rate_adapts;      /* to the ranks that there are: it was not given */
     int schedule;          /* an hvd_schedule_kind */
     int64_t warmup;        /* steps */
     int64_t boundaries[2]; /* of options_schedule */
@@ -118,14 +119,6 @@ int options_parse(enum options_program program, struct options *options,
 const struct line *options_line(enum options_program program,
                                 struct options *options);
 
-/*
- * Returns the learning rate that --lr replaces: a rate for 64 images a step
- * that suits the optimizer, times the images of an update over all ranks / 64
- * (Goyal et al. 2017, "Accurate, Large Minibatch SGD"), at most times 4. It
- * depends on the images of a step, not on how many ranks share them.
- */
-double options_default_rate(const struct options *options, int nranks);
-
 /* Sets the batch size of a replica to its share of --global-batch, if that was
  * given. PROBLEM with the text kept if it cannot be shared out evenly. */
 int options_set_batch(struct options *options, int nranks);
@@ -135,7 +128,13 @@ int options_set_batch(struct options *options, int nranks);
  * nothing that it could evaluate. */
 int options_set_evaluator(struct options *options);
 
-/* Sets the learning rate to it, unless one was given. */
+/*
+ * Sets the learning rate, unless --lr was given, to one for 64 images a step
+ * that suits the optimizer, times the images of an update over all ranks / 64
+ * (Goyal et al. 2017, "Accurate, Large Minibatch SGD"), at most times 4. It
+ * depends on the images of a step, not on how many ranks share them. Called
+ * again, it suits another number of ranks.
+ */
 void options_set_rate(struct options *options, int nranks);
 
 /* Returns the rates of so many steps: --warmup and --lr-schedule. A cosine

@@ -123,20 +123,38 @@ TEST(a_pipeline_makes_whole_updates)
     }
 }
 
+static double rate_for(struct options *options, int nranks)
+{
+    options_set_rate(options, nranks);
+    return options->learning_rate;
+}
+
 TEST(default_rate_follows_images_of_a_step)
 {
     struct options o;
 
     ck_assert_int_eq(parse(&o, ""), LINE_RUN);
-    ck_assert_double_eq_tol(options_default_rate(&o, 1), 0.002, 1e-12);
-    ck_assert_double_eq_tol(options_default_rate(&o, 4), 0.008, 1e-12);
-    ck_assert_double_eq_tol(options_default_rate(&o, 64), 0.008, 1e-12);
+    ck_assert_double_eq_tol(rate_for(&o, 1), 0.002, 1e-12);
+    ck_assert_double_eq_tol(rate_for(&o, 4), 0.008, 1e-12);
+    ck_assert_double_eq_tol(rate_for(&o, 64), 0.008, 1e-12);
     ck_assert_int_eq(parse(&o, "--batch-size 32"), LINE_RUN);
-    ck_assert_double_eq_tol(options_default_rate(&o, 2), 0.002, 1e-12);
+    ck_assert_double_eq_tol(rate_for(&o, 2), 0.002, 1e-12);
     ck_assert_int_eq(parse(&o, "--optimizer momentum"), LINE_RUN);
-    ck_assert_double_eq_tol(options_default_rate(&o, 1), 0.02, 1e-12);
+    ck_assert_double_eq_tol(rate_for(&o, 1), 0.02, 1e-12);
     ck_assert_int_eq(parse(&o, "--optimizer sgd"), LINE_RUN);
-    ck_assert_double_eq_tol(options_default_rate(&o, 1), 0.1, 1e-12);
+    ck_assert_double_eq_tol(rate_for(&o, 1), 0.1, 1e-12);
+}
+
+/* A given rate may be the usual one of the first ranks. */
+TEST(given_rate_stays_when_ranks_come_and_go)
+{
+    struct options o;
+
+    ck_assert_int_eq(parse(&o, "--lr 0.002"), LINE_RUN);
+    ck_assert_double_eq_tol(rate_for(&o, 1), 0.002, 1e-12);
+    ck_assert(!o.rate_adapts);
+    ck_assert_double_eq_tol(rate_for(&o, 4), 0.002, 1e-12);
+    ck_assert(!o.rate_adapts);
 }
 
 /* Of as many steps as the schedule says, up to 30 % and down. */
