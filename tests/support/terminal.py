@@ -17,9 +17,13 @@ class Screen:
 
     def __init__(self, columns):
         self.columns, self.lines, self.at, self.wide = columns, [''], 0, None
+        self.rest = ''  # of a sequence that is not complete yet
 
     def write(self, text):
-        for part in re.findall(r'\x1b\[[0-9;]*[A-Za-z]|[\r\n]|[^\x1b\r\n]+', text):
+        text = self.rest + text
+        self.rest = re.search(r'(\x1b(\[[0-9;]*)?)?$', text)[0]
+        for part in re.findall(r'\x1b\[[0-9;]*[A-Za-z]|[\r\n]|[^\x1b\r\n]+',
+                               text[:len(text) - len(self.rest)]):
             if part == '\r':
                 self.at = 0
             elif part == '\n':
