@@ -104,6 +104,20 @@ python_says() { # what ranks
     done
 }
 
+@test "python: malloc keeps the memory of PyTorch's trainings" {
+    engine=extension
+    for what in settings optimizer group hook; do
+        python every_block env CASE=$what STORE="$BATS_TEST_TMPDIR/store.$what"
+        [ "$(finished block)" -eq 1 ]
+    done
+    python every_block env CASE=optimizer HVD_TORCH_KEEP_MEMORY=no
+    [ "$(finished block)" -eq 1 ]
+    # With this setting glibc's library for debugging has a malloc of its own.
+    python every_block env CASE=optimizer LD_PRELOAD=libc_malloc_debug.so.0 \
+        GLIBC_TUNABLES=glibc.malloc.check=3
+    [ "$(finished block)" -eq 1 ]
+}
+
 @test "python: PyTorch trains on when a rank is lost" {
     engine=extension
     for n in 1 3; do

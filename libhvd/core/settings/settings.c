@@ -406,6 +406,7 @@ static bool is_others(const char *name)
            strcmp(name, "HVD_LIBRARY") == 0 ||
            strcmp(name, "HVD_PYTHON") == 0 ||
            strcmp(name, "HVD_RESTART") == 0 ||
+           strcmp(name, "HVD_TORCH_KEEP_MEMORY") == 0 ||
            strncmp(name, "HVD_TEST_", 9) == 0;
 }
 

@@ -22,7 +22,7 @@ from torch._C._distributed_c10d import Work
 
 import hvd
 
-from . import mpi_ops as ops
+from . import _memory, mpi_ops as ops
 from ._distributed_messages import Pairs
 from ._distributed_start import start
 from ._later import future_of
@@ -322,6 +322,7 @@ def _process_set(store, rank, size):
 
 def _create(store, rank, size, timeout):
     start(store, rank, size)
+    _memory.keep()
     return ProcessGroupHvd(rank, size, _process_set(store, rank, size),
                            Pairs(store, rank, timeout))
 

@@ -20,7 +20,7 @@ from hvd._engine import engine
 from hvd._errors import Error
 from hvd._requests import keep_if_lost
 
-from . import _adasum
+from . import _adasum, _memory
 from ._basics import global_process_set, may_be_several
 from ._requests import DTYPES, request, tensor_of, view_of
 from .compression import Compression
@@ -388,7 +388,11 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
         the gradients of a group are reduced together. num_groups is an older name.
     sparse_as_dense: reduce sparse gradients as dense ones.
     process_set: the ranks that take part.
+
+    From the first one on, malloc keeps freed memory for the next step; unless
+    HVD_TORCH_KEEP_MEMORY is 0.
     """
+    _memory.keep()
     if backward_passes_per_step <= 0:
         raise ValueError("backward_passes_per_step must be > 0")
     if gradient_predivide_factor != 1.0 and op != Average:
