@@ -151,7 +151,9 @@ static bool may_confirm(const struct hvd__survivors *s,
 void hvd__survivors_hear_of_round(struct hvd__survivors *s,
                                   const struct hvd__letter *letter)
 {
-    bool is_same = letter->round == s->round && letter->round != 0,
+    /* Two that both lead, for a moment, may use the same number. */
+    bool is_same = letter->round == s->round && letter->round != 0 &&
+                   hvd__member_set_equal(&letter->list, &s->list),
          is_in = hvd__member_set_has(&letter->list, s->self);
 
     switch (letter->stage) {
@@ -162,8 +164,7 @@ void hvd__survivors_hear_of_round(struct hvd__survivors *s,
             s->list = letter->list;
             bind(s, HVD__STAGE_CONFIRMED);
         } else if (s->stage == hvd__survivors_idle_stage(s) && is_same &&
-                   letter->from == s->leader &&
-                   hvd__member_set_equal(&letter->list, &s->list)) {
+                   letter->from == s->leader) {
             /* The list is still confirmed: this member had suspected its leader
              * for a moment only. */
             bind(s, HVD__STAGE_CONFIRMED);
@@ -183,8 +184,7 @@ void hvd__survivors_hear_of_round(struct hvd__survivors *s,
         /* One that suspected its leader for a moment has confirmed it, too. */
         if ((s->stage == HVD__STAGE_CONFIRMED ||
              s->stage == hvd__survivors_idle_stage(s)) &&
-            is_same && s->failed < s->round &&
-            hvd__member_set_equal(&letter->list, &s->list))
+            is_same && s->failed < s->round)
             bind(s, HVD__STAGE_DECIDED);
         else if (hvd__survivors_is_agreeing(s) && hvd__survivors_is_apart(s) &&
                  !is_in)

@@ -130,6 +130,34 @@ TEST(a_leader_that_sees_too_few_does_not_end_those_who_see_enough)
     expect_decided("234");
 }
 
+/* Two lead for a moment, and both propose their first round. */
+TEST(a_confirmation_of_another_list_with_the_same_number_does_not_count)
+{
+    struct hvd__letter letter;
+
+    begin();
+    for (int i = 0; i < N; i++)
+        is_dead[i] = i != 1; /* their letters are written here */
+    hvd__survivors_suspect(&all[1], 0);
+    enter(1);
+    for (int i = 2; i < N; i++) {
+        enter(i);
+        hvd__survivors_next(&all[i], &letter);
+        hvd__survivors_hear(&all[1], &letter);
+    }
+    pass(300 * MS);
+    ck_assert_int_eq(all[1].stage, HVD__STAGE_PROPOSED);
+    for (int i = 2; i < N; i++) {
+        all[i].stage = HVD__STAGE_CONFIRMED;
+        all[i].round = all[1].round;
+        all[i].list = set_of("01234");
+        hvd__survivors_repeat(&all[i]);
+        hvd__survivors_next(&all[i], &letter);
+        hvd__survivors_hear(&all[1], &letter);
+    }
+    ck_assert_int_ne(all[1].stage, HVD__STAGE_DECIDED);
+}
+
 TEST(a_silent_half_without_the_lowest_ends_and_says_how_few_it_is)
 {
     begin();
