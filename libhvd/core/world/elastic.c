@@ -184,9 +184,10 @@ void hvd__elastic_hand_over(struct hvd__world *world)
     for (int rank = 0; rank < n && world->watch && world->host_of; rank++) {
         hvd_lost_reason reason = hvd__watch_reason(world->watch, rank);
 
-        /* The register itself knows which ranks of this host have ended. */
+        /* The register itself knows which ranks of this host have ended. They
+         * are not cut off from this one, whoever else has found that. */
         if (reason != 0 && rank != self &&
-            (reason != HVD_LOST_ENDED ||
+            (reason == HVD_LOST_FROZEN ||
              world->host_of[rank] != world->host_of[self]))
             hvd__members_lose(members, list[rank], reason, words_of(reason));
     }
