@@ -24,6 +24,15 @@
  * A leader that sees too few ends, and so do the others of its host. Members of
  * other hosts, who may reach more of them, then have another leader.
  *
+ * Hosts that do not reach each other, and both reach the leader. Each member
+ * says whom it suspects, and the leader leaves out as few as it can so that no
+ * two hosts of the list miss each other (survivors_parted.c). Before that it
+ * waits, while those who suspect somebody ask him, for the suspicion may be
+ * old; and a member confirms no list with one that it suspects. Nobody writes
+ * to all to find such a cut beforehand. It is found while a world starts: then
+ * one member of each host writes to one of each other host, and a host that is
+ * silent for long ends the start. A cut that a watch has found costs no start.
+ *
  * Losses are of two kinds. A loss for ever is passed on, and everyone believes
  * it: the kernel of its host has reported the end of the process, processes of
  * its host have given it up in the register that they share, it has said so
@@ -73,9 +82,6 @@
 #include "watch/survivors_state.h"
 
 #include <string.h>
-
-/* The other members of a suspected member's host get this part of the time. */
-enum { HURRY = 2 };
 
 enum hvd__survivors_stage hvd__survivors_idle_stage(
     const struct hvd__survivors *s)
@@ -234,6 +240,7 @@ void hvd__survivors_start(struct hvd__survivors *s)
         s->founded = s->base;
     s->ready = (struct hvd__member_set){{0}};
     hvd__member_set_subtract(&s->suspected, &s->list);
+    hvd__survivors_forget_missed(s);
     s->recalled_ns = 0;
     for (int i = 0; i < s->n; i++)
         s->patience_ns[i] = s->times.silence_ns;

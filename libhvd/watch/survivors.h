@@ -86,7 +86,12 @@ struct hvd__survivors {
     struct hvd__member_set withdrawn; /* joined, and have left before they had
                                          started: they are in no world */
     struct hvd__member_set suspected; /* silent; it may be heard again */
-    struct hvd__member_set doubted;   /* suspected by the leader */
+    struct hvd__member_set
+        missed[HVD__SURVIVORS_MOST]; /* suspected by each, as it says */
+    struct hvd__member_set joined;   /* of joined_of, the most that can be in
+                                        one world */
+    struct hvd__member_set joined_of;
+    bool is_parted_anew; /* missed has changed since joined was found */
     struct hvd__member_set agreed; /* have confirmed the proposal of this one;
                                       OVER: spares that know it */
     struct hvd__member_set left; /* have left their last world in good order, as

@@ -12,6 +12,7 @@ static void take_over(struct hvd__survivors *s,
     s->founded = letter->founded;
     s->stage = hvd__survivors_idle_stage(s);
     s->waited_ns = 0;
+    hvd__survivors_forget_missed(s);
     for (int i = 0; i < s->n; i++)
         if (i != s->self)
             hvd__member_set_drop(&s->ready, i);
@@ -29,6 +30,8 @@ static void notice(struct hvd__survivors *s, int member)
     hvd__member_set_drop(&s->suspected, member);
     s->patience_ns[member] = s->times.silence_ns;
     hvd__survivors_unsettle(s);
+    if (hvd__survivors_is_agreeing(s))
+        hvd__member_set_add(&s->due, s->leader);
     hvd__survivors_choose_leader(s);
 }
 
@@ -62,8 +65,7 @@ static void hear_of_base(struct hvd__survivors *s,
 
     for (int reason = 0; reason < HVD__NREASONS; reason++)
         hvd__survivors_lose_all(s, &letter->lost[reason], reason);
-    if (letter->from == s->leader)
-        s->doubted = letter->suspected;
+    hvd__survivors_hear_of_missed(s, letter);
     if (hvd__member_set_lowest(&letter->elders) < 0)
         s->elders = letter->elders; /* all have started */
     hvd__member_set_intersect(&ready, &s->base_list);

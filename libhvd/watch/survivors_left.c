@@ -49,14 +49,15 @@ bool hvd__survivors_is_live(const struct hvd__survivors *s, int member)
            hvd__survivors_fate(s, member) == 0;
 }
 
-struct hvd__member_set hvd__survivors_all_wanted(const struct hvd__survivors *s)
+struct hvd__member_set hvd__survivors_all_wanted(struct hvd__survivors *s)
 {
-    struct hvd__member_set wanted = hvd__survivors_all_live(s);
+    struct hvd__member_set wanted = hvd__survivors_all_joined(s);
     int n = hvd__member_set_count(&wanted);
 
     for (int i = hvd__member_set_highest(&s->base_list) + 1;
          i < s->n && n < s->size && !s->is_dismissed; i++)
-        if (hvd__survivors_is_live(s, i)) {
+        if (hvd__survivors_is_live(s, i) &&
+            hvd__survivors_may_join(s, i, &wanted)) {
             hvd__member_set_add(&wanted, i);
             n++;
         }
@@ -66,7 +67,8 @@ struct hvd__member_set hvd__survivors_all_wanted(const struct hvd__survivors *s)
 bool hvd__survivors_is_doubted(const struct hvd__survivors *s, int member)
 {
     return !hvd__survivors_is_live(s, member) ||
-           (s->leader != s->self && hvd__member_set_has(&s->doubted, member));
+           (s->leader != s->self &&
+            hvd__member_set_has(&s->missed[s->leader], member));
 }
 
 struct hvd__member_set hvd__survivors_all_counted(

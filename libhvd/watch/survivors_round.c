@@ -3,6 +3,8 @@
  * confirm it (survivors.c). */
 #include "watch/survivors_state.h"
 
+#include <string.h>
+
 /* A leader that sees too few waits for this part of the time for answers. */
 enum { ASK = 4 };
 
@@ -16,8 +18,10 @@ static void bind(struct hvd__survivors *s, enum hvd__survivors_stage stage)
          i < hvd__member_set_highest(&s->list); i++)
         hvd__member_set_add(&others, i); /* spares that were passed over */
     hvd__member_set_subtract(&others, &s->list);
-    hvd__member_set_subtract(&s->suspected,
-                             &s->list); /* their leader hears them */
+    if (hvd__survivors_is_apart(s)) /* a spare listens to its leader only */
+        hvd__member_set_subtract(&s->suspected, &s->list);
+    if (stage == HVD__STAGE_DECIDED)
+        memset(s->silent_ns, 0, (size_t)s->n * sizeof *s->silent_ns);
     s->stage = stage;
     hvd__survivors_lose_all(s, &others, CUT_OFF);
     hvd__survivors_choose_leader(s);
@@ -59,17 +63,20 @@ static void give_up(struct hvd__survivors *s, int few, int of)
     hvd__survivors_end(s, HVD__STAGE_TOO_FEW);
 }
 
-/* Returns how long a leader that sees too few waits, while it writes to all:
- * for what spares know, and for answers of those who are only suspected. Others
- * may have said that these are silent, a moment ago, when a cable was unplugged
- * for a moment. */
-static int64_t patience_of(const struct hvd__survivors *s)
+/* Returns how long a leader waits that sees too few, or would leave out some
+ * who are left because others miss them, while those who miss somebody ask: for
+ * what spares know, and for answers of those who are only suspected. Others may
+ * have said that these are silent, a moment ago, when a cable was unplugged for
+ * a moment. */
+static int64_t patience_of(const struct hvd__survivors *s,
+                           const struct hvd__member_set *joined)
 {
     struct hvd__member_set silent = hvd__survivors_all_counted(s);
     int64_t patience = s->times.settle_ns;
 
     hvd__member_set_intersect(&silent, &s->suspected);
-    if (hvd__member_set_lowest(&silent) >= 0)
+    if (hvd__member_set_lowest(&silent) >= 0 ||
+        !hvd__member_set_equal(joined, &s->joined_of))
         patience += s->times.silence_ns / ASK;
     for (int i = s->size; i < s->n; i++)
         if (hvd__survivors_is_spare(s, i) && hvd__survivors_is_live(s, i))
@@ -80,27 +87,29 @@ static int64_t patience_of(const struct hvd__survivors *s)
 static void lead(struct hvd__survivors *s)
 {
     struct hvd__member_set live = hvd__survivors_all_live(s),
+                           joined = hvd__survivors_all_joined(s),
                            wanted = hvd__survivors_all_wanted(s),
                            counted = hvd__survivors_all_counted(s);
+    const bool is_enough = hvd__survivors_suffice(s, &joined),
+               is_whole = hvd__member_set_equal(&joined, &live);
 
     if (s->stage == HVD__STAGE_CONFIRMED)
         s->stage = HVD__STAGE_AGREEING;
     if (s->stage == HVD__STAGE_PROPOSED &&
         hvd__member_set_equal(&s->list, &wanted) &&
-        hvd__member_set_is_part(&s->list, &s->agreed) &&
-        hvd__survivors_suffice(s, &live)) {
+        hvd__member_set_is_part(&s->list, &s->agreed) && is_enough) {
         bind(s, HVD__STAGE_DECIDED);
         return;
     }
-    if (s->settled_ns < s->times.settle_ns)
+    if (s->settled_ns < s->times.settle_ns ||
+        (!(is_enough && is_whole) && s->settled_ns < patience_of(s, &joined)))
         return;
-    if (!hvd__survivors_suffice(s, &live)) {
-        if (s->settled_ns >= patience_of(s))
-            give_up(s, hvd__member_set_count(&live),
-                    hvd__member_set_count(&counted));
-    } else if (hvd__member_set_is_part(&live, &s->ready) &&
-               (s->stage != HVD__STAGE_PROPOSED || s->is_outbid ||
-                !hvd__member_set_equal(&s->list, &wanted)))
+    if (!is_enough)
+        give_up(s, hvd__member_set_count(&joined),
+                hvd__member_set_count(&counted));
+    else if (hvd__member_set_is_part(&joined, &s->ready) &&
+             (s->stage != HVD__STAGE_PROPOSED || s->is_outbid ||
+              !hvd__member_set_equal(&s->list, &wanted)))
         propose(s, &wanted);
 }
 
@@ -138,6 +147,8 @@ static bool may_confirm(const struct hvd__survivors *s,
     struct hvd__member_set lost = hvd__survivors_all_lost(s),
                            common = letter->list;
 
+    if (!hvd__survivors_is_apart(s))
+        hvd__member_set_unite(&lost, &s->suspected);
     hvd__member_set_intersect(&common, &lost);
     return letter->from == s->leader &&
            hvd__member_set_lowest(&letter->list) == letter->from &&

@@ -2,6 +2,7 @@
 /*
  * survivors_state.h - what the files of survivors.h know of each other:
  * survivors.c has the stages of a member, survivors_left.c who is left,
+ * survivors_parted.c who of them can be in one world,
  * survivors_tell.c whom it writes to, survivors_round.c how a list is proposed
  * and confirmed, survivors_hear.c what letters say, survivors_time.c what comes
  * of silence.
@@ -14,6 +15,10 @@
 /* hvd_lost_reason less 1 */
 enum { ENDED, FROZEN, CUT_OFF, ABSENT };
 
+/* The other members of a suspected member's host get this part of the time, and
+ * so do other hosts when one is missed. */
+enum { HURRY = 2 };
+
 /* Who has not been heard for so many pings is asked for. */
 enum { MISSED_PINGS = 4 };
 
@@ -23,10 +28,9 @@ struct hvd__member_set hvd__survivors_all_lost(const struct hvd__survivors *s);
 /* Returns the members of the base that are neither lost nor suspected, nor have
  * left for good. */
 struct hvd__member_set hvd__survivors_all_live(const struct hvd__survivors *s);
-/* Returns the list that a leader proposes: those who are left, and the lowest
- * spares until they are enough. */
-struct hvd__member_set hvd__survivors_all_wanted(
-    const struct hvd__survivors *s);
+/* Returns the list that a leader proposes: those who are left and can be in one
+ * world, and the lowest spares that can, until they are enough. */
+struct hvd__member_set hvd__survivors_all_wanted(struct hvd__survivors *s);
 /* Returns the members of the base that are not proven to have ended, or to have
  * withdrawn. */
 struct hvd__member_set hvd__survivors_all_counted(
@@ -35,6 +39,23 @@ struct hvd__member_set hvd__survivors_all_counted(
 bool hvd__survivors_is_apart(const struct hvd__survivors *s);
 bool hvd__survivors_is_agreeing(const struct hvd__survivors *s);
 bool hvd__survivors_has_ended(const struct hvd__survivors *s);
+
+/* survivors_parted.c */
+
+/* Returns the most of those who are left that all reach each other, as far as
+ * they have said, and of whom this member is one. */
+struct hvd__member_set hvd__survivors_all_joined(struct hvd__survivors *s);
+/* Returns whether a spare and all of a list reach each other, as far as they
+ * have said. */
+bool hvd__survivors_may_join(const struct hvd__survivors *s, int member,
+                             const struct hvd__member_set *list);
+/* Takes what a letter of the same base says about who is missed. */
+void hvd__survivors_hear_of_missed(struct hvd__survivors *s,
+                                   const struct hvd__letter *letter);
+/* There is another base, whose members have said nothing yet. */
+void hvd__survivors_forget_missed(struct hvd__survivors *s);
+/* Returns whether a member is the lowest of its host in the list. */
+bool hvd__survivors_speaks(const struct hvd__survivors *s, int member);
 
 /* survivors_tell.c */
 

@@ -4,17 +4,27 @@
 
 #include <string.h>
 
-/* A leader writes to all who may go on; others to their leader, and to lower
- * ones that they suspect, who might hear it; who has ended, to spares, too. So
- * does a leader that sees too few: they may know of others that have ended. */
-static struct hvd__member_set all_partners(const struct hvd__survivors *s)
+/* Returns whether a member, which does not lead, may write to another one: to
+ * its leader; to those that it suspects, who might hear it, and answer; and
+ * while a world starts, from host to host. */
+static bool may_write(const struct hvd__survivors *s, int to, bool speaks)
+{
+    return to == s->leader || hvd__member_set_has(&s->suspected, to) ||
+           (s->stage == HVD__STAGE_DECIDED && speaks &&
+            hvd__survivors_speaks(s, to));
+}
+
+/* A leader writes to all who may go on; who has ended, to spares, too. So does
+ * a leader that sees too few: they may know of others that have ended. */
+static struct hvd__member_set all_partners(struct hvd__survivors *s)
 {
     struct hvd__member_set partners = s->base_list,
                            lost = hvd__survivors_all_lost(s),
-                           live = hvd__survivors_all_live(s);
+                           joined = hvd__survivors_all_joined(s);
     const bool asks = hvd__survivors_has_ended(s) ||
                       (hvd__survivors_is_agreeing(s) && s->leader == s->self &&
-                       !hvd__survivors_suffice(s, &live));
+                       !hvd__survivors_suffice(s, &joined)),
+               speaks = hvd__survivors_speaks(s, s->self);
 
     if (s->stage == HVD__STAGE_WORKING)
         return (struct hvd__member_set){{0}};
@@ -28,8 +38,9 @@ static struct hvd__member_set all_partners(const struct hvd__survivors *s)
         hvd__member_set_subtract(&partners, &s->lost[ENDED]);
     else
         hvd__member_set_subtract(&partners, &lost);
-    for (int i = s->leader + 1; i < s->n; i++)
-        if (s->leader != s->self && !hvd__survivors_has_ended(s))
+    for (int i = 0; i < s->n; i++)
+        if (s->leader != s->self && !hvd__survivors_has_ended(s) &&
+            !may_write(s, i, speaks))
             hvd__member_set_drop(&partners, i);
     hvd__member_set_drop(&partners, s->self);
     return partners;

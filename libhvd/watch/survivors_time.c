@@ -17,24 +17,35 @@ static void count_silence_of(struct hvd__survivors *s, int member,
 }
 
 /* A leader listens to all, and to the spares that it has called, the others to
- * their leader. */
+ * their leader; and while a world starts, one of each host to one of each other
+ * host. When that one misses a host it suspects those of others that were
+ * silent for half of the time, too, and asks them all: so hosts that were
+ * parted at about the same time are known together. */
 static void count_silence(struct hvd__survivors *s, int64_t passed_ns)
 {
-    const bool has_list =
-        s->stage == HVD__STAGE_PROPOSED || s->stage == HVD__STAGE_DECIDED;
+    const bool has_list = s->stage == HVD__STAGE_PROPOSED ||
+                          s->stage == HVD__STAGE_DECIDED,
+               speaks = s->stage == HVD__STAGE_DECIDED &&
+                        hvd__survivors_speaks(s, s->self);
+    bool has_missed = false;
 
     for (int i = 0; i < s->n; i++) {
         const bool is_old = hvd__member_set_has(&s->base_list, i),
                    is_called = has_list && hvd__member_set_has(&s->list, i);
 
-        if (i == s->self || (s->leader != s->self && i != s->leader))
+        if (i == s->self || (s->leader != s->self && i != s->leader &&
+                             !(speaks && hvd__survivors_speaks(s, i))))
             continue;
         if (!hvd__survivors_is_live(s, i) || (!is_old && !is_called) ||
             (s->stage == HVD__STAGE_DECIDED && !is_called))
             continue;
         count_silence_of(s, i, passed_ns,
                          s->patience_ns[i] / (is_old ? 1 : CALL));
+        has_missed |= !hvd__survivors_is_live(s, i);
     }
+    for (int i = 0; i < s->n && speaks && has_missed; i++)
+        if (s->silent_ns[i] >= s->patience_ns[i] / HURRY)
+            hvd__survivors_suspect(s, i);
 }
 
 /* The leader of a standing world looks after the spares, which write to it. */
@@ -71,6 +82,14 @@ static void stand_by(struct hvd__survivors *s, int64_t passed_ns)
         if (is_due)
             hvd__member_set_add(&s->due, i);
         count_silence_of(s, i, passed_ns, s->patience_ns[i]);
+    }
+    if (is_due) { /* those that it suspects may answer */
+        struct hvd__member_set asked = s->base_list,
+                               lost = hvd__survivors_all_lost(s);
+
+        hvd__member_set_intersect(&asked, &s->suspected);
+        hvd__member_set_subtract(&asked, &lost);
+        hvd__member_set_unite(&s->due, &asked);
     }
     if (is_due)
         s->sent_ns = 0;

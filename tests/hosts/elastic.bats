@@ -166,6 +166,32 @@ part() { # host host "ranks and reasons of one host|of the other" [seconds]
     part 1 3 "$first|$third" 8
 }
 
+@test "so it is if both reach the host of the first rank" {
+    local lost='4 \([34]\) 5 \([34]\)'
+    part 2 3 "45 $lost|45 $lost"
+    part 2 3 "45 $lost|45 $lost" 8
+}
+
+@test "the larger one of the two goes on" {
+    begin '1 2 3 3' none 0
+    all_run 4
+    "$ROOT/tests/hosts/net" part "$NET" 2 3
+    finish
+    "$ROOT/tests/hosts/net" mend "$NET" 2 3
+    went_on 3 4 '1 \([34]\)'
+    [ "$(lines_with '^old 1: hvd_recover: -26: the others have given up this one')" -eq 1 ]
+}
+
+# A rank dies when a cut is not known yet: it is found while the next world
+# starts.
+@test "and if a rank dies while nobody has missed a host" {
+    export CUT="$ROOT/tests/hosts/net part $NET 2 3; kill -KILL \$PPID"
+    begin '1 1 2 2 3 3' cut 1
+    finish
+    "$ROOT/tests/hosts/net" mend "$NET" 2 3
+    went_on 3 6 '1 \([13]\) 4 \([34]\) 5 \([34]\)'
+}
+
 @test "half of the ranks go on if the first is among them, the others end" {
     begin '1 1 2 2' none 0
     all_run 4

@@ -130,6 +130,76 @@ TEST(a_leader_that_sees_too_few_does_not_end_those_who_see_enough)
     expect_decided("234");
 }
 
+/* Puts members on hosts, and parts some pairs of these: "12 13". */
+static void part_hosts(const int16_t *hosts, const char *pairs)
+{
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++)
+            all[i].host[j] = hosts[j];
+    for (const char *at = pairs; *at; at += at[2] ? 3 : 2)
+        for (int i = 0; i < N; i++)
+            for (int j = 0; j < N; j++)
+                if (hosts[i] == at[0] - '0' && hosts[j] == at[1] - '0')
+                    is_parted[i][j] = is_parted[j][i] = true;
+}
+
+/* Nobody has missed a host when all agree, or start. */
+TEST(of_hosts_that_do_not_reach_each_other_the_most_members_go_on)
+{
+    static const struct {
+        int16_t hosts[N];
+        const char *pairs, *left;
+    } cases[] = {{{0, 1, 2, 2, 2}, "12", "0234"},
+                 {{0, 1, 1, 2, 2}, "12", "012"},
+                 {{0, 1, 1, 2, 3}, "12 23", "0124"},
+                 {{0, 1, 2, 3, 4}, "12 13 14", "0234"},
+                 {{0, 1, 2, 3, 4}, "12 23 34", "013"},
+                 {{0, 0, 0, 1, 2}, "12", "0123"}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct hvd__member_set left = set_of(cases[i].left);
+
+        begin();
+        part_hosts(cases[i].hosts, cases[i].pairs);
+        for (int k = 0; k < N; k++)
+            enter(k);
+        pass(100 * MS);
+        expect_decided("01234");
+        pass(1000 * MS);
+        for (int k = 0; k < 2 * N; k++) { /* some hear of it from others */
+            if (all[k % N].is_broken)
+                enter(k % N);
+            pass(5 * MS);
+        }
+        for (int k = 0; k < N; k++)
+            ck_assert_uint_eq(all[k].failed, 1);
+        pass(400 * MS);
+        expect_decided(cases[i].left);
+        for (int k = 0; k < N; k++)
+            if (hvd__member_set_has(&left, k))
+                hvd__survivors_start(&all[k]);
+        pass(100 * MS);
+        for (int k = 0; k < N; k++)
+            ck_assert_int_eq(all[k].stage, hvd__member_set_has(&left, k)
+                                               ? HVD__STAGE_WORKING
+                                               : HVD__STAGE_OUT);
+    }
+}
+
+TEST(one_that_is_missed_for_a_moment_is_not_left_out)
+{
+    begin();
+    hvd__survivors_suspect(&all[2], 3);
+    is_parted[2][3] = is_parted[3][2] = true;
+    for (int i = 0; i < N; i++)
+        enter(i);
+    pass(200 * MS);
+    ck_assert_int_eq(all[0].stage, HVD__STAGE_AGREEING);
+    is_parted[2][3] = is_parted[3][2] = false;
+    pass(100 * MS);
+    expect_decided("01234");
+}
+
 /* Two lead for a moment, and both propose their first round. */
 TEST(a_confirmation_of_another_list_with_the_same_number_does_not_count)
 {

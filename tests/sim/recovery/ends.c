@@ -78,6 +78,51 @@ static int should_all_go_on(const struct story *story)
     return 1;
 }
 
+/* Returns how many processes of the first world that live are on some hosts, a
+ * bit for each, or 0 if two of the hosts do not reach each other. */
+static int count_on(const struct story *story, int hosts)
+{
+    int n = 0;
+
+    for (int h = 0; h < story->nhosts; h++)
+        for (int other = 0; other < story->nhosts; other++)
+            if (hosts >> h & hosts >> other & 1 && story->is_parted[h][other])
+                return 0;
+    for (int j = 0; j < story->size; j++)
+        n += !story->nodes[j].is_dead && hosts >> story->nodes[j].host & 1;
+    return n;
+}
+
+/* Some pairs of hosts do not reach each other, and all reach that of the lowest
+ * process, whose death, if anybody's, is known. Then the processes of the hosts
+ * that all reach each other and have the most processes go on. Returns -1 if
+ * that cannot be said of one of them, or if not all reach the lowest. */
+static int should_go_on_in_parts(const struct story *story, int i)
+{
+    int lowest = 0, most = 0, with = 0, without = 0;
+
+    while (story->nodes[lowest].is_dead)
+        lowest++;
+    for (int h = 0; h < story->nhosts; h++)
+        if (story->is_parted[story->nodes[lowest].host][h])
+            return -1;
+    for (int hosts = 0; hosts < 1 << story->nhosts; hosts++) {
+        const int n = count_on(story, hosts);
+
+        if (n > most) {
+            most = n;
+            with = without = 0;
+        }
+        if (n < most)
+            continue;
+        if (hosts >> story->nodes[i].host & 1)
+            with++;
+        else
+            without++;
+    }
+    return without == 0 ? 1 : with == 0 ? 0 : -1;
+}
+
 /* Returns whether a process should be in the last world, as far as that can be
  * said of this story: 1, 0, or -1 if it cannot. */
 static int should_go_on(const struct story *story, int i)
@@ -89,6 +134,8 @@ static int should_go_on(const struct story *story, int i)
         return 0;
     if (is_needless(story, i))
         return -1;
+    if (story->only_parts && story->nlate == 0)
+        return should_go_on_in_parts(story, i);
     if (story->nstops + story->nparts + story->nlate > 0 || story->ncuts > 1)
         return -1;
     if (story->ncuts == 0)
@@ -118,7 +165,7 @@ static int expected_size(const struct story *story)
     int nalive = 0;
     bool is_sure = false;
 
-    if (story->ncuts + story->loss > 0)
+    if (story->ncuts + story->nparts + story->loss > 0)
         return -1;
     for (int i = 0; i < story->nall; i++) {
         nalive += !story->nodes[i].is_dead && story->nodes[i].phase != AWAY;
@@ -152,6 +199,9 @@ void story_check_end(struct story *story)
         if (should == 0 && is_in)
             story_fail(story, "should not have gone on", i);
     }
+    if (story->only_parts && story->nlate == 0 &&
+        story->now - story->last_action > LIMIT)
+        story_fail(story, "a cut was found late", 0);
     if (expected_size(story) >= 0 && size != expected_size(story))
         story_fail(story, "the last world is too small", size);
 }

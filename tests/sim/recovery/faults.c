@@ -201,6 +201,45 @@ static void plan_growth(struct story *story, bool only_deaths)
     }
 }
 
+/* Returns a process whose host has another one, which can say that it has died;
+ * -1: the draw has hit none. */
+static int draw_witnessed(struct story *story)
+{
+    const int which = sim_below(&story->parting, story->size);
+
+    for (int j = 0; j < story->size; j++)
+        if (j != which && story->nodes[j].host == story->nodes[which].host)
+            return which;
+    return -1;
+}
+
+/* Parts pairs of hosts for ever, and lets a process die at about that time in
+ * half of these stories, so that the others agree before they have missed a
+ * host. Then no watch says at once who is silent: of hosts that are parted
+ * later nobody would know when a list is proposed. */
+static void plan_parts(struct story *story, int64_t at)
+{
+    const int nparts = 1 + sim_below(&story->parting, 3),
+              dies = draw_witnessed(story);
+
+    story->only_parts = true;
+    for (int k = 0; k < nparts; k++) {
+        const int host = sim_below(&story->parting, story->nhosts),
+                  other = sim_below(&story->parting, story->nhosts);
+
+        if (host == other)
+            continue;
+        story->nparts++;
+        plan(story, at + sim_below(&story->parting, 150) * MS,
+             (struct action){PART, host, other});
+    }
+    if (dies < 0 || sim_once_in(&story->parting, 2))
+        return;
+    story->hands_over = false;
+    plan(story, at + sim_below(&story->parting, 150) * MS,
+         (struct action){KILL, dies, 0});
+}
+
 void story_plan_faults(struct story *story)
 {
     int nfaults = 1 + sim_below(&story->draw, 6),
@@ -210,6 +249,11 @@ void story_plan_faults(struct story *story)
                     : 1 + 2 * sim_below(&story->draw, 8);
     int64_t at = sim_below(&story->draw, 200) * MS;
 
+    if (!story_grows(story) && story->nhosts > 2 &&
+        sim_once_in(&story->parting, 4)) {
+        plan_parts(story, at);
+        return;
+    }
     if (kinds == 4)
         nfaults = 12;
     if (story_grows(story)) {

@@ -154,6 +154,7 @@ bool sim_recovery(uint64_t seed, bool verbose, struct sim_counts *counts)
     story = (struct story){.draw = sim_stream(seed, 1),
                            .network = sim_stream(seed, 2),
                            .founding = sim_stream(seed, 3),
+                           .parting = sim_stream(seed, 4),
                            .seed = seed,
                            .is_verbose = verbose,
                            .counts = counts};

@@ -147,7 +147,7 @@ struct world {
 };
 
 struct story {
-    struct sim_random draw, network, founding;
+    struct sim_random draw, network, founding, parting;
     int n, size, nall, nhosts, loss, doubles, slow;
     int nplaces;    /* n: no world grows */
     int64_t period; /* between two looks for guests */
@@ -160,6 +160,7 @@ struct story {
     bool is_cut[MOST], is_parted[MOST][MOST];
     struct action actions[MOST_ACTIONS];
     int nactions, nleft, nstops, ncuts, nparts, nlate;
+    bool only_parts; /* nothing else happens, but for a death */
     struct deadly deadly[MOST_DEADLY];
     int ndeadly;
     int ngrowths;
