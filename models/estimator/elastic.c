@@ -278,13 +278,13 @@ static int end_short(hvd_estimator *e)
     int status;
 
     if (!e->options.model_dir)
-        return elastic_fail_short(e, "");
+        return elastic_stop(e);
     status = estimator_agree(hvd_rank() == 0 ? resume_save(e, false) : 0);
     if (status == 0)
         status = estimator_agree(
             hvd_rank() == 0 ? hvd_checkpoint_wait(e->writer) : 0);
     if (status == 0)
-        status = estimator_agree(elastic_write(e, elastic_event(e, "stop")));
+        status = estimator_agree(elastic_write(e, elastic_describe_stop(e)));
     e->has_too_few = true;
     if (status < 0)
         return status;
@@ -342,7 +342,7 @@ static int begin(hvd_estimator *e, struct parts *p)
     if (status <= 0)
         return status;
     if (x->ends)
-        return elastic_fail_short(e, "");
+        return elastic_stop(e);
     if (x->goes_on && !x->resumed && (e->step > 0 || has_newcomer(x))) {
         e->starts_again = has_newcomer(x);
         return problem_fail(HVD_ERR_LOST,

@@ -2,7 +2,8 @@
 /*
  * elastic.h - what the files of an elastic training share: commits and restores
  * (elastic.c), worlds that lose ranks or gain some (elastic_worlds.c), and the
- * file of events (elastic_events.c).
+ * file of events (elastic_events.c), also of an earlier job
+ * (elastic_earlier.c).
  */
 #ifndef MODELS_ESTIMATOR_ELASTIC_H
 #define MODELS_ESTIMATOR_ELASTIC_H
@@ -60,6 +61,17 @@ json_t *elastic_describe_start(const hvd_estimator *estimator);
 /* Makes the event of ranks that hvd_recover, or hvd_grow, has left out. */
 json_t *elastic_describe_lost(const hvd_estimator *estimator);
 
+/* Makes the event of ranks that stop, because they are too few. */
+json_t *elastic_describe_stop(const hvd_estimator *estimator);
+
+/* ------------------------------------------------------- elastic_earlier.c */
+
+/* Makes the event of the ranks that were the last of the job of which a file of
+ * events tells, and were lost together. Returns NULL if there are none. */
+json_t *elastic_describe_earlier(const char *path);
+/* Collective, unless this process has joined a job: writes that event, once. */
+int elastic_tell_earlier(const hvd_estimator *estimator, bool is_new);
+
 /* -------------------------------------------------------- elastic_worlds.c */
 
 /* Collective, in a world that is not the first: gives numbers to those who have
@@ -68,6 +80,8 @@ json_t *elastic_describe_lost(const hvd_estimator *estimator);
 int elastic_meet(hvd_estimator *estimator, json_t **joined);
 /* Says that too few ranks are left. Returns HVD_ERR_LOST. */
 int elastic_fail_short(hvd_estimator *estimator, const char *more);
+/* Does so, and writes of it; nothing is saved. */
+int elastic_stop(hvd_estimator *estimator);
 
 /* The failure of a function of libhvd. */
 int elastic_failed(int status);

@@ -83,8 +83,18 @@ json_t *elastic_describe_lost(const hvd_estimator *e)
             newcomers++;
     }
     json_object_set_new(json, "lost", list);
+    json_object_set_new(json, "left", json_integer(hvd_size()));
     if (newcomers > 0)
         json_object_set_new(json, "newcomers", json_integer(newcomers));
     json_object_set_new(json, "reached", json_integer(e->step));
+    return json;
+}
+
+json_t *elastic_describe_stop(const hvd_estimator *e)
+{
+    json_t *json = elastic_event(e, "stop");
+
+    if (!e->elastic->told)
+        json_object_set_new(json, "ranks", json_array());
     return json;
 }

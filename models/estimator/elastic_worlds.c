@@ -117,6 +117,8 @@ int elastic_open(hvd_estimator *e)
         status = elastic_failed(hvd_on_straggler(drop, e));
     status = estimator_agree(status);
     agree_apart(false);
+    if (status == 0)
+        status = elastic_tell_earlier(e, is_new);
     if (status < 0 || !e->elastic)
         return status;
     e->trainings++;
@@ -444,6 +446,14 @@ int elastic_fail_short(hvd_estimator *e, const char *more)
                         (int)e->options.elastic, more);
 }
 
+int elastic_stop(hvd_estimator *e)
+{
+    e->has_too_few = true;
+    return elastic_write(e, elastic_describe_stop(e)) < 0
+               ? HVD_ERR_FILE
+               : elastic_fail_short(e, "");
+}
+
 int elastic_recover(hvd_estimator *e)
 {
     struct elastic *x = e->elastic;
@@ -468,6 +478,5 @@ int elastic_recover(hvd_estimator *e)
     if (status < 0)
         return status;
     x->ends = status == 0;
-    return x->ends && !e->options.model_dir ? elastic_fail_short(e, "")
-                                            : WAY_AGAIN;
+    return x->ends && !e->options.model_dir ? elastic_stop(e) : WAY_AGAIN;
 }

@@ -236,6 +236,10 @@ ends_well() {
     [ -z "$(value step stop)" ]
     [ "$(value step resume)" -ge 200 ]
     [ "$(($(value step resume) % 10))" -eq 0 ]
+    # The second job names those that no other one could.
+    grep -B 1 '"resume"' "$folder/log" |
+        grep -q '"event":"loss".*"ranks":\[0,1\],"lost":\[0,1\],"left":0'
+    [ "$(grep -c '"event":"loss"' "$folder/log")" -eq 1 ]
     ends_well
 }
 
