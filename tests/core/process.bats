@@ -80,6 +80,10 @@ lines_with() { # text: how many lines of the output have it
     echo "$output"
     [ "$status" -eq 0 ]
     [ "$(lines_with 'of 3, over UCX 1\.')" -eq 3 ]
+    # UCX refuses segments to receive that are smaller than those to send.
+    HVD_TRANSPORT=ucx UCX_TCP_TX_SEG_SIZE=64K ranks 3
+    echo "$output"
+    [ "$(lines_with 'of 3, over UCX 1\.')" -eq 3 ]
     ranks 3
     [ "$(lines_with 'of 3, over Open MPI')" -eq 3 ]
     HVD_TRANSPORT=ucx UCX_NET_DEVICES=none0 ranks 3

@@ -16,20 +16,27 @@
  * RNDV_THRESH: a rendezvous costs a round trip, and without RDMA saves no copy;
  * UCX wants one from 8 KiB on where it does not know the speed of an interface.
  * A bound remains because UCX stores what comes before its receive.
+ * TCP_RX_SEG_SIZE: UCX sends a long message in segments of this size. A segment
+ * of 64 KiB and its head are 400 bytes more than a packet of the kernel's
+ * holds. The small packet that follows is acknowledged late, and BBR takes it
+ * for the speed of the connection. 48 KiB fit, and no power of two leaves a
+ * small rest. UCX refuses a smaller size than that of TCP_TX_SEG_SIZE.
  * KEEPALIVE_*, TCP_KEEPIDLE: the watch decides who is dead.
  * TCP_CONN_NB: otherwise the driver waits while a host does not answer.
  * TCP_MAX_POLL: of several events that UCX 1.13 takes at once, one may close
  * the connection of another, which then fails an assertion of UCX's. */
 static const struct {
     const char *variable, *value;
-    bool without_rdma; /* only if this host has no RDMA */
+    bool without_rdma;  /* only if this host has no RDMA */
+    const char *unless; /* only if this variable is not set, either; or NULL */
 } settings[] = {
-    {"UCX_TLS", "^sm", false},
-    {"UCX_RNDV_THRESH", "1M", true},
-    {"UCX_KEEPALIVE_INTERVAL", "inf", false},
-    {"UCX_TCP_KEEPIDLE", "inf", false},
-    {"UCX_TCP_CONN_NB", "y", false},
-    {"UCX_TCP_MAX_POLL", "1", false},
+    {"UCX_TLS", "^sm", false, NULL},
+    {"UCX_RNDV_THRESH", "1M", true, NULL},
+    {"UCX_TCP_RX_SEG_SIZE", "48K", false, "UCX_TCP_TX_SEG_SIZE"},
+    {"UCX_KEEPALIVE_INTERVAL", "inf", false, NULL},
+    {"UCX_TCP_KEEPIDLE", "inf", false, NULL},
+    {"UCX_TCP_CONN_NB", "y", false, NULL},
+    {"UCX_TCP_MAX_POLL", "1", false, NULL},
 };
 
 enum { NSETTINGS = sizeof settings / sizeof *settings };
@@ -77,7 +84,8 @@ int hvd__ucx_configure(const struct hvd__ucx *ucx, ucp_config_t *config)
     char devices[1024];
 
     for (int i = 0; i < NSETTINGS; i++)
-        if (!settings[i].without_rdma || !has_rdma())
+        if ((!settings[i].without_rdma || !has_rdma()) &&
+            !(settings[i].unless && getenv(settings[i].unless)))
             HVD_TRY(set(ucx, config, settings[i].variable, settings[i].value));
     if (!hvd__ucx_devices(devices, sizeof devices))
         return HVD_OK;
