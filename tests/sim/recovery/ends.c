@@ -19,11 +19,12 @@ static bool waits_well(const struct story *story, int i)
 static bool stands(const struct story *story, int i)
 {
     const struct node *node = &story->nodes[i];
-    const struct job *job = &story->jobs[node->job];
+    const struct job *job;
 
     if (node->phase != IN_WORLD || story_trouble(story, i) != 0 ||
         node->enter_at >= 0)
         return false;
+    job = &story->jobs[node->job];
     for (int m = 0; m < job->n; m++) {
         const struct node *other = &story->nodes[job->who[m]];
 

@@ -81,12 +81,13 @@ static void take_ask(struct story *story, struct event *event)
 
 void story_take(struct story *story, struct event *event)
 {
-    struct node *node = &story->nodes[event->to];
+    struct node *node;
 
     if (event->kind == ACTION) {
         story_act(story, &story->actions[event->to]);
         return;
     }
+    node = &story->nodes[event->to];
     if (node->is_stopped && !node->is_dead && event->kind != TICKING) {
         if (event->kind == LETTER && !event->is_held &&
             ++node->nheld > MOST_HELD)
