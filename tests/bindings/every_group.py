@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The backend of torch.distributed and the hook for DistributedDataParallel, on any number
 of ranks, against PyTorch itself."""
+import datetime
 import os
 import sys
 
@@ -78,6 +79,26 @@ for op, want in ((dist.ReduceOp.SUM, n), (dist.ReduceOp.AVG, 1)):
     dist.all_reduce(mine, op)
     assert torch.equal(mine.to_dense()[:, 0], torch.tensor([n] + [2] * n) * want / n), op
 refused(ValueError, "SUM and AVG only", dist.all_reduce, mine, dist.ReduceOp.MAX)
+
+# Who waits for a late rank gives up after the group's time-out, and may wait again.
+if n > 1:
+    group = dist.new_group(timeout=datetime.timedelta(seconds=0.2))
+    store = dist.distributed_c10d._get_default_store()
+    if r == n - 1:
+        store.wait([f"rank {k} gave up" for k in range(n - 1)])
+    several = [x.clone(), x.clone()]
+    works = [dist.all_reduce(x.clone(), group=group, async_op=True),
+             group.allreduce_coalesced(several),
+             dist.barrier(group=group, async_op=True)]
+    if r < n - 1:
+        for work in works:
+            refused(RuntimeError, "has not ended within 0.2 s", work.wait)
+            refused(RuntimeError, "within 0.01 s", work.wait, datetime.timedelta(seconds=0.01))
+            assert not work.is_completed()
+        store.set(f"rank {r} gave up", "")
+    for work in works:
+        assert work.wait(datetime.timedelta(seconds=50)) and work.is_completed()
+    assert all(torch.equal(mine, total) for mine in several)
 
 # Messages in a circle, whose pairs all connect at once; then several of two tags.
 if n > 1:

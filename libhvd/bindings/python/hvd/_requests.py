@@ -3,9 +3,15 @@
 Requests under way. The modules above describe a request by keywords (fields), and
 submit it, or run it at once.
 """
+import time
+
 from ._constants import COMPRESSIONS, KINDS, OPS, Op, Status
 from ._engine import engine, lost, under_way
 from ._errors import Error, code
+from ._library import check, lib
+
+# A wait lasts so long before Python looks for signals.
+_SLICE_SECONDS = 0.05
 
 
 def op_number(op):
@@ -53,6 +59,17 @@ class Handle:
         """Returns whether the request is done. Never blocks."""
         return engine.poll(self._number)
 
+    def wait_until(self, deadline):
+        """Waits until the request is done, or until time.monotonic() is the deadline.
+        Returns whether it is done. wait() takes the result."""
+        while True:
+            left = deadline - time.monotonic()
+            limit_ns = int(1e9 * min(max(left, 0), _SLICE_SECONDS))
+            if check(lib.hvd_wait_for(self._number, limit_ns)):
+                return True
+            if left <= 0:
+                return False
+
     def wait(self):
         """Waits until the request is done, and returns its result. If the handler of a
         signal raises an exception, the request goes on, and can be waited for again."""
@@ -79,6 +96,11 @@ class Group:
         """Returns whether all requests of the group are done. Never blocks."""
         return all([handle.poll() for handle in self._handles[len(self._results):]
                     or self._handles])
+
+    def wait_until(self, deadline):
+        """Waits until the group is done, or until the deadline, as that of a Handle."""
+        return all(handle.wait_until(deadline)
+                   for handle in self._handles[len(self._results):] or self._handles)
 
     def wait(self):
         """Waits until the group is done, and returns the results in their order."""

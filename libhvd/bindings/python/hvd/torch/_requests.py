@@ -103,6 +103,15 @@ def poll(handle):
         raise translate(error) from None
 
 
+def wait_until(handle, deadline):
+    """Waits until the request of a handle is done, or until time.monotonic() is the
+    deadline. Returns whether synchronize will not wait."""
+    try:
+        return handle not in _pending or _pending[handle].wait_until(deadline)
+    except Error as error:
+        raise translate(error) from None
+
+
 def forget():
     """Lets go of all handles: those of a world that is no more."""
     _pending.clear()

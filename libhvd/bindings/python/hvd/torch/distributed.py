@@ -15,6 +15,7 @@ import functools
 import inspect
 import itertools
 import threading
+import time
 
 import torch
 import torch.distributed as dist
@@ -26,7 +27,7 @@ from . import _memory, mpi_ops as ops
 from ._distributed_messages import Pairs
 from ._distributed_start import start
 from ._later import future_of
-from ._requests import begin, request, tensor_of, view_of
+from ._requests import begin, request, tensor_of, view_of, wait_until
 from .exceptions import translated
 
 _OPS = [(dist.ReduceOp.SUM, ops.Sum), (dist.ReduceOp.AVG, ops.Average),
@@ -40,25 +41,39 @@ _MOST_WORKS = 4096
 
 
 class _Work(Work):
-    """A collective under way. finish waits for it, and returns its tensors."""
+    """A collective under way, which may take so many seconds of waiting, if that is
+    limited. finish waits for it, and returns its tensors."""
 
-    def __init__(self, finish, handles=()):
+    def __init__(self, finish, handles=(), limit=None):
         super().__init__()
-        self._finish, self._handles, self._future = finish, handles, None
+        self._finish, self._handles, self._limit = finish, handles, limit
+        self._future = None
         self._lock, self._tensors = threading.Lock(), None
         _works[id(self)] = self
         if len(_works) > _MOST_WORKS:
             _works.popitem(last=False)
 
-    def _done(self):
+    def _done(self, limit=None):
         with self._lock:
             if self._finish:
+                self._wait_within(limit or self._limit)
                 self._tensors = self._finish()
                 self._finish = None
         return self._tensors
 
+    def _wait_within(self, limit):
+        """Raises an error unless the requests are done within so many seconds. They are
+        under way still, and may be waited for again."""
+        if limit is None:
+            return
+        deadline = time.monotonic() + limit
+        if not all(wait_until(handle, deadline) for handle in self._handles):
+            raise RuntimeError(f"a collective of the backend hvd has not ended within {limit:g} s, "
+                               "the time-out of its group or of wait(): some of its ranks have "
+                               "not begun it")
+
     def wait(self, timeout=None):
-        self._done()
+        self._done(timeout.total_seconds() if timeout else None)
         _works.pop(id(self), None)
         return True
 
@@ -116,13 +131,17 @@ def _write(target, values):
 class ProcessGroupHvd(dist.ProcessGroup):
     """A group of torch.distributed on a process set."""
 
-    def __init__(self, rank, size, process_set, pairs):
+    def __init__(self, rank, size, process_set, pairs, timeout):
         super().__init__(rank, size)
+        self._seconds = timeout.total_seconds()
         self._set, self._ranks, self._pairs = process_set, process_set.ranks(), pairs
         self._numbers = itertools.count()  # of its sparse tensors
 
     def getBackendName(self):
         return "hvd"
+
+    def _work(self, finish, handles=()):
+        return _Work(finish, handles, self._seconds)
 
     def allreduce(self, tensors, opts=None):
         tensor = _only(tensors)
@@ -135,7 +154,7 @@ class ProcessGroupHvd(dist.ProcessGroup):
         def finish():
             _write(tensor, ops.synchronize(handle))
             return [tensor]
-        return _Work(finish, [handle])
+        return self._work(finish, [handle])
 
     def _sparse_allreduce(self, tensor, opts):
         op = _op(opts) if opts else ops.Sum
@@ -148,7 +167,7 @@ class ProcessGroupHvd(dist.ProcessGroup):
             with torch.no_grad():  # detach() of a sparse tensor does not share its values
                 tensor.copy_(gathered().coalesce())
             return [tensor]
-        return _Work(finish)
+        return self._work(finish)
 
     def allreduce_coalesced(self, tensors, opts=None):
         wholes = [tensor.detach().contiguous() for tensor in tensors]
@@ -159,7 +178,7 @@ class ProcessGroupHvd(dist.ProcessGroup):
             for tensor, whole in zip(tensors, ops.synchronize(handle)):
                 _write(tensor, whole)
             return list(tensors)
-        return _Work(finish, [handle])
+        return self._work(finish, [handle])
 
     def broadcast(self, tensors, opts):
         tensor = _only(tensors)
@@ -170,7 +189,7 @@ class ProcessGroupHvd(dist.ProcessGroup):
         def finish():
             _write(tensor, ops.synchronize(handle))
             return [tensor]
-        return _Work(finish, [handle])
+        return self._work(finish, [handle])
 
     def reduce(self, tensors, opts):
         tensor, root = _only(tensors), opts.rootRank
@@ -185,13 +204,13 @@ class ProcessGroupHvd(dist.ProcessGroup):
             if output is not None:
                 _write(tensor, reduced)
             return [tensor]
-        return _Work(finish, [handle])
+        return self._work(finish, [handle])
 
     def _gathered(self, tensor, spread):
         """Begins an allgather of a flat tensor; spread gets a row for each rank."""
         handle = ops.allgather_async(tensor.detach().reshape(1, -1).contiguous(),
                                      process_set=self._set)
-        return _Work(lambda: spread(ops.synchronize(handle)), [handle])
+        return self._work(lambda: spread(ops.synchronize(handle)), [handle])
 
     def allgather(self, outputs, inputs, opts=None):
         targets, tensor = _only(outputs), _only(inputs)
@@ -212,7 +231,7 @@ class ProcessGroupHvd(dist.ProcessGroup):
             for work in works:
                 work.wait()
             return outputs
-        return _Work(finish)
+        return self._work(finish)
 
     def _allgather_base(self, output, input, opts=None):
         def spread(rows):
@@ -235,7 +254,7 @@ class ProcessGroupHvd(dist.ProcessGroup):
             for target, values in zip(_only(outputs), rows):
                 _write(target, values)
             return list(outputs)
-        return _Work(finish, [handle])
+        return self._work(finish, [handle])
 
     def scatter(self, outputs, inputs, opts):
         target, n = _only(outputs), self.size()
@@ -247,7 +266,7 @@ class ProcessGroupHvd(dist.ProcessGroup):
 
     def _exchanged(self, rows, splits, spread):
         handle = ops.alltoall_async(rows, splits, process_set=self._set)
-        return _Work(lambda: spread(ops.synchronize(handle)[0]), [handle])
+        return self._work(lambda: spread(ops.synchronize(handle)[0]), [handle])
 
     def alltoall_base(self, output, input, output_splits, input_splits, opts=None):
         def spread(rows):
@@ -274,7 +293,7 @@ class ProcessGroupHvd(dist.ProcessGroup):
         def finish():
             _write(target, ops.synchronize(handle))
             return [target]
-        return _Work(finish, [handle])
+        return self._work(finish, [handle])
 
     def reduce_scatter(self, outputs, inputs, opts=None):
         rows = torch.stack([tensor.detach().reshape(-1) for tensor in _only(inputs)])
@@ -284,14 +303,8 @@ class ProcessGroupHvd(dist.ProcessGroup):
         return self._scattered(input.detach().reshape(self.size(), -1), output, opts)
 
     def barrier(self, opts=None):
-        with translated():
-            handle = hvd.barrier_async(process_set=self._set)
-
-        def finish():
-            with translated():
-                handle.wait()
-            return []
-        return _Work(finish)
+        handle = begin(request("barrier", process_set=self._set), lambda _: [])
+        return self._work(lambda: ops.synchronize(handle), [handle])
 
     def send(self, tensors, to, tag=0):
         return _Message(self._pairs.send(tensors, to, tag), tensors)
@@ -324,7 +337,7 @@ def _create(store, rank, size, timeout):
     start(store, rank, size)
     _memory.keep()
     return ProcessGroupHvd(rank, size, _process_set(store, rank, size),
-                           Pairs(store, rank, timeout))
+                           Pairs(store, rank, timeout), timeout)
 
 
 def _register_ranks(ranks):
