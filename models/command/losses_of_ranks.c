@@ -161,7 +161,7 @@ bool elastic_starts_again(struct training_run *run)
 
     if (!run->options->elastic || agree_is_apart() || run->nworlds > 0)
         return false;
-    if (e && e->elastic && e->elastic->told)
+    if (e && e->elastic && e->elastic->told.count > 0)
         run->program.nlost = 0; /* an event has told of them */
     /* Ranks that have begun to train find by this sum that others have not:
      * then all begin again. */

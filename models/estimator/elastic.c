@@ -316,7 +316,8 @@ static int restore(hvd_estimator *e, struct parts *p)
         return status;
     x->rows = x->now.rows;
     x->goes_on = x->lost = false;
-    x->told = x->committed = true;
+    x->committed = true;
+    elastic_note_told(x);
     return x->ends ? end_short(e) : 0;
 }
 
@@ -354,7 +355,8 @@ static int begin(hvd_estimator *e, struct parts *p)
     if (status == 0)
         status = estimator_agree(elastic_write(e, elastic_describe_start(e)));
     x->goes_on = x->lost = false;
-    x->told = status == 0;
+    if (status == 0)
+        elastic_note_told(x);
     e->first_step = e->step;
     if (status == 0)
         status = commit(e, p);

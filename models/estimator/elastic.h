@@ -26,6 +26,16 @@ struct elastic_moment {
     int64_t own[ESTIMATOR_OWN];
 };
 
+/* The ranks of the newest event that all ranks know to be written, and those
+ * that have got a number since. A loss tells of all of them that are lost:
+ * whoever was to write of an earlier loss may have been lost before it did. */
+struct elastic_told {
+    int64_t newcomers; /* ranks that are lost since, and are none of them */
+    int64_t count;     /* 0: there is no such event of this job */
+    int32_t
+        ranks[2 * ELASTIC_MOST_RANKS]; /* [count], numbers in the training */
+};
+
 struct elastic {
     char *image; /* owned; a piece; NULL: not made yet */
     size_t bytes;
@@ -34,6 +44,7 @@ struct elastic {
     int32_t ranks[ELASTIC_MOST_RANKS]; /* and their numbers in the training,
                                           [size]; ELASTIC_NEWCOMER: it has none
                                           yet */
+    struct elastic_told told;
     int64_t reached, rows; /* steps and rows of the world that ended last */
     struct agree_number alike[AGREE_MOST]; /* [nalike]: what the ranks had
                                               alike when it began */
@@ -42,7 +53,6 @@ struct elastic {
     bool goes_on; /* and nothing is restored yet */
     bool resumed; /* this job has taken up a checkpoint, and its ranks have got
                      new numbers */
-    bool told;    /* an event has told the numbers of this job's ranks */
     bool committed; /* there is a commit that all ranks have */
     bool ends;      /* too few ranks are left: when they have the commit, it is
                        saved, and that is all */
@@ -58,8 +68,15 @@ json_t *elastic_event(const hvd_estimator *estimator, const char *name);
 int elastic_write(const hvd_estimator *estimator, json_t *json);
 /* Makes the event of a training that begins, with the mark of its data. */
 json_t *elastic_describe_start(const hvd_estimator *estimator);
-/* Makes the event of ranks that hvd_recover, or hvd_grow, has left out. */
-json_t *elastic_describe_lost(const hvd_estimator *estimator);
+/* Notes that all ranks, each of which has a number, are in an event. */
+void elastic_note_told(struct elastic *elastic);
+/* Notes a number that no event has told yet. */
+void elastic_note_number(struct elastic *elastic, int32_t number);
+/* Returns whether the number is among these, [count]. */
+bool elastic_has(const int32_t *numbers, int64_t count, int32_t number);
+/* Makes the event of ranks that hvd_recover, or hvd_grow, has left out. left:
+ * how many of the ranks in the struct are left, the first ones. */
+json_t *elastic_describe_lost(const hvd_estimator *estimator, int32_t left);
 
 /* Makes the event of ranks that stop, because they are too few. */
 json_t *elastic_describe_stop(const hvd_estimator *estimator);

@@ -63,29 +63,46 @@ json_t *elastic_describe_start(const hvd_estimator *e)
     return json;
 }
 
-json_t *elastic_describe_lost(const hvd_estimator *e)
+void elastic_note_told(struct elastic *x)
+{
+    x->told.newcomers = 0;
+    x->told.count = x->size;
+    memcpy(x->told.ranks, x->ranks, (size_t)x->size * sizeof *x->ranks);
+}
+
+void elastic_note_number(struct elastic *x, int32_t number)
+{
+    struct elastic_told *told = &x->told;
+
+    if (told->count > 0 && told->count < 2 * ELASTIC_MOST_RANKS)
+        told->ranks[told->count++] = number;
+}
+
+bool elastic_has(const int32_t *numbers, int64_t count, int32_t number)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (numbers[i] == number)
+            return true;
+    return false;
+}
+
+json_t *elastic_describe_lost(const hvd_estimator *e, int32_t left)
 {
     const struct elastic *x = e->elastic;
-    hvd_lost_rank lost[ELASTIC_MOST_RANKS];
-    const int n = hvd_lost_ranks(lost, ELASTIC_MOST_RANKS);
-    json_t *json = elastic_event(e, "loss"), *list = json_array();
-    int newcomers = 0;
+    const struct elastic_told *told = &x->told;
+    json_t *json = elastic_event(e, "loss");
+    json_t *ranks = json_array(), *lost = json_array();
 
-    /* The file may tell of an earlier job, whose ranks have such numbers. */
-    if (!x->told)
-        json_object_set_new(json, "ranks", json_array());
-    for (int i = 0; i < n && i < ELASTIC_MOST_RANKS; i++) {
-        if (lost[i].rank >= x->size)
-            continue;
-        if (x->told && x->ranks[lost[i].rank] != ELASTIC_NEWCOMER)
-            json_array_append_new(list, json_integer(x->ranks[lost[i].rank]));
-        else
-            newcomers++;
+    for (int64_t i = 0; i < told->count; i++) {
+        json_array_append_new(ranks, json_integer(told->ranks[i]));
+        if (!elastic_has(x->ranks, left, told->ranks[i]))
+            json_array_append_new(lost, json_integer(told->ranks[i]));
     }
-    json_object_set_new(json, "lost", list);
+    json_object_set_new(json, "ranks", ranks);
+    json_object_set_new(json, "lost", lost);
+    if (told->newcomers > 0)
+        json_object_set_new(json, "newcomers", json_integer(told->newcomers));
     json_object_set_new(json, "left", json_integer(hvd_size()));
-    if (newcomers > 0)
-        json_object_set_new(json, "newcomers", json_integer(newcomers));
     json_object_set_new(json, "reached", json_integer(e->step));
     return json;
 }
@@ -94,7 +111,7 @@ json_t *elastic_describe_stop(const hvd_estimator *e)
 {
     json_t *json = elastic_event(e, "stop");
 
-    if (!e->elastic->told)
+    if (e->elastic->told.count == 0)
         json_object_set_new(json, "ranks", json_array());
     return json;
 }

@@ -197,25 +197,6 @@ static int find_difference(const struct agree_number *mine,
     return 0;
 }
 
-int elastic_compare(hvd_estimator *e, const struct input *in)
-{
-    struct agree_number mine[MOST_NUMBERS];
-    int64_t theirs[MOST_NUMBERS];
-    int n, status;
-
-    if (!e->elastic || !e->elastic->goes_on)
-        return 0;
-    status = estimator_agree(in ? 0 : PROBLEM);
-    if (status < 0 || !in)
-        return status;
-    n = list_numbers(e, in, mine);
-    for (int i = 0; i < n; i++)
-        theirs[i] = mine[i].value;
-    status = elastic_failed(hvd_broadcast(theirs, n, HVD_INT64, 0));
-    return status < 0 ? status
-                      : estimator_agree(find_difference(mine, theirs, n));
-}
-
 /* Adopts what all others have counted. */
 static void merge_counts(struct elastic_counts *counts,
                          const struct elastic_counts *other)
@@ -236,24 +217,76 @@ static void merge_counts(struct elastic_counts *counts,
         counts->restarted = other->restarted;
 }
 
+/* Collective: gathers what each rank has counted, and adopts it. *all is the
+ * caller's, [hvd_size()]. */
+static int gather_counts(hvd_estimator *e, struct elastic_counts **all)
+{
+    enum { FIELDS = sizeof **all / sizeof(int64_t) };
+    int status;
+
+    *all = calloc((size_t)hvd_size(), sizeof **all);
+    status = estimator_agree(
+        *all ? 0 : problem_fail(HVD_ERR_MEMORY, "no memory for commits"));
+    if (status == 0)
+        status =
+            elastic_failed(hvd_allgather(&e->counts, *all, FIELDS, HVD_INT64));
+    for (int i = 0; i < hvd_size() && status == 0; i++)
+        merge_counts(&e->counts, &(*all)[i]);
+    return status;
+}
+
+/* Collective: has those who join know the numbers of the others, and which of
+ * them an event has told. If these are lost as soon as the newcomers have the
+ * state, the newcomers go on alone, with the next numbers, and tell of them. */
+static int share_numbers(hvd_estimator *e)
+{
+    struct elastic *x = e->elastic;
+    struct elastic_counts *all;
+    int status = gather_counts(e, &all), known = 0;
+
+    for (int32_t i = 0; i < x->size && status == 0; i++)
+        x->ranks[i] = (int32_t)all[i].number;
+    free(all);
+    while (known < x->size && x->ranks[known] == ELASTIC_NEWCOMER)
+        known++;
+    return status < 0 || known == x->size
+               ? status
+               : elastic_failed(
+                     hvd_broadcast(&x->told, sizeof x->told, HVD_UINT8, known));
+}
+
+int elastic_compare(hvd_estimator *e, const struct input *in)
+{
+    struct agree_number mine[MOST_NUMBERS];
+    int64_t theirs[MOST_NUMBERS];
+    int n, status;
+
+    if (!e->elastic || !e->elastic->goes_on)
+        return 0;
+    status = estimator_agree(in ? 0 : PROBLEM);
+    if (status < 0 || !in)
+        return status;
+    n = list_numbers(e, in, mine);
+    for (int i = 0; i < n; i++)
+        theirs[i] = mine[i].value;
+    status = elastic_failed(hvd_broadcast(theirs, n, HVD_INT64, 0));
+    if (status == 0)
+        status = estimator_agree(find_difference(mine, theirs, n));
+    return status < 0 ? status : share_numbers(e);
+}
+
 int elastic_meet(hvd_estimator *e, json_t **joined)
 {
-    enum { FIELDS = sizeof(struct elastic_counts) / sizeof(int64_t) };
     struct elastic *x = e->elastic;
-    struct elastic_counts *all = calloc((size_t)hvd_size(), sizeof *all);
-    int status = estimator_agree(
-        all ? 0 : problem_fail(HVD_ERR_MEMORY, "no memory for commits"));
+    struct elastic_counts *all;
+    int status = gather_counts(e, &all);
 
     *joined = json_array();
     x->size = hvd_size();
-    if (status == 0)
-        status =
-            elastic_failed(hvd_allgather(&e->counts, all, FIELDS, HVD_INT64));
-    for (int32_t i = 0; i < x->size && status == 0; i++)
-        merge_counts(&e->counts, &all[i]);
     for (int32_t i = 0; i < x->size && status == 0; i++) {
         if (all[i].number == ELASTIC_NEWCOMER) {
             all[i].number = e->counts.numbered++;
+            elastic_note_number(x, (int32_t)all[i].number);
             json_array_append_new(*joined, json_integer(all[i].number));
         }
         x->ranks[i] = (int32_t)all[i].number;
@@ -366,7 +399,8 @@ static bool awaits_newcomers(const hvd_estimator *e)
     return found && e->counts.number != ELASTIC_NEWCOMER;
 }
 
-/* Says which ranks are left, by their numbers. Returns how many. */
+/* Lists which ranks are left, by their numbers, and counts those of the others
+ * that no event has told. Returns how many are left. */
 static int32_t list_left(struct elastic *x)
 {
     hvd_lost_rank lost[ELASTIC_MOST_RANKS];
@@ -374,10 +408,12 @@ static int32_t list_left(struct elastic *x)
     int32_t kept = 0;
 
     for (int32_t rank = 0, at = 0; rank < x->size; rank++) {
-        if (at < nlost && lost[at].rank == rank)
-            at++;
-        else
-            x->ranks[kept++] = x->ranks[rank];
+        const int32_t number = x->ranks[rank];
+
+        if (at == nlost || lost[at].rank != rank)
+            x->ranks[kept++] = number;
+        else if (++at, !elastic_has(x->told.ranks, x->told.count, number))
+            x->told.newcomers++;
     }
     return kept;
 }
@@ -397,8 +433,8 @@ static int leave_out_lost(hvd_estimator *e)
         if (!x->is_left && hvd_recover(NULL, 0) < 0)
             return problem_fail(HVD_ERR_LOST, "%s", hvd_last_error());
         x->is_left = false;
-        json = elastic_describe_lost(e);
         left = list_left(x);
+        json = elastic_describe_lost(e, left);
         place = elastic_compare_places(PLACE_TRAINING);
         if (place == PLACE_OVER) {
             json_decref(json);

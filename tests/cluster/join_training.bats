@@ -13,9 +13,11 @@ setup_file() {
         -I"$ROOT/models/include" -o "$GROWER" \
         "$BATS_TEST_DIRNAME/regression.c" -L"$lib" -lhvd-train -lhvd -lipu \
         -Wl,-rpath,"$lib"
-    gcc -shared -fPIC -O1 -Wall -Wextra -I"$ROOT/libhvd/include" \
-        -o "$BATS_FILE_TMPDIR/dies_in_grow.so" \
-        "$BATS_TEST_DIRNAME/dies_in_grow.c" -ldl
+    local name
+    for name in dies_in_grow dies_in_restore; do
+        gcc -shared -fPIC -O1 -Wall -Wextra -I"$ROOT/libhvd/include" \
+            -o "$BATS_FILE_TMPDIR/$name.so" "$BATS_TEST_DIRNAME/$name.c" -ldl
+    done
     export HVD_ELASTIC=1 HVD_HEARTBEAT_TIME=10s HVD_START_TIME=60s
 }
 
@@ -106,6 +108,18 @@ setup_file() {
             grep "\"ranks\":\[$(IFS=, && echo "${left[*]}")\]"
         grep '"join"' events | grep '"joined":\[3\]'
     done
+}
+
+@test "one that has just got the state goes on without those who had it" {
+    export HVD_ELASTIC_MIN=1
+    workers 2
+    LD_PRELOAD=$BATS_FILE_TMPDIR/dies_in_restore.so grow 0 20
+    until_event 1 '"commit"'
+    grow 1 20
+    end_alike 1
+    ! wait "${pid[0]}" || return 1
+    grep '"loss"' events | grep '"ranks":\[0\],"lost":\[0\]'
+    grep '"restore"' events | grep '"ranks":\[1\],.*"joined":\[1\]'
 }
 
 @test "too few ranks wait for those that come back" {

@@ -115,6 +115,34 @@ launch() { # argument of mpirun...
     exec 8<&-
 }
 
+# Rank 1, which is rank 0 of the world that is left, takes a pipe for the file of
+# events: it tells nobody but the test of the loss, and waits for the next reader
+# with its next event, until it is killed.
+@test "a loss is told, although the rank that was to write of it is lost, too" {
+    local launcher event
+    export folder=$BATS_TEST_TMPDIR
+    mkfifo "$folder/log.1"
+    ln -s log.0 "$folder/log.2"
+    # shellcheck disable=SC2086 # several words
+    launch --enable-recovery -np 3 sh -c 'echo $$ >"$folder/pid.$OMPI_COMM_WORLD_RANK"
+        exec "$@" --elastic-log "$folder/log.$OMPI_COMM_WORLD_RANK" \
+            >"$folder/out.$OMPI_COMM_WORLD_RANK" 2>&1' sh \
+        "$BIN/mnist" --elastic 1:3 $SMALL --epochs 4000 --steps 4000 3>&- &
+    launcher=$!
+    until grep -qs '"event":"commit","step":20' "$folder/log.0"; do
+        kill -0 $launcher
+        sleep 0.05
+    done
+    kill -KILL "$(cat "$folder/pid.0")"
+    read -r event <"$folder/log.1"
+    [[ $event == *'"event":"loss",'*'"lost":[0],'* ]]
+    kill -KILL "$(cat "$folder/pid.1")"
+    wait $launcher
+    grep -v '"commit"' "$folder/log.0"
+    grep '"event":"loss",' "$folder/log.0" | grep '"ranks":\[0,1,2\],"lost":\[0,1\],'
+    grep '"event":"restore",' "$folder/log.0" | grep '"ranks":\[2\],'
+}
+
 @test "a rank that keeps the others waiting is excluded" {
     export folder=$BATS_TEST_TMPDIR
     gcc -Wall -Wextra -shared -fPIC -o "$folder/slow.so" \
