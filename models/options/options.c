@@ -253,6 +253,10 @@ static int check_elastic(struct options *o)
                            "parameter-server or device-collective");
     if (other)
         return problem_set("--elastic does not go together with %s", other);
+    if (o->global_batch > 0)
+        return problem_set("--elastic does not go together with --global-batch,"
+                           " for the ranks change: give --batch-size, which "
+                           "each of them keeps");
     return read_elastic(o);
 }
 

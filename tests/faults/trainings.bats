@@ -297,7 +297,7 @@ ends_well() {
 }
 
 @test "options that do not go with it are named" {
-    for more in "--stages 2" "--losses x" "--log-dir x"; do
+    for more in "--global-batch 12" "--stages 2" "--losses x" "--log-dir x"; do
         # shellcheck disable=SC2086 # two words
         run "$BIN/char_gpt" --elastic 1 $more
         echo "$output"
