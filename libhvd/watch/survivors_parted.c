@@ -8,7 +8,7 @@
  * the most members that there are on hosts of which no two are parted, its own
  * host among them.
  *
- * That is a search for the heaviest independent set of a graph, which has a
+ * The search is for the heaviest independent set of a graph, which has a
  * node for each host that is parted from another one; all others are in the
  * set anyway. Few hosts are parted, as a rule. Those with the fewest parted
  * hosts are taken first, the lowest of them before others, so already the first

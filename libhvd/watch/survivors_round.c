@@ -162,7 +162,7 @@ static bool may_confirm(const struct hvd__survivors *s,
 void hvd__survivors_hear_of_round(struct hvd__survivors *s,
                                   const struct hvd__letter *letter)
 {
-    /* Two that both lead, for a moment, may use the same number. */
+    /* Two members that both lead, for a moment, may use one number. */
     bool is_same = letter->round == s->round && letter->round != 0 &&
                    hvd__member_set_equal(&letter->list, &s->list),
          is_in = hvd__member_set_has(&letter->list, s->self);

@@ -32,8 +32,8 @@ struct elastic_moment {
 struct elastic_told {
     int64_t newcomers; /* ranks that are lost since, and are none of them */
     int64_t count;     /* 0: there is no such event of this job */
-    int32_t
-        ranks[2 * ELASTIC_MOST_RANKS]; /* [count], numbers in the training */
+    /* [count]: their numbers in the training. */
+    int32_t ranks[2 * ELASTIC_MOST_RANKS];
 };
 
 struct elastic {
@@ -97,7 +97,8 @@ int elastic_tell_earlier(const hvd_estimator *estimator, bool is_new);
 int elastic_meet(hvd_estimator *estimator, json_t **joined);
 /* Says that too few ranks are left. Returns HVD_ERR_LOST. */
 int elastic_fail_short(hvd_estimator *estimator, const char *more);
-/* Does so, and writes of it; nothing is saved. */
+/* Says that too few ranks are left, and writes that event; nothing is saved.
+ * Returns HVD_ERR_LOST, or HVD_ERR_FILE. */
 int elastic_stop(hvd_estimator *estimator);
 
 /* The failure of a function of libhvd. */

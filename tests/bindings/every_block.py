@@ -17,7 +17,7 @@ CASE, LARGE = os.environ["CASE"], 2**26
 
 
 class Counts(ctypes.Structure):
-    """What glibc tells of its malloc."""
+    """The counts that mallinfo2 returns."""
     _fields_ = [(name, ctypes.c_size_t) for name in (
         "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks",
         "fordblks", "keepcost")]

@@ -80,7 +80,7 @@ for op, want in ((dist.ReduceOp.SUM, n), (dist.ReduceOp.AVG, 1)):
     assert torch.equal(mine.to_dense()[:, 0], torch.tensor([n] + [2] * n) * want / n), op
 refused(ValueError, "SUM and AVG only", dist.all_reduce, mine, dist.ReduceOp.MAX)
 
-# Who waits for a late rank gives up after the group's time-out, and may wait again.
+# A rank that waits for a late one gives up after the group's time-out, and may wait again.
 if n > 1:
     group = dist.new_group(timeout=datetime.timedelta(seconds=0.2))
     store = dist.distributed_c10d._get_default_store()

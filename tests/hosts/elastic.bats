@@ -166,13 +166,13 @@ part() { # host host "ranks and reasons of one host|of the other" [seconds]
     part 1 3 "$first|$third" 8
 }
 
-@test "so it is if both reach the host of the first rank" {
+@test "of two hosts that both reach that of the first rank, one goes on with it" {
     local lost='4 \([34]\) 5 \([34]\)'
     part 2 3 "45 $lost|45 $lost"
     part 2 3 "45 $lost|45 $lost" 8
 }
 
-@test "the larger one of the two goes on" {
+@test "the larger one of two hosts that do not reach each other goes on" {
     begin '1 2 3 3' none 0
     all_run 4
     "$ROOT/tests/hosts/net" part "$NET" 2 3
@@ -184,7 +184,7 @@ part() { # host host "ranks and reasons of one host|of the other" [seconds]
 
 # A rank dies when a cut is not known yet: it is found while the next world
 # starts.
-@test "and if a rank dies while nobody has missed a host" {
+@test "one of two hosts goes on, too, if a rank dies before the cut is known" {
     export CUT="$ROOT/tests/hosts/net part $NET 2 3; kill -KILL \$PPID"
     begin '1 1 2 2 3 3' cut 1
     finish

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who was lost with the last world of a job, by the file of its events. */
+/* A job names the ranks that an earlier job lost with its last world, which it
+ * finds in the file of events. */
 #include "estimator/elastic.h"
 
 #include "folder.h"
@@ -50,7 +51,7 @@ TEST(all_ranks_of_the_last_event_are_lost)
                  names[i]);
         expect(text, LOST("[4,5,6]") "}");
     }
-    /* Its last line was not written to its end. */
+    /* A rank that dies while it writes leaves half of a line. */
     expect(EVENT("commit") "}\n{\"event\":\"end\",\"st", LOST("[4,5,6]") "}");
 }
 
@@ -59,7 +60,7 @@ TEST(behind_a_loss_those_that_were_left_are)
     expect(EVENT("loss") ",\"lost\":[5],\"left\":2}\n", LOST("[4,6]") "}");
     expect(EVENT("loss") ",\"lost\":[5]}\n", LOST("[4,6]") "}");
     expect(EVENT("loss") ",\"lost\":[4,5,6],\"left\":0}\n", NULL);
-    /* Two had joined, and had no number yet. */
+    /* Two of the four ranks that are left had no number yet. */
     expect(EVENT("loss") ",\"lost\":[5],\"left\":4}\n",
            "{\"event\":\"loss\"," NUMBERS
            "[4,6],\"lost\":[4,6],\"left\":0,\"newcomers\":2,\"reached\":7}");

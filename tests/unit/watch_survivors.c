@@ -200,7 +200,7 @@ TEST(one_that_is_missed_for_a_moment_is_not_left_out)
     expect_decided("01234");
 }
 
-/* Two lead for a moment, and both propose their first round. */
+/* Two members lead for a moment, and both propose their first round. */
 TEST(a_confirmation_of_another_list_with_the_same_number_does_not_count)
 {
     struct hvd__letter letter;

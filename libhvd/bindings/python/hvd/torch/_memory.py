@@ -43,7 +43,7 @@ def _is_wanted():
 
 
 class _Counts(ctypes.Structure):
-    """What mallinfo returns: sizes modulo 2 ** 32."""
+    """The counts that mallinfo returns: sizes modulo 2 ** 32."""
     _fields_ = [(name, ctypes.c_uint) for name in (
         "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks",
         "fordblks", "keepcost")]
