@@ -212,12 +212,21 @@ for r in rows:
     ip netns del hvd-bench-probe-$$
     # mpirun ends the others as soon as one has failed, so each waits for both.
     mkdir "$OUT/met"
-    run --separate-stderr timeout 120 "$PROGRAM" hosts -H 2 -n 1 --run -- \
-        sh -c "cd '$OUT/met'; echo on \$(hostname); : > \$(hostname)
+    run --separate-stderr timeout 120 "$PROGRAM" hosts -H 2 -n 1 \
+        --congestion reno --run -- \
+        sh -c "cd '$OUT/met'; : > \$(hostname)
+        echo \$(cat /proc/sys/net/ipv4/tcp_congestion_control) on \$(hostname)
         until [ -e host0 ] && [ -e host1 ]; do sleep 0.1; done
         sleep 0.5; exit 3"
     [ "$status" -eq 3 ]
-    [[ $output == *"on host0"* && $output == *"on host1"* ]]
+    [[ $output == *"reno on host0"* && $output == *"reno on host1"* ]]
+}
+
+@test "hosts names the congestion controls that there are" {
+    [ "$(id -u)" -eq 0 ] || return 0
+    run "$PROGRAM" hosts --congestion=vegan
+    [ "$status" -eq 1 ]
+    [[ $output == *"--congestion: 'vegan' is none of this machine's: "*reno* ]]
 }
 
 @test "hosts leaves nothing when it is ended" {
@@ -283,6 +292,8 @@ gpt2-small, mnist, small161" gradients -m alexnet
 none$help" hosts --rate fast
     is_wrong 64 "hosts: --burst: '1kb' is not 16kb to 99999kb$help" \
         hosts --burst 1kb
+    is_wrong 64 "hosts: --congestion: '../x' is not the name of a congestion \
+control$help" hosts --congestion ../x
     is_wrong 64 "hosts: 'allreduce' is not an option; what is the collective's \
 stands after --$help" hosts allreduce
     is_wrong 64 "hosts: 'barrier' is not a collective that moves data$help" \
