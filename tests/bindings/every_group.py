@@ -92,8 +92,8 @@ if n > 1:
              dist.barrier(group=group, async_op=True)]
     if r < n - 1:
         for work in works:
-            refused(RuntimeError, "has not ended within 0.2 s", work.wait)
-            refused(RuntimeError, "within 0.01 s", work.wait, datetime.timedelta(seconds=0.01))
+            refused(RuntimeError, " timeout of its group or of wait(), 0.2 s", work.wait)
+            refused(RuntimeError, "wait(), 0.01 s", work.wait, datetime.timedelta(seconds=0.01))
             assert not work.is_completed()
         store.set(f"rank {r} gave up", "")
     for work in works:

@@ -68,8 +68,9 @@ class _Work(Work):
             return
         deadline = time.monotonic() + limit
         if not all(wait_until(handle, deadline) for handle in self._handles):
-            raise RuntimeError(f"a collective of the backend hvd has not ended within {limit:g} s, "
-                               "the time-out of its group or of wait(): some of its ranks have "
+            # Programs look for PyTorch's word "timeout" in such a text.
+            raise RuntimeError("a collective of the backend hvd has not ended within the timeout "
+                               f"of its group or of wait(), {limit:g} s: some of its ranks have "
                                "not begun it")
 
     def wait(self, timeout=None):
