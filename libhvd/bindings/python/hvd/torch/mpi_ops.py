@@ -282,5 +282,5 @@ def barrier(process_set=global_process_set):
 
 
 __all__ = [name for name in dir() if not name.startswith("_") and name not in (
-    "np", "torch", "hvd", "engine", "warnings", "begin", "begin_group", "request",
+    "np", "torch", "hvd", "engine", "warnings", "begin", "begin_group", "request", "run",
     "tensor_of", "view_of", "translated", "Compression", "global_process_set")]

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types of shares of a data set."""
+from collections.abc import Iterator, Sized
+
+import torch
+
+class ElasticSampler(torch.utils.data.Sampler[int]):
+    dataset: Sized
+    shuffle: bool
+    seed: int
+    epoch: int
+    processed_num: int
+    num_replicas: int
+    rank: int
+    num_samples: int
+    total_size: int
+    indices: list[int]
+    remaining_indices: list[int]
+    def __init__(self, dataset: Sized, shuffle: bool = True, seed: int = 0) -> None: ...
+    def set_epoch(self, epoch: int) -> None: ...
+    def record_batch(self, batch_idx: int, batch_size: int) -> None: ...
+    def state_dict(self) -> dict[str, int]: ...
+    def load_state_dict(self, state_dict: dict[str, int]) -> None: ...
+    def reset(self) -> None: ...
+    def __iter__(self) -> Iterator[int]: ...
+    def __len__(self) -> int: ...
