@@ -20,9 +20,9 @@ int elastic_prepare(struct training_run *run)
     if (!o->elastic || agree_is_apart())
         return 0;
     if (size < o->elastic_min)
-        status = problem_set("--elastic %s: there are %d ranks: start %d at "
-                             "least",
-                             o->elastic, size, o->elastic_min);
+        status = problem_set("--elastic %s: there %s %d %s: start %d at least",
+                             o->elastic, size == 1 ? "is" : "are", size,
+                             size == 1 ? "rank" : "ranks", o->elastic_min);
     else if (o->elastic_max > 0 && size > o->elastic_max)
         status = problem_set("--elastic %s: there are %d ranks: start %d at "
                              "most",
@@ -154,25 +154,79 @@ bool elastic_survives(struct training_run *run)
     return true;
 }
 
-bool elastic_starts_again(struct training_run *run)
+/* Makes a world of the ranks that are left, in which all learn that they have
+ * to begin anew. Returns whether there is one. */
+static bool leave_out_lost(struct training_run *run)
+{
+    bool has_met = false;
+
+    while (!has_met && hvd_recover(NULL, 0) >= 0) {
+        run->program.nlost += hvd_lost_ranks(NULL, 0);
+        has_met = elastic_compare_places(PLACE_STARTING) >= 0;
+    }
+    return has_met;
+}
+
+/* Lets in those that wait. They learn that the others have to begin anew. */
+static int let_in(struct training_run *run)
+{
+    hvd_recovery how = {.nlost = 0};
+    const int status = hvd_grow(&how, sizeof how);
+
+    if (status < 0)
+        return status;
+    run->program.nlost += how.nlost;
+    return elastic_compare_places(PLACE_STARTING);
+}
+
+/* Ends a job whose ranks are too few, while nobody comes to it. */
+static int stop_short(struct training_run *run)
+{
+    const struct options *o = run->options;
+    const int status = elastic_tell_unbegun(o->elastic_log, run->program.nlost);
+
+    run->command->is_temporary = true;
+    return status < 0 ? status
+                      : elastic_say_short("--elastic", o->elastic_min, "");
+}
+
+/* Collective: waits, as a training does, while too few ranks are left. Every
+ * failure of those that come counts as their loss. */
+static int wait_for_enough(struct training_run *run)
+{
+    const int least = run->options->elastic_min;
+
+    while (hvd_size() < least) {
+        int status = elastic_wait_for(least);
+
+        if (status == 0)
+            return stop_short(run);
+        if (status > 0)
+            status = let_in(run);
+        if (status < 0 && !leave_out_lost(run))
+            return problem_fail(HVD_ERR_LOST, "%s", hvd_last_error());
+    }
+    return 0;
+}
+
+int elastic_start_again(struct training_run *run, int status)
 {
     const hvd_estimator *e = run->estimator;
     bool again = e && e->starts_again;
 
     if (!run->options->elastic || agree_is_apart() || run->nworlds > 0)
-        return false;
+        return status;
     if (e && e->elastic && e->elastic->told.count > 0)
         run->program.nlost = 0; /* an event has told of them */
     /* Ranks that have begun to train find by this sum that others have not:
      * then all begin again. */
-    while (!again && (!e || e->trainings == 0) && is_loss() &&
-           hvd_recover(NULL, 0) >= 0) {
-        run->program.nlost += hvd_lost_ranks(NULL, 0);
-        again = elastic_compare_places(PLACE_STARTING) >= 0;
-    }
-    if (again)
-        adopt_rank(run->command);
-    return again;
+    if (!again && (!e || e->trainings == 0) && is_loss())
+        again = leave_out_lost(run);
+    if (!again)
+        return status;
+    status = wait_for_enough(run);
+    adopt_rank(run->command);
+    return status < 0 ? status : 1;
 }
 
 void elastic_report(const struct training_run *run)

@@ -565,7 +565,9 @@ static int run_once(struct training_run *run, bool *again)
         status = elastic_prepare(run);
     if (!status)
         status = use_estimator(run);
-    *again = status < 0 && elastic_starts_again(run);
+    if (status < 0)
+        status = elastic_start_again(run, status);
+    *again = status > 0;
     logs_fini(run);
     replay_fini(run);
     losses_fini(&run->losses);

@@ -51,6 +51,8 @@ struct elastic {
     int nalike;
     bool changed; /* this world is not the first, */
     bool goes_on; /* and nothing is restored yet */
+    bool meets;   /* it has newcomers, and its ranks have not yet compared where
+                     they are */
     bool resumed; /* this job has taken up a checkpoint, and its ranks have got
                      new numbers */
     bool committed; /* there is a commit that all ranks have */
@@ -64,7 +66,10 @@ struct elastic {
 
 /* Makes an event with what is known at each. */
 json_t *elastic_event(const hvd_estimator *estimator, const char *name);
-/* Adds a line to the file of events, if this is rank 0. Takes json over. */
+/* Adds a line to a file of events, if this is rank 0. path may be NULL. Takes
+ * json over. */
+int elastic_add(const char *path, json_t *json);
+/* Adds one to the file of the estimator. */
 int elastic_write(const hvd_estimator *estimator, json_t *json);
 /* Makes the event of a training that begins, with the mark of its data. */
 json_t *elastic_describe_start(const hvd_estimator *estimator);
@@ -86,7 +91,8 @@ json_t *elastic_describe_stop(const hvd_estimator *estimator);
 /* Makes the event of the ranks that were the last of the job of which a file of
  * events tells, and were lost together. Returns NULL if there are none. */
 json_t *elastic_describe_earlier(const char *path);
-/* Collective, unless this process has joined a job: writes that event, once. */
+/* Collective, unless this process has joined the training of a job, which has
+ * looked: writes that event, once. */
 int elastic_tell_earlier(const hvd_estimator *estimator, bool is_new);
 
 /* -------------------------------------------------------- elastic_worlds.c */

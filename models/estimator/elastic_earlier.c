@@ -105,11 +105,20 @@ json_t *elastic_describe_earlier(const char *path)
     return json;
 }
 
+static bool is_known; /* this process knows that its job has looked */
+
+/* Looks for those losses, and writes of them, if this is rank 0. */
+static int look(const char *path)
+{
+    json_t *json =
+        path && hvd_rank() == 0 ? elastic_describe_earlier(path) : NULL;
+
+    return json ? elastic_add(path, json) : 0;
+}
+
 int elastic_tell_earlier(const hvd_estimator *e, bool is_new)
 {
-    static bool is_known; /* this process knows that its job has looked */
     double known;
-    json_t *json;
     int status;
 
     is_known |= is_new;
@@ -117,13 +126,25 @@ int elastic_tell_earlier(const hvd_estimator *e, bool is_new)
         return 0;
     known = is_known;
     status = agree_sum(&known, 1);
-    if (status == 0 && known == 0 && e->options.elastic_log &&
-        hvd_rank() == 0) {
-        json = elastic_describe_earlier(e->options.elastic_log);
-        if (json)
-            status = elastic_write(e, json);
-    }
+    if (status == 0 && known == 0)
+        status = look(e->options.elastic_log);
     status = estimator_agree(status);
     is_known |= status == 0;
+    return status;
+}
+
+int elastic_tell_unbegun(const char *path, int nlost)
+{
+    json_t *json =
+        json_pack("{s:s,s:i,s:i,s:i,s:i,s:[]}", "event", "stop", "step", 0,
+                  "epoch", 0, "samples", 0, "rows", 0, "ranks");
+    const int status = is_known ? 0 : look(path);
+
+    is_known = true;
+    if (nlost > 0)
+        json_object_set_new(json, "newcomers", json_integer(nlost));
+    if (status == 0)
+        return elastic_add(path, json);
+    json_decref(json);
     return status;
 }

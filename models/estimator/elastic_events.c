@@ -13,9 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-int elastic_write(const hvd_estimator *e, json_t *json)
+int elastic_add(const char *path, json_t *json)
 {
-    const char *path = e->options.elastic_log;
     char *text = NULL;
     int file, status = 0;
 
@@ -31,6 +30,11 @@ int elastic_write(const hvd_estimator *e, json_t *json)
     free(text);
     json_decref(json);
     return status;
+}
+
+int elastic_write(const hvd_estimator *e, json_t *json)
+{
+    return elastic_add(e->options.elastic_log, json);
 }
 
 json_t *elastic_event(const hvd_estimator *e, const char *name)

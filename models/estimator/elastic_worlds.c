@@ -63,14 +63,11 @@ void elastic_end(hvd_estimator *e)
 
 /* ---------------------------------------------------------------- newcomers */
 
-/* Returns whether this process has replaced a rank that is lost (HVD_SPARES),
- * and was not let in where a world grew. */
-static bool is_substitute(void)
+/* Returns whether the training is a replay (replay.h), in which all know where
+ * the others are. */
+static bool is_replay(const hvd_estimator *e)
 {
-    hvd_recovery how;
-
-    return hvd_last_recovery(&how, sizeof how) == 0 &&
-           hvd_size() - how.njoined < how.old_size;
+    return e->program && e->program->enter;
 }
 
 int elastic_compare_places(enum elastic_place mine)
@@ -85,17 +82,29 @@ int elastic_compare_places(enum elastic_place mine)
     return counts[0] > 0 ? PLACE_STARTING : PLACE_TRAINING;
 }
 
-/* Collective over a substitute and those who recover (leave_out_lost): finds
- * out whether they have all come to the training. */
-static int meet_recovering(hvd_estimator *e)
+static int fail_to_begin(hvd_estimator *e)
 {
-    const int place = elastic_compare_places(PLACE_TRAINING);
-
-    if (place <= PLACE_TRAINING)
-        return place;
     e->starts_again = true;
     return problem_fail(HVD_ERR_LOST, "a rank was lost before this training "
                                       "began: begin it again");
+}
+
+/* Collective over newcomers and those who have let them in: finds out whether
+ * all have come to the training, if they have not yet. The others of a
+ * substitute, who recover, do so in leave_out_lost. */
+static int meet_newcomers(hvd_estimator *e)
+{
+    struct elastic *x = e->elastic;
+    int place = PLACE_TRAINING;
+
+    if (x->meets)
+        place = elastic_compare_places(PLACE_TRAINING);
+    x->meets = false;
+    if (place > PLACE_TRAINING)
+        return fail_to_begin(e);
+    return place == PLACE_TRAINING && e->counts.number == ELASTIC_NEWCOMER
+               ? elastic_tell_earlier(e, true)
+               : place;
 }
 
 int elastic_open(hvd_estimator *e)
@@ -117,8 +126,8 @@ int elastic_open(hvd_estimator *e)
         status = elastic_failed(hvd_on_straggler(drop, e));
     status = estimator_agree(status);
     agree_apart(false);
-    if (status == 0)
-        status = elastic_tell_earlier(e, is_new);
+    if (status == 0 && !is_new)
+        status = elastic_tell_earlier(e, false);
     if (status < 0 || !e->elastic)
         return status;
     e->trainings++;
@@ -128,10 +137,11 @@ int elastic_open(hvd_estimator *e)
                                             .first_size = hvd_size()};
     e->elastic->nalike = agree_list(e->elastic->alike);
     e->elastic->goes_on = e->elastic->changed = is_new;
+    e->elastic->meets = is_new && !is_replay(e);
     e->elastic->size = hvd_size();
     for (int rank = 0; rank < e->elastic->size; rank++)
         e->elastic->ranks[rank] = is_new ? ELASTIC_NEWCOMER : rank;
-    return is_new && is_substitute() ? meet_recovering(e) : 0;
+    return 0;
 }
 
 /* -------------------------------------------------- what must be the same */
@@ -263,7 +273,9 @@ int elastic_compare(hvd_estimator *e, const struct input *in)
 
     if (!e->elastic || !e->elastic->goes_on)
         return 0;
-    status = estimator_agree(in ? 0 : PROBLEM);
+    status = meet_newcomers(e);
+    if (status == 0)
+        status = estimator_agree(in ? 0 : PROBLEM);
     if (status < 0 || !in)
         return status;
     n = list_numbers(e, in, mine);
@@ -365,7 +377,7 @@ int elastic_change(hvd_estimator *e)
     int status;
 
     x->reached = e->step;
-    if (e->program && e->program->enter)
+    if (is_replay(e))
         return repeat_change(e);
     status = hvd_grow(&how, sizeof how);
     if (status < 0)
@@ -374,6 +386,7 @@ int elastic_change(hvd_estimator *e)
     if (x->is_left)
         return problem_fail(HVD_ERR_LOST,
                             "a rank was lost while others joined");
+    x->meets = status == 1;
     enter_world(e, x->size);
     return 1;
 }
@@ -450,36 +463,45 @@ static int leave_out_lost(hvd_estimator *e)
     return place;
 }
 
-/* Collective: waits until there are enough ranks again, if processes of the
- * cluster may come back. Returns 1, or 0 if they do not. */
-static int wait_for_more(hvd_estimator *e)
+int elastic_wait_for(int least)
 {
     const double begun = clock_seconds();
     double counts[2] = {0, 0}; /* who waits, and whether rank 0 waits no more */
     int status = 0;
 
-    while (status == 0 && counts[1] == 0 &&
-           hvd_size() + counts[0] < e->options.elastic) {
+    while (status == 0 && counts[1] == 0 && hvd_size() + counts[0] < least) {
         usleep(LOOK_US);
         counts[0] = hvd_joiners();
         counts[1] = hvd_rank() == 0 && (launcher_present() ||
                                         clock_seconds() - begun > MOST_SECONDS);
         status = agree_sum(counts, 2);
     }
-    if (status < 0 || counts[1] > 0)
-        return status;
-    return elastic_change(e);
+    return status < 0 ? status : counts[1] == 0;
+}
+
+/* Collective: waits until there are enough ranks again, and lets them in.
+ * Returns 1, or 0 if they do not come. */
+static int wait_for_more(hvd_estimator *e)
+{
+    const int status = elastic_wait_for(e->options.elastic);
+
+    return status > 0 ? elastic_change(e) : status;
+}
+
+int elastic_say_short(const char *option, int least, const char *more)
+{
+    return problem_fail(HVD_ERR_LOST,
+                        "%d %s left, and %s asks for %d at least: start "
+                        "the training again with more%s",
+                        hvd_size(), hvd_size() == 1 ? "rank is" : "ranks are",
+                        option, least, more);
 }
 
 int elastic_fail_short(hvd_estimator *e, const char *more)
 {
     e->has_too_few = true;
-    return problem_fail(HVD_ERR_LOST,
-                        "%d %s left, and %s asks for %d at least: start "
-                        "the training again with more%s",
-                        hvd_size(), hvd_size() == 1 ? "rank is" : "ranks are",
-                        e->program ? "--elastic" : "elastic",
-                        (int)e->options.elastic, more);
+    return elastic_say_short(e->program ? "--elastic" : "elastic",
+                             e->options.elastic, more);
 }
 
 int elastic_stop(hvd_estimator *e)
@@ -503,10 +525,8 @@ int elastic_recover(hvd_estimator *e)
         place = leave_out_lost(e);
         if (place < 0 || place == PLACE_OVER)
             return place < 0 ? place : WAY_OVER;
-        e->starts_again = place == PLACE_STARTING;
-        if (e->starts_again)
-            return problem_fail(HVD_ERR_LOST, "a rank was lost before this "
-                                              "training began: begin it again");
+        if (place == PLACE_STARTING)
+            return fail_to_begin(e);
         status = 1;
         while (status > 0 && hvd_size() < e->options.elastic)
             status = wait_for_more(e);

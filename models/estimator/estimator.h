@@ -275,6 +275,15 @@ int elastic_compare_places(enum elastic_place mine);
 /* Collective: makes a world with those who wait to join. Returns 1, or a
  * failure. */
 int elastic_change(hvd_estimator *estimator);
+/* Collective: waits until least ranks are there, those that wait to join
+ * included. Returns 1; 0 if they have not come in ten minutes, or nobody can
+ * come; or a problem. */
+int elastic_wait_for(int least);
+/* Says that too few ranks are left for an option. Returns HVD_ERR_LOST. */
+int elastic_say_short(const char *option, int least, const char *more);
+/* Rank 0 notes, in a file of events, that its job stops before its training has
+ * begun, after it has lost so many ranks. path may be NULL. */
+int elastic_tell_unbegun(const char *path, int nlost);
 /* Returns whether the world is not the first of its training. */
 bool elastic_has_changed(const hvd_estimator *estimator);
 

@@ -157,6 +157,62 @@ setup_file() {
     grep '"event":"start",.*"ranks":\[0\],"newcomers":1,' log
 }
 
+# prepare WORKER...: starts workers of mnist, of which two must be left.
+prepare() {
+    local worker
+    for worker in "$@"; do
+        grow "$worker" --elastic 2:3 --model mlp --train-images 20000 \
+            --test-images 100 --epochs 1 --elastic-log log
+    done
+}
+
+@test "mnist waits for workers that come back if too few are left before it trains" {
+    GROWER=${HVD_BUILD:-$ROOT/build}/bin/mnist
+    local left victims victim
+    for left in 0 2; do
+        workers 3
+        rm -f log
+        prepare 0 1 2
+        until_line_of_any '^drawing digits'
+        victims=(0 1 2)
+        unset "victims[$left]"
+        for victim in "${victims[@]}"; do
+            end_with_signal "$victim"
+        done
+        sleep 1
+        kill -0 "${pid[$left]}"
+        for victim in "${victims[@]}"; do
+            prepare "$victim"
+        done
+        wait_for_all 0 1 2
+        cat ./*.out log | grep -v '"commit"'
+        grep -h '^ranks have gone or come: 3 go on\|^mnist: 3 ranks, ' ./*.out
+        ! grep 'at least' ./*.err || return 1
+        # The start counts them, since no event had named them.
+        grep '"newcomers":2' log | grep '"event":"start",.*"ranks":\[0,1'
+        grep '"event":"end"' log | grep '"ranks":\[0,1,2\]'
+    done
+}
+
+@test "one that comes to mnist while too few wait, and dies, is not missed" {
+    GROWER=${HVD_BUILD:-$ROOT/build}/bin/mnist
+    local ms
+    workers 3
+    prepare 0 1 2
+    until_line_of_any '^drawing digits'
+    end_with_signal 1
+    end_with_signal 2
+    for ms in 05 50; do
+        prepare 1
+        sleep "0.$ms"
+        end_with_signal 1
+    done
+    prepare 1 2
+    wait_for_all 0 1 2
+    cat 0.out log | grep -v '"commit"'
+    grep '"event":"end"' log | grep '"ranks":\[0,1,2\]'
+}
+
 until_line_of_any() { # pattern
     local i
     for ((i = 0; i < 400; i++)); do

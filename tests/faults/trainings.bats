@@ -256,6 +256,36 @@ ends_well() {
     [[ $output == *"it is of a training with --elastic, whose steps have not as many rows"* ]]
 }
 
+@test "when too few are left before the training begins another job begins it" {
+    export folder=$BATS_TEST_TMPDIR
+    cat >"$folder/rank" <<'END'
+exec >>"$folder/out.$OMPI_COMM_WORLD_RANK" 2>&1
+"$@" &
+pid=$!
+if [ "${HVD_RESTART-0}" = 0 ] && [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then
+    until grep -qs '^drawing digits' "$folder"/out.0; do
+        sleep 0.01
+    done
+    kill -9 $pid
+fi
+wait $pid
+END
+    run env HVD_HEARTBEAT_TIME=20s timeout 120 "$ROOT/mpi-launch.sh" --elastic \
+        --restarts 1 -np 2 sh "$folder/rank" "$BIN/mnist" --model mlp \
+        --elastic 2:2 --train-images 60000 --test-images 50 --epochs 1 \
+        --elastic-log "$folder/log"
+    echo "$output"
+    cat "$folder"/out.* "$folder/log" | grep -v '"commit"'
+    [ "$status" -eq 0 ]
+    [[ $output == *"asks for another start of the job (status 75)"* ]]
+    grep -q 'mnist: 1 rank is left, and --elastic asks for 2 at least: start the training again with more$' "$folder/out.0"
+    # Its event counts the lost rank, and has none of its own.
+    head -n 1 "$folder/log" |
+        grep '"event":"stop","step":0,.*"ranks":\[\],"newcomers":1}'
+    sed -n 2p "$folder/log" | grep '"event":"start",.*"ranks":\[0,1\]'
+    grep '"event":"end"' "$folder/log"
+}
+
 @test "when all are killed at once another job goes on from the last checkpoint" {
     export folder=$BATS_TEST_TMPDIR
     run job '0 1' 330 1
