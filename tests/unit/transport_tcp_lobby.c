@@ -32,7 +32,7 @@ static void begin(void)
             hvd__lobby_open(&ranks[i].options, 1, 2, &processes[i].lobby),
             HVD_OK);
         open_phone(&processes[i]);
-        processes[i].lobby->is_open = true;
+        processes[i].lobby->guests.is_open = true;
     }
 }
 

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * enter.c - a process of an elastic cluster finds the others, in hvd_init.
- *
- * It calls all addresses. If a world is there, one of its ranks becomes this
- * process's host, and lets it in when that world grows. If none is, rank 0 of
- * the cluster is the host of all: it founds the first world when all are there,
- * or when the least number is, nobody has come for a while, and nothing listens
- * at the addresses of the others. So there is never a second world beside one
- * that runs: whoever is in a world listens, and a process that is called and
- * does not answer is not absent.
+ * enter.c - a process of an elastic cluster finds the others, in hvd_init: the
+ * calls, the notes and the clock of seeker.c, which decides. docs/ELASTIC.md
+ * has the rules.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -31,11 +25,8 @@ struct entering {
     struct hvd__tcp *phone;
     struct hvd__admission *admission;
     const struct hvd__lobby_limits *limits;
-    int64_t start_ns;             /* since when it looks for a world */
-    int64_t heard_ns;             /* when it last heard its host */
-    int64_t left_ns;              /* when it last left one that said nothing */
-    int64_t reported_ns, came_ns; /* when the last guest came */
-    int nguests;
+    struct hvd__seeker seeker;
+    int64_t start_ns;
 };
 
 /* -------------------------------------------------------- one who is let in */
@@ -60,6 +51,7 @@ static int look_for_host(struct entering *e)
         sender = hvd__sender_of(e->phone, rank);
         if (!sender)
             return HVD_ERR_MEMORY;
+        e->seeker.is_absent[rank] = sender->is_absent;
         if (sender->stage == HVD__SENDER_REFUSED)
             return hvd__fail(HVD_ERR_LAUNCH,
                              "%s at %s refuses this process: %s",
@@ -71,25 +63,21 @@ static int look_for_host(struct entering *e)
     }
     if (l->host < 0)
         return HVD_OK;
-    e->heard_ns = hvd__now_ns();
-    /* This process will found no world: those who wait here find the one that
-     * runs, too. */
+    hvd__seeker_find(&e->seeker, l->host_rank, hvd__now_ns());
     stop_calling(e);
-    l->is_open = false;
-    for (int rank = 0; rank < l->job.size; rank++)
-        hvd__lobby_drop(l, rank);
+    hvd__lobby_shed(l);
     return HVD_OK;
 }
 
-/* Takes whom the host lets in. Returns 1 if that is right, 0 if not. */
-static int take_admission(struct entering *e, const struct hvd__note *note)
+/* Reads whom the host lets in, behind its note. Returns whether it was there.
+ */
+static bool read_admission(struct entering *e, const struct hvd__note *note)
 {
     struct hvd__admission *a = e->admission;
-    bool is_in = false;
     int got = 0;
 
-    if (note->n < 1 || note->n > (uint32_t)e->lobby->job.size || note->nold < 0)
-        return 0;
+    if (note->n < 1 || note->n > (uint32_t)e->lobby->job.size)
+        return false;
     /* The host has sent the ranks together with the note. */
     for (int i = 0; i < 100 && got == 0; i++) {
         got = hvd__note_read(e->lobby->host, a->ranks,
@@ -100,82 +88,52 @@ static int take_admission(struct entering *e, const struct hvd__note *note)
     a->number = note->number;
     a->generation = note->generation;
     a->nold = note->nold;
-    a->n = (int)note->n;
-    for (int i = 0; i < a->n && got > 0; i++) {
-        if (a->ranks[i] < 0 || a->ranks[i] >= e->lobby->job.size)
-            return 0;
-        is_in |= a->ranks[i] == e->lobby->job.rank;
-    }
-    return got > 0 && is_in;
+    a->n = got > 0 ? (int)note->n : 0;
+    return got > 0;
 }
 
-/* Returns whether the host has said nothing for so long that it may be stopped
- * or cut off, while others of its world go on. It may also be that the world
- * looks for guests more rarely than that: then it takes this one again. */
-static bool is_mute(const struct entering *e)
+static int end_with_job(const struct hvd__lobby *l)
 {
-    return e->limits->silence_ns > 0 &&
-           hvd__now_ns() - e->heard_ns > e->limits->silence_ns;
+    return hvd__fail(HVD_ERR_SHUTDOWN,
+                     "the job has ended, and %s has not let this process in "
+                     "before",
+                     l->names[l->host_rank]);
+}
+
+/* Leaves the host, which is gone, or has sent nonsense. */
+static void lose_host(struct entering *e)
+{
+    hvd__seeker_lose(&e->seeker);
+    hvd__lobby_leave(e->lobby);
 }
 
 /* Listens to the host. Returns 1 if it lets this process in. */
 static int hear_host(struct entering *e)
 {
-    struct hvd__lobby *l = e->lobby;
     const struct hvd__note pong = {.what = HVD__NOTE_PONG};
+    struct hvd__lobby *l = e->lobby;
     struct hvd__note note;
-    int got = hvd__note_read(l->host, &note, sizeof note);
+    const int got = hvd__note_read(l->host, &note, sizeof note);
+    enum hvd__seeker_heard heard;
 
-    if (got > 0 && note.what == HVD__NOTE_END)
-        return hvd__fail(HVD_ERR_SHUTDOWN,
-                         "the job has ended, and %s has not let this process "
-                         "in before",
-                         l->names[l->host_rank]);
-    if (got > 0 && note.what == HVD__NOTE_ADMIT)
-        got = take_admission(e, &note) ? 2 : -1;
-    else if (got > 0 && !hvd__note_send(l->host, &pong, NULL))
-        got = -1;
-    /* Only a rank of a world, or one that founds it, says anything: this
-     * process looks for the others of that world from now on. */
-    if (got > 0)
-        e->heard_ns = e->start_ns = hvd__now_ns();
-    if (got == 0 && is_mute(e)) {
-        e->left_ns = hvd__now_ns();
-        got = -1;
+    if (got == 0)
+        return 0;
+    if (got < 0 ||
+        (note.what == HVD__NOTE_ADMIT && !read_admission(e, &note))) {
+        lose_host(e);
+        return 0;
     }
-    if (got < 0)
-        hvd__lobby_leave(l);
-    return got == 2;
+    heard = hvd__seeker_hear(&e->seeker, (enum hvd__note_kind)note.what,
+                             e->admission, hvd__now_ns());
+    if (heard == HVD__SEEKER_ENDS)
+        return end_with_job(l);
+    if (heard == HVD__SEEKER_LOSES ||
+        (heard == HVD__SEEKER_ANSWERS && !hvd__note_send(l->host, &pong, NULL)))
+        lose_host(e);
+    return heard == HVD__SEEKER_ENTERS;
 }
 
 /* --------------------------------------------------- one who lets others in */
-
-/* Returns whether nothing listens where a rank would. */
-static bool is_absent(const struct entering *e, int rank)
-{
-    const struct hvd__sender *sender = e->phone->peers[rank].sender;
-
-    return sender && sender->is_absent;
-}
-
-static bool may_found(struct entering *e)
-{
-    struct hvd__lobby *l = e->lobby;
-    int64_t now = hvd__now_ns();
-    int n = hvd__lobby_count(l);
-
-    if (n != e->nguests)
-        e->came_ns = now;
-    e->nguests = n;
-    if (n + 1 == l->job.size)
-        return true;
-    if (n + 1 < l->least || now - e->came_ns < SETTLE_NS)
-        return false;
-    for (int rank = 1; rank < l->job.size; rank++)
-        if (l->guests[rank].fd < 0 && !is_absent(e, rank))
-            return false;
-    return true;
-}
 
 /* Lets in those who wait and answer, as many as may be in a world. Returns 1 if
  * these are enough. */
@@ -184,27 +142,19 @@ static int found(struct entering *e)
     struct hvd__lobby *l = e->lobby;
     struct hvd__admission *a = e->admission;
     int64_t *tickets = calloc((size_t)l->job.size, sizeof *tickets);
-    int n;
+    int status, n;
 
     if (!tickets)
         return hvd__fail_memory((size_t)l->job.size * sizeof *tickets);
     n = hvd__lobby_list(l, tickets);
-    if (n + 1 < l->least || n < e->nguests) {
-        free(tickets);
-        return 0;
-    }
-    a->n = 0;
-    a->nold = a->generation = 0;
-    for (int rank = 0; rank < l->job.size && a->n < l->most; rank++)
-        if (rank == l->job.rank || tickets[rank] != 0)
-            a->ranks[a->n++] = rank;
-    if (!hvd__random(&a->number, sizeof a->number)) {
-        free(tickets);
-        return hvd__fail(HVD_ERR_INTERNAL, "the system has no random numbers");
-    }
-    hvd__lobby_admit(l, tickets, a);
+    status = hvd__seeker_found(&e->seeker, tickets, n, a);
+    if (status && !hvd__random(&a->number, sizeof a->number))
+        status =
+            hvd__fail(HVD_ERR_INTERNAL, "the system has no random numbers");
+    if (status > 0)
+        hvd__lobby_admit(l, tickets, a);
     free(tickets);
-    return 1;
+    return status;
 }
 
 /* ------------------------------------------------------------------ waiting */
@@ -215,7 +165,7 @@ static void add_missing(const struct hvd__lobby *l, struct hvd__text *text)
     int n = 0;
 
     for (int rank = 1; rank < l->job.size; rank++)
-        if (l->guests[rank].fd < 0 && n++ < NAMED)
+        if (l->fds[rank] < 0 && n++ < NAMED)
             hvd__text_add(text, "%s%s at %s", n > 1 ? ", " : "", l->names[rank],
                           l->addresses[rank]);
     if (n > NAMED)
@@ -241,26 +191,23 @@ static void describe_wait(const struct entering *e, char *bytes, size_t size)
                       sender && sender->why[0] ? ")" : "");
 }
 
-static int look_at_time(struct entering *e)
+static int give_up(const struct entering *e)
 {
-    int64_t now = hvd__now_ns(), limit = e->limits->limit_ns;
     char text[HVD__TCP_TEXT];
 
-    /* One that has left its host is given time to find another one. */
-    if (limit && e->lobby->host < 0 && now - e->start_ns > limit &&
-        (e->left_ns == 0 || now - e->left_ns > e->limits->silence_ns)) {
-        describe_wait(e, text, sizeof text);
-        return hvd__fail(HVD_ERR_LOST,
-                         "hvd_init took %.0f s (HVD_START_TIME) and still "
-                         "waits for %.400s",
-                         (double)limit * 1e-9, text);
-    }
-    if (e->limits->report_ns && now - e->reported_ns > e->limits->report_ns) {
-        e->reported_ns = now;
-        describe_wait(e, text, sizeof text);
-        hvd__log(HVD__LOG_WARNING, "hvd_init waits for %s", text);
-    }
-    return HVD_OK;
+    describe_wait(e, text, sizeof text);
+    return hvd__fail(HVD_ERR_LOST,
+                     "hvd_init took %.0f s (HVD_START_TIME) and still waits "
+                     "for %.400s",
+                     (double)e->limits->limit_ns * 1e-9, text);
+}
+
+static void report(const struct entering *e)
+{
+    char text[HVD__TCP_TEXT];
+
+    describe_wait(e, text, sizeof text);
+    hvd__log(HVD__LOG_WARNING, "hvd_init waits for %s", text);
 }
 
 /* Waits until something has come, for a moment. */
@@ -273,27 +220,36 @@ static int wait_a_moment(struct entering *e)
     return hvd__tcp_drive(e->phone, 0);
 }
 
+/* Does what is due. Returns 1 if this process has founded a world. */
+static int step(struct entering *e)
+{
+    switch (hvd__seeker_step(&e->seeker, hvd__now_ns())) {
+    case HVD__SEEKER_LEAVES: hvd__lobby_leave(e->lobby); return 0;
+    case HVD__SEEKER_FOUNDS: return found(e);
+    case HVD__SEEKER_REPORTS: report(e); return 0;
+    case HVD__SEEKER_GIVES_UP: return give_up(e);
+    default: return 0;
+    }
+}
+
 static int wait_to_enter(struct entering *e, const struct hvd__asked *asked)
 {
     struct hvd__lobby *l = e->lobby;
+    int entered = 0;
 
-    for (;;) {
-        int entered = 0;
-
+    hvd__seeker_begin(&e->seeker, e->start_ns);
+    while (entered == 0) {
         HVD_TRY(wait_a_moment(e));
-        if (l->host < 0) {
-            l->is_open = l->job.rank == 0;
+        if (l->host < 0)
             HVD_TRY(look_for_host(e));
-        }
         if (l->host >= 0)
             entered = hear_host(e);
-        else if (l->is_open && may_found(e))
-            entered = found(e);
-        if (entered != 0)
-            return entered;
-        HVD_TRY(asked->ask(asked->context));
-        HVD_TRY(look_at_time(e));
+        if (entered == 0)
+            entered = step(e);
+        if (entered == 0)
+            HVD_TRY(asked->ask(asked->context));
     }
+    return entered;
 }
 
 /* A process that has just been killed may still have the port. */
@@ -315,18 +271,30 @@ int hvd__lobby_enter(struct hvd__lobby *lobby,
                      const struct hvd__asked *asked,
                      struct hvd__admission *admission)
 {
+    const int size = lobby->job.size;
     struct entering e = {
-        .lobby = lobby, .admission = admission, .limits = limits};
+        .lobby = lobby,
+        .admission = admission,
+        .limits = limits,
+        .seeker = {.guests = &lobby->guests,
+                   .rank = lobby->job.rank,
+                   .least = lobby->least,
+                   .times = {limits->limit_ns, limits->report_ns,
+                             limits->silence_ns, SETTLE_NS}},
+        .start_ns = hvd__now_ns(),
+    };
     int status;
 
-    e.start_ns = e.reported_ns = e.came_ns = hvd__now_ns();
-    admission->ranks = calloc((size_t)lobby->job.size, sizeof(int));
-    if (!admission->ranks)
-        return hvd__fail_memory((size_t)lobby->job.size * sizeof(int));
-    status = open_phone(&e, asked);
-    if (status < 0)
-        return status;
-    status = wait_to_enter(&e, asked);
-    e.phone->base.close(&e.phone->base);
+    admission->ranks = calloc((size_t)size, sizeof(int));
+    e.seeker.is_absent = calloc((size_t)size, sizeof *e.seeker.is_absent);
+    if (!admission->ranks || !e.seeker.is_absent)
+        status = hvd__fail_memory((size_t)size * sizeof(int));
+    else
+        status = open_phone(&e, asked);
+    if (status == HVD_OK) {
+        status = wait_to_enter(&e, asked);
+        e.phone->base.close(&e.phone->base);
+    }
+    free(e.seeker.is_absent);
     return status < 0 ? status : HVD_OK;
 }

@@ -147,7 +147,7 @@ static int share_listener(struct hvd__tcp *tcp)
 
 /* A process of an elastic cluster has one transport after another. Its socket
  * stays open in between: whoever is refused takes it for absent, and might
- * found a second world (enter.c). */
+ * found a second world (seeker.c). */
 int hvd__listener_open(struct hvd__tcp *tcp)
 {
     struct hvd__lobby *lobby = tcp->lobby;

@@ -15,6 +15,9 @@
  * stopped does not answer a ping, and is not listed. The other way round, a
  * guest whose host has gone calls the others again.
  *
+ * Who is a guest, and what follows from an answer, guests.c decides. Here are
+ * the connections: lobby->fds has those of the guests in its list.
+ *
  * Only the driver of the engine may use a lobby, and whoever starts or ends a
  * world; nguests is for all.
  */
@@ -34,7 +37,6 @@
 #define MARK UINT64_C(0x6c6f626279)
 /* A guest is given this time to answer. */
 #define ANSWER_NS INT64_C(100000000)
-enum { MOST_MISSED = 3 };
 
 uint64_t hvd__lobby_mark(uint64_t cluster)
 {
@@ -50,19 +52,13 @@ int hvd__lobby_size(const struct hvd__lobby *l)
 
 void hvd__lobby_members(struct hvd__lobby *l, const int *ranks, int n)
 {
-    for (int rank = 0; rank < l->job.size; rank++)
-        l->is_member[rank] = false;
-    for (int i = 0; i < n; i++)
-        l->is_member[ranks[i]] = true;
-    l->nmembers = n;
-    l->is_open = true;
+    hvd__guests_members(&l->guests, ranks, n);
 }
 
 void hvd__lobby_shut(struct hvd__lobby *l)
 {
-    for (int rank = 0; rank < l->job.size; rank++)
-        hvd__lobby_drop(l, rank);
-    l->is_open = false;
+    hvd__guests_shut(&l->guests);
+    hvd__lobby_shed(l);
 }
 
 /* -------------------------------------------------------------------- notes */
@@ -105,15 +101,21 @@ static bool is_gone(int fd)
 
 /* ------------------------------------------------------------------- guests */
 
-void hvd__lobby_drop(struct hvd__lobby *l, int rank)
+void hvd__lobby_shed(struct hvd__lobby *l)
 {
-    struct hvd__guest *guest = &l->guests[rank];
+    for (int rank = 0; rank < l->job.size; rank++) {
+        if (l->fds[rank] < 0 || l->list[rank].ticket != 0)
+            continue;
+        close(l->fds[rank]);
+        l->fds[rank] = -1;
+    }
+}
 
-    if (guest->fd < 0)
-        return;
-    close(guest->fd);
-    *guest = (struct hvd__guest){.fd = -1};
-    atomic_fetch_sub(&l->nguests, 1);
+/* A guest is gone. */
+static void drop(struct hvd__lobby *l, int rank)
+{
+    hvd__guests_drop(&l->guests, rank);
+    hvd__lobby_shed(l);
 }
 
 void hvd__lobby_leave(struct hvd__lobby *l)
@@ -126,110 +128,88 @@ void hvd__lobby_leave(struct hvd__lobby *l)
 enum hvd__answer hvd__lobby_judge(struct hvd__lobby *l,
                                   const struct hvd__hello *hello)
 {
-    enum hvd__answer found = hvd__hello_identify(hello, &l->job);
-    const struct hvd__guest *guest;
+    const enum hvd__answer found = hvd__hello_identify(hello, &l->job);
+    const int rank = (int)hello->from;
 
     if (found != HVD__ANSWER_WELCOME)
         return found;
-    if (hello->from == (uint32_t)l->job.rank)
+    if (rank == l->job.rank)
         return HVD__ANSWER_OTHER;
-    if (!l->is_open)
-        return HVD__ANSWER_LATER;
-    guest = &l->guests[hello->from];
-    if (guest->fd >= 0 && is_gone(guest->fd))
-        hvd__lobby_drop(l, (int)hello->from);
-    return l->is_member[hello->from] || guest->fd >= 0 ? HVD__ANSWER_TAKEN
-                                                       : HVD__ANSWER_WELCOME;
+    if (l->fds[rank] >= 0 && is_gone(l->fds[rank]))
+        drop(l, rank);
+    return hvd__guests_judge(&l->guests, rank);
 }
 
 void hvd__lobby_take(struct hvd__lobby *l, const struct hvd__hello *hello,
                      int fd)
 {
+    const int rank = (int)hello->from;
     int64_t ticket;
 
     memcpy(&ticket, hello->nonce, sizeof ticket);
-    hvd__lobby_drop(l, (int)hello->from);
-    l->guests[hello->from] =
-        (struct hvd__guest){.fd = fd, .ticket = (ticket & INT64_MAX) | 1};
-    atomic_fetch_add(&l->nguests, 1);
+    drop(l, rank);
+    hvd__guests_take(&l->guests, rank, (ticket & INT64_MAX) | 1);
+    l->fds[rank] = fd;
 }
 
 int hvd__lobby_room(const struct hvd__lobby *l)
 {
-    return l->most > l->nmembers ? l->most - l->nmembers : 0;
+    return hvd__guests_room(&l->guests);
 }
 
 int hvd__lobby_count(const struct hvd__lobby *l)
 {
-    return atomic_load(&l->nguests);
+    return atomic_load(&l->guests.count);
 }
 
 /* Reads what a guest has sent. */
 static void hear_guest(struct hvd__lobby *l, int rank)
 {
-    struct hvd__guest *guest = &l->guests[rank];
     struct hvd__note note;
     int got = 1;
 
-    while (guest->fd >= 0 && got > 0) {
-        got = hvd__note_read(guest->fd, &note, sizeof note);
+    while (l->fds[rank] >= 0 && got > 0) {
+        got = hvd__note_read(l->fds[rank], &note, sizeof note);
         if (got > 0)
-            guest->has_answered = true;
+            hvd__guests_hear(&l->guests, rank);
         else if (got < 0)
-            hvd__lobby_drop(l, rank);
+            drop(l, rank);
     }
 }
 
 /* Returns how many guests have not answered. */
 static int hear_guests(struct hvd__lobby *l)
 {
-    int n = 0;
-
-    for (int rank = 0; rank < l->job.size; rank++) {
+    for (int rank = 0; rank < l->job.size; rank++)
         hear_guest(l, rank);
-        n += l->guests[rank].fd >= 0 && !l->guests[rank].has_answered;
-    }
-    return n;
+    return hvd__guests_awaited(&l->guests);
+}
+
+static void ping_guests(struct hvd__lobby *l)
+{
+    const struct hvd__note ping = {.what = HVD__NOTE_PING};
+
+    hear_guests(l);
+    hvd__guests_ping(&l->guests);
+    for (int rank = 0; rank < l->job.size; rank++)
+        if (l->fds[rank] >= 0 && !hvd__note_send(l->fds[rank], &ping, NULL))
+            drop(l, rank);
 }
 
 int hvd__lobby_list(struct hvd__lobby *l, int64_t *tickets)
 {
-    const struct hvd__note ping = {.what = HVD__NOTE_PING};
-    int64_t end = hvd__now_ns() + ANSWER_NS;
-    int n = 0;
+    const int64_t end = hvd__now_ns() + ANSWER_NS;
+    int n;
 
     memset(tickets, 0, (size_t)l->job.size * sizeof *tickets);
     if (hvd__lobby_count(l) == 0)
         return 0;
-    hear_guests(l);
-    for (int rank = 0; rank < l->job.size; rank++) {
-        l->guests[rank].has_answered = false;
-        if (l->guests[rank].fd >= 0 &&
-            !hvd__note_send(l->guests[rank].fd, &ping, NULL))
-            hvd__lobby_drop(l, rank);
-    }
+    ping_guests(l);
     while (hear_guests(l) > 0 && hvd__now_ns() < end)
         poll(NULL, 0, 1);
-    for (int rank = 0; rank < l->job.size; rank++) {
-        struct hvd__guest *guest = &l->guests[rank];
-
-        if (guest->fd >= 0 && guest->has_answered) {
-            tickets[rank] = guest->ticket;
-            guest->nmissed = 0;
-            n++;
-        } else if (guest->fd >= 0 && ++guest->nmissed == MOST_MISSED) {
-            hvd__lobby_drop(l, rank);
-        }
-    }
+    n = hvd__guests_list(&l->guests, tickets);
+    hvd__lobby_shed(l);
     return n;
-}
-
-static bool is_admitted(const struct hvd__admission *admission, int rank)
-{
-    for (int i = 0; i < admission->n; i++)
-        if (admission->ranks[i] == rank)
-            return true;
-    return false;
 }
 
 void hvd__lobby_admit(struct hvd__lobby *l, const int64_t *tickets,
@@ -243,14 +223,11 @@ void hvd__lobby_admit(struct hvd__lobby *l, const int64_t *tickets,
         .nold = admission->nold,
     };
 
-    for (int rank = 0; rank < l->job.size; rank++) {
-        struct hvd__guest *guest = &l->guests[rank];
+    for (int i = 0; i < admission->n; i++) {
+        const int rank = admission->ranks[i];
 
-        if (guest->fd < 0 || guest->ticket != tickets[rank] ||
-            !is_admitted(admission, rank))
-            continue;
-        guest->is_admitted = true;
-        hvd__note_send(guest->fd, &note, admission->ranks);
+        if (hvd__guests_admit(&l->guests, rank, tickets[rank]))
+            hvd__note_send(l->fds[rank], &note, admission->ranks);
     }
 }
 
@@ -261,7 +238,7 @@ int hvd__lobby_look(const struct hvd__lobby *l)
                          "%s has not taken this process into its world",
                          l->names[l->host_rank]);
     for (int rank = 0; rank < l->job.size; rank++)
-        if (l->guests[rank].is_admitted && is_gone(l->guests[rank].fd))
+        if (l->list[rank].is_admitted && is_gone(l->fds[rank]))
             return hvd__fail(HVD_ERR_LOST, "%s, which was to join, is gone",
                              l->names[rank]);
     return HVD_OK;
@@ -269,9 +246,8 @@ int hvd__lobby_look(const struct hvd__lobby *l)
 
 void hvd__lobby_settle(struct hvd__lobby *l)
 {
-    for (int rank = 0; rank < l->job.size; rank++)
-        if (l->guests[rank].is_admitted)
-            hvd__lobby_drop(l, rank);
+    hvd__guests_settle(&l->guests);
+    hvd__lobby_shed(l);
     hvd__lobby_leave(l);
 }
 
@@ -280,6 +256,6 @@ void hvd__lobby_end(struct hvd__lobby *l)
     const struct hvd__note end = {.what = HVD__NOTE_END};
 
     for (int rank = 0; rank < l->job.size; rank++)
-        if (l->guests[rank].fd >= 0)
-            hvd__note_send(l->guests[rank].fd, &end, NULL);
+        if (l->fds[rank] >= 0)
+            hvd__note_send(l->fds[rank], &end, NULL);
 }

@@ -8,25 +8,16 @@
 #ifndef HVD_TRANSPORT_TCP_LOBBY_H
 #define HVD_TRANSPORT_TCP_LOBBY_H
 
-#include <stdatomic.h>
-
+#include "transport/tcp/guests.h"
 #include "transport/tcp/handshake.h"
+#include "transport/tcp/seeker.h"
 #include "transport/tcp/tcp.h"
-
-enum { HVD__NOTE_PING = 1, HVD__NOTE_PONG, HVD__NOTE_ADMIT, HVD__NOTE_END };
 
 /* Guests and hosts tell each other notes; n numbers of 32 bits follow one. */
 struct hvd__note {
-    uint32_t what, n;
+    uint32_t what, n; /* what: an enum hvd__note_kind */
     uint64_t number;
     int32_t generation, nold;
-};
-
-struct hvd__guest {
-    int fd; /* -1: there is none */
-    int64_t ticket;
-    int nmissed; /* pings in a row that it has not answered */
-    bool has_answered, is_admitted;
 };
 
 struct hvd__lobby {
@@ -34,15 +25,13 @@ struct hvd__lobby {
     void *key;           /* owned */
     uint64_t base;       /* fingerprint of the cluster */
     bool is_local;
-    int least, most;           /* ranks that the first world needs, and that
-                                  any world has at most */
-    int nmembers;              /* ranks that are in the world */
+    int least;                 /* ranks that the first world needs */
     char **addresses, **names; /* owned, [job.size] */
-    bool *is_member;           /* owned, [job.size]: it is in the world */
-    struct hvd__guest *guests; /* owned, [job.size] */
-    atomic_int nguests;        /* for threads that do not drive */
-    bool is_open;              /* guests may come */
-    int host;                  /* connection; -1: none */
+    struct hvd__guests guests; /* with the two arrays behind it, owned */
+    bool *is_member;
+    struct hvd__guest *list;
+    int *fds; /* owned, [job.size]: the guests' connections; -1: none */
+    int host; /* connection; -1: none */
     int host_rank;
     struct hvd__tcp *tcp; /* borrowed: the transport that listens; NULL: none */
     int listener; /* owned socket, on which the transports of this process
@@ -66,7 +55,8 @@ bool hvd__note_send(int fd, const struct hvd__note *note,
  * side is gone. */
 int hvd__note_read(int fd, void *bytes, size_t n);
 
-void hvd__lobby_drop(struct hvd__lobby *lobby, int rank);
+/* Closes the connections of those who are guests no more. */
+void hvd__lobby_shed(struct hvd__lobby *lobby);
 void hvd__lobby_leave(struct hvd__lobby *lobby);
 /* Makes a transport for the calls of one who wants to join; it also listens. */
 int hvd__lobby_phone(struct hvd__lobby *lobby, const struct hvd__asked *asked,

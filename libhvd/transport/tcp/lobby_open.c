@@ -23,11 +23,13 @@ static bool allocate(struct hvd__lobby *l, const struct hvd__tcp_options *o)
     l->addresses = hvd__tcp_copy_texts(o->addresses, o->size);
     l->names = hvd__tcp_copy_texts(o->names, o->size);
     l->is_member = calloc(n, sizeof *l->is_member);
-    l->guests = calloc(n, sizeof *l->guests);
+    l->list = calloc(n, sizeof *l->list);
+    l->fds = malloc(n * sizeof *l->fds);
     l->key = malloc(o->key_bytes + 1);
-    for (int rank = 0; l->guests && rank < o->size; rank++)
-        l->guests[rank].fd = -1;
-    return l->addresses && l->names && l->is_member && l->guests && l->key;
+    for (int rank = 0; l->fds && rank < o->size; rank++)
+        l->fds[rank] = -1;
+    return l->addresses && l->names && l->is_member && l->list && l->fds &&
+           l->key;
 }
 
 int hvd__lobby_open(const struct hvd__tcp_options *options, int least, int most,
@@ -47,11 +49,14 @@ int hvd__lobby_open(const struct hvd__tcp_options *options, int least, int most,
     l->base = options->cluster;
     l->is_local = !options->key;
     l->least = least;
-    l->most = most;
     if (!allocate(l, options)) {
         hvd__lobby_close(l);
-        return hvd__fail_memory((size_t)options->size * sizeof *l->guests);
+        return hvd__fail_memory((size_t)options->size * sizeof *l->list);
     }
+    l->guests.size = options->size;
+    l->guests.most = most;
+    l->guests.is_member = l->is_member;
+    l->guests.list = l->list;
     if (options->key)
         memcpy(l->key, options->key, options->key_bytes);
     l->job.key = l->key;
@@ -63,15 +68,17 @@ void hvd__lobby_close(struct hvd__lobby *l)
 {
     if (!l)
         return;
-    for (int rank = 0; l->guests && rank < l->job.size; rank++)
-        hvd__lobby_drop(l, rank);
+    for (int rank = 0; l->fds && rank < l->job.size; rank++)
+        if (l->fds[rank] >= 0)
+            close(l->fds[rank]);
     hvd__lobby_leave(l);
     if (l->listener >= 0)
         close(l->listener);
     free(l->addresses);
     free(l->names);
     free(l->is_member);
-    free(l->guests);
+    free(l->list);
+    free(l->fds);
     free(l->key);
     free(l);
 }
