@@ -29,8 +29,7 @@ static void come(struct story *story, int i)
             plan(story, story->now + 30 * MS, (struct action){COME, i, 0});
         return;
     }
-    node->phase = CALLING;
-    node->came = story->now;
+    story_seek(story, i);
 }
 
 void story_act(struct story *story, const struct action *action)
@@ -41,7 +40,10 @@ void story_act(struct story *story, const struct action *action)
 
     SAY("%s %d %d", verbs[action->verb], action->which, action->other);
     switch (action->verb) {
-    case KILL: node->is_dead = true; break;
+    case KILL:
+        node->is_dead = true;
+        story_close_links(story, action->which);
+        break;
     case STOP:
         node->is_stopped = true;
         node->frozen_since = story->now;
@@ -190,6 +192,8 @@ static void plan_growth(struct story *story, bool only_deaths)
         struct deadly *deadly = &story->deadly[k];
 
         deadly->growth = 1 + sim_below(&story->draw, 3);
+        if (story->founds && sim_once_in(&story->founding, 3))
+            deadly->growth = 0; /* before a world is founded */
         deadly->meeting = (enum meeting)sim_below(&story->draw, MEETINGS + 1);
         deadly->message =
             1 + sim_below(&story->draw, deadly->meeting < MEETINGS ? 40 : 200);

@@ -24,7 +24,7 @@ static bool is_heard(const struct node *node, int from)
 }
 
 /* Begins the next allreduce, with these tickets. */
-static void ask(struct story *story, int i, const uint16_t *tickets)
+static void ask(struct story *story, int i, const uint32_t *tickets)
 {
     const struct node *node = &story->nodes[i];
     const struct hvd__survivors *s = story_state(node);
@@ -65,14 +65,15 @@ static bool share_tickets(struct story *story, int i)
         story_processes(&story->jobs[node->job], &story_state(node)->base_list);
     bool any = false;
 
-    for (int g = 0; g < story->nall; g++) {
+    for (int place = 0; place < story->nplaces; place++) {
         for (int j = 0; j < story->nall; j++) {
-            const uint16_t ticket = node->heard[j][node->number % 2].tickets[g];
+            const uint32_t ticket =
+                node->heard[j][node->number % 2].tickets[place];
 
-            if (j != i && list >> j & 1 && ticket > node->tickets[g])
-                node->tickets[g] = ticket;
+            if (j != i && list >> j & 1 && ticket > node->tickets[place])
+                node->tickets[place] = ticket;
         }
-        any |= node->tickets[g] != 0;
+        any |= node->tickets[place] != 0;
     }
     return any;
 }
@@ -90,14 +91,31 @@ static void note_growth(struct story *story, const struct node *node)
     story->growing_round = base;
 }
 
+/* Lists the guests that may come in. Returns whether that is done. */
+static bool list_guests(struct story *story, int i)
+{
+    struct node *node = &story->nodes[i];
+    int64_t tickets[MOST_FIRST] = {0};
+
+    if (hvd__guests_room(&node->guests) > 0 && story->njobs < MOST_JOBS - 1) {
+        if (!node->is_listing)
+            story_ping_guests(story, i);
+        if (!story_has_listed(story, i))
+            return false;
+        story_list_guests(story, i, tickets);
+    }
+    node->is_listing = false;
+    for (int place = 0; place < story->nplaces; place++)
+        node->tickets[place] = (uint32_t)tickets[place];
+    return true;
+}
+
 void story_look_for_guests(struct story *story, int i)
 {
-    static const uint16_t none[MOST];
+    static const uint32_t none[MOST_FIRST];
     struct node *node = &story->nodes[i];
 
-    if (!node->asks && story->now >= node->asks_at) {
-        memset(node->tickets, 0, sizeof node->tickets);
-        story_list_guests(story, i, node->tickets);
+    if (!node->asks && story->now >= node->asks_at && list_guests(story, i)) {
         node->asks = true;
         ask(story, i, node->tickets);
     }
@@ -145,6 +163,14 @@ static bool has_same_plan(const struct node *node, int from)
            memcmp(plan->tickets, node->tickets, sizeof plan->tickets) == 0;
 }
 
+/* A world has one process of each place. */
+static void check_place(struct story *story, const struct job *made, int place)
+{
+    for (int m = 0; m < made->n; m++)
+        if (story->nodes[made->who[m]].place == place)
+            story_fail(story, "a place is twice in a world", made->who[m]);
+}
+
 /* Makes the job of those in the list and of the guests, as many as have room.
  * Returns its number. */
 static int make_job(struct story *story, const struct node *node)
@@ -158,11 +184,12 @@ static int make_job(struct story *story, const struct node *node)
             made->who[made->n++] = old->who[m];
     made->nelders = made->n;
     for (int place = 0; place < story->nplaces; place++)
-        for (int g = 0; g < story->nall && made->n < story->nplaces; g++)
-            if (node->tickets[g] != 0 && story->nodes[g].place == place) {
-                made->tickets[g] = node->tickets[g];
-                made->who[made->n++] = g;
-            }
+        if (node->tickets[place] != 0 && made->n < story->nplaces) {
+            check_place(story, made, place);
+            made->tickets[place] = node->tickets[place];
+            made->who[made->n++] =
+                story_link(story, node->tickets[place])->guest;
+        }
     return story->njobs++;
 }
 
@@ -173,6 +200,19 @@ static int find_job(const struct story *story, const struct node *node)
             story->jobs[k].round == node->to_round)
             return k;
     return -1;
+}
+
+void story_meet_in_job(struct story *story, int i, int job)
+{
+    struct node *node = &story->nodes[i];
+
+    node->phase = STARTING;
+    node->to_job = job;
+    node->to_round = 0;
+    node->meeting = GREET;
+    node->started_at = story->now;
+    node->bad_since = -1;
+    story_meet(story, i);
 }
 
 bool story_agrees_to_grow(struct story *story, int i)
@@ -192,14 +232,9 @@ bool story_agrees_to_grow(struct story *story, int i)
     if (made < 0)
         made = make_job(story, node);
     node->has_tickets = false;
-    node->to_job = made;
-    node->to_round = 0;
-    node->meeting = GREET;
-    node->started_at = story->now;
-    node->bad_since = -1;
     SAY("%d grows into job %d", i, made);
     story_admit(story, i, made);
-    story_meet(story, i);
+    story_meet_in_job(story, i, made);
     return true;
 }
 
@@ -273,8 +308,7 @@ static void cancel(struct story *story, int i)
     story_settle_guests(story, i);
     node->to_job = node->job;
     if (is_guest(node)) {
-        node->phase = CALLING;
-        node->came = story->now;
+        story_seek(story, i);
         if (++node->nfailed == ATTEMPTS)
             story_end(story, i,
                       "it was let in, and could not start, too often");
@@ -355,7 +389,7 @@ static bool is_coming(const struct story *story, const struct node *node, int j)
     const struct node *other = &story->nodes[j];
 
     if (other->phase == WAITING)
-        return other->ticket == made->tickets[j];
+        return other->host_link == made->tickets[other->place];
     if (other->phase == LEAVING && other->job == made->parent)
         return story_state(other)->failed < made->round;
     if (other->phase == STARTING && other->to_job == made->parent)

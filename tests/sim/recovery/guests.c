@@ -1,194 +1,180 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * guests.c - processes that come, or come back, look for a rank that takes them
- * as guests, and wait (transport/tcp/lobby.c, enter.c). A guest and its host
- * have a connection, of whose end the other side learns unless a network that
- * is cut, or a stop, keeps it from it. A guest that hears nothing of its host
- * for long looks for another one.
+ * guests.c - the guests of a process. transport/tcp/guests.c decides; this does
+ * for it what lobby.c does: it sends the notes, and closes the connections of
+ * those who are guests no more.
  */
 #include <string.h>
 
 #include "story.h"
 
-#define PATIENCE_WITH_HOST (SILENCE + 500 * MS)
+#define ANSWER (100 * MS)
 
-static bool is_running(const struct node *node)
+void story_init_lobby(struct story *story, int i)
 {
-    return !node->is_dead && !node->is_stopped;
+    struct node *node = &story->nodes[i];
+
+    node->guests.size = node->guests.most = story->nplaces;
+    node->guests.is_member = node->is_member;
+    node->guests.list = node->guest_list;
+    node->seeker.guests = &node->guests;
+    node->seeker.is_absent = node->is_absent;
+    node->seeker.rank = node->place;
+    node->seeker.host = -1;
 }
 
-/* Returns whether a guest has left its host, as far as that can know. */
-static bool is_gone(const struct story *story, int host, int guest)
+void story_shed_guests(struct story *story, int i)
 {
-    const struct node *node = &story->nodes[guest];
+    struct node *node = &story->nodes[i];
 
-    return story_reaches(story, host, guest) &&
-           (node->is_dead || node->host_rank != host ||
-            node->ticket != story->nodes[host].guests[guest]);
-}
-
-/* Returns whether a host has left its guest, as far as that can know. */
-static bool is_left(const struct story *story, int guest)
-{
-    const struct node *node = &story->nodes[guest];
-    const struct node *host = &story->nodes[node->host_rank];
-
-    return story_reaches(story, node->host_rank, guest) &&
-           (host->is_dead || host->phase == ENDED ||
-            host->guests[guest] != node->ticket);
-}
-
-static bool is_taken(struct story *story, int host, int place)
-{
-    struct node *node = &story->nodes[host];
-    const uint32_t list = node->job < 0
-                              ? UINT32_C(1) << host
-                              : story_processes(&story->jobs[node->job],
-                                                &story_state(node)->base_list);
-
-    for (int j = 0; j < story->nall; j++) {
-        if (story->nodes[j].place != place)
+    for (int place = 0; place < story->nplaces; place++) {
+        if (node->guest_list[place].ticket != 0)
             continue;
-        if (node->guests[j] != 0 && is_gone(story, host, j))
-            node->guests[j] = 0;
-        if (list >> j & 1 || node->guests[j] != 0)
-            return true;
+        story_close_link(story, node->guest_links[place], i);
+        node->guest_links[place] = 0;
     }
-    return false;
 }
 
-/* Calls one of the others. */
-static void call(struct story *story, int i)
+static void drop_if_gone(struct story *story, int i, int place)
 {
     struct node *node = &story->nodes[i];
-    const int j = sim_below(&story->draw, story->nall);
-    struct node *host = &story->nodes[j];
 
-    if (j == i || !is_running(host) || !story_reaches(story, i, j) ||
-        !story_is_open(story, j) || is_taken(story, j, node->place))
+    if (node->guest_links[place] == 0 ||
+        !story_is_gone(story, node->guest_links[place], i))
         return;
-    memset(node->guests, 0,
-           sizeof node->guests); /* they find that world, too */
-    node->ticket = host->guests[i] = ++story->ntickets;
-    host->is_admitted[i] = false;
-    node->host_rank = j;
-    node->heard_host = story->now;
-    node->phase = WAITING;
-    SAY("%d is a guest of %d", i, j);
+    hvd__guests_drop(&node->guests, place);
+    story_shed_guests(story, i);
 }
 
-void story_look_for_host(struct story *story, int i)
+void story_set_members(struct story *story, int i)
 {
     struct node *node = &story->nodes[i];
+    const struct job *job = &story->jobs[node->job];
+    int places[MOST], n = 0;
 
-    if (node->phase == CALLING && story->now - node->came > LIMIT)
-        story_end(story, i, "nobody has let it in");
-    else if (node->phase == CALLING && sim_once_in(&story->draw, 4))
-        call(story, i);
-    if (node->phase == CALLING && node->place == 0)
-        story_found(story, i);
-    if (node->phase != WAITING)
+    for (int m = 0; m < job->n; m++)
+        if (hvd__member_set_has(&story_state(node)->base_list, m))
+            places[n++] = story->nodes[job->who[m]].place;
+    hvd__guests_members(&node->guests, places, n);
+}
+
+/* A process that is between two worlds drives no connection, so that whoever
+ * calls it waits. */
+static bool is_driving(const struct node *node)
+{
+    return node->phase != LEAVING && node->phase != FINDING;
+}
+
+void story_take_call(struct story *story, struct event *event)
+{
+    struct node *node = &story->nodes[event->to];
+    const int place = story->nodes[event->from].place;
+    struct event reply = {.kind = REPLY,
+                          .from = event->to,
+                          .to = event->from,
+                          .round = event->round};
+
+    if (!story_reaches(story, event->from, event->to))
+        return; /* the caller waits in vain */
+    if (node->is_dead || node->phase == ENDED) {
+        reply.number = NOBODY_LISTENS;
+        reply.at = story->now + story_delay(story);
+        story_push(story, reply);
         return;
-    if ((is_left(story, i) && sim_once_in(&story->draw, 2)) ||
-        story->now - node->heard_host > PATIENCE_WITH_HOST) {
-        node->host_rank = -1;
-        node->came = story->now;
-        node->phase = CALLING;
     }
+    if (!is_driving(node)) {
+        event->at = story->now + 5 * MS;
+        story_push(story, *event);
+        return;
+    }
+    drop_if_gone(story, event->to, place);
+    if (story->nlinks + 1 == MOST_LINKS ||
+        hvd__guests_judge(&node->guests, place) != HVD__ANSWER_WELCOME) {
+        story_send(story, reply);
+        return;
+    }
+    node->guest_links[place] = story_open_link(story, event->from, event->to);
+    hvd__guests_take(&node->guests, place, node->guest_links[place]);
+    story_send_on(story, node->guest_links[place], reply);
 }
 
-int story_count_guests(struct story *story, int i)
+void story_hear_guest(struct story *story, const struct event *event)
+{
+    struct node *node = &story->nodes[event->to];
+    const int place = story->nodes[event->from].place;
+
+    if (node->guest_links[place] == event->link)
+        hvd__guests_hear(&node->guests, place);
+}
+
+void story_ping_guests(struct story *story, int i)
 {
     struct node *node = &story->nodes[i];
-    int n = 0;
 
-    for (int g = 0; g < story->nall; g++) {
-        if (node->guests[g] != 0 && is_gone(story, i, g))
-            node->guests[g] = 0;
-        n += node->guests[g] != 0;
-    }
+    for (int place = 0; place < story->nplaces; place++)
+        drop_if_gone(story, i, place);
+    hvd__guests_ping(&node->guests);
+    for (int place = 0; place < story->nplaces; place++)
+        if (node->guest_links[place] != 0)
+            story_send_on(story, node->guest_links[place],
+                          (struct event){.kind = NOTE,
+                                         .number = HVD__NOTE_PING,
+                                         .from = i});
+    node->is_listing = true;
+    node->list_until = story->now + ANSWER;
+}
+
+bool story_has_listed(struct story *story, int i)
+{
+    struct node *node = &story->nodes[i];
+
+    for (int place = 0; place < story->nplaces; place++)
+        drop_if_gone(story, i, place);
+    return hvd__guests_awaited(&node->guests) == 0 ||
+           story->now >= node->list_until;
+}
+
+int story_list_guests(struct story *story, int i, int64_t *tickets)
+{
+    struct node *node = &story->nodes[i];
+    const int n = hvd__guests_list(&node->guests, tickets);
+
+    node->is_listing = false;
+    story_shed_guests(story, i);
     return n;
-}
-
-void story_list_guests(struct story *story, int i, uint16_t *tickets)
-{
-    struct node *node = &story->nodes[i];
-    const int room =
-        story->nplaces -
-        (node->job < 0 ? 1
-                       : hvd__member_set_count(&story_state(node)->base_list));
-
-    if (room <= 0 || story->njobs >= MOST_JOBS - 1)
-        return;
-    for (int g = 0; g < story->nall; g++) {
-        struct node *guest = &story->nodes[g];
-
-        if (node->guests[g] == 0)
-            continue;
-        if (is_gone(story, i, g)) {
-            node->guests[g] = 0;
-        } else if (is_running(guest) && story_reaches(story, i, g)) {
-            tickets[g] = node->guests[g];
-            guest->heard_host = story->now;
-        } else if (sim_once_in(&story->draw, 3)) {
-            node->guests[g] = 0; /* it has not answered thrice */
-        }
-    }
 }
 
 void story_admit(struct story *story, int i, int job)
 {
     struct node *node = &story->nodes[i];
 
-    for (int g = 0; g < story->nall; g++) {
-        const uint16_t ticket = story->jobs[job].tickets[g];
-
-        if (ticket == 0 || node->guests[g] != ticket)
-            continue;
-        node->is_admitted[g] = true;
-        story_send(story, (struct event){.kind = ADMIT,
-                                         .to = g,
+    for (int place = 0; place < story->nplaces; place++)
+        if (hvd__guests_admit(&node->guests, place,
+                              story->jobs[job].tickets[place]))
+            story_send_on(story, node->guest_links[place],
+                          (struct event){.kind = NOTE,
+                                         .number = HVD__NOTE_ADMIT,
                                          .from = i,
-                                         .job = job,
-                                         .number = ticket});
-    }
+                                         .job = job});
 }
 
-void story_hear_admission(struct story *story, struct event *event)
+bool story_lacks_guest(struct story *story, int i)
 {
-    struct node *node = &story->nodes[event->to];
+    struct node *node = &story->nodes[i];
 
-    if (node->phase != WAITING || node->ticket != event->number ||
-        !story_reaches(story, event->from, event->to))
-        return;
-    node->phase = STARTING;
-    node->to_job = event->job;
-    node->to_round = 0;
-    node->meeting = GREET;
-    node->started_at = story->now;
-    node->bad_since = -1;
-    story_meet(story, event->to);
-}
-
-bool story_lacks_guest(const struct story *story, int i)
-{
-    const struct node *node = &story->nodes[i];
-
-    for (int g = 0; g < story->nall; g++)
-        if (node->is_admitted[g] && is_gone(story, i, g))
+    for (int place = 0; place < story->nplaces; place++)
+        if (node->guest_list[place].is_admitted &&
+            story_is_gone(story, node->guest_links[place], i))
             return true;
-    return node->host_rank >= 0 && is_left(story, i);
+    return node->host_link != 0 && story_is_gone(story, node->host_link, i);
 }
 
 void story_settle_guests(struct story *story, int i)
 {
     struct node *node = &story->nodes[i];
 
-    for (int g = 0; g < story->nall; g++)
-        if (node->is_admitted[g]) {
-            node->is_admitted[g] = false;
-            node->guests[g] = 0;
-        }
-    node->host_rank = -1;
-    node->ticket = 0;
+    hvd__guests_settle(&node->guests);
+    story_shed_guests(story, i);
+    story_close_link(story, node->host_link, i);
+    node->host_link = 0;
 }

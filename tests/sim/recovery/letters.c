@@ -28,7 +28,7 @@ void story_send(struct story *story, struct event event)
     }
     event.at = story->now + story_delay(story);
     story_push(story, event);
-    if (story->ngrowths > 0)
+    if (story->ngrowths > 0 || story->founds)
         story_strike(story, &event);
 }
 

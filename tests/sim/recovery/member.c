@@ -10,6 +10,7 @@ void story_end(struct story *story, int i, const char *why)
 
     SAY("%d ends: %s", i, why);
     node->phase = ENDED;
+    story_close_links(story, i);
     for (int k = 0; k < story->njobs; k++) {
         if (!node->in[k])
             continue;
@@ -47,6 +48,7 @@ void story_enter(struct story *story, int i)
     if (node->phase == IN_WORLD)
         node->ready_at += sim_below(&story->draw, 20) * MS;
     node->phase = LEAVING;
+    node->is_listing = false;
     hvd__survivors_enter(story_state(node));
 }
 
@@ -122,6 +124,8 @@ void story_begin(struct story *story, int i)
 
     SAY("%d has started round %u of job %d", i, node->to_round, node->to_job);
     node->phase = IN_WORLD;
+    node->is_listing = false;
+    story_set_members(story, i);
     node->bad_since = -1;
     node->enter_at = -1;
     node->patience = sim_below(&story->draw, 50) * MS;
@@ -304,7 +308,7 @@ void story_tick(struct story *story, int i)
         return;
     }
     if (node->phase == CALLING || node->phase == WAITING) {
-        story_look_for_host(story, i);
+        story_look_for_world(story, i);
         return;
     }
     if (node->phase == IN_WORLD)

@@ -21,7 +21,7 @@
  * that grow may also be what somebody dies of, or what a network is cut at. In
  * half of the others the last members are spares. In a third of the stories in
  * which workers come there is no world in the beginning, and they found one
- * (found.c).
+ * (seekers.c).
  *
  * These must hold:
  *
@@ -85,7 +85,8 @@ static void place(struct story *story, int i)
                  : i < story->nhosts ? i
                                      : sim_below(&story->draw, story->nhosts);
     node->job = node->to_job = i < story->n ? 0 : -1;
-    node->host_rank = node->first_world = -1;
+    node->first_world = -1;
+    story_init_lobby(story, i);
     for (int j = 0; j < MOST; j++)
         for (int k = 0; k < 3; k++)
             node->heard[j][k].job = -1;
@@ -115,6 +116,8 @@ static void found(struct story *story)
         story_take_part(story, i, 0);
     for (int i = 0; i < story->size; i++)
         story_note_world(story, i, 0, 0, (UINT32_C(1) << story->size) - 1);
+    for (int i = 0; i < story->size && story_grows(story); i++)
+        story_set_members(story, i);
     if (!story->founds)
         story->counts->started--; /* it has not done so in this story */
 }
@@ -155,6 +158,7 @@ bool sim_recovery(uint64_t seed, bool verbose, struct sim_counts *counts)
                            .network = sim_stream(seed, 2),
                            .founding = sim_stream(seed, 3),
                            .parting = sim_stream(seed, 4),
+                           .calling = sim_stream(seed, 5),
                            .seed = seed,
                            .is_verbose = verbose,
                            .counts = counts};

@@ -8,6 +8,7 @@
 
 #include "../random.h"
 #include "simulated.h"
+#include "transport/tcp/seeker.h"
 #include "watch/survivors.h"
 
 #define MS INT64_C(1000000)
@@ -19,6 +20,8 @@ enum {
     MOST_DEADLY = 3,
     MOST_WORLDS = 200,
     MOST_HELD = 200, /* letters that a socket has room for */
+    LINK_BITS = 11,
+    MOST_LINKS = 1 << LINK_BITS,
     MOST_EVENTS = 3000000
 };
 #define TICK (5 * MS)
@@ -39,12 +42,12 @@ enum meeting { COMPARE, GREET, START, LAST, MEETINGS };
  * grown, to the next that grows. A member is a number in it. */
 struct job {
     int n, nelders;
-    int who[MOST];          /* the process of each member */
-    int fate[MOST];         /* of each member, in the register of its host */
-    int parent;             /* the job whose world has grown; -1: none */
-    uint32_t round;         /* the round of the parent's that it was made in */
-    uint16_t tickets[MOST]; /* of the processes that were let in */
-    int settled;            /* on one host: 1 it has started, -1 never will */
+    int who[MOST];  /* the process of each member */
+    int fate[MOST]; /* of each member, in the register of its host */
+    int parent;     /* the job whose world has grown; -1: none */
+    uint32_t round; /* the round of the parent's that it was made in */
+    uint32_t tickets[MOST_FIRST]; /* of those who were let in, by place */
+    int settled; /* on one host: 1 it has started, -1 never will */
 };
 
 enum phase {
@@ -63,7 +66,16 @@ struct share {
     int job;
     uint32_t round;
     int number;
-    uint16_t tickets[MOST];
+    uint32_t tickets[MOST_FIRST];
+};
+
+/* A connection of a guest and its host, the two sides of which are 0 and 1
+ * (links.c). */
+struct link {
+    int guest, host; /* processes */
+    uint32_t ticket; /* the guest's: the number of the link, and random bits */
+    bool is_closed[2], has_ended[2]; /* by a side, and for it */
+    uint32_t nsent[2], ntaken[2];    /* messages, by a side */
 };
 
 /* A process. */
@@ -90,21 +102,40 @@ struct node {
     bool asks, is_parting; /* it is in an allreduce, in the good end */
     int number;            /* of the allreduce */
     int64_t asks_at;
-    uint16_t tickets[MOST]; /* of those whom it will let in */
+    uint32_t tickets[MOST_FIRST]; /* of those whom it will let in */
     bool has_tickets;
     struct share heard[MOST][3]; /* of two allreduces, and of a comparison */
-    /* guests (guests.c) */
-    int host_rank; /* the process whose guest this one is; -1: none */
-    uint16_t ticket;
-    int64_t came, heard_host;
-    int nfailed;           /* starts to which it was let in */
-    int nguests;           /* while it may found a world (found.c) */
-    int64_t guest_came;    /* when that number changed */
-    uint16_t guests[MOST]; /* their tickets */
-    bool is_admitted[MOST];
+    int nfailed;                 /* starts to which it was let in */
+    /* its guests (guests.c), by place */
+    struct hvd__guests guests;
+    struct hvd__guest guest_list[MOST_FIRST];
+    bool is_member[MOST_FIRST];
+    uint32_t guest_links[MOST_FIRST]; /* tickets; 0: none */
+    bool is_listing;
+    int64_t list_until;
+    /* looking for a world (seekers.c), by place */
+    struct hvd__seeker seeker;
+    bool is_absent[MOST_FIRST], is_calling[MOST_FIRST];
+    uint32_t calls; /* those with this number go on */
+    int64_t call_at[MOST_FIRST], call_delay[MOST_FIRST];
+    uint32_t answers[MOST_FIRST]; /* tickets of the links that are open */
+    uint32_t host_link;           /* its ticket as a guest; 0: it is none */
 };
 
-enum kind { LETTER, TICKING, ACTION, MEETING, REFUSAL, ASK, ADMIT };
+enum kind {
+    LETTER,
+    TICKING,
+    ACTION,
+    MEETING,
+    REFUSAL,
+    ASK,
+    CALL,
+    REPLY,
+    NOTE,
+    HANGUP
+};
+/* What a REPLY says that has no link: a process, or the kernel of its host. */
+enum reply { NOT_NOW, NOBODY_LISTENS };
 
 struct event {
     int64_t at;
@@ -114,8 +145,9 @@ struct event {
     int job;
     uint32_t round;
     enum meeting meeting;
-    int number; /* of an ASK */
-    uint16_t tickets[MOST];
+    int number; /* of an ASK; the kind of a NOTE; an enum reply */
+    uint32_t tickets[MOST_FIRST];
+    uint32_t link, sequence; /* a ticket; the message of its link */
     bool is_held;
     struct hvd__letter *letter; /* owned */
 };
@@ -147,7 +179,7 @@ struct world {
 };
 
 struct story {
-    struct sim_random draw, network, founding, parting;
+    struct sim_random draw, network, founding, parting, calling;
     int n, size, nall, nhosts, loss, doubles, slow;
     int nplaces;    /* n: no world grows */
     int64_t period; /* between two looks for guests */
@@ -167,7 +199,8 @@ struct story {
     int nmessages[MEETINGS + 1]; /* since the last of these began */
     int growing_job;             /* where that was */
     uint32_t growing_round;
-    uint16_t ntickets;
+    struct link links[MOST_LINKS]; /* from 1 on, nlinks */
+    uint32_t nlinks;
     struct event *heap; /* owned */
     int nevents, room;
     uint64_t order;
@@ -267,36 +300,63 @@ void story_look_for_guests(struct story *story, int i);
 /* All have compared whom they let in. Returns whether this start is one of a
  * world that grows. */
 bool story_agrees_to_grow(struct story *story, int i);
+/* Begins the start of the world of a job, which has grown or was founded. */
+void story_meet_in_job(struct story *story, int i, int job);
 /* Goes on with the start of a world that grows. */
 void story_go_on_growing(struct story *story, int i);
 /* Looks whether the world that could not be started has started elsewhere. */
 void story_find_out(struct story *story, int i);
 void story_hear_share(struct story *story, struct event *event);
 
-/* found.c */
+/* links.c */
 
-/* Returns whether a process takes guests. */
-bool story_is_open(const struct story *story, int host);
-/* Founds a world if it is time to; for the process of place 0, which is in
- * none.
- */
-void story_found(struct story *story, int i);
+/* Makes a link, and returns its ticket. There must be room for it. */
+uint32_t story_open_link(struct story *story, int guest, int host);
+struct link *story_link(struct story *story, uint32_t ticket);
+/* Sends a message from one side to the other, unless that side is closed. */
+void story_send_on(struct story *story, uint32_t ticket, struct event event);
+/* A process closes its side, if the ticket is not 0. */
+void story_close_link(struct story *story, uint32_t ticket, int i);
+/* A process has ended: its kernel closes all of its sides. */
+void story_close_links(struct story *story, int i);
+/* Returns whether a process knows that the other side is closed. */
+bool story_is_gone(struct story *story, uint32_t ticket, int i);
+/* Returns whether a message of a link is taken now; else it comes again later,
+ * or never. */
+bool story_arrives(struct story *story, struct event *event);
 
 /* guests.c */
 
-/* Lets a process that is in no world look for one. */
-void story_look_for_host(struct story *story, int i);
-/* Returns how many guests a process has, as far as it can know. */
-int story_count_guests(struct story *story, int i);
-/* Writes the tickets of the guests of a process that answer. */
-void story_list_guests(struct story *story, int i, uint16_t *tickets);
+/* Before all others: gives a process a list of guests, and a seeker. */
+void story_init_lobby(struct story *story, int i);
+/* Lets it take guests for the world that it is in. */
+void story_set_members(struct story *story, int i);
+void story_take_call(struct story *story, struct event *event);
+/* A guest has answered a ping. */
+void story_hear_guest(struct story *story, const struct event *event);
+/* Begins to list the guests of a process. */
+void story_ping_guests(struct story *story, int i);
+/* Returns whether they have answered, or have had the time to. */
+bool story_has_listed(struct story *story, int i);
+/* Writes the tickets of those that have. Returns how many there are. */
+int story_list_guests(struct story *story, int i, int64_t *tickets);
 /* Tells those who are let in to which job they come. */
 void story_admit(struct story *story, int i, int job);
-void story_hear_admission(struct story *story, struct event *event);
-/* Returns whether one that was admitted has gone. */
-bool story_lacks_guest(const struct story *story, int i);
+/* Returns whether one that was admitted has gone, or its host. */
+bool story_lacks_guest(struct story *story, int i);
 /* Ends what admitted guests and their hosts have to do with each other. */
 void story_settle_guests(struct story *story, int i);
+/* Closes the connections of those who are guests of a process no more. */
+void story_shed_guests(struct story *story, int i);
+
+/* seekers.c */
+
+/* Has a process that is in no world begin to look for one. */
+void story_seek(struct story *story, int i);
+/* Lets it go on. */
+void story_look_for_world(struct story *story, int i);
+void story_take_reply(struct story *story, struct event *event);
+void story_take_note(struct story *story, struct event *event);
 
 /* take.c */
 

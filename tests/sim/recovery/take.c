@@ -100,6 +100,8 @@ void story_take(struct story *story, struct event *event)
     }
     if (event->kind == LETTER) {
         take_letter(story, event);
+    } else if (event->kind == CALL) {
+        story_take_call(story, event);
     } else if (node->is_dead) {
         return;
     } else if (event->kind == TICKING && !node->is_stopped) {
@@ -111,8 +113,10 @@ void story_take(struct story *story, struct event *event)
         take_meeting(story, event);
     } else if (event->kind == ASK) {
         take_ask(story, event);
-    } else if (event->kind == ADMIT) {
-        story_hear_admission(story, event);
+    } else if (event->kind == REPLY) {
+        story_take_reply(story, event);
+    } else if (event->kind == NOTE || event->kind == HANGUP) {
+        story_take_note(story, event);
     } else if (event->kind == REFUSAL) {
         take_refusal(story, event);
     }
