@@ -265,6 +265,37 @@ static int share_numbers(hvd_estimator *e)
                      hvd_broadcast(&x->told, sizeof x->told, HVD_UINT8, known));
 }
 
+int elastic_wait_for(int least)
+{
+    const double begun = clock_seconds();
+    double counts[2] = {0, 0}; /* who waits, and whether rank 0 waits no more */
+    int status = 0;
+
+    while (status == 0 && counts[1] == 0 && hvd_size() + counts[0] < least) {
+        usleep(LOOK_US);
+        counts[0] = hvd_joiners();
+        counts[1] = hvd_rank() == 0 && (launcher_present() ||
+                                        clock_seconds() - begun > MOST_SECONDS);
+        status = agree_sum(counts, 2);
+    }
+    return status < 0 ? status : counts[1] == 0;
+}
+
+/* Collective, newcomers included: waits for more ranks if they are still too
+ * few, since some that waited have gone. Returns 1 if the next world is to have
+ * more, or 0. */
+static int wait_again(hvd_estimator *e)
+{
+    struct elastic *x = e->elastic;
+    int status;
+
+    if (hvd_size() >= e->options.elastic || x->ends || is_replay(e))
+        return 0;
+    status = elastic_wait_for(e->options.elastic);
+    x->ends = status == 0;
+    return status;
+}
+
 int elastic_compare(hvd_estimator *e, const struct input *in)
 {
     struct agree_number mine[MOST_NUMBERS];
@@ -275,7 +306,10 @@ int elastic_compare(hvd_estimator *e, const struct input *in)
         return 0;
     status = meet_newcomers(e);
     if (status == 0)
-        status = estimator_agree(in ? 0 : PROBLEM);
+        status = wait_again(e);
+    if (status != 0)
+        return status;
+    status = estimator_agree(in ? 0 : PROBLEM);
     if (status < 0 || !in)
         return status;
     n = list_numbers(e, in, mine);
@@ -463,22 +497,6 @@ static int leave_out_lost(hvd_estimator *e)
     return place;
 }
 
-int elastic_wait_for(int least)
-{
-    const double begun = clock_seconds();
-    double counts[2] = {0, 0}; /* who waits, and whether rank 0 waits no more */
-    int status = 0;
-
-    while (status == 0 && counts[1] == 0 && hvd_size() + counts[0] < least) {
-        usleep(LOOK_US);
-        counts[0] = hvd_joiners();
-        counts[1] = hvd_rank() == 0 && (launcher_present() ||
-                                        clock_seconds() - begun > MOST_SECONDS);
-        status = agree_sum(counts, 2);
-    }
-    return status < 0 ? status : counts[1] == 0;
-}
-
 /* Collective: waits until there are enough ranks again, and lets them in.
  * Returns 1, or 0 if they do not come. */
 static int wait_for_more(hvd_estimator *e)
@@ -528,7 +546,7 @@ int elastic_recover(hvd_estimator *e)
         if (place == PLACE_STARTING)
             return fail_to_begin(e);
         status = 1;
-        while (status > 0 && hvd_size() < e->options.elastic)
+        while (status > 0 && !x->meets && hvd_size() < e->options.elastic)
             status = wait_for_more(e);
     } while (status < 0 && (x->is_left || is_loss()));
     if (status < 0)

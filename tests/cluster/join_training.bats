@@ -139,6 +139,27 @@ setup_file() {
     ! grep '"restore"' events | grep '"ranks":\[[0-9]*\]'
 }
 
+@test "too few wait on if one that waited does not answer when they let others in" {
+    workers 3
+    grow 0 20 4 3
+    grow 1 20 4 3
+    grow 2 20 4 3
+    until_event 1 '"commit"'
+    kill -KILL "${pid[0]}" "${pid[1]}"
+    wait "${pid[0]}" "${pid[1]}" || true
+    until_event 1 '"loss"'
+    NAME=back0 grow 0 20 4 3
+    until_guests 1 "${port[2]}"
+    kill -STOP "${pid[back0]}"
+    NAME=back1 grow 1 20 4 3
+    until_guests 2 "${port[2]}"
+    sleep 1
+    kill -CONT "${pid[back0]}"
+    end_alike back0 back1 2
+    # Nobody trained in a smaller world.
+    ! grep '"restore"' events | grep -v '"ranks":\[[0-9]*,[0-9]*,[0-9]*\]'
+}
+
 @test "mnist begins anew if a rank is lost before it trains" {
     GROWER=${HVD_BUILD:-$ROOT/build}/bin/mnist
     workers 2
@@ -155,6 +176,15 @@ setup_file() {
     # No event had named it: the start counts it.
     grep -c '"newcomers"' log | grep -x 1
     grep '"event":"start",.*"ranks":\[0\],"newcomers":1,' log
+}
+
+until_guests() { # n port: so many wait at the worker that listens there
+    local i
+    for ((i = 0; i < 400; i++)); do
+        [ "$(ss -Htn state established "sport = :$2" | wc -l)" -lt "$1" ] || return 0
+        sleep 0.05
+    done
+    return 1
 }
 
 # prepare WORKER...: starts workers of mnist, of which two must be left.
