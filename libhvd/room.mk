@@ -25,13 +25,15 @@ HVD_OBJ := $(HVD_SRC:%.c=$(B)/obj/%.o) $(DISK_OBJ)
 HVD_SO := $(B)/lib/libhvd.so
 LIBS += $(HVD_SO) $(B)/lib/libhvd.a
 
-# libhvd.so is optimised as a whole, by gcc, since calls between its files are a
-# tenth of the time of many small tensors. The archive has machine code alone:
-# its users' compilers may be others. The kernels stay as their own flags make
-# them, and what reads and writes files is part of other libraries too.
+# In libhvd.so gcc optimises the files together through which requests go, since
+# calls between them are a tenth of the time of many small tensors. The other
+# files would take the linker as long again. The archive has machine code alone:
+# its users' compilers may be others.
 IS_GCC := $(findstring gcc version,$(shell LC_ALL=C $(CC) -v 2>&1))
 LTO := $(if $(IS_GCC),$(if $(filter release,$(FLAVOUR)),-flto=auto))
-LTO_OBJ := $(if $(LTO),$(filter-out $(B)/obj/libhvd/kernels/% $(DISK_OBJ),$(HVD_OBJ)))
+LTO_ROOMS := base core/% trace transport transport/algo transport/shm
+LTO_OBJ := $(if $(LTO),$(foreach o,$(HVD_OBJ),$(if \
+	$(filter $(LTO_ROOMS:%=$(B)/obj/libhvd/%/),$(dir $(o))),$(o))))
 $(LTO_OBJ): BASE_CFLAGS += $(LTO) -ffat-lto-objects
 
 # Nobody looks at errno after sqrt, whose loop can then be vectorised.
