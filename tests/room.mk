@@ -6,7 +6,7 @@ CFLAGS_tests = -Ilibhvd/include -Ilibhvd -Idevice/include -Idevice -Imodels/incl
 	-Ibench -Itests/support $(MPI_CFLAGS) $(BLAS_CFLAGS)
 
 # Their compilation takes longer than what they compute by themselves.
-$(foreach d,unit mpi fuzz support,$(B)/obj/tests/$(d)/%.o): CFLAGS := $(subst -O3,-O1,$(CFLAGS))
+$(foreach d,unit mpi fuzz support,$(B)/obj/tests/$(d)/%.o): CFLAGS := $(subst -O3,-Og,$(CFLAGS))
 
 UNIT_TESTS := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/*.c))
 FUZZ_TESTS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
