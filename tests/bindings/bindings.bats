@@ -70,28 +70,20 @@ python_says() { # what ranks
     done
 }
 
-@test "python: tensors of PyTorch" {
-    for engine in extension ctypes; do
-        python_says tensor 2
-    done
-    engine=extension
-    for n in 1 3 4; do
-        python_says tensor $n
-    done
-}
-
-@test "python: layers of PyTorch that see all ranks" {
-    engine=extension
-    for n in 1 3; do
-        python_says layer $n
-    done
-}
-
-@test "python: torch.distributed and its trainers" {
+# Importing PyTorch takes longer than each of these programs, so one process runs all
+# of them; and the library starts again in it.
+@test "python: tensors of PyTorch, layers that see all ranks, torch.distributed" {
     engine=extension
     for n in 1 2 3; do
-        STORE=$BATS_TEST_TMPDIR/store.$n python_says group $n
+        PROGRAMS="tensor layer group" STORE=$BATS_TEST_TMPDIR/store.$n \
+            python several mpirun -np $n
+        [ "$status" -eq 0 ]
+        for what in tensor layer group; do
+            [ "$(finished $what)" -eq $n ]
+        done
     done
+    engine=ctypes
+    python_says tensor 2
 }
 
 @test "python: torch.distributed starts without a launcher" {
@@ -106,14 +98,12 @@ python_says() { # what ranks
 
 @test "python: malloc keeps the memory of PyTorch's trainings" {
     engine=extension
-    for what in settings optimizer group hook; do
-        python every_block env CASE=$what STORE="$BATS_TEST_TMPDIR/store.$what"
-        [ "$(finished block)" -eq 1 ]
-    done
-    python every_block env CASE=optimizer HVD_TORCH_KEEP_MEMORY=no
-    [ "$(finished block)" -eq 1 ]
+    CASES="settings optimizer group hook unwanted" STORE=$BATS_TEST_TMPDIR/store \
+        python every_block env
+    [ "$status" -eq 0 ]
+    [ "$(finished block)" -eq 5 ]
     # With this setting glibc's library for debugging has a malloc of its own.
-    python every_block env CASE=optimizer LD_PRELOAD=libc_malloc_debug.so.0 \
+    python every_block env CASES=unwanted LD_PRELOAD=libc_malloc_debug.so.0 \
         GLIBC_TUNABLES=glibc.malloc.check=3
     [ "$(finished block)" -eq 1 ]
 }
@@ -174,7 +164,7 @@ python_says() { # what ranks
     local run=$LIB/python/hvd/compat/bin/horovodrun
     PYTHON=/usr/bin/python3 HVD_LIBRARY=$LIB/libhvd.so.0 run timeout 60 "$run" -np 2 \
         --cycle-time-ms 5 --fusion-threshold-mb 32 -x HVD_TEST_X=7 /usr/bin/python3 -c '
-import horovod.torch as hvd, os
+import horovod, hvd, os
 hvd.init()
 assert os.environ["HVD_FUSION_THRESHOLD"] == "32MB" and os.environ["HVD_TEST_X"] == "7"
 os.write(1, b"every option of %d\n" % hvd.size())'
