@@ -81,6 +81,7 @@ static int start_segments(struct hvd__collective *c, bool *moved)
 
         segment->start = c->started;
         segment->phase = segment->met = 0;
+        segment->is_done = false;
         HVD_TRY(c->algorithm->start(c, segment));
         c->started += segment->count;
         c->tail++;
@@ -89,6 +90,21 @@ static int start_segments(struct hvd__collective *c, bool *moved)
     return HVD_OK;
 }
 
+static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
+                        const struct hvd__segment *before, bool *moved)
+{
+    int phase = segment->phase, met = segment->met;
+    int done = c->algorithm->step(c, segment, before);
+
+    if (done < 0)
+        return done;
+    segment->is_done = done;
+    *moved |= done || segment->phase != phase || segment->met != met;
+    return HVD_OK;
+}
+
+/* A segment may be done before an earlier one. Then it stays until that is done,
+ * too, and has nothing left to move. */
 int hvd__collective_step(struct hvd__collective *c, bool *moved)
 {
     const struct hvd__segment *before = NULL;
@@ -96,13 +112,10 @@ int hvd__collective_step(struct hvd__collective *c, bool *moved)
     HVD_TRY(start_segments(c, moved));
     for (int64_t i = c->head; i < c->tail; i++) {
         struct hvd__segment *segment = segment_at(c, i);
-        int phase = segment->phase, met = segment->met;
-        int done = c->algorithm->step(c, segment, before);
 
-        if (done < 0)
-            return done;
-        *moved |= done || segment->phase != phase || segment->met != met;
-        if (done && i == c->head)
+        if (!segment->is_done)
+            HVD_TRY(step_segment(c, segment, before, moved));
+        if (segment->is_done && i == c->head)
             c->head++;
         else
             before = segment;

@@ -74,6 +74,7 @@ struct hvd__shared {
 struct hvd__segment {
     int phase;
     int met; /* partners with which transfers of the phase have started */
+    bool is_done;
     int64_t start;
     int64_t count;
 };
