@@ -69,8 +69,8 @@ static int look_for_host(struct entering *e)
     return HVD_OK;
 }
 
-/* Reads whom the host lets in, behind its note. Returns whether it was there.
- */
+/* Reads the ranks that the host lets in, which follow its note. Returns whether
+ * they were there. */
 static bool read_admission(struct entering *e, const struct hvd__note *note)
 {
     struct hvd__admission *a = e->admission;
@@ -220,7 +220,8 @@ static int wait_a_moment(struct entering *e)
     return hvd__tcp_drive(e->phone, 0);
 }
 
-/* Does what is due. Returns 1 if this process has founded a world. */
+/* Does what the seeker says is due. Returns 1 if this process has founded a
+ * world. */
 static int step(struct entering *e)
 {
     switch (hvd__seeker_step(&e->seeker, hvd__now_ns())) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guests.c - who waits here, who is listed, and who is let in. */
+/* guests.c - keeps the list of a process's guests. */
 #include "transport/tcp/guests.h"
 
 #include <string.h>

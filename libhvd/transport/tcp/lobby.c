@@ -15,8 +15,8 @@
  * stopped does not answer a ping, and is not listed. The other way round, a
  * guest whose host has gone calls the others again.
  *
- * Who is a guest, and what follows from an answer, guests.c decides. Here are
- * the connections: lobby->fds has those of the guests in its list.
+ * guests.c decides who is a guest, and what follows from an answer. This file
+ * has the connections: lobby->fds has those of the guests in its list.
  *
  * Only the driver of the engine may use a lobby, and whoever starts or ends a
  * world; nguests is for all.
@@ -111,7 +111,7 @@ void hvd__lobby_shed(struct hvd__lobby *l)
     }
 }
 
-/* A guest is gone. */
+/* Forgets a guest that is gone. */
 static void drop(struct hvd__lobby *l, int rank)
 {
     hvd__guests_drop(&l->guests, rank);

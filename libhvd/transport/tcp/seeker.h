@@ -58,24 +58,25 @@ enum hvd__seeker_heard {
     HVD__SEEKER_ENDS     /* the job has ended */
 };
 
-/* Begins to look. The seeker has guests, is_absent, rank, least and times. */
+/* Begins the search. The seeker has guests, is_absent, rank, least and times.
+ */
 void hvd__seeker_begin(struct hvd__seeker *seeker, int64_t now);
-/* A rank has answered, and the seeker has no host yet: that becomes its host.
- * It ends its calls to all others, and has no guests any more. */
+/* Makes a rank that has answered the host of a seeker that has none yet. It
+ * ends its calls to all others, and has no guests any more. */
 void hvd__seeker_find(struct hvd__seeker *seeker, int rank, int64_t now);
-/* Its host has said something; for HVD__NOTE_ADMIT, whom it lets in: *admission
- * with n ranks. */
+/* Hears a note of the host; with HVD__NOTE_ADMIT, the host lets in the ranks of
+ * *admission, n of them. Returns what the seeker does then. */
 enum hvd__seeker_heard hvd__seeker_hear(struct hvd__seeker *seeker,
                                         enum hvd__note_kind note,
                                         const struct hvd__admission *admission,
                                         int64_t now);
-/* Its host is gone. */
+/* Notes that the host is gone. */
 void hvd__seeker_lose(struct hvd__seeker *seeker);
-/* Says what it does now. */
+/* Returns what the seeker does now. */
 enum hvd__seeker_step hvd__seeker_step(struct hvd__seeker *seeker, int64_t now);
-/* Its guests have been listed (hvd__guests_list), n of them. Returns whether
- * they are enough for a world; then the ranks of *admission are those of it, as
- * many as may be in one. */
+/* Founds a world of the seeker and the guests that have been listed
+ * (hvd__guests_list), n of them. Returns whether they are enough; then the
+ * ranks of *admission are those of it, as many as may be in one. */
 bool hvd__seeker_found(const struct hvd__seeker *seeker, const int64_t *tickets,
                        int n, struct hvd__admission *admission);
 

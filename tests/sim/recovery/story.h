@@ -327,22 +327,22 @@ bool story_arrives(struct story *story, struct event *event);
 
 /* guests.c */
 
-/* Before all others: gives a process a list of guests, and a seeker. */
+/* Is called before all others: gives a process a list of guests, and a seeker. */
 void story_init_lobby(struct story *story, int i);
-/* Lets it take guests for the world that it is in. */
+/* Lets a process take guests for the world that it is in. */
 void story_set_members(struct story *story, int i);
 void story_take_call(struct story *story, struct event *event);
-/* A guest has answered a ping. */
+/* Takes the answer of a guest to a ping. */
 void story_hear_guest(struct story *story, const struct event *event);
 /* Begins to list the guests of a process. */
 void story_ping_guests(struct story *story, int i);
-/* Returns whether they have answered, or have had the time to. */
+/* Returns whether the guests have answered, or have had the time to. */
 bool story_has_listed(struct story *story, int i);
-/* Writes the tickets of those that have. Returns how many there are. */
+/* Writes the tickets of the guests that have. Returns how many there are. */
 int story_list_guests(struct story *story, int i, int64_t *tickets);
 /* Tells those who are let in to which job they come. */
 void story_admit(struct story *story, int i, int job);
-/* Returns whether one that was admitted has gone, or its host. */
+/* Returns whether a guest that was admitted has gone, or its host. */
 bool story_lacks_guest(struct story *story, int i);
 /* Ends what admitted guests and their hosts have to do with each other. */
 void story_settle_guests(struct story *story, int i);
