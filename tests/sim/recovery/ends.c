@@ -79,6 +79,16 @@ static int should_all_go_on(const struct story *story)
     return 1;
 }
 
+/* Returns how many processes of the first world live. */
+static int count_living(const struct story *story)
+{
+    int n = 0;
+
+    for (int j = 0; j < story->size; j++)
+        n += !story->nodes[j].is_dead;
+    return n;
+}
+
 /* Returns how many processes of the first world that live are on some hosts, a
  * bit for each, or 0 if two of the hosts do not reach each other. */
 static int count_on(const struct story *story, int hosts)
@@ -96,12 +106,17 @@ static int count_on(const struct story *story, int hosts)
 
 /* Some pairs of hosts do not reach each other, and all reach that of the lowest
  * process, whose death, if anybody's, is known. Then the processes of the hosts
- * that all reach each other and have the most processes go on. Returns -1 if
- * that cannot be said of one of them, or if not all reach the lowest. */
+ * that all reach each other and have the most processes go on, if these are not
+ * fewer than half. Returns -1 if that cannot be said of one of them, if not all
+ * reach the lowest, or if a spare may have taken a dead one's place before the
+ * hosts were parted. */
 static int should_go_on_in_parts(const struct story *story, int i)
 {
+    const int living = count_living(story);
     int lowest = 0, most = 0, with = 0, without = 0;
 
+    if (living < story->size && story->n > story->size)
+        return -1;
     while (story->nodes[lowest].is_dead)
         lowest++;
     for (int h = 0; h < story->nhosts; h++)
@@ -121,6 +136,8 @@ static int should_go_on_in_parts(const struct story *story, int i)
         else
             without++;
     }
+    if (2 * most < story->size)
+        return 2 * most < living ? 0 : -1;
     return without == 0 ? 1 : with == 0 ? 0 : -1;
 }
 
