@@ -81,8 +81,10 @@ static void hear_of_base(struct hvd__survivors *s,
         hvd__survivors_unsettle(s);
     }
     if (s->stage == HVD__STAGE_DECIDED && letter->failed >= s->round &&
-        hvd__member_set_has(&s->list, letter->from))
+        hvd__member_set_has(&s->list, letter->from)) {
         s->is_broken = true;
+        hvd__survivors_suspect_silent(s);
+    }
     if (!hvd__survivors_has_ended(s) &&
         hvd__survivors_fate(s, letter->from) == 0)
         hvd__survivors_hear_of_round(s, letter);

@@ -57,6 +57,13 @@ void hvd__survivors_forget_missed(struct hvd__survivors *s);
 /* Returns whether a member is the lowest of its host in the list. */
 bool hvd__survivors_speaks(const struct hvd__survivors *s, int member);
 
+/* survivors_time.c */
+
+/* The start of a world fails. One member of each host suspects the others that
+ * were silent for half of the time in which they are missed, and asks them all:
+ * so hosts that were parted at about the same time are known together. */
+void hvd__survivors_suspect_silent(struct hvd__survivors *s);
+
 /* survivors_tell.c */
 
 /* Something has changed that the others have to know. */

@@ -16,17 +16,27 @@ static void count_silence_of(struct hvd__survivors *s, int member,
         hvd__survivors_suspect(s, member);
 }
 
+/* Returns whether a world starts, and this member listens for its host. */
+static bool speaks_at_start(const struct hvd__survivors *s)
+{
+    return s->stage == HVD__STAGE_DECIDED && hvd__survivors_speaks(s, s->self);
+}
+
+void hvd__survivors_suspect_silent(struct hvd__survivors *s)
+{
+    for (int i = 0; i < s->n && speaks_at_start(s); i++)
+        if (s->silent_ns[i] >= s->patience_ns[i] / HURRY)
+            hvd__survivors_suspect(s, i);
+}
+
 /* A leader listens to all, and to the spares that it has called, the others to
  * their leader; and while a world starts, one of each host to one of each other
- * host. When that one misses a host it suspects those of others that were
- * silent for half of the time, too, and asks them all: so hosts that were
- * parted at about the same time are known together. */
+ * host. When that one misses a host, it suspects the silent ones, too. */
 static void count_silence(struct hvd__survivors *s, int64_t passed_ns)
 {
     const bool has_list = s->stage == HVD__STAGE_PROPOSED ||
                           s->stage == HVD__STAGE_DECIDED,
-               speaks = s->stage == HVD__STAGE_DECIDED &&
-                        hvd__survivors_speaks(s, s->self);
+               speaks = speaks_at_start(s);
     bool has_missed = false;
 
     for (int i = 0; i < s->n; i++) {
@@ -43,9 +53,8 @@ static void count_silence(struct hvd__survivors *s, int64_t passed_ns)
                          s->patience_ns[i] / (is_old ? 1 : CALL));
         has_missed |= !hvd__survivors_is_live(s, i);
     }
-    for (int i = 0; i < s->n && speaks && has_missed; i++)
-        if (s->silent_ns[i] >= s->patience_ns[i] / HURRY)
-            hvd__survivors_suspect(s, i);
+    if (has_missed)
+        hvd__survivors_suspect_silent(s);
 }
 
 /* The leader of a standing world looks after the spares, which write to it. */

@@ -186,6 +186,33 @@ TEST(of_hosts_that_do_not_reach_each_other_the_most_members_go_on)
     }
 }
 
+/* Member 2 misses 1 before 3 has missed anybody. */
+TEST(hosts_that_are_silent_when_a_start_fails_are_missed_too)
+{
+    static const int16_t hosts[N] = {0, 1, 2, 3, 2};
+    const struct hvd__member_set silent = set_of("12");
+
+    begin();
+    part_hosts(hosts, "12 13 23");
+    for (int i = 0; i < N; i++)
+        enter(i);
+    pass(700 * MS);
+    expect_decided("01234");
+    hvd__survivors_suspect(&all[2], 1);
+    enter(2);
+    pass(20 * MS);
+    ck_assert_int_eq(hvd__member_set_count(&all[3].suspected), 0);
+    enter(0);
+    pass(20 * MS);
+    ck_assert(all[3].is_broken);
+    ck_assert(hvd__member_set_equal(&all[3].suspected, &silent));
+    for (int i = 1; i < N; i++)
+        if (all[i].is_broken)
+            enter(i);
+    pass(400 * MS);
+    expect_decided("024");
+}
+
 TEST(one_that_is_missed_for_a_moment_is_not_left_out)
 {
     begin();
