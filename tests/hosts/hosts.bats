@@ -132,7 +132,7 @@ said_in_time() {
 }
 
 @test "costs that are measured follow the link" {
-    local name each kib found fixed
+    local name each kib within found fixed
     name=$(cat "$NET/name")
     for each in 1 2; do
         ip netns exec "$name-$each" tc qdisc add dev eth0 root tbf \
@@ -152,7 +152,9 @@ said_in_time() {
     # 41 us a KiB; of some the rate is not limited, and a busy machine adds to it.
     [ "$kib" -gt 33000 ]
     [ "$kib" -lt 400000 ]
-    [ "$(sed -n 's/^within_kib_ns=//p' "$BATS_TEST_TMPDIR/costs")" -lt 5000 ]
+    # No link limits what stays on a host.
+    within=$(sed -n 's/^within_kib_ns=//p' "$BATS_TEST_TMPDIR/costs")
+    [ $((4 * within)) -lt "$kib" ]
     # Unasked, only one of two rates is taken, and none if bits must not differ.
     echo "$found $fixed"
     [[ $found == *"Costs, of 1 Gbit/s between hosts:"*" 8.600 us a KiB"* ]]
