@@ -194,7 +194,7 @@ TEST(a_silent_host_is_left_and_time_is_given_to_find_another_one)
                      HVD__SEEKER_WAITS);
     ck_assert_int_eq(hvd__seeker_step(&seeker, LIMIT + SILENCE + 1),
                      HVD__SEEKER_LEAVES);
-    /* Its limit begins at the last that it heard. */
+    /* The limit of a seeker begins when it last heard its host. */
     ck_assert_int_eq(hvd__seeker_step(&seeker, 2 * LIMIT), HVD__SEEKER_WAITS);
     ck_assert_int_eq(hvd__seeker_step(&seeker, 2 * LIMIT + 1),
                      HVD__SEEKER_GIVES_UP);

@@ -220,8 +220,8 @@ static int wait_a_moment(struct entering *e)
     return hvd__tcp_drive(e->phone, 0);
 }
 
-/* Does what the seeker says is due. Returns 1 if this process has founded a
- * world. */
+/* Takes the step that the seeker says is due. Returns 1 if this process has
+ * founded a world. */
 static int step(struct entering *e)
 {
     switch (hvd__seeker_step(&e->seeker, hvd__now_ns())) {

@@ -23,7 +23,7 @@ void hvd__seeker_begin(struct hvd__seeker *s, int64_t now)
     s->guests->is_open = s->rank == 0;
 }
 
-/* This process will found no world: those who wait here find the one that
+/* A process that has a host will found no world: its guests find the one that
  * runs, too. Who was absent before may be in that world when its host is gone.
  */
 void hvd__seeker_find(struct hvd__seeker *s, int rank, int64_t now)
@@ -104,7 +104,7 @@ static bool may_found(struct hvd__seeker *s, int64_t now)
     return true;
 }
 
-/* One that has left its host is given time to find another one. */
+/* A process that has left its host is given time to find another one. */
 static bool is_late(const struct hvd__seeker *s, int64_t now)
 {
     return s->times.limit > 0 && s->host < 0 &&

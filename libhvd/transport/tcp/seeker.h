@@ -12,7 +12,7 @@
 #include "transport/tcp/guests.h"
 #include "transport/transport.h"
 
-/* What guests and hosts tell each other. */
+/* The notes that guests and hosts send each other. */
 enum hvd__note_kind {
     HVD__NOTE_PING = 1,
     HVD__NOTE_PONG,

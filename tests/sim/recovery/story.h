@@ -134,7 +134,8 @@ enum kind {
     NOTE,
     HANGUP
 };
-/* What a REPLY says that has no link: a process, or the kernel of its host. */
+/* The answers of a REPLY that has no link, which a process sends, or the kernel
+ * of its host. */
 enum reply { NOT_NOW, NOBODY_LISTENS };
 
 struct event {
@@ -327,7 +328,8 @@ bool story_arrives(struct story *story, struct event *event);
 
 /* guests.c */
 
-/* Is called before all others: gives a process a list of guests, and a seeker. */
+/* Is called before all others: gives a process a list of guests, and a seeker.
+ */
 void story_init_lobby(struct story *story, int i);
 /* Lets a process take guests for the world that it is in. */
 void story_set_members(struct story *story, int i);
