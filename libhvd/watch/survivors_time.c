@@ -24,7 +24,9 @@ static bool speaks_at_start(const struct hvd__survivors *s)
 
 void hvd__survivors_suspect_silent(struct hvd__survivors *s)
 {
-    for (int i = 0; i < s->n && speaks_at_start(s); i++)
+    if (!speaks_at_start(s))
+        return;
+    for (int i = 0; i < s->n; i++)
         if (s->silent_ns[i] >= s->patience_ns[i] / HURRY)
             hvd__survivors_suspect(s, i);
 }
