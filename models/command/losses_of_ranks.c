@@ -209,13 +209,25 @@ static int wait_for_enough(struct training_run *run)
     return 0;
 }
 
+/* A newcomer has found, while it prepared its training, that a rank is lost.
+ * The others wait for it in hvd_recover. */
+static int prepare_again(struct training_run *run)
+{
+    const int status = hvd_recover(NULL, 0);
+
+    adopt_rank(run->command);
+    return status < 0 ? agree_hvd_problem(status) : 1;
+}
+
 int elastic_start_again(struct training_run *run, int status)
 {
     const hvd_estimator *e = run->estimator;
     bool again = e && e->starts_again;
 
-    if (!run->options->elastic || agree_is_apart() || run->nworlds > 0)
+    if (!run->options->elastic || run->nworlds > 0)
         return status;
+    if (agree_is_apart())
+        return is_loss() ? prepare_again(run) : status;
     if (e && e->elastic && e->elastic->told.count > 0)
         run->program.nlost = 0; /* an event has told of them */
     /* Ranks that have begun to train find by this sum that others have not:

@@ -28,8 +28,9 @@ bool elastic_survives(struct training_run *run);
 
 /* After a failure, status, before the first commit: finds out whether the ranks
  * that are left have to begin the run anew, and then has them wait for others
- * while they are too few. Returns 1 when they can begin; otherwise the failure.
- */
+ * while they are too few. A newcomer that prepares its training leaves out who
+ * is lost, and prepares it again. Returns 1 when they can begin; otherwise the
+ * failure. */
 int elastic_start_again(struct training_run *run, int status);
 
 /* Prints how many were lost and have joined, and what became of the data, if

@@ -243,6 +243,24 @@ prepare() {
     grep '"event":"end"' log | grep '"ranks":\[0,1,2\]'
 }
 
+@test "one that comes to mnist goes on if a rank is lost while it prepares" {
+    GROWER=${HVD_BUILD:-$ROOT/build}/bin/mnist
+    local arguments=(--elastic 1:3 --model mlp --train-images 30000
+        --batch-size 10 --test-images 100 --epochs 2 --elastic-log events)
+    workers 3
+    export HVD_ELASTIC_MIN=2
+    grow 0 "${arguments[@]}"
+    grow 1 "${arguments[@]}"
+    until_event 1 '"commit"'
+    grow 2 "${arguments[@]}"
+    sleep 0.7 # it draws digits for a second and more
+    end_with_signal 1
+    wait_for_all 0 2
+    grep -v '"commit"' events
+    grep '"event":"loss",.*"lost":\[1\]' events
+    grep '"ranks":\[0,2\],.*"joined":\[2\]' events
+}
+
 until_line_of_any() { # pattern
     local i
     for ((i = 0; i < 400; i++)); do
