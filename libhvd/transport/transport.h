@@ -153,6 +153,12 @@ struct hvd__tcp_options {
                                  calls for it is taken there; NULL: none */
 };
 
+/* Sets a file in the form of /etc/hosts, of HVD_HOSTS_FILE, that says where the
+ * hosts of addresses are (tcp/hosts_file.h); "": there is none. The text is
+ * copied. Returns HVD_ERR_CONFIG if it cannot be read. To be called before the
+ * functions below. */
+int hvd__hosts_file_use(const char *path);
+
 /* Opens a transport over TCP, when all ranks have met. Collective; ranks may
  * call it in any order. Returns HVD_ERR_CONFIG if this rank cannot listen,
  * HVD_ERR_LAUNCH if rank 0 refuses it, HVD_ERR_LOST if others do not come. */

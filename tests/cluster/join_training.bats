@@ -122,6 +122,30 @@ setup_file() {
     grep '"restore"' events | grep '"ranks":\[1\],.*"joined":\[1\]'
 }
 
+@test "a worker comes back on another host, which the file of hosts names" {
+    local port
+    read -r -a port < <("$ROOT/tests/tools/free-ports" 2)
+    workers_at "first:${port[0]}" "second:${port[1]}"
+    head -c 32 /dev/urandom >key
+    chmod 600 key
+    export HVD_JOB_KEY_FILE=key HVD_HOSTS_FILE=hosts
+    printf '127.0.0.1 first\n127.0.0.1 second\n' >hosts
+    HVD_ELASTIC_MIN=1 grow 0 20
+    HVD_ELASTIC_MIN=1 grow 1 20
+    until_event 1 '"commit"'
+    end_with_signal 1
+    printf '# moved\n127.0.0.1\tFirst\n127.0.0.2 nobody second # here\n' >hosts
+    NAME=back HVD_ELASTIC_MIN=1 grow 1 20
+    until_event 1 '"join"'
+    # Nothing else leads to these names.
+    ss -Htln "sport = :${port[1]}" | grep -F "127.0.0.2:${port[1]}"
+    end_alike 0 back
+    rm hosts
+    NAME=none grow 1 20
+    fails none
+    grep -F "HVD_HOSTS_FILE='hosts': No such file or directory" none.err
+}
+
 @test "too few ranks wait for those that come back" {
     workers 3
     grow 0 20 4 2

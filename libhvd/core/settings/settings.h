@@ -70,6 +70,9 @@ enum { HVD__SETTING_TEXT = 512 };
       "other; only its owner may read it")                                     \
     X("HVD_JOB_KEY_FD", job_key_fd, text, "", "", text,                        \
       "the same, as the number of a descriptor that is open")                  \
+    X("HVD_HOSTS_FILE", hosts_file, text, "", "", text,                        \
+      "a file in the form of /etc/hosts, which says where the hosts of a "     \
+      "cluster are, and may change")                                           \
     X("HVD_COSTS", costs, text, "auto", "", text,                              \
       "the costs by which algorithms are chosen: auto, default, measure, or "  \
       "a file that hvd-info --topology has written")                           \
@@ -127,6 +130,7 @@ struct hvd__settings {
     enum hvd__transport_choice transport;
     char job_key_file[HVD__SETTING_TEXT];
     char job_key_fd[HVD__SETTING_TEXT];
+    char hosts_file[HVD__SETTING_TEXT];
     char costs[HVD__SETTING_TEXT];
     char kernels[HVD__SETTING_TEXT];
     double topk_ratio;

@@ -202,6 +202,7 @@ static int init(const hvd_cluster *cluster)
 
     HVD_TRY(check_rank(cluster));
     HVD_TRY(hvd__settings_read(&settings));
+    HVD_TRY(hvd__hosts_file_use(settings.hosts_file));
     HVD_TRY(hvd__job_key_read(&settings, &key));
     status = start(cluster, &settings, &key);
     hvd__job_key_forget(&key);

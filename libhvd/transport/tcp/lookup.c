@@ -17,6 +17,9 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "transport/tcp/address.h"
+#include "transport/tcp/hosts_file.h"
+
+enum { ADDRESS_BYTES = 128 }; /* of one from the file of hosts, with a port */
 
 struct hvd__lookup {
     int64_t since_ns;
@@ -61,8 +64,10 @@ static int start_thread(struct hvd__lookup *lookup)
     return HVD_OK;
 }
 
-struct hvd__lookup *hvd__lookup_start(const char *address)
+struct hvd__lookup *hvd__lookup_start(const char *name)
 {
+    char found[ADDRESS_BYTES];
+    const char *address = hvd__hosts_file_find(name, found, sizeof found);
     size_t bytes = strlen(address) + 1;
     struct hvd__lookup *lookup = calloc(1, sizeof *lookup + bytes);
 
