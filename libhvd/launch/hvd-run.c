@@ -5,6 +5,7 @@
  */
 #include "command/command.h"
 #include "launch/launch.h"
+#include "launch/remote.h"
 
 #include <errno.h>
 #include <hvd.h>
@@ -153,6 +154,8 @@ int main(int argc, char **argv)
 {
     struct run_options o = {.launch = {.program = "hvd-run", .start = become}};
 
+    if (argc == 2 && strcmp(argv[1], LAUNCH__AGENT) == 0)
+        return launch_agent(become);
     switch (command_parse_before(&parser, argc, argv, &o)) {
     case OPTIONS_ERROR:
         fprintf(stderr, "hvd-run: %s\n", o.line.error);

@@ -50,6 +50,13 @@ struct launch {
 };
 
 /*
+ * Runs a program for an hvd-run elsewhere, which tells it over standard input
+ * what to do (remote.h). start gets the words of the program, which NULL ends.
+ * Returns the exit status: that of the program, or 128 + N.
+ */
+int launch_agent(int (*start)(void *context));
+
+/*
  * Does all of that, and returns an exit status: that of the task that failed
  * first, or 128 + N if signal N ended it; 0 if none failed, or if at least
  * "least" workers ended with 0 and none failed after that; 1, with a line on
