@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * discover.c - asks a script how many workers may run.
+ * discover.c - asks a script how many workers may run, and where.
  *
  * The script is run once a second. It writes lines "host" or "host:workers", as
- * that of Horovod's elastic mode does. Only this host counts: localhost, its
- * name, or an address of the loopback interface. A host that is not named has
- * no workers. If the script fails, or takes too long, the last answer stays;
- * the job cannot begin without a first one.
+ * that of Horovod's elastic mode does. Without --rsh only this host counts:
+ * localhost, its name, or an address of the loopback interface. With it each
+ * host does; the process that runs the script looks up their names, which may
+ * take long. A host that is not named has no workers. If the script fails, or
+ * takes too long, the last answer stays; the job cannot begin without a first
+ * one.
  */
 #include "launch/parts.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +26,60 @@
 #define LIMIT_NS INT64_C(30000000000)
 
 /* ------------------------------------------------------------------ running */
+
+/* Ends this process as another one has ended. */
+static _Noreturn void end_alike(int status)
+{
+    if (WIFSIGNALED(status)) {
+        signal(WTERMSIG(status), SIG_DFL);
+        raise(WTERMSIG(status));
+    }
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 127);
+}
+
+/* Returns the length of the host's name in a line. */
+static size_t host_of(const char *line)
+{
+    const size_t length = strcspn(line, " \t\r\n");
+    const char *colon = memrchr(line, ':', length);
+
+    return colon ? (size_t)(colon - line) : length;
+}
+
+/* Prints the address of a host, if it has one. */
+static void print_address(const char *host)
+{
+    const struct addrinfo wanted = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    char text[INET6_ADDRSTRLEN];
+
+    if (getaddrinfo(host, NULL, &wanted, &found) == 0 &&
+        getnameinfo(found->ai_addr, found->ai_addrlen, text, sizeof text, NULL,
+                    0, NI_NUMERICHOST) == 0)
+        printf(" %s", text);
+    if (found)
+        freeaddrinfo(found);
+}
+
+/* Runs the script, and prints its lines, with the addresses of the hosts. */
+static _Noreturn void run_and_look_up(const char *script)
+{
+    FILE *answer = popen(script, "re");
+    char line[512], host[256];
+
+    while (answer && fgets(line, sizeof line, answer)) {
+        char *start = line + strspn(line, " \t\r\n");
+
+        start[strcspn(start, " \t\r\n")] = '\0';
+        printf("%s", start);
+        snprintf(host, sizeof host, "%.*s", (int)host_of(start), start);
+        if (*host)
+            print_address(host);
+        printf("\n");
+    }
+    fflush(stdout);
+    end_alike(answer ? pclose(answer) : -1);
+}
 
 static int start_script(struct launch__discovery *d,
                         const struct launch__tasks *tasks)
@@ -38,6 +96,9 @@ static int start_script(struct launch__discovery *d,
         dup2(null, STDIN_FILENO);
         fcntl(ends[1], F_SETFL, 0);
         dup2(ends[1], STDOUT_FILENO);
+        setpgid(0, 0);
+        if (tasks->launch->rsh)
+            run_and_look_up(tasks->launch->script);
         execlp("sh", "sh", "-c", tasks->launch->script, (char *)NULL);
         _exit(127);
     }
@@ -59,7 +120,7 @@ int launch__discovery_run(struct launch__discovery *d,
     if (now_ns < d->next_ns)
         return 0;
     if (d->pid > 0) {
-        kill(d->pid, SIGKILL);
+        kill(-d->pid, SIGKILL);
         d->next_ns = now_ns + LIMIT_NS;
         return 0;
     }
@@ -95,62 +156,95 @@ void launch__discovery_pump(struct launch__discovery *d)
 
 /* ------------------------------------------------------------------ answers */
 
-static bool is_here(const char *host)
+/* Reads a line. Sets *host to the name in it, and *address to what follows it.
+ * Returns the workers of the host; -1 if it is no such line. An empty line has
+ * an empty name. */
+static int read_line(char *line, char **host, char **address)
 {
-    char name[256] = "";
-
-    gethostname(name, sizeof name - 1);
-    return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
-           strcmp(host, "::1") == 0 || strcmp(host, name) == 0 ||
-           (strncmp(host, name, strcspn(name, ".")) == 0 &&
-            host[strcspn(name, ".")] == '\0');
-}
-
-/* Reads a line. Returns the workers of this host in it: 0 if it is of another
- * one or empty, -1 if it is no such line. */
-static int read_line(char *line)
-{
-    char *colon, *end;
+    char *colon, *end, *rest = line;
     long count = 1;
 
-    line += strspn(line, " \t\r");
-    line[strcspn(line, " \t\r")] = '\0';
-    colon = strrchr(line, ':');
-    if (colon && strcmp(line, "::1") != 0) {
+    *host = strsep(&rest, " \t\r");
+    *address = rest;
+    colon = strrchr(*host, ':');
+    if (colon && strcmp(*host, "::1") != 0) {
         *colon = '\0';
         count = strtol(colon + 1, &end, 10);
         if (end == colon + 1 || *end || count < 0 || count > LAUNCH_MOST_TASKS)
             return -1;
     }
-    if (!*line)
-        return colon ? -1 : 0;
-    return is_here(line) ? (int)count : 0;
+    return **host || !colon ? (int)count : -1;
 }
 
-/* Returns how many workers the answer allows; -1 if it is none. */
-static int read_answer(struct launch__discovery *d,
-                       const struct launch__tasks *tasks)
+/* Says once that lines of the script have no effect. */
+static void leave_out(struct launch__discovery *d,
+                      const struct launch__tasks *tasks, const char *host,
+                      const char *why)
 {
-    char *rest = d->text, *line;
+    if (!d->has_left_out)
+        launch__say(tasks->launch, "the host '%s' is left out: %s", host, why);
+    d->has_left_out = true;
+}
+
+static bool is_loopback(const char *address)
+{
+    return strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
+}
+
+/* Lists a host of the answer, if others can reach it, or all are this one. */
+static int take_host(struct launch__discovery *d, struct launch__tasks *tasks,
+                     const char *host, const char *address, int count)
+{
+    if (!address || !*address)
+        leave_out(d, tasks, host, "its address is not known here");
+    else if (tasks->nhosts > 0 &&
+             is_loopback(address) != is_loopback(tasks->hosts[0].address))
+        leave_out(d, tasks, host,
+                  "some hosts have addresses of the loopback interface, at "
+                  "which others cannot reach them: have the script print those "
+                  "at which they can");
+    else
+        return launch__hosts_name(tasks, host, address, count);
+    return 0;
+}
+
+/* Returns how many workers the answer allows, on this host or, with --rsh, on
+ * all; -1 if it is none. */
+static int read_answer(struct launch__discovery *d, struct launch__tasks *tasks)
+{
+    char *rest = d->text, *line, *host, *address;
     int total = 0;
 
     d->text[d->used] = '\0';
+    launch__hosts_begin(tasks);
     while ((line = strsep(&rest, "\n"))) {
         char shown[64];
         int count;
 
+        line += strspn(line, " \t\r");
         snprintf(shown, sizeof shown, "%s", line);
-        count = read_line(line);
-        if (count < 0) {
-            if (!d->has_failed)
-                launch__say(tasks->launch,
-                            "the script '%s' has written '%s', which is no "
-                            "host or host:workers",
-                            tasks->launch->script, shown);
+        count = read_line(line, &host, &address);
+        if (count < 0 && !d->has_failed)
+            launch__say(tasks->launch,
+                        "the script '%s' has written '%s', which is no host or "
+                        "host:workers",
+                        tasks->launch->script, shown);
+        if (count < 0)
             return -1;
+        if (tasks->launch->rsh ? *host != '\0' : launch__is_here(host))
+            total += count;
+        if (!*host)
+            continue;
+        if (tasks->launch->rsh) {
+            if (take_host(d, tasks, host, address, count) < 0)
+                return -1;
+        } else if (!launch__is_here(host)) {
+            leave_out(d, tasks, host,
+                      "without --rsh workers run on this host only");
         }
-        total += count;
     }
+    if (tasks->launch->rsh)
+        launch__hosts_end(tasks);
     return total < tasks->launch->workers ? total : tasks->launch->workers;
 }
 
@@ -187,7 +281,7 @@ int launch__discovery_end(struct launch__discovery *d,
     d->has_failed = available < 0;
     if (available < 0)
         return d->has_answered ? 0 : -1;
-    if (d->has_answered && available != tasks->available)
+    if (d->has_answered && available != tasks->available && !tasks->launch->rsh)
         launch__say(tasks->launch, "%d workers may run now, not %d", available,
                     tasks->available);
     d->has_answered = true;

@@ -68,6 +68,25 @@ static bool is_hopeless(int code)
     return code == EX_USAGE || code == 126 || code == 127;
 }
 
+/* Has the worker wait for a host, if there is one, or others go on meanwhile.
+ */
+static bool wait_for_host(struct launch__watch *w, struct launch__task *task,
+                          int status)
+{
+    const struct launch *l = w->tasks->launch;
+    char text[384];
+    const bool waits =
+        launch__hosts_fail(w->tasks, task, is_hopeless(task->code), text,
+                           sizeof text) ||
+        count_others(w, task, true) >= l->least;
+
+    if (!waits)
+        return false;
+    task->nrestarts++;
+    say_end(w, task, status, text);
+    return true;
+}
+
 /* Starts the worker again, if it may be. */
 static bool start_again(struct launch__watch *w, struct launch__task *task,
                         int status)
@@ -76,6 +95,8 @@ static bool start_again(struct launch__watch *w, struct launch__task *task,
     int64_t delay_ns = DELAY_NS;
     char text[96];
 
+    if (l->rsh && w->nwell == 0)
+        return wait_for_host(w, task, status);
     if (task->role != HVD_ROLE_WORKER || w->nwell > 0 ||
         task->nrestarts >= l->restarts || is_hopeless(task->code))
         return false;
@@ -175,6 +196,8 @@ void launch__note_end(struct launch__watch *w, struct launch__task *task,
                (start_again(w, task, status) || do_without(w, task, status))))
         fail_job(w, task, status);
     task->pid = 0;
+    if (task->host >= 0)
+        launch__hosts_leave(w->tasks, task);
 }
 
 /* Returns the time that the remaining tasks may take to end, if others have

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hvd-run - starts any program that uses libhvd as several workers on this
- * host, without MPI (launch.h).
+ * hvd-run - starts any program that uses libhvd as several workers, on this
+ * host or on others, without MPI (launch.h).
  */
 #include "command/command.h"
 #include "launch/launch.h"
@@ -29,6 +29,7 @@ enum {
     KEY_RESTARTS,
     KEY_SCRIPT,
     KEY_SPARE,
+    KEY_RSH,
 };
 
 static const struct argp_option flags[] = {
@@ -46,6 +47,10 @@ static const struct argp_option flags[] = {
     {"host-discovery-script", KEY_SCRIPT, "COMMAND", 0,
      "ask COMMAND once a second how many workers may run: it prints "
      "localhost:N",
+     0},
+    {"rsh", KEY_RSH, "COMMAND", 0,
+     "start workers on all hosts that the script prints, as host:N, by COMMAND "
+     "HOST (ssh, for instance)",
      0},
     COMMAND_FLAGS,
 };
@@ -79,6 +84,12 @@ static error_t check_options(struct run_options *o)
         return command_refuse(&o->line,
                               "-n and the MAX of --elastic say the same: give "
                               "one of them");
+    if (l->rsh && (!l->script || o->most == 0))
+        return command_refuse(&o->line, "--rsh needs --elastic and "
+                                        "--host-discovery-script");
+    if (l->rsh && (l->servers > 0 || l->evaluator))
+        return command_refuse(&o->line, "--rsh starts workers only: leave --ps "
+                                        "and --evaluator out");
     if (l->spares > 0 && o->most == 0)
         return command_refuse(&o->line, "--spare needs --elastic");
     if (l->workers == 0)
@@ -110,6 +121,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         return command_number(&o->line, "--spare", text, 0, LAUNCH_MOST_TASKS,
                               &l->spares);
     case KEY_SCRIPT: l->script = text; return 0;
+    case KEY_RSH: l->rsh = text; return 0;
     case ARGP_KEY_ARG:
         /* The words that follow are the program's. */
         o->words = state->argv + state->next - 1;
@@ -124,17 +136,16 @@ static const struct argp parser = {
     .options = flags,
     .parser = parse_option,
     .args_doc = "PROGRAM [ARGUMENT...]",
-    .doc =
-        "Start PROGRAM as several workers on this host, which train together "
-        "without MPI.\v"
-        "The exit status is that of the task that failed first; 128 + N if "
-        "signal N ended it; 126 or 127 if the program cannot be run or "
-        "found; 64 for a wrong command line. With --elastic it is 0 if MIN "
-        "workers end with 0, and none fails after that.\n\n"
-        "Examples:\n"
-        "  hvd-run -n 4 mnist --epochs 1\n"
-        "  hvd-run -n 2 python3 train.py\n"
-        "  hvd-run --elastic 2:4 --restarts 10 ./program",
+    .doc = "Start PROGRAM as several workers on this host, or with --rsh on "
+           "others, which train together without MPI.\v"
+           "The exit status is that of the task that failed first; 128 + N if "
+           "signal N ended it; 126 or 127 if the program cannot be run or "
+           "found; 64 for a wrong command line. With --elastic it is 0 if MIN "
+           "workers end with 0, and none fails after that.\n\n"
+           "Examples:\n"
+           "  hvd-run -n 4 mnist --epochs 1\n"
+           "  hvd-run -n 2 python3 train.py\n"
+           "  hvd-run --elastic 2:4 --restarts 10 ./program",
 };
 
 enum { WRONG_LINE = 64, CANNOT_RUN = 126, NOT_FOUND = 127 };

@@ -7,9 +7,13 @@
  *   stream.c   what it writes
  *   watch.c    signals, and the order to end
  *   ends.c     what the end of a task means
- *   discover.c how many workers may run
+ *   discover.c how many workers may run, and where
+ *   hosts.c    which worker is on which host
+ *   remote.c   the agent of a worker on another host
+ *   agent.c    the same, on that host
  */
 #include "launch/parts.h"
+#include "launch/remote.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -82,14 +86,17 @@ static int describe(struct launch__tasks *tasks, hvd_cluster *cluster,
 {
     for (int i = 0; i < tasks->count; i++) {
         struct launch__task *task = &tasks->tasks[i];
-        char address[32];
+        char host[32] = "127.0.0.1", address[48];
 
-        snprintf(address, sizeof address, "127.0.0.1:%d", ports[i]);
+        if (tasks->launch->rsh)
+            snprintf(host, sizeof host, LAUNCH__HOST_NAME, i);
+        snprintf(address, sizeof address, "%s:%d", host, ports[i]);
         task->role = role_of(tasks->launch, i);
         task->index = hvd_cluster_add(cluster, task->role, address);
         if (task->index < 0)
             return launch__say(tasks->launch, "%s", hvd_last_error());
-        task->first = i == 0;
+        task->first = i == 0 && !tasks->launch->rsh;
+        task->host = task->control = -1;
         task->streams[0].from = task->streams[1].from = -1;
         snprintf(task->name, sizeof task->name, "%s %d",
                  hvd_role_name(task->role), (int)task->index);
@@ -188,6 +195,7 @@ int launch_run(const struct launch *launch)
     int status = prepare(&tasks, &cluster) < 0 ? 1 : run_tasks(&tasks);
 
     free(tasks.tasks);
+    free(tasks.hosts);
     hvd_cluster_free(cluster);
     return status;
 }

@@ -17,7 +17,8 @@
  *
  * A worker that fails may be started again, and in an elastic job workers may
  * be lost as long as enough are left. A script may say from time to time how
- * many workers may run.
+ * many workers may run, or on which hosts: then a remote shell starts an agent
+ * there for each worker (remote.h).
  */
 #ifndef LAUNCH_LAUNCH_H
 #define LAUNCH_LAUNCH_H
@@ -43,8 +44,11 @@ struct launch {
     int restarts;        /* a worker is started again so often at most */
     const char *script;  /* prints this host and how many workers may run, is
                             run once a second; NULL: all may */
+    const char *rsh;     /* starts agents on the hosts that the script prints;
+                            there are only workers then. NULL: no other hosts */
     /* Runs in each new process. Returns its exit status, unless it becomes
-     * another program. */
+     * another program. With rsh, launch_agent runs it there, and context has
+     * the words of a command line, which NULL ends. */
     int (*start)(void *context);
     void *context;
 };

@@ -72,10 +72,25 @@ struct launch__task {
     int nrestarts;    /* how often it was started again */
     int64_t start_ns; /* it is to be started then; 0: it is not */
     bool taken_away;  /* it was ended because it may no longer run */
+    int64_t taken_ns; /* since then */
+    int64_t began_ns; /* when its process was started */
+    bool has_lasted;  /* a process of it was there for some seconds */
+    int host;         /* in the list of hosts; -1: none, or there is no list */
+    int control;      /* where its agent is written to; -1: there is none */
     bool is_stopped, was_stopped;
 };
 
 enum { LAUNCH__KEY_BYTES = 32 };
+
+/* A host that the script has named. */
+struct launch__host {
+    char name[256];
+    char address[64]; /* a number, which other hosts can reach, too */
+    int places;       /* workers that may run there; 0: it is not named now */
+    int named;        /* the places of the answer that is being read */
+    int nfailed;      /* workers that have failed there */
+    int64_t bad_until_ns; /* it is not used before */
+};
 
 /* All tasks, and what each new process needs. */
 struct launch__tasks {
@@ -83,7 +98,10 @@ struct launch__tasks {
     const hvd_cluster *cluster;  /* borrowed */
     struct launch__task *tasks;  /* owned, [count] */
     int count;
-    int available; /* workers that may run: the first ones */
+    int available;              /* workers that may run: the first ones */
+    struct launch__host *hosts; /* owned, [nhosts]; only with launch->rsh */
+    int nhosts;
+    bool has_hosts; /* the script has named them at least once */
     unsigned char key[LAUNCH__KEY_BYTES];
     sigset_t mask;           /* of the caller, for the new processes */
     struct sigaction broken; /* the caller's action for SIGPIPE */
@@ -92,6 +110,9 @@ struct launch__tasks {
 /* Starts a task. Returns 0 in the caller, or -1 after a line on standard error;
  * does not return in the new process. */
 int launch__task_start(struct launch__tasks *tasks, struct launch__task *task);
+
+/* Sends a signal to a task that runs. */
+void launch__task_signal(struct launch__task *task, int number);
 
 /* Sends a signal to all tasks that have not ended. */
 void launch__tasks_signal(const struct launch__tasks *tasks, int number);
@@ -147,6 +168,50 @@ void launch__end_remains(struct launch__watch *watch);
  * was lost. */
 void launch__judge(struct launch__watch *watch);
 
+/* ------------------------------------------------------------------- remote */
+
+/* Makes the pipe to the agent of a worker (remote.h). Returns the agent's end,
+ * which the caller closes; -1 with errno set. */
+int launch__remote_open(struct launch__task *task);
+/* Accepts that there is none. The agent then ends its program. */
+void launch__remote_close(struct launch__task *task);
+
+/* Becomes the remote shell of a worker's host, whose agent finds its records in
+ * its input. Returns -1 with errno set, or not at all. */
+int launch__remote_become(const struct launch__tasks *tasks,
+                          const struct launch__task *task, int input);
+
+/* Has an agent send a signal to its program. */
+void launch__remote_signal(struct launch__task *task, int number);
+/* Tells all agents where a worker is. */
+void launch__remote_tell(struct launch__tasks *tasks, int worker);
+
+/* -------------------------------------------------------------------- hosts */
+
+/* Returns whether a name is one of this host. */
+bool launch__is_here(const char *host);
+/* Returns the address of a worker's host; one at which nothing listens, if it
+ * has none. */
+const char *launch__place_of(const struct launch__tasks *tasks, int worker);
+
+/* Takes an answer of the script: between begin and end its hosts are named, one
+ * perhaps several times. name returns 0, or -1 without memory. */
+void launch__hosts_begin(struct launch__tasks *tasks);
+int launch__hosts_name(struct launch__tasks *tasks, const char *name,
+                       const char *address, int places);
+void launch__hosts_end(struct launch__tasks *tasks);
+
+/* Ends workers whose hosts may no longer be used, and gives hosts to workers
+ * that have none. */
+void launch__hosts_follow(struct launch__watch *watch);
+/* The worker's process has ended: it has no host any more. */
+void launch__hosts_leave(struct launch__tasks *tasks,
+                         struct launch__task *task);
+/* A worker has failed on its host, perhaps in a way that would only come again.
+ * Writes what becomes of the host. Returns whether there are hosts for it. */
+bool launch__hosts_fail(struct launch__tasks *tasks, struct launch__task *task,
+                        bool is_hopeless, char *text, size_t size);
+
 /* ---------------------------------------------------------------- discovery */
 
 struct launch__discovery {
@@ -154,8 +219,8 @@ struct launch__discovery {
     int from;        /* what it writes; -1: closed */
     int64_t next_ns; /* when it is run again, or has taken too long */
     size_t used;
-    char text[4096];
-    bool has_answered, has_failed;
+    char text[65536];
+    bool has_answered, has_failed, has_left_out;
 };
 
 /* Runs the script when it is time. Returns 0, or -1 if the job cannot begin

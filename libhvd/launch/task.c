@@ -37,13 +37,18 @@ static int set_config(const struct launch__tasks *tasks,
     return status;
 }
 
-/* Tells an elastic job what it is, and a worker how often it was started. */
+/* Tells an elastic job what it is, and a worker how often it was started. Hosts
+ * that a script names may come one after another. */
 static int set_elastic(const struct launch *launch,
                        const struct launch__task *task)
 {
     char number[16];
 
     if (launch->least > 0 && setenv("HVD_ELASTIC", "1", 1) != 0)
+        return -1;
+    snprintf(number, sizeof number, "%d", launch->least);
+    if (launch->least > 0 && launch->script &&
+        setenv("HVD_ELASTIC_MIN", number, 0) != 0)
         return -1;
     snprintf(number, sizeof number, "%d", launch->spares);
     if (launch->spares > 0 && setenv("HVD_SPARES", number, 1) != 0)
@@ -93,9 +98,10 @@ static int set_outputs(struct launch__tasks *tasks,
     return 0;
 }
 
+/* input is what an agent reads; -1: there is none. */
 static _Noreturn void become_task(struct launch__tasks *tasks,
                                   const struct launch__task *task,
-                                  const int *ends, pid_t parent)
+                                  const int *ends, int input, pid_t parent)
 {
     const struct launch *launch = tasks->launch;
 
@@ -104,7 +110,9 @@ static _Noreturn void become_task(struct launch__tasks *tasks,
     sigaction(SIGPIPE, &tasks->broken, NULL);
     sigprocmask(SIG_SETMASK, &tasks->mask, NULL);
     if (set_outputs(tasks, task, ends) < 0 || set_config(tasks, task) < 0 ||
-        set_elastic(launch, task) < 0 || set_key(tasks) < 0) {
+        set_elastic(launch, task) < 0 ||
+        (input >= 0 ? launch__remote_become(tasks, task, input)
+                    : set_key(tasks)) < 0) {
         launch__say(launch, "%s cannot be prepared: %s", task->name,
                     strerror(errno));
         _exit(1);
@@ -129,34 +137,69 @@ static int open_streams(struct launch__task *task, int *ends)
     return 0;
 }
 
+/* Waits until a child has become another program, or has ended: it has written
+ * its first records then, and others follow them. */
+static void await_start(const int *started)
+{
+    char byte;
+
+    close(started[1]);
+    while (read(started[0], &byte, 1) < 0 && errno == EINTR)
+        ;
+    close(started[0]);
+}
+
+/* Makes the pipes of a child that becomes an agent's, or the remote shell. */
+static int open_remote(struct launch__task *task, int *input, int *started)
+{
+    if (task->host < 0)
+        return 0;
+    *input = launch__remote_open(task);
+    return *input < 0 ? -1 : pipe2(started, O_CLOEXEC);
+}
+
 int launch__task_start(struct launch__tasks *tasks, struct launch__task *task)
 {
-    int ends[2] = {-1, -1};
+    int ends[2] = {-1, -1}, started[2] = {-1, -1}, input = -1;
     pid_t parent = getpid(), pid = -1;
 
     fflush(NULL);
-    if (open_streams(task, ends) == 0)
+    if (open_streams(task, ends) == 0 &&
+        open_remote(task, &input, started) == 0)
         pid = fork();
     if (pid == 0)
-        become_task(tasks, task, ends, parent);
+        become_task(tasks, task, ends, input, parent);
     int error = errno;
+    if (started[0] >= 0)
+        await_start(started);
     for (int k = 0; k < 2; k++)
         if (ends[k] >= 0)
             close(ends[k]);
+    if (input >= 0)
+        close(input);
     if (pid < 0)
         return launch__say(tasks->launch, "%s cannot be started: %s",
                            task->name, strerror(error));
     task->pid = pid;
     task->start_ns = 0;
+    task->began_ns = launch__now_ns();
     task->is_stopped = task->was_stopped = task->taken_away = false;
     return 0;
+}
+
+void launch__task_signal(struct launch__task *task, int number)
+{
+    if (task->control >= 0)
+        launch__remote_signal(task, number);
+    else
+        kill(task->pid, number);
 }
 
 void launch__tasks_signal(const struct launch__tasks *tasks, int number)
 {
     for (int i = 0; i < tasks->count; i++)
         if (tasks->tasks[i].pid > 0)
-            kill(tasks->tasks[i].pid, number);
+            launch__task_signal(&tasks->tasks[i], number);
 }
 
 /* Processes whose parents have ended are this process's children

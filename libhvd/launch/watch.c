@@ -5,9 +5,9 @@
  * write, and for the script that says how many workers may run.
  *
  * A terminal sends its signals to all processes in the foreground, so that the
- * tasks have them already; only what was sent to this process alone is passed
- * on. Once the job has failed, or a signal has asked for the end, patience is
- * limited: then SIGTERM, and then SIGKILL.
+ * tasks have them already, unless they are on other hosts; only what was sent
+ * to this process alone is passed on. Once the job has failed, or a signal has
+ * asked for the end, patience is limited: then SIGTERM, and then SIGKILL.
  */
 #include "launch/parts.h"
 
@@ -118,7 +118,7 @@ static void take_signal(struct loop *l, const struct signalfd_siginfo *info)
         reap(l);
         return;
     }
-    if (info->ssi_code != SI_KERNEL)
+    if (info->ssi_code != SI_KERNEL || w->tasks->launch->rsh)
         launch__tasks_signal(w->tasks, number);
     if (number != SIGUSR1 && number != SIGUSR2 && !w->interrupted) {
         w->interrupted = number;
@@ -139,6 +139,8 @@ static void take_signals(struct loop *l)
 
 static bool may_run(const struct launch__tasks *tasks, int i)
 {
+    if (tasks->launch->rsh)
+        return tasks->tasks[i].host >= 0;
     return i >= tasks->launch->workers || i < tasks->available;
 }
 
@@ -160,7 +162,7 @@ static void follow_available(struct launch__watch *w)
         task->taken_away = true;
         launch__say(w->tasks->launch, "%s may no longer run: it is ended",
                     task->name);
-        kill(task->pid, SIGTERM);
+        launch__task_signal(task, SIGTERM);
     }
 }
 
@@ -276,6 +278,8 @@ static void run_loop(struct loop *l)
         if (asks(l)) {
             if (launch__discovery_run(&l->discovery, w->tasks) < 0)
                 give_up(w);
+            else if (w->tasks->launch->rsh)
+                launch__hosts_follow(w);
             else
                 follow_available(w);
         }
@@ -295,7 +299,7 @@ int launch__watch(struct launch__tasks *tasks, int signals)
     l.polled = calloc(2 + 2 * (size_t)tasks->count, sizeof *l.polled);
     if (!l.polled)
         return launch__say(tasks->launch, "out of memory"), 1;
-    for (int i = 0; i < tasks->count; i++)
+    for (int i = 0; i < tasks->count && !tasks->launch->rsh; i++)
         tasks->tasks[i].start_ns = 1; /* now */
     run_loop(&l);
     launch__judge(&l.watch);
