@@ -409,3 +409,63 @@ hvd.hvd_shutdown()
     [ "$status" -eq 1 ]
     [[ $output == *"was ended by signal 15"* ]]
 }
+
+@test "a line of the script that counts for nothing is named once" {
+    printf 'localhost:1\nelsewhere:7\nelsewhere:8\n' >hosts
+    launch --elastic 1:2 --host-discovery-script 'cat hosts' sleep 2.5
+    [ "$status" -eq 0 ]
+    [ "$output" = "hvd-run: the host 'elsewhere' is left out: without --rsh workers run on this host only" ]
+    printf '127.0.0.1:1\nno.such.host.invalid:1\n' >hosts
+    launch --elastic 1:2 --rsh false --host-discovery-script 'cat hosts' true
+    [ "$status" -eq 0 ]
+    [ "$output" = "hvd-run: the host 'no.such.host.invalid' is left out: its address is not known here" ]
+    printf '10.77.9.9:0\n127.0.0.1:1\n' >hosts
+    launch --elastic 1:2 --rsh false --host-discovery-script 'cat hosts; kill $$' true
+    [ "$status" -eq 1 ]
+    [[ $output == *"was ended by signal 15"* ]]
+    refused 64 "--rsh needs --elastic and --host-discovery-script" --rsh ssh -n 2 true
+    refused 64 "--rsh starts workers only" --rsh ssh --elastic 1:2 --ps 1 \
+        --host-discovery-script 'cat hosts' true
+}
+
+@test "a worker on a named host has the words, variables, directory and key of all" {
+    # This host is named, so no remote shell is needed.
+    printf '127.0.0.1:1\n127.0.0.2:2\n' >hosts
+    mkdir 'a directory'
+    cd 'a directory'
+    export WORDS=$'two\nlines' HVD_LOG=error
+    launch --elastic 1:4 --base-port 4100 --rsh false \
+        --host-discovery-script 'cat ../hosts' sh -c "$INDEX"'
+            echo "$1|$WORDS|$PWD|$HVD_ELASTIC$HVD_ELASTIC_MIN|$HVD_LOG"
+            echo "key $(wc -c <"$HVD_JOB_KEY_FILE") of $(stat -L -c %a "$HVD_JOB_KEY_FILE")"
+            grep "worker-$index " "$HVD_HOSTS_FILE"
+            grep "worker-3 " "$HVD_HOSTS_FILE"
+            echo "$TF_CONFIG"' sh "it's  one"
+    [ "$status" -eq 0 ]
+    for worker in 0 1 2; do
+        echo "$output" | grep -F "[worker $worker] it's  one|two"
+        echo "$output" | grep -F "[worker $worker] lines|$PWD|11|error"
+        echo "$output" | grep -F "[worker $worker] key 32 of 400"
+        echo "$output" | grep "^\[worker $worker\] 127.0.0.$((worker > 0 ? 2 : 1)) worker-$worker *$"
+        echo "$output" | grep "^\[worker $worker\] 127.0.0.1 worker-3 *$"
+        echo "$output" | grep -F "[worker $worker] " |
+            grep -F '"worker":["worker-0:4100","worker-1:4101","worker-2:4102","worker-3:4103"]'
+    done
+}
+
+@test "an agent ends its program with its input, and refuses what it does not know" {
+    records() { printf '%s\0' "$@"; }
+    # The program survives SIGTERM, and what it starts survives it.
+    { records Ash A-c 'Atrap "" TERM; sleep 300 & echo $! $$ >pids; wait' R
+        until [ -s pids ]; do sleep 0.1; done; } | run -137 timeout 60 hvd-run --agent
+    read -r child program <pids
+    ! kill -0 "$program" 2>/dev/null || return 1
+    ! kill -0 "$child" 2>/dev/null || return 1
+    { records 'EX=a b' Ash A-c 'Akill -USR1 $$' R; sleep 5; } |
+        run -138 timeout 60 hvd-run --agent
+    records Zero >input
+    run -1 timeout 60 hvd-run --agent <input
+    [ "$output" = "hvd-run: the agent of a worker: standard input: Protocol error" ]
+    records R | run -1 timeout 60 hvd-run --agent
+    run -1 timeout 60 hvd-run --agent </dev/null
+}
