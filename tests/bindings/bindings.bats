@@ -176,8 +176,8 @@ os.write(1, b"every option of %d\n" % hvd.size())'
         --timeline-filename t.json ./train.py -np 5
     [[ $output == "HVD_TIMELINE=t.json "*"/mpi-launch.sh --horovod -np 3 -H a:2,b:1 "* ]]
     [[ $output == *" --mpi-arg '-p 22' -- ./train.py -np 5" ]]
-    run "$run" --min-np 2 --max-np 4 --host-discovery-script ./hosts --dry-run ./train.py
-    [[ $output == *"/hvd-run --elastic=2:4 --restarts=100 --host-discovery-script=./hosts -- ./train.py" ]]
+    run "$run" --min-np 2 --max-np 4 --host-discovery-script ./hosts -p 2222 --dry-run ./train.py
+    [[ $output == *"/hvd-run --elastic=2:4 --restarts=100 --host-discovery-script=./hosts '--rsh=ssh -o BatchMode=yes -o ServerAliveInterval=5 -p 2222' -- ./train.py" ]]
     run "$run" -np 2 /usr/bin/python3 -c 'raise SystemExit(7)'
     [ "$status" -eq 7 ]
 }

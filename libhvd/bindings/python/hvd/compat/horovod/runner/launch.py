@@ -2,7 +2,8 @@
 """
 horovodrun: says in the words of this library's launchers what a command line for
 Horovod asks for. mpi-launch.sh starts jobs with mpirun; hvd-run starts elastic jobs of
-this host, whose workers may be lost and come back, without MPI.
+this host, or of those that a script names, whose workers may be lost and come back,
+without MPI.
 
 The launchers set up the environment of Python. This file uses nothing but Python's own
 library, since it may run where neither hvd nor numpy can be imported.
@@ -85,8 +86,8 @@ def _parser():
     elastic.add_argument("--max-np", "--max-num-proc", type=_count, metavar="N",
                          help="never have more than N")
     elastic.add_argument("--host-discovery-script", metavar="FILE",
-                         help="a program that prints localhost:N once a second is asked how "
-                         "many may run")
+                         help="a program that prints a line HOST:N for each host is asked once "
+                         "a second how many may run, and where")
     elastic.add_argument("--reset-limit", type=_count, default=100, metavar="N",
                          help="start a process again at most N times (100)")
     library = parser.add_argument_group("settings of the library")
@@ -131,6 +132,15 @@ def _settings(options):
     return found
 
 
+def _ssh_options(options):
+    found = []
+    if options.ssh_port:
+        found += ["-p", options.ssh_port]
+    if options.ssh_identity_file:
+        found += ["-i", options.ssh_identity_file]
+    return found
+
+
 def _with_mpi(options):
     """Returns the command that starts a job with mpirun."""
     command = [_found("mpi-launch.sh"), "--horovod", "-np", str(options.num_proc)]
@@ -146,11 +156,7 @@ def _with_mpi(options):
                    if name.startswith(("HOROVOD_", "OMP_", "OPENBLAS_"))]
     for variable in passed:
         command += ["-x", variable]
-    ssh = []
-    if options.ssh_port:
-        ssh += ["-p", options.ssh_port]
-    if options.ssh_identity_file:
-        ssh += ["-i", options.ssh_identity_file]
+    ssh = _ssh_options(options)
     arguments = shlex.split(options.mpi_args)
     if ssh:
         arguments += ["--mca", "plm_rsh_args", " ".join(ssh)]
@@ -165,13 +171,16 @@ def _with_mpi(options):
 
 
 def _elastic(options):
-    """Returns the command that starts an elastic job on this host, without MPI."""
+    """Returns the command that starts an elastic job on this host, or on those that a
+    script names, without MPI."""
     least = options.min_np or options.num_proc or 1
     most = max(options.max_np or options.num_proc or least, least)
     command = [_found("hvd-run"), f"--elastic={least}:{most}",
                f"--restarts={options.reset_limit}"]
     if options.host_discovery_script:
-        command.append(f"--host-discovery-script={options.host_discovery_script}")
+        ssh = ["ssh", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=5"]
+        command += [f"--host-discovery-script={options.host_discovery_script}",
+                    f"--rsh={shlex.join(ssh + _ssh_options(options))}"]
     for variable in options.passed:
         name, equals, value = variable.partition("=")
         if equals:
@@ -195,8 +204,8 @@ def command_of(options):
         _wrong("the number of processes is missing: -np N")
     elsewhere = options.hosts or options.hostfile
     if elsewhere and (discovers or options.max_np):
-        _wrong("--max-np and --host-discovery-script are for processes of this host, without "
-               "-H and --hostfile")
+        _wrong("--max-np is for processes of this host, and --host-discovery-script names "
+               "hosts itself: leave -H and --hostfile out")
     if elsewhere and not options.num_proc:
         _wrong("-H and --hostfile need -np N")
     for low, high in (("min_np", "max_np"), ("min_np", "num_proc"), ("num_proc", "max_np")):
