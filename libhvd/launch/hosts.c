@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* The first time for which a host is not used, and the longest; and the time
  * that a worker may take to end when its host is gone. */
@@ -25,27 +24,10 @@
 
 #define FOR_GOOD INT64_MAX
 
-bool launch__is_here(const char *host)
-{
-    char name[256] = "";
-
-    gethostname(name, sizeof name - 1);
-    return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
-           strcmp(host, "::1") == 0 || strcmp(host, name) == 0 ||
-           (strncmp(host, name, strcspn(name, ".")) == 0 &&
-            host[strcspn(name, ".")] == '\0');
-}
-
-const char *launch__place_of(const struct launch__tasks *tasks, int worker)
-{
-    const int host = tasks->tasks[worker].host;
-
-    return host < 0 ? "127.0.0.1" : tasks->hosts[host].address;
-}
-
 /* ------------------------------------------------------------------ answers */
 
-static struct launch__host *find(struct launch__tasks *tasks, const char *name)
+static struct launch__host *find_host(struct launch__tasks *tasks,
+                                      const char *name)
 {
     struct launch__host *grown;
 
@@ -72,7 +54,7 @@ void launch__hosts_begin(struct launch__tasks *tasks)
 int launch__hosts_name(struct launch__tasks *tasks, const char *name,
                        const char *address, int places)
 {
-    struct launch__host *host = find(tasks, name);
+    struct launch__host *host = find_host(tasks, name);
 
     if (!host)
         return launch__say(tasks->launch, "out of memory");

@@ -2,6 +2,7 @@
 /*
  * launch.c - prepares a launch, and gives everything back afterwards.
  *
+ *   say.c      lines for the user, and the clock
  *   ports.c    ports that are free
  *   task.c     the process of a task
  *   stream.c   what it writes
@@ -16,7 +17,6 @@
 #include "launch/remote.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,19 +24,6 @@
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
-
-int launch__say(const struct launch *launch, const char *format, ...)
-{
-    char text[512];
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    /* One call, because the tasks write, too. */
-    fprintf(stderr, "%s: %s\n", launch->program, text);
-    return -1;
-}
 
 /* ----------------------------------------------------------------- checking */
 

@@ -12,11 +12,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* --------------------------------------------------------------- messages */
+/* ---------------------------------------------------- messages and the clock
+ */
 
 /* Prints one line on standard error, behind the caller's name. Returns -1. */
 __attribute__((format(printf, 2, 3))) int launch__say(
     const struct launch *launch, const char *format, ...);
+
+int64_t launch__now_ns(void);
 
 /* ------------------------------------------------------------------- ports */
 
@@ -143,8 +146,6 @@ struct launch__watch {
                             somebody does */
 };
 
-int64_t launch__now_ns(void);
-
 /* Begins a stage, which lasts at most so long. No task is started any more. */
 void launch__enter(struct launch__watch *watch, enum launch__stage stage,
                    int64_t patience_ns);
@@ -181,18 +182,15 @@ void launch__remote_close(struct launch__task *task);
 int launch__remote_become(const struct launch__tasks *tasks,
                           const struct launch__task *task, int input);
 
+/* Returns whether a name is one of this host, which needs no remote shell. */
+bool launch__is_here(const char *host);
+
 /* Has an agent send a signal to its program. */
 void launch__remote_signal(struct launch__task *task, int number);
 /* Tells all agents where a worker is. */
 void launch__remote_tell(struct launch__tasks *tasks, int worker);
 
 /* -------------------------------------------------------------------- hosts */
-
-/* Returns whether a name is one of this host. */
-bool launch__is_here(const char *host);
-/* Returns the address of a worker's host; one at which nothing listens, if it
- * has none. */
-const char *launch__place_of(const struct launch__tasks *tasks, int worker);
 
 /* Takes an answer of the script: between begin and end its hosts are named, one
  * perhaps several times. name returns 0, or -1 without memory. */

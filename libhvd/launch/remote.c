@@ -49,6 +49,15 @@ static bool is_kept(const char *variable)
     return true;
 }
 
+/* Returns the address of a worker's host; one at which nothing listens, if it
+ * has none. */
+static const char *place_of(const struct launch__tasks *tasks, int worker)
+{
+    const int host = tasks->tasks[worker].host;
+
+    return host < 0 ? "127.0.0.1" : tasks->hosts[host].address;
+}
+
 /* ------------------------------------------------------------------ records */
 
 __attribute__((format(printf, 3, 4))) static void put(FILE *to,
@@ -85,7 +94,7 @@ static void put_all(FILE *to, const struct launch__tasks *tasks)
     if (directory)
         put(to, LAUNCH__DIRECTORY, "%s", directory);
     for (int i = 0; i < tasks->count; i++)
-        put(to, LAUNCH__HOST, "%d %s", i, launch__place_of(tasks, i));
+        put(to, LAUNCH__HOST, "%d %s", i, place_of(tasks, i));
     for (char **word = tasks->launch->context; *word; word++)
         put(to, LAUNCH__WORD, "%s", *word);
     put(to, LAUNCH__RUN, "%s", "");
@@ -141,14 +150,24 @@ void launch__remote_tell(struct launch__tasks *tasks, int worker)
 {
     char text[96];
 
-    snprintf(text, sizeof text, "%d %s", worker,
-             launch__place_of(tasks, worker));
+    snprintf(text, sizeof text, "%d %s", worker, place_of(tasks, worker));
     for (int i = 0; i < tasks->count; i++)
         if (tasks->tasks[i].pid > 0)
             send_record(&tasks->tasks[i], LAUNCH__HOST, text);
 }
 
 /* ------------------------------------------------------------- in the child */
+
+bool launch__is_here(const char *host)
+{
+    char name[256] = "";
+
+    gethostname(name, sizeof name - 1);
+    return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
+           strcmp(host, "::1") == 0 || strcmp(host, name) == 0 ||
+           (strncmp(host, name, strcspn(name, ".")) == 0 &&
+            host[strcspn(name, ".")] == '\0');
+}
 
 /* Finds the program of this process. */
 static const char *find_self(char *path, size_t size)

@@ -17,7 +17,6 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* A task may take so long to end. */
@@ -34,14 +33,6 @@ struct loop {
     int signals;
     int64_t idle_ns; /* no task runs since then; 0: one does */
 };
-
-int64_t launch__now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 void launch__enter(struct launch__watch *w, enum launch__stage stage,
                    int64_t patience_ns)

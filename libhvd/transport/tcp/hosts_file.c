@@ -45,8 +45,8 @@ static const char *read_line(char *line, const char *name, size_t length)
 }
 
 /* Writes the address that the file has for a name, and the port. */
-static bool find(FILE *stream, const char *name, const char *port, char *bytes,
-                 size_t size)
+static bool find_name(FILE *stream, const char *name, const char *port,
+                      char *bytes, size_t size)
 {
     const char *address = NULL;
     char *line = NULL;
@@ -69,7 +69,7 @@ const char *hvd__hosts_file_find(const char *address, char *bytes, size_t size)
 
     if (!stream)
         return address;
-    found = find(stream, address, port, bytes, size);
+    found = find_name(stream, address, port, bytes, size);
     fclose(stream);
     return found ? bytes : address;
 }
