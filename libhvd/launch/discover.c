@@ -46,19 +46,22 @@ static size_t host_of(const char *line)
     return colon ? (size_t)(colon - line) : length;
 }
 
-/* Prints the address of a host, if it has one. */
+/* Prints the address of a host, if it has one: that of IPv4, if it has both, for
+ * a name may have one of IPv6 where that is not in use. */
 static void print_address(const char *host)
 {
     const struct addrinfo wanted = {.ai_socktype = SOCK_STREAM};
-    struct addrinfo *found = NULL;
+    struct addrinfo *found = NULL, *at;
     char text[INET6_ADDRSTRLEN];
 
-    if (getaddrinfo(host, NULL, &wanted, &found) == 0 &&
-        getnameinfo(found->ai_addr, found->ai_addrlen, text, sizeof text, NULL,
-                    0, NI_NUMERICHOST) == 0)
+    if (getaddrinfo(host, NULL, &wanted, &found) != 0)
+        return;
+    for (at = found; at->ai_family != AF_INET && at->ai_next;)
+        at = at->ai_next;
+    if (getnameinfo(at->ai_addr, at->ai_addrlen, text, sizeof text, NULL, 0,
+                    NI_NUMERICHOST) == 0)
         printf(" %s", text);
-    if (found)
-        freeaddrinfo(found);
+    freeaddrinfo(found);
 }
 
 /* Runs the script, and prints its lines, with the addresses of the hosts. */
