@@ -46,8 +46,8 @@ static size_t host_of(const char *line)
     return colon ? (size_t)(colon - line) : length;
 }
 
-/* Prints the address of a host, if it has one: that of IPv4, if it has both, for
- * a name may have one of IPv6 where that is not in use. */
+/* Prints the address of a host, if it has one: that of IPv4, if it has both,
+ * for a name may have one of IPv6 where that is not in use. */
 static void print_address(const char *host)
 {
     const struct addrinfo wanted = {.ai_socktype = SOCK_STREAM};

@@ -103,12 +103,15 @@ static int find_place(const struct launch__tasks *tasks)
     return -1;
 }
 
-/* Ends a worker for this reason; in the end without its agent, which may not be
- * reached any more. */
+/* Ends a worker, and says why. If its process is there ten seconds later, that
+ * is killed: the agent may not be reached any more. */
 static void take_away(struct launch__tasks *tasks, struct launch__task *task,
                       const char *why)
 {
-    if (!task->taken_away) {
+    if (task->pid == 0) {
+        task->host = -1; /* it is still to be started */
+        task->start_ns = 0;
+    } else if (!task->taken_away) {
         task->taken_away = true;
         task->taken_ns = launch__now_ns();
         launch__say(tasks->launch, "%s on %s is ended: %s", task->name,
@@ -165,9 +168,9 @@ void launch__hosts_leave(struct launch__tasks *tasks, struct launch__task *task)
     launch__remote_tell(tasks, (int)(task - tasks->tasks));
 }
 
-/* -------------------------------------------------------------------- faults
- */
+/* ----------------------------------------------------------------- failures */
 
+/* Returns whether a host may be used, now or after a while. */
 static bool can_be_used(const struct launch__tasks *tasks)
 {
     for (int i = 0; i < tasks->nhosts; i++)

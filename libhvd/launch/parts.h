@@ -12,8 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* ---------------------------------------------------- messages and the clock
- */
+/* ------------------------------------------------- messages and the clock */
 
 /* Prints one line on standard error, behind the caller's name. Returns -1. */
 __attribute__((format(printf, 2, 3))) int launch__say(
@@ -174,7 +173,8 @@ void launch__judge(struct launch__watch *watch);
 /* Makes the pipe to the agent of a worker (remote.h). Returns the agent's end,
  * which the caller closes; -1 with errno set. */
 int launch__remote_open(struct launch__task *task);
-/* Accepts that there is none. The agent then ends its program. */
+/* Closes the pipe to the agent, if there is one. The agent then ends its
+ * program. */
 void launch__remote_close(struct launch__task *task);
 
 /* Becomes the remote shell of a worker's host, whose agent finds its records in
@@ -182,7 +182,7 @@ void launch__remote_close(struct launch__task *task);
 int launch__remote_become(const struct launch__tasks *tasks,
                           const struct launch__task *task, int input);
 
-/* Returns whether a name is one of this host, which needs no remote shell. */
+/* Returns whether a name is that of this host, which needs no remote shell. */
 bool launch__is_here(const char *host);
 
 /* Has an agent send a signal to its program. */
