@@ -204,7 +204,8 @@ void launch__tasks_signal(const struct launch__tasks *tasks, int number)
 
 /* Processes whose parents have ended are this process's children
  * (PR_SET_CHILD_SUBREAPER). Each round kills those that the last one has
- * orphaned. */
+ * orphaned. It waits for none but those that it has killed, because a child of
+ * these becomes one of this process while it waits. */
 void launch__kill_orphans(void)
 {
     char path[64];
@@ -217,10 +218,8 @@ void launch__kill_orphans(void)
 
         any = false;
         while (file && fscanf(file, "%d", &pid) == 1)
-            any |= kill(pid, SIGKILL) == 0;
+            any |= kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid;
         if (file)
             fclose(file);
-        while (any && waitpid(-1, NULL, 0) > 0)
-            ;
     }
 }

@@ -220,6 +220,10 @@ EOF
     done
     launch -n 2 sh -c 'setsid sleep 321 >/dev/null 2>&1 & echo $! >>orphans'
     [ "$status" -eq 0 ]
+    # One that has started another one, which then is the launcher's child.
+    launch -n 1 sh -c 'sh -c "sleep 321 & echo \$! >>orphans; touch two; wait" >/dev/null 2>&1 &
+        until [ -e two ]; do sleep 0.1; done'
+    [ "$status" -eq 0 ]
     for pid in $(cat orphans); do
         ! kill -0 "$pid"
     done
