@@ -287,6 +287,11 @@ int launch__discovery_end(struct launch__discovery *d,
     if (d->has_answered && available != tasks->available && !tasks->launch->rsh)
         launch__say(tasks->launch, "%d workers may run now, not %d", available,
                     tasks->available);
+    if (!d->has_answered && available < tasks->launch->least &&
+        !tasks->launch->rsh)
+        launch__say(tasks->launch,
+                    "%d workers may run now: the job waits for %d", available,
+                    tasks->launch->least);
     d->has_answered = true;
     tasks->available = available;
     return 0;

@@ -92,6 +92,9 @@ static error_t check_options(struct run_options *o)
                                         "and --evaluator out");
     if (l->spares > 0 && o->most == 0)
         return command_refuse(&o->line, "--spare needs --elastic");
+    if (l->script && o->most == 0)
+        return command_refuse(&o->line,
+                              "--host-discovery-script needs --elastic");
     if (l->workers == 0)
         l->workers = o->most > 0 ? o->most + l->spares : 1;
     return 0;

@@ -48,6 +48,7 @@ refused() { # status text argument...
     refused 64 "'1' is not a whole number from 2" --elastic 2:1 true
     refused 64 "'-1' is not a whole number" --restarts -1 true
     refused 64 "give one of them" -n 2 --elastic 1:2 true
+    refused 64 "--host-discovery-script needs --elastic" --host-discovery-script true true
     launch --help
     [ "$status" -eq 0 ]
     [[ $output == *"hvd-run -n 4 mnist"* ]]
@@ -402,14 +403,32 @@ hvd.hvd_shutdown()
     [ "$(grep -c 'failed with status' err)" -eq 1 ]
 }
 
+@test "a job with a script begins with as many workers as it needs" {
+    launch --elastic 2:4 --host-discovery-script '
+        if [ -e asked ]; then echo localhost:2; else touch asked; echo elsewhere:4; fi' \
+        python3 -c "
+import ctypes
+hvd = ctypes.CDLL('${HVD_BUILD:-$ROOT/build}/lib/libhvd.so')
+print(f'began: {hvd.hvd_init()}, {hvd.hvd_size()} ranks', flush=True)
+hvd.hvd_shutdown()"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c 'began: 0, 2 ranks' <<<"$output")" -eq 2 ]
+    [[ $output == *"0 workers may run now: the job waits for 2"* ]]
+    # Also if the script takes long, which ends with the job.
+    launch --elastic 1:2 --host-discovery-script \
+        'if [ -e first ]; then sleep 322; else touch first; echo localhost:1; fi; :' sleep 3
+    [ "$status" -eq 0 ]
+    ! pgrep -f 'sleep 322'
+}
+
 @test "a script that never answers, or answers nonsense, is named" {
-    launch --host-discovery-script 'exit 3' sleep 60
+    launch --elastic 1:1 --host-discovery-script 'exit 3' sleep 60
     [ "$status" -eq 1 ]
     [ "$output" = "hvd-run: the script 'exit 3' failed with status 3" ]
-    launch --host-discovery-script 'echo localhost:many' sleep 60
+    launch --elastic 1:1 --host-discovery-script 'echo localhost:many' sleep 60
     [ "$status" -eq 1 ]
     [[ $output == *"has written 'localhost:many', which is no host or host:workers"* ]]
-    launch --host-discovery-script 'kill $$' sleep 60
+    launch --elastic 1:1 --host-discovery-script 'kill $$' sleep 60
     [ "$status" -eq 1 ]
     [[ $output == *"was ended by signal 15"* ]]
 }
