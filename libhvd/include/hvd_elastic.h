@@ -180,8 +180,9 @@ int hvd_off_reset(int (*function)(void *context, const hvd_reset *reset),
  * Trains through losses: calls train until it does not fail by one. Before the
  * first call the pieces of rank 0 go to all ranks and are committed, unless
  * there is a commit already. When train returns
- * HVD_ERR_LOST or HVD_ERR_STALLED, or a commit here does, it recovers,
- * restores, and calls train again, which goes on from the state that it finds.
+ * HVD_ERR_LOST or HVD_ERR_STALLED, or HVD_ERR_SHUTDOWN because another rank has
+ * exited, or a commit here does, it recovers, restores, and calls train again,
+ * which goes on from the state that it finds.
  * When train returns 0 or more, that state is committed, too, so that all ranks
  * end together: a rank that has ended may be asked again, and has nothing left
  * to do then. Collective, blocking. Returns what train has returned last, or

@@ -8,6 +8,7 @@
  * because one more rank was lost tells nobody, and the next one compares with
  * the last world in which the program ran.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/status.h"
@@ -110,19 +111,36 @@ int hvd__world_announce(bool is_new, bool restored)
 
 /* ----------------------------------------------------------------- the loop */
 
+/* A rank that exits, or shuts down, while the others train is lost to them as
+ * one that is killed: all ranks of a training end together. */
 static bool is_loss(int status)
 {
-    return status == HVD_ERR_LOST || status == HVD_ERR_STALLED;
+    return status == HVD_ERR_LOST || status == HVD_ERR_STALLED ||
+           status == HVD_ERR_SHUTDOWN;
+}
+
+/* Makes a new world. Fails as train has, where a rank has left a world that
+ * cannot be recovered from: nobody else says so. */
+static int recover_from(int failure)
+{
+    char text[HVD__MESSAGE_MAX];
+    int status;
+
+    snprintf(text, sizeof text, "%s", hvd_last_error());
+    status = hvd_recover(NULL, 0);
+    return status == HVD_ERR_UNSUPPORTED && failure == HVD_ERR_SHUTDOWN
+               ? hvd__fail_text(failure, text)
+               : status;
 }
 
 /* Makes a new world, in which the state is that of the newest commit. Returns 0
  * if there is none. */
-static int come_back(void)
+static int come_back(int failure)
 {
-    int status;
+    int status = failure;
 
     do {
-        HVD_TRY(hvd_recover(NULL, 0));
+        HVD_TRY(recover_from(status));
         status = hvd_restore();
     } while (is_loss(status));
     return status;
@@ -162,6 +180,6 @@ int hvd_elastic_run(int (*train)(void *context), void *context)
         }
         if (!is_loss(status))
             return status;
-        HVD_TRY(status = come_back());
+        HVD_TRY(status = come_back(status));
     }
 }

@@ -8,6 +8,7 @@
  * says when ranks die, by turns any of them, rank 0 too, until one is left:
  *
  *     random   at random moments (the default)
+ *     exit     between two steps, by exit, without hvd_shutdown
  *     copy     while a commit copies
  *     before   with a copy that is made, before the ranks agree
  *     within   while they agree
@@ -167,6 +168,8 @@ static int train(void *context)
 
         for (int i = 0; i < COUNT; i++)
             sum[i] = replayed_given(first_rank, i, step);
+        if (step == doomed_step && is_doomed() && strcmp(where, "exit") == 0)
+            exit(3);
         if (step == doomed_step && is_doomed() &&
             (strcmp(where, "random") == 0 || strcmp(where, "restore") == 0))
             start_dying();

@@ -32,6 +32,10 @@ survive() { # where first-seed jobs [variable...]
     survive random 10 5
 }
 
+@test "ranks exit" {
+    survive exit 80 3
+}
+
 @test "ranks die while a commit copies" {
     survive copy 21 4
 }
