@@ -44,6 +44,9 @@ python_says() { # what ranks
         HVD_ELASTIC=1 HVD_STRAGGLER_TIME=0.3s python every_loss mpirun --enable-recovery -np $n
         [ "$(finished loss)" -eq $((n > 1 ? n - 1 : 1)) ]
     done
+    LOSS=exit HVD_ELASTIC=1 HVD_STRAGGLER_TIME=0.3s \
+        python every_loss mpirun --enable-recovery -np 3
+    [ "$(finished loss)" -eq 2 ]
 }
 
 @test "python: the tasks of a cluster, without MPI" {

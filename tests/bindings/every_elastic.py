@@ -13,6 +13,7 @@ import torch
 
 sys.path.insert(0, sys.argv[1])
 import hvd.torch as hvd
+from hvd import exclude
 
 EPOCHS, INDICES = 3, 24
 comes_back = "TF_CONFIG" in os.environ
@@ -102,5 +103,21 @@ if hvd.size() > 1:
         raise AssertionError("shapes that differ were taken")
     except hvd.HorovodInternalError as error:
         assert "differs" in str(error), error
+
+# One that the others have given up is told so: there is no next world for it.
+if hvd.size() > 1:
+    last, tries = hvd.rank() == hvd.size() - 1, []
+
+    def lose(_):
+        tries.append(hvd.size())
+        if len(tries) == 1:
+            exclude(hvd.size() - 1)
+            raise hvd.HorovodInternalError("a rank is lost")
+        return "gone on"
+
+    try:
+        assert hvd.elastic.run(lose)(state) == "gone on" and not last, tries
+    except hvd.HorovodInternalError as error:
+        assert last and "excluded by hvd_exclude" in str(error), error
 print("every elastic", flush=True)
 hvd.shutdown()

@@ -87,16 +87,12 @@ class ObjectState(State):
 
 def _recover(error):
     """Goes on without the ranks whose loss was an error. Any other error is raised: it
-    would come again."""
-    while error:
-        if getattr(error, "status", hvd.Status.LOST) not in _OF_LOSSES:
-            raise error
-        try:
-            with translated():
-                hvd.recover()
-            error = None
-        except HorovodInternalError as another:
-            error = another
+    would come again. So is one of recover(), such as that the others have given up this
+    rank: there is no world any more."""
+    if getattr(error, "status", hvd.Status.LOST) not in _OF_LOSSES:
+        raise error
+    with translated():
+        hvd.recover()
     _requests.forget()
 
 
