@@ -70,16 +70,17 @@ enum {
  * memory, of bytes bytes, is borrowed until hvd_state_unregister, and written
  * by hvd_restore and hvd_state_sync. All ranks register the same pieces in the
  * same order. May be called before hvd_init; not collective, never blocks,
- * unless a commit is being copied, for which it waits. A restore of a commit
- * that is older than the piece leaves its memory as it is. HVD_ERR_ARGUMENT:
+ * unless a commit is being copied, for which it waits. A commit that has begun
+ * is forgotten: hvd_commit_wait then returns 0. A restore of a commit that is
+ * older than the piece leaves its memory as it is. HVD_ERR_ARGUMENT:
  * name is empty, too long, or taken, memory is NULL, or a flag is unknown.
  */
 int hvd_state_register(const char *name, void *memory, size_t bytes,
                        uint32_t flags);
 
 /* Removes a piece and frees its copies. Its memory stays the caller's. With the
- * last piece all commits go, too. Not collective. HVD_ERR_ARGUMENT: there is no
- * piece of this name. */
+ * last piece all commits go, too, and with any piece one that has begun. Not
+ * collective. HVD_ERR_ARGUMENT: there is no piece of this name. */
 int hvd_state_unregister(const char *name);
 
 /* ------------------------------------------------------------------ commits */
@@ -127,7 +128,10 @@ int hvd_commit_wait(void);
 int hvd_restore(void);
 
 /* Gives all ranks what rank root has in its pieces, but for those of
- * HVD_STATE_PER_RANK. Commits stay as they are. Collective, blocking. */
+ * HVD_STATE_PER_RANK. Commits stay as they are, but for one that has begun,
+ * which is forgotten. If it fails, call hvd_restore: pieces may have some of
+ * what root had. If there is no commit yet, that gives them what they had
+ * before. Collective, blocking. */
 int hvd_state_sync(int root);
 
 /* What is known of the state, on this rank. */

@@ -245,6 +245,7 @@ static int begin(void)
                          "the world is another one than at the last commit: "
                          "call hvd_restore first");
     hvd__slot_clear(!s->current);
+    s->kept = false;
     s->copy_status = HVD_OK;
     hvd__kept_sets_list(&s->slots[!s->current].sets);
     return HVD_OK;

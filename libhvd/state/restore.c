@@ -205,6 +205,7 @@ static int spread(struct choice *choice)
     int status = scratch ? hvd__pieces_allocate(slot)
                          : hvd__fail_memory(largest_piece());
 
+    hvd__state.kept = false; /* the slot may be the one that had it */
     status = hvd__agree(0, status);
     if (status == HVD_OK)
         status = forget_other_bits(choice, slot);
@@ -253,6 +254,7 @@ static void adopt(struct choice *choice)
     choice->sets = (struct hvd__kept_sets){.words = NULL};
     s->slots[s->current].agreed = true;
     s->last = choice->number;
+    s->kept = false;
     s->restores++;
     for (int32_t i = 0; i < s->npieces; i++) {
         struct hvd__piece *p = &s->pieces[i];
@@ -262,8 +264,45 @@ static void adopt(struct choice *choice)
     }
 }
 
+/* Returns the copy that keep_pieces makes of a piece; NULL: none. */
+static void *kept_copy(const struct hvd__piece *p)
+{
+    const bool is_synced = !(p->flags & HVD_STATE_PER_RANK) && p->bytes > 0;
+
+    return is_synced ? p->copies[!hvd__state.current] : NULL;
+}
+
+/* Before the first commit: copies what a sync is about to overwrite to the
+ * spare, if there is memory. A rank that is lost in the sync would leave a
+ * mixture of its state and that of this rank. */
+static void keep_pieces(void)
+{
+    struct hvd__state *s = &hvd__state;
+
+    if (s->kept || s->slots[0].number > 0 || s->slots[1].number > 0 ||
+        hvd__pieces_allocate(!s->current) < 0)
+        return;
+    for (int32_t i = 0; i < s->npieces; i++)
+        if (kept_copy(&s->pieces[i]))
+            memcpy(kept_copy(&s->pieces[i]), s->pieces[i].memory,
+                   s->pieces[i].bytes);
+    s->kept = true;
+}
+
+static void put_back(void)
+{
+    struct hvd__state *s = &hvd__state;
+
+    for (int32_t i = 0; i < s->npieces && s->kept; i++)
+        if (kept_copy(&s->pieces[i]))
+            memcpy(s->pieces[i].memory, kept_copy(&s->pieces[i]),
+                   s->pieces[i].bytes);
+    s->kept = false;
+}
+
 static void adopt_nothing(void)
 {
+    put_back();
     hvd__slot_clear(0);
     hvd__slot_clear(1);
     hvd__state.last = 0;
@@ -338,6 +377,7 @@ int hvd_state_sync(int root)
                          "a sync needs hvd_init first");
     hvd__commit_settle();
     HVD_TRY(hvd__pieces_compare(&odd));
+    keep_pieces();
     for (int32_t i = 0; i < hvd__state.npieces; i++) {
         const struct hvd__piece *p = &hvd__state.pieces[i];
 
@@ -345,5 +385,6 @@ int hvd_state_sync(int root)
             HVD_TRY(
                 hvd_broadcast(p->memory, (int64_t)p->bytes, HVD_UINT8, root));
     }
+    hvd__state.kept = false;
     return HVD_OK;
 }

@@ -56,6 +56,8 @@ struct hvd__state {
     int copy_status;  /* of the copy to the spare; the copier writes it before
                          it is joined */
     bool awaited;     /* processes waited to join at the last commit */
+    bool kept; /* a sync before the first commit has failed; the spare has what
+                  the pieces were before it, and belongs to no commit */
     int64_t commits, restores;
     double copier_seconds; /* of the copy, written with copy_status */
     double copy_seconds, wait_seconds;

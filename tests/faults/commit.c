@@ -9,6 +9,7 @@
  *
  *     random   at random moments (the default)
  *     exit     between two steps, by exit, without hvd_shutdown
+ *     sync     rank 0, while it gives all its first state, and then at random
  *     copy     while a commit copies
  *     before   with a copy that is made, before the ranks agree
  *     within   while they agree
@@ -44,6 +45,7 @@ enum { LARGE = 1 << 20 };
 static int64_t step;
 static char large[LARGE]; /* so that copying takes a while */
 static int64_t own[2];    /* of each rank: itself, and its steps */
+static int64_t origin[2]; /* whose first state it was, in two pieces */
 
 static int first_rank, first_size, steps, nresets;
 static uint64_t seed;
@@ -128,6 +130,19 @@ int hvd_allreduce(const void *in, void *out, int64_t count, hvd_dtype dtype,
     return status;
 }
 
+int hvd_broadcast(void *buffer, int64_t count, hvd_dtype dtype, int root)
+{
+    static int (*real)(void *, int64_t, hvd_dtype, int);
+
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "hvd_broadcast");
+    if (strcmp(where, "sync") == 0 && buffer == &origin[1] && first_rank == 0) {
+        usleep(200000); /* the others have the first piece by now */
+        die();
+    }
+    return real(buffer, count, dtype, root);
+}
+
 /* Has the next death be in a while. */
 static void plan_death(void)
 {
@@ -160,6 +175,8 @@ static int train(void *context)
     static double sum[COUNT];
 
     (void)context;
+    if (origin[0] != origin[1])
+        wrong("the state is one rank's and another one's");
     plan_death();
     while (step < steps) {
         uint16_t bits = (uint16_t)(1U << first_rank), all = 0;
@@ -171,7 +188,8 @@ static int train(void *context)
         if (step == doomed_step && is_doomed() && strcmp(where, "exit") == 0)
             exit(3);
         if (step == doomed_step && is_doomed() &&
-            (strcmp(where, "random") == 0 || strcmp(where, "restore") == 0))
+            (strcmp(where, "random") == 0 || strcmp(where, "sync") == 0 ||
+             strcmp(where, "restore") == 0))
             start_dying();
         /* On a fast machine all steps might be made before. */
         while (dying && step == steps - 1)
@@ -201,7 +219,8 @@ static int reset(void *context, const hvd_reset *r)
     (void)context;
     nresets++;
     if (r->rank != hvd_rank() || r->new_size != hvd_size() ||
-        r->old_size <= r->new_size || !r->restored)
+        r->old_size <= r->new_size ||
+        (!r->restored && strcmp(where, "sync") != 0))
         wrong("what a reset says");
     if (hvd_allreduce(&size, &size, 1, HVD_INT32, HVD_SUM) < 0)
         return HVD_ERR_LOST;
@@ -225,13 +244,15 @@ int main(int argc, char **argv)
     where = argc > 3 ? argv[3] : where;
     first_rank = hvd_rank();
     first_size = hvd_size();
-    own[0] = first_rank;
+    own[0] = origin[0] = origin[1] = first_rank;
     if (steps > MOST_STEPS ||
         hvd_state_register("weights", weights, sizeof weights, 0) < 0 ||
         hvd_state_register("large", large, sizeof large, 0) < 0 ||
         hvd_state_register("step", &step, sizeof step, 0) < 0 ||
         hvd_state_register("members", members, sizeof members, 0) < 0 ||
         hvd_state_register("own", own, sizeof own, HVD_STATE_PER_RANK) < 0 ||
+        hvd_state_register("origin", &origin[0], sizeof *origin, 0) < 0 ||
+        hvd_state_register("origin too", &origin[1], sizeof *origin, 0) < 0 ||
         hvd_on_reset(reset, NULL) < 0)
         return 2;
     status = hvd_elastic_run(train, NULL);

@@ -36,6 +36,10 @@ survive() { # where first-seed jobs [variable...]
     survive exit 80 3
 }
 
+@test "rank 0 dies while it gives the others its first state" {
+    survive sync 91 3
+}
+
 @test "ranks die while a commit copies" {
     survive copy 21 4
 }
