@@ -195,7 +195,8 @@ typedef struct hvd_recovery {
  *
  * recovery, of size bytes, may be NULL. HVD_ERR_UNSUPPORTED: HVD_ELASTIC was
  * not set on rank 0, or the ranks of a host share no memory; the old world is
- * as it was. After any other failure there is no world. HVD_ERR_LOST: the
+ * as it was. Or MPI has no tags left, after 255 recoveries. After that, and
+ * after any other failure, there is no world. HVD_ERR_LOST: the
  * others have given up this rank, which was stopped or cut off for too long; or
  * its side of the network has too few ranks to go on: it takes more than half
  * of those that are not known to have ended, or half with the lowest of them.
