@@ -10,6 +10,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/status.h"
 #include "core/world/number.h"
@@ -80,10 +81,26 @@ void hvd__world_settle(void)
     known.size = hvd_size();
 }
 
+/* Returns what the function returns. If that is a failure of its own, the last
+ * error is still that of the loss, and says so instead. */
+static int call_listener(const struct listener *listener,
+                         const hvd_reset *reset)
+{
+    char before[HVD__MESSAGE_MAX];
+    int status;
+
+    snprintf(before, sizeof before, "%s", hvd_last_error());
+    status = listener->function(listener->context, reset);
+    return status < 0 && strcmp(before, hvd_last_error()) == 0
+               ? hvd__fail(status, "a function of hvd_on_reset has returned %d",
+                           status)
+               : status;
+}
+
 static int call_listeners(const hvd_reset *reset)
 {
     for (int i = 0; i < nlisteners; i++)
-        HVD_TRY(listeners[i].function(listeners[i].context, reset));
+        HVD_TRY(call_listener(&listeners[i], reset));
     return HVD_OK;
 }
 

@@ -15,6 +15,8 @@
  *     within   while they agree
  *     after    when they have agreed, before hvd_commit returns
  *     restore  at random, and two at once, so that one dies in hvd_restore
+ *     reset    as exit, and a function of hvd_on_reset fails then, which ends
+ *              the training: "refused: ..." with the last error
  *
  * All of it happens in the library's own calls: the program defines
  * hvd_allreduce itself, and libhvd's commit calls that.
@@ -39,7 +41,7 @@
 #include "hvd_elastic.h"
 #include "replayed.h"
 
-enum { LARGE = 1 << 20 };
+enum { LARGE = 1 << 20, REFUSED = -77 };
 
 /* The state, with weights and members: these are ranks of the first world. */
 static int64_t step;
@@ -185,7 +187,8 @@ static int train(void *context)
 
         for (int i = 0; i < COUNT; i++)
             sum[i] = replayed_given(first_rank, i, step);
-        if (step == doomed_step && is_doomed() && strcmp(where, "exit") == 0)
+        if (step == doomed_step && is_doomed() &&
+            (strcmp(where, "exit") == 0 || strcmp(where, "reset") == 0))
             exit(3);
         if (step == doomed_step && is_doomed() &&
             (strcmp(where, "random") == 0 || strcmp(where, "sync") == 0 ||
@@ -228,7 +231,7 @@ static int reset(void *context, const hvd_reset *r)
         wrong("a sum within a reset");
     if (own[0] != first_rank || own[1] != step)
         wrong("what was this rank's own");
-    return HVD_OK;
+    return strcmp(where, "reset") == 0 && r->rank == 1 ? REFUSED : HVD_OK;
 }
 
 int main(int argc, char **argv)
@@ -256,6 +259,11 @@ int main(int argc, char **argv)
         hvd_on_reset(reset, NULL) < 0)
         return 2;
     status = hvd_elastic_run(train, NULL);
+    if (status == REFUSED) {
+        printf("refused: %s\n", hvd_last_error());
+        fflush(stdout);
+        return hvd_shutdown() < 0;
+    }
     if (status < 0 || step != steps)
         wrong("the end");
     if (hvd_state_get_info(&info) < 0)

@@ -65,6 +65,12 @@ survive() { # where first-seed jobs [variable...]
     survive random 73 2 HVD_SHM_SIZE=0
 }
 
+@test "a function of hvd_on_reset that fails ends the training in words" {
+    run timeout 60 mpirun --enable-recovery -np 3 "$PROGRAM" 10 160 reset
+    echo "$output"
+    [ "$(lines_with '^refused: rank 1: a function of hvd_on_reset has returned -77$')" -eq 2 ]
+}
+
 @test "without HVD_ELASTIC a loss ends the training in words" {
     run env HVD_ELASTIC=0 timeout 60 mpirun --enable-recovery -np 3 \
         "$PROGRAM" 5 160 before
