@@ -83,6 +83,14 @@ static int attribute_deleted(MPI_Comm comm, int key, void *value, void *extra)
     return MPI_SUCCESS;
 }
 
+static void end_end(void)
+{
+    void (*fn)(void) = atomic_load(&leave_end);
+
+    if (fn)
+        fn();
+}
+
 /* Runs when the process exits in an orderly way. If the library could not stop
  * in agreement with the other ranks, fn leaves MPI alone by setting the handler
  * again: mpirun then sees a rank that ended without MPI_Finalize and ends the
@@ -95,8 +103,9 @@ static void process_exits(void)
     if (finalise_at_exit && !atomic_load(&before_end) && hvd__mpi_is_live()) {
         begin_end(true);
         MPI_Finalize();
-    } else if (!finalise_at_exit && atomic_load(&leave_end)) {
-        atomic_load (&leave_end)();
+        end_end();
+    } else if (!finalise_at_exit) {
+        end_end();
     }
 }
 

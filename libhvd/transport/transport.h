@@ -291,8 +291,8 @@ int hvd__watch_exit(void);
 
 /* Sets two functions. enter is called when MPI is being finalised, after the
  * one above and before ranks wait for each other; is_last: the process exits.
- * leave is called when the process exits and the program has finalised MPI
- * before. */
+ * leave is called when MPI_Finalize has returned, if the process exits, or else
+ * when the process exits and the program has finalised MPI before. */
 void hvd__mpi_around_end(void (*enter)(bool is_last), void (*leave)(void));
 
 #endif

@@ -409,6 +409,7 @@ void hvd__guard_watch_finalize(const struct hvd__guard_options *options,
 
 void hvd__guard_leave_finalize(void)
 {
+    struct hvd__call call = {.kind = HVD__CALL_LEFT, .status = HVD_OK};
     struct hvd__guard *g = finalizing;
 
     if (!g)
@@ -416,5 +417,9 @@ void hvd__guard_leave_finalize(void)
     finalizing = NULL;
     join(g);
     hvd__guard_peers_hear(g);
+    /* Only then has MPI_Finalize returned: another thread may exit while the
+     * program's own call goes on. */
+    if (g->is_last)
+        hvd__roll_call_all(&g->roll, &call);
     destroy(g);
 }

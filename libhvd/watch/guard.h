@@ -86,8 +86,9 @@ void hvd__guard_stop(struct hvd__guard *guard, int status);
  */
 void hvd__guard_watch_finalize(const struct hvd__guard_options *options,
                                const char *text, bool is_last);
-/* Stops the guard of MPI_Finalize when the process exits. Answers the calls
- * that have arrived. */
+/* Stops the guard of MPI_Finalize: if is_last was true, when MPI_Finalize has
+ * returned, which it tells the others; otherwise when the process exits.
+ * Answers the calls that have arrived. */
 void hvd__guard_leave_finalize(void);
 
 #endif

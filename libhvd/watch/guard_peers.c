@@ -15,12 +15,13 @@
  * name the rank that was lost first, and not each other. A peer that failed by
  * itself gets the grace of an exit, unless the others learn the reason from it.
  *
- * In MPI_Finalize other rules hold. A peer that is gone may have left
- * MPI_Finalize before this rank, which is about to leave it, too. So the peer
- * is lost only if this rank takes a whole heartbeat period to leave. If the
- * program called MPI_Finalize itself, the library does not see the call return.
- * Then only peers count that have not called MPI_Finalize, because the call
- * cannot have returned without them.
+ * In MPI_Finalize other rules hold. A peer that has left it says so and is not
+ * waited for: this rank is about to leave it, too, however long that takes on a
+ * busy machine. What the peer said may be lost, so one that is gone is lost
+ * only if this rank takes a whole heartbeat period to leave. If the program
+ * called MPI_Finalize itself, the library does not see the call return. Then
+ * only peers count that have not called MPI_Finalize, because the call cannot
+ * have returned without them.
  */
 #include "watch/guard_peers.h"
 
@@ -146,7 +147,7 @@ void hvd__guard_peers_add_absent(const struct hvd__guard *g,
         const struct hvd__guard_peer *f = &g->peers[rank];
 
         nknown += f->is_here;
-        if (!f->is_here || f->stage == HVD__STAGE_FINALIZE ||
+        if (!f->is_here || f->has_left || f->stage == HVD__STAGE_FINALIZE ||
             nabsent++ >= MOST_TOLD)
             continue;
         hvd__text_add(out, "%srank %d (process %d on %s) has not called it%s",
@@ -170,8 +171,11 @@ bool hvd__guard_peers_are_above(const struct hvd__guard *g)
     for (int rank = 0; rank < g->roll.rank; rank++) {
         const struct hvd__guard_peer *f = &g->peers[rank];
 
-        if (f->is_here && !f->has_left && f->stage >= (int)g->stage &&
-            hvd__number_of(g, rank) >= 0 && !is_stopped(f))
+        /* When one has left MPI_Finalize, the others are about to: nobody need
+         * report that wait. */
+        if (f->is_here && (!f->has_left || g->stage == HVD__STAGE_FINALIZE) &&
+            f->stage >= (int)g->stage && hvd__number_of(g, rank) >= 0 &&
+            !is_stopped(f))
             return false;
     }
     return true;

@@ -11,6 +11,9 @@ setup_file() {
         "$BATS_TEST_DIRNAME/prey.c" -L"$LIB" -lhvd -Wl,-rpath,"$LIB"
     gcc -Wall -Wextra -I"$ROOT/libhvd/include" -o "$VICTIM" \
         "$BATS_TEST_DIRNAME/victim.c" -L"$LIB" -lhvd -Wl,-rpath,"$LIB"
+    export LINGERS=$BATS_FILE_TMPDIR/lingers
+    gcc -Wall -Wextra -I"$ROOT/libhvd/include" -o "$LINGERS" \
+        "$BATS_TEST_DIRNAME/lingers.c" -L"$LIB" -lhvd -Wl,-rpath,"$LIB"
     export HVD_HEARTBEAT_TIME=2s HVD_EXIT_GRACE_TIME=2s
 }
 
@@ -125,14 +128,21 @@ came_to() { # word [status]: how many ranks
 }
 
 @test "a wait in MPI_Finalize is reported, with whom it is for, and goes on" {
-    gcc -Wall -Wextra -I"$ROOT/libhvd/include" -o "$BATS_TEST_TMPDIR/lingers" \
-        "$BATS_TEST_DIRNAME/lingers.c" -L"$LIB" -lhvd -Wl,-rpath,"$LIB"
-    HVD_STALL_CHECK_TIME=1s run timeout 40 mpirun -np 3 \
-        "$BATS_TEST_TMPDIR/lingers" 4
+    HVD_STALL_CHECK_TIME=1s run timeout 40 mpirun -np 3 "$LINGERS" 4 before
     echo "$output"
     [ "$status" -eq 0 ]
     [ "$(lines_with '^hvd: rank 0: warning: MPI_Finalize, for which all processes of the job meet, has taken [1-4] s: rank 2 (process [0-9]* on .*) has not called it$')" -ge 2 ]
     [ "$(lines_with '^hvd: rank [12]')" -eq 0 ]
+}
+
+@test "a rank that leaves MPI_Finalize long after the others, or exits, is well" {
+    local where
+    for where in within behind; do
+        run timeout 40 mpirun -np 3 "$LINGERS" 6 "$where"
+        echo "$where: $output"
+        [ "$status" -eq 0 ]
+        [ -z "$output" ]
+    done
 }
 
 await_lines() { # n text file: until so many lines of the file have the text

@@ -244,7 +244,7 @@ said_in_time() {
 }
 
 @test "a wait for another host in MPI_Finalize is reported" {
-    HVD_STALL_CHECK_TIME=1s run on '2 1' "$BATS_FILE_TMPDIR/lingers" 3
+    HVD_STALL_CHECK_TIME=1s run on '2 1' "$BATS_FILE_TMPDIR/lingers" 3 before
     echo "$output"
     [ "$status" -eq 0 ]
     [[ $output == *"rank 0: warning: MPI_Finalize, for which all processes of the job meet, has taken "*" s: nothing is known of 1 process on another host, or without hvd_init"* ]]
