@@ -33,6 +33,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/left.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "transport/dissemination.h"
@@ -395,10 +396,6 @@ static int mpi_quiet(struct hvd__transport *self, hvd__rank_test *is_lost,
     return mpi->pending || mpi->outgoing ? 2 : 1;
 }
 
-/* Keeps a pointer to memory that is left to MPI, so that memory checkers find
- * it. */
-static void *volatile left_to_mpi;
-
 static void mpi_close(struct hvd__transport *self)
 {
     struct mpi *mpi = (struct mpi *)self;
@@ -406,7 +403,7 @@ static void mpi_close(struct hvd__transport *self)
     if (hvd__mpi_is_live())
         mpi_pending(self);
     if (mpi->abandoned || mpi->outgoing || mpi->pending || mpi->incoming) {
-        left_to_mpi = mpi;
+        hvd__leave_behind(mpi);
         return;
     }
     if (mpi->comm != MPI_COMM_NULL && !mpi->is_shrunk && !self->is_broken &&

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/left.h"
 #include "base/status.h"
 #include "trace/metrics.h"
 #include "transport/pattern.h"
@@ -100,16 +101,12 @@ static bool is_busy(const struct hvd__round *round)
     return hvd__straight_is_busy(&round->straight);
 }
 
-/* Keeps a pointer to memory that is left to transfers, so that memory checkers
- * find it. */
-static struct hvd__round *volatile abandoned;
-
 void hvd__round_free(struct hvd__round *round)
 {
     if (!round)
         return;
     if (is_busy(round)) {
-        abandoned = round;
+        hvd__leave_behind(round);
         return;
     }
     hvd__straight_fini(&round->straight);

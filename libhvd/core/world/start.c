@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/left.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "core/agree/agree.h"
@@ -179,10 +180,6 @@ static int prepare_world(struct hvd__world *world)
     return t->threads && t->size > 1 ? hvd__progress_start(world) : HVD_OK;
 }
 
-/* Keeps a pointer to a world whose memory MPI may still use, so that memory
- * checkers find it. */
-static struct hvd__world *volatile left_to_mpi;
-
 void hvd__world_destroy(struct hvd__world *world)
 {
     int fd = atomic_load(&world->engine.completion_fd);
@@ -215,7 +212,7 @@ void hvd__world_destroy(struct hvd__world *world)
     free(world->processes);
     hvd__submission_free(world->quick);
     if (world->keeps_memory)
-        left_to_mpi = world;
+        hvd__leave_behind(world);
     else
         free(world);
 }

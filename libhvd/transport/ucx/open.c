@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/left.h"
 #include "base/status.h"
 #include "transport/ucx/ucx.h"
 
@@ -178,10 +179,6 @@ int hvd__ucx_open(struct hvd__transport *below, int64_t grace_ns,
 
 /* --------------------------------------------------------------------- end */
 
-/* Keeps a pointer to memory that is left to UCX, so that memory checkers find
- * it. */
-static struct hvd__ucx *volatile abandoned;
-
 /* Begins to close all endpoints by force, which waits for no peer. Returns the
  * requests of those that take time. */
 static struct hvd__ucx_request *close_endpoints(struct hvd__ucx *ucx)
@@ -263,7 +260,7 @@ struct hvd__transport *hvd__ucx_drop(struct hvd__transport *transport)
 
         /* Not a step more: it could write to memory that is freed by now. */
         if (!cancel_transfers(ucx)) {
-            abandoned = ucx;
+            hvd__leave_behind(ucx);
             return below;
         }
         end_worker(ucx, closing);
