@@ -23,7 +23,7 @@ measures() {
 # A million seeds take a core more than two hours while others work beside it:
 # all cores share them.
 @test "every seed ends well" {
-    local n=${SEEDS:-20000} jobs=1 i
+    local n=${SEEDS:-10000} jobs=1 i
     [ -z "$SEEDS" ] || jobs=$(nproc)
     for ((i = 0; i < jobs; i++)); do
         timeout 8000 "$PROGRAM" --from $((n * i / jobs + 1)) \
