@@ -152,7 +152,7 @@ def _with_mpi(options):
         command += ["--hostfile", options.hostfile]
     passed = list(options.passed)
     if options.hosts or options.hostfile:  # Horovod passes everything
-        passed += [name for name in os.environ
+        passed += [name for name in sorted(os.environ)
                    if name.startswith(("HOROVOD_", "OMP_", "OPENBLAS_"))]
     for variable in passed:
         command += ["-x", variable]
