@@ -240,7 +240,7 @@ static int begin(void)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "a commit was begun by hvd_commit_start: call "
                          "hvd_commit_wait first");
-    if (hvd__world_is_new() && hvd__world_was_known())
+    if (s->last > 0 && hvd__world_is_new() && hvd__world_was_known())
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "the world is another one than at the last commit: "
                          "call hvd_restore first");

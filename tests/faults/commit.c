@@ -15,6 +15,7 @@
  *     within   while they agree
  *     after    when they have agreed, before hvd_commit returns
  *     restore  at random, and two at once, so that one dies in hvd_restore
+ *     early    one, before there is a commit: "rank R: the first commit: 0"
  *     reset    as exit, and a function of hvd_on_reset fails then, which ends
  *              the training: "refused: ..." with the last error
  *
@@ -234,6 +235,26 @@ static int reset(void *context, const hvd_reset *r)
     return strcmp(where, "reset") == 0 && r->rank == 1 ? REFUSED : HVD_OK;
 }
 
+/* All have found that there is no commit when one dies. The others make the
+ * first one in a world that they have not restored: there is nothing to lose. */
+static int commit_early(void)
+{
+    int32_t sum = 0;
+
+    origin[0] = origin[1] = 0; /* all have the same */
+    if (hvd_restore() != 0)
+        wrong("a commit that nobody has made");
+    if (first_rank == 1)
+        die();
+    if (hvd_allreduce(&sum, &sum, 1, HVD_INT32, HVD_SUM) != HVD_ERR_LOST ||
+        hvd_recover(NULL, 0) < 0)
+        wrong("the loss");
+    printf("rank %d: the first commit: %d %s\n", first_rank, hvd_commit(),
+           hvd_last_error());
+    fflush(stdout);
+    return hvd_shutdown() < 0;
+}
+
 int main(int argc, char **argv)
 {
     hvd_state_info info = {.size = sizeof info};
@@ -258,6 +279,8 @@ int main(int argc, char **argv)
         hvd_state_register("origin too", &origin[1], sizeof *origin, 0) < 0 ||
         hvd_on_reset(reset, NULL) < 0)
         return 2;
+    if (strcmp(where, "early") == 0)
+        return commit_early();
     status = hvd_elastic_run(train, NULL);
     if (status == REFUSED) {
         printf("refused: %s\n", hvd_last_error());

@@ -65,6 +65,12 @@ survive() { # where first-seed jobs [variable...]
     survive random 73 2 HVD_SHM_SIZE=0
 }
 
+@test "the first commit is possible when a rank was lost before it" {
+    run timeout 60 mpirun --enable-recovery -np 4 "$PROGRAM" 10 160 early
+    echo "$output"
+    [ "$(lines_with '^rank [023]: the first commit: 0 ')" -eq 3 ]
+}
+
 @test "a function of hvd_on_reset that fails ends the training in words" {
     run timeout 60 mpirun --enable-recovery -np 3 "$PROGRAM" 10 160 reset
     echo "$output"
