@@ -92,15 +92,6 @@ static int64_t most_late(int64_t heartbeat)
     return 3 * heartbeat < 4 * SIM_SECOND ? 3 * heartbeat : 4 * SIM_SECOND;
 }
 
-/* Returns after which time a stall is told: later than a few heartbeats, and so
- * late that the end of the story comes before the next time. By default it is
- * 60 s; so many of the quickest heartbeats would be most of the work of all
- * stories. */
-static int64_t stall_check_ns(int64_t heartbeat)
-{
-    return 5 * heartbeat + 5 * SIM_SECOND;
-}
-
 static void open_world(void)
 {
     int ranks_of_host[256], nhosts = draw_hosts(), n = 0;
@@ -118,7 +109,7 @@ static void open_world(void)
     if (n == 1)
         ranks_of_host[0] = 2;
     sim.options = (struct hvd__watch_options){
-        .heartbeat_ns = heartbeat, .stall_check_ns = stall_check_ns(heartbeat)};
+        .heartbeat_ns = heartbeat, .stall_check_ns = 60 * SIM_SECOND};
     sim.latency_ns = 10000 + 1000 * sim_below(&story.random, 500);
     sim.jitter_ns = 1000 * sim_below(&story.random, 1000);
     sim.loss = sim_once_in(&story.random, 2) ? sim_below(&story.random, 50) : 0;
