@@ -36,6 +36,7 @@ struct agent {
     size_t used, room;
 };
 
+/* Says what failed, and why (errno). Returns -1. */
 static int fail(const char *what)
 {
     fprintf(stderr, "hvd-run: the agent of a worker: %s: %s\n", what,
@@ -43,8 +44,14 @@ static int fail(const char *what)
     return -1;
 }
 
-/* Makes a file in memory, which the program opens by a path: other processes
- * that it starts may have closed all descriptors. */
+static int refuse(const char *what)
+{
+    errno = EPROTO;
+    return fail(what);
+}
+
+/* Makes a file in memory, and has the variable lead to it. It is opened by a
+ * path: processes that the program starts may have closed all descriptors. */
 static int make_file(const char *name, const char *variable)
 {
     const int fd = memfd_create(name, MFD_CLOEXEC);
@@ -75,7 +82,7 @@ static int keep_key(const char *digits)
 {
     const size_t bytes = strlen(digits) / 2;
     const int fd = make_file("hvd-job-key", "HVD_JOB_KEY_FILE");
-    unsigned char key[LAUNCH__KEY_BYTES];
+    unsigned char key[LAUNCH__KEY_BYTES] = {0};
 
     for (size_t i = 0; i < bytes && i < sizeof key; i++)
         sscanf(digits + 2 * i, "%2hhx", &key[i]);
@@ -91,11 +98,14 @@ static int set_host(const struct agent *a, const char *text)
 {
     char *address, line[LINE + 1];
     const long worker = strtol(text, &address, 10);
-    const int used = snprintf(line, sizeof line, "%s " LAUNCH__HOST_NAME,
-                              address + 1, (int)worker);
+    int used;
 
-    if (used < 0 || used >= LINE)
-        return fail("the file of hosts");
+    if (*address != ' ' || worker < 0 || worker >= LAUNCH_MOST_TASKS)
+        return refuse("the file of hosts");
+    used = snprintf(line, sizeof line, "%s " LAUNCH__HOST_NAME, address + 1,
+                    (int)worker);
+    if (used >= LINE)
+        return refuse("the file of hosts");
     memset(line + used, ' ', (size_t)(LINE - used));
     line[LINE - 1] = '\n';
     return pwrite(a->hosts, line, LINE, worker * LINE) == LINE
@@ -109,7 +119,7 @@ static int run_program(struct agent *a)
     int null;
 
     if (a->nwords == 0)
-        return fail("no program");
+        return refuse("no program");
     a->pid = fork();
     if (a->pid < 0)
         return fail("fork");
@@ -145,8 +155,7 @@ static int obey(struct agent *a, const char *record)
             kill(a->pid, atoi(text));
         return 0;
     }
-    errno = EPROTO;
-    return fail("standard input");
+    return refuse("standard input");
 }
 
 /* Obeys all records that are there whole. */

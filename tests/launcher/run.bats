@@ -489,6 +489,10 @@ hvd.hvd_shutdown()"
     records Zero >input
     run -1 timeout 60 hvd-run --agent <input
     [ "$output" = "hvd-run: the agent of a worker: standard input: Protocol error" ]
-    records R | run -1 timeout 60 hvd-run --agent
+    for record in H3 'H-1 x' 'H1024 x' "H3 $(printf '%080d' 1)" R; do
+        records "$record" >input
+        run -1 timeout 60 hvd-run --agent <input
+        [[ $output == *": Protocol error" ]]
+    done
     run -1 timeout 60 hvd-run --agent </dev/null
 }
