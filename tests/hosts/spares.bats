@@ -76,7 +76,8 @@ not_needed() { # process
         begin '1 1 2' 1 40 $victim@7
         finish 3
         ended 3 3
-        [ "$(lines_with '^process 3 ended as rank 2 of 3: joined 1,')" -eq 1 ]
+        # It joins the first world that starts on all hosts, mostly number 1.
+        [ "$(lines_with '^process 3 ended as rank 2 of 3: joined [1-9],')" -eq 1 ]
         [ "$(lines_with 'joined 0,')" -eq 2 ]
     done
 }
@@ -102,7 +103,7 @@ not_needed() { # process
     begin '2 2 1' 2 40 1@7 3@14
     finish 3
     ended 3 3
-    [ "$(lines_with '^process 4 ended as rank 2 of 3: joined 2,')" -eq 1 ]
+    [ "$(lines_with '^process 4 ended as rank 2 of 3: joined [2-9],')" -eq 1 ]
     begin '1 2 2' 2 40 0@7 1@14
     finish 3
     ended 3 3
