@@ -44,7 +44,7 @@ static int fail(const char *what)
     return -1;
 }
 
-static int refuse(const char *what)
+static int refuse_record(const char *what)
 {
     errno = EPROTO;
     return fail(what);
@@ -101,11 +101,11 @@ static int set_host(const struct agent *a, const char *text)
     int used;
 
     if (*address != ' ' || worker < 0 || worker >= LAUNCH_MOST_TASKS)
-        return refuse("the file of hosts");
+        return refuse_record("the file of hosts");
     used = snprintf(line, sizeof line, "%s " LAUNCH__HOST_NAME, address + 1,
                     (int)worker);
     if (used >= LINE)
-        return refuse("the file of hosts");
+        return refuse_record("the file of hosts");
     memset(line + used, ' ', (size_t)(LINE - used));
     line[LINE - 1] = '\n';
     return pwrite(a->hosts, line, LINE, worker * LINE) == LINE
@@ -119,7 +119,7 @@ static int run_program(struct agent *a)
     int null;
 
     if (a->nwords == 0)
-        return refuse("no program");
+        return refuse_record("no program");
     a->pid = fork();
     if (a->pid < 0)
         return fail("fork");
@@ -155,7 +155,7 @@ static int obey(struct agent *a, const char *record)
             kill(a->pid, atoi(text));
         return 0;
     }
-    return refuse("standard input");
+    return refuse_record("standard input");
 }
 
 /* Obeys all records that are there whole. */
