@@ -9,7 +9,8 @@ struct left {
     void *block;
 };
 
-/* It is volatile because only memory checkers read it. */
+/* The list is volatile, since a compiler could leave out a variable that nobody
+ * but memory checkers reads. */
 static struct left *_Atomic volatile all;
 
 void hvd__leave_behind(void *block)

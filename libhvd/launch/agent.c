@@ -242,7 +242,8 @@ static int live(struct agent *a)
     int status = WRONG;
 
     while (!has_ended(a, &status)) {
-        /* Its input has ended if it leaves. */
+        /* An agent that leaves reads no records any more: its standard input
+         * has ended, and would always be readable. */
         struct pollfd polled[] = {
             {.fd = a->signals, .events = POLLIN},
             {.fd = a->deadline_ns > 0 ? -1 : STDIN_FILENO, .events = POLLIN}};

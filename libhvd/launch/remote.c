@@ -15,7 +15,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* What an agent is told at first must fit: nobody reads it yet. */
+/* The pipe to an agent has room for all first records, because they are written
+ * before the agent runs and reads them. */
 enum { PIPE_BYTES = 1 << 18 };
 
 extern char **environ;

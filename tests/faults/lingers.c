@@ -35,7 +35,8 @@ int MPI_Finalize(void)
     return code;
 }
 
-/* It is set before that of libhvd, and so is called after it. */
+/* This exit handler is registered before that of libhvd. Handlers are called in
+ * the opposite order, so MPI_Finalize is over when this one runs. */
 static void exits(void)
 {
     linger("behind");

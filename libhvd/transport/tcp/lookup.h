@@ -16,8 +16,8 @@
 struct hvd__lookup;
 
 /* Begins to look up "host:port", which is copied. A numeric address, or one of
- * HVD_HOSTS_FILE, takes no thread. Returns NULL with the last error set if there is no memory or no
- * thread. */
+ * HVD_HOSTS_FILE, takes no thread. Returns NULL with the last error set if
+ * there is no memory or no thread. */
 struct hvd__lookup *hvd__lookup_start(const char *address);
 
 /* Returns 1 when it is done, or has taken too long: then *found is the
