@@ -21,10 +21,6 @@
 /* The others may take so long to notice a failure by themselves. */
 #define NOTICE_NS INT64_C(5000000000)
 
-/* The first delay, and the longest. */
-#define DELAY_NS INT64_C(1000000000)
-#define LONGEST_NS INT64_C(30000000000)
-
 /* Stopped tasks are ended when they are alone for so long, and so are those
  * that came back too late. A worker may be killed so long after others have
  * ended well. */
@@ -92,7 +88,7 @@ static bool start_again(struct launch__watch *w, struct launch__task *task,
                         int status)
 {
     const struct launch *l = w->tasks->launch;
-    int64_t delay_ns = DELAY_NS;
+    const int seconds = launch__delay(task->nrestarts);
     char text[96];
 
     if (l->rsh && w->nwell == 0)
@@ -100,16 +96,12 @@ static bool start_again(struct launch__watch *w, struct launch__task *task,
     if (task->role != HVD_ROLE_WORKER || w->nwell > 0 ||
         task->nrestarts >= l->restarts || is_hopeless(task->code))
         return false;
-    for (int i = 0; i < task->nrestarts && delay_ns < LONGEST_NS; i++)
-        delay_ns *= 2;
-    if (delay_ns > LONGEST_NS)
-        delay_ns = LONGEST_NS;
     task->nrestarts++;
-    task->start_ns = launch__now_ns() + delay_ns;
+    task->start_ns = launch__now_ns() + seconds * INT64_C(1000000000);
     snprintf(text, sizeof text,
              "; it is started again in %d s: restart %d of "
              "%d",
-             (int)(delay_ns / DELAY_NS), task->nrestarts, l->restarts);
+             seconds, task->nrestarts, l->restarts);
     say_end(w, task, status, text);
     return true;
 }

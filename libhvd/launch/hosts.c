@@ -13,10 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first time for which a host is not used, and the longest; and the time
- * that a worker may take to end when its host is gone. */
-#define BAD_NS INT64_C(1000000000)
-#define LONGEST_NS INT64_C(30000000000)
+/* A worker may take so long to end when its host is gone. */
 #define ENDING_NS INT64_C(10000000000)
 
 /* A process that was there for so long may have begun the job. */
@@ -184,12 +181,8 @@ bool launch__hosts_fail(struct launch__tasks *tasks, struct launch__task *task,
                         bool is_hopeless, char *text, size_t size)
 {
     struct launch__host *host = &tasks->hosts[task->host];
-    int64_t bad_ns = BAD_NS;
+    const int seconds = launch__delay(host->nfailed);
 
-    for (int i = 0; i < host->nfailed && bad_ns < LONGEST_NS; i++)
-        bad_ns *= 2;
-    if (bad_ns > LONGEST_NS)
-        bad_ns = LONGEST_NS;
     if (++host->nfailed > tasks->launch->restarts || is_hopeless) {
         host->bad_until_ns = FOR_GOOD;
         snprintf(text, size,
@@ -197,11 +190,10 @@ bool launch__hosts_fail(struct launch__tasks *tasks, struct launch__task *task,
                  "it out",
                  host->name);
     } else {
-        host->bad_until_ns = launch__now_ns() + bad_ns;
+        host->bad_until_ns = launch__now_ns() + seconds * INT64_C(1000000000);
         snprintf(text, size,
                  " on %s, which is not used for %d s: failure %d of %d there",
-                 host->name, (int)(bad_ns / BAD_NS), host->nfailed,
-                 tasks->launch->restarts);
+                 host->name, seconds, host->nfailed, tasks->launch->restarts);
     }
     return can_be_used(tasks);
 }

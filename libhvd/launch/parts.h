@@ -20,6 +20,10 @@ __attribute__((format(printf, 2, 3))) int launch__say(
 
 int64_t launch__now_ns(void);
 
+/* Returns for how many seconds something that has failed so often before is not
+ * tried again: 1, 2, 4, 8, 16, and then always 30. */
+int launch__delay(int nfailures);
+
 /* ------------------------------------------------------------------- ports */
 
 /* Finds count ports of the loopback interface that nobody uses, and that the

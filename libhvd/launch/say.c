@@ -26,3 +26,8 @@ int64_t launch__now_ns(void)
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
+
+int launch__delay(int nfailures)
+{
+    return nfailures < 5 ? 1 << nfailures : 30;
+}

@@ -8,7 +8,7 @@ from ._errors import Error, integer
 from ._library import STRAGGLER, check, lib
 
 # What another rank's end looks like: it has died, or exited (hvd_elastic_run).
-_OF_LOSSES = {Status.LOST, Status.STALLED, Status.SHUTDOWN}
+OF_LOSSES = {Status.LOST, Status.STALLED, Status.SHUTDOWN}
 
 _pieces = {}
 _listeners = {}
@@ -129,7 +129,7 @@ def elastic_run(train, on_reset=None):
                 on_reset()
         except Error as error:
             while error:
-                if error.status not in _OF_LOSSES:
+                if error.status not in OF_LOSSES:
                     raise error
                 recover()  # if that fails, there is no world any more
                 try:

@@ -3,14 +3,13 @@
 import functools
 
 import hvd
+from hvd._elastic import OF_LOSSES
 
 from .. import _requests
 from .._basics import rank
 from ..exceptions import HorovodInternalError, HostsUpdatedInterrupt, translated
 from ..functions import broadcast_object
 from ..mpi_ops import barrier
-
-_OF_LOSSES = {hvd.Status.LOST, hvd.Status.STALLED, hvd.Status.SHUTDOWN}
 
 
 class State:
@@ -89,7 +88,7 @@ def _recover(error):
     """Goes on without the ranks whose loss was an error. Any other error is raised: it
     would come again. So is one of recover(), such as that the others have given up this
     rank: there is no world any more."""
-    if getattr(error, "status", hvd.Status.LOST) not in _OF_LOSSES:
+    if getattr(error, "status", hvd.Status.LOST) not in OF_LOSSES:
         raise error
     with translated():
         hvd.recover()
