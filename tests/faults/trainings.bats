@@ -52,7 +52,7 @@ through() { # argument of trainings...
 @test "so they do to char_gpt, and to running means and a schedule" {
     through --seed 9 --ranks 2 --least 1 --back 2 --pause 0.1 "$BIN/char_gpt" \
         --text "$TEXT" --layers 1 --width 16 --heads 2 --context 16 --batch-size 2 \
-        --steps 1500 --eval-windows 8 --sample 0
+        --steps 6000 --eval-windows 8 --sample 0
     through --seed 10 --ranks 2 --least 2 --back 2 --pause 0.1 "$BIN/mnist" --model \
         mlp --ema 0.9 --lr 0.002 --lr-schedule cosine --data "$DIGITS" --train-images 2000 --test-images 100 \
         --batch-size 8 --epochs 30
