@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <hvd.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -217,7 +218,7 @@ static const struct argp parser = {
 
 /* --------------------------------------------------------------------- main */
 
-static int run(struct options *o)
+static int run(struct options *o, FILE *json)
 {
     struct run_result result;
     int status;
@@ -226,12 +227,27 @@ static int run(struct options *o)
         return 1;
     report_text(&o->settings, &result);
     status = report_status(&result);
-    if (o->json && report_json(&o->settings, o->words, &result, o->json) < 0) {
+    if (json && report_json(&o->settings, o->words, &result, json) < 0) {
         chaos_say("%s: %s", o->json, strerror(errno));
         status = status ? status : 1;
     }
     run_result_fini(&result);
     return status;
+}
+
+/* Opens the report before anything is run or hurt: a path that cannot be
+ * written should not cost a run. */
+static int run_reported(struct options *o)
+{
+    FILE *json = NULL;
+
+    if (o->json)
+        json = strcmp(o->json, "-") == 0 ? stdout : fopen(o->json, "we");
+    if (o->json && !json) {
+        chaos_say("%s: %s", o->json, strerror(errno));
+        return 1;
+    }
+    return run(o, json);
 }
 
 int main(int argc, char **argv)
@@ -249,6 +265,6 @@ int main(int argc, char **argv)
     case OPTIONS_ERROR: chaos_say("%s", o.line.error); return STATUS_USAGE;
     case OPTIONS_HELP: command_help(&parser, "hvd-chaos", stdout); return 0;
     case OPTIONS_VERSION: printf("hvd-chaos %s\n", hvd_version()); return 0;
-    default: return run(&o);
+    default: return run_reported(&o);
     }
 }

@@ -163,18 +163,15 @@ static json_t *describe_run(const struct chaos_settings *settings, char **words,
 }
 
 int report_json(const struct chaos_settings *settings, char **words,
-                const struct run_result *result, const char *path)
+                const struct run_result *result, FILE *out)
 {
     json_t *document = describe_run(settings, words, result);
-    FILE *out = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
-    int status = -1;
-
-    if (document && out)
-        status = json_dumpf(document, out, JSON_INDENT(2)) == 0 &&
+    int status = document && json_dumpf(document, out, JSON_INDENT(2)) == 0 &&
                          fputc('\n', out) != EOF && fflush(out) == 0
                      ? 0
                      : -1;
-    if (out && out != stdout && fclose(out) != 0)
+
+    if (fclose(out) != 0)
         status = -1;
     json_decref(document);
     return status;

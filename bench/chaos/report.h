@@ -5,6 +5,8 @@
 #ifndef BENCH_CHAOS_REPORT_H
 #define BENCH_CHAOS_REPORT_H
 
+#include <stdio.h>
+
 #include "chaos/run.h"
 
 /* Statuses of hvd-chaos, beside the command's own. */
@@ -17,9 +19,8 @@ int report_status(const struct run_result *result);
 void report_text(const struct chaos_settings *settings,
                  const struct run_result *result);
 
-/* Writes it to a file; "-" is standard output. Returns 0, or -1 with errno
- * set. */
+/* Writes it to `out`, and closes that. Returns 0, or -1 with errno set. */
 int report_json(const struct chaos_settings *settings, char **words,
-                const struct run_result *result, const char *path);
+                const struct run_result *result, FILE *out);
 
 #endif

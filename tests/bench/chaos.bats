@@ -70,6 +70,13 @@ for f in json.load(open(sys.argv[1]))["faults"]:
     [ "$status" -eq 0 ]
 }
 
+@test "a report that cannot be written is refused before the command runs" {
+    chaos --json /nowhere/report -- touch ran
+    [ "$status" -eq 1 ]
+    [ "$output" = "hvd-chaos: /nowhere/report: No such file or directory" ]
+    [ ! -e ran ]
+}
+
 @test "what hurts nobody says why, and has status 69 or the command's" {
     chaos -- sleep 0.2
     [ "$status" -eq 69 ]
