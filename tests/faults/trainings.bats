@@ -191,10 +191,11 @@ launch() { # argument of mpirun...
 
 # job RANKS STEP RESTARTS: trains with as many ranks as there have to be, 2, of
 # which these are killed in the first job, behind the commit of a step.
-# mpi-launch.sh starts the job again.
+# mpi-launch.sh starts the job again. The library $slow is loaded into the first one.
 job() {
     export victims=$1 step=$2
     cat >"$folder/rank" <<'END'
+[ "${HVD_RESTART-0}" != 0 ] || export LD_PRELOAD=$slow
 "$@" &
 pid=$!
 if [ "${HVD_RESTART-0}" = 0 ]; then
@@ -254,6 +255,17 @@ ends_well() {
     echo "$output"
     [ "$status" -eq 1 ]
     [[ $output == *"it is of a training with --elastic, whose steps have not as many rows"* ]]
+}
+
+@test "when too few are left before the first step another job begins with it" {
+    export folder=$BATS_TEST_TMPDIR slow=$BATS_TEST_TMPDIR/slow.so SLOW_MS=20
+    gcc -Wall -Wextra -shared -fPIC -o "$slow" "$BATS_TEST_DIRNAME/slow_blas.c" -ldl
+    run job 1 0 1
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(value step stop)" = 0 ]
+    [ "$(value step resume)" = 0 ]
+    ends_well
 }
 
 @test "when too few are left before the training begins another job begins it" {
