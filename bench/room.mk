@@ -3,7 +3,7 @@
 # a modelled chip would measure, and times the training programs.
 #
 #   tables/       calls, results and the tables that print them: pure functions
-#   collectives/  hvd-bench: collectives, latency, gradients, overlap, hosts
+#   collectives/  hvd-bench: collectives, latency, gradients, commits, hosts
 #   project/      hvd-bench project: a training step on hosts that are not there
 #   cluster/      hvd-bench cluster: processes without MPI, against Gloo
 #   chaos/        hvd-chaos: hurts the ranks of any job

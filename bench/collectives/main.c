@@ -18,6 +18,7 @@ static const struct {
     {"cluster", cluster_main},
     {"project", project_main},
     {"commit", commit_main},
+    {"setting", setting_main},
     {NULL, NULL},
 };
 

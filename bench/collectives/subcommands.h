@@ -26,6 +26,9 @@ int overlap_main(int argc, char **argv);
  * step. */
 int commit_main(int argc, char **argv);
 
+/* Compares two values of one of libhvd's settings, in the same processes. */
+int setting_main(int argc, char **argv);
+
 /* A collective over hosts made of network namespaces: becomes the script
  * hvd-bench-hosts. */
 int hosts_main(int argc, char **argv);

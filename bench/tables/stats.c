@@ -24,6 +24,16 @@ double stats_median(double *values, size_t n)
     return (values[n / 2 - 1] + values[n / 2]) / 2.0;
 }
 
+void stats_median_interval(const double *values, size_t n, double *low,
+                           double *high)
+{
+    double below = floor((double)n / 2 - 0.98 * sqrt((double)n)) - 1;
+    size_t at = below > 0 ? (size_t)below : 0;
+
+    *low = n > 0 ? values[at] : 0;
+    *high = n > 0 ? values[n - 1 - at] : 0;
+}
+
 double stats_percentile(const double *values, size_t n, double percent)
 {
     size_t rank = (size_t)ceil(percent / 100.0 * (double)n);

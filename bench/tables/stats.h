@@ -11,6 +11,13 @@
  * if n is 0. Sorts values. */
 double stats_median(double *values, size_t n);
 
+/* Finds the interval that contains the median of what the values were drawn
+ * from with a probability of 95 % or more, if n is 6 or more, whatever its
+ * distribution is: from the binomial distribution, as one normal. values must
+ * be sorted. */
+void stats_median_interval(const double *values, size_t n, double *low,
+                           double *high);
+
 /* Returns the smallest value that at least percent of the values do not exceed;
  * 0 if n is 0. values must be sorted. */
 double stats_percentile(const double *values, size_t n, double percent);

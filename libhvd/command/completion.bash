@@ -21,7 +21,7 @@ _hvd_subcommands() {
     case ${words[0]##*/} in
     hvd-bench) echo allreduce allgather alltoall barrier broadcast reduce \
         reducescatter gather latency idle gradients overlap commit hosts \
-        cluster project ;;
+        cluster project setting ;;
     hvd-checkpoint) echo ls show diff average convert ;;
     ipu-bench) echo memory exchange links host matmul matvec convolution \
         reduction broadcast stencil networks all ;;

@@ -179,6 +179,37 @@ assert abs(added - float(row['added_ms'])) < 1e-3, row"
     done
 }
 
+# -------------------------------------------------------------------- setting
+
+@test "setting compares two values in one run" {
+    local n
+    for n in 1 2 3; do
+        run ranks $n setting HVD_EXPRESS 1 0 -b 8 -e 8K -f 1024 --rounds 6 \
+            --block 1 --format csv
+        [ "$status" -eq 0 ]
+        rows '
+assert [int(r["bytes"]) for r in rows] == [8, 8192]
+for r in rows:
+    assert float(r["first_us"]) > 0 and float(r["second_us"]) > 0, r
+    assert float(r["low"]) <= float(r["added_percent"]) <= float(r["high"]), r'
+    done
+}
+
+@test "setting starts libhvd with either value in each round" {
+    run --separate-stderr ranks 2 setting HVD_LOG error info -e 4 --rounds 7 \
+        --block 1
+    [ "$status" -eq 0 ]
+    # A rank says at that level that it has started.
+    [ "$(grep -c 'rank 0: hvd .*, rank 0 of 2' <<<"$stderr")" -eq 7 ]
+    [ "$(grep -c 'rank 1: hvd .*, rank 1 of 2' <<<"$stderr")" -eq 7 ]
+}
+
+@test "setting passes on that libhvd refuses a value" {
+    run ranks 2 setting HVD_LOG error loud --rounds 6
+    [ "$status" -ne 0 ]
+    [[ $output == *"HVD_LOG='loud' is not a level"* ]]
+}
+
 # ---------------------------------------------------------------------- hosts
 
 @test "hosts measures over namespaces, or says why it cannot" {
@@ -253,7 +284,7 @@ for r in rows:
 
 @test "each subcommand has its own help" {
     local subcommand
-    for subcommand in latency idle gradients overlap commit hosts; do
+    for subcommand in latency idle gradients overlap commit setting hosts; do
         run "$PROGRAM" $subcommand --help
         [ "$status" -eq 0 ]
         [[ $output == *"hvd-bench $subcommand"* ]]
@@ -279,6 +310,20 @@ gpt2-small, mnist, small161" gradients -m alexnet
         gradients --rounds 0
     is_wrong 64 "--slots: 'two' is not a whole number from 0 to 16" \
         commit --slots two
+    local which='which setting, and which two values of it? Like HVD_EXPRESS 1 0'
+    is_wrong 64 "$which" setting
+    is_wrong 64 "$which" setting HVD_EXPRESS 1
+    is_wrong 64 "'-e' is not an option, or lacks its value; see --help" \
+        setting HVD_EXPRESS 1 0 -e
+    is_wrong 64 "'x' is one word too many; see --help" \
+        setting HVD_EXPRESS 1 0 x
+    is_wrong 64 "'EXPRESS' is not the name of a setting; hvd-info lists all" \
+        setting EXPRESS 1 0
+    is_wrong 64 "--rounds: '5' is not a whole number from 6 to 10000" \
+        setting HVD_EXPRESS 1 0 --rounds 5
+    is_wrong 64 "-b: 6 is not a multiple of 4" setting HVD_EXPRESS 1 0 -b 6
+    is_wrong 64 "-e: 1099511627777 is more than 1099511627776" \
+        setting HVD_EXPRESS 1 0 -e 1099511627777
     is_wrong 64 "-t: 'many' is not a whole number from 1 to 1024" \
         overlap -t many
     is_wrong 64 "-b 64: less than 64 bytes for each of 2 tensors" \

@@ -29,6 +29,24 @@ TEST(the_median_is_the_middle)
     assert_near(stats_median(NULL, 0), 0);
 }
 
+TEST(a_median_has_an_interval_of_values)
+{
+    double values[100], low, high;
+
+    for (int i = 0; i < 100; i++)
+        values[i] = i + 1;
+    /* The median lies outside of all six values with a probability of 2 / 2^6,
+     * and between the 40th and the 61st of 100 with one of 96.5 %. */
+    stats_median_interval(values, 6, &low, &high);
+    assert_near(low, 1);
+    assert_near(high, 6);
+    stats_median_interval(values, 100, &low, &high);
+    assert_near(low, 40);
+    assert_near(high, 61);
+    stats_median_interval(values, 0, &low, &high);
+    assert_near(low, 0);
+}
+
 TEST(ratios_have_a_geometric_mean)
 {
     struct stats_geomean mean = {0, 0};
