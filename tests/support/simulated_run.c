@@ -89,7 +89,7 @@ void finish_all(struct run *run)
     for (int64_t steps = 0; left > 0; steps++) {
         struct member *m =
             &run->members[simulated_random(run->simulated, run->size)];
-        bool moved;
+        bool moved = false;
         int done = m->done ? 0 : hvd__collective_step(&m->collective, &moved);
 
         SIMULATED_ASSERT(done >= 0);

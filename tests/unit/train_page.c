@@ -207,4 +207,5 @@ TEST(a_log_that_is_none_is_refused)
     ck_assert_int_eq(hvd_log_page(folder), 0);
 }
 
-TEST_MAIN("train_page", .set_up = folder_make, .tear_down = folder_remove)
+TEST_MAIN("train_page", .set_up = folder_make, .tear_down = folder_remove,
+          .seconds = 60)

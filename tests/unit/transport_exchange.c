@@ -166,7 +166,7 @@ static int64_t sent_at_once(int size, int64_t bytes)
     const struct blocks b = {EQUAL, size, -1, bytes};
     struct run run = run_begin(size, NULL, 0, size);
     int64_t sent;
-    bool moved;
+    bool moved = false;
 
     for (int i = 0; i < size; i++) {
         run.members[i].collective.motion = HVD__EXCHANGE;
