@@ -262,6 +262,14 @@ static int live(struct agent *a)
     return status;
 }
 
+static void fini(struct agent *a)
+{
+    for (int i = 0; i < a->nwords; i++)
+        free(a->words[i]);
+    free(a->words);
+    free(a->text);
+}
+
 int launch_agent(int (*start)(void *context))
 {
     struct agent a = {.start = start};
@@ -281,5 +289,6 @@ int launch_agent(int (*start)(void *context))
         return fail("its files"), WRONG;
     status = live(&a);
     launch__kill_orphans();
+    fini(&a);
     return status;
 }
