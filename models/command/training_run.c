@@ -171,12 +171,11 @@ static void begin_part(struct training_run *run)
 
     run->part = run->outcome.steps / plan->part + 1;
     if (run->options->elastic && run->options->epochs > 0) {
-        const int64_t used = run->estimator->placed ? p->samples : 0;
         const int64_t rows = training_rows(run);
 
         /* The rest of an epoch has other steps in each world. */
-        run->part = (run->estimator->placed ? p->epoch : 0) + 1;
-        rest = (run->plan.examples - used) / rows;
+        run->part = p->epoch + 1;
+        rest = (run->plan.examples - p->samples) / rows;
         if (rest <= 0) {
             run->part++;
             rest = run->plan.examples / rows;

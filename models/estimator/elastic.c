@@ -244,7 +244,6 @@ static int adopt(hvd_estimator *e, struct parts *p)
     copy_parts(p, x->image, true);
     e->step = x->now.step;
     e->position = x->now.position;
-    e->placed = e->step > 0;
     e->first_step = x->now.first_step;
     e->saved_step = x->now.saved_step;
     e->options.log_step_count_steps = x->now.log_step_count_steps;

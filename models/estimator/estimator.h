@@ -131,8 +131,8 @@ struct hvd_estimator {
     struct input *input;           /* of the training now, borrowed */
     hvd_checkpoint_writer *writer; /* of rank 0; NULL: none yet */
     hvd_log *log;                  /* likewise */
-    hvd_position position;         /* where the next step begins */
-    bool placed;                   /* there is a position */
+    hvd_position position;         /* where the next step begins; zeros before
+                                      the first */
     int64_t step;                  /* made since the very first */
     int64_t once;                  /* steps that are made at a time */
     int64_t last;                  /* step at which the training now ends */

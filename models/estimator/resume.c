@@ -374,8 +374,6 @@ int resume_load(hvd_estimator *e)
     if (status == 0 && step >= 0) {
         status = spread(e, &t, &kept);
         e->step = e->saved_step = step;
-        /* Ranks that stopped before the first step had no position yet. */
-        e->placed = step > 0;
         elastic_take_up(e, &kept);
     }
     tensors_fini(&t);

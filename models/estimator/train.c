@@ -335,7 +335,6 @@ static int make_step(struct run *run)
     if (status < 0)
         return status;
     status = hvd_iterator_position(e->input->iterator, &e->position);
-    e->placed = status == 0;
     if (status == 0)
         status = hooks_call(e, MOMENT_AFTER_STEP, loss, NULL);
     if (status == 0 && e->program)
@@ -405,7 +404,7 @@ static int train(struct run *run, const hvd_train_spec *spec,
 
     run->since_time = clock_seconds();
     status = input_match(e->input, trainer_model(e->trainer), false);
-    if (status == 0 && e->placed) {
+    if (status == 0 && e->step > 0) {
         e->input->waits = false;
         status = hvd_iterator_restore(e->input->iterator, &e->position);
     }
