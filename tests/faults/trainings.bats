@@ -199,12 +199,14 @@ job() {
 "$@" &
 pid=$!
 if [ "${HVD_RESTART-0}" = 0 ]; then
-    case $victims in *$OMPI_COMM_WORLD_RANK*)
+    echo $pid >"$folder/pid.$OMPI_COMM_WORLD_RANK"
+    # The first one kills all at once: no victim notices the end of another one.
+    if [ "$OMPI_COMM_WORLD_RANK" = "${victims%% *}" ]; then
         until grep -qs '"event":"commit","step":'"$step", "$folder/log"; do
             sleep 0.01
         done
-        kill -9 $pid ;;
-    esac
+        kill -9 $(for victim in $victims; do cat "$folder/pid.$victim"; done)
+    fi
 fi
 wait $pid
 END
