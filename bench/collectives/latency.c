@@ -15,6 +15,7 @@
 #include "collectives/busy.h"
 #include "collectives/machine.h"
 #include "collectives/session.h"
+#include "collectives/sizes.h"
 #include "hvd.h"
 #include "tables/stats.h"
 #include "tables/table.h"
@@ -29,9 +30,7 @@ enum { BLOCKS = 20, WARM_UPS = 200, BUSY_SHARE = 4 };
 
 struct latency_options {
     struct command_line line;
-    int64_t min_bytes;
-    int64_t max_bytes;
-    int factor;
+    struct sizes sizes;
     int iters;
     int format;
 };
@@ -192,8 +191,8 @@ static int run_state(struct latency *l, const char *state)
 {
     const struct latency_options *o = l->options;
 
-    for (int64_t bytes = o->min_bytes; bytes <= o->max_bytes;
-         bytes *= o->factor) {
+    for (int64_t bytes = o->sizes.least; bytes <= o->sizes.most;
+         bytes *= o->sizes.factor) {
         int count = (int)(bytes / (int64_t)sizeof(float));
 
         if (run_size(l, count) < 0)
@@ -254,7 +253,7 @@ static int run_latency(struct session *session, void *options)
     size_t n = (size_t)o->iters;
     int status;
 
-    l.buffer = hvd_malloc((size_t)o->max_bytes);
+    l.buffer = hvd_malloc((size_t)o->sizes.most);
     l.times = calloc(WAYS * n, sizeof *l.times);
     l.all = calloc(n * (size_t)session->nranks, sizeof *l.all);
     status = session_settle(session, l.buffer && l.times && l.all,
@@ -284,35 +283,20 @@ static const struct argp_option flags[] = {
     COMMAND_FLAGS,
 };
 
-static error_t parse_end(struct latency_options *o)
-{
-    if (o->min_bytes % (int64_t)sizeof(float) != 0)
-        return command_refuse(&o->line, "-b: %lld is not a multiple of 4",
-                              (long long)o->min_bytes);
-    if (o->max_bytes > INT_MAX)
-        return command_refuse(&o->line, "-e: %lld is more than 2147483647",
-                              (long long)o->max_bytes);
-    if (o->min_bytes > o->max_bytes)
-        return command_refuse(
-            &o->line, "the smallest size, %lld, is above the largest, %lld",
-            (long long)o->min_bytes, (long long)o->max_bytes);
-    return 0;
-}
-
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     struct latency_options *o = state->input;
     struct command_line *line = &o->line;
 
     switch (key) {
-    case 'b': return command_bytes(line, "-b", text, &o->min_bytes);
-    case 'e': return command_bytes(line, "-e", text, &o->max_bytes);
-    case 'f': return command_number(line, "-f", text, 2, 1 << 20, &o->factor);
+    case 'b':
+    case 'e':
+    case 'f': return sizes_key(line, key, text, &o->sizes);
     case 'n': return command_number(line, "-n", text, 1, 100000000, &o->iters);
     case KEY_FORMAT:
         return command_choice(line, "--format", text, table_formats,
                               &o->format);
-    case ARGP_KEY_END: return parse_end(o);
+    case ARGP_KEY_END: return sizes_check(line, &o->sizes, INT_MAX);
     default: return command_key(line, flags, key, state);
     }
 }
@@ -327,7 +311,7 @@ int latency_main(int argc, char **argv)
                "turn; with idle cores, and with a computing thread on each.",
     };
     struct latency_options options = {
-        .min_bytes = 4, .max_bytes = 4096, .factor = 32, .iters = 2000};
+        .sizes = {.least = 4, .most = 4096, .factor = 32}, .iters = 2000};
 
     return session_main(argc, argv, "hvd-bench latency", &parser, &options,
                         run_latency);

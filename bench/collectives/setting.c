@@ -12,6 +12,7 @@
 
 #include "collectives/agree.h"
 #include "collectives/session.h"
+#include "collectives/sizes.h"
 #include "hvd.h"
 #include "tables/stats.h"
 #include "tables/table.h"
@@ -28,9 +29,7 @@ struct setting_options {
     struct command_line line;
     const char *name;
     const char *values[VALUES];
-    int64_t min_bytes;
-    int64_t max_bytes;
-    int factor;
+    struct sizes sizes;
     int rounds;
     int block_ms;
     int format;
@@ -124,7 +123,7 @@ static int take_turn(struct setting_run *r, int round, int value)
         session_note_hvd(r->session);
     if (!agree_well(!failed))
         return session_fail(r->session);
-    buffer = hvd_malloc((size_t)o->max_bytes);
+    buffer = hvd_malloc((size_t)o->sizes.most);
     status = session_settle(r->session, buffer != NULL,
                             "there is no memory: choose a smaller -e");
     for (int size = 0; size < r->nsizes && !status; size++)
@@ -200,8 +199,8 @@ static int run_setting(struct session *session, void *options)
     struct setting_run r = {.session = session, .options = o};
     int status;
 
-    for (int64_t b = o->min_bytes; b <= o->max_bytes && r.nsizes < MAX_SIZES;
-         b *= o->factor)
+    for (int64_t b = o->sizes.least; b <= o->sizes.most && r.nsizes < MAX_SIZES;
+         b *= o->sizes.factor)
         r.bytes[r.nsizes++] = b;
     r.lists =
         calloc((size_t)r.nsizes * LISTS * (size_t)o->rounds, sizeof *r.lists);
@@ -258,17 +257,7 @@ static error_t parse_end(struct setting_options *o)
         return command_refuse(&o->line,
                               "which setting, and which two values of it? Like "
                               "HVD_EXPRESS 1 0");
-    if (o->min_bytes % (int64_t)sizeof(float) != 0)
-        return command_refuse(&o->line, "-b: %lld is not a multiple of 4",
-                              (long long)o->min_bytes);
-    if (o->max_bytes > MAX_BYTES)
-        return command_refuse(&o->line, "-e: %lld is more than %lld",
-                              (long long)o->max_bytes, (long long)MAX_BYTES);
-    if (o->min_bytes > o->max_bytes)
-        return command_refuse(
-            &o->line, "the smallest size, %lld, is above the largest, %lld",
-            (long long)o->min_bytes, (long long)o->max_bytes);
-    return 0;
+    return sizes_check(&o->line, &o->sizes, MAX_BYTES);
 }
 
 static error_t parse_option(int key, char *text, struct argp_state *state)
@@ -278,9 +267,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     error_t failed = ARGP_ERR_UNKNOWN;
 
     switch (key) {
-    case 'b': return command_bytes(line, "-b", text, &o->min_bytes);
-    case 'e': return command_bytes(line, "-e", text, &o->max_bytes);
-    case 'f': return command_number(line, "-f", text, 2, 1 << 20, &o->factor);
+    case 'b':
+    case 'e':
+    case 'f': return sizes_key(line, key, text, &o->sizes);
     case KEY_ROUNDS:
         return command_number(line, "--rounds", text, 6, 10000, &o->rounds);
     case KEY_BLOCK:
@@ -307,11 +296,10 @@ int setting_main(int argc, char **argv)
             "that libhvd reads when it starts: the same processes start it "
             "with either value in turn, and time allreduces.",
     };
-    struct setting_options options = {.min_bytes = 4,
-                                      .max_bytes = 4 << 20,
-                                      .factor = 1024,
-                                      .rounds = 51,
-                                      .block_ms = 2};
+    struct setting_options options = {
+        .sizes = {.least = 4, .most = 4 << 20, .factor = 1024},
+        .rounds = 51,
+        .block_ms = 2};
 
     return session_main(argc, argv, "hvd-bench setting", &parser, &options,
                         run_setting);
