@@ -133,7 +133,8 @@ int hvd__watch_exit(void)
     return HVD_OK;
 }
 
-/* Installs the handlers that run before MPI ends, once in a process. */
+/* Makes the end of MPI safe, once in a process: installs the handlers that run
+ * before it. */
 static int watch(void)
 {
     static bool watching; /* guarded by the lock of hvd_init */
@@ -142,6 +143,7 @@ static int watch(void)
     if (watching)
         return HVD_OK;
     watching = true;
+    hvd__mpi_settle();
     if (MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, attribute_deleted, &key,
                                NULL) != MPI_SUCCESS ||
         MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL) != MPI_SUCCESS)

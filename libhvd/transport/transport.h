@@ -270,6 +270,10 @@ int hvd__probe(struct hvd__transport *transport, int peer, size_t bytes,
  * cost, else NULL. */
 int hvd__mpi_start(bool *threads, const char **note);
 
+/* Waits, for some seconds at most, until Open MPI's thread has handled what
+ * MPI_Init left to it; once in a process. */
+void hvd__mpi_settle(void);
+
 /* Allocates the ranks in MPI_COMM_WORLD of a communicator's *n ranks, in their
  * order, negative for those of other jobs. The caller frees them. */
 int hvd__mpi_members(const void *comm, int **ranks, int *n);

@@ -14,6 +14,10 @@ setup_file() {
     export LINGERS=$BATS_FILE_TMPDIR/lingers
     gcc -Wall -Wextra -I"$ROOT/libhvd/include" -o "$LINGERS" \
         "$BATS_TEST_DIRNAME/lingers.c" -L"$LIB" -lhvd -Wl,-rpath,"$LIB"
+    # -rdynamic: its functions stand before those of the libraries.
+    export STARVED=$BATS_FILE_TMPDIR/starved
+    gcc -Wall -Wextra -rdynamic -I"$ROOT/libhvd/include" -o "$STARVED" \
+        "$BATS_TEST_DIRNAME/starved.c" -L"$LIB" -lhvd -Wl,-rpath,"$LIB"
     export HVD_HEARTBEAT_TIME=2s HVD_EXIT_GRACE_TIME=2s
 }
 
@@ -194,4 +198,15 @@ suspend() { # seconds program: all of its ranks
     wait "$job" || true
     cat "$LOG.out"
     grep '^rank 0: -26: the others have given up this one: rank 0 (process' "$LOG.out"
+}
+
+# Its last event is of a function that MPI_Finalize unloads.
+@test "Open MPI's thread has done its work when hvd_init returns" {
+    local try
+    for try in {1..4}; do
+        run timeout 60 mpirun -np 3 "$STARVED"
+        echo "$try: $output"
+        [ "$status" -eq 0 ]
+        [ "$(lines_with '^held$')" -eq 3 ]
+    done
 }
