@@ -28,6 +28,7 @@ teardown() {
     "$ROOT/tests/hosts/net" clear "$NET"
     wait
     "$ROOT/tests/hosts/net" join "$NET" 2
+    "$ROOT/tests/hosts/net" join "$NET" 3
 }
 
 # Starts two workers on each host, the last one first; worker i writes to files
@@ -101,14 +102,28 @@ all_end() { # with this status
     done
 }
 
-# Cuts the second host off while nobody uses the library.
-cut_off() {
-    start "$BATS_FILE_TMPDIR/victim" idle none 9
-    local i
-    for i in {1..300}; do
-        [ ! -s 0.out ] || break
+# Waits for so many lines like this in all these files, a minute at most.
+wait_for() { # lines extended-regular-expression file...
+    local tenths lines=$1 expression=$2
+    shift 2
+    for ((tenths = 0; tenths < 600; tenths++)); do
+        [ "$(cat "$@" 2>/dev/null | grep -cE -- "$expression")" -lt "$lines" ] || return 0
         sleep 0.1
     done
+    tail "$@"
+    return 1
+}
+
+# Starts six workers, of which nobody uses the library.
+start_idle() {
+    start "$BATS_FILE_TMPDIR/victim" idle none 9
+    wait_for 6 '^rank . runs$' {0..5}.out
+}
+
+# Cuts the second host off while nobody uses the library.
+cut_off() {
+    local i
+    start_idle
     "$ROOT/tests/hosts/net" cut "$NET" 2
     for i in 0 1 4 5; do
         wait "${started[i]}" || true
@@ -139,11 +154,7 @@ servers() {
             --cluster cluster.json --task "worker:$i" 2>"server$i" 3>&- &
         started[i]=$!
     done
-    for i in {1..100}; do
-        [ "$(cat server? | grep -c 'waits for clients')" -lt 2 ] || return 0
-        sleep 0.1
-    done
-    return 1
+    wait_for 2 'waits for clients' server0 server1
 }
 
 client() {
@@ -159,9 +170,10 @@ client() {
     [ -s weights ]
     # A server's host is cut off: the client says which.
     client --epochs 100000 >out 2>err &
-    sleep 3
+    wait_for 1 '^epoch ' out
     "$ROOT/tests/hosts/net" cut "$NET" 3
     ! wait $!
+    cat err
     grep -E '^(worker 0 at 10.77.0.2:3737: mnist: .* rank 1 |mnist: worker 1 at 10.77.0.3:3737: )' err
     # The other one waits for the next client.
     "$ROOT/tests/hosts/net" join "$NET" 3
@@ -175,12 +187,8 @@ client() {
 }
 
 @test "only the addresses of the cluster are listened on" {
-    start "$BATS_FILE_TMPDIR/victim" idle none 9
     local i
-    for i in {1..300}; do
-        [ ! -s 0.out ] || break
-        sleep 0.1
-    done
+    start_idle
     # Connections and heartbeats, of both ranks of a host.
     for i in 1 2 3; do
         run "$NET/agent" "10.77.0.$i" 'ss -Hltun'

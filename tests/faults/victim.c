@@ -15,6 +15,7 @@
  *           late    the others wait for 3 s, and all ends well
  *     HOW   kill segv exit0 exit1 stop, or none: it only sleeps
  *
+ * Each rank writes "rank R runs" to stdout when its first allreduces are done.
  * A survivor writes the status and text of its failure to stdout, and exits
  * with status 3.
  */
@@ -156,6 +157,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < 20 && count == SMALL; i++)
         reduce("gradient", count);
     rank = hvd_rank();
+    printf("rank %d runs\n", rank);
+    fflush(stdout);
     if (rank == victim && count == LARGE) {
         signal(SIGALRM, on_alarm);
         ualarm(200000, 0);
