@@ -37,9 +37,9 @@ end_alike() { # name...: all of them end with what one alone comes to
 
 @test "survivors go on with variables, optimizer and learning rate" {
     workers 3
-    grow 0 400 5000
-    grow 1 400 5000
-    grow 2 400 5000
+    grow 0 400 20000
+    grow 1 400 20000
+    grow 2 400 20000
     until_line 0 'committed 250' # the learning rate has fallen
     end_with_signal 0
     end_alike 1 2
