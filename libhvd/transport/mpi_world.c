@@ -133,8 +133,8 @@ int hvd__watch_exit(void)
     return HVD_OK;
 }
 
-/* Makes the end of MPI safe, once in a process: installs the handlers that run
- * before it. */
+/* Makes the end of MPI safe, once in a process: waits for Open MPI's thread
+ * (mpi_events.c), and installs the handlers that run before the end. */
 static int watch(void)
 {
     static bool watching; /* guarded by the lock of hvd_init */
